@@ -12,7 +12,7 @@ out=build/demo
 kvscope=build/release/apps/kvscope/kvscope
 viewer=build/release/apps/kvscope-viewer/kvscope-viewer
 
-# show PROGRAM ARGUMENT...: as one would type it, then what it prints.
+# show PROGRAM ARGUMENT...: prints the command line, then its output.
 show() {
   local program=$kvscope
   [ "$1" = kvscope-viewer ] && program=$viewer
@@ -21,12 +21,12 @@ show() {
 }
 
 heading "packages"
-# shellcheck disable=SC2086 # one word a package
+# shellcheck disable=SC2086 # one word per package
 install_missing $core_packages $viewer_packages
 
 heading "build"
 mkdir -p build "$out"
-# The tests need packages that the demo does not: they are left out unless tests/run.sh has put them in.
+# The tests need more packages than the demo: they are not built unless tests/run.sh has installed these.
 tests=OFF
 grep -qs '^KVSCOPE_BUILD_TESTS:BOOL=ON$' build/release/CMakeCache.txt && tests=ON
 cmake --preset release -D KVSCOPE_BUILD_TESTS=$tests >build/release.configure.log 2>&1 || {
@@ -79,7 +79,7 @@ To watch this run: $viewer $scenario
 Next: change page_size in $scenario and run step 2 again: the row moves, the token does not.
 EOF
 
-# Only for somebody who sits there: a script that runs this wants it to end.
+# Only on a terminal: a script that runs this expects it to end.
 if [ -t 1 ] && [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ]; then
   echo "The viewer is open on this run: close its window to come back."
   "$viewer" "$scenario" || true

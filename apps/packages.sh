@@ -1,5 +1,5 @@
 # Sourced by apps/demo.sh and tests/run.sh: the Debian 12 packages each needs, and the one way they are installed.
-# Nothing is asked of apt when nothing is missing, so a second run works without a network.
+# apt is called only if a package is missing, so a second run works without a network.
 
 core_packages="g++ cmake ninja-build libgtest-dev libgmock-dev libxtensor-dev nlohmann-json3-dev libcli11-dev libfmt-dev
 libsqlite3-dev libzip-dev zlib1g-dev python3 python3-numpy"
@@ -14,7 +14,7 @@ stop() {
   exit 2
 }
 
-# The system's Python: another one that stands first in PATH may lack numpy.
+# The system's Python: another one that is first in PATH may lack numpy.
 python=/usr/bin/python3
 
 missing_packages() {
@@ -24,7 +24,7 @@ missing_packages() {
   done
 }
 
-# as_root COMMAND...: itself as root, through sudo otherwise.
+# as_root COMMAND...: runs the command directly as root, through sudo otherwise.
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then
     "$@"
@@ -55,7 +55,7 @@ install_missing() {
     tail -n 5 "$log" >&2
     stop "apt-get update failed (above): is the network up, and does /etc/apt name a reachable mirror?"
   }
-  # shellcheck disable=SC2086 # one word a package
+  # shellcheck disable=SC2086 # one word per package
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >"$log" 2>&1 </dev/null || {
     tail -n 15 "$log" >&2
     stop "apt-get install failed (above): install these by hand, then run this again: $missing"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Regenerates the kept PTX of gpu/kernels, or compares it with the current output of nvcc.
 
-  build_ptx.py                    writes ptx/KERNEL.ARCHITECTURE.ptx for every kernels/KERNEL/kernel.cu
+  build_ptx.py                    writes ptx/KERNEL.ARCHITECTURE.ptx for each kernels/KERNEL/kernel.cu
   build_ptx.py --only KERNEL      only that kernel
   build_ptx.py --check            compiles to a temporary folder and compares; exit 1 when a kept file is stale
 

@@ -55,7 +55,7 @@ std::vector<Case> cases_for_sanitizers(const char* what, const std::vector<Case>
   return part;
 }
 
-// A check without the objects that gtest's and rapidcheck's macros create, which are too slow for every element of a
+// A check without the objects that gtest's and rapidcheck's macros create, which are too slow for each element of a
 // tile.
 inline void require(bool holds, const char* what) {
   if (!holds) [[unlikely]]

@@ -1,6 +1,6 @@
-// CLI11, for the files alone that parse or word a command line (tests/layering names them): it costs each includer
-// about three seconds of compile time, so what a command *does* lives in files that do not see it once it is more than
-// a few lines.
+// CLI11, only for the files that parse or describe a command line (listed in tests/layering). It adds about three
+// seconds of compile time to each file, so the work of a command that is longer than a few lines is in files without
+// it.
 #pragma once
 
 #include <CLI/CLI.hpp>

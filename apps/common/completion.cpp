@@ -5,52 +5,10 @@
 
 #include <algorithm>
 
-#include "apps/common/cli.h"
+#include "apps/common/command_words.h"
 
 namespace kvscope::apps {
 namespace {
-
-struct OptionWords {
-  std::vector<std::string> names;    // "--json", "-h"; empty for a positional
-  std::vector<std::string> choices;  // the closed list of values, when there is one
-  std::string description;
-  bool takes_value = false;
-};
-
-struct CommandWords {
-  std::vector<std::string> path;  // {"trace", "show"}; empty for kvscope itself
-  std::string description;
-  std::vector<CommandWords> subcommands;
-  std::vector<OptionWords> options;
-};
-
-// CLI11 prints a closed list of values as "TEXT:{off,steps,full}".
-std::vector<std::string> choices_of(const std::string& type_name) {
-  const auto open = type_name.find('{');
-  const auto close = type_name.find('}', open);
-  if (open == std::string::npos || close == std::string::npos) return {};
-  return CLI::detail::split(type_name.substr(open + 1, close - open - 1), ',');
-}
-
-CommandWords words_of(const CLI::App& app, std::vector<std::string> path) {
-  CommandWords words{std::move(path), app.get_description(), {}, {}};
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;  // left out of --help too
-    OptionWords o;
-    for (const std::string& name : option->get_lnames()) o.names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) o.names.push_back("-" + name);
-    o.choices = choices_of(option->get_type_name());
-    o.description = option->get_description();
-    o.takes_value = option->get_items_expected_max() > 0;
-    words.options.push_back(std::move(o));
-  }
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    std::vector<std::string> below = words.path;
-    below.push_back(sub->get_name());
-    words.subcommands.push_back(words_of(*sub, std::move(below)));
-  }
-  return words;
-}
 
 std::vector<std::string> names_of(const std::vector<CommandWords>& commands) {
   std::vector<std::string> names;
@@ -58,27 +16,23 @@ std::vector<std::string> names_of(const std::vector<CommandWords>& commands) {
   return names;
 }
 
-std::vector<CommandWords> flattened(const CommandWords& root) {
-  std::vector<CommandWords> all{root};
-  for (const CommandWords& sub : root.subcommands) {
-    for (CommandWords& c : flattened(sub)) all.push_back(std::move(c));
-  }
-  return all;
-}
-
-// One `case` branch a command, for both bash and zsh: $reached is the commands given so far, $previous the word
-// before the cursor. Sets $flags (offered once a dash is typed), $plain (offered before it) and $values (what
-// $previous takes).
-std::string shell_cases(const std::vector<CommandWords>& commands) {
+// One `case` branch per command, for both bash and zsh: $reached holds the commands given so far, $previous the word
+// before the cursor. Sets $flags (offered once a dash is typed), $plain (offered before it) and $values (the values of
+// $previous).
+std::string shell_cases(const std::vector<const CommandWords*>& commands) {
   std::string out = "  case \"$reached\" in\n";
-  for (const CommandWords& c : commands) {
+  for (const CommandWords* command : commands) {
+    const CommandWords& c = *command;
     std::vector<std::string> flags;
     std::vector<std::string> plain = names_of(c.subcommands);
     std::string values;
     for (const OptionWords& o : c.options) {
+      if (o.positional) {
+        plain.insert(plain.end(), o.choices.begin(), o.choices.end());
+        continue;
+      }
       flags.insert(flags.end(), o.names.begin(), o.names.end());
-      if (o.names.empty()) plain.insert(plain.end(), o.choices.begin(), o.choices.end());
-      if (!o.names.empty() && !o.choices.empty()) {
+      if (!o.choices.empty()) {
         values += fmt::format("        {}) values=\"{}\" ;;\n", fmt::join(o.names, "|"), fmt::join(o.choices, " "));
       }
     }
@@ -90,23 +44,24 @@ std::string shell_cases(const std::vector<CommandWords>& commands) {
   return out + "  esac\n";
 }
 
-// The patterns of the words that lead one command deeper: "trace"|"trace show"; without commands one that no word is.
-std::string deeper(const std::vector<CommandWords>& commands) {
+// The shell patterns of the words that select a command: "trace"|"trace show". A program without commands gets "",
+// which matches no word.
+std::string deeper(const std::vector<const CommandWords*>& commands) {
   std::vector<std::string> paths;
-  for (const CommandWords& c : commands) {
-    if (!c.path.empty()) paths.push_back(fmt::format("\"{}\"", fmt::join(c.path, " ")));
+  for (const CommandWords* c : commands) {
+    if (!c->path.empty()) paths.push_back(fmt::format("\"{}\"", fmt::join(c->path, " ")));
   }
   return paths.empty() ? "\"\"" : fmt::format("{}", fmt::join(paths, "|"));
 }
 
-// A name that a shell takes for a function: _kvscope_viewer.
+// A name that is legal for a shell function: _kvscope_viewer.
 std::string function_name(const std::string& program) {
   std::string name = "_" + program;
   std::ranges::replace(name, '-', '_');
   return name;
 }
 
-std::string bash_script(const std::string& program, const std::vector<CommandWords>& commands) {
+std::string bash_script(const std::string& program, const std::vector<const CommandWords*>& commands) {
   return fmt::format(R"({function}() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}}
   local reached="" next i flags="" plain="" values=""
@@ -125,7 +80,7 @@ complete -o default -F {function} {program}
                      fmt::arg("deeper", deeper(commands)), fmt::arg("cases", shell_cases(commands)));
 }
 
-std::string zsh_script(const std::string& program, const std::vector<CommandWords>& commands) {
+std::string zsh_script(const std::string& program, const std::vector<const CommandWords*>& commands) {
   return fmt::format(R"(#compdef {program}
 {function}() {{
   local current=${{words[CURRENT]}} previous=${{words[CURRENT - 1]}}
@@ -151,9 +106,10 @@ std::string fish_quoted(const std::string& text) {
   return out + "'";
 }
 
-std::string fish_script(const std::string& program, const std::vector<CommandWords>& commands) {
-  std::string out = "# " + program + ": one line a word that may follow\n";
-  for (const CommandWords& c : commands) {
+std::string fish_script(const std::string& program, const std::vector<const CommandWords*>& commands) {
+  std::string out = "# " + program + ": one line per word that may follow\n";
+  for (const CommandWords* command : commands) {
+    const CommandWords& c = *command;
     std::string when = !c.path.empty() ? "" : c.subcommands.empty() ? "true" : "__fish_use_subcommand";
     for (const std::string& word : c.path)
       when += (when.empty() ? "" : "; and ") + ("__fish_seen_subcommand_from " + word);
@@ -163,12 +119,12 @@ std::string fish_script(const std::string& program, const std::vector<CommandWor
     }
     for (const OptionWords& o : c.options) {
       std::string line = fmt::format("complete -c {} -n '{}'", program, when);
-      for (const std::string& name : o.names)
+      for (const std::string& name : o.positional ? std::vector<std::string>() : o.names)
         line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       if (!o.choices.empty())
         line += fmt::format(" -x -a {}", fish_quoted(fmt::format("{}", fmt::join(o.choices, " "))));
-      if (o.choices.empty() && o.takes_value) line += " -r";
-      if (!o.names.empty() || !o.choices.empty()) out += line + " -d " + fish_quoted(o.description) + '\n';
+      if (o.choices.empty() && !o.value.empty()) line += " -r";
+      if (!o.positional || !o.choices.empty()) out += line + " -d " + fish_quoted(o.description) + '\n';
     }
   }
   return out;
@@ -181,7 +137,8 @@ std::vector<std::string> completion_shells() {
 }
 
 std::string completion_script(const CLI::App& app, std::string_view shell) {
-  const std::vector<CommandWords> commands = flattened(words_of(app, {}));
+  const CommandWords words = command_words(app);
+  const std::vector<const CommandWords*> commands = flattened(words);
   const std::string& program = app.get_name();
   return shell == "bash"  ? bash_script(program, commands)
          : shell == "zsh" ? zsh_script(program, commands)

@@ -1,5 +1,4 @@
-// A progress bar on standard error while a person waits: drawn only on a terminal, at most ten times a second,
-// erased when done.
+// A progress bar on standard error: drawn only on a terminal, at most ten times per second, and erased at the end.
 #pragma once
 
 #include <chrono>

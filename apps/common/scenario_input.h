@@ -1,4 +1,4 @@
-// What every command that takes a scenario needs: the file, its requests, and the folder that paths in it start from.
+// Reads a scenario and its requests, for every command that takes a scenario.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ struct ScenarioInput {
 // Reads and checks both. `requests_file` replaces the scenario's own requests. Throws InputError with every fault.
 [[nodiscard]] ScenarioInput read_scenario(const std::string& path, const std::optional<std::string>& requests_file);
 
-// A scenario as files keep it: beside a report, and in the meta of a trace.
+// A scenario as JSON text, as it is stored next to a report and in the metadata of a trace.
 [[nodiscard]] std::string scenario_text(const Scenario& scenario);
 
-// What a trace of a run says of where it comes from: "producer" and "scenario".
+// The metadata of a trace that name its origin: "producer" and "scenario".
 [[nodiscard]] trace::Meta trace_meta(const Scenario& scenario);
 
 }  // namespace kvscope::apps

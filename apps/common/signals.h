@@ -1,9 +1,9 @@
-// Interrupted, hung up or told to stop: half-written files go, then the signal does what it always does.
+// On SIGINT, SIGTERM and SIGHUP: removes half-written files, then lets the signal take its default action.
 #pragma once
 
 namespace kvscope::apps {
 
-// Once, before anything is written. A signal that is ignored already (nohup) stays ignored.
+// Call once, before any file is written. A signal that is ignored already (nohup) stays ignored.
 void clean_up_on_signals();
 
 }  // namespace kvscope::apps

@@ -13,7 +13,7 @@
 namespace kvscope::apps {
 namespace {
 
-// The deepest command that was reached, the one whose --help answers the fault, and its name with its parents'.
+// The deepest command that was parsed, to whose --help the message refers, and its full name.
 struct Reached {
   const CLI::App* command;
   std::string name;
@@ -34,13 +34,13 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   return names;
 }
 
-// The word that stands where a command is chosen; empty when it is an option, or nothing.
+// The word in the place of a command; empty if there is none, or if it is an option.
 std::string chosen_word(const CLI::App& app, const CLI::App& command, std::string_view first_word) {
   const std::vector<std::string> left = &command == &app ? std::vector{std::string(first_word)} : command.remaining();
   return left.empty() || left.front().starts_with('-') ? std::string() : left.front();
 }
 
-// The parser's words, made to name the value and what it should be.
+// The parser's message, reworded to name the value and what is allowed.
 std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseError& error,
                      std::string_view first_word) {
   const std::string text = error.what();
@@ -49,13 +49,13 @@ std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseErr
   if (!known.empty() && !word.empty()) {
     const std::vector<std::string_view> views(known.begin(), known.end());
     const std::string of = at.command == &app ? "" : fmt::format(" of '{}'", at.name);
-    return fmt::format("'{}' is no command{}{}", word, of, suggest_name(word, views));
+    return fmt::format("'{}' is not a command{}{}", word, of, suggest_name(word, views));
   }
   constexpr std::string_view kConversion = "Could not convert: ";
   if (text.starts_with(kConversion)) {
     const std::size_t equals = text.find(" = ");
-    return fmt::format("{}: '{}' is not a number of the kind it takes",
-                       text.substr(kConversion.size(), equals - kConversion.size()), text.substr(equals + 3));
+    return fmt::format("{}: '{}' is not a valid number", text.substr(kConversion.size(), equals - kConversion.size()),
+                       text.substr(equals + 3));
   }
   return text;
 }

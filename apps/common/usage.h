@@ -1,6 +1,5 @@
-// What a person sees who mistyped the command line: the parser's words, made to name the value and what it should be,
-// and the --help that answers.
-//   kvscope: command line: 'explian' is no command: did you mean "explain"?: see 'kvscope --help'
+// The message for a mistyped command line: names the value, what is allowed, and the --help page to read.
+//   kvscope: command line: 'explian' is not a command: did you mean "explain"?: see 'kvscope --help'
 #pragma once
 
 #include <string_view>
@@ -12,7 +11,7 @@ class ParseError;
 
 namespace kvscope::apps {
 
-// Prints one line to standard error and returns kExitBadInput. `first_word` is what follows the program's name.
+// Prints one line to standard error and returns kExitBadInput. `first_word` is the first argument of the program.
 int usage_fault(const CLI::App& app, const CLI::ParseError& error, std::string_view first_word);
 
 }  // namespace kvscope::apps

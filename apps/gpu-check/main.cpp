@@ -1,10 +1,11 @@
-// gpu-check: every kernel's cases, the probes and the times on a GPU of this machine, as one report to take away.
-// Needs the CUDA driver and nothing else. Exit codes: 0 all passed, 1 something failed, 2 usage, 77 no GPU.
+// gpu-check: runs every kernel's cases, the probes and the benchmarks on a GPU of this machine, and writes one report.
+// Needs only the CUDA driver. Exit codes: 0 all passed, 1 something failed, 2 usage, 77 no GPU.
 #include <filesystem>
 #include <iostream>
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/usage.h"
 #include "core/base/file.h"
 #include "gpu/hardware/check.h"
@@ -38,32 +39,45 @@ int run(const gpu::CheckOptions& options, const std::string& one, const std::str
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Checks a GPU: every kernel against the golden model, what its manuals leave open, and times.",
-               "gpu-check"};
-  app.set_version_flag("--version", "gpu-check " KVSCOPE_VERSION, "Print the version and exit");
-  app.footer(
-      "Without --cases, --probes and --bench: cases and probes.\n"
-      "Exit codes: 0 all passed, 1 something failed, 2 usage, 77 no GPU.");
+  CLI::App app{
+      "Tests a GPU: compares kernels with the CPU model, probes behavior that the manuals leave open, measures times.",
+      "gpu-check"};
+  apps::set_up_program(app, "0 all passed, 1 something failed, 2 usage, 77 no GPU.");
   gpu::CheckOptions options{.which = {}, .probes = false, .cases = false, .program = "/proc/self/exe"};
   std::string one, out;
   bool in_process = false;
-  app.add_option("--device", options.which.device, "cuda: the first GPU of this machine; virtual: on the CPU")
+  app.add_option("--device", options.which.device,
+                 "cuda: the first GPU of this machine; virtual: the virtual GPU, on the CPU")
       ->check(CLI::IsMember(std::vector<std::string>{"cuda", "virtual"}))
       ->capture_default_str();
-  app.add_option("--driver", options.which.driver, "The driver's library, by name or path")->capture_default_str();
-  app.add_option("--kernel", options.which.kernel, "Cases and times of one kernel");
-  app.add_flag("--cases", options.cases, "Run the kernels' cases");
-  app.add_flag("--small", options.which.small, "One small case a kernel");
+  app.add_option("--driver", options.which.driver, "CUDA driver library, by name or path")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("--out", out, "Folder for the report (.json and .md); created if missing. Required, except with --one")
+      ->type_name("DIR");
+  app.add_flag("--cases", options.cases, "Run the test cases of the kernels");
   app.add_flag("--probes", options.probes, "Run the probes of behavior that the manuals leave open");
-  app.add_option("--blocks", options.which.random_blocks, "Random products a probe of sums compares")
+  app.add_flag("--bench", options.bench, "Measure times; needs a GPU [default without these three: --cases --probes]");
+  app.add_option("--kernel", options.which.kernel,
+                 "Test and measure this kernel only, a name of 'kvscope kernels list'")
+      ->type_name("NAME");
+  app.add_flag("--small", options.which.small, "Run one small case per kernel");
+  app.add_option("--blocks", options.which.random_blocks,
+                 "Random products that a probe of summation order compares, more for a stronger test")
       ->check(CLI::Range(1, 10'000'000));
-  app.add_flag("--bench", options.bench, "Measure times; needs a GPU");
-  app.add_option("--time-limit", options.most_silence, "Seconds without a result before a process is ended")
+  app.add_option("--time-limit", options.most_silence,
+                 "Seconds without a result after which the process of a test is ended")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
-  app.add_flag("--in-process", in_process, "No processes of its own: for a sanitizer or a debugger");
-  app.add_option("--out", out, "Folder for the report");
-  app.add_option("--one", one, "One thing alone, as lines of JSON: device, cases:KERNEL/N, probe:ID/PART, bench");
+  app.add_flag("--in-process", in_process,
+               "Run the tests in this process, for a sanitizer or a debugger, instead of one process each");
+  app.add_option(
+         "--one", one,
+         "Run one test only and print its results as JSON lines: device, cases:KERNEL/N, probe:ID/PART, or bench")
+      ->type_name("TEST");
+  apps::add_examples(app, {"gpu-check --device virtual --cases --small --kernel gather_rows --out report",
+                           "gpu-check --device virtual --one device"});
   try {
     app.parse(argc, argv);
     if (out.empty() && one.empty()) throw CLI::RequiredError("--out");

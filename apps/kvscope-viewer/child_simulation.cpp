@@ -18,7 +18,7 @@
 namespace kvscope::apps {
 namespace {
 
-constexpr int kAskEvery = 50;  // [ms] whether to go on
+constexpr int kAskEvery = 50;  // [ms] between two calls of `progress`
 
 struct ChildWords {
   Q_DECLARE_TR_FUNCTIONS(Simulation)
@@ -28,7 +28,7 @@ struct ChildWords {
   throw InputError(scenario, "", message.toStdString());
 }
 
-// What the child has said of how far it is: the last of its whole lines "progress <done> <all>".
+// The child's progress: its last complete line "progress <done> <all>".
 class ProgressLines {
  public:
   void add(const QByteArray& bytes) {
@@ -62,7 +62,7 @@ QString signal_text(int signal) {
   return ChildWords::tr("signal %1 (%2)").arg(signal).arg(words);
 }
 
-// What it said last, if anything, then what this means for whoever waits.
+// The child's last lines, if any, then how it ended.
 [[noreturn]] void fail_crashed(const std::string& scenario, int signal, const std::vector<std::string>& said) {
   const QString how = said.empty()
                           ? signal_text(signal)
@@ -78,7 +78,7 @@ QString signal_text(int signal) {
                  .arg(how));
 }
 
-// The child's lines are whole faults already: "kvscope-viewer: file: where: what".
+// The child's lines are complete faults already: "kvscope-viewer: file: where: what".
 [[noreturn]] void fail_with_words(const std::string& scenario, int code, const std::vector<std::string>& said) {
   constexpr std::string_view kPrefix = "kvscope-viewer: ";
   if (said.empty()) fail(scenario, ChildWords::tr("the simulation ended without a word, exit code %1").arg(code));
@@ -89,7 +89,7 @@ QString signal_text(int signal) {
   throw InputError("", std::move(faults));
 }
 
-// Until it has ended; Cancelled when it was told to.
+// Waits until the child has ended. Throws Cancelled if `progress` ended it.
 void wait_for(QProcess& child, const viz::OpenProgress& progress) {
   ProgressLines told;
   while (child.state() != QProcess::NotRunning) {
@@ -120,7 +120,8 @@ std::unique_ptr<viz::EventSource> simulate_in_child(const std::string& program, 
   const std::vector<std::string> said = lines_of(child.readAllStandardError());
   if (child.exitStatus() == QProcess::CrashExit) fail_crashed(scenario, child.exitCode(), said);
   if (child.exitCode() != 0) fail_with_words(scenario, child.exitCode(), said);
-  // Opened, then unlinked with its folder: its room is free again when the reader closes it, however this program ends.
+  // Open the file, then unlink it with its folder: its disk space is freed when the reader closes it, however this
+  // program ends.
   return viz::open_trace(trace.toStdString());
 }
 

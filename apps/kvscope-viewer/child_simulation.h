@@ -1,5 +1,5 @@
-// A scenario run in a process of its own: whatever ends it (a fault, a signal, no memory left) is a message here, and
-// the window and what it shows go on.
+// Runs a scenario in a separate process. If that process ends with a fault, by a signal or for lack of memory, the
+// caller gets a message, and the window stays open.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace kvscope::apps {
 
-// Starts `program --simulate scenario --trace <temporary file>` and waits for it; `progress` is asked at least ten
-// times a second and ends it by saying false (viz::Cancelled). Nothing is left on disk. Any thread; no event loop is
-// needed. Throws InputError: the child's own fault lines, or how it ended.
+// Starts `program --simulate scenario --trace <temporary file>` and waits for it; `progress` is called at least ten
+// times per second; if it returns false, the child is ended and viz::Cancelled is thrown. No file remains on disk. Can
+// be called from any thread, without an event loop. Throws InputError with the child's fault lines, or how it ended.
 [[nodiscard]] std::unique_ptr<viz::EventSource> simulate_in_child(const std::string& program,
                                                                   const std::string& scenario,
                                                                   const viz::OpenProgress& progress);

@@ -9,6 +9,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/completion.h"
+#include "apps/common/help_page.h"
 #include "apps/common/usage.h"
 #include "core/base/errors.h"
 #include "viz/window/export.h"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr double kSmallestScale = 0.25, kLargestScale = 8;
 
-// The words as they were typed; what they mean is looked at when all of them are known.
+// The options as typed; they are checked together when all of them are known.
 struct Words {
   std::optional<std::string> file, render, scenario, trace, simulate, select, tile, completion, view, theme;
   std::optional<std::int64_t> step, to, tile_event;
@@ -35,43 +36,67 @@ std::vector<std::string> view_names() {
 }
 
 void add_options(CLI::App& app, Words& words) {
+  const std::string of_render = "Options of --render";
   app.add_option("FILE", words.file, "Scenario (JSON) or trace (.kvt) to open");
   CLI::Option* render = app.add_option("--render", words.render,
-                                       "Write a picture of a run and exit, without a display: .png, .svg, .pdf or .gif")
+                                       "Write a picture of a run to a .png, .svg, .pdf or .gif file and exit; needs no "
+                                       "display")
                             ->type_name("OUT");
-  CLI::Option* scenario = app.add_option("--scenario", words.scenario, "Scenario to run and show")->type_name("FILE");
-  app.add_option("--trace", words.trace, "Trace to show")->type_name("FILE")->excludes(scenario);
-  app.add_option("--view", words.view, "What is shown: the overview when nothing is said")
+  CLI::Option* scenario =
+      app.add_option("--scenario", words.scenario, "Scenario to run and show, instead of FILE")->type_name("FILE");
+  app.add_option("--trace", words.trace, "Trace to show, instead of FILE")->type_name("FILE")->excludes(scenario);
+  app.add_option("--view", words.view, "View to show [default: overview for a picture, else the last one used]")
       ->check(CLI::IsMember(view_names()));
-  app.add_option("--step", words.step,
-                 "Engine step at whose end it is shown, -1: before the first. A picture without it: the step with the "
-                 "most blocks in use; a GIF: the first");
-  app.add_option("--theme", words.theme, "Colours: dark for a picture when nothing is said")
+  app.add_option(
+      "--step", words.step,
+      "Engine step to show, at its end; -1: before the first step [default: for a picture, the step with the "
+      "most blocks in use; for a GIF, the first step]");
+  app.add_option("--theme", words.theme, "Colors [default: dark for a picture, else the last one used]")
       ->check(CLI::IsMember(std::vector<std::string>{"dark", "light"}));
-  app.add_option("--font-scale", words.font_scale, "Larger or smaller text; 1 is 13 px");
-  app.add_option("--to", words.to, "GIF: the last step, one frame each; the run's last when nothing is said")
-      ->needs(render);
-  app.add_option("--fps", words.frames_per_second, "GIF: frames a second")->capture_default_str()->needs(render);
-  app.add_option("--size", words.size, "Width and height of the picture in pixels at scale 1")
+  app.add_option("--font-scale", words.font_scale,
+                 fmt::format("Text size relative to 13 px, {} to {} [default: 1 for a picture, else the last one used]",
+                             viz::kSmallestFont, viz::kLargestFont));
+  app.add_option("--to", words.to,
+                 "Last step of a GIF, which has one frame per step [default: the last step of the run]")
+      ->needs(render)
+      ->group(of_render);
+  app.add_option("--fps", words.frames_per_second,
+                 fmt::format("Frames per second of a GIF, {} to {}", viz::kSlowestFrames, viz::kFastestFrames))
+      ->capture_default_str()
+      ->needs(render)
+      ->group(of_render);
+  app.add_option("--size", words.size, "Width and height of the picture in pixels, before --scale")
       ->type_name("WxH")
       ->capture_default_str()
-      ->needs(render);
-  app.add_option("--scale", words.scale, "Pixels of the file for each of them: 2 for a HiDPI screen")
+      ->needs(render)
+      ->group(of_render);
+  app.add_option("--scale", words.scale,
+                 fmt::format("Factor for the size and everything drawn, {} to {}; 2 suits a HiDPI screen",
+                             kSmallestScale, kLargestScale))
       ->capture_default_str()
-      ->needs(render);
-  app.add_option("--select", words.select, "What is lit: \"token 3:70\", \"block 7\", \"seq 3\", \"page 3:2\"")
-      ->needs(render);
+      ->needs(render)
+      ->group(of_render);
+  app.add_option("--select", words.select,
+                 "Object to highlight: \"token 3:70\" (sequence:position), \"block 7\", \"seq 3\" or \"page 3:2\" "
+                 "(sequence:page) [default: nothing]")
+      ->needs(render)
+      ->group(of_render);
   app.add_option(
          "--tile", words.tile,
-         "View tile: \"seq 3 token 70 k layer 0 head 1 tma\" or \"... v lds\", or the number of a tile that the "
-         "trace holds; the first of these when nothing is said")
-      ->needs(render);
+         "Tile of the view 'tile': \"seq 3 token 70 k layer 0 head 1 tma\" (k or v, tma or lds), or the number of a "
+         "tile in the trace [default: the first tile in the trace]")
+      ->needs(render)
+      ->group(of_render);
   app.add_option("--tile-event", words.tile_event,
-                 "View tile: events of the tile that have happened; until all has landed when nothing is said")
-      ->needs(render);
+                 "Events of the tile that have happened [default: all copies have landed, nothing is read]")
+      ->needs(render)
+      ->group(of_render);
   app.add_option("--completion", words.completion, "Print a completion script for a shell and exit")
       ->check(CLI::IsMember(completion_shells()));
   app.add_option("--simulate", words.simulate)->group("");
+  add_examples(app,
+               {"kvscope-viewer apps/scenarios/first_light.json",
+                "kvscope-viewer --render pool.png --scenario apps/scenarios/first_light.json --view pool --step 6"});
 }
 
 void check_range(const char* option, double value, double low, double high, const char* next_step,
@@ -90,7 +115,7 @@ void check_font(const Words& words, std::vector<Fault>& faults) {
   }
 }
 
-// "1600x1000". Each side by itself is checked as the file will have it, scaled.
+// "1600x1000". Each side is checked in the pixels of the file, after --scale.
 QSize size_of(const Words& words, std::vector<Fault>& faults) {
   const std::string& text = words.size;
   int width = 0, height = 0;
@@ -100,7 +125,7 @@ QSize size_of(const Words& words, std::vector<Fault>& faults) {
   const auto second =
       cross ? std::from_chars(first.ptr + 1, end, height) : std::from_chars_result{end, std::errc::invalid_argument};
   if (!cross || second.ec != std::errc() || second.ptr != end) {
-    faults.push_back({"--size", fmt::format("'{}' is no WIDTHxHEIGHT in pixels: write it as 1600x1000", text)});
+    faults.push_back({"--size", fmt::format("'{}' is not WIDTHxHEIGHT in pixels, such as 1600x1000", text)});
     return {};
   }
   for (const auto& [what, side] : {std::pair{"width", width}, std::pair{"height", height}}) {
@@ -126,7 +151,7 @@ RenderRequest render_request(const Words& words) {
   const auto format = viz::picture_format(QString::fromStdString(request.out));
   if (!format) {
     faults.push_back(
-        {"--render", fmt::format("the ending of '{}' tells no format: use .png, .svg, .pdf or .gif", request.out)});
+        {"--render", fmt::format("'{}' has no known extension: use .png, .svg, .pdf or .gif", request.out)});
   } else if (*format != viz::PictureFormat::gif && words.to) {
     faults.push_back({"--to", fmt::format("'{}' holds one picture: write a .gif", request.out)});
   }
@@ -192,10 +217,8 @@ CommandLine meaning_of(const CLI::App& app, const Words& words) {
 }  // namespace
 
 CommandLine parse_command_line(int argc, char** argv) {
-  CLI::App app{"Shows a paged KV cache at work: watch requests fill the block pool, step back, ask why.",
-               "kvscope-viewer"};
-  app.set_version_flag("--version", "kvscope-viewer " KVSCOPE_VERSION, "Print the version and exit");
-  app.footer("Exit codes: 0 fine, 2 bad input or usage.");
+  CLI::App app{"Shows a simulated paged KV cache step by step, in a window or as a picture.", "kvscope-viewer"};
+  set_up_program(app, "0 success, 2 invalid input or usage.");
   Words words;
   add_options(app, words);
   CommandLine answered;

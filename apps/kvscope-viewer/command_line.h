@@ -1,8 +1,8 @@
-// What a person asks of kvscope-viewer, as plain data: a window, a picture, or (for the program itself) a simulation.
+// The command line of kvscope-viewer as plain data: a window, a picture, or (for the program itself) a simulation.
 //
 //   kvscope-viewer [FILE] [--view V] [--step N] [--theme T] [--font-scale X]
 //   kvscope-viewer --render OUT --scenario F | --trace F  [--view V] [--step N] [--to M] [--size WxH] ...
-//   kvscope-viewer --simulate F --trace OUT               what the window starts for a scenario; not in --help
+//   kvscope-viewer --simulate F --trace OUT               started by the window for a scenario; not in --help
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace kvscope::apps {
 
-// What a file is taken for: what its content tells, or what the option says that it was given with.
+// How a file is read: by its content, or as the option that named it requires.
 enum class FileKind : std::uint8_t { by_content, scenario, trace };
 
 struct RenderRequest {
@@ -36,7 +36,7 @@ struct RenderRequest {
   double font_scale = 1;
 };
 
-// What is left out is as the window was last.
+// An option that is not given keeps the setting of the last window.
 struct WindowRequest {
   std::optional<std::string> file;
   std::optional<std::int64_t> step;
@@ -47,7 +47,7 @@ struct WindowRequest {
 
 struct SimulateRequest {
   std::string scenario;
-  std::string trace;  // where it goes
+  std::string trace;  // the file to write
 };
 
 struct CommandLine {
@@ -59,8 +59,8 @@ struct CommandLine {
   SimulateRequest simulate;
 };
 
-// Faults of the line's form are printed, and leave Mode::answered with kExitBadInput. Throws InputError("command line",
-// every fault) for values that are not legal.
+// Prints syntax faults and then returns Mode::answered with kExitBadInput. Throws InputError("command line", every
+// fault) for invalid values.
 [[nodiscard]] CommandLine parse_command_line(int argc, char** argv);
 
 }  // namespace kvscope::apps

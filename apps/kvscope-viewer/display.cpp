@@ -21,7 +21,7 @@ constexpr const char* kWithoutOne = "without one, write a picture: kvscope-viewe
 
 QtMessageHandler usual = nullptr;
 
-// Qt's last words before it aborts; the only fatal ones it has while an application is being made are about its
+// Handles Qt's message before it aborts. While an application is constructed, Qt's only fatal messages are about its
 // platform.
 void end_in_one_line(QtMsgType type, const QMessageLogContext& context, const QString& text) {
   if (type != QtFatalMsg) {
@@ -52,8 +52,8 @@ void need_no_display() {
                               "QT_ENABLE_HIGHDPI_SCALING", "QT_AUTO_SCREEN_SCALE_FACTOR"}) {
     qunsetenv(setting);
   }
-  QHashSeed::setDeterministicGlobalSeed();  // or the fonts of a PDF come in another order each time
-  qputenv("TZ", "UTC");                     // or the place that export blanks in a PDF is longer elsewhere
+  QHashSeed::setDeterministicGlobalSeed();  // otherwise the order of the fonts in a PDF varies
+  qputenv("TZ", "UTC");                     // otherwise the length of the date in a PDF varies
   qInstallMessageHandler([](QtMsgType type, const QMessageLogContext&, const QString& text) {
     if (type == QtCriticalMsg || type == QtFatalMsg) fmt::print(stderr, "kvscope-viewer: {}\n", text.toStdString());
   });

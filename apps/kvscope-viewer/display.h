@@ -1,16 +1,16 @@
-// A window needs a display: without one Qt ends the program with a core dump, and a person gets one line here. A
-// picture needs none, and must not depend on the one that is there.
+// A window needs a display. Without one, Qt would end the program with a core dump; these functions print one line
+// instead. A picture needs no display and must not depend on the one that exists.
 #pragma once
 
 namespace kvscope::apps {
 
-// Before QApplication is made. InputError: neither DISPLAY nor WAYLAND_DISPLAY is set, and no platform without either
-// was asked for in QT_QPA_PLATFORM. From then on, a display that does not answer ends the program with a line like that
-// one and kExitBadInput, in place of Qt's abort.
+// Call before QApplication is constructed. Throws InputError if DISPLAY, WAYLAND_DISPLAY and QT_QPA_PLATFORM are all
+// unset. After this call, a display that does not respond ends the program with a similar line and kExitBadInput,
+// instead of Qt's abort.
 void need_a_display();
 
-// Before QGuiApplication is made: the platform without a screen, and none of the settings that would change a picture,
-// whatever the environment says. What Qt has to remark about the desktop it does not find is not said.
+// Call before QGuiApplication is constructed. Selects the offscreen platform and removes every environment setting that
+// would change a picture. Qt's warnings about the missing desktop are suppressed.
 void need_no_display();
 
 }  // namespace kvscope::apps

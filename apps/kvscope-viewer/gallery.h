@@ -1,4 +1,4 @@
-// The scenarios that come with the program.
+// The scenarios that are installed with the program.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace kvscope::apps {
 
-// Where they are, seen from the folder of the program: ../share/kvscope/scenarios where it is installed, apps/scenarios
-// of the source tree that it was built in. Nothing when there is neither.
+// The folder of the scenarios: ../share/kvscope/scenarios, relative to the folder of an installed program, or
+// apps/scenarios of the source tree in which it was built. nullopt when neither exists.
 [[nodiscard]] std::optional<std::filesystem::path> gallery_folder(const std::filesystem::path& program_folder);
 
-// In the order of gallery.txt there, then what it does not name, by name. One that cannot be read says so in place of
-// its description.
+// In the order of gallery.txt in that folder, then the remaining files by name. If a file cannot be read, its
+// description is the fault.
 [[nodiscard]] std::vector<viz::GalleryEntry> gallery_of(const std::filesystem::path& folder);
 
 }  // namespace kvscope::apps

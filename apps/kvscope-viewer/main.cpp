@@ -1,5 +1,5 @@
-// kvscope-viewer: a window on a run, a picture of one without a window, or the simulation behind either.
-// Exit codes: 0 fine, 2 bad input or usage.
+// kvscope-viewer: opens a window, writes a picture, or runs a simulation for the window.
+// Exit codes: 0 success, 2 invalid input or usage.
 #include <exception>
 #include <iostream>
 

@@ -41,7 +41,7 @@ std::shared_ptr<const viz::Run> open_run(const RenderRequest& request) {
                         [&](std::int64_t done, std::int64_t all) { return bar.show(done, all), true; });
 }
 
-// The step with most blocks in use, the first of equals; the start of a run without steps.
+// The first step with the maximum number of blocks in use; the start of a run without steps.
 std::int64_t busiest_row(const viz::Run& run) {
   const std::vector<float>& used = run.timeline()[viz::Series::utilisation];
   return used.empty() ? 0 : std::ranges::max_element(used) - used.begin() + 1;
@@ -93,7 +93,7 @@ viz::Selection selection_of(const RenderRequest& request, const viz::Run& run) {
   if (selection == nullptr || selection->kind == viz::Selection::Kind::step) {
     throw InputError(
         "command line", "--select",
-        fmt::format("'{}' is no sequence, page, token or block: choose the time with --step", *request.select));
+        fmt::format("'{}' is not a sequence, page, token or block: select the time with --step", *request.select));
   }
   return *selection;
 }

@@ -17,7 +17,7 @@
 namespace kvscope::apps {
 namespace {
 
-// A run whose pool does not add up shows nothing worth looking at: it is this program that is wrong.
+// A run with broken invariants is not shown: this program has a bug.
 void run_checked(const ScenarioInput& input, trace::Recorder& recorder, const ProgressFunction& progress) {
   EngineOptions options;
   options.progress = progress;
@@ -28,7 +28,7 @@ void run_checked(const ScenarioInput& input, trace::Recorder& recorder, const Pr
   throw InputError("internal error, please report it with the scenario", std::move(faults));
 }
 
-// Tells the reader at the other end of standard output; false once there is none.
+// Writes progress to standard output. Returns false when the reader has closed the pipe.
 class Teller {
  public:
   bool operator()(std::int64_t done, std::int64_t all) {
@@ -43,7 +43,7 @@ class Teller {
   std::chrono::steady_clock::time_point last_{};
 };
 
-// When memory runs out, the system ends the process that says it matters least: the simulation, and not the window.
+// When memory runs out, Linux ends the process with the highest oom_score_adj: the simulation, not the window.
 void matter_least() {
   std::ofstream("/proc/self/oom_score_adj") << 1000;
 }

@@ -1,5 +1,5 @@
-// A scenario run through the paging engine, for the viewer: in this process, packed in memory, for a picture; in a
-// process of its own, into a trace file, for a window that must outlive it.
+// Runs a scenario through the paging engine for the viewer: for a picture, in this process and into memory; for a
+// window, in a separate process and into a trace file, so that the window survives a crash.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 
 namespace kvscope::apps {
 
-// Throws InputError with every fault of the scenario and its requests; viz::Cancelled when `progress` says false.
+// Throws InputError with every fault of the scenario and its requests; viz::Cancelled when `progress` returns false.
 [[nodiscard]] std::unique_ptr<viz::EventSource> simulate_in_memory(const std::string& scenario,
                                                                    const ProgressFunction& progress);
 
-// --simulate: the other end of simulate_in_child(). Writes the trace whole or not at all; prints "progress <done>
-// <all>" lines on standard output, ten a second at most, and stops when nobody reads them any more. Returns the exit
-// code; throws as above.
+// --simulate: the child process of simulate_in_child(). Writes the complete trace or none. Prints lines "progress
+// <done> <all>" to standard output, at most ten per second, and stops when the reader has closed the pipe. Returns the
+// exit code; throws as above.
 [[nodiscard]] int simulate_to_file(const std::string& scenario, const std::string& trace);
 
 }  // namespace kvscope::apps

@@ -65,7 +65,7 @@ std::unique_ptr<viz::EventSource> SimulatorBackend::open(const std::string& path
 StepEngine& SimulatorBackend::engine_for(const viz::Facts& facts, const std::string& path) {
   if (!facts.scenario) {
     throw InputError(path, "",
-                     "carries no scenario, so nobody has said how large a head is: record it with 'kvscope run --trace "
+                     "contains no scenario, so the head size is unknown: record it with 'kvscope run --trace "
                      "full', or put \"scenario\" into its meta");
   }
   const auto time = time_of(requests_file(*facts.scenario, fs::path(path).parent_path()));

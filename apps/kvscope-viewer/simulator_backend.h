@@ -1,5 +1,5 @@
-// What the window asks of the simulator, answered: traces are read, scenarios are run in a process of their own,
-// addresses are explained by the engine itself.
+// Implements the window's backend: reads traces, runs scenarios in a separate process, and explains addresses with the
+// engine.
 #pragma once
 
 #include <filesystem>
@@ -13,19 +13,19 @@
 
 namespace kvscope::apps {
 
-// By content: an SQLite database is a trace, what begins with a brace is a scenario. Of anything else (an empty file,
-// one that cannot be read) the name decides: .kvt is a trace.
+// By content: an SQLite database is a trace, and a file that begins with a brace is a scenario. For any other file
+// (empty or unreadable) the name decides: .kvt is a trace.
 [[nodiscard]] FileKind kind_of(const std::string& path);  // never by_content
 
 class SimulatorBackend final : public viz::Backend {
  public:
-  // `program`: this one, which is started again to simulate.
+  // `program`: path of this program, which is started again to simulate.
   explicit SimulatorBackend(std::filesystem::path program);
 
   [[nodiscard]] std::unique_ptr<viz::EventSource> open(const std::string& path,
                                                        const viz::OpenProgress& progress) override;
-  // The requests are those of the scenario; a file it names is looked for beside `path`. InputError when the trace
-  // carries no scenario or was recorded with other requests, or the file is missing.
+  // The requests are those of the scenario; a file that it names is searched in the folder of `path`. InputError when
+  // the trace contains no scenario or was recorded with other requests, or the file is missing.
   [[nodiscard]] trace::Explanation explain(const viz::Facts& facts, const std::string& path,
                                            const trace::Question& question) override;
   [[nodiscard]] trace::Question locate(const viz::Facts& facts, const std::string& path, std::int64_t offset,
@@ -38,7 +38,7 @@ class SimulatorBackend final : public viz::Backend {
   [[nodiscard]] StepEngine& engine_for(const viz::Facts& facts, const std::string& path);
 
   std::filesystem::path program_;
-  // Of the run that was asked about last: requests are read again when it is another one or their file has changed.
+  // State of the last run that was explained. Requests are read again for another run, or when their file has changed.
   std::unique_ptr<StepEngine> engine_;
   std::string engine_path_;
   std::optional<std::filesystem::file_time_type> engine_requests_time_;

@@ -12,7 +12,7 @@ struct StepEngine::Running {
   trace::Recorder off;
   PagingEngine engine;
   CacheState state;
-  StepIdx step{-1};  // that `state` is of
+  StepIdx step{-1};  // the step of `state`
 };
 
 StepEngine::StepEngine(Scenario scenario, std::vector<Request> requests)
@@ -26,7 +26,7 @@ const CacheState& StepEngine::at(StepIdx step) {
   }
   if (!running_ || step < running_->step) running_ = std::make_unique<Running>(scenario_, requests_);
   if (running_->step == step) return running_->state;
-  // Put back only when it arrives: an engine that has run out of steps is of no more use.
+  // Kept only if it reaches the step: an engine at the end of its run cannot continue.
   std::unique_ptr<Running> running = std::move(running_);
   for (; running->step < step; ++running->step) {
     if (!running->engine.step())

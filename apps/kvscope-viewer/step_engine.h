@@ -1,5 +1,5 @@
-// The cache at one step after another. Engines are deterministic, so a step is reached by running up to it; the one
-// that ran last is kept, and stepping forwards costs a step, not the run so far.
+// The cache at any engine step. Engines are deterministic, so a step is reached by running up to it. The last engine is
+// kept: one step forward costs one step, not the run so far.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ class StepEngine {
   [[nodiscard]] const Scenario& scenario() const { return scenario_; }
   [[nodiscard]] const std::vector<Request>& requests() const { return requests_; }
 
-  // As kvscope::state_at(): the batch of that step as its kernels saw it. IndexError: the run has fewer steps, or it is
-  // before the first.
+  // As kvscope::state_at(): the batch of that step as its kernels see it. IndexError if the run has fewer steps, or the
+  // step is negative.
   [[nodiscard]] const CacheState& at(StepIdx step);
 
  private:

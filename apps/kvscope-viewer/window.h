@@ -1,4 +1,4 @@
-// The window: joins viz with the simulator, and runs until it is closed.
+// Opens the window, connects it with the simulator, and runs until it is closed.
 #pragma once
 
 #include "apps/kvscope-viewer/command_line.h"

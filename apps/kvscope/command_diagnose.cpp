@@ -8,6 +8,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/diagnosis_inputs.h"
 #include "core/base/errors.h"
@@ -57,12 +58,19 @@ int run(const DiagnoseCommand& command) {
 void add_diagnose(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<DiagnoseCommand>();
   CLI::App* diagnose = app.add_subcommand("diagnose", "Find the fault that explains a wrong attention output");
-  diagnose->add_option("GOLDEN", command->golden, "Golden bundle, as kvscope golden writes it")->required();
-  diagnose->add_option("CANDIDATE", command->candidate, "Output of your kernel: o, and lse if it returns it")
+  diagnose->add_option("GOLDEN", command->golden, "Golden bundle, written by kvscope golden")->required();
+  diagnose
+      ->add_option("CANDIDATE", command->candidate,
+                   "The kernel's output (.safetensors, .npz, .npy): the tensor o, and optionally lse")
       ->required();
-  diagnose->add_option("--input", command->input,
-                       "Tensors that the golden was computed from; default: the file that its manifest names");
+  diagnose
+      ->add_option("--input", command->input,
+                   "Tensors that the golden output was computed from [default: the file that its manifest names]")
+      ->type_name("FILE");
   diagnose->add_flag("--json", command->json, "Print the diagnosis as JSON");
+  add_examples(*diagnose,
+               {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors --candidate mine.safetensors",
+                "kvscope diagnose golden.safetensors mine.safetensors"});
   diagnose->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }
 

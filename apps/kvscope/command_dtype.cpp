@@ -1,4 +1,4 @@
-// kvscope dtype IN.npy OUT.npy --from bf16 --to e4m3: one rounding an element, and how many values it changed.
+// kvscope dtype IN.npy OUT.npy --from bf16 --to e4m3: rounds each element once and prints how many values changed.
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "apps/common/cli.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/convert.h"
 #include "core/base/errors.h"
@@ -26,7 +27,7 @@ struct DTypeOptions {
   bool keep_nan_sign = false;
 };
 
-// e2m1 packs two elements into a byte, which a .npy array has no way to say.
+// Without e2m1, which packs two elements into a byte: a .npy array cannot represent that.
 std::string convertible_names() {
   std::string names;
   for (int i = 0; i < kDTypeCount; ++i) {
@@ -45,7 +46,8 @@ std::optional<DType> dtype_of_option(const std::string& option, const std::strin
   return dtype;
 }
 
-// What the stored array means: itself, or the bit patterns of `from` where NumPy only has an integer of that size.
+// The element type of the stored array: its own, or the bit patterns of `from` where NumPy only has an integer of that
+// size.
 DType meaning_of(const golden::Tensor& tensor, DType from, const std::string& source) {
   const bool patterns = (tensor.dtype == DType::u8 || tensor.dtype == DType::u16) && bits(tensor.dtype) == bits(from);
   if (tensor.dtype == from || (patterns && is_float(from))) return from;
@@ -54,7 +56,7 @@ DType meaning_of(const golden::Tensor& tensor, DType from, const std::string& so
       : tensor.dtype == DType::u16 ? "--from f16 or bf16 for bit patterns, u16 for numbers"
                                    : "--from with that name";
   throw InputError(source, "--from",
-                   fmt::format("the array holds {}, not {}: say {}", name(tensor.dtype), name(from), next_step));
+                   fmt::format("the array holds {}, not {}: use {}", name(tensor.dtype), name(from), next_step));
 }
 
 struct Changes {
@@ -108,16 +110,26 @@ int convert_file(const DTypeOptions& options) {
 void add_dtype(CLI::App& app, Action& chosen) {
   const auto options = std::make_shared<DTypeOptions>();
   CLI::App* command =
-      app.add_subcommand("dtype", "Convert a .npy array between element types, one rounding an element");
-  command->add_option("IN", options->in, "Array to read; 8- and 16-bit floats as bit patterns in uint8 and uint16")
+      app.add_subcommand("dtype", "Convert a .npy array to another element type, rounding each element once");
+  command
+      ->add_option(
+          "IN", options->in,
+          "Array to read (.npy). f16, bf16 and the 8-bit floats are read from uint16 and uint8 as bit patterns")
       ->required();
-  command->add_option("OUT", options->out, "Array to write")->required();
-  command->add_option("--from", options->from, "What the elements of IN are: " + convertible_names())->required();
-  command->add_option("--to", options->to, "What the elements of OUT are to be")->required();
-  command->add_flag("--no-saturate", options->no_saturate,
-                    "Past the largest value: infinity or NaN, not the largest value");
+  command->add_option("OUT", options->out, "Array to write (.npy)")->required();
+  command->add_option("--from", options->from, "Element type of IN, one of: " + convertible_names())
+      ->required()
+      ->type_name("TYPE");
+  command->add_option("--to", options->to, "Element type of OUT, one of the same list")->required()->type_name("TYPE");
+  command->add_flag(
+      "--no-saturate", options->no_saturate,
+      "Convert a value above the largest finite one to infinity or NaN instead of the largest finite one");
   command->add_flag("--keep-nan-sign", options->keep_nan_sign,
-                    "A negative NaN stays negative (e4m3 and e5m2: ff); else every NaN is the positive one (7f)");
+                    "Convert a negative NaN to a negative NaN (e4m3, e5m2: 0xff). Default: every NaN becomes the "
+                    "positive one (0x7f)");
+  add_examples(*command,
+               {"python3 -c 'import numpy; numpy.save(\"x.npy\", numpy.linspace(-500, 500, 9, dtype=\"f4\"))'",
+                "kvscope dtype x.npy x_e4m3.npy --from f32 --to e4m3"});
   command->callback([options, &chosen] { chosen = [options] { return convert_file(*options); }; });
 }
 

@@ -1,5 +1,5 @@
-// kvscope explain SCENARIO --seq S --token T: every link from a token to its byte, bank and register, with the formula
-// and its numbers; and back: --shared-address A or --lane L --register R name the token first.
+// kvscope explain SCENARIO --seq S --token T: prints every link from a token to its byte, bank and register, with the
+// formula and its numbers. With --shared-address A, or --lane L --register R, it finds the element there first.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +12,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
@@ -28,14 +29,14 @@ struct ExplainCommand {
   std::optional<std::string> requests;
   std::int64_t seq = 0, layer = 0, head = 0, dim = 0;
   std::optional<std::int64_t> token, step;
-  std::optional<std::int64_t> shared_address, lane, reg;  // the way back
+  std::optional<std::int64_t> shared_address, lane, reg;  // the place to search
   std::int64_t tile = 0, wave = 0, k_step = 0;
   std::string path = "tma";
   std::string kv = "k";
   bool json = false;
 };
 
-// The step of --step, where -1 is the busiest, as in `stage`; nothing without it.
+// The step of --step; -1 selects the step with the most filled slots, as in `stage`. nullopt without --step.
 std::optional<StepIdx> step_of(const ExplainCommand& command, const ScenarioInput& input) {
   if (!command.step || *command.step >= 0) return command.step ? std::optional(StepIdx{*command.step}) : std::nullopt;
   Scenario scenario = input.scenario;
@@ -63,17 +64,18 @@ bool is_backward(const ExplainCommand& command) {
 void check_options(const ExplainCommand& command) {
   std::vector<Fault> faults;
   if (command.step && *command.step < -1) {
-    faults.push_back({"--step", fmt::format("{} is below -1, which is the busiest step", *command.step)});
+    faults.push_back(
+        {"--step", fmt::format("{} is below -1, which selects the step with the most filled slots", *command.step)});
   }
   if (!is_backward(command) && !command.token) {
-    faults.push_back(
-        {"--token", "is required, or a place to go back from: --shared-address, or --lane and --register"});
+    faults.push_back({"--token", "is required, unless a place is given: --shared-address, or --lane with --register"});
   }
   if (is_backward(command) && command.token) {
-    faults.push_back({"--token", "is what the way back finds: leave it out, or leave the place out"});
+    faults.push_back(
+        {"--token", "cannot be combined with a place (--shared-address, --lane, --register): give one of both"});
   }
   if (command.shared_address && (command.lane || command.reg)) {
-    faults.push_back({"--shared-address", "is one place and a register another: give one of them"});
+    faults.push_back({"--shared-address", "cannot be combined with --lane and --register: give one place"});
   }
   if (command.lane.has_value() != command.reg.has_value()) {
     faults.push_back({command.lane ? "--register" : "--lane", "is required: a lane has many registers"});
@@ -93,7 +95,7 @@ CacheState state_of(const ExplainCommand& command, const ScenarioInput& input) {
   std::optional<StepIdx> step = step_of(command, input);
   if (!step) step = last_step_of(input.scenario, input.requests, SeqIdx{command.seq}, TokIdx{0});
   if (!step) {
-    throw IndexError(fmt::format("sequence {} never stores a token: a refused request has no cache", command.seq));
+    throw IndexError(fmt::format("sequence {} never stores a token: a rejected request has no cache", command.seq));
   }
   return state_at(input.scenario, input.requests, *step).cache;
 }
@@ -102,7 +104,7 @@ std::string element_text(const trace::Question& q) {
   return fmt::format("{} of token {}, dim {}", q.kv == KOrV::k ? "K" : "V", q.token.value, q.dim.value);
 }
 
-// What stands at the place; the first of it is explained.
+// The elements stored at the place; the first one is explained.
 std::vector<trace::Question> backward(const ExplainCommand& command, const ScenarioInput& input,
                                       const CacheState& state) {
   TileQuestion question;
@@ -151,33 +153,48 @@ int run(const ExplainCommand& command) {
 
 void add_explain(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<ExplainCommand>();
-  CLI::App* explain_app =
-      app.add_subcommand("explain", "Follow one token to its page, byte, bank and register, and back");
+  CLI::App* explain_app = app.add_subcommand(
+      "explain", "Follow one token to its page, byte, bank and register, or find the element that a register holds");
   explain_app->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
-  explain_app->add_option("--seq", command->seq, "Sequence: the n-th request by arrival, from 0")->required();
-  explain_app->add_option("--token", command->token, "Token's position in the sequence");
-  explain_app->add_option("--layer", command->layer, "Layer")->capture_default_str();
-  explain_app->add_option("--head", command->head, "KV head")->capture_default_str();
-  explain_app->add_option("--dim", command->dim, "Element of the head")->capture_default_str();
-  explain_app->add_option("--kv", command->kv, "Which of the two")
+  explain_app->add_option("--seq", command->seq, "Sequence: index of its request in order of arrival, from 0")
+      ->required();
+  explain_app->add_option("--token", command->token,
+                          "Position of the token in its sequence, from 0. Required, unless a place is given");
+  explain_app->add_option("--layer", command->layer, "Layer, from 0")->capture_default_str();
+  explain_app->add_option("--head", command->head, "KV head, from 0")->capture_default_str();
+  explain_app->add_option("--dim", command->dim, "Element of the head, from 0")->capture_default_str();
+  explain_app->add_option("--kv", command->kv, "Tensor: K or V")
       ->check(CLI::IsMember(std::vector<std::string>{"k", "v"}))
       ->capture_default_str();
   explain_app->add_option("--step", command->step,
-                          "Engine step; -1: the busiest; default: the last that computed a token of the sequence");
-  explain_app->add_option("--requests", command->requests,
-                          "Recorded requests in place of the scenario's (.csv, .jsonl)");
-  explain_app->add_option("--shared-address", command->shared_address, "Way back: a byte of the staged tile");
-  explain_app->add_option("--lane", command->lane, "Way back: a lane, with --register");
-  explain_app->add_option("--register", command->reg, "Way back: a 32-bit register of the lane");
-  explain_app->add_option("--wave", command->wave, "Way back: the wave; by TMA, the warp where several share a k-step")
-      ->capture_default_str();
-  explain_app->add_option("--k-step", command->k_step, "Way back: which k-step, where a tile is loaded in several")
-      ->capture_default_str();
-  explain_app->add_option("--tile", command->tile, "Way back: which tile of the sequence")->capture_default_str();
-  explain_app->add_option("--path", command->path, "Way back: staged by TMA, or through LDS")
+                          "Engine step, from 0; -1 selects the step with the most filled slots [default: the last "
+                          "step that computed a token of the sequence]");
+  explain_app
+      ->add_option("--requests", command->requests, "Recorded requests (.csv, .jsonl) to replace the scenario's own")
+      ->type_name("FILE");
+  explain_app->add_flag("--json", command->json, "Print the explanation as JSON");
+  const std::string backward = "Find the element stored in a place, instead of --token";
+  explain_app->add_option("--shared-address", command->shared_address, "Byte address in the staged tile")
+      ->type_name("BYTE")
+      ->group(backward);
+  explain_app->add_option("--lane", command->lane, "Lane of the warp or wave, together with --register")
+      ->group(backward);
+  explain_app->add_option("--register", command->reg, "32-bit register of the lane, from 0")->group(backward);
+  explain_app->add_option("--wave", command->wave, "Wave; with --path tma, the warp when several warps share a k-step")
+      ->capture_default_str()
+      ->group(backward);
+  explain_app->add_option("--k-step", command->k_step, "Number of the k-step, for a tile that is loaded in several")
+      ->capture_default_str()
+      ->group(backward);
+  explain_app->add_option("--tile", command->tile, "Tile of the sequence, from 0")
+      ->capture_default_str()
+      ->group(backward);
+  explain_app->add_option("--path", command->path, "How the tile was staged: by TMA, or through LDS by waves")
       ->check(CLI::IsMember(std::vector<std::string>{"tma", "lds"}))
-      ->capture_default_str();
-  explain_app->add_flag("--json", command->json, "Print the links as JSON");
+      ->capture_default_str()
+      ->group(backward);
+  add_examples(*explain_app, {"kvscope explain apps/scenarios/first_light.json --seq 0 --token 5",
+                              "kvscope explain apps/scenarios/mla.json --seq 0 --lane 3 --register 1"});
   explain_app->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }
 

@@ -1,4 +1,4 @@
-// kvscope fragment list | table NAME: who holds which element of a tile, for every instruction the model knows.
+// kvscope fragment list | table NAME: the lane and register of each element of a tile, for every supported instruction.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -7,6 +7,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/fragment/fragment_catalog.h"
 #include "core/fragment/fragment_table.h"
@@ -46,20 +47,27 @@ int show_table(const FragmentTableCommand& command) {
 }  // namespace
 
 void add_fragment(CLI::App& app, Action& chosen) {
-  CLI::App* fragment = app.add_subcommand("fragment", "Which lane and register holds which element of a tile");
+  CLI::App* fragment =
+      app.add_subcommand("fragment", "Show which lane and register holds each element of a matrix instruction's tile");
   fragment->require_subcommand(1);
-  fragment->add_subcommand("list", "Every fragment there is, with its sizes")->callback([&chosen] {
-    chosen = list_fragments;
-  });
+  CLI::App* list = fragment->add_subcommand("list", "List the fragments and their sizes");
+  add_examples(*list, {"kvscope fragment list"});
+  list->callback([&chosen] { chosen = list_fragments; });
   const auto command = std::make_shared<FragmentTableCommand>();
-  CLI::App* table = fragment->add_subcommand("table", "One fragment as a table: T<lane>.<register> of each element");
-  table->add_option("NAME", command->name, "Name of a fragment, as 'fragment list' prints it")->required();
-  table->add_option("--first-row", command->window.first_row, "Row to begin with")->capture_default_str();
-  table->add_option("--rows", command->window.rows, "How many rows; -1: to the end")->capture_default_str();
-  table->add_option("--first-column", command->window.first_column, "Column to begin with")->capture_default_str();
-  table->add_option("--columns", command->window.columns, "How many columns; -1: to the end")->capture_default_str();
-  table->add_flag("--markdown", command->markdown, "As a table for a document");
+  CLI::App* table =
+      fragment->add_subcommand("table", "Print a fragment as a table of T<lane>.<register>, one per element");
+  table->add_option("NAME", command->name, "Name of a fragment, as 'kvscope fragment list' prints it")->required();
+  table->add_option("--first-row", command->window.first_row, "First row to print")->capture_default_str();
+  table->add_option("--rows", command->window.rows, "Number of rows to print; -1: all that follow")
+      ->capture_default_str();
+  table->add_option("--first-column", command->window.first_column, "First column to print")->capture_default_str();
+  table->add_option("--columns", command->window.columns, "Number of columns to print; -1: all that follow")
+      ->capture_default_str();
+  table->add_flag("--markdown", command->markdown, "Print a Markdown table");
+  add_examples(*table, {"kvscope fragment table mma.m16n8k16.c",
+                        "kvscope fragment table wgmma.m64n64.d --first-row 15 --rows 3 --columns 9"});
   table->callback([command, &chosen] { chosen = [command] { return show_table(*command); }; });
+  add_examples(*fragment, {"kvscope fragment table mma.m16n8k16.c"});
 }
 
 }  // namespace kvscope::apps

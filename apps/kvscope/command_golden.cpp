@@ -1,4 +1,4 @@
-// kvscope golden: the reference's attention output, over a scenario's cache or over a user's own tensors.
+// kvscope golden: writes the reference attention output, over a scenario's cache or over a user's tensors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/progress.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
@@ -27,8 +28,8 @@
 namespace kvscope::apps {
 namespace {
 
-constexpr const char* kWithScenario = "With a scenario";
-constexpr const char* kWithTensors = "With your own tensors";
+constexpr const char* kWithScenario = "Options with SCENARIO";
+constexpr const char* kWithTensors = "Options with --input";
 constexpr const char* kProducer = "kvscope " KVSCOPE_VERSION;
 
 struct GoldenCommand {
@@ -72,8 +73,8 @@ void write_candidate(const GoldenCommand& command, const attention::Problem& pro
   config.probabilities = output;
   config.output = output;
   golden::save_bundle(*command.candidate, candidate_bundle(attention::tiled(problem, config), output, problem.options));
-  std::cout << fmt::format("candidate  {}: the same attention as a kernel's tiles compute it, in {}\n",
-                           *command.candidate, command.candidate_dtype);
+  std::cout << fmt::format("candidate  {}: the same attention computed tile by tile, in {}\n", *command.candidate,
+                           command.candidate_dtype);
 }
 
 void print_result(const GoldenCommand& command, const attention::Problem& problem) {
@@ -139,7 +140,8 @@ golden::LayoutOptions layout_options(const GoldenCommand& command) {
 
 int over_tensors(const GoldenCommand& command) {
   if (command.layout.empty()) {
-    throw InputError("command line", "--layout", "is needed with --input: it says which tensors are what; see --help");
+    throw InputError("command line", "--layout",
+                     "is required with --input: it names the layout of the tensors; see --help");
   }
   golden::Bundle bundle = golden::load_bundle(*command.input);
   const golden::PreparedProblem prepared = golden::prepare_problem(bundle, layout_options(command), *command.input);
@@ -157,7 +159,7 @@ int over_tensors(const GoldenCommand& command) {
   return kExitFine;
 }
 
-// An option that the chosen mask or layout does not look at would leave its giver with another result than they think.
+// Rejects options that the chosen mask or layout would ignore.
 void refuse_idle_options(const GoldenCommand& command) {
   struct Idle {
     const char* option;
@@ -207,83 +209,126 @@ int run(const GoldenCommand& command) {
   return command.scenario ? over_scenario(command) : over_tensors(command);
 }
 
-constexpr const char* kLayoutHelp = R"(Layouts of --input, by the names and shapes of its tensors
-(B sequences, N blocks, P tokens a page, H KV heads, D head size, L layers, T query rows):
-  max             blocks [N, 2 (MLA: 1), L, P, H, D], lookup_table [B, columns], cache_lengths [B] without the new
-                  tokens, scales [N, 2, L, P, H, G] if quantized
-  nhd, hnd        k_cache, v_cache [N, P, H, D] ([N, H, P, D]), block_table [B, columns], cache_seqlens [B]
-  flashinfer      kv_cache [N, 2, P, H, D] (flashinfer_hnd: [N, 2, H, P, D]), kv_indptr, kv_indices, kv_last_page_len
-  vllm_legacy     key_cache [N, H, D/x, P, x], value_cache [N, H, D, P], block_tables, seq_lens
-  sglang          k_buffer, v_buffer [slots, H, D], kv_indptr, kv_indices
-  mla             kv_cache [N, P, D] or ckv [N, P, latent] and kpe [N, P, rope], block_table, cache_seqlens
-All: q [T, Hq, D] with query_offsets [B + 1]; without offsets T = B. Optional: alibi_slopes [Hq], sinks [Hq],
-sm_scale [], and k_scale, v_scale or kv_scale: [] per tensor, [H] per KV head, [N, P] per token, [N] per block,
-[N, P, H], [N, H]. Common synonyms are read, such as k_descale. A tensor that is not used is an error.
-Table entries of pages that nobody owns and values of slots that nobody owns are never read.)";
+// Printed by --help, below the options.
+const std::vector<std::string> kLayoutHelp = {
+    "Sizes: B sequences, N blocks, P tokens per page, H KV heads, D head size, L layers, T query rows, G scales per "
+    "head.",
+    "max             blocks [N, 2 (MLA: 1), L, P, H, D], lookup_table [B, columns], cache_lengths [B] without the new",
+    "                tokens, scales [N, 2, L, P, H, G] if quantized",
+    "nhd, hnd        k_cache, v_cache [N, P, H, D] ([N, H, P, D]), block_table [B, columns], cache_seqlens [B]",
+    "flashinfer      kv_cache [N, 2, P, H, D] (flashinfer_hnd: [N, 2, H, P, D]), kv_indptr, kv_indices, "
+    "kv_last_page_len",
+    "vllm_legacy     key_cache [N, H, D/x, P, x], value_cache [N, H, D, P], block_tables, seq_lens",
+    "sglang          k_buffer, v_buffer [slots, H, D], kv_indptr, kv_indices",
+    "mla             kv_cache [N, P, D] or ckv [N, P, latent] and kpe [N, P, rope], block_table, cache_seqlens",
+    "Every layout also takes q [T, Hq, D] with query_offsets [B + 1]; without query_offsets, T = B.",
+    "Optional tensors: alibi_slopes [Hq], sinks [Hq], sm_scale [], and k_scale, v_scale or kv_scale: [] per tensor,",
+    "[H] per KV head, [N, P] per token, [N] per block, [N, P, H], [N, H]. Common synonyms such as k_descale are read "
+    "too.",
+    "A tensor that is not used is an error. Table entries and slots that no sequence owns are never read."};
 
 }  // namespace
 
 void add_golden(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<GoldenCommand>();
   const auto one_of = [](std::vector<std::string> words) { return CLI::IsMember(std::move(words)); };
-  CLI::App* golden = app.add_subcommand("golden", "Write the reference's attention output as a bundle");
-  golden->add_option("SCENARIO", command->scenario, "Scenario file (JSON): attention over its cache at its focus step");
-  golden->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required();
-  golden->add_option("--candidate", command->candidate,
-                     "Write also what a kernel's tiled flow gives, as a candidate for kvscope verify");
-  golden->add_option("--candidate-dtype", command->candidate_dtype, "Its type, of probabilities and output")
+  CLI::App* golden = app.add_subcommand(
+      "golden",
+      "Compute attention in double precision and write it as a golden bundle, from a scenario or your tensors");
+  golden->add_option("SCENARIO", command->scenario,
+                     "Scenario file (JSON): attention over its cache at one engine step. Give SCENARIO or --input");
+  golden->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required()->type_name("FILE");
+  golden
+      ->add_option("--candidate", command->candidate,
+                   "Also write the output of a tiled attention loop, as an example candidate for kvscope verify")
+      ->type_name("FILE");
+  golden
+      ->add_option("--candidate-dtype", command->candidate_dtype,
+                   "Element type of the candidate's probabilities and output")
       ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16"}))
       ->capture_default_str();
-  golden->add_option("--layer", command->layer, "Layer; default: the scenario's focus, or 0");
+  golden->add_option("--layer", command->layer, "Layer, from 0 [default: the scenario's focus, or 0 with --input]");
 
-  golden->add_option("--lse-base", command->lse_base, "Base of the log-sum-exp")
+  golden->add_option("--lse-base", command->lse_base, "Base of the log-sum-exp: e (natural) or 2 (two)")
       ->check(one_of({"natural", "two"}))
       ->capture_default_str();
-  golden->add_option("--empty-lse", command->empty_lse, "lse of a row without keys")
+  golden->add_option("--empty-lse", command->empty_lse, "Log-sum-exp of a query that sees no key")
       ->check(one_of({"-inf", "+inf"}))
       ->capture_default_str();
 
-  golden->add_option("--requests", command->requests, "Recorded requests in place of the scenario's (.csv, .jsonl)")
+  golden->add_option("--requests", command->requests, "Recorded requests (.csv, .jsonl) to replace the scenario's own")
+      ->type_name("FILE")
       ->group(kWithScenario);
-  golden->add_option("--step", command->step, "Engine step; default: the scenario's focus")->group(kWithScenario);
+  golden
+      ->add_option(
+          "--step", command->step,
+          "Engine step, from 0; -1 selects the step with the most filled slots [default: the scenario's focus]")
+      ->group(kWithScenario);
 
   const std::string own = kWithTensors;
-  golden->add_option("--input", command->input, "Your tensors (.safetensors, .npz)")->group(own);
-  golden->add_option("--layout", command->layout, "How they are laid out, see below")
+  golden->add_option("--input", command->input, "Your tensors (.safetensors, .npz)")->type_name("FILE")->group(own);
+  golden->add_option("--layout", command->layout, "Layout of your tensors, see below")
+      ->type_name("LAYOUT")
       ->check(CLI::IsMember(golden::layout_names()))
       ->group(own);
   golden->add_option("--mask", command->mask, "Which keys a query sees")
       ->check(one_of({"none", "causal", "sliding_window", "chunked"}))
+      ->type_name("MASK")
       ->capture_default_str()
       ->group(own);
-  golden->add_option("--alignment", command->alignment, "Which corner a causal mask starts from")
+  golden
+      ->add_option("--alignment", command->alignment,
+                   "Corner of the score matrix at which a causal mask begins: bottom_right aligns the last query with "
+                   "the last key, top_left the first with the first")
       ->check(one_of({"bottom_right", "top_left"}))
       ->capture_default_str()
       ->group(own);
-  golden->add_option("--window-left", command->window_left, "Keys before the own position; -1: all")
+  golden
+      ->add_option("--window-left", command->window_left,
+                   "With --mask sliding_window: number of keys before the query's position; -1: all")
       ->group(own)
       ->capture_default_str();
-  golden->add_option("--window-right", command->window_right, "Keys after it; -1: all")
+  golden
+      ->add_option("--window-right", command->window_right,
+                   "With --mask sliding_window: number of keys after the query's position; -1: all")
       ->group(own)
       ->capture_default_str();
-  golden->add_option("--chunk", command->chunk, "Length of a chunk of --mask chunked")->group(own);
-  golden->add_option("--scale", command->scale, "Factor of the scores; default sm_scale or 1/sqrt(D), MLA must say")
+  golden->add_option("--chunk", command->chunk, "With --mask chunked: length of a chunk [tokens]")->group(own);
+  golden
+      ->add_option("--scale", command->scale,
+                   "Factor of the scores [default: the tensor sm_scale, or 1/sqrt(D); MLA has no default]")
       ->group(own);
-  golden->add_option("--soft-cap", command->soft_cap, "score -> cap * tanh(score / cap)")->group(own);
-  golden->add_option("--cache-dtype", command->cache_dtype, "What u8 or u16 caches hold as bit patterns")
+  golden
+      ->add_option("--soft-cap", command->soft_cap,
+                   "Replace each score by X * tanh(score / X) [default: scores are not capped]")
+      ->group(own);
+  golden
+      ->add_option("--cache-dtype", command->cache_dtype,
+                   "Element type of a cache whose bit patterns are stored as u8 or u16 [default: the tensor's own]")
       ->check(one_of({"f16", "bf16", "e4m3", "e5m2"}))
       ->group(own);
-  golden->add_option("--query-dtype", command->query_dtype, "The same for q")
+  golden
+      ->add_option("--query-dtype", command->query_dtype,
+                   "Element type of a q whose bit patterns are stored as u8 or u16 [default: the tensor's own]")
       ->check(one_of({"f16", "bf16", "e4m3", "e5m2"}))
       ->group(own);
-  golden->add_option("--granularity", command->granularity, "Elements that share a scale; default D / G")->group(own);
-  golden->add_option("--value-size", command->value_size, "MLA: elements of a head that are V")->group(own);
-  golden->add_option("--ignore", command->ignore, "Tensor to take as not given; may be given again")
+  golden->add_option("--granularity", command->granularity, "Elements that share a scale [default: D / G]")->group(own);
+  golden
+      ->add_option("--value-size", command->value_size,
+                   "With --layout mla: leading elements of a head that are V, such as 512")
+      ->group(own);
+  golden->add_option("--ignore", command->ignore, "Tensor of the file to leave out; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false)
       ->group(own);
-  golden->add_flag("--lint", command->lint, "Say also what one engine alone would refuse")->group(own);
-  golden->footer(kLayoutHelp);
+  golden
+      ->add_flag("--lint", command->lint,
+                 "Also warn about inputs that are legal here but that an engine of this layout rejects")
+      ->group(own);
+  add_help_section(*golden, "Layouts of --input, by the names and shapes of its tensors", kLayoutHelp);
+  add_examples(*golden,
+               {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors --candidate mine.safetensors",
+                "kvscope verify golden.safetensors mine.safetensors"});
   golden->callback([command, golden, own, &chosen] {
     for (const CLI::Option* option : golden->get_options()) {
       if (option->count() == 0 || option->get_name() == "--input") continue;

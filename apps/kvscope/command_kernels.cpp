@@ -1,5 +1,5 @@
-// kvscope kernels list | verify | bench: the CUDA kernels of the paged KV path, held to the model on the virtual GPU or
-// on one of this machine.
+// kvscope kernels list | verify | bench: the CUDA kernels of the paged KV path, compared with the model on the virtual
+// GPU or on a GPU of this machine.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +13,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/progress.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/gpu_devices.h"
@@ -131,43 +132,51 @@ int bench(const KernelsCommand& command) {
 }  // namespace
 
 void add_kernels(CLI::App& app, Action& chosen) {
-  CLI::App* kernels = app.add_subcommand("kernels", "The CUDA kernels of the paged KV path, held to the model");
+  CLI::App* kernels =
+      app.add_subcommand("kernels", "List, test and measure the CUDA kernels of this project against the CPU model");
   kernels->require_subcommand(1);
 
   const auto command = std::make_shared<KernelsCommand>();
-  CLI::App* list_app = kernels->add_subcommand("list", "Every kernel, or the cases of one");
-  list_app->add_option("--kernel", command->kernel, "The cases of this kernel");
-  list_app->add_flag("--json", command->json, "As JSON, with the cases");
+  CLI::App* list_app = kernels->add_subcommand("list", "List the kernels, or the test cases of one kernel");
+  list_app->add_option("--kernel", command->kernel, "Kernel whose cases are listed [default: list all kernels]")
+      ->type_name("NAME");
+  list_app->add_flag("--json", command->json, "Print JSON, including the cases");
+  add_examples(*list_app, {"kvscope kernels list", "kvscope kernels list --kernel gather_rows"});
   list_app->callback([command, &chosen] {
     chosen = [command] { return command->kernel.empty() ? list(command->json) : list_cases(command->kernel); };
   });
 
-  CLI::App* verify_app = kernels->add_subcommand("verify", "Run kernels on a device and compare with the golden model");
+  CLI::App* verify_app =
+      kernels->add_subcommand("verify", "Run kernels on a device and compare their output with the CPU model");
   verify_app
       ->add_option("--device", command->device,
-                   "virtual: on the CPU, every checker watching; cuda: the first GPU of this machine")
+                   "virtual: the virtual GPU, on the CPU, with all checks enabled; cuda: the first GPU of this machine")
       ->check(CLI::IsMember(kDeviceNames))
       ->capture_default_str();
-  verify_app->add_option("--kernel", command->kernel, "One kernel alone, as 'kernels list' prints it");
-  verify_app->add_option("--case", command->part, "Cases with this in their name");
-  verify_app
-      ->add_option("--policy", command->policy, "Virtual: when copies happen and who goes first: late, early, seed:N")
-      ->capture_default_str();
-  verify_app->add_flag("--small", command->small, "One small case a kernel");
+  verify_app->add_option("--kernel", command->kernel, "Run this kernel only, a name of 'kvscope kernels list'")
+      ->type_name("NAME");
+  verify_app->add_option("--case", command->part, "Run only cases whose name contains this text")->type_name("TEXT");
+  verify_app->add_option("--policy", command->policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
+  verify_app->add_flag("--small", command->small, "Run one small case per kernel");
   verify_app->add_flag("--json", command->json, "Print the report as JSON");
-  verify_app->add_option("--junit", command->junit, "Write the results as a JUnit file for a build server");
+  verify_app->add_option("--junit", command->junit, "Also write the results as a JUnit XML file")->type_name("FILE");
+  add_examples(*verify_app,
+               {"kvscope kernels verify --small", "kvscope kernels verify --kernel gather_rows --policy seed:7"});
   verify_app->callback([command, &chosen] { chosen = [command] { return verify(*command); }; });
 
   CLI::App* bench_app = kernels->add_subcommand(
-      "bench", "How fast kernels are beside a copy and a product measured in the same run; exit code 1 below a target");
+      "bench",
+      "Measure kernel times relative to a plain copy and a matrix product; exit code 1 if one misses its target");
   bench_app
       ->add_option("--device", command->device,
-                   "cuda: the first GPU of this machine; virtual: no times, what kernels move on small shapes")
+                   "cuda: the first GPU of this machine; virtual: no times, but instructions and memory traffic")
       ->check(CLI::IsMember(kDeviceNames))
       ->capture_default_str();
-  bench_app->add_option("--kernel", command->kernel, "One kernel, and what it is measured against");
+  bench_app->add_option("--kernel", command->kernel, "Measure this kernel and its reference only")->type_name("NAME");
   bench_app->add_flag("--json", command->json, "Print the report as JSON");
+  add_examples(*bench_app, {"kvscope kernels bench --kernel gather_rows"});
   bench_app->callback([command, &chosen] { chosen = [command] { return bench(*command); }; });
+  add_examples(*kernels, {"kvscope kernels list"});
 }
 
 }  // namespace kvscope::apps

@@ -1,4 +1,4 @@
-// kvscope layout EXPR: what a layout expression says, and where it sends each coordinate.
+// kvscope layout EXPR: prints the sizes of a layout expression and the offset of each coordinate.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/common/cli.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
@@ -17,8 +18,8 @@ namespace {
 
 using layout::Layout;
 
-constexpr std::int64_t kTableCoordinates = 1024;  // a screen or two
-constexpr std::int64_t kTableColumns = 64;        // the bf16 elements of a 128-byte row, the widest tile one looks at
+constexpr std::int64_t kTableCoordinates = 1024;      // a screen or two
+constexpr std::int64_t kTableColumns = 64;            // the bf16 elements of a 128-byte row, the widest usual tile
 constexpr std::int64_t kMostCoordinates = 1'000'000;  // of --all and of --json's offsets
 
 struct LayoutOptions {
@@ -28,8 +29,7 @@ struct LayoutOptions {
 };
 
 std::size_t width_of(const Layout& l) {
-  std::int64_t widest =
-      l.swizzle ? l.swizzle->size() : 0;  // a swizzle may pass the cosize, never its own period past it
+  std::int64_t widest = l.swizzle ? l.swizzle->size() : 0;  // a swizzled offset is below cosize + period
   widest += std::max<std::int64_t>(layout::cosize(l), 1);
   return std::to_string(widest - 1).size();
 }
@@ -123,11 +123,16 @@ int show_layout(const LayoutOptions& options) {
 
 void add_layout(CLI::App& app, Action& chosen) {
   const auto options = std::make_shared<LayoutOptions>();
-  CLI::App* command =
-      app.add_subcommand("layout", "Show a layout expression: size, cosize, injectivity, coordinates -> offsets");
-  command->add_option("EXPR", options->expression, "Layout in CuTe's notation, such as '(8,4):(4,1)'")->required();
-  command->add_flag("--json", options->json, "Print JSON, with the offset of every coordinate");
-  command->add_flag("--all", options->all, fmt::format("Print the table past {} coordinates too", kTableCoordinates));
+  CLI::App* command = app.add_subcommand("layout", "Print the offset of every coordinate of a CuTe layout expression");
+  command
+      ->add_option("EXPR", options->expression,
+                   "Layout SHAPE:STRIDE in CuTe's notation, such as '(8,4):(4,1)', or with a swizzle in front: "
+                   "'Sw<3,4,3> o (8,64):(64,1)'")
+      ->required();
+  command->add_flag("--json", options->json, "Print JSON, including all offsets");
+  command->add_flag("--all", options->all,
+                    fmt::format("Print the table even if it has more than {} coordinates", kTableCoordinates));
+  add_examples(*command, {"kvscope layout '(8,4):(4,1)'", "kvscope layout --json '((2,2),4):((1,8),2)'"});
   command->callback([options, &chosen] { chosen = [options] { return show_layout(*options); }; });
 }
 

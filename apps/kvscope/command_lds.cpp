@@ -1,5 +1,5 @@
-// kvscope lds table SCENARIO: what KVBuffer is for a scenario's cache, who copies what into LDS, who reads it into
-// which register.
+// kvscope lds table SCENARIO: prints the constants of KVBuffer for a scenario's cache, the copies of each lane into
+// LDS, or the elements of each register.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -10,6 +10,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/lds_options.h"
@@ -39,7 +40,7 @@ void row(const char* name, std::int64_t value, const char* meaning) {
   std::cout << fmt::format("{:<20} {:>8}   {}\n", name, value, meaning);
 }
 
-// How many blocks of K's and V's bytes an AMD compute unit holds, as far as LDS decides, or why it holds none.
+// The number of thread blocks that the LDS of an AMD compute unit can hold, or why it can hold none.
 void show_lds_limits(std::int64_t bytes) {
   for (const SharedLimits& limits : all_shared_limits()) {
     if (limits.target == SharedTarget::nvidia) continue;
@@ -70,22 +71,22 @@ int show_constants(const KVBufferParams& params, std::int64_t both_bytes) {
   row("num_mmas", c.num_mmas, "MMAs across the keys (K) or the depth (V)");
   row("num_k_mmas2", c.num_k_mmas2, "MMA steps of a strip");
   row("num_k_tiles", c.num_k_tiles, "strips");
-  row("input_frag_size", c.input_frag_size, "elements of a lane and MMA");
+  row("input_frag_size", c.input_frag_size, "elements per lane and MMA");
   row("simd_width", c.simd_width, "elements of a 16-byte vector");
   row("num_repeats", c.num_repeats, "blocks of a stage's depth");
-  row("smem_cols", c.smem_cols, "columns a stage holds");
+  row("smem_cols", c.smem_cols, "columns that a stage holds");
   row("smem_stage_size", c.smem_stage_size, "elements of a stage");
-  row("stage bytes", c.stage_bytes, "of LDS a stage takes");
-  row("K and V bytes", both_bytes, "of LDS every stage of both takes");
+  row("stage bytes", c.stage_bytes, "LDS of a stage");
+  row("K and V bytes", both_bytes, "LDS of all stages of K and V");
   show_lds_limits(both_bytes);
   row("mma_layout rows", c.mma_rows, "of a lane's register tile");
   row("mma_layout columns", c.mma_cols, "elements of each");
-  row("vm_instrs_per_load", c.vm_instrs_per_load, "copies a wave is said to issue a load");
+  row("vm_instrs_per_load", c.vm_instrs_per_load, "declared copies per wave per load");
   for (const BrokenBufferRule& broken : report.refusals) {
-    std::cout << fmt::format("\nrefused     {}: {}: {}", name(broken.rule), broken.fault.where, broken.fault.message);
+    std::cout << fmt::format("\nrejected    {}: {}: {}", name(broken.rule), broken.fault.where, broken.fault.message);
   }
   for (const BrokenBufferRule& odd : report.diagnostics) {
-    std::cout << fmt::format("\nmind        {}: {}: {}", name(odd.rule), odd.fault.where, odd.fault.message);
+    std::cout << fmt::format("\nnote        {}: {}: {}", name(odd.rule), odd.fault.where, odd.fault.message);
   }
   if (!report.refusals.empty() || !report.diagnostics.empty()) std::cout << '\n';
   return report.refusals.empty() ? kExitFine : kExitCheckFailed;
@@ -95,7 +96,7 @@ int show_copies(const KVBufferConfig& config, WaveIdx wave, std::int64_t valid_r
   const KVBufferConstants& c = config.constants();
   const DramTile tile{valid_rows, config.params().kv_num_heads * c.cache_depth, c.depth};
   std::cout << fmt::format(
-      "what wave {} brings into stage 0: {} of {} keys valid, rows {} B apart in memory\n\n"
+      "copies of wave {} into stage 0: {} of {} keys valid, rows {} B apart in memory\n\n"
       "  t  m  lane    LDS byte   key   depth   tile byte\n",
       wave.value, valid_rows, c.BN, tile.row_stride * c.element_bytes);
   for (const CopyInstruction& instruction : copy_instructions(config, wave, StageIdx{0}, tile)) {
@@ -125,7 +126,7 @@ int show_registers(const KVBufferConfig& config, WaveIdx wave, StripIdx strip) {
           std::cout << fmt::format(" {:>5} {:>7} {:>16}\n", element->key.value, element->depth.value,
                                    layout.byte(StageIdx{0}, element->key, element->depth));
         } else {
-          std::cout << "  zero: the head has no columns left for it\n";
+          std::cout << "  zero: past the last column of the head\n";
         }
       }
     }
@@ -158,23 +159,34 @@ int show_table(const LdsTableCommand& command) {
 }  // namespace
 
 void add_lds(CLI::App& app, Action& chosen) {
-  CLI::App* lds = app.add_subcommand("lds", "Staging of K and V through LDS, as AMD's waves do it");
+  CLI::App* lds =
+      app.add_subcommand("lds", "Show how the waves of an AMD GPU stage K and V through LDS (shared memory)");
   lds->require_subcommand(1);
   const auto command = std::make_shared<LdsTableCommand>();
-  CLI::App* table = lds->add_subcommand("table", "KVBuffer of a scenario: constants, copies or registers");
+  CLI::App* table =
+      lds->add_subcommand("table", "Print the constants, the copies or the registers of a scenario's KVBuffer");
   table->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
-  table->add_option("--what", command->what, "Which table")
+  table
+      ->add_option("--what", command->what,
+                   "constants: sizes derived from the scenario; copy: which lane copies which 16 bytes; registers: "
+                   "which lane reads which elements")
       ->check(CLI::IsMember(std::vector<std::string>{"constants", "copy", "registers"}))
       ->capture_default_str();
-  table->add_option("--kv", command->kv, "Which of the two")
+  table->add_option("--kv", command->kv, "Tensor: K or V")
       ->check(CLI::IsMember(std::vector<std::string>{"k", "v"}))
       ->capture_default_str();
-  table->add_option("--wave", command->wave, "Wave; of copy and registers")->capture_default_str();
-  table->add_option("--strip", command->strip, "Strip; of registers")->capture_default_str();
-  table->add_option("--valid-rows", command->valid_rows, "Keys that exist; of copy. Default: all");
+  table->add_option("--wave", command->wave, "With --what copy or registers: wave of the block, from 0")
+      ->capture_default_str();
+  table->add_option("--strip", command->strip, "With --what registers: strip of BK columns, from 0")
+      ->capture_default_str();
+  table->add_option("--valid-rows", command->valid_rows,
+                    "With --what copy: keys of the tile that exist; the others are zero-filled [default: all]");
   add_lds_options(*table, command->lds);
+  add_examples(*table, {"kvscope lds table apps/scenarios/mla.json",
+                        "kvscope lds table apps/scenarios/mla.json --what copy --wave 1 --valid-rows 20"});
   table->callback([command, &chosen] { chosen = [command] { return show_table(*command); }; });
   add_lds_schedule(*lds, chosen);
+  add_examples(*lds, {"kvscope lds table apps/scenarios/mla.json"});
 }
 
 }  // namespace kvscope::apps

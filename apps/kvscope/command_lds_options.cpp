@@ -26,12 +26,20 @@ std::string option_of(std::string_view where) {
 }  // namespace
 
 void add_lds_options(CLI::App& command, LdsOptions& options) {
-  command.add_option("--full-kv", options.full_kv, "LDS: a stage holds all columns (true) or one block of BK (false)");
-  command.add_option("--smem-depth", options.smem_depth, "LDS: columns of a stage; 0: as many as are staged");
-  command.add_option("--cache-depth", options.cache_depth, "LDS: columns of a head in the cache; 0: the model's");
-  command.add_option("--head-dim-offset", options.head_dim_offset, "LDS: first column of a head that is staged");
-  command.add_option("--reg-chunk-depth", options.reg_chunk_depth,
-                     "LDS: columns of K in registers at a time; 0: as many as fit");
+  const std::string group = "Options of the LDS path, to replace those of the scenario";
+  command.add_option("--full-kv", options.full_kv, "true: a stage holds all columns; false: one block of BK columns")
+      ->group(group);
+  command.add_option("--smem-depth", options.smem_depth, "Columns of a stage; 0: as many as are staged")->group(group);
+  command.add_option("--cache-depth", options.cache_depth, "Columns of a head in the cache; 0: head_size of the model")
+      ->group(group);
+  command
+      .add_option("--head-dim-offset", options.head_dim_offset,
+                  "First column of a head that is staged, such as 512 for the rope part of a latent cache")
+      ->group(group);
+  command
+      .add_option("--reg-chunk-depth", options.reg_chunk_depth,
+                  "Columns of K that registers hold at a time; 0: as many as fit")
+      ->group(group);
 }
 
 Scenario with_lds_options(Scenario scenario, const LdsOptions& options) {

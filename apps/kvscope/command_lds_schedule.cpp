@@ -1,6 +1,5 @@
-// kvscope lds schedule SCENARIO: the loop in which the waves of a block issue, wait, meet and read, with a wave's
-// counter around each step; then the loop is carried out in a number of orders, as it stands or without one of its
-// steps.
+// kvscope lds schedule SCENARIO: prints the loop of copies, waits, barriers and reads, with a wave's copies in flight
+// at each step. Then it runs the loop, complete or without one step, in several orders of waves and copies.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/lds_options.h"
@@ -44,8 +44,8 @@ struct ScheduleCommand {
   LdsOptions lds;
 };
 
-// Rows of one head, as many as the tiles have. What they hold is of no matter here: the model knows of every byte of
-// LDS which copy brought it.
+// The rows of one head for all tiles. Their values do not matter here: the model records which copy wrote each byte of
+// LDS.
 class Rows {
  public:
   Rows(const KVBufferConfig& config, std::int64_t tiles)
@@ -67,7 +67,7 @@ class Rows {
   AnyView<4> blocks_;
 };
 
-// The waves of a block, LDS with K's stages and behind them V's, and rows to fetch.
+// The waves of a block, LDS with the stages of K followed by those of V, and rows to copy.
 class Block {
  public:
   Block(const KVBufferConfig& k, const KVBufferConfig& v, std::int64_t tiles)
@@ -99,14 +99,15 @@ class Block {
   ScheduleWaves waves_;
 };
 
-// One way in which memory and waves may behave.
+// One possible order of copies and waves.
 struct Order {
   std::string text;
   Landing landing = Landing::late;
   Choose choose;
 };
 
-// Copies as late or as early as they may be, the first or the last wave ahead; then at random, the same every time.
+// Copies land as late or as early as allowed, with the first or the last wave ahead; then random orders with fixed
+// seeds.
 std::vector<Order> orders() {
   const Choose first = [](std::int64_t) { return std::int64_t{0}; };
   const Choose last = [](std::int64_t n) { return n - 1; };
@@ -124,8 +125,8 @@ std::vector<Order> orders() {
 
 KVBufferConfig config_of(const ScheduleCommand& command, const Scenario& scenario, KOrV kv) {
   KVBufferParams params = lds_params(scenario, kv);
-  params.kv_num_heads = 1;         // how far rows are apart is not the schedule's
-  params.reg_chunk_depth.reset();  // the loops read a whole tile at a step, and follow LDS, not registers
+  params.kv_num_heads = 1;         // the distance of rows does not affect the schedule
+  params.reg_chunk_depth.reset();  // the loops read a whole tile per step; registers are not modeled
   params.reg_chunk_keys.reset();
   params.vm_rule = command.count == "seed" ? VmCountRule::seed : VmCountRule::newer;
   return KVBufferConfig(params);
@@ -147,8 +148,8 @@ std::vector<ScheduleStep> steps_of(const ScheduleCommand& command, const KVBuffe
 
 void show_steps(const std::vector<ScheduleStep>& steps, const std::vector<Outstanding>& counts,
                 const std::optional<std::int64_t>& without) {
-  std::cout << " step  tile  what                         under way\n";
-  std::size_t kept = 0;  // counts are of the steps that are left
+  std::cout << " step  tile  what                         in flight\n";
+  std::size_t kept = 0;  // index into `counts`, which has no entry for the omitted step
   for (std::size_t n = 0; n < steps.size(); ++n) {
     const std::string text = to_text(steps[n]);  // "tile 2: issue V into stage 0"
     std::string line = fmt::format("{:>5} {:>5}  {:<28}", n, steps[n].tile, text.substr(text.find(": ") + 2));
@@ -162,8 +163,8 @@ void show_steps(const std::vector<ScheduleStep>& steps, const std::vector<Outsta
   }
 }
 
-// "step 4 (tile 0: read K from stage 0): wave 0 reads byte ..." of a fault among the steps that are left; numbered as
-// in the table.
+// "step 4 (tile 0: read K from stage 0): wave 0 reads byte ..." for a fault; steps are
+// numbered as in the printed table, which includes the omitted one.
 std::string fault_text(const ScheduleFault& fault, const std::optional<std::int64_t>& without) {
   const auto among_left = static_cast<std::int64_t>(fault.step);
   const std::int64_t step = among_left + (without && among_left >= *without ? 1 : 0);
@@ -197,7 +198,8 @@ int show_schedule(const ScheduleCommand& command) {
   const WaveIdx wave{command.wave};
   const std::int64_t k_copies = copies_per_load(k, wave), v_copies = copies_per_load(v, wave);
   std::cout << fmt::format(
-      "{} loop over {} tile{} by {} waves. Wave {} issues {} copies a load of K and {} of V; its waits count on {} and "
+      "{} loop over {} tile{} by {} waves. Wave {} issues {} copies per load of K and {} per load of V; its waits "
+      "assume {} and "
       "{}\n\n",
       command.loop, command.tiles, command.tiles > 1 ? "s" : "", k.constants().waves, wave.value, k_copies, v_copies,
       k.constants().vm_instrs_per_load, v.constants().vm_instrs_per_load);
@@ -214,10 +216,10 @@ int show_schedule(const ScheduleCommand& command) {
       first_failure = fmt::format("{}:\n           {}", order.text, fault_text(faults[0], command.without));
   }
   if (failed == 0) {
-    std::cout << fmt::format("\nchecked    {} orders of waves and memory: every read met its own tile\n", tried);
+    std::cout << fmt::format("\nchecked    {} orders of waves and copies: every read got its own tile\n", tried);
     return kExitFine;
   }
-  std::cout << fmt::format("\nfails      in {} of {} orders of waves and memory; first, {}\n", failed, tried,
+  std::cout << fmt::format("\nfails      in {} of {} orders of waves and copies; the first: {}\n", failed, tried,
                            first_failure);
   return kExitCheckFailed;
 }
@@ -226,19 +228,32 @@ int show_schedule(const ScheduleCommand& command) {
 
 void add_lds_schedule(CLI::App& lds, Action& chosen) {
   const auto command = std::make_shared<ScheduleCommand>();
-  CLI::App* schedule = lds.add_subcommand("schedule", "The loop of issues, waits, barriers and reads, carried out");
+  CLI::App* schedule = lds.add_subcommand(
+      "schedule", "Print the loop of copies, waits, barriers and reads, and run it in several orders to find races");
   schedule->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
-  schedule->add_option("--loop", command->loop, "Which kernel's")
+  schedule->add_option("--loop", command->loop, "Loop of the prefill kernel or of the decode kernel")
       ->check(CLI::IsMember(std::vector<std::string>{"prefill", "decode"}))
       ->capture_default_str();
-  schedule->add_option("--tiles", command->tiles, "Tiles of the loop, 1 to 8")->capture_default_str();
-  schedule->add_option("--masked", command->masked, "Tiles that are wholly masked, as 1,2; of prefill")->delimiter(',');
-  schedule->add_option("--count", command->count, "How copies are counted where waves have unlike shares")
+  schedule->add_option("--tiles", command->tiles, fmt::format("Tiles of the loop, 1 to {}", kMostTiles))
+      ->capture_default_str();
+  schedule
+      ->add_option("--masked", command->masked,
+                   "With --loop prefill: comma-separated tiles that are fully masked, such as 1,2")
+      ->type_name("N,...")
+      ->delimiter(',');
+  schedule
+      ->add_option(
+          "--count", command->count,
+          "Copies that a wait allows in flight when waves copy different numbers of sub-tiles: newer waits for "
+          "all copies; seed is the rule of an older source revision and has a race")
       ->check(CLI::IsMember(std::vector<std::string>{"newer", "seed"}))
       ->capture_default_str();
-  schedule->add_option("--wave", command->wave, "Whose counter is shown")->capture_default_str();
-  schedule->add_option("--without", command->without, "Leave this step out, and see what goes wrong");
+  schedule->add_option("--wave", command->wave, "Wave whose copies in flight are printed, from 0")
+      ->capture_default_str();
+  schedule->add_option("--without", command->without,
+                       "Number of a step of the printed loop to leave out, to see which read then fails");
   add_lds_options(*schedule, command->lds);
+  add_examples(*schedule, {"kvscope lds schedule apps/scenarios/mla.json --tiles 2"});
   schedule->callback([command, &chosen] { chosen = [command] { return show_schedule(*command); }; });
 }
 

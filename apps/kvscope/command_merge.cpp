@@ -1,4 +1,4 @@
-// kvscope merge A B ... --out C: partial attention states over disjoint keys become one, as split-K kernels do last.
+// kvscope merge A B ... --out C: merges partial attention states over disjoint keys, as split-K kernels do at the end.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +10,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/attention/merge.h"
 #include "core/base/errors.h"
@@ -22,7 +23,7 @@ namespace {
 struct MergeCommand {
   std::vector<std::string> parts;
   std::string out;
-  std::optional<std::string> base;  // default: what the parts' manifests say, natural where they say nothing
+  std::optional<std::string> base;  // default: the base in the parts' manifests, else natural
   std::string empty = "-inf";
 };
 
@@ -33,7 +34,7 @@ std::string stated_base(const golden::Bundle& bundle) {
   return base == nullptr || !base->is_string() ? "" : *base->as_string();
 }
 
-// The base all parts are in. A part that states another one is refused: merged in the wrong base, states look right.
+// The base of all parts. A part that states another base is rejected: its merged result would be wrong but plausible.
 std::string common_base(const MergeCommand& command, const std::vector<golden::Bundle>& bundles) {
   std::string base = command.base.value_or("");
   std::string said_by = "--lse-base";
@@ -45,7 +46,7 @@ std::string common_base(const MergeCommand& command, const std::vector<golden::B
       base = stated;
       said_by = command.parts[i];
     } else if (stated != base) {
-      faults.push_back({command.parts[i], fmt::format("states lse base {}, but {} says {}", stated, said_by, base)});
+      faults.push_back({command.parts[i], fmt::format("states lse base {}, but {} states {}", stated, said_by, base)});
     }
   }
   if (!faults.empty()) throw InputError("merge", faults);
@@ -123,18 +124,23 @@ int run(const MergeCommand& command) {
 
 void add_merge(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<MergeCommand>();
-  CLI::App* merge_app = app.add_subcommand("merge", "Merge partial attention states (o, lse) over disjoint keys");
-  merge_app->add_option("PART", command->parts, "Bundles with o [query, head, dim] and lse [query, head]")
+  CLI::App* merge_app = app.add_subcommand(
+      "merge", "Merge partial attention outputs over disjoint keys, as the last step of a split-K kernel does");
+  merge_app
+      ->add_option("PART", command->parts,
+                   "Two or more bundles (.safetensors, .npz), each with o [query, head, dim] and lse [query, head]")
       ->required()
       ->expected(2, 1024);
-  merge_app->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required();
+  merge_app->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required()->type_name("FILE");
   merge_app
       ->add_option("--lse-base", command->base,
-                   "Base the log-sum-exps are in; default: as the parts state it, else natural")
+                   "Base of the log-sum-exps [default: the base that the parts state, else natural]")
       ->check(CLI::IsMember(std::vector<std::string>{"natural", "two"}));
-  merge_app->add_option("--empty-lse", command->empty, "What a row without keys gets")
+  merge_app->add_option("--empty-lse", command->empty, "Log-sum-exp of a query that sees no key")
       ->check(CLI::IsMember(std::vector<std::string>{"-inf", "+inf"}))
       ->capture_default_str();
+  add_examples(*merge_app, {"kvscope golden apps/scenarios/first_light.json --out part.safetensors",
+                            "kvscope merge part.safetensors part.safetensors --out merged.safetensors"});
   merge_app->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }
 

@@ -1,4 +1,4 @@
-// kvscope ptx survey | disasm FILE: what a PTX file uses, and its text as understood.
+// kvscope ptx survey | disasm FILE: counts the instructions of a PTX file, or prints the parsed file as PTX.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -8,10 +8,12 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/ptx_checks.h"
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
+#include "apps/kvscope/ptx_policy.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "gpu/virtual/isa/survey.h"
@@ -24,32 +26,60 @@ ptx::Module read_ptx(const std::string& path) {
   return ptx::parse_module(read_file(path, kMostPtxBytes), path);
 }
 
+namespace {
+
+constexpr const char* kFileHelp = "PTX file, as nvcc -ptx writes it; compile with -lineinfo to see source lines";
+constexpr const char* kTargetHelp = "Compute capability of the virtual GPU: 90 for sm_90a, 100 for sm_100a";
+
+}  // namespace
+
 void add_launch_options(CLI::App& command, LaunchRequest& request) {
-  command.add_option("file", request.path, "PTX, as nvcc -ptx writes it")->required();
-  command.add_option("--entry", request.entry, "Which kernel; may be left out when there is one");
-  command.add_option("--grid", request.grid, "CTAs: X, X,Y or X,Y,Z")->delimiter(',')->expected(1, 3);
-  command.add_option("--block", request.block, "Threads of a CTA: X, X,Y or X,Y,Z")->delimiter(',')->expected(1, 3);
-  command.add_option("--cluster", request.cluster, "CTAs of a cluster, if any")->delimiter(',')->expected(1, 3);
-  command.add_option("--smem", request.shared, "Dynamic shared memory of a CTA [bytes]")->capture_default_str();
+  command.add_option("FILE", request.path, kFileHelp)->required();
+  command.add_option("--entry", request.entry, "Kernel to run [default: the only kernel of the file]")
+      ->type_name("NAME");
+  const auto extents = [&](const char* name, std::vector<std::int64_t>& value, const char* help) {
+    command.add_option(name, value, help)->type_name("X[,Y[,Z]]")->delimiter(',')->expected(1, 3);
+  };
+  extents("--grid", request.grid, "CTAs of the grid, such as 4 or 4,2 [default: 1]");
+  extents("--block", request.block, "Threads of a CTA, such as 64 or 32,4 [default: 1]");
+  extents("--cluster", request.cluster, "CTAs of a cluster [default: no clusters]");
+  command.add_option("--smem", request.shared, "Dynamic shared memory of a CTA")
+      ->type_name("BYTES")
+      ->capture_default_str();
   command
-      .add_option("--arg", request.args,
-                  "One a parameter: a number, FILE.npy, FILE.safetensors:NAME, TYPE[SHAPE], map:FILE.json@ARGUMENT")
+      .add_option("--arg", request.args, "Value of the next kernel parameter, see below; once per parameter, in order")
+      ->type_name("VALUE")
       ->allow_extra_args(false);
-  command.add_option("--policy", request.policy, "When copies happen and who goes first: late, early, seed:N")
+  command.add_option("--policy", request.policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
+  command.add_option("--target", request.target, kTargetHelp)->capture_default_str();
+  command.add_option("--max-instructions", request.max_instructions, "Stop after N warp instructions")
       ->capture_default_str();
-  command.add_option("--target", request.target, "What the machine stands for: 90 for sm_90a")->capture_default_str();
-  command.add_option("--max-instructions", request.max_instructions, "Stop after so many warp instructions")
-      ->capture_default_str();
-  command.add_flag("--cooperative", request.cooperative, "All CTAs start together");
+  command.add_flag("--cooperative", request.cooperative, "Start all CTAs together, as a cooperative launch does");
   command.add_flag("--contract", request.contract,
-                   "Fuse products and sums as the assembler does: one rounding, not two");
-  command.add_flag("--strict", request.strict, "Refuse a file with instructions that this machine cannot run");
+                   "Fuse a product and a sum into one fma where the assembler does, so that the last bit is as on "
+                   "hardware");
+  command.add_flag("--strict", request.strict,
+                   "Reject a file with unsupported instructions, even if the kernel does not execute them");
+}
+
+void add_argument_help(CLI::App& command) {
+  add_help_section(
+      command, "Values of --arg",
+      {"42, -1, 0x10, 1.5           a number, in the size of the parameter",
+       "x.npy                       a pointer to a copy of the file's array",
+       "weights.safetensors:NAME    a pointer to a copy of one tensor of the file",
+       "f32[64], u8[4,16]           a pointer to a new array whose elements are not initialized",
+       "map:k.json@2                a tensor map (see kvscope tma check) over the array of parameter 2, from 0",
+       "map:k.json                  a tensor map whose base is a device address"});
 }
 
 void add_check_option(CLI::App& command, std::vector<std::string>& names) {
   command
       .add_option("--check", names,
-                  "What to watch for: none, or a list; all is " + checks_in_all() + ", the rest goes by name")
+                  "Comma-separated checks; all is " + checks_in_all() +
+                      "; docs/15_virtual_gpu.md describes each "
+                      "[default: all]")
+      ->type_name("CHECK,...")
       ->delimiter(',')
       ->check(CLI::IsMember(check_names()));
 }
@@ -134,29 +164,33 @@ int show_survey(const SurveyCommand& command) {
 }  // namespace
 
 void add_ptx(CLI::App& app, Action& chosen) {
-  CLI::App* ptx = app.add_subcommand("ptx", "Run compiled CUDA kernels on a virtual GPU, and see what a PTX file uses");
+  CLI::App* ptx = app.add_subcommand("ptx", "Run or debug a compiled CUDA kernel on the virtual GPU, without a GPU");
   ptx->require_subcommand(1);
   add_ptx_run(*ptx, chosen);
   add_ptx_debug(*ptx, chosen);
 
   auto survey_command = std::make_shared<SurveyCommand>();
-  CLI::App* survey = ptx->add_subcommand("survey", "What a PTX file uses, and what of it this machine cannot run");
-  survey->add_option("file", survey_command->path, "PTX, as nvcc -ptx writes it")->required();
-  survey->add_option("--target", survey_command->target, "What the machine stands for: 90 for sm_90a")
-      ->capture_default_str();
-  survey->add_flag("--words", survey_command->words, "Count whole opcodes, not base names");
-  survey->add_flag("--json", survey_command->json, "As JSON, with every opcode");
+  CLI::App* survey =
+      ptx->add_subcommand("survey", "Count the instructions of a PTX file and list the unsupported ones");
+  survey->add_option("FILE", survey_command->path, kFileHelp)->required();
+  survey->add_option("--target", survey_command->target, kTargetHelp)->capture_default_str();
+  survey->add_flag("--words", survey_command->words,
+                   "Count full opcodes such as ld.global.f32, not base names such as ld");
+  survey->add_flag("--json", survey_command->json, "Print JSON, with all opcodes");
+  add_examples(*survey, {"kvscope ptx survey apps/examples/scale.ptx --words"});
   survey->callback([&chosen, survey_command] { chosen = [survey_command] { return show_survey(*survey_command); }; });
 
   auto path = std::make_shared<std::string>();
-  CLI::App* disasm = ptx->add_subcommand("disasm", "The file as this machine understands it, as PTX again");
-  disasm->add_option("file", *path, "PTX, as nvcc -ptx writes it")->required();
+  CLI::App* disasm = ptx->add_subcommand("disasm", "Parse a PTX file and print it as PTX again");
+  disasm->add_option("FILE", *path, kFileHelp)->required();
+  add_examples(*disasm, {"kvscope ptx disasm apps/examples/scale.ptx"});
   disasm->callback([&chosen, path] {
     chosen = [path] {
       std::cout << ptx::to_ptx(read_ptx(*path));
       return kExitFine;
     };
   });
+  add_examples(*ptx, {"kvscope ptx run apps/examples/scale.ptx --grid 2 --block 32 --arg 'f32[64]' --arg 2.5"});
 }
 
 }  // namespace kvscope::apps

@@ -1,4 +1,4 @@
-// kvscope ptx debug FILE: a kernel stopped and stepped, forwards and backwards, by commands on standard input.
+// kvscope ptx debug FILE: steps a kernel forward and backward, by commands on standard input.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,6 +13,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
 #include "core/base/errors.h"
@@ -24,16 +25,18 @@
 namespace kvscope::apps {
 namespace {
 
-constexpr std::string_view kHelp =
-    "forwards    run | step [N] | warp | line | barrier | event | report | goto N\n"
-    "backwards   back [N] | backline\n"
-    "stop at     break FILE:LINE | watch shared ADDRESS BYTES [CTA] | watch global ADDRESS BYTES | delete NUMBER\n"
-    "look        where | print %REGISTER | registers | barriers | copies | reports\n"
-    "            x shared ADDRESS BYTES (and who wrote them) | x global ADDRESS BYTES\n"
-    "            warp and CTA are those that run next; pick CTA WARP looks at others\n"
-    "end         quit\n"
-    "step counts warp instructions of whatever warp, warp goes on to the next one of this warp, line to its next "
-    "line.\n";
+// The answer to `help`, and a section of --help.
+const std::vector<std::string> kHelp = {
+    "forward    run | step [N] | warp | line | barrier | event | report | goto N",
+    "backward   back [N] | backline",
+    "stop at    break FILE:LINE | watch shared ADDRESS BYTES [CTA] | watch global ADDRESS BYTES | delete NUMBER",
+    "look       where | print %REGISTER | registers | barriers | copies | reports",
+    "           x shared ADDRESS BYTES (with the writers of the bytes) | x global ADDRESS BYTES",
+    "           registers and shared memory are those of the next warp to run; pick CTA WARP selects another",
+    "end        quit",
+    "step executes one warp instruction of any warp; warp runs to the next instruction of the same warp, and line to "
+    "its",
+    "next source line."};
 
 std::optional<std::uint64_t> number(std::string_view text) {
   const bool hex = text.starts_with("0x");
@@ -41,7 +44,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
   return whole_number<std::uint64_t>(text, hex ? 16 : 10);
 }
 
-// What is wrong with one command; the session goes on.
+// A fault of one command; the session continues.
 class CommandFault : public InputError {
  public:
   explicit CommandFault(std::string message) : InputError("debug", "", std::move(message)) {}
@@ -51,7 +54,7 @@ class Session {
  public:
   explicit Session(ptx::ControlledRun& run) : run_(run) {}
 
-  // False: the person is done.
+  // Returns false for `quit`.
   bool obey(const std::string& line) {
     std::istringstream words(line);
     std::vector<std::string> w;
@@ -60,7 +63,7 @@ class Session {
     const std::string& verb = w[0];
     if (verb == "quit" || verb == "q") return false;
     if (verb == "help" || verb == "h") {
-      std::cout << kHelp;
+      for (const std::string& text : kHelp) std::cout << text << '\n';
     } else if (!goes(verb, w) && !stops(verb, w) && !looks(verb, w)) {
       throw CommandFault(fmt::format("there is no command '{}': help lists them", verb));
     }
@@ -75,7 +78,7 @@ class Session {
     }
     const ptx::Position at = run_.position();
     if (at.cta < 0) {
-      std::cout << fmt::format("step {}  nothing can run any more: go on to be told why\n", run_.step());
+      std::cout << fmt::format("step {}  no warp can run: enter run to see why\n", run_.step());
       return;
     }
     std::cout << fmt::format("step {}  cta {} warp {} lanes {:08x}  {}\n    {}\n", run_.step(), at.cta, at.warp,
@@ -118,7 +121,7 @@ class Session {
     } else if (verb == "report") {
       went(run_.to(ptx::StopReason::report));
     } else if (verb == "goto" || verb == "g") {
-      if (w.size() < 2) throw CommandFault("say which step: goto 120");
+      if (w.size() < 2) throw CommandFault("goto needs a step: goto 120");
       went(run_.seek(count(w, 1, 0)));
     } else if (verb == "back" || verb == "b") {
       went(run_.back(count(w, 1, 1)));
@@ -140,7 +143,7 @@ class Session {
     if (verb == "break") {
       const std::size_t colon = w.size() > 1 ? w[1].rfind(':') : std::string::npos;
       const auto line = colon == std::string::npos ? std::nullopt : number(std::string_view(w[1]).substr(colon + 1));
-      if (!line) throw CommandFault("say where: break scale.cu:12");
+      if (!line) throw CommandFault("break needs a place: break scale.cu:12");
       std::vector<std::int32_t> pcs = run_.pcs_of(w[1].substr(0, colon), static_cast<std::int32_t>(*line));
       if (pcs.empty())
         throw CommandFault(fmt::format("no instruction is of {}: was the file compiled with -lineinfo?", w[1]));
@@ -148,7 +151,7 @@ class Session {
       std::cout << fmt::format("breakpoint {} at {}, {} instructions\n", run_.add_breakpoint(std::move(pcs)), w[1],
                                instructions);
     } else if (verb == "watch") {
-      if (w.size() < 4) throw CommandFault("say what: watch shared 0x400 4");
+      if (w.size() < 4) throw CommandFault("watch needs a space, an address and bytes: watch shared 0x400 4");
       const ptx::Position at = run_.position();
       const ptx::Watch watch{
           .space = space(w[1]),
@@ -165,11 +168,11 @@ class Session {
     return true;
   }
 
-  // Whose registers are looked at: those that were picked, else of who runs next.
+  // The warp whose registers are printed: the one selected with `pick`, else the next to run.
   ptx::Position looked_at() {
     if (picked_) return *picked_;
     const ptx::Position at = run_.position();
-    if (at.cta < 0) throw CommandFault("nobody runs here: go back, or pick CTA WARP");
+    if (at.cta < 0) throw CommandFault("no warp runs here: go back, or pick CTA WARP");
     return at;
   }
 
@@ -185,7 +188,7 @@ class Session {
                               .pc = -1,
                               .lanes = ptx::kAllLanes};
     } else if (verb == "print" || verb == "p") {
-      if (w.size() < 2) throw CommandFault("say which register: print %r1");
+      if (w.size() < 2) throw CommandFault("print needs a register: print %r1");
       const ptx::Position at = looked_at();
       const auto value = ptx::read_register(launch, at.cta, at.warp, at.lanes, w[1]);
       if (!value)
@@ -203,7 +206,7 @@ class Session {
     } else if (verb == "reports") {
       for (const ptx::Report& report : run_.reports()) std::cout << ptx::to_text(report) << '\n';
     } else if (verb == "x") {
-      if (w.size() < 4) throw CommandFault("say what: x shared 0x400 64");
+      if (w.size() < 4) throw CommandFault("x needs a space, an address and bytes: x shared 0x400 64");
       constexpr std::uint64_t kMostBytes = 4096;
       const std::uint64_t bytes = count(w, 3, 16);
       if (bytes > kMostBytes) throw CommandFault(fmt::format("{} bytes: at most {} at a time", bytes, kMostBytes));
@@ -251,9 +254,13 @@ int debug_kernel(const LaunchRequest& request) {
 
 void add_ptx_debug(CLI::App& ptx, Action& chosen) {
   auto request = std::make_shared<LaunchRequest>();
-  CLI::App* debug = ptx.add_subcommand("debug", "Step a kernel forwards and backwards, by commands on standard input");
+  CLI::App* debug =
+      ptx.add_subcommand("debug", "Step a kernel forward and backward, with commands from standard input");
   add_launch_options(*debug, *request);
-  debug->footer(std::string(kHelp));
+  add_argument_help(*debug);
+  add_help_section(*debug, "Commands on standard input", kHelp);
+  add_examples(*debug, {"printf 'step 8\\nprint %%r4\\nback\\nwhere\\n' |",
+                        "  kvscope ptx debug apps/examples/scale.ptx --block 64 --arg 'f32[64]' --arg 2.5"});
   debug->callback([&chosen, request] { chosen = [request] { return debug_kernel(*request); }; });
 }
 

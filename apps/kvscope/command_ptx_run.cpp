@@ -1,4 +1,4 @@
-// kvscope ptx run FILE --entry KERNEL: a compiled kernel on the virtual GPU, watched.
+// kvscope ptx run FILE --entry KERNEL: runs a compiled kernel on the virtual GPU, with checks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/ptx_arguments.h"
 #include "apps/kvscope/ptx_checks.h"
 #include "apps/kvscope/ptx_commands.h"
@@ -30,7 +31,7 @@
 namespace kvscope::apps {
 namespace {
 
-constexpr std::size_t kMostLines = 40;  // of counters shown
+constexpr std::size_t kMostLines = 40;  // of counters printed
 
 struct PtxRunCommand {
   LaunchRequest launch;
@@ -154,7 +155,7 @@ void write_results(const PtxRunCommand& command, const ptx::LaunchConfig& config
   write_file_atomically(command.json, json::dump(out) + "\n");
 }
 
-// --step N: who stands where after N warp instructions.
+// --step N: the position of every warp after N warp instructions.
 int show_step(ptx::Device& device, const ptx::LoadedModule& module, const ptx::LaunchConfig& config,
               std::uint64_t step) {
   ptx::ControlledRun run(device, module, config);
@@ -206,48 +207,91 @@ int run_kernel(const PtxRunCommand& command) {
 }
 
 void add_recording_options(CLI::App& command, RecordingOptions& options) {
-  CLI::Option* trace = command.add_option("--trace", options.trace,
-                                          "Write the tiles that a CTA loads as a trace, as kvscope run writes the "
-                                          "model's: for trace show and trace diff");
-  command.add_option("--trace-cta", options.trace_cta, "Whose tiles: number of the CTA, x fastest")
+  const std::string of_trace = "Options of --trace";
+  CLI::Option* trace =
+      command
+          .add_option("--trace", options.trace,
+                      "Write the tiles that one CTA loads as a trace (.kvt), the format of kvscope run: "
+                      "compare both with kvscope trace diff")
+          ->type_name("FILE");
+  command.add_option("--trace-cta", options.trace_cta, "CTA to record: its linear number in the grid, x fastest")
       ->capture_default_str()
-      ->needs(trace);
-  command.add_option("--trace-warp", options.trace_warp, "Reads of this warp only")->needs(trace);
-  command.add_flag("--trace-lanes", options.trace_lanes, "Every chunk and lane too, as focus.staging = lanes")
-      ->needs(trace);
+      ->needs(trace)
+      ->group(of_trace);
+  command
+      .add_option("--trace-warp", options.trace_warp,
+                  "Record reads of this warp of the CTA only, from 0 [default: all]")
+      ->needs(trace)
+      ->group(of_trace);
+  command
+      .add_flag("--trace-lanes", options.trace_lanes,
+                "Also record every 16-byte chunk and every lane, as focus.staging = lanes does in a scenario")
+      ->needs(trace)
+      ->group(of_trace);
   command
       .add_option(
           "--tile", options.tiles,
-          "What the kernel does not say of its first tile, its second, ...: KEY=NUMBER,... of " + tile_note_keys(" "))
+          "Properties of the next tile that the kernel's copies do not show, such as seq=1,head=1,rows=64; once "
+          "per tile, in order. Keys: " +
+              tile_note_keys(", "))
+      ->type_name("KEY=N,...")
       ->allow_extra_args(false)
-      ->needs(trace);
-  CLI::Option* events =
-      command.add_option("--events", options.events, "Write every event of the machine, one a line; -: to the output");
-  command.add_option("--event-kinds", options.event_kinds, "Events of these kinds only")
+      ->needs(trace)
+      ->group(of_trace);
+
+  const std::string of_events = "Options of --events";
+  CLI::Option* events = command
+                            .add_option("--events", options.events,
+                                        "Write every event of the virtual GPU to this file, one per line; - writes to "
+                                        "standard output")
+                            ->type_name("FILE");
+  command.add_option("--event-kinds", options.event_kinds, "Write events of these kinds only, comma-separated")
+      ->type_name("KIND,...")
       ->delimiter(',')
       ->check(CLI::IsMember(event_kind_names()))
-      ->needs(events);
-  command.add_option("--event-cta", options.event_cta, "Events of this CTA only")->needs(events);
-  command.add_option("--event-warp", options.event_warp, "Events of this warp only")->needs(events);
-  command.add_option("--event-steps", options.event_steps, "Events of these steps only: FIRST:LAST")->needs(events);
-  command.add_flag("--event-lanes", options.event_lanes, "With the address of every lane")->needs(events);
-  command.add_flag("--event-json", options.event_json, "One JSON object a line")->needs(events);
+      ->needs(events)
+      ->group(of_events);
+  command.add_option("--event-cta", options.event_cta, "Write events of this CTA only")
+      ->needs(events)
+      ->group(of_events);
+  command.add_option("--event-warp", options.event_warp, "Write events of this warp of each CTA only")
+      ->needs(events)
+      ->group(of_events);
+  command.add_option("--event-steps", options.event_steps, "Write events of steps FIRST to LAST only, such as 100:120")
+      ->type_name("FIRST:LAST")
+      ->needs(events)
+      ->group(of_events);
+  command.add_flag("--event-lanes", options.event_lanes, "Also write the address of every lane")
+      ->needs(events)
+      ->group(of_events);
+  command.add_flag("--event-json", options.event_json, "Write one JSON object per event")
+      ->needs(events)
+      ->group(of_events);
 }
 
 }  // namespace
 
 void add_ptx_run(CLI::App& ptx, Action& chosen) {
   auto command = std::make_shared<PtxRunCommand>();
-  CLI::App* run = ptx.add_subcommand("run", "Run a kernel of a PTX file, watched for races and other mistakes");
+  CLI::App* run =
+      ptx.add_subcommand("run", "Run a kernel of a PTX file, and report races and other errors; exit code 1 if any");
   add_launch_options(*run, command->launch);
-  run->add_option("--save", command->saves, "Write an argument's array afterwards: ARGUMENT=FILE.npy")
+  run->add_option("--save", command->saves,
+                  "Write the array of a parameter, numbered from 0, to a file after the run, such as 0=y.npy; may be "
+                  "repeated")
+      ->type_name("N=FILE")
       ->allow_extra_args(false);
   add_check_option(*run, command->checks);
-  run->add_flag("--counters", command->counters, "Count instructions, wavefronts, sectors and copies by source line");
-  run->add_option("--json", command->json, "Write results, reports and counters to this file");
+  run->add_flag("--counters", command->counters,
+                "Print instructions, wavefronts, sectors and copies by class and source line");
+  run->add_option("--json", command->json, "Write results, reports and counters to this file")->type_name("FILE");
   add_recording_options(*run, command->recordings);
-  run->add_option("--step", command->step, "Run so many warp instructions and show who stands where")
+  run->add_option("--step", command->step, "Stop after N warp instructions and print the instruction of every warp")
       ->excludes("--trace", "--events");
+  add_argument_help(*run);
+  add_examples(*run,
+               {"kvscope ptx run apps/examples/scale.ptx --grid 2 --block 32 --arg 'f32[64]' --arg 2.5 --save 0=y.npy",
+                "kvscope ptx run apps/examples/scale.ptx --block 64 --arg y.npy --arg 2.5 --counters"});
   run->callback([&chosen, command] { chosen = [command] { return run_kernel(*command); }; });
 }
 

@@ -1,5 +1,5 @@
-// kvscope run SCENARIO: requests through the paging engine, then the golden attention output over the
-// cache they filled; with --device the same attention by a kernel, held against it.
+// kvscope run SCENARIO: runs requests through the paging engine, then computes the golden attention output over the
+// filled cache. With --device, a kernel computes the same attention and is compared with it.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -12,6 +12,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/progress.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
@@ -39,7 +40,7 @@ struct RunCommand {
   bool json = false;
 };
 
-// The folder of --out. When the run is refused, the folders that were made for it go again, if nothing is in them.
+// The folder of --out. If the run fails, the folders that were created for it are removed again if they are empty.
 class OutFolder {
  public:
   explicit OutFolder(const std::string& name) : path_(name) {
@@ -70,11 +71,12 @@ class OutFolder {
   std::vector<std::filesystem::path> made_;  // innermost first
 };
 
-// What was asked for and cannot be done is a fault of the input, a line a reason.
+// An unsupported request is a fault of the input, with one line per reason.
 gpu::CandidateCheck check_on(gpu::Device& device, const RunOutcome& outcome) {
   const std::string option = "--device " + device.info().kind;
   if (!outcome.golden)
-    throw InputError("command line", option, "there is no golden to hold a kernel against: " + outcome.golden_skipped);
+    throw InputError("command line", option,
+                     "there is no golden output to compare a kernel with: " + outcome.golden_skipped);
   try {
     return gpu::check_candidate(device, outcome.golden->attention.problem, outcome.golden->result);
   } catch (const gpu::NoKernel& error) {
@@ -139,25 +141,34 @@ int run(const RunCommand& command) {
 void add_run(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<RunCommand>();
   CLI::App* run_app =
-      app.add_subcommand("run", "Run a scenario's requests through the paging engine and check attention");
+      app.add_subcommand("run", "Simulate a scenario's requests, report the cache's use and check attention over it");
   run_app->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
-  run_app->add_option("--requests", command->requests,
-                      "Recorded requests in place of the scenario's: .csv (timestamp, context, generated) or .jsonl "
-                      "(timestamp, input_length, output_length, hash_ids)");
-  run_app->add_option("--out", command->out, "Folder for report.txt, report.json, scenario.json and the trace");
-  run_app->add_option("--trace", command->trace, "What goes into trace.kvt: off, steps and requests, or every event")
+  run_app
+      ->add_option("--requests", command->requests,
+                   "Recorded requests to replace the scenario's own: .csv (timestamp, context, generated) or .jsonl "
+                   "(timestamp, input_length, output_length, hash_ids)")
+      ->type_name("FILE");
+  run_app
+      ->add_option("--out", command->out,
+                   "Folder for report.txt, report.json, scenario.json and the trace; created if missing")
+      ->type_name("DIR");
+  run_app
+      ->add_option("--trace", command->trace,
+                   "Events to write to trace.kvt in the folder of --out: none, those of steps and requests, or all")
       ->check(CLI::IsMember(std::vector<std::string>{"off", "steps", "full"}))
       ->capture_default_str();
   run_app
       ->add_option("--check-every", command->check_every,
-                   "Recount every invariant of the pool each N steps; 0: once, at the end")
+                   "Check every invariant of the block pool after each N steps; 0: once, at the end")
       ->capture_default_str();
   run_app
       ->add_option("--device", command->device,
-                   "Compute the golden's attention by a kernel too, and compare: virtual: on the CPU, every checker "
-                   "watching; cuda: the first GPU of this machine")
+                   "Also compute the golden attention with a kernel and compare. virtual: on the virtual GPU, on the "
+                   "CPU, with all checks enabled; cuda: on the first GPU of this machine [default: no kernel runs]")
       ->check(CLI::IsMember(kDeviceNames));
-  run_app->add_flag("--json", command->json, "Print the report as JSON, with each figure as a curve over steps");
+  run_app->add_flag("--json", command->json, "Print the report as JSON, with every figure per step");
+  add_examples(*run_app, {"kvscope run apps/scenarios/first_light.json",
+                          "kvscope run apps/scenarios/first_light.json --out run --trace full"});
   run_app->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }
 

@@ -1,4 +1,4 @@
-// kvscope scenario check|schema|presets: the scenario format at hand, without running anything.
+// kvscope scenario check|schema|presets: checks a scenario, or prints the file format or the presets; runs nothing.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -8,6 +8,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "core/scenario/presets.h"
@@ -50,23 +51,29 @@ int print_presets() {
 
 void add_scenario(CLI::App& app, Action& chosen) {
   CLI::App* scenario =
-      app.add_subcommand("scenario", "Check a scenario file; print its JSON Schema or the model presets");
+      app.add_subcommand("scenario", "Check a scenario file, or print the file format and the model presets");
   scenario->require_subcommand(1);
   const auto command = std::make_shared<CheckCommand>();
   CLI::App* check_app =
-      scenario->add_subcommand("check", "Read a scenario and its requests; report every fault at once");
+      scenario->add_subcommand("check", "Check a scenario and its requests, and report all faults at once");
   check_app->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
-  check_app->add_option("--requests", command->requests, "Recorded requests in place of the scenario's (.csv, .jsonl)");
+  check_app
+      ->add_option("--requests", command->requests, "Recorded requests (.csv, .jsonl) to replace the scenario's own")
+      ->type_name("FILE");
+  add_examples(*check_app, {"kvscope scenario check apps/scenarios/first_light.json"});
   check_app->callback([command, &chosen] { chosen = [command] { return check(*command); }; });
-  scenario->add_subcommand("schema", "Print the JSON Schema of scenario files")->callback([&chosen] {
+  CLI::App* schema_app = scenario->add_subcommand("schema", "Print the JSON Schema of scenario files");
+  add_examples(*schema_app, {"kvscope scenario schema > scenario.schema.json"});
+  schema_app->callback([&chosen] {
     chosen = [] {
       std::cout << scenario_schema();
       return kExitFine;
     };
   });
-  scenario->add_subcommand("presets", "List the model presets")->callback([&chosen] {
-    chosen = [] { return print_presets(); };
-  });
+  CLI::App* presets_app = scenario->add_subcommand("presets", "List the model presets that a scenario can name");
+  add_examples(*presets_app, {"kvscope scenario presets"});
+  presets_app->callback([&chosen] { chosen = [] { return print_presets(); }; });
+  add_examples(*scenario, {"kvscope scenario check apps/scenarios/first_light.json"});
 }
 
 }  // namespace kvscope::apps

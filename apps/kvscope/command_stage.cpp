@@ -1,5 +1,5 @@
-// kvscope stage SCENARIO --tile N --out image.npy: one tile of the focus step staged for real, for comparison with what
-// a kernel dumps of its shared memory and registers.
+// kvscope stage SCENARIO --tile N --out image.npy: stages one tile of the focus step, for comparison with a
+// kernel's dump of its shared memory and registers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/lds_options.h"
@@ -75,21 +76,21 @@ std::string to_text(const StageCommand& command, const CacheState& state, const 
       fmt::format("tile       {} of sequence {}, tokens {} to {}, layer {}, KV head {}, step {}\n",
                   tile.kv == KOrV::k ? "K" : "V", seq.value, tile.first_token.value,
                   tile.first_token.value + tokens - 1, tile.layer.value, tile.head.value, state.step.value);
-  text += fmt::format("staged     {}: {} bytes of shared memory, {} of them written by no copy\n",
+  text += fmt::format("staged     {}: {} bytes of shared memory, {} of them not written by any copy\n",
                       tma ? "by TMA" : "through LDS", staged.shared.size(), poison_bytes(staged.shared));
   if (staged.no_fragments.empty()) {
     const char* readers = tma ? staged.waves > 1 ? "warps" : "warp" : staged.waves > 1 ? "waves" : "wave";
-    text += fmt::format("registers  {} {} x {} lanes x {} of 32 bits{}\n", staged.waves, readers, staged.lanes,
-                        staged.registers,
-                        staged.steps > 1 ? fmt::format(", in {} k-steps one after the other", staged.steps) : "");
+    text +=
+        fmt::format("registers  {} {} x {} lanes x {} 32-bit registers{}\n", staged.waves, readers, staged.lanes,
+                    staged.registers, staged.steps > 1 ? fmt::format(", in {} consecutive k-steps", staged.steps) : "");
   } else {
     text += fmt::format("registers  none: {}\n", staged.no_fragments);
   }
   if (!command.out.empty()) {
-    text += fmt::format("written    {}: the image, a byte an element, 0xcd where no copy wrote\n", command.out);
+    text += fmt::format("written    {}: shared memory as uint8, 0xcd in bytes that no copy wrote\n", command.out);
   }
   if (!command.registers.empty()) {
-    text += fmt::format("written    {}: [{}waves, lanes, registers] of 32 bits\n", command.registers,
+    text += fmt::format("written    {}: uint32 [{}waves, lanes, registers]\n", command.registers,
                         staged.steps > 1 ? "k-steps, " : "");
   }
   return text;
@@ -130,24 +131,38 @@ int run(const StageCommand& command) {
 
 void add_stage(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<StageCommand>();
-  CLI::App* stage = app.add_subcommand("stage", "Stage one tile into shared memory and registers, as bytes");
+  CLI::App* stage =
+      app.add_subcommand("stage", "Copy one tile of K or V into shared memory and registers, and write their bytes");
   stage->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
-  stage->add_option("--tile", command->tile, "Which tile of the sequence, from 0; default: the scenario's focus");
-  stage->add_option("--seq", command->seq, "Sequence; -1: the longest of the step; default: the scenario's focus");
-  stage->add_option("--layer", command->layer, "Layer; default: the scenario's focus");
-  stage->add_option("--head", command->head, "KV head; default: the scenario's focus");
-  stage->add_option("--dim", command->dim, "TMA: an element of the head that the tile holds")->capture_default_str();
-  stage->add_option("--step", command->step, "Engine step; -1: the busiest; default: the scenario's focus");
-  stage->add_option("--kv", command->kv, "Which of the two")
+  stage->add_option("--tile", command->tile, "Tile of the sequence, from 0 [default: the scenario's focus]");
+  stage->add_option("--seq", command->seq,
+                    "Sequence: index of its request in order of arrival, from 0; -1: the longest of the step [default: "
+                    "the scenario's focus]");
+  stage->add_option("--layer", command->layer, "Layer, from 0 [default: the scenario's focus]");
+  stage->add_option("--head", command->head, "KV head, from 0 [default: the scenario's focus]");
+  stage
+      ->add_option("--dim", command->dim,
+                   "With --path tma: an element of the head, to select the tile when a head takes several")
+      ->capture_default_str();
+  stage->add_option("--step", command->step,
+                    "Engine step, from 0; -1: the step with the most filled slots [default: the scenario's focus]");
+  stage->add_option("--kv", command->kv, "Tensor: K or V")
       ->check(CLI::IsMember(std::vector<std::string>{"k", "v"}))
       ->capture_default_str();
-  stage->add_option("--path", command->path, "By TMA, or through LDS by waves")
+  stage->add_option("--path", command->path, "How the tile is staged: by TMA, or through LDS by waves")
       ->check(CLI::IsMember(std::vector<std::string>{"tma", "lds"}))
       ->capture_default_str();
-  stage->add_option("--out", command->out, "Write shared memory there (.npy)");
-  stage->add_option("--registers", command->registers, "Write the registers there (.npy)");
-  stage->add_option("--requests", command->requests, "Recorded requests in place of the scenario's (.csv, .jsonl)");
+  stage->add_option("--out", command->out, "Write shared memory to this file (.npy), one uint8 per byte")
+      ->type_name("FILE");
+  stage
+      ->add_option("--registers", command->registers,
+                   "Write the registers to this file (.npy), uint32 [waves, lanes, registers]")
+      ->type_name("FILE");
+  stage->add_option("--requests", command->requests, "Recorded requests (.csv, .jsonl) to replace the scenario's own")
+      ->type_name("FILE");
   add_lds_options(*stage, command->lds);
+  add_examples(*stage, {"kvscope stage apps/scenarios/mla.json --out shared.npy --registers registers.npy",
+                        "kvscope stage apps/scenarios/mla.json --path lds"});
   stage->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }
 

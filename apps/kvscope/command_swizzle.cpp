@@ -1,4 +1,4 @@
-// kvscope swizzle table | solve: where a swizzle sends the chunks of a tile, and which ones free its reads of
+// kvscope swizzle table | solve: prints where a swizzle stores the chunks of a tile, or finds the swizzles without bank
 // conflicts.
 #include <fmt/format.h>
 
@@ -13,6 +13,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/fragment/tile_reads.h"
@@ -51,7 +52,8 @@ Swizzle parse_swizzle(const std::string& text) {
     if (error != std::errc() || (more ? stop == last || *stop != ',' : stop != last)) {
       throw InputError(
           "command line", "SWIZZLE",
-          fmt::format("'{}' is none: write none, 32B, 64B, 128B, or bits,base,shift on bytes such as 3,4,3", text));
+          fmt::format("'{}' is not a swizzle: use none, 32B, 64B, 128B, or bits,base,shift on bytes such as 3,4,3",
+                      text));
     }
     at = stop + 1;
   }
@@ -67,12 +69,12 @@ int show_table(const SwizzleTableCommand& command) {
   require(command.rows >= 1 && command.rows <= kMostRows, "--rows",
           fmt::format("{} is outside [1, {}]", command.rows, kMostRows));
   require(command.row_bytes >= kChunk && command.row_bytes <= kMostRowBytes && command.row_bytes % kChunk == 0,
-          "--row-bytes", fmt::format("{} is no multiple of 16 in [16, {}]", command.row_bytes, kMostRowBytes));
+          "--row-bytes", fmt::format("{} is not a multiple of 16 in [16, {}]", command.row_bytes, kMostRowBytes));
   require(command.dst >= 0 && command.dst % kChunk == 0, "--dst",
-          fmt::format("{} is no multiple of 16 from 0 on", command.dst));
+          fmt::format("{} is not a multiple of 16, from 0 on", command.dst));
   const std::int64_t chunks = command.row_bytes / kChunk;
   std::cout << fmt::format(
-      "Swizzle{} on byte addresses: it repeats after {} B. Offset of chunk c (16 B) of row r from "
+      "Swizzle{} on byte addresses, with a period of {} B. Offset of chunk c (16 B) of row r from "
       "the tile's first byte, {}\n\n  r |",
       swizzle.text(), swizzle.size(), command.dst);
   for (std::int64_t c = 0; c < chunks; ++c) std::cout << fmt::format(" {:>6}", fmt::format("c{}", c));
@@ -102,7 +104,8 @@ AccessPattern pattern_of(const SolveCommand& command, const TileRows& tile) {
                               : command.target == "gfx950" ? SharedTarget::gfx950
                                                            : SharedTarget::nvidia;
   if (command.read == "ldmatrix") {
-    require(target == SharedTarget::nvidia, "--target", "ldmatrix is an instruction of NVIDIA's: choose nvidia");
+    require(target == SharedTarget::nvidia, "--target",
+            "ldmatrix is an instruction of NVIDIA GPUs: use --target nvidia");
     return ldmatrix_reads(LdmatrixUse::k_as_b, 2, tile);
   }
   if (command.read == "mfma32") return mfma_k_reads(Mfma::bf16_32x32x16, target, tile);
@@ -111,7 +114,7 @@ AccessPattern pattern_of(const SolveCommand& command, const TileRows& tile) {
   return column_pattern(target, command.width, tile, command.row_bytes);
 }
 
-// "nvidia, 32-bit"; of an instruction that the line has named already: "nvidia".
+// "nvidia, 32-bit"; "nvidia" if the line already names the instruction.
 std::string_view banks_text(const AccessPattern& pattern) {
   const std::string_view profile = pattern.profile.name;
   const std::size_t comma = profile.find(", ");
@@ -132,37 +135,62 @@ int solve(const SolveCommand& command) {
 }  // namespace
 
 void add_swizzle(CLI::App& app, Action& chosen) {
-  CLI::App* swizzle =
-      app.add_subcommand("swizzle", "Swizzles of shared memory: as a table, and those that avoid conflicts");
+  CLI::App* swizzle = app.add_subcommand(
+      "swizzle", "Print a shared-memory swizzle as a table, or find those that avoid bank conflicts");
   swizzle->require_subcommand(1);
 
   const auto table_command = std::make_shared<SwizzleTableCommand>();
-  CLI::App* table = swizzle->add_subcommand("table", "Where each 16-byte chunk of a tile lands");
-  table->add_option("SWIZZLE", table_command->swizzle, "none, 32B, 64B, 128B, or bits,base,shift on bytes (3,4,3)")
+  CLI::App* table = swizzle->add_subcommand("table", "Print where a swizzle stores each 16-byte chunk of a tile");
+  table
+      ->add_option("SWIZZLE", table_command->swizzle,
+                   "A swizzle mode of TMA (none, 32B, 64B, 128B), or bits,base,shift on byte addresses such as 3,4,3")
       ->required();
-  table->add_option("--rows", table_command->rows, "Rows")->capture_default_str();
-  table->add_option("--row-bytes", table_command->row_bytes, "Bytes of a row")->capture_default_str();
-  table->add_option("--dst", table_command->dst, "Shared address of the tile's first byte")->capture_default_str();
+  table->add_option("--rows", table_command->rows, fmt::format("Rows of the tile, 1 to {}", kMostRows))
+      ->capture_default_str();
+  table
+      ->add_option("--row-bytes", table_command->row_bytes,
+                   fmt::format("Bytes per row, a multiple of 16 up to {}", kMostRowBytes))
+      ->type_name("BYTES")
+      ->capture_default_str();
+  table->add_option("--dst", table_command->dst, "Shared address of the tile's first byte, a multiple of 16")
+      ->type_name("BYTE")
+      ->capture_default_str();
+  add_examples(*table, {"kvscope swizzle table 128B", "kvscope swizzle table 2,4,3 --row-bytes 64 --rows 16"});
   table->callback([table_command, &chosen] { chosen = [table_command] { return show_table(*table_command); }; });
 
   const auto solve_command = std::make_shared<SolveCommand>();
-  CLI::App* solver =
-      swizzle->add_subcommand("solve", "Swizzles and paddings that free a tile's reads of bank conflicts");
+  CLI::App* solver = swizzle->add_subcommand(
+      "solve", "Find the swizzles and paddings that make reads of a tile free of bank conflicts");
   solver->add_option("--rows", solve_command->rows, "Rows of the tile")->capture_default_str();
-  solver->add_option("--row-bytes", solve_command->row_bytes, "Bytes of a row")->capture_default_str();
-  solver->add_option("--read", solve_command->read, "How it is read")
+  solver->add_option("--row-bytes", solve_command->row_bytes, "Bytes per row")
+      ->type_name("BYTES")
+      ->capture_default_str();
+  solver
+      ->add_option(
+          "--read", solve_command->read,
+          "Read pattern: ldmatrix.x4 (NVIDIA), the K operand of an MFMA instruction (mfma32: 32x32x16, mfma16: "
+          "16x16x32), or one row or column across the lanes")
       ->check(CLI::IsMember(std::vector<std::string>{"ldmatrix", "mfma32", "mfma16", "row", "column"}))
       ->capture_default_str();
-  solver->add_option("--width", solve_command->width, "Bytes a lane reads; of row and column")
+  solver->add_option("--width", solve_command->width, "With --read row or column: bytes that a lane reads")
+      ->type_name("BYTES")
       ->check(CLI::IsMember(std::vector<int>{1, 2, 4, 8, 16}))
       ->capture_default_str();
-  solver->add_option("--target", solve_command->target, "Whose banks")
+  solver->add_option("--target", solve_command->target, "GPU whose banks are modeled")
       ->check(CLI::IsMember(std::vector<std::string>{"nvidia", "gfx942", "gfx950"}))
       ->capture_default_str();
-  solver->add_option("--chunk", solve_command->bounds.chunk, "Bytes that stay in one piece")->capture_default_str();
-  solver->add_option("--max-padding", solve_command->bounds.max_padding, "Most bytes of padding a row")
+  solver
+      ->add_option("--chunk", solve_command->bounds.chunk,
+                   "Bytes that a swizzle keeps together; 16 for tiles that TMA or ldmatrix touch")
+      ->type_name("BYTES")
       ->capture_default_str();
+  solver->add_option("--max-padding", solve_command->bounds.max_padding, "Maximum padding per row to try")
+      ->type_name("BYTES")
+      ->capture_default_str();
+  add_examples(*solver, {"kvscope swizzle solve --rows 64 --row-bytes 128",
+                         "kvscope swizzle solve --read mfma32 --target gfx950 --row-bytes 64 --max-padding 16"});
   solver->callback([solve_command, &chosen] { chosen = [solve_command] { return solve(*solve_command); }; });
+  add_examples(*swizzle, {"kvscope swizzle table 128B"});
 }
 
 }  // namespace kvscope::apps

@@ -1,5 +1,5 @@
-// kvscope tma check | copy | gather4 MAP: does a tensor map obey every rule, and which bytes does a copy by it leave in
-// shared memory? kvscope tma engines SCENARIO: whose kernels would fetch its K and V by TMA?
+// kvscope tma check | copy | gather4 MAP: checks a tensor map against every rule, or prints the bytes that a copy
+// writes to shared memory. kvscope tma engines SCENARIO: lists the engines whose kernels could load its K and V by TMA.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +13,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
@@ -52,7 +53,7 @@ TensorMapFile read_map(const std::string& path) {
   return parse_tensor_map(read_file(path, kMostFileBytes), path);
 }
 
-// What a copy by a legal map does; of a map that only hardware carries out, why not here.
+// The box of a legal map; for a map that only hardware supports, why it is not supported here.
 std::string box_text(const TensorMapFile& file) {
   const BoxSwitches switches{.target = file.target};
   try {
@@ -101,7 +102,9 @@ struct CopyCommand {
 TmaCoord coordinates(const CopyCommand& command, const TensorMapFile& file) {
   if (!command.at) {
     if (file.at) return *file.at;
-    throw InputError("command line", "--at", "say where the box begins, fastest dimension first: --at 0,17");
+    throw InputError("command line", "--at",
+                     "is required, because the map has no copy.at: give the coordinates of the box, fastest dimension "
+                     "first: --at 0,17");
   }
   if (command.at->size() != static_cast<std::size_t>(file.map.rank)) {
     throw InputError("command line", "--at",
@@ -165,7 +168,7 @@ int copy_box(const CopyCommand& command) {
       map_text(file), fmt::join(std::span(at.at).first(static_cast<std::size_t>(at.rank)), ", "), dst, load.tx_bytes,
       load.filled_bytes, load.window_bytes);
   if (!command.out.empty()) {
-    std::cout << fmt::format("written    {}: {} bytes from shared address {} on, 0xcd where no copy wrote\n",
+    std::cout << fmt::format("written    {}: {} bytes from shared address {} on, 0xcd in bytes that no copy wrote\n",
                              command.out, load.window_bytes, dst);
   }
   if (command.byte) {
@@ -196,8 +199,8 @@ int gather_rows(const GatherCommand& command) {
   check_index("--dst", command.dst, kMostShared, "byte addresses of shared memory");
   const BoxSwitches switches{.target = file.target};
   if (file.target < TmaTarget::sm_100 && !command.by_loads) {
-    throw UnsupportedError(fmt::format(
-        "gather4 is no instruction of {}: use --by-loads, or a map whose target is sm_100", name(file.target)));
+    throw UnsupportedError(
+        fmt::format("{} has no gather4 instruction: use --by-loads, or a map with target sm_100", name(file.target)));
   }
   const TmaCoord at{command.column, command.rows[0], command.rows[1], command.rows[2], command.rows[3]};
   const std::vector<BoxChunk> chunks = gather4_chunks(file.map, at, command.dst, switches);
@@ -228,7 +231,7 @@ int gather_rows(const GatherCommand& command) {
       map_text(file), fmt::join(command.rows, ", "), command.column, command.dst,
       command.by_loads ? "four loads" : "one instruction", expected, filled, window);
   if (!command.out.empty()) {
-    std::cout << fmt::format("written    {}: {} bytes from shared address {} on, 0xcd where no copy wrote\n",
+    std::cout << fmt::format("written    {}: {} bytes from shared address {} on, 0xcd in bytes that no copy wrote\n",
                              command.out, window, command.dst);
   }
   show_chunks(chunks, command.all);
@@ -251,52 +254,84 @@ int show_engines(const EnginesCommand& command) {
 }  // namespace
 
 void add_tma(CLI::App& app, Action& chosen) {
-  CLI::App* tma = app.add_subcommand("tma", "Tensor maps: rules, a copy by one, and which engines use them");
+  CLI::App* tma = app.add_subcommand("tma", "Check a tensor map, simulate a copy, list the engines that could use TMA");
   tma->require_subcommand(1);
+  const std::string all = fmt::format("Print all 16-byte chunks, not only the first {}", kMostShown);
 
   const auto check_command = std::make_shared<TmaCheckCommand>();
   CLI::App* checker =
-      tma->add_subcommand("check", "Every rule that a tensor map breaks, or its box when it breaks none");
+      tma->add_subcommand("check", "List the rules that a tensor map breaks, or its box if it breaks none");
   checker->add_option("MAP", check_command->path, "Tensor map (JSON)")->required();
+  add_examples(*checker, {"kvscope tma check apps/examples/rows.json"});
   checker->callback([check_command, &chosen] { chosen = [check_command] { return check_map(*check_command); }; });
 
   const auto copy_command = std::make_shared<CopyCommand>();
-  CLI::App* copier = tma->add_subcommand("copy", "One box copy: where each 16 bytes come from and land");
+  CLI::App* copier =
+      tma->add_subcommand("copy", "Copy one box, and print the source and the destination of every 16 bytes");
   copier->add_option("MAP", copy_command->path, "Tensor map (JSON)")->required();
-  copier->add_option("--data", copy_command->data, "What lies at the map's base: the bytes of an array (.npy)")
-      ->required();
-  copier->add_option("--at", copy_command->at, "Coordinates of the box, fastest dimension first; default: the file's")
+  copier
+      ->add_option("--data", copy_command->data,
+                   "Global memory from the map's base address on: the bytes of an array (.npy)")
+      ->required()
+      ->type_name("FILE");
+  copier
+      ->add_option("--at", copy_command->at,
+                   "Coordinates of the box, fastest dimension first, such as 0,17 [default: those in MAP]")
+      ->type_name("N,...")
       ->delimiter(',');
-  copier->add_option("--dst", copy_command->dst, "Shared address; default: the file's");
-  copier->add_option("--out", copy_command->out, "Write the staged bytes there (.npy)");
-  copier->add_option("--byte", copy_command->byte, "Shared address: print the element at this byte, not the chunks");
-  copier->add_flag("--all", copy_command->all, fmt::format("Print more than {} chunks", kMostShown));
+  copier->add_option("--dst", copy_command->dst, "Shared address of the first byte [default: the one in MAP]")
+      ->type_name("BYTE");
+  copier->add_option("--out", copy_command->out, "Write the copied bytes to this file (.npy)")->type_name("FILE");
+  copier
+      ->add_option("--byte", copy_command->byte, "Shared address: print the element at this byte instead of the chunks")
+      ->type_name("BYTE");
+  copier->add_flag("--all", copy_command->all, all);
+  add_examples(*copier, {"kvscope stage apps/scenarios/mla.json --out bytes.npy    # any array of 2560 bytes or more",
+                         "kvscope tma copy apps/examples/rows.json --data bytes.npy --at 0,16"});
   copier->callback([copy_command, &chosen] { chosen = [copy_command] { return copy_box(*copy_command); }; });
 
   const auto gather_command = std::make_shared<GatherCommand>();
-  CLI::App* gatherer = tma->add_subcommand("gather4", "Four rows in any order: where each 16 bytes come from and land");
+  CLI::App* gatherer = tma->add_subcommand(
+      "gather4", "Copy four rows in any order, and print the source and the destination of every 16 bytes");
   gatherer->add_option("MAP", gather_command->path, "Tensor map (JSON) of rank 2 with a box of one row")->required();
-  gatherer->add_option("--data", gather_command->data, "What lies at the map's base: the bytes of an array (.npy)")
-      ->required();
-  gatherer->add_option("--rows", gather_command->rows, "The four rows; -1 or one past the last: fill")
+  gatherer
+      ->add_option("--data", gather_command->data,
+                   "Global memory from the map's base address on: the bytes of an array (.npy)")
+      ->required()
+      ->type_name("FILE");
+  gatherer
+      ->add_option("--rows", gather_command->rows,
+                   "The four rows, such as 5,-1,19,3; a row outside of the tensor is filled instead of copied")
       ->delimiter(',')
+      ->type_name("N,N,N,N")
       ->required();
-  gatherer->add_option("--column", gather_command->column, "First column")->capture_default_str();
-  gatherer->add_option("--dst", gather_command->dst, "Shared address")->capture_default_str();
-  gatherer->add_flag("--by-loads", gather_command->by_loads, "By four loads, as Hopper has to");
-  gatherer->add_option("--out", gather_command->out, "Write the staged bytes there (.npy)");
-  gatherer->add_flag("--all", gather_command->all, fmt::format("Print more than {} chunks", kMostShown));
+  gatherer->add_option("--column", gather_command->column, "First element of each row that is copied")
+      ->capture_default_str();
+  gatherer->add_option("--dst", gather_command->dst, "Shared address of the first byte")
+      ->type_name("BYTE")
+      ->capture_default_str();
+  gatherer->add_flag("--by-loads", gather_command->by_loads,
+                     "Copy with four loads, as on sm_90, which has no gather4 instruction");
+  gatherer->add_option("--out", gather_command->out, "Write the copied bytes to this file (.npy)")->type_name("FILE");
+  gatherer->add_flag("--all", gather_command->all, all);
+  add_examples(*gatherer, {"kvscope stage apps/scenarios/mla.json --out bytes.npy    # any array of 2560 bytes or more",
+                           "kvscope tma gather4 apps/examples/one_row.json --data bytes.npy --rows 5,-1,19,3"});
   gatherer->callback([gather_command, &chosen] { chosen = [gather_command] { return gather_rows(*gather_command); }; });
 
   add_tma_barrier(*tma, chosen);
 
   const auto engines_command = std::make_shared<EnginesCommand>();
-  CLI::App* engines = tma->add_subcommand("engines", "Which engines' kernels would fetch a scenario's K and V by TMA");
+  CLI::App* engines =
+      tma->add_subcommand("engines", "List the engines whose kernels could load a scenario's K and V by TMA, and why");
   engines->add_option("SCENARIO", engines_command->scenario, "Scenario file (JSON)")->required();
-  engines->add_option("--query-tokens", engines_command->query_tokens, "Queries of a sequence in a step; 1: decoding")
+  engines
+      ->add_option("--query-tokens", engines_command->query_tokens,
+                   "Query tokens of a sequence per step; 1 is decoding, more is prefill")
       ->capture_default_str();
+  add_examples(*engines, {"kvscope tma engines apps/scenarios/mla.json"});
   engines->callback(
       [engines_command, &chosen] { chosen = [engines_command] { return show_engines(*engines_command); }; });
+  add_examples(*tma, {"kvscope tma check apps/examples/rows.json"});
 }
 
 }  // namespace kvscope::apps

@@ -1,5 +1,5 @@
-// kvscope tma barrier OPERATION...: an arrival barrier (mbarrier) driven by hand: its state after each operation, what
-// a waiter would be told, and what is wrong with the sequence where hardware would hang or say nothing.
+// kvscope tma barrier OPERATION...: applies operations to an arrival barrier (mbarrier). Prints its state and the
+// results of waits after each operation, and reports misuse, where hardware would hang or give no error.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/scenario/nearest_name.h"
@@ -63,26 +64,26 @@ std::optional<Parsed> parse(const std::string& text, std::vector<Fault>& faults)
   if (found == kOperations.end()) {
     std::array<std::string_view, kOperations.size()> names;
     std::ranges::transform(kOperations, names.begin(), &Operation::name);
-    return fault(fmt::format("is none of them{}", suggest_name(word, names)));
+    return fault(fmt::format("is not an operation{}", suggest_name(word, names)));
   }
   Parsed parsed{text, found};
   if (colon == std::string::npos) {
-    if (found->number == Number::must) return fault(fmt::format("lacks its number: {}:N", word));
+    if (found->number == Number::must) return fault(fmt::format("needs a number: {}:N", word));
     return parsed;
   }
   if (found->number == Number::none) return fault("takes no number");
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, parsed.number);
-  if (error != std::errc() || stop != end) return fault(fmt::format("has no number behind its colon: {}:N", word));
+  if (error != std::errc() || stop != end) return fault(fmt::format("has no number after its colon: {}:N", word));
   return parsed;
 }
 
 void show(const std::string& operation, const ArrivalBarrier& barrier) {
   const auto& [phase, pending, tx] = barrier.state();
-  std::string waits = "     -       -";  // of a barrier that is not there
+  std::string waits = "     -       -";  // of an invalidated barrier
   if (operation != "inval") {
     const auto told = [&](int parity) {
-      ArrivalBarrier asked = barrier;  // to ask is to observe: the barrier itself goes on unasked
+      ArrivalBarrier asked = barrier;  // a copy, because test_wait records that the phase was observed
       return asked.test_wait(parity) ? "go" : "wait";
     };
     waits = fmt::format("{:>6} {:>7}", told(0), told(1));
@@ -118,13 +119,15 @@ int drive(const BarrierCommand& command) {
 
 void add_tma_barrier(CLI::App& tma, Action& chosen) {
   const auto command = std::make_shared<BarrierCommand>();
-  CLI::App* barrier = tma.add_subcommand("barrier", "An arrival barrier driven by hand, and what it would not tell");
+  CLI::App* barrier = tma.add_subcommand(
+      "barrier", "Apply operations to an arrival barrier (mbarrier), print its state after each, and report misuse");
   barrier
       ->add_option("OPERATION", command->operations,
-                   "expect:BYTES, complete:BYTES, arrive, arrive:COUNT, arrive_expect:BYTES, wait:PHASE, inval, "
-                   "init:ARRIVALS, one after the other")
+                   "Operations in order: expect:BYTES, complete:BYTES, arrive, arrive:COUNT, arrive_expect:BYTES, "
+                   "wait:PHASE, inval, init:ARRIVALS")
       ->required();
-  barrier->add_option("--arrivals", command->arrivals, "Arrivals that a phase takes")->capture_default_str();
+  barrier->add_option("--arrivals", command->arrivals, "Arrivals that complete a phase")->capture_default_str();
+  add_examples(*barrier, {"kvscope tma barrier expect:4096 arrive complete:2048 complete:2048 wait:0"});
   barrier->callback([command, &chosen] { chosen = [command] { return drive(*command); }; });
 }
 

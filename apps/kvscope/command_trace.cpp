@@ -1,4 +1,4 @@
-// kvscope trace show FILE, kvscope trace diff A B: what a recorded run did, and where two runs part.
+// kvscope trace show FILE, kvscope trace diff A B: prints a recorded run, or the first difference of two runs.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -9,6 +9,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
@@ -28,7 +29,7 @@ struct ShowCommand {
   bool json = false;
 };
 
-// What is in the file, without its events.
+// Metadata and counts, without the events.
 void print_summary(const trace::TraceReader& reader) {
   std::cout << fmt::format("trace      {}\nproducer   {}\ndetail     {}\nsteps      {}\nevents     {}\n", reader.path(),
                            reader.meta().contains("producer") ? reader.meta().at("producer") : "unknown",
@@ -48,7 +49,7 @@ json::Value to_json(std::int64_t number, const trace::Event& event) {
   return value;
 }
 
-// The sequence an event speaks of; nothing for those of the engine's clock.
+// The sequence of an event; nullopt for events of no sequence, such as step_began.
 std::optional<std::int64_t> sequence_of(const trace::Event& event) {
   for (const trace::NamedNumber& field : trace::named_fields(event)) {
     if (field.name == "seq") return field.value;
@@ -63,7 +64,7 @@ int show(const ShowCommand& command) {
   if (command.kind) kind = trace::find_kind(*command.kind);
   if (command.verify) {
     reader.verify_all();
-    std::cout << fmt::format("{}: all {} events are whole\n", reader.path(), reader.events());
+    std::cout << fmt::format("{}: all {} events match their checksums\n", reader.path(), reader.events());
     return kExitFine;
   }
   if (!command.step && !command.kind && !command.seq && command.events.empty() && !command.json) {
@@ -132,37 +133,48 @@ std::vector<std::string> kind_names() {
 }  // namespace
 
 void add_trace(CLI::App& app, Action& chosen) {
-  CLI::App* trace_app = app.add_subcommand("trace", "Read recorded runs");
+  CLI::App* trace_app = app.add_subcommand("trace", "Print the events of a recorded run, or compare two runs");
   trace_app->require_subcommand(1);
+  const std::string recorded = "kvscope run apps/scenarios/mla.json --out run --trace full";
 
   const auto command = std::make_shared<ShowCommand>();
-  CLI::App* show_app = trace_app->add_subcommand("show", "What a trace holds: a summary, or events one line each");
+  CLI::App* show_app = trace_app->add_subcommand("show", "Print a summary of a trace, or its events, one per line");
   show_app->add_option("FILE", command->file, "Trace file (.kvt)")->required();
-  show_app->add_option("--step", command->step, "Events of this step; -1: before the first");
-  show_app->add_option("--kind", command->kind, "Events of this kind only")->check(CLI::IsMember(kind_names()));
-  show_app->add_option("--seq", command->seq, "Events of this sequence only");
-  show_app->add_option("--events", command->events, "Events from FIRST to LAST")
+  show_app->add_option("--step", command->step, "Print the events of this engine step; -1: before the first step");
+  show_app->add_option("--kind", command->kind, "Print events of this kind only")
+      ->type_name("KIND")
+      ->check(CLI::IsMember(kind_names()));
+  show_app->add_option("--seq", command->seq, "Print events of this sequence only");
+  show_app->add_option("--events", command->events, "Print the events numbered FIRST to LAST, such as --events 54 62")
       ->type_name("FIRST LAST")
       ->expected(2)
       ->excludes("--step");
-  show_app->add_flag("--verify", command->verify, "Check every event against the checksums")
+  show_app->add_flag("--verify", command->verify, "Check every event against the checksums of the file")
       ->excludes("--step", "--kind", "--seq", "--events");
-  show_app->add_flag("--json", command->json, "Print events as JSON, one a line");
+  show_app->add_flag("--json", command->json, "Print one JSON object per event");
+  add_examples(*show_app,
+               {recorded, "kvscope trace show run/trace.kvt", "kvscope trace show run/trace.kvt --step 3 --seq 0"});
   show_app->callback([command, &chosen] { chosen = [command] { return show(*command); }; });
 
   const auto files = std::make_shared<DiffCommand>();
   CLI::App* diff_app =
-      trace_app->add_subcommand("diff", "The first event at which two traces part; exit code 1 if they do");
-  diff_app->add_option("A", files->left, "Trace file")->required();
-  diff_app->add_option("B", files->right, "Trace file")->required();
-  diff_app->add_option("--tile", files->tiles, "One tile only: number N of both, or A,B: of A and of B; the first is 0")
-      ->type_name("N or A,B")
+      trace_app->add_subcommand("diff", "Print the first event at which two traces differ; exit code 1 if they differ");
+  diff_app->add_option("A", files->left, "Trace file (.kvt)")->required();
+  diff_app->add_option("B", files->right, "Trace file (.kvt)")->required();
+  diff_app
+      ->add_option("--tile", files->tiles,
+                   "Compare one tile only: tile N of both traces, or tile N of A with tile M of B; the first is 0")
+      ->type_name("N[,M]")
       ->delimiter(',')
       ->expected(1, 2);
-  diff_app->add_option("--kinds", files->kinds, "Events of these kinds only")
+  diff_app->add_option("--kinds", files->kinds, "Compare events of these kinds only, comma-separated")
+      ->type_name("KIND,...")
       ->delimiter(',')
       ->check(CLI::IsMember(kind_names()));
+  add_examples(*diff_app,
+               {recorded, "kvscope trace diff run/trace.kvt run/trace.kvt --kinds tokens_written,block_copied"});
   diff_app->callback([files, &chosen] { chosen = [files] { return diff(*files); }; });
+  add_examples(*trace_app, {recorded, "kvscope trace show run/trace.kvt"});
 }
 
 }  // namespace kvscope::apps

@@ -1,4 +1,4 @@
-// kvscope verify BUNDLE CANDIDATE: is a kernel's output within what rounding may make of the golden one?
+// kvscope verify BUNDLE CANDIDATE: compares a kernel's output with the golden output.
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -8,6 +8,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/diagnosis_inputs.h"
 #include "core/base/errors.h"
@@ -32,7 +33,7 @@ struct VerifyCommand {
   bool json = false;
 };
 
-// Both are read before either is complained about, so that one run names everything that is wrong.
+// Reads both files before reporting faults, so that one run names all of them.
 std::pair<golden::Bundle, golden::Bundle> load_both(const std::string& golden, const std::string& candidate) {
   std::pair<golden::Bundle, golden::Bundle> both;
   std::vector<Fault> faults;
@@ -83,23 +84,32 @@ int run(const VerifyCommand& command) {
 
 void add_verify(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<VerifyCommand>();
-  CLI::App* verify =
-      app.add_subcommand("verify", "Compare a candidate's output with a golden bundle, element by element");
-  verify->add_option("BUNDLE", command->golden, "Golden bundle, as kvscope golden writes it")->required();
-  verify->add_option("CANDIDATE", command->candidate, "Tensors o and, if there is, lse (.safetensors, .npz, .npy)")
+  CLI::App* verify = app.add_subcommand("verify", "Compare a kernel's output with a golden bundle, element by element");
+  verify->add_option("BUNDLE", command->golden, "Golden bundle, written by kvscope golden")->required();
+  verify
+      ->add_option("CANDIDATE", command->candidate,
+                   "The kernel's output (.safetensors, .npz, .npy): the tensor o, and optionally lse")
       ->required();
   verify
       ->add_option("--profile", command->profile,
-                   "Fixed tolerance of a public test suite in place of the derived bound; lets more through")
+                   "Use the fixed tolerance of a public test suite, which is looser [default: a bound derived from the "
+                   "rounding errors of each element]")
+      ->type_name("SUITE")
       ->check(CLI::IsMember(golden::profile_names()));
-  verify->add_option("--exact", command->exact, "Tensor to compare bit for bit; may be given again");
-  verify->add_option("--junit", command->junit, "Write a JUnit report to this file");
-  verify->add_option(
-      "--input", command->input,
-      "Tensors that the golden was computed from, for the diagnosis of a failure; default: the file that "
-      "its manifest names");
-  verify->add_flag("--no-diagnose", command->no_diagnose, "Do not look for the cause of a failure");
+  verify->add_option("--exact", command->exact, "Tensor to compare bit for bit, such as o; may be repeated")
+      ->type_name("NAME");
+  verify->add_option("--junit", command->junit, "Also write the report as a JUnit XML file")->type_name("FILE");
+  verify
+      ->add_option(
+          "--input", command->input,
+          "Tensors that the golden output was computed from, to diagnose a failure [default: the file that its "
+          "manifest names]")
+      ->type_name("FILE");
+  verify->add_flag("--no-diagnose", command->no_diagnose, "Do not diagnose a failure");
   verify->add_flag("--json", command->json, "Print the report as JSON");
+  add_examples(*verify,
+               {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors --candidate mine.safetensors",
+                "kvscope verify golden.safetensors mine.safetensors"});
   verify->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }
 

@@ -1,9 +1,9 @@
-// The commands of `kvscope`, one function and one file each. `add_x` puts a subcommand on `app`; when a person chose
-// it, parsing leaves in `chosen` what is to be done. Nothing runs while the line is still being parsed, so a fault in a
-// later argument never leaves half a run behind.
+// The commands of `kvscope`, one function and one file each. `add_x` adds a subcommand to `app`; when it is
+// selected, parsing stores its action in `chosen`. No action runs during parsing, so a fault in a later argument never
+// leaves a partial run.
 //
-// An action returns 0 (fine) or 1 (the check it was asked for failed), and throws for bad input: main prints every
-// fault and exits 2. Results go to standard output, progress and faults to standard error.
+// An action returns 0 (success) or 1 (a check failed), and throws for invalid input: main prints every fault and exits
+// with 2. Results go to standard output, progress and faults to standard error.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace kvscope::apps {
 
 using Action = std::function<int()>;
 
-// In the order of --help: the way from requests to a verdict, then tools.
+// In the order of --help: from requests to a verdict, then tools.
 void add_run(CLI::App& app, Action& chosen);       // run SCENARIO [--requests FILE] [--out DIR] [--trace ...]
 void add_explain(CLI::App& app, Action& chosen);   // explain SCENARIO --seq N --token N [--layer ...] [--json]
 void add_stage(CLI::App& app, Action& chosen);     // stage SCENARIO --tile N [--path tma|lds] --out IMAGE

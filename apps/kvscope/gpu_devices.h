@@ -1,4 +1,4 @@
-// The GPUs that a command line names: virtual, or cuda.
+// The devices that --device names: virtual or cuda.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ namespace kvscope::apps {
 
 inline const std::vector<std::string> kDeviceNames{"virtual", "cuda"};
 
-// The first GPU of this machine. InputError in the driver's words when there is none that runs these kernels.
+// The first GPU of this machine. Throws InputError with the driver's message if no GPU can run these kernels.
 [[nodiscard]] std::unique_ptr<gpu::CudaGpu> hardware();
-// By name.
+// The device of that name.
 [[nodiscard]] std::unique_ptr<gpu::Device> device_of(const std::string& name);
 
 }  // namespace kvscope::apps

@@ -1,9 +1,10 @@
-// kvscope, the command line: registers the commands, parses, runs the one that was chosen.
-// Exit codes: 0 fine, 1 the check failed, 2 bad input or usage.
+// kvscope, the command line: registers the commands, parses, and runs the selected one.
+// Exit codes: 0 success, 1 a check failed, 2 invalid input or usage.
 #include <iostream>
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
+#include "apps/common/help_page.h"
 #include "apps/common/signals.h"
 #include "apps/common/usage.h"
 #include "apps/kvscope/commands.h"
@@ -31,6 +32,9 @@ void add_commands(CLI::App& app, Action& chosen) {
   add_layout(app, chosen);
   add_dtype(app, chosen);
   add_completion(app, chosen);
+  add_examples(app, {"kvscope run apps/scenarios/first_light.json",
+                     "kvscope explain apps/scenarios/first_light.json --seq 0 --token 5",
+                     "kvscope golden apps/scenarios/first_light.json --out golden.safetensors"});
 }
 
 }  // namespace
@@ -38,12 +42,12 @@ void add_commands(CLI::App& app, Action& chosen) {
 int main(int argc, char** argv) {
   clean_up_on_signals();
   CLI::App app{
-      "Shows and checks how a paged KV cache maps tokens to pages, rows, bytes, shared memory and registers, and what "
-      "attention over it must give.",
+      "Simulates paged KV caches, follows a token from its page to a GPU register, runs PTX kernels on a virtual GPU, "
+      "and "
+      "checks a kernel's attention output against a golden reference.",
       "kvscope"};
-  app.set_version_flag("--version", "kvscope " KVSCOPE_VERSION, "Print the version and exit");
+  set_up_program(app, "0 success, 1 a check failed, 2 invalid input or usage.");
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 fine, 1 the check failed, 2 bad input or usage.");
 
   try {
     Action chosen;

@@ -55,7 +55,7 @@ std::optional<std::pair<DType, std::vector<std::int64_t>>> new_array(std::string
   }
 }
 
-// Places words one after the other; what is wrong with one is said by throwing, and the others go on.
+// Converts the words one after the other. A wrong word throws; the caller collects the fault and continues.
 class Placer {
  public:
   Placer(ptx::Device& device, const ptx::Module& module, const ptx::Function& kernel,
@@ -135,7 +135,7 @@ class Placer {
     }
     if (const auto real = whole_number<double>(word); real && (floating || param == nullptr || param->bytes >= 4)) {
       if (floating) return *real;
-      // nvcc for newer targets calls floats .b32 and .b64.
+      // For newer targets, nvcc declares float parameters as .b32 and .b64.
       if (param != nullptr && param->bytes == 4)
         return std::uint64_t{std::bit_cast<std::uint32_t>(static_cast<float>(*real))};
       return std::bit_cast<std::uint64_t>(*real);

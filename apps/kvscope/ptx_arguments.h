@@ -1,10 +1,9 @@
-// What a person writes for a kernel's parameters, one word each, and the arrays that stand on the device because of
-// them.
+// The forms of --arg, one per kernel parameter, and the arrays that they allocate on the device.
 //
 //   42  -1  0x10  1.5        a number, in the parameter's size
 //   x.npy                    a pointer to a copy of the file's array
 //   w.safetensors:name       a pointer to one tensor of the file
-//   f32[1000]                a pointer to a new array that nobody has written
+//   f32[1000]                a pointer to a new array, not initialized
 //   map:k.json@2             a tensor map (kvscope tma check reads the same file) over the array of argument 2, whose
 //                            first byte its base counts from; without @ base is the address
 #pragma once
@@ -37,7 +36,7 @@ struct KernelArguments {
 [[nodiscard]] KernelArguments place_arguments(ptx::Device& device, const ptx::LoadedModule& module,
                                               const std::string& kernel, const std::vector<std::string>& words);
 
-// The array as it is now, to a .npy file.
+// Writes the current content of the array to a .npy file.
 void save_array(ptx::Device& device, const DeviceArray& array, const std::string& path);
 
 }  // namespace kvscope::apps

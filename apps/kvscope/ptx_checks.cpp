@@ -14,7 +14,7 @@ struct Check {
   void (*set)(Options&);
 };
 
-// In the order of docs/15_virtual_gpu.md. One that makes another stricter, or milder, asks for that one too.
+// In the order of docs/15_virtual_gpu.md. A check that makes another one stricter or milder enables that one too.
 constexpr std::array<Check, 14> kChecks{{
     {"race", true, [](Options& o) { o.race.races = true; }},
     {"proxy", true, [](Options& o) { o.race.proxy = true; }},

@@ -1,4 +1,4 @@
-// The parts of `kvscope ptx`, a file each, and what they share.
+// The subcommands of `kvscope ptx`, one file each, and their shared functions.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace kvscope::apps {
 
 inline constexpr std::int64_t kMostPtxBytes = std::int64_t{256} << 20;
 
-// InputError with every error of the file.
+// Parses a PTX file. InputError with every error of the file.
 [[nodiscard]] ptx::Module read_ptx(const std::string& path);
 
 void add_ptx_run(CLI::App& ptx, Action& chosen);    // ptx run FILE --entry NAME --grid --block --arg ...

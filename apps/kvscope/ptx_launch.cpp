@@ -22,7 +22,7 @@ std::array<std::int64_t, 3> extents(const std::vector<std::int64_t>& given) {
   return out;
 }
 
-// The kernel that is meant: the only one, or the one of that name.
+// The kernel to run: the only one of the file, or the one of that name.
 std::string entry_of(const ptx::Module& module, const std::string& asked) {
   std::vector<std::string> names;
   for (const ptx::Function& f : module.functions) {
@@ -32,9 +32,8 @@ std::string entry_of(const ptx::Module& module, const std::string& asked) {
   if (std::find(names.begin(), names.end(), asked) != names.end()) return asked;
   const std::string have =
       names.empty() ? "the file has no kernel" : fmt::format("the file has {}", fmt::join(names, ", "));
-  throw InputError(
-      "command line", "--entry",
-      asked.empty() ? "say which kernel: " + have : fmt::format("there is no kernel '{}': {}", asked, have));
+  throw InputError("command line", "--entry",
+                   asked.empty() ? "is required: " + have : fmt::format("there is no kernel '{}': {}", asked, have));
 }
 
 ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& entry) {
@@ -46,7 +45,7 @@ ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& ent
   config.dynamic_shared = request.shared;
   config.options.max_instructions = request.max_instructions;
   config.options.cooperative = request.cooperative;
-  // What a program asks for with cudaFuncSetAttribute is taken as asked for.
+  // As if the program had requested the maximum with cudaFuncSetAttribute.
   config.options.shared_opt_in = ptx::most_shared(request.target);
   const Schedule schedule = read_policy(request.policy);
   config.options.policy = schedule.policy;
@@ -54,7 +53,7 @@ ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& ent
   return config;
 }
 
-void refuse_unsupported(const std::string& path, const ptx::Program& program) {
+void reject_unsupported(const std::string& path, const ptx::Program& program) {
   std::vector<Fault> faults;
   for (const ptx::UnsupportedStatement& s : program.decoded.unsupported) {
     const ptx::Function& f = program.module->functions[static_cast<std::size_t>(s.function)];
@@ -79,7 +78,7 @@ PreparedLaunch prepare(const LaunchRequest& request, bool keeps_registers) {
   out.device = std::make_unique<ptx::Device>(ptx::ProgramOptions{
       .target = request.target, .registers_by_liveness = !keeps_registers, .contract = request.contract});
   out.module = &out.device->load(std::move(text));
-  if (request.strict) refuse_unsupported(request.path, *out.module->program);
+  if (request.strict) reject_unsupported(request.path, *out.module->program);
   out.arguments = place_arguments(*out.device, *out.module, entry, request.args);
   out.config.params = out.arguments.params;
   return out;

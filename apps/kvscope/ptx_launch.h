@@ -1,4 +1,4 @@
-// What `ptx run` and `ptx debug` are told of a launch, and the launch made ready: file, kernel, extents, arguments.
+// The options of a launch for `ptx run` and `ptx debug`, and its preparation: file, kernel, extents, arguments.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ struct LaunchRequest {
   std::string path;
   std::string entry;
   std::vector<std::int64_t> grid{1}, block{1}, cluster;
-  std::int64_t shared = 0;  // [bytes] dynamic, a CTA
+  std::int64_t shared = 0;  // [bytes] dynamic, per CTA
   std::vector<std::string> args;
   std::string policy = "late";
   int target = 90;
@@ -27,8 +27,9 @@ struct LaunchRequest {
   bool contract = false;
 };
 
-// The file and the options that say how it is launched.
+// The positional FILE and the options of the launch; `request` outlives the command.
 void add_launch_options(CLI::App& command, LaunchRequest& request);
+void add_argument_help(CLI::App& command);  // the section that lists the forms of --arg, after the options
 
 struct PreparedLaunch {
   std::unique_ptr<ptx::Device> device;
@@ -36,8 +37,8 @@ struct PreparedLaunch {
   ptx::LaunchConfig config;
   KernelArguments arguments;
 };
-// InputError for whatever is wrong with the file, the options or the arguments. `keeps_registers`: each register keeps
-// its value to the end of its function, for who looks at it.
+// Throws InputError for faults of the file, the options or the arguments. `keeps_registers`: each register keeps its
+// value to the end of its function, so that a debugger can print it.
 [[nodiscard]] PreparedLaunch prepare(const LaunchRequest& request, bool keeps_registers = false);
 
 [[nodiscard]] std::string extents_text(const std::array<std::int64_t, 3>& extents);  // "10", "4x2", "4x2x2"

@@ -1,4 +1,4 @@
-// What a person says of a schedule: late, early or seed:N.
+// --policy: the order in which the virtual GPU executes warps and lets copies land.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,16 @@
 
 namespace kvscope::apps {
 
+inline constexpr const char* kPolicyHelp =
+    "Schedule of the virtual GPU. late: asynchronous copies land as late as allowed; early: immediately; seed:N, N "
+    "from 1: "
+    "copies and warps in a random order that N determines, such as seed:7";
+
 struct Schedule {
   ptx::Policy policy = ptx::Policy::late;
   std::uint64_t seed = 0;  // seeded: not 0
 };
-// InputError naming --policy for anything else.
+// Throws InputError with --policy for any other text.
 [[nodiscard]] Schedule read_policy(const std::string& text);
 
 }  // namespace kvscope::apps

@@ -18,7 +18,7 @@
 namespace kvscope::apps {
 namespace {
 
-// What stands behind a separator; nothing when there is none.
+// The text after a separator; empty if there is no separator.
 std::string_view behind(std::string_view text, std::size_t separator) {
   return separator == std::string_view::npos ? std::string_view{} : text.substr(separator + 1);
 }
@@ -42,7 +42,7 @@ constexpr std::array<NoteKey, 14> kNoteKeys = {{{"step", &ptx::TileNote::step},
                                                 {"row_axis", &ptx::TileNote::row_axis},
                                                 {"head_axis", &ptx::TileNote::head_axis}}};
 
-// "seq=1,head=1"; what is wrong with each piece goes to `faults`.
+// Parses "seq=1,head=1". Faults of each piece are added to `faults`.
 ptx::TileNote note_of(std::string_view text, std::vector<Fault>& faults) {
   ptx::TileNote note;
   while (!text.empty()) {
@@ -57,7 +57,7 @@ ptx::TileNote note_of(std::string_view text, std::vector<Fault>& faults) {
       if (key.name == name) member = key.member;
     }
     if (member == nullptr) {
-      faults.push_back({"--tile", fmt::format("'{}' is none of {}", name, tile_note_keys(", "))});
+      faults.push_back({"--tile", fmt::format("'{}' is not one of {}", name, tile_note_keys(", "))});
     } else if (!number || *number < 0) {
       faults.push_back({"--tile", fmt::format("'{}' is not {}=NUMBER, from 0 on", piece, name)});
     } else {
@@ -190,7 +190,7 @@ class Recordings::Events {
   }
 
   std::string path_;
-  std::optional<PendingFile> pending_;  // nothing: standard output
+  std::optional<PendingFile> pending_;  // nullopt: standard output
   std::ofstream file_;
   std::ostream* out_ = nullptr;
   ptx::EventList list_;

@@ -1,4 +1,4 @@
-// What `ptx run` writes while a kernel runs: the trace of its tiles (--trace) and the list of all events (--events).
+// The files that `ptx run` writes during a run: the trace of tiles (--trace) and the list of events (--events).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct RecordingOptions {
   std::int32_t trace_cta = 0;
   std::optional<std::int32_t> trace_warp;
   bool trace_lanes = false;
-  std::vector<std::string> tiles;  // "seq=1,head=1,rows=64", one a tile
+  std::vector<std::string> tiles;  // "seq=1,head=1,rows=64", one per tile
 
   std::string events;  // file, "-" or empty
   std::vector<std::string> event_kinds;
@@ -34,12 +34,12 @@ struct RecordingOptions {
 
 class Recordings {
  public:
-  // InputError for every option that is wrong, and for files that cannot be written.
+  // Throws InputError with every invalid option, and for files that cannot be written.
   Recordings(const RecordingOptions& options, const ptx::LaunchConfig& config, const ptx::Program& program);
   ~Recordings();
 
-  void watch(ptx::Checks& checks);  // this outlives them
-  // The launch has ended: the files get their names. Lines that say what is in them.
+  void watch(ptx::Checks& checks);  // this object must outlive `checks`
+  // Call after the launch: renames the files from their temporary names. Returns one line per file about its content.
   [[nodiscard]] std::string finish();
 
  private:

@@ -90,7 +90,7 @@ class QueryBlock {
     }
   }
 
-  // Calls per_query(query, first, last) for every query of the block that sees keys in [first_key, last_key).
+  // Calls per_query(query, first, last) for each query of the block that sees keys in [first_key, last_key).
   template <class F>
   void each_query(std::int64_t first_key, std::int64_t last_key, const F& per_query) const {
     for (std::int64_t query = 0; query < queries_; ++query) {

@@ -256,7 +256,7 @@ TmaTile RaggedMHAOperand::create_scale_tma_tile(std::int64_t BMN) const {
   if (scales_rank_ == 3) {
     if (scales_extents_[2] != 1) {
       throw GeometryError(
-          fmt::format("{}: the third extent of the scales is {}, but a line needs adjacent scales: make it 1", kObject,
+          fmt::format("{}: the third extent of the scales is {}, and a row must be contiguous: make it 1", kObject,
                       scales_extents_[2]));
     }
     return make_scale_lines_tma_tile(kObject, scales_, scales_dtype_, scales_extents_[0], scales_extents_[1],

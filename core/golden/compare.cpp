@@ -278,7 +278,7 @@ std::string judged_text(const Judged& judged, std::size_t elements) {
   if (!judged.worst) return "no finite element to compare";
   const Worst& w = *judged.worst;
   return fmt::format(
-      "{} of {} elements outside; worst error is {:.3g}x the allowed error, at {}: {:.9g}, golden {:.9g}",
+      "{} of {} elements exceed the bound; largest error {:.3g}x the allowed error, at {}: {:.9g}, golden {:.9g}",
       judged.failing, elements, w.ratio, describe(w.place), w.candidate, w.golden);
 }
 
@@ -341,8 +341,9 @@ void compare_output(const Bundle& golden, const Bundle& candidate, const Compare
   std::stable_sort(result.worst_heads.begin(), result.worst_heads.end(),
                    [](const HeadSummary& a, const HeadSummary& b) { return a.worst_ratio > b.worst_ratio; });
   if (result.worst_heads.size() > kWorstHeads) {
-    result.notes.push_back(fmt::format("{} heads of sequences have elements outside; the worst {} are listed",
-                                       result.worst_heads.size(), kWorstHeads));
+    result.notes.push_back(
+        fmt::format("{} heads of sequences have elements that exceed the bound; the worst {} are listed",
+                    result.worst_heads.size(), kWorstHeads));
     result.worst_heads.resize(kWorstHeads);
   }
 }

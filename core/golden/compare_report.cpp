@@ -58,17 +58,20 @@ std::string text_report(const CompareResult& result) {
     text += fmt::format("{} {} {}: {}\n", tensor.name, name(tensor.dtype), shape_text(tensor.shape),
                         measures_text(tensor.measures));
     if (tensor.worst) {
-      text += fmt::format("  worst error / allowed {:.3g} at {}\n", tensor.worst->ratio, describe(tensor.worst->place));
+      text += fmt::format("  largest error {:.3g}x the allowed error, at {}\n", tensor.worst->ratio,
+                          describe(tensor.worst->place));
     }
   }
-  if (!result.worst_heads.empty()) text += "elements outside, by sequence and head, worst first:\n";
+  if (!result.worst_heads.empty()) text += "elements that exceed the bound, by sequence and head, worst first:\n";
   for (const HeadSummary& s : result.worst_heads) {
     const std::string sequence = s.sequence < 0 ? "unknown" : fmt::format("{}", s.sequence);
-    text += fmt::format("  sequence {}, head {}: {} of {} outside, max abs {:.3g}, worst error / allowed {:.3g}\n",
-                        sequence, s.head, s.failing, s.elements, s.max_abs, s.worst_ratio);
+    text += fmt::format(
+        "  sequence {}, head {}: {} of {} exceed the bound, max abs {:.3g}, largest error {:.3g}x the allowed error\n",
+        sequence, s.head, s.failing, s.elements, s.max_abs, s.worst_ratio);
   }
   if (result.quantization) {
-    text += fmt::format("quantization error, not a criterion: {}\n", measures_text(*result.quantization));
+    text += fmt::format("quantization error, reported separately from the criteria: {}\n",
+                        measures_text(*result.quantization));
   }
   if (!result.conventions.empty()) text += fmt::format("conventions: {}\n", fmt::join(result.conventions, ", "));
   for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);

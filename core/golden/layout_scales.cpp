@@ -274,7 +274,7 @@ void apply_scales(const CacheScales& scales, PreparedProblem& prepared) {
     rows.scale_token_stride = walk.slot;
     rows.scale_head_stride = walk.head;
     if (walk.sequence == 0) return;
-    // A scale per sequence: the table of the scales has entry b for every page of sequence b.
+    // A scale per sequence: the table of the scales has entry b for each page of sequence b.
     const std::int64_t batch = prepared.problem.batch, columns = rows.table_stride;
     if (prepared.sequence_table.size() == 0) {
       prepared.sequence_table = filled(std::uint32_t{0}, batch, columns);

@@ -78,7 +78,7 @@ std::vector<ZipEntry> check_directory(zip_t* archive, std::uint64_t archive_size
     const std::string where = fmt::format("member '{}'", entry.name);
     const auto fault = [&](std::string message) { faults.push_back({where, std::move(message)}); };
     if (!is_safe_name(entry.name)) {
-      fault("absolute names, empty parts and '..' are not supported: save with names relative to the archive");
+      fault("absolute names, empty parts and '..' are rejected: save with names relative to the archive");
     } else if (entry.name != kManifestMember && !(entry.name.ends_with(".npy") && entry.name.size() > 4)) {
       fault("not a .npy array: an npz holds .npy members and manifest.json only");
     }
@@ -205,7 +205,7 @@ std::string npz_bytes(const std::map<std::string, Tensor>& tensors, const json::
     std::string member = join_npy_name(tensor_name, tensor.dtype) + ".npy";
     if (!is_safe_name(member) || tensor_name.empty()) {
       throw InputError(fmt::format("tensor '{}'", tensor_name), "",
-                       "not a legal member name: absolute names, empty parts and '..' are not supported");
+                       "no legal member name: absolute names, empty parts and '..' are rejected");
     }
     members.emplace_back(std::move(member), npy_bytes(tensor));
   }

@@ -78,7 +78,7 @@ struct Curve {
 };
 
 constexpr std::array<Curve, 8> kCurves = {{
-    {"utilization", "utilisation", utilization_at},
+    {"utilization", "utilization", utilization_at},
     {"internal fragmentation", "internal_fragmentation", fragmentation_at},
     {"prefix hits", "prefix_hit_rate", hit_rate_at},
     {"running", nullptr, [](const RunReport&, const StepFigures& f) { return Quotient{f.running}; }},
@@ -136,9 +136,9 @@ std::string to_text(const RunReport& r) {
     text += fmt::format("  {:<24}{:>16}{}{}\n", name, value, note.empty() ? "" : "  ", note);
   };
   text += "requests\n";
-  line("total", grouped(r.requests), "");
+  line("submitted", grouped(r.requests), "");
   line("finished", grouped(r.finished), "");
-  line("rejected", grouped(r.refused), r.refused > 0 ? "longer than the pool or the maximum sequence length" : "");
+  line("rejected", grouped(r.refused), r.refused > 0 ? "longer than the pool or the longest sequence" : "");
   line("preemptions", grouped(r.preemptions), "");
   text += "time\n";
   line("steps", grouped(r.steps), "");
@@ -158,8 +158,8 @@ std::string to_text(const RunReport& r) {
   line("evicted", grouped(r.evictions), "");
   line("copied on write", grouped(r.copies), "");
   if (r.curve.empty()) return text;
-  text += fmt::format("{:<26} {:>9} {:>9} {:>9}  {}\n", "over steps", "minimum", "mean", "maximum",
-                      "first step to last, scaled to the highest column");
+  text += fmt::format("{:<26} {:>9} {:>9} {:>9}  {}\n", "per step", "minimum", "mean", "maximum",
+                      "from the first step to the last; the highest column is the maximum");
   for (const Curve& curve : kCurves) text += curve_line(r, curve);
   return text;
 }
@@ -185,7 +185,7 @@ json::Value to_json(const RunReport& r, bool with_curve) {
   v.set("evictions", r.evictions);
   v.set("copies", r.copies);
   v.set("peak_used_blocks", r.peak_used_blocks);
-  v.set("utilisation", r.utilization());
+  v.set("utilization", r.utilization());
   v.set("internal_fragmentation", r.internal_fragmentation());
   v.set("prefix_hit_rate", r.prefix_hit_rate());
   if (!with_curve) return v;

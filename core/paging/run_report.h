@@ -51,15 +51,15 @@ struct RunReport {
   std::int64_t peak_used_blocks = 0;
   std::vector<StepFigures> curve;  // [steps]
 
-  // Unweighted means over the steps that have the share. 0 when no step has it.
+  // Means over the steps that have the share, weighted by nothing: each counts once. 0 when no step has it.
   [[nodiscard]] double utilization() const;             // used blocks / blocks
   [[nodiscard]] double internal_fragmentation() const;  // unfilled slots in used blocks / slots in used blocks
   [[nodiscard]] double prefix_hit_rate() const;         // not a mean: hit_tokens / query_tokens of the whole run
 };
 
 [[nodiscard]] std::string to_text(const RunReport& report);
-// `curve`: one array per figure, one element per step: StepFigures, and the shares utilisation, internal_fragmentation
-// and prefix_hit_rate.
+// `curve`: one array a figure, an element a step; beside StepFigures the shares utilization, internal_fragmentation and
+// prefix_hit_rate.
 [[nodiscard]] json::Value to_json(const RunReport& report, bool with_curve);
 
 }  // namespace kvscope

@@ -8,7 +8,7 @@ namespace kvscope {
 namespace {
 
 std::string line(std::string_view what, const Agreement& agreement) {
-  return fmt::format("  {:<24} {}   worst {:.3g} of the rounding bound (query {}, head {}, dim {})\n", what,
+  return fmt::format("  {:<24} {}   largest error {:.3g}x the rounding bound (query {}, head {}, dim {})\n", what,
                      agreement.passed() ? "agrees" : "DIFFERS", agreement.worst_ratio, agreement.query, agreement.head,
                      agreement.dim);
 }
@@ -37,7 +37,7 @@ std::string to_text(const Scenario& scenario, const RunOutcome& outcome) {
   text += outcome.engine.broken_invariants.empty() ? "all hold\n" : "BROKEN\n";
   for (const std::string& broken : outcome.engine.broken_invariants) text += "  " + broken + "\n";
   if (!outcome.golden) {
-    return text + fmt::format("\ngolden attention: skipped, because {}\n", outcome.golden_skipped);
+    return text + fmt::format("\ngolden attention: skipped: {}\n", outcome.golden_skipped);
   }
   const GoldenRun& golden = *outcome.golden;
   text += fmt::format("\ngolden attention over layer {} at step {}: {} sequences, {} queries, {} query heads\n",
@@ -47,7 +47,7 @@ std::string to_text(const Scenario& scenario, const RunOutcome& outcome) {
   text += line("tiled flow in double", golden.second_path);
   text += line("tiled flow in f32", golden.kernel_flow);
   if (scenario.cache.quantization) {
-    text += fmt::format("  {:<24} {:.3g} at most, against the values before it\n", "quantization moves o by",
+    text += fmt::format("  {:<24} at most {:.3g}, relative to o over unquantized K and V\n", "quantization changes o",
                         golden.quantization_error);
   }
   return text;

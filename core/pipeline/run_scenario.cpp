@@ -111,7 +111,7 @@ RunOutcome run_scenario(const Scenario& scenario, std::span<const Request> reque
   RunOutcome outcome;
   outcome.engine = run_engine(scenario, requests, recorder, engine);
   if (outcome.engine.report.steps == 0) {
-    outcome.golden_skipped = "no step was run, so there is no cache state";
+    outcome.golden_skipped = "no step was run: there is no cache to compute attention over";
     return outcome;
   }
   FocusState focus = state_at(scenario, requests, focus_step(scenario, outcome.engine.report));

@@ -103,13 +103,13 @@ std::string bank_bits_text(const BankProfile& profile) {
 
 std::string explain_current(std::span<const AccessPattern> patterns, const TileRows& tile, const Address& address) {
   const auto witness = worst_conflict(patterns, address);
-  if (!witness) return "free as it is: in every phase at most one word of each bank is requested";
+  if (!witness) return "no conflicts without a swizzle: in every phase, each bank serves at most one word";
   std::uint64_t differing = 0;
   for (const std::int64_t word : witness->conflict.words) {
     differing |= static_cast<std::uint64_t>(word ^ witness->conflict.words[0]);
   }
   return fmt::format(
-      "{}: in phase {} of access {} lanes {} want {} words of bank {}: their addresses {} differ in {}{} only, which "
+      "{}: in phase {} of access {}, lanes {} read {} words of bank {}: their addresses {} differ in {}{} only, which "
       "do not select the bank ({})",
       witness->pattern->name, witness->conflict.phase, witness->access, list_text(witness->lanes),
       witness->conflict.words.size(), witness->conflict.bank, list_text(witness->conflict.words), bits_text(differing),
@@ -118,13 +118,13 @@ std::string explain_current(std::span<const AccessPattern> patterns, const TileR
 
 // "lanes 0 2 4 6, which all used bank 0, now start at banks 0 4 8 12"; a fixed text when no lanes conflicted.
 std::string moved_apart(const std::optional<Witness>& witness, const Address& address) {
-  if (!witness) return "every phase stays free";
+  if (!witness) return "no phase has a conflict";
   std::vector<std::int64_t> banks;
   for (const int lane : witness->lanes) {
     const auto& place = witness->pattern->accesses[witness->access][static_cast<std::size_t>(lane)];
     banks.push_back(address(*place) / 4 % witness->pattern->profile.banks);
   }
-  return fmt::format("lanes {}, which all used bank {}, now start at banks {}", list_text(witness->lanes),
+  return fmt::format("lanes {}, which all read bank {}, now start at banks {}", list_text(witness->lanes),
                      witness->conflict.bank, list_text(banks));
 }
 
@@ -170,7 +170,7 @@ void check(const TileRows& tile, std::span<const AccessPattern> patterns, const 
   if (!is_pow2(bounds.chunk) || bounds.chunk > 1024) {
     faults.push_back({"chunk", fmt::format("{} B is not a power of two in [1, 1024]", bounds.chunk)});
   }
-  if (patterns.empty()) faults.push_back({"patterns", "the list is empty: give the reads of the tile"});
+  if (patterns.empty()) faults.push_back({"patterns", "no pattern is given: add the one that reads the tile"});
   for (const AccessPattern& pattern : patterns) {
     if (pattern.width > bounds.chunk) {
       faults.push_back({pattern.name, fmt::format("reads {} B at a time, but chunks of {} B may be torn apart: use a "
@@ -226,10 +226,12 @@ LayoutSolutions solve_layout(const TileRows& tile, std::span<const AccessPattern
   }
   if (solutions.swizzles.empty()) {
     solutions.no_swizzle =
-        best ? fmt::format("none of {} swizzles up to {} bits is free: the best is {} with {} cycles instead of {}",
-                           candidates.size(), bounds.max_bits, best->text(), best_cycles, now.ideal)
-             : fmt::format("no swizzle keeps chunks of {} B whole and stays in the {} B of the tile", bounds.chunk,
-                           tile.rows * tile.pitch);
+        best
+            ? fmt::format(
+                  "none of {} swizzles up to {} bits avoids all conflicts: the best is {} with {} cycles instead of {}",
+                  candidates.size(), bounds.max_bits, best->text(), best_cycles, now.ideal)
+            : fmt::format("no swizzle keeps chunks of {} B whole and stays in the {} B of the tile", bounds.chunk,
+                          tile.rows * tile.pitch);
   }
 
   for (std::int64_t padding = 0; padding <= bounds.max_padding; padding += bounds.chunk) {
@@ -248,7 +250,7 @@ LayoutSolutions solve_layout(const TileRows& tile, std::span<const AccessPattern
 std::string to_text(const LayoutSolutions& solutions) {
   std::string text = fmt::format("{} rows of {} B: {} cycles, {} without conflicts\n  {}\n", solutions.tile.rows,
                                  solutions.tile.pitch, solutions.cycles, solutions.ideal, solutions.current);
-  text += "swizzles on byte offsets that are free:\n";
+  text += "swizzles of byte offsets without conflicts:\n";
   for (const SwizzleSolution& s : solutions.swizzles) {
     std::string mode;
     if (s.mode && s.tma_writes_it) {
@@ -259,7 +261,7 @@ std::string to_text(const LayoutSolutions& solutions) {
     text += fmt::format("  {}{}: {}\n", s.swizzle.text(), mode, s.why);
   }
   if (!solutions.no_swizzle.empty()) text += fmt::format("  {}\n", solutions.no_swizzle);
-  text += "row paddings that are free:\n";
+  text += "row paddings without conflicts:\n";
   for (const PaddingSolution& p : solutions.paddings) {
     text += fmt::format("  {} B, {} B in all: {}\n", p.padding, p.extra_bytes, p.why);
   }

@@ -68,7 +68,7 @@ class Explainer {
     const std::int64_t cached = state_.cache_lengths[b], fresh = state_.new_tokens[b];
     check_index(fmt::format("sequence {}: token", question_.seq.value), question_.token.value, cached + fresh,
                 fmt::format("step {} has {} cached and {} new tokens of it", state_.step.value, cached, fresh));
-    add("batch row", "row of the sequence in the step's batch",
+    add("batch row", "index of the sequence among the step's requests",
         fmt::format("sequence {} in ({})", question_.seq.value, batch_text(state_)), std::to_string(row.value),
         question_.token.value < cached ? fmt::format("token {} was cached before this step", question_.token.value)
                                        : fmt::format("token {} is computed in this step: cache_length {} + {}",
@@ -164,8 +164,9 @@ class Explainer {
     const std::int64_t slot = question_.token.value % place.page_size;
     add("rows per block", "s0 / (heads * head_dim)",
         fmt::format("{} / ({} * {})", strides[0], model.kv_heads, model.head_size), std::to_string(per_block),
-        fmt::format("{} slot{} x {} layers x {} tokens: from page to page the view jumps over the others' rows",
-                    model.is_mla ? 1 : 2, model.is_mla ? "" : "s", model.layers, place.page_size));
+        fmt::format(
+            "{} slot{} x {} layers x {} tokens: between pages, the view skips the rows of other slots and layers",
+            model.is_mla ? 1 : 2, model.is_mla ? "" : "s", model.layers, place.page_size));
     KVSCOPE_ASSERT(cache_.byte(place.row, question_.token, question_.head, question_.dim) ==
                    element * size_of(scenario_.cache.dtype));
     add("row", "block * rows_per_block + slot", fmt::format("{} * {} + {}", place.block, per_block, slot),
@@ -225,7 +226,7 @@ class Explainer {
           fmt::format("{{{}{}}}", fmt::join(rows.rows().first(shown), ", "), shown < rows.rows().size() ? ", ..." : ""),
           fmt::format("rows[{} / {}] + {} % {} = {}", offset, rows.eff_page(), offset, rows.eff_page(),
                       rows.get_row(offset).value),
-          fmt::format("{} page{} a tile; the same row as above", rows.num_pages(), rows.num_pages() > 1 ? "s" : ""));
+          fmt::format("{} page{} per tile; the same row as above", rows.num_pages(), rows.num_pages() > 1 ? "s" : ""));
     } catch (const GeometryError& error) {
       add("populate", formula, "", "rejected", error.what());
     }

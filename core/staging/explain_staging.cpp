@@ -56,7 +56,7 @@ std::vector<Link> or_why_not(std::string name, std::string formula, const Explai
 
 // --- TMA -------------------------------------------------------------------------------------------------------------
 
-constexpr const char* kBoxFormula = "coordinates (depth, head, row) of the box that brings it";
+constexpr const char* kBoxFormula = "coordinates (depth, head, row) of the box that copies it";
 
 class TmaExplainer {
  public:
@@ -139,13 +139,13 @@ class TmaExplainer {
                                   several ? fmt::format("warp {}, ", reg.warp) : "", reg.lane, reg.index,
                                   bits(reg.bit, element_bytes())),
                       split || several ? split_text(of_piece)
-                                       : fmt::format("a lane holds the tile in {} registers, {} a piece",
+                                       : fmt::format("a lane holds the tile in {} registers, {} per piece",
                                                      staging_.registers(), of_piece)});
   }
 
   [[nodiscard]] std::string split_text(std::int64_t of_piece) const {
     std::string text = fmt::format(
-        "a lane has {} registers, too few for the tile: {} k-step{} of {} registers, {} a piece, one after the other",
+        "a lane has {} registers, too few for the tile: {} k-step{} of {} registers, {} per piece, one after the other",
         kLaneRegisters, staging_.steps(), staging_.steps() > 1 ? "s" : "", staging_.registers(), of_piece);
     if (staging_.warps() > 1) {
       text += fmt::format("; {} warps share the {}", staging_.warps(), copy_.operand == KOrV::k ? "keys" : "columns");
@@ -201,10 +201,10 @@ class LdsExplainer {
   void copy() {
     const LdsCopyPlace at = staging_.copy_of(key_, depth_);
     links_.push_back(
-        {"LDS copy", "wave, instruction and lane that bring its 16 bytes",
+        {"LDS copy", "wave, instruction and lane that copy its 16 bytes",
          fmt::format("vector of depth {} on, tile byte {}", depth_.value / c_.simd_width * c_.simd_width, at.dram_byte),
          fmt::format("wave {}, instruction {}, lane {}", at.wave.value, at.instruction, at.lane),
-         fmt::format("pool byte {}; lanes write 16 B one after the other, the source is permuted instead",
+         fmt::format("pool byte {}; lanes write consecutive 16 B; the source is permuted instead",
                      AddressedCache::byte_of(staging_.origin()) + at.dram_byte)});
   }
 
@@ -265,7 +265,7 @@ std::vector<Link> explain_tma(const Scenario& scenario, const AddressedCache& ca
 
 std::vector<Link> explain_lds(const Scenario& scenario, const AddressedCache& cache, StagedTile tile, TokIdx token,
                               DimIdx dim) {
-  return or_why_not("LDS tile", "the tile as waves would stage it", [&] {
+  return or_why_not("LDS tile", "the tile as waves stage it", [&] {
     const KVBufferParams params = lds_params(scenario, tile.kv);
     tile.first_token = tile_start(token, params.BN);
     const LdsStaging staging(params, cache.cache(), tile);

@@ -44,7 +44,7 @@ StepIdx focus_step(const Scenario& scenario, const RunReport& report) {
   }
   if (report.curve.empty()) {
     throw InputError("scenario '" + scenario.name + "'", "$.requests",
-                     "no request ran, so there is no step to look at: every request was rejected or none was given");
+                     "no request ran, so the run has no step: every request was rejected or none was given");
   }
   return StepIdx{static_cast<std::int64_t>(busiest)};
 }

@@ -134,7 +134,8 @@ bool ArrivalBarrier::wait(std::int64_t phase) {
 }
 
 void ArrivalBarrier::begin(std::string_view operation) {
-  if (!live_) throw GeometryError(fmt::format("barrier, {}: the barrier is not initialized: init first", operation));
+  if (!live_)
+    throw GeometryError(fmt::format("barrier, {}: the barrier is not initialized: call init first", operation));
   ++operations_;
 }
 

@@ -54,7 +54,7 @@ void put_chunk(std::byte* to, const std::byte* from) {
   std::memcpy(to, from, kChunkBytes);
 }
 
-// Calls put(row, its bytes) for every row: the bytes in memory, or a buffer here when some of them are fill.
+// Calls put(row, its bytes) for each row: the bytes in memory, or a buffer here when some of them are fill.
 template <class Put>
 void for_each_row(const BoxRows& b, const std::byte* source, const BoxBytes& fill, const Put& put) {
   std::array<std::byte, kLongestRow> filled, edge;  // one row each, used when there is fill
@@ -190,7 +190,7 @@ void load_rows(const BoxRows& b, std::span<const std::byte> source, const BoxByt
 
 namespace {
 
-// Calls put(row, destination of its data) for every inside row.
+// Calls put(row, destination of its data) for each inside row.
 template <class Put>
 void for_each_stored(const BoxRows& b, std::byte* target, const Put& put) {
   const std::int64_t step = b.step[1];

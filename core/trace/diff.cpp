@@ -195,8 +195,8 @@ std::string place_of(const Divergence& first, bool partial) {
 }
 
 std::string what_happened(const Divergence& first, std::string_view left_name, std::string_view right_name) {
-  if (first.left.empty()) return fmt::format("{} ends, {} goes on", left_name, right_name);
-  if (first.right.empty()) return fmt::format("{} ends, {} goes on", right_name, left_name);
+  if (first.left.empty()) return fmt::format("{} ends, {} continues", left_name, right_name);
+  if (first.right.empty()) return fmt::format("{} ends, {} continues", right_name, left_name);
   const std::string_view a = kind_name(first.left.front().index());
   const std::string_view b = kind_name(first.right.front().index());
   return a == b ? std::string(a) : fmt::format("{} | {}", a, b);

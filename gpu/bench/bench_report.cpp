@@ -17,11 +17,11 @@ bool counted(const BenchReport& report) {
 
 std::string head(const BenchReport& report) {
   if (counted(report))
-    return "virtual GPU: it has no clock, so no times or targets are reported. Memory traffic of kernels on small "
-           "shapes:";
+    return "virtual GPU: it has no clock, so no times and no targets are reported. Instructions and memory traffic on "
+           "small shapes:";
   return fmt::format("{}, {}, {} multiprocessors, driver {}{}", report.device.name, report.device.architecture,
                      report.device.multiprocessors, report.device.driver,
-                     report.small ? ". Small shapes: their times do not represent this GPU" : "");
+                     report.small ? ". Small shapes: their times are not those of real workloads" : "");
 }
 
 std::string rate_text(const BenchRow& row) {
@@ -83,9 +83,10 @@ std::string text_report(const BenchReport& report) {
     }
     if (row.costs) {
       const Counts counts = counts_of(row);
-      text += fmt::format(" {:>7.1f} instructions a {:<5}  moved/data {:>5.2f}  sectors {:>6}  wavefronts {:>6}  {}\n",
-                          counts.instructions, unit_of(row), counts.moved, over_text(counts.sectors),
-                          over_text(counts.wavefronts), row.shape);
+      text +=
+          fmt::format(" {:>7.1f} instructions per {:<5}  moved/data {:>5.2f}  sectors {:>6}  wavefronts {:>6}  {}\n",
+                      counts.instructions, unit_of(row), counts.moved, over_text(counts.sectors),
+                      over_text(counts.wavefronts), row.shape);
       continue;
     }
     text += fmt::format(" {:>9.4f} ms  {:>11}  {:<36} {:<6} {:<9}  {}\n", row.time->median_ms, rate_text(row),
@@ -93,7 +94,7 @@ std::string text_report(const BenchReport& report) {
   }
   if (counted(report))
     text +=
-        "instructions are warp instructions; sectors of 32 bytes and shared-memory wavefronts are ratios to the "
+        "instructions are warp instructions; sectors (32 bytes) and wavefronts (shared memory) are relative to the "
         "minimum\n";
   text += report.passed() ? "" : "FAILED\n";
   return text;

@@ -58,7 +58,7 @@ std::string to_text(const CandidateCheck& check) {
   for (const std::string& fault : got.outcome.faults) text += "  " + fault + "\n";
   for (const golden::TensorReport& tensor : check.comparison.tensors)
     if (tensor.worst)
-      text += fmt::format("  {:<24} worst {:.3g} of the bound for rounding to {} ({})\n", tensor.name,
+      text += fmt::format("  {:<24} largest error {:.3g}x the bound for rounding to {} ({})\n", tensor.name,
                           tensor.worst->ratio, name(got.dtype), golden::describe(tensor.worst->place));
   for (const golden::Criterion& criterion : check.comparison.criteria)
     if (!criterion.passed) text += fmt::format("  FAIL {}: {}\n", criterion.name, criterion.detail);

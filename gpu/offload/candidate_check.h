@@ -26,7 +26,7 @@ struct CandidateCheck {
 
 // candidate of the virtual GPU, kernel paged_decode_f32_d128: within the bound
 //   q is bf16, the kernel is given f32
-//   worst of o   0.31 of the bound for rounding to f32, at sequence 1, query 0, head 3, dim 43 (...)
+//   o   largest error 0.31x the bound for rounding to bf16, at sequence 1, query 0, head 3, dim 43 (...)
 //   costs        18102 warp instructions, ...
 [[nodiscard]] std::string to_text(const CandidateCheck& check);
 [[nodiscard]] json::Value to_json(const CandidateCheck& check);

@@ -10,9 +10,8 @@ bool Verdict::take(const Outcome& outcome) {
 
 const std::vector<Kernel>& all_kernels() {
   static const std::vector<Kernel> kernels = {
-      {"append_tokens", "new tokens of K and V into their pages, quantized if the cache is quantized",
-       append_tokens_cases()},
-      {"gather_rows", "rows of the cache by token or by encoded sparse index, unchanged or multiplied by their scales",
+      {"append_tokens", "new tokens of K and V into their pages, quantized if the cache is", append_tokens_cases()},
+      {"gather_rows", "rows of the cache by token or by encoded sparse index, as they are or with their scales",
        gather_rows_cases()},
       {"populate_rows", "the rows of a whole tile from the lookup table, 1, 2, 4 or 8 entries per load",
        populate_rows_cases()},

@@ -1,4 +1,4 @@
-// Compares populate_rows with PagedKVCache::populate for every tile that fits into a sequence's table row, including
+// Compares populate_rows with PagedKVCache::populate for each tile that fits into a sequence's table row, including
 // tiles past its tokens.
 #include <fmt/format.h>
 

@@ -134,11 +134,11 @@ COMMAND_LINE = [
     ("no command", {}, "",
      ["command line: A subcommand is required: see 'kvscope --help'"]),
     ("unknown command", {}, "walk",
-     ["command line: 'walk' is no command: "
-      "choose one of run, explain, stage, golden, verify, merge, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, layout, "
-      "dtype, completion: see 'kvscope --help'"]),
+     ["command line: 'walk' is not a command: "
+      "choose one of run, explain, stage, golden, verify, diagnose, merge, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, "
+      "layout, dtype, completion: see 'kvscope --help'"]),
     ("mistyped command", {}, "explian s.json",
-     ["command line: 'explian' is no command: did you mean \"explain\"?: see 'kvscope --help'"]),
+     ["command line: 'explian' is not a command: did you mean \"explain\"?: see 'kvscope --help'"]),
     ("unknown option", {}, "run s.json --fast",
      ["command line: The following argument was not expected: --fast: see 'kvscope run --help'"]),
     ("no scenario", {}, "run",
@@ -150,11 +150,11 @@ COMMAND_LINE = [
     ("interval below zero", {}, "run s.json --check-every -1",
      ["command line: --check-every: -1 is below 0: give a number of steps"]),
     ("interval that is no number", {}, "run s.json --check-every often",
-     ["command line: --check-every: 'often' is not a number of the kind it takes: see 'kvscope run --help'"]),
+     ["command line: --check-every: 'often' is not a valid number: see 'kvscope run --help'"]),
     ("trace without a folder", {"s.json": scenario()}, "run s.json --trace full",
      ["command line: --trace: needs --out DIR: the trace is written there as trace.kvt"]),
     ("explain without a token", {}, "explain s.json --seq 0",
-     ["command line: --token: is required, or a place to go back from: --shared-address, or --lane and --register"]),
+     ["command line: --token: is required, unless a place is given: --shared-address, or --lane with --register"]),
     ("neither K nor V", {}, "explain s.json --seq 0 --token 0 --kv q",
      ["command line: --kv: q not in {k,v}: see 'kvscope explain --help'"]),
     ("golden of nothing", {}, "golden --out g.npz",
@@ -164,7 +164,7 @@ COMMAND_LINE = [
     ("golden without a file to write", {}, "golden s.json",
      ["command line: --out is required: see 'kvscope golden --help'"]),
     ("tensors without a layout", {}, "golden --input t.npz --out g.npz",
-     ["command line: --layout: is needed with --input: it says which tensors are what; see --help"]),
+     ["command line: --layout: is required with --input: it names the layout of the tensors; see --help"]),
     ("requests beside tensors", {}, "golden --input t.npz --layout nhd --requests r.csv --step 3 --out g.npz",
      ["command line: --requests: goes with a SCENARIO, not with --input",
       "command line: --step: goes with a SCENARIO, not with --input"]),
@@ -186,11 +186,11 @@ COMMAND_LINE = [
     ("trace alone", {}, "trace",
      ["command line: A subcommand is required: see 'kvscope trace --help'"]),
     ("mistyped command of a command", {}, "trace shwo t.kvt",
-     ["command line: 'shwo' is no command of 'kvscope trace': did you mean \"show\"?: see 'kvscope trace --help'"]),
+     ["command line: 'shwo' is not a command of 'kvscope trace': did you mean \"show\"?: see 'kvscope trace --help'"]),
     ("option where a command of a command stands", {}, "trace --json replay t.kvt --step 3",
      ["command line: A subcommand is required: see 'kvscope trace --help'"]),
     ("unknown command of a command", {}, "trace replay t.kvt --step 3",
-     ["command line: 'replay' is no command of 'kvscope trace': choose one of show, diff: see 'kvscope trace --help'"]),
+     ["command line: 'replay' is not a command of 'kvscope trace': choose one of show, diff: see 'kvscope trace --help'"]),
     ("kind of no event", {}, "trace show t.kvt --kind token_read",
      ["command line: --kind: token_read not in {step_began,step_ended,request_arrived,request_admitted,"
       "request_preempted,request_finished,request_refused,block_allocated,block_shared,block_copied,block_released,"
@@ -479,7 +479,7 @@ BUNDLE = [
      {"g.npz": of_run("golden.npz"), "c.npz": npz(o=np.ones((2, 4, 8), np.int32))}, "verify g.npz c.npz",
      ["c.npz: candidate 'o': has shape [2, 4, 8], the golden [1, 4, 8]",
       "c.npz: candidate 'o': is i32; an output is f64, f32, f16 or bf16"]),
-    ("exact tensor that nobody has", {"g.npz": of_run("golden.npz")}, "verify g.npz g.npz --exact rows",
+    ("exact tensor that neither file has", {"g.npz": of_run("golden.npz")}, "verify g.npz g.npz --exact rows",
      ["g.npz: candidate 'rows': is to be compared bit for bit, but the golden does not have it"]),
     ("two bundles at fault", {"g.npz": "x", "c.npz": "y"}, "verify g.npz c.npz",
      ["g.npz: not a readable zip archive: Not a zip archive",
@@ -676,7 +676,7 @@ QUESTION = [
     ("last token, never stored", {"s.json": scenario()}, "explain s.json --seq 0 --token 7",
      ["sequence 0: token 7 is never stored: the last token that is generated has no successor that would read it, "
       "and a rejected request stores none"]),
-    ("token of a refused request",
+    ("token of a rejected request",
      {"s.json": scenario({"requests": {"list": [{"prompt_tokens": 99}, {"prompt_tokens": 3}]}})},
       "explain s.json --seq 0 --token 7",
      ["sequence 0: token 7 is never stored: the last token that is generated has no successor that would read it, "
@@ -700,7 +700,7 @@ QUESTION = [
       "attention": {"scale": 0.3}})}, "explain s.json --seq 0 --token 0 --kv v",
      ["an MLA cache has one slot, and V is the first part of it: ask for --kv k"]),
     ("token that is no number", {"s.json": scenario()}, "explain s.json --seq 0 --token last",
-     ["command line: --token: 'last' is not a number of the kind it takes: see 'kvscope explain --help'"]),
+     ["command line: --token: 'last' is not a valid number: see 'kvscope explain --help'"]),
 ]
 
 SMALL_COMMANDS = [

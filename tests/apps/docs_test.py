@@ -176,7 +176,7 @@ def check_gallery():
 
 
 def check_keys():
-    """Every key of the viewer's table of actions stands in the table of keys of its page."""
+    """Every key of the viewer's table of actions is in the table of keys of its page."""
     table = (ROOT / "viz" / "window" / "shortcuts.cpp").read_text(encoding="utf-8")
     keys = {key for text in re.findall(r'\{Do::\w+, Group::\w+, SAY\(".*?"\), "(.*?)"', table) for key in text.split()}
     page = (ROOT / "docs" / "09_the_viewer.md").read_text(encoding="utf-8").partition("\n| key | does |\n")[2]

@@ -32,7 +32,7 @@ class Run:
         self.model, self.cache, self.tile = scenario["model"], scenario["cache"], scenario["tile"]
         self.paged = self.cache["kind"] == "paged"
         self.block_tokens = self.cache["page_size"] if self.paged else self.cache["max_tokens"]
-        # The pool is [block, k_or_v, layer, token, head, element]; a paged one has the null page behind its blocks.
+        # The pool is [block, k_or_v, layer, token, head, element]; a paged pool has the null page after its blocks.
         self.extents = [self.cache["blocks"] + (1 if self.paged else 0), 1 if self.model["is_mla"] else 2,
                         self.model["layers"], self.block_tokens, self.model["kv_heads"], self.model["head_size"]]
         db = sqlite3.connect(os.path.join(out, "trace.kvt"))
@@ -61,7 +61,7 @@ class Run:
                 pages[e["seq"]].pop(e["page"], None)
                 tokens.pop(e["seq"], None)
             else:
-                # A step writes a sequence's tokens page by page; what a finish releases comes after the last of them.
+                # A step writes a sequence's tokens page by page. The blocks that a finished request releases are released after that.
                 end = e["first_token"] + e["tokens"]
                 before = seen[e["seq"], step][1] if (e["seq"], step) in seen else e["first_token"]
                 seen[e["seq"], step] = (dict(pages[e["seq"]]), before, end)
@@ -96,7 +96,7 @@ class Explain(unittest.TestCase):
         return {link["name"]: link for link in answer["links"]}
 
     def questions(self, run):
-        """Some steps of some sequences; of each the tokens at the edges of pages and of what was cached before."""
+        """Some steps of some sequences, with the tokens at the edges of pages and at the end of the previously cached tokens."""
         tables = run.tables()
         last_dim, last_head = run.model["head_size"] - 1, run.model["kv_heads"] - 1
         for n, key in enumerate(spread(sorted(tables), 6)):

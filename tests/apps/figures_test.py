@@ -4,7 +4,7 @@
 docs/figures/figures.json lists the pictures: a name, and what `kvscope-viewer --render` is given for it. A picture has
 gone stale when its size differs, when one channel of one pixel is more than 6 of 255 levels off, or when more than
 0.1 % of the pixels are more than 2 levels off: less is what another version of a font library makes of the same letters.
-What is redrawn is decoded here, from the PNG standard, and not by the library that wrote it.
+The redrawn pictures are decoded here, from the PNG standard, not by the library that wrote them.
 
 Besides: every picture in the folder is in the list, the pages show those in the list and no others, and all of them
 together stay below 6 MB.
@@ -32,7 +32,7 @@ FOLDER = ROOT / "docs" / "figures"
 MOST_BYTES = 6_000_000   # of all pictures together
 MOST_LEVELS = 6          # a channel of a pixel may be off by
 FEW_LEVELS, FEW_PIXELS = 2, 0.001
-CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by PNG colour type; 3 is a palette
+CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by PNG color type; 3 is a palette
 
 
 def unfilter(rows, width, channels):
@@ -77,14 +77,14 @@ def read_png(data):
         elif kind == b"IDAT":
             packed += body
         at += 12 + length
-    width, height, bits, colour, _, _, interlaced = head
-    if bits != 8 or interlaced or (colour != 3 and alpha):
-        raise ValueError(f"{bits} bits, colour type {colour}, interlaced {interlaced}: not written by the viewer")
-    channels = 1 if colour == 3 else CHANNELS[colour]
+    width, height, bits, color, _, _, interlaced = head
+    if bits != 8 or interlaced or (color != 3 and alpha):
+        raise ValueError(f"{bits} bits, color type {color}, interlaced {interlaced}: not written by the viewer")
+    channels = 1 if color == 3 else CHANNELS[color]
     rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + width * channels)
     image = unfilter(rows, width, channels)
     out = np.full((height, width, 4), 255, np.uint8)
-    if colour == 3:
+    if color == 3:
         out[:, :, :3] = palette[image[:, :, 0]]
         opacity = np.full(256, 255, np.uint8)
         opacity[:len(alpha)] = np.frombuffer(alpha, np.uint8)

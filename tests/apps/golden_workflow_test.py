@@ -290,7 +290,7 @@ class Layouts(Folder):
 class Scales(Folder):
     """Scales beside the cache: read in every layout, under every name, and never dropped in silence."""
 
-    def refused(self, arrays, *options):
+    def rejected(self, arrays, *options):
         np.savez(self.path("input.npz"), **arrays)
         done = kvscope("golden", "--input", "input.npz", "--layout", "nhd", "--out", "out.npz", *options,
                        cwd=self.folder)
@@ -316,12 +316,12 @@ class Scales(Folder):
     def test_a_tensor_that_is_not_used_is_an_error_with_the_nearest_name(self):
         batch = Batch(41)
         arrays = tensors("nhd", batch, Pages(batch, 41))
-        self.assertEqual(self.refused(arrays | {"k_scal": np.float32(2), "alibi_slope": np.zeros(HQ)}),
+        self.assertEqual(self.rejected(arrays | {"k_scal": np.float32(2), "alibi_slope": np.zeros(HQ)}),
                          "kvscope: input.npz: alibi_slope: is not a tensor of layout 'nhd': did you mean "
                          "\"alibi_slopes\"? Pass --ignore alibi_slope to leave it out\n"
                          "kvscope: input.npz: k_scal: is not a tensor of layout 'nhd': did you mean \"k_scale\"? "
                          "Pass --ignore k_scal to leave it out\n")
-        self.assertEqual(self.refused(arrays, "--ignore", "k_scale"),
+        self.assertEqual(self.rejected(arrays, "--ignore", "k_scale"),
                          "kvscope: input.npz: --ignore: 'k_scale' is not a tensor of the input: choose one of "
                          "block_table, cache_seqlens, k_cache, q, query_offsets, v_cache\n")
         golden = self.golden(arrays | {"k_scale": np.float32(2), "notes": np.zeros(3)}, "nhd", "--ignore", "k_scale",
@@ -469,7 +469,7 @@ class Verdicts(Folder):
         }
 
     def without_last(self):
-        """Every query misses the key it stands at, unless it is its only one."""
+        """Every query omits the key at its own position, unless it is its only key."""
         b = Batch(30, lengths=self.LENGTHS, queries=self.QUERIES)
         o, lse = attention(b)[:2]
         for n, (k, v) in enumerate(zip(b.k, b.v)):

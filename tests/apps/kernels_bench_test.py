@@ -37,19 +37,19 @@ class OnTheVirtualGpu(unittest.TestCase):
 
 
 class Refused(unittest.TestCase):
-    def refusal(self, *arguments):
+    def fault_of(self, *arguments):
         done = kvscope("kernels", "bench", *arguments)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         return done.stderr
 
     def test_a_kernel_without_a_row(self):
         self.assertIn("kernel 'lds_stage' has no benchmark: copy, append_tokens, gather_rows, paged_decode, mla_decode, ",
-                      self.refusal("--kernel", "lds_stage"))
+                      self.fault_of("--kernel", "lds_stage"))
 
     def test_a_gpu_that_is_not_there(self):
         if any(os.path.exists(path) for path in ("/dev/nvidia0", "/dev/nvidiactl")):
             self.skipTest("this machine has a GPU")
-        self.assertIn("--device cuda", self.refusal("--device", "cuda"))
+        self.assertIn("--device cuda", self.fault_of("--device", "cuda"))
 
 
 if __name__ == "__main__":

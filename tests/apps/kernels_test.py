@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""kvscope kernels, from outside: what is listed, what verifying says and returns, and what a person sees where something is
+"""kvscope kernels, run as a program: the lists, the reports and exit codes of verify, and the messages when something is
 missing.
 
     kernels_test.py --kvscope PROGRAM
@@ -62,17 +62,17 @@ class Verify(unittest.TestCase):
 
 
 class Missing(unittest.TestCase):
-    def refused(self, *words):
+    def rejected(self, *words):
         result = kvscope(*words)
         self.assertEqual((result.returncode, result.stdout), (2, ""), words)
         return result.stderr
 
     def test_what_is_not_there_is_named_with_what_is(self):
-        self.assertIn("no kernel 'warp': one of append_tokens, gather_rows", self.refused("kernels", "verify", "--kernel", "warp"))
-        self.assertIn("no case has 'xyz' in its name", self.refused("kernels", "verify", "--case", "xyz"))
-        self.assertIn("--policy: 'soon' is none of late, early, seed:N", self.refused("kernels", "verify", "--policy", "soon"))
-        self.assertIn("a seed is a number from 1 on", self.refused("kernels", "verify", "--policy", "seed:0"))
-        self.assertIn("--device", self.refused("kernels", "verify", "--device", "cpu"))
+        self.assertIn("no kernel 'warp': one of append_tokens, gather_rows", self.rejected("kernels", "verify", "--kernel", "warp"))
+        self.assertIn("no case has 'xyz' in its name", self.rejected("kernels", "verify", "--case", "xyz"))
+        self.assertIn("--policy: 'soon' is not one of late, early, seed:N", self.rejected("kernels", "verify", "--policy", "soon"))
+        self.assertIn("a seed is a number from 1 on", self.rejected("kernels", "verify", "--policy", "seed:0"))
+        self.assertIn("--device", self.rejected("kernels", "verify", "--device", "cpu"))
 
     def test_without_a_driver_the_loaders_words_and_the_way_out(self):
         result = kvscope("kernels", "verify", "--small", "--device", "cuda")

@@ -7,7 +7,7 @@ import numpy as np
 
 from figures_test import read_png  # noqa: F401
 
-Frame = namedtuple("Frame", "delay area colours pixels")  # [1/100 s], (x, y, width, height), [height, width, 3] of all
+Frame = namedtuple("Frame", "delay area colors pixels")  # [1/100 s], (x, y, width, height), [height, width, 3] of all
 
 
 def lzw(data, smallest):
@@ -37,7 +37,7 @@ def lzw(data, smallest):
 
 
 def read_gif(data):
-    """(rounds, frames): 0 rounds are without end; each frame as it stands on the screen."""
+    """(rounds, frames): 0 rounds repeat endlessly; each frame is the complete picture on the screen."""
     assert data[:6] == b"GIF89a", data[:6]
     width, height, packed = struct.unpack("<HHB", data[6:11])
     assert packed & 0x80 == 0, "a palette for all frames"
@@ -64,15 +64,15 @@ def read_gif(data):
         elif data[at] == 0x2C:
             left, top, across, down, packed = struct.unpack("<HHHHB", data[at + 1:at + 10])
             assert packed & 0x80, "each frame has a palette"
-            colours = 2 << (packed & 7)
-            table = np.frombuffer(data[at + 10:at + 10 + 3 * colours], np.uint8).reshape(-1, 3)
-            at += 10 + 3 * colours
+            colors = 2 << (packed & 7)
+            table = np.frombuffer(data[at + 10:at + 10 + 3 * colors], np.uint8).reshape(-1, 3)
+            at += 10 + 3 * colors
             codes, after = blocks(at + 1)
             index = np.frombuffer(lzw(codes, data[at]), np.uint8).reshape(down, across)
             part = screen[top:top + down, left:left + across]
             shown = np.ones(index.shape, bool) if transparent is None else index != transparent
             part[shown] = table[index[shown]]
-            frames.append(Frame(delay, (left, top, across, down), colours, screen.copy()))
+            frames.append(Frame(delay, (left, top, across, down), colors, screen.copy()))
             at = after
         else:
             raise ValueError(f"byte {at} begins no block")
@@ -102,9 +102,9 @@ def read_xwd(path):
         data = file.read()
     header = struct.unpack(">25I", data[:100])
     size, width, height, order, line = header[0], header[4], header[5], header[7], header[12]
-    colours, bits = header[19], header[11]
+    colors, bits = header[19], header[11]
     assert header[1] == 7 and bits == 32, header
-    at = size + 12 * colours
+    at = size + 12 * colors
     pixels = np.frombuffer(data[at:at + line * height], np.uint8).reshape(height, line)[:, :width * 4]
     pixels = pixels.reshape(height, width, 4)
     return pixels[:, :, 2::-1] if order == 0 else pixels[:, :, 1:]

@@ -1,5 +1,4 @@
-"""What the tests of the installed program share: how it is called, where its sources are, and small readers and writers
-that share no code with it."""
+"""Shared by the tests of the programs: calls them, finds their sources, and reads and writes files with code of its own."""
 import argparse
 import ctypes
 import json
@@ -12,10 +11,11 @@ import unittest
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCENARIOS = os.path.join(SOURCE, "apps", "scenarios")
-RECORDED = os.path.join(os.path.dirname(SOURCE), "shared", "data")  # recorded request traces, where somebody has them
+RECORDED = os.path.join(os.path.dirname(SOURCE), "shared", "data")  # recorded request traces, if they are installed
 SLOW_BUILD = os.environ.get("KVSCOPE_SLOW_BUILD") == "1"  # sanitizers: about twenty times slower
 KVSCOPE = ""
-VIEWER = ""  # kvscope-viewer, for the tests that need it
+VIEWER = ""  # kvscope-viewer, for the tests that use it
+GPU_CHECK = ""  # gpu-check, likewise
 
 
 def kvscope(*arguments, cwd=None, timeout=300):
@@ -24,7 +24,7 @@ def kvscope(*arguments, cwd=None, timeout=300):
 
 
 def fine(*arguments, **options):
-    """Standard output of a call that must end with 0 and say nothing on standard error."""
+    """Standard output of a call that must exit with 0 and print nothing to standard error."""
     done = kvscope(*arguments, **options)
     if done.returncode != 0 or done.stderr:
         raise AssertionError(f"kvscope {' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stderr}")
@@ -32,7 +32,7 @@ def fine(*arguments, **options):
 
 
 def end_with_parent():
-    """For a process that is started beside the test: killed when the test ends, however that ends (Linux)."""
+    """For a child process of the test: it is killed when the test ends, however that happens (Linux)."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
@@ -49,7 +49,7 @@ def viewer(*arguments, cwd=None, timeout=300, env=None, **options):
 
 
 def drawn(*arguments, **options):
-    """A call of the viewer that must end with 0 and say nothing at all."""
+    """A call of the viewer that must exit with 0 and print nothing."""
     done = viewer(*arguments, **options)
     if done.returncode != 0 or done.stderr or done.stdout:
         raise AssertionError(f"kvscope-viewer {' '.join(map(str, arguments))}: exit code {done.returncode}\n"
@@ -93,10 +93,11 @@ def read_safetensors(path):
 
 
 def main():
-    global KVSCOPE, VIEWER
+    global KVSCOPE, VIEWER, GPU_CHECK
     parser = argparse.ArgumentParser()
     parser.add_argument("--kvscope", required=True, type=os.path.abspath)
     parser.add_argument("--viewer", type=os.path.abspath)
+    parser.add_argument("--gpu-check", type=os.path.abspath)
     known, rest = parser.parse_known_args()
-    KVSCOPE, VIEWER = known.kvscope, known.viewer
+    KVSCOPE, VIEWER, GPU_CHECK = known.kvscope, known.viewer, known.gpu_check
     unittest.main(module="__main__", argv=[sys.argv[0], *rest])

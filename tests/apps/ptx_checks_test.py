@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The checks of kvscope ptx run by their names: each reports what the others let pass, and --contract changes the last bit.
+"""The checks of kvscope ptx run: each one reports an error that the others do not report, and --contract changes the last bit.
 
     ptx_checks_test.py --kvscope PROGRAM
 """
@@ -19,7 +19,7 @@ HEAD = (".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.para
         ".shared .align 16 .b8 s[512]; .local .align 4 .b8 depot[16];\n"
         "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r1, 0;\n")
 
-# What is wrong, the check that says so, and the first words of its report.
+# A wrong instruction sequence per check, and the first words of its report.
 MISTAKES = {
     "global_race": ("@%p1 st.global.u32 [%rd1], %r2;", "RACE write-after-write  global"),
     "race": ("@%p1 st.shared.u32 [s], %r1;\nld.shared.u32 %r3, [s];", "RACE read-after-write  shared"),
@@ -64,7 +64,7 @@ class Checks(unittest.TestCase):
         self.assertEqual(self.run_body(body).returncode, 1)
         self.assertEqual(self.run_body(body, "--check", "all,collectives_order").returncode, 0)
 
-    def test_one_that_is_none_is_refused_with_those_that_are(self):
+    def test_an_unknown_check_is_rejected_with_the_list_of_checks(self):
         done = self.run_body("", "--check", "all,luck")
         self.assertEqual(done.returncode, 2)
         self.assertIn("luck", done.stderr)

@@ -122,7 +122,7 @@ class Trace(Folder):
         super().setUp()
         fine("run", self.write("tile.json", json.dumps(SCENARIO)), "--out", self.path("run"), "--trace", "full")
         self.model = os.path.join(self.path("run"), "trace.kvt")
-        # Where the pages are: who was given which block, as the trace has it.
+        # The blocks of each page, from the trace.
         db = sqlite3.connect(self.model)
         given = db.execute("SELECT event, page, block FROM block_allocated WHERE seq = 1 UNION "
                            "SELECT event, page, block FROM block_shared WHERE seq = 1 ORDER BY event").fetchall()
@@ -137,7 +137,7 @@ class Trace(Folder):
         self.save("pool.npy", self.pool)
 
     def map(self, value, layer):
-        """One layer's K or V: rows of two heads; what the first row's byte is in the pool."""
+        """One layer's K or V as rows of two heads, and the pool offset of its first row."""
         return self.write(f"map{value}.json", json.dumps({
             "kvscope_tensor_map": 1, "type": "bf16", "base": (value * 2 + layer) * 16 * 512,
             "dims": [128, 2, 16 * 64 + 16], "strides": [256, 512], "box": [64, 1, 16], "swizzle": "128B"}))
@@ -184,7 +184,7 @@ class Trace(Folder):
         # Bytes of another layer come by the same coordinates: the chunks tell.
         self.kernel("paged_keys", layer=0)
         self.assertTrue(self.difference("0,0").endswith(": chunk_landed"))
-        # Of another head: the kernel says which, in its coordinates.
+        # A tile of another head, which the coordinates of the copy name.
         self.kernel("paged_keys", head=0)
         self.assertTrue(self.difference("0,0").endswith("event 54 | 0: tile_opened"), self.difference("0,0"))
 
@@ -205,7 +205,7 @@ class Trace(Folder):
                        "--event-cta", "-1")
         self.assertEqual(done.returncode, 2)
         for text in ("--trace-cta: 1 is outside [0, 1): CTAs of the grid", "--trace-warp: 7 is outside [0, 1)",
-                     "--tile: 'sequence' is none of step, seq, layer", "--tile: 'head=x' is not head=NUMBER, from 0 on",
+                     "--tile: 'sequence' is not one of step, seq, layer", "--tile: 'head=x' is not head=NUMBER, from 0 on",
                      "--event-steps: '9:3' is not FIRST:LAST", "--event-cta: -1 is outside [0, 1)"):
             self.assertIn(text, done.stderr)
         self.assertEqual(os.listdir(self.folder.name).count("t.kvt"), 0)
@@ -257,19 +257,19 @@ class Events(Folder):
 
 
 class Refused(Folder):
-    def refusal(self, *arguments):
+    def fault_of(self, *arguments):
         done = kvscope("ptx", *arguments)
         self.assertEqual(done.returncode, 2, done.stdout)
         self.assertEqual(done.stdout, "")
         return done.stderr
 
     def test_a_file_that_is_none(self):
-        self.assertIn("kvscope: ", self.refusal("run", self.path("none.ptx")))
+        self.assertIn("kvscope: ", self.fault_of("run", self.path("none.ptx")))
 
     def test_every_error_of_a_text_with_its_place(self):
         ptx = self.write("bad.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n"
                          ".reg .b32 %r<2>;\nadd.s32 %r9, %r1, 1;\nbra NOWHERE;\nret;\n}\n")
-        text = self.refusal("run", ptx)
+        text = self.fault_of("run", ptx)
         self.assertIn("6:9", text)
         self.assertIn("unknown register '%r9'", text)
         self.assertIn("7:5", text)
@@ -277,11 +277,11 @@ class Refused(Folder):
 
     def test_a_kernel_that_is_not_there(self):
         self.assertIn("--entry: there is no kernel 'scael': the file has scale, alu_rounds",
-                      self.refusal("run", ELEMENTWISE, "--entry", "scael"))
-        self.assertIn("--entry: say which kernel: the file has scale, alu_rounds", self.refusal("run", ELEMENTWISE))
+                      self.fault_of("run", ELEMENTWISE, "--entry", "scael"))
+        self.assertIn("--entry: is required: the file has scale, alu_rounds", self.fault_of("run", ELEMENTWISE))
 
     def test_every_argument_that_is_wrong(self):
-        text = self.refusal("run", ELEMENTWISE, "--entry", "scale", "--arg", "f33[3]", "--arg", self.path("no.npy"),
+        text = self.fault_of("run", ELEMENTWISE, "--entry", "scale", "--arg", "f33[3]", "--arg", self.path("no.npy"),
                             "--arg", "2.5", "--arg", "x")
         self.assertIn("--arg 0: ", text)
         self.assertIn("--arg 1: ", text)
@@ -298,22 +298,22 @@ class Refused(Folder):
                                                  "target": "sm_100"}))
         arguments = (ptx, "--arg", f"map:{newer}", "--arg", "u64[1]")
         self.assertEqual(kvscope("ptx", "run", *arguments, "--target", "100").returncode, 0)
-        self.assertIn("needs sm_100: use the 128B swizzle on sm_90", self.refusal("run", *arguments))
+        self.assertIn("needs sm_100: use the 128B swizzle on sm_90", self.fault_of("run", *arguments))
 
     def test_a_number_of_arguments_that_is_not_the_kernels(self):
         self.assertIn("1 given, kernel scale takes 4: .u64 scale_param_0, .u64 scale_param_1, .f32 scale_param_2, "
-                      ".u32 scale_param_3", self.refusal("run", ELEMENTWISE, "--entry", "scale", "--arg", "1"))
+                      ".u32 scale_param_3", self.fault_of("run", ELEMENTWISE, "--entry", "scale", "--arg", "1"))
 
     def test_a_block_that_no_gpu_has(self):
-        text = self.refusal("run", ELEMENTWISE, "--entry", "alu_rounds", "--block", "2000", "--arg", "f32[1]", "--arg",
+        text = self.fault_of("run", ELEMENTWISE, "--entry", "alu_rounds", "--block", "2000", "--arg", "f32[1]", "--arg",
                             "f32[1]", "--arg", "1")
         self.assertIn("2000", text)
         self.assertIn("1024", text)
 
     def test_a_policy_and_a_check_that_are_none(self):
-        self.assertIn("'soon' is none of late, early, seed:N",
-                      self.refusal("run", ELEMENTWISE, "--entry", "scale", "--policy", "soon"))
-        self.assertIn("--check", self.refusal("run", ELEMENTWISE, "--entry", "scale", "--check", "luck"))
+        self.assertIn("'soon' is not one of late, early, seed:N",
+                      self.fault_of("run", ELEMENTWISE, "--entry", "scale", "--policy", "soon"))
+        self.assertIn("--check", self.fault_of("run", ELEMENTWISE, "--entry", "scale", "--check", "luck"))
 
 
 class Survey(Folder):

@@ -40,7 +40,7 @@ def asked_of(path):
 
 
 def most_hits(asked, page):
-    """Prompt tokens that somebody said before, in whole pages, leaving one to compute: what no cache can exceed."""
+    """Prompt tokens that an earlier prompt shares, in whole pages, with at least one left to compute: the maximum for any cache."""
     said, hits = {}, 0  # hashes so far, chained -> tokens of the last of them
     for prompt, _, hashes in asked:
         chain, shared, matching = 0, 0, True
@@ -85,7 +85,7 @@ class Replay(unittest.TestCase):
             "kvscope_scenario": 1, "name": "replay",
             "model": {"preset": "llama-3.1-8b", "layers": 2},  # of 32 layers a row number of 32 bits names fewer blocks
             "cache": {"page_size": page, "blocks": tokens // page, "dtype": "bf16"},
-            "requests": {"list": [{"prompt_tokens": 1}]},  # the recorded ones stand in for it
+            "requests": {"list": [{"prompt_tokens": 1}]},  # replaced by the recorded ones
             "scheduler": {"max_batch": 256, "max_step_tokens": 16384}})
 
     def replay(self, scenario, requests, *options):

@@ -25,8 +25,8 @@ class OnTheVirtualGpu(unittest.TestCase):
         text = fine("run", gallery("continuous"), "--device", "virtual")
         section = text[text.index("\ncandidate of"):]
         self.assertIn("\ncandidate of virtual GPU, kernel continuous_decode_bf16_d128: within the rounding bound\n", section)
-        self.assertRegex(section, r"\n  o +worst 0\.\d+ of the bound for rounding to bf16 \(sequence \d+, query 0, head ")
-        self.assertRegex(section, r"\n  lse +worst 0\.\d+")
+        self.assertRegex(section, r"\n  o +largest error 0\.\d+x the bound for rounding to bf16 \(sequence \d+, query 0, head ")
+        self.assertRegex(section, r"\n  lse +largest error 0\.\d+")
         self.assertRegex(section, r"\n  costs +\d+ warp instructions, \d+ wavefronts \(1\.00x ideal\)")
 
     def test_scales_of_two_granules_a_head_are_the_kernels(self):
@@ -113,7 +113,7 @@ class OnTheVirtualGpu(unittest.TestCase):
 
 
 class Refused(unittest.TestCase):
-    def refusal(self, *arguments):
+    def fault_of(self, *arguments):
         done = kvscope("run", *arguments)
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         return done.stderr
@@ -126,7 +126,7 @@ class Refused(unittest.TestCase):
                 "requests": {"list": [{"arrival_us": 0, "prompt_tokens": 50, "generate_tokens": 2}]},
                 "attention": {"sinks": True}})
             out = os.path.join(folder, "out")
-            said = self.refusal(scenario, "--device", "virtual", "--out", out)
+            said = self.fault_of(scenario, "--device", "virtual", "--out", out)
             self.assertFalse(os.path.exists(os.path.join(out, "report.txt")))
         start = "kvscope: command line: --device virtual: no kernel computes this attention: "
         self.assertEqual(said, "".join(start + line + "\n" for line in (
@@ -141,13 +141,13 @@ class Refused(unittest.TestCase):
                 "kvscope_scenario": 1, "name": "A large pool", "model": "llama-3.1-8b",
                 "cache": {"page_size": 16, "blocks": 28600, "dtype": "bf16"},
                 "requests": {"list": [{"arrival_us": 0, "prompt_tokens": 5, "generate_tokens": 2}]}})
-            self.assertIn("there is no golden to hold a kernel against: one layer of the pool takes",
-                          self.refusal(scenario, "--device", "virtual"))
+            self.assertIn("there is no golden output to compare a kernel with: one layer of the pool takes",
+                          self.fault_of(scenario, "--device", "virtual"))
 
     def test_another_device_and_one_that_is_not_there(self):
-        self.assertIn("--device", self.refusal(gallery("mla"), "--device", "metal"))
+        self.assertIn("--device", self.fault_of(gallery("mla"), "--device", "metal"))
         if not any(os.path.exists(p) for p in ("/dev/nvidia0", "/dev/nvidiactl")):
-            self.assertIn("--device cuda", self.refusal(gallery("mla"), "--device", "cuda"))
+            self.assertIn("--device cuda", self.fault_of(gallery("mla"), "--device", "cuda"))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def kvscope(*arguments, cwd=None):
 class Common(unittest.TestCase):
     def test_prints_its_version_and_ends_fine(self):
         done = kvscope("--version")
-        self.assertRegex(done.stdout, r"^kvscope \d+\.\d+\.\d+\n$")
+        self.assertRegex(done.stdout, r"^kvscope \d+\.\d+\.\d+ \(.*commit.*\)\n$")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_names_the_help_page_when_the_line_cannot_be_parsed(self):
@@ -49,7 +49,7 @@ class Common(unittest.TestCase):
 
 class Layout(unittest.TestCase):
     def test_draws_a_matrix_with_the_first_mode_downwards(self):
-        # 2 x 3 and unequal strides: a transposed table would print 0 3 where 0 10 stands.
+        # 2 x 3 and unequal strides: a transposed table would print 0 3 instead of 0 10.
         done = kvscope("layout", "(2,3):(10,3)")
         self.assertEqual(done.returncode, 0)
         self.assertEqual(done.stdout,
@@ -152,8 +152,8 @@ class DType(unittest.TestCase):
     def test_refuses_an_array_of_another_type_and_leaves_no_output(self):
         for name, dtype, fault in [
                 ("bf16.npy", "f32",
-                 "the array holds u16, not f32: say --from f16 or bf16 for bit patterns, u16 for numbers"),
-                ("f32.npy", "bf16", "the array holds f32, not bf16: say --from with that name")]:
+                 "the array holds u16, not f32: use --from f16 or bf16 for bit patterns, u16 for numbers"),
+                ("f32.npy", "bf16", "the array holds f32, not bf16: use --from with that name")]:
             done = self.convert(name, "out.npy", "--from", dtype, "--to", "e4m3")
             self.assertEqual((done.returncode, done.stderr), (2, f"kvscope: {name}: --from: {fault}\n"))
         self.assertEqual(sorted(os.listdir(self.folder.name)), ["bf16.npy", "f32.npy"])

@@ -263,7 +263,7 @@ class Gather4(unittest.TestCase):
     def test_is_no_instruction_of_hopper(self):
         _, done = self.gather((1, 2, 3, 4))
         self.assertEqual((done.returncode, done.stdout, done.stderr),
-                         (2, "", "kvscope: gather4 is no instruction of sm_90: use --by-loads, or a map whose target is "
+                         (2, "", "kvscope: sm_90 has no gather4 instruction: use --by-loads, or a map with target "
                                  "sm_100\n"))
         self.assertFalse(os.path.exists(self.out))
 
@@ -316,7 +316,7 @@ class Swizzles(unittest.TestCase):
                                for line in text.splitlines() if re.match(r" *\d+ \|", line)]
                     places = dst + np.arange(rows)[:, None] * row_bytes + np.arange(row_bytes // 16) * 16
                     np.testing.assert_array_equal(printed, swizzled(places, bits, base, shift) - dst)
-                    self.assertIn(f"Swizzle({bits},{base},{shift}) on byte addresses: it repeats after "
+                    self.assertIn(f"Swizzle({bits},{base},{shift}) on byte addresses, with a period of "
                                   f"{1 << (bits + base + shift)} B", text)
 
     @staticmethod
@@ -518,8 +518,8 @@ class Stage(unittest.TestCase):
                 expected = self.expected_image(tile, kv)
                 np.testing.assert_array_equal(image, expected)
                 poison = (0 if kv == "v" else (tile.BN - len(tile.rows)) * tile.D * tile.size)
-                self.assertIn(f"staged     by TMA: {len(expected)} bytes of shared memory, {poison} of them written by "
-                              "no copy\n", text)
+                self.assertIn(f"staged     by TMA: {len(expected)} bytes of shared memory, {poison} of them not "
+                              "written by any copy\n", text)
                 self.assertIn(f"{'K' if kv == 'k' else 'V'} of sequence 1, tokens {tile.first} to "
                               f"{tile.first + tile.tokens - 1}, layer 1, KV head 1, step 1\n", text)
                 self.assertEqual(registers.shape, (1, 32, len(expected) // 128))
@@ -654,14 +654,14 @@ class LdsTables(unittest.TestCase):
         done = kvscope("lds", "table", self.path, "--full-kv", "false")  # 2 row groups for 4 waves
         self.assertEqual((done.returncode, done.stderr), (1, ""))
         self.assertIn("smem_cols                  32", done.stdout)
-        self.assertIn("\nrefused     unguarded blocks: num_threads: 4 waves share 2 row groups unevenly", done.stdout)
+        self.assertIn("\nrejected    unguarded blocks: num_threads: 4 waves share 2 row groups unevenly", done.stdout)
 
     def test_registers_loaded_in_k_steps_are_dumped_k_step_by_k_step(self):
         whole, parts = (os.path.join(self.folder.name, name) for name in ("whole.npy", "parts.npy"))
         fine("stage", self.path, "--path", "lds", "--registers", whole)
         text = fine("stage", self.path, "--path", "lds", "--reg-chunk-depth", 64, "--registers", parts)
-        self.assertIn("registers  4 waves x 64 lanes x 32 of 32 bits, in 2 k-steps one after the other\n", text)
-        self.assertIn(f"written    {parts}: [k-steps, waves, lanes, registers] of 32 bits\n", text)
+        self.assertIn("registers  4 waves x 64 lanes x 32 32-bit registers, in 2 consecutive k-steps\n", text)
+        self.assertIn(f"written    {parts}: uint32 [k-steps, waves, lanes, registers]\n", text)
         np.testing.assert_array_equal(np.load(whole), np.concatenate(list(np.load(parts)), axis=-1))
         scenario = tile_scenario("bf16", 64)
         scenario["lds"] = {"reg_chunk_depth": 64}
@@ -675,7 +675,7 @@ class LdsTables(unittest.TestCase):
         scenario["lds"] = {"BN": 48}
         done = kvscope("lds", "table", write_json(self.path, scenario))
         self.assertEqual((done.returncode, done.stderr), (1, ""))
-        self.assertIn("\nrefused     tile rows: BN: 48 is not a multiple of 32, the keys of a copied sub-tile: use 64",
+        self.assertIn("\nrejected    tile rows: BN: 48 is not a multiple of 32, the keys of a copied sub-tile: use 64",
                       done.stdout)
 
     def test_copies_of_all_waves_fill_the_stage_once_from_the_permuted_source(self):
@@ -741,7 +741,7 @@ class LdsSchedule(unittest.TestCase):
             done, steps = self.steps("--tiles", 5, "--loop", loop)
             self.assertEqual(done.returncode, 0)
             self.assertTrue(done.stdout.endswith(
-                "\nchecked    12 orders of waves and memory: every read met its own tile\n"), done.stdout)
+                "\nchecked    12 orders of waves and copies: every read got its own tile\n"), done.stdout)
             for verb in ("issue", "read"):
                 for operand in "KV":
                     self.assertEqual([tile for tile, what, _ in steps if what.startswith(f"{verb} {operand}")],
@@ -757,9 +757,9 @@ class LdsSchedule(unittest.TestCase):
             done, without = self.steps("--without", n)
             self.assertEqual(done.returncode, 1)
             self.assertEqual([m for m, (*_, under_way) in enumerate(without) if under_way == "left out"], [n])
-            failure = re.search(r"fails      in \d+ of 12 orders of waves and memory; first, copies land late, .*:\n"
+            failure = re.search(r"fails      in \d+ of 12 orders of waves and copies; the first: copies land late, .*:\n"
                                 r" +step (\d+) \(tile (\d): read ([KV]) from stage \d\): wave \d reads byte 0x\w+ "
-                                r"before copy \d+ of wave \d brings it", done.stdout)
+                                r"before copy \d+ of wave \d has written it", done.stdout)
             # The step that failed is one of the table, the first read behind the wait.
             tile, what, _ = without[int(failure[1])]
             self.assertEqual(int(failure[1]), next(m for m in range(n, len(steps)) if steps[m][1].startswith("read")))
@@ -770,11 +770,11 @@ class LdsSchedule(unittest.TestCase):
         write_json(self.path, self.scenario)
         done, _ = self.steps("--wave", 5)
         self.assertEqual(done.returncode, 0)
-        self.assertIn("Wave 5 issues 2 copies a load of K and 2 of V; its waits count on 0 and 0\n", done.stdout)
+        self.assertIn("Wave 5 issues 2 copies per load of K and 2 per load of V; its waits assume 0 and 0\n", done.stdout)
         done, _ = self.steps("--wave", 5, "--count", "seed")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("its waits count on 4 and 4\n", done.stdout)
-        self.assertIn("before copy 24 of wave 4 brings it (K, tile at token 0, stage 0)\n", done.stdout)
+        self.assertIn("its waits assume 4 and 4\n", done.stdout)
+        self.assertIn("before copy 24 of wave 4 has written it (K, tile at token 0, stage 0)\n", done.stdout)
 
 
 # --- there and back ---------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""A person at a terminal: the progress bar is drawn there and nowhere else, and a run that is stopped leaves nothing
-half-written."""
+"""The progress bar is drawn only on a terminal, and a run that is stopped leaves no half-written file."""
 import os
 import pty
 import signal
@@ -14,7 +13,7 @@ from program import gallery, kvscope, main
 
 
 def everything_from(terminal):
-    """What was written to a pseudo-terminal whose other end is closed: it comes in pieces and ends with an error."""
+    """The text that was written to a pseudo-terminal whose other end is closed; reading ends with an error."""
     text = b""
     while True:
         try:
@@ -32,7 +31,7 @@ class ProgressBar(unittest.TestCase):
         try:
             ours, theirs = pty.openpty()
         except OSError as error:
-            self.skipTest(f"no pseudo-terminal can be had here ({error}): is /dev/pts mounted?")
+            self.skipTest(f"no pseudo-terminal is available ({error}): is /dev/pts mounted?")
         done = subprocess.run([program.KVSCOPE, "run", gallery("first_light")], stdout=subprocess.PIPE, stderr=theirs,
                               check=True)
         os.close(theirs)
@@ -50,7 +49,7 @@ class Stopping(unittest.TestCase):
         for how in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]:
             with self.subTest(signal=how.name), tempfile.TemporaryDirectory() as folder:
                 out = os.path.join(folder, "out")
-                # An hour of traffic with every event takes long enough to be in the middle of.
+                # An hour of traffic with every event takes long enough to be interrupted.
                 command = [program.KVSCOPE, "run", gallery("real_traffic_like"), "--out", out, "--trace", "full"]
                 process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))

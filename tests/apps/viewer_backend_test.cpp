@@ -1,4 +1,4 @@
-// What the viewer's program answers to its window, without one: runs in a process of their own that may end in any way,
+// The viewer's backend, tested without a window: runs in a separate process that may end in any way,
 // explanations at any step, places of bytes, the gallery.
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
@@ -84,7 +84,7 @@ class TemporaryPlace {
   Folder folder_;
 };
 
-// --- a process of its own --------------------------------------------------------------------------------------------
+// --- a separate process ----------------------------------------------------------------------------------------------
 
 TEST(ChildSimulation, TellsTheSameEventsAsARunInThisProcessAndSaysHowFarItIs) {
   for (const char* name : {"first_light", "preemption", "mla", "continuous"}) {
@@ -210,7 +210,7 @@ viz::Facts facts_of(const Scenario& scenario, std::size_t requests) {
   return facts;
 }
 
-// Forwards, back, on the spot and past the end: the engine that is kept is always where a fresh one would be.
+// Forward, backward, the same step, and past the end: the kept engine always agrees with a fresh one.
 RC_GTEST_PROP(StepEngine, IsWhereAFreshEngineWouldBeAfterAnyWalk, (std::vector<std::uint8_t> walk)) {
   static const Scenario kScenario = load_scenario(gallery("preemption"));
   static const std::vector<Request> kRequests = make_requests(kScenario, kGallery);
@@ -264,7 +264,7 @@ TEST(Backend, SaysWhyATraceCannotBeExplained) {
     return faults_of([&] { static_cast<void>(backend.explain(facts, path, question)); });
   };
   EXPECT_THAT(explained(viz::Facts{}, "a.kvt"),
-              ElementsAre("a.kvt: carries no scenario, so nobody has said how large a head is: record it with 'kvscope "
+              ElementsAre("a.kvt: contains no scenario, so the head size is unknown: record it with 'kvscope "
                           "run --trace full', or put \"scenario\" into its meta"));
   EXPECT_THAT(
       explained(facts_of(load_scenario(gallery("first_light")), 7), "a.kvt"),

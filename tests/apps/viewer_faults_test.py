@@ -155,7 +155,7 @@ class SameWordsAsTheCommandLine(Faults):
         db = sqlite3.connect(self.path("wrong.kvt"))
         rewrite_block(db)
         db.close()
-        fine("trace", "show", self.path("wrong.kvt"), "--verify")  # whole, as far as a file can be
+        fine("trace", "show", self.path("wrong.kvt"), "--verify")  # its checksums match
         lines = self.faults("--trace wrong.kvt --render a.png")
         self.assertEqual(len(lines), 1)
         self.assertRegex(lines[0], r"^wrong\.kvt: event \d+: .*\b5000\b")
@@ -188,9 +188,9 @@ def rewrite_block(db):
 # Situation, command line, every fault.
 OWN_WORDS = [
     ("unknown ending", "--render a.bmp --scenario good.json",
-     ["command line: --render: the ending of 'a.bmp' tells no format: use .png, .svg, .pdf or .gif"]),
+     ["command line: --render: 'a.bmp' has no known extension: use .png, .svg, .pdf or .gif"]),
     ("no ending", "--render picture --scenario good.json",
-     ["command line: --render: the ending of 'picture' tells no format: use .png, .svg, .pdf or .gif"]),
+     ["command line: --render: 'picture' has no known extension: use .png, .svg, .pdf or .gif"]),
     ("no run", "--render a.png",
      ["command line: --render: needs a run to show: add --scenario FILE or --trace FILE"]),
     ("two runs", "good.kvt --render a.png --scenario good.json",
@@ -198,24 +198,24 @@ OWN_WORDS = [
     ("scenario and trace", "--render a.png --scenario good.json --trace good.kvt",
      ["command line: --scenario excludes --trace: see 'kvscope-viewer --help'"]),
     ("size that is none", "--render a.png --scenario good.json --size 100",
-     ["command line: --size: '100' is no WIDTHxHEIGHT in pixels: write it as 1600x1000"]),
+     ["command line: --size: '100' is not WIDTHxHEIGHT in pixels, such as 1600x1000"]),
     ("size with words", "--render a.png --scenario good.json --size 100xlarge",
-     ["command line: --size: '100xlarge' is no WIDTHxHEIGHT in pixels: write it as 1600x1000"]),
+     ["command line: --size: '100xlarge' is not WIDTHxHEIGHT in pixels, such as 1600x1000"]),
     ("sizes too small and too large", "--render a.png --scenario good.json --size 20x99999",
      ["command line: --size: a width of 20 px is outside [64, 16384]: choose another size",
       "command line: --size: a height of 99999 px is outside [64, 16384]: choose another size"]),
     ("size past any number", "--render a.png --scenario good.json --size 99999999999999999999x100",
-     ["command line: --size: '99999999999999999999x100' is no WIDTHxHEIGHT in pixels: write it as 1600x1000"]),
+     ["command line: --size: '99999999999999999999x100' is not WIDTHxHEIGHT in pixels, such as 1600x1000"]),
     ("negative size", "--render a.png --scenario good.json --size=-5x100",
      ["command line: --size: a width of -5 px is outside [64, 16384]: choose another size"]),
     ("too large when scaled", "--render a.png --scenario good.json --size 9000x1000 --scale 2",
      ["command line: --size: a width of 9000 * 2 px is outside [64, 16384]: choose another size or --scale"]),
     ("scale that is no number", "--render a.png --scenario good.json --scale big",
-     ["command line: --scale: 'big' is not a number of the kind it takes: see 'kvscope-viewer --help'"]),
+     ["command line: --scale: 'big' is not a valid number: see 'kvscope-viewer --help'"]),
     ("everything at once", "--render a.bmp --scenario good.json --scale 0 --fps 1000 --font-scale nan --size 1",
-     ["command line: --render: the ending of 'a.bmp' tells no format: use .png, .svg, .pdf or .gif",
+     ["command line: --render: 'a.bmp' has no known extension: use .png, .svg, .pdf or .gif",
       "command line: --scale: 0 is outside [0.25, 8]: 2 is for a HiDPI screen",
-      "command line: --size: '1' is no WIDTHxHEIGHT in pixels: write it as 1600x1000",
+      "command line: --size: '1' is not WIDTHxHEIGHT in pixels, such as 1600x1000",
       "command line: --fps: 1000 is outside [0.1, 50]: a GIF counts hundredths of a second",
       "command line: --font-scale: nan is outside [0.7, 2.5]: 1 is 13 px"]),
     ("view of no meaning", "--render a.png --scenario good.json --view all",
@@ -227,7 +227,7 @@ OWN_WORDS = [
     ("option of pictures for a window", "good.json --size 100x100",
      ["command line: --size requires --render: see 'kvscope-viewer --help'"]),
     ("step that is no number", "--render a.png --scenario good.json --step last",
-     ["command line: --step: 'last' is not a number of the kind it takes: see 'kvscope-viewer --help'"]),
+     ["command line: --step: 'last' is not a valid number: see 'kvscope-viewer --help'"]),
     ("step beyond the run", "--render a.png --scenario good.json --step 300",
      ["command line: --step: 300 is not in the run: it has 3 steps, and -1 is what came before the first"]),
     ("step before the first of all", "--render a.png --trace good.kvt --step -2",
@@ -241,9 +241,9 @@ OWN_WORDS = [
     ("selection outside the run", "--render a.png --scenario good.json --select 'block 9'",
      ["command line: --select: 'block 9': block 9 is outside [0, 9)"]),
     ("selection of time", "--render a.png --scenario good.json --select 'step 1'",
-     ["command line: --select: 'step 1' is no sequence, page, token or block: choose the time with --step"]),
+     ["command line: --select: 'step 1' is not a sequence, page, token or block: select the time with --step"]),
     ("selection of an event", "--render a.png --scenario good.json --select evicted",
-     ["command line: --select: 'evicted' is no sequence, page, token or block: choose the time with --step"]),
+     ["command line: --select: 'evicted' is not a sequence, page, token or block: select the time with --step"]),
     ("folder that is not there", "--render no/a.png --scenario good.json",
      ["no/a.png: cannot be written: No such file or directory"]),
     ("folder in place of a file", "--render dir.png --scenario good.json", ["dir.png: is a folder: name a file in it"]),

@@ -149,7 +149,7 @@ class Png(Pictures):
                 self.assertEqual(self.pixels_of("--scenario", gallery("first_light"), "--size", size).shape[:2],
                                  (height, width))
 
-    def test_a_selection_is_marked_in_the_accent_colour(self):
+    def test_a_selection_is_marked_in_the_accent_color(self):
         def accented(*more):
             image = self.pixels_of("--scenario", gallery("first_light"), "--step", "6", "--size", "1000x625", *more)
             image = image[:, :, :3].astype(np.int16)
@@ -307,8 +307,8 @@ class Simulation(Pictures):
 class Words(unittest.TestCase):
     def test_version_help_and_completion(self):
         version = viewer("--version")
-        self.assertRegex(version.stdout, r"^kvscope-viewer \d+\.\d+\.\d+\n$")
-        self.assertEqual(version.stdout.split()[1], fine("--version").split()[1])
+        self.assertRegex(version.stdout, r"^kvscope-viewer \d+\.\d+\.\d+ \(.*commit.*\)\n$")
+        self.assertEqual(version.stdout.split()[1:], fine("--version").split()[1:])
         text = viewer("--help").stdout
         for option in ("--render", "--scenario", "--trace", "--view", "--step", "--to", "--size", "--scale", "--theme",
                        "--select", "--fps", "--font-scale"):

@@ -25,26 +25,26 @@ from x11 import until  # noqa: E402
 CARD = {"dark": (0x1a, 0x1d, 0x24), "light": (0xff, 0xff, 0xff)}
 
 
-def runs_of(line, colour):
-    """[(first, one past the last)] of the runs of one colour in a line of pixels, in order."""
-    same = np.concatenate(([False], (line == colour).all(axis=1), [False]))
+def runs_of(line, color):
+    """[(first, one past the last)] of the runs of one color in a line of pixels, in order."""
+    same = np.concatenate(([False], (line == color).all(axis=1), [False]))
     edges = np.flatnonzero(same[1:] != same[:-1])
     return list(zip(edges[::2], edges[1::2]))
 
 
-def card_box(image, colour):
+def card_box(image, color):
     """(left, top, right, bottom) of the cards of a board, seen along two edges that are free of text, just inside the
     left edge of the first card and just under its top. Nothing when there is no board; a message above it is no card:
     it is less than 100 pixels high."""
-    columns = np.flatnonzero((image == colour).all(axis=2).sum(axis=0) > 300)
+    columns = np.flatnonzero((image == color).all(axis=2).sum(axis=0) > 300)
     if not len(columns):
         return None
     left = columns[0]
-    cards = [run for run in runs_of(image[:, left + 2], colour) if run[1] - run[0] > 100]
+    cards = [run for run in runs_of(image[:, left + 2], color) if run[1] - run[0] > 100]
     if not cards:
         return None
     top, bottom = cards[0][0], cards[-1][1]
-    right = next((end for begin, end in runs_of(image[top + 2], colour) if end - begin > 300), None)
+    right = next((end for begin, end in runs_of(image[top + 2], color) if end - begin > 300), None)
     return right and (left, top, right, bottom)
 
 
@@ -134,7 +134,7 @@ class Window(unittest.TestCase):
         return None
 
     def warned(self, theme):
-        """How many pixels have the colour of a message about a fault."""
+        """How many pixels have the color of a message about a fault."""
         warning = {"dark": (0xff, 0x7b, 0x72), "light": (0xc2, 0x2f, 0x2a)}[theme]
         return int((np.abs(self.screen.pixels().astype(int) - warning).max(axis=2) < 10).sum())
 

@@ -21,7 +21,7 @@ def missing():
 
 
 class Screen:
-    """An X server of its own, `width` x `height`, and a connection to it."""
+    """A separate X server, `width` x `height`, and a connection to it."""
 
     def __init__(self, width=1600, height=1000):
         self.folder = tempfile.TemporaryDirectory()
@@ -46,7 +46,7 @@ class Screen:
         self.folder.cleanup()
 
     def pixels(self):
-        """[height, width, 3] of what is on the screen now."""
+        """[height, width, 3]: the pixels of the screen."""
         return read_xwd(os.path.join(self.folder.name, "Xvfb_screen0"))
 
     # --- requests ---

@@ -3,7 +3,7 @@
 
   fp64 gather+matmul    pages gathered, K and V widened to float64, one matmul per KV head
   fp32 gather+matmul    the same in float32
-  fp32 repeat+einsum    the usual reference of a kernel's tests: per sequence, K and V repeated for every query head
+  fp32 repeat+einsum    the usual reference of a kernel's tests: per sequence, K and V repeated for each query head
 
 Prints one JSON object: best wall and best processor time of each, in milliseconds. Compare ratios of one run, never
 figures of two machines. Usage: numpy_attention.py [repetitions | --check]; --check exits 0 when it can measure

@@ -1,4 +1,4 @@
-// Rows per second of PagedKVCache::populate, as a scheduler calls it for every tile of a long context. Tables of 131072
+// Rows per second of PagedKVCache::populate, as a scheduler calls it for each tile of a long context. Tables of 131072
 // tokens; every tile is visited in order. "rows" counts entries, one for each sub-tile of a page.
 #include <benchmark/benchmark.h>
 

@@ -1,5 +1,5 @@
 // The steps of a tile after its copies: staging through LDS, counting bank conflicts, solving for a layout, and the
-// explanation of one token over the whole chain. The bound of an explanation in docs/BENCHMARKS.md is 5 ms, for every
+// explanation of one token over the whole chain. The bound of an explanation in docs/BENCHMARKS.md is 5 ms, for each
 // small scenario of the gallery, from scratch: the engine runs up to the step, then the chain is explained to the
 // register.
 #include <benchmark/benchmark.h>

@@ -1,7 +1,7 @@
 // Valid PTX with a few words changed: modifiers dropped, doubled and taken from elsewhere, operands exchanged, types,
 // numbers and opcodes replaced, statements doubled, moved and omitted. The text still parses, so its faults are
 // semantic.
-// The module is either rejected, with a position in the text for every fault, or prepared and run for a while with all
+// The module is either rejected, with a position in the text for each fault, or prepared and run for a while with all
 // checks; it must never crash.
 //
 // An input is a PTX text; this target's mutator makes the changes, so that every input is readable and can be kept.

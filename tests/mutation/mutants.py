@@ -1,7 +1,7 @@
 """Single formulas, each with a plausible mistake.
 
 A mutant is (file, original text, replacement, description of the mistake). The original text must occur exactly once;
-runs of white space count as one blank, so that reformatting does not matter. A mutant that computes the same for every
+runs of white space count as one blank, so that reformatting does not matter. A mutant that computes the same for each
 valid input is not allowed: no test could kill it.
 """
 
@@ -424,7 +424,7 @@ MUTANTS = [
     (LDS_PARAMS, "p.WN = is_k && chosen.WN > 0 ? chosen.WN : p.BN;", "p.WN = chosen.WN > 0 ? chosen.WN : p.BN;",
      "V's registers without the other waves' keys"),
     (LDS_PARAMS, "shape.M == 16 ? Swizzle(3, 0, 3) : Swizzle(3, 0, 4);", "Swizzle(3, 0, 4);",
-     "one swizzle for every kernel"),
+     "one swizzle for each kernel"),
     (LDS_PARAMS, "return std::max(shape.K, 64 / size_of(dtype));", "return 64 / size_of(dtype);",
      "a strip narrower than its instruction"),
     (TMA_STAGING, "copy_.operand == KOrV::k ? a * along() + step : step * along() + a",

@@ -48,7 +48,7 @@ QRect changed_rectangle(const QImage& before, const QImage& now) {
   return bottom < 0 ? QRect(0, 0, 1, 1) : QRect(QPoint(left, top), QPoint(right, bottom));
 }
 
-// Calls visit(x, y, color) for every pixel of `area` that changed; for all pixels if `before` is null.
+// Calls visit(x, y, color) for each pixel of `area` that changed; for all pixels if `before` is null.
 template <class Visit>
 void for_each_changed(const QImage& before, const QImage& now, const QRect& area, Visit&& visit) {
   for (int y = area.top(); y <= area.bottom(); ++y) {

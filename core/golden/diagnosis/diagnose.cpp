@@ -235,7 +235,7 @@ std::vector<Trial> fitted_scale(const Row& row) {
   return {trial};
 }
 
-// A factor on o, the same for every element.
+// A factor on o, the same for each element.
 std::vector<Trial> fitted_output(const Row& row) {
   const RowEvaluator correct(row.evaluator->problem(), {}, row.sequence, row.query, row.head);
   const RowValue golden = correct.evaluate(correct.correct());

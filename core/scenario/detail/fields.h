@@ -149,11 +149,11 @@ void describe(Tag<Request>, V& v, S& r) {
   v.integer("generate_tokens", r.generate_tokens, {0, kMaxTokens},
             {"Tokens to generate; 0: the prompt is computed and the request ends.", "choose a length in tokens"});
   v.list("content", r.content, {0, kMaxSpans},
-         {"The prompt's content, span by span; the lengths add up to prompt_tokens. Left out: not shared.",
+         {"What the prompt says, span by span; the lengths add up to prompt_tokens. Left out: shared with nobody.",
           "join adjacent spans"});
-  v.integer("samples", r.samples, {1, kMaxSamples},
-            {"Number of answers to the prompt, which is computed once; paged only.",
-             "use several requests for more answers"});
+  v.integer(
+      "samples", r.samples, {1, kMaxSamples},
+      {"Answers to the one prompt, which is computed once; paged only.", "use several requests for more answers"});
 }
 
 template <class V, class S>

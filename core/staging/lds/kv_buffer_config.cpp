@@ -153,7 +153,7 @@ void check_waves(Rules& rules, const KVBufferParams& p, const KVBufferConstants&
     rules.require(KVBufferRule::wave_slices, !p.transpose && p.full_kv, "depth_slices",
                   fmt::format("{}: only V with full_kv is read in slices: use 1", p.depth_slices));
     rules.require(KVBufferRule::wave_slices, p.depth_slices <= c.waves, "depth_slices",
-                  fmt::format("{} slices for {} waves: the rest would not be read: use {} threads", p.depth_slices,
+                  fmt::format("{} slices for {} waves: no wave would read the rest: use {} threads", p.depth_slices,
                               c.waves, p.depth_slices * kWaveLanes));
     const bool whole_blocks = c.depth % c.bk_smem == 0;
     rules.require(KVBufferRule::wave_slices, whole_blocks || c.bk_smem % c.depth == 0, "depth",

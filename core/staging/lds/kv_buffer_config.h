@@ -81,7 +81,7 @@ struct KVBufferConstants {
   std::int64_t num_mmas = 0;                    // ceil((transpose ? WN : depth) / MMA_N)
   std::int64_t num_k_mmas2 = 0;                 // ceil(BK / MMA_K)
   std::int64_t num_k_tiles = 0;                 // ceil((transpose ? depth : WN) / BK) strips
-  std::int64_t input_frag_size = 0;             // MMA_K * MMA_N / 64 elements of a lane and MMA
+  std::int64_t input_frag_size = 0;             // MMA_K * MMA_N / 64 elements per lane and MMA
   std::int64_t simd_width = 0;                  // 16 / element_bytes
   std::int64_t warp_tile_rows = 32;             // keys of a copied sub-tile
   std::int64_t num_repeats = 0;                 // smem_depth / bk_smem

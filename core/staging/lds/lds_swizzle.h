@@ -31,7 +31,7 @@ enum class LdsKernel : std::uint8_t {
   latent_prefill_fp8,
   decode,
   latent_decode,     // V reads K's image, so it has K's swizzle
-  streaming_decode,  // another struct of the same source; its swizzle is listed, its copies are not modelled
+  streaming_decode,  // another struct of the same source; its swizzle is listed, its copies are not modeled
 };
 
 // The swizzle the kernels give K (transpose) or V of MMAs with M rows. None: no swizzle.

@@ -16,9 +16,10 @@ constexpr std::int64_t kCopyBytes = kWaveLanes * kLdsVectorBytes;  // of one ins
 }  // namespace
 
 std::string to_text(const Race& race) {
-  return fmt::format("wave {} reads byte {:#06x} before copy {} of wave {} brings it ({}, tile at token {}, stage {})",
-                     race.reader.value, race.byte, race.copy.value, race.writer.value,
-                     race.origin.operand == KOrV::k ? "K" : "V", race.origin.tile_start.value, race.origin.stage.value);
+  return fmt::format(
+      "wave {} reads byte {:#06x} before copy {} of wave {} has written it ({}, tile at token {}, stage {})",
+      race.reader.value, race.byte, race.copy.value, race.writer.value, race.origin.operand == KOrV::k ? "K" : "V",
+      race.origin.tile_start.value, race.origin.stage.value);
 }
 
 PendingCopies::PendingCopies(SharedImage& image, std::int64_t waves) : image_(&image) {

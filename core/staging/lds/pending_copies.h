@@ -47,7 +47,7 @@ struct Race {
   std::int64_t byte = 0;  // of the image: the first byte that was read too early
   CopyOrigin origin;      // of the copy
 };
-// "wave 2 reads byte 0x0400 before copy 17 of wave 3 brings it (K, tile at token 64, stage 1)"
+// "wave 2 reads byte 0x0400 before copy 17 of wave 3 has written it (K, tile at token 64, stage 1)"
 [[nodiscard]] std::string to_text(const Race& race);
 
 class PendingCopies {

@@ -81,7 +81,7 @@ EngineVerdict modular_max(const Facts& f) {
                fmt::format("use BN {}", std::max(f.page, tile.BN / f.page * f.page)));
   }
   const std::int64_t rows = kv_sub_tile_rows(tile.BN, f.page);
-  table.rule(kEncoder, "box of 256 rows at most", fmt::format("{} rows", rows), rows <= 256, "use BN 256 or less");
+  table.rule(kEncoder, "box of at most 256 rows", fmt::format("{} rows", rows), rows <= 256, "use BN 256 or less");
   if (!can_travel) return std::move(table).take();  // granules of such an element have no meaning
 
   const std::int64_t granule = swizzle_granularity(f.dtype, tile.swizzle);
@@ -91,7 +91,7 @@ EngineVerdict modular_max(const Facts& f) {
   table.rule(kEncoder, "row of a head % 16 B == 0", fmt::format("{} x {} B = {} B", f.head, f.bytes, f.head * f.bytes),
              f.head * f.bytes % 16 == 0, fmt::format("pad the head to {}", round_up(f.head, 16 / f.bytes)));
   const std::int64_t box = rows * granule * f.bytes;
-  table.rule(kMaxTypes, "boxes % 128 B == 0 where several are adjacent",
+  table.rule(kMaxTypes, "boxes % 128 B == 0 if several are adjacent",
              fmt::format("{} x {} x {} B = {} B, {} of them", rows, granule, f.bytes, box, ceil_div(tile.BK, granule)),
              tile.BK <= granule || box % 128 == 0, "use more rows");
   if (f.paged) {
@@ -146,8 +146,8 @@ EngineVerdict flashinfer_with_tma(const Facts& f) {
   const std::int64_t row = f.head * f.bytes;
   table.rule(kFlashInferTma, "head % 128 B == 0", fmt::format("{} x {} B = {} B", f.head, f.bytes, row),
              row > 0 && row % 128 == 0, "use a head of whole 128 B");
-  table.rule(kFlashInferTma, "K and V of one head size", fmt::format("{} and {}", f.head, f.value), f.head == f.value,
-             "no kernel for MLA: use another engine");
+  table.rule(kFlashInferTma, "K and V have the same head size", fmt::format("{} and {}", f.head, f.value),
+             f.head == f.value, "no kernel for MLA: use another engine");
   return std::move(table).take();
 }
 
@@ -155,7 +155,7 @@ EngineVerdict tensorrt_llm(const Facts& f) {
   Table table("TensorRT-LLM", "XQA decode, sm_90", "no such kernel is built: another one is chosen");
   table.rule(kXqa, "not MLA", f.scenario.model.is_mla ? "MLA" : "K and V apart", !f.scenario.model.is_mla,
              "use the engine's MLA kernels");
-  table.rule(kXqa, "64 tokens are whole pages, or a page is whole 64 tokens", fmt::format("pages of {}", f.page),
+  table.rule(kXqa, "the page size divides 64, or is a multiple of 64", fmt::format("pages of {}", f.page),
              64 % f.page == 0 || f.page % 64 == 0, "use pages of 16, 32, 64 or a multiple of 64");
   // Heads are read at their real size; a build may pad them.
   const std::int64_t row = f.head * f.bytes, part = std::min<std::int64_t>(row, 128);
@@ -188,7 +188,7 @@ EngineVerdict flash_mla_sparse(const Facts& f) {
              f.scenario.model.kv_heads == 1, "use one head");
   table.rule(kFlashMlaSparse, "e4m3 content", std::string(name(f.dtype)), f.dtype == DType::e4m3,
              "store the latent part as e4m3");
-  table.rule(kFlashMlaGather, "pages of any size: four rows a copy, each by its own index",
+  table.rule(kFlashMlaGather, "pages of any size: four rows per copy, each with its own index",
              fmt::format("pages of {}", f.page), true, "");
   return std::move(table).take();
 }

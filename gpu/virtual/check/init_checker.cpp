@@ -189,10 +189,10 @@ void InitChecker::tell(const Exec& exec, const Op& op, int lane, Space space, st
   r.address = name_address(exec.launch, space, address, bytes);
   r.parties = {lane_party(exec, op, lane, LaneMask{1} << lane, "read")};
   const Written* const global = space == Space::global ? global_of(exec.launch, address) : nullptr;
-  r.message = space == Space::shared ? "this byte has not been written since the CTA began"
+  r.message = space == Space::shared ? "no thread and no copy has written this byte since the CTA began"
               : global != nullptr && global->discarded
-                  ? "this byte has not been written since it was allocated or discarded"
-                  : "this byte has not been written since it was allocated";
+                  ? "no thread and no copy has written this byte since it was allocated or discarded"
+                  : "no thread and no copy has written this byte since it was allocated";
   Exec copy = exec;
   (void)report(copy, std::move(r));
 }

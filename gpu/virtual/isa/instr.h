@@ -63,9 +63,9 @@ struct Instr {
   std::int32_t vector = 1;  // .v2 .v4 .v8
   MatrixShape shape;
   std::int32_t least_target = 0;  // 90: sm_90
-  bool only_90a = false;          // wgmma, setmaxnreg: not in earlier or later architectures
-  std::int32_t form = -1;         // the row of the grammar (gpu/virtual/isa/grammar.h) that matches the word
-  std::string unsupported;        // "needs tensor memory, not modeled", "unknown opcode 'foo'"; "": supported
+  bool only_90a = false;          // wgmma, setmaxnreg: neither before nor after
+  std::int32_t form = -1;         // the row of the grammar (gpu/virtual/isa/grammar.h) that the word is an example of
+  std::string unsupported;        // "needs tensor memory, not modeled", "unknown opcode 'foo'"; "": can be run
 
   [[nodiscard]] bool has(Mod mod) const { return mods.test(static_cast<std::size_t>(mod)); }
   [[nodiscard]] Type type(int i = 0) const { return types[static_cast<std::size_t>(i)]; }

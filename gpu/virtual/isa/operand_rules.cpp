@@ -49,7 +49,7 @@ std::int32_t registers_of(const Instr& instr, char matrix, Type element) {
   const bool wmma =
       instr.opcode == Opcode::wmma_load || instr.opcode == Opcode::wmma_store || instr.opcode == Opcode::wmma_mma;
   const bool input = matrix == 'a' || matrix == 'b';
-  if (wmma && input && element == Type::f16) return 8;  // PTX ISA: eight registers of f16x2 for every shape
+  if (wmma && input && element == Type::f16) return 8;  // PTX ISA: eight registers of f16x2 for each shape
   const std::int32_t rows = matrix == 'b' ? instr.shape.k : instr.shape.m;
   const std::int32_t columns = matrix == 'a' ? instr.shape.k : instr.shape.n;
   const std::int32_t lanes = instr.opcode == Opcode::wgmma_mma_async ? 128 : 32;

@@ -105,7 +105,7 @@ Operand Body::symbol() {
   return make(OperandKind::label, token, found.index);
 }
 
-// x, x+4, and x[2]: its element 2, an address for every instruction except mov.
+// x, x+4, and x[2]: its element 2, an address for each instruction except mov.
 Operand Body::variable(std::int32_t index, const Token& token) {
   Operand symbol = make(OperandKind::variable, token, index);
   if (in_address_) return symbol;

@@ -30,7 +30,7 @@ foreach(package IN LISTS packages)
   endforeach()
 endforeach()
 
-# A header that is installed includes only headers that are: what is in detail/ stays behind.
+# Installed headers include only installed headers; those in detail/ are not installed.
 set(include ${WORK}/moved_here/include/kvscope)
 file(GLOB_RECURSE headers RELATIVE ${include} ${include}/*)
 foreach(wanted IN ITEMS core/cache/paged_kv_cache.h core/tma/tensor_map.h core/staging/explain.h gpu/virtual/machine/device.h
@@ -64,6 +64,12 @@ if(NOT output STREQUAL "virtual GPU: 11 12 13 14\npast the end: 1 fault\n")
   message(FATAL_ERROR "the consumer's kernel printed '${output}'")
 endif()
 step("running the installed kvscope" ${WORK}/moved_here/bin/kvscope --version)
-if(NOT output MATCHES "^kvscope [0-9]+\\.[0-9]+\\.[0-9]+\n$")
+if(NOT output MATCHES "^kvscope [0-9]+\\.[0-9]+\\.[0-9]+ \\((commit [0-9a-f]+(-dirty)?|unknown commit)\\)\n$")
   message(FATAL_ERROR "the installed kvscope printed '${output}'")
 endif()
+
+foreach(wanted IN ITEMS share/man/man1/kvscope.1 share/man/man1/gpu-check.1 share/kvscope/examples/rows.json)
+  if(NOT EXISTS ${WORK}/moved_here/${wanted})
+    message(FATAL_ERROR "${wanted} is not installed")
+  endif()
+endforeach()

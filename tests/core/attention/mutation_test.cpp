@@ -329,7 +329,7 @@ TEST(Mutations, EveryMistakeButTheBaseShowsInTheOutputAlone) {
   }
 }
 
-// At length 1 the softmax is 1 for every scale, so only longer cases detect a wrong scale.
+// At length 1 the softmax is 1 for each scale, so only longer cases detect a wrong scale.
 TEST(Mutations, ScaleErrorHidesAtLengthOne) {
   const PagedCase c(shaped({1}, {1}, DType::bf16));
   const Result golden = reference(c.problem);

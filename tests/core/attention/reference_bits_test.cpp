@@ -1,4 +1,4 @@
-// The same bytes on every instruction set, for every placement of the pages, for any contents of unread memory, in
+// The same bytes on every instruction set, for each placement of the pages, for any contents of unread memory, in
 // every run, and on every compiler (compared with a checksum in this file).
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The tiled algorithm as a candidate: it must be within the bounds for every tile size, split and type.
+// The tiled algorithm as a candidate: it must be within the bounds for each tile size, split and type.
 #include "core/attention/tiled.h"
 
 #include <gtest/gtest.h>

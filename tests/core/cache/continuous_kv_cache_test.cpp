@@ -100,7 +100,7 @@ TEST(ContinuousCache, HasNoScales) {
   EXPECT_EQ(k.max_cache_length(), 5U);
 }
 
-// Without pages a tile is one run of rows: any base is legal, for every alignment guarantee.
+// Without pages a tile is one run of rows: any base is legal, for each alignment guarantee.
 TEST(ContinuousCache, PopulatesOneRowAtAnyBase) {
   ContinuousFixture f;
   const PagedRowIndices rows = f.k(0).populate({.BN = 4, .base_alignment = 64}, seq(0), tok(1));

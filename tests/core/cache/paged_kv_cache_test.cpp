@@ -100,7 +100,7 @@ TEST(GetTmaRow, DividesTowardsMinusInfinityAndKeepsNoSentinel) {
   EXPECT_EQ(fix_m(1).k(0).get_tma_row(-1), -1);  // only one MLA layer: stride == page
 }
 
-// Known coordinates, and the identity row + block * stride == row_idx for every token of both sequences.
+// Known coordinates, and the identity row + block * stride == row_idx for each token of both sequences.
 TEST(KvTmaCoords, SplitTheRowIntoPageRowAndBlock) {
   auto a = fix_a();
   const PagedKVCache k = a.k(0);

@@ -102,7 +102,7 @@ TEST(SparseRemap, DoesNothingWithoutSlots) {
   EXPECT_NO_THROW(remap_sparse_indices(remap, {}));
 }
 
-// A naive loop over random batches: for every slot, search for its sequence and its page.
+// A naive loop over random batches: for each slot, search for its sequence and its page.
 TEST(SparseRemap, AgreesWithANaiveLoop) {
   const bool ok = prop::check("remap against a naive loop", [] {
     const auto pick = [](int low, int high) { return prop::in_range(low, high); };

@@ -321,7 +321,7 @@ TEST(LdmatrixUses, AreFreeOfConflictsUnderTmasSwizzles) {
   }
 }
 
-// All five uses over swizzled images of values that identify their place: the registers match the map for every
+// All five uses over swizzled images of values that identify their place: the registers match the map for each
 // swizzle, so only the addresses depend on the swizzle, not the map.
 TEST(LdmatrixUses, ReadTheirPiecesFromSwizzledImages) {
   for (const auto& [use, bytes] : std::vector<std::pair<LdmatrixUse, int>>{{LdmatrixUse::k_as_b, 1},

@@ -158,7 +158,7 @@ TEST(MmaSyncProducts, RejectHalfAFragment) {
   EXPECT_EQ(message(512, 256, 256), "mma.m16n8k32, C: 256 values, but 32 lanes of 4 elements are 128");
 }
 
-// Every element of P as the A operand, for every lane: it is one of the sums of the same lane, in the required row and
+// Every element of P as the A operand, for each lane: it is one of the sums of the same lane, in the required row and
 // for the key that V's operand has in the same slot.
 TEST(SumSources, FindPInTheLanesOwnSums) {
   for (const auto mma : {MmaSync::m16n8k16, MmaSync::m16n8k32}) {

@@ -142,7 +142,7 @@ std::int64_t in_block(std::int64_t base, std::int64_t width, std::int64_t row, s
 }
 
 // wgmma reads the bytes that a TMA box (or a staged copy with the same swizzle) writes: K with keys as n, V with depths
-// as n, step by step, block by block, for every mode.
+// as n, step by step, block by block, for each mode.
 TEST(WgmmaAddresses, ReadTheImageThatStagingWrites) {
   const std::int64_t base = 3072, keys = 64;
   for (const auto mode : {SwizzleMode::b32, SwizzleMode::b64, SwizzleMode::b128}) {

@@ -77,15 +77,15 @@ TEST(Compare, ReportSaysWhichElementWhichTokenWhichBlock) {
   EXPECT_EQ(failed(result), Names{"o: bound"});
   EXPECT_EQ(text_report(result), R"(FAIL  out.npz against golden.npz (derived bound, f32)
   pass  o: masks    NaN and infinities at the same elements (0 of 24)
-  FAIL  o: bound    1 of 24 elements outside; worst error is 3.28e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1): 0.5625, golden 0.5
+  FAIL  o: bound    1 of 24 elements exceed the bound; largest error 3.28e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1): 0.5625, golden 0.5
   pass  lse: masks  NaN and infinities at the same elements (0 of 6)
-  pass  lse: bound  0 of 6 elements outside; worst error is 0x the allowed error, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2): 10, golden 10
+  pass  lse: bound  0 of 6 elements exceed the bound; largest error 0x the allowed error, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2): 10, golden 10
 o f32 [3, 2, 4]: max abs 0.0625, max ulp 1048576, rms relative 0.0255, cosine difference 0.000324
-  worst error / allowed 3.28e+04 at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1)
+  largest error 3.28e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1)
 lse f32 [3, 2]: max abs 0, max ulp 0, rms relative 0, cosine difference 0
-  worst error / allowed 0 at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2)
-elements outside, by sequence and head, worst first:
-  sequence 1, head 1: 1 of 8 outside, max abs 0.0625, worst error / allowed 3.28e+04
+  largest error 0x the allowed error, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2)
+elements that exceed the bound, by sequence and head, worst first:
+  sequence 1, head 1: 1 of 8 exceed the bound, max abs 0.0625, largest error 3.28e+04x the allowed error
 conventions: mask: causal, lse_base: natural
 note: the candidate states no conventions: the golden's are assumed
 )");
@@ -182,7 +182,7 @@ TEST(Compare, WorstHeadsComeWorstFirstAndAtMostFive) {
   EXPECT_EQ(result.worst_heads[0].elements, 4);
   EXPECT_EQ(result.worst_heads[4].sequence, 0);
   EXPECT_EQ(result.worst_heads[4].head, 1);
-  EXPECT_EQ(result.notes.back(), "6 heads of sequences have elements outside; the worst 5 are listed");
+  EXPECT_EQ(result.notes.back(), "6 heads of sequences have elements that exceed the bound; the worst 5 are listed");
 }
 
 TEST(Compare, CandidateWithoutLseIsLegalAndSaysSo) {

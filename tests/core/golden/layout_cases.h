@@ -27,7 +27,7 @@ struct SmallBatch {
     return static_cast<float>(CounterRng(5, static_cast<std::uint64_t>(kv)).bell(static_cast<std::uint64_t>(n)));
   }
 
-  // Calls put(kv, block, slot, head, dim, value) for every owned element.
+  // Calls put(kv, block, slot, head, dim, value) for each owned element.
   void each(const auto& put) const {
     for (int kv = 0; kv < 2; ++kv) {
       for (std::size_t b = 0; b < lengths.size(); ++b) {

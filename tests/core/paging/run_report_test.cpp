@@ -53,12 +53,12 @@ TEST(RunReport, IsZeroThroughoutWhenNothingRan) {
   EXPECT_EQ(r.internal_fragmentation(), 0.0);
   EXPECT_EQ(r.prefix_hit_rate(), 0.0);
   EXPECT_THAT(to_text(r), HasSubstr("steps"));
-  EXPECT_THAT(to_text(r), testing::Not(HasSubstr("over steps")));
+  EXPECT_THAT(to_text(r), testing::Not(HasSubstr("per step")));
 }
 
 TEST(RunReport, PrintsAlignedFiguresAndOneCurveALine) {
   const std::string text = to_text(two_steps());
-  EXPECT_THAT(text, HasSubstr("  total                          1,234,567\n"));
+  EXPECT_THAT(text, HasSubstr("  submitted                      1,234,567\n"));
   EXPECT_THAT(text, HasSubstr("  simulated                        1.500 s  under the scenario's cost model\n"));
   EXPECT_THAT(text, HasSubstr("  found in the cache                     8  25.0 % of 32 looked up\n"));
   EXPECT_THAT(text, HasSubstr("  utilization                  0.0 %    25.0 %    50.0 %  |█ |\n"));
@@ -101,7 +101,7 @@ TEST(RunReport, DrawsAnyNumberOfStepsInAtMost48Columns) {
 TEST(RunReport, WritesTheSameFiguresAsJson) {
   const json::Value v = to_json(two_steps(), true);
   EXPECT_EQ(*v.find("requests")->as_i64(), 1'234'567);
-  EXPECT_EQ(v.find("utilisation")->number(), 0.25);
+  EXPECT_EQ(v.find("utilization")->number(), 0.25);
   const json::Value* curve = v.find("curve");
   ASSERT_NE(curve, nullptr);
   EXPECT_EQ(curve->find("time_us")->as_array()->size(), 2u);
@@ -110,7 +110,7 @@ TEST(RunReport, WritesTheSameFiguresAsJson) {
   EXPECT_TRUE(curve->find("internal_fragmentation")->as_array()->back().is_null());
   EXPECT_EQ(curve->find("prefix_hit_rate")->as_array()->front().number(), 0.25);
   EXPECT_TRUE(curve->find("prefix_hit_rate")->as_array()->back().is_null());
-  EXPECT_EQ(curve->find("utilisation")->as_array()->back().number(), 0.0) << "an empty pool has a figure, not a gap";
+  EXPECT_EQ(curve->find("utilization")->as_array()->back().number(), 0.0) << "an empty pool is a figure, no gap";
   EXPECT_EQ(to_json(two_steps(), false).find("curve"), nullptr);
 }
 
@@ -146,7 +146,7 @@ TEST(RunReport, SaysTheSameInTextAndJsonWhicheverStepsHaveNoShare) {
     }
     const std::string text = to_text(r);
     const json::Value v = to_json(r, true);
-    for (const auto& [line, key] : {std::pair<std::string, std::string>{"utilization", "utilisation"},
+    for (const auto& [line, key] : {std::pair<std::string, std::string>{"utilization", "utilization"},
                                     {"internal fragmentation", "internal_fragmentation"},
                                     {"prefix hits", "prefix_hit_rate"}}) {
       std::vector<double> points;

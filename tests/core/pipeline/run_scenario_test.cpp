@@ -44,7 +44,8 @@ TEST(RunScenario, DoesNotPassWhenAPathDisagreesOrAnInvariantIsBroken) {
   RunOutcome outcome = run(small_scenario());
   outcome.golden->kernel_flow.worst_ratio = 1.01;
   EXPECT_FALSE(passed(outcome));
-  EXPECT_THAT(to_text(small_scenario(), outcome), HasSubstr("tiled flow in f32        DIFFERS   worst 1.01"));
+  EXPECT_THAT(to_text(small_scenario(), outcome),
+              HasSubstr("tiled flow in f32        DIFFERS   largest error 1.01x the rounding bound"));
   outcome = run(small_scenario());
   outcome.engine.broken_invariants = {"after step 3: block 2 is owned twice"};
   EXPECT_FALSE(passed(outcome));
@@ -60,8 +61,7 @@ TEST(RunScenario, LeavesAGoldenOutThatIsTooLargeAndSaysWhatToDo) {
   EXPECT_EQ(outcome.golden_skipped,
             "one layer of the pool takes 0.0 GiB, and values are generated for at most 0.0 GiB: lower $.cache.blocks");
   EXPECT_TRUE(passed(outcome)) << "nothing is wrong, something is left out";
-  EXPECT_THAT(to_text(small_scenario(), outcome),
-              HasSubstr("golden attention: skipped, because one layer of the pool"));
+  EXPECT_THAT(to_text(small_scenario(), outcome), HasSubstr("golden attention: skipped: one layer of the pool"));
 
   options = {};
   options.max_multiply_adds = 100;

@@ -310,7 +310,7 @@ TEST(Checks, ATileThatCannotBeLookedUpIsRejected) {
                                 "of a 128-token page: choose 0"}));
 }
 
-// The rule and the default must agree for every page size; otherwise omitting BN would be a fault.
+// The rule and the default must agree for each page size; otherwise omitting BN would be a fault.
 TEST(Checks, TheDefaultTileFitsEveryPage) {
   EXPECT_EQ(default_tile_rows(16), 64);
   EXPECT_EQ(default_tile_rows(48), 48);

@@ -129,13 +129,13 @@ TEST(SwizzleSolver, FindsTmasModeForRowsOfItsOwnWidth) {
   EXPECT_TRUE(first.tma_writes_it);
   EXPECT_EQ(
       first.why,
-      "bits 7-8 (row bits 1-2) XORed into bits 4-5: lanes 0 2 4 6, which all used bank 0, now start at banks 0 4 8 "
+      "bits 7-8 (row bits 1-2) XORed into bits 4-5: lanes 0 2 4 6, which all read bank 0, now start at banks 0 4 8 "
       "12");
   EXPECT_EQ(
       solutions.current,
-      "K, ldmatrix.x4: in phase 0 of access 0 lanes 0 2 4 6 want 4 words of bank 0: their addresses 0 128 256 384 "
+      "K, ldmatrix.x4: in phase 0 of access 0, lanes 0 2 4 6 read 4 words of bank 0: their addresses 0 128 256 384 "
       "differ in bits 7-8 (row bits 1-2) only, which do not select the bank (32 banks, address bits 2-6)");
-  // The 128B mode makes these rows conflict-free as well, but a box of that mode has rows 128 bytes apart.
+  // The 128B mode frees these rows as well, but a box of that mode puts rows 128 bytes apart.
   const auto wide = std::find_if(solutions.swizzles.begin(), solutions.swizzles.end(),
                                  [](const SwizzleSolution& s) { return s.swizzle == Swizzle(3, 4, 3); });
   ASSERT_NE(wide, solutions.swizzles.end());
@@ -176,21 +176,22 @@ TEST(SwizzleSolver, SaysWhenNoSwizzleSuitsBothMachines) {
   const TileRows tile{64, 64};
   const std::vector both = {k_by_mfma(SharedTarget::gfx950, tile, 32), k_by_ldmatrix(tile, 64)};
   EXPECT_EQ(solve_layout(tile, both, {.max_bits = 3}).no_swizzle,
-            "none of 42 swizzles up to 3 bits is free: the best is (2,4,3) with 64 cycles instead of 48");
-  EXPECT_EQ(to_text(solve_layout(tile, both, {.max_padding = 48})),
-            "64 rows of 64 B: 192 cycles, 48 without conflicts\n"
-            "  K, 128-bit read: in phase 0 of access 0 lanes 0 12 20 24 want 4 words of bank 0: their addresses 0 768 "
-            "1280 1536 "
-            "differ in bits 8-10 (row bits 2-4) only, which do not select the bank (64 banks, address bits 2-7)\n"
-            "swizzles on byte offsets that are free:\n"
-            "  none of 43 swizzles up to 4 bits is free: the best is (2,4,3) with 64 cycles instead of 48\n"
-            "row paddings that are free:\n"
-            "  16 B, 1024 B in all: a row begins 80 B after the one before: lanes 0 12 20 24, which all used bank 0, "
-            "now start "
-            "at banks 0 48 16 32\n"
-            "  48 B, 3072 B in all: a row begins 112 B after the one before: lanes 0 12 20 24, which all used bank "
-            "0, now start "
-            "at banks 0 16 48 32\n");
+            "none of 42 swizzles up to 3 bits avoids all conflicts: the best is (2,4,3) with 64 cycles instead of 48");
+  EXPECT_EQ(
+      to_text(solve_layout(tile, both, {.max_padding = 48})),
+      "64 rows of 64 B: 192 cycles, 48 without conflicts\n"
+      "  K, 128-bit read: in phase 0 of access 0, lanes 0 12 20 24 read 4 words of bank 0: their addresses 0 768 "
+      "1280 1536 "
+      "differ in bits 8-10 (row bits 2-4) only, which do not select the bank (64 banks, address bits 2-7)\n"
+      "swizzles of byte offsets without conflicts:\n"
+      "  none of 43 swizzles up to 4 bits avoids all conflicts: the best is (2,4,3) with 64 cycles instead of 48\n"
+      "row paddings without conflicts:\n"
+      "  16 B, 1024 B in all: a row begins 80 B after the one before: lanes 0 12 20 24, which all read bank 0, "
+      "now start "
+      "at banks 0 48 16 32\n"
+      "  48 B, 3072 B in all: a row begins 112 B after the one before: lanes 0 12 20 24, which all read bank "
+      "0, now start "
+      "at banks 0 16 48 32\n");
 }
 
 TEST(SwizzleSolver, MarksTmasModesInItsText) {
@@ -207,7 +208,8 @@ TEST(SwizzleSolver, LeavesAFreeTileAsItIs) {
   ASSERT_THAT(solutions.swizzles, Not(IsEmpty()));
   EXPECT_EQ(solutions.swizzles[0].swizzle.bits(), 0);
   EXPECT_EQ(solutions.swizzles[0].mode, SwizzleMode::none);
-  EXPECT_EQ(solutions.swizzles[0].why, "free as it is: in every phase at most one word of each bank is requested");
+  EXPECT_EQ(solutions.swizzles[0].why,
+            "no conflicts without a swizzle: in every phase, each bank serves at most one word");
   EXPECT_EQ(solutions.paddings.at(0).padding, 0);
   EXPECT_EQ(solutions.no_swizzle, "");
 }
@@ -226,7 +228,7 @@ TEST(SwizzleSolver, PutsTmasModesBeforeOthersOfAsManyBits) {
   EXPECT_LT(position({1, 7, 4}), position({2, 4, 3}));
   EXPECT_LT(position({2, 7, 3}), position({3, 4, 3}));
   EXPECT_LT(position({3, 4, 3}), position({3, 4, 4}));
-  EXPECT_EQ(solutions.swizzles.at(1).why, "bit 7 (row bit 0) XORed into bit 4: every phase stays free");
+  EXPECT_EQ(solutions.swizzles.at(1).why, "bit 7 (row bit 0) XORed into bit 4: no phase has a conflict");
 }
 
 // Rows of 64, 128 and 256 bytes are conflict-free with 16 bytes of padding per row, and with any odd number of chunks.
@@ -241,7 +243,7 @@ TEST(SwizzleSolver, PadsByAnOddNumberOfChunks) {
   const TileRows tile{32, 128};
   EXPECT_EQ(
       solve_layout(tile, std::vector{k_by_ldmatrix(tile, 128)}).paddings[0].why,
-      "a row begins 144 B after the one before: lanes 0 1 2 3 4 5 6 7, which all used bank 0, now start at banks 0 "
+      "a row begins 144 B after the one before: lanes 0 1 2 3 4 5 6 7, which all read bank 0, now start at banks 0 "
       "4 8 12 16 20 24 28");
 }
 
@@ -302,7 +304,7 @@ TEST(SwizzleSolver, HasNoCandidatesForATileOfAFewChunks) {
   const LayoutSolutions solutions = solve_layout(tile, std::vector{pattern}, {.chunk = 256, .max_padding = 0});
   EXPECT_THAT(solutions.swizzles, IsEmpty());
   EXPECT_EQ(solutions.no_swizzle, "no swizzle keeps chunks of 256 B whole and stays in the 384 B of the tile");
-  EXPECT_THAT(to_text(solutions), HasSubstr("row paddings that are free:\n  none within the limit\n"));
+  EXPECT_THAT(to_text(solutions), HasSubstr("row paddings without conflicts:\n  none within the limit\n"));
 }
 
 TEST(SwizzleSolver, NamesEveryFaultOfAQuestion) {
@@ -319,8 +321,8 @@ TEST(SwizzleSolver, NamesEveryFaultOfAQuestion) {
             "layout to solve rejected, 4 faults:\n"
             "  rows: 0 is outside [1, 1048576]\n"
             "  max_bits: 11 is outside [0, 10]\n"
-            "  chunk: 24 B is not a power of two in [1, 1024]\n"
-            "  patterns: the list is empty: give the reads of the tile");
+            "  chunk: 24 B is no power of two of [1, 1024]\n"
+            "  patterns: no pattern is given: add the one that reads the tile");
   AccessPattern pattern{"K", bank_profile(SharedTarget::nvidia, SharedOp::read, 16), 16, {}};
   pattern.accesses.emplace_back(32)[3] = RowByte{64, 8};
   EXPECT_EQ(message({64, 64}, {pattern}, {.chunk = 8}),

@@ -50,7 +50,7 @@ Links lds_links(const StagingStep& step, KOrV kv, std::int64_t token, std::int64
 TEST(ExplainStaging, KOf16BitsByTmaInPagesOf16) {
   const StagingStep step({.dtype = DType::bf16, .page = 16});
   const Links expected{
-      {"TMA box", "coordinates (depth, head, row) of the box that brings it",
+      {"TMA box", "coordinates (depth, head, row) of the box that copies it",
        "map [688, 2, 128], box [16, 1, 64], 128B swizzle", "(64, 1, 224)",
        "box row 4, column 37; copy 2 of 4, 2048 B each"},
       {"shared offset", "(chunk*chunk rows*chunk width + row*chunk width + column) * bytes of an element",
@@ -61,7 +61,7 @@ TEST(ExplainStaging, KOf16BitsByTmaInPagesOf16) {
       {"ldmatrix", "piece of 16 keys x 16 elements", "row 36 / 16, column 37 / 16", "piece 10 of 16",
        "4 cycles for 4 matrices: no bank conflict"},
       {"register", "ldmatrix.x4, K as B, 2 B elements, of every warp", "key 4, depth 5 of the piece",
-       "lane 18, register 40, bits 16-31", "a lane holds the tile in 64 registers, 4 a piece"},
+       "lane 18, register 40, bits 16-31", "a lane holds the tile in 64 registers, 4 per piece"},
       {"wgmma", "matrix descriptor of the 32 B step of K that holds it",
        "start 64, leading 16, stride 1024, phase 0, 128B swizzle", "0x4000004000010004",
        "wgmma reads it from shared memory: no register holds K"},
@@ -93,7 +93,7 @@ TEST(ExplainStaging, ASecondChunkIsATileFurtherInSharedMemory) {
 TEST(ExplainStaging, VOf8BitsByTmaIsReadInPiecesOf32Keys) {
   const StagingStep step({.dtype = DType::e4m3, .page = 64, .kv = KOrV::v});
   const Links expected{
-      {"TMA box", "coordinates (depth, head, row) of the box that brings it",
+      {"TMA box", "coordinates (depth, head, row) of the box that copies it",
        "map [960, 2, 128], box [64, 1, 128], 128B swizzle", "(0, 1, 384)",
        "box row 36, column 101; copy 0 of 1, 8192 B each"},
       {"shared offset", "(chunk*chunk rows*chunk width + row*chunk width + column) * bytes of an element",
@@ -104,7 +104,7 @@ TEST(ExplainStaging, VOf8BitsByTmaIsReadInPiecesOf32Keys) {
       {"ldmatrix", "piece of 32 keys x 16 elements", "row 36 / 32, column 101 / 16", "piece 14 of 16",
        "4 cycles for 4 matrices: no bank conflict"},
       {"register", "mma.m16n8k32, B of fp8 V, even and odd depths, of every warp", "key 4, depth 5 of the piece",
-       "lane 10, register 58, bits 0-7", "a lane holds the tile in 64 registers, 4 a piece"},
+       "lane 10, register 58, bits 0-7", "a lane holds the tile in 64 registers, 4 per piece"},
   };
   EXPECT_EQ(tma_links(step, KOrV::v, 100, 101), expected);
 }
@@ -139,9 +139,9 @@ TEST(ExplainStaging, KThroughLdsWithTheShippedConfiguration) {
   const Links expected{
       {"LDS tile", "token / BN, token % BN", "100 / 64, 100 % 64", "tile 1, key 36",
        "waves of 64 lanes: 4 of them, MMA 32x32x16, strips of 32, swizzle (3,0,4)"},
-      {"LDS copy", "wave, instruction and lane that bring its 16 bytes", "vector of depth 96 on, tile byte 18624",
+      {"LDS copy", "wave, instruction and lane that copy its 16 bytes", "vector of depth 96 on, tile byte 18624",
        "wave 3, instruction 2, lane 17",
-       "pool byte 215488; lanes write 16 B one after the other, the source is permuted instead"},
+       "pool byte 215488; lanes write consecutive 16 B; the source is permuted instead"},
       {"LDS byte", "vector ((depth/BK*BN + key)*BK + depth%BK) / vector width, swizzled",
        "vector 912 of element 7301, moved to 913", "14618", "of stage 0"},
       {"LDS bank", "(LDS byte / 4) % 64", "(14618 / 4) % 64", "6", "gfx950 has 64 banks"},
@@ -182,7 +182,7 @@ TEST(ExplainStaging, PathsThatCannotTakeTheTileGiveOneLinkThatSaysWhy) {
     const Links links = tma_links(step, kv, 100, 101);
     EXPECT_EQ(links.size(), 1u);
     EXPECT_EQ(links[0].name, "TMA box");
-    EXPECT_EQ(links[0].formula, "coordinates (depth, head, row) of the box that brings it");
+    EXPECT_EQ(links[0].formula, "coordinates (depth, head, row) of the box that copies it");
     EXPECT_EQ(links[0].numbers, "");
     EXPECT_EQ(links[0].result, "none");
     return links[0].remark;
@@ -191,7 +191,7 @@ TEST(ExplainStaging, PathsThatCannotTakeTheTileGiveOneLinkThatSaysWhy) {
     const Links links = lds_links(step, kv, 100, 101);
     EXPECT_EQ(links.size(), 1u);
     EXPECT_EQ(links[0].name, "LDS tile");
-    EXPECT_EQ(links[0].formula, "the tile as waves would stage it");
+    EXPECT_EQ(links[0].formula, "the tile as waves stage it");
     EXPECT_EQ(links[0].numbers, "");
     EXPECT_EQ(links[0].result, "none");
     return links[0].remark;

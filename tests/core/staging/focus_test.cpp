@@ -53,7 +53,7 @@ TEST(FocusStep, SaysThatNothingRanWhenEveryRequestWasRejected) {
   RunReport report = report_of(scenario);
   report.curve.clear();
   EXPECT_EQ(message_of([&] { static_cast<void>(focus_step(scenario, report)); }),
-            "scenario 'small' rejected: $.requests: no request ran, so there is no step to look at: every request was "
+            "scenario 'small' rejected: $.requests: no request ran, so the run has no step: every request was "
             "rejected or none was given");
 }
 

@@ -118,7 +118,7 @@ TEST(LaneRegisters, ExplainNamesTheKStepOfARowThatRegistersDoNotHold) {
   EXPECT_EQ(links[5].result, "k-step 26, lane 22, register 0, bits 16-31");
   EXPECT_EQ(
       links[5].remark,
-      "a lane has 255 registers, too few for the tile: 36 k-steps of 16 registers, 4 a piece, one after the other");
+      "a lane has 255 registers, too few for the tile: 36 k-steps of 16 registers, 4 per piece, one after the other");
 }
 
 // 1024 keys are 64 pieces across a k-step, 256 registers: two warps take 32 pieces each. Key 517 is in piece 32.
@@ -130,7 +130,7 @@ TEST(LaneRegisters, KeysThatOneWarpDoesNotHoldAreSharedOutOverTwo) {
   EXPECT_EQ(links.at(5).result, "k-step 2, warp 1, lane 22, register 0, bits 16-31");
   EXPECT_EQ(
       links.at(5).remark,
-      "a lane has 255 registers, too few for the tile: 8 k-steps of 128 registers, 4 a piece, one after the other; "
+      "a lane has 255 registers, too few for the tile: 8 k-steps of 128 registers, 4 per piece, one after the other; "
       "2 warps share the keys");
 }
 

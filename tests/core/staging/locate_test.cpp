@@ -97,7 +97,7 @@ std::int64_t check_step(const Scenario& scenario, std::span<const Request> reque
               question.head = HeadIdx{head};
               question.dim = DimIdx{dim};
               question.seq = state.batch[row];
-              // The whole chain for every tenth question; explain's byte must equal this one.
+              // The whole chain for each tenth question; explain's byte must equal this one.
               const AddressedCache cache(scenario, state, kv, question.layer);
               const SeqIdx batch_row{static_cast<std::int64_t>(row)};
               const std::int64_t byte = cache.byte(batch_row, question.token, question.head, question.dim);
@@ -120,7 +120,7 @@ std::int64_t check_step(const Scenario& scenario, std::span<const Request> reque
   return asked;
 }
 
-// The law, for every token of every batch of the small scenarios, over all layers, heads and elements: swapped axes, K
+// The law, for each token of every batch of the small scenarios, over all layers, heads and elements: swapped axes, K
 // for V, an omitted null page, an element size of 1 for all types and a page used as a slot each violate it.
 TEST(Locate, EveryByteThatExplainNamesLeadsBackToItsQuestionOverWholeSmallGrids) {
   for (const Scenario& scenario : {small_scenario(), quantized_scenario(), mla_scenario(), continuous_scenario()}) {

@@ -1,5 +1,5 @@
 // Staging a tile from the pool into registers, on both paths: places are compared with the bytes that the stages move,
-// and with one another, for every element of whole grids of configurations.
+// and with one another, for each element of whole grids of configurations.
 #include <gmock/gmock.h>
 
 #include <cstring>

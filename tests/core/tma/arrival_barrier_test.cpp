@@ -205,7 +205,7 @@ TEST(ArrivalBarrierFaults, FindABarrierInitializedTwice) {
   EXPECT_EQ(barrier.state(), (BarrierState{0, 3, 0}));
   barrier.inval();
   EXPECT_EQ(message_of<GeometryError>([&] { barrier.arrive(); }),
-            "barrier, arrive: the barrier is not initialized: init first");
+            "barrier, arrive: the barrier is not initialized: call init first");
   barrier.init(1);
   EXPECT_EQ(faults(barrier).size(), 1U);
 }

@@ -23,7 +23,7 @@ using test::message_of;
 using test::seq;
 using test::tok;
 
-// One copy: for every element of the box, in the order of shared memory, its index in memory from the map's base
+// One copy: for each element of the box, in the order of shared memory, its index in memory from the map's base
 // pointer; empty where a coordinate is outside the map. Coordinates are fastest first.
 std::vector<std::optional<std::int64_t>> copy_box(const TmaTile& tile, const TmaCoord& coord) {
   const int rank = tile.dims.rank;
@@ -221,7 +221,7 @@ TEST(FoldedTiles, RejectPartsOfATileAndRaggedGroups) {
 }
 
 // A flat box that overruns a page reads another layer; the split map reads zero there. Compared with direct addressing
-// for every token of both sequences.
+// for each token of both sequences.
 TEST(SplitTile, ReadsItsPageAndNothingPastIt) {
   auto a = fix_a();
   const PagedKVCache v = a.v(1);

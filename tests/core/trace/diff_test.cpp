@@ -95,13 +95,13 @@ TEST_F(TwoTraces, OneThatEndsEarlyIsToldFromOneThatDiffers) {
   std::vector<Event> shorter = short_run();
   shorter.pop_back();
   EXPECT_EQ(to_text(diff(short_run(), shorter, 1), "a.kvt", "b.kvt"),
-            "first divergence at event 8, step 4: b.kvt ends, a.kvt goes on\n"
+            "first divergence at event 8, step 4: b.kvt ends, a.kvt continues\n"
             "both, before:\n"
             "  7  block_evicted block=1\n"
             "a.kvt:\n"
             "  8  request_finished seq=0 tokens=42\n");
   EXPECT_EQ(to_text(diff(shorter, short_run(), 0), "a.kvt", "b.kvt"),
-            "first divergence at event 8, step 4: a.kvt ends, b.kvt goes on\n"
+            "first divergence at event 8, step 4: a.kvt ends, b.kvt continues\n"
             "b.kvt:\n"
             "  8  request_finished seq=0 tokens=42\n");
 }
@@ -192,7 +192,7 @@ TEST_F(Tiles, TheFirstDifferenceHasTheNumberOfItsTraceOnEachSide) {
   std::vector<Event> shorter = tile_of(7);
   shorter.pop_back();
   EXPECT_EQ(to_text(part(tile_of(7), shorter, {.context = 0, .left_tile = 0, .right_tile = 0}), "a.kvt", "b.kvt"),
-            "first divergence at event 3 | the end: b.kvt ends, a.kvt goes on\n"
+            "first divergence at event 3 | the end: b.kvt ends, a.kvt continues\n"
             "a.kvt:\n"
             "  3  barrier_completed phase=0\n");
 }

@@ -48,7 +48,7 @@ TEST(Timeline, EachSeriesIsItsColumn) {
   EXPECT_EQ(t[Series::decode][0], 13);
 }
 
-// The run report of the engine has the same figures for every step and in total.
+// The run report of the engine has the same figures for each step and in total.
 TEST(Timeline, AgreesWithTheRunReportOfTheEngine) {
   const Recorded recorded = gallery("real_traffic_slice");
   const auto run = recorded.open();

@@ -88,7 +88,7 @@ void report_barriers(Launch& launch, Cta& cta) {
     op.kind = AsyncKind::bulk_load;
     op.mbarrier = address;
     engine_fault(launch, cta, op, ReportKind::mbar_tx,
-                 b.tx < 0 ? fmt::format("{} bytes landed at {} without an expect_tx (tx {}, phase {})", -b.tx,
+                 b.tx < 0 ? fmt::format("{} bytes arrived at {} that no thread announced (tx {}, phase {})", -b.tx,
                                         place_name(at), b.tx, b.phase)
                           : fmt::format("{} bytes were expected at {} and did not land (tx {}, phase {})", b.tx,
                                         place_name(at), b.tx, b.phase),

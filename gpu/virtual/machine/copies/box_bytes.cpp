@@ -29,7 +29,7 @@ struct Window {
   std::int64_t first;  // [byte address] of the window
   std::int64_t bytes;  // bytes of a row that are moved, from its beginning
 
-  // Calls move(byte of the row, its place in the window) for every kUnit bytes, which the swizzle keeps together.
+  // Calls move(byte of the row, its place in the window) for each kUnit bytes, which the swizzle keeps together.
   // kLine: the row is a line of 128 bytes, and the swizzle changes no bit of its first address.
   template <std::int64_t kUnit, bool kLine, class Byte, class Move>
   void each_unit(std::int64_t shared, Byte* window, const Move& move) const {
@@ -61,7 +61,7 @@ bool fetch_row(const CopyMap& map, const TensorBox& box, const BoxRow& row, cons
   });
 }
 
-// Calls put(row, its bytes, contiguous) for every row.
+// Calls put(row, its bytes, contiguous) for each row.
 template <class Put>
 bool load_rows_of(const CopyMap& map, const TensorBox& box, const DeviceMemory& memory, const Put& put) {
   const std::byte* const hull = box.has_data() ? memory.at(box.lowest, box.hull) : nullptr;

@@ -41,9 +41,9 @@ struct ElementFormat {
   std::string_view name;
   int bits = 0;
   bool floating = false;
-  bool copied = false;        // copied byte for byte; other types are converted by the copy, which is not modeled
-  Type reduced = Type::none;  // the type that reductions use; none: reductions do not support it
-  bool in_16_bytes = false;   // 16 packed values occupy 16 bytes of shared memory
+  bool copied = false;        // byte for byte; the others are converted by a copy, which is not modeled
+  Type reduced = Type::none;  // as reductions treat it; none: they do not take it
+  bool in_16_bytes = false;   // 16 packed values take 16 bytes of shared memory
   [[nodiscard]] constexpr bool packed() const { return bits < 8; }
 };
 struct MapSwizzle {

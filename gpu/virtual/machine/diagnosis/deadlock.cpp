@@ -391,7 +391,7 @@ void report_of(Launch& launch, Cta& cta, ReportKind kind, const std::vector<cons
                   ? fmt::format("needs co-resident CTAs: {} of {} could not start beside them (resident limit {})",
                                 launch.cta_count() - launch.next_cta, launch.cta_count(),
                                 launch.config.options.resident_limit)
-                  : "needs co-resident CTAs, or no thread writes the polled location");
+                  : "needs co-resident CTAs, or no thread writes what they poll");
   }
   if (text.left_out > 0) text.message += fmt::format("\nand {} more", text.left_out);
   r.message = std::move(text.message);

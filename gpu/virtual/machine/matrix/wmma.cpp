@@ -194,7 +194,7 @@ bool reach_tile(Exec& exec, const Op& op, const Tile& tile, const Visit& visit) 
   return true;
 }
 
-// Calls visit(register, offset in the row of registers [bytes], offset in the tile [bytes]) for every element.
+// Calls visit(register, offset in the row of registers [bytes], offset in the tile [bytes]) for each element.
 template <class Visit>
 void for_each_element(const Tile& tile, const Visit& visit) {
   const MatrixFragment& f = tile.fragment;

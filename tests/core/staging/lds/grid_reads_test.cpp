@@ -1,7 +1,7 @@
-// Laws of reads, for every configuration that the rules accept: each element of a wave's tile is read once, into the
+// Laws of reads, for each configuration that the rules accept: each element of a wave's tile is read once, into the
 // register of the closed form; tiles in several slices or blocks are read completely.
 //
-// A read depends on the number of its wave but not on the number of threads, so each law runs once for every distinct
+// A read depends on the number of its wave but not on the number of threads, so each law runs once for each distinct
 // read of the accepted configurations, with all its waves. Stage 1 is stage 0 moved by the size of a stage, address by
 // address; grid_test.cpp tests the same for the layout.
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 //
 // Parameters that a law does not depend on are not varied: a copy does not depend on WN, BK, the MMA shape or K and V
 // (core/staging/lds/dram_to_lds.cpp uses none of them), and a layout does not depend on the waves either. So each law
-// runs once for every distinct copy, layout, ... of the accepted configurations.
+// runs once for each distinct copy, layout, ... of the accepted configurations.
 #include "tests/core/staging/lds/grid.h"
 
 #include <gtest/gtest.h>

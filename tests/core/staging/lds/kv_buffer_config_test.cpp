@@ -229,7 +229,7 @@ const Broken kBroken[] = {
     {"A K", [](auto& p) { p.depth_slices = 2; }, KVBufferRule::wave_slices,
      "depth_slices: 2: only V with full_kv is read in slices: use 1"},
     {"F-Vw", [](auto& p) { p.num_threads = 128; }, KVBufferRule::wave_slices,
-     "depth_slices: 4 slices for 2 waves: the rest would not be read: use 256 threads"},
+     "depth_slices: 4 slices for 2 waves: no wave would read the rest: use 256 threads"},
     {"F-Vw", [](auto& p) { p.depth = 48, p.cache_depth = 192, p.smem_depth = 64; }, KVBufferRule::wave_slices,
      "depth: a slice of 48 columns neither divides a block of 32 nor is whole blocks: use 64"},
     {"G-Vw", [](auto& p) { p.swizzle = test::kNarrow; }, KVBufferRule::wave_slices,

@@ -246,7 +246,7 @@ TEST(KVBufferOperands, RejectAnEndPastTheSequenceWithoutPages) {
   load("ragged", 37);
   EXPECT_EQ(message_of<IndexError>([&] { load("ragged", 38); }),
             "RaggedMHAOperand: token 37 is outside [0, 37): rows of the sequence");
-  load("tensor", 64);  // S is 152 for every sequence
+  load("tensor", 64);  // S is 152 for each sequence
 }
 
 TEST(KVBufferOperands, RejectTensorsWhoseRowsAreNotPacked) {

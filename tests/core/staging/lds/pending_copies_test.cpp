@@ -69,7 +69,7 @@ TEST(PendingCopies, ReportAReadOfWhatAnotherWaveHasToBring) {
   block.wave(2).load_from_shared<3>(StageIdx{0});  // keys 0..31 of block 3
   ASSERT_EQ(block.pending().races().size(), 2U);
   EXPECT_EQ(to_text(block.pending().races()[0]),
-            "wave 2 reads byte 0x3000 before copy 12 of wave 3 brings it (K, tile at token 0, stage 0)");
+            "wave 2 reads byte 0x3000 before copy 12 of wave 3 has written it (K, tile at token 0, stage 0)");
   EXPECT_EQ(block.pending().races()[1].copy, CopyIdx{13});
   EXPECT_EQ(block.pending().races()[1].writer, WaveIdx{3});
   EXPECT_EQ(test::register_bits(block.wave(2), 0, 6, 0), 0xEEEEU);  // the old bytes

@@ -246,10 +246,10 @@ TEST(RunSchedule, ShowsTheRaceOfTheOlderCountOverAnUnevenSplit) {
       continue;
     }
     ASSERT_FALSE(faults.empty());
-    EXPECT_EQ(
-        faults[0].message,
-        "step 4 (tile 0: read K from stage 0), wave 0: wave 0 reads byte 0x0800 before copy 16 of wave 2 brings it "
-        "(K, tile at token 0, stage 0)");
+    EXPECT_EQ(faults[0].message,
+              "step 4 (tile 0: read K from stage 0), wave 0: wave 0 reads byte 0x0800 before copy 16 of wave 2 has "
+              "written it "
+              "(K, tile at token 0, stage 0)");
     EXPECT_EQ(faults[0].step, 4U);
     EXPECT_EQ(faults[0].wave, WaveIdx{0});
     for (const Race& race : kernel.pending.races()) EXPECT_GE(race.writer.value, 2);

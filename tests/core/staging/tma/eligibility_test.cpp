@@ -186,11 +186,11 @@ TEST(ModularMax, HoldsTileAndPageToOneAnother) {
   EXPECT_EQ(message(base, [](Scenario& s) { s.cache.dtype = DType::e5m2; }),
             "an element type that TMA supports: e5m2: use bf16, f16, f32 or e4m3\n");
   EXPECT_EQ(message(base, [](Scenario& s) { s.tile.BN = s.cache.page_size = 512; }),
-            "box of 256 rows at most: 512 rows: use BN 256 or less\n");
+            "box of at most 256 rows: 512 rows: use BN 256 or less\n");
   EXPECT_EQ(message(base, [](Scenario& s) { s.model.head_size = 100; }),
             "row of a head % 16 B == 0: 100 x 2 B = 200 B: pad the head to 104\n");
   EXPECT_EQ(message(base, [](Scenario& s) { s.tile.swizzle = SwizzleMode::none, s.tile.BN = 4; }),
-            "boxes % 128 B == 0 where several are adjacent: 4 x 8 x 2 B = 64 B, 16 of them: use more rows\n");
+            "boxes % 128 B == 0 if several are adjacent: 4 x 8 x 2 B = 64 B, 16 of them: use more rows\n");
   // 524,287 blocks of 2 x 32 x 64 rows end just below 2^31; one more is too many.
   EXPECT_EQ(message(base, [](Scenario& s) { s.cache.blocks = 524287; }), "");
   EXPECT_EQ(

@@ -106,7 +106,7 @@ TEST(Uninitialized, NamesTheFirstByteOfAVectorThatIsMissing) {
   EXPECT_EQ(seen.text,
             "UNINITIALIZED  shared 0x0042f (s + 47)  kernel k  cta (0,0,0)\n"
             "  read   thread 0 (warp 0 lane 0)  ld.shared.v4.u32          k.ptx:6\n"
-            "  this byte has not been written since the CTA began");
+            "  no thread and no copy has written this byte since the CTA began");
   EXPECT_THAT(watch({.body = "@%p0 st.shared.u8 [s], %r0;\n@%p0 ld.shared.u8 %r5, [s];", .checks = only_init}).races,
               IsEmpty());
 }

@@ -1,4 +1,4 @@
-// Happens-before by brute force: every clock has a number for every thread and for every thread's copies; every thread
+// Happens-before by brute force: every clock has a number for each thread and for each thread's copies; every thread
 // and every object has a clock; every byte has its last write and all reads since. A monitor of the same launch as the
 // checker, with which it shares no code.
 #pragma once

@@ -82,14 +82,14 @@ TEST(Decode, HoldsInstructionsToTheTarget) {
   const Module wgmma = parse_module(kernel("wgmma.fence.sync.aligned;"), "k.ptx");
   EXPECT_TRUE(decode(wgmma, 90).unsupported.empty());
   ASSERT_EQ(decode(wgmma, 100).unsupported.size(), 1u);
-  EXPECT_EQ(decode(wgmma, 100).unsupported[0].message, "needs sm_90a, the target of this machine is sm_100");
+  EXPECT_EQ(decode(wgmma, 100).unsupported[0].message, "needs sm_90a, this machine is sm_100");
   const Module wide = parse_module(kernel("ld.global.v8.b32 {r0,r1,r2,r3,r4,r5,r6,r7}, [rd1];"), "k.ptx");
   EXPECT_TRUE(decode(wide, 100).unsupported.empty());
   ASSERT_EQ(decode(wide, 90).unsupported.size(), 1u);
-  EXPECT_EQ(decode(wide, 90).unsupported[0].message, "needs sm_100, the target of this machine is sm_90");
+  EXPECT_EQ(decode(wide, 90).unsupported[0].message, "needs sm_100, this machine is sm_90");
   const Module barrier = parse_module(kernel("barrier.cluster.arrive;"), "k.ptx");
   ASSERT_EQ(decode(barrier, 80).unsupported.size(), 1u);
-  EXPECT_EQ(decode(barrier, 80).unsupported[0].message, "needs sm_90, the target of this machine is sm_80");
+  EXPECT_EQ(decode(barrier, 80).unsupported[0].message, "needs sm_90, this machine is sm_80");
 }
 
 // The two dialects of the compiler: f32 registers are .f32 for sm_90a and .b32 for sm_100a.

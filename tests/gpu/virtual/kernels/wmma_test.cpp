@@ -194,7 +194,7 @@ TEST(Wmma, ALoadIsARaceWithStoresThatNoBarrierOrders) {
 TEST(Wmma, AStorePastAnArrayIsOutOfBounds) {
   EXPECT_THAT(said(2), ::testing::ElementsAre("OUT_OF_BOUNDS wmma.store.d c"));
 }
-TEST(Wmma, ALoadOfAnUnwrittenRowIsUninitialized) {
+TEST(Wmma, ALoadOfARowThatNobodyHasWrittenIsUninitialised) {
   EXPECT_THAT(said(3), ::testing::Contains(::testing::StartsWith("UNINITIALIZED wmma.load.b")));
 }
 

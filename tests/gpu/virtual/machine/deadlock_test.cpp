@@ -62,9 +62,9 @@ TEST(Deadlock, CopiesAgainstAnMbarrierAreCounted) {
   const std::string begin = "setp.eq.u32 %p1, %r0, 0;\n@%p1 mbarrier.init.shared.b64 [s+8], 1; bar.warp.sync -1;\n";
   // No thread announces the bytes.
   const Report none = report({.body = begin + copy + copy + wait_for(0)}, ReportKind::deadlock);
-  EXPECT_THAT(none.message, HasSubstr("pending 1 of 1, tx -64, 2 copies of 64 bytes in total"));
+  EXPECT_THAT(none.message, HasSubstr("pending 1 of 1, tx -64, 2 copies of 64 bytes in all"));
   EXPECT_EQ(none.hint, "copies completed 64 bytes but no thread arrived: missing arrive.expect_tx");
-  // Too many bytes are announced.
+  // Too many are announced.
   const Report many =
       report({.body = begin + "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [s+8], 48;\n" + copy + wait_for(0)},
              ReportKind::deadlock);
@@ -119,8 +119,8 @@ TEST(Deadlock, APollingLoopReportsTheLocationAndItsValue) {
       report({.body = "L: ld.acquire.gpu.global.u64 %rd2, [%rd1+8];\nsetp.ne.u64 %p2, %rd2, 6;\n@%p2 bra L;",
               .in = bytes_of(std::vector<std::uint64_t>{1, 0x1234567890})},
              ReportKind::global_spin);
-  EXPECT_THAT(global.message, HasSubstr("loops and polls global in + 8, which is 0x1234567890"));
-  EXPECT_EQ(global.hint, "needs co-resident CTAs, or no thread writes the polled location");
+  EXPECT_THAT(global.message, HasSubstr("goes round and polls global in + 8, which is 0x1234567890"));
+  EXPECT_EQ(global.hint, "needs co-resident CTAs, or no thread writes what they poll");
 }
 
 TEST(Deadlock, ALoopOverTestWaitReportsTheBarrierItTests) {

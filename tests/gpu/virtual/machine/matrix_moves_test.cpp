@@ -34,7 +34,7 @@ TEST(Ldmatrix, GivesThePublishedRegisters) {
   }
 }
 
-// Word t of row g, or halfwords (2t, g) and (2t + 1, g), for every matrix: plain loops.
+// Word t of row g, or halfwords (2t, g) and (2t + 1, g), for each matrix: plain loops.
 TEST(Ldmatrix, EveryLaneOfEveryMatrixFollowsTheDefinition) {
   const std::vector<std::byte> in = counted(512);
   for (const int count : {1, 2, 4}) {

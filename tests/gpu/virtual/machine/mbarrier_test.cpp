@@ -228,7 +228,7 @@ TEST(MbarrierReports, EachIsToTheLetter) {
                   "(phase 0, 0 of 2 arrivals missing, tx -16)",
                   "NO_MBARRIER mbarrier.init of s + 8 with count 0: 1 to 1048575",
                   "MISALIGNED 8-byte access at shared 0x00414 (s + 20): not a multiple of 8",
-                  "MBAR_TX 16 bytes landed at s + 0 without an expect_tx (tx -16, phase 0)"));
+                  "MBAR_TX 16 bytes arrived at s + 0 that no thread announced (tx -16, phase 0)"));
 }
 
 TEST(MbarrierReports, ATokenOfLongAgoIsReported) {

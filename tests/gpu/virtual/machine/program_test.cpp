@@ -15,7 +15,7 @@ std::shared_ptr<const Program> program_of(const std::string& body, bool share = 
                       ProgramOptions{.registers_by_liveness = share});
 }
 
-// 48 static bytes at 0x400; the dynamic part after them at its own alignment, equal for every extern symbol.
+// 48 static bytes at 0x400; the dynamic part after them at its own alignment, equal for each extern symbol.
 TEST(Program, SharedMemoryBeginsAt0x400AndTheDynamicPartAtItsAlignment) {
   const auto program = program_of(R"(
     .reg .b32 %r<4>; .shared .align 8 .b8 bars[48];

@@ -95,7 +95,7 @@ Layout layout_of(int row, bool along_mn, int mns) {
 int registers_of_d(const WgmmaProduct& p) {
   return p.d == Type::f16 ? p.n / 4 : p.n / 2;
 }
-// Calls visit(register, thread, half of it, row, column) for every element of D.
+// Calls visit(register, thread, half of it, row, column) for each element of D.
 template <class Visit>
 void for_each_d(const WgmmaProduct& p, const Visit& visit) {
   for (int thread = 0; thread < kThreads; ++thread) {
