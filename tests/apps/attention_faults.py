@@ -5,6 +5,8 @@ batch, so no test on outputs can tell them apart. `apply` returns text that the 
 """
 import numpy as np
 
+from faulty_attention import Kernel
+
 FAULTS = []
 
 
@@ -96,7 +98,9 @@ def _(k, rng):
     k.left = None
 
 
-@fault("next token seen", "next_token_seen", "window_off_by_one", when=prefill)
+# The rows of two queries cannot tell one key more from all keys.
+@fault("next token seen", "next_token_seen", "mask_missing", when=lambda s: prefill(s) and s.queries.max() == 2)
+@fault("next token seen", "next_token_seen", "window_off_by_one", when=lambda s: prefill(s) and s.queries.max() > 2)
 def _(k, rng):
     k.right = 1
 
@@ -409,11 +413,16 @@ def _(k, rng):
 
 # --- single pages and keys --------------------------------------------------------------------------------------------
 
+def seen_keys(k, sequence):
+    """Keys that the last query of a sequence sees without any fault."""
+    return Kernel(k.inputs).visible(sequence, k.shape.queries[sequence] - 1)
+
+
 def seen_page(k, rng):
-    """A sequence and one of its pages that its last query sees."""
+    """A sequence and one of its pages of which its last query sees two keys or more."""
     b = rng.integers(len(k.shape.lengths))
-    pages = np.unique(k.visible(b, k.shape.queries[b] - 1) // k.page)
-    return b, rng.choice(pages), pages
+    pages, keys = np.unique(seen_keys(k, b) // k.shape.page, return_counts=True)
+    return b, rng.choice(pages[keys > 1])
 
 
 def page_from(k, sequence, page, block):
@@ -423,7 +432,7 @@ def page_from(k, sequence, page, block):
 
 @fault("page from another block", "page_from_other_block", local=True)
 def _(k, rng):
-    b, page, _ = seen_page(k, rng)
+    b, page = seen_page(k, rng)
     right = k.entry(b, page)
     block = rng.choice(np.setdiff1d(np.arange(k.inputs.blocks), [right]))
     page_from(k, b, page, block)
@@ -432,7 +441,7 @@ def _(k, rng):
 
 @fault("stale page of another sequence", "page_from_other_block", local=True)
 def _(k, rng):
-    b, page, _ = seen_page(k, rng)
+    b, page = seen_page(k, rng)
     other = (b + 1) % len(k.shape.lengths)
     block = k.entry(other, rng.integers(-(-k.shape.lengths[other] // k.page)))
     page_from(k, b, page, block)
@@ -453,14 +462,14 @@ def page_of(k, sequence, page, wrong):
 
 @fault("stale page of another layer", "page_from_other_layer", when=lambda s: s.layers > 1, local=True)
 def _(k, rng):
-    b, page, _ = seen_page(k, rng)
+    b, page = seen_page(k, rng)
     page_of(k, b, page, {side: side.in_layer(0) for side in (k.k, k.v)})
     return f"page {page} of sequence {b} was read from layer 0"
 
 
 @fault("V of a page read from K", "page_v_is_k", local=True)
 def _(k, rng):
-    b, page, _ = seen_page(k, rng)
+    b, page = seen_page(k, rng)
     page_of(k, b, page, {k.v: k.k})
     return f"page {page} of sequence {b}"
 
@@ -468,7 +477,7 @@ def _(k, rng):
 @fault("two pages exchanged", "pages_exchanged", local=True)
 def _(k, rng):
     b = rng.integers(len(k.shape.lengths))
-    pages = np.unique(k.visible(b, k.shape.queries[b] - 1) // k.page)
+    pages = np.unique(seen_keys(k, b) // k.shape.page)
     page, other = rng.choice(pages[:-1]), pages[-1]
     first, second = k.entry(b, page), k.entry(b, other)
     page_from(k, b, page, second)
@@ -483,21 +492,21 @@ def change_keys(k, sequence, change):
 
 @fault("page omitted", "page_missing", local=True)
 def _(k, rng):
-    b, page, _ = seen_page(k, rng)
+    b, page = seen_page(k, rng)
     change_keys(k, b, lambda keys: keys[keys // k.page != page])
     return f"page {page} of sequence {b}"
 
 
 @fault("page counted twice", "page_twice", local=True)
 def _(k, rng):
-    b, page, _ = seen_page(k, rng)
+    b, page = seen_page(k, rng)
     change_keys(k, b, lambda keys: np.concatenate([keys, keys[keys // k.page == page]]))
     return f"page {page} of sequence {b}"
 
 
 @fault("page of zeros", "page_of_zeros", local=True)
 def _(k, rng):
-    b, page, _ = seen_page(k, rng)
+    b, page = seen_page(k, rng)
     fetch = k.fetch
     k.fetch = lambda side, s, keys, heads: np.where(((s == b) & (keys // k.page == page))[:, None, None], 0,
                                                     fetch(side, s, keys, heads))
@@ -506,9 +515,9 @@ def _(k, rng):
 
 @fault("key omitted", "key_missing", local=True)
 def _(k, rng):
-    b, page, _ = seen_page(k, rng)
-    seen = k.visible(b, k.shape.queries[b] - 1)
-    key = rng.choice(seen[seen // k.page == page][:-1]) if (seen // k.page == page).sum() > 1 else seen[0]
+    b, page = seen_page(k, rng)
+    seen = seen_keys(k, b)
+    key = rng.choice(seen[seen // k.shape.page == page][:-1])
     change_keys(k, b, lambda keys: keys[keys != key])
     return f"key {key} of sequence {b}"
 
@@ -516,6 +525,7 @@ def _(k, rng):
 # --- combination and output -------------------------------------------------------------------------------------------
 
 def splits_of(count):
+    """Splits of nearly equal size."""
     return lambda index: np.split(index, np.arange(-(-len(index) // count), len(index), -(-len(index) // count)))
 
 
