@@ -46,11 +46,19 @@ void reorder(DimOrder order, std::span<double> row) {
   }
 }
 
-void rotate(const Rotary& rotary, double position, std::span<double> row) {
+// Angle of each pair at position 1.
+std::vector<double> frequencies(const Rotary& rotary, std::size_t dims) {
+  std::vector<double> angles(dims / 2);
+  for (std::size_t i = 0; i < angles.size(); ++i) {
+    angles[i] = std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+  }
+  return angles;
+}
+
+void rotate(const Rotary& rotary, const std::vector<double>& angles, double position, std::span<double> row) {
   const std::size_t half = row.size() / 2;
   for (std::size_t i = 0; i < half; ++i) {
-    const double angle =
-        position * std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(row.size()));
+    const double angle = position * angles[i];
     double& x = rotary.interleaved ? row[2 * i] : row[i];
     double& y = rotary.interleaved ? row[2 * i + 1] : row[i + half];
     const double rotated = x * std::cos(angle) - y * std::sin(angle);
@@ -255,7 +263,10 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
   std::vector<double> q(dims), row(dims);
   const std::int64_t q_element = (recipe.query_row * problem_.query_heads + recipe.query_head) * problem_.k.head_size;
   to_doubles(problem_.q_dtype, problem_.q + q_element * size_of(problem_.q_dtype), q);
-  if (recipe.rotary && recipe.rotary->query) rotate(*recipe.rotary, static_cast<double>(recipe.query_position), q);
+  const std::vector<double> angles = recipe.rotary ? frequencies(*recipe.rotary, dims) : std::vector<double>();
+  if (recipe.rotary && recipe.rotary->query) {
+    rotate(*recipe.rotary, angles, static_cast<double>(recipe.query_position), q);
+  }
   const bool base = same_rows(recipe.k, correct_.k) && recipe.k_head == correct_.k_head &&
                     recipe.query_row == correct_.query_row && recipe.query_head == correct_.query_head &&
                     recipe.k_dims == DimOrder::stored && !recipe.rotary && !recipe.fnuz && has_base_scores();
@@ -273,7 +284,7 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
       return;
     }
     reorder(recipe.k_dims, row);
-    if (recipe.rotary && recipe.rotary->key) rotate(*recipe.rotary, static_cast<double>(key.position), row);
+    if (recipe.rotary && recipe.rotary->key) rotate(*recipe.rotary, angles, static_cast<double>(key.position), row);
     double dot = 0;
     for (std::size_t d = 0; d < dims; ++d) dot += q[d] * row[d];
     terms.scores[i] = dot;
@@ -339,7 +350,9 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   RowValue row;
   row.outside = terms.outside;
   if (terms.outside) return row;
-  if (expected_ && !terms.scores.empty() && recipe.combine == Combine::online &&
+  // A mean of the splits' outputs beside the correct lse; sinks are left to the loop below.
+  const bool mean = recipe.combine == Combine::mean && !recipe.sink && recipe.extra_denominator == 0;
+  if (expected_ && !terms.scores.empty() && (recipe.combine == Combine::online || mean) &&
       recipe.stored_lse == StoredLse::correct) {
     for (const double s : terms.scores) row.smax = std::max(row.smax, std::fabs(s));
     row.lse = lse_of(recipe, terms.scores);
