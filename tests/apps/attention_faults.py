@@ -1,4 +1,4 @@
-"""The faults that `kvscope diagnose` is judged by, as changes of faulty_attention.Kernel.
+"""The faults that diagnose_test.py injects, as changes of faulty_attention.Kernel.
 
 A fault has the names of the hypotheses that describe it. More than one name: the faults give the same output on such a
 batch, so no test on outputs can tell them apart. `apply` returns text that the stated cause must contain, or None.
@@ -378,7 +378,6 @@ def _(k, rng):
     rows = k.inputs.table.copy()
     rows[[a, b]] = rows[[b, a]]
     k.table = rows.reshape(-1)
-    # Both rows exchanged among two sequences is also "the row of the other sequence".
     return f"{a} and {b}"
 
 
