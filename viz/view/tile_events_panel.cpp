@@ -1,6 +1,13 @@
 // The events of the tile in their order: one lane for each actor, and the playhead.
 #include <QtCore/QCoreApplication>
+#include <QtCore/QLocale>
 
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "viz/geometry/tile_events_layout.h"
+#include "viz/view/cell_paint.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 #include "viz/view/tile_panel.h"
@@ -8,36 +15,353 @@
 namespace kvscope::viz {
 namespace {
 
+// [px] at font scale 1
+constexpr double kLaneText = 12, kBarText = 11, kFlagText = 10.5, kEventsLegendText = 12, kEventsLegendCell = 11;
+constexpr double kBesideBarText = 6;           // [px] between a bar's edge and its label
+constexpr double kFuture = 0.16;               // how much of a bar's color is left before it happens
+constexpr double kNarrowBar = 5;               // [px] bars below this have no gap and no outline of their own
+constexpr double kFlagRoom = 5, kArrow = 3.5;  // [px]
+
 class TileEventsPanel final : public TilePanel {
   Q_DECLARE_TR_FUNCTIONS(TileEventsPanel)
 
  public:
   [[nodiscard]] PanelId id() const override { return PanelId::tile_events; }
   [[nodiscard]] QString title() const override { return tr("Events of the tile"); }
+  void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Viewport revealing(const Selection& object, const QRectF& body, const Scene& scene) const override;
 
  protected:
   [[nodiscard]] QString tile_subtitle(const Scene& scene) const override;
   [[nodiscard]] QString tile_summary(const Scene& scene) const override;
   void paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] std::vector<PanelCell> tile_cells(const QRectF& body, const Scene& scene) const override;
+
+ private:
+  [[nodiscard]] QString lane_name(const Tile& tile, const TileLane& lane) const;
+  [[nodiscard]] QString label(const Tile& tile, const TileState& now, const TileBar& bar, bool brief) const;
+  [[nodiscard]] QString run_label(const Tile& tile, const TileBar& bar, std::int64_t count) const;
+  void paint_labels(QPainter& painter, const TileEventsLayout& layout, const Scene& scene) const;
+  void paint_playhead(QPainter& painter, const TileEventsLayout& layout, const QRectF& body, const Scene& scene) const;
 };
+
+TileEventsLayout layout_of(const QRectF& body, const Scene& scene) {
+  return tile_events_layout(*scene.tile, scene.viewport_of(PanelId::tile_events).offset.y(), body, scene.font_scale);
+}
+
+// --- words -----------------------------------------------------------------------------------------------------------
 
 QString TileEventsPanel::tile_subtitle(const Scene& scene) const {
   return tr("event %1 of %2").arg(scene.tile_now->event).arg(scene.tile->events);
 }
 
 QString TileEventsPanel::tile_summary(const Scene& scene) const {
-  return tr("%1 of %2 actions are complete").arg(scene.tile_now->action).arg(scene.tile->actions.size());
+  const Tile& tile = *scene.tile;
+  const QString done =
+      tr("%1 of %2 actions are complete").arg(scene.tile_now->action).arg(tile.actions.size()) + tr(" · ");
+  if (tile.tma())
+    return done + tr("boxes are in flight together; the barrier orders all of them before the first read");
+  return done + tr("copies of a wave are in flight together; its wait orders them before its reads");
+}
+
+QString TileEventsPanel::lane_name(const Tile& tile, const TileLane& lane) const {
+  switch (lane.actor) {
+    case TileActor::issuer:
+      return tr("thread 0");
+    case TileActor::engine:
+      return tr("TMA");
+    case TileActor::barrier:
+      return tr("barrier");
+    case TileActor::reader:
+      break;
+  }
+  if (lane.wave < 0) return tr("warps");
+  return tile.tma() ? tr("warp %1").arg(lane.wave) : tr("wave %1").arg(lane.wave);
+}
+
+QString TileEventsPanel::label(const Tile& tile, const TileState& now, const TileBar& bar, bool brief) const {
+  const auto bytes = [](std::int64_t number) { return QLocale::c().toString(static_cast<qlonglong>(number)); };
+  const auto index = static_cast<std::size_t>(bar.index);
+  switch (bar.kind) {
+    case TileBar::Kind::expect:
+      return brief ? tr("expect") : tr("expect %1 B").arg(bytes(tile.expects[index].bytes));
+    case TileBar::Kind::issue:
+      return brief ? QString::number(tile.copies[index].number) : tr("issue %1").arg(tile.copies[index].number);
+    case TileBar::Kind::flight: {
+      const TileCopy& copy = tile.copies[index];
+      if (brief) return QString::number(copy.number);
+      const QString name = tile.tma() ? tr("box %1").arg(copy.number) : tr("copy %1").arg(copy.number);
+      return copy.filled > 0 ? name + tr(", %1 B of it zeros").arg(bytes(copy.filled)) : name;
+    }
+    case TileBar::Kind::phase: {
+      const trace::BarrierExpects& of = tile.expects[index];
+      if (brief) return tr("phase %1").arg(of.phase);
+      return now.event >= bar.end ? tr("phase %1: all %2 B have landed").arg(of.phase).arg(bytes(of.bytes))
+                                  : tr("phase %1: %2 of %3 B have landed")
+                                        .arg(of.phase)
+                                        .arg(bytes(std::min(now.arrived, of.bytes)), bytes(of.bytes));
+    }
+    case TileBar::Kind::wait: {
+      if (!tile.tma()) {
+        const TileWait& wait = tile.waits[index];
+        return brief ? tr("wait") : tr("vmcnt(%1): %2 in flight").arg(wait.allowed).arg(wait.outstanding);
+      }
+      const bool early = now.event >= bar.first && now.event < bar.end;
+      return early && !brief ? tr("wait: a read now would be a race") : tr("wait");
+    }
+    case TileBar::Kind::read: {
+      const TileRead& read = tile.reads[index];
+      const QString registers =
+          QStringLiteral("r%1–%2").arg(read.first_register).arg(read.first_register + read.registers - 1);
+      return brief ? QString::number(read.number) : tr("read %1: %2").arg(read.number).arg(registers);
+    }
+  }
+  return {};
+}
+
+// Of neighbors that are too narrow for a label of their own.
+QString TileEventsPanel::run_label(const Tile& tile, const TileBar& bar, std::int64_t count) const {
+  switch (bar.kind) {
+    case TileBar::Kind::read: {
+      const QString name = QString::fromStdString(read_name(tile));
+      return tr("%1 × %2").arg(count).arg(name.isEmpty() ? tr("read") : name);
+    }
+    case TileBar::Kind::flight:
+      return tile.tma() ? tr("boxes: %1").arg(count) : tr("copies: %1").arg(count);
+    default:
+      return {};
+  }
+}
+
+// --- painting --------------------------------------------------------------------------------------------------------
+
+QColor bar_color(const Theme& theme, const Tile& tile, const TileBar& bar) {
+  switch (bar.kind) {
+    case TileBar::Kind::expect:
+    case TileBar::Kind::issue:
+      return theme.series[3];
+    case TileBar::Kind::flight: {
+      const TileCopy& copy = tile.copies[static_cast<std::size_t>(bar.index)];
+      if (tile.tma()) return tile_page_color(theme, copy.sub_tile);
+      if (copy.chunks == 0) return theme.series[0];
+      const std::int64_t row = tile.chunks[static_cast<std::size_t>(copy.first_chunk)].row;
+      return tile_page_color(theme, row >= 0 ? tile.page_of(row).value_or(0) : 0);
+    }
+    case TileBar::Kind::phase:
+      return theme.shared;
+    case TileBar::Kind::wait:
+      return theme.cached;
+    case TileBar::Kind::read:
+      return theme.series[1];
+  }
+  return theme.cached;
 }
 
 void TileEventsPanel::paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const {
-  const QFont font = ui_font(scene.px(12));
-  draw_text_in(painter, font, scene.theme->text_quiet, body, Qt::AlignLeft,
-               elided(font, tile_summary(scene), body.width()));
+  const Tile& tile = *scene.tile;
+  const Theme& theme = *scene.theme;
+  const TileEventsLayout layout = layout_of(body, scene);
+  const double now = layout.axis.x_of(scene.tile_now->event);
+  painter.save();
+  const QFont font = ui_font(std::min(scene.px(kLaneText), layout.lanes.front().name.height() + 1));
+  for (const TileLane& lane : layout.lanes) {
+    draw_text_in(painter, font, theme.text_quiet, lane.name, Qt::AlignLeft,
+                 elided(font, lane_name(tile, lane), lane.name.width() - kBesideBarText));
+    painter.fillRect(QRectF(lane.line.left(), std::floor(lane.line.center().y()), lane.line.width(), 1),
+                     theme.card_border);
+  }
+  for (const TileBar& bar : layout.bars) {
+    const QColor color = bar_color(theme, tile, bar);
+    // On whole pixels, with a gap between neighbors where there is room for one.
+    const double left = std::round(bar.rect.left()), right = std::round(bar.rect.right());
+    const bool narrow = right - left < kNarrowBar;
+    const QRectF rect(left, bar.rect.top(), std::max(right - left - (narrow ? 0 : 1), 1.0), bar.rect.height());
+    painter.fillRect(rect, theme.card);
+    painter.fillRect(rect, with_alpha(color, kFuture));
+    QRectF past = rect;
+    past.setRight(std::clamp(now, rect.left(), rect.right()));
+    painter.fillRect(past, color);
+    if (narrow || scene.tile_now->event >= bar.end) continue;
+    painter.setPen(QPen(with_alpha(color, 0.8), 1));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(rect.adjusted(0.5, 0.5, -0.5, -0.5));
+  }
+  paint_labels(painter, layout, scene);
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  for (const TileOrder& order : layout.orders) {
+    painter.setPen(QPen(theme.text_quiet, 1));
+    painter.drawLine(order.from, order.to);
+    painter.setBrush(theme.text_quiet);
+    painter.setPen(Qt::NoPen);
+    const QPointF tip = order.to;
+    painter.drawPolygon(QPolygonF{{tip, tip + QPointF(-kArrow, -kArrow), tip + QPointF(kArrow, -kArrow)}});
+  }
+  paint_playhead(painter, layout, body, scene);
+  painter.restore();
 }
 
-std::vector<PanelCell> TileEventsPanel::tile_cells(const QRectF&, const Scene&) const {
-  return {};
+void TileEventsPanel::paint_labels(QPainter& painter, const TileEventsLayout& layout, const Scene& scene) const {
+  const Tile& tile = *scene.tile;
+  const Theme& theme = *scene.theme;
+  const TileState& now = *scene.tile_now;
+  const double px = std::min(scene.px(kBarText), layout.lanes.front().line.height() - 1);
+  const QFont font = ui_font(px);
+  const auto draw = [&](const TileBar& bar, QRectF rect, const QString& text) {
+    const bool race = bar.kind == TileBar::Kind::wait && tile.tma() && now.event >= bar.first && now.event < bar.end;
+    const QColor color = bar_color(theme, tile, bar);
+    // Over the part that has happened, or over the outline.
+    const bool filled = layout.axis.x_of(now.event) >= std::min(rect.left() + rect.width() / 2, rect.left() + 60);
+    const QColor ink = filled ? theme.ink_on(color) : race ? theme.warning : theme.text;
+    draw_text_in(painter, font, ink, rect.adjusted(kBesideBarText, 0, -kBesideBarText, 0), Qt::AlignLeft, text);
+  };
+  for (std::size_t first = 0; first < layout.bars.size();) {
+    const TileBar& bar = layout.bars[first];
+    std::size_t end = first + 1;
+    while (end < layout.bars.size() && layout.bars[end].kind == bar.kind && layout.bars[end].lane == bar.lane) ++end;
+    for (const bool brief : {false, true}) {
+      bool fits = true;
+      for (std::size_t n = first; n < end && fits; ++n) {
+        const TileBar& one = layout.bars[n];
+        fits = text_width(font, label(tile, now, one, brief)) + 2 * kBesideBarText <= one.rect.width();
+      }
+      const QString run = end - first > 1 ? run_label(tile, bar, static_cast<std::int64_t>(end - first)) : QString();
+      const QRectF all = bar.rect.united(layout.bars[end - 1].rect);
+      if (fits) {
+        for (std::size_t n = first; n < end; ++n)
+          draw(layout.bars[n], layout.bars[n].rect, label(tile, now, layout.bars[n], brief));
+        break;
+      }
+      const bool together = bar.kind != TileBar::Kind::issue && (bar.kind != TileBar::Kind::flight || !tile.tma());
+      if (together && !run.isEmpty() && text_width(font, run) + 2 * kBesideBarText <= all.width()) {
+        draw(bar, all, run);
+        break;
+      }
+    }
+    first = end;
+  }
+}
+
+void TileEventsPanel::paint_playhead(QPainter& painter, const TileEventsLayout& layout, const QRectF& body,
+                                     const Scene& scene) const {
+  const Theme& theme = *scene.theme;
+  const double x = std::round(layout.axis.x_of(scene.tile_now->event));
+  const QFont font = mono_font(std::min(scene.px(kFlagText), layout.ruler.height() - 2), QFont::Bold);
+  const QString number = QString::number(scene.tile_now->event);
+  const double wide = text_width(font, number) + 2 * kFlagRoom;
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  painter.fillRect(QRectF(x - 1, layout.plot.top(), 2, layout.ruler.top() - layout.plot.top() + 1), theme.accent);
+  const QRectF flag(std::clamp(x - wide / 2, layout.plot.left(), std::max(layout.plot.left(), body.right() - wide)),
+                    layout.ruler.top() + 1, wide, layout.ruler.height() - 2);
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(theme.accent);
+  painter.drawRoundedRect(flag, 3, 3);
+  draw_text_in(painter, font, theme.ink_on(theme.accent), flag, Qt::AlignHCenter, number);
+  if (std::ssize(layout.lanes) == layout.all_lanes) return;
+  const QFont words = ui_font(scene.px(kFlagText));
+  const QString more = tr("%1–%2 of %3")
+                           .arg(layout.first_lane + 1)
+                           .arg(layout.first_lane + std::ssize(layout.lanes))
+                           .arg(layout.all_lanes);
+  const QRectF corner(body.left(), layout.ruler.top(), layout.ruler.left() - body.left(), layout.ruler.height());
+  draw_text_in(painter, words, theme.text_accent, corner, Qt::AlignLeft, elided(words, more, corner.width()));
+}
+
+// --- what is where ---------------------------------------------------------------------------------------------------
+
+// Copies that bring what is lit, and reads that put it into registers.
+struct LitActions {
+  std::set<std::int64_t> copies, reads;
+};
+
+LitActions actions_of(const Tile& tile, const LitTile& lit) {
+  LitActions all;
+  for (const std::int64_t chunk : lit.chunks) all.copies.insert(tile.chunks[static_cast<std::size_t>(chunk)].copy);
+  for (const TileRegister& reg : lit.registers) {
+    for (const std::int32_t fill : tile.fills_in(reg))
+      all.reads.insert(tile.fills[static_cast<std::size_t>(fill)].read);
+  }
+  return all;
+}
+
+bool means(const LitActions& lit, const TileBar& bar) {
+  if (bar.kind == TileBar::Kind::issue || bar.kind == TileBar::Kind::flight) return lit.copies.contains(bar.index);
+  return bar.kind == TileBar::Kind::read && lit.reads.contains(bar.index);
+}
+
+// What a bar stands for: the page that a box of TMA brings, else the first chunk of a copy; the first register of a read.
+Selection object_of(const Tile& tile, const TileBar& bar) {
+  const auto index = static_cast<std::size_t>(bar.index);
+  if (bar.kind == TileBar::Kind::read) {
+    const TileRead& read = tile.reads[index];
+    return read.fills > 0 ? of_tile_register(tile.fills[static_cast<std::size_t>(read.first_fill)].reg) : Selection{};
+  }
+  if (bar.kind != TileBar::Kind::flight && bar.kind != TileBar::Kind::issue) return {};
+  const TileCopy& copy = tile.copies[index];
+  if (copy.chunks == 0) return {};
+  const TileChunk& chunk = tile.chunks[static_cast<std::size_t>(copy.first_chunk)];
+  if (chunk.row < 0 || chunk.column < 0) return {};
+  const auto page = tile.page_of(chunk.row);
+  if (tile.tma() && page) return of_page(tile.opened.seq, tile.pages[static_cast<std::size_t>(*page)].page);
+  return of_tile_chunk({chunk.row, chunk.column});
+}
+
+void TileEventsPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  if (scene.tile == nullptr) return;
+  const auto paint = [&](const Lit& lit, bool pinned) {
+    if (lit.tile.rows.empty()) return;
+    const LitActions all = actions_of(*scene.tile, lit.tile);
+    for (const TileBar& bar : layout_of(body, scene).bars) {
+      if (!means(all, bar)) continue;
+      const double left = std::round(bar.rect.left()), right = std::max(std::round(bar.rect.right()) - 1, left + 1);
+      paint_tile_outline(painter, QRectF(left, bar.rect.top(), right - left, bar.rect.height()), *scene.theme, pinned);
+    }
+  };
+  paint(scene.pinned_lit, true);
+  if (!scene.hovered.none() && scene.hovered != scene.pinned) paint(scene.hovered_lit, false);
+}
+
+std::vector<PanelCell> TileEventsPanel::tile_cells(const QRectF& body, const Scene& scene) const {
+  std::vector<PanelCell> cells;
+  for (const TileBar& bar : layout_of(body, scene).bars) {
+    const Selection object = object_of(*scene.tile, bar);
+    const QRectF seen = bar.rect.intersected(body);
+    if (!object.none() && bar.kind != TileBar::Kind::issue && !seen.isEmpty()) cells.push_back({seen, object, {}});
+  }
+  return cells;
+}
+
+std::optional<QRectF> TileEventsPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
+  if (scene.tile == nullptr || lit.tile.rows.empty()) return std::nullopt;
+  const LitActions all = actions_of(*scene.tile, lit.tile);
+  for (const TileBar& bar : layout_of(body, scene).bars) {
+    if (means(all, bar)) return bar.rect;
+  }
+  return std::nullopt;
+}
+
+Viewport TileEventsPanel::scrolled(QPointF by, const QRectF& body, const Scene& scene) const {
+  Viewport viewport = scene.viewport_of(id());
+  if (scene.tile == nullptr) return viewport;
+  const TileEventsLayout layout = layout_of(body, scene);
+  const auto room = static_cast<double>(layout.all_lanes - std::ssize(layout.lanes));
+  const double lane = layout.plot.height() / static_cast<double>(layout.lanes.size());
+  viewport.offset.setY(std::clamp(viewport.offset.y() + by.y() / lane, 0.0, room));  // [lanes]
+  return viewport;
+}
+
+Viewport TileEventsPanel::revealing(const Selection& object, const QRectF& body, const Scene& scene) const {
+  Viewport viewport = scene.viewport_of(id());
+  using Kind = Selection::Kind;
+  if (scene.tile == nullptr || (object.kind != Kind::tile_lane && object.kind != Kind::tile_register)) return viewport;
+  const TileEventsLayout layout = layout_of(body, scene);
+  const std::int64_t shown = std::ssize(layout.lanes);
+  const std::int64_t lane = std::min(layout.all_lanes - scene.tile->waves() + object.reg.wave, layout.all_lanes - 1);
+  if (lane < layout.first_lane) viewport.offset.setY(static_cast<double>(lane));
+  if (lane >= layout.first_lane + shown) viewport.offset.setY(static_cast<double>(lane - shown + 1));
+  return viewport;
 }
 
 }  // namespace
