@@ -12,9 +12,9 @@ namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
-constexpr double kChipLine = 24, kChip = 18, kChipWidth = 34, kAxisLine = 15, kWordsLines = 38, kCaptionLine = 18;
-constexpr double kAroundWords = 8, kPieceLine = 26, kLowestPiece = 7, kLine = 20, kLowestLine = 11.5;
-constexpr double kDigit = 5.6, kBesideNames = 8, kWaveName = 40;
+constexpr double kChipLine = 23, kChip = 18, kChipWidth = 34, kAxisLine = 15, kWordsLines = 38, kCaptionLine = 18;
+constexpr double kAroundWords = 7, kPieceLine = 26, kLowestPiece = 7, kLine = 20, kLowestLine = 10.5;
+constexpr double kDigit = 6, kBesideNames = 8, kLeastNames = 34, kWaveName = 40, kMoreLine = 14;
 constexpr double kCellGap = 1, kBreak = 4;  // [px] between cells, and between groups of lanes
 constexpr std::int64_t kFewestInGroup = 4;  // lines or cells between two breaks: less is noise
 constexpr std::int64_t kFewestLines = 6;    // with fewer in sight the panel drops what is around the grid
@@ -93,7 +93,7 @@ std::vector<std::int64_t> pieces_of(const Tile& tile, std::int64_t wave) {
 }
 
 struct Heights {
-  double chips = 0, axis = 0, words = 0, caption = 0, pieces = 0, line = 0;
+  double chips = 0, axis = 0, more = 0, words = 0, caption = 0, pieces = 0, line = 0;
   std::int64_t lines = 0;  // that are shown
 };
 
@@ -118,7 +118,12 @@ Heights heights(double height, std::int64_t lines, double breaks, std::int64_t p
         1.0);
     of.pieces = least_pieces + share * (best_pieces - least_pieces);
     of.line = (least_lines + share * (best_lines - least_lines)) / down;
-    of.lines = std::clamp<std::int64_t>(static_cast<std::int64_t>((room - of.pieces) / of.line + 1e-9), 1, lines);
+    const auto fit = [&](double free) { return static_cast<std::int64_t>(free / of.line + 1e-9); };
+    of.lines = std::clamp<std::int64_t>(fit(room - of.pieces), 1, lines);
+    if (of.lines < lines && drop < 3) {
+      of.more = kMoreLine * font_scale;
+      of.lines = std::clamp<std::int64_t>(fit(room - of.pieces - of.more), 1, lines);
+    }
     if (of.lines >= std::min(lines, kFewestLines)) return of;
   }
   return of;
@@ -272,7 +277,8 @@ RegistersLayout registers_layout(const Tile& tile, std::int64_t read, std::optio
   }
   const std::int64_t most = layout.turned ? of.column + of.columns + (tile.memory ? tile.memory->first_column : 0)
                                           : tile.token_of(of.row + of.rows).value;
-  const double names = std::min((digits(most) * kDigit + kBesideNames) * font_scale, std::round(body.width() / 4));
+  const double names =
+      std::min(std::max(digits(most) * kDigit + kBesideNames, kLeastNames) * font_scale, std::round(body.width() / 4));
   const double left = std::ceil(body.left() + names);
   const double width = body.right() - left - kBreak * static_cast<double>(unit_breaks.size());
   layout.units = spans(left, width / static_cast<double>(units), 0, units, unit_breaks);
@@ -292,6 +298,8 @@ RegistersLayout registers_layout(const Tile& tile, std::int64_t read, std::optio
   layout.grid = QRectF(QPointF(left, y), QPointF(layout.units.back().end, bottom));
   layout.names = QRectF(QPointF(body.left(), y), QPointF(left, bottom));
   y = bottom;
+  if (high.more > 0) layout.more = QRectF(left, y, body.right() - left, high.more);
+  y += high.more;
   if (high.words > 0) {
     layout.words = QRectF(body.left(), y + kAroundWords * font_scale, body.width(), kWordsLines * font_scale);
     y += high.words;

@@ -58,6 +58,7 @@ struct RegistersLayout {
   QRectF axis;       // numbers above the grid
   QRectF names;      // numbers left of the grid
   QRectF grid;
+  QRectF more;  // below the grid, where lines are not shown
   QRectF words;
   QRectF caption;  // above the pieces
 

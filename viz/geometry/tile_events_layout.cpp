@@ -6,8 +6,9 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kLaneName = 66, kRuler = 18, kTallLane = 25, kLowLane = 14;  // [px] at font scale 1
-constexpr double kBesideLanes = 4;                                            // [px]
+constexpr double kLaneName = 66, kRuler = 16, kTallLane = 25, kLowLane = 11.5;  // [px] at font scale 1
+constexpr double kBesideLanes = 4, kBesideLowLanes = 2;                         // [px]
+constexpr double kOrderedBar = 30;    // [px] a flight narrower than that has no line from its issue
 constexpr double kIssueShare = 0.35;  // of a copy's width that its own event takes; the rest is for its chunks
 
 // How wide an action is beside the others.
@@ -171,7 +172,7 @@ TileEventsLayout tile_events_layout(const Tile& tile, double scrolled, const QRe
   for (std::int64_t n = 0; n < shown; ++n) {
     const Actor& actor = all[static_cast<std::size_t>(layout.first_lane + n)];
     const double top = std::round(layout.plot.top() + static_cast<double>(n) * step);
-    const double height = std::max(std::floor(step) - kBesideLanes, 1.0);
+    const double height = std::max(std::floor(step) - (step < kTallLane / 1.4 ? kBesideLowLanes : kBesideLanes), 1.0);
     layout.lanes.push_back({actor.actor, actor.wave, QRectF(body.left(), top, layout.plot.left() - body.left(), height),
                             QRectF(layout.plot.left(), top, layout.plot.width(), height)});
   }
@@ -183,7 +184,7 @@ TileEventsLayout tile_events_layout(const Tile& tile, double scrolled, const QRe
     bar.rect = QRectF(from, line.top(), to - from, line.height());
     layout.bars.push_back(bar);
   }
-  // Issue before flight, the barrier's phase before the reads.
+  // The issue before its flight, and the barrier between all flights and the reads.
   for (const TileBar& before : layout.bars) {
     const bool issue = before.kind == TileBar::Kind::issue, phase = before.kind == TileBar::Kind::phase;
     if (!issue && !phase) continue;
@@ -192,8 +193,12 @@ TileEventsLayout tile_events_layout(const Tile& tile, double scrolled, const QRe
                    : bar.kind == TileBar::Kind::read && bar.first >= before.end;
     });
     if (after == layout.bars.end() || after->lane <= before.lane) continue;
-    const double x = std::round(before.rect.right());
-    layout.orders.push_back({{x, before.rect.bottom()}, {x, after->rect.top()}});
+    if (issue && after->rect.width() < kOrderedBar) continue;
+    double top = before.rect.top(), x = std::round(before.rect.right());
+    for (const TileBar& bar : layout.bars) {
+      if (phase && bar.kind == TileBar::Kind::flight && bar.end <= before.end) top = std::min(top, bar.rect.top());
+    }
+    layout.orders.push_back({phase, {x, issue ? before.rect.top() : top}, {x, after->rect.bottom()}});
   }
   return layout;
 }

@@ -45,6 +45,7 @@ struct TileBar {
 
 // One action before another, where they are in different lanes: a vertical line from lane to lane.
 struct TileOrder {
+  bool barrier = false;  // all flights of a phase before the first read; else an issue before its flight
   QPointF from, to;
 };
 

@@ -17,9 +17,9 @@ namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
-constexpr double kRegisterText = 10, kLeastRegisterText = 8.5, kRegisterAxisText = 10, kRegisterWords = 12.5;
+constexpr double kRegisterText = 10, kLeastRegisterText = 8.2, kRegisterAxisText = 10, kRegisterWords = 12.5;
 constexpr double kRegisterCaption = 11.5, kLegendText = 12, kLegendCell = 11, kBesideLegend = 6, kLegendGap = 16;
-constexpr double kAroundLabel = 4;    // [px] of a cell that its label leaves free
+constexpr double kAroundLabel = 3;    // [px] of a cell that its label leaves free
 constexpr double kOverwritten = 0.3;  // how much is left of a register's fill that a later k-step replaced
 constexpr double kAxisGap = 6;        // [px] between two numbers of the axis
 constexpr std::array kLabels{0, 1, 2, 3};
@@ -53,6 +53,7 @@ class RegistersPanel final : public TilePanel {
   void paint_waves(QPainter& painter, const Shown& at, const Scene& scene) const;
   void paint_axes(QPainter& painter, const Shown& at, const Scene& scene) const;
   void paint_grid(QPainter& painter, const Shown& at, const Scene& scene) const;
+  void paint_more(QPainter& painter, const Shown& at, const Scene& scene) const;
   void paint_words(QPainter& painter, const Shown& at, const Scene& scene) const;
   void paint_pieces(QPainter& painter, const Shown& at, const Scene& scene) const;
   void paint_lit(QPainter& painter, const Shown& at, const Scene& scene, const Lit& lit, bool pinned) const;
@@ -82,10 +83,13 @@ std::optional<Shown> RegistersPanel::shown(const QRectF& body, const Scene& scen
   return at;
 }
 
-std::set<std::int64_t> reads_of(const Tile& tile, const LitTile& lit) {
-  std::set<std::int64_t> reads;
+// By index into Tile::reads: whether the read fills a register that is lit.
+std::vector<bool> lit_reads(const Tile& tile, const LitTile& lit) {
+  std::vector<bool> reads(tile.reads.size());
   for (const TileRegister& reg : lit.registers) {
-    for (const std::int32_t fill : tile.fills_in(reg)) reads.insert(tile.fills[static_cast<std::size_t>(fill)].read);
+    for (const std::int32_t fill : tile.fills_in(reg)) {
+      reads[static_cast<std::size_t>(tile.fills[static_cast<std::size_t>(fill)].read)] = true;
+    }
   }
   return reads;
 }
@@ -145,6 +149,7 @@ void RegistersPanel::paint_overlay(QPainter& painter, const QRectF& body, const 
   paint_waves(painter, *at, scene);
   paint_axes(painter, *at, scene);
   paint_grid(painter, *at, scene);
+  paint_more(painter, *at, scene);
   paint_words(painter, *at, scene);
   paint_pieces(painter, *at, scene);
   paint_lit(painter, *at, scene, scene.pinned_lit, true);
@@ -225,6 +230,19 @@ void RegistersPanel::paint_axes(QPainter& painter, const Shown& at, const Scene&
   }
 }
 
+void RegistersPanel::paint_more(QPainter& painter, const Shown& at, const Scene& scene) const {
+  const RegistersLayout& layout = at.layout;
+  if (layout.more.isEmpty() || layout.lines_shown() == layout.lines) return;
+  const std::int64_t above = layout.first_line, below = layout.lines - layout.first_line - layout.lines_shown();
+  const QFont font = ui_font(scene.px(kRegisterAxisText));
+  const QString of = layout.turned ? tr("dims") : tr("tokens");
+  const QString words = below == 0   ? tr("not shown: %1 %2 above; scroll").arg(above).arg(of)
+                        : above == 0 ? tr("not shown: %1 %2 below; scroll").arg(below).arg(of)
+                                     : tr("not shown: %1 %2 above, %3 below; scroll").arg(above).arg(of).arg(below);
+  draw_text_in(painter, font, scene.theme->text_accent, layout.more, Qt::AlignLeft,
+               elided(font, words, layout.more.width()));
+}
+
 QString RegistersPanel::label(const Tile& tile, const TileFill& fill, int detail) const {
   QString text = detail < 3 ? QStringLiteral("L%1").arg(fill.reg.lane) : QString::number(fill.reg.lane);
   if (detail < 2) text += QStringLiteral(" r%1").arg(fill.reg.index);
@@ -269,15 +287,16 @@ void RegistersPanel::paint_grid(QPainter& painter, const Shown& at, const Scene&
   }
   // The most detailed label that fits into every cell.
   const double height = cells.front().rect.height();
-  const double px = std::min(scene.px(kRegisterText), height - 1);
-  if (px < scene.px(kLeastRegisterText)) return;
-  const QFont font = mono_font(px);
+  const double most = std::min(scene.px(kRegisterText), height - 1), least = scene.px(kLeastRegisterText);
+  if (most < least) return;
   const double room = std::ranges::min(cells, {}, [](const Cell& cell) { return cell.rect.width(); }).rect.width();
-  const double digit = text_width(font, QStringLiteral("0"));
+  const double digit = text_width(mono_font(most), QStringLiteral("0")) / most;  // a px of letters
   for (const int detail : kLabels) {
     qsizetype longest = 0;
     for (const Cell& cell : cells) longest = std::max(longest, label(tile, *cell.fill, detail).size());
-    if (static_cast<double>(longest) * digit + kAroundLabel > room) continue;
+    const double px = std::min(most, (room - kAroundLabel) / (digit * static_cast<double>(longest)));
+    if (px < least) continue;
+    const QFont font = mono_font(px);
     for (const Cell& cell : cells) {
       const Arrival arrival = arrival_of_fill(tile, *scene.tile_now, cell.number);
       const QColor ink = gone ? theme.text : tile_ink(theme, tile, cell.fill->row, arrival);
@@ -316,18 +335,18 @@ void RegistersPanel::paint_words(QPainter& painter, const Shown& at, const Scene
     std::set<std::int64_t> lanes;
     for (const TileRegister& reg : at.lit.registers) lanes.insert(reg.lane);
     const bool run = *lanes.rbegin() - *lanes.begin() + 1 == std::ssize(lanes);
-    const auto reads = reads_of(tile, at.lit);
+    const auto reads = std::ranges::count(lit_reads(tile, at.lit), true);
     const Selection& object = scene.pinned_lit.tile == at.lit ? scene.pinned : scene.hovered;
     first = QString::fromStdString(describe(scene.state(), scene.facts(), &tile, object));
     first = first.left(first.indexOf(u':'));
     second = run ? tr("%1 registers of lanes %2, filled by %3 reads")
                        .arg(at.lit.registers.size())
                        .arg(from_to(*lanes.begin(), *lanes.rbegin()))
-                       .arg(reads.size())
+                       .arg(reads)
                  : tr("%1 registers of %2 lanes, filled by %3 reads")
                        .arg(at.lit.registers.size())
                        .arg(lanes.size())
-                       .arg(reads.size());
+                       .arg(reads);
   } else {
     first = tr("Read %1 of %2: registers %3 of every lane")
                 .arg(at.layout.read + 1)
@@ -351,10 +370,15 @@ void RegistersPanel::paint_pieces(QPainter& painter, const Shown& at, const Scen
   const Theme& theme = *scene.theme;
   if (at.layout.pieces.empty()) return;
   const TileRead& shown = tile.reads[static_cast<std::size_t>(at.layout.read)];
-  QString words =
-      tr("The tile in %1 pieces of %2 × %3").arg(at.layout.pieces.size()).arg(shown.rows).arg(shown.columns);
+  QString words = tr("%1 reads of %2 × %3").arg(at.layout.pieces.size()).arg(shown.rows).arg(shown.columns);
   if (tile.fragments && tile.fragments->steps > 1) {
     words = tr("k-step %1 of %2").arg(shown.step + 1).arg(tile.fragments->steps) + tr(" · ") + words;
+  }
+  if (tile.waves() > 1) {
+    const bool alone = std::ranges::all_of(at.layout.pieces, [&](const RegisterPiece& piece) {
+      return tile.reads[static_cast<std::size_t>(piece.read)].wave == at.layout.wave;
+    });
+    words += alone ? tr(", each wave reads all of them") : tr(", each of one warp");
   }
   const QFont caption = ui_font(scene.px(kRegisterCaption));
   draw_text_in(painter, caption, theme.text_quiet, at.layout.caption, Qt::AlignLeft,
@@ -414,9 +438,9 @@ void RegistersPanel::paint_lit(QPainter& painter, const Shown& at, const Scene& 
       if (rect) paint_tile_outline(painter, *rect, *scene.theme, pinned);
     }
   }
-  const std::set<std::int64_t> reads = reads_of(tile, lit.tile);
+  const std::vector<bool> reads = lit_reads(tile, lit.tile);
   for (const RegisterPiece& piece : at.layout.pieces) {
-    if (reads.contains(piece.read)) paint_tile_outline(painter, piece.rect, *scene.theme, pinned);
+    if (reads[static_cast<std::size_t>(piece.read)]) paint_tile_outline(painter, piece.rect, *scene.theme, pinned);
   }
 }
 
@@ -485,9 +509,9 @@ std::optional<QRectF> RegistersPanel::anchor(const Lit& lit, const QRectF& body,
       if (rect) return rect;
     }
   }
-  const std::set<std::int64_t> reads = reads_of(tile, lit.tile);
+  const std::vector<bool> reads = lit_reads(tile, lit.tile);
   for (const RegisterPiece& piece : at->layout.pieces) {
-    if (reads.contains(piece.read)) return piece.rect;
+    if (reads[static_cast<std::size_t>(piece.read)]) return piece.rect;
   }
   return std::nullopt;
 }

@@ -1,26 +1,31 @@
 // The events of the tile in their order: one lane for each actor, and the playhead.
 #include <QtCore/QCoreApplication>
-#include <QtCore/QLocale>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include "viz/geometry/tile_events_layout.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 #include "viz/view/tile_panel.h"
+#include "viz/view/time_text.h"
 
 namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
 constexpr double kLaneText = 12, kBarText = 11, kFlagText = 10.5, kEventsLegendText = 12, kEventsLegendCell = 11;
-constexpr double kBesideBarText = 6;           // [px] between a bar's edge and its label
-constexpr double kFuture = 0.16;               // how much of a bar's color is left before it happens
-constexpr double kNarrowBar = 5;               // [px] bars below this have no gap and no outline of their own
-constexpr double kFlagRoom = 5, kArrow = 3.5;  // [px]
+constexpr double kBesideBarText = 6;         // [px] between a bar's edge and its label
+constexpr double kFuture = 0.16;             // how much of a bar's color is left before it happens
+constexpr double kConflict = 3;              // [px] of the line that marks bank conflicts
+constexpr double kOutlinedBar = 44;          // [px] bars below this are marked by a line when they are lit
+constexpr double kNarrowBar = 5;             // [px] bars below this have no gap and no outline of their own
+constexpr double kFlagRoom = 5, kOrder = 2;  // [px]
+
+enum class Words : std::uint8_t { all, some, brief };
 
 class TileEventsPanel final : public TilePanel {
   Q_DECLARE_TR_FUNCTIONS(TileEventsPanel)
@@ -41,11 +46,17 @@ class TileEventsPanel final : public TilePanel {
 
  private:
   [[nodiscard]] QString lane_name(const Tile& tile, const TileLane& lane) const;
-  [[nodiscard]] QString label(const Tile& tile, const TileState& now, const TileBar& bar, bool brief) const;
-  [[nodiscard]] QString run_label(const Tile& tile, const TileBar& bar, std::int64_t count) const;
+  [[nodiscard]] QString label(const Tile& tile, const TileState& now, const TileBar& bar, Words words) const;
+  [[nodiscard]] QString wavefronts(const TileRead& read) const;
+  [[nodiscard]] QString run_label(const Tile& tile, std::span<const TileBar> run) const;
   void paint_labels(QPainter& painter, const TileEventsLayout& layout, const Scene& scene) const;
   void paint_playhead(QPainter& painter, const TileEventsLayout& layout, const QRectF& body, const Scene& scene) const;
 };
+
+// The barrier's phase is not complete: what the warps would read may not be there.
+bool is_race(const Tile& tile, const TileState& now, const TileBar& bar) {
+  return bar.kind == TileBar::Kind::wait && tile.tma() && now.event >= bar.first && now.event < bar.end;
+}
 
 TileEventsLayout layout_of(const QRectF& body, const Scene& scene) {
   return tile_events_layout(*scene.tile, scene.viewport_of(PanelId::tile_events).offset.y(), body, scene.font_scale);
@@ -81,58 +92,65 @@ QString TileEventsPanel::lane_name(const Tile& tile, const TileLane& lane) const
   return tile.tma() ? tr("warp %1").arg(lane.wave) : tr("wave %1").arg(lane.wave);
 }
 
-QString TileEventsPanel::label(const Tile& tile, const TileState& now, const TileBar& bar, bool brief) const {
-  const auto bytes = [](std::int64_t number) { return QLocale::c().toString(static_cast<qlonglong>(number)); };
+QString TileEventsPanel::label(const Tile& tile, const TileState& now, const TileBar& bar, Words words) const {
   const auto index = static_cast<std::size_t>(bar.index);
+  const bool all = words == Words::all, brief = words == Words::brief;
   switch (bar.kind) {
     case TileBar::Kind::expect:
-      return brief ? tr("expect") : tr("expect %1 B").arg(bytes(tile.expects[index].bytes));
+      return all ? tr("expect %1 B").arg(number_text(tile.expects[index].bytes)) : tr("expect");
     case TileBar::Kind::issue:
       return brief ? QString::number(tile.copies[index].number) : tr("issue %1").arg(tile.copies[index].number);
     case TileBar::Kind::flight: {
       const TileCopy& copy = tile.copies[index];
       if (brief) return QString::number(copy.number);
       const QString name = tile.tma() ? tr("box %1").arg(copy.number) : tr("copy %1").arg(copy.number);
-      return copy.filled > 0 ? name + tr(", %1 B of it zeros").arg(bytes(copy.filled)) : name;
+      return copy.filled > 0 && all ? name + tr(", %1 B of it zeros").arg(number_text(copy.filled)) : name;
     }
     case TileBar::Kind::phase: {
       const trace::BarrierExpects& of = tile.expects[index];
-      if (brief) return tr("phase %1").arg(of.phase);
-      return now.event >= bar.end ? tr("phase %1: all %2 B have landed").arg(of.phase).arg(bytes(of.bytes))
+      if (!all) return tr("phase %1").arg(of.phase);
+      return now.event >= bar.end ? tr("phase %1: all %2 B have landed").arg(of.phase).arg(number_text(of.bytes))
                                   : tr("phase %1: %2 of %3 B have landed")
                                         .arg(of.phase)
-                                        .arg(bytes(std::min(now.arrived, of.bytes)), bytes(of.bytes));
+                                        .arg(number_text(std::min(now.arrived, of.bytes)), number_text(of.bytes));
     }
     case TileBar::Kind::wait: {
-      if (!tile.tma()) {
-        const TileWait& wait = tile.waits[index];
-        return brief ? tr("wait") : tr("vmcnt(%1): %2 in flight").arg(wait.allowed).arg(wait.outstanding);
-      }
-      const bool early = now.event >= bar.first && now.event < bar.end;
-      return early && !brief ? tr("wait: a read now would be a race") : tr("wait");
+      if (tile.tma()) return is_race(tile, now, bar) && all ? tr("wait: a read now would be a race") : tr("wait");
+      const TileWait& wait = tile.waits[index];
+      const QString name = brief ? tr("wait") : tr("vmcnt(%1)").arg(wait.allowed);
+      return all ? name + tr(": %1 in flight").arg(wait.outstanding) : name;
     }
     case TileBar::Kind::read: {
       const TileRead& read = tile.reads[index];
-      const QString registers =
-          QStringLiteral("r%1–%2").arg(read.first_register).arg(read.first_register + read.registers - 1);
-      return brief ? QString::number(read.number) : tr("read %1: %2").arg(read.number).arg(registers);
+      if (brief) return QString::number(read.number);
+      const QString name =
+          tr("read %1: r%2–%3").arg(read.number).arg(read.first_register).arg(read.first_register + read.registers - 1);
+      return all ? name + tr(", ") + wavefronts(read) : name;
     }
   }
   return {};
 }
 
-// Of neighbors that are too narrow for a label of their own.
-QString TileEventsPanel::run_label(const Tile& tile, const TileBar& bar, std::int64_t count) const {
-  switch (bar.kind) {
-    case TileBar::Kind::read: {
-      const QString name = QString::fromStdString(read_name(tile));
-      return tr("%1 × %2").arg(count).arg(name.isEmpty() ? tr("read") : name);
-    }
-    case TileBar::Kind::flight:
-      return tile.tma() ? tr("boxes: %1").arg(count) : tr("copies: %1").arg(count);
-    default:
-      return {};
+QString TileEventsPanel::wavefronts(const TileRead& read) const {
+  const QString text = read.cycles == 1 ? tr("1 wavefront") : tr("%1 wavefronts").arg(read.cycles);
+  return read.conflicts > 0 ? text + tr(" (bank conflicts: %1)").arg(read.conflicts) : text;
+}
+
+// Of neighbors that are too narrow for labels of their own: bars [first, end).
+QString TileEventsPanel::run_label(const Tile& tile, std::span<const TileBar> run) const {
+  const auto count = static_cast<qlonglong>(run.size());
+  if (run.front().kind == TileBar::Kind::flight) {
+    return tile.tma() ? tr("boxes: %1").arg(count) : tr("copies: %1").arg(count);
   }
+  if (run.front().kind != TileBar::Kind::read || count < 2) return {};
+  const QString name = QString::fromStdString(read_name(tile));
+  const TileRead& one = tile.reads[static_cast<std::size_t>(run.front().index)];
+  const bool same = std::ranges::all_of(run, [&](const TileBar& bar) {
+    const TileRead& read = tile.reads[static_cast<std::size_t>(bar.index)];
+    return read.cycles == one.cycles && read.conflicts == one.conflicts;
+  });
+  const QString text = tr("%1 × %2").arg(count).arg(name.isEmpty() ? tr("read") : name);
+  return same ? text + tr(", %1 each").arg(wavefronts(one)) : text;
 }
 
 // --- painting --------------------------------------------------------------------------------------------------------
@@ -183,21 +201,19 @@ void TileEventsPanel::paint_tile(QPainter& painter, const QRectF& body, const Sc
     QRectF past = rect;
     past.setRight(std::clamp(now, rect.left(), rect.right()));
     painter.fillRect(past, color);
+    if (bar.kind == TileBar::Kind::read && tile.reads[static_cast<std::size_t>(bar.index)].conflicts > 0) {
+      painter.fillRect(QRectF(rect.left(), rect.top(), rect.width(), kConflict), theme.warning);
+    }
     if (narrow || scene.tile_now->event >= bar.end) continue;
     painter.setPen(QPen(with_alpha(color, 0.8), 1));
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(rect.adjusted(0.5, 0.5, -0.5, -0.5));
   }
-  paint_labels(painter, layout, scene);
-  painter.setRenderHint(QPainter::Antialiasing, true);
   for (const TileOrder& order : layout.orders) {
-    painter.setPen(QPen(theme.text_quiet, 1));
-    painter.drawLine(order.from, order.to);
-    painter.setBrush(theme.text_quiet);
-    painter.setPen(Qt::NoPen);
-    const QPointF tip = order.to;
-    painter.drawPolygon(QPolygonF{{tip, tip + QPointF(-kArrow, -kArrow), tip + QPointF(kArrow, -kArrow)}});
+    const QColor& color = order.barrier ? theme.text : theme.text_quiet;
+    painter.fillRect(QRectF(order.from.x() - 1, order.from.y(), kOrder, order.to.y() - order.from.y()), color);
   }
+  paint_labels(painter, layout, scene);
   paint_playhead(painter, layout, body, scene);
   painter.restore();
 }
@@ -206,38 +222,53 @@ void TileEventsPanel::paint_labels(QPainter& painter, const TileEventsLayout& la
   const Tile& tile = *scene.tile;
   const Theme& theme = *scene.theme;
   const TileState& now = *scene.tile_now;
-  const double px = std::min(scene.px(kBarText), layout.lanes.front().line.height() - 1);
-  const QFont font = ui_font(px);
-  const auto draw = [&](const TileBar& bar, QRectF rect, const QString& text) {
-    const bool race = bar.kind == TileBar::Kind::wait && tile.tma() && now.event >= bar.first && now.event < bar.end;
+  const QFont font = ui_font(std::min(scene.px(kBarText), layout.lanes.front().line.height() - 1));
+  const double head = layout.axis.x_of(now.event);
+  const auto fits = [&](const QRectF& rect, const QString& text) {
+    return text_width(font, text) + 2 * kBesideBarText <= rect.width();
+  };
+  // Over what has happened in one color, over what has not in another. `covers`: the edges of bars behind the words too.
+  const auto draw = [&](const TileBar& bar, const QRectF& rect, const QString& text, bool covers) {
     const QColor color = bar_color(theme, tile, bar);
-    // Over the part that has happened, or over the outline.
-    const bool filled = layout.axis.x_of(now.event) >= std::min(rect.left() + rect.width() / 2, rect.left() + 60);
-    const QColor ink = filled ? theme.ink_on(color) : race ? theme.warning : theme.text;
-    draw_text_in(painter, font, ink, rect.adjusted(kBesideBarText, 0, -kBesideBarText, 0), Qt::AlignLeft, text);
+    const bool race = is_race(tile, now, bar);
+    QRectF past = rect, future = rect;
+    past.setRight(std::clamp(head, rect.left(), rect.right()));
+    future.setLeft(past.right());
+    const double wide = std::min(text_width(font, text) + 2 * kBesideBarText, rect.width());
+    const QRectF behind(rect.left() + 2, rect.top() + 2, wide - 4, rect.height() - 4);
+    const auto part = [&](const QRectF& clip, const QColor& ink, const QColor& fill) {
+      if (clip.isEmpty()) return;
+      painter.save();
+      painter.setClipRect(clip, Qt::IntersectClip);
+      if (covers) {
+        painter.fillRect(behind, theme.card);
+        painter.fillRect(behind, fill);
+      }
+      draw_text_in(painter, font, ink, rect.adjusted(kBesideBarText, 0, -kBesideBarText, 0), Qt::AlignLeft, text);
+      painter.restore();
+    };
+    part(past, race ? readable(theme, theme.warning, color) : theme.ink_on(color), color);
+    part(future, race ? theme.warning : theme.text, with_alpha(color, kFuture));
   };
   for (std::size_t first = 0; first < layout.bars.size();) {
     const TileBar& bar = layout.bars[first];
     std::size_t end = first + 1;
     while (end < layout.bars.size() && layout.bars[end].kind == bar.kind && layout.bars[end].lane == bar.lane) ++end;
-    for (const bool brief : {false, true}) {
-      bool fits = true;
-      for (std::size_t n = first; n < end && fits; ++n) {
-        const TileBar& one = layout.bars[n];
-        fits = text_width(font, label(tile, now, one, brief)) + 2 * kBesideBarText <= one.rect.width();
+    const std::span<const TileBar> run = std::span(layout.bars).subspan(first, end - first);
+    const auto all_fit = [&](Words words) {
+      return std::ranges::all_of(run, [&](const TileBar& one) { return fits(one.rect, label(tile, now, one, words)); });
+    };
+    const QString together = run_label(tile, run);
+    const QRectF all = bar.rect.united(run.back().rect);
+    if (all_fit(Words::some)) {
+      for (const TileBar& one : run) {
+        const QString words = label(tile, now, one, Words::all);
+        draw(one, one.rect, fits(one.rect, words) ? words : label(tile, now, one, Words::some), false);
       }
-      const QString run = end - first > 1 ? run_label(tile, bar, static_cast<std::int64_t>(end - first)) : QString();
-      const QRectF all = bar.rect.united(layout.bars[end - 1].rect);
-      if (fits) {
-        for (std::size_t n = first; n < end; ++n)
-          draw(layout.bars[n], layout.bars[n].rect, label(tile, now, layout.bars[n], brief));
-        break;
-      }
-      const bool together = bar.kind != TileBar::Kind::issue && (bar.kind != TileBar::Kind::flight || !tile.tma());
-      if (together && !run.isEmpty() && text_width(font, run) + 2 * kBesideBarText <= all.width()) {
-        draw(bar, all, run);
-        break;
-      }
+    } else if (!together.isEmpty() && fits(all, together)) {
+      draw(bar, all, together, true);
+    } else if (all_fit(Words::brief)) {
+      for (const TileBar& one : run) draw(one, one.rect, label(tile, now, one, Words::brief), false);
     }
     first = end;
   }
@@ -316,7 +347,14 @@ void TileEventsPanel::paint_overlay(QPainter& painter, const QRectF& body, const
     for (const TileBar& bar : layout_of(body, scene).bars) {
       if (!means(all, bar)) continue;
       const double left = std::round(bar.rect.left()), right = std::max(std::round(bar.rect.right()) - 1, left + 1);
-      paint_tile_outline(painter, QRectF(left, bar.rect.top(), right - left, bar.rect.height()), *scene.theme, pinned);
+      if (right - left >= kOutlinedBar) {
+        paint_tile_outline(painter, QRectF(left, bar.rect.top(), right - left, bar.rect.height()), *scene.theme,
+                           pinned);
+        continue;
+      }
+      // A label of neighbors may be over it.
+      const QColor& color = pinned ? scene.theme->accent : scene.theme->hover;
+      painter.fillRect(QRectF(left, bar.rect.bottom() - 1, std::max(right - left, 2.0), kConflict), color);
     }
   };
   paint(scene.pinned_lit, true);
