@@ -12,7 +12,8 @@ namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
-constexpr double kChipLine = 23, kChip = 18, kChipWidth = 34, kAxisLine = 15, kWordsLines = 38, kCaptionLine = 18;
+constexpr double kChipLine = 23, kChip = 18, kChipWidth = 34, kAxisLine = 15, kWordsLine = 19, kNarrowWords = 240,
+                 kCaptionLine = 18;
 constexpr double kAroundWords = 7, kPieceLine = 26, kLowestPiece = 7, kLine = 20, kLowestLine = 10.5;
 constexpr double kDigit = 6, kBesideNames = 8, kLeastNames = 34, kWaveName = 40, kMoreLine = 14;
 constexpr double kCellGap = 1, kBreak = 4;  // [px] between cells, and between groups of lanes
@@ -98,16 +99,17 @@ struct Heights {
 };
 
 // What is around the grid gives way when it is too low, the pieces first.
-Heights heights(double height, std::int64_t lines, double breaks, std::int64_t piece_lines, bool chips,
+Heights heights(QSizeF size, std::int64_t lines, double breaks, std::int64_t piece_lines, bool chips,
                 double font_scale) {
+  const double words = (size.width() < kNarrowWords * font_scale ? 3 : 2) * kWordsLine;
   Heights of;
   for (int drop = 0; drop <= 4; ++drop) {
     of = {};
     of.chips = chips && drop < 4 ? kChipLine * font_scale : 0;
     of.axis = drop < 3 ? kAxisLine * font_scale : 0;
-    of.words = drop < 2 ? (kWordsLines + 2 * kAroundWords) * font_scale : 0;
+    of.words = drop < 2 ? (words + 2 * kAroundWords) * font_scale : 0;
     of.caption = drop < 1 ? kCaptionLine * font_scale : 0;
-    const double room = height - of.chips - of.axis - of.words - of.caption - breaks;
+    const double room = size.height() - of.chips - of.axis - of.words - of.caption - breaks;
     const auto down = static_cast<double>(lines), across = static_cast<double>(piece_lines);
     const double least_pieces = drop < 1 ? across * kLowestPiece : 0;
     const double best_pieces = drop < 1 ? across * kPieceLine * font_scale : 0;
@@ -261,8 +263,8 @@ RegistersLayout registers_layout(const Tile& tile, std::int64_t read, std::optio
   for (const std::int64_t piece : pieces) piece_rows.push_back(read_of(tile, piece).row);
   std::ranges::sort(piece_rows);
   const std::int64_t piece_lines = std::unique(piece_rows.begin(), piece_rows.end()) - piece_rows.begin();
-  const Heights high = heights(body.height(), layout.lines, kBreak * static_cast<double>(line_breaks.size()),
-                               piece_lines, tile.waves() > 1, font_scale);
+  const Heights high = heights(body.size(), layout.lines, kBreak * static_cast<double>(line_breaks.size()), piece_lines,
+                               tile.waves() > 1, font_scale);
 
   double y = body.top();
   if (high.chips > 0) {
@@ -298,10 +300,11 @@ RegistersLayout registers_layout(const Tile& tile, std::int64_t read, std::optio
   layout.grid = QRectF(QPointF(left, y), QPointF(layout.units.back().end, bottom));
   layout.names = QRectF(QPointF(body.left(), y), QPointF(left, bottom));
   y = bottom;
-  if (high.more > 0) layout.more = QRectF(left, y, body.right() - left, high.more);
+  if (high.more > 0) layout.more = QRectF(body.left(), y, body.width(), high.more);
   y += high.more;
   if (high.words > 0) {
-    layout.words = QRectF(body.left(), y + kAroundWords * font_scale, body.width(), kWordsLines * font_scale);
+    const double around = kAroundWords * font_scale;
+    layout.words = QRectF(body.left(), y + around, body.width(), high.words - 2 * around);
     y += high.words;
   }
   if (high.pieces <= 0) return layout;

@@ -58,8 +58,8 @@ struct RegistersLayout {
   QRectF axis;       // numbers above the grid
   QRectF names;      // numbers left of the grid
   QRectF grid;
-  QRectF more;  // below the grid, where lines are not shown
-  QRectF words;
+  QRectF more;     // below the grid, where lines are not shown
+  QRectF words;    // two lines of text, three in a narrow panel
   QRectF caption;  // above the pieces
 
   [[nodiscard]] std::int64_t lines_shown() const { return static_cast<std::int64_t>(shown.size()); }

@@ -19,9 +19,12 @@ namespace {
 // [px] at font scale 1
 constexpr double kRegisterText = 10, kLeastRegisterText = 8.2, kRegisterAxisText = 10, kRegisterWords = 12.5;
 constexpr double kRegisterCaption = 11.5, kLegendText = 12, kLegendCell = 11, kBesideLegend = 6, kLegendGap = 16;
-constexpr double kAroundLabel = 3;    // [px] of a cell that its label leaves free
-constexpr double kOverwritten = 0.3;  // how much is left of a register's fill that a later k-step replaced
-constexpr double kAxisGap = 6;        // [px] between two numbers of the axis
+constexpr double kWordsLine = 19;        // [px] at font scale 1
+constexpr double kSmallestWords = 0.75;  // of their size
+constexpr double kSmallestLegend = 0.6;  // of its size
+constexpr double kAroundLabel = 3;       // [px] of a cell that its label leaves free
+constexpr double kOverwritten = 0.3;     // how much is left of a register's fill that a later k-step replaced
+constexpr double kAxisGap = 6;           // [px] between two numbers of the axis
 constexpr std::array kLabels{0, 1, 2, 3};
 
 // What the panel shows now.
@@ -236,9 +239,9 @@ void RegistersPanel::paint_more(QPainter& painter, const Shown& at, const Scene&
   const std::int64_t above = layout.first_line, below = layout.lines - layout.first_line - layout.lines_shown();
   const QFont font = ui_font(scene.px(kRegisterAxisText));
   const QString of = layout.turned ? tr("dims") : tr("tokens");
-  const QString words = below == 0   ? tr("not shown: %1 %2 above; scroll").arg(above).arg(of)
-                        : above == 0 ? tr("not shown: %1 %2 below; scroll").arg(below).arg(of)
-                                     : tr("not shown: %1 %2 above, %3 below; scroll").arg(above).arg(of).arg(below);
+  const QString words = below == 0   ? tr("+%1 %2 above").arg(above).arg(of)
+                        : above == 0 ? tr("+%1 %2 below").arg(below).arg(of)
+                                     : tr("+%1 %2 above, +%3 below").arg(above).arg(of).arg(below);
   draw_text_in(painter, font, scene.theme->text_accent, layout.more, Qt::AlignLeft,
                elided(font, words, layout.more.width()));
 }
@@ -322,6 +325,10 @@ void RegistersPanel::paint_words(QPainter& painter, const Shown& at, const Scene
     const bool gone = overwritten(tile, *scene.tile_now, at.layout.read);
     const QString what = words.mid(colon + 2);
     first = words.left(colon);
+    if (!at.layout.waves.empty()) {  // which one is marked above
+      first = first.mid(first.indexOf(u',') + 2);
+      first[0] = first[0].toUpper();
+    }
     if (gone) {
       first += tr(" (overwritten)");
       second = tr("held %1 until a later k-step").arg(what);
@@ -358,11 +365,25 @@ void RegistersPanel::paint_words(QPainter& painter, const Shown& at, const Scene
                  .arg(read.cycles);
   }
   const QRectF& words = at.layout.words;
-  const QRectF above(words.left(), words.top(), words.width(), words.height() / 2);
-  const QFont bold = ui_font(scene.px(kRegisterWords), QFont::DemiBold), plain = ui_font(scene.px(kRegisterWords));
+  const double lines = std::max(std::round(words.height() / scene.px(kWordsLine)), 1.0), line = words.height() / lines;
+  const QRectF above(words.left(), words.top(), words.width(), line);
+  const QRectF below(words.left(), above.bottom(), words.width(), words.height() - line);
+  // Smaller letters before fewer words.
+  const auto fitted = [&](const QString& text, QFont::Weight weight, double rows) {
+    const double px = scene.px(kRegisterWords), wide = text_width(ui_font(px, weight), text);
+    return ui_font(px * std::clamp(rows * words.width() / std::max(wide, 1.0), kSmallestWords, 1.0), weight);
+  };
+  const QFont bold = fitted(first, QFont::DemiBold, 1), plain = fitted(second, QFont::Normal, lines > 2 ? 1.6 : 1);
   draw_text_in(painter, bold, scene.theme->text, above, Qt::AlignLeft, elided(bold, first, above.width()));
-  draw_text_in(painter, plain, scene.theme->text_quiet, above.translated(0, above.height()), Qt::AlignLeft,
-               elided(plain, second, above.width()));
+  if (text_width(plain, second) <= below.width() || lines < 3) {
+    return draw_text_in(painter, plain, scene.theme->text_quiet, QRectF(below.topLeft(), above.size()), Qt::AlignLeft,
+                        elided(plain, second, below.width()));
+  }
+  painter.setFont(plain);
+  painter.setPen(scene.theme->text_quiet);
+  QTextOption option(Qt::AlignLeft | Qt::AlignTop);
+  option.setWrapMode(QTextOption::WordWrap);
+  painter.drawText(below, second, option);
 }
 
 void RegistersPanel::paint_pieces(QPainter& painter, const Shown& at, const Scene& scene) const {
@@ -448,23 +469,30 @@ void RegistersPanel::paint_tile_footer(QPainter& painter, const QRectF& footer, 
   const Tile& tile = *scene.tile;
   const Theme& theme = *scene.theme;
   if (tile.fills.empty()) return;
-  const QFont font = ui_font(scene.px(kLegendText));
-  double x = footer.left();
-  const double side = scene.px(kLegendCell);
-  const auto entry = [&](Arrival arrival, double opacity, const QString& words) {
-    const double wide = side + scene.px(kBesideLegend) + text_width(font, words);
-    if (x + wide > footer.right()) return;
-    const QRectF cell(x, std::round(footer.center().y() - side / 2), side, side);
-    painter.setOpacity(opacity);
-    paint_tile_cell(painter, cell, theme, tile, 0, arrival);
-    painter.setOpacity(1);
-    const QRectF text(cell.right() + scene.px(kBesideLegend), footer.top(), wide, footer.height());
-    draw_text_in(painter, font, theme.text_quiet, text, Qt::AlignLeft, words);
-    x += wide + scene.px(kLegendGap);
+  struct Entry {
+    Arrival arrival;
+    double opacity;
+    QString words;
   };
-  entry(Arrival::outlined, 1, tr("to be read"));
-  entry(Arrival::there, 1, tr("in registers"));
-  if (tile.fragments && tile.fragments->steps > 1) entry(Arrival::there, kOverwritten, tr("overwritten"));
+  std::vector<Entry> entries{{Arrival::outlined, 1, tr("to be read")}, {Arrival::there, 1, tr("in registers")}};
+  if (tile.fragments && tile.fragments->steps > 1) entries.push_back({Arrival::there, kOverwritten, tr("overwritten")});
+  const auto wide = [&](const Entry& entry, double scale) {
+    return scale * (kLegendCell + kBesideLegend + kLegendGap) + text_width(ui_font(scale * kLegendText), entry.words);
+  };
+  double all = 0;
+  for (const Entry& entry : entries) all += wide(entry, scene.font_scale);
+  const double scale = scene.font_scale * std::clamp(footer.width() / all, kSmallestLegend, 1.0);
+  double x = footer.left();
+  for (const Entry& entry : entries) {
+    const double side = std::round(scale * kLegendCell);
+    const QRectF cell(x, std::round(footer.center().y() - side / 2), side, side);
+    painter.setOpacity(entry.opacity);
+    paint_tile_cell(painter, cell, theme, tile, 0, entry.arrival);
+    painter.setOpacity(1);
+    const QRectF text(cell.right() + scale * kBesideLegend, footer.top(), footer.width(), footer.height());
+    draw_text_in(painter, ui_font(scale * kLegendText), theme.text_quiet, text, Qt::AlignLeft, entry.words);
+    x += wide(entry, scale);
+  }
 }
 
 // --- what is where ---------------------------------------------------------------------------------------------------

@@ -347,7 +347,7 @@ void TileEventsPanel::paint_overlay(QPainter& painter, const QRectF& body, const
     for (const TileBar& bar : layout_of(body, scene).bars) {
       if (!means(all, bar)) continue;
       const double left = std::round(bar.rect.left()), right = std::max(std::round(bar.rect.right()) - 1, left + 1);
-      if (right - left >= kOutlinedBar) {
+      if (right - left >= scene.px(kOutlinedBar)) {
         paint_tile_outline(painter, QRectF(left, bar.rect.top(), right - left, bar.rect.height()), *scene.theme,
                            pinned);
         continue;
