@@ -34,6 +34,10 @@ class TileEventsPanel final : public TilePanel {
   [[nodiscard]] PanelId id() const override { return PanelId::tile_events; }
   [[nodiscard]] QString title() const override { return tr("Events of the tile"); }
   void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
+                                const Scene& scene) const override;
+  [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
   [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport revealing(const Selection& object, const QRectF& body, const Scene& scene) const override;
@@ -50,7 +54,10 @@ class TileEventsPanel final : public TilePanel {
   [[nodiscard]] QString wavefronts(const TileRead& read) const;
   [[nodiscard]] QString run_label(const Tile& tile, std::span<const TileBar> run) const;
   void paint_labels(QPainter& painter, const TileEventsLayout& layout, const Scene& scene) const;
+  void paint_place(QPainter& painter, const TileEventsLayout& layout, const Scene& scene, std::int64_t event,
+                   const QString& words, const QColor& color) const;
   void paint_playhead(QPainter& painter, const TileEventsLayout& layout, const QRectF& body, const Scene& scene) const;
+  void paint_hovered(QPainter& painter, const TileEventsLayout& layout, const Scene& scene) const;
 };
 
 // The barrier's phase is not complete: what the warps would read may not be there.
@@ -274,22 +281,29 @@ void TileEventsPanel::paint_labels(QPainter& painter, const TileEventsLayout& la
   }
 }
 
-void TileEventsPanel::paint_playhead(QPainter& painter, const TileEventsLayout& layout, const QRectF& body,
-                                     const Scene& scene) const {
-  const Theme& theme = *scene.theme;
-  const double x = std::round(layout.axis.x_of(scene.tile_now->event));
+// A line through all lanes and a flag on the ruler.
+void TileEventsPanel::paint_place(QPainter& painter, const TileEventsLayout& layout, const Scene& scene,
+                                  std::int64_t event, const QString& words, const QColor& color) const {
+  const double x = std::round(layout.axis.x_of(event));
   const QFont font = mono_font(std::min(scene.px(kFlagText), layout.ruler.height() - 2), QFont::Bold);
-  const QString number = QString::number(scene.tile_now->event);
-  const double wide = text_width(font, number) + 2 * kFlagRoom;
+  const QString text = elided(font, words, layout.ruler.width() - 2 * kFlagRoom);
+  const double wide = text_width(font, text) + 2 * kFlagRoom;
   painter.setRenderHint(QPainter::Antialiasing, false);
-  painter.fillRect(QRectF(x - 1, layout.plot.top(), 2, layout.ruler.top() - layout.plot.top() + 1), theme.accent);
-  const QRectF flag(std::clamp(x - wide / 2, layout.plot.left(), std::max(layout.plot.left(), body.right() - wide)),
-                    layout.ruler.top() + 1, wide, layout.ruler.height() - 2);
+  painter.fillRect(QRectF(x - 1, layout.plot.top(), 2, layout.ruler.top() - layout.plot.top() + 1), color);
+  const QRectF flag(
+      std::clamp(x - wide / 2, layout.ruler.left(), std::max(layout.ruler.left(), layout.ruler.right() - wide)),
+      layout.ruler.top() + 1, wide, layout.ruler.height() - 2);
   painter.setRenderHint(QPainter::Antialiasing, true);
   painter.setPen(Qt::NoPen);
-  painter.setBrush(theme.accent);
+  painter.setBrush(color);
   painter.drawRoundedRect(flag, 3, 3);
-  draw_text_in(painter, font, theme.ink_on(theme.accent), flag, Qt::AlignHCenter, number);
+  draw_text_in(painter, font, scene.theme->ink_on(color), flag, Qt::AlignHCenter, text);
+}
+
+void TileEventsPanel::paint_playhead(QPainter& painter, const TileEventsLayout& layout, const QRectF& body,
+                                     const Scene& scene) const {
+  const std::int64_t now = scene.tile_now->event;
+  paint_place(painter, layout, scene, now, QString::number(now), scene.theme->accent);
   if (std::ssize(layout.lanes) == layout.all_lanes) return;
   const QFont words = ui_font(scene.px(kFlagText));
   const QString more = tr("%1–%2 of %3")
@@ -297,7 +311,22 @@ void TileEventsPanel::paint_playhead(QPainter& painter, const TileEventsLayout& 
                            .arg(layout.first_lane + std::ssize(layout.lanes))
                            .arg(layout.all_lanes);
   const QRectF corner(body.left(), layout.ruler.top(), layout.ruler.left() - body.left(), layout.ruler.height());
-  draw_text_in(painter, words, theme.text_accent, corner, Qt::AlignLeft, elided(words, more, corner.width()));
+  draw_text_in(painter, words, scene.theme->text_accent, corner, Qt::AlignLeft, elided(words, more, corner.width()));
+}
+
+// The place under the pointer, and what happens there.
+void TileEventsPanel::paint_hovered(QPainter& painter, const TileEventsLayout& layout, const Scene& scene) const {
+  const std::int64_t event = scene.hovered.event;
+  QString words = QString::number(event);
+  for (const TileBar& bar : layout.bars) {
+    const bool background = bar.kind == TileBar::Kind::phase || bar.kind == TileBar::Kind::wait;
+    if (background || event <= bar.first || event > bar.end) continue;
+    words += tr(": ") + label(*scene.tile, *scene.tile_now, bar, Words::all);
+    break;
+  }
+  painter.save();
+  paint_place(painter, layout, scene, event, words, scene.theme->hover);
+  painter.restore();
 }
 
 // --- what is where ---------------------------------------------------------------------------------------------------
@@ -322,23 +351,6 @@ bool means(const LitActions& lit, const TileBar& bar) {
   return bar.kind == TileBar::Kind::read && lit.reads.contains(bar.index);
 }
 
-// What a bar stands for: the page that a box of TMA brings, else the first chunk of a copy; the first register of a read.
-Selection object_of(const Tile& tile, const TileBar& bar) {
-  const auto index = static_cast<std::size_t>(bar.index);
-  if (bar.kind == TileBar::Kind::read) {
-    const TileRead& read = tile.reads[index];
-    return read.fills > 0 ? of_tile_register(tile.fills[static_cast<std::size_t>(read.first_fill)].reg) : Selection{};
-  }
-  if (bar.kind != TileBar::Kind::flight && bar.kind != TileBar::Kind::issue) return {};
-  const TileCopy& copy = tile.copies[index];
-  if (copy.chunks == 0) return {};
-  const TileChunk& chunk = tile.chunks[static_cast<std::size_t>(copy.first_chunk)];
-  if (chunk.row < 0 || chunk.column < 0) return {};
-  const auto page = tile.page_of(chunk.row);
-  if (tile.tma() && page) return of_page(tile.opened.seq, tile.pages[static_cast<std::size_t>(*page)].page);
-  return of_tile_chunk({chunk.row, chunk.column});
-}
-
 void TileEventsPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
   if (scene.tile == nullptr) return;
   const auto paint = [&](const Lit& lit, bool pinned) {
@@ -359,16 +371,53 @@ void TileEventsPanel::paint_overlay(QPainter& painter, const QRectF& body, const
   };
   paint(scene.pinned_lit, true);
   if (!scene.hovered.none() && scene.hovered != scene.pinned) paint(scene.hovered_lit, false);
+  if (scene.hovered.kind == Selection::Kind::tile_event) paint_hovered(painter, layout_of(body, scene), scene);
 }
 
+// One cell an action, in order of time: where it is complete.
 std::vector<PanelCell> TileEventsPanel::tile_cells(const QRectF& body, const Scene& scene) const {
+  const Tile& tile = *scene.tile;
+  const TileEventsLayout layout = layout_of(body, scene);
   std::vector<PanelCell> cells;
-  for (const TileBar& bar : layout_of(body, scene).bars) {
-    const Selection object = object_of(*scene.tile, bar);
+  for (const TileBar& bar : layout.bars) {
+    if (bar.kind == TileBar::Kind::issue || (bar.kind == TileBar::Kind::wait && tile.tma())) continue;
     const QRectF seen = bar.rect.intersected(body);
-    if (!object.none() && bar.kind != TileBar::Kind::issue && !seen.isEmpty()) cells.push_back({seen, object, {}});
+    if (seen.isEmpty()) continue;
+    const QString name = lane_name(tile, layout.lanes[static_cast<std::size_t>(bar.lane)]);
+    const QString words = label(tile, *scene.tile_now, bar, Words::all);
+    cells.push_back({seen, of_tile_event(bar.end), tr("%1, %2").arg(name, words)});
   }
+  std::ranges::stable_sort(cells, {}, [](const PanelCell& cell) { return cell.object.event; });
   return cells;
+}
+
+std::vector<PanelCell> TileEventsPanel::cells(const QRectF& body, const Scene& scene, std::size_t limit) const {
+  if (scene.tile == nullptr) return {};
+  std::vector<PanelCell> all = tile_cells(body, scene);
+  if (all.size() > limit) all.resize(limit);
+  return all;
+}
+
+Selection TileEventsPanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
+  if (scene.tile == nullptr) return {};
+  const auto event = event_at(at, body, *scene.tile, scene.font_scale);
+  return event ? of_tile_event(*event) : Selection{};
+}
+
+// From action to action.
+Selection TileEventsPanel::moved(const Selection& from, Move move, const QRectF&, const Scene& scene) const {
+  if (scene.tile == nullptr) return from;
+  const Tile& tile = *scene.tile;
+  const std::int64_t now = from.kind == Selection::Kind::tile_event ? from.event : scene.tile_now->event;
+  if (move == Move::first) return of_tile_event(0);
+  if (move == Move::last) return of_tile_event(tile.events);
+  const bool back = move == Move::left || move == Move::up;
+  std::int64_t to = back ? 0 : tile.events;
+  for (const TileAction& action : tile.actions) {
+    if (back && action.end < now) to = std::max(to, action.end);
+    if (!back && action.end > now) to = std::min(to, action.end);
+  }
+  return of_tile_event(to);
 }
 
 std::optional<QRectF> TileEventsPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
