@@ -40,6 +40,7 @@ class RegistersPanel final : public TilePanel {
   [[nodiscard]] PanelId id() const override { return PanelId::registers; }
   [[nodiscard]] QString title() const override { return tr("Registers"); }
   void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport revealing(const Selection&, const QRectF&, const Scene&) const override { return {}; }
@@ -105,6 +106,12 @@ QString from_to(std::int64_t first, std::int64_t last) {
 Selection first_register(const Tile& tile, std::int64_t read) {
   const TileRead& of = tile.reads[static_cast<std::size_t>(read)];
   return of_tile_register(tile.fills[static_cast<std::size_t>(of.first_fill)].reg);
+}
+
+Selection first_of_wave(const Tile& tile, std::int64_t wave) {
+  const auto first =
+      std::ranges::find_if(tile.reads, [&](const TileRead& read) { return read.wave == wave && read.fills > 0; });
+  return first != tile.reads.end() ? first_register(tile, first - tile.reads.begin()) : Selection{};
 }
 
 std::int64_t head_column(const Tile& tile, std::int64_t column) {
@@ -514,9 +521,12 @@ std::vector<PanelCell> RegistersPanel::tile_cells(const QRectF& body, const Scen
   }
   const TileRead& read = tile.reads[static_cast<std::size_t>(at->layout.read)];
   const auto of_grid = std::ssize(cells);
+  // A register that has several cells is listed with its first one.
+  std::set<TileRegister> listed;
   for (std::int64_t n = read.first_fill; n < read.first_fill + read.fills; ++n) {
     const auto rect = at->layout.cell(tile, n);
-    if (rect) add(*rect, of_tile_register(tile.fills[static_cast<std::size_t>(n)].reg));
+    const TileRegister& reg = tile.fills[static_cast<std::size_t>(n)].reg;
+    if (rect && listed.insert(reg).second) add(*rect, of_tile_register(reg));
   }
   std::ranges::stable_sort(cells.begin() + of_grid, cells.end(), {},
                            [](const PanelCell& cell) { return std::pair(cell.rect.top(), cell.rect.left()); });
@@ -524,6 +534,19 @@ std::vector<PanelCell> RegistersPanel::tile_cells(const QRectF& body, const Scen
     if (piece.read != at->layout.read) add(piece.rect, first_register(tile, piece.read));
   }
   return cells;
+}
+
+Selection RegistersPanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
+  if (scene.tile == nullptr) return {};
+  const Tile& tile = *scene.tile;
+  const auto now = shown(body, scene);
+  if (!now) return {};
+  if (const auto fill = now->layout.fill_at(tile, at)) {
+    return of_tile_register(tile.fills[static_cast<std::size_t>(*fill)].reg);
+  }
+  if (const auto read = now->layout.piece_at(at)) return first_register(tile, *read);
+  const auto wave = now->layout.wave_at(at);
+  return wave ? first_of_wave(tile, *wave) : Selection{};
 }
 
 std::optional<QRectF> RegistersPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
@@ -541,7 +564,8 @@ std::optional<QRectF> RegistersPanel::anchor(const Lit& lit, const QRectF& body,
   for (const RegisterPiece& piece : at->layout.pieces) {
     if (reads[static_cast<std::size_t>(piece.read)]) return piece.rect;
   }
-  return std::nullopt;
+  const auto wave = std::ranges::find(at->layout.waves, lit.tile.registers.front().wave, &RegisterWave::wave);
+  return wave != at->layout.waves.end() ? std::optional(wave->rect) : std::nullopt;
 }
 
 Viewport RegistersPanel::scrolled(QPointF by, const QRectF& body, const Scene& scene) const {
