@@ -15,7 +15,7 @@ namespace {
 constexpr double kChipLine = 23, kChip = 18, kChipWidth = 34, kAxisLine = 15, kWordsLine = 19, kNarrowWords = 240,
                  kCaptionLine = 18;
 constexpr double kAroundWords = 7, kPieceLine = 26, kLowestPiece = 7, kLine = 20, kLowestLine = 10.5;
-constexpr double kDigit = 6, kBesideNames = 8, kLeastNames = 34, kWaveName = 40, kMoreLine = 14;
+constexpr double kRegisterDigit = 6, kBesideNames = 8, kLeastNames = 34, kWaveName = 40, kMoreLine = 14;
 constexpr double kCellGap = 1, kBreak = 4;  // [px] between cells, and between groups of lanes
 constexpr std::int64_t kFewestInGroup = 4;  // lines or cells between two breaks: less is noise
 constexpr std::int64_t kFewestLines = 6;    // with fewer in sight the panel drops what is around the grid
@@ -279,8 +279,8 @@ RegistersLayout registers_layout(const Tile& tile, std::int64_t read, std::optio
   }
   const std::int64_t most = layout.turned ? of.column + of.columns + (tile.memory ? tile.memory->first_column : 0)
                                           : tile.token_of(of.row + of.rows).value;
-  const double names =
-      std::min(std::max(digits(most) * kDigit + kBesideNames, kLeastNames) * font_scale, std::round(body.width() / 4));
+  const double names = std::min(std::max(digits(most) * kRegisterDigit + kBesideNames, kLeastNames) * font_scale,
+                                std::round(body.width() / 4));
   const double left = std::ceil(body.left() + names);
   const double width = body.right() - left - kBreak * static_cast<double>(unit_breaks.size());
   layout.units = spans(left, width / static_cast<double>(units), 0, units, unit_breaks);

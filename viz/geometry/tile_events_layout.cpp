@@ -6,7 +6,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kLaneName = 66, kRuler = 16, kTallLane = 25, kLowLane = 11.5;  // [px] at font scale 1
+constexpr double kLaneName = 66, kRuler = 16, kTallLane = 25, kLowLane = 10.5;  // [px] at font scale 1
 constexpr double kBesideLanes = 4, kBesideLowLanes = 2;                         // [px]
 constexpr double kOrderedBar = 30;    // [px] a flight narrower than that has no line from its issue
 constexpr double kIssueShare = 0.35;  // of a copy's width that its own event takes; the rest is for its chunks
@@ -154,7 +154,8 @@ std::optional<std::int64_t> TileEventsLayout::bar_at(QPointF at) const {
   return std::nullopt;
 }
 
-TileEventsLayout tile_events_layout(const Tile& tile, double scrolled, const QRectF& body, double font_scale) {
+TileEventsLayout tile_events_layout(const Tile& tile, std::int64_t event, double scrolled, const QRectF& body,
+                                    double font_scale) {
   TileEventsLayout layout;
   layout.plot = plot_of(body, font_scale);
   const double ruler = std::min(std::round(kRuler * font_scale), body.height() / 3);
@@ -167,7 +168,14 @@ TileEventsLayout tile_events_layout(const Tile& tile, double scrolled, const QRe
   const double room = layout.plot.height();
   const auto fit = static_cast<std::int64_t>(room / (kLowLane * font_scale));
   const std::int64_t shown = std::clamp<std::int64_t>(fit, 1, layout.all_lanes);
-  layout.first_lane = std::clamp<std::int64_t>(std::llround(scrolled), 0, layout.all_lanes - shown);
+  const std::vector<TileBar> bars = bars_of(tile, all);
+  std::int64_t begun = -1, lane = 0;
+  for (const TileBar& bar : bars) {
+    const bool action = bar.kind != TileBar::Kind::phase && bar.kind != TileBar::Kind::wait;
+    if (action && bar.first < event && bar.first > begun) begun = bar.first, lane = bar.lane;
+  }
+  layout.first_lane = std::clamp<std::int64_t>(std::max<std::int64_t>(lane - shown + 1, 0) + std::llround(scrolled), 0,
+                                               layout.all_lanes - shown);
   const double step = std::min(std::floor(room / static_cast<double>(shown)), kTallLane * font_scale);
   for (std::int64_t n = 0; n < shown; ++n) {
     const Actor& actor = all[static_cast<std::size_t>(layout.first_lane + n)];
@@ -176,7 +184,7 @@ TileEventsLayout tile_events_layout(const Tile& tile, double scrolled, const QRe
     layout.lanes.push_back({actor.actor, actor.wave, QRectF(body.left(), top, layout.plot.left() - body.left(), height),
                             QRectF(layout.plot.left(), top, layout.plot.width(), height)});
   }
-  for (TileBar bar : bars_of(tile, all)) {
+  for (TileBar bar : bars) {
     bar.lane -= layout.first_lane;
     if (bar.lane < 0 || bar.lane >= shown) continue;
     const QRectF& line = layout.lanes[static_cast<std::size_t>(bar.lane)].line;

@@ -75,9 +75,10 @@ struct TileEventsLayout {
   [[nodiscard]] std::optional<std::int64_t> bar_at(QPointF at) const;  // index into bars
 };
 
-// `scrolled` [lanes] from the first one, cut to the lanes there are.
-[[nodiscard]] TileEventsLayout tile_events_layout(const Tile& tile, double scrolled, const QRectF& body,
-                                                  double font_scale);
+// `event`: where lanes do not fit, the lane of the last action that has begun there is shown. `scrolled` [lanes] from
+// there on, cut to the lanes there are.
+[[nodiscard]] TileEventsLayout tile_events_layout(const Tile& tile, std::int64_t event, double scrolled,
+                                                  const QRectF& body, double font_scale);
 
 // The number of events that have happened at a place of the panel's body: what TileState counts. Nothing left of the
 // lanes' plot and outside the body.

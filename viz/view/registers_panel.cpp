@@ -1,37 +1,18 @@
 // The registers of one warp or wave: which lane holds which elements of the tile. The grid shows the registers of one
 // read, the pieces below it all reads. Which read that is follows the selection, so everything is painted as overlay.
-#include <QtCore/QCoreApplication>
-
 #include <algorithm>
-#include <cmath>
 #include <set>
-#include <span>
 
-#include "viz/geometry/registers_layout.h"
-#include "viz/view/cell_paint.h"
-#include "viz/view/text.h"
-#include "viz/view/tile_paint.h"
+#include <QtCore/QCoreApplication>
+#include <QtGui/QTextOption>
+
+#include "viz/view/registers_paint.h"
 #include "viz/view/tile_panel.h"
 
 namespace kvscope::viz {
 namespace {
 
-// [px] at font scale 1
-constexpr double kRegisterText = 10, kLeastRegisterText = 8.2, kRegisterAxisText = 10, kRegisterWords = 12.5;
-constexpr double kRegisterCaption = 11.5, kLegendText = 12, kLegendCell = 11, kBesideLegend = 6, kLegendGap = 16;
-constexpr double kWordsLine = 19;        // [px] at font scale 1
-constexpr double kSmallestWords = 0.75;  // of their size
-constexpr double kSmallestLegend = 0.6;  // of its size
-constexpr double kAroundLabel = 3;       // [px] of a cell that its label leaves free
-constexpr double kOverwritten = 0.3;     // how much is left of a register's fill that a later k-step replaced
-constexpr double kAxisGap = 6;           // [px] between two numbers of the axis
-constexpr std::array kLabels{0, 1, 2, 3};
-
-// What the panel shows now.
-struct Shown {
-  RegistersLayout layout;
-  LitTile lit;  // that chose the read
-};
+constexpr double kNoRegistersText = 12.5;  // [px] at font scale 1
 
 class RegistersPanel final : public TilePanel {
   Q_DECLARE_TR_FUNCTIONS(RegistersPanel)
@@ -51,57 +32,7 @@ class RegistersPanel final : public TilePanel {
   void paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const override;
   void paint_tile_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const override;
   [[nodiscard]] std::vector<PanelCell> tile_cells(const QRectF& body, const Scene& scene) const override;
-
- private:
-  [[nodiscard]] static std::optional<Shown> shown(const QRectF& body, const Scene& scene);
-  void paint_waves(QPainter& painter, const Shown& at, const Scene& scene) const;
-  void paint_axes(QPainter& painter, const Shown& at, const Scene& scene) const;
-  void paint_grid(QPainter& painter, const Shown& at, const Scene& scene) const;
-  void paint_more(QPainter& painter, const Shown& at, const Scene& scene) const;
-  void paint_words(QPainter& painter, const Shown& at, const Scene& scene) const;
-  void paint_pieces(QPainter& painter, const Shown& at, const Scene& scene) const;
-  void paint_lit(QPainter& painter, const Shown& at, const Scene& scene, const Lit& lit, bool pinned) const;
-  [[nodiscard]] QString label(const Tile& tile, const TileFill& fill, int detail) const;
 };
-
-// --- what is shown ---------------------------------------------------------------------------------------------------
-
-std::optional<Shown> RegistersPanel::shown(const QRectF& body, const Scene& scene) {
-  const Tile& tile = *scene.tile;
-  // A register under the pointer shows its read: another piece's, or one that an arrow key leads to.
-  using Kind = Selection::Kind;
-  const bool hovered = scene.hovered.kind == Kind::tile_register || scene.hovered.kind == Kind::tile_lane;
-  Shown at;
-  at.lit = hovered ? scene.hovered_lit.tile : scene.pinned_lit.tile;
-  auto read = shown_read(tile, *scene.tile_now, at.lit);
-  if (!read) return std::nullopt;
-  std::optional<TileElement> focus;
-  for (const TileRegister& reg : at.lit.registers) {
-    for (const std::int32_t fill : tile.fills_in(reg)) {
-      const TileFill& of = tile.fills[static_cast<std::size_t>(fill)];
-      if (!focus && of.read == *read) focus = TileElement{of.row, of.column};
-    }
-  }
-  at.layout =
-      registers_layout(tile, *read, focus, scene.viewport_of(PanelId::registers).offset.y(), body, scene.font_scale);
-  return at;
-}
-
-// By index into Tile::reads: whether the read fills a register that is lit.
-std::vector<bool> lit_reads(const Tile& tile, const LitTile& lit) {
-  std::vector<bool> reads(tile.reads.size());
-  for (const TileRegister& reg : lit.registers) {
-    for (const std::int32_t fill : tile.fills_in(reg)) {
-      reads[static_cast<std::size_t>(tile.fills[static_cast<std::size_t>(fill)].read)] = true;
-    }
-  }
-  return reads;
-}
-
-// "3", "3–6"
-QString from_to(std::int64_t first, std::int64_t last) {
-  return first == last ? QString::number(first) : QStringLiteral("%1–%2").arg(first).arg(last);
-}
 
 Selection first_register(const Tile& tile, std::int64_t read) {
   const TileRead& of = tile.reads[static_cast<std::size_t>(read)];
@@ -112,10 +43,6 @@ Selection first_of_wave(const Tile& tile, std::int64_t wave) {
   const auto first =
       std::ranges::find_if(tile.reads, [&](const TileRead& read) { return read.wave == wave && read.fills > 0; });
   return first != tile.reads.end() ? first_register(tile, first - tile.reads.begin()) : Selection{};
-}
-
-std::int64_t head_column(const Tile& tile, std::int64_t column) {
-  return column + (tile.memory ? tile.memory->first_column : 0);
 }
 
 QString RegistersPanel::tile_subtitle(const Scene& scene) const {
@@ -140,11 +67,9 @@ QString RegistersPanel::tile_summary(const Scene& scene) const {
   return text;
 }
 
-// --- painting --------------------------------------------------------------------------------------------------------
-
 void RegistersPanel::paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const {
   if (!scene.tile->fills.empty()) return;
-  painter.setFont(ui_font(scene.px(kRegisterWords)));
+  painter.setFont(ui_font(scene.px(kNoRegistersText)));
   painter.setPen(scene.theme->text_quiet);
   QTextOption option(Qt::AlignLeft | Qt::AlignTop);
   option.setWrapMode(QTextOption::WordWrap);
@@ -153,360 +78,19 @@ void RegistersPanel::paint_tile(QPainter& painter, const QRectF& body, const Sce
 
 void RegistersPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
   if (scene.tile == nullptr) return;
-  const auto at = shown(body, scene);
-  if (!at) return;
-  painter.save();
-  paint_waves(painter, *at, scene);
-  paint_axes(painter, *at, scene);
-  paint_grid(painter, *at, scene);
-  paint_more(painter, *at, scene);
-  paint_words(painter, *at, scene);
-  paint_pieces(painter, *at, scene);
-  paint_lit(painter, *at, scene, scene.pinned_lit, true);
-  if (!scene.hovered.none() && scene.hovered != scene.pinned) paint_lit(painter, *at, scene, scene.hovered_lit, false);
-  painter.restore();
-}
-
-void RegistersPanel::paint_waves(QPainter& painter, const Shown& at, const Scene& scene) const {
-  const Tile& tile = *scene.tile;
-  const Theme& theme = *scene.theme;
-  if (at.layout.waves.empty()) return;
-  const QFont font = ui_font(scene.px(kRegisterCaption));
-  draw_text_in(painter, font, theme.text_quiet, at.layout.wave_name, Qt::AlignLeft,
-               tile.tma() ? tr("warp") : tr("wave"));
-  std::vector<std::int64_t> done(static_cast<std::size_t>(tile.waves())), all(done);
-  for (std::int64_t n = 0; n < std::ssize(tile.reads); ++n) {
-    const auto wave = static_cast<std::size_t>(tile.reads[static_cast<std::size_t>(n)].wave);
-    ++all[wave];
-    if (arrival_of_read(tile, *scene.tile_now, n) == Arrival::there) ++done[wave];
-  }
-  for (const RegisterWave& of : at.layout.waves) {
-    const bool here = of.wave == at.layout.wave;
-    painter.fillRect(of.rect, theme.cell_free);
-    const auto wave = static_cast<std::size_t>(of.wave);
-    QRectF level = of.rect;
-    level.setTop(level.bottom() - 3);
-    level.setWidth(all[wave] > 0
-                       ? std::round(level.width() * static_cast<double>(done[wave]) / static_cast<double>(all[wave]))
-                       : 0);
-    painter.fillRect(level, theme.text_accent);
-    if (here) paint_tile_outline(painter, of.rect.adjusted(1, 1, -1, -1), theme, false);
-    draw_text_in(painter, mono_font(scene.px(kRegisterAxisText)), here ? theme.text : theme.text_quiet,
-                 of.rect.adjusted(0, 0, 0, -2), Qt::AlignHCenter, QString::number(of.wave));
-  }
-}
-
-void RegistersPanel::paint_axes(QPainter& painter, const Shown& at, const Scene& scene) const {
-  const Tile& tile = *scene.tile;
-  const Theme& theme = *scene.theme;
-  const RegistersLayout& layout = at.layout;
-  const QFont font = mono_font(scene.px(kRegisterAxisText));
-  const auto number = [&](bool token, std::int64_t n) {
-    return QString::number(token ? tile.token_of(n).value : head_column(tile, n));
-  };
-  // As many numbers as there is room for.
-  if (!layout.axis.isEmpty()) {
-    const double wide = text_width(font, number(layout.turned, layout.across(tile, std::ssize(layout.units) - 1)));
-    double free = layout.axis.left();
-    for (std::size_t n = 0; n < layout.units.size(); ++n) {
-      const RegisterSpan& x = layout.units[n];
-      const double left = std::max((x.begin + x.end - wide) / 2, x.begin);
-      if (left < free || left + wide > layout.axis.right()) continue;
-      const std::int64_t of = layout.across(tile, static_cast<std::int64_t>(n));
-      draw_text_in(painter, font, theme.text_quiet, QRectF(left, layout.axis.top(), wide, layout.axis.height()),
-                   Qt::AlignLeft, number(layout.turned, of));
-      free = left + wide + kAxisGap;
-    }
-    const QFont words = ui_font(scene.px(kRegisterAxisText));
-    const QRectF corner(layout.names.left(), layout.axis.top(), layout.names.width(), layout.axis.height());
-    const QString what = layout.turned ? tr("token") : tr("dim");
-    if (text_width(words, what) <= corner.width()) {
-      draw_text_in(painter, words, theme.text_quiet, corner, Qt::AlignLeft, what);
-    }
-  }
-  double free = layout.grid.top();
-  const double tall = cap_height(font) + 2;
-  for (std::int64_t n = 0; n < layout.lines_shown(); ++n) {
-    const RegisterSpan& y = layout.shown[static_cast<std::size_t>(n)];
-    const double middle = (y.begin + y.end) / 2;
-    const std::int64_t of = layout.line(tile, n);
-    if (middle - tall / 2 < free - 1) continue;
-    const bool lit = !layout.turned && std::ranges::binary_search(scene.lit().tile.rows, of);
-    draw_text_in(painter, mono_font(scene.px(kRegisterAxisText), lit ? QFont::Bold : QFont::Normal),
-                 lit ? theme.text : theme.text_quiet,
-                 QRectF(layout.names.left(), y.begin, layout.names.width() - kAxisGap, y.end - y.begin), Qt::AlignRight,
-                 number(!layout.turned, of));
-    free = middle + tall / 2;
-  }
-}
-
-void RegistersPanel::paint_more(QPainter& painter, const Shown& at, const Scene& scene) const {
-  const RegistersLayout& layout = at.layout;
-  if (layout.more.isEmpty() || layout.lines_shown() == layout.lines) return;
-  const std::int64_t above = layout.first_line, below = layout.lines - layout.first_line - layout.lines_shown();
-  const QFont font = ui_font(scene.px(kRegisterAxisText));
-  const QString of = layout.turned ? tr("dims") : tr("tokens");
-  const QString words = below == 0   ? tr("+%1 %2 above").arg(above).arg(of)
-                        : above == 0 ? tr("+%1 %2 below").arg(below).arg(of)
-                                     : tr("+%1 %2 above, +%3 below").arg(above).arg(of).arg(below);
-  draw_text_in(painter, font, scene.theme->text_accent, layout.more, Qt::AlignLeft,
-               elided(font, words, layout.more.width()));
-}
-
-QString RegistersPanel::label(const Tile& tile, const TileFill& fill, int detail) const {
-  QString text = detail < 3 ? QStringLiteral("L%1").arg(fill.reg.lane) : QString::number(fill.reg.lane);
-  if (detail < 2) text += QStringLiteral(" r%1").arg(fill.reg.index);
-  if (detail < 1) {
-    const std::int64_t first = fill.down ? tile.token_of(fill.row).value : head_column(tile, fill.column);
-    const QString more = fill.elements == 2  ? QStringLiteral(",%1").arg(first + 1)
-                         : fill.elements > 2 ? QStringLiteral("–%1").arg(first + fill.elements - 1)
-                                             : QString();
-    text += QStringLiteral(" %1%2%3").arg(fill.down ? u't' : u'd').arg(first).arg(more);
-  }
-  return text;
-}
-
-void RegistersPanel::paint_grid(QPainter& painter, const Shown& at, const Scene& scene) const {
-  const Tile& tile = *scene.tile;
-  const Theme& theme = *scene.theme;
-  const TileRead& read = tile.reads[static_cast<std::size_t>(at.layout.read)];
-  const bool gone = overwritten(tile, *scene.tile_now, at.layout.read);
-  struct Cell {
-    const TileFill* fill;
-    std::int64_t number;
-    QRectF rect;
-  };
-  std::vector<Cell> cells;
-  for (std::int64_t n = read.first_fill; n < read.first_fill + read.fills; ++n) {
-    const auto rect = at.layout.cell(tile, n);
-    if (rect) cells.push_back({&tile.fills[static_cast<std::size_t>(n)], n, *rect});
-  }
-  if (cells.empty()) return;
-  for (const Cell& cell : cells) {
-    const Arrival arrival = gone ? Arrival::there : arrival_of_fill(tile, *scene.tile_now, cell.number);
-    if (gone) painter.setOpacity(kOverwritten);
-    if (cell.fill->down) {
-      for (const TileElement& of : elements(*cell.fill)) {
-        const auto part = at.layout.element(tile, of);
-        if (part) paint_tile_cell(painter, *part, theme, tile, of.row, arrival);
-      }
-    } else {
-      paint_tile_cell(painter, cell.rect, theme, tile, cell.fill->row, arrival);
-    }
-    painter.setOpacity(1);
-  }
-  // The most detailed label that fits into every cell.
-  const double height = cells.front().rect.height();
-  const double most = std::min(scene.px(kRegisterText), height - 1), least = scene.px(kLeastRegisterText);
-  if (most < least) return;
-  const double room = std::ranges::min(cells, {}, [](const Cell& cell) { return cell.rect.width(); }).rect.width();
-  const double digit = text_width(mono_font(most), QStringLiteral("0")) / most;  // a px of letters
-  for (const int detail : kLabels) {
-    qsizetype longest = 0;
-    for (const Cell& cell : cells) longest = std::max(longest, label(tile, *cell.fill, detail).size());
-    const double px = std::min(most, (room - kAroundLabel) / (digit * static_cast<double>(longest)));
-    if (px < least) continue;
-    const QFont font = mono_font(px);
-    for (const Cell& cell : cells) {
-      const Arrival arrival = arrival_of_fill(tile, *scene.tile_now, cell.number);
-      const QColor ink = gone ? theme.text : tile_ink(theme, tile, cell.fill->row, arrival);
-      draw_text_in(painter, font, ink, cell.rect, Qt::AlignHCenter, label(tile, *cell.fill, detail));
-    }
-    break;
-  }
-}
-
-void RegistersPanel::paint_words(QPainter& painter, const Shown& at, const Scene& scene) const {
-  if (at.layout.words.isEmpty()) return;
-  const Tile& tile = *scene.tile;
-  const TileRead& read = tile.reads[static_cast<std::size_t>(at.layout.read)];
-  QString first, second;
-  if (at.lit.reg) {
-    const QString words =
-        QString::fromStdString(describe(scene.state(), scene.facts(), &tile, of_tile_register(*at.lit.reg)));
-    const qsizetype colon = words.indexOf(u':');
-    Arrival arrival = Arrival::there;
-    for (const std::int32_t fill : tile.fills_in(*at.lit.reg)) {
-      arrival = std::min(arrival, arrival_of_fill(tile, *scene.tile_now, fill));
-    }
-    const bool gone = overwritten(tile, *scene.tile_now, at.layout.read);
-    const QString what = words.mid(colon + 2);
-    first = words.left(colon);
-    if (!at.layout.waves.empty()) {  // which one is marked above
-      first = first.mid(first.indexOf(u',') + 2);
-      first[0] = first[0].toUpper();
-    }
-    if (gone) {
-      first += tr(" (overwritten)");
-      second = tr("held %1 until a later k-step").arg(what);
-    } else if (arrival == Arrival::there) {
-      second = tr("holds %1").arg(what);
-    } else {
-      first += arrival == Arrival::moving ? tr(" (being read)") : tr(" (not read yet)");
-      second = tr("will hold %1").arg(what);
-    }
-  } else if (!at.lit.registers.empty()) {
-    std::set<std::int64_t> lanes;
-    for (const TileRegister& reg : at.lit.registers) lanes.insert(reg.lane);
-    const bool run = *lanes.rbegin() - *lanes.begin() + 1 == std::ssize(lanes);
-    const auto reads = std::ranges::count(lit_reads(tile, at.lit), true);
-    const Selection& object = scene.pinned_lit.tile == at.lit ? scene.pinned : scene.hovered;
-    first = QString::fromStdString(describe(scene.state(), scene.facts(), &tile, object));
-    first = first.left(first.indexOf(u':'));
-    second = run ? tr("%1 registers of lanes %2, filled by %3 reads")
-                       .arg(at.lit.registers.size())
-                       .arg(from_to(*lanes.begin(), *lanes.rbegin()))
-                       .arg(reads)
-                 : tr("%1 registers of %2 lanes, filled by %3 reads")
-                       .arg(at.lit.registers.size())
-                       .arg(lanes.size())
-                       .arg(reads);
-  } else {
-    first = tr("Read %1 of %2: registers %3 of every lane")
-                .arg(at.layout.read + 1)
-                .arg(tile.reads.size())
-                .arg(from_to(read.first_register, read.first_register + read.registers - 1));
-    second = tr("tokens %1, dims %2; wavefronts: %3")
-                 .arg(from_to(tile.token_of(read.row).value, tile.token_of(read.row + read.rows - 1).value),
-                      from_to(head_column(tile, read.column), head_column(tile, read.column + read.columns - 1)))
-                 .arg(read.cycles);
-  }
-  const QRectF& words = at.layout.words;
-  const double lines = std::max(std::round(words.height() / scene.px(kWordsLine)), 1.0), line = words.height() / lines;
-  const QRectF above(words.left(), words.top(), words.width(), line);
-  const QRectF below(words.left(), above.bottom(), words.width(), words.height() - line);
-  // Smaller letters before fewer words.
-  const auto fitted = [&](const QString& text, QFont::Weight weight, double rows) {
-    const double px = scene.px(kRegisterWords), wide = text_width(ui_font(px, weight), text);
-    return ui_font(px * std::clamp(rows * words.width() / std::max(wide, 1.0), kSmallestWords, 1.0), weight);
-  };
-  const QFont bold = fitted(first, QFont::DemiBold, 1), plain = fitted(second, QFont::Normal, lines > 2 ? 1.6 : 1);
-  draw_text_in(painter, bold, scene.theme->text, above, Qt::AlignLeft, elided(bold, first, above.width()));
-  if (text_width(plain, second) <= below.width() || lines < 3) {
-    return draw_text_in(painter, plain, scene.theme->text_quiet, QRectF(below.topLeft(), above.size()), Qt::AlignLeft,
-                        elided(plain, second, below.width()));
-  }
-  painter.setFont(plain);
-  painter.setPen(scene.theme->text_quiet);
-  QTextOption option(Qt::AlignLeft | Qt::AlignTop);
-  option.setWrapMode(QTextOption::WordWrap);
-  painter.drawText(below, second, option);
-}
-
-void RegistersPanel::paint_pieces(QPainter& painter, const Shown& at, const Scene& scene) const {
-  const Tile& tile = *scene.tile;
-  const Theme& theme = *scene.theme;
-  if (at.layout.pieces.empty()) return;
-  const TileRead& shown = tile.reads[static_cast<std::size_t>(at.layout.read)];
-  QString words = tr("%1 reads of %2 × %3").arg(at.layout.pieces.size()).arg(shown.rows).arg(shown.columns);
-  if (tile.fragments && tile.fragments->steps > 1) {
-    words = tr("k-step %1 of %2").arg(shown.step + 1).arg(tile.fragments->steps) + tr(" · ") + words;
-  }
-  if (tile.waves() > 1) {
-    const bool alone = std::ranges::all_of(at.layout.pieces, [&](const RegisterPiece& piece) {
-      return tile.reads[static_cast<std::size_t>(piece.read)].wave == at.layout.wave;
-    });
-    words += alone ? tr(", each wave reads all of them") : tr(", each of one warp");
-  }
-  const QFont caption = ui_font(scene.px(kRegisterCaption));
-  draw_text_in(painter, caption, theme.text_quiet, at.layout.caption, Qt::AlignLeft,
-               elided(caption, words, at.layout.caption.width()));
-  const QFont font = mono_font(scene.px(kRegisterText));
-  double widest = 0;
-  const auto name = [&](const TileRead& read) {
-    const QString registers =
-        QStringLiteral("r%1").arg(from_to(read.first_register, read.first_register + read.registers - 1));
-    return read.wave == at.layout.wave ? registers : QStringLiteral("w%1 ").arg(read.wave) + registers;
-  };
-  bool room = true;
-  for (const RegisterPiece& piece : at.layout.pieces) {
-    const TileRead& read = tile.reads[static_cast<std::size_t>(piece.read)];
-    widest = std::max(widest, text_width(font, name(read)));
-    room = room && piece.rect.width() >= widest + kAroundLabel && piece.rect.height() >= scene.px(kRegisterText) + 2;
-  }
-  for (const RegisterPiece& piece : at.layout.pieces) {
-    const TileRead& read = tile.reads[static_cast<std::size_t>(piece.read)];
-    const QRectF& rect = piece.rect;
-    const Arrival arrival = arrival_of_read(tile, *scene.tile_now, piece.read);
-    const bool gone = overwritten(tile, *scene.tile_now, piece.read);
-    const std::int64_t middle =
-        read.row + std::min(read.rows, std::max<std::int64_t>(tile.opened.tokens - read.row, 1)) / 2;
-    if (arrival == Arrival::outlined) {
-      paint_tile_cell(painter, rect, theme, tile, middle, arrival);
-    } else {
-      painter.setOpacity(gone ? kOverwritten : arrival == Arrival::moving ? 0.5 : 1);
-      for (std::int64_t row = 0; row < read.rows; ++row) {
-        const double top =
-            std::round(rect.top() + rect.height() * static_cast<double>(row) / static_cast<double>(read.rows));
-        const double end =
-            std::round(rect.top() + rect.height() * static_cast<double>(row + 1) / static_cast<double>(read.rows));
-        painter.fillRect(QRectF(rect.left(), top, rect.width(), end - top),
-                         tile_row_color(theme, tile, read.row + row));
-      }
-      painter.setOpacity(1);
-    }
-    if (room) {
-      const QColor ink = gone || arrival == Arrival::moving ? theme.text : tile_ink(theme, tile, middle, arrival);
-      draw_text_in(painter, font, ink, rect, Qt::AlignHCenter, name(read));
-    }
-    if (piece.read != at.layout.read) continue;
-    painter.setPen(QPen(theme.text, 1));
-    painter.setBrush(Qt::NoBrush);
-    painter.drawRect(rect.adjusted(0.5, 0.5, -0.5, -0.5));
-  }
-}
-
-void RegistersPanel::paint_lit(QPainter& painter, const Shown& at, const Scene& scene, const Lit& lit,
-                               bool pinned) const {
-  const Tile& tile = *scene.tile;
-  if (lit.tile.registers.empty()) return;
-  for (const TileRegister& reg : lit.tile.registers) {
-    for (const std::int32_t fill : tile.fills_in(reg)) {
-      const auto rect = at.layout.cell(tile, fill);
-      if (rect) paint_tile_outline(painter, *rect, *scene.theme, pinned);
-    }
-  }
-  const std::vector<bool> reads = lit_reads(tile, lit.tile);
-  for (const RegisterPiece& piece : at.layout.pieces) {
-    if (reads[static_cast<std::size_t>(piece.read)]) paint_tile_outline(painter, piece.rect, *scene.theme, pinned);
-  }
+  const auto at = registers_now(body, scene);
+  if (at) paint_registers(painter, *at, scene);
 }
 
 void RegistersPanel::paint_tile_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
-  const Tile& tile = *scene.tile;
-  const Theme& theme = *scene.theme;
-  if (tile.fills.empty()) return;
-  struct Entry {
-    Arrival arrival;
-    double opacity;
-    QString words;
-  };
-  std::vector<Entry> entries{{Arrival::outlined, 1, tr("to be read")}, {Arrival::there, 1, tr("in registers")}};
-  if (tile.fragments && tile.fragments->steps > 1) entries.push_back({Arrival::there, kOverwritten, tr("overwritten")});
-  const auto wide = [&](const Entry& entry, double scale) {
-    return scale * (kLegendCell + kBesideLegend + kLegendGap) + text_width(ui_font(scale * kLegendText), entry.words);
-  };
-  double all = 0;
-  for (const Entry& entry : entries) all += wide(entry, scene.font_scale);
-  const double scale = scene.font_scale * std::clamp(footer.width() / all, kSmallestLegend, 1.0);
-  double x = footer.left();
-  for (const Entry& entry : entries) {
-    const double side = std::round(scale * kLegendCell);
-    const QRectF cell(x, std::round(footer.center().y() - side / 2), side, side);
-    painter.setOpacity(entry.opacity);
-    paint_tile_cell(painter, cell, theme, tile, 0, entry.arrival);
-    painter.setOpacity(1);
-    const QRectF text(cell.right() + scale * kBesideLegend, footer.top(), footer.width(), footer.height());
-    draw_text_in(painter, ui_font(scale * kLegendText), theme.text_quiet, text, Qt::AlignLeft, entry.words);
-    x += wide(entry, scale);
-  }
+  paint_registers_legend(painter, footer, scene);
 }
 
 // --- what is where ---------------------------------------------------------------------------------------------------
 
 std::vector<PanelCell> RegistersPanel::tile_cells(const QRectF& body, const Scene& scene) const {
   const Tile& tile = *scene.tile;
-  const auto at = shown(body, scene);
+  const auto at = registers_now(body, scene);
   if (!at) return {};
   std::vector<PanelCell> cells;
   const auto add = [&](const QRectF& rect, const Selection& object) {
@@ -539,7 +123,7 @@ std::vector<PanelCell> RegistersPanel::tile_cells(const QRectF& body, const Scen
 Selection RegistersPanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
   if (scene.tile == nullptr) return {};
   const Tile& tile = *scene.tile;
-  const auto now = shown(body, scene);
+  const auto now = registers_now(body, scene);
   if (!now) return {};
   if (const auto fill = now->layout.fill_at(tile, at)) {
     return of_tile_register(tile.fills[static_cast<std::size_t>(*fill)].reg);
@@ -552,7 +136,7 @@ Selection RegistersPanel::hit(QPointF at, const QRectF& body, const Scene& scene
 std::optional<QRectF> RegistersPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
   if (scene.tile == nullptr || lit.tile.registers.empty()) return std::nullopt;
   const Tile& tile = *scene.tile;
-  const auto at = shown(body, scene);
+  const auto at = registers_now(body, scene);
   if (!at) return std::nullopt;
   for (const TileRegister& reg : lit.tile.registers) {
     for (const std::int32_t fill : tile.fills_in(reg)) {
@@ -560,7 +144,7 @@ std::optional<QRectF> RegistersPanel::anchor(const Lit& lit, const QRectF& body,
       if (rect) return rect;
     }
   }
-  const std::vector<bool> reads = lit_reads(tile, lit.tile);
+  const std::vector<bool> reads = lit_register_reads(tile, lit.tile);
   for (const RegisterPiece& piece : at->layout.pieces) {
     if (reads[static_cast<std::size_t>(piece.read)]) return piece.rect;
   }
@@ -571,7 +155,7 @@ std::optional<QRectF> RegistersPanel::anchor(const Lit& lit, const QRectF& body,
 Viewport RegistersPanel::scrolled(QPointF by, const QRectF& body, const Scene& scene) const {
   Viewport viewport = scene.viewport_of(id());
   if (scene.tile == nullptr) return viewport;
-  const auto at = shown(body, scene);
+  const auto at = registers_now(body, scene);
   if (!at || at->layout.line_step() <= 0 || at->layout.lines_shown() == at->layout.lines) return {};
   // In lines, whole ones or parts of one; never further than the lines there are.
   const double lines = by.y() / at->layout.line_step();

@@ -9,23 +9,21 @@
 #include "viz/geometry/tile_events_layout.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/text.h"
+#include "viz/view/tile_events_words.h"
 #include "viz/view/tile_paint.h"
 #include "viz/view/tile_panel.h"
-#include "viz/view/time_text.h"
 
 namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
-constexpr double kLaneText = 12, kBarText = 11, kFlagText = 10.5, kEventsLegendText = 12, kEventsLegendCell = 11;
+constexpr double kLaneText = 12, kBarText = 11, kFlagText = 10.5;
 constexpr double kBesideBarText = 6;         // [px] between a bar's edge and its label
 constexpr double kFuture = 0.16;             // how much of a bar's color is left before it happens
 constexpr double kConflict = 3;              // [px] of the line that marks bank conflicts
-constexpr double kOutlinedBar = 44;          // [px] bars below this are marked by a line when they are lit
+constexpr double kOutlinedBar = 16;          // [px] bars below this are marked by a line when they are lit
 constexpr double kNarrowBar = 5;             // [px] bars below this have no gap and no outline of their own
 constexpr double kFlagRoom = 5, kOrder = 2;  // [px]
-
-enum class Words : std::uint8_t { all, some, brief };
 
 class TileEventsPanel final : public TilePanel {
   Q_DECLARE_TR_FUNCTIONS(TileEventsPanel)
@@ -40,7 +38,6 @@ class TileEventsPanel final : public TilePanel {
   [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
   [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
-  [[nodiscard]] Viewport revealing(const Selection& object, const QRectF& body, const Scene& scene) const override;
 
  protected:
   [[nodiscard]] QString tile_subtitle(const Scene& scene) const override;
@@ -49,10 +46,6 @@ class TileEventsPanel final : public TilePanel {
   [[nodiscard]] std::vector<PanelCell> tile_cells(const QRectF& body, const Scene& scene) const override;
 
  private:
-  [[nodiscard]] QString lane_name(const Tile& tile, const TileLane& lane) const;
-  [[nodiscard]] QString label(const Tile& tile, const TileState& now, const TileBar& bar, Words words) const;
-  [[nodiscard]] QString wavefronts(const TileRead& read) const;
-  [[nodiscard]] QString run_label(const Tile& tile, std::span<const TileBar> run) const;
   void paint_labels(QPainter& painter, const TileEventsLayout& layout, const Scene& scene) const;
   void paint_place(QPainter& painter, const TileEventsLayout& layout, const Scene& scene, std::int64_t event,
                    const QString& words, const QColor& color) const;
@@ -60,13 +53,49 @@ class TileEventsPanel final : public TilePanel {
   void paint_hovered(QPainter& painter, const TileEventsLayout& layout, const Scene& scene) const;
 };
 
-// The barrier's phase is not complete: what the warps would read may not be there.
-bool is_race(const Tile& tile, const TileState& now, const TileBar& bar) {
-  return bar.kind == TileBar::Kind::wait && tile.tma() && now.event >= bar.first && now.event < bar.end;
+TileEventsLayout events_layout(const QRectF& body, const Scene& scene) {
+  return tile_events_layout(*scene.tile, scene.tile_now->event, scene.viewport_of(PanelId::tile_events).offset.y(),
+                            body, scene.font_scale);
 }
 
-TileEventsLayout layout_of(const QRectF& body, const Scene& scene) {
-  return tile_events_layout(*scene.tile, scene.viewport_of(PanelId::tile_events).offset.y(), body, scene.font_scale);
+// Neighbors of one kind in a lane, bars [first, end), and what is written on them.
+struct BarRun {
+  enum class Label : std::uint8_t { none, each, brief, together };
+  std::size_t first = 0, end = 0;
+  Label label = Label::none;
+};
+
+QFont bar_font(const TileEventsLayout& layout, const Scene& scene) {
+  return ui_font(std::min(scene.px(kBarText), layout.lanes.front().line.height() - 1));
+}
+
+bool words_fit(const QFont& font, const QRectF& rect, const QString& words) {
+  return text_width(font, words) + 2 * kBesideBarText <= rect.width();
+}
+
+std::vector<BarRun> runs_of(const TileEventsLayout& layout, const Scene& scene) {
+  const QFont font = bar_font(layout, scene);
+  std::vector<BarRun> runs;
+  for (std::size_t first = 0; first < layout.bars.size(); first = runs.back().end) {
+    const TileBar& bar = layout.bars[first];
+    std::size_t end = first + 1;
+    while (end < layout.bars.size() && layout.bars[end].kind == bar.kind && layout.bars[end].lane == bar.lane) ++end;
+    const std::span<const TileBar> run = std::span(layout.bars).subspan(first, end - first);
+    const auto all_fit = [&](BarWords words) {
+      return std::ranges::all_of(run, [&](const TileBar& one) {
+        return words_fit(font, one.rect, bar_words(*scene.tile, *scene.tile_now, one, words));
+      });
+    };
+    const QString together = run_words(*scene.tile, run);
+    using Label = BarRun::Label;
+    const bool fits = !together.isEmpty() && words_fit(font, bar.rect.united(run.back().rect), together);
+    const Label label = all_fit(BarWords::some)    ? Label::each
+                        : fits                     ? Label::together
+                        : all_fit(BarWords::brief) ? Label::brief
+                                                   : Label::none;
+    runs.push_back({first, end, label});
+  }
+  return runs;
 }
 
 // --- words -----------------------------------------------------------------------------------------------------------
@@ -82,82 +111,6 @@ QString TileEventsPanel::tile_summary(const Scene& scene) const {
   if (tile.tma())
     return done + tr("boxes are in flight together; the barrier orders all of them before the first read");
   return done + tr("copies of a wave are in flight together; its wait orders them before its reads");
-}
-
-QString TileEventsPanel::lane_name(const Tile& tile, const TileLane& lane) const {
-  switch (lane.actor) {
-    case TileActor::issuer:
-      return tr("thread 0");
-    case TileActor::engine:
-      return tr("TMA");
-    case TileActor::barrier:
-      return tr("barrier");
-    case TileActor::reader:
-      break;
-  }
-  if (lane.wave < 0) return tr("warps");
-  return tile.tma() ? tr("warp %1").arg(lane.wave) : tr("wave %1").arg(lane.wave);
-}
-
-QString TileEventsPanel::label(const Tile& tile, const TileState& now, const TileBar& bar, Words words) const {
-  const auto index = static_cast<std::size_t>(bar.index);
-  const bool all = words == Words::all, brief = words == Words::brief;
-  switch (bar.kind) {
-    case TileBar::Kind::expect:
-      return all ? tr("expect %1 B").arg(number_text(tile.expects[index].bytes)) : tr("expect");
-    case TileBar::Kind::issue:
-      return brief ? QString::number(tile.copies[index].number) : tr("issue %1").arg(tile.copies[index].number);
-    case TileBar::Kind::flight: {
-      const TileCopy& copy = tile.copies[index];
-      if (brief) return QString::number(copy.number);
-      const QString name = tile.tma() ? tr("box %1").arg(copy.number) : tr("copy %1").arg(copy.number);
-      return copy.filled > 0 && all ? name + tr(", %1 B of it zeros").arg(number_text(copy.filled)) : name;
-    }
-    case TileBar::Kind::phase: {
-      const trace::BarrierExpects& of = tile.expects[index];
-      if (!all) return tr("phase %1").arg(of.phase);
-      return now.event >= bar.end ? tr("phase %1: all %2 B have landed").arg(of.phase).arg(number_text(of.bytes))
-                                  : tr("phase %1: %2 of %3 B have landed")
-                                        .arg(of.phase)
-                                        .arg(number_text(std::min(now.arrived, of.bytes)), number_text(of.bytes));
-    }
-    case TileBar::Kind::wait: {
-      if (tile.tma()) return is_race(tile, now, bar) && all ? tr("wait: a read now would be a race") : tr("wait");
-      const TileWait& wait = tile.waits[index];
-      const QString name = brief ? tr("wait") : tr("vmcnt(%1)").arg(wait.allowed);
-      return all ? name + tr(": %1 in flight").arg(wait.outstanding) : name;
-    }
-    case TileBar::Kind::read: {
-      const TileRead& read = tile.reads[index];
-      if (brief) return QString::number(read.number);
-      const QString name =
-          tr("read %1: r%2–%3").arg(read.number).arg(read.first_register).arg(read.first_register + read.registers - 1);
-      return all ? name + tr(", ") + wavefronts(read) : name;
-    }
-  }
-  return {};
-}
-
-QString TileEventsPanel::wavefronts(const TileRead& read) const {
-  const QString text = read.cycles == 1 ? tr("1 wavefront") : tr("%1 wavefronts").arg(read.cycles);
-  return read.conflicts > 0 ? text + tr(" (bank conflicts: %1)").arg(read.conflicts) : text;
-}
-
-// Of neighbors that are too narrow for labels of their own: bars [first, end).
-QString TileEventsPanel::run_label(const Tile& tile, std::span<const TileBar> run) const {
-  const auto count = static_cast<qlonglong>(run.size());
-  if (run.front().kind == TileBar::Kind::flight) {
-    return tile.tma() ? tr("boxes: %1").arg(count) : tr("copies: %1").arg(count);
-  }
-  if (run.front().kind != TileBar::Kind::read || count < 2) return {};
-  const QString name = QString::fromStdString(read_name(tile));
-  const TileRead& one = tile.reads[static_cast<std::size_t>(run.front().index)];
-  const bool same = std::ranges::all_of(run, [&](const TileBar& bar) {
-    const TileRead& read = tile.reads[static_cast<std::size_t>(bar.index)];
-    return read.cycles == one.cycles && read.conflicts == one.conflicts;
-  });
-  const QString text = tr("%1 × %2").arg(count).arg(name.isEmpty() ? tr("read") : name);
-  return same ? text + tr(", %1 each").arg(wavefronts(one)) : text;
 }
 
 // --- painting --------------------------------------------------------------------------------------------------------
@@ -187,7 +140,7 @@ QColor bar_color(const Theme& theme, const Tile& tile, const TileBar& bar) {
 void TileEventsPanel::paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const {
   const Tile& tile = *scene.tile;
   const Theme& theme = *scene.theme;
-  const TileEventsLayout layout = layout_of(body, scene);
+  const TileEventsLayout layout = events_layout(body, scene);
   const double now = layout.axis.x_of(scene.tile_now->event);
   painter.save();
   const QFont font = ui_font(std::min(scene.px(kLaneText), layout.lanes.front().name.height() + 1));
@@ -229,11 +182,8 @@ void TileEventsPanel::paint_labels(QPainter& painter, const TileEventsLayout& la
   const Tile& tile = *scene.tile;
   const Theme& theme = *scene.theme;
   const TileState& now = *scene.tile_now;
-  const QFont font = ui_font(std::min(scene.px(kBarText), layout.lanes.front().line.height() - 1));
+  const QFont font = bar_font(layout, scene);
   const double head = layout.axis.x_of(now.event);
-  const auto fits = [&](const QRectF& rect, const QString& text) {
-    return text_width(font, text) + 2 * kBesideBarText <= rect.width();
-  };
   // Over what has happened in one color, over what has not in another. `covers`: the edges of bars behind the words too.
   const auto draw = [&](const TileBar& bar, const QRectF& rect, const QString& text, bool covers) {
     const QColor color = bar_color(theme, tile, bar);
@@ -257,27 +207,19 @@ void TileEventsPanel::paint_labels(QPainter& painter, const TileEventsLayout& la
     part(past, race ? readable(theme, theme.warning, color) : theme.ink_on(color), color);
     part(future, race ? theme.warning : theme.text, with_alpha(color, kFuture));
   };
-  for (std::size_t first = 0; first < layout.bars.size();) {
-    const TileBar& bar = layout.bars[first];
-    std::size_t end = first + 1;
-    while (end < layout.bars.size() && layout.bars[end].kind == bar.kind && layout.bars[end].lane == bar.lane) ++end;
-    const std::span<const TileBar> run = std::span(layout.bars).subspan(first, end - first);
-    const auto all_fit = [&](Words words) {
-      return std::ranges::all_of(run, [&](const TileBar& one) { return fits(one.rect, label(tile, now, one, words)); });
-    };
-    const QString together = run_label(tile, run);
-    const QRectF all = bar.rect.united(run.back().rect);
-    if (all_fit(Words::some)) {
-      for (const TileBar& one : run) {
-        const QString words = label(tile, now, one, Words::all);
-        draw(one, one.rect, fits(one.rect, words) ? words : label(tile, now, one, Words::some), false);
-      }
-    } else if (!together.isEmpty() && fits(all, together)) {
-      draw(bar, all, together, true);
-    } else if (all_fit(Words::brief)) {
-      for (const TileBar& one : run) draw(one, one.rect, label(tile, now, one, Words::brief), false);
+  for (const BarRun& of : runs_of(layout, scene)) {
+    const std::span<const TileBar> run = std::span(layout.bars).subspan(of.first, of.end - of.first);
+    if (of.label == BarRun::Label::together) {
+      draw(run.front(), run.front().rect.united(run.back().rect), run_words(tile, run), true);
+      continue;
     }
-    first = end;
+    if (of.label == BarRun::Label::none) continue;
+    const bool brief = of.label == BarRun::Label::brief;
+    for (const TileBar& one : run) {
+      const QString all = bar_words(tile, now, one, BarWords::all);
+      const bool has_room = !brief && words_fit(font, one.rect, all);
+      draw(one, one.rect, has_room ? all : bar_words(tile, now, one, brief ? BarWords::brief : BarWords::some), false);
+    }
   }
 }
 
@@ -321,7 +263,7 @@ void TileEventsPanel::paint_hovered(QPainter& painter, const TileEventsLayout& l
   for (const TileBar& bar : layout.bars) {
     const bool background = bar.kind == TileBar::Kind::phase || bar.kind == TileBar::Kind::wait;
     if (background || event <= bar.first || event > bar.end) continue;
-    words += tr(": ") + label(*scene.tile, *scene.tile_now, bar, Words::all);
+    words += tr(": ") + bar_words(*scene.tile, *scene.tile_now, bar, BarWords::all);
     break;
   }
   painter.save();
@@ -353,38 +295,42 @@ bool means(const LitActions& lit, const TileBar& bar) {
 
 void TileEventsPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
   if (scene.tile == nullptr) return;
+  const TileEventsLayout layout = events_layout(body, scene);
   const auto paint = [&](const Lit& lit, bool pinned) {
     if (lit.tile.rows.empty()) return;
     const LitActions all = actions_of(*scene.tile, lit.tile);
-    for (const TileBar& bar : layout_of(body, scene).bars) {
-      if (!means(all, bar)) continue;
-      const double left = std::round(bar.rect.left()), right = std::max(std::round(bar.rect.right()) - 1, left + 1);
-      if (right - left >= scene.px(kOutlinedBar)) {
-        paint_tile_outline(painter, QRectF(left, bar.rect.top(), right - left, bar.rect.height()), *scene.theme,
-                           pinned);
-        continue;
+    for (const BarRun& run : runs_of(layout, scene)) {
+      for (std::size_t n = run.first; n < run.end; ++n) {
+        const TileBar& bar = layout.bars[n];
+        if (!means(all, bar)) continue;
+        const double left = std::round(bar.rect.left()), right = std::max(std::round(bar.rect.right()) - 1, left + 1);
+        if (run.label != BarRun::Label::together && right - left >= kOutlinedBar) {
+          paint_tile_outline(painter, QRectF(left, bar.rect.top(), right - left, bar.rect.height()), *scene.theme,
+                             pinned);
+          continue;
+        }
+        // Words of the whole run may be over it.
+        const QColor& color = pinned ? scene.theme->accent : scene.theme->hover;
+        painter.fillRect(QRectF(left, bar.rect.bottom() - 1, std::max(right - left, 2.0), kConflict), color);
       }
-      // A label of neighbors may be over it.
-      const QColor& color = pinned ? scene.theme->accent : scene.theme->hover;
-      painter.fillRect(QRectF(left, bar.rect.bottom() - 1, std::max(right - left, 2.0), kConflict), color);
     }
   };
   paint(scene.pinned_lit, true);
   if (!scene.hovered.none() && scene.hovered != scene.pinned) paint(scene.hovered_lit, false);
-  if (scene.hovered.kind == Selection::Kind::tile_event) paint_hovered(painter, layout_of(body, scene), scene);
+  if (scene.hovered.kind == Selection::Kind::tile_event) paint_hovered(painter, layout, scene);
 }
 
 // One cell an action, in order of time: where it is complete.
 std::vector<PanelCell> TileEventsPanel::tile_cells(const QRectF& body, const Scene& scene) const {
   const Tile& tile = *scene.tile;
-  const TileEventsLayout layout = layout_of(body, scene);
+  const TileEventsLayout layout = events_layout(body, scene);
   std::vector<PanelCell> cells;
   for (const TileBar& bar : layout.bars) {
     if (bar.kind == TileBar::Kind::issue || (bar.kind == TileBar::Kind::wait && tile.tma())) continue;
     const QRectF seen = bar.rect.intersected(body);
     if (seen.isEmpty()) continue;
     const QString name = lane_name(tile, layout.lanes[static_cast<std::size_t>(bar.lane)]);
-    const QString words = label(tile, *scene.tile_now, bar, Words::all);
+    const QString words = bar_words(tile, *scene.tile_now, bar, BarWords::all);
     cells.push_back({seen, of_tile_event(bar.end), tr("%1, %2").arg(name, words)});
   }
   std::ranges::stable_sort(cells, {}, [](const PanelCell& cell) { return cell.object.event; });
@@ -423,7 +369,7 @@ Selection TileEventsPanel::moved(const Selection& from, Move move, const QRectF&
 std::optional<QRectF> TileEventsPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
   if (scene.tile == nullptr || lit.tile.rows.empty()) return std::nullopt;
   const LitActions all = actions_of(*scene.tile, lit.tile);
-  for (const TileBar& bar : layout_of(body, scene).bars) {
+  for (const TileBar& bar : events_layout(body, scene).bars) {
     if (means(all, bar)) return bar.rect;
   }
   return std::nullopt;
@@ -432,22 +378,11 @@ std::optional<QRectF> TileEventsPanel::anchor(const Lit& lit, const QRectF& body
 Viewport TileEventsPanel::scrolled(QPointF by, const QRectF& body, const Scene& scene) const {
   Viewport viewport = scene.viewport_of(id());
   if (scene.tile == nullptr) return viewport;
-  const TileEventsLayout layout = layout_of(body, scene);
+  const TileEventsLayout layout = events_layout(body, scene);
   const auto room = static_cast<double>(layout.all_lanes - std::ssize(layout.lanes));
   const double lane = layout.plot.height() / static_cast<double>(layout.lanes.size());
-  viewport.offset.setY(std::clamp(viewport.offset.y() + by.y() / lane, 0.0, room));  // [lanes]
-  return viewport;
-}
-
-Viewport TileEventsPanel::revealing(const Selection& object, const QRectF& body, const Scene& scene) const {
-  Viewport viewport = scene.viewport_of(id());
-  using Kind = Selection::Kind;
-  if (scene.tile == nullptr || (object.kind != Kind::tile_lane && object.kind != Kind::tile_register)) return viewport;
-  const TileEventsLayout layout = layout_of(body, scene);
-  const std::int64_t shown = std::ssize(layout.lanes);
-  const std::int64_t lane = std::min(layout.all_lanes - scene.tile->waves() + object.reg.wave, layout.all_lanes - 1);
-  if (lane < layout.first_lane) viewport.offset.setY(static_cast<double>(lane));
-  if (lane >= layout.first_lane + shown) viewport.offset.setY(static_cast<double>(lane - shown + 1));
+  viewport.offset.setY(
+      std::clamp(viewport.offset.y() + by.y() / lane, -room, room));  // [lanes] from where the playhead is
   return viewport;
 }
 

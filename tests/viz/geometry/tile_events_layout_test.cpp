@@ -48,7 +48,7 @@ TEST(TileEventsLayout, EventsHaveRisingPlacesAndAreFoundAgain) {
 
 TEST(TileEventsLayout, APlaceOfThePanelIsAnEvent) {
   const Tile tile = tma();
-  const TileEventsLayout layout = tile_events_layout(tile, 0, kBody, 1);
+  const TileEventsLayout layout = tile_events_layout(tile, 0, 0, kBody, 1);
   for (const std::int64_t event : {std::int64_t{0}, std::int64_t{14}, event_of_landed(tile), tile.events}) {
     const double x = std::clamp(layout.axis.x_of(event), layout.plot.left(), layout.plot.right() - 1e-6);
     EXPECT_EQ(event_at({x, kBody.center().y()}, kBody, tile, 1), event);
@@ -60,7 +60,7 @@ TEST(TileEventsLayout, APlaceOfThePanelIsAnEvent) {
 
 TEST(TileEventsLayout, TmaHasOneLaneForEachActor) {
   const Tile tile = tma();
-  const TileEventsLayout layout = tile_events_layout(tile, 0, kBody, 1);
+  const TileEventsLayout layout = tile_events_layout(tile, 0, 0, kBody, 1);
   ASSERT_EQ(layout.lanes.size(), 4U);
   EXPECT_EQ(layout.lanes[0].actor, TileActor::issuer);
   EXPECT_EQ(layout.lanes[1].actor, TileActor::engine);
@@ -75,7 +75,7 @@ TEST(TileEventsLayout, TmaHasOneLaneForEachActor) {
 
 TEST(TileEventsLayout, WhatIsOrderedIsDrawnInOrder) {
   const Tile tile = tma();
-  const TileEventsLayout layout = tile_events_layout(tile, 0, kBody, 1);
+  const TileEventsLayout layout = tile_events_layout(tile, 0, 0, kBody, 1);
   const TileBar expect = bars_of(layout, Kind::expect).front(), phase = bars_of(layout, Kind::phase).front();
   const std::vector<TileBar> issues = bars_of(layout, Kind::issue), flights = bars_of(layout, Kind::flight);
   for (std::size_t n = 0; n < issues.size(); ++n) {
@@ -93,7 +93,7 @@ TEST(TileEventsLayout, WhatIsOrderedIsDrawnInOrder) {
 
 TEST(TileEventsLayout, ThroughLdsEachWaveHasALaneOfCopiesAWaitAndReads) {
   const Tile tile = lds();
-  const TileEventsLayout layout = tile_events_layout(tile, 0, kBody, 1);
+  const TileEventsLayout layout = tile_events_layout(tile, 0, 0, kBody, 1);
   ASSERT_EQ(static_cast<std::int64_t>(layout.lanes.size()), tile.waves());
   for (std::int64_t wave = 0; wave < tile.waves(); ++wave) {
     EXPECT_EQ(layout.lanes[static_cast<std::size_t>(wave)].wave, wave);
@@ -113,7 +113,7 @@ TEST(TileEventsLayout, ThroughLdsEachWaveHasALaneOfCopiesAWaitAndReads) {
 
 TEST(TileEventsLayout, BarsAreFoundWhereTheyAreDrawn) {
   for (const Tile& tile : {tma(), lds()}) {
-    const TileEventsLayout layout = tile_events_layout(tile, 0, kBody, 1);
+    const TileEventsLayout layout = tile_events_layout(tile, 0, 0, kBody, 1);
     for (std::size_t n = 0; n < layout.bars.size(); ++n) {
       ASSERT_EQ(layout.bar_at(layout.bars[n].rect.center()), static_cast<std::int64_t>(n));
       ASSERT_TRUE(kBody.adjusted(-1, -1, 1, 1).contains(layout.bars[n].rect));
@@ -124,15 +124,19 @@ TEST(TileEventsLayout, BarsAreFoundWhereTheyAreDrawn) {
 TEST(TileEventsLayout, LanesThatDoNotFitAreCountedAndScrolledTo) {
   const Tile tile = lds();
   const QRectF low(0, 0, 600, 40);
-  const TileEventsLayout top = tile_events_layout(tile, 0, low, 1);
+  const TileEventsLayout top = tile_events_layout(tile, 0, 0, low, 1);
   EXPECT_LT(top.lanes.size(), 4U);
   EXPECT_EQ(top.all_lanes, 4);
   EXPECT_EQ(top.first_lane, 0);
-  const TileEventsLayout end = tile_events_layout(tile, 99, low, 1);
+  const TileEventsLayout end = tile_events_layout(tile, 0, 99, low, 1);
   EXPECT_EQ(end.lanes.back().wave, 3);
   for (const TileBar& bar : end.bars) EXPECT_LT(bar.lane, std::ssize(end.lanes));
+  // The lane of the playhead is shown, and scrolling goes on from there.
+  const std::int64_t reading = tile.reads.back().event + 1;
+  EXPECT_EQ(tile_events_layout(tile, reading, 0, low, 1).lanes.back().wave, 3);
+  EXPECT_EQ(tile_events_layout(tile, reading, -1, low, 1).lanes.back().wave, 2);
   for (const double scale : {0.75, 1.6, 2.5}) {
-    const TileEventsLayout tiny = tile_events_layout(tile, 0, QRectF(5, 5, 100, 60), scale);
+    const TileEventsLayout tiny = tile_events_layout(tile, 0, 0, QRectF(5, 5, 100, 60), scale);
     EXPECT_GE(tiny.lanes.size(), 1U);
     EXPECT_LE(tiny.lanes.back().line.bottom(), tiny.ruler.top() + 1);
   }
@@ -154,7 +158,7 @@ TEST(TileEventsLayout, ATraceWithoutLanesHasABarForEachAction) {
   events.emplace_back(trace::BarrierCompleted{0});
   events.emplace_back(trace::FragmentRead{0, 0, 0, 4, 4, 0});
   const Tile tile = fold_tile(events);
-  const TileEventsLayout layout = tile_events_layout(tile, 0, kBody, 1);
+  const TileEventsLayout layout = tile_events_layout(tile, 0, 0, kBody, 1);
   EXPECT_EQ(bars_of(layout, Kind::issue).size(), 2U);
   EXPECT_EQ(bars_of(layout, Kind::flight).size(), 2U);
   EXPECT_EQ(bars_of(layout, Kind::read).size(), 1U);

@@ -150,7 +150,7 @@ TEST(RegistersPanel, AWheelTurnShowsLinesThatDoNotFit) {
 TEST(TileEventsPanel, APlaceIsAnEventAndKeysGoFromActionToAction) {
   Shown shown({});
   const auto panel = make_tile_events_panel();
-  const TileEventsLayout layout = tile_events_layout(shown.tile, 0, kEvents, 1);
+  const TileEventsLayout layout = tile_events_layout(shown.tile, 0, 0, kEvents, 1);
   const std::int64_t event = shown.tile.reads[3].event + 20;
   EXPECT_EQ(panel->hit({layout.axis.x_of(event), 40}, kEvents, shown.scene()), of_tile_event(event));
   EXPECT_TRUE(panel->hit({12, 40}, kEvents, shown.scene()).none());
@@ -187,7 +187,7 @@ TEST(TileEventsPanel, EveryActionIsNamedOnce) {
 TEST(TileEventsPanel, AReadThatWouldComeTooEarlyIsWrittenBeforeItHappens) {
   Shown shown({});
   const auto panel = make_tile_events_panel();
-  const TileEventsLayout layout = tile_events_layout(shown.tile, 0, kEvents, 1);
+  const TileEventsLayout layout = tile_events_layout(shown.tile, 0, 0, kEvents, 1);
   const auto wait = std::ranges::find(layout.bars, TileBar::Kind::wait, &TileBar::kind);
   const auto red = [&] {
     const QImage image = painted(*panel, kEvents, shown.scene(), kImage);
@@ -208,7 +208,7 @@ TEST(TileEventsPanel, AReadThatWouldComeTooEarlyIsWrittenBeforeItHappens) {
 TEST(TileEventsPanel, CopiesAndReadsOfThePinnedTokenAreMarked) {
   Shown shown({});
   const auto panel = make_tile_events_panel();
-  const TileEventsLayout layout = tile_events_layout(shown.tile, 0, kEvents, 1);
+  const TileEventsLayout layout = tile_events_layout(shown.tile, 0, 0, kEvents, 1);
   const QImage before = painted(*panel, kEvents, shown.scene(), kImage);
   shown.pin(of_tile_row(20));  // on the second page: box 1, reads 4 to 7
   const QImage after = painted(*panel, kEvents, shown.scene(), kImage);
