@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "viz/geometry/cell_grid.h"
@@ -17,8 +18,8 @@ constexpr double kChipLine = 23, kChip = 18, kChipWidth = 34, kAxisLine = 15, kW
 constexpr double kAroundWords = 7, kPieceLine = 26, kLowestPiece = 7, kLine = 20, kLowestLine = 10.5;
 constexpr double kRegisterDigit = 6, kBesideNames = 8, kLeastNames = 34, kWaveName = 40, kMoreLine = 14;
 constexpr double kCellGap = 1, kBreak = 4;  // [px] between cells, and between groups of lanes
-constexpr std::int64_t kFewestInGroup = 4;  // lines or cells between two breaks: less is noise
-constexpr std::int64_t kFewestLines = 6;    // with fewer in sight the panel drops what is around the grid
+constexpr std::int64_t kFewestInGroup = 4;  // lines or cells between two breaks: fewer are not set apart
+constexpr std::int64_t kFewestLines = 6;    // with fewer in sight the panel omits what is around the grid
 constexpr double kBesidePieces = 2;         // [px]
 
 const TileFill& fill_of(const Tile& tile, std::int64_t fill) {
@@ -37,7 +38,7 @@ std::optional<std::int64_t> fill_in(const Tile& tile, std::int64_t read, TileEle
   return std::nullopt;
 }
 
-// Where a group of lanes or registers ends: places n so that a break belongs between n - 1 and n. `at(n)`: the register.
+// Where a group of lanes or registers ends: each n with a break between n - 1 and n. `at(n)`: the register.
 template <class At>
 std::vector<std::int64_t> breaks(std::int64_t count, const At& at) {
   std::vector<std::int64_t> found;
@@ -98,7 +99,7 @@ struct Heights {
   std::int64_t lines = 0;  // that are shown
 };
 
-// What is around the grid gives way when it is too low, the pieces first.
+// A low panel omits, in this order: the pieces, the words, the axis, the waves.
 Heights heights(QSizeF size, std::int64_t lines, double breaks, std::int64_t piece_lines, bool chips,
                 double font_scale) {
   const double words = (size.width() < kNarrowWords * font_scale ? 3 : 2) * kWordsLine;
@@ -192,32 +193,29 @@ std::optional<std::int64_t> RegistersLayout::wave_at(QPointF at) const {
   return std::nullopt;
 }
 
+std::vector<bool> lit_reads(const Tile& tile, const LitTile& lit) {
+  std::vector<bool> reads(tile.reads.size());
+  if (lit.registers.empty()) return reads;
+  for (std::size_t n = 0; n < reads.size(); ++n) {
+    const TileRead& read = tile.reads[n];
+    const auto fills =
+        std::span(tile.fills).subspan(static_cast<std::size_t>(read.first_fill), static_cast<std::size_t>(read.fills));
+    reads[n] = std::ranges::any_of(
+        fills, [&](const TileFill& fill) { return std::ranges::binary_search(lit.registers, fill.reg); });
+  }
+  return reads;
+}
+
 std::optional<std::int64_t> shown_read(const Tile& tile, const TileState& now, const LitTile& lit) {
-  const auto fills = [&](std::int64_t read) { return read_of(tile, read).fills > 0; };
-  std::int64_t current = std::max<std::int64_t>(now.reads - 1, 0);
-  while (current < std::ssize(tile.reads) && !fills(current)) ++current;
-  if (current >= std::ssize(tile.reads)) {
-    current = 0;
-    while (current < std::ssize(tile.reads) && !fills(current)) ++current;
-    if (current >= std::ssize(tile.reads)) return std::nullopt;
+  const std::int64_t begun = std::max<std::int64_t>(now.reads - 1, 0);
+  const std::vector<bool> reads = lit_reads(tile, lit);
+  const auto first = std::ranges::find(reads, true);
+  if (first != reads.end()) {
+    return reads[static_cast<std::size_t>(begun)] ? begun : static_cast<std::int64_t>(first - reads.begin());
   }
-  const auto first_of = [&](const TileRegister& reg) {
-    std::optional<std::int64_t> least;
-    for (const std::int32_t fill : tile.fills_in(reg)) {
-      const std::int64_t read = fill_of(tile, fill).read;
-      least = std::min(least.value_or(read), read);
-    }
-    return least;
-  };
-  std::optional<std::int64_t> first;
-  for (const TileRegister& reg : lit.registers) {
-    for (const std::int32_t fill : tile.fills_in(reg)) {
-      if (fill_of(tile, fill).read == current) return current;
-    }
-    const auto of = first_of(reg);
-    if (of) first = std::min(first.value_or(*of), *of);
-  }
-  return first ? first : current;
+  if (begun < std::ssize(tile.reads) && read_of(tile, begun).fills > 0) return begun;
+  const auto filling = std::ranges::find_if(tile.reads, [](const TileRead& read) { return read.fills > 0; });
+  return filling != tile.reads.end() ? std::optional(filling - tile.reads.begin()) : std::nullopt;
 }
 
 bool overwritten(const Tile& tile, const TileState& now, std::int64_t read) {

@@ -1,5 +1,5 @@
-// Where the registers panel draws: the registers that one read fills, cell by cell, and below it all reads of one wave as
-// pieces of the tile.
+// The layout of the registers panel: the registers that one read fills, cell by cell, and below them all reads of one
+// wave as pieces of the tile.
 //
 //   wave  [0] [1] [2] [3]           only with several waves
 //         24  26  28  30            dims of the tile (the head's own numbers), or tokens where the read is turned
@@ -79,11 +79,14 @@ struct RegistersLayout {
   [[nodiscard]] std::optional<std::int64_t> wave_at(QPointF at) const;
 };
 
-// Which read the grid shows: that of the first registers that `lit` means, the current one before others; without any,
-// the last that has begun, or read 0. Nothing: no read fills registers.
+// By index into Tile::reads: whether the read fills a register of `lit`.
+[[nodiscard]] std::vector<bool> lit_reads(const Tile& tile, const LitTile& lit);
+
+// The read that the grid shows. With registers in `lit`: the last read that has begun, if it fills one of them, else
+// the first read that does. Without: the last read that has begun, or read 0. Nothing: no read fills registers.
 [[nodiscard]] std::optional<std::int64_t> shown_read(const Tile& tile, const TileState& now, const LitTile& lit);
 
-// `focus`: the grid is scrolled to this element. `scrolled` [lines] from there on, cut to the lines there are.
+// `focus`: the grid is scrolled to this element. `scrolled` [lines] from there on, cut to the lines of the read.
 // Precondition: the read has fills.
 [[nodiscard]] RegistersLayout registers_layout(const Tile& tile, std::int64_t read, std::optional<TileElement> focus,
                                                double scrolled, const QRectF& body, double font_scale);

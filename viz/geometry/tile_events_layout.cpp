@@ -47,9 +47,9 @@ std::vector<Actor> actors(const Tile& tile) {
 }
 
 // Bars without their rectangles; `lane` counts all lanes.
-std::vector<TileBar> bars_of(const Tile& tile, const std::vector<Actor>& actors) {
-  using Kind = TileBar::Kind;
-  std::vector<TileBar> bars;
+std::vector<TileEventBar> bars_of(const Tile& tile, const std::vector<Actor>& actors) {
+  using Kind = TileEventBar::Kind;
+  std::vector<TileEventBar> bars;
   const auto lane_of = [&](TileActor actor, std::int64_t wave) {
     const auto found = std::ranges::find_if(
         actors, [&](const Actor& of) { return of.actor == actor && (of.wave == wave || of.wave == -1); });
@@ -100,7 +100,7 @@ std::vector<TileBar> bars_of(const Tile& tile, const std::vector<Actor>& actors)
         break;
     }
   }
-  std::ranges::stable_sort(bars, {}, &TileBar::lane);
+  std::ranges::stable_sort(bars, {}, &TileEventBar::lane);
   return bars;
 }
 
@@ -111,7 +111,7 @@ QRectF plot_of(const QRectF& body, double font_scale) {
 
 }  // namespace
 
-TileAxis::TileAxis(const Tile& tile, double left, double right) : left_(left), right_(right) {
+TileEventAxis::TileEventAxis(const Tile& tile, double left, double right) : left_(left), right_(right) {
   double all = 0;
   for (const TileAction& action : tile.actions) all += weight(action.kind);
   const double unit = all > 0 ? (right - left) / all : 0;
@@ -129,7 +129,7 @@ TileAxis::TileAxis(const Tile& tile, double left, double right) : left_(left), r
   if (knots_.size() > 1) knots_.back().second = right;
 }
 
-double TileAxis::x_of(std::int64_t event) const {
+double TileEventAxis::x_of(std::int64_t event) const {
   const auto after = std::ranges::lower_bound(knots_, event, {}, &std::pair<std::int64_t, double>::first);
   if (after == knots_.end()) return right_;
   if (after == knots_.begin()) return left_;
@@ -138,7 +138,7 @@ double TileAxis::x_of(std::int64_t event) const {
   return from + (to - from) * static_cast<double>(event - first) / static_cast<double>(end - first);
 }
 
-std::int64_t TileAxis::event_at(double x) const {
+std::int64_t TileEventAxis::event_at(double x) const {
   const auto after = std::ranges::lower_bound(knots_, x, {}, &std::pair<std::int64_t, double>::second);
   if (after == knots_.end()) return knots_.empty() ? 0 : knots_.back().first;
   if (after == knots_.begin()) return 0;
@@ -161,17 +161,17 @@ TileEventsLayout tile_events_layout(const Tile& tile, std::int64_t event, double
   const double ruler = std::min(std::round(kRuler * font_scale), body.height() / 3);
   layout.ruler = QRectF(layout.plot.left(), body.bottom() - ruler, layout.plot.width(), ruler);
   layout.plot.setBottom(layout.ruler.top());
-  layout.axis = TileAxis(tile, layout.plot.left(), layout.plot.right());
+  layout.axis = TileEventAxis(tile, layout.plot.left(), layout.plot.right());
 
   const std::vector<Actor> all = actors(tile);
   layout.all_lanes = std::ssize(all);
   const double room = layout.plot.height();
   const auto fit = static_cast<std::int64_t>(room / (kLowLane * font_scale));
   const std::int64_t shown = std::clamp<std::int64_t>(fit, 1, layout.all_lanes);
-  const std::vector<TileBar> bars = bars_of(tile, all);
+  const std::vector<TileEventBar> bars = bars_of(tile, all);
   std::int64_t begun = -1, lane = 0;
-  for (const TileBar& bar : bars) {
-    const bool action = bar.kind != TileBar::Kind::phase && bar.kind != TileBar::Kind::wait;
+  for (const TileEventBar& bar : bars) {
+    const bool action = bar.kind != TileEventBar::Kind::phase && bar.kind != TileEventBar::Kind::wait;
     if (action && bar.first < event && bar.first > begun) begun = bar.first, lane = bar.lane;
   }
   layout.first_lane = std::clamp<std::int64_t>(std::max<std::int64_t>(lane - shown + 1, 0) + std::llround(scrolled), 0,
@@ -184,7 +184,7 @@ TileEventsLayout tile_events_layout(const Tile& tile, std::int64_t event, double
     layout.lanes.push_back({actor.actor, actor.wave, QRectF(body.left(), top, layout.plot.left() - body.left(), height),
                             QRectF(layout.plot.left(), top, layout.plot.width(), height)});
   }
-  for (TileBar bar : bars) {
+  for (TileEventBar bar : bars) {
     bar.lane -= layout.first_lane;
     if (bar.lane < 0 || bar.lane >= shown) continue;
     const QRectF& line = layout.lanes[static_cast<std::size_t>(bar.lane)].line;
@@ -193,18 +193,18 @@ TileEventsLayout tile_events_layout(const Tile& tile, std::int64_t event, double
     layout.bars.push_back(bar);
   }
   // The issue before its flight, and the barrier between all flights and the reads.
-  for (const TileBar& before : layout.bars) {
-    const bool issue = before.kind == TileBar::Kind::issue, phase = before.kind == TileBar::Kind::phase;
+  for (const TileEventBar& before : layout.bars) {
+    const bool issue = before.kind == TileEventBar::Kind::issue, phase = before.kind == TileEventBar::Kind::phase;
     if (!issue && !phase) continue;
-    const auto after = std::ranges::find_if(layout.bars, [&](const TileBar& bar) {
-      return issue ? bar.kind == TileBar::Kind::flight && bar.index == before.index
-                   : bar.kind == TileBar::Kind::read && bar.first >= before.end;
+    const auto after = std::ranges::find_if(layout.bars, [&](const TileEventBar& bar) {
+      return issue ? bar.kind == TileEventBar::Kind::flight && bar.index == before.index
+                   : bar.kind == TileEventBar::Kind::read && bar.first >= before.end;
     });
     if (after == layout.bars.end() || after->lane <= before.lane) continue;
     if (issue && after->rect.width() < kOrderedBar) continue;
     double top = before.rect.top(), x = std::round(before.rect.right());
-    for (const TileBar& bar : layout.bars) {
-      if (phase && bar.kind == TileBar::Kind::flight && bar.end <= before.end) top = std::min(top, bar.rect.top());
+    for (const TileEventBar& bar : layout.bars) {
+      if (phase && bar.kind == TileEventBar::Kind::flight && bar.end <= before.end) top = std::min(top, bar.rect.top());
     }
     layout.orders.push_back({phase, {x, issue ? before.rect.top() : top}, {x, after->rect.bottom()}});
   }
@@ -214,7 +214,7 @@ TileEventsLayout tile_events_layout(const Tile& tile, std::int64_t event, double
 std::optional<std::int64_t> event_at(QPointF at, const QRectF& body, const Tile& tile, double font_scale) {
   const QRectF plot = plot_of(body, font_scale);
   if (!plot.contains(at)) return std::nullopt;
-  return TileAxis(tile, plot.left(), plot.right()).event_at(at.x());
+  return TileEventAxis(tile, plot.left(), plot.right()).event_at(at.x());
 }
 
 }  // namespace kvscope::viz

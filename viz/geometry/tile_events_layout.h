@@ -6,9 +6,9 @@
 //   warps      |wait                                   |read|read|read|
 //                                  | 200                                  ruler, with the playhead's number
 //
-// A tile through LDS has one lane for each wave: its copies, its waits, its reads. The axis gives every action its share of
-// the width by its kind and spreads the events of an action evenly, so that a read of 161 events is no wider than its
-// words need. x_of() rises with the event and event_at() is its inverse.
+// A tile through LDS has one lane for each wave: its copies, its waits, its reads. The width of an action depends on
+// its kind, not on its number of events, so that a read of 161 events does not crowd out a copy of 65. The events of
+// an action have equal widths. x_of() rises with the event and event_at() is its inverse.
 //
 // Example: 1559 events in 13 actions over 1200 px: a read is 82 px wide, 0.5 px an event.
 #pragma once
@@ -27,14 +27,14 @@ namespace kvscope::viz {
 
 enum class TileActor : std::uint8_t { issuer, engine, barrier, reader };
 
-struct TileLane {
+struct TileEventLane {
   TileActor actor = TileActor::reader;
   std::int64_t wave = -1;  // of a reader; -1: every warp
   QRectF name;             // left of the plot
   QRectF line;             // as wide as the plot
 };
 
-struct TileBar {
+struct TileEventBar {
   enum class Kind : std::uint8_t { expect, issue, flight, phase, wait, read };
   Kind kind = Kind::read;
   std::int64_t lane = 0;            // index into TileEventsLayout::lanes
@@ -43,16 +43,16 @@ struct TileBar {
   QRectF rect;
 };
 
-// One action before another, where they are in different lanes: a vertical line from lane to lane.
-struct TileOrder {
+// One action happens before another one in a different lane: a vertical line from lane to lane.
+struct TileEventOrder {
   bool barrier = false;  // all flights of a phase before the first read; else an issue before its flight
   QPointF from, to;
 };
 
-class TileAxis {
+class TileEventAxis {
  public:
-  TileAxis() = default;
-  TileAxis(const Tile& tile, double left, double right);
+  TileEventAxis() = default;
+  TileEventAxis(const Tile& tile, double left, double right);
   [[nodiscard]] double x_of(std::int64_t event) const;  // 0 to tile.events
   [[nodiscard]] std::int64_t event_at(double x) const;  // the nearest
   [[nodiscard]] double left() const { return left_; }
@@ -64,11 +64,11 @@ class TileAxis {
 };
 
 struct TileEventsLayout {
-  TileAxis axis;
-  std::vector<TileLane> lanes;  // that are shown
+  TileEventAxis axis;
+  std::vector<TileEventLane> lanes;  // that are shown
   std::int64_t first_lane = 0, all_lanes = 0;
-  std::vector<TileBar> bars;  // of the lanes that are shown, lane by lane in order of their events
-  std::vector<TileOrder> orders;
+  std::vector<TileEventBar> bars;  // of the lanes that are shown, lane by lane in order of their events
+  std::vector<TileEventOrder> orders;
   QRectF plot;
   QRectF ruler;  // below the lanes, as wide as the plot
 

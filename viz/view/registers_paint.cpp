@@ -148,7 +148,7 @@ QString RegistersPaint::label(const Tile& tile, const TileFill& fill, int detail
     const QString more = fill.elements == 2  ? QStringLiteral(",%1").arg(first + 1)
                          : fill.elements > 2 ? QStringLiteral("–%1").arg(first + fill.elements - 1)
                                              : QString();
-    text += QStringLiteral(" %1%2%3").arg(fill.down ? u't' : u'd').arg(first).arg(more);
+    text += (fill.down ? QStringLiteral(" t%1") : QStringLiteral(" d%1")).arg(first) + more;
   }
   return text;
 }
@@ -197,7 +197,7 @@ void RegistersPaint::grid(QPainter& painter, const RegistersNow& at, const Scene
     qsizetype longest = 0;
     for (const Cell& cell : cells) longest = std::max(longest, label(tile, *cell.fill, detail).size());
     const double px = std::min(most, (room - kAroundRegisterLabel) / (digit * static_cast<double>(longest)));
-    if (px < least) continue;
+    if (px < (detail == 0 ? most : least)) continue;  // words beyond lane and register only in full size
     const QFont font = mono_font(px);
     for (const Cell& cell : cells) {
       const Arrival arrival = arrival_of_fill(tile, *scene.tile_now, cell.number);
@@ -241,7 +241,7 @@ void RegistersPaint::words(QPainter& painter, const RegistersNow& at, const Scen
     std::set<std::int64_t> lanes;
     for (const TileRegister& reg : at.lit.registers) lanes.insert(reg.lane);
     const bool run = *lanes.rbegin() - *lanes.begin() + 1 == std::ssize(lanes);
-    const auto reads = std::ranges::count(lit_register_reads(tile, at.lit), true);
+    const auto reads = std::ranges::count(lit_reads(tile, at.lit), true);
     const Selection& object = scene.pinned_lit.tile == at.lit ? scene.pinned : scene.hovered;
     first = QString::fromStdString(describe(scene.state(), scene.facts(), &tile, object));
     first = first.left(first.indexOf(u':'));
@@ -352,13 +352,13 @@ void RegistersPaint::pieces(QPainter& painter, const RegistersNow& at, const Sce
 void RegistersPaint::lit(QPainter& painter, const RegistersNow& at, const Scene& scene, const Lit& lit, bool pinned) {
   const Tile& tile = *scene.tile;
   if (lit.tile.registers.empty()) return;
-  for (const TileRegister& reg : lit.tile.registers) {
-    for (const std::int32_t fill : tile.fills_in(reg)) {
-      const auto rect = at.layout.cell(tile, fill);
-      if (rect) paint_tile_outline(painter, *rect, *scene.theme, pinned);
-    }
+  const TileRead& read = tile.reads[static_cast<std::size_t>(at.layout.read)];
+  for (std::int64_t n = read.first_fill; n < read.first_fill + read.fills; ++n) {
+    if (!std::ranges::binary_search(lit.tile.registers, tile.fills[static_cast<std::size_t>(n)].reg)) continue;
+    const auto rect = at.layout.cell(tile, n);
+    if (rect) paint_tile_outline(painter, *rect, *scene.theme, pinned);
   }
-  const std::vector<bool> reads = lit_register_reads(tile, lit.tile);
+  const std::vector<bool> reads = lit_reads(tile, lit.tile);
   for (const RegisterPiece& piece : at.layout.pieces) {
     if (reads[static_cast<std::size_t>(piece.read)]) paint_tile_outline(painter, piece.rect, *scene.theme, pinned);
   }
@@ -408,25 +408,14 @@ std::optional<RegistersNow> registers_now(const QRectF& body, const Scene& scene
   auto read = shown_read(tile, *scene.tile_now, at.lit);
   if (!read) return std::nullopt;
   std::optional<TileElement> focus;
-  for (const TileRegister& reg : at.lit.registers) {
-    for (const std::int32_t fill : tile.fills_in(reg)) {
-      const TileFill& of = tile.fills[static_cast<std::size_t>(fill)];
-      if (!focus && of.read == *read) focus = TileElement{of.row, of.column};
-    }
+  const TileRead& of = tile.reads[static_cast<std::size_t>(*read)];
+  for (std::int64_t n = of.first_fill; n < of.first_fill + of.fills && !focus; ++n) {
+    const TileFill& fill = tile.fills[static_cast<std::size_t>(n)];
+    if (std::ranges::binary_search(at.lit.registers, fill.reg)) focus = TileElement{fill.row, fill.column};
   }
   at.layout =
       registers_layout(tile, *read, focus, scene.viewport_of(PanelId::registers).offset.y(), body, scene.font_scale);
   return at;
-}
-
-std::vector<bool> lit_register_reads(const Tile& tile, const LitTile& lit) {
-  std::vector<bool> reads(tile.reads.size());
-  for (const TileRegister& reg : lit.registers) {
-    for (const std::int32_t fill : tile.fills_in(reg)) {
-      reads[static_cast<std::size_t>(tile.fills[static_cast<std::size_t>(fill)].read)] = true;
-    }
-  }
-  return reads;
 }
 
 void paint_registers(QPainter& painter, const RegistersNow& at, const Scene& scene) {

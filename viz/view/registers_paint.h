@@ -1,9 +1,8 @@
-// The picture of the registers' panel: the registers of one read cell by cell, a sentence, and all reads as pieces of the
-// tile. Painted anew at every move of the pointer: the read that is shown follows the selection.
+// The picture of the registers panel: the registers of one read cell by cell, a sentence, and all reads as pieces of
+// the tile. The read that is shown follows the selection, so all of it is repainted when the pointer moves.
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include <QtGui/QPainter>
 
@@ -19,9 +18,6 @@ struct RegistersNow {
 };
 // Nothing: no read fills registers.
 [[nodiscard]] std::optional<RegistersNow> registers_now(const QRectF& body, const Scene& scene);
-
-// By index into Tile::reads: whether the read fills a register that is lit.
-[[nodiscard]] std::vector<bool> lit_register_reads(const Tile& tile, const LitTile& lit);
 
 void paint_registers(QPainter& painter, const RegistersNow& at, const Scene& scene);
 // What outlined, filled and faded registers mean; smaller where there is no room.

@@ -138,13 +138,13 @@ std::optional<QRectF> RegistersPanel::anchor(const Lit& lit, const QRectF& body,
   const Tile& tile = *scene.tile;
   const auto at = registers_now(body, scene);
   if (!at) return std::nullopt;
-  for (const TileRegister& reg : lit.tile.registers) {
-    for (const std::int32_t fill : tile.fills_in(reg)) {
-      const auto rect = at->layout.cell(tile, fill);
-      if (rect) return rect;
-    }
+  const TileRead& read = tile.reads[static_cast<std::size_t>(at->layout.read)];
+  for (std::int64_t n = read.first_fill; n < read.first_fill + read.fills; ++n) {
+    if (!std::ranges::binary_search(lit.tile.registers, tile.fills[static_cast<std::size_t>(n)].reg)) continue;
+    const auto rect = at->layout.cell(tile, n);
+    if (rect) return rect;
   }
-  const std::vector<bool> reads = lit_register_reads(tile, lit.tile);
+  const std::vector<bool> reads = lit_reads(tile, lit.tile);
   for (const RegisterPiece& piece : at->layout.pieces) {
     if (reads[static_cast<std::size_t>(piece.read)]) return piece.rect;
   }

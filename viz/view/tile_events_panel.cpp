@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 
+#include "viz/geometry/registers_layout.h"
 #include "viz/geometry/tile_events_layout.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/text.h"
@@ -77,12 +78,12 @@ std::vector<BarRun> runs_of(const TileEventsLayout& layout, const Scene& scene) 
   const QFont font = bar_font(layout, scene);
   std::vector<BarRun> runs;
   for (std::size_t first = 0; first < layout.bars.size(); first = runs.back().end) {
-    const TileBar& bar = layout.bars[first];
+    const TileEventBar& bar = layout.bars[first];
     std::size_t end = first + 1;
     while (end < layout.bars.size() && layout.bars[end].kind == bar.kind && layout.bars[end].lane == bar.lane) ++end;
-    const std::span<const TileBar> run = std::span(layout.bars).subspan(first, end - first);
+    const std::span<const TileEventBar> run = std::span(layout.bars).subspan(first, end - first);
     const auto all_fit = [&](BarWords words) {
-      return std::ranges::all_of(run, [&](const TileBar& one) {
+      return std::ranges::all_of(run, [&](const TileEventBar& one) {
         return words_fit(font, one.rect, bar_words(*scene.tile, *scene.tile_now, one, words));
       });
     };
@@ -115,23 +116,23 @@ QString TileEventsPanel::tile_summary(const Scene& scene) const {
 
 // --- painting --------------------------------------------------------------------------------------------------------
 
-QColor bar_color(const Theme& theme, const Tile& tile, const TileBar& bar) {
+QColor bar_color(const Theme& theme, const Tile& tile, const TileEventBar& bar) {
   switch (bar.kind) {
-    case TileBar::Kind::expect:
-    case TileBar::Kind::issue:
+    case TileEventBar::Kind::expect:
+    case TileEventBar::Kind::issue:
       return theme.series[3];
-    case TileBar::Kind::flight: {
+    case TileEventBar::Kind::flight: {
       const TileCopy& copy = tile.copies[static_cast<std::size_t>(bar.index)];
       if (tile.tma()) return tile_page_color(theme, copy.sub_tile);
       if (copy.chunks == 0) return theme.series[0];
       const std::int64_t row = tile.chunks[static_cast<std::size_t>(copy.first_chunk)].row;
       return tile_page_color(theme, row >= 0 ? tile.page_of(row).value_or(0) : 0);
     }
-    case TileBar::Kind::phase:
+    case TileEventBar::Kind::phase:
       return theme.shared;
-    case TileBar::Kind::wait:
+    case TileEventBar::Kind::wait:
       return theme.cached;
-    case TileBar::Kind::read:
+    case TileEventBar::Kind::read:
       return theme.series[1];
   }
   return theme.cached;
@@ -144,13 +145,13 @@ void TileEventsPanel::paint_tile(QPainter& painter, const QRectF& body, const Sc
   const double now = layout.axis.x_of(scene.tile_now->event);
   painter.save();
   const QFont font = ui_font(std::min(scene.px(kLaneText), layout.lanes.front().name.height() + 1));
-  for (const TileLane& lane : layout.lanes) {
+  for (const TileEventLane& lane : layout.lanes) {
     draw_text_in(painter, font, theme.text_quiet, lane.name, Qt::AlignLeft,
                  elided(font, lane_name(tile, lane), lane.name.width() - kBesideBarText));
     painter.fillRect(QRectF(lane.line.left(), std::floor(lane.line.center().y()), lane.line.width(), 1),
                      theme.card_border);
   }
-  for (const TileBar& bar : layout.bars) {
+  for (const TileEventBar& bar : layout.bars) {
     const QColor color = bar_color(theme, tile, bar);
     // On whole pixels, with a gap between neighbors where there is room for one.
     const double left = std::round(bar.rect.left()), right = std::round(bar.rect.right());
@@ -161,7 +162,7 @@ void TileEventsPanel::paint_tile(QPainter& painter, const QRectF& body, const Sc
     QRectF past = rect;
     past.setRight(std::clamp(now, rect.left(), rect.right()));
     painter.fillRect(past, color);
-    if (bar.kind == TileBar::Kind::read && tile.reads[static_cast<std::size_t>(bar.index)].conflicts > 0) {
+    if (bar.kind == TileEventBar::Kind::read && tile.reads[static_cast<std::size_t>(bar.index)].conflicts > 0) {
       painter.fillRect(QRectF(rect.left(), rect.top(), rect.width(), kConflict), theme.warning);
     }
     if (narrow || scene.tile_now->event >= bar.end) continue;
@@ -169,7 +170,7 @@ void TileEventsPanel::paint_tile(QPainter& painter, const QRectF& body, const Sc
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(rect.adjusted(0.5, 0.5, -0.5, -0.5));
   }
-  for (const TileOrder& order : layout.orders) {
+  for (const TileEventOrder& order : layout.orders) {
     const QColor& color = order.barrier ? theme.text : theme.text_quiet;
     painter.fillRect(QRectF(order.from.x() - 1, order.from.y(), kOrder, order.to.y() - order.from.y()), color);
   }
@@ -184,8 +185,9 @@ void TileEventsPanel::paint_labels(QPainter& painter, const TileEventsLayout& la
   const TileState& now = *scene.tile_now;
   const QFont font = bar_font(layout, scene);
   const double head = layout.axis.x_of(now.event);
-  // Over what has happened in one color, over what has not in another. `covers`: the edges of bars behind the words too.
-  const auto draw = [&](const TileBar& bar, const QRectF& rect, const QString& text, bool covers) {
+  // One color over what has happened, another over what has not. `covers`: the words hide the edges of the bars behind
+  // them.
+  const auto draw = [&](const TileEventBar& bar, const QRectF& rect, const QString& text, bool covers) {
     const QColor color = bar_color(theme, tile, bar);
     const bool race = is_race(tile, now, bar);
     QRectF past = rect, future = rect;
@@ -208,14 +210,14 @@ void TileEventsPanel::paint_labels(QPainter& painter, const TileEventsLayout& la
     part(future, race ? theme.warning : theme.text, with_alpha(color, kFuture));
   };
   for (const BarRun& of : runs_of(layout, scene)) {
-    const std::span<const TileBar> run = std::span(layout.bars).subspan(of.first, of.end - of.first);
+    const std::span<const TileEventBar> run = std::span(layout.bars).subspan(of.first, of.end - of.first);
     if (of.label == BarRun::Label::together) {
       draw(run.front(), run.front().rect.united(run.back().rect), run_words(tile, run), true);
       continue;
     }
     if (of.label == BarRun::Label::none) continue;
     const bool brief = of.label == BarRun::Label::brief;
-    for (const TileBar& one : run) {
+    for (const TileEventBar& one : run) {
       const QString all = bar_words(tile, now, one, BarWords::all);
       const bool has_room = !brief && words_fit(font, one.rect, all);
       draw(one, one.rect, has_room ? all : bar_words(tile, now, one, brief ? BarWords::brief : BarWords::some), false);
@@ -260,8 +262,8 @@ void TileEventsPanel::paint_playhead(QPainter& painter, const TileEventsLayout& 
 void TileEventsPanel::paint_hovered(QPainter& painter, const TileEventsLayout& layout, const Scene& scene) const {
   const std::int64_t event = scene.hovered.event;
   QString words = QString::number(event);
-  for (const TileBar& bar : layout.bars) {
-    const bool background = bar.kind == TileBar::Kind::phase || bar.kind == TileBar::Kind::wait;
+  for (const TileEventBar& bar : layout.bars) {
+    const bool background = bar.kind == TileEventBar::Kind::phase || bar.kind == TileEventBar::Kind::wait;
     if (background || event <= bar.first || event > bar.end) continue;
     words += tr(": ") + bar_words(*scene.tile, *scene.tile_now, bar, BarWords::all);
     break;
@@ -275,22 +277,21 @@ void TileEventsPanel::paint_hovered(QPainter& painter, const TileEventsLayout& l
 
 // Copies that bring what is lit, and reads that put it into registers.
 struct LitActions {
-  std::set<std::int64_t> copies, reads;
+  std::set<std::int64_t> copies;
+  std::vector<bool> reads;  // by index into Tile::reads
 };
 
 LitActions actions_of(const Tile& tile, const LitTile& lit) {
   LitActions all;
   for (const std::int64_t chunk : lit.chunks) all.copies.insert(tile.chunks[static_cast<std::size_t>(chunk)].copy);
-  for (const TileRegister& reg : lit.registers) {
-    for (const std::int32_t fill : tile.fills_in(reg))
-      all.reads.insert(tile.fills[static_cast<std::size_t>(fill)].read);
-  }
+  all.reads = lit_reads(tile, lit);
   return all;
 }
 
-bool means(const LitActions& lit, const TileBar& bar) {
-  if (bar.kind == TileBar::Kind::issue || bar.kind == TileBar::Kind::flight) return lit.copies.contains(bar.index);
-  return bar.kind == TileBar::Kind::read && lit.reads.contains(bar.index);
+bool means(const LitActions& lit, const TileEventBar& bar) {
+  if (bar.kind == TileEventBar::Kind::issue || bar.kind == TileEventBar::Kind::flight)
+    return lit.copies.contains(bar.index);
+  return bar.kind == TileEventBar::Kind::read && lit.reads[static_cast<std::size_t>(bar.index)];
 }
 
 void TileEventsPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
@@ -301,7 +302,7 @@ void TileEventsPanel::paint_overlay(QPainter& painter, const QRectF& body, const
     const LitActions all = actions_of(*scene.tile, lit.tile);
     for (const BarRun& run : runs_of(layout, scene)) {
       for (std::size_t n = run.first; n < run.end; ++n) {
-        const TileBar& bar = layout.bars[n];
+        const TileEventBar& bar = layout.bars[n];
         if (!means(all, bar)) continue;
         const double left = std::round(bar.rect.left()), right = std::max(std::round(bar.rect.right()) - 1, left + 1);
         if (run.label != BarRun::Label::together && right - left >= kOutlinedBar) {
@@ -309,7 +310,7 @@ void TileEventsPanel::paint_overlay(QPainter& painter, const QRectF& body, const
                              pinned);
           continue;
         }
-        // Words of the whole run may be over it.
+        // The words of the whole run may cover it.
         const QColor& color = pinned ? scene.theme->accent : scene.theme->hover;
         painter.fillRect(QRectF(left, bar.rect.bottom() - 1, std::max(right - left, 2.0), kConflict), color);
       }
@@ -325,8 +326,8 @@ std::vector<PanelCell> TileEventsPanel::tile_cells(const QRectF& body, const Sce
   const Tile& tile = *scene.tile;
   const TileEventsLayout layout = events_layout(body, scene);
   std::vector<PanelCell> cells;
-  for (const TileBar& bar : layout.bars) {
-    if (bar.kind == TileBar::Kind::issue || (bar.kind == TileBar::Kind::wait && tile.tma())) continue;
+  for (const TileEventBar& bar : layout.bars) {
+    if (bar.kind == TileEventBar::Kind::issue || (bar.kind == TileEventBar::Kind::wait && tile.tma())) continue;
     const QRectF seen = bar.rect.intersected(body);
     if (seen.isEmpty()) continue;
     const QString name = lane_name(tile, layout.lanes[static_cast<std::size_t>(bar.lane)]);
@@ -369,7 +370,7 @@ Selection TileEventsPanel::moved(const Selection& from, Move move, const QRectF&
 std::optional<QRectF> TileEventsPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
   if (scene.tile == nullptr || lit.tile.rows.empty()) return std::nullopt;
   const LitActions all = actions_of(*scene.tile, lit.tile);
-  for (const TileBar& bar : events_layout(body, scene).bars) {
+  for (const TileEventBar& bar : events_layout(body, scene).bars) {
     if (means(all, bar)) return bar.rect;
   }
   return std::nullopt;

@@ -14,13 +14,13 @@ class TileEventsWords {
   Q_DECLARE_TR_FUNCTIONS(TileEventsPanel)
 
  public:
-  static QString lane(const Tile& tile, const TileLane& lane);
-  static QString bar(const Tile& tile, const TileState& now, const TileBar& bar, BarWords words);
+  static QString lane(const Tile& tile, const TileEventLane& lane);
+  static QString bar(const Tile& tile, const TileState& now, const TileEventBar& bar, BarWords words);
   static QString wavefronts(const TileRead& read);
-  static QString run(const Tile& tile, std::span<const TileBar> bars);
+  static QString run(const Tile& tile, std::span<const TileEventBar> bars);
 };
 
-QString TileEventsWords::lane(const Tile& tile, const TileLane& lane) {
+QString TileEventsWords::lane(const Tile& tile, const TileEventLane& lane) {
   switch (lane.actor) {
     case TileActor::issuer:
       return tr("thread 0");
@@ -35,21 +35,21 @@ QString TileEventsWords::lane(const Tile& tile, const TileLane& lane) {
   return tile.tma() ? tr("warp %1").arg(lane.wave) : tr("wave %1").arg(lane.wave);
 }
 
-QString TileEventsWords::bar(const Tile& tile, const TileState& now, const TileBar& bar, BarWords words) {
+QString TileEventsWords::bar(const Tile& tile, const TileState& now, const TileEventBar& bar, BarWords words) {
   const auto index = static_cast<std::size_t>(bar.index);
   const bool all = words == BarWords::all, brief = words == BarWords::brief;
   switch (bar.kind) {
-    case TileBar::Kind::expect:
+    case TileEventBar::Kind::expect:
       return all ? tr("expect %1 B").arg(number_text(tile.expects[index].bytes)) : tr("expect");
-    case TileBar::Kind::issue:
+    case TileEventBar::Kind::issue:
       return brief ? QString::number(tile.copies[index].number) : tr("issue %1").arg(tile.copies[index].number);
-    case TileBar::Kind::flight: {
+    case TileEventBar::Kind::flight: {
       const TileCopy& copy = tile.copies[index];
       if (brief) return QString::number(copy.number);
       const QString name = tile.tma() ? tr("box %1").arg(copy.number) : tr("copy %1").arg(copy.number);
       return copy.filled > 0 && all ? name + tr(", %1 B of it zeros").arg(number_text(copy.filled)) : name;
     }
-    case TileBar::Kind::phase: {
+    case TileEventBar::Kind::phase: {
       const trace::BarrierExpects& of = tile.expects[index];
       if (!all) return tr("phase %1").arg(of.phase);
       return now.event >= bar.end ? tr("phase %1: all %2 B have landed").arg(of.phase).arg(number_text(of.bytes))
@@ -57,13 +57,13 @@ QString TileEventsWords::bar(const Tile& tile, const TileState& now, const TileB
                                         .arg(of.phase)
                                         .arg(number_text(std::min(now.arrived, of.bytes)), number_text(of.bytes));
     }
-    case TileBar::Kind::wait: {
+    case TileEventBar::Kind::wait: {
       if (tile.tma()) return is_race(tile, now, bar) && all ? tr("wait: a read now would be a race") : tr("wait");
       const TileWait& wait = tile.waits[index];
       const QString name = brief ? tr("wait") : tr("vmcnt(%1)").arg(wait.allowed);
       return all ? name + tr(": %1 in flight").arg(wait.outstanding) : name;
     }
-    case TileBar::Kind::read: {
+    case TileEventBar::Kind::read: {
       const TileRead& read = tile.reads[index];
       if (brief) return QString::number(read.number);
       const QString name =
@@ -79,15 +79,15 @@ QString TileEventsWords::wavefronts(const TileRead& read) {
   return read.conflicts > 0 ? text + tr(" (bank conflicts: %1)").arg(read.conflicts) : text;
 }
 
-QString TileEventsWords::run(const Tile& tile, std::span<const TileBar> bars) {
+QString TileEventsWords::run(const Tile& tile, std::span<const TileEventBar> bars) {
   const auto count = static_cast<qlonglong>(bars.size());
-  if (bars.front().kind == TileBar::Kind::flight) {
+  if (bars.front().kind == TileEventBar::Kind::flight) {
     return tile.tma() ? tr("boxes: %1").arg(count) : tr("copies: %1").arg(count);
   }
-  if (bars.front().kind != TileBar::Kind::read || count < 2) return {};
+  if (bars.front().kind != TileEventBar::Kind::read || count < 2) return {};
   const QString name = QString::fromStdString(read_name(tile));
   const TileRead& one = tile.reads[static_cast<std::size_t>(bars.front().index)];
-  const bool same = std::ranges::all_of(bars, [&](const TileBar& bar) {
+  const bool same = std::ranges::all_of(bars, [&](const TileEventBar& bar) {
     const TileRead& read = tile.reads[static_cast<std::size_t>(bar.index)];
     return read.cycles == one.cycles && read.conflicts == one.conflicts;
   });
@@ -97,19 +97,19 @@ QString TileEventsWords::run(const Tile& tile, std::span<const TileBar> bars) {
 
 }  // namespace
 
-bool is_race(const Tile& tile, const TileState& now, const TileBar& bar) {
-  return bar.kind == TileBar::Kind::wait && tile.tma() && now.event >= bar.first && now.event < bar.end;
+bool is_race(const Tile& tile, const TileState& now, const TileEventBar& bar) {
+  return bar.kind == TileEventBar::Kind::wait && tile.tma() && now.event >= bar.first && now.event < bar.end;
 }
 
-QString lane_name(const Tile& tile, const TileLane& lane) {
+QString lane_name(const Tile& tile, const TileEventLane& lane) {
   return TileEventsWords::lane(tile, lane);
 }
 
-QString bar_words(const Tile& tile, const TileState& now, const TileBar& bar, BarWords words) {
+QString bar_words(const Tile& tile, const TileState& now, const TileEventBar& bar, BarWords words) {
   return TileEventsWords::bar(tile, now, bar, words);
 }
 
-QString run_words(const Tile& tile, std::span<const TileBar> run) {
+QString run_words(const Tile& tile, std::span<const TileEventBar> run) {
   return TileEventsWords::run(tile, run);
 }
 

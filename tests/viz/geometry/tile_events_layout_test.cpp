@@ -11,7 +11,7 @@ namespace kvscope::viz::tile_events_layout_test {
 namespace {
 
 using testing_support::staged_tile;
-using Kind = TileBar::Kind;
+using Kind = TileEventBar::Kind;
 
 const QRectF kBody(36, 760, 1528, 96);
 
@@ -23,15 +23,16 @@ Tile lds() {
   return *staged_tile({.path = StagingPath::lds, .page = 64});
 }
 
-std::vector<TileBar> bars_of(const TileEventsLayout& layout, Kind kind) {
-  std::vector<TileBar> bars;
-  std::ranges::copy_if(layout.bars, std::back_inserter(bars), [&](const TileBar& bar) { return bar.kind == kind; });
+std::vector<TileEventBar> bars_of(const TileEventsLayout& layout, Kind kind) {
+  std::vector<TileEventBar> bars;
+  std::ranges::copy_if(layout.bars, std::back_inserter(bars),
+                       [&](const TileEventBar& bar) { return bar.kind == kind; });
   return bars;
 }
 
 TEST(TileEventsLayout, EventsHaveRisingPlacesAndAreFoundAgain) {
   for (const Tile& tile : {tma(), lds(), *staged_tile({.dtype = DType::f32})}) {
-    const TileAxis axis(tile, 100, 1600);
+    const TileEventAxis axis(tile, 100, 1600);
     EXPECT_EQ(axis.x_of(0), 100);
     EXPECT_EQ(axis.x_of(tile.events), 1600);
     double before = 99;
@@ -76,19 +77,19 @@ TEST(TileEventsLayout, TmaHasOneLaneForEachActor) {
 TEST(TileEventsLayout, WhatIsOrderedIsDrawnInOrder) {
   const Tile tile = tma();
   const TileEventsLayout layout = tile_events_layout(tile, 0, 0, kBody, 1);
-  const TileBar expect = bars_of(layout, Kind::expect).front(), phase = bars_of(layout, Kind::phase).front();
-  const std::vector<TileBar> issues = bars_of(layout, Kind::issue), flights = bars_of(layout, Kind::flight);
+  const TileEventBar expect = bars_of(layout, Kind::expect).front(), phase = bars_of(layout, Kind::phase).front();
+  const std::vector<TileEventBar> issues = bars_of(layout, Kind::issue), flights = bars_of(layout, Kind::flight);
   for (std::size_t n = 0; n < issues.size(); ++n) {
     EXPECT_GE(issues[n].rect.left(), expect.rect.right() - 1e-6);
     EXPECT_GE(flights[n].rect.left(), issues[n].rect.right() - 1e-6);
     EXPECT_LE(flights[n].rect.right(), phase.rect.right());
   }
-  for (const TileBar& read : bars_of(layout, Kind::read)) EXPECT_GE(read.rect.left(), phase.rect.right() - 1e-6);
+  for (const TileEventBar& read : bars_of(layout, Kind::read)) EXPECT_GE(read.rect.left(), phase.rect.right() - 1e-6);
   EXPECT_EQ(bars_of(layout, Kind::wait).front().end, phase.end);
   // One line for the barrier, from the flights to the reads, and one for each box.
-  EXPECT_EQ(std::ranges::count(layout.orders, true, &TileOrder::barrier), 1);
+  EXPECT_EQ(std::ranges::count(layout.orders, true, &TileEventOrder::barrier), 1);
   EXPECT_EQ(layout.orders.size(), 1 + tile.copies.size());
-  for (const TileOrder& order : layout.orders) EXPECT_LT(order.from.y(), order.to.y());
+  for (const TileEventOrder& order : layout.orders) EXPECT_LT(order.from.y(), order.to.y());
 }
 
 TEST(TileEventsLayout, ThroughLdsEachWaveHasALaneOfCopiesAWaitAndReads) {
@@ -99,7 +100,7 @@ TEST(TileEventsLayout, ThroughLdsEachWaveHasALaneOfCopiesAWaitAndReads) {
     EXPECT_EQ(layout.lanes[static_cast<std::size_t>(wave)].wave, wave);
     std::vector<Kind> kinds;
     std::int64_t end = 0;
-    for (const TileBar& bar : layout.bars) {
+    for (const TileEventBar& bar : layout.bars) {
       if (bar.lane != wave) continue;
       EXPECT_GE(bar.first, end);
       end = bar.end;
@@ -130,7 +131,7 @@ TEST(TileEventsLayout, LanesThatDoNotFitAreCountedAndScrolledTo) {
   EXPECT_EQ(top.first_lane, 0);
   const TileEventsLayout end = tile_events_layout(tile, 0, 99, low, 1);
   EXPECT_EQ(end.lanes.back().wave, 3);
-  for (const TileBar& bar : end.bars) EXPECT_LT(bar.lane, std::ssize(end.lanes));
+  for (const TileEventBar& bar : end.bars) EXPECT_LT(bar.lane, std::ssize(end.lanes));
   // The lane of the playhead is shown, and scrolling goes on from there.
   const std::int64_t reading = tile.reads.back().event + 1;
   EXPECT_EQ(tile_events_layout(tile, reading, 0, low, 1).lanes.back().wave, 3);
@@ -162,7 +163,7 @@ TEST(TileEventsLayout, ATraceWithoutLanesHasABarForEachAction) {
   EXPECT_EQ(bars_of(layout, Kind::issue).size(), 2U);
   EXPECT_EQ(bars_of(layout, Kind::flight).size(), 2U);
   EXPECT_EQ(bars_of(layout, Kind::read).size(), 1U);
-  for (const TileBar& bar : layout.bars) EXPECT_GT(bar.rect.width(), 1);
+  for (const TileEventBar& bar : layout.bars) EXPECT_GT(bar.rect.width(), 1);
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ TEST(TileEventsPanel, AReadThatWouldComeTooEarlyIsWrittenBeforeItHappens) {
   Shown shown({});
   const auto panel = make_tile_events_panel();
   const TileEventsLayout layout = tile_events_layout(shown.tile, 0, 0, kEvents, 1);
-  const auto wait = std::ranges::find(layout.bars, TileBar::Kind::wait, &TileBar::kind);
+  const auto wait = std::ranges::find(layout.bars, TileEventBar::Kind::wait, &TileEventBar::kind);
   const auto red = [&] {
     const QImage image = painted(*panel, kEvents, shown.scene(), kImage);
     int pixels = 0;
@@ -212,10 +212,10 @@ TEST(TileEventsPanel, CopiesAndReadsOfThePinnedTokenAreMarked) {
   const QImage before = painted(*panel, kEvents, shown.scene(), kImage);
   shown.pin(of_tile_row(20));  // on the second page: box 1, reads 4 to 7
   const QImage after = painted(*panel, kEvents, shown.scene(), kImage);
-  for (const TileBar& bar : layout.bars) {
-    if (bar.kind != TileBar::Kind::flight && bar.kind != TileBar::Kind::read) continue;
+  for (const TileEventBar& bar : layout.bars) {
+    if (bar.kind != TileEventBar::Kind::flight && bar.kind != TileEventBar::Kind::read) continue;
     const QPoint edge(static_cast<int>(bar.rect.center().x()) + 3, static_cast<int>(bar.rect.bottom()));
-    const bool lit = bar.kind == TileBar::Kind::flight ? bar.index == 1 : bar.index >= 4 && bar.index < 8;
+    const bool lit = bar.kind == TileEventBar::Kind::flight ? bar.index == 1 : bar.index >= 4 && bar.index < 8;
     EXPECT_EQ(before.pixel(edge) != after.pixel(edge), lit) << static_cast<int>(bar.kind) << ' ' << bar.index;
   }
 }
