@@ -22,8 +22,8 @@ constexpr double kSmallestScale = 0.25, kLargestScale = 8;
 
 // The options as typed; they are checked together when all of them are known.
 struct Words {
-  std::optional<std::string> file, render, scenario, trace, simulate, select, completion, view, theme;
-  std::optional<std::int64_t> step, to;
+  std::optional<std::string> file, render, scenario, trace, simulate, select, tile, completion, view, theme;
+  std::optional<std::int64_t> step, to, tile_event;
   std::optional<double> font_scale;
   std::string size = "1600x1000";
   double scale = 1, frames_per_second = 4;
@@ -79,6 +79,16 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--select", words.select,
                  "Object to highlight: \"token 3:70\" (sequence:position), \"block 7\", \"seq 3\" or \"page 3:2\" "
                  "(sequence:page) [default: nothing]")
+      ->needs(render)
+      ->group(of_render);
+  app.add_option(
+         "--tile", words.tile,
+         "Tile of the view 'tile': \"seq 3 token 70 k layer 0 head 1 tma\" (k or v, tma or lds), or the number of a "
+         "tile in the trace [default: the first tile in the trace]")
+      ->needs(render)
+      ->group(of_render);
+  app.add_option("--tile-event", words.tile_event,
+                 "Events of the tile that have happened [default: all copies have landed, nothing is read]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--completion", words.completion, "Print a completion script for a shell and exit")
@@ -147,7 +157,10 @@ RenderRequest render_request(const Words& words) {
   }
   request.file = words.scenario ? *words.scenario : words.trace ? *words.trace : words.file.value_or("");
   request.kind = words.scenario ? FileKind::scenario : words.trace ? FileKind::trace : FileKind::by_content;
-  request.view = words.view ? *viz::find_view(*words.view) : viz::View::overview;
+  request.view = words.view ? *viz::find_view(*words.view) : words.tile ? viz::View::tile : viz::View::overview;
+  if (words.tile && request.view != viz::View::tile) {
+    faults.push_back({"--tile", fmt::format("view '{}' shows no tile: use --view tile", *words.view)});
+  }
   request.step = words.step;
   request.to = words.to;
   check_range("--scale", words.scale, kSmallestScale, kLargestScale, "2 is for a HiDPI screen", faults);
@@ -155,6 +168,8 @@ RenderRequest render_request(const Words& words) {
   request.scale = words.scale;
   request.theme = words.theme ? theme_of(*words.theme) : viz::ThemeKind::dark;
   request.select = words.select;
+  request.tile = words.tile;
+  request.tile_event = words.tile_event;
   check_range("--fps", words.frames_per_second, viz::kSlowestFrames, viz::kFastestFrames,
               "a GIF counts hundredths of a second", faults);
   request.frames_per_second = words.frames_per_second;

@@ -29,7 +29,9 @@ struct RenderRequest {
   QSize size{1600, 1000};            // [px], logical
   double scale = 1;
   viz::ThemeKind theme = viz::ThemeKind::dark;
-  std::optional<std::string> select;  // as find.h reads it
+  std::optional<std::string> select;       // as find.h reads it
+  std::optional<std::string> tile;         // as tile_request.h reads it, or the number of a tile of the trace
+  std::optional<std::int64_t> tile_event;  // events of the tile that have happened
   double frames_per_second = 4;
   double font_scale = 1;
 };

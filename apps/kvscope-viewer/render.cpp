@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include <QtGui/QGuiApplication>
 
@@ -14,8 +16,11 @@
 #include "apps/kvscope-viewer/simulate.h"
 #include "apps/kvscope-viewer/simulator_backend.h"
 #include "core/base/errors.h"
+#include "core/base/numbers.h"
 #include "viz/playback/find.h"
+#include "viz/playback/recorded_tiles.h"
 #include "viz/playback/run.h"
+#include "viz/playback/tile_request.h"
 #include "viz/window/export.h"
 
 namespace kvscope::apps {
@@ -93,6 +98,56 @@ viz::Selection selection_of(const RenderRequest& request, const viz::Run& run) {
   return *selection;
 }
 
+// The n-th tile that the trace itself holds.
+std::shared_ptr<const viz::Tile> recorded_tile(const viz::Run& run, std::optional<std::int64_t> number) {
+  const std::vector<viz::RecordedTile> tiles = viz::recorded_tiles(run);
+  if (tiles.empty() && !number) return nullptr;
+  const std::int64_t at = number.value_or(0);
+  if (at < 0 || at >= std::ssize(tiles)) {
+    throw InputError("command line", "--tile",
+                     tiles.empty() ? fmt::format("{}: the trace holds no tile: name one as 'seq 3 token 70 k tma'", at)
+                                   : fmt::format("{} is outside [0, {}): tiles of the trace", at, tiles.size()));
+  }
+  return std::make_shared<const viz::Tile>(viz::load_tile(run, tiles[static_cast<std::size_t>(at)]));
+}
+
+// Why the path cannot take the tile is part of the picture; a tile that is not there is a fault of the command line.
+void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Run& run, const char* program) {
+  if (picture.view != viz::View::tile) return;
+  if (request.tile && !whole_number<std::int64_t>(*request.tile)) {
+    viz::TileRequest tile;
+    try {
+      tile = viz::parse_tile_request(*request.tile);
+    } catch (const InputError& error) {
+      throw InputError("command line", "--tile", error.faults().front().where + " " + error.faults().front().message);
+    }
+    tile.step = run.state_at(picture.position).step;
+    try {
+      SimulatorBackend backend{std::filesystem::path(program)};
+      const std::vector<trace::Event> events = backend.stage(run.facts(), request.file, tile);
+      picture.tile = std::make_shared<const viz::Tile>(viz::fold_tile(events));
+    } catch (const IndexError& error) {
+      throw InputError("command line", "--tile", error.what());
+    } catch (const InputError&) {
+      throw;
+    } catch (const std::exception& error) {
+      for (const std::string& line : fault_lines(error)) {
+        picture.tile_instead += QString::fromStdString(line) + QLatin1Char('\n');
+      }
+    }
+  } else {
+    picture.tile = recorded_tile(run, request.tile ? whole_number<std::int64_t>(*request.tile) : std::nullopt);
+    picture.tile_instead = QStringLiteral("The trace holds no tile: name one with --tile.");
+  }
+  picture.tile_event = request.tile_event;
+  if (!request.tile_event || !picture.tile) return;
+  if (*request.tile_event < 0 || *request.tile_event > picture.tile->events) {
+    throw InputError(
+        "command line", "--tile-event",
+        fmt::format("{} is outside [0, {}]: events of the tile", *request.tile_event, picture.tile->events));
+  }
+}
+
 }  // namespace
 
 int render(const RenderRequest& request, int argc, char** argv) {
@@ -110,6 +165,7 @@ int render(const RenderRequest& request, int argc, char** argv) {
   picture.font_scale = request.font_scale;
   picture.frames_per_second = request.frames_per_second;
   set_time(picture, request, *run);
+  set_tile(picture, request, *run, argv[0]);
   if (request.select) picture.selection = selection_of(request, *run);
   Progress bar("frames");
   viz::write_picture(QString::fromStdString(request.out), run, picture,

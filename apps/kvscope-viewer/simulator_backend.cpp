@@ -10,6 +10,7 @@
 #include "core/scenario/requests.h"
 #include "core/staging/explain.h"
 #include "core/staging/locate.h"
+#include "core/staging/staging_events.h"
 
 namespace kvscope::apps {
 namespace fs = std::filesystem;
@@ -97,6 +98,25 @@ trace::Question SimulatorBackend::locate(const viz::Facts& facts, const std::str
                                          StepIdx step) {
   StepEngine& engine = engine_for(facts, path);
   return kvscope::locate(engine.scenario(), engine.at(step), offset);
+}
+
+std::vector<trace::Event> SimulatorBackend::stage(const viz::Facts& facts, const std::string& path,
+                                                  const viz::TileRequest& request) {
+  StepEngine& engine = engine_for(facts, path);
+  const CacheState& state = engine.at(request.step);
+  const StagingPath staging = request.path == viz::TilePath::tma ? StagingPath::tma : StagingPath::lds;
+  TileQuestion question;
+  question.path = staging;
+  question.seq = request.seq;
+  question.layer = request.layer;
+  question.head = request.head;
+  question.kv = request.kv;
+  question.tile = request.token.value / tile_tokens(engine.scenario(), staging, request.kv);
+  question.dim = request.dim;
+  check_index("dim", request.dim.value, engine.scenario().model.head_size, "elements of a head");
+  trace::MemoryRecorder recorder;
+  record_tile(engine.scenario(), state, question, recorder);
+  return recorder.events();
 }
 
 std::vector<viz::GalleryEntry> SimulatorBackend::gallery() {

@@ -30,6 +30,8 @@ class SimulatorBackend final : public viz::Backend {
                                            const trace::Question& question) override;
   [[nodiscard]] trace::Question locate(const viz::Facts& facts, const std::string& path, std::int64_t offset,
                                        StepIdx step) override;
+  [[nodiscard]] std::vector<trace::Event> stage(const viz::Facts& facts, const std::string& path,
+                                                const viz::TileRequest& request) override;
   [[nodiscard]] std::vector<viz::GalleryEntry> gallery() override;
 
  private:

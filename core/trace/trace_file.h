@@ -53,7 +53,8 @@
 namespace kvscope::trace {
 
 inline constexpr std::int32_t kApplicationId = 0x6B767472;  // "kvtr"
-inline constexpr std::int32_t kFormatVersion = 2;           // 2: the events of a tile, from tile_opened on
+// 2: the events of a tile, from tile_opened on; 3: the geometry of a tile and its registers, from tile_memory on
+inline constexpr std::int32_t kFormatVersion = 3;
 
 // Maximum size of meta keys and values together; a file that claims more is rejected before it is read.
 inline constexpr std::int64_t kMaxMetaBytes = std::int64_t{64} << 20;  // [bytes]

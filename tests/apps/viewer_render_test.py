@@ -4,6 +4,7 @@
     viewer_render_test.py --kvscope PROGRAM --viewer PROGRAM
 """
 import os
+import json
 import re
 import signal
 import resource
@@ -83,6 +84,34 @@ class Png(Pictures):
                 data = self.bytes_of(*scenario, *change)
                 self.assertNotIn(data, seen)
                 seen.add(data)
+
+    def test_a_tile_of_every_path_and_each_of_its_events_is_another_picture(self):
+        scenario = ("--scenario", gallery("quantized_e4m3"), "--view", "tile")
+        seen = set()
+        for tile in ("seq 0 k tma", "seq 0 v tma", "seq 0 token 64 k tma", "seq 0 k layer 1 tma"):
+            for more in ([], ["--tile-event", "0"], ["--tile-event", "400"], ["--select", "token 0:3"],
+                         ["--select", "register 5:0"]):
+                with self.subTest(tile=tile, more=more):
+                    data = self.bytes_of(*scenario, "--tile", tile, *more)
+                    self.assertNotIn(data, seen)
+                    seen.add(data)
+        # Why a path cannot take the tile is part of the picture.
+        self.assertNotIn(self.bytes_of(*scenario, "--tile", "seq 0 k lds"), seen)
+
+    def test_a_trace_that_holds_tiles_shows_them(self):
+        with tempfile.TemporaryDirectory() as out:
+            scenario = json.loads(content(gallery("quantized_e4m3")))
+            scenario["focus"] = {"staging": "lanes", "layer": 1, "sequence": 0, "step": 1}
+            path = os.path.join(out, "staged.json")
+            with open(path, "w") as file:
+                json.dump(scenario, file)
+            fine("run", path, "--out", out, "--trace", "full")
+            trace = ("--trace", os.path.join(out, "trace.kvt"), "--view", "tile", "--step", "1")
+            first = self.bytes_of(*trace)
+            self.assertEqual(first, self.bytes_of(*trace, "--tile", "0"))
+            self.assertNotEqual(first, self.bytes_of(*trace, "--tile", "1"))
+            # The same tile, on demand: K, layer 1, the first tile.
+            self.assertEqual(first, self.bytes_of(*trace, "--tile", "seq 0 k layer 1 tma"))
 
     def test_the_light_theme_is_light(self):
         image = self.pixels_of("--scenario", gallery("first_light"), "--theme", "light", "--size", "800x500")

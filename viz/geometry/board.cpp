@@ -7,7 +7,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr std::array<std::string_view, kViews.size()> kNames{"overview", "sequences", "pool", "timeline"};
+constexpr std::array<std::string_view, kViews.size()> kNames{"overview", "sequences", "pool", "timeline", "tile"};
 
 // A card of a band; a band of the board is divided into cards from left to right.
 struct Column {
@@ -15,7 +15,7 @@ struct Column {
   double share;  // of the band's width
 };
 struct Band {
-  double share;  // of the height that the header leaves
+  double share;  // of the height that the header and bands of a fixed height leave
   std::vector<Column> columns;
 };
 
@@ -31,6 +31,12 @@ std::vector<Band> bands(View view) {
       return {{1, {{PanelId::pool, 0.6}, {PanelId::table, 0.4}}}};
     case View::timeline:
       return {{1, {{PanelId::timeline, 1}}}};
+    case View::tile:
+      return {
+          {0.145, {{PanelId::tile_sequence, 1}}},
+          {0.655,
+           {{PanelId::memory, 0.215}, {PanelId::copies, 0.195}, {PanelId::shared, 0.335}, {PanelId::registers, 0.255}}},
+          {0.2, {{PanelId::tile_events, 1}}}};
   }
   return {};
 }
@@ -70,6 +76,12 @@ std::vector<Band> bands_with_room(View view, double height, double font_scale) {
   return rows;
 }
 
+// The chain is a line of text below all bands, where it leaves the tallest of them room.
+double chain_height(View view, double height, double font_scale) {
+  const double chain = std::round(kChainHeight * font_scale);
+  return view == View::tile && height - chain - kGap >= 3 * kLowestCard * font_scale ? chain : 0;
+}
+
 Place place(PanelId panel, const QRectF& card, double font_scale) {
   const bool low = card.height() < kLowCard * font_scale;
   const double title = std::round((low ? kLowTitleHeight : kTitleHeight) * font_scale);
@@ -99,7 +111,8 @@ std::vector<Place> board(View view, QSizeF size, double font_scale) {
   const double header = std::round(kHeaderHeight * font_scale);
   const QRectF head(inner.left(), inner.top(), inner.width(), header);
   std::vector<Place> places{{PanelId::header, head, head, {}, {}}};
-  const double cards = inner.height() - header;
+  const double chain = chain_height(view, inner.height() - header, font_scale);
+  const double cards = inner.height() - header - (chain > 0 ? chain + kGap : 0);
   const std::vector<Band> rows = bands_with_room(view, cards, font_scale);
   const std::vector<double> y = cuts(inner.top() + header, cards, shares(rows, &Band::share));
   for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -110,6 +123,10 @@ std::vector<Place> board(View view, QSizeF size, double font_scale) {
                              QRectF(QPointF(x[column], y[row]), QPointF(x[column + 1] - kGap, y[row + 1] - kGap)),
                              font_scale));
     }
+  }
+  if (chain > 0) {
+    const QRectF line(inner.left(), inner.bottom() - chain, inner.width(), chain);
+    places.push_back({PanelId::chain, line, line, QRectF(line.left(), line.top(), line.width(), 0), {}});
   }
   return places;
 }

@@ -10,6 +10,19 @@
 //   +-----------+-----------+     +-----------+    +-----+-----+    +-----------+
 //   | timeline              |
 //   +-----------------------+
+//
+//   tile
+//   +-------------------------------------+
+//   | header                              |
+//   +-------------------------------------+
+//   | tile_sequence                       |
+//   +--------+--------+--------+----------+
+//   | memory | copies | shared | registers|
+//   +--------+--------+--------+----------+
+//   | tile_events                         |
+//   +-------------------------------------+
+//   | chain                               |
+//   +-------------------------------------+
 #pragma once
 
 #include <array>
@@ -23,13 +36,30 @@
 
 namespace kvscope::viz {
 
-enum class View : std::uint8_t { overview, sequences, pool, timeline };
-inline constexpr std::array kViews{View::overview, View::sequences, View::pool, View::timeline};
+enum class View : std::uint8_t { overview, sequences, pool, timeline, tile };
+inline constexpr std::array kViews{View::overview, View::sequences, View::pool, View::timeline, View::tile};
 [[nodiscard]] std::string_view name(View view);  // the value that the option --view takes
 [[nodiscard]] std::optional<View> find_view(std::string_view name);
 
-enum class PanelId : std::uint8_t { header, sequences, pool, table, timeline };
-inline constexpr std::size_t kPanels = 5;
+enum class PanelId : std::uint8_t {
+  header,
+  sequences,
+  pool,
+  table,
+  timeline,
+  tile_sequence,  // the tokens of the tile's sequence
+  memory,         // the rows of the pool that hold them
+  copies,         // boxes of TMA, or copies of waves through LDS
+  shared,         // shared memory by rows and banks
+  registers,      // lanes by registers
+  tile_events,    // what happened when
+  chain,          // one sentence: from the token to the register
+};
+inline constexpr std::size_t kPanels = 12;
+// The header and the chain are lines without a card, a title and a footer.
+[[nodiscard]] constexpr bool has_card(PanelId panel) {
+  return panel != PanelId::header && panel != PanelId::chain;
+}
 
 // A card, and the body that its panel paints into, between the title and the footer line.
 //
@@ -43,15 +73,15 @@ inline constexpr std::size_t kPanels = 5;
 struct Place {
   PanelId panel = PanelId::header;
   QRectF card;    // [px]
-  QRectF body;    // [px] inside the card; the header has no card: its body equals `card`
-  QRectF title;   // [px] as wide as the body; empty for the header, which paints its own title
+  QRectF body;    // [px] inside the card; without a card it equals `card`
+  QRectF title;   // [px] as wide as the body; empty without a card: the panel paints its own title
   QRectF footer;  // [px] as wide as the body; empty in a card lower than kFooterCard
 };
 
 // Sizes in px. Heights of lines of text are given at font scale 1 and scale with the font; the space around cards is
 // constant.
 inline constexpr double kMargin = 20, kGap = 14, kPadding = 16, kTitleHeight = 36, kFooterHeight = 30,
-                        kHeaderHeight = 52;
+                        kHeaderHeight = 52, kChainHeight = 52;
 // Limits on the height of a card: below kLowCard the title and footer are lower, below kFooterCard there is no footer,
 // and below kLowestCard the card is omitted (its panel can still be shown in its separate view).
 inline constexpr double kLowCard = 150, kFooterCard = 120, kLowestCard = 76;

@@ -1,6 +1,7 @@
 #include "viz/geometry/link_path.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvscope::viz {
 namespace {
@@ -56,6 +57,16 @@ LinkPath link_path(const QRectF& from, const QRectF& to, const QRectF& board, do
   }
   path.control1 = within(board, path.control1);
   path.control2 = within(board, path.control2);
+  return path;
+}
+
+LinkPath side_link(const QRectF& from, const QRectF& to, const QRectF& board) {
+  LinkPath path;
+  path.start = middle(from, Qt::RightEdge);
+  path.end = middle(to, Qt::LeftEdge);
+  const QPointF bowed(bow(std::abs(path.end.x() - path.start.x())), 0);
+  path.control1 = within(board, path.start + bowed);
+  path.control2 = within(board, path.end - bowed);
   return path;
 }
 

@@ -34,6 +34,10 @@ struct LinkPath {
 // than 0.5 avoids the text in the middle of the cells above.
 [[nodiscard]] LinkPath link_path(const QRectF& from, const QRectF& to, const QRectF& board, double meets = 0.5);
 
+// From the right edge of `from` to the left edge of `to`, at any height: links of panels that stand side by side.
+// Precondition (caller): both lie within `board`.
+[[nodiscard]] LinkPath side_link(const QRectF& from, const QRectF& to, const QRectF& board);
+
 // t in [0, 1] from start to end.
 [[nodiscard]] QPointF point_at(const LinkPath& path, double t);
 

@@ -7,21 +7,20 @@
 #include <QtCore/QCoreApplication>
 
 #include "core/base/errors.h"
+#include "viz/playback/tile_selection.h"
 
 namespace kvscope::viz {
-namespace {
 
-QStringList lines_of(const std::exception& error) {
+QStringList Document::lines_of(const std::exception& error) {
   QStringList lines;
   for (const std::string& line : fault_lines(error)) lines.push_back(QString::fromStdString(line));
   return lines;
 }
 
-}  // namespace
-
 Document::Document(std::shared_ptr<const Run> run, QString path, QObject* parent)
     : QObject(parent), cursor_(std::move(run)), path_(std::move(path)) {
   connect(&timer_, &QTimer::timeout, this, &Document::tick);
+  connect(&tile_timer_, &QTimer::timeout, this, &Document::tile_tick);
   if (cursor_.run().facts().rows > 1) cursor_.seek_row(1);
 }
 
@@ -52,11 +51,12 @@ void Document::go(MoveFunction&& move) {
 void Document::moved() {
   relight();
   Q_EMIT position_changed();
+  if (tile_follows_ && !playing()) ask_for_tile();
 }
 
 void Document::relight() {
-  pinned_lit_ = resolve(cursor_.state(), run().facts(), pinned_);
-  hovered_lit_ = resolve(cursor_.state(), run().facts(), hovered_);
+  pinned_lit_ = resolve(cursor_.state(), run().facts(), tile(), pinned_);
+  hovered_lit_ = resolve(cursor_.state(), run().facts(), tile(), hovered_);
 }
 
 void Document::step() {
@@ -102,7 +102,9 @@ void Document::become(Doing doing) {
     timer_.stop();
     search_ = {};
   }
-  if (was_playing != playing()) Q_EMIT playing_changed();
+  if (was_playing == playing()) return;
+  Q_EMIT playing_changed();
+  if (tile_follows_ && !playing()) ask_for_tile();
 }
 
 void Document::play() {
@@ -234,17 +236,19 @@ void Document::set_breakpoints(std::vector<Breakpoint> breakpoints) {
 // --- selection -------------------------------------------------------------------------------------------------------
 
 void Document::pin(const Selection& selection) {
+  if (selection.kind == Selection::Kind::tile_event) return seek_tile(selection.event);
   if (selection.kind == Selection::Kind::step) seek_step(selection.step);
   if (selection == pinned_) return;
   pinned_ = selection;
   relight();
   Q_EMIT pinned_changed();
+  if (tile_follows_) ask_for_tile();
 }
 
 void Document::hover(const Selection& selection) {
   if (selection == hovered_) return;
   hovered_ = selection;
-  hovered_lit_ = resolve(cursor_.state(), run().facts(), hovered_);
+  hovered_lit_ = resolve(cursor_.state(), run().facts(), tile(), hovered_);
   Q_EMIT hovered_changed();
 }
 

@@ -15,7 +15,10 @@
 #include "viz/playback/cursor.h"
 #include "viz/playback/find.h"
 #include "viz/playback/player.h"
+#include "viz/playback/recorded_tiles.h"
 #include "viz/playback/selection.h"
+#include "viz/playback/tile.h"
+#include "viz/playback/tile_request.h"
 
 namespace kvscope::viz {
 
@@ -35,6 +38,18 @@ class Document final : public QObject {
   [[nodiscard]] const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }
   [[nodiscard]] bool playing() const { return doing_ != Doing::standing; }  // also while searching for a breakpoint
   [[nodiscard]] double speed() const { return player_.speed(); }
+
+  // --- the tile of View::tile ---
+  [[nodiscard]] const Tile* tile() const { return tile_.get(); }  // null: none
+  [[nodiscard]] std::shared_ptr<const Tile> shared_tile() const { return tile_; }
+  [[nodiscard]] const TileState& tile_now() const { return tile_now_; }        // precondition: tile()
+  [[nodiscard]] const QString& tile_instead() const { return tile_instead_; }  // without a tile: why
+  [[nodiscard]] const TileRequest& tile_request() const { return tile_request_; }
+  // Tiles that the trace holds; which of them is shown, nothing: the one of the request.
+  [[nodiscard]] const std::vector<RecordedTile>& recorded() const { return recorded_; }
+  [[nodiscard]] std::optional<std::size_t> recorded_tile() const { return recorded_tile_; }
+  [[nodiscard]] bool tile_follows() const { return tile_follows_; }
+  [[nodiscard]] bool tile_playing() const { return tile_timer_.isActive(); }
 
  public Q_SLOTS:
   // Each of these stops playing first.
@@ -59,6 +74,25 @@ class Document final : public QObject {
   void pin(const Selection& selection);  // a step: also moves the position to it
   void hover(const Selection& selection);
   void set_breakpoints(std::vector<Breakpoint> breakpoints);
+  // While it follows, the tile is the one of the pinned token (page, block, sequence) at the cursor's step, and is
+  // asked for again when one of them changes: tile_wanted() is emitted. The request's layer, head, K or V and path stay
+  // as they were chosen.
+  void follow_tile(bool follow);
+  void choose_tile(const TileRequest& request);  // its step is the cursor's
+  // One of recorded(), which is then shown whatever is selected; -1: the one of the request again.
+  void choose_recorded_tile(std::int64_t index);
+  void show_tile(std::shared_ptr<const Tile> tile);
+  void show_no_tile(const QString& why);
+  // Each stops the tile's playing first. A step is an action: an instruction with all that it brings, or a wait.
+  void tile_step();
+  void tile_step_back();
+  void tile_event();
+  void tile_event_back();
+  void tile_to_start();
+  void tile_to_end();
+  void seek_tile(std::int64_t event);  // clamped to the tile
+  void toggle_tile_playing();          // action by action at the speed of the run; from the end: from the start
+
   // Moves to a target of find.h. For a byte offset, which needs the simulator, byte_wanted() is emitted.
   void go_to(const Target& target);
 
@@ -73,6 +107,9 @@ class Document final : public QObject {
   void stopped(const QString& reason);
   void failed(const QStringList& faults);  // reading the trace failed
   void byte_wanted(qint64 offset);
+  void tile_wanted(const kvscope::viz::TileRequest& request);
+  void tile_changed();  // another tile, none, or another event of it
+  void tile_playing_changed();
 
  private:
   enum class Doing : std::uint8_t { standing, playing, searching };
@@ -106,6 +143,11 @@ class Document final : public QObject {
   };
   [[nodiscard]] std::optional<Stop> stop_between(Position from, Position to) const;
 
+  [[nodiscard]] static QStringList lines_of(const std::exception& error);
+  void ask_for_tile();
+  void stand_at(std::int64_t event);
+  void tile_tick();
+
   Cursor cursor_;
   QString path_;
   Selection pinned_, hovered_;
@@ -116,6 +158,16 @@ class Document final : public QObject {
   Search search_;
   QTimer timer_;
   QElapsedTimer clock_;
+  std::shared_ptr<const Tile> tile_;
+  TileState tile_now_;
+  QString tile_instead_;
+  TileRequest tile_request_;
+  std::optional<TileRequest> tile_asked_;  // the last that tile_wanted() named
+  bool tile_follows_ = false;
+  bool tiles_sought_ = false;  // recorded_ is filled when the tile view is first shown
+  std::vector<RecordedTile> recorded_;
+  std::optional<std::size_t> recorded_tile_;
+  QTimer tile_timer_;
 };
 
 }  // namespace kvscope::viz

@@ -55,7 +55,8 @@ FactsScan::FactsScan(const EventSource& source, std::string shown) : shown_(std:
 void FactsScan::add(const trace::Event& event) {
   std::visit(
       [&]<class E>(const E& e) {
-        if constexpr (std::is_same_v<E, trace::TileOpened>) return;  // names a sequence that other events introduce
+        // The events of a tile name sequences, pages and blocks that other events introduce.
+        if constexpr (std::is_same_v<E, trace::TileOpened> || std::is_same_v<E, trace::TilePage>) return;
         if constexpr (requires { e.seq; }) raise(sequences_, e.seq.value);
         if constexpr (requires { e.block; }) raise(blocks_, e.block.value);
         if constexpr (requires { e.to; }) raise(blocks_, e.from.value), raise(blocks_, e.to.value);

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "core/base/dtype.h"
 #include "core/base/errors.h"
 #include "core/base/numbers.h"
 #include "core/trace/event_text.h"
@@ -15,10 +16,10 @@ namespace {
 
 constexpr std::string_view kForms =
     "7 or block 7, 3:70 or token 3:70, seq 3, page 3:2, step 12, event 5000, a kind of event such as evicted, "
-    "byte 0x1f40";
+    "byte 0x1f40, in a tile row 6, chunk 6:3, lane 26, register 26:0";
 
-constexpr std::array<std::string_view, 8> kKeywords{"block", "seq",  "sequence", "token",
-                                                    "page",  "step", "event",    "byte"};
+constexpr std::array<std::string_view, 12> kKeywords{"block", "seq",      "sequence", "token", "row",   "chunk",
+                                                     "lane",  "register", "page",     "step",  "event", "byte"};
 
 // Lower case, one blank between words.
 std::vector<std::string> words_of(std::string_view text) {
@@ -57,6 +58,10 @@ class Parser {
       if (what == "page") return pair(which, &Parser::page);
       if (what == "step") return step(number(which));
       if (what == "event") return event(number(which));
+      if (what == "row") return of_tile_row(number(which));
+      if (what == "chunk") return pair(which, &Parser::chunk);
+      if (what == "lane") return lane(which);
+      if (what == "register") return tile_register(which);
       if (what == "byte") return FindByte{number(which)};
     }
     if (words_.size() == 4 && (what == "seq" || what == "sequence")) {
@@ -124,6 +129,30 @@ class Parser {
   Target step(std::int64_t number) const {
     check("step", number, facts_.rows - 1);
     return of_step(StepIdx{number});
+  }
+  // What a tile does not have lights nothing: which tile is shown is not known here.
+  Target chunk(std::int64_t row, std::int64_t number) const {
+    const std::int64_t bytes = facts_.scenario ? size_of(facts_.scenario->cache.dtype) : 2;
+    return of_tile_chunk({row, number * kTileChunkBytes / bytes});
+  }
+  std::vector<std::int64_t> numbers(const std::string& word) const {
+    std::vector<std::int64_t> all;
+    for (std::size_t at = 0; at <= word.size();) {
+      const std::size_t colon = std::min(word.find(':', at), word.size());
+      all.push_back(number(word.substr(at, colon - at)));
+      at = colon + 1;
+    }
+    return all;
+  }
+  Target lane(const std::string& word) const {
+    const std::vector<std::int64_t> all = numbers(word);
+    if (all.size() > 2) not_understood();
+    return of_tile_lane(all.size() == 2 ? all[0] : 0, all.back());
+  }
+  Target tile_register(const std::string& word) const {
+    const std::vector<std::int64_t> all = numbers(word);
+    if (all.size() < 2 || all.size() > 3) not_understood();
+    return of_tile_register({all.size() == 3 ? all[0] : 0, all[all.size() - 2], all.back(), 0});
   }
   Target event(std::int64_t number) const {
     check("event", number, facts_.events);

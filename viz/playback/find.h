@@ -5,6 +5,9 @@
 //   seq 3          sequence 3
 //   page 3:2       page 2 of sequence 3
 //   step 12        engine step 12
+//   row 6          row 6 of the tile that is shown
+//   chunk 6:3      its chunk 3        register 26:0  register 0 of lane 26
+//   lane 26        lane 26            register 1:26:0, lane 1:26: of wave 1
 //   event 5000     right after event 5000, counted from 0 as `kvscope trace show` does
 //   evicted        the next event whose kind's name contains the word: block_evicted
 //   byte 0x1f40    the element of the pool's memory at that offset; decimal or hexadecimal

@@ -194,10 +194,51 @@ Selection of_step(StepIdx step) {
   return selection;
 }
 
+Selection of_tile_row(std::int64_t row) {
+  Selection selection;
+  selection.kind = Selection::Kind::tile_row;
+  selection.element.row = row;
+  return selection;
+}
+
+Selection of_tile_chunk(TileElement first) {
+  Selection selection;
+  selection.kind = Selection::Kind::tile_chunk;
+  selection.element = first;
+  return selection;
+}
+
+Selection of_tile_lane(std::int64_t wave, std::int64_t lane) {
+  Selection selection;
+  selection.kind = Selection::Kind::tile_lane;
+  selection.reg.wave = wave;
+  selection.reg.lane = lane;
+  return selection;
+}
+
+Selection of_tile_register(const TileRegister& reg) {
+  Selection selection;
+  selection.kind = Selection::Kind::tile_register;
+  selection.reg = reg;
+  return selection;
+}
+
+Selection of_tile_event(std::int64_t event) {
+  Selection selection;
+  selection.kind = Selection::Kind::tile_event;
+  selection.event = event;
+  return selection;
+}
+
 Lit resolve(const State& state, const Facts& facts, const Selection& selection) {
   switch (selection.kind) {
     case Selection::Kind::none:
     case Selection::Kind::step:
+    case Selection::Kind::tile_row:
+    case Selection::Kind::tile_chunk:
+    case Selection::Kind::tile_lane:
+    case Selection::Kind::tile_register:
+    case Selection::Kind::tile_event:
       return {};
     case Selection::Kind::sequence:
       return resolve_sequence(state, selection.seq);
@@ -214,6 +255,11 @@ Lit resolve(const State& state, const Facts& facts, const Selection& selection) 
 std::string describe(const State& state, const Facts& facts, const Selection& selection) {
   switch (selection.kind) {
     case Selection::Kind::none:
+    case Selection::Kind::tile_row:
+    case Selection::Kind::tile_chunk:
+    case Selection::Kind::tile_lane:
+    case Selection::Kind::tile_register:
+    case Selection::Kind::tile_event:
       return {};
     case Selection::Kind::step:
       return fmt::format("Step {}", selection.step.value);

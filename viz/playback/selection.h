@@ -3,6 +3,11 @@
 //   a token      highlights its page, its block, its slot in that block, and its cell of the lookup table
 //   a block      highlights every page of every sequence that is stored in it
 //   a sequence   highlights all its pages and blocks
+//
+// In the tile that is shown, both ways (tile_selection.h):
+//
+//   a token, page or block        highlights its rows, their chunks and registers
+//   a row, chunk, lane, register  highlights the elements that it holds, their rows, token, page and block
 #pragma once
 
 #include <cstdint>
@@ -12,30 +17,66 @@
 
 #include "core/base/index.h"
 #include "viz/playback/state.h"
+#include "viz/playback/tile.h"
 
 namespace kvscope::viz {
 
 struct Selection {
-  enum class Kind : std::uint8_t { none, sequence, page, token, block, step };
+  enum class Kind : std::uint8_t {
+    none,
+    sequence,
+    page,
+    token,
+    block,
+    step,
+    tile_row,       // of the tile that is shown: also one that holds no token
+    tile_chunk,     // 16 bytes of a row
+    tile_lane,      // of a warp or wave: all its registers
+    tile_register,  // of one lane
+    tile_event,     // a place on the tile's time axis
+  };
   Kind kind = Kind::none;
-  SeqIdx seq{-1};      // sequence, page, token
-  PageIdx page{-1};    // page: also a cell of the lookup table
-  TokIdx token{-1};    // token
-  BlockIdx block{-1};  // block; facts.blocks is the null page
-  StepIdx step{-1};    // step: of the timeline
+  SeqIdx seq{-1};                    // sequence, page, token
+  PageIdx page{-1};                  // page: also a cell of the lookup table
+  TokIdx token{-1};                  // token
+  BlockIdx block{-1};                // block; facts.blocks is the null page
+  StepIdx step{-1};                  // step: of the timeline
+  TileElement element{-1, -1};       // tile_row: its row; tile_chunk: its first element
+  std::int64_t event = -1;           // tile_event: how many of the tile's events have happened there
+  TileRegister reg{-1, -1, -1, -1};  // tile_lane: its wave and lane; tile_register
   friend bool operator==(const Selection&, const Selection&) = default;
   [[nodiscard]] bool none() const { return kind == Kind::none; }
+  // A place in time: clicking it goes there, and what is pinned stays.
+  [[nodiscard]] bool of_time() const { return kind == Kind::step || kind == Kind::tile_event; }
+  [[nodiscard]] bool of_tile() const { return kind >= Kind::tile_row; }
 };
 [[nodiscard]] Selection of_sequence(SeqIdx seq);
 [[nodiscard]] Selection of_page(SeqIdx seq, PageIdx page);
 [[nodiscard]] Selection of_token(SeqIdx seq, TokIdx token);
 [[nodiscard]] Selection of_block(BlockIdx block);
 [[nodiscard]] Selection of_step(StepIdx step);
+[[nodiscard]] Selection of_tile_row(std::int64_t row);
+[[nodiscard]] Selection of_tile_chunk(TileElement first);  // (row, first column of the chunk)
+[[nodiscard]] Selection of_tile_lane(std::int64_t wave, std::int64_t lane);
+[[nodiscard]] Selection of_tile_register(const TileRegister& reg);
+[[nodiscard]] Selection of_tile_event(std::int64_t event);
 
 struct TablePlace {
   SeqIdx seq;
   PageIdx page;
   friend bool operator==(const TablePlace&, const TablePlace&) = default;
+};
+
+// What is lit in the tile that is shown; all empty without one.
+struct LitTile {
+  std::optional<TileElement> element;   // the one meant, the first of a chunk or a register
+  std::optional<std::int64_t> row;      // the one row
+  std::optional<std::int64_t> chunk;    // the one chunk: index into Tile::chunks
+  std::optional<TileRegister> reg;      // the one register
+  std::vector<std::int64_t> rows;       // every row that is meant, ascending
+  std::vector<std::int64_t> chunks;     // every chunk, ascending, as far as copies brought it
+  std::vector<TileRegister> registers;  // every register, ascending
+  friend bool operator==(const LitTile&, const LitTile&) = default;
 };
 
 struct Lit {
@@ -46,10 +87,12 @@ struct Lit {
   std::optional<std::int64_t> slot;  // of `token` in `block`
   std::vector<TablePlace> places;    // every highlighted cell of the lookup table, ordered by sequence and page
   std::vector<BlockIdx> blocks;      // every highlighted block, ascending, each once
+  LitTile tile;
   friend bool operator==(const Lit&, const Lit&) = default;
 };
 
 // The highlighted objects at this state. A selected object that does not exist at this state highlights nothing.
+// Objects of a tile: tile_selection.h.
 [[nodiscard]] Lit resolve(const State& state, const Facts& facts, const Selection& selection);
 
 // One sentence for a tooltip, the status bar and a screen reader:

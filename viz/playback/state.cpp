@@ -225,6 +225,13 @@ class Fold {
   void operator()(const trace::FragmentRead&) {}
   void operator()(const trace::ChunkLanded&) {}
   void operator()(const trace::LaneRead&) {}
+  void operator()(const trace::TileMemory&) {}
+  void operator()(const trace::TilePage&) {}
+  void operator()(const trace::TileMap&) {}
+  void operator()(const trace::TileShared&) {}
+  void operator()(const trace::TileFragments&) {}
+  void operator()(const trace::BankPhase&) {}
+  void operator()(const trace::RegisterFilled&) {}
 
  private:
   template <class E>

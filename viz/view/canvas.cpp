@@ -44,6 +44,7 @@ void Canvas::setDocument(Document* document) {
     connect(document, &Document::position_changed, this, &Canvas::position_changed);
     connect(document, &Document::pinned_changed, this, &Canvas::pinned_changed);
     connect(document, &Document::hovered_changed, this, qOverload<>(&QWidget::update));
+    connect(document, &Document::tile_changed, this, &Canvas::position_changed);
     connect(document, &QObject::destroyed, this, &Canvas::repaint_base);
   }
   lay_out();
@@ -88,6 +89,9 @@ Scene Canvas::sceneNow() const {
   scene.hovered = document_->hovered();
   scene.pinned_lit = document_->pinned_lit();
   scene.hovered_lit = document_->hovered_lit();
+  scene.tile = document_->tile();
+  scene.tile_now = scene.tile != nullptr ? &document_->tile_now() : nullptr;
+  scene.tile_instead = document_->tile_instead();
   return scene;
 }
 

@@ -131,6 +131,7 @@ class Canvas final : public QWidget {
   void point_again();  // to be called when the picture moved under the pointer
   void show_cursor(const Place* place, const Selection& object);
   void scrub(QPointF to);
+  void go_to_time(const Selection& place);  // a step, or an event of the tile
   void pan(QPointF to);
   void zoom(const Place& place, double factor, QPointF at);
   [[nodiscard]] const Place* panel_for_zoom() const;

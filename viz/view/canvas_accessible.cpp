@@ -132,7 +132,7 @@ class PanelAccessible final : public Virtual {
 
   [[nodiscard]] bool isValid() const override { return place() != nullptr; }
   [[nodiscard]] QAccessible::Role role() const override {
-    return panel() == PanelId::header ? QAccessible::Pane : QAccessible::List;
+    return has_card(panel()) ? QAccessible::List : QAccessible::Pane;
   }
   [[nodiscard]] QAccessibleInterface* parent() const override {
     return canvas() != nullptr ? QAccessible::queryAccessibleInterface(canvas()) : nullptr;

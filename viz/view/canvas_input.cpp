@@ -10,6 +10,7 @@
 #include <QtWidgets/QApplication>
 #include <QtWidgets/QToolTip>
 
+#include "viz/playback/tile_selection.h"
 #include "viz/view/canvas.h"
 #include "viz/view/canvas_accessible.h"
 
@@ -21,9 +22,9 @@ constexpr double kZoomNotch = 1.25;  // per notch, and per key
 constexpr double kScrollNotch = 60;  // [px] per notch
 constexpr double kFar = 1e6;         // [px] more than the content of any panel
 
-// The panels that have a step under every point: dragging in them moves through the run.
+// The panels that have a place in time under every point: dragging in them moves through the run, or the tile.
 bool scrubs(PanelId panel) {
-  return panel == PanelId::header || panel == PanelId::timeline;
+  return panel == PanelId::header || panel == PanelId::timeline || panel == PanelId::tile_events;
 }
 
 View view_of(PanelId panel) {
@@ -35,6 +36,14 @@ View view_of(PanelId panel) {
       return View::pool;
     case PanelId::timeline:
       return View::timeline;
+    case PanelId::tile_sequence:
+    case PanelId::memory:
+    case PanelId::copies:
+    case PanelId::shared:
+    case PanelId::registers:
+    case PanelId::tile_events:
+    case PanelId::chain:
+      return View::tile;
     case PanelId::header:
       break;
   }
@@ -140,7 +149,7 @@ void Canvas::mousePressEvent(QMouseEvent* event) {
   focused_ = at->panel;
   press_->object = hit(*at, *pointer_);
   // Moves to the step immediately; a drag continues from there.
-  if (scrubs(at->panel) && press_->object.kind == Selection::Kind::step) activate(press_->object);
+  if (scrubs(at->panel) && press_->object.of_time()) activate(press_->object);
   update();
 }
 
@@ -183,9 +192,9 @@ void Canvas::scrub(QPointF to) {
     step = panel(at->panel).hit(point, at->body, sceneNow());
   }
   setCursor(Qt::SizeHorCursor);
-  if (step.kind != Selection::Kind::step) return;
+  if (!step.of_time()) return;
   document_->hover(step);
-  document_->seek_step(step.step);
+  go_to_time(step);
 }
 
 void Canvas::pan(QPointF to) {
@@ -262,11 +271,12 @@ void Canvas::show_tool_tip(const QHelpEvent& event) {
   }
   // No tool tip for a step: the panel draws its values beside the pointer.
   const Selection object = hit(*at, event.pos());
-  if (object.none() || object.kind == Selection::Kind::step) return QToolTip::hideText();
+  if (object.none() || object.of_time()) return QToolTip::hideText();
   const Scene scene = sceneNow();
-  const Lit lit = resolve(scene.state(), scene.facts(), object);
+  const Lit lit = resolve(scene.state(), scene.facts(), scene.tile, object);
   const std::optional<QRectF> cell = panel(at->panel).anchor(lit, at->body, scene);
-  QToolTip::showText(event.globalPos(), QString::fromStdString(describe(scene.state(), scene.facts(), object)), this,
+  QToolTip::showText(event.globalPos(),
+                     QString::fromStdString(describe(scene.state(), scene.facts(), scene.tile, object)), this,
                      cell ? cell->toAlignedRect() : QRect());
 }
 
@@ -343,11 +353,19 @@ void Canvas::move_focus(Move move) {
   tell_focus(*this);
 }
 
+void Canvas::go_to_time(const Selection& place) {
+  if (place.kind == Selection::Kind::step) {
+    document_->seek_step(place.step);
+  } else {
+    document_->seek_tile(place.event);
+  }
+}
+
 void Canvas::activate(const Selection& object) {
   if (document_ == nullptr || object.none()) return;
   pinning_ = true;
-  if (object.kind == Selection::Kind::step) {
-    document_->seek_step(object.step);
+  if (object.of_time()) {
+    go_to_time(object);
   } else {
     document_->pin(object);
   }

@@ -61,7 +61,7 @@ void paint_surface(QPainter& painter, QSizeF size, std::span<const Place> places
   QRegion seen(all.toAlignedRect());
   const double in = kCorner + 1;
   for (const Place& place : places) {
-    if (place.panel != PanelId::header) seen -= place.card.adjusted(in, in, -in, -in).toRect();
+    if (has_card(place.panel)) seen -= place.card.adjusted(in, in, -in, -in).toRect();
   }
   for (const QRect& part : seen) painter.fillRect(part, theme.surface);
 }
@@ -140,7 +140,7 @@ std::vector<QRectF> texts(const std::vector<Place>& places, const Panels& panels
   std::vector<QRectF> texts;
   for (const Place& place : places) {
     const Panel* const panel = panel_of(panels, place.panel);
-    if (panel == nullptr || place.panel == PanelId::header) continue;
+    if (panel == nullptr || !has_card(place.panel)) continue;
     texts.push_back(title_line(place, *panel, scene).text);
     if (!place.footer.isEmpty()) texts.push_back(place.footer);
     if (place.panel != PanelId::table || !lit.seq) continue;
@@ -196,11 +196,32 @@ std::vector<Lit> ends_of(const Lit& lit) {
   return ends;
 }
 
+// The way of one row, or of one register, from left to right: from its token to the last panel that shows it.
+std::vector<LinkPath> tile_links(const std::vector<Place>& places, const Panels& panels, const Scene& scene,
+                                 const Lit& lit, const QRectF& board) {
+  std::vector<LinkPath> paths;
+  if (!lit.tile.row && !lit.tile.reg) return paths;
+  std::optional<QRectF> from;
+  for (const PanelId id :
+       {PanelId::tile_sequence, PanelId::memory, PanelId::copies, PanelId::shared, PanelId::registers}) {
+    const auto place = std::ranges::find(places, id, &Place::panel);
+    const Panel* const panel = panel_of(panels, id);
+    if (place == places.end() || panel == nullptr) continue;
+    const std::optional<QRectF> to = panel->anchor(lit, place->body, scene);
+    if (from && to) {
+      paths.push_back(id == PanelId::memory ? link_path(*from, *to, board) : side_link(*from, *to, board));
+    }
+    if (to) from = to;
+  }
+  return paths;
+}
+
 // Curves from the tokens to their block and to their entry of the lookup table; if the tokens are not visible, from the
 // block to the entry. A shared block is linked to its pages only: its entries are outlined, and twice as many curves
 // would be too many.
 std::vector<LinkPath> links(const std::vector<Place>& places, const Panels& panels, const Scene& scene, const Lit& lit,
                             const QRectF& board) {
+  if (scene.view == View::tile) return tile_links(places, panels, scene, lit, board);
   std::vector<LinkPath> paths;
   const std::vector<Lit> ends = ends_of(lit);
   for (const Lit& end : ends) {
@@ -249,7 +270,7 @@ void paint_board_base(QPainter& painter, QSizeF size, const Panels& panels, cons
   for (const Place& place : places) {
     const Panel* const panel = panel_of(panels, place.panel);
     if (panel == nullptr) continue;
-    if (place.panel != PanelId::header) {
+    if (has_card(place.panel)) {
       paint_card(painter, place, *scene.theme);
       paint_title(painter, place, *panel, scene);
     }

@@ -64,6 +64,13 @@ class Panel {
 [[nodiscard]] std::unique_ptr<Panel> make_pool_panel();
 [[nodiscard]] std::unique_ptr<Panel> make_table_panel();
 [[nodiscard]] std::unique_ptr<Panel> make_timeline_panel();
+[[nodiscard]] std::unique_ptr<Panel> make_tile_sequence_panel();
+[[nodiscard]] std::unique_ptr<Panel> make_memory_panel();
+[[nodiscard]] std::unique_ptr<Panel> make_copies_panel();
+[[nodiscard]] std::unique_ptr<Panel> make_shared_panel();
+[[nodiscard]] std::unique_ptr<Panel> make_registers_panel();
+[[nodiscard]] std::unique_ptr<Panel> make_tile_events_panel();
+[[nodiscard]] std::unique_ptr<Panel> make_chain_panel();
 
 // All panels, indexed by PanelId.
 using Panels = std::array<std::unique_ptr<Panel>, kPanels>;

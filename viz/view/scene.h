@@ -3,10 +3,13 @@
 
 #include <array>
 
+#include <QtCore/QString>
+
 #include "viz/geometry/board.h"
 #include "viz/geometry/viewport.h"
 #include "viz/playback/cursor.h"
 #include "viz/playback/selection.h"
+#include "viz/playback/tile.h"
 #include "viz/view/theme.h"
 
 namespace kvscope::viz {
@@ -19,8 +22,11 @@ struct Scene {
   std::array<Viewport, kPanels> viewport;  // by PanelId
   Selection pinned;                        // clicked
   Selection hovered;                       // under the pointer
-  Lit pinned_lit;                          // resolve(state, facts, pinned)
+  Lit pinned_lit;                          // resolve(state, facts, tile, pinned)
   Lit hovered_lit;
+  const Tile* tile = nullptr;           // that is shown; null: none
+  const TileState* tile_now = nullptr;  // how much of it has happened; not null with a tile
+  QString tile_instead;                 // without a tile: why, and what to do
 
   [[nodiscard]] const Run& run() const { return cursor->run(); }
   [[nodiscard]] const Facts& facts() const { return cursor->run().facts(); }

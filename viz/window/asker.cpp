@@ -18,7 +18,7 @@ struct Asker::Waiting {
 struct Asker::Shared {
   std::mutex mutex;
   std::condition_variable woken;
-  Waiting explain, locate;
+  Waiting explain, locate, stage;
   bool stop = false;
   Backend* backend = nullptr;
 };
@@ -40,9 +40,10 @@ Asker::~Asker() {
 void Asker::run() {
   std::unique_lock lock(shared_->mutex);
   while (true) {
-    shared_->woken.wait(lock, [this] { return shared_->stop || shared_->explain.work || shared_->locate.work; });
+    shared_->woken.wait(
+        lock, [this] { return shared_->stop || shared_->explain.work || shared_->locate.work || shared_->stage.work; });
     if (shared_->stop) return;
-    Waiting& next = shared_->locate.work ? shared_->locate : shared_->explain;
+    Waiting& next = shared_->locate.work ? shared_->locate : shared_->stage.work ? shared_->stage : shared_->explain;
     const auto work = std::exchange(next.work, nullptr);
     const std::uint64_t number = next.number;
     lock.unlock();
@@ -53,7 +54,7 @@ void Asker::run() {
 
 void Asker::forget() {
   const std::lock_guard lock(shared_->mutex);
-  for (Waiting* waiting : {&shared_->explain, &shared_->locate}) {
+  for (Waiting* waiting : {&shared_->explain, &shared_->locate, &shared_->stage}) {
     waiting->work = nullptr;
     ++waiting->number;
   }
@@ -97,6 +98,17 @@ void Asker::locate(std::shared_ptr<const Facts> facts, const QString& path, qint
            return [this, faults = current_fault_lines()] { Q_EMIT not_located(faults); };
          }
        });
+}
+
+void Asker::stage(std::shared_ptr<const Facts> facts, const QString& path, const TileRequest& request) {
+  post(&Shared::stage, [this, facts = std::move(facts), path = path.toStdString(), request]() -> std::function<void()> {
+    try {
+      const auto tile = std::make_shared<const Tile>(fold_tile(shared_->backend->stage(*facts, path, request)));
+      return [this, tile] { Q_EMIT staged(tile); };
+    } catch (...) {
+      return [this, faults = current_fault_lines()] { Q_EMIT not_staged(faults); };
+    }
+  });
 }
 
 }  // namespace kvscope::viz

@@ -1,6 +1,6 @@
-// Requests explanations and byte offsets from the backend on a separate thread. Only the newest question matters: it
-// replaces a question that has not started, and an outdated answer is dropped. So if the pointer moves over a thousand
-// blocks in a second, only a few of them are explained.
+// Requests explanations, byte offsets and tiles from the backend on a separate thread. Only the newest question
+// matters: it replaces a question that has not started, and an outdated answer is dropped. So if the pointer moves over
+// a thousand blocks in a second, only a few of them are explained.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,7 @@
 #include <QtCore/QStringList>
 
 #include "core/trace/explanation.h"
+#include "viz/playback/tile.h"
 #include "viz/window/backend.h"
 
 namespace kvscope::viz {
@@ -24,6 +25,7 @@ class Asker final : public QObject {
 
   void explain(std::shared_ptr<const Facts> facts, const QString& path, const trace::Question& question);
   void locate(std::shared_ptr<const Facts> facts, const QString& path, qint64 offset, StepIdx step);
+  void stage(std::shared_ptr<const Facts> facts, const QString& path, const TileRequest& request);
   void forget();  // drops all pending questions and answers
 
  Q_SIGNALS:
@@ -31,6 +33,8 @@ class Asker final : public QObject {
   void not_explained(const QStringList& faults);
   void located(const kvscope::trace::Question& place);
   void not_located(const QStringList& faults);
+  void staged(const std::shared_ptr<const kvscope::viz::Tile>& tile);
+  void not_staged(const QStringList& faults);
 
  private:
   struct Waiting;

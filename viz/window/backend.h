@@ -12,11 +12,12 @@
 #include "viz/playback/event_source.h"
 #include "viz/playback/facts.h"
 #include "viz/playback/run.h"
+#include "viz/playback/tile_request.h"
 
 namespace kvscope::viz {
 
-// Two worker threads call it, possibly at the same time: one calls open(), the other explain() and locate(). gallery()
-// is called once, by the thread that creates the window.
+// Two worker threads call it, possibly at the same time: one calls open(), the other explain(), locate() and stage().
+// gallery() is called once, by the thread that creates the window.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -26,7 +27,8 @@ class Backend {
   // false, the run stops and Cancelled is thrown. Other exceptions are of the types that kvscope::fault_lines accepts.
   [[nodiscard]] virtual std::unique_ptr<EventSource> open(const std::string& path, const OpenProgress& progress) = 0;
 
-  // One call at a time, and not during locate(). Returns the same explanation as the command line. Throws like open().
+  // One call at a time, and not during locate() or stage(). Returns the same explanation as the command line. Throws
+  // like open().
   [[nodiscard]] virtual trace::Explanation explain(const Facts& facts, const std::string& path,
                                                    const trace::Question& question) = 0;
 
@@ -34,6 +36,13 @@ class Backend {
   // the offset is outside the pool, or no token is stored there.
   [[nodiscard]] virtual trace::Question locate(const Facts& facts, const std::string& path, std::int64_t offset,
                                                StepIdx step) = 0;
+
+  // One call at a time, and not during explain() or locate(). The events of one tile of the cache at request.step, from
+  // its tile_opened on, as fold_tile() takes them. GeometryError, UnsupportedError or OverflowError: the reason why
+  // this geometry does not support the path. IndexError: no such sequence, token, layer or head at that step.
+  // InputError as explain().
+  [[nodiscard]] virtual std::vector<trace::Event> stage(const Facts& facts, const std::string& path,
+                                                        const TileRequest& request) = 0;
 
   [[nodiscard]] virtual std::vector<GalleryEntry> gallery() = 0;
 };

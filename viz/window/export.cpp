@@ -17,6 +17,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "viz/playback/cursor.h"
+#include "viz/playback/tile_selection.h"
 #include "viz/view/paint_board.h"
 #include "viz/window/gif_writer.h"
 #include "viz/window/svg_device.h"
@@ -86,6 +87,12 @@ class Painting {
     scene_.font_scale = picture.font_scale;
     scene_.viewport = picture.viewport;
     scene_.pinned = picture.selection;
+    scene_.tile = picture.tile.get();
+    scene_.tile_instead = picture.tile_instead;
+    if (picture.tile) {
+      tile_now_ = tile_state(*picture.tile, picture.tile_event.value_or(event_of_landed(*picture.tile)));
+      scene_.tile_now = &tile_now_;
+    }
     relight();
   }
 
@@ -112,11 +119,12 @@ class Painting {
   }
 
  private:
-  void relight() { scene_.pinned_lit = resolve(cursor_.state(), cursor_.run().facts(), scene_.pinned); }
+  void relight() { scene_.pinned_lit = resolve(cursor_.state(), cursor_.run().facts(), scene_.tile, scene_.pinned); }
 
   const Picture& picture_;
   Cursor cursor_;
   Panels panels_;
+  TileState tile_now_;
   Scene scene_;
 };
 

@@ -33,8 +33,11 @@ struct Picture {
   double font_scale = 1;
   Selection selection;
   std::array<Viewport, kPanels> viewport;
-  Position position;                     // of the first or only frame
-  std::optional<std::int64_t> last_row;  // GIF: one frame per row of the run, from the row of `position` to this one
+  std::shared_ptr<const Tile> tile;        // of View::tile
+  QString tile_instead;                    // without one: why
+  std::optional<std::int64_t> tile_event;  // events of the tile that have happened; none: until all has landed
+  Position position;                       // of the first or only frame
+  std::optional<std::int64_t> last_row;    // GIF: one frame per row of the run, from the row of `position` to this one
   double frames_per_second = 4;
 };
 

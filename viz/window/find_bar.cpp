@@ -10,6 +10,7 @@
 #include <QtWidgets/QVBoxLayout>
 
 #include "viz/playback/find.h"
+#include "viz/playback/tile_selection.h"
 #include "viz/window/fault_words.h"
 #include "viz/window/icons.h"
 
@@ -100,7 +101,9 @@ void FindBar::go() {
     document_->go_to(target);
     const auto* selection = std::get_if<Selection>(&target);
     if (selection == nullptr) return;
-    say({QString::fromStdString(describe(document_->cursor().state(), document_->run().facts(), *selection))}, false);
+    say({QString::fromStdString(
+            describe(document_->cursor().state(), document_->run().facts(), document_->tile(), *selection))},
+        false);
   } catch (...) {
     say(current_fault_lines(), true);
   }

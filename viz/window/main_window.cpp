@@ -9,6 +9,7 @@
 #include <QtWidgets/QStatusBar>
 #include <QtWidgets/QVBoxLayout>
 
+#include "viz/playback/tile_selection.h"
 #include "viz/view/canvas.h"
 #include "viz/view/time_text.h"
 #include "viz/window/breakpoints_panel.h"
@@ -21,6 +22,7 @@
 #include "viz/window/notes_panel.h"
 #include "viz/window/sequences_panel.h"
 #include "viz/window/start_page.h"
+#include "viz/window/tile_bar.h"
 #include "viz/window/transport_bar.h"
 #include "viz/window/why_panel.h"
 
@@ -59,6 +61,12 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
   build_menus();
   connect_actions();
   connect_files();
+  connect(&asker_, &Asker::staged, this, [this](const std::shared_ptr<const Tile>& tile) {
+    if (document_ && !document_->recorded_tile()) document_->show_tile(tile);
+  });
+  connect(&asker_, &Asker::not_staged, this, [this](const QStringList& faults) {
+    if (document_ && !document_->recorded_tile()) document_->show_no_tile(faults.join(QLatin1Char('\n')));
+  });
   transport_->set_speed(session_.look().speed);
   apply_theme();
   resize(kFirstSize.boundedTo(screen()->availableSize()));
@@ -84,6 +92,7 @@ void MainWindow::build_center() {
   messages_ = new MessageBar;
   find_bar_ = new FindBar(asker_);
   export_bar_ = new ExportBar;
+  tile_bar_ = new TileBar;
   load_bar_ = new BusyBar;
   job_bar_ = new BusyBar;
   start_page_ = new StartPage(gallery_, recent_, actions_[Do::open]);
@@ -99,7 +108,7 @@ void MainWindow::build_center() {
   auto* bars = new QVBoxLayout;  // with the same margins as the cards below
   bars->setContentsMargins(12, 0, 12, 0);
   bars->setSpacing(6);
-  for (QWidget* bar : std::initializer_list<QWidget*>{load_bar_, job_bar_, find_bar_, export_bar_})
+  for (QWidget* bar : std::initializer_list<QWidget*>{load_bar_, job_bar_, find_bar_, export_bar_, tile_bar_})
     bars->addWidget(bar);
   column->addWidget(messages_);
   column->addLayout(bars);
@@ -179,6 +188,7 @@ void MainWindow::show_document() {
   const std::shared_ptr<const Facts> facts = run_ ? std::make_shared<const Facts>(run_->facts()) : nullptr;
   canvas_->setDocument(document);
   transport_->set_document(document);
+  tile_bar_->set_document(document);
   why_->set_document(document, facts);
   find_bar_->set_document(document, facts);
   events_->set_document(document);
@@ -194,10 +204,10 @@ void MainWindow::show_document() {
                                      : tr("kvscope"));
   setWindowFilePath(document != nullptr ? document->path() : QString());
   show_status();
-  if (document != nullptr) connect_document();
+  if (document != nullptr) connect_document(facts);
 }
 
-void MainWindow::connect_document() {
+void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
   Document* document = document_.get();
   for (void (Document::*moved)() :
        {&Document::position_changed, &Document::pinned_changed, &Document::hovered_changed}) {
@@ -208,7 +218,12 @@ void MainWindow::connect_document() {
     connect(document, kept, this, &MainWindow::changed);
   }
   connect(document, &Document::breakpoints_changed, this, [this] { breakpoints_ = document_->breakpoints(); });
-  connect(document, &Document::playing_changed, this, [this] { actions_.set_playing(document_->playing()); });
+  const auto playing = [this] { actions_.set_playing(document_->playing() || document_->tile_playing()); };
+  connect(document, &Document::playing_changed, this, playing);
+  connect(document, &Document::tile_playing_changed, this, playing);
+  connect(document, &Document::tile_wanted, this,
+          [this, facts](const TileRequest& request) { asker_.stage(facts, document_->path(), request); });
+  set_view(view_);
   connect(document, &Document::stopped, this, [this](const QString& reason) { statusBar()->showMessage(reason); });
   connect(document, &Document::position_changed, statusBar(), &QStatusBar::clearMessage);
   connect(document, &Document::failed, this, [this](const QStringList& faults) {
@@ -225,7 +240,8 @@ void MainWindow::show_status() {
   }
   const State& state = document_->cursor().state();
   const Selection& about = document_->hovered().none() ? document_->pinned() : document_->hovered();
-  what_->setText(about.none() ? QString() : QString::fromStdString(describe(state, run_->facts(), about)));
+  what_->setText(about.none() ? QString()
+                              : QString::fromStdString(describe(state, run_->facts(), document_->tile(), about)));
   const QString event =
       tr("%1 of %2 events").arg(number_text(document_->cursor().position().value), number_text(run_->facts().events));
   when_->setText(state.step.value < 0

@@ -36,6 +36,7 @@ class Canvas;
 class DockTitle;
 class EventsPanel;
 class ExportBar;
+class TileBar;
 class FindBar;
 class MessageBar;
 class NotesPanel;
@@ -94,7 +95,7 @@ class MainWindow final : public QMainWindow {
   QDockWidget* add_dock(const QString& name, QWidget* content, Do action);
   void show_document();
   void show_status();
-  void connect_document();
+  void connect_document(const std::shared_ptr<const Facts>& facts);
 
   // main_window_actions.cpp
   void build_menus();
@@ -146,6 +147,7 @@ class MainWindow final : public QMainWindow {
   MessageBar* messages_ = nullptr;
   FindBar* find_bar_ = nullptr;
   ExportBar* export_bar_ = nullptr;
+  TileBar* tile_bar_ = nullptr;
   BusyBar *load_bar_ = nullptr, *job_bar_ = nullptr;
   TransportBar* transport_ = nullptr;
   WhyPanel* why_ = nullptr;

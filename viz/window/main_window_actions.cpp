@@ -12,16 +12,18 @@
 #include "viz/window/find_bar.h"
 #include "viz/window/main_window.h"
 #include "viz/window/message_bar.h"
+#include "viz/window/tile_bar.h"
 #include "viz/window/transport_bar.h"
 #include "viz/window/why_panel.h"
 
 namespace kvscope::viz {
 namespace {
 
-constexpr std::array<std::pair<Do, View>, 4> kViewActions{{{Do::view_overview, View::overview},
+constexpr std::array<std::pair<Do, View>, 5> kViewActions{{{Do::view_overview, View::overview},
                                                            {Do::view_sequences, View::sequences},
                                                            {Do::view_pool, View::pool},
-                                                           {Do::view_timeline, View::timeline}}};
+                                                           {Do::view_timeline, View::timeline},
+                                                           {Do::view_tile, View::tile}}};
 constexpr std::array<std::pair<Do, ThemeSetting>, 3> kThemeActions{{{Do::theme_system, ThemeSetting::system},
                                                                     {Do::theme_dark, ThemeSetting::dark},
                                                                     {Do::theme_light, ThemeSetting::light}}};
@@ -124,18 +126,20 @@ void MainWindow::connect_actions() {
 }
 
 void MainWindow::connect_run_actions() {
-  const auto on = [this](Do id, void (Document::*work)()) {
-    connect(actions_[id], &QAction::triggered, this, [this, work] {
-      if (document_) (document_.get()->*work)();
+  // In the tile view the same keys move through the tile's events.
+  const auto both = [this](Do id, void (Document::*of_run)(), void (Document::*of_tile)()) {
+    connect(actions_[id], &QAction::triggered, this, [this, of_run, of_tile] {
+      if (document_) (document_.get()->*(view_ == View::tile ? of_tile : of_run))();
     });
   };
-  on(Do::play, &Document::toggle_playing);
-  on(Do::step, &Document::step);
-  on(Do::step_back, &Document::step_back);
-  on(Do::next_event, &Document::next_event);
-  on(Do::previous_event, &Document::previous_event);
-  on(Do::to_start, &Document::to_start);
-  on(Do::to_end, &Document::to_end);
+  const auto on = [&](Do id, void (Document::*work)()) { both(id, work, work); };
+  both(Do::play, &Document::toggle_playing, &Document::toggle_tile_playing);
+  both(Do::step, &Document::step, &Document::tile_step);
+  both(Do::step_back, &Document::step_back, &Document::tile_step_back);
+  both(Do::next_event, &Document::next_event, &Document::tile_event);
+  both(Do::previous_event, &Document::previous_event, &Document::tile_event_back);
+  both(Do::to_start, &Document::to_start, &Document::tile_to_start);
+  both(Do::to_end, &Document::to_end, &Document::tile_to_end);
   on(Do::run_to_breakpoint, &Document::run_to_breakpoint);
   on(Do::run_back, &Document::run_back_to_breakpoint);
   connect(actions_[Do::faster], &QAction::triggered, this, [this] { transport_->set_speed(transport_->speed() * 2); });
@@ -191,6 +195,8 @@ void MainWindow::toggle_dock(QDockWidget& dock, QAction& action) {
 void MainWindow::set_view(View view) {
   if (canvas_->view() != view) canvas_->setView(view);
   for (const auto& [id, v] : kViewActions) actions_[id]->setChecked(v == view);
+  tile_bar_->setVisible(view == View::tile && document_ != nullptr);
+  if (document_) document_->follow_tile(view == View::tile);
   if (view == view_) return;
   view_ = view;
   changed();

@@ -211,6 +211,9 @@ void MainWindow::ask_where_to_export() {
     picture.font_scale = font_scale_;
     picture.selection = document_->pinned();
     picture.viewport = scene.viewport;
+    picture.tile = document_->shared_tile();
+    picture.tile_instead = document_->tile_instead();
+    if (picture.tile) picture.tile_event = document_->tile_now().event;
     export_bar_->fill(picture);
     picture.position = picture.last_row ? run_->end_of_row(export_bar_->first_row()) : document_->cursor().position();
     start_job(path, [run = run_, picture, path](const Job::Tell& tell) {

@@ -44,6 +44,7 @@ enum class Do : std::uint8_t {
   view_sequences,
   view_pool,
   view_timeline,
+  view_tile,
   zoom_in,
   zoom_out,
   zoom_fit,

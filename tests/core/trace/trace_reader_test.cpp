@@ -176,5 +176,15 @@ TEST(TraceReader, AFileOfVersion1IsReadAsItWasWritten) {
   EXPECT_EQ(scan(trace).size(), 45u);
 }
 
+// A file of version 2, kept: it has 22 kinds of event, the ones before tile_memory, and tiles with lanes.
+TEST(TraceReader, AFileOfVersion2IsReadAsItWasWritten) {
+  TraceReader trace(KVSCOPE_SOURCE_DIR "/tests/fuzz/corpus/trace/valid_version_2.kvt");
+  trace.verify_all();
+  EXPECT_EQ(trace.events(), 149);
+  EXPECT_EQ(trace.events_of_kind(*find_kind("chunk_landed")), 56);
+  EXPECT_EQ(trace.events_of_kind(*find_kind("tile_memory")), 0);
+  EXPECT_EQ(scan(trace).size(), 149u);
+}
+
 }  // namespace
 }  // namespace kvscope::trace::trace_reader_test

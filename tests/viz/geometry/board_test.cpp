@@ -37,6 +37,8 @@ TEST(Board, EachViewHasItsPanelsInReadingOrder) {
   EXPECT_THAT(panels_of(View::sequences, size, 1), ElementsAre(header, sequences));
   EXPECT_THAT(panels_of(View::pool, size, 1), ElementsAre(header, pool, table));
   EXPECT_THAT(panels_of(View::timeline, size, 1), ElementsAre(header, timeline));
+  EXPECT_THAT(panels_of(View::tile, size, 1),
+              ElementsAre(header, tile_sequence, memory, copies, shared, registers, tile_events, chain));
 }
 
 // A timeline of 12 px under its title would not be readable; its separate view shows it.
@@ -47,6 +49,16 @@ TEST(Board, LeavesOutACardThatIsTooLowToShowAnything) {
       << "large letters need more height";
   EXPECT_THAT(panels_of(View::overview, {800, 400}, 1), ElementsAre(header, sequences, pool, table));
   EXPECT_THAT(panels_of(View::overview, {480, 320}, 2), ElementsAre(header, pool, table));
+}
+
+// The sentence keeps its height, and goes before a card becomes too low.
+TEST(Board, TheChainIsALineOfItsOwnBelowTheTile) {
+  const std::vector<Place> places = board(View::tile, {1600, 1000}, 1);
+  EXPECT_EQ(places.back().card, QRectF(20, 928, 1560, 52));
+  EXPECT_EQ(places.back().body, places.back().card);
+  EXPECT_TRUE(places.back().title.isEmpty());
+  using enum PanelId;
+  EXPECT_THAT(panels_of(View::tile, {800, 320}, 1), ElementsAre(header, memory, copies, shared, registers));
 }
 
 // The footer has the legend. Regression: in a window of 1280 x 800 the timeline had no footer and thus no legend.

@@ -165,5 +165,15 @@ TEST(PointAt, IsDeCasteljausPoint) {
   }));
 }
 
+// Panels side by side: the curve leaves to the right and arrives from the left, also where one place is far higher.
+TEST(SideLink, LeavesToTheRightAndArrivesFromTheLeft) {
+  const QRectF board(0, 0, 1000, 600), from(100, 500, 80, 10), to(400, 20, 90, 6);
+  const LinkPath path = side_link(from, to, board);
+  EXPECT_EQ(path.start, QPointF(180, 505));
+  EXPECT_EQ(path.end, QPointF(400, 23));
+  EXPECT_EQ(path.control1, QPointF(290, 505));
+  EXPECT_EQ(path.control2, QPointF(290, 23));
+}
+
 }  // namespace
 }  // namespace kvscope::viz::link_path_test

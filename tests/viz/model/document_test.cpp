@@ -304,5 +304,145 @@ TEST(Document, StaysWhereItIsWhenNoSuchEventFollows) {
   expect_fresh(document);
 }
 
+// --- the tile --------------------------------------------------------------------------------------------------------
+
+// Boxes of 2 x 16 bytes, then one read: 12 events in 6 actions.
+std::shared_ptr<const Tile> small_tile(SeqIdx seq, TokIdx first) {
+  trace::TileOpened opened;
+  opened.seq = seq;
+  opened.first_token = first;
+  opened.tma = true;
+  opened.rows = opened.tokens = 4;
+  opened.columns = 8;
+  opened.bytes = 64;
+  std::vector<trace::Event> events{opened, trace::BarrierExpects{0, 64}};
+  for (std::int64_t box = 0; box < 2; ++box) {
+    events.emplace_back(trace::BoxCopied{box, box, 0, 2 * box, 32 * box, 32, 0});
+    for (std::int64_t row = 2 * box; row < 2 * box + 2; ++row) {
+      events.emplace_back(trace::ChunkLanded{box, row, 0, 16 * row, 16 * row});
+    }
+  }
+  events.insert(events.end(), {trace::BarrierCompleted{0}, trace::FragmentRead{0, 0, 0, 1, 1, 0},
+                               trace::LaneRead{0, 0, 0}, trace::LaneRead{0, 1, 16}});
+  return std::make_shared<const Tile>(fold_tile(events));
+}
+
+TEST(DocumentTile, IsAskedForWhenTheViewFollowsAndAgainWhenTheTokenOrTheStepChanges) {
+  Document document(preemption_run(), {});
+  QSignalSpy wanted(&document, &Document::tile_wanted);
+  document.pin(of_token(SeqIdx{0}, TokIdx{1}));
+  document.step();
+  EXPECT_EQ(wanted.count(), 0) << "the tile view is not shown";
+  document.follow_tile(true);
+  ASSERT_EQ(wanted.count(), 1);
+  const auto asked = [&](int n) { return wanted[n][0].value<TileRequest>(); };
+  EXPECT_EQ(asked(0).seq, SeqIdx{0});
+  EXPECT_EQ(asked(0).token, TokIdx{1});
+  EXPECT_EQ(asked(0).step, document.cursor().state().step);
+  document.show_tile(small_tile(SeqIdx{0}, TokIdx{0}));
+  document.pin(of_token(SeqIdx{0}, TokIdx{3}));
+  EXPECT_EQ(wanted.count(), 1) << "the tile that is shown holds the token";
+  document.pin(of_token(SeqIdx{0}, TokIdx{4}));
+  EXPECT_EQ(wanted.count(), 2);
+  document.step();
+  ASSERT_EQ(wanted.count(), 3);
+  EXPECT_EQ(asked(2).step, document.cursor().state().step);
+  TileRequest request = document.tile_request();
+  request.kv = KOrV::v;
+  document.choose_tile(request);
+  ASSERT_EQ(wanted.count(), 4);
+  EXPECT_EQ(asked(3).kv, KOrV::v);
+  EXPECT_EQ(asked(3).token, TokIdx{4});
+  document.to_start();
+  EXPECT_EQ(wanted.count(), 4);
+  EXPECT_EQ(document.tile(), nullptr);
+  EXPECT_TRUE(document.tile_instead().startsWith(QStringLiteral("Before the first step")));
+}
+
+TEST(DocumentTile, StepsActionByActionAndEventByEventAndBack) {
+  Document document(preemption_run(), {});
+  document.show_tile(small_tile(SeqIdx{0}, TokIdx{0}));
+  EXPECT_EQ(document.tile_now().event, 9) << "everything has landed, nothing is read";
+  QSignalSpy changed(&document, &Document::tile_changed);
+  document.tile_to_start();
+  std::vector<std::int64_t> at;
+  for (int n = 0; n < 6; ++n) document.tile_step(), at.push_back(document.tile_now().event);
+  EXPECT_THAT(at, testing::ElementsAre(1, 2, 5, 8, 9, 12));
+  EXPECT_EQ(changed.count(), 7);
+  document.tile_step();
+  EXPECT_EQ(changed.count(), 7) << "the end";
+  document.tile_event_back();
+  EXPECT_EQ(document.tile_now().event, 11);
+  document.tile_step_back();
+  EXPECT_EQ(document.tile_now().event, 9) << "the beginning of the read";
+  document.tile_step_back();
+  EXPECT_EQ(document.tile_now().event, 8);
+  document.tile_event();
+  EXPECT_EQ(document.tile_now().event, 9);
+  document.seek_tile(-5);
+  EXPECT_EQ(document.tile_now().event, 0);
+  document.seek_tile(1'000'000);
+  EXPECT_EQ(document.tile_now(), tile_state(*document.tile(), 12));
+  document.pin(of_tile_event(3));
+  EXPECT_EQ(document.tile_now().event, 3);
+  EXPECT_TRUE(document.pinned().none()) << "a place in time is gone to, not kept";
+}
+
+TEST(DocumentTile, PlaysToTheEndAndStops) {
+  Document document(preemption_run(), {});
+  document.set_speed(4096);
+  document.show_tile(small_tile(SeqIdx{0}, TokIdx{0}));
+  document.tile_to_end();
+  QSignalSpy playing(&document, &Document::tile_playing_changed);
+  document.toggle_tile_playing();
+  EXPECT_TRUE(document.tile_playing());
+  EXPECT_EQ(document.tile_now().event, 0) << "from the end: from the start";
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !document.tile_playing(); }, 5000));
+  EXPECT_EQ(document.tile_now().event, 12);
+  EXPECT_EQ(playing.count(), 2);
+  document.toggle_tile_playing();
+  document.show_no_tile(QStringLiteral("why"));
+  EXPECT_FALSE(document.tile_playing());
+  EXPECT_EQ(document.tile_instead(), QStringLiteral("why"));
+}
+
+TEST(DocumentTile, LightsItsRowsAndGoesWithTheTile) {
+  Document document(preemption_run(), {});
+  document.pin(of_token(SeqIdx{0}, TokIdx{2}));
+  EXPECT_TRUE(document.pinned_lit().tile.rows.empty());
+  document.show_tile(small_tile(SeqIdx{0}, TokIdx{0}));
+  EXPECT_EQ(document.pinned_lit().tile.row, 2);
+  document.hover(of_tile_row(1));
+  EXPECT_EQ(document.hovered_lit().token, TokIdx{1});
+  document.show_no_tile({});
+  EXPECT_TRUE(document.pinned_lit().tile.rows.empty());
+  EXPECT_EQ(document.hovered_lit(), Lit{});
+}
+
+// A kernel's trace, or one of focus.staging: its own tiles come first, and the request's on choice.
+TEST(DocumentTile, OfATraceThatHoldsTilesIsTheFirstOfThem) {
+  std::vector<trace::Event> events;
+  for (const std::int64_t first : {0, 4}) {
+    trace::TileOpened opened;
+    opened.first_token = TokIdx{first};
+    opened.rows = opened.tokens = opened.columns = 4;
+    events.insert(events.end(), {opened, trace::BoxCopied{}});
+  }
+  const std::shared_ptr<const viz::Run> run = viz::Run::open(from_memory(events, {}, trace::Detail::full), "tiles");
+  Document document(run, {});
+  QSignalSpy wanted(&document, &Document::tile_wanted);
+  document.follow_tile(true);
+  ASSERT_EQ(document.recorded().size(), 2u);
+  EXPECT_EQ(document.recorded_tile(), 0u);
+  ASSERT_NE(document.tile(), nullptr);
+  EXPECT_EQ(document.tile()->events, 2);
+  document.choose_recorded_tile(1);
+  EXPECT_EQ(document.tile()->opened.first_token, TokIdx{4});
+  EXPECT_EQ(wanted.count(), 0);
+  document.choose_recorded_tile(-1);
+  EXPECT_EQ(document.recorded_tile(), std::nullopt);
+  EXPECT_EQ(document.tile(), nullptr) << "a run without steps has no step to stage at";
+}
+
 }  // namespace
 }  // namespace kvscope::viz::document_test

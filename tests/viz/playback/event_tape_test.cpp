@@ -21,7 +21,8 @@ trace::Event any_event() {
   const std::vector<std::int64_t> edges{kLeast, -1, 0, 63, 64, 127, 128, kMost};
   std::vector<std::int64_t> values;
   for (const std::string_view field : trace::field_names(kind)) {
-    const bool is_flag = field == "cached" || field == "decode" || field == "value" || field == "tma";
+    const bool is_flag =
+        field == "cached" || field == "decode" || field == "value" || field == "tma" || field == "down";
     values.push_back(is_flag ? *rc::gen::inRange<std::int64_t>(0, 2)
                              : *rc::gen::oneOf(rc::gen::elementOf(edges), rc::gen::inRange<std::int64_t>(-5, 100'000),
                                                rc::gen::arbitrary<std::int64_t>()));

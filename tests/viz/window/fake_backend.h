@@ -18,6 +18,8 @@
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
 #include "core/staging/explain.h"
+#include "core/staging/focus.h"
+#include "core/staging/staging_events.h"
 #include "tests/viz/playback/memory_source.h"
 #include "viz/window/backend.h"
 
@@ -29,7 +31,7 @@ inline std::string gallery_path(const std::string& name) {
 
 class FakeBackend final : public Backend {
  public:
-  std::atomic<int> opens = 0, explains = 0, locates = 0;
+  std::atomic<int> opens = 0, explains = 0, locates = 0, stages = 0;
   std::atomic<int> opens_now = 0, most_opens_now = 0;  // threads in open(): now, and the maximum so far
   std::atomic<bool> release = false;                   // makes open() of "held" files return
   std::atomic<int> explain_ms = 0;                     // [ms] an explanation takes
@@ -69,6 +71,22 @@ class FakeBackend final : public Backend {
     place.kv = KOrV::v;
     place.step = step;
     return place;
+  }
+
+  std::vector<trace::Event> stage(const Facts& facts, const std::string&, const TileRequest& request) override {
+    ++stages;
+    const StagingPath path = request.path == TilePath::tma ? StagingPath::tma : StagingPath::lds;
+    TileQuestion question;
+    question.path = path;
+    question.seq = request.seq;
+    question.layer = request.layer;
+    question.head = request.head;
+    question.kv = request.kv;
+    question.tile = request.token.value / tile_tokens(*facts.scenario, path, request.kv);
+    trace::MemoryRecorder recorder;
+    const std::vector<Request> requests = make_requests(*facts.scenario, {});
+    record_tile(*facts.scenario, state_at(*facts.scenario, requests, request.step).cache, question, recorder);
+    return recorder.events();
   }
 
   std::vector<GalleryEntry> gallery() override {

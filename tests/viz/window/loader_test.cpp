@@ -171,6 +171,23 @@ TEST(Asker, AnswersTheNewestQuestionAndSkipsThoseInBetween) {
   EXPECT_LE(asked.backend.explains, 2);
 }
 
+TEST(Asker, StagesATileAndPutsTheReasonWhyAPathCannotTakeItIntoWords) {
+  Asked asked;
+  Asker asker(asked.backend);
+  QSignalSpy staged(&asker, &Asker::staged), not_staged(&asker, &Asker::not_staged);
+  TileRequest request;
+  request.step = StepIdx{6};
+  asker.stage(asked.facts, {}, request);
+  ASSERT_TRUE(wait_until([&] { return staged.count() == 1; }));
+  const auto tile = staged[0][0].value<std::shared_ptr<const Tile>>();
+  EXPECT_EQ(tile->opened.step, StepIdx{6});
+  EXPECT_FALSE(tile->chunks.empty());
+  request.path = TilePath::lds;
+  asker.stage(asked.facts, {}, request);
+  ASSERT_TRUE(wait_until([&] { return not_staged.count() == 1; }));
+  EXPECT_TRUE(not_staged[0][0].toStringList().join(QLatin1Char(' ')).contains(QStringLiteral("f32 is not staged")));
+}
+
 TEST(Asker, PutsFaultsIntoWords) {
   Asked asked;
   Asker asker(asked.backend);

@@ -1,0 +1,179 @@
+// The tile of a document: which one is asked for, and how much of it has happened.
+#include <algorithm>
+
+#include "viz/model/document.h"
+#include "viz/playback/tile_selection.h"
+
+namespace kvscope::viz {
+namespace {
+
+// The token that a selection stands for: its own, the first of a page, of a block's first page, of a sequence.
+std::optional<std::pair<SeqIdx, TokIdx>> token_of_selection(const Selection& selection, const Lit& lit,
+                                                            const Facts& facts) {
+  if (selection.none() || selection.kind == Selection::Kind::step || selection.of_tile()) return std::nullopt;
+  if (lit.token) return std::pair(*lit.seq, *lit.token);
+  if (lit.page && lit.seq) return std::pair(*lit.seq, TokIdx{lit.page->value * facts.page_size});
+  if (!lit.places.empty()) return std::pair(lit.places[0].seq, TokIdx{lit.places[0].page.value * facts.page_size});
+  return std::nullopt;
+}
+
+// The longest sequence in the cache: what is shown before anything is selected.
+SeqIdx longest_sequence(const State& state) {
+  SeqIdx longest{0};
+  std::int64_t tokens = -1;
+  for (const SeqIdx seq : state.live) {
+    const SequenceState& of = state.sequences[seq.value];
+    if (of.phase == Phase::running && of.tokens > tokens) longest = seq, tokens = of.tokens;
+  }
+  return longest;
+}
+
+}  // namespace
+
+void Document::follow_tile(bool follow) {
+  if (follow == tile_follows_) return;
+  tile_follows_ = follow;
+  if (follow) {
+    if (!tiles_sought_) {
+      tiles_sought_ = true;
+      recorded_ = recorded_tiles(run());
+      if (!recorded_.empty()) return choose_recorded_tile(0);
+    }
+    ask_for_tile();
+  } else if (tile_timer_.isActive()) {
+    toggle_tile_playing();
+  }
+}
+
+void Document::choose_recorded_tile(std::int64_t index) {
+  if (index < 0 || index >= std::ssize(recorded_)) {
+    recorded_tile_.reset();
+    tile_asked_.reset();
+    if (tile_follows_) ask_for_tile();
+    return;
+  }
+  recorded_tile_ = static_cast<std::size_t>(index);
+  try {
+    show_tile(std::make_shared<const Tile>(load_tile(run(), recorded_[*recorded_tile_])));
+  } catch (const std::exception& error) {
+    show_no_tile(lines_of(error).join(QLatin1Char('\n')));
+  }
+}
+
+void Document::choose_tile(const TileRequest& request) {
+  tile_request_ = request;
+  tile_asked_.reset();
+  if (tile_follows_) ask_for_tile();
+}
+
+// Nothing is asked twice in a row, and nothing while the tile that is shown holds the token at this step.
+void Document::ask_for_tile() {
+  if (recorded_tile_) return;
+  const State& state = cursor_.state();
+  if (const auto token = token_of_selection(pinned_, pinned_lit_, run().facts())) {
+    tile_request_.seq = token->first;
+    tile_request_.token = token->second;
+  } else if (!tile_asked_) {
+    const SeqIdx seq = tile_request_.seq;
+    const bool there =
+        std::ranges::binary_search(state.live, seq) && tile_request_.token.value < state.sequences[seq.value].tokens;
+    if (!there) tile_request_.seq = longest_sequence(state), tile_request_.token = TokIdx{0};
+  }
+  tile_request_.step = state.step;
+  if (tile_request_.step.value < 0) {
+    tile_asked_.reset();
+    return show_no_tile(tr("Before the first step no token is in the cache: go to step 0 or later."));
+  }
+  if (tile_asked_ == tile_request_) return;
+  if (tile_ && tile_asked_) {
+    TileRequest same = *tile_asked_;
+    same.token = tile_request_.token;
+    if (same == tile_request_ && tile_->row_of(tile_request_.seq, tile_request_.token)) return;
+  }
+  tile_asked_ = tile_request_;
+  Q_EMIT tile_wanted(tile_request_);
+}
+
+// The playhead stays where it was, by its share of the events, when a tile of the same kind follows.
+void Document::show_tile(std::shared_ptr<const Tile> tile) {
+  const bool fresh = !tile_ || tile_->events != tile->events || tile_->tma() != tile->tma();
+  const std::int64_t event = fresh ? event_of_landed(*tile) : tile_now_.event;
+  tile_ = std::move(tile);
+  tile_instead_.clear();
+  tile_now_ = tile_state(*tile_, event);
+  relight();
+  Q_EMIT tile_changed();
+}
+
+void Document::show_no_tile(const QString& why) {
+  if (tile_timer_.isActive()) toggle_tile_playing();
+  tile_.reset();
+  tile_now_ = {};
+  tile_instead_ = why;
+  relight();
+  Q_EMIT tile_changed();
+}
+
+// --- moving through its events ---------------------------------------------------------------------------------------
+
+void Document::stand_at(std::int64_t event) {
+  if (!tile_) return;
+  event = std::clamp<std::int64_t>(event, 0, tile_->events);
+  if (event == tile_now_.event) return;
+  tile_now_ = tile_state(*tile_, event);
+  Q_EMIT tile_changed();
+}
+
+void Document::seek_tile(std::int64_t event) {
+  if (tile_timer_.isActive()) toggle_tile_playing();
+  stand_at(event);
+}
+
+void Document::tile_step() {
+  if (!tile_) return;
+  const auto& actions = tile_->actions;
+  const auto at = static_cast<std::size_t>(tile_now_.action);
+  seek_tile(at < actions.size() ? actions[at].end : tile_->events);
+}
+
+// To the end of the action before; from inside an action, to its beginning.
+void Document::tile_step_back() {
+  if (!tile_) return;
+  const auto& actions = tile_->actions;
+  const auto before =
+      std::ranges::partition_point(actions, [&](const TileAction& a) { return a.end < tile_now_.event; });
+  seek_tile(before == actions.end() ? 0 : before->first);
+}
+
+void Document::tile_event() {
+  seek_tile(tile_now_.event + 1);
+}
+void Document::tile_event_back() {
+  seek_tile(tile_now_.event - 1);
+}
+void Document::tile_to_start() {
+  seek_tile(0);
+}
+void Document::tile_to_end() {
+  seek_tile(tile_ ? tile_->events : 0);
+}
+
+void Document::toggle_tile_playing() {
+  if (tile_timer_.isActive()) {
+    tile_timer_.stop();
+  } else {
+    if (!tile_) return;
+    if (tile_now_.event == tile_->events) stand_at(0);
+    tile_timer_.start(std::max(16, static_cast<int>(1000 / speed())));
+  }
+  Q_EMIT tile_playing_changed();
+}
+
+void Document::tile_tick() {
+  const auto& actions = tile_->actions;
+  const auto at = static_cast<std::size_t>(tile_now_.action);
+  stand_at(at < actions.size() ? actions[at].end : tile_->events);
+  if (tile_now_.event == tile_->events) toggle_tile_playing();
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,22 @@
+// The tiles that a trace holds itself: of `focus.staging`, or of a kernel on the virtual GPU.
+#pragma once
+
+#include <vector>
+
+#include "viz/playback/run.h"
+#include "viz/playback/tile.h"
+
+namespace kvscope::viz {
+
+struct RecordedTile {
+  Position first, end;  // its events: [first, end)
+  trace::TileOpened opened;
+};
+
+// In the order of the trace. Frames of the tape without a tile_opened are stepped over.
+[[nodiscard]] std::vector<RecordedTile> recorded_tiles(const Run& run);
+
+// Throws as fold_tile.
+[[nodiscard]] Tile load_tile(const Run& run, const RecordedTile& recorded);
+
+}  // namespace kvscope::viz

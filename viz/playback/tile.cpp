@@ -1,0 +1,477 @@
+#include "viz/playback/tile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/layout/swizzle.h"
+
+namespace kvscope::viz {
+namespace {
+
+[[noreturn]] void reject_tile(std::int64_t event, const std::string& why) {
+  throw InputError("trace", fmt::format("tile, event {}", event), why);
+}
+
+template <class Item>
+std::int64_t count(const std::vector<Item>& items) {
+  return static_cast<std::int64_t>(items.size());
+}
+
+// How many of the items happened before `event`: items are in the order of their events.
+template <class Item>
+std::int64_t before(const std::vector<Item>& items, std::int64_t event) {
+  return std::ranges::partition_point(items, [&](const Item& item) { return item.event < event; }) - items.begin();
+}
+
+std::int64_t before(const std::vector<std::int64_t>& events, std::int64_t event) {
+  return std::ranges::lower_bound(events, event) - events.begin();
+}
+
+// Lists of item numbers by key, one behind the other: list k is [first[k], first[k + 1]).
+template <class KeysOf>
+void fill_lists(std::int64_t keys, std::int64_t items, const KeysOf& keys_of, std::vector<std::int32_t>& first,
+                std::vector<std::int32_t>& lists) {
+  first.assign(static_cast<std::size_t>(keys) + 1, 0);
+  for (std::int64_t item = 0; item < items; ++item) {
+    keys_of(item, [&](std::int64_t key) { ++first[static_cast<std::size_t>(key) + 1]; });
+  }
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  lists.resize(static_cast<std::size_t>(first.back()));
+  std::vector<std::int32_t> next(first.begin(), first.end() - 1);
+  for (std::int64_t item = 0; item < items; ++item) {
+    keys_of(item, [&](std::int64_t key) {
+      lists[static_cast<std::size_t>(next[static_cast<std::size_t>(key)]++)] = static_cast<std::int32_t>(item);
+    });
+  }
+}
+
+std::span<const std::int32_t> list_of(const std::vector<std::int32_t>& first, const std::vector<std::int32_t>& lists,
+                                      std::int64_t key) {
+  const auto k = static_cast<std::size_t>(key);
+  if (k + 1 >= first.size()) return {};
+  return std::span(lists).subspan(static_cast<std::size_t>(first[k]),
+                                  static_cast<std::size_t>(first[k + 1] - first[k]));
+}
+
+}  // namespace
+
+// Reads the events once, then builds the tables that answer which chunk and which register an element is in.
+class TileFolder {
+ public:
+  Tile fold(std::span<const trace::Event> events) {
+    if (events.empty() || !std::holds_alternative<trace::TileOpened>(events.front())) {
+      reject_tile(0, "a tile begins with tile_opened");
+    }
+    for (const trace::Event& event : events) {
+      std::visit(*this, event);
+      ++at_;
+    }
+    tile_.events = at_;
+    close_action();
+    measure();
+    index_chunks();
+    index_fills();
+    return std::move(tile_);
+  }
+
+  // Events of the cache are not the tile's.
+  template <class E>
+  void operator()(const E&) {
+    reject_tile(at_, fmt::format("{} is not an event of a tile", E::kName));
+  }
+
+  void operator()(const trace::TileOpened& e) {
+    if (at_ != 0) reject_tile(at_, "tile_opened begins another tile");
+    if (e.rows < 1 || e.columns < 1 || e.bytes < 0 || e.rows > kMostTileElements || e.columns > kMostTileElements ||
+        e.rows * e.columns > kMostTileElements || e.bytes > kMostTileElements * 8) {
+      reject_tile(at_, fmt::format("{} x {} elements and {} bytes cannot be shown: at most {} elements", e.rows,
+                                   e.columns, e.bytes, kMostTileElements));
+    }
+    tile_.opened = e;
+    begin(TileAction::Kind::open, 0);
+  }
+  void operator()(const trace::TileMemory& e) {
+    if (e.page_size < 1 || e.element_bytes < 1 || e.element_bytes > kTileChunkBytes) {
+      reject_tile(at_,
+                  fmt::format("pages of {} tokens of {} bytes an element do not exist", e.page_size, e.element_bytes));
+    }
+    tile_.memory = e;
+  }
+  void operator()(const trace::TilePage& e) { tile_.pages.push_back(e); }
+  void operator()(const trace::TileMap& e) { tile_.map = e; }
+  void operator()(const trace::TileShared& e) {
+    if (e.swizzle_bits < 0 || e.swizzle_base < 0 || e.swizzle_shift < e.swizzle_bits || e.swizzle_bits > 16 ||
+        e.swizzle_base > 16 || e.swizzle_shift > 16) {
+      reject_tile(at_,
+                  fmt::format("swizzle ({},{},{}) does not exist", e.swizzle_bits, e.swizzle_base, e.swizzle_shift));
+    }
+    if (e.row_bytes < 1 || e.rows < 1 || e.banks < 1 || e.banks > 1024) {
+      reject_tile(at_, fmt::format("{} rows of {} bytes over {} banks do not exist", e.rows, e.row_bytes, e.banks));
+    }
+    tile_.shared = e;
+  }
+  void operator()(const trace::TileFragments& e) { tile_.fragments = e; }
+  void operator()(const trace::BankPhase& e) { tile_.phases.push_back(e); }
+
+  void operator()(const trace::BarrierExpects& e) {
+    begin(TileAction::Kind::expect, count(tile_.expects));
+    tile_.expects.push_back(e);
+    tile_.expect_events.push_back(at_);
+  }
+  void operator()(const trace::BarrierCompleted&) {
+    begin(TileAction::Kind::complete, count(tile_.complete_events));
+    tile_.complete_events.push_back(at_);
+  }
+  void operator()(const trace::WaveWaited& e) {
+    begin(TileAction::Kind::wait, count(tile_.waits));
+    tile_.waits.push_back({wave(e.wave), e.outstanding, e.allowed, at_});
+  }
+  void operator()(const trace::BoxCopied& e) {
+    TileCopy copy;
+    copy.number = e.copy;
+    copy.sub_tile = e.sub_tile;
+    copy.column = e.column;
+    copy.row = e.row;
+    copy.shared = e.shared;
+    copy.bytes = e.bytes;
+    copy.filled = e.filled;
+    add(copy);
+  }
+  void operator()(const trace::LdsCopied& e) {
+    TileCopy copy;
+    copy.number = e.copy;
+    copy.wave = wave(e.wave);
+    copy.stage = e.stage;
+    copy.shared = e.shared;
+    copy.bytes = 64 * kTileChunkBytes;
+    copy.filled = e.zero_lanes * kTileChunkBytes;
+    add(copy);
+  }
+  void operator()(const trace::ChunkLanded& e) {
+    if (tile_.copies.empty() || tile_.copies.back().number != e.copy) {
+      reject_tile(at_, fmt::format("chunk_landed of copy {} is not behind that copy", e.copy));
+    }
+    const bool named = e.row >= 0 && e.column >= 0;
+    if (e.shared < 0 || e.shared > kMostTileElements * kTileChunkBytes || (named && e.row >= tile_.rows())) {
+      reject_tile(at_, fmt::format("row {}, shared byte {} are outside the tile", e.row, e.shared));
+    }
+    ++tile_.copies.back().chunks;
+    tile_.chunks.push_back({count(tile_.copies) - 1, e.row, e.column, e.pool, e.shared, at_});
+  }
+  void operator()(const trace::FragmentRead& e) {
+    begin(TileAction::Kind::read, count(tile_.reads));
+    TileRead read;
+    read.number = e.read;
+    read.wave = wave(e.wave);
+    read.first_register = e.first_register;
+    read.registers = e.registers;
+    read.cycles = e.cycles;
+    read.conflicts = e.conflicts;
+    read.event = at_;
+    read.first_lane = count(tile_.lane_reads);
+    read.first_fill = count(tile_.fills);
+    tile_.reads.push_back(read);
+  }
+  void operator()(const trace::LaneRead& e) {
+    TileRead& read = read_of(e.read, "lane_read");
+    ++read.lanes;
+    tile_.lane_reads.push_back({count(tile_.reads) - 1, lane(e.lane), e.shared, at_});
+  }
+  void operator()(const trace::RegisterFilled& e) {
+    TileRead& read = read_of(e.read, "register_filled");
+    const std::int64_t down = e.down ? e.elements - 1 : 0, along = e.down ? 0 : e.elements - 1;
+    if (e.row < 0 || e.column < 0 || e.elements < 1 || e.elements > 32 || e.row + down >= tile_.rows() ||
+        e.column + along >= tile_.columns()) {
+      reject_tile(at_, fmt::format("{} elements from row {}, column {} on are outside the tile of {} x {}", e.elements,
+                                   e.row, e.column, tile_.rows(), tile_.columns()));
+    }
+    if (e.step < 0 || e.index < 0 || e.bit < 0 || e.bit > 31) {
+      reject_tile(at_, fmt::format("bit {} of register {} in k-step {} does not exist", e.bit, e.index, e.step));
+    }
+    const std::int64_t end_row = e.row + down + 1, end_column = e.column + along + 1;
+    if (read.fills == 0) {
+      read.row = e.row, read.rows = end_row - e.row, read.column = e.column, read.columns = end_column - e.column;
+      read.step = e.step;
+    } else {
+      const std::int64_t last_row = std::max(read.row + read.rows, end_row);
+      const std::int64_t last_column = std::max(read.column + read.columns, end_column);
+      read.row = std::min(read.row, e.row), read.column = std::min(read.column, e.column);
+      read.rows = last_row - read.row, read.columns = last_column - read.column;
+    }
+    ++read.fills;
+    tile_.fills.push_back({count(tile_.reads) - 1,
+                           {read.wave, lane(e.lane), e.index, e.step},
+                           e.bit,
+                           e.row,
+                           e.column,
+                           e.elements,
+                           e.down,
+                           at_});
+  }
+
+ private:
+  void begin(TileAction::Kind kind, std::int64_t index) {
+    close_action();
+    tile_.actions.push_back({kind, index, at_, at_});
+  }
+  void close_action() {
+    if (!tile_.actions.empty()) tile_.actions.back().end = at_;
+  }
+  void add(TileCopy copy) {
+    begin(TileAction::Kind::copy, count(tile_.copies));
+    copy.event = at_;
+    copy.first_chunk = count(tile_.chunks);
+    tile_.copies.push_back(copy);
+  }
+  std::int64_t wave(std::int64_t number) {
+    if (number < 0 || number >= 1024) reject_tile(at_, fmt::format("wave {} is outside [0, 1024)", number));
+    tile_.waves_ = std::max(tile_.waves_, number + 1);
+    return number;
+  }
+  std::int64_t lane(std::int64_t number) const {
+    if (number < 0 || number >= 128) reject_tile(at_, fmt::format("lane {} is outside [0, 128)", number));
+    return number;
+  }
+  TileRead& read_of(std::int64_t number, const char* what) {
+    if (tile_.reads.empty() || tile_.reads.back().number != number) {
+      reject_tile(at_, fmt::format("{} of read {} is not behind that read", what, number));
+    }
+    return tile_.reads.back();
+  }
+
+  // The size of an element: the geometry has it; without one, columns of neighbouring chunks differ by 16 bytes.
+  void measure() {
+    std::int64_t apart = 0;
+    for (const TileChunk& chunk : tile_.chunks) apart = std::gcd(apart, std::max<std::int64_t>(chunk.column, 0));
+    if (tile_.memory) {
+      tile_.element_bytes_ = tile_.memory->element_bytes;
+    } else if (apart > 0 && apart <= kTileChunkBytes) {
+      tile_.element_bytes_ = kTileChunkBytes / apart;
+    }
+    if (tile_.element_bytes_ > 0) tile_.chunk_columns_ = kTileChunkBytes / tile_.element_bytes_;
+  }
+
+  void index_chunks() {
+    std::int64_t end = 0;
+    for (const TileChunk& chunk : tile_.chunks) end = std::max(end, chunk.shared + kTileChunkBytes);
+    tile_.chunk_shared_.assign(static_cast<std::size_t>((end + kTileChunkBytes - 1) / kTileChunkBytes), -1);
+    const std::int64_t width = tile_.chunk_columns_;
+    const std::int64_t across = width > 0 ? (tile_.columns() + width - 1) / width : 0;
+    tile_.chunk_grid_.assign(static_cast<std::size_t>(tile_.rows() * across), -1);
+    for (std::int64_t n = 0; n < count(tile_.chunks); ++n) {
+      const TileChunk& chunk = tile_.chunks[static_cast<std::size_t>(n)];
+      tile_.chunk_shared_[static_cast<std::size_t>(chunk.shared / kTileChunkBytes)] = static_cast<std::int32_t>(n);
+      if (width == 0 || !tile_.inside({chunk.row, chunk.column})) continue;
+      tile_.chunk_grid_[static_cast<std::size_t>(chunk.row * across + chunk.column / width)] =
+          static_cast<std::int32_t>(n);
+    }
+  }
+
+  void index_fills() {
+    const std::int64_t fills = count(tile_.fills), columns = tile_.columns();
+    if (fills == 0) return;
+    fill_lists(
+        tile_.rows() * columns, fills,
+        [&](std::int64_t n, const auto& visit) {
+          const TileFill& fill = tile_.fills[static_cast<std::size_t>(n)];
+          for (std::int64_t e = 0; e < fill.elements; ++e) {
+            visit((fill.row + (fill.down ? e : 0)) * columns + fill.column + (fill.down ? 0 : e));
+          }
+        },
+        tile_.fill_first_, tile_.fill_of_);
+    for (const TileFill& fill : tile_.fills) tile_.registers_.push_back(fill.reg);
+    std::ranges::sort(tile_.registers_);
+    const auto same = std::ranges::unique(tile_.registers_);
+    tile_.registers_.erase(same.begin(), same.end());
+    fill_lists(
+        count(tile_.registers_), fills,
+        [&](std::int64_t n, const auto& visit) {
+          const TileRegister& reg = tile_.fills[static_cast<std::size_t>(n)].reg;
+          visit(std::ranges::lower_bound(tile_.registers_, reg) - tile_.registers_.begin());
+        },
+        tile_.register_first_, tile_.register_fill_);
+  }
+
+  Tile tile_;
+  std::int64_t at_ = 0;  // event
+};
+
+Tile fold_tile(std::span<const trace::Event> events) {
+  return TileFolder().fold(events);
+}
+
+std::vector<TileSpan> tiles_in(std::span<const trace::Event> events) {
+  static const std::size_t kFirst = trace::Event(trace::TileOpened{}).index();
+  std::vector<TileSpan> tiles;
+  for (std::size_t n = 0; n < events.size(); ++n) {
+    const auto at = static_cast<std::int64_t>(n);
+    if (events[n].index() == kFirst) {
+      tiles.push_back({at, at + 1});
+    } else if (events[n].index() > kFirst && !tiles.empty() && tiles.back().end == at) {
+      ++tiles.back().end;
+    }
+  }
+  return tiles;
+}
+
+// --- where an element is -------------------------------------------------------------------------------------------
+
+std::vector<TileElement> elements(const TileFill& fill) {
+  std::vector<TileElement> all;
+  for (std::int64_t e = 0; e < fill.elements; ++e) {
+    all.push_back({fill.row + (fill.down ? e : 0), fill.column + (fill.down ? 0 : e)});
+  }
+  return all;
+}
+
+std::optional<std::int64_t> Tile::row_of(SeqIdx seq, TokIdx token) const {
+  const std::int64_t row = token - opened.first_token;
+  if (seq != opened.seq || !holds_token(row)) return std::nullopt;
+  return row;
+}
+
+std::optional<std::int64_t> Tile::page_of(std::int64_t row) const {
+  if (!memory || !holds_token(row)) return std::nullopt;
+  const PageIdx page{token_of(row).value / memory->page_size};
+  const auto found = std::ranges::find(pages, page, &trace::TilePage::page);
+  if (found == pages.end()) return std::nullopt;
+  return found - pages.begin();
+}
+
+std::int64_t Tile::slot_of(std::int64_t row) const {
+  return token_of(row).value % memory->page_size;
+}
+
+std::optional<std::int64_t> Tile::chunk_of(TileElement element) const {
+  if (chunk_columns_ == 0 || !inside(element)) return std::nullopt;
+  const std::int64_t across = (columns() + chunk_columns_ - 1) / chunk_columns_;
+  const std::int32_t chunk =
+      chunk_grid_[static_cast<std::size_t>(element.row * across + element.column / chunk_columns_)];
+  if (chunk < 0) return std::nullopt;
+  return chunk;
+}
+
+std::optional<std::int64_t> Tile::chunk_at(std::int64_t byte) const {
+  const std::int64_t at = byte / kTileChunkBytes;
+  if (byte < 0 || at >= count(chunk_shared_)) return std::nullopt;
+  const std::int32_t chunk = chunk_shared_[static_cast<std::size_t>(at)];
+  if (chunk < 0) return std::nullopt;
+  return chunk;
+}
+
+std::int64_t Tile::shared_byte(TileElement element) const {
+  const auto chunk = chunk_of(element);
+  if (!chunk) return -1;
+  const TileChunk& of = chunks[static_cast<std::size_t>(*chunk)];
+  return of.shared + (element.column - of.column) * element_bytes_;
+}
+
+std::int64_t Tile::pool_byte(TileElement element) const {
+  const auto chunk = chunk_of(element);
+  if (!chunk || chunks[static_cast<std::size_t>(*chunk)].pool < 0) return -1;
+  const TileChunk& of = chunks[static_cast<std::size_t>(*chunk)];
+  return of.pool + (element.column - of.column) * element_bytes_;
+}
+
+std::span<const std::int32_t> Tile::fills_of(TileElement element) const {
+  if (!inside(element)) return {};
+  return list_of(fill_first_, fill_of_, element.row * columns() + element.column);
+}
+
+std::span<const std::int32_t> Tile::fills_in(const TileRegister& reg) const {
+  const auto found = std::ranges::lower_bound(registers_, reg);
+  if (found == registers_.end() || *found != reg) return {};
+  return list_of(register_first_, register_fill_, found - registers_.begin());
+}
+
+std::vector<TileElement> Tile::elements_of(const TileRegister& reg) const {
+  std::vector<std::int32_t> of(fills_in(reg).begin(), fills_in(reg).end());
+  std::ranges::sort(of, {}, [&](std::int32_t n) { return fills[static_cast<std::size_t>(n)].bit; });
+  std::vector<TileElement> all;
+  for (const std::int32_t n : of) {
+    for (const TileElement& element : viz::elements(fills[static_cast<std::size_t>(n)])) all.push_back(element);
+  }
+  return all;
+}
+
+std::int64_t Tile::unswizzled(std::int64_t byte) const {
+  if (!shared || shared->swizzle_bits == 0) return byte;
+  return Swizzle(static_cast<int>(shared->swizzle_bits), static_cast<int>(shared->swizzle_base),
+                 static_cast<int>(shared->swizzle_shift))(byte);
+}
+
+// --- how much of it has happened -------------------------------------------------------------------------------------
+
+std::int64_t event_of_landed(const Tile& tile) {
+  for (const TileAction& action : tile.actions) {
+    if (action.kind == TileAction::Kind::read) return action.first;
+  }
+  return tile.events;
+}
+
+TileState tile_state(const Tile& tile, std::int64_t event) {
+  check_index("event of the tile", event, tile.events + 1, "from its start to its end");
+  TileState now;
+  now.event = event;
+  now.action = std::ranges::partition_point(tile.actions, [&](const TileAction& a) { return a.end <= event; }) -
+               tile.actions.begin();
+  now.issued = before(tile.copies, event);
+  now.landed = before(tile.chunks, event);
+  now.waits = before(tile.waits, event);
+  now.reads = before(tile.reads, event);
+  now.lane_reads = before(tile.lane_reads, event);
+  now.fills = before(tile.fills, event);
+  const std::int64_t told = before(tile.expect_events, event);
+  for (std::int64_t n = 0; n < told; ++n) now.expected += tile.expects[static_cast<std::size_t>(n)].bytes;
+  now.outstanding.assign(static_cast<std::size_t>(tile.waves()), 0);
+  std::int64_t waited = 0;
+  const auto wait_until = [&](std::int64_t when) {
+    for (; waited < now.waits && tile.waits[static_cast<std::size_t>(waited)].event < when; ++waited) {
+      const TileWait& wait = tile.waits[static_cast<std::size_t>(waited)];
+      auto& left = now.outstanding[static_cast<std::size_t>(wait.wave)];
+      left = std::min(left, wait.allowed);
+    }
+  };
+  for (std::int64_t n = 0; n < now.issued; ++n) {
+    const TileCopy& copy = tile.copies[static_cast<std::size_t>(n)];
+    wait_until(copy.event);
+    if (!tile.tma()) ++now.outstanding[static_cast<std::size_t>(copy.wave)];
+    now.arrived += copy.chunks == 0
+                       ? copy.bytes
+                       : std::clamp(now.landed - copy.first_chunk, std::int64_t{0}, copy.chunks) * kTileChunkBytes;
+  }
+  wait_until(event);
+  now.complete = tile.tma() ? !tile.complete_events.empty() && tile.complete_events.back() < event
+                            : now.issued == count(tile.copies) && now.waits == count(tile.waits);
+  return now;
+}
+
+Arrival arrival_of_copy(const Tile& tile, const TileState& now, std::int64_t copy) {
+  if (copy >= now.issued) return Arrival::outlined;
+  const TileCopy& of = tile.copies[static_cast<std::size_t>(copy)];
+  return now.landed >= of.first_chunk + of.chunks ? Arrival::there : Arrival::moving;
+}
+
+Arrival arrival_of_chunk(const Tile& tile, const TileState& now, std::int64_t chunk) {
+  if (chunk < now.landed) return Arrival::there;
+  return tile.chunks[static_cast<std::size_t>(chunk)].copy < now.issued ? Arrival::moving : Arrival::outlined;
+}
+
+Arrival arrival_of_read(const Tile& tile, const TileState& now, std::int64_t read) {
+  if (read >= now.reads) return Arrival::outlined;
+  const TileRead& of = tile.reads[static_cast<std::size_t>(read)];
+  return now.fills >= of.first_fill + of.fills && now.lane_reads >= of.first_lane + of.lanes ? Arrival::there
+                                                                                             : Arrival::moving;
+}
+
+Arrival arrival_of_fill(const Tile& tile, const TileState& now, std::int64_t fill) {
+  if (fill < now.fills) return Arrival::there;
+  return tile.fills[static_cast<std::size_t>(fill)].read < now.reads ? Arrival::moving : Arrival::outlined;
+}
+
+}  // namespace kvscope::viz

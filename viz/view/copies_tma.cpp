@@ -1,0 +1,221 @@
+// Boxes of TMA, issue by issue, and the bytes that their barrier waits for.
+#include <algorithm>
+#include <cmath>
+
+#include <QtCore/QCoreApplication>
+
+#include "viz/geometry/tma_layout.h"
+#include "viz/view/copies_paint.h"
+#include "viz/view/text.h"
+#include "viz/view/tile_paint.h"
+#include "viz/view/time_text.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr double kBoxName = 12, kCoordinates = 11, kMapText = 11, kBarrierText = 12,
+                 kNarrowestState = 60;  // [px] at font scale 1
+
+QString tma_tr(const char* text) {
+  return QCoreApplication::translate("TmaCopies", text);
+}
+
+// Row of the tile that is the box's first; boxes of a page follow one another in the tile.
+std::int64_t first_row(const Tile& tile, const TileCopy& copy) {
+  if (copy.chunks > 0) return tile.chunks[static_cast<std::size_t>(copy.first_chunk)].row;
+  return tile.map ? copy.sub_tile * tile.map->box_rows : 0;
+}
+
+TmaSize size_of(const Tile& tile) {
+  TmaSize size;
+  size.boxes = std::ssize(tile.copies);
+  size.rows = tile.map ? tile.map->box_rows : tile.rows();
+  size.rows = std::clamp<std::int64_t>(size.rows, 1, tile.rows());
+  std::int64_t same = 0;
+  for (const TileCopy& copy : tile.copies) same += copy.sub_tile == tile.copies.front().sub_tile ? 1 : 0;
+  size.across = std::max<std::int64_t>(same, 1);
+  return size;
+}
+
+TmaLayout layout_of(const QRectF& body, const Scene& scene) {
+  return tma_layout(size_of(*scene.tile), body, scene.font_scale);
+}
+
+// A row of a box is there when its last chunk is.
+Arrival arrival_of_row(const Scene& scene, std::int64_t box, std::int64_t row) {
+  const Tile& tile = *scene.tile;
+  const TileCopy& copy = tile.copies[static_cast<std::size_t>(box)];
+  const std::int64_t wide = tile.map ? tile.map->box_columns : tile.columns();
+  const std::int64_t last = std::min(copy.column + wide, tile.columns()) - 1;
+  if (const auto chunk = tile.chunk_of({first_row(tile, copy) + row, last})) {
+    return arrival_of_chunk(tile, *scene.tile_now, *chunk);
+  }
+  return arrival_of_copy(tile, *scene.tile_now, box);
+}
+
+// How much of a row of the box is the head's: the columns past its end are zeros.
+double data_share(const Tile& tile, const TileCopy& copy) {
+  if (!tile.memory || !tile.map || tile.map->box_columns < 1) return 1;
+  const std::int64_t left = tile.memory->head_size - tile.memory->first_column - copy.column;
+  return std::clamp(static_cast<double>(left) / static_cast<double>(tile.map->box_columns), 0.0, 1.0);
+}
+
+std::int64_t landed_bytes(const Scene& scene, const TileCopy& copy) {
+  return std::clamp(scene.tile_now->landed - copy.first_chunk, std::int64_t{0}, copy.chunks) * kTileChunkBytes;
+}
+
+void paint_box(QPainter& painter, const TmaLayout& at, std::int64_t n, const Scene& scene) {
+  const Tile& tile = *scene.tile;
+  const Theme& theme = *scene.theme;
+  const TmaBox& box = at.boxes[static_cast<std::size_t>(n)];
+  const TileCopy& copy = tile.copies[static_cast<std::size_t>(n)];
+  const Arrival arrival = arrival_of_copy(tile, *scene.tile_now, n);
+  painter.fillRect(box.frame, theme.surface);
+  painter.setPen(QPen(arrival == Arrival::moving ? theme.accent : theme.card_border, 1));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(box.frame.adjusted(0.5, 0.5, -0.5, -0.5));
+  const double data = data_share(tile, copy);
+  for (std::int64_t row = 0; row < at.size.rows; ++row) {
+    QRectF rect = at.row_rect(n, row);
+    const Arrival of_row = arrival_of_row(scene, n, row);
+    if (data < 1) {
+      const QRectF zeros = rect.adjusted(std::round(rect.width() * data), 0, 0, 0);
+      painter.fillRect(zeros, of_row == Arrival::there ? theme.cell_free : theme.surface);
+      rect.setRight(zeros.left());
+    }
+    if (!rect.isEmpty()) paint_tile_cell(painter, rect, theme, tile, first_row(tile, copy) + row, of_row);
+  }
+  if (box.heading.isEmpty()) return;
+  const QFont name = ui_font(scene.px(kBoxName), QFont::DemiBold), mono = mono_font(scene.px(kCoordinates));
+  const QString words_of = tma_tr("box %1").arg(copy.number);
+  const QString number = text_width(name, words_of) <= box.heading.width() ? words_of : QString::number(copy.number);
+  draw_text_in(painter, name, theme.text, box.heading, Qt::AlignLeft, number);
+  const std::int64_t column = (tile.memory ? tile.memory->first_column : 0) + copy.column;
+  const QRectF beside = box.heading.adjusted(text_width(name, number) + scene.px(10), 0, 0, 0);
+  const QString at_map = QStringLiteral("(%1, %2, %3)").arg(column).arg(tile.opened.head.value).arg(copy.row);
+  if (text_width(mono, at_map) <= beside.width()) {
+    draw_text_in(painter, mono, theme.text_quiet, beside, Qt::AlignLeft, at_map);
+  }
+  const QFont words = ui_font(scene.px(kBoxName - 0.5));
+  const QString bytes = number_text(copy.bytes);
+  const auto say = [&](const QColor& color, const QString& text) {
+    if (box.state.width() < scene.px(kNarrowestState)) return;
+    draw_text_in(painter, words, color, box.state, Qt::AlignLeft, elided(words, text, box.state.width()));
+  };
+  if (arrival == Arrival::there) {
+    say(theme.text_accent, copy.filled > 0 ? tma_tr("landed · %1 B, %2 B of zeros").arg(bytes, number_text(copy.filled))
+                                           : tma_tr("landed · %1 B").arg(bytes));
+  } else if (arrival == Arrival::moving) {
+    say(theme.accent, tma_tr("in flight · %1 of %2 B").arg(number_text(landed_bytes(scene, copy)), bytes));
+  } else {
+    say(theme.text_quiet, tma_tr("not issued · %1 B").arg(bytes));
+  }
+}
+
+void paint_map(QPainter& painter, const QRectF& rect, const Scene& scene) {
+  const Tile& tile = *scene.tile;
+  if (!tile.map) return;
+  const trace::TileMap& map = *tile.map;
+  const QFont mono = mono_font(scene.px(kMapText));
+  const double line = rect.height() / 2;
+  const QString of_map =
+      tma_tr("map %1 columns × %2 heads × %3 rows").arg(map.columns).arg(map.heads).arg(number_text(map.rows));
+  const QString of_box = tma_tr("box %1 × %2 × %3 = %4 B")
+                             .arg(map.box_columns)
+                             .arg(map.box_heads)
+                             .arg(map.box_rows)
+                             .arg(number_text(map.box_columns * map.box_heads * map.box_rows * tile.element_bytes()));
+  const QRectF first(rect.left(), rect.top(), rect.width(), line);
+  draw_text_in(painter, mono, scene.theme->text_quiet, first, Qt::AlignLeft, elided(mono, of_map, rect.width()));
+  draw_text_in(painter, mono, scene.theme->text_quiet, first.translated(0, line - 2), Qt::AlignLeft,
+               elided(mono, of_box, rect.width()));
+}
+
+void paint_barrier(QPainter& painter, const TmaLayout& at, const Scene& scene) {
+  const Theme& theme = *scene.theme;
+  const TileState& now = *scene.tile_now;
+  const QFont name = ui_font(scene.px(kBarrierText), QFont::DemiBold), words = ui_font(scene.px(kBarrierText));
+  const QFont mono = mono_font(scene.px(kBarrierText));
+  const QRectF title(at.barrier.left(), at.barrier.top(), at.barrier.width(), at.bar.top() - at.barrier.top());
+  draw_text_in(painter, name, theme.text, title, Qt::AlignLeft, tma_tr("barrier"));
+  const std::int64_t phase = scene.tile->expects.empty() ? 0 : scene.tile->expects.back().phase;
+  draw_text_in(painter, mono, theme.text_quiet,
+               title.adjusted(text_width(name, tma_tr("barrier")) + scene.px(14), 0, 0, 0), Qt::AlignLeft,
+               tma_tr("phase %1").arg(phase));
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing, true);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(theme.cell_line);
+  const double round = at.bar.height() / 2;
+  painter.drawRoundedRect(at.bar, round, round);
+  if (now.expected > 0 && now.arrived > 0) {
+    const double share = std::min(1.0, static_cast<double>(now.arrived) / static_cast<double>(now.expected));
+    painter.setBrush(now.complete ? theme.text_accent : theme.series[0]);
+    painter.drawRoundedRect(
+        QRectF(at.bar.topLeft(), QSizeF(std::max(at.bar.width() * share, at.bar.height()), at.bar.height())), round,
+        round);
+  }
+  painter.restore();
+  const double line = scene.px(19);
+  QRectF at_line(at.barrier_text.left(), at.barrier_text.top(), at.barrier_text.width(), line);
+  const auto say = [&](const QFont& font, const QColor& color, const QString& text) {
+    if (at_line.bottom() > at.barrier_text.bottom() + 1) return;
+    draw_text_in(painter, font, color, at_line, Qt::AlignLeft, elided(font, text, at_line.width()));
+    at_line.translate(0, line);
+  };
+  if (now.expected == 0) {
+    say(words, theme.text_quiet, tma_tr("no thread has told it how many bytes to expect"));
+    return;
+  }
+  say(mono, theme.text, tma_tr("%1 of %2 B").arg(number_text(now.arrived), number_text(now.expected)));
+  if (now.complete) {
+    say(words, theme.text_accent, tma_tr("complete: the warps may read"));
+    return;
+  }
+  say(words, theme.text_quiet, tma_tr("the warps wait for it"));
+  say(words, theme.warning, tma_tr("a read now would be a race"));
+}
+
+}  // namespace
+
+QString tma_subtitle(const Scene& scene) {
+  const Tile& tile = *scene.tile;
+  if (!tile.map) return tma_tr("TMA, boxes: %1").arg(tile.copies.size());
+  const QString box = QStringLiteral("%1 × %2").arg(tile.map->box_rows).arg(tile.map->box_columns);
+  return tile.copies.size() == 1 ? tma_tr("TMA, one box of %1").arg(box)
+                                 : tma_tr("TMA, %1 boxes of %2").arg(tile.copies.size()).arg(box);
+}
+
+QString tma_summary(const Scene& scene) {
+  const TileState& now = *scene.tile_now;
+  return tma_tr("%1 of %2 boxes issued, %3 of %4 B landed")
+      .arg(now.issued)
+      .arg(scene.tile->copies.size())
+      .arg(number_text(now.arrived), number_text(now.expected));
+}
+
+void paint_tma(QPainter& painter, const QRectF& body, const Scene& scene) {
+  const TmaLayout at = layout_of(body, scene);
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  if (!at.map.isEmpty()) paint_map(painter, at.map, scene);
+  for (std::int64_t n = 0; n < std::ssize(at.boxes); ++n) paint_box(painter, at, n, scene);
+  if (!at.barrier.isEmpty()) paint_barrier(painter, at, scene);
+  painter.restore();
+}
+
+std::vector<PanelCell> tma_cells(const QRectF& body, const Scene& scene) {
+  const Tile& tile = *scene.tile;
+  const TmaLayout at = layout_of(body, scene);
+  std::vector<PanelCell> cells;
+  for (std::int64_t n = 0; n < std::ssize(at.boxes); ++n) {
+    const std::int64_t first = first_row(tile, tile.copies[static_cast<std::size_t>(n)]);
+    for (std::int64_t row = 0; row < at.size.rows && first + row < tile.rows(); ++row) {
+      const QRectF rect = at.row_rect(n, row).intersected(body);
+      if (!rect.isEmpty()) cells.push_back({rect, of_tile_row(first + row), {}});
+    }
+  }
+  return cells;
+}
+
+}  // namespace kvscope::viz
