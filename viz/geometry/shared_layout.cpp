@@ -12,7 +12,7 @@ constexpr double kSharedCaption = 15, kSharedBanks = 13, kSharedMore = 15, kShar
 constexpr double kSharedLegible = 9, kSharedHighest = 18, kSharedAbove = 5, kSharedBandGap = 5, kSharedBar = 8;
 constexpr double kSharedLowestGrid = 60;     // [px] what is below the grid goes before the grid gets lower
 constexpr double kSharedGapFrom = 4;         // [px] of a line
-constexpr double kSharedNarrowestLabel = 3;  // [px] beside a chunk's label
+constexpr double kSharedNarrowestLabel = 6;  // [px] beside a chunk's label
 constexpr double kSharedLowestStrip = 3;     // [px] of a wavefront
 
 }  // namespace
@@ -100,7 +100,7 @@ SharedLayout shared_layout(const SharedSize& size, const QRectF& body, const Vie
   const double grid_width = two ? half : width;
   const double left = body.left() + label, right = left + half + between;
   // From below: words first, because they say what the rest shows.
-  if (size.reads && room(px(kSharedVerdict))) {
+  if (size.lines > 0 && room(px(kSharedVerdict))) {
     at.verdict = QRectF(body.left(), bottom - px(kSharedVerdict), body.width(), px(kSharedVerdict));
     bottom = at.verdict.top() - 2;
   }
@@ -143,7 +143,10 @@ SharedLayout shared_layout(const SharedSize& size, const QRectF& body, const Vie
   at.pitch = all ? at.least_pitch : legible;
   if (viewport.zoom > 0) at.pitch = std::clamp(viewport.zoom, at.least_pitch, at.most_pitch);
   at.gap = at.pitch >= kSharedGapFrom ? 1 : 0;
-  const double height = std::min(std::max(bottom - top, 1.0), std::max(at.content(), 1.0));
+  // Whole lines, where some are scrolled away.
+  const double most = std::max(bottom - top, 1.0);
+  const bool cut = at.content() > most && at.pitch < most;
+  const double height = cut ? std::floor(most / at.pitch) * at.pitch : std::min(most, std::max(at.content(), 1.0));
   at.grid = QRectF(left, top, grid_width, height);
   if (two) at.grid_off = QRectF(right, top, half, height);
   at.labels = QRectF(body.left(), top, label, height);
@@ -153,12 +156,10 @@ SharedLayout shared_layout(const SharedSize& size, const QRectF& body, const Vie
     const double share = height / at.content(), long_bar = std::max(height * share, std::min(12.0, height));
     const double along = at.content() > height ? at.offset / (at.content() - height) : 0;
     at.bar = QRectF(body.right() - 4, top + (height - long_bar) * along, 4, long_bar);
-  } else {
-    at.more = QRectF();
   }
   // What was left over stays below the strips: they follow the grid.
-  const double up = at.strip.isEmpty() || scrolls ? 0 : std::min(bottom - at.grid.bottom(), bottom - top);
-  for (QRectF* rect : {&at.strip, &at.strip_off, &at.strip_title, &at.strip_title_off, &at.verdict}) {
+  const double up = scrolls ? 0 : std::min(bottom - at.grid.bottom(), bottom - top);
+  for (QRectF* rect : {&at.strip, &at.strip_off, &at.strip_title, &at.strip_title_off, &at.more, &at.verdict}) {
     if (!rect->isEmpty() && up > 0) rect->translate(0, -std::floor(up));
   }
   return at;
@@ -171,10 +172,16 @@ Viewport shared_scrolled(const SharedLayout& layout, const Viewport& viewport, Q
 }
 
 Viewport shared_zoomed(const SharedLayout& layout, double factor, QPointF at) {
-  const double to = std::clamp(layout.pitch * factor, layout.least_pitch, layout.most_pitch);
-  Viewport viewport = zoomed_at({layout.pitch, {0, layout.offset}}, layout.pitch, to, at - layout.grid.topLeft());
-  viewport.offset.setX(0);
-  return viewport;
+  SharedLayout to = layout;
+  to.pitch = std::clamp(layout.pitch * factor, layout.least_pitch, layout.most_pitch);
+  const double y = std::clamp(at.y() - layout.grid.top(), 0.0, layout.grid.height());
+  // Gaps between bands keep their size: what stays is the place in the line.
+  const std::int64_t line = std::min(layout.first_line() + static_cast<std::int64_t>(y / layout.pitch),
+                                     std::max<std::int64_t>(layout.size.lines - 1, 0));
+  std::int64_t under = line;
+  while (under > 0 && layout.top_of(under) - layout.offset > y) --under;
+  const double in_line = std::min((y + layout.offset - layout.top_of(under)) / layout.pitch, 1.0);
+  return {to.pitch, {0, std::max(to.top_of(under) + in_line * to.pitch - y, 0.0)}};
 }
 
 Viewport shared_revealing(const SharedLayout& layout, const Viewport& viewport, std::int64_t line) {

@@ -30,7 +30,7 @@ struct SharedSize {
   double label_width = 0;       // [px] of the widest line label
   double chunk_width = 0;       // [px] of the widest chunk label
   bool compare = false;         // draw the chunks without the swizzle too, where there is room
-  bool reads = false;           // leave room for the wavefronts and the result of a read
+  bool reads = false;           // leave room for the wavefronts of a read
 };
 
 struct SharedLayout {
@@ -40,7 +40,7 @@ struct SharedLayout {
   QRectF labels;                // [px] left of the first grid
   QRectF grid, grid_off;        // [px] visible part; lines scroll inside
   QRectF bar;                   // [px] scroll bar right of the grids; empty when every line is visible
-  QRectF more;                  // [px] the line that states what is not shown; empty when every line is visible
+  QRectF more;                  // [px] the line that states what is not shown; empty when all of it is legible
   QRectF strip_title, strip_title_off;
   QRectF strip, strip_off;  // [px] wavefronts; empty without room
   QRectF verdict;           // [px] lines of text; empty without room
@@ -64,7 +64,7 @@ struct SharedLayout {
   // The cell under a point of a grid; nothing beside the grids and in the gap after a band.
   [[nodiscard]] std::optional<Place> at(QPointF point) const;
   [[nodiscard]] std::optional<std::int64_t> label_at(QPointF point) const;
-  // Lines that are visible at least in part: [first, end); whole: the ones that are not cut.
+  // Lines that are visible at least in part: [first, end).
   [[nodiscard]] std::int64_t first_line() const;
   [[nodiscard]] std::int64_t end_line() const;
 };

@@ -129,8 +129,11 @@ std::string taken_in_words(const Tile& tile, const ShownRead& shown) {
                            : *columns.rbegin() - *columns.begin() + 1 == std::ssize(columns)
                                ? fmt::format("chunks c{}–c{}", *columns.begin(), *columns.rbegin())
                                : number_of(std::ssize(columns), "chunk");
-  const bool whole = chunks.size() == rows.size() * columns.size();
-  return fmt::format("{} takes {}{} of {}", name, whole ? "" : "some of ", what, number_of(std::ssize(rows), "row"));
+  const auto words = std::ssize(use.phases[static_cast<std::size_t>(shown.group)].words);
+  const char* const part = chunks.size() != rows.size() * columns.size()                 ? "some of "
+                           : words < std::ssize(chunks) * kTileChunkBytes / kBytesOfWord ? "parts of "
+                                                                                         : "";
+  return fmt::format("{} takes {}{} of {}", name, part, what, number_of(std::ssize(rows), "row"));
 }
 
 std::string banks_in_words(const Tile& tile, const BankPhaseUse& group) {
@@ -161,7 +164,7 @@ std::string banks_in_words(const Tile& tile, const BankPhaseUse& group) {
 std::string swizzle_formula(const Tile& tile) {
   if (!tile.shared) return {};
   const trace::TileShared& of = *tile.shared;
-  if (of.swizzle_bits == 0) return "no swizzle: chunk c of row r is stored at c";
+  if (of.swizzle_bits == 0) return "no swizzle: chunk c at c";
   constexpr std::int64_t kBitsOfChunk = 4;
   if (of.swizzle_base != kBitsOfChunk) {
     return fmt::format("swizzle ({},{},{}) of byte offsets", of.swizzle_bits, of.swizzle_base, of.swizzle_shift);
@@ -170,10 +173,10 @@ std::string swizzle_formula(const Tile& tile) {
   const std::int64_t of_row = of.row_bytes / kTileChunkBytes;
   if (of_row * kTileChunkBytes == of.row_bytes && of_row >= period && apart % of_row == 0) {
     const std::int64_t rows = apart / of_row;
-    return rows == 1 ? fmt::format("chunk c of row r is stored at c XOR (r mod {})", period)
-                     : fmt::format("chunk c of row r is stored at c XOR (r / {} mod {})", rows, period);
+    return rows == 1 ? fmt::format("chunk c at c XOR (row mod {})", period)
+                     : fmt::format("chunk c at c XOR (row / {} mod {})", rows, period);
   }
-  return fmt::format("16-byte place n of a band moves to n XOR (n / {} mod {})", apart, period);
+  return fmt::format("16-byte place n at n XOR (n / {} mod {})", apart, period);
 }
 
 // --- too early -------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 //   auto shown = shown_read(tile, now, lit);        token 70, chunk c3: read 1, the lanes that ask for c3
 //   taken_in_words(tile, *shown)                    "ldmatrix takes chunk c3 of 8 rows"
 //   banks_in_words(tile, phase)                     "8 bank groups, 1 wavefront", "8 wavefronts, all in banks 12–15"
-//   swizzle_formula(tile)                           "chunk c of row r is stored at c XOR (r mod 8)"
+//   swizzle_formula(tile)                           "chunk c at c XOR (row mod 8)"
 //
 // Also the reads that come too early: what a read takes must be covered by a wait of the wave that copied it.
 #pragma once
@@ -40,7 +40,8 @@ struct ShownRead {
 // "4 wavefronts, 4 words in each of banks 0–15".
 [[nodiscard]] std::string banks_in_words(const Tile& tile, const BankPhaseUse& group);
 
-// Empty without geometry: "the trace does not tell".
+// Where a chunk of a band is stored: "chunk c at c XOR (row mod 8)"; where the swizzle moves chunks out of their row
+// "16-byte place n at n XOR (n / 16 mod 8)". Empty without geometry.
 [[nodiscard]] std::string swizzle_formula(const Tile& tile);
 
 // --- too early -------------------------------------------------------------------------------------------------------

@@ -17,12 +17,11 @@ namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
-constexpr double kAxis = 8.5, kLineLabel = 9, kChunkLabel = 9.5, kLowestLabel = 7, kSharedCaption = 11,
+constexpr double kAxis = 8.5, kLineLabel = 9, kChunkLabel = 9.5, kLowestLabel = 8, kSharedCaption = 11,
                  kVerdictText = 12;
-constexpr std::int64_t kSharedWord = 4;     // [bytes]
-constexpr std::int64_t kBanksOfCell = 4;    // of 16 bytes
-constexpr double kNarrowestLaneLabel = 18;  // [px] of a word's cell
-constexpr double kFewestLabelPixels = 8;    // [px] of a line that labels are written on
+constexpr std::int64_t kSharedWord = 4;   // [bytes]
+constexpr std::int64_t kBanksOfCell = 4;  // of 16 bytes
+constexpr double kFewestLabelPixels = 8;  // [px] of a line that labels are written on
 
 // What is stored where at one moment: chunks by 16-byte slot, -1 for none.
 struct SharedImageNow {
@@ -149,7 +148,7 @@ SharedPanel::Standing SharedPanel::standing(const QRectF& body, const Scene& sce
     const std::int64_t widest = tile.chunk_columns() > 0 ? tile.columns() / tile.chunk_columns() - 1 : 0;
     size.chunk_width = text_width(mono_font(scene.px(kLowestLabel)), QStringLiteral("c%1").arg(widest));
     size.compare = is_swizzled(tile);
-    size.reads = true;
+    size.reads = !tile.lane_reads.empty();
   }
   now.at = shared_layout(size, body, scene.viewport_of(PanelId::shared), scene.font_scale);
   return now;
@@ -160,6 +159,12 @@ SharedPanel::Standing SharedPanel::standing(const QRectF& body, const Scene& sce
 void SharedPanel::paint_axis(QPainter& painter, const QRectF& rect, const SharedLayout& at, const Scene& scene) {
   const QFont font = mono_font(scene.px(kAxis));
   const double cell = rect.width() / static_cast<double>(at.size.chunks);
+  const QFont name = ui_font(scene.px(kAxis));
+  if (rect.left() == at.grid.left() && text_width(name, tr("bank")) + 2 <= at.labels.width()) {
+    draw_text_in(painter, name, scene.theme->text_quiet,
+                 QRectF(at.labels.left(), rect.top(), at.labels.width() - scene.px(5), rect.height()), Qt::AlignRight,
+                 tr("bank"));
+  }
   // Every group of banks, or its first bank only, or every second one.
   const std::int64_t banks = at.size.chunks * kBanksOfCell;
   const bool whole = text_width(font, QStringLiteral("%1–%2").arg(banks - 4).arg(banks - 1)) + 4 <= cell;
@@ -174,14 +179,14 @@ void SharedPanel::paint_axis(QPainter& painter, const QRectF& rect, const Shared
 }
 
 void SharedPanel::paint_more(QPainter& painter, const SharedLayout& at, const Scene& scene) {
-  if (at.bar.isEmpty()) return;
-  painter.fillRect(at.bar, scene.theme->cell_line);
+  if (!at.bar.isEmpty()) painter.fillRect(at.bar, scene.theme->cell_line);
   if (at.more.isEmpty()) return;
   const QFont font = ui_font(scene.px(kSharedCaption));
-  const QString text = tr("lines %1–%2 of %3: scroll for the others, or zoom out")
-                           .arg(at.first_line())
-                           .arg(at.end_line() - 1)
-                           .arg(at.size.lines);
+  const QString text = at.bar.isEmpty() ? tr("zoom in to read the chunks")
+                                        : tr("lines %1–%2 of %3: scroll for the others, or zoom out")
+                                              .arg(at.first_line())
+                                              .arg(at.end_line() - 1)
+                                              .arg(at.size.lines);
   draw_text_in(painter, font, scene.theme->text_quiet, at.more, Qt::AlignLeft, elided(font, text, at.more.width()));
 }
 
@@ -324,69 +329,70 @@ void SharedPanel::paint_read(QPainter& painter, const Standing& now, const Shown
   if (!at.strip.isEmpty()) {
     const std::int64_t most = std::max({group.wavefronts, is_swizzled(tile) ? plain.wavefronts : 1, std::int64_t{1}});
     const QFont words = ui_font(scene.px(kSharedCaption));
-    const auto title = [&](const QRectF& rect, const QColor& color, const QString& left, const QString& right,
-                           const QColor& right_color) {
-      const double room = rect.width() - text_width(words, right) - scene.px(8);
-      draw_text_in(painter, words, color, rect, Qt::AlignLeft, elided(words, left, std::max(room, 0.0)));
-      draw_text_in(painter, words, right_color, rect, Qt::AlignRight, elided(words, right, rect.width()));
-    };
-    const QString lanes = QString::fromStdString(ranges(lanes_of(group)));
-    title(at.strip_title, theme.text,
-          tr("read %1 of %2, lanes %3")
-              .arg(tile.reads[static_cast<std::size_t>(shown.read)].number + 1)
-              .arg(tile.reads.size())
-              .arg(lanes),
-          tr("all lanes: %1").arg(with.wavefronts), with.conflicts > 0 ? theme.warning : theme.text_accent);
+    const TileRead& read = tile.reads[static_cast<std::size_t>(shown.read)];
+    const QString title = tr("read %1 of %2, lanes %3")
+                              .arg(read.number + 1)
+                              .arg(tile.reads.size())
+                              .arg(QString::fromStdString(ranges(lanes_of(group))));
+    draw_text_in(painter, words, theme.text, at.strip_title, Qt::AlignLeft,
+                 elided(words, title, at.strip_title.width()));
     paint_strip(painter, at.strip, group, most, scene);
     if (!at.strip_off.isEmpty()) {
-      title(at.strip_title_off, theme.text_quiet, tr("without the swizzle"),
-            tr("all lanes: %1").arg(without.wavefronts), without.conflicts > 0 ? theme.warning : theme.text_quiet);
+      draw_text_in(painter, words, theme.text_quiet, at.strip_title_off, Qt::AlignLeft,
+                   elided(words, tr("without the swizzle"), at.strip_title_off.width()));
       paint_strip(painter, at.strip_off, plain, most, scene);
     }
   }
   if (!at.verdict.isEmpty()) paint_verdict(painter, at.verdict, shown, scene);
 }
 
-// Bank by wavefront: a word in the color of its row, in the wavefront that delivers it. Without its lane's number where
-// there is no room.
+// Bank by wavefront: a word in the color of its row, in the wavefront that delivers it; one cell for the neighbouring
+// words of a lane, with its number where there is room.
 void SharedPanel::paint_strip(QPainter& painter, const QRectF& strip, const BankPhaseUse& group,
                               std::int64_t wavefronts, const Scene& scene) {
+  struct Cell {
+    std::int64_t wavefront = 0, bank = 0, end = 0, lane = -1, row = -1;
+  };
   const Tile& tile = *scene.tile;
   const auto banks = std::ssize(group.of_bank);
-  const QRectF row = strip_rect(strip, banks, wavefronts, 0, 0)
-                         .united(strip_rect(strip, banks, wavefronts, banks - 1, wavefronts - 1));
-  painter.fillRect(row, scene.theme->cell_free);
-  const QFont font = mono_font(std::min(scene.px(kAxis), strip_rect(strip, banks, wavefronts, 0, 0).height()));
-  std::int64_t bank = -1, wavefront = 0;
-  QRectF run;
-  std::int64_t run_lane = -1, run_row = -1;
-  const auto close = [&] {
-    if (run.isEmpty()) return;
-    const QRectF rect = run.adjusted(0, 0, -1, 0);
-    paint_tile_cell(painter, rect, *scene.theme, tile, run_row, Arrival::there);
-    if (rect.width() >= scene.px(kNarrowestLaneLabel) && rect.height() >= scene.px(kLowestLabel)) {
-      draw_text_in(painter, font, tile_ink(*scene.theme, tile, run_row, Arrival::there), rect, Qt::AlignHCenter,
-                   QStringLiteral("L%1").arg(run_lane));
-    }
-    run = QRectF();
-  };
+  std::vector<Cell> cells;
   for (const BankWord& word : group.words) {
-    wavefront = word.bank == bank ? wavefront + 1 : 0;
-    const std::int64_t before = bank;
-    bank = word.bank;
     const auto chunk = tile.chunk_at(word.byte);
-    const std::int64_t of_row = chunk ? tile.chunks[static_cast<std::size_t>(*chunk)].row : -1;
-    const std::int64_t lane = word.lanes.empty() ? -1 : word.lanes.front();
-    const QRectF rect = strip_rect(strip, banks, wavefronts, word.bank, wavefront);
-    // One cell for the neighbouring words of a lane, where a bank delivers one word only.
-    if (!run.isEmpty() && lane == run_lane && of_row == run_row && bank == before + 1 && rect.top() == run.top()) {
-      run = run.united(rect);
-      continue;
-    }
-    close();
-    run = rect, run_lane = lane, run_row = of_row;
+    const std::int64_t row = chunk ? tile.chunks[static_cast<std::size_t>(*chunk)].row : -1;
+    const bool same_bank = !cells.empty() && cells.back().bank == word.bank;
+    cells.push_back({same_bank ? cells.back().wavefront + 1 : 0, word.bank, word.bank + 1,
+                     word.lanes.empty() ? -1 : word.lanes.front(), row});
   }
-  close();
+  std::ranges::sort(cells, {}, [](const Cell& cell) { return std::pair(cell.wavefront, cell.bank); });
+  const auto rect_of = [&](const Cell& cell) {
+    const QRectF first = strip_rect(strip, banks, wavefronts, cell.bank, cell.wavefront);
+    return first.united(strip_rect(strip, banks, wavefronts, cell.end - 1, cell.wavefront));
+  };
+  for (std::int64_t wavefront = 0; wavefront < wavefronts; ++wavefront) {
+    painter.fillRect(rect_of({wavefront, 0, banks, -1, -1}), scene.theme->cell_free);
+  }
+  for (std::size_t n = 0; n < cells.size();) {
+    Cell cell = cells[n++];
+    while (n < cells.size() && cells[n].wavefront == cell.wavefront && cells[n].bank == cell.end &&
+           cells[n].lane == cell.lane && cells[n].row == cell.row) {
+      ++cell.end;
+      ++n;
+    }
+    const QRectF rect = rect_of(cell).adjusted(0, 0, -1, 0);
+    const bool token = tile.holds_token(cell.row);
+    if (token) {
+      paint_tile_cell(painter, rect, *scene.theme, tile, cell.row, Arrival::there);
+    } else {
+      painter.fillRect(rect, scene.theme->cached);  // zeros are words too
+    }
+    const QString lane = QStringLiteral("L%1").arg(cell.lane);
+    const QFont font = mono_font(scene.px(kAxis));
+    if (rect.height() < scene.px(kAxis) || text_width(font, lane) + 2 > rect.width()) continue;
+    draw_text_in(
+        painter, font,
+        token ? tile_ink(*scene.theme, tile, cell.row, Arrival::there) : scene.theme->ink_on(scene.theme->cached), rect,
+        Qt::AlignHCenter, lane);
+  }
 }
 
 void SharedPanel::paint_verdict(QPainter& painter, const QRectF& rect, const ShownRead& shown, const Scene& scene) {
@@ -395,24 +401,50 @@ void SharedPanel::paint_verdict(QPainter& painter, const QRectF& rect, const Sho
   const QFont words = ui_font(scene.px(kVerdictText)), strong = ui_font(scene.px(kVerdictText), QFont::DemiBold);
   const BankUse with = bank_use(tile, shown.read, true), without = bank_use(tile, shown.read, false);
   const auto group = static_cast<std::size_t>(shown.group);
-  const double line = rect.height() / 2;
-  const QRectF first(rect.left(), rect.top(), rect.width(), line);
-  const QString takes = QString::fromStdString(taken_in_words(tile, shown)) + QStringLiteral(":");
-  const QString result = QString::fromStdString(banks_in_words(tile, with.phases[group]));
-  draw_text_in(painter, words, theme.text, first, Qt::AlignLeft, elided(words, takes, rect.width()));
-  const QRectF beside = first.adjusted(text_width(words, takes) + scene.px(8), 0, 0, 0);
+  // Parts that do not fit are left out from the end; the first one is cut.
+  struct Part {
+    QString text;
+    const QFont* font;
+    QColor color;
+  };
+  const auto write = [&](const QRectF& line, const std::vector<Part>& parts) {
+    double x = line.left();
+    for (const Part& part : parts) {
+      const double wide = text_width(*part.font, part.text);
+      if (x + wide > line.right() && x > line.left()) return;
+      draw_text_in(painter, *part.font, part.color, QRectF(x, line.top(), line.right() - x, line.height()),
+                   Qt::AlignLeft, elided(*part.font, part.text, line.right() - x));
+      x += wide + scene.px(6);
+    }
+  };
   const bool conflict = with.phases[group].wavefronts > 1;
-  if (beside.width() > scene.px(30)) {
-    draw_text_in(painter, strong, conflict ? theme.warning : theme.text_accent, beside, Qt::AlignLeft,
-                 elided(strong, result, beside.width()));
+  const QRectF first(rect.left(), rect.top(), rect.width(), rect.height() / 2);
+  const auto all_lanes = [&](const BankUse& use) {
+    return use.phases.size() > 1 ? tr("· %1 for all lanes").arg(use.wavefronts) : QString();
+  };
+  const QString takes = QString::fromStdString(taken_in_words(tile, shown));
+  const QString result = QString::fromStdString(banks_in_words(tile, with.phases[group]));
+  std::vector<Part> parts = {{takes + QStringLiteral(":"), &words, theme.text},
+                             {result, &strong, conflict ? theme.warning : theme.text_accent},
+                             {all_lanes(with), &words, theme.text_quiet}};
+  const auto fits = [&] {
+    return text_width(words, parts[0].text) + text_width(strong, result) + scene.px(6) <= rect.width();
+  };
+  // The result is more than the instruction's name, and than what was taken.
+  if (!fits()) parts[0].text = takes.mid(takes.indexOf(QStringLiteral(" takes ")) + 7) + QStringLiteral(":");
+  if (!fits()) parts.erase(parts.begin());
+  write(first, parts);
+  const QRectF second = first.translated(0, rect.height() / 2);
+  if (is_swizzled(tile)) {
+    write(second,
+          {{tr("without the swizzle: %1").arg(QString::fromStdString(banks_in_words(tile, without.phases[group]))),
+            &words, theme.text_quiet},
+           {all_lanes(without), &words, theme.text_quiet}});
+  } else {
+    write(second, {{conflict ? tr("there is no swizzle: lanes of one bank wait for one another")
+                             : tr("there is no swizzle, and this read needs none"),
+                    &words, theme.text_quiet}});
   }
-  const QString second =
-      is_swizzled(tile)
-          ? tr("without the swizzle: %1").arg(QString::fromStdString(banks_in_words(tile, without.phases[group])))
-      : conflict ? tr("a swizzle would spread these chunks over the banks")
-                 : tr("no swizzle is needed here");
-  draw_text_in(painter, words, theme.text_quiet, first.translated(0, line), Qt::AlignLeft,
-               elided(words, second, rect.width()));
 }
 
 // --- what is where ---------------------------------------------------------------------------------------------------
