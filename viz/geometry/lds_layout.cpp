@@ -62,7 +62,7 @@ LdsLayout lds_layout(LdsSize size, const QRectF& body, double font_scale) {
     return room - px(kLdsTitle) - n * px(kLdsLine) >= count.strips * kLdsEnough * font_scale;
   };
   while (shown > 2 && !fits(shown)) --shown;
-  const bool plans = lines > 0 && fits(shown);
+  const bool plans = lines > 0 && (counts || waves == 0) && fits(shown);
   if (plans) room -= schedule - (lines - shown) * px(kLdsLine);
   const double fit = count.strips > 0 ? room / count.strips : 0;
   at.pitch = std::max(fit >= kLdsGapFrom ? std::floor(std::min(fit, kLdsHighest * font_scale)) : fit, 0.1);

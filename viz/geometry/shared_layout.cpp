@@ -176,9 +176,8 @@ Viewport shared_zoomed(const SharedLayout& layout, double factor, QPointF at) {
   to.pitch = std::clamp(layout.pitch * factor, layout.least_pitch, layout.most_pitch);
   const double y = std::clamp(at.y() - layout.grid.top(), 0.0, layout.grid.height());
   // Gaps between bands keep their size: what stays is the place in the line.
-  const std::int64_t line = std::min(layout.first_line() + static_cast<std::int64_t>(y / layout.pitch),
-                                     std::max<std::int64_t>(layout.size.lines - 1, 0));
-  std::int64_t under = line;
+  const std::int64_t most = std::max<std::int64_t>(layout.size.lines - 1, 0);
+  std::int64_t under = std::min(layout.first_line() + static_cast<std::int64_t>(y / layout.pitch) + 1, most);
   while (under > 0 && layout.top_of(under) - layout.offset > y) --under;
   const double in_line = std::min((y + layout.offset - layout.top_of(under)) / layout.pitch, 1.0);
   return {to.pitch, {0, std::max(to.top_of(under) + in_line * to.pitch - y, 0.0)}};

@@ -111,7 +111,8 @@ void paint_lanes(QPainter& painter, const LdsLayout& at, const CopiesByWave& cop
   draw_text_in(painter, digits, theme.text_quiet,
                QRectF(at.axis.left() - scene.px(48), at.axis.top(), scene.px(44), at.axis.height()), Qt::AlignLeft,
                lds_tr("lane"));
-  for (std::int64_t lane = 0; lane < kLanesOfWave; lane += 16) {
+  const bool says_more = at.schedule.empty() && at.size.schedule > 0;  // on this line
+  for (std::int64_t lane = 0; lane < kLanesOfWave && !says_more; lane += 16) {
     const double x = at.axis.left() + at.axis.width() * static_cast<double>(lane) / kLanesOfWave;
     draw_text_in(painter, digits, theme.text_quiet, QRectF(x, at.axis.top(), 40, at.axis.height()), Qt::AlignLeft,
                  QString::number(lane));
@@ -319,7 +320,15 @@ void paint_lds(QPainter& painter, const QRectF& body, const Scene& scene) {
     }
   }
   if (!at.warning.isEmpty()) paint_warning(painter, at.warning, scene);
-  if (!at.schedule.empty()) paint_schedule(painter, at, scene);
+  if (!at.schedule.empty()) {
+    paint_schedule(painter, at, scene);
+  } else if (at.size.schedule > 0 && !at.stages.empty()) {
+    const QFont words = ui_font(scene.px(kLdsWords));
+    const QString text =
+        at.counters.empty() ? lds_tr("no room for waits and schedule") : lds_tr("no room for the schedule");
+    draw_text_in(painter, words, scene.theme->text_quiet, at.axis.adjusted(scene.px(-50), 0, 0, 0), Qt::AlignRight,
+                 elided(words, text, at.axis.width()));
+  }
   painter.restore();
 }
 
