@@ -143,18 +143,23 @@ SharedLayout shared_layout(const SharedSize& size, const QRectF& body, const Vie
   at.pitch = all ? at.least_pitch : legible;
   if (viewport.zoom > 0) at.pitch = std::clamp(viewport.zoom, at.least_pitch, at.most_pitch);
   at.gap = at.pitch >= kSharedGapFrom ? 1 : 0;
-  // Whole lines, where some are scrolled away.
   const double most = std::max(bottom - top, 1.0);
-  const bool cut = at.content() > most && at.pitch < most;
-  const double height = cut ? std::floor(most / at.pitch) * at.pitch : std::min(most, std::max(at.content(), 1.0));
+  at.room = most;
+  at.offset = std::round(std::clamp(viewport.offset.y(), 0.0, std::max(at.content() - most, 0.0)));
+  double height = std::min(most, std::max(at.content(), 1.0));
+  if (at.content() > most + 0.5) {  // down to the end of the last line that is whole
+    auto line = std::min(static_cast<std::int64_t>((at.offset + most) / at.pitch), size.lines - 1);
+    while (line > 0 && at.top_of(line) + at.pitch > at.offset + most + 0.01) --line;
+    const double whole = at.top_of(line) + at.pitch - at.offset;
+    if (whole > at.pitch) height = std::min(whole, most);
+  }
   at.grid = QRectF(left, top, grid_width, height);
   if (two) at.grid_off = QRectF(right, top, half, height);
   at.labels = QRectF(body.left(), top, label, height);
-  at.offset = std::round(std::clamp(viewport.offset.y(), 0.0, std::max(at.content() - height, 0.0)));
-  const bool scrolls = at.content() > height + 0.5;
+  const bool scrolls = at.content() > most + 0.5;
   if (scrolls) {
     const double share = height / at.content(), long_bar = std::max(height * share, std::min(12.0, height));
-    const double along = at.content() > height ? at.offset / (at.content() - height) : 0;
+    const double along = at.offset / (at.content() - most);
     at.bar = QRectF(body.right() - 4, top + (height - long_bar) * along, 4, long_bar);
   }
   // What was left over stays below the strips: they follow the grid.
@@ -167,7 +172,7 @@ SharedLayout shared_layout(const SharedSize& size, const QRectF& body, const Vie
 
 Viewport shared_scrolled(const SharedLayout& layout, const Viewport& viewport, QPointF by) {
   Viewport to = viewport;
-  to.offset = {0, std::clamp(layout.offset + by.y(), 0.0, std::max(layout.content() - layout.grid.height(), 0.0))};
+  to.offset = {0, std::clamp(layout.offset + by.y(), 0.0, std::max(layout.content() - layout.room, 0.0))};
   return to;
 }
 
@@ -186,8 +191,8 @@ Viewport shared_zoomed(const SharedLayout& layout, double factor, QPointF at) {
 Viewport shared_revealing(const SharedLayout& layout, const Viewport& viewport, std::int64_t line) {
   Viewport to = viewport;
   const QRectF target(0, layout.top_of(line), 1, layout.pitch);
-  const QPointF offset = offset_to_show({0, layout.offset}, target, layout.grid.size(), layout.pitch);
-  to.offset = {0, std::clamp(offset.y(), 0.0, std::max(layout.content() - layout.grid.height(), 0.0))};
+  const QPointF offset = offset_to_show({0, layout.offset}, target, QSizeF(1, layout.room), layout.pitch);
+  to.offset = {0, std::clamp(offset.y(), 0.0, std::max(layout.content() - layout.room, 0.0))};
   return to;
 }
 

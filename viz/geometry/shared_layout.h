@@ -48,6 +48,7 @@ struct SharedLayout {
   double gap = 0;           // [px] of it between two lines
   double band_gap = 0;      // [px] between two bands
   double offset = 0;        // [px] scrolled
+  double room = 1;          // [px] height that lines may fill; the grids end with a whole line
   double least_pitch = 1, most_pitch = 1;
 
   struct Place {

@@ -144,6 +144,12 @@ std::string banks_in_words(const Tile& tile, const BankPhaseUse& group) {
   }
   if (used.empty()) return "no bank";
   const std::string wavefronts = number_of(group.wavefronts, "wavefront");
+  // By number where that is short.
+  const auto named = [&](const std::vector<std::int64_t>& banks) {
+    const std::string text = ranges(banks);
+    return std::ranges::count(text, ',') < 2 ? "banks " + text
+                                             : fmt::format("{} of {} banks", banks.size(), tile.shared->banks);
+  };
   if (group.wavefronts == 1) {
     std::set<std::int64_t> groups;
     constexpr std::int64_t kBanksOfChunk = kTileChunkBytes / kBytesOfWord;
@@ -154,9 +160,9 @@ std::string banks_in_words(const Tile& tile, const BankPhaseUse& group) {
                        wavefronts);
   }
   if (most == used && std::ssize(used) < tile.shared->banks) {
-    return fmt::format("{}, all in banks {}", wavefronts, ranges(used));
+    return fmt::format("{}, all in {}", wavefronts, named(used));
   }
-  return fmt::format("{}, {} words in each of banks {}", wavefronts, group.wavefronts, ranges(most));
+  return fmt::format("{}, {} words in each of {}", wavefronts, group.wavefronts, named(most));
 }
 
 // Chunk n of a band is stored at n XOR (n >> shift mod 2^bits). Where a row has at least 2^bits chunks, the XOR stays

@@ -228,7 +228,10 @@ QString line_text(const ScheduleLine& line, const Tile& tile) {
   const std::int64_t count = line.end - line.first;
   switch (line.kind) {
     case TileAction::Kind::copy:
-      return lds_tr("issue %1 × 1,024 B into stage %2").arg(count).arg(line.value);
+      return lds_tr("%1 × %2 B into stage %3")
+          .arg(count)
+          .arg(number_text(kLanesOfWave * kTileChunkBytes))
+          .arg(line.value);
     case TileAction::Kind::wait:
       return lds_tr("%1 × wait vmcnt(%2)").arg(count).arg(line.value);
     default: {
@@ -289,10 +292,10 @@ void paint_schedule(QPainter& painter, const LdsLayout& at, const Scene& scene) 
 QString lds_subtitle(const Scene& scene) {
   const Tile& tile = *scene.tile;
   const std::int64_t stages = tile.shared ? tile.shared->stages : 1;
-  const QString buffer = stages == 2  ? lds_tr("LDS double buffer")
-                         : stages > 2 ? lds_tr("LDS, %1 stages").arg(stages)
-                                      : lds_tr("LDS");
-  return tile.waves() == 1 ? lds_tr("%1, one wave").arg(buffer) : lds_tr("%1, %2 waves").arg(buffer).arg(tile.waves());
+  const QString waves = tile.waves() == 1 ? lds_tr("one wave") : lds_tr("%1 waves").arg(tile.waves());
+  return stages == 2  ? lds_tr("%1, double buffer").arg(waves)
+         : stages > 2 ? lds_tr("%1, %2 stages").arg(waves).arg(stages)
+                      : waves;
 }
 
 QString lds_summary(const Scene& scene) {
@@ -314,7 +317,7 @@ void paint_lds(QPainter& painter, const QRectF& body, const Scene& scene) {
   if (!at.counters.empty()) {
     const QFont name = ui_font(scene.px(kStageName), QFont::DemiBold);
     draw_text_in(painter, name, scene.theme->text, at.counter_title, Qt::AlignLeft,
-                 elided(name, lds_tr("copies that each wave waits for"), at.counter_title.width()));
+                 elided(name, lds_tr("outstanding copies"), at.counter_title.width()));
     for (std::size_t wave = 0; wave < at.counters.size(); ++wave) {
       paint_counter(painter, at.counters[wave], static_cast<std::int64_t>(wave), scene);
     }

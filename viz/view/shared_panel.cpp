@@ -109,12 +109,10 @@ QString SharedPanel::tile_subtitle(const Scene& scene) const {
 
 QString SharedPanel::tile_summary(const Scene& scene) const {
   const Tile& tile = *scene.tile;
-  const QString landed = tr("%1 of %2 chunks have landed").arg(scene.tile_now->landed).arg(tile.chunks.size());
+  const QString landed =
+      tr("%1 of %2 chunks landed").arg(number_text(scene.tile_now->landed), number_text(std::ssize(tile.chunks)));
   if (!tile.shared) return landed;
-  return tr("%1 · %2 B in rows of %3 B over %4 banks")
-      .arg(landed, number_text(tile.opened.bytes))
-      .arg(tile.shared->row_bytes)
-      .arg(tile.shared->banks);
+  return tr("%1 · rows of %2 B over %3 banks").arg(landed).arg(tile.shared->row_bytes).arg(tile.shared->banks);
 }
 
 // The tokens of a line: "64", or "64–67" where a line holds several rows.
@@ -160,7 +158,7 @@ void SharedPanel::paint_axis(QPainter& painter, const QRectF& rect, const Shared
   const QFont font = mono_font(scene.px(kAxis));
   const double cell = rect.width() / static_cast<double>(at.size.chunks);
   const QFont name = ui_font(scene.px(kAxis));
-  if (rect.left() == at.grid.left() && text_width(name, tr("bank")) + 2 <= at.labels.width()) {
+  if (rect.left() == at.grid.left() && text_width(name, tr("bank")) + scene.px(5) <= at.labels.width()) {
     draw_text_in(painter, name, scene.theme->text_quiet,
                  QRectF(at.labels.left(), rect.top(), at.labels.width() - scene.px(5), rect.height()), Qt::AlignRight,
                  tr("bank"));
@@ -182,11 +180,10 @@ void SharedPanel::paint_more(QPainter& painter, const SharedLayout& at, const Sc
   if (!at.bar.isEmpty()) painter.fillRect(at.bar, scene.theme->cell_line);
   if (at.more.isEmpty()) return;
   const QFont font = ui_font(scene.px(kSharedCaption));
-  const QString text = at.bar.isEmpty() ? tr("zoom in to read the chunks")
-                                        : tr("lines %1–%2 of %3: scroll for the others, or zoom out")
-                                              .arg(at.first_line())
-                                              .arg(at.end_line() - 1)
-                                              .arg(at.size.lines);
+  const QString text =
+      at.bar.isEmpty()
+          ? tr("zoom in to read the chunks")
+          : tr("lines %1–%2 of %3 · scroll or zoom out").arg(at.first_line()).arg(at.end_line() - 1).arg(at.size.lines);
   draw_text_in(painter, font, scene.theme->text_quiet, at.more, Qt::AlignLeft, elided(font, text, at.more.width()));
 }
 
@@ -330,10 +327,10 @@ void SharedPanel::paint_read(QPainter& painter, const Standing& now, const Shown
     const std::int64_t most = std::max({group.wavefronts, is_swizzled(tile) ? plain.wavefronts : 1, std::int64_t{1}});
     const QFont words = ui_font(scene.px(kSharedCaption));
     const TileRead& read = tile.reads[static_cast<std::size_t>(shown.read)];
-    const QString title = tr("read %1 of %2, lanes %3")
-                              .arg(read.number + 1)
-                              .arg(tile.reads.size())
-                              .arg(QString::fromStdString(ranges(lanes_of(group))));
+    const std::vector<std::int64_t> lanes = lanes_of(group);
+    const QString number = tr("read %1 of %2").arg(read.number + 1).arg(tile.reads.size());
+    QString title = tr("%1, lanes %2").arg(number, QString::fromStdString(ranges(lanes)));
+    if (text_width(words, title) > at.strip_title.width()) title = tr("%1, %2 lanes").arg(number).arg(lanes.size());
     draw_text_in(painter, words, theme.text, at.strip_title, Qt::AlignLeft,
                  elided(words, title, at.strip_title.width()));
     paint_strip(painter, at.strip, group, most, scene);
@@ -436,10 +433,10 @@ void SharedPanel::paint_verdict(QPainter& painter, const QRectF& rect, const Sho
   write(first, parts);
   const QRectF second = first.translated(0, rect.height() / 2);
   if (is_swizzled(tile)) {
-    write(second,
-          {{tr("without the swizzle: %1").arg(QString::fromStdString(banks_in_words(tile, without.phases[group]))),
-            &words, theme.text_quiet},
-           {all_lanes(without), &words, theme.text_quiet}});
+    const QString plain = QString::fromStdString(banks_in_words(tile, without.phases[group]));
+    QString text = tr("without the swizzle: %1").arg(plain);
+    if (text_width(words, text) > rect.width()) text = tr("without: %1").arg(plain);
+    write(second, {{text, &words, theme.text_quiet}, {all_lanes(without), &words, theme.text_quiet}});
   } else {
     write(second, {{conflict ? tr("there is no swizzle: lanes of one bank wait for one another")
                              : tr("there is no swizzle, and this read needs none"),

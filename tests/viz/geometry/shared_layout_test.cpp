@@ -147,7 +147,7 @@ TEST(SharedLayout, RevealingShowsTheWholeLineAndMovesNothingThatIsVisible) {
 TEST(SharedLayout, ScrollingStopsAtBothEnds) {
   const SharedLayout at = shared_layout(two_bands(), kBody, {}, 1);
   EXPECT_EQ(shared_scrolled(at, {}, {0, -50}).offset.y(), 0);
-  EXPECT_EQ(shared_scrolled(at, {}, {0, 1e6}).offset.y(), at.content() - at.grid.height());
+  EXPECT_EQ(shared_scrolled(at, {}, {0, 1e6}).offset.y(), at.content() - at.room);
   EXPECT_EQ(shared_scrolled(at, {}, {0, 12}).offset.y(), 12);
 }
 
