@@ -108,9 +108,11 @@ std::vector<LaneRun> runs_of(const Tile& tile, const TileState& now, std::int64_
 void paint_lanes(QPainter& painter, const LdsLayout& at, const CopiesByWave& copies, const Scene& scene) {
   const Theme& theme = *scene.theme;
   const QFont name = ui_font(scene.px(kLdsWords)), digits = mono_font(scene.px(kLaneDigits));
-  draw_text_in(painter, digits, theme.text_quiet,
-               QRectF(at.axis.left() - scene.px(48), at.axis.top(), scene.px(44), at.axis.height()), Qt::AlignLeft,
-               lds_tr("lane"));
+  const double left = at.stages.empty() ? at.axis.left() : at.stages.front().title.left();
+  if (text_width(digits, lds_tr("lane")) < at.axis.left() - left) {
+    draw_text_in(painter, digits, theme.text_quiet,
+                 QRectF(left, at.axis.top(), at.axis.left() - left, at.axis.height()), Qt::AlignLeft, lds_tr("lane"));
+  }
   const bool says_more = at.schedule.empty() && at.size.schedule > 0;  // on this line
   for (std::int64_t lane = 0; lane < kLanesOfWave && !says_more; lane += 16) {
     const double x = at.axis.left() + at.axis.width() * static_cast<double>(lane) / kLanesOfWave;
@@ -121,7 +123,8 @@ void paint_lanes(QPainter& painter, const LdsLayout& at, const CopiesByWave& cop
     for (const LdsWave& wave : at.stages[stage].waves) {
       if (wave.label.height() >= scene.px(kLowestWave)) {
         draw_text_in(painter, name, theme.text_quiet, wave.label, Qt::AlignLeft,
-                     elided(name, lds_tr("wave %1").arg(wave.wave), wave.label.width()));
+                     first_that_fits(name, {lds_tr("wave %1").arg(wave.wave), QString::number(wave.wave)},
+                                     wave.label.width() - 2));
       }
       for (std::int64_t n = 0; n < wave.copies; ++n) {
         const std::int64_t copy = copies[stage][static_cast<std::size_t>(wave.wave)][static_cast<std::size_t>(n)];
@@ -168,8 +171,10 @@ void paint_counter(QPainter& painter, const QRectF& line, std::int64_t wave, con
     issued += n < now.issued ? 1 : 0;
   }
   const std::int64_t outstanding = now.outstanding[static_cast<std::size_t>(wave)];
-  draw_text_in(painter, words, theme.text_quiet, line, Qt::AlignLeft, lds_tr("wave %1").arg(wave));
-  double x = line.left() + scene.px(50);
+  const double label = std::min(scene.px(50), line.width() / 3);
+  draw_text_in(painter, words, theme.text_quiet, line, Qt::AlignLeft,
+               first_that_fits(words, {lds_tr("wave %1").arg(wave), QString::number(wave)}, label - 2));
+  double x = line.left() + label;
   const double side = scene.px(kPip);
   for (std::int64_t n = 0; n < std::min(all, kMostPips) && all <= kMostPips; ++n, x += side + 2) {
     const QRectF pip(x, line.center().y() - side / 2, side, side);
@@ -184,44 +189,60 @@ void paint_counter(QPainter& painter, const QRectF& line, std::int64_t wave, con
   x += scene.px(6);
   const auto wait =
       std::ranges::find_if(tile.waits, [&](const TileWait& w) { return w.wave == wave && w.event >= now.event; });
-  const QString text = wait != tile.waits.end() ? lds_tr("vmcnt %1, wait allows %2").arg(outstanding).arg(wait->allowed)
-                                                : lds_tr("vmcnt %1").arg(outstanding);
+  const QString before = lds_tr("vmcnt %1").arg(outstanding);
+  const QStringList texts = wait != tile.waits.end()
+                                ? QStringList{lds_tr("%1, wait allows %2").arg(before).arg(wait->allowed),
+                                              QStringLiteral("%1 → %2").arg(before).arg(wait->allowed),
+                                              QStringLiteral("%1 → %2").arg(outstanding).arg(wait->allowed)}
+                                : QStringList{before, QString::number(outstanding)};
   draw_text_in(painter, digits, outstanding > 0 ? theme.accent : theme.text,
                QRectF(x, line.top(), line.right() - x, line.height()), Qt::AlignLeft,
-               elided(digits, text, line.right() - x));
+               first_that_fits(digits, texts, line.right() - x));
 }
 
-// In red what a read would meet now, or will meet: before it happens.
+// In red what a read would meet now, or will meet: before it happens. Of several texts the first that fits.
 void paint_warning(QPainter& painter, const QRectF& rect, const Scene& scene) {
   const Tile& tile = *scene.tile;
   const TileState& now = *scene.tile_now;
   const auto uncovered = std::ssize(uncovered_copies(tile, now.event));
   const std::int64_t left = std::ssize(tile.copies) - now.issued;
-  QString text;
+  QStringList texts;
   QColor color = scene.theme->warning;
   if (const auto early = next_early_read(tile, 0)) {
     const TileRead& read = tile.reads[static_cast<std::size_t>(early->read)];
     const TileCopy& copy = tile.copies[static_cast<std::size_t>(early->copy)];
-    text = (read.event < now.event
-                ? lds_tr("read %1 of wave %2 came too early: copy %3 of wave %4 had not landed for certain")
-                : lds_tr("read %1 of wave %2 will come too early: no wait covers copy %3 of wave %4"))
-               .arg(read.number)
-               .arg(read.wave)
-               .arg(copy.number)
-               .arg(copy.wave);
+    texts = read.event < now.event
+                ? QStringList{lds_tr("read %1 of wave %2 came too early: no wait covered copy %3 of wave %4"),
+                              lds_tr("read %1 of wave %2 came too early")}
+                : QStringList{lds_tr("read %1 of wave %2 will come too early: no wait covers copy %3 of wave %4"),
+                              lds_tr("read %1 of wave %2 will come too early")};
+    texts[0] = texts[0].arg(read.number).arg(read.wave).arg(copy.number).arg(copy.wave);
+    texts[1] = texts[1].arg(read.number).arg(read.wave);
   } else if (now.issued == 0) {
-    text = lds_tr("a read now would come too early: no copy is issued");
+    texts = {lds_tr("a read now would come too early: no copy is issued"),
+             lds_tr("too early to read: no copy is issued")};
   } else if (uncovered > 0) {
-    text = lds_tr("a read now would come too early: copies that no wait covers: %1").arg(uncovered);
+    texts = {lds_tr("a read now would come too early: copies that no wait covers: %1").arg(uncovered),
+             lds_tr("too early to read: %1 outstanding").arg(uncovered)};
   } else if (left > 0) {
-    text = lds_tr("a read of the next copies would come too early: not issued: %1").arg(left);
+    texts = {lds_tr("a read of the next copies would come too early: not issued: %1").arg(left),
+             lds_tr("too early to read: %1 not issued").arg(left)};
   } else {
-    text = lds_tr("every wave has waited: after a barrier all waves may read");
+    texts = {lds_tr("every wave has waited: after a barrier all waves may read"),
+             lds_tr("after a barrier all may read")};
     color = scene.theme->text_accent;
   }
-  painter.setFont(ui_font(scene.px(kLdsWords)));
+  const QFont font = ui_font(scene.px(kLdsWords));
+  painter.setFont(font);
   painter.setPen(color);
-  painter.drawText(rect, static_cast<int>(Qt::AlignLeft | Qt::AlignVCenter) | Qt::TextWordWrap, text);
+  constexpr int kWrapped = static_cast<int>(Qt::AlignLeft | Qt::AlignVCenter) | Qt::TextWordWrap;
+  for (const QString& text : texts) {
+    const QRectF needed = painter.boundingRect(QRectF(rect.topLeft(), QSizeF(rect.width(), 1e6)), kWrapped, text);
+    if (needed.height() > rect.height() + 1 || needed.width() > rect.width() + 1) continue;
+    painter.drawText(rect, kWrapped, text);
+    return;
+  }
+  draw_text_in(painter, font, color, rect, Qt::AlignLeft, elided(font, texts.last(), rect.width()));
 }
 
 QString line_text(const ScheduleLine& line, const Tile& tile) {

@@ -19,6 +19,7 @@ namespace {
 // [px] at font scale 1
 constexpr double kAxis = 8.5, kLineLabel = 9, kChunkLabel = 9.5, kLowestLabel = 8, kSharedCaption = 11,
                  kVerdictText = 12;
+constexpr double kSmallestInk = 7;        // [px] at any font scale: smaller letters cannot be read
 constexpr std::int64_t kSharedWord = 4;   // [bytes]
 constexpr std::int64_t kBanksOfCell = 4;  // of 16 bytes
 constexpr double kFewestLabelPixels = 8;  // [px] of a line that labels are written on
@@ -180,11 +181,11 @@ void SharedPanel::paint_more(QPainter& painter, const SharedLayout& at, const Sc
   if (!at.bar.isEmpty()) painter.fillRect(at.bar, scene.theme->cell_line);
   if (at.more.isEmpty()) return;
   const QFont font = ui_font(scene.px(kSharedCaption));
-  const QString text =
-      at.bar.isEmpty()
-          ? tr("zoom in to read the chunks")
-          : tr("lines %1–%2 of %3 · scroll or zoom out").arg(at.first_line()).arg(at.end_line() - 1).arg(at.size.lines);
-  draw_text_in(painter, font, scene.theme->text_quiet, at.more, Qt::AlignLeft, elided(font, text, at.more.width()));
+  const QString lines = tr("lines %1–%2 of %3").arg(at.first_line()).arg(at.end_line() - 1).arg(at.size.lines);
+  const QStringList texts = at.bar.isEmpty() ? QStringList{tr("zoom in to read the chunks"), tr("zoom in")}
+                                             : QStringList{tr("%1 · scroll or zoom out").arg(lines), lines};
+  draw_text_in(painter, font, scene.theme->text_quiet, at.more, Qt::AlignLeft,
+               first_that_fits(font, texts, at.more.width()));
 }
 
 void SharedPanel::paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const {
@@ -219,7 +220,7 @@ void SharedPanel::paint_tile(QPainter& painter, const QRectF& body, const Scene&
   const double widest = at.size.chunk_width / scene.px(kLowestLabel);
   if (widest > 0) size = std::min(size, (cell - 3) / widest);
   const QFont chunk_font = mono_font(std::max(size, 1.0));
-  const bool named = written && size >= scene.px(kLowestLabel) - 0.01 && tile.chunk_columns() > 0;
+  const bool named = written && size >= kSmallestInk && tile.chunk_columns() > 0;
   QString shown;
   for (std::int64_t line = at.first_line(); line < at.end_line(); ++line) {
     const QString label = written ? line_label(image, line, tile) : QString();
@@ -329,10 +330,10 @@ void SharedPanel::paint_read(QPainter& painter, const Standing& now, const Shown
     const TileRead& read = tile.reads[static_cast<std::size_t>(shown.read)];
     const std::vector<std::int64_t> lanes = lanes_of(group);
     const QString number = tr("read %1 of %2").arg(read.number + 1).arg(tile.reads.size());
-    QString title = tr("%1, lanes %2").arg(number, QString::fromStdString(ranges(lanes)));
-    if (text_width(words, title) > at.strip_title.width()) title = tr("%1, %2 lanes").arg(number).arg(lanes.size());
+    const QStringList titles{tr("%1, lanes %2").arg(number, QString::fromStdString(ranges(lanes))),
+                             tr("%1, %2 lanes").arg(number).arg(lanes.size()), number};
     draw_text_in(painter, words, theme.text, at.strip_title, Qt::AlignLeft,
-                 elided(words, title, at.strip_title.width()));
+                 first_that_fits(words, titles, at.strip_title.width()));
     paint_strip(painter, at.strip, group, most, scene);
     if (!at.strip_off.isEmpty()) {
       draw_text_in(painter, words, theme.text_quiet, at.strip_title_off, Qt::AlignLeft,
