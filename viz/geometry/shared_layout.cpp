@@ -10,6 +10,7 @@ namespace {
 constexpr double kSharedCaption = 15, kSharedBanks = 13, kSharedMore = 15, kSharedStripTitle = 16, kSharedStrip = 40,
                  kSharedVerdict = 35, kSharedBetween = 14;
 constexpr double kSharedLegible = 9, kSharedHighest = 18, kSharedAbove = 5, kSharedBandGap = 5, kSharedBar = 8;
+constexpr double kSharedBesideLabel = 10;    // [px] a link ends left of a label
 constexpr double kSharedLowestGrid = 60;     // [px] what is below the grid goes before the grid gets lower
 constexpr double kSharedGapFrom = 4;         // [px] of a line
 constexpr double kSharedNarrowestLabel = 6;  // [px] beside a chunk's label
@@ -90,7 +91,8 @@ SharedLayout shared_layout(const SharedSize& size, const QRectF& body, const Vie
   at.size = size;
   const auto px = [&](double n) { return std::round(n * font_scale); };
   double top = body.top(), bottom = body.bottom();
-  const double label = std::min(size.label_width > 0 ? std::ceil(size.label_width) + px(6) : 0, body.width() / 3);
+  const double label =
+      std::min(size.label_width > 0 ? std::ceil(size.label_width) + px(kSharedBesideLabel) : 0, body.width() / 3);
   const auto room = [&](double height) { return bottom - top - height >= kSharedLowestGrid * font_scale; };
   const double width = body.width() - label - px(kSharedBar);
   const double between = px(kSharedBetween);

@@ -10,7 +10,7 @@
 //   "ldmatrix takes chunk c3 of 8 rows: ..."                 verdict
 //
 // Lines that do not fit are scrolled: pitch is never smaller than what a label needs, unless the viewport zooms out.
-// Example: 32 lines of 8 chunks, body 480 x 470 at font scale 1: two grids of 218 px, 10 px a line, nothing scrolled.
+// Example: 32 lines of 8 chunks, body 480 x 470 at font scale 1: two grids of 217 px, 10 px a line, nothing scrolled.
 #pragma once
 
 #include <cstdint>

@@ -76,6 +76,8 @@ class SharedPanel final : public TilePanel {
   [[nodiscard]] QString title() const override { return tr("Shared memory"); }
   void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::optional<QRectF> link_anchor(const Lit& lit, const QRectF& body,
+                                                  const Scene& scene) const override;
   [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport revealing(const Selection& object, const QRectF& body, const Scene& scene) const override;
@@ -474,6 +476,15 @@ Selection SharedPanel::hit(QPointF at, const QRectF& body, const Scene& scene) c
   if (index < 0) return {};
   const TileChunk& chunk = scene.tile->chunks[static_cast<std::size_t>(index)];
   return chunk.row < 0 || chunk.column < 0 ? Selection{} : of_tile_chunk({chunk.row, chunk.column});
+}
+
+// The whole line of the first chunk that is lit and visible: links end beside it and cross no other chunk.
+std::optional<QRectF> SharedPanel::link_anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
+  const std::optional<QRectF> cell = anchor(lit, body, scene);
+  if (!cell) return std::nullopt;
+  const SharedLayout at = standing(body, scene).at;
+  const double right = at.grid_off.isEmpty() ? at.grid.right() : at.grid_off.right();
+  return QRectF(at.labels.left(), cell->top(), right - at.labels.left(), cell->height());
 }
 
 Viewport SharedPanel::zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const {

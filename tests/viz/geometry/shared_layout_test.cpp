@@ -46,8 +46,8 @@ void for_each_layout(const Check& check) {
 TEST(SharedLayout, ThirtyTwoLinesFitIntoTwoGridsAndNothingIsScrolled) {
   const SharedLayout at = shared_layout({32, 8, 0, 14, 12, true, true}, {0, 0, 480, 470}, {}, 1);
   EXPECT_EQ(at.pitch, 10);
-  EXPECT_EQ(at.grid.width(), 219);
-  EXPECT_EQ(at.grid_off.width(), 219);
+  EXPECT_EQ(at.grid.width(), 217);
+  EXPECT_EQ(at.grid_off.width(), 217);
   EXPECT_TRUE(at.more.isEmpty());
   EXPECT_TRUE(at.bar.isEmpty());
   EXPECT_EQ(at.first_line(), 0);

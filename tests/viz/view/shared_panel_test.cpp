@@ -121,6 +121,24 @@ TEST(SharedPanel, RevealingScrollsToASelectedChunk) {
   EXPECT_EQ(panel->hit(at->center(), kBody, of.scene()), last);
 }
 
+// A link ends beside the line: the chunk is in the line, and no chunk of another row is.
+TEST(SharedPanel, LinksEndBesideTheLineOfTheSelectedChunk) {
+  const std::unique_ptr<Panel> panel = make_shared_panel();
+  TileScene of(StagingPath::tma);
+  const Selection chunk = of_tile_chunk({6, 24});
+  const Lit lit = resolve(of.scene().state(), of.scene().facts(), &of.tile, chunk);
+  const auto at = panel->link_anchor(lit, kBody, of.scene());
+  ASSERT_TRUE(at);
+  EXPECT_TRUE(kBody.contains(*at));
+  bool found = false;
+  for (double x = at->left(); x < at->right(); ++x) {
+    const Selection under = panel->hit({x, at->center().y()}, kBody, of.scene());
+    EXPECT_TRUE(under.none() || under.element.row == 6);
+    found = found || under == chunk;
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(LdsCopies, EveryCellIsHitAndLeadsToARow) {
   const std::unique_ptr<Panel> panel = make_copies_panel();
   const TileScene of(StagingPath::lds);
