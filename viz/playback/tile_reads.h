@@ -36,8 +36,8 @@ struct ShownRead {
 
 // "ldmatrix takes chunk c3 of 8 rows"; "ds_read_b128 takes chunks c0–c3 of 4 rows".
 [[nodiscard]] std::string taken_in_words(const Tile& tile, const ShownRead& shown);
-// One wavefront: "8 bank groups, 1 wavefront". More: "8 wavefronts, all in banks 12–15"; where other banks deliver less,
-// "4 wavefronts, 4 words in each of banks 0–15". Banks apart from one another are counted: "all in 16 of 64 banks".
+// One wavefront: "8 bank groups, 1 wavefront". More: "8 wavefronts, all in banks 12–15"; where other banks deliver
+// less, "4 wavefronts, 4 words in each of banks 0–15". Banks apart from one another are counted: "16 of 64 banks".
 [[nodiscard]] std::string banks_in_words(const Tile& tile, const BankPhaseUse& group);
 
 // Where a chunk of a band is stored: "chunk c at c XOR (row mod 8)"; where the swizzle moves chunks out of their row
