@@ -206,7 +206,7 @@ std::vector<bool> lit_reads(const Tile& tile, const LitTile& lit) {
   return reads;
 }
 
-std::optional<std::int64_t> shown_read(const Tile& tile, const TileState& now, const LitTile& lit) {
+std::optional<std::int64_t> read_of_grid(const Tile& tile, const TileState& now, const LitTile& lit) {
   const std::int64_t begun = std::max<std::int64_t>(now.reads - 1, 0);
   const std::vector<bool> reads = lit_reads(tile, lit);
   const auto first = std::ranges::find(reads, true);

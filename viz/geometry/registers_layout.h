@@ -84,7 +84,7 @@ struct RegistersLayout {
 
 // The read that the grid shows. With registers in `lit`: the last read that has begun, if it fills one of them, else
 // the first read that does. Without: the last read that has begun, or read 0. Nothing: no read fills registers.
-[[nodiscard]] std::optional<std::int64_t> shown_read(const Tile& tile, const TileState& now, const LitTile& lit);
+[[nodiscard]] std::optional<std::int64_t> read_of_grid(const Tile& tile, const TileState& now, const LitTile& lit);
 
 // `focus`: the grid is scrolled to this element. `scrolled` [lines] from there on, cut to the lines of the read.
 // Precondition: the read has fills.

@@ -405,7 +405,7 @@ std::optional<RegistersNow> registers_now(const QRectF& body, const Scene& scene
   const bool hovered = scene.hovered.kind == Kind::tile_register || scene.hovered.kind == Kind::tile_lane;
   RegistersNow at;
   at.lit = hovered ? scene.hovered_lit.tile : scene.pinned_lit.tile;
-  auto read = shown_read(tile, *scene.tile_now, at.lit);
+  auto read = read_of_grid(tile, *scene.tile_now, at.lit);
   if (!read) return std::nullopt;
   std::optional<TileElement> focus;
   const TileRead& of = tile.reads[static_cast<std::size_t>(*read)];

@@ -59,7 +59,7 @@ QString RegistersPanel::tile_summary(const Scene& scene) const {
   if (tile.fills.empty()) return tr("The trace was recorded without lanes: it does not contain registers.");
   QString text = tr("%1 of %2 reads are done").arg(scene.tile_now->reads).arg(tile.reads.size());
   if (tile.waves() > 1) {
-    const auto read = shown_read(tile, *scene.tile_now, scene.pinned_lit.tile);
+    const auto read = read_of_grid(tile, *scene.tile_now, scene.pinned_lit.tile);
     if (read) {
       text += tr("; wave %1 of %2 is shown").arg(tile.reads[static_cast<std::size_t>(*read)].wave).arg(tile.waves());
     }

@@ -204,15 +204,15 @@ TEST(RegistersLayout, LinesThatDoNotFitAreScrolledToAndLeaveRoomForTheirNumber) 
 TEST(RegistersLayout, TheReadFollowsTheSelectionAndThenThePlayhead) {
   const Tile tile = bf16_k();
   const TileState start = tile_state(tile, 0), end = tile_state(tile, tile.events);
-  EXPECT_EQ(shown_read(tile, start, {}), 0);
-  EXPECT_EQ(shown_read(tile, end, {}), std::ssize(tile.reads) - 1);
+  EXPECT_EQ(read_of_grid(tile, start, {}), 0);
+  EXPECT_EQ(read_of_grid(tile, end, {}), std::ssize(tile.reads) - 1);
   LitTile lit;
   lit.registers = {TileRegister{0, 26, 9, 0}, TileRegister{0, 26, 20, 0}};
-  EXPECT_EQ(shown_read(tile, start, lit), 2);  // registers 8 to 11
+  EXPECT_EQ(read_of_grid(tile, start, lit), 2);  // registers 8 to 11
   // The one that is being read is shown rather than the first.
-  EXPECT_EQ(shown_read(tile, tile_state(tile, tile.reads[5].event + 10), lit), 5);
+  EXPECT_EQ(read_of_grid(tile, tile_state(tile, tile.reads[5].event + 10), lit), 5);
   const Tile f32 = *staged_tile({.dtype = DType::f32});
-  EXPECT_FALSE(shown_read(f32, tile_state(f32, f32.events), {}));
+  EXPECT_FALSE(read_of_grid(f32, tile_state(f32, f32.events), {}));
 }
 
 TEST(RegistersLayout, RegistersOfAnEarlierStepAreOverwritten) {
