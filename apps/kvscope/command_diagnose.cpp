@@ -30,6 +30,10 @@ struct DiagnoseCommand {
 int run(const DiagnoseCommand& command) {
   const golden::Bundle golden_bundle = golden::load_bundle(command.golden);
   const golden::Bundle candidate = golden::load_bundle(command.candidate);
+  if (!golden_bundle.tensors.contains("o")) {
+    throw InputError(command.golden, "golden 'o'",
+                     "is missing: only an attention output is diagnosed. Make the golden with `kvscope golden`");
+  }
   golden::CompareOptions options;
   options.golden_name = command.golden;
   options.candidate_name = command.candidate;

@@ -29,13 +29,21 @@ golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string&
   const golden::Bundle& bundle = inputs.empty() ? golden : loaded;
   const golden::PreparedProblem prepared = golden::prepare_problem(
       bundle, golden::layout_options_of(golden, golden_path), inputs.empty() ? golden_path : inputs);
-  golden::DiagnosisInput input{prepared.problem, golden, candidate, {}};
+  const attention::Problem problem = prepared.with_given_table();
+  golden::DiagnosisInput input{problem, golden, candidate, {}};
+  if (!inputs.empty()) input.inputs_name = inputs;
   if (const auto blocks = bundle.tensors.find("blocks"); prepared.layout == "max" && blocks != bundle.tensors.end()) {
     const golden::Tensor& tensor = blocks->second;  // [N, kv, L, P, H, D]
     input.pool = tensor.bytes;
     input.layers = tensor.shape[2];
     input.layer = golden::layout_options_of(golden, golden_path).layer;
     input.layer_stride = tensor.shape[3] * tensor.shape[4] * tensor.shape[5];
+    // Scales of other layers can be read when the problem's scales are the tensor itself and not a product of two.
+    if (const auto scales = bundle.tensors.find("scales");
+        scales != bundle.tensors.end() && prepared.k_scales.empty()) {
+      const std::vector<std::int64_t>& shape = scales->second.shape;  // [N, kv, L, P, H, G]
+      if (shape.size() == 6 && shape[2] == input.layers) input.scale_layer_stride = shape[3] * shape[4] * shape[5];
+    }
   }
   return golden::diagnose(input);
 }

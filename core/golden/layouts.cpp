@@ -205,6 +205,15 @@ void build_table(LayoutReader& r, PreparedProblem& prepared) {
     rows->table = prepared.table.data();
     rows->table_stride = columns;
   }
+  const std::int64_t given = problem.batch > 0 ? *std::ranges::max_element(pages.columns) : 0;
+  prepared.given_table = filled(kUnknownBlock, problem.batch, given);
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    const auto at = static_cast<std::size_t>(b);
+    for (std::int64_t page = 0; page < pages.columns[at]; ++page) {
+      const std::int64_t entry = pages.entries[static_cast<std::size_t>(pages.first[at] + page)];
+      if (entry >= 0 && entry < r.blocks) prepared.given_table(b, page) = static_cast<std::uint32_t>(entry);
+    }
+  }
 }
 
 void warn_of_known_failures(LayoutReader& r, const PreparedProblem& prepared, const KeysAndValues& kv) {
@@ -230,6 +239,15 @@ const std::vector<std::string>& layout_names() {
     return all;
   }();
   return names;
+}
+
+attention::Problem PreparedProblem::with_given_table() const {
+  attention::Problem given = problem;
+  for (attention::PagedRows* rows : {&given.k, &given.v}) {
+    rows->table = given_table.data();
+    rows->table_stride = static_cast<std::int64_t>(given_table.shape(1));
+  }
+  return given;
 }
 
 PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& options, std::string_view source) {

@@ -66,6 +66,7 @@ struct PreparedProblem {
   std::vector<std::string> notes;     // features that a single engine may not support
 
   xt::xtensor<std::uint32_t, 2> table;           // [batch, columns]; kUnknownBlock for entries that are not read
+  xt::xtensor<std::uint32_t, 2> given_table;     // [batch, columns] with every given entry, also those never read
   std::vector<std::int64_t> query_offsets;       // [batch + 1]
   std::vector<std::int64_t> key_lengths;         // [batch]
   std::vector<double> alibi_slopes, sinks;       // [query_heads] or empty
@@ -80,6 +81,10 @@ struct PreparedProblem {
   PreparedProblem(PreparedProblem&&) = default;
   PreparedProblem& operator=(PreparedProblem&&) = default;
   ~PreparedProblem() = default;
+
+  // The problem with `given_table`, for a reader that goes past a sequence's pages as a wrong kernel does. Lives as
+  // long as this object.
+  [[nodiscard]] attention::Problem with_given_table() const;
 };
 
 [[nodiscard]] const std::vector<std::string>& layout_names();

@@ -90,8 +90,8 @@ class Locator {
     const std::int64_t token = tile_.first_token.value + row;
     if (token >= tile_.tokens) {
       throw IndexError(
-          fmt::format("row {} of the tile would be token {}, and sequence {} has {} at step {}: the row belongs to no "
-                      "sequence and is masked",
+          fmt::format("row {} of the tile would be token {}, and sequence {} has {} at step {}: the row holds no "
+                      "token and is masked",
                       row, token, question_.seq.value, tile_.tokens, answer_.step.value));
     }
     if (dim >= scenario_.model.head_size) {

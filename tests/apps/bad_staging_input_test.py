@@ -422,8 +422,8 @@ WAY_BACK = [
     ("byte past the stage", {"s.json": staged()}, "explain s.json --seq 0 --path lds --shared-address 16384",
      ["LDS byte 16384 is outside [0, 16384): bytes of a stage"]),
     ("byte of a row past the end", {"s.json": staged()}, "explain s.json --seq 0 --tile 1 --shared-address 8191",
-     ["row 63 of the tile would be token 127, and sequence 0 has 102 at step 2: the row belongs to no "
-      "sequence and is masked"]),
+     ["row 63 of the tile would be token 127, and sequence 0 has 102 at step 2: the row holds no "
+      "token and is masked"]),
     ("tile past the end", {"s.json": staged()}, "explain s.json --seq 0 --tile 2 --shared-address 0",
      ["sequence 0: tile 2 is outside [0, 2): it has 102 tokens at step 2, 64 a tile"]),
     ("lane past a warp", {"s.json": staged()}, "explain s.json --seq 0 --lane 32 --register 0",

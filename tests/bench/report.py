@@ -97,12 +97,12 @@ def painting(rows):
     hover = max((name for name in rows if "Hover" in name), key=lambda name: milliseconds(rows[name]))
     return [
         check("pool and table of 100,000 blocks, repainted at 1600x1000", ["PaintPool/100000", "PaintTable/100000"], 4),
-        check("the same of a million blocks", ["PaintPool/1000000", "PaintTable/1000000"], 8),
+        check("the same for a million blocks", ["PaintPool/1000000", "PaintTable/1000000"], 8),
         check("the whole board of 100,000 blocks, the slower view", [board("100000")], 4),
-        check("the same of a million blocks", [board("1000000")], 8),
+        check("the same for a million blocks", [board("1000000")], 8),
         check("pool of 100,000 blocks, zoomed to cells of 6 px", ["PaintPoolCellsOf6/100000"], 4),
         check("the same, zoomed to cells of 24 px", ["PaintPoolCellsOf24/100000"], 4),
-        check(f"a sequence under the pointer lit, the slowest ({hover})", [hover], 4),
+        check(f"a sequence highlighted under the pointer, the slowest ({hover})", [hover], 4),
     ]
 
 
@@ -147,13 +147,13 @@ def watching_section(rows, instructions):
         if instructions:
             cells += [f"{instructions[name]:.0f}", f"{instructions[name] / instructions[f'ptx_check/{kernel}/0']:.2f}"]
         return f"| {' | '.join(cells)} |"
-    columns = ["kernel", "watched by", "time", "warp instructions", "times as long"]
+    columns = ["kernel", "checks", "time", "warp instructions", "time relative to no checks"]
     note = "Instructions of the host were not counted: valgrind was not installed."
     if instructions:
-        columns += ["host instructions a warp instruction", "times as many"]
+        columns += ["host instructions per warp instruction", "relative to no checks"]
         note = "Instructions of the host are of one launch, by callgrind (valgrind), which has AVX2 at most and counts the same each time."
     return [
-        "## Watching a launch", "", note, "",
+        "## Cost of the checks", "", note, "",
         f"| {' | '.join(columns)} |", "|---" * len(columns) + "|",
         *(line(kernel, watch) for kernel in KERNELS for watch in range(len(WATCHERS))), "",
     ]
@@ -171,8 +171,8 @@ def virtual_gpu(rows):
     return [
         rate("PTX parsed, instructions", "ParsePtx", 1),
         rate("decode kernel with tensor copies and mma, warp instructions", "ptx_check/decode/0", 20),
-        slower("watched by all checks", 3, 2),
-        slower("counted, wavefronts and sectors too", 4, 1.15),
+        slower("run with all checks, time relative to no checks", 3, 2),
+        slower("run with counters, time relative to no checks", 4, 1.15),
     ]
 
 
@@ -206,10 +206,10 @@ def explanations(rows):
 
 def copies_section(rows):
     return [
-        "## Into shared memory", "",
-        "Box copies against `memcpy` of the same rows, one by one, in the same run: the faster one of a call and of moves in",
-        "place. Rows of 128 B are contiguous, in the machine's caches; a K tile's are a token apart. A copy also checks its map",
-        "and its memory, and records the writer of each byte.",
+        "## Copies into shared memory", "",
+        "This table compares the model's box copies with a `memcpy` per row of the same rows, measured in the same run. The column `memcpy` is the",
+        "faster of two versions: a call of `memcpy`, and inlined moves. Rows of 128 B are contiguous and in the machine's caches; rows of a K tile",
+        "are one token apart. A box copy also checks its map and its memory, and records the writer of each byte.",
         "", "| what | time | memcpy | ratio | target | |", "|---|---|---|---|---|---|",
         *(f"| {what} | {1e3 * took:.2f} us | {1e3 * plain:.2f} us | {plain / took:.2f} | "
           + ("| |" if least is None else f"at least {least} | {'met' if plain / took >= least else '**missed**'} |")
@@ -221,8 +221,8 @@ def copies_section(rows):
             ("gather4, 4 rows of 128 B, 128B swizzle", "Gather4Swizzle128B"),
             ("a tile of 64 x 128 bf16 by TMA, to registers", "StageByTma"),
             ("the same through LDS, 4 waves", "StageThroughLds"),
-            ("banks of one ldmatrix.x4", "BankReportLdmatrix"),
-            ("a layout for 64 rows of 128 B, read two ways", "SolveLayout/128")]), "",
+            ("bank report of one ldmatrix.x4", "BankReportLdmatrix"),
+            ("find a layout without conflicts for 64 rows of 128 B, read two ways", "SolveLayout/128")]), "",
     ]
 
 
@@ -250,10 +250,10 @@ def main():
     checks = [  # what, measured, target, met
         ("whole Mooncake hour, page 16, trace off", f"{milliseconds(mooncake) / 1e3:.2f} s", "under 10 s",
          milliseconds(mooncake) < 10e3),
-        ("the same, peak memory with the trace's importer", f"{memory:.0f} MiB", "under 1 GB", memory < 1e9 / 2**20),
-        ("golden, f32 cache, against numpy fp64 gather+matmul", f"{golden:.1f} ms / {fp64:.1f} ms = {golden / fp64:.2f}",
+        ("the same, peak memory, including reading the recorded requests", f"{memory:.0f} MiB", "under 1 GB", memory < 1e9 / 2**20),
+        ("golden, f32 cache, time relative to numpy fp64 gather+matmul", f"{golden:.1f} ms / {fp64:.1f} ms = {golden / fp64:.2f}",
          "at most 1.05", golden / fp64 <= 1.05),
-        ("golden, f32 cache, against fp32 repeat+einsum", f"{einsum:.1f} ms / {golden:.1f} ms = {einsum / golden:.2f}",
+        ("numpy fp32 repeat+einsum, time relative to golden, f32 cache", f"{einsum:.1f} ms / {golden:.1f} ms = {einsum / golden:.2f}",
          "at least 3.5", einsum / golden >= 3.5),
         ("populate, BN 64 over pages of 16", f"{populate / 1e6:.0f} million rows/s", "at least 100", populate >= 100e6),
         ("trace of a million events, written", f"{milliseconds(lookup(rows, 'TraceWriteMillion')):.0f} ms", "under 2 s",
@@ -266,11 +266,11 @@ def main():
          "under 1 s", opened < 1e3),
         ("the same from memory", f"{milliseconds(lookup(rows, 'PlaybackOpenMemory')):.0f} ms", "under 300 ms",
          milliseconds(lookup(rows, "PlaybackOpenMemory")) < 300),
-        ("the slowest of all seeks to any position", f"{worst('PlaybackSeek'):.1f} ms", "under 50 ms",
+        ("the slowest seek to any position", f"{worst('PlaybackSeek'):.1f} ms", "under 50 ms",
          worst("PlaybackSeek") < 50),
-        ("the slowest step, forwards and back", f"{worst('PlaybackStep'):.1f} ms, {worst('PlaybackStepBack'):.1f} ms",
+        ("the slowest step, forward and backward", f"{worst('PlaybackStep'):.1f} ms, {worst('PlaybackStepBack'):.1f} ms",
          "under 50 ms", max(worst("PlaybackStep"), worst("PlaybackStepBack")) < 50),
-        ("run to a breakpoint through all of it", f"{milliseconds(lookup(rows, 'PlaybackRunTo')):.0f} ms", "under 100 ms",
+        ("run to a breakpoint through all events", f"{milliseconds(lookup(rows, 'PlaybackRunTo')):.0f} ms", "under 100 ms",
          milliseconds(lookup(rows, "PlaybackRunTo")) < 100),
         *painting(rows),
         *virtual_gpu(rows),
@@ -282,19 +282,24 @@ def main():
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     page = [
         "# Benchmarks", "",
-        f"Made by `tests/bench/report.py` on {datetime.date.today()} at commit {commit}.", "",
-        f"Machine: {machine()}, one of them used.",
-        "Each figure is the fastest of three runs in one process; absolute times on shared machines move by half and more,",
-        "so the ratios are what to compare.", "",
+        "This page lists how fast kvscope itself runs: simulation, golden output, viewer and virtual GPU. It says nothing about the speed of",
+        "GPU kernels; for those, see [hardware](hardware/README.md).", "",
+        f"`tests/bench/report.py` wrote this page on {datetime.date.today()} at commit {commit}.",
+        f"Machine: {machine()}; the benchmarks use one core.",
+        "Each figure is the fastest of three runs in one process. On shared machines, absolute times vary by 50 % and more, so compare the",
+        "ratios.", "",
         "## Against the targets", "", "| what | measured | target | |", "|---|---|---|---|",
         *(f"| {what} | {value} | {target} | {'met' if met else '**missed**'} |" for what, value, target, met in checks), "",
-        "The attention problem: 8 sequences of 4096 tokens, one query each, 32 query heads on 8 KV heads of 128, pages of 16.",
-        "numpy computes `o` alone, on OpenBLAS with `OPENBLAS_CORETYPE=SKYLAKEX` and one thread; the golden's time includes `lse`, `a1`,",
-        "`a2` and `smax`. Its floor on one such core is 15 ms to read the f32 cache from memory and about 45 ms of arithmetic",
-        "in vectors of four doubles.", "",
+        "The golden output is measured on 8 sequences of 4096 tokens with one query each. There are 32 query heads on 8 KV heads of size 128, and",
+        "pages of 16 tokens. numpy computes `o` only, on OpenBLAS with `OPENBLAS_CORETYPE=SKYLAKEX` and one thread. The time of the golden output",
+        "includes `lse`, `a1`, `a2` and `smax` ([04](04_attention_and_golden.md#the-bound)). On this core, it cannot be less than 15 ms to read the f32",
+        "cache from memory, plus about 45 ms of arithmetic in vectors of four doubles.", "",
         *copies_section(rows),
         *watching_section(rows, instructions),
-        "## Every benchmark", "", "| benchmark | time | rate |", "|---|---|---|",
+        "## Every benchmark", "",
+        "Names are those of the benchmark program; a number after `/` is a size.",
+        "In `ptx_check/KERNEL/N`, N selects the checks: " + ", ".join(f"{n}: {what}" for n, what in enumerate(WATCHERS)) + ".", "",
+        "| benchmark | time | rate |", "|---|---|---|",
     ]
     for name, row in sorted(rows.items()):
         rate = next((f"{row[key] / 1e6:.1f} M {unit}/s" for key, unit in
@@ -303,8 +308,8 @@ def main():
     for name, row in numpy.items():
         if isinstance(row, dict):
             page.append(f"| numpy, {name} | {row['wall_ms']:.4g} ms | |")
-    page += ["", "Run it again: `cmake --preset bench && cmake --build --preset bench && tests/bench/report.py "
-             "build/bench/tests/bench/kvscope_bench`.", ""]
+    page += ["", "**Try next:** measure on your machine with `cmake --preset bench && cmake --build --preset bench`, then",
+             "`tests/bench/report.py build/bench/tests/bench/kvscope_bench`, which writes this page again.", ""]
     (ROOT / "docs/BENCHMARKS.md").write_text("\n".join(page), encoding="utf-8")
     print("\n".join(page))
     return 0 if all(met for *_, met in checks) else 1

@@ -207,7 +207,7 @@ std::vector<LinkPath> tile_links(const std::vector<Place>& places, const Panels&
     const auto place = std::ranges::find(places, id, &Place::panel);
     const Panel* const panel = panel_of(panels, id);
     if (place == places.end() || panel == nullptr) continue;
-    const std::optional<QRectF> to = panel->anchor(lit, place->body, scene);
+    const std::optional<QRectF> to = panel->link_anchor(lit, place->body, scene);
     if (from && to) {
       paths.push_back(id == PanelId::memory ? link_path(*from, *to, board) : side_link(*from, *to, board));
     }

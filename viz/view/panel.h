@@ -45,6 +45,11 @@ class Panel {
   // The rectangle of the highlighted object, clipped to the body; nullopt if it is not visible or not in this panel.
   // Links between panels start and end there.
   [[nodiscard]] virtual std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const = 0;
+  // Where links of the tile view end, if not at the anchor: a panel of many cells has them end beside the cells.
+  [[nodiscard]] virtual std::optional<QRectF> link_anchor(const Lit& lit, const QRectF& body,
+                                                          const Scene& scene) const {
+    return anchor(lit, body, scene);
+  }
   // The object that an arrow key moves to from `from`; if `from` is none, the first object.
   [[nodiscard]] virtual Selection moved(const Selection& from, Move move, const QRectF& body,
                                         const Scene& scene) const = 0;

@@ -100,6 +100,13 @@ QString elided(const QFont& font, const QString& text, double room) {
                   [&] { return QFontMetricsF(font).elidedText(text, Qt::ElideRight, room); });
 }
 
+QString first_that_fits(const QFont& font, const QStringList& texts, double room) {
+  for (const QString& text : texts) {
+    if (text_width(font, text) <= room) return text;
+  }
+  return elided(font, texts.last(), room);
+}
+
 QPainterPath text_outline(const QFont& font, const QString& text) {
   constexpr int kLarge = 1000;  // [px] at this size an error of 1/64 of a pixel is negligible
   QFont large = font;

@@ -11,6 +11,7 @@
 #include <QtCore/QPointF>
 #include <QtCore/QRectF>
 #include <QtCore/QString>
+#include <QtCore/QStringList>
 #include <QtGui/QColor>
 #include <QtGui/QFont>
 #include <QtGui/QPainter>
@@ -22,6 +23,8 @@ namespace kvscope::viz {
 [[nodiscard]] double cap_height(const QFont& font);                       // [px]
 // The text, shortened and ended with dots if it is wider than `room`.
 [[nodiscard]] QString elided(const QFont& font, const QString& text, double room);
+// The first of `texts` that is no wider than `room`; else the last one, elided. One at least.
+[[nodiscard]] QString first_that_fits(const QFont& font, const QStringList& texts, double room);
 
 // The letters as curves, with the start of the baseline at (0, 0). The result is reproducible; Qt's outlines of small
 // sizes differ by 1/64 of a pixel between calls.

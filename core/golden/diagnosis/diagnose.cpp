@@ -175,7 +175,19 @@ double misfit_of(const Trial& trial, const Row& row) {
                 changed ? trial.predict(*row.evaluator) : row.evaluator->evaluate(row.evaluator->correct()));
 }
 
-void check_problem_is_the_goldens(const Outputs& outputs, const Row& row) {
+void check_shapes_are_the_goldens(const DiagnosisInput& input) {
+  const attention::Problem& problem = input.problem;
+  const std::vector<std::int64_t> rows{problem.total_queries(), problem.query_heads, problem.v.head_size};
+  const std::vector<std::int64_t>& golden = input.golden.tensors.at("o").shape;
+  if (golden != rows) {
+    throw InputError(input.inputs_name, "q",
+                     fmt::format("gives an output of shape [{}], but the golden's is [{}]. Pass the inputs that the "
+                                 "golden was computed from",
+                                 fmt::join(rows, ", "), fmt::join(golden, ", ")));
+  }
+}
+
+void check_problem_is_the_goldens(const DiagnosisInput& input, const Outputs& outputs, const Row& row) {
   const RowValue again = row.evaluator->evaluate(row.evaluator->correct());
   CandidateRow golden;
   const RowValue stored = outputs.golden(row.query, row.head);
@@ -183,9 +195,9 @@ void check_problem_is_the_goldens(const Outputs& outputs, const Row& row) {
   golden.o_dtype = DType::f64;
   const double ratio = misfit(golden, again);
   if (!(ratio <= 16)) {
-    throw InputError("diagnosis", "inputs",
-                     fmt::format("do not give this golden: query row {}, head {} differs by {:.3g}x the rounding of "
-                                 "double. Pass the inputs that the golden was computed from",
+    throw InputError(input.inputs_name, "attention",
+                     fmt::format("differs from the golden in query row {}, head {}: {:.3g}x the rounding of double. "
+                                 "Pass the inputs that the golden was computed from",
                                  row.query, row.head, ratio));
   }
 }
@@ -291,6 +303,7 @@ bool better(const Explanation& a, const Explanation& b) {
 }  // namespace
 
 Diagnosis diagnose(const DiagnosisInput& input) {
+  check_shapes_are_the_goldens(input);
   const Outputs outputs(input);
   Diagnosis diagnosis;
   Rows rows = rows_of(outputs, diagnosis.pattern);
@@ -303,7 +316,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
       row.evaluator = std::make_unique<RowEvaluator>(input.problem, input.pool, row.sequence, row.query, row.head);
     }
   }
-  check_problem_is_the_goldens(outputs, rows.failing.front());
+  check_problem_is_the_goldens(input, outputs, rows.failing.front());
   for (std::vector<Row>* some : {&rows.failing, &rows.correct}) {
     for (Row& row : *some) {
       if (row.candidate.has_lse) row.evaluator->expect(row.candidate.lse, row.candidate.o_dtype);
@@ -325,7 +338,8 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   std::set<std::int64_t> searched;
   for (const Row& row : rows.failing) {
     if (row.has_nan || searched.size() >= kSearchedRows || !searched.insert(row.sequence).second) continue;
-    for (Trial& trial : page_search(*row.evaluator, row.candidate, kFoundPages)) trials.push_back(std::move(trial));
+    for (Trial& trial : page_search(input, *row.evaluator, row.candidate, kFoundPages))
+      trials.push_back(std::move(trial));
   }
   std::set<std::string> names;
   std::vector<Explanation> all;

@@ -6,7 +6,7 @@
 //   mask         alignment, window, length, last page
 //   heads        KV head of a query head, query rows
 //   cache        K and V exchanged, head and slot axes exchanged, strides, page size, types, scales
-//   pages        lookup table rows and columns; one page read from another block (page_search.h)
+//   pages        lookup table rows and columns; one page read from another block, layer or side (page_search.h)
 //   combination  split merge, rescaling of the running maximum, normalization
 //   output       axes of o exchanged
 #pragma once
@@ -27,6 +27,8 @@ struct DiagnosisInput {
   const Bundle& candidate;
   std::span<const std::byte> pool;  // the cache's tensor when it holds more than the problem's rows; may be empty
   std::int64_t layers = 1, layer = 0, layer_stride = 0;  // [elements] of the pool; 1 layer: no stride
+  std::int64_t scale_layer_stride = 0;                   // [scales]; 0: all layers share the scales
+  std::string inputs_name = "inputs";                    // of the problem, as errors call it
 };
 
 struct Trial {

@@ -69,6 +69,15 @@ void add_heads(Trials& trials) {
 
 // --- the cache's layout and types ------------------------------------------------------------------------------------
 
+// `rows` reads the elements of `from` and keeps its scales.
+void take_elements(PagedRows& rows, const PagedRows& from) {
+  rows.data = from.data;
+  rows.dtype = from.dtype;
+  rows.block_stride = from.block_stride;
+  rows.token_stride = from.token_stride;
+  rows.head_stride = from.head_stride;
+}
+
 void add_layout(Trials& trials) {
   const PagedRows& k = trials.problem.k;
   const PagedRows& v = trials.problem.v;
@@ -81,6 +90,18 @@ void add_layout(Trials& trials) {
                  [](Recipe& r, const RowEvaluator& row) { r.v = row.correct().k; });
       trials.add("k_is_v", "K is read where V is stored", "the K/V offset of K",
                  [](Recipe& r, const RowEvaluator& row) { r.k = row.correct().v; });
+      if (k.scales != nullptr && v.scales != nullptr) {
+        // The elements alone: each side keeps its scales.
+        trials.add("k_and_v_exchanged", "K is read where V is stored and V where K is stored, with their own scales",
+                   "the K/V axis or the two pointers", [](Recipe& r, const RowEvaluator& row) {
+                     take_elements(r.k, row.correct().v);
+                     take_elements(r.v, row.correct().k);
+                   });
+        trials.add("v_is_k", "V is read where K is stored, with the scales of V", "the K/V offset of V",
+                   [](Recipe& r, const RowEvaluator& row) { take_elements(r.v, row.correct().k); });
+        trials.add("k_is_v", "K is read where V is stored, with the scales of K", "the K/V offset of K",
+                   [](Recipe& r, const RowEvaluator& row) { take_elements(r.k, row.correct().v); });
+      }
     }
   }
   const auto axes = [&](const std::string& of, bool in_k, bool in_v) {
@@ -135,11 +156,18 @@ void add_layout(Trials& trials) {
     const std::int64_t by = layer - trials.input.layer;
     if (by == 0) continue;
     const std::int64_t bytes = by * trials.input.layer_stride * size_of(k.dtype);
-    trials.add("layer", fmt::format("layer {} is read instead of layer {}", layer, trials.input.layer),
-               "the layer offset", [bytes](Recipe& r, const RowEvaluator&) {
-                 r.k.data += bytes;
-                 r.v.data += bytes;
-               });
+    const std::int64_t scale_bytes = by * trials.input.scale_layer_stride * size_of(k.scale_dtype);
+    const auto add = [&](const char* more, std::int64_t of_scales) {
+      trials.add("layer", fmt::format("layer {} is read instead of layer {}{}", layer, trials.input.layer, more),
+                 "the layer offset", [bytes, of_scales](Recipe& r, const RowEvaluator&) {
+                   for (PagedRows* rows : {&r.k, &r.v}) {
+                     rows->data += bytes;
+                     if (rows->scales != nullptr) rows->scales += of_scales;
+                   }
+                 });
+    };
+    add("", scale_bytes);
+    if (scale_bytes != 0) add(", with the scales of the correct layer", 0);
   }
   for (const std::int64_t size : {1, 8, 16, 32, 64, 128, 256}) {
     if (size == k.page_size) continue;
@@ -165,12 +193,8 @@ void add_layout(Trials& trials) {
   if (k.dtype == DType::bf16) narrow(DType::f16);
   if (k.dtype == DType::f16) narrow(DType::bf16);
   if (k.dtype == DType::e4m3) {
-    // fnuz: the bias is 8 instead of 7, so every value is half as large.
-    trials.add("fp8_fnuz", "the cache is decoded as e4m3fnuz, whose values are half of e4m3's", "the fp8 format",
-               [](Recipe& r, const RowEvaluator&) {
-                 r.scale *= 0.5;
-                 r.v_factor = 0.5;
-               });
+    trials.add("fp8_fnuz", "the cache is decoded as e4m3fnuz: values are half of e4m3's, and -0 is NaN",
+               "the fp8 format of the cache", [](Recipe& r, const RowEvaluator&) { r.fnuz = true; });
   }
 }
 
@@ -237,6 +261,14 @@ void add_table(Trials& trials) {
               const std::int64_t other = sequence + by;
               return other < 0 || other >= batch ? -1 : other * columns + page;
             });
+    }
+    for (std::int64_t a = 0; a < std::min<std::int64_t>(batch, 16); ++a) {
+      for (std::int64_t b = a + 1; b < std::min<std::int64_t>(batch, 16); ++b) {
+        entry("table_rows_exchanged", fmt::format("rows {} and {} of the lookup table are exchanged", a, b),
+              [=](std::int64_t sequence, std::int64_t page) {
+                return (sequence == a ? b : sequence == b ? a : sequence) * columns + page;
+              });
+      }
     }
     for (std::int64_t stride = 1; stride <= 2 * columns; ++stride) {
       if (stride == columns) continue;

@@ -19,35 +19,67 @@ void add_combination(Trials& trials) {
   for (std::int64_t b = 0; b < trials.problem.batch; ++b) longest = std::max(longest, trials.problem.keys(b));
   for (const std::int64_t tile : {8, 16, 32, 64, 128, 256, 512}) {
     if (tile >= longest) continue;
-    trials.add("no_rescaling",
-               fmt::format("the running output is not rescaled when the maximum rises (tiles of {} keys)", tile),
-               "the factor exp(old maximum - new maximum) on output and sum", [tile](Recipe& r, const RowEvaluator&) {
-                 r.combine = Combine::without_rescaling;
-                 r.split = tile;
-               });
+    const auto add = [&](const char* sink, SinkJoins joins) {
+      trials.add(
+          "no_rescaling",
+          fmt::format("the running output is not rescaled when the maximum rises (tiles of {} keys{})", tile, sink),
+          "the factor exp(old maximum - new maximum) on output and sum", [tile, joins](Recipe& r, const RowEvaluator&) {
+            r.combine = Combine::without_rescaling;
+            r.split = tile;
+            r.sink_joins = joins;
+          });
+    };
+    if (trials.problem.options.sinks.empty()) {
+      add("", SinkJoins::first_tile);
+    } else {
+      add(", the sink joins the first tile", SinkJoins::first_tile);
+      add(", the sink is the initial maximum", SinkJoins::before);
+      add(", the sink joins after the last tile", SinkJoins::after);
+    }
   }
+  // Calls `add` for each common way to cut the keys into splits, with the split's size for a number of keys.
+  const auto each_split = [&](const auto& add) {
+    for (const std::int64_t splits : {2, 3, 4, 5, 6, 8, 16}) {
+      if (splits > longest) continue;
+      add(fmt::format("{} splits", splits), [splits](std::int64_t keys) { return ceil_div(keys, splits); });
+      const std::int64_t page = trials.problem.k.page_size;
+      if (page > 1) {
+        add(fmt::format("{} splits of whole pages", splits),
+            [splits, page](std::int64_t keys) { return ceil_div(ceil_div(keys, page), splits) * page; });
+      }
+    }
+    for (const std::int64_t size : {8, 16, 32, 64, 128, 256, 512, 1024}) {
+      if (size < longest) add(fmt::format("splits of {} keys", size), [size](std::int64_t) { return size; });
+    }
+  };
+  using SplitSize = std::function<std::int64_t(std::int64_t keys)>;
   const auto merged = [&](const std::string& name, const std::string& cause, Combine combine, StoredLse lse) {
-    const auto split = [&](const std::string& how, std::function<std::int64_t(std::int64_t)> size) {
+    each_split([&](const std::string& how, SplitSize size) {
       trials.add(name, fmt::format("{} ({})", cause, how), "the merge of the splits' partial results",
                  [combine, lse, size = std::move(size)](Recipe& r, const RowEvaluator&) {
                    r.combine = combine;
                    r.stored_lse = lse;
                    r.split = std::max<std::int64_t>(1, size(static_cast<std::int64_t>(r.keys.size())));
                  });
-    };
-    for (const std::int64_t splits : {2, 3, 4, 5, 6, 8, 16}) {
-      if (splits > longest) continue;
-      split(fmt::format("{} splits", splits), [splits](std::int64_t keys) { return ceil_div(keys, splits); });
-      const std::int64_t page = trials.problem.k.page_size;
-      if (page > 1) {
-        split(fmt::format("{} splits of whole pages", splits),
-              [splits, page](std::int64_t keys) { return ceil_div(ceil_div(keys, page), splits) * page; });
-      }
-    }
-    for (const std::int64_t size : {16, 32, 64, 128, 256, 512, 1024}) {
-      if (size < longest) split(fmt::format("splits of {} keys", size), [size](std::int64_t) { return size; });
-    }
+    });
   };
+  // The key `offset` after each boundary between two splits has another weight.
+  const auto boundary = [&](const std::string& name, const std::string& cause, std::int64_t offset, double weight) {
+    each_split([&](const std::string& how, SplitSize size) {
+      trials.add(name, fmt::format("{} ({})", cause, how), "the first and the last key of a split",
+                 [offset, weight, size = std::move(size)](Recipe& r, const RowEvaluator&) {
+                   const auto keys = static_cast<std::int64_t>(r.keys.size());
+                   const std::int64_t step = std::max<std::int64_t>(1, size(keys));
+                   for (std::int64_t first = step; first < keys; first += step) {
+                     r.keys[static_cast<std::size_t>(first + offset)].weight = weight;
+                   }
+                 });
+    });
+  };
+  boundary("split_overlap", "the first key of each split but the first is counted twice", 0, 2);
+  boundary("split_overlap", "the last key of each split but the last is counted twice", -1, 2);
+  boundary("split_gap", "the last key of each split but the last is left out", -1, 0);
+  boundary("split_gap", "the first key of each split but the first is left out", 0, 0);
   merged("merge_by_mean", "the outputs of the splits are averaged instead of weighted by their sums", Combine::mean,
          StoredLse::correct);
   merged("merge_by_mean", "the outputs and the lse of the splits are averaged", Combine::mean,

@@ -88,9 +88,51 @@ struct Found {
   std::int64_t key = -1;    // a single key instead of a page
   std::int64_t other = -1;  // kExchanged: the page that `page` is exchanged with
 };
-constexpr std::int64_t kLeftOut = -1, kTwice = -2, kZeros = -3, kExchanged = -4;
+constexpr std::int64_t kLeftOut = -1, kTwice = -2, kZeros = -3, kExchanged = -4, kElsewhere = -5;
 
-std::function<RowValue(const RowEvaluator&)> prediction(const Found& found, std::int64_t page_size) {
+// A page read from its own block, but from another layer or the other side of the K/V axis.
+struct Elsewhere {
+  std::string name, from, look_at;
+  std::function<void(KeyRead&)> change;
+};
+
+std::vector<Elsewhere> places_elsewhere(const DiagnosisInput& input) {
+  std::vector<Elsewhere> places;
+  const attention::Problem& problem = input.problem;
+  for (std::int64_t layer = 0; layer < input.layers; ++layer) {
+    const std::int64_t by = layer - input.layer;
+    if (by == 0) continue;
+    const std::int64_t bytes = by * input.layer_stride * size_of(problem.k.dtype);
+    const std::int64_t k_scales = by * input.scale_layer_stride * size_of(problem.k.scale_dtype);
+    const std::int64_t v_scales = by * input.scale_layer_stride * size_of(problem.v.scale_dtype);
+    const std::string from = fmt::format("was read from layer {}, not {}", layer, input.layer);
+    const auto add = [&](const std::string& more, std::int64_t k, std::int64_t v) {
+      places.push_back({"page_from_other_layer", from + more, "the layer offset of this page, or an old copy of it",
+                        [=](KeyRead& key) {
+                          key.layer_bytes = bytes;
+                          key.k_scale_layer_bytes = k;
+                          key.v_scale_layer_bytes = v;
+                        }});
+    };
+    add("", k_scales, v_scales);
+    if (k_scales != 0) add(", with the scales of the correct layer", 0, 0);
+  }
+  if (problem.k.data != problem.v.data && problem.k.head_size == problem.v.head_size) {
+    const std::string look_at = "the K/V offset of this page, or an old copy of it";
+    places.push_back(
+        {"page_v_is_k", "has V read where K is stored", look_at, [](KeyRead& key) { key.v_from_k = true; }});
+    places.push_back(
+        {"page_k_is_v", "has K read where V is stored", look_at, [](KeyRead& key) { key.k_from_v = true; }});
+    places.push_back({"page_k_and_v_exchanged", "has K and V exchanged", look_at,
+                      [](KeyRead& key) { key.k_from_v = key.v_from_k = true; }});
+  }
+  return places;
+}
+
+std::function<RowValue(const RowEvaluator&)> prediction(const Found& found, const std::vector<Elsewhere>& places,
+                                                        std::int64_t page_size) {
+  const std::function<void(KeyRead&)> change =
+      found.block == kElsewhere ? places[static_cast<std::size_t>(found.other)].change : nullptr;
   return [=](const RowEvaluator& row) {
     Recipe recipe = row.correct();
     for (KeyRead& key : recipe.keys) {
@@ -102,6 +144,7 @@ std::function<RowValue(const RowEvaluator&)> prediction(const Found& found, std:
       }
       const bool meant = found.key >= 0 ? key.position == found.key : page == found.page;
       if (!meant) continue;
+      if (change) change(key);
       if (found.block == kLeftOut) key.weight = 0;
       if (found.block == kTwice) key.weight = 2;
       if (found.block == kZeros) key.zeros = true;
@@ -114,12 +157,12 @@ std::function<RowValue(const RowEvaluator&)> prediction(const Found& found, std:
   };
 }
 
-Trial trial_of(const Found& found, const RowEvaluator& row) {
+Trial trial_of(const Found& found, const std::vector<Elsewhere>& places, const RowEvaluator& row) {
   const attention::PagedRows& k = row.problem().k;
   const std::int64_t sequence = row.sequence();
   Trial trial;
   trial.sequence = sequence;
-  trial.predict = prediction(found, k.page_size);
+  trial.predict = prediction(found, places, k.page_size);
   if (found.key >= 0) {
     trial.name = found.block == kTwice ? "key_twice" : "key_missing";
     trial.cause =
@@ -137,6 +180,13 @@ Trial trial_of(const Found& found, const RowEvaluator& row) {
     return trial;
   }
   const std::int64_t right = k.table[sequence * k.table_stride + found.page];
+  if (found.block == kElsewhere) {
+    const Elsewhere& place = places[static_cast<std::size_t>(found.other)];
+    trial.name = place.name;
+    trial.cause = fmt::format("page {} of sequence {} {} (block {})", found.page, sequence, place.from, right);
+    trial.look_at = place.look_at;
+    return trial;
+  }
   if (found.block >= 0) {
     trial.name = "page_from_other_block";
     trial.cause =
@@ -237,7 +287,8 @@ double misfit(const CandidateRow& candidate, const RowValue& predicted) {
   return std::isnan(worst) ? kNoFit : worst;
 }
 
-std::vector<Trial> page_search(const RowEvaluator& row, const CandidateRow& candidate, std::size_t limit) {
+std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& row, const CandidateRow& candidate,
+                               std::size_t limit) {
   const attention::Problem& problem = row.problem();
   const Recipe& correct = row.correct();
   const RowEvaluator::Terms all_terms = row.terms(correct);
@@ -266,6 +317,14 @@ std::vector<Trial> page_search(const RowEvaluator& row, const CandidateRow& cand
     const std::int64_t position = correct.keys[i].position;
     consider(key, nullptr, 0, {0, position / page_size, kLeftOut, position, -1});
     consider(none, &key, 0, {0, position / page_size, kTwice, position, -1});
+  }
+
+  const std::vector<Elsewhere> places = places_elsewhere(input);
+  std::vector<RowEvaluator::Terms> elsewhere;
+  for (const Elsewhere& place : places) {
+    Recipe recipe = correct;
+    for (KeyRead& key : recipe.keys) place.change(key);
+    elsewhere.push_back(row.terms(recipe));
   }
 
   // One page. A block's terms at page p differ from those at page 0 by the ALiBi bias alone, a factor.
@@ -301,6 +360,11 @@ std::vector<Trial> page_search(const RowEvaluator& row, const CandidateRow& cand
           std::exp(correct.slope * (static_cast<double>(correct.keys[i].position) - correct.slope_origin) - maximum);
     }
     consider(out, nullptr, zeros, {0, page, kZeros, -1, -1});
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (elsewhere[i].outside) continue;
+      const Part in = part_of(elsewhere[i], first, last, dims, maximum);
+      consider(out, &in, 0, {0, page, kElsewhere, -1, static_cast<std::int64_t>(i)});
+    }
     if (!searchable) continue;
     if (whole.empty() || cached_from != from || cached_to != to || correct.slope != 0) {
       whole.clear();
@@ -331,7 +395,7 @@ std::vector<Trial> page_search(const RowEvaluator& row, const CandidateRow& cand
   }
   std::vector<Trial> trials;
   trials.reserve(found.size());
-  for (const Found& f : found) trials.push_back(trial_of(f, row));
+  for (const Found& f : found) trials.push_back(trial_of(f, places, row));
   return trials;
 }
 

@@ -26,10 +26,12 @@ struct CandidateRow {
 // differ. A prediction without o is judged by lse alone.
 [[nodiscard]] double misfit(const CandidateRow& candidate, const RowValue& predicted);
 
-// Trials of one page read from another block, left out, read twice or read as zeros, and of one key left out or read
-// twice, that reproduce `candidate` within its bound; best first, at most `limit`. Pools with more than kSearchedBlocks
-// blocks are searched among the blocks that any lookup table names.
+// Trials of one page read from another block, another layer or the other side of the K/V axis, left out, read twice or
+// read as zeros, and of one key left out or read twice, that reproduce `candidate` within its bound; best first, at
+// most `limit`. `input` describes the layers. Pools with more than kSearchedBlocks blocks are searched among the blocks
+// that any lookup table names.
 inline constexpr std::int64_t kSearchedBlocks = 4096;
-[[nodiscard]] std::vector<Trial> page_search(const RowEvaluator& row, const CandidateRow& candidate, std::size_t limit);
+[[nodiscard]] std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& row,
+                                             const CandidateRow& candidate, std::size_t limit);
 
 }  // namespace kvscope::golden

@@ -46,11 +46,19 @@ void reorder(DimOrder order, std::span<double> row) {
   }
 }
 
-void rotate(const Rotary& rotary, double position, std::span<double> row) {
+// Angle of each pair at position 1.
+std::vector<double> frequencies(const Rotary& rotary, std::size_t dims) {
+  std::vector<double> angles(dims / 2);
+  for (std::size_t i = 0; i < angles.size(); ++i) {
+    angles[i] = std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+  }
+  return angles;
+}
+
+void rotate(const Rotary& rotary, const std::vector<double>& angles, double position, std::span<double> row) {
   const std::size_t half = row.size() / 2;
   for (std::size_t i = 0; i < half; ++i) {
-    const double angle =
-        position * std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(row.size()));
+    const double angle = position * angles[i];
     double& x = rotary.interleaved ? row[2 * i] : row[i];
     double& y = rotary.interleaved ? row[2 * i + 1] : row[i + half];
     const double rotated = x * std::cos(angle) - y * std::sin(angle);
@@ -74,10 +82,28 @@ std::span<const std::byte> bytes_of(const PagedRows& rows) {
   return {rows.data, at(extent_bytes(rows))};
 }
 
+// e4m3fnuz has exponent bias 8 instead of 7, no negative zero, and one NaN, the code 0x80.
+void to_doubles_fnuz(const std::byte* first, std::span<double> out) {
+  for (std::size_t d = 0; d < out.size(); ++d) {
+    const auto code = std::to_integer<int>(first[d]);
+    const int exponent = code >> 3 & 15, mantissa = code & 7;
+    const double value = exponent == 0 ? std::ldexp(mantissa, -10) : std::ldexp(8 + mantissa, exponent - 11);
+    out[d] = code == 0x80 ? std::numeric_limits<double>::quiet_NaN() : code > 0x80 ? -value : value;
+  }
+}
+
+// Whether a key is read elsewhere than its block and slot tell.
+bool elsewhere(const KeyRead& key) {
+  return key.k_from_v || key.v_from_k || key.layer_bytes != 0;
+}
+
 // Decodes one row; false when it is outside the problem's K and V and outside `pool`.
-bool decode(const Problem& problem, std::span<const std::byte> pool, const PagedRows& rows, const KeyRead& key,
-            std::int64_t scale_block, std::int64_t head, std::span<double> out) {
+bool decode(const Problem& problem, std::span<const std::byte> pool, PagedRows rows, const KeyRead& key,
+            std::int64_t scale_block, std::int64_t scale_layer_bytes, bool fnuz, std::int64_t head,
+            std::span<double> out) {
   if (key.block < 0 || key.slot < 0) return false;
+  rows.data += key.layer_bytes;
+  if (rows.scales != nullptr) rows.scales += scale_layer_bytes;
   const std::byte* first =
       rows.data +
       (key.block * rows.block_stride + key.slot * rows.token_stride + head * rows.head_stride) * size_of(rows.dtype);
@@ -86,14 +112,22 @@ bool decode(const Problem& problem, std::span<const std::byte> pool, const Paged
       !inside(pool, first, bytes)) {
     return false;
   }
-  to_doubles(rows.dtype, first, out);
+  if (fnuz) {
+    to_doubles_fnuz(first, out);
+  } else {
+    to_doubles(rows.dtype, first, out);
+  }
   if (rows.scales == nullptr) return true;
   const std::int64_t block = scale_block >= 0 ? scale_block : key.block;
   const std::int64_t blocks = rows.scale_blocks != 0 ? rows.scale_blocks : rows.blocks;
-  if (block >= blocks || key.slot >= rows.page_size) return false;
-  const std::byte* scales = rows.scales + (block * rows.scale_block_stride + key.slot * rows.scale_token_stride +
-                                           head * rows.scale_head_stride) *
-                                              size_of(rows.scale_dtype);
+  // A slot past the page reads the next block's scales, up to the last scale.
+  const std::int64_t at_scale =
+      block * rows.scale_block_stride + key.slot * rows.scale_token_stride + head * rows.scale_head_stride;
+  if (at_scale > (blocks - 1) * rows.scale_block_stride + (rows.page_size - 1) * rows.scale_token_stride +
+                     (rows.heads - 1) * rows.scale_head_stride) {
+    return false;
+  }
+  const std::byte* scales = rows.scales + at_scale * size_of(rows.scale_dtype);
   for (std::size_t d = 0; d < out.size(); ++d) {
     out[d] *= load_as_double(rows.scale_dtype,
                              scales + static_cast<std::int64_t>(d) / rows.granularity * size_of(rows.scale_dtype));
@@ -186,21 +220,42 @@ RowEvaluator::RowEvaluator(const Problem& problem, std::span<const std::byte> po
                            std::int64_t query, std::int64_t head)
     : problem_(problem), pool_(pool), sequence_(sequence), query_(query), head_(head) {
   correct_ = correct_recipe(problem, sequence, query, head);
-  Terms base;
-  read_scores(correct_, base);
-  if (!base.outside) read_values(correct_, base);
-  if (base.outside) return;  // nothing to keep
   for (std::size_t i = 0; i < correct_.keys.size(); ++i) {
     const KeyRead& key = correct_.keys[i];
     index_.try_emplace(key.block * problem.k.page_size + key.slot, i);
   }
-  base_ = std::move(base);
+}
+
+bool RowEvaluator::has_base_scores() const {
+  if (scores_kept_ == Kept::not_yet) {
+    scores_kept_ = Kept::no;  // while these are read
+    Terms terms;
+    read_scores(correct_, terms);
+    if (!terms.outside && !terms.scores.empty()) {
+      base_.scores = std::move(terms.scores);
+      scores_kept_ = Kept::yes;
+    }
+  }
+  return scores_kept_ == Kept::yes;
+}
+
+bool RowEvaluator::has_base_values() const {
+  if (values_kept_ == Kept::not_yet) {
+    values_kept_ = Kept::no;
+    Terms terms;
+    read_values(correct_, terms);
+    if (!terms.outside && !terms.values.empty()) {
+      base_.values = std::move(terms.values);
+      values_kept_ = Kept::yes;
+    }
+  }
+  return values_kept_ == Kept::yes;
 }
 
 std::size_t RowEvaluator::known(const KeyRead& key) const {
-  if (key.slot >= problem_.k.page_size) return base_.scores.size();
+  if (key.slot >= problem_.k.page_size || elsewhere(key)) return correct_.keys.size();
   const auto found = index_.find(key.block * problem_.k.page_size + key.slot);
-  return found == index_.end() ? base_.scores.size() : found->second;
+  return found == index_.end() ? correct_.keys.size() : found->second;
 }
 
 void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
@@ -208,24 +263,28 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
   std::vector<double> q(dims), row(dims);
   const std::int64_t q_element = (recipe.query_row * problem_.query_heads + recipe.query_head) * problem_.k.head_size;
   to_doubles(problem_.q_dtype, problem_.q + q_element * size_of(problem_.q_dtype), q);
-  if (recipe.rotary && recipe.rotary->query) rotate(*recipe.rotary, static_cast<double>(recipe.query_position), q);
-  const bool base = !base_.scores.empty() && same_rows(recipe.k, correct_.k) && recipe.k_head == correct_.k_head &&
+  const std::vector<double> angles = recipe.rotary ? frequencies(*recipe.rotary, dims) : std::vector<double>();
+  if (recipe.rotary && recipe.rotary->query) {
+    rotate(*recipe.rotary, angles, static_cast<double>(recipe.query_position), q);
+  }
+  const bool base = same_rows(recipe.k, correct_.k) && recipe.k_head == correct_.k_head &&
                     recipe.query_row == correct_.query_row && recipe.query_head == correct_.query_head &&
-                    recipe.k_dims == DimOrder::stored && !recipe.rotary;
+                    recipe.k_dims == DimOrder::stored && !recipe.rotary && !recipe.fnuz && has_base_scores();
   terms.scores.assign(recipe.keys.size(), 0);
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
     const KeyRead& key = recipe.keys[i];
     if (key.zeros) continue;
-    if (const std::size_t known = base ? this->known(key) : base_.scores.size(); known < base_.scores.size()) {
+    if (const std::size_t known = base ? this->known(key) : correct_.keys.size(); known < correct_.keys.size()) {
       terms.scores[i] = base_.scores[known];
       continue;
     }
-    if (!decode(problem_, pool_, recipe.k, key, key.k_scale_block, recipe.k_head, row)) {
+    if (!decode(problem_, pool_, key.k_from_v ? recipe.v : recipe.k, key, key.k_scale_block, key.k_scale_layer_bytes,
+                recipe.fnuz, recipe.k_head, row)) {
       terms.outside = true;
       return;
     }
     reorder(recipe.k_dims, row);
-    if (recipe.rotary && recipe.rotary->key) rotate(*recipe.rotary, static_cast<double>(key.position), row);
+    if (recipe.rotary && recipe.rotary->key) rotate(*recipe.rotary, angles, static_cast<double>(key.position), row);
     double dot = 0;
     for (std::size_t d = 0; d < dims; ++d) dot += q[d] * row[d];
     terms.scores[i] = dot;
@@ -234,23 +293,21 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
 
 void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
   const std::size_t dims = at(problem_.v.head_size);
-  const bool base = !base_.scores.empty() && same_rows(recipe.v, correct_.v) && recipe.v_head == correct_.v_head &&
-                    recipe.v_dims == DimOrder::stored;
+  const bool base = same_rows(recipe.v, correct_.v) && recipe.v_head == correct_.v_head &&
+                    recipe.v_dims == DimOrder::stored && !recipe.fnuz && has_base_values();
   terms.values.assign(recipe.keys.size() * dims, 0);
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
     const KeyRead& key = recipe.keys[i];
     const std::span value(terms.values.data() + i * dims, dims);
     if (key.zeros) continue;
-    if (const std::size_t known = base ? this->known(key) : base_.scores.size(); known < base_.scores.size()) {
+    if (const std::size_t known = base ? this->known(key) : correct_.keys.size(); known < correct_.keys.size()) {
       std::copy_n(base_.values.data() + known * dims, dims, value.begin());
-    } else if (!decode(problem_, pool_, recipe.v, key, key.v_scale_block, recipe.v_head, value)) {
+    } else if (!decode(problem_, pool_, key.v_from_k ? recipe.k : recipe.v, key, key.v_scale_block,
+                       key.v_scale_layer_bytes, recipe.fnuz, recipe.v_head, value)) {
       terms.outside = true;
       return;
     } else {
       reorder(recipe.v_dims, value);
-    }
-    if (recipe.v_factor != 1) {
-      for (double& x : value) x *= recipe.v_factor;
     }
   }
 }
@@ -293,7 +350,9 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   RowValue row;
   row.outside = terms.outside;
   if (terms.outside) return row;
-  if (expected_ && !terms.scores.empty() && recipe.combine == Combine::online &&
+  // A mean of the splits' outputs beside the correct lse; sinks are left to the loop below.
+  const bool mean = recipe.combine == Combine::mean && !recipe.sink && recipe.extra_denominator == 0;
+  if (expected_ && !terms.scores.empty() && (recipe.combine == Combine::online || mean) &&
       recipe.stored_lse == StoredLse::correct) {
     for (const double s : terms.scores) row.smax = std::max(row.smax, std::fabs(s));
     row.lse = lse_of(recipe, terms.scores);
@@ -326,7 +385,8 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
     double maximum = total.maximum;
     if (recipe.combine != Combine::online && recipe.combine != Combine::without_rescaling) maximum = kMinusInfinity;
     for (std::int64_t i = first; i < last; ++i) maximum = std::max(maximum, terms.scores[at(i)]);
-    if (first == 0 && recipe.sink) maximum = std::max(maximum, *recipe.sink);
+    const bool sink_here = first == 0 && recipe.sink && recipe.sink_joins != SinkJoins::after;
+    if (sink_here) maximum = std::max(maximum, *recipe.sink);
     if (first == 0 && recipe.extra_denominator > 0) maximum = std::max(maximum, 0.0);
     State part(dims);
     State& state = recipe.combine == Combine::online || recipe.combine == Combine::without_rescaling ? total : part;
@@ -339,7 +399,7 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
       const KeyRead& key = recipe.keys[at(i)];
       if (key.weight != 0) state.add(terms.scores[at(i)], key.weight, {terms.values.data() + at(i) * dims, dims});
     }
-    if (first == 0 && recipe.sink) state.sum += std::exp(*recipe.sink - maximum);
+    if (sink_here) state.sum += recipe.sink_joins == SinkJoins::before ? 1.0 : std::exp(*recipe.sink - maximum);
     if (first == 0 && recipe.extra_denominator > 0) state.sum += recipe.extra_denominator * std::exp(-maximum);
     if (&state == &total) continue;
     const double lse = state.maximum + std::log(state.sum);
@@ -374,6 +434,10 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
       row.lse = recipe.lse_base == attention::LseBase::two ? std::log(weight_sum) : std::log2(weight_sum);
     }
     return row;
+  }
+  if (recipe.sink && recipe.sink_joins == SinkJoins::after) {
+    total.rescale(std::max(total.maximum, *recipe.sink));
+    total.sum += std::exp(*recipe.sink - total.maximum);
   }
   const double norm = recipe.normalized ? total.sum : 1.0;
   for (std::size_t d = 0; d < dims; ++d) {

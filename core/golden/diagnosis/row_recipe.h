@@ -24,9 +24,12 @@ namespace kvscope::golden {
 // evaluator reports rows outside the pool instead of reading them.
 struct KeyRead {
   std::int64_t block = 0, slot = 0;
-  std::int64_t position = 0;  // of the key in its sequence, for ALiBi and rotary embeddings
-  double weight = 1;          // 2: counted twice
-  bool zeros = false;         // K and V of this key read as zeros
+  std::int64_t position = 0;                // of the key in its sequence, for ALiBi and rotary embeddings
+  double weight = 1;                        // 2: counted twice
+  bool zeros = false;                       // K and V of this key read as zeros
+  bool k_from_v = false, v_from_k = false;  // this row alone is read on the other side of the K/V axis
+  // Distance from the problem's layer to the layer that this row alone is read from.
+  std::int64_t layer_bytes = 0, k_scale_layer_bytes = 0, v_scale_layer_bytes = 0;
   // Row of the scales' block axis; -1: `block`.
   std::int64_t k_scale_block = -1, v_scale_block = -1;
 };
@@ -38,6 +41,9 @@ enum class Combine : std::uint8_t {
   mean,               // the outputs of the splits are averaged
   other_base,         // splits are merged with 2^lse of a natural lse, or with e^lse of a base-2 lse
 };
+
+// When the sink joins a running maximum and sum that are never rescaled.
+enum class SinkJoins : std::uint8_t { first_tile, before, after };
 
 // What the kernel stores as log-sum-exp.
 enum class StoredLse : std::uint8_t { correct, other_base, sum_only, maximum_only, mean_of_splits };
@@ -59,13 +65,14 @@ struct Recipe {
   double scale = 1;
   std::optional<double> soft_cap;
   bool cap_before_scale = false;
-  double slope = 0;              // of ALiBi
-  double slope_origin = 0;       // position that ALiBi measures from
-  std::optional<double> sink;    // logit
+  double slope = 0;            // of ALiBi
+  double slope_origin = 0;     // position that ALiBi measures from
+  std::optional<double> sink;  // logit
+  SinkJoins sink_joins = SinkJoins::first_tile;
   double extra_denominator = 0;  // logits of 0 that join the denominator: splits without keys
   DimOrder k_dims = DimOrder::stored;
   DimOrder v_dims = DimOrder::stored;
-  double v_factor = 1;  // on every element of V
+  bool fnuz = false;  // e4m3 elements are decoded as e4m3fnuz
   std::optional<Rotary> rotary;
   std::int64_t query_position = 0;
   Combine combine = Combine::online;
@@ -117,6 +124,10 @@ class RowEvaluator {
   void read_scores(const Recipe& recipe, Terms& terms) const;
   void read_values(const Recipe& recipe, Terms& terms) const;
   [[nodiscard]] Terms scores(const Recipe& recipe) const;
+  // Whether `base_` holds the dot products and the V rows of the correct keys, which the first call reads. Most rows of
+  // a diagnosis are compared with few recipes and need neither.
+  [[nodiscard]] bool has_base_scores() const;
+  [[nodiscard]] bool has_base_values() const;
   // Index of a key's row among the correct keys, or their number.
   [[nodiscard]] std::size_t known(const KeyRead& key) const;
   [[nodiscard]] double lse_of(const Recipe& recipe, const std::vector<double>& scores) const;
@@ -128,7 +139,9 @@ class RowEvaluator {
   // Dot products and V rows of the correct keys, kept because most recipes read mostly these: the index of a key's
   // (block, slot) among them.
   std::unordered_map<std::int64_t, std::size_t> index_;
-  Terms base_;
+  enum class Kept : std::uint8_t { not_yet, no, yes };
+  mutable Terms base_;
+  mutable Kept scores_kept_ = Kept::not_yet, values_kept_ = Kept::not_yet;
   std::optional<std::pair<double, DType>> expected_;
 };
 

@@ -40,14 +40,27 @@ from mutant_list import BASES, MUTANTS  # noqa: E402
 
 # --- sources ---------------------------------------------------------------------------------------------------------
 
+def places_of(text, comments):
+    """Indices of the characters of `text` that are not white space and, unless `comments`, not in a // comment."""
+    hidden = set()
+    if not comments:
+        hidden.update(i for match in re.finditer(r'//[^\n]*', text) for i in range(*match.span()))
+    return [i for i, c in enumerate(text) if not c.isspace() and i not in hidden]
+
+
 def replaced(text, find, by, where):
-    """Whether `find` occurs in `text` exactly once, ignoring white space."""
-    places = [i for i, c in enumerate(text) if not c.isspace()]
-    squeezed, wanted = ''.join(text[i] for i in places), ''.join(find.split())
-    if squeezed.count(wanted) != 1:
-        sys.exit(f'mutants.py: {where}: found {squeezed.count(wanted)} times, not once: {find}')
-    at = squeezed.index(wanted)
-    return text[:places[at]] + by + text[places[at + len(wanted) - 1] + 1:]
+    """`text` with `by` in place of `find`, which must occur exactly once, ignoring white space. Comments are compared
+    only where `find` does not occur once without them."""
+    counts = []
+    for comments in (False, True):
+        places = places_of(text, comments)
+        squeezed, wanted = ''.join(text[i] for i in places), ''.join(find[i] for i in places_of(find, comments))
+        counts.append(squeezed.count(wanted))
+        if counts[-1] == 1:
+            at = squeezed.index(wanted)
+            return text[:places[at]] + by + text[places[at + len(wanted) - 1] + 1:]
+    sys.exit(f'mutants.py: {where}: found {counts[0]} times without comments and {counts[1]} times with them, '
+             f'not once: {find}')
 
 
 def only_entries(text, kept):

@@ -339,8 +339,8 @@ TEST(RaggedOperand, MapsScalesByTheirRank) {
   EXPECT_EQ(message_of<GeometryError>([&] {
               (void)tile({3, 8, 2});
             }),
-            "RaggedMHAOperand.create_scale_tma_tile: the third extent of the scales is 2, but a line needs adjacent "
-            "scales: make it 1");
+            "RaggedMHAOperand.create_scale_tma_tile: the third extent of the scales is 2, and a row must be contiguous: "
+            "make it 1");
   EXPECT_EQ(message_of<UnsupportedError>([&] { (void)tile({28}); }),
             "RaggedMHAOperand.create_scale_tma_tile does not exist: scales of rank 1 have no map: use rank 2 or 3");
   EXPECT_THROW((void)tile({1, 1, 4, 7}), UnsupportedError);

@@ -79,7 +79,7 @@ TEST(Npz, HostileArchivesGetOneClearMessage) {
                 "member '/etc/a.npy': absolute names, empty parts and '..' are rejected: save with names relative to "
                 "the archive");
   EXPECT_EQ(
-      rejection(made_by_python("z.writestr('/etc/a.npy', npy(np.zeros(1)))")),
+      rejection(made_by_python("z.writestr('x/../../a.npy', npy(np.zeros(1)))")),
       head +
           "member 'x/../../a.npy': absolute names, empty parts and '..' are rejected: save with names relative to the "
           "archive");

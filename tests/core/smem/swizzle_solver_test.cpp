@@ -321,7 +321,7 @@ TEST(SwizzleSolver, NamesEveryFaultOfAQuestion) {
             "layout to solve rejected, 4 faults:\n"
             "  rows: 0 is outside [1, 1048576]\n"
             "  max_bits: 11 is outside [0, 10]\n"
-            "  chunk: 24 B is no power of two of [1, 1024]\n"
+            "  chunk: 24 B is not a power of two in [1, 1024]\n"
             "  patterns: no pattern is given: add the one that reads the tile");
   AccessPattern pattern{"K", bank_profile(SharedTarget::nvidia, SharedOp::read, 16), 16, {}};
   pattern.accesses.emplace_back(32)[3] = RowByte{64, 8};

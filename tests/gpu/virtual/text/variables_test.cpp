@@ -162,7 +162,7 @@ TEST(Variables, FaultsNameWhatIsWrong) {
       {".global .u32 a[2] = 1;", "2:21: expected '{', found '1'"},
       {".global .u32 a[2] = {1, 2, 3};", "2:28: 'a': more than 2 initializers"},
       {".global .u32 a[2][3] = {1, 2};", "2:25: expected '{', found '1'"},
-      {".global .u32 a[2] = {1, };", "2:25: expected initialiser, found '}'"},
+      {".global .u32 a[2] = {1, };", "2:25: expected initializer, found '}'"},
       {".global .v4 .f32 a = {1.0, 2.0};", "2:23: 'a': 2 initializers of a vector of 4"},
       {".global .u64 a = b;", "2:18: unknown symbol 'b'"},
       {".global .u32 b; .global .u8 a = 0xFFFF(b);", "2:33: mask 0xffff is not one byte of an address"},

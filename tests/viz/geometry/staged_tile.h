@@ -1,0 +1,54 @@
+// Tiles for tests of layouts: the second tile of the longer of two sequences, staged by core/staging and folded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/base/errors.h"
+#include "core/pipeline/run_scenario.h"
+#include "core/scenario/requests.h"
+#include "core/staging/focus.h"
+#include "core/staging/staging_events.h"
+#include "viz/playback/tile.h"
+
+namespace kvscope::viz::testing_support {
+
+struct TileOrder {
+  StagingPath path = StagingPath::tma;
+  DType dtype = DType::bf16;
+  KOrV kv = KOrV::k;
+  std::int64_t page = 16;
+  std::int64_t head_size = 64;
+  std::int64_t rows = 64;
+};
+
+// Nothing: the path does not support the tile.
+inline std::optional<Tile> staged_tile(const TileOrder& order) {
+  Scenario scenario;
+  scenario.name = "tile";
+  scenario.model = {"custom", 2, 4, 2, order.head_size, false, order.head_size};
+  scenario.cache.dtype = order.dtype;
+  scenario.cache.page_size = order.page;
+  scenario.cache.blocks = 1280 / order.page;
+  scenario.requests.list = {Request{0, 70, 3, {}}, Request{0, 150, 3, {}}};
+  scenario.tile = {.BN = order.rows, .BK = order.head_size};
+  trace::Recorder off;
+  const EngineRun run = run_engine(scenario, scenario.requests.list, off);
+  const CacheState state = state_at(scenario, scenario.requests.list, focus_step(scenario, run.report)).cache;
+  TileQuestion question;
+  question.path = order.path;
+  question.seq = SeqIdx{1};
+  question.layer = LayerIdx{1};
+  question.head = HeadIdx{1};
+  question.kv = order.kv;
+  question.tile = 64 / order.rows;
+  trace::MemoryRecorder recorder;
+  try {
+    record_tile(scenario, state, question, recorder);
+  } catch (const GeometryError&) {
+    return std::nullopt;
+  }
+  return fold_tile(recorder.events());
+}
+
+}  // namespace kvscope::viz::testing_support
