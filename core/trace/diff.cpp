@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t kTileKind = Event(TileOpened{}).index();
 constexpr std::size_t kGeometryKind = Event(TileMemory{}).index();  // and all kinds after it
 
-// The geometry and the registers of a tile are the model's alone: a kernel's trace has none. Tiles are compared in these
-// kinds only if both traces have them, or if they are asked for.
+// Only the model records the geometry and the registers of a tile; a kernel's trace has none. These kinds are compared
+// if both traces have them, or if options.kinds names them.
 std::vector<std::size_t> compared_kinds(const TraceReader& left, const TraceReader& right, const DiffOptions& options) {
   const bool both = left.events_of_kind(kGeometryKind) > 0 && right.events_of_kind(kGeometryKind) > 0;
   if (!options.left_tile || !options.kinds.empty() || both) return options.kinds;
