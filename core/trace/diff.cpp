@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 
 #include "core/base/errors.h"
 
@@ -11,6 +12,17 @@ namespace kvscope::trace {
 namespace {
 
 constexpr std::size_t kTileKind = Event(TileOpened{}).index();
+constexpr std::size_t kGeometryKind = Event(TileMemory{}).index();  // and all kinds after it
+
+// Only the model records the geometry and the registers of a tile; a kernel's trace has none. These kinds are compared
+// if both traces have them, or if options.kinds names them.
+std::vector<std::size_t> compared_kinds(const TraceReader& left, const TraceReader& right, const DiffOptions& options) {
+  const bool both = left.events_of_kind(kGeometryKind) > 0 && right.events_of_kind(kGeometryKind) > 0;
+  if (!options.left_tile || !options.kinds.empty() || both) return options.kinds;
+  std::vector<std::size_t> kinds(kGeometryKind);
+  std::iota(kinds.begin(), kinds.end(), std::size_t{0});
+  return kinds;
+}
 
 // Iterates over events of memory or of a file. next() is null at the end; number() is that of the last event returned.
 class SpanSource {
@@ -216,8 +228,9 @@ TraceDiff diff_traces(TraceReader& left, TraceReader& right, const DiffOptions& 
   TraceDiff diff;
   diff.partial = options.leaves_out();
   if (!diff.partial) diff.meta = differing_meta(left.meta(), right.meta());
-  diff.first = diverge(FileSource(left, options.kinds, options.left_tile),
-                       FileSource(right, options.kinds, options.right_tile), options.context, diff.equal_events);
+  const std::vector<std::size_t> kinds = compared_kinds(left, right, options);
+  diff.first = diverge(FileSource(left, kinds, options.left_tile), FileSource(right, kinds, options.right_tile),
+                       options.context, diff.equal_events);
   return diff;
 }
 

@@ -219,7 +219,7 @@ OWN_WORDS = [
       "command line: --fps: 1000 is outside [0.1, 50]: a GIF counts hundredths of a second",
       "command line: --font-scale: nan is outside [0.7, 2.5]: 1 is 13 px"]),
     ("view of no meaning", "--render a.png --scenario good.json --view all",
-     ["command line: --view: all not in {overview,sequences,pool,timeline}: see 'kvscope-viewer --help'"]),
+     ["command line: --view: all not in {overview,sequences,pool,timeline,tile}: see 'kvscope-viewer --help'"]),
     ("theme of no meaning", "--render a.png --scenario good.json --theme blue",
      ["command line: --theme: blue not in {dark,light}: see 'kvscope-viewer --help'"]),
     ("unknown option", "--rendr a.png --scenario good.json",

@@ -89,7 +89,7 @@ class Png(Pictures):
         scenario = ("--scenario", gallery("quantized_e4m3"), "--view", "tile")
         seen = set()
         for tile in ("seq 0 k tma", "seq 0 v tma", "seq 0 token 64 k tma", "seq 0 k layer 1 tma"):
-            for more in ([], ["--tile-event", "0"], ["--tile-event", "400"], ["--select", "token 0:3"],
+            for more in ([], ["--tile-event", "0"], ["--tile-event", "400"], ["--select", "seq 0"],
                          ["--select", "register 5:0"]):
                 with self.subTest(tile=tile, more=more):
                     data = self.bytes_of(*scenario, "--tile", tile, *more)
