@@ -318,7 +318,7 @@ class Words(unittest.TestCase):
     def test_a_shell_completes_options_and_their_values(self):
         script = viewer("--completion", "bash").stdout
         self.assertNotIn("--simulate", script)
-        for words, expected in ((["--th"], ["--theme"]), (["--view", "t"], ["timeline"]),
+        for words, expected in ((["--th"], ["--theme"]), (["--view", "t"], ["timeline", "tile"]),
                                 (["--theme", ""], ["dark", "light"])):
             with self.subTest(words):
                 line = ["kvscope-viewer", *words]

@@ -280,7 +280,7 @@ class TheCommandLine(unittest.TestCase):
         self.check_refused("opencl", "--device", "opencl")
         self.check_refused("no clock", "--device", "virtual", "--bench")
         self.check_refused("no kernel 'gather': one of append_tokens, ", "--device", "virtual", "--kernel", "gather")
-        self.check_refused("'probe:H5/6' is none of device, ", "--device", "virtual", "--one", "probe:H5/6")
+        self.check_refused("'probe:H5/6' is not one of device, ", "--device", "virtual", "--one", "probe:H5/6")
         self.check_refused("--time-limit", "--time-limit", "0")
 
     def test_help_names_the_exit_codes(self):

@@ -62,7 +62,7 @@ TEST(Deadlock, CopiesAgainstAnMbarrierAreCounted) {
   const std::string begin = "setp.eq.u32 %p1, %r0, 0;\n@%p1 mbarrier.init.shared.b64 [s+8], 1; bar.warp.sync -1;\n";
   // No thread announces the bytes.
   const Report none = report({.body = begin + copy + copy + wait_for(0)}, ReportKind::deadlock);
-  EXPECT_THAT(none.message, HasSubstr("pending 1 of 1, tx -64, 2 copies of 64 bytes in all"));
+  EXPECT_THAT(none.message, HasSubstr("pending 1 of 1, tx -64, 2 copies of 64 bytes in total"));
   EXPECT_EQ(none.hint, "copies completed 64 bytes but no thread arrived: missing arrive.expect_tx");
   // Too many are announced.
   const Report many =
@@ -119,7 +119,7 @@ TEST(Deadlock, APollingLoopReportsTheLocationAndItsValue) {
       report({.body = "L: ld.acquire.gpu.global.u64 %rd2, [%rd1+8];\nsetp.ne.u64 %p2, %rd2, 6;\n@%p2 bra L;",
               .in = bytes_of(std::vector<std::uint64_t>{1, 0x1234567890})},
              ReportKind::global_spin);
-  EXPECT_THAT(global.message, HasSubstr("goes round and polls global in + 8, which is 0x1234567890"));
+  EXPECT_THAT(global.message, HasSubstr("loops and polls global in + 8, which is 0x1234567890"));
   EXPECT_EQ(global.hint, "needs co-resident CTAs, or no thread writes what they poll");
 }
 
