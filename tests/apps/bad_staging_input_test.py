@@ -441,7 +441,7 @@ WAY_BACK = [
      ["mma.sync reads elements of 8 and 16 bits, and these have 32: a kernel converts them"]),
     ("pages that LDS tiles do not divide",
      {"s.json": staged({"cache": {"page_size": 16}})}, "explain s.json --seq 0 --shared-address 0 --path lds",
-     ["KVCacheIterator: tile_size: 64 tokens do not divide a page of 16: a tile lies in one page, use a divisor"]),
+     ["KVCacheIterator: tile_size: 64 tokens do not divide a page of 16: a tile must be in one page, use a divisor"]),
     ("place in the cache of a rejected request",
      {"s.json": scenario({"requests": {"list": [{"prompt_tokens": 99}, {"prompt_tokens": 3}]}})},
      "explain s.json --seq 0 --shared-address 0",
