@@ -78,7 +78,8 @@ void add_options(CLI::App& app, Words& words) {
       ->group(of_render);
   app.add_option("--select", words.select,
                  "Object to highlight: \"token 3:70\" (sequence:position), \"block 7\", \"seq 3\" or \"page 3:2\" "
-                 "(sequence:page) [default: nothing]")
+                 "(sequence:page); in the view 'tile' also \"row 6\", \"chunk 6:3\", \"lane 26\" or \"register 26:0\" "
+                 "[default: nothing]")
       ->needs(render)
       ->group(of_render);
   app.add_option(

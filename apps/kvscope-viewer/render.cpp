@@ -43,7 +43,7 @@ std::shared_ptr<const viz::Run> open_run(const RenderRequest& request) {
 
 // The first step with the maximum number of blocks in use; the start of a run without steps.
 std::int64_t busiest_row(const viz::Run& run) {
-  const std::vector<float>& used = run.timeline()[viz::Series::utilisation];
+  const std::vector<float>& used = run.timeline()[viz::Series::utilization];
   return used.empty() ? 0 : std::ranges::max_element(used) - used.begin() + 1;
 }
 

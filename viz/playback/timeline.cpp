@@ -4,8 +4,8 @@ namespace kvscope::viz {
 
 std::string_view name(Series series) {
   switch (series) {
-    case Series::utilisation:
-      return "utilisation";
+    case Series::utilization:
+      return "utilization";
     case Series::fragmentation:
       return "fragmentation";
     case Series::hit_rate:

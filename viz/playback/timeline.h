@@ -13,7 +13,7 @@ namespace kvscope::viz {
 
 // What a curve shows. The names are those of the legend and of docs/.
 enum class Series : std::uint8_t {
-  utilisation,    // used blocks / blocks                        [0, 1]
+  utilization,    // used blocks / blocks                        [0, 1]
   fragmentation,  // empty slots of used blocks / their slots    [0, 1]
   hit_rate,       // hit_tokens / query_tokens of the run so far [0, 1]
   cached,         // cached blocks / blocks                      [0, 1]
@@ -24,7 +24,7 @@ enum class Series : std::uint8_t {
 };
 inline constexpr std::size_t kSeries = 8;
 
-[[nodiscard]] std::string_view name(Series series);  // "utilisation", "prefix hit rate", ...
+[[nodiscard]] std::string_view name(Series series);  // "utilization", "prefix hit rate", ...
 [[nodiscard]] bool is_share(Series series);          // on an axis of 0..100 %; the others on one up to their maximum
 
 // Kinds of events that the timeline marks.

@@ -44,7 +44,7 @@ void TimelineFold::end(const trace::StepEnded& ended) {
   const auto blocks = static_cast<double>(blocks_);
   const auto used = static_cast<double>(ended.used_blocks);
   const double slots = used * static_cast<double>(page_size_);
-  set(Series::utilisation, share(used, blocks));
+  set(Series::utilization, share(used, blocks));
   set(Series::fragmentation, share(slots - static_cast<double>(ended.slots_filled), slots));
   set(Series::hit_rate, share(hits_, queries_));
   set(Series::cached, share(static_cast<double>(ended.cached_blocks), blocks));

@@ -19,7 +19,7 @@ constexpr std::size_t index_of(Series series) {
 
 // The strings that lupdate extracts; they are equal to those of name(Series).
 constexpr std::array<const char*, kSeries> kSeriesNames{
-    QT_TRANSLATE_NOOP("Timeline", "utilisation"),      QT_TRANSLATE_NOOP("Timeline", "fragmentation"),
+    QT_TRANSLATE_NOOP("Timeline", "utilization"),      QT_TRANSLATE_NOOP("Timeline", "fragmentation"),
     QT_TRANSLATE_NOOP("Timeline", "prefix hit rate"),  QT_TRANSLATE_NOOP("Timeline", "cached blocks"),
     QT_TRANSLATE_NOOP("Timeline", "waiting requests"), QT_TRANSLATE_NOOP("Timeline", "running requests"),
     QT_TRANSLATE_NOOP("Timeline", "prefill tokens"),   QT_TRANSLATE_NOOP("Timeline", "decode tokens")};
@@ -27,7 +27,7 @@ constexpr std::array<const char*, kSeries> kSeriesNames{
 // Lengths of dash, gap, ... [px]. Two curves in the same plot have different patterns.
 QList<qreal> dashes(Series series) {
   switch (series) {
-    case Series::utilisation:
+    case Series::utilization:
     case Series::prefill:
       return {};
     case Series::fragmentation:
@@ -48,7 +48,7 @@ QList<qreal> dashes(Series series) {
 // One curve of each plot is filled down to 0. Prefill alternates between 0 and the maximum of a step: as a line it
 // would hide the other curves.
 bool is_filled(Series series) {
-  return series == Series::utilisation || series == Series::prefill;
+  return series == Series::utilization || series == Series::prefill;
 }
 
 }  // namespace

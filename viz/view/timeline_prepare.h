@@ -14,8 +14,8 @@
 
 namespace kvscope::viz {
 
-inline constexpr std::array kShares{Series::utilisation, Series::fragmentation, Series::hit_rate, Series::cached};
-inline constexpr std::array kStripShares{Series::utilisation, Series::hit_rate};
+inline constexpr std::array kShares{Series::utilization, Series::fragmentation, Series::hit_rate, Series::cached};
+inline constexpr std::array kStripShares{Series::utilization, Series::hit_rate};
 inline constexpr std::array kRequests{Series::running, Series::waiting};
 inline constexpr std::array kTokens{Series::prefill, Series::decode};
 inline constexpr std::array kMarkKinds{Mark::preemption, Mark::eviction, Mark::refusal, Mark::copy};

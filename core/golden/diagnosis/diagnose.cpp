@@ -325,6 +325,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   diagnosis.failing_rows = static_cast<std::int64_t>(rows.failing.size());
   diagnosis.correct_rows = static_cast<std::int64_t>(rows.correct.size());
   FailurePattern& pattern = diagnosis.pattern;
+  pattern.only_nan = std::ranges::all_of(rows.failing, &Row::has_nan);  // rows of numbers come first
   const bool only_lse = std::all_of(pattern.dims.begin(), pattern.dims.end(), [](std::int64_t n) { return n == 0; });
   pattern.words =
       only_lse ? "o is correct everywhere; only lse fails"
@@ -399,6 +400,8 @@ std::string text_report(const Diagnosis& d) {
   };
   if (d.explanations.empty()) {
     text += fmt::format("diagnosis  none of {} hypotheses explains the failing rows\n", d.hypotheses);
+    if (d.pattern.only_nan)
+      text += "  but      all of them hold NaN: the kernel divided by zero, or read a slot that no sequence owns\n";
   } else {
     const Explanation& best = d.explanations.front();
     text += fmt::format("diagnosis  {}{}\n", d.certain ? "" : "probably: ", best.cause);
@@ -419,7 +422,8 @@ std::string text_report(const Diagnosis& d) {
                               next.failing_explained, d.failing_rows, next.correct_explained, d.correct_rows)
             : std::isfinite(next.misfit)
                 ? fmt::format("  next     {}: {:.3g}x the allowed error\n", next.cause, next.misfit)
-                : "  next     no other hypothesis comes near\n";
+            : d.explanations.empty() ? ""
+                                     : "  next     no other hypothesis comes near\n";
   }
   return text;
 }

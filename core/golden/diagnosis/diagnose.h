@@ -32,7 +32,8 @@ struct Explanation {
 struct FailurePattern {
   std::vector<std::int64_t> sequences, heads, dims;  // failing elements of each
   std::int64_t rows = 0, failing_rows = 0;
-  std::string words;  // "all heads of sequence 0; all dims; the other 3 sequences are correct"
+  bool only_nan = false;  // every failing row holds NaN or an infinity
+  std::string words;      // "all heads of sequence 0; all dims; the other 3 sequences are correct"
 };
 
 struct Diagnosis {

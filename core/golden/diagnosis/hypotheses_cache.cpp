@@ -39,6 +39,14 @@ void add_heads(Trials& trials) {
                [](Recipe& r, const RowEvaluator&) { r.v_head = 0; });
     trials.add("k_head_map", "K is read from KV head 0 for every query head", "the head offset of K",
                [](Recipe& r, const RowEvaluator&) { r.k_head = 0; });
+    if (query_heads > heads) {
+      trials.add("v_head_map", "V is read from KV head h % KV heads instead of h / group, K correctly",
+                 "the head offset of V",
+                 [heads](Recipe& r, const RowEvaluator& row) { r.v_head = row.head() % heads; });
+      trials.add("k_head_map", "K is read from KV head h % KV heads instead of h / group, V correctly",
+                 "the head offset of K",
+                 [heads](Recipe& r, const RowEvaluator& row) { r.k_head = row.head() % heads; });
+    }
   }
   if (query_heads > 1) {
     trials.add("query_head_zero", "every output head uses query head 0", "the head offset of q",
@@ -256,7 +264,7 @@ void add_table(Trials& trials) {
     }
     for (const std::int64_t by : {1, -1}) {
       entry("table_row",
-            fmt::format("each sequence uses the lookup table row of sequence {} it", by > 0 ? "after" : "before"),
+            fmt::format("each sequence uses the lookup table row of the sequence {} it", by > 0 ? "after" : "before"),
             [=](std::int64_t sequence, std::int64_t page) {
               const std::int64_t other = sequence + by;
               return other < 0 || other >= batch ? -1 : other * columns + page;
@@ -287,6 +295,16 @@ void add_table(Trials& trials) {
   }
   entry("table_column", "every page uses table column 0",
         [=](std::int64_t sequence, std::int64_t) { return sequence * columns; });
+  const std::int64_t page_size = k.page_size;
+  if (page_size > 1) {
+    for (const std::int64_t by : {1, -1}) {
+      trials.add("slot_off_by_one",
+                 fmt::format("each key is read from the {} slot of its page", by > 0 ? "next" : "previous"),
+                 "the slot: token % page_size", [by, page_size](Recipe& r, const RowEvaluator&) {
+                   for (KeyRead& key : r.keys) key.slot = (key.slot + by + page_size) % page_size;
+                 });
+    }
+  }
   for (const std::int64_t by : {1, -1}) {
     trials.add("block_off_by_one", fmt::format("every block number is {} too {}", 1, by > 0 ? "large" : "small"),
                "the block number taken from the table", [by](Recipe& r, const RowEvaluator&) {

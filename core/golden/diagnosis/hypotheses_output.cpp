@@ -17,7 +17,7 @@ namespace {
 void add_combination(Trials& trials) {
   std::int64_t longest = 0;
   for (std::int64_t b = 0; b < trials.problem.batch; ++b) longest = std::max(longest, trials.problem.keys(b));
-  for (const std::int64_t tile : {8, 16, 32, 64, 128, 256, 512}) {
+  for (const std::int64_t tile : {1, 4, 8, 16, 32, 64, 128, 256, 512}) {
     if (tile >= longest) continue;
     const auto add = [&](const char* sink, SinkJoins joins) {
       trials.add(
@@ -129,6 +129,23 @@ class GoldenRows {
   std::span<const double> o, a1, a2, smax, lse;
 };
 
+// A kernel that wrote nothing, or whose output was not copied back. Some compute lse all the same.
+void add_nothing(Trials& trials) {
+  const std::size_t dims = static_cast<std::size_t>(trials.problem.v.head_size);
+  for (const bool lse : {true, false}) {
+    trials.all.push_back(
+        {"output_zero", lse ? "every element of o is zero, but lse is correct" : "every element of o and lse is zero",
+         "the store of o, and the copy of the output to the host", -1, [dims, lse](const RowEvaluator& row) {
+           RowValue value = row.evaluate(row.correct());
+           value.o.assign(dims, 0);
+           value.a1.assign(dims, 0);
+           value.a2.assign(dims, 0);
+           if (!lse) value.lse = 0;
+           return value;
+         }});
+  }
+}
+
 void add_output(Trials& trials) {
   const std::int64_t rows = trials.problem.total_queries();
   const std::int64_t heads = trials.problem.query_heads;
@@ -171,6 +188,7 @@ void add_output(Trials& trials) {
 }  // namespace
 
 void add_outputs(Trials& trials) {
+  add_nothing(trials);
   add_combination(trials);
   add_output(trials);
 }

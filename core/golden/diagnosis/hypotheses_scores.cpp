@@ -148,6 +148,19 @@ void add_masks(Trials& trials) {
     other.window_left = -1;
     with("window_missing", "the window's left limit is ignored", other);
   }
+  if (options.mask == MaskKind::causal || options.mask == MaskKind::none) {
+    for (std::int64_t width = 16; width <= 8192; width *= 2) {
+      for (const std::int64_t left : {width - 1, width}) {
+        other = options;
+        other.mask = MaskKind::sliding_window;
+        other.window_left = left;
+        other.window_right = options.mask == MaskKind::causal ? 0 : -1;
+        with("window_added",
+             fmt::format("a sliding window of {} keys before the own is applied, but the golden has none", left),
+             other);
+      }
+    }
+  }
   if (options.mask != MaskKind::none) {
     other = options;
     other.mask = MaskKind::none;

@@ -3,8 +3,11 @@
 // tests/apps/diagnose_test.py.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/attention/reference.h"
@@ -201,6 +204,52 @@ TEST(Diagnose, NoneIsAnAnswer) {
   const Diagnosis d = diagnose({right.problem, right.golden, candidate, {}});
   EXPECT_TRUE(d.explanations.empty()) << text_report(d);
   EXPECT_EQ(d.failing_rows, 16);
+}
+
+// A kernel that wrote nothing, and one that wrote NaN: said before anything else is guessed.
+TEST(Diagnose, ZerosAndNaNEverywhereAreNamed) {
+  const Case right;
+  attention::Result output = attention::reference(right.problem);
+  std::ranges::fill(output.o, 0.0);
+  const Bundle zeros = candidate_of(output);
+  const Diagnosis nothing = diagnose({right.problem, right.golden, zeros, {}});
+  ASSERT_FALSE(nothing.explanations.empty());
+  EXPECT_EQ(nothing.explanations.front().cause, "every element of o is zero, but lse is correct");
+  std::ranges::fill(output.o, std::numeric_limits<double>::quiet_NaN());
+  const Bundle nans = candidate_of(output);
+  const Diagnosis nan = diagnose({right.problem, right.golden, nans, {}});
+  EXPECT_TRUE(nan.explanations.empty());
+  EXPECT_NE(text_report(nan).find("all of them hold NaN: the kernel divided by zero"), std::string::npos);
+}
+
+// K of a wrong head with V of the right one, and the neighboring slot.
+TEST(Diagnose, NamesAHeadMapOfKAloneAndASlot) {
+  const Case right;
+  for (const auto& [name, change] : std::vector<std::pair<std::string, std::function<void(Recipe&)>>>{
+           {"k_head_map", [](Recipe& r) { r.k_head = r.query_head % 2; }}, {"slot_off_by_one", [](Recipe& r) {
+                                                                              for (KeyRead& key : r.keys)
+                                                                                key.slot =
+                                                                                    (key.slot + 1) % SmallBatch::kPage;
+                                                                            }}}) {
+    attention::Result output = attention::reference(right.problem);
+    for (std::int64_t b = 0; b < right.problem.batch; ++b) {
+      for (std::int64_t q = right.problem.first_query(b); q < right.problem.first_query(b + 1); ++q) {
+        for (std::int64_t h = 0; h < right.problem.query_heads; ++h) {
+          const RowEvaluator evaluator(right.problem, {}, b, q, h);
+          Recipe recipe = evaluator.correct();
+          change(recipe);
+          const RowValue value = evaluator.evaluate(recipe);
+          const auto row = static_cast<std::size_t>(q), head = static_cast<std::size_t>(h);
+          for (std::size_t d = 0; d < value.o.size(); ++d) output.o(row, head, d) = value.o[d];
+          output.lse(row, head) = value.lse;
+        }
+      }
+    }
+    const Bundle candidate = candidate_of(output);
+    const Diagnosis d = diagnose({right.problem, right.golden, candidate, {}});
+    ASSERT_FALSE(d.explanations.empty()) << name << text_report(d);
+    EXPECT_EQ(d.explanations.front().name, name) << text_report(d);
+  }
 }
 
 TEST(Diagnose, RejectsInputsOfAnotherGolden) {

@@ -38,7 +38,7 @@ TEST(Timeline, EachSeriesIsItsColumn) {
   ASSERT_EQ(t.steps(), 1);
   EXPECT_EQ(t.step[0], 7);
   EXPECT_EQ(t.time_us[0], 90);
-  EXPECT_FLOAT_EQ(t[Series::utilisation][0], 0.5F);
+  EXPECT_FLOAT_EQ(t[Series::utilization][0], 0.5F);
   EXPECT_FLOAT_EQ(t[Series::fragmentation][0], 0.25F);
   EXPECT_FLOAT_EQ(t[Series::hit_rate][0], 0.25F);
   EXPECT_FLOAT_EQ(t[Series::cached][0], 0.125F);
@@ -61,7 +61,7 @@ TEST(Timeline, AgreesWithTheRunReportOfTheEngine) {
     const StepFigures& f = report.curve[k];
     EXPECT_EQ(t.step[k], static_cast<std::int64_t>(k));
     EXPECT_EQ(t.time_us[k], f.time_us);
-    EXPECT_FLOAT_EQ(t[Series::utilisation][k], static_cast<float>(f.used_blocks) / static_cast<float>(report.blocks));
+    EXPECT_FLOAT_EQ(t[Series::utilization][k], static_cast<float>(f.used_blocks) / static_cast<float>(report.blocks));
     EXPECT_EQ(t[Series::running][k], static_cast<float>(f.running));
     EXPECT_EQ(t[Mark::preemption][k], f.preemptions);
     preemptions += t[Mark::preemption][k];
@@ -109,7 +109,7 @@ TEST(Timeline, StepThatDoesNotEndKeepsTheNumbersBefore) {
       timeline_of(small_facts(), {trace::StepBegan{StepIdx{0}, 0}, ended, trace::StepBegan{StepIdx{1}, 60}});
   ASSERT_EQ(t.steps(), 2);
   EXPECT_EQ(t.time_us[1], 60);
-  EXPECT_EQ(t[Series::utilisation][1], 0.5F);
+  EXPECT_EQ(t[Series::utilization][1], 0.5F);
   EXPECT_EQ(t[Series::running][1], 2);
   EXPECT_EQ(t[Series::decode][1], 0);
 }
@@ -135,7 +135,7 @@ TEST(Timeline, SharesStayBetweenZeroAndOne) {
 }
 
 TEST(Timeline, SeriesAndMarksHaveNames) {
-  const std::vector<std::string_view> expected{"utilisation",    "fragmentation",    "prefix hit rate",
+  const std::vector<std::string_view> expected{"utilization",    "fragmentation",    "prefix hit rate",
                                                "cached blocks",  "waiting requests", "running requests",
                                                "prefill tokens", "decode tokens"};
   for (std::size_t s = 0; s < kSeries; ++s) {

@@ -102,7 +102,7 @@ TEST(Timeline, NamesCurvesAndMarksAsPlaybackDoes) {
 }
 
 TEST(Timeline, WritesSharesAndCounts) {
-  EXPECT_EQ(value_text(Series::utilisation, 0.875), QStringLiteral("87.5 %"));
+  EXPECT_EQ(value_text(Series::utilization, 0.875), QStringLiteral("87.5 %"));
   EXPECT_EQ(value_text(Series::running, 12), QStringLiteral("12"));
 }
 
@@ -127,7 +127,7 @@ TEST(TimelinePanel, SummaryHasThePositionAndTheValues) {
   EXPECT_EQ(shown.panel->summary(shown.scene), QStringLiteral("Before the first step of 29."));
   shown.cursor.seek_row(13);
   EXPECT_EQ(shown.panel->summary(shown.scene),
-            QStringLiteral("Step 12 of 29 at 13 ms: utilisation 10.0 %, prefix hit rate 0.0 %, running requests 2, "
+            QStringLiteral("Step 12 of 29 at 13 ms: utilization 10.0 %, prefix hit rate 0.0 %, running requests 2, "
                            "waiting requests 5."));
   Shown empty(run_of_steps(0));
   EXPECT_EQ(empty.panel->summary(empty.scene), QStringLiteral("This run has no steps."));
@@ -360,8 +360,8 @@ TEST(TimelinePanel, NamesItsCurvesWithTheirValuesAndItsMarks) {
     EXPECT_EQ(cell.object.kind, Selection::Kind::step);
   }
   const auto at = static_cast<std::size_t>(marked);
-  EXPECT_EQ(names[0], "utilisation, " +
-                          value_text(Series::utilisation, timeline[Series::utilisation][at]).toStdString() +
+  EXPECT_EQ(names[0], "utilization, " +
+                          value_text(Series::utilization, timeline[Series::utilization][at]).toStdString() +
                           " at step " + std::to_string(marked));
   EXPECT_THAT(names, Contains("1 preemption in step " + std::to_string(marked)));
   EXPECT_EQ(shown.panel->cells(shown.body(), shown.scene, 3).size(), 3U);
