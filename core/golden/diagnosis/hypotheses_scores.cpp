@@ -89,13 +89,12 @@ void add_conventions(Trials& trials) {
     for (const bool interleaved : {false, true}) {
       for (const auto& [query, key] : {std::pair{true, true}, {true, false}, {false, true}}) {
         const char* of = query && key ? "q and K" : query ? "q" : "K";
-        trials.add("rotary_twice",
-                   fmt::format("the rotary embedding (base {}, {} pairs) is applied again to {}", base,
-                               interleaved ? "interleaved" : "half", of),
-                   "the cache holds K after the embedding: do not rotate it again",
-                   [=](Recipe& r, const RowEvaluator&) {
-                     r.rotary = Rotary{base, interleaved, query, key};
-                   });
+        trials.add(
+            "rotary_twice",
+            fmt::format("the rotary embedding (base {}, {} pairs) is applied again to {}", base,
+                        interleaved ? "interleaved" : "half", of),
+            "the cache holds K after the embedding: do not rotate it again",
+            [rotary = Rotary{base, interleaved, query, key}](Recipe& r, const RowEvaluator&) { r.rotary = rotary; });
       }
     }
   }
