@@ -18,8 +18,7 @@ constexpr std::int64_t kBankBytes = 4;
 template <class Item>
 void sort_once(std::vector<Item>& items) {
   std::ranges::sort(items);
-  const auto same = std::ranges::unique(items);
-  items.erase(same.begin(), same.end());
+  items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
 // Chunks and registers of every element of one row.
