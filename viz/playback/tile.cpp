@@ -286,8 +286,7 @@ class TileFolder {
         tile_.fill_first_, tile_.fill_of_);
     for (const TileFill& fill : tile_.fills) tile_.registers_.push_back(fill.reg);
     std::ranges::sort(tile_.registers_);
-    const auto same = std::ranges::unique(tile_.registers_);
-    tile_.registers_.erase(same.begin(), same.end());
+    tile_.registers_.erase(std::unique(tile_.registers_.begin(), tile_.registers_.end()), tile_.registers_.end());
     fill_lists(
         count(tile_.registers_), fills,
         [&](std::int64_t n, const auto& visit) {
