@@ -1,4 +1,4 @@
-// The help pages of the programs: one layout for every command, with examples that run.
+// The help pages of the programs: one layout for each command, with examples that run.
 //
 //   Follow one token to its page, byte, bank and register, or find the token that a register holds.
 //   Usage: kvscope explain [OPTIONS] --seq N SCENARIO

@@ -1,4 +1,4 @@
-// Reads a scenario and its requests, for every command that takes a scenario.
+// Reads a scenario and its requests, for each command that takes a scenario.
 #pragma once
 
 #include <optional>

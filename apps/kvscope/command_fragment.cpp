@@ -1,4 +1,4 @@
-// kvscope fragment list | table NAME: the lane and register of each element of a tile, for every supported instruction.
+// kvscope fragment list | table NAME: the lane and register of each element of a tile, for each supported instruction.
 #include <fmt/format.h>
 
 #include <iostream>

@@ -11,7 +11,7 @@
 // Payloads are lost either way. e2m1 has neither infinity nor NaN: all of the above become its largest finite, 6, or -6
 // where the sign is kept.
 // Example: e4m3, saturate: 464 -> 7e (448: a tie, to even); just above 464 -> 7e; non_saturating: just above 464 -> 7f.
-// The table holds for every float type, f16, bf16 and f32 included: use non_saturating for what hardware's conversions
+// The table holds for each float type, f16, bf16 and f32 included: use non_saturating for what hardware's conversions
 // to those types do. Conversions to integers truncate towards zero and saturate in both modes; NaN becomes 0. f64 is
 // stored unchanged, including the sign of a NaN.
 #pragma once

@@ -73,7 +73,7 @@ template <int Rank>
   return {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()};
 }
 
-// The elements as C++ values; the tensor's dtype must be that of T. Vectors are aligned for every element type.
+// The elements as C++ values; the tensor's dtype must be that of T. Vectors are aligned for each element type.
 template <class T>
 [[nodiscard]] std::span<const T> values(const Tensor& tensor) {
   KVSCOPE_ASSERT(tensor.dtype == dtype_of<T>);

@@ -331,7 +331,7 @@ void Rules::tile() {
   }
 }
 
-// The rules for every KVBuffer over the scenario's cache. Rules that depend on the instruction are reported by
+// The rules for each KVBuffer over the scenario's cache. Rules that depend on the instruction are reported by
 // KVBufferConfig when a tile is staged, because a scenario whose tiles are never staged may break them.
 void Rules::lds() {
   const LdsGeometry& l = s_.lds;

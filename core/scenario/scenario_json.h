@@ -29,7 +29,7 @@ namespace kvscope {
 [[nodiscard]] Scenario load_scenario(const std::filesystem::path& path);
 
 // Writes every field, optional ones when they are set, and the model in full.
-// Law: parse_scenario(json::dump(to_json(s)), "") == s for every s that passes check_scenario().
+// Law: parse_scenario(json::dump(to_json(s)), "") == s for each s that passes check_scenario().
 [[nodiscard]] json::Value to_json(const Scenario& scenario);
 
 }  // namespace kvscope

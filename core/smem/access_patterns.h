@@ -4,7 +4,7 @@
 //   row        every lane reads `width` consecutive bytes of one row: the copy loop of a kernel
 //   column     every lane reads the same `width` bytes of a different row: a reduction over columns, a transposition
 //
-// Each pattern contains one access for every place of the tile at which the instruction would be issued.
+// Each pattern contains one access for each place of the tile at which the instruction would be issued.
 #pragma once
 
 #include "core/smem/banks.h"

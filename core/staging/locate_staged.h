@@ -4,7 +4,7 @@
 //   lane, register --fragment map--> (row, column) of the tile --first token, first column--> token, dim
 //   shared byte    --swizzle, layout--> (row, column) ...
 //
-// Law: for every element, locate_register(its registers) and locate_shared(its shared byte) contain it again.
+// Law: for each element, locate_register(its registers) and locate_shared(its shared byte) contain it again.
 //                                                              // held by tests/core/staging/locate_staged_test.cpp
 #pragma once
 

@@ -1,4 +1,4 @@
-// The plan of one box copy: for every 16-byte chunk of the box, its address in global memory and in shared memory. The
+// The plan of one box copy: for each 16-byte chunk of the box, its address in global memory and in shared memory. The
 // plan moves no bytes; box_copy.h moves them.
 //
 //   tile extents   t[0] = box[0], t[i] = ceil(box[i] / element_strides[i])

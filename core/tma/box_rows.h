@@ -64,7 +64,7 @@ void load_rows(const BoxRows& rows, std::span<const std::byte> source, const Box
 
 // Writes `row_bytes` of each inside row: its data, or up to the end of its last chunk. `target` is the hull and the
 // bytes after it that are written. Returns how many of these bytes no copy had written in shared memory. Precondition:
-// lead is 0, which holds for every store because a store begins at no negative column.
+// lead is 0, which holds for each store because a store begins at no negative column.
 [[nodiscard]] std::int64_t store_rows(const BoxRows& rows, const SharedImage& image, std::int64_t row_bytes,
                                       std::span<std::byte> target);
 

@@ -1,4 +1,4 @@
-// An event as a line of text and as named integers, in the same way for every kind; used by `trace show`, the trace
+// An event as a line of text and as named integers, in the same way for each kind; used by `trace show`, the trace
 // file and the diff. Kinds are numbered in the order of the variant `Event`; a kind's name is its struct's kName.
 //
 //   to_text(BlockAllocated{BlockIdx{7}, SeqIdx{0}, PageIdx{3}}) == "block_allocated block=7 seq=0 page=3"

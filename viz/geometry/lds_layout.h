@@ -1,4 +1,4 @@
-// Copies of waves through LDS: for each stage of the buffer one strip of 64 lanes for every copy, grouped by wave;
+// Copies of waves through LDS: for each stage of the buffer one strip of 64 lanes for each copy, grouped by wave;
 // below them the counter of each wave, one line for a warning, and the schedule.
 //
 //   lanes      0      16      32      48

@@ -34,7 +34,7 @@ struct LinkPath {
 // than 0.5 avoids the text in the middle of the cells above.
 [[nodiscard]] LinkPath link_path(const QRectF& from, const QRectF& to, const QRectF& board, double meets = 0.5);
 
-// From the right edge of `from` to the left edge of `to`, at any height: links of panels that stand side by side.
+// From the right edge of `from` to the left edge of `to`, at any height: links of adjacent panels.
 // Precondition (caller): both lie within `board`.
 [[nodiscard]] LinkPath side_link(const QRectF& from, const QRectF& to, const QRectF& board);
 

@@ -182,7 +182,7 @@ Viewport shared_zoomed(const SharedLayout& layout, double factor, QPointF at) {
   SharedLayout to = layout;
   to.pitch = std::clamp(layout.pitch * factor, layout.least_pitch, layout.most_pitch);
   const double y = std::clamp(at.y() - layout.grid.top(), 0.0, layout.grid.height());
-  // Gaps between bands keep their size: what stays is the place in the line.
+  // Gaps between bands keep their size; the place in the line is kept.
   const std::int64_t most = std::max<std::int64_t>(layout.size.lines - 1, 0);
   std::int64_t under = std::min(layout.first_line() + static_cast<std::int64_t>(y / layout.pitch) + 1, most);
   while (under > 0 && layout.top_of(under) - layout.offset > y) --under;

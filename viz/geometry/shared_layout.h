@@ -1,4 +1,4 @@
-// Shared memory as its banks see it: one line for every banks * 4 bytes, one cell for every 16 bytes of a line. Beside
+// Shared memory as its banks see it: one line for each banks * 4 bytes, one cell for each 16 bytes of a line. Beside
 // the grid the same chunks without the swizzle, where there is room; below both the wavefronts of one read, and the
 // result in words.
 //

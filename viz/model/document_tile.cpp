@@ -17,7 +17,7 @@ std::optional<std::pair<SeqIdx, TokIdx>> token_of_selection(const Selection& sel
   return std::nullopt;
 }
 
-// The longest sequence in the cache: what is shown before anything is selected.
+// The longest sequence in the cache, shown before anything is selected.
 SeqIdx longest_sequence(const State& state) {
   SeqIdx longest{0};
   std::int64_t tokens = -1;

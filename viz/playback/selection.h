@@ -46,7 +46,7 @@ struct Selection {
   TileRegister reg{-1, -1, -1, -1};  // tile_lane: its wave and lane; tile_register
   friend bool operator==(const Selection&, const Selection&) = default;
   [[nodiscard]] bool none() const { return kind == Kind::none; }
-  // A place in time: clicking it goes there, and what is pinned stays.
+  // A place in time: a click goes there and keeps the pinned object.
   [[nodiscard]] bool of_time() const { return kind == Kind::step || kind == Kind::tile_event; }
   [[nodiscard]] bool of_tile() const { return kind >= Kind::tile_row; }
 };

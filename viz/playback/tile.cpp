@@ -244,7 +244,7 @@ class TileFolder {
     return tile_.reads.back();
   }
 
-  // The size of an element: the geometry has it; without one, columns of neighbouring chunks differ by 16 bytes.
+  // The size of an element: the geometry has it; without one, columns of adjacent chunks differ by 16 bytes.
   void measure() {
     std::int64_t apart = 0;
     for (const TileChunk& chunk : tile_.chunks) apart = std::gcd(apart, std::max<std::int64_t>(chunk.column, 0));

@@ -57,7 +57,7 @@ struct TileRead {
   std::int64_t first_register = 0;  // of every lane
   std::int64_t registers = 0;
   std::int64_t cycles = 0;     // wavefronts
-  std::int64_t conflicts = 0;  // of these, what banks cost
+  std::int64_t conflicts = 0;  // wavefronts of these that conflicts cause
   std::int64_t event = 0;
   std::int64_t first_lane = 0, lanes = 0;  // of lane_reads
   std::int64_t first_fill = 0, fills = 0;  // of fills

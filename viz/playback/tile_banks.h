@@ -1,7 +1,7 @@
 // The banks that one read of a tile uses, phase by phase, with the swizzle and without it: the addresses are those of
 // its lanes, without the swizzle each byte goes back to where the swizzle took it from.
 //
-//   bank of a byte = byte / 4 % banks; in a phase, a bank serves one 32-bit word a cycle to every lane that wants it
+//   bank of a byte = byte / 4 % banks; in a phase, a bank serves one 32-bit word a cycle to every lane that requests it
 //
 // Example: 8 rows of 128 B, ldmatrix asks for chunk c3 of each: 8 groups of 4 banks, 1 wavefront; without the swizzle
 // all of them are in banks 12 to 15: 8 wavefronts.

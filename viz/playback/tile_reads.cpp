@@ -29,7 +29,7 @@ bool serves_lane(const trace::BankPhase& group, std::int64_t lane) {
   return (((lane < 32 ? group.lanes_low : group.lanes_high) >> lane % 32) & 1) != 0;
 }
 
-// Of the read, the group with a lane that asks for the byte; nothing: none does.
+// Of the read, the group with a lane that reads the byte; nothing if there is none.
 std::optional<std::int64_t> group_of(const Tile& tile, std::int64_t read, std::int64_t byte) {
   const TileRead& of = tile.reads[static_cast<std::size_t>(read)];
   for (std::size_t group = 0; group < tile.phases.size(); ++group) {

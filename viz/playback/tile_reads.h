@@ -1,11 +1,11 @@
-// The read of a tile that a picture shows for what is selected, and what its banks do, in words.
+// The read of a tile that a picture shows for the selection, and the use of its banks, in words.
 //
 //   auto shown = shown_read(tile, now, lit);        token 70, chunk c3: read 1, the lanes that ask for c3
 //   taken_in_words(tile, *shown)                    "ldmatrix takes chunk c3 of 8 rows"
 //   banks_in_words(tile, phase)                     "8 bank groups, 1 wavefront", "8 wavefronts, all in banks 12–15"
 //   swizzle_formula(tile)                           "chunk c at c XOR (row mod 8)"
 //
-// Also the reads that come too early: what a read takes must be covered by a wait of the wave that copied it.
+// Also the reads that come too early: the bytes of a read must be covered by a wait of the wave that copied it.
 #pragma once
 
 #include <cstdint>

@@ -277,7 +277,7 @@ void SharedPanel::paint_overlay(QPainter& painter, const QRectF& body, const Sce
   painter.restore();
 }
 
-// One outline for neighbours of a line.
+// One outline for adjacent chunks of a line.
 void SharedPanel::paint_lit(QPainter& painter, const Standing& now, const LitTile& lit, bool pinned,
                             const Scene& scene) {
   if (lit.chunks.empty()) return;
@@ -346,7 +346,7 @@ void SharedPanel::paint_read(QPainter& painter, const Standing& now, const Shown
   if (!at.verdict.isEmpty()) paint_verdict(painter, at.verdict, shown, scene);
 }
 
-// Bank by wavefront: a word in the color of its row, in the wavefront that delivers it; one cell for the neighbouring
+// Bank by wavefront: a word in the color of its row, in the wavefront that delivers it; one cell for the adjacent
 // words of a lane, with its number where there is room.
 void SharedPanel::paint_strip(QPainter& painter, const QRectF& strip, const BankPhaseUse& group,
                               std::int64_t wavefronts, const Scene& scene) {

@@ -23,7 +23,7 @@ constexpr double kBesideBarText = 6;         // [px] between a bar's edge and it
 constexpr double kFuture = 0.16;             // how much of a bar's color is left before it happens
 constexpr double kConflict = 3;              // [px] of the line that marks bank conflicts
 constexpr double kOutlinedBar = 16;          // [px] bars below this are marked by a line when they are lit
-constexpr double kNarrowBar = 5;             // [px] bars below this have no gap and no outline of their own
+constexpr double kNarrowBar = 5;             // [px] narrower bars have neither gap nor outline
 constexpr double kFlagRoom = 5, kOrder = 2;  // [px]
 
 class TileEventsPanel final : public TilePanel {
@@ -258,7 +258,7 @@ void TileEventsPanel::paint_playhead(QPainter& painter, const TileEventsLayout& 
   draw_text_in(painter, words, scene.theme->text_accent, corner, Qt::AlignLeft, elided(words, more, corner.width()));
 }
 
-// The place under the pointer, and what happens there.
+// The place under the pointer, and the event there.
 void TileEventsPanel::paint_hovered(QPainter& painter, const TileEventsLayout& layout, const Scene& scene) const {
   const std::int64_t event = scene.hovered.event;
   QString words = QString::number(event);

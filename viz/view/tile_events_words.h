@@ -16,7 +16,7 @@ enum class BarWords : std::uint8_t { all, some, brief };  // as there is room
 
 [[nodiscard]] QString lane_name(const Tile& tile, const TileEventLane& lane);
 [[nodiscard]] QString bar_words(const Tile& tile, const TileState& now, const TileEventBar& bar, BarWords words);
-// One label for neighbors of one kind that are too narrow for labels of their own; empty: their kind has none.
+// One label for neighbors of one kind that are too narrow for one label each; empty: their kind has none.
 [[nodiscard]] QString run_words(const Tile& tile, std::span<const TileEventBar> run);
 // A wait for a barrier whose phase is not complete: a read at this event would be a race.
 [[nodiscard]] bool is_race(const Tile& tile, const TileState& now, const TileEventBar& bar);

@@ -70,7 +70,7 @@ class LayoutReader {
 
   [[nodiscard]] const LayoutOptions& options() const { return options_; }
 
-  // Called last: adds a fault for every tensor that is neither used nor ignored, with the nearest known name.
+  // Called last: adds a fault for each tensor that is neither used nor ignored, with the nearest known name.
   void check_unused();
 
   // The three formats in which engines store the location of pages.

@@ -51,7 +51,7 @@ struct LdsReadInstruction {
 // Every strip; GeometryError in the same cases.
 [[nodiscard]] std::vector<LdsReadInstruction> all_reads(const KVBufferConfig& config, WaveIdx wave, StageIdx stage);
 // Block `block` of the depth from a stage that holds that block alone (full_kv false; GeometryError otherwise):
-// K: its strip. V: the columns of the block, for every strip of keys.
+// K: its strip. V: the columns of the block, for each strip of keys.
 [[nodiscard]] std::vector<LdsReadInstruction> block_reads(const KVBufferConfig& config, WaveIdx wave, StageIdx stage,
                                                           std::int64_t block);
 

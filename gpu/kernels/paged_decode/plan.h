@@ -10,7 +10,7 @@
 //   3 runs of 1408   192 CTAs, 1 wave    1536
 //   4 runs of 1024   256 CTAs, 1 wave    1152   <- least
 //   5 runs of  832   320 CTAs, 2 waves   1920
-// A run is whole tiles and the same for every sequence, so a short sequence has fewer CTAs with work, not smaller ones.
+// A run is whole tiles and the same for each sequence, so a short sequence has fewer CTAs with work, not smaller ones.
 //
 // Copies. The copy engine is used if a tile consists of few boxes: 16, 32 or 64 slots of a page each, a number that
 // must divide the page. A page of 1 would need 256 boxes per stage; cp.async then copies 16 bytes per thread, which

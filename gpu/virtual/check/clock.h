@@ -1,4 +1,4 @@
-// Vector clocks: for every other actor, the last of its steps that happened before the owner of the clock continues.
+// Vector clocks: for each other actor, the last of its steps that happened before the owner of the clock continues.
 //
 // A clock has one part per CTA that it has heard of. Parts that hold the same numbers are shared between clocks, so a
 // clock of a large grid costs only the CTAs that exchanged data. In a part, threads count in steps of their warp: the

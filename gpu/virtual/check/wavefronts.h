@@ -8,7 +8,7 @@
 // the distinct words that the group accesses in it: the maximum over the banks is the number of wavefronts. Lanes that
 // access the same word share it. In an atomic they do not: there the number of lanes per bank counts (not documented:
 // docs/FIDELITY.md).
-// core/smem/banks.h has the same rule and names the lanes; this file only counts, for every instruction of a launch.
+// core/smem/banks.h has the same rule and names the lanes; this file only counts, for each instruction of a launch.
 // Source: CUDA C++ Best Practices Guide, shared memory and coalesced access; group sizes as profilers count them.
 #pragma once
 

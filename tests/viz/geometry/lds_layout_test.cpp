@@ -1,5 +1,5 @@
 // Where the lanes of every copy through LDS are: found again at their centers, inside the body, in the order of the
-// waves; what does not fit goes in a fixed order.
+// waves; parts that do not fit are left out in a fixed order.
 #include "viz/geometry/lds_layout.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Where chunks, banks and wavefronts are, for every size of the panel: what is drawn is found again, nothing leaves the
+// Where chunks, banks and wavefronts are, for each size of the panel: what is drawn is found again, nothing leaves the
 // body, and lines that do not fit are scrolled and stated.
 #include "viz/geometry/shared_layout.h"
 

@@ -1,4 +1,4 @@
-// The layouts of the tile view's panels: every row and every token has a rectangle of its own inside the body, and a
+// The layouts of the tile view's panels: every row and every token has its rectangle inside the body, and a
 // point of it leads back to it.
 #include <gmock/gmock.h>
 #include <rapidcheck.h>

@@ -1,5 +1,5 @@
-// The panels of the tile view: what is under a point is what stands there, a selection lights the same row in every
-// panel, and what is kept as pixels does not depend on the selection.
+// The panels of the tile view: the object at a point is the one drawn there, a selection highlights the same row in
+// every panel, and the cached pixels do not depend on the selection.
 #include <gmock/gmock.h>
 
 #include <algorithm>

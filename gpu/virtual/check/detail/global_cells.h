@@ -63,7 +63,7 @@ class GlobalCells {
   [[nodiscard]] bool full() const { return full_; }
   [[nodiscard]] std::size_t most_cells() const { return most_cells_; }
 
-  // Calls visit(cell, address, bytes) for every cell of the range. `bytes` is 4, or 1 for a cell that is split.
+  // Calls visit(cell, address, bytes) for each cell of the range. `bytes` is 4, or 1 for a cell that is split.
   template <class Visit>
   void each(std::uint64_t address, std::int64_t count, Visit visit) {
     const std::uint64_t end = address + static_cast<std::uint64_t>(count);

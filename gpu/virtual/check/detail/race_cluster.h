@@ -89,7 +89,7 @@ inline bool RaceChecker::covered(Toucher& who, const Mark& before) {
   return true;
 }
 
-// Calls body for every mark that the lanes of one instruction make, chunk by chunk; `like` has their common fields.
+// Calls body for each mark that the lanes of one instruction make, chunk by chunk; `like` has their common fields.
 template <class Body>
 void RaceChecker::each_piece(Cluster& cluster, const Mark& like, int bytes, LaneMask lanes,
                              std::span<const std::uint64_t, kLanes> addresses, Body body) {

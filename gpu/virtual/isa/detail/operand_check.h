@@ -6,7 +6,7 @@
 //   .f16 .f32 .f64  of that type, and .bN         .bf16 .tf32 .e4m3x2 ...   .bN
 //   ld st cvt       also wider ones (b u s; of a float type: b), not narrower
 //
-//   integer constants   for every type but floats         0f...   f32 f64 b32         0d... 1.5   f32 f64 b64
+//   integer constants   for each type but floats         0f...   f32 f64 b32         0d... 1.5   f32 f64 b64
 //   special registers   mov, and cvt between integers     names of variables   mov cvta mapa getctarank
 //
 //   add.f64 r1, r1, r1    "add.f64: operand 1 'r1' is 32 bits wide, expected 64"

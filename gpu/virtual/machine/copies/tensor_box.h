@@ -70,7 +70,7 @@ struct TensorBox {
 
   [[nodiscard]] bool has_data() const { return end > begin; }
 
-  // Calls body(BoxRow) for every row in order.
+  // Calls body(BoxRow) for each row in order.
   template <class Body>
   void each_row(const Body& body) const;
 
@@ -124,7 +124,7 @@ struct CopyChunk {
   [[nodiscard]] bool filled() const { return data_bytes == 0; }
 };
 
-// Calls body(CopyChunk) for every chunk of a row, in order. Stops and returns false when `body` returns false.
+// Calls body(CopyChunk) for each chunk of a row, in order. Stops and returns false when `body` returns false.
 template <class Body>
 bool each_chunk(const TensorBox& box, const BoxRow& row, std::int64_t element_bytes, const Body& body) {
   const auto change = static_cast<std::int64_t>(box.swizzle.change(static_cast<std::uint64_t>(row.shared)));

@@ -8,7 +8,7 @@
 //   D register i    lane (g,t): row g + 8 (i / 2), column 2t + i % 2
 //
 // For one k, lane (g,t) of D needs A's number from lane (g, k/2), which is in the same group of four lanes: a shuffle
-// within 128 bits. It needs B's numbers of columns 2t and 2t+1, the same for every g: four numbers, repeated.
+// within 128 bits. It needs B's numbers of columns 2t and 2t+1, the same for each g: four numbers, repeated.
 #pragma once
 
 #include "gpu/virtual/semantics/detail/float_bits.h"
