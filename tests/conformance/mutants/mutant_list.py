@@ -224,11 +224,11 @@ mutant('gather4_tile_load_first_count', 'gather4_tile_load', "the first list's l
 
 mutant('lds_stage_no_barrier_before_read', 'lds_stage_a_k',
        "a stage is read when the own copies are there, without the others'",
-       [('lds_stage/kernel.cu', "__syncthreads();  // every thread's part of the stage is there", '')],
+       [('lds_stage/kernel.cu', "__syncthreads();  // the copies of all threads have landed", '')],
        'RACE read-after-write', 'a_k_amd')
 mutant('lds_stage_no_barrier_before_refill', 'lds_stage_a_k', 'a stage is filled again while others still read it',
        [('lds_stage/kernel.cu',
-         '__syncthreads();  // nobody reads the stage any more: the next step but one may fill it', '')],
+         '__syncthreads();  // all reads of the stage are complete: it may be overwritten', '')],
        'RACE write-after-read', 'a_k_nv')
 mutant('lds_stage_no_empty_group', 'lds_stage_a_k',
        'behind the last step no group is committed, so that its own is not waited for',
@@ -325,8 +325,8 @@ decode('expect_too_small', 'the barrier is told of the bytes of K alone',
 decode('no_warp_barrier', 'one lane gives a stage back while others of its warp may still read it',
        [(ATTEND, '__syncwarp();  // all lanes have read', '')], 'RACE write-after-read', 'bf16_page16_ring')
 decode('no_merge_barrier', "a warp's output goes over tiles that others still read",
-       [(ATTEND, 'named_barrier_sync(1, 32 * kDecodeConsumers);  // and nobody reads the ring any more: it takes '
-         'the outputs', '')], 'RACE read-after-write', 'bf16_page16_ring')
+       [(ATTEND, 'named_barrier_sync(1, 32 * kDecodeConsumers);  // all reads of the ring are complete: it is '
+         'reused for outputs', '')], 'RACE read-after-write', 'bf16_page16_ring')
 decode('arrive_before_copies', 'a thread arrives when it has begun its copies, not when they are there',
        [(LOAD, 'cp_async_arrive(full);\n    look_up(token + kDecodeTile);\n  }\n  cp_async_wait<0>();',
          'mbarrier_arrive(full);\n    look_up(token + kDecodeTile);\n  }\n  cp_async_wait<0>();')],
