@@ -13,7 +13,6 @@
 #include "apps/kvscope/diagnosis_inputs.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
-#include "core/golden/bundle.h"
 #include "core/golden/compare.h"
 #include "core/golden/golden_inputs.h"
 
@@ -28,8 +27,7 @@ struct DiagnoseCommand {
 };
 
 int run(const DiagnoseCommand& command) {
-  const golden::Bundle golden_bundle = golden::load_bundle(command.golden);
-  const golden::Bundle candidate = golden::load_bundle(command.candidate);
+  const auto [golden_bundle, candidate] = load_both(command.golden, command.candidate);
   if (!golden_bundle.tensors.contains("o")) {
     throw InputError(command.golden, "golden 'o'",
                      "is missing: only an attention output is diagnosed. Make the golden with `kvscope golden`");

@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "apps/common/cli.h"
@@ -14,7 +13,6 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/golden/bundle.h"
 #include "core/golden/compare.h"
 #include "core/golden/compare_report.h"
 #include "core/golden/tolerance.h"
@@ -32,23 +30,6 @@ struct VerifyCommand {
   bool no_diagnose = false;
   bool json = false;
 };
-
-// Reads both files before reporting faults, so that one run names all of them.
-std::pair<golden::Bundle, golden::Bundle> load_both(const std::string& golden, const std::string& candidate) {
-  std::pair<golden::Bundle, golden::Bundle> both;
-  std::vector<Fault> faults;
-  const auto load = [&](const std::string& path, golden::Bundle& bundle) {
-    try {
-      bundle = golden::load_bundle(path);
-    } catch (const InputError& error) {
-      for (const std::string& line : fault_lines(error)) faults.push_back({"", line});
-    }
-  };
-  load(golden, both.first);
-  load(candidate, both.second);
-  if (!faults.empty()) throw InputError("", faults);
-  return both;
-}
 
 int run(const VerifyCommand& command) {
   golden::CompareOptions options;

@@ -1,12 +1,31 @@
 #include "apps/kvscope/diagnosis_inputs.h"
 
 #include <filesystem>
+#include <vector>
 
+#include "apps/common/faults.h"
+#include "core/base/errors.h"
 #include "core/golden/bundle.h"
 #include "core/golden/golden_inputs.h"
 #include "core/golden/layouts.h"
 
 namespace kvscope::apps {
+
+std::pair<golden::Bundle, golden::Bundle> load_both(const std::string& golden, const std::string& candidate) {
+  std::pair<golden::Bundle, golden::Bundle> both;
+  std::vector<Fault> faults;
+  const auto load = [&](const std::string& path, golden::Bundle& bundle) {
+    try {
+      bundle = golden::load_bundle(path);
+    } catch (const InputError& error) {
+      for (const std::string& line : fault_lines(error)) faults.push_back({"", line});
+    }
+  };
+  load(golden, both.first);
+  load(candidate, both.second);
+  if (!faults.empty()) throw InputError("", faults);
+  return both;
+}
 
 std::optional<std::string> find_inputs(const golden::Bundle& golden, const std::string& golden_path,
                                        const std::optional<std::string>& given) {
@@ -27,8 +46,9 @@ golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string&
   golden::Bundle loaded;
   if (!inputs.empty()) loaded = golden::load_bundle(inputs);
   const golden::Bundle& bundle = inputs.empty() ? golden : loaded;
-  const golden::PreparedProblem prepared = golden::prepare_problem(
-      bundle, golden::layout_options_of(golden, golden_path), inputs.empty() ? golden_path : inputs);
+  const golden::LayoutOptions options = golden::layout_options_of(golden, golden_path);
+  const golden::PreparedProblem prepared =
+      golden::prepare_problem(bundle, options, inputs.empty() ? golden_path : inputs);
   const attention::Problem problem = prepared.with_given_table();
   golden::DiagnosisInput input{problem, golden, candidate, {}};
   if (!inputs.empty()) input.inputs_name = inputs;
@@ -36,7 +56,7 @@ golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string&
     const golden::Tensor& tensor = blocks->second;  // [N, kv, L, P, H, D]
     input.pool = tensor.bytes;
     input.layers = tensor.shape[2];
-    input.layer = golden::layout_options_of(golden, golden_path).layer;
+    input.layer = options.layer;
     input.layer_stride = tensor.shape[3] * tensor.shape[4] * tensor.shape[5];
     // Scales of other layers can be read when the problem's scales are the tensor itself and not a product of two.
     if (const auto scales = bundle.tensors.find("scales");

@@ -276,17 +276,14 @@ std::vector<Trial> fitted_output(const Row& row) {
 }
 
 Explanation judge(const Trial& trial, const Rows& rows) {
-  Explanation e{trial.name, trial.cause, trial.look_at, 0, 0, 0, 0};
-  double squares = 0;
+  Explanation e{trial.name, trial.cause, trial.look_at, 0, 0, 0};
   for (const Row& row : rows.failing) {
     const double m = misfit_of(trial, row);
     if (m <= kExplained) {
       ++e.failing_explained;
       e.misfit = std::max(e.misfit, m);
-      squares += m * m;
     }
   }
-  if (e.failing_explained > 0) e.residual = std::sqrt(squares / static_cast<double>(e.failing_explained));
   if (e.failing_explained < static_cast<std::int64_t>(rows.failing.size())) return e;
   for (const Row& row : rows.correct) {
     if (misfit_of(trial, row) <= kExplained) ++e.correct_explained;
@@ -354,7 +351,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
     if (m <= kExplained) {
       all.push_back(judge(trial, rows));
     } else {
-      all.push_back({trial.name, trial.cause, trial.look_at, 0, 0, m, m});
+      all.push_back({trial.name, trial.cause, trial.look_at, 0, 0, m});
     }
   }
   diagnosis.hypotheses = static_cast<std::int64_t>(names.size());

@@ -2,10 +2,11 @@
 // hypothesis (hypotheses.h); a hypothesis explains the candidate when its prediction is within the error bound of every
 // failing row. The result is a ranking, with the place of the fault where the hypothesis has one.
 //
-//   cause       page 3 of sequence 2 was read from block 11, not 40
-//   evidence    12 of 12 failing rows explained, 0.31x the allowed error; 8 of 8 correct rows explained too
-//   look at     lookup table entry [2, 3] as the kernel reads it
-//   next best   table_column: 0 of 12 rows
+//   fails at   32 of 96 rows: sequence 2 of 3; all 8 heads; all 64 dims
+//   diagnosis  page 3 of sequence 2 was read from block 11, not 40
+//     look at  lookup table entry [2, 3] as the kernel reads it
+//     evidence 16 of 16 failing rows reproduced within 0.31x the allowed error; 8 of 8 correct rows too
+//     next     every page uses table column 0: 4.1e+03x the allowed error
 //
 // The cause is certain when it explains all rows looked at and no other hypothesis does. When none explains the failing
 // rows the answer is "none of N hypotheses", with the pattern of the failures over sequences, heads and dims.
@@ -25,7 +26,6 @@ struct Explanation {
   std::int64_t failing_explained = 0;  // of Diagnosis::failing_rows
   std::int64_t correct_explained = 0;  // of Diagnosis::correct_rows
   double misfit = 0;                   // worst error / allowed over the explained failing rows
-  double residual = 0;                 // root mean square of the same
 };
 
 // Which elements fail, as counts.

@@ -39,7 +39,7 @@ Part part_of(const RowEvaluator::Terms& terms, std::size_t first, std::size_t la
   return part;
 }
 
-// all - out + weight * in, compared with the candidate; stops at the first dim past the bound.
+// all - out + in, compared with the candidate; stops at the first dim past the bound.
 double misfit_of(const CandidateRow& candidate, const Part& all, const Part& out, const Part* in, double extra,
                  double maximum, double to_stored) {
   const double sum = all.sum - out.sum + (in != nullptr ? in->sum : 0) + extra;
