@@ -376,4 +376,27 @@ std::vector<PanelCell> lds_cells(const QRectF& body, const Scene& scene) {
   return cells;
 }
 
+// The lane that copies the chunk: chunks of a copy are in the order of its lanes.
+TilePlaces lds_chunk_places(std::span<const std::int64_t> chunks, const QRectF& body, const Scene& scene) {
+  const Tile& tile = *scene.tile;
+  const CopiesByWave copies = copies_by_wave(tile);
+  const LdsLayout at = lds_layout_of(copies, body, scene);
+  TilePlaces places;
+  for (const std::int64_t n : chunks) {
+    const std::int64_t index = tile.chunks[static_cast<std::size_t>(n)].copy;
+    const TileCopy& copy = tile.copies[static_cast<std::size_t>(index)];
+    places.emplace_back();
+    if (copy.stage < 0 || copy.stage >= std::ssize(copies) || copy.stage >= std::ssize(at.stages)) continue;
+    const std::vector<LdsWave>& waves = at.stages[static_cast<std::size_t>(copy.stage)].waves;
+    const auto wave = std::ranges::find(waves, copy.wave, &LdsWave::wave);
+    if (wave == waves.end()) continue;
+    const std::vector<std::int64_t>& of_wave =
+        copies[static_cast<std::size_t>(copy.stage)][static_cast<std::size_t>(copy.wave)];
+    const std::int64_t place = std::ranges::find(of_wave, index) - of_wave.begin(), lane = n - copy.first_chunk;
+    const QRectF rect = at.lanes_rect({copy.stage, copy.wave, place, lane}, lane + 1);
+    if (place < wave->copies && body.intersects(rect)) places.back() = rect;
+  }
+  return places;
+}
+
 }  // namespace kvscope::viz

@@ -2,6 +2,7 @@
 // with a tile of their path.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "viz/view/panel.h"
@@ -13,11 +14,13 @@ namespace kvscope::viz {
 [[nodiscard]] QString tma_summary(const Scene& scene);
 void paint_tma(QPainter& painter, const QRectF& body, const Scene& scene);
 [[nodiscard]] std::vector<PanelCell> tma_cells(const QRectF& body, const Scene& scene);
+[[nodiscard]] TilePlaces tma_chunk_places(std::span<const std::int64_t> chunks, const QRectF& body, const Scene& scene);
 
 // copies_lds.cpp
 [[nodiscard]] QString lds_subtitle(const Scene& scene);
 [[nodiscard]] QString lds_summary(const Scene& scene);
 void paint_lds(QPainter& painter, const QRectF& body, const Scene& scene);
 [[nodiscard]] std::vector<PanelCell> lds_cells(const QRectF& body, const Scene& scene);
+[[nodiscard]] TilePlaces lds_chunk_places(std::span<const std::int64_t> chunks, const QRectF& body, const Scene& scene);
 
 }  // namespace kvscope::viz

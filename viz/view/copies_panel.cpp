@@ -14,6 +14,10 @@ class CopiesPanel final : public TilePanel {
  public:
   [[nodiscard]] PanelId id() const override { return PanelId::copies; }
   [[nodiscard]] QString title() const override { return tr("Copies"); }
+  [[nodiscard]] TilePlaces chunk_places(std::span<const std::int64_t> chunks, const QRectF& body,
+                                        const Scene& scene) const override {
+    return scene.tile->tma() ? tma_chunk_places(chunks, body, scene) : lds_chunk_places(chunks, body, scene);
+  }
 
  protected:
   [[nodiscard]] QString tile_subtitle(const Scene& scene) const override {

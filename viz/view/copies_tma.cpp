@@ -218,4 +218,22 @@ std::vector<PanelCell> tma_cells(const QRectF& body, const Scene& scene) {
   return cells;
 }
 
+// The chunk's columns in its row of the box.
+TilePlaces tma_chunk_places(std::span<const std::int64_t> chunks, const QRectF& body, const Scene& scene) {
+  const Tile& tile = *scene.tile;
+  const TmaLayout at = layout_of(body, scene);
+  const std::int64_t wide = tile.map ? tile.map->box_columns : tile.columns();
+  TilePlaces places;
+  for (const std::int64_t n : chunks) {
+    const TileChunk& chunk = tile.chunks[static_cast<std::size_t>(n)];
+    const TileCopy& copy = tile.copies[static_cast<std::size_t>(chunk.copy)];
+    const std::int64_t row = chunk.row - first_row(tile, copy);
+    const bool drawn = chunk.row >= 0 && row >= 0 && row < at.size.rows;
+    places.push_back(drawn ? std::optional(part_of_row(at.row_rect(chunk.copy, row), chunk.column - copy.column,
+                                                       tile.chunk_columns(), wide))
+                           : std::nullopt);
+  }
+  return places;
+}
+
 }  // namespace kvscope::viz

@@ -38,6 +38,8 @@ class MemoryPanel final : public TilePanel {
   [[nodiscard]] PanelId id() const override { return PanelId::memory; }
   [[nodiscard]] QString title() const override { return tr("Block pool"); }
   void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] TilePlaces chunk_places(std::span<const std::int64_t> chunks, const QRectF& body,
+                                        const Scene& scene) const override;
 
  protected:
   [[nodiscard]] QString tile_subtitle(const Scene& scene) const override;
@@ -265,6 +267,24 @@ std::vector<PanelCell> MemoryPanel::tile_cells(const QRectF& body, const Scene& 
     }
   }
   return cells;
+}
+
+// The columns of a chunk in its row; nothing for zeros, which no row holds.
+TilePlaces MemoryPanel::chunk_places(std::span<const std::int64_t> chunks, const QRectF& body,
+                                     const Scene& scene) const {
+  const Tile& tile = *scene.tile;
+  const MemoryLayout at = layout(body, scene);
+  const std::int64_t head = tile.memory ? tile.memory->head_size : tile.columns();
+  const std::int64_t first = tile.memory ? tile.memory->first_column : 0;
+  TilePlaces places;
+  for (const std::int64_t n : chunks) {
+    const TileChunk& chunk = tile.chunks[static_cast<std::size_t>(n)];
+    const auto row = chunk.row >= 0 && chunk.pool >= 0 ? at.row_rect(chunk.row) : std::nullopt;
+    places.push_back(
+        row ? std::optional(part_of_row(own_head(*row, scene), first + chunk.column, tile.chunk_columns(), head))
+            : std::nullopt);
+  }
+  return places;
 }
 
 }  // namespace

@@ -264,21 +264,23 @@ void paint_link(QPainter& painter, const LinkPath& link, std::span<const QRectF>
 
 }  // namespace
 
+void paint_place(QPainter& painter, const Place& place, const Panels& panels, const Scene& scene) {
+  const Panel* const panel = panel_of(panels, place.panel);
+  if (panel == nullptr) return;
+  if (has_card(place.panel)) {
+    paint_card(painter, place, *scene.theme);
+    paint_title(painter, place, *panel, scene);
+  }
+  clipped(painter, with_outline(place.body), [&] { panel->paint_base(painter, place.body, scene); });
+  if (!place.footer.isEmpty()) {
+    clipped(painter, place.footer, [&] { panel->paint_footer(painter, place.footer, scene); });
+  }
+}
+
 void paint_board_base(QPainter& painter, QSizeF size, const Panels& panels, const Scene& scene) {
   const std::vector<Place> places = board(scene.view, size, scene.font_scale);
   paint_surface(painter, size, places, *scene.theme);
-  for (const Place& place : places) {
-    const Panel* const panel = panel_of(panels, place.panel);
-    if (panel == nullptr) continue;
-    if (has_card(place.panel)) {
-      paint_card(painter, place, *scene.theme);
-      paint_title(painter, place, *panel, scene);
-    }
-    clipped(painter, with_outline(place.body), [&] { panel->paint_base(painter, place.body, scene); });
-    if (!place.footer.isEmpty()) {
-      clipped(painter, place.footer, [&] { panel->paint_footer(painter, place.footer, scene); });
-    }
-  }
+  for (const Place& place : places) paint_place(painter, place, panels, scene);
 }
 
 void paint_board_overlay(QPainter& painter, QSizeF size, const Panels& panels, const Scene& scene) {

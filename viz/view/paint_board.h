@@ -11,6 +11,9 @@
 
 namespace kvscope::viz {
 
+// One panel of the base: card, title, body and footer.
+void paint_place(QPainter& painter, const Place& place, const Panels& panels, const Scene& scene);
+
 void paint_board_base(QPainter& painter, QSizeF size, const Panels& panels, const Scene& scene);
 void paint_board_overlay(QPainter& painter, QSizeF size, const Panels& panels, const Scene& scene);
 

@@ -26,6 +26,9 @@ struct PanelCell {
   QString name;  // "block 18, sequence 3 page 2, 5 of 16 tokens"
 };
 
+// Rectangles of parts of a tile, one for each part asked for; nothing: the panel does not show it.
+using TilePlaces = std::vector<std::optional<QRectF>>;
+
 class Panel {
  public:
   virtual ~Panel() = default;
@@ -49,6 +52,15 @@ class Panel {
   [[nodiscard]] virtual std::optional<QRectF> link_anchor(const Lit& lit, const QRectF& body,
                                                           const Scene& scene) const {
     return anchor(lit, body, scene);
+  }
+  // Where parts of the tile are drawn, for their motion: chunks are indices into Tile::chunks, fills into Tile::fills.
+  // Precondition (caller): scene.tile.
+  [[nodiscard]] virtual TilePlaces chunk_places(std::span<const std::int64_t> chunks, const QRectF&,
+                                                const Scene&) const {
+    return TilePlaces(chunks.size());
+  }
+  [[nodiscard]] virtual TilePlaces fill_places(std::span<const std::int64_t> fills, const QRectF&, const Scene&) const {
+    return TilePlaces(fills.size());
   }
   // The object that an arrow key moves to from `from`; if `from` is none, the first object.
   [[nodiscard]] virtual Selection moved(const Selection& from, Move move, const QRectF& body,

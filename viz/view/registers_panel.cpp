@@ -23,6 +23,8 @@ class RegistersPanel final : public TilePanel {
   void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] TilePlaces fill_places(std::span<const std::int64_t> fills, const QRectF& body,
+                                       const Scene& scene) const override;
   [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport revealing(const Selection&, const QRectF&, const Scene&) const override { return {}; }
 
@@ -131,6 +133,17 @@ Selection RegistersPanel::hit(QPointF at, const QRectF& body, const Scene& scene
   if (const auto read = now->layout.piece_at(at)) return first_register(tile, *read);
   const auto wave = now->layout.wave_at(at);
   return wave ? first_of_wave(tile, *wave) : Selection{};
+}
+
+TilePlaces RegistersPanel::fill_places(std::span<const std::int64_t> fills, const QRectF& body,
+                                       const Scene& scene) const {
+  const auto at = registers_now(body, scene);
+  TilePlaces places(fills.size());
+  for (std::size_t n = 0; at && n < fills.size(); ++n) {
+    const bool shown = scene.tile->fills[static_cast<std::size_t>(fills[n])].read == at->layout.read;
+    if (shown) places[n] = at->layout.cell(*scene.tile, fills[n]);
+  }
+  return places;
 }
 
 std::optional<QRectF> RegistersPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {

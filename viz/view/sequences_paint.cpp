@@ -21,7 +21,7 @@ namespace kvscope::viz {
 namespace {
 
 // All in px at font scale 1.
-constexpr double kLabel = 13, kSmallLabel = 11, kWords = 11, kNote = 10.5, kAxis = 10.5;
+constexpr double kLabel = 13, kSmallLabel = 11, kWords = 11, kNote = 10.5, kTokenAxis = 10.5;
 constexpr double kTwoLines = 32;   // minimum height of a box for a second line under its label
 constexpr double kNextLabel = 15;  // minimum distance of labels; not every low row has one
 constexpr double kTickDistance = 64;
@@ -170,7 +170,7 @@ QString short_number(std::int64_t number) {
 
 void paint_axis(QPainter& painter, const SequencesLayout& layout, const Scene& scene) {
   if (layout.axis.isEmpty()) return;
-  const QFont font = mono_font(scene.px(kAxis));
+  const QFont font = mono_font(scene.px(kTokenAxis));
   const QFontMetricsF metrics(font);
   const double top = layout.axis.top() + 2, baseline = top + scene.px(4) + metrics.ascent() - 1;
   for (const AxisTick& tick : axis_ticks(layout, scene.px(kTickDistance))) {
@@ -182,7 +182,7 @@ void paint_axis(QPainter& painter, const SequencesLayout& layout, const Scene& s
     const double left = std::clamp(x - width / 2, layout.strip.left(), layout.strip.right() - width);
     draw_text(painter, font, scene.theme->text_quiet, {left, baseline}, text);
   }
-  draw_text(painter, ui_font(scene.px(kAxis)), scene.theme->text_quiet, {layout.gutter.left(), baseline},
+  draw_text(painter, ui_font(scene.px(kTokenAxis)), scene.theme->text_quiet, {layout.gutter.left(), baseline},
             SequenceWords::tr("token"));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
 #include <QtCore/QCoreApplication>
 
@@ -78,6 +79,10 @@ class SharedPanel final : public TilePanel {
   [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] std::optional<QRectF> link_anchor(const Lit& lit, const QRectF& body,
                                                   const Scene& scene) const override;
+  [[nodiscard]] TilePlaces chunk_places(std::span<const std::int64_t> chunks, const QRectF& body,
+                                        const Scene& scene) const override;
+  [[nodiscard]] TilePlaces fill_places(std::span<const std::int64_t> fills, const QRectF& body,
+                                       const Scene& scene) const override;
   [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport revealing(const Selection& object, const QRectF& body, const Scene& scene) const override;
@@ -485,6 +490,36 @@ std::optional<QRectF> SharedPanel::link_anchor(const Lit& lit, const QRectF& bod
   const SharedLayout at = standing(body, scene).at;
   const double right = at.grid_off.isEmpty() ? at.grid.right() : at.grid_off.right();
   return QRectF(at.labels.left(), cell->top(), right - at.labels.left(), cell->height());
+}
+
+TilePlaces SharedPanel::chunk_places(std::span<const std::int64_t> chunks, const QRectF& body,
+                                     const Scene& scene) const {
+  const SharedLayout at = standing(body, scene).at;
+  TilePlaces places;
+  for (const std::int64_t n : chunks) {
+    const std::int64_t slot = scene.tile->chunks[static_cast<std::size_t>(n)].shared / kTileChunkBytes;
+    const QRectF rect =
+        at.size.lines > 0 ? at.cell_rect({slot / at.size.chunks, slot % at.size.chunks, false}) : QRectF();
+    places.push_back(rect.intersects(at.grid) ? std::optional(rect.intersected(at.grid)) : std::nullopt);
+  }
+  return places;
+}
+
+// A register comes from the chunk of its first element.
+TilePlaces SharedPanel::fill_places(std::span<const std::int64_t> fills, const QRectF& body, const Scene& scene) const {
+  std::vector<std::int64_t> chunks;
+  for (const std::int64_t n : fills) {
+    const TileFill& fill = scene.tile->fills[static_cast<std::size_t>(n)];
+    chunks.push_back(scene.tile->chunk_of({fill.row, fill.column}).value_or(-1));
+  }
+  TilePlaces places(fills.size());
+  std::vector<std::int64_t> known;
+  std::ranges::copy_if(chunks, std::back_inserter(known), [](std::int64_t chunk) { return chunk >= 0; });
+  const TilePlaces found = chunk_places(known, body, scene);
+  for (std::size_t n = 0, next = 0; n < chunks.size(); ++n) {
+    if (chunks[n] >= 0) places[n] = found[next++];
+  }
+  return places;
 }
 
 Viewport SharedPanel::zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const {

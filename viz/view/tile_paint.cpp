@@ -89,6 +89,13 @@ QColor tile_ink(const Theme& theme, const Tile& tile, std::int64_t row, Arrival 
   return readable(theme, color, arrival == Arrival::moving ? mixed(color, theme.card, kMoving) : theme.card);
 }
 
+QRectF part_of_row(const QRectF& row, std::int64_t first, std::int64_t count, std::int64_t columns) {
+  if (columns < 1 || count < 1 || first < 0 || first >= columns) return row;
+  const double column = row.width() / static_cast<double>(columns);
+  const auto wide = static_cast<double>(std::min(count, columns - first));
+  return {row.left() + column * static_cast<double>(first), row.top(), column * wide, row.height()};
+}
+
 void paint_tile_outline(QPainter& painter, const QRectF& rect, const Theme& theme, bool pinned) {
   painter.save();
   painter.setBrush(Qt::NoBrush);

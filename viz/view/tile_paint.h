@@ -28,6 +28,9 @@ void paint_tile_cell(QPainter& painter, const QRectF& rect, const Theme& theme, 
 // What is written on such a cell.
 [[nodiscard]] QColor tile_ink(const Theme& theme, const Tile& tile, std::int64_t row, Arrival arrival);
 
+// Columns [first, first + count) of a row that is drawn as `row` and has `columns`. The whole row if these are unknown.
+[[nodiscard]] QRectF part_of_row(const QRectF& row, std::int64_t first, std::int64_t count, std::int64_t columns);
+
 // The outline of what is pinned or hovered.
 void paint_tile_outline(QPainter& painter, const QRectF& rect, const Theme& theme, bool pinned);
 

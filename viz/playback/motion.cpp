@@ -1,0 +1,154 @@
+#include "viz/playback/motion.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include "viz/playback/tile_banks.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr double kBlockFlight = 0.5;  // share of a motion that one block takes
+constexpr std::array kOrder{BlockMove::Kind::released, BlockMove::Kind::preempted, BlockMove::Kind::evicted,
+                            BlockMove::Kind::copied,   BlockMove::Kind::found,     BlockMove::Kind::shared,
+                            BlockMove::Kind::taken};
+
+// The n-th of `count` objects, each of which takes `share` of the motion.
+MotionSpan span_of(std::size_t n, std::size_t count, double share) {
+  const double start = count > 1 ? (1 - share) * static_cast<double>(n) / static_cast<double>(count - 1) : 0;
+  return {start, start + share};
+}
+
+// Evenly spaced, the first and the last among them.
+template <class Item>
+void thin(std::vector<Item>& items, std::size_t most) {
+  if (items.size() <= most) return;
+  std::vector<Item> kept;
+  for (std::size_t n = 0; n < most; ++n) kept.push_back(items[most > 1 ? n * (items.size() - 1) / (most - 1) : 0]);
+  items = std::move(kept);
+}
+
+// How a page came to a block that it did not have.
+BlockMove::Kind arrival(const State& before, const State& after, SeqIdx seq, std::int64_t page, std::int32_t block) {
+  const BlockState &was = before.blocks[block], &is = after.blocks[block];
+  const bool held = was.ref_count > 0 && was.owner != static_cast<std::int32_t>(seq.value);
+  if (is.ref_count > 1 && (held || is.owner != static_cast<std::int32_t>(seq.value))) return BlockMove::Kind::shared;
+  // A cached block keeps its page and its tokens when it is found; when it was evicted, its page is a new one.
+  const std::int64_t hits = after.sequences[seq.value].hit_tokens;
+  if (was.cached && was.page == page && was.filled > 0 && page * was.filled < hits) return BlockMove::Kind::found;
+  return BlockMove::Kind::taken;
+}
+
+void add_moves_of(const State& before, const State& after, SeqIdx seq, std::vector<BlockMove>& moves) {
+  static const PageTable kNone;
+  const PageTable& was = seq.value < before.sequences.size() ? before.sequences[seq.value].pages : kNone;
+  const PageTable& is = seq.value < after.sequences.size() ? after.sequences[seq.value].pages : kNone;
+  if (was.shares(is)) return;
+  using Kind = BlockMove::Kind;
+  for (std::int64_t page = 0; page < std::max(was.size(), is.size()); ++page) {
+    const std::int32_t from = was[page], to = is[page];
+    if (from == to) continue;
+    BlockMove move{Kind::copied, seq, PageIdx{page}, BlockIdx{to}, BlockIdx{from}, {}};
+    if (to < 0) {
+      move.kind = after.sequences[seq.value].phase == Phase::preempted ? Kind::preempted : Kind::released;
+      move.block = BlockIdx{from};
+    } else if (from < 0) {
+      move.kind = arrival(before, after, seq, page, to);
+      move.from = move.block;
+      const BlockState& content = before.blocks[to];
+      if (move.kind == Kind::taken && content.cached && content.owner >= 0) {
+        moves.push_back({Kind::evicted, SeqIdx{content.owner}, PageIdx{content.page}, move.block, move.block, {}});
+      }
+    }
+    moves.push_back(move);
+  }
+}
+
+// Where the flights begin: registers are filled after the wavefronts of their read.
+double first_start(const TileState& before, const TileState& after) {
+  return after.fills > before.fills ? kWavefronts : 0;
+}
+
+}  // namespace
+
+double local(const MotionSpan& span, double t) {
+  const double u = std::clamp((t - span.start) / (span.end - span.start), 0.0, 1.0);
+  return u * u * (3 - 2 * u);
+}
+
+std::vector<BlockMove> moves_between(const State& before, const State& after, std::size_t most) {
+  std::set<SeqIdx> sequences(before.live.begin(), before.live.end());
+  sequences.insert(after.live.begin(), after.live.end());
+  std::vector<BlockMove> all;
+  for (const SeqIdx seq : sequences) add_moves_of(before, after, seq, all);
+  std::vector<BlockMove> moves;
+  for (const BlockMove::Kind kind : kOrder) {
+    std::vector<BlockMove> of_kind;
+    std::ranges::copy_if(all, std::back_inserter(of_kind), [&](const BlockMove& move) { return move.kind == kind; });
+    // Each kind has its share of the places, and at least one.
+    thin(of_kind, std::max<std::size_t>(all.empty() ? 1 : most * of_kind.size() / all.size(), 1));
+    moves.insert(moves.end(), of_kind.begin(), of_kind.end());
+  }
+  for (std::size_t n = 0; n < moves.size(); ++n) moves[n].when = span_of(n, moves.size(), kBlockFlight);
+  return moves;
+}
+
+std::vector<TileFlight> flights_between(const Tile& tile, const TileState& before, const TileState& after,
+                                        std::size_t most) {
+  std::vector<TileFlight> flights;
+  const auto events = static_cast<double>(after.event - before.event);
+  const double first = first_start(before, after);
+  const auto add = [&](bool fill, std::int64_t index, std::int64_t event) {
+    const double end = kFlight + (1 - kFlight) * static_cast<double>(event + 1 - before.event) / events;
+    flights.push_back({fill, index, {first + (1 - first) * (end - kFlight), first + (1 - first) * end}});
+  };
+  for (std::int64_t n = before.landed; n < after.landed; ++n) {
+    add(false, n, tile.chunks[static_cast<std::size_t>(n)].event);
+  }
+  for (std::int64_t n = before.fills; n < after.fills; ++n) {
+    add(true, n, tile.fills[static_cast<std::size_t>(n)].event);
+  }
+  std::ranges::stable_sort(flights, {}, [](const TileFlight& flight) { return flight.when.end; });
+  thin(flights, most);
+  return flights;
+}
+
+std::vector<BankLight> lights_between(const Tile& tile, const TileState& before, const TileState& after) {
+  std::vector<BankLight> lights;
+  for (std::int64_t read = before.reads; read < after.reads; ++read) {
+    for (const BankPhaseUse& phase : bank_use(tile, read, true).phases) {
+      const std::size_t first = lights.size();
+      lights.resize(first + static_cast<std::size_t>(phase.wavefronts));
+      std::int64_t bank = -1;
+      std::size_t wavefront = 0;
+      // Words are in the order of their banks; a bank delivers one of them in each wavefront.
+      for (const BankWord& word : phase.words) {
+        wavefront = word.bank == bank ? wavefront + 1 : 0;
+        bank = word.bank;
+        if (const auto chunk = tile.chunk_at(word.byte)) lights[first + wavefront].chunks.push_back(*chunk);
+      }
+    }
+  }
+  for (std::size_t n = 0; n < lights.size(); ++n) {
+    std::vector<std::int64_t>& chunks = lights[n].chunks;
+    std::ranges::sort(chunks);
+    chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
+    const auto share = kWavefronts / static_cast<double>(lights.size());
+    lights[n].when = {share * static_cast<double>(n), share * static_cast<double>(n + 1)};
+  }
+  return lights;
+}
+
+std::int64_t event_at(const TileState& before, const TileState& after, double t) {
+  if (t <= 0 || after.event <= before.event) return before.event;
+  if (t >= 1) return after.event;
+  const auto events = static_cast<double>(after.event - before.event);
+  const double first = first_start(before, after);
+  const double done = std::clamp(((t - first) / (1 - first) - kFlight) / (1 - kFlight), 0.0, 1.0);
+  return before.event + static_cast<std::int64_t>(std::floor(done * events + 1e-9));
+}
+
+}  // namespace kvscope::viz
