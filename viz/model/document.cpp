@@ -124,7 +124,14 @@ void Document::pause() {
 }
 
 void Document::toggle_playing() {
+  by_event_ = false;
   playing() ? pause() : play();
+}
+
+void Document::toggle_playing_events() {
+  const bool play_them = !playing();
+  toggle_playing();
+  by_event_ = play_them;
 }
 
 void Document::set_speed(double steps_per_second) {
@@ -146,12 +153,13 @@ void Document::play_on() {
   for (; due > 0 && !cursor_.at_end() && !stop && clock_.elapsed() < kPlaying; --due) {
     const std::int64_t row = cursor_.row();
     const bool inside = cursor_.position() < run().end_of_row(row);
-    const Position to = run().end_of_row(inside || row + 1 >= run().facts().rows ? row : row + 1);
+    const Position to =
+        by_event_ ? cursor_.position() + 1 : run().end_of_row(inside || row + 1 >= run().facts().rows ? row : row + 1);
     stop = stop_between(cursor_.position(), to);
     if (stop) {
       cursor_.seek(stop->position);
     } else {
-      cursor_.step();
+      by_event_ ? cursor_.event() : cursor_.step();
     }
   }
   const bool ended = !stop && cursor_.at_end();

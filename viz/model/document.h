@@ -69,6 +69,7 @@ class Document final : public QObject {
   void play();  // until the end, a breakpoint or pause(); at the end of the run it restarts from the beginning
   void pause();
   void toggle_playing();
+  void toggle_playing_events();  // one event at a time, at the speed of steps
   void set_speed(double steps_per_second);
 
   void pin(const Selection& selection);  // a step: also moves the position to it
@@ -92,6 +93,7 @@ class Document final : public QObject {
   void tile_to_end();
   void seek_tile(std::int64_t event);  // clamped to the tile
   void toggle_tile_playing();          // action by action at the speed of the run; from the end: from the start
+  void toggle_tile_playing_events();   // event by event
 
   // Moves to a target of find.h. For a byte offset, which needs the simulator, byte_wanted() is emitted.
   void go_to(const Target& target);
@@ -155,6 +157,7 @@ class Document final : public QObject {
   std::vector<Breakpoint> breakpoints_;
   Player player_;
   Doing doing_ = Doing::standing;
+  bool by_event_ = false, tile_by_event_ = false;  // what playing moves by
   Search search_;
   QTimer timer_;
   QElapsedTimer clock_;

@@ -158,7 +158,14 @@ void Document::tile_to_end() {
   seek_tile(tile_ ? tile_->events : 0);
 }
 
+void Document::toggle_tile_playing_events() {
+  const bool play_them = !tile_playing();
+  toggle_tile_playing();
+  tile_by_event_ = play_them;
+}
+
 void Document::toggle_tile_playing() {
+  tile_by_event_ = false;
   if (tile_timer_.isActive()) {
     tile_timer_.stop();
   } else {
@@ -172,7 +179,7 @@ void Document::toggle_tile_playing() {
 void Document::tile_tick() {
   const auto& actions = tile_->actions;
   const auto at = static_cast<std::size_t>(tile_now_.action);
-  stand_at(at < actions.size() ? actions[at].end : tile_->events);
+  stand_at(tile_by_event_ ? tile_now_.event + 1 : at < actions.size() ? actions[at].end : tile_->events);
   if (tile_now_.event == tile_->events) toggle_tile_playing();
 }
 

@@ -11,6 +11,7 @@
 
 #include "viz/view/canvas_accessible.h"
 #include "viz/view/device_pixels.h"
+#include "viz/view/motion.h"
 #include "viz/view/paint_board.h"
 
 namespace kvscope::viz {
@@ -26,15 +27,16 @@ Canvas::Canvas(QWidget* parent) : QWidget(parent), panels_(make_panels()), theme
   setFocusPolicy(Qt::StrongFocus);
   setAttribute(Qt::WA_OpaquePaintEvent);  // every paint event paints all pixels
   setAccessibleName(tr("Picture of the run"));
+  connect(&motion_timer_, &QTimer::timeout, this, &Canvas::advance_motion);
   lay_out();
 }
-
-Canvas::~Canvas() = default;
 
 // --- contents --------------------------------------------------------------------------------------------------------
 
 void Canvas::setDocument(Document* document) {
   if (document_ != nullptr) document_->disconnect(this);
+  end_motion();
+  still_.reset();
   document_ = document;
   panels_ = make_panels();  // the caches of the old panels belong to the previous run
   viewports_ = {};
@@ -46,6 +48,7 @@ void Canvas::setDocument(Document* document) {
     connect(document, &Document::hovered_changed, this, qOverload<>(&QWidget::update));
     connect(document, &Document::tile_changed, this, &Canvas::position_changed);
     connect(document, &QObject::destroyed, this, &Canvas::repaint_base);
+    if (motion_on_) still_ = std::make_shared<const Still>(sceneNow(), document->shared_tile());
   }
   lay_out();
 }
@@ -60,6 +63,7 @@ void Canvas::setView(View view) {
 }
 
 void Canvas::setTheme(const Theme& theme) {
+  end_motion();
   theme_ = &theme;
   repaint_base();
 }
@@ -72,6 +76,7 @@ void Canvas::setFontScale(double scale) {
 
 void Canvas::setViewport(PanelId panel, const Viewport& viewport) {
   if (viewports_[index(panel)] == viewport) return;
+  end_motion();
   viewports_[index(panel)] = viewport;
   repaint_base();
   point_again();
@@ -114,6 +119,7 @@ const std::vector<PanelCell>& Canvas::cells(PanelId id) const {
 // --- changes of the document -----------------------------------------------------------------------------------------
 
 void Canvas::lay_out() {
+  end_motion();
   places_ = board(view_, size(), font_scale_);
   repaint_base();
   point_again();
@@ -127,6 +133,7 @@ void Canvas::repaint_base() {
 }
 
 void Canvas::position_changed() {
+  begin_motion();
   repaint_base();
   point_again();
   if (QToolTip::isVisible()) QToolTip::hideText();  // its text describes the previous position
@@ -221,9 +228,11 @@ void Canvas::paintEvent(QPaintEvent*) {
     painter.fillRect(rect(), theme_->surface);
     return;
   }
-  const Scene scene = sceneNow();
-  static_cast<void>(base(scene));
-  draw_pixels(painter, painter.deviceTransform().map(QPointF(0, 0)).toPoint(), base_);
+  Scene scene = sceneNow();
+  if (!paint_motion(painter, scene)) {
+    static_cast<void>(base(scene));
+    draw_pixels(painter, painter.deviceTransform().map(QPointF(0, 0)).toPoint(), base_);
+  }
   paint_board_overlay(painter, size(), panels_, scene);
   paint_focus_ring(painter);
 }

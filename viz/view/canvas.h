@@ -16,10 +16,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include <QtCore/QElapsedTimer>
 #include <QtCore/QPointer>
+#include <QtCore/QTimer>
 #include <QtGui/QImage>
 #include <QtWidgets/QWidget>
 
@@ -30,6 +33,8 @@
 class QHelpEvent;
 
 namespace kvscope::viz {
+
+class Still;
 
 class Canvas final : public QWidget {
   Q_OBJECT
@@ -63,6 +68,14 @@ class Canvas final : public QWidget {
   // Same effect as a click or Enter on the object: moves to a step, pins any other object.
   void activate(const Selection& object);
 
+  // --- motion: canvas_motion.cpp ---
+  // Off at first. While it is on, one step of the run or of the tile shows the pictures between the two stills: for
+  // 360 ms, or while playing for the time that a step has.
+  void setMotion(bool on);
+  [[nodiscard]] bool motion() const { return motion_on_; }
+  // In (0, 1) while something moves, by the clock or held; nothing: the picture is a still one.
+  [[nodiscard]] std::optional<double> motionTime() const;
+
   [[nodiscard]] QSize sizeHint() const override { return {1200, 760}; }
   [[nodiscard]] QSize minimumSizeHint() const override { return kSmallestBoard.toSize(); }
 
@@ -70,7 +83,9 @@ class Canvas final : public QWidget {
   // In the panel under the pointer, else in the one with the focus.
   void zoomIn();
   void zoomOut();
-  void zoomToFit();  // every panel
+  void zoomToFit();             // every panel
+  void holdMotion();            // the picture stays as it is, halfway
+  void nudgeMotion(double by);  // by hand: `by` of a step, back if it is negative; across steps
 
  Q_SIGNALS:
   void viewChanged();  // after setView() or a double click
@@ -126,6 +141,14 @@ class Canvas final : public QWidget {
   void paint_focus_ring(QPainter& painter) const;
   void focus_on(std::optional<PanelId> panel);
 
+  // canvas_motion.cpp
+  struct Moving;
+  void begin_motion();  // to be called when the document has moved
+  void end_motion();
+  void advance_motion();
+  // Returns false without a motion; else `scene` is the one for the overlay.
+  bool paint_motion(QPainter& painter, Scene& scene) const;
+
   // canvas_input.cpp: mouse and keys
   void point_at(QPointF at);
   void point_again();  // to be called when the picture moved under the pointer
@@ -164,6 +187,13 @@ class Canvas final : public QWidget {
   bool ring_ = false;               // whether the focus ring is shown: after a key, not after a click
   bool by_key_ = false;             // the hovered object was reached with keys: the pointer is ignored
   bool pinning_ = false;            // true while activate() runs
+
+  bool motion_on_ = false;
+  std::shared_ptr<const Still> still_;  // what is shown when nothing moves; null without motion
+  std::unique_ptr<Moving> moving_;
+  mutable TileState moving_now_;  // of the picture that was painted last
+  QTimer motion_timer_;
+  QElapsedTimer motion_clock_;
 };
 
 }  // namespace kvscope::viz

@@ -32,6 +32,7 @@ class Still {
   Still(const Still& other) : Still(other.scene_, other.tile_) {}
   Still& operator=(const Still&) = delete;
   [[nodiscard]] const Scene& scene() const { return scene_; }
+  [[nodiscard]] const std::shared_ptr<const Tile>& tile() const { return tile_; }
 
  private:
   Cursor cursor_;

@@ -68,6 +68,8 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
     if (document_ && !document_->recorded_tile()) document_->show_no_tile(faults.join(QLatin1Char('\n')));
   });
   transport_->set_speed(session_.look().speed);
+  // A desktop with animations switched off gets still pictures.
+  set_motion(session_.look().motion && QApplication::isEffectEnabled(Qt::UI_General));
   apply_theme();
   resize(kFirstSize.boundedTo(screen()->availableSize()));
   restoreGeometry(session_.look().geometry);

@@ -67,6 +67,7 @@ class MainWindow final : public QMainWindow {
   void set_view(View view);
   void set_theme(ThemeSetting setting);
   void set_font_scale(double scale);
+  void set_motion(bool on);
 
   [[nodiscard]] Document* document() const { return document_.get(); }  // null: the start page is shown
   [[nodiscard]] View view() const { return view_; }

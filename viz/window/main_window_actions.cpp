@@ -28,6 +28,8 @@ constexpr std::array<std::pair<Do, ThemeSetting>, 3> kThemeActions{{{Do::theme_s
                                                                     {Do::theme_dark, ThemeSetting::dark},
                                                                     {Do::theme_light, ThemeSetting::light}}};
 
+constexpr double kPartOfStep = 1.0 / 12;
+
 bool holds_focus(const QWidget* bar) {
   const QWidget* focus = QApplication::focusWidget();
   return focus != nullptr && bar->isVisible() && bar->isAncestorOf(focus);
@@ -60,9 +62,10 @@ void MainWindow::build_menus() {
   add(file, {Do::close, Do::quit});
 
   QMenu& run = *menuBar()->addMenu(group_title(Group::run));
-  add(run, {Do::play, Do::faster, Do::slower});
+  add(run, {Do::play, Do::play_events, Do::faster, Do::slower});
   run.addSeparator();
   add(run, {Do::step, Do::step_back, Do::next_event, Do::previous_event, Do::to_start, Do::to_end});
+  add(run, {Do::motion_forward, Do::motion_back});
   run.addSeparator();
   add(run, {Do::run_to_breakpoint, Do::run_back, Do::add_breakpoint});
 
@@ -80,6 +83,7 @@ void MainWindow::build_view_menu(QMenu& menu) {
   for (const auto& [id, view] : kViewActions) menu.addAction(view_group_->addAction(actions_[id]));
   menu.addSeparator();
   for (const Do id : {Do::zoom_in, Do::zoom_out, Do::zoom_fit}) menu.addAction(actions_[id]);
+  menu.addAction(actions_[Do::motion]);
   menu.addSeparator();
   for (const Do id : {Do::show_why, Do::show_events, Do::show_sequences, Do::show_breakpoints, Do::show_notes})
     menu.addAction(actions_[id]);
@@ -133,7 +137,17 @@ void MainWindow::connect_run_actions() {
     });
   };
   const auto on = [&](Do id, void (Document::*work)()) { both(id, work, work); };
-  both(Do::play, &Document::toggle_playing, &Document::toggle_tile_playing);
+  const auto plays = [this](Do id, void (Document::*of_run)(), void (Document::*of_tile)()) {
+    connect(actions_[id], &QAction::triggered, this, [this, of_run, of_tile] {
+      if (!document_) return;
+      const bool of_the_tile = view_ == View::tile;
+      const bool was_playing = of_the_tile ? document_->tile_playing() : document_->playing();
+      (document_.get()->*(of_the_tile ? of_tile : of_run))();
+      if (was_playing) canvas_->holdMotion();
+    });
+  };
+  plays(Do::play, &Document::toggle_playing, &Document::toggle_tile_playing);
+  plays(Do::play_events, &Document::toggle_playing_events, &Document::toggle_tile_playing_events);
   both(Do::step, &Document::step, &Document::tile_step);
   both(Do::step_back, &Document::step_back, &Document::tile_step_back);
   both(Do::next_event, &Document::next_event, &Document::tile_event);
@@ -142,6 +156,8 @@ void MainWindow::connect_run_actions() {
   both(Do::to_end, &Document::to_end, &Document::tile_to_end);
   on(Do::run_to_breakpoint, &Document::run_to_breakpoint);
   on(Do::run_back, &Document::run_back_to_breakpoint);
+  connect(actions_[Do::motion_forward], &QAction::triggered, this, [this] { canvas_->nudgeMotion(kPartOfStep); });
+  connect(actions_[Do::motion_back], &QAction::triggered, this, [this] { canvas_->nudgeMotion(-kPartOfStep); });
   connect(actions_[Do::faster], &QAction::triggered, this, [this] { transport_->set_speed(transport_->speed() * 2); });
   connect(actions_[Do::slower], &QAction::triggered, this, [this] { transport_->set_speed(transport_->speed() / 2); });
   connect(transport_, &TransportBar::speed_changed, this, &MainWindow::changed);
@@ -151,6 +167,7 @@ void MainWindow::connect_view_actions() {
   const auto on = [this](Do id, auto&& work) { connect(actions_[id], &QAction::triggered, this, work); };
   for (const auto& [id, view] : kViewActions) on(id, [this, v = view] { set_view(v); });
   for (const auto& [id, setting] : kThemeActions) on(id, [this, s = setting] { set_theme(s); });
+  on(Do::motion, [this] { set_motion(actions_[Do::motion]->isChecked()); });
   on(Do::zoom_in, [this] { canvas_->zoomIn(); });
   on(Do::zoom_out, [this] { canvas_->zoomOut(); });
   on(Do::zoom_fit, [this] { canvas_->zoomToFit(); });
@@ -205,6 +222,12 @@ void MainWindow::set_view(View view) {
 void MainWindow::set_theme(ThemeSetting setting) {
   theme_setting_ = setting;
   apply_theme();
+  changed();
+}
+
+void MainWindow::set_motion(bool on) {
+  actions_[Do::motion]->setChecked(on);
+  canvas_->setMotion(on);
   changed();
 }
 

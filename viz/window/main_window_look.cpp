@@ -103,6 +103,7 @@ void MainWindow::keep_session() {
   look.theme = theme_setting_;
   look.font_scale = font_scale_;
   look.speed = transport_->speed();
+  look.motion = canvas_->motion();
   look.geometry = saveGeometry();
   look.docks = docks_shown_ ? saveState() : dock_state_;
   session_.keep(look, place_now());

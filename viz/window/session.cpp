@@ -90,6 +90,7 @@ void Session::read() {
   look_.theme = find_theme_setting(value("look/theme").toString()).value_or(ThemeSetting::system);
   look_.font_scale = read_number(settings, "look/font_scale", kSmallestFont, kLargestFont, 1);
   look_.speed = read_number(settings, "look/speed", Player::kSlowest, Player::kFastest, 4);
+  look_.motion = settings.value(QStringLiteral("look/motion"), true).toBool();
   look_.geometry = value("look/geometry").toByteArray();
   look_.docks = value("look/docks").toByteArray();
   place_.path = value("place/path").toString();
@@ -108,6 +109,7 @@ void Session::keep(const SessionLook& look, const SessionPlace& place) {
   set("look/theme", name(look.theme));
   set("look/font_scale", look.font_scale);
   set("look/speed", look.speed);
+  set("look/motion", look.motion);
   set("look/geometry", look.geometry);
   set("look/docks", look.docks);
   set("place/path", place.path);

@@ -25,6 +25,7 @@ struct SessionLook {
   ThemeSetting theme = ThemeSetting::system;
   double font_scale = 1;
   double speed = 4;  // [steps/s]
+  bool motion = true;
   QByteArray geometry, docks;
   friend bool operator==(const SessionLook&, const SessionLook&) = default;
 };

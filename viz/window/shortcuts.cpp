@@ -26,6 +26,8 @@ constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::quit, Group::file, SAY("&Quit"), "Ctrl+Q", SAY("Quit the program")},
 
     {Do::play, Group::run, SAY("&Play"), "Space", SAY("Play and pause"), Icon::play},
+    {Do::play_events, Group::run, SAY("Play e&vent by event"), "Shift+Space",
+     SAY("Play and pause, one event at a time")},
     {Do::step, Group::run, SAY("&Step"), ". Ctrl+Right", SAY("To the end of the next step"), Icon::step},
     {Do::step_back, Group::run, SAY("Step &back"), ", Ctrl+Left", SAY("To the end of the previous step"),
      Icon::step_back},
@@ -40,6 +42,9 @@ constexpr std::array<ActionEntry, kActions> kTable{{
      SAY("Back to the previous breakpoint, or to the start"), Icon::run_back},
     {Do::faster, Group::run, SAY("&Faster"), "]", SAY("Play twice as fast")},
     {Do::slower, Group::run, SAY("S&lower"), "[", SAY("Play half as fast")},
+    {Do::motion_forward, Group::run, SAY("A &part of a step"), "Alt+.",
+     SAY("Move what the step moves by a twelfth of its way")},
+    {Do::motion_back, Group::run, SAY("A part of a step bac&k"), "Alt+,", SAY("The same backward")},
     {Do::add_breakpoint, Group::run, SAY("Add a break&point"), "Ctrl+B", SAY("Type a breakpoint")},
 
     {Do::find, Group::select, SAY("&Find..."), "Ctrl+F", SAY("Go to a block, token, sequence, step, event or byte"),
@@ -57,6 +62,8 @@ constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::view_tile, Group::view, SAY("T&ile"), "Ctrl+5",
      SAY("The tile of the selected token, from the pool to registers; stepping moves through its events"), Icon::none,
      true},
+    {Do::motion, Group::view, SAY("&Motion"), "Ctrl+M",
+     SAY("Steps move blocks, chunks and registers to their places; off: pictures change at once"), Icon::none, true},
     {Do::zoom_in, Group::view, SAY("Zoom &in"), "Ctrl++ Ctrl+=", SAY("Larger, in the panel under the pointer"),
      Icon::zoom_in},
     {Do::zoom_out, Group::view, SAY("Zoom o&ut"), "Ctrl+-", SAY("Smaller, in the panel under the pointer"),
