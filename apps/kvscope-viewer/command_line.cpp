@@ -23,8 +23,9 @@ constexpr double kSmallestScale = 0.25, kLargestScale = 8;
 // The options as typed; they are checked together when all of them are known.
 struct Words {
   std::optional<std::string> file, render, scenario, trace, simulate, select, tile, completion, view, theme;
-  std::optional<std::int64_t> step, to, tile_event;
-  std::optional<double> font_scale;
+  std::optional<std::int64_t> step, to, tile_event, tile_to;
+  std::optional<double> font_scale, between;
+  bool motion = false;
   std::string size = "1600x1000";
   double scale = 1, frames_per_second = 4;
 };
@@ -65,6 +66,15 @@ void add_options(CLI::App& app, Words& words) {
       ->capture_default_str()
       ->needs(render)
       ->group(of_render);
+  app.add_flag("--motion", words.motion, "GIF: also show what moves between two frames")
+      ->needs(render)
+      ->group(of_render);
+  app.add_option("--between", words.between,
+                 "Picture between the step before (or the tile's action before) and this one: 0 is the one before, "
+                 "0.5 the middle of the motion, 1 this one; a .png")
+      ->type_name("T")
+      ->needs(render)
+      ->group(of_render);
   app.add_option("--size", words.size, "Width and height of the picture in pixels, before --scale")
       ->type_name("WxH")
       ->capture_default_str()
@@ -90,6 +100,11 @@ void add_options(CLI::App& app, Words& words) {
       ->group(of_render);
   app.add_option("--tile-event", words.tile_event,
                  "Events of the tile that have happened [default: all copies have landed, nothing is read]")
+      ->needs(render)
+      ->group(of_render);
+  app.add_option("--tile-to", words.tile_to,
+                 "GIF of the tile: the last of its events; one frame for each instruction or wait from --tile-event on "
+                 "[default: a GIF goes through steps of the run]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--completion", words.completion, "Print a completion script for a shell and exit")
@@ -140,6 +155,26 @@ QSize size_of(const Words& words, std::vector<Fault>& faults) {
   return {width, height};
 }
 
+void check_motion(const Words& words, std::optional<viz::PictureFormat> format, std::vector<Fault>& faults) {
+  using Format = viz::PictureFormat;
+  if (words.between) {
+    check_range("--between", *words.between, 0, 1, "0.5 is the middle of the motion", faults);
+    if (format && *format != Format::png) {
+      faults.push_back({"--between", fmt::format("'{}': a picture of a motion has pixels: write a .png{}",
+                                                 *words.render, *format == Format::gif ? ", or use --motion" : "")});
+    }
+  }
+  if (!format || *format == Format::gif) return;
+  for (const auto& [option, given] :
+       {std::pair{"--motion", words.motion}, std::pair{"--tile-to", words.tile_to.has_value()}}) {
+    if (given) faults.push_back({option, fmt::format("'{}' holds one picture: write a .gif", *words.render)});
+  }
+  if (words.to && words.tile_to) {
+    faults.push_back(
+        {"--tile-to", "an animation goes through steps (--to) or through events of a tile: leave one out"});
+  }
+}
+
 RenderRequest render_request(const Words& words) {
   std::vector<Fault> faults;
   RenderRequest request;
@@ -156,6 +191,7 @@ RenderRequest render_request(const Words& words) {
   } else if (*format != viz::PictureFormat::gif && words.to) {
     faults.push_back({"--to", fmt::format("'{}' holds one picture: write a .gif", request.out)});
   }
+  check_motion(words, format, faults);
   request.file = words.scenario ? *words.scenario : words.trace ? *words.trace : words.file.value_or("");
   request.kind = words.scenario ? FileKind::scenario : words.trace ? FileKind::trace : FileKind::by_content;
   request.view = words.view ? *viz::find_view(*words.view) : words.tile ? viz::View::tile : viz::View::overview;
@@ -171,6 +207,12 @@ RenderRequest render_request(const Words& words) {
   request.select = words.select;
   request.tile = words.tile;
   request.tile_event = words.tile_event;
+  request.tile_to = words.tile_to;
+  request.motion = words.motion;
+  request.between = words.between;
+  if (words.tile_to && request.view != viz::View::tile) {
+    faults.push_back({"--tile-to", "goes through the events of a tile: use --view tile"});
+  }
   check_range("--fps", words.frames_per_second, viz::kSlowestFrames, viz::kFastestFrames,
               "a GIF counts hundredths of a second", faults);
   request.frames_per_second = words.frames_per_second;

@@ -32,7 +32,10 @@ struct RenderRequest {
   std::optional<std::string> select;       // as find.h reads it
   std::optional<std::string> tile;         // as tile_request.h reads it, or the number of a tile of the trace
   std::optional<std::int64_t> tile_event;  // events of the tile that have happened
+  std::optional<std::int64_t> tile_to;     // GIF: the last event of the tile
   double frames_per_second = 4;
+  bool motion = false;            // GIF: also what moves between two frames
+  std::optional<double> between;  // this share of the way from the step, or the tile's action, before
   double font_scale = 1;
 };
 

@@ -66,6 +66,9 @@ void set_time(viz::Picture& picture, const RenderRequest& request, const viz::Ru
                              : film       ? std::min<std::int64_t>(1, last)
                                           : busiest_row(run);
   picture.position = run.end_of_row(first);
+  picture.motion = request.motion;
+  picture.between = request.between;
+  if (request.tile_to) return;
   if (request.to) {
     picture.last_row = row_of_step(run, "--to", *request.to);
     if (*picture.last_row < first) {
@@ -111,6 +114,13 @@ std::shared_ptr<const viz::Tile> recorded_tile(const viz::Run& run, std::optiona
   return std::make_shared<const viz::Tile>(viz::load_tile(run, tiles[static_cast<std::size_t>(at)]));
 }
 
+void check_tile_event(const char* option, std::optional<std::int64_t> event, std::int64_t least,
+                      const viz::Tile& tile) {
+  if (!event || (*event >= least && *event <= tile.events)) return;
+  throw InputError("command line", option,
+                   fmt::format("{} is outside [{}, {}]: events of the tile", *event, least, tile.events));
+}
+
 // Why the path cannot take the tile is part of the picture; a tile that is not there is a fault of the command line.
 void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Run& run, const char* program) {
   if (picture.view != viz::View::tile) return;
@@ -140,12 +150,10 @@ void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Ru
     picture.tile_instead = QStringLiteral("The trace holds no tile: name one with --tile.");
   }
   picture.tile_event = request.tile_event;
-  if (!request.tile_event || !picture.tile) return;
-  if (*request.tile_event < 0 || *request.tile_event > picture.tile->events) {
-    throw InputError(
-        "command line", "--tile-event",
-        fmt::format("{} is outside [0, {}]: events of the tile", *request.tile_event, picture.tile->events));
-  }
+  picture.last_tile_event = request.tile_to;
+  if (!picture.tile) return;
+  check_tile_event("--tile-event", request.tile_event, 0, *picture.tile);
+  check_tile_event("--tile-to", request.tile_to, request.tile_event.value_or(0), *picture.tile);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kBlockFlight = 0.5;  // share of a motion that one block takes
+constexpr double kBlockFlight = 0.5;  // share of a motion that one block takes, of many; alone it takes all of it
 constexpr std::array kOrder{BlockMove::Kind::released, BlockMove::Kind::preempted, BlockMove::Kind::evicted,
                             BlockMove::Kind::copied,   BlockMove::Kind::found,     BlockMove::Kind::shared,
                             BlockMove::Kind::taken};
@@ -67,10 +67,26 @@ void add_moves_of(const State& before, const State& after, SeqIdx seq, std::vect
   }
 }
 
-// Where the flights begin: registers are filled after the wavefronts of their read.
-double first_start(const TileState& before, const TileState& after) {
-  return after.fills > before.fills ? kWavefronts : 0;
-}
+// When the events between two states happen. Those before the first flight, such as the issue of a box or the requests
+// of a read's lanes, come first: they take the time of the wavefronts, or none.
+struct Tempo {
+  std::int64_t first = 0, flights = 0, end = 0;  // events: of all, of the first flight, behind the last
+  double start = 0;                              // of t, when the first flight begins
+
+  Tempo(const Tile& tile, const TileState& before, const TileState& after)
+      : first(before.event), flights(after.event), end(after.event) {
+    if (after.landed > before.landed) flights = tile.chunks[static_cast<std::size_t>(before.landed)].event;
+    if (after.fills > before.fills) {
+      flights = std::min(flights, tile.fills[static_cast<std::size_t>(before.fills)].event);
+      start = kWavefronts;
+    }
+  }
+  // The time when the flight of an event ends.
+  [[nodiscard]] double landing(std::int64_t event) const {
+    const double share = static_cast<double>(event + 1 - flights) / static_cast<double>(end - flights);
+    return start + (1 - start) * (kFlight + (1 - kFlight) * share);
+  }
+};
 
 }  // namespace
 
@@ -92,18 +108,18 @@ std::vector<BlockMove> moves_between(const State& before, const State& after, st
     thin(of_kind, std::max<std::size_t>(all.empty() ? 1 : most * of_kind.size() / all.size(), 1));
     moves.insert(moves.end(), of_kind.begin(), of_kind.end());
   }
-  for (std::size_t n = 0; n < moves.size(); ++n) moves[n].when = span_of(n, moves.size(), kBlockFlight);
+  const double share = kBlockFlight + (1 - kBlockFlight) / static_cast<double>(std::max<std::size_t>(moves.size(), 1));
+  for (std::size_t n = 0; n < moves.size(); ++n) moves[n].when = span_of(n, moves.size(), share);
   return moves;
 }
 
 std::vector<TileFlight> flights_between(const Tile& tile, const TileState& before, const TileState& after,
                                         std::size_t most) {
   std::vector<TileFlight> flights;
-  const auto events = static_cast<double>(after.event - before.event);
-  const double first = first_start(before, after);
+  const Tempo tempo(tile, before, after);
   const auto add = [&](bool fill, std::int64_t index, std::int64_t event) {
-    const double end = kFlight + (1 - kFlight) * static_cast<double>(event + 1 - before.event) / events;
-    flights.push_back({fill, index, {first + (1 - first) * (end - kFlight), first + (1 - first) * end}});
+    const double end = tempo.landing(event);
+    flights.push_back({fill, index, {end - (1 - tempo.start) * kFlight, end}});
   };
   for (std::int64_t n = before.landed; n < after.landed; ++n) {
     add(false, n, tile.chunks[static_cast<std::size_t>(n)].event);
@@ -142,13 +158,17 @@ std::vector<BankLight> lights_between(const Tile& tile, const TileState& before,
   return lights;
 }
 
-std::int64_t event_at(const TileState& before, const TileState& after, double t) {
+std::int64_t event_at(const Tile& tile, const TileState& before, const TileState& after, double t) {
   if (t <= 0 || after.event <= before.event) return before.event;
   if (t >= 1) return after.event;
-  const auto events = static_cast<double>(after.event - before.event);
-  const double first = first_start(before, after);
-  const double done = std::clamp(((t - first) / (1 - first) - kFlight) / (1 - kFlight), 0.0, 1.0);
-  return before.event + static_cast<std::int64_t>(std::floor(done * events + 1e-9));
+  const Tempo tempo(tile, before, after);
+  if (t < tempo.start) {
+    const auto early = static_cast<double>(tempo.flights - tempo.first);
+    return tempo.first + static_cast<std::int64_t>(std::ceil(t / tempo.start * early));
+  }
+  const double done = std::clamp(((t - tempo.start) / (1 - tempo.start) - kFlight) / (1 - kFlight), 0.0, 1.0);
+  const auto flights = static_cast<double>(tempo.end - tempo.flights);
+  return tempo.flights + static_cast<std::int64_t>(std::floor(done * flights + 1e-9));
 }
 
 }  // namespace kvscope::viz

@@ -5,7 +5,7 @@
 //
 //   for (const BlockMove& move : moves_between(before, after, 400)) local(move.when, 0.5)      0.5: half of its way
 //   flights_between(tile, now, next, 600)       a box: its chunks, row by row; a read: its registers
-//   event_at(now, next, 0.5)                    the event whose state the panels show in the middle
+//   event_at(tile, now, next, 0.5)              the event whose state the panels show in the middle
 #pragma once
 
 #include <cstdint>
@@ -77,8 +77,8 @@ struct BankLight {
 // geometry of banks.
 [[nodiscard]] std::vector<BankLight> lights_between(const Tile& tile, const TileState& before, const TileState& after);
 
-// The number of events that have happened at t: those whose flights have ended. event_at(b, a, 0) is before.event,
-// event_at(b, a, 1) is after.event; it never decreases.
-[[nodiscard]] std::int64_t event_at(const TileState& before, const TileState& after, double t);
+// The number of events that have happened at t: those whose flights have ended, and at first those that lead to the
+// flights. At 0 it is before.event, at 1 after.event; it never decreases.
+[[nodiscard]] std::int64_t event_at(const Tile& tile, const TileState& before, const TileState& after, double t);
 
 }  // namespace kvscope::viz

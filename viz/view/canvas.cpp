@@ -234,6 +234,7 @@ void Canvas::paintEvent(QPaintEvent*) {
     draw_pixels(painter, painter.deviceTransform().map(QPointF(0, 0)).toPoint(), base_);
   }
   paint_board_overlay(painter, size(), panels_, scene);
+  paint_movers(painter);
   paint_focus_ring(painter);
 }
 

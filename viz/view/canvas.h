@@ -148,6 +148,7 @@ class Canvas final : public QWidget {
   void advance_motion();
   // Returns false without a motion; else `scene` is the one for the overlay.
   bool paint_motion(QPainter& painter, Scene& scene) const;
+  void paint_movers(QPainter& painter) const;
 
   // canvas_input.cpp: mouse and keys
   void point_at(QPointF at);

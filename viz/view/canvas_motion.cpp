@@ -142,4 +142,8 @@ bool Canvas::paint_motion(QPainter& painter, Scene& scene) const {
   return true;
 }
 
+void Canvas::paint_movers(QPainter& painter) const {
+  if (moving_) moving_->motion->paint_movers(painter, moving_->t);
+}
+
 }  // namespace kvscope::viz

@@ -94,6 +94,7 @@ class Motion::Impl {
 
   [[nodiscard]] bool empty() const { return blocks_.empty() && ways_.empty() && lights_.empty(); }
   void paint_base(QPainter& painter, double t);
+  void paint_movers(QPainter& painter, double t) const;
   [[nodiscard]] Scene scene_at(double t);
 
  private:
@@ -118,6 +119,7 @@ class Motion::Impl {
   void paint_blocks(QPainter& painter, double t);
   void paint_block(QPainter& painter, const BlockWay& way, double u) const;
   void paint_tile(QPainter& painter, double t);
+  void paint_tile_movers(QPainter& painter, double t) const;
   QImage& before_image() {
     if (before_image_.isNull()) before_image_ = still(before_.scene());
     return before_image_;
@@ -244,7 +246,7 @@ Scene Motion::Impl::scene_at(double t) {
   if (t <= 0) return before_.scene();
   Scene scene = after_.scene();
   if (t >= 1 || scene.view != View::tile || empty()) return scene;
-  between_now_ = tile_state(*scene.tile, event_at(*before_.scene().tile_now, *scene.tile_now, t));
+  between_now_ = tile_state(*scene.tile, event_at(*scene.tile, *before_.scene().tile_now, *scene.tile_now, t));
   scene.tile_now = &between_now_;
   return scene;
 }
@@ -279,12 +281,21 @@ void Motion::Impl::paint_blocks(QPainter& painter, double t) {
       paint_outline(painter, way.page->adjusted(0.5, 0.5, -0.5, -0.5), QPen(theme.cell_line, 1, Qt::DashLine));
     }
   }
+}
+
+void Motion::Impl::paint_movers(QPainter& painter, double t) const {
+  using Kind = BlockMove::Kind;
+  if (t <= 0 || t >= 1) return;
+  painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
   for (const BlockWay& way : blocks_) {
     const double u = local(way.move.when, t);
     const bool starts_at_page = way.move.kind == Kind::released || way.move.kind == Kind::preempted;
     if (way.move.kind != Kind::evicted && u < 1 && (u > 0 || starts_at_page)) paint_block(painter, way, u);
   }
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  paint_tile_movers(painter, t);
+  painter.restore();
 }
 
 void Motion::Impl::paint_block(QPainter& painter, const BlockWay& way, double u) const {
@@ -318,20 +329,22 @@ void Motion::Impl::paint_block(QPainter& painter, const BlockWay& way, double u)
 // The first picture, with the cards that the event changes painted anew.
 void Motion::Impl::paint_tile(QPainter& painter, double t) {
   const Scene scene = scene_at(t);
-  const Theme& theme = *scene.theme;
   if (shown_ != scene.tile_now->event || between_image_.isNull()) {
     if (between_image_.isNull()) between_image_ = before_image();
     QPainter to(&between_image_);
     for (const PanelId id : kChanging) {
       const Place* const at = place(id);
       if (at == nullptr) continue;
-      to.fillRect(at->card, theme.surface);
+      to.fillRect(at->card, scene.theme->surface);
       paint_place(to, *at, panels_, scene);
     }
     shown_ = scene.tile_now->event;
   }
   show(painter, between_image_);
-  painter.setRenderHint(QPainter::Antialiasing, false);
+}
+
+void Motion::Impl::paint_tile_movers(QPainter& painter, double t) const {
+  const Theme& theme = *after_.scene().theme;
   for (const Light& light : lights_) {
     if (t < light.when.start || t >= light.when.end) continue;
     for (const QRectF& cell : light.cells) {
@@ -346,7 +359,7 @@ void Motion::Impl::paint_tile(QPainter& painter, double t) {
     if (u <= 0 || u >= 1) continue;
     const QRectF rect = at_least(along(way, u), kLeastMover);
     painter.fillRect(rect.adjusted(-1, -1, 1, 1), theme.card);
-    paint_tile_cell(painter, rect, theme, *scene.tile, way.row, Arrival::there);
+    paint_tile_cell(painter, rect, theme, *after_.scene().tile, way.row, Arrival::there);
   }
 }
 
@@ -359,6 +372,9 @@ bool Motion::empty() const {
 }
 void Motion::paint_base(QPainter& painter, double t) const {
   impl_->paint_base(painter, t);
+}
+void Motion::paint_movers(QPainter& painter, double t) const {
+  impl_->paint_movers(painter, t);
 }
 Scene Motion::scene_at(double t) const {
   return impl_->scene_at(t);

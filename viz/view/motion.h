@@ -2,8 +2,9 @@
 // fly from the pool through their copy into shared memory, a read takes its wavefronts one by one and fills registers.
 //
 //   Motion motion(panels, size, scale, still_of(before), still_of(after));
-//   motion.paint_base(painter, 0.5);                      the surface and the cards, without selection and links
-//   paint_board_overlay(painter, size, panels, after);    these are painted over it, as over a still picture
+//   motion.paint_base(painter, 0.5);                                        the surface and the cards
+//   paint_board_overlay(painter, size, panels, motion.scene_at(0.5));       selection and links, as on a still picture
+//   motion.paint_movers(painter, 0.5);                                      what is on its way
 //
 // At 0 and 1 the pixels are those of the two stills.     // held by tests/viz/view/motion_test.cpp
 #pragma once
@@ -52,8 +53,9 @@ class Motion {
 
   // Nothing moves: the second picture can be shown at once.
   [[nodiscard]] bool empty() const;
-  // All pixels except the overlay.
+  // All pixels except the overlay and what is on its way.
   void paint_base(QPainter& painter, double t) const;
+  void paint_movers(QPainter& painter, double t) const;
   // The scene of the overlay at t: of the tile view with the tile's state at t.
   [[nodiscard]] Scene scene_at(double t) const;
 

@@ -505,19 +505,25 @@ TilePlaces SharedPanel::chunk_places(std::span<const std::int64_t> chunks, const
   return places;
 }
 
-// A register comes from the chunk of its first element.
+// A register comes from a part of a chunk: its elements of a row, or the first one of those of a column.
 TilePlaces SharedPanel::fill_places(std::span<const std::int64_t> fills, const QRectF& body, const Scene& scene) const {
+  const Tile& tile = *scene.tile;
   std::vector<std::int64_t> chunks;
   for (const std::int64_t n : fills) {
-    const TileFill& fill = scene.tile->fills[static_cast<std::size_t>(n)];
-    chunks.push_back(scene.tile->chunk_of({fill.row, fill.column}).value_or(-1));
+    const TileFill& fill = tile.fills[static_cast<std::size_t>(n)];
+    if (const auto chunk = tile.chunk_of({fill.row, fill.column})) chunks.push_back(*chunk);
   }
-  TilePlaces places(fills.size());
-  std::vector<std::int64_t> known;
-  std::ranges::copy_if(chunks, std::back_inserter(known), [](std::int64_t chunk) { return chunk >= 0; });
-  const TilePlaces found = chunk_places(known, body, scene);
-  for (std::size_t n = 0, next = 0; n < chunks.size(); ++n) {
-    if (chunks[n] >= 0) places[n] = found[next++];
+  const TilePlaces of_chunks = chunk_places(chunks, body, scene);
+  TilePlaces places;
+  std::size_t next = 0;
+  for (const std::int64_t n : fills) {
+    const TileFill& fill = tile.fills[static_cast<std::size_t>(n)];
+    places.emplace_back();
+    if (!tile.chunk_of({fill.row, fill.column})) continue;
+    const auto first = tile.chunks[static_cast<std::size_t>(chunks[next])].column;
+    if (const auto& whole = of_chunks[next++]) {
+      places.back() = part_of_row(*whole, fill.column - first, fill.down ? 1 : fill.elements, tile.chunk_columns());
+    }
   }
   return places;
 }

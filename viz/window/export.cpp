@@ -18,6 +18,7 @@
 #include "core/base/file.h"
 #include "viz/playback/cursor.h"
 #include "viz/playback/tile_selection.h"
+#include "viz/view/motion.h"
 #include "viz/view/paint_board.h"
 #include "viz/window/gif_writer.h"
 #include "viz/window/svg_device.h"
@@ -42,7 +43,30 @@ void check_size(const Picture& picture, std::vector<Fault>& faults) {
   }
 }
 
-void check_frames(const Run& run, const Picture& picture, PictureFormat format, std::vector<Fault>& faults) {
+// What an animation shows, one still picture after the other: rows of the run, or events of the tile.
+std::vector<std::int64_t> stills_of(const Run& run, const Picture& picture) {
+  std::vector<std::int64_t> stills;
+  if (picture.last_tile_event) {
+    stills.push_back(picture.tile_event.value_or(0));
+    for (const TileAction& action : picture.tile->actions) {
+      if (action.end > stills.back() && action.end <= *picture.last_tile_event) stills.push_back(action.end);
+    }
+    if (stills.back() < *picture.last_tile_event) stills.push_back(*picture.last_tile_event);
+    return stills;
+  }
+  const std::int64_t first = run.row_at(picture.position);
+  for (std::int64_t row = first; row <= picture.last_row.value_or(first); ++row) stills.push_back(row);
+  return stills;
+}
+
+// Pictures of the way between two stills.
+std::int64_t between_frames(const Picture& picture) {
+  if (!picture.motion) return 0;
+  const double seconds = kMotionShare / picture.frames_per_second;
+  return static_cast<std::int64_t>(std::floor(seconds * kFastestFrames / 2));
+}
+
+void check_rows(const Run& run, const Picture& picture, PictureFormat format, std::vector<Fault>& faults) {
   if (!picture.last_row) return;
   const std::int64_t first = run.row_at(picture.position), last = *picture.last_row;
   check_index("row", last, run.facts().rows);
@@ -53,13 +77,42 @@ void check_frames(const Run& run, const Picture& picture, PictureFormat format, 
     faults.push_back({"", fmt::format("steps {} to {} are {} pictures, and a .{} file holds one: write a .gif",
                                       run.span(first).step.value, run.span(last).step.value, last - first + 1,
                                       kEndings[static_cast<std::size_t>(format)])});
-  } else if (last - first + 1 > kMostFrames) {
-    faults.push_back(
-        {"", fmt::format("{} frames are more than {}: choose fewer steps", last - first + 1, kMostFrames)});
   }
+}
+
+void check_tile_events(const Picture& picture, PictureFormat format, std::vector<Fault>& faults) {
+  if (!picture.last_tile_event) return;
+  const std::int64_t first = picture.tile_event.value_or(0), last = *picture.last_tile_event;
+  if (!picture.tile) {
+    faults.push_back({"", "there is no tile whose events could be animated: name one"});
+  } else if (last < first || last > picture.tile->events) {
+    faults.push_back(
+        {"", fmt::format("the last event of the tile, {}, is outside [{}, {}]", last, first, picture.tile->events)});
+  } else if (format != PictureFormat::gif) {
+    faults.push_back({"", fmt::format("events {} to {} of the tile are several pictures, and a .{} file holds one: "
+                                      "write a .gif",
+                                      first, last, kEndings[static_cast<std::size_t>(format)])});
+  }
+}
+
+void check_frames(const Run& run, const Picture& picture, PictureFormat format, std::vector<Fault>& faults) {
+  const std::size_t before = faults.size();
+  check_rows(run, picture, format, faults);
+  check_tile_events(picture, format, faults);
   if (!(picture.frames_per_second >= kSlowestFrames && picture.frames_per_second <= kFastestFrames)) {
     faults.push_back({"", fmt::format("{} frames per second is outside [{}, {}]", picture.frames_per_second,
                                       kSlowestFrames, kFastestFrames)});
+  }
+  if (picture.between && (format == PictureFormat::svg || format == PictureFormat::pdf)) {
+    faults.push_back({"", fmt::format("a picture between two steps consists of pixels, and a .{} file of shapes: write "
+                                      "a .png",
+                                      kEndings[static_cast<std::size_t>(format)])});
+  }
+  if (faults.size() > before) return;
+  const auto stills = std::ssize(stills_of(run, picture));
+  const std::int64_t frames = stills + (stills - 1) * between_frames(picture);
+  if (frames > kMostFrames) {
+    faults.push_back({"", fmt::format("{} frames are more than {}: choose fewer steps", frames, kMostFrames)});
   }
 }
 
@@ -96,15 +149,46 @@ class Painting {
     relight();
   }
 
-  [[nodiscard]] std::int64_t row() const { return cursor_.row(); }
-  void go_to_row(std::int64_t row) {
-    cursor_.seek_row(row);
+  // A row of the run, or an event of the tile when the animation is one of the tile.
+  void go_to(std::int64_t still) {
+    if (picture_.last_tile_event) {
+      tile_now_ = tile_state(*picture_.tile, still);
+    } else {
+      cursor_.seek_row(still);
+    }
+    relight();
+  }
+  // The row before this one, or the beginning of the tile's action that leads here.
+  void go_back() {
+    if (picture_.view == View::tile && picture_.tile) {
+      std::int64_t event = 0;
+      for (const TileAction& action : picture_.tile->actions) {
+        if (action.first < tile_now_.event) event = action.first;
+      }
+      tile_now_ = tile_state(*picture_.tile, event);
+    } else {
+      cursor_.seek_row(std::max<std::int64_t>(cursor_.row() - 1, 0));
+    }
     relight();
   }
 
   [[nodiscard]] QImage image() const {
     QImage image = board_image(picture_.size, picture_.scale, panels_, scene_);
     if (image.isNull()) throw std::bad_alloc();
+    return image;
+  }
+  [[nodiscard]] Still still() const { return Still(scene_, picture_.tile); }
+  [[nodiscard]] std::unique_ptr<Motion> motion(const Still& before, const Still& after) const {
+    return std::make_unique<Motion>(panels_, picture_.size, picture_.scale, before, after);
+  }
+  [[nodiscard]] QImage image(const Motion& motion, double t) const {
+    QImage image((QSizeF(picture_.size) * picture_.scale).toSize(), QImage::Format_RGB32);
+    if (image.isNull()) throw std::bad_alloc();
+    image.setDevicePixelRatio(picture_.scale);
+    QPainter painter(&image);
+    motion.paint_base(painter, t);
+    paint_board_overlay(painter, picture_.size, panels_, motion.scene_at(t));
+    motion.paint_movers(painter, t);
     return image;
   }
   void paint(QPaintDevice& device, double scale) const {
@@ -179,20 +263,44 @@ std::string svg_of(const Painting& painting, const Picture& picture) {
   return device.bytes();
 }
 
-void write_film(const std::filesystem::path& path, Painting& painting, const Picture& picture,
+void write_film(const std::filesystem::path& path, const Run& run, Painting& painting, const Picture& picture,
                 const FrameProgress& progress) {
   PendingFile pending(path);
-  const std::int64_t first = painting.row(), last = picture.last_row.value_or(first), frames = last - first + 1;
+  const std::vector<std::int64_t> stills = stills_of(run, picture);
+  const std::int64_t between = between_frames(picture);
+  const std::int64_t frames = std::ssize(stills) + (std::ssize(stills) - 1) * between;
+  const double frame = 1 / picture.frames_per_second, moving = kMotionShare * frame;
+  std::int64_t done = 0;
+  const auto count = [&] {
+    if (progress && !progress(++done, frames)) throw Cancelled();
+  };
+  painting.go_to(stills.front());
   QImage image = painting.image();
   GifWriter writer(pending.temporary(), path.string(), image.size(), picture.frames_per_second);
-  for (std::int64_t row = first;; image = painting.image()) {
-    writer.add(image);
-    if (progress && !progress(row - first + 1, frames)) throw Cancelled();
-    if (row == last) break;
-    painting.go_to_row(++row);
+  for (std::size_t n = 0;; image = painting.image()) {
+    between > 0 ? writer.add(image, n == 0 ? frame : frame - moving) : writer.add(image);
+    count();
+    if (++n == stills.size()) break;
+    const Still before = painting.still();
+    painting.go_to(stills[n]);
+    const auto motion = between > 0 ? painting.motion(before, painting.still()) : nullptr;
+    for (std::int64_t part = 1; part <= between; ++part) {
+      const double t = static_cast<double>(part) / static_cast<double>(between + 1);
+      writer.add(painting.image(*motion, t), moving / static_cast<double>(between));
+      count();
+    }
   }
   writer.finish();
   pending.commit();
+}
+
+// The only picture of a file of pixels.
+QImage picture_image(Painting& painting, const Picture& picture) {
+  if (!picture.between) return painting.image();
+  const Still after = painting.still();
+  painting.go_back();
+  const auto motion = painting.motion(painting.still(), after);
+  return painting.image(*motion, *picture.between);
 }
 
 }  // namespace
@@ -212,7 +320,7 @@ void write_picture(const QString& path, const std::shared_ptr<const Run>& run, c
   Painting painting(run, picture);
   switch (format) {
     case PictureFormat::png:
-      write_file_atomically(file, view_of(png_of(painting.image(), picture.scale)));
+      write_file_atomically(file, view_of(png_of(picture_image(painting, picture), picture.scale)));
       break;
     case PictureFormat::svg:
       write_file_atomically(file, svg_of(painting, picture));
@@ -221,7 +329,7 @@ void write_picture(const QString& path, const std::shared_ptr<const Run>& run, c
       write_file_atomically(file, view_of(pdf_of(painting, picture)));
       break;
     case PictureFormat::gif:
-      write_film(file, painting, picture, progress);
+      write_film(file, *run, painting, picture, progress);
       return;
   }
   if (progress) progress(1, 1);

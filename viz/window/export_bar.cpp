@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <QtWidgets/QCheckBox>
 #include <QtWidgets/QComboBox>
 #include <QtWidgets/QDoubleSpinBox>
 #include <QtWidgets/QHBoxLayout>
@@ -65,13 +66,16 @@ void ExportBar::build() {
   scale_->setSingleStep(1);
   scale_->setDecimals(1);
   QHBoxLayout* frames = part(*row, frames_part_);
-  first_ = add(*frames, tr("steps"), tr("First step"), new QSpinBox);
-  last_ = add(*frames, tr("to"), tr("Last step"), new QSpinBox);
+  unit_ = new QLabel;
+  frames->addWidget(unit_);
+  first_ = add(*frames, QString(), tr("First"), new QSpinBox);
+  last_ = add(*frames, tr("to"), tr("Last"), new QSpinBox);
   rate_ = add(*frames, tr("at"), tr("Frames per second"), new QDoubleSpinBox);
   rate_->setRange(kSlowestFrames, kFastestFrames);
   rate_->setDecimals(1);
   rate_->setValue(4);
   rate_->setSuffix(tr(" /s"));
+  motion_ = add(*frames, QString(), tr("Show what moves between two steps"), new QCheckBox(tr("motion")));
   theme_ = add(*row, QString(), tr("Theme of the picture"), new QComboBox);
   theme_->addItems({tr("dark"), tr("light")});
   row->addStretch(1);
@@ -94,16 +98,19 @@ void ExportBar::set_theme(const Theme& theme) {
   close_->setIcon(icon(Icon::close, theme));
 }
 
-void ExportBar::open(QSize canvas, ThemeKind theme, std::int64_t row, std::int64_t rows) {
+void ExportBar::open(QSize canvas, ThemeKind theme, const Film& film) {
   width_->setValue(canvas.width());
   height_->setValue(canvas.height());
   theme_->setCurrentIndex(theme == ThemeKind::dark ? 0 : 1);
-  // Steps in the texts are rows of the run: row 0 has the events before step 0.
-  const int last = static_cast<int>(std::max<std::int64_t>(rows - 2, 0));
+  of_tile_ = film.tile;
+  unit_->setText(film.tile ? tr("events of the tile") : tr("steps"));
+  const int last = static_cast<int>(film.last);
   first_->setRange(0, last);
   last_->setRange(0, last);
-  first_->setValue(static_cast<int>(std::clamp<std::int64_t>(row - 1, 0, last)));
-  last_->setValue(static_cast<int>(std::min<std::int64_t>(first_->value() + kUsualFrames - 1, last)));
+  first_->setValue(film.tile ? 0 : static_cast<int>(std::clamp<std::int64_t>(film.now, 0, last)));
+  last_->setValue(film.tile ? last
+                            : static_cast<int>(std::min<std::int64_t>(first_->value() + kUsualFrames - 1, last)));
+  motion_->setChecked(film.motion);
   show();
   format_->setFocus(Qt::ShortcutFocusReason);
 }
@@ -146,8 +153,14 @@ void ExportBar::fill(Picture& picture) const {
   picture.scale = pixels ? scale_->value() : 1;
   picture.last_row.reset();
   if (format() != PictureFormat::gif) return;
-  picture.last_row = std::int64_t{last_->value()} + 1;
   picture.frames_per_second = rate_->value();
+  picture.motion = motion_->isChecked();
+  if (of_tile_) {
+    picture.tile_event = first_->value();
+    picture.last_tile_event = last_->value();
+  } else {
+    picture.last_row = std::int64_t{last_->value()} + 1;
+  }
 }
 
 }  // namespace kvscope::viz

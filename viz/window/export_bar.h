@@ -11,8 +11,10 @@
 #include "viz/view/theme.h"
 #include "viz/window/export.h"
 
+class QCheckBox;
 class QComboBox;
 class QDoubleSpinBox;
+class QLabel;
 class QSpinBox;
 class QToolButton;
 
@@ -24,14 +26,19 @@ class ExportBar final : public QFrame {
   explicit ExportBar(QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  // Shows the bar for a run with `rows` rows whose current row is `row`.
-  void open(QSize canvas, ThemeKind theme, std::int64_t row, std::int64_t rows);
+  // What an animation goes through: steps of the run, or events of the tile that is shown.
+  struct Film {
+    bool tile = false;
+    std::int64_t now = 0, last = 0;  // step or event
+    bool motion = true;              // the canvas shows motion
+  };
+  void open(QSize canvas, ThemeKind theme, const Film& film);
   [[nodiscard]] PictureFormat format() const;
   [[nodiscard]] QString name_filter() const;  // "PNG picture (*.png)"
   [[nodiscard]] QString suffix() const;       // "png"
   // Sets size, scale, theme and frames of `picture`.
   void fill(Picture& picture) const;
-  [[nodiscard]] std::int64_t first_row() const;
+  [[nodiscard]] std::int64_t first_row() const;  // of a GIF of the run
 
  Q_SIGNALS:
   void wanted();  // the button "Save as..." was clicked
@@ -44,6 +51,9 @@ class ExportBar final : public QFrame {
   QComboBox *format_ = nullptr, *theme_ = nullptr;
   QSpinBox *width_ = nullptr, *height_ = nullptr, *first_ = nullptr, *last_ = nullptr;
   QDoubleSpinBox *scale_ = nullptr, *rate_ = nullptr;
+  QCheckBox* motion_ = nullptr;
+  QLabel* unit_ = nullptr;
+  bool of_tile_ = false;
   QWidget *scale_part_ = nullptr, *frames_part_ = nullptr;
   QToolButton* close_ = nullptr;
 };

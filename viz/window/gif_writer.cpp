@@ -103,7 +103,7 @@ class GifWriter::File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  void add(const QImage& frame) {
+  void add(const QImage& frame, std::optional<double> seconds) {
     const QImage now = frame.convertToFormat(QImage::Format_RGB32);
     KVSCOPE_ASSERT(now.size() == size_);
     const QRect area = before_.isNull() ? QRect(QPoint(0, 0), size_) : changed_rectangle(before_, now);
@@ -118,7 +118,8 @@ class GifWriter::File {
     std::vector<QRgb> palette = palette_of(std::move(colors), kMostColors - (see_through ? 1 : 0));
     const std::optional<int> transparent = see_through ? std::optional(static_cast<int>(palette.size())) : std::nullopt;
 
-    put_control(transparent);
+    put_control(transparent,
+                seconds ? static_cast<int>(std::lround(100 * *seconds)) : frame_delay(frames_, frames_per_second_));
     put_area(area, palette, palette.size() + (see_through ? 1 : 0));
     put_pixels(now, area, palette, counts, transparent.value_or(0));
     before_ = now;
@@ -153,9 +154,8 @@ class GifWriter::File {
     check(EGifPutExtensionTrailer(gif_.get()));
   }
 
-  void put_control(std::optional<int> transparent) {
-    const GraphicsControlBlock control{DISPOSE_DO_NOT, false, frame_delay(frames_, frames_per_second_),
-                                       transparent.value_or(NO_TRANSPARENT_COLOR)};
+  void put_control(std::optional<int> transparent, int hundredths) {
+    const GraphicsControlBlock control{DISPOSE_DO_NOT, false, hundredths, transparent.value_or(NO_TRANSPARENT_COLOR)};
     std::array<GifByteType, 4> bytes{};
     EGifGCBToExtension(&control, bytes.data());
     check(EGifPutExtension(gif_.get(), GRAPHICS_EXT_FUNC_CODE, static_cast<int>(bytes.size()), bytes.data()));
@@ -218,8 +218,8 @@ GifWriter::GifWriter(const std::filesystem::path& file, std::string shown, QSize
     : file_(std::make_unique<File>(file, std::move(shown), size, frames_per_second)) {}
 GifWriter::~GifWriter() = default;
 
-void GifWriter::add(const QImage& frame) {
-  file_->add(frame);
+void GifWriter::add(const QImage& frame, std::optional<double> seconds) {
+  file_->add(frame, seconds);
 }
 void GifWriter::finish() {
   file_->finish();

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <QtCore/QSize>
@@ -30,7 +31,8 @@ class GifWriter {
   ~GifWriter();  // closes the file; it is complete only after finish()
 
   // Precondition (caller): the frame has the writer's size; its alpha channel is ignored. Throws InputError: disk full.
-  void add(const QImage& frame);
+  // `seconds`: how long it is shown, instead of 1 / frames_per_second; at least 1/50.
+  void add(const QImage& frame, std::optional<double> seconds = std::nullopt);
   void finish();  // call once
 
  private:

@@ -104,8 +104,14 @@ void MainWindow::connect_actions() {
   on(Do::open, [this] { ask_for_file(); });
   on(Do::reload, [this] { document_ ? open(document_->path(), wish_of_now()) : open(failed_, OpenWish(wish_)); });
   on(Do::save_trace, [this] { ask_where_to_save(); });
-  on(Do::export_picture,
-     [this] { export_bar_->open(canvas_->size(), theme_->kind, document_->cursor().row(), run_->facts().rows); });
+  on(Do::export_picture, [this] {
+    const bool tile = view_ == View::tile && document_->tile() != nullptr;
+    // Row 0 of a run has the events before step 0.
+    const ExportBar::Film film{tile, tile ? document_->tile_now().event : document_->cursor().row() - 1,
+                               tile ? document_->tile()->events : std::max<std::int64_t>(run_->facts().rows - 2, 0),
+                               canvas_->motion()};
+    export_bar_->open(canvas_->size(), theme_->kind, film);
+  });
   on(Do::close, [this] { close_document(); });
   on(Do::quit, [this] { close(); });
 
