@@ -31,15 +31,16 @@ void thin(std::vector<Item>& items, std::size_t most) {
   items = std::move(kept);
 }
 
-// How a page came to a block that it did not have.
+// How a page came to a block that it did not have. A block with content keeps its page and its tokens when a prefix hit
+// finds it; a block that was given back or evicted and taken again has a page without hits.
 BlockMove::Kind arrival(const State& before, const State& after, SeqIdx seq, std::int64_t page, std::int32_t block) {
   const BlockState &was = before.blocks[block], &is = after.blocks[block];
-  const bool held = was.ref_count > 0 && was.owner != static_cast<std::int32_t>(seq.value);
-  if (is.ref_count > 1 && (held || is.owner != static_cast<std::int32_t>(seq.value))) return BlockMove::Kind::shared;
-  // A cached block keeps its page and its tokens when it is found; when it was evicted, its page is a new one.
-  const std::int64_t hits = after.sequences[seq.value].hit_tokens;
-  if (was.cached && was.page == page && was.filled > 0 && page * was.filled < hits) return BlockMove::Kind::found;
-  return BlockMove::Kind::taken;
+  const auto owner = static_cast<std::int32_t>(seq.value);
+  const bool hit = was.page == page && was.filled > 0 && page * was.filled < after.sequences[seq.value].hit_tokens;
+  const bool held = was.ref_count > 0 && was.owner != owner;
+  if (is.ref_count > 1 && (held || is.owner != owner)) return BlockMove::Kind::shared;
+  if (held && hit) return BlockMove::Kind::shared;  // whoever held it has given it back since
+  return was.cached && hit ? BlockMove::Kind::found : BlockMove::Kind::taken;
 }
 
 void add_moves_of(const State& before, const State& after, SeqIdx seq, std::vector<BlockMove>& moves) {
