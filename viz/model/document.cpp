@@ -7,6 +7,7 @@
 #include <QtCore/QCoreApplication>
 
 #include "core/base/errors.h"
+#include "viz/playback/happened.h"
 #include "viz/playback/tile_selection.h"
 
 namespace kvscope::viz {
@@ -165,6 +166,7 @@ void Document::play_on() {
   const bool ended = !stop && cursor_.at_end();
   if (stop || ended) become(Doing::standing);
   if (cursor_.position() != from) moved();
+  if (stop) light_last_event();
   if (stop) Q_EMIT stopped(words_of(stop->breakpoint));
   if (ended) Q_EMIT stopped(tr("end of the run"));
 }
@@ -218,6 +220,7 @@ void Document::search_on() {
   become(Doing::standing);
   if (!match && done.origin) cursor_.seek(*done.origin);
   if (cursor_.position() != from) moved();
+  if (match) light_last_event();
   if (match && !done.origin) {
     Q_EMIT stopped(words_of(*match));
   } else if (!match) {
@@ -225,6 +228,15 @@ void Document::search_on() {
                    : done.back ? tr("start of the run")
                                : tr("end of the run"));
   }
+}
+
+// What the run stopped at is lit until the pointer lights something else.
+void Document::light_last_event() {
+  const std::int64_t row = cursor_.row();
+  const std::int64_t last = cursor_.position().value - 1 - run().span(row).first_event;
+  const auto events = run().events_of_row(row);
+  const Selection object = object_of((*events)[static_cast<std::size_t>(last)]);
+  if (object.kind != Selection::Kind::step) hover(object);
 }
 
 QString Document::words_of(std::size_t index) const {

@@ -138,6 +138,7 @@ class Document final : public QObject {
   void search(Search search);
   void search_on();
   [[nodiscard]] QString words_of(std::size_t index) const;
+  void light_last_event();
   // The position right after the first event in (from, to] that matches a breakpoint, and the breakpoint's index.
   struct Stop {
     Position position;

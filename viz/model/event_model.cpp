@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/trace/event_text.h"
+#include "viz/playback/happened.h"
 
 namespace kvscope::viz {
 
@@ -53,13 +54,7 @@ void EventModel::refresh() {
 }
 
 Selection EventModel::object(int row) const {
-  Selection object;
-  for (const trace::NamedNumber& field : trace::named_fields((*events_)[static_cast<std::size_t>(row)])) {
-    if (field.name == "block" || field.name == "to") return of_block(BlockIdx(field.value));
-    if (field.name == "seq") object = of_sequence(SeqIdx(field.value));
-    if (field.name == "step") object = of_step(StepIdx(field.value));
-  }
-  return object;
+  return object_of((*events_)[static_cast<std::size_t>(row)]);
 }
 
 int EventModel::rowCount(const QModelIndex& parent) const {

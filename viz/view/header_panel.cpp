@@ -7,6 +7,7 @@
 
 #include "core/base/dtype.h"
 #include "viz/geometry/header_layout.h"
+#include "viz/playback/happened.h"
 #include "viz/view/panel.h"
 #include "viz/view/text.h"
 #include "viz/view/time_text.h"
@@ -17,6 +18,8 @@ namespace {
 // All in px at font scale 1.
 constexpr double kHeaderTitle = 18, kFacts = 13, kCounter = 13;
 constexpr double kTickHeight = 5;
+constexpr double kBeforeHappened = 18, kLeastHappened = 120;
+const QString kBetweenFacts = QString::fromUtf8(" · ");
 
 class HeaderPanel final : public Panel {
   Q_DECLARE_TR_FUNCTIONS(HeaderPanel)
@@ -49,6 +52,9 @@ class HeaderPanel final : public Panel {
   static QFont counter_font(const Scene& scene) { return mono_font(scene.px(kCounter)); }
   static HeaderLayout layout(const QRectF& body, const Scene& scene);
   static QString place_words(const Scene& scene);
+  static QStringList time_words(const Scene& scene);
+  static QStringList constants(const Scene& scene);
+  static void paint_facts(QPainter& painter, const QRectF& rect, double baseline, const Scene& scene);
   static void paint_handle(QPainter& painter, const HeaderLayout& at, std::int64_t index, const QColor& color,
                            const Scene& scene);
 };
@@ -95,10 +101,15 @@ QString HeaderPanel::place_words(const Scene& scene) {
   return done == span.events ? step : tr("%1, %2 of %3 events").arg(step, number_text(done), number_text(span.events));
 }
 
-QString HeaderPanel::subtitle(const Scene& scene) const {
-  const Facts& facts = scene.facts();
+QStringList HeaderPanel::time_words(const Scene& scene) {
   QStringList parts{place_words(scene)};
   if (index_of(scene) >= 0) parts << time_text(scene.state().time_us);
+  return parts;
+}
+
+QStringList HeaderPanel::constants(const Scene& scene) {
+  const Facts& facts = scene.facts();
+  QStringList parts;
   // A trace of detail `steps` has no token writes, so its page size is unknown.
   if (facts.page_size > 0 && (facts.scenario || facts.detail == trace::Detail::full)) {
     parts << (facts.cache == CacheKind::continuous
@@ -109,11 +120,17 @@ QString HeaderPanel::subtitle(const Scene& scene) const {
     parts << QString::fromStdString(facts.scenario->model.name)
           << QString::fromUtf8(name(facts.scenario->cache.dtype).data());
   }
-  return parts.join(QString::fromUtf8(" · "));
+  return parts;
+}
+
+QString HeaderPanel::subtitle(const Scene& scene) const {
+  return (time_words(scene) + constants(scene)).join(kBetweenFacts);
 }
 
 QString HeaderPanel::summary(const Scene& scene) const {
-  return tr("%1: %2").arg(QString::fromStdString(scene.facts().name), subtitle(scene));
+  const QString now = tr("%1: %2").arg(QString::fromStdString(scene.facts().name), subtitle(scene));
+  const std::string happened = what_happened(*scene.cursor);
+  return happened.empty() ? now : tr("%1. %2.").arg(now, QString::fromStdString(happened));
 }
 
 // --- painting --------------------------------------------------------------------------------------------------------
@@ -136,11 +153,7 @@ void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene&
   const double baseline = std::round(body.center().y() + cap_height(title) / 2);
   draw_text(painter, title, theme.text, {at.title.left(), baseline},
             elided(title, QString::fromStdString(scene.facts().name), at.title.width()));
-  if (!at.facts.isEmpty()) {
-    const QFont font = ui_font(scene.px(kFacts));
-    draw_text(painter, font, theme.text_quiet, {at.facts.left(), baseline},
-              elided(font, subtitle(scene), at.facts.width()));
-  }
+  if (!at.facts.isEmpty()) paint_facts(painter, at.facts, baseline, scene);
 
   const std::int64_t steps = steps_of(scene);
   const double round = at.bar.height() / 2;
@@ -167,6 +180,30 @@ void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene&
             {at.counter.right() - text_width(counter, text), std::round(body.center().y() + cap_height(counter) / 2)},
             text);
   painter.restore();
+}
+
+// The position, what just happened, and the run's constants as far as there is room for both.
+void HeaderPanel::paint_facts(QPainter& painter, const QRectF& rect, double baseline, const Scene& scene) {
+  const QFont font = ui_font(scene.px(kFacts));
+  const QString happened = QString::fromStdString(scene.view == View::tile && scene.tile != nullptr
+                                                      ? what_happened(*scene.tile, *scene.tile_now)
+                                                      : what_happened(*scene.cursor));
+  const QString long_facts = (time_words(scene) + constants(scene)).join(kBetweenFacts);
+  if (happened.isEmpty()) {
+    draw_text(painter, font, scene.theme->text_quiet, {rect.left(), baseline}, elided(font, long_facts, rect.width()));
+    return;
+  }
+  const double gap = scene.px(kBeforeHappened), needed = gap + text_width(font, happened);
+  // Fewer facts before a shorter line of what happened.
+  QString facts = long_facts;
+  for (const QString& shorter : {time_words(scene).join(kBetweenFacts), place_words(scene)}) {
+    if (text_width(font, facts) + needed > rect.width()) facts = shorter;
+  }
+  facts = elided(font, facts, rect.width());
+  draw_text(painter, font, scene.theme->text_quiet, {rect.left(), baseline}, facts);
+  const double left = rect.left() + text_width(font, facts) + gap;
+  if (rect.right() - left < scene.px(kLeastHappened)) return;
+  draw_text(painter, font, scene.theme->text_accent, {left, baseline}, elided(font, happened, rect.right() - left));
 }
 
 void HeaderPanel::paint_handle(QPainter& painter, const HeaderLayout& at, std::int64_t index, const QColor& color,
