@@ -47,17 +47,27 @@ TEST(Happened, AStepNamesWhatItsEventsHaveChanged) {
         EXPECT_THAT(line, HasSubstr(fmt::format("equence {} admitted", admitted[0].seq.value)));
         std::int64_t shared = 0;
         for (const auto& e : events_of<trace::BlockShared>(events)) shared += e.seq == admitted[0].seq ? 1 : 0;
-        if (shared > 0) EXPECT_THAT(line, HasSubstr(fmt::format("{} found in the cache", shared)));
+        if (shared > 0) {
+          EXPECT_THAT(line, HasSubstr(fmt::format("{} found in the cache", shared)));
+        }
         found += shared;
       }
       const auto copies = events_of<trace::BlockCopied>(events);
-      if (copies.size() == 1) EXPECT_THAT(line, HasSubstr(fmt::format("copied to block {}", copies[0].to.value)));
+      if (copies.size() == 1) {
+        EXPECT_THAT(line, HasSubstr(fmt::format("copied to block {}", copies[0].to.value)));
+      }
       copied += std::ssize(copies);
       const auto evictions = events_of<trace::BlockEvicted>(events);
-      if (evictions.size() == 1) EXPECT_THAT(line, HasSubstr(fmt::format("lock {} evicted", evictions[0].block.value)));
-      if (evictions.size() > 1) EXPECT_THAT(line, HasSubstr(fmt::format("{} blocks evicted", evictions.size())));
+      if (evictions.size() == 1) {
+        EXPECT_THAT(line, HasSubstr(fmt::format("lock {} evicted", evictions[0].block.value)));
+      }
+      if (evictions.size() > 1) {
+        EXPECT_THAT(line, HasSubstr(fmt::format("{} blocks evicted", evictions.size())));
+      }
       evicted += std::ssize(evictions);
-      if (!events_of<trace::TokensWritten>(events).empty()) EXPECT_FALSE(line.empty());
+      if (!events_of<trace::TokensWritten>(events).empty()) {
+        EXPECT_FALSE(line.empty());
+      }
     }
   }
   EXPECT_GT(found, 0);
