@@ -4,10 +4,11 @@
 docs/figures/figures.json lists the pictures: a name, and what `kvscope-viewer --render` is given for it. A picture has
 gone stale when its size differs, when one channel of one pixel is more than 6 of 255 levels off, or when more than
 0.1 % of the pixels are more than 2 levels off: less is what another version of a font library makes of the same letters.
-The redrawn pictures are decoded here, from the PNG standard, not by the library that wrote them.
+An animation (.gif) is compared frame by frame in the same way. The redrawn pictures are decoded here, from the PNG and
+GIF standards, not by the libraries that wrote them.
 
 Besides: every picture in the folder is in the list, the pages show those in the list and no others, and all of them
-together stay below 6 MB.
+together stay below 10 MB.
 
   figures_test.py --viewer build/release/apps/kvscope-viewer/kvscope-viewer            compare
   figures_test.py --viewer build/release/apps/kvscope-viewer/kvscope-viewer --update   redraw those that have gone stale
@@ -29,7 +30,7 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "figures"
-MOST_BYTES = 6_000_000   # of all pictures together
+MOST_BYTES = 10_000_000  # of all pictures together
 MOST_LEVELS = 6          # a channel of a pixel may be off by
 FEW_LEVELS, FEW_PIXELS = 2, 0.001
 CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by PNG color type; 3 is a palette
@@ -97,6 +98,84 @@ def read_png(data):
     return out
 
 
+def unpack_codes(data, least):
+    """The color indices of one GIF image: variable-length codes, least significant bits first (GIF 89a, appendix F)."""
+    clear, end = 1 << least, (1 << least) + 1
+    table, width, held, bits, previous = [], 0, 0, 0, None
+    out = bytearray()
+    for byte in data:
+        held |= byte << bits
+        bits += 8
+        while bits >= (width or least + 1):
+            width = width or least + 1
+            code, held, bits = held & ((1 << width) - 1), held >> width, bits - width
+            if code == clear:
+                table = [bytes([n]) for n in range(clear)] + [b"", b""]
+                width, previous = least + 1, None
+            elif code == end:
+                return bytes(out)
+            else:
+                entry = table[code] if code < len(table) else previous + previous[:1]
+                out += entry
+                if previous is not None and len(table) < 4096:
+                    table.append(previous + entry[:1])
+                    if len(table) == 1 << width and width < 12:
+                        width += 1
+                previous = entry
+    return bytes(out)
+
+
+def read_gif(data):
+    """[(hundredths of a second, [height, width, 4] uint8)]: the frames of an animation as the viewer writes it."""
+    if data[:6] != b"GIF89a":
+        raise ValueError("no GIF file")
+    columns, rows, flags = struct.unpack("<HHB", data[6:11])
+    at = 13 + (3 << (1 + (flags & 7)) if flags & 0x80 else 0)
+    shown = np.full((rows, columns, 4), 255, np.uint8)
+    frames, delay, transparent = [], 0, None
+
+    def blocks(at):
+        body = b""
+        while data[at]:
+            body += data[at + 1:at + 1 + data[at]]
+            at += 1 + data[at]
+        return body, at + 1
+
+    while data[at] != 0x3B:
+        if data[at] == 0x21:
+            body, following = blocks(at + 2)
+            if data[at + 1] == 0xF9:
+                transparent = body[3] if body[0] & 1 else None
+                delay = struct.unpack("<H", body[1:3])[0]
+            at = following
+            continue
+        left, top, wide, high, flags = struct.unpack("<HHHHB", data[at + 1:at + 10])
+        if flags & 0x40 or not flags & 0x80:
+            raise ValueError("interlaced, or without a palette of its own: not written by the viewer")
+        colors = 2 << (flags & 7)
+        palette = np.frombuffer(data[at + 10:at + 10 + 3 * colors], np.uint8).reshape(-1, 3)
+        body, following = blocks(at + 11 + 3 * colors)
+        index = np.frombuffer(unpack_codes(body, data[at + 10 + 3 * colors]), np.uint8).reshape(high, wide)
+        part = shown[top:top + high, left:left + wide, :3]
+        seen = index != transparent if transparent is not None else np.ones(index.shape, bool)
+        part[seen] = palette[index[seen]]
+        frames.append((delay, shown.copy()))
+        at = following
+    return frames
+
+
+def film_difference(kept, drawn):
+    """As difference(), of two animations."""
+    if [delay for delay, _ in kept] != [delay for delay, _ in drawn]:
+        return f"has {len(kept)} frames in {sum(d for d, _ in kept)} hundredths of a second, drawn {len(drawn)} in " \
+               f"{sum(d for d, _ in drawn)}, or other times of single frames"
+    for number, ((_, before), (_, now)) in enumerate(zip(kept, drawn)):
+        found = difference(before, now)
+        if found:
+            return f"frame {number} {found}"
+    return None
+
+
 def difference(kept, drawn):
     """In words how two pictures differ, or nothing when they are the same but for what fonts may do."""
     if kept.shape != drawn.shape:
@@ -115,7 +194,11 @@ def stale(kept, drawn):
     if not kept.exists():
         return "is missing"
     data = kept.read_bytes()
-    return None if data == drawn else difference(read_png(data), read_png(drawn))
+    if data == drawn:
+        return None
+    if kept.suffix == ".gif":
+        return film_difference(read_gif(data), read_gif(drawn))
+    return difference(read_png(data), read_png(drawn))
 
 
 def command(viewer, name, arguments):
@@ -135,9 +218,10 @@ def redraw(viewer, name, arguments, folder):
 
 def folder_faults(figures):
     """The list against the folder and the pages."""
-    seen = {path.name: path.stat().st_size for path in FOLDER.glob("*.png")}
+    seen = {path.name: path.stat().st_size for path in [*FOLDER.glob("*.png"), *FOLDER.glob("*.gif")]}
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    shown = {name for page in pages for name in re.findall(r"figures/([\w@.-]+\.png)", page.read_text(encoding="utf-8"))}
+    named = re.compile(r"figures/([\w@.-]+\.(?:png|gif))")
+    shown = {name for page in pages for name in named.findall(page.read_text(encoding="utf-8"))}
     listed = [figure["file"] for figure in figures]
     faults = [f"{name}: listed twice" for name in sorted({name for name in listed if listed.count(name) > 1})]
     faults += [f"{name}: in the folder and not in figures.json: nobody can redraw it" for name in sorted(seen)
@@ -179,6 +263,22 @@ def check_oneself():
         found = difference(flat, other.reshape(flat.shape))
         assert (found is None) == same, f"{pixels} pixels off by {levels}: {found}"
     assert difference(flat, flat[:, 1:]) == "is 100x100, drawn 99x100"
+    # Two frames of 2 x 2 pixels: colors 0 1 1 0, then its last pixel in color 1 with the rest transparent (color 2).
+    frame = b"\x2c" + struct.pack("<HHHHB", 0, 0, 2, 2, 0x81) + bytes(range(12)) + b"\x02"
+    control = b"\x21\xf9\x04\x01" + struct.pack("<HB", 25, 2) + b"\x00"
+
+    def codes(*pixels):  # each preceded by a clear code, so that every code has three bits
+        bits = "".join(f"{code:03b}"[::-1] for pixel in pixels for code in (4, pixel)) + f"{5:03b}"[::-1]
+        bits += "0" * (-len(bits) % 8)
+        body = bytes(int(bits[n:n + 8][::-1], 2) for n in range(0, len(bits), 8))
+        return bytes([len(body)]) + body + b"\x00"
+
+    film = read_gif(b"GIF89a" + struct.pack("<HHBBB", 2, 2, 0, 0, 0) + control + frame + codes(0, 1, 1, 0) + control +
+                    frame + codes(2, 2, 2, 1) + b"\x3b")
+    assert [delay for delay, _ in film] == [25, 25]
+    assert film[0][1][:, :, 0].tolist() == [[0, 3], [3, 0]] and film[1][1][:, :, 0].tolist() == [[0, 3], [3, 3]]
+    assert film_difference(film, film) is None and film_difference(film, film[:1]) is not None
+    assert film_difference(film, [(25, film[0][1]), (25, film[0][1])]).startswith("frame 1 differs")
 
 
 def main():
