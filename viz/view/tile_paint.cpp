@@ -10,6 +10,8 @@ namespace {
 
 constexpr double kDarkest = 0.34, kLightest = 0.64;  // HSL lightness of a page's first and last row, dark surface
 constexpr double kMoving = 0.45;                     // how much of the fill is there on the way
+constexpr double kLeastOutline = 4.5;                // [px] of a side: a lower outline looks like a filled cell
+constexpr double kFaint = 0.22;                      // how much of the fill such a cell has instead
 constexpr double kHatch = 5;                         // [px] from line to line
 constexpr std::int64_t kHues = 5;
 
@@ -75,6 +77,10 @@ void paint_tile_cell(QPainter& painter, const QRectF& rect, const Theme& theme, 
     painter.restore();
   }
   if (arrival == Arrival::there) return;
+  if (std::min(rect.width(), rect.height()) < kLeastOutline) {
+    if (arrival == Arrival::outlined && token) painter.fillRect(rect, mixed(color, theme.card, kFaint));
+    return;
+  }
   painter.save();
   painter.setBrush(Qt::NoBrush);
   painter.setPen(QPen(token ? mixed(color, theme.card, 0.75) : theme.cell_line, 1));

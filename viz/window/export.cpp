@@ -271,6 +271,7 @@ void write_film(const std::filesystem::path& path, const Run& run, Painting& pai
   const std::int64_t frames = std::ssize(stills) + (std::ssize(stills) - 1) * between;
   const double frame = 1 / picture.frames_per_second, moving = kMotionShare * frame;
   std::int64_t done = 0;
+  bool moved = false;  // the pictures of a motion have led here
   const auto count = [&] {
     if (progress && !progress(++done, frames)) throw Cancelled();
   };
@@ -278,13 +279,15 @@ void write_film(const std::filesystem::path& path, const Run& run, Painting& pai
   QImage image = painting.image();
   GifWriter writer(pending.temporary(), path.string(), image.size(), picture.frames_per_second);
   for (std::size_t n = 0;; image = painting.image()) {
-    between > 0 ? writer.add(image, n == 0 ? frame : frame - moving) : writer.add(image);
+    between > 0 ? writer.add(image, moved ? frame - moving : frame) : writer.add(image);
     count();
     if (++n == stills.size()) break;
     const Still before = painting.still();
     painting.go_to(stills[n]);
     const auto motion = between > 0 ? painting.motion(before, painting.still()) : nullptr;
-    for (std::int64_t part = 1; part <= between; ++part) {
+    moved = motion && !motion->empty();
+    if (!moved) done += between;  // the same picture all the time
+    for (std::int64_t part = 1; moved && part <= between; ++part) {
       const double t = static_cast<double>(part) / static_cast<double>(between + 1);
       writer.add(painting.image(*motion, t), moving / static_cast<double>(between));
       count();
