@@ -17,8 +17,10 @@
 #include <QtWidgets/QApplication>
 
 #include "core/base/random.h"
+#include "tests/viz/geometry/staged_tile.h"
 #include "tests/viz/playback/memory_source.h"
 #include "viz/playback/run.h"
+#include "viz/view/motion.h"
 #include "viz/view/paint_board.h"
 #include "viz/view/panel.h"
 
@@ -148,6 +150,61 @@ void paint_board_hover(benchmark::State& state, View view) {
   }
 }
 
+// One picture of a motion: the whole step that fills the pool, of which kMostMoves blocks move.
+void PaintMotion(benchmark::State& state) {
+  Painted painted(state.range(0), View::overview, PanelId::pool, 0);
+  const Panels panels = make_panels();
+  const Still after(painted.scene, nullptr);
+  painted.cursor->seek(Position{0});
+  const Still before(painted.scene, nullptr);
+  const Motion motion(panels, kSize, 1, before, after);
+  double t = 0.1;
+  for (auto _ : state) {
+    QPainter painter(&painted.image);
+    motion.paint_base(painter, t);
+    paint_board_overlay(painter, kSize, panels, motion.scene_at(t));
+    motion.paint_movers(painter, t);
+    t = t > 0.9 ? 0.1 : t + 0.04;
+  }
+}
+
+// Everything before the first of these pictures: the two stills, and what moves between them.
+void StartMotion(benchmark::State& state) {
+  Painted painted(state.range(0), View::overview, PanelId::pool, 0);
+  const Panels panels = make_panels();
+  const Still after(painted.scene, nullptr);
+  painted.cursor->seek(Position{0});
+  const Still before(painted.scene, nullptr);
+  for (auto _ : state) {
+    const Motion motion(panels, kSize, 1, before, after);
+    QPainter painter(&painted.image);
+    motion.paint_base(painter, 0.01);
+  }
+}
+
+// One picture of a box on its way: its chunks fly, and the cards that its events change are painted anew.
+void PaintMotionOfTile(benchmark::State& state) {
+  Painted painted(1000, View::tile, PanelId::shared, 0);
+  const auto tile = std::make_shared<const Tile>(testing_support::staged_tile({}).value());
+  const auto box = std::ranges::find(tile->actions, TileAction::Kind::copy, &TileAction::kind);
+  const auto still = [&](std::int64_t event) {
+    const TileState now = tile_state(*tile, event);
+    painted.scene.tile = tile.get();
+    painted.scene.tile_now = &now;
+    return Still(painted.scene, tile);
+  };
+  const Panels panels = make_panels();
+  const Motion motion(panels, kSize, 1, still(box->first), still(box->end));
+  double t = 0.1;
+  for (auto _ : state) {
+    QPainter painter(&painted.image);
+    motion.paint_base(painter, t);
+    paint_board_overlay(painter, kSize, panels, motion.scene_at(t));
+    motion.paint_movers(painter, t);
+    t = t > 0.9 ? 0.1 : t + 0.04;
+  }
+}
+
 void PaintBoardOverview(benchmark::State& state) {
   paint_board(state, View::overview);
 }
@@ -214,6 +271,9 @@ void PaintPoolHoverCellsOf24(benchmark::State& state) {
 void PaintTableHover(benchmark::State& state) {
   paint_hover(state, PanelId::table, 0);
 }
+BENCHMARK(PaintMotion)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(StartMotion)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(PaintMotionOfTile)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintBoardOverview)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintBoardPoolView)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(PaintBoardHoverOverview)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);

@@ -103,6 +103,8 @@ def painting(rows):
         check("pool of 100,000 blocks, zoomed to cells of 6 px", ["PaintPoolCellsOf6/100000"], 4),
         check("the same, zoomed to cells of 24 px", ["PaintPoolCellsOf24/100000"], 4),
         check(f"a sequence highlighted under the pointer, the slowest ({hover})", [hover], 4),
+        check("one picture of a motion over 100,000 blocks, 400 of them moving", ["PaintMotion/100000"], 16),
+        check("one picture of a motion in the tile view", ["PaintMotionOfTile"], 16),
     ]
 
 
