@@ -104,6 +104,12 @@ void ExportBar::open(QSize canvas, ThemeKind theme, const Film& film) {
   theme_->setCurrentIndex(theme == ThemeKind::dark ? 0 : 1);
   of_tile_ = film.tile;
   unit_->setText(film.tile ? tr("events of the tile") : tr("steps"));
+  const auto name = [](QSpinBox& box, const QString& text) {
+    box.setAccessibleName(text);
+    box.setToolTip(text);
+  };
+  name(*first_, film.tile ? tr("First event of the tile") : tr("First step"));
+  name(*last_, film.tile ? tr("Last event of the tile") : tr("Last step"));
   const int last = static_cast<int>(film.last);
   first_->setRange(0, last);
   last_->setRange(0, last);
