@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/errors.h"
+#include "core/scenario/notes.h"
 #include "core/scenario/scenario_json.h"
 
 namespace kvscope::apps {
@@ -23,7 +24,7 @@ std::vector<std::string> listed_names(const fs::path& list) {
 viz::GalleryEntry entry_of(const fs::path& path) {
   try {
     const Scenario scenario = load_scenario(path);
-    return {path.string(), scenario.name, scenario.description};
+    return {path.string(), scenario.name, plain_notes(scenario.description)};
   } catch (const std::exception& error) {
     return {path.string(), path.stem().string(), fault_lines(error).front()};
   }
@@ -31,9 +32,13 @@ viz::GalleryEntry entry_of(const fs::path& path) {
 
 }  // namespace
 
+fs::path installed_gallery(const fs::path& program_folder) {
+  return program_folder.parent_path() / "share" / "kvscope" / "scenarios";
+}
+
 std::optional<fs::path> gallery_folder(const fs::path& program_folder) {
   std::error_code ignored;
-  const fs::path installed = program_folder.parent_path() / "share" / "kvscope" / "scenarios";
+  const fs::path installed = installed_gallery(program_folder);
   if (fs::is_directory(installed, ignored)) return installed;
   for (fs::path folder = program_folder; folder.has_relative_path(); folder = folder.parent_path()) {
     if (fs::is_directory(folder / "apps" / "scenarios", ignored)) return folder / "apps" / "scenarios";

@@ -4,8 +4,11 @@
 
 #include <fstream>
 
+#include <QtCore/QStandardPaths>
+
 #include "apps/kvscope-viewer/child_simulation.h"
 #include "apps/kvscope-viewer/gallery.h"
+#include "apps/kvscope-viewer/gallery_picture.h"
 #include "core/base/errors.h"
 #include "core/scenario/requests.h"
 #include "core/staging/explain.h"
@@ -55,7 +58,8 @@ FileKind kind_of(const std::string& path) {
   return fs::path(path).extension() == ".kvt" ? FileKind::trace : FileKind::scenario;
 }
 
-SimulatorBackend::SimulatorBackend(fs::path program) : program_(std::move(program)) {}
+SimulatorBackend::SimulatorBackend(fs::path program, fs::path cache)
+    : program_(std::move(program)), cache_(std::move(cache)) {}
 
 std::unique_ptr<viz::EventSource> SimulatorBackend::open(const std::string& path, const viz::OpenProgress& progress) {
   if (kind_of(path) == FileKind::trace) return viz::open_trace(path);
@@ -119,9 +123,32 @@ std::vector<trace::Event> SimulatorBackend::stage(const viz::Facts& facts, const
   return recorder.events();
 }
 
-std::vector<viz::GalleryEntry> SimulatorBackend::gallery() {
-  const std::optional<fs::path> folder = gallery_folder(program_.parent_path());
-  return folder ? gallery_of(*folder) : std::vector<viz::GalleryEntry>{};
+viz::Gallery SimulatorBackend::gallery() {
+  const fs::path beside = program_.parent_path();
+  const std::optional<fs::path> folder = gallery_folder(beside);
+  if (!folder) {
+    return {{},
+            fmt::format("The gallery's folder is missing: neither {} nor apps/scenarios in a folder above {} exists. "
+                        "Install kvscope again, or open a scenario by its path.",
+                        installed_gallery(beside).string(), beside.string())};
+  }
+  viz::Gallery gallery{gallery_of(*folder), {}};
+  if (gallery.entries.empty()) {
+    gallery.why_empty = fmt::format(
+        "{} has no scenarios: it has no .json file. Install kvscope again, or open a "
+        "scenario by its path.",
+        folder->string());
+  }
+  return gallery;
+}
+
+QImage SimulatorBackend::picture(const std::string& path, viz::ThemeKind theme,
+                                 const std::function<bool()>& keep_going) {
+  const fs::path cache =
+      !cache_.empty()
+          ? cache_
+          : fs::path(QStandardPaths::writableLocation(QStandardPaths::CacheLocation).toStdString()) / "gallery";
+  return gallery_picture(program_, cache, path, theme, keep_going);
 }
 
 }  // namespace kvscope::apps

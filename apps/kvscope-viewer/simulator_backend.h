@@ -19,8 +19,9 @@ namespace kvscope::apps {
 
 class SimulatorBackend final : public viz::Backend {
  public:
-  // `program`: path of this program, which is started again to simulate.
-  explicit SimulatorBackend(std::filesystem::path program);
+  // `program`: path of this program, which is started again to simulate and to paint the gallery's pictures. `cache`:
+  // the folder in which these pictures are kept; empty: the user's folder for cached files.
+  explicit SimulatorBackend(std::filesystem::path program, std::filesystem::path cache = {});
 
   [[nodiscard]] std::unique_ptr<viz::EventSource> open(const std::string& path,
                                                        const viz::OpenProgress& progress) override;
@@ -32,12 +33,14 @@ class SimulatorBackend final : public viz::Backend {
                                        StepIdx step) override;
   [[nodiscard]] std::vector<trace::Event> stage(const viz::Facts& facts, const std::string& path,
                                                 const viz::TileRequest& request) override;
-  [[nodiscard]] std::vector<viz::GalleryEntry> gallery() override;
+  [[nodiscard]] viz::Gallery gallery() override;
+  [[nodiscard]] QImage picture(const std::string& path, viz::ThemeKind theme,
+                               const std::function<bool()>& keep_going) override;
 
  private:
   [[nodiscard]] StepEngine& engine_for(const viz::Facts& facts, const std::string& path);
 
-  std::filesystem::path program_;
+  std::filesystem::path program_, cache_;
   // State of the last run that was explained. Requests are read again for another run, or when their file has changed.
   std::unique_ptr<StepEngine> engine_;
   std::string engine_path_;

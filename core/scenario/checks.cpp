@@ -11,6 +11,7 @@
 #include "core/scenario/detail/fault_list.h"
 #include "core/scenario/detail/field_faults.h"
 #include "core/scenario/detail/fields.h"
+#include "core/scenario/notes.h"
 #include "core/scenario/requests.h"
 
 namespace kvscope {
@@ -90,6 +91,7 @@ class Rules {
   Rules(const Scenario& scenario, const std::vector<Fault>& already) : s_(scenario), already_(already) {}
 
   std::vector<Fault> run() {
+    notes();
     model();
     cache();
     rows();
@@ -110,6 +112,7 @@ class Rules {
   }
   void fault(std::string_view where, std::string message) { faults_.add(std::string(where), std::move(message)); }
 
+  void notes();
   void model();
   void cache();
   void rows();
@@ -124,6 +127,12 @@ class Rules {
   const std::vector<Fault>& already_;
   FaultList faults_{kScenarioFaults};
 };
+
+void Rules::notes() {
+  std::vector<std::string> faults;
+  static_cast<void>(parse_notes(s_.description, faults));
+  for (std::string& message : faults) fault("$.description", std::move(message));
+}
 
 void Rules::model() {
   const ModelGeometry& m = s_.model;

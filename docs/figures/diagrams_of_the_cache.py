@@ -36,7 +36,7 @@ def chain(program):
             d.line([(x + w, y + h / 2), (x + w + gap, y + h / 2)])
     right, below = 22 + 3 * (w + gap) + w / 2, 36 + h
     d.line([(right, below), (right, below + 12), (10, below + 12), (10, 36 + 118 + h / 2), (22, 36 + 118 + h / 2)])
-    d.text(22, 256, "A 16-bit or 8-bit cache continues to a lane and a register: page 14.", SMALL, color="dim")
+    d.text(22, 256, "The chain continues to a lane and a register: page 14.", SMALL, color="dim")
     return d
 
 

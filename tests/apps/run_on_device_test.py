@@ -58,11 +58,17 @@ class OnTheVirtualGpu(unittest.TestCase):
     # a minute, and each head is the same work.
     def test_every_scenario_of_the_gallery_has_a_kernel(self):
         kernels = {
-            "first_light": "paged_decode_f32_any", "prefix_sharing": "paged_decode_f32_any",
-            "parallel_samples": "paged_decode_f32_any", "preemption": "paged_decode_bf16_any",
+            "first_light": "paged_prefill_bf16_d64", "prefix_sharing": "paged_prefill_bf16_d64",
+            "parallel_samples": "paged_prefill_bf16_d64", "preemption": "paged_decode_bf16_any",
             "page_size_fragmentation": "paged_prefill_bf16_d128", "continuous": "continuous_decode_bf16_d128",
             "sliding_window": "paged_decode_f16_any", "mla": "mla_decode_bf16",
-            "quantized_e4m3": "paged_decode_e4m3_any", "real_traffic_slice": "paged_decode_bf16_any"}
+            "quantized_e4m3": "paged_decode_e4m3_any", "real_traffic_slice": "paged_decode_bf16_any",
+            "tile_by_tma": "paged_decode_bf16_d64", "tile_through_lds": "paged_decode_bf16_d64",
+            "swizzle_off": "paged_decode_bf16_d64", "partial_page": "paged_decode_bf16_d128",
+            "gather_sparse": "paged_decode_bf16_d64", "mla_rope": "mla_decode_bf16",
+            "lds_too_large": "paged_decode_bf16_any",
+            **{f"lds_{name}": "paged_decode_bf16_d128" for name in (
+                "six_waves", "missing_barrier", "two_swizzles", "swizzle_reach", "narrow_waves", "small_pages")}}
         self.assertEqual({*kernels, "real_traffic_like"}, set(gallery_names()))  # its pool is too large for a golden
         fewer_heads = {"page_size_fragmentation": {"query_heads": 1, "kv_heads": 1}, "mla": {"query_heads": 8},
                        "continuous": {"query_heads": 8, "kv_heads": 2}}
@@ -92,6 +98,8 @@ class OnTheVirtualGpu(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             check = candidate(made(folder, {"dtype": "bf16"}, {"head_size": 80}, attention={"alibi": True, "sinks": True}))
             self.assertEqual((check["passed"], check["kernel"]), (True, "paged_decode_bf16_any"))
+            check = candidate(made(folder, {"dtype": "f32"}, {}))
+            self.assertEqual((check["passed"], check["kernel"], check["notes"]), (True, "paged_decode_f32_any", []))
             check = candidate(made(folder, {"dtype": "e5m2"}, {"head_size": 16}))
             self.assertEqual((check["passed"], check["kernel"]), (True, "paged_decode_f32_any"))
             self.assertIn("K is e5m2, the kernel is given f32", check["notes"])

@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@
 
 #include "apps/kvscope-viewer/child_simulation.h"
 #include "apps/kvscope-viewer/gallery.h"
+#include "apps/kvscope-viewer/gallery_picture.h"
 #include "apps/kvscope-viewer/simulate.h"
 #include "apps/kvscope-viewer/simulator_backend.h"
 #include "apps/kvscope-viewer/step_engine.h"
@@ -23,6 +25,8 @@
 #include "core/staging/explain.h"
 #include "core/staging/focus.h"
 #include "core/trace/trace_writer.h"
+#include "viz/playback/tile.h"
+#include "viz/playback/tile_request.h"
 
 namespace kvscope::apps::viewer_backend_test {
 namespace {
@@ -257,6 +261,85 @@ TEST(Backend, ExplainsAsTheCommandLineDoesAndFindsTheByteAgain) {
               ElementsAre(HasSubstr("byte -5 is outside [0, ")));
 }
 
+// What the viewer draws and what `explain` prints of the same token: the row, the box, the shared byte and the register
+// must be the same. explain computes each place by a formula; stage() records copies and reads.
+TEST(Backend, StagesTheTileThatExplainDescribesForEachToken) {
+  const std::string path = gallery("first_light");
+  const Scenario scenario = load_scenario(path);
+  const std::vector<Request> requests = make_requests(scenario, kGallery);
+  SimulatorBackend backend{fs::path(KVSCOPE_VIEWER)};
+  const viz::Facts facts = facts_of(scenario, requests.size());
+  const auto number_after = [](const std::string& text, const std::string& words) {
+    const std::size_t at = text.find(words);
+    return at == std::string::npos ? -1 : std::stoll(text.substr(at + words.size()));
+  };
+  int compared = 0;
+  for (const auto& [seq, token, step] :
+       {std::array{0, 3, 1}, {0, 70, 6}, {1, 40, 4}, {2, 83, 7}, {3, 64, 6}, {3, 83, 24}, {4, 17, 9}}) {
+    for (const KOrV kv : {KOrV::k, KOrV::v}) {
+      viz::TileRequest request;
+      request.seq = SeqIdx{seq};
+      request.token = TokIdx{token};
+      request.kv = kv;
+      request.layer = LayerIdx{token % 2};
+      request.head = HeadIdx{seq % 2};
+      request.step = StepIdx{step};
+      const viz::Tile tile = viz::fold_tile(backend.stage(facts, path, request));
+      EXPECT_EQ(tile.opened.first_token.value, token / scenario.tile.BN * scenario.tile.BN);
+      const auto row = tile.row_of(request.seq, request.token);
+      ASSERT_TRUE(row);
+      for (const std::int64_t dim : {0, 5, 28, 63}) {
+        SCOPED_TRACE(testing::Message() << "sequence " << seq << " token " << token << " dim " << dim << " V "
+                                        << (kv == KOrV::v));
+        const trace::Question question{request.seq, request.token, request.layer, request.head, DimIdx{dim},
+                                       kv,          request.step};
+        const trace::Explanation chain = explain(scenario, requests, question);
+        const auto link = [&](std::string_view name) {
+          const auto found = std::ranges::find(chain.links, name, &trace::Link::name);
+          return found == chain.links.end() ? trace::Link{} : *found;
+        };
+        const auto chunk = tile.chunk_of({*row, dim});
+        ASSERT_TRUE(chunk);
+        const viz::TileChunk& stored = tile.chunks[static_cast<std::size_t>(*chunk)];
+        const std::int64_t inside = (dim - stored.column) * 2;
+        EXPECT_EQ(stored.pool + inside, std::stoll(link("byte").result));
+        EXPECT_EQ(stored.shared + inside, number_after(link("swizzle").result, "shared byte "));
+        const viz::TileCopy& box = tile.copies[static_cast<std::size_t>(stored.copy)];
+        EXPECT_THAT(link("TMA box").result, HasSubstr(std::to_string(box.row) + ")"));
+        const std::string reg = link("register").result;
+        const auto fills = tile.fills_of({*row, dim});
+        ASSERT_FALSE(fills.empty());
+        const viz::TileFill& fill = tile.fills[static_cast<std::size_t>(fills.front())];
+        EXPECT_EQ(fill.reg.lane, number_after(reg, "lane "));
+        EXPECT_EQ(fill.reg.index, number_after(reg, "register "));
+        const std::int64_t element = fill.down ? *row - fill.row : dim - fill.column;
+        EXPECT_EQ(fill.bit + 16 * element, number_after(reg, "bits "));
+        ++compared;
+      }
+    }
+  }
+  EXPECT_EQ(compared, 7 * 2 * 4);
+}
+
+TEST(Backend, StageRejectsWhatTheStepDoesNotHave) {
+  const std::string path = gallery("first_light");
+  const Scenario scenario = load_scenario(path);
+  SimulatorBackend backend{fs::path(KVSCOPE_VIEWER)};
+  const viz::Facts facts = facts_of(scenario, make_requests(scenario, kGallery).size());
+  const auto staged = [&](const char* text, std::int64_t step) {
+    viz::TileRequest request = viz::parse_tile_request(text);
+    request.step = StepIdx{step};
+    return faults_of([&] { static_cast<void>(backend.stage(facts, path, request)); });
+  };
+  EXPECT_THAT(staged("seq 3 token 70 k tma", 24), ElementsAre("nothing was thrown"));
+  EXPECT_THAT(staged("seq 0 token 70 k tma", 24), ElementsAre(HasSubstr("sequence 0")));
+  EXPECT_THAT(staged("seq 3 token 96 k tma", 24), ElementsAre(HasSubstr("tile 3")));
+  EXPECT_THAT(staged("seq 3 token 70 k layer 2 tma", 24), ElementsAre(HasSubstr("layer 2")));
+  EXPECT_THAT(staged("seq 3 token 70 k head 2 tma", 24), ElementsAre(HasSubstr("head 2")));
+  EXPECT_THAT(staged("seq 3 token 70 k dim 64 tma", 24), ElementsAre(HasSubstr("dim 64")));
+  EXPECT_THAT(staged("seq 3 token 70 k lds", 24), ElementsAre(HasSubstr("do not divide a page of 16")));
+}
+
 TEST(Backend, SaysWhyATraceCannotBeExplained) {
   SimulatorBackend backend{fs::path(KVSCOPE_VIEWER)};
   const trace::Question question{SeqIdx{0}, TokIdx{0}, LayerIdx{0}, HeadIdx{0}, DimIdx{0}, KOrV::k, StepIdx{0}};
@@ -327,10 +410,75 @@ TEST(Gallery, ListsItsScenariosInTheirOrderThenTheOthersAndShowsWhatCannotBeRead
 
 TEST(Gallery, BeginsWithFirstLight) {
   SimulatorBackend backend{fs::path(KVSCOPE_VIEWER)};
-  const std::vector<viz::GalleryEntry> entries = backend.gallery();
+  const viz::Gallery shown = backend.gallery();
+  const std::vector<viz::GalleryEntry>& entries = shown.entries;
+  EXPECT_EQ(shown.why_empty, "");
   ASSERT_GE(entries.size(), 11u);
   EXPECT_EQ(entries[0].path, gallery("first_light"));
   for (const viz::GalleryEntry& entry : entries) EXPECT_GT(entry.description.size(), 100u) << entry.path;
+}
+
+TEST(Gallery, AnEmptyOneNamesTheFolderThatWasSearched) {
+  const Folder folder;
+  SimulatorBackend nowhere{folder.path() / "bin" / "kvscope-viewer"};
+  EXPECT_TRUE(nowhere.gallery().entries.empty());
+  EXPECT_THAT(nowhere.gallery().why_empty,
+              HasSubstr("neither " + (folder.path() / "share" / "kvscope" / "scenarios").string() + " nor "));
+  fs::create_directories(folder.path() / "share" / "kvscope" / "scenarios");
+  EXPECT_THAT(nowhere.gallery().why_empty, HasSubstr("scenarios has no scenarios: it has no .json file"));
+}
+
+TEST(Gallery, ItsDescriptionsHaveNoLinks) {
+  const Folder folder;
+  folder.put("a.json", R"({"kvscope_scenario": 1, "name": "a", "description": "See [block 2](step=1, select=block 2).",
+                           "requests": {"list": [{"prompt_tokens": 5}]}})");
+  EXPECT_EQ(gallery_of(folder.path())[0].description, "See block 2.");
+}
+
+// --- pictures of the gallery -----------------------------------------------------------------------------------------
+
+TEST(GalleryPicture, ShowsWhatTheFirstLinkOfTheNotesOpens) {
+  const Folder folder;
+  const auto options_of = [&](const std::string& description) {
+    std::string text =
+        R"({"kvscope_scenario": 1, "description": "WORDS", "requests": {"list": [{"prompt_tokens": 5}]}})";
+    return gallery_picture_options(folder.put("s.json", text.replace(text.find("WORDS"), 5, description)).string())
+        .join(QLatin1Char('|'))
+        .toStdString();
+  };
+  EXPECT_EQ(options_of("Step 3: no link."), "");
+  EXPECT_EQ(options_of("[a](step=1, select=block 2) [b](step=4)"), "--step|1|--select|block 2");
+  EXPECT_EQ(options_of("[a](view=tile, step=8, tile=seq 0 k tma, event=9)"),
+            "--step|8|--view|tile|--tile|seq 0 k tma|--tile-event|9");
+}
+
+TEST(GalleryPicture, IsPaintedOnceForEachThemeAndKept) {
+  const Folder folder;
+  const fs::path cache = folder.path() / "cache";
+  SimulatorBackend backend{fs::path(KVSCOPE_VIEWER), cache};
+  const auto picture = [&](viz::ThemeKind theme) { return backend.picture(gallery("first_light"), theme, {}); };
+  const QImage dark = picture(viz::ThemeKind::dark), light = picture(viz::ThemeKind::light);
+  EXPECT_EQ(dark.size(), kGalleryPicture);
+  EXPECT_EQ(light.size(), kGalleryPicture);
+  EXPECT_LT(dark.pixelColor(2, 2).lightness(), 80);
+  EXPECT_GT(light.pixelColor(2, 2).lightness(), 180);
+  EXPECT_EQ(std::distance(fs::directory_iterator(cache), fs::directory_iterator()), 2);
+  // A kept one is read, not painted: the file is replaced by another picture to see it.
+  QImage other(kGalleryPicture, QImage::Format_RGB32);
+  other.fill(0xff123456);
+  for (const auto& file : fs::directory_iterator(cache)) {
+    ASSERT_TRUE(other.save(QString::fromStdString(file.path().string()), "PNG"));
+  }
+  EXPECT_EQ(picture(viz::ThemeKind::dark).pixel(5, 5), 0xff123456U);
+}
+
+TEST(GalleryPicture, IsNullForWhatCannotBeDrawnTakesTooLongOrIsStopped) {
+  const Folder folder;
+  SimulatorBackend backend{fs::path(KVSCOPE_VIEWER), folder.path() / "cache"};
+  EXPECT_TRUE(backend.picture(folder.put("bad.json", "{").string(), viz::ThemeKind::dark, {}).isNull());
+  EXPECT_TRUE(backend.picture(gallery("real_traffic_like"), viz::ThemeKind::dark, {}).isNull());
+  EXPECT_TRUE(backend.picture(gallery("first_light"), viz::ThemeKind::dark, [] { return false; }).isNull());
+  EXPECT_FALSE(fs::exists(folder.path() / "cache")) << "nothing is kept";
 }
 
 }  // namespace

@@ -50,14 +50,15 @@ void Document::go(MoveFunction&& move) {
 }
 
 void Document::moved() {
+  restage();
   relight();
   Q_EMIT position_changed();
   if (tile_follows_ && !playing()) ask_for_tile();
 }
 
 void Document::relight() {
-  pinned_lit_ = resolve(cursor_.state(), run().facts(), tile(), pinned_);
-  hovered_lit_ = resolve(cursor_.state(), run().facts(), tile(), hovered_);
+  pinned_lit_ = resolve(shown_state(), run().facts(), tile(), pinned_);
+  hovered_lit_ = resolve(shown_state(), run().facts(), tile(), hovered_);
 }
 
 void Document::step() {
@@ -85,9 +86,7 @@ void Document::seek(Position position) {
 }
 
 void Document::seek_step(StepIdx step) {
-  // A trace may begin at any step: finds the last row whose step number is at most `step`.
-  const std::vector<std::int64_t>& steps = run().timeline().step;
-  const auto row = std::upper_bound(steps.begin(), steps.end(), step.value) - steps.begin();
+  const std::int64_t row = run().row_of_step(step);
   go([this, row] { return cursor_.seek_row(row); });
 }
 
@@ -268,7 +267,7 @@ void Document::pin(const Selection& selection) {
 void Document::hover(const Selection& selection) {
   if (selection == hovered_) return;
   hovered_ = selection;
-  hovered_lit_ = resolve(cursor_.state(), run().facts(), tile(), hovered_);
+  hovered_lit_ = resolve(shown_state(), run().facts(), tile(), hovered_);
   Q_EMIT hovered_changed();
 }
 

@@ -50,6 +50,11 @@ class Document final : public QObject {
   [[nodiscard]] std::optional<std::size_t> recorded_tile() const { return recorded_tile_; }
   [[nodiscard]] bool tile_follows() const { return tile_follows_; }
   [[nodiscard]] bool tile_playing() const { return tile_timer_.isActive(); }
+  // Where the tile's cache is: after the last write of its step, before sequences of the step end. Null unless the tile
+  // view is shown.
+  [[nodiscard]] const Cursor* staged() const { return staged_ ? &*staged_ : nullptr; }
+  // The state that the view shows: staged()'s, or the cursor's.
+  [[nodiscard]] const State& shown_state() const { return staged_ ? staged_->state() : cursor_.state(); }
 
  public Q_SLOTS:
   // Each of these stops playing first.
@@ -80,6 +85,8 @@ class Document final : public QObject {
   // as they were chosen.
   void follow_tile(bool follow);
   void choose_tile(const TileRequest& request);  // its step is the cursor's
+  // The same, and `event` of its events have happened when it is shown; without a tile, of the one that is shown next.
+  void choose_tile_at(const kvscope::viz::TileRequest& request, std::optional<std::int64_t> event);
   // One of recorded(), which is then shown whatever is selected; -1: the one of the request again.
   void choose_recorded_tile(std::int64_t index);
   void show_tile(std::shared_ptr<const Tile> tile);
@@ -147,6 +154,7 @@ class Document final : public QObject {
   [[nodiscard]] std::optional<Stop> stop_between(Position from, Position to) const;
 
   [[nodiscard]] static QStringList lines_of(const std::exception& error);
+  void restage();
   void ask_for_tile();
   void stand_at(std::int64_t event);
   void tile_tick();
@@ -167,7 +175,10 @@ class Document final : public QObject {
   QString tile_instead_;
   TileRequest tile_request_;
   std::optional<TileRequest> tile_asked_;  // the last that tile_wanted() named
+  std::optional<Cursor> staged_;
+  std::optional<std::int64_t> next_event_;  // of the tile that is shown next
   bool tile_follows_ = false;
+  bool tile_named_ = false;    // choose_tile_at(): a recorded tile does not replace it
   bool tiles_sought_ = false;  // recorded_ is filled when the tile view is first shown
   std::vector<RecordedTile> recorded_;
   std::optional<std::size_t> recorded_tile_;

@@ -33,11 +33,13 @@ SeqIdx longest_sequence(const State& state) {
 void Document::follow_tile(bool follow) {
   if (follow == tile_follows_) return;
   tile_follows_ = follow;
+  restage();
+  relight();
   if (follow) {
     if (!tiles_sought_) {
       tiles_sought_ = true;
       recorded_ = recorded_tiles(run());
-      if (!recorded_.empty()) return choose_recorded_tile(0);
+      if (!recorded_.empty() && !tile_named_) return choose_recorded_tile(0);
     }
     ask_for_tile();
   } else if (tile_timer_.isActive()) {
@@ -45,10 +47,25 @@ void Document::follow_tile(bool follow) {
   }
 }
 
+void Document::restage() {
+  if (!tile_follows_) return staged_.reset();
+  const std::int64_t row = recorded_tile_ && tile_ ? run().row_of_step(tile_->opened.step) : cursor_.row();
+  if (row == 0) return staged_.reset();
+  try {
+    if (!staged_) staged_.emplace(cursor_);
+    staged_->seek(run().written_of_row(row));
+  } catch (const std::exception& error) {
+    staged_.reset();
+    Q_EMIT failed(lines_of(error));
+  }
+}
+
 void Document::choose_recorded_tile(std::int64_t index) {
   if (index < 0 || index >= std::ssize(recorded_)) {
     recorded_tile_.reset();
     tile_asked_.reset();
+    restage();
+    relight();
     if (tile_follows_) ask_for_tile();
     return;
   }
@@ -60,6 +77,15 @@ void Document::choose_recorded_tile(std::int64_t index) {
   }
 }
 
+void Document::choose_tile_at(const TileRequest& request, std::optional<std::int64_t> event) {
+  recorded_tile_.reset();
+  tile_named_ = true;
+  next_event_ = event;
+  restage();
+  relight();
+  choose_tile(request);
+}
+
 void Document::choose_tile(const TileRequest& request) {
   tile_request_ = request;
   tile_asked_.reset();
@@ -69,7 +95,7 @@ void Document::choose_tile(const TileRequest& request) {
 // Nothing is asked twice in a row, and nothing while the tile that is shown holds the token at this step.
 void Document::ask_for_tile() {
   if (recorded_tile_) return;
-  const State& state = cursor_.state();
+  const State& state = shown_state();
   if (const auto token = token_of_selection(pinned_, pinned_lit_, run().facts())) {
     tile_request_.seq = token->first;
     tile_request_.token = token->second;
@@ -97,9 +123,12 @@ void Document::ask_for_tile() {
 // The playhead stays where it was, by its share of the events, when a tile of the same kind follows.
 void Document::show_tile(std::shared_ptr<const Tile> tile) {
   const bool fresh = !tile_ || tile_->events != tile->events || tile_->tma() != tile->tma();
-  const std::int64_t event = fresh ? event_of_landed(*tile) : tile_now_.event;
+  const std::int64_t landed = fresh ? event_of_landed(*tile) : tile_now_.event;
+  const std::int64_t event = std::clamp<std::int64_t>(next_event_.value_or(landed), 0, tile->events);
+  next_event_.reset();
   tile_ = std::move(tile);
   tile_instead_.clear();
+  restage();
   tile_now_ = tile_state(*tile_, event);
   relight();
   Q_EMIT tile_changed();

@@ -203,6 +203,19 @@ std::int64_t Run::row_at(Position position) const {
 Position Run::end_of_row(std::int64_t row) const {
   return Position{span(row).end_event()};
 }
+Position Run::written_of_row(std::int64_t row) const {
+  const auto events = events_of_row(row);
+  for (std::size_t n = events->size(); n > 0; --n) {
+    if (std::holds_alternative<trace::TokensWritten>((*events)[n - 1])) {
+      return Position{span(row).first_event + static_cast<std::int64_t>(n)};
+    }
+  }
+  return end_of_row(row);
+}
+std::int64_t Run::row_of_step(StepIdx step) const {
+  const std::vector<std::int64_t>& steps = timeline().step;
+  return std::upper_bound(steps.begin(), steps.end(), step.value) - steps.begin();
+}
 
 std::shared_ptr<const std::vector<trace::Event>> Run::events_of_row(std::int64_t row) const {
   check_index("row", row, facts().rows);

@@ -58,6 +58,11 @@ class Run {
   // The row of the last event before `position`; 0 at position 0.
   [[nodiscard]] std::int64_t row_at(Position position) const;
   [[nodiscard]] Position end_of_row(std::int64_t row) const;  // after its last event
+  // After the row's last tokens_written, when the step's kernels read the cache: later in the step, sequences end and
+  // release their blocks. The end of a row without tokens_written.
+  [[nodiscard]] Position written_of_row(std::int64_t row) const;
+  // The last row whose step is at most `step`: a trace may begin at any step. 0: before the first step.
+  [[nodiscard]] std::int64_t row_of_step(StepIdx step) const;
   // The most recently used rows stay unpacked: scrolling through a table of events unpacks each row once.
   [[nodiscard]] std::shared_ptr<const std::vector<trace::Event>> events_of_row(std::int64_t row) const;
 

@@ -97,6 +97,7 @@ Scene Canvas::sceneNow() const {
   scene.tile = document_->tile();
   scene.tile_now = scene.tile != nullptr ? &document_->tile_now() : nullptr;
   scene.tile_instead = document_->tile_instead();
+  if (view_ == View::tile && document_->staged() != nullptr) scene.staged = &document_->staged()->state();
   return scene;
 }
 

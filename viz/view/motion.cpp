@@ -77,6 +77,7 @@ Still::Still(const Scene& scene, std::shared_ptr<const Tile> tile)
   scene_.cursor = &cursor_;
   scene_.tile = tile_.get();
   scene_.tile_now = tile_ ? &tile_now_ : nullptr;
+  if (scene.staged != nullptr) scene_.staged = &staged_.emplace(*scene.staged);
 }
 
 class Motion::Impl {

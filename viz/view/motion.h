@@ -39,6 +39,7 @@ class Still {
   Cursor cursor_;
   std::shared_ptr<const Tile> tile_;
   TileState tile_now_;
+  std::optional<State> staged_;
   Scene scene_;
 };
 

@@ -27,10 +27,11 @@ struct Scene {
   const Tile* tile = nullptr;           // that is shown; null: none
   const TileState* tile_now = nullptr;  // how much of it has happened; not null with a tile
   QString tile_instead;                 // without a tile: why, and what to do
+  const State* staged = nullptr;        // view tile: the cache that the tile was staged from; null: the cursor's
 
   [[nodiscard]] const Run& run() const { return cursor->run(); }
   [[nodiscard]] const Facts& facts() const { return cursor->run().facts(); }
-  [[nodiscard]] const State& state() const { return cursor->state(); }
+  [[nodiscard]] const State& state() const { return staged != nullptr ? *staged : cursor->state(); }
   [[nodiscard]] const Marks& marks() const { return cursor->marks(); }
   [[nodiscard]] const Viewport& viewport_of(PanelId panel) const { return viewport[static_cast<std::size_t>(panel)]; }
   // The object shown most prominently: the hovered one if there is one, else the pinned one.

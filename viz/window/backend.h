@@ -13,11 +13,12 @@
 #include "viz/playback/facts.h"
 #include "viz/playback/run.h"
 #include "viz/playback/tile_request.h"
+#include "viz/view/theme.h"
 
 namespace kvscope::viz {
 
-// Two worker threads call it, possibly at the same time: one calls open(), the other explain(), locate() and stage().
-// gallery() is called once, by the thread that creates the window.
+// Three worker threads call it, possibly at the same time: one calls open(), one explain(), locate() and stage(), one
+// picture(). gallery() is called once, by the thread that creates the window.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -44,7 +45,13 @@ class Backend {
   [[nodiscard]] virtual std::vector<trace::Event> stage(const Facts& facts, const std::string& path,
                                                         const TileRequest& request) = 0;
 
-  [[nodiscard]] virtual std::vector<GalleryEntry> gallery() = 0;
+  [[nodiscard]] virtual Gallery gallery() = 0;
+
+  // One call at a time. The picture of a scenario on its card of the gallery: the place that the first link of its notes
+  // opens, otherwise its busiest step. A null image: the scenario cannot be shown, or takes too long to simulate.
+  // `keep_going` is called while the picture is painted; if it returns false, the result is null.
+  [[nodiscard]] virtual QImage picture(const std::string& path, ThemeKind theme,
+                                       const std::function<bool()>& keep_going) = 0;
 };
 
 }  // namespace kvscope::viz

@@ -132,7 +132,7 @@ PictureFormat check(const QString& path, const Run& run, const Picture& picture)
 class Painting {
  public:
   Painting(const std::shared_ptr<const Run>& run, const Picture& picture)
-      : picture_(picture), cursor_(run), panels_(make_panels()) {
+      : picture_(picture), cursor_(run), staged_(run), panels_(make_panels()) {
     cursor_.seek(picture.position);
     scene_.cursor = &cursor_;
     scene_.theme = &theme(picture.theme);
@@ -146,6 +146,7 @@ class Painting {
       tile_now_ = tile_state(*picture.tile, picture.tile_event.value_or(event_of_landed(*picture.tile)));
       scene_.tile_now = &tile_now_;
     }
+    stage();
     relight();
   }
 
@@ -156,6 +157,7 @@ class Painting {
     } else {
       cursor_.seek_row(still);
     }
+    stage();
     relight();
   }
   // The row before this one, or the beginning of the tile's action that leads here.
@@ -169,6 +171,7 @@ class Painting {
     } else {
       cursor_.seek_row(std::max<std::int64_t>(cursor_.row() - 1, 0));
     }
+    stage();
     relight();
   }
 
@@ -203,10 +206,18 @@ class Painting {
   }
 
  private:
-  void relight() { scene_.pinned_lit = resolve(cursor_.state(), cursor_.run().facts(), scene_.tile, scene_.pinned); }
+  // As Document::restage().
+  void stage() {
+    if (scene_.view != View::tile) return;
+    const Run& run = cursor_.run();
+    staged_.seek(
+        run.written_of_row(scene_.tile != nullptr ? run.row_of_step(scene_.tile->opened.step) : cursor_.row()));
+    scene_.staged = &staged_.state();
+  }
+  void relight() { scene_.pinned_lit = resolve(scene_.state(), cursor_.run().facts(), scene_.tile, scene_.pinned); }
 
   const Picture& picture_;
-  Cursor cursor_;
+  Cursor cursor_, staged_;
   Panels panels_;
   TileState tile_now_;
   Scene scene_;

@@ -1,4 +1,4 @@
-// A scenario of the gallery as a card: its name, and under it the beginning of its description.
+// A scenario of the gallery as a card: its picture, its name, and the beginning of its description.
 #pragma once
 
 #include <QtWidgets/QStyledItemDelegate>
@@ -19,13 +19,14 @@ class GalleryDelegate final : public QStyledItemDelegate {
   [[nodiscard]] QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
 
  private:
+  void paint_picture(QPainter& painter, const QRect& rect, const QImage& picture) const;
   struct Places {
-    QRect card, name, words;
-    QString text;  // in `words`
+    QRect card, picture, name, words;  // picture: empty if the scenario has none
+    QString text;                      // in `words`
   };
   // Positions for a list of that width, with the card's top left corner at the origin.
   [[nodiscard]] Places places(int width, const QModelIndex& index) const;
-  [[nodiscard]] QString beginning(const QString& text, int width) const;
+  [[nodiscard]] QString beginning(const QString& text, int width, int lines) const;
 
   QAbstractItemView* view_;
   const Theme* theme_ = &theme(ThemeKind::dark);

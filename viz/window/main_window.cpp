@@ -30,6 +30,7 @@ namespace kvscope::viz {
 namespace {
 
 constexpr QSize kFirstSize{1600, 1000}, kSmallestSize{720, 480};  // [px]
+constexpr int kPaintGalleryAfter = 200;  // [ms] on the start page: a file that is opened at once needs no gallery
 constexpr int kDockWidth = 430, kWhyHeight = 520, kTabsHeight = 330;
 
 QString settings_folder(const QString& folder) {
@@ -49,7 +50,8 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
       font_scale_(session_.look().font_scale),
       breakpoints_(session_.place().breakpoints),
       asker_(backend),
-      loader_(backend) {
+      loader_(backend),
+      pictures_(backend, gallery_) {
   setAccessibleName(tr("kvscope"));
   setAcceptDrops(true);
   setMinimumSize(kSmallestSize);
@@ -67,6 +69,9 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
   connect(&asker_, &Asker::not_staged, this, [this](const QStringList& faults) {
     if (document_ && !document_->recorded_tile()) document_->show_no_tile(faults.join(QLatin1Char('\n')));
   });
+  gallery_timer_.setSingleShot(true);
+  gallery_timer_.setInterval(kPaintGalleryAfter);
+  connect(&gallery_timer_, &QTimer::timeout, this, &MainWindow::paint_gallery);
   transport_->set_speed(session_.look().speed);
   // A desktop with animations switched off gets still pictures.
   set_motion(session_.look().motion && QApplication::isEffectEnabled(Qt::UI_General));
@@ -198,6 +203,7 @@ void MainWindow::show_document() {
   breakpoints_panel_->set_document(document);
   notes_->set_document(document);
   actions_.set_open(document != nullptr);
+  document != nullptr ? pictures_.stop() : gallery_timer_.start();
   show_docks(document != nullptr);
   actions_.set_playing(false);
   export_bar_->hide();
@@ -215,8 +221,8 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
        {&Document::position_changed, &Document::pinned_changed, &Document::hovered_changed}) {
     connect(document, moved, this, &MainWindow::show_status);
   }
-  for (void (Document::*kept)() :
-       {&Document::position_changed, &Document::pinned_changed, &Document::breakpoints_changed}) {
+  for (void (Document::*kept)() : {&Document::position_changed, &Document::pinned_changed,
+                                   &Document::breakpoints_changed, &Document::tile_changed}) {
     connect(document, kept, this, &MainWindow::changed);
   }
   connect(document, &Document::breakpoints_changed, this, [this] { breakpoints_ = document_->breakpoints(); });
@@ -243,7 +249,8 @@ void MainWindow::show_status() {
   const State& state = document_->cursor().state();
   const Selection& about = document_->hovered().none() ? document_->pinned() : document_->hovered();
   what_->setText(about.none() ? QString()
-                              : QString::fromStdString(describe(state, run_->facts(), document_->tile(), about)));
+                              : QString::fromStdString(
+                                    describe(document_->shown_state(), run_->facts(), document_->tile(), about)));
   const QString event =
       tr("%1 of %2 events").arg(number_text(document_->cursor().position().value), number_text(run_->facts().events));
   when_->setText(state.step.value < 0

@@ -13,13 +13,16 @@
 #include <QtCore/QTimer>
 #include <QtWidgets/QMainWindow>
 
+#include "core/scenario/notes.h"
 #include "viz/geometry/board.h"
 #include "viz/model/document.h"
 #include "viz/window/actions.h"
 #include "viz/window/asker.h"
 #include "viz/window/backend.h"
+#include "viz/window/gallery_pictures.h"
 #include "viz/window/job.h"
 #include "viz/window/loader.h"
+#include "viz/window/open_wish.h"
 #include "viz/window/recent_files.h"
 #include "viz/window/session.h"
 
@@ -44,15 +47,6 @@ class SequencesPanel;
 class StartPage;
 class TransportBar;
 class WhyPanel;
-
-// The initial state of a file to open, from the command line or from the session.
-struct OpenWish {
-  std::optional<StepIdx> step;       // the end of this step
-  std::optional<Position> position;  // used if there is no `step`
-  std::optional<View> view;
-  std::optional<Selection> pinned;
-  std::optional<std::vector<Breakpoint>> breakpoints;  // nullopt: those of the previous document
-};
 
 class MainWindow final : public QMainWindow {
   Q_OBJECT
@@ -112,6 +106,9 @@ class MainWindow final : public QMainWindow {
   void opened(const std::shared_ptr<const Run>& run, const QString& path);
   void open_failed(const QString& path, const QStringList& faults);
   void apply(const OpenWish& wish);
+  void apply_tile(const OpenWish& wish);
+  void check_notes();
+  void follow_note(const NotePart& link);
   [[nodiscard]] OpenWish wish_of_now() const;
   void ask_for_file();
   void ask_where_to_save();
@@ -120,6 +117,7 @@ class MainWindow final : public QMainWindow {
 
   // main_window_look.cpp
   void apply_theme();
+  void paint_gallery();
   void offer_to_restore();
   void changed();  // to be called when a value stored in the session changed
   void keep_session();
@@ -141,6 +139,7 @@ class MainWindow final : public QMainWindow {
   std::vector<Breakpoint> breakpoints_;  // passed from document to document
   QString job_target_;
   QTimer session_timer_;  // the session is saved when it times out
+  QTimer gallery_timer_;  // the pictures of the gallery are painted when it times out
 
   QStackedWidget* center_ = nullptr;
   StartPage* start_page_ = nullptr;
@@ -167,6 +166,7 @@ class MainWindow final : public QMainWindow {
   Asker asker_;
   Loader loader_;
   Job job_;
+  GalleryPictures pictures_;
 };
 
 }  // namespace kvscope::viz

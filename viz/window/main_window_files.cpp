@@ -12,8 +12,11 @@
 #include "viz/window/busy_bar.h"
 #include "viz/window/export.h"
 #include "viz/window/export_bar.h"
+#include "viz/window/fault_words.h"
 #include "viz/window/main_window.h"
 #include "viz/window/message_bar.h"
+#include "viz/window/note_wish.h"
+#include "viz/window/notes_panel.h"
 #include "viz/window/start_page.h"
 #include "viz/window/trace_saver.h"
 
@@ -45,6 +48,7 @@ QFileDialog* make_dialog(QWidget* parent, const QString& title, const QString& b
 void MainWindow::connect_files() {
   connect(start_page_, &StartPage::chosen, this, [this](const QString& path) { open(path); });
   connect(&recent_, &RecentFiles::chosen, this, [this](const QString& path) { open(path); });
+  connect(notes_, &NotesPanel::followed, this, &MainWindow::follow_note);
   connect(&loader_, &Loader::started, this,
           [this](const QString& path) { load_bar_->start(tr("Opening %1").arg(file_name(path))); });
   connect(&loader_, &Loader::progress, load_bar_, &BusyBar::progress);
@@ -53,6 +57,7 @@ void MainWindow::connect_files() {
   connect(&loader_, &Loader::failed, this, &MainWindow::open_failed);
   connect(&loader_, &Loader::cancelled, this, [this](const QString& path) {
     load_bar_->stop();
+    gallery_timer_.start();
     statusBar()->showMessage(tr("%1 was not opened: cancelled").arg(file_name(path)));
   });
 
@@ -98,6 +103,7 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   document_->set_breakpoints(breakpoints_);
   show_document();
   apply(std::exchange(wish_, {}));
+  check_notes();
   recent_.add(path);
   canvas_->setFocus();
   changed();
@@ -112,12 +118,12 @@ void MainWindow::open_failed(const QString& path, const QStringList& faults) {
                            faults,
                            {{tr("Try again"), again}}});
   if (document_) return;
+  gallery_timer_.start();
   failed_ = path;
   actions_[Do::reload]->setEnabled(true);
 }
 
 void MainWindow::apply(const OpenWish& wish) {
-  if (wish.view) set_view(*wish.view);
   if (wish.breakpoints) document_->set_breakpoints(*wish.breakpoints);
   if (wish.pinned) document_->pin(*wish.pinned);  // before the position, because pinning a step moves to it
   if (wish.step) {
@@ -125,12 +131,57 @@ void MainWindow::apply(const OpenWish& wish) {
   } else if (wish.position) {
     document_->seek(*wish.position);
   }
+  apply_tile(wish);
+}
+
+// A tile of the trace is chosen when the tile view is shown, a tile on demand before that: it is staged only once.
+void MainWindow::apply_tile(const OpenWish& wish) {
+  const bool on_demand = !wish.recorded_tile && (wish.tile || wish.tile_event);
+  if (on_demand) document_->choose_tile_at(wish.tile.value_or(document_->tile_request()), wish.tile_event);
+  if (wish.view) set_view(*wish.view);
+  if (!wish.recorded_tile || view_ != View::tile) return;
+  document_->choose_recorded_tile(*wish.recorded_tile);
+  if (wish.tile_event) document_->seek_tile(*wish.tile_event);
+}
+
+// --- links of the notes ----------------------------------------------------------------------------------------------
+
+void MainWindow::check_notes() {
+  messages_->dismiss(QStringLiteral("notes"));
+  QStringList faults;
+  for (const NotePart& part : parse_notes(run_->facts().description)) {
+    if (!part.link) continue;
+    try {
+      static_cast<void>(wish_of(part, run_->facts()));
+    } catch (...) {
+      faults += current_fault_lines();
+    }
+  }
+  if (faults.isEmpty()) return;
+  messages_->show_message({QStringLiteral("notes"),
+                           true,
+                           tr("The notes of %1 have links that cannot be followed").arg(file_name(document_->path())),
+                           faults,
+                           {}});
+}
+
+void MainWindow::follow_note(const NotePart& link) {
+  try {
+    apply(wish_of(link, run_->facts()));
+  } catch (...) {
+    messages_->show_message(
+        {QStringLiteral("notes"), true, tr("This link cannot be followed"), current_fault_lines(), {}});
+  }
 }
 
 OpenWish MainWindow::wish_of_now() const {
   OpenWish wish;
   wish.position = document_->cursor().position();
   wish.pinned = document_->pinned();
+  if (document_->tile() == nullptr) return wish;
+  wish.tile = document_->tile_request();
+  if (const auto recorded = document_->recorded_tile()) wish.recorded_tile = static_cast<std::int64_t>(*recorded);
+  wish.tile_event = document_->tile_now().event;
   return wish;
 }
 

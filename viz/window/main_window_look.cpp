@@ -50,9 +50,14 @@ void MainWindow::apply_theme() {
   breakpoints_panel_->set_theme(*theme_, font_scale_);
   notes_->set_theme(*theme_, font_scale_);
   for (DockTitle* title : titles_) title->set_theme(*theme_);
+  gallery_timer_.start();
   actions_[Do::theme_system]->setChecked(theme_setting_ == ThemeSetting::system);
   actions_[Do::theme_dark]->setChecked(theme_setting_ == ThemeSetting::dark);
   actions_[Do::theme_light]->setChecked(theme_setting_ == ThemeSetting::light);
+}
+
+void MainWindow::paint_gallery() {
+  if (!document_ && !loader_.loading()) pictures_.paint(theme_->kind);
 }
 
 // --- session ---------------------------------------------------------------------------------------------------------
@@ -69,6 +74,9 @@ void MainWindow::offer_to_restore() {
     wish.position = place.position;
     wish.view = place.view;
     wish.pinned = place.pinned;
+    wish.tile = place.tile;
+    wish.recorded_tile = place.recorded_tile;
+    wish.tile_event = place.tile_event;
     wish.breakpoints = place.breakpoints;
     open(place.path, wish);
   };
@@ -84,9 +92,13 @@ SessionPlace MainWindow::place_now() const {
   // While the offer is open, the session keeps the offered state, so that it survives another crash.
   if (!document_ && offered_ && messages_->showing(QStringLiteral("session"))) return *offered_;
   if (document_) {
+    const OpenWish wish = wish_of_now();
     place.path = document_->path();
     place.position = document_->cursor().position();
     place.pinned = document_->pinned();
+    place.tile = wish.tile;
+    place.recorded_tile = wish.recorded_tile;
+    place.tile_event = wish.tile_event;
   }
   place.view = view_;
   place.breakpoints = breakpoints_;
@@ -120,6 +132,8 @@ bool MainWindow::event(QEvent* event) {
 void MainWindow::closeEvent(QCloseEvent* event) {
   loader_.cancel();
   job_.cancel();
+  gallery_timer_.stop();
+  pictures_.stop();
   if (document_) document_->pause();
   session_timer_.stop();
   keep_session();

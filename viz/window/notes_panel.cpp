@@ -26,18 +26,36 @@ QString with_step_links(const QString& text) {
   return html + text.mid(done).toHtmlEscaped();
 }
 
+QString notes_html(const std::vector<NotePart>& parts) {
+  QString html;
+  for (std::size_t n = 0; n < parts.size(); ++n) {
+    const QString text = QString::fromStdString(parts[n].text);
+    html += parts[n].link ? QStringLiteral(R"(<a href="note:%1">%2</a>)").arg(QString::number(n), text.toHtmlEscaped())
+                          : with_step_links(text);
+  }
+  return html;
+}
+
 NotesPanel::NotesPanel(QWidget* parent) : QWidget(parent), browser_(new QTextBrowser) {
   setAccessibleName(tr("Notes"));
   browser_->setProperty("card", true);
   browser_->setAccessibleName(tr("Notes"));
   browser_->setOpenLinks(false);
   browser_->document()->setDocumentMargin(10);
-  connect(browser_, &QTextBrowser::anchorClicked, this, [this](const QUrl& link) {
-    if (document_ && link.scheme() == QLatin1String("step")) document_->seek_step(StepIdx(link.path().toLongLong()));
-  });
+  connect(browser_, &QTextBrowser::anchorClicked, this, &NotesPanel::follow);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 2, 8, 8);
   column->addWidget(browser_);
+}
+
+void NotesPanel::follow(const QUrl& link) {
+  if (!document_) return;
+  const qlonglong number = link.path().toLongLong();
+  if (link.scheme() == QLatin1String("step")) {
+    document_->seek_step(StepIdx(number));
+  } else if (link.scheme() == QLatin1String("note") && number < std::ssize(parts_)) {
+    Q_EMIT followed(parts_[static_cast<std::size_t>(number)]);
+  }
 }
 
 void NotesPanel::set_document(Document* document) {
@@ -84,9 +102,10 @@ void NotesPanel::show_notes() {
   const Facts& facts = document_->run().facts();
   browser_->document()->setDefaultStyleSheet(
       QStringLiteral("a { color: %1; text-decoration: none; }").arg(theme_->accent.name()));
+  parts_ = parse_notes(facts.description);
   browser_->setHtml(QStringLiteral("<p><b>%1</b></p><p style='color:%2'>%3</p><p style='line-height:130%'>%4</p>")
                         .arg(QString::fromStdString(facts.name).toHtmlEscaped(), theme_->text_quiet.name(),
-                             sizes(facts), with_step_links(QString::fromStdString(facts.description))));
+                             sizes(facts), notes_html(parts_)));
 }
 
 }  // namespace kvscope::viz

@@ -12,15 +12,19 @@ namespace {
 
 // Stored as a number: the order of Selection::Kind is part of the file format.
 void write_selection(QSettings& settings, const Selection& s) {
-  settings.setValue(QStringLiteral("place/pinned"),
-                    QStringList{QString::number(static_cast<int>(s.kind)), QString::number(s.seq.value),
-                                QString::number(s.page.value), QString::number(s.token.value),
-                                QString::number(s.block.value), QString::number(s.step.value)});
+  settings.setValue(
+      QStringLiteral("place/pinned"),
+      QStringList{QString::number(static_cast<int>(s.kind)), QString::number(s.seq.value),
+                  QString::number(s.page.value), QString::number(s.token.value), QString::number(s.block.value),
+                  QString::number(s.step.value), QString::number(s.element.row), QString::number(s.element.column),
+                  QString::number(s.reg.wave), QString::number(s.reg.lane), QString::number(s.reg.index),
+                  QString::number(s.reg.step)});
 }
 
 Selection read_selection(const QSettings& settings) {
   const QStringList numbers = settings.value(QStringLiteral("place/pinned")).toStringList();
-  if (numbers.size() != 6) return {};
+  if (numbers.size() != 6 && numbers.size() != 12) return {};  // 6: before tiles could be selected
+  const bool tile = numbers.size() == 12;
   const auto at = [&](qsizetype i) { return numbers[i].toLongLong(); };
   switch (static_cast<Selection::Kind>(at(0))) {
     case Selection::Kind::sequence:
@@ -33,9 +37,39 @@ Selection read_selection(const QSettings& settings) {
       return of_block(BlockIdx(at(4)));
     case Selection::Kind::step:
       return of_step(StepIdx(at(5)));
+    case Selection::Kind::tile_row:
+      return tile ? of_tile_row(at(6)) : Selection{};
+    case Selection::Kind::tile_chunk:
+      return tile ? of_tile_chunk({at(6), at(7)}) : Selection{};
+    case Selection::Kind::tile_lane:
+      return tile ? of_tile_lane(at(8), at(9)) : Selection{};
+    case Selection::Kind::tile_register:
+      return tile ? of_tile_register({at(8), at(9), at(10), at(11)}) : Selection{};
     default:
       return {};
   }
+}
+
+// A line of text, or nothing: of a file edited by hand, or of a newer version.
+std::optional<TileRequest> read_tile(const QSettings& settings) {
+  const std::string text = settings.value(QStringLiteral("place/tile")).toString().toStdString();
+  if (text.empty()) return std::nullopt;
+  try {
+    return parse_tile_request(text);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<std::int64_t> read_count(const QSettings& settings, const char* key) {
+  bool is_number = false;
+  const qlonglong count = settings.value(QString::fromLatin1(key)).toLongLong(&is_number);
+  return is_number && count >= 0 ? std::optional<std::int64_t>(count) : std::nullopt;
+}
+
+// An invalid QVariant, which is read as nothing, for nothing.
+QVariant kept_count(std::optional<std::int64_t> count) {
+  return count ? QVariant(static_cast<qlonglong>(*count)) : QVariant();
 }
 
 QStringList breakpoint_lines(const std::vector<Breakpoint>& breakpoints) {
@@ -97,6 +131,9 @@ void Session::read() {
   place_.position = Position(value("place/position", 0).toLongLong());
   place_.view = find_view(value("place/view").toString().toStdString()).value_or(View::overview);
   place_.pinned = read_selection(settings);
+  place_.tile = read_tile(settings);
+  place_.recorded_tile = read_count(settings, "place/recorded_tile");
+  place_.tile_event = read_count(settings, "place/tile_event");
   place_.breakpoints = parse_breakpoint_lines(value("place/breakpoints").toStringList());
 }
 
@@ -116,6 +153,9 @@ void Session::keep(const SessionLook& look, const SessionPlace& place) {
   set("place/position", static_cast<qlonglong>(place.position.value));
   set("place/view", QString::fromUtf8(name(place.view).data(), static_cast<qsizetype>(name(place.view).size())));
   set("place/breakpoints", breakpoint_lines(place.breakpoints));
+  set("place/tile", place.tile ? QString::fromStdString(to_text(*place.tile)) : QString());
+  set("place/recorded_tile", kept_count(place.recorded_tile));
+  set("place/tile_event", kept_count(place.tile_event));
   write_selection(settings, place.pinned);
   settings.sync();
 }

@@ -16,6 +16,7 @@
 #include "viz/geometry/board.h"
 #include "viz/playback/breakpoint.h"
 #include "viz/playback/selection.h"
+#include "viz/playback/tile_request.h"
 #include "viz/window/theme_choice.h"
 
 namespace kvscope::viz {
@@ -36,6 +37,9 @@ struct SessionPlace {
   Position position;
   View view = View::overview;
   Selection pinned;
+  std::optional<TileRequest> tile;            // of the tile view; nothing: no tile was shown
+  std::optional<std::int64_t> recorded_tile;  // the number of a tile of the trace, shown in place of `tile`
+  std::optional<std::int64_t> tile_event;     // how many events of the tile have happened
   std::vector<Breakpoint> breakpoints;
   friend bool operator==(const SessionPlace&, const SessionPlace&) = default;
 };

@@ -90,7 +90,20 @@ QWidget* StartPage::build_gallery(GalleryModel& gallery) {
   gallery_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   connect(gallery_, &QListView::activated, this,
           [this](const QModelIndex& index) { Q_EMIT chosen(index.data(GalleryModel::kPathRole).toString()); });
-  return section(tr("Gallery"), gallery_);
+  if (gallery.rowCount() > 0) return section(tr("Gallery"), gallery_);
+  auto* card = new QFrame;
+  card->setProperty("card", true);
+  auto* why = make_quiet(gallery.why_empty());
+  why->setObjectName(QStringLiteral("gallery_empty"));
+  why->setAccessibleName(tr("Why the gallery is empty"));
+  why->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  why->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  auto* inside = new QVBoxLayout(card);
+  inside->setContentsMargins(14, 12, 14, 12);
+  inside->addWidget(why);
+  gallery_->setParent(card);
+  gallery_->hide();
+  return section(tr("Gallery"), card);
 }
 
 QWidget* StartPage::build_recent() {

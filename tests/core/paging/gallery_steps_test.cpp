@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/paging/paging_engine.h"
+#include "core/scenario/notes.h"
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
 
@@ -68,7 +69,7 @@ class Steps {
     return std::lround(100 * hit / query);
   }
   [[nodiscard]] long last_hit_rate() const { return hit_rate(report.curve.size() - 1); }
-  void says(const std::string& sentence) const { EXPECT_THAT(scenario.description, HasSubstr(sentence)); }
+  void says(const std::string& sentence) const { EXPECT_THAT(plain_notes(scenario.description), HasSubstr(sentence)); }
 
   Scenario scenario;
   RunReport report;

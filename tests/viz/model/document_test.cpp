@@ -327,6 +327,70 @@ std::shared_ptr<const Tile> small_tile(SeqIdx seq, TokIdx first) {
   return std::make_shared<const Tile>(fold_tile(events));
 }
 
+// At the end of the run no sequence is in the cache any more, but the last step's kernels read one.
+TEST(DocumentTile, AfterTheRunsEndTheCacheIsTheOneThatTheLastStepRead) {
+  Document document(preemption_run(), {});
+  QSignalSpy wanted(&document, &Document::tile_wanted);
+  document.to_end();
+  EXPECT_TRUE(document.cursor().state().live.empty());
+  EXPECT_EQ(&document.shown_state(), &document.cursor().state());
+  document.pin(of_token(SeqIdx{5}, TokIdx{9}));
+  EXPECT_TRUE(document.pinned_lit().blocks.empty()) << "the sequence has ended";
+  document.follow_tile(true);
+  const State& shown = document.shown_state();
+  EXPECT_EQ(shown.step, document.cursor().state().step);
+  ASSERT_FALSE(shown.live.empty());
+  const SeqIdx last = shown.live.back();
+  EXPECT_GT(shown.sequences[last.value].tokens, 9);
+  document.pin(of_token(last, TokIdx{9}));
+  EXPECT_EQ(document.pinned_lit().token, TokIdx{9});
+  EXPECT_EQ(document.pinned_lit().block, BlockIdx{shown.sequences[last.value].pages[2]});
+  ASSERT_GE(wanted.count(), 1);
+  const TileRequest asked = wanted.back()[0].value<TileRequest>();
+  EXPECT_EQ(asked.seq, last);
+  EXPECT_EQ(asked.step, shown.step);
+  EXPECT_EQ(document.cursor().position().value, document.run().facts().events) << "the cursor stays";
+  document.follow_tile(false);
+  EXPECT_TRUE(document.shown_state().live.empty());
+  EXPECT_FALSE(document.pinned_lit().token);
+}
+
+// In every step: all sequences whose tokens it wrote, those that end in it included.
+TEST(DocumentTile, TheShownCacheHasEverySequenceThatTheStepComputed) {
+  Document document(preemption_run(), {});
+  document.follow_tile(true);
+  for (std::int64_t row = 1; row < document.run().facts().rows; ++row) {
+    document.seek(document.run().end_of_row(row));
+    for (const trace::Event& event : *document.run().events_of_row(row)) {
+      const auto* written = std::get_if<trace::TokensWritten>(&event);
+      if (written == nullptr) continue;
+      EXPECT_TRUE(std::ranges::binary_search(document.shown_state().live, written->seq)) << row;
+      EXPECT_GT(document.shown_state().sequences[written->seq.value].tokens, written->first_token.value) << row;
+    }
+  }
+}
+
+TEST(DocumentTile, ChosenWithAnEventIsShownThere) {
+  Document document(preemption_run(), {});
+  QSignalSpy wanted(&document, &Document::tile_wanted);
+  TileRequest request;
+  request.seq = SeqIdx{1};
+  request.kv = KOrV::v;
+  document.choose_tile_at(request, 5);
+  EXPECT_EQ(wanted.count(), 0) << "the tile view is not shown";
+  document.follow_tile(true);
+  ASSERT_EQ(wanted.count(), 1);
+  EXPECT_EQ(wanted[0][0].value<TileRequest>().kv, KOrV::v);
+  document.show_tile(small_tile(SeqIdx{1}, TokIdx{0}));
+  EXPECT_EQ(document.tile_now().event, 5);
+  document.show_tile(small_tile(SeqIdx{1}, TokIdx{4}));
+  EXPECT_EQ(document.tile_now().event, 5) << "the playhead stays";
+  document.choose_tile_at(request, 99);
+  EXPECT_EQ(wanted.count(), 2) << "asked again, although it is the same tile";
+  document.show_tile(small_tile(SeqIdx{1}, TokIdx{0}));
+  EXPECT_EQ(document.tile_now().event, 12) << "clamped to the tile";
+}
+
 TEST(DocumentTile, IsAskedForWhenTheViewFollowsAndAgainWhenTheTokenOrTheStepChanges) {
   Document document(preemption_run(), {});
   QSignalSpy wanted(&document, &Document::tile_wanted);

@@ -269,7 +269,7 @@ TEST(BreakpointModel, AccessibleTextHasTheState) {
 // --- gallery ---------------------------------------------------------------------------------------------------------
 
 TEST(GalleryModel, ShowsNameParagraphAndPath) {
-  GalleryModel model({{"/a/first.json", "First", "Look at step 3."}, {"/a/second.json", "Second", ""}});
+  GalleryModel model(Gallery{{{"/a/first.json", "First", "Look at step 3."}, {"/a/second.json", "Second", ""}}, {}});
   const Tester tester(&model, kFatal);
   ASSERT_EQ(model.rowCount(), 2);
   EXPECT_EQ(cell(model, 0, 0), QStringLiteral("First"));

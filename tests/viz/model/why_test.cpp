@@ -69,7 +69,7 @@ TEST(WhyQuestion, IsCutToTheScenariosLimits) {
   const WhyQuestion wanted = why_question(document, {LayerIdx{99}, HeadIdx{99}, DimIdx{99}, KOrV::k});
   EXPECT_EQ(wanted.question->layer, LayerIdx{1});
   EXPECT_EQ(wanted.question->head, HeadIdx{1});
-  EXPECT_EQ(wanted.question->dim, DimIdx{7});
+  EXPECT_EQ(wanted.question->dim, DimIdx{63});
 }
 
 // An MLA cache has no V: a question about V would only give a fault.

@@ -82,6 +82,7 @@ class FakeBackend final : public Backend {
     question.layer = request.layer;
     question.head = request.head;
     question.kv = request.kv;
+    question.dim = request.dim;
     question.tile = request.token.value / tile_tokens(*facts.scenario, path, request.kv);
     trace::MemoryRecorder recorder;
     const std::vector<Request> requests = make_requests(*facts.scenario, {});
@@ -89,13 +90,30 @@ class FakeBackend final : public Backend {
     return recorder.events();
   }
 
-  std::vector<GalleryEntry> gallery() override {
+  bool empty_gallery = false;  // before the window is created
+  Gallery gallery() override {
+    if (empty_gallery) return {{}, "/nowhere has no scenarios"};
     std::vector<GalleryEntry> entries;
     for (const char* name : {"first_light", "preemption", "prefix_sharing", "parallel_samples"}) {
       const Scenario scenario = load_scenario(gallery_path(name));
       entries.push_back({gallery_path(name), scenario.name, scenario.description});
     }
-    return entries;
+    return {entries, {}};
+  }
+
+  std::atomic<int> pictures = 0;
+  std::atomic<int> picture_ms = 0;  // [ms] that a picture takes
+  // Of one color, by theme; parallel_samples has none.
+  QImage picture(const std::string& path, ThemeKind theme, const std::function<bool()>& keep_going) override {
+    ++pictures;
+    for (int ms = 0; ms < picture_ms; ++ms) {
+      if (!keep_going()) return {};
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (path == gallery_path("parallel_samples")) return {};
+    QImage image(416, 260, QImage::Format_RGB32);
+    image.fill(theme == ThemeKind::dark ? 0xff102030 : 0xffd0e0f0);
+    return image;
   }
 
  private:

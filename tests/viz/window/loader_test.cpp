@@ -185,7 +185,8 @@ TEST(Asker, StagesATileAndPutsTheReasonWhyAPathCannotTakeItIntoWords) {
   request.path = TilePath::lds;
   asker.stage(asked.facts, {}, request);
   ASSERT_TRUE(wait_until([&] { return not_staged.count() == 1; }));
-  EXPECT_TRUE(not_staged[0][0].toStringList().join(QLatin1Char(' ')).contains(QStringLiteral("f32 is not staged")));
+  EXPECT_TRUE(
+      not_staged[0][0].toStringList().join(QLatin1Char(' ')).contains(QStringLiteral("do not divide a page of 16")));
 }
 
 TEST(Asker, PutsFaultsIntoWords) {

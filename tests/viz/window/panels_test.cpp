@@ -109,7 +109,7 @@ TEST_F(PanelsTest, WhyAsksForTheLayerHeadDimAndHalfThatAreChosen) {
   ASSERT_EQ(boxes.size(), 3);
   EXPECT_EQ(boxes[0]->maximum(), 1);  // two layers
   EXPECT_EQ(boxes[1]->maximum(), 1);  // two KV heads
-  EXPECT_EQ(boxes[2]->maximum(), 7);  // of 8
+  EXPECT_EQ(boxes[2]->maximum(), 63);  // of 64
   boxes[0]->setValue(1);
   boxes[2]->setValue(5);
   window->why().findChild<QComboBox*>()->setCurrentIndex(1);
@@ -342,6 +342,42 @@ TEST(Notes, MakesEveryNumberOfAStepALink) {
                            "<a href=\"step:10\">10</a> and <a href=\"step:19\">19</a>, to 4, 3 and 2."));
   EXPECT_EQ(with_step_links(QStringLiteral("footstep 3, 51 and 69 steps instead of 47")),
             QStringLiteral("footstep 3, 51 and 69 steps instead of 47"));
+}
+
+TEST(Notes, LinksKeepTheirWordsAndTheRestItsSteps) {
+  EXPECT_EQ(notes_html(parse_notes("Step 3: [a < b](step=4, view=pool), in steps 6 and 7.")),
+            QStringLiteral("Step <a href=\"step:3\">3</a>: <a href=\"note:1\">a &lt; b</a>, in steps "
+                           "<a href=\"step:6\">6</a> and <a href=\"step:7\">7</a>."));
+}
+
+// One link sets step, selection, view, tile and event; a second one, which no run supports, says why.
+TEST_F(PanelsTest, ANoteLinkSetsEverythingThatItNames) {
+  QFile source(path_of("first_light"));
+  ASSERT_TRUE(source.open(QIODevice::ReadOnly));
+  QByteArray text = source.readAll();
+  const qsizetype at = text.indexOf("\"description\": \"") + 16;
+  text.insert(at,
+              "[Go](view=tile, step=6, tile=seq 3 token 64 k layer 1 head 1 tma, event=120, select=token 3:65) "
+              "[No](step=999, view=sideways, tile=seq 77 k tma) ");
+  const QString path = folder.filePath(QStringLiteral("linked.json"));
+  QFile file(path);
+  ASSERT_TRUE(file.open(QIODevice::WriteOnly) && file.write(text) == text.size());
+  file.close();
+  ASSERT_TRUE(open(path));
+  const QStringList faults = window->messages().lines(QStringLiteral("notes"));
+  ASSERT_EQ(faults.size(), 3);
+  EXPECT_EQ(faults[0].toStdString(), "notes: link [No]: step 999 is outside [0, 25)");
+  EXPECT_THAT(faults[1].toStdString(), testing::StartsWith("notes: link [No]: view: 'sideways': choose one of "));
+  EXPECT_EQ(faults[2].toStdString(), "notes: link [No]: sequence 77 is outside [0, 5)");
+  auto* browser = the<NotesPanel>().findChild<QTextBrowser*>();
+  Q_EMIT browser->anchorClicked(QUrl(QStringLiteral("note:0")));
+  EXPECT_EQ(window->view(), View::tile);
+  EXPECT_EQ(step(), StepIdx{6});
+  EXPECT_EQ(document().pinned(), of_token(SeqIdx{3}, TokIdx{65}));
+  ASSERT_TRUE(
+      wait_until([&] { return document().tile() != nullptr && document().tile()->opened.layer == LayerIdx{1}; }));
+  EXPECT_EQ(document().tile()->opened.seq, SeqIdx{3});
+  EXPECT_EQ(document().tile_now().event, 120);
 }
 
 TEST_F(PanelsTest, NotesHaveTheDescriptionWithLinksToSteps) {

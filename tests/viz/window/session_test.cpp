@@ -37,6 +37,9 @@ SessionPlace some_place() {
   place.position = Position{1'234'567'890'123};
   place.view = View::pool;
   place.pinned = of_token(SeqIdx{3}, TokIdx{70});
+  place.tile = parse_tile_request("seq 3 token 70 v layer 1 head 1 dim 64 lds");
+  place.recorded_tile = 2;
+  place.tile_event = 271;
   place.breakpoints = {parse_breakpoint("block_allocated block=7 seq!=2"),
                        parse_breakpoint("off step_ended free_blocks<4")};
   return place;
@@ -56,8 +59,10 @@ TEST(Session, ReadsBackWhatItKept) {
 }
 
 TEST(Session, ReadsBackEveryKindOfSelection) {
-  for (const Selection& pinned : {Selection{}, of_sequence(SeqIdx{4}), of_page(SeqIdx{1}, PageIdx{2}),
-                                  of_token(SeqIdx{0}, TokIdx{0}), of_block(BlockIdx{9}), of_step(StepIdx{12})}) {
+  for (const Selection& pinned :
+       {Selection{}, of_sequence(SeqIdx{4}), of_page(SeqIdx{1}, PageIdx{2}), of_token(SeqIdx{0}, TokIdx{0}),
+        of_block(BlockIdx{9}), of_step(StepIdx{12}), of_tile_row(6), of_tile_chunk({6, 24}), of_tile_lane(1, 26),
+        of_tile_register({1, 26, 3, 2})}) {
     const QTemporaryDir folder;
     {
       Session session(folder.path());
@@ -115,6 +120,8 @@ TEST(Session, TakesWhatItCanReadOfADamagedFile) {
     file.setValue(QStringLiteral("place/view"), QStringLiteral("sideways"));
     file.setValue(QStringLiteral("place/pinned"), QStringLiteral("a block"));
     file.setValue(QStringLiteral("place/position"), QStringLiteral("far"));
+    file.setValue(QStringLiteral("place/tile"), QStringLiteral("sequence three"));
+    file.setValue(QStringLiteral("place/tile_event"), -4);
     file.setValue(QStringLiteral("place/breakpoints"),
                   QStringList{QStringLiteral("block_evictd"), QStringLiteral("block_evicted")});
   }
@@ -123,6 +130,8 @@ TEST(Session, TakesWhatItCanReadOfADamagedFile) {
   EXPECT_EQ(session.place().view, View::overview);
   EXPECT_TRUE(session.place().pinned.none());
   EXPECT_EQ(session.place().position, Position{0});
+  EXPECT_EQ(session.place().tile, std::nullopt);
+  EXPECT_EQ(session.place().tile_event, std::nullopt);
   ASSERT_EQ(session.place().breakpoints.size(), 1U);
   EXPECT_EQ(session.place().breakpoints[0], parse_breakpoint("block_evicted"));
 }
@@ -235,6 +244,32 @@ TEST_F(SessionWindowTest, AfterACrashOffersToRestoreAndDoes) {
   EXPECT_EQ(window->view(), View::sequences);
   EXPECT_DOUBLE_EQ(window->canvas().sceneNow().font_scale, 1.21);
   EXPECT_FALSE(messages().isVisible());
+}
+
+// The tile view: which tile, which of its events, and what is selected in it.
+TEST_F(SessionWindowTest, AfterACrashRestoresTheTile) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  document().seek_step(StepIdx{6});
+  window->set_view(View::tile);
+  TileRequest request = parse_tile_request("seq 3 token 64 v layer 1 head 1 tma");
+  document().choose_tile(request);
+  const auto tile_shown = [&] {
+    const Tile* tile = document().tile();
+    return tile != nullptr && tile->opened.value && tile->opened.seq == SeqIdx{3} && tile->opened.layer == LayerIdx{1};
+  };
+  ASSERT_TRUE(wait_until(tile_shown));
+  document().seek_tile(100);
+  document().pin(of_tile_register({0, 5, 2, 0}));
+  ASSERT_TRUE(wait_until([&] { return kept("place/tile_event").toLongLong() == 100; }));
+  crash();
+  click(button(messages(), QStringLiteral("Restore")));
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr && tile_shown(); }));
+  EXPECT_EQ(window->view(), View::tile);
+  EXPECT_EQ(document().tile()->opened.step, StepIdx{6});
+  EXPECT_EQ(document().tile_now().event, 100);
+  EXPECT_EQ(document().pinned(), of_tile_register({0, 5, 2, 0}));
+  request.step = StepIdx{6};
+  EXPECT_EQ(document().tile_request(), request);
 }
 
 // Two crashes in a row, the second one while the offer is open: the third start must make the offer again.
