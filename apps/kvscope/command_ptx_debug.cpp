@@ -148,8 +148,8 @@ class Session {
       if (pcs.empty())
         throw CommandFault(fmt::format("no instruction is of {}: was the file compiled with -lineinfo?", w[1]));
       const std::size_t instructions = pcs.size();
-      std::cout << fmt::format("breakpoint {} at {}, {} instructions\n", run_.add_breakpoint(std::move(pcs)), w[1],
-                               instructions);
+      std::cout << fmt::format("breakpoint {} at {}, {} instruction{}\n", run_.add_breakpoint(std::move(pcs)), w[1],
+                               instructions, instructions == 1 ? "" : "s");
     } else if (verb == "watch") {
       if (w.size() < 4) throw CommandFault("watch needs a space, an address and bytes: watch shared 0x400 4");
       const ptx::Position at = run_.position();
