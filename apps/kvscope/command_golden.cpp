@@ -164,19 +164,23 @@ void refuse_idle_options(const GoldenCommand& command) {
   struct Idle {
     const char* option;
     bool used;
-    const char* goes_with;
+    std::string given;  // the option's value that makes it unused
+    const char* needed;
   };
   const bool masked = command.mask == "causal" || command.mask == "sliding_window";
-  const Idle options[] = {{"--window-left", command.mask == "sliding_window", "--mask sliding_window"},
-                          {"--window-right", command.mask == "sliding_window", "--mask sliding_window"},
-                          {"--chunk", command.mask == "chunked", "--mask chunked"},
-                          {"--alignment", masked, "--mask causal or sliding_window"},
-                          {"--granularity", command.layout == "max", "--layout max, for scales"},
-                          {"--value-size", command.layout == "max" || command.layout == "mla", "--layout mla or max"}};
+  const std::string mask = "--mask " + command.mask, layout = "--layout " + command.layout;
+  const Idle options[] = {
+      {"--window-left", command.mask == "sliding_window", mask, "--mask sliding_window"},
+      {"--window-right", command.mask == "sliding_window", mask, "--mask sliding_window"},
+      {"--chunk", command.mask == "chunked", mask, "--mask chunked"},
+      {"--alignment", masked, mask, "--mask causal or --mask sliding_window"},
+      {"--granularity", command.layout == "max", layout, "--layout max"},
+      {"--value-size", command.layout == "max" || command.layout == "mla", layout, "--layout mla or --layout max"}};
   std::vector<Fault> faults;
   for (const Idle& idle : options) {
     if (!idle.used && std::ranges::count(command.only_input, idle.option) > 0) {
-      faults.push_back({idle.option, fmt::format("does nothing here: it goes with {}", idle.goes_with)});
+      faults.push_back(
+          {idle.option, fmt::format("has no effect with {}: remove it, or pass {}", idle.given, idle.needed)});
     }
   }
   if (!faults.empty()) throw InputError("command line", faults);
@@ -189,8 +193,9 @@ int run(const GoldenCommand& command) {
   std::vector<Fault> faults;
   for (const std::string& option : command.scenario ? command.only_input : command.only_scenario) {
     faults.push_back({option, command.scenario
-                                  ? "goes with --input: a scenario says it itself, see kvscope scenario schema"
-                                  : "goes with a SCENARIO, not with --input"});
+                                  ? "applies only to --input: with SCENARIO, mask, scale and types come from the "
+                                    "scenario file; 'kvscope scenario schema' prints its keys"
+                                  : "applies only to SCENARIO: remove it, or pass a SCENARIO instead of --input"});
   }
   if (!faults.empty()) throw InputError("command line", faults);
   refuse_idle_options(command);
@@ -201,9 +206,9 @@ int run(const GoldenCommand& command) {
       return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
     };
     if (whole(*command.candidate) == whole(command.out)) {
-      throw InputError(
-          "command line", "--candidate",
-          fmt::format("'{}' is --out too: the candidate would take the golden's place", *command.candidate));
+      throw InputError("command line", "--candidate",
+                       fmt::format("'{}' is the file of --out too, and would replace the golden: pass another file",
+                                   *command.candidate));
     }
   }
   return command.scenario ? over_scenario(command) : over_tensors(command);
@@ -315,7 +320,8 @@ void add_golden(CLI::App& app, Action& chosen) {
   golden->add_option("--granularity", command->granularity, "Elements that share a scale [default: D / G]")->group(own);
   golden
       ->add_option("--value-size", command->value_size,
-                   "With --layout mla: leading elements of a head that are V, such as 512")
+                   "Of an MLA cache (--layout mla or max): leading elements of a row that are V [default: 512 of 576; "
+                   "other rows have no default]")
       ->group(own);
   golden->add_option("--ignore", command->ignore, "Tensor of the file to leave out; may be repeated")
       ->type_name("NAME")

@@ -1,6 +1,7 @@
 #include "core/golden/compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "core/attention/bounds.h"
 #include "core/golden/golden_bundle.h"
+#include "core/golden/output_names.h"
 #include "core/golden/tolerance.h"
 
 namespace kvscope::golden {
@@ -101,8 +103,30 @@ void check_golden_places(const Bundle& golden, std::vector<Fault>& faults) {
   }
 }
 
+// What a candidate without `o` holds, and how to name its output.
+std::string advice(const Bundle& candidate, std::string_view path) {
+  constexpr std::size_t kMostNames = 8;
+  std::vector<std::string> names;
+  for (const auto& [tensor_name, unused] : candidate.tensors) names.push_back(tensor_name);
+  const std::size_t more = names.size() - std::min(names.size(), kMostNames);
+  names.resize(names.size() - more);
+  if (more > 0) names.push_back(fmt::format("{} more", more));
+  if (names.empty()) return "The candidate has no tensor";
+  const std::string has = fmt::format("The candidate has {}: ", fmt::join(names, ", "));
+  if (path.ends_with(".npy")) return has + "a .npy file has the name of its tensor, so rename the file to o.npy";
+  return has + fmt::format("save the kernel's output as {}", output_names("o"));
+}
+
+// For lse in the order [head, query] or [batch, head, query].
+std::string_view turned_hint(const std::vector<std::int64_t>& have, const std::vector<std::int64_t>& want) {
+  if (want.size() != 2) return "";
+  if (have == std::vector{want[1], want[0]}) return ": transpose it to [query, head]";
+  const bool batched = have.size() == 3 && have[0] * have[2] == want[0] && have[1] == want[1];
+  return batched ? ": transpose it to [batch, query, head]" : "";
+}
+
 void check_candidate(const Bundle& golden, const Bundle& candidate, const std::vector<std::string>& exact,
-                     std::vector<Fault>& faults) {
+                     std::string_view path, std::vector<Fault>& faults) {
   const auto fault = [&](const std::string& tensor_name, std::string message) {
     faults.push_back({fmt::format("candidate '{}'", tensor_name), std::move(message)});
   };
@@ -112,15 +136,12 @@ void check_candidate(const Bundle& golden, const Bundle& candidate, const std::v
     if (want == nullptr) continue;
     if (have == nullptr) {
       if (std::string_view(tensor_name) == "o")
-        fault(tensor_name, fmt::format("is missing; the golden has {}", describe(*want)));
+        fault(tensor_name, fmt::format("is missing; the golden has {}. {}", describe(*want), advice(candidate, path)));
       continue;
     }
     if (!same_elements(have->shape, want->shape)) {
-      std::vector<std::int64_t> turned = want->shape;
-      if (turned.size() == 2) std::swap(turned[0], turned[1]);
-      const char* hint = turned.size() == 2 && have->shape == turned ? ": transpose it to [query, head]" : "";
-      fault(tensor_name,
-            fmt::format("has shape {}, the golden {}{}", shape_text(have->shape), shape_text(want->shape), hint));
+      fault(tensor_name, fmt::format("has shape {}, the golden {}{}", shape_text(have->shape), shape_text(want->shape),
+                                     turned_hint(have->shape, want->shape)));
     }
     if (!is_output_type(have->dtype)) {
       fault(tensor_name, fmt::format("is {}; an output is f64, f32, f16 or bf16", name(have->dtype)));
@@ -431,7 +452,7 @@ CompareResult compare(const Bundle& golden, const Bundle& candidate, const Compa
     check_golden_output(golden, faults);
     if (faults.empty()) check_golden_places(golden, faults);
   }
-  check_candidate(golden, candidate, exact, faults);
+  check_candidate(golden, candidate, exact, options.candidate_name, faults);
   check_conventions(golden, candidate, result, faults);
   if (!has_output && exact.empty()) faults.push_back({"golden", "holds no tensor: nothing to compare"});
   if (options.profile) static_cast<void>(profile(*options.profile, DType::f32));  // throws for an unknown name

@@ -282,7 +282,8 @@ TEST(Layouts, AnMlaCacheOfUnknownWidthAsksForTheSizeOfVOnce) {
   LayoutOptions options = SmallBatch::options("mla");
   options.scale = 0.5;
   EXPECT_EQ(rejection(bundle, options),
-            "mine.npz rejected: --value-size: is missing: of a row's 6 elements, how many are V?");
+            "mine.npz rejected: --value-size: is missing: an MLA row of 6 elements is K, and its first elements are V: "
+            "pass their number, from 1 to 6");
 }
 
 TEST(Layouts, UnknownLayoutNamesTheKnownOnes) {
