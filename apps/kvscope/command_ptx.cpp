@@ -127,6 +127,11 @@ json::Value survey_json(const ptx::Survey& survey) {
   return out;
 }
 
+// "1 instruction", "15 instructions"
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 int show_survey(const SurveyCommand& command) {
   const ptx::Module module = read_ptx(command.path);
   const ptx::Decoded decoded = ptx::decode(module, command.target);
@@ -136,13 +141,13 @@ int show_survey(const SurveyCommand& command) {
     return kExitFine;
   }
   std::cout << fmt::format(
-      "file        {}: PTX {}.{} for sm_{}{}, {} instructions, {} distinct opcodes on {} base names\n", command.path,
-      module.version / 10, module.version % 10, module.target,
-      module.target_suffix != 0 ? std::string(1, module.target_suffix) : "", survey.statements, survey.words.size(),
-      survey.bases.size());
+      "file        {}: PTX {}.{} for sm_{}{}, {}, {} on {}\n", command.path, module.version / 10, module.version % 10,
+      module.target, module.target_suffix != 0 ? std::string(1, module.target_suffix) : "",
+      counted(survey.statements, "instruction"), counted(std::ssize(survey.words), "distinct opcode"),
+      counted(std::ssize(survey.bases), "base name"));
   for (const ptx::KernelSurvey& kernel : survey.kernels) {
     std::cout << fmt::format(
-        "kernel      {}: {} instructions, {}\n", kernel.name, kernel.statements,
+        "kernel      {}: {}, {}\n", kernel.name, counted(kernel.statements, "instruction"),
         kernel.can_run() ? "all of them can run" : fmt::format("{} cannot run", kernel.unsupported.size()));
   }
   for (const ptx::UnsupportedUse& use : survey.unsupported) {

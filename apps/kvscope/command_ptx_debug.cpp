@@ -27,16 +27,27 @@ namespace {
 
 // The answer to `help`, and a section of --help.
 const std::vector<std::string> kHelp = {
-    "forward    run | step [N] | warp | line | barrier | event | report | goto N",
-    "backward   back [N] | backline",
-    "stop at    break FILE:LINE | watch shared ADDRESS BYTES [CTA] | watch global ADDRESS BYTES | delete NUMBER",
-    "look       where | print %REGISTER | registers | barriers | copies | reports",
-    "           x shared ADDRESS BYTES (with the writers of the bytes) | x global ADDRESS BYTES",
-    "           registers and shared memory are those of the next warp to run; pick CTA WARP selects another",
-    "end        quit",
-    "step executes one warp instruction of any warp; warp runs to the next instruction of the same warp, and line to "
-    "its",
-    "next source line."};
+    "run             continue to the next breakpoint, watchpoint or report, or to the end",
+    "step [N]        execute one warp instruction, or N, of whichever warp is next",
+    "warp            continue to the next instruction of the same warp",
+    "line            continue to the next source line of the same warp",
+    "barrier         continue until a barrier or a phase of an mbarrier completes",
+    "event           continue to the next effect that other threads can observe, such as a store",
+    "report          continue to the next report",
+    "back [N]        go back by one warp instruction, or N",
+    "backline        go back to the previous source line of the same warp",
+    "goto STEP       go to any step, forward or backward",
+    "break FILE:LINE                     set a breakpoint",
+    "watch shared ADDRESS BYTES [CTA]    stop when an instruction or a copy changes these bytes",
+    "watch global ADDRESS BYTES          the same for global memory",
+    "delete NUMBER                       remove a breakpoint or watchpoint",
+    "where                               print the next instruction of each warp of the CTA",
+    "print %REGISTER, registers          print one register of the next warp, or all",
+    "x shared ADDRESS BYTES              print bytes of shared memory and their last writers",
+    "x global ADDRESS BYTES              print bytes of global memory",
+    "barriers, copies, reports           print the barriers in use, the copies in flight, the reports so far",
+    "pick CTA WARP                       print registers and shared memory of this warp, until the next movement",
+    "help, quit"};
 
 std::optional<std::uint64_t> number(std::string_view text) {
   const bool hex = text.starts_with("0x");
@@ -96,8 +107,13 @@ class Session {
 
   void went(const ptx::Stop& stop) {
     picked_.reset();
-    if (stop.reason != ptx::StopReason::step) {
-      std::cout << ptx::name(stop.reason) << (stop.what.empty() ? "" : ": " + stop.what) << '\n';
+    const std::string_view reason = ptx::name(stop.reason);
+    if (stop.what.starts_with(reason)) {
+      std::cout << stop.what << '\n';  // "breakpoint 1"
+    } else if (stop.what.empty() || stop.reason == ptx::StopReason::report) {
+      if (stop.reason != ptx::StopReason::step) std::cout << reason << '\n';
+    } else {
+      std::cout << reason << ": " << stop.what << '\n';
     }
     const std::vector<ptx::Report> reports = run_.reports();
     for (; told_ < reports.size(); ++told_) std::cout << ptx::to_text(reports[told_]) << '\n';

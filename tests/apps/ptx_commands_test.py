@@ -441,7 +441,7 @@ class Debug(Folder):
 
     def test_a_breakpoint_a_register_and_bytes(self):
         out = self.session("break elementwise.cu:11", "run", "print %f1", "x global 0x200000000 8", "run", "quit")
-        self.assertIn("breakpoint 1 at elementwise.cu:11", out)
+        self.assertIn("breakpoint 1 at elementwise.cu:11, 3 instructions\nbreakpoint 1\nstep ", out)
         self.assertIn("%f1  .f32\n  all lanes         0x40200000  2.5\n", out)
         self.assertIn("0x200000000  ffffffff ffffffff\n", out)
 
@@ -480,11 +480,15 @@ ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             lines = done.stdout.splitlines()
             return [(line, next(x for x in lines[i:] if x.startswith("step "))) for i, line in enumerate(lines)
-                    if line.startswith(("report: ", "finished"))]
+                    if line in ("report", "finished")]
         found = stops(*["run"] * 4)
-        self.assertEqual([line.split(":")[0] for line, _ in found], ["report"] * 3 + ["finished"], found)
+        self.assertEqual([line for line, _ in found], ["report"] * 3 + ["finished"], found)
         self.assertEqual(stops("goto 100", "goto 0", *["run"] * 4), [("finished", found[-1][1])] + found)
         self.assertEqual(stops("watch shared 0x400 4", "run", *["run"] * 4), found)
+
+        done = subprocess.run([program.KVSCOPE, "ptx", "debug", ptx, "--block", "64", "--arg", "f32[64]"],
+                              input="watch shared 0x404 4\nrun\n", capture_output=True, text=True, timeout=300, check=False)
+        self.assertIn("watchpoint 1\nwatchpoint 1: shared 0x00404: ff ff ff ff -> 01 00 00 00\nstep 5 ", done.stdout)
 
     def test_shared_memory_is_watched_from_the_beginning(self):
         out = self.session("watch shared 0x400 4", "run")

@@ -227,6 +227,21 @@ std::string rejection(const Bundle& golden, const Bundle& candidate, const Compa
   return message_of([&] { static_cast<void>(compare(golden, candidate, options)); });
 }
 
+// FlashAttention returns lse as [batch, head, query]. With one query it has the golden's order, otherwise it has not.
+TEST(Compare, AnLseByBatchAndHeadIsReadOnlyWithOneQuery) {
+  const Bundle golden = small_golden();
+  Bundle candidate = candidate_of(golden);
+  candidate.tensors["lse"].shape = {3, 2, 1};
+  EXPECT_TRUE(compare(golden, candidate).passed);
+  candidate.tensors["lse"].shape = {1, 2, 3};
+  EXPECT_EQ(
+      rejection(golden, candidate),
+      "candidate rejected: candidate 'lse': has shape [1, 2, 3], the golden [3, 2]: transpose it to [batch, query, "
+      "head]");
+  candidate.tensors["lse"].shape = {1, 3, 2};
+  EXPECT_TRUE(compare(golden, candidate).passed);
+}
+
 TEST(Compare, WhatCannotBeComparedIsRejectedWithAllFaults) {
   const Bundle golden = small_golden();
   Bundle candidate = candidate_of(golden);
