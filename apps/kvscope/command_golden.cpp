@@ -18,6 +18,7 @@
 #include "core/attention/reference.h"
 #include "core/attention/tiled.h"
 #include "core/base/errors.h"
+#include "core/base/report.h"
 #include "core/golden/bundle.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
@@ -80,9 +81,10 @@ void write_candidate(const GoldenCommand& command, const attention::Problem& pro
 void print_result(const GoldenCommand& command, const attention::Problem& problem) {
   std::int64_t keys = 0;
   for (const std::int64_t length : problem.key_lengths) keys += length;
-  std::cout << fmt::format(
-      "golden     {}: {} sequences, {} queries, {} keys, {} query heads on {} KV heads, head size {}\n", command.out,
-      problem.batch, problem.total_queries(), keys, problem.query_heads, problem.k.heads, problem.k.head_size);
+  std::cout << fmt::format("golden     {}: {}, {}, {}, {} on {}, head size {}\n", command.out,
+                           counted(problem.batch, "sequence"), counted(problem.total_queries(), "query", "queries"),
+                           counted(keys, "key"), counted(problem.query_heads, "query head"),
+                           counted(problem.k.heads, "KV head"), problem.k.head_size);
   std::cout << "convention" << golden::conventions_text(problem.options) << "\n";
 }
 
@@ -319,9 +321,10 @@ void add_golden(CLI::App& app, Action& chosen) {
       ->group(own);
   golden->add_option("--granularity", command->granularity, "Elements that share a scale [default: D / G]")->group(own);
   golden
-      ->add_option("--value-size", command->value_size,
-                   "Of an MLA cache (--layout mla or max): leading elements of a row that are V [default: 512 of 576; "
-                   "other rows have no default]")
+      ->add_option(
+          "--value-size", command->value_size,
+          "With --layout mla or max, for an MLA cache: leading elements of a row that are V [default: 512 if a "
+          "row has 576]")
       ->group(own);
   golden->add_option("--ignore", command->ignore, "Tensor of the file to leave out; may be repeated")
       ->type_name("NAME")

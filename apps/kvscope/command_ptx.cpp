@@ -16,6 +16,7 @@
 #include "apps/kvscope/ptx_policy.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/report.h"
 #include "gpu/virtual/isa/survey.h"
 #include "gpu/virtual/text/parser.h"
 #include "gpu/virtual/text/print.h"
@@ -125,11 +126,6 @@ json::Value survey_json(const ptx::Survey& survey) {
   out.set("words", std::move(words));
   out.set("contraction_pairs", static_cast<std::int64_t>(survey.contraction.size()));
   return out;
-}
-
-// "1 instruction", "15 instructions"
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 int show_survey(const SurveyCommand& command) {

@@ -18,6 +18,7 @@
 #include "apps/kvscope/ptx_launch.h"
 #include "core/base/errors.h"
 #include "core/base/numbers.h"
+#include "core/base/report.h"
 #include "gpu/virtual/check/checks.h"
 #include "gpu/virtual/debug/controlled_run.h"
 #include "gpu/virtual/debug/state_text.h"
@@ -163,9 +164,8 @@ class Session {
       std::vector<std::int32_t> pcs = run_.pcs_of(w[1].substr(0, colon), static_cast<std::int32_t>(*line));
       if (pcs.empty())
         throw CommandFault(fmt::format("no instruction is of {}: was the file compiled with -lineinfo?", w[1]));
-      const std::size_t instructions = pcs.size();
-      std::cout << fmt::format("breakpoint {} at {}, {} instruction{}\n", run_.add_breakpoint(std::move(pcs)), w[1],
-                               instructions, instructions == 1 ? "" : "s");
+      const std::string instructions = counted(std::ssize(pcs), "instruction");
+      std::cout << fmt::format("breakpoint {} at {}, {}\n", run_.add_breakpoint(std::move(pcs)), w[1], instructions);
     } else if (verb == "watch") {
       if (w.size() < 4) throw CommandFault("watch needs a space, an address and bytes: watch shared 0x400 4");
       const ptx::Position at = run_.position();

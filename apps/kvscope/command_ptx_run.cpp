@@ -90,7 +90,7 @@ void show_counters(const ptx::Counters& counters) {
     std::cout << fmt::format("  {:<{}}  {}\n", lines[i].source, width, line_counts(lines[i].counts));
   }
   if (lines.size() > kMostLines)
-    std::cout << fmt::format("  {} lines more: --json has them all\n", lines.size() - kMostLines);
+    std::cout << fmt::format("  {} more lines: --json FILE writes all\n", lines.size() - kMostLines);
   std::cout << fmt::format("  {:<{}}  {}\n", "all", width, line_counts(counters.total()));
 }
 

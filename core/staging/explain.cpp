@@ -267,7 +267,7 @@ void check_question(const Scenario& scenario, std::span<const Request> requests,
               request.prompt_tokens + request.generate_tokens,
               fmt::format("it has {} prompt and {} generated tokens", request.prompt_tokens, request.generate_tokens));
   if (question.kv == KOrV::v && scenario.model.is_mla) {
-    throw UnsupportedError("an MLA cache has no V of its own, V is the first elements of K: use --kv k");
+    throw UnsupportedError("an MLA cache stores K only, and V is the first elements of K: use --kv k");
   }
 }
 

@@ -616,7 +616,7 @@ LAYOUTS = [
     ("sglang of the wrong rank", *golden("sglang", SGLANG, {"k_buffer": np.ones((12, 8), np.float32)}),
      ["in.npz: k_buffer: has shape [12, 8], but layout 'sglang' needs [slots, H, D]"]),
     ("mla without a scale", *golden("mla", MLA, {}, "--value-size 3"),
-     ["in.npz: --scale: is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192), say which"]),
+     ["in.npz: --scale: is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192): pass the scale of your kernel"]),
     ("mla without the size of V", *golden("mla", MLA, {}, "--scale 0.5"),
      ["in.npz: --value-size: is missing: an MLA row of 4 elements is K, and its first elements are V: pass their "
       "number, from 1 to 4"]),
@@ -716,7 +716,7 @@ QUESTION = [
     ("V of an MLA cache",
      {"s.json": scenario({"model": {"preset": "tiny", "is_mla": True, "kv_heads": 1, "value_size": 6},
       "attention": {"scale": 0.3}})}, "explain s.json --seq 0 --token 0 --kv v",
-     ["an MLA cache has no V of its own, V is the first elements of K: use --kv k"]),
+     ["an MLA cache stores K only, and V is the first elements of K: use --kv k"]),
     ("token that is no number", {"s.json": scenario()}, "explain s.json --seq 0 --token last",
      ["command line: --token: 'last' is not a valid number: see 'kvscope explain --help'"]),
 ]

@@ -393,7 +393,7 @@ STAGE = [
      {"s.json": scenario({"model": {"preset": "tiny", "is_mla": True, "kv_heads": 1, "value_size": 6},
                           "attention": {"scale": 0.3}})},
      "stage s.json --kv v",
-     ["an MLA cache has no V of its own, V is the first elements of K: use --kv k"]),
+     ["an MLA cache stores K only, and V is the first elements of K: use --kv k"]),
 ]
 
 WAY_BACK = [
@@ -450,7 +450,7 @@ WAY_BACK = [
      {"s.json": scenario({"model": {"preset": "tiny", "is_mla": True, "kv_heads": 1, "value_size": 6},
                           "attention": {"scale": 0.3}})},
      "explain s.json --seq 0 --shared-address 0 --kv v",
-     ["an MLA cache has no V of its own, V is the first elements of K: use --kv k"]),
+     ["an MLA cache stores K only, and V is the first elements of K: use --kv k"]),
 ]
 
 TABLES = [TENSOR_MAP_FILE, TMA_COPY, STAGING_FIELDS, STAGING_COMMANDS, STAGE, WAY_BACK]
