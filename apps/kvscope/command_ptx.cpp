@@ -14,6 +14,7 @@
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
 #include "apps/kvscope/ptx_policy.h"
+#include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/report.h"
@@ -24,7 +25,9 @@
 namespace kvscope::apps {
 
 ptx::Module read_ptx(const std::string& path) {
-  return ptx::parse_module(read_file(path, kMostPtxBytes), path);
+  std::string text = read_file(path, kMostPtxBytes);
+  if (path.ends_with(".cu")) throw InputError(path, "", "is CUDA source: compile it to PTX with nvcc -ptx -lineinfo");
+  return ptx::parse_module(std::move(text), path);
 }
 
 namespace {

@@ -22,9 +22,14 @@
 #include "gpu/virtual/check/checks.h"
 #include "gpu/virtual/debug/controlled_run.h"
 #include "gpu/virtual/debug/state_text.h"
+#include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/warp/residents.h"
 
 namespace kvscope::apps {
 namespace {
+
+constexpr std::int64_t kMostBytes = 4096;  // of one watchpoint, and of one x
 
 // The answer to `help`, and a section of --help.
 const std::vector<std::string> kHelp = {
@@ -108,13 +113,21 @@ class Session {
 
   void went(const ptx::Stop& stop) {
     picked_.reset();
-    const std::string_view reason = ptx::name(stop.reason);
-    if (stop.what.starts_with(reason)) {
-      std::cout << stop.what << '\n';  // "breakpoint 1"
-    } else if (stop.what.empty() || stop.reason == ptx::StopReason::report) {
-      if (stop.reason != ptx::StopReason::step) std::cout << reason << '\n';
-    } else {
-      std::cout << reason << ": " << stop.what << '\n';
+    switch (stop.reason) {
+      case ptx::StopReason::step:
+        break;
+      case ptx::StopReason::breakpoint:
+      case ptx::StopReason::watchpoint:
+        std::cout << "stopped at " << stop.what << '\n';
+        break;
+      case ptx::StopReason::report:
+        std::cout << "stopped at a report\n";
+        break;
+      case ptx::StopReason::barrier:
+        std::cout << "completed: " << stop.what << '\n';
+        break;
+      default:
+        std::cout << ptx::name(stop.reason) << '\n';
     }
     const std::vector<ptx::Report> reports = run_.reports();
     for (; told_ < reports.size(); ++told_) std::cout << ptx::to_text(reports[told_]) << '\n';
@@ -174,6 +187,7 @@ class Session {
           .cta = static_cast<std::int32_t>(count(w, 4, at.cta < 0 ? 0 : static_cast<std::uint64_t>(at.cta))),
           .address = count(w, 2, 0),
           .bytes = static_cast<std::int64_t>(count(w, 3, 4))};
+      check_watch(watch);
       std::cout << fmt::format("watchpoint {}\n", run_.add_watch(watch));
     } else if (verb == "delete") {
       if (!run_.remove(static_cast<int>(count(w, 1, 0))))
@@ -182,6 +196,22 @@ class Session {
       return false;
     }
     return true;
+  }
+
+  // Shared memory is checked when the CTA is running; before that, its size is not known.
+  void check_watch(const ptx::Watch& watch) const {
+    if (watch.bytes < 1 || watch.bytes > kMostBytes) {
+      throw CommandFault(fmt::format("{} bytes: watch 1 to {} bytes", watch.bytes, kMostBytes));
+    }
+    if (watch.space == ptx::Space::global && run_.memory().at(watch.address, watch.bytes) == nullptr) {
+      throw CommandFault(fmt::format("no array has {} bytes at 0x{:x}: ptx run prints the address of each array",
+                                     watch.bytes, watch.address));
+    }
+    const ptx::Cta* cta = watch.space == ptx::Space::shared ? ptx::find_cta(run_.launch(), watch.cta) : nullptr;
+    if (cta != nullptr && ptx::shared_at(*cta, ptx::offset_of(watch.address), watch.bytes) == nullptr) {
+      throw CommandFault(fmt::format("shared memory has no {} bytes at 0x{:x}: it ends at 0x{:x}", watch.bytes,
+                                     watch.address, cta->shared.size()));
+    }
   }
 
   // The warp whose registers are printed: the one selected with `pick`, else the next to run.
@@ -198,13 +228,18 @@ class Session {
       const ptx::Position at = run_.position();
       std::cout << ptx::where_text(run_.launch(), &at);
     } else if (verb == "pick") {
+      const std::uint64_t cta = count(w, 1, 0), warp = count(w, 2, 0);
+      const ptx::Cta* found = ptx::find_cta(launch, static_cast<std::int32_t>(cta));
+      if (found == nullptr || warp >= found->warps.size()) {
+        throw CommandFault(fmt::format("there is no warp {} of CTA {} now: where lists the warps", warp, cta));
+      }
       picked_ = ptx::Position{.step = run_.step(),
-                              .cta = static_cast<std::int32_t>(count(w, 1, 0)),
-                              .warp = static_cast<std::int32_t>(count(w, 2, 0)),
+                              .cta = static_cast<std::int32_t>(cta),
+                              .warp = static_cast<std::int32_t>(warp),
                               .pc = -1,
                               .lanes = ptx::kAllLanes};
     } else if (verb == "print" || verb == "p") {
-      if (w.size() < 2) throw CommandFault("print needs a register: print %r1");
+      if (w.size() < 2 || !w[1].starts_with('%')) throw CommandFault("print needs a register, with its %: print %r1");
       const ptx::Position at = looked_at();
       const auto value = ptx::read_register(launch, at.cta, at.warp, at.lanes, w[1]);
       if (!value)
@@ -223,9 +258,9 @@ class Session {
       for (const ptx::Report& report : run_.reports()) std::cout << ptx::to_text(report) << '\n';
     } else if (verb == "x") {
       if (w.size() < 4) throw CommandFault("x needs a space, an address and bytes: x shared 0x400 64");
-      constexpr std::uint64_t kMostBytes = 4096;
       const std::uint64_t bytes = count(w, 3, 16);
-      if (bytes > kMostBytes) throw CommandFault(fmt::format("{} bytes: at most {} at a time", bytes, kMostBytes));
+      if (bytes > static_cast<std::uint64_t>(kMostBytes))
+        throw CommandFault(fmt::format("{} bytes: at most {} at a time", bytes, kMostBytes));
       const ptx::Space in = space(w[1]);
       std::cout << ptx::bytes_text(launch, run_.memory(), in, in == ptx::Space::shared ? looked_at().cta : 0,
                                    count(w, 2, 0), static_cast<std::int64_t>(bytes));

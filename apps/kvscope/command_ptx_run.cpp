@@ -54,7 +54,10 @@ std::vector<std::pair<const DeviceArray*, std::string>> saves_of(const PtxRunCom
       if (equals != std::string::npos && save.substr(0, equals) == std::to_string(array.argument)) found = &array;
     }
     if (found == nullptr || equals + 1 == save.size()) {
-      faults.push_back({"--save", fmt::format("'{}' is not ARGUMENT=FILE.npy of an argument that is an array", save)});
+      faults.push_back(
+          {"--save", fmt::format("'{}' does not name an array: write N=FILE.npy, N the number of an --arg that is an "
+                                 "array, from 0",
+                                 save)});
     } else {
       out.emplace_back(found, save.substr(equals + 1));
     }

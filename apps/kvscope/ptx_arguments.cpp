@@ -184,6 +184,10 @@ class Placer {
     const ptx::Variable* param = parameter(argument);
     const std::optional<Integer> integer = read_integer(word);
     const std::optional<double> real = whole_number<double>(word);
+    if (word.ends_with(".npz") || word.ends_with(".safetensors")) {
+      throw InputError("", "",
+                       fmt::format("'{}' holds several arrays: pass one, as FILE.npy or FILE.safetensors:NAME", word));
+    }
     if (!integer && !real) {
       throw InputError("", "",
                        fmt::format("'{}' is neither a number, nor FILE.npy, FILE.safetensors:NAME, TYPE[SHAPE] or "

@@ -316,6 +316,19 @@ class Refused(Folder):
             self.assertEqual((done.returncode, done.stdout, done.stderr),
                              (2, "", f"kvscope: command line: --arg {message}\n"))
 
+    def test_files_that_hold_no_single_array(self):
+        for name in ("x.npz", "x.safetensors"):
+            self.assertEqual(self.scale_of(x=name).stderr,
+                             f"kvscope: command line: --arg 1: '{name}' holds several arrays: pass one, as FILE.npy or "
+                             "FILE.safetensors:NAME\n")
+        cuda = self.write("k.cu", "__global__ void k() {}\n")
+        self.assertEqual(self.fault_of("run", cuda),
+                         f"kvscope: {cuda}: is CUDA source: compile it to PTX with nvcc -ptx -lineinfo\n")
+        self.assertIn("--save: '3=y.npy' does not name an array: write N=FILE.npy, N the number of an --arg that is an "
+                      "array, from 0\n",
+                      self.fault_of("run", ELEMENTWISE, "--entry", "scale", "--arg", "f32[300]", "--arg", "f32[300]", "--arg",
+                                    "2.5", "--arg", "3", "--save", "3=y.npy"))
+
     def test_the_ends_of_a_parameters_range_are_accepted(self):
         for n in ("-2147483648", "4294967295", "0xffffffff", "-1", "0"):
             with self.subTest(n=n):
@@ -441,7 +454,7 @@ class Debug(Folder):
 
     def test_a_breakpoint_a_register_and_bytes(self):
         out = self.session("break elementwise.cu:11", "run", "print %f1", "x global 0x200000000 8", "run", "quit")
-        self.assertIn("breakpoint 1 at elementwise.cu:11, 3 instructions\nbreakpoint 1\nstep ", out)
+        self.assertIn("breakpoint 1 at elementwise.cu:11, 3 instructions\nstopped at breakpoint 1\nstep ", out)
         self.assertIn("%f1  .f32\n  all lanes         0x40200000  2.5\n", out)
         self.assertIn("0x200000000  ffffffff ffffffff\n", out)
 
@@ -480,25 +493,28 @@ ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             lines = done.stdout.splitlines()
             return [(line, next(x for x in lines[i:] if x.startswith("step "))) for i, line in enumerate(lines)
-                    if line in ("report", "finished")]
+                    if line in ("stopped at a report", "finished")]
         found = stops(*["run"] * 4)
-        self.assertEqual([line for line, _ in found], ["report"] * 3 + ["finished"], found)
+        self.assertEqual([line for line, _ in found], ["stopped at a report"] * 3 + ["finished"], found)
         self.assertEqual(stops("goto 100", "goto 0", *["run"] * 4), [("finished", found[-1][1])] + found)
         self.assertEqual(stops("watch shared 0x400 4", "run", *["run"] * 4), found)
 
         done = subprocess.run([program.KVSCOPE, "ptx", "debug", ptx, "--block", "64", "--arg", "f32[64]"],
                               input="watch shared 0x404 4\nrun\n", capture_output=True, text=True, timeout=300, check=False)
-        self.assertIn("watchpoint 1\nwatchpoint 1: shared 0x00404: ff ff ff ff -> 01 00 00 00\nstep 5 ", done.stdout)
-
-    def test_shared_memory_is_watched_from_the_beginning(self):
-        out = self.session("watch shared 0x400 4", "run")
-        self.assertNotIn("not there", out)
-        self.assertIn("finished\n", out)
+        self.assertIn("watchpoint 1\nstopped at watchpoint 1: shared 0x00404: ff ff ff ff -> 01 00 00 00\nstep 5 ", done.stdout)
 
     def test_a_wrong_command_says_so_and_the_session_goes_on(self):
         out = self.session("dance", "print %r77", "break nowhere.cu:1", "step", code=2)
         self.assertIn("there is no command 'dance': help lists them\n", out)
         self.assertIn("no register '%r77'", out)
+        for words, answer in [
+                ("print f1", "print needs a register, with its %: print %r1"),
+                ("watch global 0x10 4", "no array has 4 bytes at 0x10: ptx run prints the address of each array"),
+                ("watch global 0x200000000 0", "0 bytes: watch 1 to 4096 bytes"),
+                ("pick 0 9", "there is no warp 9 of CTA 0 now: where lists the warps"),
+                ("pick 7 0", "there is no warp 0 of CTA 7 now: where lists the warps"),
+                ("watch shared 0x100000 4", "shared memory has no 4 bytes at 0x100000: it ends at 0x0")]:
+            self.assertIn(answer + "\n", self.session("step", words, code=2), words)
         self.assertIn("no instruction is of nowhere.cu:1: was the file compiled with -lineinfo?\n", out)
         self.assertTrue(out.splitlines()[-2].startswith("step 1 "), out)
 
