@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -120,12 +122,19 @@ std::string advice(const Bundle& candidate, std::string_view path) {
   return has + fmt::format("save the kernel's output as {}", output_names("o"));
 }
 
-// For lse in the order [head, query] or [batch, head, query].
-std::string_view turned_hint(const std::vector<std::int64_t>& have, const std::vector<std::int64_t>& want) {
-  if (want.size() != 2) return "";
-  if (have == std::vector{want[1], want[0]}) return ": transpose it to [query, head]";
-  const bool batched = have.size() == 3 && have[0] * have[2] == want[0] && have[1] == want[1];
-  return batched ? ": transpose it to [batch, query, head]" : "";
+// How to save an output of the right size in the golden's order: [query, head, dim] or, for lse, [query, head].
+std::string shape_hint(std::vector<std::int64_t> have, std::vector<std::int64_t> want) {
+  const bool is_lse = want.size() == 2;
+  if (is_lse) have.push_back(1), want.push_back(1);
+  const char* dim = is_lse ? "" : ", dim";
+  if (have == std::vector{want[1], want[0], want[2]}) return fmt::format(": transpose it to [query, head{}]", dim);
+  if (have.size() == 4 && have[0] * have[2] == want[0] && have[1] == want[1] && have[3] == want[2]) {
+    return fmt::format(": transpose it to [batch, query, head{}]", dim);
+  }
+  const auto product = [](const std::vector<std::int64_t>& shape) {
+    return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies());
+  };
+  return product(have) == product(want) ? fmt::format(": save it in the order and shape [query, head{}]", dim) : "";
 }
 
 void check_candidate(const Bundle& golden, const Bundle& candidate, const std::vector<std::string>& exact,
@@ -144,7 +153,7 @@ void check_candidate(const Bundle& golden, const Bundle& candidate, const std::v
     }
     if (!same_elements(have->shape, want->shape)) {
       fault(tensor_name, fmt::format("has shape {}, the golden {}{}", shape_text(have->shape), shape_text(want->shape),
-                                     turned_hint(have->shape, want->shape)));
+                                     shape_hint(have->shape, want->shape)));
     }
     if (!is_output_type(have->dtype)) {
       fault(tensor_name, fmt::format("is {}; an output is f64, f32, f16 or bf16", name(have->dtype)));

@@ -242,19 +242,34 @@ TEST(Compare, AnLseByBatchAndHeadIsReadOnlyWithOneQuery) {
   EXPECT_TRUE(compare(golden, candidate).passed);
 }
 
+TEST(Compare, AnOutputInAnotherOrderNamesTheGoldens) {
+  const Bundle golden = small_golden();
+  const auto rejected = [&](std::vector<std::int64_t> shape) {
+    Bundle candidate = candidate_of(golden);
+    candidate.tensors["o"] = make_tensor(DType::f32, std::move(shape));
+    const std::string text = rejection(golden, candidate);
+    return text.substr(text.find("[3, 2, 4]") + 9);
+  };
+  EXPECT_EQ(rejected({2, 3, 4}), ": transpose it to [query, head, dim]");
+  EXPECT_EQ(rejected({1, 2, 3, 4}), ": transpose it to [batch, query, head, dim]");
+  EXPECT_EQ(rejected({24}), ": save it in the order and shape [query, head, dim]");
+  EXPECT_EQ(rejected({3, 2, 8}), "");
+}
+
 TEST(Compare, WhatCannotBeComparedIsRejectedWithAllFaults) {
   const Bundle golden = small_golden();
   Bundle candidate = candidate_of(golden);
   candidate.tensors["o"] = make_tensor(DType::e4m3, {3, 4, 2});
   candidate.tensors["lse"] = make_tensor(DType::f32, {2, 3});
   candidate.manifest.set("conventions", json::Object{{"lse_base", "two"}});
-  EXPECT_EQ(rejection(golden, candidate, {{}, {"k"}, "g", "out.npz"}),
-            "out.npz rejected, 5 faults:\n"
-            "  candidate 'o': has shape [3, 4, 2], the golden [3, 2, 4]\n"
-            "  candidate 'o': is e4m3; an output is f64, f32, f16 or bf16\n"
-            "  candidate 'lse': has shape [2, 3], the golden [3, 2]: transpose it to [query, head]\n"
-            "  candidate 'k': is to be compared bit for bit, but the golden does not have it\n"
-            "  candidate convention 'lse_base': is \"two\", the golden's is \"natural\": make both the same way");
+  EXPECT_EQ(
+      rejection(golden, candidate, {{}, {"k"}, "g", "out.npz"}),
+      "out.npz rejected, 5 faults:\n"
+      "  candidate 'o': has shape [3, 4, 2], the golden [3, 2, 4]: save it in the order and shape [query, head, dim]\n"
+      "  candidate 'o': is e4m3; an output is f64, f32, f16 or bf16\n"
+      "  candidate 'lse': has shape [2, 3], the golden [3, 2]: transpose it to [query, head]\n"
+      "  candidate 'k': is to be compared bit for bit, but the golden does not have it\n"
+      "  candidate convention 'lse_base': is \"two\", the golden's is \"natural\": make both the same way");
   EXPECT_EQ(rejection(golden, {}),
             "candidate rejected: candidate 'o': is missing; the golden has f64 [3, 2, 4]. The candidate has no tensor");
   EXPECT_EQ(rejection({}, candidate), "candidate rejected: golden: holds no tensor: nothing to compare");
