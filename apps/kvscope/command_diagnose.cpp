@@ -51,6 +51,7 @@ int run(const DiagnoseCommand& command) {
     std::cout << json::dump(report) << "\n";
   } else {
     std::cout << golden::text_report(diagnosis);
+    for (const std::string& note : notes) std::cout << "note: " << note << "\n";
   }
   return compared.passed && diagnosis.candidate_passes ? kExitFine : kExitCheckFailed;
 }
