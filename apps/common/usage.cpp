@@ -64,7 +64,8 @@ std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseErr
 
 int usage_fault(const CLI::App& app, const CLI::ParseError& error, std::string_view first_word) {
   const Reached at = reached(app);
-  std::cerr << app.get_name() << ": command line: " << words_of(app, at, error, first_word) << ": see '" << at.name
+  const std::string words = words_of(app, at, error, first_word);
+  std::cerr << app.get_name() << ": command line: " << words << (words.ends_with('?') ? " See '" : ": see '") << at.name
             << " --help'\n";
   return kExitBadInput;
 }

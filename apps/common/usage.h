@@ -1,5 +1,5 @@
 // The message for a mistyped command line: names the value, what is allowed, and the --help page to read.
-//   kvscope: command line: 'explian' is not a command: did you mean "explain"?: see 'kvscope --help'
+//   kvscope: command line: 'explian' is not a command: did you mean "explain"? See 'kvscope --help'
 #pragma once
 
 #include <string_view>

@@ -27,7 +27,7 @@ struct DiagnoseCommand {
 };
 
 int run(const DiagnoseCommand& command) {
-  const auto [golden_bundle, candidate] = load_both(command.golden, command.candidate);
+  const auto [golden_bundle, candidate, notes] = load_both(command.golden, command.candidate);
   if (!golden_bundle.tensors.contains("o")) {
     throw InputError(command.golden, "golden 'o'",
                      "is missing: only an attention output is diagnosed. Make the golden with `kvscope golden`");
@@ -51,6 +51,7 @@ int run(const DiagnoseCommand& command) {
     std::cout << json::dump(report) << "\n";
   } else {
     std::cout << golden::text_report(diagnosis);
+    for (const std::string& note : notes) std::cout << "note: " << note << "\n";
   }
   return compared.passed && diagnosis.candidate_passes ? kExitFine : kExitCheckFailed;
 }
@@ -63,7 +64,8 @@ void add_diagnose(CLI::App& app, Action& chosen) {
   diagnose->add_option("GOLDEN", command->golden, "Golden bundle, written by kvscope golden")->required();
   diagnose
       ->add_option("CANDIDATE", command->candidate,
-                   "The kernel's output (.safetensors, .npz, .npy): the tensor o, and optionally lse")
+                   "The kernel's output (.safetensors, .npz, .npy): the tensor o (or out, output), and optionally lse "
+                   "(or softmax_lse)")
       ->required();
   diagnose
       ->add_option("--input", command->input,

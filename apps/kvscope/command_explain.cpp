@@ -90,7 +90,7 @@ CacheState state_of(const ExplainCommand& command, const ScenarioInput& input) {
   check_index("KV head", command.head, input.scenario.model.kv_heads, "KV heads of the scenario's model");
   check_index("dim", command.dim, input.scenario.model.head_size, "elements of a head");
   if (command.kv == "v" && input.scenario.model.is_mla) {
-    throw UnsupportedError("an MLA cache has one slot, and V is the first part of it: ask for --kv k");
+    throw UnsupportedError("an MLA cache stores K only, and V is the first elements of K: use --kv k");
   }
   std::optional<StepIdx> step = step_of(command, input);
   if (!step) step = last_step_of(input.scenario, input.requests, SeqIdx{command.seq}, TokIdx{0});

@@ -18,6 +18,7 @@
 #include "core/attention/reference.h"
 #include "core/attention/tiled.h"
 #include "core/base/errors.h"
+#include "core/base/report.h"
 #include "core/golden/bundle.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
@@ -80,9 +81,10 @@ void write_candidate(const GoldenCommand& command, const attention::Problem& pro
 void print_result(const GoldenCommand& command, const attention::Problem& problem) {
   std::int64_t keys = 0;
   for (const std::int64_t length : problem.key_lengths) keys += length;
-  std::cout << fmt::format(
-      "golden     {}: {} sequences, {} queries, {} keys, {} query heads on {} KV heads, head size {}\n", command.out,
-      problem.batch, problem.total_queries(), keys, problem.query_heads, problem.k.heads, problem.k.head_size);
+  std::cout << fmt::format("golden     {}: {}, {}, {}, {} on {}, head size {}\n", command.out,
+                           counted(problem.batch, "sequence"), counted(problem.total_queries(), "query", "queries"),
+                           counted(keys, "key"), counted(problem.query_heads, "query head"),
+                           counted(problem.k.heads, "KV head"), problem.k.head_size);
   std::cout << "convention" << golden::conventions_text(problem.options) << "\n";
 }
 
@@ -164,19 +166,23 @@ void refuse_idle_options(const GoldenCommand& command) {
   struct Idle {
     const char* option;
     bool used;
-    const char* goes_with;
+    std::string given;  // the option's value that makes it unused
+    const char* needed;
   };
   const bool masked = command.mask == "causal" || command.mask == "sliding_window";
-  const Idle options[] = {{"--window-left", command.mask == "sliding_window", "--mask sliding_window"},
-                          {"--window-right", command.mask == "sliding_window", "--mask sliding_window"},
-                          {"--chunk", command.mask == "chunked", "--mask chunked"},
-                          {"--alignment", masked, "--mask causal or sliding_window"},
-                          {"--granularity", command.layout == "max", "--layout max, for scales"},
-                          {"--value-size", command.layout == "max" || command.layout == "mla", "--layout mla or max"}};
+  const std::string mask = "--mask " + command.mask, layout = "--layout " + command.layout;
+  const Idle options[] = {
+      {"--window-left", command.mask == "sliding_window", mask, "--mask sliding_window"},
+      {"--window-right", command.mask == "sliding_window", mask, "--mask sliding_window"},
+      {"--chunk", command.mask == "chunked", mask, "--mask chunked"},
+      {"--alignment", masked, mask, "--mask causal or --mask sliding_window"},
+      {"--granularity", command.layout == "max", layout, "--layout max"},
+      {"--value-size", command.layout == "max" || command.layout == "mla", layout, "--layout mla or --layout max"}};
   std::vector<Fault> faults;
   for (const Idle& idle : options) {
     if (!idle.used && std::ranges::count(command.only_input, idle.option) > 0) {
-      faults.push_back({idle.option, fmt::format("does nothing here: it goes with {}", idle.goes_with)});
+      faults.push_back(
+          {idle.option, fmt::format("has no effect with {}: remove it, or pass {}", idle.given, idle.needed)});
     }
   }
   if (!faults.empty()) throw InputError("command line", faults);
@@ -189,8 +195,9 @@ int run(const GoldenCommand& command) {
   std::vector<Fault> faults;
   for (const std::string& option : command.scenario ? command.only_input : command.only_scenario) {
     faults.push_back({option, command.scenario
-                                  ? "goes with --input: a scenario says it itself, see kvscope scenario schema"
-                                  : "goes with a SCENARIO, not with --input"});
+                                  ? "applies only to --input: with SCENARIO, mask, scale and types come from the "
+                                    "scenario file; 'kvscope scenario schema' prints its keys"
+                                  : "applies only to SCENARIO: remove it, or pass a SCENARIO instead of --input"});
   }
   if (!faults.empty()) throw InputError("command line", faults);
   refuse_idle_options(command);
@@ -201,9 +208,9 @@ int run(const GoldenCommand& command) {
       return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
     };
     if (whole(*command.candidate) == whole(command.out)) {
-      throw InputError(
-          "command line", "--candidate",
-          fmt::format("'{}' is --out too: the candidate would take the golden's place", *command.candidate));
+      throw InputError("command line", "--candidate",
+                       fmt::format("'{}' is the file of --out too, and would replace the golden: pass another file",
+                                   *command.candidate));
     }
   }
   return command.scenario ? over_scenario(command) : over_tensors(command);
@@ -314,8 +321,10 @@ void add_golden(CLI::App& app, Action& chosen) {
       ->group(own);
   golden->add_option("--granularity", command->granularity, "Elements that share a scale [default: D / G]")->group(own);
   golden
-      ->add_option("--value-size", command->value_size,
-                   "With --layout mla: leading elements of a head that are V, such as 512")
+      ->add_option(
+          "--value-size", command->value_size,
+          "With --layout mla or max, for an MLA cache: leading elements of a row that are V [default: 512 if a "
+          "row has 576]")
       ->group(own);
   golden->add_option("--ignore", command->ignore, "Tensor of the file to leave out; may be repeated")
       ->type_name("NAME")

@@ -244,8 +244,9 @@ void add_lds_schedule(CLI::App& lds, Action& chosen) {
   schedule
       ->add_option(
           "--count", command->count,
-          "Copies that a wait allows in flight when waves copy different numbers of sub-tiles: newer waits for "
-          "all copies; seed is the rule of an older source revision and has a race")
+          "How many copies a wait leaves in flight if the waves copy different numbers of sub-tiles. newer: 0, so a "
+          "wait is for all copies; seed: the rule of an older source revision, the largest count of any wave, so that "
+          "waves with fewer copies do not wait (a race)")
       ->check(CLI::IsMember(std::vector<std::string>{"newer", "seed"}))
       ->capture_default_str();
   schedule->add_option("--wave", command->wave, "Wave whose copies in flight are printed, from 0")

@@ -14,6 +14,7 @@
 #include "apps/kvscope/commands.h"
 #include "core/attention/merge.h"
 #include "core/base/errors.h"
+#include "core/base/report.h"
 #include "core/golden/bundle.h"
 #include "core/golden/measures.h"
 
@@ -115,8 +116,9 @@ int run(const MergeCommand& command) {
   conventions.set("empty_row", command.empty);
   bundle.manifest.set("conventions", std::move(conventions));
   golden::save_bundle(command.out, bundle);
-  std::cout << fmt::format("merged {} partial states of {} queries, {} heads, {} dims (lse base {}) into {}\n",
-                           states.size(), extent(0), extent(1), extent(2), base, command.out);
+  std::cout << fmt::format("merged {} of {}, {}, {} (lse base {}) into {}\n",
+                           counted(std::ssize(states), "partial state"), counted(extent(0), "query", "queries"),
+                           counted(extent(1), "head"), counted(extent(2), "dim"), base, command.out);
   return kExitFine;
 }
 

@@ -14,8 +14,10 @@
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
 #include "apps/kvscope/ptx_policy.h"
+#include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/report.h"
 #include "gpu/virtual/isa/survey.h"
 #include "gpu/virtual/text/parser.h"
 #include "gpu/virtual/text/print.h"
@@ -23,7 +25,9 @@
 namespace kvscope::apps {
 
 ptx::Module read_ptx(const std::string& path) {
-  return ptx::parse_module(read_file(path, kMostPtxBytes), path);
+  std::string text = read_file(path, kMostPtxBytes);
+  if (path.ends_with(".cu")) throw InputError(path, "", "is CUDA source: compile it to PTX with nvcc -ptx -lineinfo");
+  return ptx::parse_module(std::move(text), path);
 }
 
 namespace {
@@ -136,13 +140,13 @@ int show_survey(const SurveyCommand& command) {
     return kExitFine;
   }
   std::cout << fmt::format(
-      "file        {}: PTX {}.{} for sm_{}{}, {} instructions, {} distinct opcodes on {} base names\n", command.path,
-      module.version / 10, module.version % 10, module.target,
-      module.target_suffix != 0 ? std::string(1, module.target_suffix) : "", survey.statements, survey.words.size(),
-      survey.bases.size());
+      "file        {}: PTX {}.{} for sm_{}{}, {}, {} on {}\n", command.path, module.version / 10, module.version % 10,
+      module.target, module.target_suffix != 0 ? std::string(1, module.target_suffix) : "",
+      counted(survey.statements, "instruction"), counted(std::ssize(survey.words), "distinct opcode"),
+      counted(std::ssize(survey.bases), "base name"));
   for (const ptx::KernelSurvey& kernel : survey.kernels) {
     std::cout << fmt::format(
-        "kernel      {}: {} instructions, {}\n", kernel.name, kernel.statements,
+        "kernel      {}: {}, {}\n", kernel.name, counted(kernel.statements, "instruction"),
         kernel.can_run() ? "all of them can run" : fmt::format("{} cannot run", kernel.unsupported.size()));
   }
   for (const ptx::UnsupportedUse& use : survey.unsupported) {

@@ -18,25 +18,42 @@
 #include "apps/kvscope/ptx_launch.h"
 #include "core/base/errors.h"
 #include "core/base/numbers.h"
+#include "core/base/report.h"
 #include "gpu/virtual/check/checks.h"
 #include "gpu/virtual/debug/controlled_run.h"
 #include "gpu/virtual/debug/state_text.h"
+#include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/memory/windows.h"
+#include "gpu/virtual/machine/warp/residents.h"
 
 namespace kvscope::apps {
 namespace {
 
+constexpr std::int64_t kMostBytes = 4096;  // of one watchpoint, and of one x
+
 // The answer to `help`, and a section of --help.
 const std::vector<std::string> kHelp = {
-    "forward    run | step [N] | warp | line | barrier | event | report | goto N",
-    "backward   back [N] | backline",
-    "stop at    break FILE:LINE | watch shared ADDRESS BYTES [CTA] | watch global ADDRESS BYTES | delete NUMBER",
-    "look       where | print %REGISTER | registers | barriers | copies | reports",
-    "           x shared ADDRESS BYTES (with the writers of the bytes) | x global ADDRESS BYTES",
-    "           registers and shared memory are those of the next warp to run; pick CTA WARP selects another",
-    "end        quit",
-    "step executes one warp instruction of any warp; warp runs to the next instruction of the same warp, and line to "
-    "its",
-    "next source line."};
+    "run             continue to the next breakpoint, watchpoint or report, or to the end",
+    "step [N]        execute one warp instruction, or N, of whichever warp is next",
+    "warp            continue to the next instruction of the same warp",
+    "line            continue to the next source line of the same warp",
+    "barrier         continue until a barrier or a phase of an mbarrier completes",
+    "event           continue to the next effect that other threads can observe, such as a store",
+    "report          continue to the next report",
+    "back [N]        go back by one warp instruction, or N",
+    "backline        go back to the previous source line of the same warp",
+    "goto STEP       go to any step, forward or backward",
+    "break FILE:LINE                     set a breakpoint",
+    "watch shared ADDRESS BYTES [CTA]    stop when an instruction or a copy changes these bytes",
+    "watch global ADDRESS BYTES          the same for global memory",
+    "delete NUMBER                       remove a breakpoint or watchpoint",
+    "where                               print the next instruction of each warp of the CTA",
+    "print %REGISTER, registers          print one register of the next warp, or all",
+    "x shared ADDRESS BYTES              print bytes of shared memory and their last writers",
+    "x global ADDRESS BYTES              print bytes of global memory",
+    "barriers, copies, reports           print the barriers in use, the copies in flight, the reports so far",
+    "pick CTA WARP                       print registers and shared memory of this warp, until the next movement",
+    "help, quit"};
 
 std::optional<std::uint64_t> number(std::string_view text) {
   const bool hex = text.starts_with("0x");
@@ -96,8 +113,21 @@ class Session {
 
   void went(const ptx::Stop& stop) {
     picked_.reset();
-    if (stop.reason != ptx::StopReason::step) {
-      std::cout << ptx::name(stop.reason) << (stop.what.empty() ? "" : ": " + stop.what) << '\n';
+    switch (stop.reason) {
+      case ptx::StopReason::step:
+        break;
+      case ptx::StopReason::breakpoint:
+      case ptx::StopReason::watchpoint:
+        std::cout << "stopped at " << stop.what << '\n';
+        break;
+      case ptx::StopReason::report:
+        std::cout << "stopped at a report\n";
+        break;
+      case ptx::StopReason::barrier:
+        std::cout << "completed: " << stop.what << '\n';
+        break;
+      default:
+        std::cout << ptx::name(stop.reason) << '\n';
     }
     const std::vector<ptx::Report> reports = run_.reports();
     for (; told_ < reports.size(); ++told_) std::cout << ptx::to_text(reports[told_]) << '\n';
@@ -147,9 +177,8 @@ class Session {
       std::vector<std::int32_t> pcs = run_.pcs_of(w[1].substr(0, colon), static_cast<std::int32_t>(*line));
       if (pcs.empty())
         throw CommandFault(fmt::format("no instruction is of {}: was the file compiled with -lineinfo?", w[1]));
-      const std::size_t instructions = pcs.size();
-      std::cout << fmt::format("breakpoint {} at {}, {} instructions\n", run_.add_breakpoint(std::move(pcs)), w[1],
-                               instructions);
+      const std::string instructions = counted(std::ssize(pcs), "instruction");
+      std::cout << fmt::format("breakpoint {} at {}, {}\n", run_.add_breakpoint(std::move(pcs)), w[1], instructions);
     } else if (verb == "watch") {
       if (w.size() < 4) throw CommandFault("watch needs a space, an address and bytes: watch shared 0x400 4");
       const ptx::Position at = run_.position();
@@ -158,6 +187,7 @@ class Session {
           .cta = static_cast<std::int32_t>(count(w, 4, at.cta < 0 ? 0 : static_cast<std::uint64_t>(at.cta))),
           .address = count(w, 2, 0),
           .bytes = static_cast<std::int64_t>(count(w, 3, 4))};
+      check_watch(watch);
       std::cout << fmt::format("watchpoint {}\n", run_.add_watch(watch));
     } else if (verb == "delete") {
       if (!run_.remove(static_cast<int>(count(w, 1, 0))))
@@ -166,6 +196,22 @@ class Session {
       return false;
     }
     return true;
+  }
+
+  // Shared memory is checked when the CTA is running; before that, its size is not known.
+  void check_watch(const ptx::Watch& watch) const {
+    if (watch.bytes < 1 || watch.bytes > kMostBytes) {
+      throw CommandFault(fmt::format("{} bytes: watch 1 to {} bytes", watch.bytes, kMostBytes));
+    }
+    if (watch.space == ptx::Space::global && run_.memory().at(watch.address, watch.bytes) == nullptr) {
+      throw CommandFault(fmt::format("no array has {} bytes at 0x{:x}: ptx run prints the address of each array",
+                                     watch.bytes, watch.address));
+    }
+    const ptx::Cta* cta = watch.space == ptx::Space::shared ? ptx::find_cta(run_.launch(), watch.cta) : nullptr;
+    if (cta != nullptr && ptx::shared_at(*cta, ptx::offset_of(watch.address), watch.bytes) == nullptr) {
+      throw CommandFault(fmt::format("shared memory has no {} bytes at 0x{:x}: it ends at 0x{:x}", watch.bytes,
+                                     watch.address, cta->shared.size()));
+    }
   }
 
   // The warp whose registers are printed: the one selected with `pick`, else the next to run.
@@ -182,13 +228,18 @@ class Session {
       const ptx::Position at = run_.position();
       std::cout << ptx::where_text(run_.launch(), &at);
     } else if (verb == "pick") {
+      const std::uint64_t cta = count(w, 1, 0), warp = count(w, 2, 0);
+      const ptx::Cta* found = ptx::find_cta(launch, static_cast<std::int32_t>(cta));
+      if (found == nullptr || warp >= found->warps.size()) {
+        throw CommandFault(fmt::format("there is no warp {} of CTA {} now: where lists the warps", warp, cta));
+      }
       picked_ = ptx::Position{.step = run_.step(),
-                              .cta = static_cast<std::int32_t>(count(w, 1, 0)),
-                              .warp = static_cast<std::int32_t>(count(w, 2, 0)),
+                              .cta = static_cast<std::int32_t>(cta),
+                              .warp = static_cast<std::int32_t>(warp),
                               .pc = -1,
                               .lanes = ptx::kAllLanes};
     } else if (verb == "print" || verb == "p") {
-      if (w.size() < 2) throw CommandFault("print needs a register: print %r1");
+      if (w.size() < 2 || !w[1].starts_with('%')) throw CommandFault("print needs a register, with its %: print %r1");
       const ptx::Position at = looked_at();
       const auto value = ptx::read_register(launch, at.cta, at.warp, at.lanes, w[1]);
       if (!value)
@@ -207,9 +258,9 @@ class Session {
       for (const ptx::Report& report : run_.reports()) std::cout << ptx::to_text(report) << '\n';
     } else if (verb == "x") {
       if (w.size() < 4) throw CommandFault("x needs a space, an address and bytes: x shared 0x400 64");
-      constexpr std::uint64_t kMostBytes = 4096;
       const std::uint64_t bytes = count(w, 3, 16);
-      if (bytes > kMostBytes) throw CommandFault(fmt::format("{} bytes: at most {} at a time", bytes, kMostBytes));
+      if (bytes > static_cast<std::uint64_t>(kMostBytes))
+        throw CommandFault(fmt::format("{} bytes: at most {} at a time", bytes, kMostBytes));
       const ptx::Space in = space(w[1]);
       std::cout << ptx::bytes_text(launch, run_.memory(), in, in == ptx::Space::shared ? looked_at().cta : 0,
                                    count(w, 2, 0), static_cast<std::int64_t>(bytes));

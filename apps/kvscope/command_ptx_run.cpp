@@ -54,7 +54,10 @@ std::vector<std::pair<const DeviceArray*, std::string>> saves_of(const PtxRunCom
       if (equals != std::string::npos && save.substr(0, equals) == std::to_string(array.argument)) found = &array;
     }
     if (found == nullptr || equals + 1 == save.size()) {
-      faults.push_back({"--save", fmt::format("'{}' is not ARGUMENT=FILE.npy of an argument that is an array", save)});
+      faults.push_back(
+          {"--save", fmt::format("'{}' does not name an array: write N=FILE.npy, N the number of an --arg that is an "
+                                 "array, from 0",
+                                 save)});
     } else {
       out.emplace_back(found, save.substr(equals + 1));
     }
@@ -90,7 +93,7 @@ void show_counters(const ptx::Counters& counters) {
     std::cout << fmt::format("  {:<{}}  {}\n", lines[i].source, width, line_counts(lines[i].counts));
   }
   if (lines.size() > kMostLines)
-    std::cout << fmt::format("  {} lines more: --json has them all\n", lines.size() - kMostLines);
+    std::cout << fmt::format("  {} more lines: --json FILE writes all\n", lines.size() - kMostLines);
   std::cout << fmt::format("  {:<{}}  {}\n", "all", width, line_counts(counters.total()));
 }
 

@@ -53,7 +53,7 @@ Scenario focused(Scenario scenario, const StageCommand& command) {
   check_index("--head", focus.head, scenario.model.kv_heads, "KV heads of the scenario's model");
   check_index("--dim", command.dim, scenario.model.head_size, "elements of a head");
   if (command.kv == "v" && scenario.model.is_mla) {
-    throw UnsupportedError("an MLA cache has one slot, and V is the first part of it: stage --kv k");
+    throw UnsupportedError("an MLA cache stores K only, and V is the first elements of K: use --kv k");
   }
   return scenario;
 }

@@ -37,8 +37,9 @@ int run(const VerifyCommand& command) {
   options.exact = command.exact;
   options.golden_name = command.golden;
   options.candidate_name = command.candidate;
-  const auto [golden_bundle, candidate_bundle] = load_both(command.golden, command.candidate);
+  const auto [golden_bundle, candidate_bundle, notes] = load_both(command.golden, command.candidate);
   golden::CompareResult result = golden::compare(golden_bundle, candidate_bundle, options);
+  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
   // Only an attention output can be explained, and only with the inputs at hand.
   std::optional<golden::Diagnosis> diagnosis;
   if (!result.passed && !command.no_diagnose && golden_bundle.tensors.contains("o")) {
@@ -75,7 +76,8 @@ void add_verify(CLI::App& app, Action& chosen) {
   verify->add_option("BUNDLE", command->golden, "Golden bundle, written by kvscope golden")->required();
   verify
       ->add_option("CANDIDATE", command->candidate,
-                   "The kernel's output (.safetensors, .npz, .npy): the tensor o, and optionally lse")
+                   "The kernel's output (.safetensors, .npz, .npy): the tensor o (or out, output), and optionally lse "
+                   "(or softmax_lse)")
       ->required();
   verify
       ->add_option("--profile", command->profile,

@@ -8,11 +8,12 @@
 #include "core/golden/bundle.h"
 #include "core/golden/golden_inputs.h"
 #include "core/golden/layouts.h"
+#include "core/golden/output_names.h"
 
 namespace kvscope::apps {
 
-std::pair<golden::Bundle, golden::Bundle> load_both(const std::string& golden, const std::string& candidate) {
-  std::pair<golden::Bundle, golden::Bundle> both;
+GoldenAndCandidate load_both(const std::string& golden, const std::string& candidate) {
+  GoldenAndCandidate both;
   std::vector<Fault> faults;
   const auto load = [&](const std::string& path, golden::Bundle& bundle) {
     try {
@@ -21,9 +22,10 @@ std::pair<golden::Bundle, golden::Bundle> load_both(const std::string& golden, c
       for (const std::string& line : fault_lines(error)) faults.push_back({"", line});
     }
   };
-  load(golden, both.first);
-  load(candidate, both.second);
+  load(golden, both.golden);
+  load(candidate, both.candidate);
   if (!faults.empty()) throw InputError("", faults);
+  both.notes = golden::use_output_names(both.golden, both.candidate, candidate);
   return both;
 }
 

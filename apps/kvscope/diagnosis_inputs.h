@@ -3,17 +3,21 @@
 
 #include <optional>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "core/golden/diagnosis/diagnose.h"
 #include "core/golden/tensor.h"
 
 namespace kvscope::apps {
 
-// A golden bundle and a candidate. Both files are read before faults are reported: one InputError names the faults of
-// both.
-[[nodiscard]] std::pair<golden::Bundle, golden::Bundle> load_both(const std::string& golden,
-                                                                  const std::string& candidate);
+struct GoldenAndCandidate {
+  golden::Bundle golden, candidate;
+  std::vector<std::string> notes;  // "candidate 'out' is compared as 'o'"
+};
+
+// Both files are read before faults are reported: one InputError names the faults of both. The candidate's output has
+// its names of core/golden/output_names.h.
+[[nodiscard]] GoldenAndCandidate load_both(const std::string& golden, const std::string& candidate);
 
 // The file with the golden's inputs: `given`, else the one that its manifest names, as it is written there or in the
 // golden's folder; an empty text when the golden holds its inputs. Nothing when there is no such file.

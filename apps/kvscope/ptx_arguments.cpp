@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <bit>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -27,14 +29,52 @@ constexpr std::int64_t kMostMapFile = 1 << 20;              // [bytes]
 constexpr std::int64_t kMostArray = std::int64_t{4} << 30;  // [bytes]
 constexpr std::string_view kSafetensors = ".safetensors:";
 
-std::optional<std::uint64_t> integer_bits(std::string_view word) {
-  const bool negative = word.starts_with('-');
-  std::string_view digits = word.substr(negative ? 1 : 0);
-  const bool hex = digits.starts_with("0x") || digits.starts_with("0X");
-  if (hex) digits.remove_prefix(2);
-  const auto value = whole_number<std::uint64_t>(digits, hex ? 16 : 10);
-  if (!value) return std::nullopt;
-  return negative ? ~*value + 1 : *value;
+// "-12" or "0x1f".
+struct Integer {
+  bool negative = false, hex = false;
+  std::optional<std::uint64_t> magnitude;  // empty: 2^64 or more
+};
+
+std::optional<Integer> read_integer(std::string_view word) {
+  Integer out;
+  out.negative = word.starts_with('-');
+  std::string_view digits = word.substr(out.negative ? 1 : 0);
+  out.hex = digits.starts_with("0x") || digits.starts_with("0X");
+  if (out.hex) digits.remove_prefix(2);
+  const std::string_view allowed = out.hex ? "0123456789abcdefABCDEF" : "0123456789";
+  if (digits.empty() || digits.find_first_not_of(allowed) != std::string_view::npos) return std::nullopt;
+  out.magnitude = whole_number<std::uint64_t>(digits, out.hex ? 16 : 10);
+  return out;
+}
+
+// The integers that a parameter takes. nvcc declares signed and unsigned integers as .u32 and .u64, so an unsigned type
+// takes negative numbers too. Example: .u32 takes -2147483648 to 4294967295, and .s32 takes -2147483648 to 2147483647.
+struct IntegerRange {
+  std::uint64_t below, above;  // magnitudes of the least and the greatest
+};
+
+// ".u32", or "12 bytes" of a struct.
+std::string type_text(const ptx::Variable& param) {
+  return param.extents.empty() ? fmt::format(".{}", ptx::name(param.type)) : fmt::format("{} bytes", param.bytes);
+}
+
+bool holds_float(const ptx::Variable& param) {
+  return param.bytes == 4 || param.bytes == 8;
+}
+
+IntegerRange range_of(const ptx::Variable& param) {
+  const int bits = static_cast<int>(8 * param.bytes);
+  const std::uint64_t half = std::uint64_t{1} << (bits - 1);
+  const bool is_signed = ptx::class_of(param.type) == ptx::TypeClass::signed_integer;
+  return {half, is_signed ? half - 1 : half + (half - 1)};
+}
+
+bool fits(const Integer& value, const ptx::Variable& param) {
+  if (!value.magnitude) return false;
+  const IntegerRange range = range_of(param);
+  // A hexadecimal number gives the bits of a parameter of any type.
+  const std::uint64_t above = value.hex ? range.below + (range.below - 1) : range.above;
+  return *value.magnitude <= (value.negative ? range.below : above);
 }
 
 // "f32[2,3]" -> dtype and shape.
@@ -71,9 +111,10 @@ class Placer {
                    tensor_of(word.substr(0, at + kSafetensors.size() - 1), word.substr(at + kSafetensors.size())));
     }
     if (const auto fresh = new_array(word)) {
+      check_pointer(argument, word);
       const auto bytes = golden::byte_count(fresh->first, fresh->second);
       if (!bytes || *bytes > kMostArray) {
-        throw InputError("command line", "", fmt::format("'{}' is more than {} bytes", word, kMostArray));
+        throw InputError("", "", fmt::format("'{}' is more than {} bytes", word, kMostArray));
       }
       const std::uint64_t address = device_.memory().allocate(*bytes, word, false);
       arrays.push_back({argument, word, address, fresh->first, fresh->second, *bytes});
@@ -85,7 +126,18 @@ class Placer {
   std::vector<DeviceArray> arrays;
 
  private:
+  // An array is passed by its address, which has 8 bytes.
+  void check_pointer(int argument, const std::string& word) const {
+    const ptx::Variable* param = parameter(argument);
+    if (param == nullptr || param->bytes == 8) return;
+    throw InputError(
+        "", "",
+        fmt::format("'{}' is an array, but parameter {} ({}) is not a pointer of 8 bytes: write {}", word, param->name,
+                    type_text(*param), param->bytes < 8 ? "a number" : "map:FILE.json@ARGUMENT"));
+  }
+
   ptx::ParamValue array(int argument, const std::string& word, const golden::Tensor& tensor) {
+    check_pointer(argument, word);
     const auto bytes = static_cast<std::int64_t>(tensor.bytes.size());
     const std::uint64_t address = device_.memory().allocate(std::max<std::int64_t>(bytes, 1), word);
     if (bytes > 0) device_.memory().write(address, tensor.bytes);
@@ -99,8 +151,7 @@ class Placer {
     if (place != file.tensors.end()) return place->second;
     std::vector<std::string> names;
     for (const auto& [known, tensor] : file.tensors) names.push_back(known);
-    throw InputError("command line", "",
-                     fmt::format("{} has no tensor '{}': it has {}", path, name, fmt::join(names, ", ")));
+    throw InputError("", "", fmt::format("{} has no tensor '{}': it has {}", path, name, fmt::join(names, ", ")));
   }
 
   ptx::ParamValue map_of(const std::string& word) {
@@ -115,8 +166,7 @@ class Placer {
       }
       if (found == nullptr) {
         throw InputError(
-            "command line", "",
-            fmt::format("'{}': no argument before it of number '{}' is an array", word, word.substr(at + 1)));
+            "", "", fmt::format("'{}': no argument before it of number '{}' is an array", word, word.substr(at + 1)));
       }
       file.map.base += found->address;
     }
@@ -124,26 +174,63 @@ class Placer {
     return map_bytes(file.map, device_.target());
   }
 
-  ptx::ParamValue number(int argument, const std::string& word) const {
+  [[nodiscard]] const ptx::Variable* parameter(int argument) const {
     const auto index = static_cast<std::size_t>(argument);
-    const ptx::Variable* param = index < kernel_.parameters.size()
-                                     ? &module_.variables[static_cast<std::size_t>(kernel_.parameters[index])]
-                                     : nullptr;
-    const bool floating = param != nullptr && ptx::class_of(param->type) == ptx::TypeClass::floating;
-    if (!floating) {
-      if (const auto bits = integer_bits(word)) return *bits;
+    if (index >= kernel_.parameters.size()) return nullptr;
+    return &module_.variables[static_cast<std::size_t>(kernel_.parameters[index])];
+  }
+
+  [[nodiscard]] ptx::ParamValue number(int argument, const std::string& word) const {
+    const ptx::Variable* param = parameter(argument);
+    const std::optional<Integer> integer = read_integer(word);
+    const std::optional<double> real = whole_number<double>(word);
+    if (word.ends_with(".npz") || word.ends_with(".safetensors")) {
+      throw InputError("", "",
+                       fmt::format("'{}' holds several arrays: pass one, as FILE.npy or FILE.safetensors:NAME", word));
     }
-    if (const auto real = whole_number<double>(word); real && (floating || param == nullptr || param->bytes >= 4)) {
-      if (floating) return *real;
-      // For newer targets, nvcc declares float parameters as .b32 and .b64.
-      if (param != nullptr && param->bytes == 4)
-        return std::uint64_t{std::bit_cast<std::uint32_t>(static_cast<float>(*real))};
-      return std::bit_cast<std::uint64_t>(*real);
+    if (!integer && !real) {
+      throw InputError("", "",
+                       fmt::format("'{}' is neither a number, nor FILE.npy, FILE.safetensors:NAME, TYPE[SHAPE] or "
+                                   "map:FILE.json@ARGUMENT",
+                                   word));
     }
-    throw InputError("command line", "",
-                     fmt::format("'{}' is neither a number, nor FILE.npy, FILE.safetensors:NAME, TYPE[SHAPE] or "
-                                 "map:FILE.json@ARGUMENT",
-                                 word));
+    if (param == nullptr) return std::uint64_t{0};  // the number of arguments is the fault
+    if (param->bytes > 8) {
+      throw InputError("", "",
+                       fmt::format("'{}' is a number, but parameter {} is a struct of {} bytes: pass a tensor map as "
+                                   "map:FILE.json@ARGUMENT; other structs cannot be passed",
+                                   word, param->name, param->bytes));
+    }
+    const std::string of = fmt::format("parameter {} ({})", param->name, type_text(*param));
+    if (ptx::class_of(param->type) == ptx::TypeClass::floating) return floating(*param, word, real, of);
+    if (integer && fits(*integer, *param)) return integer->negative ? ~*integer->magnitude + 1 : *integer->magnitude;
+    const IntegerRange range = range_of(*param);
+    const std::string write = fmt::format("write an integer from -{} to {}", range.below, range.above);
+    if (integer) throw InputError("", "", fmt::format("'{}' does not fit {}: {}", word, of, write));
+    // For newer targets, nvcc declares float parameters as .b32 and .b64.
+    if (ptx::class_of(param->type) == ptx::TypeClass::bits && holds_float(*param)) {
+      return bits_of(*param, std::get<double>(floating(*param, word, real, of)));
+    }
+    std::string bits;
+    if (holds_float(*param)) bits = fmt::format(", or 0x{:x} for the bits of {}", bits_of(*param, *real), word);
+    throw InputError("", "", fmt::format("'{}' is not an integer, but {} takes integers: {}{}", word, of, write, bits));
+  }
+
+  static std::uint64_t bits_of(const ptx::Variable& param, double real) {
+    return param.bytes == 4 ? std::uint64_t{std::bit_cast<std::uint32_t>(static_cast<float>(real))}
+                            : std::bit_cast<std::uint64_t>(real);
+  }
+
+  static ptx::ParamValue floating(const ptx::Variable& param, const std::string& word,
+                                  const std::optional<double>& real, const std::string& of) {
+    constexpr double kMost = std::numeric_limits<float>::max();
+    if (!real) throw InputError("", "", fmt::format("'{}' does not fit {}: write a decimal number, as 2.5", word, of));
+    if (param.bytes == 4 && std::isfinite(*real) && std::isinf(static_cast<float>(*real))) {
+      throw InputError(
+          "", "",
+          fmt::format("'{}' does not fit {}: write a number from {:.6g} to {:.6g}, or inf", word, of, -kMost, kMost));
+    }
+    return *real;
   }
 
   ptx::Device& device_;

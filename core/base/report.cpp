@@ -21,6 +21,11 @@ std::string to_junit(const JUnitSuite& suite) {
   return xml + "</testsuite>\n";
 }
 
+std::string counted(std::int64_t count, std::string_view one, std::string_view several) {
+  if (count == 1) return fmt::format("1 {}", one);
+  return several.empty() ? fmt::format("{} {}s", count, one) : fmt::format("{} {}", count, several);
+}
+
 std::string markdown_head(std::initializer_list<std::string_view> columns) {
   std::string names = "|", rule = "|";
   for (const std::string_view column : columns) {

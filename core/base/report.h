@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -31,6 +32,9 @@ struct JUnitSuite {
 [[nodiscard]] std::string markdown_head(std::initializer_list<std::string_view> columns);
 // Text as one cell: bars are escaped, line ends become spaces.
 [[nodiscard]] std::string markdown_cell(std::string_view text);
+
+// A number and its noun. Examples: counted(1, "key") -> "1 key"; counted(2, "query", "queries") -> "2 queries".
+[[nodiscard]] std::string counted(std::int64_t count, std::string_view one, std::string_view several = {});
 
 // The width of a column: bytes of the longest text that `text_of` (a member or a callable) gives for an item; 0 without
 // items.

@@ -1,14 +1,18 @@
 #include "core/golden/compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "core/attention/bounds.h"
 #include "core/golden/golden_bundle.h"
+#include "core/golden/output_names.h"
 #include "core/golden/tolerance.h"
 
 namespace kvscope::golden {
@@ -26,9 +30,12 @@ bool is_output_type(DType dtype) {
   return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-// [batch, queries, head, dim] holds the elements of [batch * queries, head, dim] in the same order.
+// [batch, queries, head, dim] holds the elements of [batch * queries, head, dim] in the same order, and so does lse
+// [batch, head, 1] those of [batch, head].
 bool same_elements(std::vector<std::int64_t> shape, const std::vector<std::int64_t>& golden) {
-  if (shape.size() == golden.size() + 1) {
+  if (shape.size() == 3 && golden.size() == 2 && shape[2] == 1 && shape[0] == golden[0]) {
+    shape.pop_back();
+  } else if (shape.size() == golden.size() + 1) {
     shape[1] *= shape[0];
     shape.erase(shape.begin());
   }
@@ -101,8 +108,37 @@ void check_golden_places(const Bundle& golden, std::vector<Fault>& faults) {
   }
 }
 
+// What a candidate without `o` holds, and how to name its output.
+std::string advice(const Bundle& candidate, std::string_view path) {
+  constexpr std::size_t kMostNames = 8;
+  std::vector<std::string> names;
+  for (const auto& [tensor_name, unused] : candidate.tensors) names.push_back(tensor_name);
+  const std::size_t more = names.size() - std::min(names.size(), kMostNames);
+  names.resize(names.size() - more);
+  if (more > 0) names.push_back(fmt::format("{} more", more));
+  if (names.empty()) return "The candidate has no tensor";
+  const std::string has = fmt::format("The candidate has {}: ", fmt::join(names, ", "));
+  if (path.ends_with(".npy")) return has + "a .npy file has the name of its tensor, so rename the file to o.npy";
+  return has + fmt::format("save the kernel's output as {}", output_names("o"));
+}
+
+// How to save an output of the right size in the golden's order: [query, head, dim] or, for lse, [query, head].
+std::string shape_hint(std::vector<std::int64_t> have, std::vector<std::int64_t> want) {
+  const bool is_lse = want.size() == 2;
+  if (is_lse) have.push_back(1), want.push_back(1);
+  const char* dim = is_lse ? "" : ", dim";
+  if (have == std::vector{want[1], want[0], want[2]}) return fmt::format(": transpose it to [query, head{}]", dim);
+  if (have.size() == 4 && have[0] * have[2] == want[0] && have[1] == want[1] && have[3] == want[2]) {
+    return fmt::format(": transpose it to [batch, query, head{}]", dim);
+  }
+  const auto product = [](const std::vector<std::int64_t>& shape) {
+    return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies());
+  };
+  return product(have) == product(want) ? fmt::format(": save it in the order and shape [query, head{}]", dim) : "";
+}
+
 void check_candidate(const Bundle& golden, const Bundle& candidate, const std::vector<std::string>& exact,
-                     std::vector<Fault>& faults) {
+                     std::string_view path, std::vector<Fault>& faults) {
   const auto fault = [&](const std::string& tensor_name, std::string message) {
     faults.push_back({fmt::format("candidate '{}'", tensor_name), std::move(message)});
   };
@@ -112,15 +148,12 @@ void check_candidate(const Bundle& golden, const Bundle& candidate, const std::v
     if (want == nullptr) continue;
     if (have == nullptr) {
       if (std::string_view(tensor_name) == "o")
-        fault(tensor_name, fmt::format("is missing; the golden has {}", describe(*want)));
+        fault(tensor_name, fmt::format("is missing; the golden has {}. {}", describe(*want), advice(candidate, path)));
       continue;
     }
     if (!same_elements(have->shape, want->shape)) {
-      std::vector<std::int64_t> turned = want->shape;
-      if (turned.size() == 2) std::swap(turned[0], turned[1]);
-      const char* hint = turned.size() == 2 && have->shape == turned ? ": transpose it to [query, head]" : "";
-      fault(tensor_name,
-            fmt::format("has shape {}, the golden {}{}", shape_text(have->shape), shape_text(want->shape), hint));
+      fault(tensor_name, fmt::format("has shape {}, the golden {}{}", shape_text(have->shape), shape_text(want->shape),
+                                     shape_hint(have->shape, want->shape)));
     }
     if (!is_output_type(have->dtype)) {
       fault(tensor_name, fmt::format("is {}; an output is f64, f32, f16 or bf16", name(have->dtype)));
@@ -431,7 +464,7 @@ CompareResult compare(const Bundle& golden, const Bundle& candidate, const Compa
     check_golden_output(golden, faults);
     if (faults.empty()) check_golden_places(golden, faults);
   }
-  check_candidate(golden, candidate, exact, faults);
+  check_candidate(golden, candidate, exact, options.candidate_name, faults);
   check_conventions(golden, candidate, result, faults);
   if (!has_output && exact.empty()) faults.push_back({"golden", "holds no tensor: nothing to compare"});
   if (options.profile) static_cast<void>(profile(*options.profile, DType::f32));  // throws for an unknown name

@@ -16,8 +16,9 @@
 //
 // The golden of an attention output has, besides `o` [query, head, dim] and `lse` [query, head]: `a1`, `a2` like o,
 // `smax` like lse, `query_offsets` [batch + 1], `key_lengths` [batch], `block_table` [batch, columns] and
-// "page_size" in the manifest; golden_bundle.h makes one. The candidate's o may also be [batch, queries, head, dim]
-// in the same order of elements.
+// "page_size" in the manifest; golden_bundle.h makes one. The candidate's o may also be [batch, queries, head, dim],
+// and its lse [batch, queries, head] or, for one query per sequence, [batch, head, 1]: the order of elements is the
+// same.
 //
 // Throws InputError with all faults when the two cannot be compared: missing tensors, shapes, types, conventions that
 // differ between the two manifests, a golden without the tensors that the bound needs.

@@ -10,9 +10,14 @@
 namespace kvscope::golden {
 namespace {
 
+// Between numbers of different size or sign there are millions of others: their count says less than max abs does.
+std::string ulp_text(std::uint64_t ulp) {
+  return ulp > 1'000'000 ? "> 1e6 (see max abs)" : fmt::format("{}", ulp);
+}
+
 std::string measures_text(const Measures& m) {
-  return fmt::format("max abs {:.3g}, max ulp {}, rms relative {:.3g}, cosine difference {:.3g}", m.max_abs, m.max_ulp,
-                     m.rms_relative, m.cosine_difference);
+  return fmt::format("max abs {:.3g}, max ulp {}, rms relative {:.3g}, cosine difference {:.3g}", m.max_abs,
+                     ulp_text(m.max_ulp), m.rms_relative, m.cosine_difference);
 }
 
 json::Value measures_json(const Measures& m) {

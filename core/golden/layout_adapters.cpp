@@ -62,6 +62,20 @@ void same_shape(LayoutReader& r, const char* a, const Tensor& x, const char* b, 
   }
 }
 
+// The leading elements of an MLA row that are V. No default fits all models: a golden output with the whole row as V
+// would be wrong, but plausible.
+std::int64_t latent_value_size(LayoutReader& r, std::int64_t row) {
+  constexpr std::int64_t kDeepSeekRow = 576;  // 512 latent + 64 rope
+  constexpr std::int64_t kDeepSeekLatent = 512;
+  if (!r.options().value_size && row != kDeepSeekRow) {
+    r.fault("--value-size",
+            fmt::format("is missing: an MLA row of {} elements is K, and its first elements are V: pass their number, "
+                        "from 1 to {}",
+                        row, row));
+  }
+  return r.options().value_size.value_or(row == kDeepSeekRow ? kDeepSeekLatent : 0);
+}
+
 // blocks [N, kv, L, P, H, D]
 void read_max(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
   const Tensor* blocks = r.cache("blocks", 6, "[N, 2 (MLA: 1), L, P, H, D]");
@@ -74,7 +88,7 @@ void read_max(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
     r.head_size = s[5];
     r.axes = "N2LPH";
     r.values_in_keys = s[1] == 1;
-    r.value_size = s[1] == 1 ? r.options().value_size.value_or(s[5]) : s[5];
+    r.value_size = s[1] == 1 ? latent_value_size(r, s[5]) : s[5];
     if (s[1] != 1 && s[1] != 2)
       r.fault("blocks", fmt::format("has shape {}: axis 1 is 2 (K and V) or 1 (MLA)", shape_text(s)));
     if (r.options().layer < 0 || r.options().layer >= s[2]) {
@@ -253,8 +267,6 @@ void read_sglang(LayoutReader& r, PreparedProblem&, KeysAndValues& kv) {
 }
 
 void read_mla(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
-  constexpr std::int64_t kDeepSeekRow = 576;  // 512 latent + 64 rope
-  constexpr std::int64_t kDeepSeekLatent = 512;
   r.heads = 1;
   r.axes = "NPH";
   r.values_in_keys = true;
@@ -267,10 +279,7 @@ void read_mla(LayoutReader& r, PreparedProblem& prepared, KeysAndValues& kv) {
       r.head_size = s.back();
       if (with_head && s[2] != 1)
         r.fault(r.given("kv_cache"), fmt::format("has shape {}: MLA has one kv head", shape_text(s)));
-      r.value_size = r.options().value_size.value_or(r.head_size == kDeepSeekRow ? kDeepSeekLatent : 0);
-      if (r.value_size == 0) {
-        r.fault("--value-size", fmt::format("is missing: of a row's {} elements, how many are V?", r.head_size));
-      }
+      r.value_size = latent_value_size(r, r.head_size);
       kv.k = {cache->bytes.data(), stride_of(s, 0), r.head_size, r.head_size};
       kv.v = kv.k;
     }

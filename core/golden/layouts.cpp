@@ -147,7 +147,7 @@ void set_options(LayoutReader& r, PreparedProblem& prepared) {
   if (const std::optional<double> scale = score_scale(r)) {
     options.scale = *scale;
   } else if (is_mla) {
-    r.fault("--scale", "is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192), say which");
+    r.fault("--scale", "is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192): pass the scale of your kernel");
   } else if (r.head_size > 0) {
     options.scale = 1.0 / std::sqrt(static_cast<double>(r.head_size));
   }

@@ -81,7 +81,8 @@ class Explainer {
     const std::int64_t token = question_.token.value;
     const std::int64_t page = token / page_size;
     add("page", "token / page_size", fmt::format("{} / {}", token, page_size), std::to_string(page));
-    add("slot", "token % page_size", fmt::format("{} % {}", token, page_size), std::to_string(token % page_size));
+    add("slot", "token % page_size", fmt::format("{} % {}", token, page_size), std::to_string(token % page_size),
+        "the place of the token in its page");
     explain_table_row(row);
     const auto entry = static_cast<std::size_t>(row.value * state_.table_columns + page);
     const std::uint32_t block = state_.lookup_table[entry];
@@ -164,9 +165,9 @@ class Explainer {
     const std::int64_t slot = question_.token.value % place.page_size;
     add("rows per block", "s0 / (heads * head_dim)",
         fmt::format("{} / ({} * {})", strides[0], model.kv_heads, model.head_size), std::to_string(per_block),
-        fmt::format(
-            "{} slot{} x {} layers x {} tokens: between pages, the view skips the rows of other slots and layers",
-            model.is_mla ? 1 : 2, model.is_mla ? "" : "s", model.layers, place.page_size));
+        fmt::format("{} x {} layers x {} tokens: the view of one layer's {} uses {} of these rows",
+                    model.is_mla ? "1 (K)" : "2 (K and V)", model.layers, place.page_size,
+                    question_.kv == KOrV::k ? "K" : "V", place.page_size));
     KVSCOPE_ASSERT(cache_.byte(place.row, question_.token, question_.head, question_.dim) ==
                    element * size_of(scenario_.cache.dtype));
     add("row", "block * rows_per_block + slot", fmt::format("{} * {} + {}", place.block, per_block, slot),
@@ -239,7 +240,8 @@ class Explainer {
     const std::int64_t granule = question_.dim.value / cache.quantization_granularity();
     add("granule", "dim / granularity", fmt::format("{} / {}", question_.dim.value, cache.quantization_granularity()),
         fmt::format("{} of {}", granule, cache.head_dim_granularity()),
-        "rounded down: a scale covers the dims from its first on");
+        fmt::format("the scale of dims {} to {}", granule * cache.quantization_granularity(),
+                    std::min((granule + 1) * cache.quantization_granularity(), scenario_.model.head_size) - 1));
     const std::int64_t byte = AddressedCache::byte_of(
         cache.scales_block_paged_ptr(place.row, question_.token, question_.head, question_.dim));
     add("scale", "the same path through the scales' pool", list(pool(cache.head_dim_granularity())),
@@ -265,7 +267,7 @@ void check_question(const Scenario& scenario, std::span<const Request> requests,
               request.prompt_tokens + request.generate_tokens,
               fmt::format("it has {} prompt and {} generated tokens", request.prompt_tokens, request.generate_tokens));
   if (question.kv == KOrV::v && scenario.model.is_mla) {
-    throw UnsupportedError("an MLA cache has one slot, and V is the first part of it: ask for --kv k");
+    throw UnsupportedError("an MLA cache stores K only, and V is the first elements of K: use --kv k");
   }
 }
 

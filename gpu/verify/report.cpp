@@ -59,6 +59,7 @@ std::int64_t failures(const VerifyReport& report) {
 
 std::string verdict_line(const VerifyReport& report) {
   const std::int64_t failed = failures(report);
+  if (failed == 0 && report.results.size() == 1) return "the case passed";
   return failed == 0 ? fmt::format("all {} cases passed", report.results.size())
                      : fmt::format("{} of {} cases failed", failed, report.results.size());
 }

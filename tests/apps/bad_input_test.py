@@ -138,7 +138,7 @@ COMMAND_LINE = [
       "choose one of run, explain, stage, golden, verify, diagnose, merge, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, "
       "layout, dtype, completion: see 'kvscope --help'"]),
     ("mistyped command", {}, "explian s.json",
-     ["command line: 'explian' is not a command: did you mean \"explain\"?: see 'kvscope --help'"]),
+     ["command line: 'explian' is not a command: did you mean \"explain\"? See 'kvscope --help'"]),
     ("unknown option", {}, "run s.json --fast",
      ["command line: The following argument was not expected: --fast: see 'kvscope run --help'"]),
     ("no scenario", {}, "run",
@@ -166,11 +166,11 @@ COMMAND_LINE = [
     ("tensors without a layout", {}, "golden --input t.npz --out g.npz",
      ["command line: --layout: is required with --input: it names the layout of the tensors; see --help"]),
     ("requests beside tensors", {}, "golden --input t.npz --layout nhd --requests r.csv --step 3 --out g.npz",
-     ["command line: --requests: goes with a SCENARIO, not with --input",
-      "command line: --step: goes with a SCENARIO, not with --input"]),
+     ["command line: --requests: applies only to SCENARIO: remove it, or pass a SCENARIO instead of --input",
+      "command line: --step: applies only to SCENARIO: remove it, or pass a SCENARIO instead of --input"]),
     ("layout beside a scenario", {"s.json": scenario()}, "golden s.json --layout nhd --mask none --out g.npz",
-     ["command line: --layout: goes with --input: a scenario says it itself, see kvscope scenario schema",
-      "command line: --mask: goes with --input: a scenario says it itself, see kvscope scenario schema"]),
+     [f"command line: {option}: applies only to --input: with SCENARIO, mask, scale and types come from the scenario "
+      "file; 'kvscope scenario schema' prints its keys" for option in ("--layout", "--mask")]),
     ("layout of no engine", {}, "golden --input t.npz --layout torch --out g.npz",
      ["command line: --layout: torch not in {max,nhd,hnd,flashinfer,flashinfer_hnd,vllm_legacy,sglang,mla}: see "
       "'kvscope golden --help'"]),
@@ -186,7 +186,7 @@ COMMAND_LINE = [
     ("trace alone", {}, "trace",
      ["command line: A subcommand is required: see 'kvscope trace --help'"]),
     ("mistyped command of a command", {}, "trace shwo t.kvt",
-     ["command line: 'shwo' is not a command of 'kvscope trace': did you mean \"show\"?: see 'kvscope trace --help'"]),
+     ["command line: 'shwo' is not a command of 'kvscope trace': did you mean \"show\"? See 'kvscope trace --help'"]),
     ("option where a command of a command stands", {}, "trace --json replay t.kvt --step 3",
      ["command line: A subcommand is required: see 'kvscope trace --help'"]),
     ("unknown command of a command", {}, "trace replay t.kvt --step 3",
@@ -471,7 +471,17 @@ BUNDLE = [
      ["in.npz: golden 'o': is f32 [2, 4, 8], but a golden output is f64 [query, head, dim]"]),
     ("candidate without an output",
      {"g.npz": of_run("golden.npz"), "c.npz": npz(x=STATE["lse"])}, "verify g.npz c.npz",
-     ["c.npz: candidate 'o': is missing; the golden has f64 [1, 4, 8]"]),
+     ["c.npz: candidate 'o': is missing; the golden has f64 [1, 4, 8]. The candidate has x: save the kernel's output "
+      "as o, out or output"]),
+    ("candidate in an array file of another name",
+     {"g.npz": of_run("golden.npz"), "x.npy": npy(STATE["o"])}, "verify g.npz x.npy",
+     ["x.npy: candidate 'o': is missing; the golden has f64 [1, 4, 8]. The candidate has x: a .npy file has the name "
+      "of its tensor, so rename the file to o.npy"]),
+    ("candidate with two outputs",
+     {"g.npz": of_run("golden.npz"),
+      "c.npz": npz(o=STATE["o"], out=STATE["o"], lse=STATE["lse"], softmax_lse=STATE["lse"])}, "verify g.npz c.npz",
+     ["c.npz: candidate 'o': is stored under 2 names, o and out: keep one of these tensors",
+      "c.npz: candidate 'lse': is stored under 2 names, lse and softmax_lse: keep one of these tensors"]),
     ("candidate of another shape",
      {"g.npz": of_run("golden.npz"), "c.npz": npz(o=np.ones((3, 4, 7), np.float32))}, "verify g.npz c.npz",
      ["c.npz: candidate 'o': has shape [3, 4, 7], the golden [1, 4, 8]"]),
@@ -495,11 +505,13 @@ BUNDLE = [
       ["b.npz: o: has shape [1, 4, 8], but a.npz has [2, 4, 8]: "
        "parts of one attention have the same queries, heads and dims"]),
     ("candidate over its golden", {"s.json": scenario()}, "golden s.json --out g.npz --candidate ./g.npz",
-     ["command line: --candidate: './g.npz' is --out too: the candidate would take the golden's place"]),
+     ["command line: --candidate: './g.npz' is the file of --out too, and would replace the golden: pass another "
+      "file"]),
     ("a window no mask looks at", {"in.npz": npz(**NHD)},
      "golden --input in.npz --layout nhd --window-left 3 --value-size 4 --out g.npz",
-     ["command line: --window-left: does nothing here: it goes with --mask sliding_window",
-      "command line: --value-size: does nothing here: it goes with --layout mla or max"]),
+     ["command line: --window-left: has no effect with --mask causal: remove it, or pass --mask sliding_window",
+      "command line: --value-size: has no effect with --layout nhd: remove it, or pass --layout mla or --layout "
+      "max"]),
 ]
 
 LAYOUTS = [
@@ -604,9 +616,15 @@ LAYOUTS = [
     ("sglang of the wrong rank", *golden("sglang", SGLANG, {"k_buffer": np.ones((12, 8), np.float32)}),
      ["in.npz: k_buffer: has shape [12, 8], but layout 'sglang' needs [slots, H, D]"]),
     ("mla without a scale", *golden("mla", MLA, {}, "--value-size 3"),
-     ["in.npz: --scale: is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192), say which"]),
+     ["in.npz: --scale: is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192): pass the scale of your kernel"]),
     ("mla without the size of V", *golden("mla", MLA, {}, "--scale 0.5"),
-     ["in.npz: --value-size: is missing: of a row's 4 elements, how many are V?"]),
+     ["in.npz: --value-size: is missing: an MLA row of 4 elements is K, and its first elements are V: pass their "
+      "number, from 1 to 4"]),
+    ("max of MLA without the size of V",
+     {"in.npz": npz(**{**MAX, "blocks": MAX["blocks"][:, :1]})},
+     "golden --input in.npz --layout max --scale 0.5 --out g.npz",
+     ["in.npz: --value-size: is missing: an MLA row of 4 elements is K, and its first elements are V: pass their "
+      "number, from 1 to 4"]),
     ("V larger than an mla row", *golden("mla", MLA, {}, "--scale 0.5 --value-size 5"),
      ["in.npz: --value-size: 5 is outside [1, 4], a head's elements"]),
     ("mla parts that differ",
@@ -698,7 +716,7 @@ QUESTION = [
     ("V of an MLA cache",
      {"s.json": scenario({"model": {"preset": "tiny", "is_mla": True, "kv_heads": 1, "value_size": 6},
       "attention": {"scale": 0.3}})}, "explain s.json --seq 0 --token 0 --kv v",
-     ["an MLA cache has one slot, and V is the first part of it: ask for --kv k"]),
+     ["an MLA cache stores K only, and V is the first elements of K: use --kv k"]),
     ("token that is no number", {"s.json": scenario()}, "explain s.json --seq 0 --token last",
      ["command line: --token: 'last' is not a valid number: see 'kvscope explain --help'"]),
 ]

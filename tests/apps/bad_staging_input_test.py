@@ -234,7 +234,7 @@ STAGING_COMMANDS = [
     ("tma alone", {}, "tma",
      ["command line: A subcommand is required: see 'kvscope tma --help'"]),
     ("mistyped tma command", {}, "tma chek m.json",
-     ["command line: 'chek' is not a command of 'kvscope tma': did you mean \"check\"?: see 'kvscope tma --help'"]),
+     ["command line: 'chek' is not a command of 'kvscope tma': did you mean \"check\"? See 'kvscope tma --help'"]),
     ("barrier of no operations", {}, "tma barrier",
      ["command line: OPERATION is required: see 'kvscope tma barrier --help'"]),
     ("mistyped operations", {}, "tma barrier expect:10 complte:3 arrive:x inval:3 wait wait:",
@@ -393,7 +393,7 @@ STAGE = [
      {"s.json": scenario({"model": {"preset": "tiny", "is_mla": True, "kv_heads": 1, "value_size": 6},
                           "attention": {"scale": 0.3}})},
      "stage s.json --kv v",
-     ["an MLA cache has one slot, and V is the first part of it: stage --kv k"]),
+     ["an MLA cache stores K only, and V is the first elements of K: use --kv k"]),
 ]
 
 WAY_BACK = [
@@ -450,7 +450,7 @@ WAY_BACK = [
      {"s.json": scenario({"model": {"preset": "tiny", "is_mla": True, "kv_heads": 1, "value_size": 6},
                           "attention": {"scale": 0.3}})},
      "explain s.json --seq 0 --shared-address 0 --kv v",
-     ["an MLA cache has one slot, and V is the first part of it: ask for --kv k"]),
+     ["an MLA cache stores K only, and V is the first elements of K: use --kv k"]),
 ]
 
 TABLES = [TENSOR_MAP_FILE, TMA_COPY, STAGING_FIELDS, STAGING_COMMANDS, STAGE, WAY_BACK]

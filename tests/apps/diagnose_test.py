@@ -205,8 +205,8 @@ class Command(Folder):
         for arguments in [(missing, self.wrong), (self.golden, missing), (self.golden, self.wrong, "--input", missing)]:
             self.rejects(f"{missing}: cannot be read: No such file or directory", "diagnose", *arguments)
         only_lse = self.save("only_lse.npz", lse=self.lse)
-        self.rejects(f"{only_lse}: candidate 'o': is missing; the golden has f64 [4, 8, 32]", "diagnose", self.golden,
-                     only_lse)
+        self.rejects(f"{only_lse}: candidate 'o': is missing; the golden has f64 [4, 8, 32]. The candidate has lse: save "
+                     "the kernel's output as o, out or output", "diagnose", self.golden, only_lse)
         self.rejects(f"{self.input}: golden 'o': is missing: only an attention output is diagnosed. Make the golden "
                      "with `kvscope golden`", "diagnose", self.input, self.wrong)
         self.rejects("command line: CANDIDATE is required: see 'kvscope diagnose --help'", "diagnose", self.golden)

@@ -288,6 +288,89 @@ class Refused(Folder):
         self.assertIn("--arg 3: ", text)
         self.assertNotIn("--arg 2: ", text)
 
+    def scale_of(self, *, array="f32[300]", x="f32[300]", factor="2.5", n="290"):
+        return kvscope("ptx", "run", ELEMENTWISE, "--entry", "scale", "--block", "32", "--arg", array, "--arg", x, "--arg",
+                       factor, "--arg", n)
+
+    def test_a_number_that_does_not_fit_its_parameter(self):
+        integers = "write an integer from -2147483648 to 4294967295"
+        floats = "write a number from -3.40282e+38 to 3.40282e+38, or inf"
+        for options, message in [
+                ({"n": "4294967297"}, f"3: '4294967297' does not fit parameter scale_param_3 (.u32): {integers}"),
+                ({"n": "-2147483649"}, f"3: '-2147483649' does not fit parameter scale_param_3 (.u32): {integers}"),
+                ({"n": "99999999999999999999"},
+                 f"3: '99999999999999999999' does not fit parameter scale_param_3 (.u32): {integers}"),
+                ({"n": "0x100000000"}, f"3: '0x100000000' does not fit parameter scale_param_3 (.u32): {integers}"),
+                ({"n": "2.5"}, f"3: '2.5' is not an integer, but parameter scale_param_3 (.u32) takes integers: {integers}, "
+                               "or 0x40200000 for the bits of 2.5"),
+                ({"factor": "1e39"}, f"2: '1e39' does not fit parameter scale_param_2 (.f32): {floats}"),
+                ({"factor": "0x10"}, "2: '0x10' does not fit parameter scale_param_2 (.f32): write a decimal number, as 2.5"),
+                ({"n": "u32[1]"}, "3: 'u32[1]' is an array, but parameter scale_param_3 (.u32) is not a pointer of 8 bytes: "
+                                  "write a number"),
+                ({"x": "18446744073709551616"},
+                 "1: '18446744073709551616' does not fit parameter scale_param_1 (.u64): write an integer from "
+                 "-9223372036854775808 to 18446744073709551615"),
+                ({"n": "x"}, "3: 'x' is neither a number, nor FILE.npy, FILE.safetensors:NAME, TYPE[SHAPE] or "
+                             "map:FILE.json@ARGUMENT")]:
+            done = self.scale_of(**options)
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (2, "", f"kvscope: command line: --arg {message}\n"))
+
+    def test_files_that_hold_no_single_array(self):
+        for name in ("x.npz", "x.safetensors"):
+            self.assertEqual(self.scale_of(x=name).stderr,
+                             f"kvscope: command line: --arg 1: '{name}' holds several arrays: pass one, as FILE.npy or "
+                             "FILE.safetensors:NAME\n")
+        cuda = self.write("k.cu", "__global__ void k() {}\n")
+        self.assertEqual(self.fault_of("run", cuda),
+                         f"kvscope: {cuda}: is CUDA source: compile it to PTX with nvcc -ptx -lineinfo\n")
+        self.assertIn("--save: '3=y.npy' does not name an array: write N=FILE.npy, N the number of an --arg that is an "
+                      "array, from 0\n",
+                      self.fault_of("run", ELEMENTWISE, "--entry", "scale", "--arg", "f32[300]", "--arg", "f32[300]", "--arg",
+                                    "2.5", "--arg", "3", "--save", "3=y.npy"))
+
+    def test_the_ends_of_a_parameters_range_are_accepted(self):
+        for n in ("-2147483648", "4294967295", "0xffffffff", "-1", "0"):
+            with self.subTest(n=n):
+                self.assertNotEqual(self.scale_of(n=n).returncode, 2)
+        self.assertEqual(self.scale_of(factor="3").returncode, 0)
+        self.assertEqual(self.scale_of(factor="3.4e38").returncode, 0)
+
+    def test_a_signed_and_an_untyped_parameter(self):
+        ptx = self.write("k.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n"
+                         ".visible .entry k(.param .u64 out, .param .s32 a, .param .b32 b, .param .u8 c) {\n"
+                         ".reg .b64 %rd0;\n.reg .b32 %r<3>;\nld.param.u64 %rd0, [out];\nld.param.u32 %r0, [a];\n"
+                         "ld.param.u32 %r1, [b];\nld.param.u8 %r2, [c];\nst.global.u32 [%rd0], %r0;\n"
+                         "st.global.u32 [%rd0+4], %r1;\nst.global.u32 [%rd0+8], %r2;\nret;\n}\n")
+
+        def stored(*numbers):
+            fine("ptx", "run", ptx, "--arg", "u32[3]", *(word for n in numbers for word in ("--arg", n)), "--save",
+                 f"0={self.path('y.npy')}")
+            return [int(word) for word in np.load(self.path("y.npy"))]
+        self.assertEqual(stored("-1", "2.5", "255"), [2**32 - 1, 0x40200000, 255])
+        self.assertEqual(stored("0xffffffff", "-3", "-128"), [2**32 - 1, 2**32 - 3, 128])
+        text = self.fault_of("run", ptx, "--arg", "u32[3]", "--arg", "2147483648", "--arg", "1e39", "--arg", "256")
+        self.assertEqual(text.splitlines(), [
+            "kvscope: command line: --arg 1: '2147483648' does not fit parameter a (.s32): write an integer from -2147483648 "
+            "to 2147483647",
+            "kvscope: command line: --arg 2: '1e39' does not fit parameter b (.b32): write a number from -3.40282e+38 to "
+            "3.40282e+38, or inf",
+            "kvscope: command line: --arg 3: '256' does not fit parameter c (.u8): write an integer from -128 to 255"])
+
+    def test_a_struct_is_named(self):
+        ptx = self.write("k.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n"
+                         ".visible .entry k(.param .align 8 .b8 p[24]) {\nret;\n}\n")
+        self.assertEqual(self.fault_of("run", ptx, "--arg", "3"),
+                         "kvscope: command line: --arg 0: '3' is a number, but parameter p is a struct of 24 bytes: pass a "
+                         "tensor map as map:FILE.json@ARGUMENT; other structs cannot be passed\n")
+        self.assertIn("'u8[24]' is an array, but parameter p (24 bytes) is not a pointer of 8 bytes: write "
+                      "map:FILE.json@ARGUMENT", self.fault_of("run", ptx, "--arg", "u8[24]"))
+
+    def test_a_kernel_for_another_target_names_the_option(self):
+        ptx = self.write("k.ptx", ".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry k() {\nret;\n}\n")
+        self.assertIn("the module is for sm_100a, the virtual GPU is sm_90: pass --target 100\n", self.fault_of("run", ptx))
+        self.assertIn("verdict     clean\n", fine("ptx", "run", ptx, "--target", "100"))
+
     def test_a_tensor_map_is_one_of_the_target(self):
         ptx = self.write("map.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n"
                          ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out) {\n"
@@ -371,7 +454,7 @@ class Debug(Folder):
 
     def test_a_breakpoint_a_register_and_bytes(self):
         out = self.session("break elementwise.cu:11", "run", "print %f1", "x global 0x200000000 8", "run", "quit")
-        self.assertIn("breakpoint 1 at elementwise.cu:11", out)
+        self.assertIn("breakpoint 1 at elementwise.cu:11, 3 instructions\nstopped at breakpoint 1\nstep ", out)
         self.assertIn("%f1  .f32\n  all lanes         0x40200000  2.5\n", out)
         self.assertIn("0x200000000  ffffffff ffffffff\n", out)
 
@@ -394,10 +477,44 @@ ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst
             f"0x00480-0x00483  warp 1 lane 0  st.shared.u32  {ptx}:12  step 10",
             "0x0047c-0x00483  not written"])
 
+    # A run that looked ahead to a breakpoint or past it has shown the reports there to the checkers, once.
+    def test_run_stops_at_each_report_even_if_a_look_ahead_passed_it(self):
+        ptx = self.write("race.ptx", """.version 8.0\n.target sm_90\n.address_size 64
+.visible .entry race(.param .u64 out) {
+.reg .b32 %r<6>;\n.reg .b64 %rd<3>;\n.shared .align 4 .b8 words[256];
+mov.u32 %r1, %tid.x;\nmov.u32 %r2, words;\nshl.b32 %r3, %r1, 2;\nadd.s32 %r4, %r2, %r3;
+st.shared.u32 [%r4], %r1;\nsub.s32 %r5, %r2, %r3;\nld.shared.u32 %r1, [%r5+252];
+ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst.global.u32 [%rd1], %r1;\nret;\n}
+""")
+
+        def stops(*commands):
+            done = subprocess.run([program.KVSCOPE, "ptx", "debug", ptx, "--block", "64", "--arg", "f32[64]"],
+                                  input="\n".join(commands), capture_output=True, text=True, timeout=300, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            lines = done.stdout.splitlines()
+            return [(line, next(x for x in lines[i:] if x.startswith("step "))) for i, line in enumerate(lines)
+                    if line in ("stopped at a report", "finished")]
+        found = stops(*["run"] * 4)
+        self.assertEqual([line for line, _ in found], ["stopped at a report"] * 3 + ["finished"], found)
+        self.assertEqual(stops("goto 100", "goto 0", *["run"] * 4), [("finished", found[-1][1])] + found)
+        self.assertEqual(stops("watch shared 0x400 4", "run", *["run"] * 4), found)
+
+        done = subprocess.run([program.KVSCOPE, "ptx", "debug", ptx, "--block", "64", "--arg", "f32[64]"],
+                              input="watch shared 0x404 4\nrun\n", capture_output=True, text=True, timeout=300, check=False)
+        self.assertIn("watchpoint 1\nstopped at watchpoint 1: shared 0x00404: ff ff ff ff -> 01 00 00 00\nstep 5 ", done.stdout)
+
     def test_a_wrong_command_says_so_and_the_session_goes_on(self):
         out = self.session("dance", "print %r77", "break nowhere.cu:1", "step", code=2)
         self.assertIn("there is no command 'dance': help lists them\n", out)
         self.assertIn("no register '%r77'", out)
+        for words, answer in [
+                ("print f1", "print needs a register, with its %: print %r1"),
+                ("watch global 0x10 4", "no array has 4 bytes at 0x10: ptx run prints the address of each array"),
+                ("watch global 0x200000000 0", "0 bytes: watch 1 to 4096 bytes"),
+                ("pick 0 9", "there is no warp 9 of CTA 0 now: where lists the warps"),
+                ("pick 7 0", "there is no warp 0 of CTA 7 now: where lists the warps"),
+                ("watch shared 0x100000 4", "shared memory has no 4 bytes at 0x100000: it ends at 0x0")]:
+            self.assertIn(answer + "\n", self.session("step", words, code=2), words)
         self.assertIn("no instruction is of nowhere.cu:1: was the file compiled with -lineinfo?\n", out)
         self.assertTrue(out.splitlines()[-2].startswith("step 1 "), out)
 

@@ -398,7 +398,10 @@ std::string text_report(const Diagnosis& d) {
   if (d.explanations.empty()) {
     text += fmt::format("diagnosis  none of {} hypotheses explains the failing rows\n", d.hypotheses);
     if (d.pattern.only_nan)
-      text += "  but      all of them hold NaN: the kernel divided by zero, or read a slot that no sequence owns\n";
+      text +=
+          "  but      all of them hold NaN: the kernel divided by zero, read a slot that no sequence owns, or did not "
+          "write "
+          "them (a new array of ptx run begins as NaN)\n";
   } else {
     const Explanation& best = d.explanations.front();
     text += fmt::format("diagnosis  {}{}\n", d.certain ? "" : "probably: ", best.cause);

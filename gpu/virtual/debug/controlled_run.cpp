@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <span>
 
 #include "gpu/virtual/machine/memory/access.h"
@@ -33,7 +34,7 @@ std::vector<std::byte> bytes_of(const Launch& launch, const DeviceMemory& memory
 std::string hex(const std::vector<std::byte>& bytes) {
   std::string out;
   for (const std::byte b : bytes) out += fmt::format("{}{:02x}", out.empty() ? "" : " ", static_cast<unsigned>(b));
-  return out.empty() ? "not there" : out;
+  return out;
 }
 
 // The source place used for stepping by line. It does not include the frames that called it.
@@ -147,8 +148,15 @@ class ControlledRun::Watcher final : public Monitor {
     }
     happened(launch, exec != nullptr);
   }
+  // Checkers receive each step once, so the stops of their reports are kept for searches that execute the step again.
   void reported(Launch& launch, const Report& report) override {
+    reports_.try_emplace(launch.step + 1, Stop{StopReason::report, std::string(name(report.kind)), at(launch.step)});
     if (wants(&Until::report)) note_behind(launch, true, StopReason::report, std::string(name(report.kind)));
+  }
+  // The first report received so far that is behind position `from`; null: none.
+  [[nodiscard]] const std::pair<const std::uint64_t, Stop>* report_behind(std::uint64_t from) const {
+    const auto next = reports_.upper_bound(from);
+    return next == reports_.end() ? nullptr : &*next;
   }
 
  private:
@@ -181,6 +189,10 @@ class ControlledRun::Watcher final : public Monitor {
       std::vector<std::byte> now = bytes_of(launch, memory_, watch);
       std::vector<std::byte>& before = seen_[number];
       if (now == before) continue;
+      if (now.empty() || before.empty()) {  // the CTA began or was removed: no instruction changed the bytes
+        before = std::move(now);
+        continue;
+      }
       const Position by = launch.step > 0 ? at(launch.step - 1) : Position{};
       note(launch.step, StopReason::watchpoint,
            fmt::format("watchpoint {}: {} 0x{:05x}: {} -> {}", number, name(watch.space), watch.address, hex(before),
@@ -196,6 +208,7 @@ class ControlledRun::Watcher final : public Monitor {
   const Until* until_ = nullptr;
   std::vector<int> breaks_;  // [ops] number of the breakpoint there, or 0
   std::map<int, std::vector<std::byte>> seen_;
+  std::map<std::uint64_t, Stop> reports_;  // by the position behind the reported instruction
   bool hit_ = false;
   std::uint64_t step_ = 0;
   Stop stop_;
@@ -249,7 +262,14 @@ void ControlledRun::advance(std::uint64_t steps) {
     if (!again) stop = std::min(stop, std::max(launch_.step + 1, last + distance_));
     const std::uint64_t ran = ptx::run(launch_, stop - launch_.step);
     if (!ended() && !again && launch_.step >= last + distance_) keep_snapshot();
-    furthest_ = std::max(furthest_, launch_.step);
+    if (!again) {
+      furthest_ = launch_.step;
+      furthest_reports_ = launch_.reports;
+    } else if (launch_.step >= furthest_) {
+      // The repeated steps lack the checkers' reports; without them, a repetition would be reported as new.
+      launch_.reports = furthest_reports_;
+      if (launch_.reports.full()) launch_.status = LaunchStatus::failed;
+    }
     if (ran == 0) break;
   }
   harvest();
@@ -285,16 +305,21 @@ Stop ControlledRun::end_stop() const {
 
 Stop ControlledRun::search(const Until& until) {
   watcher_->begin(until, launch_);
+  // A report of an earlier search, which went past it: the checkers do not repeat it.
+  const auto* known = until.report && !ended() ? watcher_->report_behind(until.from) : nullptr;
+  const std::uint64_t end = known != nullptr ? known->first : std::numeric_limits<std::uint64_t>::max();
   std::uint64_t chunk = 256;
-  while (!ended() && !watcher_->hit()) {
-    advance(chunk);
+  while (!ended() && !watcher_->hit() && launch_.step < end) {
+    advance(std::min(chunk, end - launch_.step));
     chunk = std::min(chunk * 2, kSearchSteps);
   }
-  if (ended()) watcher_->look(launch_);
+  if (ended() && known == nullptr) watcher_->look(launch_);
   watcher_->end();
-  if (!watcher_->hit()) return end_stop();
-  go_to(watcher_->step());
-  return watcher_->stop();
+  if (watcher_->hit() && watcher_->step() < end) {
+    go_to(watcher_->step());
+    return watcher_->stop();
+  }
+  return known != nullptr ? known->second : end_stop();
 }
 
 // --- current position ------------------------------------------------------------------------------------------------
@@ -314,7 +339,8 @@ Position ControlledRun::position() {
 std::vector<Report> ControlledRun::reports() const {
   std::vector<Report> out;
   for (const Report& report : reports_) {
-    if (report.step <= launch_.step) out.push_back(report);
+    // A report at the current step is one of the next instruction, unless it is of the end of the launch.
+    if (report.step < launch_.step || (ended() && report.step == launch_.step)) out.push_back(report);
   }
   return out;
 }

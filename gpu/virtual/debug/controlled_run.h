@@ -59,7 +59,8 @@ struct Stop {
   Position at;       // breakpoint or line: the next instruction; otherwise the instruction just executed
 };
 
-// Watched bytes; `cta` applies to shared memory only.
+// Watched bytes; `cta` applies to shared memory only. The start and the end of a CTA, when its shared memory appears and
+// disappears, are not changes.
 struct Watch {
   Space space = Space::global;
   std::int32_t cta = 0;
@@ -131,6 +132,7 @@ class ControlledRun {
   std::uint64_t distance_ = 4096;    // steps between two snapshots
   std::int64_t most_snapshot_bytes_;
   std::uint64_t furthest_ = 0;   // steps that the checkers have received
+  Reports furthest_reports_;     // at that step
   std::vector<Report> reports_;  // by step
   std::map<int, std::vector<std::int32_t>> breakpoints_;
   std::map<int, Watch> watches_;

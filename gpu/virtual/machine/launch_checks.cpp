@@ -68,8 +68,8 @@ class Checks {
     const std::string_view suffix(&m.target_suffix, m.target_suffix == 0 ? 0 : 1);
     const bool same_family = m.target_suffix != 'f' || m.target / 10 == own / 10;
     if (m.target > own || (m.target_suffix == 'a' && m.target != own) || !same_family) {
-      fault("target", fmt::format("the module is for sm_{}{}, the machine is an sm_{}: make it one of target {}",
-                                  m.target, suffix, own, m.target));
+      fault("target", fmt::format("the module is for sm_{}{}, the virtual GPU is sm_{}: pass --target {}", m.target,
+                                  suffix, own, m.target));
     }
   }
 

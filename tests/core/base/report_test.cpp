@@ -47,5 +47,13 @@ TEST(ReportText, AColumnIsAsWideAsItsLongestText) {
   EXPECT_EQ(widest(std::vector<std::string>{}, [](const std::string& name) { return name; }), 0u);
 }
 
+TEST(ReportText, CountsWithTheNounInTheRightNumber) {
+  EXPECT_EQ(counted(0, "key"), "0 keys");
+  EXPECT_EQ(counted(1, "key"), "1 key");
+  EXPECT_EQ(counted(2, "key"), "2 keys");
+  EXPECT_EQ(counted(1, "query", "queries"), "1 query");
+  EXPECT_EQ(counted(14, "query", "queries"), "14 queries");
+}
+
 }  // namespace
 }  // namespace kvscope::report_test

@@ -222,7 +222,8 @@ TEST(Layouts, MlaNeedsItsScaleAndTakesTheLatentAsV) {
   bundle.tensors["q"] = make_tensor(DType::f32, {1, 3, 6});
   LayoutOptions options = SmallBatch::options("mla");
   EXPECT_EQ(rejection(bundle, options),
-            "mine.npz rejected: --scale: is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192), say which");
+            "mine.npz rejected: --scale: is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192): pass the "
+            "scale of your kernel");
   options.scale = 0.5;
   const PreparedProblem prepared = prepare_problem(bundle, options, "x");
   EXPECT_EQ(prepared.problem.v.head_size, 4);
@@ -282,7 +283,8 @@ TEST(Layouts, AnMlaCacheOfUnknownWidthAsksForTheSizeOfVOnce) {
   LayoutOptions options = SmallBatch::options("mla");
   options.scale = 0.5;
   EXPECT_EQ(rejection(bundle, options),
-            "mine.npz rejected: --value-size: is missing: of a row's 6 elements, how many are V?");
+            "mine.npz rejected: --value-size: is missing: an MLA row of 6 elements is K, and its first elements are V: "
+            "pass their number, from 1 to 6");
 }
 
 TEST(Layouts, UnknownLayoutNamesTheKnownOnes) {

@@ -168,7 +168,7 @@ TEST(Explain, RejectsWhatIsNotThereAndSaysWhatIs) {
   EXPECT_EQ(rejection(scenario, ask(2, 0, 0, 0, 0, KOrV::k, 0)),
             "sequence 2 is not in the batch of step 0, which holds 0: choose one of these, or another step");
   EXPECT_EQ(rejection(mla_scenario(), ask(0, 0, 0, 0, 0, KOrV::v, 0)),
-            "an MLA cache has one slot, and V is the first part of it: ask for --kv k");
+            "an MLA cache stores K only, and V is the first elements of K: use --kv k");
 }
 
 TEST(ExplainText, AlignsNamesAndPutsNumbersAndRemarksBelow) {

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "gpu/virtual/check/checks.h"
 #include "tests/gpu/virtual/debug/kernel_text.h"
 #include "tests/property.h"
 
@@ -203,6 +205,100 @@ TEST(ControlledRun, CheckersReceiveEveryStepOnce) {
   static_cast<void>(run.run());
   EXPECT_TRUE(listener.fresh);
   EXPECT_GE(listener.seen.size(), end_of(30));
+}
+
+// The kernel without its barrier: the second warp's store races with the first warp's load, and the other way around.
+std::unique_ptr<StepsLaunch> racing_launch() {
+  std::string text = test::steps_ptx();
+  const std::string barrier = "  bar.sync 0;\n";
+  text.erase(text.find(barrier), barrier.size());
+  return steps_launch(3, Policy::late, 0, text);
+}
+
+// The position and the kind of each report at which run() stops, up to the end of the launch.
+std::vector<std::pair<std::uint64_t, std::string>> report_stops(ControlledRun& run) {
+  std::vector<std::pair<std::uint64_t, std::string>> out;
+  for (Stop stop = run.run(); stop.reason == StopReason::report; stop = run.run()) {
+    out.emplace_back(run.step(), stop.what);
+    EXPECT_EQ(stop.at.step + 1, run.step());
+  }
+  EXPECT_TRUE(run.ended());
+  return out;
+}
+
+// A search that runs past its stop gives the reports behind it to the checkers, which do not repeat them.
+TEST(ControlledRun, StopsAtReportsThatAnEarlierSearchRanPast) {
+  const auto launch = racing_launch();
+  Checks checks;
+  ControlledRun run(launch->device, *launch->module, launch->config, checks.monitor());
+  const auto stops = report_stops(run);
+  ASSERT_GE(stops.size(), 2u);
+
+  const auto again = racing_launch();
+  Checks other;
+  ControlledRun ahead(again->device, *again->module, again->config, other.monitor());
+  ahead.add_breakpoint(ahead.pcs_of("steps.cu", 3));
+  ASSERT_EQ(ahead.run().reason, StopReason::breakpoint);
+  ASSERT_LT(ahead.step(), stops.front().first);
+  EXPECT_TRUE(ahead.reports().empty());
+  ahead.remove(1);
+  EXPECT_EQ(report_stops(ahead), stops);
+  static_cast<void>(ahead.seek(0));
+  EXPECT_EQ(report_stops(ahead), stops);
+  static_cast<void>(ahead.seek(0));
+  EXPECT_EQ(ahead.to(StopReason::report).what, stops.front().second);
+  EXPECT_EQ(ahead.step(), stops.front().first);
+}
+
+TEST(ControlledRun, StopsAtABreakpointThatComesBeforeAReport) {
+  const auto launch = racing_launch();
+  Checks checks;
+  ControlledRun run(launch->device, *launch->module, launch->config, checks.monitor());
+  const auto stops = report_stops(run);
+  run.add_breakpoint(run.pcs_of("steps.cu", 3));
+  static_cast<void>(run.seek(0));
+  EXPECT_EQ(run.run().reason, StopReason::breakpoint);
+  EXPECT_LT(run.step(), stops.front().first);
+}
+
+TEST(ControlledRun, ListsAReportOnlyAfterItsInstruction) {
+  const auto launch = racing_launch();
+  Checks checks;
+  ControlledRun run(launch->device, *launch->module, launch->config, checks.monitor());
+  const auto stops = report_stops(run);
+  static_cast<void>(run.seek(stops.front().first));
+  EXPECT_EQ(run.reports().size(), 1u);
+  static_cast<void>(run.back(1));
+  EXPECT_TRUE(run.reports().empty());
+}
+
+// The repeated steps lack the checkers' reports, which decide whether a later mistake is a repetition.
+TEST(ControlledRun, AStepBackDoesNotMakeARepetitionNew) {
+  const auto launch = racing_launch();
+  Checks checks;
+  ControlledRun run(launch->device, *launch->module, launch->config, checks.monitor());
+  const auto stops = report_stops(run);
+
+  const auto again = racing_launch();
+  Checks other;
+  ControlledRun back(again->device, *again->module, again->config, other.monitor());
+  static_cast<void>(back.steps(stops.back().first));
+  static_cast<void>(back.seek(0));
+  EXPECT_EQ(report_stops(back), stops);
+  EXPECT_EQ(back.reports().size(), stops.size());
+}
+
+// Shared memory appears with the CTA, at the first step: that is not a change of the watched bytes.
+TEST(ControlledRun, SharedMemoryCanBeWatchedBeforeTheFirstStep) {
+  const auto launch = steps_launch(3);
+  ControlledRun run(launch->device, *launch->module, launch->config);
+  run.add_watch({.space = Space::shared, .cta = 0, .address = 0x404, .bytes = 4});
+  const Stop stop = run.run();
+  EXPECT_EQ(stop.reason, StopReason::watchpoint);
+  EXPECT_GT(run.step(), 0u);
+  EXPECT_EQ(run.launch().program->statement(stop.at.pc).opcode, "st.shared.u32");
+  // The CTA ends, and its shared memory with it.
+  EXPECT_EQ(run.run().reason, StopReason::finished);
 }
 
 // Memory for only one snapshot: the beginning is kept, so moving backward still works.

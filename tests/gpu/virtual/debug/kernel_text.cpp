@@ -50,11 +50,11 @@ EVEN:
 )";
 }
 
-std::unique_ptr<StepsLaunch> steps_launch(int rounds, Policy policy, std::uint64_t seed) {
+std::unique_ptr<StepsLaunch> steps_launch(int rounds, Policy policy, std::uint64_t seed, const std::string& text) {
   auto out = std::make_unique<StepsLaunch>();
   // Registers keep their values, as in a debugger.
   out->device = Device({.registers_by_liveness = false});
-  out->module = &out->device.load(parse_module(steps_ptx(), "steps.ptx"));
+  out->module = &out->device.load(parse_module(text, "steps.ptx"));
   out->out = out->device.memory().allocate(256, "out");
   out->config.kernel = "steps";
   out->config.grid = {3, 1, 1};

@@ -21,6 +21,6 @@ struct StepsLaunch {
   std::uint64_t out = 0;
 };
 [[nodiscard]] std::unique_ptr<StepsLaunch> steps_launch(int rounds, Policy policy = Policy::late,
-                                                        std::uint64_t seed = 0);
+                                                        std::uint64_t seed = 0, const std::string& text = steps_ptx());
 
 }  // namespace kvscope::ptx::test

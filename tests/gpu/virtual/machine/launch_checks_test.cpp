@@ -165,12 +165,12 @@ TEST(LaunchChecks, TheMachineCoversTheModulesTarget) {
   EXPECT_THAT(faults({.target = "sm_80"}, none, 90), IsEmpty());
   EXPECT_THAT(faults({.target = "sm_90a"}, none, 90), IsEmpty());
   EXPECT_THAT(faults({.target = "sm_100"}, none, 90),
-              ElementsAre("target: the module is for sm_100, the machine is an sm_90: make it one of target 100"));
+              ElementsAre("target: the module is for sm_100, the virtual GPU is sm_90: pass --target 100"));
   EXPECT_THAT(faults({.target = "sm_90a"}, none, 100),
-              ElementsAre("target: the module is for sm_90a, the machine is an sm_100: make it one of target 90"));
+              ElementsAre("target: the module is for sm_90a, the virtual GPU is sm_100: pass --target 90"));
   EXPECT_THAT(faults({.target = "sm_100f"}, none, 103), IsEmpty());
   EXPECT_THAT(faults({.target = "sm_100f"}, none, 120),
-              ElementsAre("target: the module is for sm_100f, the machine is an sm_120: make it one of target 100"));
+              ElementsAre("target: the module is for sm_100f, the virtual GPU is sm_120: pass --target 100"));
 }
 
 TEST(LaunchChecks, EveryRuleThatIsBrokenIsToldOf) {
@@ -181,7 +181,7 @@ TEST(LaunchChecks, EveryRuleThatIsBrokenIsToldOf) {
                        c.params.clear();
                        c.cluster = {3, 3, 1};  // the grid is invalid, so this is not checked
                      }),
-              ElementsAre("target: the module is for sm_100, the machine is an sm_90: make it one of target 100",
+              ElementsAre("target: the module is for sm_100, the virtual GPU is sm_90: pass --target 100",
                           "block: (64, 1, 1): the kernel's .reqntid is (32, 1, 1)", "grid: x is 0: 1 to 2147483647",
                           "shared: 0 static + 60000 dynamic bytes = 60000: at most 49152; opt in for up to 232448",
                           "params: 0 bytes: the kernel's block has 8"));
