@@ -29,7 +29,7 @@ QString with_step_links(const QString& text) {
 NotesPanel::NotesPanel(QWidget* parent) : QWidget(parent), browser_(new QTextBrowser) {
   setAccessibleName(tr("Notes"));
   browser_->setProperty("card", true);
-  browser_->setAccessibleName(tr("Notes"));
+  browser_->setAccessibleName(tr("Description of the run"));
   browser_->setOpenLinks(false);
   browser_->document()->setDocumentMargin(10);
   connect(browser_, &QTextBrowser::anchorClicked, this, [this](const QUrl& link) {
