@@ -12,15 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "core/base/checked.h"
+#include "core/layout/table_columns.h"
 
 namespace kvscope {
-
-// Columns of a table for `pages` pages: a multiple of 8, pages + 16 to pages + 23, so that a kernel may read 8 or 16
-// entries at once from any page on. Example: padded_lut_cols(1) == 24, padded_lut_cols(9) == 32.
-[[nodiscard]] constexpr std::int64_t padded_lut_cols(std::int64_t pages) {
-  return round_up(pages, 8) + 16;
-}
 
 struct LutRow {
   std::span<const std::uint32_t> blocks;  // [pages] block of each page; entries past `tokens` are allowed, not copied

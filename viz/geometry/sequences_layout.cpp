@@ -17,7 +17,8 @@ constexpr double kLeastCell = 5;        // narrower cells cannot be distinguishe
 constexpr double kLeastCellHeight = 8;  // the same for lower cells
 constexpr double kLeastPage = 4;        // narrower bars are drawn as one line
 constexpr double kLeastPageHeight = 5;
-constexpr double kLeastLine = 2;          // lower rows are drawn as lines of pixels
+constexpr double kLeastLine = 2;          // lower rows are drawn in bands
+constexpr double kLeastName = 15;         // rows at least this high have a name each: they are drawn one by one
 constexpr double kPad = 3, kPageGap = 6;  // of boxes with cells
 constexpr double kRowGapShare = 0.27, kMostRowGap = 20;
 constexpr double kGapAbove = 0.75;  // share of the row's gap above its box, for the row's annotations
@@ -68,7 +69,8 @@ double whole_pixels(double pitch) {
 }
 
 SequencesDetail detail_of(const SequencesLayout& layout, double font_scale) {
-  if (layout.box_height < kLeastLine) return SequencesDetail::pixels;
+  const bool many = layout.visible_rows().size() > kMostRows && layout.row_pitch < kLeastName * font_scale;
+  if (many || layout.box_height < kLeastLine) return SequencesDetail::density;
   if (layout.cell_gap > 0 && layout.box_height - 2 * layout.pad_above >= kLeastCellHeight * font_scale) {
     return layout.writing == Writing::none ? SequencesDetail::cells : SequencesDetail::numbers;
   }
@@ -177,13 +179,16 @@ SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, cons
   }
   layout.number_px = number_px({layout.cell - layout.cell_gap, layout.box_height - 2 * layout.pad_above}, number_digits,
                                layout.writing, font_scale);
-  layout.detail = detail_of(layout, font_scale);
   layout.content =
       QSizeF(content_width(scale, layout.extent.pages), static_cast<double>(layout.extent.rows) * layout.row_pitch);
   layout.offset =
       layout.zoom > layout.fit ? clamp_offset(viewport.offset, layout.content, layout.strip.size()) : QPointF(0, 0);
   if (layout.row_pitch >= kLeastPage) layout.offset.setY(std::round(layout.offset.y()));
   if (layout.page_pitch >= kLeastPage) layout.offset.setX(std::round(layout.offset.x()));
+  layout.detail = detail_of(layout, font_scale);
+  if (layout.detail == SequencesDetail::density) {
+    layout.band = static_cast<std::int64_t>(std::ceil(std::max(1.0, kBand * font_scale / layout.row_pitch)));
+  }
   const double under =
       std::min(layout.strip.bottom(), layout.strip.top() - layout.offset.y() + layout.content.height());
   layout.note.moveTop(under);
@@ -240,14 +245,20 @@ IndexRange SequencesLayout::visible_pages() const {
   return {std::clamp<std::int64_t>(first, 0, extent.pages), std::clamp<std::int64_t>(last, 0, extent.pages)};
 }
 
-IndexRange SequencesLayout::rows_of_line(std::int64_t line) const {
-  // The end of a line is computed like the start of the next one. The small tolerance keeps rounding from dropping the
-  // last row.
-  const auto row_at = [&](std::int64_t of) {
-    return static_cast<std::int64_t>(std::floor((offset.y() + static_cast<double>(of)) / row_pitch + 1e-9));
-  };
-  const std::int64_t first = row_at(line), last = std::max(row_at(line + 1), first + 1);
-  return {std::clamp<std::int64_t>(first, 0, extent.rows), std::clamp<std::int64_t>(last, 0, extent.rows)};
+IndexRange SequencesLayout::visible_bands() const {
+  const IndexRange rows = visible_rows();
+  return {rows.first / band, ceil_div(rows.last, band)};
+}
+
+IndexRange SequencesLayout::rows_of_band(std::int64_t band_index) const {
+  return {std::clamp<std::int64_t>(band_index * band, 0, extent.rows),
+          std::clamp<std::int64_t>((band_index + 1) * band, 0, extent.rows)};
+}
+
+QRectF SequencesLayout::band_rect(std::int64_t band_index) const {
+  const IndexRange rows = rows_of_band(band_index);
+  const double top = row_rect(rows.first).top();
+  return {strip.left(), top, strip.width(), row_rect(rows.last).top() - top};
 }
 
 std::optional<SequencesSpot> SequencesLayout::at(QPointF point) const {

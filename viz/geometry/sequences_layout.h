@@ -39,15 +39,17 @@ enum class SequencesDetail : std::uint8_t {
   cells,    // one cell per token
   pages,    // one bar per page, filled up to its number of tokens
   lines,    // one bar per sequence: pages are too narrow to be distinguished
-  pixels,   // one line of pixels for one or several sequences
+  density,  // bands of one or several sequences: how many of them hold a token at each place
 };
 
 // The direction in which a number is written into a cell.
 enum class Writing : std::uint8_t { none, across, upwards };
 
 inline constexpr double kNaturalCell = 18, kNaturalRow = 66;  // [px] at zoom 1 and font scale 1
-inline constexpr double kMostFit = 1.6;                       // maximum fitting zoom: cells are not wider than high
-inline constexpr double kMostZoom = 3;                        // maximum zoom: cells of 54 px
+inline constexpr std::int64_t kMostRows = 60;  // maximum number of visible rows that are drawn one by one
+inline constexpr double kBand = 6;             // [px] minimum height of a band at font scale 1
+inline constexpr double kMostFit = 1.6;        // maximum fitting zoom: cells are not wider than high
+inline constexpr double kMostZoom = 3;         // maximum zoom: cells of 54 px
 // Numbers in cells at font scale 1: the usual and the maximum font size, and the size of a digit of the usual font.
 inline constexpr double kNumber = 9, kLargestNumber = 13;     // [px]
 inline constexpr double kDigitWidth = 5.4, kDigitHeight = 8;  // [px]
@@ -84,6 +86,7 @@ struct SequencesLayout {
   double row_pitch = 0;   // [px] from a row to the next
   double box_top = 0;     // [px] of a box in its row; the room above it holds the row's annotations
   double box_height = 0;  // [px]
+  std::int64_t band = 1;  // rows of a band, at detail density; else 1
   double zoom = 0;        // effective zoom, at least `fit`
   double fit = 0;         // the zoom that fits: the minimum
   QPointF offset;         // effective offset: clamped
@@ -103,8 +106,10 @@ struct SequencesLayout {
   // Rows and pages that are at least partly visible. All rows have the same visible pages.
   [[nodiscard]] IndexRange visible_rows() const;
   [[nodiscard]] IndexRange visible_pages() const;
-  // At detail pixels: the rows that share the pixel line `line` of the strip, counted from its top. May be empty.
-  [[nodiscard]] IndexRange rows_of_line(std::int64_t line) const;
+  // At detail density: the visible bands, the rows of a band, and its place in the strip, not clipped.
+  [[nodiscard]] IndexRange visible_bands() const;
+  [[nodiscard]] IndexRange rows_of_band(std::int64_t band_index) const;
+  [[nodiscard]] QRectF band_rect(std::int64_t band_index) const;
 
   // nullopt outside gutter and strip, and below the last row.
   [[nodiscard]] std::optional<SequencesSpot> at(QPointF point) const;

@@ -112,8 +112,10 @@ TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewpo
   grid.offset = grid_offset(viewport.offset, grid);
 
   const QSizeF cell = grid.pitch - grid.gap();
-  layout.number_px = std::clamp(cell.height() * 0.5, kSmallestEntry * font_scale, kLargestEntry * font_scale);
-  const double number_width = digits(size.blocks) * kEntryAdvance * layout.number_px + kEntryPadding;
+  const double em = digits(size.blocks) * kEntryAdvance;  // [font size] width of the largest number
+  layout.number_px = std::clamp(std::min(cell.height() * 0.5, (cell.width() - kEntryPadding) / em),
+                                kSmallestEntry * font_scale, kLargestEntry * font_scale);
+  const double number_width = em * layout.number_px + kEntryPadding - 1e-9;
   if (grid.shorter_pitch() < kSmallestCell) {
     layout.detail = TableDetail::pixels;
   } else {

@@ -158,6 +158,8 @@ void add(Marks& marks, const trace::Event& event) {
     marks.preempted.push_back(preempted->seq);
   } else if (const auto* finished = std::get_if<trace::RequestFinished>(&event)) {
     marks.finished.push_back(finished->seq);
+  } else if (const auto* refused = std::get_if<trace::RequestRefused>(&event)) {
+    marks.refused.push_back(refused->seq);
   }
 }
 
@@ -166,8 +168,8 @@ bool operator==(const Marks& a, const Marks& b) {
     return trace::same_event(x, y);
   };
   return std::equal(a.written.begin(), a.written.end(), b.written.begin(), b.written.end(), same) &&
-         std::tie(a.allocated, a.shared, a.copied, a.released, a.evicted, a.admitted, a.preempted, a.finished) ==
-             std::tie(b.allocated, b.shared, b.copied, b.released, b.evicted, b.admitted, b.preempted, b.finished);
+         std::tie(a.allocated, a.shared, a.copied, a.released, a.evicted, a.admitted, a.preempted, a.finished, a.refused) ==
+             std::tie(b.allocated, b.shared, b.copied, b.released, b.evicted, b.admitted, b.preempted, b.finished, b.refused);
 }
 
 Run::Run(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -28,7 +28,7 @@ class Cancelled : public std::runtime_error {
 struct Marks {
   std::vector<trace::TokensWritten> written;  // in order
   std::vector<BlockIdx> allocated, shared, copied, released, evicted;
-  std::vector<SeqIdx> admitted, preempted, finished;
+  std::vector<SeqIdx> admitted, preempted, finished, refused;
   friend bool operator==(const Marks& a, const Marks& b);
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "viz/playback/kernel_table.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -38,7 +40,7 @@ Lit resolve_sequence(const State& state, SeqIdx seq) {
 
 Lit resolve_page(const State& state, const Facts& facts, SeqIdx seq, PageIdx page) {
   Lit lit;
-  if (!is_there(state, seq) || page.value < 0 || page.value >= facts.table_columns) return lit;
+  if (!is_there(state, seq) || page.value < 0 || page.value >= widest_table(facts)) return lit;
   const std::int32_t block = state.sequences[seq.value].pages[page.value];
   lit.seq = seq;
   lit.page = page;

@@ -58,7 +58,11 @@ void Canvas::setView(View view) {
   view_ = view;
   press_.reset();
   lay_out();
-  if (focused_ && place(*focused_) == nullptr) focus_on(std::nullopt);
+  if (focused_ && place(*focused_) == nullptr) {
+    const bool ring = ring_;
+    focus_on(hasFocus() ? std::optional(first_panel()) : std::nullopt);
+    ring_ = ring;
+  }
   Q_EMIT viewChanged();
 }
 
@@ -141,6 +145,7 @@ void Canvas::position_changed() {
 }
 
 void Canvas::pinned_changed() {
+  ++revision_;  // names of cells depend on the pinned object
   update();
   tell_changed(*this);
   if (document_ == nullptr || document_->pinned().none()) return;
@@ -172,8 +177,9 @@ Selection Canvas::current() const {
 
 void Canvas::focusPanel(PanelId panel) {
   if (place(panel) == nullptr) return;
+  if (hasFocus()) return focus_on(panel);
+  focused_ = panel;
   setFocus(Qt::OtherFocusReason);
-  focus_on(panel);
 }
 
 void Canvas::focus_on(std::optional<PanelId> panel) {
@@ -184,14 +190,29 @@ void Canvas::focus_on(std::optional<PanelId> panel) {
 }
 
 void Canvas::focusInEvent(QFocusEvent* event) {
+  update();
   if (document_ == nullptr || places_.empty()) return;
-  if (event->reason() == Qt::TabFocusReason) focus_on(places_.front().panel);
-  if (event->reason() == Qt::BacktabFocusReason) focus_on(places_.back().panel);
+  switch (event->reason()) {
+    case Qt::MouseFocusReason:         // the press that follows shows where
+    case Qt::ActiveWindowFocusReason:  // the focus is where it was
+    case Qt::PopupFocusReason:
+      return;
+    case Qt::TabFocusReason:
+      return focus_on(places_.front().panel);
+    case Qt::BacktabFocusReason:
+      return focus_on(places_.back().panel);
+    default:
+      focus_on(focused_ && place(*focused_) != nullptr ? *focused_ : first_panel());
+  }
 }
 
 void Canvas::focusOutEvent(QFocusEvent*) {
-  ring_ = false;
   update();
+}
+
+// The first panel with objects.
+PanelId Canvas::first_panel() const {
+  return places_.size() > 1 ? places_[1].panel : PanelId::header;
 }
 
 bool Canvas::focusNextPrevChild(bool next) {

@@ -140,6 +140,7 @@ class Canvas final : public QWidget {
   const QImage& base(const Scene& scene);
   void paint_focus_ring(QPainter& painter) const;
   void focus_on(std::optional<PanelId> panel);
+  [[nodiscard]] PanelId first_panel() const;
 
   // canvas_motion.cpp
   struct Moving;
@@ -185,7 +186,7 @@ class Canvas final : public QWidget {
   std::optional<QPointF> pointer_;  // position of the mouse, while it is over the canvas
   std::optional<Press> press_;      // while the button is down
   std::optional<PanelId> focused_;  // the panel with the keyboard focus
-  bool ring_ = false;               // whether the focus ring is shown: after a key, not after a click
+  bool ring_ = false;               // whether the focus ring is shown with the focus: not after a click
   bool by_key_ = false;             // the hovered object was reached with keys: the pointer is ignored
   bool pinning_ = false;            // true while activate() runs
 

@@ -270,9 +270,12 @@ void Canvas::show_tool_tip(const QHelpEvent& event) {
     return QToolTip::showText(event.globalPos(), text, this, at->title.toAlignedRect());
   }
   // No tool tip for a step: the panel draws its values beside the pointer.
+  const Scene scene = sceneNow();
+  if (const std::optional<PanelTip> tip = panel(at->panel).tip(event.pos(), at->body, scene)) {
+    return QToolTip::showText(event.globalPos(), tip->text, this, tip->rect.toAlignedRect());
+  }
   const Selection object = hit(*at, event.pos());
   if (object.none() || object.of_time()) return QToolTip::hideText();
-  const Scene scene = sceneNow();
   const Lit lit = resolve(scene.state(), scene.facts(), scene.tile, object);
   const std::optional<QRectF> cell = panel(at->panel).anchor(lit, at->body, scene);
   QToolTip::showText(event.globalPos(),
@@ -337,10 +340,7 @@ bool Canvas::take_key(const QKeyEvent& event) {
 }
 
 void Canvas::move_focus(Move move) {
-  if (!focused_ || place(*focused_) == nullptr) {
-    // After loading no panel has the focus: use the first panel with objects.
-    focused_ = places_.size() > 1 ? places_[1].panel : PanelId::header;
-  }
+  if (!focused_ || place(*focused_) == nullptr) focused_ = first_panel();  // after loading no panel has the focus
   const Place* const at = place(*focused_);
   const Panel& of = panel(*focused_);
   const Selection from = document_->hovered().none() ? document_->pinned() : document_->hovered();

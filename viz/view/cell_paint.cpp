@@ -277,9 +277,13 @@ double paint_legend(QPainter& painter, const QRectF& line, std::span<const SeqId
   }
   painter.save();
   double x = line.left();
+  const QString dots(QChar(u'…'));  // where entries are omitted
+  const double dots_width = text_width(font, dots);
   const double baseline = std::round(line.center().y() + cap_height(font) / 2);
+  bool all = true;
   const auto entry_at = [&](const LegendEntry& entry) {
-    if (x + width(entry.name) - apart > line.right() + 0.5) return;
+    all = all && x + width(entry.name) - apart <= line.right() + 0.5;
+    if (!all) return;
     paint_cell(painter, {x, std::round(line.center().y() - square / 2), square, square}, entry.look, 1, theme);
     draw_text(painter, font, theme.text_quiet, {x + square + gap, baseline}, entry.name);
     x += width(entry.name);
@@ -291,6 +295,11 @@ double paint_legend(QPainter& painter, const QRectF& line, std::span<const SeqId
     x += text_width(font, more) + apart;
   }
   for (const LegendEntry& entry : kinds) entry_at(entry);
+  if (!all && line.width() >= dots_width) {
+    x = std::min(x, line.right() - dots_width);
+    draw_text(painter, font, theme.text_quiet, {x, baseline}, dots);
+    x += dots_width + apart;
+  }
   painter.restore();
   return std::max(0.0, x - apart - line.left());
 }

@@ -11,6 +11,7 @@
 #include <QtGui/QRegion>
 
 #include "viz/geometry/link_path.h"
+#include "viz/view/scroll_marks.h"
 #include "viz/view/text.h"
 #include "viz/view/theme.h"
 
@@ -275,6 +276,7 @@ void paint_place(QPainter& painter, const Place& place, const Panels& panels, co
   if (!place.footer.isEmpty()) {
     clipped(painter, place.footer, [&] { panel->paint_footer(painter, place.footer, scene); });
   }
+  if (has_card(place.panel) && !panel->paints_scroll_bar()) paint_scroll_marks(painter, place, *panel, scene);
 }
 
 void paint_board_base(QPainter& painter, QSizeF size, const Panels& panels, const Scene& scene) {

@@ -29,6 +29,12 @@ struct PanelCell {
 // Rectangles of parts of a tile, one for each part asked for; nothing: the panel does not show it.
 using TilePlaces = std::vector<std::optional<QRectF>>;
 
+// The text of a tooltip, and the rectangle in which it stays.
+struct PanelTip {
+  QString text;
+  QRectF rect;  // in board coordinates
+};
+
 class Panel {
  public:
   virtual ~Panel() = default;
@@ -45,6 +51,8 @@ class Panel {
   virtual void paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const = 0;
 
   [[nodiscard]] virtual Selection hit(QPointF at, const QRectF& body, const Scene& scene) const = 0;
+  // The tooltip of a place that shows several objects at once. nullopt: the description of the object of hit().
+  [[nodiscard]] virtual std::optional<PanelTip> tip(QPointF, const QRectF&, const Scene&) const { return std::nullopt; }
   // The rectangle of the highlighted object, clipped to the body; nullopt if it is not visible or not in this panel.
   // Links between panels start and end there.
   [[nodiscard]] virtual std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const = 0;
@@ -69,6 +77,8 @@ class Panel {
   // coordinates; `by` is added to the viewport's offset: positive values show the content further right and down.
   [[nodiscard]] virtual Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const = 0;
   [[nodiscard]] virtual Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const = 0;
+  // Whether the panel paints a bar itself when its content does not fit; otherwise the board does.
+  [[nodiscard]] virtual bool paints_scroll_bar() const { return false; }
   // The viewport closest to the current one that shows the object.
   [[nodiscard]] virtual Viewport revealing(const Selection& object, const QRectF& body, const Scene& scene) const = 0;
   // The visible objects in reading order, at most `limit`; none if cells are too small to be separate objects.

@@ -8,6 +8,7 @@
 #include <QtGui/QImage>
 #include <QtGui/QPaintEngine>
 
+#include "core/base/checked.h"
 #include "viz/view/cell_numbers.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/cell_painter.h"
@@ -16,8 +17,8 @@
 namespace kvscope::viz {
 namespace {
 
-// At detail `pixels`, the maximum number of rows that are mixed into one line; of more rows an evenly spaced selection.
-constexpr std::int64_t kMostMixed = 6;
+constexpr double kFaintest = 0.18;            // opacity of a place where one row of very many holds a token
+constexpr std::int64_t kMostLookedUp = 1500;  // rows whose blocks are looked up
 
 // Calls visit(row, page, look, tokens in it) for the visible pages of each row.
 template <class Visit>
@@ -240,6 +241,10 @@ class Columns {
     }
   }
   [[nodiscard]] std::int32_t count() const { return count_; }
+  // One past the column of the sequence's last token.
+  [[nodiscard]] std::int32_t end_of(const SequenceState& of) const {
+    return of.tokens > 0 ? columns_to(layout_.x_of(of.tokens - 1) + layout_.cell) : 0;
+  }
 
   // Calls visit(first, one past the last, look) for each run of columns of one look, from the strip's left edge to the
   // row's last page.
@@ -249,7 +254,7 @@ class Columns {
     const PageTable& pages = of.pages;
     if (pages.size() == 0) return;
     const Look own = owner_look(seq.value);
-    const std::int32_t filled = of.tokens > 0 ? columns_to(layout_.x_of(of.tokens - 1) + layout_.cell) : 0;
+    const std::int32_t filled = end_of(of);
     const std::int32_t all = std::max(filled, columns_to(layout_.page_box(0, pages.size() - 1).right()));
     std::int32_t first = 0;
     Look look = kFreeLook;
@@ -295,72 +300,82 @@ void paint_lines(QPainter& painter, const SequencesLayout& layout, const Sequenc
   }
 }
 
-// --- pixels ----------------------------------------------------------------------------------------------------------
+// --- bands -----------------------------------------------------------------------------------------------------------
 
-// A sum of colors, for the mean color of rows that share a line of pixels.
-struct Mixed {
-  int red = 0, green = 0, blue = 0;
-  void add(QRgb color, int times) {
-    red += times * qRed(color);
-    green += times * qGreen(color);
-    blue += times * qBlue(color);
+// How many rows of a band change at each column of pixels: +1 where a token begins to be there, -1 where it ends.
+class Steps {
+ public:
+  explicit Steps(std::int32_t columns) : changes_(static_cast<std::size_t>(columns) + 1, 0) {}
+  void add(std::int32_t first, std::int32_t end) {
+    ++changes_[static_cast<std::size_t>(first)];
+    --changes_[static_cast<std::size_t>(end)];
   }
-  void add(const Mixed& other) {
-    red += other.red;
-    green += other.green;
-    blue += other.blue;
-  }
-  friend bool operator==(const Mixed&, const Mixed&) = default;
+  void clear() { std::ranges::fill(changes_, 0); }
+  [[nodiscard]] std::int32_t change(std::int32_t column) const { return changes_[static_cast<std::size_t>(column)]; }
+
+ private:
+  std::vector<std::int32_t> changes_;
 };
 
-// The look changes only a few times in a row of a thousand pixels: the differences are summed, and a color is computed
-// only where it changes.
-void paint_pixels(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
+// One bar per band. Its color tells the share of the band's rows that hold a token there, and the share in shared
+// blocks. Lengths are those of all rows; blocks are looked up in at most kMostLookedUp rows, evenly spaced.
+void paint_density(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   const Columns columns(layout);
-  QImage image(columns.count(), static_cast<int>(std::ceil(layout.strip.height())), QImage::Format_RGB32);
-  image.fill(scene.theme->card);
-  const QRgb nothing = scene.theme->card.rgb();
-  std::array<QRgb, kLooks> colors{};
-  for (int look = 0; look < kLooks; ++look) {
-    colors[static_cast<std::size_t>(look)] = look_fill(*scene.theme, static_cast<Look>(look)).rgb();
-  }
-  std::vector<Mixed> changes(static_cast<std::size_t>(columns.count()) + 1);  // [column] minus the previous column
-  const auto add = [&](std::int32_t first, std::int32_t end, QRgb color) {
-    changes[static_cast<std::size_t>(first)].add(color, 1);
-    changes[static_cast<std::size_t>(end)].add(color, -1);
-  };
-  for (int y = 0; y < image.height(); ++y) {
-    IndexRange of_line = layout.rows_of_line(y);
-    of_line.last = std::min(of_line.last, rows.count());
-    const std::int64_t chosen = std::min(of_line.size(), kMostMixed);
-    if (chosen <= 0) continue;
-    std::ranges::fill(changes, Mixed{});
+  QImage image(columns.count(), 1, QImage::Format_RGB32);
+  Steps held(columns.count()), shared(columns.count());
+  const IndexRange bands = layout.visible_bands();
+  for (std::int64_t band = bands.first; band < bands.last; ++band) {
+    IndexRange of = layout.rows_of_band(band);
+    of.last = std::min(of.last, rows.count());
+    if (of.size() <= 0) break;
+    held.clear();
+    shared.clear();
+    std::int32_t longest = 0;
+    for (std::int64_t row = of.first; row < of.last; ++row) {
+      const std::int32_t end = columns.end_of(scene.state().sequences[rows.seq(row).value]);
+      held.add(0, end);
+      longest = std::max(longest, end);
+    }
+    const std::int64_t chosen = std::min(of.size(), ceil_div(kMostLookedUp, bands.size()));
     for (std::int64_t i = 0; i < chosen; ++i) {
-      std::int32_t past = 0;
-      columns.for_each_run(scene.state(), rows.seq(of_line.first + i * of_line.size() / chosen),
-                           [&](std::int32_t first, std::int32_t end, Look look) {
-                             add(first, end, colors[look]);
-                             past = end;
-                           });
-      add(past, columns.count(), nothing);
+      const auto add = [&](std::int32_t first, std::int32_t end, Look look) {
+        if (look == kSharedLook) shared.add(first, end);
+      };
+      columns.for_each_run(scene.state(), rows.seq(of.first + i * of.size() / chosen), add);
     }
-    auto* const line = reinterpret_cast<QRgb*>(image.scanLine(y));
-    const auto all = static_cast<int>(chosen);
-    Mixed mixed;
-    QRgb color = nothing;
-    for (std::int32_t x = 0; x < columns.count(); ++x) {
-      const Mixed& change = changes[static_cast<std::size_t>(x)];
-      if (change != Mixed{}) {
-        mixed.add(change);
-        color = qRgb(mixed.red / all, mixed.green / all, mixed.blue / all);
+    auto* const line = reinterpret_cast<QRgb*>(image.scanLine(0));
+    std::int32_t holding = 0, sharing = 0;
+    QRgb color = 0;
+    for (std::int32_t column = 0; column < longest; ++column) {
+      const bool changed = held.change(column) != 0 || shared.change(column) != 0 || column == 0;
+      holding += held.change(column);
+      sharing += shared.change(column);
+      if (changed) {
+        color = density_color(*scene.theme, static_cast<double>(holding) / static_cast<double>(of.size()),
+                              static_cast<double>(sharing) / static_cast<double>(chosen))
+                    .rgb();
       }
-      line[x] = color;
+      line[column] = color;
     }
+    const QRectF whole = layout.band_rect(band);
+    const double gap = layout.band == 1 ? 1 : 0;  // bands of several rows adjoin each other
+    const double top = std::round(whole.top()), bottom = std::max(std::round(whole.bottom()) - gap, top + 1);
+    const QRectF bar(whole.left(), top, longest, bottom - top);
+    painter.drawImage(bar, image, QRectF(0, 0, longest, 1));
   }
-  painter.drawImage(layout.strip.topLeft(), image);
 }
 
 }  // namespace
+
+QColor density_color(const Theme& theme, double held, double shared) {
+  if (held <= 0) return theme.card;
+  const auto mixed = [](const QColor& a, const QColor& b, double share) {
+    const auto channel = [share](int x, int y) { return static_cast<int>(std::lround(x + (y - x) * share)); };
+    return QColor(channel(a.red(), b.red()), channel(a.green(), b.green()), channel(a.blue(), b.blue()));
+  };
+  const QColor full = mixed(theme.owner[0], theme.shared, std::clamp(shared / held, 0.0, 1.0));
+  return mixed(theme.card, full, kFaintest + (1 - kFaintest) * std::min(held, 1.0));
+}
 
 void paint_tokens(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
   switch (layout.detail) {
@@ -377,8 +392,8 @@ void paint_tokens(QPainter& painter, const SequencesLayout& layout, const Sequen
     case SequencesDetail::lines:
       paint_lines(painter, layout, rows, scene);
       return paint_left_behind(painter, layout, rows, scene);
-    case SequencesDetail::pixels:
-      return paint_pixels(painter, layout, rows, scene);
+    case SequencesDetail::density:
+      return paint_density(painter, layout, rows, scene);
   }
 }
 

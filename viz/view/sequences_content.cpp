@@ -20,6 +20,19 @@ bool contains(const std::vector<SeqIdx>& of, SeqIdx seq) {
   return std::find(of.begin(), of.end(), seq) != of.end();
 }
 
+// "3 running, 1 waiting, 1 preempted"; only the running ones are named if there are none.
+QString phase_counts(const State& state, const std::vector<SeqIdx>& of) {
+  std::array<std::int64_t, 3> counts{};
+  for (const SeqIdx seq : of) {
+    const Phase phase = state.sequences[seq.value].phase;
+    ++counts[phase == Phase::running ? 0 : phase == Phase::waiting ? 1 : 2];
+  }
+  QStringList parts{Words::tr("%1 running").arg(number_text(counts[0]))};
+  if (counts[1] > 0) parts << Words::tr("%1 waiting").arg(number_text(counts[1]));
+  if (counts[2] > 0) parts << Words::tr("%1 preempted").arg(number_text(counts[2]));
+  return parts.join(Words::tr(", "));
+}
+
 }  // namespace
 
 std::int64_t left_behind(const Facts& facts, std::int64_t tokens) {
@@ -116,6 +129,16 @@ QString phase_words(const Scene& scene, const SequenceRow& row) {
   return times < 2 ? Words::tr("preempted") : Words::tr("preempted %1\u00d7").arg(times);
 }
 
+QString band_words(const Scene& scene, const SequenceRows& rows, const IndexRange& band, std::int64_t token) {
+  const std::vector<SeqIdx> of(rows.seqs.begin() + band.first, rows.seqs.begin() + band.last);
+  if (of.empty()) return {};
+  const State& state = scene.state();
+  const auto holding = std::ranges::count_if(of, [&](SeqIdx seq) { return state.sequences[seq.value].tokens > token; });
+  return Words::tr("sequences %1 to %2: %3; token %4 is stored for %5 of them")
+      .arg(number_text(of.front().value), number_text(of.back().value), phase_counts(state, of), number_text(token),
+           number_text(holding));
+}
+
 QString sequences_summary(const Scene& scene) {
   const State& state = scene.state();
   if (state.live.empty()) {
@@ -124,16 +147,8 @@ QString sequences_summary(const Scene& scene) {
     if (state.step.value < 0) return Words::tr("No request has arrived yet.");
     return Words::tr("No request is live at step %1.").arg(number_text(state.step.value));
   }
-  std::array<int, 3> counts{};
-  for (const SeqIdx seq : state.live) {
-    const Phase phase = state.sequences[seq.value].phase;
-    ++counts[phase == Phase::running ? 0 : phase == Phase::waiting ? 1 : 2];
-  }
-  QStringList parts{Words::tr("%1 running").arg(number_text(counts[0]))};
-  if (counts[1] > 0) parts << Words::tr("%1 waiting").arg(number_text(counts[1]));
-  if (counts[2] > 0) parts << Words::tr("%1 preempted").arg(number_text(counts[2]));
+  const QString phases = phase_counts(state, state.live);
   const auto sequences = std::ssize(state.live);
-  const QString phases = parts.join(Words::tr(", "));
   QString text = sequences == 1 ? Words::tr("1 sequence: %1").arg(phases)
                                 : Words::tr("%1 sequences: %2").arg(number_text(sequences), phases);
   std::int64_t written = 0;

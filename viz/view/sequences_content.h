@@ -73,6 +73,9 @@ struct WrittenRun {
 
 // The words beside a row without cells: "waiting", "preempted 2x"; empty for a running sequence.
 [[nodiscard]] QString phase_words(const Scene& scene, const SequenceRow& row);
+// A band of rows in words: "sequences 120 to 205: 80 running, 6 waiting; token 300 is stored for 41 of them".
+[[nodiscard]] QString band_words(const Scene& scene, const SequenceRows& rows, const IndexRange& band,
+                                 std::int64_t token);
 // "5 sequences: 3 running, 1 waiting, 1 preempted; 4 tokens computed in step 12". Without sequences: the reason.
 [[nodiscard]] QString sequences_summary(const Scene& scene);
 

@@ -35,10 +35,12 @@ struct SequenceWords {
 
 // --- the gutter ------------------------------------------------------------------------------------------------------
 
-void paint_label(QPainter& painter, const QRectF& rect, const SequenceRow& row, const Scene& scene) {
+void paint_label(QPainter& painter, const QRectF& rect, const SequenceRow& row, bool densely, const Scene& scene) {
   const Theme& theme = *scene.theme;
   const QString name = SequenceWords::tr("seq %1").arg(row.seq.value);
-  const QColor color = Prepared::of_this_thread().inks(theme)->at(owner_look(row.seq.value)).on_card;
+  // Bands do not have the colors of owners.
+  const QColor color =
+      densely ? theme.text_quiet : Prepared::of_this_thread().inks(theme)->at(owner_look(row.seq.value)).on_card;
   const bool small = rect.height() < scene.px(15);
   const QFont font = ui_font(scene.px(small ? kSmallLabel : kLabel), QFont::DemiBold);
   const double room = rect.width() - scene.px(8);
@@ -91,7 +93,7 @@ void paint_labels(QPainter& painter, const SequencesLayout& layout, const Sequen
       if (rect.top() < layout.gutter.top() - kOutside - 0.5) continue;
       if (rect.bottom() > lowest) break;
     }
-    paint_label(painter, rect, sequence_row(scene, rows.seq(r)), scene);
+    paint_label(painter, rect, sequence_row(scene, rows.seq(r)), layout.detail == SequencesDetail::density, scene);
   }
 }
 
@@ -140,7 +142,7 @@ void paint_hits(QPainter& painter, const SequencesLayout& layout, const Scene& s
 
 // Tokens computed in this step: a bright bar along the top of the cells.
 void paint_written(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {
-  if (layout.detail == SequencesDetail::pixels) return;
+  if (layout.detail == SequencesDetail::density) return;
   const double thick = layout.box_height >= scene.px(24) ? 3 : layout.box_height >= 8 ? 2 : 1;
   const IndexRange shown = layout.visible_rows();
   for (const WrittenRun& run : written_runs(scene.marks())) {
@@ -240,8 +242,8 @@ void paint_sequences(QPainter& painter, const SequencesLayout& layout, const Seq
   painter.restore();
   painter.setClipRect(layout.strip.adjusted(-kOutside, 0, kOutside, 0), Qt::IntersectClip);
   paint_tokens(painter, layout, rows, scene);
-  // Rows of one pixel have no room for an outline or a label, and there are thousands of them.
-  const IndexRange shown = layout.detail == SequencesDetail::pixels ? IndexRange{} : layout.visible_rows();
+  // Rows of a band have no room for an outline or a label, and there may be thousands of them.
+  const IndexRange shown = layout.detail == SequencesDetail::density ? IndexRange{} : layout.visible_rows();
   for (std::int64_t r = shown.first; r < std::min(shown.last, rows.count()); ++r) {
     const SequenceRow row = sequence_row(scene, rows.seq(r));
     paint_still_to_come(painter, layout, scene, r, row);
@@ -293,14 +295,50 @@ QString window_words(const Facts& facts) {
 
 }  // namespace
 
-void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene& scene, const QString& summary) {
+namespace {
+
+// The legend of bands: from few rows to all of them, and shared blocks. Returns its right end.
+double paint_band_legend(QPainter& painter, const QRectF& footer, const Scene& scene) {
+  const Theme& theme = *scene.theme;
+  const QFont font = ui_font(scene.px(12));
+  const double square = std::round(scene.px(11)), gap = scene.px(6), apart = scene.px(kLegendItem);
+  const double baseline = std::round(footer.center().y() + cap_height(font) / 2);
+  const double top = std::round(footer.center().y() - square / 2);
+  double x = footer.left();
+  const auto words = [&](const QString& text) {
+    draw_text(painter, font, theme.text_quiet, {x, baseline}, text);
+    x += text_width(font, text) + gap;
+  };
+  const auto swatch = [&](double held, double shared) {
+    painter.fillRect(QRectF(x, top, square, square), density_color(theme, held, shared));
+    x += square + 2;
+  };
+  words(SequenceWords::tr("rows that hold a token here: few"));
+  for (const double held : {0.01, 0.34, 0.67, 1.0}) swatch(held, 0);
+  x += gap - 2;
+  words(SequenceWords::tr("all"));
+  if (can_share(scene.facts())) {
+    x += apart - gap;
+    swatch(1, 1);
+    x += gap - 2;
+    words(SequenceWords::tr("in shared blocks"));
+  }
+  return x - gap;
+}
+
+}  // namespace
+
+void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene& scene, const QString& summary,
+                            bool densely) {
   const Theme& theme = *scene.theme;
   const double square = std::round(scene.px(11)), gap = scene.px(6), apart = scene.px(kLegendItem);
   const QFont font = ui_font(scene.px(12));
   const double baseline = std::round(footer.center().y() + cap_height(font) / 2);
   std::vector<LegendEntry> kinds{{kFreeLook, SequenceWords::tr("empty slot")}};
   if (can_share(scene.facts())) kinds.insert(kinds.begin(), {kSharedLook, SequenceWords::tr("shared")});
-  double x = footer.left() + paint_legend(painter, footer, {}, kinds, theme, scene.font_scale) + apart;
+  double x = apart;
+  x += densely ? paint_band_legend(painter, footer, scene)
+               : footer.left() + paint_legend(painter, footer, {}, kinds, theme, scene.font_scale);
 
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
@@ -308,7 +346,14 @@ void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene
     draw_text(painter, font, theme.text_quiet, {x + square + gap, baseline}, text);
     x += square + gap + text_width(font, text) + apart;
   };
-  const auto fits = [&](const QString& text) { return x + square + gap + text_width(font, text) <= footer.right(); };
+  // Bands have none of these marks. Without room for all entries, dots show that there are more.
+  bool all = true;
+  const QString dots(QChar(u'…'));
+  const double dots_width = text_width(font, dots) + gap;
+  const auto fits = [&](const QString& text) {
+    all = all && (densely || x + square + gap + text_width(font, text) + dots_width <= footer.right());
+    return all && !densely;
+  };
   const QRectF sign(0, std::round(footer.center().y() - square / 2), square, square);
   if (const QString text = SequenceWords::tr("computed in this step"); fits(text)) {
     const QRectF cell = sign.translated(x, 0);
@@ -334,8 +379,9 @@ void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene
     painter.drawLine(QPointF(x + square, y - 3), QPointF(x + square, y + 3));
     name(text);
   }
+  if (!all) draw_text(painter, font, theme.text_quiet, {x, baseline}, dots);
   const double width = text_width(font, summary);
-  if (footer.right() - x >= width) {
+  if (all && footer.right() - x >= width) {
     draw_text(painter, font, theme.text_quiet, {footer.right() - width, baseline}, summary);
   }
   painter.restore();

@@ -28,6 +28,7 @@ class SequencesPanel final : public Panel {
   void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override;
   void paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const override;
   [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::optional<PanelTip> tip(QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
                                 const Scene& scene) const override;
@@ -48,10 +49,14 @@ class SequencesPanel final : public Panel {
           layout(sequences_layout(body, extent, scene.viewport_of(PanelId::sequences), scene.font_scale)) {}
   };
   static QString name_of(const Scene& scene, const SequenceRow& row);
+
+  mutable bool densely_ = false;  // of the body painted last: the footer under it has no other way to get its layout
 };
 
 QString SequencesPanel::subtitle(const Scene& scene) const {
   if (scene.facts().detail != trace::Detail::full) return tr("live requests; their tokens are not in this trace");
+  // In bands there are no pages and no hatches.
+  if (sequence_rows(scene.state()).count() > kMostRows) return tr("tokens of all live requests");
   return scene.facts().cache == CacheKind::continuous ? tr("tokens of each live request in the slots reserved for it")
          : can_share(scene.facts()) ? tr("tokens of each live request, grouped by page · shared blocks hatched")
                                     : tr("tokens of each live request, grouped by page");
@@ -60,10 +65,12 @@ QString SequencesPanel::subtitle(const Scene& scene) const {
 // --- painting --------------------------------------------------------------------------------------------------------
 
 void SequencesPanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  densely_ = false;
   if (scene.state().live.empty()) {
     return paint_message(painter, body, sequences_summary(scene), *scene.theme, scene.font_scale);
   }
   const Standing now(body, scene);
+  densely_ = now.layout.detail == SequencesDetail::density;
   painter.save();
   painter.setClipRect(body.adjusted(-kBodyOutside, -kBodyOutside, kBodyOutside, kBodyOutside), Qt::IntersectClip);
   paint_sequences(painter, now.layout, now.rows, scene);
@@ -80,7 +87,7 @@ void SequencesPanel::paint_overlay(QPainter& painter, const QRectF& body, const 
 }
 
 void SequencesPanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
-  paint_sequences_footer(painter, footer, scene, summary(scene));
+  paint_sequences_footer(painter, footer, scene, summary(scene), densely_);
 }
 
 // --- pointing --------------------------------------------------------------------------------------------------------
@@ -89,12 +96,24 @@ Selection SequencesPanel::hit(QPointF at, const QRectF& body, const Scene& scene
   const Standing now(body, scene);
   const SequencesLayout& places = now.layout;
   const std::optional<SequencesSpot> spot = places.at(at);
-  if (!spot || spot->row >= now.rows.count()) return {};
+  if (!spot || spot->row >= now.rows.count() || places.band > 1) return {};  // a band is several objects: tip()
   const SequenceRow row = sequence_row(scene, now.rows.seq(spot->row));
   if (spot->label || spot->page >= row.pages) return of_sequence(row.seq);
   const std::int64_t token = spot->page * places.extent.page_size + spot->slot;
   const bool cells = places.detail == SequencesDetail::numbers || places.detail == SequencesDetail::cells;
   return cells && token < row.tokens ? of_token(row.seq, TokIdx{token}) : of_page(row.seq, PageIdx{spot->page});
+}
+
+std::optional<PanelTip> SequencesPanel::tip(QPointF at, const QRectF& body, const Scene& scene) const {
+  const Standing now(body, scene);
+  const std::optional<SequencesSpot> spot = now.layout.at(at);
+  if (now.layout.band <= 1 || !spot || spot->row >= now.rows.count()) return std::nullopt;
+  const std::int64_t number = spot->row / now.layout.band;
+  IndexRange band = now.layout.rows_of_band(number);
+  band.last = std::min(band.last, now.rows.count());
+  const std::int64_t token = spot->label ? 0 : spot->page * now.layout.extent.page_size + spot->slot;
+  const QRectF rect = now.layout.band_rect(number);
+  return PanelTip{band_words(scene, now.rows, band, token), {at.x() - 2, rect.top(), 4, rect.height()}};
 }
 
 std::optional<QRectF> SequencesPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
@@ -178,7 +197,7 @@ std::vector<PanelCell> SequencesPanel::cells(const QRectF& body, const Scene& sc
   std::vector<PanelCell> cells;
   const Standing now(body, scene);
   const SequencesLayout& at = now.layout;
-  if (now.rows.count() == 0 || at.detail == SequencesDetail::pixels) return cells;
+  if (now.rows.count() == 0 || at.band > 1) return cells;
   const IndexRange rows = at.visible_rows(), pages = at.visible_pages();
   const auto add = [&](const QRectF& rect, const Selection& object, const QString& name) {
     const QRectF shown = rect.intersected(at.gutter.united(at.strip));
@@ -188,7 +207,7 @@ std::vector<PanelCell> SequencesPanel::cells(const QRectF& body, const Scene& sc
   for (std::int64_t r = rows.first; r < std::min(rows.last, now.rows.count()); ++r) {
     const SequenceRow row = sequence_row(scene, now.rows.seq(r));
     add(at.label_rect(r), of_sequence(row.seq), name_of(scene, row));
-    if (at.detail == SequencesDetail::lines) continue;
+    if (at.detail == SequencesDetail::lines || at.detail == SequencesDetail::density) continue;
     for (std::int64_t page = pages.first; page < std::min(pages.last, row.pages); ++page) {
       const std::int64_t filled = page_tokens(row, page, at.extent.page_size);
       const std::int32_t block = scene.state().sequences[row.seq.value].pages[page];

@@ -85,6 +85,7 @@ class SharedPanel final : public TilePanel {
                                        const Scene& scene) const override;
   [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] bool paints_scroll_bar() const override { return true; }
   [[nodiscard]] Viewport revealing(const Selection& object, const QRectF& body, const Scene& scene) const override;
 
  protected:
@@ -185,7 +186,7 @@ void SharedPanel::paint_axis(QPainter& painter, const QRectF& rect, const Shared
 }
 
 void SharedPanel::paint_more(QPainter& painter, const SharedLayout& at, const Scene& scene) {
-  if (!at.bar.isEmpty()) painter.fillRect(at.bar, scene.theme->cell_line);
+  if (!at.bar.isEmpty()) painter.fillRect(at.bar, scene.theme->text_quiet);
   if (at.more.isEmpty()) return;
   const QFont font = ui_font(scene.px(kSharedCaption));
   const QString lines = tr("lines %1–%2 of %3").arg(at.first_line()).arg(at.end_line() - 1).arg(at.size.lines);

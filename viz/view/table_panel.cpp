@@ -10,6 +10,7 @@
 #include <QtGui/QImage>
 
 #include "viz/geometry/table_layout.h"
+#include "viz/playback/kernel_table.h"
 #include "viz/view/cell_overlay.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/cell_painter.h"
@@ -36,34 +37,25 @@ QString name_of(SeqIdx seq) {
   return tr("seq %1").arg(seq.value);
 }
 
-// The sequences with a row, ascending: running ones, and finished ones that still hold a page. Waiting and preempted
-// sequences have no row, because no kernel is launched for them.
-std::vector<SeqIdx> rows_of(const Scene& scene) {
-  std::vector<SeqIdx> rows;
-  if (scene.facts().detail != trace::Detail::full) return rows;
-  for (const SeqIdx seq : scene.state().live) {
-    const SequenceState& of = scene.state().sequences[seq.value];
-    if (of.phase == Phase::running || of.pages.size() > 0) rows.push_back(seq);
-  }
-  return rows;
+KernelTable table_of(const Scene& scene) {
+  return kernel_table(scene.state(), scene.facts());
 }
 
-// Computed for the largest sequence number of the run, so that the table does not move when a sequence arrives.
-TableSize size_of(const Scene& scene, std::int64_t rows) {
+// The names are computed for the largest sequence number of the run, so that the table does not move when a sequence
+// arrives. Padded columns change in steps of 8.
+TableSize size_of(const Scene& scene, const KernelTable& table) {
   const Facts& facts = scene.facts();
   const QString widest = name_of(SeqIdx{std::max<std::int64_t>(facts.sequences - 1, 0)});
-  return {rows, facts.table_columns, facts.blocks, text_width(name_font(scene), widest)};
+  return {std::ssize(table.rows), table.columns, facts.blocks, text_width(name_font(scene), widest)};
 }
 
-// The rows and the layout.
-struct Standing {
-  std::vector<SeqIdx> rows;
+// The table and its layout.
+struct Standing : KernelTable {
   TableLayout layout;
 
   Standing(const QRectF& body, const Scene& scene)
-      : rows(rows_of(scene)),
-        layout(table_layout(size_of(scene, std::ssize(rows)), body, scene.viewport_of(PanelId::table),
-                            scene.font_scale)) {}
+      : KernelTable(table_of(scene)),
+        layout(table_layout(size_of(scene, *this), body, scene.viewport_of(PanelId::table), scene.font_scale)) {}
   [[nodiscard]] SeqIdx seq(std::int64_t row) const { return rows[static_cast<std::size_t>(row)]; }
   [[nodiscard]] std::optional<std::int64_t> row_of(SeqIdx seq) const {
     const auto found = std::ranges::lower_bound(rows, seq);
@@ -86,6 +78,12 @@ Look entry_look(const State& state, std::int32_t block) {
 
 QString cell_name(const Scene& scene, SeqIdx seq, std::int64_t page) {
   const std::int32_t block = scene.state().sequences[seq.value].pages[page];
+  if (block < 0 && is_padded(scene.facts())) {
+    return tr("sequence %1 page %2, not assigned: the null page, block %3")
+        .arg(seq.value)
+        .arg(page)
+        .arg(scene.facts().blocks);
+  }
   if (block < 0) return tr("sequence %1 page %2, not assigned").arg(seq.value).arg(page);
   const BlockState& of = scene.state().blocks[block];
   const QString tokens = tr("%1 of %2 tokens").arg(of.filled).arg(scene.facts().page_size);
@@ -123,23 +121,25 @@ QString TablePanel::subtitle(const Scene& scene) const {
   if (scene.facts().cache == CacheKind::continuous) {
     return tr("sequence → its one block: a continuous cache has a single column");
   }
+  const KernelTable table = table_of(scene);
+  if (is_padded(scene.facts()) && !table.rows.empty()) {
+    return tr("sequence, page → block · %1 columns; unused ones hold the null page, %2")
+        .arg(table.columns)
+        .arg(scene.facts().blocks);
+  }
   return tr("sequence, page → block · a dot where no page is assigned");
 }
 
 QString TablePanel::summary(const Scene& scene) const {
   if (scene.facts().detail != trace::Detail::full) return tr("The content of blocks is not in this trace.");
-  const std::vector<SeqIdx> rows = rows_of(scene);
-  std::int64_t longest = 0, entries = 0;
-  for (const SeqIdx seq : rows) {
-    const std::int64_t pages = scene.state().sequences[seq.value].pages.size();
-    longest = std::max(longest, pages);
-    entries += pages;
-  }
+  const KernelTable table = table_of(scene);
+  std::int64_t entries = 0;
+  for (const SeqIdx seq : table.rows) entries += scene.state().sequences[seq.value].pages.size();
   return tr("Rows: %1; pages of the longest: %2; entries that point at a block: %3 of %4.")
-      .arg(rows.size())
-      .arg(longest)
+      .arg(table.rows.size())
+      .arg(table.pages)
       .arg(entries)
-      .arg(std::ssize(rows) * scene.facts().table_columns);
+      .arg(std::ssize(table.rows) * table.columns);
 }
 
 // --- painting --------------------------------------------------------------------------------------------------------
@@ -217,6 +217,11 @@ void paint_table_cells(QPainter& painter, const Standing& now, const Scene& scen
   const QFont font = mono_font(layout.number_px);
   const double digit = label_width(font, "0");
   const CellRange seen = layout.grid.visible();
+  const std::string null_page = std::to_string(scene.facts().blocks);
+  const bool sentinels = is_padded(scene.facts()) && layout.detail == TableDetail::numbers;
+  const auto write = [&](CellPainter& cells, const QRectF& rect, const std::string& text, Look look) {
+    cells.label_on(layout.number_at(rect, static_cast<double>(text.size()) * digit), text, rect, look, 1);
+  };
   CellPainter cells(painter, layout.grid.area, theme);
   cells.set_cell_size(layout.grid.rect({0, 0}).size());
   cells.set_font(font);
@@ -227,17 +232,15 @@ void paint_table_cells(QPainter& painter, const Standing& now, const Scene& scen
       const std::int32_t number = pages[page];
       const QRectF rect = layout.grid.rect({page, row});
       if (number < 0) {
-        cells.cell(rect.topLeft(), kPaddingLook);
+        cells.cell(rect.topLeft(), sentinels ? kFreeLook : kPaddingLook);
+        if (sentinels) write(cells, rect, null_page, kFreeLook);
         continue;
       }
       const BlockState& block = state.blocks[number];
       const Look look = block_look(block);
       // No fill level here: the pool shows it, and it would make the number in the middle less legible.
       cells.cell(rect.topLeft(), look);
-      if (layout.detail == TableDetail::numbers) {
-        const std::string text = std::to_string(number);
-        cells.label_on(layout.number_at(rect, static_cast<double>(text.size()) * digit), text, rect, look, 1);
-      }
+      if (layout.detail == TableDetail::numbers) write(cells, rect, std::to_string(number), look);
       const bool is_new = block.owner == seq.value && std::binary_search(fresh.begin(), fresh.end(), BlockIdx{number});
       if (is_new) cells.just_now(rect, JustNow::filled);
     }
@@ -284,11 +287,13 @@ void TablePanel::paint_overlay(QPainter& painter, const QRectF& body, const Scen
 }
 
 void TablePanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
-  const std::vector<SeqIdx> owners = rows_of(scene);
+  const std::vector<SeqIdx> owners = table_of(scene).rows;
   if (owners.empty()) return;
   std::vector<LegendEntry> kinds;
   if (can_share(scene.facts())) kinds.push_back({kSharedLook, tr("shared")});
-  kinds.push_back({kPaddingLook, tr("unused: the null page")});
+  const QString null_page = tr("unused: the null page");
+  kinds.push_back(
+      {kPaddingLook, is_padded(scene.facts()) ? tr("%1, %2").arg(null_page).arg(scene.facts().blocks) : null_page});
   paint_legend(painter, footer, owners, kinds, *scene.theme, scene.font_scale);
 }
 
@@ -317,7 +322,7 @@ Selection TablePanel::moved(const Selection& from, Move move, const QRectF& body
   const Standing now(body, scene);
   if (now.rows.empty()) return from;
   const auto rows = std::ssize(now.rows);
-  const std::int64_t columns = std::max<std::int64_t>(scene.facts().table_columns, 1);
+  const std::int64_t columns = std::max<std::int64_t>(now.columns, 1);
   const auto cell = [&](std::int64_t row, std::int64_t page) {
     return of_page(now.seq(std::clamp<std::int64_t>(row, 0, rows - 1)),
                    PageIdx{std::clamp<std::int64_t>(page, 0, columns - 1)});
@@ -349,9 +354,9 @@ Selection TablePanel::moved(const Selection& from, Move move, const QRectF& body
 
 Viewport TablePanel::zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const {
   const Viewport& viewport = scene.viewport_of(PanelId::table);
-  const std::vector<SeqIdx> rows = rows_of(scene);
-  if (rows.empty() || factor == 1) return viewport;
-  return table_zoomed(size_of(scene, std::ssize(rows)), body, viewport, scene.font_scale, factor, at);
+  const KernelTable table = table_of(scene);
+  if (table.rows.empty() || factor == 1) return viewport;
+  return table_zoomed(size_of(scene, table), body, viewport, scene.font_scale, factor, at);
 }
 
 Viewport TablePanel::scrolled(QPointF by, const QRectF& body, const Scene& scene) const {

@@ -10,6 +10,7 @@
 #include <QtGui/QFontMetricsF>
 
 #include "viz/geometry/timeline_layout.h"
+#include "viz/playback/timeline_now.h"
 #include "viz/view/panel.h"
 #include "viz/view/time_text.h"
 #include "viz/view/timeline_legend.h"
@@ -73,10 +74,11 @@ QString TimelinePanel::summary(const Scene& scene) const {
   if (!index) return tr("Before the first step of %1.").arg(last);
   QStringList values;
   for (const Series series : shown_series(scene.view == View::timeline)) {
-    values << tr("%1 %2").arg(series_name(series), value_text(series, value_at(timeline, series, *index)));
+    values << tr("%1 %2").arg(series_name(series), value_text(series, value_now(*scene.cursor, series)));
   }
-  return tr("Step %1 of %2 at %3: %4.")
-      .arg(number_of(timeline, *index), last, time_of(timeline, *index), values.join(QStringLiteral(", ")));
+  const QString words = scene.state().in_step ? tr("Inside step %1 of %2 at %3: %4.") : tr("Step %1 of %2 at %3: %4.");
+  return words.arg(number_of(timeline, *index), last, time_text(time_now(*scene.cursor)),
+                   values.join(QStringLiteral(", ")));
 }
 
 // Marked events in this step and in the whole run, which the legends do not contain.
@@ -93,8 +95,10 @@ QString TimelinePanel::what_happened(const Scene& scene) const {
   };
   const QString whole = counted([&](Mark mark) { return cache_.facts(scene.run()).totals[at(mark)]; });
   if (!index) return tr("In the whole run: %1.").arg(whole);
-  const QString now = counted([&](Mark mark) { return timeline[mark][static_cast<std::size_t>(*index)]; });
-  return tr("In step %1: %2. In the whole run: %3.").arg(number_of(timeline, *index), now, whole);
+  const QString now = counted([&](Mark mark) { return count_now(*scene.cursor, mark); });
+  const QString words = scene.state().in_step ? tr("In step %1 so far: %2. In the whole run: %3.")
+                                              : tr("In step %1: %2. In the whole run: %3.");
+  return words.arg(number_of(timeline, *index), now, whole);
 }
 
 // --- painting --------------------------------------------------------------------------------------------------------
@@ -131,7 +135,7 @@ void TimelinePanel::paint_cursor(QPainter& painter, const PreparedTimeline& p, c
   painter.setPen(QPen(scene.theme->accent, kCurveWidth, Qt::SolidLine, Qt::FlatCap));
   paint_lines(painter, p.layout.lines(*x));
   for (const Series series : shown_series(p.layout.stacked)) {
-    const double y = y_of(p.plot(series), value_at(timeline, series, *index), p.top(series));
+    const double y = y_of(p.plot(series), value_now(*scene.cursor, series), p.top(series));
     painter.setPen(QPen(scene.theme->card, 1.5));
     painter.setBrush(series_color(*scene.theme, series));
     painter.drawEllipse(QPointF(*x, y), kDot, kDot);
@@ -145,11 +149,10 @@ void TimelinePanel::paint_cursor(QPainter& painter, const PreparedTimeline& p, c
 }
 
 std::vector<LegendItem> legend_of(std::span<const Series> series, const Scene& scene) {
-  const Timeline& timeline = scene.run().timeline();
-  const std::optional<std::int64_t> index = current_index(scene);
+  const bool inside = current_index(scene).has_value();
   std::vector<LegendItem> items;
   for (const Series s : series) {
-    items.push_back({s, {}, series_name(s), index ? value_text(s, value_at(timeline, s, *index)) : QString()});
+    items.push_back({s, {}, series_name(s), inside ? value_text(s, value_now(*scene.cursor, s)) : QString()});
   }
   return items;
 }
@@ -188,10 +191,12 @@ void TimelinePanel::paint_footer(QPainter& painter, const QRectF& footer, const 
     }
     // The items of the requests are at the right, like their axis. Without enough room, marks are omitted first.
     const std::vector<LegendItem> right = legend_of(kRequests, scene);
+    const std::size_t all = left.size();
     while (left.size() > kStripShares.size() &&
            items_width(left, scene) + kBetween + items_width(right, scene) > footer.width()) {
       left.pop_back();
     }
+    if (left.size() < all) left.back().value += QStringLiteral(" …");
     paint_items(painter, footer, left, right, scene);
   }
   painter.restore();
@@ -225,7 +230,10 @@ void TimelinePanel::paint_readout(QPainter& painter, const QRectF& body, const P
     const std::int32_t count = timeline[mark][static_cast<std::size_t>(index)];
     if (count > 0) items.push_back({{}, mark, mark_name(mark, count), number_text(count)});
   }
-  const QString title = tr("step %1 · %2").arg(number_of(timeline, index), time_of(timeline, index));
+  // The curves show the end of a step; the cursor may be inside it.
+  const bool ahead = scene.state().in_step && index == current_index(scene);
+  const QString title = (ahead ? tr("end of step %1 · %2") : tr("step %1 · %2"))
+                            .arg(number_of(timeline, index), time_of(timeline, index));
   const QFont font = mono_font(scene.px(kLegendFont), QFont::Bold);
   double width = width_of(title, font);
   for (const LegendItem& item : items) width = std::max(width, item_width(item, scene) + kBetween);
@@ -314,7 +322,8 @@ std::vector<PanelCell> TimelinePanel::cells(const QRectF& body, const Scene& sce
   const std::int64_t index = current_index(scene).value_or(0);
   const Selection here = of_step(StepIdx{timeline.step[static_cast<std::size_t>(index)]});
   for (const Series series : shown_series(p.layout.stacked)) {
-    const QString value = value_text(series, value_at(timeline, series, index));
+    const double at = current_index(scene) ? value_now(*scene.cursor, series) : value_at(timeline, series, index);
+    const QString value = value_text(series, at);
     cells.push_back(
         {p.plot(series), here, tr("%1, %2 at step %3").arg(series_name(series), value, number_of(timeline, index))});
   }

@@ -79,11 +79,10 @@ void BreakpointsPanel::build() {
   fault_->setProperty("fault", true);
   fault_->setWordWrap(true);
   fault_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  fault_->setAccessibleName(tr("Fault of the breakpoint"));
   fault_->hide();
   list_ = new QListView;
   list_->setProperty("card", true);
-  list_->setAccessibleName(tr("Breakpoints"));
+  list_->setAccessibleName(tr("List of breakpoints"));
   list_->setModel(&model_);
   list_->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
   list_->installEventFilter(this);

@@ -17,7 +17,6 @@ BusyBar::BusyBar(QWidget* parent)
     : QFrame(parent), words_(new QLabel), bar_(new QProgressBar), cancel_(new QPushButton(tr("Cancel"))) {
   setProperty("bar", QStringLiteral("true"));
   setAccessibleName(tr("Work in progress"));
-  words_->setAccessibleName(tr("Current task"));
   bar_->setAccessibleName(tr("Progress"));
   bar_->setTextVisible(false);
   bar_->setFixedWidth(kBarWidth);

@@ -22,12 +22,11 @@ FindBar::FindBar(Asker& asker, QWidget* parent)
   setAccessibleName(tr("Find"));
   auto* label = new QLabel(tr("Find"));
   label->setBuddy(field_);
-  field_->setAccessibleName(tr("Find"));
+  field_->setAccessibleName(tr("Block, token, sequence, step, event or byte"));
   field_->setPlaceholderText(tr("7   3:70   seq 3   page 3:2   step 12   event 5000   evicted   byte 0x1f40"));
   field_->setClearButtonEnabled(true);
   words_->setWordWrap(true);
   words_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  words_->setAccessibleName(tr("Result"));
   words_->hide();
   close_->setAccessibleName(tr("Close the find bar"));
   close_->setToolTip(tr("Close (Esc)"));

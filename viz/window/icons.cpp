@@ -48,6 +48,10 @@ Drawing forwards(Icon which) {
       polygon(d.filled, {{6, 5.5}, {15, 12}, {6, 18.5}});
       d.filled.addRect(16, 5.5, 2.6, 13);
       break;
+    case Icon::forward:
+      line(d.stroked, {{4.5, 12}, {18.5, 12}});
+      line(d.stroked, {{12.5, 6}, {18.5, 12}, {12.5, 18}});
+      break;
     case Icon::event:
       line(d.stroked, {{8.5, 6.5}, {14, 12}, {8.5, 17.5}});
       d.filled.addEllipse(QPointF(17.5, 12), 1.7, 1.7);
@@ -163,10 +167,13 @@ Drawing drawing(Icon which) {
       return mirrored(forwards(Icon::event));
     case Icon::run_back:
       return mirrored(forwards(Icon::run_to));
+    case Icon::back:
+      return mirrored(forwards(Icon::forward));
     case Icon::end:
     case Icon::step:
     case Icon::event:
     case Icon::run_to:
+    case Icon::forward:
       return forwards(which);
     case Icon::open:
     case Icon::reload:

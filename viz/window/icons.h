@@ -37,8 +37,10 @@ enum class Icon : std::uint8_t {
   warning,
   information,
   drop,
+  back,
+  forward,
 };
-inline constexpr int kIcons = 26;
+inline constexpr int kIcons = 28;
 
 // A null icon for Icon::none. Disabled icons are faint; the icon of a checked action has the accent color.
 [[nodiscard]] QIcon icon(Icon which, const Theme& theme);

@@ -20,6 +20,7 @@
 #include "viz/window/find_bar.h"
 #include "viz/window/message_bar.h"
 #include "viz/window/notes_panel.h"
+#include "viz/window/overlay.h"
 #include "viz/window/sequences_panel.h"
 #include "viz/window/start_page.h"
 #include "viz/window/tile_bar.h"
@@ -62,6 +63,7 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
   build_status();
   build_menus();
   connect_actions();
+  connect_ways();
   connect_files();
   connect(&asker_, &Asker::staged, this, [this](const std::shared_ptr<const Tile>& tile) {
     if (document_ && !document_->recorded_tile()) document_->show_tile(tile);
@@ -96,6 +98,8 @@ MainWindow::~MainWindow() {
 void MainWindow::build_center() {
   transport_ = new TransportBar(actions_, this);
   addToolBar(Qt::TopToolBarArea, transport_);
+  auto* middle = new QWidget;
+  overlay_ = new Overlay(middle);
   messages_ = new MessageBar;
   find_bar_ = new FindBar(asker_);
   export_bar_ = new ExportBar;
@@ -108,19 +112,18 @@ void MainWindow::build_center() {
   center_->addWidget(start_page_);
   center_->addWidget(canvas_);
 
-  auto* middle = new QWidget;
   auto* column = new QVBoxLayout(middle);
   column->setContentsMargins(0, 0, 0, 0);
   column->setSpacing(0);
   auto* bars = new QVBoxLayout;  // with the same margins as the cards below
   bars->setContentsMargins(12, 0, 12, 0);
   bars->setSpacing(6);
-  for (QWidget* bar : std::initializer_list<QWidget*>{load_bar_, job_bar_, find_bar_, export_bar_, tile_bar_})
-    bars->addWidget(bar);
-  column->addWidget(messages_);
+  for (QWidget* bar : std::initializer_list<QWidget*>{find_bar_, export_bar_, tile_bar_}) bars->addWidget(bar);
+  for (QWidget* bar : std::initializer_list<QWidget*>{messages_, load_bar_, job_bar_}) overlay_->add(bar);
   column->addLayout(bars);
   column->addWidget(center_, 1);
   setCentralWidget(middle);
+  overlay_->raise();
 }
 
 QDockWidget* MainWindow::add_dock(const QString& name, QWidget* content, Do action) {
@@ -128,6 +131,7 @@ QDockWidget* MainWindow::add_dock(const QString& name, QWidget* content, Do acti
   dock->setObjectName(name);  // saveState() needs it
   dock->setWidget(content);
   dock->setAccessibleName(content->accessibleName());
+  content->setAccessibleName({});  // a screen reader reads the names of all widgets around the one with the focus
   titles_.push_back(new DockTitle(*dock));
   docks_.push_back(dock);
   addDockWidget(Qt::RightDockWidgetArea, dock);
@@ -177,12 +181,12 @@ void MainWindow::update_titles() {
 }
 
 void MainWindow::build_status() {
+  // Without accessible names: these would hide the texts from a screen reader.
   what_ = new QLabel;
-  what_->setAccessibleName(tr("Selection"));
+  what_->setObjectName(QStringLiteral("selection"));
   what_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   what_->setMinimumWidth(1);  // a long sentence is clipped and does not widen the window
   when_ = new QLabel;
-  when_->setAccessibleName(tr("Step and time"));
   statusBar()->addWidget(what_, 1);
   statusBar()->addPermanentWidget(when_);
   statusBar()->setSizeGripEnabled(false);
@@ -204,6 +208,8 @@ void MainWindow::show_document() {
   notes_->set_document(document);
   actions_.set_open(document != nullptr);
   document != nullptr ? pictures_.stop() : gallery_timer_.start();
+  history_timer_.stop();
+  history_.clear();
   show_docks(document != nullptr);
   actions_.set_playing(false);
   export_bar_->hide();
@@ -213,6 +219,7 @@ void MainWindow::show_document() {
   setWindowFilePath(document != nullptr ? document->path() : QString());
   show_status();
   if (document != nullptr) connect_document(facts);
+  show_ways();
 }
 
 void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
@@ -225,6 +232,10 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
                                    &Document::breakpoints_changed, &Document::tile_changed}) {
     connect(document, kept, this, &MainWindow::changed);
   }
+  connect(document, &Document::position_changed, this, &MainWindow::visited);
+  connect(document, &Document::pinned_changed, this, &MainWindow::visited);
+  // The trace can be read at this position.
+  connect(document, &Document::position_changed, this, [this] { messages_->dismiss(QStringLiteral("trace")); });
   connect(document, &Document::breakpoints_changed, this, [this] { breakpoints_ = document_->breakpoints(); });
   const auto playing = [this] { actions_.set_playing(document_->playing() || document_->tile_playing()); };
   connect(document, &Document::playing_changed, this, playing);

@@ -20,6 +20,7 @@
 #include "viz/window/asker.h"
 #include "viz/window/backend.h"
 #include "viz/window/gallery_pictures.h"
+#include "viz/window/history.h"
 #include "viz/window/job.h"
 #include "viz/window/loader.h"
 #include "viz/window/open_wish.h"
@@ -43,6 +44,7 @@ class TileBar;
 class FindBar;
 class MessageBar;
 class NotesPanel;
+class Overlay;
 class SequencesPanel;
 class StartPage;
 class TransportBar;
@@ -101,6 +103,17 @@ class MainWindow final : public QMainWindow {
   void let_go();
   void toggle_dock(QDockWidget& dock, QAction& action);
 
+  // main_window_ways.cpp
+  void connect_ways();
+  void visited();     // to be called when the position, the selection or the view changed
+  void keep_place();  // adds the current place to the history
+  void go(const HistoryPlace& place);
+  void show_ways();
+  // The widget of the area that had the focus last, else the first that can have it; null if there is none.
+  [[nodiscard]] static QWidget* focus_of(QWidget& area);
+  [[nodiscard]] std::vector<QWidget*> areas() const;  // bars, docks and the picture, as far as one can see them
+  void focus_area(int by);
+
   // main_window_files.cpp
   void connect_files();
   void opened(const std::shared_ptr<const Run>& run, const QString& path);
@@ -140,10 +153,13 @@ class MainWindow final : public QMainWindow {
   QString job_target_;
   QTimer session_timer_;  // the session is saved when it times out
   QTimer gallery_timer_;  // the pictures of the gallery are painted when it times out
+  History history_;
+  QTimer history_timer_;  // a place is kept when it times out: one for all changes of one action
 
   QStackedWidget* center_ = nullptr;
   StartPage* start_page_ = nullptr;
   Canvas* canvas_ = nullptr;
+  Overlay* overlay_ = nullptr;
   MessageBar* messages_ = nullptr;
   FindBar* find_bar_ = nullptr;
   ExportBar* export_bar_ = nullptr;

@@ -70,7 +70,7 @@ void MainWindow::build_menus() {
   add(run, {Do::run_to_breakpoint, Do::run_back, Do::add_breakpoint});
 
   QMenu& select = *menuBar()->addMenu(group_title(Group::select));
-  add(select, {Do::find, Do::clear_selection});
+  add(select, {Do::find, Do::go_back, Do::go_forward, Do::clear_selection});
   select.addSeparator();
   add(select, {Do::copy_explanation});
 
@@ -87,6 +87,8 @@ void MainWindow::build_view_menu(QMenu& menu) {
   menu.addSeparator();
   for (const Do id : {Do::show_why, Do::show_events, Do::show_sequences, Do::show_breakpoints, Do::show_notes})
     menu.addAction(actions_[id]);
+  menu.addSeparator();
+  for (const Do id : {Do::next_area, Do::previous_area, Do::focus_picture}) menu.addAction(actions_[id]);
   menu.addSeparator();
   theme_group_ = new QActionGroup(this);
   QMenu& themes = *menu.addMenu(tr("T&heme"));
@@ -184,7 +186,7 @@ void MainWindow::connect_view_actions() {
   connect(canvas_, &Canvas::viewChanged, this, [this] { set_view(canvas_->view()); });
   connect(find_bar_, &FindBar::closed, canvas_, [this] { canvas_->setFocus(); });
   connect(export_bar_, &ExportBar::closed, canvas_, [this] { canvas_->setFocus(); });
-  connect(messages_, &MessageBar::emptied, this, [this] { center_->currentWidget()->setFocus(); });
+  connect(messages_, &MessageBar::left, this, [this] { center_->currentWidget()->setFocus(); });
   connect(find_bar_, &FindBar::located, why_, [this](const trace::Question& place) {
     why_->set_part({place.layer, place.head, place.dim, place.kv});
   });
@@ -206,11 +208,13 @@ void MainWindow::toggle_dock(QDockWidget& dock, QAction& action) {
   // A dock behind another tab is raised; a dock in front is closed.
   const bool in_front = !dock.isHidden() && !dock.visibleRegion().isEmpty();
   if (in_front) {
+    const bool focused = holds_focus(&dock);
     dock.hide();
+    if (focused) center_->currentWidget()->setFocus(Qt::ShortcutFocusReason);
   } else {
     dock.show();
     dock.raise();
-    dock.widget()->setFocus(Qt::ShortcutFocusReason);
+    if (QWidget* const inside = focus_of(*dock.widget())) inside->setFocus(Qt::ShortcutFocusReason);
   }
   action.setChecked(!dock.isHidden());  // the click has already toggled the check mark
 }
@@ -223,6 +227,7 @@ void MainWindow::set_view(View view) {
   if (view == view_) return;
   view_ = view;
   changed();
+  visited();
 }
 
 void MainWindow::set_theme(ThemeSetting setting) {

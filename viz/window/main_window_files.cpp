@@ -88,6 +88,7 @@ void MainWindow::open(const QString& path, const OpenWish& wish) {
   if (loader_.loading() && loader_.path() == path && !loader_.stopping()) return;  // a double click
   wish_ = wish;
   messages_->dismiss(QStringLiteral("open"));
+  messages_->dismiss(QStringLiteral("drop"));
   loader_.open(path);
 }
 
@@ -95,6 +96,7 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   load_bar_->stop();
   messages_->dismiss(QStringLiteral("session"));
   messages_->dismiss(QStringLiteral("trace"));
+  messages_->dismiss(QStringLiteral("write"));
   offered_.reset();
   const std::unique_ptr<Document> before = std::move(document_);  // destroyed at the end, when nothing refers to it
   run_ = run;
@@ -104,6 +106,7 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   show_document();
   apply(std::exchange(wish_, {}));
   check_notes();
+  visited();
   recent_.add(path);
   canvas_->setFocus();
   changed();
@@ -188,6 +191,7 @@ OpenWish MainWindow::wish_of_now() const {
 void MainWindow::close_document() {
   const std::unique_ptr<Document> last = std::move(document_);
   run_.reset();
+  for (const char* of_run : {"trace", "write", "drop"}) messages_->dismiss(QString::fromLatin1(of_run));
   show_document();
   center_->currentWidget()->setFocus();
   changed();
@@ -210,7 +214,7 @@ void MainWindow::dropEvent(QDropEvent* event) {
   const QStringList files = dropped_files(event->mimeData());
   if (files.isEmpty()) return;
   event->acceptProposedAction();
-  messages_->dismiss(QStringLiteral("drop"));
+  open(files.front());
   if (files.size() > 1) {
     messages_->show_message({QStringLiteral("drop"),
                              false,
@@ -219,7 +223,6 @@ void MainWindow::dropEvent(QDropEvent* event) {
                              {},
                              {}});
   }
-  open(files.front());
 }
 
 // --- writing ---------------------------------------------------------------------------------------------------------

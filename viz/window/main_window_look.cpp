@@ -1,6 +1,9 @@
 // Theme, text size, session, and events of the whole window.
+#include <algorithm>
+
 #include <QtGui/QCloseEvent>
 #include <QtGui/QKeyEvent>
+#include <QtGui/QMouseEvent>
 #include <QtWidgets/QAbstractButton>
 #include <QtWidgets/QAbstractItemView>
 #include <QtWidgets/QComboBox>
@@ -28,6 +31,19 @@ constexpr int kKeepAfter = 500;  // [ms] from a change to saving the session
 bool takes_blanks(const QObject* object) {
   return qobject_cast<const QAbstractButton*>(object) != nullptr ||
          qobject_cast<const QAbstractItemView*>(object) != nullptr || qobject_cast<const QComboBox*>(object) != nullptr;
+}
+
+// Ctrl and a letter: a text field may have such keys of its own, for example Ctrl+E for the end of the line.
+bool is_letter_with_ctrl(const QKeyEvent& key) {
+  const Qt::KeyboardModifiers modifiers = key.modifiers() & ~Qt::ShiftModifier;
+  return modifiers == Qt::ControlModifier && key.key() >= Qt::Key_A && key.key() <= Qt::Key_Z;
+}
+
+bool is_key_of(const Actions& actions, const QKeyEvent& key) {
+  const QKeySequence pressed(key.keyCombination());
+  return std::ranges::any_of(action_table(), [&](const ActionEntry& entry) {
+    return actions[entry.id]->isEnabled() && keys_of(entry).contains(pressed);
+  });
 }
 
 }  // namespace
@@ -156,6 +172,19 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
     const auto* key = static_cast<QKeyEvent*>(event);
     if (key->key() == Qt::Key_Space && key->modifiers() == Qt::NoModifier && takes_blanks(watched)) {
       event->accept();
+      return true;
+    }
+    // The window's keys of this kind work in text fields, too.
+    if (is_letter_with_ctrl(*key) && is_key_of(actions_, *key)) {
+      event->ignore();
+      return true;
+    }
+  }
+  if (event->type() == QEvent::MouseButtonPress) {
+    const Qt::MouseButton button = static_cast<QMouseEvent*>(event)->button();
+    const auto* const widget = qobject_cast<QWidget*>(watched);
+    if ((button == Qt::BackButton || button == Qt::ForwardButton) && widget != nullptr && widget->window() == this) {
+      actions_[button == Qt::BackButton ? Do::go_back : Do::go_forward]->trigger();
       return true;
     }
   }

@@ -52,7 +52,7 @@ class Lines final : public QPlainTextEdit {
 }  // namespace
 
 MessageBar::MessageBar(QWidget* parent) : QWidget(parent), rows_(new QVBoxLayout(this)) {
-  rows_->setContentsMargins(12, 2, 12, 6);
+  rows_->setContentsMargins(0, 0, 0, 0);
   rows_->setSpacing(6);
   setAccessibleName(tr("Messages"));
   hide();
@@ -81,14 +81,15 @@ void MessageBar::dismiss(const QString& topic) {
 void MessageBar::dismiss(QFrame* shown) {
   // Removed from its parent immediately, so that frame() does not find it. Deleted later, because the code of its
   // button may still be running.
+  const QWidget* const focus = QApplication::focusWidget();
+  const bool focused = focus != nullptr && shown->isAncestorOf(focus);
   rows_->removeWidget(shown);
   shown->hide();
   shown->setProperty("topic", QVariant());
   shown->setParent(nullptr);
   shown->deleteLater();
-  if (rows_->count() > 0) return;
-  hide();
-  Q_EMIT emptied();
+  if (rows_->count() == 0) hide();
+  if (focused) Q_EMIT left();
 }
 
 void MessageBar::show_message(const Message& message) {
@@ -99,7 +100,6 @@ void MessageBar::show_message(const Message& message) {
   shown->setProperty("fault", message.fault);
   shown->setProperty("bar", message.fault ? QStringLiteral("warning") : QStringLiteral("true"));
   shown->setAccessibleName(message.title);
-  shown->setAccessibleDescription(message.lines.join(QLatin1Char('\n')));
 
   auto* sign = new QLabel(shown);
   sign->setObjectName(QStringLiteral("sign"));
@@ -115,7 +115,7 @@ void MessageBar::show_message(const Message& message) {
   words->addWidget(title);
   if (!message.lines.isEmpty()) {
     auto* lines = new Lines(message.lines.join(QLatin1Char('\n')), shown);
-    lines->setAccessibleName(message.title);
+    lines->setAccessibleName(tr("Details"));
     words->addWidget(lines);
   }
 
@@ -126,7 +126,6 @@ void MessageBar::show_message(const Message& message) {
   row->addLayout(words, 1);
   const auto add_button = [&](const QString& text, const std::function<void()>& chosen) {
     auto* button = new QPushButton(text, shown);
-    button->setAccessibleName(QStringLiteral("%1: %2").arg(text, message.title));
     connect(button, &QPushButton::clicked, this, chosen);
     row->addWidget(button, 0, Qt::AlignTop);
     return button;

@@ -1,5 +1,5 @@
-// Messages above the canvas: faults of a file, offers, remarks. A message stays until it is dismissed or replaced by a
-// newer one of the same topic. Messages do not block the window.
+// Messages in front of the canvas: faults of a file, offers, remarks. A message stays until it is dismissed, its cause is gone,
+// or a newer one of the same topic replaces it. Messages do not block the window.
 #pragma once
 
 #include <functional>
@@ -43,7 +43,7 @@ class MessageBar final : public QWidget {
   [[nodiscard]] QStringList lines(const QString& topic) const;  // empty: not shown
 
  Q_SIGNALS:
-  void emptied();  // the last message was removed; the window then sets the focus to the canvas
+  void left();  // the message with the keyboard focus was removed; the window then sets the focus to the canvas
 
  private:
   [[nodiscard]] QFrame* frame(const QString& topic) const;

@@ -39,7 +39,7 @@ QString notes_html(const std::vector<NotePart>& parts) {
 NotesPanel::NotesPanel(QWidget* parent) : QWidget(parent), browser_(new QTextBrowser) {
   setAccessibleName(tr("Notes"));
   browser_->setProperty("card", true);
-  browser_->setAccessibleName(tr("Notes"));
+  browser_->setAccessibleName(tr("Description of the run"));
   browser_->setOpenLinks(false);
   browser_->document()->setDocumentMargin(10);
   connect(browser_, &QTextBrowser::anchorClicked, this, &NotesPanel::follow);

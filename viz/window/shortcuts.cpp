@@ -49,6 +49,10 @@ constexpr std::array<ActionEntry, kActions> kTable{{
 
     {Do::find, Group::select, SAY("&Find..."), "Ctrl+F", SAY("Go to a block, token, sequence, step, event or byte"),
      Icon::find},
+    {Do::go_back, Group::select, SAY("&Back"), "Alt+Left",
+     SAY("Back to the selection, step and view before the last change"), Icon::back},
+    {Do::go_forward, Group::select, SAY("F&orward"), "Alt+Right", SAY("Forward again, after going back"),
+     Icon::forward},
     {Do::clear_selection, Group::select, SAY("&Let go"), "Esc",
      SAY("Close the bar with the focus; without one, clear the selection")},
     {Do::copy_explanation, Group::select, SAY("&Copy the explanation"), "Ctrl+Shift+C",
@@ -78,11 +82,16 @@ constexpr std::array<ActionEntry, kActions> kTable{{
      true},
     {Do::show_notes, Group::view, SAY("&Notes"), "Alt+5", SAY("Description and sizes of the scenario"), Icon::none,
      true},
+    {Do::next_area, Group::view, SAY("Ne&xt part of the window"), "F6",
+     SAY("Keyboard focus to the next bar, dock, or the picture")},
+    {Do::previous_area, Group::view, SAY("Pre&vious part of the window"), "Shift+F6",
+     SAY("Keyboard focus to the previous bar, dock, or the picture")},
+    {Do::focus_picture, Group::view, SAY("The pict&ure"), "Alt+0", SAY("Keyboard focus to the picture")},
     {Do::theme_system, Group::view, SAY("&System"), "Ctrl+Alt+S", SAY("Same as the desktop"), Icon::none, true},
     {Do::theme_dark, Group::view, SAY("&Dark"), "Ctrl+Alt+D", SAY("Light on dark"), Icon::none, true},
     {Do::theme_light, Group::view, SAY("&Light"), "Ctrl+Alt+L", SAY("Dark on light"), Icon::none, true},
-    {Do::font_larger, Group::view, SAY("&Larger text"), "Ctrl+Alt+Up", SAY("Larger text everywhere")},
-    {Do::font_smaller, Group::view, SAY("&Smaller text"), "Ctrl+Alt+Down", SAY("Smaller text everywhere")},
+    {Do::font_larger, Group::view, SAY("&Larger text"), "Ctrl+Alt++ Ctrl+Alt+=", SAY("Larger text everywhere")},
+    {Do::font_smaller, Group::view, SAY("&Smaller text"), "Ctrl+Alt+-", SAY("Smaller text everywhere")},
     {Do::font_normal, Group::view, SAY("&Normal text"), "Ctrl+Alt+0", SAY("Default text size")},
     {Do::full_screen, Group::view, SAY("Full scr&een"), "F11", SAY("The window on the whole screen"), Icon::none, true},
 
@@ -163,7 +172,7 @@ ShortcutsDialog::ShortcutsDialog(QWidget* parent) : QDialog(parent) {
   setAccessibleName(windowTitle());
   auto* list = new QTreeWidget(this);
   list->setProperty("card", true);
-  list->setAccessibleName(windowTitle());
+  list->setAccessibleName(tr("Actions"));
   list->setColumnCount(3);
   list->setHeaderLabels({tr("Action"), tr("Keys"), tr("What it does")});
   list->setRootIsDecorated(false);

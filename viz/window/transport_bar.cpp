@@ -51,15 +51,16 @@ TransportBar::TransportBar(const Actions& actions, QWidget* parent)
   setMovable(false);
   setFloatable(false);
   setContextMenuPolicy(Qt::PreventContextMenu);
-  for (const Do id : {Do::run_back, Do::to_start, Do::step_back, Do::previous_event, Do::play, Do::next_event, Do::step,
-                      Do::to_end, Do::run_to_breakpoint}) {
+  for (const Do id : {Do::go_back, Do::go_forward, Do::run_back, Do::to_start, Do::step_back, Do::previous_event,
+                      Do::play, Do::next_event, Do::step, Do::to_end, Do::run_to_breakpoint}) {
     addAction(actions[id]);
     QWidget* button = widgetForAction(actions[id]);
     button->setAccessibleName(plain_text_of(entry(id)));
     button->setFocusPolicy(Qt::TabFocus);
+    if (id == Do::go_forward) addSeparator();
   }
   addSeparator();
-  position_->setAccessibleName(tr("Position"));
+  position_->setObjectName(QStringLiteral("position"));
   addWidget(position_);
   auto* gap = new QWidget;
   gap->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);

@@ -78,7 +78,7 @@ void WhyPanel::build() {
   browser_->setProperty("card", true);
   browser_->setOpenLinks(false);
   browser_->setUndoRedoEnabled(false);
-  browser_->setAccessibleName(tr("Why this address"));
+  browser_->setAccessibleName(tr("Explanation"));
   browser_->document()->setDocumentMargin(10);
   connect(browser_, &QTextBrowser::anchorClicked, this, &WhyPanel::follow);
   working_ = new QLabel(tr("computing"));

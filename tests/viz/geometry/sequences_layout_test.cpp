@@ -83,7 +83,7 @@ TEST(SequencesLayout, ShowsLessOfEachTokenTheMoreThereAre) {
   EXPECT_EQ(fit(kBody, 3, 12, 16).detail, cells);
   EXPECT_EQ(fit(kBody, 3, 100, 16).detail, pages);
   EXPECT_EQ(fit(kBody, 30, 8000, 16).detail, lines);
-  EXPECT_EQ(fit(kBody, 4000, 8000, 16).detail, pixels);
+  EXPECT_EQ(fit(kBody, 4000, 8000, 16).detail, density);
   EXPECT_EQ(fit(kBody, 16, 5, 16).detail, pages) << "cells 6 px high are no cells";
 }
 
@@ -238,36 +238,40 @@ TEST(SequencesLayout, ARunIsTheUnionOfItsCells) {
 
 // --- thousands of rows -----------------------------------------------------------------------------------------------
 
-// Every row belongs to exactly one line of pixels, and the rows of the lines are in order.
-TEST(RowsOfLine, CoverAllRowsInOrder) {
+// Every row belongs to exactly one band, and the bands follow each other without a gap.
+TEST(RowsOfBand, CoverAllRowsInOrder) {
   EXPECT_TRUE(rc::check([] {
-    const auto rows = *rc::gen::inRange<std::int64_t>(500, 20'000);
-    const QRectF body(0, 0, 800, *rc::gen::inRange(40, 250));
+    const auto rows = *rc::gen::inRange<std::int64_t>(100, 20'000);
+    const QRectF body(0, 0, 800, *rc::gen::inRange(40, 900));
     const SequencesLayout layout = fit(body, rows, 4000, 16);
-    RC_PRE(layout.detail == SequencesDetail::pixels);
+    RC_PRE(layout.detail == SequencesDetail::density);
+    const IndexRange bands = layout.visible_bands();
     std::int64_t next = 0;
-    for (std::int64_t line = 0; line < static_cast<std::int64_t>(std::ceil(layout.strip.height())); ++line) {
-      const IndexRange range = layout.rows_of_line(line);
-      if (range.first == rows) break;
-      RC_ASSERT(range.size() > 0);
-      RC_ASSERT(range.first <= next && range.last >= next);
+    for (std::int64_t band = bands.first; band < bands.last; ++band) {
+      const IndexRange range = layout.rows_of_band(band);
+      RC_ASSERT(range.first == next && range.size() > 0);
+      RC_ASSERT(std::abs(layout.band_rect(band).top() - layout.row_rect(range.first).top()) < 1e-9);
+      if (range.last < rows) RC_ASSERT(layout.band_rect(band).height() >= kBand - 1e-9);
       next = range.last;
     }
     RC_ASSERT(next == rows);
   }));
 }
 
-// Regression: with 832 rows on 44 px, rounding in 43 / (44 / 832) dropped the last row.
-TEST(RowsOfLine, LoseNoRowToRounding) {
-  for (std::int64_t rows = 600; rows < 1400; ++rows) {
-    for (int height = 40; height < 60; height += 3) {
-      const SequencesLayout layout = fit({0, 0, 800, static_cast<double>(height)}, rows, 4000, 16);
-      const auto lines = static_cast<std::int64_t>(std::ceil(layout.strip.height()));
-      std::int64_t last = 0;
-      for (std::int64_t line = 0; line < lines; ++line) last = std::max(last, layout.rows_of_line(line).last);
-      ASSERT_EQ(last, rows) << height;
-    }
-  }
+// Beyond 60 rows the colors of single rows are noise: bands show how many of them reach how far. Zoomed in, rows are
+// rows again.
+TEST(SequencesLayout, BeyondSixtyRowsShowsBands) {
+  const QRectF body(0, 0, 1500, 840);
+  const auto detail = [&](std::int64_t rows) { return fit(body, rows, 40, 16).detail; };
+  EXPECT_EQ(detail(60), SequencesDetail::pages);
+  EXPECT_EQ(detail(61), SequencesDetail::density);
+  EXPECT_EQ(fit(body, 61, 40, 16).band, 1);  // 12 px each: every row has a bar of its own
+  EXPECT_EQ(detail(10'000), SequencesDetail::density);
+  EXPECT_EQ(fit(body, 10'000, 40, 16).band, 75);  // room for 10,240 rows of 0.080 px: bands of at least 6 px
+  const SequencesLayout near = sequences_layout(body, {200, 40, 16, false}, {0.5, {0, 0}}, 1);
+  EXPECT_LE(near.visible_rows().size(), 60);
+  EXPECT_NE(near.detail, SequencesDetail::density);
+  EXPECT_EQ(near.band, 1);
 }
 
 // --- zoom ------------------------------------------------------------------------------------------------------------

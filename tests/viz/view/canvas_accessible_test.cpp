@@ -2,13 +2,18 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include <QtGui/QAccessible>
 #include <QtTest/QTest>
 #include <QtWidgets/QApplication>
 
+#include "core/staging/focus.h"
+#include "core/staging/staging_events.h"
 #include "tests/viz/view/runs.h"
+#include "viz/playback/tile_selection.h"
 #include "viz/view/canvas.h"
 
 namespace kvscope::viz::canvas_accessible_test {
@@ -84,6 +89,40 @@ TEST_F(CanvasAccessible, HasANamedCellOnScreenForEveryVisibleObject) {
     }
   }
   EXPECT_EQ(panel(PanelId::pool)->child(panel(PanelId::pool)->childCount()), nullptr);
+}
+
+// Names in the registers panel depend on the pinned object: which read of the tile is shown. Regression: they were those
+// of the object pinned before.
+TEST_F(CanvasAccessible, CellsFollowThePinnedObject) {
+  Document tiled{gallery_run("mla"), {}};
+  tiled.seek_step(StepIdx{2});
+  trace::MemoryRecorder recorder;
+  const Scenario& scenario = *tiled.run().facts().scenario;
+  const std::filesystem::path folder = std::filesystem::path(KVSCOPE_SOURCE_DIR) / "apps" / "scenarios";
+  record_tile(scenario, kvscope::state_at(scenario, make_requests(scenario, folder), StepIdx{2}).cache, TileQuestion{},
+              recorder);
+  tiled.show_tile(std::make_shared<const Tile>(fold_tile(recorder.events())));
+  canvas.setDocument(&tiled);
+  canvas.setView(View::tile);
+  canvas.resize(1600, 1000);
+  const auto names = [](const std::vector<PanelCell>& cells) {
+    QStringList list;
+    for (const PanelCell& cell : cells) list.push_back(cell.name);
+    return list;
+  };
+  std::set<QStringList> seen;
+  for (const std::int64_t row : {0, 17, 63}) {
+    tiled.pin(of_tile_row(row));
+    for (const Place& place : canvas.places()) {
+      const Panel& shown = *canvas.panels()[static_cast<std::size_t>(place.panel)];
+      const QStringList now = names(canvas.cells(place.panel));
+      EXPECT_EQ(now, names(shown.cells(place.body, canvas.sceneNow(), Canvas::kMostCells)))
+          << name(panel(place.panel)).toStdString() << ", row " << row;
+      if (place.panel == PanelId::registers) seen.insert(now);
+    }
+  }
+  EXPECT_GT(seen.size(), 1u) << "the names do depend on it";
+  canvas.setDocument(&document);
 }
 
 TEST_F(CanvasAccessible, FindsPanelsAndCellsByTheirPlaceOnScreen) {

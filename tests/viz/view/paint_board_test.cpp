@@ -319,5 +319,47 @@ TEST(PaintBoard, HoveredLinksAreLighterThanPinnedOnes) {
   EXPECT_EQ(staged.image().copy(gap.toRect()), pinned_image.copy(gap.toRect()));
 }
 
+// --- more than fits --------------------------------------------------------------------------------------------------
+
+// A panel that is zoomed in hides most of its content: a bar beside the body shows that there is more, and where the
+// visible part is. At the fitting zoom all is visible and there is no bar.
+TEST(PaintBoard, ABarShowsThatThereIsMoreAndWhere) {
+  for (const PanelId id : {PanelId::sequences, PanelId::pool, PanelId::table}) {
+    for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+      Board b("preemption", 4, kind);
+      const Place place = b.place(id);
+      const Panel& panel = *b.panels[static_cast<std::size_t>(id)];
+      const QRectF& body = place.body;
+      const bool down = id != PanelId::table;  // the table's five rows fit at every zoom, its columns do not
+      // Bright pixels in the margin beside or under the body, by quarters of its length.
+      const auto bright = [&] {
+        std::vector<int> quarters(4, 0);
+        const QImage image = b.image();
+        const int length = static_cast<int>(down ? body.height() : body.width());
+        for (int i = 0; i < length; ++i) {
+          const QPointF at =
+              down ? QPointF(body.right() + 7, body.top() + i) : QPointF(body.left() + i, body.bottom() + 4);
+          if (difference(image.pixelColor(at.toPoint()), b.scene.theme->text_quiet) < 20) {
+            ++quarters[static_cast<std::size_t>(4 * i / length)];
+          }
+        }
+        return quarters;
+      };
+      EXPECT_THAT(bright(), testing::Each(0)) << "all is visible";
+      b.look(id, panel.zoomed(8, place.body.topLeft() + QPointF(90, 40), place.body, b.scene));
+      b.look(id, panel.scrolled({-1e6, -1e6}, place.body, b.scene));
+      const QPointF end = panel.scrolled({1e6, 1e6}, body, b.scene).offset;
+      ASSERT_GT(down ? end.y() : end.x(), 0) << panel.title().toStdString();
+      const std::vector<int> first = bright();
+      EXPECT_GT(first[0], 10) << panel.title().toStdString();
+      EXPECT_EQ(first[3], 0) << panel.title().toStdString();
+      b.look(id, panel.scrolled({1e6, 1e6}, place.body, b.scene));
+      const std::vector<int> last = bright();
+      EXPECT_EQ(last[0], 0) << panel.title().toStdString();
+      EXPECT_GT(last[3], 10) << panel.title().toStdString();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kvscope::viz::paint_board_test

@@ -11,6 +11,7 @@
 #include "viz/geometry/sequences_layout.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/panel.h"
+#include "viz/view/sequences_cells.h"
 #include "viz/view/sequences_content.h"
 #include "viz/view/sharing.h"
 
@@ -420,8 +421,62 @@ TEST_F(SequencesPanelTest, LongSequencesAreBarsInProportion) {
   EXPECT_GT(share_of(image, quarter.adjusted(2, 6, -4, -6), staged.scene.theme->owner[1]), 0.9);
 }
 
-// A thousand running sequences are lines of pixels: every row of the panel has color, down to the last.
-TEST_F(SequencesPanelTest, ThousandsOfSequencesAreLinesOfPixels) {
+// A run of `many` sequences: an even one has 32 tokens, of them 16 in the block that all even ones share; an odd one 16.
+std::shared_ptr<const Run> many_sequences(int many) {
+  std::vector<Event> events;
+  for (int k = 0; k < many; ++k) events.push_back(RequestArrived{SeqIdx{k}, 16, 1});
+  events.push_back(StepBegan{StepIdx{0}, 0});
+  const auto take = [&](int seq, int page, int block) {
+    events.push_back(BlockAllocated{BlockIdx{block}, SeqIdx{seq}, PageIdx{page}});
+    events.push_back(TokensWritten{SeqIdx{seq}, TokIdx{16 * page}, 16, BlockIdx{block}, 0, false});
+  };
+  for (int k = 0; k < many; ++k) {
+    events.push_back(RequestAdmitted{SeqIdx{k}, 0});
+    if (k == 0 || k % 2 == 1) {
+      take(k, 0, k);
+    } else {
+      events.push_back(BlockShared{BlockIdx{0}, SeqIdx{k}, PageIdx{0}, k / 2 + 1});
+    }
+    if (k % 2 == 0) take(k, 1, many + k);
+  }
+  events.push_back(StepEnded{StepIdx{0}, 10});
+  return run_of(2 * many, events);
+}
+
+// The color of a band is the share of its rows that hold a token there. Of the 31 rows of the first band all have page
+// 0, 16 of them in a shared block, and 16 have page 1, in blocks of their own.
+TEST_F(SequencesPanelTest, ABandShowsHowManyOfItsRowsHoldAToken) {
+  const Staged staged(many_sequences(1000));
+  const QImage image = painted(*panel_, kBody, staged.scene, kSize);
+  const Theme& theme = *staged.scene.theme;
+  const QRectF first = *panel_->anchor(lit_of(staged.scene, of_page(SeqIdx{0}, PageIdx{0})), kBody, staged.scene);
+  const QRectF second = *panel_->anchor(lit_of(staged.scene, of_page(SeqIdx{0}, PageIdx{1})), kBody, staged.scene);
+  const int y = static_cast<int>(kBody.top()) + 12;
+  EXPECT_EQ(image.pixelColor(static_cast<int>(first.center().x()), y), density_color(theme, 1, 16.0 / 31));
+  EXPECT_EQ(image.pixelColor(static_cast<int>(second.center().x()), y), density_color(theme, 16.0 / 31, 0));
+  EXPECT_NE(density_color(theme, 1, 0.5), density_color(theme, 1, 0));
+  EXPECT_EQ(density_color(theme, 0, 0), theme.card);
+  EXPECT_NE(density_color(theme, 0.001, 0), theme.card);
+}
+
+// A pixel of a band belongs to dozens of sequences: the tooltip counts them, and names no single one.
+TEST_F(SequencesPanelTest, ABandHasATipForAllItsRowsAndHitsNone) {
+  const Staged staged(many_sequences(2000));
+  const QRectF second = *panel_->anchor(lit_of(staged.scene, of_page(SeqIdx{0}, PageIdx{1})), kBody, staged.scene);
+  const QPointF at(second.center().x(), kBody.top() + 2);
+  EXPECT_TRUE(panel_->hit(at, kBody, staged.scene).none());
+  const std::optional<PanelTip> tip = panel_->tip(at, kBody, staged.scene);
+  ASSERT_TRUE(tip.has_value());
+  // 2000 rows, rounded up to 2048, on 202 px: bands of 61 rows, 31 of them even.
+  EXPECT_EQ(tip->text.toStdString(), "sequences 0 to 60: 61 running; token 24 is stored for 31 of them");
+  EXPECT_TRUE(tip->rect.contains(at));
+  EXPECT_FALSE(panel_->tip({kBody.left() - 5, at.y()}, kBody, staged.scene).has_value());
+  StepZero few;
+  EXPECT_FALSE(panel_->tip(kBody.center(), kBody, few.scene).has_value());
+}
+
+// A thousand running sequences are bands: every row of the panel has color, down to the last.
+TEST_F(SequencesPanelTest, ThousandsOfSequencesAreBands) {
   std::vector<Event> events;
   constexpr int kMany = 2000;
   for (int k = 0; k < kMany; ++k) events.push_back(RequestArrived{SeqIdx{k}, 16, 1});

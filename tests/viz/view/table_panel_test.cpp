@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "tests/viz/view/pool_scene.h"
 #include "tests/viz/view/runs.h"
+#include "viz/playback/kernel_table.h"
 #include "viz/view/cell_paint.h"
 
 namespace kvscope::viz::table_panel_test {
@@ -16,6 +18,7 @@ namespace {
 
 constexpr QRectF kBody(20, 30, 420, 260);
 constexpr QSize kImage(460, 320);
+constexpr std::size_t kColumns = 24;  // of a kernel's table of at most 8 pages
 
 std::string words(const QString& text) {
   return text.toStdString();
@@ -24,12 +27,18 @@ std::string words(const QString& text) {
 TEST(TablePanel, EveryEntryIsNamedInWords) {
   const Staged staged(run_of(10, one_of_each()));
   const std::unique_ptr<Panel> panel = make_table_panel();
-  std::vector<std::string> names;
-  for (const PanelCell& cell : panel->cells(kBody, staged.scene, 100)) names.push_back(words(cell.name));
+  std::vector<std::string> names, padding;
+  for (const PanelCell& cell : panel->cells(kBody, staged.scene, 100)) {
+    (cell.object.page.value < 2 ? names : padding).push_back(words(cell.name));
+  }
   EXPECT_THAT(names, testing::ElementsAre("sequence 0 page 0, block 7 shared by 2 sequences, 16 of 16 tokens",
                                           "sequence 0 page 1, block 3, 5 of 16 tokens",
                                           "sequence 1 page 0, block 7 shared by 2 sequences, 16 of 16 tokens",
                                           "sequence 1 page 1, block 2, 8 of 16 tokens"));
+  // The padding to 24 columns that a kernel may read, too.
+  ASSERT_EQ(padding.size(), 2U * (kColumns - 2));
+  EXPECT_EQ(padding.front(), "sequence 0 page 2, not assigned: the null page, block 10");
+  EXPECT_EQ(padding.back(), "sequence 1 page 23, not assigned: the null page, block 10");
   EXPECT_EQ(panel->cells(kBody, staged.scene, 3).size(), 3U);
 }
 
@@ -39,25 +48,74 @@ TEST(TablePanel, AnEntryWithoutABlockIsNamedUnassigned) {
   staged.cursor.seek_row(1);
   const std::unique_ptr<Panel> panel = make_table_panel();
   const std::vector<PanelCell> cells = panel->cells(kBody, staged.scene, 100);
-  ASSERT_EQ(cells.size(), 6U);
-  EXPECT_EQ(words(cells[5].name), "sequence 2 page 1, not assigned");
-  EXPECT_EQ(panel->hit(cells[5].rect.center(), kBody, staged.scene), of_page(SeqIdx{2}, PageIdx{1}));
+  ASSERT_EQ(cells.size(), 3 * kColumns);
+  constexpr std::size_t kUsed = 2 * kColumns, kUnused = kUsed + 1;
+  EXPECT_EQ(words(cells[kUnused].name), "sequence 2 page 1, not assigned: the null page, block 10");
+  EXPECT_EQ(panel->hit(cells[kUnused].rect.center(), kBody, staged.scene), of_page(SeqIdx{2}, PageIdx{1}));
   const QImage image = painted(*panel, kBody, staged.scene, kImage);
   const auto beside_the_middle = [&](std::size_t cell) {
     const QPointF at = cells[cell].rect.center() - QPointF(cells[cell].rect.width() / 3, 0);
     return image.pixel(at.toPoint());
   };
-  EXPECT_EQ(beside_the_middle(4), staged.scene.theme->owner[2].rgb());
-  EXPECT_NE(beside_the_middle(5), staged.scene.theme->owner[2].rgb());
+  EXPECT_EQ(beside_the_middle(kUsed), staged.scene.theme->owner[2].rgb());
+  EXPECT_NE(beside_the_middle(kUnused), staged.scene.theme->owner[2].rgb());
 }
 
 TEST(TablePanel, SaysWhatItShows) {
   const std::unique_ptr<Panel> panel = make_table_panel();
   const Staged staged(run_of(10, one_of_each()));
   EXPECT_EQ(words(panel->title()), "Lookup table");
-  EXPECT_EQ(words(panel->subtitle(staged.scene)), "sequence, page → block · a dot where no page is assigned");
+  EXPECT_EQ(words(panel->subtitle(staged.scene)),
+            "sequence, page → block · 24 columns; unused ones hold the null page, 10");
   EXPECT_EQ(words(panel->summary(staged.scene)),
-            "Rows: 2; pages of the longest: 2; entries that point at a block: 4 of 4.");
+            "Rows: 2; pages of the longest: 2; entries that point at a block: 4 of 48.");
+}
+
+// A trace without a scenario does not tell how its producer pads a row: the panel does not make up padding.
+TEST(TablePanel, WithoutAScenarioHasTheColumnsOfTheLongestSequence) {
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  const Staged staged(Run::open(from_memory(one_of_each(), {}, trace::Detail::full), "no scenario"));
+  EXPECT_EQ(words(panel->subtitle(staged.scene)), "sequence, page → block · a dot where no page is assigned");
+  EXPECT_EQ(panel->cells(kBody, staged.scene, 100).size(), 4U);
+}
+
+// Up to 8 pages a kernel's table has 24 columns, from 9 pages on it has 32. Unused entries hold the null page's number.
+TEST(TablePanel, HasTheColumnsOfTheStepsTable) {
+  Staged staged(gallery_run("preemption"));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  const QRectF body(20, 30, 900, 260);
+  std::set<std::int64_t> widths;
+  for (std::int64_t row = 1; row < staged.run->facts().rows; ++row) {
+    staged.cursor.seek_row(row);
+    std::int64_t longest = 0, columns = 0;
+    for (const PanelCell& cell : panel->cells(body, staged.scene, 10'000)) {
+      columns = std::max(columns, cell.object.page.value + 1);
+      longest = std::max(longest, staged.scene.state().sequences[cell.object.seq.value].pages.size());
+      EXPECT_EQ(panel->hit(cell.rect.center(), body, staged.scene), cell.object);
+    }
+    if (columns == 0) continue;  // no sequence runs
+    EXPECT_EQ(columns, longest <= 8 ? 24 : 32) << "step " << row - 1;
+    widths.insert(columns);
+  }
+  EXPECT_EQ(widths, (std::set<std::int64_t>{24, 32}));
+}
+
+// Where a number fits, an unused entry shows the null page's, 24, as the kernel reads it.
+TEST(TablePanel, UnusedEntriesShowTheNumberOfTheNullPage) {
+  Staged staged(gallery_run("preemption"));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  const QRectF body(20, 30, 900, 260);
+  staged.cursor.seek_row(4);
+  const std::vector<PanelCell> cells = panel->cells(body, staged.scene, 10'000);
+  const QImage image = painted(*panel, body, staged.scene, {940, 320});
+  // Two unused entries look the same, and not like an empty cell: there is ink in the middle.
+  const QImage one = image.copy(cells[22].rect.toRect());
+  EXPECT_EQ(one, image.copy(cells[23].rect.toRect()));
+  int ink = 0;
+  for (int y = 0; y < one.height(); ++y) {
+    for (int x = 0; x < one.width(); ++x) ink += one.pixel(x, y) != one.pixel(one.width() / 2, 2) ? 1 : 0;
+  }
+  EXPECT_GT(ink, 25) << "two digits, not a dot";
 }
 
 TEST(TablePanel, AContinuousCacheIsOneColumnWithItsReason) {
@@ -92,7 +150,7 @@ TEST(TablePanel, HitsAndAnchorsAgreeForEveryCell) {
     EXPECT_EQ(panel->anchor(lit, kBody, staged.scene), cell.rect);
   }
   // The name of sequence 1 is beside the first cell of the second row.
-  const QRectF cell = panel->cells(kBody, staged.scene, 100)[2].rect;
+  const QRectF cell = panel->cells(kBody, staged.scene, 100)[kColumns].rect;
   EXPECT_EQ(panel->hit({kBody.left() + 3, cell.center().y()}, kBody, staged.scene), of_sequence(SeqIdx{1}));
   EXPECT_TRUE(panel->hit({cell.center().x(), kBody.top() + 3}, kBody, staged.scene).none());
   EXPECT_TRUE(panel->hit({kBody.left() - 3, cell.center().y()}, kBody, staged.scene).none());
@@ -140,12 +198,13 @@ TEST(TablePanel, ArrowsWalkFromEntryToEntryAndStopAtTheEdges) {
   const auto page = [](std::int64_t seq, std::int64_t of) { return of_page(SeqIdx{seq}, PageIdx{of}); };
   EXPECT_EQ(moved({}, Move::down), page(0, 0));
   EXPECT_EQ(moved(page(0, 0), Move::right), page(0, 1));
-  EXPECT_EQ(moved(page(0, 1), Move::right), page(0, 1));
+  EXPECT_EQ(moved(page(0, 1), Move::right), page(0, 2));  // into the padding
+  EXPECT_EQ(moved(page(0, 23), Move::right), page(0, 23));
   EXPECT_EQ(moved(page(0, 1), Move::down), page(1, 1));
   EXPECT_EQ(moved(page(1, 1), Move::down), page(1, 1));
   EXPECT_EQ(moved(page(1, 1), Move::left), page(1, 0));
   EXPECT_EQ(moved(page(1, 0), Move::up), page(0, 0));
-  EXPECT_EQ(moved(page(0, 0), Move::last), page(1, 1));
+  EXPECT_EQ(moved(page(0, 0), Move::last), page(1, 23));
   EXPECT_EQ(moved(page(1, 1), Move::first), page(0, 0));
   EXPECT_EQ(moved(of_token(SeqIdx{0}, TokIdx{18}), Move::left), page(0, 0));
   EXPECT_EQ(moved(of_block(BlockIdx{3}), Move::down), page(1, 1));  // block 3 is page 1 of sequence 0
@@ -163,17 +222,18 @@ TEST(TablePanel, ASharedBlockLightsEveryEntryThatPointsAtIt) {
   staged.pin(of_block(BlockIdx{7}));
   const QImage lit = painted(*panel, kBody, staged.scene, kImage);
   std::vector<bool> changed;
-  for (const PanelCell& cell : cells) changed.push_back(lit.copy(cell.rect.toRect()) != plain.copy(cell.rect.toRect()));
+  const std::array used{cells[0], cells[1], cells[kColumns], cells[kColumns + 1]};
+  for (const PanelCell& cell : used) changed.push_back(lit.copy(cell.rect.toRect()) != plain.copy(cell.rect.toRect()));
   EXPECT_THAT(changed, testing::ElementsAre(true, false, true, false));
   staged.pin({});
   staged.hover(of_sequence(SeqIdx{1}));
   const QImage hovered = painted(*panel, kBody, staged.scene, kImage);
   changed.clear();
-  for (const PanelCell& cell : cells) {
+  for (const PanelCell& cell : used) {
     changed.push_back(hovered.copy(cell.rect.toRect()) != plain.copy(cell.rect.toRect()));
   }
   EXPECT_THAT(changed, testing::ElementsAre(false, false, true, true));
-  EXPECT_NE(hovered.copy(cells[2].rect.toRect()), lit.copy(cells[2].rect.toRect()));
+  EXPECT_NE(hovered.copy(used[2].rect.toRect()), lit.copy(used[2].rect.toRect()));
 }
 
 // Every entry has its color also if an entry is one or a few pixels: hundreds of sequences and pages.
@@ -240,15 +300,16 @@ TEST(TablePanel, TheLastEntryOfTheLongestRowIsPainted) {
 TEST(TablePanel, ASelectedRowOfPixelsKeepsItsColors) {
   Staged staged(gallery_run("real_traffic_slice"));
   staged.cursor.seek_row(41);
+  const QRectF body(20, 30, 300, 260);
   const std::unique_ptr<Panel> panel = make_table_panel();
-  ASSERT_TRUE(panel->cells(kBody, staged.scene, 10).empty());  // it is the level of pixels
+  ASSERT_TRUE(panel->cells(body, staged.scene, 10).empty());  // it is the level of pixels
   const auto middle = [&](std::int64_t seq, std::int64_t page) {
     const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), of_page(SeqIdx{seq}, PageIdx{page}));
-    return panel->anchor(lit, kBody, staged.scene)->center().toPoint();
+    return panel->anchor(lit, body, staged.scene)->center().toPoint();
   };
-  const QImage before = painted(*panel, kBody, staged.scene, kImage);
+  const QImage before = painted(*panel, body, staged.scene, kImage);
   staged.pin(of_sequence(SeqIdx{11}));
-  const QImage after = painted(*panel, kBody, staged.scene, kImage);
+  const QImage after = painted(*panel, body, staged.scene, kImage);
   for (const std::int64_t page : {3, 7, 12}) {
     EXPECT_EQ(after.pixel(middle(11, page)), before.pixel(middle(11, page))) << page;
   }
@@ -298,7 +359,8 @@ TEST(TablePanel, AScrolledAwayEntryIsRevealedAndThenAnchors) {
   const std::vector<SeqIdx>& live = staged.scene.state().live;
   const auto runs = [&](SeqIdx seq) { return staged.scene.state().sequences[seq.value].phase == Phase::running; };
   const SeqIdx running = *std::find_if(live.rbegin(), live.rend(), runs);
-  const Selection last = of_page(running, PageIdx{staged.run->facts().table_columns - 1});
+  const std::int64_t columns = kernel_table(staged.scene.state(), staged.run->facts()).columns;
+  const Selection last = of_page(running, PageIdx{columns - 1});
   const Lit lit = resolve(staged.scene.state(), staged.scene.facts(), last);
   ASSERT_EQ(panel->anchor(lit, kBody, staged.scene), std::nullopt);
   staged.look(PanelId::table, panel->revealing(last, kBody, staged.scene));

@@ -396,7 +396,7 @@ TEST_F(PanelsTest, TransportShowsThePosition) {
   ASSERT_TRUE(open(path_of("preemption")));
   QLabel* position = nullptr;
   for (QLabel* label : the<TransportBar>().findChildren<QLabel*>()) {
-    if (label->accessibleName() == QLatin1String("Position")) position = label;
+    if (label->objectName() == QLatin1String("position")) position = label;
   }
   ASSERT_NE(position, nullptr);
   EXPECT_EQ(position->text(), QStringLiteral("step 0 of 46"));
