@@ -63,7 +63,7 @@ std::vector<std::int64_t> stills_of(const Run& run, const Picture& picture) {
 std::int64_t between_frames(const Picture& picture) {
   if (!picture.motion) return 0;
   const double seconds = kMotionShare / picture.frames_per_second;
-  return static_cast<std::int64_t>(std::floor(seconds * kFastestFrames / 2));
+  return static_cast<std::int64_t>(std::floor(seconds * kMotionFrames));
 }
 
 void check_rows(const Run& run, const Picture& picture, PictureFormat format, std::vector<Fault>& faults) {

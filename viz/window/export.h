@@ -24,6 +24,7 @@ enum class PictureFormat : std::uint8_t { png, svg, pdf, gif };
 inline constexpr int kSmallestPicture = 64, kLargestPicture = 16384;  // [px] of a side, after scaling
 inline constexpr std::int64_t kMostFrames = 10'000;                   // of a GIF
 inline constexpr double kSlowestFrames = 0.1, kFastestFrames = 50;    // [frames/s] GIF delays are multiples of 1/100 s
+inline constexpr double kMotionFrames = 50.0 / 3;  // [frames/s]
 inline constexpr double kMotionShare = 0.6;  // of the time of a frame: with motion, how long it takes to come there
 
 struct Picture {
@@ -42,7 +43,7 @@ struct Picture {
   // per action from `tile_event` to this one.
   std::optional<std::int64_t> last_row, last_tile_event;
   double frames_per_second = 4;   // of these frames
-  bool motion = false;            // GIF: also what moves between two of them, kFastestFrames / 2 pictures a second
+  bool motion = false;            // GIF: also what moves between two of them, kMotionFrames pictures a second
   std::optional<double> between;  // PNG: this share of the way from the row, or the action of the tile, before; [0, 1]
 };
 
