@@ -273,9 +273,10 @@ TEST(Backend, StagesTheTileThatExplainDescribesForEachToken) {
     const std::size_t at = text.find(words);
     return at == std::string::npos ? -1 : std::stoll(text.substr(at + words.size()));
   };
-  int compared = 0;
-  for (const auto& [seq, token, step] :
-       {std::array{0, 3, 1}, {0, 70, 6}, {1, 40, 4}, {2, 83, 7}, {3, 64, 6}, {3, 83, 24}, {4, 17, 9}}) {
+  int compared = 0;  // (sequence, token, step) below
+  constexpr std::array<std::array<std::int64_t, 3>, 7> kPlaces{
+      {{0, 3, 1}, {0, 70, 6}, {1, 40, 4}, {2, 83, 7}, {3, 64, 6}, {3, 83, 24}, {4, 17, 9}}};
+  for (const auto& [seq, token, step] : kPlaces) {
     for (const KOrV kv : {KOrV::k, KOrV::v}) {
       viz::TileRequest request;
       request.seq = SeqIdx{seq};

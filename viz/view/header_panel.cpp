@@ -103,7 +103,7 @@ QString HeaderPanel::place_words(const Scene& scene) {
 
 QStringList HeaderPanel::time_words(const Scene& scene) {
   QStringList parts{place_words(scene)};
-  if (index_of(scene) >= 0) parts << time_text(scene.state().time_us);
+  if (index_of(scene) >= 0) parts << time_text(scene.cursor->state().time_us);
   return parts;
 }
 

@@ -11,7 +11,8 @@ void History::visit(const HistoryPlace& place, bool small) {
   }
   const HistoryPlace& now = places_[at_];
   if (place == now) return;
-  const bool moved_only = small && place.pinned == now.pinned && place.view == now.view;
+  const bool moved = place.position != now.position;
+  const bool moved_only = small && moved && place.pinned == now.pinned && place.view == now.view;
   if (moved_only && moving_) {
     places_[at_] = place;
     return;

@@ -1,15 +1,17 @@
-// The places that were visited in a run, for back and forward: position, selection and view together.
+// The places that were visited in a run, for back and forward: position, selection, view and tile together.
 //
 // Moving step by step adds one place for the whole way: back leads to the place where the way began.
-// Example: block 7 selected at step 3, stepping to step 10, block 9 selected. Back leads to step 10 with block 7, then to
-// step 3 with block 7.
+// Example: block 7 selected at step 3, stepping to step 10, block 9 selected. Back leads to step 10 with block 7, then
+// to step 3 with block 7.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "viz/geometry/board.h"
 #include "viz/playback/selection.h"
+#include "viz/playback/tile_request.h"
 
 namespace kvscope::viz {
 
@@ -17,6 +19,7 @@ struct HistoryPlace {
   Position position;
   Selection pinned;
   View view = View::overview;
+  std::optional<TileRequest> tile = {};  // that the tile view shows; nothing: another view, or a tile of the trace
   friend bool operator==(const HistoryPlace&, const HistoryPlace&) = default;
 };
 

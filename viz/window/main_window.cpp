@@ -234,6 +234,7 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
   }
   connect(document, &Document::position_changed, this, &MainWindow::visited);
   connect(document, &Document::pinned_changed, this, &MainWindow::visited);
+  connect(document, &Document::tile_wanted, this, &MainWindow::visited);
   // The trace can be read at this position.
   connect(document, &Document::position_changed, this, [this] { messages_->dismiss(QStringLiteral("trace")); });
   connect(document, &Document::breakpoints_changed, this, [this] { breakpoints_ = document_->breakpoints(); });

@@ -62,7 +62,8 @@ void MainWindow::keep_place() {
   if (QApplication::mouseButtons() != Qt::NoButton && !document_->playing()) {
     return history_timer_.start(kWhileDragging);
   }
-  const HistoryPlace now{document_->cursor().position(), document_->pinned(), view_};
+  HistoryPlace now{document_->cursor().position(), document_->pinned(), view_, std::nullopt};
+  if (view_ == View::tile && !document_->recorded_tile()) now.tile = document_->tile_request();
   const auto row = [this](Position position) { return run_->row_at(position); };
   const bool small = !history_.empty() &&
                      (document_->playing() || std::abs(row(now.position) - row(history_.current().position)) <= 1);
@@ -72,9 +73,10 @@ void MainWindow::keep_place() {
 
 void MainWindow::go(const HistoryPlace& wanted) {
   const HistoryPlace place = wanted;  // the changes below may add to the history
-  set_view(place.view);
-  document_->pin(place.pinned);  // before the position, because pinning a step moves to it
+  document_->pin(place.pinned);       // before the position, because pinning a step moves to it
   document_->seek(place.position);
+  if (place.tile) document_->choose_tile_at(*place.tile, std::nullopt);
+  set_view(place.view);
   history_timer_.stop();
   show_ways();
 }

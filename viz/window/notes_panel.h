@@ -1,5 +1,5 @@
-// The scenario's name, description and sizes. The description's links (core/scenario/notes.h) set what the window shows;
-// a step number in the rest of the text is a link to that step.
+// The scenario's name, description and sizes. The description's links (core/scenario/notes.h) set what the window
+// shows; a step number in the rest of the text is a link to that step.
 #pragma once
 
 #include <vector>

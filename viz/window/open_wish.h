@@ -1,5 +1,5 @@
-// What the window shows of a run, from the command line, the session, or a link in the notes. What is not given stays as
-// it is.
+// What the window shows of a run, from the command line, the session, or a link in the notes. What is not given stays
+// as it is.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -178,7 +177,7 @@ TEST(GalleryTiles, PagesOfOneTokenAreGatheredRowByRow) {
                          k.copies[1].row - k.copies[0].row, k.copies[0].row, k.copies[1].row, k.copies[2].row));
   for (std::size_t n = 1; n < k.copies.size(); ++n) EXPECT_EQ(k.copies[n].row - k.copies[n - 1].row, 12);
   shown.says(fmt::format("Box 4 copies token {} from row {}", k.token_of(4).value, k.copies[4].row));
-  shown.says(fmt::format("a box of its own, {} bytes", k.copies[4].bytes));
+  shown.says(fmt::format("a separate box of {} bytes", k.copies[4].bytes));
 }
 
 TEST(GalleryTiles, TheRopePartIsItsOwnBox) {

@@ -107,8 +107,8 @@ TEST_F(PanelsTest, WhyAsksForTheLayerHeadDimAndHalfThatAreChosen) {
   document().pin(of_token(SeqIdx{0}, TokIdx{0}));
   const QList<QSpinBox*> boxes = window->why().findChildren<QSpinBox*>();
   ASSERT_EQ(boxes.size(), 3);
-  EXPECT_EQ(boxes[0]->maximum(), 1);  // two layers
-  EXPECT_EQ(boxes[1]->maximum(), 1);  // two KV heads
+  EXPECT_EQ(boxes[0]->maximum(), 1);   // two layers
+  EXPECT_EQ(boxes[1]->maximum(), 1);   // two KV heads
   EXPECT_EQ(boxes[2]->maximum(), 63);  // of 64
   boxes[0]->setValue(1);
   boxes[2]->setValue(5);
@@ -378,6 +378,14 @@ TEST_F(PanelsTest, ANoteLinkSetsEverythingThatItNames) {
       wait_until([&] { return document().tile() != nullptr && document().tile()->opened.layer == LayerIdx{1}; }));
   EXPECT_EQ(document().tile()->opened.seq, SeqIdx{3});
   EXPECT_EQ(document().tile_now().event, 120);
+  // Another tile of the same selection, and back to the first: a link can be undone.
+  QTest::qWait(20);
+  Q_EMIT browser->anchorClicked(QUrl(QStringLiteral("note:2")));
+  ASSERT_TRUE(wait_until([&] { return document().tile() != nullptr && document().tile()->opened.value; }));
+  QTest::qWait(20);
+  window->actions()[Do::go_back]->trigger();
+  EXPECT_TRUE(wait_until([&] { return document().tile() != nullptr && !document().tile()->opened.value; }));
+  EXPECT_EQ(window->view(), View::tile);
 }
 
 TEST_F(PanelsTest, NotesHaveTheDescriptionWithLinksToSteps) {
