@@ -69,7 +69,7 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
 void add_argument_help(CLI::App& command) {
   add_help_section(
       command, "Values of --arg",
-      {"42, -1, 0x10, 1.5           a number, in the size of the parameter",
+      {"42, -1, 0x10, 1.5           a number that fits the type of the parameter",
        "x.npy                       a pointer to a copy of the file's array",
        "weights.safetensors:NAME    a pointer to a copy of one tensor of the file",
        "f32[64], u8[4,16]           a pointer to a new array whose elements are not initialized",

@@ -1,6 +1,6 @@
 // The forms of --arg, one per kernel parameter, and the arrays that they allocate on the device.
 //
-//   42  -1  0x10  1.5        a number, in the parameter's size
+//   42  -1  0x10  1.5        a number that fits the parameter's type: .u32 takes -2147483648 to 4294967295
 //   x.npy                    a pointer to a copy of the file's array
 //   w.safetensors:name       a pointer to one tensor of the file
 //   f32[1000]                a pointer to a new array, not initialized

@@ -295,7 +295,7 @@ TEST(ControlledRun, SharedMemoryCanBeWatchedBeforeTheFirstStep) {
   run.add_watch({.space = Space::shared, .cta = 0, .address = 0x404, .bytes = 4});
   const Stop stop = run.run();
   EXPECT_EQ(stop.reason, StopReason::watchpoint);
-  EXPECT_GT(run.step(), 0u);
+  ASSERT_GT(run.step(), 0u);
   EXPECT_EQ(run.launch().program->statement(stop.at.pc).opcode, "st.shared.u32");
   // The CTA ends, and its shared memory with it.
   EXPECT_EQ(run.run().reason, StopReason::finished);
