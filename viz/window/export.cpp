@@ -142,6 +142,11 @@ class Painting {
     scene_.pinned = picture.selection;
     scene_.tile = picture.tile.get();
     scene_.tile_instead = picture.tile_instead;
+    scene_.flow = picture.flow.get();
+    if (picture.flow) scene_.flow_tiles = picture.flow_tiles.value_or(std::ssize(picture.flow->tiles));
+    scene_.flow_instead = picture.flow_instead;
+    scene_.errors = picture.errors.get();
+    scene_.errors_instead = picture.errors_instead;
     if (picture.tile) {
       tile_now_ = tile_state(*picture.tile, picture.tile_event.value_or(event_of_landed(*picture.tile)));
       scene_.tile_now = &tile_now_;
