@@ -38,7 +38,7 @@ struct HeatGrid {
 inline constexpr double kLargestHeatCell = 44, kSmallestHeatCell = 4;  // [px]; the largest one at font scale 1
 
 // Cells of at most kLargestHeatCell * font_scale on a side and at least kSmallestHeatCell, from the top left of `room`.
-// Example: 3 x 8 values in 352 x 200 px: cells of 44 x 44 px. 100 columns in 200 px: 50 cells of 4 px for 2 values each.
+// Example: 3 x 8 values in 352 x 200 px: cells of 44 x 44 px. 100 columns in 200 px: 50 cells of 4 px, 2 values each.
 [[nodiscard]] HeatGrid heat_grid(std::int64_t rows, std::int64_t columns, const QRectF& room, double font_scale);
 
 }  // namespace kvscope::viz

@@ -1,6 +1,6 @@
 // The attention view of a document: which query's flow is shown and how many of its tiles have been added, and a
-// candidate's errors. It follows the document's position and selection, and asks by signals for what it does not have;
-// whoever computes the answer calls show_flow() and show_errors().
+// candidate's errors. It follows the document's position and selection, and asks for flows and errors by signals; the
+// answers come through show_flow() and show_errors().
 //
 //   pinned token, page, block, sequence   the flow of that sequence; of that token when it is a query of the step
 //   pinned error                          the flow of its sequence, head and query

@@ -32,7 +32,7 @@ struct FlowRequest {
 // "seq 3 query 70 head 1 layer 0 tile 64", words in any order; all but seq may be left out. InputError("flow", ...): a
 // word that is none of these, a name without its number, a number twice, a tile of 0 keys.
 [[nodiscard]] FlowRequest parse_flow_request(std::string_view text);
-// All words that differ from the defaults, and seq; parse_flow_request() of it gives the request back, but for its step.
+// All words that differ from the defaults, and seq; parse_flow_request() of it gives the request back without its step.
 [[nodiscard]] std::string to_text(const FlowRequest& request);
 
 // One tile, after it has been added. The numbers are those of the flow in f32, each stored exactly.
@@ -132,8 +132,8 @@ void index_errors(AttentionErrors& errors);
 // "sequence 2, query 5 (token 69), head 3, dim 17: 4.1x the bound"
 [[nodiscard]] std::string worst_text(const AttentionErrors& errors);
 
-// The page that a click on an error leads to: the one that the diagnosis names when it is of the same sequence, else the
-// query token's; -1: not known. For a whole head (dim -1) `row` is the head's worst row.
+// The page that a click on an error leads to: the one that the diagnosis names when it is of the same sequence, else
+// the query token's; -1: not known. For a whole head (dim -1) `row` is the head's worst row.
 [[nodiscard]] PageIdx page_behind(const AttentionErrors& errors, std::int64_t row);
 
 // The row of the sequence that has the head's largest ratio.

@@ -1,4 +1,4 @@
-// What the panels of the attention view have in common.
+// Shared by the panels of the attention view: wrapped words, outlines, cells of errors.
 #pragma once
 
 #include <QtCore/QRectF>

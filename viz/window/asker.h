@@ -1,6 +1,6 @@
-// Requests explanations, byte offsets, tiles and attention from the backend on a separate thread. Only the newest question
-// matters: it replaces a question that has not started, and an outdated answer is dropped. So if the pointer moves over
-// a thousand blocks in a second, only a few of them are explained.
+// Requests explanations, byte offsets, tiles and attention from the backend on a separate thread. Only the newest
+// question matters: it replaces a question that has not started, and an outdated answer is dropped. So if the pointer
+// moves over a thousand blocks in a second, only a few of them are explained.
 #pragma once
 
 #include <functional>

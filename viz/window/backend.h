@@ -58,8 +58,8 @@ class Backend {
 
   [[nodiscard]] virtual Gallery gallery() = 0;
 
-  // One call at a time. The picture of a scenario on its card of the gallery: the place that the first link of its notes
-  // opens, otherwise its busiest step. A null image: the scenario cannot be shown, or takes too long to simulate.
+  // One call at a time. The picture of a scenario on its card of the gallery: the place that the first link of its
+  // notes opens, otherwise its busiest step. A null image: the scenario cannot be shown, or takes too long to simulate.
   // `keep_going` is called while the picture is painted; if it returns false, the result is null.
   [[nodiscard]] virtual QImage picture(const std::string& path, ThemeKind theme,
                                        const std::function<bool()>& keep_going) = 0;
