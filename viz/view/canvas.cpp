@@ -106,6 +106,7 @@ Scene Canvas::sceneNow() const {
   scene.tile_now = scene.tile != nullptr ? &document_->tile_now() : nullptr;
   scene.tile_instead = document_->tile_instead();
   if (view_ == View::tile && document_->staged() != nullptr) scene.staged = &document_->staged()->state();
+  if (view_ != View::attention) return scene;
   const AttentionModel& attention = document_->attention();
   scene.flow = attention.flow();
   scene.flow_tiles = attention.tiles_done();

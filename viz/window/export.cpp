@@ -122,6 +122,11 @@ PictureFormat check(const QString& path, const Run& run, const Picture& picture)
   if (!format) faults.push_back({"", "the extension is not that of a picture format: use .png, .svg, .pdf or .gif"});
   check_size(picture, faults);
   check_frames(run, picture, format.value_or(PictureFormat::gif), faults);
+  if (picture.view == View::attention && picture.last_row && *picture.last_row > run.row_at(picture.position)) {
+    faults.push_back({"",
+                      "the attention view shows one step, and these are several: write a .png of one step, or "
+                      "choose another view"});
+  }
   if (!faults.empty()) throw InputError(path.toStdString(), std::move(faults));
   return *format;
 }

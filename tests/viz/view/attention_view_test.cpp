@@ -9,7 +9,9 @@
 
 #include "tests/viz/view/runs.h"
 #include "viz/geometry/attention_layout.h"
+#include "viz/model/document.h"
 #include "viz/view/attention_paint.h"
+#include "viz/view/canvas.h"
 #include "viz/view/paint_board.h"
 
 namespace kvscope::viz::attention_view_test {
@@ -229,6 +231,41 @@ TEST(AttentionView, WordsTellWhatATileDoes) {
   EXPECT_TRUE(panel.summary(s.scene).startsWith(QStringLiteral("Tile 3 leaves m at 0.9093")));
   EXPECT_TRUE(panel.summary(s.scene).endsWith(
       QStringLiteral("After 4 of 9 tiles: l = %1.").arg(s.flow.tiles[3].sum, 0, 'f', 4)));
+}
+
+// The canvas: another flow or another number of tiles is another picture, the same as a new one of the scene; the names
+// for screen readers follow.
+TEST(AttentionCanvas, RepaintsForEachFlowAndEachNumberOfTiles) {
+  Document document(gallery_run("first_light"), QStringLiteral("first_light"));
+  document.seek_step(StepIdx{6});
+  Canvas canvas;
+  canvas.resize(1200, 800);
+  canvas.setMotion(true);
+  canvas.setDocument(&document);
+  canvas.setView(View::attention);
+  canvas.show();
+  AttentionModel& attention = document.attention();
+  attention.follow(true);
+  const auto picture = [&] { return canvas.grab().toImage().convertToFormat(QImage::Format_RGB32); };
+  const QImage without = picture();
+  attention.show_flow(std::make_shared<const AttentionFlow>(made_up_flow(9, 8)));
+  const QImage nine = picture();
+  EXPECT_FALSE(nine == without);
+  EXPECT_TRUE(nine == board_image(canvas.size(), canvas.devicePixelRatio(), make_panels(), canvas.sceneNow()));
+  const auto& cells = canvas.cells(PanelId::attention_flow);
+  ASSERT_FALSE(cells.empty());
+  EXPECT_FALSE(cells.back().name.contains(QStringLiteral("not added yet")));
+  attention.step_back();
+  EXPECT_FALSE(picture() == nine);
+  EXPECT_TRUE(canvas.cells(PanelId::attention_flow).back().name.contains(QStringLiteral("not added yet")));
+  attention.show_flow(std::make_shared<const AttentionFlow>(made_up_flow(3, 4)));  // the first one is gone
+  EXPECT_TRUE(picture() == board_image(canvas.size(), canvas.devicePixelRatio(), make_panels(), canvas.sceneNow()));
+  document.step();  // with motion on
+  EXPECT_TRUE(picture() == board_image(canvas.size(), canvas.devicePixelRatio(), make_panels(), canvas.sceneNow()));
+  attention.show_errors(std::make_shared<const AttentionErrors>(made_up_errors(4)));
+  canvas.activate(canvas.cells(PanelId::attention_errors).front().object);
+  EXPECT_EQ(document.pinned().kind, Selection::Kind::error_cell);
+  EXPECT_TRUE(picture() == board_image(canvas.size(), canvas.devicePixelRatio(), make_panels(), canvas.sceneNow()));
 }
 
 // Above the bound a cell differs by color and by hatch or number; both must be visible in both themes.
