@@ -23,7 +23,8 @@ constexpr double kSmallestScale = 0.25, kLargestScale = 8;
 // The options as typed; they are checked together when all of them are known.
 struct Words {
   std::optional<std::string> file, render, scenario, trace, simulate, select, tile, completion, view, theme;
-  std::optional<std::int64_t> step, to, tile_event, tile_to;
+  std::optional<std::string> flow, candidate;
+  std::optional<std::int64_t> step, to, tile_event, tile_to, flow_tiles;
   std::optional<double> font_scale, between;
   bool motion = false;
   std::string size = "1600x1000";
@@ -38,7 +39,7 @@ std::vector<std::string> view_names() {
 
 void add_options(CLI::App& app, Words& words) {
   const std::string of_render = "Options of --render";
-  app.add_option("FILE", words.file, "Scenario (JSON) or trace (.kvt) to open");
+  app.add_option("FILE", words.file, "Scenario (JSON), trace (.kvt) or golden bundle (.npz, .safetensors) to open");
   CLI::Option* render = app.add_option("--render", words.render,
                                        "Write a picture of a run to a .png, .svg, .pdf or .gif file and exit; needs no "
                                        "display")
@@ -107,11 +108,23 @@ void add_options(CLI::App& app, Words& words) {
                  "[default: a GIF goes through steps of the run]")
       ->needs(render)
       ->group(of_render);
+  app.add_option("--flow", words.flow,
+                 "Flow of the view 'attention': \"seq 3 query 70 head 1 layer 0 tile 16\" [default: the last query of "
+                 "the selected sequence, else of the longest one]")
+      ->needs(render)
+      ->group(of_render);
+  app.add_option("--flow-tiles", words.flow_tiles, "Tiles of the flow that have been added [default: all]")
+      ->needs(render)
+      ->group(of_render);
+  app.add_option("--candidate", words.candidate,
+                 "Kernel's output (.npz, .safetensors, .npy) to compare with the golden, in the view 'attention' "
+                 "[default: the tiled flow in f32]")
+      ->type_name("FILE");
   app.add_option("--completion", words.completion, "Print a completion script for a shell and exit")
       ->check(CLI::IsMember(completion_shells()));
   app.add_option("--simulate", words.simulate)->group("");
   add_examples(app,
-               {"kvscope-viewer apps/scenarios/first_light.json",
+               {"kvscope-viewer apps/scenarios/first_light.json", "kvscope-viewer golden.npz --candidate mine.npz",
                 "kvscope-viewer --render pool.png --scenario apps/scenarios/first_light.json --view pool --step 6"});
 }
 
@@ -198,6 +211,20 @@ RenderRequest render_request(const Words& words) {
   if (words.tile && request.view != viz::View::tile) {
     faults.push_back({"--tile", fmt::format("view '{}' shows no tile: use --view tile", *words.view)});
   }
+  if (!words.view && !words.tile && (words.flow || words.flow_tiles || words.candidate)) {
+    request.view = viz::View::attention;
+  }
+  for (const auto& [option, given] : {std::pair{"--flow", words.flow.has_value()},
+                                      {"--flow-tiles", words.flow_tiles.has_value()},
+                                      {"--candidate", words.candidate.has_value()}}) {
+    if (given && request.view != viz::View::attention) {
+      faults.push_back(
+          {option, fmt::format("view '{}' shows no attention: use --view attention", viz::name(request.view))});
+    }
+  }
+  request.flow = words.flow;
+  request.flow_tiles = words.flow_tiles;
+  request.candidate = words.candidate;
   request.step = words.step;
   request.to = words.to;
   check_range("--scale", words.scale, kSmallestScale, kLargestScale, "2 is for a HiDPI screen", faults);
@@ -229,11 +256,16 @@ WindowRequest window_request(const Words& words) {
   if (words.file && words.file != request.file) {
     faults.push_back({"FILE", fmt::format("'{}' is a second run, and a window shows one: leave it out", *words.file)});
   }
+  if (words.candidate && !request.file) {
+    faults.push_back({"--candidate", "needs a golden to be compared with: add its FILE"});
+  }
+  request.candidate = words.candidate;
   if (words.step && !request.file) faults.push_back({"--step", "needs a run to show: add its FILE"});
   check_font(words, faults);
   if (!faults.empty()) throw InputError("command line", std::move(faults));
   request.step = words.step;
   if (words.view) request.view = viz::find_view(*words.view);
+  if (!words.view && words.candidate) request.view = viz::View::attention;
   if (words.theme) request.theme = theme_of(*words.theme);
   request.font_scale = words.font_scale;
   return request;

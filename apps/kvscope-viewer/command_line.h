@@ -1,6 +1,6 @@
 // The command line of kvscope-viewer as plain data: a window, a picture, or (for the program itself) a simulation.
 //
-//   kvscope-viewer [FILE] [--view V] [--step N] [--theme T] [--font-scale X]
+//   kvscope-viewer [FILE] [--candidate F] [--view V] [--step N] [--theme T] [--font-scale X]
 //   kvscope-viewer --render OUT --scenario F | --trace F  [--view V] [--step N] [--to M] [--size WxH] ...
 //   kvscope-viewer --simulate F --trace OUT               started by the window for a scenario; not in --help
 #pragma once
@@ -17,7 +17,7 @@
 namespace kvscope::apps {
 
 // How a file is read: by its content, or as the option that named it requires.
-enum class FileKind : std::uint8_t { by_content, scenario, trace };
+enum class FileKind : std::uint8_t { by_content, scenario, trace, bundle };
 
 struct RenderRequest {
   std::string out;
@@ -33,6 +33,9 @@ struct RenderRequest {
   std::optional<std::string> tile;         // as tile_request.h reads it, or the number of a tile of the trace
   std::optional<std::int64_t> tile_event;  // events of the tile that have happened
   std::optional<std::int64_t> tile_to;     // GIF: the last event of the tile
+  std::optional<std::string> flow;         // as attention.h reads it
+  std::optional<std::int64_t> flow_tiles;  // tiles of the flow that have been added
+  std::optional<std::string> candidate;    // file compared with the golden
   double frames_per_second = 4;
   bool motion = false;            // GIF: also what moves between two frames
   std::optional<double> between;  // this share of the way from the step, or the tile's action, before
@@ -42,6 +45,7 @@ struct RenderRequest {
 // An option that is not given keeps the setting of the last window.
 struct WindowRequest {
   std::optional<std::string> file;
+  std::optional<std::string> candidate;
   std::optional<std::int64_t> step;
   std::optional<viz::View> view;
   std::optional<viz::ThemeKind> theme;

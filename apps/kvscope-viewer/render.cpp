@@ -12,11 +12,14 @@
 
 #include "apps/common/faults.h"
 #include "apps/common/progress.h"
+#include "apps/kvscope-viewer/attention_step.h"
 #include "apps/kvscope-viewer/display.h"
+#include "apps/kvscope-viewer/golden_run.h"
 #include "apps/kvscope-viewer/simulate.h"
 #include "apps/kvscope-viewer/simulator_backend.h"
 #include "core/base/errors.h"
 #include "core/base/numbers.h"
+#include "viz/playback/attention.h"
 #include "viz/playback/find.h"
 #include "viz/playback/recorded_tiles.h"
 #include "viz/playback/run.h"
@@ -31,6 +34,8 @@ std::shared_ptr<const viz::Run> open_run(const RenderRequest& request) {
   std::unique_ptr<viz::EventSource> source;
   if (kind == FileKind::trace) {
     source = viz::open_trace(request.file);
+  } else if (kind == FileKind::bundle) {
+    source = golden_run(*AttentionStep::of_bundle(request.file));
   } else {
     Progress bar("requests");
     source = simulate_in_memory(request.file,
@@ -156,6 +161,76 @@ void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Ru
   check_tile_event("--tile-to", request.tile_to, request.tile_event.value_or(0), *picture.tile);
 }
 
+// The sequence of the selection, else the one that computes and has the most tokens.
+SeqIdx sequence_for_flow(const viz::Picture& picture, const viz::State& state, const viz::Facts& facts) {
+  const viz::Lit lit = viz::resolve(state, facts, picture.selection);
+  if (lit.seq) return *lit.seq;
+  if (!lit.places.empty()) return lit.places.front().seq;
+  SeqIdx longest{0};
+  std::int64_t tokens = -1;
+  for (const SeqIdx seq : state.live) {
+    const viz::SequenceState& of = state.sequences[seq.value];
+    if (of.phase == viz::Phase::running && of.tokens > tokens) longest = seq, tokens = of.tokens;
+  }
+  return longest;
+}
+
+QString fault_text(const std::exception& error) {
+  QStringList lines;
+  for (const std::string& line : fault_lines(error)) lines.push_back(QString::fromStdString(line));
+  return lines.join(QLatin1Char('\n'));
+}
+
+// As with tiles: a row that does not exist is a fault of the command line, any other reason is part of the picture. A
+// candidate that cannot be compared is a fault.
+void set_attention(viz::Picture& picture, const RenderRequest& request, const viz::Run& run, const char* program) {
+  if (picture.view != viz::View::attention) return;
+  const viz::State state = run.state_at(picture.position);
+  viz::FlowRequest flow;
+  if (request.flow) {
+    try {
+      flow = viz::parse_flow_request(*request.flow);
+    } catch (const InputError& error) {
+      throw InputError("command line", "--flow", error.faults().front().where + " " + error.faults().front().message);
+    }
+  } else {
+    flow.seq = sequence_for_flow(picture, state, run.facts());
+  }
+  flow.step = state.step;
+  SimulatorBackend backend{std::filesystem::path(program)};
+  if (flow.step.value < 0) {
+    picture.flow_instead =
+        QStringLiteral("Before the first step nothing attends to the cache: choose --step 0 or later.");
+    return;
+  }
+  try {
+    picture.flow = std::make_shared<const viz::AttentionFlow>(backend.attend(run.facts(), request.file, flow));
+  } catch (const IndexError& error) {
+    if (request.flow) throw InputError("command line", "--flow", error.what());
+    picture.flow_instead = fault_text(error);
+  } catch (const std::exception& error) {
+    picture.flow_instead = fault_text(error);
+  }
+  picture.flow_tiles = request.flow_tiles;
+  if (request.flow_tiles && picture.flow) {
+    const auto tiles = std::ssize(picture.flow->tiles);
+    if (*request.flow_tiles < 0 || *request.flow_tiles > tiles) {
+      throw InputError("command line", "--flow-tiles",
+                       fmt::format("{} is outside [0, {}]: tiles of the flow", *request.flow_tiles, tiles));
+    }
+  }
+  viz::ErrorsRequest errors;
+  errors.candidate = request.candidate.value_or("");
+  errors.layer = flow.layer;
+  errors.step = flow.step;
+  try {
+    picture.errors = std::make_shared<const viz::AttentionErrors>(backend.compare(run.facts(), request.file, errors));
+  } catch (const std::exception& error) {
+    if (request.candidate) throw;
+    picture.errors_instead = fault_text(error);
+  }
+}
+
 }  // namespace
 
 int render(const RenderRequest& request, int argc, char** argv) {
@@ -175,6 +250,7 @@ int render(const RenderRequest& request, int argc, char** argv) {
   set_time(picture, request, *run);
   set_tile(picture, request, *run, argv[0]);
   if (request.select) picture.selection = selection_of(request, *run);
+  set_attention(picture, request, *run, argv[0]);
   Progress bar("frames");
   viz::write_picture(QString::fromStdString(request.out), run, picture,
                      [&](std::int64_t done, std::int64_t all) { return bar.show(done, all), true; });

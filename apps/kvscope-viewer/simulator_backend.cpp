@@ -9,6 +9,7 @@
 #include "apps/kvscope-viewer/child_simulation.h"
 #include "apps/kvscope-viewer/gallery.h"
 #include "apps/kvscope-viewer/gallery_picture.h"
+#include "apps/kvscope-viewer/golden_run.h"
 #include "core/base/errors.h"
 #include "core/scenario/requests.h"
 #include "core/staging/explain.h"
@@ -55,14 +56,18 @@ FileKind kind_of(const std::string& path) {
   if (start.starts_with(kDatabase)) return FileKind::trace;
   const std::size_t first = start.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && start[first] == '{') return FileKind::scenario;
-  return fs::path(path).extension() == ".kvt" ? FileKind::trace : FileKind::scenario;
+  const fs::path ending = fs::path(path).extension();
+  if (ending == ".npz" || ending == ".npy" || ending == ".safetensors") return FileKind::bundle;
+  return ending == ".kvt" ? FileKind::trace : FileKind::scenario;
 }
 
 SimulatorBackend::SimulatorBackend(fs::path program, fs::path cache)
     : program_(std::move(program)), cache_(std::move(cache)) {}
 
 std::unique_ptr<viz::EventSource> SimulatorBackend::open(const std::string& path, const viz::OpenProgress& progress) {
-  if (kind_of(path) == FileKind::trace) return viz::open_trace(path);
+  const FileKind kind = kind_of(path);
+  if (kind == FileKind::trace) return viz::open_trace(path);
+  if (kind == FileKind::bundle) return golden_run(*AttentionStep::of_bundle(path));
   return simulate_in_child(program_.string(), path, progress);
 }
 
@@ -121,6 +126,39 @@ std::vector<trace::Event> SimulatorBackend::stage(const viz::Facts& facts, const
   trace::MemoryRecorder recorder;
   record_tile(engine.scenario(), state, question, recorder);
   return recorder.events();
+}
+
+const AttentionStep& SimulatorBackend::attention_at(const viz::Facts& facts, const std::string& path, StepIdx step,
+                                                    LayerIdx layer) {
+  const bool bundle = !facts.scenario && kind_of(path) == FileKind::bundle;
+  if (bundle) step = StepIdx{0}, layer = LayerIdx{0};
+  const auto time = time_of(fs::path(path));
+  if (attention_ && attention_path_ == path && attention_time_ == time && attention_step_ == step &&
+      attention_layer_ == layer) {
+    return *attention_;
+  }
+  attention_.reset();
+  if (bundle) {
+    attention_ = AttentionStep::of_bundle(path);
+  } else {
+    StepEngine& engine = engine_for(facts, path);
+    attention_ = AttentionStep::of_scenario(engine.scenario(), engine.focus_at(step), layer);
+  }
+  attention_path_ = path;
+  attention_time_ = time;
+  attention_step_ = step;
+  attention_layer_ = layer;
+  return *attention_;
+}
+
+viz::AttentionFlow SimulatorBackend::attend(const viz::Facts& facts, const std::string& path,
+                                            const viz::FlowRequest& request) {
+  return attention_at(facts, path, request.step, request.layer).flow(request);
+}
+
+viz::AttentionErrors SimulatorBackend::compare(const viz::Facts& facts, const std::string& path,
+                                               const viz::ErrorsRequest& request) {
+  return attention_at(facts, path, request.step, request.layer).errors(request.candidate);
 }
 
 viz::Gallery SimulatorBackend::gallery() {

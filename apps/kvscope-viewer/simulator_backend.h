@@ -7,14 +7,15 @@
 #include <optional>
 #include <string>
 
+#include "apps/kvscope-viewer/attention_step.h"
 #include "apps/kvscope-viewer/command_line.h"
 #include "apps/kvscope-viewer/step_engine.h"
 #include "viz/window/backend.h"
 
 namespace kvscope::apps {
 
-// By content: an SQLite database is a trace, and a file that begins with a brace is a scenario. For any other file
-// (empty or unreadable) the name decides: .kvt is a trace.
+// By content: an SQLite database is a trace, and a file that begins with a brace is a scenario. For any other file the
+// name decides: .kvt is a trace; .npz, .npy and .safetensors are golden bundles.
 [[nodiscard]] FileKind kind_of(const std::string& path);  // never by_content
 
 class SimulatorBackend final : public viz::Backend {
@@ -33,11 +34,18 @@ class SimulatorBackend final : public viz::Backend {
                                        StepIdx step) override;
   [[nodiscard]] std::vector<trace::Event> stage(const viz::Facts& facts, const std::string& path,
                                                 const viz::TileRequest& request) override;
+  [[nodiscard]] viz::AttentionFlow attend(const viz::Facts& facts, const std::string& path,
+                                          const viz::FlowRequest& request) override;
+  [[nodiscard]] viz::AttentionErrors compare(const viz::Facts& facts, const std::string& path,
+                                             const viz::ErrorsRequest& request) override;
   [[nodiscard]] viz::Gallery gallery() override;
   [[nodiscard]] QImage picture(const std::string& path, viz::ThemeKind theme,
                                const std::function<bool()>& keep_going) override;
 
  private:
+  // The last one is kept: the flow of another head or query then needs no new golden.
+  [[nodiscard]] const AttentionStep& attention_at(const viz::Facts& facts, const std::string& path, StepIdx step,
+                                                  LayerIdx layer);
   [[nodiscard]] StepEngine& engine_for(const viz::Facts& facts, const std::string& path);
 
   std::filesystem::path program_, cache_;
@@ -45,6 +53,11 @@ class SimulatorBackend final : public viz::Backend {
   std::unique_ptr<StepEngine> engine_;
   std::string engine_path_;
   std::optional<std::filesystem::file_time_type> engine_requests_time_;
+  std::unique_ptr<AttentionStep> attention_;
+  std::string attention_path_;
+  std::optional<std::filesystem::file_time_type> attention_time_;
+  StepIdx attention_step_{-1};
+  LayerIdx attention_layer_{-1};
 };
 
 }  // namespace kvscope::apps

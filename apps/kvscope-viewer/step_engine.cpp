@@ -37,4 +37,12 @@ const CacheState& StepEngine::at(StepIdx step) {
   return running_->state;
 }
 
+FocusState StepEngine::focus_at(StepIdx step) {
+  FocusState focus{at(step), {}};
+  for (std::size_t row = 0; row < focus.cache.batch.size(); ++row) {
+    focus.token_ids.push_back(running_->engine.token_ids(static_cast<std::int64_t>(row)));
+  }
+  return focus;
+}
+
 }  // namespace kvscope::apps

@@ -7,6 +7,7 @@
 
 #include "core/paging/cache_state.h"
 #include "core/scenario/scenario.h"
+#include "core/staging/focus.h"
 
 namespace kvscope::apps {
 
@@ -21,6 +22,8 @@ class StepEngine {
   // As kvscope::state_at(): the batch of that step as its kernels see it. IndexError if the run has fewer steps, or the
   // step is negative.
   [[nodiscard]] const CacheState& at(StepIdx step);
+  // The same with the identity of every token, as kvscope::state_at().
+  [[nodiscard]] FocusState focus_at(StepIdx step);
 
  private:
   struct Running;

@@ -40,6 +40,7 @@ int show_window(const WindowRequest& request, int argc, char** argv) {
     viz::OpenWish wish;
     if (request.step) wish.step = StepIdx{*request.step};
     wish.view = request.view;
+    if (request.candidate) wish.candidate = QString::fromStdString(*request.candidate);
     window.open(QString::fromStdString(*request.file), wish);
   }
   return QApplication::exec();

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "apps/common/cli.h"
+#include "apps/common/diagnosis_inputs.h"
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
-#include "apps/kvscope/diagnosis_inputs.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
 #include "core/golden/compare.h"

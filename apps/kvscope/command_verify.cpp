@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "apps/common/cli.h"
+#include "apps/common/diagnosis_inputs.h"
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
-#include "apps/kvscope/diagnosis_inputs.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"

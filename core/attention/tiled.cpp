@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/attention/mask.h"
@@ -108,15 +110,34 @@ class Flow {
     result.o = filled(0.0, p_.total_queries(), p_.query_heads, p_.v.head_size);
     result.lse = filled(empty, p_.total_queries(), p_.query_heads);
     for (std::int64_t b = 0; b < p_.batch; ++b) {
-      for (std::int64_t kv_head = 0; kv_head < p_.k.heads; ++kv_head) run_head(b, kv_head, result);
+      for (std::int64_t kv_head = 0; kv_head < p_.k.heads; ++kv_head) {
+        process(b, kv_head, [&](std::int64_t at, std::int64_t head) {
+          return std::pair<std::span<double>, double*>(
+              {&result.o(at, head, 0), static_cast<std::size_t>(p_.v.head_size)}, &result.lse(at, head));
+        });
+      }
     }
     for (double& x : result.o) x = rounded_to(config_.output, x);
     return result;
   }
 
+  // As run(), for one row; its state after each tile is appended to the trace.
+  TiledRowTrace run_row(const TiledRow& row) {
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    TiledRowTrace trace;
+    only_ = &row;
+    trace_ = &trace;
+    trace.o.assign(static_cast<std::size_t>(p_.v.head_size), 0.0);
+    trace.lse = p_.options.empty_row == EmptyRow::minus_infinity ? -kInfinite : kInfinite;
+    process(row.sequence, row.head / group_,
+            [&](std::int64_t, std::int64_t) { return std::pair<std::span<double>, double*>(trace.o, &trace.lse); });
+    for (double& x : trace.o) x = rounded_to(config_.output, x);
+    return trace;
+  }
+
  private:
-  // Every split processes its share of the tiles, then is merged into `result`.
-  void run_head(std::int64_t sequence, std::int64_t kv_head, PartialState& result) {
+  // Every split processes its share of the tiles, then is merged into `output_of(row of o, head)`: o and lse.
+  void process(std::int64_t sequence, std::int64_t kv_head, const auto& output_of) {
     const KeyRange needed = needed_keys(p_, sequence);
     const std::int64_t first_tile = needed.first / config_.tile_keys;
     const std::int64_t tiles = ceil_div(needed.last, config_.tile_keys) - first_tile;
@@ -127,12 +148,18 @@ class Flow {
       Running<Real> fresh;
       fresh.o.assign(static_cast<std::size_t>(p_.v.head_size), Real{0});
       state_.assign(static_cast<std::size_t>(queries_ * group_), fresh);
+      split_ = split;
       for (std::int64_t tile = from; tile < to; ++tile) {
         visit({std::max(needed.first, tile * config_.tile_keys), std::min(needed.last, (tile + 1) * config_.tile_keys)},
               sequence, kv_head);
       }
-      finish(sequence, kv_head, split == 0, result);
+      finish(sequence, kv_head, split == 0, output_of);
     }
+  }
+
+  // Whether this row is computed: all of them, or the one of run_row().
+  [[nodiscard]] bool is_wanted(std::int64_t query, std::int64_t head) const {
+    return only_ == nullptr || (only_->query == query && only_->head == head);
   }
 
   void load_queries(std::int64_t sequence, std::int64_t kv_head) {
@@ -162,8 +189,12 @@ class Flow {
       if (first >= last) continue;
       const std::int64_t position = query_position(p_.options, query, queries_, keys);
       for (std::int64_t i = 0; i < group_; ++i) {
+        if (!is_wanted(query, kv_head * group_ + i)) continue;
+        Running<Real>& state = state_[static_cast<std::size_t>(query * group_ + i)];
+        const Real before = state.largest;
         score(query * group_ + i, kv_head * group_ + i, first, last, tile.first, position);
-        fold_in(state_[static_cast<std::size_t>(query * group_ + i)], first - tile.first);
+        const Real tile_sum = fold_in(state, first - tile.first);
+        if (trace_ != nullptr) record(state, {first, last}, before, tile_sum);
       }
     }
   }
@@ -198,7 +229,22 @@ class Flow {
     }
   }
 
-  void fold_in(Running<Real>& state, std::int64_t first_in_tile) {
+  void record(const Running<Real>& state, KeyRange keys, Real before, Real tile_sum) {
+    TiledStep step;
+    step.split = split_;
+    step.first_key = keys.first;
+    step.last_key = keys.last;
+    step.largest_before = static_cast<double>(before);
+    step.largest = static_cast<double>(state.largest);
+    step.rescale = static_cast<double>(std::exp(before - state.largest));
+    step.tile_sum = static_cast<double>(tile_sum);
+    step.sum = static_cast<double>(state.sum);
+    step.o.assign(state.o.begin(), state.o.end());
+    trace_->steps.push_back(std::move(step));
+  }
+
+  // Returns the sum of the tile's probabilities.
+  Real fold_in(Running<Real>& state, std::int64_t first_in_tile) {
     Real largest = state.largest;
     for (const Real s : scores_) largest = std::max(largest, s);
     if (largest > state.largest && state.sum != 0) {
@@ -218,25 +264,27 @@ class Flow {
       v += dims;
     }
     state.sum += tile_sum;
+    return tile_sum;
   }
 
   // Adds the sink to the first split, divides, and merges with the splits before.
-  void finish(std::int64_t sequence, std::int64_t kv_head, bool first_split, PartialState& result) {
+  void finish(std::int64_t sequence, std::int64_t kv_head, bool first_split, const auto& output_of) {
     const std::int64_t keys = p_.keys(sequence);
     std::vector<double> row(static_cast<std::size_t>(p_.v.head_size));
     for (std::int64_t query = 0; query < queries_; ++query) {
       if (visible_keys(p_.options, query, queries_, keys).empty()) continue;
       for (std::int64_t i = 0; i < group_; ++i) {
         const std::int64_t head = kv_head * group_ + i;
+        if (!is_wanted(query, head)) continue;
         Running<Real>& state = state_[static_cast<std::size_t>(query * group_ + i)];
         if (first_split && !p_.options.sinks.empty()) add_sink(state, static_cast<Real>(p_.options.sinks.data()[head]));
         if (state.sum == 0) continue;
-        const std::int64_t at = first_row_ + query;
         std::ranges::transform(state.o, row.begin(), [&](Real x) { return static_cast<double>(x / state.sum); });
         const Real natural = state.largest + std::log(state.sum);
         const Real in_base = p_.options.lse_base == LseBase::two ? natural / std::log(Real{2}) : natural;
-        merge_row({&result.o(at, head, 0), row.size()}, result.lse(at, head), row, static_cast<double>(in_base),
-                  p_.options.lse_base, p_.options.empty_row);
+        const auto output = output_of(first_row_ + query, head);
+        merge_row(output.first, *output.second, row, static_cast<double>(in_base), p_.options.lse_base,
+                  p_.options.empty_row);
       }
     }
   }
@@ -256,6 +304,9 @@ class Flow {
   std::int64_t group_;
   std::int64_t queries_ = 0;
   std::int64_t first_row_ = 0;
+  std::int64_t split_ = 0;
+  const TiledRow* only_ = nullptr;    // null: all rows
+  TiledRowTrace* trace_ = nullptr;    // null: no state is recorded
   std::vector<Running<Real>> state_;  // [query, head of the group]
   std::vector<Real> q_;               // [query, head of the group, dim]
   std::vector<Real> k_tile_;          // [tile key, dim]
@@ -269,6 +320,15 @@ PartialState tiled(const Problem& problem, const TiledConfig& config) {
   check_config(config);
   check_problem(problem);
   return Flow<float>(problem, config).run();
+}
+
+TiledRowTrace tiled_row(const Problem& problem, const TiledRow& row, const TiledConfig& config) {
+  check_config(config);
+  check_problem(problem);
+  check_index("sequence", row.sequence, problem.batch, "sequences of the batch");
+  check_index("query", row.query, query_count(problem, row.sequence), "queries of the sequence");
+  check_index("head", row.head, problem.query_heads, "query heads");
+  return Flow<float>(problem, config).run_row(row);
 }
 
 PartialState tiled_double(const Problem& problem, std::int64_t tile_keys, std::int64_t splits) {

@@ -13,6 +13,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <vector>
 
 #include "core/attention/merge.h"
 #include "core/attention/problem.h"
@@ -29,6 +31,37 @@ struct TiledConfig {
 // Output values are exactly representable in config.output. The problem sets the empty row and the base of lse.
 // GeometryError for tile_keys or splits under 1, UnsupportedError for other types, and the errors of check_problem.
 [[nodiscard]] PartialState tiled(const Problem& problem, const TiledConfig& config = {});
+
+// One query row of one head: what tiled_row() computes alone.
+struct TiledRow {
+  std::int64_t sequence = 0;  // of the batch
+  std::int64_t query = 0;     // within its sequence
+  std::int64_t head = 0;      // query head
+};
+
+// The running state of a row after one of its tiles.
+struct TiledStep {
+  std::int64_t split = 0;                    // the part whose m, l and o these are
+  std::int64_t first_key = 0, last_key = 0;  // keys [first_key, last_key) of the tile that the row sees; never empty
+  double largest_before = -std::numeric_limits<double>::infinity();  // m before the tile; -inf: its part's first tile
+  double largest = 0;                                                // m'
+  double rescale = 0;     // c = exp(m - m'); 0 in the first tile, where there is nothing to rescale
+  double tile_sum = 0;    // sum p of this tile, relative to m'
+  double sum = 0;         // l after the tile
+  std::vector<double> o;  // [value_dim] after the tile, not divided: o / l is the attention so far
+};
+
+struct TiledRowTrace {
+  std::vector<TiledStep> steps;  // tiles without a visible key have none
+  // Of all keys, with the sink and all splits merged, as tiled() writes them for this row.
+  std::vector<double> o;  // [value_dim]
+  double lse = 0;
+};
+
+// The same computation for one row, with its state after each tile. o and lse have the bits that tiled() gives.
+// Example: scores {0, ln 2}, tiles of one key: m is 0, then ln 2; c is 0, then 0.5; l is 1, then 0.5 * 1 + 1 = 1.5.
+// IndexError for a sequence, query or head that the problem does not have; else as tiled().
+[[nodiscard]] TiledRowTrace tiled_row(const Problem& problem, const TiledRow& row, const TiledConfig& config = {});
 
 // The same algorithm in double without rounding to narrower types: a second computation to check the reference, with
 // another order of operations.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -441,6 +442,22 @@ void compare_exact(const std::string& tensor_name, const Tensor& want, const Ten
       {tensor_name, have.dtype, have.shape, measure(have, have_values, as_doubles(want)), std::nullopt});
 }
 
+// Throws all reasons why the two cannot be compared.
+void check_comparable(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
+                      const std::vector<std::string>& exact, CompareResult& result) {
+  const bool has_output = find(golden, "o") != nullptr;
+  std::vector<Fault> faults;
+  if (has_output) {
+    check_golden_output(golden, faults);
+    if (faults.empty()) check_golden_places(golden, faults);
+  }
+  check_candidate(golden, candidate, exact, options.candidate_name, faults);
+  check_conventions(golden, candidate, result, faults);
+  if (!has_output && exact.empty()) faults.push_back({"golden", "holds no tensor: nothing to compare"});
+  if (options.profile) static_cast<void>(profile(*options.profile, DType::f32));  // throws for an unknown name
+  if (!faults.empty()) throw InputError(options.candidate_name, std::move(faults));
+}
+
 }  // namespace
 
 std::string describe(const Place& p) {
@@ -459,16 +476,7 @@ CompareResult compare(const Bundle& golden, const Bundle& candidate, const Compa
   result.candidate_name = options.candidate_name;
   const std::vector<std::string> exact = exact_names(golden, options);
   const bool has_output = find(golden, "o") != nullptr;
-  std::vector<Fault> faults;
-  if (has_output) {
-    check_golden_output(golden, faults);
-    if (faults.empty()) check_golden_places(golden, faults);
-  }
-  check_candidate(golden, candidate, exact, options.candidate_name, faults);
-  check_conventions(golden, candidate, result, faults);
-  if (!has_output && exact.empty()) faults.push_back({"golden", "holds no tensor: nothing to compare"});
-  if (options.profile) static_cast<void>(profile(*options.profile, DType::f32));  // throws for an unknown name
-  if (!faults.empty()) throw InputError(options.candidate_name, std::move(faults));
+  check_comparable(golden, candidate, options, exact, result);
 
   if (has_output) {
     const Locator locator(golden);
@@ -496,6 +504,43 @@ CompareResult compare(const Bundle& golden, const Bundle& candidate, const Compa
   result.passed =
       std::all_of(result.criteria.begin(), result.criteria.end(), [](const Criterion& c) { return c.passed; });
   return result;
+}
+
+ElementErrors element_errors(const Bundle& golden, const Bundle& candidate, const CompareOptions& options) {
+  if (find(golden, "o") == nullptr) {
+    throw InputError(options.golden_name, "golden 'o'",
+                     "is missing: only the errors of an attention output are shown. Make the golden with `kvscope "
+                     "golden`");
+  }
+  CompareResult unused;
+  check_comparable(golden, candidate, options, exact_names(golden, options), unused);
+  const Tensor& o = golden.tensors.at("o");
+  ElementErrors errors;
+  errors.rows = o.shape[0];
+  errors.heads = o.shape[1];
+  errors.dims = o.shape[2];
+  errors.dtype = candidate.tensors.at("o").dtype;
+  const Locator locator(golden);
+  for (std::int64_t row = 0; row < errors.rows; ++row) errors.places.push_back(locator.place(row, -1, -1));
+  const auto want = values<double>(o);
+  const auto a1 = values<double>(golden.tensors.at("a1"));
+  const auto a2 = values<double>(golden.tensors.at("a2"));
+  const auto smax = values<double>(golden.tensors.at("smax"));
+  const std::vector<double> have = as_doubles(candidate.tensors.at("o"));
+  errors.ratio.reserve(have.size());
+  for (std::size_t i = 0; i < have.size(); ++i) {
+    const double rounded = rounded_to(errors.dtype, want[i]);
+    double ratio = 0;
+    if (mask_of(rounded) != mask_of(have[i])) {
+      ratio = std::numeric_limits<double>::infinity();
+    } else if (std::isfinite(want[i]) && std::isfinite(have[i])) {
+      const double allowed =
+          attention::output_bound(errors.dtype, want[i], a1[i], a2[i], smax[i / static_cast<std::size_t>(errors.dims)]);
+      ratio = ratio_of(std::abs(have[i] - want[i]), allowed);
+    }
+    errors.ratio.push_back(static_cast<float>(ratio));
+  }
+  return errors;
 }
 
 }  // namespace kvscope::golden

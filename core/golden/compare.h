@@ -24,6 +24,7 @@
 // differ between the two manifests, a golden without the tensors that the bound needs.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -89,5 +90,19 @@ struct CompareResult {
 };
 
 [[nodiscard]] CompareResult compare(const Bundle& golden, const Bundle& candidate, const CompareOptions& options = {});
+
+// The error of each element of o over its bound, as the criterion "o: bound" judges it, and the place of each row.
+struct ElementErrors {
+  std::int64_t rows = 0, heads = 0, dims = 0;
+  DType dtype = DType::f32;  // the candidate's
+  // [row, head, dim] |candidate - golden| / bound; 0 where both are the same NaN or infinity, infinity where one of
+  // them is NaN or infinite and the other is not.
+  std::vector<float> ratio;
+  std::vector<Place> places;  // [row]; head and dim are -1
+};
+
+// Throws as compare() with default options, and InputError for a golden without o.
+[[nodiscard]] ElementErrors element_errors(const Bundle& golden, const Bundle& candidate,
+                                           const CompareOptions& options = {});
 
 }  // namespace kvscope::golden

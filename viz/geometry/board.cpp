@@ -7,7 +7,8 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr std::array<std::string_view, kViews.size()> kNames{"overview", "sequences", "pool", "timeline", "tile"};
+constexpr std::array<std::string_view, kViews.size()> kNames{"overview", "sequences", "pool",
+                                                             "timeline", "tile",      "attention"};
 
 // A card of a band; a band of the board is divided into cards from left to right.
 struct Column {
@@ -37,6 +38,10 @@ std::vector<Band> bands(View view) {
           {0.655,
            {{PanelId::memory, 0.215}, {PanelId::copies, 0.195}, {PanelId::shared, 0.335}, {PanelId::registers, 0.255}}},
           {0.2, {{PanelId::tile_events, 1}}}};
+    case View::attention:
+      return {{0.21, {{PanelId::sequences, 0.66}, {PanelId::pool, 0.34}}},
+              {0.54, {{PanelId::attention_flow, 0.54}, {PanelId::attention_errors, 0.46}}},
+              {0.25, {{PanelId::attention_output, 1}}}};
   }
   return {};
 }

@@ -23,6 +23,17 @@
 //   +-------------------------------------+
 //   | chain                               |
 //   +-------------------------------------+
+//
+//   attention
+//   +-------------------------------------+
+//   | header                              |
+//   +------------------------+------------+
+//   | sequences              | pool       |
+//   +------------------------+------------+
+//   | attention_flow | attention_errors   |
+//   +----------------+--------------------+
+//   | attention_output                    |
+//   +-------------------------------------+
 #pragma once
 
 #include <array>
@@ -36,8 +47,9 @@
 
 namespace kvscope::viz {
 
-enum class View : std::uint8_t { overview, sequences, pool, timeline, tile };
-inline constexpr std::array kViews{View::overview, View::sequences, View::pool, View::timeline, View::tile};
+enum class View : std::uint8_t { overview, sequences, pool, timeline, tile, attention };
+inline constexpr std::array kViews{View::overview, View::sequences, View::pool,
+                                   View::timeline, View::tile,      View::attention};
 [[nodiscard]] std::string_view name(View view);  // the value that the option --view takes
 [[nodiscard]] std::optional<View> find_view(std::string_view name);
 
@@ -47,15 +59,18 @@ enum class PanelId : std::uint8_t {
   pool,
   table,
   timeline,
-  tile_sequence,  // the tokens of the tile's sequence
-  memory,         // the rows of the pool that hold them
-  copies,         // boxes of TMA, or copies of waves through LDS
-  shared,         // shared memory by rows and banks
-  registers,      // lanes by registers
-  tile_events,    // what happened when
-  chain,          // one sentence: from the token to the register
+  tile_sequence,     // the tokens of the tile's sequence
+  memory,            // the rows of the pool that hold them
+  copies,            // boxes of TMA, or copies of waves through LDS
+  shared,            // shared memory by rows and banks
+  registers,         // lanes by registers
+  tile_events,       // what happened when
+  chain,             // one sentence: from the token to the register
+  attention_flow,    // the tiled flow of one query, tile by tile
+  attention_errors,  // a candidate's errors over sequences, heads, queries and dims
+  attention_output,  // the query's output by dim, against the golden
 };
-inline constexpr std::size_t kPanels = 12;
+inline constexpr std::size_t kPanels = 15;
 // The header and the chain are lines without a card, a title and a footer.
 [[nodiscard]] constexpr bool has_card(PanelId panel) {
   return panel != PanelId::header && panel != PanelId::chain;

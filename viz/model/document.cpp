@@ -19,7 +19,7 @@ QStringList Document::lines_of(const std::exception& error) {
 }
 
 Document::Document(std::shared_ptr<const Run> run, QString path, QObject* parent)
-    : QObject(parent), cursor_(std::move(run)), path_(std::move(path)) {
+    : QObject(parent), cursor_(std::move(run)), path_(std::move(path)), attention_(new AttentionModel(*this)) {
   connect(&timer_, &QTimer::timeout, this, &Document::tick);
   connect(&tile_timer_, &QTimer::timeout, this, &Document::tile_tick);
   if (cursor_.run().facts().rows > 1) cursor_.seek_row(1);

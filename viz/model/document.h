@@ -12,6 +12,7 @@
 #include <QtCore/QStringList>
 #include <QtCore/QTimer>
 
+#include "viz/model/attention_model.h"
 #include "viz/playback/cursor.h"
 #include "viz/playback/find.h"
 #include "viz/playback/player.h"
@@ -38,6 +39,9 @@ class Document final : public QObject {
   [[nodiscard]] const std::vector<Breakpoint>& breakpoints() const { return breakpoints_; }
   [[nodiscard]] bool playing() const { return doing_ != Doing::standing; }  // also while searching for a breakpoint
   [[nodiscard]] double speed() const { return player_.speed(); }
+
+  // What View::attention shows.
+  [[nodiscard]] AttentionModel& attention() const { return *attention_; }
 
   // --- the tile of View::tile ---
   [[nodiscard]] const Tile* tile() const { return tile_.get(); }  // null: none
@@ -183,6 +187,7 @@ class Document final : public QObject {
   std::vector<RecordedTile> recorded_;
   std::optional<std::size_t> recorded_tile_;
   QTimer tile_timer_;
+  AttentionModel* attention_;  // a child
 };
 
 }  // namespace kvscope::viz

@@ -59,6 +59,20 @@ Lit resolve_token(const State& state, const Facts& facts, SeqIdx seq, TokIdx tok
   return lit;
 }
 
+// One page is lit as a page is; several as the pages of a shared block are, and no sequence as a whole.
+Lit resolve_flow_tile(const State& state, const Facts& facts, const Selection& tile) {
+  if (tile.end_page.value - tile.page.value == 1) return resolve_page(state, facts, tile.seq, tile.page);
+  Lit lit;
+  for (PageIdx page = tile.page; page < tile.end_page; ++page) {
+    const Lit one = resolve_page(state, facts, tile.seq, page);
+    lit.places.insert(lit.places.end(), one.places.begin(), one.places.end());
+    lit.blocks.insert(lit.blocks.end(), one.blocks.begin(), one.blocks.end());
+  }
+  std::sort(lit.blocks.begin(), lit.blocks.end());
+  lit.blocks.erase(std::unique(lit.blocks.begin(), lit.blocks.end()), lit.blocks.end());
+  return lit;
+}
+
 // All sequences whose row points at the block: live ones, and one that has finished and is about to release it.
 std::vector<TablePlace> holders(const State& state, BlockIdx block) {
   std::vector<TablePlace> found;
@@ -148,6 +162,25 @@ std::string describe_token(const State& state, const Facts& facts, const Selecti
                             shared_by(state.blocks[lit.block->value]));
 }
 
+std::string range_of(std::string_view one, std::string_view many, std::int64_t first, std::int64_t end) {
+  return end - first == 1 ? fmt::format("{} {}", one, first) : fmt::format("{} {} to {}", many, first, end - 1);
+}
+
+std::string describe_flow_tile(const Selection& tile) {
+  return fmt::format("Tile {} of the flow: {} of sequence {}, {}", tile.event,
+                     range_of("key", "keys", tile.token.value, tile.end.value), tile.seq.value,
+                     range_of("page", "pages", tile.page.value, tile.end_page.value));
+}
+
+std::string describe_error_cell(const Selection& cell) {
+  std::string text = fmt::format("Error of sequence {}", cell.seq.value);
+  if (cell.token.value >= 0) text += fmt::format(", query token {}", cell.token.value);
+  text += fmt::format(", head {}", cell.head.value);
+  if (cell.dim.value >= 0) text += fmt::format(", dim {}", cell.dim.value);
+  if (cell.page.value >= 0) text += fmt::format(": page {}", cell.page.value);
+  return text;
+}
+
 std::string describe_block(const State& state, const Facts& facts, BlockIdx number) {
   const std::string name = fmt::format("Block {}: ", number.value);
   if (number.value == facts.blocks) return name + "the null page, which unused entries of the lookup table point at";
@@ -232,6 +265,27 @@ Selection of_tile_event(std::int64_t event) {
   return selection;
 }
 
+Selection of_flow_tile(SeqIdx seq, std::int64_t number, TokIdx token, TokIdx end, std::int64_t page_size) {
+  Selection selection = of_sequence(seq);
+  selection.kind = Selection::Kind::flow_tile;
+  selection.event = number;
+  selection.token = token;
+  selection.end = end;
+  selection.page = PageIdx{token.value / page_size};
+  selection.end_page = PageIdx{(end.value - 1) / page_size + 1};
+  return selection;
+}
+
+Selection of_error_cell(SeqIdx seq, HeadIdx head, TokIdx token, DimIdx dim, PageIdx page) {
+  Selection selection = of_sequence(seq);
+  selection.kind = Selection::Kind::error_cell;
+  selection.head = head;
+  selection.token = token;
+  selection.dim = dim;
+  selection.page = page;
+  return selection;
+}
+
 Lit resolve(const State& state, const Facts& facts, const Selection& selection) {
   switch (selection.kind) {
     case Selection::Kind::none:
@@ -250,6 +304,11 @@ Lit resolve(const State& state, const Facts& facts, const Selection& selection) 
       return resolve_token(state, facts, selection.seq, selection.token);
     case Selection::Kind::block:
       return resolve_block(state, facts, selection.block);
+    case Selection::Kind::flow_tile:
+      return resolve_flow_tile(state, facts, selection);
+    case Selection::Kind::error_cell:
+      return selection.page.value >= 0 ? resolve_page(state, facts, selection.seq, selection.page)
+                                       : resolve_sequence(state, selection.seq);
   }
   return {};
 }
@@ -273,6 +332,10 @@ std::string describe(const State& state, const Facts& facts, const Selection& se
       return describe_token(state, facts, selection);
     case Selection::Kind::block:
       return describe_block(state, facts, selection.block);
+    case Selection::Kind::flow_tile:
+      return describe_flow_tile(selection);
+    case Selection::Kind::error_cell:
+      return describe_error_cell(selection);
   }
   return {};
 }

@@ -3,6 +3,8 @@
 //   a token      highlights its page, its block, its slot in that block, and its cell of the lookup table
 //   a block      highlights every page of every sequence that is stored in it
 //   a sequence   highlights all its pages and blocks
+//   a flow tile  highlights the pages and blocks that hold its tokens
+//   an error     highlights the page behind it, or its sequence
 //
 // In the tile that is shown, both ways (tile_selection.h):
 //
@@ -34,21 +36,28 @@ struct Selection {
     tile_lane,      // of a warp or wave: all its registers
     tile_register,  // of one lane
     tile_event,     // a place on the tile's time axis
+    flow_tile,      // a tile of the attention flow: tokens [token, end) of a sequence
+    error_cell,     // error of a candidate: one head of a sequence, or one element of a query
   };
   Kind kind = Kind::none;
-  SeqIdx seq{-1};                    // sequence, page, token
-  PageIdx page{-1};                  // page: also a cell of the lookup table
-  TokIdx token{-1};                  // token
+  SeqIdx seq{-1};                    // sequence, page, token, flow_tile, error_cell
+  PageIdx page{-1};                  // page: also a cell of the lookup table; flow_tile: its first; error_cell or -1
+  TokIdx token{-1};                  // token; flow_tile: its first; error_cell: the query's, or -1
+  TokIdx end{-1};                    // flow_tile: one past its last token
+  PageIdx end_page{-1};              // flow_tile: one past its last page
+  HeadIdx head{-1};                  // error_cell
+  DimIdx dim{-1};                    // error_cell: or -1, the whole head
   BlockIdx block{-1};                // block; facts.blocks is the null page
   StepIdx step{-1};                  // step: of the timeline
   TileElement element{-1, -1};       // tile_row: its row; tile_chunk: its first element
-  std::int64_t event = -1;           // tile_event: how many of the tile's events have happened there
+  std::int64_t event = -1;           // tile_event: events that have happened there; flow_tile: its number
   TileRegister reg{-1, -1, -1, -1};  // tile_lane: its wave and lane; tile_register
   friend bool operator==(const Selection&, const Selection&) = default;
   [[nodiscard]] bool none() const { return kind == Kind::none; }
   // A place in time: a click goes there and keeps the pinned object.
   [[nodiscard]] bool of_time() const { return kind == Kind::step || kind == Kind::tile_event; }
-  [[nodiscard]] bool of_tile() const { return kind >= Kind::tile_row; }
+  [[nodiscard]] bool of_tile() const { return kind >= Kind::tile_row && kind <= Kind::tile_event; }
+  [[nodiscard]] bool of_attention() const { return kind >= Kind::flow_tile; }
 };
 [[nodiscard]] Selection of_sequence(SeqIdx seq);
 [[nodiscard]] Selection of_page(SeqIdx seq, PageIdx page);
@@ -60,6 +69,11 @@ struct Selection {
 [[nodiscard]] Selection of_tile_lane(std::int64_t wave, std::int64_t lane);
 [[nodiscard]] Selection of_tile_register(const TileRegister& reg);
 [[nodiscard]] Selection of_tile_event(std::int64_t event);
+
+// Tokens [token, end), end > token >= 0, of the flow's tile `number`.
+[[nodiscard]] Selection of_flow_tile(SeqIdx seq, std::int64_t number, TokIdx token, TokIdx end, std::int64_t page_size);
+// The whole head of a sequence: token and dim are -1. `page` is the page that a click leads to, or -1.
+[[nodiscard]] Selection of_error_cell(SeqIdx seq, HeadIdx head, TokIdx token, DimIdx dim, PageIdx page);
 
 struct TablePlace {
   SeqIdx seq;

@@ -84,6 +84,8 @@ LitTile lit_in_tile(const Tile& tile, const Lit& lit, const Selection& selection
     case Kind::none:
     case Kind::step:
     case Kind::tile_event:
+    case Kind::flow_tile:
+    case Kind::error_cell:
       break;
     case Kind::sequence:
       if (selection.seq == tile.opened.seq) light_rows(tile, 0, tile.rows(), in);

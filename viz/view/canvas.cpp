@@ -34,7 +34,10 @@ Canvas::Canvas(QWidget* parent) : QWidget(parent), panels_(make_panels()), theme
 // --- contents --------------------------------------------------------------------------------------------------------
 
 void Canvas::setDocument(Document* document) {
-  if (document_ != nullptr) document_->disconnect(this);
+  if (document_ != nullptr) {
+    document_->disconnect(this);
+    document_->attention().disconnect(this);
+  }
   end_motion();
   still_.reset();
   document_ = document;
@@ -47,6 +50,7 @@ void Canvas::setDocument(Document* document) {
     connect(document, &Document::pinned_changed, this, &Canvas::pinned_changed);
     connect(document, &Document::hovered_changed, this, qOverload<>(&QWidget::update));
     connect(document, &Document::tile_changed, this, &Canvas::position_changed);
+    connect(&document->attention(), &AttentionModel::changed, this, &Canvas::position_changed);
     connect(document, &QObject::destroyed, this, &Canvas::repaint_base);
     if (motion_on_) still_ = std::make_shared<const Still>(sceneNow(), document->shared_tile());
   }
@@ -102,6 +106,13 @@ Scene Canvas::sceneNow() const {
   scene.tile_now = scene.tile != nullptr ? &document_->tile_now() : nullptr;
   scene.tile_instead = document_->tile_instead();
   if (view_ == View::tile && document_->staged() != nullptr) scene.staged = &document_->staged()->state();
+  if (view_ != View::attention) return scene;
+  const AttentionModel& attention = document_->attention();
+  scene.flow = attention.flow();
+  scene.flow_tiles = attention.tiles_done();
+  scene.flow_instead = attention.flow_instead();
+  scene.errors = attention.errors();
+  scene.errors_instead = attention.errors_instead();
   return scene;
 }
 

@@ -44,6 +44,10 @@ View view_of(PanelId panel) {
     case PanelId::tile_events:
     case PanelId::chain:
       return View::tile;
+    case PanelId::attention_flow:
+    case PanelId::attention_errors:
+    case PanelId::attention_output:
+      return View::attention;
     case PanelId::header:
       break;
   }
@@ -278,9 +282,9 @@ void Canvas::show_tool_tip(const QHelpEvent& event) {
   if (object.none() || object.of_time()) return QToolTip::hideText();
   const Lit lit = resolve(scene.state(), scene.facts(), scene.tile, object);
   const std::optional<QRectF> cell = panel(at->panel).anchor(lit, at->body, scene);
-  QToolTip::showText(event.globalPos(),
-                     QString::fromStdString(describe(scene.state(), scene.facts(), scene.tile, object)), this,
-                     cell ? cell->toAlignedRect() : QRect());
+  const std::string text = object.of_attention() ? describe_attention(object, scene.flow, scene.errors)
+                                                 : describe(scene.state(), scene.facts(), scene.tile, object);
+  QToolTip::showText(event.globalPos(), QString::fromStdString(text), this, cell ? cell->toAlignedRect() : QRect());
 }
 
 // --- keys ------------------------------------------------------------------------------------------------------------

@@ -89,7 +89,8 @@ void Canvas::nudgeMotion(double by) {
 void Canvas::begin_motion() {
   const std::shared_ptr<const Still> from = std::exchange(still_, nullptr);
   end_motion();
-  if (!motion_on_ || document_ == nullptr) return;
+  // The attention view has no motion: a still would keep pointers to a flow that the next answer replaces.
+  if (!motion_on_ || document_ == nullptr || view_ == View::attention) return;
   still_ = std::make_shared<const Still>(sceneNow(), document_->shared_tile());
   const bool scrubbing = press_ && press_->moved;
   if (!from || scrubbing || !isVisible()) return;

@@ -98,6 +98,9 @@ class Panel {
 [[nodiscard]] std::unique_ptr<Panel> make_registers_panel();
 [[nodiscard]] std::unique_ptr<Panel> make_tile_events_panel();
 [[nodiscard]] std::unique_ptr<Panel> make_chain_panel();
+[[nodiscard]] std::unique_ptr<Panel> make_attention_flow_panel();
+[[nodiscard]] std::unique_ptr<Panel> make_attention_errors_panel();
+[[nodiscard]] std::unique_ptr<Panel> make_attention_output_panel();
 
 // All panels, indexed by PanelId.
 using Panels = std::array<std::unique_ptr<Panel>, kPanels>;

@@ -7,6 +7,7 @@
 
 #include "viz/geometry/board.h"
 #include "viz/geometry/viewport.h"
+#include "viz/playback/attention.h"
 #include "viz/playback/cursor.h"
 #include "viz/playback/selection.h"
 #include "viz/playback/tile.h"
@@ -28,6 +29,11 @@ struct Scene {
   const TileState* tile_now = nullptr;  // how much of it has happened; not null with a tile
   QString tile_instead;                 // without a tile: why, and what to do
   const State* staged = nullptr;        // view tile: the cache that the tile was staged from; null: the cursor's
+  const AttentionFlow* flow = nullptr;  // of the attention view; null: none
+  std::int64_t flow_tiles = 0;          // tiles of the flow that have been added
+  QString flow_instead;                 // without a flow: why
+  const AttentionErrors* errors = nullptr;
+  QString errors_instead;
 
   [[nodiscard]] const Run& run() const { return cursor->run(); }
   [[nodiscard]] const Facts& facts() const { return cursor->run().facts(); }

@@ -18,7 +18,7 @@ namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
-constexpr double kAxis = 8.5, kLineLabel = 9, kChunkLabel = 9.5, kLowestLabel = 8, kSharedCaption = 11,
+constexpr double kSharedAxis = 8.5, kLineLabel = 9, kChunkLabel = 9.5, kLowestLabel = 8, kSharedCaption = 11,
                  kVerdictText = 12;
 constexpr double kSmallestInk = 7;        // [px] at any font scale: smaller letters cannot be read
 constexpr std::int64_t kSharedWord = 4;   // [bytes]
@@ -164,9 +164,9 @@ SharedPanel::Standing SharedPanel::standing(const QRectF& body, const Scene& sce
 // --- the grids -------------------------------------------------------------------------------------------------------
 
 void SharedPanel::paint_axis(QPainter& painter, const QRectF& rect, const SharedLayout& at, const Scene& scene) {
-  const QFont font = mono_font(scene.px(kAxis));
+  const QFont font = mono_font(scene.px(kSharedAxis));
   const double cell = rect.width() / static_cast<double>(at.size.chunks);
-  const QFont name = ui_font(scene.px(kAxis));
+  const QFont name = ui_font(scene.px(kSharedAxis));
   if (rect.left() == at.grid.left() && text_width(name, tr("bank")) + scene.px(5) <= at.labels.width()) {
     draw_text_in(painter, name, scene.theme->text_quiet,
                  QRectF(at.labels.left(), rect.top(), at.labels.width() - scene.px(5), rect.height()), Qt::AlignRight,
@@ -392,8 +392,8 @@ void SharedPanel::paint_strip(QPainter& painter, const QRectF& strip, const Bank
       painter.fillRect(rect, scene.theme->cached);  // zeros are words too
     }
     const QString lane = QStringLiteral("L%1").arg(cell.lane);
-    const QFont font = mono_font(scene.px(kAxis));
-    if (rect.height() < scene.px(kAxis) || text_width(font, lane) + 2 > rect.width()) continue;
+    const QFont font = mono_font(scene.px(kSharedAxis));
+    if (rect.height() < scene.px(kSharedAxis) || text_width(font, lane) + 2 > rect.width()) continue;
     draw_text_in(
         painter, font,
         token ? tile_ink(*scene.theme, tile, cell.row, Arrival::there) : scene.theme->ink_on(scene.theme->cached), rect,

@@ -18,7 +18,14 @@ struct Asker::Waiting {
 struct Asker::Shared {
   std::mutex mutex;
   std::condition_variable woken;
-  Waiting explain, locate, stage;
+  Waiting explain, locate, stage, attend, compare;
+  // The one that is answered next; a place before a picture, a picture before words.
+  [[nodiscard]] Waiting* next() {
+    for (Waiting* waiting : {&locate, &stage, &attend, &compare, &explain}) {
+      if (waiting->work) return waiting;
+    }
+    return nullptr;
+  }
   bool stop = false;
   Backend* backend = nullptr;
 };
@@ -40,10 +47,9 @@ Asker::~Asker() {
 void Asker::run() {
   std::unique_lock lock(shared_->mutex);
   while (true) {
-    shared_->woken.wait(
-        lock, [this] { return shared_->stop || shared_->explain.work || shared_->locate.work || shared_->stage.work; });
+    shared_->woken.wait(lock, [this] { return shared_->stop || shared_->next() != nullptr; });
     if (shared_->stop) return;
-    Waiting& next = shared_->locate.work ? shared_->locate : shared_->stage.work ? shared_->stage : shared_->explain;
+    Waiting& next = *shared_->next();
     const auto work = std::exchange(next.work, nullptr);
     const std::uint64_t number = next.number;
     lock.unlock();
@@ -54,7 +60,7 @@ void Asker::run() {
 
 void Asker::forget() {
   const std::lock_guard lock(shared_->mutex);
-  for (Waiting* waiting : {&shared_->explain, &shared_->locate, &shared_->stage}) {
+  for (Waiting* waiting : {&shared_->explain, &shared_->locate, &shared_->stage, &shared_->attend, &shared_->compare}) {
     waiting->work = nullptr;
     ++waiting->number;
   }
@@ -109,6 +115,31 @@ void Asker::stage(std::shared_ptr<const Facts> facts, const QString& path, const
       return [this, faults = current_fault_lines()] { Q_EMIT not_staged(faults); };
     }
   });
+}
+
+void Asker::attend(std::shared_ptr<const Facts> facts, const QString& path, const FlowRequest& request) {
+  post(&Shared::attend,
+       [this, facts = std::move(facts), path = path.toStdString(), request]() -> std::function<void()> {
+         try {
+           const auto flow = std::make_shared<const AttentionFlow>(shared_->backend->attend(*facts, path, request));
+           return [this, flow] { Q_EMIT attended(flow); };
+         } catch (...) {
+           return [this, faults = current_fault_lines()] { Q_EMIT not_attended(faults); };
+         }
+       });
+}
+
+void Asker::compare(std::shared_ptr<const Facts> facts, const QString& path, const ErrorsRequest& request) {
+  post(&Shared::compare,
+       [this, facts = std::move(facts), path = path.toStdString(), request]() -> std::function<void()> {
+         try {
+           const auto errors =
+               std::make_shared<const AttentionErrors>(shared_->backend->compare(*facts, path, request));
+           return [this, errors] { Q_EMIT compared(errors); };
+         } catch (...) {
+           return [this, faults = current_fault_lines()] { Q_EMIT not_compared(faults); };
+         }
+       });
 }
 
 }  // namespace kvscope::viz

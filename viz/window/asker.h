@@ -1,6 +1,6 @@
-// Requests explanations, byte offsets and tiles from the backend on a separate thread. Only the newest question
-// matters: it replaces a question that has not started, and an outdated answer is dropped. So if the pointer moves over
-// a thousand blocks in a second, only a few of them are explained.
+// Requests explanations, byte offsets, tiles and attention from the backend on a separate thread. Only the newest
+// question matters: it replaces a question that has not started, and an outdated answer is dropped. So if the pointer
+// moves over a thousand blocks in a second, only a few of them are explained.
 #pragma once
 
 #include <functional>
@@ -26,6 +26,8 @@ class Asker final : public QObject {
   void explain(std::shared_ptr<const Facts> facts, const QString& path, const trace::Question& question);
   void locate(std::shared_ptr<const Facts> facts, const QString& path, qint64 offset, StepIdx step);
   void stage(std::shared_ptr<const Facts> facts, const QString& path, const TileRequest& request);
+  void attend(std::shared_ptr<const Facts> facts, const QString& path, const FlowRequest& request);
+  void compare(std::shared_ptr<const Facts> facts, const QString& path, const ErrorsRequest& request);
   void forget();  // drops all pending questions and answers
 
  Q_SIGNALS:
@@ -35,6 +37,10 @@ class Asker final : public QObject {
   void not_located(const QStringList& faults);
   void staged(const std::shared_ptr<const kvscope::viz::Tile>& tile);
   void not_staged(const QStringList& faults);
+  void attended(const std::shared_ptr<const kvscope::viz::AttentionFlow>& flow);
+  void not_attended(const QStringList& faults);
+  void compared(const std::shared_ptr<const kvscope::viz::AttentionErrors>& errors);
+  void not_compared(const QStringList& faults);
 
  private:
   struct Waiting;

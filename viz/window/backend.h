@@ -9,6 +9,7 @@
 
 #include "core/trace/explanation.h"
 #include "viz/model/gallery_model.h"
+#include "viz/playback/attention.h"
 #include "viz/playback/event_source.h"
 #include "viz/playback/facts.h"
 #include "viz/playback/run.h"
@@ -17,13 +18,13 @@
 
 namespace kvscope::viz {
 
-// Three worker threads call it, possibly at the same time: one calls open(), one explain(), locate() and stage(), one
-// picture(). gallery() is called once, by the thread that creates the window.
+// Three worker threads call it, possibly at the same time: one calls open(), one explain(), locate(), stage(), attend()
+// and compare(), one picture(). gallery() is called once, by the thread that creates the window.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  // One call at a time. Opens a trace or runs a scenario; the file's content decides which.
+  // One call at a time. Opens a trace or a golden bundle, or runs a scenario; the file's content decides which.
   // `progress` is called while a scenario runs, with the number of finished requests and the total; if it returns
   // false, the run stops and Cancelled is thrown. Other exceptions are of the types that kvscope::fault_lines accepts.
   [[nodiscard]] virtual std::unique_ptr<EventSource> open(const std::string& path, const OpenProgress& progress) = 0;
@@ -44,6 +45,16 @@ class Backend {
   // InputError as explain().
   [[nodiscard]] virtual std::vector<trace::Event> stage(const Facts& facts, const std::string& path,
                                                         const TileRequest& request) = 0;
+
+  // One call at a time, and not during the other questions. The tiled flow of one query at request.step. GeometryError:
+  // the step is too large to be computed. IndexError: no such sequence, query, layer or head at that step. InputError:
+  // the values of the run are not known.
+  [[nodiscard]] virtual AttentionFlow attend(const Facts& facts, const std::string& path,
+                                             const FlowRequest& request) = 0;
+
+  // As attend(). The errors of the candidate's output against the golden, indexed; InputError: they cannot be compared.
+  [[nodiscard]] virtual AttentionErrors compare(const Facts& facts, const std::string& path,
+                                                const ErrorsRequest& request) = 0;
 
   [[nodiscard]] virtual Gallery gallery() = 0;
 

@@ -122,6 +122,11 @@ PictureFormat check(const QString& path, const Run& run, const Picture& picture)
   if (!format) faults.push_back({"", "the extension is not that of a picture format: use .png, .svg, .pdf or .gif"});
   check_size(picture, faults);
   check_frames(run, picture, format.value_or(PictureFormat::gif), faults);
+  if (picture.view == View::attention && picture.last_row && *picture.last_row > run.row_at(picture.position)) {
+    faults.push_back({"",
+                      "the attention view shows one step, and these are several: write a .png of one step, or "
+                      "choose another view"});
+  }
   if (!faults.empty()) throw InputError(path.toStdString(), std::move(faults));
   return *format;
 }
@@ -142,6 +147,11 @@ class Painting {
     scene_.pinned = picture.selection;
     scene_.tile = picture.tile.get();
     scene_.tile_instead = picture.tile_instead;
+    scene_.flow = picture.flow.get();
+    if (picture.flow) scene_.flow_tiles = picture.flow_tiles.value_or(std::ssize(picture.flow->tiles));
+    scene_.flow_instead = picture.flow_instead;
+    scene_.errors = picture.errors.get();
+    scene_.errors_instead = picture.errors_instead;
     if (picture.tile) {
       tile_now_ = tile_state(*picture.tile, picture.tile_event.value_or(event_of_landed(*picture.tile)));
       scene_.tile_now = &tile_now_;

@@ -35,10 +35,15 @@ struct Picture {
   double font_scale = 1;
   Selection selection;
   std::array<Viewport, kPanels> viewport;
-  std::shared_ptr<const Tile> tile;        // of View::tile
-  QString tile_instead;                    // without one: why
-  std::optional<std::int64_t> tile_event;  // events of the tile that have happened; none: until all has landed
-  Position position;                       // of the first or only frame
+  std::shared_ptr<const Tile> tile;               // of View::tile
+  QString tile_instead;                           // without one: why
+  std::optional<std::int64_t> tile_event;         // events of the tile that have happened; none: until all has landed
+  std::shared_ptr<const AttentionFlow> flow;      // of View::attention
+  std::optional<std::int64_t> flow_tiles;         // that have been added; none: all
+  QString flow_instead;                           // without a flow: why
+  std::shared_ptr<const AttentionErrors> errors;  // of View::attention
+  QString errors_instead;
+  Position position;  // of the first or only frame
   // GIF: one frame per row of the run, from the row of `position` to this one, or in View::tile with a tile one frame
   // per action from `tile_event` to this one.
   std::optional<std::int64_t> last_row, last_tile_event;

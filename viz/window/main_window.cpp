@@ -12,6 +12,7 @@
 #include "viz/playback/tile_selection.h"
 #include "viz/view/canvas.h"
 #include "viz/view/time_text.h"
+#include "viz/window/attention_bar.h"
 #include "viz/window/breakpoints_panel.h"
 #include "viz/window/busy_bar.h"
 #include "viz/window/dock_title.h"
@@ -74,6 +75,18 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
   gallery_timer_.setSingleShot(true);
   gallery_timer_.setInterval(kPaintGalleryAfter);
   connect(&gallery_timer_, &QTimer::timeout, this, &MainWindow::paint_gallery);
+  connect(&asker_, &Asker::attended, this, [this](const std::shared_ptr<const AttentionFlow>& flow) {
+    if (document_) document_->attention().show_flow(flow);
+  });
+  connect(&asker_, &Asker::not_attended, this, [this](const QStringList& faults) {
+    if (document_) document_->attention().show_no_flow(faults.join(QLatin1Char('\n')));
+  });
+  connect(&asker_, &Asker::compared, this, [this](const std::shared_ptr<const AttentionErrors>& errors) {
+    if (document_) document_->attention().show_errors(errors);
+  });
+  connect(&asker_, &Asker::not_compared, this, [this](const QStringList& faults) {
+    if (document_) document_->attention().show_no_errors(faults.join(QLatin1Char('\n')));
+  });
   transport_->set_speed(session_.look().speed);
   // A desktop with animations switched off gets still pictures.
   set_motion(session_.look().motion && QApplication::isEffectEnabled(Qt::UI_General));
@@ -104,6 +117,7 @@ void MainWindow::build_center() {
   find_bar_ = new FindBar(asker_);
   export_bar_ = new ExportBar;
   tile_bar_ = new TileBar;
+  attention_bar_ = new AttentionBar;
   load_bar_ = new BusyBar;
   job_bar_ = new BusyBar;
   start_page_ = new StartPage(gallery_, recent_, actions_[Do::open]);
@@ -118,7 +132,9 @@ void MainWindow::build_center() {
   auto* bars = new QVBoxLayout;  // with the same margins as the cards below
   bars->setContentsMargins(12, 0, 12, 0);
   bars->setSpacing(6);
-  for (QWidget* bar : std::initializer_list<QWidget*>{find_bar_, export_bar_, tile_bar_}) bars->addWidget(bar);
+  for (QWidget* bar : std::initializer_list<QWidget*>{find_bar_, export_bar_, tile_bar_, attention_bar_}) {
+    bars->addWidget(bar);
+  }
   for (QWidget* bar : std::initializer_list<QWidget*>{messages_, load_bar_, job_bar_}) overlay_->add(bar);
   column->addLayout(bars);
   column->addWidget(center_, 1);
@@ -200,6 +216,7 @@ void MainWindow::show_document() {
   canvas_->setDocument(document);
   transport_->set_document(document);
   tile_bar_->set_document(document);
+  attention_bar_->set_document(document);
   why_->set_document(document, facts);
   find_bar_->set_document(document, facts);
   events_->set_document(document);
@@ -238,9 +255,17 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
   // The trace can be read at this position.
   connect(document, &Document::position_changed, this, [this] { messages_->dismiss(QStringLiteral("trace")); });
   connect(document, &Document::breakpoints_changed, this, [this] { breakpoints_ = document_->breakpoints(); });
-  const auto playing = [this] { actions_.set_playing(document_->playing() || document_->tile_playing()); };
+  const auto playing = [this] {
+    actions_.set_playing(document_->playing() || document_->tile_playing() || document_->attention().playing());
+  };
   connect(document, &Document::playing_changed, this, playing);
   connect(document, &Document::tile_playing_changed, this, playing);
+  connect(&document->attention(), &AttentionModel::playing_changed, this, playing);
+  connect(&document->attention(), &AttentionModel::changed, this, &MainWindow::show_status);
+  connect(&document->attention(), &AttentionModel::flow_wanted, this,
+          [this, facts](const FlowRequest& request) { asker_.attend(facts, document_->path(), request); });
+  connect(&document->attention(), &AttentionModel::errors_wanted, this,
+          [this, facts](const ErrorsRequest& request) { asker_.compare(facts, document_->path(), request); });
   connect(document, &Document::tile_wanted, this,
           [this, facts](const TileRequest& request) { asker_.stage(facts, document_->path(), request); });
   set_view(view_);
@@ -260,9 +285,11 @@ void MainWindow::show_status() {
   }
   const State& state = document_->cursor().state();
   const Selection& about = document_->hovered().none() ? document_->pinned() : document_->hovered();
-  what_->setText(about.none() ? QString()
-                              : QString::fromStdString(
-                                    describe(document_->shown_state(), run_->facts(), document_->tile(), about)));
+  const AttentionModel& attention = document_->attention();
+  what_->setText(QString::fromStdString(
+      about.none()           ? std::string()
+      : about.of_attention() ? describe_attention(about, attention.flow(), attention.errors())
+                             : describe(document_->shown_state(), run_->facts(), document_->tile(), about)));
   const QString event =
       tr("%1 of %2 events").arg(number_text(document_->cursor().position().value), number_text(run_->facts().events));
   when_->setText(state.step.value < 0

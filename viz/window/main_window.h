@@ -34,6 +34,7 @@ class QStackedWidget;
 
 namespace kvscope::viz {
 
+class AttentionBar;
 class BreakpointsPanel;
 class BusyBar;
 class Canvas;
@@ -118,12 +119,15 @@ class MainWindow final : public QMainWindow {
   void connect_files();
   void opened(const std::shared_ptr<const Run>& run, const QString& path);
   void open_failed(const QString& path, const QStringList& faults);
+  void show_open_failed(const QString& path, const QStringList& faults);
   void apply(const OpenWish& wish);
   void apply_tile(const OpenWish& wish);
   void check_notes();
   void follow_note(const NotePart& link);
   [[nodiscard]] OpenWish wish_of_now() const;
   void ask_for_file();
+  void ask_for_candidate();
+  void open_pair(const QStringList& files);
   void ask_where_to_save();
   void ask_where_to_export();
   void start_job(const QString& target, Job::Work work);
@@ -164,6 +168,7 @@ class MainWindow final : public QMainWindow {
   FindBar* find_bar_ = nullptr;
   ExportBar* export_bar_ = nullptr;
   TileBar* tile_bar_ = nullptr;
+  AttentionBar* attention_bar_ = nullptr;
   BusyBar *load_bar_ = nullptr, *job_bar_ = nullptr;
   TransportBar* transport_ = nullptr;
   WhyPanel* why_ = nullptr;

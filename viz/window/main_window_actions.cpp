@@ -7,6 +7,7 @@
 #include <QtWidgets/QStackedWidget>
 
 #include "viz/view/canvas.h"
+#include "viz/window/attention_bar.h"
 #include "viz/window/breakpoints_panel.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/find_bar.h"
@@ -19,11 +20,12 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr std::array<std::pair<Do, View>, 5> kViewActions{{{Do::view_overview, View::overview},
+constexpr std::array<std::pair<Do, View>, 6> kViewActions{{{Do::view_overview, View::overview},
                                                            {Do::view_sequences, View::sequences},
                                                            {Do::view_pool, View::pool},
                                                            {Do::view_timeline, View::timeline},
-                                                           {Do::view_tile, View::tile}}};
+                                                           {Do::view_tile, View::tile},
+                                                           {Do::view_attention, View::attention}}};
 constexpr std::array<std::pair<Do, ThemeSetting>, 3> kThemeActions{{{Do::theme_system, ThemeSetting::system},
                                                                     {Do::theme_dark, ThemeSetting::dark},
                                                                     {Do::theme_light, ThemeSetting::light}}};
@@ -44,7 +46,7 @@ void MainWindow::build_menus() {
     for (const Do id : ids) menu.addAction(actions_[id]);
   };
   QMenu& file = *menuBar()->addMenu(group_title(Group::file));
-  add(file, {Do::open});
+  add(file, {Do::open, Do::open_candidate});
   QMenu* gallery = file.addMenu(tr("&Gallery"));
   gallery->setToolTipsVisible(true);
   for (int row = 0; row < gallery_.rowCount(); ++row) {
@@ -104,6 +106,7 @@ void MainWindow::build_view_menu(QMenu& menu) {
 void MainWindow::connect_actions() {
   const auto on = [this](Do id, auto&& work) { connect(actions_[id], &QAction::triggered, this, work); };
   on(Do::open, [this] { ask_for_file(); });
+  on(Do::open_candidate, [this] { ask_for_candidate(); });
   on(Do::reload, [this] { document_ ? open(document_->path(), wish_of_now()) : open(failed_, OpenWish(wish_)); });
   on(Do::save_trace, [this] { ask_where_to_save(); });
   on(Do::export_picture, [this] {
@@ -138,16 +141,24 @@ void MainWindow::connect_actions() {
 }
 
 void MainWindow::connect_run_actions() {
-  // In the tile view the same keys move through the tile's events.
-  const auto both = [this](Do id, void (Document::*of_run)(), void (Document::*of_tile)()) {
-    connect(actions_[id], &QAction::triggered, this, [this, of_run, of_tile] {
-      if (document_) (document_.get()->*(view_ == View::tile ? of_tile : of_run))();
+  // In the tile view the same keys move through the tile's events, in the attention view through the flow's tiles.
+  const auto all = [this](Do id, void (Document::*of_run)(), void (Document::*of_tile)(),
+                          void (AttentionModel::*of_flow)()) {
+    connect(actions_[id], &QAction::triggered, this, [this, of_run, of_tile, of_flow] {
+      if (!document_) return;
+      if (view_ == View::attention) return (document_->attention().*of_flow)();
+      (document_.get()->*(view_ == View::tile ? of_tile : of_run))();
     });
   };
-  const auto on = [&](Do id, void (Document::*work)()) { both(id, work, work); };
+  const auto on = [&](Do id, void (Document::*work)()) {
+    connect(actions_[id], &QAction::triggered, this, [this, work] {
+      if (document_) (document_.get()->*work)();
+    });
+  };
   const auto plays = [this](Do id, void (Document::*of_run)(), void (Document::*of_tile)()) {
     connect(actions_[id], &QAction::triggered, this, [this, of_run, of_tile] {
       if (!document_) return;
+      if (view_ == View::attention) return document_->attention().toggle_playing();
       const bool of_the_tile = view_ == View::tile;
       const bool was_playing = of_the_tile ? document_->tile_playing() : document_->playing();
       (document_.get()->*(of_the_tile ? of_tile : of_run))();
@@ -156,12 +167,12 @@ void MainWindow::connect_run_actions() {
   };
   plays(Do::play, &Document::toggle_playing, &Document::toggle_tile_playing);
   plays(Do::play_events, &Document::toggle_playing_events, &Document::toggle_tile_playing_events);
-  both(Do::step, &Document::step, &Document::tile_step);
-  both(Do::step_back, &Document::step_back, &Document::tile_step_back);
-  both(Do::next_event, &Document::next_event, &Document::tile_event);
-  both(Do::previous_event, &Document::previous_event, &Document::tile_event_back);
-  both(Do::to_start, &Document::to_start, &Document::tile_to_start);
-  both(Do::to_end, &Document::to_end, &Document::tile_to_end);
+  all(Do::step, &Document::step, &Document::tile_step, &AttentionModel::step);
+  all(Do::step_back, &Document::step_back, &Document::tile_step_back, &AttentionModel::step_back);
+  all(Do::next_event, &Document::next_event, &Document::tile_event, &AttentionModel::step);
+  all(Do::previous_event, &Document::previous_event, &Document::tile_event_back, &AttentionModel::step_back);
+  all(Do::to_start, &Document::to_start, &Document::tile_to_start, &AttentionModel::to_start);
+  all(Do::to_end, &Document::to_end, &Document::tile_to_end, &AttentionModel::to_end);
   on(Do::run_to_breakpoint, &Document::run_to_breakpoint);
   on(Do::run_back, &Document::run_back_to_breakpoint);
   connect(actions_[Do::motion_forward], &QAction::triggered, this, [this] { canvas_->nudgeMotion(kPartOfStep); });
@@ -223,7 +234,9 @@ void MainWindow::set_view(View view) {
   if (canvas_->view() != view) canvas_->setView(view);
   for (const auto& [id, v] : kViewActions) actions_[id]->setChecked(v == view);
   tile_bar_->setVisible(view == View::tile && document_ != nullptr);
+  attention_bar_->setVisible(view == View::attention && document_ != nullptr);
   if (document_) document_->follow_tile(view == View::tile);
+  if (document_) document_->attention().follow(view == View::attention);
   if (view == view_) return;
   view_ = view;
   changed();

@@ -9,6 +9,7 @@
 #include <QtWidgets/QStatusBar>
 
 #include "viz/view/canvas.h"
+#include "viz/window/attention_bar.h"
 #include "viz/window/busy_bar.h"
 #include "viz/window/export.h"
 #include "viz/window/export_bar.h"
@@ -80,6 +81,7 @@ void MainWindow::connect_files() {
         {QStringLiteral("write"), true, tr("%1 could not be written").arg(file_name(job_target_)), faults, {}});
   });
   connect(export_bar_, &ExportBar::wanted, this, &MainWindow::ask_where_to_export);
+  connect(attention_bar_, &AttentionBar::candidate_wanted, this, &MainWindow::ask_for_candidate);
 }
 
 // --- opening ---------------------------------------------------------------------------------------------------------
@@ -113,6 +115,24 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
 }
 
 void MainWindow::open_failed(const QString& path, const QStringList& faults) {
+  // If the second try fails too, the faults are those of the first, whose order the person gave.
+  if (wish_.candidate && wish_.either_order) {
+    OpenWish other = wish_;
+    other.either_order = false;
+    other.first_failure = std::pair(path, faults);
+    const QString golden = *std::exchange(other.candidate, path);
+    return open(golden, other);
+  }
+  if (wish_.first_failure) {
+    const auto [file, of_file] = *std::exchange(wish_.first_failure, std::nullopt);
+    wish_.candidate = path;
+    wish_.either_order = true;
+    return show_open_failed(file, of_file);
+  }
+  show_open_failed(path, faults);
+}
+
+void MainWindow::show_open_failed(const QString& path, const QStringList& faults) {
   load_bar_->stop();
   const auto again = [this, path, wish = wish_] { open(path, wish); };
   messages_->show_message({QStringLiteral("open"),
@@ -127,6 +147,7 @@ void MainWindow::open_failed(const QString& path, const QStringList& faults) {
 }
 
 void MainWindow::apply(const OpenWish& wish) {
+  if (wish.candidate) document_->attention().set_candidate(*wish.candidate);
   if (wish.breakpoints) document_->set_breakpoints(*wish.breakpoints);
   if (wish.pinned) document_->pin(*wish.pinned);  // before the position, because pinning a step moves to it
   if (wish.step) {
@@ -181,6 +202,7 @@ OpenWish MainWindow::wish_of_now() const {
   OpenWish wish;
   wish.position = document_->cursor().position();
   wish.pinned = document_->pinned();
+  if (!document_->attention().candidate().isEmpty()) wish.candidate = document_->attention().candidate();
   if (document_->tile() == nullptr) return wish;
   wish.tile = document_->tile_request();
   if (const auto recorded = document_->recorded_tile()) wish.recorded_tile = static_cast<std::int64_t>(*recorded);
@@ -198,12 +220,38 @@ void MainWindow::close_document() {
 }
 
 void MainWindow::ask_for_file() {
-  QFileDialog* dialog =
-      make_dialog(this, tr("Open a scenario or a trace"), document_ ? document_->path() : recent_.paths().value(0));
+  QFileDialog* dialog = make_dialog(this, tr("Open a scenario, a trace or a golden bundle"),
+                                    document_ ? document_->path() : recent_.paths().value(0));
   dialog->setFileMode(QFileDialog::ExistingFile);
-  dialog->setNameFilters({tr("Scenarios and traces (*.json *.kvt)"), tr("All files (*)")});
+  dialog->setNameFilters({tr("Scenarios, traces, bundles (*.json *.kvt *.npz *.safetensors)"), tr("All files (*)")});
   connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) { open(path); });
   dialog->open();
+}
+
+// One file is a candidate for the document that is open; without a document it is a golden. Two are both.
+void MainWindow::ask_for_candidate() {
+  QFileDialog* dialog = make_dialog(this,
+                                    document_ ? tr("Open a candidate, or a golden bundle and a candidate")
+                                              : tr("Open a golden bundle and a candidate"),
+                                    document_ ? document_->path() : recent_.paths().value(0));
+  dialog->setFileMode(QFileDialog::ExistingFiles);
+  dialog->setNameFilters({tr("Tensors (*.npz *.safetensors *.npy)"), tr("All files (*)")});
+  connect(dialog, &QFileDialog::filesSelected, this, &MainWindow::open_pair);
+  dialog->open();
+}
+
+void MainWindow::open_pair(const QStringList& files) {
+  OpenWish wish;
+  wish.view = View::attention;
+  if (files.size() == 1 && document_) {
+    document_->attention().set_candidate(files.front());
+    return set_view(View::attention);
+  }
+  if (files.size() > 1) {
+    wish.candidate = files[1];
+    wish.either_order = true;
+  }
+  if (!files.isEmpty()) open(files.front(), wish);
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
@@ -214,6 +262,11 @@ void MainWindow::dropEvent(QDropEvent* event) {
   const QStringList files = dropped_files(event->mimeData());
   if (files.isEmpty()) return;
   event->acceptProposedAction();
+  const auto is_bundle = [](const QString& file) {
+    const QString ending = QFileInfo(file).suffix().toLower();
+    return ending == QLatin1String("npz") || ending == QLatin1String("safetensors") || ending == QLatin1String("npy");
+  };
+  if (files.size() == 2 && is_bundle(files[0]) && is_bundle(files[1])) return open_pair(files);
   open(files.front());
   if (files.size() > 1) {
     messages_->show_message({QStringLiteral("drop"),
@@ -268,6 +321,12 @@ void MainWindow::ask_where_to_export() {
     picture.tile = document_->shared_tile();
     picture.tile_instead = document_->tile_instead();
     if (picture.tile) picture.tile_event = document_->tile_now().event;
+    const AttentionModel& attention = document_->attention();
+    picture.flow = attention.shared_flow();
+    picture.flow_tiles = attention.tiles_done();
+    picture.flow_instead = attention.flow_instead();
+    picture.errors = attention.shared_errors();
+    picture.errors_instead = attention.errors_instead();
     export_bar_->fill(picture);
     picture.position = picture.last_row ? run_->end_of_row(export_bar_->first_row()) : document_->cursor().position();
     start_job(path, [run = run_, picture, path](const Job::Tell& tell) {

@@ -4,7 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
+
+#include <QtCore/QString>
+#include <QtCore/QStringList>
 
 #include "viz/geometry/board.h"
 #include "viz/playback/breakpoint.h"
@@ -22,6 +26,9 @@ struct OpenWish {
   std::optional<std::int64_t> recorded_tile;           // in place of `tile`: the number of a tile of the trace
   std::optional<std::int64_t> tile_event;              // how many events of the tile have happened
   std::optional<std::vector<Breakpoint>> breakpoints;  // nullopt: those of the previous document
+  std::optional<QString> candidate;                    // compared with the file, which is a golden bundle or a scenario
+  bool either_order = false;  // either of file and candidate may be the golden: both ways are tried
+  std::optional<std::pair<QString, QStringList>> first_failure;  // the file and the faults of the first try
 };
 
 }  // namespace kvscope::viz

@@ -16,7 +16,10 @@ constexpr const char* kContext = "kvscope::viz::Actions";
 
 // The canvas uses the arrow keys, and the focused widget uses letters and digits, so few keys are without a modifier.
 constexpr std::array<ActionEntry, kActions> kTable{{
-    {Do::open, Group::file, SAY("&Open scenario or trace..."), "Ctrl+O", SAY("Open a scenario or a trace"), Icon::open},
+    {Do::open, Group::file, SAY("&Open scenario or trace..."), "Ctrl+O",
+     SAY("Open a scenario, a trace or a golden bundle"), Icon::open},
+    {Do::open_candidate, Group::file, SAY("Open &bundle and candidate..."), "Ctrl+Shift+O",
+     SAY("Compare a kernel's output with a golden bundle, or with the run that is open")},
     {Do::reload, Group::file, SAY("&Reload"), "Ctrl+R", SAY("Open the same file again"), Icon::reload},
     {Do::save_trace, Group::file, SAY("&Save trace as..."), "Ctrl+S", SAY("Write the run's events to a trace file"),
      Icon::save},
@@ -65,6 +68,9 @@ constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::view_timeline, Group::view, SAY("&Timeline"), "Ctrl+4", SAY("The curves alone"), Icon::none, true},
     {Do::view_tile, Group::view, SAY("T&ile"), "Ctrl+5",
      SAY("The tile of the selected token, from the pool to registers; stepping moves through its events"), Icon::none,
+     true},
+    {Do::view_attention, Group::view, SAY("&Attention"), "Ctrl+6",
+     SAY("The tiled flow of a query, and a candidate's errors against the golden; stepping adds tiles"), Icon::none,
      true},
     {Do::motion, Group::view, SAY("&Motion"), "Ctrl+M",
      SAY("Steps move blocks, chunks and registers to their places; off: pictures change at once"), Icon::none, true},

@@ -20,6 +20,7 @@ namespace kvscope::viz {
 
 enum class Do : std::uint8_t {
   open,
+  open_candidate,
   reload,
   save_trace,
   export_picture,
@@ -50,6 +51,7 @@ enum class Do : std::uint8_t {
   view_pool,
   view_timeline,
   view_tile,
+  view_attention,
   motion,
   zoom_in,
   zoom_out,

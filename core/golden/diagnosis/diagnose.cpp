@@ -276,7 +276,7 @@ std::vector<Trial> fitted_output(const Row& row) {
 }
 
 Explanation judge(const Trial& trial, const Rows& rows) {
-  Explanation e{trial.name, trial.cause, trial.look_at, 0, 0, 0};
+  Explanation e{trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page};
   for (const Row& row : rows.failing) {
     const double m = misfit_of(trial, row);
     if (m <= kExplained) {
@@ -351,7 +351,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
     if (m <= kExplained) {
       all.push_back(judge(trial, rows));
     } else {
-      all.push_back({trial.name, trial.cause, trial.look_at, 0, 0, m});
+      all.push_back({trial.name, trial.cause, trial.look_at, 0, 0, m, trial.sequence, trial.page});
     }
   }
   diagnosis.hypotheses = static_cast<std::int64_t>(names.size());

@@ -26,6 +26,8 @@ struct Explanation {
   std::int64_t failing_explained = 0;  // of Diagnosis::failing_rows
   std::int64_t correct_explained = 0;  // of Diagnosis::correct_rows
   double misfit = 0;                   // worst error / allowed over the explained failing rows
+  std::int64_t sequence = -1;          // the only sequence that the cause changes; -1: all
+  std::int64_t page = -1;              // its page that the cause names; -1: none
 };
 
 // Which elements fail, as counts.

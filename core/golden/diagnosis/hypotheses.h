@@ -37,6 +37,7 @@ struct Trial {
   std::string look_at;         // "the factor of q . k before the softmax"
   std::int64_t sequence = -1;  // the only sequence whose rows it changes; -1: all
   std::function<RowValue(const RowEvaluator&)> predict;
+  std::int64_t page = -1;  // of `sequence`, which the cause names; -1: none
 };
 
 // All trials whose prediction can differ from the correct output for this problem, most common faults first.

@@ -162,6 +162,7 @@ Trial trial_of(const Found& found, const std::vector<Elsewhere>& places, const R
   const std::int64_t sequence = row.sequence();
   Trial trial;
   trial.sequence = sequence;
+  trial.page = found.key >= 0 ? found.key / k.page_size : found.page;
   trial.predict = prediction(found, places, k.page_size);
   if (found.key >= 0) {
     trial.name = found.block == kTwice ? "key_twice" : "key_missing";

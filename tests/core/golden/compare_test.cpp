@@ -326,5 +326,59 @@ print(ascii(t.get('name')), t.get('tests'), t.get('failures'), [c.get('name') fo
             "'c??\\xe9\\n against <g & \"h\">' 4 1 ['o: bound']\n");
 }
 
+// --- element by element ---
+
+TEST(ElementErrors, AreTheErrorOverTheBoundOfTheFormula) {
+  const Bundle golden = small_golden();
+  Bundle candidate = candidate_of(golden);
+  auto o = values<float>(candidate.tensors["o"]);
+  for (std::size_t i = 0; i < o.size(); ++i) o[i] += 1e-6f * static_cast<float>(i);
+  const ElementErrors errors = element_errors(golden, candidate);
+  EXPECT_EQ(errors.rows, 3);
+  EXPECT_EQ(errors.heads, 2);
+  EXPECT_EQ(errors.dims, 4);
+  const double bound = 4 * std::ldexp(1.0, -24) * (1 + 3) * 2 + std::ldexp(1.0, -150);
+  double worst = 0;
+  for (std::size_t i = 0; i < o.size(); ++i) {
+    const double ratio = std::abs(static_cast<double>(o[i]) - 0.5) / bound;
+    worst = std::max(worst, ratio);
+    EXPECT_FLOAT_EQ(errors.ratio[i], static_cast<float>(ratio)) << i;
+  }
+  const CompareResult compared = compare(golden, candidate);
+  EXPECT_FLOAT_EQ(static_cast<float>(compared.tensors[0].worst->ratio), static_cast<float>(worst));
+  EXPECT_EQ(errors.places[2].sequence, 1);
+  EXPECT_EQ(errors.places[2].query, 1);
+  EXPECT_EQ(errors.places[2].position, 8);
+  EXPECT_EQ(errors.places[2].page, 2);
+  EXPECT_EQ(errors.places[2].block, 1);
+}
+
+TEST(ElementErrors, AnotherKindOfNumberIsInfinitelyWrongAndTheSameKindIsRight) {
+  Bundle golden = small_golden();
+  Bundle candidate = candidate_of(golden);
+  auto want = values<double>(golden.tensors["o"]);
+  auto have = values<float>(candidate.tensors["o"]);
+  want[0] = std::nan(""), have[0] = std::nanf("");
+  want[1] = kInf, have[1] = static_cast<float>(kInf);
+  want[2] = kInf, have[2] = static_cast<float>(-kInf);
+  have[3] = std::nanf("");
+  const ElementErrors errors = element_errors(golden, candidate);
+  EXPECT_EQ(errors.ratio[0], 0);
+  EXPECT_EQ(errors.ratio[1], 0);
+  EXPECT_TRUE(std::isinf(errors.ratio[2]));
+  EXPECT_TRUE(std::isinf(errors.ratio[3]));
+  EXPECT_EQ(errors.ratio[4], 0);
+}
+
+TEST(ElementErrors, NeedAnAttentionOutput) {
+  Bundle golden = small_golden();
+  const Bundle candidate = candidate_of(golden);
+  golden.tensors.erase("o");
+  EXPECT_THROW(static_cast<void>(element_errors(golden, candidate)), InputError);
+  golden = small_golden();
+  golden.tensors.erase("a1");
+  EXPECT_THROW(static_cast<void>(element_errors(golden, candidate)), InputError);
+}
+
 }  // namespace
 }  // namespace kvscope::golden::compare_test

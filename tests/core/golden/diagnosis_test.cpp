@@ -174,6 +174,8 @@ TEST(Diagnose, NamesThePageAndTheBlockForEveryPageOfTheLongestSequenceAndEveryBl
                                std::to_string(block) + ", not " + std::to_string(correct);
       ASSERT_FALSE(d.explanations.empty()) << want << "\n" << text_report(d);
       EXPECT_TRUE(d.explanations.front().cause.starts_with(want)) << want << "\n" << text_report(d);
+      EXPECT_EQ(d.explanations.front().sequence, 4);
+      EXPECT_EQ(d.explanations.front().page, page);
       ++named;
     }
   }

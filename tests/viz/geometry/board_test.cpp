@@ -39,6 +39,8 @@ TEST(Board, EachViewHasItsPanelsInReadingOrder) {
   EXPECT_THAT(panels_of(View::timeline, size, 1), ElementsAre(header, timeline));
   EXPECT_THAT(panels_of(View::tile, size, 1),
               ElementsAre(header, tile_sequence, memory, copies, shared, registers, tile_events, chain));
+  EXPECT_THAT(panels_of(View::attention, size, 1),
+              ElementsAre(header, sequences, pool, attention_flow, attention_errors, attention_output));
 }
 
 // A timeline of 12 px under its title would not be readable; its separate view shows it.

@@ -237,6 +237,16 @@ TEST_F(Export, EveryFaultIsNamedAtOnceWithWhatToDo) {
   EXPECT_THAT(files(), IsEmpty());
 }
 
+// The flow and the errors are those of one step: frames of other steps would show them beside another cache.
+TEST_F(Export, SeveralStepsOfTheAttentionViewAreAFault) {
+  Picture picture = at_row(2);
+  picture.view = View::attention;
+  picture.last_row = 4;
+  EXPECT_THAT(faults("a.gif", picture), ElementsAre(::testing::HasSubstr("the attention view shows one step")));
+  picture.last_row = 2;
+  EXPECT_TRUE(faults("a.gif", picture).empty());
+}
+
 TEST_F(Export, AMissingFolderIsReportedForEveryFormat) {
   for (const std::string name : {"no/a.png", "no/a.svg", "no/a.pdf", "no/a.gif"}) {
     EXPECT_THAT(faults(name, at_row(7)), ElementsAre(name + ": cannot be written: No such file or directory"));

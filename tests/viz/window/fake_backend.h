@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <new>
@@ -31,7 +32,8 @@ inline std::string gallery_path(const std::string& name) {
 
 class FakeBackend final : public Backend {
  public:
-  std::atomic<int> opens = 0, explains = 0, locates = 0, stages = 0;
+  std::atomic<int> opens = 0, explains = 0, locates = 0, stages = 0, attends = 0, compares = 0;
+  std::string last_candidate;                          // read it only when no question is being answered
   std::atomic<int> opens_now = 0, most_opens_now = 0;  // threads in open(): now, and the maximum so far
   std::atomic<bool> release = false;                   // makes open() of "held" files return
   std::atomic<int> explain_ms = 0;                     // [ms] an explanation takes
@@ -49,6 +51,10 @@ class FakeBackend final : public Backend {
     if (name == "held") hold(progress);
     if (name == "deaf") std::this_thread::sleep_for(std::chrono::milliseconds(300));  // ignores progress()
     if (name == "trace") return trace_without_scenario();
+    if (std::filesystem::path(path).extension() == ".npz") {
+      if (name != "golden") throw InputError(path, "golden 'a1'", "is missing");
+      return simulate(gallery_path("first_light"));
+    }
     const bool made_up = name == "held" || name == "deaf";
     return simulate(made_up ? gallery_path("first_light") : path);
   }
@@ -88,6 +94,40 @@ class FakeBackend final : public Backend {
     const std::vector<Request> requests = make_requests(*facts.scenario, {});
     record_tile(*facts.scenario, state_at(*facts.scenario, requests, request.step).cache, question, recorder);
     return recorder.events();
+  }
+
+  // Made-up numbers: two tiles of one key, one head of one dim. A candidate named "faulty" cannot be compared.
+  AttentionFlow attend(const Facts&, const std::string&, const FlowRequest& request) override {
+    ++attends;
+    if (request.head.value > 3) throw IndexError("head 4 is outside [0, 4): query heads");
+    AttentionFlow flow;
+    flow.request = request;
+    if (flow.request.query.value < 0) flow.request.query = TokIdx{1};
+    flow.request.tile_keys = 1;
+    flow.queries = 1;
+    flow.first_query = TokIdx{1};
+    flow.keys = 2;
+    flow.heads = 4;
+    flow.page_size = 16;
+    flow.tiles = {{0, 1, -INFINITY, 0, 0, 1, 1, {1}}, {1, 2, 0, 1, 0.5, 1, 1.5, {2}}};
+    flow.o = flow.golden = {2 / 1.5};
+    flow.bound = {1e-6};
+    return flow;
+  }
+  AttentionErrors compare(const Facts&, const std::string&, const ErrorsRequest& request) override {
+    ++compares;
+    last_candidate = request.candidate;
+    if (request.candidate.find("faulty") != std::string::npos)
+      throw InputError(request.candidate, "candidate 'o'", "is missing");
+    AttentionErrors errors;
+    errors.candidate_name = request.candidate;
+    errors.of_flow = request.candidate.empty();
+    errors.heads = errors.dims = 1;
+    errors.rows = {{SeqIdx{0}, 0, 1, 0, 0}};
+    errors.ratio = {2};
+    errors.passed = false;
+    index_errors(errors);
+    return errors;
   }
 
   bool empty_gallery = false;  // before the window is created

@@ -292,6 +292,67 @@ TEST_F(MainWindowTest, OpensTheFirstOfSeveralAndShowsAMessage) {
             -1);
 }
 
+// Of two bundles either may be the golden: a file manager sorts them by name.
+TEST_F(MainWindowTest, TwoBundlesAreAGoldenAndACandidateInEitherOrder) {
+  const QList<QUrl> files{QUrl::fromLocalFile(QStringLiteral("/mine.npz")),
+                          QUrl::fromLocalFile(QStringLiteral("/golden.npz"))};
+  EXPECT_TRUE(drop(*window, files));
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(window->document()->path(), QStringLiteral("/golden.npz"));
+  EXPECT_EQ(window->document()->attention().candidate(), QStringLiteral("/mine.npz"));
+  EXPECT_EQ(window->view(), View::attention);
+  ASSERT_TRUE(wait_until([&] { return window->document()->attention().errors() != nullptr; }));
+  EXPECT_EQ(backend.last_candidate, "/mine.npz");
+  EXPECT_FALSE(window->messages().isVisible());
+}
+
+TEST_F(MainWindowTest, TwoBundlesWithoutAGoldenShowTheFaultsOfTheFirst) {
+  const QList<QUrl> files{QUrl::fromLocalFile(QStringLiteral("/mine.npz")),
+                          QUrl::fromLocalFile(QStringLiteral("/yours.npz"))};
+  EXPECT_TRUE(drop(*window, files));
+  ASSERT_TRUE(wait_until([&] { return window->messages().showing(QStringLiteral("open")); }));
+  EXPECT_EQ(backend.opens, 2);
+  EXPECT_NE(
+      window->messages().findChild<QFrame*>()->accessibleName().indexOf(QLatin1String("mine.npz could not be opened")),
+      -1);
+}
+
+// --- the attention view ----------------------------------------------------------------------------------------------
+
+TEST_F(MainWindowTest, TheAttentionViewIsWalkedThroughTileByTileWithKeys) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  const StepIdx before = step();
+  window->canvas().setFocus();
+  press(Qt::Key_6, Qt::ControlModifier);
+  EXPECT_EQ(window->view(), View::attention);
+  AttentionModel& attention = window->document()->attention();
+  ASSERT_TRUE(wait_until([&] { return attention.flow() != nullptr && attention.errors() != nullptr; }));
+  EXPECT_EQ(attention.tiles_done(), 2);
+  press(Qt::Key_Comma);
+  EXPECT_EQ(attention.tiles_done(), 1);
+  EXPECT_EQ(window->document()->pinned().kind, Selection::Kind::flow_tile);
+  press(Qt::Key_Period);
+  EXPECT_EQ(attention.tiles_done(), 2);
+  press(Qt::Key_Home, Qt::ControlModifier);
+  EXPECT_EQ(attention.tiles_done(), 0);
+  EXPECT_EQ(step(), before) << "the run stays at its step";
+  press(Qt::Key_1, Qt::ControlModifier);
+  press(Qt::Key_Period);
+  EXPECT_NE(step(), before);
+}
+
+TEST_F(MainWindowTest, ACandidateThatCannotBeComparedShowsWhyInItsPanel) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  window->set_view(View::attention);
+  AttentionModel& attention = window->document()->attention();
+  ASSERT_TRUE(wait_until([&] { return attention.errors() != nullptr; }));
+  attention.set_candidate(QStringLiteral("faulty.npz"));
+  ASSERT_TRUE(wait_until([&] { return attention.errors() == nullptr; }));
+  EXPECT_EQ(attention.errors_instead(), QStringLiteral("faulty.npz: candidate 'o': is missing"));
+  attention.set_candidate({});
+  ASSERT_TRUE(wait_until([&] { return attention.errors() != nullptr; }));
+}
+
 TEST_F(MainWindowTest, TakesNoDropWithoutAFile) {
   EXPECT_FALSE(drop(*window, {QUrl(QStringLiteral("https://example.org/first_light.json"))}));
   EXPECT_FALSE(drop(*window, {}));

@@ -1,4 +1,4 @@
-#include "apps/kvscope/diagnosis_inputs.h"
+#include "apps/common/diagnosis_inputs.h"
 
 #include <filesystem>
 #include <vector>
