@@ -18,6 +18,7 @@
 #include "core/golden/diagnosis/diagnose.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
+#include "core/golden/output_names.h"
 #include "core/pipeline/run_scenario.h"
 #include "core/pipeline/scenario_bundle.h"
 

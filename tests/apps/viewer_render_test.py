@@ -98,6 +98,20 @@ class Png(Pictures):
         # Why a path cannot take the tile is part of the picture.
         self.assertNotIn(self.bytes_of(*scenario, "--tile", "seq 0 k lds"), seen)
 
+    def test_each_query_each_number_of_tiles_and_each_candidate_is_another_picture(self):
+        with tempfile.TemporaryDirectory() as out:
+            golden, mine = os.path.join(out, "golden.npz"), os.path.join(out, "mine.npz")
+            fine("golden", gallery("quantized_e4m3"), "--out", golden, "--candidate", mine)
+            seen = set()
+            for source in (("--scenario", gallery("quantized_e4m3"), "--view", "attention", "--step", "6"),
+                           (golden, "--view", "attention"), (golden, "--candidate", mine)):
+                for more in ([], ["--flow", "seq 1"], ["--flow", "seq 0 head 2 tile 16"],
+                             ["--flow", "seq 0 head 2 tile 16", "--flow-tiles", "3"], ["--select", "page 0:1"]):
+                    with self.subTest(source=source, more=more):
+                        data = self.bytes_of(*source, *more)
+                        self.assertNotIn(data, seen)
+                        seen.add(data)
+
     def test_a_trace_that_holds_tiles_shows_them(self):
         with tempfile.TemporaryDirectory() as out:
             scenario = json.loads(content(gallery("quantized_e4m3")))
