@@ -358,6 +358,7 @@ TEST_F(PanelsTest, ANoteLinkSetsEverythingThatItNames) {
   const qsizetype at = text.indexOf("\"description\": \"") + 16;
   text.insert(at,
               "[Go](view=tile, step=6, tile=seq 3 token 64 k layer 1 head 1 tma, event=120, select=token 3:65) "
+              "[V](tile=seq 3 token 64 v layer 1 head 1 tma) "
               "[No](step=999, view=sideways, tile=seq 77 k tma) ");
   const QString path = folder.filePath(QStringLiteral("linked.json"));
   QFile file(path);
