@@ -168,8 +168,9 @@ bool operator==(const Marks& a, const Marks& b) {
     return trace::same_event(x, y);
   };
   return std::equal(a.written.begin(), a.written.end(), b.written.begin(), b.written.end(), same) &&
-         std::tie(a.allocated, a.shared, a.copied, a.released, a.evicted, a.admitted, a.preempted, a.finished, a.refused) ==
-             std::tie(b.allocated, b.shared, b.copied, b.released, b.evicted, b.admitted, b.preempted, b.finished, b.refused);
+         std::tie(a.allocated, a.shared, a.copied, a.released, a.evicted, a.admitted, a.preempted, a.finished,
+                  a.refused) == std::tie(b.allocated, b.shared, b.copied, b.released, b.evicted, b.admitted,
+                                         b.preempted, b.finished, b.refused);
 }
 
 Run::Run(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

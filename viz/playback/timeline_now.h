@@ -15,7 +15,8 @@ namespace kvscope::viz {
 // All of them: precondition (caller): cursor.row() > 0.
 
 // Inside a step the prefix hit rate is that of the steps before, because the looked-up tokens of a step are counted at
-// its end. A trace of detail `steps` has no tokens and no blocks: there the fragmentation is that of the step before, too.
+// its end. A trace of detail `steps` has no tokens and no blocks: there the fragmentation is that of the step before,
+// too.
 [[nodiscard]] double value_now(const Cursor& cursor, Series series);
 // Marked events of the current step up to the position.
 [[nodiscard]] std::int64_t count_now(const Cursor& cursor, Mark mark);

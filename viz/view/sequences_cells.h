@@ -9,8 +9,8 @@
 
 namespace kvscope::viz {
 
-// The color of a place in a band of rows, of which a share `held` holds a token there and a share `shared` holds one in a
-// shared block: from the card's color over that of one row in very many to the full color.
+// The color of a place in a band of rows, of which a share `held` holds a token there and a share `shared` holds one in
+// a shared block: from the card's color over that of one row in very many to the full color.
 [[nodiscard]] QColor density_color(const Theme& theme, double held, double shared);
 
 // Paints all cells, boxes, bars, bands and numbers of the strip. Precondition (caller): the background of the

@@ -1,8 +1,8 @@
 // The places that were visited in a run, for back and forward: position, selection and view together.
 //
 // Moving step by step adds one place for the whole way: back leads to the place where the way began.
-// Example: block 7 selected at step 3, stepping to step 10, block 9 selected. Back leads to step 10 with block 7, then to
-// step 3 with block 7.
+// Example: block 7 selected at step 3, stepping to step 10, block 9 selected. Back leads to step 10 with block 7, then
+// to step 3 with block 7.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Messages in front of the canvas: faults of a file, offers, remarks. A message stays until it is dismissed, its cause is gone,
-// or a newer one of the same topic replaces it. Messages do not block the window.
+// Messages in front of the canvas: faults of a file, offers, remarks. A message stays until it is dismissed, its cause
+// is gone, or a newer one of the same topic replaces it. Messages do not block the window.
 #pragma once
 
 #include <functional>
