@@ -293,6 +293,9 @@ double paint_legend(QPainter& painter, const QRectF& line, std::span<const SeqId
     const QString more = more_text(owners.size() - shown);
     draw_text(painter, font, theme.text_quiet, {x, baseline}, more);
     x += text_width(font, more) + apart;
+  } else if (!owners.empty() && shown == 0 && dots_width + apart <= room) {
+    draw_text(painter, font, theme.text_quiet, {x, baseline}, dots);
+    x += dots_width + apart;
   }
   for (const LegendEntry& entry : kinds) entry_at(entry);
   if (!all && line.width() >= dots_width) {

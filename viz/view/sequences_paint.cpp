@@ -227,8 +227,11 @@ std::optional<QRectF> lit_rect(const SequencesLayout& layout, const SequenceRows
   const std::optional<std::int64_t> row = rows.row_of(seq);
   if (!row) return std::nullopt;
   if (lit.token) return token_rect(layout, *row, lit.token->value);
+  const PageTable& pages = scene.state().sequences[seq.value].pages;
+  if (page && pages[page->value] < 0)
+    return std::nullopt;  // padding of the lookup table: the sequence has no such page
   if (page) return page_rect(layout, *row, page->value);
-  return pages_rect(layout, *row, scene.state().sequences[seq.value].pages.size());
+  return pages_rect(layout, *row, pages.size());
 }
 
 void paint_sequences(QPainter& painter, const SequencesLayout& layout, const SequenceRows& rows, const Scene& scene) {

@@ -28,11 +28,11 @@ class HeaderPanelTest : public testing::Test {
 
 TEST_F(HeaderPanelTest, ShowsThePositionAndTheFactsOfTheRun) {
   Staged staged(gallery_run("first_light"));
-  EXPECT_EQ(words(staged.scene), "step 24 of 24 · 127 ms · page size 16 · tiny · f32");
+  EXPECT_EQ(words(staged.scene), "step 24 of 24 · 127 ms · page size 16 · tiny · bf16");
   EXPECT_EQ(panel_->summary(staged.scene).toStdString(),
-            "First light: step 24 of 24 · 127 ms · page size 16 · tiny · f32. Sequence 3 finished.");
+            "First light: step 24 of 24 · 127 ms · page size 16 · tiny · bf16. Sequence 3 finished.");
   staged.cursor.seek(Position{0});
-  EXPECT_EQ(words(staged.scene), "before step 0 of 24 · page size 16 · tiny · f32");
+  EXPECT_EQ(words(staged.scene), "before step 0 of 24 · page size 16 · tiny · bf16");
 }
 
 // After stepping by events the position may be inside a step: the picture is not yet that of the step's end.

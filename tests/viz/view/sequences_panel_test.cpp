@@ -421,6 +421,17 @@ TEST_F(SequencesPanelTest, LongSequencesAreBarsInProportion) {
   EXPECT_GT(share_of(image, quarter.adjusted(2, 6, -4, -6), staged.scene.theme->owner[1]), 0.9);
 }
 
+// An unused entry of the lookup table is selected: the row has no page there, so nothing is marked in it.
+TEST_F(SequencesPanelTest, PaddingOfTheTableHasNoPlaceInARow) {
+  StepZero staged;
+  const auto anchor = [&](std::int64_t page) {
+    return panel_->anchor(lit_of(staged.scene, of_page(SeqIdx{0}, PageIdx{page})), kBody, staged.scene);
+  };
+  EXPECT_TRUE(anchor(1).has_value());
+  EXPECT_FALSE(anchor(2).has_value());
+  EXPECT_FALSE(anchor(23).has_value());
+}
+
 // A run of `many` sequences: an even one has 32 tokens, of them 16 in the block that all even ones share; an odd one 16.
 std::shared_ptr<const Run> many_sequences(int many) {
   std::vector<Event> events;
