@@ -76,7 +76,8 @@ QString TimelinePanel::summary(const Scene& scene) const {
   for (const Series series : shown_series(scene.view == View::timeline)) {
     values << tr("%1 %2").arg(series_name(series), value_text(series, value_now(*scene.cursor, series)));
   }
-  const QString words = scene.state().in_step ? tr("Inside step %1 of %2 at %3: %4.") : tr("Step %1 of %2 at %3: %4.");
+  const QString words =
+      scene.cursor->state().in_step ? tr("Inside step %1 of %2 at %3: %4.") : tr("Step %1 of %2 at %3: %4.");
   return words.arg(number_of(timeline, *index), last, time_text(time_now(*scene.cursor)),
                    values.join(QStringLiteral(", ")));
 }
@@ -96,8 +97,8 @@ QString TimelinePanel::what_happened(const Scene& scene) const {
   const QString whole = counted([&](Mark mark) { return cache_.facts(scene.run()).totals[at(mark)]; });
   if (!index) return tr("In the whole run: %1.").arg(whole);
   const QString now = counted([&](Mark mark) { return count_now(*scene.cursor, mark); });
-  const QString words = scene.state().in_step ? tr("In step %1 so far: %2. In the whole run: %3.")
-                                              : tr("In step %1: %2. In the whole run: %3.");
+  const QString words = scene.cursor->state().in_step ? tr("In step %1 so far: %2. In the whole run: %3.")
+                                                      : tr("In step %1: %2. In the whole run: %3.");
   return words.arg(number_of(timeline, *index), now, whole);
 }
 
@@ -231,7 +232,7 @@ void TimelinePanel::paint_readout(QPainter& painter, const QRectF& body, const P
     if (count > 0) items.push_back({{}, mark, mark_name(mark, count), number_text(count)});
   }
   // The curves show the end of a step; the cursor may be inside it.
-  const bool ahead = scene.state().in_step && index == current_index(scene);
+  const bool ahead = scene.cursor->state().in_step && index == current_index(scene);
   const QString title = (ahead ? tr("end of step %1 · %2") : tr("step %1 · %2"))
                             .arg(number_of(timeline, index), time_of(timeline, index));
   const QFont font = mono_font(scene.px(kLegendFont), QFont::Bold);

@@ -79,6 +79,7 @@ void BreakpointsPanel::build() {
   fault_->setProperty("fault", true);
   fault_->setWordWrap(true);
   fault_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  fault_->setAccessibleName(tr("Fault of the breakpoint"));
   fault_->hide();
   list_ = new QListView;
   list_->setProperty("card", true);
@@ -135,6 +136,8 @@ void BreakpointsPanel::remove() {
 
 void BreakpointsPanel::say(const QStringList& faults) {
   fault_->setText(faults.join(QLatin1Char('\n')));
+  fault_->setAccessibleName(faults.isEmpty() ? tr("Fault of the breakpoint")
+                                             : QString());  // a name would hide the text
   fault_->setVisible(!faults.isEmpty());
 }
 

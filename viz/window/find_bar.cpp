@@ -27,6 +27,7 @@ FindBar::FindBar(Asker& asker, QWidget* parent)
   field_->setClearButtonEnabled(true);
   words_->setWordWrap(true);
   words_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  words_->setAccessibleName(tr("Result"));
   words_->hide();
   close_->setAccessibleName(tr("Close the find bar"));
   close_->setToolTip(tr("Close (Esc)"));
@@ -123,6 +124,7 @@ void FindBar::say(const QStringList& lines, bool fault) {
   words_->style()->unpolish(words_);
   words_->style()->polish(words_);
   words_->setText(lines.join(QLatin1Char('\n')));
+  words_->setAccessibleName(lines.isEmpty() ? tr("Result") : QString());  // a name would hide the text
   words_->setVisible(!lines.isEmpty());
 }
 

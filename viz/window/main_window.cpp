@@ -197,7 +197,6 @@ void MainWindow::update_titles() {
 }
 
 void MainWindow::build_status() {
-  // Without accessible names: these would hide the texts from a screen reader.
   what_ = new QLabel;
   what_->setObjectName(QStringLiteral("selection"));
   what_->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -280,6 +279,7 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
 void MainWindow::show_status() {
   if (!document_) {
     what_->clear();
+    what_->setAccessibleName(tr("Selection"));
     when_->clear();
     return;
   }
@@ -290,6 +290,7 @@ void MainWindow::show_status() {
       about.none()           ? std::string()
       : about.of_attention() ? describe_attention(about, attention.flow(), attention.errors())
                              : describe(document_->shown_state(), run_->facts(), document_->tile(), about)));
+  what_->setAccessibleName(about.none() ? tr("Selection") : QString());  // a name would hide the text
   const QString event =
       tr("%1 of %2 events").arg(number_text(document_->cursor().position().value), number_text(run_->facts().events));
   when_->setText(state.step.value < 0

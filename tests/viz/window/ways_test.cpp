@@ -290,12 +290,13 @@ void expect_no_name_twice(QAccessibleInterface* of, const QStringList& above, in
   if (of == nullptr || of->state().invisible || of->state().offscreen) return;
   const QString name = of->text(QAccessible::Name);
   // Plain text, such as the title of a dock, is not read when the focus moves.
-  if (!name.isEmpty() && of->role() != QAccessible::StaticText) {
+  // Qt names a row of tabs after its current tab.
+  const bool read = !name.isEmpty() && of->role() != QAccessible::StaticText && of->role() != QAccessible::PageTabList;
+  if (read) {
     EXPECT_FALSE(above.contains(name)) << name.toStdString() << " is the name of a widget and of one around it";
     ++seen;
   }
-  QStringList names = above;
-  if (!name.isEmpty()) names.push_back(name);
+  const QStringList names = read ? above + QStringList{name} : above;
   for (int i = 0; i < of->childCount(); ++i) {
     QAccessibleInterface* const child = of->child(i);
     expect_no_name_twice(child, names, seen);
