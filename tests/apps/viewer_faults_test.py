@@ -221,7 +221,7 @@ OWN_WORDS = [
     ("view of no meaning", "--render a.png --scenario good.json --view all",
      ["command line: --view: all not in {overview,sequences,pool,timeline,tile}: see 'kvscope-viewer --help'"]),
     ("theme of no meaning", "--render a.png --scenario good.json --theme blue",
-     ["command line: --theme: blue not in {dark,light}: see 'kvscope-viewer --help'"]),
+     ["command line: --theme: blue not in {dark,light,high-contrast}: see 'kvscope-viewer --help'"]),
     ("unknown option", "--rendr a.png --scenario good.json",
      ["command line: The following argument was not expected: --rendr: see 'kvscope-viewer --help'"]),
     ("option of pictures for a window", "good.json --size 100x100",

@@ -109,6 +109,13 @@ class TablePanel final : public Panel {
   void paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const override;
   [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::optional<Lane> column_lane(double x, const QRectF& body, const Scene& scene) const override {
+    return viz::column_lane(Standing(body, scene).layout.grid, x, body.top());
+  }
+  [[nodiscard]] std::optional<Lane> arriving_lane(const QRectF& cell, const QRectF& body,
+                                                  const Scene& scene) const override {
+    return row_lane_above(Standing(body, scene).layout.grid, cell, body.left());
+  }
   [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
                                 const Scene& scene) const override;
   [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;

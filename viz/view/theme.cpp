@@ -57,6 +57,26 @@ Theme light_theme() {
   return t;
 }
 
+// The dark theme's owners on black, with borders and quiet text as strong as text: text has at least 7:1 (level AAA).
+Theme high_contrast_theme() {
+  Theme t = dark_theme();
+  t.kind = ThemeKind::high_contrast;
+  t.surface = QColor(0x00, 0x00, 0x00);
+  t.card = QColor(0x00, 0x00, 0x00);
+  t.card_border = QColor(0xff, 0xff, 0xff);
+  t.text = QColor(0xff, 0xff, 0xff);
+  t.text_quiet = QColor(0xe2, 0xe5, 0xea);
+  t.text_accent = QColor(0x7d, 0xff, 0xb4);
+  t.cell_free = QColor(0x16, 0x18, 0x1d);
+  t.cell_line = QColor(0x5c, 0x62, 0x6d);
+  t.accent = QColor(0xff, 0xff, 0x00);
+  t.hover = QColor(0x00, 0xff, 0xff);
+  t.shared = QColor(0x9c, 0x58, 0xd6);
+  t.null_page = QColor(0x00, 0x00, 0x00);
+  t.warning = QColor(0xff, 0x9a, 0x92);
+  return t;
+}
+
 // Relative luminance of WCAG 2: linear light, weighted.
 double luminance(const QColor& color) {
   const auto linear = [](double c) { return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); };
@@ -88,7 +108,16 @@ QColor Theme::ink_on(const QColor& fill) const {
 const Theme& theme(ThemeKind kind) {
   static const Theme kDark = dark_theme();
   static const Theme kLight = light_theme();
-  return kind == ThemeKind::dark ? kDark : kLight;
+  static const Theme kHighContrast = high_contrast_theme();
+  switch (kind) {
+    case ThemeKind::light:
+      return kLight;
+    case ThemeKind::high_contrast:
+      return kHighContrast;
+    case ThemeKind::dark:
+      break;
+  }
+  return kDark;
 }
 
 }  // namespace kvscope::viz

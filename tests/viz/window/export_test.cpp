@@ -107,7 +107,7 @@ TEST_F(Export, APngIsWhatTheBoardPaintsPixelForPixel) {
   for (const Picture& picture : pictures) {
     write("a.png", picture);
     const QImage image = QImage(QString::fromStdString(file("a.png").string())).convertToFormat(QImage::Format_RGB32);
-    EXPECT_EQ(image.size(), (QSizeF(picture.size) * picture.scale).toSize());
+    EXPECT_EQ(image.size(), (QSizeF(size_of(picture)) * picture.scale).toSize());
     EXPECT_EQ(image, painted(picture));
     EXPECT_THAT(read, Not(Contains(image))) << "a setting that changes nothing";
     read.push_back(image);
