@@ -83,9 +83,9 @@ enum class JustNow : std::uint8_t { filled, emptied };  // allocated, copied or 
 // filled: a small corner in the accent color at the top right; emptied: a hollow ring there.
 void paint_just_now(QPainter& painter, const QRectF& cell, JustNow what, const Theme& theme);
 
-// The legend under a panel: small cells and their names. It has all `kinds`, or dots for those without room; before them
-// as many of `owners` ("seq 3") as fit, and the number of omitted ones. Returns the width of its longest line. [px]
-// The second form is for a legend that has further items.
+// The legend under a panel: small cells and their names. It has all `kinds`, or dots for those without room; before
+// them as many of `owners` ("seq 3") as fit, and the number of omitted ones. Returns the width of its longest line.
+// [px] The second form is for a legend that has further items.
 struct LegendEntry {
   Look look = kFreeLook;
   QString name;

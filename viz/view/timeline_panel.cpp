@@ -194,6 +194,7 @@ void TimelinePanel::paint_footer(QPainter& painter, const QRectF& footer, const 
   // The items of the requests are at the right, like their axis. In a footer of one line without enough room, marks are
   // omitted first.
   const std::vector<LegendItem> right = legend_of(kRequests, scene);
+  const std::size_t all = left.size();
   const double both = items_width(left, scene) + kBetween + items_width(right, scene);
   if (both <= footer.width()) {
     paint_items(painter,
@@ -205,6 +206,7 @@ void TimelinePanel::paint_footer(QPainter& painter, const QRectF& footer, const 
          items_width(left, scene) + kBetween + items_width(right, scene) > footer.width()) {
     left.pop_back();
   }
+  if (left.size() < all) left.back().value += QStringLiteral(" …");
   paint_items(painter, footer, left, right, scene);
   painter.restore();
 }
