@@ -11,6 +11,7 @@
 #include <QtWidgets/QStackedWidget>
 #include <QtWidgets/QStatusBar>
 
+#include "viz/playback/happened.h"
 #include "viz/playback/tile_selection.h"
 #include "viz/view/canvas.h"
 #include "viz/view/time_text.h"
@@ -118,9 +119,11 @@ void MainWindow::show_caption() {
                         : view_ == View::attention ? PanelId::attention_flow
                                                    : PanelId::pool;
   const bool pinned = !document_->pinned().none() && view_ != View::tile;
+  const std::string happened = view_ == View::tile ? std::string() : what_happened(document_->cursor());
   const QString sentence =
       pinned ? QString::fromStdString(describe(scene.state(), scene.facts(), scene.tile, document_->pinned()))
-             : canvas_->panels()[static_cast<std::size_t>(about)]->summary(scene);
+      : !happened.empty() ? QString::fromStdString(happened)
+                          : canvas_->panels()[static_cast<std::size_t>(about)]->summary(scene);
   const StepIdx step = scene.state().step;
   caption_->set_words(QString::fromStdString(scene.facts().name),
                       step.value < 0 ? QString() : tr("step %1").arg(number_text(step.value)), sentence);

@@ -3,7 +3,7 @@
 //
 //   Page Down, Page Up   step, step back      B or .   black screen, and back      Esc or F11   leave
 //
-// The caption has the title of the run, the step, and one sentence: the selected object, or what the view shows.
+// The caption has the title of the run, the step, and one sentence: the selected object, or what just happened.
 #pragma once
 
 #include <functional>

@@ -10,6 +10,7 @@
 #include <QtWidgets/QToolBar>
 
 #include "tests/viz/window/window_support.h"
+#include "viz/playback/happened.h"
 #include "viz/window/shortcuts.h"
 
 namespace kvscope::viz::presentation_test {
@@ -96,7 +97,8 @@ TEST_F(PresentationTest, TheCaptionHasTheTitleTheStepAndASentence) {
   press(Qt::Key_F11);
   EXPECT_THAT(words(), HasSubstr("First light|"));
   EXPECT_THAT(words(), HasSubstr("step 6|"));
-  EXPECT_THAT(words(), HasSubstr("Blocks used: 11 of 32"));
+  EXPECT_THAT(words(), HasSubstr(what_happened(document().cursor())));
+  EXPECT_FALSE(what_happened(document().cursor()).empty());
   document().pin(of_token(SeqIdx{3}, TokIdx{37}));
   EXPECT_THAT(words(), HasSubstr("Sequence 3, token 37: page 2"));
   press(Qt::Key_PageDown);
