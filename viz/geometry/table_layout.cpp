@@ -18,6 +18,8 @@ constexpr double kEntryAdvance = 0.6;     // width of a digit / font size: JetBr
 constexpr double kEntryCapHeight = 0.73;  // height of a digit / font size
 constexpr double kEntryPadding = 4, kSmallestNumberRow = 14;
 
+constexpr double kRoundingOfWidths = 1e-9;  // [px] the number's size is computed from the same width
+
 std::int64_t rows_with_room(std::int64_t rows) {
   std::int64_t room = 8;
   while (room < rows) room = room % 3 == 0 ? room / 3 * 4 : room / 2 * 3;  // 8, 12, 16, 24, 32, ...
@@ -136,8 +138,8 @@ TableLayout with_pitch(const TableSize& size, const QRectF& body, const Viewport
   if (grid.shorter_pitch() < kSmallestCell) {
     layout.detail = TableDetail::pixels;
   } else {
-    const bool room =
-        cell.width() >= number_width(size, layout.number_px) && cell.height() >= kSmallestNumberRow * font_scale;
+    const bool room = cell.width() >= number_width(size, layout.number_px) - kRoundingOfWidths &&
+                      cell.height() >= kSmallestNumberRow * font_scale;
     layout.detail = room ? TableDetail::numbers : TableDetail::cells;
   }
   layout.page_number_width = digits(grid.columns - 1) * kEntryAdvance * kPageNumber * font_scale;
