@@ -218,6 +218,10 @@ Least least_for(const SequencesLayout& usual, double font_scale) {
   };
   Least least;
   if (usual.row_pitch >= kNextLabel) least.row = kNextLabel * font_scale;
+  if (usual.box_top >= kRoomForNote) {
+    // 1 for each of two roundings: of the gap and of the part above the box.
+    least.row = ((kRoomForNote * font_scale + 1) / kGapAbove + 1) / kRowGapShare;
+  }
   if (usual.detail == SequencesDetail::cells) {
     least.cell = kLeastCell * font_scale;
     least.row = std::max(least.row, row(kLeastCellHeight * font_scale));

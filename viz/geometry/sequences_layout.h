@@ -52,6 +52,7 @@ inline constexpr double kBand = 6;             // [px] minimum height of a band 
 inline constexpr double kMostFit = 1.6;        // maximum fitting zoom: cells are not wider than high
 inline constexpr double kMostZoom = 3;         // maximum zoom: cells of 54 px
 inline constexpr double kNextLabel = 15;       // [px] of a row whose name never overlaps the next one
+inline constexpr double kRoomForNote = 12;     // [px] above a box for a line of text
 // Numbers in cells at font scale 1: the usual and the maximum font size, and the size of a digit of the usual font.
 inline constexpr double kNumber = 9, kLargestNumber = 13;     // [px]
 inline constexpr double kDigitWidth = 5.4, kDigitHeight = 8;  // [px]

@@ -131,7 +131,7 @@ void paint_hits(QPainter& painter, const SequencesLayout& layout, const Scene& s
   const double down = std::min(layout.box_top - 2, scene.px(3));
   painter.setPen(QPen(scene.theme->text_accent, 1.25));
   painter.drawPolyline(QPolygonF({{run.left(), y + down}, {run.left(), y}, {run.right(), y}, {run.right(), y + down}}));
-  if (layout.box_top < scene.px(12)) return;
+  if (layout.box_top < scene.px(kRoomForNote)) return;
   const QFont font = ui_font(scene.px(kNote));
   const QString text = row.hits == 1 ? SequenceWords::tr("1 token found in the cache")
                                      : SequenceWords::tr("%1 tokens found in the cache").arg(number_text(row.hits));

@@ -8,7 +8,6 @@
 namespace kvscope::viz {
 
 CanvasScroll::CanvasScroll(Canvas* canvas, QWidget* parent) : QScrollArea(parent), canvas_(canvas) {
-  setAccessibleName(canvas->accessibleName());
   setFrameShape(QFrame::NoFrame);
   setFocusPolicy(Qt::NoFocus);
   setFocusProxy(canvas);

@@ -14,9 +14,6 @@ constexpr double kCaptionTitle = 22, kCaptionText = 18;  // [px] at font scale 1
 
 Caption::Caption(QWidget* parent) : QFrame(parent), title_(new QLabel), step_(new QLabel), sentence_(new QLabel) {
   setAccessibleName(tr("Caption"));
-  title_->setAccessibleName(tr("Title"));
-  step_->setAccessibleName(tr("Step"));
-  sentence_->setAccessibleName(tr("What is shown"));
   sentence_->setWordWrap(true);
   for (QLabel* label : {title_, sentence_}) label->setMinimumWidth(1);  // a long text does not widen the window
   auto* column = new QVBoxLayout(this);

@@ -61,7 +61,7 @@ class Export : public testing::Test {
     scene.viewport = picture.viewport;
     scene.pinned = picture.selection;
     scene.pinned_lit = resolve(cursor.state(), run_->facts(), picture.selection);
-    return board_image(picture.size, picture.scale, make_panels(), scene).convertToFormat(QImage::Format_RGB32);
+    return board_image(size_of(picture), picture.scale, make_panels(), scene).convertToFormat(QImage::Format_RGB32);
   }
   // Fault lines with the folder cut off.
   [[nodiscard]] std::vector<std::string> faults(const std::string& name, const Picture& picture) const {

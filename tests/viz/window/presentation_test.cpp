@@ -107,6 +107,7 @@ TEST_F(PresentationTest, TheCaptionHasTheTitleTheStepAndASentence) {
 
 // The pixels of the selected block keep their brightness, those of another one become darker.
 TEST_F(PresentationTest, ASpotlightDimsEverythingButTheSelection) {
+  window->set_theme(ThemeSetting::dark);
   document().pin(of_block(BlockIdx{2}));
   press(Qt::Key_F11);
   QTest::qWait(20);
