@@ -128,6 +128,10 @@ QColor look_fill(const Theme& theme, Look look) {
   }
 }
 
+QColor look_small(const Theme& theme, Look look) {
+  return look == kFreeLook ? theme.free_line : look_fill(theme, look);
+}
+
 QColor look_ink(const Theme& theme, Look look) {
   if (look == kFreeLook || look == kPaddingLook) return mixed(theme.text_quiet, theme.cell_free, 0.2);
   return theme.ink_on(look_fill(theme, look));
@@ -166,7 +170,13 @@ void paint_cell(QPainter& painter, const QRectF& rect, Look look, double filled,
   painter.setPen(Qt::NoPen);
   // The fill level needs only width: the bar of a whole page may be 5 px high.
   const bool partly = has_level(look) && filled < 1 && rect.width() >= kSmallestPattern;
-  fill(partly ? look_empty(theme, look) : look_fill(theme, look));
+  fill(partly ? look_empty(theme, look) : side < kSmallestPattern ? look_small(theme, look) : look_fill(theme, look));
+  if (look == kFreeLook && side >= kSmallestPattern) {
+    painter.setPen(QPen(theme.free_line, 1));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius);
+    painter.setPen(Qt::NoPen);
+  }
   if (look == kPaddingLook && side >= kSmallestPattern) {
     painter.setBrush(mixed(theme.text_quiet, theme.card, 0.45));
     painter.drawEllipse(rect.center(), 1.5, 1.5);

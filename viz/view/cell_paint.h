@@ -50,6 +50,8 @@ inline constexpr int kLooks = kFirstCachedLook + kOwnerLooks;
 
 // The fill color: of a cell of one pixel, and behind the pattern of a larger one.
 [[nodiscard]] QColor look_fill(const Theme& theme, Look look);
+// The fill color of a cell too small for an outline: a free block has the color of its outline.
+[[nodiscard]] QColor look_small(const Theme& theme, Look look);
 // The text color on the fill; quiet on a free block.
 [[nodiscard]] QColor look_ink(const Theme& theme, Look look);
 // The color of the part of a block that holds no token: a mix of the fill and the card, with kEmptyShare of the card.

@@ -116,7 +116,7 @@ void paint_still_to_come(QPainter& painter, const SequencesLayout& layout, const
     from += text_width(font, words) + scene.px(8);
   }
   if (to - from < scene.px(4)) return;
-  painter.setPen(QPen(scene.theme->cell_line, 1));
+  painter.setPen(QPen(scene.theme->free_line, 1));
   painter.drawLine(QPointF(from, y), QPointF(to, y));
   const double tick = std::min(scene.px(4), box.height() / 2 - 0.5);
   painter.drawLine(QPointF(to, y - tick), QPointF(to, y + tick));

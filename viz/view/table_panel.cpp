@@ -188,7 +188,7 @@ void paint_table_pixels(QPainter& painter, const Standing& now, const Scene& sce
   const CellRange seen = layout.grid.visible();
   std::array<QRgb, kLooks> colors{};
   for (int look = 0; look < kLooks; ++look) {
-    colors[static_cast<std::size_t>(look)] = look_fill(*scene.theme, static_cast<Look>(look)).rgb();
+    colors[static_cast<std::size_t>(look)] = look_small(*scene.theme, static_cast<Look>(look)).rgb();
   }
   QImage image(static_cast<int>(seen.columns()), static_cast<int>(seen.rows()), QImage::Format_RGB32);
   for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {

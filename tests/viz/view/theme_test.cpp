@@ -192,6 +192,26 @@ TEST_P(ThemeTest, CurvesAndTheSelectionStandOutFromTheCard) {
   EXPECT_GE(contrast(theme_.hover, theme_.card), 4.5);
 }
 
+// The colors that an object is recognized by, and all that surrounds it: WCAG 2's 3:1 for graphics. The outline of a
+// free cell is between its fill and the card; the selection has a line in the card's color on its inside.
+TEST_P(ThemeTest, FreeCellsAndTheSelectionStandOutFromTheirSurroundings) {
+  for (const QColor& behind : {theme_.card, theme_.cell_free}) {
+    EXPECT_GE(contrast(theme_.free_line, behind), 3) << behind.name().toStdString();
+  }
+  for (const QColor& behind : {theme_.card, theme_.surface, theme_.cell_free}) {
+    EXPECT_GE(contrast(theme_.accent, behind), 3) << behind.name().toStdString();
+    EXPECT_GE(contrast(theme_.hover, behind), 3) << behind.name().toStdString();
+  }
+  for (const QColor& owner : theme_.owner) {
+    for (const Sight& sight : kSights)
+      EXPECT_GE(apart(sight, owner, theme_.free_line), 10) << owner.name().toStdString();
+  }
+  for (const Sight& sight : kSights) {
+    EXPECT_GE(apart(sight, theme_.shared, theme_.free_line), 10) << sight.name;
+    EXPECT_GE(apart(sight, theme_.cached, theme_.free_line), 10) << sight.name;
+  }
+}
+
 // Borders are visible but quiet.
 TEST_P(ThemeTest, BordersAreQuiet) {
   if (GetParam() == ThemeKind::high_contrast) return;  // there borders are strong
