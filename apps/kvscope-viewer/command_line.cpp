@@ -54,7 +54,7 @@ void add_options(CLI::App& app, Words& words) {
       "Engine step to show, at its end; -1: before the first step [default: for a picture, the step with the "
       "most blocks in use; for a GIF, the first step]");
   app.add_option("--theme", words.theme, "Colors [default: dark for a picture, else the last one used]")
-      ->check(CLI::IsMember(std::vector<std::string>{"dark", "light"}));
+      ->check(CLI::IsMember(std::vector<std::string>{"dark", "light", "high-contrast"}));
   app.add_option("--font-scale", words.font_scale,
                  fmt::format("Text size relative to 13 px, {} to {} [default: 1 for a picture, else the last one used]",
                              viz::kSmallestFont, viz::kLargestFont));
@@ -76,7 +76,10 @@ void add_options(CLI::App& app, Words& words) {
       ->type_name("T")
       ->needs(render)
       ->group(of_render);
-  app.add_option("--size", words.size, "Width and height of the picture in pixels, before --scale")
+  app.add_option(
+         "--size", words.size,
+         "Width and height of the picture in pixels, before --scale; with a --font-scale above 1 the picture is higher "
+         "if the text needs it")
       ->type_name("WxH")
       ->capture_default_str()
       ->needs(render)
@@ -135,6 +138,7 @@ void check_range(const char* option, double value, double low, double high, cons
 }
 
 viz::ThemeKind theme_of(const std::string& name) {
+  if (name == "high-contrast") return viz::ThemeKind::high_contrast;
   return name == "light" ? viz::ThemeKind::light : viz::ThemeKind::dark;
 }
 

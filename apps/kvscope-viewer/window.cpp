@@ -14,7 +14,15 @@ namespace kvscope::apps {
 namespace {
 
 viz::ThemeSetting setting_of(viz::ThemeKind kind) {
-  return kind == viz::ThemeKind::light ? viz::ThemeSetting::light : viz::ThemeSetting::dark;
+  switch (kind) {
+    case viz::ThemeKind::light:
+      return viz::ThemeSetting::light;
+    case viz::ThemeKind::high_contrast:
+      return viz::ThemeSetting::high_contrast;
+    case viz::ThemeKind::dark:
+      break;
+  }
+  return viz::ThemeSetting::dark;
 }
 
 }  // namespace

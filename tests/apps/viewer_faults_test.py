@@ -237,7 +237,7 @@ OWN_WORDS = [
     ("a candidate without a golden", "--candidate b.npz",
      ["command line: --candidate: needs a golden to be compared with: add its FILE"]),
     ("theme of no meaning", "--render a.png --scenario good.json --theme blue",
-     ["command line: --theme: blue not in {dark,light}: see 'kvscope-viewer --help'"]),
+     ["command line: --theme: blue not in {dark,light,high-contrast}: see 'kvscope-viewer --help'"]),
     ("unknown option", "--rendr a.png --scenario good.json",
      ["command line: The following argument was not expected: --rendr: see 'kvscope-viewer --help'"]),
     ("option of pictures for a window", "good.json --size 100x100",

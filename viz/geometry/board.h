@@ -34,6 +34,9 @@
 //   +----------------+--------------------+
 //   | attention_output                    |
 //   +-------------------------------------+
+//
+// Panels that stand side by side here are put into two columns, or one below the other, where the text is too large for
+// the width. The height that a view then needs is that of whole_size(); a window scrolls over it.
 #pragma once
 
 #include <array>
@@ -100,11 +103,21 @@ inline constexpr double kMargin = 20, kGap = 14, kPadding = 16, kTitleHeight = 3
 // Limits on the height of a card: below kLowCard the title and footer are lower, below kFooterCard there is no footer,
 // and below kLowestCard the card is omitted (its panel can still be shown in its separate view).
 inline constexpr double kLowCard = 150, kFooterCard = 120, kLowestCard = 76;
+// With larger text than normal, a card narrower than kNarrowCard and at least kTallCard high has its subtitle below its
+// title and a footer of two lines, and a header narrower than kNarrowHeader has two lines.
+inline constexpr double kNarrowCard = 1000, kTallCard = 190, kNarrowHeader = 1000;
+inline constexpr double kSubtitleHeight = 22, kFactsHeight = 30;
 inline constexpr double kLowTitleHeight = 28, kLowFooterHeight = 24;
 inline constexpr QSizeF kSmallestBoard{480, 320};
 
+// `room`, or higher where the view needs more height to show each of its panels with title, body and footer. Sizes in
+// px.
+// Example: the overview at 1366x768: 1366x768 at font scale 1, 1366x1507 at 1.6.
+[[nodiscard]] QSizeF whole_size(View view, QSizeF room, double font_scale);
+
 // Cards in reading order, on whole pixels. They fill `size`, do not overlap and are kGap apart. If `size` is smaller
-// than kSmallestBoard, the layout is that of kSmallestBoard and is clipped.
+// than kSmallestBoard, the layout is that of kSmallestBoard and is clipped. If it is lower than whole_size(), cards are
+// lower, without footers, or omitted.
 // Example: the overview at 1600x1000: header 20,0 1560x52, sequences 20,52 1560x279, pool 20,345 773x432.
 [[nodiscard]] std::vector<Place> board(View view, QSizeF size, double font_scale);
 

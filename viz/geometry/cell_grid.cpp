@@ -67,6 +67,28 @@ CellRange CellGrid::visible() const {
   return {first_column, end_column, first_row, end_row};
 }
 
+Lane column_lane(const CellGrid& grid, double x, double top) {
+  const double pitch = grid.pitch.width(), origin = grid.area.left() - grid.offset.x();
+  const double column =
+      std::clamp(std::round((std::min(x, grid.area.right()) - origin) / pitch), 1.0, static_cast<double>(grid.columns));
+  double lane = origin + column * pitch - grid.gap().width() / 2;
+  if (lane >= grid.area.right()) lane -= pitch;
+  if (lane <= grid.area.left()) lane += pitch;
+  const double bottom = grid.area.top() - grid.offset.y() + grid.content().height();
+  return {lane, std::min(top, grid.area.top()), std::min(grid.area.bottom(), bottom)};
+}
+
+Lane row_lane_below(const CellGrid& grid, const QRectF& cell, double left) {
+  const double right = grid.area.left() - grid.offset.x() + grid.content().width();
+  return {cell.bottom() + grid.gap().height() / 2, left, std::min(grid.area.right(), right)};
+}
+
+Lane row_lane_above(const CellGrid& grid, const QRectF& cell, double left) {
+  Lane lane = row_lane_below(grid, cell, left);
+  lane.at = cell.top() - grid.gap().height() / 2;
+  return lane;
+}
+
 double snapped_pitch(double pitch) {
   return pitch < kSmallestCell ? pitch : std::floor(pitch);
 }

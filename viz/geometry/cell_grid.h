@@ -15,6 +15,8 @@
 #include <QtCore/QRectF>
 #include <QtCore/QSizeF>
 
+#include "viz/geometry/link_route.h"
+
 namespace kvscope::viz {
 
 // The minimum pitch for cells drawn as rectangles with a gap; below it a cell is a pixel of an image. [px]
@@ -55,6 +57,12 @@ struct CellGrid {
   // Exactly the cells that are at least partly inside the area.
   [[nodiscard]] CellRange visible() const;
 };
+
+// The lane between the columns right of a cell, or right of the nearest cell at that x; left of the last column's
+// cells. `top`: where it begins. Between the rows below a cell, or above it: from `left`.
+[[nodiscard]] Lane column_lane(const CellGrid& grid, double x, double top);
+[[nodiscard]] Lane row_lane_below(const CellGrid& grid, const QRectF& cell, double left);
+[[nodiscard]] Lane row_lane_above(const CellGrid& grid, const QRectF& cell, double left);
 
 // A pitch as it is painted: rounded to whole pixels if it is at least kSmallestCell.
 [[nodiscard]] double snapped_pitch(double pitch);

@@ -9,13 +9,17 @@ namespace {
 constexpr double kBarShare = 0.3;                       // of the width
 constexpr double kShortestBar = 96, kLongestBar = 470;  // [px] at font scale 1
 constexpr double kBarThickness = 6, kHandle = 7, kGripHeight = 28;
-constexpr double kBesideBar = 14;    // between bar and counter; twice this between words and bar
-constexpr double kBesideTitle = 16;  // between name and facts
-constexpr double kFewestFacts = 80;  // minimum width; narrower facts are omitted
+constexpr double kBesideBar = 14;                    // between bar and counter; twice this between words and bar
+constexpr double kBesideTitle = 16;                  // between name and facts
+constexpr double kFewestFacts = 80;                  // minimum width; narrower facts are omitted
+constexpr double kTwoLines = 70;                     // minimum height for the facts on a second line
+constexpr double kSecondLine = 30, kUnderTitle = 8;  // height of that line; its distance into the first
 
 }  // namespace
 
-HeaderLayout header_layout(const QRectF& body, double font_scale, double title_width, double counter_width) {
+HeaderLayout header_layout(const QRectF& whole, double font_scale, double title_width, double counter_width) {
+  const bool two_lines = whole.height() >= kTwoLines * font_scale;
+  const QRectF body = two_lines ? whole.adjusted(0, 0, 0, -kSecondLine * font_scale) : whole;
   const double longest = std::max(kShortestBar, std::min(kBarShare * body.width(), kLongestBar * font_scale));
   const double counter = std::min(counter_width, body.width() / 4);
   const double length = std::min(longest, std::max(body.width() - counter - kBesideBar, 0.0) / 2);
@@ -31,7 +35,10 @@ HeaderLayout header_layout(const QRectF& body, double font_scale, double title_w
   const double words = std::max(layout.grip.left() - kBesideBar * font_scale - body.left(), 0.0);
   layout.title = QRectF(body.left(), body.top(), std::min(title_width, words), body.height());
   const double facts = words - layout.title.width() - kBesideTitle * font_scale;
-  if (facts >= kFewestFacts * font_scale) {
+  if (two_lines) {
+    layout.facts =
+        QRectF(body.left(), body.bottom() - kUnderTitle * font_scale, body.width(), kSecondLine * font_scale);
+  } else if (facts >= kFewestFacts * font_scale) {
     layout.facts = QRectF(layout.title.right() + kBesideTitle * font_scale, body.top(), facts, body.height());
   }
   return layout;

@@ -3,6 +3,7 @@
 //
 //   | name   facts, elided . . . .   ======o------  128 / 205 |
 //
+// In a body with room for two lines of text the facts are below the name.
 // The bar shows the steps of the run: its left end is the first step, its right end the last. The state before the
 // first step is also at the left end.
 // Example: 5 steps on a bar from 100 to 500: step 1 is at 200, and every x from 150 up to 250 selects it.
@@ -18,7 +19,7 @@ namespace kvscope::viz {
 
 struct HeaderLayout {
   QRectF title;       // [px] the name, elided if it does not fit
-  QRectF facts;       // [px] beside it; empty if there is no room for a word
+  QRectF facts;       // [px] beside it, or below it; empty if there is no room for a word
   QRectF bar;         // [px] the thin line of the scrub bar
   QRectF grip;        // [px] where the pointer can drag: the bar and some px around it
   QRectF counter;     // [px] "128 / 205", right-aligned
@@ -26,7 +27,7 @@ struct HeaderLayout {
 };
 
 // The widths are those of the texts as painted at this font scale. [px]
-[[nodiscard]] HeaderLayout header_layout(const QRectF& body, double font_scale, double title_width,
+[[nodiscard]] HeaderLayout header_layout(const QRectF& whole, double font_scale, double title_width,
                                          double counter_width);
 
 // The index of the step at x, of `steps` steps: 0 to the left of the bar, steps - 1 to the right of it.

@@ -18,20 +18,23 @@ constexpr double kWords = 0.85;                                     // font of w
 constexpr double kUsualWords = 6;                                   // typical length in characters: "s31 p4"
 constexpr double kBadge = 0.85, kBadgeWidth = 1.9;                  // badge font / number font, width / its font
 
+constexpr double kLargestGap = 4;  // [px] between two cells
+constexpr double kWidened = 1.25;  // cells of larger text are at most this much wider than they need to be
+
 struct Fit {
   std::int64_t columns = 1;
   double pitch = 0;  // [px]
 };
 
-double pitch_with(std::int64_t cells, std::int64_t columns, QSizeF area) {
+double pitch_with(std::int64_t cells, std::int64_t columns, QSizeF area, double largest) {
   const std::int64_t rows = ceil_div(cells, columns);
   const double width = area.width() / static_cast<double>(columns), height = area.height() / static_cast<double>(rows);
-  return snapped_pitch(std::min({width, height, kLargestFitCell}));
+  return snapped_pitch(std::min({width, height, largest}));
 }
 
 // The best number of columns that is a multiple of `step`. With more columns, the width available to a cell falls and
 // the available height grows, so the best number is one of the two multiples around the point where they are equal.
-Fit best_fit(std::int64_t cells, std::int64_t step, QSizeF area) {
+Fit best_fit(std::int64_t cells, std::int64_t step, QSizeF area, double largest) {
   const auto too_wide = [&](std::int64_t columns) {
     const std::int64_t rows = ceil_div(cells, columns);
     return area.width() / static_cast<double>(columns) > area.height() / static_cast<double>(rows);
@@ -47,23 +50,46 @@ Fit best_fit(std::int64_t cells, std::int64_t step, QSizeF area) {
     }
   }
   const std::int64_t fewer = std::max<std::int64_t>(low - 1, 1) * step, more = low * step;
-  const double fewer_pitch = pitch_with(cells, fewer, area), more_pitch = pitch_with(cells, more, area);
+  const double fewer_pitch = pitch_with(cells, fewer, area, largest),
+               more_pitch = pitch_with(cells, more, area, largest);
   return fewer_pitch > more_pitch ? Fit{fewer, fewer_pitch} : Fit{more, more_pitch};
 }
 
 // Round numbers of columns make block numbers easy to follow: multiples of 16, else of 8, unless the cells would become
 // much smaller and lose room for their texts.
-Fit fit(std::int64_t cells, QSizeF area) {
-  Fit best = best_fit(cells, 1, area);
-  const Fit eights = best_fit(cells, 8, area), sixteens = best_fit(cells, 16, area);
+Fit fit(std::int64_t cells, QSizeF area, double font_scale) {
+  const double largest = kLargestFitCell * std::max(1.0, font_scale);
+  Fit best = best_fit(cells, 1, area, largest);
+  const Fit eights = best_fit(cells, 8, area, largest), sixteens = best_fit(cells, 16, area, largest);
   if (eights.pitch >= std::min(0.75 * best.pitch, kRoomyCell)) best = eights;
   // Small cells have no numbers, so their size matters more than a round number of columns.
   if (sixteens.pitch >= (best.pitch < kSmallestNumberCell ? 0.95 : 0.85) * best.pitch) best = sixteens;
   return best;
 }
 
-double zoom_in_force(const PoolLayout& layout, const Viewport& viewport) {
-  return std::clamp(viewport.zoom, layout.fit_pitch, std::max(layout.fit_pitch, kLargestPoolCell));
+// The pitch that the texts of cells at font scale 1 need when they are larger; 0 for cells without texts.
+double least_pitch(const PoolLayout& usual, double font_scale) {
+  if (usual.detail == PoolDetail::words) return std::ceil(std::min(usual.grid.pitch.width(), kRoomyCell) * font_scale);
+  if (usual.detail != PoolDetail::numbers) return 0;
+  const double number = digits(usual.blocks) * kMonoAdvance * kSmallestNumber * font_scale;
+  return std::ceil(std::max(kSmallestNumberCell * font_scale, number + kNumberPadding + kLargestGap));
+}
+
+// Fewer columns than fit() gives, of cells of at least this pitch; the rows may need more height than there is.
+Fit fit_width(std::int64_t cells, double pitch, QSizeF area) {
+  std::int64_t columns = std::max<std::int64_t>(static_cast<std::int64_t>(area.width() / pitch), 1);
+  if (columns >= 8) columns = columns / 8 * 8;
+  columns = std::min(columns, cells);
+  const double widest = area.width() / static_cast<double>(columns);
+  return {columns, std::max(snapped_pitch(std::min(widest, kWidened * pitch)), pitch)};
+}
+
+double largest_pitch(const PoolLayout& layout, double font_scale) {
+  return std::max(layout.fit_pitch, kLargestPoolCell * std::max(1.0, font_scale));
+}
+
+double zoom_in_force(const PoolLayout& layout, const Viewport& viewport, double font_scale) {
+  return std::clamp(viewport.zoom, layout.fit_pitch, largest_pitch(layout, font_scale));
 }
 
 }  // namespace
@@ -104,16 +130,20 @@ std::int64_t PoolLayout::neighbor(std::int64_t block, std::int64_t columns, std:
   return next < 0 || next > blocks ? block : next;
 }
 
-PoolLayout pool_layout(std::int64_t blocks, const QRectF& body, const Viewport& viewport, double font_scale) {
+namespace {
+
+PoolLayout with_pitch(std::int64_t blocks, const QRectF& body, const Viewport& viewport, double font_scale,
+                      double least) {
   PoolLayout layout;
   layout.blocks = blocks;
   CellGrid& grid = layout.grid;
   grid.area = whole_pixels(body);
-  const Fit whole = fit(blocks + 1, grid.area.size());
+  Fit whole = fit(blocks + 1, grid.area.size(), font_scale);
+  if (whole.pitch < least) whole = fit_width(blocks + 1, least, grid.area.size());
   layout.fit_pitch = whole.pitch;
   grid.columns = whole.columns;
   grid.rows = (blocks + 1 + grid.columns - 1) / grid.columns;
-  const double pitch = snapped_pitch(zoom_in_force(layout, viewport));
+  const double pitch = snapped_pitch(zoom_in_force(layout, viewport, font_scale));
   grid.pitch = {pitch, pitch};
   grid.offset = grid_offset(viewport.offset, grid);
 
@@ -137,9 +167,16 @@ PoolLayout pool_layout(std::int64_t blocks, const QRectF& body, const Viewport& 
   return layout;
 }
 
+}  // namespace
+
+PoolLayout pool_layout(std::int64_t blocks, const QRectF& body, const Viewport& viewport, double font_scale) {
+  const double least = font_scale > 1 ? least_pitch(with_pitch(blocks, body, {}, 1, 0), font_scale) : 0;
+  return with_pitch(blocks, body, viewport, font_scale, least);
+}
+
 Viewport pool_zoomed(const PoolLayout& layout, const QRectF& body, const Viewport& viewport, double font_scale,
                      double factor, QPointF at) {
-  const double to = std::min(zoom_in_force(layout, viewport) * factor, kLargestPoolCell);
+  const double to = std::min(zoom_in_force(layout, viewport, font_scale) * factor, largest_pitch(layout, font_scale));
   if (to <= layout.fit_pitch) return {};
   // The new grid without an offset; only its pitch is used here.
   const PoolLayout after = pool_layout(layout.blocks, body, {to, {0, 0}}, font_scale);

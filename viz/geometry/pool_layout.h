@@ -13,8 +13,8 @@
 
 namespace kvscope::viz {
 
-inline constexpr double kLargestFitCell = 88;    // [px] maximum at the fitting zoom
-inline constexpr double kLargestPoolCell = 128;  // [px] maximum at any zoom
+inline constexpr double kLargestFitCell = 120;   // [px] at font scale 1: maximum at the fitting zoom
+inline constexpr double kLargestPoolCell = 160;  // [px] at font scale 1: maximum at any zoom
 
 // What a cell has room for.
 enum class PoolDetail : std::uint8_t {
@@ -36,7 +36,7 @@ struct PoolCellText {
 struct PoolLayout {
   std::int64_t blocks = 0;  // N; the grid has N + 1 cells, and may have empty places after them
   CellGrid grid;
-  double fit_pitch = 1;  // [px] the pitch at which all blocks are visible
+  double fit_pitch = 1;  // [px] the smallest pitch: all blocks are visible, or larger text has room (pool_layout())
   PoolDetail detail = PoolDetail::pixels;
   double number_px = 9;  // [px] font of the numbers
   double words_px = 9;   // [px] font of the words
@@ -52,7 +52,9 @@ struct PoolLayout {
   [[nodiscard]] std::int64_t neighbor(std::int64_t block, std::int64_t columns, std::int64_t rows) const;
 };
 
-// viewport.zoom is the pitch in px. With 0, or less than the fitting pitch, all blocks are visible.
+// viewport.zoom is the pitch in px. With 0, or less than the fitting pitch, all blocks are visible. With a font scale
+// above 1, cells have at least the detail that they have in the same body at font scale 1: there are then fewer
+// columns, and the rows scroll.
 [[nodiscard]] PoolLayout pool_layout(std::int64_t blocks, const QRectF& body, const Viewport& viewport,
                                      double font_scale);
 

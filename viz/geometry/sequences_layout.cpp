@@ -64,7 +64,7 @@ double fitting_zoom(double width, const SequencesExtent& extent, double font_sca
   return small;
 }
 
-double whole_pixels(double pitch) {
+double whole_pitch(double pitch) {
   return pitch >= kLeastPage ? std::floor(pitch) : pitch;
 }
 
@@ -78,12 +78,18 @@ SequencesDetail detail_of(const SequencesLayout& layout, double font_scale) {
   return SequencesDetail::lines;
 }
 
+// What the text in rows and cells needs at least. [px]
+struct Least {
+  double cell = 0, row = 0;
+};
+
 // Number of rows in a strip of that height.
-void place_rows(SequencesLayout& layout, double height, double font_scale) {
+void place_rows(SequencesLayout& layout, double height, double font_scale, const Least& least) {
   const double natural = kNaturalRow * std::max(1.0, layout.fit) * font_scale;
-  const double fitting = whole_pixels(std::min(natural, height / static_cast<double>(calm_rows(layout.extent.rows))));
-  layout.row_pitch = std::max(fitting, whole_pixels(kNaturalRow * font_scale * layout.zoom));
+  const double fitting = whole_pitch(std::min(natural, height / static_cast<double>(calm_rows(layout.extent.rows))));
+  layout.row_pitch = std::max(fitting, whole_pitch(kNaturalRow * font_scale * layout.zoom));
   if (layout.zoom <= layout.fit) layout.row_pitch = fitting;
+  layout.row_pitch = std::max(layout.row_pitch, std::ceil(least.row));
   double gap = std::min(kRowGapShare * layout.row_pitch, kMostRowGap * font_scale);
   if (layout.row_pitch >= kLeastPage) gap = std::max(std::round(gap), 1.0);
   layout.box_top = layout.row_pitch >= kLeastPage ? std::floor(kGapAbove * gap) : 0;
@@ -135,7 +141,7 @@ std::int64_t calm_pages(std::int64_t needed, std::int64_t longest) {
 namespace {
 
 SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, const Viewport& viewport, double font_scale,
-                         bool cells) {
+                         bool cells, const Least& least) {
   SequencesLayout layout;
   layout.extent = {std::max<std::int64_t>(extent.rows, 1), std::max<std::int64_t>(extent.pages, 1),
                    std::max<std::int64_t>(extent.page_size, 1), extent.note};
@@ -147,6 +153,7 @@ SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, cons
   const double row = layout.strip.height() / static_cast<double>(calm_rows(layout.extent.rows));
   const double square = row * (1 - kRowGapShare) / (kNaturalCell * font_scale);
   layout.fit = fitting_zoom(layout.strip.width(), layout.extent, font_scale, cells, std::clamp(square, 1.0, kMostFit));
+  layout.fit = std::max(layout.fit, (std::ceil(least.cell) + 1e-9) / (kNaturalCell * font_scale));
   layout.zoom = viewport.zoom > layout.fit ? std::min(viewport.zoom, std::max(kMostZoom, layout.fit)) : layout.fit;
   const Scale scale = scale_for(layout.zoom, layout.extent.page_size, font_scale, cells);
   layout.cell = scale.cell;
@@ -169,20 +176,20 @@ SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, cons
     return taken;
   };
   if (extent.note) layout.note = QRectF(left, 0, body.right() - left, take(kNoteHeight));
-  place_rows(layout, layout.strip.height(), font_scale);
+  place_rows(layout, layout.strip.height(), font_scale, least);
   layout.writing = written();
   // Without numbers in the cells there is an axis. If rounding then makes a box high enough for numbers, they are still
   // omitted.
   if (layout.writing == Writing::none) {
     layout.axis = QRectF(layout.strip.left(), 0, layout.strip.width(), take(kAxisHeight));
-    place_rows(layout, layout.strip.height(), font_scale);
+    place_rows(layout, layout.strip.height(), font_scale, least);
   }
   layout.number_px = number_px({layout.cell - layout.cell_gap, layout.box_height - 2 * layout.pad_above}, number_digits,
                                layout.writing, font_scale);
   layout.content =
       QSizeF(content_width(scale, layout.extent.pages), static_cast<double>(layout.extent.rows) * layout.row_pitch);
-  layout.offset =
-      layout.zoom > layout.fit ? clamp_offset(viewport.offset, layout.content, layout.strip.size()) : QPointF(0, 0);
+  const bool fits = layout.zoom <= layout.fit && least.row == 0;
+  layout.offset = fits ? QPointF(0, 0) : clamp_offset(viewport.offset, layout.content, layout.strip.size());
   if (layout.row_pitch >= kLeastPage) layout.offset.setY(std::round(layout.offset.y()));
   if (layout.page_pitch >= kLeastPage) layout.offset.setX(std::round(layout.offset.x()));
   layout.detail = detail_of(layout, font_scale);
@@ -196,14 +203,59 @@ SequencesLayout laid_out(const QRectF& body, const SequencesExtent& extent, cons
   return layout;
 }
 
+SequencesLayout with_least(const QRectF& body, const SequencesExtent& extent, const Viewport& viewport,
+                           double font_scale, const Least& least) {
+  const SequencesLayout layout = laid_out(body, extent, viewport, font_scale, true, least);
+  const bool shows_cells = layout.detail == SequencesDetail::numbers || layout.detail == SequencesDetail::cells;
+  // Rows too low for cells: bars do not need whole pixels per token and use the full width.
+  return layout.cell_gap > 0 && !shows_cells ? laid_out(body, extent, viewport, font_scale, false, least) : layout;
+}
+
+// The room for the texts of a layout at font scale 1 when they are larger.
+Least least_for(const SequencesLayout& usual, double font_scale) {
+  const auto row = [](double cells_height) {
+    return (cells_height + 2 * kPad + 2) / (1 - kRowGapShare);  // 2: rounding of the gap and of the row
+  };
+  Least least;
+  if (usual.row_pitch >= kNextLabel) least.row = kNextLabel * font_scale;
+  if (usual.box_top >= kRoomForNote) {
+    // 1 for each of two roundings: of the gap and of the part above the box.
+    least.row = ((kRoomForNote * font_scale + 1) / kGapAbove + 1) / kRowGapShare;
+  }
+  if (usual.detail == SequencesDetail::cells) {
+    least.cell = kLeastCell * font_scale;
+    least.row = std::max(least.row, row(kLeastCellHeight * font_scale));
+  } else if (usual.detail == SequencesDetail::numbers) {
+    const auto number_digits = static_cast<double>(digits(usual.extent.pages * usual.extent.page_size - 1));
+    const double along = number_digits * kDigitWidth * font_scale + 3, thick = kDigitHeight * font_scale;
+    const bool across = usual.writing == Writing::across;
+    least.cell = (across ? along : thick + 1) + 2;  // 2: the gap between cells
+    least.row = std::max(least.row, row(across ? thick + 3 : along));
+  }
+  return least;
+}
+
 }  // namespace
 
 SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& extent, const Viewport& viewport,
                                  double font_scale) {
-  const SequencesLayout layout = laid_out(body, extent, viewport, font_scale, true);
-  const bool shows_cells = layout.detail == SequencesDetail::numbers || layout.detail == SequencesDetail::cells;
-  // Rows too low for cells: bars do not need whole pixels per token and use the full width.
-  return layout.cell_gap > 0 && !shows_cells ? laid_out(body, extent, viewport, font_scale, false) : layout;
+  Least least;
+  if (font_scale > 1) least = least_for(with_least(body, extent, {}, 1, {}), font_scale);
+  return with_least(body, extent, viewport, font_scale, least);
+}
+
+bool SequencesLayout::scrolls() const {
+  return content.width() > strip.width() || content.height() > strip.height();
+}
+
+Lane SequencesLayout::lane(double x) const {
+  Lane lane{x, strip.top(), std::min(strip.bottom(), strip.top() - offset.y() + content.height())};
+  if (cell_gap <= 0) return lane;
+  const std::optional<SequencesSpot> spot = at({std::clamp(x - cell / 2, strip.left(), strip.right()), strip.top()});
+  if (!spot || spot->label) return lane;
+  const std::int64_t token = spot->page * extent.page_size + spot->slot;
+  lane.at = x_of(token) + cell - cell_gap / 2;
+  return lane;
 }
 
 double SequencesLayout::x_of(std::int64_t token) const {

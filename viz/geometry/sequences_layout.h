@@ -20,6 +20,7 @@
 #include <QtCore/QRectF>
 #include <QtCore/QSizeF>
 
+#include "viz/geometry/link_route.h"
 #include "viz/geometry/viewport.h"
 
 namespace kvscope::viz {
@@ -50,6 +51,8 @@ inline constexpr std::int64_t kMostRows = 60;  // maximum number of visible rows
 inline constexpr double kBand = 6;             // [px] minimum height of a band at font scale 1
 inline constexpr double kMostFit = 1.6;        // maximum fitting zoom: cells are not wider than high
 inline constexpr double kMostZoom = 3;         // maximum zoom: cells of 54 px
+inline constexpr double kNextLabel = 15;       // [px] of a row whose name never overlaps the next one
+inline constexpr double kRoomForNote = 12;     // [px] above a box for a line of text
 // Numbers in cells at font scale 1: the usual and the maximum font size, and the size of a digit of the usual font.
 inline constexpr double kNumber = 9, kLargestNumber = 13;     // [px]
 inline constexpr double kDigitWidth = 5.4, kDigitHeight = 8;  // [px]
@@ -88,7 +91,7 @@ struct SequencesLayout {
   double box_height = 0;  // [px]
   std::int64_t band = 1;  // rows of a band, at detail density; else 1
   double zoom = 0;        // effective zoom, at least `fit`
-  double fit = 0;         // the zoom that fits: the minimum
+  double fit = 0;         // the minimum zoom: all pages fit, or cells have room for the text that they have at scale 1
   QPointF offset;         // effective offset: clamped
   QSizeF content;         // [px]
 
@@ -111,10 +114,19 @@ struct SequencesLayout {
   [[nodiscard]] IndexRange rows_of_band(std::int64_t band_index) const;
   [[nodiscard]] QRectF band_rect(std::int64_t band_index) const;
 
+  // Whether the content is larger than the strip.
+  [[nodiscard]] bool scrolls() const;
+
+  // The vertical lane between two tokens nearest to x, from the strip's top to the last row; where pages are bars, at
+  // x.
+  [[nodiscard]] Lane lane(double x) const;
+
   // nullopt outside gutter and strip, and below the last row.
   [[nodiscard]] std::optional<SequencesSpot> at(QPointF point) const;
 };
 
+// With a font scale above 1, rows and cells have at least the detail and the names of the same body at font scale 1;
+// the content is then larger than the strip and scrolls.
 [[nodiscard]] SequencesLayout sequences_layout(const QRectF& body, const SequencesExtent& extent,
                                                const Viewport& viewport, double font_scale);
 

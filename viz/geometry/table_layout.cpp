@@ -9,19 +9,36 @@ namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
-constexpr QSizeF kLargestFit{68, 34}, kLargest{128, 56};
+constexpr QSizeF kLargestFit{140, 72}, kLargest{180, 96};
 constexpr double kPageNumbersHeight = 18, kNameGap = 10;
 constexpr double kNameHeight = 15;  // of a line of names
-constexpr double kSmallestEntry = 9, kLargestEntry = 14;
+constexpr double kSmallestEntry = 9, kLargestEntry = 16;
 constexpr double kPageNumber = 11;        // font
 constexpr double kEntryAdvance = 0.6;     // width of a digit / font size: JetBrains Mono
 constexpr double kEntryCapHeight = 0.73;  // height of a digit / font size
 constexpr double kEntryPadding = 4, kSmallestNumberRow = 14;
 
+constexpr double kRoundingOfWidths = 1e-9;  // [px] the number's size is computed from the same width
+
 std::int64_t rows_with_room(std::int64_t rows) {
   std::int64_t room = 8;
   while (room < rows) room = room % 3 == 0 ? room / 3 * 4 : room / 2 * 3;  // 8, 12, 16, 24, 32, ...
   return room;
+}
+
+double number_width(const TableSize& size, double px) {
+  return digits(size.blocks) * kEntryAdvance * px + kEntryPadding;
+}
+
+// What the texts of cells at font scale 1 need when they are larger. [px]
+QSizeF least_pitch(const TableSize& size, const TableLayout& usual, double font_scale) {
+  QSizeF least(1, 1);
+  if (usual.fit_pitch.height() >= kNameHeight) least.setHeight(std::ceil(kNameHeight * font_scale));
+  if (usual.detail != TableDetail::pixels) least = least.expandedTo({kSmallestCell, kSmallestCell});
+  if (usual.detail != TableDetail::numbers) return least;
+  const double gap = 4;  // at most, between two cells
+  return least.expandedTo({std::ceil(number_width(size, kSmallestEntry * font_scale) + gap),
+                           std::ceil(kSmallestNumberRow * font_scale + gap)});
 }
 
 double largest_zoom(const TableLayout& layout, double font_scale) {
@@ -88,7 +105,10 @@ QPointF TableLayout::number_at(const QRectF& cell, double width) const {
   return {std::round(cell.center().x() - width / 2), std::round(cell.center().y() + kEntryCapHeight * number_px / 2)};
 }
 
-TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewport& viewport, double font_scale) {
+namespace {
+
+TableLayout with_pitch(const TableSize& size, const QRectF& body, const Viewport& viewport, double font_scale,
+                       QSizeF least) {
   TableLayout layout;
   CellGrid& grid = layout.grid;
   const QRectF whole = whole_pixels(body);
@@ -104,7 +124,7 @@ TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewpo
       std::min(grid.area.width() / static_cast<double>(grid.columns), kLargestFit.width() * font_scale);
   const double height =
       std::min(grid.area.height() / static_cast<double>(rows_with_room(size.rows)), kLargestFit.height() * font_scale);
-  layout.fit_pitch = {std::max(1.0, snapped_pitch(width)), std::max(1.0, snapped_pitch(height))};
+  layout.fit_pitch = QSizeF(snapped_pitch(width), snapped_pitch(height)).expandedTo(least);
   const double zoom = zoom_in_force(layout, viewport.zoom, font_scale);
   const auto grown = [&](double fit, double most) { return snapped_pitch(std::max(fit, std::min(fit * zoom, most))); };
   grid.pitch = {grown(layout.fit_pitch.width(), kLargest.width() * font_scale),
@@ -112,14 +132,14 @@ TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewpo
   grid.offset = grid_offset(viewport.offset, grid);
 
   const QSizeF cell = grid.pitch - grid.gap();
-  const double em = digits(size.blocks) * kEntryAdvance;  // [font size] width of the largest number
-  layout.number_px = std::clamp(std::min(cell.height() * 0.5, (cell.width() - kEntryPadding) / em),
-                                kSmallestEntry * font_scale, kLargestEntry * font_scale);
-  const double number_width = em * layout.number_px + kEntryPadding - 1e-9;
+  const double widest = (cell.width() - kEntryPadding) / (digits(size.blocks) * kEntryAdvance);
+  layout.number_px =
+      std::clamp(std::min(cell.height() * 0.5, widest), kSmallestEntry * font_scale, kLargestEntry * font_scale);
   if (grid.shorter_pitch() < kSmallestCell) {
     layout.detail = TableDetail::pixels;
   } else {
-    const bool room = cell.width() >= number_width && cell.height() >= kSmallestNumberRow * font_scale;
+    const bool room = cell.width() >= number_width(size, layout.number_px) - kRoundingOfWidths &&
+                      cell.height() >= kSmallestNumberRow * font_scale;
     layout.detail = room ? TableDetail::numbers : TableDetail::cells;
   }
   layout.page_number_width = digits(grid.columns - 1) * kEntryAdvance * kPageNumber * font_scale;
@@ -127,6 +147,14 @@ TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewpo
   layout.page_step = label_step(grid.pitch.width(), layout.page_number_width + kNameGap);
   layout.name_step = label_step(grid.pitch.height(), layout.name_height);
   return layout;
+}
+
+}  // namespace
+
+TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewport& viewport, double font_scale) {
+  const QSizeF least =
+      font_scale > 1 ? least_pitch(size, with_pitch(size, body, {}, 1, {1, 1}), font_scale) : QSizeF(1, 1);
+  return with_pitch(size, body, viewport, font_scale, least);
 }
 
 Viewport table_zoomed(const TableSize& size, const QRectF& body, const Viewport& viewport, double font_scale,

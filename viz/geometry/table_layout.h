@@ -5,7 +5,7 @@
 //   seq 0  12   41   7    58
 //   seq 3  12   41   33   .        a cell without a block
 //
-//   5 sequences of 4 pages in 680 x 370: cells of 68 x 34; 300 of 512 pages: 1.2 x 1.2, one or two pixels each
+//   5 sequences of 4 pages in 680 x 370: cells of 140 x 44; 300 of 512 pages: 1.2 x 1.2, one or two pixels each
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct TableLayout {
   CellGrid grid;                 // columns: pages; rows: sequences
   QRectF page_numbers;           // [px] above the grid's area
   QRectF names;                  // [px] to the left of the grid's area
-  QSizeF fit_pitch{1, 1};        // [px] of the cells at the fitting zoom
+  QSizeF fit_pitch{1, 1};        // [px] of the cells at the fitting zoom, the smallest one
   std::int64_t page_step = 1;    // every page_step-th page has a number
   std::int64_t name_step = 1;    // every name_step-th row has a name
   double page_number_width = 0;  // [px] of the largest page number
@@ -57,7 +57,8 @@ struct TableSize {
 
 // viewport.zoom is relative to the fitting size; 0 or less than 1 means fitting. Cells are at least one pixel: a table
 // that is larger even then is scrolled. The rows have room for 8, 12, 16, 24, 32, 48, ... sequences, so that one more
-// sequence seldom changes their height.
+// sequence seldom changes their height. With a font scale above 1, cells have at least the detail and rows the names
+// that they have in the same body at font scale 1; a table that is then too large is scrolled.
 [[nodiscard]] TableLayout table_layout(const TableSize& size, const QRectF& body, const Viewport& viewport,
                                        double font_scale);
 

@@ -213,7 +213,8 @@ constexpr double kDigit = 6.6;         // of the mono font at 11 px: 0.6 em
 constexpr double kBesideLabel = 8;     // between a plot and the labels of its axis
 constexpr double kStackedGutter = 92;  // names of lanes and of axes
 constexpr double kTopInset = 7;        // half a label above the topmost line
-constexpr double kLegend = 26;         // a legend above its plot
+constexpr double kLegend = 26;         // a line of a legend above its plot
+constexpr double kWideLegend = 760;    // minimum width for a legend of one line, with larger text than normal
 constexpr double kBetweenPlots = 14;
 constexpr double kStripLane = 13, kStackedLane = 19;
 constexpr double kAround = 4;  // between the plot and the lanes or labels below it
@@ -262,7 +263,8 @@ TimelineLayout timeline_layout(const QRectF& body, bool stacked, const TimelineN
   const double top = std::round(body.top()), bottom = std::floor(body.bottom());
   double lane = px(layout.stacked ? kStackedLane : kStripLane);
   double steps = px(kStepLabels), times = layout.stacked ? px(kTimeLabels) : 0;
-  const double above = layout.stacked ? 2 * px(kLegend) + px(kBetweenPlots) : px(kTopInset);
+  const double legend = font_scale > 1 && width < kWideLegend * font_scale ? 2 * px(kLegend) : px(kLegend);
+  const double above = layout.stacked ? 2 * legend + px(kBetweenPlots) : px(kTopInset);
   const auto left_over = [&] {
     return bottom - top - above - steps - times - (lane > 0 ? kinds * lane : 0) - px(kAround);
   };
@@ -273,11 +275,11 @@ TimelineLayout timeline_layout(const QRectF& body, bool stacked, const TimelineN
   double y = top;
   if (layout.stacked) {
     const double upper = std::floor(plots / 2);
-    layout.shares_legend = QRectF(left, y, width, px(kLegend));
-    layout.shares = QRectF(left, y + px(kLegend), width, upper);
+    layout.shares_legend = QRectF(left, y, width, legend);
+    layout.shares = QRectF(left, y + legend, width, upper);
     y = layout.shares.bottom() + px(kBetweenPlots);
-    layout.counts_legend = QRectF(left, y, width, px(kLegend));
-    layout.counts = QRectF(left, y + px(kLegend), width, plots - upper);
+    layout.counts_legend = QRectF(left, y, width, legend);
+    layout.counts = QRectF(left, y + legend, width, plots - upper);
     y = layout.counts.bottom();
   } else {
     layout.shares = layout.counts = QRectF(left, y + above, width, plots);

@@ -82,6 +82,11 @@ void Canvas::setFontScale(double scale) {
   lay_out();
 }
 
+void Canvas::setSpotlight(bool on) {
+  spotlight_ = on;
+  update();
+}
+
 void Canvas::setViewport(PanelId panel, const Viewport& viewport) {
   if (viewports_[index(panel)] == viewport) return;
   end_motion();
@@ -96,6 +101,7 @@ Scene Canvas::sceneNow() const {
   scene.view = view_;
   scene.font_scale = font_scale_;
   scene.viewport = viewports_;
+  scene.spotlight = spotlight_;
   if (document_ == nullptr) return scene;
   scene.cursor = &document_->cursor();
   scene.pinned = document_->pinned();
@@ -197,7 +203,9 @@ void Canvas::focus_on(std::optional<PanelId> panel) {
   focused_ = panel;
   ring_ = panel.has_value();
   update();
-  if (panel) tell_focus(*this);
+  if (!panel) return;
+  tell_focus(*this);
+  if (const Place* const at = place(*panel)) Q_EMIT panelFocused(at->card);
 }
 
 void Canvas::focusInEvent(QFocusEvent* event) {

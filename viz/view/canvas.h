@@ -50,6 +50,8 @@ class Canvas final : public QWidget {
   [[nodiscard]] View view() const { return view_; }
   void setTheme(const Theme& theme);  // one of theme(): cached images are identified by its address
   void setFontScale(double scale);
+  [[nodiscard]] double fontScale() const { return font_scale_; }
+  void setSpotlight(bool on);  // dims everything except the pinned object
   [[nodiscard]] const Viewport& viewport(PanelId panel) const { return viewports_[index(panel)]; }
   void setViewport(PanelId panel, const Viewport& viewport);
 
@@ -88,7 +90,8 @@ class Canvas final : public QWidget {
   void nudgeMotion(double by);  // by hand: `by` of a step, back if it is negative; across steps
 
  Q_SIGNALS:
-  void viewChanged();  // after setView() or a double click
+  void viewChanged();                     // after setView() or a double click
+  void panelFocused(const QRectF& card);  // the keyboard focus is in this card
   void objectActivated(const kvscope::viz::Selection& object);
 
  protected:
@@ -171,6 +174,7 @@ class Canvas final : public QWidget {
   const Theme* theme_;
   View view_ = View::overview;
   double font_scale_ = 1;
+  bool spotlight_ = false;
   std::array<Viewport, kPanels> viewports_;
   std::vector<Place> places_;
 

@@ -355,6 +355,7 @@ void Canvas::move_focus(Move move) {
   document_->hover(to);
   update();
   tell_focus(*this);
+  Q_EMIT panelFocused(at->card);
 }
 
 void Canvas::go_to_time(const Selection& place) {

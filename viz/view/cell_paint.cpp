@@ -128,6 +128,10 @@ QColor look_fill(const Theme& theme, Look look) {
   }
 }
 
+QColor look_small(const Theme& theme, Look look) {
+  return look == kFreeLook ? theme.free_line : look_fill(theme, look);
+}
+
 QColor look_ink(const Theme& theme, Look look) {
   if (look == kFreeLook || look == kPaddingLook) return mixed(theme.text_quiet, theme.cell_free, 0.2);
   return theme.ink_on(look_fill(theme, look));
@@ -166,7 +170,13 @@ void paint_cell(QPainter& painter, const QRectF& rect, Look look, double filled,
   painter.setPen(Qt::NoPen);
   // The fill level needs only width: the bar of a whole page may be 5 px high.
   const bool partly = has_level(look) && filled < 1 && rect.width() >= kSmallestPattern;
-  fill(partly ? look_empty(theme, look) : look_fill(theme, look));
+  fill(partly ? look_empty(theme, look) : side < kSmallestPattern ? look_small(theme, look) : look_fill(theme, look));
+  if (look == kFreeLook && side >= kSmallestPattern) {
+    painter.setPen(QPen(theme.free_line, 1));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius);
+    painter.setPen(Qt::NoPen);
+  }
   if (look == kPaddingLook && side >= kSmallestPattern) {
     painter.setBrush(mixed(theme.text_quiet, theme.card, 0.45));
     painter.drawEllipse(rect.center(), 1.5, 1.5);
@@ -249,14 +259,18 @@ void paint_just_now(QPainter& painter, const QRectF& cell, JustNow what, const T
   painter.restore();
 }
 
-double paint_legend(QPainter& painter, const QRectF& line, std::span<const SeqIdx> owners,
+double paint_legend(QPainter& painter, const QRectF& footer, std::span<const SeqIdx> owners,
                     std::span<const LegendEntry> kinds, const Theme& theme, double font_scale) {
+  LegendFlow flow(footer, font_scale);
+  paint_legend(painter, flow, owners, kinds, theme, font_scale);
+  return std::max(flow.used(), paint_dots(painter, flow, ui_font(12 * font_scale), theme.text_quiet));
+}
+
+void paint_legend(QPainter& painter, LegendFlow& flow, std::span<const SeqIdx> owners,
+                  std::span<const LegendEntry> kinds, const Theme& theme, double font_scale) {
   const QFont font = ui_font(12 * font_scale);
-  const double square = std::round(11 * font_scale), gap = std::round(6 * font_scale),
-               apart = std::round(16 * font_scale);
-  const auto width = [&](const QString& name) { return square + gap + std::ceil(text_width(font, name)) + apart; };
-  double room = line.width() + apart;
-  for (const LegendEntry& entry : kinds) room -= width(entry.name);
+  const double square = std::round(11 * font_scale), gap = std::round(6 * font_scale);
+  const auto width = [&](const QString& name) { return square + gap + std::ceil(text_width(font, name)); };
   // There may be thousands of owners: names are built only for those that are used.
   const auto owner = [](SeqIdx seq) {
     return LegendEntry{owner_look(seq.value), QCoreApplication::translate("Legend", "seq %1").arg(seq.value)};
@@ -264,47 +278,46 @@ double paint_legend(QPainter& painter, const QRectF& line, std::span<const SeqId
   const auto more_text = [](std::size_t count) {
     return QCoreApplication::translate("Legend", "and %n more", nullptr, static_cast<int>(count));
   };
-  // Owners from the left; room is reserved for the words with the number of omitted ones.
-  std::size_t shown = 0;
-  double used = 0;
-  while (shown < owners.size()) {
-    const double next = used + width(owner(owners[shown]).name);
-    const std::size_t left = owners.size() - shown - 1;
-    const double rest = left == 0 ? 0 : text_width(font, more_text(left)) + apart;
-    if (next + rest > room) break;
-    used = next;
-    ++shown;
-  }
-  painter.save();
-  double x = line.left();
-  const QString dots(QChar(u'…'));  // where entries are omitted
-  const double dots_width = text_width(font, dots);
-  const double baseline = std::round(line.center().y() + cap_height(font) / 2);
-  bool all = true;
-  const auto entry_at = [&](const LegendEntry& entry) {
-    all = all && x + width(entry.name) - apart <= line.right() + 0.5;
-    if (!all) return;
-    paint_cell(painter, {x, std::round(line.center().y() - square / 2), square, square}, entry.look, 1, theme);
-    draw_text(painter, font, theme.text_quiet, {x + square + gap, baseline}, entry.name);
-    x += width(entry.name);
+  // Whether `count` owners, the words with the number of omitted ones, and all kinds fit.
+  const auto fits = [&](std::size_t count) {
+    LegendFlow tried = flow;
+    bool all = true;
+    for (const SeqIdx seq : owners.first(count)) all = all && tried.next(width(owner(seq).name));
+    if (count < owners.size()) all = all && tried.next(text_width(font, more_text(owners.size() - count)));
+    for (const LegendEntry& entry : kinds) all = all && tried.next(width(entry.name));
+    return all;
   };
-  for (const SeqIdx seq : owners.first(shown)) entry_at(owner(seq));
+  std::size_t shown = 0;
+  while (shown < owners.size() && fits(shown + 1)) ++shown;
+  // Without room for an owner, dots stand for all of them.
+  const QString dots(QChar(u'…'));
+  const auto dots_fit = [&] {
+    LegendFlow tried = flow;
+    bool all = tried.next(text_width(font, dots)).has_value();
+    for (const LegendEntry& entry : kinds) all = all && tried.next(width(entry.name));
+    return all;
+  };
+  painter.save();
+  const auto paint = [&](const LegendEntry& entry) {
+    const std::optional<QRectF> at = flow.next(width(entry.name));
+    if (!at) return;
+    paint_cell(painter, {at->left(), std::round(at->center().y() - square / 2), square, square}, entry.look, 1, theme);
+    const double baseline = std::round(at->center().y() + cap_height(font) / 2);
+    draw_text(painter, font, theme.text_quiet, {at->left() + square + gap, baseline}, entry.name);
+  };
+  for (const SeqIdx seq : owners.first(shown)) paint(owner(seq));
   if (shown < owners.size() && shown > 0) {
     const QString more = more_text(owners.size() - shown);
-    draw_text(painter, font, theme.text_quiet, {x, baseline}, more);
-    x += text_width(font, more) + apart;
-  } else if (!owners.empty() && shown == 0 && dots_width + apart <= room) {
-    draw_text(painter, font, theme.text_quiet, {x, baseline}, dots);
-    x += dots_width + apart;
+    if (const std::optional<QRectF> at = flow.next(text_width(font, more))) {
+      draw_text(painter, font, theme.text_quiet, {at->left(), std::round(at->center().y() + cap_height(font) / 2)},
+                more);
+    }
+  } else if (!owners.empty() && shown == 0 && dots_fit()) {
+    const std::optional<QRectF> at = flow.next(text_width(font, dots));
+    draw_text(painter, font, theme.text_quiet, {at->left(), std::round(at->center().y() + cap_height(font) / 2)}, dots);
   }
-  for (const LegendEntry& entry : kinds) entry_at(entry);
-  if (!all && line.width() >= dots_width) {
-    x = std::min(x, line.right() - dots_width);
-    draw_text(painter, font, theme.text_quiet, {x, baseline}, dots);
-    x += dots_width + apart;
-  }
+  for (const LegendEntry& entry : kinds) paint(entry);
   painter.restore();
-  return std::max(0.0, x - apart - line.left());
 }
 
 }  // namespace kvscope::viz

@@ -17,6 +17,7 @@
 #include <QtGui/QPainter>
 
 #include "viz/playback/state.h"
+#include "viz/view/legend_flow.h"
 #include "viz/view/theme.h"
 
 namespace kvscope::viz {
@@ -49,6 +50,8 @@ inline constexpr int kLooks = kFirstCachedLook + kOwnerLooks;
 
 // The fill color: of a cell of one pixel, and behind the pattern of a larger one.
 [[nodiscard]] QColor look_fill(const Theme& theme, Look look);
+// The fill color of a cell too small for an outline: a free block has the color of its outline.
+[[nodiscard]] QColor look_small(const Theme& theme, Look look);
 // The text color on the fill; quiet on a free block.
 [[nodiscard]] QColor look_ink(const Theme& theme, Look look);
 // The color of the part of a block that holds no token: a mix of the fill and the card, with kEmptyShare of the card.
@@ -82,14 +85,16 @@ enum class JustNow : std::uint8_t { filled, emptied };  // allocated, copied or 
 // filled: a small corner in the accent color at the top right; emptied: a hollow ring there.
 void paint_just_now(QPainter& painter, const QRectF& cell, JustNow what, const Theme& theme);
 
-// The legend under a panel: small cells and their names. It has all `kinds`, or dots for those
-// without room; before them as many of `owners` ("seq 3") as fit, and the number of omitted ones. Returns the width
-// used. [px]
+// The legend under a panel: small cells and their names. It has all `kinds`, or dots for those without room; before
+// them as many of `owners` ("seq 3") as fit, and the number of omitted ones. Returns the width of its longest line.
+// [px] The second form is for a legend that has further items.
 struct LegendEntry {
   Look look = kFreeLook;
   QString name;
 };
-double paint_legend(QPainter& painter, const QRectF& line, std::span<const SeqIdx> owners,
+double paint_legend(QPainter& painter, const QRectF& footer, std::span<const SeqIdx> owners,
                     std::span<const LegendEntry> kinds, const Theme& theme, double font_scale);
+void paint_legend(QPainter& painter, LegendFlow& flow, std::span<const SeqIdx> owners,
+                  std::span<const LegendEntry> kinds, const Theme& theme, double font_scale);
 
 }  // namespace kvscope::viz

@@ -150,10 +150,14 @@ void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene&
   painter.setRenderHint(QPainter::Antialiasing, true);
 
   const QFont title = title_font(scene);
-  const double baseline = std::round(body.center().y() + cap_height(title) / 2);
+  const double baseline = std::round(at.title.center().y() + cap_height(title) / 2);
   draw_text(painter, title, theme.text, {at.title.left(), baseline},
             elided(title, QString::fromStdString(scene.facts().name), at.title.width()));
-  if (!at.facts.isEmpty()) paint_facts(painter, at.facts, baseline, scene);
+  if (!at.facts.isEmpty()) {
+    const bool beside = at.facts.top() == at.title.top();
+    const double line = std::round(at.facts.center().y() + cap_height(ui_font(scene.px(kFacts))) / 2);
+    paint_facts(painter, at.facts, beside ? baseline : line, scene);
+  }
 
   const std::int64_t steps = steps_of(scene);
   const double round = at.bar.height() / 2;
@@ -176,9 +180,10 @@ void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene&
 
   const QFont counter = counter_font(scene);
   const QString text = counter_text(scene, index_of(scene));
-  draw_text(painter, counter, theme.text_quiet,
-            {at.counter.right() - text_width(counter, text), std::round(body.center().y() + cap_height(counter) / 2)},
-            text);
+  draw_text(
+      painter, counter, theme.text_quiet,
+      {at.counter.right() - text_width(counter, text), std::round(at.counter.center().y() + cap_height(counter) / 2)},
+      text);
   painter.restore();
 }
 

@@ -5,6 +5,7 @@
 #include <QtCore/QCoreApplication>
 
 #include "viz/geometry/memory_layout.h"
+#include "viz/view/legend_flow.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 #include "viz/view/tile_panel.h"
@@ -103,7 +104,7 @@ void MemoryPanel::paint_tile_footer(QPainter& painter, const QRectF& footer, con
   const std::int64_t empty = scene.tile->rows() - scene.tile->opened.tokens;
   const QFont font = ui_font(scene.px(kFooter));
   const QString text = empty > 0 ? tr("%1 rows of the tile hold no token").arg(empty) : tile_summary(scene);
-  draw_text_in(painter, font, scene.theme->text_quiet, footer, Qt::AlignLeft, elided(font, text, footer.width()));
+  paint_footer_text(painter, footer, font, scene.theme->text_quiet, text, scene.font_scale);
 }
 
 // "lookup_table[3]", then the block of each page; those of the tile in its color.

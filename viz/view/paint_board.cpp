@@ -10,8 +10,10 @@
 #include <QtGui/QPainterPath>
 #include <QtGui/QRegion>
 
-#include "viz/geometry/link_path.h"
+#include "viz/geometry/link_route.h"
+#include "viz/view/board_links.h"
 #include "viz/view/scroll_marks.h"
+#include "viz/view/spotlight.h"
 #include "viz/view/text.h"
 #include "viz/view/theme.h"
 
@@ -25,8 +27,6 @@ constexpr double kBesideTitle = 10;              // [px] at font scale 1
 constexpr double kFewestWords = 70;              // [px] at font scale 1: minimum width of a subtitle
 constexpr double kAroundText = 2;                // [px] distance of a curve from a title
 constexpr double kOutline = 3;                   // [px] that outlines of cells may exceed the body
-constexpr double kBesideNumber = 0.88;           // share of a table cell's width: right of the centered number
-constexpr std::size_t kMostLinks = 8;            // maximum number of linked places of one block
 constexpr double kLink = 2, kHoverLink = 1.25, kGlow = 7, kDot = 3.5, kHoverDot = 2.5;  // [px]
 constexpr double kBehindText = 0.28;  // opacity of a curve behind a line of text
 
@@ -112,19 +112,22 @@ struct TitleLine {
 TitleLine title_line(const Place& place, const Panel& panel, const Scene& scene) {
   TitleLine line{ui_font(scene.px(kTitle), QFont::DemiBold), ui_font(scene.px(kSubtitle)), {}, {}, {}, {}, {}};
   const double cap = cap_height(line.title_font);
-  const double baseline = std::round(place.title.center().y() + cap / 2);
+  const double below_title = place.title.height() > scene.px(kTitleHeight + 1) ? scene.px(kSubtitleHeight) : 0;
+  const double baseline = std::round(place.title.center().y() - below_title / 2 + cap / 2);
   line.title = elided(line.title_font, panel.title(), place.title.width());
   line.title_at = QPointF(place.title.left(), baseline);
   double right = place.title.left() + text_width(line.title_font, line.title);
   line.subtitle_at = QPointF(right + scene.px(kBesideTitle), baseline);
+  const double title_right = right;
+  if (below_title > 0) line.subtitle_at = QPointF(place.title.left(), std::round(baseline + below_title));
   const double room = place.title.right() - line.subtitle_at.x();
   if (room >= scene.px(kFewestWords)) {
     line.subtitle = elided(line.subtitle_font, panel.subtitle(scene), room);
-    right = line.subtitle_at.x() + text_width(line.subtitle_font, line.subtitle);
+    right = std::max(title_right, line.subtitle_at.x() + text_width(line.subtitle_font, line.subtitle));
   }
   const double above = cap + kAroundText, below = QFontMetricsF(line.title_font).descent() + kAroundText;
   line.text = QRectF(QPointF(place.title.left() - kAroundText, baseline - above),
-                     QPointF(right + kAroundText, baseline + below));
+                     QPointF(right + kAroundText, baseline + below_title + below));
   return line;
 }
 
@@ -162,105 +165,33 @@ QRectF with_outline(const QRectF& body) {
 
 // --- links -----------------------------------------------------------------------------------------------------------
 
-// The rectangle of an object in each panel that shows it.
-struct Anchors {
-  std::optional<QRectF> sequences, pool, table;
-};
-
-Anchors anchors(const std::vector<Place>& places, const Panels& panels, const Scene& scene, const Lit& lit) {
-  Anchors found;
-  for (const Place& place : places) {
-    const Panel* const panel = panel_of(panels, place.panel);
-    if (panel == nullptr) continue;
-    if (place.panel == PanelId::sequences) found.sequences = panel->anchor(lit, place.body, scene);
-    if (place.panel == PanelId::pool) found.pool = panel->anchor(lit, place.body, scene);
-    if (place.panel == PanelId::table) found.table = panel->anchor(lit, place.body, scene);
-  }
-  return found;
-}
-
-// One object for each curve: a page, or a token. A whole sequence has too many pages for links.
-std::vector<Lit> ends_of(const Lit& lit) {
-  if (lit.page) return {lit};
-  if (lit.seq || !lit.block) return {};
-  std::vector<Lit> ends;
-  for (const TablePlace& place : lit.places) {
-    if (ends.size() == kMostLinks) break;
-    Lit one;
-    one.seq = place.seq;
-    one.page = place.page;
-    one.block = lit.block;
-    one.blocks = {*lit.block};
-    one.places = {place};
-    ends.push_back(one);
-  }
-  return ends;
-}
-
-// The way of one row, or of one register, from left to right: from its token to the last panel that shows it.
-std::vector<LinkPath> tile_links(const std::vector<Place>& places, const Panels& panels, const Scene& scene,
-                                 const Lit& lit, const QRectF& board) {
-  std::vector<LinkPath> paths;
-  if (!lit.tile.row && !lit.tile.reg) return paths;
-  std::optional<QRectF> from;
-  for (const PanelId id :
-       {PanelId::tile_sequence, PanelId::memory, PanelId::copies, PanelId::shared, PanelId::registers}) {
-    const auto place = std::ranges::find(places, id, &Place::panel);
-    const Panel* const panel = panel_of(panels, id);
-    if (place == places.end() || panel == nullptr) continue;
-    const std::optional<QRectF> to = panel->link_anchor(lit, place->body, scene);
-    if (from && to) {
-      paths.push_back(id == PanelId::memory ? link_path(*from, *to, board) : side_link(*from, *to, board));
-    }
-    if (to) from = to;
-  }
-  return paths;
-}
-
-// Curves from the tokens to their block and to their entry of the lookup table; if the tokens are not visible, from the
-// block to the entry. A shared block is linked to its pages only: its entries are outlined, and twice as many curves
-// would be too many.
-std::vector<LinkPath> links(const std::vector<Place>& places, const Panels& panels, const Scene& scene, const Lit& lit,
-                            const QRectF& board) {
-  if (scene.view == View::tile) return tile_links(places, panels, scene, lit, board);
-  std::vector<LinkPath> paths;
-  const std::vector<Lit> ends = ends_of(lit);
-  for (const Lit& end : ends) {
-    const Anchors at = anchors(places, panels, scene, end);
-    if (at.sequences && at.pool) paths.push_back(link_path(*at.sequences, *at.pool, board));
-    if (ends.size() == 1 && at.sequences && at.table)
-      paths.push_back(link_path(*at.sequences, *at.table, board, kBesideNumber));
-    if (!at.sequences && at.pool && at.table) paths.push_back(link_path(*at.pool, *at.table, board));
-  }
-  return paths;
-}
-
-void paint_link(QPainter& painter, const LinkPath& link, std::span<const QRectF> texts, bool pinned,
-                const Theme& theme) {
+void paint_link(QPainter& painter, const Link& link, std::span<const QRectF> texts, bool pinned, const Theme& theme) {
   const QColor color = pinned ? theme.accent : theme.hover;
   const double width = pinned ? kLink : kHoverLink;
   painter.setBrush(Qt::NoBrush);
-  for (const LinkPiece& piece : pieces(link, texts)) {
-    QPainterPath path(piece.path.start);
-    path.cubicTo(piece.path.control1, piece.path.control2, piece.path.end);
-    const auto stroke = [&](const QColor& with, double wide) {
-      painter.setPen(QPen(with, wide, Qt::SolidLine, Qt::FlatCap));
-      painter.drawPath(path);
-    };
-    if (piece.over_text) {
-      stroke(with_alpha(color, kBehindText), width);
-      continue;
+  for (const LinkPath& part : link.parts) {
+    for (const LinkPiece& piece : pieces(part, texts)) {
+      QPainterPath path(piece.path.start);
+      path.cubicTo(piece.path.control1, piece.path.control2, piece.path.end);
+      const auto stroke = [&](const QColor& with, double wide) {
+        painter.setPen(QPen(with, wide, Qt::SolidLine, Qt::FlatCap));
+        painter.drawPath(path);
+      };
+      if (piece.over_text) {
+        stroke(with_alpha(color, kBehindText), width);
+        continue;
+      }
+      if (pinned) stroke(with_alpha(color, 0.16), kGlow);
+      // A line in the card's color under the curve separates it from the cells that it crosses.
+      stroke(with_alpha(theme.card, 0.55), width + 1.5);
+      stroke(color, width);
     }
-    if (pinned) stroke(with_alpha(color, 0.16), kGlow);
-    // A line in the card's color under the curve separates it from the cells that it crosses.
-    stroke(with_alpha(theme.card, 0.55), width + 1.5);
-    stroke(color, width);
   }
   painter.setPen(Qt::NoPen);
   painter.setBrush(color);
   const double dot = pinned ? kDot : kHoverDot;
-  painter.drawEllipse(link.start, dot, dot);
-  painter.drawEllipse(link.end, dot, dot);
+  painter.drawEllipse(link.start(), dot, dot);
+  painter.drawEllipse(link.end(), dot, dot);
 }
 
 }  // namespace
@@ -287,6 +218,7 @@ void paint_board_base(QPainter& painter, QSizeF size, const Panels& panels, cons
 
 void paint_board_overlay(QPainter& painter, QSizeF size, const Panels& panels, const Scene& scene) {
   const std::vector<Place> places = board(scene.view, size, scene.font_scale);
+  if (scene.spotlight) paint_spotlight(painter, size, panels, scene);
   for (const Place& place : places) {
     const Panel* const panel = panel_of(panels, place.panel);
     if (panel == nullptr) continue;
@@ -294,12 +226,11 @@ void paint_board_overlay(QPainter& painter, QSizeF size, const Panels& panels, c
   }
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
-  const QRectF whole(QPointF(0, 0), size.expandedTo(kSmallestBoard));
   const auto paint = [&](const Lit& lit, bool pinned) {
-    const std::vector<LinkPath> paths = links(places, panels, scene, lit, whole);
-    if (paths.empty()) return;
+    const std::vector<Link> links = board_links(size, panels, scene, lit);
+    if (links.empty()) return;
     const std::vector<QRectF> passed = texts(places, panels, scene, lit);
-    for (const LinkPath& path : paths) paint_link(painter, path, passed, pinned, *scene.theme);
+    for (const Link& link : links) paint_link(painter, link, passed, pinned, *scene.theme);
   };
   if (scene.hovered != scene.pinned) paint(scene.hovered_lit, false);
   paint(scene.pinned_lit, true);

@@ -13,6 +13,7 @@
 #include <QtCore/QString>
 #include <QtGui/QPainter>
 
+#include "viz/geometry/link_route.h"
 #include "viz/view/scene.h"
 
 namespace kvscope::viz {
@@ -69,6 +70,16 @@ class Panel {
   }
   [[nodiscard]] virtual TilePlaces fill_places(std::span<const std::int64_t> fills, const QRectF&, const Scene&) const {
     return TilePlaces(fills.size());
+  }
+  // Lanes of the panel's content for links (link_route.h); nullopt in a panel without cells. The vertical lane is the
+  // one nearest to `x`; `leaving` and `arriving` are the lanes beside a cell's row for links to the right and from the
+  // left.
+  [[nodiscard]] virtual std::optional<Lane> column_lane(double, const QRectF&, const Scene&) const { return {}; }
+  [[nodiscard]] virtual std::optional<Lane> leaving_lane(const QRectF&, const QRectF&, const Scene&) const {
+    return {};
+  }
+  [[nodiscard]] virtual std::optional<Lane> arriving_lane(const QRectF&, const QRectF&, const Scene&) const {
+    return {};
   }
   // The object that an arrow key moves to from `from`; if `from` is none, the first object.
   [[nodiscard]] virtual Selection moved(const Selection& from, Move move, const QRectF& body,

@@ -103,6 +103,13 @@ class PoolPanel final : public Panel {
   void paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const override;
   [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::optional<Lane> column_lane(double x, const QRectF& body, const Scene& scene) const override {
+    return viz::column_lane(layout(body, scene).grid, x, body.top());
+  }
+  [[nodiscard]] std::optional<Lane> leaving_lane(const QRectF& cell, const QRectF& body,
+                                                 const Scene& scene) const override {
+    return row_lane_below(layout(body, scene).grid, cell, body.left());
+  }
   [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
                                 const Scene& scene) const override;
   [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
@@ -163,10 +170,13 @@ void PoolPanel::paint_base(QPainter& painter, const QRectF& body, const Scene& s
     return paint_message(painter, body, text, *scene.theme, scene.font_scale);
   }
   const PoolLayout at = layout(body, scene);
-  if (at.detail != PoolDetail::pixels) return paint_cells(painter, at, scene);
-  paint_pool_pixels(painter, at, scene.state().blocks, *scene.theme);
-  const MarkedBlocks marked = marked_blocks(scene.state(), scene.marks());
-  paint_pool_pixel_marks(painter, at, marked.filled, *scene.theme);
+  if (at.detail != PoolDetail::pixels) {
+    paint_cells(painter, at, scene);
+  } else {
+    paint_pool_pixels(painter, at, scene.state().blocks, *scene.theme);
+    const MarkedBlocks marked = marked_blocks(scene.state(), scene.marks());
+    paint_pool_pixel_marks(painter, at, marked.filled, *scene.theme);
+  }
 }
 
 void PoolPanel::paint_cells(QPainter& painter, const PoolLayout& layout, const Scene& scene) {

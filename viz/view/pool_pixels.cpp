@@ -16,7 +16,7 @@ namespace {
 std::array<QRgb, kLooks> look_colors(const Theme& theme) {
   std::array<QRgb, kLooks> colors{};
   for (int look = 0; look < kLooks; ++look) {
-    colors[static_cast<std::size_t>(look)] = look_fill(theme, static_cast<Look>(look)).rgb();
+    colors[static_cast<std::size_t>(look)] = look_small(theme, static_cast<Look>(look)).rgb();
   }
   return colors;
 }

@@ -10,6 +10,7 @@
 
 #include "viz/playback/tile_selection.h"
 #include "viz/view/cell_paint.h"
+#include "viz/view/legend_flow.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 
@@ -382,15 +383,23 @@ void RegistersPaint::legend(QPainter& painter, const QRectF& footer, const Scene
   };
   double all = 0;
   for (const Entry& entry : entries) all += wide(entry, scene.font_scale);
-  const double scale = scene.font_scale * std::clamp(footer.width() / all, kSmallestRegisterLegend, 1.0);
+  LegendFlow flow(footer, scene.font_scale);
+  const double fits = flow.lines() > 1 ? 1 : std::clamp(footer.width() / all, kSmallestRegisterLegend, 1.0);
+  const double scale = scene.font_scale * fits;
   double x = footer.left();
   for (const Entry& entry : entries) {
     const double side = std::round(scale * kRegisterLegendCell);
-    const QRectF cell(x, std::round(footer.center().y() - side / 2), side, side);
+    QRectF line(x, footer.top(), 0, footer.height());
+    if (flow.lines() > 1) {
+      const std::optional<QRectF> place = flow.next(wide(entry, scale) - scale * kRegisterLegendGap);
+      if (!place) continue;
+      line = *place;
+    }
+    const QRectF cell(line.left(), std::round(line.center().y() - side / 2), side, side);
     painter.setOpacity(entry.opacity);
     paint_tile_cell(painter, cell, theme, tile, 0, entry.arrival);
     painter.setOpacity(1);
-    const QRectF text(cell.right() + scale * kBesideRegisterLegend, footer.top(), footer.width(), footer.height());
+    const QRectF text(cell.right() + scale * kBesideRegisterLegend, line.top(), footer.width(), line.height());
     draw_text_in(painter, ui_font(scale * kRegisterLegendText), theme.text_quiet, text, Qt::AlignLeft, entry.words);
     x += wide(entry, scale);
   }

@@ -25,6 +25,13 @@ class RegistersPanel final : public TilePanel {
   [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] TilePlaces fill_places(std::span<const std::int64_t> fills, const QRectF& body,
                                        const Scene& scene) const override;
+  // Left of the numbers of the lines: a link to the cell would cross those of its line.
+  [[nodiscard]] std::optional<QRectF> link_anchor(const Lit& lit, const QRectF& body,
+                                                  const Scene& scene) const override {
+    const std::optional<QRectF> cell = anchor(lit, body, scene);
+    if (!cell) return std::nullopt;
+    return QRectF(QPointF(body.left(), cell->top()), cell->bottomRight());
+  }
   [[nodiscard]] Viewport scrolled(QPointF by, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] Viewport revealing(const Selection&, const QRectF&, const Scene&) const override { return {}; }
 

@@ -34,6 +34,7 @@ struct Scene {
   QString flow_instead;                 // without a flow: why
   const AttentionErrors* errors = nullptr;
   QString errors_instead;
+  bool spotlight = false;               // everything except the pinned object is dimmed
 
   [[nodiscard]] const Run& run() const { return cursor->run(); }
   [[nodiscard]] const Facts& facts() const { return cursor->run().facts(); }

@@ -55,7 +55,7 @@ class Bars {
   }
   void fill(const QRectF& rect, Look look) {
     if (height_ < kSmallestPattern || look == kFreeLook) {
-      painter_.fillRect(rect, look_fill(theme_, look));
+      painter_.fillRect(rect, look_small(theme_, look));
     } else if (copies_) {
       painter_.setBrushOrigin(QPointF(0, rect.top()));
       painter_.fillRect(rect, brush(look));

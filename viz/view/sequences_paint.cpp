@@ -11,6 +11,7 @@
 #include "viz/geometry/cell_grid.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/cell_sheet.h"
+#include "viz/view/legend_flow.h"
 #include "viz/view/sequences_cells.h"
 #include "viz/view/sequences_content.h"
 #include "viz/view/sharing.h"
@@ -22,10 +23,8 @@ namespace {
 
 // All in px at font scale 1.
 constexpr double kLabel = 13, kSmallLabel = 11, kWords = 11, kNote = 10.5, kTokenAxis = 10.5;
-constexpr double kTwoLines = 32;   // minimum height of a box for a second line under its label
-constexpr double kNextLabel = 15;  // minimum distance of labels; not every low row has one
+constexpr double kTwoLines = 32;  // minimum height of a box for a second line under its label
 constexpr double kTickDistance = 64;
-constexpr double kLegendItem = 16;
 constexpr double kOutside = 1;      // [px] that an outline or a name may exceed the strip
 constexpr double kLeastMarker = 5;  // minimum width of a highlight
 
@@ -117,7 +116,7 @@ void paint_still_to_come(QPainter& painter, const SequencesLayout& layout, const
     from += text_width(font, words) + scene.px(8);
   }
   if (to - from < scene.px(4)) return;
-  painter.setPen(QPen(scene.theme->cell_line, 1));
+  painter.setPen(QPen(scene.theme->free_line, 1));
   painter.drawLine(QPointF(from, y), QPointF(to, y));
   const double tick = std::min(scene.px(4), box.height() / 2 - 0.5);
   painter.drawLine(QPointF(to, y - tick), QPointF(to, y + tick));
@@ -132,7 +131,7 @@ void paint_hits(QPainter& painter, const SequencesLayout& layout, const Scene& s
   const double down = std::min(layout.box_top - 2, scene.px(3));
   painter.setPen(QPen(scene.theme->text_accent, 1.25));
   painter.drawPolyline(QPolygonF({{run.left(), y + down}, {run.left(), y}, {run.right(), y}, {run.right(), y + down}}));
-  if (layout.box_top < scene.px(12)) return;
+  if (layout.box_top < scene.px(kRoomForNote)) return;
   const QFont font = ui_font(scene.px(kNote));
   const QString text = row.hits == 1 ? SequenceWords::tr("1 token found in the cache")
                                      : SequenceWords::tr("%1 tokens found in the cache").arg(number_text(row.hits));
@@ -300,33 +299,31 @@ QString window_words(const Facts& facts) {
 
 namespace {
 
-// The legend of bands: from few rows to all of them, and shared blocks. Returns its right end.
-double paint_band_legend(QPainter& painter, const QRectF& footer, const Scene& scene) {
+// The legend of bands: from few rows to all of them, and shared blocks.
+void paint_band_legend(QPainter& painter, LegendFlow& flow, const Scene& scene) {
   const Theme& theme = *scene.theme;
   const QFont font = ui_font(scene.px(12));
-  const double square = std::round(scene.px(11)), gap = scene.px(6), apart = scene.px(kLegendItem);
-  const double baseline = std::round(footer.center().y() + cap_height(font) / 2);
-  const double top = std::round(footer.center().y() - square / 2);
-  double x = footer.left();
-  const auto words = [&](const QString& text) {
-    draw_text(painter, font, theme.text_quiet, {x, baseline}, text);
-    x += text_width(font, text) + gap;
+  const double square = std::round(scene.px(11)), gap = scene.px(6);
+  // One item: words, squares of these shares of rows and of shared blocks, words.
+  const auto item = [&](const QString& before, std::initializer_list<std::pair<double, double>> shares,
+                        const QString& after) {
+    const double first = before.isEmpty() ? 0 : text_width(font, before) + gap;
+    const double squares = static_cast<double>(shares.size()) * (square + 2) - 2;
+    const std::optional<QRectF> at = flow.next(first + squares + gap + text_width(font, after));
+    if (!at) return;
+    const double baseline = std::round(at->center().y() + cap_height(font) / 2);
+    draw_text(painter, font, theme.text_quiet, {at->left(), baseline}, before);
+    double x = at->left() + first;
+    for (const auto& [held, shared] : shares) {
+      painter.fillRect(QRectF(x, std::round(at->center().y() - square / 2), square, square),
+                       density_color(theme, held, shared));
+      x += square + 2;
+    }
+    draw_text(painter, font, theme.text_quiet, {x - 2 + gap, baseline}, after);
   };
-  const auto swatch = [&](double held, double shared) {
-    painter.fillRect(QRectF(x, top, square, square), density_color(theme, held, shared));
-    x += square + 2;
-  };
-  words(SequenceWords::tr("rows that hold a token here: few"));
-  for (const double held : {0.01, 0.34, 0.67, 1.0}) swatch(held, 0);
-  x += gap - 2;
-  words(SequenceWords::tr("all"));
-  if (can_share(scene.facts())) {
-    x += apart - gap;
-    swatch(1, 1);
-    x += gap - 2;
-    words(SequenceWords::tr("in shared blocks"));
-  }
-  return x - gap;
+  item(SequenceWords::tr("rows that hold a token here: few"), {{0.01, 0}, {0.34, 0}, {0.67, 0}, {1.0, 0}},
+       SequenceWords::tr("all"));
+  if (can_share(scene.facts())) item({}, {{1, 1}}, SequenceWords::tr("in shared blocks"));
 }
 
 }  // namespace
@@ -334,58 +331,55 @@ double paint_band_legend(QPainter& painter, const QRectF& footer, const Scene& s
 void paint_sequences_footer(QPainter& painter, const QRectF& footer, const Scene& scene, const QString& summary,
                             bool densely) {
   const Theme& theme = *scene.theme;
-  const double square = std::round(scene.px(11)), gap = scene.px(6), apart = scene.px(kLegendItem);
+  const double square = std::round(scene.px(11)), gap = scene.px(6);
   const QFont font = ui_font(scene.px(12));
-  const double baseline = std::round(footer.center().y() + cap_height(font) / 2);
   std::vector<LegendEntry> kinds{{kFreeLook, SequenceWords::tr("empty slot")}};
   if (can_share(scene.facts())) kinds.insert(kinds.begin(), {kSharedLook, SequenceWords::tr("shared")});
-  double x = apart;
-  x += densely ? paint_band_legend(painter, footer, scene)
-               : footer.left() + paint_legend(painter, footer, {}, kinds, theme, scene.font_scale);
+  LegendFlow flow(footer, scene.font_scale);
+  if (densely) {
+    paint_band_legend(painter, flow, scene);
+  } else {
+    paint_legend(painter, flow, {}, kinds, theme, scene.font_scale);
+  }
 
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, true);
-  const auto name = [&](const QString& text) {
-    draw_text(painter, font, theme.text_quiet, {x + square + gap, baseline}, text);
-    x += square + gap + text_width(font, text) + apart;
+  // Paints the name of an item, and its sign with paint(the sign's square).
+  const auto item = [&](const QString& text, auto&& paint) {
+    if (densely) return;  // bands have none of these marks
+    const std::optional<QRectF> at = flow.next(square + gap + text_width(font, text));
+    if (!at) return;
+    paint(QRectF(at->left(), std::round(at->center().y() - square / 2), square, square));
+    draw_text(painter, font, theme.text_quiet,
+              {at->left() + square + gap, std::round(at->center().y() + cap_height(font) / 2)}, text);
   };
-  // Bands have none of these marks. Without room for all entries, dots show that there are more.
-  bool all = true;
-  const QString dots(QChar(u'…'));
-  const double dots_width = text_width(font, dots) + gap;
-  const auto fits = [&](const QString& text) {
-    all = all && (densely || x + square + gap + text_width(font, text) + dots_width <= footer.right());
-    return all && !densely;
-  };
-  const QRectF sign(0, std::round(footer.center().y() - square / 2), square, square);
-  if (const QString text = SequenceWords::tr("computed in this step"); fits(text)) {
-    const QRectF cell = sign.translated(x, 0);
+  item(SequenceWords::tr("computed in this step"), [&](const QRectF& cell) {
     paint_cell(painter, cell, owner_look(0), 1, theme);
     painter.fillRect(QRectF(cell.left(), cell.top(), cell.width(), scene.px(3)), theme.accent);
-    name(text);
+  });
+  if (const QString text = window_words(scene.facts()); !text.isEmpty()) {
+    item(text, [&](const QRectF& cell) { paint_cell(painter, cell, owner_look(0), 0, theme); });
   }
-  if (const QString text = window_words(scene.facts()); !text.isEmpty() && fits(text)) {
-    paint_cell(painter, sign.translated(x, 0), owner_look(0), 0, theme);
-    name(text);
+  if (can_find(scene.facts())) {
+    item(SequenceWords::tr("found in the cache"), [&](const QRectF& sign) {
+      const double x = sign.left(), y = std::floor(sign.top()) + 2.5;
+      painter.setPen(QPen(theme.text_accent, 1.25));
+      painter.setBrush(Qt::NoBrush);
+      painter.drawPolyline(QPolygonF({{x, y + 4}, {x, y}, {x + square, y}, {x + square, y + 4}}));
+    });
   }
-  if (const QString text = SequenceWords::tr("found in the cache"); can_find(scene.facts()) && fits(text)) {
-    const double y = std::floor(sign.top()) + 2.5;
-    painter.setPen(QPen(theme.text_accent, 1.25));
-    painter.setBrush(Qt::NoBrush);
-    painter.drawPolyline(QPolygonF({{x, y + 4}, {x, y}, {x + square, y}, {x + square, y + 4}}));
-    name(text);
-  }
-  if (const QString text = SequenceWords::tr("still to come"); fits(text)) {
-    const double y = std::floor(sign.center().y()) + 0.5;
+  item(SequenceWords::tr("still to come"), [&](const QRectF& sign) {
+    const double x = sign.left(), y = std::floor(sign.center().y()) + 0.5;
     painter.setPen(QPen(theme.text_quiet, 1));
     painter.drawLine(QPointF(x, y), QPointF(x + square, y));
     painter.drawLine(QPointF(x + square, y - 3), QPointF(x + square, y + 3));
-    name(text);
-  }
-  if (!all) draw_text(painter, font, theme.text_quiet, {x, baseline}, dots);
-  const double width = text_width(font, summary);
-  if (all && footer.right() - x >= width) {
-    draw_text(painter, font, theme.text_quiet, {footer.right() - width, baseline}, summary);
+  });
+  paint_dots(painter, flow, font, theme.text_quiet);
+  const double width = text_width(font, summary), room = flow.room();
+  if (const std::optional<QRectF> at = flow.next(width)) {
+    // At the right end of its line.
+    const double left = room >= width ? footer.right() - width : at->left();
+    draw_text(painter, font, theme.text_quiet, {left, std::round(at->center().y() + cap_height(font) / 2)}, summary);
   }
   painter.restore();
 }

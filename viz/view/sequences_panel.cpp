@@ -30,6 +30,9 @@ class SequencesPanel final : public Panel {
   [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] std::optional<PanelTip> tip(QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::optional<Lane> column_lane(double x, const QRectF& body, const Scene& scene) const override {
+    return Standing(body, scene).layout.lane(x);
+  }
   [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
                                 const Scene& scene) const override;
   [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
@@ -169,14 +172,14 @@ Viewport SequencesPanel::zoomed(double factor, QPointF at, const QRectF& body, c
 Viewport SequencesPanel::scrolled(QPointF by, const QRectF& body, const Scene& scene) const {
   const Standing now(body, scene);
   const SequencesLayout& at = now.layout;
-  if (at.zoom <= at.fit) return {};
+  if (!at.scrolls()) return {};
   return {at.zoom, clamp_offset(at.offset + by, at.content, at.strip.size())};
 }
 
 Viewport SequencesPanel::revealing(const Selection& object, const QRectF& body, const Scene& scene) const {
   const Standing now(body, scene);
   const SequencesLayout& at = now.layout;
-  if (at.zoom <= at.fit) return scene.viewport_of(PanelId::sequences);
+  if (!at.scrolls()) return scene.viewport_of(PanelId::sequences);
   const std::optional<QRectF> rect = lit_rect(at, now.rows, scene, resolve(scene.state(), scene.facts(), object));
   if (!rect) return scene.viewport_of(PanelId::sequences);
   const QRectF target = rect->translated(at.offset - at.strip.topLeft());

@@ -109,6 +109,13 @@ class TablePanel final : public Panel {
   void paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const override;
   [[nodiscard]] Selection hit(QPointF at, const QRectF& body, const Scene& scene) const override;
   [[nodiscard]] std::optional<QRectF> anchor(const Lit& lit, const QRectF& body, const Scene& scene) const override;
+  [[nodiscard]] std::optional<Lane> column_lane(double x, const QRectF& body, const Scene& scene) const override {
+    return viz::column_lane(Standing(body, scene).layout.grid, x, body.top());
+  }
+  [[nodiscard]] std::optional<Lane> arriving_lane(const QRectF& cell, const QRectF& body,
+                                                  const Scene& scene) const override {
+    return row_lane_above(Standing(body, scene).layout.grid, cell, body.left());
+  }
   [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
                                 const Scene& scene) const override;
   [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
@@ -181,7 +188,7 @@ void paint_table_pixels(QPainter& painter, const Standing& now, const Scene& sce
   const CellRange seen = layout.grid.visible();
   std::array<QRgb, kLooks> colors{};
   for (int look = 0; look < kLooks; ++look) {
-    colors[static_cast<std::size_t>(look)] = look_fill(*scene.theme, static_cast<Look>(look)).rgb();
+    colors[static_cast<std::size_t>(look)] = look_small(*scene.theme, static_cast<Look>(look)).rgb();
   }
   QImage image(static_cast<int>(seen.columns()), static_cast<int>(seen.rows()), QImage::Format_RGB32);
   for (std::int64_t row = seen.first_row; row < seen.end_row; ++row) {

@@ -19,6 +19,7 @@ Theme dark_theme() {
   t.text_quiet = QColor(0x92, 0x99, 0xa8);
   t.text_accent = QColor(0x7f, 0xdb, 0xa8);
   t.cell_free = QColor(0x25, 0x29, 0x32);
+  t.free_line = QColor(0x6c, 0x72, 0x84);
   t.cell_line = QColor(0x36, 0x3b, 0x47);
   t.accent = QColor(0xff, 0xcf, 0x5c);
   t.hover = QColor(0xff, 0xf1, 0xcc);
@@ -43,6 +44,7 @@ Theme light_theme() {
   t.text_quiet = QColor(0x5d, 0x66, 0x75);
   t.text_accent = QColor(0x14, 0x76, 0x4a);
   t.cell_free = QColor(0xec, 0xee, 0xf2);
+  t.free_line = QColor(0x78, 0x78, 0x78);
   t.cell_line = QColor(0xcb, 0xd0, 0xd9);
   t.accent = QColor(0xa8, 0x63, 0x00);
   t.hover = QColor(0x7a, 0x4a, 0x00);
@@ -54,6 +56,26 @@ Theme light_theme() {
              QColor(0x1f, 0x8b, 0x97), QColor(0x92, 0xc1, 0x43), QColor(0xcf, 0x86, 0xb8), QColor(0x7c, 0x5c, 0x3c)};
   t.series = {QColor(0x2f, 0x74, 0xbf), QColor(0xb5, 0x70, 0x0d), QColor(0x1c, 0x85, 0x53), QColor(0x6a, 0x73, 0x83),
               QColor(0xc4, 0x3f, 0x5a), QColor(0x14, 0x7f, 0x8a), QColor(0x5f, 0x8c, 0x12), QColor(0xb3, 0x4f, 0x8a)};
+  return t;
+}
+
+// The dark theme's owners on black, with borders and quiet text as strong as text: text has at least 7:1 (level AAA).
+Theme high_contrast_theme() {
+  Theme t = dark_theme();
+  t.kind = ThemeKind::high_contrast;
+  t.surface = QColor(0x00, 0x00, 0x00);
+  t.card = QColor(0x00, 0x00, 0x00);
+  t.card_border = QColor(0xff, 0xff, 0xff);
+  t.text = QColor(0xff, 0xff, 0xff);
+  t.text_quiet = QColor(0xe2, 0xe5, 0xea);
+  t.text_accent = QColor(0x7d, 0xff, 0xb4);
+  t.cell_free = QColor(0x16, 0x18, 0x1d);
+  t.free_line = QColor(0x8e, 0x90, 0x92);
+  t.cell_line = QColor(0x5c, 0x62, 0x6d);
+  t.accent = QColor(0xff, 0xff, 0x00);
+  t.hover = QColor(0x00, 0xff, 0xff);
+  t.null_page = QColor(0x00, 0x00, 0x00);
+  t.warning = QColor(0xff, 0x9a, 0x92);
   return t;
 }
 
@@ -88,7 +110,16 @@ QColor Theme::ink_on(const QColor& fill) const {
 const Theme& theme(ThemeKind kind) {
   static const Theme kDark = dark_theme();
   static const Theme kLight = light_theme();
-  return kind == ThemeKind::dark ? kDark : kLight;
+  static const Theme kHighContrast = high_contrast_theme();
+  switch (kind) {
+    case ThemeKind::light:
+      return kLight;
+    case ThemeKind::high_contrast:
+      return kHighContrast;
+    case ThemeKind::dark:
+      break;
+  }
+  return kDark;
 }
 
 }  // namespace kvscope::viz

@@ -1,5 +1,5 @@
-// The colors of all panels, for a dark and a light surface. Owners differ in hue, lightness and pattern, and have a
-// label if there is room; hue is never the only difference.
+// The colors of all panels, for a dark and a light surface, and for high contrast (on black). Owners differ in hue,
+// lightness and pattern, and have a label if there is room; hue is never the only difference.
 #pragma once
 
 #include <array>
@@ -11,7 +11,8 @@
 
 namespace kvscope::viz {
 
-enum class ThemeKind : std::uint8_t { dark, light };
+enum class ThemeKind : std::uint8_t { dark, light, high_contrast };
+inline constexpr std::array kThemeKinds{ThemeKind::dark, ThemeKind::light, ThemeKind::high_contrast};
 
 // A pattern drawn over an owner's color. With eight colors and four patterns, 32 consecutive owners differ.
 enum class Pattern : std::uint8_t { plain, dots, horizontal, vertical };
@@ -33,6 +34,7 @@ struct Theme {
   QColor text_quiet;   // subtitles, axes, numbers of free blocks
   QColor text_accent;  // results in words
   QColor cell_free;    // a free block, an empty slot
+  QColor free_line;    // its outline, and its color if it is too small for one: 3:1 to the card and to cell_free
   QColor cell_line;
   QColor accent;  // the selection and its links
   QColor hover;
@@ -43,7 +45,8 @@ struct Theme {
   std::array<QColor, 8> owner;
   std::array<QColor, 8> series;  // curves
 
-  [[nodiscard]] OwnerStyle owner_style(std::int64_t seq) const;  // seq >= 0
+  [[nodiscard]] bool on_dark() const { return kind != ThemeKind::light; }  // light text on a dark surface
+  [[nodiscard]] OwnerStyle owner_style(std::int64_t seq) const;            // seq >= 0
   // Black or white, whichever reads better on `fill` (WCAG contrast).
   [[nodiscard]] QColor ink_on(const QColor& fill) const;
 };

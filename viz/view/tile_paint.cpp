@@ -47,7 +47,7 @@ double place_on_page(const Tile& tile, std::int64_t row) {
 }  // namespace
 
 QColor tile_page_color(const Theme& theme, std::int64_t page) {
-  return QColor::fromHslF(static_cast<float>(hue_of(page)), 0.5F, theme.kind == ThemeKind::dark ? 0.55F : 0.42F);
+  return QColor::fromHslF(static_cast<float>(hue_of(page)), 0.5F, theme.on_dark() ? 0.55F : 0.42F);
 }
 
 QColor tile_row_color(const Theme& theme, const Tile& tile, std::int64_t row) {
@@ -55,7 +55,7 @@ QColor tile_row_color(const Theme& theme, const Tile& tile, std::int64_t row) {
   const double at = place_on_page(tile, row);
   const double lightness = kDarkest + (kLightest - kDarkest) * at;
   return QColor::fromHslF(static_cast<float>(hue_of(page_index(tile, row))), 0.46F,
-                          static_cast<float>(theme.kind == ThemeKind::dark ? lightness : lightness + 0.12));
+                          static_cast<float>(theme.on_dark() ? lightness : lightness + 0.12));
 }
 
 void paint_tile_cell(QPainter& painter, const QRectF& rect, const Theme& theme, const Tile& tile, std::int64_t row,

@@ -6,6 +6,7 @@
 #include <QtGui/QTextOption>
 
 #include "viz/view/cell_paint.h"
+#include "viz/view/legend_flow.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 
@@ -72,8 +73,7 @@ void TilePanel::paint_footer(QPainter& painter, const QRectF& footer, const Scen
 
 void TilePanel::paint_tile_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
   const QFont font = ui_font(scene.px(kFooterText));
-  draw_text_in(painter, font, scene.theme->text_quiet, footer, Qt::AlignLeft,
-               elided(font, tile_summary(scene), footer.width()));
+  paint_footer_text(painter, footer, font, scene.theme->text_quiet, tile_summary(scene), scene.font_scale);
 }
 
 // --- what is where ---------------------------------------------------------------------------------------------------

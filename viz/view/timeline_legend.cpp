@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "viz/view/legend_flow.h"
 #include "viz/view/text.h"
 #include "viz/view/timeline_paint.h"
 
@@ -72,6 +73,16 @@ double flow(QPainter& painter, const QRectF& row, std::span<const LegendItem> it
 
 void paint_items(QPainter& painter, const QRectF& row, std::span<const LegendItem> left,
                  std::span<const LegendItem> right, const Scene& scene) {
+  if (row.height() >= scene.px(2 * kLegendLine)) {
+    LegendFlow lines(row, scene.font_scale);
+    for (const std::span<const LegendItem> items : {left, right}) {
+      for (const LegendItem& item : items) {
+        if (const std::optional<QRectF> at = lines.next(item_width(item, scene)))
+          paint_item(painter, *at, item, false, scene);
+      }
+    }
+    return;
+  }
   const double end = flow(painter, row, left, scene);
   const double width = items_width(right, scene);
   if (row.right() - width < end) return;

@@ -98,7 +98,7 @@ QPen series_pen(const Theme& theme, Series series) {
 void paint_surfaces(QPainter& painter, const Curve& curve, const Theme& theme, Series series) {
   painter.setPen(Qt::NoPen);
   if (is_filled(series) && !curve.fill.empty()) {
-    painter.setBrush(with_alpha(series_color(theme, series), theme.kind == ThemeKind::dark ? 0.16 : 0.12));
+    painter.setBrush(with_alpha(series_color(theme, series), theme.on_dark() ? 0.16 : 0.12));
     painter.drawPolygon(curve.fill.data(), static_cast<int>(curve.fill.size()));
   }
   if (curve.band.empty()) return;

@@ -11,6 +11,7 @@
 
 #include "viz/geometry/timeline_layout.h"
 #include "viz/playback/timeline_now.h"
+#include "viz/view/legend_flow.h"
 #include "viz/view/panel.h"
 #include "viz/view/time_text.h"
 #include "viz/view/timeline_legend.h"
@@ -182,24 +183,32 @@ void TimelinePanel::paint_footer(QPainter& painter, const QRectF& footer, const 
   painter.setRenderHint(QPainter::Antialiasing);
   if (scene.run().timeline().steps() == 0) return painter.restore();
   if (cache_.stacked()) {
-    paint_words(painter, footer, what_happened(scene), ui_font(scene.px(kLegendFont)), scene.theme->text_quiet,
-                Qt::AlignVCenter | Qt::AlignLeft);
-  } else {
-    std::vector<LegendItem> left = legend_of(kStripShares, scene);
-    for (const Mark mark : kMarkKinds) {
-      const std::int64_t total = cache_.facts(scene.run()).totals[at(mark)];
-      if (total > 0) left.push_back({{}, mark, mark_name(mark, total), number_text(total)});
-    }
-    // The items of the requests are at the right, like their axis. Without enough room, marks are omitted first.
-    const std::vector<LegendItem> right = legend_of(kRequests, scene);
-    const std::size_t all = left.size();
-    while (left.size() > kStripShares.size() &&
-           items_width(left, scene) + kBetween + items_width(right, scene) > footer.width()) {
-      left.pop_back();
-    }
-    if (left.size() < all) left.back().value += QStringLiteral(" …");
-    paint_items(painter, footer, left, right, scene);
+    paint_footer_text(painter, footer, ui_font(scene.px(kLegendFont)), scene.theme->text_quiet, what_happened(scene),
+                      scene.font_scale);
+    return painter.restore();
   }
+  std::vector<LegendItem> left = legend_of(kStripShares, scene);
+  for (const Mark mark : kMarkKinds) {
+    const std::int64_t total = cache_.facts(scene.run()).totals[at(mark)];
+    if (total > 0) left.push_back({{}, mark, mark_name(mark, total), number_text(total)});
+  }
+  // The items of the requests are at the right, like their axis. In a footer of one line without enough room, marks are
+  // omitted first.
+  const std::vector<LegendItem> right = legend_of(kRequests, scene);
+  const std::size_t all = left.size();
+  const double both = items_width(left, scene) + kBetween + items_width(right, scene);
+  if (both <= footer.width()) {
+    paint_items(painter,
+                {footer.left(), footer.top(), footer.width(), std::min(footer.height(), scene.px(kFooterHeight))}, left,
+                right, scene);
+    return painter.restore();
+  }
+  while (footer.height() < scene.px(2 * kLegendLine) && left.size() > kStripShares.size() &&
+         items_width(left, scene) + kBetween + items_width(right, scene) > footer.width()) {
+    left.pop_back();
+  }
+  if (left.size() < all) left.back().value += QStringLiteral(" …");
+  paint_items(painter, footer, left, right, scene);
   painter.restore();
 }
 

@@ -22,7 +22,9 @@ constexpr std::array kSharesParts{5, 2, 1};
 
 void paint_hair(QPainter& painter, const QRectF& rect, const Scene& scene) {
   painter.setRenderHint(QPainter::Antialiasing, false);
-  painter.fillRect(rect, scene.theme->card_border);
+  // Borders of high contrast are as bright as text; lines behind curves are quieter.
+  painter.fillRect(rect,
+                   scene.theme->kind == ThemeKind::high_contrast ? scene.theme->cell_line : scene.theme->card_border);
   painter.setRenderHint(QPainter::Antialiasing, true);
 }
 

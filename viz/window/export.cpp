@@ -31,7 +31,7 @@ constexpr std::array<const char*, 4> kEndings{"png", "svg", "pdf", "gif"};
 // --- checks ---
 
 QSizeF scaled(const Picture& picture) {
-  return QSizeF(picture.size) * picture.scale;
+  return QSizeF(size_of(picture)) * picture.scale;
 }
 
 void check_size(const Picture& picture, std::vector<Fault>& faults) {
@@ -186,7 +186,7 @@ class Painting {
   }
 
   [[nodiscard]] QImage image() const {
-    QImage image = board_image(picture_.size, picture_.scale, panels_, scene_);
+    QImage image = board_image(size_of(picture_), picture_.scale, panels_, scene_);
     if (image.isNull()) throw std::bad_alloc();
     return image;
   }
@@ -207,7 +207,7 @@ class Painting {
   void paint(QPaintDevice& device, double scale) const {
     QPainter painter(&device);
     painter.scale(scale, scale);
-    paint_board(painter, picture_.size, panels_, scene_);
+    paint_board(painter, size_of(picture_), panels_, scene_);
   }
   // "First light, step 6"
   [[nodiscard]] QString title() const {
@@ -279,7 +279,7 @@ QByteArray pdf_of(const Painting& painting, const Picture& picture) {
 }
 
 std::string svg_of(const Painting& painting, const Picture& picture) {
-  SvgDevice device(picture.size, picture.scale, painting.title());
+  SvgDevice device(size_of(picture), picture.scale, painting.title());
   painting.paint(device, 1);
   return device.bytes();
 }
@@ -328,6 +328,12 @@ QImage picture_image(Painting& painting, const Picture& picture) {
 }
 
 }  // namespace
+
+QSize size_of(const Picture& picture) {
+  if (picture.font_scale <= 1) return picture.size;
+  const QSizeF whole = whole_size(picture.view, picture.size, picture.font_scale);
+  return {picture.size.width(), std::max(picture.size.height(), static_cast<int>(std::ceil(whole.height())))};
+}
 
 std::optional<PictureFormat> picture_format(const QString& path) {
   const std::string ending = QFileInfo(path).suffix().toLower().toStdString();

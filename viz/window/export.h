@@ -29,7 +29,7 @@ inline constexpr double kMotionShare = 0.6;  // of the time of a frame: with mot
 
 struct Picture {
   View view = View::overview;
-  QSize size{1600, 1000};  // [px], logical
+  QSize size{1600, 1000};  // [px], logical; with font_scale > 1 the picture has the height of whole_size()
   double scale = 1;        // device pixels per logical pixel: 2 for HiDPI. PNG and GIF only
   ThemeKind theme = ThemeKind::dark;
   double font_scale = 1;
@@ -51,6 +51,9 @@ struct Picture {
   bool motion = false;            // GIF: also what moves between two of them, kMotionFrames pictures a second
   std::optional<double> between;  // PNG: this share of the way from the row, or the action of the tile, before; [0, 1]
 };
+
+// The size that the picture has: higher than `size` where larger text than normal needs it. [px], logical
+[[nodiscard]] QSize size_of(const Picture& picture);
 
 // Called with the number of finished frames and the total. If it returns false, Cancelled is thrown and no file is
 // left.

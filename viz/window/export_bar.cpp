@@ -77,7 +77,7 @@ void ExportBar::build() {
   rate_->setSuffix(tr(" /s"));
   motion_ = add(*frames, QString(), tr("Show what moves between two steps"), new QCheckBox(tr("motion")));
   theme_ = add(*row, QString(), tr("Theme of the picture"), new QComboBox);
-  theme_->addItems({tr("dark"), tr("light")});
+  theme_->addItems({tr("dark"), tr("light"), tr("high contrast")});  // in the order of kThemeKinds
   row->addStretch(1);
   auto* save = new QPushButton(tr("Save as..."));
   save->setAccessibleName(tr("Save the picture"));
@@ -101,7 +101,7 @@ void ExportBar::set_theme(const Theme& theme) {
 void ExportBar::open(QSize canvas, ThemeKind theme, const Film& film) {
   width_->setValue(canvas.width());
   height_->setValue(canvas.height());
-  theme_->setCurrentIndex(theme == ThemeKind::dark ? 0 : 1);
+  theme_->setCurrentIndex(static_cast<int>(theme));
   of_tile_ = film.tile;
   unit_->setText(film.tile ? tr("events of the tile") : tr("steps"));
   const auto name = [](QSpinBox& box, const QString& text) {
@@ -154,7 +154,7 @@ std::int64_t ExportBar::first_row() const {
 
 void ExportBar::fill(Picture& picture) const {
   picture.size = QSize(width_->value(), height_->value());
-  picture.theme = theme_->currentIndex() == 0 ? ThemeKind::dark : ThemeKind::light;
+  picture.theme = kThemeKinds[static_cast<std::size_t>(theme_->currentIndex())];
   const bool pixels = format() == PictureFormat::png || format() == PictureFormat::gif;
   picture.scale = pixels ? scale_->value() : 1;
   picture.last_row.reset();

@@ -15,6 +15,7 @@
 #include "viz/window/attention_bar.h"
 #include "viz/window/breakpoints_panel.h"
 #include "viz/window/busy_bar.h"
+#include "viz/window/canvas_scroll.h"
 #include "viz/window/dock_title.h"
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
@@ -22,6 +23,7 @@
 #include "viz/window/message_bar.h"
 #include "viz/window/notes_panel.h"
 #include "viz/window/overlay.h"
+#include "viz/window/presentation.h"
 #include "viz/window/sequences_panel.h"
 #include "viz/window/start_page.h"
 #include "viz/window/tile_bar.h"
@@ -124,7 +126,8 @@ void MainWindow::build_center() {
   canvas_ = new Canvas;
   center_ = new QStackedWidget;
   center_->addWidget(start_page_);
-  center_->addWidget(canvas_);
+  scroll_ = new CanvasScroll(canvas_);
+  center_->addWidget(scroll_);
 
   auto* column = new QVBoxLayout(middle);
   column->setContentsMargins(0, 0, 0, 0);
@@ -138,6 +141,11 @@ void MainWindow::build_center() {
   for (QWidget* bar : std::initializer_list<QWidget*>{messages_, load_bar_, job_bar_}) overlay_->add(bar);
   column->addLayout(bars);
   column->addWidget(center_, 1);
+  caption_ = new Caption;
+  column->addWidget(caption_);
+  presentation_ = std::make_unique<Presentation>(
+      *this, PresentationKeys{[this] { actions_[Do::step]->trigger(); }, [this] { actions_[Do::step_back]->trigger(); },
+                              [this] { present(false); }});
   setCentralWidget(middle);
   overlay_->raise();
 }
@@ -226,10 +234,10 @@ void MainWindow::show_document() {
   document != nullptr ? pictures_.stop() : gallery_timer_.start();
   history_timer_.stop();
   history_.clear();
-  show_docks(document != nullptr);
+  show_docks(document != nullptr && !presentation_->on());
   actions_.set_playing(false);
   export_bar_->hide();
-  center_->setCurrentWidget(document != nullptr ? static_cast<QWidget*>(canvas_) : start_page_);
+  center_->setCurrentWidget(document != nullptr ? static_cast<QWidget*>(scroll_) : start_page_);
   setWindowTitle(document != nullptr ? tr("%1 - kvscope").arg(QString::fromStdString(run_->facts().name))
                                      : tr("kvscope"));
   setWindowFilePath(document != nullptr ? document->path() : QString());
@@ -277,6 +285,7 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
 }
 
 void MainWindow::show_status() {
+  show_caption();
   if (!document_) {
     what_->clear();
     what_->setAccessibleName(tr("Selection"));

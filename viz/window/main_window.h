@@ -38,6 +38,7 @@ class AttentionBar;
 class BreakpointsPanel;
 class BusyBar;
 class Canvas;
+class CanvasScroll;
 class DockTitle;
 class EventsPanel;
 class ExportBar;
@@ -46,6 +47,8 @@ class FindBar;
 class MessageBar;
 class NotesPanel;
 class Overlay;
+class Caption;
+class Presentation;
 class SequencesPanel;
 class StartPage;
 class TransportBar;
@@ -135,6 +138,8 @@ class MainWindow final : public QMainWindow {
   // main_window_look.cpp
   void apply_theme();
   void paint_gallery();
+  void present(bool on);
+  void show_caption();
   void offer_to_restore();
   void changed();  // to be called when a value stored in the session changed
   void keep_session();
@@ -161,6 +166,7 @@ class MainWindow final : public QMainWindow {
   QTimer history_timer_;  // a place is kept when it times out: one for all changes of one action
 
   QStackedWidget* center_ = nullptr;
+  CanvasScroll* scroll_ = nullptr;
   StartPage* start_page_ = nullptr;
   Canvas* canvas_ = nullptr;
   Overlay* overlay_ = nullptr;
@@ -176,6 +182,8 @@ class MainWindow final : public QMainWindow {
   SequencesPanel* sequences_ = nullptr;
   BreakpointsPanel* breakpoints_panel_ = nullptr;
   NotesPanel* notes_ = nullptr;
+  Caption* caption_ = nullptr;
+  std::unique_ptr<Presentation> presentation_;
   std::vector<QDockWidget*> docks_;
   std::vector<DockTitle*> titles_;
   QByteArray dock_state_;  // layout of the docks while the start page hides them

@@ -13,6 +13,7 @@
 #include "viz/window/find_bar.h"
 #include "viz/window/main_window.h"
 #include "viz/window/message_bar.h"
+#include "viz/window/presentation.h"
 #include "viz/window/tile_bar.h"
 #include "viz/window/transport_bar.h"
 #include "viz/window/why_panel.h"
@@ -26,9 +27,11 @@ constexpr std::array<std::pair<Do, View>, 6> kViewActions{{{Do::view_overview, V
                                                            {Do::view_timeline, View::timeline},
                                                            {Do::view_tile, View::tile},
                                                            {Do::view_attention, View::attention}}};
-constexpr std::array<std::pair<Do, ThemeSetting>, 3> kThemeActions{{{Do::theme_system, ThemeSetting::system},
-                                                                    {Do::theme_dark, ThemeSetting::dark},
-                                                                    {Do::theme_light, ThemeSetting::light}}};
+constexpr std::array<std::pair<Do, ThemeSetting>, 4> kThemeActions{
+    {{Do::theme_system, ThemeSetting::system},
+     {Do::theme_dark, ThemeSetting::dark},
+     {Do::theme_light, ThemeSetting::light},
+     {Do::theme_high_contrast, ThemeSetting::high_contrast}}};
 
 constexpr double kPartOfStep = 1.0 / 12;
 
@@ -98,7 +101,7 @@ void MainWindow::build_view_menu(QMenu& menu) {
   QMenu& text = *menu.addMenu(tr("Te&xt size"));
   for (const Do id : {Do::font_larger, Do::font_smaller, Do::font_normal}) text.addAction(actions_[id]);
   menu.addSeparator();
-  menu.addAction(actions_[Do::full_screen]);
+  menu.addAction(actions_[Do::present]);
 }
 
 // --- actions ---------------------------------------------------------------------------------------------------------
@@ -193,7 +196,7 @@ void MainWindow::connect_view_actions() {
   on(Do::font_larger, [this] { set_font_scale(font_scale_ * kFontStep); });
   on(Do::font_smaller, [this] { set_font_scale(font_scale_ / kFontStep); });
   on(Do::font_normal, [this] { set_font_scale(1); });
-  on(Do::full_screen, [this] { setWindowState(windowState() ^ Qt::WindowFullScreen); });
+  on(Do::present, [this] { present(!presentation_->on()); });
   connect(canvas_, &Canvas::viewChanged, this, [this] { set_view(canvas_->view()); });
   connect(find_bar_, &FindBar::closed, canvas_, [this] { canvas_->setFocus(); });
   connect(export_bar_, &ExportBar::closed, canvas_, [this] { canvas_->setFocus(); });
@@ -211,8 +214,7 @@ void MainWindow::let_go() {
     canvas_->setFocus();
     return;
   }
-  if (document_ && !document_->pinned().none()) return document_->pin({});
-  if (isFullScreen()) setWindowState(windowState() & ~Qt::WindowFullScreen);
+  if (document_ && !document_->pinned().none()) document_->pin({});
 }
 
 void MainWindow::toggle_dock(QDockWidget& dock, QAction& action) {
@@ -233,8 +235,9 @@ void MainWindow::toggle_dock(QDockWidget& dock, QAction& action) {
 void MainWindow::set_view(View view) {
   if (canvas_->view() != view) canvas_->setView(view);
   for (const auto& [id, v] : kViewActions) actions_[id]->setChecked(v == view);
-  tile_bar_->setVisible(view == View::tile && document_ != nullptr);
-  attention_bar_->setVisible(view == View::attention && document_ != nullptr);
+  const bool bars = document_ != nullptr && !presentation_->on();
+  tile_bar_->setVisible(view == View::tile && bars);
+  attention_bar_->setVisible(view == View::attention && bars);
   if (document_) document_->follow_tile(view == View::tile);
   if (document_) document_->attention().follow(view == View::attention);
   if (view == view_) return;

@@ -7,9 +7,17 @@
 #include <QtWidgets/QAbstractButton>
 #include <QtWidgets/QAbstractItemView>
 #include <QtWidgets/QComboBox>
+#include <QtWidgets/QMenuBar>
+#include <QtWidgets/QStackedWidget>
+#include <QtWidgets/QStatusBar>
 
+#include "viz/playback/happened.h"
+#include "viz/playback/tile_selection.h"
 #include "viz/view/canvas.h"
+#include "viz/view/time_text.h"
+#include "viz/window/attention_bar.h"
 #include "viz/window/breakpoints_panel.h"
+#include "viz/window/canvas_scroll.h"
 #include "viz/window/dock_title.h"
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
@@ -17,8 +25,10 @@
 #include "viz/window/main_window.h"
 #include "viz/window/message_bar.h"
 #include "viz/window/notes_panel.h"
+#include "viz/window/presentation.h"
 #include "viz/window/sequences_panel.h"
 #include "viz/window/start_page.h"
+#include "viz/window/tile_bar.h"
 #include "viz/window/transport_bar.h"
 #include "viz/window/why_panel.h"
 
@@ -55,6 +65,8 @@ void MainWindow::apply_theme() {
   actions_.set_theme(*theme_);
   canvas_->setTheme(*theme_);
   canvas_->setFontScale(font_scale_);
+  scroll_->fit();
+  caption_->set_theme(*theme_, font_scale_);
   messages_->set_theme(*theme_);
   find_bar_->set_theme(*theme_, font_scale_);
   export_bar_->set_theme(*theme_);
@@ -70,6 +82,51 @@ void MainWindow::apply_theme() {
   actions_[Do::theme_system]->setChecked(theme_setting_ == ThemeSetting::system);
   actions_[Do::theme_dark]->setChecked(theme_setting_ == ThemeSetting::dark);
   actions_[Do::theme_light]->setChecked(theme_setting_ == ThemeSetting::light);
+  actions_[Do::theme_high_contrast]->setChecked(theme_setting_ == ThemeSetting::high_contrast);
+}
+
+// --- presentation ----------------------------------------------------------------------------------------------------
+
+void MainWindow::present(bool on) {
+  actions_[Do::present]->setChecked(on);
+  if (on == presentation_->on()) return;
+  if (on) {
+    for (QWidget* bar : std::initializer_list<QWidget*>{find_bar_, export_bar_}) bar->hide();
+    presentation_->start();
+  } else {
+    presentation_->stop();
+  }
+  show_docks(!on && document_ != nullptr);
+  tile_bar_->setVisible(!on && view_ == View::tile && document_ != nullptr);
+  attention_bar_->setVisible(!on && view_ == View::attention && document_ != nullptr);
+  menuBar()->setVisible(!on);
+  statusBar()->setVisible(!on);
+  caption_->setVisible(on);
+  canvas_->setSpotlight(on);
+  setWindowState(on ? windowState() | Qt::WindowFullScreen : windowState() & ~Qt::WindowFullScreen);
+  show_caption();
+  center_->currentWidget()->setFocus();
+}
+
+void MainWindow::show_caption() {
+  if (!presentation_->on()) return;
+  if (!document_) return caption_->set_words(tr("kvscope"), {}, {});
+  const Scene scene = canvas_->sceneNow();
+  // The first panel below the header is what the view is about, except the overview, which is about the pool.
+  const PanelId about = view_ == View::sequences   ? PanelId::sequences
+                        : view_ == View::timeline  ? PanelId::timeline
+                        : view_ == View::tile      ? PanelId::chain
+                        : view_ == View::attention ? PanelId::attention_flow
+                                                   : PanelId::pool;
+  const bool pinned = !document_->pinned().none() && view_ != View::tile;
+  const std::string happened = view_ == View::tile ? std::string() : what_happened(document_->cursor());
+  const QString sentence =
+      pinned ? QString::fromStdString(describe(scene.state(), scene.facts(), scene.tile, document_->pinned()))
+      : !happened.empty() ? QString::fromStdString(happened)
+                          : canvas_->panels()[static_cast<std::size_t>(about)]->summary(scene);
+  const StepIdx step = scene.state().step;
+  caption_->set_words(QString::fromStdString(scene.facts().name),
+                      step.value < 0 ? QString() : tr("step %1").arg(number_text(step.value)), sentence);
 }
 
 void MainWindow::paint_gallery() {
@@ -146,6 +203,7 @@ bool MainWindow::event(QEvent* event) {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
+  present(false);
   loader_.cancel();
   job_.cancel();
   gallery_timer_.stop();
@@ -168,6 +226,11 @@ void MainWindow::moveEvent(QMoveEvent* event) {
 }
 
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::ShortcutOverride || event->type() == QEvent::KeyPress) {
+    const auto* widget = qobject_cast<const QWidget*>(watched);
+    if (widget != nullptr && widget->window() == this && presentation_->take(*static_cast<QKeyEvent*>(event)))
+      return true;
+  }
   if (event->type() == QEvent::ShortcutOverride) {
     const auto* key = static_cast<QKeyEvent*>(event);
     if (key->key() == Qt::Key_Space && key->modifiers() == Qt::NoModifier && takes_blanks(watched)) {

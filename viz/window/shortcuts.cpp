@@ -96,10 +96,14 @@ constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::theme_system, Group::view, SAY("&System"), "Ctrl+Alt+S", SAY("Same as the desktop"), Icon::none, true},
     {Do::theme_dark, Group::view, SAY("&Dark"), "Ctrl+Alt+D", SAY("Light on dark"), Icon::none, true},
     {Do::theme_light, Group::view, SAY("&Light"), "Ctrl+Alt+L", SAY("Dark on light"), Icon::none, true},
+    {Do::theme_high_contrast, Group::view, SAY("&High contrast"), "Ctrl+Alt+H", SAY("White and strong colors on black"),
+     Icon::none, true},
     {Do::font_larger, Group::view, SAY("&Larger text"), "Ctrl+Alt++ Ctrl+Alt+=", SAY("Larger text everywhere")},
     {Do::font_smaller, Group::view, SAY("&Smaller text"), "Ctrl+Alt+-", SAY("Smaller text everywhere")},
     {Do::font_normal, Group::view, SAY("&Normal text"), "Ctrl+Alt+0", SAY("Default text size")},
-    {Do::full_screen, Group::view, SAY("Full scr&een"), "F11", SAY("The window on the whole screen"), Icon::none, true},
+    {Do::present, Group::view, SAY("Pr&esentation"), "F11",
+     SAY("The picture on the whole screen with a caption; Page Down and Page Up step, B blacks out, Esc leaves"),
+     Icon::none, true},
 
     {Do::help, Group::help, SAY("&Keys and actions"), "F1", SAY("All actions and their keys")},
 }};
@@ -109,7 +113,7 @@ struct CanvasKey {
   const char* keys;  // to be translated, as is `what`
   const char* what;
 };
-constexpr std::array<CanvasKey, 8> kCanvasKeys{{
+constexpr std::array<CanvasKey, 11> kCanvasKeys{{
     {SAY("Tab, Shift+Tab"), SAY("From panel to panel")},
     {SAY("Arrows, Home, End"), SAY("From object to object in the panel")},
     {SAY("Enter"), SAY("Pin the object, or unpin it")},
@@ -118,6 +122,9 @@ constexpr std::array<CanvasKey, 8> kCanvasKeys{{
     {SAY("Drag"), SAY("Move a zoomed panel; in header and timeline: go to a step")},
     {SAY("Wheel"), SAY("Zoom at the pointer; with Shift: scroll")},
     {SAY("Double click on a title"), SAY("That panel alone, and back")},
+    {SAY("Page Down, Page Up"), SAY("In a presentation: step, step back")},
+    {SAY("B or ."), SAY("In a presentation: black screen, and back")},
+    {SAY("Esc"), SAY("In a presentation: leave it")},
 }};
 #undef SAY
 

@@ -67,10 +67,11 @@ enum class Do : std::uint8_t {
   theme_system,
   theme_dark,
   theme_light,
+  theme_high_contrast,
   font_larger,
   font_smaller,
   font_normal,
-  full_screen,
+  present,
   help,
 };
 inline constexpr std::size_t kActions = static_cast<std::size_t>(Do::help) + 1;

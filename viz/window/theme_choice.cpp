@@ -11,7 +11,12 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr std::array kSettings{ThemeSetting::system, ThemeSetting::dark, ThemeSetting::light};
+constexpr std::array kSettings{ThemeSetting::system, ThemeSetting::dark, ThemeSetting::light,
+                               ThemeSetting::high_contrast};
+
+// Contrast of text on windows from which a desktop counts as one of high contrast: black and white. Qt 6.4 does not
+// report the desktop's own setting; usual desktops have at most 19, and desktops of high contrast 21.
+constexpr double kHighContrast = 20.5;
 
 }  // namespace
 
@@ -21,6 +26,8 @@ QString name(ThemeSetting setting) {
       return QStringLiteral("dark");
     case ThemeSetting::light:
       return QStringLiteral("light");
+    case ThemeSetting::high_contrast:
+      return QStringLiteral("high-contrast");
     default:
       return QStringLiteral("system");
   }
@@ -34,7 +41,19 @@ std::optional<ThemeSetting> find_theme_setting(const QString& wanted) {
 }
 
 ThemeKind theme_kind(ThemeSetting setting, const QPalette& desktop) {
-  if (setting != ThemeSetting::system) return setting == ThemeSetting::dark ? ThemeKind::dark : ThemeKind::light;
+  switch (setting) {
+    case ThemeSetting::dark:
+      return ThemeKind::dark;
+    case ThemeSetting::light:
+      return ThemeKind::light;
+    case ThemeSetting::high_contrast:
+      return ThemeKind::high_contrast;
+    case ThemeSetting::system:
+      break;
+  }
+  if (contrast(desktop.color(QPalette::WindowText), desktop.color(QPalette::Window)) >= kHighContrast) {
+    return ThemeKind::high_contrast;
+  }
   const bool dark = desktop.color(QPalette::WindowText).lightness() > desktop.color(QPalette::Window).lightness();
   return dark ? ThemeKind::dark : ThemeKind::light;
 }
@@ -51,7 +70,7 @@ QPalette widget_palette(const Theme& theme) {
   QPalette palette(theme.text, theme.card, theme.card_border, theme.surface, theme.cell_line, theme.text, theme.text,
                    theme.card, theme.surface);
   // A field needs contrast to the dark surface around it; on white its outline is enough.
-  if (theme.kind == ThemeKind::dark) palette.setColor(QPalette::Base, theme.cell_free);
+  if (theme.on_dark()) palette.setColor(QPalette::Base, theme.cell_free);
   palette.setColor(QPalette::Button, theme.cell_free);
   palette.setColor(QPalette::ButtonText, theme.text);
   palette.setColor(QPalette::AlternateBase, theme.cell_free);

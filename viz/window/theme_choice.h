@@ -13,14 +13,15 @@
 
 namespace kvscope::viz {
 
-enum class ThemeSetting : std::uint8_t { system, dark, light };
+enum class ThemeSetting : std::uint8_t { system, dark, light, high_contrast };
 [[nodiscard]] QString name(ThemeSetting setting);  // "system", as stored in settings files
 [[nodiscard]] std::optional<ThemeSetting> find_theme_setting(const QString& name);
 
 inline constexpr double kSmallestFont = 0.7, kLargestFont = 2.5, kFontStep = 1.1;  // font scale
 inline constexpr double kBodySize = 13;                                            // [px] of words at font scale 1
 
-// For `system`: dark if the desktop's text is lighter than its background.
+// For `system`: high contrast if the desktop's text and background are black and white; otherwise dark if its text is
+// lighter than its background.
 [[nodiscard]] ThemeKind theme_kind(ThemeSetting setting, const QPalette& desktop);
 
 // The desktop's palette, without the changes of apply_look(). It sets the application's palette twice, so call it only

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
 
 namespace kvscope::viz::board_test {
 namespace {
@@ -47,10 +48,56 @@ TEST(Board, EachViewHasItsPanelsInReadingOrder) {
 TEST(Board, LeavesOutACardThatIsTooLowToShowAnything) {
   using enum PanelId;
   EXPECT_THAT(panels_of(View::overview, {800, 500}, 1), ElementsAre(header, sequences, pool, table, timeline));
-  EXPECT_THAT(panels_of(View::overview, {800, 500}, 1.5), ElementsAre(header, sequences, pool, table))
+  EXPECT_THAT(panels_of(View::overview, {800, 500}, 1.5), ElementsAre(header, pool, table))
       << "large letters need more height";
   EXPECT_THAT(panels_of(View::overview, {800, 400}, 1), ElementsAre(header, sequences, pool, table));
-  EXPECT_THAT(panels_of(View::overview, {480, 320}, 2), ElementsAre(header, pool, table));
+  EXPECT_THAT(panels_of(View::overview, {480, 320}, 2), ElementsAre(header, pool));
+}
+
+std::size_t panels_in(View view) {
+  switch (view) {
+    case View::overview:
+      return 5;
+    case View::pool:
+      return 3;
+    case View::tile:
+      return 8;
+    case View::attention:
+      return 6;
+    default:
+      return 2;
+  }
+}
+
+// Regression: at 1366x768 and 1.6 times the text size the timeline had no legend, at 2.5 times there was no timeline,
+// and the tile view had neither the sequence nor the events. At the whole size every card has title, body and legend.
+TEST(Board, AtItsWholeSizeEveryViewHasAllPanelsAndLegends) {
+  for (const View view : kViews) {
+    for (const QSizeF room : {QSizeF(1600, 1000), QSizeF(1366, 768), QSizeF(920, 640), QSizeF(480, 320)}) {
+      for (const double scale : {0.7, 1.0, 1.25, 1.6, 2.0, 2.5}) {
+        const QSizeF whole = whole_size(view, room, scale);
+        EXPECT_EQ(whole.width(), room.width());
+        EXPECT_GE(whole.height(), room.height());
+        const std::vector<Place> places = board(view, whole, scale);
+        const std::string where =
+            std::string(name(view)) + " " + std::to_string(room.width()) + " x" + std::to_string(scale);
+        EXPECT_EQ(places.size(), panels_in(view)) << where;
+        for (const Place& place : places) {
+          if (!has_card(place.panel)) continue;
+          EXPECT_FALSE(place.footer.isEmpty()) << where << " panel " << static_cast<int>(place.panel);
+          EXPECT_GE(place.body.height(), 55 * scale) << where << " panel " << static_cast<int>(place.panel);
+          // Half of a window of 480 px is the narrowest card at font scale 1.
+          EXPECT_GE(place.body.width(), std::min(130 * scale, room.width() - 2 * kMargin - 2 * kPadding)) << where;
+        }
+      }
+    }
+  }
+}
+
+// A usual window without docks needs no scroll bar, and the worked number of the header.
+TEST(Board, AtTheUsualTextSizeALaptopShowsEachViewWhole) {
+  for (const View view : kViews) EXPECT_EQ(whole_size(view, {1366, 768}, 1), QSizeF(1366, 768)) << name(view);
+  EXPECT_EQ(whole_size(View::overview, {1366, 768}, 1.6), QSizeF(1366, 1507));
 }
 
 // The sentence keeps its height, and goes before a card becomes too low.

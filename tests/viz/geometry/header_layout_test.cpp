@@ -44,14 +44,24 @@ TEST(HeaderLayout, NeverOverlapsAndStaysInside) {
     const HeaderLayout layout =
         header_layout(body, scale, *rc::gen::inRange(10, 1500), *rc::gen::inRange(40, 90) * scale);
     RC_ASSERT(layout.title.left() == body.left());
-    RC_ASSERT(layout.facts.isEmpty() || layout.facts.left() > layout.title.right());
-    RC_ASSERT(std::max(layout.title.right(), layout.facts.right()) <= layout.grip.left());
+    const bool below = layout.facts.top() >= layout.title.bottom() - 8 * scale && layout.facts.left() == body.left();
+    RC_ASSERT(layout.facts.isEmpty() || below || layout.facts.left() > layout.title.right());
+    RC_ASSERT(layout.title.right() <= layout.grip.left() && (below || layout.facts.right() <= layout.grip.left()));
+    RC_ASSERT(body.contains(layout.facts) || layout.facts.isEmpty());
     RC_ASSERT(layout.grip.contains(layout.bar));
     RC_ASSERT(layout.bar.width() >= 90 && layout.grip.left() >= body.left());
     RC_ASSERT(layout.bar.right() + layout.handle <= layout.counter.left());
     RC_ASSERT(std::abs(layout.counter.right() - body.right()) < 1e-9);
     RC_ASSERT(layout.grip.top() >= body.top() && layout.grip.bottom() <= body.bottom());
   }));
+}
+
+// Regression: with large text a long name left no room for the facts. A header of two lines has them below the name.
+TEST(HeaderLayout, AHeaderOfTwoLinesHasTheFactsBelowTheName) {
+  const HeaderLayout layout = header_layout({20, 0, 1326, 205}, 2.5, 600, 150);
+  EXPECT_EQ(layout.facts, QRectF(20, 110, 1326, 75));
+  EXPECT_EQ(layout.title, QRectF(20, 0, 600, 130));
+  EXPECT_EQ(layout.bar.center().y(), 65);
 }
 
 // The worked number of the header.

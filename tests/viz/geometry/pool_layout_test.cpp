@@ -28,7 +28,7 @@ double brute_force_pitch(std::int64_t cells, std::int64_t step, QSizeF area) {
   double best = 0;
   for (std::int64_t columns = step; columns <= cells; columns += step) {
     const double rows = std::ceil(static_cast<double>(cells) / static_cast<double>(columns));
-    double pitch = std::min({area.width() / static_cast<double>(columns), area.height() / rows, 88.0});
+    double pitch = std::min({area.width() / static_cast<double>(columns), area.height() / rows, 120.0});
     if (pitch >= 4) pitch = std::floor(pitch);
     best = std::max(best, pitch);
   }
@@ -59,7 +59,8 @@ TEST(PoolLayout, AMillionBlocksShareThePixelsOfASmallerBodyAndAreAllThere) {
 TEST(PoolLayout, TheSmallestPoolsAndBodiesHaveALayout) {
   for (const std::int64_t blocks : {0, 1, 2, 3, 6, 7, 8}) {
     const PoolLayout layout = pool_layout(blocks, {0, 0, 740, 370}, {}, kScale);
-    EXPECT_EQ(layout.grid.pitch, QSizeF(88, 88)) << blocks;
+    EXPECT_GE(layout.grid.pitch.width(), 87) << blocks;
+    EXPECT_LE(layout.grid.pitch.width(), kLargestFitCell) << blocks;
     EXPECT_EQ(layout.block_at(layout.rect(blocks).center()), blocks);
     const PoolLayout none = pool_layout(blocks, {10, 10, 0, -5}, {}, kScale);
     EXPECT_EQ(none.grid.area, QRectF(10, 10, 1, 1));
@@ -215,8 +216,23 @@ TEST(PoolLayout, ZoomEndsAtTheLargestCellAndAtTheFit) {
   const PoolLayout fitting = pool_layout(4096, body, {}, kScale);
   const Viewport in = pool_zoomed(fitting, body, {}, kScale, 1e9, {10, 10});
   EXPECT_EQ(in.zoom, kLargestPoolCell);
-  EXPECT_EQ(pool_layout(4096, body, {1e9, {0, 0}}, kScale).grid.pitch, QSizeF(128, 128));
+  EXPECT_EQ(pool_layout(4096, body, {1e9, {0, 0}}, kScale).grid.pitch, QSizeF(160, 160));
   EXPECT_EQ(pool_zoomed(pool_layout(4096, body, in, kScale), body, in, kScale, 1e-9, {10, 10}), Viewport{});
+}
+
+// Regression: at 2.5 times the text size the numbers of the blocks disappeared.
+RC_GTEST_PROP(PoolLayout, LargerTextKeepsTheDetailOfEveryBlock, ()) {
+  const auto blocks = *rc::gen::inRange<std::int64_t>(0, 3000);
+  const QRectF body = body_of(*rc::gen::inRange(60, 1900), *rc::gen::inRange(60, 1100));
+  const double larger = *rc::gen::element(1.1, 1.6, 2.5);
+  const PoolLayout usual = pool_layout(blocks, body, {}, 1), layout = pool_layout(blocks, body, {}, larger);
+  RC_ASSERT(layout.detail >= usual.detail);
+  if (layout.detail >= PoolDetail::numbers) RC_ASSERT(layout.number_px >= 9 * larger);
+  RC_ASSERT(layout.grid.content().width() <= layout.grid.area.width() + 1e-6 || layout.grid.columns == 1);
+  // The last block is reached by scrolling.
+  const Viewport end = pool_scrolled(layout, {}, {1e6, 1e6});
+  const PoolLayout scrolled = pool_layout(blocks, body, end, larger);
+  RC_ASSERT(scrolled.grid.visible().end_row == scrolled.grid.rows);
 }
 
 RC_GTEST_PROP(PoolLayout, ScrollingAddsUpAndNeverShowsBeyondTheGrid, ()) {

@@ -119,12 +119,32 @@ TEST(SequencesLayout, AtFitEverythingIsOnScreen) {
   EXPECT_TRUE(rc::check([] {
     Any any = anything();
     any.viewport = {};
+    any.font_scale = std::min(any.font_scale, 1.0);  // larger text may need more room than there is
     const SequencesLayout layout = layout_of(any);
     RC_ASSERT(layout.content.width() <= layout.strip.width() + 1e-6);
     RC_ASSERT(layout.content.height() <= layout.strip.height() + 1e-6);
     RC_ASSERT(layout.visible_rows() == (IndexRange{0, layout.extent.rows}));
     RC_ASSERT(layout.visible_pages() == (IndexRange{0, layout.extent.pages}));
     RC_ASSERT(layout.offset == QPointF(0, 0));
+  }));
+}
+
+// Regression: at 1.6 times the text size the numbers in the cells disappeared, at 2.5 times the cells and most names.
+TEST(SequencesLayout, LargerTextKeepsCellsNumbersAndNames) {
+  EXPECT_TRUE(rc::check([] {
+    Any any = anything();
+    any.viewport = {};
+    any.font_scale = 1;
+    const SequencesLayout usual = layout_of(any);
+    any.font_scale = *rc::gen::element(1.1, 1.6, 2.5);
+    const SequencesLayout layout = layout_of(any);
+    if (usual.detail <= SequencesDetail::cells) RC_ASSERT(layout.detail <= usual.detail);
+    if (usual.row_pitch >= kNextLabel) RC_ASSERT(layout.row_pitch >= kNextLabel * any.font_scale);
+    if (usual.detail == SequencesDetail::numbers) RC_ASSERT(layout.number_px >= kNumber * any.font_scale - 1);
+    // Every row and every page is reached by scrolling.
+    any.viewport = {layout.zoom, {1e7, 1e7}};
+    const SequencesLayout end = layout_of(any);
+    RC_ASSERT(end.visible_rows().last == end.extent.rows && end.visible_pages().last == end.extent.pages);
   }));
 }
 

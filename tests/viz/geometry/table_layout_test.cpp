@@ -35,8 +35,8 @@ TEST(TableLayout, FiveSequencesOfFourPagesHaveTheLargestCells) {
   EXPECT_EQ(layout.grid.area, QRectF(48, 18, 632, 352));
   EXPECT_EQ(layout.page_numbers, QRectF(48, 0, 632, 18));
   EXPECT_EQ(layout.names, QRectF(0, 18, 48, 352));
-  EXPECT_EQ(layout.grid.pitch, QSizeF(68, 34));
-  EXPECT_EQ(layout.grid.rect({3, 4}), QRectF(48 + 204, 18 + 136, 65, 31));
+  EXPECT_EQ(layout.grid.pitch, QSizeF(140, 44));
+  EXPECT_EQ(layout.grid.rect({3, 4}), QRectF(48 + 420, 18 + 176, 136, 40));
   EXPECT_EQ(layout.detail, TableDetail::numbers);
   EXPECT_EQ(layout.page_step, 1);
   EXPECT_EQ(layout.name_step, 1);
@@ -54,9 +54,9 @@ TEST(TableLayout, HundredsOfSequencesAndPagesArePixelsWithEveryFewthName) {
 // One more sequence must not reduce the height of every row by a pixel.
 TEST(TableLayout, RowsKeepTheirHeightWhenOneMoreSequenceComes) {
   const QRectF body(0, 0, 680, 370);
-  EXPECT_EQ(table_layout({17, 9, 64, 40}, body, {}, kScale).grid.pitch, QSizeF(68, 14));
-  EXPECT_EQ(table_layout({24, 9, 64, 40}, body, {}, kScale).grid.pitch, QSizeF(68, 14));
-  EXPECT_EQ(table_layout({25, 9, 64, 40}, body, {}, kScale).grid.pitch, QSizeF(68, 11));
+  EXPECT_EQ(table_layout({17, 9, 64, 40}, body, {}, kScale).grid.pitch, QSizeF(70, 14));
+  EXPECT_EQ(table_layout({24, 9, 64, 40}, body, {}, kScale).grid.pitch, QSizeF(70, 14));
+  EXPECT_EQ(table_layout({25, 9, 64, 40}, body, {}, kScale).grid.pitch, QSizeF(70, 11));
 }
 
 TEST(TableLayout, NoSequenceAndNoRoomAreLayoutsToo) {
@@ -189,9 +189,31 @@ TEST(TableLayout, ZoomEndsAtTheLargestCellAlongBothAxesAndAtTheFit) {
   const TableSize size{300, 512, 100'000, 50};
   const QRectF body(0, 0, 680, 370);
   const Viewport in = table_zoomed(size, body, {}, kScale, 1e9, {100, 100});
-  EXPECT_EQ(table_layout(size, body, in, kScale).grid.pitch, QSizeF(128, 56));
+  EXPECT_EQ(table_layout(size, body, in, kScale).grid.pitch, QSizeF(180, 96));
   EXPECT_EQ(table_layout(size, body, in, kScale).detail, TableDetail::numbers);
   EXPECT_EQ(table_zoomed(size, body, in, kScale, 1e-9, {100, 100}), Viewport{});
+}
+
+// A low wide row: the number's size follows from the height only where it then fits the width.
+TEST(TableLayout, ATallNarrowCellKeepsItsNumber) {
+  const TableLayout layout = table_layout({5, 30, 100'000, 40}, {0, 0, 1400, 600}, {}, kScale);
+  EXPECT_EQ(layout.detail, TableDetail::numbers);
+  EXPECT_GT(layout.grid.pitch.height(), layout.grid.pitch.width());
+  EXPECT_LE(6 * 0.6 * layout.number_px, layout.grid.rect({0, 0}).width());
+}
+
+// Regression: at 2.5 times the text size the numbers of a table disappeared, and most names.
+RC_GTEST_PROP(TableLayout, LargerTextKeepsNumbersAndNames, ()) {
+  const TableSize size = any_size();
+  const QRectF body = any_body();
+  const double larger = *rc::gen::element(1.1, 1.6, 2.5);
+  const TableLayout usual = table_layout(size, body, {}, 1), layout = table_layout(size, body, {}, larger);
+  RC_ASSERT(layout.detail >= usual.detail);
+  if (usual.name_step == 1) RC_ASSERT(layout.name_step == 1);
+  // What does not fit is reached by scrolling.
+  const Viewport end = table_scrolled(layout, {}, {1e6, 1e6});
+  const CellRange seen = table_layout(size, body, end, larger).grid.visible();
+  RC_ASSERT(seen.end_column == layout.grid.columns && seen.end_row == layout.grid.rows);
 }
 
 RC_GTEST_PROP(TableLayout, ARevealedCellIsInViewAndAVisibleOneMovesNothing, ()) {

@@ -251,6 +251,24 @@ TEST(CellPainter, APictureOfTwiceThePixelsIsTheSamePicture) {
   }
 }
 
+// Regression: a free cell was hardly darker than the card. As painted, at each size, it has a line or a fill of 3:1.
+TEST(PaintCell, AFreeCellIsVisibleOnTheCard) {
+  for (const ThemeKind kind : kThemeKinds) {
+    const Theme& of = theme(kind);
+    for (const int side : {3, 5, 8, 12, 20, 46, 90}) {
+      QImage image(side + 4, side + 4, QImage::Format_RGB32);
+      image.fill(of.card);
+      QPainter painter(&image);
+      paint_cell(painter, QRectF(2, 2, side, side), kFreeLook, 1, of);
+      painter.end();
+      double most = 1;
+      for (int x = 0; x < image.width(); ++x)
+        most = std::max(most, contrast(image.pixelColor(x, image.height() / 2), of.card));
+      EXPECT_GE(most, 3) << static_cast<int>(kind) << ' ' << side;
+    }
+  }
+}
+
 // --- the legend ------------------------------------------------------------------------------------------------------
 
 std::vector<SeqIdx> owners(int count) {

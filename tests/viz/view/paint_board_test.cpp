@@ -10,6 +10,7 @@
 #include "tests/viz/view/pool_scene.h"
 #include "tests/viz/view/runs.h"
 #include "viz/geometry/link_path.h"
+#include "viz/view/board_links.h"
 
 namespace kvscope::viz::paint_board_test {
 namespace {
@@ -31,6 +32,7 @@ struct Board : Staged {
     }
     return {};
   }
+  [[nodiscard]] std::vector<Link> links() const { return board_links(kSize, panels, scene, scene.pinned_lit); }
   [[nodiscard]] std::optional<QRectF> anchor(PanelId id, const Lit& lit) const {
     return panels[static_cast<std::size_t>(id)]->anchor(lit, place(id).body, scene);
   }
@@ -62,15 +64,22 @@ bool among_text(QPointF at) {
   return false;
 }
 
-// Whether the curve is visible in `image` everywhere between its ends except at texts.
-bool shows(const QImage& image, const LinkPath& link, const QColor& color) {
+// Whether the link is visible in `image` everywhere between its ends except at texts.
+bool shows(const QImage& image, const Link& link, const QColor& color) {
   int seen = 0;
-  for (int i = 1; i < 40; ++i) {
-    if (among_text(point_at(link, i / 40.0))) continue;
-    if (!near(image, point_at(link, i / 40.0), color)) return false;
-    ++seen;
+  for (const LinkPath& part : link.parts) {
+    for (int i = 1; i < 40; ++i) {
+      if (among_text(point_at(part, i / 40.0))) continue;
+      if (!near(image, point_at(part, i / 40.0), color)) return false;
+      ++seen;
+    }
   }
   return seen > 5;
+}
+
+// Whether the point is at a corner or an edge of the object: beside it by less than the gap to the next one.
+bool touches(const QRectF& object, QPointF at) {
+  return object.adjusted(-4, -4, 4, 4).contains(at);
 }
 
 // --- cards -----------------------------------------------------------------------------------------------------------
@@ -174,7 +183,7 @@ TEST(PaintBoard, PaintsEveryViewAtEverySizeOfTheGallery) {
 
 // --- links -----------------------------------------------------------------------------------------------------------
 
-// Links from the token to its block and to its entry of the table, along the curve of link_path().
+// Links from the token to its block and to its entry of the table.
 TEST(PaintBoard, ATokenIsJoinedToItsBlockAndToItsEntry) {
   for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
     Board staged("first_light", 7, kind);
@@ -184,9 +193,14 @@ TEST(PaintBoard, ATokenIsJoinedToItsBlockAndToItsEntry) {
     const auto token = staged.anchor(PanelId::sequences, lit), block = staged.anchor(PanelId::pool, lit),
                entry = staged.anchor(PanelId::table, lit);
     ASSERT_TRUE(token && block && entry);
-    const QRectF whole(QPointF(0, 0), kSize);
-    EXPECT_TRUE(shows(image, link_path(*token, *block, whole), staged.scene.theme->accent));
-    EXPECT_TRUE(shows(image, link_path(*token, *entry, whole, 0.88), staged.scene.theme->accent));
+    const std::vector<Link> links = staged.links();
+    ASSERT_EQ(links.size(), 2u);
+    for (const Link& link : links) {
+      EXPECT_TRUE(touches(*token, link.start()));
+      EXPECT_TRUE(shows(image, link, staged.scene.theme->accent));
+    }
+    EXPECT_TRUE(touches(*block, links[0].end()));
+    EXPECT_TRUE(touches(*entry, links[1].end()));
   }
 }
 
@@ -197,22 +211,23 @@ TEST(PaintBoard, ACurvePassesBehindTitlesAndLegends) {
     const QImage before = staged.image();
     staged.pin(of_token(SeqIdx{3}, TokIdx{37}));
     const QImage after = staged.image();
-    const Lit& lit = staged.scene.pinned_lit;
-    const LinkPath link =
-        link_path(*staged.anchor(PanelId::sequences, lit), *staged.anchor(PanelId::pool, lit), {QPointF(0, 0), kSize});
+    const std::vector<Link> links = staged.links();
+    ASSERT_FALSE(links.empty());
     int legend = 0, title = 0;
-    for (int i = 0; i <= 400; ++i) {
-      const QPointF at = point_at(link, i / 400.0);
-      const bool in_legend = staged.place(PanelId::sequences).footer.adjusted(0, 4, 0, -4).contains(at);
-      // The subtitle of the pool goes past the middle of its card.
-      const QRectF line = staged.place(PanelId::pool).title;
-      const bool in_title = QRectF(line.left(), line.center().y() - 4, line.width() / 2, 8).contains(at);
-      if (!in_legend && !in_title) continue;
-      (in_legend ? legend : title) += 1;
-      EXPECT_NE(after.pixel(at.toPoint()), before.pixel(at.toPoint())) << i;
-      EXPECT_GT(difference(after.pixelColor(at.toPoint()), staged.scene.theme->accent),
-                difference(before.pixelColor(at.toPoint()), staged.scene.theme->accent) / 2)
-          << i;
+    for (const LinkPath& part : links.front().parts) {
+      for (int i = 0; i <= 400; ++i) {
+        const QPointF at = point_at(part, i / 400.0);
+        const bool in_legend = staged.place(PanelId::sequences).footer.adjusted(0, 4, 0, -4).contains(at);
+        // The subtitle of the pool goes past the middle of its card.
+        const QRectF line = staged.place(PanelId::pool).title;
+        const bool in_title = QRectF(line.left(), line.center().y() - 4, line.width() / 2, 8).contains(at);
+        if (!in_legend && !in_title) continue;
+        (in_legend ? legend : title) += 1;
+        EXPECT_NE(after.pixel(at.toPoint()), before.pixel(at.toPoint())) << i;
+        EXPECT_GT(difference(after.pixelColor(at.toPoint()), staged.scene.theme->accent),
+                  difference(before.pixelColor(at.toPoint()), staged.scene.theme->accent) / 2)
+            << i;
+      }
     }
     EXPECT_GT(legend, 5);
     EXPECT_GT(title, 3);
@@ -224,13 +239,15 @@ TEST(PaintBoard, ABlockOfSeveralIsJoinedToEachOfItsPages) {
   Board staged("first_light", 7);
   staged.pin(of_block(BlockIdx{0}));
   const QImage image = staged.image();
-  const auto block = staged.anchor(PanelId::pool, staged.scene.pinned_lit);
-  ASSERT_EQ(staged.scene.pinned_lit.places.size(), 5u);
-  for (const TablePlace& place : staged.scene.pinned_lit.places) {
-    const Lit page = resolve(staged.scene.state(), staged.scene.facts(), of_page(place.seq, place.page));
-    const QRectF from = *staged.anchor(PanelId::sequences, page);
-    EXPECT_TRUE(shows(image, link_path(from, *block, {QPointF(0, 0), kSize}), staged.scene.theme->accent))
-        << place.seq.value;
+  const QRectF block = *staged.anchor(PanelId::pool, staged.scene.pinned_lit);
+  const std::vector<TablePlace>& pages = staged.scene.pinned_lit.places;
+  ASSERT_EQ(pages.size(), 5u);
+  const std::vector<Link> links = staged.links();
+  ASSERT_EQ(links.size(), pages.size());
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const Lit page = resolve(staged.scene.state(), staged.scene.facts(), of_page(pages[i].seq, pages[i].page));
+    EXPECT_TRUE(touches(*staged.anchor(PanelId::sequences, page), links[i].start()) && touches(block, links[i].end()));
+    EXPECT_TRUE(shows(image, links[i], staged.scene.theme->accent)) << pages[i].seq.value;
   }
 }
 
@@ -238,11 +255,8 @@ TEST(PaintBoard, ABlockOfSeveralIsJoinedToEachOfItsPages) {
 TEST(PaintBoard, ABlockOfSeveralIsNotJoinedToItsEntries) {
   Board staged("first_light", 7);
   staged.pin(of_block(BlockIdx{0}));
-  const QImage image = staged.image();
-  const QRectF entry = *staged.anchor(PanelId::table, staged.scene.pinned_lit);
-  const Lit page = resolve(staged.scene.state(), staged.scene.facts(), of_page(SeqIdx{0}, PageIdx{0}));
-  const LinkPath none = link_path(*staged.anchor(PanelId::sequences, page), entry, {QPointF(0, 0), kSize}, 0.88);
-  EXPECT_FALSE(shows(image, none, staged.scene.theme->accent));
+  const QRectF table = staged.place(PanelId::table).card;
+  for (const Link& link : staged.links()) EXPECT_FALSE(table.contains(link.end()));
 }
 
 // In the view "pool", which has no sequences panel, the link goes from the block to the entry that points at it.
@@ -253,7 +267,56 @@ TEST(PaintBoard, WithoutTheSequencesTheBlockIsJoinedToItsEntry) {
   const QImage image = staged.image();
   const Lit& lit = staged.scene.pinned_lit;
   const QRectF block = *staged.anchor(PanelId::pool, lit), entry = *staged.anchor(PanelId::table, lit);
-  EXPECT_TRUE(shows(image, link_path(block, entry, {QPointF(0, 0), kSize}), staged.scene.theme->accent));
+  ASSERT_EQ(staged.links().size(), 1u);
+  const Link link = staged.links().front();
+  EXPECT_TRUE(touches(block, link.start()) && touches(entry, link.end()));
+  EXPECT_TRUE(shows(image, link, staged.scene.theme->accent));
+}
+
+// Regression: the curve to the fourth row of the table crossed the numbers of the rows above it, and the curve from a
+// token those of the sequences below. At each size and text size, and with panels below each other, a link enters no
+// cell.
+TEST(PaintBoard, ALinkCrossesNoNumberOfACell) {
+  for (const char* name : {"first_light", "preemption"}) {
+    for (const View view : {View::overview, View::pool}) {
+      for (const double scale : {1.0, 1.6, 2.5}) {
+        Board staged(name, 7);
+        staged.scene.view = view;
+        staged.scene.font_scale = scale;
+        const QSizeF size = whole_size(view, {1366, 768}, scale);
+        std::vector<QRectF> cells;
+        for (const Place& place : board(view, size, scale)) {
+          const Panel& panel = *staged.panels[static_cast<std::size_t>(place.panel)];
+          if (place.panel == PanelId::header || place.panel == PanelId::timeline) continue;
+          for (const PanelCell& cell : panel.cells(place.body, staged.scene, 5000)) {
+            // A page is a box around its tokens, and a name is not in the way.
+            const bool tokens = place.panel != PanelId::sequences || cell.object.kind == Selection::Kind::token;
+            if (tokens) cells.push_back(cell.rect.adjusted(1.2, 1.2, -1.2, -1.2));
+          }
+        }
+        ASSERT_GT(cells.size(), 20u);
+        int links = 0;
+        for (const SeqIdx seq : staged.scene.state().live) {
+          for (std::int64_t page = 0; page < staged.scene.state().sequences[seq.value].pages.size(); ++page) {
+            staged.pin(view == View::pool ? of_page(seq, PageIdx{page})
+                                          : of_token(seq, TokIdx{page * staged.scene.facts().page_size}));
+            for (const Link& link : board_links(size, staged.panels, staged.scene, staged.scene.pinned_lit)) {
+              ++links;
+              for (const LinkPath& part : link.parts) {
+                for (int i = 0; i <= 200; ++i) {
+                  const QPointF at = point_at(part, i / 200.0);
+                  const auto crossed = std::ranges::find_if(cells, [&](const QRectF& c) { return c.contains(at); });
+                  ASSERT_EQ(crossed, cells.end()) << name << ' ' << viz::name(view) << ' ' << scale << " sequence "
+                                                  << seq.value << " page " << page << " at " << at.x() << ' ' << at.y();
+                }
+              }
+            }
+          }
+        }
+        EXPECT_GT(links, 5);
+      }
+    }
+  }
 }
 
 // Regression: the curve crossed "seq 0", the name of the row at its end.

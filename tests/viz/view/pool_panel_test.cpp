@@ -22,11 +22,12 @@ std::string words(const QString& text) {
 }
 
 // The color of a block according to the theme, computed from the state alone. Owners below 8 have no pattern.
-QColor expected_fill(const BlockState& block, const Theme& theme) {
+// `side` [px] of the cell: a free cell too small for an outline has the outline's color.
+QColor expected_fill(const BlockState& block, const Theme& theme, double side) {
   if (block.ref_count > 1) return theme.shared;
   if (block.cached) return theme.cached;
   if (block.ref_count == 1) return theme.owner[static_cast<std::size_t>(block.owner % 8)];
-  return theme.cell_free;
+  return side < 8 ? theme.free_line : theme.cell_free;
 }
 
 // Blocks of many owners all over a pool of `blocks`, every fifth free.
@@ -177,7 +178,8 @@ TEST(PoolPanel, EveryBlockHasItsColorAtEverySizeOfCell) {
         const QPointF at(cell.left() + cell.width() * 0.5, cell.top() + cell.height() * 0.62);
         if (!layout.grid.area.contains(at)) continue;
         ++seen;
-        const QColor expected = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme);
+        const QColor expected =
+            expected_fill(staged.scene.state().blocks[block], *staged.scene.theme, layout.rect(block).width());
         // The middle of a cell of 1.5 px may belong to an adjacent cell, because Qt rounds when it scales an image.
         const auto pixel = image.pixel(static_cast<int>(at.x()), static_cast<int>(at.y()));
         wrong += pixel != expected.rgb() ? 1 : 0;
@@ -203,7 +205,8 @@ TEST(PoolPanel, BlocksThatShareAPixelHaveTheirMeanColor) {
       for (std::int64_t block = 0; block < 9000; ++block) {
         const QPointF corner = layout.grid.whole_rect(layout.place(block)).topLeft() - layout.grid.area.topLeft();
         if (static_cast<int>(corner.x()) != x || static_cast<int>(corner.y()) != y) continue;
-        const QColor color = expected_fill(staged.scene.state().blocks[block], *staged.scene.theme);
+        const QColor color =
+            expected_fill(staged.scene.state().blocks[block], *staged.scene.theme, layout.rect(block).width());
         red += color.red(), green += color.green(), blue += color.blue(), count += 1;
       }
       if (count == 0 || null_page.contains(QPointF(8 + x, 8 + y))) continue;

@@ -91,8 +91,9 @@ class ThemeTest : public testing::TestWithParam<ThemeKind> {
  protected:
   const Theme& theme_ = theme(GetParam());
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, ThemeTest, testing::Values(ThemeKind::dark, ThemeKind::light),
-                         [](const auto& of) { return std::string(of.param == ThemeKind::dark ? "Dark" : "Light"); });
+INSTANTIATE_TEST_SUITE_P(Kinds, ThemeTest, testing::ValuesIn(kThemeKinds), [](const auto& of) {
+  return std::string(of.param == ThemeKind::dark ? "Dark" : of.param == ThemeKind::light ? "Light" : "HighContrast");
+});
 
 // --- words -----------------------------------------------------------------------------------------------------------
 
@@ -110,6 +111,7 @@ TEST_P(ThemeTest, EveryTextReadsOnEverythingItIsWrittenOn) {
 
 // Quiet text has less contrast than normal text, so that titles stand out.
 TEST_P(ThemeTest, TextStandsOutFromQuietText) {
+  if (GetParam() == ThemeKind::high_contrast) return;  // there all text is strong
   EXPECT_GE(contrast(theme_.text, theme_.card), 1.8 * contrast(theme_.text_quiet, theme_.card));
 }
 
@@ -190,11 +192,46 @@ TEST_P(ThemeTest, CurvesAndTheSelectionStandOutFromTheCard) {
   EXPECT_GE(contrast(theme_.hover, theme_.card), 4.5);
 }
 
+// The colors that an object is recognized by, and all that surrounds it: WCAG 2's 3:1 for graphics. The outline of a
+// free cell is between its fill and the card; the selection has a line in the card's color on its inside.
+TEST_P(ThemeTest, FreeCellsAndTheSelectionStandOutFromTheirSurroundings) {
+  for (const QColor& behind : {theme_.card, theme_.cell_free}) {
+    EXPECT_GE(contrast(theme_.free_line, behind), 3) << behind.name().toStdString();
+  }
+  for (const QColor& behind : {theme_.card, theme_.surface, theme_.cell_free}) {
+    EXPECT_GE(contrast(theme_.accent, behind), 3) << behind.name().toStdString();
+    EXPECT_GE(contrast(theme_.hover, behind), 3) << behind.name().toStdString();
+  }
+  for (const QColor& owner : theme_.owner) {
+    for (const Sight& sight : kSights)
+      EXPECT_GE(apart(sight, owner, theme_.free_line), 10) << owner.name().toStdString();
+  }
+  for (const Sight& sight : kSights) {
+    EXPECT_GE(apart(sight, theme_.shared, theme_.free_line), 10) << sight.name;
+    EXPECT_GE(apart(sight, theme_.cached, theme_.free_line), 10) << sight.name;
+  }
+}
+
 // Borders are visible but quiet.
 TEST_P(ThemeTest, BordersAreQuiet) {
+  if (GetParam() == ThemeKind::high_contrast) return;  // there borders are strong
   EXPECT_GE(contrast(theme_.card_border, theme_.card), 1.1);
   EXPECT_LE(contrast(theme_.card_border, theme_.card), 1.6);
   EXPECT_NE(theme_.surface, theme_.card);
+}
+
+// WCAG 2's level AAA for text, and borders as visible as graphics must be.
+TEST(HighContrast, TextHasSevenToOneAndBordersThree) {
+  const Theme& t = theme(ThemeKind::high_contrast);
+  for (const QColor& ink : {t.text, t.text_quiet, t.text_accent, t.warning, t.accent, t.hover}) {
+    for (const QColor& behind : {t.surface, t.card, t.cell_free}) {
+      EXPECT_GE(contrast(ink, behind), 7) << ink.name().toStdString() << " on " << behind.name().toStdString();
+    }
+  }
+  EXPECT_GE(contrast(t.card_border, t.card), 7);
+  EXPECT_GE(contrast(t.cell_line, t.card), 3);
+  for (const QColor& line : t.series) EXPECT_GE(contrast(line, t.card), 4.5) << line.name().toStdString();
+  for (const QColor& owner : t.owner) EXPECT_GE(contrast(owner, t.card), 4.5) << owner.name().toStdString();
 }
 
 TEST(Theme, DarkIsDarkAndLightIsLight) {

@@ -154,13 +154,29 @@ TEST(ThemeChoice, FollowsTheDesktopOnlyWhenItIsToldTo) {
   for (const QPalette& desktop : {dark_desktop, light_desktop}) {
     EXPECT_EQ(theme_kind(ThemeSetting::dark, desktop), ThemeKind::dark);
     EXPECT_EQ(theme_kind(ThemeSetting::light, desktop), ThemeKind::light);
+    EXPECT_EQ(theme_kind(ThemeSetting::high_contrast, desktop), ThemeKind::high_contrast);
   }
+}
+
+// Qt 6.4 does not report that the desktop asks for contrast: its palette of black and white does.
+TEST(ThemeChoice, ABlackAndWhiteDesktopAsksForHighContrast) {
+  for (const bool dark : {true, false}) {
+    QPalette desktop;
+    desktop.setColor(QPalette::Window, dark ? Qt::black : Qt::white);
+    desktop.setColor(QPalette::WindowText, dark ? Qt::white : Qt::black);
+    EXPECT_EQ(theme_kind(ThemeSetting::system, desktop), ThemeKind::high_contrast);
+    EXPECT_EQ(theme_kind(ThemeSetting::light, desktop), ThemeKind::light) << "a choice in the menu counts more";
+  }
+  QPalette usual;
+  usual.setColor(QPalette::Window, QColor(0xef, 0xef, 0xef));
+  usual.setColor(QPalette::WindowText, Qt::black);
+  EXPECT_EQ(theme_kind(ThemeSetting::system, usual), ThemeKind::light);
 }
 
 // The application's palette must not be mistaken for the desktop's: otherwise the dark theme would stay forever.
 TEST(ThemeChoice, FindsTheDesktopsPaletteUnderOurs) {
   const QPalette desktop = desktop_palette();
-  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+  for (const ThemeKind kind : kThemeKinds) {
     apply_look(theme(kind), 1);
     EXPECT_EQ(desktop_palette().color(QPalette::Window), desktop.color(QPalette::Window));
     EXPECT_EQ(QApplication::palette().color(QPalette::Window), theme(kind).surface);
@@ -168,20 +184,20 @@ TEST(ThemeChoice, FindsTheDesktopsPaletteUnderOurs) {
 }
 
 TEST(ThemeChoice, NamesItsSettingsAndFindsThemAgain) {
-  for (const ThemeSetting setting : {ThemeSetting::system, ThemeSetting::dark, ThemeSetting::light})
+  for (const ThemeSetting setting :
+       {ThemeSetting::system, ThemeSetting::dark, ThemeSetting::light, ThemeSetting::high_contrast})
     EXPECT_EQ(find_theme_setting(name(setting)), setting);
   EXPECT_EQ(find_theme_setting(QStringLiteral("purple")), std::nullopt);
 }
 
 // A color missing in the table of values would stay "@quiet" in the style sheet, which Qt ignores without a warning.
 TEST(ThemeChoice, FillsInEveryValueOfItsStyleSheet) {
-  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light})
-    EXPECT_FALSE(style_sheet(theme(kind), 1.3).contains(QLatin1Char('@')));
+  for (const ThemeKind kind : kThemeKinds) EXPECT_FALSE(style_sheet(theme(kind), 1.3).contains(QLatin1Char('@')));
 }
 
 // Words on buttons, in menus and in fields: WCAG AA in both themes.
 TEST(ThemeChoice, EveryPairOfInkAndGroundReads) {
-  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+  for (const ThemeKind kind : kThemeKinds) {
     const QPalette palette = widget_palette(theme(kind));
     using Role = QPalette::ColorRole;
     for (const auto& [ink, ground] :

@@ -61,7 +61,7 @@ class Export : public testing::Test {
     scene.viewport = picture.viewport;
     scene.pinned = picture.selection;
     scene.pinned_lit = resolve(cursor.state(), run_->facts(), picture.selection);
-    return board_image(picture.size, picture.scale, make_panels(), scene).convertToFormat(QImage::Format_RGB32);
+    return board_image(size_of(picture), picture.scale, make_panels(), scene).convertToFormat(QImage::Format_RGB32);
   }
   // Fault lines with the folder cut off.
   [[nodiscard]] std::vector<std::string> faults(const std::string& name, const Picture& picture) const {
@@ -107,7 +107,7 @@ TEST_F(Export, APngIsWhatTheBoardPaintsPixelForPixel) {
   for (const Picture& picture : pictures) {
     write("a.png", picture);
     const QImage image = QImage(QString::fromStdString(file("a.png").string())).convertToFormat(QImage::Format_RGB32);
-    EXPECT_EQ(image.size(), (QSizeF(picture.size) * picture.scale).toSize());
+    EXPECT_EQ(image.size(), (QSizeF(size_of(picture)) * picture.scale).toSize());
     EXPECT_EQ(image, painted(picture));
     EXPECT_THAT(read, Not(Contains(image))) << "a setting that changes nothing";
     read.push_back(image);

@@ -17,6 +17,8 @@
 #include <QtWidgets/QListView>
 #include <QtWidgets/QMenu>
 #include <QtWidgets/QMenuBar>
+#include <QtWidgets/QScrollArea>
+#include <QtWidgets/QScrollBar>
 #include <QtWidgets/QStatusBar>
 
 #include "tests/viz/window/window_support.h"
@@ -550,6 +552,30 @@ TEST_F(MainWindowTest, GoesToTheFullScreenAndBackWithF11) {
   EXPECT_TRUE(window->isFullScreen());
   press(Qt::Key_F11);
   EXPECT_FALSE(window->isFullScreen());
+}
+
+// Regression: at larger text the timeline and the legends disappeared in a small window, without a way to reach them.
+TEST_F(MainWindowTest, ALowWindowScrollsOverAllPanels) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->resize(1366, 768);
+  window->set_font_scale(1.6);
+  QTest::qWait(20);
+  const Canvas& canvas = window->canvas();
+  EXPECT_EQ(canvas.places().size(), 5u);
+  const QScrollArea* scroll = nullptr;
+  for (const QScrollArea* area : window->findChildren<QScrollArea*>()) {
+    if (area->widget() == &canvas) scroll = area;
+  }
+  ASSERT_NE(scroll, nullptr);
+  EXPECT_GT(canvas.height(), scroll->viewport()->height());
+  EXPECT_EQ(scroll->verticalScrollBar()->value(), 0);
+  // Tab leads to the timeline, which scrolls into view.
+  window->canvas().focusPanel(PanelId::timeline);
+  EXPECT_GT(scroll->verticalScrollBar()->value(), 0);
+  window->set_font_scale(1);
+  window->resize(1366, 900);
+  QTest::qWait(20);
+  EXPECT_EQ(canvas.height(), scroll->viewport()->height());
 }
 
 // --- names -----------------------------------------------------------------------------------------------------------
