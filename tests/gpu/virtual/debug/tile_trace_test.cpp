@@ -316,6 +316,11 @@ WAIT:
                          .third = map_bytes(map, 100),
                          .target = "sm_100a"};
   std::vector<std::string> expected = {opened("tma=1 first_token=0 rows=4 tokens=4 columns=32 bytes=256"),
+                                       "tile_map columns=32 heads=1 rows=16 box_columns=32 box_heads=1 box_rows=4",
+                                       "tile_shared rows=4 row_bytes=64 swizzle_bits=0 swizzle_base=0 swizzle_shift=0 "
+                                       "banks=32 stages=1",
+                                       "tile_fragments instruction=0 unread=0 mma_m=0 mma_n=0 mma_k=0 width=0 lanes=32 "
+                                       "warps=0 registers=0 steps=0",
                                        "barrier_expects phase=0 bytes=256",
                                        "box_copied copy=0 sub_tile=0 column=0 row=3 shared=0 bytes=256 filled=64"};
   const std::vector<int> rows = {3, 9, 5, -1};
