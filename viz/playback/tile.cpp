@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -71,6 +72,8 @@ class TileFolder {
       std::visit(*this, event);
       ++at_;
     }
+    static std::atomic<std::uint64_t> folds = 0;
+    tile_.serial = ++folds;
     tile_.events = at_;
     close_action();
     measure();

@@ -128,6 +128,7 @@ struct TileAction {
 };
 
 struct Tile {
+  std::uint64_t serial = 0;  // of this fold; copies share it. For caches of pictures
   trace::TileOpened opened;
   std::int64_t events = 0;
   std::optional<trace::TileMemory> memory;

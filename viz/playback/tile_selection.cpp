@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "viz/playback/tile_layouts.h"
 
 namespace kvscope::viz {
 namespace {
@@ -86,6 +87,7 @@ LitTile lit_in_tile(const Tile& tile, const Lit& lit, const Selection& selection
     case Kind::tile_event:
     case Kind::flow_tile:
     case Kind::error_cell:
+    case Kind::tile_layout:
       break;
     case Kind::sequence:
       if (selection.seq == tile.opened.seq) light_rows(tile, 0, tile.rows(), in);
@@ -207,6 +209,14 @@ std::string describe_in_tile(const Tile& tile, const LitTile& lit, const Selecti
     }
     case Kind::tile_event:
       return fmt::format("Event {} of {}", selection.event, tile.events);
+    case Kind::tile_layout: {
+      const std::vector<TileLayout> layouts = tile_layouts(tile);
+      if (selection.layout < 0 || selection.layout >= std::ssize(layouts)) return "No such layout of the tile";
+      const TileLayout& layout = layouts[static_cast<std::size_t>(selection.layout)];
+      const LayoutCost cost = layout_cost(tile, layout);
+      return fmt::format("The tile {}: its reads take {} wavefronts, {} without conflicts{}", layout_in_words(layout),
+                         cost.wavefronts, cost.ideal, layout.stored ? "; it is stored so" : "");
+    }
     default:
       return {};
   }
