@@ -22,7 +22,8 @@ constexpr double kSmallestScale = 0.25, kLargestScale = 8;
 
 // The options as typed; they are checked together when all of them are known.
 struct Words {
-  std::optional<std::string> file, render, scenario, trace, simulate, select, tile, completion, view, theme;
+  std::optional<std::string> file, render, scenario, trace, simulate, select, tile, tile_layout, completion, view,
+      theme;
   std::optional<std::string> flow, candidate;
   std::optional<std::int64_t> step, to, tile_event, tile_to, flow_tiles;
   std::optional<double> font_scale, between;
@@ -123,6 +124,12 @@ void add_options(CLI::App& app, Words& words) {
                  "Kernel's output (.npz, .safetensors, .npy) to compare with the golden, in the view 'attention' "
                  "[default: the tiled flow in f32]")
       ->type_name("FILE");
+  app.add_option("--tile-layout", words.tile_layout,
+                 "Layout of shared memory to show beside the tile's own: none, 32B, 64B, 128B, '+16 B' and others, as "
+                 "the panel names them [default: none, or for a tile without a swizzle the one with the fewest "
+                 "wavefronts]")
+      ->needs(render)
+      ->group(of_render);
   app.add_option("--completion", words.completion, "Print a completion script for a shell and exit")
       ->check(CLI::IsMember(completion_shells()));
   app.add_option("--simulate", words.simulate)->group("");
@@ -239,6 +246,7 @@ RenderRequest render_request(const Words& words) {
   request.tile = words.tile;
   request.tile_event = words.tile_event;
   request.tile_to = words.tile_to;
+  request.tile_layout = words.tile_layout;
   request.motion = words.motion;
   request.between = words.between;
   if (words.tile_to && request.view != viz::View::tile) {

@@ -36,6 +36,7 @@ struct RenderRequest {
   std::optional<std::string> flow;         // as attention.h reads it
   std::optional<std::int64_t> flow_tiles;  // tiles of the flow that have been added
   std::optional<std::string> candidate;    // file compared with the golden
+  std::optional<std::string> tile_layout;  // beside the tile's own: TileLayout::name
   double frames_per_second = 4;
   bool motion = false;            // GIF: also what moves between two frames
   std::optional<double> between;  // this share of the way from the step, or the tile's action, before

@@ -1,6 +1,7 @@
 #include "apps/kvscope-viewer/render.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -23,6 +24,7 @@
 #include "viz/playback/find.h"
 #include "viz/playback/recorded_tiles.h"
 #include "viz/playback/run.h"
+#include "viz/playback/tile_layouts.h"
 #include "viz/playback/tile_request.h"
 #include "viz/window/export.h"
 
@@ -126,6 +128,21 @@ void check_tile_event(const char* option, std::optional<std::int64_t> event, std
                    fmt::format("{} is outside [{}, {}]: events of the tile", *event, least, tile.events));
 }
 
+void set_layout(viz::Picture& picture, const RenderRequest& request) {
+  if (!request.tile_layout || !picture.tile) return;
+  const std::vector<viz::TileLayout> layouts = viz::tile_layouts(*picture.tile);
+  const auto found = std::ranges::find(layouts, *request.tile_layout, &viz::TileLayout::name);
+  if (found == layouts.end()) {
+    std::vector<std::string> names;
+    for (const viz::TileLayout& layout : layouts) names.push_back(layout.name);
+    throw InputError("command line", "--tile-layout",
+                     names.empty()
+                         ? "the tile has no reads whose banks are known"
+                         : fmt::format("'{}' is not one of {}", *request.tile_layout, fmt::join(names, ", ")));
+  }
+  picture.tile_layout = static_cast<std::size_t>(found - layouts.begin());
+}
+
 // Why the path cannot take the tile is part of the picture; a tile that is not there is a fault of the command line.
 void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Run& run, const char* program) {
   if (picture.view != viz::View::tile) return;
@@ -154,6 +171,7 @@ void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Ru
     picture.tile = recorded_tile(run, request.tile ? whole_number<std::int64_t>(*request.tile) : std::nullopt);
     picture.tile_instead = QStringLiteral("The trace holds no tile: name one with --tile.");
   }
+  set_layout(picture, request);
   picture.tile_event = request.tile_event;
   picture.last_tile_event = request.tile_to;
   if (!picture.tile) return;

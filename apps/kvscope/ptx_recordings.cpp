@@ -27,7 +27,7 @@ struct NoteKey {
   std::string_view name;
   std::optional<std::int64_t> ptx::TileNote::*member;
 };
-constexpr std::array<NoteKey, 14> kNoteKeys = {{{"step", &ptx::TileNote::step},
+constexpr std::array<NoteKey, 17> kNoteKeys = {{{"step", &ptx::TileNote::step},
                                                 {"seq", &ptx::TileNote::seq},
                                                 {"layer", &ptx::TileNote::layer},
                                                 {"head", &ptx::TileNote::head},
@@ -40,7 +40,10 @@ constexpr std::array<NoteKey, 14> kNoteKeys = {{{"step", &ptx::TileNote::step},
                                                 {"shared", &ptx::TileNote::shared},
                                                 {"column", &ptx::TileNote::column},
                                                 {"row_axis", &ptx::TileNote::row_axis},
-                                                {"head_axis", &ptx::TileNote::head_axis}}};
+                                                {"head_axis", &ptx::TileNote::head_axis},
+                                                {"page_size", &ptx::TileNote::page_size},
+                                                {"layers", &ptx::TileNote::layers},
+                                                {"kinds", &ptx::TileNote::kinds}}};
 
 // Parses "seq=1,head=1". Faults of each piece are added to `faults`.
 ptx::TileNote note_of(std::string_view text, std::vector<Fault>& faults) {

@@ -12,15 +12,23 @@ namespace kvscope::trace {
 namespace {
 
 constexpr std::size_t kTileKind = Event(TileOpened{}).index();
-constexpr std::size_t kGeometryKind = Event(TileMemory{}).index();  // and all kinds after it
+constexpr std::size_t kGeometryKind = Event(TileMemory{}).index();     // and all kinds after it
+constexpr std::size_t kRegisterKind = Event(TileFragments{}).index();  // what registers hold: likewise, except banks
+constexpr std::size_t kBankKind = Event(BankPhase{}).index();
+constexpr std::string_view kKernelKey = "kernel";  // in the meta of a trace of ptx run
 
-// Only the model records the geometry and the registers of a tile; a kernel's trace has none. These kinds are compared
-// if both traces have them, or if options.kinds names them.
+// A kernel's trace has those kinds of a tile's geometry that its instructions determine, and numbers registers through
+// the tile, the model through a k-step. Of two tiles, a kind of geometry is compared if both traces have it; what
+// registers hold only if both traces are of kernels or neither is. options.kinds overrides this.
 std::vector<std::size_t> compared_kinds(const TraceReader& left, const TraceReader& right, const DiffOptions& options) {
-  const bool both = left.events_of_kind(kGeometryKind) > 0 && right.events_of_kind(kGeometryKind) > 0;
-  if (!options.left_tile || !options.kinds.empty() || both) return options.kinds;
+  if (!options.left_tile || !options.kinds.empty()) return options.kinds;
+  const bool alike = left.meta().contains(kKernelKey) == right.meta().contains(kKernelKey);
   std::vector<std::size_t> kinds(kGeometryKind);
   std::iota(kinds.begin(), kinds.end(), std::size_t{0});
+  for (std::size_t kind = kGeometryKind; kind < std::variant_size_v<Event>; ++kind) {
+    if (kind >= kRegisterKind && kind != kBankKind && !alike) continue;
+    if (left.events_of_kind(kind) > 0 && right.events_of_kind(kind) > 0) kinds.push_back(kind);
+  }
   return kinds;
 }
 

@@ -53,8 +53,9 @@
 namespace kvscope::trace {
 
 inline constexpr std::int32_t kApplicationId = 0x6B767472;  // "kvtr"
-// 2: the events of a tile, from tile_opened on; 3: the geometry of a tile and its registers, from tile_memory on
-inline constexpr std::int32_t kFormatVersion = 3;
+// 2: the events of a tile, from tile_opened on; 3: the geometry of a tile and its registers, from tile_memory on;
+// 4: operands that a matrix instruction reads by itself, operand_read and operand_chunk
+inline constexpr std::int32_t kFormatVersion = 4;
 
 // Maximum size of meta keys and values together; a file that claims more is rejected before it is read.
 inline constexpr std::int64_t kMaxMetaBytes = std::int64_t{64} << 20;  // [bytes]

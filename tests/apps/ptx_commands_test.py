@@ -162,10 +162,11 @@ class Trace(Folder):
         same = "the {} events compared are the same"
         for policy in ("late", "early", "seed:5"):
             self.assertIn(": 1 tile, ", self.kernel("paged_keys", "--policy", policy))
-            # 1 opened, 1 expected, 6 boxes of 128 chunks, 1 completed, 32 reads of 32 lanes. The model's tiles: K, V.
-            self.assertEqual(self.difference("0,0"), same.format(1 + 1 + 6 * 129 + 1 + 32 * 33))
+            # 1 opened, 6 of the map, shared memory and its 4 groups of lanes, 1 expected, 6 boxes of 128 chunks,
+            # 1 completed, 32 reads of 32 lanes. The model's tiles: K, V.
+            self.assertEqual(self.difference("0,0"), same.format(1 + 6 + 1 + 6 * 129 + 1 + 32 * 33))
             self.kernel("paged_values", "--policy", policy, value=1)
-            self.assertEqual(self.difference("1,0"), same.format(1 + 1 + 8 * 129 + 1 + 32 * 33))
+            self.assertEqual(self.difference("1,0"), same.format(1 + 6 + 1 + 8 * 129 + 1 + 32 * 33))
 
     def test_the_kernel_traces_are_whole_and_do_not_depend_on_the_schedule(self):
         texts = set()

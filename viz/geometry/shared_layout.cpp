@@ -8,7 +8,8 @@ namespace {
 
 // [px] at font scale 1
 constexpr double kSharedCaption = 15, kSharedBanks = 13, kSharedMore = 15, kSharedStripTitle = 16, kSharedStrip = 40,
-                 kSharedVerdict = 35, kSharedBetween = 14;
+                 kSharedVerdict = 35, kSharedBetween = 14, kSharedChip = 17, kSharedChipGap = 4, kSharedChipName = 70,
+                 kSharedNarrowestChip = 70;
 constexpr double kSharedLegible = 9, kSharedHighest = 18, kSharedAbove = 5, kSharedBandGap = 5, kSharedBar = 8;
 constexpr double kSharedBesideLabel = 10;    // [px] a link ends left of a label
 constexpr double kSharedLowestGrid = 60;     // [px] what is below the grid goes before the grid gets lower
@@ -115,6 +116,18 @@ SharedLayout shared_layout(const SharedSize& size, const QRectF& body, const Vie
     at.strip_title = QRectF(left, bottom, strip_width, px(kSharedStripTitle));
     if (size.compare) at.strip_title_off = QRectF(right, bottom, half, px(kSharedStripTitle));
     bottom -= px(kSharedAbove);
+  }
+  if (size.layouts > 1 && room(px(kSharedChip + kSharedChipGap + kSharedCaption + kSharedBanks))) {
+    const bool named =
+        body.width() - px(kSharedChipName) >= px(kSharedNarrowestChip) * static_cast<double>(size.layouts);
+    if (named) at.chips_name = QRectF(body.left(), top, px(kSharedChipName), px(kSharedChip));
+    const double from_name = body.left() + at.chips_name.width();
+    const double wide = (body.right() - px(kSharedBar) - from_name) / static_cast<double>(size.layouts);
+    for (std::int64_t n = 0; n < size.layouts; ++n) {
+      const double from = std::round(wide * static_cast<double>(n)), to = std::round(wide * static_cast<double>(n + 1));
+      at.chips.emplace_back(from_name + from, top, to - from - 3, px(kSharedChip));
+    }
+    top += px(kSharedChip + kSharedChipGap);
   }
   if (two && room(px(kSharedCaption))) {
     at.caption = QRectF(left, top, half, px(kSharedCaption));

@@ -256,6 +256,10 @@ void Document::set_breakpoints(std::vector<Breakpoint> breakpoints) {
 
 void Document::pin(const Selection& selection) {
   if (selection.kind == Selection::Kind::tile_event) return seek_tile(selection.event);
+  if (selection.kind == Selection::Kind::tile_layout) {
+    if (selection.layout >= 0) choose_layout(static_cast<std::size_t>(selection.layout));
+    return;
+  }
   if (selection.kind == Selection::Kind::step) seek_step(selection.step);
   if (selection == pinned_) return;
   pinned_ = selection;

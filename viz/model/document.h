@@ -48,6 +48,8 @@ class Document final : public QObject {
   [[nodiscard]] std::shared_ptr<const Tile> shared_tile() const { return tile_; }
   [[nodiscard]] const TileState& tile_now() const { return tile_now_; }        // precondition: tile()
   [[nodiscard]] const QString& tile_instead() const { return tile_instead_; }  // without a tile: why
+  // Of tile_layouts(tile), shown beside the tile's own; none: the panel chooses.
+  [[nodiscard]] std::optional<std::size_t> tile_layout() const { return tile_layout_; }
   [[nodiscard]] const TileRequest& tile_request() const { return tile_request_; }
   // Tiles that the trace holds; which of them is shown, nothing: the one of the request.
   [[nodiscard]] const std::vector<RecordedTile>& recorded() const { return recorded_; }
@@ -88,6 +90,7 @@ class Document final : public QObject {
   // asked for again when one of them changes: tile_wanted() is emitted. The request's layer, head, K or V and path stay
   // as they were chosen.
   void follow_tile(bool follow);
+  void choose_layout(std::size_t layout);        // of tile_layouts(); until another tile is shown
   void choose_tile(const TileRequest& request);  // its step is the cursor's
   // The same, and `event` of its events have happened when it is shown; without a tile, of the one that is shown next.
   void choose_tile_at(const kvscope::viz::TileRequest& request, std::optional<std::int64_t> event);
@@ -177,6 +180,7 @@ class Document final : public QObject {
   std::shared_ptr<const Tile> tile_;
   TileState tile_now_;
   QString tile_instead_;
+  std::optional<std::size_t> tile_layout_;
   TileRequest tile_request_;
   std::optional<TileRequest> tile_asked_;  // the last that tile_wanted() named
   std::optional<Cursor> staged_;

@@ -122,6 +122,7 @@ void Document::ask_for_tile() {
 
 // The playhead stays where it was, by its share of the events, when a tile of the same kind follows.
 void Document::show_tile(std::shared_ptr<const Tile> tile) {
+  tile_layout_.reset();
   const bool fresh = !tile_ || tile_->events != tile->events || tile_->tma() != tile->tma();
   const std::int64_t landed = fresh ? event_of_landed(*tile) : tile_now_.event;
   const std::int64_t event = std::clamp<std::int64_t>(next_event_.value_or(landed), 0, tile->events);
@@ -131,6 +132,12 @@ void Document::show_tile(std::shared_ptr<const Tile> tile) {
   restage();
   tile_now_ = tile_state(*tile_, event);
   relight();
+  Q_EMIT tile_changed();
+}
+
+void Document::choose_layout(std::size_t layout) {
+  if (!tile_ || tile_layout_ == layout) return;
+  tile_layout_ = layout;
   Q_EMIT tile_changed();
 }
 

@@ -264,6 +264,12 @@ Selection of_tile_event(std::int64_t event) {
   selection.event = event;
   return selection;
 }
+Selection of_tile_layout(std::int64_t layout) {
+  Selection selection;
+  selection.kind = Selection::Kind::tile_layout;
+  selection.layout = layout;
+  return selection;
+}
 
 Selection of_flow_tile(SeqIdx seq, std::int64_t number, TokIdx token, TokIdx end, std::int64_t page_size) {
   Selection selection = of_sequence(seq);
@@ -295,6 +301,7 @@ Lit resolve(const State& state, const Facts& facts, const Selection& selection) 
     case Selection::Kind::tile_lane:
     case Selection::Kind::tile_register:
     case Selection::Kind::tile_event:
+    case Selection::Kind::tile_layout:
       return {};
     case Selection::Kind::sequence:
       return resolve_sequence(state, selection.seq);
@@ -321,6 +328,7 @@ std::string describe(const State& state, const Facts& facts, const Selection& se
     case Selection::Kind::tile_lane:
     case Selection::Kind::tile_register:
     case Selection::Kind::tile_event:
+    case Selection::Kind::tile_layout:
       return {};
     case Selection::Kind::step:
       return fmt::format("Step {}", selection.step.value);

@@ -36,6 +36,7 @@ struct Selection {
     tile_lane,      // of a warp or wave: all its registers
     tile_register,  // of one lane
     tile_event,     // a place on the tile's time axis
+    tile_layout,    // a way to store the tile: a choice, not an object
     flow_tile,      // a tile of the attention flow: tokens [token, end) of a sequence
     error_cell,     // error of a candidate: one head of a sequence, or one element of a query
   };
@@ -51,12 +52,13 @@ struct Selection {
   StepIdx step{-1};                  // step: of the timeline
   TileElement element{-1, -1};       // tile_row: its row; tile_chunk: its first element
   std::int64_t event = -1;           // tile_event: events that have happened there; flow_tile: its number
+  std::int64_t layout = -1;          // tile_layout: index into tile_layouts()
   TileRegister reg{-1, -1, -1, -1};  // tile_lane: its wave and lane; tile_register
   friend bool operator==(const Selection&, const Selection&) = default;
   [[nodiscard]] bool none() const { return kind == Kind::none; }
   // A place in time: a click goes there and keeps the pinned object.
   [[nodiscard]] bool of_time() const { return kind == Kind::step || kind == Kind::tile_event; }
-  [[nodiscard]] bool of_tile() const { return kind >= Kind::tile_row && kind <= Kind::tile_event; }
+  [[nodiscard]] bool of_tile() const { return kind >= Kind::tile_row && kind <= Kind::tile_layout; }
   [[nodiscard]] bool of_attention() const { return kind >= Kind::flow_tile; }
 };
 [[nodiscard]] Selection of_sequence(SeqIdx seq);
@@ -69,6 +71,7 @@ struct Selection {
 [[nodiscard]] Selection of_tile_lane(std::int64_t wave, std::int64_t lane);
 [[nodiscard]] Selection of_tile_register(const TileRegister& reg);
 [[nodiscard]] Selection of_tile_event(std::int64_t event);
+[[nodiscard]] Selection of_tile_layout(std::int64_t layout);
 
 // Tokens [token, end), end > token >= 0, of the flow's tile `number`.
 [[nodiscard]] Selection of_flow_tile(SeqIdx seq, std::int64_t number, TokIdx token, TokIdx end, std::int64_t page_size);

@@ -232,6 +232,8 @@ class Fold {
   void operator()(const trace::TileFragments&) {}
   void operator()(const trace::BankPhase&) {}
   void operator()(const trace::RegisterFilled&) {}
+  void operator()(const trace::OperandRead&) {}
+  void operator()(const trace::OperandChunk&) {}
 
  private:
   template <class E>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -71,11 +72,14 @@ class TileFolder {
       std::visit(*this, event);
       ++at_;
     }
+    static std::atomic<std::uint64_t> folds = 0;
+    tile_.serial = ++folds;
     tile_.events = at_;
     close_action();
     measure();
     index_chunks();
     index_fills();
+    place_operands();
     return std::move(tile_);
   }
 
@@ -87,7 +91,7 @@ class TileFolder {
 
   void operator()(const trace::TileOpened& e) {
     if (at_ != 0) reject_tile(at_, "tile_opened begins another tile");
-    if (e.rows < 1 || e.columns < 1 || e.bytes < 0 || e.rows > kMostTileElements || e.columns > kMostTileElements ||
+    if (e.rows < 0 || e.columns < 0 || e.bytes < 0 || e.rows > kMostTileElements || e.columns > kMostTileElements ||
         e.rows * e.columns > kMostTileElements || e.bytes > kMostTileElements * 8) {
       reject_tile(at_, fmt::format("{} x {} elements and {} bytes cannot be shown: at most {} elements", e.rows,
                                    e.columns, e.bytes, kMostTileElements));
@@ -105,7 +109,7 @@ class TileFolder {
   void operator()(const trace::TilePage& e) { tile_.pages.push_back(e); }
   void operator()(const trace::TileMap& e) { tile_.map = e; }
   void operator()(const trace::TileShared& e) {
-    if (e.swizzle_bits < 0 || e.swizzle_base < 0 || e.swizzle_shift < e.swizzle_bits || e.swizzle_bits > 16 ||
+    if (e.swizzle_bits < -1 || e.swizzle_base < 0 || e.swizzle_shift < e.swizzle_bits || e.swizzle_bits > 16 ||
         e.swizzle_base > 16 || e.swizzle_shift > 16) {
       reject_tile(at_,
                   fmt::format("swizzle ({},{},{}) does not exist", e.swizzle_bits, e.swizzle_base, e.swizzle_shift));
@@ -148,7 +152,8 @@ class TileFolder {
     copy.wave = wave(e.wave);
     copy.stage = e.stage;
     copy.shared = e.shared;
-    copy.bytes = 64 * kTileChunkBytes;
+    const std::int64_t lanes = tile_.fragments && tile_.fragments->lanes > 0 ? tile_.fragments->lanes : 64;
+    copy.bytes = lanes * kTileChunkBytes;
     copy.filled = e.zero_lanes * kTileChunkBytes;
     add(copy);
   }
@@ -181,6 +186,30 @@ class TileFolder {
     TileRead& read = read_of(e.read, "lane_read");
     ++read.lanes;
     tile_.lane_reads.push_back({count(tile_.reads) - 1, lane(e.lane), e.shared, at_});
+  }
+  void operator()(const trace::OperandRead& e) {
+    if (e.lines < 1 || e.lines > 256 || e.depth < 1 || e.depth > 256 || e.operand < 0 || e.operand > 1) {
+      reject_tile(at_, fmt::format("operand {} of {} lines x {} elements does not exist", e.operand, e.lines, e.depth));
+    }
+    begin(TileAction::Kind::read, count(tile_.reads));
+    TileRead read;
+    read.number = e.read;
+    read.wave = wave(e.wave);
+    read.event = at_;
+    read.first_lane = count(tile_.lane_reads);
+    read.first_fill = count(tile_.fills);
+    read.operand = count(tile_.operands);
+    tile_.operands.push_back({e, count(tile_.reads), count(tile_.operand_chunks), 0});
+    tile_.reads.push_back(read);
+  }
+  void operator()(const trace::OperandChunk& e) {
+    const TileRead& read = read_of(e.read, "operand_chunk");
+    if (read.operand < 0) reject_tile(at_, fmt::format("operand_chunk of read {}, which has no operand", e.read));
+    if (e.line < 0 || e.k < 0 || e.shared < 0 || e.shared > kMostTileElements * kTileChunkBytes) {
+      reject_tile(at_, fmt::format("line {}, k {}, shared byte {} do not exist", e.line, e.k, e.shared));
+    }
+    ++tile_.operands.back().chunks;
+    tile_.operand_chunks.push_back({e.line, e.k, e.shared, at_});
   }
   void operator()(const trace::RegisterFilled& e) {
     TileRead& read = read_of(e.read, "register_filled");
@@ -296,6 +325,26 @@ class TileFolder {
         tile_.register_first_, tile_.register_fill_);
   }
 
+  // Which part of the tile each operand is, by the chunks at its places.
+  void place_operands() {
+    for (const TileOperand& operand : tile_.operands) {
+      TileRead& read = tile_.reads[static_cast<std::size_t>(operand.read)];
+      for (std::int64_t n = operand.first_chunk; n < operand.first_chunk + operand.chunks; ++n) {
+        const auto at = tile_.chunk_at(tile_.operand_chunks[static_cast<std::size_t>(n)].shared);
+        if (!at || tile_.chunk_columns_ == 0) continue;
+        const TileChunk& chunk = tile_.chunks[static_cast<std::size_t>(*at)];
+        if (chunk.row < 0 || chunk.column < 0) continue;
+        const bool first = read.rows == 0;
+        const std::int64_t end_row = first ? 0 : read.row + read.rows,
+                           end_column = first ? 0 : read.column + read.columns;
+        read.row = first ? chunk.row : std::min(read.row, chunk.row);
+        read.column = first ? chunk.column : std::min(read.column, chunk.column);
+        read.rows = std::max(end_row, chunk.row + 1) - read.row;
+        read.columns = std::max(end_column, chunk.column + tile_.chunk_columns_) - read.column;
+      }
+    }
+  }
+
   Tile tile_;
   std::int64_t at_ = 0;  // event
 };
@@ -399,7 +448,7 @@ std::vector<TileElement> Tile::elements_of(const TileRegister& reg) const {
 }
 
 std::int64_t Tile::unswizzled(std::int64_t byte) const {
-  if (!shared || shared->swizzle_bits == 0) return byte;
+  if (!shared || shared->swizzle_bits <= 0) return byte;
   return Swizzle(static_cast<int>(shared->swizzle_bits), static_cast<int>(shared->swizzle_base),
                  static_cast<int>(shared->swizzle_shift))(byte);
 }
@@ -425,6 +474,7 @@ TileState tile_state(const Tile& tile, std::int64_t event) {
   now.reads = before(tile.reads, event);
   now.lane_reads = before(tile.lane_reads, event);
   now.fills = before(tile.fills, event);
+  now.operand_chunks = before(tile.operand_chunks, event);
   const std::int64_t told = before(tile.expect_events, event);
   for (std::int64_t n = 0; n < told; ++n) now.expected += tile.expects[static_cast<std::size_t>(n)].bytes;
   now.outstanding.assign(static_cast<std::size_t>(tile.waves()), 0);
@@ -464,6 +514,10 @@ Arrival arrival_of_chunk(const Tile& tile, const TileState& now, std::int64_t ch
 Arrival arrival_of_read(const Tile& tile, const TileState& now, std::int64_t read) {
   if (read >= now.reads) return Arrival::outlined;
   const TileRead& of = tile.reads[static_cast<std::size_t>(read)];
+  if (of.operand >= 0) {
+    const TileOperand& operand = tile.operands[static_cast<std::size_t>(of.operand)];
+    return now.operand_chunks >= operand.first_chunk + operand.chunks ? Arrival::there : Arrival::moving;
+  }
   return now.fills >= of.first_fill + of.fills && now.lane_reads >= of.first_lane + of.lanes ? Arrival::there
                                                                                              : Arrival::moving;
 }

@@ -7,6 +7,7 @@
 //   tile.chunks[0 .. now.landed)                       are in shared memory
 //   tile.reads [0 .. now.reads), tile.fills[0 .. now.fills)
 //
+// A kernel's tile of cp.async or of bulk copies has no rows and columns unless its note supplies them.
 // A tile of a trace recorded without lanes has no chunks, lane reads and fills, one of an older format no geometry:
 // every optional and every list may be empty.
 // Example: 64 x 128 bf16 by TMA over pages of 16: 8 copies, 1024 chunks, 32 reads, 4096 fills.
@@ -61,6 +62,7 @@ struct TileRead {
   std::int64_t event = 0;
   std::int64_t first_lane = 0, lanes = 0;  // of lane_reads
   std::int64_t first_fill = 0, fills = 0;  // of fills
+  std::int64_t operand = -1;               // into operands: a matrix instruction reads it, and no register takes it
   // The part of the tile that it brings: rows [row, row + rows), columns likewise; 0 rows: unknown.
   std::int64_t row = 0, rows = 0, column = 0, columns = 0;
 };
@@ -69,6 +71,20 @@ struct TileLaneRead {
   std::int64_t read = 0;  // index into reads
   std::int64_t lane = 0;
   std::int64_t shared = 0;  // [bytes]
+  std::int64_t event = 0;
+};
+
+// What a matrix instruction reads by itself, through a descriptor.
+struct TileOperand {
+  trace::OperandRead of;
+  std::int64_t read = 0;                     // index into reads
+  std::int64_t first_chunk = 0, chunks = 0;  // of operand_chunks
+};
+
+// 16 bytes of it.
+struct TileOperandChunk {
+  std::int64_t line = 0, k = 0;  // of the first element
+  std::int64_t shared = 0;       // [bytes]
   std::int64_t event = 0;
 };
 
@@ -112,6 +128,7 @@ struct TileAction {
 };
 
 struct Tile {
+  std::uint64_t serial = 0;  // of this fold; copies share it. For caches of pictures
   trace::TileOpened opened;
   std::int64_t events = 0;
   std::optional<trace::TileMemory> memory;
@@ -128,6 +145,8 @@ struct Tile {
   std::vector<TileRead> reads;
   std::vector<TileLaneRead> lane_reads;
   std::vector<TileFill> fills;
+  std::vector<TileOperand> operands;
+  std::vector<TileOperandChunk> operand_chunks;
   std::vector<TileAction> actions;  // they cover the events without a gap
 
   [[nodiscard]] bool tma() const { return opened.tma; }
@@ -158,6 +177,8 @@ struct Tile {
   [[nodiscard]] std::span<const std::int32_t> fills_in(const TileRegister& reg) const;     // indices into fills
   [[nodiscard]] const std::vector<TileRegister>& registers() const { return registers_; }  // that are filled; sorted
 
+  // Whether the trace contains how rows are stored. False: a kernel's cp.async, whose source alone defines it.
+  [[nodiscard]] bool swizzle_known() const { return shared && shared->swizzle_bits >= 0; }
   // Byte of shared memory before the swizzle moved it; the same without one.
   [[nodiscard]] std::int64_t unswizzled(std::int64_t shared_byte) const;
 
@@ -206,6 +227,7 @@ struct TileState {
   std::int64_t reads = 0;       // begun
   std::int64_t lane_reads = 0;  // requests of lanes
   std::int64_t fills = 0;
+  std::int64_t operand_chunks = 0;
   std::vector<std::int64_t> outstanding;  // [waves] LDS: copies that no wait has covered yet
   friend bool operator==(const TileState&, const TileState&) = default;
 };

@@ -17,6 +17,10 @@ bool serves(const trace::BankPhase& phase, std::int64_t lane) {
 }  // namespace
 
 BankUse bank_use(const Tile& tile, std::int64_t read, bool swizzled) {
+  return bank_use(tile, read, [&](std::int64_t byte) { return swizzled ? byte : tile.unswizzled(byte); });
+}
+
+BankUse bank_use(const Tile& tile, std::int64_t read, const std::function<std::int64_t(std::int64_t)>& place_of) {
   BankUse use;
   const TileRead& of = tile.reads[static_cast<std::size_t>(read)];
   if (!tile.shared || !tile.fragments || tile.phases.empty() || of.lanes == 0) return use;
@@ -26,7 +30,7 @@ BankUse bank_use(const Tile& tile, std::int64_t read, bool swizzled) {
       const TileLaneRead& lane = tile.lane_reads[static_cast<std::size_t>(n)];
       if (!serves(phase, lane.lane)) continue;
       for (std::int64_t byte = lane.shared; byte < lane.shared + tile.fragments->width; byte += kWordBytes) {
-        const std::int64_t place = swizzled ? byte : tile.unswizzled(byte);
+        const std::int64_t place = place_of(byte);
         const std::int64_t bank = place / kWordBytes % tile.shared->banks;
         BankWord& word = words[{bank, place}];
         word.bank = bank;

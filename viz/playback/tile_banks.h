@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "viz/playback/tile.h"
@@ -36,5 +37,8 @@ struct BankUse {
 // Empty when the tile has no geometry, no phases or no lane reads.
 // `swizzled` true: cycles and conflicts are the read's own.      // held by tests/viz/playback/tile_test.cpp
 [[nodiscard]] BankUse bank_use(const Tile& tile, std::int64_t read, bool swizzled);
+// The same with each byte at `place(byte)`: other layouts (tile_layouts.h).
+[[nodiscard]] BankUse bank_use(const Tile& tile, std::int64_t read,
+                               const std::function<std::int64_t(std::int64_t)>& place);
 
 }  // namespace kvscope::viz

@@ -170,6 +170,7 @@ std::string banks_in_words(const Tile& tile, const BankPhaseUse& group) {
 std::string swizzle_formula(const Tile& tile) {
   if (!tile.shared) return {};
   const trace::TileShared& of = *tile.shared;
+  if (of.swizzle_bits < 0) return "lines of all banks; the trace does not contain the rows";
   if (of.swizzle_bits == 0) return "no swizzle: chunk c at c";
   constexpr std::int64_t kBitsOfChunk = 4;
   if (of.swizzle_base != kBitsOfChunk) {

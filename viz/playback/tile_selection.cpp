@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "viz/playback/tile_layouts.h"
 
 namespace kvscope::viz {
 namespace {
@@ -86,6 +87,7 @@ LitTile lit_in_tile(const Tile& tile, const Lit& lit, const Selection& selection
     case Kind::tile_event:
     case Kind::flow_tile:
     case Kind::error_cell:
+    case Kind::tile_layout:
       break;
     case Kind::sequence:
       if (selection.seq == tile.opened.seq) light_rows(tile, 0, tile.rows(), in);
@@ -207,6 +209,14 @@ std::string describe_in_tile(const Tile& tile, const LitTile& lit, const Selecti
     }
     case Kind::tile_event:
       return fmt::format("Event {} of {}", selection.event, tile.events);
+    case Kind::tile_layout: {
+      const std::vector<TileLayout> layouts = tile_layouts(tile);
+      if (selection.layout < 0 || selection.layout >= std::ssize(layouts)) return "No such layout of the tile";
+      const TileLayout& layout = layouts[static_cast<std::size_t>(selection.layout)];
+      const LayoutCost cost = layout_cost(tile, layout);
+      return fmt::format("The tile {}: its reads take {} wavefronts, {} without conflicts{}", layout_in_words(layout),
+                         cost.wavefronts, cost.ideal, layout.stored ? "; it is stored so" : "");
+    }
     default:
       return {};
   }
@@ -317,7 +327,14 @@ std::string chain(const Tile& tile, const TileState& now, const LitTile& lit) {
 }
 
 std::string no_registers(const Tile& tile) {
-  if (!tile.fragments || tile.fragments->instruction != trace::ReadInstruction::none) return {};
+  if (!tile.fragments) return {};
+  if (tile.fragments->instruction == trace::ReadInstruction::wgmma) {
+    return "wgmma reads it from shared memory through a descriptor";
+  }
+  if (tile.fragments->instruction != trace::ReadInstruction::none) {
+    const bool unplaced = tile.fills.empty() && !tile.lane_reads.empty();
+    return unplaced ? "the trace contains no rows and columns of the bytes that it reads" : "";
+  }
   switch (tile.fragments->unread) {
     case trace::Unread::element_bits:
       return fmt::format("the matrix instruction takes elements of 8 and 16 bits, and these have {}",
@@ -330,7 +347,8 @@ std::string no_registers(const Tile& tile) {
     case trace::Unread::read:
       break;
   }
-  return "the trace names no instruction that reads it";
+  return tile.reads.empty() && tile.fragments->mma_k == 0 ? "no instruction of the trace reads it"
+                                                          : "the trace names no instruction that reads it";
 }
 
 std::string read_name(const Tile& tile) {
@@ -348,6 +366,12 @@ std::string read_name(const Tile& tile) {
       return "ds_read_b64_tr_b16";
     case trace::ReadInstruction::ds_read_tr_b8:
       return "ds_read_b64_tr_b8";
+    case trace::ReadInstruction::ld_shared:
+      return "ld.shared";
+    case trace::ReadInstruction::wgmma:
+      return "wgmma";
+    case trace::ReadInstruction::several:
+      return "several instructions";
   }
   return {};
 }
@@ -361,20 +385,24 @@ std::string matrix_name(const Tile& tile) {
 
 std::string title(const Tile& tile, const Facts& facts) {
   const trace::TileOpened& of = tile.opened;
-  std::string text = fmt::format("{} of sequence {} · layer {} · head {} · tokens {}–{}", of.value ? "V" : "K",
-                                 of.seq.value, of.layer.value, of.head.value, of.first_token.value,
-                                 of.first_token.value + std::max<std::int64_t>(of.tokens, 1) - 1);
+  std::string text = fmt::format("{} of sequence {} · layer {} · head {}", of.value ? "V" : "K", of.seq.value,
+                                 of.layer.value, of.head.value);
+  text += of.tokens > 0 ? fmt::format(" · tokens {}–{}", of.first_token.value, of.first_token.value + of.tokens - 1)
+                        : " · tokens unknown";
   if (facts.scenario) {
     text += fmt::format(" · {}", name(facts.scenario->cache.dtype));
   } else if (tile.element_bytes() > 0) {
     text += fmt::format(" · {}-bit elements", 8 * tile.element_bytes());
   }
-  text += of.tma ? " · by TMA" : " · through LDS";
+  const bool waves = !tile.fragments || tile.fragments->lanes > 32;  // of AMD; cp.async of a kernel has warps
+  text += of.tma ? " · by TMA" : waves ? " · through LDS" : " · by cp.async";
   if (tile.shared) {
     const trace::TileShared& s = *tile.shared;
-    text += s.swizzle_bits == 0 ? ", no swizzle"
-            : of.tma            ? fmt::format(", {}B swizzle", s.row_bytes)
-                                : fmt::format(", swizzle ({},{},{})", s.swizzle_bits, s.swizzle_base, s.swizzle_shift);
+    text += s.swizzle_bits < 0    ? ", swizzle unknown"
+            : s.swizzle_bits == 0 ? ", no swizzle"
+            : of.tma && s.swizzle_base == 4
+                ? fmt::format(", {}B swizzle", s.row_bytes)
+                : fmt::format(", swizzle ({},{},{})", s.swizzle_bits, s.swizzle_base, s.swizzle_shift);
   }
   return text;
 }

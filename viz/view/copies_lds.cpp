@@ -18,7 +18,11 @@ namespace {
 constexpr double kStageName = 12, kLdsWords = 11.5, kLdsDigits = 11, kLaneDigits = 8.5;  // [px] at font scale 1
 constexpr double kPip = 8, kLowestWave = 9;                                              // [px] at font scale 1
 constexpr std::int64_t kMostPips = 12;
-constexpr std::int64_t kLanesOfWave = 64;
+
+// Lanes of a wave of AMD; a kernel's trace names those of its warps.
+std::int64_t lanes_of_wave(const Tile& tile) {
+  return tile.fragments && tile.fragments->lanes > 0 ? tile.fragments->lanes : 64;
+}
 
 QString lds_tr(const char* text) {
   return QCoreApplication::translate("LdsCopies", text, nullptr);
@@ -76,7 +80,7 @@ LdsLayout lds_layout_of(const CopiesByWave& copies, const QRectF& body, const Sc
     auto& counts = size.copies.emplace_back();
     for (const auto& wave : stage) counts.push_back(std::ssize(wave));
   }
-  size.lanes = kLanesOfWave;
+  size.lanes = lanes_of_wave(*scene.tile);
   size.schedule = std::ssize(schedule_of(*scene.tile));
   return lds_layout(std::move(size), body, scene.font_scale);
 }
@@ -91,8 +95,8 @@ struct LaneRun {
 std::vector<LaneRun> runs_of(const Tile& tile, const TileState& now, std::int64_t n) {
   const TileCopy& copy = tile.copies[static_cast<std::size_t>(n)];
   std::vector<LaneRun> runs;
-  if (copy.chunks == 0) return {{0, kLanesOfWave, -1, arrival_of_copy(tile, now, n)}};
-  for (std::int64_t lane = 0; lane < std::min(copy.chunks, kLanesOfWave); ++lane) {
+  if (copy.chunks == 0) return {{0, lanes_of_wave(tile), -1, arrival_of_copy(tile, now, n)}};
+  for (std::int64_t lane = 0; lane < std::min(copy.chunks, lanes_of_wave(tile)); ++lane) {
     const std::int64_t chunk = copy.first_chunk + lane;
     const std::int64_t row = tile.chunks[static_cast<std::size_t>(chunk)].row;
     const Arrival arrival = arrival_of_chunk(tile, now, chunk);
@@ -114,8 +118,8 @@ void paint_lanes(QPainter& painter, const LdsLayout& at, const CopiesByWave& cop
                  QRectF(left, at.axis.top(), at.axis.left() - left, at.axis.height()), Qt::AlignLeft, lds_tr("lane"));
   }
   const bool says_more = at.schedule.empty() && at.size.schedule > 0;  // on this line
-  for (std::int64_t lane = 0; lane < kLanesOfWave && !says_more; lane += 16) {
-    const double x = at.axis.left() + at.axis.width() * static_cast<double>(lane) / kLanesOfWave;
+  for (std::int64_t lane = 0; lane < at.size.lanes && !says_more; lane += 16) {
+    const double x = at.axis.left() + at.axis.width() * static_cast<double>(lane) / static_cast<double>(at.size.lanes);
     draw_text_in(painter, digits, theme.text_quiet, QRectF(x, at.axis.top(), 40, at.axis.height()), Qt::AlignLeft,
                  QString::number(lane));
   }
@@ -251,7 +255,7 @@ QString line_text(const ScheduleLine& line, const Tile& tile) {
     case TileAction::Kind::copy:
       return lds_tr("%1 × %2 B into stage %3")
           .arg(count)
-          .arg(number_text(kLanesOfWave * kTileChunkBytes))
+          .arg(number_text(lanes_of_wave(tile) * kTileChunkBytes))
           .arg(line.value);
     case TileAction::Kind::wait:
       return lds_tr("%1 × wait vmcnt(%2)").arg(count).arg(line.value);

@@ -30,7 +30,7 @@ TmaSize size_of(const Tile& tile) {
   TmaSize size;
   size.boxes = std::ssize(tile.copies);
   size.rows = tile.map ? tile.map->box_rows : tile.rows();
-  size.rows = std::clamp<std::int64_t>(size.rows, 1, tile.rows());
+  size.rows = std::clamp<std::int64_t>(size.rows, 1, std::max<std::int64_t>(tile.rows(), 1));
   std::int64_t same = 0;
   for (const TileCopy& copy : tile.copies) same += copy.sub_tile == tile.copies.front().sub_tile ? 1 : 0;
   size.across = std::max<std::int64_t>(same, 1);

@@ -70,7 +70,11 @@ QString MemoryPanel::tile_subtitle(const Scene& scene) const {
 
 QString MemoryPanel::tile_summary(const Scene& scene) const {
   const Tile& tile = *scene.tile;
-  if (!tile.memory) return tr("The trace does not contain the pool's geometry.");
+  if (!tile.memory) {
+    return tr(
+        "The trace does not contain the pool's layout; of a kernel, 'ptx run --tile page_size=…,layers=…,kinds=…' "
+        "adds it.");
+  }
   const std::int64_t empty = tile.rows() - tile.opened.tokens;
   const trace::TileMemory& of = *tile.memory;
   const QString stride = tr("%1 rows a block: %2 × %3 layers × %4 slots")
@@ -103,7 +107,8 @@ void MemoryPanel::paint_tile(QPainter& painter, const QRectF& body, const Scene&
 void MemoryPanel::paint_tile_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
   const std::int64_t empty = scene.tile->rows() - scene.tile->opened.tokens;
   const QFont font = ui_font(scene.px(kFooter));
-  const QString text = empty > 0 ? tr("%1 rows of the tile hold no token").arg(empty) : tile_summary(scene);
+  const QString text =
+      empty > 0 && scene.tile->memory ? tr("%1 rows of the tile hold no token").arg(empty) : tile_summary(scene);
   paint_footer_text(painter, footer, font, scene.theme->text_quiet, text, scene.font_scale);
 }
 
@@ -123,14 +128,17 @@ void MemoryPanel::paint_table(QPainter& painter, const QRectF& line, const Scene
   for (const trace::TilePage& page : tile.pages) widest = std::max(widest, page.block.value);
   const double cell = std::max(scene.px(kTableCell), text_width(mono, QString::number(widest)) + scene.px(8));
   const auto most = std::max<std::int64_t>(static_cast<std::int64_t>((line.right() - left) / cell), 1);
+  const std::int64_t start = table != nullptr ? 0 : first_of_tile;
   const std::int64_t first =
-      std::clamp<std::int64_t>(last_of_tile + 1 - most, 0, std::max<std::int64_t>(end - most, 0));
+      std::clamp<std::int64_t>(last_of_tile + 1 - most, start, std::max<std::int64_t>(end - most, start));
   end = std::min(end, first + most);
   double x = line.right() - cell * static_cast<double>(end - first);
   for (std::int64_t page = first; page < end; ++page, x += cell) {
     const bool in_tile = page >= first_of_tile && page <= last_of_tile;
-    const std::int64_t block =
-        in_tile ? tile.pages[static_cast<std::size_t>(page - first_of_tile)].block.value : (*table)[page];
+    // A kernel's trace has no lookup table: only the pages of the tile are known.
+    const std::int64_t block = in_tile ? tile.pages[static_cast<std::size_t>(page - first_of_tile)].block.value
+                               : table != nullptr && page < table->size() ? (*table)[page]
+                                                                          : -1;
     const QRectF rect = QRectF(x, line.top() + 2, cell - 3, line.height() - 4);
     const QColor fill = in_tile ? tile_page_color(*scene.theme, page - first_of_tile) : scene.theme->cell_free;
     painter.fillRect(rect, fill);

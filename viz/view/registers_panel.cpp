@@ -6,6 +6,7 @@
 #include <QtCore/QCoreApplication>
 #include <QtGui/QTextOption>
 
+#include "viz/view/operand_paint.h"
 #include "viz/view/registers_paint.h"
 #include "viz/view/tile_panel.h"
 
@@ -64,6 +65,11 @@ QString RegistersPanel::tile_subtitle(const Scene& scene) const {
 QString RegistersPanel::tile_summary(const Scene& scene) const {
   const Tile& tile = *scene.tile;
   const std::string none = no_registers(tile);
+  if (shows_operands(tile)) {
+    return tr("No register holds the tile: wgmma reads it through descriptors, %1 of %2 operands so far.")
+        .arg(scene.tile_now->reads)
+        .arg(tile.operands.size());
+  }
   if (!none.empty()) return tr("No register holds the tile: %1.").arg(QString::fromStdString(none));
   if (tile.fills.empty()) return tr("The trace was recorded without lanes: it does not contain registers.");
   QString text = tr("%1 of %2 reads are done").arg(scene.tile_now->reads).arg(tile.reads.size());
@@ -77,7 +83,7 @@ QString RegistersPanel::tile_summary(const Scene& scene) const {
 }
 
 void RegistersPanel::paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const {
-  if (!scene.tile->fills.empty()) return;
+  if (!scene.tile->fills.empty() || (shows_operands(*scene.tile) && operand_now(body, scene))) return;
   painter.setFont(ui_font(scene.px(kNoRegistersText)));
   painter.setPen(scene.theme->text_quiet);
   QTextOption option(Qt::AlignLeft | Qt::AlignTop);
@@ -87,6 +93,10 @@ void RegistersPanel::paint_tile(QPainter& painter, const QRectF& body, const Sce
 
 void RegistersPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
   if (scene.tile == nullptr) return;
+  if (shows_operands(*scene.tile)) {
+    if (const auto operand = operand_now(body, scene)) paint_operand(painter, *operand, scene);
+    return;
+  }
   const auto at = registers_now(body, scene);
   if (at) paint_registers(painter, *at, scene);
 }
@@ -99,6 +109,10 @@ void RegistersPanel::paint_tile_footer(QPainter& painter, const QRectF& footer, 
 
 std::vector<PanelCell> RegistersPanel::tile_cells(const QRectF& body, const Scene& scene) const {
   const Tile& tile = *scene.tile;
+  if (shows_operands(tile)) {
+    const auto operand = operand_now(body, scene);
+    return operand ? operand_cells(*operand, body, scene) : std::vector<PanelCell>{};
+  }
   const auto at = registers_now(body, scene);
   if (!at) return {};
   std::vector<PanelCell> cells;
@@ -132,6 +146,10 @@ std::vector<PanelCell> RegistersPanel::tile_cells(const QRectF& body, const Scen
 Selection RegistersPanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
   if (scene.tile == nullptr) return {};
   const Tile& tile = *scene.tile;
+  if (shows_operands(tile)) {
+    const auto operand = operand_now(body, scene);
+    return operand ? operand_hit(*operand, at, scene) : Selection{};
+  }
   const auto now = registers_now(body, scene);
   if (!now) return {};
   if (const auto fill = now->layout.fill_at(tile, at)) {
@@ -154,7 +172,12 @@ TilePlaces RegistersPanel::fill_places(std::span<const std::int64_t> fills, cons
 }
 
 std::optional<QRectF> RegistersPanel::anchor(const Lit& lit, const QRectF& body, const Scene& scene) const {
-  if (scene.tile == nullptr || lit.tile.registers.empty()) return std::nullopt;
+  if (scene.tile == nullptr) return std::nullopt;
+  if (shows_operands(*scene.tile)) {
+    const auto operand = operand_now(body, scene);
+    return operand ? operand_anchor(*operand, lit.tile, scene) : std::nullopt;
+  }
+  if (lit.tile.registers.empty()) return std::nullopt;
   const Tile& tile = *scene.tile;
   const auto at = registers_now(body, scene);
   if (!at) return std::nullopt;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include <QtCore/QString>
 
@@ -34,7 +35,8 @@ struct Scene {
   QString flow_instead;                 // without a flow: why
   const AttentionErrors* errors = nullptr;
   QString errors_instead;
-  bool spotlight = false;               // everything except the pinned object is dimmed
+  bool spotlight = false;                  // everything except the pinned object is dimmed
+  std::optional<std::size_t> tile_layout;  // of tile_layouts(), beside the tile's own; none: compared_layout()
 
   [[nodiscard]] const Run& run() const { return cursor->run(); }
   [[nodiscard]] const Facts& facts() const { return cursor->run().facts(); }

@@ -147,6 +147,7 @@ class Painting {
     scene_.pinned = picture.selection;
     scene_.tile = picture.tile.get();
     scene_.tile_instead = picture.tile_instead;
+    scene_.tile_layout = picture.tile_layout;
     scene_.flow = picture.flow.get();
     if (picture.flow) scene_.flow_tiles = picture.flow_tiles.value_or(std::ssize(picture.flow->tiles));
     scene_.flow_instead = picture.flow_instead;

@@ -24,7 +24,7 @@ enum class PictureFormat : std::uint8_t { png, svg, pdf, gif };
 inline constexpr int kSmallestPicture = 64, kLargestPicture = 16384;  // [px] of a side, after scaling
 inline constexpr std::int64_t kMostFrames = 10'000;                   // of a GIF
 inline constexpr double kSlowestFrames = 0.1, kFastestFrames = 50;    // [frames/s] GIF delays are multiples of 1/100 s
-inline constexpr double kMotionFrames = 50.0 / 3;  // [frames/s]
+inline constexpr double kMotionFrames = 50.0 / 3;                     // [frames/s]
 inline constexpr double kMotionShare = 0.6;  // of the time of a frame: with motion, how long it takes to come there
 
 struct Picture {
@@ -37,6 +37,7 @@ struct Picture {
   std::array<Viewport, kPanels> viewport;
   std::shared_ptr<const Tile> tile;               // of View::tile
   QString tile_instead;                           // without one: why
+  std::optional<std::size_t> tile_layout;         // as Scene::tile_layout
   std::optional<std::int64_t> tile_event;         // events of the tile that have happened; none: until all has landed
   std::shared_ptr<const AttentionFlow> flow;      // of View::attention
   std::optional<std::int64_t> flow_tiles;         // that have been added; none: all

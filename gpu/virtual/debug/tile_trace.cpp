@@ -4,10 +4,11 @@
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <limits>
-#include <set>
 
 #include "gpu/virtual/check/wavefronts.h"
+#include "gpu/virtual/debug/detail/kernel_tile.h"
+#include "gpu/virtual/machine/copies/tensor_box.h"
+#include "gpu/virtual/machine/matrix/wgmma.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/warp/residents.h"
@@ -17,67 +18,15 @@ namespace {
 
 constexpr std::int64_t kChunk = 16;  // [bytes]
 constexpr std::int64_t kRegister = 4;
-constexpr std::int64_t kUnknown = -1;
-constexpr int kRowsOfMatrix = 8;  // of ldmatrix: each matrix fills one register of every lane
+constexpr int kRowsOfProduct = 64;  // of A, over the four warps
+constexpr int kRowsOfMatrix = 8;    // of ldmatrix: each matrix fills one register of every lane
 
 std::int64_t first_of_allocation(const Launch& launch, std::uint64_t address) {
   const Allocation* in = launch.memory->find(address);
-  return in == nullptr ? kUnknown : static_cast<std::int64_t>(address - in->address);
+  return in == nullptr ? kNotKnown : static_cast<std::int64_t>(address - in->address);
 }
 
-// 16 bytes that landed: source as a byte offset in its allocation, and destination.
-struct Landed {
-  std::int64_t row = kUnknown, column = kUnknown;  // of the copy
-  std::int64_t pool = kUnknown;
-  std::int64_t shared = 0;  // offset in the window
-};
-
-struct Box {
-  trace::BoxCopied event;  // `shared` is an offset in the window
-  std::int64_t window = 0, rows = 0, width = 0;
-  std::int64_t head = kUnknown;
-  std::vector<Landed> chunks;
-};
-
-struct Read {
-  std::int32_t warp = 0;
-  std::int64_t registers = 0, cycles = 0, conflicts = 0;
-  std::vector<std::pair<int, std::int64_t>> lanes;  // lane, offset in the window
-};
-
 }  // namespace
-
-// One cp.async of a warp.
-struct TileTrace::WarpCopy {
-  std::uint64_t step = 0;  // of the instruction
-  std::int64_t tile = 0;
-  LaneMask lanes = 0;
-  std::array<std::uint64_t, kLanes> numbers{};
-};
-
-struct TileTrace::Tile {
-  struct Copy {
-    std::uint64_t step = 0;
-    std::int64_t zero_lanes = 0;
-    std::vector<Landed> chunks;
-  };
-
-  std::int64_t number = 0;
-  std::int64_t place = -1;  // in the trace; -1: no copy yet
-  bool tma = false;
-  std::vector<std::int64_t> expects;
-  std::vector<Box> boxes;
-  bool completed = false;
-  std::optional<Phase> phase;                                    // of cp.async: the barrier that counts it
-  std::map<std::int32_t, std::vector<Copy>> copies;              // cp.async, by warp
-  std::map<std::int32_t, std::vector<trace::WaveWaited>> waits;  // by warp
-  std::vector<Read> reads;
-  std::int64_t first = std::numeric_limits<std::int64_t>::max(), end = 0;  // range of offsets that copies write
-  std::int64_t owned = 0;                                                  // chunks that still belong to the tile
-  std::set<std::int64_t> took;                                             // tiles that owned some of its chunks before
-
-  [[nodiscard]] bool empty() const { return boxes.empty() && copies.empty(); }
-};
 
 TileTrace::TileTrace(trace::Recorder& recorder, TileTraceOptions options)
     : recorder_(recorder), options_(std::move(options)) {}
@@ -201,23 +150,29 @@ void TileTrace::copy_issued(const Exec& exec, const PendingOp& copy) {
   Tile& tile = first_copy(of_phase({barrier, object == to->mbarriers.end() ? 0 : object->second.phase}));
   const TileNote& note = note_of(tile);
 
-  Box box;
+  LandedBox box;
   box.event.copy = static_cast<std::int64_t>(tile.boxes.size());
   box.event.shared = static_cast<std::int64_t>(offset);
   box.event.bytes = copy.bytes;
   if (tensor) {
-    const std::int64_t last = copy.map.rank - 1;
-    const auto axis = [&](std::int64_t i) { return std::int64_t{copy.at.at[static_cast<std::size_t>(i)]}; };
+    if (!tile.map) tile.map = copy.map, tile.gather = copy.gather;
+    const auto axis = [&](std::size_t i) { return std::int64_t{copy.at.at[i]}; };
+    const std::size_t row_axis = row_axis_of(copy.map, note);
     box.event.column = axis(0) - note.column.value_or(0);
-    box.event.row = axis(std::clamp<std::int64_t>(note.row_axis.value_or(last), 0, last));
-    if (note.head_axis || last >= 2) box.head = axis(std::clamp<std::int64_t>(note.head_axis.value_or(1), 0, last));
+    box.event.row = axis(row_axis);
+    if (const auto head_axis = head_axis_of(copy.map, note)) box.head = axis(*head_axis);
+    const auto map_row = [&](const CopyChunk& chunk) {
+      if (chunk.filled() || row_axis == 0 || copy.map.strides[row_axis] == 0) return kNotKnown;
+      return static_cast<std::int64_t>((chunk.global - copy.map.base) / copy.map.strides[row_axis]);
+    };
     for (const CopyChunk& chunk : chunks_of(copy)) {
       box.event.filled += kChunk - chunk.data_bytes;
       box.rows = std::max(box.rows, chunk.row + 1);
       box.window = std::max(box.window, chunk.shared + kChunk - box.event.shared);
       if (!options_.lanes) continue;
       box.chunks.push_back({chunk.row, chunk.column,
-                            chunk.filled() ? kUnknown : first_of_allocation(exec.launch, chunk.global), chunk.shared});
+                            chunk.filled() ? kNotKnown : first_of_allocation(exec.launch, chunk.global), chunk.shared,
+                            map_row(chunk)});
     }
     box.width = copy.map.box[0];
   } else {
@@ -229,7 +184,7 @@ void TileTrace::copy_issued(const Exec& exec, const PendingOp& copy) {
     }
   }
   box.event.sub_tile = std::count_if(tile.boxes.begin(), tile.boxes.end(),
-                                     [&](const Box& other) { return other.event.column == box.event.column; });
+                                     [&](const LandedBox& other) { return other.event.column == box.event.column; });
   tile.first = std::min(tile.first, box.event.shared);
   tile.end = std::max(tile.end, box.event.shared + box.window);
   const std::int64_t window = box.window;
@@ -246,6 +201,9 @@ std::int32_t& TileTrace::commits_of(const Exec& exec, int lane) {
 
 void TileTrace::async_issue(const Exec& exec, const AsyncOp& op, std::span<const ByteRange> reads,
                             std::span<const ByteRange> writes) {
+  if (op.kind == AsyncKind::wgmma && is_watched(exec)) {
+    return operand_read(exec, exec.program().ops[static_cast<std::size_t>(op.pc)]);
+  }
   if (op.kind != AsyncKind::cp_async || !is_watched(exec) || writes.empty()) return;
   const int lane = op.thread % kLanes;
   const std::int32_t warp = exec.warp.index;
@@ -265,7 +223,7 @@ void TileTrace::async_issue(const Exec& exec, const AsyncOp& op, std::span<const
   const auto at = static_cast<std::int64_t>(offset);
   if (reads.empty()) ++of_tile.zero_lanes;
   of_tile.chunks.push_back(
-      {kUnknown, kUnknown, reads.empty() ? kUnknown : first_of_allocation(exec.launch, reads[0].address), at});
+      {kNotKnown, kNotKnown, reads.empty() ? kNotKnown : first_of_allocation(exec.launch, reads[0].address), at});
   tile->first = std::min(tile->first, at);
   tile->end = std::max(tile->end, at + writes[0].bytes);
   take_bytes(offset, writes[0].bytes, tile->number);
@@ -318,7 +276,7 @@ void TileTrace::cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t 
 
 // --- reads -----------------------------------------------------------------------------------------------------------
 
-void TileTrace::access(const Exec& exec, const Op&, const WarpAccess& access) {
+void TileTrace::access(const Exec& exec, const Op& op, const WarpAccess& access) {
   if (tiles_.empty() || access.space != Space::shared || access.kind != AccessKind::load || !is_watched(exec)) return;
   std::int64_t number = -1;
   for (LaneMask rest = access.lanes; rest != 0 && number < 0; rest &= rest - 1) {
@@ -328,16 +286,53 @@ void TileTrace::access(const Exec& exec, const Op&, const WarpAccess& access) {
   Tile* tile = number < 0 ? nullptr : find(number);
   if (tile == nullptr || (options_.warp >= 0 && options_.warp != exec.warp.index)) return;
   const Wavefronts cost = shared_wavefronts(access.addresses, access.lanes, access.bytes);
-  Read read;
+  TileReader read;
   read.warp = exec.warp.index;
   read.registers = access.matrix_rows ? (std::popcount(access.lanes) + kRowsOfMatrix - 1) / kRowsOfMatrix
                                       : std::max<std::int64_t>(1, access.bytes / kRegister);
   read.cycles = cost.wavefronts;
   read.conflicts = cost.wavefronts - cost.ideal;
+  read.form = read_form(exec.program().instr(op), access);
   for (LaneMask rest = options_.lanes ? access.lanes : 0; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     read.lanes.emplace_back(lane,
                             static_cast<std::int64_t>(offset_of(access.addresses[static_cast<std::size_t>(lane)])));
+  }
+  tile->reads.push_back(std::move(read));
+}
+
+// All four warps of a warpgroup issue the product; the first of them stands for the group.
+void TileTrace::operand_read(const Exec& exec, const Op& op) {
+  if (tiles_.empty() || exec.warp.index % 4 != 0 || (options_.warp >= 0 && options_.warp != exec.warp.index)) return;
+  const WgmmaShape shape = wgmma_shape(exec, op);
+  const Instr& instr = exec.program().instr(op);
+  const auto number = [&](int at) { return register_of<std::int32_t>(exec, op.list[at])[0]; };
+  const auto descriptor = [&](int at) { return register_of<std::uint64_t>(exec, op.list[at])[0]; };
+  const auto mn_major = [&](int at) { return at >= 0 && number(at) != 0; };
+  if (shape.a_registers == 0) {
+    take_operand(exec, 0, descriptor(shape.a_at), mn_major(shape.trans_a_at), bits(instr.type(1)), kRowsOfProduct,
+                 shape.k);
+  }
+  take_operand(exec, 1, descriptor(shape.b_at), mn_major(shape.trans_b_at), bits(instr.type(2)), shape.n, shape.k);
+}
+
+void TileTrace::take_operand(const Exec& exec, std::int64_t operand, std::uint64_t descriptor, bool mn_major,
+                             int element_bits, int lines, int depth) {
+  const std::vector<WgmmaChunk> chunks = wgmma_chunks(descriptor, mn_major, element_bits, 0, lines, depth);
+  Tile* const tile = chunks.empty() ? nullptr : find(owner_of(chunks.front().offset));
+  if (tile == nullptr) return;
+  TileReader read;
+  read.warp = exec.warp.index;
+  read.form = {trace::ReadInstruction::wgmma, kChunk};
+  read.operand = operand_geometry(descriptor);
+  read.operand->wave = exec.warp.index;
+  read.operand->operand = operand;
+  read.operand->mn_major = mn_major;
+  read.operand->lines = lines;
+  read.operand->depth = depth;
+  for (const WgmmaChunk& chunk : chunks) {
+    if (!options_.lanes) break;
+    read.chunks.push_back({0, chunk.mn, chunk.k, static_cast<std::int64_t>(chunk.offset)});
   }
   tile->reads.push_back(std::move(read));
 }
@@ -382,88 +377,6 @@ void TileTrace::record_done() {
     tiles_.pop_front();
     std::erase_if(phases_, [&](const auto& of) { return of.second == number; });
     std::erase_if(groups_, [&](const auto& of) { return of.second == number; });
-  }
-}
-
-void TileTrace::record(const Tile& tile) {
-  if (tile.empty()) return;  // a barrier that counts something other than copies
-  const TileNote& note = note_of(tile);
-  const std::int64_t base = note.shared.value_or(tile.first);
-  std::int64_t rows = 0, columns = 0, head = note.head.value_or(0);
-  for (const Box& box : tile.boxes) {
-    rows = std::max(rows, (box.event.sub_tile + 1) * box.rows);
-    columns = std::max(columns, box.event.column + box.width);
-  }
-  if (!tile.boxes.empty() && tile.boxes.front().head != kUnknown) head = tile.boxes.front().head;
-  trace::TileOpened e;
-  e.step = StepIdx{note.step.value_or(0)};
-  e.seq = SeqIdx{note.seq.value_or(0)};
-  e.layer = LayerIdx{note.layer.value_or(0)};
-  e.head = HeadIdx{head};
-  e.value = note.value.value_or(0) != 0;
-  e.tma = tile.tma;
-  e.first_token = TokIdx{note.first_token.value_or(0)};
-  e.rows = note.rows.value_or(rows);
-  e.tokens = note.tokens.value_or(e.rows);
-  e.columns = note.columns.value_or(columns);
-  e.bytes = note.bytes.value_or(tile.end - base);
-  recorder_.record(e);
-  ++recorded_;
-
-  for (const std::int64_t bytes : tile.expects) recorder_.record(trace::BarrierExpects{0, bytes});
-  record_boxes(tile, base);
-  record_warp_copies(tile, base);
-  if (tile.completed) recorder_.record(trace::BarrierCompleted{0});
-  record_reads(tile, base);
-}
-
-void TileTrace::record_boxes(const Tile& tile, std::int64_t base) {
-  for (const Box& box : tile.boxes) {
-    trace::BoxCopied e = box.event;
-    e.shared -= base;
-    recorder_.record(e);
-    for (const Landed& chunk : box.chunks) {
-      recorder_.record(trace::ChunkLanded{e.copy, e.sub_tile * box.rows + chunk.row, e.column + chunk.column,
-                                          chunk.pool, chunk.shared - base});
-    }
-  }
-}
-
-void TileTrace::record_warp_copies(const Tile& tile, std::int64_t base) {
-  if (tile.copies.empty()) return;
-  const auto known = std::find(stages_.begin(), stages_.end(), tile.first);
-  const std::int64_t stage = known - stages_.begin();
-  if (known == stages_.end()) stages_.push_back(tile.first);
-  std::int64_t number = 0;
-  for (const auto& [warp, copies] : tile.copies) {
-    for (const Tile::Copy& copy : copies) {
-      recorder_.record(trace::LdsCopied{number, warp, stage, copy.chunks.front().shared - base, copy.zero_lanes});
-      for (const Landed& chunk : copy.chunks) {
-        if (!options_.lanes) break;
-        recorder_.record(trace::ChunkLanded{number, chunk.row, chunk.column, chunk.pool, chunk.shared - base});
-      }
-      ++number;
-    }
-  }
-  for (const auto& [warp, waits] : tile.waits) {
-    for (const trace::WaveWaited& wait : waits) recorder_.record(wait);
-  }
-}
-
-void TileTrace::record_reads(const Tile& tile, std::int64_t base) {
-  std::vector<const Read*> reads;
-  for (const Read& read : tile.reads) reads.push_back(&read);
-  std::stable_sort(reads.begin(), reads.end(), [](const Read* a, const Read* b) { return a->warp < b->warp; });
-  std::int64_t number = 0, first_register = 0, warp = kUnknown;
-  for (const Read* read : reads) {
-    if (read->warp != warp) first_register = 0;
-    warp = read->warp;
-    recorder_.record(trace::FragmentRead{number, warp, first_register, read->registers, read->cycles, read->conflicts});
-    for (const auto& [lane, shared] : read->lanes) {
-      recorder_.record(trace::LaneRead{number, std::int64_t{lane}, shared - base});
-    }
-    first_register += read->registers;
-    ++number;
   }
 }
 

@@ -3,7 +3,8 @@
 //
 //   tile_opened | barrier_expects, box_copied..., barrier_completed | fragment_read...    tensor and bulk copies
 //   tile_opened | lds_copied... and wave_waited of every warp       | fragment_read...    cp.async
-//   with lanes: chunk_landed after each copy, lane_read after each read
+//   with lanes: the tile's geometry (tile_geometry.h) after tile_opened, chunk_landed after each copy, lane_read and
+//   register_filled after each read
 //
 // A tile is the data of one phase of an arrival barrier, or of the n-th cp.async group that the threads of the CTA
 // commit. A read belongs to the tile whose copy last wrote the bytes. It belongs to no tile if a thread has overwritten
@@ -20,8 +21,9 @@
 //   chunk_landed      pool: byte offset from the start of the allocation. For cp.async, row and column are -1, because
 //                     only the kernel's source defines them
 //
+//   operand_read      an operand that wgmma reads from shared memory, once for the four warps; with lanes operand_chunk
+//
 // The caller supplies what no instruction contains, such as the tile's sequence: one TileNote per tile.
-// Products that read shared memory directly (wgmma) do not produce a fragment_read.
 // Example: 64 x 128 bf16 keys by 8 boxes of 16 x 64: 8 box_copied of 2048 bytes, 16384 expected.
 #pragma once
 
@@ -49,6 +51,10 @@ struct TileNote {
   Number shared{};                 // address of byte 0; default: the lowest copy destination
   Number column{};                 // first column in the map; default: 0
   Number row_axis{}, head_axis{};  // of the map; defaults: the last, and 1 of three or more
+  // The pool behind the map, for tile_memory and tile_page: all three or none.
+  Number page_size{};  // [tokens] of a block
+  Number layers{};     // of the pool
+  Number kinds{};      // 2: K and V, 1: one tensor (MLA)
 };
 
 struct TileTraceOptions {
@@ -96,9 +102,18 @@ class TileTrace final : public Monitor {
   std::int32_t& commits_of(const Exec& exec, int lane);
   void record_done();
   void record(const Tile& tile);
+  void operand_read(const Exec& exec, const Op& op);
+  void take_operand(const Exec& exec, std::int64_t operand, std::uint64_t descriptor, bool mn_major, int element_bits,
+                    int lines, int depth);
+  std::int64_t stage_of(const Tile& tile);
+  [[nodiscard]] static std::optional<trace::TileShared> shared_of(const Tile& tile, const trace::TileOpened& opened,
+                                                                  std::int64_t base);
+  void record_geometry(const Tile& tile, const trace::TileOpened& opened, std::int64_t base, std::int64_t stage);
+  void record_pool(const Tile& tile, const trace::TileOpened& opened);
+  void record_fragments(const Tile& tile);
   void record_boxes(const Tile& tile, std::int64_t base);
-  void record_warp_copies(const Tile& tile, std::int64_t base);
-  void record_reads(const Tile& tile, std::int64_t base);
+  void record_warp_copies(const Tile& tile, std::int64_t base, std::int64_t stage);
+  void record_reads(const Tile& tile, const trace::TileOpened& opened, std::int64_t base);
   void record_all();
 
   trace::Recorder& recorder_;

@@ -73,7 +73,7 @@ TEST_F(BadTrace, DatabaseOfAnotherProgram) {
 }
 
 TEST_F(BadTrace, NewerVersion) {
-  EXPECT_EQ(after("PRAGMA user_version = 7"), ": format version 7 is newer than this program's 3: update kvscope");
+  EXPECT_EQ(after("PRAGMA user_version = 7"), ": format version 7 is newer than this program's 4: update kvscope");
 }
 
 TEST_F(BadTrace, VersionThatNeverWas) {
@@ -354,7 +354,7 @@ TEST_F(BadTrace, FlagThatIsNeitherZeroNorOne) {
 // All checksums are correct, but the index and the event disagree about the step's number.
 TEST_F(BadTrace, IndexThatContradictsTheEventsIsFoundThoughResealed) {
   EXPECT_EQ(after_resealed("UPDATE step SET step = 600 WHERE step = 6"),
-            ": step 600: event 23 is 'step_began step=6 time_us=185', which the index contradicts");
+            ": step 600: event 23 is 'step_began step=6 time_us=182', which the index contradicts");
 }
 
 }  // namespace

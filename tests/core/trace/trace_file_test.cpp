@@ -39,7 +39,7 @@ TEST(TraceFile, HeaderCarriesTheApplicationIdAndTheVersion) {
   testing::write_trace(folder / "trace.kvt", {});
   const std::string bytes = testing::bytes_of(folder / "trace.kvt");
   EXPECT_EQ(bytes.substr(68, 4), "kvtr");
-  EXPECT_EQ(bytes.substr(60, 4), std::string("\0\0\0\3", 4));
+  EXPECT_EQ(bytes.substr(60, 4), std::string("\0\0\0\4", 4));
 }
 
 // Uses no code of the reader: zlib, struct and sqlite3 of Python's standard library, over events with

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "core/base/errors.h"
 #include "core/pipeline/run_scenario.h"
@@ -20,10 +21,11 @@ struct TileOrder {
   std::int64_t page = 16;
   std::int64_t head_size = 64;
   std::int64_t rows = 64;
+  SwizzleMode swizzle = SwizzleMode::b128;  // TMA
 };
 
-// Nothing: the path does not support the tile.
-inline std::optional<Tile> staged_tile(const TileOrder& order) {
+// Empty: the path does not support the tile.
+inline std::vector<trace::Event> staged_events(const TileOrder& order) {
   Scenario scenario;
   scenario.name = "tile";
   scenario.model = {"custom", 2, 4, 2, order.head_size, false, order.head_size};
@@ -32,6 +34,7 @@ inline std::optional<Tile> staged_tile(const TileOrder& order) {
   scenario.cache.blocks = 1280 / order.page;
   scenario.requests.list = {Request{0, 70, 3, {}}, Request{0, 150, 3, {}}};
   scenario.tile = {.BN = order.rows, .BK = order.head_size};
+  scenario.tile.swizzle = order.swizzle;
   trace::Recorder off;
   const EngineRun run = run_engine(scenario, scenario.requests.list, off);
   const CacheState state = state_at(scenario, scenario.requests.list, focus_step(scenario, run.report)).cache;
@@ -46,9 +49,16 @@ inline std::optional<Tile> staged_tile(const TileOrder& order) {
   try {
     record_tile(scenario, state, question, recorder);
   } catch (const GeometryError&) {
-    return std::nullopt;
+    return {};
   }
-  return fold_tile(recorder.events());
+  return recorder.events();
+}
+
+// Nothing: the path does not support the tile.
+inline std::optional<Tile> staged_tile(const TileOrder& order) {
+  const std::vector<trace::Event> events = staged_events(order);
+  if (events.empty()) return std::nullopt;
+  return fold_tile(events);
 }
 
 }  // namespace kvscope::viz::testing_support

@@ -452,6 +452,23 @@ TEST(DocumentTile, StepsActionByActionAndEventByEventAndBack) {
   EXPECT_TRUE(document.pinned().none()) << "a place in time is gone to, not kept";
 }
 
+// A layout is a choice: it keeps what is pinned, is told once, and ends with the tile.
+TEST(DocumentTile, ALayoutIsChosenByAClickUntilAnotherTileIsShown) {
+  Document document(preemption_run(), {});
+  document.pin(of_tile_layout(1));
+  EXPECT_FALSE(document.tile_layout()) << "there is no tile";
+  document.show_tile(small_tile(SeqIdx{0}, TokIdx{0}));
+  document.pin(of_tile_row(1));
+  QSignalSpy changed(&document, &Document::tile_changed);
+  document.pin(of_tile_layout(1));
+  document.pin(of_tile_layout(1));
+  EXPECT_EQ(document.tile_layout(), 1U);
+  EXPECT_EQ(changed.count(), 1);
+  EXPECT_EQ(document.pinned(), of_tile_row(1));
+  document.show_tile(small_tile(SeqIdx{0}, TokIdx{1}));
+  EXPECT_FALSE(document.tile_layout());
+}
+
 TEST(DocumentTile, PlaysToTheEndAndStops) {
   Document document(preemption_run(), {});
   document.set_speed(4096);

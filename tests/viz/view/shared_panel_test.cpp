@@ -11,6 +11,7 @@
 #include "viz/playback/tile_request.h"
 #include "viz/playback/tile_selection.h"
 #include "viz/view/panel.h"
+#include "viz/view/shared_paint.h"
 #include "viz/view/tile_paint.h"
 
 namespace kvscope::viz::shared_panel_test {
@@ -88,6 +89,33 @@ TEST(SharedPanel, TheSecondGridLeadsToTheSameChunks) {
     if (columns.empty() || columns.back() != at.element.column) columns.push_back(at.element.column);
   }
   EXPECT_THAT(columns, testing::ElementsAre(8, 0, 24, 16, 40, 32, 56, 48, 0, 8, 16, 24, 32, 40, 48, 56));
+}
+
+// Each layout is a chip. Under each, every chunk is found again where the layout places it, and a chip is found as such.
+TEST(SharedPanel, ALayoutThatIsChosenIsShownBesideTheTilesOwn) {
+  const std::unique_ptr<Panel> panel = make_shared_panel();
+  TileScene of(StagingPath::tma);
+  SharedLayouts all;
+  all.of(of.tile);
+  ASSERT_EQ(all.layouts.size(), 5U);
+  for (std::size_t layout = 0; layout < all.layouts.size(); ++layout) {
+    of.staged.scene.tile_layout = layout;
+    const SharedNow now = shared_now(all, kBody, of.scene());
+    ASSERT_EQ(now.at.chips.size(), all.layouts.size());
+    EXPECT_EQ(panel->hit(now.at.chips[layout].center(), kBody, of.scene()),
+              of_tile_layout(static_cast<std::int64_t>(layout)));
+    ASSERT_FALSE(now.at.grid_off.isEmpty());
+    int found = 0;
+    for (const TileChunk& chunk : of.tile.chunks) {
+      const std::int64_t slot = placed(of.tile, all.layouts[layout], chunk.shared) / kTileChunkBytes;
+      const QPointF at = now.at.cell_rect({slot / 8, slot % 8, true}).center();
+      if (!now.at.grid_off.contains(at)) continue;  // scrolled away
+      ASSERT_EQ(panel->hit(at, kBody, of.scene()), of_tile_chunk({chunk.row, chunk.column}));
+      ++found;
+    }
+    EXPECT_GT(found, 100);
+    EXPECT_NE(panel->cells(kBody, of.scene(), 10'000).back().name.indexOf(QStringLiteral("64 wavefronts")), -1);
+  }
 }
 
 TEST(SharedPanel, AChunkIsFilledWithItsRowsColorOnceItHasLanded) {

@@ -4,7 +4,10 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdio>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/tma/tensor_map_record.h"
@@ -316,6 +319,11 @@ WAIT:
                          .third = map_bytes(map, 100),
                          .target = "sm_100a"};
   std::vector<std::string> expected = {opened("tma=1 first_token=0 rows=4 tokens=4 columns=32 bytes=256"),
+                                       "tile_map columns=32 heads=1 rows=16 box_columns=32 box_heads=1 box_rows=4",
+                                       "tile_shared rows=4 row_bytes=64 swizzle_bits=0 swizzle_base=0 swizzle_shift=0 "
+                                       "banks=32 stages=1",
+                                       "tile_fragments instruction=0 unread=0 mma_m=0 mma_n=0 mma_k=0 width=0 lanes=32 "
+                                       "warps=0 registers=0 steps=0",
                                        "barrier_expects phase=0 bytes=256",
                                        "box_copied copy=0 sub_tile=0 column=0 row=3 shared=0 bytes=256 filled=64"};
   const std::vector<int> rows = {3, 9, 5, -1};
@@ -330,6 +338,68 @@ WAIT:
   expected.emplace_back("barrier_completed phase=0");
   EXPECT_THAT(events_of(kernel, {.lanes = true}), ElementsAreArray(expected));
   EXPECT_THAT(events_of(kernel, {.lanes = true}, {Policy::seeded, 3}), ElementsAreArray(expected));
+}
+
+// 16 keys of 64 bf16, 128B swizzle: two products read the first 32 k-values through a descriptor each. The chunks that a
+// descriptor addresses are those that the copy stored for these rows and columns; none of the four warps takes a
+// register of it, and only the first is counted.
+TEST(TileTraceOfBarriers, WgmmaReadsCoreMatricesThroughADescriptor) {
+  TensorMap map;
+  map.data_type = TmaDataType::bf16;
+  map.rank = 2;
+  map.base = DeviceMemory::kBase + DeviceMemory::kSpacing;
+  map.dims = {64, 16};
+  map.strides = {128};
+  map.box = {64, 16};
+  map.swizzle = TmaSwizzle::b128;
+  std::string body = R"(
+  mov.u32 %r1, s;
+  add.u32 %r2, %r1, 2048;
+  setp.eq.u32 %p1, %r0, 0;
+  @%p1 mbarrier.init.shared.b64 [%r2], 1;
+  bar.sync 0;
+  mov.b64 %rd2, map;
+  cvta.param.u64 %rd2, %rd2;
+  @!%p1 bra WAIT;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 2048;
+  cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd2, {0, 0}], [%r2];
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+  @!%p2 bra WAIT;
+  setp.ne.u32 %p3, %r0, %r0;
+  mov.b32 %r20, 0;
+  wgmma.fence.sync.aligned;
+)";
+  // Start 1024, leading 16, stride 1024, 128B swizzle (matrix_operand.h); 32 bytes are 16 values of k.
+  for (const char* descriptor : {"0x4000004000010040", "0x4000004000010042"}) {
+    body += std::string("  mov.b64 %rd3, ") + descriptor + R"(;
+  wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, {%r20, %r20, %r20, %r20}, %rd3, %p3, 1, 1, 0;
+)";
+  }
+  body += "  wgmma.commit_group.sync.aligned;\n  wgmma.wait_group.sync.aligned 0;\n";
+  const std::vector<std::string> events = events_of(
+      {.body = body, .in = test::counted(2048), .threads = 128, .third = map_bytes(map, 100)}, {.lanes = true});
+  std::map<int, std::pair<int, int>> stored;  // shared byte -> row, column
+  std::vector<std::string> reads;
+  int chunks = 0;
+  for (const std::string& event : events) {
+    int copy = 0, row = 0, column = 0, pool = 0, shared = 0, read = 0, line = 0, k = 0;
+    if (std::sscanf(event.c_str(), "chunk_landed copy=%d row=%d column=%d pool=%d shared=%d", &copy, &row, &column,
+                    &pool, &shared) == 5) {
+      stored[shared] = {row, column};
+    } else if (std::sscanf(event.c_str(), "operand_chunk read=%d line=%d k=%d shared=%d", &read, &line, &k, &shared) ==
+               4) {
+      EXPECT_EQ(stored.at(shared), std::pair(line, 16 * read + k)) << event;
+      ++chunks;
+    }
+    if (event.starts_with("operand_read") || event.starts_with("tile_fragments")) reads.push_back(event);
+    EXPECT_FALSE(event.starts_with("fragment_read")) << event;
+  }
+  EXPECT_EQ(chunks, 2 * 16 * 2);
+  const std::string rest = " leading=16 stride=1024 span=128 mn_major=0 lines=16 depth=16";
+  EXPECT_THAT(reads, ElementsAre(::testing::StartsWith("tile_fragments instruction=7 "),
+                                 "operand_read read=0 wave=0 operand=1 start=0" + rest,
+                                 "operand_read read=1 wave=0 operand=1 start=32" + rest));
 }
 
 // 8 rows of ldmatrix.x1 in one bank, then in all: a tile of 1024 bytes, rows 128 and 16 bytes apart.
