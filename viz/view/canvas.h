@@ -196,8 +196,8 @@ class Canvas final : public QWidget {
 
   bool motion_on_ = false;
   std::shared_ptr<const Still> still_;  // what is shown when nothing moves; null without motion
-  std::unique_ptr<Moving> moving_;
-  mutable TileState moving_now_;  // of the picture that was painted last
+  std::shared_ptr<Moving> moving_;      // shared: its type is complete in canvas_motion.cpp only
+  mutable TileState moving_now_;        // of the picture that was painted last
   QTimer motion_timer_;
   QElapsedTimer motion_clock_;
 };

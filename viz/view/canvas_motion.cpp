@@ -102,7 +102,7 @@ void Canvas::begin_motion() {
   then.theme = now.theme;
   then.font_scale = now.font_scale;
   if (&then.run() != &now.run() || !are_neighbors(then, now)) return;
-  auto moving = std::make_unique<Moving>();
+  auto moving = std::make_shared<Moving>();
   if (document_->playing() || document_->tile_playing()) {
     moving->ms = std::min(kShareOfPlaying * 1000 / document_->speed(), kLongestMs);
     if (moving->ms < kShortestMs) return;
