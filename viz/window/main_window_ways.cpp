@@ -7,6 +7,7 @@
 #include <QtWidgets/QStackedWidget>
 
 #include "viz/view/canvas.h"
+#include "viz/window/attention_bar.h"
 #include "viz/window/busy_bar.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/find_bar.h"
@@ -98,7 +99,7 @@ QWidget* MainWindow::focus_of(QWidget& area) {
 }
 
 std::vector<QWidget*> MainWindow::areas() const {
-  std::vector<QWidget*> areas{transport_, find_bar_, export_bar_, tile_bar_, center_->currentWidget(),
+  std::vector<QWidget*> areas{transport_, find_bar_, export_bar_, tile_bar_, attention_bar_, center_->currentWidget(),
                               messages_,  load_bar_, job_bar_};
   areas.insert(areas.end(), docks_.begin(), docks_.end());
   std::erase_if(areas, [](QWidget* area) {

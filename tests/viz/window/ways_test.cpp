@@ -9,10 +9,12 @@
 #include <QtWidgets/QLineEdit>
 
 #include "tests/viz/window/window_support.h"
+#include "viz/window/attention_bar.h"
 #include "viz/window/busy_bar.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/find_bar.h"
 #include "viz/window/overlay.h"
+#include "viz/window/tile_bar.h"
 #include "viz/window/transport_bar.h"
 #include "viz/window/why_panel.h"
 
@@ -132,6 +134,23 @@ TEST_F(WaysTest, F6GoesRoundBarsPictureAndDocks) {
   }
   std::reverse(parts.begin() + 1, parts.end());
   EXPECT_EQ(back, parts);
+}
+
+// The bar above the picture of a tile, or of an attention, is a part, too.
+TEST_F(WaysTest, F6ReachesTheBarOfAView) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  const auto reached = [&](const QWidget* bar) {
+    window->canvas().setFocus();
+    for (int i = 0; i < 12; ++i) {
+      press(Qt::Key_F6);
+      if (bar->isAncestorOf(QApplication::focusWidget())) return true;
+    }
+    return false;
+  };
+  window->set_view(View::tile);
+  EXPECT_TRUE(reached(window->findChild<TileBar*>()));
+  window->set_view(View::attention);
+  EXPECT_TRUE(reached(window->findChild<AttentionBar*>()));
 }
 
 TEST_F(WaysTest, AltZeroLeadsToThePictureFromEveryDock) {
