@@ -196,8 +196,8 @@ class Canvas final : public QWidget {
 
   bool motion_on_ = false;
   std::shared_ptr<const Still> still_;  // what is shown when nothing moves; null without motion
-  std::shared_ptr<Moving> moving_;  // shared: canvas.cpp, which has the constructor, does not have struct Moving
-  mutable TileState moving_now_;  // of the picture that was painted last
+  std::shared_ptr<Moving> moving_;      // shared: canvas.cpp, which has the constructor, does not have struct Moving
+  mutable TileState moving_now_;        // of the picture that was painted last
   QTimer motion_timer_;
   QElapsedTimer motion_clock_;
 };
