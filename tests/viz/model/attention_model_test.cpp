@@ -21,7 +21,8 @@ std::shared_ptr<const AttentionFlow> flow_of(const FlowRequest& request, std::in
   flow->first_query = TokIdx{flow->keys - 1};
   flow->request.query = flow->first_query;
   for (std::int64_t n = 0; n < tiles; ++n) {
-    flow->tiles.push_back({8 * n, 8 * n + 8, n == 0 ? -INFINITY : 0.0, 0, n == 0 ? 0.0 : 1.0, 1, n + 1.0, {1}});
+    flow->tiles.push_back(
+        {8 * n, 8 * n + 8, n == 0 ? -INFINITY : 0.0, 0, n == 0 ? 0.0 : 1.0, 1, static_cast<double>(n) + 1, {1}});
   }
   flow->o = flow->golden = {1.0};
   flow->bound = {1e-6};
