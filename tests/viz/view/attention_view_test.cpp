@@ -159,11 +159,11 @@ TEST(AttentionView, ArrowsWalkThroughTilesHeadsAndDims) {
     return s.panel(id).moved(from, move, s.body(id), s.scene);
   };
   using enum Move;
-  const Selection top = walk(PanelId::attention_flow, {}, Move::first);
-  EXPECT_EQ(top.event, 0);
-  EXPECT_EQ(walk(PanelId::attention_flow, top, down).event, 1);
-  EXPECT_EQ(walk(PanelId::attention_flow, top, up).event, 0);
-  EXPECT_EQ(walk(PanelId::attention_flow, top, Move::last).event, 8);
+  const Selection start = walk(PanelId::attention_flow, {}, Move::first);
+  EXPECT_EQ(start.event, 0);
+  EXPECT_EQ(walk(PanelId::attention_flow, start, down).event, 1);
+  EXPECT_EQ(walk(PanelId::attention_flow, start, up).event, 0);
+  EXPECT_EQ(walk(PanelId::attention_flow, start, Move::last).event, 8);
 
   Selection at = walk(PanelId::attention_errors, {}, Move::first);
   EXPECT_EQ(at.seq, SeqIdx{0});
