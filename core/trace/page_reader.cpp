@@ -8,6 +8,7 @@
 namespace kvscope::trace {
 namespace {
 
+constexpr std::int64_t kReserved = 1 << 14;  // [events] at most: a damaged index may claim any number
 constexpr std::int64_t kPastAll = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
@@ -20,6 +21,7 @@ void PageReader::add(std::size_t kind, std::int64_t id, std::uint32_t root) {
 bool PageReader::read(std::int64_t first, std::int64_t end, Checksum& crc, std::vector<Event>& out) {
   if (position_ != first && !seek(first)) return false;
   position_ = -1;  // until the read has succeeded
+  out.reserve(out.size() + static_cast<std::size_t>(std::min(end - first, kReserved)));
   std::array<std::int64_t, 2 + kMaxFields> numbers;
   for (std::int64_t number = first; number < end; ++number) {
     const auto table = std::find_if(tables_.begin(), tables_.end(), [&](const Table& t) { return t.head == number; });
