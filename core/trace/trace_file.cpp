@@ -1,5 +1,7 @@
 #include "core/trace/trace_file.h"
 
+#include <algorithm>
+
 #include "core/base/file.h"
 #include "core/trace/event_text.h"
 
@@ -30,13 +32,20 @@ std::string_view create_meta_table() {
 }
 
 void Checksum::add(std::int64_t number) {
-  auto bits = static_cast<std::uint64_t>(number);
-  char bytes[8];
-  for (char& byte : bytes) {
-    byte = static_cast<char>(bits & 0xFF);
-    bits >>= 8;
+  add(std::span(&number, 1));
+}
+
+void Checksum::add(std::span<const std::int64_t> numbers) {
+  constexpr std::size_t kMost = 32;  // numbers that are converted at once
+  char bytes[8 * kMost];
+  for (; !numbers.empty(); numbers = numbers.subspan(std::min(numbers.size(), kMost))) {
+    char* at = bytes;
+    for (const std::int64_t number : numbers.first(std::min(numbers.size(), kMost))) {
+      auto bits = static_cast<std::uint64_t>(number);
+      for (int byte = 0; byte < 8; ++byte, bits >>= 8) *at++ = static_cast<char>(bits & 0xFF);
+    }
+    add(std::string_view(bytes, static_cast<std::size_t>(at - bytes)));
   }
-  add(std::string_view(bytes, 8));
 }
 
 void Checksum::add(std::string_view bytes) {

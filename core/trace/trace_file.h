@@ -81,11 +81,11 @@ using Meta = std::map<std::string, std::string, std::less<>>;
 [[nodiscard]] std::string_view create_kind_list();
 [[nodiscard]] std::string_view create_meta_table();
 
-// A CRC-32 fed number by number.
 // A CRC-32 over numbers and text, added one at a time.
 class Checksum {
  public:
-  void add(std::int64_t number);     // 8 bytes, little-endian
+  void add(std::int64_t number);  // 8 bytes, little-endian
+  void add(std::span<const std::int64_t> numbers);
   void add(std::string_view bytes);  // unchanged
   void add_text(std::string_view text) { add(text), add(std::string_view("", 1)); }
   [[nodiscard]] std::uint32_t value();

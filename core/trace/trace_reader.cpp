@@ -9,6 +9,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/numbers.h"
+#include "core/trace/detail/page_reader.h"
 #include "core/trace/detail/sqlite.h"
 #include "core/trace/detail/trace_schema.h"
 
@@ -33,7 +34,8 @@ class TraceReader::File {
   explicit File(const std::filesystem::path& path)
       : shown(path.string()),
         bytes_(check_header(path, shown)),
-        db_(Database::open_untrusted(path, shown, kMaxMetaBytes)) {
+        db_(Database::open_untrusted(path, shown, kMaxMetaBytes)),
+        pages_(path) {
     // Far more than an honest file of this size needs: about 20 instructions a row.
     db_.limit_work(10'000'000 + 64 * bytes_);
     const std::vector<FileKind> kinds = check_schema(db_);
@@ -41,36 +43,20 @@ class TraceReader::File {
     read_index();
     for (const FileKind& kind : kinds) open_cursor(kind);
     check_totals(kinds);
+    add_pages();
     db_.limit_work(0);
   }
 
-  // Appends events [first, end) to `out` and adds their bytes to `crc`.
-  void read(std::int64_t first, std::int64_t end, Checksum& crc, std::vector<Event>& out) {
-    if (position_ != first) seek(first);
-    position_ = kNone;  // until the read has succeeded
-    for (std::int64_t number = first; number < end; ++number) {
-      const auto cursor =
-          std::find_if(cursors_.begin(), cursors_.end(), [&](const Cursor& c) { return c.head == number; });
-      if (cursor == cursors_.end()) reject_gap(number);
-      out.push_back(take(*cursor, crc));
-    }
-    position_ = end;
-  }
-
+  // From the pages. If these are not as SQLite writes them, or contradict the index, then from here on with SQL, which
+  // finds the fault.
   std::vector<Event> read_row(std::int64_t row) {
-    const StepSpan& span = index[static_cast<std::size_t>(row)];
-    std::vector<Event> of_row;
-    Checksum crc;
-    read(span.first_event, span.end_event(), crc, of_row);
-    if (crc.value() != span.crc) {
-      throw InputError(
-          shown, fmt::format("step {}", span.step.value),
-          fmt::format("checksum is {} instead of {}: the file was changed or damaged", crc.value(), span.crc));
+    if (by_pages_) {
+      std::vector<Event> of_row;
+      if (read_pages(row, of_row)) return of_row;
+      by_pages_ = false;
     }
-    check_boundaries(row, of_row);
-    return of_row;
+    return read_sql(row);
   }
-
   // After the last row of the index: no table may have events left.
   void check_nothing_left() {
     if (position_ != events) seek(events);
@@ -294,22 +280,71 @@ class TraceReader::File {
     throw InputError(shown, fmt::format("event {}", number), "is in no table");
   }
 
-  // A step begins with its step_began and has no second one; the prologue has none.
-  void check_boundaries(std::int64_t row, const std::vector<Event>& of_row) {
-    const StepSpan& span = index[static_cast<std::size_t>(row)];
-    for (std::size_t i = 0; i < of_row.size(); ++i) {
-      const auto* began = std::get_if<StepBegan>(&of_row[i]);
-      const bool expected = row > 0 && i == 0;
-      if ((began != nullptr) != expected || (began != nullptr && began->step != span.step)) {
-        throw InputError(shown, fmt::format("step {}", span.step.value),
-                         fmt::format("event {} is '{}', which the index contradicts",
-                                     span.first_event + static_cast<std::int64_t>(i), to_text(of_row[i])));
+  void add_pages() {
+    Statement roots = db_.prepare("SELECT name, rootpage FROM sqlite_schema");
+    while (roots.step()) {
+      const std::string name(roots.text(0).value_or(""));
+      const auto root = roots.integer(1).value_or(0);
+      for (const Cursor& cursor : cursors_) {
+        if (kind_name(cursor.kind) == name) pages_.add(cursor.kind, cursor.id, static_cast<std::uint32_t>(root));
       }
     }
   }
 
+  bool read_pages(std::int64_t row, std::vector<Event>& of_row) {
+    const StepSpan& span = index[static_cast<std::size_t>(row)];
+    Checksum crc;
+    return pages_.read(span.first_event, span.end_event(), crc, of_row) && crc.value() == span.crc &&
+           !misplaced(row, of_row);
+  }
+
+  std::vector<Event> read_sql(std::int64_t row) {
+    const StepSpan& span = index[static_cast<std::size_t>(row)];
+    std::vector<Event> of_row;
+    Checksum crc;
+    read(span.first_event, span.end_event(), crc, of_row);
+    if (crc.value() != span.crc) {
+      throw InputError(
+          shown, fmt::format("step {}", span.step.value),
+          fmt::format("checksum is {} instead of {}: the file was changed or damaged", crc.value(), span.crc));
+    }
+    if (const auto at = misplaced(row, of_row)) {
+      throw InputError(shown, fmt::format("step {}", span.step.value),
+                       fmt::format("event {} is '{}', which the index contradicts",
+                                   span.first_event + static_cast<std::int64_t>(*at), to_text(of_row[*at])));
+    }
+    return of_row;
+  }
+
+  // Appends events [first, end) to `out` and adds their bytes to `crc`.
+  void read(std::int64_t first, std::int64_t end, Checksum& crc, std::vector<Event>& out) {
+    if (position_ != first) seek(first);
+    position_ = kNone;  // until the read has succeeded
+    for (std::int64_t number = first; number < end; ++number) {
+      const auto cursor =
+          std::find_if(cursors_.begin(), cursors_.end(), [&](const Cursor& c) { return c.head == number; });
+      if (cursor == cursors_.end()) reject_gap(number);
+      out.push_back(take(*cursor, crc));
+    }
+    position_ = end;
+  }
+
+  // A step begins with its step_began and has no second one; the prologue has none. Returns the first event that
+  // contradicts this.
+  std::optional<std::size_t> misplaced(std::int64_t row, const std::vector<Event>& of_row) const {
+    const StepSpan& span = index[static_cast<std::size_t>(row)];
+    for (std::size_t i = 0; i < of_row.size(); ++i) {
+      const auto* began = std::get_if<StepBegan>(&of_row[i]);
+      const bool expected = row > 0 && i == 0;
+      if ((began != nullptr) != expected || (began != nullptr && began->step != span.step)) return i;
+    }
+    return std::nullopt;
+  }
+
   std::int64_t bytes_;  // of the file
   Database db_;
+  PageReader pages_;
+  bool by_pages_ = true;
   std::vector<Cursor> cursors_;    // of the kinds that have events
   std::int64_t position_ = kNone;  // the event at which all cursors are
 };

@@ -6,7 +6,9 @@
 //
 // Checked on opening: the header, that the tables are exactly those of trace_file.h, that the index has no gap, and the
 // index's checksum. Checked when a step is read: that every event occurs once, with numbers that fit, and the step's
-// crc. verify_all() reads everything once. Not thread-safe; several readers may read one file at the same time.
+// crc. Steps are read straight from the file's pages; from the first one whose pages are not as SQLite writes them, or
+// contradict the index, on, they are read with SQL, which describes the fault. verify_all() reads everything once. Not
+// thread-safe; several readers may read one file at the same time.
 #pragma once
 
 #include <cstdint>

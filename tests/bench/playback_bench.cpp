@@ -1,6 +1,6 @@
 // A run of a million events over a pool of 100,000 blocks, as the viewer opens it: from a file and from memory, then
 // any position of it. The bound of a seek in docs/BENCHMARKS.md is 50 ms. PlaybackTraceRead only reads the file: it is
-// the lower bound for opening it.
+// the lower bound for opening it. The benchmarks with Big in their name have ten million events and a million blocks.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/random.h"
@@ -25,6 +27,7 @@ namespace {
 
 constexpr std::int64_t kMillion = 1'000'000;
 constexpr std::int64_t kBlocks = 100'000;
+constexpr std::int64_t kBigEvents = 10 * kMillion, kBigBlocks = kMillion;
 
 // A batch of a thousand sequences in a pool that is nearly always full: blocks change owners everywhere in it.
 Scenario busy_scenario() {
@@ -47,6 +50,15 @@ Scenario busy_scenario() {
   return scenario;
 }
 
+// The same with eight times as many sequences.
+Scenario big_scenario() {
+  Scenario scenario = busy_scenario();
+  scenario.cache.blocks = kBigBlocks;
+  scenario.scheduler.max_batch = 8192;
+  scenario.requests.generator->count = 40'000;
+  return scenario;
+}
+
 const std::vector<trace::Event>& million_events() {
   static const std::vector<trace::Event> events = [] {
     const Scenario scenario = busy_scenario();
@@ -64,15 +76,14 @@ std::unique_ptr<EventSource> memory_source() {
   return from_memory(million_events(), {{"producer", "bench"}}, trace::Detail::full);
 }
 
-// Written once, deleted at the end.
+// A file that is deleted at the end.
 class TraceOnDisk {
  public:
-  TraceOnDisk()
-      : path_(std::filesystem::temp_directory_path() / ("kvscope_playback_" + std::to_string(::getpid()) + ".kvt")) {
+  template <class Write>
+  TraceOnDisk(const std::string& name, Write&& write)
+      : path_(std::filesystem::temp_directory_path() / ("kvscope_" + name + std::to_string(::getpid()) + ".kvt")) {
     trace::TraceWriter trace(path_, trace::Detail::full, {{"producer", "bench"}});
-    for (const trace::Event& event : million_events()) {
-      std::visit([&](const auto& e) { trace.record(e); }, event);
-    }
+    write(trace);
     trace.finish();
   }
   TraceOnDisk(const TraceOnDisk&) = delete;
@@ -81,17 +92,39 @@ class TraceOnDisk {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
   }
-  static const std::filesystem::path& path() {
-    static const TraceOnDisk file;
-    return file.path_;
-  }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
 };
 
+const std::filesystem::path& million_trace() {
+  static const TraceOnDisk file("playback_", [](trace::TraceWriter& trace) {
+    for (const trace::Event& event : million_events()) {
+      std::visit([&](const auto& e) { trace.record(e); }, event);
+    }
+  });
+  return file.path();
+}
+
+const std::filesystem::path& big_trace() {
+  static const TraceOnDisk file("playback_big_", [](trace::TraceWriter& trace) {
+    const Scenario scenario = big_scenario();
+    const std::vector<Request> requests = make_requests(scenario, ".");
+    PagingEngine engine(scenario, requests, trace);
+    while (trace.events() < kBigEvents && engine.step()) {
+    }
+  });
+  return file.path();
+}
+
 std::shared_ptr<const Run> million_run() {
   static const std::shared_ptr<const Run> run = Run::open(memory_source(), "bench");
+  return run;
+}
+
+std::shared_ptr<const Run> big_run() {
+  static const std::shared_ptr<const Run> run = Run::open(open_trace(big_trace()), "bench");
   return run;
 }
 
@@ -100,7 +133,7 @@ void count_events(benchmark::State& state) {
 }
 
 void PlaybackTraceRead(benchmark::State& state) {
-  const std::filesystem::path& path = TraceOnDisk::path();
+  const std::filesystem::path& path = million_trace();
   for (auto _ : state) {
     trace::TraceReader trace(path);
     for (std::int64_t row = 0; row < trace.rows(); ++row) benchmark::DoNotOptimize(trace.events_of_row(row));
@@ -110,11 +143,19 @@ void PlaybackTraceRead(benchmark::State& state) {
 BENCHMARK(PlaybackTraceRead)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void PlaybackOpenFile(benchmark::State& state) {
-  const std::filesystem::path& path = TraceOnDisk::path();
+  const std::filesystem::path& path = million_trace();
   for (auto _ : state) benchmark::DoNotOptimize(Run::open(open_trace(path), "bench"));
   count_events(state);
 }
 BENCHMARK(PlaybackOpenFile)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+// One iteration: the file has 200 MB.
+void PlaybackOpenFileBig(benchmark::State& state) {
+  const std::filesystem::path& path = big_trace();
+  for (auto _ : state) benchmark::DoNotOptimize(Run::open(open_trace(path), "bench"));
+  state.SetItemsProcessed(state.iterations() * kBigEvents);
+}
+BENCHMARK(PlaybackOpenFileBig)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(1);
 
 void PlaybackOpenMemory(benchmark::State& state) {
   for (auto _ : state) {
@@ -141,31 +182,63 @@ void each_timed(benchmark::State& state, Act&& act) {
   state.counters["worst_ms"] = worst * 1e3;
 }
 
-void PlaybackSeek(benchmark::State& state) {
-  Cursor cursor(million_run());
+void seek_anywhere(benchmark::State& state, std::shared_ptr<const Run> run) {
+  Cursor cursor(std::move(run));
   const CounterRng random(7, 0);
   std::uint64_t n = 0;
   each_timed(state, [&] { cursor.seek(Position{random.integer(n++, 0, cursor.run().facts().events)}); });
 }
+
+void PlaybackSeek(benchmark::State& state) {
+  seek_anywhere(state, million_run());
+}
 BENCHMARK(PlaybackSeek)->Unit(benchmark::kMillisecond)->UseManualTime();
 
-void PlaybackStep(benchmark::State& state) {
-  Cursor cursor(million_run());
+void PlaybackSeekBig(benchmark::State& state) {
+  seek_anywhere(state, big_run());
+}
+BENCHMARK(PlaybackSeekBig)->Unit(benchmark::kMillisecond)->UseManualTime();
+
+// The canvas keeps a copy of the cursor before each step, for motion: the step writes to memory that the copy shares.
+void step_forward(benchmark::State& state, std::shared_ptr<const Run> run) {
+  Cursor cursor(std::move(run));
+  std::optional<Cursor> before;
   each_timed(state, [&] {
+    before.emplace(cursor);
     if (!cursor.step()) cursor.seek(Position{0});
   });
 }
+
+void PlaybackStep(benchmark::State& state) {
+  step_forward(state, million_run());
+}
 BENCHMARK(PlaybackStep)->Unit(benchmark::kMillisecond)->UseManualTime();
 
-void PlaybackStepBack(benchmark::State& state) {
-  Cursor cursor(million_run());
+void PlaybackStepBig(benchmark::State& state) {
+  step_forward(state, big_run());
+}
+BENCHMARK(PlaybackStepBig)->Unit(benchmark::kMillisecond)->UseManualTime();
+
+void step_backward(benchmark::State& state, std::shared_ptr<const Run> run) {
+  Cursor cursor(std::move(run));
   const Position end{cursor.run().facts().events};
   cursor.seek(end);
+  std::optional<Cursor> before;
   each_timed(state, [&] {
+    before.emplace(cursor);
     if (!cursor.step_back()) cursor.seek(end);
   });
 }
+
+void PlaybackStepBack(benchmark::State& state) {
+  step_backward(state, million_run());
+}
 BENCHMARK(PlaybackStepBack)->Unit(benchmark::kMillisecond)->UseManualTime();
+
+void PlaybackStepBackBig(benchmark::State& state) {
+  step_backward(state, big_run());
+}
+BENCHMARK(PlaybackStepBackBig)->Unit(benchmark::kMillisecond)->UseManualTime();
 
 // A search through the whole run, for a kind that is in every frame and a number that never occurs.
 void PlaybackRunTo(benchmark::State& state) {

@@ -106,7 +106,7 @@ class Run::Impl {
   void fold(const std::string& shown) {
     TimelineFold timeline_fold(facts);
     State state = empty_state(facts);
-    checkpoints_.emplace(state, kCheckpointEvents, kCheckpointBytes);
+    checkpoints_.emplace(state, kCheckpointEvents, checkpoint_bytes(facts.blocks));
     for (EventTape::Reader reader(*tape, 0); reader.position() < tape->size();) {
       const trace::Event event = reader.next();
       try {

@@ -1,8 +1,9 @@
 // An opened run. All events are read once when it is opened, which is when a damaged trace is found. After that the
 // state at any position is available within milliseconds: a seek applies at most kCheckpointEvents events to a
-// checkpoint. When the checkpoints exceed kCheckpointBytes, every second one is dropped.
+// checkpoint. When the checkpoints exceed checkpoint_bytes(), every second one is dropped.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,8 +40,11 @@ class EventTape;
 
 class Run {
  public:
-  static constexpr std::int64_t kCheckpointEvents = 16384;                   // minimum between two checkpoints
-  static constexpr std::int64_t kCheckpointBytes = std::int64_t{256} << 20;  // approximate, for all checkpoints
+  static constexpr std::int64_t kCheckpointEvents = 16384;  // minimum between two checkpoints
+  // Approximate limit for all checkpoints. Those of a large pool share less. Example: 100,000 blocks: 116 MB.
+  [[nodiscard]] static constexpr std::int64_t checkpoint_bytes(std::int64_t blocks) {
+    return std::min<std::int64_t>(100'000'000 + 160 * blocks, 260'000'000);
+  }
 
   // Reads every event once. `shown` is the run's name if its scenario has none. Throws InputError if the trace is
   // damaged, of a newer version, or contradicts itself (object `shown`, "event 57: ...").

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tests/viz/playback/support.h"
+#include "viz/playback/run.h"
 
 namespace kvscope::viz::checkpoints_test {
 namespace {
@@ -107,6 +108,14 @@ TEST(Checkpoints, KeepTheStartWhateverItCosts) {
   EXPECT_EQ(walk.checkpoints.size(), 1);
   EXPECT_EQ(walk.checkpoints.held(), 0);
   EXPECT_EQ(walk.checkpoints.before(Position{200}).position.value, 0);
+}
+
+// The worked number of run.h, and the maximum.
+TEST(Checkpoints, LimitOfARunGrowsWithItsPoolUpToAMaximum) {
+  EXPECT_EQ(Run::checkpoint_bytes(0), 100'000'000);
+  EXPECT_EQ(Run::checkpoint_bytes(100'000), 116'000'000);
+  EXPECT_EQ(Run::checkpoint_bytes(1'000'000), 260'000'000);
+  EXPECT_EQ(Run::checkpoint_bytes(std::int64_t{1} << 27), 260'000'000);
 }
 
 }  // namespace

@@ -63,13 +63,35 @@ TEST(EventTape, EveryRangeOfAnyEventsReadsBackToTheNumber) {
   }));
 }
 
-// The example of the header: the second token of a step takes one byte per number, plus one.
-TEST(EventTape, ATokenBesideTheOneBeforeTakesSevenBytes) {
+// The example of the header: the sequence is 1 more, tokens and the flag are the same, three numbers change.
+TEST(EventTape, ATokenBesideTheOneBeforeTakesFourBytes) {
   EventTape tape;
   tape.push(trace::TokensWritten{SeqIdx{0}, TokIdx{40}, 1, BlockIdx{9}, 8, true});
   const std::int64_t before = tape.bytes();
   tape.push(trace::TokensWritten{SeqIdx{1}, TokIdx{33}, 1, BlockIdx{12}, 1, true});
-  EXPECT_EQ(tape.bytes() - before, 7);
+  EXPECT_EQ(tape.bytes() - before, 4);
+}
+
+// More patterns than one byte can number, in more memory than one piece of the tape: 3^7 ways in which the fields of
+// two events differ, with changes of ten bytes.
+TEST(EventTape, EventsOfMorePatternsThanAreNumberedReadBack) {
+  EventTape tape;
+  std::vector<trace::Event> events;
+  for (std::int64_t n = 0; n < 20'000; ++n) {
+    std::vector<std::int64_t> values(trace::field_names(1).size(), n % 2 == 0 ? kLeast : kMost);
+    std::int64_t ways = n / 2 * 7;
+    for (std::size_t field = 0; field < 7; ++field, ways /= 3) {
+      if (ways % 3 < 2) values[field] = n % 2 * (ways % 3);
+    }
+    events.push_back(*trace::event_from(1, values));
+    tape.push(events.back());
+  }
+  EXPECT_GT(tape.bytes(), std::int64_t{1} << 20);
+  for (std::int64_t first = 0; first < std::ssize(events); first += 777) {
+    const std::int64_t end = std::min<std::int64_t>(first + 777, std::ssize(events));
+    const std::vector<trace::Event> read = tape.read(first, end);
+    ASSERT_TRUE(std::equal(read.begin(), read.end(), events.begin() + first, events.begin() + end, trace::same_event));
+  }
 }
 
 TEST(EventTape, ReaderMayStandAtTheEnd) {
