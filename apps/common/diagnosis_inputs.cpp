@@ -44,7 +44,8 @@ std::optional<std::string> find_inputs(const golden::Bundle& golden, const std::
 }
 
 golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string& golden_path,
-                                const golden::Bundle& candidate, const std::string& inputs) {
+                                const golden::Bundle& candidate, const std::string& inputs,
+                                const golden::StatedRounding& rounding) {
   golden::Bundle loaded;
   if (!inputs.empty()) loaded = golden::load_bundle(inputs);
   const golden::Bundle& bundle = inputs.empty() ? golden : loaded;
@@ -53,6 +54,7 @@ golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string&
       golden::prepare_problem(bundle, options, inputs.empty() ? golden_path : inputs);
   const attention::Problem problem = prepared.with_given_table();
   golden::DiagnosisInput input{problem, golden, candidate, {}};
+  input.rounding = rounding;
   if (!inputs.empty()) input.inputs_name = inputs;
   if (const auto blocks = bundle.tensors.find("blocks"); prepared.layout == "max" && blocks != bundle.tensors.end()) {
     const golden::Tensor& tensor = blocks->second;  // [N, kv, L, P, H, D]

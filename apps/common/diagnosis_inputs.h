@@ -26,6 +26,7 @@ struct GoldenAndCandidate {
 
 // `inputs` is find_inputs' answer. Throws what golden::prepare_problem and golden::diagnose throw.
 [[nodiscard]] golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string& golden_path,
-                                              const golden::Bundle& candidate, const std::string& inputs);
+                                              const golden::Bundle& candidate, const std::string& inputs,
+                                              const golden::StatedRounding& rounding = {});
 
 }  // namespace kvscope::apps

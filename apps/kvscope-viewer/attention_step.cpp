@@ -18,6 +18,7 @@
 #include "core/golden/diagnosis/diagnose.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
+#include "core/golden/golden_terms.h"
 #include "core/golden/output_names.h"
 #include "core/pipeline/run_scenario.h"
 #include "core/pipeline/scenario_bundle.h"
@@ -184,17 +185,18 @@ viz::AttentionFlow AttentionStep::flow(const viz::FlowRequest& request) const {
   const auto dims = static_cast<std::size_t>(o.shape[2]);
   const auto row = static_cast<std::size_t>((problem.first_query(b) + query) * o.shape[1] + request.head.value);
   const auto golden_o = golden::values<double>(o);
-  const auto a1 = golden::values<double>(tensor_of(golden_, "a1"));
-  const auto a2 = golden::values<double>(tensor_of(golden_, "a2"));
-  const double smax = golden::values<double>(tensor_of(golden_, "smax"))[row];
+  const golden::GoldenTerms terms(golden_);
+  attention::Rounding rounding = attention::rounding_of(DType::f32);
+  rounding.tile_keys = config.tile_keys;
+  const attention::OutputBudgets budgets(rounding, terms.row(row));
   for (std::size_t d = 0; d < dims; ++d) {
     const std::size_t at = row * dims + d;
     flow.golden.push_back(golden_o[at]);
-    flow.bound.push_back(attention::output_bound(DType::f32, golden_o[at], a1[at], a2[at], smax));
+    flow.bound.push_back(budgets.of(terms.element(at)).total());
   }
   if (golden_.tensors.contains("lse")) {
     flow.golden_lse = golden::values<double>(tensor_of(golden_, "lse"))[row];
-    flow.lse_bound = attention::lse_bound(DType::f32, flow.golden_lse, smax);
+    flow.lse_bound = attention::lse_budget(rounding, terms.row(row)).total();
   }
   return flow;
 }

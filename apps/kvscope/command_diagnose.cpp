@@ -11,6 +11,7 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/rounding_options.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
 #include "core/golden/compare.h"
@@ -23,6 +24,7 @@ struct DiagnoseCommand {
   std::string golden;
   std::string candidate;
   std::optional<std::string> input;
+  golden::StatedRounding rounding;
   bool json = false;
 };
 
@@ -35,6 +37,7 @@ int run(const DiagnoseCommand& command) {
   golden::CompareOptions options;
   options.golden_name = command.golden;
   options.candidate_name = command.candidate;
+  options.rounding = command.rounding;
   const golden::CompareResult compared = golden::compare(golden_bundle, candidate, options);
   const std::optional<std::string> inputs = find_inputs(golden_bundle, command.golden, command.input);
   if (!inputs) {
@@ -44,7 +47,8 @@ int run(const DiagnoseCommand& command) {
         named ? fmt::format("'{}', from which it was computed, is missing: pass the file with --input", *named)
               : "are not named in its manifest: pass the file that it was computed from with --input");
   }
-  const golden::Diagnosis diagnosis = diagnose_with(golden_bundle, command.golden, candidate, *inputs);
+  const golden::Diagnosis diagnosis =
+      diagnose_with(golden_bundle, command.golden, candidate, *inputs, command.rounding);
   if (command.json) {
     json::Value report = golden::json_report(diagnosis);
     report.set("passed", compared.passed);
@@ -71,6 +75,7 @@ void add_diagnose(CLI::App& app, Action& chosen) {
       ->add_option("--input", command->input,
                    "Tensors that the golden output was computed from [default: the file that its manifest names]")
       ->type_name("FILE");
+  add_rounding_options(*diagnose, command->rounding);
   diagnose->add_flag("--json", command->json, "Print the diagnosis as JSON");
   add_examples(*diagnose,
                {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors --candidate mine.safetensors",

@@ -10,6 +10,7 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/rounding_options.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -27,6 +28,8 @@ struct VerifyCommand {
   std::vector<std::string> exact;
   std::optional<std::string> junit;
   std::optional<std::string> input;
+  golden::StatedRounding rounding;
+  bool explain = false;
   bool no_diagnose = false;
   bool json = false;
 };
@@ -35,6 +38,7 @@ int run(const VerifyCommand& command) {
   golden::CompareOptions options;
   options.profile = command.profile;
   options.exact = command.exact;
+  options.rounding = command.rounding;
   options.golden_name = command.golden;
   options.candidate_name = command.candidate;
   const auto [golden_bundle, candidate_bundle, notes] = load_both(command.golden, command.candidate);
@@ -45,7 +49,7 @@ int run(const VerifyCommand& command) {
   if (!result.passed && !command.no_diagnose && golden_bundle.tensors.contains("o")) {
     if (const std::optional<std::string> inputs = find_inputs(golden_bundle, command.golden, command.input)) {
       try {
-        diagnosis = diagnose_with(golden_bundle, command.golden, candidate_bundle, *inputs);
+        diagnosis = diagnose_with(golden_bundle, command.golden, candidate_bundle, *inputs, command.rounding);
       } catch (const InputError& error) {
         // A file that the golden's manifest names may have been overwritten; the report does not depend on it.
         if (command.input) throw;
@@ -63,6 +67,7 @@ int run(const VerifyCommand& command) {
     std::cout << json::dump(report) << "\n";
   } else {
     std::cout << golden::text_report(result);
+    if (command.explain) std::cout << golden::budget_report(result);
     if (diagnosis && !diagnosis->candidate_passes) std::cout << golden::text_report(*diagnosis);
   }
   return result.passed ? kExitFine : kExitCheckFailed;
@@ -87,6 +92,11 @@ void add_verify(CLI::App& app, Action& chosen) {
       ->check(CLI::IsMember(golden::profile_names()));
   verify->add_option("--exact", command->exact, "Tensor to compare bit for bit, such as o; may be repeated")
       ->type_name("NAME");
+  add_rounding_options(*verify, command->rounding);
+  verify->add_flag(
+      "--explain", command->explain,
+      "Also print the error budget at the element with the largest error: how much each source of rounding "
+      "may contribute");
   verify->add_option("--junit", command->junit, "Also write the report as a JUnit XML file")->type_name("FILE");
   verify
       ->add_option(

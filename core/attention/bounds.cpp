@@ -1,7 +1,9 @@
 #include "core/attention/bounds.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <numbers>
 #include <string>
 
 #include "core/base/errors.h"
@@ -9,19 +11,210 @@
 namespace kvscope::attention {
 namespace {
 
+constexpr double kInverseRoot3 = 0.57735026918962576;  // standard deviation of an error that is uniform in -1 .. 1
+constexpr double kFalseAlarm = 1e-7;                   // of one criterion; a report has fewer than ten
+
 [[noreturn]] void reject(DType out) {
   throw UnsupportedError("error bound of " + std::string(name(out)) +
                          " output: a kernel's output is f64, f32, f16 or " +
                          "bf16; compare narrower outputs bit for bit");
 }
 
-double single_precision_term(double a1, double smax) {
-  return 4.0 * 0x1p-24 * (1.0 + smax) * a1;
+struct Precision {
+  int kept_bits;  // of the significand after the leading 1
+  int smallest;   // exponent of the smallest normal number
+};
+
+Precision precision_of(DType type) {
+  switch (type) {
+    case DType::f64:
+      return {52, -1022};
+    case DType::f32:
+      return {23, -126};
+    case DType::f16:
+      return {10, -14};
+    case DType::bf16:
+      return {7, -126};
+    case DType::e4m3:
+      return {3, -6};
+    case DType::e5m2:
+      return {2, -14};
+    default:
+      reject(type);
+  }
 }
 
-double half_precision_bound(double unit, double o64, double a1, double a2, double smax) {
-  return unit * std::fabs(o64) + unit * std::min(a1, 4.0 * a2) + single_precision_term(a1, smax);
+double unit_of(DType type) {
+  return std::ldexp(1.0, -1 - precision_of(type).kept_bits);
 }
+
+// Half the smallest positive number: the rounding error near zero.
+double half_smallest(DType type) {
+  const Precision p = precision_of(type);
+  return std::ldexp(0.5, p.smallest - p.kept_bits);
+}
+
+// The reference and the kernel both round when the kernel computes in double.
+double arithmetic_unit(const Rounding& r) {
+  return r.output == DType::f64 ? 2 * 0x1p-53 : 0x1p-24;
+}
+
+double additions(const Rounding& r, double keys) {
+  const auto tile = static_cast<double>(r.tile_keys);
+  return 16 + (r.tile_keys <= 1 ? keys : std::min(keys, tile + keys / tile));
+}
+
+// The systematic error of a row sum of equal weights, in units of the arithmetic.
+double repeated_additions(const Rounding& r, const RowTerms& row) {
+  const double repeats = row.repeats < 0 ? row.keys : row.repeats;
+  const auto tile = static_cast<double>(r.tile_keys);
+  return r.tile_keys <= 1 ? repeats : std::min(repeats, tile + repeats / tile);
+}
+
+// Of the row's type of P; a type as wide as the arithmetic is not measured, and its unit is negligible.
+double clump_of(const Rounding& r, const RowTerms& row) {
+  switch (r.probabilities) {
+    case DType::bf16:
+      return std::min(1.0, 2 * row.clump[0]);
+    case DType::f16:
+      return std::min(1.0, 2 * row.clump[1]);
+    case DType::e4m3:
+      return std::min(1.0, 2 * row.clump[2]);
+    default:
+      return 1.0;
+  }
+}
+
+// The largest weight that P loses below its normal range, and the same as a share of a1. The values of faint keys may
+// be larger than those of the others: a1 / faint is their mean, and four times that is allowed.
+struct Lost {
+  double weight = 0, share = 0;
+};
+
+Lost lost_by(const Rounding& r, const RowTerms& row) {
+  const double measured = r.probabilities == DType::f16 ? row.faint[1] : row.faint[2];
+  if ((r.probabilities == DType::f16 || r.probabilities == DType::e4m3) && measured >= 0) {
+    return {measured, measured > 0 ? std::min(1.0, 4 * measured / row.faint[0]) : 0};
+  }
+  // The row sum is at least 1, and at least exp(lse - smax) because no score exceeds smax.
+  const double natural = row.base_two ? row.lse * std::numbers::ln2 : row.lse;
+  const double row_sum = std::max(1.0, std::exp(std::min(natural - row.smax, 700.0)));
+  const double weight = std::min(1.0, half_smallest(r.probabilities) * row.keys / row_sum);
+  return {weight, std::min(1.0, 4 * weight)};
+}
+
+double square(double x) {
+  return x * x;
+}
+
+}  // namespace
+
+Rounding rounding_of(DType output) {
+  if (output != DType::f64 && output != DType::f32 && output != DType::f16 && output != DType::bf16) reject(output);
+  Rounding r;
+  r.output = r.probabilities = output;
+  r.lse = output == DType::f64 ? DType::f64 : DType::f32;
+  if (output == DType::f64) r.ex2_error = 0x1p-51;
+  return r;
+}
+
+double deviations_for(double elements) {
+  return std::sqrt(2 * std::log(2 * std::max(elements, 1.0) / kFalseAlarm));
+}
+
+RowTerms row_terms(const Result& golden, std::size_t query, std::size_t head, double head_size, bool base_two) {
+  RowTerms row;
+  row.keys = golden.keys(query, head);
+  row.head_size = head_size;
+  row.smax = golden.smax(query, head);
+  row.lse = golden.lse(query, head);
+  row.base_two = base_two;
+  row.p2 = golden.p2(query, head);
+  row.repeats = golden.repeats(query, head);
+  for (std::size_t i = 0; i < kClumpTypes; ++i) row.clump[i] = golden.clump(query, head, i);
+  for (std::size_t i = 0; i < kFaintTerms; ++i) row.faint[i] = golden.faint(query, head, i);
+  return row;
+}
+
+ElementTerms element_terms(const Result& golden, std::size_t query, std::size_t head, std::size_t dim) {
+  return {golden.o(query, head, dim), golden.a1(query, head, dim), golden.a2(query, head, dim),
+          golden.running(query, head, dim)};
+}
+
+double half_step(DType type, double x) {
+  const Precision p = precision_of(type);
+  // The exponent field of a double; 0 for zero and for numbers below every type's range, 2047 for infinity.
+  const auto field = static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 2047);
+  const int exponent = std::max(field == 2047 ? p.smallest : field - 1023, p.smallest) - p.kept_bits - 1;
+  if (exponent < -1022) return std::max(std::ldexp(1.0, exponent), 0x1p-1074);
+  return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
+}
+
+OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row)
+    : output_(r.output), p2_(row.p2), k_(r.deviations) {
+  const double e = arithmetic_unit(r);
+  spread_ = k_ * kInverseRoot3;
+  inputs_ = r.inputs ? unit_of(*r.inputs) * k_ * kInverseRoot3 * (2 * (1 + row.smax) + 1) : 0;
+  score_ = e * 0.5 * std::sqrt(row.head_size) * (1 + row.smax);
+  scores_ = 4 * e * (1 + row.smax);
+  ex2_ = r.ex2_error;
+  p_ = unit_of(r.probabilities);
+  clump_ = p_ * clump_of(r, row);
+  lost_ = lost_by(r, row).share;
+  sum_ = e * 0.5 * std::sqrt(additions(r, row.keys));
+  repeated_ = e * repeated_additions(r, row);
+  merge_ = 2 * e * (std::isfinite(row.lse) ? std::fabs(row.lse) : 0) + (r.partials ? unit_of(*r.partials) : 0);
+  partial_floor_ = r.partials ? half_smallest(*r.partials) : 0;
+}
+
+Budget OutputBudgets::of(const ElementTerms& element) const {
+  const double size = std::fabs(element.o);
+  const double spread = std::min(element.a1, spread_ * element.a2);
+  const double score = score_ * (element.a2 + size * p2_);
+  const double sum = sum_ * std::hypot(std::min(element.a1, element.running + element.a2), size);
+  Budget b;
+  b.inputs = inputs_ * element.a1;
+  b.scores = scores_ * element.a1 + k_ * score;
+  b.ex2 = ex2_ * (size + spread);
+  b.p = clump_ * size + p_ * spread + lost_ * element.a1;
+  b.sum = k_ * sum + repeated_ * size;
+  b.merge = merge_ * std::min(element.a1, size + 8 * element.running + 4 * element.a2) + partial_floor_;
+  b.output = half_step(output_, size + b.before_output());
+  b.independent = k_ * (score + sum) + p_ * spread;
+  b.deviation = std::sqrt(square(score) + square(sum) + square(p_ * spread / k_));
+  return b;
+}
+
+Budget output_budget(const Rounding& rounding, const RowTerms& row, const ElementTerms& element) {
+  return OutputBudgets(rounding, row).of(element);
+}
+
+Budget lse_budget(const Rounding& r, const RowTerms& row) {
+  const double k = r.deviations;
+  const double e = arithmetic_unit(r);
+  const double base = row.base_two ? std::numbers::log2e : 1.0;
+  const double natural = std::fabs(row.lse) / base;
+  Budget b;
+  if (r.inputs) b.inputs = base * unit_of(*r.inputs) * k * kInverseRoot3 * 2 * (1 + row.smax);
+  const double score = base * e * 0.5 * std::sqrt(row.head_size) * (1 + row.smax) * row.p2;
+  b.scores = base * e * (4 + 4 * row.smax + 2 * natural) + k * score;
+  b.ex2 = base * r.ex2_error;
+  double p = 0;
+  if (r.row_sum != RowSum::exact) {
+    const double u = unit_of(r.probabilities);
+    p = base * u * kInverseRoot3 * row.p2;
+    b.p = std::min(base * u, base * u * clump_of(r, row) + k * p) + base * lost_by(r, row).weight;
+  }
+  const double sum = base * e * 0.5 * std::sqrt(additions(r, row.keys));
+  b.sum = k * sum + base * e * repeated_additions(r, row);
+  b.merge = base * 2 * e * natural;
+  b.output = half_step(r.lse, std::fabs(row.lse) + b.before_output());
+  b.deviation = std::sqrt(square(score) + square(p) + square(sum));
+  b.independent = k * (score + sum) + std::min(b.p, k * p);
+  return b;
+}
+
+namespace {
 
 // Whether NaN and infinities agree; `finite` tells whether both values are finite and must be compared with a bound.
 bool same_mask(double x, double y, bool& finite) {
@@ -32,46 +225,16 @@ bool same_mask(double x, double y, bool& finite) {
 
 }  // namespace
 
-double output_bound(DType out, double o64, double a1, double a2, double smax) {
-  switch (out) {
-    case DType::f64:
-      return 64.0 * 0x1p-53 * (1.0 + smax) * a1 + 0x1p-1074;
-    case DType::f32:
-      return single_precision_term(a1, smax) + 0x1p-150;
-    case DType::f16:
-      return half_precision_bound(0x1p-11, o64, a1, a2, smax) + 0x1p-25;
-    case DType::bf16:
-      return half_precision_bound(0x1p-8, o64, a1, a2, smax) + 0x1p-134;
-    default:
-      reject(out);
-  }
-}
-
-bool output_within(DType out, double o, double o64, double a1, double a2, double smax) {
+bool output_within(const Rounding& rounding, const RowTerms& row, const ElementTerms& golden, double o) {
   bool finite = false;
-  if (!same_mask(o, o64, finite)) return false;
-  return !finite || std::fabs(o - o64) <= output_bound(out, o64, a1, a2, smax);
+  if (!same_mask(o, golden.o, finite)) return false;
+  return !finite || std::fabs(o - golden.o) <= output_budget(rounding, row, golden).total();
 }
 
-double lse_bound(DType out, double lse64, double smax) {
-  const double size = std::fabs(lse64);
-  switch (out) {
-    case DType::f64:
-      return 64.0 * 0x1p-53 * (1.0 + smax + size);
-    case DType::f32:
-      return std::max(1e-6, 4.0 * 0x1p-24 * (1.0 + smax + size));
-    case DType::f16:
-    case DType::bf16:
-      return std::max(1e-6, 1.2e-4 * size);
-    default:
-      reject(out);
-  }
-}
-
-bool lse_within(DType out, double lse, double lse64, double smax) {
+bool lse_within(const Rounding& rounding, const RowTerms& golden, double lse) {
   bool finite = false;
-  if (!same_mask(lse, lse64, finite)) return false;
-  return !finite || std::fabs(lse - lse64) <= lse_bound(out, lse64, smax);
+  if (!same_mask(lse, golden.lse, finite)) return false;
+  return !finite || std::fabs(lse - golden.lse) <= lse_budget(rounding, golden).total();
 }
 
 }  // namespace kvscope::attention

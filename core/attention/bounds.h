@@ -1,37 +1,106 @@
-// The maximum error of a correct kernel against the reference, per output element. It is derived from the data and not
-// a fixed tolerance: one that a bf16 kernel at 4096 tokens needs would accept an output with a whole wrong page.
+// The maximum error of a correct kernel against the reference, as a budget: one number for each source of rounding.
+// docs/04_attention_and_golden.md derives it. It follows from the data and from what the kernel rounds, and is not a
+// fixed tolerance: one that a bf16 kernel at 4096 tokens needs would accept an output with a whole wrong page.
 //
-//   f32      4 * 2^-24 * (1 + smax) * a1
-//   f16      u * |o64| + u * min(a1, 4 * a2) + the f32 line     u = 2^-11: output and probabilities rounded once each
-//   bf16     the same with                                      u = 2^-8
-//   f64      64 * 2^-53 * (1 + smax) * a1                       another evaluation in double, in another order
+// With u(T) = half the distance of adjacent numbers of type T just above 1 (bf16 2^-8, f16 2^-11, e4m3 2^-4, f32 2^-24,
+// f64 2^-53), e = the unit of the arithmetic (2^-24; f64: 2 * 2^-53), k = `deviations`, and per row and element the
+// terms of the reference (result.h), an element of o may differ by the sum of
 //
-// plus half the type's smallest positive number (f16 2^-25), which is the rounding error near zero; for f64 the whole
-// number, 2^-1074, because half of it is not a double. a1, a2 and smax are the reference's (result.h). Rounding errors
-// of probabilities are independent, so they add up to a2, not to a1; 4 * a2 covers their far tail, and a1 is their
-// maximum. Example: bf16, o64 = 1, a1 = 2, a2 = 0.25, smax = 3:
-//   2^-8 * 1 + 2^-8 * 1 + 4 * 2^-24 * 4 * 2 = 0.00781440735
+//   inputs  u(inputs) * (k / sqrt 3) * (2 (1 + smax) + 1) * a1                     0 when q, k and v are used as stored
+//   scores  e * (4 (1 + smax) * a1 + k / 2 * sqrt(head_size) * (1 + smax) * (a2 + |o| p2))
+//   ex2     ex2_error * (|o| + min(a1, k / sqrt 3 * a2))
+//   p       u(P) * (min(1, 2 clump) * |o| + min(a1, k / sqrt 3 * a2)) + min(1, 4 faint(P) / faint) * a1
+//   sum     e * k / 2 * sqrt(additions) * sqrt(min(a1, running + a2)^2 + o^2) + e * repeats * |o|
+//   merge   (2 e |lse| + u(partials)) * min(a1, |o| + 8 running + 4 a2)
+//   output  half a step of the output's type at the largest magnitude that these allow
+//
+// additions = 16 + keys when keys are added one by one, 16 + tile + keys / tile in tiles. lse differs by the same
+// sources with weights 1 for the row sum and p2 for errors that are independent between keys.
+// Example: bf16, o = 1, a1 = 2, a2 = 0.25, smax = 3, p2 = 0.125, clump 0, k = 7, 64 keys of head size 64: p 0.00395,
+// output 0.00391, total 0.0079.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
+#include "core/attention/result.h"
 #include "core/base/dtype.h"
 
 namespace kvscope::attention {
 
-// Largest |o - o64| of a candidate whose output has type `out`: f64, f32, f16 or bf16, UnsupportedError for another.
-// Precondition: finite values. Callers compare NaN and infinities first, as masks.
-[[nodiscard]] double output_bound(DType out, double o64, double a1, double a2, double smax);
+// From which probabilities a kernel computes the row sum, which becomes lse: the unrounded ones, or those rounded to
+// P's type. `either` allows both.
+enum class RowSum : std::uint8_t { either, exact, rounded };
 
-// Whether two output elements agree: NaN with NaN, an infinity with the same one, else within output_bound.
-[[nodiscard]] bool output_within(DType out, double o, double o64, double a1, double a2, double smax);
+// What a kernel rounds, and to which type.
+struct Rounding {
+  DType output = DType::f32;         // f64, f32, f16 or bf16
+  DType lse = DType::f32;            // the same types
+  DType probabilities = DType::f32;  // P as the operand of P V; e4m3 too
+  std::optional<DType> partials;     // outputs of the parts of a split-K kernel; empty: as the arithmetic
+  std::optional<DType> inputs;       // q, k, v as operands; empty: exactly as stored
+  double ex2_error = 0x1p-22;        // relative, of one exponential
+  std::int64_t tile_keys = 1;        // keys whose terms are added before they join the running sum; 1: one by one
+  RowSum row_sum = RowSum::either;
+  double deviations = 7;  // k: standard deviations allowed for independent errors; deviations_for()
+};
 
-// Largest |lse - lse64| of a finite pair, in the base that both are in:
-//   f16, bf16    max(1e-6, 1.2e-4 * |lse64|)
-//   f32          max(1e-6, 4 * 2^-24 * (1 + smax + |lse64|))
-//   f64          64 * 2^-53 * (1 + smax + |lse64|)
-// Example: bf16, lse64 = 10 -> 0.0012; f32, lse64 = 10, smax = 3 -> 3.3e-6.
-[[nodiscard]] double lse_bound(DType out, double lse64, double smax);
+// The rounding of a kernel that writes `output`: P has the output's type, lse is at least f32.
+// UnsupportedError for other types than f64, f32, f16, bf16.
+[[nodiscard]] Rounding rounding_of(DType output);
 
-// Whether two log-sum-exps agree: NaN with NaN, an infinity with the same one, else within lse_bound.
-[[nodiscard]] bool lse_within(DType out, double lse, double lse64, double smax);
+// k for a report of `elements` elements: a sum of independent rounding errors exceeds k standard deviations in any of
+// them with a probability of at most 1e-7. Example: 1,000 elements -> 6.9; 10^7 -> 8.1.
+[[nodiscard]] double deviations_for(double elements);
+
+// Terms of one row, and of one element. Defaults are the largest possible values where a caller does not have a term.
+struct RowTerms {
+  double keys = 1;       // visible keys
+  double head_size = 1;  // of K
+  double smax = 0;
+  double lse = 0;
+  bool base_two = false;  // lse is in base 2
+  double p2 = 1;
+  double clump[kClumpTypes] = {1, 1, 1};
+  double repeats = -1;                       // below 0: not known
+  double faint[kFaintTerms] = {-1, -1, -1};  // below 0: not known
+};
+struct ElementTerms {
+  double o = 0, a1 = 0, a2 = 0, running = 0;
+};
+[[nodiscard]] RowTerms row_terms(const Result& golden, std::size_t query, std::size_t head, double head_size,
+                                 bool base_two = false);
+[[nodiscard]] ElementTerms element_terms(const Result& golden, std::size_t query, std::size_t head, std::size_t dim);
+
+struct Budget {
+  double inputs = 0, scores = 0, ex2 = 0, p = 0, sum = 0, merge = 0, output = 0;
+  double deviation = 0;  // one standard deviation of the independent errors among them, the output's rounding excluded
+  double independent = 0;  // the part of total() that k deviations of them take
+  [[nodiscard]] double before_output() const { return inputs + scores + ex2 + p + sum + merge; }
+  [[nodiscard]] double total() const { return before_output() + output; }
+};
+
+// Allowed |o - o64| of the elements of one row, and |lse - lse64| of one row in the base of `row`. Precondition: finite
+// values; callers compare NaN and infinities first, as masks.
+class OutputBudgets {
+ public:
+  OutputBudgets(const Rounding& rounding, const RowTerms& row);
+  [[nodiscard]] Budget of(const ElementTerms& element) const;
+
+ private:
+  DType output_;
+  double spread_, inputs_, score_, p2_, scores_, ex2_, p_, clump_, lost_, sum_, repeated_, merge_, partial_floor_,
+      k_;  // factors
+};
+[[nodiscard]] Budget output_budget(const Rounding& rounding, const RowTerms& row, const ElementTerms& element);
+[[nodiscard]] Budget lse_budget(const Rounding& rounding, const RowTerms& row);
+
+// Whether two output elements, or two log-sum-exps, agree: NaN with NaN, an infinity with the same one, else within the
+// budget.
+[[nodiscard]] bool output_within(const Rounding& rounding, const RowTerms& row, const ElementTerms& golden, double o);
+[[nodiscard]] bool lse_within(const Rounding& rounding, const RowTerms& golden, double lse);
+
+// Half the distance between the numbers of `type` around x. Example: bf16, 1.5 -> 2^-8; 3 -> 2^-7; 0 -> 2^-134.
+[[nodiscard]] double half_step(DType type, double x);
 
 }  // namespace kvscope::attention

@@ -16,6 +16,7 @@
 #include "core/attention/detail/row_reader.h"
 #include "core/attention/mask.h"
 #include "core/attention/problem_checks.h"
+#include "core/attention/weight_terms.h"
 #include "core/base/checked.h"
 #include "core/base/errors.h"
 #include "core/base/portable_math.h"
@@ -168,10 +169,22 @@ class QueryBlock {
     double sum = fold(lane);
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
+    write_weights(s, sum, i, head);
 
     const double natural = largest + portable_log(sum);
     result_.lse(i, head) = canonical(p_.options.lse_base == LseBase::natural ? natural : natural * std::numbers::log2e);
     result_.smax(i, head) = all_numbers ? magnitude : std::numeric_limits<double>::quiet_NaN();
+  }
+
+  // The terms of the bounds that depend on the weights alone.
+  void write_weights(std::span<const double> e, double sum, std::int64_t i, std::int64_t head) {
+    WeightTerms terms;
+    for (const double x : e) terms.add(x);
+    result_.keys(i, head) = static_cast<double>(e.size());
+    result_.p2(i, head) = canonical(terms.p2(sum));
+    result_.repeats(i, head) = terms.repeats();
+    for (std::size_t k = 0; k < kClumpTypes; ++k) result_.clump(i, head, k) = canonical(terms.clump(k, sum));
+    for (std::size_t k = 0; k < kFaintTerms; ++k) result_.faint(i, head, k) = canonical(terms.faint(k, sum));
   }
 
   void finish_scores(std::span<double> s, std::int64_t first_key, std::int64_t position, std::int64_t head) const {
@@ -192,6 +205,8 @@ class QueryBlock {
   void sum_values() {
     const std::int64_t stride = v_padded_ + kLanes;
     sums_ = filled(0.0, queries_ * p_.query_heads, 3, v_padded_);
+    running_ = filled(0.0, queries_ * p_.query_heads, v_padded_);
+    blocks_ = filled(0.0, queries_ * p_.query_heads);
     values_ = filled(0.0, kKeyBlock, stride);
     each_run(v_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       v_rows_.decode(run_, values_.data(), stride);
@@ -199,8 +214,17 @@ class QueryBlock {
         const std::int64_t row = row_of(query, kv_head * group_);
         kernels_.accumulate(scores_at(row, first), needed_.size(), group_, &values_(first - block, 0), stride,
                             last - first, v_padded_, &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
+        for (std::int64_t r = row; r < row + group_; ++r) note_running_sum(r);
       });
     });
+  }
+
+  // Adds the square of the sum so far, at the end of a block of keys.
+  void note_running_sum(std::int64_t row) {
+    const double* sum = &sums_(row, 0, 0);
+    double* squares = &running_(row, 0);
+    for (std::int64_t d = 0; d < v_padded_; ++d) squares[d] += sum[d] * sum[d];
+    blocks_(row) += 1;
   }
 
   void write() {
@@ -215,6 +239,8 @@ class QueryBlock {
     rows_of(result_.o) = sum(0) / denominators;
     rows_of(result_.a1) = sum(1) / denominators;
     rows_of(result_.a2) = xt::sqrt(sum(2)) / denominators;
+    const auto blocks = xt::view(xt::maximum(blocks_, 1.0), xt::all(), xt::newaxis());
+    rows_of(result_.running) = xt::sqrt(xt::view(running_, xt::all(), xt::range(0, dims)) / blocks) / denominators;
   }
 
   const Problem& p_;
@@ -236,6 +262,8 @@ class QueryBlock {
   std::vector<double> scores_;           // [query, query_head, needed key]: dot products, scores, then weights
   xt::xtensor<double, 1> denominators_;  // [query * query_head]
   xt::xtensor<double, 3> sums_;          // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2
+  xt::xtensor<double, 2> running_;       // [query * query_head, v_padded]: squares of the sum of e * v after each block
+  xt::xtensor<double, 1> blocks_;        // [query * query_head]: blocks that running_ sums up
   xt::xtensor<double, 2> keys_;          // [kKeyBlock, k_padded]
   xt::xtensor<double, 2> values_;        // [kKeyBlock, v_padded + 8]: a stride of 2^n bytes would use few cache sets
   RowRun run_;                           // rows of the current computation
@@ -245,7 +273,18 @@ class QueryBlock {
 Result empty_result(const Problem& p) {
   const auto row = filled(0.0, p.total_queries(), p.query_heads);
   const auto element = filled(0.0, p.total_queries(), p.query_heads, p.v.head_size);
-  return {.o = element, .lse = row, .a1 = element, .a2 = element, .smax = row};
+  const auto clump = filled(0.0, p.total_queries(), p.query_heads, kClumpTypes);
+  return {.o = element,
+          .lse = row,
+          .a1 = element,
+          .a2 = element,
+          .smax = row,
+          .running = element,
+          .keys = row,
+          .p2 = row,
+          .clump = clump,
+          .repeats = row,
+          .faint = filled(0.0, p.total_queries(), p.query_heads, kFaintTerms)};
 }
 
 Result run(const Problem& problem, const ReferenceKernels& kernels) {
@@ -260,7 +299,7 @@ Result run(const Problem& problem, const ReferenceKernels& kernels) {
       block.run(b, first, std::min(first + step, queries));
     }
   }
-  for (xt::xtensor<double, 3>* array : {&result.o, &result.a1, &result.a2}) {
+  for (xt::xtensor<double, 3>* array : {&result.o, &result.a1, &result.a2, &result.running}) {
     for (double& x : *array) x = canonical(x);
   }
   return result;

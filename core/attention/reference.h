@@ -12,6 +12,8 @@
 //   4. o      sum over keys, rising, of e_t * v_t from +0; divided once by the sum of 3. a1 and a2 in the same way, the
 //             square root of a2 last
 //   5. lse    m + portable_log(sum of 3); in base two times the double nearest log2(e)
+// The other terms of the bounds (result.h) sum over keys, rising; `running` looks at the ends of the blocks of 64 keys
+// that V is read in, which start at the first key that any query of the block of queries sees.
 // No fused multiply-add is used. The list contains neither page size nor the order of physical pages, so neither can
 // change a bit. A NaN of any kind is returned as the positive quiet NaN.
 //

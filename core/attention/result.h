@@ -1,16 +1,30 @@
-// The result of an attention computation. Error bounds are computed from `a1`, `a2` and `smax` (bounds.h).
+// The result of an attention computation. Error bounds (bounds.h) are computed from the tensors after `lse`.
 #pragma once
 
+#include <cstddef>
 #include <xtensor/xtensor.hpp>
 
 namespace kvscope::attention {
 
+// Types of P for which `clump` is measured, in this order: bf16, f16, e4m3.
+inline constexpr std::size_t kClumpTypes = 3;
+// Terms of `faint`: the weight of keys below 2^-7 of the largest, and what of it f16 and e4m3 lose.
+inline constexpr std::size_t kFaintTerms = 3;
+
 struct Result {
-  xt::xtensor<double, 3> o;     // [query, query_head, value_dim]
-  xt::xtensor<double, 2> lse;   // [query, query_head] in the base and with the empty-row value of the options
-  xt::xtensor<double, 3> a1;    // [query, query_head, value_dim] sum_t p_t |v_t|
-  xt::xtensor<double, 3> a2;    // [query, query_head, value_dim] sqrt(sum_t p_t^2 v_t^2)
-  xt::xtensor<double, 2> smax;  // [query, query_head] max over the visible keys of |score|; 0 when there is none
+  xt::xtensor<double, 3> o;        // [query, query_head, value_dim]
+  xt::xtensor<double, 2> lse;      // [query, query_head] in the base and with the empty-row value of the options
+  xt::xtensor<double, 3> a1;       // [query, query_head, value_dim] sum_t p_t |v_t|
+  xt::xtensor<double, 3> a2;       // [query, query_head, value_dim] sqrt(sum_t p_t^2 v_t^2)
+  xt::xtensor<double, 2> smax;     // [query, query_head] max over the visible keys of |score|; 0 when there is none
+  xt::xtensor<double, 3> running;  // [query, query_head, value_dim] rms, over the ends of blocks of 64 keys, of the sum
+                                   // so far divided by the whole row sum
+  xt::xtensor<double, 2> keys;     // [query, query_head] number of visible keys
+  xt::xtensor<double, 2> p2;       // [query, query_head] sqrt(sum_t p_t^2)
+  xt::xtensor<double, 3> clump;  // [query, query_head, kClumpTypes] 0 when the rounding errors of P are independent, up
+                                 // to 1 when all are equal (weight_terms.h)
+  xt::xtensor<double, 2> repeats;  // [query, query_head] keys with the same weight as the key before them
+  xt::xtensor<double, 3> faint;    // [query, query_head, kFaintTerms] weights below the normal range of narrow types
 };
 
 }  // namespace kvscope::attention

@@ -12,7 +12,10 @@
 #include <utility>
 
 #include "core/attention/bounds.h"
+#include "core/golden/detail/locator.h"
 #include "core/golden/golden_bundle.h"
+#include "core/golden/golden_terms.h"
+#include "core/golden/group_tests.h"
 #include "core/golden/output_names.h"
 #include "core/golden/tolerance.h"
 
@@ -78,6 +81,13 @@ void check_golden_output(const Bundle& golden, std::vector<Fault>& faults) {
     } else if (tensor->dtype != DType::f64 || tensor->shape != shape) {
       faults.push_back({fmt::format("golden '{}'", tensor_name),
                         fmt::format("is {}, but must be f64 {}", describe(*tensor), shape_text(shape))});
+    }
+  }
+  for (const TermShape& term : optional_terms(o.shape)) {
+    const Tensor* tensor = find(golden, term.name);
+    if (tensor != nullptr && (tensor->dtype != DType::f64 || tensor->shape != term.shape)) {
+      faults.push_back({fmt::format("golden '{}'", term.name),
+                        fmt::format("is {}, but must be f64 {}", describe(*tensor), shape_text(term.shape))});
     }
   }
 }
@@ -192,63 +202,6 @@ void check_conventions(const Bundle& golden, const Bundle& candidate, CompareRes
   if (theirs == nullptr) result.notes.emplace_back("the candidate states no conventions: the golden's are assumed");
 }
 
-// --- the place of an element -----------------------------------------------------------------------------------------
-
-class Locator {
- public:
-  explicit Locator(const Bundle& golden) {
-    const Tensor* offsets = find(golden, "query_offsets");
-    const Tensor* lengths = find(golden, "key_lengths");
-    const Tensor* table = find(golden, "block_table");
-    if (offsets == nullptr || offsets->dtype != DType::i64) return;
-    const auto o = values<std::int64_t>(*offsets);
-    offsets_.assign(o.begin(), o.end());
-    if (lengths == nullptr || lengths->dtype != DType::i64 || lengths->bytes.size() + 8 != offsets->bytes.size())
-      return;
-    const auto l = values<std::int64_t>(*lengths);
-    lengths_.assign(l.begin(), l.end());
-    const json::Value* page_size = golden.manifest.find("page_size");
-    if (page_size == nullptr || page_size->as_i64() == nullptr || *page_size->as_i64() < 1) return;
-    page_size_ = *page_size->as_i64();
-    if (table != nullptr && table->dtype == DType::u32 && table->shape.size() == 2 &&
-        table->shape[0] == static_cast<std::int64_t>(lengths_.size())) {
-      const auto t = values<std::uint32_t>(*table);
-      table_.assign(t.begin(), t.end());
-      columns_ = table->shape[1];
-    }
-  }
-
-  [[nodiscard]] Place place(std::int64_t row, std::int64_t head, std::int64_t dim) const {
-    Place p;
-    p.head = head;
-    p.dim = dim;
-    p.query = row;
-    const auto after = std::upper_bound(offsets_.begin(), offsets_.end(), row);
-    if (after == offsets_.begin() || after == offsets_.end()) return p;
-    p.sequence = after - offsets_.begin() - 1;
-    p.query = row - *(after - 1);
-    if (lengths_.empty()) return p;
-    const std::int64_t position = lengths_[static_cast<std::size_t>(p.sequence)] - (*after - row);
-    if (position < 0) return p;
-    p.position = position;
-    if (page_size_ == 0) return p;
-    p.page = position / page_size_;
-    p.slot = position % page_size_;
-    if (p.page < columns_) {
-      const std::uint32_t block = table_[static_cast<std::size_t>(p.sequence * columns_ + p.page)];
-      if (block != kUnknownBlock) p.block = block;
-    }
-    return p;
-  }
-
- private:
-  std::vector<std::int64_t> offsets_;
-  std::vector<std::int64_t> lengths_;
-  std::vector<std::uint32_t> table_;
-  std::int64_t columns_ = 0;
-  std::int64_t page_size_ = 0;
-};
-
 // --- criteria --------------------------------------------------------------------------------------------------------
 
 char mask_of(double x) {
@@ -286,6 +239,7 @@ double ratio_of(double error, double allowed) {
 struct Judged {
   std::int64_t failing = 0;
   std::optional<Worst> worst;
+  std::size_t worst_at = 0;  // its element
 };
 
 Judged judge(std::span<const double> candidate, std::span<const double> golden, const auto& allowed_of,
@@ -304,6 +258,7 @@ Judged judge(std::span<const double> candidate, std::span<const double> golden, 
       at = i;
     }
   }
+  judged.worst_at = at;
   if (worst_ratio >= 0) judged.worst = Worst{place_of(at), candidate[at], golden[at], allowed_of(at), worst_ratio};
   return judged;
 }
@@ -316,58 +271,115 @@ std::string judged_text(const Judged& judged, std::size_t elements) {
       judged.failing, elements, w.ratio, describe(w.place), w.candidate, w.golden);
 }
 
+// The systematic part of a budget is allowed in full; the rest is measured in standard deviations.
+void add_evidence(RowEvidence& row, const attention::Rounding& rounding, DType type, const attention::Budget& budget,
+                  double candidate, double golden, double rounded_golden) {
+  const double systematic = budget.before_output() - budget.independent;
+  const double boundary = attention::half_step(type, golden) - std::abs(rounded_golden - golden);
+  const double excess = std::abs(candidate - golden) - attention::half_step(type, candidate) - systematic;
+  row.add(std::max(0.0, excess) / budget.deviation, std::max(0.0, boundary - systematic) / budget.deviation,
+          rounding.deviations);
+}
+
+Criterion group_criterion(const std::string& tensor_name, const std::vector<RowEvidence>& rows,
+                          const std::vector<RowLabel>& labels) {
+  const GroupResult groups = test_groups(rows, labels);
+  return {
+      tensor_name + ": rows", groups.failing == 0,
+      fmt::format("{} of {} groups of rows exceed the bound; largest sum of squares {:.3g}x the allowed sum, {} ({} "
+                  "{})",
+                  groups.failing, groups.groups, groups.ratio, groups.worst, groups.rows,
+                  groups.rows == 1 ? "row" : "rows")};
+}
+
+std::vector<RowLabel> row_labels(const Bundle& golden, const Locator& locator) {
+  const std::vector<std::int64_t>& shape = golden.tensors.at("o").shape;
+  const Tensor* lse = find(golden, "lse");
+  std::vector<RowLabel> labels;
+  for (std::int64_t row = 0; row < shape[0] * shape[1]; ++row) {
+    const Place place = locator.place(row / shape[1], row % shape[1], -1);
+    const double identity =
+        lse == nullptr ? static_cast<double>(row) : values<double>(*lse)[static_cast<std::size_t>(row)];
+    labels.push_back({std::max<std::int64_t>(place.sequence, 0), place.head, identity});
+  }
+  return labels;
+}
+
 void compare_output(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
-                    const Locator& locator, CompareResult& result) {
+                    const FoundRounding& found, const Locator& locator, CompareResult& result) {
   const Tensor& o = candidate.tensors.at("o");
   const Tensor& golden_o = golden.tensors.at("o");
   const std::int64_t heads = golden_o.shape[1];
   const std::int64_t dims = golden_o.shape[2];
   const auto want = values<double>(golden_o);
-  const auto a1 = values<double>(golden.tensors.at("a1"));
-  const auto a2 = values<double>(golden.tensors.at("a2"));
-  const auto smax = values<double>(golden.tensors.at("smax"));
+  const DType type = found.rounding.output;
   const std::vector<double> have = as_doubles(o);
   std::vector<double> rounded(want.begin(), want.end());
-  for (double& g : rounded) g = rounded_to(o.dtype, g);
+  for (double& g : rounded) g = rounded_to(type, g);
   const auto place_of = [&](std::size_t i) {
     const auto at = static_cast<std::int64_t>(i);
     return locator.place(at / (heads * dims), at / dims % heads, at % dims);
   };
   result.criteria.push_back(mask_criterion("o", have, rounded, place_of));
 
-  std::optional<Tolerance> fixed;
-  if (options.profile) fixed = profile(*options.profile, o.dtype);
-  const auto allowed_of = [&](std::size_t i) {
-    return fixed ? fixed->allowed(want[i])
-                 : attention::output_bound(o.dtype, want[i], a1[i], a2[i], smax[i / static_cast<std::size_t>(dims)]);
-  };
+  std::vector<double> allowed(want.size());
+  std::vector<RowEvidence> evidence;
+  if (options.profile) {
+    const Tolerance fixed = profile(*options.profile, type);
+    for (std::size_t i = 0; i < want.size(); ++i) allowed[i] = fixed.allowed(want[i]);
+  } else {
+    const GoldenTerms terms(golden);
+    evidence.resize(dims == 0 ? 0 : terms.rows());
+    for (std::size_t row = 0; row < evidence.size(); ++row) {
+      const attention::OutputBudgets budgets(found.rounding, terms.row(row));
+      for (std::size_t i = row * static_cast<std::size_t>(dims); i < (row + 1) * static_cast<std::size_t>(dims); ++i) {
+        const attention::Budget budget = budgets.of(terms.element(i));
+        allowed[i] = budget.total();
+        if (std::isfinite(rounded[i]) && std::isfinite(have[i])) {
+          add_evidence(evidence[row], found.rounding, type, budget, have[i], want[i], rounded[i]);
+        }
+      }
+    }
+  }
   std::map<std::pair<std::int64_t, std::int64_t>, HeadSummary> summaries;
-  const Judged judged = judge(have, want, allowed_of, place_of, [&](std::size_t i, double error, double ratio) {
-    if (ratio <= 1) return;  // a NaN ratio fails
-    const Place p = place_of(i);
-    HeadSummary& s = summaries[{p.sequence, p.head}];
-    s.sequence = p.sequence;
-    s.head = p.head;
-    ++s.failing;
-    s.max_abs = std::max(s.max_abs, error);
-    s.worst_ratio = std::max(s.worst_ratio, ratio);
-  });
+  const Judged judged = judge(
+      have, want, [&](std::size_t i) { return allowed[i]; }, place_of,
+      [&](std::size_t i, double error, double ratio) {
+        if (ratio <= 1) return;  // a NaN ratio fails
+        const Place p = place_of(i);
+        HeadSummary& s = summaries[{p.sequence, p.head}];
+        s.sequence = p.sequence;
+        s.head = p.head;
+        ++s.failing;
+        s.max_abs = std::max(s.max_abs, error);
+        s.worst_ratio = std::max(s.worst_ratio, ratio);
+      });
+  if (!options.profile && judged.worst) {
+    const GoldenTerms terms(golden);
+    const std::size_t row = judged.worst_at / static_cast<std::size_t>(dims);
+    result.budgets.push_back(
+        {"o", judged.worst->place, found.rounding,
+         attention::output_budget(found.rounding, terms.row(row), terms.element(judged.worst_at))});
+  }
   const Measures measures = measure(o, have, want);
   result.criteria.push_back({options.profile ? fmt::format("o: profile {}", *options.profile) : "o: bound",
                              judged.failing == 0, judged_text(judged, want.size())});
-  if (fixed && fixed->cosine_difference) {
-    result.criteria.push_back({fmt::format("o: profile {}, cosine", *options.profile),
-                               measures.cosine_difference <= *fixed->cosine_difference,
-                               fmt::format("cosine difference {:.3g}, allowed {:.3g}", measures.cosine_difference,
-                                           *fixed->cosine_difference)});
+  if (options.profile) {
+    if (const auto allowed_cosine = profile(*options.profile, type).cosine_difference) {
+      result.criteria.push_back(
+          {fmt::format("o: profile {}, cosine", *options.profile), measures.cosine_difference <= *allowed_cosine,
+           fmt::format("cosine difference {:.3g}, allowed {:.3g}", measures.cosine_difference, *allowed_cosine)});
+    }
+  } else if (!evidence.empty()) {
+    result.criteria.push_back(group_criterion("o", evidence, row_labels(golden, locator)));
   }
   result.tensors.push_back({"o", o.dtype, o.shape, measures, judged.worst});
 
   if (!summaries.empty()) {  // the number of elements of each head, failing or not
     for (std::int64_t row = 0; row < golden_o.shape[0]; ++row) {
       for (std::int64_t head = 0; head < heads; ++head) {
-        const auto found = summaries.find({locator.place(row, head, 0).sequence, head});
-        if (found != summaries.end()) found->second.elements += dims;
+        const auto at = summaries.find({locator.place(row, head, 0).sequence, head});
+        if (at != summaries.end()) at->second.elements += dims;
       }
     }
   }
@@ -382,7 +394,8 @@ void compare_output(const Bundle& golden, const Bundle& candidate, const Compare
   }
 }
 
-void compare_lse(const Bundle& golden, const Bundle& candidate, const Locator& locator, CompareResult& result) {
+void compare_lse(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
+                 const FoundRounding& found, const Locator& locator, CompareResult& result) {
   const Tensor* golden_lse = find(golden, "lse");
   const Tensor* lse = find(candidate, "lse");
   if (golden_lse == nullptr || lse == nullptr) {
@@ -390,19 +403,44 @@ void compare_lse(const Bundle& golden, const Bundle& candidate, const Locator& l
         fmt::format("lse was not checked: the {} has none", lse == nullptr ? "candidate" : "golden"));
     return;
   }
-  const DType precision = candidate.tensors.at("o").dtype;
   const std::int64_t heads = golden_lse->shape[1];
   const auto want = values<double>(*golden_lse);
-  const auto smax = values<double>(golden.tensors.at("smax"));
   const std::vector<double> have = as_doubles(*lse);
   const auto place_of = [&](std::size_t i) {
     return locator.place(static_cast<std::int64_t>(i) / heads, static_cast<std::int64_t>(i) % heads, -1);
   };
   result.criteria.push_back(mask_criterion("lse", have, want, place_of));
+
+  std::vector<double> allowed(want.size());
+  std::vector<RowEvidence> evidence;
+  attention::Rounding rounding = found.rounding;
+  if (options.profile) {
+    const Tolerance fixed = profile(*options.profile, found.rounding.output);
+    for (std::size_t i = 0; i < want.size(); ++i) allowed[i] = fixed.allowed(want[i]);
+  } else {
+    const GoldenTerms terms(golden);
+    if (rounding.row_sum == attention::RowSum::either && sums_are_exact(rounding, terms, have, want)) {
+      rounding.row_sum = attention::RowSum::exact;
+    }
+    evidence.resize(want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      if (!std::isfinite(want[i])) continue;
+      const attention::Budget budget = attention::lse_budget(rounding, terms.row(i));
+      allowed[i] = budget.total();
+      if (std::isfinite(have[i])) {
+        add_evidence(evidence[i], rounding, rounding.lse, budget, have[i], want[i], rounded_to(rounding.lse, want[i]));
+      }
+    }
+  }
   const Judged judged = judge(
-      have, want, [&](std::size_t i) { return attention::lse_bound(precision, want[i], smax[i]); }, place_of,
-      [](std::size_t, double, double) {});
-  result.criteria.push_back({"lse: bound", judged.failing == 0, judged_text(judged, want.size())});
+      have, want, [&](std::size_t i) { return allowed[i]; }, place_of, [](std::size_t, double, double) {});
+  if (!options.profile && judged.worst) {
+    result.budgets.push_back({"lse", judged.worst->place, rounding,
+                              attention::lse_budget(rounding, GoldenTerms(golden).row(judged.worst_at))});
+  }
+  result.criteria.push_back({options.profile ? fmt::format("lse: profile {}", *options.profile) : "lse: bound",
+                             judged.failing == 0, judged_text(judged, want.size())});
+  if (!evidence.empty()) result.criteria.push_back(group_criterion("lse", evidence, row_labels(golden, locator)));
   result.tensors.push_back({"lse", lse->dtype, lse->shape, measure(*lse, have, want), judged.worst});
 }
 
@@ -480,11 +518,19 @@ CompareResult compare(const Bundle& golden, const Bundle& candidate, const Compa
 
   if (has_output) {
     const Locator locator(golden);
-    const std::string_view out = name(candidate.tensors.at("o").dtype);
-    result.policy =
-        options.profile ? fmt::format("profile {}, {}", *options.profile, out) : fmt::format("derived bound, {}", out);
-    compare_output(golden, candidate, options, locator, result);
-    compare_lse(golden, candidate, locator, result);
+    const FoundRounding found = find_rounding(golden, candidate, options.rounding, options.candidate_name);
+    result.policy = options.profile ? fmt::format("profile {}, {}", *options.profile, found.output_text)
+                                    : fmt::format("derived bound, {}", found.output_text);
+    compare_output(golden, candidate, options, found, locator, result);
+    compare_lse(golden, candidate, options, found, locator, result);
+    if (!options.profile && !GoldenTerms(golden).complete()) {
+      result.notes.emplace_back(
+          "the golden was written by an older kvscope without the terms running, key_counts, p2, repeats, clump and "
+          "faint: its "
+          "bound "
+          "is "
+          "looser. Make it again with `kvscope golden`");
+    }
     if (const Tensor* unquantized = find(golden, "o_unquantized");
         unquantized != nullptr && unquantized->shape == golden.tensors.at("o").shape) {
       const Tensor& o = golden.tensors.at("o");
@@ -519,13 +565,12 @@ ElementErrors element_errors(const Bundle& golden, const Bundle& candidate, cons
   errors.rows = o.shape[0];
   errors.heads = o.shape[1];
   errors.dims = o.shape[2];
-  errors.dtype = candidate.tensors.at("o").dtype;
+  const FoundRounding found = find_rounding(golden, candidate, options.rounding, options.candidate_name);
+  errors.dtype = found.rounding.output;
   const Locator locator(golden);
   for (std::int64_t row = 0; row < errors.rows; ++row) errors.places.push_back(locator.place(row, -1, -1));
   const auto want = values<double>(o);
-  const auto a1 = values<double>(golden.tensors.at("a1"));
-  const auto a2 = values<double>(golden.tensors.at("a2"));
-  const auto smax = values<double>(golden.tensors.at("smax"));
+  const GoldenTerms terms(golden);
   const std::vector<double> have = as_doubles(candidate.tensors.at("o"));
   errors.ratio.reserve(have.size());
   for (std::size_t i = 0; i < have.size(); ++i) {
@@ -534,8 +579,9 @@ ElementErrors element_errors(const Bundle& golden, const Bundle& candidate, cons
     if (mask_of(rounded) != mask_of(have[i])) {
       ratio = std::numeric_limits<double>::infinity();
     } else if (std::isfinite(want[i]) && std::isfinite(have[i])) {
-      const double allowed =
-          attention::output_bound(errors.dtype, want[i], a1[i], a2[i], smax[i / static_cast<std::size_t>(errors.dims)]);
+      const std::size_t row = i / static_cast<std::size_t>(errors.dims);
+      const attention::ElementTerms element = terms.element(i);
+      const double allowed = attention::output_budget(found.rounding, terms.row(row), element).total();
       ratio = ratio_of(std::abs(have[i] - want[i]), allowed);
     }
     errors.ratio.push_back(static_cast<float>(ratio));

@@ -2,14 +2,15 @@
 //
 //   o: masks       NaN, +inf and -inf are at the same elements. A golden value past the candidate's type counts as
 //                  infinity
-//   o: bound       every element within attention/bounds.h for the candidate's type, from the golden's a1, a2, smax;
-//                  with a profile: "o: profile vllm", every element within that suite's fixed tolerance (tolerance.h)
-//   lse: masks     as for o
-//   lse: bound     every row within the lse rule, for the type of the candidate's o, not of its lse: a bf16 kernel
-//                  writes lse as f32
+//   o: bound       every element within attention/bounds.h for what the candidate rounds (candidate_rounding.h) and the
+//                  golden's terms; with a profile: "o: profile vllm", every element within that suite's fixed tolerance
+//                  (tolerance.h)
+//   o: rows        groups of rows (group_tests.h); not with a profile
+//   lse: masks, bound, rows   the same for lse, in the type of lse. With a profile: the tolerance for o's type
 //   exact: <name>  bit for bit, no tolerance: movement tensors, those under "exact" in the golden's manifest, and
 //                  those named in the options
 //
+// A correct kernel fails a report with a probability below 1e-6: each of the four statistical criteria takes 1e-7.
 // Every element must meet the bound; no share of elements may differ. A candidate without `lse` is legal; the report
 // notes that it was not checked. The error of quantization (golden tensor `o_unquantized`: the same attention over the
 // values before quantization) is reported separately and belongs to no criterion.
@@ -29,6 +30,7 @@
 #include <string>
 #include <vector>
 
+#include "core/golden/candidate_rounding.h"
 #include "core/golden/measures.h"
 #include "core/golden/tensor.h"
 
@@ -39,6 +41,7 @@ struct CompareOptions {
   std::vector<std::string> exact;      // tensors to compare bit for bit, in addition to those of the manifest
   std::string golden_name = "golden";  // names of the two in reports
   std::string candidate_name = "candidate";
+  StatedRounding rounding = {};  // what the candidate's kernel rounds; with a profile only the output's type is used
 };
 
 // The place of an output element. Its token is the query's: position = key_length - queries + query, which is in
@@ -78,6 +81,14 @@ struct HeadSummary {
   double max_abs = 0, worst_ratio = 0;
 };
 
+// What an element's bound consists of, at the element with the largest error / allowed.
+struct BudgetReport {
+  std::string tensor;  // "o" or "lse"
+  Place place;
+  attention::Rounding rounding;
+  attention::Budget budget;
+};
+
 struct CompareResult {
   bool passed = true;
   std::string golden_name, candidate_name, policy;  // "derived bound, bf16" or "profile vllm, bf16"
@@ -85,6 +96,7 @@ struct CompareResult {
   std::vector<TensorReport> tensors;
   std::vector<HeadSummary> worst_heads;  // at most 5, those with failing elements
   std::optional<Measures> quantization;  // o_unquantized against o
+  std::vector<BudgetReport> budgets;     // of o and lse; none with a profile
   std::vector<std::string> conventions;  // "lse_base: natural"
   std::vector<std::string> notes;        // checks that were not made, with the reason
 };

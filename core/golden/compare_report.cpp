@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <string>
 #include <string_view>
+#include <tuple>
 
 #include "core/base/report.h"
 
@@ -83,6 +85,38 @@ std::string text_report(const CompareResult& result) {
   return text;
 }
 
+std::string budget_report(const CompareResult& result) {
+  std::string text;
+  for (const BudgetReport& report : result.budgets) {
+    const attention::Rounding& r = report.rounding;
+    text += fmt::format("error budget of {} at {}:\n", report.tensor, describe(report.place));
+    const bool o = report.tensor == "o";
+    const std::string operands =
+        r.inputs ? fmt::format("q, K and V rounded to {}", name(*r.inputs)) : std::string("q, K and V used as stored");
+    const std::string p =
+        o ? fmt::format("P rounded to {}", name(r.probabilities))
+          : fmt::format("row sum of {}", r.row_sum == attention::RowSum::exact
+                                             ? std::string("unrounded P")
+                                             : fmt::format("P, possibly rounded to {}", name(r.probabilities)));
+    const std::string order = r.tile_keys <= 1 ? "keys added one by one" : fmt::format("tiles of {} keys", r.tile_keys);
+    const std::string merge =
+        fmt::format("splits merged by lse, partial outputs in {}", name(r.partials.value_or(DType::f32)));
+    for (const auto& [source, value, why] :
+         {std::tuple<const char*, double, std::string>{"inputs", report.budget.inputs, operands},
+          {"scores", report.budget.scores, "q . k, scale and exponent in single precision"},
+          {"ex2", report.budget.ex2, fmt::format("exponential, relative error {:.2g}", r.ex2_error)},
+          {"p", report.budget.p, p},
+          {"sum", report.budget.sum, order},
+          {"merge", report.budget.merge, merge},
+          {"output", report.budget.output, fmt::format("{} rounded to {}", report.tensor, name(o ? r.output : r.lse))},
+          {"total", report.budget.total(),
+           fmt::format("independent errors count {:.2f} standard deviations", r.deviations)}}) {
+      text += fmt::format("  {:<8}{:<12.3g}{}\n", source, value, why);
+    }
+  }
+  return text;
+}
+
 json::Value json_report(const CompareResult& result) {
   json::Value report;
   report.set("kvscope_comparison", 1);
@@ -106,6 +140,20 @@ json::Value json_report(const CompareResult& result) {
     tensors.push_back(std::move(tensor));
   }
   report.set("tensors", std::move(tensors));
+  json::Array budgets;
+  for (const BudgetReport& b : result.budgets) {
+    budgets.emplace_back(json::Object{{"tensor", b.tensor},
+                                      {"inputs", b.budget.inputs},
+                                      {"scores", b.budget.scores},
+                                      {"ex2", b.budget.ex2},
+                                      {"p", b.budget.p},
+                                      {"sum", b.budget.sum},
+                                      {"merge", b.budget.merge},
+                                      {"output", b.budget.output},
+                                      {"total", b.budget.total()},
+                                      {"deviations", b.rounding.deviations}});
+  }
+  report.set("budgets", std::move(budgets));
   json::Array heads;
   for (const HeadSummary& s : result.worst_heads) {
     heads.emplace_back(json::Object{{"sequence", s.sequence},

@@ -13,8 +13,11 @@
 
 namespace kvscope::golden {
 
-[[nodiscard]] std::string text_report(const CompareResult& result);  // ends with a newline
-[[nodiscard]] json::Value json_report(const CompareResult& result);  // {"kvscope_comparison": 1, "passed": ..., ...}
+[[nodiscard]] std::string text_report(const CompareResult& result);
+
+// The error budgets, one number for each source of rounding; ends with a newline. Empty when the bound was not used.
+[[nodiscard]] std::string budget_report(const CompareResult& result);  // ends with a newline
+[[nodiscard]] json::Value json_report(const CompareResult& result);    // {"kvscope_comparison": 1, "passed": ..., ...}
 // One test case per criterion, escaped; characters that XML cannot hold become '?'.
 [[nodiscard]] std::string junit_report(const CompareResult& result);
 

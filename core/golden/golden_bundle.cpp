@@ -50,7 +50,8 @@ std::string_view mask_name(MaskKind mask) {
 
 std::span<const std::string_view> golden_answer_names() {
   static constexpr std::string_view kNames[] = {
-      "o", "a1", "a2", "lse", "smax", "query_offsets", "key_lengths", "block_table", "o_unquantized"};
+      "o",     "a1",    "a2",      "lse",           "smax",        "running",     "key_counts",   "p2",
+      "clump", "faint", "repeats", "query_offsets", "key_lengths", "block_table", "o_unquantized"};
   return kNames;
 }
 
@@ -89,6 +90,12 @@ Bundle golden_bundle(const attention::Problem& problem, const attention::Result&
   bundle.tensors.emplace("a2", doubles(result.a2));
   bundle.tensors.emplace("lse", doubles(result.lse));
   bundle.tensors.emplace("smax", doubles(result.smax));
+  bundle.tensors.emplace("running", doubles(result.running));
+  bundle.tensors.emplace("key_counts", doubles(result.keys));
+  bundle.tensors.emplace("p2", doubles(result.p2));
+  bundle.tensors.emplace("repeats", doubles(result.repeats));
+  bundle.tensors.emplace("clump", doubles(result.clump));
+  bundle.tensors.emplace("faint", doubles(result.faint));
   bundle.tensors.emplace("query_offsets", tensor_of<std::int64_t>({problem.batch + 1}, problem.query_offsets));
   bundle.tensors.emplace("key_lengths", tensor_of<std::int64_t>({problem.batch}, problem.key_lengths));
   bundle.tensors.emplace("block_table", block_table(problem));

@@ -1,6 +1,8 @@
 // The golden bundle: the reference's output, the terms of the error bounds, and the place of each row.
 //
-//   o, a1, a2      f64 [query, query_head, value_dim]        lse, smax   f64 [query, query_head]
+//   o, a1, a2, running              f64 [query, query_head, value_dim]
+//   lse, smax, p2, key_counts, repeats  f64 [query, query_head]
+//   clump, faint   f64 [query, query_head, 3]: of P in narrow types (attention/weight_terms.h)
 //   query_offsets  i64 [batch + 1]                           key_lengths i64 [batch]
 //   block_table    u32 [batch, columns]: blocks of the pages that a query sees, 2^32 - 1 elsewhere
 //   manifest       producer, layout, seed, page_size, types, sizes,

@@ -47,20 +47,28 @@ inline std::vector<std::string> attention_faults(const attention::Problem& probl
     return text;
   };
 
+  attention::Rounding rounding = attention::rounding_of(dtype);
+  rounding.deviations = attention::deviations_for(static_cast<double>(queries * heads * dims));
+  const bool base_two = problem.options.lse_base == attention::LseBase::two;
   std::int64_t wrong = 0, wrong_lse = 0;
   std::string first, first_lse;
   for (std::int64_t row = 0; row < queries * heads; ++row) {
     const std::int64_t q = row / heads, h = row % heads;
-    const double smax = golden.smax(q, h), lse64 = golden.lse(q, h);
+    const attention::RowTerms terms =
+        attention::row_terms(golden, static_cast<std::size_t>(q), static_cast<std::size_t>(h),
+                             static_cast<double>(problem.k.head_size), base_two);
+    const double lse64 = golden.lse(q, h);
     const auto got_lse = static_cast<double>(lse.data()[row]);
-    if (!attention::lse_within(dtype, got_lse, lse64, smax) && wrong_lse++ == 0)
+    if (!attention::lse_within(rounding, terms, got_lse) && wrong_lse++ == 0)
       first_lse = fmt::format("lse of {}, head {}: {} instead of {}", place(q), h, got_lse, lse64);
     for (std::int64_t d = 0; d < dims; ++d) {
       const double o = load_as_double(dtype, out.data() + (row * dims + d) * size_of(dtype));
-      const double o64 = golden.o(q, h, d), a1 = golden.a1(q, h, d), a2 = golden.a2(q, h, d);
-      if (attention::output_within(dtype, o, o64, a1, a2, smax) || wrong++ > 0) continue;
+      const attention::ElementTerms element = attention::element_terms(
+          golden, static_cast<std::size_t>(q), static_cast<std::size_t>(h), static_cast<std::size_t>(d));
+      const double o64 = element.o;
+      if (attention::output_within(rounding, terms, element, o) || wrong++ > 0) continue;
       first = fmt::format("{}, head {}, dim {}: {} instead of {}, {:.3g} times the bound", place(q), h, d, o, o64,
-                          std::abs(o - o64) / attention::output_bound(dtype, o64, a1, a2, smax));
+                          std::abs(o - o64) / attention::output_budget(rounding, terms, element).total());
     }
   }
   if (wrong > 0) faults.push_back(fmt::format("{}; {} of {} elements", first, wrong, queries * heads * dims));

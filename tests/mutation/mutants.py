@@ -241,8 +241,11 @@ MUTANTS = [
     (MERGE, "portable_log(sum) * (base == LseBase::two ? kLog2OfE : 1.0)", "portable_log(sum)",
      "base-2 lse with a natural logarithm added"),
     # --- bounds ---
-    (BOUNDS, "unit * std::min(a1, 4.0 * a2)", "unit * std::max(a1, 4.0 * a2)", "the larger of two bounds"),
-    (BOUNDS, "unit * std::fabs(o64) +", "0.0 * std::fabs(o64) +", "no room for rounding the output"),
+    (BOUNDS, "std::min(element.a1, spread_ * element.a2)", "std::max(element.a1, spread_ * element.a2)", "the larger of two bounds"),
+    (BOUNDS, "b.output = half_step(output_, size + b.before_output());", "b.output = 0;", "no room for rounding the output"),
+    (BOUNDS, "b.p = clump_ * size + p_ * spread", "b.p = p_ * spread", "equal rounding errors of P taken as independent"),
+    (BOUNDS, "r.tile_keys <= 1 ? keys", "r.tile_keys <= 1 ? 0", "a sum of any length with the error of a short one"),
+    (BOUNDS, "if (r.row_sum != RowSum::exact) {", "if (false) {", "row sums of rounded P held to those of exact P"),
     # --- banks of shared memory ---
     (BANKS, "for (int i = 0; i < std::max(access.width / kWordBytes, 1); ++i)", "for (int i = 0; i < 1; ++i)",
      "a lane that uses one bank for any width"),

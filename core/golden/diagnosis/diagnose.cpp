@@ -13,7 +13,9 @@
 #include "core/attention/bounds.h"
 #include "core/base/convert.h"
 #include "core/base/errors.h"
+#include "core/golden/candidate_rounding.h"
 #include "core/golden/diagnosis/page_search.h"
+#include "core/golden/golden_terms.h"
 
 namespace kvscope::golden {
 namespace {
@@ -52,8 +54,8 @@ class Outputs {
         golden_o(values<double>(input.golden.tensors.at("o"))),
         a1(values<double>(input.golden.tensors.at("a1"))),
         a2(values<double>(input.golden.tensors.at("a2"))),
-        smax(values<double>(input.golden.tensors.at("smax"))),
-        dtype(input.candidate.tensors.at("o").dtype),
+        terms(input.golden),
+        rounding(find_rounding(input.golden, input.candidate, input.rounding, "candidate").rounding),
         heads(input.problem.query_heads),
         dims(input.problem.v.head_size) {
     if (input.candidate.tensors.contains("lse") && input.golden.tensors.contains("lse")) {
@@ -70,7 +72,7 @@ class Outputs {
                  o.begin() + static_cast<std::ptrdiff_t>((at + 1) * d));
     row.has_lse = !lse.empty();
     if (row.has_lse) row.lse = lse[at];
-    row.o_dtype = dtype;
+    row.rounding = rounding;
     return row;
   }
   [[nodiscard]] RowValue golden(std::int64_t query, std::int64_t head) const {
@@ -83,15 +85,24 @@ class Outputs {
                   a1.begin() + static_cast<std::ptrdiff_t>((at + 1) * d));
     row.a2.assign(a2.begin() + static_cast<std::ptrdiff_t>(at * d),
                   a2.begin() + static_cast<std::ptrdiff_t>((at + 1) * d));
-    row.smax = smax[at];
+    const attention::RowTerms own = terms.row(at);
+    row.smax = own.smax;
+    row.keys = own.keys;
+    row.head_size = own.head_size;
+    row.p2 = own.p2;
+    row.repeats = own.repeats;
+    row.base_two = own.base_two;
+    std::copy(std::begin(own.clump), std::end(own.clump), row.clump.begin());
+    std::copy(std::begin(own.faint), std::end(own.faint), row.faint.begin());
     row.lse = golden_lse.empty() ? 0 : golden_lse[at];
     return row;
   }
 
   const attention::Problem& problem;
   std::vector<double> o, lse;
-  std::span<const double> golden_o, a1, a2, smax, golden_lse;
-  DType dtype;
+  std::span<const double> golden_o, a1, a2, golden_lse;
+  GoldenTerms terms;
+  attention::Rounding rounding;
   std::int64_t heads, dims;
 };
 
@@ -151,8 +162,7 @@ Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
         }
         ++pattern.failing_rows;
         for (std::size_t d = 0; d < row.candidate.o.size(); ++d) {
-          if (attention::output_within(outputs.dtype, row.candidate.o[d], golden.o[d], golden.a1[d], golden.a2[d],
-                                       golden.smax)) {
+          if (attention::output_within(outputs.rounding, golden.terms(), golden.element(d), row.candidate.o[d])) {
             continue;
           }
           ++pattern.sequences[static_cast<std::size_t>(b)];
@@ -192,7 +202,7 @@ void check_problem_is_the_goldens(const DiagnosisInput& input, const Outputs& ou
   CandidateRow golden;
   const RowValue stored = outputs.golden(row.query, row.head);
   golden.o = stored.o;
-  golden.o_dtype = DType::f64;
+  golden.rounding = attention::rounding_of(DType::f64);
   const double ratio = misfit(golden, again);
   if (!(ratio <= 16)) {
     throw InputError(input.inputs_name, "attention",
@@ -316,7 +326,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   check_problem_is_the_goldens(input, outputs, rows.failing.front());
   for (std::vector<Row>* some : {&rows.failing, &rows.correct}) {
     for (Row& row : *some) {
-      if (row.candidate.has_lse) row.evaluator->expect(row.candidate.lse, row.candidate.o_dtype);
+      if (row.candidate.has_lse) row.evaluator->expect(row.candidate.lse, row.candidate.rounding);
     }
   }
   diagnosis.failing_rows = static_cast<std::int64_t>(rows.failing.size());

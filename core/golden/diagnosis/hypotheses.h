@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/golden/candidate_rounding.h"
 #include "core/golden/diagnosis/row_recipe.h"
 #include "core/golden/tensor.h"
 
@@ -29,6 +30,7 @@ struct DiagnosisInput {
   std::int64_t layers = 1, layer = 0, layer_stride = 0;  // [elements] of the pool; 1 layer: no stride
   std::int64_t scale_layer_stride = 0;                   // [scales]; 0: all layers share the scales
   std::string inputs_name = "inputs";                    // of the problem, as errors call it
+  StatedRounding rounding = {};                          // what the candidate's kernel rounds
 };
 
 struct Trial {

@@ -8,6 +8,7 @@
 
 #include "core/base/checked.h"
 #include "core/golden/diagnosis/detail/trials.h"
+#include "core/golden/golden_terms.h"
 
 namespace kvscope::golden {
 namespace {
@@ -109,24 +110,34 @@ class GoldenRows {
       : o(values<double>(golden.tensors.at("o"))),
         a1(values<double>(golden.tensors.at("a1"))),
         a2(values<double>(golden.tensors.at("a2"))),
-        smax(values<double>(golden.tensors.at("smax"))),
+        terms(golden),
         lse(golden.tensors.contains("lse") ? values<double>(golden.tensors.at("lse")) : std::span<const double>()) {}
 
   // Element i of the row comes from flat element `from(i)` of the golden's o.
-  RowValue gather(std::int64_t dims, const std::function<std::int64_t(std::int64_t)>& from, double row_lse) const {
+  RowValue gather(std::int64_t dims, const std::function<std::int64_t(std::int64_t)>& from, std::size_t own_row) const {
+    const attention::RowTerms own = terms.row(own_row);
     RowValue row;
+    row.keys = own.keys;
+    row.head_size = own.head_size;
+    row.p2 = own.p2;
+    row.repeats = own.repeats;
+    row.base_two = own.base_two;
+    std::copy(std::begin(own.clump), std::end(own.clump), row.clump.begin());
+    std::copy(std::begin(own.faint), std::end(own.faint), row.faint.begin());
     for (std::int64_t d = 0; d < dims; ++d) {
       const auto i = static_cast<std::size_t>(from(d));
       row.o.push_back(o[i]);
       row.a1.push_back(a1[i]);
       row.a2.push_back(a2[i]);
-      row.smax = std::max(row.smax, smax[i / static_cast<std::size_t>(dims)]);
+      row.smax = std::max(row.smax, terms.row(i / static_cast<std::size_t>(dims)).smax);
     }
-    row.lse = row_lse;
+    row.lse = lse.empty() ? 0 : lse[own_row];
     return row;
   }
 
-  std::span<const double> o, a1, a2, smax, lse;
+  std::span<const double> o, a1, a2;
+  GoldenTerms terms;
+  std::span<const double> lse;
 };
 
 // A kernel that wrote nothing, or whose output was not copied back. Some compute lse all the same.
@@ -156,9 +167,8 @@ void add_output(Trials& trials) {
     trials.all.push_back({"output_axes", cause, "the order of the axes of o: [query, query head, dim]", -1,
                           [=](const RowEvaluator& row) {
                             const auto flat = static_cast<std::size_t>(row.query() * heads + row.head());
-                            const double lse = source->lse.empty() ? 0 : source->lse[flat];
                             return source->gather(
-                                dims, [&](std::int64_t d) { return from(row.query(), row.head(), d); }, lse);
+                                dims, [&](std::int64_t d) { return from(row.query(), row.head(), d); }, flat);
                           }});
   };
   if (heads > 1) {

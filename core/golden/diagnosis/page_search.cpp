@@ -16,9 +16,9 @@ namespace {
 
 constexpr double kNoFit = std::numeric_limits<double>::infinity();
 
-// exp(lse - maximum) * [1, o, a1, a2^2] of some keys.
+// exp(lse - maximum) * [1, o, a1, a2^2] of some keys; `sum2` is the sum of the squares of their weights.
 struct Part {
-  double sum = 0, smax = 0;
+  double sum = 0, smax = 0, sum2 = 0;
   std::vector<double> o, a1, a2;
   explicit Part(std::size_t dims) : o(dims), a1(dims), a2(dims) {}
 };
@@ -29,6 +29,7 @@ Part part_of(const RowEvaluator::Terms& terms, std::size_t first, std::size_t la
     const double e = std::exp(terms.scores[i] - maximum);
     part.smax = std::max(part.smax, std::fabs(terms.scores[i]));
     part.sum += e;
+    part.sum2 += e * e;
     for (std::size_t d = 0; d < dims; ++d) {
       const double x = e * terms.values[i * dims + d];
       part.o[d] += x;
@@ -40,23 +41,44 @@ Part part_of(const RowEvaluator::Terms& terms, std::size_t first, std::size_t la
 }
 
 // all - out + in, compared with the candidate; stops at the first dim past the bound.
-double misfit_of(const CandidateRow& candidate, const Part& all, const Part& out, const Part* in, double extra,
-                 double maximum, double to_stored) {
+// `correct`: the terms of the correct row; `loose`: a bound of lse that holds for any weights.
+struct Judge {
+  const CandidateRow& candidate;
+  attention::RowTerms correct;
+  double loose = 0;
+
+  Judge(const CandidateRow& row, const attention::RowTerms& terms) : candidate(row), correct(terms) {
+    attention::RowTerms any = terms;
+    any.p2 = 1;
+    std::fill(std::begin(any.clump), std::end(any.clump), 1.0);
+    any.lse = std::isfinite(candidate.lse) ? candidate.lse : 0;
+    loose = 2 * attention::lse_budget(candidate.rounding, any).total();
+  }
+};
+
+double misfit_of(const Judge& judge, const Part& all, const Part& out, const Part* in, double extra, double maximum,
+                 double to_stored) {
+  const CandidateRow& candidate = judge.candidate;
   const double sum = all.sum - out.sum + (in != nullptr ? in->sum : 0) + extra;
   if (!(sum > 0)) return kNoFit;
-  const double smax = std::max(all.smax, in != nullptr ? in->smax : 0.0);
+  const double lse = (maximum + std::log(sum)) * to_stored;
+  if (candidate.has_lse && !(std::fabs(candidate.lse - lse) <= judge.loose)) return kNoFit;
+  attention::RowTerms terms = judge.correct;
+  terms.smax = std::max(all.smax, in != nullptr ? in->smax : 0.0);
+  terms.lse = lse;
+  terms.p2 = std::sqrt(std::max(0.0, all.sum2 - out.sum2 + (in != nullptr ? in->sum2 : 0))) / sum;
   double worst = 0;
   if (candidate.has_lse) {
-    const double lse = (maximum + std::log(sum)) * to_stored;
-    worst = std::fabs(candidate.lse - lse) / attention::lse_bound(candidate.o_dtype, lse, smax);
+    worst = std::fabs(candidate.lse - lse) / attention::lse_budget(candidate.rounding, terms).total();
     if (!(worst <= 1)) return kNoFit;
   }
+  const attention::OutputBudgets budgets(candidate.rounding, terms);
   for (std::size_t d = 0; d < candidate.o.size(); ++d) {
     const double o = (all.o[d] - out.o[d] + (in != nullptr ? in->o[d] : 0)) / sum;
     const double a1 = (all.a1[d] - out.a1[d] + (in != nullptr ? in->a1[d] : 0)) / sum;
     const double a2 = std::sqrt(std::max(0.0, all.a2[d] - out.a2[d] + (in != nullptr ? in->a2[d] : 0))) / sum;
-    const double ratio =
-        std::fabs(candidate.o[d] - o) / attention::output_bound(candidate.o_dtype, o, std::max(a1, 0.0), a2, smax);
+    const double largest = std::max(a1, 0.0);
+    const double ratio = std::fabs(candidate.o[d] - o) / budgets.of({o, largest, a2, largest}).total();
     if (!(ratio <= 1)) return kNoFit;
     worst = std::max(worst, ratio);
   }
@@ -275,14 +297,14 @@ double misfit(const CandidateRow& candidate, const RowValue& predicted) {
     return std::fabs(have - want) / allowed;
   };
   double worst = 0;
+  const attention::RowTerms terms = predicted.terms();
+  const attention::OutputBudgets budgets(candidate.rounding, terms);
   for (std::size_t d = 0; d < std::min(candidate.o.size(), predicted.o.size()); ++d) {
-    worst = std::max(worst, ratio(candidate.o[d], predicted.o[d],
-                                  attention::output_bound(candidate.o_dtype, predicted.o[d], predicted.a1[d],
-                                                          predicted.a2[d], predicted.smax)));
+    worst = std::max(worst, ratio(candidate.o[d], predicted.o[d], budgets.of(predicted.element(d)).total()));
   }
   if (candidate.has_lse) {
-    worst = std::max(worst, ratio(candidate.lse, predicted.lse,
-                                  attention::lse_bound(candidate.o_dtype, predicted.lse, predicted.smax)));
+    worst =
+        std::max(worst, ratio(candidate.lse, predicted.lse, attention::lse_budget(candidate.rounding, terms).total()));
   }
   if (predicted.o.empty() && !(worst > 1)) return kNoFit;
   return std::isnan(worst) ? kNoFit : worst;
@@ -299,13 +321,14 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
   double maximum = *std::max_element(all_terms.scores.begin(), all_terms.scores.end());
   if (correct.sink) maximum = std::max(maximum, *correct.sink);
   const double to_stored = correct.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0;
+  const Judge judge(candidate, row.evaluate(correct).terms());
   Part all = part_of(all_terms, 0, all_terms.scores.size(), dims, maximum);
   if (correct.sink) all.sum += std::exp(*correct.sink - maximum);
   const Part none(dims);
 
   std::vector<Found> found;
   const auto consider = [&](const Part& out, const Part* in, double extra, const Found& what) {
-    const double misfit = misfit_of(candidate, all, out, in, extra, maximum, to_stored);
+    const double misfit = misfit_of(judge, all, out, in, extra, maximum, to_stored);
     if (misfit <= 1) {
       found.push_back(what);
       found.back().misfit = misfit;

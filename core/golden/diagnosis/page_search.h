@@ -19,7 +19,7 @@ struct CandidateRow {
   std::vector<double> o;  // [value_dim]
   double lse = 0;
   bool has_lse = false;
-  DType o_dtype = DType::f32;
+  attention::Rounding rounding;  // of the candidate's kernel
 };
 
 // max over the row of |candidate - predicted| / bound of the prediction; infinity where NaN or infinities

@@ -7,6 +7,7 @@
 
 #include "core/attention/bounds.h"
 #include "core/attention/mask.h"
+#include "core/attention/weight_terms.h"
 #include "core/base/convert.h"
 
 namespace kvscope::golden {
@@ -334,14 +335,40 @@ RowEvaluator::Terms RowEvaluator::terms(const Recipe& recipe) const {
   return terms;
 }
 
-// lse of a recipe whose keys are combined correctly, in the base that it stores.
-double RowEvaluator::lse_of(const Recipe& recipe, const std::vector<double>& scores) const {
+attention::RowTerms RowValue::terms() const {
+  attention::RowTerms row;
+  row.keys = keys;
+  row.head_size = head_size;
+  row.smax = smax;
+  row.lse = lse;
+  row.base_two = base_two;
+  row.p2 = p2;
+  row.repeats = repeats;
+  std::copy(clump.begin(), clump.end(), row.clump);
+  std::copy(faint.begin(), faint.end(), row.faint);
+  return row;
+}
+
+void RowEvaluator::weigh(const Recipe& recipe, const std::vector<double>& scores, RowValue& row) const {
   double maximum = scores.empty() ? 0 : *std::max_element(scores.begin(), scores.end());
   if (recipe.sink) maximum = std::max(maximum, *recipe.sink);
   double sum = recipe.extra_denominator * std::exp(-maximum);
-  for (std::size_t i = 0; i < scores.size(); ++i) sum += recipe.keys[i].weight * std::exp(scores[i] - maximum);
+  attention::WeightTerms weights;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const double e = recipe.keys[i].weight * std::exp(scores[i] - maximum);
+    row.smax = std::max(row.smax, std::fabs(scores[i]));
+    sum += e;
+    weights.add(e);
+  }
   if (recipe.sink) sum += std::exp(*recipe.sink - maximum);
-  return (maximum + std::log(sum)) * (recipe.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0);
+  row.base_two = recipe.lse_base == attention::LseBase::two;
+  row.lse = (maximum + std::log(sum)) * (row.base_two ? std::numbers::log2e : 1.0);
+  row.keys = static_cast<double>(std::max<std::size_t>(scores.size(), 1));
+  row.head_size = static_cast<double>(problem_.k.head_size);
+  row.p2 = weights.p2(sum);
+  row.repeats = weights.repeats();
+  for (std::size_t i = 0; i < row.clump.size(); ++i) row.clump[i] = weights.clump(i, sum);
+  for (std::size_t i = 0; i < row.faint.size(); ++i) row.faint[i] = weights.faint(i, sum);
 }
 
 RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
@@ -354,10 +381,11 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   const bool mean = recipe.combine == Combine::mean && !recipe.sink && recipe.extra_denominator == 0;
   if (expected_ && !terms.scores.empty() && (recipe.combine == Combine::online || mean) &&
       recipe.stored_lse == StoredLse::correct) {
-    for (const double s : terms.scores) row.smax = std::max(row.smax, std::fabs(s));
-    row.lse = lse_of(recipe, terms.scores);
-    const auto& [lse, o_dtype] = *expected_;
-    if (std::isfinite(lse) && !attention::lse_within(o_dtype, lse, row.lse, row.smax)) return row;
+    weigh(recipe, terms.scores, row);
+    const auto& [lse, rounding] = *expected_;
+    if (std::isfinite(lse) && !attention::lse_within(rounding, row.terms(), lse)) return row;
+  } else {
+    weigh(recipe, terms.scores, row);
   }
   read_values(recipe, terms);
   row.outside = terms.outside;
@@ -370,7 +398,6 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
     row.lse = recipe.empty_row == attention::EmptyRow::minus_infinity ? kMinusInfinity : -kMinusInfinity;
     return row;
   }
-  for (const double s : terms.scores) row.smax = std::max(row.smax, std::fabs(s));
 
   // Tiles or splits of `split` keys; all keys at once when the order does not matter.
   const auto keys = static_cast<std::int64_t>(terms.scores.size());

@@ -9,6 +9,7 @@
 // "page 1 was read from block 9" replaces the last key by {9, 0}.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/attention/bounds.h"
 #include "core/attention/problem.h"
 
 namespace kvscope::golden {
@@ -87,7 +89,14 @@ struct Recipe {
 struct RowValue {
   std::vector<double> o, a1, a2;  // [value_dim]; empty when lse alone rules the recipe out (RowEvaluator::expect)
   double lse = 0, smax = 0;
+  double keys = 1, head_size = 1, p2 = 1, repeats = -1;
+  bool base_two = false;
+  std::array<double, attention::kClumpTypes> clump{1, 1, 1};
+  std::array<double, attention::kFaintTerms> faint{-1, -1, -1};
   bool outside = false;  // a row past the pool was read: the values mean nothing
+
+  [[nodiscard]] attention::RowTerms terms() const;
+  [[nodiscard]] attention::ElementTerms element(std::size_t dim) const { return {o[dim], a1[dim], a2[dim], a1[dim]}; }
 };
 
 class RowEvaluator {
@@ -107,9 +116,9 @@ class RowEvaluator {
 
   [[nodiscard]] RowValue evaluate(const Recipe& recipe) const;
 
-  // From now on `evaluate` leaves o out when the recipe's lse differs from `lse` by more than its bound for outputs of
-  // type `o_dtype`: most hypotheses are ruled out before any V row is read.
-  void expect(double lse, DType o_dtype) { expected_ = {lse, o_dtype}; }
+  // From now on `evaluate` leaves o out when the recipe's lse differs from `lse` by more than its bound for a kernel
+  // that rounds as `rounding`: most hypotheses are ruled out before any V row is read.
+  void expect(double lse, const attention::Rounding& rounding) { expected_ = {lse, rounding}; }
 
   // The score of each key and its V row [keys, value_dim], before softmax; for searches that add and remove keys.
   struct Terms {
@@ -130,7 +139,8 @@ class RowEvaluator {
   [[nodiscard]] bool has_base_values() const;
   // Index of a key's row among the correct keys, or their number.
   [[nodiscard]] std::size_t known(const KeyRead& key) const;
-  [[nodiscard]] double lse_of(const Recipe& recipe, const std::vector<double>& scores) const;
+  // Sets lse, as of a recipe whose keys are combined correctly, and the terms of the bound that need no values.
+  void weigh(const Recipe& recipe, const std::vector<double>& scores, RowValue& row) const;
 
   const attention::Problem& problem_;
   std::span<const std::byte> pool_;
@@ -142,7 +152,7 @@ class RowEvaluator {
   enum class Kept : std::uint8_t { not_yet, no, yes };
   mutable Terms base_;
   mutable Kept scores_kept_ = Kept::not_yet, values_kept_ = Kept::not_yet;
-  std::optional<std::pair<double, DType>> expected_;
+  std::optional<std::pair<double, attention::Rounding>> expected_;
 };
 
 // The recipe of a correct kernel.

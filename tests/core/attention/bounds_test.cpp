@@ -1,3 +1,4 @@
+// The error budget against numbers computed by hand from the formulas of docs/04, and its behavior at the ends.
 #include "core/attention/bounds.h"
 
 #include <gtest/gtest.h>
@@ -5,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/attention/weight_terms.h"
 #include "core/base/errors.h"
 
 namespace kvscope::attention::bounds_test {
@@ -13,67 +15,245 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+RowTerms example_row() {
+  RowTerms row;
+  row.keys = 64;
+  row.head_size = 64;
+  row.smax = 3;
+  row.lse = 4;
+  row.p2 = 0.125;
+  row.repeats = 0;
+  for (double& clump : row.clump) clump = 0;
+  for (double& faint : row.faint) faint = 0;
+  return row;
+}
+constexpr ElementTerms kElement{1, 2, 0.25, 0.5};
+
+double total(DType type, const ElementTerms& element = kElement, const RowTerms& row = example_row()) {
+  return output_budget(rounding_of(type), row, element).total();
+}
+
 TEST(OutputBound, WorkedNumbersOfEachType) {
-  EXPECT_NEAR(output_bound(DType::bf16, 1, 2, 0.25, 3), 0.00781440735, 1e-11);
-  EXPECT_NEAR(output_bound(DType::f16, 1, 2, 0.25, 3), 2 * 0x1p-11 + 32 * 0x1p-24 + 0x1p-25, 1e-18);
-  EXPECT_NEAR(output_bound(DType::f32, 1, 2, 0.25, 3), 32 * 0x1p-24, 1e-18);
-  EXPECT_NEAR(output_bound(DType::f64, 1, 2, 0.25, 3), 512 * 0x1p-53, 1e-27);
+  EXPECT_NEAR(total(DType::bf16), 0.007861156482357405, 1e-15);
+  EXPECT_NEAR(total(DType::f16), 0.00098979867104250483, 1e-15);
+  EXPECT_NEAR(total(DType::f32), 8.295953539708589e-06 + 0x1p-24, 1e-18);  // the clump of f32 is not measured
+  EXPECT_LT(total(DType::f64), 8.3e-6 * 0x1p-26);
+}
+
+TEST(OutputBound, BudgetNamesEachSource) {
+  const Budget b = output_budget(rounding_of(DType::bf16), example_row(), kElement);
+  EXPECT_EQ(b.inputs, 0);
+  EXPECT_NEAR(b.scores, 4.410743713378906e-06, 1e-18);
+  EXPECT_NEAR(b.ex2, 4.79307883043729e-07, 1e-18);
+  EXPECT_NEAR(b.p, 0.003946730355788457, 1e-15);
+  EXPECT_NEAR(b.sum, 2.33240065611877e-06, 1e-18);
+  EXPECT_NEAR(b.merge, 9.5367431640625e-07, 1e-18);
+  EXPECT_EQ(b.output, 0x1p-8);
 }
 
 // min(a1, 4 a2): one key makes them equal, and 4 * a2 alone would then allow four times too much.
 TEST(OutputBound, TakesA1WhereOneKeyHoldsAllTheWeight) {
-  EXPECT_NEAR(output_bound(DType::bf16, 2, 2, 2, 0), 2 * 0x1p-8 + 2 * 0x1p-8 + 8 * 0x1p-24, 1e-15);
+  const Budget b = output_budget(rounding_of(DType::bf16), example_row(), {2, 2, 2, 2});
+  EXPECT_NEAR(b.p, 2 * 0x1p-8, 1e-12);
 }
 
 TEST(OutputBound, GrowsWithTheSignlessValueAndNeverFallsBelowHalfAStep) {
-  EXPECT_EQ(output_bound(DType::bf16, -2, 2, 1, 0), output_bound(DType::bf16, 2, 2, 1, 0));
-  EXPECT_EQ(output_bound(DType::f16, 0, 0, 0, 0), 0x1p-25);
-  EXPECT_LT(output_bound(DType::f32, 0, 0, 0, 5), 0x1p-149);
-  EXPECT_GT(output_bound(DType::f64, 0, 0, 0, 5), 0);
+  EXPECT_EQ(total(DType::bf16, {-2, 2, 1, 1}), total(DType::bf16, {2, 2, 1, 1}));
+  EXPECT_EQ(total(DType::f16, {}), 0x1p-25);
+  EXPECT_GT(total(DType::f32, {}), 0);
+  EXPECT_LT(total(DType::f32, {}), 0x1p-149);
+  EXPECT_GT(total(DType::f64, {}), 0);
+}
+
+// Rounding errors of equal probabilities do not cancel: they scale o as a whole.
+TEST(OutputBound, EqualProbabilitiesRoundTogether) {
+  RowTerms row = example_row();
+  const double apart = output_budget(rounding_of(DType::bf16), row, {1, 1, 0.01, 1}).p;
+  row.clump[0] = 0.5;
+  const double together = output_budget(rounding_of(DType::bf16), row, {1, 1, 0.01, 1}).p;
+  EXPECT_NEAR(together - apart, 0x1p-8, 1e-12);
+  row.clump[0] = 0;
+  row.clump[1] = row.clump[2] = 1;  // of other types
+  EXPECT_EQ(output_budget(rounding_of(DType::bf16), row, {1, 1, 0.01, 1}).p, apart);
+}
+
+TEST(OutputBound, GrowsWithKeysAddedOneByOneAndLessInTiles) {
+  RowTerms row = example_row();
+  Rounding rounding = rounding_of(DType::f32);
+  const double short_row = output_budget(rounding, row, kElement).sum;
+  row.keys = 65536;
+  const double long_row = output_budget(rounding, row, kElement).sum;
+  EXPECT_NEAR(long_row / short_row, std::sqrt((16 + 65536.0) / (16 + 64)), 1e-9);
+  rounding.tile_keys = 64;
+  EXPECT_NEAR(output_budget(rounding, row, kElement).sum / short_row, std::sqrt((16 + 64 + 1024.0) / (16 + 64)), 1e-9);
+}
+
+TEST(OutputBound, StatedTypesOfPPartialsAndOperandsCount) {
+  Rounding rounding = rounding_of(DType::f32);
+  rounding.probabilities = DType::bf16;
+  EXPECT_NEAR(output_budget(rounding, example_row(), kElement).p, 0.003946730355788457, 1e-12);
+  rounding.partials = DType::f16;
+  EXPECT_NEAR(output_budget(rounding, example_row(), kElement).merge, 2 * 0x1p-11 + 9.5367431640625e-07 + 0x1p-25,
+              1e-15);
+  rounding.inputs = DType::f16;
+  EXPECT_NEAR(output_budget(rounding, example_row(), kElement).inputs, 0x1p-11 * 7 / std::sqrt(3.0) * 9 * 2, 1e-12);
+}
+
+// Equal weights that are no exact sums, such as those of a padding token: all additions round in the same direction.
+TEST(OutputBound, EqualWeightsRoundInTheSameDirection) {
+  WeightTerms weights;
+  for (int t = 0; t < 100; ++t) weights.add(0.3);
+  for (int t = 0; t < 50; ++t) weights.add(1);
+  EXPECT_EQ(weights.repeats(), 99);
+  RowTerms row = example_row();
+  const double without = output_budget(rounding_of(DType::f32), row, kElement).sum;
+  const double lse = lse_budget(rounding_of(DType::f32), row).sum;
+  row.repeats = 99;
+  EXPECT_NEAR(output_budget(rounding_of(DType::f32), row, kElement).sum - without, 99 * 0x1p-24, 1e-15);
+  EXPECT_NEAR(lse_budget(rounding_of(DType::f32), row).sum - lse, 99 * 0x1p-24, 1e-15);
+}
+
+// Values that are positive in the first half of the keys and negative in the second: the parts of a split are larger than o.
+TEST(OutputBound, PartialOutputsMayBeLargerThanTheOutput) {
+  Rounding rounding = rounding_of(DType::bf16);
+  rounding.partials = DType::bf16;
+  EXPECT_GT(output_budget(rounding, example_row(), {0, 1, 0.01, 0.36}).merge, 0x1p-8);
+  EXPECT_LT(output_budget(rounding, example_row(), {0, 1, 0.01, 0.01}).merge, 0.13 * 0x1p-8);
 }
 
 TEST(OutputBound, RejectsTypesNoKernelWrites) {
-  EXPECT_THROW(static_cast<void>(output_bound(DType::e4m3, 0, 0, 0, 0)), UnsupportedError);
-  EXPECT_THROW(static_cast<void>(lse_bound(DType::i32, 0, 0)), UnsupportedError);
+  EXPECT_THROW(static_cast<void>(rounding_of(DType::e4m3)), UnsupportedError);
+  EXPECT_THROW(static_cast<void>(rounding_of(DType::i32)), UnsupportedError);
+}
+
+TEST(OutputBound, DeviationsFollowTheSizeOfTheReport) {
+  EXPECT_NEAR(deviations_for(1000), 6.88752468024622, 1e-12);
+  EXPECT_NEAR(deviations_for(1e7), 8.115335912021953, 1e-12);
+}
+
+TEST(HalfStep, IsExactAtPowersOfTwoAndNearZero) {
+  EXPECT_EQ(half_step(DType::bf16, 1.5), 0x1p-8);
+  EXPECT_EQ(half_step(DType::bf16, -3), 0x1p-7);
+  EXPECT_EQ(half_step(DType::bf16, 0), 0x1p-134);
+  EXPECT_EQ(half_step(DType::f16, 1e-7), 0x1p-25);
+  EXPECT_EQ(half_step(DType::f32, 1), 0x1p-24);
+  EXPECT_EQ(half_step(DType::f64, 1), 0x1p-53);
+  EXPECT_EQ(half_step(DType::f64, 0), 0x1p-1074);
 }
 
 TEST(OutputWithin, StopsJustPastTheBound) {
-  const double bound = output_bound(DType::bf16, 1, 2, 0.25, 3);
-  EXPECT_TRUE(output_within(DType::bf16, 1 + bound * 0.999, 1, 2, 0.25, 3));
-  EXPECT_FALSE(output_within(DType::bf16, 1 + bound * 1.001, 1, 2, 0.25, 3));
-  EXPECT_FALSE(output_within(DType::bf16, 1 - bound * 1.001, 1, 2, 0.25, 3));
+  const Rounding rounding = rounding_of(DType::bf16);
+  const RowTerms row = example_row();
+  const double bound = output_budget(rounding, row, kElement).total();
+  EXPECT_TRUE(output_within(rounding, row, kElement, 1 + bound * 0.999));
+  EXPECT_FALSE(output_within(rounding, row, kElement, 1 + bound * 1.001));
+  EXPECT_FALSE(output_within(rounding, row, kElement, 1 - bound * 1.001));
 }
 
 TEST(OutputWithin, NanAndInfinitiesMustStandInTheSamePlaces) {
-  EXPECT_TRUE(output_within(DType::f32, kNan, kNan, kNan, kNan, 1));
-  EXPECT_FALSE(output_within(DType::f32, 0, kNan, 1, 1, 1));
-  EXPECT_FALSE(output_within(DType::f32, kNan, 0, 1, 1, 1));
-  EXPECT_TRUE(output_within(DType::f32, kInf, kInf, kInf, kInf, 1));
-  EXPECT_FALSE(output_within(DType::f32, -kInf, kInf, kInf, kInf, 1));
-  EXPECT_FALSE(output_within(DType::f32, 1e30, kInf, kInf, kInf, 1));
-  EXPECT_FALSE(output_within(DType::f32, kInf, 1, kInf, 1, 1));
+  const Rounding f32 = rounding_of(DType::f32);
+  const RowTerms row;
+  EXPECT_TRUE(output_within(f32, row, {kNan, kNan, kNan, kNan}, kNan));
+  EXPECT_FALSE(output_within(f32, row, {kNan, 1, 1, 1}, 0));
+  EXPECT_FALSE(output_within(f32, row, {0, 1, 1, 1}, kNan));
+  EXPECT_TRUE(output_within(f32, row, {kInf, kInf, kInf, kInf}, kInf));
+  EXPECT_FALSE(output_within(f32, row, {kInf, kInf, kInf, kInf}, -kInf));
+  EXPECT_FALSE(output_within(f32, row, {kInf, kInf, kInf, kInf}, 1e30));
+  EXPECT_FALSE(output_within(f32, row, {1, kInf, 1, 1}, kInf));
 }
 
-TEST(LseWithin, SixteenBitKernelsGetARelativeBoundAndAFloor) {
-  EXPECT_TRUE(lse_within(DType::bf16, 10.0011, 10, 5));
-  EXPECT_FALSE(lse_within(DType::bf16, 10.0013, 10, 5));
-  EXPECT_TRUE(lse_within(DType::f16, 9e-7, 0, 5));
-  EXPECT_FALSE(lse_within(DType::f16, 1.1e-6, 0, 5));
+TEST(LseBound, FollowsItsOwnTypeAndTheRowSum) {
+  Rounding rounding = rounding_of(DType::bf16);
+  EXPECT_NEAR(lse_budget(rounding, example_row()).total(), 0.0019784497492369947, 1e-15);
+  rounding.row_sum = RowSum::exact;
+  EXPECT_NEAR(lse_budget(rounding, example_row()).total(), 0.0019784497492369947 - 0.0019733651778942284, 1e-15);
+  rounding.lse = DType::bf16;
+  EXPECT_NEAR(lse_budget(rounding, example_row()).output, 0x1p-6, 1e-15);
+  EXPECT_NEAR(lse_budget(rounding_of(DType::f32), example_row()).total(), 5.1441759875415006e-06, 1e-16);
 }
 
-TEST(LseWithin, SinglePrecisionKernelsGetTheirOwn) {
-  EXPECT_NEAR(lse_bound(DType::f32, 10, 3), 56 * 0x1p-24, 1e-12);
-  EXPECT_FALSE(lse_within(DType::f32, 10.00001, 10, 3));
-  EXPECT_TRUE(lse_within(DType::f32, 10.000003, 10, 3));
+// 1.2e-4 * |lse| allowed 0.0010 at 4096 keys, four times the effect of a missing key.
+TEST(LseBound, OfExactRowSumsSeesAMissingKeyAt4096Keys) {
+  RowTerms row = example_row();
+  row.keys = 4096;
+  row.lse = std::log(4096.0);
+  row.p2 = 1.0 / 64;
+  Rounding rounding = rounding_of(DType::bf16);
+  rounding.row_sum = RowSum::exact;
+  EXPECT_FALSE(lse_within(rounding, row, row.lse + std::log(4095.0 / 4096)));
+  EXPECT_TRUE(lse_within(rounding, row, row.lse + 1e-5));
+}
+
+// A kernel that sums rounded probabilities is off by up to u * p2 deviations: at 17 keys more than 1.2e-4 * |lse|.
+TEST(LseBound, AllowsSumsOfRoundedProbabilitiesAt17Keys) {
+  RowTerms row = example_row();
+  row.keys = 17;
+  row.lse = std::log(17.0);
+  row.p2 = 0.3;
+  EXPECT_TRUE(lse_within(rounding_of(DType::bf16), row, row.lse + 0x1p-8 * 0.3));
+}
+
+TEST(LseBound, InBaseTwoIsLargerByItsUnit) {
+  RowTerms two = example_row();
+  two.base_two = true;
+  two.lse /= std::log(2.0);
+  const Budget natural = lse_budget(rounding_of(DType::bf16), example_row());
+  EXPECT_NEAR(lse_budget(rounding_of(DType::bf16), two).p, natural.p / std::log(2.0), 1e-15);
 }
 
 // FlashMLA writes +inf for an empty row, which is equal only if the problem selects that convention.
 TEST(LseWithin, EmptyRowsOfTwoConventionsDiffer) {
-  EXPECT_TRUE(lse_within(DType::bf16, -kInf, -kInf, 0));
-  EXPECT_FALSE(lse_within(DType::bf16, kInf, -kInf, 0));
-  EXPECT_FALSE(lse_within(DType::bf16, 0, -kInf, 0));
-  EXPECT_TRUE(lse_within(DType::bf16, kNan, kNan, 0));
-  EXPECT_FALSE(lse_within(DType::bf16, kNan, 1, 0));
+  RowTerms row;
+  row.lse = -kInf;
+  const Rounding bf16 = rounding_of(DType::bf16);
+  EXPECT_TRUE(lse_within(bf16, row, -kInf));
+  EXPECT_FALSE(lse_within(bf16, row, kInf));
+  EXPECT_FALSE(lse_within(bf16, row, 0));
+  row.lse = kNan;
+  EXPECT_TRUE(lse_within(bf16, row, kNan));
+  row.lse = 1;
+  EXPECT_FALSE(lse_within(bf16, row, kNan));
+}
+
+TEST(WeightTermsClump, SeparatesEqualFromSpreadProbabilities) {
+  for (std::size_t type = 0; type < kClumpTypes; ++type) {
+    for (const double p : {0.7, 0.3141, 0.50195, 0.93}) {  // wherever the common value is between two narrow numbers
+      WeightTerms equal;
+      for (int t = 0; t < 1000; ++t) equal.add(p);
+      EXPECT_GE(equal.clump(type, 1000 * p), 0.5) << type << ", " << p;
+      EXPECT_LE(equal.clump(type, 1000 * p), 1.0);
+    }
+    WeightTerms one;  // every type holds 1 exactly
+    for (int t = 0; t < 1000; ++t) one.add(1);
+    EXPECT_EQ(one.clump(type, 1000), 0);
+    WeightTerms spread;
+    double sum = 0;
+    for (int t = 0; t < 1000; ++t) {
+      const double p = std::exp(-std::fmod(t * 0.618033988749895, 1.0));
+      spread.add(p);
+      sum += p;
+    }
+    EXPECT_LT(spread.clump(type, sum), 0.08) << type;
+  }
+}
+
+// Weights that f16 and e4m3 cannot hold: the whole of a1 may be lost when only they have large values.
+TEST(WeightTermsFaint, CountsWhatNarrowTypesLose) {
+  WeightTerms weights;
+  weights.add(1);
+  weights.add(0x1p-9);
+  weights.add(0x1p-30);
+  EXPECT_EQ(weights.faint(0, 1), 0x1p-9 + 0x1p-30);
+  EXPECT_EQ(weights.faint(1, 1), 0x1p-25 + 0x1p-30);
+  EXPECT_EQ(weights.faint(2, 1), 0x1p-10 + 0x1p-30);
+  EXPECT_EQ(weights.p2(2), std::sqrt(1 + 0x1p-18 + 0x1p-60) / 2);
+  RowTerms row = example_row();
+  row.faint[0] = 1e-4;
+  row.faint[2] = 1e-4;  // all faint keys are below e4m3's range
+  Rounding rounding = rounding_of(DType::bf16);
+  const double kept = output_budget(rounding, row, {0, 0.01, 0.01, 0}).p;
+  rounding.probabilities = DType::e4m3;
+  EXPECT_GT(output_budget(rounding, row, {0, 0.01, 0.01, 0}).p, kept + 0.01);
 }
 
 }  // namespace

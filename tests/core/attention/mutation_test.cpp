@@ -239,17 +239,18 @@ std::vector<NamedMutation> all_mutations() {
 
 // The first element outside its bound, as text; empty when the candidate passes.
 std::optional<std::string> first_failure(const Result& golden, const PartialState& candidate, DType type) {
+  Rounding rounding = rounding_of(type);
+  rounding.deviations = deviations_for(static_cast<double>(golden.o.size()));
   for (std::size_t row = 0; row < golden.o.shape(0); ++row) {
     for (std::size_t h = 0; h < golden.o.shape(1); ++h) {
-      const double smax = golden.smax(row, h);
+      const RowTerms terms = row_terms(golden, row, h, static_cast<double>(golden.o.shape(2)));
       const auto where = [&] { return "query " + std::to_string(row) + ", head " + std::to_string(h); };
-      if (!lse_within(type, candidate.lse(row, h), golden.lse(row, h), smax)) {
+      if (!lse_within(rounding, terms, candidate.lse(row, h))) {
         return where() + ": lse " + std::to_string(candidate.lse(row, h)) + ", golden " +
                std::to_string(golden.lse(row, h));
       }
       for (std::size_t d = 0; d < golden.o.shape(2); ++d) {
-        if (!output_within(type, candidate.o(row, h, d), golden.o(row, h, d), golden.a1(row, h, d),
-                           golden.a2(row, h, d), smax)) {
+        if (!output_within(rounding, terms, element_terms(golden, row, h, d), candidate.o(row, h, d))) {
           return where() + ", dim " + std::to_string(d) + ": o " + std::to_string(candidate.o(row, h, d)) +
                  ", golden " + std::to_string(golden.o(row, h, d));
         }

@@ -268,6 +268,7 @@ OracleRow oracle(const PagedCase& c, std::int64_t seq, std::int64_t query, std::
   for (const long double score : scores) sum += std::exp(score - largest);
   for (std::size_t i = 0; i < visible.size(); ++i) {
     const long double p = std::exp(scores[i] - largest) / sum;
+    r.p2 += p * p;
     for (std::int64_t d = 0; d < s.value_size; ++d) {
       const auto v = static_cast<long double>(c.value(seq, visible[i], kv_head, d));
       r.o[at(d)] += p * v;
@@ -277,6 +278,8 @@ OracleRow oracle(const PagedCase& c, std::int64_t seq, std::int64_t query, std::
     }
   }
   for (long double& x : r.a2) x = std::sqrt(x);
+  r.p2 = std::sqrt(r.p2);
+  r.keys = static_cast<long double>(visible.size());
   r.lse = largest + std::log(sum);
   if (options.lse_base == LseBase::two) r.lse /= std::log(2.0L);
   return r;
@@ -288,6 +291,15 @@ std::vector<std::uint64_t> bits_of(const Result& r) {
     for (const double x : tensor) bits.push_back(std::bit_cast<std::uint64_t>(x));
   };
   add(r.o), add(r.lse), add(r.a1), add(r.a2), add(r.smax);
+  return bits;
+}
+
+std::vector<std::uint64_t> term_bits_of(const Result& r) {
+  std::vector<std::uint64_t> bits;
+  const auto add = [&bits](const auto& tensor) {
+    for (const double x : tensor) bits.push_back(std::bit_cast<std::uint64_t>(x));
+  };
+  add(r.running), add(r.keys), add(r.p2), add(r.clump), add(r.repeats), add(r.faint);
   return bits;
 }
 

@@ -90,6 +90,7 @@ struct OracleRow {
   std::vector<long double> o, a1, a2;  // [value_dim]
   long double lse = 0;
   long double smax = 0;
+  long double p2 = 0, keys = 0;
   long double largest_value = 0;  // max |v| of the visible keys
   bool empty = true;
 };
@@ -97,6 +98,8 @@ struct OracleRow {
 
 // Every bit of a result, in one list.
 [[nodiscard]] std::vector<std::uint64_t> bits_of(const Result& result);
+// The same of the terms of the bound that `bits_of` leaves out: running, keys, p2, clump.
+[[nodiscard]] std::vector<std::uint64_t> term_bits_of(const Result& r);
 
 // Largest |v| that a query sees, according to the case's predicate.
 [[nodiscard]] std::string describe(const Spec& spec);

@@ -54,7 +54,9 @@ TEST(ReferenceBits, EveryInstructionSetGivesTheSame) {
     const PagedCase c(uneven(dtype));
     const auto expected = bits_of(reference(c.problem, InstructionSet::baseline));
     for (const InstructionSet set : available_instruction_sets()) {
-      EXPECT_EQ(bits_of(reference(c.problem, set)), expected) << name(set) << ' ' << name(dtype);
+      const Result result = reference(c.problem, set);
+      EXPECT_EQ(bits_of(result), expected) << name(set) << ' ' << name(dtype);
+      EXPECT_EQ(testing::term_bits_of(result), testing::term_bits_of(reference(c.problem))) << name(set);
     }
     EXPECT_EQ(bits_of(reference(c.problem)), expected);
   }
@@ -88,12 +90,15 @@ TEST(ReferenceBits, PhysicalPlacementOfThePagesCannotShow) {
 TEST(ReferenceBits, PageSizeAndLayoutCannotShow) {
   Spec spec = uneven();
   const auto expected = bits_of(reference(PagedCase(spec).problem));
+  const auto expected_terms = testing::term_bits_of(reference(PagedCase(spec).problem));
   for (const std::int64_t page : {1, 3, 16, 64, 200}) {
     for (const bool hnd : {false, true}) {
       spec.page_size = page;
       spec.hnd = hnd;
       spec.layers = page == 3 ? 1 : 4;
-      EXPECT_EQ(bits_of(reference(PagedCase(spec).problem)), expected) << page << ' ' << hnd;
+      const Result result = reference(PagedCase(spec).problem);
+      EXPECT_EQ(bits_of(result), expected) << page << ' ' << hnd;
+      EXPECT_EQ(testing::term_bits_of(result), expected_terms) << page << ' ' << hnd;
     }
   }
 }

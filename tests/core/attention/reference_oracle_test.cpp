@@ -54,6 +54,11 @@ void expect_matches_oracle(const Spec& spec) {
         ASSERT_NEAR(r.lse(row, head), static_cast<double>(want.lse), lse_bound);
         ASSERT_NEAR(other.lse(row, head), r.lse(row, head), lse_bound);
         ASSERT_NEAR(r.smax(row, head), static_cast<double>(want.smax), unit);
+        ASSERT_NEAR(r.p2(row, head), static_cast<double>(want.p2), unit);
+        ASSERT_EQ(r.keys(row, head), static_cast<double>(want.keys));
+        for (std::size_t d = 0; d < want.o.size() && want.keys <= 64; ++d) {  // one block: the final sum alone
+          ASSERT_NEAR(r.running(row, head, d), std::fabs(r.o(row, head, d)), bound);
+        }
       }
     }
   }

@@ -1,0 +1,75 @@
+// The terms of the error bound that depend on a row's softmax weights alone: p2, clump, faint and repeats.
+//
+// p2 is sqrt(sum p^2), the size of a sum of errors that are independent between keys.
+//
+// The clump tells whether the rounding errors of P cancel. The errors of keys with different scores have different
+// signs, and their sum grows with the root of the number of keys. If all scores are nearly equal, all probabilities
+// round by the same amount in the same direction, and their sum grows with the number of keys. A probability's phase is
+// its distance from the nearest number of the narrow type, in half steps: -1 .. 1. The clump of a row is the largest
+// magnitude of the weighted mean phase, when all phases are moved by 0, a quarter or half a step: kernels round
+// exp(score - running maximum), and the running maximum moves all phases. Probabilities close to 1, which every type
+// holds, cannot round by more than their distance from it, and count less.
+//
+// faint is what P loses below the normal range of its type: the weight of keys under 2^-7 of the largest, and the sums
+// of min(e, half the smallest number) for f16 and for e4m3.
+//
+// repeats counts the keys whose weight is the previous key's, to 2^-20: adding equal numbers one by one rounds in the
+// same direction each time. Weights of 1 are not counted, because their sum is exact.
+//
+// Example: 1000 keys with one score, and one key with a score 2 higher: the clump is at least half the weight of the
+// 1000 keys. 1000 keys with scores spread over 0.1 or more: about 0.02 for bf16.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/attention/result.h"
+
+namespace kvscope::attention {
+
+class WeightTerms {
+ public:
+  // A key's weight exp(score - maximum), in 0 .. 1; twice that for a key that a faulty kernel counts twice.
+  void add(double e) {
+    squares_ += e * e;
+    if (std::fabs(e - last_) <= 0x1p-20 * e && e < 1 - 0x1p-20) repeats_ += 1;
+    last_ = e;
+    const std::uint64_t bits = std::bit_cast<std::uint64_t>(e);
+    for (std::size_t type = 0; type < kClumpTypes; ++type) {
+      const double from_one = std::fabs(1 - e) * kInverseUnit[type];
+      const double weight = from_one < 1 ? e * from_one : e;
+      // The bits that rounding removes, as a signed number: the distance from the nearest kept number.
+      const auto removed = static_cast<std::uint32_t>(bits << (12 + kKeptBits[type]) >> 32);
+      for (std::size_t move = 0; move < kMoves; ++move) {
+        const auto phase = static_cast<std::int32_t>(removed + static_cast<std::uint32_t>(move) * 0x40000000u);
+        phases_[type][move] += weight * static_cast<double>(phase);
+      }
+    }
+    if (e >= 0x1p-7) return;
+    faint_[0] += e;
+    faint_[1] += e < 0x1p-25 ? e : 0x1p-25;
+    faint_[2] += e < 0x1p-10 ? e : 0x1p-10;
+  }
+
+  // `row_sum`: of all weights, with the sink's.
+  [[nodiscard]] double p2(double row_sum) const { return std::sqrt(squares_) / row_sum; }
+  [[nodiscard]] double clump(std::size_t type, double row_sum) const {
+    double largest = 0;
+    for (const double x : phases_[type]) largest = std::fabs(x) > largest ? std::fabs(x) : largest;
+    return largest / row_sum * 0x1p-31;
+  }
+  [[nodiscard]] double repeats() const { return repeats_; }
+  [[nodiscard]] double faint(std::size_t which, double row_sum) const { return faint_[which] / row_sum; }
+
+ private:
+  static constexpr std::size_t kMoves = 3;
+  static constexpr int kKeptBits[kClumpTypes] = {7, 10, 3};  // of the significand after the leading 1: bf16, f16, e4m3
+  static constexpr double kInverseUnit[kClumpTypes] = {0x1p8, 0x1p11, 0x1p4};
+  double squares_ = 0, repeats_ = 0, last_ = -1;
+  double phases_[kClumpTypes][kMoves] = {};
+  double faint_[kFaintTerms] = {};
+};
+
+}  // namespace kvscope::attention

@@ -1,0 +1,306 @@
+"""Data and simulated kernels of bound_study_test.py, in NumPy. Shares no code with kvscope.
+
+A kernel is simulated as GPUs compute it: float32 arithmetic in a stated order, P rounded to a stated type, the row sum
+made of rounded or unrounded P, partial results of splits in a stated type, and the output rounded once.
+"""
+import dataclasses
+
+import numpy as np
+
+F32 = np.float32
+
+
+# --- number formats ---------------------------------------------------------------------------------------------------
+
+def to_bf16(x):
+    """float32 values rounded to bf16, nearest even."""
+    bits = np.ascontiguousarray(x, F32).view(np.uint32)
+    return ((bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(F32)
+
+
+def to_e4m3(x):
+    mantissa, exponent = np.frexp(np.abs(x).astype(np.float64))
+    step = np.ldexp(1.0, np.maximum(exponent - 1, -6) - 3)
+    return (np.sign(x) * np.minimum(np.rint(np.abs(x) / step) * step, 448.0)).astype(F32)
+
+
+def rounded(x, kind):
+    if kind == "bf16":
+        return to_bf16(x)
+    if kind == "f16":
+        return np.asarray(x, F32).astype(np.float16).astype(F32)
+    if kind == "e4m3":
+        return to_e4m3(x)
+    return np.asarray(x, F32)
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+TUNED_KINDS = ("normal", "biased", "peaky", "flat")
+# Distributions that the constants of the bound were not chosen on.
+OTHER_KINDS = ("trend", "outlier_channels", "low_rank", "first_key", "equal_keys", "lattice", "heavy_tails", "constant_v",
+               "two_clusters", "sorted", "alternating")
+
+
+@dataclasses.dataclass
+class Data:
+    kind: str
+    stored: str            # type of q, k and v
+    q: np.ndarray          # [heads, dim] float32
+    k: np.ndarray          # [keys, kv_heads, dim]
+    v: np.ndarray          # [keys, kv_heads, dim]
+
+    @property
+    def keys(self):
+        return self.k.shape[0]
+
+    @property
+    def scale(self):
+        return 1 / np.sqrt(self.q.shape[1])
+
+
+def make_data(kind, keys, stored, seed, heads=8, kv_heads=2, dim=64):
+    rng = np.random.default_rng([seed, keys, sum(map(ord, kind))])
+    q = rng.standard_normal((heads, dim))
+    k = rng.standard_normal((keys, kv_heads, dim))
+    v = rng.standard_normal((keys, kv_heads, dim))
+    if kind == "biased":
+        v = 1 + 0.3 * v
+    elif kind == "peaky":
+        q *= 4
+    elif kind == "flat":
+        q *= rng.choice([0.001, 0.02])
+        v += rng.choice([0.0, 1.0])
+    elif kind == "trend":      # the first half of the values is positive, the second half negative
+        v += np.linspace(2, -2, keys)[:, None, None]
+    elif kind == "outlier_channels":
+        k[:, :, 3] += 30
+        k[:, :, 11] -= 25
+        v[:, :, 5] *= 40
+    elif kind == "low_rank":
+        v = rng.standard_normal((keys, kv_heads, 1)) * rng.standard_normal((1, kv_heads, dim))
+    elif kind == "first_key":  # an attention sink: one key holds most of the weight
+        k[0] += 1.5 * q[:kv_heads] * np.sqrt(dim) / np.linalg.norm(q[:kv_heads], axis=1, keepdims=True)
+        v[0] *= 0.01
+    elif kind == "equal_keys":
+        k[:] = k[:1]
+        v += 0.5
+    elif kind == "lattice":
+        q, k, v = (np.rint(x * 2) / 2 for x in (q, k, v))
+    elif kind == "heavy_tails":
+        v = rng.standard_t(2.5, v.shape)
+        k = rng.standard_t(4, k.shape)
+    elif kind == "constant_v":
+        v = np.broadcast_to(rng.standard_normal((1, kv_heads, dim)), v.shape)
+    elif kind == "two_clusters":
+        k[: keys // 2] = k[:1]
+        v[: keys // 2] += 1
+    elif kind == "sorted":     # keys in the order of the first head's scores
+        order = np.argsort((k[:, 0] * q[0]).sum(1))
+        k, v = k[order], v[order]
+    elif kind == "alternating":
+        v[::2] = np.abs(v[::2])
+        v[1::2] = -np.abs(v[1::2])
+    data = Data(kind, stored, *(rounded(x.astype(F32), stored) for x in (q, k, v)))
+    return data
+
+
+# --- exact attention --------------------------------------------------------------------------------------------------
+
+def exact(data, weights=None, scale=None, k=None, v=None, q=None):
+    """(o, lse) in float64. weights: how often each key is counted."""
+    q, k, v = (np.asarray(x if x is not None else y, np.float64) for x, y in ((q, data.q), (k, data.k), (v, data.v)))
+    group = q.shape[0] // k.shape[1]
+    o, lse = [], []
+    for head in range(q.shape[0]):
+        s = (k[:, head // group] @ q[head]) * (data.scale if scale is None else scale)
+        w = np.ones(len(s)) if weights is None else np.asarray(weights, np.float64)
+        e = w * np.exp(s - s.max())
+        o.append(e @ v[:, head // group] / e.sum())
+        lse.append(s.max() + np.log(e.sum()))
+    return np.array(o), np.array(lse)
+
+
+# --- simulated kernels ------------------------------------------------------------------------------------------------
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    output: str = "f32"
+    p: str = "f32"
+    row_sum: str = "exact"     # or "rounded": of P as it is multiplied with V
+    tile: int = 64             # 1: keys one by one
+    splits: int = 1
+    partials: str = "f32"
+    backwards: bool = False    # from the last key to the first
+    ex2: float = 0.0           # relative error of the exponential
+    scale_in_q: bool = False   # q is multiplied by the scale in float32 first
+
+    def options(self):
+        """What `kvscope verify` cannot know: a type of P or of partial results that is not the output's."""
+        extra = []
+        if self.p != self.output:
+            extra += ["--p-dtype", self.p]
+        if self.partials != "f32":
+            extra += ["--partials-dtype", self.partials]
+        return extra
+
+
+def scores_of(data, kernel, k=None, scale=None):
+    """[heads, keys] in float32, products added one by one over the head's elements."""
+    k = data.k if k is None else k
+    scale = F32(data.scale if scale is None else scale)
+    group = data.q.shape[0] // k.shape[1]
+    q = data.q * scale if kernel.scale_in_q else data.q
+    s = np.zeros((data.q.shape[0], k.shape[0]), F32)
+    columns = np.ascontiguousarray(k.transpose(1, 2, 0))   # [kv_head, dim, key]
+    for head in range(s.shape[0]):
+        for d in range(k.shape[2]):
+            s[head] += q[head, d] * columns[head // group, d]
+    return s if kernel.scale_in_q else s * scale
+
+
+def exponential(x, kernel):
+    e = np.exp(x.astype(F32))
+    if kernel.ex2:
+        e = (e * (1 + kernel.ex2 * np.cos(3e3 * np.maximum(x, -200).astype(np.float64)))).astype(F32)
+    return e
+
+
+def run_kernel(data, kernel, weights=None, scale=None, k=None, v=None):
+    """(o, lse) as float32 arrays with values of the kernel's types. weights: 0 leaves a key out, 2 counts it twice."""
+    k = data.k if k is None else k
+    v = data.v if v is None else v
+    s = scores_of(data, kernel, k, scale)
+    w = np.ones(k.shape[0], F32) if weights is None else np.asarray(weights, F32)
+    if kernel.backwards:
+        s, v, w = s[:, ::-1], v[::-1], w[::-1]
+    heads, keys = s.shape
+    group = heads // k.shape[1]
+    if kernel.tile == 1:
+        parts = [one_by_one(s, v, w, group, kernel)]
+    else:
+        parts = tiled(s, v, w, group, kernel)
+    m = np.max([part[0] for part in parts], axis=0)
+    total, out = np.zeros(heads, F32), np.zeros((heads, v.shape[2]), F32)
+    if len(parts) == 1:
+        total, out = parts[0][1], parts[0][2] / parts[0][1][:, None]
+    else:
+        logs = [part[0] + np.log(part[1]) for part in parts]
+        top = np.max(logs, axis=0)
+        for log, part in zip(logs, parts):
+            weight = np.exp(log - top)
+            total += weight
+            out += weight[:, None] * rounded(part[2] / part[1][:, None], kernel.partials)
+        out /= total[:, None]
+        m = top
+    return rounded(out, kernel.output), (m + np.log(total)).astype(F32)
+
+
+def one_by_one(s, v, w, group, kernel):
+    m = s.max(1)
+    sums, outs = [], []
+    for head in range(s.shape[0]):
+        e = exponential(s[head] - m[head], kernel) * w
+        p = rounded(e, kernel.p)
+        sums.append(np.cumsum(p if kernel.row_sum == "rounded" else e, dtype=F32)[-1])
+        outs.append(np.cumsum(p[:, None] * v[:, head // group], axis=0, dtype=F32)[-1])
+    return m, np.array(sums), np.array(outs)
+
+
+def tiled(s, v, w, group, kernel):
+    heads, keys = s.shape
+    tiles = -(-keys // kernel.tile)
+    pad = tiles * kernel.tile - keys
+    s = np.pad(s, ((0, 0), (0, pad)), constant_values=-np.inf).reshape(heads, tiles, kernel.tile)
+    w = np.pad(w, (0, pad)).reshape(tiles, kernel.tile)
+    v = np.pad(v, ((0, pad), (0, 0), (0, 0))).reshape(tiles, kernel.tile, *v.shape[1:])
+    parts = []
+    for split in range(min(kernel.splits, tiles)):
+        first, last = split * tiles // min(kernel.splits, tiles), (split + 1) * tiles // min(kernel.splits, tiles)
+        piece = s[:, first:last]
+        running = np.maximum.accumulate(piece.max(2), axis=1)              # [head, tile]
+        e = exponential(piece - running[:, :, None], kernel) * w[first:last]
+        p = rounded(e, kernel.p)
+        sums = (p if kernel.row_sum == "rounded" else e).sum(2, dtype=F32)
+        outs = np.stack([np.matmul(p[h][:, None, :], v[first:last, :, h // group])[:, 0] for h in range(heads)])
+        total, out = np.zeros(heads, F32), np.zeros((heads, v.shape[3]), F32)
+        before = running[:, 0]
+        for tile in range(last - first):
+            shrink = np.exp(before - running[:, tile])
+            total = total * shrink + sums[:, tile]
+            out = out * shrink[:, None] + outs[:, tile]
+            before = running[:, tile]
+        parts.append((before, total, out))
+    return parts
+
+
+def usual_kernels():
+    """For each output type: keys one by one and in tiles, with row sums of unrounded and of rounded P."""
+    return [Kernel(output=output, p=output, tile=tile, row_sum=row_sum)
+            for output in ("f32", "bf16", "f16") for tile, row_sum in ((1, "exact"), (64, "exact"), (1, "rounded"),
+                                                                      (64, "rounded"))]
+
+
+def right_kernels(rng, count):
+    """Kernels of three output types, drawn from what engines do."""
+    kernels = []
+    for i in range(count):
+        output = ("f32", "bf16", "f16")[i % 3]
+        p = output
+        if rng.random() < 0.2:
+            p = {"f32": rng.choice(["bf16", "f16"]), "bf16": "f32", "f16": "e4m3"}[output]
+        tile = int(rng.choice([1, 16, 32, 64, 128, 256], p=[0.2, 0.15, 0.15, 0.2, 0.2, 0.1]))
+        kernels.append(Kernel(output=output, p=str(p), row_sum=str(rng.choice(["exact", "rounded"])), tile=tile,
+                              splits=1 if tile == 1 else int(rng.choice([1, 2, 3, 8, 32])),
+                              partials=str(rng.choice(["f32", "f32", "f32", output])),
+                              backwards=bool(rng.random() < 0.2), ex2=float(rng.choice([0, 2.0 ** -23])),
+                              scale_in_q=bool(rng.random() < 0.3)))
+    return kernels
+
+
+# --- faults -----------------------------------------------------------------------------------------------------------
+
+PAGE = 16
+
+
+def faults(data, rng):
+    """(name, arguments of run_kernel and exact) of each fault."""
+    keys, pages = data.keys, data.keys // PAGE
+    everything = np.ones(keys)
+
+    def counted(first, last, times):
+        weights = everything.copy()
+        weights[first:last] = times
+        return {"weights": weights}
+
+    key = int(rng.integers(keys))
+    yield "last key left out", counted(keys - 1, keys, 0)
+    yield "one key left out", counted(key, key + 1, 0)
+    yield "one key counted twice", counted(key, key + 1, 2)
+    if data.kind != "equal_keys":  # all probabilities are 1, which simulated kernels round to 1: no measure of rounding
+        yield "scale 1 % too large", {"scale": data.scale * 1.01}
+        yield "scale 0.1 % too large", {"scale": data.scale * 1.001}
+    yield "scale 1/d", {"scale": data.scale ** 2}
+    if data.k.shape[1] > 1:
+        yield "KV heads exchanged", {"k": data.k[:, ::-1], "v": data.v[:, ::-1]}
+    if pages >= 2:
+        page = int(rng.integers(pages))
+        here = slice(page * PAGE, (page + 1) * PAGE)
+        other = int(rng.integers(pages - 1))
+        other += other >= page
+        there = slice(other * PAGE, (other + 1) * PAGE)
+        yield "one page left out", counted(here.start, here.stop, 0)
+        k, v = data.k.copy(), data.v.copy()
+        fresh = make_data(data.kind, PAGE * 2, data.stored, int(rng.integers(1 << 30)), *data.q.shape[:1],
+                          data.k.shape[1], data.q.shape[1])
+        k[here], v[here] = fresh.k[PAGE:], fresh.v[PAGE:]
+        yield "one page of another sequence", {"k": k, "v": v}
+        k, v = data.k.copy(), data.v.copy()
+        k[here], v[here] = data.k[there], data.v[there]
+        yield "one page read from another page's block", {"k": k, "v": v}
+        v = data.v.copy()
+        v[here], v[there] = data.v[there], data.v[here]
+        yield "V of two pages exchanged", {"v": v}
+        v = data.v.copy()
+        v[here] = 0
+        yield "V of one page read as zeros", {"v": v}
