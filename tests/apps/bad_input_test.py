@@ -196,7 +196,7 @@ COMMAND_LINE = [
       "request_preempted,request_finished,request_refused,block_allocated,block_shared,block_copied,block_released,"
       "block_evicted,tokens_written,tile_opened,barrier_expects,box_copied,barrier_completed,lds_copied,wave_waited,"
       "fragment_read,chunk_landed,lane_read,tile_memory,tile_page,tile_map,tile_shared,tile_fragments,bank_phase,"
-      "register_filled}: see 'kvscope trace show --help'"]),
+      "register_filled,operand_read,operand_chunk}: see 'kvscope trace show --help'"]),
     ("diff of one trace", {}, "trace diff t.kvt",
      ["command line: B is required: see 'kvscope trace diff --help'"]),
     ("scenario alone", {}, "scenario",

@@ -83,7 +83,7 @@ class Record(unittest.TestCase):
 
     def test_says_what_it_is_before_any_table_is_read(self):
         trace, _, out = self.runs["first_light"]
-        self.assertEqual((trace.application, trace.version), (int.from_bytes(b"kvtr", "big"), 3))
+        self.assertEqual((trace.application, trace.version), (int.from_bytes(b"kvtr", "big"), 4))
         with open(os.path.join(out, "scenario.json"), encoding="utf-8") as file:
             self.assertEqual(trace.meta["scenario"], file.read())
         self.assertEqual(trace.meta["producer"], fine("--version").partition(" (")[0])

@@ -333,7 +333,7 @@ class Words(unittest.TestCase):
         script = viewer("--completion", "bash").stdout
         self.assertNotIn("--simulate", script)
         for words, expected in ((["--th"], ["--theme"]), (["--view", "t"], ["timeline", "tile"]),
-                                (["--theme", ""], ["dark", "light"])):
+                                (["--theme", ""], ["dark", "light", "high-contrast"])):
             with self.subTest(words):
                 line = ["kvscope-viewer", *words]
                 asked = (script + f"\nCOMP_WORDS=({' '.join(repr(w) for w in line)}); COMP_CWORD={len(line) - 1}\n"

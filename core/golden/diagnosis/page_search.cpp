@@ -294,6 +294,7 @@ double misfit(const CandidateRow& candidate, const RowValue& predicted) {
   const auto ratio = [](double have, double want, double allowed) {
     if (std::isnan(have) || std::isnan(want)) return std::isnan(have) && std::isnan(want) ? 0.0 : kNoFit;
     if (std::isinf(have) || std::isinf(want)) return have == want ? 0.0 : kNoFit;
+    if (!std::isfinite(allowed)) return have == want ? 0.0 : kNoFit;  // a row without keys: its bound excludes nothing
     return std::fabs(have - want) / allowed;
   };
   double worst = 0;

@@ -55,7 +55,7 @@ TEST(GalleryRuns, SmallPagesWasteLeastAndRunMost) {
   Scenario s = gallery("page_size_fragmentation");
   const std::string said = s.description;
   const RunReport large = run(s);
-  EXPECT_THAT(said, HasSubstr("fragmentation is " + percent(large.internal_fragmentation()) + " on average"));
+  EXPECT_THAT(said, HasSubstr("fragmentation of " + percent(large.internal_fragmentation()) + " on average"));
   EXPECT_THAT(said, HasSubstr(std::to_string(large.peak_used_blocks) + " of the 64 pages"));
   EXPECT_THAT(said, HasSubstr(std::to_string(running(large).mean) + " requests run at once on average, and " +
                               std::to_string(large.steps) + " steps"));

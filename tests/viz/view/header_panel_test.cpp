@@ -39,11 +39,11 @@ TEST_F(HeaderPanelTest, ShowsThePositionAndTheFactsOfTheRun) {
 TEST_F(HeaderPanelTest, ShowsThePositionInsideAStep) {
   Staged staged(run_of(10, one_of_each()));
   staged.cursor.seek_row(1);
-  EXPECT_EQ(words(staged.scene), "step 0 of 2 · 10 µs · page size 16 · tiny · bf16");
+  EXPECT_EQ(words(staged.scene), "step 0 of 2 · 10 µs · page size 16 · tiny · f32");
   staged.cursor.event();
-  EXPECT_EQ(words(staged.scene), "step 1 of 2, 1 of 4 events · 10 µs · page size 16 · tiny · bf16");
+  EXPECT_EQ(words(staged.scene), "step 1 of 2, 1 of 4 events · 10 µs · page size 16 · tiny · f32");
   staged.cursor.step();
-  EXPECT_EQ(words(staged.scene), "step 1 of 2 · 20 µs · page size 16 · tiny · bf16");
+  EXPECT_EQ(words(staged.scene), "step 1 of 2 · 20 µs · page size 16 · tiny · f32");
 }
 
 TEST_F(HeaderPanelTest, AContinuousCacheReservesTokensAndHasNoPages) {
@@ -121,7 +121,7 @@ TEST_F(HeaderPanelTest, KeysMoveStepByStepAndStopAtTheEnds) {
 // A trace of a kernel has no steps: the bar must not divide by 0.
 TEST_F(HeaderPanelTest, ARunWithoutStepsHasNoBar) {
   const Staged staged(run_of(10, {RequestArrived{SeqIdx{0}, 20, 4}}));
-  EXPECT_EQ(words(staged.scene), "no steps · page size 16 · tiny · bf16");
+  EXPECT_EQ(words(staged.scene), "no steps · page size 16 · tiny · f32");
   EXPECT_TRUE(panel_->cells(kBody, staged.scene, 5).empty());
   EXPECT_EQ(panel_->moved({}, Move::right, kBody, staged.scene), Selection{});
   for (double x = 0; x < 1600; x += 7) EXPECT_EQ(panel_->hit({x, 26}, kBody, staged.scene), Selection{});

@@ -2,6 +2,7 @@
 // of the SVG, which has each line of a picture as text.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -65,6 +66,9 @@ TEST_F(TextSize, LargerTextLeavesOutNoWord) {
         for (const QString& text : larger) all += text + QLatin1Char('\n');
         for (const QString& text : usual) {
           if (!is_word(text)) continue;
+          // Rows that do not fit are scrolled to; a bar beside them shows that there are more.
+          if (text.startsWith(QStringLiteral("seq ")) || text.endsWith(QStringLiteral("tokens found in the cache")))
+            continue;
           // A line that was divided: its first and its last word.
           const QStringList words = text.split(QLatin1Char(' '), Qt::SkipEmptyParts);
           const bool there = all.contains(text) || (words.size() > 6 && all.contains(words.first()) &&
@@ -85,7 +89,7 @@ TEST_F(TextSize, NoTextIsShortenedToNothing) {
         for (const QString& text : texts({"preemption", 4, view}, size, scale)) {
           const QString start = text.trimmed();
           // Dots alone stand for entries of a legend; only the narrowest windows have no room for all of them.
-          if (start == QString(QChar(0x2026)) && size.width() < 600 * scale) continue;
+          if (start == QString(QChar(0x2026)) && size.width() < 600 * std::max(scale, 1.0)) continue;
           EXPECT_FALSE(start.startsWith(QChar(0x2026))) << name(view) << ' ' << size.width() << " at " << scale;
         }
       }
