@@ -200,6 +200,11 @@ void Canvas::focusPanel(PanelId panel) {
   setFocus(Qt::OtherFocusReason);
 }
 
+void Canvas::focusWithoutRing() {
+  setFocus(Qt::ActiveWindowFocusReason);
+  focus_on(std::nullopt);
+}
+
 void Canvas::focus_on(std::optional<PanelId> panel) {
   focused_ = panel;
   ring_ = panel.has_value();

@@ -110,7 +110,7 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   check_notes();
   visited();
   recent_.add(path);
-  canvas_->setFocus();
+  canvas_->focusWithoutRing();
   changed();
 }
 
