@@ -11,7 +11,7 @@
 //
 // Written: header members in the order of their names, data in the order of element size, largest first, then name, so
 // that every tensor is aligned to its elements; the header is padded with spaces to a multiple of 8 bytes. Equal
-// bundles give equal bytes. Read: every fault of the header is listed in one InputError, and nothing is allocated
+// bundles give equal bytes. Read: all faults of the header are listed in one InputError, and no memory is allocated
 // before.
 #pragma once
 

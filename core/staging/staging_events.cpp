@@ -168,7 +168,7 @@ class StagingRecorder {
     }
   }
 
-  // One event for each run of neighbours. `elements` are of one register, lowest bits first.
+  // One event for each run of neighbors. `elements` are of one register, lowest bits first.
   void filled(trace::RegisterFilled e, std::span<const RegisterElement> elements) {
     for (std::size_t first = 0; first < elements.size();) {
       const RegisterElement& from = elements[first];

@@ -120,7 +120,7 @@ struct TileFragments {
   std::int64_t mma_m = 0, mma_n = 0, mma_k = 0;
   std::int64_t width = 0;      // [bytes] that a lane asks for in one read
   std::int64_t lanes = 0;      // of a warp or wave
-  std::int64_t warps = 0;      // that read; TMA: 1 stands for every warp, more share a k-step
+  std::int64_t warps = 0;      // that read; TMA: 1 means all warps, more share a k-step
   std::int64_t registers = 0;  // 32-bit, of one lane, in one k-step
   std::int64_t steps = 0;      // k-steps; 1: the whole tile at once
   static constexpr auto fields() {
@@ -153,7 +153,7 @@ struct BankPhase {
 };
 
 // focus.staging = lanes, after the lane_read events of the read: elements of the tile that it put into one register of
-// one lane. Registers of 16-bit elements hold two, of 8-bit elements four; where these are not neighbours in the tile,
+// one lane. Registers of 16-bit elements hold two, of 8-bit elements four; where these are not neighbors in the tile,
 // a register has several of these events.
 struct RegisterFilled {
   static constexpr std::string_view kName = "register_filled";
@@ -166,7 +166,7 @@ struct RegisterFilled {
   std::int64_t row = 0;       // of the tile: the first element
   std::int64_t column = 0;    // of the tile
   std::int64_t elements = 0;  // one behind the other from `bit` on
-  bool down = false;          // false: they are neighbours in a row of the tile, true: in a column
+  bool down = false;          // false: they are neighbors in a row of the tile, true: in a column
   static constexpr auto fields() {
     using E = RegisterFilled;
     return std::tuple{Field{"read", &E::read},     Field{"step", &E::step},         Field{"lane", &E::lane},

@@ -1,5 +1,5 @@
 // Compares output and log-sum-exp of an attention kernel with the golden reference: each element within the bound of
-// core/attention/bounds.h; cases have no tolerances of their own.
+// core/attention/bounds.h; cases add no tolerances.
 //
 //   sequence 2, query 5, head 1, dim 17 (block 9, slot 5 is its last key): 0.5 instead of
 //   0.25, 31 times the bound; 12 of 4096 elements

@@ -151,7 +151,7 @@ def read_gif(data):
             continue
         left, top, wide, high, flags = struct.unpack("<HHHHB", data[at + 1:at + 10])
         if flags & 0x40 or not flags & 0x80:
-            raise ValueError("interlaced, or without a palette of its own: not written by the viewer")
+            raise ValueError("interlaced, or without a local palette: not written by the viewer")
         colors = 2 << (flags & 7)
         palette = np.frombuffer(data[at + 10:at + 10 + 3 * colors], np.uint8).reshape(-1, 3)
         body, following = blocks(at + 11 + 3 * colors)
@@ -224,7 +224,7 @@ def folder_faults(figures):
     shown = {name for page in pages for name in named.findall(page.read_text(encoding="utf-8"))}
     listed = [figure["file"] for figure in figures]
     faults = [f"{name}: listed twice" for name in sorted({name for name in listed if listed.count(name) > 1})]
-    faults += [f"{name}: in the folder and not in figures.json: nobody can redraw it" for name in sorted(seen)
+    faults += [f"{name}: in the folder and not in figures.json, so it cannot be redrawn" for name in sorted(seen)
                if name not in listed]
     faults += [f"{name}: shown by no page" for name in sorted(set(listed) - shown)]
     faults += [f"{name}: shown by a page and not in figures.json" for name in sorted(shown - set(listed))]

@@ -78,7 +78,7 @@ FlowLayout flow_layout(std::int64_t tiles, std::int64_t now, int lines, const QR
   layout.tiles = tiles;
   if (tiles < 1) return layout;
   const auto px = [&](double size) { return std::round(size * font_scale); };
-  // The words come first, then a table of two rows, then the chart; what remains goes to the table.
+  // The words come first, then a table of two rows, then the chart; the remaining height goes to the table.
   const double line = px(kFlowLine);
   const double words =
       std::min(line * std::clamp<double>(std::floor(0.25 * body.height() / line), 2, lines), body.height());

@@ -35,7 +35,7 @@
 //   | attention_output                    |
 //   +-------------------------------------+
 //
-// Panels that stand side by side here are put into two columns, or one below the other, where the text is too large for
+// Panels that are side by side here are put into two columns, or one below the other, where the text is too large for
 // the width. The height that a view then needs is that of whole_size(); a window scrolls over it.
 #pragma once
 

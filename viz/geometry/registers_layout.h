@@ -71,7 +71,7 @@ struct RegistersLayout {
   [[nodiscard]] std::int64_t across(const Tile& tile, std::int64_t unit) const;
   // Where an element of the read is drawn: a part of its cell; nothing when it is in another read or scrolled away.
   [[nodiscard]] std::optional<QRectF> element(const Tile& tile, TileElement element) const;
-  // Where a fill of the read is drawn, as far as its lines are shown.
+  // Where a fill of the read is drawn; nothing for lines that are not shown.
   [[nodiscard]] std::optional<QRectF> cell(const Tile& tile, std::int64_t fill) const;
   // Index into Tile::fills.
   [[nodiscard]] std::optional<std::int64_t> fill_at(const Tile& tile, QPointF at) const;

@@ -39,7 +39,7 @@ BlockMove::Kind arrival(const State& before, const State& after, SeqIdx seq, std
   const bool hit = was.page == page && was.filled > 0 && page * was.filled < after.sequences[seq.value].hit_tokens;
   const bool held = was.ref_count > 0 && was.owner != owner;
   if (is.ref_count > 1 && (held || is.owner != owner)) return BlockMove::Kind::shared;
-  if (held && hit) return BlockMove::Kind::shared;  // whoever held it has given it back since
+  if (held && hit) return BlockMove::Kind::shared;  // its holder has released it since
   return was.cached && hit ? BlockMove::Kind::found : BlockMove::Kind::taken;
 }
 

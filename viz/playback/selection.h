@@ -91,7 +91,7 @@ struct LitTile {
   std::optional<std::int64_t> chunk;    // the one chunk: index into Tile::chunks
   std::optional<TileRegister> reg;      // the one register
   std::vector<std::int64_t> rows;       // every row that is meant, ascending
-  std::vector<std::int64_t> chunks;     // every chunk, ascending, as far as copies brought it
+  std::vector<std::int64_t> chunks;     // every chunk, ascending: those that copies brought
   std::vector<TileRegister> registers;  // every register, ascending
   friend bool operator==(const LitTile&, const LitTile&) = default;
 };

@@ -16,7 +16,7 @@
 namespace kvscope::viz {
 
 // As resolve() of selection.h, with Lit::tile. Without a tile (null) objects of a tile light nothing. A selection
-// inside the tile lights its token, page and block at `state` too, as far as it is one token, one page, one block.
+// inside the tile lights its token, page and block at `state` too, if it is one token, one page, one block.
 [[nodiscard]] Lit resolve(const State& state, const Facts& facts, const Tile* tile, const Selection& selection);
 
 // As describe() of selection.h:

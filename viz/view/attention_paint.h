@@ -15,7 +15,7 @@ inline constexpr double kAttentionText = 12.5, kAttentionNumber = 12;  // [px] a
 void paint_attention_words(QPainter& painter, const QRectF& rect, const QString& text, const QColor& color,
                            const Scene& scene);
 
-// The outline of what is pinned or hovered.
+// The outline of the pinned or hovered object.
 void paint_attention_outline(QPainter& painter, const QRectF& rect, const Scene& scene, bool pinned);
 
 // The fill of a ratio's cell: within the bound a color that grows stronger towards it, above it the warning color.

@@ -187,7 +187,7 @@ void HeaderPanel::paint_base(QPainter& painter, const QRectF& body, const Scene&
   painter.restore();
 }
 
-// The position, what just happened, and the run's constants as far as there is room for both.
+// The position, what just happened, and the run's constants if there is room for both.
 void HeaderPanel::paint_facts(QPainter& painter, const QRectF& rect, double baseline, const Scene& scene) {
   const QFont font = ui_font(scene.px(kFacts));
   const QString happened = QString::fromStdString(scene.view == View::tile && scene.tile != nullptr

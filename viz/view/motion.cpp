@@ -44,7 +44,7 @@ QRectF at_least(const QRectF& rect, double side) {
   return {rect.center().x() - wide / 2, rect.center().y() - high / 2, wide, high};
 }
 
-// A mover of a run: what it looks like, and its rectangles at both ends; one of them is missing where the view does not
+// A mover of a run: its look, and its rectangles at both ends; one of them is missing where the view does not
 // show it.
 struct BlockWay {
   BlockMove move;
@@ -260,7 +260,7 @@ void Motion::Impl::paint_base(QPainter& painter, double t) {
   painter.restore();
 }
 
-// The second picture, in which the places of what has not arrived are still as they were.
+// The second picture, in which places that nothing has reached yet are still as they were.
 void Motion::Impl::paint_blocks(QPainter& painter, double t) {
   using Kind = BlockMove::Kind;
   const Theme& theme = *after_.scene().theme;

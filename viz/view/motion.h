@@ -54,7 +54,7 @@ class Motion {
 
   // Nothing moves: the second picture can be shown at once.
   [[nodiscard]] bool empty() const;
-  // All pixels except the overlay and what is on its way.
+  // All pixels except the overlay and the moving objects.
   void paint_base(QPainter& painter, double t) const;
   void paint_movers(QPainter& painter, double t) const;
   // The scene of the overlay at t: of the tile view with the tile's state at t.

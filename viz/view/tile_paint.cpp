@@ -20,7 +20,7 @@ QColor mixed(const QColor& a, const QColor& b, double share_of_a) {
   return QColor::fromRgbF(mix(a.redF(), b.redF()), mix(a.greenF(), b.greenF()), mix(a.blueF(), b.blueF()));
 }
 
-// Blue and green next to each other, then amber, magenta, teal: neighbours stay apart under each color blindness
+// Blue and green next to each other, then amber, magenta, teal: neighbors stay apart under each color blindness
 // because their lightness ramps begin anew at every page.
 double hue_of(std::int64_t page) {
   constexpr std::array<double, kHues> kHue{208, 148, 36, 316, 182};

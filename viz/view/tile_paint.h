@@ -1,5 +1,5 @@
 // The look of a tile's rows, the same in every panel: a hue for each page, a lightness for each row of it, a hatch on
-// every second page so that hue is never alone, and the row's number where there is room. What has not arrived is an
+// every second page so that hue is never alone, and the row's number where there is room. Rows to come are an
 // outline, what is on its way is half filled, what is there is filled; rows that hold no token are free cells.
 //
 //   paint_tile_cell(painter, rect, *scene.theme, *scene.tile, row, arrival_of_chunk(tile, now, chunk));
@@ -31,7 +31,7 @@ void paint_tile_cell(QPainter& painter, const QRectF& rect, const Theme& theme, 
 // Columns [first, first + count) of a row that is drawn as `row` and has `columns`. The whole row if these are unknown.
 [[nodiscard]] QRectF part_of_row(const QRectF& row, std::int64_t first, std::int64_t count, std::int64_t columns);
 
-// The outline of what is pinned or hovered.
+// The outline of the pinned or hovered object.
 void paint_tile_outline(QPainter& painter, const QRectF& rect, const Theme& theme, bool pinned);
 
 // Whether `lit` means the object: its row, chunk, lane or register. Tokens are lit as their rows.

@@ -115,7 +115,7 @@ class MainWindow final : public QMainWindow {
   void show_ways();
   // The widget of the area that had the focus last, else the first that can have it; null if there is none.
   [[nodiscard]] static QWidget* focus_of(QWidget& area);
-  [[nodiscard]] std::vector<QWidget*> areas() const;  // bars, docks and the picture, as far as one can see them
+  [[nodiscard]] std::vector<QWidget*> areas() const;  // bars, docks and the picture, that are visible
   void focus_area(int by);
 
   // main_window_files.cpp

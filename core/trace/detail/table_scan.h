@@ -1,6 +1,6 @@
 // Reads the rows of a table straight from the pages of an SQLite file, in order of their row numbers. It takes about a
 // tenth of the instructions of an SQL query. It accepts only what SQLite writes for a table of integers
-// (sqlite.org/fileformat.html, sections 1.5, 1.6 and 2.1). The result for everything else is `odd`, without a reason:
+// (sqlite.org/fileformat.html, sections 1.5, 1.6 and 2.1). The result for other input is `odd`, without a reason:
 // the caller then reads the same rows with SQL, which finds the fault and describes it.
 //
 //   interior page:  05 | cells u16 at 3 | right child u32 at 8 | u16 offsets at 12 | cells: child u32, last row varint

@@ -29,7 +29,7 @@
 
 namespace kvscope::ptx {
 
-// The same number for every read of one kind.
+// The same number for all reads of one kind.
 struct ReadForm {
   trace::ReadInstruction instruction = trace::ReadInstruction::none;
   std::int64_t bytes = 0;  // that a lane asks for

@@ -1,4 +1,4 @@
-// Links in a scenario's description: what is one, what is plain text, and the message for each fault.
+// Links in a scenario's description: which text is one, which is plain, and the message for each fault.
 #include "core/scenario/notes.h"
 
 #include <gmock/gmock.h>

@@ -131,7 +131,7 @@ TEST(TableScan, EndsForEveryDamagedByte) {
   EXPECT_GT(odd, 300);
 }
 
-// A page that is its own child must not be followed for ever.
+// A page that is its own child must not be followed forever.
 TEST(TableScan, EndsAsOddOnAPageThatIsItsOwnChild) {
   const Table table(512, many_rows(120));
   std::string bytes = testing::bytes_of(table.path());

@@ -285,7 +285,7 @@ TEST(SequencesLayout, BeyondSixtyRowsShowsBands) {
   const auto detail = [&](std::int64_t rows) { return fit(body, rows, 40, 16).detail; };
   EXPECT_EQ(detail(60), SequencesDetail::pages);
   EXPECT_EQ(detail(61), SequencesDetail::density);
-  EXPECT_EQ(fit(body, 61, 40, 16).band, 1);  // 12 px each: every row has a bar of its own
+  EXPECT_EQ(fit(body, 61, 40, 16).band, 1);  // 12 px each: each row has one bar
   EXPECT_EQ(detail(10'000), SequencesDetail::density);
   EXPECT_EQ(fit(body, 10'000, 40, 16).band, 75);  // room for 10,240 rows of 0.080 px: bands of at least 6 px
   const SequencesLayout near = sequences_layout(body, {200, 40, 16, false}, {0.5, {0, 0}}, 1);

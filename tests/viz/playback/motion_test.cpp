@@ -1,4 +1,5 @@
-// Motion against the events of the runs: what moves between two states is what the events of the step have changed, and
+// Motion against the events of the runs: the objects that move between two states are those that the events of the step
+// have changed, and
 // the flights of a tile land in the order and at the times of its events.
 #include "viz/playback/motion.h"
 

@@ -217,7 +217,7 @@ TEST(AttentionView, TokensAndPagesLeadToTheirTile) {
   s.pin(of_page(SeqIdx{0}, PageIdx{2}));
   const auto at = s.panel(id).anchor(s.scene.pinned_lit, s.body(id), s.scene);
   EXPECT_EQ(s.panel(id).hit(at->center(), s.body(id), s.scene).event, 4);
-  s.pin(of_page(SeqIdx{1}, PageIdx{5}));  // of another sequence, in a block of its own or none
+  s.pin(of_page(SeqIdx{1}, PageIdx{5}));  // of another sequence, in another block or none
   EXPECT_EQ(s.panel(id).anchor(s.scene.pinned_lit, s.body(id), s.scene), std::nullopt);
 }
 

@@ -455,7 +455,7 @@ std::shared_ptr<const Run> many_sequences(int many) {
 }
 
 // The color of a band is the share of its rows that hold a token there. Of the 31 rows of the first band all have page
-// 0, 16 of them in a shared block, and 16 have page 1, in blocks of their own.
+// 0, 16 of them in a shared block, and 16 have page 1, in other blocks.
 TEST_F(SequencesPanelTest, ABandShowsHowManyOfItsRowsHoldAToken) {
   const Staged staged(many_sequences(1000));
   const QImage image = painted(*panel_, kBody, staged.scene, kSize);

@@ -33,7 +33,7 @@ std::shared_ptr<const Run> open_run(testing_support::FakeBackend& backend, const
   return Run::open(backend.open(path.string(), {}), path.filename().string());
 }
 
-// Follows one link: the state at its step, its tile, and what is highlighted.
+// Follows one link: the state at its step, its tile, and the highlighted objects.
 void follow(testing_support::FakeBackend& backend, const Run& run, const fs::path& path, const NotePart& link) {
   const OpenWish wish = wish_of(link, run.facts());
   const std::int64_t row = run.row_of_step(wish.step.value_or(run.span(run.facts().rows - 1).step));

@@ -1,4 +1,4 @@
-// Back and forward: places by jumps, one place for a way of small moves, and what a new place drops.
+// Back and forward: places by jumps, one place for a way of small moves, and the places that a new one drops.
 #include "viz/window/history.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(History, ThePlaceItIsAtAddsNothing) {
   EXPECT_TRUE(history.can_go_forward()) << "nothing was added, so nothing is dropped";
 }
 
-// All jumps: the history is the list of places, as far as it is kept.
+// All jumps: the history is the list of the kept places.
 TEST(History, WalksTheListOfItsPlaces) {
   EXPECT_TRUE(rc::check([] {
     History history;

@@ -111,7 +111,7 @@ TEST_F(WaysTest, SteppingIsOneWayAndAnotherRunHasItsOwn) {
 
 // --- from part to part -----------------------------------------------------------------------------------------------
 
-// F6 reaches every part that one can see, each once, and Shift+F6 the same in reverse.
+// F6 reaches each visible part once, and Shift+F6 the same in reverse.
 TEST_F(WaysTest, F6GoesRoundBarsPictureAndDocks) {
   ASSERT_TRUE(open(path_of("first_light")));
   press(Qt::Key_F, Qt::ControlModifier);

@@ -67,7 +67,7 @@ void run_cta(Launch& launch, Cta& cta, std::uint64_t end) {
     if (launch.turn.warp_left <= 0 || !has_ready(*warp)) {
       const std::int32_t next = next_warp(launch, cta);
       if (next < 0) {
-        // A CTA outside clusters has nobody else to wait for: its engines perform an operation.
+        // A CTA outside clusters has no other CTA to wait for: its engines perform an operation.
         if (!in_cluster && perform_next(launch, cta)) continue;
         return;
       }
