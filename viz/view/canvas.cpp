@@ -200,6 +200,12 @@ void Canvas::focusPanel(PanelId panel) {
   setFocus(Qt::OtherFocusReason);
 }
 
+void Canvas::focusWithRing() {
+  setFocus(Qt::OtherFocusReason);
+  if (document_ == nullptr || places_.empty()) return;
+  focus_on(focused_ && place(*focused_) != nullptr ? *focused_ : first_panel());
+}
+
 void Canvas::focusWithoutRing() {
   setFocus(Qt::ActiveWindowFocusReason);
   focus_on(std::nullopt);

@@ -64,6 +64,7 @@ class Canvas final : public QWidget {
   // The panel with the keyboard focus; current() is the focused object in it, if any.
   [[nodiscard]] std::optional<PanelId> focusedPanel() const;
   void focusPanel(PanelId panel);
+  void focusWithRing();     // the panel that had the focus, else the first one
   void focusWithoutRing();  // for a new picture: the first key shows which panel has the focus
   [[nodiscard]] Selection current() const;
   // The visible objects of a panel for screen readers, at most kMostCells; cached until the picture changes.

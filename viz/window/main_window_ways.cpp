@@ -44,8 +44,9 @@ void MainWindow::connect_ways() {
   });
   connect(actions_[Do::next_area], &QAction::triggered, this, [this] { focus_area(1); });
   connect(actions_[Do::previous_area], &QAction::triggered, this, [this] { focus_area(-1); });
-  connect(actions_[Do::focus_picture], &QAction::triggered, this,
-          [this] { center_->currentWidget()->setFocus(Qt::ShortcutFocusReason); });
+  connect(actions_[Do::focus_picture], &QAction::triggered, this, [this] {
+    document_ ? canvas_->focusWithRing() : center_->currentWidget()->setFocus(Qt::ShortcutFocusReason);
+  });
 }
 
 // --- back and forward ------------------------------------------------------------------------------------------------
