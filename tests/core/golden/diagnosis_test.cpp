@@ -257,6 +257,20 @@ TEST(Diagnose, NamesAHeadMapOfKAloneAndASlot) {
   }
 }
 
+// A recipe that leaves a row without keys predicts zeros under a bound without limit. It explains zeros, not any output.
+TEST(Diagnose, ABoundWithoutLimitExplainsThePredictedValueOnly) {
+  RowValue nothing;
+  nothing.o = {0, 0};
+  nothing.a1 = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+  nothing.a2 = nothing.a1;
+  CandidateRow zeros, other;
+  zeros.o = {0, 0};
+  other.o = {0.25, -3};
+  zeros.rounding = other.rounding = attention::rounding_of(DType::f32);
+  EXPECT_LE(misfit(zeros, nothing), 1);
+  EXPECT_GT(misfit(other, nothing), 1);
+}
+
 TEST(Diagnose, RejectsInputsOfAnotherGolden) {
   const Case right;
   Case other;
