@@ -96,7 +96,7 @@ TEST(Motion, MovesAreWhatTheEventsOfTheStepHaveChanged) {
           continue;
         }
         ASSERT_TRUE(moved.contains(page));
-        const BlockMove& move = moved[page];
+        const BlockMove move = moved[page];  // a copy: the entry goes
         moved.erase(page);
         if (!has) {
           EXPECT_EQ(move.block.value, from->second);
