@@ -193,15 +193,15 @@ class Painting {
   }
   [[nodiscard]] Still still() const { return Still(scene_, picture_.tile); }
   [[nodiscard]] std::unique_ptr<Motion> motion(const Still& before, const Still& after) const {
-    return std::make_unique<Motion>(panels_, picture_.size, picture_.scale, before, after);
+    return std::make_unique<Motion>(panels_, size_of(picture_), picture_.scale, before, after);
   }
   [[nodiscard]] QImage image(const Motion& motion, double t) const {
-    QImage image((QSizeF(picture_.size) * picture_.scale).toSize(), QImage::Format_RGB32);
+    QImage image(scaled(picture_).toSize(), QImage::Format_RGB32);
     if (image.isNull()) throw std::bad_alloc();
     image.setDevicePixelRatio(picture_.scale);
     QPainter painter(&image);
     motion.paint_base(painter, t);
-    paint_board_overlay(painter, picture_.size, panels_, motion.scene_at(t));
+    paint_board_overlay(painter, size_of(picture_), panels_, motion.scene_at(t));
     motion.paint_movers(painter, t);
     return image;
   }
