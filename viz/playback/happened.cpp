@@ -23,22 +23,28 @@ std::string blocks(const std::vector<BlockIdx>& all, const char* did) {
                          : fmt::format("{} blocks {}", all.size(), did);
 }
 
-// The blocks of `all` that the sequence's pages have.
+std::vector<BlockIdx> sorted(std::vector<BlockIdx> blocks) {
+  std::ranges::sort(blocks);
+  return blocks;
+}
+
+// The blocks of `all`, which is sorted, that the sequence's pages have.
 std::vector<BlockIdx> of_sequence_only(const std::vector<BlockIdx>& all, const SequenceState& seq) {
   std::vector<BlockIdx> own;
   for (std::int64_t page = 0; page < seq.pages.size(); ++page) {
     const BlockIdx block{seq.pages[page]};
-    if (std::ranges::find(all, block) != all.end()) own.push_back(block);
+    if (std::ranges::binary_search(all, block)) own.push_back(block);
   }
   return own;
 }
 
 std::string admitted(const State& state, const Marks& marks, SeqIdx seq) {
+  const std::vector<BlockIdx> shared = sorted(marks.shared), allocated = sorted(marks.allocated);
   const SequenceState& of = state.sequences[seq.value];
   std::string text = fmt::format("sequence {} admitted", seq.value);
   if (of.pages.size() == 0) return text;
   text += ": " + plural(of.pages.size(), "page");
-  const std::vector<BlockIdx> found = of_sequence_only(marks.shared, of), taken = of_sequence_only(marks.allocated, of);
+  const std::vector<BlockIdx> found = of_sequence_only(shared, of), taken = of_sequence_only(allocated, of);
   if (!found.empty()) text += fmt::format(", {} found in the cache", found.size());
   if (!taken.empty()) text += ", " + blocks(taken, "taken");
   return text;
@@ -68,10 +74,14 @@ std::string step_in_words(const State& state, const Marks& marks) {
                                  : fmt::format("{} shared pages copied before a write", marks.copied.size()));
   }
   // Blocks of sequences that were admitted earlier.
-  std::vector<BlockIdx> taken = marks.allocated;
+  std::vector<BlockIdx> of_admitted;
   for (const SeqIdx seq : marks.admitted) {
-    for (const BlockIdx block : of_sequence_only(marks.allocated, state.sequences[seq.value])) std::erase(taken, block);
+    const PageTable& pages = state.sequences[seq.value].pages;
+    for (std::int64_t page = 0; page < pages.size(); ++page) of_admitted.emplace_back(pages[page]);
   }
+  of_admitted = sorted(std::move(of_admitted));
+  std::vector<BlockIdx> taken = marks.allocated;
+  std::erase_if(taken, [&](BlockIdx block) { return std::ranges::binary_search(of_admitted, block); });
   if (taken.size() == 1 && state.blocks[taken[0].value].owner >= 0) {
     const BlockState& block = state.blocks[taken[0].value];
     add(fmt::format("block {} taken for page {} of sequence {}", taken[0].value, block.page, block.owner));
