@@ -52,7 +52,7 @@ void Canvas::setDocument(Document* document) {
     connect(document, &Document::tile_changed, this, &Canvas::position_changed);
     connect(&document->attention(), &AttentionModel::changed, this, &Canvas::position_changed);
     connect(document, &QObject::destroyed, this, &Canvas::repaint_base);
-    if (motion_on_) still_ = std::make_shared<const Still>(sceneNow(), document->shared_tile());
+    keep_still();
   }
   lay_out();
 }

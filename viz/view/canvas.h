@@ -149,6 +149,7 @@ class Canvas final : public QWidget {
 
   // canvas_motion.cpp
   struct Moving;
+  void keep_still();    // as the picture that the next motion begins with; none without motion
   void begin_motion();  // to be called when the document has moved
   void end_motion();
   void advance_motion();

@@ -34,7 +34,6 @@ struct Canvas::Moving {
   bool forward = true;
   double t = 0;
   double ms = kStepMs;
-  bool held = false;
 };
 
 Canvas::~Canvas() = default;
@@ -43,7 +42,12 @@ void Canvas::setMotion(bool on) {
   if (on == motion_on_) return;
   motion_on_ = on;
   end_motion();
-  still_ = on && document_ != nullptr ? std::make_shared<const Still>(sceneNow(), document_->shared_tile()) : nullptr;
+  keep_still();
+}
+
+void Canvas::keep_still() {
+  const bool wanted = motion_on_ && document_ != nullptr;
+  still_ = wanted ? std::make_shared<const Still>(sceneNow(), document_->shared_tile()) : nullptr;
 }
 
 std::optional<double> Canvas::motionTime() const {
@@ -52,7 +56,6 @@ std::optional<double> Canvas::motionTime() const {
 
 void Canvas::holdMotion() {
   if (!moving_) return;
-  moving_->held = true;
   motion_timer_.stop();
 }
 
@@ -83,7 +86,7 @@ void Canvas::nudgeMotion(double by) {
   const bool on = std::exchange(motion_on_, false);  // without a motion
   step(by > 0);
   motion_on_ = on;
-  still_ = std::make_shared<const Still>(sceneNow(), document_->shared_tile());
+  keep_still();
 }
 
 void Canvas::begin_motion() {
@@ -91,7 +94,7 @@ void Canvas::begin_motion() {
   end_motion();
   // The attention view has no motion: a still would keep pointers to a flow that the next answer replaces.
   if (!motion_on_ || document_ == nullptr || view_ == View::attention) return;
-  still_ = std::make_shared<const Still>(sceneNow(), document_->shared_tile());
+  keep_still();
   const bool scrubbing = press_ && press_->moved;
   if (!from || scrubbing || !isVisible()) return;
   // The picture may have been zoomed, or changed its size or colors, since the last step.
