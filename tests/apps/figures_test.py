@@ -28,149 +28,22 @@ import zlib
 
 import numpy as np
 
+from pictures import read_gif, read_png
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "figures"
 MOST_BYTES = 10_000_000  # of all pictures together
 MOST_LEVELS = 6          # a channel of a pixel may be off by
 FEW_LEVELS, FEW_PIXELS = 2, 0.001
-CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by PNG color type; 3 is a palette
-
-
-def unfilter(rows, width, channels):
-    """Undoes the PNG filters. rows: [row, 1 + bytes], a row's first byte names its filter. -> [row, column, channel]
-
-    Each byte was written less a guess from the pixel to its left, the one above and the one between them, so a pixel
-    waits for three others. All pixels of one diagonal wait for none of each other and are undone together.
-    """
-    height, kinds = len(rows), rows[:, 0]
-    if kinds.max() > 4:
-        raise ValueError(f"filter {kinds.max()} does not exist")
-    image = np.zeros((height + 1, width + 1, channels), np.int16)  # a row and a column of zeros before the picture
-    image[1:, 1:] = rows[:, 1:].reshape(height, width, channels)
-    for diagonal in range(height + width - 1):
-        row = np.arange(max(0, diagonal - width + 1), min(height, diagonal + 1))
-        column = diagonal - row
-        left, up, corner = image[row + 1, column], image[row, column + 1], image[row, column]
-        kind = kinds[row][:, None]
-        far = [np.abs(up - corner), np.abs(left - corner), np.abs(left + up - 2 * corner)]  # of left, up, corner
-        paeth = np.where((far[0] <= far[1]) & (far[0] <= far[2]), left, np.where(far[1] <= far[2], up, corner))
-        guess = np.select([kind == 1, kind == 2, kind == 3, kind == 4], [left, up, (left + up) // 2, paeth], 0)
-        image[row + 1, column + 1] = (image[row + 1, column + 1] + guess) & 255
-    return image[1:, 1:].astype(np.uint8)
-
-
-def read_png(data):
-    """[height, width, 4], uint8, from the bytes of a PNG file: 8 bits a channel, not interlaced."""
-    if data[:8] != b"\x89PNG\r\n\x1a\n":
-        raise ValueError("no PNG file")
-    at, packed, palette, alpha, head = 8, b"", None, b"", None
-    while at < len(data):
-        length, kind = struct.unpack(">I4s", data[at:at + 8])
-        body = data[at + 8:at + 8 + length]
-        if zlib.crc32(kind + body) != struct.unpack(">I", data[at + 8 + length:at + 12 + length])[0]:
-            raise ValueError(f"chunk {kind.decode()} has a wrong checksum")
-        if kind == b"IHDR":
-            head = struct.unpack(">IIBBBBB", body)
-        elif kind == b"PLTE":
-            palette = np.frombuffer(body, np.uint8).reshape(-1, 3)
-        elif kind == b"tRNS":
-            alpha = body
-        elif kind == b"IDAT":
-            packed += body
-        at += 12 + length
-    width, height, bits, color, _, _, interlaced = head
-    if bits != 8 or interlaced or (color != 3 and alpha):
-        raise ValueError(f"{bits} bits, color type {color}, interlaced {interlaced}: not written by the viewer")
-    channels = 1 if color == 3 else CHANNELS[color]
-    rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + width * channels)
-    image = unfilter(rows, width, channels)
-    out = np.full((height, width, 4), 255, np.uint8)
-    if color == 3:
-        out[:, :, :3] = palette[image[:, :, 0]]
-        opacity = np.full(256, 255, np.uint8)
-        opacity[:len(alpha)] = np.frombuffer(alpha, np.uint8)
-        out[:, :, 3] = opacity[image[:, :, 0]]
-    elif channels < 3:
-        out[:, :, :3] = image[:, :, :1]
-        out[:, :, 3] = image[:, :, 1] if channels == 2 else 255
-    else:
-        out[:, :, :channels] = image
-    return out
-
-
-def unpack_codes(data, least):
-    """The color indices of one GIF image: variable-length codes, least significant bits first (GIF 89a, appendix F)."""
-    clear, end = 1 << least, (1 << least) + 1
-    table, width, held, bits, previous = [], 0, 0, 0, None
-    out = bytearray()
-    for byte in data:
-        held |= byte << bits
-        bits += 8
-        while bits >= (width or least + 1):
-            width = width or least + 1
-            code, held, bits = held & ((1 << width) - 1), held >> width, bits - width
-            if code == clear:
-                table = [bytes([n]) for n in range(clear)] + [b"", b""]
-                width, previous = least + 1, None
-            elif code == end:
-                return bytes(out)
-            else:
-                entry = table[code] if code < len(table) else previous + previous[:1]
-                out += entry
-                if previous is not None and len(table) < 4096:
-                    table.append(previous + entry[:1])
-                    if len(table) == 1 << width and width < 12:
-                        width += 1
-                previous = entry
-    return bytes(out)
-
-
-def read_gif(data):
-    """[(hundredths of a second, [height, width, 4] uint8)]: the frames of an animation as the viewer writes it."""
-    if data[:6] != b"GIF89a":
-        raise ValueError("no GIF file")
-    columns, rows, flags = struct.unpack("<HHB", data[6:11])
-    at = 13 + (3 << (1 + (flags & 7)) if flags & 0x80 else 0)
-    shown = np.full((rows, columns, 4), 255, np.uint8)
-    frames, delay, transparent = [], 0, None
-
-    def blocks(at):
-        body = b""
-        while data[at]:
-            body += data[at + 1:at + 1 + data[at]]
-            at += 1 + data[at]
-        return body, at + 1
-
-    while data[at] != 0x3B:
-        if data[at] == 0x21:
-            body, following = blocks(at + 2)
-            if data[at + 1] == 0xF9:
-                transparent = body[3] if body[0] & 1 else None
-                delay = struct.unpack("<H", body[1:3])[0]
-            at = following
-            continue
-        left, top, wide, high, flags = struct.unpack("<HHHHB", data[at + 1:at + 10])
-        if flags & 0x40 or not flags & 0x80:
-            raise ValueError("interlaced, or without a local palette: not written by the viewer")
-        colors = 2 << (flags & 7)
-        palette = np.frombuffer(data[at + 10:at + 10 + 3 * colors], np.uint8).reshape(-1, 3)
-        body, following = blocks(at + 11 + 3 * colors)
-        index = np.frombuffer(unpack_codes(body, data[at + 10 + 3 * colors]), np.uint8).reshape(high, wide)
-        part = shown[top:top + high, left:left + wide, :3]
-        seen = index != transparent if transparent is not None else np.ones(index.shape, bool)
-        part[seen] = palette[index[seen]]
-        frames.append((delay, shown.copy()))
-        at = following
-    return frames
 
 
 def film_difference(kept, drawn):
     """As difference(), of two animations."""
-    if [delay for delay, _ in kept] != [delay for delay, _ in drawn]:
-        return f"has {len(kept)} frames in {sum(d for d, _ in kept)} hundredths of a second, drawn {len(drawn)} in " \
-               f"{sum(d for d, _ in drawn)}, or other times of single frames"
-    for number, ((_, before), (_, now)) in enumerate(zip(kept, drawn)):
-        found = difference(before, now)
+    if [frame.delay for frame in kept] != [frame.delay for frame in drawn]:
+        return f"has {len(kept)} frames in {sum(f.delay for f in kept)} hundredths of a second, drawn {len(drawn)} in " \
+               f"{sum(f.delay for f in drawn)}, or other times of single frames"
+    for number, (before, now) in enumerate(zip(kept, drawn)):
+        found = difference(before.pixels, now.pixels)
         if found:
             return f"frame {number} {found}"
     return None
@@ -197,7 +70,7 @@ def stale(kept, drawn):
     if data == drawn:
         return None
     if kept.suffix == ".gif":
-        return film_difference(read_gif(data), read_gif(drawn))
+        return film_difference(read_gif(data)[1], read_gif(drawn)[1])
     return difference(read_png(data), read_png(drawn))
 
 
@@ -265,7 +138,7 @@ def check_oneself():
     assert difference(flat, flat[:, 1:]) == "is 100x100, drawn 99x100"
     # Two frames of 2 x 2 pixels: colors 0 1 1 0, then its last pixel in color 1 with the rest transparent (color 2).
     frame = b"\x2c" + struct.pack("<HHHHB", 0, 0, 2, 2, 0x81) + bytes(range(12)) + b"\x02"
-    control = b"\x21\xf9\x04\x01" + struct.pack("<HB", 25, 2) + b"\x00"
+    control = b"\x21\xf9\x04\x05" + struct.pack("<HB", 25, 2) + b"\x00"
 
     def codes(*pixels):  # each preceded by a clear code, so that every code has three bits
         bits = "".join(f"{code:03b}"[::-1] for pixel in pixels for code in (4, pixel)) + f"{5:03b}"[::-1]
@@ -273,12 +146,12 @@ def check_oneself():
         body = bytes(int(bits[n:n + 8][::-1], 2) for n in range(0, len(bits), 8))
         return bytes([len(body)]) + body + b"\x00"
 
-    film = read_gif(b"GIF89a" + struct.pack("<HHBBB", 2, 2, 0, 0, 0) + control + frame + codes(0, 1, 1, 0) + control +
-                    frame + codes(2, 2, 2, 1) + b"\x3b")
-    assert [delay for delay, _ in film] == [25, 25]
-    assert film[0][1][:, :, 0].tolist() == [[0, 3], [3, 0]] and film[1][1][:, :, 0].tolist() == [[0, 3], [3, 3]]
+    _, film = read_gif(b"GIF89a" + struct.pack("<HHBBB", 2, 2, 0, 0, 0) + control + frame + codes(0, 1, 1, 0) + control +
+                       frame + codes(2, 2, 2, 1) + b"\x3b")
+    assert [frame.delay for frame in film] == [25, 25]
+    assert [frame.pixels[:, :, 0].tolist() for frame in film] == [[[0, 3], [3, 0]], [[0, 3], [3, 3]]]
     assert film_difference(film, film) is None and film_difference(film, film[:1]) is not None
-    assert film_difference(film, [(25, film[0][1]), (25, film[0][1])]).startswith("frame 1 differs")
+    assert film_difference(film, [film[0], film[0]]).startswith("frame 1 differs")
 
 
 def main():

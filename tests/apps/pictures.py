@@ -1,13 +1,77 @@
-"""Readers of the pictures that the viewer writes, from their formats alone: GIF with its compression, the
-cross-reference table of a PDF, and the window dump that Xvfb keeps of its screen. read_png is figures_test's."""
+"""Readers of the pictures that the viewer writes, from their formats alone: PNG, GIF with its compression, the
+cross-reference table of a PDF, and the window dump that Xvfb keeps of its screen."""
 import struct
+import zlib
 from collections import namedtuple
 
 import numpy as np
 
-from figures_test import read_png  # noqa: F401
-
 Frame = namedtuple("Frame", "delay area colors pixels")  # [1/100 s], (x, y, width, height), [height, width, 3] of all
+
+
+CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by PNG color type; 3 is a palette
+
+
+def unfilter(rows, width, channels):
+    """Undoes the PNG filters. rows: [row, 1 + bytes], a row's first byte names its filter. -> [row, column, channel]
+
+    Each byte was written less a guess from the pixel to its left, the one above and the one between them, so a pixel
+    waits for three others. All pixels of one diagonal wait for none of each other and are undone together.
+    """
+    height, kinds = len(rows), rows[:, 0]
+    if kinds.max() > 4:
+        raise ValueError(f"filter {kinds.max()} does not exist")
+    image = np.zeros((height + 1, width + 1, channels), np.int16)  # a row and a column of zeros before the picture
+    image[1:, 1:] = rows[:, 1:].reshape(height, width, channels)
+    for diagonal in range(height + width - 1):
+        row = np.arange(max(0, diagonal - width + 1), min(height, diagonal + 1))
+        column = diagonal - row
+        left, up, corner = image[row + 1, column], image[row, column + 1], image[row, column]
+        kind = kinds[row][:, None]
+        far = [np.abs(up - corner), np.abs(left - corner), np.abs(left + up - 2 * corner)]  # of left, up, corner
+        paeth = np.where((far[0] <= far[1]) & (far[0] <= far[2]), left, np.where(far[1] <= far[2], up, corner))
+        guess = np.select([kind == 1, kind == 2, kind == 3, kind == 4], [left, up, (left + up) // 2, paeth], 0)
+        image[row + 1, column + 1] = (image[row + 1, column + 1] + guess) & 255
+    return image[1:, 1:].astype(np.uint8)
+
+
+def read_png(data):
+    """[height, width, 4], uint8, from the bytes of a PNG file: 8 bits a channel, not interlaced."""
+    if data[:8] != b"\x89PNG\r\n\x1a\n":
+        raise ValueError("no PNG file")
+    at, packed, palette, alpha, head = 8, b"", None, b"", None
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + length]
+        if zlib.crc32(kind + body) != struct.unpack(">I", data[at + 8 + length:at + 12 + length])[0]:
+            raise ValueError(f"chunk {kind.decode()} has a wrong checksum")
+        if kind == b"IHDR":
+            head = struct.unpack(">IIBBBBB", body)
+        elif kind == b"PLTE":
+            palette = np.frombuffer(body, np.uint8).reshape(-1, 3)
+        elif kind == b"tRNS":
+            alpha = body
+        elif kind == b"IDAT":
+            packed += body
+        at += 12 + length
+    width, height, bits, color, _, _, interlaced = head
+    if bits != 8 or interlaced or (color != 3 and alpha):
+        raise ValueError(f"{bits} bits, color type {color}, interlaced {interlaced}: not written by the viewer")
+    channels = 1 if color == 3 else CHANNELS[color]
+    rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + width * channels)
+    image = unfilter(rows, width, channels)
+    out = np.full((height, width, 4), 255, np.uint8)
+    if color == 3:
+        out[:, :, :3] = palette[image[:, :, 0]]
+        opacity = np.full(256, 255, np.uint8)
+        opacity[:len(alpha)] = np.frombuffer(alpha, np.uint8)
+        out[:, :, 3] = opacity[image[:, :, 0]]
+    elif channels < 3:
+        out[:, :, :3] = image[:, :, :1]
+        out[:, :, 3] = image[:, :, 1] if channels == 2 else 255
+    else:
+        out[:, :, :channels] = image
+    return out
 
 
 def lzw(data, smallest):

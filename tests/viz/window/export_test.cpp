@@ -153,6 +153,24 @@ TEST_F(Export, AGifHasAFrameForEachRowAndEachIsWhatTheBoardPaints) {
   EXPECT_TRUE(reader.read().isNull());
 }
 
+// Larger text may make the picture higher than was asked for: the pictures of the motion have that height, too.
+TEST_F(Export, AGifWithMotionHasFramesOfOneSizeAtALargerTextSize) {
+  Picture picture = at_row(1);
+  picture.size = {900, 600};
+  picture.font_scale = 1.6;
+  picture.last_row = 3;
+  picture.motion = true;
+  write("motion.gif", picture);
+  QImageReader reader(QString::fromStdString(file("motion.gif").string()));
+  std::int64_t frames = 0;
+  for (QImage frame = reader.read(); !frame.isNull(); frame = reader.read()) {
+    EXPECT_EQ(frame.width(), 900);
+    EXPECT_GT(frame.height(), 600);
+    ++frames;
+  }
+  EXPECT_GT(frames, 3);
+}
+
 TEST_F(Export, AGifWithoutALastRowIsOneFrame) {
   write("still.gif", at_row(4));
   QImageReader reader(QString::fromStdString(file("still.gif").string()));
