@@ -25,7 +25,8 @@
 namespace kvscope::attention {
 namespace {
 
-constexpr std::int64_t kKeyBlock = 64;         // keys decoded at a time: 64 KB of doubles at head size 128
+constexpr std::int64_t kKeyBlock = 32;         // keys decoded at a time: 32 KB of doubles at head size 128
+constexpr std::int64_t kRunningBlock = 64;     // keys between two looks at the running sum
 constexpr std::int64_t kScoresKept = 1 << 20;  // doubles of scores held for one block of queries
 constexpr std::int64_t kMostQueries = 64;      // of one block
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -34,8 +35,26 @@ double canonical(double x) {
   return x != x ? std::numeric_limits<double>::quiet_NaN() : x;
 }
 
-double fold(const double (&lane)[kLanes]) {
-  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+// Bits of the significand with the leading one; more than a double's for types that are not exact in it.
+int significand_bits(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 53;
+    case DType::f32:
+      return 24;
+    case DType::f16:
+      return 11;
+    case DType::bf16:
+      return 8;
+    default:
+      return bits(dtype);  // of 8 bits, some are the sign and the exponent; integers use all
+  }
+}
+
+// Whether the product of an element of q and of k is exact in double. Exponents of f32 are far from a double's limits.
+bool products_are_exact(const Problem& p) {
+  const int k_bits = significand_bits(p.k.dtype) + (p.k.scales != nullptr ? significand_bits(p.k.scale_dtype) : 0);
+  return significand_bits(p.q_dtype) + k_bits <= 53;
 }
 
 // One block of queries of one sequence, all heads: reads every needed row of K once, then every needed row of V once.
@@ -44,6 +63,7 @@ class QueryBlock {
   QueryBlock(const Problem& problem, const ReferenceKernels& kernels, Result& result)
       : p_(problem),
         kernels_(kernels),
+        dots_(products_are_exact(problem) ? kernels.dots_of_exact_products : kernels.dots),
         result_(result),
         group_(problem.query_heads / problem.k.heads),
         k_padded_(round_up(problem.k.head_size, kLanes)),
@@ -102,26 +122,26 @@ class QueryBlock {
     }
   }
 
-  // Calls per_run(first_key, last_key, kv_head, rows, ahead): every needed row of `reader` in runs of one
-  // head, all heads of a block of keys before the next block, so that pages are walked once and in order.
-  // `ahead` are the rows of the next call.
+  // Calls per_run(first_key, last_key, kv_head, ahead) with the rows of `reader` in run_: every needed row in runs of
+  // one head, all heads of a block of keys before the next block, so that pages are walked once and in order. `ahead`
+  // is this head's share of the next block.
   template <class F>
   void each_run(const RowReader& reader, const F& per_run) {
     const std::int64_t heads = p_.k.heads;
-    const auto locate = [&](std::int64_t block, std::int64_t kv_head, RowRun& run) {
-      reader.locate(sequence_, block, std::min(block + kKeyBlock, needed_.last), kv_head, run);
-    };
-    if (!needed_.empty()) locate(needed_.first, 0, next_run_);
     for (std::int64_t block = needed_.first; block < needed_.last; block += kKeyBlock) {
       const std::int64_t end = std::min(block + kKeyBlock, needed_.last);
+      const std::int64_t next = std::min(kKeyBlock, needed_.last - end);
       for (std::int64_t kv_head = 0; kv_head < heads; ++kv_head) {
-        std::swap(run_, next_run_);
-        Ahead ahead;
-        if (kv_head + 1 < heads || end < needed_.last) {
-          locate(kv_head + 1 < heads ? block : end, (kv_head + 1) % heads, next_run_);
-          ahead = {next_run_.elements.data(), static_cast<std::int64_t>(next_run_.elements.size()), reader.row_bytes()};
+        reader.locate(sequence_, block, end, kv_head, run_);
+        // In the order of addresses: memory delivers neighbors sooner than rows of one head, which are apart.
+        if (reader.heads_are_neighbors()) {
+          reader.locate(sequence_, end + next * kv_head / heads, end + next * (kv_head + 1) / heads, 0, next_run_);
+        } else {
+          reader.locate(sequence_, end, end + next, kv_head, next_run_);
         }
-        per_run(block, end, kv_head, ahead);
+        per_run(block, end, kv_head,
+                Ahead{next_run_.elements.data(), static_cast<std::int64_t>(next_run_.elements.size()),
+                      reader.heads_are_neighbors() ? reader.token_bytes() : reader.row_bytes()});
       }
     }
   }
@@ -133,8 +153,8 @@ class QueryBlock {
       k_rows_.decode(run_, keys_.data(), k_padded_);
       each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
         const std::int64_t row = row_of(query, kv_head * group_);
-        kernels_.dots(&q_(row, 0), group_, &keys_(first - block, 0), last - first, k_padded_, scores_at(row, first),
-                      needed_.size(), std::exchange(ahead, Ahead{}));
+        dots_(&q_(row, 0), group_, &keys_(first - block, 0), last - first, k_padded_, scores_at(row, first),
+              needed_.size(), std::exchange(ahead, Ahead{}));
       });
     });
   }
@@ -151,36 +171,29 @@ class QueryBlock {
     }
     const std::span<double> s(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
     finish_scores(s, visible.first, position_[static_cast<std::size_t>(query)], head);
-    double largest = -kInfinity;
-    double magnitude = 0.0;
-    bool all_numbers = true;
-    for (const double x : s) {
-      largest = x > largest ? x : largest;
-      magnitude = std::fabs(x) > magnitude ? std::fabs(x) : magnitude;
-      all_numbers = all_numbers && x == x;
-    }
+    ScoreScan scan;
+    kernels_.scan(s.data(), visible.size(), &scan);
+    double largest = scan.largest;
     const bool sink = !p_.options.sinks.empty();
     if (sink) largest = std::max(largest, p_.options.sinks.data()[head]);
 
     for (double& x : s) x -= largest;
     portable_exp_in_place(s);
-    double lane[kLanes] = {};
-    for (std::size_t t = 0; t < s.size(); ++t) lane[t % kLanes] += s[t];
-    double sum = fold(lane);
+    WeightSums sums;
+    kernels_.weigh(s.data(), visible.size(), &sums);
+    double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
-    write_weights(s, sum, i, head);
+    write_weights(WeightTerms(sums), visible.size(), sum, i, head);
 
     const double natural = largest + portable_log(sum);
     result_.lse(i, head) = canonical(p_.options.lse_base == LseBase::natural ? natural : natural * std::numbers::log2e);
-    result_.smax(i, head) = all_numbers ? magnitude : std::numeric_limits<double>::quiet_NaN();
+    result_.smax(i, head) = scan.all_numbers ? scan.magnitude : std::numeric_limits<double>::quiet_NaN();
   }
 
   // The terms of the bounds that depend on the weights alone.
-  void write_weights(std::span<const double> e, double sum, std::int64_t i, std::int64_t head) {
-    WeightTerms terms;
-    for (const double x : e) terms.add(x);
-    result_.keys(i, head) = static_cast<double>(e.size());
+  void write_weights(const WeightTerms& terms, std::int64_t keys, double sum, std::int64_t i, std::int64_t head) {
+    result_.keys(i, head) = static_cast<double>(keys);
     result_.p2(i, head) = canonical(terms.p2(sum));
     result_.repeats(i, head) = terms.repeats();
     for (std::size_t k = 0; k < kClumpTypes; ++k) result_.clump(i, head, k) = canonical(terms.clump(k, sum));
@@ -214,12 +227,17 @@ class QueryBlock {
         const std::int64_t row = row_of(query, kv_head * group_);
         kernels_.accumulate(scores_at(row, first), needed_.size(), group_, &values_(first - block, 0), stride,
                             last - first, v_padded_, &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
+      });
+      const std::int64_t running_block = (block - needed_.first) / kRunningBlock * kRunningBlock + needed_.first;
+      if (end - running_block < kRunningBlock && end < needed_.last) return;
+      each_query(running_block, end, [&](std::int64_t query, std::int64_t, std::int64_t) {
+        const std::int64_t row = row_of(query, kv_head * group_);
         for (std::int64_t r = row; r < row + group_; ++r) note_running_sum(r);
       });
     });
   }
 
-  // Adds the square of the sum so far, at the end of a block of keys.
+  // Adds the square of the sum so far, at the end of a block of kRunningBlock keys.
   void note_running_sum(std::int64_t row) {
     const double* sum = &sums_(row, 0, 0);
     double* squares = &running_(row, 0);
@@ -245,6 +263,7 @@ class QueryBlock {
 
   const Problem& p_;
   const ReferenceKernels& kernels_;
+  ReferenceKernels::Dots* dots_;
   Result& result_;
   std::int64_t group_;     // query heads a KV head
   std::int64_t k_padded_;  // [doubles]
@@ -313,7 +332,8 @@ const ReferenceKernels* reference_kernels(InstructionSet set) {
       return baseline::reference_kernels();
 #if defined(__x86_64__)
     case InstructionSet::avx2:
-      return __builtin_cpu_supports("avx2") != 0 ? avx2::reference_kernels() : nullptr;
+      return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 ? avx2::reference_kernels()
+                                                                                       : nullptr;
     case InstructionSet::avx512:
       return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0
                  ? avx512::reference_kernels()

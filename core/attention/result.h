@@ -4,12 +4,9 @@
 #include <cstddef>
 #include <xtensor/xtensor.hpp>
 
-namespace kvscope::attention {
+#include "core/attention/weight_sums.h"
 
-// Types of P for which `clump` is measured, in this order: bf16, f16, e4m3.
-inline constexpr std::size_t kClumpTypes = 3;
-// Terms of `faint`: the weight of keys below 2^-7 of the largest, and what of it f16 and e4m3 lose.
-inline constexpr std::size_t kFaintTerms = 3;
+namespace kvscope::attention {
 
 struct Result {
   xt::xtensor<double, 3> o;        // [query, query_head, value_dim]

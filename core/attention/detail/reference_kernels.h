@@ -1,6 +1,10 @@
-// The three inner loops of the reference, once per instruction set. All perform the same IEEE operations in the same
+// The inner loops of the reference, once per instruction set. All perform the same IEEE operations in the same
 // order, lane by lane, so the bits are equal; only the number of lanes of one instruction differs.
 // Held by tests/core/attention/reference_bits_test.cpp.
+//
+// A fused multiply-add is used only where the product is exact in double, so that it has the bits of a multiplication
+// and an addition: products with 1 or -1, and of two numbers whose significands have at most 53 bits together, as
+// those of f32 (24 and 24 bits) and all narrower floats.
 //
 // Rejected: one source with -march=native (the compiler may then fuse a multiply and an add, or split a sum
 // differently), and function clones chosen by the loader (sanitizers start before the loader can choose).
@@ -8,6 +12,8 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include "core/attention/weight_sums.h"
 
 namespace kvscope::attention {
 
@@ -22,6 +28,12 @@ struct Ahead {
   std::int64_t bytes = 0;  // [bytes] of each row
 };
 
+struct ScoreScan {
+  double largest = 0;    // -infinity without a number
+  double magnitude = 0;  // of all numbers
+  bool all_numbers = true;
+};
+
 struct ReferenceKernels {
   // Elements of one row as doubles, exactly. `source` need not be aligned.
   void (*widen_f32)(const std::byte* source, std::int64_t count, double* target);
@@ -29,8 +41,17 @@ struct ReferenceKernels {
   void (*widen_bf16)(const std::byte* source, std::int64_t count, double* target);
 
   // scores[r * score_stride + t] = dot(q[r], k[t]) for `rows` rows of q and `keys` rows of k, each `padded` long.
-  void (*dots)(const double* q, std::int64_t rows, const double* k, std::int64_t keys, std::int64_t padded,
-               double* scores, std::int64_t score_stride, const Ahead& ahead);
+  using Dots = void(const double* q, std::int64_t rows, const double* k, std::int64_t keys, std::int64_t padded,
+                    double* scores, std::int64_t score_stride, const Ahead& ahead);
+  Dots* dots;
+  Dots* dots_of_exact_products;  // the same bits, sooner, where each product of an element of q and of k is exact
+
+  // The extremes of `count` scores. NaN is no extreme.
+  void (*scan)(const double* scores, std::int64_t count, ScoreScan* result);
+
+  // The sums over `count` weights e: their own, in the order of reference.h, and those of the error bound, which are
+  // added in eight lanes too.
+  void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
 
   // Key by key, for `rows` rows of weights e and every dim of v: x = e * v, then
   //   sums[r][0][dim] += x      sums[r][1][dim] += |x|      sums[r][2][dim] += x * x

@@ -31,6 +31,13 @@ class RowReader {
 
   [[nodiscard]] std::int64_t row_bytes() const { return rows_.head_size * element_bytes_; }
 
+  // Whether the heads of a token are closer together than its neighbors; then token_bytes() is from its first head to the
+  // end of its last.
+  [[nodiscard]] bool heads_are_neighbors() const { return rows_.head_stride <= rows_.token_stride; }
+  [[nodiscard]] std::int64_t token_bytes() const {
+    return ((rows_.heads - 1) * rows_.head_stride + rows_.head_size) * element_bytes_;
+  }
+
   // `count` consecutive elements at `source`, used for queries, which are not in pages.
   static void widen(const ReferenceKernels& kernels, DType dtype, const std::byte* source, std::int64_t count,
                     double* target);
