@@ -22,6 +22,10 @@ struct Result {
                                  // to 1 when all are equal (weight_terms.h)
   xt::xtensor<double, 2> repeats;  // [query, query_head] keys with the same weight as the key before them
   xt::xtensor<double, 3> faint;    // [query, query_head, kFaintTerms] weights below the normal range of narrow types
+
+  // The error of the result itself, when the fast path computed it (fast.h). Empty and 0: the reference.
+  xt::xtensor<double, 2> score_error = {};  // [query, query_head]
+  double sum_error = 0;
 };
 
 }  // namespace kvscope::attention

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/attention/fast.h"
 #include "core/attention/reference.h"
 #include "core/base/convert.h"
 #include "core/base/random.h"
@@ -53,6 +54,7 @@ class Decode {
     if (one == nullptr) one = std::make_unique<Decode>(dtype);
     return one->problem_;
   }
+  static std::int64_t cache_bytes(DType dtype) { return 2 * kBatch * kTokens * kKvHeads * kHeadSize * size_of(dtype); }
 
  private:
   static constexpr std::int64_t kBatch = 8, kQueryHeads = 32, kKvHeads = 8, kHeadSize = 128, kTokens = 4096, kPage = 16;
@@ -85,6 +87,16 @@ void GoldenDecodeB8H32K8D128T4096P16(benchmark::State& state, DType dtype) {
 BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, f32, DType::f32)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, bf16, DType::bf16)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, e4m3, DType::e4m3)->Unit(benchmark::kMillisecond);
+
+// The same decode step by the fast path. bytes: of K and V, each read once.
+void GoldenFastB8H32K8D128T4096P16(benchmark::State& state, DType dtype) {
+  const Problem& problem = Decode::problem(dtype);
+  for (auto _ : state) benchmark::DoNotOptimize(fast_reference(problem));
+  state.SetBytesProcessed(state.iterations() * Decode::cache_bytes(dtype));
+}
+BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, f32, DType::f32)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, bf16, DType::bf16)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, e4m3, DType::e4m3)->Unit(benchmark::kMillisecond);
 
 // A prompt of 2,048 tokens without a mask, 8 query heads on 2 KV heads: 2 * 2048 * 2048 * 8 * (128 + 128) operations
 // for the scores and for o alone.

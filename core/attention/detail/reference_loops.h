@@ -13,6 +13,39 @@
 namespace kvscope::attention {
 namespace {
 
+// Prefetches the rows of an Ahead, some cache lines at a time: a burst would wait for the few lines that a core can
+// request at once.
+struct Fetcher {
+  const Ahead& ahead;
+  std::int64_t row = 0, at = 0;
+  [[nodiscard]] std::int64_t lines() const { return ahead.count * ((ahead.bytes + 63) / 64); }
+  void fetch(std::int64_t count) {
+    for (; count > 0 && row < ahead.count; --count) {
+      __builtin_prefetch(ahead.rows[row] + at, 0, 2);
+      at += 64;
+      if (at < ahead.bytes) continue;
+      at = 0;
+      ++row;
+    }
+  }
+};
+
+// seee eemm mmmm mmmm: the fields are moved to a float's places with an exponent that is 112 too small; multiplying
+// by 2^112 corrects that exactly, also for subnormals. Exponent 31 is infinity or NaN and becomes the float's 255.
+inline float f16_as_float(std::uint16_t half) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
+  const std::uint32_t fields = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
+  float scaled;
+  __builtin_memcpy(&scaled, &fields, sizeof scaled);
+  scaled *= 0x1p112f;
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &scaled, sizeof bits);
+  bits = (fields >= 0x0f800000u ? fields | 0x7f800000u : bits) | sign;
+  float x;
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
 // Vectors of W doubles, and the same as integers. Written as specializations, because g++ 12 ignores the attribute on a
 // dependent size.
 template <int W>
@@ -69,23 +102,11 @@ struct Loops {
     }
   }
 
-  // seee eemm mmmm mmmm: the fields are moved to a float's places with an exponent that is 112 too small; multiplying
-  // by 2^112 corrects that exactly, also for subnormals. Exponent 31 is infinity or NaN and becomes the float's 255.
   static void widen_f16(const std::byte* source, std::int64_t count, double* target) {
     for (std::int64_t i = 0; i < count; ++i) {
       std::uint16_t half;
       __builtin_memcpy(&half, source + 2 * i, sizeof half);
-      const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
-      const std::uint32_t fields = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
-      float scaled;
-      __builtin_memcpy(&scaled, &fields, sizeof scaled);
-      scaled *= 0x1p112f;
-      std::uint32_t bits;
-      __builtin_memcpy(&bits, &scaled, sizeof bits);
-      bits = (fields >= 0x0f800000u ? fields | 0x7f800000u : bits) | sign;
-      float x;
-      __builtin_memcpy(&x, &bits, sizeof x);
-      target[i] = static_cast<double>(x);
+      target[i] = static_cast<double>(f16_as_float(half));
     }
   }
 
@@ -95,23 +116,6 @@ struct Loops {
     __builtin_memcpy(lane, parts, sizeof lane);
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
   }
-
-  // Prefetches the rows of an Ahead, some cache lines at a time: a burst would wait for the few lines that a core can
-  // request at once.
-  struct Fetcher {
-    const Ahead& ahead;
-    std::int64_t row = 0, at = 0;
-    [[nodiscard]] std::int64_t lines() const { return ahead.count * ((ahead.bytes + 63) / 64); }
-    void fetch(std::int64_t count) {
-      for (; count > 0 && row < ahead.count; --count) {
-        __builtin_prefetch(ahead.rows[row] + at, 0, 2);
-        at += 64;
-        if (at < ahead.bytes) continue;
-        at = 0;
-        ++row;
-      }
-    }
-  };
 
   // x * y + z with the product rounded first, and with one rounding: equal where the product is exact.
   template <bool ExactProducts>
@@ -128,7 +132,8 @@ struct Loops {
   template <int R, int T, bool ExactProducts>
   static void dots_tile(const double* q, const double* k, std::int64_t padded, double* scores,
                         std::int64_t score_stride) {
-    Vec sum[R * T][kParts] = {};
+    Vec sum[R * T][kParts];
+    for (int i = 0; i < R * T * kParts; ++i) sum[i / kParts][i % kParts] = Vec{};
     for (std::int64_t d = 0; d < padded; d += kLanes) {
       for (int part = 0; part < kParts; ++part) {
         Vec x[T];
@@ -216,6 +221,7 @@ struct Loops {
   static void scan(const double* scores, std::int64_t count, ScoreScan* result) {
     const Bits below_sign = (Bits{} + 0x7fffffffffffffffLL);
     Vec largest = all(-__builtin_inf());
+    Vec smallest = all(__builtin_inf());
     Vec magnitude = {};
     Bits numbers = ~Bits{};
     std::int64_t i = 0;
@@ -223,12 +229,14 @@ struct Loops {
       const Vec x = load(scores + i);
       const Vec size = (Vec)((Bits)x & below_sign);
       largest = chosen(x > largest, x, largest);
+      smallest = chosen(x < smallest, x, smallest);
       magnitude = chosen(size > magnitude, size, magnitude);
       numbers &= x == x;
     }
-    *result = {-__builtin_inf(), 0, true};
+    *result = {-__builtin_inf(), __builtin_inf(), 0, true};
     for (int lane = 0; lane < W; ++lane) {
       result->largest = largest[lane] > result->largest ? largest[lane] : result->largest;
+      result->smallest = smallest[lane] < result->smallest ? smallest[lane] : result->smallest;
       result->magnitude = magnitude[lane] > result->magnitude ? magnitude[lane] : result->magnitude;
       result->all_numbers = result->all_numbers && numbers[lane] != 0;
     }
@@ -236,6 +244,7 @@ struct Loops {
       const double x = scores[i];
       const double size = __builtin_fabs(x);
       result->largest = x > result->largest ? x : result->largest;
+      result->smallest = x < result->smallest ? x : result->smallest;
       result->magnitude = size > result->magnitude ? size : result->magnitude;
       result->all_numbers = result->all_numbers && x == x;
     }
@@ -357,12 +366,6 @@ struct Loops {
       accumulate_of<1>(weights + r * weight_stride, weight_stride, v, v_stride, keys, padded, sums + r * 3 * padded,
                        r == 0 ? ahead : Ahead{});
     }
-  }
-
-  static const ReferenceKernels* kernels() {
-    static constexpr ReferenceKernels kKernels = {widen_f32,  widen_f16, widen_bf16, dots<false>,
-                                                  dots<true>, scan,      weigh,      accumulate};
-    return &kKernels;
   }
 };
 
