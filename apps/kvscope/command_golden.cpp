@@ -15,6 +15,7 @@
 #include "apps/common/progress.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
+#include "core/attention/fast.h"
 #include "core/attention/reference.h"
 #include "core/attention/tiled.h"
 #include "core/base/errors.h"
@@ -51,6 +52,7 @@ struct GoldenCommand {
   std::optional<std::int64_t> granularity, value_size;
   std::vector<std::string> ignore;
   bool lint = false;
+  std::string accuracy = "strict";
 
   std::string out;
   std::optional<std::string> candidate;
@@ -86,6 +88,32 @@ void print_result(const GoldenCommand& command, const attention::Problem& proble
                            counted(keys, "key"), counted(problem.query_heads, "query head"),
                            counted(problem.k.heads, "KV head"), problem.k.head_size);
   std::cout << "convention" << golden::conventions_text(problem.options) << "\n";
+}
+
+// The largest error of o that the fast path allows itself, and that of lse.
+void print_accuracy(const attention::Result& result) {
+  double o_error = 0;
+  double lse_error = 0;
+  std::size_t strict_rows = 0;
+  for (std::size_t query = 0; query < result.o.shape(0); ++query) {
+    for (std::size_t head = 0; head < result.o.shape(1); ++head) {
+      const attention::RowTerms row = attention::row_terms(result, query, head, 1);
+      if (row.score_error == 0) ++strict_rows;
+      lse_error = std::max(lse_error, row.score_error);
+      for (std::size_t dim = 0; dim < result.o.shape(2); ++dim) {
+        o_error = std::max(
+            o_error, attention::output_budget({}, row, attention::element_terms(result, query, head, dim)).golden);
+      }
+    }
+  }
+  std::cout << fmt::format(
+      "accuracy   fast: o within {:.2g}, natural lse within {:.2g}; kvscope verify adds these errors", o_error,
+      lse_error);
+  if (strict_rows > 0) {
+    std::cout << fmt::format(". {} of {} rows in double, without error", strict_rows,
+                             result.o.shape(0) * result.o.shape(1));
+  }
+  std::cout << "\n";
 }
 
 int over_scenario(const GoldenCommand& command) {
@@ -151,11 +179,13 @@ int over_tensors(const GoldenCommand& command) {
   for (const std::string& note : prepared.notes) {
     if (command.lint) std::cerr << "kvscope: note: " << note << "\n";
   }
-  const attention::Result result = attention::reference(prepared.problem);
+  const attention::Result result =
+      command.accuracy == "fast" ? attention::fast_reference(prepared.problem) : attention::reference(prepared.problem);
   golden::Bundle answer = golden::golden_bundle(prepared.problem, result, {kProducer, command.layout, {}});
   answer.manifest.set("inputs", golden::inputs_manifest(layout_options(command), *command.input));
   golden::save_bundle(command.out, answer);
   print_result(command, prepared.problem);
+  if (command.accuracy == "fast") print_accuracy(result);
   for (const std::string& scales : prepared.scales) std::cout << "scales     " << scales << "\n";
   write_candidate(command, prepared.problem);
   return kExitFine;
@@ -277,6 +307,13 @@ void add_golden(CLI::App& app, Action& chosen) {
   golden->add_option("--layout", command->layout, "Layout of your tensors, see below")
       ->type_name("LAYOUT")
       ->check(CLI::IsMember(golden::layout_names()))
+      ->group(own);
+  golden
+      ->add_option("--accuracy", command->accuracy,
+                   "strict: sums in double, the same bytes on every machine; fast: sums in float, two to three times "
+                   "as fast, with a known error that is written beside o and that kvscope verify adds to the bound")
+      ->check(one_of({"strict", "fast"}))
+      ->capture_default_str()
       ->group(own);
   golden->add_option("--mask", command->mask, "Which keys a query sees")
       ->check(one_of({"none", "causal", "sliding_window", "chunked"}))

@@ -74,6 +74,27 @@ TEST(Compare, EqualTensorsPassInEveryOutputType) {
   }
 }
 
+// A golden of the fast path has an error of its own, which is not the candidate's.
+TEST(Compare, BoundIncludesTheErrorOfAFastGolden) {
+  Bundle golden = small_golden();
+  Bundle candidate = candidate_of(golden, DType::f64);
+  for (double& x : values<double>(candidate.tensors["o"])) x += 2e-5;
+  for (double& x : values<double>(golden.tensors["o"])) x -= 1e-5;
+  candidate.tensors["lse"] = filled({3, 2}, 10.00001);
+  EXPECT_EQ(failed(compare(golden, candidate)), (Names{"o: bound", "o: rows", "lse: bound", "lse: rows"}));
+  golden.tensors["golden_error"] = filled({3, 2, 2}, 1e-5);  // o: 1.01e-5 * 2.5 + 1e-5 * 2
+  const CompareResult result = compare(golden, candidate);
+  EXPECT_EQ(failed(result), Names{});
+  ASSERT_EQ(result.notes.size(), 1U);
+  EXPECT_NE(result.notes[0].find("--accuracy fast"), std::string::npos);
+  EXPECT_NEAR(result.budgets.at(0).budget.golden, 4.525e-5, 1e-9);
+  EXPECT_NE(budget_report(result).find("golden  4.53e-05"), std::string::npos) << budget_report(result);
+  for (double& x : values<double>(candidate.tensors["o"])) x += 2e-5;
+  EXPECT_FALSE(compare(golden, candidate).passed);
+  golden.tensors["golden_error"] = filled({3, 2}, 1e-5);
+  EXPECT_THROW(static_cast<void>(compare(golden, candidate)), InputError);
+}
+
 // An element index read as [head, query, dim], or a position counted from the first key, gives another place.
 TEST(Compare, ReportSaysWhichElementWhichTokenWhichBlock) {
   const Bundle golden = small_golden();
