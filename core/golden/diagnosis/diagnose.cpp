@@ -51,16 +51,12 @@ class Outputs {
   explicit Outputs(const DiagnosisInput& input)
       : problem(input.problem),
         o(doubles_of(input.candidate.tensors.at("o"))),
-        golden_o(values<double>(input.golden.tensors.at("o"))),
-        a1(values<double>(input.golden.tensors.at("a1"))),
-        a2(values<double>(input.golden.tensors.at("a2"))),
         terms(input.golden),
         rounding(find_rounding(input.golden, input.candidate, input.rounding, "candidate").rounding),
         heads(input.problem.query_heads),
         dims(input.problem.v.head_size) {
     if (input.candidate.tensors.contains("lse") && input.golden.tensors.contains("lse")) {
       lse = doubles_of(input.candidate.tensors.at("lse"));
-      golden_lse = values<double>(input.golden.tensors.at("lse"));
     }
   }
 
@@ -77,30 +73,20 @@ class Outputs {
   }
   [[nodiscard]] RowValue golden(std::int64_t query, std::int64_t head) const {
     const auto at = static_cast<std::size_t>(query * heads + head);
-    const auto d = static_cast<std::size_t>(dims);
     RowValue row;
-    row.o.assign(golden_o.begin() + static_cast<std::ptrdiff_t>(at * d),
-                 golden_o.begin() + static_cast<std::ptrdiff_t>((at + 1) * d));
-    row.a1.assign(a1.begin() + static_cast<std::ptrdiff_t>(at * d),
-                  a1.begin() + static_cast<std::ptrdiff_t>((at + 1) * d));
-    row.a2.assign(a2.begin() + static_cast<std::ptrdiff_t>(at * d),
-                  a2.begin() + static_cast<std::ptrdiff_t>((at + 1) * d));
-    const attention::RowTerms own = terms.row(at);
-    row.smax = own.smax;
-    row.keys = own.keys;
-    row.head_size = own.head_size;
-    row.p2 = own.p2;
-    row.repeats = own.repeats;
-    row.base_two = own.base_two;
-    std::copy(std::begin(own.clump), std::end(own.clump), row.clump.begin());
-    std::copy(std::begin(own.faint), std::end(own.faint), row.faint.begin());
-    row.lse = golden_lse.empty() ? 0 : golden_lse[at];
+    row.terms = terms.row(at);
+    for (std::size_t d = 0; d < static_cast<std::size_t>(dims); ++d) {
+      const attention::ElementTerms element = terms.element(at * static_cast<std::size_t>(dims) + d);
+      row.o.push_back(element.o);
+      row.a1.push_back(element.a1);
+      row.a2.push_back(element.a2);
+      row.running.push_back(element.running);
+    }
     return row;
   }
 
   const attention::Problem& problem;
   std::vector<double> o, lse;
-  std::span<const double> golden_o, a1, a2, golden_lse;
   GoldenTerms terms;
   attention::Rounding rounding;
   std::int64_t heads, dims;
@@ -162,7 +148,7 @@ Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
         }
         ++pattern.failing_rows;
         for (std::size_t d = 0; d < row.candidate.o.size(); ++d) {
-          if (attention::output_within(outputs.rounding, golden.terms(), golden.element(d), row.candidate.o[d])) {
+          if (attention::output_within(outputs.rounding, golden.terms, golden.element(d), row.candidate.o[d])) {
             continue;
           }
           ++pattern.sequences[static_cast<std::size_t>(b)];

@@ -106,38 +106,26 @@ void add_combination(Trials& trials) {
 // Row of a golden tensor read through another order of its axes.
 class GoldenRows {
  public:
-  explicit GoldenRows(const Bundle& golden)
-      : o(values<double>(golden.tensors.at("o"))),
-        a1(values<double>(golden.tensors.at("a1"))),
-        a2(values<double>(golden.tensors.at("a2"))),
-        terms(golden),
-        lse(golden.tensors.contains("lse") ? values<double>(golden.tensors.at("lse")) : std::span<const double>()) {}
+  explicit GoldenRows(const Bundle& golden) : terms(golden) {}
 
   // Element i of the row comes from flat element `from(i)` of the golden's o.
   RowValue gather(std::int64_t dims, const std::function<std::int64_t(std::int64_t)>& from, std::size_t own_row) const {
-    const attention::RowTerms own = terms.row(own_row);
     RowValue row;
-    row.keys = own.keys;
-    row.head_size = own.head_size;
-    row.p2 = own.p2;
-    row.repeats = own.repeats;
-    row.base_two = own.base_two;
-    std::copy(std::begin(own.clump), std::end(own.clump), row.clump.begin());
-    std::copy(std::begin(own.faint), std::end(own.faint), row.faint.begin());
+    row.terms = terms.row(own_row);
+    double smax = 0;
     for (std::int64_t d = 0; d < dims; ++d) {
       const auto i = static_cast<std::size_t>(from(d));
-      row.o.push_back(o[i]);
-      row.a1.push_back(a1[i]);
-      row.a2.push_back(a2[i]);
-      row.smax = std::max(row.smax, terms.row(i / static_cast<std::size_t>(dims)).smax);
+      const attention::ElementTerms element = terms.element(i);
+      row.o.push_back(element.o);
+      row.a1.push_back(element.a1);
+      row.a2.push_back(element.a2);
+      smax = std::max(smax, terms.row(i / static_cast<std::size_t>(dims)).smax);
     }
-    row.lse = lse.empty() ? 0 : lse[own_row];
+    row.terms.smax = smax;
     return row;
   }
 
-  std::span<const double> o, a1, a2;
   GoldenTerms terms;
-  std::span<const double> lse;
 };
 
 // A kernel that wrote nothing, or whose output was not copied back. Some compute lse all the same.
@@ -151,7 +139,7 @@ void add_nothing(Trials& trials) {
            value.o.assign(dims, 0);
            value.a1.assign(dims, 0);
            value.a2.assign(dims, 0);
-           if (!lse) value.lse = 0;
+           if (!lse) value.terms.lse = 0;
            return value;
          }});
   }

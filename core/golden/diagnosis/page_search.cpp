@@ -298,14 +298,14 @@ double misfit(const CandidateRow& candidate, const RowValue& predicted) {
     return std::fabs(have - want) / allowed;
   };
   double worst = 0;
-  const attention::RowTerms terms = predicted.terms();
+  const attention::RowTerms terms = predicted.terms;
   const attention::OutputBudgets budgets(candidate.rounding, terms);
   for (std::size_t d = 0; d < std::min(candidate.o.size(), predicted.o.size()); ++d) {
     worst = std::max(worst, ratio(candidate.o[d], predicted.o[d], budgets.of(predicted.element(d)).total()));
   }
   if (candidate.has_lse) {
-    worst =
-        std::max(worst, ratio(candidate.lse, predicted.lse, attention::lse_budget(candidate.rounding, terms).total()));
+    worst = std::max(
+        worst, ratio(candidate.lse, predicted.terms.lse, attention::lse_budget(candidate.rounding, terms).total()));
   }
   if (predicted.o.empty() && !(worst > 1)) return kNoFit;
   return std::isnan(worst) ? kNoFit : worst;
@@ -322,7 +322,7 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
   double maximum = *std::max_element(all_terms.scores.begin(), all_terms.scores.end());
   if (correct.sink) maximum = std::max(maximum, *correct.sink);
   const double to_stored = correct.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0;
-  const Judge judge(candidate, row.evaluate(correct).terms());
+  const Judge judge(candidate, row.evaluate(correct).terms);
   Part all = part_of(all_terms, 0, all_terms.scores.size(), dims, maximum);
   if (correct.sink) all.sum += std::exp(*correct.sink - maximum);
   const Part none(dims);

@@ -335,21 +335,7 @@ RowEvaluator::Terms RowEvaluator::terms(const Recipe& recipe) const {
   return terms;
 }
 
-attention::RowTerms RowValue::terms() const {
-  attention::RowTerms row;
-  row.keys = keys;
-  row.head_size = head_size;
-  row.smax = smax;
-  row.lse = lse;
-  row.base_two = base_two;
-  row.p2 = p2;
-  row.repeats = repeats;
-  std::copy(clump.begin(), clump.end(), row.clump);
-  std::copy(faint.begin(), faint.end(), row.faint);
-  return row;
-}
-
-void RowEvaluator::weigh(const Recipe& recipe, const std::vector<double>& scores, RowValue& row) const {
+void RowEvaluator::weigh(const Recipe& recipe, const std::vector<double>& scores, attention::RowTerms& row) const {
   double maximum = scores.empty() ? 0 : *std::max_element(scores.begin(), scores.end());
   if (recipe.sink) maximum = std::max(maximum, *recipe.sink);
   double sum = recipe.extra_denominator * std::exp(-maximum);
@@ -367,8 +353,8 @@ void RowEvaluator::weigh(const Recipe& recipe, const std::vector<double>& scores
   row.head_size = static_cast<double>(problem_.k.head_size);
   row.p2 = weights.p2(sum);
   row.repeats = weights.repeats();
-  for (std::size_t i = 0; i < row.clump.size(); ++i) row.clump[i] = weights.clump(i, sum);
-  for (std::size_t i = 0; i < row.faint.size(); ++i) row.faint[i] = weights.faint(i, sum);
+  for (std::size_t i = 0; i < attention::kClumpTypes; ++i) row.clump[i] = weights.clump(i, sum);
+  for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
 }
 
 RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
@@ -381,11 +367,11 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   const bool mean = recipe.combine == Combine::mean && !recipe.sink && recipe.extra_denominator == 0;
   if (expected_ && !terms.scores.empty() && (recipe.combine == Combine::online || mean) &&
       recipe.stored_lse == StoredLse::correct) {
-    weigh(recipe, terms.scores, row);
+    weigh(recipe, terms.scores, row.terms);
     const auto& [lse, rounding] = *expected_;
-    if (std::isfinite(lse) && !attention::lse_within(rounding, row.terms(), lse)) return row;
+    if (std::isfinite(lse) && !attention::lse_within(rounding, row.terms, lse)) return row;
   } else {
-    weigh(recipe, terms.scores, row);
+    weigh(recipe, terms.scores, row.terms);
   }
   read_values(recipe, terms);
   row.outside = terms.outside;
@@ -395,7 +381,7 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   row.a2.assign(dims, 0);
   const double to_stored = recipe.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0;
   if (terms.scores.empty()) {
-    row.lse = recipe.empty_row == attention::EmptyRow::minus_infinity ? kMinusInfinity : -kMinusInfinity;
+    row.terms.lse = recipe.empty_row == attention::EmptyRow::minus_infinity ? kMinusInfinity : -kMinusInfinity;
     return row;
   }
 
@@ -451,14 +437,14 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
       row.a2[d] = std::sqrt(total.a2[d]) / weight_sum;
     }
     if (recipe.stored_lse == StoredLse::mean_of_splits) {
-      row.lse = mean_lse / pieces * to_stored;
+      row.terms.lse = mean_lse / pieces * to_stored;
     } else if (recipe.combine == Combine::mean) {
       const double maximum = *std::max_element(terms.scores.begin(), terms.scores.end());
       double sum = 0;
       for (const double s : terms.scores) sum += std::exp(s - maximum);
-      row.lse = (maximum + std::log(sum)) * to_stored;
+      row.terms.lse = (maximum + std::log(sum)) * to_stored;
     } else {
-      row.lse = recipe.lse_base == attention::LseBase::two ? std::log(weight_sum) : std::log2(weight_sum);
+      row.terms.lse = recipe.lse_base == attention::LseBase::two ? std::log(weight_sum) : std::log2(weight_sum);
     }
     return row;
   }
@@ -476,16 +462,16 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   switch (recipe.stored_lse) {
     case StoredLse::correct:
     case StoredLse::mean_of_splits:  // of one split
-      row.lse = natural * to_stored;
+      row.terms.lse = natural * to_stored;
       break;
     case StoredLse::other_base:
-      row.lse = natural * (recipe.lse_base == attention::LseBase::two ? 1.0 : std::numbers::log2e);
+      row.terms.lse = natural * (recipe.lse_base == attention::LseBase::two ? 1.0 : std::numbers::log2e);
       break;
     case StoredLse::sum_only:
-      row.lse = std::log(total.sum) * to_stored;
+      row.terms.lse = std::log(total.sum) * to_stored;
       break;
     case StoredLse::maximum_only:
-      row.lse = total.maximum * to_stored;
+      row.terms.lse = total.maximum * to_stored;
       break;
   }
   return row;

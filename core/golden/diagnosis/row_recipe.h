@@ -9,7 +9,6 @@
 // "page 1 was read from block 9" replaces the last key by {9, 0}.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -88,15 +87,13 @@ struct Recipe {
 // The predicted row with the terms of the error bound (attention/bounds.h).
 struct RowValue {
   std::vector<double> o, a1, a2;  // [value_dim]; empty when lse alone rules the recipe out (RowEvaluator::expect)
-  double lse = 0, smax = 0;
-  double keys = 1, head_size = 1, p2 = 1, repeats = -1;
-  bool base_two = false;
-  std::array<double, attention::kClumpTypes> clump{1, 1, 1};
-  std::array<double, attention::kFaintTerms> faint{-1, -1, -1};
-  bool outside = false;  // a row past the pool was read: the values mean nothing
+  std::vector<double> running;    // [value_dim]; empty: a1, its largest value
+  attention::RowTerms terms;      // with lse
+  bool outside = false;           // a row past the pool was read: the values mean nothing
 
-  [[nodiscard]] attention::RowTerms terms() const;
-  [[nodiscard]] attention::ElementTerms element(std::size_t dim) const { return {o[dim], a1[dim], a2[dim], a1[dim]}; }
+  [[nodiscard]] attention::ElementTerms element(std::size_t dim) const {
+    return {o[dim], a1[dim], a2[dim], running.empty() ? a1[dim] : running[dim]};
+  }
 };
 
 class RowEvaluator {
@@ -140,7 +137,7 @@ class RowEvaluator {
   // Index of a key's row among the correct keys, or their number.
   [[nodiscard]] std::size_t known(const KeyRead& key) const;
   // Sets lse, as of a recipe whose keys are combined correctly, and the terms of the bound that need no values.
-  void weigh(const Recipe& recipe, const std::vector<double>& scores, RowValue& row) const;
+  void weigh(const Recipe& recipe, const std::vector<double>& scores, attention::RowTerms& row) const;
 
   const attention::Problem& problem_;
   std::span<const std::byte> pool_;
