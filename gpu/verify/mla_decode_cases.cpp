@@ -256,7 +256,7 @@ Verdict run(const MlaCase& c, Device& device) {
     problem.k = rows_of(gathered, kRow);
     problem.v = rows_of(gathered, kValue);
   }
-  verdict.faults = attention_faults(problem, DType::bf16, out.download(), lse.download_as<float>());
+  check_attention(verdict, problem, DType::bf16, out.download(), lse.download_as<float>());
   return verdict;
 }
 
