@@ -1,4 +1,4 @@
-// Hypotheses about the output: combination of tiles and splits, axes of o.
+// Hypotheses about the output: axes of o, rows that were not written.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,100 +6,11 @@
 #include <memory>
 #include <string>
 
-#include "core/base/checked.h"
 #include "core/golden/diagnosis/detail/trials.h"
 #include "core/golden/golden_terms.h"
 
 namespace kvscope::golden {
 namespace {
-
-// --- combination of tiles and splits ---------------------------------------------------------------------------------
-
-void add_combination(Trials& trials) {
-  std::int64_t longest = 0;
-  for (std::int64_t b = 0; b < trials.problem.batch; ++b) longest = std::max(longest, trials.problem.keys(b));
-  for (const std::int64_t tile : {1, 4, 8, 16, 32, 64, 128, 256, 512}) {
-    if (tile >= longest) continue;
-    const auto add = [&](const char* sink, SinkJoins joins) {
-      trials.add(
-          "no_rescaling",
-          fmt::format("the running output is not rescaled when the maximum rises (tiles of {} keys{})", tile, sink),
-          "the factor exp(old maximum - new maximum) on output and sum", [tile, joins](Recipe& r, const RowEvaluator&) {
-            r.combine = Combine::without_rescaling;
-            r.split = tile;
-            r.sink_joins = joins;
-          });
-    };
-    if (trials.problem.options.sinks.empty()) {
-      add("", SinkJoins::first_tile);
-    } else {
-      add(", the sink joins the first tile", SinkJoins::first_tile);
-      add(", the sink is the initial maximum", SinkJoins::before);
-      add(", the sink joins after the last tile", SinkJoins::after);
-    }
-  }
-  // Calls `add` for each common way to cut the keys into splits, with the split's size for a number of keys.
-  const auto each_split = [&](const auto& add) {
-    for (const std::int64_t splits : {2, 3, 4, 5, 6, 8, 16}) {
-      if (splits > longest) continue;
-      add(fmt::format("{} splits", splits), [splits](std::int64_t keys) { return ceil_div(keys, splits); });
-      const std::int64_t page = trials.problem.k.page_size;
-      if (page > 1) {
-        add(fmt::format("{} splits of whole pages", splits),
-            [splits, page](std::int64_t keys) { return ceil_div(ceil_div(keys, page), splits) * page; });
-      }
-    }
-    for (const std::int64_t size : {8, 16, 32, 64, 128, 256, 512, 1024}) {
-      if (size < longest) add(fmt::format("splits of {} keys", size), [size](std::int64_t) { return size; });
-    }
-  };
-  using SplitSize = std::function<std::int64_t(std::int64_t keys)>;
-  const auto merged = [&](const std::string& name, const std::string& cause, Combine combine, StoredLse lse) {
-    each_split([&](const std::string& how, SplitSize size) {
-      trials.add(name, fmt::format("{} ({})", cause, how), "the merge of the splits' partial results",
-                 [combine, lse, size = std::move(size)](Recipe& r, const RowEvaluator&) {
-                   r.combine = combine;
-                   r.stored_lse = lse;
-                   r.split = std::max<std::int64_t>(1, size(static_cast<std::int64_t>(r.keys.size())));
-                 });
-    });
-  };
-  // The key `offset` after each boundary between two splits has another weight.
-  const auto boundary = [&](const std::string& name, const std::string& cause, std::int64_t offset, double weight) {
-    each_split([&](const std::string& how, SplitSize size) {
-      trials.add(name, fmt::format("{} ({})", cause, how), "the first and the last key of a split",
-                 [offset, weight, size = std::move(size)](Recipe& r, const RowEvaluator&) {
-                   const auto keys = static_cast<std::int64_t>(r.keys.size());
-                   const std::int64_t step = std::max<std::int64_t>(1, size(keys));
-                   for (std::int64_t first = step; first < keys; first += step) {
-                     r.keys[static_cast<std::size_t>(first + offset)].weight = weight;
-                   }
-                 });
-    });
-  };
-  boundary("split_overlap", "the first key of each split but the first is counted twice", 0, 2);
-  boundary("split_overlap", "the last key of each split but the last is counted twice", -1, 2);
-  boundary("split_gap", "the last key of each split but the last is left out", -1, 0);
-  boundary("split_gap", "the first key of each split but the first is left out", 0, 0);
-  merged("merge_by_mean", "the outputs of the splits are averaged instead of weighted by their sums", Combine::mean,
-         StoredLse::correct);
-  merged("merge_by_mean", "the outputs and the lse of the splits are averaged", Combine::mean,
-         StoredLse::mean_of_splits);
-  merged("merge_base",
-         trials.problem.options.lse_base == attention::LseBase::two
-             ? "the splits are merged with e^lse although lse is in base 2"
-             : "the splits are merged with 2^lse although lse is natural",
-         Combine::other_base, StoredLse::correct);
-  for (const std::int64_t splits : {1, 2, 3, 4, 7}) {
-    trials.add("empty_split",
-               fmt::format("{} without keys join the merge with lse 0",
-                           splits == 1 ? "one split" : fmt::format("{} splits", splits)),
-               "lse of a split without keys: -infinity",
-               [splits](Recipe& r, const RowEvaluator&) { r.extra_denominator = static_cast<double>(splits); });
-  }
-  trials.add("not_normalized", "o is not divided by the sum of the probabilities", "the last division",
-             [](Recipe& r, const RowEvaluator&) { r.normalized = false; });
-}
 
 // --- output axes -----------------------------------------------------------------------------------------------------
 
@@ -187,7 +98,6 @@ void add_output(Trials& trials) {
 
 void add_outputs(Trials& trials) {
   add_nothing(trials);
-  add_combination(trials);
   add_output(trials);
 }
 
