@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 
 #include "core/attention/bounds.h"
 #include "core/attention/reference.h"
 #include "core/base/convert.h"
-#include "core/base/errors.h"
+#include "core/golden/diagnosis/diagnose.h"
 #include "core/golden/golden_bundle.h"
 
 namespace kvscope::gpu {
@@ -83,7 +84,7 @@ void check_attention(Verdict& verdict, const attention::Problem& problem, DType 
   if (wrong > 0) verdict.faults.push_back(fmt::format("{}; {} of {} elements", first, wrong, queries * heads * dims));
   if (wrong_lse > 0) verdict.faults.push_back(fmt::format("{}; {} of {} rows", first_lse, wrong_lse, queries * heads));
   if (wrong + wrong_lse == 0) return;
-  verdict.diagnosis = diagnosis_of(problem, golden, dtype, out, lse, around);
+  verdict.diagnosis = std::make_shared<golden::Diagnosis>(diagnosis_of(problem, golden, dtype, out, lse, around));
   std::string text = golden::text_report(*verdict.diagnosis);
   text.pop_back();  // its newline
   verdict.faults.push_back(std::move(text));

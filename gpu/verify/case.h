@@ -11,21 +11,25 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "core/golden/diagnosis/diagnose.h"
 #include "gpu/launch/device.h"
+
+namespace kvscope::golden {
+struct Diagnosis;
+}
 
 namespace kvscope::gpu {
 
 struct Verdict {
-  std::vector<std::string> faults;                  // empty: passed
-  Costs costs;                                      // summed over the case's launches; zero on hardware
-  std::optional<golden::Diagnosis> diagnosis = {};  // of a wrong attention output; its report is also a fault
+  std::vector<std::string> faults;                     // empty: passed
+  Costs costs;                                         // summed over the case's launches; zero on hardware
+  std::shared_ptr<const golden::Diagnosis> diagnosis;  // of a wrong attention output; its report is also a fault
   // Adds a launch's faults and costs. Returns false if there are faults: the output must then not be compared.
   bool take(const Outcome& outcome);
 };

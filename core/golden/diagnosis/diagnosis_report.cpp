@@ -159,6 +159,7 @@ std::string text_report(const Diagnosis& d) {
 
 json::Value json_report(const Diagnosis& d) {
   json::Value report;
+  report.set("kvscope_diagnosis", 1);
   report.set("candidate_passes", d.candidate_passes);
   report.set("hypotheses", d.hypotheses);
   report.set("failing_rows", d.failing_rows);

@@ -33,6 +33,7 @@ bool holds(const CandidateRow& candidate, const GoldenTerms& golden, std::size_t
   const attention::RowTerms terms = golden.row(row);
   const attention::OutputBudgets budgets(candidate.rounding, terms);
   const std::size_t first = row * candidate.o.size();
+  if (!std::isfinite(terms.lse)) return false;  // a row without keys is like every other
   for (std::size_t d = 0; d < candidate.o.size(); ++d) {
     const attention::ElementTerms element = golden.element(first + d);
     if (!(std::fabs(candidate.o[d] - element.o) <= budgets.of(element).total())) return false;

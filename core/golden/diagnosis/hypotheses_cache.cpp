@@ -202,9 +202,8 @@ void add_layout(Trials& trials) {
                  const PagedRows& rows = row.problem().k;
                  for (KeyRead& key : r.keys) {
                    const std::int64_t page = key.position / size;
-                   const std::int64_t column = std::min(page, rows.table_stride - 1);
-                   key.block = rows.table[row.sequence() * rows.table_stride + column];
-                   if (page >= rows.table_stride) key.block = -1;
+                   const std::int64_t entry = row.sequence() * rows.table_stride + page;
+                   key.block = entry < row.problem().batch * rows.table_stride ? std::int64_t{rows.table[entry]} : -1;
                    key.slot = key.position % size;
                  }
                });
@@ -310,13 +309,14 @@ void add_table(Trials& trials) {
       }
     }
     for (std::int64_t stride = 1; stride <= 2 * columns; ++stride) {
-      if (stride == columns) continue;
+      if (stride == columns || trials.input.one_list) continue;
       entry("table_stride",
             fmt::format("rows of the lookup table are taken to be {} entries apart instead of {}", stride, columns),
             [=](std::int64_t sequence, std::int64_t page) { return sequence * stride + page; });
     }
-    entry("table_axes", "the lookup table is read as [page, sequence]",
-          [=](std::int64_t sequence, std::int64_t page) { return page * batch + sequence; });
+    if (!trials.input.one_list)
+      entry("table_axes", "the lookup table is read as [page, sequence]",
+            [=](std::int64_t sequence, std::int64_t page) { return page * batch + sequence; });
   }
   for (const std::int64_t by : {1, -1}) {
     entry("table_column", fmt::format("page p uses table column p {} 1", by > 0 ? "+" : "-"),
