@@ -504,10 +504,8 @@ std::string describe(const Place& p) {
   std::string text = p.sequence < 0 ? fmt::format("query row {}, head {}", p.query, p.head)
                                     : fmt::format("sequence {}, query {}, head {}", p.sequence, p.query, p.head);
   if (p.dim >= 0) text += fmt::format(", dim {}", p.dim);
-  if (p.position >= 0) text += fmt::format(" (token {}", p.position);
-  if (p.page >= 0) text += fmt::format(" = page {}, slot {}", p.page, p.slot);
-  if (p.block >= 0) text += fmt::format(", block {}", p.block);
-  return p.position >= 0 ? text + ")" : text;
+  // The query's position tells how many keys it sees. Where it is stored says nothing about the fault.
+  return p.position >= 0 ? text + fmt::format(" (query at token {})", p.position) : text;
 }
 
 CompareResult compare(const Bundle& golden, const Bundle& candidate, const CompareOptions& options) {

@@ -104,15 +104,15 @@ TEST(Compare, ReportSaysWhichElementWhichTokenWhichBlock) {
   EXPECT_EQ(failed(result), Names{"o: bound"});
   EXPECT_EQ(text_report(result), R"(FAIL  out.npz against golden.npz (derived bound, f32)
   pass  o: masks    NaN and infinities at the same elements (0 of 24)
-  FAIL  o: bound    1 of 24 elements exceed the bound; largest error 1.03e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1): 0.5625, golden 0.5
+  FAIL  o: bound    1 of 24 elements exceed the bound; largest error 1.03e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (query at token 8): 0.5625, golden 0.5
   pass  o: rows     0 of 8 groups of rows exceed the bound; largest sum of squares 0x the allowed sum, head 0 of all sequences (1 row)
   pass  lse: masks  NaN and infinities at the same elements (0 of 6)
-  pass  lse: bound  0 of 6 elements exceed the bound; largest error 0x the allowed error, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2): 10, golden 10
+  pass  lse: bound  0 of 6 elements exceed the bound; largest error 0x the allowed error, at sequence 0, query 0, head 0 (query at token 4): 10, golden 10
   pass  lse: rows   0 of 8 groups of rows exceed the bound; largest sum of squares 0x the allowed sum, head 0 of all sequences (1 row)
 o f32 [3, 2, 4]: max abs 0.0625, max ulp > 1e6 (see max abs), rms relative 0.0255, cosine difference 0.000324
-  largest error 1.03e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1)
+  largest error 1.03e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (query at token 8)
 lse f32 [3, 2]: max abs 0, max ulp 0, rms relative 0, cosine difference 0
-  largest error 0x the allowed error, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2)
+  largest error 0x the allowed error, at sequence 0, query 0, head 0 (query at token 4)
 elements that exceed the bound, by sequence and head, worst first:
   sequence 1, head 1: 1 of 8 exceed the bound, max abs 0.0625, largest error 1.03e+04x the allowed error
 conventions: mask: causal, lse_base: natural
@@ -174,9 +174,8 @@ TEST(Compare, MasksAskForTheKindNotOnlyForNonFinite) {
   const CompareResult result = compare(golden, candidate);
   EXPECT_EQ(failed(result), (Names{"o: masks", "lse: masks"}));
   EXPECT_EQ(result.criteria[0].detail,
-            "1 of 24 elements differ in kind; the first is sequence 0, query 0, head 0, dim 1 (token 4 = page 1, slot "
-            "0, block "
-            "2): +inf where the golden has -inf");
+            "1 of 24 elements differ in kind; the first is sequence 0, query 0, head 0, dim 1 (query at token 4): +inf "
+            "where the golden has -inf");
 }
 
 // A value that f16 cannot hold is an infinity in a correct f16 output.
