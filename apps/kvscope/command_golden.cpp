@@ -15,6 +15,7 @@
 #include "apps/common/progress.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/layout_choice.h"
 #include "core/attention/reference.h"
 #include "core/attention/tiled.h"
 #include "core/base/errors.h"
@@ -37,19 +38,16 @@ struct GoldenCommand {
   std::optional<std::string> scenario;
   std::optional<std::string> requests;
   std::optional<std::int64_t> step;
-  std::optional<std::int64_t> layer;
 
   std::optional<std::string> input;
-  std::string layout;
+  LayoutChoice layout;  // its layer is used with SCENARIO too
   std::string mask = "causal";
   std::string alignment = "bottom_right";
   std::int64_t window_left = -1, window_right = 0, chunk = 0;
   std::optional<double> scale, soft_cap;
   std::string lse_base = "natural";
   std::string empty_lse = "-inf";
-  std::optional<std::string> cache_dtype, query_dtype;
-  std::optional<std::int64_t> granularity, value_size;
-  std::vector<std::string> ignore;
+  std::optional<std::string> query_dtype;
   bool lint = false;
 
   std::string out;
@@ -91,9 +89,9 @@ void print_result(const GoldenCommand& command, const attention::Problem& proble
 int over_scenario(const GoldenCommand& command) {
   ScenarioInput input = read_scenario(*command.scenario, command.requests);
   if (command.step) input.scenario.focus.step = *command.step;  // checked against the run below
-  if (command.layer) {
-    check_index("--layer", *command.layer, input.scenario.model.layers);
-    input.scenario.focus.layer = *command.layer;
+  if (const auto layer = command.layout.layer) {
+    check_index("--layer", *layer, input.scenario.model.layers);
+    input.scenario.focus.layer = *layer;
   }
   trace::Recorder off;
   EngineRun engine;
@@ -119,15 +117,9 @@ golden::LayoutOptions layout_options(const GoldenCommand& command) {
                                                                        {"causal", MaskKind::causal},
                                                                        {"sliding_window", MaskKind::sliding_window},
                                                                        {"chunked", MaskKind::chunked}};
-  golden::LayoutOptions options;
-  options.layout = command.layout;
-  options.layer = command.layer.value_or(0);
-  if (command.cache_dtype) options.cache_dtype = dtype_from_name(*command.cache_dtype);
+  golden::LayoutOptions options = chosen_layout(command.layout, "--layout");
   if (command.query_dtype) options.query_dtype = dtype_from_name(*command.query_dtype);
-  options.granularity = command.granularity;
-  options.value_size = command.value_size;
   options.scale = command.scale;
-  options.ignore = command.ignore;
   attention::Options& attention = options.attention;
   attention.mask = std::ranges::find(kMasks, command.mask, &std::pair<std::string, MaskKind>::first)->second;
   attention.alignment = command.alignment == "top_left" ? CausalAlignment::top_left : CausalAlignment::bottom_right;
@@ -141,19 +133,20 @@ golden::LayoutOptions layout_options(const GoldenCommand& command) {
 }
 
 int over_tensors(const GoldenCommand& command) {
-  if (command.layout.empty()) {
-    throw InputError("command line", "--layout",
-                     "is required with --input: it names the layout of the tensors; see --help");
-  }
+  const golden::LayoutOptions options = layout_options(command);
+  refuse_idle_sizes(command, golden::layout_of(options));
   golden::Bundle bundle = golden::load_bundle(*command.input);
-  const golden::PreparedProblem prepared = golden::prepare_problem(bundle, layout_options(command), *command.input);
+  const golden::PreparedProblem prepared = golden::prepare_problem(bundle, options, *command.input);
+  if (options.granularity && prepared.problem.k.scales == nullptr && prepared.problem.v.scales == nullptr) {
+    throw InputError("command line", "--granularity", "has no effect: the input has no block scales; remove it");
+  }
   for (const std::string& warning : prepared.warnings) std::cerr << "kvscope: warning: " << warning << "\n";
   for (const std::string& note : prepared.notes) {
     if (command.lint) std::cerr << "kvscope: note: " << note << "\n";
   }
   const attention::Result result = attention::reference(prepared.problem);
-  golden::Bundle answer = golden::golden_bundle(prepared.problem, result, {kProducer, command.layout, {}});
-  answer.manifest.set("inputs", golden::inputs_manifest(layout_options(command), *command.input));
+  golden::Bundle answer = golden::golden_bundle(prepared.problem, result, {kProducer, options.layout, {}});
+  answer.manifest.set("inputs", golden::inputs_manifest(options, *command.input));
   golden::save_bundle(command.out, answer);
   print_result(command, prepared.problem);
   for (const std::string& scales : prepared.scales) std::cout << "scales     " << scales << "\n";
@@ -170,14 +163,12 @@ void refuse_idle_options(const GoldenCommand& command) {
     const char* needed;
   };
   const bool masked = command.mask == "causal" || command.mask == "sliding_window";
-  const std::string mask = "--mask " + command.mask, layout = "--layout " + command.layout;
+  const std::string mask = "--mask " + command.mask;
   const Idle options[] = {
       {"--window-left", command.mask == "sliding_window", mask, "--mask sliding_window"},
       {"--window-right", command.mask == "sliding_window", mask, "--mask sliding_window"},
       {"--chunk", command.mask == "chunked", mask, "--mask chunked"},
-      {"--alignment", masked, mask, "--mask causal or --mask sliding_window"},
-      {"--granularity", command.layout == "max", layout, "--layout max"},
-      {"--value-size", command.layout == "max" || command.layout == "mla", layout, "--layout mla or --layout max"}};
+      {"--alignment", masked, mask, "--mask causal or --mask sliding_window"}};
   std::vector<Fault> faults;
   for (const Idle& idle : options) {
     if (!idle.used && std::ranges::count(command.only_input, idle.option) > 0) {

@@ -34,7 +34,9 @@ void add_lds_schedule(CLI::App& lds, Action& chosen);  // lds schedule SCENARIO 
 void add_fragment(CLI::App& app, Action& chosen);      // fragment list, fragment table NAME
 void add_ptx(CLI::App& app, Action& chosen);           // ptx run|survey|disasm FILE
 void add_kernels(CLI::App& app, Action& chosen);       // kernels list, verify [--device virtual|cuda], bench
+void add_convert(CLI::App& app, Action& chosen);       // convert FILE --from LAYOUT --to LAYOUT --out FILE
 void add_layout(CLI::App& app, Action& chosen);        // layout EXPR [--json] [--all]
+void add_layout_files(CLI::App& layout, Action& chosen);  // layout list|show|detect|diff, beside it
 void add_dtype(CLI::App& app, Action& chosen);         // dtype IN.npy OUT.npy --from TYPE --to TYPE [--no-saturate]
 void add_completion(CLI::App& app, Action& chosen);    // completion bash|zsh|fish, of all the commands here
 
