@@ -33,6 +33,7 @@ int run_convert(const ConvertCommand& command) {
   const golden::LayoutDescription to = layout_named(command.to);
   options.to = &to;
   options.page_size = command.page_size;
+  options.layer = command.from.layer;
   const golden::Bundle bundle = golden::load_bundle(command.file);
   golden::Conversion made = golden::convert_cache(bundle, options, command.file);
   made.bundle.manifest.set("producer", "kvscope " KVSCOPE_VERSION);
@@ -41,8 +42,9 @@ int run_convert(const ConvertCommand& command) {
                            counted(made.sequences, "sequence"), counted(made.tokens, "token"),
                            made.layers > 1 ? fmt::format("{}, ", counted(made.layers, "layer")) : "",
                            counted(made.heads, "KV head"), made.head_size, to.name);
-  std::cout << (made.kept_pool ? "pool       kept: each token has the block and slot, or the slot number, of the input\n"
-                               : "pool       new: the tokens of each sequence are packed, other slots are 0\n");
+  std::cout << (made.kept_pool
+                    ? "pool       kept: each token has the block and slot, or the slot number, of the input\n"
+                    : "pool       new: the tokens of each sequence are packed, other slots are 0\n");
   return kExitFine;
 }
 
@@ -60,10 +62,11 @@ void add_convert(CLI::App& app, Action& chosen) {
   convert->add_option("--page-size", command->page_size,
                       "Tokens of a page of the result, or positions of a cache without a table [default: the file's]");
   convert->add_option("--layer", command->from.layer,
-                      "Layer to convert, if only the file has layers [default: 0]");
+                      "Layer to convert [default: all, or 0 if the result has no layers]");
   add_layout_sizes(*convert, command->from, "");
-  add_examples(*convert, {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors",
-                          "kvscope convert golden.safetensors --from max --to flashinfer --out flashinfer.safetensors"});
+  add_examples(*convert,
+               {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors",
+                "kvscope convert golden.safetensors --from max --to flashinfer --out flashinfer.safetensors"});
   convert->callback([command, &chosen] { chosen = [command] { return run_convert(*command); }; });
 }
 

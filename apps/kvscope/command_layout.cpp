@@ -127,10 +127,9 @@ void add_layout(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand(
       "layout", "Print the offset of every coordinate of a CuTe layout expression, or the cache layouts of engines");
   add_layout_files(*command, chosen);
-  command
-      ->add_option("EXPR", options->expression,
-                   "Layout SHAPE:STRIDE in CuTe's notation, such as '(8,4):(4,1)', or with a swizzle in front: "
-                   "'Sw<3,4,3> o (8,64):(64,1)'");
+  command->add_option("EXPR", options->expression,
+                      "Layout SHAPE:STRIDE in CuTe's notation, such as '(8,4):(4,1)', or with a swizzle in front: "
+                      "'Sw<3,4,3> o (8,64):(64,1)'");
   command->add_flag("--json", options->json, "Print JSON, including all offsets");
   command->add_flag("--all", options->all,
                     fmt::format("Print the table even if it has more than {} coordinates", kTableCoordinates));

@@ -13,7 +13,7 @@ namespace kvscope::apps {
 
 CLI::Option* add_layout_name(CLI::App& command, const std::string& option, std::string& layout,
                              const std::string& help) {
-  const CLI::IsMember names(golden::layout_names());
+  const CLI::Validator names = CLI::IsMember(golden::layout_names());
   CLI::Validator name_or_file = names;
   name_or_file.operation([names](std::string& word) { return word.ends_with(".json") ? std::string() : names(word); });
   return command.add_option(option, layout, help)->type_name("LAYOUT")->check(name_or_file);
@@ -33,14 +33,16 @@ void add_layout_sizes(CLI::App& command, LayoutChoice& choice, const std::string
   std::vector<CLI::Option*> all;
   all.push_back(
       command
-          .add_option("--cache-dtype", choice.cache_dtype,
-                      "Element type of a cache whose bit patterns are stored as u8, i8 or u16 [default: the tensor's own]")
+          .add_option(
+              "--cache-dtype", choice.cache_dtype,
+              "Element type of a cache whose bit patterns are stored as u8, i8 or u16 [default: the tensor's own]")
           ->check(CLI::IsMember(std::vector<std::string>{"f16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e2m1", "i8"})));
-  all.push_back(command.add_option("--granularity", choice.granularity,
-                                   "Elements that share a block scale [default: D / G]"));
-  all.push_back(command.add_option("--value-size", choice.value_size,
-                                   "MLA: leading elements of a row that are V [default: 512 if a row has 576]; a layout "
-                                   "with K and V in one axis: the elements of V"));
+  all.push_back(
+      command.add_option("--granularity", choice.granularity, "Elements that share a block scale [default: D / G]"));
+  all.push_back(
+      command.add_option("--value-size", choice.value_size,
+                         "MLA: leading elements of a row that are V [default: 512 if a row has 576]; a layout "
+                         "with K and V in one axis: the elements of V"));
   all.push_back(command.add_option("--head-size", choice.head_size,
                                    "Elements of a head, for a layout with one axis for heads and elements [default: "
                                    "that of q]"));

@@ -124,12 +124,13 @@ struct DiffCommand {
 
 // The address of a run, and its elements when a head has more than one run.
 std::string text_of(const golden::PlaceRun& run, std::int64_t head_size) {
-  const std::string part = run.scales ? fmt::format(", {} scale{}", run.count, run.count == 1 ? "" : "s")
-                           : run.count < head_size
-                               ? fmt::format(", element{} {}", run.count == 1 ? "" : "s",
-                                             run.count == 1 ? std::to_string(run.first)
-                                                            : fmt::format("{} to {}", run.first, run.first + run.count - 1))
-                               : "";
+  const std::string part =
+      run.scales ? fmt::format(", {} scale{}", run.count, run.count == 1 ? "" : "s")
+      : run.count < head_size
+          ? fmt::format(", element{} {}", run.count == 1 ? "" : "s",
+                        run.count == 1 ? std::to_string(run.first)
+                                       : fmt::format("{} to {}", run.first, run.first + run.count - 1))
+          : "";
   return fmt::format("{} bytes {} to {}{}", run.tensor, run.byte, run.byte + run.bytes - 1, part);
 }
 
@@ -187,8 +188,8 @@ int diff(const DiffCommand& command) {
   const auto own = [&](const golden::LayoutDescription& layout) {
     golden::PlaceRequest sized = request;
     const bool mla = layout.forms.front().values_in_keys;
-    sized.value_size = command.value_size.value_or(mla ? std::max<std::int64_t>(request.head_size * 8 / 9, 1)
-                                                       : request.head_size);
+    sized.value_size =
+        command.value_size.value_or(mla ? std::max<std::int64_t>(request.head_size * 8 / 9, 1) : request.head_size);
     return golden::place_of_token(layout, sized);
   };
   const golden::TokenPlace in_a = own(a), in_b = own(b);
@@ -206,7 +207,8 @@ void add_detect(CLI::App& layout, Action& chosen) {
   detect_app->add_option("FILE", command->file, "Your tensors (.safetensors, .npz)")->required();
   detect_app->add_option("CANDIDATE", command->candidate,
                          "Output of a kernel over these tensors, for layouts that only the values tell apart");
-  detect_app->add_option("--scale", command->scale, "Factor of the scores [default: the tensor sm_scale, or 1/sqrt(D)]");
+  detect_app->add_option("--scale", command->scale,
+                         "Factor of the scores [default: the tensor sm_scale, or 1/sqrt(D)]");
   detect_app->add_option("--mask", command->mask, "Which keys a query sees")
       ->check(CLI::IsMember(std::vector<std::string>{"none", "causal"}))
       ->type_name("MASK")
@@ -237,7 +239,9 @@ void add_diff(CLI::App& layout, Action& chosen) {
   number("--head-size", request.head_size, "Elements of a head");
   number("--layers", request.layers, "Layers of the cache");
   number("--layer", request.layer, "Layer, from 0");
-  diff_app->add_option("--table", request.table, "Blocks of the sequence's pages")->delimiter(',')->capture_default_str();
+  diff_app->add_option("--table", request.table, "Blocks of the sequence's pages")
+      ->delimiter(',')
+      ->capture_default_str();
   diff_app->add_option("--value-size", command->value_size, "Elements of V [default: those of K; MLA: 8/9 of them]");
   diff_app->add_option("--dtype", command->dtype, "Element type of the cache")
       ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16", "e4m3", "e5m2"}))

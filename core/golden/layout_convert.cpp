@@ -20,6 +20,11 @@ namespace {
 constexpr std::int64_t kDefaultPage = 16;  // [tokens] of a pool made from a cache without pages
 constexpr const char* kMoved[] = {"q", "k_scale", "v_scale", "kv_scale"};  // copied with changes
 
+bool has_axis(const CacheForm& form, std::string_view axis) {
+  return std::ranges::any_of(form.tensors,
+                             [&](const CacheTensor& tensor) { return std::ranges::count(tensor.axes, axis) > 0; });
+}
+
 // Forms whose table has an entry for each token.
 bool by_token(TableForm form) {
   return form == TableForm::tokens || form == TableForm::requests;
@@ -220,14 +225,15 @@ class Converter {
     const DType v_type = separate ? cache_.view.v.elements.front().dtype : k_type;
     const bool alike = !separate || (have.head_size == have.value_size && k_type == v_type);
     std::string reason;
-    for (const CacheForm& form : to_.forms) {
+    // A form with layers is preferred for a cache of several.
+    std::vector<CacheForm> forms = to_.forms;
+    const bool layers = !options_.layer && have.layers > 1;
+    std::ranges::stable_partition(forms, [&](const CacheForm& form) { return has_axis(form, "layer") == layers; });
+    for (const CacheForm& form : forms) {
       sizes_ = have;
       sizes_.blocks = want_.blocks;
       sizes_.page_size = want_.page_size;
-      const auto axis = [&](std::string_view name) {
-        return std::ranges::any_of(form.tensors,
-                                   [&](const CacheTensor& t) { return std::ranges::count(t.axes, name) > 0; });
-      };
+      const auto axis = [&](std::string_view name) { return has_axis(form, name); };
       const bool one = form.tensors.front().holds == Holds::kv;
       const bool row = !form.tensors.front().row.empty();
       if (form.values_in_keys == separate) {
@@ -263,7 +269,7 @@ class Converter {
   }
 
   void make_cache() {
-    const bool all_layers = to_.has_axis("layer") && from_.has_axis("layer");
+    const bool all_layers = !options_.layer && has_axis(form_, "layer") && has_axis(cache_.form, "layer");
     layers_ = all_layers ? cache_.sizes.layers : 1;
     sizes_.layers = layers_;
     std::vector<DType> stored;

@@ -23,6 +23,7 @@ namespace kvscope::golden {
 
 struct ConvertOptions {
   LayoutOptions from;                     // layout, layer, types; mask and scale are not used
+  std::optional<std::int64_t> layer;      // only this one; default: all, or 0 if the result has no axis for layers
   const LayoutDescription* to = nullptr;  // must outlive the call
   std::optional<std::int64_t> page_size;  // default: that of the input, or of its manifest, or 16
 };

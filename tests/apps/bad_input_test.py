@@ -172,7 +172,9 @@ COMMAND_LINE = [
      [f"command line: {option}: applies only to --input: with SCENARIO, mask, scale and types come from the scenario "
       "file; 'kvscope scenario schema' prints its keys" for option in ("--layout", "--mask")]),
     ("layout of no engine", {}, "golden --input t.npz --layout torch --out g.npz",
-     ["command line: --layout: torch not in {max,nhd,hnd,flashinfer,flashinfer_hnd,vllm_legacy,sglang,mla}: see "
+     ["command line: --layout: torch not in {max,nhd,hnd,flashinfer,flashinfer_hnd,vllm_legacy,sglang,mla,vllm,vllm_hnd,"
+      "vllm_diffkv,flashinfer_trtllm,trtllm,flashmla_fp8,mla_indptr,sglang_mla,sglang_req,hf,dense,varlen,mlc,lmcache,"
+      "lmcache_2td,lmcache_t2d,lmcache_mla}: see "
       "'kvscope golden --help'"]),
     ("mask of no meaning", {}, "golden --input t.npz --layout nhd --mask windowed --out g.npz",
      ["command line: --mask: windowed not in {none,causal,sliding_window,chunked}: see 'kvscope golden --help'"]),
