@@ -299,7 +299,7 @@ void add_golden(CLI::App& app, Action& chosen) {
   const std::string own = kWithTensors;
   golden->add_option("--input", command->input, "Your tensors (.safetensors, .npz)")->type_name("FILE")->group(own);
   add_layout_name(*golden, "--layout", command->layout.layout,
-                  "Layout of your tensors, see below, or a .json file that describes it")
+                  "Layout of your tensors, see below, or a .json file")
       ->group(own);
   add_axes(*golden, command->layout, own);
   golden->add_option("--mask", command->mask, "Which keys a query sees")

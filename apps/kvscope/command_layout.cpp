@@ -1,5 +1,5 @@
-// kvscope layout EXPR: prints the sizes of a layout expression and the offset of each coordinate. Its subcommands concern
-// the cache layouts of engines (command_layout_detect.cpp).
+// kvscope layout EXPR: prints the sizes of a layout expression and the offset of each coordinate. Its subcommands
+// concern the cache layouts of engines (command_layout_detect.cpp).
 #include <algorithm>
 #include <iostream>
 #include <memory>

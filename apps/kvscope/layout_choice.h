@@ -1,5 +1,5 @@
-// The options that describe a user's tensors, of `golden`, `layout detect` and `convert`: the layout by name, by file or
-// by --axes, and the types and sizes that shapes do not tell.
+// The options that describe a user's tensors, of `golden`, `layout detect` and `convert`: the layout by name, by file
+// or by --axes, and the types and sizes that shapes do not tell.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct LayoutChoice {
 CLI::Option* add_layout_name(CLI::App& command, const std::string& option, std::string& layout,
                              const std::string& help);
 
-// --axes, and the options for types and sizes; `group` is the heading of their section. The choice outlives the command.
+// --axes, and the options for types and sizes; `group` is the heading of their section. The choice outlives the
+// command.
 void add_axes(CLI::App& command, LayoutChoice& choice, const std::string& group);
 void add_layout_sizes(CLI::App& command, LayoutChoice& choice, const std::string& group);
 

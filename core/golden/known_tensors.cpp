@@ -27,6 +27,10 @@ constexpr auto kCommonTensors = std::to_array<CommonTensor>({
     {"sm_scale", "scale softmax_scale", "[]"},
     {"sinks", "sink attn_sink attn_sinks attention_sinks s_aux", "[Hq]"},
     {"alibi_slopes", "alibi", "[Hq]"},
+    {"q_lens", "seqused_q query_lens q_seq_lens", "[B]"},
+    {"custom_mask", "", "[sum of queries * keys]"},
+    {"packed_custom_mask", "", "bytes of 8 bits"},
+    {"tree_mask", "tree_attn_mask", "[S, S] or [B, S, S]"},
 });
 
 // Forms of a layout may have a tensor in common, with the same names.

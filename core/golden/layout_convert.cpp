@@ -13,6 +13,7 @@
 #include "core/golden/detail/cache_reader.h"
 #include "core/golden/detail/layout_scales.h"
 #include "core/golden/detail/queries.h"
+#include "core/golden/detail/token_map.h"
 
 namespace kvscope::golden {
 namespace {
@@ -33,18 +34,6 @@ bool has_pages(TableForm form) {
   return form == TableForm::blocks || form == TableForm::indptr || form == TableForm::offsets;
 }
 
-// Where the tokens are: slots count through blocks and pages, block * page_size + slot.
-struct TokenMap {
-  std::int64_t blocks = 0, page_size = 0;
-  std::vector<std::vector<std::int64_t>> slots;  // [sequence][token]
-};
-
-std::int64_t total(const TokenMap& map) {
-  std::int64_t tokens = 0;
-  for (const auto& row : map.slots) tokens += static_cast<std::int64_t>(row.size());
-  return tokens;
-}
-
 std::vector<std::int64_t> query_counts(LayoutReader& r, std::size_t batch) {
   std::vector<std::int64_t> counts(batch, 0);
   if (r.has("query_offsets")) {
@@ -61,74 +50,6 @@ std::vector<std::int64_t> query_counts(LayoutReader& r, std::size_t batch) {
     counts.assign(batch, q->shape.size() == 3 ? 1 : q->shape[by_head ? 2 : 1]);
   }
   return counts;
-}
-
-TokenMap tokens_of(LayoutReader& r, const std::vector<std::int64_t>& queries) {
-  constexpr std::size_t kMostFaults = 8;
-  const LayoutReader::Pages& pages = r.pages;
-  TokenMap map{r.blocks, r.page_size, {}};
-  const std::int64_t page = pages.by_token ? 1 : r.page_size;
-  const std::int64_t places = pages.by_token ? r.blocks * r.page_size : r.blocks;
-  std::size_t bad = 0;
-  for (std::size_t b = 0; b < pages.first.size(); ++b) {
-    const std::int64_t keys = pages.lengths[b] + (pages.lengths_without_new ? queries[b] : 0);
-    map.slots.emplace_back();
-    if (ceil_div(keys, page) > pages.columns[b]) {
-      r.fault(fmt::format("{}[{}]", pages.lengths_name, b),
-              fmt::format("sequence {} has {} keys, which are {} pages of {} tokens, but {} has {} columns", b, keys,
-                          ceil_div(keys, page), page, pages.table_name, pages.columns[b]));
-      continue;
-    }
-    for (std::int64_t t = 0; t < keys; ++t) {
-      const std::int64_t entry = pages.entries[static_cast<std::size_t>(pages.first[b] + t / page)];
-      if (entry < 0 || entry >= places) {
-        if (t % page == 0 && ++bad <= kMostFaults) {
-          r.fault(pages.table_name,
-                  fmt::format("is {} for page {} of sequence {}, outside the {} blocks", entry, t / page, b, places));
-        }
-        map.slots.back().push_back(0);
-        continue;
-      }
-      map.slots.back().push_back(entry * page + t % page);
-    }
-  }
-  if (bad > kMostFaults) {
-    r.fault(pages.table_name, fmt::format("and {} more entries outside the blocks", bad - kMostFaults));
-  }
-  return map;
-}
-
-// Whether each page of `page` tokens of every sequence is one aligned run of slots.
-bool fills_pages(const TokenMap& map, std::int64_t page) {
-  if (map.blocks * map.page_size % page != 0) return false;
-  for (const auto& row : map.slots) {
-    for (std::size_t t = 0; t < row.size(); ++t) {
-      const std::size_t first = t - t % static_cast<std::size_t>(page);
-      if (row[first] % page != 0 || row[t] != row[first] + static_cast<std::int64_t>(t - first)) return false;
-    }
-  }
-  return true;
-}
-
-TokenMap packed(const TokenMap& from, std::int64_t page) {
-  TokenMap map{0, page, {}};
-  for (const auto& row : from.slots) {
-    map.slots.emplace_back(row.size());
-    std::iota(map.slots.back().begin(), map.slots.back().end(), map.blocks * page);
-    map.blocks += ceil_div(static_cast<std::int64_t>(row.size()), page);
-  }
-  map.blocks = std::max<std::int64_t>(map.blocks, 1);
-  return map;
-}
-
-TokenMap dense(const TokenMap& from, std::int64_t positions) {
-  TokenMap map{static_cast<std::int64_t>(from.slots.size()), positions, {}};
-  for (const auto& row : from.slots) {
-    map.slots.emplace_back(row.size());
-    std::iota(map.slots.back().begin(), map.slots.back().end(),
-              static_cast<std::int64_t>(map.slots.size() - 1) * positions);
-  }
-  return map;
 }
 
 std::optional<std::int64_t> hint(const Bundle& bundle, std::string_view key) {
@@ -160,7 +81,7 @@ class Converter {
     throw_faults();
     set_manifest();
     result_.sequences = static_cast<std::int64_t>(have_.slots.size());
-    result_.tokens = total(have_);
+    result_.tokens = have_.tokens();
     result_.heads = cache_.sizes.heads;
     result_.head_size = cache_.sizes.head_size;
     result_.layers = layers_;
@@ -183,6 +104,13 @@ class Converter {
   }
 
   void place_tokens() {
+    for (const auto& [option, layout] : {std::pair{"--from", &from_}, {"--to", &to_}}) {
+      if (layout->table.form == TableForm::sparse) {
+        r_.fault(option,
+                 fmt::format("layout '{}' lists the keys of queries, not the tokens of sequences", layout->name));
+        return;
+      }
+    }
     const TableForm from = from_.table.form, to = to_.table.form;
     const bool pool = has_pages(from) || by_token(from);
     std::int64_t longest = 1;
@@ -197,7 +125,7 @@ class Converter {
     }
     if (to == TableForm::dense) {
       const std::int64_t positions = options_.page_size.value_or(hint(bundle_, "positions").value_or(longest));
-      want_ = dense(have_, std::max(positions, longest));
+      want_ = in_rows(have_, std::max(positions, longest));
     } else if (to == TableForm::ragged || to == TableForm::chunk) {
       want_ = packed(have_, 1);
     } else {
@@ -228,7 +156,8 @@ class Converter {
     // A form with layers is preferred for a cache of several.
     std::vector<CacheForm> forms = to_.forms;
     const bool layers = !options_.layer && have.layers > 1;
-    std::ranges::stable_partition(forms, [&](const CacheForm& form) { return has_axis(form, "layer") == layers; });
+    std::stable_partition(forms.begin(), forms.end(),
+                          [&](const CacheForm& form) { return has_axis(form, "layer") == layers; });
     for (const CacheForm& form : forms) {
       sizes_ = have;
       sizes_.blocks = want_.blocks;
@@ -433,6 +362,7 @@ class Converter {
       case TableForm::ragged:
         return set_integers("indptr", {batch + 1}, starts, offset);
       case TableForm::chunk:
+      case TableForm::sparse:
         break;
     }
   }
@@ -526,7 +456,8 @@ class Converter {
         }
         continue;
       }
-      const bool moved = std::ranges::any_of(kMoved, [&](const char* one) { return r_.given(one) == name; });
+      bool moved = false;
+      for (const char* one : kMoved) moved = moved || r_.given(one) == name;
       if (moved && result_.bundle.tensors.contains(name)) continue;
       if (!result_.bundle.tensors.emplace(name, tensor).second) {
         r_.fault(name,

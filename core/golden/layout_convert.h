@@ -2,10 +2,10 @@
 //
 // If both layouts have a pool, the pool is kept: slot s of block n of the input is slot s of block n of the result,
 // unowned slots and unread entries included. Otherwise (caches without a table, or pages of another size that the
-// input's tokens do not fill in order), the tokens of each sequence are packed into new blocks, and unowned slots are 0.
+// input's tokens do not fill in order), the tokens of each sequence are packed into new blocks; unowned slots are 0.
 //
-// Example: nhd with pages of 4 to sglang: K of block 5, slot 1 becomes k_buffer[21], and the table [[5, 0]] of a sequence
-// of 6 tokens becomes kv_indices 20, 21, 22, 23, 0, 1.
+// Example: nhd with pages of 4 to sglang: K of block 5, slot 1 becomes k_buffer[21], and the table [[5, 0]] of a
+// sequence of 6 tokens becomes kv_indices 20, 21, 22, 23, 0, 1.
 //
 // Tensors that are not part of the cache, such as q and its offsets, are copied as they are; q changes its axes if only
 // one of the layouts has heads first. Scales per block or token are moved with their tokens. The manifest of the

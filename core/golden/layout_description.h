@@ -22,8 +22,8 @@
 //   row            the bytes of a packed row, whose "row" lists the elements and scales in it
 //   head*dim       one axis that counts through both, here H * D; dim+vdim: K's elements, then V's
 //
-// "strides": [...], "sizes": [...] and "offset" [elements] describe a tensor that is saved as flat storage, of one axis:
-// element (i, j, ...) is at offset + i * strides[0] + j * strides[1] + ...
+// "strides": [...], "sizes": [...] and "offset" [elements] describe a tensor that is saved as flat storage, of one
+// axis: element (i, j, ...) is at offset + i * strides[0] + j * strides[1] + ...
 //
 //   table form   tensors (the first name of each is the canonical one)
 //   blocks       table [B, columns], lengths [B]
@@ -34,6 +34,7 @@
 //   dense        none; lengths [B], left_padding [B] and attention_mask [B, S] are optional
 //   ragged       indptr [B + 1] into the tokens; lengths [B] is optional
 //   chunk        none: one sequence, all tokens
+//   sparse       indices [T, k] or [B, queries, k]: slots that each query sees, -1 for none; lengths [T] is optional
 //
 // "counts": "cached" marks lengths that leave out the new tokens. "values": "leading": V is the first elements of K.
 #pragma once
@@ -84,7 +85,7 @@ struct CacheForm {
   bool values_in_keys = false;
 };
 
-enum class TableForm : std::uint8_t { blocks, indptr, tokens, requests, offsets, dense, ragged, chunk };
+enum class TableForm : std::uint8_t { blocks, indptr, tokens, requests, offsets, dense, ragged, chunk, sparse };
 
 struct TableDescription {
   TableForm form = TableForm::blocks;
@@ -119,6 +120,7 @@ struct LayoutDescription {
 // The roles of a table form in the order in which they are read.
 [[nodiscard]] std::vector<std::string> table_roles(TableForm form);
 [[nodiscard]] std::string_view name(TableForm form);
+[[nodiscard]] std::string_view name(Holds holds);
 
 // InputError naming `source` and the JSON path, with all faults.
 [[nodiscard]] LayoutDescription parse_layout(const json::Value& file, std::string name, std::string_view source);

@@ -101,6 +101,12 @@ TokenPlace place_of_token(const LayoutDescription& layout, const PlaceRequest& r
       break;
     case TableForm::tokens:
     case TableForm::requests:
+    case TableForm::sparse:
+      if (layout.has_axis("slot")) {
+        check_index("block", own_block, request.blocks);
+        place.at = fmt::format("slot {}: block {}, slot {} of it", block * request.page_size + slot, block, slot);
+        break;
+      }
       check_index("block", own_block, request.blocks);
       block = own_block * request.page_size + own_slot;
       slot = 0;

@@ -71,6 +71,8 @@ void LayoutReader::read_pages() {
       return read_ragged();
     case TableForm::chunk:
       return read_chunk();
+    case TableForm::sparse:
+      return read_sparse();
   }
 }
 
@@ -337,6 +339,37 @@ void LayoutReader::read_chunk() {
   pages.first = {0};
   pages.columns = {blocks};
   pages.lengths = {blocks};
+}
+
+void LayoutReader::read_sparse() {
+  const std::string& indices_name = layout_.table.name("indices");
+  pages.table_name = pages.lengths_name = given(indices_name);
+  const Tensor* given_indices = peek(indices_name);
+  const std::size_t rank = given_indices != nullptr && given_indices->shape.size() == 3 ? 3 : 2;
+  const std::vector<std::int64_t> indices = integers(indices_name, rank, "[T, k] or [B, queries, k]");
+  if (given_indices == nullptr || given_indices->shape.size() != rank || blocks == 0) return;
+  const std::int64_t width = given_indices->shape.back();
+  const std::int64_t rows = rank == 3 ? given_indices->shape[0] * given_indices->shape[1] : given_indices->shape[0];
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(rows), width);
+  if (layout_.table.has("lengths") && has(layout_.table.name("lengths"))) {
+    const std::string& name = layout_.table.name("lengths");
+    lengths = integers(name, 1, "[T]");
+    const bool bad = std::ranges::any_of(lengths, [&](std::int64_t n) { return n < 0 || n > width; });
+    if (std::cmp_not_equal(lengths.size(), rows) || bad) {
+      fault(given(name), fmt::format("must be {} entries in [0, {}]", rows, width));
+      return;
+    }
+  }
+  pages.by_token = page_size > 1;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    pages.first.push_back(static_cast<std::int64_t>(pages.entries.size()));
+    for (std::int64_t i = 0; i < lengths[static_cast<std::size_t>(row)]; ++i) {
+      const std::int64_t slot = indices[static_cast<std::size_t>(row * width + i)];
+      if (slot >= 0) pages.entries.push_back(slot);
+    }
+    pages.columns.push_back(static_cast<std::int64_t>(pages.entries.size()) - pages.first.back());
+    pages.lengths.push_back(pages.columns.back());
+  }
 }
 
 }  // namespace kvscope::golden

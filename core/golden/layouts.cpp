@@ -15,6 +15,7 @@
 #include "core/golden/detail/cache_reader.h"
 #include "core/golden/detail/layout_reader.h"
 #include "core/golden/detail/layout_scales.h"
+#include "core/golden/detail/mask_tensors.h"
 #include "core/golden/detail/queries.h"
 #include "core/golden/golden_bundle.h"
 #include "core/layout/filled.h"
@@ -205,6 +206,7 @@ PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& optio
   check_options(reader, layout);
   set_options(reader, prepared);
   const CacheScales scales = read_scales(reader);
+  apply_mask_tensors(reader, scales, prepared);
   if (reader.pages.by_token && (varies_by_place(scales.k) || varies_by_place(scales.v))) {
     reader.fault(reader.pages.table_name,
                  "has an entry for each token: scales per token or block need a table of pages");

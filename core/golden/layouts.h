@@ -3,14 +3,16 @@
 //
 // B sequences, N blocks, P tokens per page, H KV heads, Hq query heads, D head size, L layers, T query rows.
 //
-// A layout is a description (layout_description.h): a named one, or the user's own. `kvscope layout show NAME` prints the
-// description of a named layout. Lengths count the keys of the new tokens, except in layout max: keys = length + queries
-// there. FlashInfer: keys = (pages - 1) * P + last page, 0 without pages: pages 3, 1, 2, 2 with 13, 8, 9, 6 at P = 16
-// -> 45, 8, 25, 22.
+// A layout is a description (layout_description.h): a named one, or the user's own. `kvscope layout show NAME` prints
+// the description of a named layout. Lengths count the keys of the new tokens, except in layout max: keys = length +
+// queries there. FlashInfer: keys = (pages - 1) * P + last page, 0 without pages: pages 3, 1, 2, 2 with 13, 8, 9, 6 at
+// P = 16 -> 45, 8, 25, 22.
 //
-// Queries: q [T, Hq, D] with query_offsets [B + 1] (or cu_seqlens_q, qo_indptr); without offsets T = B, one
-// query per sequence; or q [B, queries, Hq, D]; MLA: or q_nope and q_pe, its two parts. Optional for all: alibi_slopes [Hq], sinks [Hq], sm_scale [], k_scale,
-// v_scale or kv_scale (detail/layout_scales.h). Index tensors are i32, u32, i64 or u64.
+// Queries: q [T, Hq, D] with query_offsets [B + 1] (or cu_seqlens_q, qo_indptr, query_start_loc); without offsets
+// T = B, one query per sequence; or q [B, queries, Hq, D]; MLA: or q_nope and q_pe, its two parts. Optional for all:
+// alibi_slopes [Hq], sinks [Hq], sm_scale [], k_scale, v_scale or kv_scale (detail/layout_scales.h), k_block_scale and
+// v_block_scale with the axes of the cache and groups of elements for the last one. Index tensors are i32, u32, i64 or
+// u64.
 //
 // Tensors have synonyms, such as softmax_scale for sm_scale (detail/known_tensors.h). A tensor that the layout does not
 // use is a fault, so that a scale under an unknown name is not silently ignored; list tensors to skip in

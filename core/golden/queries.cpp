@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/base/convert.h"
@@ -57,6 +58,54 @@ Tensor exchange_middle_axes(const Tensor& q) {
   return made;
 }
 
+namespace {
+
+// The number of queries of each sequence, where q has rows that are none: q_lens [B], or the offsets of a padded q.
+std::vector<std::int64_t> used_queries(LayoutReader& r, const Tensor& q, std::int64_t batch) {
+  const bool by_lens = r.has("q_lens");
+  const bool by_offsets = !by_lens && q.shape.size() == 4 && r.has("query_offsets");
+  if (!by_lens && !by_offsets) return {};
+  const char* name = by_lens ? "q_lens" : "query_offsets";
+  std::vector<std::int64_t> lens = r.integers(name, 1, by_lens ? "[B]" : "[B + 1]");
+  if (lens.empty()) return {};
+  if (by_offsets) {
+    std::adjacent_difference(lens.begin(), lens.end(), lens.begin());
+    lens.erase(lens.begin());
+  }
+  if (std::cmp_not_equal(lens.size(), batch)) {
+    r.fault(r.given(name), fmt::format("is given for {} sequences, but there are {}", lens.size(), batch));
+    return {};
+  }
+  return lens;
+}
+
+// The first lens[b] rows of each sequence b of q, one after the other.
+Tensor without_padding(LayoutReader& r, const Tensor& q, const std::vector<std::int64_t>& lens) {
+  Tensor made{q.dtype, {0, q.shape[q.shape.size() - 2], q.shape.back()}, {}};
+  const std::int64_t row = made.shape[1] * made.shape[2];
+  std::vector<std::int64_t> starts;  // [batch + 1]
+  if (q.shape.size() == 4) {
+    for (std::int64_t b = 0; b <= q.shape[0]; ++b) starts.push_back(b * q.shape[1]);
+  } else if (r.has("query_offsets")) {
+    starts = r.integers("query_offsets", 1, "[B + 1]");
+  }
+  for (std::size_t b = 0; b < lens.size(); ++b) {
+    const bool is_inside = b + 1 < starts.size() && lens[b] >= 0 && starts[b] >= 0 &&
+                           starts[b] + lens[b] <= starts[b + 1] &&
+                           starts[b + 1] <= *element_count(q.shape) / std::max<std::int64_t>(row, 1);
+    if (!is_inside) {
+      r.fault(r.given(r.has("q_lens") ? "q_lens" : "query_offsets"),
+              fmt::format("gives sequence {} {} queries, more than q {} has for it", b, lens[b], shape_text(q.shape)));
+      break;
+    }
+    append_bytes(made.bytes, q, starts[b] * row, lens[b] * row);
+    made.shape[0] += lens[b];
+  }
+  return made;
+}
+
+}  // namespace
+
 void read_queries(LayoutReader& r, const LayoutDescription& layout, PreparedProblem& prepared) {
   attention::Problem& problem = prepared.problem;
   const auto batch = static_cast<std::int64_t>(r.pages.first.size());
@@ -77,6 +126,20 @@ void read_queries(LayoutReader& r, const LayoutDescription& layout, PreparedProb
     made = exchange_middle_axes(*found);
     found = &made;
   }
+  const std::size_t faults_before = r.faults.size();
+  const bool is_rows = (found->shape.size() == 3 || found->shape.size() == 4) && found->dtype != DType::e2m1;
+  std::vector<std::int64_t> lens = is_rows ? used_queries(r, *found, batch) : std::vector<std::int64_t>{};
+  if (!lens.empty()) {
+    Tensor used = without_padding(r, *found, lens);
+    made = std::move(used);
+    found = &made;
+  }
+  if (r.faults.size() > faults_before) return;
+  if (layout.table.form == TableForm::sparse && found->shape.size() == 4 && is_rows) {  // a sequence for each query
+    if (found != &made) made = *found;
+    made.shape = {made.shape[0] * made.shape[1], made.shape[2], made.shape[3]};
+    found = &made;
+  }
   if (found == &made) prepared.q_copy = std::move(made.bytes);
   const Tensor& q = *found;
   problem.q_dtype = r.options().query_dtype.value_or(q.dtype);
@@ -95,7 +158,10 @@ void read_queries(LayoutReader& r, const LayoutDescription& layout, PreparedProb
     for (std::int64_t b = 0; b <= batch; ++b) prepared.query_offsets.push_back(b * q.shape[1]);
   } else if (q.shape.size() == 3) {
     rows = q.shape[0];
-    if (!offsets_name.empty()) {
+    if (!lens.empty()) {
+      prepared.query_offsets.push_back(0);
+      for (const std::int64_t count : lens) prepared.query_offsets.push_back(prepared.query_offsets.back() + count);
+    } else if (!offsets_name.empty()) {
       const std::size_t before = r.faults.size();
       prepared.query_offsets = r.integers("query_offsets", 1, "[B + 1]");
       if (r.faults.size() > before) return;

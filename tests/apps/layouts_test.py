@@ -226,6 +226,151 @@ class BlockScales(Folder):
                    v_scale=scales)
 
 
+class Masks(Folder):
+    """Masks as tensors, against attention over the keys that the mask leaves to each query."""
+
+    def masked(self, cache, q, masks):
+        """o and lse of [queries, keys] masks by sequence."""
+        o, lse, row = [], [], 0
+        for keys, values, mask in zip(cache.k, cache.v, masks):
+            for seen in mask.astype(bool):
+                one = attention(q[row:row + 1], [keys[seen].astype(float)], [values[seen].astype(float)], [1], 0.25)
+                o.append(one[0]), lse.append(one[1])
+                row += 1
+        return np.concatenate(o), np.concatenate(lse)
+
+    def assert_masked(self, golden, cache, q, masks):
+        o, lse = self.masked(cache, q, masks)
+        np.testing.assert_allclose(golden["o"], o, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(golden["lse"], lse, rtol=1e-12, atol=1e-13)
+
+    def test_custom_masks_of_paged_and_dense_caches(self):
+        rng = np.random.default_rng(50)
+        cache = Cache(50)
+        q, tensors = queries_of(cache)
+        masks = [rng.random((count, n)) < 0.6 for count, n in zip(cache.queries, cache.lengths)]
+        for mask in masks:
+            mask[:, 0] = True
+        flat = np.concatenate([mask.ravel() for mask in masks]).astype(np.uint8)
+        packed = np.concatenate([np.packbits(mask.ravel(), bitorder="little") for mask in masks])
+        for layout in ["nhd", "hnd", "flashinfer", "sglang", "max", "varlen", "dense"]:
+            for name, mask in [("custom_mask", flat), ("packed_custom_mask", packed)]:
+                with self.subTest(layout=layout, mask=name):
+                    golden = self.golden({**LAYOUTS[layout][0](cache), **tensors, name: mask}, "--layout", layout,
+                                         *extra(layout, cache))
+                    self.assert_masked(golden, cache, q, masks)
+
+    def test_trees_of_speculated_tokens(self):
+        cache = Cache(51, lengths=(5, 9, 3, 14))
+        cache.queries = np.full(4, 3)
+        q, tensors = queries_of(cache)
+        tree = np.random.default_rng(1).random((4, 3, 3)) < 0.5
+        tree |= np.eye(3, dtype=bool)
+        masks = [np.concatenate([np.ones((3, n - 3), bool), own], 1) for n, own in zip(cache.lengths, tree)]
+        golden = self.golden({**LAYOUTS["hnd"][0](cache), **tensors, "tree_mask": tree.astype(np.int32)}, "--layout", "hnd")
+        self.assert_masked(golden, cache, q, masks)
+        golden = self.golden({**LAYOUTS["hnd"][0](cache), **tensors, "tree_mask": tree[0].astype(np.uint8)}, "--layout",
+                             "hnd")
+        self.assert_masked(golden, cache, q, [np.concatenate([m[:, :-3], tree[0]], 1) for m in masks])
+
+    def test_sparse_indices_of_each_query(self):
+        rng = np.random.default_rng(52)
+        pool = rng.standard_normal((9, 4, 1, 24)).astype(np.float32)
+        rows = pool.reshape(36, 1, 24)
+        indices = np.stack([rng.permutation(36)[:12] for _ in range(6)])
+        indices[1, 5:] = -1
+        indices[4, ::2] = -1
+        q = rng.standard_normal((6, HQ, 24)).astype(np.float32)
+        chosen = [rows[i[i >= 0]].astype(float) for i in indices]
+        for cache, own, number in [(pool, q, indices), (rows, q, indices),
+                                   (pool, q.reshape(3, 2, HQ, 24), indices.reshape(3, 2, 12))]:
+            golden = self.golden({"kv_cache": cache, "q": own, "indices": number.astype(np.int32)}, "--layout",
+                                 "flashmla_sparse", "--scale", 0.25, "--value-size", 16)
+            self.assert_output(golden, q, chosen, [k[..., :16] for k in chosen], [1] * 6, 0.25)
+        golden = self.golden({"kv_cache": pool, "q": q, "indices": indices.astype(np.int32),
+                              "topk_length": np.array([12, 3, 1, 12, 5, 2], np.int32)}, "--layout", "flashmla_sparse",
+                             "--scale", 0.25, "--value-size", 16)
+        chosen = [rows[i[:n][i[:n] >= 0]].astype(float) for i, n in zip(indices, [12, 3, 1, 12, 5, 2])]
+        self.assert_output(golden, q, chosen, [k[..., :16] for k in chosen], [1] * 6, 0.25)
+
+    def test_faults_name_the_mask(self):
+        cache = Cache(53)
+        arrays = {**LAYOUTS["nhd"][0](cache), **queries_of(cache)[1]}
+        needed = int((cache.queries * cache.lengths).sum())
+        for more, options, text in [
+                ({"custom_mask": np.ones(needed - 1, np.uint8)}, [],
+                 f"custom_mask: has shape [{needed - 1}], but the queries and keys of all sequences need [{needed}]"),
+                ({"tree_mask": np.ones((2, 2), np.uint8)}, [],
+                 "tree_mask: is for 2 queries, but sequence 0 has 1 queries and 5 keys"),
+                ({"custom_mask": np.ones(needed, np.uint8), "alibi_slopes": np.ones(HQ)}, [],
+                 "alibi_slopes: is not supported together with custom_mask"),
+                ({"custom_mask": np.ones(needed, np.uint8)}, ["--mask", "sliding_window", "--window-left", 2],
+                 "--mask: has no effect with custom_mask, which states the keys of each query")]:
+            self.save("in.npz", {**arrays, **more})
+            self.assertIn("kvscope: in.npz: " + text + "\n",
+                          self.refused("golden", "--input", "in.npz", "--layout", "nhd", "--out", "g.npz", *options))
+
+
+class PaddedQueriesAndOutputs(Folder):
+    def test_queries_that_are_padding_are_left_out(self):
+        cache = Cache(60)
+        q, _ = queries_of(cache)
+        padded = np.full((4, 5, HQ, 16), np.nan, np.float32)
+        for b, (first, count) in enumerate(zip(cache.starts(cache.queries), cache.queries)):
+            padded[b, :count] = q[first:first + count]
+        k, v = [x.astype(float) for x in cache.k], [x.astype(float) for x in cache.v]
+        for more in [{"q_lens": cache.queries}, {"cu_seqlens_q": cache.starts(cache.queries)}]:
+            golden = self.golden({**LAYOUTS["nhd"][0](cache), "q": padded, **more}, "--layout", "nhd")
+            self.assert_output(golden, q, k, v, cache.queries, 0.25)
+        ragged = padded.reshape(20, HQ, 16)  # rows of each sequence that are used, as seqused_q
+        golden = self.golden({**LAYOUTS["nhd"][0](cache), "q": ragged, "cu_seqlens_q": np.arange(0, 21, 5),
+                              "seqused_q": cache.queries}, "--layout", "nhd")
+        self.assert_output(golden, q, k, v, cache.queries, 0.25)
+        self.save("in.npz", {**LAYOUTS["nhd"][0](cache), "q": padded, "q_lens": np.array([1, 6, 1, 3])})
+        self.assertEqual(self.refused("golden", "--input", "in.npz", "--layout", "nhd", "--out", "g.npz"),
+                         "kvscope: in.npz: q_lens: gives sequence 1 6 queries, more than q [4, 5, 4, 16] has for it\n")
+
+    def outputs(self, lengths, queries):
+        cache = Cache(61, lengths=lengths)
+        cache.queries = np.array(queries)
+        q, tensors = queries_of(cache)
+        golden = self.golden({**LAYOUTS["nhd"][0](cache), **tensors}, "--layout", "nhd")
+        return cache, golden["o"].astype(np.float32), golden["lse"].astype(np.float32)
+
+    def verdict(self, o, lse):
+        self.save("out.npz", {"o": np.ascontiguousarray(o), "lse": np.ascontiguousarray(lse)})
+        return kvscope("verify", "golden.npz", "out.npz", "--no-diagnose", cwd=self.folder)
+
+    def test_outputs_in_every_order_are_read(self):
+        _, o, lse = self.outputs((5, 8, 4), [3, 3, 3])
+        by_head = o.reshape(3, 3, HQ, 16).transpose(0, 2, 1, 3)
+        lse_by_head = lse.reshape(3, 3, HQ).transpose(0, 2, 1)
+        for o_given, lse_given in [(o.reshape(9, -1), lse.T), (o.reshape(3, 3, -1), lse_by_head), (by_head, lse_by_head),
+                                   (o.transpose(1, 0, 2), lse.reshape(3, 3, HQ))]:
+            with self.subTest(o=o_given.shape, lse=lse_given.shape):
+                done = self.verdict(o_given, lse_given)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn(" is read as [", done.stdout)
+                wrong = np.array(o_given)
+                wrong[(0,) * wrong.ndim] += 1
+                self.assertEqual(self.verdict(wrong, lse_given).returncode, 1)
+
+    def test_padded_outputs_are_read_without_their_padding(self):
+        cache, o, lse = self.outputs((5, 8, 4), [1, 3, 2])
+        padded, padded_lse = np.full((3, 6, HQ, 16), np.nan, np.float32), np.full((3, 6, HQ), np.nan, np.float32)
+        for b, (first, count) in enumerate(zip(cache.starts(cache.queries), cache.queries)):
+            padded[b, :count], padded_lse[b, :count] = o[first:first + count], lse[first:first + count]
+        for o_given, lse_given in [(padded, padded_lse), (padded.transpose(0, 2, 1, 3), padded_lse.transpose(0, 2, 1))]:
+            done = self.verdict(o_given, lse_given)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_shape_of_two_meanings_is_not_guessed(self):
+        self.outputs((5, 8, 4), [1, 3, 2])
+        done = self.verdict(np.zeros((3, HQ, HQ, 16), np.float32), np.zeros((6, HQ), np.float32))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("candidate 'o': has shape [3, 4, 4, 16], the golden [6, 4, 16]", done.stderr)
+
+
 class Conversion(Folder):
     def convert(self, source, a, b, out, cache, *options):
         needs = []

@@ -24,8 +24,8 @@ struct CacheSizes {
   std::int64_t k_group = 0, v_group = 0;  // elements of K and V that share a block scale
 };
 
-// Element d of a head, 0 <= d < count, is at
-//   offset + block * by_block + slot * by_slot + head * by_head + (d / run) * by_run + (d % run) * by_element   // [bits]
+// Bits. Element d of a head, 0 <= d < count, is at
+//   offset + block * by_block + slot * by_slot + head * by_head + (d / run) * by_run + (d % run) * by_element
 struct CacheWalk {
   std::int64_t offset = 0, by_block = 0, by_slot = 0, by_head = 0;
   std::int64_t run = 1, by_run = 0, by_element = 0;

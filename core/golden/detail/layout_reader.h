@@ -1,5 +1,5 @@
-// Finds tensors by name and rank, reads index tensors as integers, and collects faults. Reading continues after a fault,
-// so that one run reports all of them.
+// Finds tensors by name and rank, reads index tensors as integers, and collects faults. Reading continues after a
+// fault, so that one run reports all of them.
 #pragma once
 
 #include <cstdint>
@@ -83,6 +83,7 @@ class LayoutReader {
   void read_dense();     // no table: sequence b is block b
   void read_ragged();    // indptr into the tokens
   void read_chunk();     // one sequence
+  void read_sparse();    // indices of each query: every query is a sequence
   void read_attention_mask(std::vector<std::int64_t>& padding);
   void check_lengths();  // a fault for each length outside [0, 2^40]
 

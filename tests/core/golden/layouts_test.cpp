@@ -297,7 +297,7 @@ TEST(Layouts, UnknownLayoutNamesTheKnownOnes) {
             "command line rejected: --layout: 'torch' is not a layout; layouts are max, nhd, hnd, flashinfer, "
             "flashinfer_hnd, vllm_legacy, sglang, mla, vllm, vllm_hnd, vllm_diffkv, flashinfer_trtllm, trtllm, "
             "flashmla_fp8, mla_indptr, sglang_mla, sglang_req, hf, dense, varlen, mlc, lmcache, lmcache_2td, "
-            "lmcache_t2d, lmcache_mla");
+            "lmcache_t2d, lmcache_mla, flashmla_sparse");
 }
 
 TEST(Layouts, QueriesWithoutOffsetsAreOneASequenceOrAnAxisOfTheirOwn) {
