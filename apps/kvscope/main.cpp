@@ -22,6 +22,7 @@ void add_commands(CLI::App& app, Action& chosen) {
   add_verify(app, chosen);
   add_diagnose(app, chosen);
   add_merge(app, chosen);
+  add_convert(app, chosen);
   add_trace(app, chosen);
   add_scenario(app, chosen);
   add_tma(app, chosen);

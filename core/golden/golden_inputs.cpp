@@ -32,6 +32,9 @@ json::Value inputs_manifest(const LayoutOptions& options, std::string_view file)
   inputs.set("file", file);
   inputs.set("layer", options.layer);
   if (options.cache_dtype) inputs.set("cache_dtype", name(*options.cache_dtype));
+  if (options.cache_fnuz) inputs.set("cache_fnuz", true);
+  if (options.description) inputs.set("layout", to_json(*options.description));
+  if (options.head_size) inputs.set("head_size", *options.head_size);
   if (options.query_dtype) inputs.set("query_dtype", name(*options.query_dtype));
   if (options.granularity) inputs.set("granularity", *options.granularity);
   if (options.value_size) inputs.set("value_size", *options.value_size);
@@ -64,6 +67,13 @@ LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
   options.layer = integer(inputs, "layer").value_or(0);
   options.cache_dtype = dtype(inputs, "cache_dtype");
   options.query_dtype = dtype(inputs, "query_dtype");
+  if (const json::Value* fnuz = inputs == nullptr ? nullptr : inputs->find("cache_fnuz"); fnuz != nullptr) {
+    options.cache_fnuz = fnuz->as_bool() != nullptr && *fnuz->as_bool();
+  }
+  if (const json::Value* described = inputs == nullptr ? nullptr : inputs->find("layout"); described != nullptr) {
+    options.description = std::make_shared<LayoutDescription>(parse_layout(*described, options.layout, source));
+  }
+  options.head_size = integer(inputs, "head_size");
   options.granularity = integer(inputs, "granularity");
   options.value_size = integer(inputs, "value_size");
   if (holds_inputs(golden)) {  // a scenario's: one layer, sizes in the manifest

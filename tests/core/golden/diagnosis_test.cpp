@@ -56,7 +56,7 @@ std::vector<attention::Options> conventions_to_try(const std::vector<double>& sl
 TEST(RowRecipe, OfACorrectKernelGivesTheReferenceInEveryLayoutUnderEveryConvention) {
   const std::vector<double> slopes{0.5, 0.25, 0.125, 0.0625}, sinks{0.1, -0.3, 1.2, 0.7};
   std::int64_t rows = 0;
-  for (const std::string& layout : layout_names()) {
+  for (const std::string layout : SmallBatch::kLayouts) {
     const Bundle bundle = SmallBatch().in(layout);
     LayoutOptions options = SmallBatch::options(layout);
     if (layout == "mla") {
@@ -95,7 +95,7 @@ TEST(RowRecipe, OfACorrectKernelGivesTheReferenceInEveryLayoutUnderEveryConventi
       }
     }
   }
-  EXPECT_EQ(rows, static_cast<std::int64_t>(layout_names().size()) * 8 * 8 * SmallBatch::kQueryHeads);
+  EXPECT_EQ(rows, static_cast<std::int64_t>(std::size(SmallBatch::kLayouts)) * 8 * 8 * SmallBatch::kQueryHeads);
 }
 
 TEST(GoldenInputs, GiveTheSameProblemAgain) {
