@@ -269,6 +269,7 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
   connect(document, &Document::tile_playing_changed, this, playing);
   connect(&document->attention(), &AttentionModel::playing_changed, this, playing);
   connect(&document->attention(), &AttentionModel::changed, this, &MainWindow::show_status);
+  connect(document, &Document::tile_changed, this, &MainWindow::show_status);
   connect(&document->attention(), &AttentionModel::flow_wanted, this,
           [this, facts](const FlowRequest& request) { asker_.attend(facts, document_->path(), request); });
   connect(&document->attention(), &AttentionModel::errors_wanted, this,
