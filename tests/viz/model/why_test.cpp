@@ -115,7 +115,8 @@ TEST(WhyQuestion, OfARowOfTheTileWithoutATokenIsAText) {
   EXPECT_FALSE(why_part(document));
   document.pin(of_tile_register({0, 26, 0, 0}));
   EXPECT_THAT(instead(document), testing::StartsWith("Lane 26, register 0: row 6, no token, dims 4 and 5. "));
-  document.pin(of_tile_event(3));
+  document.pin({});
+  document.hover(of_tile_event(3));
   EXPECT_EQ(instead(document), "This object has no address: choose a token, a page or a block.");
 }
 

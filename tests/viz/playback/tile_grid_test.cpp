@@ -1,5 +1,5 @@
 // Every register of a tile followed back to its token, and every token forwards to its registers, over the whole grid
-// of staging. The expected answer is read from bytes: each element of the pool has a value of its own, core/staging
+// of staging. The expected answer is read from bytes: each element of the pool has a separate value, core/staging
 // copies the bytes through shared memory into registers, and the value that a register then holds names the element.
 // The viewer has only the events of the tile.
 #include <gmock/gmock.h>
