@@ -1,6 +1,6 @@
 // Masks given as tensors: which keys each query sees, instead of a rule.
 //
-//   custom_mask         [sum of queries * keys] 0 or 1, the rows of all sequences one after another (FlashInfer)
+//   custom_mask         [sum of queries * keys] 0 or 1, the rows of all sequences in one list (FlashInfer)
 //   packed_custom_mask  the same as bits of u8, lowest bit first; each sequence starts at a byte
 //   tree_mask           [S, S] or [B, S, S] among the last S tokens of a sequence, its queries; all keys before are seen
 //
