@@ -126,8 +126,8 @@ struct LayoutDescription {
 [[nodiscard]] LayoutDescription parse_layout(const json::Value& file, std::string name, std::string_view source);
 
 // A file of the user, or one tensor per text, as in --axes "kv=[block, kv, head, slot, dim]": k=, v= or kv=, with the
-// name of the tensor in front if it is not a usual one: "pages:kv=[...]". Table and lengths are block_table and seq_lens,
-// or, for a pool of tokens, kv_indptr and kv_indices.
+// name of the tensor in front if it is not a usual one: "pages:kv=[...]". Table and lengths are block_table and
+// seq_lens, or, for a pool of tokens, kv_indptr and kv_indices.
 [[nodiscard]] LayoutDescription read_layout_file(const std::string& path);
 [[nodiscard]] LayoutDescription layout_of_axes(const std::vector<std::string>& texts);
 
