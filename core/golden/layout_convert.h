@@ -35,7 +35,7 @@ struct Conversion {
   std::int64_t page_size = 0;  // of the result; positions of a cache without a table
 };
 
-// InputError naming `source`, with every fault: those of reading the input, and what the layout cannot hold.
+// InputError naming `source`, with all faults of the input, and the reason if the layout cannot hold this cache.
 [[nodiscard]] Conversion convert_cache(const Bundle& bundle, const ConvertOptions& options, std::string_view source);
 
 }  // namespace kvscope::golden

@@ -125,9 +125,9 @@ struct LayoutDescription {
 // InputError naming `source` and the JSON path, with all faults.
 [[nodiscard]] LayoutDescription parse_layout(const json::Value& file, std::string name, std::string_view source);
 
-// A file of the user, or one tensor per text, as in --axes "kv=[block, kv, head, slot, dim]": k=, v= or kv=, or a
-// tensor's name and what it holds, "pages:kv=[...]". Table and lengths are block_table and seq_lens under all names
-// that named layouts have for them.
+// A file of the user, or one tensor per text, as in --axes "kv=[block, kv, head, slot, dim]": k=, v= or kv=, with the
+// name of the tensor in front if it is not a usual one: "pages:kv=[...]". Table and lengths are block_table and
+// seq_lens, or, for a pool of tokens, kv_indptr and kv_indices.
 [[nodiscard]] LayoutDescription read_layout_file(const std::string& path);
 [[nodiscard]] LayoutDescription layout_of_axes(const std::vector<std::string>& texts);
 

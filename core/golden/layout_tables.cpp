@@ -198,7 +198,7 @@ void LayoutReader::read_offsets() {
   const std::vector<std::int64_t> offsets =
       integers(table_name, pools ? 4 : 3, "[B, 2, columns] or [1, B, 2, columns]");
   pages.lengths = integers(lengths_name, 1, "[B]");
-  if (given_table == nullptr || !has(lengths_name) || given_table->shape.size() < 3) return;
+  if (offsets.empty() || !has(lengths_name)) return;
   std::vector<std::int64_t> shape = given_table->shape;
   if (pools && shape[0] != 1) {
     fault(pages.table_name, fmt::format("has shape {}: axis 0 is 1, one pool", shape_text(shape)));
@@ -347,7 +347,7 @@ void LayoutReader::read_sparse() {
   const Tensor* given_indices = peek(indices_name);
   const std::size_t rank = given_indices != nullptr && given_indices->shape.size() == 3 ? 3 : 2;
   const std::vector<std::int64_t> indices = integers(indices_name, rank, "[T, k] or [B, queries, k]");
-  if (given_indices == nullptr || given_indices->shape.size() != rank || blocks == 0) return;
+  if (indices.empty() || blocks == 0) return;
   const std::int64_t width = given_indices->shape.back();
   const std::int64_t rows = rank == 3 ? given_indices->shape[0] * given_indices->shape[1] : given_indices->shape[0];
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(rows), width);

@@ -1,8 +1,8 @@
 // Masks given as tensors: which keys each query sees, instead of a rule.
 //
-//   custom_mask         [sum of queries * keys] 0 or 1, the rows of all sequences one after another (FlashInfer)
+//   custom_mask         [sum of queries * keys] 0 or 1, the rows of all sequences in one list (FlashInfer)
 //   packed_custom_mask  the same as bits of u8, lowest bit first; each sequence starts at a byte
-//   tree_mask           [S, S] or [B, S, S] among the last S tokens of a sequence, its queries; all keys before are seen
+//   tree_mask           [S, S] or [B, S, S] among the last S tokens of a sequence, its queries; all before are seen
 //
 // The problem becomes one with a sequence for each query, whose keys are those that the query sees. Its golden output
 // has the same rows, with query_offsets 0, 1, 2, ...
