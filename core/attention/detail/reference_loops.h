@@ -33,7 +33,7 @@ struct Fetcher {
 
  private:
   void fetch() {
-    __builtin_prefetch(ahead.rows[row] + at, 0, 2);
+    __builtin_prefetch(ahead.rows[row] + at, 0, 3);
     at += 64;
     if (at < ahead.bytes) return;
     at = 0;
@@ -159,7 +159,8 @@ struct Loops {
       }
     }
     if constexpr (W == 8 && R * T == 8) {
-      // fold_eight returns the sums of its arguments in the order 0 4 1 5 2 6 3 7, which puts a row's keys side by side.
+      // fold_eight returns the sums of its arguments in the order 0 4 1 5 2 6 3 7, which puts a row's keys side by
+      // side.
       const Vec folded =
           fold_eight(sum[0][0], sum[2][0], sum[4][0], sum[6][0], sum[1][0], sum[3][0], sum[5][0], sum[7][0]);
       double lane[8];
@@ -332,8 +333,8 @@ struct Loops {
     for (std::size_t term = 0; term < kFaintTerms; ++term) sums->faint[term] = fold(lanes.faint[term]);
   }
 
-  // Twelve sums stay in registers over all keys. |e * v| is e * |v|, and o adds it times the sign of v: the product with
-  // 1 or -1 is exact.
+  // Twelve sums stay in registers over all keys. |e * v| is e * |v|, and o adds it times the sign of v: the product
+  // with 1 or -1 is exact.
   template <int R>
   static void accumulate_of(const double* weights, std::int64_t weight_stride, const double* v, std::int64_t v_stride,
                             std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead) {
