@@ -333,8 +333,8 @@ void add_golden(CLI::App& app, Action& chosen) {
       ->group(own);
   golden
       ->add_option("--accuracy", command->accuracy,
-                   "strict: sums in double, the same bytes on every machine; fast: sums in float, two to three times "
-                   "as fast, with a known error that is written beside o and that kvscope verify adds to the bound")
+                   "strict: sums in double, the same bytes on every machine; fast: sums in float, with a known error "
+                   "that is written beside o and that kvscope verify adds to the bound")
       ->check(one_of({"strict", "fast"}))
       ->capture_default_str()
       ->group(own);

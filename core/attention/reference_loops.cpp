@@ -1,4 +1,6 @@
 // Compiled once per instruction set (CMakeLists.txt).
+#include "core/attention/detail/reference_loops.h"
+
 #include "core/attention/detail/fast_loops.h"
 
 namespace kvscope::attention::KVSCOPE_ISA {

@@ -1,5 +1,5 @@
-// Sums over the softmax weights of one row, of which weight_terms.h makes the terms of the error bound. Includes nothing
-// but integers: the loops that fill it are compiled once per instruction set.
+// Sums over the softmax weights of one row, of which weight_terms.h makes the terms of the error bound. Includes
+// nothing but integers: the loops that fill it are compiled once per instruction set.
 #pragma once
 
 #include <cstddef>

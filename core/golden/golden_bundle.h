@@ -33,7 +33,8 @@ struct Origin {
   std::optional<std::uint64_t> seed;
 };
 
-// `result` is the result of the reference, or of its fast path, for `problem`. Table entries of pages that no query sees are not read.
+// `result` is the result of the reference, or of its fast path, for `problem`. Table entries of pages that no query
+// sees are not read.
 [[nodiscard]] Bundle golden_bundle(const attention::Problem& problem, const attention::Result& result,
                                    const Origin& origin);
 

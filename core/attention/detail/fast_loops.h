@@ -145,12 +145,11 @@ struct FastLoops {
   template <int R, int T>
   static void dots_of(const float* q, const float* k, std::int64_t keys, std::int64_t padded, double* scores,
                       std::int64_t score_stride, const Ahead& ahead) {
-    Fetcher fetcher{ahead};
-    const std::int64_t lines_a_step = (fetcher.lines() * T + keys - 1) / keys;
+    Fetcher fetcher(ahead, keys / T);
     double sums[R * T];
     std::int64_t t = 0;
     for (; t + T <= keys; t += T) {
-      fetcher.fetch(lines_a_step);
+      fetcher.step();
       dots_tile<R, T>(q, k + t * padded, padded, sums);
       for (int r = 0; r < R; ++r) __builtin_memcpy(scores + r * score_stride + t, sums + r * T, sizeof(double) * T);
     }
@@ -158,7 +157,7 @@ struct FastLoops {
       dots_tile<R, 1>(q, k + t * padded, padded, sums);
       for (int r = 0; r < R; ++r) scores[r * score_stride + t] = sums[r];
     }
-    fetcher.fetch(fetcher.lines());
+    fetcher.finish();
   }
 
   static void dots(const float* q, std::int64_t rows, const float* k, std::int64_t keys, std::int64_t padded,
@@ -251,14 +250,13 @@ struct FastLoops {
   static void accumulate_of(const Weights<R>& weights, const float* v, std::int64_t v_stride, std::int64_t keys,
                             std::int64_t padded, double* sums, const Ahead& ahead) {
     const Bits below_sign = Bits{} + 0x7fffffff;
-    Fetcher fetcher{ahead};
-    const std::int64_t lines_a_step = (fetcher.lines() * W + padded * keys - 1) / (padded * keys);
+    Fetcher fetcher(ahead, keys * padded / W);
     for (std::int64_t d = 0; d < padded; d += W) {
       Vec sum[R][3];
       for (int i = 0; i < R * 3; ++i) sum[i / 3][i % 3] = Vec{};
       const float* column = v + d;
       for (std::int64_t t = 0; t < keys; ++t, column += v_stride) {
-        fetcher.fetch(lines_a_step);
+        fetcher.step();
         const Vec y = load(column);
         const Vec size = (Vec)((Bits)y & below_sign);
         const Vec square = y * y;

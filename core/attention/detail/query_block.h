@@ -1,6 +1,6 @@
-// One block of queries of one sequence, all heads: the passes of the reference (reference.h has the order of operations)
-// and of its fast path (fast.h) over K and V. They differ in the type of the rows and in two loops; masks, softmax and the
-// terms of the bound are computed by the same code, in double.
+// One block of queries of one sequence, all heads: the passes of the reference (reference.h has the order of
+// operations) and of its fast path (fast.h) over K and V. They differ in the type of the rows and in two loops; masks,
+// softmax and the terms of the bound are computed by the same code, in double.
 #pragma once
 
 #include <algorithm>

@@ -13,20 +13,31 @@
 namespace kvscope::attention {
 namespace {
 
-// Prefetches the rows of an Ahead, some cache lines at a time: a burst would wait for the few lines that a core can
-// request at once.
+// Prefetches the rows of an Ahead at an even pace over `steps` steps: a burst would wait for the few cache lines that a
+// core can request at once.
 struct Fetcher {
+  Fetcher(const Ahead& rows_ahead, std::int64_t all_steps)
+      : ahead(rows_ahead), lines(rows_ahead.count * ((rows_ahead.bytes + 63) / 64)), steps(all_steps) {}
+
+  void step() {
+    for (due += lines; due >= steps && row < ahead.count; due -= steps) fetch();
+  }
+  void finish() {
+    while (row < ahead.count) fetch();
+  }
+
   const Ahead& ahead;
+  std::int64_t lines, steps;
   std::int64_t row = 0, at = 0;
-  [[nodiscard]] std::int64_t lines() const { return ahead.count * ((ahead.bytes + 63) / 64); }
-  void fetch(std::int64_t count) {
-    for (; count > 0 && row < ahead.count; --count) {
-      __builtin_prefetch(ahead.rows[row] + at, 0, 2);
-      at += 64;
-      if (at < ahead.bytes) continue;
-      at = 0;
-      ++row;
-    }
+  std::int64_t due = 0;  // [lines * steps]
+
+ private:
+  void fetch() {
+    __builtin_prefetch(ahead.rows[row] + at, 0, 3);
+    at += 64;
+    if (at < ahead.bytes) return;
+    at = 0;
+    ++row;
   }
 };
 
@@ -148,7 +159,8 @@ struct Loops {
       }
     }
     if constexpr (W == 8 && R * T == 8) {
-      // fold_eight returns the sums of its arguments in the order 0 4 1 5 2 6 3 7, which puts a row's keys side by side.
+      // fold_eight returns the sums of its arguments in the order 0 4 1 5 2 6 3 7, which puts a row's keys side by
+      // side.
       const Vec folded =
           fold_eight(sum[0][0], sum[2][0], sum[4][0], sum[6][0], sum[1][0], sum[3][0], sum[5][0], sum[7][0]);
       double lane[8];
@@ -182,15 +194,14 @@ struct Loops {
   template <int R, int T, bool ExactProducts>
   static void dots_of(const double* q, const double* k, std::int64_t keys, std::int64_t padded, double* scores,
                       std::int64_t score_stride, const Ahead& ahead) {
-    Fetcher fetcher{ahead};
-    const std::int64_t lines_a_step = (fetcher.lines() * T + keys - 1) / keys;
+    Fetcher fetcher(ahead, keys / T);
     std::int64_t t = 0;
     for (; t + T <= keys; t += T) {
-      fetcher.fetch(lines_a_step);
+      fetcher.step();
       dots_tile<R, T, ExactProducts>(q, k + t * padded, padded, scores + t, score_stride);
     }
     for (; t < keys; ++t) dots_tile<R, 1, ExactProducts>(q, k + t * padded, padded, scores + t, score_stride);
-    fetcher.fetch(fetcher.lines());
+    fetcher.finish();
   }
 
   template <bool ExactProducts>
@@ -322,14 +333,13 @@ struct Loops {
     for (std::size_t term = 0; term < kFaintTerms; ++term) sums->faint[term] = fold(lanes.faint[term]);
   }
 
-  // Twelve sums stay in registers over all keys. |e * v| is e * |v|, and o adds it times the sign of v: the product with
-  // 1 or -1 is exact.
+  // Twelve sums stay in registers over all keys. |e * v| is e * |v|, and o adds it times the sign of v: the product
+  // with 1 or -1 is exact.
   template <int R>
   static void accumulate_of(const double* weights, std::int64_t weight_stride, const double* v, std::int64_t v_stride,
                             std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead) {
     const Bits sign_bit = Bits{} + static_cast<long long>(0x8000000000000000ULL);
-    Fetcher fetcher{ahead};
-    const std::int64_t lines_a_step = (fetcher.lines() * W + padded * keys - 1) / (padded * keys);
+    Fetcher fetcher(ahead, keys * padded / W);
     for (std::int64_t d = 0; d < padded; d += W) {
       Vec sum[R][3];
       for (int r = 0; r < R; ++r) {
@@ -337,7 +347,7 @@ struct Loops {
       }
       const double* column = v + d;
       for (std::int64_t t = 0; t < keys; ++t, column += v_stride) {
-        fetcher.fetch(lines_a_step);
+        fetcher.step();
         const Vec y = load(column);
         const Vec sign = (Vec)(((Bits)y & sign_bit) | (Bits)all(1.0));
         const Vec size = (Vec)((Bits)y & ~sign_bit);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -85,10 +86,10 @@ TEST(Compare, BoundIncludesTheErrorOfAFastGolden) {
   golden.tensors["golden_error"] = filled({3, 2, 2}, 1e-5);  // o: 1.01e-5 * 2.5 + 1e-5 * 2
   const CompareResult result = compare(golden, candidate);
   EXPECT_EQ(failed(result), Names{});
-  ASSERT_EQ(result.notes.size(), 1U);
-  EXPECT_NE(result.notes[0].find("--accuracy fast"), std::string::npos);
+  EXPECT_TRUE(std::ranges::any_of(
+      result.notes, [](const std::string& note) { return note.find("--accuracy fast") != std::string::npos; }));
   EXPECT_NEAR(result.budgets.at(0).budget.golden, 4.525e-5, 1e-9);
-  EXPECT_NE(budget_report(result).find("golden  4.53e-05"), std::string::npos) << budget_report(result);
+  EXPECT_NE(budget_report(result).find("  golden  4.52e-05"), std::string::npos) << budget_report(result);
   for (double& x : values<double>(candidate.tensors["o"])) x += 2e-5;
   EXPECT_FALSE(compare(golden, candidate).passed);
   golden.tensors["golden_error"] = filled({3, 2}, 1e-5);
