@@ -4,8 +4,9 @@ cause is stated as certain.
 
     diagnose_test.py --kvscope PROGRAM
 
-Each fault runs in three of the nine combinations of type and seed; KVSCOPE_EVERY_FAULT=1 runs all, whose counts are in
-docs/05_check_your_kernel.md. KVSCOPE_FAULT_TABLE=1 prints one line per fault and per miss.
+Each fault runs over every batch in one of the nine combinations of type and seed; KVSCOPE_EVERY_FAULT=1 runs all, which is
+the test diagnose_every_fault with label `full`. The counts are in docs/05_check_your_kernel.md. KVSCOPE_FAULT_TABLE=1 prints one line
+per fault and per miss.
 """
 import collections
 import concurrent.futures
@@ -290,6 +291,49 @@ class Command(Folder):
         self.assertEqual(without.returncode, 1)
         self.assertNotIn("diagnosis", json.loads(without.stdout))
         self.assertNotIn("diagnosis", kvscope("verify", self.golden, self.wrong, "--no-diagnose").stdout)
+
+    def test_the_map_by_page_shows_the_page_that_was_read_from_another_block(self):
+        for page in (1, 4, 7):
+            kernel = Kernel(self.batch)
+            place = kernel.place
+
+            def elsewhere(sequence, keys):
+                blocks, slots = place(sequence, keys)
+                return np.where((sequence == 1) & (keys // 16 == page), self.batch.blocks - 1, blocks), slots
+            kernel.place = elsewhere
+            report = self.verify(self.golden, "f32", *kernel.run("f32"))["diagnosis"]
+            pages = report["pattern"]["pages"]
+            shares = np.array(pages["missing_share"])
+            self.assertEqual((pages["sequence"], int(np.argmax(shares)), int((shares >= 0.5).sum())), (1, page, 1))
+            text = kvscope("diagnose", self.golden, self.save("moved_page.npz", **candidate("f32", *kernel.run("f32")))).stdout
+            self.assertIn("  by sequence  .#..\n", text)
+            self.assertIn("  by page      sequence 1: " + "." * page + "#" + "." * (8 - page) + "\n", text)
+            self.assertEqual([(e["sequence"], e["page"]) for e in report["explanations"]], [(1, page)])
+
+    def test_the_report_for_programs_has_every_field(self):
+        report = self.verify(self.golden, "f32", self.o, self.lse)["diagnosis"]
+        self.assertEqual(report["kvscope_diagnosis"], 1)
+        self.assertEqual(set(report), {"kvscope_diagnosis", "candidate_passes", "hypotheses", "failing_rows", "correct_rows",
+                                       "certain", "explanations", "nearest", "pattern"})
+        pattern = report["pattern"]
+        self.assertEqual(set(pattern), {"rows", "failing_rows", "only_nan", "no_numbers", "lse_correct", "words", "sequences",
+                                        "heads", "dims", "failing_rows_of_sequence", "failing_rows_of_head", "visible_keys"})
+        self.assertEqual((pattern["only_nan"], pattern["no_numbers"], pattern["lse_correct"]), (False, False, False))
+        self.assertEqual(sum(row["rows"] for row in pattern["visible_keys"]), pattern["rows"])
+        self.assertEqual([(row["first"], row["last"]) for row in pattern["visible_keys"]], [(32, 63), (64, 127), (128, 255)])
+        with open(os.path.join(program.SOURCE, "docs", "07_file_formats.md"), encoding="utf-8") as file:
+            page = file.read().partition("## Diagnosis")[2]
+        for key in {*report, *pattern, *report["explanations"][0], *pattern["visible_keys"][0], "pages", "missing_share"}:
+            self.assertIn(f"`{key}`", page)
+
+    def test_nan_alone_is_never_a_certain_cause(self):
+        for partly in (False, True):
+            o = np.full_like(self.o, np.nan)
+            if partly:
+                o[..., ::2] = self.o[..., ::2]
+            report = self.verify(self.golden, "f32", o, self.lse)["diagnosis"]
+            pattern = report["pattern"]
+            self.assertEqual((pattern["only_nan"], pattern["no_numbers"], report["certain"]), (True, not partly, False))
 
     def test_noise_has_no_cause(self):
         noise = self.save("noise.npz", o=np.random.default_rng(5).standard_normal(self.o.shape).astype(np.float32),

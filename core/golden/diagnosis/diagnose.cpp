@@ -267,6 +267,8 @@ Diagnosis diagnose(const DiagnosisInput& input) {
     }
   }
   check_problem_is_the_goldens(input, outputs, rows.failing.front());
+  describe_pattern(diagnosis.pattern);
+  find_pages(diagnosis.pattern, page_rows(outputs, rows));  // before the evaluators expect the candidate's lse
   for (std::vector<Row>* some : {&rows.failing, &rows.correct}) {
     for (Row& row : *some) {
       if (!row.candidate.has_lse) continue;
@@ -276,9 +278,6 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   }
   diagnosis.failing_rows = static_cast<std::int64_t>(rows.failing.size());
   diagnosis.correct_rows = static_cast<std::int64_t>(rows.correct.size());
-  describe_pattern(diagnosis.pattern);
-  find_pages(diagnosis.pattern, page_rows(outputs, rows));
-
   std::vector<Trial> trials = hypotheses(input);
   const Row& first = rows.failing.front();
   const auto append = [&](std::vector<Trial> found) {

@@ -45,8 +45,9 @@ bool holds(const CandidateRow& candidate, const GoldenTerms& golden, std::size_t
 
 // A factor of the scale fitted to one row: coarse steps, then golden-section search.
 std::vector<Trial> fitted_scale(const RowEvaluator& row, const CandidateRow& candidate) {
-  // An evaluator that always predicts o: the error must change smoothly with the factor.
-  const RowEvaluator whole(row.problem(), {}, row.sequence(), row.query(), row.head());
+  // An evaluator that always predicts o: the error must change smoothly with the factor. Some dims are enough for it.
+  RowEvaluator whole(row.problem(), {}, row.sequence(), row.query(), row.head());
+  whole.limit_dims(32);
   const double scale = whole.correct().scale;
   const auto error = [&](double log_factor) {
     Recipe recipe = whole.correct();

@@ -1,5 +1,5 @@
-// Hypotheses whose parameters are found from failing rows: a factor of the scale, a factor of o, and rows that hold other
-// rows' outputs.
+// Hypotheses whose parameters are found from failing rows: a factor of the scale, a factor of o, and rows that hold the
+// outputs of other rows.
 #pragma once
 
 #include <vector>

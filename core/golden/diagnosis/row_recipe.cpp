@@ -46,26 +46,54 @@ void reorder(DimOrder order, std::span<double> row) {
   }
 }
 
-// Angle of each pair at position 1.
-std::vector<double> frequencies(const Rotary& rotary, std::size_t dims) {
-  std::vector<double> angles(dims / 2);
-  for (std::size_t i = 0; i < angles.size(); ++i) {
-    angles[i] = std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+// Rotates rows by the angles of their positions. From one position to the next the angle of a pair grows by a constant,
+// so that a run of positions needs no sines after the first: 4096 keys accumulate an error of about 1e-12.
+class Rotator {
+ public:
+  Rotator(const Rotary& rotary, std::size_t dims)
+      : interleaved_(rotary.interleaved), step_(dims / 2), step_cos_(dims / 2), step_sin_(dims / 2) {
+    for (std::size_t i = 0; i < step_.size(); ++i) {
+      step_[i] = std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+      step_cos_[i] = std::cos(step_[i]);
+      step_sin_[i] = std::sin(step_[i]);
+    }
+    cos_ = sin_ = step_;
   }
-  return angles;
-}
 
-void rotate(const Rotary& rotary, const std::vector<double>& angles, double position, std::span<double> row) {
-  const std::size_t half = row.size() / 2;
-  for (std::size_t i = 0; i < half; ++i) {
-    const double angle = position * angles[i];
-    double& x = rotary.interleaved ? row[2 * i] : row[i];
-    double& y = rotary.interleaved ? row[2 * i + 1] : row[i + half];
-    const double rotated = x * std::cos(angle) - y * std::sin(angle);
-    y = x * std::sin(angle) + y * std::cos(angle);
-    x = rotated;
+  void rotate(std::int64_t position, std::span<double> row) {
+    move_to(position);
+    const std::size_t half = row.size() / 2;
+    for (std::size_t i = 0; i < half; ++i) {
+      double& x = interleaved_ ? row[2 * i] : row[i];
+      double& y = interleaved_ ? row[2 * i + 1] : row[i + half];
+      const double rotated = x * cos_[i] - y * sin_[i];
+      y = x * sin_[i] + y * cos_[i];
+      x = rotated;
+    }
   }
-}
+
+ private:
+  void move_to(std::int64_t position) {
+    const bool next = known_ && position == position_ + 1;
+    for (std::size_t i = 0; i < step_.size(); ++i) {
+      if (next) {
+        const double c = cos_[i] * step_cos_[i] - sin_[i] * step_sin_[i];
+        sin_[i] = sin_[i] * step_cos_[i] + cos_[i] * step_sin_[i];
+        cos_[i] = c;
+      } else if (!known_ || position != position_) {
+        cos_[i] = std::cos(static_cast<double>(position) * step_[i]);
+        sin_[i] = std::sin(static_cast<double>(position) * step_[i]);
+      }
+    }
+    position_ = position;
+    known_ = true;
+  }
+
+  bool interleaved_;
+  std::vector<double> step_, step_cos_, step_sin_, cos_, sin_;  // [pair]
+  std::int64_t position_ = 0;
+  bool known_ = false;
+};
 
 // Bytes that rows of a pool may occupy, from `rows.data`.
 std::int64_t extent_bytes(const PagedRows& rows) {
@@ -82,8 +110,8 @@ std::span<const std::byte> bytes_of(const PagedRows& rows) {
   return {rows.data, at(extent_bytes(rows))};
 }
 
-// e4m3fnuz and e5m2fnuz have exponent bias 8 instead of 7 and 16 instead of 15, no infinities, no negative zero, and one
-// NaN, the code 0x80.
+// e4m3fnuz and e5m2fnuz have exponent bias 8 instead of 7 and 16 instead of 15, no infinities, no negative zero, and
+// one NaN, the code 0x80.
 void to_doubles_fnuz(DType type, const std::byte* first, std::span<double> out) {
   const int mantissa_bits = type == DType::e4m3 ? 3 : 2, bias = type == DType::e4m3 ? 8 : 16;
   for (std::size_t d = 0; d < out.size(); ++d) {
@@ -239,9 +267,10 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
   std::vector<double> q(dims), row(dims);
   const std::int64_t q_element = (recipe.query_row * problem_.query_heads + recipe.query_head) * problem_.k.head_size;
   to_doubles(problem_.q_dtype, problem_.q + q_element * size_of(problem_.q_dtype), q);
-  const std::vector<double> angles = recipe.rotary ? frequencies(*recipe.rotary, dims) : std::vector<double>();
+  std::optional<Rotator> rotator;
+  if (recipe.rotary) rotator.emplace(*recipe.rotary, dims);
   if (recipe.rotary && recipe.rotary->query) {
-    rotate(*recipe.rotary, angles, static_cast<double>(recipe.query_position), q);
+    rotator->rotate(recipe.query_position, q);
   }
   const bool base = same_rows(recipe.k, correct_.k) && recipe.k_head == correct_.k_head &&
                     recipe.query_row == correct_.query_row && recipe.query_head == correct_.query_head &&
@@ -261,7 +290,7 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
       return;
     }
     reorder(recipe.k_dims, row);
-    if (recipe.rotary && recipe.rotary->key) rotate(*recipe.rotary, angles, static_cast<double>(key.position), row);
+    if (recipe.rotary && recipe.rotary->key) rotator->rotate(key.position, row);
     double dot = 0;
     const std::size_t rotation = at(recipe.k_rotation), used = recipe.k_used > 0 ? at(recipe.k_used) : dims;
     for (std::size_t d = 0; d < used; ++d) dot += q[d] * row[(d + rotation) % dims];

@@ -271,6 +271,67 @@ TEST(Diagnose, ABoundWithoutLimitExplainsThePredictedValueOnly) {
   EXPECT_GT(misfit(other, nothing), 1);
 }
 
+// Two of three sequences fail, in one head and in rows that see 16 keys or more; dims of one half.
+TEST(FailurePattern, IsAMapOfTheAxesThatDiffer) {
+  FailurePattern pattern;
+  pattern.sequences = pattern.rows_of_sequence = pattern.failing_of_sequence = {0, 0, 0};
+  pattern.heads = pattern.rows_of_head = pattern.failing_of_head = {0, 0};
+  pattern.dims = {0, 0, 0, 0};
+  for (std::int64_t sequence = 0; sequence < 3; ++sequence) {
+    for (const std::int64_t keys : {0, 1, 15, 16, 40}) {
+      for (std::int64_t head = 0; head < 2; ++head) {
+        const bool fails = sequence > 0 && head == 1 && keys >= 16;
+        count_row(pattern, sequence, head, keys, fails,
+                  fails ? std::vector<std::size_t>{2, 3} : std::vector<std::size_t>{});
+      }
+    }
+  }
+  describe_pattern(pattern);
+  EXPECT_EQ(pattern.rows, 30);
+  EXPECT_EQ(pattern.failing_rows, 4);
+  EXPECT_EQ(pattern.words, "sequences 1 to 2 of 3; head 1 of 2; dims 2 to 3 of 4");
+  EXPECT_EQ(map_text(pattern),
+            "  by sequence  .--\n"
+            "  by head      .-\n"
+            "  by dim       ..##\n"
+            "  by keys      0 .  1 .  8-15 .  16-31 -  32-63 -\n");
+  pattern.page_sequence = 2;
+  pattern.pages = {0, 0.97, 0.1, -1.02};
+  EXPECT_NE(map_text(pattern).find("  by page      sequence 2: .#.+\n"), std::string::npos);
+}
+
+// The output is a sum of positive and negative terms, so that a lost maximum shows only where f32 overflows.
+TEST(Diagnose, NamesAMissingMaximumByTheRowsThatOverflow) {
+  Case loud;
+  loud.problem.options.scale *= 100;
+  const attention::Result reference = attention::reference(loud.problem);
+  const Bundle golden = golden_bundle(loud.problem, reference, {});
+  attention::Result output = reference;
+  std::int64_t over = 0, between = 0;
+  for (std::int64_t b = 0; b < loud.problem.batch; ++b) {
+    for (std::int64_t q = loud.problem.first_query(b); q < loud.problem.first_query(b + 1); ++q) {
+      for (std::int64_t h = 0; h < loud.problem.query_heads; ++h) {
+        const double largest = RowEvaluator(loud.problem, {}, b, q, h).largest_score();
+        if (largest < 88.7 && largest > -87) {
+          ++between;
+          continue;
+        }
+        over += largest > 0 ? 1 : 0;
+        const auto row = static_cast<std::size_t>(q), head = static_cast<std::size_t>(h);
+        const double nan = std::numeric_limits<double>::quiet_NaN();
+        for (std::size_t d = 0; d < output.o.shape(2); ++d) output.o(row, head, d) = largest > 0 ? nan : 0.0;
+        output.lse(row, head) = std::numeric_limits<double>::infinity() * (largest > 0 ? 1 : -1);
+      }
+    }
+  }
+  ASSERT_GT(over, 0);
+  ASSERT_GT(between, 0);
+  const Bundle candidate = candidate_of(output);
+  const Diagnosis d = diagnose({loud.problem, golden, candidate, {}});
+  ASSERT_FALSE(d.explanations.empty()) << text_report(d);
+  EXPECT_EQ(d.explanations.front().name, "maximum_missing") << text_report(d);
+}
+
 TEST(Diagnose, RejectsInputsOfAnotherGolden) {
   const Case right;
   Case other;
