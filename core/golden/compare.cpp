@@ -14,6 +14,7 @@
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_terms.h"
 #include "core/golden/group_tests.h"
+#include "core/golden/page_tests.h"
 #include "core/golden/tolerance.h"
 
 namespace kvscope::golden {
@@ -213,14 +214,15 @@ void compare_output(const Bundle& golden, const Bundle& candidate, const Compare
   }
 }
 
-void compare_lse(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
-                 const FoundRounding& found, const Locator& locator, CompareResult& result) {
+// Returns the rounding that lse was held to.
+attention::Rounding compare_lse(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
+                                const FoundRounding& found, const Locator& locator, CompareResult& result) {
   const Tensor* golden_lse = find_tensor(golden, "lse");
   const Tensor* lse = find_tensor(candidate, "lse");
   if (golden_lse == nullptr || lse == nullptr) {
     result.notes.push_back(
         fmt::format("lse was not checked: the {} has none", lse == nullptr ? "candidate" : "golden"));
-    return;
+    return found.rounding;
   }
   const std::int64_t heads = golden_lse->shape[1];
   const auto want = values<double>(*golden_lse);
@@ -261,6 +263,42 @@ void compare_lse(const Bundle& golden, const Bundle& candidate, const CompareOpt
                              judged.failing == 0, judged_text(judged, want.size())});
   if (!evidence.empty()) result.criteria.push_back(group_criterion("lse", evidence, row_labels(golden, locator)));
   result.tensors.push_back({"lse", lse->dtype, lse->shape, measure(*lse, have, want), judged.worst});
+  return rounding;
+}
+
+Criterion page_criterion(const std::string& tensor_name, const PageTestResult& pages) {
+  std::string detail = fmt::format("{} of {} directions of pages exceed the bound", pages.failing, pages.tests);
+  if (!pages.worst.empty()) {
+    detail += fmt::format("; largest {:.3g}x the allowed sum, {} ({} {})", pages.ratio, pages.worst, pages.rows,
+                          pages.rows == 1 ? "row" : "rows");
+  }
+  return {tensor_name + ": pages", pages.failing == 0, std::move(detail)};
+}
+
+void compare_pages(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
+                   const FoundRounding& found, const attention::Rounding& lse_rounding, CompareResult& result) {
+  const GoldenTerms terms(golden);
+  if (find_tensor(golden, "lse") == nullptr || !terms.complete()) {
+    result.notes.emplace_back("pages were not tested: the golden has not all terms of the bound");
+    return;
+  }
+  const attention::Problem& problem = *options.inputs;
+  const std::vector<std::int64_t>& shape = golden.tensors.at("o").shape;
+  if (problem.total_queries() != shape[0] || problem.query_heads != shape[1] || problem.v.head_size != shape[2]) {
+    result.notes.emplace_back("pages were not tested: the inputs are not those of the golden");
+    return;
+  }
+  const std::vector<double> o = as_doubles(candidate.tensors.at("o"));
+  const Tensor* lse = find_tensor(candidate, "lse");
+  const std::vector<double> lse_values = lse == nullptr ? std::vector<double>() : as_doubles(*lse);
+  const PageTests tests = test_pages({problem, terms, o, lse_values, found.rounding, lse_rounding});
+  if (!tests.same_problem) {
+    result.notes.emplace_back("pages were not tested: the inputs do not reproduce the golden");
+    return;
+  }
+  if (tests.o.tests == 0) return;  // no sequence has two pages
+  result.criteria.push_back(page_criterion("o", tests.o));
+  if (tests.lse) result.criteria.push_back(page_criterion("lse", *tests.lse));
 }
 
 void compare_exact(const std::string& tensor_name, const Tensor& want, const Tensor& have, CompareResult& result) {
@@ -323,10 +361,13 @@ CompareResult compare(const Bundle& golden, const Bundle& candidate, const Compa
     result.policy = options.profile ? fmt::format("profile {}, {}", *options.profile, found.output_text)
                                     : fmt::format("derived bound, {}", found.output_text);
     compare_output(golden, candidate, options, found, locator, result);
-    compare_lse(golden, candidate, options, found, locator, result);
+    const attention::Rounding lse_rounding = compare_lse(golden, candidate, options, found, locator, result);
     if (!options.profile && GoldenTerms(golden).fast()) {
       result.notes.emplace_back(
           "the golden was computed with --accuracy fast: the bound includes its own error, which --explain prints");
+    }
+    if (!options.profile && options.inputs != nullptr) {
+      compare_pages(golden, candidate, options, found, lse_rounding, result);
     }
     if (!options.profile && !GoldenTerms(golden).complete()) {
       result.notes.emplace_back(
