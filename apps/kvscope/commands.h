@@ -21,6 +21,7 @@ void add_run(CLI::App& app, Action& chosen);       // run SCENARIO [--requests F
 void add_explain(CLI::App& app, Action& chosen);   // explain SCENARIO --seq N --token N [--layer ...] [--json]
 void add_stage(CLI::App& app, Action& chosen);     // stage SCENARIO --tile N [--path tma|lds] --out IMAGE
 void add_golden(CLI::App& app, Action& chosen);    // golden SCENARIO | --input TENSORS --layout NAME, --out BUNDLE
+void add_lint(CLI::App& app, Action& chosen);      // lint FILE [--layout NAME] [--vector-read N] [--tma] [--json]
 void add_verify(CLI::App& app, Action& chosen);    // verify BUNDLE CANDIDATE [--profile NAME] [--json] [--junit FILE]
 void add_diagnose(CLI::App& app, Action& chosen);  // diagnose GOLDEN CANDIDATE [--input TENSORS] [--json]
 void add_merge(CLI::App& app, Action& chosen);     // merge PART PART... --out BUNDLE

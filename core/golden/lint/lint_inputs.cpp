@@ -1,0 +1,442 @@
+#include "core/golden/lint/detail/lint_inputs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "core/attention/problem_checks.h"
+#include "core/base/checked.h"
+#include "core/golden/detail/known_tensors.h"
+
+namespace kvscope::golden {
+namespace {
+
+constexpr std::int64_t kLongestSequence = std::int64_t{1} << 40;  // [tokens]
+
+constexpr std::array<std::string_view, 3> kTables{"lookup_table", "block_table", "block_tables"};
+constexpr std::array<std::string_view, 3> kLengths{"cache_lengths", "cache_seqlens", "seq_lens"};
+constexpr std::array<std::string_view, 3> kFlat{"kv_indptr", "kv_indices", "kv_last_page_len"};
+
+bool one_of(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::count(names, name) > 0;
+}
+
+// A tensor under its canonical name or a synonym.
+struct Found {
+  std::string name;  // in the file, or the canonical one
+  const Tensor* tensor = nullptr;
+};
+
+class LintTensors {
+ public:
+  LintTensors(const Bundle& bundle, const LayoutOptions& options) {
+    for (const KnownTensor& known : known_tensors_of(options.layout)) {
+      std::vector<std::string_view> names = words(known.synonyms);
+      names.insert(names.begin(), known.name);
+      Found found{std::string(known.name), nullptr};
+      for (const std::string_view name : names) {
+        const auto at = bundle.tensors.find(std::string(name));
+        if (at == bundle.tensors.end() || std::ranges::count(options.ignore, at->first) > 0) continue;
+        found = {at->first, &at->second};
+        break;
+      }
+      found_.emplace(known.name, std::move(found));
+    }
+  }
+  [[nodiscard]] bool reads(std::string_view canonical) const { return found_.contains(canonical); }
+  [[nodiscard]] Found get(std::string_view canonical) const {
+    const auto at = found_.find(canonical);
+    return at == found_.end() ? Found{std::string(canonical), nullptr} : at->second;
+  }
+
+ private:
+  std::map<std::string_view, Found> found_;
+};
+
+template <class T>
+void append_elements(std::vector<std::int64_t>& to, const Tensor& tensor) {
+  for (const T value : values<T>(tensor)) {
+    if constexpr (std::is_same_v<T, std::uint64_t>) {
+      to.push_back(static_cast<std::int64_t>(std::min<std::uint64_t>(value, std::numeric_limits<std::int64_t>::max())));
+    } else {
+      to.push_back(static_cast<std::int64_t>(value));
+    }
+  }
+}
+
+// The elements of an index tensor; empty with a finding when it is missing or of another type or rank.
+std::optional<std::vector<std::int64_t>> index_values(const Found& found, std::size_t rank, std::string_view shape,
+                                                      std::vector<LintFinding>& findings) {
+  if (found.tensor == nullptr) {
+    findings.push_back(lint_fault("missing", found.name, "is missing", std::string(shape), "save it with the cache"));
+    return std::nullopt;
+  }
+  const Tensor& tensor = *found.tensor;
+  std::vector<std::int64_t> elements;
+  switch (tensor.dtype) {
+    case DType::i32:
+      append_elements<std::int32_t>(elements, tensor);
+      break;
+    case DType::u32:
+      append_elements<std::uint32_t>(elements, tensor);
+      break;
+    case DType::i64:
+      append_elements<std::int64_t>(elements, tensor);
+      break;
+    case DType::u64:
+      append_elements<std::uint64_t>(elements, tensor);
+      break;
+    default:
+      findings.push_back(lint_fault("type", found.name, fmt::format("is {}", name(tensor.dtype)),
+                                    "i32, u32, i64 or u64", "save the integers that the kernel reads"));
+      return std::nullopt;
+  }
+  if (tensor.shape.size() != rank) {
+    findings.push_back(lint_fault("shape", found.name, fmt::format("has shape {}", shape_text(tensor.shape)),
+                                  std::string(shape), "save it in the shape that the kernel reads"));
+    return std::nullopt;
+  }
+  return elements;
+}
+
+// Offsets into `count` entries. Returns for each sequence whether its two offsets can be used.
+std::vector<bool> check_offsets(const std::string& tensor, const std::vector<std::int64_t>& offsets, std::int64_t count,
+                                std::string_view of, std::vector<LintFinding>& findings) {
+  if (offsets.empty()) {
+    findings.push_back(
+        lint_fault("indptr", tensor, "is empty", "[B + 1] entries", "write a 0 and one end per sequence"));
+    return {};
+  }
+  if (offsets[0] != 0) {
+    findings.push_back(lint_fault("indptr", tensor + "[0]", fmt::format("is {}", offsets[0]), "0",
+                                  "the first sequence starts at the first entry", offsets[0]));
+  }
+  std::vector<bool> usable;
+  for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
+    const std::int64_t from = offsets[b], to = offsets[b + 1];
+    const std::string object = fmt::format("{}[{}]", tensor, b + 1);
+    if (to < from) {
+      findings.push_back(lint_fault("indptr", object, fmt::format("is {} after {}", to, from),
+                                    fmt::format("at least {}", from),
+                                    "offsets are running sums, and a sequence cannot have a negative size", to));
+    } else if (to > count) {
+      findings.push_back(lint_fault("indptr", object, fmt::format("is {}", to), fmt::format("[0, {}], {}", count, of),
+                                    "the kernel would read past the end", to));
+    }
+    usable.push_back(from >= 0 && from <= to && to <= count);
+  }
+  return usable;
+}
+
+std::vector<std::int64_t> new_tokens(const LintTensors& tensors, std::size_t batch, LintIndices& indices,
+                                     std::vector<LintFinding>& findings) {
+  std::vector<std::int64_t> queries(batch, 1);
+  const Found q = tensors.get("q"), offsets = tensors.get("query_offsets");
+  const bool has_rows = q.tensor != nullptr && q.tensor->shape.size() == 3;
+  if (offsets.tensor != nullptr) {
+    const auto given = index_values(offsets, 1, "[B + 1]", findings);
+    if (!given) return queries;
+    const std::int64_t rows = has_rows ? q.tensor->shape[0] : kLongestSequence;
+    const std::vector<bool> usable = check_offsets(offsets.name, *given, rows, "the rows of q", findings);
+    if (given->size() != batch + 1) {
+      findings.push_back(lint_fault("shape", offsets.name, fmt::format("has {} entries", given->size()),
+                                    fmt::format("{}", batch + 1), "one offset per sequence, and the end",
+                                    static_cast<std::int64_t>(given->size())));
+      return queries;
+    }
+    if (has_rows && !usable.empty() && usable.back() && given->back() < rows) {
+      findings.push_back(lint_fault("indptr", fmt::format("{}[{}]", offsets.name, batch),
+                                    fmt::format("is {}, but q has {} rows", given->back(), rows),
+                                    fmt::format("{}", rows), "the last rows belong to no sequence", given->back()));
+    }
+    for (std::size_t b = 0; b < batch; ++b) {
+      if (usable[b]) queries[b] = (*given)[b + 1] - (*given)[b];
+    }
+    indices.queries_known = true;
+  } else if (q.tensor != nullptr && q.tensor->shape.size() == 4) {
+    std::ranges::fill(queries, std::min(q.tensor->shape[1], kLongestSequence));
+    if (q.tensor->shape[0] != static_cast<std::int64_t>(batch)) {
+      findings.push_back(lint_fault("shape", q.name, fmt::format("has {} sequences", q.tensor->shape[0]),
+                                    fmt::format("{}", batch), "q and the table belong to different batches",
+                                    q.tensor->shape[0]));
+    }
+    indices.queries_known = true;
+  } else if (has_rows) {
+    indices.queries_known = q.tensor->shape[0] == static_cast<std::int64_t>(batch);
+    if (!indices.queries_known) {
+      findings.push_back(
+          lint_fault("shape", q.name, fmt::format("has {} rows for {} sequences", q.tensor->shape[0], batch),
+                     fmt::format("{}, or offsets", batch), "add query_offsets [B + 1]", q.tensor->shape[0]));
+    }
+  }
+  return queries;
+}
+
+void read_table(const LintTensors& tensors, const LintCache& cache, bool without_new, LintIndices& indices,
+                std::vector<LintFinding>& findings) {
+  Found table{"block_table", nullptr}, lengths{"cache_seqlens", nullptr};
+  for (const std::string_view name : kTables) {
+    if (tensors.reads(name)) table = tensors.get(name);
+  }
+  for (const std::string_view name : kLengths) {
+    if (tensors.reads(name)) lengths = tensors.get(name);
+  }
+  indices.table_name = table.name;
+  const auto entries = index_values(table, 2, "[B, columns]", findings);
+  const auto given = index_values(lengths, 1, "[B]", findings);
+  const std::size_t batch = given ? given->size() : 0;
+  const std::vector<std::int64_t> queries = new_tokens(tensors, batch, indices, findings);
+  if (!entries || !given) return;
+  const std::int64_t rows = table.tensor->shape[0], columns = table.tensor->shape[1];
+  if (rows != static_cast<std::int64_t>(batch)) {
+    findings.push_back(lint_fault("shape", table.name, fmt::format("has {} rows", rows),
+                                  fmt::format("{}, the entries of {}", batch, lengths.name),
+                                  "table and lengths belong to different batches", rows));
+  }
+  indices.entries = *entries;
+  indices.table_columns = columns;
+  for (std::int64_t b = 0; b < std::min<std::int64_t>(rows, static_cast<std::int64_t>(batch)); ++b) {
+    const auto at = static_cast<std::size_t>(b);
+    const std::int64_t length = (*given)[at];
+    LintSequence sequence{b * columns, columns, 0, queries[at], 0, 0, true};
+    const std::string object = fmt::format("{}[{}]", lengths.name, b);
+    if (length < 0 || length > kLongestSequence) {
+      findings.push_back(
+          lint_fault("length", object, fmt::format("is {}", length), "[0, 2^40]", "a length counts tokens", length));
+      sequence.known = false;
+    } else {
+      sequence.keys = length + (without_new ? sequence.queries : 0);
+      const std::int64_t needed = cache.page_size > 0 ? ceil_div(sequence.keys, cache.page_size) : 0;
+      if (needed > columns) {
+        findings.push_back(lint_fault(
+            "length", object,
+            fmt::format("is {}: {} keys are {} pages of {} tokens", length, sequence.keys, needed, cache.page_size),
+            fmt::format("at most {} pages, the columns of {}", columns, table.name),
+            "the kernel would take further pages from the next row", length));
+      }
+    }
+    indices.sequences.push_back(sequence);
+  }
+}
+
+void read_flat(const LintTensors& tensors, const LintCache& cache, LintIndices& indices,
+               std::vector<LintFinding>& findings) {
+  const bool by_page = indices.form == LintIndices::Form::pages;
+  const Found indptr = tensors.get("kv_indptr"), entries = tensors.get("kv_indices");
+  indices.table_name = entries.name;
+  const auto offsets = index_values(indptr, 1, "[B + 1]", findings);
+  const auto given = index_values(entries, 1, by_page ? "[pages]" : "[tokens]", findings);
+  const Found last = tensors.get("kv_last_page_len");
+  const auto last_lengths = by_page ? index_values(last, 1, "[B]", findings) : std::nullopt;
+  const std::size_t batch = offsets && !offsets->empty() ? offsets->size() - 1 : 0;
+  const std::vector<std::int64_t> queries = new_tokens(tensors, batch, indices, findings);
+  if (!offsets) return;
+  const std::vector<bool> usable =
+      check_offsets(indptr.name, *offsets, given ? static_cast<std::int64_t>(given->size()) : kLongestSequence,
+                    "the entries of " + entries.name, findings);
+  const bool has_last = last_lengths && last_lengths->size() == batch;
+  if (last_lengths && !has_last) {
+    findings.push_back(lint_fault("shape", last.name, fmt::format("has {} entries", last_lengths->size()),
+                                  fmt::format("{}, the sequences of {}", batch, indptr.name), "one length per sequence",
+                                  static_cast<std::int64_t>(last_lengths->size())));
+  }
+  if (given) indices.entries = *given;
+  for (std::size_t b = 0; b < usable.size(); ++b) {
+    LintSequence sequence{0, 0, 0, queries[b], 0, 0, usable[b] && given.has_value()};
+    if (sequence.known) {
+      sequence.first = (*offsets)[b];
+      sequence.columns = (*offsets)[b + 1] - (*offsets)[b];
+      sequence.keys = sequence.columns * std::max<std::int64_t>(cache.page_size, 1);
+      if (has_last && sequence.columns > 0) {
+        const std::int64_t tokens = (*last_lengths)[b];
+        if (tokens < 1 || (cache.page_size > 0 && tokens > cache.page_size)) {
+          findings.push_back(lint_fault(
+              "last-page", fmt::format("{}[{}]", last.name, b), fmt::format("is {}", tokens),
+              cache.page_size > 0 ? fmt::format("[1, {}]", cache.page_size) : "at least 1",
+              tokens < 1 ? "a page without tokens must not be in kv_indices" : "the kernel would read past the page",
+              tokens));
+        } else {
+          sequence.keys += tokens - std::max<std::int64_t>(cache.page_size, 1);
+        }
+      }
+    }
+    indices.sequences.push_back(sequence);
+  }
+}
+
+// The pages that the queries see, by the mask of the options.
+void find_visible_pages(const LintOptions& options, const LintCache& cache, LintIndices& indices) {
+  if (cache.page_size < 1) return;
+  std::vector<std::int64_t> offsets{0}, keys;
+  for (const LintSequence& sequence : indices.sequences) {
+    offsets.push_back(offsets.back() + std::clamp<std::int64_t>(sequence.queries, 0, kLongestSequence));
+    keys.push_back(sequence.known ? sequence.keys : 0);
+  }
+  attention::Problem problem;
+  problem.batch = static_cast<std::int64_t>(keys.size());
+  problem.query_offsets = offsets;
+  problem.key_lengths = keys;
+  problem.options = options.layout.attention;
+  for (std::size_t b = 0; b < indices.sequences.size(); ++b) {
+    LintSequence& sequence = indices.sequences[b];
+    const attention::KeyRange range = attention::needed_keys(problem, static_cast<std::int64_t>(b));
+    if (!sequence.known || range.empty()) continue;
+    sequence.begin = std::min(range.first / cache.page_size, sequence.columns);
+    sequence.end = std::min((range.last - 1) / cache.page_size + 1, sequence.columns);
+  }
+}
+
+std::int64_t row_length(const std::string& layout, const std::map<std::string, Tensor>& caches) {
+  std::int64_t sum = 0;
+  for (const auto& entry : caches) {
+    const std::vector<std::int64_t>& shape = entry.second.shape;
+    if (shape.empty()) continue;
+    if (layout == "vllm_legacy" && shape.size() == 5) return shape[2] * shape[4];
+    if (entry.first.starts_with("kpe")) sum += shape.back();
+    if (!entry.first.starts_with("kpe") && (sum == 0 || caches.size() == 1 || layout == "mla")) sum += shape.back();
+  }
+  return sum;
+}
+
+// The cache tensors of a file that has none, with one block.
+std::map<std::string, Tensor> shaped_caches(const LintOptions& options) {
+  const std::vector<std::int64_t>& given = options.cache_shape;
+  std::map<std::string, Tensor> caches;
+  std::vector<std::int64_t> one = given;
+  if (!one.empty()) one[0] = 1;
+  const std::optional<std::int64_t> bytes =
+      element_count(given) && std::ranges::all_of(given, [](std::int64_t extent) { return extent > 0; })
+          ? byte_count(options.cache_type, one)
+          : std::nullopt;
+  if (!bytes || *bytes > (std::int64_t{1} << 30)) {
+    throw InputError("command line", "--cache-shape",
+                     fmt::format("{} is not the shape of a cache: give every extent from 1, blocks of at most 1 GiB",
+                                 shape_text(given)));
+  }
+  std::vector<std::string> ranks;
+  for (const KnownTensor& known : known_tensors_of(options.layout.layout)) {
+    if (known.layouts.empty() || one_of(kTables, known.name) || one_of(kLengths, known.name) ||
+        one_of(kFlat, known.name) || known.name == "scales") {
+      continue;
+    }
+    const std::string_view words = known.shape.substr(0, known.shape.find(']'));
+    const auto rank = static_cast<std::size_t>(std::ranges::count(words, ',') + 1);
+    ranks.push_back(fmt::format("{} {}]", known.name, words));
+    if (rank != given.size() || options.layout.layout == "vllm_legacy" || known.name == "ckv" || known.name == "kpe")
+      continue;
+    caches.emplace(known.name, make_tensor(options.cache_type, one));
+  }
+  if (caches.empty()) {
+    throw InputError("command line", "--cache-shape",
+                     fmt::format("{} has no form of layout '{}': save the cache tensors, {}", shape_text(given),
+                                 options.layout.layout, fmt::join(ranks, ", ")));
+  }
+  return caches;
+}
+
+}  // namespace
+
+std::string LintIndices::entry_name(std::int64_t sequence, std::int64_t page) const {
+  if (form == Form::table) return fmt::format("{}[{}, {}]", table_name, sequence, page);
+  return fmt::format("{}[{}]", table_name, sequences[static_cast<std::size_t>(sequence)].first + page);
+}
+
+LintCache read_lint_cache(Bundle& tensors, const LintOptions& options, std::vector<LintFinding>& findings) {
+  LintCache cache;
+  LayoutOptions layout = options.layout;
+  layout.ignore.clear();
+  layout.attention = {};
+  if (!layout.scale) layout.scale = 1;
+  for (const KnownTensor& known : known_tensors_of(layout.layout)) {
+    if (known.layouts.empty() || one_of(kTables, known.name) || one_of(kLengths, known.name) ||
+        one_of(kFlat, known.name) || known.name == "scales") {
+      continue;
+    }
+    std::vector<std::string_view> names = words(known.synonyms);
+    names.insert(names.begin(), known.name);
+    for (const std::string_view name : names) {
+      if (std::ranges::count(options.layout.ignore, name) > 0) continue;
+      if (auto node = tensors.tensors.extract(std::string(name))) cache.tensors.tensors.insert(std::move(node));
+    }
+  }
+  cache.has_contents = !cache.tensors.tensors.empty();
+  if (!cache.has_contents) {
+    if (options.cache_shape.empty()) {
+      findings.push_back(lint_fault("missing", "cache tensors", "are missing", "",
+                                    "save the cache with the index tensors, or pass its shape with --cache-shape"));
+      return cache;
+    }
+    cache.tensors.tensors = shaped_caches(options);
+  }
+  std::int64_t heads = 1;  // a multiple of the KV heads, whichever axis they are
+  const Tensor& any = cache.tensors.tensors.begin()->second;
+  for (std::size_t axis = 1; axis + 1 < any.shape.size(); ++axis)
+    heads *= std::clamp<std::int64_t>(any.shape[axis], 1, 1 << 20);
+  const std::int64_t row = row_length(layout.layout, cache.tensors.tensors);
+  if (!layout.value_size && (layout.layout == "mla" || layout.layout == "max") && row > 0 && row != 576) {
+    layout.value_size = row;
+  }
+  if (layout.layout == "max" && any.shape.size() == 6 && any.shape[1] == 2) layout.value_size.reset();
+  Bundle& bundle = cache.tensors;
+  const auto zeros = [](DType dtype, std::vector<std::int64_t> shape) { return make_tensor(dtype, std::move(shape)); };
+  bundle.tensors.emplace("q", zeros(DType::f32, {0, std::max<std::int64_t>(heads, 1), std::max<std::int64_t>(row, 0)}));
+  for (const KnownTensor& known : known_tensors_of(layout.layout)) {
+    const std::string tensor(known.name);
+    if (one_of(kTables, known.name)) bundle.tensors.emplace(tensor, zeros(DType::i32, {0, 1}));
+    if (one_of(kLengths, known.name)) bundle.tensors.emplace(tensor, zeros(DType::i32, {0}));
+    if (one_of(kFlat, known.name)) {
+      bundle.tensors.emplace(tensor, zeros(DType::i32, {known.name == "kv_indptr" ? 1 : 0}));
+    }
+  }
+  try {
+    cache.prepared = prepare_problem(bundle, layout, "cache");
+  } catch (const InputError& error) {
+    for (const Fault& fault : error.faults()) {
+      findings.push_back(lint_fault("shape", fault.where, fault.message, "", ""));
+    }
+    return cache;
+  }
+  cache.k = cache.prepared.problem.k;
+  cache.v = cache.prepared.problem.v;
+  cache.rearranged = !cache.prepared.k_copy.empty();
+  cache.blocks = cache.has_contents ? cache.k.blocks : options.cache_shape[0];
+  cache.page_size = cache.k.page_size;
+  for (const auto& entry : bundle.tensors) {
+    const std::byte* from = entry.second.bytes.data();
+    const std::byte* end = from + entry.second.bytes.size();
+    if (cache.k.data >= from && cache.k.data < end) cache.k_start = cache.k.data - from;
+    if (cache.v.data >= from && cache.v.data < end) cache.v_start = cache.v.data - from;
+  }
+  return cache;
+}
+
+LintIndices read_lint_indices(const Bundle& bundle, const LintOptions& options, const LintCache& cache,
+                              std::vector<LintFinding>& findings) {
+  const LintTensors tensors(bundle, options.layout);
+  LintIndices indices;
+  if (!tensors.reads("kv_indptr")) {
+    read_table(tensors, cache, tensors.reads("cache_lengths"), indices, findings);
+  } else {
+    indices.form = tensors.reads("kv_last_page_len") ? LintIndices::Form::pages : LintIndices::Form::tokens;
+    read_flat(tensors, cache, indices, findings);
+    for (const std::string_view canonical : kFlat) {
+      const Found found = tensors.get(canonical);
+      if (found.tensor != nullptr && options.layout.layout.starts_with("flashinfer") &&
+          is_integer(found.tensor->dtype) && bits(found.tensor->dtype) == 64) {
+        findings.push_back(lint_warning("type", found.name, fmt::format("is {}", name(found.tensor->dtype)), "i32",
+                                        "FlashInfer's kernels read 32-bit indices: convert it"));
+      }
+    }
+  }
+  find_visible_pages(options, cache, indices);
+  return indices;
+}
+
+}  // namespace kvscope::golden
