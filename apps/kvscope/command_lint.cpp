@@ -1,5 +1,6 @@
 // kvscope lint FILE: are the index tensors of a paged cache legal?
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iostream>
@@ -41,9 +42,8 @@ int run(const LintCommand& command) {
     options.layout = golden::layout_options_of(bundle, command.file);
   } else {
     throw InputError("command line", "--layout",
-                     fmt::format("is required: it names the layout of the tensors, which the manifest of '{}' does not "
-                                 "state",
-                                 command.file));
+                     fmt::format("is required, because the manifest of '{}' does not state the layout: pass {}",
+                                 command.file, fmt::join(golden::layout_names(), ", ")));
   }
   options.layout.ignore.insert(options.layout.ignore.end(), command.ignore.begin(), command.ignore.end());
   if (command.layer) options.layout.layer = *command.layer;

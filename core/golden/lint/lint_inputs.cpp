@@ -170,7 +170,7 @@ std::vector<std::int64_t> new_tokens(const LintTensors& tensors, std::size_t bat
     indices.queries_known = true;
   } else if (has_rows) {
     indices.queries_known = q.tensor->shape[0] == static_cast<std::int64_t>(batch);
-    if (!indices.queries_known) {
+    if (!indices.queries_known && batch > 0) {
       findings.push_back(
           lint_fault("shape", q.name, fmt::format("has {} rows for {} sequences", q.tensor->shape[0], batch),
                      fmt::format("{}, or offsets", batch), "add query_offsets [B + 1]", q.tensor->shape[0]));

@@ -14,7 +14,7 @@ namespace {
 std::string finding_text(const LintFinding& finding) {
   std::string text = fmt::format("{} {}", finding.object, finding.problem);
   if (!finding.range.empty()) text += "; allowed: " + finding.range;
-  if (!finding.next.empty()) text += ". " + finding.next;
+  if (!finding.next.empty()) text += (finding.range.empty() ? ": " : "; ") + finding.next;
   return text;
 }
 
