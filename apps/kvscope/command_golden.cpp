@@ -93,9 +93,8 @@ void print_result(const GoldenCommand& command, const attention::Problem& proble
       counted(problem.query_heads, "query head"), counted(problem.k.heads, "KV head"), problem.k.head_size);
   std::cout << "convention" << golden::conventions_text(problem.options) << "\n";
   if (!command.inputs_only) return;
-  const std::string made = "golden" + std::filesystem::path(command.out).extension().string();
   std::cout << fmt::format("next       kvscope golden --input {} --out {} computes the expected values\n", command.out,
-                           made);
+                           golden::golden_name_of(command.out));
 }
 
 int over_scenario(const GoldenCommand& command) {

@@ -73,8 +73,8 @@ int run(const ImportCommand& command) {
   if (command.candidate) std::cout << fmt::format("candidate  {}: the engine's output\n", *command.candidate);
   for (const std::string& note : dump.notes) std::cout << "note: " << note << "\n";
   for (const std::string& warning : prepared.warnings) std::cerr << "kvscope: warning: " << warning << "\n";
-  const std::string made = "golden" + std::filesystem::path(command.out).extension().string();
-  std::cout << fmt::format("next       kvscope golden --input {} --out {}\n", command.out, made);
+  std::cout << fmt::format("next       kvscope golden --input {} --out {}\n", command.out,
+                           golden::golden_name_of(command.out));
   return kExitFine;
 }
 

@@ -182,7 +182,7 @@ int run(const ReduceCommand& command) {
   }
   golden::save_bundle(out, result.bundle);
 
-  const std::string made = "golden" + std::filesystem::path(out).extension().string();
+  const std::string made = golden::golden_name_of(out);
   const bool has_output = result.bundle.tensors.contains("o");
   if (command.json) {
     json::Value report;

@@ -141,9 +141,15 @@ Bundle without_answer(Bundle golden) {
   return golden;
 }
 
+std::string golden_name_of(std::string_view inputs_name) {
+  std::filesystem::path path(inputs_name);
+  path.replace_filename(path.stem().string() + "_golden" + path.extension().string());
+  return path.string();
+}
+
 void check_has_answer(const Bundle& golden, std::string_view golden_name, std::string_view candidate_name) {
   if (!holds_only_inputs(golden)) return;
-  const std::string made = "golden" + std::filesystem::path(golden_name).extension().string();
+  const std::string made = golden_name_of(golden_name);
   throw InputError(golden_name, "",
                    fmt::format("holds inputs without expected values: compute them with `kvscope golden --input {} "
                                "--out {}`, then run `kvscope verify {} {}`",

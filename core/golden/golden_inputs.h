@@ -44,6 +44,9 @@ namespace kvscope::golden {
 // A golden bundle that holds its inputs (a scenario's), without its expected values.
 [[nodiscard]] Bundle without_answer(Bundle golden);
 
+// A name for the golden of a file of inputs, beside it: "report.npz" -> "report_golden.npz".
+[[nodiscard]] std::string golden_name_of(std::string_view inputs_name);
+
 // InputError naming `golden_name` and the two commands to run when the bundle holds only inputs.
 void check_has_answer(const Bundle& golden, std::string_view golden_name, std::string_view candidate_name);
 

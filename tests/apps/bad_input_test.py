@@ -422,8 +422,10 @@ BUNDLE = [
     ("no file", {}, "golden --input in.npz --layout nhd --out out.npz",
      ["in.npz: cannot be read: No such file or directory"]),
     ("pickle", {"in.pt": "\x80"}, "golden --input in.pt --layout nhd --out out.npz",
-     ["in.pt: '.pt' is a Python pickle, which is code: never read. Convert it where it was made: "
-      "safetensors.torch.save_file({k: v.contiguous() for k, v in torch.load(path).items()}, 'out.safetensors')"]),
+     ["in.pt: '.pt' is a Python pickle, which is code: never read. Convert it where it was made:\n"
+      "  import torch; from safetensors.torch import save_file\n"
+      "  save_file({k: v.contiguous() for k, v in torch.load('in.pt', weights_only=True).items()}, "
+      "'in.safetensors')"]),
     ("another ending", {"in.h5": "x"}, "golden --input in.h5 --layout nhd --out out.npz",
      ["in.h5: ending '.h5' names no bundle; endings are .safetensors, .npz and .npy"]),
     ("npz that is no zip", {"in.npz": "tensors"}, "golden --input in.npz --layout nhd --out out.npz",

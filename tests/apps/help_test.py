@@ -60,7 +60,7 @@ class Help(unittest.TestCase):
 
     def test_has_the_commands_of_the_manual(self):
         self.assertEqual({" ".join(words) for words in self.pages} - {""},
-                         {"run", "explain", "golden", "verify", "diagnose", "merge", "trace", "trace show", "trace diff",
+                         {"run", "explain", "golden", "verify", "diagnose", "merge", "lint", "reduce", "import", "trace", "trace show", "trace diff",
                           "scenario", "scenario check", "scenario schema", "scenario presets", "layout", "dtype",
                           "stage", "tma", "tma check", "tma copy", "tma gather4", "tma barrier", "tma engines", "swizzle", "swizzle table",
                           "swizzle solve", "lds", "lds table", "lds schedule", "fragment", "fragment list", "fragment table",

@@ -293,16 +293,20 @@ void find_visible_pages(const LintOptions& options, const LintCache& cache, Lint
   }
 }
 
+// Elements of a token and head, from the shapes alone; 0 when they do not tell.
 std::int64_t row_length(const std::string& layout, const std::map<std::string, Tensor>& caches) {
-  std::int64_t sum = 0;
-  for (const auto& entry : caches) {
-    const std::vector<std::int64_t>& shape = entry.second.shape;
+  constexpr std::int64_t kMost = std::int64_t{1} << 28;
+  std::int64_t parts = 0, whole = 0;
+  for (const auto& [name, tensor] : caches) {
+    const std::vector<std::int64_t>& shape = tensor.shape;
     if (shape.empty()) continue;
-    if (layout == "vllm_legacy" && shape.size() == 5) return shape[2] * shape[4];
-    if (entry.first.starts_with("kpe")) sum += shape.back();
-    if (!entry.first.starts_with("kpe") && (sum == 0 || caches.size() == 1 || layout == "mla")) sum += shape.back();
+    if (layout == "vllm_legacy" && shape.size() == 5) {
+      return std::min(shape[2], kMost) * std::min(shape[4], kMost);
+    }
+    const bool is_part = name.starts_with("ckv") || name.starts_with("kpe");
+    (is_part ? parts : whole) = (is_part ? parts : 0) + std::min(shape.back(), kMost);
   }
-  return sum;
+  return whole > 0 ? whole : parts;
 }
 
 // The cache tensors of a file that has none, with one block.
@@ -375,18 +379,20 @@ LintCache read_lint_cache(Bundle& tensors, const LintOptions& options, std::vect
     }
     cache.tensors.tensors = shaped_caches(options);
   }
-  std::int64_t heads = 1;  // a multiple of the KV heads, whichever axis they are
+  constexpr std::int64_t kMostExtent = std::int64_t{1} << 28;  // of the empty q: its strides must not overflow
+  std::int64_t heads = 1;                                      // a multiple of the KV heads, whichever axis they are
   const Tensor& any = cache.tensors.tensors.begin()->second;
-  for (std::size_t axis = 1; axis + 1 < any.shape.size(); ++axis)
-    heads *= std::clamp<std::int64_t>(any.shape[axis], 1, 1 << 20);
-  const std::int64_t row = row_length(layout.layout, cache.tensors.tensors);
+  for (std::size_t axis = 1; axis + 1 < any.shape.size(); ++axis) {
+    heads *= std::clamp<std::int64_t>(any.shape[axis], 1, kMostExtent / heads);
+  }
+  const std::int64_t row = std::min(row_length(layout.layout, cache.tensors.tensors), kMostExtent);
   if (!layout.value_size && (layout.layout == "mla" || layout.layout == "max") && row > 0 && row != 576) {
     layout.value_size = row;
   }
   if (layout.layout == "max" && any.shape.size() == 6 && any.shape[1] == 2) layout.value_size.reset();
   Bundle& bundle = cache.tensors;
   const auto zeros = [](DType dtype, std::vector<std::int64_t> shape) { return make_tensor(dtype, std::move(shape)); };
-  bundle.tensors.emplace("q", zeros(DType::f32, {0, std::max<std::int64_t>(heads, 1), std::max<std::int64_t>(row, 0)}));
+  bundle.tensors.emplace("q", zeros(DType::f32, {0, heads, std::max<std::int64_t>(row, 0)}));
   for (const KnownTensor& known : known_tensors_of(layout.layout)) {
     const std::string tensor(known.name);
     if (one_of(kTables, known.name)) bundle.tensors.emplace(tensor, zeros(DType::i32, {0, 1}));

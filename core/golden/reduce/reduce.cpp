@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -102,9 +103,11 @@ class Reduction {
       }
       verdict.candidate.manifest = input_.candidate->manifest;
     }
-    std::vector<double> scales{slicer_.options(slice).scale.value_or(1)};
-    if (slice.dims != slicer_.whole().dims && slicer_.scale_is_default()) {
-      scales.push_back(1 / std::sqrt(static_cast<double>(slice.dims)));
+    std::vector<double> scales;
+    if (own_scale_ != true) scales.push_back(slicer_.options(slice).scale.value_or(1));
+    if (own_scale_ != false) scales.push_back(1 / std::sqrt(static_cast<double>(slice.dims)));
+    if (slice.dims == slicer_.whole().dims || !slicer_.scale_is_default()) {
+      scales = {slicer_.options(slice).scale.value_or(1)};
     }
     Verdict nearest;
     double nearest_error = std::numeric_limits<double>::infinity();
@@ -120,8 +123,8 @@ class Reduction {
   }
 
   // The output against the golden of the inputs at that scale, and its error relative to the golden. A kernel may
-  // compute its scale from the head size: a slice of fewer dims fails only if its output is wrong at both scales, and
-  // has the scale that its output is nearer to. Otherwise a correct kernel would seem to fail.
+  // compute its scale from the head size: while that is not known, a slice of fewer dims fails only if its output is
+  // wrong at both scales, and has the scale that its output is nearer to.
   std::pair<Verdict, double> compared(const Bundle& inputs, const ProblemSlice& slice, double scale,
                                       const Bundle& candidate) {
     // Faults of the inputs are faults of the slice, and thrown; those of the candidate are the kernel's.
@@ -293,9 +296,41 @@ class Reduction {
     }
   }
 
+  // Which scale the kernel uses for fewer dims, by the rows of the whole case that are correct at one of the two.
+  void learn_scale() {
+    scale_tried_ = true;
+    ProblemSlice slice = slicer_.whole();
+    for (slice.dims = slicer_.dims_step(); slice.dims * 2 < slicer_.whole().dims;) slice.dims *= 2;
+    if (runs_ >= input_.max_runs || slice.dims >= slicer_.whole().dims) return;
+    ++runs_;
+    const Bundle inputs = slicer_.cut(slice);
+    const KernelRun run = input_.run(inputs);
+    if (run.end != KernelRun::End::wrote) return;
+    std::array<std::int64_t, 2> correct{};
+    for (const bool own : {false, true}) {
+      LayoutOptions layout = slicer_.options(slice);
+      if (own) layout.scale = 1 / std::sqrt(static_cast<double>(slice.dims));
+      try {
+        const PreparedProblem prepared = prepare_problem(inputs, layout, input_.inputs_name);
+        const Bundle golden =
+            golden_bundle(prepared.problem, attention::reference(prepared.problem), {"kvscope", "", {}});
+        Bundle candidate = run.candidate;
+        static_cast<void>(use_output_names(golden, candidate, "candidate"));
+        CompareOptions options;
+        options.rounding = input_.rounding;
+        const ElementErrors errors = element_errors(golden, candidate, options);
+        correct[own ? 1 : 0] = std::ranges::count_if(errors.ratio, [](float ratio) { return ratio <= 1; });
+      } catch (const InputError&) {
+        return;
+      }
+    }
+    if (correct[0] != correct[1]) own_scale_ = correct[1] > correct[0];
+  }
+
   void reduce_dims() {
     const std::int64_t step = slicer_.dims_step();
     if (step == 0) return;
+    if (!scale_tried_ && whole_.kind == Verdict::Kind::wrong && slicer_.scale_is_default()) learn_scale();
     for (std::int64_t dims = step; dims < best_.dims; dims *= 2) {
       ProblemSlice slice = best_;
       slice.dims = dims;
@@ -318,6 +353,8 @@ class Reduction {
   std::int64_t runs_ = 0, rejected_ = 0;
   bool stopped_ = false;
   std::map<std::string, bool> tried_;
+  std::optional<bool> own_scale_;  // the kernel computes 1 / sqrt(dims); empty: not known
+  bool scale_tried_ = false;
   Verdict whole_, last_;
 };
 
