@@ -330,9 +330,7 @@ void add_golden(CLI::App& app, Action& chosen) {
 
   const std::string own = kWithTensors;
   golden->add_option("--input", command->input, "Your tensors (.safetensors, .npz)")->type_name("FILE")->group(own);
-  golden
-      ->add_option("--layout", command->layout,
-                   "Layout of your tensors, see below [default: as the file's manifest states]")
+  golden->add_option("--layout", command->layout, "Layout, see below [default: the manifest's]")
       ->type_name("LAYOUT")
       ->check(CLI::IsMember(golden::layout_names()))
       ->group(own);

@@ -1,4 +1,4 @@
-// kvscope import DUMP: what an engine wrote to disk, as a file for kvscope golden --input.
+// kvscope import DUMP: reads the tensors that an engine wrote to disk as inputs for kvscope golden --input.
 #include <fmt/format.h>
 
 #include <filesystem>

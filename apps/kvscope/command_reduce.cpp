@@ -234,11 +234,10 @@ void add_reduce(CLI::App& app, Action& chosen) {
   reduce->add_option("--time-limit", command->time_limit, "Seconds after which a run is killed")->capture_default_str();
   add_rounding_options(*reduce, command->rounding);
   reduce->add_flag("--json", command->json, "Print the report as JSON");
-  add_help_section(
-      *reduce, "Runs of the command that end without an output",
-      {"If the whole case ends with an exit code, a signal, at the time limit or without a readable output,",
-       "a smaller case must end in the same way. If the whole case gives a wrong output, a smaller case",
-       "that ends in another way is not used: a kernel that cannot run some size keeps that size."});
+  add_help_section(*reduce, "Runs of the command that end without an output",
+                   {"If the whole case ends with an exit code, a signal, at the time limit or without a readable",
+                    "output, a smaller case must end in the same way. If the whole case gives a wrong output, a",
+                    "smaller case that ends in another way is not used: a kernel that cannot run some size keeps it."});
   add_examples(*reduce, {"kvscope reduce golden.npz candidate.npz",
                          "kvscope reduce golden.npz candidate.npz --command 'python3 kernel.py {inputs} {candidate}'"});
   reduce->callback([command, &chosen] { chosen = [command] { return run(*command); }; });

@@ -210,7 +210,7 @@ class Imports(unittest.TestCase):
             parts.append(attention(q, rows, rows[..., :6], 0.2))
         self.close(found, [np.concatenate(p) for p in zip(*parts)])
 
-    def refused(self, source, *options):
+    def rejected(self, source, *options):
         done = kvscope("import", source, "--out", self.path("no.npz"), *options)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertFalse(os.path.exists(self.path("no.npz")))
@@ -220,28 +220,28 @@ class Imports(unittest.TestCase):
         batch, wrapper = Batch(7), "BatchDecodeWithPagedKVCacheWrapper"
         run = [batch.q, batch.cache]
         self.call(wrapper + ".run", RUN, (run, {}), root="no_plan")
-        self.assertIn("plan(): of the same wrapper is not beside this call", self.refused(self.path("no_plan")))
+        self.assertIn("plan(): of the same wrapper is not beside this call", self.rejected(self.path("no_plan")))
         plan = [batch.indptr, batch.indices, batch.last, 4, 2, 8, 4]
         self.call(wrapper + ".plan", DECODE_PLAN, (plan, {}), root="torch")
         self.call(wrapper + ".run", RUN, (run, {}), root="torch", ending="pt")
-        said = self.refused(self.path("torch"))
+        said = self.rejected(self.path("torch"))
         self.assertIn("import torch; from safetensors.torch import save_file\n", said)
         self.assertIn("torch.load('inputs.pt', weights_only=True)", said)
         self.assertIn("FLASHINFER_DUMP_SAFETENSORS=1", said)
         self.call(wrapper + ".plan", DECODE_PLAN, ([*plan, "ROPE_LLAMA"], {}), root="tuple")
         self.call(wrapper + ".run", RUN, ([batch.q, {"type": "tuple", "value": "(tensor..."}], {}), root="tuple")
-        said = self.refused(self.path("tuple"))
+        said = self.rejected(self.path("tuple"))
         self.assertIn("paged_kv_cache: was passed as a tuple", said)
         self.assertIn("pos_encoding_mode: is ROPE_LLAMA", said)
         self.call("rmsnorm", "(x)", ([batch.q], {}), root="other")
-        self.assertIn("has calls of rmsnorm, but no run() of", self.refused(self.path("other")))
+        self.assertIn("has calls of rmsnorm, but no run() of", self.rejected(self.path("other")))
         self.decode(batch)
         self.decode(batch)
-        self.assertIn("--call: is required, because the folder has 2 calls of run()", self.refused(self.path("dumps")))
-        self.assertIn("--uuid: applies only to a .jsonl file", self.refused(self.path("dumps"), "--uuid", "1"))
+        self.assertIn("--call: is required, because the folder has 2 calls of run()", self.rejected(self.path("dumps")))
+        self.assertIn("--uuid: applies only to a .jsonl file", self.rejected(self.path("dumps"), "--uuid", "1"))
         os.makedirs(self.path("empty"))
-        self.assertIn("has no call of FlashInfer's log", self.refused(self.path("empty")))
-        self.assertIn("is neither a folder of FlashInfer's log nor a .jsonl file", self.refused(self.path("x.txt")))
+        self.assertIn("has no call of FlashInfer's log", self.rejected(self.path("empty")))
+        self.assertIn("is neither a folder of FlashInfer's log nor a .jsonl file", self.rejected(self.path("x.txt")))
 
     # --- flashinfer-bench ---------------------------------------------------------------------------------------------
 
@@ -301,19 +301,19 @@ class Imports(unittest.TestCase):
     def test_workloads_that_cannot_be_read_name_the_reason(self):
         batch = Batch(10)
         file = self.bench(batch)
-        self.assertIn("--uuid: is required, because the file has 2 workloads: pass one of one, two", self.refused(file))
-        self.assertIn("--uuid: no workload has it; there are one, two", self.refused(file, "--uuid", "three"))
-        self.assertIn("--call: applies only to a folder", self.refused(file, "--call", "x"))
+        self.assertIn("--uuid: is required, because the file has 2 workloads: pass one of one, two", self.rejected(file))
+        self.assertIn("--uuid: no workload has it; there are one, two", self.rejected(file, "--uuid", "three"))
+        self.assertIn("--call: applies only to a folder", self.rejected(file, "--call", "x"))
         self.bench(batch, inputs={"q": {"type": "custom"}, "k_cache": {"type": "safetensors", "path": "gone", "tensor_key": "k"}})
-        said = self.refused(file, "--uuid", "one")
+        said = self.rejected(file, "--uuid", "one")
         self.assertIn("q: is of type 'custom'; kvscope reads random, scalar and safetensors", said)
         self.assertIn("k_cache: is in 'gone', which is in none of the folders above the workload", said)
         self.bench(batch, page_size=16)
-        self.assertIn("k_cache: is f32 [", self.refused(file, "--uuid", "one"))
+        self.assertIn("k_cache: is f32 [", self.rejected(file, "--uuid", "one"))
         self.bench(batch, op="gemm")
-        self.assertIn("$.op_type: is 'gemm'; kvscope reads gqa_paged and mla_paged", self.refused(file, "--uuid", "one"))
+        self.assertIn("$.op_type: is 'gemm'; kvscope reads gqa_paged and mla_paged", self.rejected(file, "--uuid", "one"))
         os.remove(self.path("set/definitions/gqa_paged/gqa_small.json"))
-        self.assertIn("--definition: is required", self.refused(file, "--uuid", "one"))
+        self.assertIn("--definition: is required", self.rejected(file, "--uuid", "one"))
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ class BenchReader {
     } else if (name == "sm_scale") {
       out_.options.scale = value->number();
     } else {
-      fault(name, "is a scalar that kvscope does not know; it knows sm_scale");
+      fault(name, "is an unsupported scalar; sm_scale is the only supported one");
     }
   }
 

@@ -224,7 +224,7 @@ class Rules {
                                 (rows->heads - 1) * rows->head_stride + rows->head_size - 1;
       const Offset offsets[] = {
           {"row", rows->page_size, rows->page_size - 1, kInt32Most,
-           "a TMA coordinate has 32 bits: use the block as a dimension of its own"},
+           "a TMA coordinate has 32 bits: use a separate dimension for the block"},
           {"element offset", rows->block_stride, last, kInt32Most, "multiply block and stride in 64 bits"},
           {"byte offset", rows->block_stride * size, last * size + size - 1, kUint32Most,
            "add bytes to a 64-bit pointer"}};
@@ -314,7 +314,7 @@ class Rules {
   const LintIndices& indices_;
   LintReport& report_;
   std::unordered_map<std::int64_t, std::vector<Use>> uses_;
-  std::vector<std::int64_t> used_;  // blocks, rising
+  std::vector<std::int64_t> used_;  // blocks in increasing order
   std::map<std::pair<std::int64_t, std::int64_t>, Prefix> prefixes_;
 };
 

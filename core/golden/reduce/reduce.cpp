@@ -179,7 +179,8 @@ class Reduction {
     return true;
   }
 
-  // Delta debugging of a list: `with` makes a slice of a list. First each item alone, then halves and their complements.
+  // Delta debugging of a list: `with` makes a slice of a list. First each item alone, then halves and their
+  // complements.
   template <class Item, class With>
   void reduce_list(std::vector<Item> items, const With& with) {
     constexpr std::size_t kMostSingles = 32;

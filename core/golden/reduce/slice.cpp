@@ -236,7 +236,8 @@ std::int64_t kept_keys(const SequenceSlice& sequence, std::int64_t page_size) {
 
 }  // namespace
 
-// Blocks that the kept table rows name, rising. A table row counts to its end, because a kernel may read there.
+// Blocks that the kept table rows name, in increasing order. A table row counts to its end, because a kernel may read
+// there.
 std::vector<std::int64_t> Slicer::used_blocks(const ProblemSlice& slice) const {
   const attention::Problem& problem = prepared_.problem;
   if (!slice.only_used_blocks) return range_of(problem.k.blocks);

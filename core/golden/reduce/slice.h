@@ -1,5 +1,5 @@
-// A part of an attention problem, cut from a user's tensors: fewer sequences, queries, keys, heads, dims, blocks, layers
-// and table columns, in the same layout, under the same names and in the same types.
+// A part of an attention problem, cut from a user's tensors: fewer sequences, queries, keys, heads, dims, blocks,
+// layers and table columns, in the same layout, under the same names and in the same types.
 //
 //   sequences {2}, keys [4, 11) of 2, KV heads {1}, 8 of 64 dims:
 //   k_cache [100, 16, 4, 64] -> [1, 16, 1, 8]   block_table [3, 8] -> [1, 1]   cache_seqlens [3] -> [1] = 7

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 class FakeKernel {
  public:
   explicit FakeKernel(std::string layout) : options_(SmallBatch::options(layout)), tensors_(SmallBatch().in(layout)) {
-    options_.scale = 0.4;  // a number of its own: fewer dims do not change it
+    options_.scale = 0.4;  // stated: fewer dims do not change it
   }
 
   std::function<bool(std::int64_t keys, std::int64_t dims)> wrong = [](auto, auto) { return false; };

@@ -29,7 +29,7 @@ struct LintIndices {
   std::vector<std::int64_t> entries;  // of the whole tensor
   std::int64_t table_columns = 0;     // of a table
   std::vector<LintSequence> sequences;
-  bool queries_known = false;  // the file says which tokens are new
+  bool queries_known = false;  // the file shows which tokens are new
 
   // "block_table[0, 2]" or "kv_indices[5]".
   [[nodiscard]] std::string entry_name(std::int64_t sequence, std::int64_t page) const;
