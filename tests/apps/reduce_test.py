@@ -158,6 +158,10 @@ class InputsOnly(unittest.TestCase):
                    "two", "--ignore", "workspace"]
         own = ["golden", "--input", self.path("t.npz"), "--layout", "nhd", *options]
         fine(*own, "--out", self.path("golden.npz"))
+        bare = kvscope("golden", "--input", self.path("t.npz"), "--out", self.path("no.npz"))
+        self.assertEqual(bare.returncode, 2)
+        self.assertIn("--layout: is required with --input: it names the layout of the tensors, which the manifest of",
+                      bare.stderr)
         printed = fine(*own, "--inputs-only", "--out", self.path("inputs.npz"))
         self.assertIn("next       kvscope golden --input", printed)
         fine("golden", "--input", self.path("inputs.npz"), "--out", self.path("again.npz"))
