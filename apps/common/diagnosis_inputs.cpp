@@ -1,16 +1,43 @@
 #include "apps/common/diagnosis_inputs.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <vector>
+#include <xtensor/xtensor.hpp>
 
 #include "apps/common/faults.h"
 #include "core/base/errors.h"
 #include "core/golden/bundle.h"
+#include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
 #include "core/golden/layouts.h"
 #include "core/golden/output_names.h"
+#include "core/layout/filled.h"
 
 namespace kvscope::apps {
+namespace {
+
+// Rows of a list for all sequences, each continued with the entries of the sequences after it. Example: {3, 1} and {2}
+// are rows {3, 1, 2} and {2, unknown, unknown}.
+xt::xtensor<std::uint32_t, 2> continued_lists(const xt::xtensor<std::uint32_t, 2>& table) {
+  std::vector<std::uint32_t> entries;
+  std::vector<std::size_t> first;
+  for (std::size_t b = 0; b < table.shape(0); ++b) {
+    std::size_t count = table.shape(1);
+    while (count > 0 && table(b, count - 1) == golden::kUnknownBlock) --count;
+    first.push_back(entries.size());
+    for (std::size_t i = 0; i < count; ++i) entries.push_back(table(b, i));
+  }
+  xt::xtensor<std::uint32_t, 2> continued =
+      filled(golden::kUnknownBlock, table.shape(0), std::max<std::size_t>(entries.size(), 1));
+  for (std::size_t b = 0; b < first.size(); ++b) {
+    std::copy(entries.begin() + static_cast<std::ptrdiff_t>(first[b]), entries.end(), &continued(b, 0));
+  }
+  return continued;
+}
+
+}  // namespace
 
 GoldenAndCandidate load_both(const std::string& golden, const std::string& candidate) {
   GoldenAndCandidate both;
@@ -53,8 +80,17 @@ golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string&
   const golden::LayoutOptions options = golden::layout_options_of(golden, golden_path);
   const golden::PreparedProblem prepared =
       golden::prepare_problem(bundle, options, inputs.empty() ? golden_path : inputs);
-  const attention::Problem problem = prepared.with_given_table();
+  attention::Problem problem = prepared.with_given_table();
   golden::DiagnosisInput input{problem, golden, candidate, {}};
+  input.one_list = bundle.tensors.contains("kv_indices") || bundle.tensors.contains("paged_kv_indices");
+  xt::xtensor<std::uint32_t, 2> continued;
+  if (input.one_list) {
+    continued = continued_lists(prepared.given_table);
+    for (attention::PagedRows* rows : {&problem.k, &problem.v}) {
+      rows->table = continued.data();
+      rows->table_stride = static_cast<std::int64_t>(continued.shape(1));
+    }
+  }
   input.rounding = rounding;
   if (!inputs.empty()) input.inputs_name = inputs;
   if (const auto blocks = bundle.tensors.find("blocks"); prepared.layout == "max" && blocks != bundle.tensors.end()) {

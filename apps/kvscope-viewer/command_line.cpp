@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <iostream>
@@ -25,7 +27,7 @@ struct Words {
   std::optional<std::string> file, render, scenario, trace, simulate, select, tile, tile_layout, completion, view,
       theme;
   std::optional<std::string> flow, candidate;
-  std::optional<std::int64_t> step, to, tile_event, tile_to, flow_tiles;
+  std::optional<std::int64_t> step, to, tile_event, tile_to, flow_tiles, flow_to;
   std::optional<double> font_scale, between;
   bool motion = false;
   std::string size = "1600x1000";
@@ -41,10 +43,11 @@ std::vector<std::string> view_names() {
 void add_options(CLI::App& app, Words& words) {
   const std::string of_render = "Options of --render";
   app.add_option("FILE", words.file, "Scenario (JSON), trace (.kvt) or golden bundle (.npz, .safetensors) to open");
-  CLI::Option* render = app.add_option("--render", words.render,
-                                       "Write a picture of a run to a .png, .svg, .pdf or .gif file and exit; needs no "
-                                       "display")
-                            ->type_name("OUT");
+  CLI::Option* render =
+      app.add_option("--render", words.render,
+                     "Write a picture of a run to a .png, .svg or .pdf file, or an animation to a .gif, "
+                     ".webm or .mp4 file (videos need the program ffmpeg), and exit; needs no display")
+          ->type_name("OUT");
   CLI::Option* scenario =
       app.add_option("--scenario", words.scenario, "Scenario to run and show, instead of FILE")->type_name("FILE");
   app.add_option("--trace", words.trace, "Trace to show, instead of FILE")->type_name("FILE")->excludes(scenario);
@@ -53,22 +56,22 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option(
       "--step", words.step,
       "Engine step to show, at its end; -1: before the first step [default: for a picture, the step with the "
-      "most blocks in use; for a GIF, the first step]");
+      "most blocks in use; for an animation, the first step]");
   app.add_option("--theme", words.theme, "Colors [default: dark for a picture, else the last one used]")
       ->check(CLI::IsMember(std::vector<std::string>{"dark", "light", "high-contrast"}));
   app.add_option("--font-scale", words.font_scale,
                  fmt::format("Text size relative to 13 px, {} to {} [default: 1 for a picture, else the last one used]",
                              viz::kSmallestFont, viz::kLargestFont));
   app.add_option("--to", words.to,
-                 "Last step of a GIF, which has one frame per step [default: the last step of the run]")
+                 "Last step of an animation, which has one frame per step [default: the last step of the run]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--fps", words.frames_per_second,
-                 fmt::format("Frames per second of a GIF, {} to {}", viz::kSlowestFrames, viz::kFastestFrames))
+                 fmt::format("Steps per second of an animation, {} to {}", viz::kSlowestFrames, viz::kFastestFrames))
       ->capture_default_str()
       ->needs(render)
       ->group(of_render);
-  app.add_flag("--motion", words.motion, "GIF: also show what moves between two frames")
+  app.add_flag("--motion", words.motion, "Animation: also show what moves between two steps")
       ->needs(render)
       ->group(of_render);
   app.add_option("--between", words.between,
@@ -107,9 +110,10 @@ void add_options(CLI::App& app, Words& words) {
                  "Events of the tile that have happened [default: all copies have landed, nothing is read]")
       ->needs(render)
       ->group(of_render);
-  app.add_option("--tile-to", words.tile_to,
-                 "GIF of the tile: the last of its events; one frame for each instruction or wait from --tile-event on "
-                 "[default: a GIF goes through steps of the run]")
+  app.add_option(
+         "--tile-to", words.tile_to,
+         "Animation of the tile: the last of its events; one frame for each instruction or wait from --tile-event "
+         "on [default: an animation goes through steps of the run]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--flow", words.flow,
@@ -118,6 +122,11 @@ void add_options(CLI::App& app, Words& words) {
       ->needs(render)
       ->group(of_render);
   app.add_option("--flow-tiles", words.flow_tiles, "Tiles of the flow that have been added [default: all]")
+      ->needs(render)
+      ->group(of_render);
+  app.add_option("--flow-to", words.flow_to,
+                 "Animation of the flow: the last of its tiles; one frame for each tile from --flow-tiles on, or from "
+                 "none [default: an animation goes through steps of the run]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--candidate", words.candidate,
@@ -179,23 +188,29 @@ QSize size_of(const Words& words, std::vector<Fault>& faults) {
   return {width, height};
 }
 
+std::string one_picture(const std::string& file) {
+  return fmt::format("'{}' holds one picture: write a .gif, .webm or .mp4", file);
+}
+
 void check_motion(const Words& words, std::optional<viz::PictureFormat> format, std::vector<Fault>& faults) {
-  using Format = viz::PictureFormat;
   if (words.between) {
     check_range("--between", *words.between, 0, 1, "0.5 is the middle of the motion", faults);
-    if (format && *format != Format::png) {
+    if (format && *format != viz::PictureFormat::png) {
       faults.push_back({"--between", fmt::format("'{}': a picture of a motion has pixels: write a .png{}",
-                                                 *words.render, *format == Format::gif ? ", or use --motion" : "")});
+                                                 *words.render, viz::is_film(*format) ? ", or use --motion" : "")});
     }
   }
-  if (!format || *format == Format::gif) return;
-  for (const auto& [option, given] :
-       {std::pair{"--motion", words.motion}, std::pair{"--tile-to", words.tile_to.has_value()}}) {
-    if (given) faults.push_back({option, fmt::format("'{}' holds one picture: write a .gif", *words.render)});
+  const std::array limits{std::pair{"--to", words.to}, std::pair{"--tile-to", words.tile_to},
+                          std::pair{"--flow-to", words.flow_to}};
+  if (std::ranges::count_if(limits, [](const auto& limit) { return limit.second.has_value(); }) > 1) {
+    faults.push_back({words.flow_to ? "--flow-to" : "--tile-to",
+                      "an animation goes through steps (--to), events of a tile (--tile-to) or tiles of a flow "
+                      "(--flow-to): leave all but one out"});
   }
-  if (words.to && words.tile_to) {
-    faults.push_back(
-        {"--tile-to", "an animation goes through steps (--to) or through events of a tile: leave one out"});
+  if (!format || viz::is_film(*format)) return;
+  if (words.motion) faults.push_back({"--motion", one_picture(*words.render)});
+  for (const auto& [option, limit] : limits) {
+    if (limit) faults.push_back({option, one_picture(*words.render)});
   }
 }
 
@@ -210,10 +225,8 @@ RenderRequest render_request(const Words& words) {
   request.out = *words.render;
   const auto format = viz::picture_format(QString::fromStdString(request.out));
   if (!format) {
-    faults.push_back(
-        {"--render", fmt::format("'{}' has no known extension: use .png, .svg, .pdf or .gif", request.out)});
-  } else if (*format != viz::PictureFormat::gif && words.to) {
-    faults.push_back({"--to", fmt::format("'{}' holds one picture: write a .gif", request.out)});
+    faults.push_back({"--render", fmt::format("'{}' has no known extension: use .png, .svg, .pdf, .gif, .webm or .mp4",
+                                              request.out)});
   }
   check_motion(words, format, faults);
   request.file = words.scenario ? *words.scenario : words.trace ? *words.trace : words.file.value_or("");
@@ -222,11 +235,12 @@ RenderRequest render_request(const Words& words) {
   if (words.tile && request.view != viz::View::tile) {
     faults.push_back({"--tile", fmt::format("view '{}' shows no tile: use --view tile", *words.view)});
   }
-  if (!words.view && !words.tile && (words.flow || words.flow_tiles || words.candidate)) {
+  if (!words.view && !words.tile && (words.flow || words.flow_tiles || words.flow_to || words.candidate)) {
     request.view = viz::View::attention;
   }
   for (const auto& [option, given] : {std::pair{"--flow", words.flow.has_value()},
                                       {"--flow-tiles", words.flow_tiles.has_value()},
+                                      {"--flow-to", words.flow_to.has_value()},
                                       {"--candidate", words.candidate.has_value()}}) {
     if (given && request.view != viz::View::attention) {
       faults.push_back(
@@ -235,6 +249,7 @@ RenderRequest render_request(const Words& words) {
   }
   request.flow = words.flow;
   request.flow_tiles = words.flow_tiles;
+  request.flow_to = words.flow_to;
   request.candidate = words.candidate;
   request.step = words.step;
   request.to = words.to;

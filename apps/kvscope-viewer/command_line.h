@@ -25,20 +25,21 @@ struct RenderRequest {
   FileKind kind = FileKind::by_content;
   viz::View view = viz::View::overview;
   std::optional<std::int64_t> step;  // the end of that engine step; -1: before the first
-  std::optional<std::int64_t> to;    // GIF: the last one
+  std::optional<std::int64_t> to;    // animation: the last one
   QSize size{1600, 1000};            // [px], logical
   double scale = 1;
   viz::ThemeKind theme = viz::ThemeKind::dark;
   std::optional<std::string> select;       // as find.h reads it
   std::optional<std::string> tile;         // as tile_request.h reads it, or the number of a tile of the trace
   std::optional<std::int64_t> tile_event;  // events of the tile that have happened
-  std::optional<std::int64_t> tile_to;     // GIF: the last event of the tile
+  std::optional<std::int64_t> tile_to;     // animation: the last event of the tile
   std::optional<std::string> flow;         // as attention.h reads it
   std::optional<std::int64_t> flow_tiles;  // tiles of the flow that have been added
+  std::optional<std::int64_t> flow_to;     // animation: the last of them
   std::optional<std::string> candidate;    // file compared with the golden
   std::optional<std::string> tile_layout;  // beside the tile's own: TileLayout::name
   double frames_per_second = 4;
-  bool motion = false;            // GIF: also what moves between two frames
+  bool motion = false;            // animation: also what moves between two frames
   std::optional<double> between;  // this share of the way from the step, or the tile's action, before
   double font_scale = 1;
 };

@@ -5,6 +5,7 @@
 
 #include "apps/common/faults.h"
 #include "apps/common/signals.h"
+#include "apps/common/terminal_output.h"
 #include "apps/kvscope-viewer/command_line.h"
 #include "apps/kvscope-viewer/render.h"
 #include "apps/kvscope-viewer/simulate.h"
@@ -33,6 +34,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   clean_up_on_signals();
+  const TerminalOutput output(std::cout);
+  const TerminalOutput errors(std::cerr);
   try {
     const int code = run(argc, argv);
     if (!std::cout.flush()) {

@@ -67,7 +67,8 @@ std::int64_t row_of_step(const viz::Run& run, const char* option, std::int64_t s
 }
 
 void set_time(viz::Picture& picture, const RenderRequest& request, const viz::Run& run) {
-  const bool film = viz::picture_format(QString::fromStdString(request.out)) == viz::PictureFormat::gif;
+  const auto format = viz::picture_format(QString::fromStdString(request.out));
+  const bool film = format && viz::is_film(*format);
   const std::int64_t last = run.facts().rows - 1;
   const std::int64_t first = request.step ? row_of_step(run, "--step", *request.step)
                              : film       ? std::min<std::int64_t>(1, last)
@@ -75,7 +76,7 @@ void set_time(viz::Picture& picture, const RenderRequest& request, const viz::Ru
   picture.position = run.end_of_row(first);
   picture.motion = request.motion;
   picture.between = request.between;
-  if (request.tile_to) return;
+  if (request.tile_to || request.flow_to) return;
   if (request.to) {
     picture.last_row = row_of_step(run, "--to", *request.to);
     if (*picture.last_row < first) {
@@ -199,54 +200,80 @@ QString fault_text(const std::exception& error) {
   return lines.join(QLatin1Char('\n'));
 }
 
+viz::FlowRequest flow_request(const RenderRequest& request) {
+  try {
+    return viz::parse_flow_request(*request.flow);
+  } catch (const InputError& error) {
+    throw InputError("command line", "--flow", error.faults().front().where + " " + error.faults().front().message);
+  }
+}
+
 // As with tiles: a row that does not exist is a fault of the command line, any other reason is part of the picture. A
-// candidate that cannot be compared is a fault.
-void set_attention(viz::Picture& picture, const RenderRequest& request, const viz::Run& run, const char* program) {
-  if (picture.view != viz::View::attention) return;
-  const viz::State state = run.state_at(picture.position);
+// candidate that cannot be compared is a fault. `one_step`: of an animation a row need not exist in each step.
+viz::AttentionOfStep attention_at(viz::Backend& backend, const RenderRequest& request, const viz::Run& run,
+                                  const viz::State& state, const viz::Picture& picture, bool one_step) {
+  viz::AttentionOfStep of;
   viz::FlowRequest flow;
   if (request.flow) {
-    try {
-      flow = viz::parse_flow_request(*request.flow);
-    } catch (const InputError& error) {
-      throw InputError("command line", "--flow", error.faults().front().where + " " + error.faults().front().message);
-    }
+    flow = flow_request(request);
   } else {
     flow.seq = sequence_for_flow(picture, state, run.facts());
   }
   flow.step = state.step;
-  SimulatorBackend backend{std::filesystem::path(program)};
   if (flow.step.value < 0) {
-    picture.flow_instead =
-        QStringLiteral("Before the first step nothing attends to the cache: choose --step 0 or later.");
-    return;
+    of.flow_instead = QStringLiteral("Before the first step nothing attends to the cache: choose --step 0 or later.");
+    return of;
   }
   try {
-    picture.flow = std::make_shared<const viz::AttentionFlow>(backend.attend(run.facts(), request.file, flow));
+    of.flow = std::make_shared<const viz::AttentionFlow>(backend.attend(run.facts(), request.file, flow));
   } catch (const IndexError& error) {
-    if (request.flow) throw InputError("command line", "--flow", error.what());
-    picture.flow_instead = fault_text(error);
+    if (request.flow && one_step) throw InputError("command line", "--flow", error.what());
+    of.flow_instead = fault_text(error);
   } catch (const std::exception& error) {
-    picture.flow_instead = fault_text(error);
-  }
-  picture.flow_tiles = request.flow_tiles;
-  if (request.flow_tiles && picture.flow) {
-    const auto tiles = std::ssize(picture.flow->tiles);
-    if (*request.flow_tiles < 0 || *request.flow_tiles > tiles) {
-      throw InputError("command line", "--flow-tiles",
-                       fmt::format("{} is outside [0, {}]: tiles of the flow", *request.flow_tiles, tiles));
-    }
+    of.flow_instead = fault_text(error);
   }
   viz::ErrorsRequest errors;
   errors.candidate = request.candidate.value_or("");
   errors.layer = flow.layer;
   errors.step = flow.step;
   try {
-    picture.errors = std::make_shared<const viz::AttentionErrors>(backend.compare(run.facts(), request.file, errors));
+    of.errors = std::make_shared<const viz::AttentionErrors>(backend.compare(run.facts(), request.file, errors));
   } catch (const std::exception& error) {
     if (request.candidate) throw;
-    picture.errors_instead = fault_text(error);
+    of.errors_instead = fault_text(error);
   }
+  return of;
+}
+
+void check_flow_tiles(const char* option, std::optional<std::int64_t> tiles, std::int64_t least,
+                      const viz::AttentionFlow& flow) {
+  if (!tiles || (*tiles >= least && *tiles <= std::ssize(flow.tiles))) return;
+  throw InputError("command line", option,
+                   fmt::format("{} is outside [{}, {}]: tiles of the flow", *tiles, least, flow.tiles.size()));
+}
+
+void set_attention(viz::Picture& picture, const RenderRequest& request, const std::shared_ptr<const viz::Run>& run,
+                   const char* program) {
+  if (picture.view != viz::View::attention) return;
+  const auto backend = std::make_shared<SimulatorBackend>(std::filesystem::path(program));
+  const viz::State state = run->state_at(picture.position);
+  const bool several = picture.last_row && *picture.last_row > run->row_at(picture.position);
+  if (several) {
+    picture.attention_of = [backend, request, run, picture](const viz::State& of) {
+      return attention_at(*backend, request, *run, of, picture, false);
+    };
+    return;
+  }
+  viz::AttentionOfStep of = attention_at(*backend, request, *run, state, picture, true);
+  picture.flow = of.flow;
+  picture.flow_instead = of.flow_instead;
+  picture.errors = of.errors;
+  picture.errors_instead = of.errors_instead;
+  picture.flow_tiles = request.flow_tiles;
+  picture.last_flow_tile = request.flow_to;
+  if (!picture.flow) return;
+  check_flow_tiles("--flow-tiles", request.flow_tiles, 0, *picture.flow);
+  check_flow_tiles("--flow-to", request.flow_to, request.flow_tiles.value_or(0), *picture.flow);
 }
 
 }  // namespace
@@ -268,7 +295,7 @@ int render(const RenderRequest& request, int argc, char** argv) {
   set_time(picture, request, *run);
   set_tile(picture, request, *run, argv[0]);
   if (request.select) picture.selection = selection_of(request, *run);
-  set_attention(picture, request, *run, argv[0]);
+  set_attention(picture, request, run, argv[0]);
   Progress bar("frames");
   viz::write_picture(QString::fromStdString(request.out), run, picture,
                      [&](std::int64_t done, std::int64_t all) { return bar.show(done, all), true; });

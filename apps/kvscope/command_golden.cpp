@@ -15,6 +15,8 @@
 #include "apps/common/progress.h"
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/layout_choice.h"
+#include "core/attention/fast.h"
 #include "core/attention/reference.h"
 #include "core/attention/tiled.h"
 #include "core/base/errors.h"
@@ -37,20 +39,18 @@ struct GoldenCommand {
   std::optional<std::string> scenario;
   std::optional<std::string> requests;
   std::optional<std::int64_t> step;
-  std::optional<std::int64_t> layer;
 
   std::optional<std::string> input;
-  std::string layout;
+  LayoutChoice layout;  // its layer is used with SCENARIO too
   std::string mask = "causal";
   std::string alignment = "bottom_right";
   std::int64_t window_left = -1, window_right = 0, chunk = 0;
   std::optional<double> scale, soft_cap;
   std::string lse_base = "natural";
   std::string empty_lse = "-inf";
-  std::optional<std::string> cache_dtype, query_dtype;
-  std::optional<std::int64_t> granularity, value_size;
-  std::vector<std::string> ignore;
+  std::optional<std::string> query_dtype;
   bool lint = false;
+  std::string accuracy = "strict";
 
   std::string out;
   bool inputs_only = false;
@@ -97,12 +97,38 @@ void print_result(const GoldenCommand& command, const attention::Problem& proble
                            golden::golden_name_of(command.out));
 }
 
+// The largest error of o that the fast path allows itself, and that of lse.
+void print_accuracy(const attention::Result& result) {
+  double o_error = 0;
+  double lse_error = 0;
+  std::size_t strict_rows = 0;
+  for (std::size_t query = 0; query < result.o.shape(0); ++query) {
+    for (std::size_t head = 0; head < result.o.shape(1); ++head) {
+      const attention::RowTerms row = attention::row_terms(result, query, head, 1);
+      if (row.score_error == 0) ++strict_rows;
+      lse_error = std::max(lse_error, row.score_error);
+      for (std::size_t dim = 0; dim < result.o.shape(2); ++dim) {
+        o_error = std::max(
+            o_error, attention::output_budget({}, row, attention::element_terms(result, query, head, dim)).golden);
+      }
+    }
+  }
+  std::cout << fmt::format(
+      "accuracy   fast: o within {:.2g}, natural lse within {:.2g}; kvscope verify adds these errors", o_error,
+      lse_error);
+  if (strict_rows > 0) {
+    std::cout << fmt::format(". {} of {} rows in double, without error", strict_rows,
+                             result.o.shape(0) * result.o.shape(1));
+  }
+  std::cout << "\n";
+}
+
 int over_scenario(const GoldenCommand& command) {
   ScenarioInput input = read_scenario(*command.scenario, command.requests);
   if (command.step) input.scenario.focus.step = *command.step;  // checked against the run below
-  if (command.layer) {
-    check_index("--layer", *command.layer, input.scenario.model.layers);
-    input.scenario.focus.layer = *command.layer;
+  if (const auto layer = command.layout.layer) {
+    check_index("--layer", *layer, input.scenario.model.layers);
+    input.scenario.focus.layer = *layer;
   }
   trace::Recorder off;
   EngineRun engine;
@@ -124,16 +150,10 @@ int over_scenario(const GoldenCommand& command) {
   return run.second_path.passed() && run.kernel_flow.passed() ? kExitFine : kExitCheckFailed;
 }
 
-golden::LayoutOptions layout_options(const GoldenCommand& command) {
-  golden::LayoutOptions options;
-  options.layout = command.layout;
-  options.layer = command.layer.value_or(0);
-  if (command.cache_dtype) options.cache_dtype = dtype_from_name(*command.cache_dtype);
+// `options` with the conventions of the command line.
+golden::LayoutOptions layout_options(const GoldenCommand& command, golden::LayoutOptions options) {
   if (command.query_dtype) options.query_dtype = dtype_from_name(*command.query_dtype);
-  options.granularity = command.granularity;
-  options.value_size = command.value_size;
   options.scale = command.scale;
-  options.ignore = command.ignore;
   attention::Options& attention = options.attention;
   attention.mask = std::ranges::find_if(kMasks, [&](const auto& mask) { return mask.first == command.mask; })->second;
   attention.alignment = command.alignment == "top_left" ? CausalAlignment::top_left : CausalAlignment::bottom_right;
@@ -146,17 +166,12 @@ golden::LayoutOptions layout_options(const GoldenCommand& command) {
   return options;
 }
 
-// The command with each option that was not given as the manifest of a bundle of inputs states it.
+// The command with each convention that was not given as the manifest of a bundle of inputs states it.
 GoldenCommand with_manifest(GoldenCommand command, const golden::LayoutOptions& stated) {
   const auto set = [&](const char* option, auto& to, auto value) {
     if (std::ranges::count(command.given, option) == 0) to = std::move(value);
   };
-  const auto words = [](const std::optional<DType>& dtype) {
-    return dtype ? std::optional<std::string>(name(*dtype)) : std::nullopt;
-  };
   const attention::Options& attention = stated.attention;
-  command.layout = stated.layout;
-  set("--layer", command.layer, std::optional(stated.layer));
   set("--mask", command.mask, std::string(std::ranges::find_if(kMasks, [&](const auto& mask) {
                                             return mask.second == attention.mask;
                                           })->first));
@@ -170,12 +185,23 @@ GoldenCommand with_manifest(GoldenCommand command, const golden::LayoutOptions& 
   set("--lse-base", command.lse_base, std::string(attention.lse_base == attention::LseBase::two ? "two" : "natural"));
   set("--empty-lse", command.empty_lse,
       std::string(attention.empty_row == attention::EmptyRow::plus_infinity ? "+inf" : "-inf"));
-  set("--cache-dtype", command.cache_dtype, words(stated.cache_dtype));
-  set("--query-dtype", command.query_dtype, words(stated.query_dtype));
-  set("--granularity", command.granularity, stated.granularity);
-  set("--value-size", command.value_size, stated.value_size);
-  set("--ignore", command.ignore, stated.ignore);
+  if (stated.query_dtype)
+    set("--query-dtype", command.query_dtype, std::optional(std::string(name(*stated.query_dtype))));
   return command;
+}
+
+// The layout that a manifest states, with the types and sizes of the command line.
+golden::LayoutOptions stated_layout(golden::LayoutOptions stated, const LayoutChoice& given) {
+  if (given.layer) stated.layer = *given.layer;
+  if (given.cache_dtype) {
+    stated.cache_fnuz = *given.cache_dtype == "e4m3fnuz";
+    stated.cache_dtype = dtype_from_name(stated.cache_fnuz ? "e4m3" : *given.cache_dtype);
+  }
+  if (given.granularity) stated.granularity = given.granularity;
+  if (given.value_size) stated.value_size = given.value_size;
+  if (given.head_size) stated.head_size = given.head_size;
+  stated.ignore.insert(stated.ignore.end(), given.ignore.begin(), given.ignore.end());
+  return stated;
 }
 
 // Rejects options that the chosen mask or layout would ignore.
@@ -187,14 +213,17 @@ void refuse_idle_options(const GoldenCommand& command) {
     const char* needed;
   };
   const bool masked = command.mask == "causal" || command.mask == "sliding_window";
-  const std::string mask = "--mask " + command.mask, layout = "--layout " + command.layout;
+  const std::string mask = "--mask " + command.mask;
+  const LayoutChoice& layout = command.layout;
+  const bool is_chosen = command.input && layout.layout.empty() != layout.axes.empty();
+  const bool has_value_size = !is_chosen || golden::layout_of(chosen_layout(layout, "--layout")).needs_value_size();
   const Idle options[] = {
       {"--window-left", command.mask == "sliding_window", mask, "--mask sliding_window"},
       {"--window-right", command.mask == "sliding_window", mask, "--mask sliding_window"},
       {"--chunk", command.mask == "chunked", mask, "--mask chunked"},
       {"--alignment", masked, mask, "--mask causal or --mask sliding_window"},
-      {"--granularity", command.layout == "max", layout, "--layout max"},
-      {"--value-size", command.layout == "max" || command.layout == "mla", layout, "--layout mla or --layout max"}};
+      {"--value-size", has_value_size, layout.layout.empty() ? "--axes" : "--layout " + layout.layout,
+       "--layout mla or --layout max"}};
   std::vector<Fault> faults;
   for (const Idle& idle : options) {
     if (!idle.used && std::ranges::count(command.only_input, idle.option) > 0) {
@@ -206,33 +235,46 @@ void refuse_idle_options(const GoldenCommand& command) {
 }
 
 int over_tensors(const GoldenCommand& given) {
-  golden::Bundle bundle = golden::load_bundle(*given.input);
+  golden::Bundle bundle;
   GoldenCommand command = given;
-  if (given.layout.empty()) {
+  golden::LayoutOptions options;
+  if (given.layout.layout.empty() && given.layout.axes.empty()) {
+    bundle = golden::load_bundle(*given.input);
     if (!golden::states_layout(bundle)) {
       throw InputError("command line", "--layout",
                        fmt::format("is required with --input: it names the layout of the tensors, which the manifest "
                                    "of '{}' does not state; see --help",
                                    *given.input));
     }
-    command = with_manifest(given, golden::layout_options_of(bundle, *given.input));
+    const golden::LayoutOptions stated = golden::layout_options_of(bundle, *given.input);
+    command = with_manifest(given, stated);
+    refuse_idle_options(command);
+    options = layout_options(command, stated_layout(stated, given.layout));
+  } else {
+    refuse_idle_options(command);
+    options = layout_options(command, chosen_layout(command.layout, "--layout"));
+    bundle = golden::load_bundle(*given.input);
   }
-  refuse_idle_options(command);
-  const golden::PreparedProblem prepared = golden::prepare_problem(bundle, layout_options(command), *command.input);
+  const golden::PreparedProblem prepared = golden::prepare_problem(bundle, options, *command.input);
+  if (command.layout.granularity && prepared.problem.k.scales == nullptr && prepared.problem.v.scales == nullptr) {
+    throw InputError("command line", "--granularity", "has no effect: the input has no block scales; remove it");
+  }
   for (const std::string& warning : prepared.warnings) std::cerr << "kvscope: warning: " << warning << "\n";
   for (const std::string& note : prepared.notes) {
     if (command.lint) std::cerr << "kvscope: note: " << note << "\n";
   }
   if (command.inputs_only) {
-    golden::save_bundle(command.out, golden::inputs_bundle(bundle, prepared, layout_options(command), kProducer));
+    golden::save_bundle(command.out, golden::inputs_bundle(bundle, prepared, options, kProducer));
     print_result(command, prepared.problem);
     return kExitFine;
   }
-  const attention::Result result = attention::reference(prepared.problem);
-  golden::Bundle answer = golden::golden_bundle(prepared.problem, result, {kProducer, command.layout, {}});
-  answer.manifest.set("inputs", golden::inputs_manifest(layout_options(command), *command.input));
+  const attention::Result result =
+      command.accuracy == "fast" ? attention::fast_reference(prepared.problem) : attention::reference(prepared.problem);
+  golden::Bundle answer = golden::golden_bundle(prepared.problem, result, {kProducer, options.layout, {}});
+  answer.manifest.set("inputs", golden::inputs_manifest(options, *command.input));
   golden::save_bundle(command.out, answer);
   print_result(command, prepared.problem);
+  if (command.accuracy == "fast") print_accuracy(result);
   for (const std::string& scales : prepared.scales) std::cout << "scales     " << scales << "\n";
   write_candidate(command, prepared.problem);
   return kExitFine;
@@ -269,23 +311,51 @@ int run(const GoldenCommand& command) {
   return command.scenario ? over_scenario(command) : over_tensors(command);
 }
 
-// Printed by --help, below the options.
-const std::vector<std::string> kLayoutHelp = {
-    "Sizes: B sequences, N blocks, P tokens per page, H KV heads, D head size, L layers, T query rows, G scales per "
-    "head.",
-    "max             blocks [N, 2 (MLA: 1), L, P, H, D], lookup_table [B, columns], cache_lengths [B] without the new",
-    "                tokens, scales [N, 2, L, P, H, G] if quantized",
-    "nhd, hnd        k_cache, v_cache [N, P, H, D] ([N, H, P, D]), block_table [B, columns], cache_seqlens [B]",
-    "flashinfer      kv_cache [N, 2, P, H, D] (flashinfer_hnd: [N, 2, H, P, D]), kv_indptr, kv_indices, "
-    "kv_last_page_len",
-    "vllm_legacy     key_cache [N, H, D/x, P, x], value_cache [N, H, D, P], block_tables, seq_lens",
-    "sglang          k_buffer, v_buffer [slots, H, D], kv_indptr, kv_indices",
-    "mla             kv_cache [N, P, D] or ckv [N, P, latent] and kpe [N, P, rope], block_table, cache_seqlens",
-    "Every layout also takes q [T, Hq, D] with query_offsets [B + 1]; without query_offsets, T = B.",
-    "Optional tensors: alibi_slopes [Hq], sinks [Hq], sm_scale [], and k_scale, v_scale or kv_scale: [] per tensor,",
-    "[H] per KV head, [N, P] per token, [N] per block, [N, P, H], [N, H]. Common synonyms such as k_descale are read "
-    "too.",
-    "A tensor that is not used is an error. Table entries and slots that no sequence owns are never read."};
+// Printed by --help, below the options: the tensors of each layout, by its first form.
+std::vector<std::string> layout_help() {
+  std::vector<std::string> lines{
+      "Sizes: B sequences, N blocks, P tokens per page, S positions, H KV heads, D head size, L layers, T query rows, "
+      "G",
+      "scales per head. 'kvscope layout show LAYOUT' prints a layout with all names and forms of its tensors."};
+  for (const golden::LayoutDescription& layout : golden::named_layouts()) {
+    std::vector<std::string> parts;
+    std::string names, shape;
+    for (const golden::CacheTensor& tensor : layout.forms.front().tensors) {
+      if (tensor.shape_words() == shape) {
+        names += ", " + tensor.name;
+      } else {
+        if (!names.empty()) parts.push_back(names + " " + shape);
+        names = tensor.name;
+        shape = tensor.shape_words();
+      }
+    }
+    parts.push_back(names + " " + shape);
+    for (const std::string& role : golden::table_roles(layout.table.form)) {
+      if (layout.table.has(role)) parts.push_back(layout.table.name(role));
+    }
+    std::string line = fmt::format("{:<17}", layout.name);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::string part = " " + parts[i] + (i + 1 < parts.size() ? "," : "");
+      if (line.size() + part.size() > 112) {
+        lines.push_back(line);
+        line = std::string(17, ' ');
+      }
+      line += part;
+    }
+    lines.push_back(line);
+  }
+  for (const char* line :
+       {"Every layout also takes q [T, Hq, D] with query_offsets [B + 1]; without query_offsets, T = B.",
+        "Optional tensors: alibi_slopes [Hq], sinks [Hq], sm_scale [], and k_scale, v_scale or kv_scale: [] per "
+        "tensor,",
+        "[H] per KV head, [N, P] per token, [N] per block, [N, P, H], [N, H]. Common synonyms such as k_descale are "
+        "read "
+        "too.",
+        "A tensor that is not used is an error. Table entries and slots that no sequence owns are never read."}) {
+    lines.emplace_back(line);
+  }
+  return lines;
+}
 
 }  // namespace
 
@@ -310,7 +380,8 @@ void add_golden(CLI::App& app, Action& chosen) {
                    "Element type of the candidate's probabilities and output")
       ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16"}))
       ->capture_default_str();
-  golden->add_option("--layer", command->layer, "Layer, from 0 [default: the scenario's focus, or 0 with --input]");
+  golden->add_option("--layer", command->layout.layer,
+                     "Layer, from 0 [default: the scenario's focus, or 0 with --input]");
 
   golden->add_option("--lse-base", command->lse_base, "Base of the log-sum-exp: e (natural) or 2 (two)")
       ->check(one_of({"natural", "two"}))
@@ -330,10 +401,17 @@ void add_golden(CLI::App& app, Action& chosen) {
 
   const std::string own = kWithTensors;
   golden->add_option("--input", command->input, "Your tensors (.safetensors, .npz)")->type_name("FILE")->group(own);
-  golden->add_option("--layout", command->layout, "Layout, see below [default: the manifest's]")
-      ->type_name("LAYOUT")
-      ->check(CLI::IsMember(golden::layout_names()))
+  add_layout_name(*golden, "--layout", command->layout.layout,
+                  "Layout, see below, or a .json file [default: the manifest's]")
       ->group(own);
+  golden
+      ->add_option("--accuracy", command->accuracy,
+                   "strict: sums in double, the same bytes on every machine; fast: sums in float, with a known error "
+                   "that is written beside o and that kvscope verify adds to the bound")
+      ->check(one_of({"strict", "fast"}))
+      ->capture_default_str()
+      ->group(own);
+  add_axes(*golden, command->layout, own);
   golden->add_option("--mask", command->mask, "Which keys a query sees")
       ->check(one_of({"none", "causal", "sliding_window", "chunked"}))
       ->type_name("MASK")
@@ -365,32 +443,17 @@ void add_golden(CLI::App& app, Action& chosen) {
       ->add_option("--soft-cap", command->soft_cap,
                    "Replace each score by X * tanh(score / X) [default: scores are not capped]")
       ->group(own);
-  golden
-      ->add_option("--cache-dtype", command->cache_dtype,
-                   "Element type of a cache whose bit patterns are stored as u8 or u16 [default: the tensor's own]")
-      ->check(one_of({"f16", "bf16", "e4m3", "e5m2"}))
-      ->group(own);
+  add_layout_sizes(*golden, command->layout, own);
   golden
       ->add_option("--query-dtype", command->query_dtype,
                    "Element type of a q whose bit patterns are stored as u8 or u16 [default: the tensor's own]")
       ->check(one_of({"f16", "bf16", "e4m3", "e5m2"}))
       ->group(own);
-  golden->add_option("--granularity", command->granularity, "Elements that share a scale [default: D / G]")->group(own);
-  golden
-      ->add_option(
-          "--value-size", command->value_size,
-          "With --layout mla or max, for an MLA cache: leading elements of a row that are V [default: 512 if a "
-          "row has 576]")
-      ->group(own);
-  golden->add_option("--ignore", command->ignore, "Tensor of the file to leave out; may be repeated")
-      ->type_name("NAME")
-      ->allow_extra_args(false)
-      ->group(own);
   golden
       ->add_flag("--lint", command->lint,
                  "Also warn about inputs that are legal here but that an engine of this layout rejects")
       ->group(own);
-  add_help_section(*golden, "Layouts of --input, by the names and shapes of its tensors", kLayoutHelp);
+  add_help_section(*golden, "Layouts of --input, by the names and shapes of its tensors", layout_help());
   add_examples(*golden,
                {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors --candidate mine.safetensors",
                 "kvscope verify golden.safetensors mine.safetensors"});

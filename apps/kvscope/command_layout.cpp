@@ -1,4 +1,5 @@
-// kvscope layout EXPR: prints the sizes of a layout expression and the offset of each coordinate.
+// kvscope layout EXPR: prints the sizes of a layout expression and the offset of each coordinate. Its subcommands
+// concern the cache layouts of engines (command_layout_detect.cpp).
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -123,17 +124,21 @@ int show_layout(const LayoutOptions& options) {
 
 void add_layout(CLI::App& app, Action& chosen) {
   const auto options = std::make_shared<LayoutOptions>();
-  CLI::App* command = app.add_subcommand("layout", "Print the offset of every coordinate of a CuTe layout expression");
-  command
-      ->add_option("EXPR", options->expression,
-                   "Layout SHAPE:STRIDE in CuTe's notation, such as '(8,4):(4,1)', or with a swizzle in front: "
-                   "'Sw<3,4,3> o (8,64):(64,1)'")
-      ->required();
+  CLI::App* command = app.add_subcommand(
+      "layout", "Print the offset of every coordinate of a CuTe layout expression, or the cache layouts of engines");
+  add_layout_files(*command, chosen);
+  command->add_option("EXPR", options->expression,
+                      "Layout SHAPE:STRIDE in CuTe's notation, such as '(8,4):(4,1)', or with a swizzle in front: "
+                      "'Sw<3,4,3> o (8,64):(64,1)'");
   command->add_flag("--json", options->json, "Print JSON, including all offsets");
   command->add_flag("--all", options->all,
                     fmt::format("Print the table even if it has more than {} coordinates", kTableCoordinates));
   add_examples(*command, {"kvscope layout '(8,4):(4,1)'", "kvscope layout --json '((2,2),4):((1,8),2)'"});
-  command->callback([options, &chosen] { chosen = [options] { return show_layout(*options); }; });
+  command->callback([command, options, &chosen] {
+    if (!command->get_subcommands().empty()) return;
+    if (command->count("EXPR") == 0) throw CLI::RequiredError("EXPR");
+    chosen = [options] { return show_layout(*options); };
+  });
 }
 
 }  // namespace kvscope::apps

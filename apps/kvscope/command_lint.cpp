@@ -13,6 +13,7 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/layout_choice.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
 #include "core/golden/bundle.h"
@@ -37,7 +38,8 @@ int run(const LintCommand& command) {
   golden::Bundle bundle = golden::load_bundle(command.file);
   golden::LintOptions options = command.options;
   if (!command.layout.empty()) {
-    options.layout.layout = command.layout;
+    options.layout.description = std::make_shared<golden::LayoutDescription>(layout_named(command.layout));
+    options.layout.layout = options.layout.description->name;
   } else if (golden::states_layout(bundle)) {
     options.layout = golden::layout_options_of(bundle, command.file);
   } else {
@@ -74,9 +76,8 @@ void add_lint(CLI::App& app, Action& chosen) {
   CLI::App* lint = app.add_subcommand("lint", "Check the index tensors of a paged cache before a kernel reads them");
   lint->add_option("FILE", command->file, "Tensors of a cache (.safetensors, .npz), as for kvscope golden --input")
       ->required();
-  lint->add_option("--layout", command->layout, "Layout of the tensors [default: as the file's manifest states]")
-      ->type_name("LAYOUT")
-      ->check(CLI::IsMember(golden::layout_names()));
+  add_layout_name(*lint, "--layout", command->layout,
+                  "Layout of the tensors, or a .json file [default: as the file's manifest states]");
   lint->add_option("--layer", command->layer, "With --layout max: layer, from 0 [default: 0]");
   lint->add_option(
           "--cache-shape", command->cache_shape,

@@ -52,7 +52,8 @@ class OutFolder {
     }
     std::filesystem::create_directories(path_, error);
     if (error || !std::filesystem::is_directory(path_)) {
-      throw InputError("command line", "--out", fmt::format("cannot make folder '{}': {}", name, error.message()));
+      throw InputError("command line", "--out",
+                       fmt::format("cannot make folder '{}': {}", name, system_message(error.value())));
     }
   }
   OutFolder(const OutFolder&) = delete;

@@ -66,6 +66,7 @@ int run(const VerifyCommand& command) {
     if (diagnosis) report.set("diagnosis", golden::json_report(*diagnosis));
     std::cout << json::dump(report) << "\n";
   } else {
+    if (diagnosis && !diagnosis->candidate_passes) result.worst_heads.clear();  // the diagnosis has a map of all
     std::cout << golden::text_report(result);
     if (command.explain) std::cout << golden::budget_report(result);
     if (diagnosis && !diagnosis->candidate_passes) std::cout << golden::text_report(*diagnosis);

@@ -31,15 +31,17 @@ void add_merge(CLI::App& app, Action& chosen);     // merge PART PART... --out B
 void add_trace(CLI::App& app, Action& chosen);     // trace show FILE [--step N], trace diff A B [--tile N]
 void add_scenario(CLI::App& app, Action& chosen);  // scenario check FILE, scenario schema, scenario presets
 void add_tma(CLI::App& app, Action& chosen);       // tma check MAP, copy MAP, gather4 MAP, engines SCENARIO
-void add_tma_barrier(CLI::App& tma, Action& chosen);   // tma barrier expect:N arrive complete:N ..., beside them
-void add_swizzle(CLI::App& app, Action& chosen);       // swizzle table SWIZZLE, swizzle solve --rows N ...
-void add_lds(CLI::App& app, Action& chosen);           // lds table SCENARIO [--what ...]
-void add_lds_schedule(CLI::App& lds, Action& chosen);  // lds schedule SCENARIO [--without STEP], beside lds table
-void add_fragment(CLI::App& app, Action& chosen);      // fragment list, fragment table NAME
-void add_ptx(CLI::App& app, Action& chosen);           // ptx run|survey|disasm FILE
-void add_kernels(CLI::App& app, Action& chosen);       // kernels list, verify [--device virtual|cuda], bench
-void add_layout(CLI::App& app, Action& chosen);        // layout EXPR [--json] [--all]
-void add_dtype(CLI::App& app, Action& chosen);         // dtype IN.npy OUT.npy --from TYPE --to TYPE [--no-saturate]
-void add_completion(CLI::App& app, Action& chosen);    // completion bash|zsh|fish, of all the commands here
+void add_tma_barrier(CLI::App& tma, Action& chosen);      // tma barrier expect:N arrive complete:N ..., beside them
+void add_swizzle(CLI::App& app, Action& chosen);          // swizzle table SWIZZLE, swizzle solve --rows N ...
+void add_lds(CLI::App& app, Action& chosen);              // lds table SCENARIO [--what ...]
+void add_lds_schedule(CLI::App& lds, Action& chosen);     // lds schedule SCENARIO [--without STEP], beside lds table
+void add_fragment(CLI::App& app, Action& chosen);         // fragment list, fragment table NAME
+void add_ptx(CLI::App& app, Action& chosen);              // ptx run|survey|disasm FILE
+void add_kernels(CLI::App& app, Action& chosen);          // kernels list, verify [--device virtual|cuda], bench
+void add_convert(CLI::App& app, Action& chosen);          // convert FILE --from LAYOUT --to LAYOUT --out FILE
+void add_layout(CLI::App& app, Action& chosen);           // layout EXPR [--json] [--all]
+void add_layout_files(CLI::App& layout, Action& chosen);  // layout list|show|detect|diff, beside it
+void add_dtype(CLI::App& app, Action& chosen);            // dtype IN.npy OUT.npy --from TYPE --to TYPE [--no-saturate]
+void add_completion(CLI::App& app, Action& chosen);       // completion bash|zsh|fish, of all the commands here
 
 }  // namespace kvscope::apps

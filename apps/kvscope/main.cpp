@@ -6,6 +6,7 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/common/signals.h"
+#include "apps/common/terminal_output.h"
 #include "apps/common/usage.h"
 #include "apps/kvscope/commands.h"
 
@@ -24,6 +25,7 @@ void add_commands(CLI::App& app, Action& chosen) {
   add_diagnose(app, chosen);
   add_reduce(app, chosen);
   add_merge(app, chosen);
+  add_convert(app, chosen);
   add_trace(app, chosen);
   add_scenario(app, chosen);
   add_tma(app, chosen);
@@ -44,6 +46,8 @@ void add_commands(CLI::App& app, Action& chosen) {
 
 int main(int argc, char** argv) {
   clean_up_on_signals();
+  const TerminalOutput output(std::cout);
+  const TerminalOutput errors(std::cerr);
   CLI::App app{
       "Simulates paged KV caches, follows a token from its page to a GPU register, runs PTX kernels on a virtual GPU, "
       "and "

@@ -133,6 +133,10 @@ RowTerms row_terms(const Result& golden, std::size_t query, std::size_t head, do
   row.repeats = golden.repeats(query, head);
   for (std::size_t i = 0; i < kClumpTypes; ++i) row.clump[i] = golden.clump(query, head, i);
   for (std::size_t i = 0; i < kFaintTerms; ++i) row.faint[i] = golden.faint(query, head, i);
+  if (golden.score_error.size() > 0) {
+    row.score_error = golden.score_error(query, head);
+    row.sum_error = row.score_error > 0 ? golden.sum_error : 0;
+  }
   return row;
 }
 
@@ -165,6 +169,8 @@ OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row)
   repeated_ = e * repeated_additions(r, row);
   merge_ = 2 * e * (std::isfinite(row.lse) ? std::fabs(row.lse) : 0) + (r.partials ? unit_of(*r.partials) : 0);
   partial_floor_ = r.partials ? half_smallest(*r.partials) : 0;
+  golden_score_ = 1.01 * row.score_error;
+  golden_sum_ = row.sum_error;
 }
 
 Budget OutputBudgets::of(const ElementTerms& element) const {
@@ -179,6 +185,7 @@ Budget OutputBudgets::of(const ElementTerms& element) const {
   b.p = clump_ * size + p_ * spread + lost_ * element.a1;
   b.sum = k_ * sum + repeated_ * size;
   b.merge = merge_ * std::min(element.a1, size + 8 * element.running + 4 * element.a2) + partial_floor_;
+  b.golden = golden_score_ * (element.a1 + size) + golden_sum_ * element.a1;
   b.output = half_step(output_, size + b.before_output());
   b.independent = k_ * (score + sum) + p_ * spread;
   b.deviation = std::sqrt(square(score) + square(sum) + square(p_ * spread / k_));
@@ -208,6 +215,7 @@ Budget lse_budget(const Rounding& r, const RowTerms& row) {
   const double sum = base * e * 0.5 * std::sqrt(additions(r, row.keys));
   b.sum = k * sum + base * e * repeated_additions(r, row);
   b.merge = base * 2 * e * natural;
+  b.golden = base * row.score_error;
   b.output = half_step(r.lse, std::fabs(row.lse) + b.before_output());
   b.deviation = std::sqrt(square(score) + square(p) + square(sum));
   b.independent = k * (score + sum) + std::min(b.p, k * p);

@@ -12,6 +12,7 @@
 //   p       u(P) * (min(1, 2 clump) * |o| + min(a1, k / sqrt 3 * a2)) + min(1, 4 faint(P) / faint) * a1
 //   sum     e * k / 2 * sqrt(additions) * sqrt(min(a1, running + a2)^2 + o^2) + e * repeats * |o|
 //   merge   (2 e |lse| + u(partials)) * min(a1, |o| + 8 running + 4 a2)
+//   golden  1.01 score_error * (a1 + |o|) + sum_error * a1                       0 for the reference (fast.h)
 //   output  half a step of the output's type at the largest magnitude that these allow
 //
 // additions = 16 + keys when keys are added one by one, 16 + tile + keys / tile in tiles. lse differs by the same
@@ -64,6 +65,7 @@ struct RowTerms {
   double clump[kClumpTypes] = {1, 1, 1};
   double repeats = -1;                       // below 0: not known
   double faint[kFaintTerms] = {-1, -1, -1};  // below 0: not known
+  double score_error = 0, sum_error = 0;     // of the golden itself: fast.h
 };
 struct ElementTerms {
   double o = 0, a1 = 0, a2 = 0, running = 0;
@@ -73,10 +75,10 @@ struct ElementTerms {
 [[nodiscard]] ElementTerms element_terms(const Result& golden, std::size_t query, std::size_t head, std::size_t dim);
 
 struct Budget {
-  double inputs = 0, scores = 0, ex2 = 0, p = 0, sum = 0, merge = 0, output = 0;
+  double inputs = 0, scores = 0, ex2 = 0, p = 0, sum = 0, merge = 0, golden = 0, output = 0;
   double deviation = 0;  // one standard deviation of the independent errors among them, the output's rounding excluded
   double independent = 0;  // the part of total() that k deviations of them take
-  [[nodiscard]] double before_output() const { return inputs + scores + ex2 + p + sum + merge; }
+  [[nodiscard]] double before_output() const { return inputs + scores + ex2 + p + sum + merge + golden; }
   [[nodiscard]] double total() const { return before_output() + output; }
 };
 
@@ -90,7 +92,7 @@ class OutputBudgets {
  private:
   DType output_;
   double spread_, inputs_, score_, p2_, scores_, ex2_, p_, clump_, lost_, sum_, repeated_, merge_, partial_floor_,
-      k_;  // factors
+      golden_score_, golden_sum_, k_;  // factors
 };
 [[nodiscard]] Budget output_budget(const Rounding& rounding, const RowTerms& row, const ElementTerms& element);
 [[nodiscard]] Budget lse_budget(const Rounding& rounding, const RowTerms& row);

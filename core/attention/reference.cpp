@@ -1,274 +1,51 @@
 #include "core/attention/reference.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
-#include <numbers>
-#include <span>
 #include <string>
-#include <utility>
-#include <xtensor/xadapt.hpp>
-#include <xtensor/xmath.hpp>
-#include <xtensor/xview.hpp>
 
+#include "core/attention/detail/query_block.h"
 #include "core/attention/detail/reference_kernels.h"
-#include "core/attention/detail/row_reader.h"
-#include "core/attention/mask.h"
 #include "core/attention/problem_checks.h"
-#include "core/attention/weight_terms.h"
-#include "core/base/checked.h"
 #include "core/base/errors.h"
-#include "core/base/portable_math.h"
 #include "core/layout/filled.h"
 
 namespace kvscope::attention {
 namespace {
 
-constexpr std::int64_t kKeyBlock = 64;         // keys decoded at a time: 64 KB of doubles at head size 128
-constexpr std::int64_t kScoresKept = 1 << 20;  // doubles of scores held for one block of queries
-constexpr std::int64_t kMostQueries = 64;      // of one block
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-double canonical(double x) {
-  return x != x ? std::numeric_limits<double>::quiet_NaN() : x;
+// Bits of the significand with the leading one; more than a double's for types that are not exact in it.
+int significand_bits(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 53;
+    case DType::f32:
+      return 24;
+    case DType::f16:
+      return 11;
+    case DType::bf16:
+      return 8;
+    default:
+      return bits(dtype);  // of 8 bits, some are the sign and the exponent; integers use all
+  }
 }
 
-double fold(const double (&lane)[kLanes]) {
-  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+// Whether the product of an element of q and of k is exact in double. Exponents of f32 are far from a double's limits.
+bool products_are_exact(const Problem& p) {
+  const int k_bits = significand_bits(p.k.dtype) + (p.k.scales != nullptr ? significand_bits(p.k.scale_dtype) : 0);
+  return significand_bits(p.q_dtype) + k_bits <= 53;
 }
 
-// One block of queries of one sequence, all heads: reads every needed row of K once, then every needed row of V once.
-class QueryBlock {
- public:
-  QueryBlock(const Problem& problem, const ReferenceKernels& kernels, Result& result)
-      : p_(problem),
-        kernels_(kernels),
-        result_(result),
-        group_(problem.query_heads / problem.k.heads),
-        k_padded_(round_up(problem.k.head_size, kLanes)),
-        v_padded_(round_up(problem.v.head_size, kLanes)),
-        k_rows_(problem.k, kernels),
-        v_rows_(problem.v, kernels) {}
-
-  void run(std::int64_t sequence, std::int64_t first_query, std::int64_t last_query) {
-    sequence_ = sequence;
-    first_query_ = first_query;
-    queries_ = last_query - first_query;
-    const std::int64_t all = query_count(p_, sequence);
-    const std::int64_t keys = p_.keys(sequence);
-    needed_ = visible_keys_of(p_.options, first_query, last_query, all, keys);
-    visible_.clear();
-    position_.clear();
-    for (std::int64_t query = first_query; query < last_query; ++query) {
-      visible_.push_back(visible_keys(p_.options, query, all, keys));
-      position_.push_back(query_position(p_.options, query, all, keys));
-    }
-    load_queries();
-    score_keys();
-    denominators_ = filled(1.0, queries_ * p_.query_heads);  // 1: of a row without a key
-    for (std::int64_t query = 0; query < queries_; ++query) {
-      for (std::int64_t head = 0; head < p_.query_heads; ++head) soften(query, head);
-    }
-    sum_values();
-    write();
+Result run(const Problem& problem, const ReferenceKernels& kernels) {
+  check_problem(problem);
+  Result result = empty_result(problem);
+  QueryBlock<double> block(problem, kernels, exact_dots(problem, kernels), kernels.exact.accumulate, result);
+  each_query_block(
+      problem, [&](std::int64_t sequence, std::int64_t first, std::int64_t last) { block.run(sequence, first, last); });
+  for (xt::xtensor<double, 3>* array : {&result.o, &result.a1, &result.a2, &result.running}) {
+    for (double& x : *array) x = canonical_nan(x);
   }
+  return result;
+}
 
- private:
-  std::int64_t row_of(std::int64_t query, std::int64_t head) const { return query * p_.query_heads + head; }
-  std::int64_t result_row(std::int64_t query) const { return p_.first_query(sequence_) + first_query_ + query; }
-  double* scores_at(std::int64_t row, std::int64_t key) {
-    return scores_.data() + row * needed_.size() + (key - needed_.first);
-  }
-
-  void load_queries() {
-    const std::int64_t heads = p_.query_heads;
-    const std::int64_t size = p_.k.head_size;
-    q_ = filled(0.0, queries_ * heads, k_padded_);
-    const std::byte* source = p_.q + result_row(0) * heads * size * size_of(p_.q_dtype);
-    for (std::int64_t row = 0; row < queries_ * heads; ++row) {
-      RowReader::widen(kernels_, p_.q_dtype, source + row * size * size_of(p_.q_dtype), size, &q_(row, 0));
-    }
-  }
-
-  // Calls per_query(query, first, last) for each query of the block that sees keys in [first_key, last_key).
-  template <class F>
-  void each_query(std::int64_t first_key, std::int64_t last_key, const F& per_query) const {
-    for (std::int64_t query = 0; query < queries_; ++query) {
-      const KeyRange& visible = visible_[static_cast<std::size_t>(query)];
-      const std::int64_t first = std::max(first_key, visible.first);
-      const std::int64_t last = std::min(last_key, visible.last);
-      if (first < last) per_query(query, first, last);
-    }
-  }
-
-  // Calls per_run(first_key, last_key, kv_head, rows, ahead): every needed row of `reader` in runs of one
-  // head, all heads of a block of keys before the next block, so that pages are walked once and in order.
-  // `ahead` are the rows of the next call.
-  template <class F>
-  void each_run(const RowReader& reader, const F& per_run) {
-    const std::int64_t heads = p_.k.heads;
-    const auto locate = [&](std::int64_t block, std::int64_t kv_head, RowRun& run) {
-      reader.locate(sequence_, block, std::min(block + kKeyBlock, needed_.last), kv_head, run);
-    };
-    if (!needed_.empty()) locate(needed_.first, 0, next_run_);
-    for (std::int64_t block = needed_.first; block < needed_.last; block += kKeyBlock) {
-      const std::int64_t end = std::min(block + kKeyBlock, needed_.last);
-      for (std::int64_t kv_head = 0; kv_head < heads; ++kv_head) {
-        std::swap(run_, next_run_);
-        Ahead ahead;
-        if (kv_head + 1 < heads || end < needed_.last) {
-          locate(kv_head + 1 < heads ? block : end, (kv_head + 1) % heads, next_run_);
-          ahead = {next_run_.elements.data(), static_cast<std::int64_t>(next_run_.elements.size()), reader.row_bytes()};
-        }
-        per_run(block, end, kv_head, ahead);
-      }
-    }
-  }
-
-  void score_keys() {
-    scores_.resize(static_cast<std::size_t>(queries_ * p_.query_heads * needed_.size()));
-    keys_ = filled(0.0, kKeyBlock, k_padded_);
-    each_run(k_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
-      k_rows_.decode(run_, keys_.data(), k_padded_);
-      each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
-        const std::int64_t row = row_of(query, kv_head * group_);
-        kernels_.dots(&q_(row, 0), group_, &keys_(first - block, 0), last - first, k_padded_, scores_at(row, first),
-                      needed_.size(), std::exchange(ahead, Ahead{}));
-      });
-    });
-  }
-
-  // Turns dot products into scores, then weights e; computes the denominator and the row's smax and lse.
-  void soften(std::int64_t query, std::int64_t head) {
-    const KeyRange visible = visible_[static_cast<std::size_t>(query)];
-    const std::int64_t row = row_of(query, head);
-    const std::int64_t i = result_row(query);
-    if (visible.empty()) {
-      result_.lse(i, head) = p_.options.empty_row == EmptyRow::minus_infinity ? -kInfinity : kInfinity;
-      result_.smax(i, head) = 0.0;
-      return;
-    }
-    const std::span<double> s(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
-    finish_scores(s, visible.first, position_[static_cast<std::size_t>(query)], head);
-    double largest = -kInfinity;
-    double magnitude = 0.0;
-    bool all_numbers = true;
-    for (const double x : s) {
-      largest = x > largest ? x : largest;
-      magnitude = std::fabs(x) > magnitude ? std::fabs(x) : magnitude;
-      all_numbers = all_numbers && x == x;
-    }
-    const bool sink = !p_.options.sinks.empty();
-    if (sink) largest = std::max(largest, p_.options.sinks.data()[head]);
-
-    for (double& x : s) x -= largest;
-    portable_exp_in_place(s);
-    double lane[kLanes] = {};
-    for (std::size_t t = 0; t < s.size(); ++t) lane[t % kLanes] += s[t];
-    double sum = fold(lane);
-    if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
-    denominators_(row) = sum;
-    write_weights(s, sum, i, head);
-
-    const double natural = largest + portable_log(sum);
-    result_.lse(i, head) = canonical(p_.options.lse_base == LseBase::natural ? natural : natural * std::numbers::log2e);
-    result_.smax(i, head) = all_numbers ? magnitude : std::numeric_limits<double>::quiet_NaN();
-  }
-
-  // The terms of the bounds that depend on the weights alone.
-  void write_weights(std::span<const double> e, double sum, std::int64_t i, std::int64_t head) {
-    WeightTerms terms;
-    for (const double x : e) terms.add(x);
-    result_.keys(i, head) = static_cast<double>(e.size());
-    result_.p2(i, head) = canonical(terms.p2(sum));
-    result_.repeats(i, head) = terms.repeats();
-    for (std::size_t k = 0; k < kClumpTypes; ++k) result_.clump(i, head, k) = canonical(terms.clump(k, sum));
-    for (std::size_t k = 0; k < kFaintTerms; ++k) result_.faint(i, head, k) = canonical(terms.faint(k, sum));
-  }
-
-  void finish_scores(std::span<double> s, std::int64_t first_key, std::int64_t position, std::int64_t head) const {
-    const double scale = p_.options.scale;
-    for (double& x : s) x *= scale;
-    if (p_.options.soft_cap) {
-      const double cap = *p_.options.soft_cap;
-      for (double& x : s) x = cap * portable_tanh(x / cap);
-    }
-    if (!p_.options.alibi_slopes.empty()) {
-      const double slope = p_.options.alibi_slopes.data()[head];
-      for (std::size_t t = 0; t < s.size(); ++t) {
-        s[t] += slope * static_cast<double>(first_key + static_cast<std::int64_t>(t) - position);
-      }
-    }
-  }
-
-  void sum_values() {
-    const std::int64_t stride = v_padded_ + kLanes;
-    sums_ = filled(0.0, queries_ * p_.query_heads, 3, v_padded_);
-    running_ = filled(0.0, queries_ * p_.query_heads, v_padded_);
-    blocks_ = filled(0.0, queries_ * p_.query_heads);
-    values_ = filled(0.0, kKeyBlock, stride);
-    each_run(v_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
-      v_rows_.decode(run_, values_.data(), stride);
-      each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
-        const std::int64_t row = row_of(query, kv_head * group_);
-        kernels_.accumulate(scores_at(row, first), needed_.size(), group_, &values_(first - block, 0), stride,
-                            last - first, v_padded_, &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
-        for (std::int64_t r = row; r < row + group_; ++r) note_running_sum(r);
-      });
-    });
-  }
-
-  // Adds the square of the sum so far, at the end of a block of keys.
-  void note_running_sum(std::int64_t row) {
-    const double* sum = &sums_(row, 0, 0);
-    double* squares = &running_(row, 0);
-    for (std::int64_t d = 0; d < v_padded_; ++d) squares[d] += sum[d] * sum[d];
-    blocks_(row) += 1;
-  }
-
-  void write() {
-    const auto dims = static_cast<std::size_t>(p_.v.head_size);
-    const auto first = static_cast<std::size_t>(result_row(0) * p_.query_heads) * dims;
-    const auto rows_of = [&](xt::xtensor<double, 3>& whole) {  // [query * query_head, value_dim] of this block
-      return xt::adapt(whole.data() + first, denominators_.size() * dims, xt::no_ownership(),
-                       std::array{denominators_.size(), dims});
-    };
-    const auto sum = [&](std::size_t which) { return xt::view(sums_, xt::all(), which, xt::range(0, dims)); };
-    const auto denominators = xt::view(denominators_, xt::all(), xt::newaxis());
-    rows_of(result_.o) = sum(0) / denominators;
-    rows_of(result_.a1) = sum(1) / denominators;
-    rows_of(result_.a2) = xt::sqrt(sum(2)) / denominators;
-    const auto blocks = xt::view(xt::maximum(blocks_, 1.0), xt::all(), xt::newaxis());
-    rows_of(result_.running) = xt::sqrt(xt::view(running_, xt::all(), xt::range(0, dims)) / blocks) / denominators;
-  }
-
-  const Problem& p_;
-  const ReferenceKernels& kernels_;
-  Result& result_;
-  std::int64_t group_;     // query heads a KV head
-  std::int64_t k_padded_;  // [doubles]
-  std::int64_t v_padded_;  // [doubles]
-  RowReader k_rows_;
-  RowReader v_rows_;
-
-  std::int64_t sequence_ = 0;
-  std::int64_t first_query_ = 0;
-  std::int64_t queries_ = 0;
-  KeyRange needed_;
-  std::vector<KeyRange> visible_;        // [query]
-  std::vector<std::int64_t> position_;   // [query]
-  xt::xtensor<double, 2> q_;             // [query * query_head, k_padded]
-  std::vector<double> scores_;           // [query, query_head, needed key]: dot products, scores, then weights
-  xt::xtensor<double, 1> denominators_;  // [query * query_head]
-  xt::xtensor<double, 3> sums_;          // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2
-  xt::xtensor<double, 2> running_;       // [query * query_head, v_padded]: squares of the sum of e * v after each block
-  xt::xtensor<double, 1> blocks_;        // [query * query_head]: blocks that running_ sums up
-  xt::xtensor<double, 2> keys_;          // [kKeyBlock, k_padded]
-  xt::xtensor<double, 2> values_;        // [kKeyBlock, v_padded + 8]: a stride of 2^n bytes would use few cache sets
-  RowRun run_;                           // rows of the current computation
-  RowRun next_run_;                      // rows that are prefetched
-};
+}  // namespace
 
 Result empty_result(const Problem& p) {
   const auto row = filled(0.0, p.total_queries(), p.query_heads);
@@ -287,25 +64,9 @@ Result empty_result(const Problem& p) {
           .faint = filled(0.0, p.total_queries(), p.query_heads, kFaintTerms)};
 }
 
-Result run(const Problem& problem, const ReferenceKernels& kernels) {
-  check_problem(problem);
-  Result result = empty_result(problem);
-  QueryBlock block(problem, kernels, result);
-  for (std::int64_t b = 0; b < problem.batch; ++b) {
-    const std::int64_t queries = query_count(problem, b);
-    const std::int64_t scores_a_query = std::max<std::int64_t>(1, problem.query_heads * needed_keys(problem, b).size());
-    const std::int64_t step = std::clamp<std::int64_t>(kScoresKept / scores_a_query, 1, kMostQueries);
-    for (std::int64_t first = 0; first < queries; first += step) {
-      block.run(b, first, std::min(first + step, queries));
-    }
-  }
-  for (xt::xtensor<double, 3>* array : {&result.o, &result.a1, &result.a2, &result.running}) {
-    for (double& x : *array) x = canonical(x);
-  }
-  return result;
+RowKernels<double>::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels) {
+  return products_are_exact(problem) ? kernels.dots_of_exact_products : kernels.exact.dots;
 }
-
-}  // namespace
 
 const ReferenceKernels* reference_kernels(InstructionSet set) {
   switch (set) {
@@ -313,7 +74,8 @@ const ReferenceKernels* reference_kernels(InstructionSet set) {
       return baseline::reference_kernels();
 #if defined(__x86_64__)
     case InstructionSet::avx2:
-      return __builtin_cpu_supports("avx2") != 0 ? avx2::reference_kernels() : nullptr;
+      return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 ? avx2::reference_kernels()
+                                                                                       : nullptr;
     case InstructionSet::avx512:
       return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0
                  ? avx512::reference_kernels()
@@ -344,6 +106,11 @@ std::vector<InstructionSet> available_instruction_sets() {
   return sets;
 }
 
+const ReferenceKernels& widest_kernels() {
+  static const ReferenceKernels& kWidest = *reference_kernels(available_instruction_sets().back());
+  return kWidest;
+}
+
 Result reference(const Problem& problem, InstructionSet set) {
   const ReferenceKernels* kernels = reference_kernels(set);
   if (kernels == nullptr) {
@@ -354,8 +121,7 @@ Result reference(const Problem& problem, InstructionSet set) {
 }
 
 Result reference(const Problem& problem) {
-  static const InstructionSet kWidest = available_instruction_sets().back();
-  return reference(problem, kWidest);
+  return run(problem, widest_kernels());
 }
 
 }  // namespace kvscope::attention

@@ -4,12 +4,9 @@
 #include <cstddef>
 #include <xtensor/xtensor.hpp>
 
-namespace kvscope::attention {
+#include "core/attention/weight_sums.h"
 
-// Types of P for which `clump` is measured, in this order: bf16, f16, e4m3.
-inline constexpr std::size_t kClumpTypes = 3;
-// Terms of `faint`: the weight of keys below 2^-7 of the largest, and what of it f16 and e4m3 lose.
-inline constexpr std::size_t kFaintTerms = 3;
+namespace kvscope::attention {
 
 struct Result {
   xt::xtensor<double, 3> o;        // [query, query_head, value_dim]
@@ -25,6 +22,10 @@ struct Result {
                                  // to 1 when all are equal (weight_terms.h)
   xt::xtensor<double, 2> repeats;  // [query, query_head] keys with the same weight as the key before them
   xt::xtensor<double, 3> faint;    // [query, query_head, kFaintTerms] weights below the normal range of narrow types
+
+  // The error of the result itself, when the fast path computed it (fast.h). Empty and 0: the reference.
+  xt::xtensor<double, 2> score_error = {};  // [query, query_head]
+  double sum_error = 0;
 };
 
 }  // namespace kvscope::attention

@@ -2,26 +2,35 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 
 #include "core/base/convert.h"
 
 namespace kvscope::attention {
 namespace {
 
-using Table = std::array<double, 256>;
+template <class T>
+using Table = std::array<T, 256>;
 
-Table decode_all(DType dtype) {
-  Table table{};
+template <class T>
+Table<T> decode_all(DType dtype) {
+  Table<T> table{};
   for (std::size_t i = 0; i < table.size(); ++i) {
     const auto byte = static_cast<std::byte>(i);
-    table[i] = load_as_double(dtype, &byte);
+    table[i] = static_cast<T>(load_as_double(dtype, &byte));
   }
   return table;
 }
 
-void look_up(const Table& table, const std::byte* source, std::int64_t count, double* target) {
+template <class T>
+void look_up(const Table<T>& table, const std::byte* source, std::int64_t count, T* target) {
   for (std::int64_t i = 0; i < count; ++i) target[i] = table[static_cast<std::size_t>(source[i])];
+}
+
+const RowKernels<double>& kernels_for(const ReferenceKernels& kernels, const double*) {
+  return kernels.exact;
+}
+const RowKernels<float>& kernels_for(const ReferenceKernels& kernels, const float*) {
+  return kernels.fast;
 }
 
 }  // namespace
@@ -29,10 +38,12 @@ void look_up(const Table& table, const std::byte* source, std::int64_t count, do
 RowReader::RowReader(const PagedRows& rows, const ReferenceKernels& kernels)
     : rows_(rows), kernels_(kernels), element_bytes_(size_of(rows.dtype)), scale_bytes_(size_of(rows.scale_dtype)) {}
 
-void RowReader::widen(const ReferenceKernels& kernels, DType dtype, const std::byte* source, std::int64_t count,
-                      double* target) {
-  static const Table kE4m3 = decode_all(DType::e4m3);
-  static const Table kE5m2 = decode_all(DType::e5m2);
+template <class T>
+void RowReader::widen(const ReferenceKernels& all, DType dtype, const std::byte* source, std::int64_t count,
+                      T* target) {
+  static const Table<T> kE4m3 = decode_all<T>(DType::e4m3);
+  static const Table<T> kE5m2 = decode_all<T>(DType::e5m2);
+  const RowKernels<T>& kernels = kernels_for(all, target);
   switch (dtype) {
     case DType::f32:
       kernels.widen_f32(source, count, target);
@@ -50,9 +61,14 @@ void RowReader::widen(const ReferenceKernels& kernels, DType dtype, const std::b
       look_up(kE5m2, source, count, target);
       break;
     default:
-      to_doubles(dtype, source, std::span<double>(target, static_cast<std::size_t>(count)));
+      for (std::int64_t i = 0; i < count; ++i) {
+        target[i] = static_cast<T>(load_as_double(dtype, source + i * size_of(dtype)));
+      }
   }
 }
+
+template void RowReader::widen(const ReferenceKernels&, DType, const std::byte*, std::int64_t, double*);
+template void RowReader::widen(const ReferenceKernels&, DType, const std::byte*, std::int64_t, float*);
 
 void RowReader::locate(std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t head,
                        RowRun& run) const {
@@ -77,18 +93,23 @@ void RowReader::locate(std::int64_t sequence, std::int64_t first, std::int64_t l
   }
 }
 
-void RowReader::decode(const RowRun& run, double* target, std::int64_t stride) const {
+template <class T>
+void RowReader::decode(const RowRun& run, T* target, std::int64_t stride) const {
   for (std::size_t i = 0; i < run.elements.size(); ++i, target += stride) {
     widen(kernels_, rows_.dtype, run.elements[i], rows_.head_size, target);
     if (!run.scales.empty()) apply_scales(run.scales[i], target);
   }
 }
 
-void RowReader::apply_scales(const std::byte* scales, double* target) const {
+template void RowReader::decode(const RowRun&, double*, std::int64_t) const;
+template void RowReader::decode(const RowRun&, float*, std::int64_t) const;
+
+template <class T>
+void RowReader::apply_scales(const std::byte* scales, T* target) const {
   for (std::int64_t dim = 0; dim < rows_.head_size; dim += rows_.granularity, scales += scale_bytes_) {
     const double scale = load_as_double(rows_.scale_dtype, scales);
     const std::int64_t end = std::min(rows_.head_size, dim + rows_.granularity);
-    for (std::int64_t d = dim; d < end; ++d) target[d] *= scale;
+    for (std::int64_t d = dim; d < end; ++d) target[d] = static_cast<T>(static_cast<double>(target[d]) * scale);
   }
 }
 

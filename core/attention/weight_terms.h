@@ -25,51 +25,52 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/attention/result.h"
+#include "core/attention/weight_sums.h"
 
 namespace kvscope::attention {
 
 class WeightTerms {
  public:
+  WeightTerms() = default;
+  // Sums of the weights of a row by the loops of the reference, which add the same terms in eight lanes.
+  explicit WeightTerms(const WeightSums& sums) : sums_(sums) {}
+
   // A key's weight exp(score - maximum), in 0 .. 1; twice that for a key that a faulty kernel counts twice.
   void add(double e) {
-    squares_ += e * e;
-    if (std::fabs(e - last_) <= 0x1p-20 * e && e < 1 - 0x1p-20) repeats_ += 1;
+    sums_.row_sum += e;
+    sums_.squares += e * e;
+    if (std::fabs(e - last_) <= 0x1p-20 * e && e < 1 - 0x1p-20) sums_.repeats += 1;
     last_ = e;
     const std::uint64_t bits = std::bit_cast<std::uint64_t>(e);
     for (std::size_t type = 0; type < kClumpTypes; ++type) {
-      const double from_one = std::fabs(1 - e) * kInverseUnit[type];
+      const double from_one = std::fabs(1 - e) * kClumpInverseUnit[type];
       const double weight = from_one < 1 ? e * from_one : e;
       // The bits that rounding removes, as a signed number: the distance from the nearest kept number.
-      const auto removed = static_cast<std::uint32_t>(bits << (12 + kKeptBits[type]) >> 32);
-      for (std::size_t move = 0; move < kMoves; ++move) {
+      const auto removed = static_cast<std::uint32_t>(bits << (12 + kClumpKeptBits[type]) >> 32);
+      for (std::size_t move = 0; move < kPhaseMoves; ++move) {
         const auto phase = static_cast<std::int32_t>(removed + static_cast<std::uint32_t>(move) * 0x40000000u);
-        phases_[type][move] += weight * static_cast<double>(phase);
+        sums_.phases[type][move] += weight * static_cast<double>(phase);
       }
     }
     if (e >= 0x1p-7) return;
-    faint_[0] += e;
-    faint_[1] += e < 0x1p-25 ? e : 0x1p-25;
-    faint_[2] += e < 0x1p-10 ? e : 0x1p-10;
+    sums_.faint[0] += e;
+    sums_.faint[1] += e < 0x1p-25 ? e : 0x1p-25;
+    sums_.faint[2] += e < 0x1p-10 ? e : 0x1p-10;
   }
 
   // `row_sum`: of all weights, with the sink's.
-  [[nodiscard]] double p2(double row_sum) const { return std::sqrt(squares_) / row_sum; }
+  [[nodiscard]] double p2(double row_sum) const { return std::sqrt(sums_.squares) / row_sum; }
   [[nodiscard]] double clump(std::size_t type, double row_sum) const {
     double largest = 0;
-    for (const double x : phases_[type]) largest = std::fabs(x) > largest ? std::fabs(x) : largest;
+    for (const double x : sums_.phases[type]) largest = std::fabs(x) > largest ? std::fabs(x) : largest;
     return largest / row_sum * 0x1p-31;
   }
-  [[nodiscard]] double repeats() const { return repeats_; }
-  [[nodiscard]] double faint(std::size_t which, double row_sum) const { return faint_[which] / row_sum; }
+  [[nodiscard]] double repeats() const { return sums_.repeats; }
+  [[nodiscard]] double faint(std::size_t which, double row_sum) const { return sums_.faint[which] / row_sum; }
 
  private:
-  static constexpr std::size_t kMoves = 3;
-  static constexpr int kKeptBits[kClumpTypes] = {7, 10, 3};  // of the significand after the leading 1: bf16, f16, e4m3
-  static constexpr double kInverseUnit[kClumpTypes] = {0x1p8, 0x1p11, 0x1p4};
-  double squares_ = 0, repeats_ = 0, last_ = -1;
-  double phases_[kClumpTypes][kMoves] = {};
-  double faint_[kFaintTerms] = {};
+  WeightSums sums_;
+  double last_ = -1;
 };
 
 }  // namespace kvscope::attention

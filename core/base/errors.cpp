@@ -4,7 +4,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
+#include <system_error>
 
 namespace kvscope {
 
@@ -61,6 +63,15 @@ std::vector<std::string> fault_lines(const std::exception& error) {
     lines.emplace_back(error.what());
   }
   return lines;
+}
+
+std::string system_message(int error) {
+#ifdef __GLIBC__
+  const char* const words = ::strerrordesc_np(error);  // strerror() and std::error_code translate
+  return words != nullptr ? words : fmt::format("error {}", error);
+#else
+  return std::generic_category().message(error);
+#endif
 }
 
 }  // namespace kvscope

@@ -108,6 +108,9 @@ inline void check_index(std::string_view what, std::int64_t value, std::int64_t 
 // build.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 
+// The system's words for a value of errno, in English whatever the locale: 2 -> "No such file or directory".
+[[nodiscard]] std::string system_message(int error);
+
 }  // namespace kvscope
 
 #define KVSCOPE_ASSERT(condition) \

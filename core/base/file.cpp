@@ -18,10 +18,6 @@
 namespace kvscope {
 namespace {
 
-std::string system_words(int error) {
-  return std::generic_category().message(error);
-}
-
 [[noreturn]] void reject(const std::filesystem::path& path, const std::string& message) {
   throw InputError(path.string(), "", message);
 }
@@ -50,7 +46,7 @@ void write_all(int fd, std::string_view bytes, const std::filesystem::path& show
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) reject(shown, "cannot be written: " + system_words(errno));
+    if (written < 0) reject(shown, "cannot be written: " + system_message(errno));
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -59,9 +55,9 @@ void write_all(int fd, std::string_view bytes, const std::filesystem::path& show
 
 std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) reject(path, "cannot be read: " + system_words(errno));
+  if (file.get() < 0) reject(path, "cannot be read: " + system_message(errno));
   struct stat status = {};
-  if (::fstat(file.get(), &status) != 0) reject(path, "cannot be read: " + system_words(errno));
+  if (::fstat(file.get(), &status) != 0) reject(path, "cannot be read: " + system_message(errno));
   if (S_ISDIR(status.st_mode)) reject(path, "is a folder: name a file in it");
   if (status.st_size > max_bytes) reject_size(path, std::to_string(status.st_size), max_bytes);
 
@@ -78,7 +74,7 @@ std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes)
     if (used == bytes.size()) reject_size(path, fmt::format("more than {}", max_bytes), max_bytes);
     const ssize_t got = ::read(file.get(), bytes.data() + used, bytes.size() - used);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) reject(path, "cannot be read: " + system_words(errno));
+    if (got < 0) reject(path, "cannot be read: " + system_message(errno));
     if (got == 0) break;
     used += static_cast<std::size_t>(got);
   }
@@ -90,9 +86,9 @@ std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes)
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
   PendingFile pending(path);
   Descriptor file(::open(pending.temporary().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.get() < 0) reject(path, "cannot be written: " + system_words(errno));
+  if (file.get() < 0) reject(path, "cannot be written: " + system_message(errno));
   write_all(file.get(), bytes, path);
-  if (::fsync(file.get()) != 0 || file.close() != 0) reject(path, "cannot be written: " + system_words(errno));
+  if (::fsync(file.get()) != 0 || file.close() != 0) reject(path, "cannot be written: " + system_message(errno));
   pending.commit();
 }
 
@@ -163,7 +159,7 @@ PendingFile::~PendingFile() {
 void PendingFile::commit() {
   std::error_code error;
   std::filesystem::rename(temporary_, final_, error);
-  if (error) reject(final_, "cannot be written: " + error.message());
+  if (error) reject(final_, "cannot be written: " + system_message(error.value()));
   forget_pending(temporary_.string());
   committed_ = true;
 }

@@ -67,6 +67,22 @@ std::string printable(std::string_view s) {
   return out;
 }
 
+// The power of ten of a number's first digit that is not 0: 2 for 123.4, -3 for 0.0012, 306 for 12e305. For a number
+// without such a digit, any value.
+std::int64_t leading_power(std::string_view number) {
+  const std::size_t exponent_at = std::min(number.find_first_of("eE"), number.size());
+  const std::string_view mantissa = number.substr(0, exponent_at);
+  const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
+  const std::size_t first = std::min(mantissa.find_first_of("123456789"), mantissa.size());
+  const auto power = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first) - (first < point ? 1 : 0);
+  std::string_view digits = number.substr(std::min(exponent_at + 1, number.size()));
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  std::int64_t exponent = 0;
+  const std::errc error = std::from_chars(digits.data(), digits.data() + digits.size(), exponent).ec;
+  if (error == std::errc::result_out_of_range) return digits.starts_with('-') ? -1 : 1;
+  return power + std::clamp<std::int64_t>(exponent, -1'000'000'000, 1'000'000'000);
+}
+
 class Builder {
  public:
   using number_integer_t = std::int64_t;
@@ -78,6 +94,10 @@ class Builder {
   Builder(std::string_view text, std::string_view source) : text_(text), source_(source), at_(text.data()) {}
 
   Value run() {
+    // nlohmann::json takes a byte of 0 for the end of the text.
+    if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos) {
+      reject(nul, "a byte of 0 (NUL), which JSON does not have: the file is damaged or is not text");
+    }
     const char* const begin = text_.data();
     const char* const end = begin + text_.size();
     nlohmann::json::sax_parse(CountingIterator(begin, &at_), CountingIterator(end, nullptr), this);
@@ -88,14 +108,23 @@ class Builder {
   bool boolean(bool b) { return add(Value(b)); }
   bool number_integer(std::int64_t i) { return add(Value(i)); }
   bool number_unsigned(std::uint64_t u) { return add(Value(u)); }
-  bool number_float(double d, const std::string& digits) {
+  // The number is read from the text again: nlohmann::json's value and its copy of the number have the decimal point of
+  // the C locale, which Qt and other hosts of this library set.
+  bool number_float(double, const std::string& copy) {
+    const std::string_view digits = number(copy.size());
     // nlohmann::json falls back to a double when an integer does not fit in 64 bits.
-    if (digits.find_first_of(".eE") == std::string::npos) {
+    if (digits.find_first_of(".eE") == std::string_view::npos) {
       const std::string_view range = digits.front() == '-' ? "below -2^63" : "above 2^64 - 1";
-      reject(number_start(digits),
+      reject(static_cast<std::size_t>(digits.data() - text_.data()),
              fmt::format("integer {} is {}: it does not fit in 64 bits", printable(digits), range));
     }
-    return add(Value(d));
+    double value = 0;
+    const std::from_chars_result read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    KVSCOPE_ASSERT(read.ptr == digits.data() + digits.size());
+    const bool is_outside = read.ec == std::errc::result_out_of_range || std::isinf(value);
+    if (is_outside && leading_power(digits) > 0) reject_range();
+    if (is_outside) value = digits.front() == '-' ? -0.0 : 0.0;  // closer to 0 than to the smallest double
+    return add(Value(value));
   }
   bool string(std::string& s) { return add(Value(std::move(s))); }
   bool binary(binary_t&) { return false; }
@@ -127,7 +156,7 @@ class Builder {
       words.remove_prefix(bracket + 2);
     }
     if (dynamic_cast<const nlohmann::detail::out_of_range*>(&e) != nullptr) {
-      reject(static_cast<std::size_t>(at_ - text_.data()), "number is outside the range of a double");
+      reject_range();
     }
     reject(position == 0 ? 0 : position - 1, printable(words));
   }
@@ -142,9 +171,16 @@ class Builder {
     throw InputError(source_, place(text_, byte), std::move(message));
   }
 
-  // A number's callback is called after one byte of look-ahead, except at the end of the text.
-  [[nodiscard]] std::size_t number_start(const std::string& digits) const {
-    return text_.rfind(digits, static_cast<std::size_t>(at_ - text_.data()) - digits.size());
+  [[noreturn]] void reject_range() const {
+    reject(static_cast<std::size_t>(at_ - text_.data()), "number is outside the range of a double");
+  }
+
+  // The number that the parser has just read. The parser may be one byte past it: a number ends in a digit, and no
+  // digit follows it.
+  [[nodiscard]] std::string_view number(std::size_t length) const {
+    const std::string_view read = text_.substr(0, static_cast<std::size_t>(at_ - text_.data()));
+    const bool is_past = read.back() < '0' || read.back() > '9';
+    return read.substr(read.size() - length - (is_past ? 1 : 0), length);
   }
   // The parser is past the key's closing quote; the opening quote is the last one without a backslash before it.
   [[nodiscard]] std::size_t key_start() const {

@@ -84,7 +84,9 @@ void check_golden_output(const Bundle& golden, std::vector<Fault>& faults) {
                         fmt::format("is {}, but must be f64 {}", describe(*tensor), shape_text(shape))});
     }
   }
-  for (const TermShape& term : optional_terms(o.shape)) {
+  std::vector<TermShape> terms = optional_terms(o.shape);
+  terms.push_back({"golden_error", {o.shape[0], o.shape[1], 2}});
+  for (const TermShape& term : terms) {
     const Tensor* tensor = find(golden, term.name);
     if (tensor != nullptr && (tensor->dtype != DType::f64 || tensor->shape != term.shape)) {
       faults.push_back({fmt::format("golden '{}'", term.name),
@@ -503,10 +505,8 @@ std::string describe(const Place& p) {
   std::string text = p.sequence < 0 ? fmt::format("query row {}, head {}", p.query, p.head)
                                     : fmt::format("sequence {}, query {}, head {}", p.sequence, p.query, p.head);
   if (p.dim >= 0) text += fmt::format(", dim {}", p.dim);
-  if (p.position >= 0) text += fmt::format(" (token {}", p.position);
-  if (p.page >= 0) text += fmt::format(" = page {}, slot {}", p.page, p.slot);
-  if (p.block >= 0) text += fmt::format(", block {}", p.block);
-  return p.position >= 0 ? text + ")" : text;
+  // The query's position tells how many keys it sees. Where it is stored says nothing about the fault.
+  return p.position >= 0 ? text + fmt::format(" (query at token {})", p.position) : text;
 }
 
 CompareResult compare(const Bundle& golden, const Bundle& candidate, const CompareOptions& options) {
@@ -525,6 +525,10 @@ CompareResult compare(const Bundle& golden, const Bundle& candidate, const Compa
                                     : fmt::format("derived bound, {}", found.output_text);
     compare_output(golden, candidate, options, found, locator, result);
     compare_lse(golden, candidate, options, found, locator, result);
+    if (!options.profile && GoldenTerms(golden).fast()) {
+      result.notes.emplace_back(
+          "the golden was computed with --accuracy fast: the bound includes its own error, which --explain prints");
+    }
     if (!options.profile && !GoldenTerms(golden).complete()) {
       result.notes.emplace_back(
           "the golden was written by an older kvscope without the terms running, key_counts, p2, repeats, clump and "

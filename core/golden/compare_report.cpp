@@ -111,6 +111,10 @@ std::string budget_report(const CompareResult& result) {
           {"output", report.budget.output, fmt::format("{} rounded to {}", report.tensor, name(o ? r.output : r.lse))},
           {"total", report.budget.total(),
            fmt::format("independent errors count {:.2f} standard deviations", r.deviations)}}) {
+      if (std::string_view(source) == "output" && report.budget.golden > 0) {
+        text += fmt::format("  {:<8}{:<12.3g}{}\n", "golden", report.budget.golden,
+                            "the golden's own error: it was computed with --accuracy fast");
+      }
       text += fmt::format("  {:<8}{:<12.3g}{}\n", source, value, why);
     }
   }
@@ -149,6 +153,7 @@ json::Value json_report(const CompareResult& result) {
                                       {"p", b.budget.p},
                                       {"sum", b.budget.sum},
                                       {"merge", b.budget.merge},
+                                      {"golden", b.budget.golden},
                                       {"output", b.budget.output},
                                       {"total", b.budget.total()},
                                       {"deviations", b.rounding.deviations}});

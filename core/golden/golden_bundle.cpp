@@ -17,6 +17,18 @@ Tensor doubles(const auto& array) {
   return tensor_of<double>(std::move(shape), std::span<const double>(array.data(), array.size()));
 }
 
+// [query, query_head, 2]: score_error and sum_error of each row; rows that the reference computed have none.
+Tensor golden_error(const attention::Result& result) {
+  const auto rows = static_cast<std::int64_t>(result.score_error.shape(0));
+  const auto heads = static_cast<std::int64_t>(result.score_error.shape(1));
+  std::vector<double> errors;
+  for (const double score_error : result.score_error) {
+    errors.push_back(score_error);
+    errors.push_back(score_error > 0 ? result.sum_error : 0);
+  }
+  return tensor_of<double>({rows, heads, 2}, std::span<const double>(errors));
+}
+
 Tensor block_table(const attention::Problem& problem) {
   const attention::PagedRows& k = problem.k;
   std::int64_t columns = 0;
@@ -50,8 +62,8 @@ std::string_view mask_name(MaskKind mask) {
 
 std::span<const std::string_view> golden_answer_names() {
   static constexpr std::string_view kNames[] = {
-      "o",     "a1",    "a2",      "lse",           "smax",        "running",     "key_counts",   "p2",
-      "clump", "faint", "repeats", "query_offsets", "key_lengths", "block_table", "o_unquantized"};
+      "o",     "a1",    "a2",      "lse",           "smax",        "running",     "key_counts",    "p2",
+      "clump", "faint", "repeats", "query_offsets", "key_lengths", "block_table", "o_unquantized", "golden_error"};
   return kNames;
 }
 
@@ -96,11 +108,15 @@ Bundle golden_bundle(const attention::Problem& problem, const attention::Result&
   bundle.tensors.emplace("repeats", doubles(result.repeats));
   bundle.tensors.emplace("clump", doubles(result.clump));
   bundle.tensors.emplace("faint", doubles(result.faint));
+  const bool fast = result.score_error.size() > 0;
+  if (fast) bundle.tensors.emplace("golden_error", golden_error(result));
   bundle.tensors.emplace("query_offsets", tensor_of<std::int64_t>({problem.batch + 1}, problem.query_offsets));
   bundle.tensors.emplace("key_lengths", tensor_of<std::int64_t>({problem.batch}, problem.key_lengths));
   bundle.tensors.emplace("block_table", block_table(problem));
 
   describe_problem(problem, origin, bundle.manifest);
+  if (fast) bundle.manifest.set("accuracy", "fast");
+  bundle.manifest.set("conventions", conventions(problem.options));
   return bundle;
 }
 
@@ -120,7 +136,6 @@ void describe_problem(const attention::Problem& problem, const Origin& origin, j
     manifest.set("scale_dtype", name(problem.k.scale_dtype));
     manifest.set("granularity", problem.k.granularity);
   }
-  manifest.set("conventions", conventions(problem.options));
 }
 
 }  // namespace kvscope::golden

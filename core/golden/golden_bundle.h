@@ -3,9 +3,11 @@
 //   o, a1, a2, running              f64 [query, query_head, value_dim]
 //   lse, smax, p2, key_counts, repeats  f64 [query, query_head]
 //   clump, faint   f64 [query, query_head, 3]: of P in narrow types (attention/weight_terms.h)
+//   golden_error   f64 [query, query_head, 2]: score_error and sum_error, of the fast path only (attention/fast.h)
 //   query_offsets  i64 [batch + 1]                           key_lengths i64 [batch]
 //   block_table    u32 [batch, columns]: blocks of the pages that a query sees, 2^32 - 1 elsewhere
 //   manifest       producer, layout, seed, page_size, types, sizes,
+//                  accuracy "fast" of the fast path,
 //                  conventions {mask, alignment, ..., lse_base, empty_row}
 //
 // A candidate needs `o` [query, query_head, value_dim] in its own type, and may have `lse`.
@@ -31,11 +33,12 @@ struct Origin {
   std::optional<std::uint64_t> seed;
 };
 
-// `result` is the result of the reference for `problem`. Table entries of pages that no query sees are not read.
+// `result` is the result of the reference, or of its fast path, for `problem`. Table entries of pages that no query
+// sees are not read.
 [[nodiscard]] Bundle golden_bundle(const attention::Problem& problem, const attention::Result& result,
                                    const Origin& origin);
 
-// The manifest's members that describe the problem: producer, layout, sizes, types, conventions.
+// The manifest's members that describe the problem: producer, layout, sizes and types.
 void describe_problem(const attention::Problem& problem, const Origin& origin, json::Value& manifest);
 
 // The output tensors of a golden: those that golden_bundle() writes, and o_unquantized of a scenario's golden.

@@ -30,9 +30,10 @@ std::optional<DType> dtype(const json::Value* object, std::string_view key) {
 }
 
 // Removes the output tensors of a golden, except those that the layout reads: query_offsets, a block_table.
-void remove_answer(Bundle& bundle, std::string_view layout) {
+void remove_answer(Bundle& bundle, const LayoutDescription& layout) {
+  const std::vector<KnownTensor> tensors = known_tensors_of(layout);
   std::vector<std::string_view> read;
-  for (const KnownTensor& known : known_tensors_of(layout)) {
+  for (const KnownTensor& known : tensors) {
     read.push_back(known.name);
     for (const std::string_view synonym : words(known.synonyms)) read.push_back(synonym);
   }
@@ -48,6 +49,9 @@ json::Value inputs_manifest(const LayoutOptions& options, std::string_view file)
   if (!file.empty()) inputs.set("file", file);
   inputs.set("layer", options.layer);
   if (options.cache_dtype) inputs.set("cache_dtype", name(*options.cache_dtype));
+  if (options.cache_fnuz) inputs.set("cache_fnuz", true);
+  if (options.description) inputs.set("layout", to_json(*options.description));
+  if (options.head_size) inputs.set("head_size", *options.head_size);
   if (options.query_dtype) inputs.set("query_dtype", name(*options.query_dtype));
   if (options.granularity) inputs.set("granularity", *options.granularity);
   if (options.value_size) inputs.set("value_size", *options.value_size);
@@ -85,6 +89,13 @@ LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
   options.layer = integer(inputs, "layer").value_or(0);
   options.cache_dtype = dtype(inputs, "cache_dtype");
   options.query_dtype = dtype(inputs, "query_dtype");
+  if (const json::Value* fnuz = inputs == nullptr ? nullptr : inputs->find("cache_fnuz"); fnuz != nullptr) {
+    options.cache_fnuz = fnuz->as_bool() != nullptr && *fnuz->as_bool();
+  }
+  if (const json::Value* described = inputs == nullptr ? nullptr : inputs->find("layout"); described != nullptr) {
+    options.description = std::make_shared<LayoutDescription>(parse_layout(*described, options.layout, source));
+  }
+  options.head_size = integer(inputs, "head_size");
   options.granularity = integer(inputs, "granularity");
   options.value_size = integer(inputs, "value_size");
   if (inputs == nullptr && holds_inputs(golden)) {  // a scenario's: one layer, sizes in the manifest
@@ -126,17 +137,18 @@ Bundle inputs_bundle(const Bundle& tensors, const PreparedProblem& prepared, con
                      std::string_view producer) {
   Bundle bundle{tensors.tensors, {}};
   for (const std::string& ignored : options.ignore) bundle.tensors.erase(ignored);
-  if (tensors.manifest.find("conventions") != nullptr) remove_answer(bundle, options.layout);
+  if (tensors.manifest.find("conventions") != nullptr) remove_answer(bundle, layout_of(options));
   LayoutOptions kept = options;
   kept.ignore.clear();
   bundle.manifest.set("holds", "inputs");
   describe_problem(prepared.problem, {std::string(producer), options.layout, {}}, bundle.manifest);
+  bundle.manifest.set("conventions", conventions(prepared.problem.options));
   bundle.manifest.set("inputs", inputs_manifest(kept, ""));
   return bundle;
 }
 
 Bundle without_answer(Bundle golden) {
-  remove_answer(golden, text(&golden.manifest, "layout").value_or("max"));
+  remove_answer(golden, *find_layout("max"));  // the layout of a scenario's inputs
   golden.manifest.set("holds", "inputs");
   return golden;
 }

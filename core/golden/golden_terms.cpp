@@ -29,6 +29,7 @@ GoldenTerms::GoldenTerms(const Bundle& golden)
       smax_(doubles_or_none(golden, "smax")),
       lse_(doubles_or_none(golden, "lse")) {
   const std::vector<std::int64_t>& shape = golden.tensors.at("o").shape;
+  golden_error_ = doubles_or_none(golden, "golden_error");
   heads_ = shape[1];
   dims_ = shape[2];
   const std::vector<TermShape> optional = optional_terms(shape);
@@ -68,6 +69,10 @@ attention::RowTerms GoldenTerms::row(std::size_t row) const {
   terms.base_two = base_two_;
   terms.smax = smax_[row];
   terms.lse = lse_.empty() ? 0 : lse_[row];
+  if (fast()) {
+    terms.score_error = golden_error_[2 * row];
+    terms.sum_error = golden_error_[2 * row + 1];
+  }
   if (complete()) {
     terms.keys = key_counts_[row];
     terms.p2 = p2_[row];

@@ -21,6 +21,8 @@ class GoldenTerms {
   [[nodiscard]] std::int64_t dims() const { return dims_; }
   [[nodiscard]] std::size_t rows() const { return smax_.size(); }
   [[nodiscard]] bool complete() const { return !running_.empty(); }
+  // Whether the fast path computed the golden; the bound then includes the golden's own error.
+  [[nodiscard]] bool fast() const { return !golden_error_.empty(); }
   // `row` counts [query, head]; `element` counts [query, head, dim].
   [[nodiscard]] attention::RowTerms row(std::size_t row) const;
   [[nodiscard]] attention::ElementTerms element(std::size_t element) const;
@@ -29,7 +31,8 @@ class GoldenTerms {
   std::int64_t dims_ = 0, heads_ = 0;
   double head_size_ = 1;
   bool base_two_ = false;
-  std::span<const double> o_, a1_, a2_, smax_, lse_, running_, key_counts_, p2_, repeats_, clump_, faint_;
+  std::span<const double> o_, a1_, a2_, smax_, lse_, running_, key_counts_, p2_, repeats_, clump_, faint_,
+      golden_error_;
   std::vector<double> lengths_;  // [query]: keys of the query's sequence, for a bundle without key_counts
 };
 

@@ -1,48 +1,48 @@
 #include "core/golden/detail/known_tensors.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+
+#include "core/golden/detail/cache_view.h"
 
 namespace kvscope::golden {
 namespace {
 
+struct CommonTensor {
+  std::string_view name, synonyms, shape;
+};
+
 constexpr std::string_view kScaleShape =
     "[] per tensor, [H] per KV head, [N, P] per token, [N] per block, with [H] per KV head too";
 
-constexpr auto kKnownTensors = std::to_array<KnownTensor>({
-    // Keys and values.
-    {"max", "blocks", "", "[N, 2 (MLA: 1), L, P, H, D]"},
-    {"max", "scales", "", "[N, kv, L, P, H, scales a head]"},
-    {"nhd hnd flashinfer flashinfer_hnd", "k_cache", "key_cache", "[N, P, H, D], hnd [N, H, P, D]"},
-    {"nhd hnd flashinfer flashinfer_hnd", "v_cache", "value_cache", "[N, P, H, D], hnd [N, H, P, D]"},
-    {"flashinfer flashinfer_hnd", "kv_cache", "paged_kv_cache", "[N, 2, P, H, D], hnd [N, 2, H, P, D]"},
-    {"vllm_legacy", "key_cache", "k_cache", "[N, H, D/x, P, x]"},
-    {"vllm_legacy", "value_cache", "v_cache", "[N, H, D, P]"},
-    {"sglang", "k_buffer", "", "[slots, H, D]"},
-    {"sglang", "v_buffer", "", "[slots, H, D]"},
-    {"mla", "kv_cache", "k_cache", "[N, P, D] or [N, P, 1, D]"},
-    {"mla", "ckv", "ckv_cache", "[N, P, latent]"},
-    {"mla", "kpe", "kpe_cache", "[N, P, rope]"},
-    // The location of the pages, and the number of keys of each sequence.
-    {"max", "lookup_table", "", "[B, columns]"},
-    {"max", "cache_lengths", "", "[B]"},
-    {"nhd hnd mla", "block_table", "block_tables page_table", "[B, columns]"},
-    {"nhd hnd mla", "cache_seqlens", "seq_lens seqused_k context_lens", "[B]"},
-    {"vllm_legacy", "block_tables", "block_table", "[B, columns]"},
-    {"vllm_legacy", "seq_lens", "context_lens cache_seqlens", "[B]"},
-    {"flashinfer flashinfer_hnd sglang", "kv_indptr", "paged_kv_indptr", "[B + 1]"},
-    {"flashinfer flashinfer_hnd sglang", "kv_indices", "paged_kv_indices", "[pages], sglang [tokens]"},
-    {"flashinfer flashinfer_hnd", "kv_last_page_len", "paged_kv_last_page_len", "[B]"},
-    // Tensors of all layouts.
-    {"", "q", "query", "[T, Hq, D] or [B, queries, Hq, D]"},
-    {"", "query_offsets", "cu_seqlens_q qo_indptr", "[B + 1]"},
-    {"", "k_scale", "k_scales k_descale key_scale key_scales k_cache_scale k_scale_cache", kScaleShape},
-    {"", "v_scale", "v_scales v_descale value_scale value_scales v_cache_scale v_scale_cache", kScaleShape},
-    {"", "kv_scale", "kv_scales kv_descale kv_cache_scale", "as k_scale, or with an axis of 2 for K and V"},
-    {"", "sm_scale", "scale softmax_scale", "[]"},
-    {"", "sinks", "sink attn_sink attn_sinks attention_sinks s_aux", "[Hq]"},
-    {"", "alibi_slopes", "alibi", "[Hq]"},
+constexpr auto kCommonTensors = std::to_array<CommonTensor>({
+    {"q", "query", "[T, Hq, D] or [B, queries, Hq, D]"},
+    {"query_offsets", "cu_seqlens_q qo_indptr query_start_loc cum_seq_lens_q", "[B + 1]"},
+    {"k_scale", "k_scales k_descale key_scale key_scales k_cache_scale k_scale_cache", kScaleShape},
+    {"v_scale", "v_scales v_descale value_scale value_scales v_cache_scale v_scale_cache", kScaleShape},
+    {"kv_scale", "kv_scales kv_descale kv_cache_scale", "as k_scale, or with an axis of 2 for K and V"},
+    {"sm_scale", "scale softmax_scale", "[]"},
+    {"sinks", "sink attn_sink attn_sinks attention_sinks s_aux", "[Hq]"},
+    {"alibi_slopes", "alibi", "[Hq]"},
+    {"q_lens", "seqused_q query_lens q_seq_lens", "[B]"},
+    {"custom_mask", "", "[sum of queries * keys]"},
+    {"packed_custom_mask", "", "bytes of 8 bits"},
+    {"tree_mask", "tree_attn_mask", "[S, S] or [B, S, S]"},
 });
+
+// Forms of a layout may have a tensor in common, with the same names.
+void add_known(std::vector<KnownTensor>& known, std::string name, const std::vector<std::string>& synonyms,
+               const std::string& shape) {
+  const auto found = std::ranges::find(known, name, &KnownTensor::name);
+  if (found == known.end()) {
+    known.push_back({std::move(name), fmt::format("{}", fmt::join(synonyms, " ")), shape});
+  } else if (found->shape.find(shape) == std::string::npos) {
+    found->shape += " or " + shape;
+  }
+}
 
 }  // namespace
 
@@ -56,14 +56,29 @@ std::vector<std::string_view> words(std::string_view list) {
   return all;
 }
 
-std::span<const KnownTensor> known_tensors() {
-  return kKnownTensors;
-}
-
-std::vector<KnownTensor> known_tensors_of(std::string_view layout) {
+std::vector<KnownTensor> known_tensors_of(const LayoutDescription& layout) {
   std::vector<KnownTensor> known;
-  for (const KnownTensor& tensor : kKnownTensors) {
-    if (tensor.layouts.empty() || std::ranges::count(words(tensor.layouts), layout) > 0) known.push_back(tensor);
+  for (const CacheForm& form : layout.forms) {
+    for (const CacheTensor& tensor : form.tensors) add_known(known, tensor.name, tensor.also, tensor.shape_words());
+  }
+  for (const std::string& role : table_roles(layout.table.form)) {
+    if (!layout.table.has(role)) continue;
+    std::vector<std::string> names = layout.table.tensors.at(role);
+    const std::string first = names.front();
+    names.erase(names.begin());
+    add_known(known, first, names, "");
+  }
+  for (const CommonTensor& tensor : kCommonTensors) {
+    known.push_back({std::string(tensor.name), std::string(tensor.synonyms), std::string(tensor.shape)});
+  }
+  if (layout.needs_value_size()) {
+    known.push_back({"q_nope", "", "[T, Hq, latent]"});
+    known.push_back({"q_pe", "q_rope", "[T, Hq, rope]"});
+  }
+  for (const CacheForm& form : layout.forms) {
+    for (const CacheTensor& tensor : with_block_scales(form).tensors) {
+      if (tensor.holds_scales()) add_known(known, tensor.name, tensor.also, tensor.shape_words());
+    }
   }
   return known;
 }

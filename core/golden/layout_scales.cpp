@@ -217,12 +217,12 @@ ScaleReading read_one(LayoutReader& r, const std::string& name, bool both) {
           fmt::format("{} {}, {}", given, describe(*tensor), label(found.front().granularity))};
 }
 
-// Layout max: scales of granules times those of the cache, [block, slot, head, granule].
+// Block scales times those of the cache, [block, slot, head, granule].
 void multiply(attention::PagedRows& rows, const ScaleReading& reading, const ScaleWalk& walk,
               std::vector<double>& product) {
   const std::int64_t granules = ceil_div(rows.head_size, rows.granularity);
-  product.resize(static_cast<std::size_t>(rows.blocks * rows.page_size * rows.heads * granules));
-  for (std::int64_t i = 0; double& scale : product) {
+  std::vector<double> made(static_cast<std::size_t>(rows.blocks * rows.page_size * rows.heads * granules));
+  for (std::int64_t i = 0; double& scale : made) {
     const std::int64_t granule = i % granules, head = i / granules % rows.heads;
     const std::int64_t slot = i / granules / rows.heads % rows.page_size;
     const std::int64_t block = i / granules / rows.heads / rows.page_size;
@@ -234,6 +234,7 @@ void multiply(attention::PagedRows& rows, const ScaleReading& reading, const Sca
         load_as_double(reading.tensor->dtype, reading.tensor->bytes.data() + other * size_of(reading.tensor->dtype));
     ++i;
   }
+  product = std::move(made);  // `rows.scales` may be the product's storage
   rows.scales = reinterpret_cast<const std::byte*>(product.data());
   rows.scale_dtype = DType::f64;
   rows.scale_head_stride = granules;

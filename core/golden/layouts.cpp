@@ -12,9 +12,11 @@
 #include "core/attention/problem_checks.h"
 #include "core/base/checked.h"
 #include "core/base/convert.h"
-#include "core/golden/detail/layout_adapters.h"
+#include "core/golden/detail/cache_reader.h"
 #include "core/golden/detail/layout_reader.h"
 #include "core/golden/detail/layout_scales.h"
+#include "core/golden/detail/mask_tensors.h"
+#include "core/golden/detail/queries.h"
 #include "core/golden/golden_bundle.h"
 #include "core/layout/filled.h"
 
@@ -24,76 +26,8 @@ namespace {
 constexpr std::int64_t kInt32Reach = std::int64_t{1} << 31;  // [elements] what a kernel's 32-bit offset can address
 constexpr std::size_t kMaxEntryFaults = 8;
 
-void read_queries(LayoutReader& r, PreparedProblem& prepared) {
-  attention::Problem& problem = prepared.problem;
-  const auto batch = static_cast<std::int64_t>(r.pages.first.size());
-  problem.batch = batch;
-  const bool batch_known = r.ok() || batch > 0;  // otherwise the fault of the index tensors is already reported
-  const Tensor* found = r.find("q");
-  if (found == nullptr) {
-    r.fault("q", "is missing; it is [T, Hq, D] with query_offsets [B + 1], or [B, queries, Hq, D]");
-    return;
-  }
-  const Tensor& q = *found;
-  const std::string q_name = r.given("q");
-  problem.q_dtype = r.options().query_dtype.value_or(q.dtype);
-  if (bits(problem.q_dtype) != bits(q.dtype) || !is_float(problem.q_dtype)) {
-    r.fault(q_name, fmt::format("is {}: say which floats its bit patterns are, by the ending of its name (_bf16, _f16)",
-                                name(q.dtype)));
-  }
-  const std::string offsets_name = r.has("query_offsets") ? r.given("query_offsets") : "";
-  std::int64_t rows = 0;
-  if (q.shape.size() == 4) {
-    rows = q.shape[0] * q.shape[1];
-    if (q.shape[0] != batch) {
-      r.fault(q_name, fmt::format("has shape {}, but there are {} sequences", shape_text(q.shape), batch));
-      return;
-    }
-    for (std::int64_t b = 0; b <= batch; ++b) prepared.query_offsets.push_back(b * q.shape[1]);
-  } else if (q.shape.size() == 3) {
-    rows = q.shape[0];
-    if (!offsets_name.empty()) {
-      const std::size_t before = r.faults.size();
-      prepared.query_offsets = r.integers("query_offsets", 1, "[B + 1]");
-      if (r.faults.size() > before) return;
-    } else if (rows == batch) {
-      for (std::int64_t b = 0; b <= batch; ++b) prepared.query_offsets.push_back(b);
-    } else {
-      if (batch_known)
-        r.fault(q_name, fmt::format("has {} rows for {} sequences: add query_offsets [B + 1]", rows, batch));
-      return;
-    }
-  } else {
-    r.fault(q_name, fmt::format("has shape {}; it is [T, Hq, D] or [B, queries, Hq, D]", shape_text(q.shape)));
-    return;
-  }
-  const std::vector<std::int64_t>& offsets = prepared.query_offsets;
-  if (batch_known && (offsets.size() != static_cast<std::size_t>(batch) + 1 || offsets.front() != 0 ||
-                      offsets.back() != rows || !std::is_sorted(offsets.begin(), offsets.end()))) {
-    r.fault(offsets_name.empty() ? q_name : offsets_name,
-            fmt::format("must be {} entries, rising from 0 to the {} rows of q", batch + 1, rows));
-  }
-  problem.query_heads = q.shape[q.shape.size() - 2];
-  problem.q = q.bytes.data();
-  if (q.shape.back() != r.head_size && r.head_size > 0) {
-    r.fault(q_name,
-            fmt::format("has shape {}, but a head of the cache has {} elements", shape_text(q.shape), r.head_size));
-  }
-  if (r.heads > 0 && (problem.query_heads == 0 || problem.query_heads % r.heads != 0)) {
-    r.fault(q_name, fmt::format("has {} heads, not a multiple of the {} kv heads", problem.query_heads, r.heads));
-  }
-  for (auto& [name, to] : {std::pair<const char*, std::vector<double>&>{"alibi_slopes", prepared.alibi_slopes},
-                           {"sinks", prepared.sinks}}) {
-    if (!r.has(name)) continue;
-    const Tensor* tensor = r.tensor(name, 1, "[Hq]");
-    if (tensor == nullptr) continue;
-    if (tensor->shape[0] != problem.query_heads) {
-      r.fault(r.given(name), fmt::format("has {} entries for {} query heads", tensor->shape[0], problem.query_heads));
-    } else {
-      to.resize(static_cast<std::size_t>(tensor->shape[0]));
-      to_doubles(tensor->dtype, tensor->bytes.data(), to);
-    }
-  }
+bool varies_by_place(const ScaleReading& scales) {
+  return scales.walk[0].block != 0 || scales.walk[0].slot != 0 || scales.walk[1].block != 0 || scales.walk[1].slot != 0;
 }
 
 // The factor of the scores: --scale, or the tensor sm_scale; both may be given when they agree.
@@ -117,7 +51,7 @@ std::optional<double> score_scale(LayoutReader& r) {
 }
 
 // Faults of the options, under their names on the command line. Checked before the tables, which depend on the mask.
-void check_options(LayoutReader& r) {
+void check_options(LayoutReader& r, const LayoutDescription& layout) {
   const attention::Options& o = r.options().attention;
   if (o.mask == MaskKind::sliding_window) {
     for (const auto& [option, keys] : {std::pair{"--window-left", o.window_left}, {"--window-right", o.window_right}}) {
@@ -133,8 +67,8 @@ void check_options(LayoutReader& r) {
   if (r.options().scale && !std::isfinite(*r.options().scale)) {
     r.fault("--scale", fmt::format("{} is not a finite number", *r.options().scale));
   }
-  if (r.options().layout != "max" && r.options().layer != 0) {
-    r.fault("--layer", fmt::format("{}: layout {} holds one layer", r.options().layer, r.options().layout));
+  if (!layout.has_axis("layer") && r.options().layer != 0) {
+    r.fault("--layer", fmt::format("{}: layout {} holds one layer", r.options().layer, layout.name));
   }
 }
 
@@ -143,15 +77,14 @@ void set_options(LayoutReader& r, PreparedProblem& prepared) {
   options = r.options().attention;
   if (!prepared.alibi_slopes.empty()) options.alibi_slopes = prepared.alibi_slopes;
   if (!prepared.sinks.empty()) options.sinks = prepared.sinks;
-  const bool is_mla = r.value_size != r.head_size || r.options().layout == "mla";
   if (const std::optional<double> scale = score_scale(r)) {
     options.scale = *scale;
-  } else if (is_mla) {
+  } else if (r.values_in_keys) {
     r.fault("--scale", "is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192): pass the scale of your kernel");
   } else if (r.head_size > 0) {
     options.scale = 1.0 / std::sqrt(static_cast<double>(r.head_size));
   }
-  if (r.head_size > 0 && r.value_size != 0 && (r.value_size < 1 || r.value_size > r.head_size)) {
+  if (r.values_in_keys && r.head_size > 0 && r.value_size != 0 && (r.value_size < 1 || r.value_size > r.head_size)) {
     r.fault("--value-size", fmt::format("{} is outside [1, {}], a head's elements", r.value_size, r.head_size));
   }
 }
@@ -216,12 +149,13 @@ void build_table(LayoutReader& r, PreparedProblem& prepared) {
   }
 }
 
-void warn_of_known_failures(LayoutReader& r, const PreparedProblem& prepared, const KeysAndValues& kv) {
-  if (kv.k.block > 0 && r.blocks > kInt32Reach / kv.k.block) {
+void warn_of_known_failures(LayoutReader& r, const PreparedProblem& prepared) {
+  const std::int64_t stride = prepared.problem.k.block_stride;
+  if (stride > 0 && r.blocks > kInt32Reach / stride) {
     r.warnings.push_back(
         fmt::format("block {} starts past element 2^31: a kernel that multiplies block and stride in 32 bits "
                     "reads another block from there on",
-                    ceil_div(kInt32Reach, kv.k.block)));
+                    ceil_div(kInt32Reach, stride)));
   }
   const bool scaled = prepared.problem.k.scales != nullptr || prepared.problem.v.scales != nullptr;
   if (bits(r.cache_dtype) == 8 && !scaled) {
@@ -235,10 +169,21 @@ void warn_of_known_failures(LayoutReader& r, const PreparedProblem& prepared, co
 const std::vector<std::string>& layout_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const LayoutAdapter& adapter : layout_adapters()) all.emplace_back(adapter.name);
+    for (const LayoutDescription& layout : named_layouts()) all.push_back(layout.name);
     return all;
   }();
   return names;
+}
+
+const LayoutDescription& layout_of(const LayoutOptions& options) {
+  if (options.description) return *options.description;
+  const LayoutDescription* layout = find_layout(options.layout);
+  if (layout == nullptr) {
+    throw InputError(
+        "command line", "--layout",
+        fmt::format("'{}' is not a layout; layouts are {}", options.layout, fmt::join(layout_names(), ", ")));
+  }
+  return *layout;
 }
 
 attention::Problem PreparedProblem::with_given_table() const {
@@ -251,32 +196,33 @@ attention::Problem PreparedProblem::with_given_table() const {
 }
 
 PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& options, std::string_view source) {
-  const std::span adapters = layout_adapters();
-  const auto adapter = std::ranges::find(adapters, options.layout, &LayoutAdapter::name);
-  if (adapter == adapters.end()) {
-    throw InputError(
-        "command line", "--layout",
-        fmt::format("'{}' is not a layout; layouts are {}", options.layout, fmt::join(layout_names(), ", ")));
-  }
+  const LayoutDescription& layout = layout_of(options);
   PreparedProblem prepared;
-  prepared.layout = options.layout;
-  LayoutReader reader(bundle, options);
-  KeysAndValues kv;
-  adapter->read(reader, prepared, kv);
-  read_queries(reader, prepared);
-  check_options(reader);
+  prepared.layout = layout.name;
+  LayoutReader reader(bundle, options, layout);
+  const CacheReading cache = read_cache(reader, layout);
+  reader.read_pages();
+  read_queries(reader, layout, prepared);
+  check_options(reader, layout);
   set_options(reader, prepared);
   const CacheScales scales = read_scales(reader);
+  apply_mask_tensors(reader, scales, prepared);
+  if (reader.pages.by_token && (varies_by_place(scales.k) || varies_by_place(scales.v))) {
+    reader.fault(reader.pages.table_name,
+                 "has an entry for each token: scales per token or block need a table of pages");
+  }
   reader.check_unused();
   if (reader.ok()) {
-    reader.set_rows(prepared.problem.k, kv.k, reader.cache_dtype);
-    reader.set_rows(prepared.problem.v, kv.v, reader.cache_dtype);
-    prepared.problem.v.head_size = reader.value_size;
+    set_cache_rows(cache, options.cache_fnuz, reader.pages.by_token, prepared);
+    if (reader.pages.by_token) {
+      reader.blocks *= reader.page_size;
+      reader.page_size = 1;
+    }
     build_table(reader, prepared);
     apply_scales(scales, prepared);
   }
   if (!reader.ok()) throw InputError(source, std::move(reader.faults));
-  warn_of_known_failures(reader, prepared, kv);
+  warn_of_known_failures(reader, prepared);
   prepared.warnings = std::move(reader.warnings);
   prepared.notes = std::move(reader.notes);
   return prepared;

@@ -3,27 +3,16 @@
 //
 // B sequences, N blocks, P tokens per page, H KV heads, Hq query heads, D head size, L layers, T query rows.
 //
-//   layout         keys and values                            location of the pages            a length counts
-//   max            blocks [N, 2 (MLA: 1), L, P, H, D]         lookup_table [B, columns]        cache_lengths [B]:
-//                  scales [N, 2, L, P, H, G], optional                                         WITHOUT the new tokens
-//   nhd            k_cache, v_cache [N, P, H, D]              block_table [B, columns]         cache_seqlens [B]: with
-//   hnd            k_cache, v_cache [N, H, P, D]              block_table [B, columns]         cache_seqlens [B]: with
-//   flashinfer     kv_cache [N, 2, P, H, D]                   kv_indptr [B + 1], kv_indices,   pages, last page: with
-//   flashinfer_hnd kv_cache [N, 2, H, P, D]                   kv_last_page_len [B]
-//                  (or k_cache, v_cache as nhd, hnd)
-//   vllm_legacy    key_cache [N, H, D/x, P, x],               block_tables [B, columns]        seq_lens [B]: with
-//                  value_cache [N, H, D, P]
-//   sglang         k_buffer, v_buffer [slots, H, D]           kv_indptr [B + 1], kv_indices    entries: with
-//   mla            kv_cache [N, P, D] or [N, P, 1, D]         block_table [B, columns]         cache_seqlens [B]: with
-//                  (or ckv [N, P, latent], kpe [N, P, rope])
+// A layout is a description (layout_description.h): a named one, or the user's own. `kvscope layout show NAME` prints
+// the description of a named layout. Lengths count the keys of the new tokens, except in layout max: keys = length +
+// queries there. FlashInfer: keys = (pages - 1) * P + last page, 0 without pages: pages 3, 1, 2, 2 with 13, 8, 9, 6 at
+// P = 16 -> 45, 8, 25, 22.
 //
-// "With": the length includes the keys of the new tokens; "without": keys = length + queries. FlashInfer:
-// keys = (pages - 1) * P + last page, 0 without pages: pages 3, 1, 2, 2 with 13, 8, 9, 6 at P = 16 -> 45, 8, 25, 22.
-// vllm_legacy and mla's ckv/kpe are rearranged into a copy.
-//
-// Queries: q [T, Hq, D] with query_offsets [B + 1] (or cu_seqlens_q, qo_indptr); without offsets T = B, one
-// query per sequence; or q [B, queries, Hq, D]. Optional for all: alibi_slopes [Hq], sinks [Hq], sm_scale [], k_scale,
-// v_scale or kv_scale (detail/layout_scales.h). Index tensors are i32, u32, i64 or u64.
+// Queries: q [T, Hq, D] with query_offsets [B + 1] (or cu_seqlens_q, qo_indptr, query_start_loc); without offsets
+// T = B, one query per sequence; or q [B, queries, Hq, D]; MLA: or q_nope and q_pe, its two parts. Optional for all:
+// alibi_slopes [Hq], sinks [Hq], sm_scale [], k_scale, v_scale or kv_scale (detail/layout_scales.h), k_block_scale and
+// v_block_scale with the axes of the cache and groups of elements for the last one. Index tensors are i32, u32, i64 or
+// u64.
 //
 // Tensors have synonyms, such as softmax_scale for sm_scale (detail/known_tensors.h). A tensor that the layout does not
 // use is a fault, so that a scale under an unknown name is not silently ignored; list tensors to skip in
@@ -41,17 +30,21 @@
 #include <xtensor/xtensor.hpp>
 
 #include "core/attention/problem.h"
+#include "core/golden/layout_description.h"
 #include "core/golden/tensor.h"
 
 namespace kvscope::golden {
 
 struct LayoutOptions {
-  std::string layout;
-  std::int64_t layer = 0;                   // max
+  std::string layout;  // a name, unless `description` is set
+  std::shared_ptr<const LayoutDescription> description;
+  std::int64_t layer = 0;                   // layouts with an axis for layers
   std::optional<DType> cache_dtype;         // the type of bit patterns in u8 or u16 caches; empty: the tensor's type
+  bool cache_fnuz = false;                  // cache_dtype e4m3: e4m3fnuz, as AMD's MI300 stores it
   std::optional<DType> query_dtype;         // the same for q
-  std::optional<std::int64_t> granularity;  // max with scales; default D / G
-  // MLA: elements of a head that are V; ckv/kpe: the latent. kv_cache of 576: 512.
+  std::optional<std::int64_t> granularity;  // block scales: elements that share one; default D / G
+  std::optional<std::int64_t> head_size;    // layouts with one axis for heads and elements; default: of q
+  // MLA: elements of a row that are V; ckv/kpe: the latent; rows of 576: 512. Or V's head size after K's (dim+vdim).
   std::optional<std::int64_t> value_size;
   std::optional<double> scale;      // default: the tensor sm_scale, or 1 / sqrt(D) except for MLA, which has no default
   std::vector<std::string> ignore;  // tensors to skip
@@ -72,8 +65,9 @@ struct PreparedProblem {
   std::vector<double> alibi_slopes, sinks;       // [query_heads] or empty
   std::vector<std::string> scales;               // "K: k_scale f32 [2], per KV head"
   xt::xtensor<std::uint32_t, 2> sequence_table;  // [batch, columns] the row's number: for scales per sequence
-  std::vector<double> k_scales, v_scales;        // layout max with both kinds of scales: their products
+  std::vector<double> k_scales, v_scales;        // block scales of packed rows, or both kinds of scales: their products
   std::vector<std::byte> k_copy, v_copy;         // for layouts that the strides of PagedRows cannot express
+  std::vector<std::byte> q_copy;                 // for queries in two tensors or with heads first
 
   PreparedProblem() = default;
   PreparedProblem(const PreparedProblem&) = delete;
@@ -88,6 +82,9 @@ struct PreparedProblem {
 };
 
 [[nodiscard]] const std::vector<std::string>& layout_names();
+
+// The description that the options select. InputError for an unknown name.
+[[nodiscard]] const LayoutDescription& layout_of(const LayoutOptions& options);
 
 // InputError naming `source` with every fault found: tensors missing, unused or given twice, shapes that do not fit
 // each other, entries that would be read and are outside the pool, lengths that need more pages than the table has.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/golden/detail/output_shapes.h"
 
 namespace kvscope::golden {
 namespace {
@@ -53,6 +54,8 @@ std::vector<std::string> use_output_names(const Bundle& golden, Bundle& candidat
     }
   }
   if (!faults.empty()) throw InputError(std::string(source), std::move(faults));
+  const std::vector<std::string> shapes = use_output_shapes(golden, candidate);
+  notes.insert(notes.end(), shapes.begin(), shapes.end());
   return notes;
 }
 

@@ -102,7 +102,7 @@ void Database::fail(int code) const {
   if (code == SQLITE_INTERRUPT) throw InputError(shown_, "", "is damaged: it takes too long to read");
   std::string words = db_ != nullptr ? sqlite3_errmsg(db_) : sqlite3_errstr(code);
   const int system_error = db_ != nullptr ? sqlite3_system_errno(db_) : 0;
-  if (code == SQLITE_CANTOPEN && system_error != 0) words += fmt::format(" ({})", std::strerror(system_error));
+  if (code == SQLITE_CANTOPEN && system_error != 0) words += fmt::format(" ({})", system_message(system_error));
   throw InputError(shown_, "", fmt::format("{}: {}", writing_ ? "cannot be written" : "is damaged", words));
 }
 

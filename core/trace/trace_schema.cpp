@@ -101,7 +101,7 @@ std::int64_t check_header(const std::filesystem::path& path, const std::string& 
   if (std::filesystem::is_directory(path, error)) throw InputError(shown, "", "is a folder: name the trace file in it");
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(shown, "", fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (!file) throw InputError(shown, "", fmt::format("cannot be read: {}", system_message(errno)));
   std::array<char, kHeaderBytes> header{};
   file.read(header.data(), kHeaderBytes);
   if (file.gcount() != kHeaderBytes || std::memcmp(header.data(), "SQLite format 3", 16) != 0) {
@@ -123,7 +123,7 @@ std::int64_t check_header(const std::filesystem::path& path, const std::string& 
     throw InputError(shown, "", fmt::format("format version {} does not exist: the first is 1", version));
 
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
-  if (error) throw InputError(shown, "", fmt::format("cannot be read: {}", error.message()));
+  if (error) throw InputError(shown, "", fmt::format("cannot be read: {}", system_message(error.value())));
   const std::uint32_t page = big_endian(header, 16, 2);
   const std::int64_t claimed = std::int64_t{page == 1 ? 65536 : page} * std::int64_t{big_endian(header, 28, 4)};
   if (size < claimed) {

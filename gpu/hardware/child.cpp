@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 
+#include "core/base/errors.h"
 #include "gpu/launch/device_error.h"
 
 namespace kvscope::gpu {
@@ -25,7 +25,7 @@ struct Pipe {
   Pipe() {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
-      throw DeviceError(fmt::format("cannot create a pipe to a child process: {}", std::strerror(errno)));
+      throw DeviceError(fmt::format("cannot create a pipe to a child process: {}", system_message(errno)));
     read = ends[0];
     write = ends[1];
   }
@@ -47,7 +47,7 @@ pid_t start(const std::vector<std::string>& command, const Pipe& out, const Pipe
   words.push_back(nullptr);
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child < 0) throw DeviceError(fmt::format("cannot start {}: {}", command.front(), std::strerror(errno)));
+  if (child < 0) throw DeviceError(fmt::format("cannot start {}: {}", command.front(), system_message(errno)));
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);  // the parent ended before the death signal was set

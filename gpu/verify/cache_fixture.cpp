@@ -149,6 +149,11 @@ attention::PagedRows CacheFixture::rows(std::int64_t layer, Slot slot, std::int6
   return rows;
 }
 
+SurroundingCache CacheFixture::around(std::int64_t layer, std::span<const std::byte> pool) const {
+  const std::int64_t rows = shape_.page_size * shape_.kv_heads;
+  return {pool, shape_.layers, layer, rows * shape_.head_size, rows * granules_};
+}
+
 UploadedCache CacheFixture::upload(Device& device) const {
   const std::int64_t P = shape_.page_size, H = shape_.kv_heads, D = shape_.head_size, L = shape_.layers;
   UploadedCache there;

@@ -57,6 +57,13 @@ struct UploadedCache {
   }
 };
 
+// What a faulty kernel may read besides the rows of the problem's K and V.
+struct SurroundingCache {
+  std::span<const std::byte> pool = {};                  // all layers
+  std::int64_t layers = 1, layer = 0, layer_stride = 0;  // [elements]
+  std::int64_t scale_layer_stride = 0;                   // [scales]
+};
+
 class CacheFixture {
  public:
   explicit CacheFixture(const CacheShape& shape);
@@ -75,6 +82,9 @@ class CacheFixture {
   [[nodiscard]] PagedKVCacheCollection collection();
   // For core/attention: K or V of a layer; `head_size` elements of each head (MLA: 512 of 576).
   [[nodiscard]] attention::PagedRows rows(std::int64_t layer, Slot slot, std::int64_t head_size = 0) const;
+  // For a diagnosis: all layers of `pool`, a copy of this fixture's bytes, around one layer.
+  [[nodiscard]] SurroundingCache around(std::int64_t layer, std::span<const std::byte> pool) const;
+  [[nodiscard]] SurroundingCache around(std::int64_t layer) const { return around(layer, pool_); }
 
   [[nodiscard]] UploadedCache upload(Device& device) const;
 

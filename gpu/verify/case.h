@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,11 +20,16 @@
 
 #include "gpu/launch/device.h"
 
+namespace kvscope::golden {
+struct Diagnosis;
+}
+
 namespace kvscope::gpu {
 
 struct Verdict {
-  std::vector<std::string> faults;  // empty: passed
-  Costs costs;                      // summed over the case's launches; zero on hardware
+  std::vector<std::string> faults;                     // empty: passed
+  Costs costs;                                         // summed over the case's launches; zero on hardware
+  std::shared_ptr<const golden::Diagnosis> diagnosis;  // of a wrong attention output; its report is also a fault
   // Adds a launch's faults and costs. Returns false if there are faults: the output must then not be compared.
   bool take(const Outcome& outcome);
 };

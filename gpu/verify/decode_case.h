@@ -78,6 +78,8 @@ class DecodeGolden {
   DecodeGolden(const DecodeGolden&) = delete;
   DecodeGolden& operator=(const DecodeGolden&) = delete;
 
+  [[nodiscard]] const std::vector<std::byte>& pool() const { return pool_; }
+
   attention::PagedRows k, v;
 
  private:
@@ -222,8 +224,7 @@ inline Verdict run_decode_case(Device& device, const std::string& kernel, const 
                         Overflow::saturate);
     got = std::move(rounded);
   }
-  const std::vector<std::string> faults = attention_faults(problem, bound, got, got_lse);
-  verdict.faults.insert(verdict.faults.end(), faults.begin(), faults.end());
+  check_attention(verdict, problem, bound, got, got_lse, cache.around(c.layer, golden.pool()));
   return verdict;
 }
 

@@ -247,7 +247,7 @@ Verdict run(const MlaCase& c, Device& device) {
   problem.options.mask = MaskKind::none;
   problem.options.scale = static_cast<double>(params.scale);
   const Gathered gathered = gather(c, cache, indices);
-  if (c.topk == 0 && c.rows == MlaRows::bf16) {
+  if (c.topk == 0 && c.rows != MlaRows::fp8) {
     problem.key_lengths = c.lengths;
     problem.k = stored;
     problem.v = cache.rows(c.layer, Slot::key, kValue);
@@ -256,7 +256,7 @@ Verdict run(const MlaCase& c, Device& device) {
     problem.k = rows_of(gathered, kRow);
     problem.v = rows_of(gathered, kValue);
   }
-  verdict.faults = attention_faults(problem, DType::bf16, out.download(), lse.download_as<float>());
+  check_attention(verdict, problem, DType::bf16, out.download(), lse.download_as<float>());
   return verdict;
 }
 

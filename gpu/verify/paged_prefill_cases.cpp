@@ -79,7 +79,7 @@ Verdict run(const PrefillCase& c, Device& device) {
   const std::int64_t most = *std::max_element(c.queries.begin(), c.queries.end());
   if (!verdict.take(device.launch(prefill_launch(c.shape.dtype, head_size, heads, batch, most), bytes_of(params))))
     return verdict;
-  verdict.faults = attention_faults(problem, c.shape.dtype, out.download(), lse.download_as<float>());
+  check_attention(verdict, problem, c.shape.dtype, out.download(), lse.download_as<float>(), cache.around(c.layer));
   return verdict;
 }
 

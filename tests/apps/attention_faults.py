@@ -5,7 +5,7 @@ batch, so no test on outputs can tell them apart. `apply` returns text that the 
 """
 import numpy as np
 
-from faulty_attention import Kernel
+from faulty_attention import Kernel, rounded
 
 FAULTS = []
 
@@ -32,7 +32,29 @@ def prefill(shape):
 
 
 def table(shape):
-    return shape.layout != "flashinfer"
+    return shape.several_tables
+
+
+def paged(shape):
+    return shape.page > 1
+
+
+def latent(shape):
+    return shape.layout == "mla"
+
+
+def two_sides(shape):
+    """K and V are separate rows of one form."""
+    return shape.layout not in ("mla", "vllm_legacy")
+
+
+def groups(shape):
+    return shape.query_heads > shape.kv_heads
+
+
+def plain(shape):
+    """Without features that a simplified combination leaves out."""
+    return shape.left is None and not shape.sinks
 
 
 def several_heads(shape):
@@ -59,6 +81,12 @@ def _(k, rng):
 def _(k, rng):
     k.scale = 128 ** -0.5
     return "1/sqrt(128)"
+
+
+@fault("scale and log2(e) missing", "scale_missing")
+def _(k, rng):
+    k.scale = np.log(2)
+    return "log2(e)"
 
 
 @fault("scale wrong by a factor", "scale_factor")
@@ -99,6 +127,40 @@ def _(k, rng):
 
 
 # The rows of two queries cannot tell one key more from all keys.
+@fault("window at the start", "window_at_start", when=lambda s: s.left is not None)
+def _(k, rng):
+    correct = k.visible
+    k.visible = lambda b, i: np.arange(len(correct(b, i)))
+
+
+def tile_edges(k, change):
+    """`change` gives the first and the last visible key of a tile from those of the mask."""
+    correct = k.visible
+
+    def visible(b, i):
+        keys = correct(b, i)
+        if not len(keys):
+            return keys
+        first, end = change(b, keys[0], keys[-1] + 1)
+        return np.arange(first, max(keys[-1] + 1, min(end, k.shape.lengths[b])))
+    k.visible = visible
+
+
+@fault("tiles that the causal limit cuts not masked", "tile_edge_unmasked", "mask_missing", when=prefill)
+def _(k, rng):
+    tile_edges(k, lambda b, first, end: (first, -(-end // 16) * 16))
+
+
+@fault("tiles that the window cuts not masked", "tile_edge_unmasked", "window_missing", when=lambda s: s.left is not None)
+def _(k, rng):
+    tile_edges(k, lambda b, first, end: (first // 16 * 16, end))
+
+
+@fault("tiles that the last query row sees not masked", "tile_edge_unmasked", when=prefill)
+def _(k, rng):
+    tile_edges(k, lambda b, first, end: (first, k.shape.lengths[b] // 16 * 16))
+
+
 @fault("next token seen", "next_token_seen", "mask_missing", when=lambda s: prefill(s) and s.queries.max() == 2)
 @fault("next token seen", "next_token_seen", "window_off_by_one", when=lambda s: prefill(s) and s.queries.max() > 2)
 def _(k, rng):
@@ -124,6 +186,27 @@ def _(k, rng):
 @fault("ALiBi omitted", "alibi_missing", when=lambda s: s.alibi)
 def _(k, rng):
     k.slopes = None
+
+
+def of_group(k, values):
+    group = k.shape.query_heads // k.shape.kv_heads
+    return values[np.arange(k.shape.query_heads) // group * group]
+
+
+@fault("ALiBi slope of the group's first head", "alibi_of_kv_head", when=lambda s: s.alibi and groups(s))
+def _(k, rng):
+    k.slopes = of_group(k, k.slopes)
+
+
+@fault("sink of the group's first head", "sink_of_kv_head", when=lambda s: s.sinks and groups(s))
+def _(k, rng):
+    k.sinks = of_group(k, k.sinks)
+
+
+@fault("sink counted once per split", "sink_counted_often", when=lambda s: s.sinks)
+def _(k, rng):
+    k.sinks_joined = int(rng.choice([2, 3, 5, 8]))
+    return f"{k.sinks_joined} times"
 
 
 @fault("ALiBi subtracted", "alibi_sign", when=lambda s: s.alibi)
@@ -187,12 +270,28 @@ def until(k, end):
     k.visible = visible
 
 
-@fault("last page unmasked", "last_page_unmasked")
+def past_end(k, until):
+    """The last query of each sequence also sees keys past the end, which are zeros."""
+    k.zeros = lambda b, i: max(0, until(k.shape.lengths[b]) - k.shape.lengths[b]) * \
+        bool(len(k.visible(b, i)) and k.visible(b, i)[-1] == k.shape.lengths[b] - 1)
+
+
+@fault("zeros to the end of the page not masked", "zeros_counted", when=paged)
+def _(k, rng):
+    past_end(k, lambda n: -(-n // k.page) * k.page)
+
+
+@fault("zeros to the end of the tile not masked", "zeros_counted")
+def _(k, rng):
+    past_end(k, lambda n: -(-n // 64) * 64)
+
+
+@fault("last page unmasked", "last_page_unmasked", when=paged)
 def _(k, rng):
     until(k, lambda n: -(-n // k.page) * k.page)
 
 
-@fault("last page omitted", "last_page_missing", when=windowless)
+@fault("last page omitted", "last_page_missing", when=lambda s: windowless(s) and paged(s))
 def _(k, rng):
     until(k, lambda n: n // k.page * k.page)
 
@@ -233,6 +332,15 @@ def _(k, rng):
     k.v_head = np.zeros_like(k.v_head)
 
 
+@fault("outputs of two heads exchanged", "rows_moved", when=lambda s: s.query_heads > 2)
+def _(k, rng):
+    order = np.arange(k.shape.query_heads)
+    order[[0, 2]] = [2, 0]
+    run = k.run
+    k.run = lambda dtype: tuple(x[:, order] for x in run(dtype))
+    return "head 0 that of head 2"
+
+
 @fault("query head 0", "query_head_zero")
 def _(k, rng):
     k.q = np.repeat(k.q[:, :1], k.shape.query_heads, axis=1)
@@ -246,14 +354,29 @@ def _(k, rng):
 
 # --- the cache --------------------------------------------------------------------------------------------------------
 
-@fault("K and V exchanged", "k_and_v_exchanged")
+@fault("V behind the rope part", "v_behind_rope", when=latent)
+def _(k, rng):
+    k.v.offset += k.shape.dim - k.shape.value_dim
+
+
+@fault("rope part left out", "rope_part_missing", when=latent)
+def _(k, rng):
+    k.used = k.shape.value_dim
+
+
+@fault("rope part first in K", "rope_part_first", when=latent)
+def _(k, rng):
+    k.key_order = lambda x: np.roll(x, k.shape.dim - k.shape.value_dim, axis=-1)
+
+
+@fault("K and V exchanged", "k_and_v_exchanged", when=two_sides)
 def _(k, rng):
     for name in ("memory", "offset"):
         a, b = getattr(k.k, name), getattr(k.v, name)
         setattr(k.k, name, b), setattr(k.v, name, a)
 
 
-@fault("V read from K", "v_is_k")
+@fault("V read from K", "v_is_k", when=two_sides)
 def _(k, rng):
     k.v = k.k
 
@@ -267,13 +390,13 @@ def exchange_axes(k, sides):
             side.token_stride, side.head_stride = s.dim, s.page * s.dim
 
 
-@fault("NHD as HND", "head_and_slot_axes", when=several_heads)
+@fault("NHD as HND", "head_and_slot_axes", when=lambda s: several_heads(s) and paged(s) and two_sides(s))
 def _(k, rng):
     exchange_axes(k, [k.k, k.v])
     return "the cache"
 
 
-@fault("K as HND", "head_and_slot_axes", when=several_heads)
+@fault("K as HND", "head_and_slot_axes", when=lambda s: several_heads(s) and paged(s) and two_sides(s))
 def _(k, rng):
     exchange_axes(k, [k.k])
     return "K is read"
@@ -303,7 +426,7 @@ def _(k, rng):
     return "layer 0 is read instead of layer 1"
 
 
-@fault("page size 32", "page_size")
+@fault("page size 32", "page_size", when=lambda s: s.page != 32 and s.layout != "vllm_legacy")
 def _(k, rng):
     k.page = 32
 
@@ -322,9 +445,9 @@ def _(k, rng):
     format_as(k, "e4m3")
 
 
-@fault("e4m3 read as fnuz", "fp8_fnuz", when=lambda s: s.cache == "e4m3")
+@fault("fp8 read as fnuz", "fp8_fnuz", when=lambda s: s.cache in ("e4m3", "e5m2"))
 def _(k, rng):
-    format_as(k, "e4m3fnuz")
+    format_as(k, k.shape.cache + "fnuz")
 
 
 @fault("scales not applied", "scales_missing", when=lambda s: s.scales)
@@ -368,6 +491,22 @@ def _(k, rng):
     for name in ("scales", "scale_offset"):
         a, b = getattr(k.k, name), getattr(k.v, name)
         setattr(k.k, name, b), setattr(k.v, name, a)
+
+
+@fault("V with the scales of K", "v_scales_of_k", when=lambda s: s.scales)
+def _(k, rng):
+    k.v.scales, k.v.scale_offset = k.k.scales, k.k.scale_offset
+
+
+@fault("K with the scales of V", "k_scales_of_v", when=lambda s: s.scales)
+def _(k, rng):
+    k.k.scales, k.k.scale_offset = k.v.scales, k.v.scale_offset
+
+
+@fault("scale of a vector's first element", "scale_granularity", when=lambda s: s.scales == "group" and s.group % 8 != 0)
+def _(k, rng):
+    k.k.vector = k.v.vector = 8
+    return "8 elements"
 
 
 # --- the lookup table -------------------------------------------------------------------------------------------------
@@ -417,10 +556,15 @@ def seen_keys(k, sequence):
     return Kernel(k.inputs).visible(sequence, k.shape.queries[sequence] - 1)
 
 
+def several_pages(shape):
+    return paged(shape) and shape.lengths.max() > shape.page
+
+
 def seen_page(k, rng):
     """A sequence and one of its pages of which its last query sees two keys or more."""
-    b = rng.integers(len(k.shape.lengths))
-    pages, keys = np.unique(seen_keys(k, b) // k.shape.page, return_counts=True)
+    seen = [np.unique(seen_keys(k, b) // k.shape.page, return_counts=True) for b in range(len(k.shape.lengths))]
+    b = rng.choice([b for b, (pages, keys) in enumerate(seen) if (keys > 1).any()])
+    pages, keys = seen[b]
     return b, rng.choice(pages[keys > 1])
 
 
@@ -429,7 +573,7 @@ def page_from(k, sequence, page, block):
     k.entry = lambda b, pages: np.where((b == sequence) & (pages == page), block, entry(b, pages))
 
 
-@fault("page from another block", "page_from_other_block", local=True)
+@fault("page from another block", "page_from_other_block", when=paged, local=True)
 def _(k, rng):
     b, page = seen_page(k, rng)
     right = k.entry(b, page)
@@ -438,10 +582,10 @@ def _(k, rng):
     return f"page {page} of sequence {b} was read from block {block}, not {right}"
 
 
-@fault("stale page of another sequence", "page_from_other_block", local=True)
+@fault("stale page of another sequence", "page_from_other_block", when=paged, local=True)
 def _(k, rng):
     b, page = seen_page(k, rng)
-    other = (b + 1) % len(k.shape.lengths)
+    other = rng.choice([n for n, length in enumerate(k.shape.lengths) if n != b and length > 0])
     block = k.entry(other, rng.integers(-(-k.shape.lengths[other] // k.page)))
     page_from(k, b, page, block)
     return f"page {page} of sequence {b} was read from block {block}"
@@ -466,17 +610,18 @@ def _(k, rng):
     return f"page {page} of sequence {b} was read from layer 0"
 
 
-@fault("V of a page read from K", "page_v_is_k", local=True)
+@fault("V of a page read from K", "page_v_is_k", when=lambda s: paged(s) and two_sides(s), local=True)
 def _(k, rng):
     b, page = seen_page(k, rng)
     page_of(k, b, page, {k.v: k.k})
     return f"page {page} of sequence {b}"
 
 
-@fault("two pages exchanged", "pages_exchanged", local=True)
+@fault("two pages exchanged", "pages_exchanged", when=several_pages, local=True)
 def _(k, rng):
-    b = rng.integers(len(k.shape.lengths))
-    pages = np.unique(seen_keys(k, b) // k.shape.page)
+    seen = [np.unique(seen_keys(k, b) // k.shape.page) for b in range(len(k.shape.lengths))]
+    b = rng.choice([b for b, pages in enumerate(seen) if len(pages) > 1])
+    pages = seen[b]
     page, other = rng.choice(pages[:-1]), pages[-1]
     first, second = k.entry(b, page), k.entry(b, other)
     page_from(k, b, page, second)
@@ -489,21 +634,21 @@ def change_keys(k, sequence, change):
     k.visible = lambda b, i: change(visible(b, i)) if b == sequence else visible(b, i)
 
 
-@fault("page omitted", "page_missing", local=True)
+@fault("page omitted", "page_missing", when=paged, local=True)
 def _(k, rng):
     b, page = seen_page(k, rng)
     change_keys(k, b, lambda keys: keys[keys // k.page != page])
     return f"page {page} of sequence {b}"
 
 
-@fault("page counted twice", "page_twice", local=True)
+@fault("page counted twice", "page_twice", when=paged, local=True)
 def _(k, rng):
     b, page = seen_page(k, rng)
     change_keys(k, b, lambda keys: np.concatenate([keys, keys[keys // k.page == page]]))
     return f"page {page} of sequence {b}"
 
 
-@fault("page of zeros", "page_of_zeros", local=True)
+@fault("page of zeros", "page_of_zeros", when=paged, local=True)
 def _(k, rng):
     b, page = seen_page(k, rng)
     fetch = k.fetch
@@ -512,7 +657,7 @@ def _(k, rng):
     return f"page {page} of sequence {b}"
 
 
-@fault("key omitted", "key_missing", local=True)
+@fault("key omitted", "key_missing", when=paged, local=True)
 def _(k, rng):
     b, page = seen_page(k, rng)
     seen = seen_keys(k, b)
@@ -528,6 +673,58 @@ def splits_of(count):
     return lambda index: np.split(index, np.arange(-(-len(index) // count), len(index), -(-len(index) // count)))
 
 
+# With scores as large as those of "sharp", a score of 0 has no weight.
+@fault("last page of zeros", "last_page_of_zeros", when=lambda s: paged(s) and s.scale <= 1)
+@fault("last page of zeros", "last_page_of_zeros", "last_page_missing", when=lambda s: paged(s) and s.scale > 1)
+def _(k, rng):
+    fetch = k.fetch
+    first = k.shape.lengths // k.shape.page * k.shape.page
+    k.fetch = lambda side, b, keys, heads: np.where((keys >= first[b])[:, None, None], 0, fetch(side, b, keys, heads))
+
+
+@fault("splits count alike, also in lse", "merge_by_mean", when=plain)
+def _(k, rng):
+    k.splits, k.merge = splits_of(rng.choice([2, 3, 4])), "count"
+
+
+@fault("largest lse of the splits added twice", "lse_maximum_twice", when=plain)
+def _(k, rng):
+    count = rng.choice([2, 3, 4])
+    k.splits = splits_of(count)
+    split, seen = k.split, []
+
+    def watched(score, *rest):
+        done = split(score, *rest)
+        seen.append(done[1])
+        return done
+    k.split, row = watched, k.row
+
+    def twice(*where):
+        seen.clear()
+        o, lse = row(*where)
+        return o, lse + np.max(seen, axis=0)
+    k.row = twice
+
+
+@fault("warps without a common maximum", "maximum_not_shared", when=plain)
+def _(k, rng):
+    run, parts = int(rng.choice([16, 32])), 2
+    k.splits = lambda index: [index[index // run % parts == n] for n in range(parts)]
+
+    def unnormalized(score, v, first, dtype, real):
+        top = score.max(1)
+        p = np.exp(score - top[:, None])
+        return (p[:, None] @ v)[:, 0], top, p.sum(1)
+    k.split = unnormalized
+    k.merged = lambda done: (sum(o for o, _, _ in done) / sum(t for _, _, t in done)[:, None],
+                             done[0][1] + np.log(sum(t for _, _, t in done)))
+
+
+@fault("exponential without the maximum", "maximum_missing", when=lambda s: s.scale > 1)
+def _(k, rng):
+    k.subtract_maximum = False
+
+
 @fault("merge by mean", "merge_by_mean", when=windowless)
 def _(k, rng):
     k.splits, k.merge = splits_of(rng.choice([2, 3, 4])), "mean"
@@ -538,29 +735,54 @@ def _(k, rng):
     k.splits, k.merge = splits_of(rng.choice([2, 3, 4])), "base two"
 
 
-@fault("empty split", "empty_split")
+# An empty split is a key of zeros.
+@fault("empty split", "empty_split", "zeros_counted")
 def _(k, rng):
     k.splits, k.empty_splits = splits_of(2), int(rng.integers(1, 4))
 
 
+def in_pieces(k, size, piece):
+    """The keys of each run of `size` keys: piece(keys, first, end)."""
+    visible = k.visible
+
+    def pieces(b, i):
+        keys = visible(b, i)
+        return np.concatenate([keys[:0]] + [piece(keys, n, n + size) for n in range(0, len(keys), size)])
+    k.visible = pieces
+
+
 @fault("split boundary counted twice", "split_overlap", when=windowless)
 def _(k, rng):
-    size = 16
-    k.visible, visible = (lambda b, i: np.concatenate([visible(b, i)[n:n + size + 1]
-                                                       for n in range(0, len(visible(b, i)), size)])), k.visible
+    in_pieces(k, 16, lambda keys, first, end: keys[first:end + 1])
 
 
 @fault("split boundary omitted", "split_gap", when=windowless)
 def _(k, rng):
-    size = 16
-    k.visible, visible = (lambda b, i: np.concatenate(
-        [visible(b, i)[n:n + (size - 1 if n + size < len(visible(b, i)) else size)]
-         for n in range(0, len(visible(b, i)), size)])), k.visible
+    in_pieces(k, 16, lambda keys, first, end: keys[first:end - 1 if end < len(keys) else end])
 
 
 @fault("P not rescaled", "no_rescaling")
 def _(k, rng):
-    k.tile, k.rescale = int(rng.choice([8, 16])), False
+    k.tile, k.rescale_sum, k.rescale_output = int(rng.choice([8, 16])), False, False
+
+
+def turns(k, rng):
+    """Keys of warps that take turns over tiles of 8 or 16 keys."""
+    k.tile, warps = int(rng.choice([8, 16])), int(rng.choice([1, 2, 4]))
+    if warps > 1:
+        k.splits = lambda index: [index[index // k.tile % warps == n] for n in range(warps)]
+
+
+@fault("output not rescaled", "output_not_rescaled", when=plain)
+def _(k, rng):
+    turns(k, rng)
+    k.rescale_output = False
+
+
+@fault("sum not rescaled", "sum_not_rescaled", when=plain)
+def _(k, rng):
+    turns(k, rng)
+    k.rescale_sum = False
 
 
 @fault("not normalized", "not_normalized")
@@ -588,3 +810,138 @@ def _(k, rng):
 def _(k, rng):
     batch, queries = len(k.shape.lengths), k.shape.queries[0]
     k.store = lambda o: o.reshape(batch, queries, *o.shape[1:]).transpose(0, 2, 1, 3).reshape(o.shape)
+
+
+# --- faults that no hypothesis describes ------------------------------------------------------------------------------
+
+UNKNOWN = []
+
+
+def unknown(name, when=lambda shape: True):
+    def keep(apply):
+        UNKNOWN.append(Fault(name, (), apply, when, False))
+        return apply
+    return keep
+
+
+def stored(k, change):
+    def store(o):
+        o = o.copy()
+        change(o)
+        return o
+    k.store = store
+
+
+@unknown("noise in one row")
+def _(k, rng):
+    def change(o):
+        row = o.reshape(-1, o.shape[-1])[rng.integers(o.shape[0] * o.shape[1])]
+        row += rng.standard_normal(row.shape).astype(row.dtype)
+    stored(k, change)
+
+
+@unknown("a few elements negated")
+def _(k, rng):
+    def change(o):
+        flat = o.reshape(-1)
+        at = rng.choice(np.flatnonzero(flat), 3)
+        flat[at] = -flat[at]
+    stored(k, change)
+
+
+@unknown("one element NaN")
+def _(k, rng):
+    stored(k, lambda o: o.reshape(-1).__setitem__(rng.integers(o.size), np.nan))
+
+
+@unknown("a factor of its own for each head")
+def _(k, rng):
+    factors = rng.uniform(0.7, 1.4, k.shape.query_heads)
+    stored(k, lambda o: o.__imul__(factors[:, None].astype(o.dtype)))
+
+
+@unknown("a scale of its own for each head")
+def _(k, rng):
+    k.q = k.q * rng.uniform(0.7, 1.4, (k.shape.query_heads, 1))
+
+
+@unknown("q rounded to e4m3")
+def _(k, rng):
+    k.q = rounded("e4m3", k.q)
+
+
+@unknown("K rounded to e4m3 once more")
+def _(k, rng):
+    k.key_order = lambda x: rounded("e4m3", x * 0.7) / 0.7
+
+
+@unknown("elements of K in a random order")
+def _(k, rng):
+    order = rng.permutation(k.shape.dim)
+    k.key_order = lambda x: x[..., order]
+
+
+@unknown("elements of V in a random order")
+def _(k, rng):
+    order = rng.permutation(k.shape.value_dim)
+    k.value_order = lambda x: x[..., order]
+
+
+@unknown("V of neighboring keys exchanged")
+def _(k, rng):
+    k.value_order = lambda x: x[np.minimum(np.arange(len(x)) ^ 1, len(x) - 1)]
+
+
+@unknown("scores that depend on the key's position")
+def _(k, rng):
+    k.key_order = lambda x: x * (1 + 0.3 * np.sin(np.arange(len(x))))[:, None, None]
+
+
+@unknown("every third key left out")
+def _(k, rng):
+    visible = k.visible
+    k.visible = lambda b, i: visible(b, i)[np.arange(len(visible(b, i))) % 3 != 1]
+
+
+@unknown("half of a page stale", when=lambda s: s.page > 1)
+def _(k, rng):
+    b, page = seen_page(k, rng)
+    place, block = k.place, rng.integers(k.inputs.blocks)
+
+    def half(sequence, keys):
+        blocks, slots = place(sequence, keys)
+        wrong = (sequence == b) & (keys // k.page == page) & (slots % 2 == 0)
+        return np.where(wrong, block, blocks), slots
+    k.place = half
+
+
+@unknown("K of one key wrong")
+def _(k, rng):
+    at = rng.integers(8)
+    wrong = rng.standard_normal(k.shape.dim) * 2
+
+    def change(x):
+        x = x.copy()
+        x[at % len(x)] = wrong
+        return x
+    k.key_order = change
+
+
+@unknown("window two keys longer", when=lambda s: s.left is not None)
+def _(k, rng):
+    k.left += 2
+
+
+@unknown("another soft cap", when=lambda s: s.cap)
+def _(k, rng):
+    k.cap *= 1.3
+
+
+@unknown("ALiBi slopes doubled", when=lambda s: s.alibi)
+def _(k, rng):
+    k.slopes = 2 * k.slopes
+
+
+@unknown("sinks doubled", when=lambda s: s.sinks)
+def _(k, rng):
+    k.sinks = 2 * k.sinks

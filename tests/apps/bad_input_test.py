@@ -135,7 +135,7 @@ COMMAND_LINE = [
      ["command line: A subcommand is required: see 'kvscope --help'"]),
     ("unknown command", {}, "walk",
      ["command line: 'walk' is not a command: "
-      "choose one of run, explain, stage, golden, import, lint, verify, diagnose, reduce, merge, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, "
+      "choose one of run, explain, stage, golden, import, lint, verify, diagnose, reduce, merge, convert, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, "
       "layout, dtype, completion: see 'kvscope --help'"]),
     ("mistyped command", {}, "explian s.json",
      ["command line: 'explian' is not a command: did you mean \"explain\"? See 'kvscope --help'"]),
@@ -172,7 +172,9 @@ COMMAND_LINE = [
      [f"command line: {option}: applies only to --input: with SCENARIO, mask, scale and types come from the scenario "
       "file; 'kvscope scenario schema' prints its keys" for option in ("--layout", "--mask")]),
     ("layout of no engine", {}, "golden --input t.npz --layout torch --out g.npz",
-     ["command line: --layout: torch not in {max,nhd,hnd,flashinfer,flashinfer_hnd,vllm_legacy,sglang,mla}: see "
+     ["command line: --layout: torch not in {max,nhd,hnd,flashinfer,flashinfer_hnd,vllm_legacy,sglang,mla,vllm,vllm_hnd,"
+      "vllm_diffkv,flashinfer_trtllm,trtllm,flashmla_fp8,mla_indptr,sglang_mla,sglang_req,hf,dense,varlen,mlc,lmcache,"
+      "lmcache_2td,lmcache_t2d,lmcache_mla,flashmla_sparse}: see "
       "'kvscope golden --help'"]),
     ("mask of no meaning", {}, "golden --input t.npz --layout nhd --mask windowed --out g.npz",
      ["command line: --mask: windowed not in {none,causal,sliding_window,chunked}: see 'kvscope golden --help'"]),

@@ -233,6 +233,34 @@ class Layouts(Folder):
                 np.testing.assert_array_equal(golden["query_offsets"], batch.offsets)
                 np.testing.assert_array_equal(golden["key_lengths"], batch.lengths)
 
+    def test_fast_is_within_the_error_that_it_states(self):
+        for layout, dtype in itertools.product(["nhd", "vllm_legacy"], ["f32", "bf16", "e4m3"]):
+            with self.subTest(layout=layout, dtype=dtype):
+                batch = self.batch(layout, dtype, 77)
+                fast = self.golden(tensors(layout, batch, Pages(batch, 3)), layout, "--accuracy", "fast")
+                o, lse = attention(batch)[:2]
+                score_error, sum_error = fast["golden_error"][..., 0], fast["golden_error"][..., 1]
+                seen = fast["key_counts"] > 0
+                self.assertTrue((score_error[seen] > 0).all() and (sum_error[seen] < 4.2e-6).all())
+                self.assertTrue((score_error < 1e-5).all())
+                self.assertTrue((np.abs(fast["lse"][seen] - lse[seen]) <= score_error[seen] + 1e-14).all())
+                allowed = (1.01 * score_error[..., None] * (fast["a1"] + np.abs(fast["o"])) +
+                           sum_error[..., None] * fast["a1"] + 1e-14)
+                self.assertTrue((np.abs(fast["o"] - o) <= allowed).all())
+
+    def test_fast_prints_its_error_and_verify_adds_it(self):
+        batch = Batch(12)
+        np.savez(self.path("in.npz"), **tensors("nhd", batch, Pages(batch, 1)))
+        done = fine("golden", "--input", self.path("in.npz"), "--layout", "nhd", "--accuracy", "fast",
+                    "--out", self.path("g.npz"), "--candidate", self.path("c.npz"), "--candidate-dtype", "bf16")
+        self.assertRegex(done, r"accuracy   fast: o within \d.*, natural lse within \d.*; kvscope verify adds")
+        checked = fine("verify", self.path("g.npz"), self.path("c.npz"), "--explain")
+        self.assertRegex(checked, r"\n  golden  \S+ +the golden's own error")
+        wrong = dict(np.load(self.path("c.npz")))
+        wrong["lse"][3] += 0.01
+        np.savez(self.path("w.npz"), **wrong)
+        self.assertEqual(kvscope("verify", self.path("g.npz"), self.path("w.npz")).returncode, 1)
+
     def test_does_not_depend_on_where_the_pages_are(self):
         for layout in LAYOUTS:
             batch = self.batch(layout, "f32", 7)

@@ -60,8 +60,9 @@ class Help(unittest.TestCase):
 
     def test_has_the_commands_of_the_manual(self):
         self.assertEqual({" ".join(words) for words in self.pages} - {""},
-                         {"run", "explain", "golden", "verify", "diagnose", "merge", "lint", "reduce", "import", "trace", "trace show", "trace diff",
-                          "scenario", "scenario check", "scenario schema", "scenario presets", "layout", "dtype",
+                         {"run", "explain", "golden", "verify", "diagnose", "merge", "lint", "reduce", "import", "convert", "trace", "trace show", "trace diff",
+                          "scenario", "scenario check", "scenario schema", "scenario presets", "layout",
+                          "layout list", "layout show", "layout detect", "layout diff", "dtype",
                           "stage", "tma", "tma check", "tma copy", "tma gather4", "tma barrier", "tma engines", "swizzle", "swizzle table",
                           "swizzle solve", "lds", "lds table", "lds schedule", "fragment", "fragment list", "fragment table",
                           "ptx", "ptx run", "ptx survey", "ptx disasm", "ptx debug", "kernels", "kernels list", "kernels verify", "kernels bench",
@@ -134,7 +135,8 @@ class Completion(unittest.TestCase):
     def test_ends_words(self):
         for line, offered in [("kvscope tr", ["trace"]), ("kvscope trace d", ["diff"]),
                               ("kvscope run --tr", ["--trace"]), ("kvscope run --trace st", ["steps"]),
-                              ("kvscope golden --layout v", ["vllm_legacy"]),
+                              ("kvscope golden --layout vllm_l", ["vllm_legacy"]),
+                              ("kvscope layout di", ["diff"]),
                               ("kvscope scenario ", ["check", "schema", "presets"]), ("kvscope x", [])]:
             with self.subTest(line=line):
                 self.assertEqual(self.complete(line), offered)

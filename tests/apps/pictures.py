@@ -74,6 +74,27 @@ def read_png(data):
     return out
 
 
+def repacked_png(data):
+    """The same pixels in fewer bytes: without filters, which help photographs and not cells of one color, and without
+    an opacity that is 255 everywhere. Chunks other than the pixels stay."""
+    image = read_png(data)
+    color = 2 if (image[:, :, 3] == 255).all() else 6
+    pixels = np.ascontiguousarray(image[:, :, :CHANNELS[color]])
+    packed = zlib.compress(b"".join(b"\0" + row.tobytes() for row in pixels), 9)
+    head = struct.pack(">IIBBBBB", image.shape[1], image.shape[0], 8, color, 0, 0, 0)
+    out, at, written = data[:8], 8, False
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + length]
+        at += 12 + length
+        if kind in (b"PLTE", b"tRNS") or (kind == b"IDAT" and written):
+            continue
+        body = {b"IHDR": head, b"IDAT": packed}.get(kind, body)
+        written |= kind == b"IDAT"
+        out += struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    return min(out, data, key=len)
+
+
 def lzw(data, smallest):
     """The numbers that a GIF's blocks of codes stand for."""
     clear, end = 1 << smallest, (1 << smallest) + 1

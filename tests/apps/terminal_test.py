@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""The progress bar is drawn only on a terminal, and a run that is stopped leaves no half-written file."""
+"""The progress bar is drawn only on a terminal, a run that is stopped leaves no half-written file, and names in files
+do not control the terminal."""
+import json
 import os
 import pty
 import signal
@@ -8,8 +10,10 @@ import tempfile
 import time
 import unittest
 
+import numpy as np
+
 import program
-from program import gallery, kvscope, main
+from program import gallery, kvscope, main, safetensors, write_json
 
 
 def everything_from(terminal):
@@ -62,6 +66,65 @@ class Stopping(unittest.TestCase):
                 process.send_signal(how)
                 self.assertEqual(process.wait(timeout=60), -how, "the signal does what it always does")
                 self.assertEqual(os.listdir(out), [])
+
+
+# Sets the window's title, clears the screen, turns the text around, and begins a control sequence in one byte of Latin-1.
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202e\u009b31m\r"
+
+
+class HostileNames(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def assert_harmless(self, *arguments, shows=r"\u001b]0;owned\u0007\u001b[2J\u202e\u009b31m\u000d"):
+        done = subprocess.run([program.KVSCOPE, *arguments], capture_output=True, timeout=60, check=False)
+        for stream in (done.stdout, done.stderr):
+            text = stream.decode("utf-8")  # fails on a byte that is no UTF-8
+            self.assertFalse([c for c in text if c != "\n" and c != "\t" and (c < " " or "\x7f" <= c <= "\x9f" or
+                                                                             c in "\u202e\u2028")], text)
+        self.assertIn(shows, (done.stdout + done.stderr).decode())
+        return done
+
+    def test_of_a_scenario(self):
+        with open(gallery("first_light"), encoding="utf-8") as file:
+            scenario = json.load(file)
+        title = write_json(os.path.join(self.folder, "title.json"), {**scenario, "name": HOSTILE})
+        for command in (["scenario", "check", title], ["run", title]):
+            with self.subTest(command[0]):
+                self.assertEqual(self.assert_harmless(*command).returncode, 0)
+        key = write_json(os.path.join(self.folder, "key.json"), {**scenario, HOSTILE: 1})
+        self.assertEqual(self.assert_harmless("run", key, shows=r'["\u001b]0;owned').returncode, 2)
+
+    def test_of_a_tensor(self):
+        path = os.path.join(self.folder, "x.safetensors")
+        with open(path, "wb") as file:
+            file.write(safetensors({HOSTILE: ("F32", [1], bytes(4))}))
+        self.assertEqual(self.assert_harmless("golden", "--input", path, "--layout", "flashinfer", "--out",
+                                              os.path.join(self.folder, "out.npz")).returncode, 2)
+
+    def test_of_a_member_of_a_zip(self):
+        # libzip rejects an archive whose names of UTF-8 have control characters, and reads other names in code page 437.
+        for name, shows in [(HOSTILE, "not a readable zip archive"), ("\x1b[2J", "[2J")]:
+            with self.subTest(name):
+                path = os.path.join(self.folder, "x.npz")
+                np.savez(path, **{name: np.zeros(1, np.float32)})
+                done = self.assert_harmless("golden", "--input", path, "--layout", "flashinfer", "--out",
+                                            os.path.join(self.folder, "out.npz"), shows=shows)
+                self.assertEqual(done.returncode, 2)
+
+    def test_of_a_file(self):
+        self.assertEqual(self.assert_harmless("run", os.path.join(self.folder, HOSTILE)).returncode, 2)
+        latin = os.path.join(os.fsencode(self.folder), b"\x9b31m")
+        self.assertEqual(self.assert_harmless("run", latin, shows=r"\x9b31m").returncode, 2)
+
+    def test_json_stays_json_with_the_same_values(self):
+        with open(gallery("first_light"), encoding="utf-8") as file:
+            scenario = json.load(file)
+        title = write_json(os.path.join(self.folder, "title.json"), {**scenario, "name": HOSTILE + "\x7f\u2028"})
+        done = subprocess.run([program.KVSCOPE, "run", title, "--json"], capture_output=True, check=True)
+        self.assertEqual(json.loads(done.stdout)["scenario"], HOSTILE + "\x7f\u2028")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/attention/fast.h"
 #include "core/attention/reference.h"
 #include "core/base/convert.h"
 #include "core/base/random.h"
@@ -53,6 +54,7 @@ class Decode {
     if (one == nullptr) one = std::make_unique<Decode>(dtype);
     return one->problem_;
   }
+  static std::int64_t cache_bytes(DType dtype) { return 2 * kBatch * kTokens * kKvHeads * kHeadSize * size_of(dtype); }
 
  private:
   static constexpr std::int64_t kBatch = 8, kQueryHeads = 32, kKvHeads = 8, kHeadSize = 128, kTokens = 4096, kPage = 16;
@@ -85,6 +87,72 @@ void GoldenDecodeB8H32K8D128T4096P16(benchmark::State& state, DType dtype) {
 BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, f32, DType::f32)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, bf16, DType::bf16)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(GoldenDecodeB8H32K8D128T4096P16, e4m3, DType::e4m3)->Unit(benchmark::kMillisecond);
+
+// The same decode step by the fast path. bytes: of K and V, each read once.
+void GoldenFastB8H32K8D128T4096P16(benchmark::State& state, DType dtype) {
+  const Problem& problem = Decode::problem(dtype);
+  for (auto _ : state) benchmark::DoNotOptimize(fast_reference(problem));
+  state.SetBytesProcessed(state.iterations() * Decode::cache_bytes(dtype));
+}
+BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, f32, DType::f32)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, bf16, DType::bf16)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, e4m3, DType::e4m3)->Unit(benchmark::kMillisecond);
+
+// A prompt of 2,048 tokens without a mask, 8 query heads on 2 KV heads: 2 * 2048 * 2048 * 8 * (128 + 128) operations
+// for the scores and for o alone.
+class Prefill {
+ public:
+  Prefill() : q_(draw(kTokens * kQueryHeads, 3)), k_(draw(kTokens * kKvHeads, 1)), v_(draw(kTokens * kKvHeads, 2)) {
+    for (std::size_t i = 0; i < kPages; ++i) table_.push_back(static_cast<std::uint32_t>(i * 37 % kPages));
+    problem_.batch = 1;
+    problem_.query_heads = kQueryHeads;
+    problem_.q = reinterpret_cast<const std::byte*>(q_.data());
+    problem_.query_offsets = offsets_;
+    problem_.key_lengths = lengths_;
+    problem_.k.data = reinterpret_cast<const std::byte*>(k_.data());
+    problem_.k.dtype = DType::f32;
+    problem_.k.blocks = kPages;
+    problem_.k.page_size = kPage;
+    problem_.k.heads = kKvHeads;
+    problem_.k.head_size = kHeadSize;
+    problem_.k.block_stride = kPage * kKvHeads * kHeadSize;
+    problem_.k.token_stride = kKvHeads * kHeadSize;
+    problem_.k.head_stride = kHeadSize;
+    problem_.k.table = table_.data();
+    problem_.k.table_stride = kPages;
+    problem_.v = problem_.k;
+    problem_.v.data = reinterpret_cast<const std::byte*>(v_.data());
+    problem_.options.scale = 1 / std::sqrt(static_cast<double>(kHeadSize));
+    problem_.options.mask = MaskKind::none;
+  }
+  Prefill(const Prefill&) = delete;
+  [[nodiscard]] const Problem& problem() const { return problem_; }
+  static constexpr std::int64_t kTokens = 2048, kQueryHeads = 8, kKvHeads = 2, kHeadSize = 128, kPage = 16;
+  static constexpr std::int64_t kPages = kTokens / kPage;
+
+ private:
+  static std::vector<float> draw(std::int64_t rows, std::uint64_t stream) {
+    const CounterRng rng(2, stream);
+    std::vector<float> values;
+    for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(rows * kHeadSize); ++i) {
+      values.push_back(static_cast<float>(rng.bell(i)));
+    }
+    return values;
+  }
+  std::vector<float> q_, k_, v_;
+  std::vector<std::uint32_t> table_;
+  std::vector<std::int64_t> offsets_{0, kTokens}, lengths_{kTokens};
+  Problem problem_;
+};
+
+// items: multiply-adds of the scores and of o. The reference makes more, for the terms of the bound.
+void GoldenPrefill2048(benchmark::State& state) {
+  const Prefill prefill;
+  for (auto _ : state) benchmark::DoNotOptimize(reference(prefill.problem()));
+  state.SetItemsProcessed(state.iterations() * Prefill::kTokens * Prefill::kTokens * Prefill::kQueryHeads * 2 *
+                          Prefill::kHeadSize);
+}
+BENCHMARK(GoldenPrefill2048)->Unit(benchmark::kMillisecond);
 
 // One benchmark per instruction set: the ratio is the cost of a machine without AVX-512.
 void GoldenDecodeWith(benchmark::State& state, InstructionSet set) {

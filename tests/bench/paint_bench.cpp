@@ -191,7 +191,7 @@ void PaintMotionOfTile(benchmark::State& state) {
     const TileState now = tile_state(*tile, event);
     painted.scene.tile = tile.get();
     painted.scene.tile_now = &now;
-    return Still(painted.scene, tile);
+    return Still(painted.scene, {tile, nullptr, nullptr});
   };
   const Panels panels = make_panels();
   const Motion motion(panels, kSize, 1, still(box->first), still(box->end));

@@ -193,31 +193,6 @@ std::optional<std::int64_t> RegistersLayout::wave_at(QPointF at) const {
   return std::nullopt;
 }
 
-std::vector<bool> lit_reads(const Tile& tile, const LitTile& lit) {
-  std::vector<bool> reads(tile.reads.size());
-  if (lit.registers.empty()) return reads;
-  for (std::size_t n = 0; n < reads.size(); ++n) {
-    const TileRead& read = tile.reads[n];
-    const auto fills =
-        std::span(tile.fills).subspan(static_cast<std::size_t>(read.first_fill), static_cast<std::size_t>(read.fills));
-    reads[n] = std::ranges::any_of(
-        fills, [&](const TileFill& fill) { return std::ranges::binary_search(lit.registers, fill.reg); });
-  }
-  return reads;
-}
-
-std::optional<std::int64_t> read_of_grid(const Tile& tile, const TileState& now, const LitTile& lit) {
-  const std::int64_t begun = std::max<std::int64_t>(now.reads - 1, 0);
-  const std::vector<bool> reads = lit_reads(tile, lit);
-  const auto first = std::ranges::find(reads, true);
-  if (first != reads.end()) {
-    return reads[static_cast<std::size_t>(begun)] ? begun : static_cast<std::int64_t>(first - reads.begin());
-  }
-  if (begun < std::ssize(tile.reads) && read_of(tile, begun).fills > 0) return begun;
-  const auto filling = std::ranges::find_if(tile.reads, [](const TileRead& read) { return read.fills > 0; });
-  return filling != tile.reads.end() ? std::optional(filling - tile.reads.begin()) : std::nullopt;
-}
-
 bool overwritten(const Tile& tile, const TileState& now, std::int64_t read) {
   const TileRead& of = read_of(tile, read);
   for (std::int64_t n = read + 1; n < now.reads; ++n) {

@@ -24,6 +24,7 @@
 
 #include "viz/playback/selection.h"
 #include "viz/playback/tile.h"
+#include "viz/playback/tile_reads.h"
 
 namespace kvscope::viz {
 
@@ -78,13 +79,6 @@ struct RegistersLayout {
   [[nodiscard]] std::optional<std::int64_t> piece_at(QPointF at) const;  // index into Tile::reads
   [[nodiscard]] std::optional<std::int64_t> wave_at(QPointF at) const;
 };
-
-// By index into Tile::reads: whether the read fills a register of `lit`.
-[[nodiscard]] std::vector<bool> lit_reads(const Tile& tile, const LitTile& lit);
-
-// The read that the grid shows. With registers in `lit`: the last read that has begun, if it fills one of them, else
-// the first read that does. Without: the last read that has begun, or read 0. Nothing: no read fills registers.
-[[nodiscard]] std::optional<std::int64_t> read_of_grid(const Tile& tile, const TileState& now, const LitTile& lit);
 
 // `focus`: the grid is scrolled to this element. `scrolled` [lines] from there on, cut to the lines of the read.
 // Precondition: the read has fills.

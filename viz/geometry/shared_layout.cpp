@@ -8,14 +8,15 @@ namespace {
 
 // [px] at font scale 1
 constexpr double kSharedCaption = 15, kSharedBanks = 13, kSharedMore = 15, kSharedStripTitle = 16, kSharedStrip = 40,
-                 kSharedVerdict = 35, kSharedBetween = 14, kSharedChip = 17, kSharedChipGap = 4, kSharedChipName = 70,
-                 kSharedNarrowestChip = 70;
+                 kSharedVerdict = 35, kSharedBetween = 14, kSharedChip = 17, kSharedTallChip = 30, kSharedChipGap = 4,
+                 kSharedChipName = 70, kSharedNarrowestChip = 70;
 constexpr double kSharedLegible = 9, kSharedHighest = 18, kSharedAbove = 5, kSharedBandGap = 5, kSharedBar = 8;
 constexpr double kSharedBesideLabel = 10;    // [px] a link ends left of a label
 constexpr double kSharedLowestGrid = 60;     // [px] what is below the grid goes before the grid gets lower
 constexpr double kSharedGapFrom = 4;         // [px] of a line
 constexpr double kSharedNarrowestLabel = 6;  // [px] beside a chunk's label
 constexpr double kSharedLowestStrip = 3;     // [px] of a wavefront
+constexpr double kInChip = 7;                // [px] of its width that text leaves free
 
 }  // namespace
 
@@ -123,11 +124,15 @@ SharedLayout shared_layout(const SharedSize& size, const QRectF& body, const Vie
     if (named) at.chips_name = QRectF(body.left(), top, px(kSharedChipName), px(kSharedChip));
     const double from_name = body.left() + at.chips_name.width();
     const double wide = (body.right() - px(kSharedBar) - from_name) / static_cast<double>(size.layouts);
+    const bool tall =
+        size.chip_width > wide - kInChip && room(px(kSharedTallChip + kSharedChipGap + kSharedCaption + kSharedBanks));
+    const double high = px(tall ? kSharedTallChip : kSharedChip);
+    at.chips_name.setHeight(named ? high : 0);
     for (std::int64_t n = 0; n < size.layouts; ++n) {
       const double from = std::round(wide * static_cast<double>(n)), to = std::round(wide * static_cast<double>(n + 1));
-      at.chips.emplace_back(from_name + from, top, to - from - 3, px(kSharedChip));
+      at.chips.emplace_back(from_name + from, top, to - from - 3, high);
     }
-    top += px(kSharedChip + kSharedChipGap);
+    top += high + px(kSharedChipGap);
   }
   if (two && room(px(kSharedCaption))) {
     at.caption = QRectF(left, top, half, px(kSharedCaption));

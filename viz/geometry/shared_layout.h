@@ -33,12 +33,13 @@ struct SharedSize {
   bool compare = false;         // draw the chunks without the swizzle too, where there is room
   bool reads = false;           // leave room for the wavefronts of a read
   std::int64_t layouts = 0;     // ways to store the tile: a line of chips above the grids
+  double chip_width = 0;        // [px] of the widest name with its number; chips that are narrower have two lines
 };
 
 struct SharedLayout {
   SharedSize size;
   QRectF chips_name;            // [px] left of the chips; empty without room
-  std::vector<QRectF> chips;    // [px] one for each layout; empty without room
+  std::vector<QRectF> chips;    // [px] one for each layout, of one or two lines; empty without room
   QRectF caption, caption_off;  // [px] above the grids; the second is empty without a second grid
   QRectF banks, banks_off;      // [px] bank numbers
   QRectF labels;                // [px] left of the first grid

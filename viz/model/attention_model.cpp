@@ -61,6 +61,22 @@ void AttentionModel::choose(const FlowRequest& request) {
   if (follows_) ask();
 }
 
+void AttentionModel::restore(const FlowRequest& request, std::optional<std::int64_t> tiles) {
+  request_ = request;
+  request_.step = document_.cursor().state().step;  // so that ask() keeps the query
+  if (!follows_) return;
+  ask();
+  if (waiting_) {
+    wanted_ = tiles;
+  } else if (flow_) {
+    stand_at(tiles.value_or(std::ssize(flow_->tiles)));
+  }
+}
+
+std::optional<std::int64_t> AttentionModel::tiles_before_end() const {
+  return flow_ && done_ < std::ssize(flow_->tiles) ? std::optional(done_) : std::nullopt;
+}
+
 void AttentionModel::set_candidate(const QString& path) {
   if (path == candidate_) return;
   candidate_ = path;
@@ -112,6 +128,8 @@ void AttentionModel::ask_for_flow() {
   request_.step = document_.cursor().state().step;
   if (request_.step.value < 0 || flow_asked_ == request_) return;
   flow_asked_ = request_;
+  waiting_ = true;
+  wanted_.reset();
   Q_EMIT flow_wanted(request_);
 }
 
@@ -130,7 +148,11 @@ void AttentionModel::show_flow(std::shared_ptr<const AttentionFlow> flow) {
   const bool same = flow_ && flow_->tiles.size() == flow->tiles.size() && flow_->request.step == flow->request.step;
   flow_ = std::move(flow);
   flow_instead_.clear();
-  if (!same) done_ = static_cast<std::int64_t>(flow_->tiles.size());
+  const auto all = static_cast<std::int64_t>(flow_->tiles.size());
+  if (!same) done_ = all;
+  if (wanted_) done_ = std::clamp<std::int64_t>(wanted_->value_or(all), 0, all);
+  wanted_.reset();
+  waiting_ = false;
   Q_EMIT changed();
 }
 
@@ -138,6 +160,8 @@ void AttentionModel::show_no_flow(const QString& why) {
   if (playing()) toggle_playing();
   flow_.reset();
   done_ = 0;
+  wanted_.reset();
+  waiting_ = false;
   flow_instead_ = why;
   Q_EMIT changed();
 }

@@ -30,6 +30,8 @@ class AttentionModel final : public QObject {
   [[nodiscard]] std::shared_ptr<const AttentionFlow> shared_flow() const { return flow_; }
   [[nodiscard]] const QString& flow_instead() const { return flow_instead_; }  // without a flow: why
   [[nodiscard]] std::int64_t tiles_done() const { return done_; }              // of the flow, 0 to all
+  // As tiles_done(); nothing when all have been added, or without a flow.
+  [[nodiscard]] std::optional<std::int64_t> tiles_before_end() const;
   [[nodiscard]] const AttentionErrors* errors() const { return errors_.get(); }
   [[nodiscard]] std::shared_ptr<const AttentionErrors> shared_errors() const { return errors_; }
   [[nodiscard]] const QString& errors_instead() const { return errors_instead_; }
@@ -40,6 +42,9 @@ class AttentionModel final : public QObject {
  public Q_SLOTS:
   void follow(bool follow);                 // while the attention view is shown
   void choose(const FlowRequest& request);  // its step is the document's
+  // A flow shown before, with so many of its tiles added (nothing: all); its step is the document's. Precondition
+  // (caller): the attention view is shown.
+  void restore(const FlowRequest& request, std::optional<std::int64_t> tiles);
   void set_candidate(const QString& path);  // empty: the tiled flow again
   void show_flow(std::shared_ptr<const AttentionFlow> flow);
   void show_no_flow(const QString& why);
@@ -73,6 +78,8 @@ class AttentionModel final : public QObject {
   QString flow_instead_, errors_instead_, candidate_;
   FlowRequest request_;
   std::int64_t done_ = 0;
+  bool waiting_ = false;                               // for the flow asked for
+  std::optional<std::optional<std::int64_t>> wanted_;  // tiles to be added, of restore()
   std::optional<FlowRequest> flow_asked_;
   std::optional<ErrorsRequest> errors_asked_;
   bool follows_ = false;

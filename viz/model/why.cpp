@@ -7,6 +7,7 @@
 #include <QtCore/QCoreApplication>
 
 #include "core/base/report.h"
+#include "viz/playback/tile_selection.h"
 
 namespace kvscope::viz {
 namespace {
@@ -19,23 +20,55 @@ WhyQuestion no_question(const QString& instead) {
   return {std::nullopt, instead};
 }
 
+// The element of the tile that is explained for an object in it: of the first row that holds a token.
+std::optional<TileElement> element_of(const Tile& tile, const LitTile& lit) {
+  if (lit.element && tile.holds_token(lit.element->row)) return lit.element;
+  if (lit.reg) {
+    for (const TileElement& element : tile.elements_of(*lit.reg)) {
+      if (tile.holds_token(element.row)) return element;
+    }
+  }
+  for (const std::int64_t row : lit.rows) {
+    if (tile.holds_token(row)) return TileElement{row, 0};
+  }
+  return std::nullopt;
+}
+
 // The token that is explained for an object; nullopt if it has none.
 struct Token {
   SeqIdx seq;
   TokIdx token;
 };
-std::optional<Token> token_of(const Selection& selection, const Lit& lit, std::int64_t page_size) {
-  switch (selection.kind) {
-    case Selection::Kind::token:
-      return Token{selection.seq, selection.token};
-    case Selection::Kind::page:
-      return Token{selection.seq, TokIdx(selection.page.value * page_size)};
-    case Selection::Kind::block:
-      if (lit.places.empty()) return {};
-      return Token{lit.places.front().seq, TokIdx(lit.places.front().page.value * page_size)};
-    default:
-      return {};
+std::optional<Token> token_of(const Selection& selection, const Lit& lit, const Tile* tile, std::int64_t page_size) {
+  if (selection.kind == Selection::Kind::token) return Token{selection.seq, selection.token};
+  if (selection.of_tile()) {
+    const auto element = tile != nullptr ? element_of(*tile, lit.tile) : std::nullopt;
+    if (!element) return {};
+    return Token{tile->opened.seq, tile->token_of(element->row)};
   }
+  if (selection.kind == Selection::Kind::page) {
+    return Token{selection.seq, TokIdx(selection.page.value * page_size)};
+  }
+  if (lit.places.empty()) return {};
+  return Token{lit.places.front().seq, TokIdx(lit.places.front().page.value * page_size)};
+}
+
+// Why an object has no address.
+QString no_token(const Document& document, const Selection& selection) {
+  const Facts& facts = document.run().facts();
+  const State& state = document.cursor().state();
+  if (selection.kind == Selection::Kind::block) {
+    return selection.block.value == facts.blocks
+               ? Why::tr("The null page holds no token: the lookup table points at it past a sequence's end.")
+               : Why::tr("Block %1 holds no token of a running sequence at step %2.")
+                     .arg(QString::number(selection.block.value), QString::number(state.step.value));
+  }
+  if (selection.of_tile() && selection.kind != Selection::Kind::tile_event &&
+      selection.kind != Selection::Kind::tile_layout) {
+    return Why::tr("%1. It holds no token, so there is no address to explain: choose another row, chunk or register.")
+        .arg(QString::fromStdString(describe(state, facts, document.tile(), selection)));
+  }
+  return Why::tr("This object has no address: choose a token, a page or a block.");
 }
 
 Selection leads_to(const trace::Link& link, const trace::Question& question) {
@@ -76,14 +109,9 @@ WhyQuestion why_question(const Document& document, const WhyPart& part) {
                 "each formula with its numbers. A click keeps the explanation."));
   }
   if (state.step.value < 0) return no_question(Why::tr("No step has begun here: go to step 0 or later."));
-  const std::optional<Token> token = token_of(selection, lit, std::max<std::int64_t>(1, facts.page_size));
-  if (!token) {
-    return no_question(
-        selection.block.value == facts.blocks
-            ? Why::tr("The null page holds no token: the lookup table points at it past a sequence's end.")
-            : Why::tr("Block %1 holds no token of a running sequence at step %2.")
-                  .arg(QString::number(selection.block.value), QString::number(state.step.value)));
-  }
+  const std::optional<Token> token =
+      token_of(selection, lit, document.tile(), std::max<std::int64_t>(1, facts.page_size));
+  if (!token) return no_question(no_token(document, selection));
   const WhyLimits limits = why_limits(facts);
   trace::Question question;
   question.seq = token->seq;
@@ -94,6 +122,16 @@ WhyQuestion why_question(const Document& document, const WhyPart& part) {
   question.kv = limits.has_v ? part.kv : KOrV::k;
   question.step = state.step;
   return {question, {}};
+}
+
+std::optional<WhyPart> why_part(const Document& document) {
+  const Tile* const tile = document.tile();
+  if (tile == nullptr || !document.pinned().of_tile()) return std::nullopt;
+  const auto element = element_of(*tile, document.pinned_lit().tile);
+  if (!element) return std::nullopt;
+  const std::int64_t first = tile->memory ? tile->memory->first_column : 0;
+  return WhyPart{tile->opened.layer, tile->opened.head, DimIdx(first + element->column),
+                 tile->opened.value ? KOrV::v : KOrV::k};
 }
 
 std::vector<WhySpan> why_spans(const trace::Explanation& explanation, const trace::Question& question) {

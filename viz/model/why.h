@@ -39,8 +39,13 @@ struct WhyQuestion {
 };
 
 // The question about the pinned object, else the hovered one, at the document's step. For a page it is about the page's
-// first token, for a block about the first token of the first page that is stored in it.
+// first token, for a block about the first token of the first page that is stored in it, for an object of the tile
+// about its first token.
 [[nodiscard]] WhyQuestion why_question(const Document& document, const WhyPart& part);
+
+// The element that an object of the tile names: the first that a register or a chunk holds, column 0 of a row. Nothing:
+// no object of the tile is selected, or it holds no token.
+[[nodiscard]] std::optional<WhyPart> why_part(const Document& document);
 
 struct WhySpan {
   enum class Style : std::uint8_t { plain, subject, name, formula, numbers, result, remark };

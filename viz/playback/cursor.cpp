@@ -1,15 +1,18 @@
 #include "viz/playback/cursor.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/base/errors.h"
 #include "viz/playback/event_tape.h"
+#include "viz/playback/replay.h"
 
 namespace kvscope::viz {
 namespace {
 
-constexpr std::int64_t kEventsBetweenAsks = 16384;  // [events] between two calls of keep_going
+constexpr std::array<std::int64_t, 2> kKeptBefore{65536, 8192};  // [events] between a position and the states kept
+constexpr std::int64_t kEventsBetweenAsks = 16384;               // [events] between two calls of keep_going
 
 // Index of the first breakpoint that the event matches.
 class Watch {
@@ -79,17 +82,31 @@ bool Cursor::seek(Position position) {
   if (position == position_) return false;
   // Forward, and no checkpoint in between: continue from the current state.
   if (position > position_ && run_->checkpoint_before(position) <= position_) {
-    for (EventTape::Reader reader(run_->tape(), position_.value); reader.position() < position.value;) {
-      const trace::Event next = reader.next();
-      apply(state_, run_->facts(), next);
-      add(marks_, next);
-    }
+    replay(state_, run_->facts(), run_->tape(), position_.value, position.value,
+           [this](const trace::Event& event, std::int64_t) { add(marks_, event); });
   } else {
-    state_ = run_->state_at(position);
+    go_back(position);
     marks_ = run_->marks_at(position);
   }
   position_ = position;
   return true;
+}
+
+// Backward, or far forward. On the way from the checkpoint it keeps two states shortly before the position.
+void Cursor::go_back(Position position) {
+  const Position checkpoint = run_->checkpoint_before(position);
+  std::erase_if(kept_, [&](const auto& kept) { return kept->position > position || kept->position < checkpoint; });
+  Position at = kept_.empty() ? checkpoint : kept_.back()->position;
+  State state = kept_.empty() ? run_->state_at(checkpoint) : kept_.back()->state;
+  for (const std::int64_t before : kKeptBefore) {
+    const Position keep = position - before;
+    if (keep <= at + before / 2) continue;  // one so near to it is there already
+    replay(state, run_->facts(), run_->tape(), at.value, keep.value);
+    at = keep;
+    kept_.push_back(std::make_shared<const Kept>(at, state));
+  }
+  replay(state, run_->facts(), run_->tape(), at.value, position.value);
+  state_ = std::move(state);
 }
 
 std::optional<std::size_t> Cursor::run_to(std::span<const Breakpoint> breakpoints,

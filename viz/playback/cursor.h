@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "viz/playback/breakpoint.h"
 #include "viz/playback/run.h"
@@ -44,10 +45,19 @@ class Cursor {
                                                        const std::function<bool(Position)>& keep_going = {});
 
  private:
+  struct Kept {
+    Position position;
+    State state;
+  };
+  void go_back(Position position);
+
   std::shared_ptr<const Run> run_;
   Position position_;
   State state_;
   Marks marks_;
+  // States that the last moves backward went through, by position: the next step back begins there and not at the run's
+  // checkpoint, which may be 500,000 events away in a run of a million blocks. Shared with copies of the cursor.
+  std::vector<std::shared_ptr<const Kept>> kept_;
 };
 
 }  // namespace kvscope::viz

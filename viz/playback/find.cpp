@@ -10,6 +10,7 @@
 #include "core/base/errors.h"
 #include "core/base/numbers.h"
 #include "core/trace/event_text.h"
+#include "viz/playback/event_tape.h"
 
 namespace kvscope::viz {
 namespace {
@@ -168,6 +169,21 @@ class Parser {
 
 Target parse_find(std::string_view text, const Facts& facts) {
   return Parser(text, facts).parse();
+}
+
+std::optional<StepIdx> first_step_of(const Run& run, SeqIdx seq, TokIdx token) {
+  const EventTape& tape = run.tape();
+  if (tape.size() > kMostSearched) return std::nullopt;
+  for (EventTape::Reader reader(tape, 0); reader.position() < tape.size();) {
+    const trace::Event event = reader.next();
+    const auto* written = std::get_if<trace::TokensWritten>(&event);
+    const auto* admitted = std::get_if<trace::RequestAdmitted>(&event);
+    const bool computed =
+        written != nullptr && written->seq == seq && written->first_token.value + written->tokens > token.value;
+    const bool found = admitted != nullptr && admitted->seq == seq && admitted->hit_tokens > token.value;
+    if (computed || found) return run.state_at(Position{reader.position()}).step;
+  }
+  return std::nullopt;
 }
 
 }  // namespace kvscope::viz

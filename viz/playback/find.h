@@ -20,6 +20,7 @@
 #include <variant>
 
 #include "viz/playback/cursor.h"
+#include "viz/playback/run.h"
 #include "viz/playback/selection.h"
 
 namespace kvscope::viz {
@@ -42,5 +43,9 @@ using Target = std::variant<Selection, FindPosition, FindEvent, FindByte>;
 // Throws InputError("find", ...) for an unknown form (the message lists the forms above) and for an index out of range
 // (the message gives the range). Case and extra blanks are ignored.
 [[nodiscard]] Target parse_find(std::string_view text, const Facts& facts);
+
+// The first step after which the token is in the cache. Nothing: never, or the run has more than kMostSearched events.
+inline constexpr std::int64_t kMostSearched = 4'000'000;
+[[nodiscard]] std::optional<StepIdx> first_step_of(const Run& run, SeqIdx seq, TokIdx token);
 
 }  // namespace kvscope::viz

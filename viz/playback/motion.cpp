@@ -172,4 +172,33 @@ std::int64_t event_at(const Tile& tile, const TileState& before, const TileState
   return tempo.flights + static_cast<std::int64_t>(std::floor(done * flights + 1e-9));
 }
 
+std::optional<FlowBetween> flow_between(const AttentionFlow& flow, std::int64_t before, std::int64_t after, double t) {
+  if (!(t > 0 && t < 1) || std::abs(after - before) != 1) return std::nullopt;
+  FlowBetween now;
+  now.tile = std::min(before, after);
+  const auto number = static_cast<std::size_t>(now.tile);
+  const FlowTile& tile = flow.tiles[number];
+  const bool first = number == 0;
+  now.t = before < after ? t : 1 - t;
+  now.rescaled = local({0, kFlowRescale}, now.t);
+  now.added = local({kFlowRescale, 1}, now.t);
+  now.largest = first ? tile.largest : tile.largest_before + (tile.largest - tile.largest_before) * now.rescaled;
+  now.rescale = first ? 0 : 1 + (tile.rescale - 1) * now.rescaled;
+  now.tile_sum = tile.tile_sum * now.added;
+  now.sum = (first ? 0 : flow.tiles[number - 1].sum * now.rescale) + now.tile_sum;
+  // While l and o are multiplied by the same factor, o / l stays as it is.
+  now.o = output_after(flow, number);
+  if (now.added <= 0 || now.sum <= 0) return now;
+  for (std::size_t dim = 0; dim < now.o.size(); ++dim) {
+    const double scaled = first ? 0 : flow.tiles[number - 1].o[dim] * tile.rescale;
+    now.o[dim] = (scaled + (tile.o[dim] - scaled) * now.added) / now.sum;
+  }
+  if (number + 1 < flow.tiles.size()) return now;
+  // The result also has what comes after all tiles: a sink, and rounding.
+  for (std::size_t dim = 0; dim < now.o.size(); ++dim) {
+    now.o[dim] += (flow.o[dim] - tile.o[dim] / tile.sum) * now.added;
+  }
+  return now;
+}
+
 }  // namespace kvscope::viz

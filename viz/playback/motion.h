@@ -6,11 +6,14 @@
 //   for (const BlockMove& move : moves_between(before, after, 400)) local(move.when, 0.5)      0.5: half of its way
 //   flights_between(tile, now, next, 600)       a box: its chunks, row by row; a read: its registers
 //   event_at(tile, now, next, 0.5)              the event whose state the panels show in the middle
+//   flow_between(flow, 2, 3, 0.5)               m, l and o of the attention while its tile 2 is added
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "viz/playback/attention.h"
 #include "viz/playback/state.h"
 #include "viz/playback/tile.h"
 
@@ -80,5 +83,31 @@ struct BankLight {
 // The number of events that have happened at t: those whose flights have ended, and at first those that lead to the
 // flights. At 0 it is before.event, at 1 after.event; it never decreases.
 [[nodiscard]] std::int64_t event_at(const Tile& tile, const TileState& before, const TileState& after, double t);
+
+// The tiled flow while one tile is added, in the two parts in which a kernel does it. First m rises to the tile's
+// maximum, and l and o are multiplied by c; then the tile's sum is added to l, and its weighted values to o.
+//
+//   t  0 ----------- kFlowRescale ----------- 1
+//      m_before .... m ..................... m
+//      l ........... c * l ................. c * l + tile_sum
+struct FlowBetween {
+  std::int64_t tile = 0;  // of AttentionFlow::tiles
+  double t = 0;           // of the motion, in (0, 1)
+  double rescaled = 0;    // share of the first part that has happened
+  double added = 0;       // share of the second part
+  double largest = 0;     // m
+  double rescale = 1;     // the factor that l and o have been multiplied by so far: from 1 to c
+  double tile_sum = 0;    // what of the tile's sum has been added to l
+  double sum = 0;         // l
+  std::vector<double> o;  // [dim] o / l
+  friend bool operator==(const FlowBetween&, const FlowBetween&) = default;
+};
+inline constexpr double kFlowRescale = 0.45;
+
+// Between `before` and `after` tiles added, which differ by one; nothing at t <= 0 and t >= 1. The first tile raises m
+// from -infinity: its m is the tile's from the beginning, and its l grows from 0.
+// Example: l = 2, c = 1/2, tile_sum = 3: l is 1 at kFlowRescale and 4 at the end.
+[[nodiscard]] std::optional<FlowBetween> flow_between(const AttentionFlow& flow, std::int64_t before,
+                                                      std::int64_t after, double t);
 
 }  // namespace kvscope::viz

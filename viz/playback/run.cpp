@@ -13,6 +13,7 @@
 #include "viz/playback/checkpoints.h"
 #include "viz/playback/event_tape.h"
 #include "viz/playback/facts_scan.h"
+#include "viz/playback/replay.h"
 #include "viz/playback/timeline_fold.h"
 
 namespace kvscope::viz {
@@ -48,9 +49,7 @@ class Run::Impl {
   [[nodiscard]] State state_at(std::int64_t position) const {
     const Checkpoint& checkpoint = checkpoints_->before(Position{position});
     State state = checkpoint.state;
-    for (EventTape::Reader reader(*tape, checkpoint.position.value); reader.position() < position;) {
-      apply(state, facts, reader.next());
-    }
+    replay(state, facts, *tape, checkpoint.position.value, position);
     return state;
   }
 
@@ -107,16 +106,16 @@ class Run::Impl {
     TimelineFold timeline_fold(facts);
     State state = empty_state(facts);
     checkpoints_.emplace(state, kCheckpointEvents, checkpoint_bytes(facts.blocks));
-    for (EventTape::Reader reader(*tape, 0); reader.position() < tape->size();) {
-      const trace::Event event = reader.next();
-      try {
-        apply(state, facts, event);
-      } catch (const InputError& error) {
-        throw InputError(shown, fmt::format("event {}", reader.position() - 1), error.faults().front().message);
-      }
-      timeline_fold.add(event);
-      if (reader.position() % kAskEvery == 0) ask(facts.events, facts.events);
-      checkpoints_->offer(Position{reader.position()}, state);
+    std::int64_t done = 0;
+    try {
+      replay(state, facts, *tape, 0, tape->size(), [&](const trace::Event& event, std::int64_t position) {
+        done = position;
+        timeline_fold.add(event);
+        if (position % kAskEvery == 0) ask(facts.events, facts.events);
+        checkpoints_->offer(Position{position}, state);
+      });
+    } catch (const InputError& error) {
+      throw InputError(shown, fmt::format("event {}", done), error.faults().front().message);
     }
     timeline = timeline_fold.take();
   }

@@ -366,4 +366,29 @@ void apply(State& state, const Facts& facts, const trace::Event& event) {
   std::visit(Fold(state, facts), event);
 }
 
+void fetch_objects(const State& state, const trace::Event& event) {
+  std::visit(
+      [&](const auto& e) {
+        if constexpr (requires { e.seq.value; }) state.sequences.prefetch(e.seq.value);
+        if constexpr (requires { e.block.value; }) state.blocks.prefetch(e.block.value);
+      },
+      event);
+}
+
+void fetch_row(const State& state, const trace::Event& event) {
+  std::visit(
+      [&](const auto& e) {
+        if constexpr (requires { e.seq.value; } && (
+                                                       requires { e.page.value; } || requires { e.slot; })) {
+          if (e.seq.value < 0 || e.seq.value >= state.sequences.size()) return;
+          if constexpr (requires { e.page.value; }) {
+            state.sequences[e.seq.value].pages.prefetch(e.page.value);
+          } else if constexpr (requires { e.first_token.value; }) {
+            state.sequences[e.seq.value].pages.prefetch(state.sequences[e.seq.value].pages.size() - 1);
+          }
+        }
+      },
+      event);
+}
+
 }  // namespace kvscope::viz

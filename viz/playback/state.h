@@ -42,6 +42,9 @@ class PageTable {
     return page < size() ? (*pages_)[static_cast<std::size_t>(page)] : -1;
   }
   void set(std::int64_t page, std::int32_t block);  // grows as needed; trailing -1 are dropped
+  void prefetch(std::int64_t page) const {  // into the processor's caches; does nothing for a page outside the table
+    if (page >= 0 && page < size()) __builtin_prefetch(pages_->data() + page);
+  }
   [[nodiscard]] bool shares(const PageTable& other) const { return pages_ == other.pages_; }  // the same memory
   friend bool operator==(const PageTable& a, const PageTable& b) {
     return a.pages_ == b.pages_ || (a.size() == b.size() && (a.size() == 0 || *a.pages_ == *b.pages_));
@@ -90,5 +93,10 @@ struct State {
 // the blocks of the state. A trace of detail `steps` has no block events: all blocks stay free, and used_blocks and
 // cached_blocks are those of the last step_ended.
 void apply(State& state, const Facts& facts, const trace::Event& event);
+
+// Prefetch what apply() reads of an event: first its sequence and its block, later, when the sequence is there, the
+// sequence's row of the lookup table. They change nothing, and accept events that apply() rejects.
+void fetch_objects(const State& state, const trace::Event& event);
+void fetch_row(const State& state, const trace::Event& event);
 
 }  // namespace kvscope::viz

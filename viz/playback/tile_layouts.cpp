@@ -19,9 +19,11 @@ std::int64_t swizzled(const TileLayout& layout, std::int64_t offset) {
   return layout.bits > 0 ? Swizzle(layout.bits, layout.base, layout.shift)(offset) : offset;
 }
 
-std::string swizzle_name(int bits, int base, int shift) {
+// As the scenario's field has it: a mode of TMA on NVIDIA, a swizzle of 16-byte vectors on AMD.
+std::string swizzle_name(const Tile& tile, int bits, int base, int shift) {
   if (bits == 0) return "none";
-  return base == 4 && shift == 3 ? fmt::format("{}B", 16 << bits) : fmt::format("({},{},{})", bits, base, shift);
+  if (tile.shared->banks == kNvidiaBanksOfTma && base == 4 && shift == 3) return fmt::format("{}B", 16 << bits);
+  return swizzle_text(tile, bits, base, shift);
 }
 
 bool lane_in(const trace::BankPhase& phase, std::int64_t lane) {
@@ -30,12 +32,17 @@ bool lane_in(const trace::BankPhase& phase, std::int64_t lane) {
 
 }  // namespace
 
+std::string swizzle_text(const Tile& tile, std::int64_t bits, std::int64_t base, std::int64_t shift) {
+  const bool vectors = tile.shared && tile.shared->banks != kNvidiaBanksOfTma && base >= kLayoutChunkBits;
+  return fmt::format("({},{},{})", bits, vectors ? base - kLayoutChunkBits : base, shift);
+}
+
 std::vector<TileLayout> tile_layouts(const Tile& tile) {
   if (!tile.swizzle_known() || !tile.fragments || tile.phases.empty() || tile.lane_reads.empty()) return {};
   const trace::TileShared& of = *tile.shared;
   const bool own_bands = tile.element_bytes() > 0 && of.rows > 0;
   const std::int64_t row = own_bands ? tile.columns() * tile.element_bytes() : 0;
-  const TileLayout stored{swizzle_name(static_cast<int>(of.swizzle_bits), static_cast<int>(of.swizzle_base),
+  const TileLayout stored{swizzle_name(tile, static_cast<int>(of.swizzle_bits), static_cast<int>(of.swizzle_base),
                                        static_cast<int>(of.swizzle_shift)),
                           of.row_bytes,
                           0,
@@ -54,11 +61,11 @@ std::vector<TileLayout> tile_layouts(const Tile& tile) {
   if (of.banks == kNvidiaBanksOfTma) {
     for (const int bits : {1, 2, 3}) {
       const std::int64_t width = std::int64_t{16} << bits;  // of a row of a box with this swizzle
-      if (row > 0 && row % width == 0) add({swizzle_name(bits, 4, 3), width, 0, bits, 4, 3, false});
+      if (row > 0 && row % width == 0) add({swizzle_name(tile, bits, 4, 3), width, 0, bits, 4, 3, false});
     }
   } else {
-    for (const auto& [bits, shift] : {std::pair{3, 3}, std::pair{4, 4}}) {
-      add({swizzle_name(bits, kLayoutChunkBits, shift), of.row_bytes, 0, bits, kLayoutChunkBits, shift, false});
+    for (const auto& [bits, shift] : {std::pair{3, 3}, std::pair{3, 4}}) {
+      add({swizzle_name(tile, bits, kLayoutChunkBits, shift), of.row_bytes, 0, bits, kLayoutChunkBits, shift, false});
     }
   }
   if (std::ranges::none_of(all, &TileLayout::stored)) all.push_back(stored);

@@ -23,7 +23,7 @@
 namespace kvscope::viz {
 
 struct TileLayout {
-  std::string name;                   // "none", "64B", "(4,4,4)", "+16 B"
+  std::string name;                   // "none", "64B", "(3,0,4)", "+16 B"
   std::int64_t row_bytes = 0;         // of a band, without the padding
   std::int64_t padding = 0;           // [bytes] behind each row
   int bits = 0, base = 0, shift = 0;  // swizzle of byte offsets; bits 0: none
@@ -52,6 +52,10 @@ struct LayoutCost {
 // with the fewest wavefronts, if these are fewer. `costs` of `layouts`. Nothing: there is nothing to compare.
 [[nodiscard]] std::optional<std::size_t> compared_layout(const std::vector<TileLayout>& layouts,
                                                          const std::vector<LayoutCost>& costs);
+
+// A swizzle as the field of its path is written: (bits, base, shift) of byte offsets, through LDS of 16-byte vectors.
+// Example: (3,4,4) on bytes is "(3,0,4)" through LDS.
+[[nodiscard]] std::string swizzle_text(const Tile& tile, std::int64_t bits, std::int64_t base, std::int64_t shift);
 
 // "without the swizzle", "with the 64B swizzle", "with rows padded by 16 B".
 [[nodiscard]] std::string layout_in_words(const TileLayout& layout);

@@ -42,24 +42,50 @@ std::optional<std::int64_t> group_of(const Tile& tile, std::int64_t read, std::i
   return std::nullopt;
 }
 
-std::optional<ShownRead> read_of_lit(const Tile& tile, const LitTile& lit) {
-  if (lit.rows.empty()) return std::nullopt;
-  TileElement element{lit.rows.front(), 0};
-  if (!lit.chunks.empty()) {
-    const TileChunk& chunk = tile.chunks[static_cast<std::size_t>(lit.chunks.front())];
-    element = {chunk.row, chunk.column};
+// Whether a picture of this kind can show the read.
+using Usable = bool (*)(const Tile& tile, std::int64_t read);
+
+bool has_fills(const Tile& tile, std::int64_t read) {
+  return tile.reads[static_cast<std::size_t>(read)].fills > 0;
+}
+
+// The rule of every panel: a read that is under way; else, of those that fill what is lit, the last that has begun or
+// the first; else the last that has begun; else the first.
+std::optional<std::int64_t> read_to_show(const Tile& tile, const TileState& now, const LitTile& lit, Usable usable) {
+  const std::int64_t begun = std::max<std::int64_t>(now.reads - 1, 0);
+  const bool there = begun < std::ssize(tile.reads);
+  if (there && arrival_of_read(tile, now, begun) == Arrival::moving && usable(tile, begun)) return begun;
+  std::vector<bool> reads = lit_reads(tile, lit);
+  if (lit.registers.empty() && lit.element) {
+    for (const std::int32_t fill : tile.fills_of(*lit.element)) {
+      reads[static_cast<std::size_t>(tile.fills[static_cast<std::size_t>(fill)].read)] = true;
+    }
   }
-  if (lit.element) element = *lit.element;
-  std::span<const std::int32_t> fills = lit.reg ? tile.fills_in(*lit.reg) : tile.fills_of(element);
-  // A lane or several registers: the first of them.
-  if (!lit.reg && !lit.element && lit.row == std::nullopt && !lit.registers.empty()) {
-    fills = tile.fills_in(lit.registers.front());
+  if (there && reads[static_cast<std::size_t>(begun)] && usable(tile, begun)) return begun;
+  for (std::int64_t n = 0; n < std::ssize(tile.reads); ++n) {
+    if (reads[static_cast<std::size_t>(n)] && usable(tile, n)) return n;
   }
-  if (fills.empty()) return std::nullopt;
-  const TileFill& fill = tile.fills[static_cast<std::size_t>(fills.front())];
-  if (!has_banks(tile, fill.read)) return std::nullopt;
-  const TileElement of_fill = lit.element ? *lit.element : TileElement{fill.row, fill.column};
-  return ShownRead{fill.read, group_of(tile, fill.read, tile.shared_byte(of_fill)).value_or(0)};
+  if (there && usable(tile, begun)) return begun;
+  for (std::int64_t n = 0; n < std::ssize(tile.reads); ++n) {
+    if (usable(tile, n)) return n;
+  }
+  return std::nullopt;
+}
+
+// The element whose group of lanes is shown: the one that is meant, if the read takes it, else the first of its fills
+// that is lit.
+std::optional<TileElement> lit_in_read(const Tile& tile, std::int64_t read, const LitTile& lit) {
+  if (lit.element) {
+    for (const std::int32_t fill : tile.fills_of(*lit.element)) {
+      if (tile.fills[static_cast<std::size_t>(fill)].read == read) return lit.element;
+    }
+  }
+  const TileRead& of = tile.reads[static_cast<std::size_t>(read)];
+  for (std::int64_t n = of.first_fill; n < of.first_fill + of.fills; ++n) {
+    const TileFill& fill = tile.fills[static_cast<std::size_t>(n)];
+    if (std::ranges::binary_search(lit.registers, fill.reg)) return TileElement{fill.row, fill.column};
+  }
+  return std::nullopt;
 }
 
 // Chunks (row, number in the row) that the group's words are in.
@@ -76,22 +102,37 @@ std::set<std::pair<std::int64_t, std::int64_t>> chunks_of(const Tile& tile, cons
 
 }  // namespace
 
+std::vector<bool> lit_reads(const Tile& tile, const LitTile& lit) {
+  std::vector<bool> reads(tile.reads.size());
+  if (lit.registers.empty()) return reads;
+  for (std::size_t n = 0; n < reads.size(); ++n) {
+    const TileRead& read = tile.reads[n];
+    const auto fills =
+        std::span(tile.fills).subspan(static_cast<std::size_t>(read.first_fill), static_cast<std::size_t>(read.fills));
+    reads[n] = std::ranges::any_of(
+        fills, [&](const TileFill& fill) { return std::ranges::binary_search(lit.registers, fill.reg); });
+  }
+  return reads;
+}
+
+std::optional<std::int64_t> read_of_grid(const Tile& tile, const TileState& now, const LitTile& lit) {
+  return read_to_show(tile, now, lit, has_fills);
+}
+
 std::optional<ShownRead> shown_read(const Tile& tile, const TileState& now, const LitTile& lit) {
-  if (tile.reads.empty() || !has_banks(tile, 0)) return std::nullopt;
-  const std::int64_t last = now.reads - 1;
-  if (last >= 0 && arrival_of_read(tile, now, last) == Arrival::moving && has_banks(tile, last)) {
-    const TileRead& of = tile.reads[static_cast<std::size_t>(last)];
+  const auto read = read_to_show(tile, now, lit, has_banks);
+  if (!read) return std::nullopt;
+  if (*read == now.reads - 1 && arrival_of_read(tile, now, *read) == Arrival::moving) {
+    const TileRead& of = tile.reads[static_cast<std::size_t>(*read)];
     const std::int64_t begun = std::max<std::int64_t>(now.lane_reads - 1, of.first_lane);
     const std::int64_t lane = tile.lane_reads[static_cast<std::size_t>(begun)].lane;
     for (std::size_t group = 0; group < tile.phases.size(); ++group) {
-      if (serves_lane(tile.phases[group], lane)) return ShownRead{last, static_cast<std::int64_t>(group)};
+      if (serves_lane(tile.phases[group], lane)) return ShownRead{*read, static_cast<std::int64_t>(group)};
     }
-    return ShownRead{last, 0};
+    return ShownRead{*read, 0};
   }
-  if (const auto of_lit = read_of_lit(tile, lit)) return of_lit;
-  const std::int64_t read = std::max<std::int64_t>(last, 0);
-  if (!has_banks(tile, read)) return std::nullopt;
-  return ShownRead{read, 0};
+  const auto element = lit_in_read(tile, *read, lit);
+  return ShownRead{*read, element ? group_of(tile, *read, tile.shared_byte(*element)).value_or(0) : 0};
 }
 
 std::string ranges(const std::vector<std::int64_t>& numbers) {

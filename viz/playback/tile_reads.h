@@ -25,8 +25,15 @@ struct ShownRead {
   friend bool operator==(const ShownRead&, const ShownRead&) = default;
 };
 
-// A read that is under way; else the first one that takes what is lit; else the last that has begun; else the first.
-// The group is the first that takes the lit element. Nothing: the tile has no reads with lanes, banks and geometry.
+// By index into Tile::reads: whether the read fills a register of `lit`.
+[[nodiscard]] std::vector<bool> lit_reads(const Tile& tile, const LitTile& lit);
+
+// The read that every panel shows: one that is under way; else, of those that fill what is lit, the last that has begun
+// or else the first; else the last that has begun; else the first.
+// Of the reads that fill registers. Nothing: none does.
+[[nodiscard]] std::optional<std::int64_t> read_of_grid(const Tile& tile, const TileState& now, const LitTile& lit);
+// Of the reads whose banks are known, with the group that takes the lit element. Nothing: the tile has no reads with
+// lanes, banks and geometry.
 [[nodiscard]] std::optional<ShownRead> shown_read(const Tile& tile, const TileState& now, const LitTile& lit);
 
 // "0–7", "0–3, 12–15, 20–27". `numbers` ascending, each once.

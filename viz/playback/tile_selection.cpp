@@ -402,7 +402,7 @@ std::string title(const Tile& tile, const Facts& facts) {
             : s.swizzle_bits == 0 ? ", no swizzle"
             : of.tma && s.swizzle_base == 4
                 ? fmt::format(", {}B swizzle", s.row_bytes)
-                : fmt::format(", swizzle ({},{},{})", s.swizzle_bits, s.swizzle_base, s.swizzle_shift);
+                : ", swizzle " + swizzle_text(tile, s.swizzle_bits, s.swizzle_base, s.swizzle_shift);
   }
   return text;
 }

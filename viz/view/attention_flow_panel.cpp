@@ -55,6 +55,7 @@ class AttentionFlowPanel final : public AttentionPanel {
   static QString cell_text(const Scene& scene, FlowColumn column, std::int64_t tile);
   static QString column_name(FlowColumn column);
   static QString words(const Scene& scene);
+  static QString words_between(const AttentionFlow& flow, const FlowBetween& now);
   static void paint_chart(QPainter& painter, const FlowLayout& at, const Scene& scene);
   static void paint_largest(QPainter& painter, const FlowLayout& at, const Scene& scene);
   static void paint_bars(QPainter& painter, const FlowLayout& at, FlowStrip strip, const Scene& scene);
@@ -110,6 +111,7 @@ QString AttentionFlowPanel::words(const Scene& scene) {
   const AttentionFlow& flow = *scene.flow;
   const auto all = std::ssize(flow.tiles);
   if (all == 0) return tr("The mask hides every key from this query: its output is 0.");
+  if (scene.flow_between != nullptr) return words_between(flow, *scene.flow_between);
   if (scene.flow_tiles == 0) return tr("Before the first of %1 tiles: m = -∞, l = 0, o = 0.").arg(all);
   const std::int64_t number = scene.flow_tiles - 1;
   const FlowTile& tile = flow.tiles[static_cast<std::size_t>(number)];
@@ -145,6 +147,23 @@ QString AttentionFlowPanel::words(const Scene& scene) {
                   QString::number(flow.lse_bound, 'g', 2));
 }
 
+QString AttentionFlowPanel::words_between(const AttentionFlow& flow, const FlowBetween& now) {
+  const FlowTile& tile = flow.tiles[static_cast<std::size_t>(now.tile)];
+  if (now.added > 0) {
+    return tr("Tile %1: its sum %2 is added to l, its weighted values to o: l = %3 of %4.")
+        .arg(now.tile)
+        .arg(flow_number(tile.tile_sum), flow_number(now.sum), flow_number(tile.sum));
+  }
+  if (now.tile == 0) return tr("Tile 0 sets m = %1.").arg(flow_number(tile.largest));
+  if (tile.largest > tile.largest_before) {
+    return tr("Tile %1: m rises from %2 to %3; l and o are multiplied by c = %4: so far by %5.")
+        .arg(now.tile)
+        .arg(flow_number(tile.largest_before), flow_number(tile.largest), flow_number(tile.rescale),
+             flow_number(now.rescale));
+  }
+  return tr("Tile %1 leaves m at %2: c = 1, nothing is rescaled.").arg(now.tile).arg(flow_number(tile.largest));
+}
+
 QString AttentionFlowPanel::column_name(FlowColumn column) {
   switch (column) {
     case FlowColumn::tile:
@@ -171,6 +190,24 @@ QString AttentionFlowPanel::cell_text(const Scene& scene, FlowColumn column, std
   const AttentionFlow& flow = *scene.flow;
   const FlowTile& tile = flow.tiles[static_cast<std::size_t>(number)];
   const bool added = number < scene.flow_tiles;
+  const FlowBetween* const now =
+      scene.flow_between != nullptr && scene.flow_between->tile == number ? scene.flow_between : nullptr;
+  if (now != nullptr) {
+    switch (column) {
+      case FlowColumn::largest:
+        return flow_number(now->largest);
+      case FlowColumn::rescale:
+        return flow_number(now->rescale);
+      case FlowColumn::tile_sum:
+        return flow_number(now->tile_sum);
+      case FlowColumn::sum:
+        return flow_number(now->sum);
+      case FlowColumn::share:
+        return tr("%1 %").arg(100 * share(flow, static_cast<std::size_t>(number)) * now->added, 0, 'f', 1);
+      default:
+        break;
+    }
+  }
   switch (column) {
     case FlowColumn::tile:
       return QString::number(number);
@@ -205,19 +242,28 @@ void AttentionFlowPanel::paint_largest(QPainter& painter, const FlowLayout& at, 
   const auto y = [&](double m) { return strip.bottom() - 4 - (m - low) / (high - low) * inside; };
   painter.setRenderHint(QPainter::Antialiasing, true);
   QPointF last;
+  const FlowBetween* const now = scene.flow_between;
   for (std::int64_t n = 0; n < at.tiles; ++n) {
     const FlowTile& tile = flow.tiles[static_cast<std::size_t>(n)];
     const QRectF column = at.column_rect(n);
-    const QColor color = n < scene.flow_tiles ? scene.theme->series[0] : scene.theme->cell_line;
+    const bool moving = now != nullptr && now->tile == n;
+    const QColor color = n < scene.flow_tiles && !moving ? scene.theme->series[0] : scene.theme->cell_line;
     const QPointF from(column.left(), y(tile.largest)), to(column.right(), y(tile.largest));
     painter.setPen(QPen(color, 2));
     if (n > 0) painter.drawLine(last, from);
     painter.drawLine(from, to);
+    if (moving) {  // over the line that it becomes; the first tile has no m to rise from
+      const double height = y(now->largest), width = n == 0 ? column.width() * now->rescaled : column.width();
+      painter.setPen(QPen(scene.theme->series[0], 2));
+      if (n > 0) painter.drawLine(last, QPointF(column.left(), height));
+      painter.drawLine(QPointF(column.left(), height), QPointF(column.left() + width, height));
+    }
     last = to;
+    if (moving && now->rescaled < 1) continue;
     if (tile.largest > tile.largest_before && column.width() >= 7) {
       const QPointF top(column.center().x(), from.y() - 1);
       painter.setPen(Qt::NoPen);
-      painter.setBrush(color);
+      painter.setBrush(n < scene.flow_tiles ? scene.theme->series[0] : scene.theme->cell_line);
       painter.drawPolygon(QPolygonF({top + QPointF(-4, 3.5), top + QPointF(4, 3.5), top + QPointF(0, -3.5)}));
     }
   }
@@ -238,14 +284,20 @@ void AttentionFlowPanel::paint_bars(QPainter& painter, const FlowLayout& at, Flo
   for (std::int64_t n = 0; n < at.tiles; ++n) {
     QRectF column = at.column_rect(n);
     const double gap = column.width() >= 6 ? std::min(4.0, column.width() / 5) : 0;
-    const double height = largest > 0 ? std::max(1.0, value(n) / largest * strip.height()) : 1;
-    const QRectF bar(column.left() + gap / 2, strip.bottom() - height, column.width() - gap, height);
+    const auto bar_of = [&](double of_bar) {
+      const double height = largest > 0 ? std::max(1.0, of_bar / largest * strip.height()) : 1;
+      return QRectF(column.left() + gap / 2, strip.bottom() - height, column.width() - gap, height);
+    };
+    const FlowBetween* const now =
+        scene.flow_between != nullptr && scene.flow_between->tile == n ? scene.flow_between : nullptr;
     if (n < scene.flow_tiles) {
-      painter.fillRect(bar, color);
-    } else {
+      const double of_bar = now == nullptr ? value(n) : is_share ? value(n) * now->added : now->sum;
+      painter.fillRect(bar_of(of_bar), color);
+    }
+    if (n >= scene.flow_tiles || now != nullptr) {
       painter.setPen(QPen(scene.theme->cell_line, 1));
       painter.setBrush(Qt::NoBrush);
-      painter.drawRect(bar.adjusted(0.5, 0.5, -0.5, -0.5));
+      painter.drawRect(bar_of(value(n)).adjusted(0.5, 0.5, -0.5, -0.5));
     }
   }
 }
@@ -267,7 +319,11 @@ void AttentionFlowPanel::paint_chart(QPainter& painter, const FlowLayout& at, co
   paint_bars(painter, at, FlowStrip::share, scene);
   // The playhead: after the tiles that have been added.
   const QRectF last = at.column_rect(std::min(scene.flow_tiles, at.tiles - 1));
-  const double x = scene.flow_tiles < at.tiles ? last.left() : last.right();
+  double x = scene.flow_tiles < at.tiles ? last.left() : last.right();
+  if (scene.flow_between != nullptr) {
+    const QRectF now = at.column_rect(scene.flow_between->tile);
+    x = now.left() + now.width() * scene.flow_between->t;
+  }
   painter.fillRect(QRectF(x - 1, last.top() - 2, 2, last.height() + 4), scene.theme->accent);
 }
 

@@ -36,6 +36,14 @@ class AttentionOutputPanel final : public AttentionPanel {
   static Selection object(const Scene& scene, std::int64_t dim);
   // The dim of a selection when it is one of this query's.
   static std::optional<std::int64_t> dim_of(const Scene& scene, const Selection& selection);
+  // o / l now, and whether all tiles have been added.
+  static std::vector<double> output_now(const Scene& scene) {
+    return scene.flow_between != nullptr ? scene.flow_between->o
+                                         : output_after(*scene.flow, static_cast<std::size_t>(scene.flow_tiles));
+  }
+  static bool is_whole(const Scene& scene) {
+    return scene.flow_between == nullptr && scene.flow_tiles >= std::ssize(scene.flow->tiles);
+  }
   // Row of the candidate's errors that is this query; -1: none, or the errors are those of the flow itself.
   static std::int64_t candidate_row(const Scene& scene);
   static double ratio(const AttentionFlow& flow, const std::vector<double>& o, std::int64_t dim);
@@ -48,6 +56,7 @@ class AttentionOutputPanel final : public AttentionPanel {
 QString AttentionOutputPanel::subtitle(const Scene& scene) const {
   if (!has_flow(scene)) return {};
   const auto all = std::ssize(scene.flow->tiles);
+  if (scene.flow_between != nullptr) return tr("o / l while tile %1 of %2 is added").arg(scene.flow_tiles).arg(all);
   return scene.flow_tiles < all ? tr("o / l after %1 of %2 tiles, by dim").arg(scene.flow_tiles).arg(all)
                                 : tr("after all %1 tiles, by dim").arg(all);
 }
@@ -55,12 +64,11 @@ QString AttentionOutputPanel::subtitle(const Scene& scene) const {
 QString AttentionOutputPanel::summary(const Scene& scene) const {
   if (!has_flow(scene)) return scene.flow_instead;
   const AttentionFlow& flow = *scene.flow;
-  const std::vector<double> o = output_after(flow, static_cast<std::size_t>(scene.flow_tiles));
+  const std::vector<double> o = output_now(scene);
   const std::int64_t dim = worst_dim(flow, o, 0, flow.dims());
   const auto at = static_cast<std::size_t>(dim);
-  const bool whole = scene.flow_tiles >= std::ssize(flow.tiles);
-  return (whole ? tr("Largest error: dim %1, %2, golden %3: %4x the bound %5.")
-                : tr("Keys are missing; farthest from the golden: dim %1, %2, golden %3: %4x the bound %5."))
+  return (is_whole(scene) ? tr("Largest error: dim %1, %2, golden %3: %4x the bound %5.")
+                          : tr("Keys are missing; farthest from the golden: dim %1, %2, golden %3: %4x the bound %5."))
       .arg(dim)
       .arg(QString::number(o[at], 'g', 8), QString::number(flow.golden[at], 'g', 8),
            QString::fromStdString(ratio_text(ratio(flow, o, dim))), QString::number(flow.bound[at], 'g', 2));
@@ -167,7 +175,7 @@ void AttentionOutputPanel::paint_errors(QPainter& painter, const OutputLayout& a
     const QRectF filled(bar.left() + gap / 2, strip.bottom() - height, bar.width() - gap, height);
     painter.setRenderHint(QPainter::Antialiasing, false);
     // Until all keys have been added the distance from the golden is no fault.
-    const bool whole = scene.flow_tiles >= std::ssize(flow.tiles);
+    const bool whole = is_whole(scene);
     const bool fails = whole && !(of_flow <= 1);
     painter.fillRect(filled, fails ? scene.theme->warning : scene.theme->series[whole ? 2 : 3]);
     if (fails && bar.width() >= 6) {
@@ -199,7 +207,7 @@ void AttentionOutputPanel::paint_errors(QPainter& painter, const OutputLayout& a
 
 void AttentionOutputPanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
   if (!has_flow(scene)) return;  // the panel of the flow shows the reason
-  const std::vector<double> o = output_after(*scene.flow, static_cast<std::size_t>(scene.flow_tiles));
+  const std::vector<double> o = output_now(scene);
   const OutputLayout at = output_layout(scene.flow->dims(), body, scene.font_scale);
   if (at.values.isEmpty()) return;
   painter.save();
@@ -260,7 +268,7 @@ std::vector<PanelCell> AttentionOutputPanel::cells(const QRectF& body, const Sce
   const AttentionFlow& flow = *scene.flow;
   const OutputLayout layout = output_layout(flow.dims(), body, scene.font_scale);
   if (layout.values.isEmpty()) return found;
-  const std::vector<double> o = output_after(flow, static_cast<std::size_t>(scene.flow_tiles));
+  const std::vector<double> o = output_now(scene);
   const QRectF all = layout.errors.isEmpty() ? layout.values : layout.values.united(layout.errors);
   for (std::int64_t n = 0; n < layout.bars() && found.size() < limit; ++n) {
     const std::int64_t dim = n * layout.bin;

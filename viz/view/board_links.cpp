@@ -1,6 +1,9 @@
 #include "viz/view/board_links.h"
 
 #include <algorithm>
+#include <array>
+
+#include "viz/geometry/link_corners.h"
 
 namespace kvscope::viz {
 namespace {
@@ -69,12 +72,28 @@ std::vector<Lit> ends_of(const Lit& lit) {
   return ends;
 }
 
+// Between cards of two bands: down beside the cells of the one, along the gap between the bands, and beside the cells
+// of the other. A token is left at its lower edge. A row of the pool is met at its right edge, which is free; what
+// other panels show is met at the left.
+Link route_between(PanelId from_id, const Place& from, const QRectF& start, PanelId to_id, const Place& to,
+                   const QRectF& end) {
+  const double gap = to.card.top() - kGap / 2;
+  const bool down = from_id == PanelId::tile_sequence, right = to_id == PanelId::memory;
+  const double out = down ? start.center().x() : from.card.right() - kPadding / 2;
+  const double in = right ? to.card.right() - kPadding / 2 : to.card.left() + kPadding / 2;
+  const QPointF first = down ? QPointF(out, start.bottom()) : QPointF(start.right(), start.center().y());
+  const QPointF last(right ? end.right() : end.left(), end.center().y());
+  return route_through(
+      std::array{first, QPointF(out, first.y()), QPointF(out, gap), QPointF(in, gap), QPointF(in, last.y()), last});
+}
+
 // The way of one row, or of one register, from left to right: from its token to the last panel that shows it.
 std::vector<Link> tile_links(const std::vector<Place>& places, const Panels& panels, const Scene& scene, const Lit& lit,
                              const QRectF& board) {
   std::vector<Link> paths;
   if (!lit.tile.row && !lit.tile.reg) return paths;
   std::optional<QRectF> from;
+  const Place* from_place = nullptr;
   for (const PanelId id :
        {PanelId::tile_sequence, PanelId::memory, PanelId::copies, PanelId::shared, PanelId::registers}) {
     const auto place = std::ranges::find(places, id, &Place::panel);
@@ -82,11 +101,11 @@ std::vector<Link> tile_links(const std::vector<Place>& places, const Panels& pan
     if (place == places.end() || panel == nullptr) continue;
     const std::optional<QRectF> to = panel->link_anchor(lit, place->body, scene);
     if (from && to) {
-      const bool beside = from->right() <= to->left();
-      paths.push_back(
-          {{beside && id != PanelId::memory ? side_link(*from, *to, board) : link_path(*from, *to, board)}});
+      const bool below = place->card.top() >= from_place->card.bottom();
+      paths.push_back(below ? route_between(from_place->panel, *from_place, *from, id, *place, *to)
+                            : Link{{side_link(*from, *to, board)}});
     }
-    if (to) from = to;
+    if (to) from = to, from_place = &*place;
   }
   return paths;
 }

@@ -50,7 +50,7 @@ void Canvas::setDocument(Document* document) {
     connect(document, &Document::pinned_changed, this, &Canvas::pinned_changed);
     connect(document, &Document::hovered_changed, this, qOverload<>(&QWidget::update));
     connect(document, &Document::tile_changed, this, &Canvas::position_changed);
-    connect(&document->attention(), &AttentionModel::changed, this, &Canvas::position_changed);
+    connect(&document->attention(), &AttentionModel::changed, this, &Canvas::attention_changed);
     connect(document, &QObject::destroyed, this, &Canvas::repaint_base);
     keep_still();
   }

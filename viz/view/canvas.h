@@ -141,6 +141,7 @@ class Canvas final : public QWidget {
   void lay_out();
   void repaint_base();  // to be called when an input of the base changed
   void position_changed();
+  void attention_changed();
   void pinned_changed();
   const QImage& base(const Scene& scene);
   void paint_focus_ring(QPainter& painter) const;

@@ -20,11 +20,17 @@ bool are_neighbors(const Scene& a, const Scene& b) {
     return a.tile != nullptr && a.tile == b.tile && a.tile_now->event != b.tile_now->event &&
            std::abs(a.tile_now->action - b.tile_now->action) <= 1;
   }
-  return a.cursor->position() != b.cursor->position() && std::abs(a.cursor->row() - b.cursor->row()) <= 1;
+  if (a.cursor->position() == b.cursor->position()) {
+    return a.view == View::attention && a.flow != nullptr && a.flow == b.flow &&
+           std::abs(a.flow_tiles - b.flow_tiles) == 1;
+  }
+  return std::abs(a.cursor->row() - b.cursor->row()) <= 1;
 }
 
 bool comes_before(const Scene& a, const Scene& b) {
-  return a.view == View::tile ? a.tile_now->event < b.tile_now->event : a.cursor->position() < b.cursor->position();
+  if (a.view == View::tile) return a.tile_now->event < b.tile_now->event;
+  return a.cursor->position() == b.cursor->position() ? a.flow_tiles < b.flow_tiles
+                                                      : a.cursor->position() < b.cursor->position();
 }
 
 }  // namespace
@@ -34,6 +40,7 @@ struct Canvas::Moving {
   bool forward = true;
   double t = 0;
   double ms = kStepMs;
+  bool of_flow = false;  // a tile of the attention's flow moves, not a step
 };
 
 Canvas::~Canvas() = default;
@@ -47,7 +54,11 @@ void Canvas::setMotion(bool on) {
 
 void Canvas::keep_still() {
   const bool wanted = motion_on_ && document_ != nullptr;
-  still_ = wanted ? std::make_shared<const Still>(sceneNow(), document_->shared_tile()) : nullptr;
+  if (!wanted) return still_.reset();
+  const AttentionModel& attention = document_->attention();
+  KeptScene kept{document_->shared_tile(), nullptr, nullptr};
+  if (view_ == View::attention) kept.flow = attention.shared_flow(), kept.errors = attention.shared_errors();
+  still_ = std::make_shared<const Still>(sceneNow(), std::move(kept));
 }
 
 std::optional<double> Canvas::motionTime() const {
@@ -65,7 +76,9 @@ void Canvas::nudgeMotion(double by) {
   if (document_ == nullptr || !motion_on_) return;
   const bool tile = view_ == View::tile;
   const auto step = [&](bool forward) {
-    if (tile) {
+    if (view_ == View::attention) {
+      forward ? document_->attention().step() : document_->attention().step_back();
+    } else if (tile) {
       forward ? document_->tile_step() : document_->tile_step_back();
     } else {
       forward ? document_->step() : document_->step_back();
@@ -89,11 +102,23 @@ void Canvas::nudgeMotion(double by) {
   keep_still();
 }
 
+// An answer about the step that is still moving does not end its motion. When the document has moved to another step,
+// position_changed() follows.
+void Canvas::attention_changed() {
+  const AttentionModel& attention = document_->attention();
+  const Scene* const last = still_ ? &still_->scene() : nullptr;
+  const bool stepped = last != nullptr && last->cursor->position() != document_->cursor().position();
+  const bool answered = last != nullptr && (last->flow != attention.flow() || last->errors != attention.errors());
+  if (answered && moving_ && moving_->of_flow) end_motion();
+  if (!stepped) answered ? keep_still() : begin_motion();
+  repaint_base();
+  point_again();
+}
+
 void Canvas::begin_motion() {
   const std::shared_ptr<const Still> from = std::exchange(still_, nullptr);
   end_motion();
-  // The attention view has no motion: a still would keep pointers to a flow that the next answer replaces.
-  if (!motion_on_ || document_ == nullptr || view_ == View::attention) return;
+  if (!motion_on_ || document_ == nullptr) return;
   keep_still();
   const bool scrubbing = press_ && press_->moved;
   if (!from || scrubbing || !isVisible()) return;
@@ -106,13 +131,14 @@ void Canvas::begin_motion() {
   then.font_scale = now.font_scale;
   if (&then.run() != &now.run() || !are_neighbors(then, now)) return;
   auto moving = std::make_shared<Moving>();
-  if (document_->playing() || document_->tile_playing()) {
+  if (document_->playing() || document_->tile_playing() || document_->attention().playing()) {
     moving->ms = std::min(kShareOfPlaying * 1000 / document_->speed(), kLongestMs);
     if (moving->ms < kShortestMs) return;
   }
   moving->forward = comes_before(then, now);
+  moving->of_flow = now.view == View::attention && then.cursor->position() == now.cursor->position();
   moving->t = moving->forward ? 0 : 1;
-  const Still before(then, from->tile());
+  const Still before(then, from->kept());
   moving->motion = std::make_unique<Motion>(panels_, size(), devicePixelRatio(), moving->forward ? before : *still_,
                                             moving->forward ? *still_ : before);
   if (moving->motion->empty()) return;
@@ -142,6 +168,12 @@ bool Canvas::paint_motion(QPainter& painter, Scene& scene) const {
   if (scene.tile != nullptr) {
     moving_now_ = *moving_->motion->scene_at(moving_->t).tile_now;
     scene.tile_now = &moving_now_;
+  }
+  if (view_ == View::attention) {
+    const Scene now = moving_->motion->scene_at(moving_->t);
+    scene.flow = now.flow;
+    scene.flow_tiles = now.flow_tiles;
+    scene.flow_between = now.flow_between;
   }
   return true;
 }

@@ -20,6 +20,9 @@ constexpr double kMoverDigits = 11, kLeastMover = 4;  // [px] at font scale 1; [
 constexpr double kHalo = 2;                           // [px] around a mover, in the surface's color
 constexpr double kLightShare = 0.55;                  // opacity of a wavefront's light
 
+// The panels of the attention view whose cards depend on the tiles of the flow that have been added.
+constexpr std::array kOfFlow{PanelId::attention_flow, PanelId::attention_output};
+
 // The panels of the tile view whose cards depend on the event; the registers are part of the overlay.
 constexpr std::array kChanging{PanelId::header,    PanelId::copies,      PanelId::shared,
                                PanelId::registers, PanelId::tile_events, PanelId::chain};
@@ -71,12 +74,14 @@ QRectF along(const TileWay& way, double u) {
 
 }  // namespace
 
-Still::Still(const Scene& scene, std::shared_ptr<const Tile> tile)
-    : cursor_(*scene.cursor), tile_(std::move(tile)), scene_(scene) {
+Still::Still(const Scene& scene, KeptScene kept) : cursor_(*scene.cursor), kept_(std::move(kept)), scene_(scene) {
   if (scene.tile_now != nullptr) tile_now_ = *scene.tile_now;
   scene_.cursor = &cursor_;
-  scene_.tile = tile_.get();
-  scene_.tile_now = tile_ ? &tile_now_ : nullptr;
+  scene_.tile = kept_.tile.get();
+  scene_.tile_now = kept_.tile ? &tile_now_ : nullptr;
+  scene_.flow = kept_.flow.get();
+  scene_.errors = kept_.errors.get();
+  scene_.flow_between = nullptr;
   if (scene.staged != nullptr) scene_.staged = &staged_.emplace(*scene.staged);
 }
 
@@ -86,14 +91,16 @@ class Motion::Impl {
       : panels_(panels), size_(size), scale_(scale), before_(before), after_(after) {
     const Scene &was = before_.scene(), &is = after_.scene();
     places_ = board(is.view, size, is.font_scale);
-    if (is.view != View::tile) {
+    if (is.view == View::attention && was.cursor->position() == is.cursor->position()) {
+      adds_tile_ = was.flow != nullptr && was.flow == is.flow && std::abs(was.flow_tiles - is.flow_tiles) == 1;
+    } else if (is.view != View::tile) {
       add_blocks(was, is);
     } else if (was.tile != nullptr && was.tile == is.tile) {
       add_tile(was, is);
     }
   }
 
-  [[nodiscard]] bool empty() const { return blocks_.empty() && ways_.empty() && lights_.empty(); }
+  [[nodiscard]] bool empty() const { return blocks_.empty() && ways_.empty() && lights_.empty() && !adds_tile_; }
   void paint_base(QPainter& painter, double t);
   void paint_movers(QPainter& painter, double t) const;
   [[nodiscard]] Scene scene_at(double t);
@@ -120,6 +127,8 @@ class Motion::Impl {
   void paint_blocks(QPainter& painter, double t);
   void paint_block(QPainter& painter, const BlockWay& way, double u) const;
   void paint_tile(QPainter& painter, double t);
+  void paint_flow(QPainter& painter, double t);
+  void repaint(std::span<const PanelId> panels, const Scene& scene);
   void paint_tile_movers(QPainter& painter, double t) const;
   QImage& before_image() {
     if (before_image_.isNull()) before_image_ = still(before_.scene());
@@ -138,6 +147,8 @@ class Motion::Impl {
   std::vector<BlockWay> blocks_;
   std::vector<TileWay> ways_;
   std::vector<Light> lights_;
+  bool adds_tile_ = false;  // of the flow
+  std::optional<FlowBetween> flow_now_;
   QImage before_image_, after_image_;
   TileState between_now_;              // of the tile, at between_
   std::optional<std::int64_t> shown_;  // the event that between_image_ was painted for
@@ -246,7 +257,14 @@ void Motion::Impl::show_part(QPainter& painter, const QImage& image, const QRect
 Scene Motion::Impl::scene_at(double t) {
   if (t <= 0) return before_.scene();
   Scene scene = after_.scene();
-  if (t >= 1 || scene.view != View::tile || empty()) return scene;
+  if (t >= 1 || empty()) return scene;
+  if (adds_tile_) {
+    flow_now_ = flow_between(*scene.flow, before_.scene().flow_tiles, scene.flow_tiles, t);
+    scene.flow_tiles = flow_now_->tile + 1;
+    scene.flow_between = &*flow_now_;
+    return scene;
+  }
+  if (scene.view != View::tile) return scene;
   between_now_ = tile_state(*scene.tile, event_at(*scene.tile, *before_.scene().tile_now, *scene.tile_now, t));
   scene.tile_now = &between_now_;
   return scene;
@@ -256,7 +274,9 @@ void Motion::Impl::paint_base(QPainter& painter, double t) {
   if (t <= 0) return show(painter, before_image());
   if (t >= 1 || empty()) return show(painter, after_image());
   painter.save();
-  after_.scene().view == View::tile ? paint_tile(painter, t) : paint_blocks(painter, t);
+  adds_tile_                          ? paint_flow(painter, t)
+  : after_.scene().view == View::tile ? paint_tile(painter, t)
+                                      : paint_blocks(painter, t);
   painter.restore();
 }
 
@@ -327,18 +347,28 @@ void Motion::Impl::paint_block(QPainter& painter, const BlockWay& way, double u)
   draw_text_in(painter, font, theme.text, rect, Qt::AlignHCenter, number);
 }
 
-// The first picture, with the cards that the event changes painted anew.
+// Paints cards of between_image_ anew, which at first is the first picture.
+void Motion::Impl::repaint(std::span<const PanelId> panels, const Scene& scene) {
+  if (between_image_.isNull()) between_image_ = before_image();
+  QPainter to(&between_image_);
+  for (const PanelId id : panels) {
+    const Place* const at = place(id);
+    if (at == nullptr) continue;
+    to.fillRect(at->card, scene.theme->surface);
+    paint_place(to, *at, panels_, scene);
+  }
+}
+
+void Motion::Impl::paint_flow(QPainter& painter, double t) {
+  repaint(kOfFlow, scene_at(t));
+  show(painter, between_image_);
+}
+
+// The first picture, with the cards that the event changes.
 void Motion::Impl::paint_tile(QPainter& painter, double t) {
   const Scene scene = scene_at(t);
   if (shown_ != scene.tile_now->event || between_image_.isNull()) {
-    if (between_image_.isNull()) between_image_ = before_image();
-    QPainter to(&between_image_);
-    for (const PanelId id : kChanging) {
-      const Place* const at = place(id);
-      if (at == nullptr) continue;
-      to.fillRect(at->card, scene.theme->surface);
-      paint_place(to, *at, panels_, scene);
-    }
+    repaint(kChanging, scene);
     shown_ = scene.tile_now->event;
   }
   show(painter, between_image_);

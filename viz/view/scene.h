@@ -10,6 +10,7 @@
 #include "viz/geometry/viewport.h"
 #include "viz/playback/attention.h"
 #include "viz/playback/cursor.h"
+#include "viz/playback/motion.h"
 #include "viz/playback/selection.h"
 #include "viz/playback/tile.h"
 #include "viz/view/theme.h"
@@ -26,13 +27,14 @@ struct Scene {
   Selection hovered;                       // under the pointer
   Lit pinned_lit;                          // resolve(state, facts, tile, pinned)
   Lit hovered_lit;
-  const Tile* tile = nullptr;           // that is shown; null: none
-  const TileState* tile_now = nullptr;  // how much of it has happened; not null with a tile
-  QString tile_instead;                 // without a tile: why, and what to do
-  const State* staged = nullptr;        // view tile: the cache that the tile was staged from; null: the cursor's
-  const AttentionFlow* flow = nullptr;  // of the attention view; null: none
-  std::int64_t flow_tiles = 0;          // tiles of the flow that have been added
-  QString flow_instead;                 // without a flow: why
+  const Tile* tile = nullptr;                 // that is shown; null: none
+  const TileState* tile_now = nullptr;        // how much of it has happened; not null with a tile
+  QString tile_instead;                       // without a tile: why, and what to do
+  const State* staged = nullptr;              // view tile: the cache that the tile was staged from; null: the cursor's
+  const AttentionFlow* flow = nullptr;        // of the attention view; null: none
+  std::int64_t flow_tiles = 0;                // tiles of the flow that have been added
+  const FlowBetween* flow_between = nullptr;  // the last of them while it is being added; null: it has been
+  QString flow_instead;                       // without a flow: why
   const AttentionErrors* errors = nullptr;
   QString errors_instead;
   bool spotlight = false;                  // everything except the pinned object is dimmed

@@ -9,6 +9,7 @@
 #include "viz/playback/tile_selection.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
+#include "viz/view/time_text.h"
 
 namespace kvscope::viz {
 namespace {
@@ -154,6 +155,10 @@ void paint_verdict(QPainter& painter, const SharedNow& now, const ShownRead& sho
 
 }  // namespace
 
+QString chip_text(const TileLayout& layout, const LayoutCost& cost) {
+  return QStringLiteral("%1: %2").arg(QString::fromStdString(layout.name), number_text(cost.wavefronts));
+}
+
 const SharedLayouts& SharedLayouts::of(const Tile& tile) {
   if (serial != 0 && serial == tile.serial) return *this;
   serial = tile.serial;
@@ -222,6 +227,10 @@ SharedNow shared_now(const SharedLayouts& all, const QRectF& body, const Scene& 
     size.compare = now.other.has_value();
     size.reads = !tile.lane_reads.empty();
     size.layouts = std::ssize(all.layouts);
+    const QFont chip = ui_font(scene.px(kSharedChipText));
+    for (std::size_t n = 0; n < all.layouts.size(); ++n) {
+      size.chip_width = std::max(size.chip_width, text_width(chip, chip_text(all.layouts[n], all.costs[n])));
+    }
   }
   now.at = shared_layout(size, body, scene.viewport_of(PanelId::shared), scene.font_scale);
   return now;

@@ -17,7 +17,8 @@
 namespace kvscope::viz {
 
 // [px] at font scale 1
-inline constexpr double kSharedAxis = 8.5, kSharedWords = 11, kSharedVerdictText = 12, kLowestChunkLabel = 8;
+inline constexpr double kSharedAxis = 8.5, kSharedWords = 11, kSharedVerdictText = 12, kLowestChunkLabel = 8,
+                        kSharedChipText = 11;
 
 // The layouts of the tile that is shown, and the wavefronts of its reads under each. A cache: the reads of a tile take
 // up to a million words.
@@ -27,6 +28,9 @@ struct SharedLayouts {
   std::vector<LayoutCost> costs;
   const SharedLayouts& of(const Tile& tile);
 };
+
+// "128B: 64": a layout and the wavefronts of all reads.
+[[nodiscard]] QString chip_text(const TileLayout& layout, const LayoutCost& cost);
 
 // Chunks by 16-byte slot, -1 for none.
 struct SharedImage {

@@ -20,7 +20,7 @@ namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
-constexpr double kLineLabel = 9, kChunkLabel = 9.5, kChipText = 11;
+constexpr double kLineLabel = 9, kChunkLabel = 9.5, kTallChip = 20;
 constexpr double kSmallestInk = 7;        // [px] at any font scale: smaller letters cannot be read
 constexpr std::int64_t kBanksOfCell = 4;  // of 16 bytes
 constexpr double kFewestLabelPixels = 8;  // [px] of a line that labels are written on
@@ -104,7 +104,7 @@ void SharedPanel::paint_axis(QPainter& painter, const QRectF& rect, const Shared
 void SharedPanel::paint_chips(QPainter& painter, const SharedNow& now, const Scene& scene) {
   const Theme& theme = *scene.theme;
   if (now.at.chips.empty()) return;
-  const QFont font = ui_font(scene.px(kChipText));
+  const QFont font = ui_font(scene.px(kSharedChipText));
   draw_text_in(painter, font, theme.text_quiet, now.at.chips_name, Qt::AlignLeft,
                elided(font, tr("wavefronts"), now.at.chips_name.width()));
   for (std::size_t n = 0; n < now.at.chips.size(); ++n) {
@@ -120,9 +120,16 @@ void SharedPanel::paint_chips(QPainter& painter, const SharedNow& now, const Sce
     }
     const QString name = QString::fromStdString(layout.name);
     const QString count = number_text(cost.wavefronts);
-    const QStringList texts{tr("%1: %2 wavefronts").arg(name, count), QStringLiteral("%1: %2").arg(name, count), count};
     const QColor ink = cost.wavefronts > cost.ideal ? theme.warning : theme.text_accent;
-    draw_text_in(painter, font, ink, chip, Qt::AlignHCenter, first_that_fits(font, texts, chip.width() - 4));
+    const double room = chip.width() - 4;
+    if (chip.height() > scene.px(kTallChip)) {
+      const QRectF upper(chip.left(), chip.top() + 1, chip.width(), chip.height() / 2 - 1);
+      draw_text_in(painter, font, theme.text, upper, Qt::AlignHCenter, elided(font, name, room));
+      draw_text_in(painter, font, ink, upper.translated(0, upper.height()), Qt::AlignHCenter, count);
+      continue;
+    }
+    const QStringList texts{tr("%1: %2 wavefronts").arg(name, count), chip_text(layout, cost), count};
+    draw_text_in(painter, font, ink, chip, Qt::AlignHCenter, first_that_fits(font, texts, room));
   }
 }
 

@@ -76,6 +76,11 @@ Look entry_look(const State& state, std::int32_t block) {
   return block < 0 ? kPaddingLook : block_look(state.blocks[block]);
 }
 
+// With padding, an unused entry holds a number, as the others do; without, there is nothing.
+Look unused_look(const Scene& scene) {
+  return is_padded(scene.facts()) ? kFreeLook : kPaddingLook;
+}
+
 QString cell_name(const Scene& scene, SeqIdx seq, std::int64_t page) {
   const std::int32_t block = scene.state().sequences[seq.value].pages[page];
   if (block < 0 && is_padded(scene.facts())) {
@@ -239,7 +244,7 @@ void paint_table_cells(QPainter& painter, const Standing& now, const Scene& scen
       const std::int32_t number = pages[page];
       const QRectF rect = layout.grid.rect({page, row});
       if (number < 0) {
-        cells.cell(rect.topLeft(), sentinels ? kFreeLook : kPaddingLook);
+        cells.cell(rect.topLeft(), unused_look(scene));
         if (sentinels) write(cells, rect, null_page, kFreeLook);
         continue;
       }
@@ -299,8 +304,8 @@ void TablePanel::paint_footer(QPainter& painter, const QRectF& footer, const Sce
   std::vector<LegendEntry> kinds;
   if (can_share(scene.facts())) kinds.push_back({kSharedLook, tr("shared")});
   const QString null_page = tr("unused: the null page");
-  kinds.push_back(
-      {kPaddingLook, is_padded(scene.facts()) ? tr("%1, %2").arg(null_page).arg(scene.facts().blocks) : null_page});
+  kinds.push_back({unused_look(scene),
+                   is_padded(scene.facts()) ? tr("%1, %2").arg(null_page).arg(scene.facts().blocks) : null_page});
   paint_legend(painter, footer, owners, kinds, *scene.theme, scene.font_scale);
 }
 

@@ -102,9 +102,11 @@ void TileSequencePanel::paint_tile(QPainter& painter, const QRectF& body, const 
   left_out(at.before, at.first_page);
   left_out(at.after, at.pages - at.end_page);
   painter.setRenderHint(QPainter::Antialiasing, true);
-  painter.setPen(QPen(scene.theme->text, 1.5));
-  painter.setBrush(Qt::NoBrush);
-  painter.drawRoundedRect(at.tile_rect().adjusted(-3, -3, 3, 3), 4, 4);
+  if (at.size.rows > 0) {  // none: a kernel's tile whose tokens the trace does not contain
+    painter.setPen(QPen(scene.theme->text, 1.5));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRoundedRect(at.tile_rect().adjusted(-3, -3, 3, 3), 4, 4);
+  }
   painter.restore();
 }
 

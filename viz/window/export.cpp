@@ -1,13 +1,10 @@
 #include "viz/window/export.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <filesystem>
 #include <vector>
 
 #include <QtCore/QBuffer>
-#include <QtCore/QFileInfo>
 #include <QtCore/QMarginsF>
 #include <QtGui/QImageWriter>
 #include <QtGui/QPageSize>
@@ -20,116 +17,12 @@
 #include "viz/playback/tile_selection.h"
 #include "viz/view/motion.h"
 #include "viz/view/paint_board.h"
-#include "viz/window/gif_writer.h"
+#include "viz/window/export_check.h"
+#include "viz/window/film_writer.h"
 #include "viz/window/svg_device.h"
 
 namespace kvscope::viz {
 namespace {
-
-constexpr std::array<const char*, 4> kEndings{"png", "svg", "pdf", "gif"};
-
-// --- checks ---
-
-QSizeF scaled(const Picture& picture) {
-  return QSizeF(size_of(picture)) * picture.scale;
-}
-
-void check_size(const Picture& picture, std::vector<Fault>& faults) {
-  const QSizeF size = scaled(picture);
-  for (const auto& [what, pixels] : {std::pair{"width", size.width()}, std::pair{"height", size.height()}}) {
-    if (pixels >= kSmallestPicture && pixels <= kLargestPicture) continue;
-    faults.push_back({"", fmt::format("a {} of {} px is outside [{}, {}]: choose another size or scale", what,
-                                      std::llround(pixels), kSmallestPicture, kLargestPicture)});
-  }
-}
-
-// What an animation shows, one still picture after the other: rows of the run, or events of the tile.
-std::vector<std::int64_t> stills_of(const Run& run, const Picture& picture) {
-  std::vector<std::int64_t> stills;
-  if (picture.last_tile_event) {
-    stills.push_back(picture.tile_event.value_or(0));
-    for (const TileAction& action : picture.tile->actions) {
-      if (action.end > stills.back() && action.end <= *picture.last_tile_event) stills.push_back(action.end);
-    }
-    if (stills.back() < *picture.last_tile_event) stills.push_back(*picture.last_tile_event);
-    return stills;
-  }
-  const std::int64_t first = run.row_at(picture.position);
-  for (std::int64_t row = first; row <= picture.last_row.value_or(first); ++row) stills.push_back(row);
-  return stills;
-}
-
-// Pictures of the way between two stills.
-std::int64_t between_frames(const Picture& picture) {
-  if (!picture.motion) return 0;
-  const double seconds = kMotionShare / picture.frames_per_second;
-  return static_cast<std::int64_t>(std::floor(seconds * kMotionFrames));
-}
-
-void check_rows(const Run& run, const Picture& picture, PictureFormat format, std::vector<Fault>& faults) {
-  if (!picture.last_row) return;
-  const std::int64_t first = run.row_at(picture.position), last = *picture.last_row;
-  check_index("row", last, run.facts().rows);
-  if (last < first) {
-    faults.push_back({"", fmt::format("the last step, {}, comes before the first, {}: give the first one first",
-                                      run.span(last).step.value, run.span(first).step.value)});
-  } else if (format != PictureFormat::gif) {
-    faults.push_back({"", fmt::format("steps {} to {} are {} pictures, and a .{} file holds one: write a .gif",
-                                      run.span(first).step.value, run.span(last).step.value, last - first + 1,
-                                      kEndings[static_cast<std::size_t>(format)])});
-  }
-}
-
-void check_tile_events(const Picture& picture, PictureFormat format, std::vector<Fault>& faults) {
-  if (!picture.last_tile_event) return;
-  const std::int64_t first = picture.tile_event.value_or(0), last = *picture.last_tile_event;
-  if (!picture.tile) {
-    faults.push_back({"", "there is no tile whose events could be animated: name one"});
-  } else if (last < first || last > picture.tile->events) {
-    faults.push_back(
-        {"", fmt::format("the last event of the tile, {}, is outside [{}, {}]", last, first, picture.tile->events)});
-  } else if (format != PictureFormat::gif) {
-    faults.push_back({"", fmt::format("events {} to {} of the tile are several pictures, and a .{} file holds one: "
-                                      "write a .gif",
-                                      first, last, kEndings[static_cast<std::size_t>(format)])});
-  }
-}
-
-void check_frames(const Run& run, const Picture& picture, PictureFormat format, std::vector<Fault>& faults) {
-  const std::size_t before = faults.size();
-  check_rows(run, picture, format, faults);
-  check_tile_events(picture, format, faults);
-  if (!(picture.frames_per_second >= kSlowestFrames && picture.frames_per_second <= kFastestFrames)) {
-    faults.push_back({"", fmt::format("{} frames per second is outside [{}, {}]", picture.frames_per_second,
-                                      kSlowestFrames, kFastestFrames)});
-  }
-  if (picture.between && (format == PictureFormat::svg || format == PictureFormat::pdf)) {
-    faults.push_back({"", fmt::format("a picture between two steps consists of pixels, and a .{} file of shapes: write "
-                                      "a .png",
-                                      kEndings[static_cast<std::size_t>(format)])});
-  }
-  if (faults.size() > before) return;
-  const auto stills = std::ssize(stills_of(run, picture));
-  const std::int64_t frames = stills + (stills - 1) * between_frames(picture);
-  if (frames > kMostFrames) {
-    faults.push_back({"", fmt::format("{} frames are more than {}: choose fewer steps", frames, kMostFrames)});
-  }
-}
-
-PictureFormat check(const QString& path, const Run& run, const Picture& picture) {
-  const std::optional<PictureFormat> format = picture_format(path);
-  std::vector<Fault> faults;
-  if (!format) faults.push_back({"", "the extension is not that of a picture format: use .png, .svg, .pdf or .gif"});
-  check_size(picture, faults);
-  check_frames(run, picture, format.value_or(PictureFormat::gif), faults);
-  if (picture.view == View::attention && picture.last_row && *picture.last_row > run.row_at(picture.position)) {
-    faults.push_back({"",
-                      "the attention view shows one step, and these are several: write a .png of one step, or "
-                      "choose another view"});
-  }
-  if (!faults.empty()) throw InputError(path.toStdString(), std::move(faults));
-  return *format;
-}
 
 // --- single pictures ---
 
@@ -148,32 +41,38 @@ class Painting {
     scene_.tile = picture.tile.get();
     scene_.tile_instead = picture.tile_instead;
     scene_.tile_layout = picture.tile_layout;
-    scene_.flow = picture.flow.get();
-    if (picture.flow) scene_.flow_tiles = picture.flow_tiles.value_or(std::ssize(picture.flow->tiles));
-    scene_.flow_instead = picture.flow_instead;
-    scene_.errors = picture.errors.get();
-    scene_.errors_instead = picture.errors_instead;
     if (picture.tile) {
       tile_now_ = tile_state(*picture.tile, picture.tile_event.value_or(event_of_landed(*picture.tile)));
       scene_.tile_now = &tile_now_;
     }
+    attention_ = {picture.flow, picture.flow_instead, picture.errors, picture.errors_instead};
+    attend();
+    if (picture.flow && picture.flow_tiles) scene_.flow_tiles = *picture.flow_tiles;
     stage();
     relight();
   }
 
-  // A row of the run, or an event of the tile when the animation is one of the tile.
+  // A row of the run; or an event of the tile, or a tile of the flow, when the animation is one of these.
   void go_to(std::int64_t still) {
     if (picture_.last_tile_event) {
       tile_now_ = tile_state(*picture_.tile, still);
+    } else if (picture_.last_flow_tile) {
+      scene_.flow_tiles = still;
     } else {
       cursor_.seek_row(still);
+      if (picture_.view == View::attention && picture_.attention_of) {
+        attention_ = picture_.attention_of(cursor_.state());
+        attend();
+      }
     }
     stage();
     relight();
   }
-  // The row before this one, or the beginning of the tile's action that leads here.
+  // The row before this one, or the beginning of the tile's action that leads here, or the flow's tile before.
   void go_back() {
-    if (picture_.view == View::tile && picture_.tile) {
+    if (picture_.view == View::attention && picture_.flow) {
+      scene_.flow_tiles = std::max<std::int64_t>(scene_.flow_tiles - 1, 0);
+    } else if (picture_.view == View::tile && picture_.tile) {
       std::int64_t event = 0;
       for (const TileAction& action : picture_.tile->actions) {
         if (action.first < tile_now_.event) event = action.first;
@@ -191,12 +90,12 @@ class Painting {
     if (image.isNull()) throw std::bad_alloc();
     return image;
   }
-  [[nodiscard]] Still still() const { return Still(scene_, picture_.tile); }
+  [[nodiscard]] Still still() const { return Still(scene_, {picture_.tile, attention_.flow, attention_.errors}); }
   [[nodiscard]] std::unique_ptr<Motion> motion(const Still& before, const Still& after) const {
     return std::make_unique<Motion>(panels_, size_of(picture_), picture_.scale, before, after);
   }
   [[nodiscard]] QImage image(const Motion& motion, double t) const {
-    QImage image(scaled(picture_).toSize(), QImage::Format_RGB32);
+    QImage image(scaled_size(picture_).toSize(), QImage::Format_RGB32);
     if (image.isNull()) throw std::bad_alloc();
     image.setDevicePixelRatio(picture_.scale);
     QPainter painter(&image);
@@ -217,6 +116,14 @@ class Painting {
   }
 
  private:
+  // The whole flow of the step.
+  void attend() {
+    scene_.flow = attention_.flow.get();
+    scene_.flow_tiles = attention_.flow ? std::ssize(attention_.flow->tiles) : 0;
+    scene_.flow_instead = attention_.flow_instead;
+    scene_.errors = attention_.errors.get();
+    scene_.errors_instead = attention_.errors_instead;
+  }
   // As Document::restage().
   void stage() {
     if (scene_.view != View::tile) return;
@@ -228,6 +135,7 @@ class Painting {
   void relight() { scene_.pinned_lit = resolve(scene_.state(), cursor_.run().facts(), scene_.tile, scene_.pinned); }
 
   const Picture& picture_;
+  AttentionOfStep attention_;
   Cursor cursor_, staged_;
   Panels panels_;
   TileState tile_now_;
@@ -271,7 +179,7 @@ QByteArray pdf_of(const Painting& painting, const Picture& picture) {
     writer.setTitle(painting.title());
     writer.setCreator(QStringLiteral("kvscope"));
     writer.setResolution(72);
-    writer.setPageSize(QPageSize(scaled(picture), QPageSize::Point, QString(), QPageSize::ExactMatch));
+    writer.setPageSize(QPageSize(scaled_size(picture), QPageSize::Point, QString(), QPageSize::ExactMatch));
     writer.setPageMargins(QMarginsF(0, 0, 0, 0));
     painting.paint(writer, picture.scale);
   }
@@ -285,13 +193,12 @@ std::string svg_of(const Painting& painting, const Picture& picture) {
   return device.bytes();
 }
 
-void write_film(const std::filesystem::path& path, const Run& run, Painting& painting, const Picture& picture,
-                const FrameProgress& progress) {
+void write_film(PictureFormat format, const std::filesystem::path& path, const Run& run, Painting& painting,
+                const Picture& picture, const FrameProgress& progress) {
   PendingFile pending(path);
   const std::vector<std::int64_t> stills = stills_of(run, picture);
-  const std::int64_t between = between_frames(picture);
-  const std::int64_t frames = std::ssize(stills) + (std::ssize(stills) - 1) * between;
-  const double frame = 1 / picture.frames_per_second, moving = kMotionShare * frame;
+  const FilmTiming timing = film_timing(format, picture.frames_per_second, picture.motion);
+  const std::int64_t frames = std::ssize(stills) + (std::ssize(stills) - 1) * timing.between;
   std::int64_t done = 0;
   bool moved = false;  // the pictures of a motion have led here
   const auto count = [&] {
@@ -299,23 +206,24 @@ void write_film(const std::filesystem::path& path, const Run& run, Painting& pai
   };
   painting.go_to(stills.front());
   QImage image = painting.image();
-  GifWriter writer(pending.temporary(), path.string(), image.size(), picture.frames_per_second);
+  const auto writer =
+      make_film_writer(format, pending.temporary(), path.string(), image.size(), picture.frames_per_second, timing);
   for (std::size_t n = 0;; image = painting.image()) {
-    between > 0 ? writer.add(image, moved ? frame - moving : frame) : writer.add(image);
+    writer->add(image, moved ? std::optional(timing.rest) : std::nullopt);
     count();
     if (++n == stills.size()) break;
     const Still before = painting.still();
     painting.go_to(stills[n]);
-    const auto motion = between > 0 ? painting.motion(before, painting.still()) : nullptr;
+    const auto motion = timing.between > 0 ? painting.motion(before, painting.still()) : nullptr;
     moved = motion && !motion->empty();
-    if (!moved) done += between;  // the same picture all the time
-    for (std::int64_t part = 1; moved && part <= between; ++part) {
-      const double t = static_cast<double>(part) / static_cast<double>(between + 1);
-      writer.add(painting.image(*motion, t), moving / static_cast<double>(between));
+    if (!moved) done += timing.between;  // the same picture all the time
+    for (std::int64_t part = 1; moved && part <= timing.between; ++part) {
+      const double t = static_cast<double>(part) / static_cast<double>(timing.between + 1);
+      writer->add(painting.image(*motion, t), timing.part);
       count();
     }
   }
-  writer.finish();
+  writer->finish();
   pending.commit();
 }
 
@@ -336,17 +244,9 @@ QSize size_of(const Picture& picture) {
   return {picture.size.width(), std::max(picture.size.height(), static_cast<int>(std::ceil(whole.height())))};
 }
 
-std::optional<PictureFormat> picture_format(const QString& path) {
-  const std::string ending = QFileInfo(path).suffix().toLower().toStdString();
-  for (std::size_t format = 0; format < kEndings.size(); ++format) {
-    if (ending == kEndings[format]) return static_cast<PictureFormat>(format);
-  }
-  return std::nullopt;
-}
-
 void write_picture(const QString& path, const std::shared_ptr<const Run>& run, const Picture& picture,
                    const FrameProgress& progress) {
-  const PictureFormat format = check(path, *run, picture);
+  const PictureFormat format = check_picture(path, *run, picture);
   const std::filesystem::path file(path.toStdString());
   Painting painting(run, picture);
   switch (format) {
@@ -359,8 +259,8 @@ void write_picture(const QString& path, const std::shared_ptr<const Run>& run, c
     case PictureFormat::pdf:
       write_file_atomically(file, view_of(pdf_of(painting, picture)));
       break;
-    case PictureFormat::gif:
-      write_film(file, *run, painting, picture, progress);
+    default:
+      write_film(format, file, *run, painting, picture, progress);
       return;
   }
   if (progress) progress(1, 1);

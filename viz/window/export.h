@@ -1,5 +1,5 @@
-// Pictures of the canvas: PNG, SVG, PDF, animated GIF. The menu and `kvscope-viewer --render` both use this function.
-// It paints with paint_board, so a picture equals the canvas at the same size.
+// Pictures of the canvas: PNG, SVG, PDF, and animations as GIF, WebM or MP4. The menu and `kvscope-viewer --render`
+// both use this function. It paints with paint_board, so a picture equals the canvas at the same size.
 #pragma once
 
 #include <array>
@@ -17,15 +17,26 @@
 
 namespace kvscope::viz {
 
-enum class PictureFormat : std::uint8_t { png, svg, pdf, gif };
+enum class PictureFormat : std::uint8_t { png, svg, pdf, gif, webm, mp4 };
 // The format of a file name's extension, ignoring case; nullopt for any other extension.
 [[nodiscard]] std::optional<PictureFormat> picture_format(const QString& path);
+// Whether a file of the format holds several pictures, one after the other.
+[[nodiscard]] constexpr bool is_film(PictureFormat format) {
+  return format >= PictureFormat::gif;
+}
 
 inline constexpr int kSmallestPicture = 64, kLargestPicture = 16384;  // [px] of a side, after scaling
-inline constexpr std::int64_t kMostFrames = 10'000;                   // of a GIF
+inline constexpr std::int64_t kMostFrames = 10'000;                   // painted for an animation
 inline constexpr double kSlowestFrames = 0.1, kFastestFrames = 50;    // [frames/s] GIF delays are multiples of 1/100 s
-inline constexpr double kMotionFrames = 50.0 / 3;                     // [frames/s]
 inline constexpr double kMotionShare = 0.6;  // of the time of a frame: with motion, how long it takes to come there
+
+// Flow and errors of one step, for an animation of the attention view.
+struct AttentionOfStep {
+  std::shared_ptr<const AttentionFlow> flow;
+  QString flow_instead;  // without a flow: why
+  std::shared_ptr<const AttentionErrors> errors;
+  QString errors_instead;
+};
 
 struct Picture {
   View view = View::overview;
@@ -45,12 +56,16 @@ struct Picture {
   std::shared_ptr<const AttentionErrors> errors;  // of View::attention
   QString errors_instead;
   Position position;  // of the first or only frame
-  // GIF: one frame per row of the run, from the row of `position` to this one, or in View::tile with a tile one frame
-  // per action from `tile_event` to this one.
-  std::optional<std::int64_t> last_row, last_tile_event;
-  double frames_per_second = 4;   // of these frames
-  bool motion = false;            // GIF: also what moves between two of them, kMotionFrames pictures a second
-  std::optional<double> between;  // PNG: this share of the way from the row, or the action of the tile, before; [0, 1]
+  // An animation: one frame per row of the run, from the row of `position` to this one; or in View::tile with a tile
+  // one frame per action from `tile_event` to this one; or in View::attention with a flow one frame per tile of the
+  // flow, from `flow_tiles` to this one.
+  std::optional<std::int64_t> last_row, last_tile_event, last_flow_tile;
+  // Called for each row of an animation of View::attention; without it such an animation has one row.
+  std::function<AttentionOfStep(const State& state)> attention_of;
+  double frames_per_second = 4;  // of these frames
+  bool motion = false;           // also what moves between two of them: see film_writer.h
+  // PNG: this share of the way from the row, the action of the tile, or the tile of the flow before; [0, 1]
+  std::optional<double> between;
 };
 
 // The size that the picture has: higher than `size` where larger text than normal needs it. [px], logical
@@ -62,7 +77,7 @@ using FrameProgress = std::function<bool(std::int64_t done, std::int64_t all)>;
 
 // Writes a temporary file beside the target and renames it, so the target is never incomplete. Throws InputError (the
 // path, the problem, the next step) for an unknown extension, a size outside the limits, several frames for a format
-// that has only one, more than kMostFrames, a folder without write permission.
+// that has only one, more than kMostFrames, a folder without write permission, a video without ffmpeg.
 void write_picture(const QString& path, const std::shared_ptr<const Run>& run, const Picture& picture,
                    const FrameProgress& progress = {});
 

@@ -57,6 +57,8 @@ void ExportBar::build() {
   format_->addItem(tr("SVG"), static_cast<int>(PictureFormat::svg));
   format_->addItem(tr("PDF"), static_cast<int>(PictureFormat::pdf));
   format_->addItem(tr("animated GIF"), static_cast<int>(PictureFormat::gif));
+  format_->addItem(tr("WebM video"), static_cast<int>(PictureFormat::webm));
+  format_->addItem(tr("MP4 video"), static_cast<int>(PictureFormat::mp4));
   width_ = add(*row, QString(), tr("Width in pixels"), new QSpinBox);
   height_ = add(*row, tr("x"), tr("Height in pixels"), new QSpinBox);
   for (QSpinBox* side : {width_, height_}) side->setRange(kSmallestPicture, kLargestPicture);
@@ -70,7 +72,7 @@ void ExportBar::build() {
   frames->addWidget(unit_);
   first_ = add(*frames, QString(), tr("First"), new QSpinBox);
   last_ = add(*frames, tr("to"), tr("Last"), new QSpinBox);
-  rate_ = add(*frames, tr("at"), tr("Frames per second"), new QDoubleSpinBox);
+  rate_ = add(*frames, tr("at"), tr("Steps per second"), new QDoubleSpinBox);
   rate_->setRange(kSlowestFrames, kFastestFrames);
   rate_->setDecimals(1);
   rate_->setValue(4);
@@ -102,20 +104,20 @@ void ExportBar::open(QSize canvas, ThemeKind theme, const Film& film) {
   width_->setValue(canvas.width());
   height_->setValue(canvas.height());
   theme_->setCurrentIndex(static_cast<int>(theme));
-  of_tile_ = film.tile;
-  unit_->setText(film.tile ? tr("events of the tile") : tr("steps"));
+  of_ = film.of;
+  const bool is_run = of_ == Film::Of::steps, is_tile = of_ == Film::Of::tile;
+  unit_->setText(is_run ? tr("steps") : is_tile ? tr("events of the tile") : tr("tiles of the flow"));
   const auto name = [](QSpinBox& box, const QString& text) {
     box.setAccessibleName(text);
     box.setToolTip(text);
   };
-  name(*first_, film.tile ? tr("First event of the tile") : tr("First step"));
-  name(*last_, film.tile ? tr("Last event of the tile") : tr("Last step"));
+  name(*first_, is_run ? tr("First step") : is_tile ? tr("First event of the tile") : tr("First tile of the flow"));
+  name(*last_, is_run ? tr("Last step") : is_tile ? tr("Last event of the tile") : tr("Last tile of the flow"));
   const int last = static_cast<int>(film.last);
   first_->setRange(0, last);
   last_->setRange(0, last);
-  first_->setValue(film.tile ? 0 : static_cast<int>(std::clamp<std::int64_t>(film.now, 0, last)));
-  last_->setValue(film.tile ? last
-                            : static_cast<int>(std::min<std::int64_t>(first_->value() + kUsualFrames - 1, last)));
+  first_->setValue(is_run ? static_cast<int>(std::clamp<std::int64_t>(film.now, 0, last)) : 0);
+  last_->setValue(is_run ? static_cast<int>(std::min<std::int64_t>(first_->value() + kUsualFrames - 1, last)) : last);
   motion_->setChecked(film.motion);
   show();
   format_->setFocus(Qt::ShortcutFocusReason);
@@ -125,10 +127,13 @@ PictureFormat ExportBar::format() const {
   return static_cast<PictureFormat>(format_->currentData().toInt());
 }
 
+bool ExportBar::is_animation() const {
+  return is_film(format());
+}
+
 void ExportBar::show_fields() {
-  const bool pixels = format() == PictureFormat::png || format() == PictureFormat::gif;
-  scale_part_->setVisible(pixels);
-  frames_part_->setVisible(format() == PictureFormat::gif);
+  scale_part_->setVisible(format() == PictureFormat::png || is_animation());
+  frames_part_->setVisible(is_animation());
 }
 
 QString ExportBar::suffix() const {
@@ -139,6 +144,10 @@ QString ExportBar::suffix() const {
       return QStringLiteral("pdf");
     case PictureFormat::gif:
       return QStringLiteral("gif");
+    case PictureFormat::webm:
+      return QStringLiteral("webm");
+    case PictureFormat::mp4:
+      return QStringLiteral("mp4");
     default:
       return QStringLiteral("png");
   }
@@ -155,15 +164,17 @@ std::int64_t ExportBar::first_row() const {
 void ExportBar::fill(Picture& picture) const {
   picture.size = QSize(width_->value(), height_->value());
   picture.theme = kThemeKinds[static_cast<std::size_t>(theme_->currentIndex())];
-  const bool pixels = format() == PictureFormat::png || format() == PictureFormat::gif;
-  picture.scale = pixels ? scale_->value() : 1;
+  picture.scale = format() == PictureFormat::png || is_animation() ? scale_->value() : 1;
   picture.last_row.reset();
-  if (format() != PictureFormat::gif) return;
+  if (!is_animation()) return;
   picture.frames_per_second = rate_->value();
   picture.motion = motion_->isChecked();
-  if (of_tile_) {
+  if (of_ == Film::Of::tile) {
     picture.tile_event = first_->value();
     picture.last_tile_event = last_->value();
+  } else if (of_ == Film::Of::flow) {
+    picture.flow_tiles = first_->value();
+    picture.last_flow_tile = last_->value();
   } else {
     picture.last_row = std::int64_t{last_->value()} + 1;
   }

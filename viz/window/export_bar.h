@@ -26,10 +26,11 @@ class ExportBar final : public QFrame {
   explicit ExportBar(QWidget* parent = nullptr);
   void set_theme(const Theme& theme);
 
-  // What an animation goes through: steps of the run, or events of the tile that is shown.
+  // What an animation goes through: steps of the run, events of the tile that is shown, or tiles of the flow.
   struct Film {
-    bool tile = false;
-    std::int64_t now = 0, last = 0;  // step or event
+    enum class Of : std::uint8_t { steps, tile, flow };
+    Of of = Of::steps;
+    std::int64_t now = 0, last = 0;  // step, event or number of tiles
     bool motion = true;              // the canvas shows motion
   };
   void open(QSize canvas, ThemeKind theme, const Film& film);
@@ -38,7 +39,7 @@ class ExportBar final : public QFrame {
   [[nodiscard]] QString suffix() const;       // "png"
   // Sets size, scale, theme and frames of `picture`.
   void fill(Picture& picture) const;
-  [[nodiscard]] std::int64_t first_row() const;  // of a GIF of the run
+  [[nodiscard]] std::int64_t first_row() const;  // of an animation of the run
 
  Q_SIGNALS:
   void wanted();  // the button "Save as..." was clicked
@@ -46,6 +47,7 @@ class ExportBar final : public QFrame {
 
  private:
   void build();
+  [[nodiscard]] bool is_animation() const;
   void show_fields();  // shows the fields of the selected format
 
   QComboBox *format_ = nullptr, *theme_ = nullptr;
@@ -53,7 +55,7 @@ class ExportBar final : public QFrame {
   QDoubleSpinBox *scale_ = nullptr, *rate_ = nullptr;
   QCheckBox* motion_ = nullptr;
   QLabel* unit_ = nullptr;
-  bool of_tile_ = false;
+  Film::Of of_ = Film::Of::steps;
   QWidget *scale_part_ = nullptr, *frames_part_ = nullptr;
   QToolButton* close_ = nullptr;
 };

@@ -101,9 +101,13 @@ void FindBar::go() {
     document_->go_to(target);
     const auto* selection = std::get_if<Selection>(&target);
     if (selection == nullptr) return;
-    say({QString::fromStdString(
-            describe(document_->cursor().state(), document_->run().facts(), document_->tile(), *selection))},
-        false);
+    QStringList words{QString::fromStdString(
+        describe(document_->cursor().state(), document_->run().facts(), document_->tile(), *selection))};
+    if (selection->kind == Selection::Kind::token && !document_->pinned_lit().token) {
+      const auto step = first_step_of(document_->run(), selection->seq, selection->token);
+      if (step) words << tr("It is in the cache after step %1 for the first time: find step %1.").arg(step->value);
+    }
+    say(words, false);
   } catch (...) {
     say(current_fault_lines(), true);
   }

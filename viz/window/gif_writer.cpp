@@ -11,7 +11,6 @@
 #include <cstring>
 #include <new>
 #include <optional>
-#include <system_error>
 #include <unordered_map>
 #include <vector>
 
@@ -138,9 +137,7 @@ class GifWriter::File {
     return static_cast<int>(
         std::fwrite(bytes, 1, static_cast<std::size_t>(count), static_cast<std::FILE*>(gif->UserData)));
   }
-  [[noreturn]] void fail() const {
-    throw InputError(shown_, "", "cannot be written: " + std::generic_category().message(errno));
-  }
+  [[noreturn]] void fail() const { throw InputError(shown_, "", "cannot be written: " + system_message(errno)); }
   void check(int code) const {
     if (code != GIF_OK) fail();
   }

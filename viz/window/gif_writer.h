@@ -17,23 +17,23 @@
 #include <QtCore/QSize>
 #include <QtGui/QImage>
 
+#include "viz/window/film_writer.h"
+
 namespace kvscope::viz {
 
 // The delay of frame `n` at that speed. [1/100 s] Example: 30 frames/s: 3, 4, 3. Precondition: 0.1 <= fps <= 50.
 [[nodiscard]] int frame_delay(std::int64_t n, double frames_per_second);
 
-class GifWriter {
+class GifWriter final : public FilmWriter {
  public:
   // Creates `file`, which must not exist. Messages name `shown`. Throws InputError if it cannot be written.
   GifWriter(const std::filesystem::path& file, std::string shown, QSize size, double frames_per_second);
   GifWriter(const GifWriter&) = delete;
   GifWriter& operator=(const GifWriter&) = delete;
-  ~GifWriter();  // closes the file; it is complete only after finish()
+  ~GifWriter() override;
 
-  // Precondition (caller): the frame has the writer's size; its alpha channel is ignored. Throws InputError: disk full.
-  // `seconds`: how long it is shown, instead of 1 / frames_per_second; at least 1/50.
-  void add(const QImage& frame, std::optional<double> seconds = std::nullopt);
-  void finish();  // call once
+  void add(const QImage& frame, std::optional<double> seconds = std::nullopt) override;
+  void finish() override;
 
  private:
   class File;

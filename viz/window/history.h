@@ -1,15 +1,19 @@
-// The places that were visited in a run, for back and forward: position, selection, view and tile together.
+// The places that were visited in a run, for back and forward: position, selection, view, tile, flow and candidate
+// together.
 //
-// Moving step by step adds one place for the whole way: back leads to the place where the way began.
-// Example: block 7 selected at step 3, stepping to step 10, block 9 selected. Back leads to step 10 with block 7, then
-// to step 3 with block 7.
+// Moving step by step, or in the attention view tile by tile, adds one place for the whole way: back leads to the place
+// where the way began. Example: block 7 selected at step 3, stepping to step 10, block 9 selected. Back leads to step
+// 10 with block 7, then to step 3 with block 7.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <vector>
 
+#include <QtCore/QString>
+
 #include "viz/geometry/board.h"
+#include "viz/playback/attention.h"
 #include "viz/playback/selection.h"
 #include "viz/playback/tile_request.h"
 
@@ -20,6 +24,9 @@ struct HistoryPlace {
   Selection pinned;
   View view = View::overview;
   std::optional<TileRequest> tile = {};  // that the tile view shows; nothing: another view, or a tile of the trace
+  std::optional<FlowRequest> flow = {};  // that the attention view shows; nothing: another view
+  std::optional<std::int64_t> flow_tiles = {};  // of its tiles that have been added; nothing: all
+  QString candidate = {};                       // that it compares; empty: the tiled flow
   friend bool operator==(const HistoryPlace&, const HistoryPlace&) = default;
 };
 

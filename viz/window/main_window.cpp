@@ -259,6 +259,11 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
   connect(document, &Document::position_changed, this, &MainWindow::visited);
   connect(document, &Document::pinned_changed, this, &MainWindow::visited);
   connect(document, &Document::tile_wanted, this, &MainWindow::visited);
+  for (const auto shown : {&MainWindow::visited, &MainWindow::changed}) {
+    connect(&document->attention(), &AttentionModel::changed, this, shown);
+    connect(&document->attention(), &AttentionModel::flow_wanted, this, shown);
+    connect(&document->attention(), &AttentionModel::errors_wanted, this, shown);
+  }
   // The trace can be read at this position.
   connect(document, &Document::position_changed, this, [this] { messages_->dismiss(QStringLiteral("trace")); });
   connect(document, &Document::breakpoints_changed, this, [this] { breakpoints_ = document_->breakpoints(); });
@@ -269,6 +274,7 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
   connect(document, &Document::tile_playing_changed, this, playing);
   connect(&document->attention(), &AttentionModel::playing_changed, this, playing);
   connect(&document->attention(), &AttentionModel::changed, this, &MainWindow::show_status);
+  connect(document, &Document::tile_changed, this, &MainWindow::show_status);
   connect(&document->attention(), &AttentionModel::flow_wanted, this,
           [this, facts](const FlowRequest& request) { asker_.attend(facts, document_->path(), request); });
   connect(&document->attention(), &AttentionModel::errors_wanted, this,

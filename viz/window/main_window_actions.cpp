@@ -9,6 +9,7 @@
 #include "viz/view/canvas.h"
 #include "viz/window/attention_bar.h"
 #include "viz/window/breakpoints_panel.h"
+#include "viz/window/command_palette.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/find_bar.h"
 #include "viz/window/main_window.h"
@@ -80,7 +81,7 @@ void MainWindow::build_menus() {
   add(select, {Do::copy_explanation});
 
   build_view_menu(*menuBar()->addMenu(group_title(Group::view)));
-  add(*menuBar()->addMenu(group_title(Group::help)), {Do::help});
+  add(*menuBar()->addMenu(group_title(Group::help)), {Do::commands, Do::help});
 }
 
 void MainWindow::build_view_menu(QMenu& menu) {
@@ -113,11 +114,16 @@ void MainWindow::connect_actions() {
   on(Do::reload, [this] { document_ ? open(document_->path(), wish_of_now()) : open(failed_, OpenWish(wish_)); });
   on(Do::save_trace, [this] { ask_where_to_save(); });
   on(Do::export_picture, [this] {
-    const bool tile = view_ == View::tile && document_->tile() != nullptr;
+    using Of = ExportBar::Film::Of;
+    const AttentionModel& attention = document_->attention();
     // Row 0 of a run has the events before step 0.
-    const ExportBar::Film film{tile, tile ? document_->tile_now().event : document_->cursor().row() - 1,
-                               tile ? document_->tile()->events : std::max<std::int64_t>(run_->facts().rows - 2, 0),
-                               canvas_->motion()};
+    ExportBar::Film film{Of::steps, document_->cursor().row() - 1, std::max<std::int64_t>(run_->facts().rows - 2, 0),
+                         canvas_->motion()};
+    if (view_ == View::tile && document_->tile() != nullptr) {
+      film = {Of::tile, document_->tile_now().event, document_->tile()->events, film.motion};
+    } else if (view_ == View::attention && attention.flow() != nullptr) {
+      film = {Of::flow, attention.tiles_done(), std::ssize(attention.flow()->tiles), film.motion};
+    }
     export_bar_->open(canvas_->size(), theme_->kind, film);
   });
   on(Do::close, [this] { close_document(); });
@@ -132,6 +138,9 @@ void MainWindow::connect_actions() {
   on(Do::find, [this] { find_bar_->open(); });
   on(Do::clear_selection, [this] { let_go(); });
   on(Do::copy_explanation, [this] { why_->copy(); });
+  on(Do::commands, [this] {
+    if (findChild<CommandPalette*>() == nullptr) (new CommandPalette(actions_, this))->show();
+  });
   on(Do::help, [this] {
     auto* dialog = findChild<ShortcutsDialog*>();
     if (dialog == nullptr) dialog = new ShortcutsDialog(this);

@@ -156,6 +156,8 @@ void MainWindow::apply(const OpenWish& wish) {
     document_->seek(*wish.position);
   }
   apply_tile(wish);
+  // After the view, which asks for the flow of the selection when it is shown.
+  if (wish.flow) document_->attention().restore(*wish.flow, wish.flow_tiles);
 }
 
 // A tile of the trace is chosen when the tile view is shown, a tile on demand before that: it is staged only once.
@@ -203,6 +205,10 @@ OpenWish MainWindow::wish_of_now() const {
   wish.position = document_->cursor().position();
   wish.pinned = document_->pinned();
   if (!document_->attention().candidate().isEmpty()) wish.candidate = document_->attention().candidate();
+  if (view_ == View::attention) {
+    wish.flow = document_->attention().request();
+    wish.flow_tiles = document_->attention().tiles_before_end();
+  }
   if (document_->tile() == nullptr) return wish;
   wish.tile = document_->tile_request();
   if (const auto recorded = document_->recorded_tile()) wish.recorded_tile = static_cast<std::int64_t>(*recorded);

@@ -150,6 +150,9 @@ void MainWindow::offer_to_restore() {
     wish.tile = place.tile;
     wish.recorded_tile = place.recorded_tile;
     wish.tile_event = place.tile_event;
+    wish.flow = place.flow;
+    wish.flow_tiles = place.flow_tiles;
+    if (!place.candidate.isEmpty()) wish.candidate = place.candidate;
     wish.breakpoints = place.breakpoints;
     open(place.path, wish);
   };
@@ -172,6 +175,9 @@ SessionPlace MainWindow::place_now() const {
     place.tile = wish.tile;
     place.recorded_tile = wish.recorded_tile;
     place.tile_event = wish.tile_event;
+    place.flow = wish.flow;
+    place.flow_tiles = wish.flow_tiles;
+    place.candidate = wish.candidate.value_or(QString());
   }
   place.view = view_;
   place.breakpoints = breakpoints_;

@@ -64,8 +64,14 @@ void MainWindow::keep_place() {
   if (QApplication::mouseButtons() != Qt::NoButton && !document_->playing()) {
     return history_timer_.start(kWhileDragging);
   }
-  HistoryPlace now{document_->cursor().position(), document_->pinned(), view_, std::nullopt};
+  HistoryPlace now{document_->cursor().position(), document_->pinned(), view_};
   if (view_ == View::tile && !document_->recorded_tile()) now.tile = document_->tile_request();
+  if (view_ == View::attention) {
+    const AttentionModel& attention = document_->attention();
+    now.flow = attention.request();
+    now.flow_tiles = attention.tiles_before_end();
+    now.candidate = attention.candidate();
+  }
   const auto row = [this](Position position) { return run_->row_at(position); };
   const bool small = !history_.empty() &&
                      (document_->playing() || std::abs(row(now.position) - row(history_.current().position)) <= 1);
@@ -79,6 +85,10 @@ void MainWindow::go(const HistoryPlace& wanted) {
   document_->seek(place.position);
   if (place.tile) document_->choose_tile_at(*place.tile, std::nullopt);
   set_view(place.view);
+  if (place.flow) {
+    document_->attention().set_candidate(place.candidate);
+    document_->attention().restore(*place.flow, place.flow_tiles);
+  }
   history_timer_.stop();
   show_ways();
 }

@@ -11,6 +11,7 @@
 #include <QtCore/QStringList>
 
 #include "viz/geometry/board.h"
+#include "viz/playback/attention.h"
 #include "viz/playback/breakpoint.h"
 #include "viz/playback/selection.h"
 #include "viz/playback/tile_request.h"
@@ -25,6 +26,8 @@ struct OpenWish {
   std::optional<TileRequest> tile;
   std::optional<std::int64_t> recorded_tile;           // in place of `tile`: the number of a tile of the trace
   std::optional<std::int64_t> tile_event;              // how many events of the tile have happened
+  std::optional<FlowRequest> flow;                     // of the attention view; its step is that of the position
+  std::optional<std::int64_t> flow_tiles;              // tiles of the flow that have been added; nothing: all
   std::optional<std::vector<Breakpoint>> breakpoints;  // nullopt: those of the previous document
   std::optional<QString> candidate;                    // compared with the file, which is a golden bundle or a scenario
   bool either_order = false;  // either of file and candidate may be the golden: both ways are tried

@@ -18,13 +18,15 @@ void write_selection(QSettings& settings, const Selection& s) {
                   QString::number(s.page.value), QString::number(s.token.value), QString::number(s.block.value),
                   QString::number(s.step.value), QString::number(s.element.row), QString::number(s.element.column),
                   QString::number(s.reg.wave), QString::number(s.reg.lane), QString::number(s.reg.index),
-                  QString::number(s.reg.step)});
+                  QString::number(s.reg.step), QString::number(s.end.value), QString::number(s.end_page.value),
+                  QString::number(s.head.value), QString::number(s.dim.value), QString::number(s.event)});
 }
 
 Selection read_selection(const QSettings& settings) {
   const QStringList numbers = settings.value(QStringLiteral("place/pinned")).toStringList();
-  if (numbers.size() != 6 && numbers.size() != 12) return {};  // 6: before tiles could be selected
-  const bool tile = numbers.size() == 12;
+  // 6: before tiles could be selected; 12: before objects of the attention view could.
+  if (numbers.size() != 6 && numbers.size() != 12 && numbers.size() != 17) return {};
+  const bool tile = numbers.size() >= 12, attention = numbers.size() == 17;
   const auto at = [&](qsizetype i) { return numbers[i].toLongLong(); };
   switch (static_cast<Selection::Kind>(at(0))) {
     case Selection::Kind::sequence:
@@ -45,6 +47,21 @@ Selection read_selection(const QSettings& settings) {
       return tile ? of_tile_lane(at(8), at(9)) : Selection{};
     case Selection::Kind::tile_register:
       return tile ? of_tile_register({at(8), at(9), at(10), at(11)}) : Selection{};
+    case Selection::Kind::flow_tile: {
+      if (!attention) return {};
+      Selection s;
+      s.kind = Selection::Kind::flow_tile;
+      s.seq = SeqIdx(at(1));
+      s.page = PageIdx(at(2));
+      s.token = TokIdx(at(3));
+      s.end = TokIdx(at(12));
+      s.end_page = PageIdx(at(13));
+      s.event = at(16);
+      return s;
+    }
+    case Selection::Kind::error_cell:
+      if (!attention) return {};
+      return of_error_cell(SeqIdx(at(1)), HeadIdx(at(14)), TokIdx(at(3)), DimIdx(at(15)), PageIdx(at(2)));
     default:
       return {};
   }
@@ -56,6 +73,17 @@ std::optional<TileRequest> read_tile(const QSettings& settings) {
   if (text.empty()) return std::nullopt;
   try {
     return parse_tile_request(text);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+// As read_tile().
+std::optional<FlowRequest> read_flow(const QSettings& settings) {
+  const std::string text = settings.value(QStringLiteral("place/flow")).toString().toStdString();
+  if (text.empty()) return std::nullopt;
+  try {
+    return parse_flow_request(text);
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -134,6 +162,9 @@ void Session::read() {
   place_.tile = read_tile(settings);
   place_.recorded_tile = read_count(settings, "place/recorded_tile");
   place_.tile_event = read_count(settings, "place/tile_event");
+  place_.flow = read_flow(settings);
+  place_.flow_tiles = read_count(settings, "place/flow_tiles");
+  place_.candidate = value("place/candidate").toString();
   place_.breakpoints = parse_breakpoint_lines(value("place/breakpoints").toStringList());
 }
 
@@ -156,6 +187,9 @@ void Session::keep(const SessionLook& look, const SessionPlace& place) {
   set("place/tile", place.tile ? QString::fromStdString(to_text(*place.tile)) : QString());
   set("place/recorded_tile", kept_count(place.recorded_tile));
   set("place/tile_event", kept_count(place.tile_event));
+  set("place/flow", place.flow ? QString::fromStdString(to_text(*place.flow)) : QString());
+  set("place/flow_tiles", kept_count(place.flow_tiles));
+  set("place/candidate", place.candidate);
   write_selection(settings, place.pinned);
   settings.sync();
 }

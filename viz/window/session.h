@@ -14,6 +14,7 @@
 #include <QtCore/QStringList>
 
 #include "viz/geometry/board.h"
+#include "viz/playback/attention.h"
 #include "viz/playback/breakpoint.h"
 #include "viz/playback/selection.h"
 #include "viz/playback/tile_request.h"
@@ -40,6 +41,9 @@ struct SessionPlace {
   std::optional<TileRequest> tile;            // of the tile view; nothing: no tile was shown
   std::optional<std::int64_t> recorded_tile;  // the number of a tile of the trace, shown in place of `tile`
   std::optional<std::int64_t> tile_event;     // how many events of the tile have happened
+  std::optional<FlowRequest> flow;            // of the attention view, without its step; nothing: another view
+  std::optional<std::int64_t> flow_tiles;     // tiles of the flow that have been added; nothing: all
+  QString candidate;                          // file that is compared with the golden; empty: none
   std::vector<Breakpoint> breakpoints;
   friend bool operator==(const SessionPlace&, const SessionPlace&) = default;
 };

@@ -24,7 +24,7 @@ constexpr std::array<ActionEntry, kActions> kTable{{
     {Do::save_trace, Group::file, SAY("&Save trace as..."), "Ctrl+S", SAY("Write the run's events to a trace file"),
      Icon::save},
     {Do::export_picture, Group::file, SAY("&Export picture..."), "Ctrl+E",
-     SAY("Write the picture as PNG, SVG, PDF or animated GIF"), Icon::picture},
+     SAY("Write the picture as PNG, SVG or PDF, or an animation as GIF, WebM or MP4"), Icon::picture},
     {Do::close, Group::file, SAY("&Close"), "Ctrl+W", SAY("Close the file and show the start page")},
     {Do::quit, Group::file, SAY("&Quit"), "Ctrl+Q", SAY("Quit the program")},
 
@@ -105,6 +105,8 @@ constexpr std::array<ActionEntry, kActions> kTable{{
      SAY("The picture on the whole screen with a caption; Page Down and Page Up step, B blacks out, Esc leaves"),
      Icon::none, true},
 
+    {Do::commands, Group::help, SAY("&All actions by name..."), "Ctrl+Shift+P Ctrl+K",
+     SAY("Type a part of an action's name and press Enter")},
     {Do::help, Group::help, SAY("&Keys and actions"), "F1", SAY("All actions and their keys")},
 }};
 

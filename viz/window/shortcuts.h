@@ -72,6 +72,7 @@ enum class Do : std::uint8_t {
   font_smaller,
   font_normal,
   present,
+  commands,
   help,
 };
 inline constexpr std::size_t kActions = static_cast<std::size_t>(Do::help) + 1;

@@ -47,7 +47,6 @@ TileBar::TileBar(QWidget* parent)
   add_named(*row, tr("head:"), *head_);
   add_named(*row, tr("path:"), *path_);
   what_->setAccessibleName(tr("How to choose the token"));
-  what_->setText(tr("Select a token to see its tile"));
   row->addWidget(what_, 1);
   connect(source_, &QComboBox::activated, this, [this](int index) {
     if (document_) document_->choose_recorded_tile(index - 1);
@@ -63,6 +62,7 @@ void TileBar::set_document(Document* document) {
   if (!document_) return;
   connect(document_, &Document::tile_changed, this, &TileBar::show_request);
   connect(document_, &Document::tile_wanted, this, &TileBar::show_request);
+  connect(document_, &Document::pinned_changed, this, &TileBar::show_hint);
   const WhyLimits limits = why_limits(document_->run().facts());
   quiet_ = true;
   layer_->setRange(0, static_cast<int>(limits.layers - 1));
@@ -101,6 +101,13 @@ void TileBar::show_request() {
   for (QWidget* field : std::initializer_list<QWidget*>{path_, layer_, head_}) field->setEnabled(!source);
   kv_->setEnabled(!source && has_v);
   quiet_ = false;
+  show_hint();
+}
+
+// Of no use any more once something is selected, or where the tile is one of the trace.
+void TileBar::show_hint() {
+  const bool wanted = document_->pinned().none() && !document_->recorded_tile();
+  what_->setText(wanted ? tr("Select a token to see its tile") : QString());
 }
 
 }  // namespace kvscope::viz

@@ -22,7 +22,8 @@ class TileBar final : public QWidget {
 
  private:
   void choose();
-  void show_request();  // what the document asks for, without asking again
+  void show_request();
+  void show_hint();  // what the document asks for, without asking again
 
   QPointer<Document> document_;
   bool quiet_ = false;  // show_request() is at work

@@ -97,6 +97,7 @@ void WhyPanel::set_document(Document* document, std::shared_ptr<const Facts> fac
   document_ = document;
   facts_ = std::move(facts);
   asked_.reset();
+  named_.reset();
   asker_.forget();
   const WhyLimits limits = facts_ ? why_limits(*facts_) : WhyLimits{};
   const auto limit = [](QSpinBox* box, std::int64_t end) {
@@ -111,7 +112,8 @@ void WhyPanel::set_document(Document* document, std::shared_ptr<const Facts> fac
   if (!limits.has_v) kv_->setCurrentIndex(0);
   if (document_) {
     connect(document_, &Document::position_changed, this, &WhyPanel::ask_later);
-    connect(document_, &Document::pinned_changed, this, &WhyPanel::ask_later);
+    connect(document_, &Document::pinned_changed, this, &WhyPanel::follow_tile);
+    connect(document_, &Document::tile_changed, this, &WhyPanel::follow_tile);
     connect(document_, &Document::hovered_changed, this, &WhyPanel::ask_later);
   }
   ask();
@@ -133,6 +135,15 @@ void WhyPanel::set_part(const WhyPart& part) {
 WhyPart WhyPanel::part() const {
   return {LayerIdx(layer_->value()), HeadIdx(head_->value()), DimIdx(dim_->value()),
           kv_->currentIndex() == 0 ? KOrV::k : KOrV::v};
+}
+
+// The fields take the element that the selected object of the tile names; after that they may be changed. The tile may
+// arrive later than the selection.
+void WhyPanel::follow_tile() {
+  const std::optional<WhyPart> named = why_part(*document_);
+  if (named && named != named_) set_part(*named);
+  named_ = named;
+  ask_later();
 }
 
 // --- asking ----------------------------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ class WhyPanel final : public QWidget {
  private:
   void build();
   void ask_later();
+  void follow_tile();
   void ask();
   void show_words(const QString& words);
   void show_faults(const QStringList& faults);
@@ -57,6 +58,7 @@ class WhyPanel final : public QWidget {
   QPointer<Document> document_;
   std::shared_ptr<const Facts> facts_;
   std::optional<trace::Question> asked_;  // the newest
+  std::optional<WhyPart> named_;          // by the selected object of the tile
   Showing showing_ = Showing::words;
   QString words_;
   QStringList faults_;

@@ -4,10 +4,58 @@
 // the linker keeps for the whole program.
 #pragma once
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "core/attention/detail/reference_kernels.h"
 
 namespace kvscope::attention {
 namespace {
+
+// Prefetches the rows of an Ahead at an even pace over `steps` steps: a burst would wait for the few cache lines that a
+// core can request at once.
+struct Fetcher {
+  Fetcher(const Ahead& rows_ahead, std::int64_t all_steps)
+      : ahead(rows_ahead), lines(rows_ahead.count * ((rows_ahead.bytes + 63) / 64)), steps(all_steps) {}
+
+  void step() {
+    for (due += lines; due >= steps && row < ahead.count; due -= steps) fetch();
+  }
+  void finish() {
+    while (row < ahead.count) fetch();
+  }
+
+  const Ahead& ahead;
+  std::int64_t lines, steps;
+  std::int64_t row = 0, at = 0;
+  std::int64_t due = 0;  // [lines * steps]
+
+ private:
+  void fetch() {
+    __builtin_prefetch(ahead.rows[row] + at, 0, 3);
+    at += 64;
+    if (at < ahead.bytes) return;
+    at = 0;
+    ++row;
+  }
+};
+
+// seee eemm mmmm mmmm: the fields are moved to a float's places with an exponent that is 112 too small; multiplying
+// by 2^112 corrects that exactly, also for subnormals. Exponent 31 is infinity or NaN and becomes the float's 255.
+inline float f16_as_float(std::uint16_t half) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
+  const std::uint32_t fields = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
+  float scaled;
+  __builtin_memcpy(&scaled, &fields, sizeof scaled);
+  scaled *= 0x1p112f;
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &scaled, sizeof bits);
+  bits = (fields >= 0x0f800000u ? fields | 0x7f800000u : bits) | sign;
+  float x;
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
 
 // Vectors of W doubles, and the same as integers. Written as specializations, because g++ 12 ignores the attribute on a
 // dependent size.
@@ -17,22 +65,26 @@ template <>
 struct Lanes<2> {
   typedef double Vec __attribute__((vector_size(16)));
   typedef long long Bits __attribute__((vector_size(16)));
+  typedef unsigned long long UnsignedBits __attribute__((vector_size(16)));
 };
 template <>
 struct Lanes<4> {
   typedef double Vec __attribute__((vector_size(32)));
   typedef long long Bits __attribute__((vector_size(32)));
+  typedef unsigned long long UnsignedBits __attribute__((vector_size(32)));
 };
 template <>
 struct Lanes<8> {
   typedef double Vec __attribute__((vector_size(64)));
   typedef long long Bits __attribute__((vector_size(64)));
+  typedef unsigned long long UnsignedBits __attribute__((vector_size(64)));
 };
 
 template <int W>
 struct Loops {
   using Vec = typename Lanes<W>::Vec;
   using Bits = typename Lanes<W>::Bits;
+  using UnsignedBits = typename Lanes<W>::UnsignedBits;
   static constexpr int kParts = 8 / W;  // vectors that make eight lanes
 
   static Vec load(const double* p) {
@@ -61,23 +113,11 @@ struct Loops {
     }
   }
 
-  // seee eemm mmmm mmmm: the fields are moved to a float's places with an exponent that is 112 too small; multiplying
-  // by 2^112 corrects that exactly, also for subnormals. Exponent 31 is infinity or NaN and becomes the float's 255.
   static void widen_f16(const std::byte* source, std::int64_t count, double* target) {
     for (std::int64_t i = 0; i < count; ++i) {
       std::uint16_t half;
       __builtin_memcpy(&half, source + 2 * i, sizeof half);
-      const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
-      const std::uint32_t fields = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
-      float scaled;
-      __builtin_memcpy(&scaled, &fields, sizeof scaled);
-      scaled *= 0x1p112f;
-      std::uint32_t bits;
-      __builtin_memcpy(&bits, &scaled, sizeof bits);
-      bits = (fields >= 0x0f800000u ? fields | 0x7f800000u : bits) | sign;
-      float x;
-      __builtin_memcpy(&x, &bits, sizeof x);
-      target[i] = static_cast<double>(x);
+      target[i] = static_cast<double>(f16_as_float(half));
     }
   }
 
@@ -88,60 +128,233 @@ struct Loops {
     return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
   }
 
-  static void fetch(const std::byte* row, std::int64_t bytes) {
-    for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at, 0, 2);
+  // x * y + z with the product rounded first, and with one rounding: equal where the product is exact.
+  template <bool ExactProducts>
+  static Vec multiply_add(Vec x, Vec y, Vec z) {
+#if defined(__AVX512F__)
+    if constexpr (ExactProducts && W == 8) return _mm512_fmadd_pd(x, y, z);
+#elif defined(__FMA__)
+    if constexpr (ExactProducts && W == 4) return _mm256_fmadd_pd(x, y, z);
+#endif
+    return z + x * y;
   }
 
-  template <int R>
-  static void dots_of(const double* q, const double* k, std::int64_t keys, std::int64_t padded, double* scores,
-                      std::int64_t score_stride, const Ahead& ahead) {
-    for (std::int64_t t = 0; t < keys; ++t, k += padded) {
-      if (t < ahead.count) fetch(ahead.rows[t], ahead.bytes);
-      Vec sum[R][kParts] = {};
-      for (std::int64_t d = 0; d < padded; d += kLanes) {
-        for (int part = 0; part < kParts; ++part) {
-          const Vec x = load(k + d + part * W);
-          for (int r = 0; r < R; ++r) sum[r][part] += load(q + r * padded + d + part * W) * x;
+  // The scores of R rows of q and T keys.
+  template <int R, int T, bool ExactProducts>
+  static void dots_tile(const double* q, const double* k, std::int64_t padded, double* scores,
+                        std::int64_t score_stride) {
+    Vec sum[R * T][kParts];
+    for (int i = 0; i < R * T * kParts; ++i) sum[i / kParts][i % kParts] = Vec{};
+    for (std::int64_t d = 0; d < padded; d += kLanes) {
+      for (int part = 0; part < kParts; ++part) {
+        Vec x[T];
+        for (int t = 0; t < T; ++t) x[t] = load(k + t * padded + d + part * W);
+        for (int r = 0; r < R; ++r) {
+          Vec y = load(q + r * padded + d + part * W);
+          if constexpr (T > 1) asm("" : "+x"(y));  // in a register: loaded once, not as an operand of each product
+          for (int t = 0; t < T; ++t) {
+            sum[r * T + t][part] = multiply_add<ExactProducts>(y, x[t], sum[r * T + t][part]);
+          }
         }
       }
-      for (int r = 0; r < R; ++r) scores[r * score_stride + t] = fold(sum[r]);
+    }
+    if constexpr (W == 8 && R * T == 8) {
+      // fold_eight returns the sums of its arguments in the order 0 4 1 5 2 6 3 7, which puts a row's keys side by
+      // side.
+      const Vec folded =
+          fold_eight(sum[0][0], sum[2][0], sum[4][0], sum[6][0], sum[1][0], sum[3][0], sum[5][0], sum[7][0]);
+      double lane[8];
+      store(lane, folded);
+      for (int r = 0; r < R; ++r) __builtin_memcpy(scores + r * score_stride, lane + r * T, sizeof(double) * T);
+      return;
+    }
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) scores[r * score_stride + t] = fold(sum[r * T + t]);
     }
   }
 
+  // The sum of each argument in the order of fold(): halves, then quarters, then neighbors. Lane 2 i is argument i, and
+  // lane 2 i + 1 is argument 4 + i. W = 8.
+  static Vec fold_eight(Vec a, Vec b, Vec c, Vec d, Vec e, Vec f, Vec g, Vec h) {
+    const Vec first = fold_halves(fold_half(a, b), fold_half(c, d));
+    const Vec second = fold_halves(fold_half(e, f), fold_half(g, h));
+    return __builtin_shufflevector(first, second, 0, 8, 2, 10, 4, 12, 6, 14) +
+           __builtin_shufflevector(first, second, 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+  static Vec fold_half(Vec a, Vec b) {  // lanes 0+4, 1+5, 2+6, 3+7 of a, then those of b
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+  static Vec fold_halves(Vec a, Vec b) {  // two lanes of each of four
+    return __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13) +
+           __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15);
+  }
+
+  // R rows of q, T keys at a time.
+  template <int R, int T, bool ExactProducts>
+  static void dots_of(const double* q, const double* k, std::int64_t keys, std::int64_t padded, double* scores,
+                      std::int64_t score_stride, const Ahead& ahead) {
+    Fetcher fetcher(ahead, keys / T);
+    std::int64_t t = 0;
+    for (; t + T <= keys; t += T) {
+      fetcher.step();
+      dots_tile<R, T, ExactProducts>(q, k + t * padded, padded, scores + t, score_stride);
+    }
+    for (; t < keys; ++t) dots_tile<R, 1, ExactProducts>(q, k + t * padded, padded, scores + t, score_stride);
+    fetcher.finish();
+  }
+
+  template <bool ExactProducts>
   static void dots(const double* q, std::int64_t rows, const double* k, std::int64_t keys, std::int64_t padded,
                    double* scores, std::int64_t score_stride, const Ahead& ahead) {
+    // As many accumulators as registers hold, with a row for itself and with several.
     constexpr int kRows = W == 2 ? 2 : 4;
+    constexpr int kKeys = W == 8 ? 2 : 1;
+    constexpr int kKeysOfOneRow = W == 8 ? 8 : W == 4 ? 4 : 2;
     std::int64_t r = 0;
     for (; r + kRows <= rows; r += kRows) {
-      dots_of<kRows>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride,
-                     r == 0 ? ahead : Ahead{});
+      dots_of<kRows, kKeys, ExactProducts>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride,
+                                           r == 0 ? ahead : Ahead{});
     }
     for (; r < rows; ++r) {
-      dots_of<1>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride, r == 0 ? ahead : Ahead{});
+      dots_of<1, kKeysOfOneRow, ExactProducts>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride,
+                                               r == 0 ? ahead : Ahead{});
     }
   }
 
-  // Twelve sums stay in registers over all keys.
+  static Vec all(double x) {
+    return Vec{} + x;
+  }
+  static Vec chosen(Bits condition, Vec a, Vec b) {
+    return (Vec)(((Bits)a & condition) | ((Bits)b & ~condition));
+  }
+
+  static void scan(const double* scores, std::int64_t count, ScoreScan* result) {
+    const Bits below_sign = (Bits{} + 0x7fffffffffffffffLL);
+    Vec largest = all(-__builtin_inf());
+    Vec smallest = all(__builtin_inf());
+    Vec magnitude = {};
+    Bits numbers = ~Bits{};
+    std::int64_t i = 0;
+    for (; i + W <= count; i += W) {
+      const Vec x = load(scores + i);
+      const Vec size = (Vec)((Bits)x & below_sign);
+      largest = chosen(x > largest, x, largest);
+      smallest = chosen(x < smallest, x, smallest);
+      magnitude = chosen(size > magnitude, size, magnitude);
+      numbers &= x == x;
+    }
+    *result = {-__builtin_inf(), __builtin_inf(), 0, true};
+    for (int lane = 0; lane < W; ++lane) {
+      result->largest = largest[lane] > result->largest ? largest[lane] : result->largest;
+      result->smallest = smallest[lane] < result->smallest ? smallest[lane] : result->smallest;
+      result->magnitude = magnitude[lane] > result->magnitude ? magnitude[lane] : result->magnitude;
+      result->all_numbers = result->all_numbers && numbers[lane] != 0;
+    }
+    for (; i < count; ++i) {
+      const double x = scores[i];
+      const double size = __builtin_fabs(x);
+      result->largest = x > result->largest ? x : result->largest;
+      result->smallest = x < result->smallest ? x : result->smallest;
+      result->magnitude = size > result->magnitude ? size : result->magnitude;
+      result->all_numbers = result->all_numbers && x == x;
+    }
+  }
+
+  // Eight lanes of each sum of weigh().
+  struct WeightLanes {
+    Vec row_sum[kParts] = {}, squares[kParts] = {};
+    Vec phases[kClumpTypes][kPhaseMoves][kParts] = {};
+    Vec faint[kFaintTerms][kParts] = {};
+
+    // The terms of WeightTerms::add (weight_terms.h), except the repeats.
+    void add(Vec e, int part) {
+      row_sum[part] += e;
+      squares[part] += e * e;
+      const Vec from_one = (Vec)((Bits)(1.0 - e) & (Bits{} + 0x7fffffffffffffffLL));
+      for (std::size_t type = 0; type < kClumpTypes; ++type) {
+        const Vec units = from_one * kClumpInverseUnit[type];
+        const Vec weight = e * chosen(units < 1.0, units, all(1.0));
+        const UnsignedBits removed = (UnsignedBits)e << (12 + kClumpKeptBits[type]);
+        for (std::size_t move = 0; move < kPhaseMoves; ++move) {
+          // The signed number in the upper 32 bits as a double: 2^52 + 2^31 + number, less 2^52 + 2^31.
+          const UnsignedBits moved = removed + (static_cast<unsigned long long>(move) << 62);
+          const UnsignedBits shifted = ((moved >> 32) ^ 0x80000000ULL) | 0x4330000000000000ULL;
+          phases[type][move][part] += weight * ((Vec)shifted - (0x1p52 + 0x1p31));
+        }
+      }
+      const Vec faintly = (Vec)((Bits)e & (e < 0x1p-7));
+      faint[0][part] += faintly;
+      faint[1][part] += chosen(faintly < 0x1p-25, faintly, all(0x1p-25));
+      faint[2][part] += chosen(faintly < 0x1p-10, faintly, all(0x1p-10));
+    }
+  };
+
+  static void weigh(const double* e, std::int64_t count, WeightSums* sums) {
+    WeightLanes lanes;
+    Bits repeats = {};
+    double last = -1;  // the weight before the current eight
+    const auto repeated = [](double x, double before) {
+      return __builtin_fabs(x - before) <= 0x1p-20 * x && x < 1 - 0x1p-20;
+    };
+    std::int64_t single_repeats = 0;
+    std::int64_t t = 0;
+    for (; t + kLanes <= count; t += kLanes) {
+      for (int part = 0; part < kParts; ++part) lanes.add(load(e + t + part * W), part);
+      single_repeats += repeated(e[t], last) ? 1 : 0;
+      last = e[t + kLanes - 1];
+      double before[kLanes];  // of each but the first, which is no repeat of -1
+      before[0] = -1;
+      __builtin_memcpy(before + 1, e + t, sizeof before - sizeof before[0]);
+      for (int part = 0; part < kParts; ++part) {
+        const Vec x = load(e + t + part * W);
+        const Vec distance = (Vec)((Bits)(x - load(before + part * W)) & (Bits{} + 0x7fffffffffffffffLL));
+        repeats -= (distance <= x * 0x1p-20) & (x < 1 - 0x1p-20);
+      }
+    }
+    if (t < count) {
+      double rest[kLanes] = {};
+      for (std::int64_t i = t; i < count; ++i) {
+        rest[i - t] = e[i];
+        single_repeats += repeated(e[i], last) ? 1 : 0;
+        last = e[i];
+      }
+      for (int part = 0; part < kParts; ++part) lanes.add(load(rest + part * W), part);
+    }
+    sums->row_sum = fold(lanes.row_sum);
+    sums->squares = fold(lanes.squares);
+    for (int lane = 0; lane < W; ++lane) single_repeats += repeats[lane];
+    sums->repeats = static_cast<double>(single_repeats);
+    for (std::size_t type = 0; type < kClumpTypes; ++type) {
+      for (std::size_t move = 0; move < kPhaseMoves; ++move) {
+        sums->phases[type][move] = fold(lanes.phases[type][move]);
+      }
+    }
+    for (std::size_t term = 0; term < kFaintTerms; ++term) sums->faint[term] = fold(lanes.faint[term]);
+  }
+
+  // Twelve sums stay in registers over all keys. |e * v| is e * |v|, and o adds it times the sign of v: the product
+  // with 1 or -1 is exact.
   template <int R>
   static void accumulate_of(const double* weights, std::int64_t weight_stride, const double* v, std::int64_t v_stride,
                             std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead) {
-    Bits magnitude;  // everything but the sign
-    for (int i = 0; i < W; ++i) magnitude[i] = 0x7fffffffffffffffLL;
-    const std::int64_t rows_a_step = (ahead.count * W + padded - 1) / padded;
-    std::int64_t fetched = 0;
+    const Bits sign_bit = Bits{} + static_cast<long long>(0x8000000000000000ULL);
+    Fetcher fetcher(ahead, keys * padded / W);
     for (std::int64_t d = 0; d < padded; d += W) {
-      for (std::int64_t i = 0; i < rows_a_step && fetched < ahead.count; ++i) fetch(ahead.rows[fetched++], ahead.bytes);
       Vec sum[R][3];
       for (int r = 0; r < R; ++r) {
         for (int s = 0; s < 3; ++s) sum[r][s] = load(sums + (r * 3 + s) * padded + d);
       }
       const double* column = v + d;
       for (std::int64_t t = 0; t < keys; ++t, column += v_stride) {
+        fetcher.step();
         const Vec y = load(column);
+        const Vec sign = (Vec)(((Bits)y & sign_bit) | (Bits)all(1.0));
+        const Vec size = (Vec)((Bits)y & ~sign_bit);
         for (int r = 0; r < R; ++r) {
-          const Vec x = y * weights[r * weight_stride + t];
-          sum[r][0] += x;
-          sum[r][1] += (Vec)((Bits)x & magnitude);
+          const Vec x = size * weights[r * weight_stride + t];
+          sum[r][0] = multiply_add<true>(x, sign, sum[r][0]);
+          sum[r][1] += x;
           sum[r][2] += x * x;
         }
       }
@@ -163,11 +376,6 @@ struct Loops {
       accumulate_of<1>(weights + r * weight_stride, weight_stride, v, v_stride, keys, padded, sums + r * 3 * padded,
                        r == 0 ? ahead : Ahead{});
     }
-  }
-
-  static const ReferenceKernels* kernels() {
-    static constexpr ReferenceKernels kKernels = {widen_f32, widen_f16, widen_bf16, dots, accumulate};
-    return &kKernels;
   }
 };
 

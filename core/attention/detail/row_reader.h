@@ -1,5 +1,6 @@
-// Reads rows of paged K or V as doubles: tokens and a KV head in, `head_size` stored values each out. Only the
-// reference uses it; the tiled algorithm locates rows with its own code, so that an error in either shows.
+// Reads rows of paged K or V as doubles or floats: tokens and a KV head in, `head_size` stored values each out. Only
+// the reference and its fast path use it; the tiled algorithm locates rows with its own code, so that an error in
+// either shows.
 #pragma once
 
 #include <cstddef>
@@ -26,17 +27,28 @@ class RowReader {
   // nothing is checked again.
   void locate(std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t head, RowRun& run) const;
 
-  // Row i of `run` to target + i * stride [doubles], head_size values each: element * scale where quantized.
-  void decode(const RowRun& run, double* target, std::int64_t stride) const;
+  // Row i of `run` to target + i * stride [elements], head_size values each: element * scale where quantized. T is
+  // double or float; a float is rounded when its type or its scale does not fit it.
+  template <class T>
+  void decode(const RowRun& run, T* target, std::int64_t stride) const;
 
   [[nodiscard]] std::int64_t row_bytes() const { return rows_.head_size * element_bytes_; }
 
+  // Whether the heads of a token are closer together than its neighbors; then token_bytes() is from its first head to
+  // the end of its last.
+  [[nodiscard]] bool heads_are_neighbors() const { return rows_.head_stride <= rows_.token_stride; }
+  [[nodiscard]] std::int64_t token_bytes() const {
+    return ((rows_.heads - 1) * rows_.head_stride + rows_.head_size) * element_bytes_;
+  }
+
   // `count` consecutive elements at `source`, used for queries, which are not in pages.
+  template <class T>
   static void widen(const ReferenceKernels& kernels, DType dtype, const std::byte* source, std::int64_t count,
-                    double* target);
+                    T* target);
 
  private:
-  void apply_scales(const std::byte* scales, double* target) const;
+  template <class T>
+  void apply_scales(const std::byte* scales, T* target) const;
 
   const PagedRows& rows_;
   const ReferenceKernels& kernels_;

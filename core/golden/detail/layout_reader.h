@@ -1,5 +1,5 @@
-// Helper of the layout adapters: finds a tensor by name and rank, reads an index tensor as integers, and collects
-// faults. Adapters continue after a fault, so that one run reports all of them.
+// Finds tensors by name and rank, reads index tensors as integers, and collects faults. Reading continues after a
+// fault, so that one run reports all of them.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +18,31 @@ namespace kvscope::golden {
 class LayoutReader {
  public:
   // A tensor given under two of its names is a fault.
-  LayoutReader(const Bundle& bundle, const LayoutOptions& options);
-
-  // The first element of K or V and the strides of its axes, in elements.
-  struct Walk {
-    const std::byte* data = nullptr;
-    std::int64_t block = 0, token = 0, head = 0;
-  };
+  LayoutReader(const Bundle& bundle, const LayoutOptions& options, const LayoutDescription& layout);
 
   void fault(std::string where, std::string message) { faults.push_back({std::move(where), std::move(message)}); }
   [[nodiscard]] bool ok() const { return faults.empty(); }
 
   // Tensors are requested by their canonical name (known_tensors.h), and found under any of their synonyms.
   [[nodiscard]] bool has(const std::string& name) const { return given_.contains(name); }
-  [[nodiscard]] std::string given(const std::string& name) const;  // its name in the bundle, or `name`
-  [[nodiscard]] const Tensor* find(const std::string& name);       // null when missing; marks it as used
+  [[nodiscard]] std::string given(const std::string& name) const;   // its name in the bundle, or `name`
+  [[nodiscard]] const Tensor* find(const std::string& name);        // null when missing; marks it as used
+  [[nodiscard]] const Tensor* peek(const std::string& name) const;  // the same without the mark
 
   // The tensor, or null and a fault with the required shape in words: "k_cache [N, P, H, D]".
   const Tensor* tensor(const std::string& name, std::size_t rank, std::string_view shape_words);
   // A cache tensor: its type must be one for stored values, and the same for all cache tensors of a problem.
   const Tensor* cache(const std::string& name, std::size_t rank, std::string_view shape_words);
+  // A cache tensor of packed rows: of any type of one byte.
+  const Tensor* bytes(const std::string& name, std::size_t rank, std::string_view shape_words);
   // An index tensor of any integer type as 64-bit integers; empty after a fault.
   std::vector<std::int64_t> integers(const std::string& name, std::size_t rank, std::string_view shape_words);
-
-  // Sets `rows` to K or V according to `walk`.
-  void set_rows(attention::PagedRows& rows, const Walk& walk, DType dtype) const;
 
   std::vector<Fault> faults;
   std::vector<std::string> warnings;
   std::vector<std::string> notes;
 
-  // Properties of the cache tensors; adapters set them.
+  // Properties of the cache tensors; read_cache sets them.
   DType cache_dtype = DType::f32;
   std::int64_t blocks = 0, page_size = 0, heads = 0, head_size = 0, value_size = 0;
   std::int64_t layers = 1;
@@ -65,24 +59,37 @@ class LayoutReader {
     std::vector<std::int64_t> lengths;  // [batch] as the tensor has them
     std::string lengths_name;
     bool lengths_without_new = false;  // keys = length + queries
+    bool by_token = false;             // an entry is a token's slot, block * page_size + slot, whatever the pages
   };
   Pages pages;
 
   [[nodiscard]] const LayoutOptions& options() const { return options_; }
+  [[nodiscard]] const LayoutDescription& layout() const { return layout_; }
+  [[nodiscard]] bool is_used(const std::string& name) const { return used_.contains(name); }  // its name in the bundle
 
   // Called last: adds a fault for each tensor that is neither used nor ignored, with the nearest known name.
   void check_unused();
 
-  // The three formats in which engines store the location of pages.
-  void read_table(const std::string& table_name, const std::string& lengths_name, bool lengths_without_new);
-  void read_indptr_pages();   // kv_indptr, kv_indices, kv_last_page_len
-  void read_indptr_tokens();  // kv_indptr, kv_indices: one entry per token
+  // Reads the tensors of the layout's table into `pages`. The sizes of the cache must be set.
+  void read_pages();
 
  private:
   [[nodiscard]] bool ignored(const std::string& name) const;
+  void read_blocks();    // table [B, columns], lengths [B]
+  void read_indptr();    // indptr, indices, last_page_len or lengths
+  void read_tokens();    // indptr, indices: one entry per token
+  void read_requests();  // req_to_token, req_pool_indices, lengths
+  void read_offsets();   // table [B, 2, columns] of entries for K and V
+  void read_dense();     // no table: sequence b is block b
+  void read_ragged();    // indptr into the tokens
+  void read_chunk();     // one sequence
+  void read_sparse();    // indices of each query: every query is a sequence
+  void read_attention_mask(std::vector<std::int64_t>& padding);
+  void check_lengths();  // a fault for each length outside [0, 2^40]
 
   const Bundle& bundle_;
   const LayoutOptions& options_;
+  const LayoutDescription& layout_;
   std::vector<KnownTensor> known_;
   std::map<std::string, std::string> given_;  // canonical name -> name in the bundle
   std::set<std::string> used_;                // names in the bundle

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/base/json.h"
+#include "core/golden/diagnosis/failure_pattern.h"
 #include "core/golden/diagnosis/hypotheses.h"
 
 namespace kvscope::golden {
@@ -28,14 +29,6 @@ struct Explanation {
   double misfit = 0;                   // worst error / allowed over the explained failing rows
   std::int64_t sequence = -1;          // the only sequence that the cause changes; -1: all
   std::int64_t page = -1;              // its page that the cause names; -1: none
-};
-
-// Which elements fail, as counts.
-struct FailurePattern {
-  std::vector<std::int64_t> sequences, heads, dims;  // failing elements of each
-  std::int64_t rows = 0, failing_rows = 0;
-  bool only_nan = false;  // every failing row holds NaN or an infinity
-  std::string words;      // "all heads of sequence 0; all dims; the other 3 sequences are correct"
 };
 
 struct Diagnosis {

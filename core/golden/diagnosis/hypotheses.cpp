@@ -10,6 +10,7 @@ std::vector<Trial> hypotheses(const DiagnosisInput& input) {
   Trials trials(input);
   add_scores(trials);
   add_cache(trials);
+  add_combination(trials);
   add_outputs(trials);
   return std::move(trials.all);
 }

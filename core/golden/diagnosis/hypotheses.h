@@ -29,8 +29,11 @@ struct DiagnosisInput {
   std::span<const std::byte> pool;  // the cache's tensor when it holds more than the problem's rows; may be empty
   std::int64_t layers = 1, layer = 0, layer_stride = 0;  // [elements] of the pool; 1 layer: no stride
   std::int64_t scale_layer_stride = 0;                   // [scales]; 0: all layers share the scales
-  std::string inputs_name = "inputs";                    // of the problem, as errors call it
-  StatedRounding rounding = {};                          // what the candidate's kernel rounds
+  // The lookup table is one list for all sequences (kv_indices): each row of `table` continues with the entries of the
+  // next sequences, which a kernel that runs past its own entries reads.
+  bool one_list = false;
+  std::string inputs_name = "inputs";  // of the problem, as errors call it
+  StatedRounding rounding = {};        // what the candidate's kernel rounds
 };
 
 struct Trial {

@@ -75,6 +75,24 @@ void add_heads(Trials& trials) {
   }
 }
 
+// MLA: V is the first part of a row of K, and the rest is the rope part.
+void add_latent(Trials& trials) {
+  const PagedRows& k = trials.problem.k;
+  const PagedRows& v = trials.problem.v;
+  const std::int64_t rope = k.head_size - v.head_size;
+  if (k.data != v.data || rope <= 0) return;
+  const std::string where = "the offsets of latent and rope part in a row of the cache, and in q";
+  trials.add("v_behind_rope",
+             fmt::format("V is the last {} elements of a row instead of the first {}", v.head_size, v.head_size), where,
+             [rope](Recipe& r, const RowEvaluator&) { r.v.data += rope * size_of(r.v.dtype); });
+  trials.add("rope_part_missing", fmt::format("the scores lack the {} elements of the rope part", rope), where,
+             [latent = v.head_size](Recipe& r, const RowEvaluator&) { r.k_used = latent; });
+  trials.add("rope_part_first", "the rope part is taken to come before the latent part in one of q and K", where,
+             [latent = v.head_size](Recipe& r, const RowEvaluator&) { r.k_rotation = latent; });
+  trials.add("rope_part_first", "the rope part is taken to come after the latent part in one of q and K", where,
+             [rope](Recipe& r, const RowEvaluator&) { r.k_rotation = rope; });
+}
+
 // --- the cache's layout and types ------------------------------------------------------------------------------------
 
 // `rows` reads the elements of `from` and keeps its scales.
@@ -184,9 +202,8 @@ void add_layout(Trials& trials) {
                  const PagedRows& rows = row.problem().k;
                  for (KeyRead& key : r.keys) {
                    const std::int64_t page = key.position / size;
-                   const std::int64_t column = std::min(page, rows.table_stride - 1);
-                   key.block = rows.table[row.sequence() * rows.table_stride + column];
-                   if (page >= rows.table_stride) key.block = -1;
+                   const std::int64_t entry = row.sequence() * rows.table_stride + page;
+                   key.block = entry < row.problem().batch * rows.table_stride ? std::int64_t{rows.table[entry]} : -1;
                    key.slot = key.position % size;
                  }
                });
@@ -200,8 +217,9 @@ void add_layout(Trials& trials) {
   if (k.dtype == DType::e5m2) narrow(DType::e4m3);
   if (k.dtype == DType::bf16) narrow(DType::f16);
   if (k.dtype == DType::f16) narrow(DType::bf16);
-  if (k.dtype == DType::e4m3) {
-    trials.add("fp8_fnuz", "the cache is decoded as e4m3fnuz: values are half of e4m3's, and -0 is NaN",
+  if (k.dtype == DType::e4m3 || k.dtype == DType::e5m2) {
+    trials.add("fp8_fnuz",
+               fmt::format("the cache is decoded as {0}fnuz: values are half of {0}'s, and -0 is NaN", name(k.dtype)),
                "the fp8 format of the cache", [](Recipe& r, const RowEvaluator&) { r.fnuz = true; });
   }
 }
@@ -236,8 +254,20 @@ void add_scales(Trials& trials) {
             [](PagedRows& rows) { rows.scale_token_stride = 0; });
   if (k.scale_block_stride != 0)
     strides("the scales of block 0 are used for every block", [](PagedRows& rows) { rows.scale_block_stride = 0; });
-  trials.add("k_and_v_scales_exchanged", "the scales of K and V are exchanged", "the pointers of the scales",
+  for (const std::int64_t vector : {8, 16}) {
+    if (k.granularity >= k.head_size || k.granularity % vector == 0) continue;
+    trials.add("scale_granularity", fmt::format("{} elements are multiplied by the scale of the first of them", vector),
+               "the index of a scale: block, slot, head, group of elements",
+               [vector](Recipe& r, const RowEvaluator&) { r.scale_vector = vector; });
+  }
+  if (k.data == v.data) return;
+  const std::string pointers = "the pointers of the scales";
+  trials.add("k_and_v_scales_exchanged", "the scales of K and V are exchanged", pointers,
              [](Recipe& r, const RowEvaluator&) { std::swap(r.k.scales, r.v.scales); });
+  trials.add("v_scales_of_k", "V is multiplied by the scales of K", pointers,
+             [](Recipe& r, const RowEvaluator& row) { r.v.scales = row.correct().k.scales; });
+  trials.add("k_scales_of_v", "K is multiplied by the scales of V", pointers,
+             [](Recipe& r, const RowEvaluator& row) { r.k.scales = row.correct().v.scales; });
 }
 
 // --- the lookup table ------------------------------------------------------------------------------------------------
@@ -279,13 +309,14 @@ void add_table(Trials& trials) {
       }
     }
     for (std::int64_t stride = 1; stride <= 2 * columns; ++stride) {
-      if (stride == columns) continue;
+      if (stride == columns || trials.input.one_list) continue;
       entry("table_stride",
             fmt::format("rows of the lookup table are taken to be {} entries apart instead of {}", stride, columns),
             [=](std::int64_t sequence, std::int64_t page) { return sequence * stride + page; });
     }
-    entry("table_axes", "the lookup table is read as [page, sequence]",
-          [=](std::int64_t sequence, std::int64_t page) { return page * batch + sequence; });
+    if (!trials.input.one_list)
+      entry("table_axes", "the lookup table is read as [page, sequence]",
+            [=](std::int64_t sequence, std::int64_t page) { return page * batch + sequence; });
   }
   for (const std::int64_t by : {1, -1}) {
     entry("table_column", fmt::format("page p uses table column p {} 1", by > 0 ? "+" : "-"),
@@ -311,6 +342,14 @@ void add_table(Trials& trials) {
                  for (KeyRead& key : r.keys) key.block += by;
                });
   }
+  if (page_size > 1) {
+    trials.add("last_page_of_zeros", "the partly filled last page of each sequence is read as zeros",
+               "the copy of the last page: rows in bounds, predicate of a partial page",
+               [page_size](Recipe& r, const RowEvaluator& row) {
+                 const std::int64_t keys = row.problem().keys(row.sequence());
+                 for (KeyRead& key : r.keys) key.zeros = key.position >= keys / page_size * page_size;
+               });
+  }
   trials.add("pages_contiguous", "the lookup table is ignored: page p is read from block p", where,
              [](Recipe& r, const RowEvaluator& row) {
                for (KeyRead& key : r.keys) key.block = key.position / row.problem().k.page_size;
@@ -329,6 +368,7 @@ void add_table(Trials& trials) {
 
 void add_cache(Trials& trials) {
   add_heads(trials);
+  add_latent(trials);
   add_layout(trials);
   add_scales(trials);
   add_table(trials);

@@ -1,4 +1,4 @@
-// Hypotheses about the output: combination of tiles and splits, axes of o.
+// Hypotheses about the output: axes of o, rows that were not written.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,138 +6,37 @@
 #include <memory>
 #include <string>
 
-#include "core/base/checked.h"
 #include "core/golden/diagnosis/detail/trials.h"
 #include "core/golden/golden_terms.h"
 
 namespace kvscope::golden {
 namespace {
 
-// --- combination of tiles and splits ---------------------------------------------------------------------------------
-
-void add_combination(Trials& trials) {
-  std::int64_t longest = 0;
-  for (std::int64_t b = 0; b < trials.problem.batch; ++b) longest = std::max(longest, trials.problem.keys(b));
-  for (const std::int64_t tile : {1, 4, 8, 16, 32, 64, 128, 256, 512}) {
-    if (tile >= longest) continue;
-    const auto add = [&](const char* sink, SinkJoins joins) {
-      trials.add(
-          "no_rescaling",
-          fmt::format("the running output is not rescaled when the maximum rises (tiles of {} keys{})", tile, sink),
-          "the factor exp(old maximum - new maximum) on output and sum", [tile, joins](Recipe& r, const RowEvaluator&) {
-            r.combine = Combine::without_rescaling;
-            r.split = tile;
-            r.sink_joins = joins;
-          });
-    };
-    if (trials.problem.options.sinks.empty()) {
-      add("", SinkJoins::first_tile);
-    } else {
-      add(", the sink joins the first tile", SinkJoins::first_tile);
-      add(", the sink is the initial maximum", SinkJoins::before);
-      add(", the sink joins after the last tile", SinkJoins::after);
-    }
-  }
-  // Calls `add` for each common way to cut the keys into splits, with the split's size for a number of keys.
-  const auto each_split = [&](const auto& add) {
-    for (const std::int64_t splits : {2, 3, 4, 5, 6, 8, 16}) {
-      if (splits > longest) continue;
-      add(fmt::format("{} splits", splits), [splits](std::int64_t keys) { return ceil_div(keys, splits); });
-      const std::int64_t page = trials.problem.k.page_size;
-      if (page > 1) {
-        add(fmt::format("{} splits of whole pages", splits),
-            [splits, page](std::int64_t keys) { return ceil_div(ceil_div(keys, page), splits) * page; });
-      }
-    }
-    for (const std::int64_t size : {8, 16, 32, 64, 128, 256, 512, 1024}) {
-      if (size < longest) add(fmt::format("splits of {} keys", size), [size](std::int64_t) { return size; });
-    }
-  };
-  using SplitSize = std::function<std::int64_t(std::int64_t keys)>;
-  const auto merged = [&](const std::string& name, const std::string& cause, Combine combine, StoredLse lse) {
-    each_split([&](const std::string& how, SplitSize size) {
-      trials.add(name, fmt::format("{} ({})", cause, how), "the merge of the splits' partial results",
-                 [combine, lse, size = std::move(size)](Recipe& r, const RowEvaluator&) {
-                   r.combine = combine;
-                   r.stored_lse = lse;
-                   r.split = std::max<std::int64_t>(1, size(static_cast<std::int64_t>(r.keys.size())));
-                 });
-    });
-  };
-  // The key `offset` after each boundary between two splits has another weight.
-  const auto boundary = [&](const std::string& name, const std::string& cause, std::int64_t offset, double weight) {
-    each_split([&](const std::string& how, SplitSize size) {
-      trials.add(name, fmt::format("{} ({})", cause, how), "the first and the last key of a split",
-                 [offset, weight, size = std::move(size)](Recipe& r, const RowEvaluator&) {
-                   const auto keys = static_cast<std::int64_t>(r.keys.size());
-                   const std::int64_t step = std::max<std::int64_t>(1, size(keys));
-                   for (std::int64_t first = step; first < keys; first += step) {
-                     r.keys[static_cast<std::size_t>(first + offset)].weight = weight;
-                   }
-                 });
-    });
-  };
-  boundary("split_overlap", "the first key of each split but the first is counted twice", 0, 2);
-  boundary("split_overlap", "the last key of each split but the last is counted twice", -1, 2);
-  boundary("split_gap", "the last key of each split but the last is left out", -1, 0);
-  boundary("split_gap", "the first key of each split but the first is left out", 0, 0);
-  merged("merge_by_mean", "the outputs of the splits are averaged instead of weighted by their sums", Combine::mean,
-         StoredLse::correct);
-  merged("merge_by_mean", "the outputs and the lse of the splits are averaged", Combine::mean,
-         StoredLse::mean_of_splits);
-  merged("merge_base",
-         trials.problem.options.lse_base == attention::LseBase::two
-             ? "the splits are merged with e^lse although lse is in base 2"
-             : "the splits are merged with 2^lse although lse is natural",
-         Combine::other_base, StoredLse::correct);
-  for (const std::int64_t splits : {1, 2, 3, 4, 7}) {
-    trials.add("empty_split",
-               fmt::format("{} without keys join the merge with lse 0",
-                           splits == 1 ? "one split" : fmt::format("{} splits", splits)),
-               "lse of a split without keys: -infinity",
-               [splits](Recipe& r, const RowEvaluator&) { r.extra_denominator = static_cast<double>(splits); });
-  }
-  trials.add("not_normalized", "o is not divided by the sum of the probabilities", "the last division",
-             [](Recipe& r, const RowEvaluator&) { r.normalized = false; });
-}
-
 // --- output axes -----------------------------------------------------------------------------------------------------
 
 // Row of a golden tensor read through another order of its axes.
 class GoldenRows {
  public:
-  explicit GoldenRows(const Bundle& golden)
-      : o(values<double>(golden.tensors.at("o"))),
-        a1(values<double>(golden.tensors.at("a1"))),
-        a2(values<double>(golden.tensors.at("a2"))),
-        terms(golden),
-        lse(golden.tensors.contains("lse") ? values<double>(golden.tensors.at("lse")) : std::span<const double>()) {}
+  explicit GoldenRows(const Bundle& golden) : terms(golden) {}
 
   // Element i of the row comes from flat element `from(i)` of the golden's o.
   RowValue gather(std::int64_t dims, const std::function<std::int64_t(std::int64_t)>& from, std::size_t own_row) const {
-    const attention::RowTerms own = terms.row(own_row);
     RowValue row;
-    row.keys = own.keys;
-    row.head_size = own.head_size;
-    row.p2 = own.p2;
-    row.repeats = own.repeats;
-    row.base_two = own.base_two;
-    std::copy(std::begin(own.clump), std::end(own.clump), row.clump.begin());
-    std::copy(std::begin(own.faint), std::end(own.faint), row.faint.begin());
+    row.terms = terms.row(own_row);
+    double smax = 0;
     for (std::int64_t d = 0; d < dims; ++d) {
       const auto i = static_cast<std::size_t>(from(d));
-      row.o.push_back(o[i]);
-      row.a1.push_back(a1[i]);
-      row.a2.push_back(a2[i]);
-      row.smax = std::max(row.smax, terms.row(i / static_cast<std::size_t>(dims)).smax);
+      const attention::ElementTerms element = terms.element(i);
+      row.o.push_back(element.o);
+      row.a1.push_back(element.a1);
+      row.a2.push_back(element.a2);
+      smax = std::max(smax, terms.row(i / static_cast<std::size_t>(dims)).smax);
     }
-    row.lse = lse.empty() ? 0 : lse[own_row];
+    row.terms.smax = smax;
     return row;
   }
 
-  std::span<const double> o, a1, a2;
   GoldenTerms terms;
-  std::span<const double> lse;
 };
 
 // A kernel that wrote nothing, or whose output was not copied back. Some compute lse all the same.
@@ -151,7 +50,7 @@ void add_nothing(Trials& trials) {
            value.o.assign(dims, 0);
            value.a1.assign(dims, 0);
            value.a2.assign(dims, 0);
-           if (!lse) value.lse = 0;
+           if (!lse) value.terms.lse = 0;
            return value;
          }});
   }
@@ -199,7 +98,6 @@ void add_output(Trials& trials) {
 
 void add_outputs(Trials& trials) {
   add_nothing(trials);
-  add_combination(trials);
   add_output(trials);
 }
 

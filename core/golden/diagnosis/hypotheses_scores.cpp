@@ -21,6 +21,11 @@ std::int64_t queries_of(const RowEvaluator& row) {
   return row.problem().first_query(row.sequence() + 1) - row.problem().first_query(row.sequence());
 }
 
+std::size_t first_head_of_group(const RowEvaluator& row) {
+  const std::int64_t group = row.problem().query_heads / row.problem().k.heads;
+  return static_cast<std::size_t>(row.head() / group * group);
+}
+
 KeyRange visible_with(const attention::Options& options, const RowEvaluator& row, std::int64_t keys) {
   return attention::visible_keys(options, row.query_in_sequence(), queries_of(row), keys);
 }
@@ -36,6 +41,10 @@ void add_conventions(Trials& trials) {
     trials.add(name, cause, where, [factor](Recipe& r, const RowEvaluator&) { r.scale = factor; });
   };
   scaled("scale_missing", fmt::format("the scores are not multiplied by the scale {:.6g}", scale), 1.0);
+  scaled("scale_missing",
+         fmt::format("the scores are not multiplied by the scale {:.6g}, and exp2 is used without the factor log2(e)",
+                     scale),
+         std::numbers::ln2);
   scaled("scale_twice", fmt::format("the scale {:.6g} is applied twice (for example 1/d for 1/sqrt(d))", scale),
          scale * scale);
   scaled("scale_base_two", "exp2 is used without the factor log2(e)", scale * std::numbers::ln2);
@@ -74,6 +83,10 @@ void add_conventions(Trials& trials) {
                "the index into the slopes", [](Recipe& r, const RowEvaluator& row) {
                  r.slope = row.problem().options.alibi_slopes[static_cast<std::size_t>(r.k_head)];
                });
+    trials.add("alibi_of_kv_head", "the ALiBi slope of the first query head of a group is used for the whole group",
+               "the index into the slopes", [](Recipe& r, const RowEvaluator& row) {
+                 r.slope = row.problem().options.alibi_slopes[first_head_of_group(row)];
+               });
   }
   if (!options.sinks.empty()) {
     trials.add("sink_missing", "the attention sink is left out of the denominator", "the sink logit of each head",
@@ -81,6 +94,10 @@ void add_conventions(Trials& trials) {
     trials.add("sink_of_kv_head", "the sink of the KV head is used instead of the query head's",
                "the index into the sinks", [](Recipe& r, const RowEvaluator& row) {
                  r.sink = row.problem().options.sinks[static_cast<std::size_t>(r.k_head)];
+               });
+    trials.add("sink_of_kv_head", "the sink of the first query head of a group is used for the whole group",
+               "the index into the sinks", [](Recipe& r, const RowEvaluator& row) {
+                 r.sink = row.problem().options.sinks[first_head_of_group(row)];
                });
     trials.add("sink_scaled", "the sink logit is multiplied by the scale", "the sink joins the softmax unscaled",
                [](Recipe& r, const RowEvaluator&) { r.sink = *r.sink * r.scale; });
@@ -112,6 +129,41 @@ void add_lse(Trials& trials) {
 }
 
 // --- mask and length -------------------------------------------------------------------------------------------------
+
+// Tiles that the mask cuts are taken as whole: their masked keys count.
+void add_tile_edges(Trials& trials) {
+  const attention::Options options = trials.problem.options;
+  const std::string where = "which tiles of keys are computed without the mask";
+  for (const std::int64_t tile : {16, 32, 64, 128, 256}) {
+    trials.add_visible("tile_edge_unmasked",
+                       fmt::format("tiles of {} keys that the window cuts on its left are not masked", tile), where,
+                       [options, tile](const RowEvaluator& row, std::int64_t keys) {
+                         KeyRange range = visible_with(options, row, keys);
+                         range.first = range.first / tile * tile;
+                         return range;
+                       });
+    trials.add_visible("tile_edge_unmasked",
+                       fmt::format("tiles of {} keys that the causal limit cuts are not masked", tile), where,
+                       [options, tile](const RowEvaluator& row, std::int64_t keys) {
+                         KeyRange range = visible_with(options, row, keys);
+                         range.last = std::min(keys, ceil_div(range.last, tile) * tile);
+                         return range;
+                       });
+    for (const std::int64_t rows : {16, 64, 128}) {
+      trials.add_visible(
+          "tile_edge_unmasked",
+          fmt::format("tiles of {} keys that the last of {} query rows sees whole are not masked for the others", tile,
+                      rows),
+          where, [options, tile, rows](const RowEvaluator& row, std::int64_t keys) {
+            KeyRange range = visible_with(options, row, keys);
+            const std::int64_t bottom = std::min(queries_of(row), (row.query_in_sequence() / rows + 1) * rows) - 1;
+            const KeyRange last_row = attention::visible_keys(options, bottom, queries_of(row), keys);
+            range.last = std::max(range.last, last_row.last / tile * tile);
+            return range;
+          });
+    }
+  }
+}
 
 void add_masks(Trials& trials) {
   const attention::Options options = trials.problem.options;
@@ -146,6 +198,11 @@ void add_masks(Trials& trials) {
     other = options;
     other.window_left = -1;
     with("window_missing", "the window's left limit is ignored", other);
+    trials.add_visible("window_at_start", "as many keys as the window has are read from the sequence's first key on",
+                       mask, [options](const RowEvaluator& row, std::int64_t keys) {
+                         const KeyRange range = visible_with(options, row, keys);
+                         return KeyRange{0, range.last - range.first};
+                       });
   }
   if (options.mask == MaskKind::causal || options.mask == MaskKind::none) {
     for (std::int64_t width = 16; width <= 8192; width *= 2) {
@@ -177,6 +234,7 @@ void add_masks(Trials& trials) {
                          return range;
                        });
   };
+  if (options.mask != MaskKind::none) add_tile_edges(trials);
   if (options.mask != MaskKind::none) {
     shifted("own_token_masked", "each query misses its last visible key (the mask is < instead of <=)", -1);
     shifted("next_token_seen", "each query sees one key after its own position", 1);
@@ -222,6 +280,40 @@ void add_lengths(Trials& trials) {
     if (tile == page) continue;
     end("last_tile_missing", fmt::format("the partly filled last tile of {} keys is left out", tile),
         "the number of tiles: it rounds up", [tile](std::int64_t keys) { return keys / tile * tile; });
+  }
+  // Keys past the end of a sequence that are zeros, as a copy fills them, and whose scores of 0 are not masked.
+  const auto zeros = [&](const std::string& until, std::function<std::int64_t(std::int64_t keys)> changed) {
+    trials.add("zeros_counted", fmt::format("slots past the last key, {}, are read as zeros and not masked", until),
+               "the mask of keys past the end: their scores must be -infinity",
+               [options, changed](Recipe& r, const RowEvaluator& row) {
+                 const std::int64_t keys = row.problem().keys(row.sequence());
+                 if (visible_with(options, row, keys).last < keys) return;
+                 for (std::int64_t t = keys; t < changed(keys); ++t) {
+                   KeyRead key;
+                   key.zeros = true;
+                   key.position = t;
+                   r.keys.push_back(key);
+                 }
+               });
+  };
+  const auto past_end = [&](const std::string& until, std::function<std::int64_t(std::int64_t keys)> changed) {
+    trials.add(
+        "v_not_masked",
+        fmt::format("V of slots past the last key, {}, is multiplied by a weight of 0: a NaN in them stays NaN", until),
+        "the rows of V past the end: set them to zero before the product",
+        [options, changed](Recipe& r, const RowEvaluator& row) {
+          const std::int64_t keys = row.problem().keys(row.sequence());
+          if (visible_with(options, row, keys).last < keys) return;
+          r.zero_weight_keys = keys_of(row.problem(), row.sequence(), keys, changed(keys));
+        });
+  };
+  zeros("the next one", [](std::int64_t keys) { return keys + 1; });
+  for (const std::int64_t tile : std::set<std::int64_t>{page, 8, 16, 32, 64, 128}) {
+    const std::string until =
+        tile == page ? "to the end of its page" : fmt::format("to the end of its tile of {} keys", tile);
+    const auto end_of_tile = [tile](std::int64_t keys) { return ceil_div(keys, tile) * tile; };
+    zeros(until, end_of_tile);
+    past_end(until, end_of_tile);
   }
   trials.add_visible("first_page_missing", "the first page is left out", "the first page of the loop",
                      [options, page](const RowEvaluator& row, std::int64_t keys) {

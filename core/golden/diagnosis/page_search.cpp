@@ -40,7 +40,18 @@ Part part_of(const RowEvaluator::Terms& terms, std::size_t first, std::size_t la
   return part;
 }
 
-// all - out + in, compared with the candidate; stops at the first dim past the bound.
+void add_part(Part& to, const Part& part, double sign) {
+  to.sum += sign * part.sum;
+  to.sum2 += sign * part.sum2;
+  to.smax = std::max(to.smax, part.smax);
+  for (std::size_t d = 0; d < to.o.size(); ++d) {
+    to.o[d] += sign * part.o[d];
+    to.a1[d] += sign * part.a1[d];
+    to.a2[d] += sign * part.a2[d];
+  }
+}
+
+// rest + in, compared with the candidate; stops at the first dim past the bound.
 // `correct`: the terms of the correct row; `loose`: a bound of lse that holds for any weights.
 struct Judge {
   const CandidateRow& candidate;
@@ -56,17 +67,16 @@ struct Judge {
   }
 };
 
-double misfit_of(const Judge& judge, const Part& all, const Part& out, const Part* in, double extra, double maximum,
-                 double to_stored) {
+double misfit_of(const Judge& judge, const Part& rest, const Part* in, double extra, double maximum, double to_stored) {
   const CandidateRow& candidate = judge.candidate;
-  const double sum = all.sum - out.sum + (in != nullptr ? in->sum : 0) + extra;
+  const double sum = rest.sum + (in != nullptr ? in->sum : 0) + extra;
   if (!(sum > 0)) return kNoFit;
   const double lse = (maximum + std::log(sum)) * to_stored;
   if (candidate.has_lse && !(std::fabs(candidate.lse - lse) <= judge.loose)) return kNoFit;
   attention::RowTerms terms = judge.correct;
-  terms.smax = std::max(all.smax, in != nullptr ? in->smax : 0.0);
+  terms.smax = std::max(rest.smax, in != nullptr ? in->smax : 0.0);
   terms.lse = lse;
-  terms.p2 = std::sqrt(std::max(0.0, all.sum2 - out.sum2 + (in != nullptr ? in->sum2 : 0))) / sum;
+  terms.p2 = std::sqrt(std::max(0.0, rest.sum2 + (in != nullptr ? in->sum2 : 0))) / sum;
   double worst = 0;
   if (candidate.has_lse) {
     worst = std::fabs(candidate.lse - lse) / attention::lse_budget(candidate.rounding, terms).total();
@@ -74,15 +84,22 @@ double misfit_of(const Judge& judge, const Part& all, const Part& out, const Par
   }
   const attention::OutputBudgets budgets(candidate.rounding, terms);
   for (std::size_t d = 0; d < candidate.o.size(); ++d) {
-    const double o = (all.o[d] - out.o[d] + (in != nullptr ? in->o[d] : 0)) / sum;
-    const double a1 = (all.a1[d] - out.a1[d] + (in != nullptr ? in->a1[d] : 0)) / sum;
-    const double a2 = std::sqrt(std::max(0.0, all.a2[d] - out.a2[d] + (in != nullptr ? in->a2[d] : 0))) / sum;
+    const double o = (rest.o[d] + (in != nullptr ? in->o[d] : 0)) / sum;
+    const double a1 = (rest.a1[d] + (in != nullptr ? in->a1[d] : 0)) / sum;
+    const double a2 = std::sqrt(std::max(0.0, rest.a2[d] + (in != nullptr ? in->a2[d] : 0))) / sum;
     const double largest = std::max(a1, 0.0);
     const double ratio = std::fabs(candidate.o[d] - o) / budgets.of({o, largest, a2, largest}).total();
     if (!(ratio <= 1)) return kNoFit;
     worst = std::max(worst, ratio);
   }
   return worst;
+}
+
+// A row without keys: zeros, and the lse of an empty row.
+bool is_empty_row(const CandidateRow& candidate, attention::EmptyRow empty) {
+  const bool zeros = std::all_of(candidate.o.begin(), candidate.o.end(), [](double x) { return x == 0; });
+  return zeros &&
+         (!candidate.has_lse || candidate.lse == (empty == attention::EmptyRow::minus_infinity ? -kNoFit : kNoFit));
 }
 
 std::vector<std::int64_t> blocks_to_search(const attention::Problem& problem) {
@@ -239,8 +256,8 @@ Trial trial_of(const Found& found, const std::vector<Elsewhere>& places, const R
 }
 
 // Exchanging two pages changes the output only where one of them is partly visible: the first or the last page.
-void search_exchanges(const RowEvaluator& row, const RowEvaluator::Terms& all_terms, const auto& consider,
-                      double maximum) {
+void search_exchanges(const RowEvaluator& row, const RowEvaluator::Terms& all_terms, const Part& all,
+                      const auto& consider, double maximum) {
   const Recipe& correct = row.correct();
   const std::int64_t page_size = row.problem().k.page_size;
   const std::size_t dims = static_cast<std::size_t>(row.problem().v.head_size);
@@ -264,15 +281,9 @@ void search_exchanges(const RowEvaluator& row, const RowEvaluator::Terms& all_te
       if (other == p || (partial.size() == 2 && p == partial.back() && other == partial.front())) continue;
       Recipe swapped = correct;
       swapped.keys.clear();
-      Part out(dims);
+      Part rest = all;
       for (const auto& [here, there] : {std::pair{p, other}, {other, p}}) {
-        const Part part = part_of(all_terms, pages[here].first, pages[here].last, dims, maximum);
-        out.sum += part.sum;
-        for (std::size_t d = 0; d < dims; ++d) {
-          out.o[d] += part.o[d];
-          out.a1[d] += part.a1[d];
-          out.a2[d] += part.a2[d];
-        }
+        add_part(rest, part_of(all_terms, pages[here].first, pages[here].last, dims, maximum), -1);
         for (std::size_t i = pages[here].first; i < pages[here].last; ++i) {
           KeyRead key = correct.keys[i];
           key.block = correct.keys[pages[there].first].block;
@@ -282,7 +293,7 @@ void search_exchanges(const RowEvaluator& row, const RowEvaluator::Terms& all_te
       const RowEvaluator::Terms terms = row.terms(swapped);
       if (terms.outside) continue;
       const Part in = part_of(terms, 0, terms.scores.size(), dims, maximum);
-      consider(out, &in, 0, Found{0, pages[other].page, kExchanged, -1, pages[p].page});
+      consider(rest, &in, 0, Found{0, pages[other].page, kExchanged, -1, pages[p].page});
     }
   }
 }
@@ -298,14 +309,14 @@ double misfit(const CandidateRow& candidate, const RowValue& predicted) {
     return std::fabs(have - want) / allowed;
   };
   double worst = 0;
-  const attention::RowTerms terms = predicted.terms();
+  const attention::RowTerms terms = predicted.terms;
   const attention::OutputBudgets budgets(candidate.rounding, terms);
   for (std::size_t d = 0; d < std::min(candidate.o.size(), predicted.o.size()); ++d) {
     worst = std::max(worst, ratio(candidate.o[d], predicted.o[d], budgets.of(predicted.element(d)).total()));
   }
   if (candidate.has_lse) {
-    worst =
-        std::max(worst, ratio(candidate.lse, predicted.lse, attention::lse_budget(candidate.rounding, terms).total()));
+    worst = std::max(
+        worst, ratio(candidate.lse, predicted.terms.lse, attention::lse_budget(candidate.rounding, terms).total()));
   }
   if (predicted.o.empty() && !(worst > 1)) return kNoFit;
   return std::isnan(worst) ? kNoFit : worst;
@@ -322,14 +333,25 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
   double maximum = *std::max_element(all_terms.scores.begin(), all_terms.scores.end());
   if (correct.sink) maximum = std::max(maximum, *correct.sink);
   const double to_stored = correct.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0;
-  const Judge judge(candidate, row.evaluate(correct).terms());
+  const Judge judge(candidate, row.evaluate(correct).terms);
   Part all = part_of(all_terms, 0, all_terms.scores.size(), dims, maximum);
   if (correct.sink) all.sum += std::exp(*correct.sink - maximum);
-  const Part none(dims);
+  // The sum over all keys but [first, last). A difference loses all digits when these keys have nearly all the weight.
+  const auto without = [&](std::size_t first, std::size_t last, const Part& out) {
+    Part rest = all;
+    if (out.sum < 0.5 * all.sum) {
+      add_part(rest, out, -1);
+      return rest;
+    }
+    rest = part_of(all_terms, 0, first, dims, maximum);
+    add_part(rest, part_of(all_terms, last, all_terms.scores.size(), dims, maximum), 1);
+    if (correct.sink) rest.sum += std::exp(*correct.sink - maximum);
+    return rest;
+  };
 
   std::vector<Found> found;
-  const auto consider = [&](const Part& out, const Part* in, double extra, const Found& what) {
-    const double misfit = misfit_of(judge, all, out, in, extra, maximum, to_stored);
+  const auto consider = [&](const Part& rest, const Part* in, double extra, const Found& what) {
+    const double misfit = misfit_of(judge, rest, in, extra, maximum, to_stored);
     if (misfit <= 1) {
       found.push_back(what);
       found.back().misfit = misfit;
@@ -340,8 +362,8 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
   for (std::size_t i = 0; i < correct.keys.size(); ++i) {
     const Part key = part_of(all_terms, i, i + 1, dims, maximum);
     const std::int64_t position = correct.keys[i].position;
-    consider(key, nullptr, 0, {0, position / page_size, kLeftOut, position, -1});
-    consider(none, &key, 0, {0, position / page_size, kTwice, position, -1});
+    consider(without(i, i + 1, key), nullptr, 0, {0, position / page_size, kLeftOut, position, -1});
+    consider(all, &key, 0, {0, position / page_size, kTwice, position, -1});
   }
 
   const std::vector<Elsewhere> places = places_elsewhere(input);
@@ -375,20 +397,24 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
     const std::int64_t page = correct.keys[first].position / page_size;
     while (last < correct.keys.size() && correct.keys[last].position / page_size == page) ++last;
     const Part out = part_of(all_terms, first, last, dims, maximum);
+    const Part rest = without(first, last, out);
     const std::size_t from = static_cast<std::size_t>(correct.keys[first].slot);
     const std::size_t to = from + (last - first);
-    consider(out, nullptr, 0, {0, page, kLeftOut, -1, -1});
-    consider(none, &out, 0, {0, page, kTwice, -1, -1});
+    if (last - first == correct.keys.size() && is_empty_row(candidate, correct.empty_row)) {
+      found.push_back({0, page, kLeftOut, -1, -1});
+    }
+    consider(rest, nullptr, 0, {0, page, kLeftOut, -1, -1});
+    consider(all, &out, 0, {0, page, kTwice, -1, -1});
     double zeros = 0;
     for (std::size_t i = first; i < last; ++i) {
       zeros +=
           std::exp(correct.slope * (static_cast<double>(correct.keys[i].position) - correct.slope_origin) - maximum);
     }
-    consider(out, nullptr, zeros, {0, page, kZeros, -1, -1});
+    consider(rest, nullptr, zeros, {0, page, kZeros, -1, -1});
     for (std::size_t i = 0; i < places.size(); ++i) {
       if (elsewhere[i].outside) continue;
       const Part in = part_of(elsewhere[i], first, last, dims, maximum);
-      consider(out, &in, 0, {0, page, kElsewhere, -1, static_cast<std::int64_t>(i)});
+      consider(rest, &in, 0, {0, page, kElsewhere, -1, static_cast<std::int64_t>(i)});
     }
     if (!searchable) continue;
     if (whole.empty() || cached_from != from || cached_to != to || correct.slope != 0) {
@@ -402,10 +428,10 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
       cached_to = to;
     }
     for (std::size_t b = 0; b < blocks.size(); ++b) {
-      if (blocks[b] != correct.keys[first].block) consider(out, &whole[b], 0, {0, page, blocks[b], -1, -1});
+      if (blocks[b] != correct.keys[first].block) consider(rest, &whole[b], 0, {0, page, blocks[b], -1, -1});
     }
   }
-  search_exchanges(row, all_terms, consider, maximum);
+  search_exchanges(row, all_terms, all, consider, maximum);
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.misfit < b.misfit; });
   if (found.size() > limit) found.resize(limit);
   // A page read from the block of another page of its sequence may be half of an exchange, of which this row sees one.

@@ -7,7 +7,6 @@
 
 #include "core/attention/bounds.h"
 #include "core/attention/mask.h"
-#include "core/attention/weight_terms.h"
 #include "core/base/convert.h"
 
 namespace kvscope::golden {
@@ -47,26 +46,54 @@ void reorder(DimOrder order, std::span<double> row) {
   }
 }
 
-// Angle of each pair at position 1.
-std::vector<double> frequencies(const Rotary& rotary, std::size_t dims) {
-  std::vector<double> angles(dims / 2);
-  for (std::size_t i = 0; i < angles.size(); ++i) {
-    angles[i] = std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+// Rotates rows by the angles of their positions. From one position to the next the angle of a pair grows by a constant,
+// so that a run of positions needs no sines after the first: 4096 keys accumulate an error of about 1e-12.
+class Rotator {
+ public:
+  Rotator(const Rotary& rotary, std::size_t dims)
+      : interleaved_(rotary.interleaved), step_(dims / 2), step_cos_(dims / 2), step_sin_(dims / 2) {
+    for (std::size_t i = 0; i < step_.size(); ++i) {
+      step_[i] = std::pow(rotary.base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+      step_cos_[i] = std::cos(step_[i]);
+      step_sin_[i] = std::sin(step_[i]);
+    }
+    cos_ = sin_ = step_;
   }
-  return angles;
-}
 
-void rotate(const Rotary& rotary, const std::vector<double>& angles, double position, std::span<double> row) {
-  const std::size_t half = row.size() / 2;
-  for (std::size_t i = 0; i < half; ++i) {
-    const double angle = position * angles[i];
-    double& x = rotary.interleaved ? row[2 * i] : row[i];
-    double& y = rotary.interleaved ? row[2 * i + 1] : row[i + half];
-    const double rotated = x * std::cos(angle) - y * std::sin(angle);
-    y = x * std::sin(angle) + y * std::cos(angle);
-    x = rotated;
+  void rotate(std::int64_t position, std::span<double> row) {
+    move_to(position);
+    const std::size_t half = row.size() / 2;
+    for (std::size_t i = 0; i < half; ++i) {
+      double& x = interleaved_ ? row[2 * i] : row[i];
+      double& y = interleaved_ ? row[2 * i + 1] : row[i + half];
+      const double rotated = x * cos_[i] - y * sin_[i];
+      y = x * sin_[i] + y * cos_[i];
+      x = rotated;
+    }
   }
-}
+
+ private:
+  void move_to(std::int64_t position) {
+    const bool next = known_ && position == position_ + 1;
+    for (std::size_t i = 0; i < step_.size(); ++i) {
+      if (next) {
+        const double c = cos_[i] * step_cos_[i] - sin_[i] * step_sin_[i];
+        sin_[i] = sin_[i] * step_cos_[i] + cos_[i] * step_sin_[i];
+        cos_[i] = c;
+      } else if (!known_ || position != position_) {
+        cos_[i] = std::cos(static_cast<double>(position) * step_[i]);
+        sin_[i] = std::sin(static_cast<double>(position) * step_[i]);
+      }
+    }
+    position_ = position;
+    known_ = true;
+  }
+
+  bool interleaved_;
+  std::vector<double> step_, step_cos_, step_sin_, cos_, sin_;  // [pair]
+  std::int64_t position_ = 0;
+  bool known_ = false;
+};
 
 // Bytes that rows of a pool may occupy, from `rows.data`.
 std::int64_t extent_bytes(const PagedRows& rows) {
@@ -83,12 +110,15 @@ std::span<const std::byte> bytes_of(const PagedRows& rows) {
   return {rows.data, at(extent_bytes(rows))};
 }
 
-// e4m3fnuz has exponent bias 8 instead of 7, no negative zero, and one NaN, the code 0x80.
-void to_doubles_fnuz(const std::byte* first, std::span<double> out) {
+// e4m3fnuz and e5m2fnuz have exponent bias 8 instead of 7 and 16 instead of 15, no infinities, no negative zero, and
+// one NaN, the code 0x80.
+void to_doubles_fnuz(DType type, const std::byte* first, std::span<double> out) {
+  const int mantissa_bits = type == DType::e4m3 ? 3 : 2, bias = type == DType::e4m3 ? 8 : 16;
   for (std::size_t d = 0; d < out.size(); ++d) {
     const auto code = std::to_integer<int>(first[d]);
-    const int exponent = code >> 3 & 15, mantissa = code & 7;
-    const double value = exponent == 0 ? std::ldexp(mantissa, -10) : std::ldexp(8 + mantissa, exponent - 11);
+    const int exponent = (code & 127) >> mantissa_bits, mantissa = code & ((1 << mantissa_bits) - 1);
+    const double value = exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
+                                       : std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
     out[d] = code == 0x80 ? std::numeric_limits<double>::quiet_NaN() : code > 0x80 ? -value : value;
   }
 }
@@ -100,7 +130,7 @@ bool elsewhere(const KeyRead& key) {
 
 // Decodes one row; false when it is outside the problem's K and V and outside `pool`.
 bool decode(const Problem& problem, std::span<const std::byte> pool, PagedRows rows, const KeyRead& key,
-            std::int64_t scale_block, std::int64_t scale_layer_bytes, bool fnuz, std::int64_t head,
+            std::int64_t scale_block, std::int64_t scale_layer_bytes, const Recipe& recipe, std::int64_t head,
             std::span<double> out) {
   if (key.block < 0 || key.slot < 0) return false;
   rows.data += key.layer_bytes;
@@ -113,8 +143,8 @@ bool decode(const Problem& problem, std::span<const std::byte> pool, PagedRows r
       !inside(pool, first, bytes)) {
     return false;
   }
-  if (fnuz) {
-    to_doubles_fnuz(first, out);
+  if (recipe.fnuz) {
+    to_doubles_fnuz(rows.dtype, first, out);
   } else {
     to_doubles(rows.dtype, first, out);
   }
@@ -130,8 +160,8 @@ bool decode(const Problem& problem, std::span<const std::byte> pool, PagedRows r
   }
   const std::byte* scales = rows.scales + at_scale * size_of(rows.scale_dtype);
   for (std::size_t d = 0; d < out.size(); ++d) {
-    out[d] *= load_as_double(rows.scale_dtype,
-                             scales + static_cast<std::int64_t>(d) / rows.granularity * size_of(rows.scale_dtype));
+    const std::int64_t element = static_cast<std::int64_t>(d) / recipe.scale_vector * recipe.scale_vector;
+    out[d] *= load_as_double(rows.scale_dtype, scales + element / rows.granularity * size_of(rows.scale_dtype));
   }
   return true;
 }
@@ -142,34 +172,6 @@ bool same_rows(const PagedRows& a, const PagedRows& b) {
          a.scale_block_stride == b.scale_block_stride && a.scale_token_stride == b.scale_token_stride &&
          a.scale_head_stride == b.scale_head_stride && a.granularity == b.granularity;
 }
-
-// A running softmax state over some keys.
-struct State {
-  double maximum = kMinusInfinity;
-  double sum = 0;
-  std::vector<double> o, a1, a2;
-  explicit State(std::size_t dims) : o(dims), a1(dims), a2(dims) {}
-
-  void rescale(double to) {
-    const double factor = std::isinf(maximum) ? 0.0 : std::exp(maximum - to);
-    sum *= factor;
-    for (std::size_t d = 0; d < o.size(); ++d) {
-      o[d] *= factor;
-      a1[d] *= factor;
-      a2[d] *= factor * factor;
-    }
-    maximum = to;
-  }
-  void add(double score, double weight, std::span<const double> value) {
-    const double e = weight * std::exp(score - maximum);
-    sum += e;
-    for (std::size_t d = 0; d < o.size(); ++d) {
-      o[d] += e * value[d];
-      a1[d] += e * std::fabs(value[d]);
-      a2[d] += e * e * value[d] * value[d];
-    }
-  }
-};
 
 }  // namespace
 
@@ -219,12 +221,8 @@ Recipe correct_recipe(const Problem& problem, std::int64_t sequence, std::int64_
 
 RowEvaluator::RowEvaluator(const Problem& problem, std::span<const std::byte> pool, std::int64_t sequence,
                            std::int64_t query, std::int64_t head)
-    : problem_(problem), pool_(pool), sequence_(sequence), query_(query), head_(head) {
+    : problem_(problem), pool_(pool), sequence_(sequence), query_(query), head_(head), dims_(problem.v.head_size) {
   correct_ = correct_recipe(problem, sequence, query, head);
-  for (std::size_t i = 0; i < correct_.keys.size(); ++i) {
-    const KeyRead& key = correct_.keys[i];
-    index_.try_emplace(key.block * problem.k.page_size + key.slot, i);
-  }
 }
 
 bool RowEvaluator::has_base_scores() const {
@@ -255,6 +253,11 @@ bool RowEvaluator::has_base_values() const {
 
 std::size_t RowEvaluator::known(const KeyRead& key) const {
   if (key.slot >= problem_.k.page_size || elsewhere(key)) return correct_.keys.size();
+  if (index_.empty()) {
+    for (std::size_t i = 0; i < correct_.keys.size(); ++i) {
+      index_.try_emplace(correct_.keys[i].block * problem_.k.page_size + correct_.keys[i].slot, i);
+    }
+  }
   const auto found = index_.find(key.block * problem_.k.page_size + key.slot);
   return found == index_.end() ? correct_.keys.size() : found->second;
 }
@@ -264,13 +267,15 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
   std::vector<double> q(dims), row(dims);
   const std::int64_t q_element = (recipe.query_row * problem_.query_heads + recipe.query_head) * problem_.k.head_size;
   to_doubles(problem_.q_dtype, problem_.q + q_element * size_of(problem_.q_dtype), q);
-  const std::vector<double> angles = recipe.rotary ? frequencies(*recipe.rotary, dims) : std::vector<double>();
+  std::optional<Rotator> rotator;
+  if (recipe.rotary) rotator.emplace(*recipe.rotary, dims);
   if (recipe.rotary && recipe.rotary->query) {
-    rotate(*recipe.rotary, angles, static_cast<double>(recipe.query_position), q);
+    rotator->rotate(recipe.query_position, q);
   }
   const bool base = same_rows(recipe.k, correct_.k) && recipe.k_head == correct_.k_head &&
                     recipe.query_row == correct_.query_row && recipe.query_head == correct_.query_head &&
-                    recipe.k_dims == DimOrder::stored && !recipe.rotary && !recipe.fnuz && has_base_scores();
+                    recipe.k_dims == DimOrder::stored && !recipe.rotary && !recipe.fnuz && recipe.scale_vector == 1 &&
+                    recipe.k_rotation == 0 && recipe.k_used == 0 && has_base_scores();
   terms.scores.assign(recipe.keys.size(), 0);
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
     const KeyRead& key = recipe.keys[i];
@@ -280,36 +285,40 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
       continue;
     }
     if (!decode(problem_, pool_, key.k_from_v ? recipe.v : recipe.k, key, key.k_scale_block, key.k_scale_layer_bytes,
-                recipe.fnuz, recipe.k_head, row)) {
+                recipe, recipe.k_head, row)) {
       terms.outside = true;
       return;
     }
     reorder(recipe.k_dims, row);
-    if (recipe.rotary && recipe.rotary->key) rotate(*recipe.rotary, angles, static_cast<double>(key.position), row);
+    if (recipe.rotary && recipe.rotary->key) rotator->rotate(key.position, row);
     double dot = 0;
-    for (std::size_t d = 0; d < dims; ++d) dot += q[d] * row[d];
+    const std::size_t rotation = at(recipe.k_rotation), used = recipe.k_used > 0 ? at(recipe.k_used) : dims;
+    for (std::size_t d = 0; d < used; ++d) dot += q[d] * row[(d + rotation) % dims];
     terms.scores[i] = dot;
   }
 }
 
 void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
-  const std::size_t dims = at(problem_.v.head_size);
+  const std::size_t dims = at(dims_);
+  std::vector<double> row(at(problem_.v.head_size));
   const bool base = same_rows(recipe.v, correct_.v) && recipe.v_head == correct_.v_head &&
-                    recipe.v_dims == DimOrder::stored && !recipe.fnuz && has_base_values();
+                    recipe.v_dims == DimOrder::stored && !recipe.fnuz && recipe.scale_vector == 1 && has_base_values();
   terms.values.assign(recipe.keys.size() * dims, 0);
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
     const KeyRead& key = recipe.keys[i];
-    const std::span value(terms.values.data() + i * dims, dims);
+    double* const value = terms.values.data() + i * dims;
     if (key.zeros) continue;
     if (const std::size_t known = base ? this->known(key) : correct_.keys.size(); known < correct_.keys.size()) {
-      std::copy_n(base_.values.data() + known * dims, dims, value.begin());
-    } else if (!decode(problem_, pool_, key.v_from_k ? recipe.k : recipe.v, key, key.v_scale_block,
-                       key.v_scale_layer_bytes, recipe.fnuz, recipe.v_head, value)) {
+      std::copy_n(base_.values.data() + known * dims, dims, value);
+      continue;
+    }
+    if (!decode(problem_, pool_, key.v_from_k ? recipe.k : recipe.v, key, key.v_scale_block, key.v_scale_layer_bytes,
+                recipe, recipe.v_head, row)) {
       terms.outside = true;
       return;
-    } else {
-      reorder(recipe.v_dims, value);
     }
+    reorder(recipe.v_dims, row);
+    std::copy_n(row.begin(), dims, value);
   }
 }
 
@@ -329,166 +338,15 @@ RowEvaluator::Terms RowEvaluator::scores(const Recipe& recipe) const {
   return terms;
 }
 
+double RowEvaluator::largest_score() const {
+  const Terms terms = scores(correct_);
+  return terms.scores.empty() ? kMinusInfinity : *std::max_element(terms.scores.begin(), terms.scores.end());
+}
+
 RowEvaluator::Terms RowEvaluator::terms(const Recipe& recipe) const {
   Terms terms = scores(recipe);
   if (!terms.outside) read_values(recipe, terms);
   return terms;
-}
-
-attention::RowTerms RowValue::terms() const {
-  attention::RowTerms row;
-  row.keys = keys;
-  row.head_size = head_size;
-  row.smax = smax;
-  row.lse = lse;
-  row.base_two = base_two;
-  row.p2 = p2;
-  row.repeats = repeats;
-  std::copy(clump.begin(), clump.end(), row.clump);
-  std::copy(faint.begin(), faint.end(), row.faint);
-  return row;
-}
-
-void RowEvaluator::weigh(const Recipe& recipe, const std::vector<double>& scores, RowValue& row) const {
-  double maximum = scores.empty() ? 0 : *std::max_element(scores.begin(), scores.end());
-  if (recipe.sink) maximum = std::max(maximum, *recipe.sink);
-  double sum = recipe.extra_denominator * std::exp(-maximum);
-  attention::WeightTerms weights;
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    const double e = recipe.keys[i].weight * std::exp(scores[i] - maximum);
-    row.smax = std::max(row.smax, std::fabs(scores[i]));
-    sum += e;
-    weights.add(e);
-  }
-  if (recipe.sink) sum += std::exp(*recipe.sink - maximum);
-  row.base_two = recipe.lse_base == attention::LseBase::two;
-  row.lse = (maximum + std::log(sum)) * (row.base_two ? std::numbers::log2e : 1.0);
-  row.keys = static_cast<double>(std::max<std::size_t>(scores.size(), 1));
-  row.head_size = static_cast<double>(problem_.k.head_size);
-  row.p2 = weights.p2(sum);
-  row.repeats = weights.repeats();
-  for (std::size_t i = 0; i < row.clump.size(); ++i) row.clump[i] = weights.clump(i, sum);
-  for (std::size_t i = 0; i < row.faint.size(); ++i) row.faint[i] = weights.faint(i, sum);
-}
-
-RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
-  const std::size_t dims = at(problem_.v.head_size);
-  Terms terms = scores(recipe);
-  RowValue row;
-  row.outside = terms.outside;
-  if (terms.outside) return row;
-  // A mean of the splits' outputs beside the correct lse; sinks are left to the loop below.
-  const bool mean = recipe.combine == Combine::mean && !recipe.sink && recipe.extra_denominator == 0;
-  if (expected_ && !terms.scores.empty() && (recipe.combine == Combine::online || mean) &&
-      recipe.stored_lse == StoredLse::correct) {
-    weigh(recipe, terms.scores, row);
-    const auto& [lse, rounding] = *expected_;
-    if (std::isfinite(lse) && !attention::lse_within(rounding, row.terms(), lse)) return row;
-  } else {
-    weigh(recipe, terms.scores, row);
-  }
-  read_values(recipe, terms);
-  row.outside = terms.outside;
-  if (terms.outside) return row;
-  row.o.assign(dims, 0);
-  row.a1.assign(dims, 0);
-  row.a2.assign(dims, 0);
-  const double to_stored = recipe.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0;
-  if (terms.scores.empty()) {
-    row.lse = recipe.empty_row == attention::EmptyRow::minus_infinity ? kMinusInfinity : -kMinusInfinity;
-    return row;
-  }
-
-  // Tiles or splits of `split` keys; all keys at once when the order does not matter.
-  const auto keys = static_cast<std::int64_t>(terms.scores.size());
-  const std::int64_t piece = recipe.combine == Combine::online || recipe.split < 1 ? keys : recipe.split;
-  State total(dims);
-  double pieces = 0;
-  double weight_sum = 0;
-  double mean_lse = 0;
-  std::vector<double> merged(dims);
-  for (std::int64_t first = 0; first < keys; first += piece) {
-    const std::int64_t last = std::min(keys, first + piece);
-    double maximum = total.maximum;
-    if (recipe.combine != Combine::online && recipe.combine != Combine::without_rescaling) maximum = kMinusInfinity;
-    for (std::int64_t i = first; i < last; ++i) maximum = std::max(maximum, terms.scores[at(i)]);
-    const bool sink_here = first == 0 && recipe.sink && recipe.sink_joins != SinkJoins::after;
-    if (sink_here) maximum = std::max(maximum, *recipe.sink);
-    if (first == 0 && recipe.extra_denominator > 0) maximum = std::max(maximum, 0.0);
-    State part(dims);
-    State& state = recipe.combine == Combine::online || recipe.combine == Combine::without_rescaling ? total : part;
-    if (recipe.combine == Combine::without_rescaling) {
-      state.maximum = maximum;  // what is already summed keeps its old scale
-    } else {
-      state.rescale(maximum);
-    }
-    for (std::int64_t i = first; i < last; ++i) {
-      const KeyRead& key = recipe.keys[at(i)];
-      if (key.weight != 0) state.add(terms.scores[at(i)], key.weight, {terms.values.data() + at(i) * dims, dims});
-    }
-    if (sink_here) state.sum += recipe.sink_joins == SinkJoins::before ? 1.0 : std::exp(*recipe.sink - maximum);
-    if (first == 0 && recipe.extra_denominator > 0) state.sum += recipe.extra_denominator * std::exp(-maximum);
-    if (&state == &total) continue;
-    const double lse = state.maximum + std::log(state.sum);
-    // The weight of a split: equal for a mean; for the other base, exp2 of a natural lse or exp of a base-2 one.
-    const double stored = lse * to_stored;
-    const double weight = recipe.combine == Combine::mean
-                              ? 1.0
-                              : (recipe.lse_base == attention::LseBase::two ? std::exp(stored) : std::exp2(stored));
-    for (std::size_t d = 0; d < dims; ++d) {
-      merged[d] += weight * state.o[d] / state.sum;
-      total.a1[d] += weight * state.a1[d] / state.sum;
-      total.a2[d] += weight * weight * state.a2[d] / (state.sum * state.sum);
-    }
-    weight_sum += weight;
-    mean_lse += lse;
-    pieces += 1;
-  }
-  if (recipe.combine == Combine::mean || recipe.combine == Combine::other_base) {
-    for (std::size_t d = 0; d < dims; ++d) {
-      row.o[d] = merged[d] / weight_sum;
-      row.a1[d] = total.a1[d] / weight_sum;
-      row.a2[d] = std::sqrt(total.a2[d]) / weight_sum;
-    }
-    if (recipe.stored_lse == StoredLse::mean_of_splits) {
-      row.lse = mean_lse / pieces * to_stored;
-    } else if (recipe.combine == Combine::mean) {
-      const double maximum = *std::max_element(terms.scores.begin(), terms.scores.end());
-      double sum = 0;
-      for (const double s : terms.scores) sum += std::exp(s - maximum);
-      row.lse = (maximum + std::log(sum)) * to_stored;
-    } else {
-      row.lse = recipe.lse_base == attention::LseBase::two ? std::log(weight_sum) : std::log2(weight_sum);
-    }
-    return row;
-  }
-  if (recipe.sink && recipe.sink_joins == SinkJoins::after) {
-    total.rescale(std::max(total.maximum, *recipe.sink));
-    total.sum += std::exp(*recipe.sink - total.maximum);
-  }
-  const double norm = recipe.normalized ? total.sum : 1.0;
-  for (std::size_t d = 0; d < dims; ++d) {
-    row.o[d] = total.o[d] / norm;
-    row.a1[d] = total.a1[d] / norm;
-    row.a2[d] = std::sqrt(total.a2[d]) / norm;
-  }
-  const double natural = total.maximum + std::log(total.sum);
-  switch (recipe.stored_lse) {
-    case StoredLse::correct:
-    case StoredLse::mean_of_splits:  // of one split
-      row.lse = natural * to_stored;
-      break;
-    case StoredLse::other_base:
-      row.lse = natural * (recipe.lse_base == attention::LseBase::two ? 1.0 : std::numbers::log2e);
-      break;
-    case StoredLse::sum_only:
-      row.lse = std::log(total.sum) * to_stored;
-      break;
-    case StoredLse::maximum_only:
-      row.lse = total.maximum * to_stored;
-      break;
-  }
-  return row;
 }
 
 }  // namespace kvscope::golden

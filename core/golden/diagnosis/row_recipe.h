@@ -9,7 +9,7 @@
 // "page 1 was read from block 9" replaces the last key by {9, 0}.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -39,16 +39,27 @@ struct KeyRead {
 // How partial results over tiles or splits of the keys are combined. `online` is correct.
 enum class Combine : std::uint8_t {
   online,
-  without_rescaling,  // the running output and sum are not rescaled when the running maximum rises
-  mean,               // the outputs of the splits are averaged
-  other_base,         // splits are merged with 2^lse of a natural lse, or with e^lse of a base-2 lse
+  without_rescaling,         // the running output and sum are not rescaled when the running maximum rises
+  output_without_rescaling,  // only the running output is not
+  sum_without_rescaling,     // only the running sum is not
+  without_common_maximum,    // parts are added, each with the weights of its own maximum
+  mean,                      // the outputs of the splits are averaged
+  other_base,                // splits are merged with 2^lse of a natural lse, or with e^lse of a base-2 lse
 };
 
 // When the sink joins a running maximum and sum that are never rescaled.
 enum class SinkJoins : std::uint8_t { first_tile, before, after };
 
 // What the kernel stores as log-sum-exp.
-enum class StoredLse : std::uint8_t { correct, other_base, sum_only, maximum_only, mean_of_splits };
+enum class StoredLse : std::uint8_t {
+  correct,
+  other_base,
+  sum_only,
+  maximum_only,
+  mean_of_splits,
+  maximum_and_count,  // of the splits: largest lse + log(number of splits)
+  maximum_twice,      // largest lse of the splits + lse
+};
 
 // Order of the elements of a head.
 enum class DimOrder : std::uint8_t { stored, halves_exchanged, interleaved, deinterleaved };
@@ -64,6 +75,7 @@ struct Recipe {
   std::int64_t k_head = 0, v_head = 0;
   std::int64_t query_row = 0, query_head = 0;  // the row of q
   std::vector<KeyRead> keys;
+  std::vector<KeyRead> zero_weight_keys;  // past the end: their values are multiplied by 0, which keeps NaN
   double scale = 1;
   std::optional<double> soft_cap;
   bool cap_before_scale = false;
@@ -74,12 +86,17 @@ struct Recipe {
   double extra_denominator = 0;  // logits of 0 that join the denominator: splits without keys
   DimOrder k_dims = DimOrder::stored;
   DimOrder v_dims = DimOrder::stored;
-  bool fnuz = false;  // e4m3 elements are decoded as e4m3fnuz
+  std::int64_t k_rotation = 0;  // element d of q meets element (d + k_rotation) % head size of K
+  std::int64_t k_used = 0;      // elements of q and K that a score has; 0: all
+  bool fnuz = false;            // fp8 elements are decoded as e4m3fnuz or e5m2fnuz
   std::optional<Rotary> rotary;
   std::int64_t query_position = 0;
   Combine combine = Combine::online;
   std::int64_t split = 0;  // keys of a tile or split; for combine other than online
-  bool normalized = true;  // false: o is not divided by the sum
+  // Warps that take turns over the tiles: tile t belongs to part t % parts, which has its own maximum, sum and output.
+  std::int64_t parts = 1;
+  std::int64_t scale_vector = 1;  // elements that the kernel multiplies by the scale of the first of them
+  bool normalized = true;         // false: o is not divided by the sum
   attention::LseBase lse_base = attention::LseBase::natural;
   attention::EmptyRow empty_row = attention::EmptyRow::minus_infinity;
   StoredLse stored_lse = StoredLse::correct;
@@ -88,15 +105,13 @@ struct Recipe {
 // The predicted row with the terms of the error bound (attention/bounds.h).
 struct RowValue {
   std::vector<double> o, a1, a2;  // [value_dim]; empty when lse alone rules the recipe out (RowEvaluator::expect)
-  double lse = 0, smax = 0;
-  double keys = 1, head_size = 1, p2 = 1, repeats = -1;
-  bool base_two = false;
-  std::array<double, attention::kClumpTypes> clump{1, 1, 1};
-  std::array<double, attention::kFaintTerms> faint{-1, -1, -1};
-  bool outside = false;  // a row past the pool was read: the values mean nothing
+  std::vector<double> running;    // [value_dim]; empty: a1, its largest value
+  attention::RowTerms terms;      // with lse
+  bool outside = false;           // a row past the pool was read: the values mean nothing
 
-  [[nodiscard]] attention::RowTerms terms() const;
-  [[nodiscard]] attention::ElementTerms element(std::size_t dim) const { return {o[dim], a1[dim], a2[dim], a1[dim]}; }
+  [[nodiscard]] attention::ElementTerms element(std::size_t dim) const {
+    return {o[dim], a1[dim], a2[dim], running.empty() ? a1[dim] : running[dim]};
+  }
 };
 
 class RowEvaluator {
@@ -115,6 +130,11 @@ class RowEvaluator {
   [[nodiscard]] const attention::Problem& problem() const { return problem_; }
 
   [[nodiscard]] RowValue evaluate(const Recipe& recipe) const;
+
+  [[nodiscard]] double largest_score() const;                // of the correct recipe; -infinity without keys
+  [[nodiscard]] std::int64_t dims() const { return dims_; }  // elements of o that evaluate computes
+  // From now on `evaluate` computes the first `dims` elements of o only: enough to rule most hypotheses out.
+  void limit_dims(std::int64_t dims) { dims_ = std::min(dims, problem_.v.head_size); }
 
   // From now on `evaluate` leaves o out when the recipe's lse differs from `lse` by more than its bound for a kernel
   // that rounds as `rounding`: most hypotheses are ruled out before any V row is read.
@@ -139,16 +159,19 @@ class RowEvaluator {
   [[nodiscard]] bool has_base_values() const;
   // Index of a key's row among the correct keys, or their number.
   [[nodiscard]] std::size_t known(const KeyRead& key) const;
+  // The faulty combinations of tiles and splits.
+  [[nodiscard]] RowValue combine(const Recipe& recipe, const Terms& terms, RowValue row) const;
   // Sets lse, as of a recipe whose keys are combined correctly, and the terms of the bound that need no values.
-  void weigh(const Recipe& recipe, const std::vector<double>& scores, RowValue& row) const;
+  void weigh(const Recipe& recipe, const std::vector<double>& scores, attention::RowTerms& row) const;
 
   const attention::Problem& problem_;
   std::span<const std::byte> pool_;
   std::int64_t sequence_, query_, head_;
+  std::int64_t dims_;  // elements of o that evaluate computes
   Recipe correct_;
   // Dot products and V rows of the correct keys, kept because most recipes read mostly these: the index of a key's
   // (block, slot) among them.
-  std::unordered_map<std::int64_t, std::size_t> index_;
+  mutable std::unordered_map<std::int64_t, std::size_t> index_;
   enum class Kept : std::uint8_t { not_yet, no, yes };
   mutable Terms base_;
   mutable Kept scores_kept_ = Kept::not_yet, values_kept_ = Kept::not_yet;

@@ -327,8 +327,12 @@ void check_lint_options(const LintOptions& options) {
     faults.push_back(
         {"--box", fmt::format("{} rows, {} elements: give at least 1 of each", (*options.box)[0], (*options.box)[1])});
   }
-  if (std::ranges::count(layout_names(), options.layout.layout) == 0) {
-    faults.push_back({"--layout", fmt::format("'{}' is not a layout", options.layout.layout)});
+  const LayoutDescription& layout = layout_of(options.layout);
+  if (const TableForm form = layout.table.form;
+      form != TableForm::blocks && form != TableForm::indptr && form != TableForm::tokens) {
+    faults.push_back({"--layout", fmt::format("'{}' has a table of the form '{}'; lint checks the forms 'blocks', "
+                                              "'indptr' and 'tokens'",
+                                              layout.name, name(form))});
   }
   if (!faults.empty()) throw InputError("command line", std::move(faults));
 }

@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "core/attention/problem_checks.h"
 #include "core/base/checked.h"
@@ -20,12 +21,16 @@ namespace {
 
 constexpr std::int64_t kLongestSequence = std::int64_t{1} << 40;  // [tokens]
 
-constexpr std::array<std::string_view, 3> kTables{"lookup_table", "block_table", "block_tables"};
-constexpr std::array<std::string_view, 3> kLengths{"cache_lengths", "cache_seqlens", "seq_lens"};
-constexpr std::array<std::string_view, 3> kFlat{"kv_indptr", "kv_indices", "kv_last_page_len"};
+// Names of the index tensors of a layout, by the role of each; "" for a role that it does not have.
+std::string role_name(const LayoutDescription& layout, const std::string& role) {
+  return layout.table.has(role) ? layout.table.name(role) : std::string();
+}
 
-bool one_of(std::span<const std::string_view> names, std::string_view name) {
-  return std::ranges::count(names, name) > 0;
+bool is_cache_name(const LayoutDescription& layout, std::string_view name) {
+  return std::ranges::any_of(layout.forms, [&](const CacheForm& form) {
+    return std::ranges::any_of(
+        form.tensors, [&](const CacheTensor& tensor) { return tensor.name == name && !tensor.holds_scales(); });
+  });
 }
 
 // A tensor under its canonical name or a synonym.
@@ -36,8 +41,8 @@ struct Found {
 
 class LintTensors {
  public:
-  LintTensors(const Bundle& bundle, const LayoutOptions& options) {
-    for (const KnownTensor& known : known_tensors_of(options.layout)) {
+  LintTensors(const Bundle& bundle, const LayoutOptions& options) : layout_(layout_of(options)) {
+    for (const KnownTensor& known : known_tensors_of(layout_)) {
       std::vector<std::string_view> names = words(known.synonyms);
       names.insert(names.begin(), known.name);
       Found found{std::string(known.name), nullptr};
@@ -50,14 +55,16 @@ class LintTensors {
       found_.emplace(known.name, std::move(found));
     }
   }
-  [[nodiscard]] bool reads(std::string_view canonical) const { return found_.contains(canonical); }
-  [[nodiscard]] Found get(std::string_view canonical) const {
+  [[nodiscard]] const LayoutDescription& layout() const { return layout_; }
+  [[nodiscard]] Found get(const std::string& canonical) const {
     const auto at = found_.find(canonical);
-    return at == found_.end() ? Found{std::string(canonical), nullptr} : at->second;
+    return at == found_.end() ? Found{canonical, nullptr} : at->second;
   }
+  [[nodiscard]] Found role(const std::string& role) const { return get(role_name(layout_, role)); }
 
  private:
-  std::map<std::string_view, Found> found_;
+  const LayoutDescription& layout_;
+  std::map<std::string, Found> found_;
 };
 
 template <class T>
@@ -181,13 +188,7 @@ std::vector<std::int64_t> new_tokens(const LintTensors& tensors, std::size_t bat
 
 void read_table(const LintTensors& tensors, const LintCache& cache, bool without_new, LintIndices& indices,
                 std::vector<LintFinding>& findings) {
-  Found table{"block_table", nullptr}, lengths{"cache_seqlens", nullptr};
-  for (const std::string_view name : kTables) {
-    if (tensors.reads(name)) table = tensors.get(name);
-  }
-  for (const std::string_view name : kLengths) {
-    if (tensors.reads(name)) lengths = tensors.get(name);
-  }
+  const Found table = tensors.role("table"), lengths = tensors.role("lengths");
   indices.table_name = table.name;
   const auto entries = index_values(table, 2, "[B, columns]", findings);
   const auto given = index_values(lengths, 1, "[B]", findings);
@@ -229,11 +230,12 @@ void read_table(const LintTensors& tensors, const LintCache& cache, bool without
 void read_flat(const LintTensors& tensors, const LintCache& cache, LintIndices& indices,
                std::vector<LintFinding>& findings) {
   const bool by_page = indices.form == LintIndices::Form::pages;
-  const Found indptr = tensors.get("kv_indptr"), entries = tensors.get("kv_indices");
+  const Found indptr = tensors.role("indptr"), entries = tensors.role("indices");
   indices.table_name = entries.name;
   const auto offsets = index_values(indptr, 1, "[B + 1]", findings);
   const auto given = index_values(entries, 1, by_page ? "[pages]" : "[tokens]", findings);
-  const Found last = tensors.get("kv_last_page_len");
+  const bool by_length = by_page && !tensors.layout().table.has("last_page_len");
+  const Found last = tensors.role(by_length ? "lengths" : "last_page_len");
   const auto last_lengths = by_page ? index_values(last, 1, "[B]", findings) : std::nullopt;
   const std::size_t batch = offsets && !offsets->empty() ? offsets->size() - 1 : 0;
   const std::vector<std::int64_t> queries = new_tokens(tensors, batch, indices, findings);
@@ -255,13 +257,14 @@ void read_flat(const LintTensors& tensors, const LintCache& cache, LintIndices& 
       sequence.columns = (*offsets)[b + 1] - (*offsets)[b];
       sequence.keys = sequence.columns * std::max<std::int64_t>(cache.page_size, 1);
       if (has_last && sequence.columns > 0) {
-        const std::int64_t tokens = (*last_lengths)[b];
+        const std::int64_t before = by_length ? (sequence.columns - 1) * std::max<std::int64_t>(cache.page_size, 1) : 0;
+        const std::int64_t tokens = std::clamp((*last_lengths)[b], -kLongestSequence, kLongestSequence) - before;
         if (tokens < 1 || (cache.page_size > 0 && tokens > cache.page_size)) {
           findings.push_back(lint_fault(
-              "last-page", fmt::format("{}[{}]", last.name, b), fmt::format("is {}", tokens),
-              cache.page_size > 0 ? fmt::format("[1, {}]", cache.page_size) : "at least 1",
+              "last-page", fmt::format("{}[{}]", last.name, b), fmt::format("is {}", before + tokens),
+              cache.page_size > 0 ? fmt::format("[{}, {}]", before + 1, before + cache.page_size) : "at least 1",
               tokens < 1 ? "a page without tokens must not be in kv_indices" : "the kernel would read past the page",
-              tokens));
+              before + tokens));
         } else {
           sequence.keys += tokens - std::max<std::int64_t>(cache.page_size, 1);
         }
@@ -309,38 +312,39 @@ std::int64_t row_length(const std::string& layout, const std::map<std::string, T
   return whole > 0 ? whole : parts;
 }
 
-// The cache tensors of a file that has none, with one block.
-std::map<std::string, Tensor> shaped_caches(const LintOptions& options) {
+// The cache tensors of a file that has none, with one block; `blocks` of them are given.
+std::map<std::string, Tensor> shaped_caches(const LintOptions& options, std::int64_t& blocks) {
   const std::vector<std::int64_t>& given = options.cache_shape;
   std::map<std::string, Tensor> caches;
-  std::vector<std::int64_t> one = given;
-  if (!one.empty()) one[0] = 1;
-  const std::optional<std::int64_t> bytes =
-      element_count(given) && std::ranges::all_of(given, [](std::int64_t extent) { return extent > 0; })
-          ? byte_count(options.cache_type, one)
-          : std::nullopt;
-  if (!bytes || *bytes > (std::int64_t{1} << 30)) {
-    throw InputError("command line", "--cache-shape",
-                     fmt::format("{} is not the shape of a cache: give every extent from 1, blocks of at most 1 GiB",
-                                 shape_text(given)));
-  }
-  std::vector<std::string> ranks;
-  for (const KnownTensor& known : known_tensors_of(options.layout.layout)) {
-    if (known.layouts.empty() || one_of(kTables, known.name) || one_of(kLengths, known.name) ||
-        one_of(kFlat, known.name) || known.name == "scales") {
-      continue;
+  const LayoutDescription& layout = layout_of(options.layout);
+  std::vector<std::string> shapes;
+  for (const CacheForm& form : layout.forms) {
+    std::vector<const CacheTensor*> tensors;
+    for (const CacheTensor& tensor : form.tensors) {
+      if (!tensor.holds_scales()) tensors.push_back(&tensor);
     }
-    const std::string_view words = known.shape.substr(0, known.shape.find(']'));
-    const auto rank = static_cast<std::size_t>(std::ranges::count(words, ',') + 1);
-    ranks.push_back(fmt::format("{} {}]", known.name, words));
-    if (rank != given.size() || options.layout.layout == "vllm_legacy" || known.name == "ckv" || known.name == "kpe")
-      continue;
-    caches.emplace(known.name, make_tensor(options.cache_type, one));
+    for (const CacheTensor* tensor : tensors)
+      shapes.push_back(fmt::format("{} {}", tensor->name, tensor->shape_words()));
+    const bool fits = std::ranges::all_of(tensors, [&](const CacheTensor* tensor) {
+      return tensor->axes.size() == given.size() && tensor->strides.empty() && tensor->axes == tensors.front()->axes;
+    });
+    if (!fits || tensors.empty() || !caches.empty()) continue;
+    const std::vector<std::string>& axes = tensors.front()->axes;
+    const auto at =
+        std::ranges::find_if(axes, [](const std::string& axis) { return axis == "block" || axis == "token"; });
+    const auto count = static_cast<std::size_t>(at - axes.begin());
+    if (at == axes.end() || !std::ranges::all_of(given, [](std::int64_t extent) { return extent > 0; })) continue;
+    std::vector<std::int64_t> one = given;
+    blocks = std::exchange(one[count], 1);
+    const std::optional<std::int64_t> bytes = byte_count(options.cache_type, one);
+    if (!bytes || *bytes > (std::int64_t{1} << 30) || blocks > (std::int64_t{1} << 31)) continue;
+    for (const CacheTensor* tensor : tensors) caches.emplace(tensor->name, make_tensor(options.cache_type, one));
   }
   if (caches.empty()) {
     throw InputError("command line", "--cache-shape",
-                     fmt::format("{} has no form of layout '{}': save the cache tensors, {}", shape_text(given),
-                                 options.layout.layout, fmt::join(ranks, ", ")));
+                     fmt::format("{} has no form of layout '{}', with every extent from 1 and blocks of at most 1 GiB: "
+                                 "give the shape of {}",
+                                 shape_text(given), layout.name, fmt::join(shapes, ", ")));
   }
   return caches;
 }
@@ -358,11 +362,9 @@ LintCache read_lint_cache(Bundle& tensors, const LintOptions& options, std::vect
   layout.ignore.clear();
   layout.attention = {};
   if (!layout.scale) layout.scale = 1;
-  for (const KnownTensor& known : known_tensors_of(layout.layout)) {
-    if (known.layouts.empty() || one_of(kTables, known.name) || one_of(kLengths, known.name) ||
-        one_of(kFlat, known.name) || known.name == "scales") {
-      continue;
-    }
+  const LayoutDescription& description = layout_of(options.layout);
+  for (const KnownTensor& known : known_tensors_of(description)) {
+    if (!is_cache_name(description, known.name)) continue;
     std::vector<std::string_view> names = words(known.synonyms);
     names.insert(names.begin(), known.name);
     for (const std::string_view name : names) {
@@ -371,13 +373,14 @@ LintCache read_lint_cache(Bundle& tensors, const LintOptions& options, std::vect
     }
   }
   cache.has_contents = !cache.tensors.tensors.empty();
+  std::int64_t given_blocks = 0;
   if (!cache.has_contents) {
     if (options.cache_shape.empty()) {
       findings.push_back(lint_fault("missing", "cache tensors", "are missing", "",
                                     "save the cache with the index tensors, or pass its shape with --cache-shape"));
       return cache;
     }
-    cache.tensors.tensors = shaped_caches(options);
+    cache.tensors.tensors = shaped_caches(options, given_blocks);
   }
   constexpr std::int64_t kMostExtent = std::int64_t{1} << 28;  // of the empty q: its strides must not overflow
   std::int64_t heads = 1;                                      // a multiple of the KV heads, whichever axis they are
@@ -386,20 +389,17 @@ LintCache read_lint_cache(Bundle& tensors, const LintOptions& options, std::vect
     heads *= std::clamp<std::int64_t>(any.shape[axis], 1, kMostExtent / heads);
   }
   const std::int64_t row = std::min(row_length(layout.layout, cache.tensors.tensors), kMostExtent);
-  if (!layout.value_size && (layout.layout == "mla" || layout.layout == "max") && row > 0 && row != 576) {
+  if (!layout.value_size && description.needs_value_size() && row > 0 && row != 576) {
     layout.value_size = row;
   }
   if (layout.layout == "max" && any.shape.size() == 6 && any.shape[1] == 2) layout.value_size.reset();
   Bundle& bundle = cache.tensors;
   const auto zeros = [](DType dtype, std::vector<std::int64_t> shape) { return make_tensor(dtype, std::move(shape)); };
   bundle.tensors.emplace("q", zeros(DType::f32, {0, heads, std::max<std::int64_t>(row, 0)}));
-  for (const KnownTensor& known : known_tensors_of(layout.layout)) {
-    const std::string tensor(known.name);
-    if (one_of(kTables, known.name)) bundle.tensors.emplace(tensor, zeros(DType::i32, {0, 1}));
-    if (one_of(kLengths, known.name)) bundle.tensors.emplace(tensor, zeros(DType::i32, {0}));
-    if (one_of(kFlat, known.name)) {
-      bundle.tensors.emplace(tensor, zeros(DType::i32, {known.name == "kv_indptr" ? 1 : 0}));
-    }
+  for (const auto& [role, names] : description.table.tensors) {
+    std::vector<std::int64_t> shape{role == "indptr" ? 1 : 0};
+    if (role == "table") shape = {0, 1};
+    bundle.tensors.emplace(names.front(), zeros(DType::i32, std::move(shape)));
   }
   try {
     cache.prepared = prepare_problem(bundle, layout, "cache");
@@ -412,7 +412,7 @@ LintCache read_lint_cache(Bundle& tensors, const LintOptions& options, std::vect
   cache.k = cache.prepared.problem.k;
   cache.v = cache.prepared.problem.v;
   cache.rearranged = !cache.prepared.k_copy.empty();
-  cache.blocks = cache.has_contents ? cache.k.blocks : options.cache_shape[0];
+  cache.blocks = cache.has_contents ? cache.k.blocks : given_blocks;
   cache.page_size = cache.k.page_size;
   for (const auto& entry : bundle.tensors) {
     const std::byte* from = entry.second.bytes.data();
@@ -427,18 +427,20 @@ LintIndices read_lint_indices(const Bundle& bundle, const LintOptions& options, 
                               std::vector<LintFinding>& findings) {
   const LintTensors tensors(bundle, options.layout);
   LintIndices indices;
-  if (!tensors.reads("kv_indptr")) {
-    read_table(tensors, cache, tensors.reads("cache_lengths"), indices, findings);
+  const LayoutDescription& layout = tensors.layout();
+  if (layout.table.form == TableForm::blocks) {
+    read_table(tensors, cache, layout.table.lengths_without_new, indices, findings);
   } else {
-    indices.form = tensors.reads("kv_last_page_len") ? LintIndices::Form::pages : LintIndices::Form::tokens;
+    indices.form = layout.table.form == TableForm::indptr ? LintIndices::Form::pages : LintIndices::Form::tokens;
     read_flat(tensors, cache, indices, findings);
-    for (const std::string_view canonical : kFlat) {
-      const Found found = tensors.get(canonical);
-      if (found.tensor != nullptr && options.layout.layout.starts_with("flashinfer") &&
-          is_integer(found.tensor->dtype) && bits(found.tensor->dtype) == 64) {
-        findings.push_back(lint_warning("type", found.name, fmt::format("is {}", name(found.tensor->dtype)), "i32",
-                                        "FlashInfer's kernels read 32-bit indices: convert it"));
-      }
+  }
+  for (const auto& entry : layout.table.tensors) {
+    const Found found = tensors.get(entry.second.front());
+    if (layout.index_bits.value == 32 && found.tensor != nullptr && is_integer(found.tensor->dtype) &&
+        bits(found.tensor->dtype) == 64) {
+      findings.push_back(
+          lint_warning("type", found.name, fmt::format("is {}", name(found.tensor->dtype)), "i32",
+                       fmt::format("{}'s kernels read 32-bit indices: convert it", layout.index_bits.engine)));
     }
   }
   find_visible_pages(options, cache, indices);

@@ -118,7 +118,7 @@ Slicer::Slicer(const Bundle& tensors, const LayoutOptions& options, std::string_
                              : 1,
                          problem.batch};
   std::vector<Fault> faults;
-  for (const KnownTensor& known : known_tensors_of(options.layout)) {
+  for (const KnownTensor& known : known_tensors_of(layout_of(options))) {
     std::vector<std::string_view> names = words(known.synonyms);
     names.insert(names.begin(), known.name);
     for (const std::string_view name : names) {

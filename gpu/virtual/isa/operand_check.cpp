@@ -234,7 +234,7 @@ class OperandCheck {
     int width = 0;
     for (const Operand& element : elements) {
       if (element.kind == OperandKind::sink) {
-        if (rule.role == Role::read) return fail("has _ among what is read");
+        if (rule.role != Role::written) return fail("has _ among what is read");
         continue;
       }
       all_dropped = false;

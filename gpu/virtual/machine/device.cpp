@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
+#include <span>
 
 #include "core/base/errors.h"
 #include "gpu/virtual/machine/launch_checks.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
+#include "gpu/virtual/machine/warp/special_registers.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -77,6 +80,18 @@ std::shared_ptr<const std::vector<RegisterBuffer>> initial_registers(const Launc
   return out;
 }
 
+// Whether the kernel, or a function that it can reach, reads the address of the grid's workspace: a barrier of the grid.
+bool reads_grid_workspace(const Launch& launch) {
+  const Program& program = *launch.program;
+  for (std::size_t f = 0; f < program.functions.size(); ++f) {
+    if (!launch.layout->reaches[f]) continue;
+    for (const SpecialPlace& place : program.functions[f].specials) {
+      if (place.special == kGridWorkspaceHigh || place.special == kGridWorkspaceLow) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 bool LaunchResult::clean() const {
@@ -130,7 +145,16 @@ Launch Device::begin(const LoadedModule& module, const LaunchConfig& config, Mon
   launch.random = config.options.seed;
   launch.reports = Reports(config.options.max_reports);
   launch.initial_registers = initial_registers(launch);
+  launch.reads_grid_workspace = reads_grid_workspace(launch);
+  if (config.options.cooperative && launch.reads_grid_workspace) launch.grid_workspace = new_grid_workspace();
   return launch;
+}
+
+std::uint64_t Device::new_grid_workspace() {
+  if (grid_workspace_ == 0) grid_workspace_ = memory_.allocate(8, "grid workspace");
+  const std::array<std::uint32_t, 2> size_and_barrier{8, 0};
+  memory_.write(grid_workspace_, std::as_bytes(std::span(size_and_barrier)));
+  return grid_workspace_;
 }
 
 LaunchResult Device::launch(const LoadedModule& module, const LaunchConfig& config, Monitor* monitor) {

@@ -58,7 +58,10 @@ class Device {
   ProgramOptions options_;
   DeviceMemory memory_;
   std::vector<std::unique_ptr<LoadedModule>> modules_;
+  std::uint64_t new_grid_workspace();
+
   std::int64_t launches_ = 0;
+  std::uint64_t grid_workspace_ = 0;  // device address; 0: no launch has needed one
 };
 
 // One value of a kernel's parameter block: a scalar as its bits (truncated to the parameter's size), or a block of

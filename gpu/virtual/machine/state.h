@@ -183,6 +183,8 @@ struct Launch {
   Monitor* monitor = nullptr;                                            // may be null
   std::vector<std::pair<std::int32_t, std::uint64_t>> module_addresses;  // variable -> device address
   std::int64_t number = 1;                                               // %gridid
+  bool reads_grid_workspace = false;                                     // the kernel has a barrier of the grid
+  std::uint64_t grid_workspace = 0;  // device address of a cooperative launch's; 0: none, and such a barrier traps
   // [Module::functions] the initial registers of an activation, with addresses of variables filled in; only functions
   // that this kernel can reach.
   std::shared_ptr<const std::vector<RegisterBuffer>> initial_registers;

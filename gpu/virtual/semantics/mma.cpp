@@ -99,6 +99,7 @@ template <class T>
 void write_tile(const MatrixProduct& p, const Counts& n, const T* tile, std::byte* registers, const u32* list,
                 LaneMask lanes) {
   for (int i = 0; i < n.d; ++i) {
+    if (list[i] == kNoRegister) continue;  // _
     for (int lane = 0; lane < kLanes; ++lane) {
       std::byte* to = registers + list[i] + sizeof(T) * static_cast<u32>(lane);
       if ((lanes >> lane & 1) != 0) __builtin_memcpy(to, tile + place(p.n, i, lane), sizeof(T));
@@ -117,6 +118,7 @@ void read_f16_tile(const MatrixProduct& p, const Counts& n, const std::byte* reg
 void write_f16_tile(const MatrixProduct& p, const Counts& n, const float* tile, std::byte* registers, const u32* list,
                     LaneMask lanes) {
   for (int i = 0; i < 2 * n.d; ++i) {
+    if (list[i / 2] == kNoRegister) continue;  // _
     for (int lane = 0; lane < kLanes; ++lane) {
       if ((lanes >> lane & 1) == 0) continue;
       const u16 x = f16_bits_of(tile[place(p.n, i, lane)]);

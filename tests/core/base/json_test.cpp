@@ -68,10 +68,52 @@ TEST(JsonTest, IntegersStayIntegersUpToTheirRangeAndAreRejectedPastIt) {
   EXPECT_EQ(Value(std::uint64_t{5}), Value(std::int64_t{5})) << "equal numbers are equal values";
 }
 
+TEST(JsonTest, NumbersAreReadWhereverTheyAre) {
+  EXPECT_EQ(parse("21.5", "x").number(), 21.5);
+  EXPECT_EQ(parse(" -2.5e+1\n", "x").number(), -25);
+  const Value v = parse("[1.5,2.25 ,[-3.5],{\"a\":4.5}, 1e2]", "x");
+  const Array& items = *v.as_array();
+  EXPECT_EQ(items[0].number(), 1.5);
+  EXPECT_EQ(items[1].number(), 2.25);
+  EXPECT_EQ((*items[2].as_array())[0].number(), -3.5);
+  EXPECT_EQ(items[3].find("a")->number(), 4.5);
+  EXPECT_EQ(items[4].number(), 100);
+}
+
+// The parser has read one byte more than the number: bytes that could belong to one are the hard case.
+TEST(JsonTest, BytesBehindANumberAreNotPartOfIt) {
+  for (const char* text : {"[1.5-2]", "[1.5.2]", "[1.5+]", "[1e5e5]", "[1e5.]", "[18446744073709551616-]"}) {
+    EXPECT_THAT(message(text), StartsWith("a.json rejected: line 1, column ")) << text;
+  }
+}
+
+// nlohmann::json takes a byte of 0 for the end of the text, wherever it is.
+TEST(JsonTest, AByteOfZeroIsRejected) {
+  using namespace std::string_literals;
+  expect_rejected("{}\0"s, "line 1, column 3", "a byte of 0 (NUL)");
+  expect_rejected("{\"a\": 1}\n\0{\"b\": 2}"s, "line 2, column 1", "a byte of 0 (NUL)");
+  expect_rejected("{\"a\": \0"s, "line 1, column 7", "a byte of 0 (NUL)");
+  expect_rejected("[\"a\0b\"]"s, "line 1, column 4", "a byte of 0 (NUL)");
+  expect_rejected("\0"s, "line 1, column 1", "a byte of 0 (NUL)");
+  EXPECT_EQ(*parse(R"("a\u0000b")", "x").as_string(), "a\0b"s) << "escaped, it is a character like others";
+}
+
 TEST(JsonTest, DoublesPastTheirRangeAreRejected) {
   EXPECT_EQ(parse("1.7976931348623157e308", "x").number(), std::numeric_limits<double>::max());
   EXPECT_EQ(parse("5e-324", "x").number(), 0x1p-1074);
   EXPECT_EQ(parse("1e-400", "x").number(), 0) << "nearest double";
+  EXPECT_EQ(parse("2.4e-324", "x").number(), 0) << "below half of the smallest double";
+  EXPECT_EQ(parse("2.5e-324", "x").number(), 0x1p-1074);
+  EXPECT_TRUE(std::signbit(parse("-1e-400", "x").number()));
+  const std::string zeros(400, '0');
+  EXPECT_EQ(parse("0." + zeros + "1", "x").number(), 0);
+  EXPECT_EQ(parse("0." + zeros + "1e401", "x").number(), 1);
+  EXPECT_EQ(parse("1" + zeros + "e-400", "x").number(), 1);
+  EXPECT_EQ(parse("0.0e99999999999999999999", "x").number(), 0);
+  EXPECT_EQ(parse("1e-99999999999999999999", "x").number(), 0);
+  EXPECT_THAT(message("1" + zeros + ".0"), HasSubstr("number is outside the range of a double"));
+  EXPECT_THAT(message("{\"a\": 1" + zeros + "e-10}"), HasSubstr("number is outside the range of a double"));
+  EXPECT_THAT(message("[1e99999999999999999999]"), HasSubstr("number is outside the range of a double"));
   EXPECT_THAT(message("[1e309]"), HasSubstr("number is outside the range of a double"));
   EXPECT_THAT(message("[-1e999]"), StartsWith("a.json rejected: line 1, column "));
   EXPECT_FALSE(parse("1.0", "x").is_integer()) << "a point makes it a double";

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -74,6 +75,27 @@ TEST(Compare, EqualTensorsPassInEveryOutputType) {
   }
 }
 
+// A golden of the fast path has an error of its own, which is not the candidate's.
+TEST(Compare, BoundIncludesTheErrorOfAFastGolden) {
+  Bundle golden = small_golden();
+  Bundle candidate = candidate_of(golden, DType::f64);
+  for (double& x : values<double>(candidate.tensors["o"])) x += 2e-5;
+  for (double& x : values<double>(golden.tensors["o"])) x -= 1e-5;
+  candidate.tensors["lse"] = filled({3, 2}, 10.00001);
+  EXPECT_EQ(failed(compare(golden, candidate)), (Names{"o: bound", "o: rows", "lse: bound", "lse: rows"}));
+  golden.tensors["golden_error"] = filled({3, 2, 2}, 1e-5);  // o: 1.01e-5 * 2.5 + 1e-5 * 2
+  const CompareResult result = compare(golden, candidate);
+  EXPECT_EQ(failed(result), Names{});
+  EXPECT_TRUE(std::ranges::any_of(
+      result.notes, [](const std::string& note) { return note.find("--accuracy fast") != std::string::npos; }));
+  EXPECT_NEAR(result.budgets.at(0).budget.golden, 4.525e-5, 1e-9);
+  EXPECT_NE(budget_report(result).find("  golden  4.52e-05"), std::string::npos) << budget_report(result);
+  for (double& x : values<double>(candidate.tensors["o"])) x += 2e-5;
+  EXPECT_FALSE(compare(golden, candidate).passed);
+  golden.tensors["golden_error"] = filled({3, 2}, 1e-5);
+  EXPECT_THROW(static_cast<void>(compare(golden, candidate)), InputError);
+}
+
 // An element index read as [head, query, dim], or a position counted from the first key, gives another place.
 TEST(Compare, ReportSaysWhichElementWhichTokenWhichBlock) {
   const Bundle golden = small_golden();
@@ -83,15 +105,15 @@ TEST(Compare, ReportSaysWhichElementWhichTokenWhichBlock) {
   EXPECT_EQ(failed(result), Names{"o: bound"});
   EXPECT_EQ(text_report(result), R"(FAIL  out.npz against golden.npz (derived bound, f32)
   pass  o: masks    NaN and infinities at the same elements (0 of 24)
-  FAIL  o: bound    1 of 24 elements exceed the bound; largest error 1.03e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1): 0.5625, golden 0.5
+  FAIL  o: bound    1 of 24 elements exceed the bound; largest error 1.03e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (query at token 8): 0.5625, golden 0.5
   pass  o: rows     0 of 8 groups of rows exceed the bound; largest sum of squares 0x the allowed sum, head 0 of all sequences (1 row)
   pass  lse: masks  NaN and infinities at the same elements (0 of 6)
-  pass  lse: bound  0 of 6 elements exceed the bound; largest error 0x the allowed error, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2): 10, golden 10
+  pass  lse: bound  0 of 6 elements exceed the bound; largest error 0x the allowed error, at sequence 0, query 0, head 0 (query at token 4): 10, golden 10
   pass  lse: rows   0 of 8 groups of rows exceed the bound; largest sum of squares 0x the allowed sum, head 0 of all sequences (1 row)
 o f32 [3, 2, 4]: max abs 0.0625, max ulp > 1e6 (see max abs), rms relative 0.0255, cosine difference 0.000324
-  largest error 1.03e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (token 8 = page 2, slot 0, block 1)
+  largest error 1.03e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (query at token 8)
 lse f32 [3, 2]: max abs 0, max ulp 0, rms relative 0, cosine difference 0
-  largest error 0x the allowed error, at sequence 0, query 0, head 0 (token 4 = page 1, slot 0, block 2)
+  largest error 0x the allowed error, at sequence 0, query 0, head 0 (query at token 4)
 elements that exceed the bound, by sequence and head, worst first:
   sequence 1, head 1: 1 of 8 exceed the bound, max abs 0.0625, largest error 1.03e+04x the allowed error
 conventions: mask: causal, lse_base: natural
@@ -153,9 +175,8 @@ TEST(Compare, MasksAskForTheKindNotOnlyForNonFinite) {
   const CompareResult result = compare(golden, candidate);
   EXPECT_EQ(failed(result), (Names{"o: masks", "lse: masks"}));
   EXPECT_EQ(result.criteria[0].detail,
-            "1 of 24 elements differ in kind; the first is sequence 0, query 0, head 0, dim 1 (token 4 = page 1, slot "
-            "0, block "
-            "2): +inf where the golden has -inf");
+            "1 of 24 elements differ in kind; the first is sequence 0, query 0, head 0, dim 1 (query at token 4): +inf "
+            "where the golden has -inf");
 }
 
 // A value that f16 cannot hold is an infinity in a correct f16 output.

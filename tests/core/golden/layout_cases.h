@@ -18,6 +18,11 @@ struct SmallBatch {
   // Extents that do not divide one another where they need not: a swapped pair of axes must show.
   static constexpr std::int64_t kPage = 4, kBlocks = 13, kHeads = 2, kDims = 6, kQueryHeads = 4, kColumns = 6,
                                 kLayers = 3, kLayer = 1, kLatent = 4;
+  // Layouts that hold this batch. The others hold one sequence, packed rows, or MLA rows under other names than mla.
+  static constexpr const char* kLayouts[] = {
+      "max",    "nhd",        "hnd",  "flashinfer", "flashinfer_hnd", "vllm_legacy",
+      "sglang", "mla",        "vllm", "vllm_hnd",   "vllm_diffkv",    "flashinfer_trtllm",
+      "trtllm", "sglang_req", "hf",   "dense",      "varlen",         "mlc"};
   std::vector<std::int64_t> lengths{1, 3, 4, 5, 17};  // keys, new ones included: 1, page - 1, page, page + 1, several
   std::vector<std::int64_t> queries{1, 1, 2, 1, 3};
   std::vector<std::vector<std::int64_t>> table{{7}, {2}, {11}, {5, 0}, {3, 12, 1, 9, 4}};
@@ -149,7 +154,92 @@ struct SmallBatch {
       t["kv_cache"] = std::move(cache);
       t["block_table"] = table_tensor(-1);
       t["cache_seqlens"] = ints<std::int32_t>({5}, lengths);
-    } else {  // sglang
+    } else if (layout == "vllm" || layout == "vllm_hnd" || layout == "flashinfer_trtllm" || layout == "mlc") {
+      const bool nhd = layout == "vllm", first = layout == "vllm_hnd";  // [2, N, ...]; the others [N, 2, ...]
+      Tensor cache = poisoned(first ? std::vector<std::int64_t>{2, kBlocks, kHeads, kPage, kDims}
+                              : nhd ? std::vector<std::int64_t>{kBlocks, 2, kPage, kHeads, kDims}
+                                    : std::vector<std::int64_t>{kBlocks, 2, kHeads, kPage, kDims});
+      each([&](int kv, auto n, auto p, auto h, auto d, float x) {
+        values<float>(cache)[first ? at({{kv, 2}, {n, kBlocks}, {h, kHeads}, {p, kPage}, {d, kDims}})
+                             : nhd ? at({{n, kBlocks}, {kv, 2}, {p, kPage}, {h, kHeads}, {d, kDims}})
+                                   : at({{n, kBlocks}, {kv, 2}, {h, kHeads}, {p, kPage}, {d, kDims}})] = x;
+      });
+      t[layout == "mlc" ? "pages" : "kv_cache"] = std::move(cache);
+      if (layout == "mlc") {
+        std::vector<std::int64_t> indices, last;
+        for (std::size_t b = 0; b < table.size(); ++b) {
+          indices.insert(indices.end(), table[b].begin(), table[b].end());
+          last.push_back((lengths[b] - 1) % kPage + 1);
+        }
+        t["page_indptr"] = ints<std::int32_t>({6}, page_starts);
+        t["page_values"] = ints<std::int32_t>({static_cast<std::int64_t>(indices.size())}, indices);
+        t["length_info"] = ints<std::int32_t>({5}, last);
+      } else {
+        t[layout == "flashinfer_trtllm" ? "block_tables" : "block_table"] = table_tensor(-1);
+        t["seq_lens"] = ints<std::int32_t>({5}, lengths);
+      }
+    } else if (layout == "vllm_diffkv") {
+      Tensor cache = poisoned({kBlocks, kPage, kHeads, 2 * kDims});
+      each([&](int kv, auto n, auto p, auto h, auto d, float x) {
+        values<float>(cache)[at({{n, kBlocks}, {p, kPage}, {h, kHeads}, {kv * kDims + d, 2 * kDims}})] = x;
+      });
+      t["kv_cache"] = std::move(cache);
+      t["block_table"] = table_tensor(-1);
+      t["seq_lens"] = ints<std::int32_t>({5}, lengths);
+    } else if (layout == "trtllm") {
+      Tensor pool = poisoned({2 * kBlocks, kHeads, kPage, kDims});
+      each([&](int kv, auto n, auto p, auto h, auto d, float x) {
+        values<float>(pool)[at({{2 * n + kv, 2 * kBlocks}, {h, kHeads}, {p, kPage}, {d, kDims}})] = x;
+      });
+      t["kv_pool"] = std::move(pool);
+      std::vector<std::int64_t> offsets;
+      for (const auto& row : table) {
+        for (int kv = 0; kv < 2; ++kv) {
+          for (std::size_t c = 0; c < kColumns; ++c) offsets.push_back(c < row.size() ? 2 * row[c] + kv : 1 << 30);
+        }
+      }
+      t["kv_cache_block_offsets"] = ints<std::int32_t>({5, 2, kColumns}, offsets);
+      t["sequence_length"] = ints<std::int32_t>({5}, lengths);
+    } else if (layout == "hf" || layout == "dense" || layout == "varlen") {
+      // Without a table: hf pads on the left, dense on the right; varlen has no padding.
+      constexpr std::int64_t kPositions = 19;
+      std::vector<std::int64_t> starts{0}, mask;
+      for (const std::int64_t length : lengths) starts.push_back(starts.back() + length);
+      for (int kv = 0; kv < 2; ++kv) {
+        Tensor cache = layout == "hf"      ? poisoned({5, kHeads, kPositions, kDims})
+                       : layout == "dense" ? poisoned({5, kPositions, kHeads, kDims})
+                                           : poisoned({starts.back(), kHeads, kDims});
+        for (std::int64_t b = 0; b < 5; ++b) {
+          const auto seq = static_cast<std::size_t>(b);
+          for (std::int64_t i = 0; i < lengths[seq]; ++i) {
+            for (std::int64_t h = 0; h < kHeads; ++h) {
+              for (std::int64_t d = 0; d < kDims; ++d) {
+                const std::int64_t padded = kPositions - lengths[seq] + i;
+                const std::size_t index = layout == "hf" ? at({{b, 5}, {h, kHeads}, {padded, kPositions}, {d, kDims}})
+                                          : layout == "dense"
+                                              ? at({{b, 5}, {i, kPositions}, {h, kHeads}, {d, kDims}})
+                                              : at({{starts[seq] + i, starts.back()}, {h, kHeads}, {d, kDims}});
+                values<float>(cache)[index] = value(kv, b, i, h, d);
+              }
+            }
+          }
+        }
+        const bool is_k = kv == 0;
+        t[layout == "hf"      ? (is_k ? "key_cache" : "value_cache")
+          : layout == "dense" ? (is_k ? "k_cache" : "v_cache")
+                              : (is_k ? "k" : "v")] = std::move(cache);
+      }
+      if (layout == "hf") {
+        for (const std::int64_t length : lengths) {
+          for (std::int64_t i = 0; i < kPositions; ++i) mask.push_back(i >= kPositions - length ? 1 : 0);
+        }
+        t["attention_mask"] = ints<std::int64_t>({5, kPositions}, mask);
+      } else if (layout == "dense") {
+        t["cache_seqlens"] = ints<std::int32_t>({5}, lengths);
+      } else {
+        t["cu_seqlens_k"] = ints<std::int32_t>({6}, starts);
+      }
+    } else {  // sglang, sglang_req
       for (int kv = 0; kv < 2; ++kv) {
         Tensor buffer = poisoned({kBlocks * kPage, kHeads, kDims});
         each([&](int which, auto n, auto p, auto h, auto d, float x) {
@@ -164,6 +254,18 @@ struct SmallBatch {
         }
         indptr.push_back(static_cast<std::int64_t>(indices.size()));
       }
+      if (layout == "sglang_req") {  // requests 1 to 5 of 7, in reverse
+        constexpr std::int64_t kMostTokens = 20;
+        std::vector<std::int64_t> rows(static_cast<std::size_t>(7 * kMostTokens), 1 << 30);
+        for (std::size_t b = 0; b < table.size(); ++b) {
+          const auto first = static_cast<std::size_t>(indptr[b]), row = (5 - b) * kMostTokens;
+          for (std::size_t i = 0; i < static_cast<std::size_t>(lengths[b]); ++i) rows[row + i] = indices[first + i];
+        }
+        t["req_to_token"] = ints<std::int32_t>({7, kMostTokens}, rows);
+        t["req_pool_indices"] = ints<std::int64_t>({5}, {5, 4, 3, 2, 1});
+        t["seq_lens"] = ints<std::int64_t>({5}, lengths);
+        return bundle;
+      }
       t["kv_indptr"] = ints<std::int32_t>({6}, indptr);
       t["kv_indices"] = ints<std::int64_t>({static_cast<std::int64_t>(indices.size())}, indices);
     }
@@ -174,6 +276,7 @@ struct SmallBatch {
     LayoutOptions options;
     options.layout = layout;
     options.layer = layout == "max" ? kLayer : 0;
+    if (layout == "vllm_diffkv") options.value_size = kDims;
     return options;
   }
 };

@@ -380,8 +380,8 @@ TEST(LayoutScales, AKnownTensorThatIsNotUsedIsAFaultToo) {
   bundle.tensors["frobnicate"] = scalar(1);
   EXPECT_EQ(rejection(bundle, options_for("sglang")),
             "mine.npz rejected: frobnicate: is not a tensor of layout 'sglang': choose one of k_buffer, v_buffer, "
-            "kv_indptr, kv_indices, q, query_offsets, k_scale, v_scale, kv_scale, sm_scale, sinks, alibi_slopes. Pass "
-            "--ignore frobnicate to leave it out");
+            "kv_indptr, kv_indices, q, query_offsets, k_scale, v_scale, kv_scale, sm_scale, sinks, alibi_slopes, "
+            "q_lens, custom_mask, packed_custom_mask, tree_mask, k_block_scale, v_block_scale. Pass --ignore frobnicate to leave it out");
   LayoutOptions options = options_for("sglang");
   options.ignore = {"frobnicate"};
   EXPECT_EQ(attention::reference(prepare_problem(bundle, options, "x").problem).o,
@@ -429,7 +429,7 @@ TEST(LayoutScales, EverySynonymIsRead) {
     }
     const attention::Result wanted = golden(canonical, layout);
     std::size_t tried = 0;
-    for (const KnownTensor& known : known_tensors_of(layout)) {
+    for (const KnownTensor& known : known_tensors_of(*find_layout(layout))) {
       const std::string name(known.name);
       if (!canonical.tensors.contains(name)) continue;
       for (const std::string_view synonym : words(known.synonyms)) {

@@ -3,9 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/property.h"
+#include "viz/geometry/board.h"
 
 namespace kvscope::viz::attention_layout_test {
 namespace {
@@ -134,6 +136,26 @@ TEST(ErrorLevel, IsLogarithmicAroundTheBound) {
   EXPECT_EQ(error_level(1e9), 1);
   EXPECT_EQ(error_level(INFINITY), 1);
   EXPECT_EQ(error_level(NAN), 1);
+}
+
+// At each text size the view is as high as the chart, two rows of the table and the words need: the window scrolls.
+TEST(AttentionLayout, TheChartIsShownAtEachTextSize) {
+  for (const double font : {0.75, 1.0, 1.25, 1.6, 2.0, 2.5}) {
+    for (const double width : {480.0, 700.0, 860.0, 936.0, 1000.0, 1366.0, 1600.0, 1920.0, 2560.0}) {
+      for (const double height : {320.0, 500.0, 768.0, 1000.0, 1440.0}) {
+        const QSizeF size = whole_size(View::attention, {width, height}, font);
+        const std::vector<Place> places = board(View::attention, size, font);
+        const auto place = std::ranges::find(places, PanelId::attention_flow, &Place::panel);
+        ASSERT_NE(place, places.end()) << width << 'x' << height << " at " << font;
+        for (const std::int64_t tiles : {1, 3, 13, 200}) {
+          const FlowLayout at = flow_layout(tiles, tiles, 3, place->body, font);
+          EXPECT_FALSE(at.strips[0].isEmpty()) << width << 'x' << height << " at " << font << ", " << tiles;
+          EXPECT_GE(at.strips[0].height(), 12 * font) << width << 'x' << height << " at " << font;
+          EXPECT_GE(at.end_row - at.first_row, std::min<std::int64_t>(tiles, 2)) << width << " at " << font;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

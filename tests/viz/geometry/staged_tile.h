@@ -22,6 +22,8 @@ struct TileOrder {
   std::int64_t head_size = 64;
   std::int64_t rows = 64;
   SwizzleMode swizzle = SwizzleMode::b128;  // TMA
+  std::int64_t columns = 0;                 // TMA; 0: the head's
+  LdsMma mma = LdsMma::shipped;             // LDS
 };
 
 // Empty: the path does not support the tile.
@@ -33,8 +35,10 @@ inline std::vector<trace::Event> staged_events(const TileOrder& order) {
   scenario.cache.page_size = order.page;
   scenario.cache.blocks = 1280 / order.page;
   scenario.requests.list = {Request{0, 70, 3, {}}, Request{0, 150, 3, {}}};
-  scenario.tile = {.BN = order.rows, .BK = order.head_size};
+  scenario.tile = {.BN = order.rows, .BK = order.columns > 0 ? order.columns : order.head_size};
   scenario.tile.swizzle = order.swizzle;
+  scenario.lds.mma = order.mma;
+  if (order.path == StagingPath::lds && order.rows != 64) scenario.lds.BN = order.rows;
   trace::Recorder off;
   const EngineRun run = run_engine(scenario, scenario.requests.list, off);
   const CacheState state = state_at(scenario, scenario.requests.list, focus_step(scenario, run.report)).cache;

@@ -7,6 +7,7 @@
 
 #include "core/base/errors.h"
 #include "core/staging/explain.h"
+#include "tests/viz/geometry/staged_tile.h"
 #include "tests/viz/model/support.h"
 
 namespace kvscope::viz::why_test {
@@ -79,6 +80,44 @@ TEST(WhyQuestion, OfAnMlaCacheIsAboutKAlone) {
   Document document(mla.run, {});
   document.pin(of_token(SeqIdx{0}, TokIdx{0}));
   EXPECT_EQ(why_question(document, {LayerIdx{0}, HeadIdx{0}, DimIdx{0}, KOrV::v}).question->kv, KOrV::k);
+}
+
+// A register, a chunk, a lane and a row of the tile lead to the token and the element that they hold.
+TEST(WhyQuestion, OfAnObjectOfTheTileIsAboutTheElementThatItHolds) {
+  Document document(first_light().run, {});
+  document.seek_step(StepIdx{6});
+  document.show_tile(
+      std::make_shared<const Tile>(*testing_support::staged_tile({})));  // tokens 64 to 127 of sequence 1
+  const auto asked = [&](const Selection& selection) {
+    document.pin(selection);
+    return why_question(document, why_part(document).value_or(WhyPart{})).question.value_or(trace::Question{});
+  };
+  const trace::Question of_register = asked(of_tile_register({0, 26, 1, 0}));
+  EXPECT_EQ(of_register.seq, SeqIdx{1});
+  EXPECT_EQ(of_register.token, TokIdx{70});
+  EXPECT_EQ(why_part(document), (WhyPart{LayerIdx{1}, HeadIdx{1}, DimIdx{12}, KOrV::k}));
+  EXPECT_EQ(asked(of_tile_chunk({6, 24})).dim, DimIdx{24});
+  EXPECT_EQ(asked(of_tile_lane(0, 26)).token, TokIdx{70});
+  EXPECT_EQ(asked(of_tile_row(7)).token, TokIdx{71});
+  EXPECT_EQ(why_part(document)->dim, DimIdx{0});
+}
+
+TEST(WhyQuestion, OfARowOfTheTileWithoutATokenIsAText) {
+  Document document(first_light().run, {});
+  document.seek_step(StepIdx{6});
+  std::vector<trace::Event> events = testing_support::staged_events({});
+  std::get<trace::TileOpened>(events.front()).tokens = 2;
+  document.show_tile(std::make_shared<const Tile>(fold_tile(events)));
+  document.pin(of_tile_row(6));
+  EXPECT_EQ(instead(document),
+            "Row 6 of the tile: no token. It holds no token, so there is no address to explain: choose another row, "
+            "chunk or register.");
+  EXPECT_FALSE(why_part(document));
+  document.pin(of_tile_register({0, 26, 0, 0}));
+  EXPECT_THAT(instead(document), testing::StartsWith("Lane 26, register 0: row 6, no token, dims 4 and 5. "));
+  document.pin({});
+  document.hover(of_tile_event(3));
+  EXPECT_EQ(instead(document), "This object has no address: choose a token, a page or a block.");
 }
 
 TEST(WhyQuestion, HasATextIfThereIsNoQuestion) {

@@ -157,6 +157,24 @@ TEST(Cursor, AnyWalkOverManyCheckpointsEndsWhereAFreshFoldEnds) {
   }));
 }
 
+// Stepping back continues from states that the cursor has kept, also when it turns around or jumps in between.
+TEST(Cursor, SteppingBackThroughManyCheckpointsEndsWhereTheRunsStateIs) {
+  Scenario scenario = gallery("real_traffic_slice").scenario;
+  scenario.requests.generator->count = 400;
+  const auto run = record(scenario, make_requests(scenario, ".")).open();
+  ASSERT_GT(run->facts().events, 2 * Run::kCheckpointEvents);
+  Cursor cursor(run);
+  cursor.seek(Position{run->facts().events});
+  for (int i = 0; cursor.step_back(); ++i) {
+    if (i % 7 == 0) cursor.event_back();
+    if (i % 50 == 20) cursor.step();
+    if (i % 300 == 150) cursor.seek(Position{std::max<std::int64_t>(cursor.position().value - 9'000, 0)});
+    if (i % 10 > 0) continue;
+    ASSERT_TRUE(cursor.state() == run->state_at(cursor.position())) << cursor.position().value;
+  }
+  EXPECT_TRUE(cursor.state() == run->state_at(Position{0}));
+}
+
 // Three steps of two events, with a prologue of one event: every position from which and to which a step can move.
 Recorded hand_made(bool with_prologue) {
   Recorded recorded;

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <map>
 #include <set>
 #include <variant>
@@ -249,6 +250,66 @@ TEST(Motion, LightsAreTheWavefrontsOfTheRead) {
     }
   }
   EXPECT_GT(lights, 100);
+}
+
+// Two tiles of one key and one dim; the second raises m by ln 2, so that c = 1/2. Written out by hand:
+//   l: 2 -> 1 -> 4      o: {6, -2} -> {3, -1} -> {12, 4}      o / l: {3, -1} -> {3, -1} -> {3, 1}
+AttentionFlow two_tiles() {
+  AttentionFlow flow;
+  const double m = std::log(2.0);
+  flow.tiles = {{0, 1, -INFINITY, 0, 0, 2, 2, {6, -2}}, {1, 2, 0, m, 0.5, 3, 4, {12, 4}}};
+  flow.o = {3, 1};
+  return flow;
+}
+
+TEST(FlowBetween, FirstMRisesAndRescalesThenTheTileIsAdded) {
+  const AttentionFlow flow = two_tiles();
+  EXPECT_EQ(flow_between(flow, 1, 2, 0), std::nullopt);
+  EXPECT_EQ(flow_between(flow, 1, 2, 1), std::nullopt);
+  EXPECT_EQ(flow_between(flow, 0, 2, 0.5), std::nullopt) << "two tiles at once";
+
+  const FlowBetween quarter = flow_between(flow, 1, 2, kFlowRescale / 2).value();  // half of the first part
+  EXPECT_EQ(quarter.tile, 1);
+  EXPECT_NEAR(quarter.largest, std::log(2.0) / 2, 1e-12);
+  EXPECT_NEAR(quarter.rescale, 0.75, 1e-12);
+  EXPECT_NEAR(quarter.sum, 1.5, 1e-12);
+  EXPECT_EQ(quarter.tile_sum, 0);
+  EXPECT_EQ(quarter.o, (std::vector<double>{3, -1})) << "l and o have the same factor";
+
+  const FlowBetween rescaled = flow_between(flow, 1, 2, kFlowRescale).value();
+  EXPECT_NEAR(rescaled.largest, std::log(2.0), 1e-12);
+  EXPECT_NEAR(rescaled.sum, 1, 1e-12);
+
+  const FlowBetween half = flow_between(flow, 1, 2, (1 + kFlowRescale) / 2).value();  // half of the second part
+  EXPECT_NEAR(half.sum, 1 + 1.5, 1e-12);
+  EXPECT_NEAR(half.tile_sum, 1.5, 1e-12);
+  EXPECT_NEAR(half.o[0], (3 + 4.5) / 2.5, 1e-12);   // o: half of the way from 3 to 12
+  EXPECT_NEAR(half.o[1], (-1 + 2.5) / 2.5, 1e-12);  // from -1 to 4
+
+  const FlowBetween end = flow_between(flow, 1, 2, 1 - 1e-9).value();
+  EXPECT_NEAR(end.sum, 4, 1e-6);
+  EXPECT_NEAR(end.o[1], 1, 1e-6);
+}
+
+TEST(FlowBetween, TheFirstTileStartsFromNothingAndTheWayBackIsTheWayReversed) {
+  const AttentionFlow flow = two_tiles();
+  const FlowBetween early = flow_between(flow, 0, 1, 0.1).value();
+  EXPECT_EQ(early.largest, 0) << "-infinity has no place to rise from";
+  EXPECT_EQ(early.sum, 0);
+  EXPECT_EQ(early.o, (std::vector<double>{0, 0}));
+  EXPECT_NEAR(flow_between(flow, 0, 1, 0.9)->o[0], 3, 1e-12) << "one tile: its values, divided by its own sum";
+  for (const double t : {0.1, 0.5, 0.9}) {
+    const FlowBetween back = flow_between(flow, 2, 1, t).value(), forth = flow_between(flow, 1, 2, 1 - t).value();
+    EXPECT_NEAR(back.sum, forth.sum, 1e-12);
+    EXPECT_NEAR(back.o[1], forth.o[1], 1e-12);
+  }
+}
+
+// A sink joins l after all tiles: the last tile's motion ends at the result, not at o / l without it.
+TEST(FlowBetween, TheLastTileEndsAtTheResult) {
+  AttentionFlow flow = two_tiles();
+  flow.o = {2.4, 0.8};
+  EXPECT_NEAR(flow_between(flow, 1, 2, 1 - 1e-9)->o[0], 2.4, 1e-6);
 }
 
 }  // namespace

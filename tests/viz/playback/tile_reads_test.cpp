@@ -133,6 +133,27 @@ TEST(ShownRead, OneThatIsUnderWayComesBeforeTheSelection) {
   EXPECT_EQ(shown_read(tile, tile_state(tile, third.event + 1 + 20), lit), (ShownRead{2, 2}));
 }
 
+// Shared memory and Registers show one read at all times, whatever is selected.
+TEST(ShownRead, IsTheReadOfTheRegistersGridAtEachEventAndForEachSelection) {
+  for_each_read_tile([&](const Tile& tile) {
+    std::vector<Selection> selections{{},
+                                      of_tile_row(6),
+                                      of_tile_row(tile.opened.tokens - 1),
+                                      of_tile_lane(0, 26),
+                                      of_tile_register(tile.registers()[tile.registers().size() / 2])};
+    if (tile.chunk_columns() > 0) selections.push_back(of_tile_chunk({6, 3 * tile.chunk_columns()}));
+    for (const Selection& selection : selections) {
+      const LitTile lit = resolve(State{}, Facts{}, &tile, selection).tile;
+      for (std::int64_t at = 0; at <= tile.events; at += std::max<std::int64_t>(tile.events / 40, 1)) {
+        const TileState now = tile_state(tile, at);
+        const auto shown = shown_read(tile, now, lit);
+        ASSERT_TRUE(shown);
+        ASSERT_EQ(shown->read, read_of_grid(tile, now, lit)) << at << ", selection " << static_cast<int>(selection.kind);
+      }
+    }
+  });
+}
+
 TEST(ShownRead, AbsentWhereLanesAreNotRecorded) {
   std::vector<trace::Event> events;
   for (const trace::Event& event : events_of({})) {

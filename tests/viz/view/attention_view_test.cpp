@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include <QtTest/QTest>
+
 #include "tests/viz/view/runs.h"
 #include "viz/geometry/attention_layout.h"
 #include "viz/model/document.h"
@@ -261,7 +263,8 @@ TEST(AttentionCanvas, RepaintsForEachFlowAndEachNumberOfTiles) {
   EXPECT_TRUE(canvas.cells(PanelId::attention_flow).back().name.contains(QStringLiteral("not added yet")));
   attention.show_flow(std::make_shared<const AttentionFlow>(made_up_flow(3, 4)));  // the first one is gone
   EXPECT_TRUE(picture() == board_image(canvas.size(), canvas.devicePixelRatio(), make_panels(), canvas.sceneNow()));
-  document.step();  // with motion on
+  document.step();  // with motion on: its end is the still
+  QTest::qWait(600);
   EXPECT_TRUE(picture() == board_image(canvas.size(), canvas.devicePixelRatio(), make_panels(), canvas.sceneNow()));
   attention.show_errors(std::make_shared<const AttentionErrors>(made_up_errors(4)));
   canvas.activate(canvas.cells(PanelId::attention_errors).front().object);

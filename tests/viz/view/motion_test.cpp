@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "tests/viz/geometry/staged_tile.h"
 #include "tests/viz/view/canvas_fixture.h"
 #include "viz/view/paint_board.h"
@@ -34,13 +36,13 @@ struct Stage {
   }
   Still at_row(std::int64_t row) {
     cursor.seek_row(row);
-    return Still(scene, nullptr);
+    return Still(scene, {});
   }
   Still at_event(std::int64_t event) {
     now = tile_state(*tile, event);
     scene.tile = tile.get();
     scene.tile_now = &now;
-    return Still(scene, tile);
+    return Still(scene, {tile, nullptr, nullptr});
   }
   QImage still(const Still& of) const {
     QImage image(kBoard.toSize(), QImage::Format_RGB32);
@@ -98,6 +100,58 @@ TEST(ViewMotion, TheEndsOfATilesActionsAreItsStills) {
       EXPECT_FALSE(stage.between(motion, 0.6) == stage.still(after)) << n;
     }
     EXPECT_GT(moving, 4);
+  }
+}
+
+// m, l and o while tiles of the flow are added; the flow's numbers are made up, with tiles that raise m and others.
+std::shared_ptr<const AttentionFlow> a_flow() {
+  auto flow = std::make_shared<AttentionFlow>();
+  flow->request.tile_keys = 8;
+  flow->keys = 40;
+  flow->queries = flow->heads = 1;
+  const std::vector<double> largest{1, 1, 3, 3, 3.5}, tile_sum{2, 1, 4, 0.5, 1};
+  double m = -INFINITY, l = 0;
+  std::vector<double> o(8, 0.0);
+  for (std::size_t n = 0; n < largest.size(); ++n) {
+    const double c = n == 0 ? 0 : std::exp(m - largest[n]);
+    l = c * l + tile_sum[n];
+    for (std::size_t d = 0; d < o.size(); ++d) o[d] = c * o[d] + tile_sum[n] * (static_cast<double>((d + n) % 5) - 2);
+    const auto key = static_cast<std::int64_t>(8 * n);
+    flow->tiles.push_back({key, key + 8, m, largest[n], c, tile_sum[n], l, o});
+    m = largest[n];
+  }
+  for (const double x : o) flow->o.push_back(x / l);
+  flow->golden = flow->o;
+  flow->bound.assign(o.size(), 1e-6);
+  return flow;
+}
+
+TEST(ViewMotion, TheEndsOfATileOfTheFlowAreTheStills) {
+  Stage stage("first_light", View::attention);
+  stage.cursor.seek_row(5);
+  const auto flow = a_flow();
+  const auto at = [&](std::int64_t tiles) {
+    stage.scene.flow = flow.get();
+    stage.scene.flow_tiles = tiles;
+    return Still(stage.scene, {nullptr, flow, nullptr});
+  };
+  for (std::int64_t tiles = 0; tiles < 5; ++tiles) {
+    const Still before = at(tiles), after = at(tiles + 1);
+    const Motion motion(stage.panels, kBoard, 1, before, after);
+    ASSERT_FALSE(motion.empty());
+    EXPECT_TRUE(stage.between(motion, 0) == stage.still(before)) << tiles;
+    EXPECT_TRUE(stage.between(motion, 1) == stage.still(after)) << tiles;
+    std::vector<QImage> all{stage.still(before), stage.still(after)};
+    for (const double t : {0.2, 0.4, 0.6, 0.8}) {
+      all.push_back(stage.between(motion, t));
+      for (std::size_t n = 0; n + 1 < all.size(); ++n) EXPECT_FALSE(all.back() == all[n]) << tiles << ' ' << t;
+    }
+    const Motion back(stage.panels, kBoard, 1, after, before);
+    EXPECT_TRUE(stage.between(back, 0.2) == all[5]) << "the way back is the way there, reversed";
+    // Two tiles at once, or none, do not move.
+    EXPECT_TRUE(Motion(stage.panels, kBoard, 1, before, before).empty());
+    if (tiles == 4) continue;
+    EXPECT_TRUE(Motion(stage.panels, kBoard, 1, before, at(tiles + 2)).empty());
   }
 }
 
@@ -182,6 +236,31 @@ TEST_F(CanvasMotion, ByHandBackPastTheStartTakesTheStepBack) {
   canvas.nudgeMotion(-0.5);
   EXPECT_EQ(document.cursor().position(), start);
   EXPECT_FALSE(canvas.motionTime());
+}
+
+// In the attention view a step is a tile of the flow; another flow ends its motion.
+TEST_F(CanvasMotion, ATileOfTheFlowMovesForthAndBack) {
+  AttentionModel& attention = document.attention();
+  canvas.setView(View::attention);
+  attention.show_flow(a_flow());
+  const QImage five = picture(canvas);
+  attention.step_back();
+  ASSERT_TRUE(canvas.motionTime());
+  canvas.holdMotion();
+  canvas.nudgeMotion(-0.5);
+  const QImage halfway = picture(canvas);
+  EXPECT_FALSE(halfway == five);
+  EXPECT_FALSE(halfway == still_now());
+  canvas.nudgeMotion(-0.5);
+  EXPECT_FALSE(canvas.motionTime());
+  EXPECT_EQ(attention.tiles_done(), 4);
+  EXPECT_TRUE(picture(canvas) == still_now());
+  canvas.nudgeMotion(0.5);
+  EXPECT_NEAR(canvas.motionTime().value_or(0), 0.5, 1e-9);
+  EXPECT_EQ(attention.tiles_done(), 5);
+  attention.show_flow(a_flow());
+  EXPECT_FALSE(canvas.motionTime());
+  EXPECT_TRUE(picture(canvas) == still_now());
 }
 
 TEST_F(CanvasMotion, AZoomOrANewThemeEndsIt) {

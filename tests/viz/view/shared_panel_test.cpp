@@ -12,6 +12,7 @@
 #include "viz/playback/tile_selection.h"
 #include "viz/view/panel.h"
 #include "viz/view/shared_paint.h"
+#include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 
 namespace kvscope::viz::shared_panel_test {
@@ -115,6 +116,31 @@ TEST(SharedPanel, ALayoutThatIsChosenIsShownBesideTheTilesOwn) {
     }
     EXPECT_GT(found, 100);
     EXPECT_NE(panel->cells(kBody, of.scene(), 10'000).back().name.indexOf(QStringLiteral("64 wavefronts")), -1);
+  }
+}
+
+// Through LDS the names have eight letters: in a narrow panel a chip has two lines, so that each layout has its name.
+TEST(SharedPanel, AChipHasTheNameOfItsLayoutAndItsWavefronts) {
+  TileScene of(StagingPath::lds);
+  SharedLayouts all;
+  all.of(of.tile);
+  std::vector<std::string> names;
+  for (const TileLayout& layout : all.layouts) names.push_back(layout.name);
+  EXPECT_THAT(names, testing::ElementsAre("none", "(3,0,3)", "(3,0,4)", "+16 B", "+32 B")) << "as lds.swizzle has them";
+  EXPECT_TRUE(all.layouts[2].stored);
+  for (const double scale : {1.0, 1.6}) {
+    of.staged.scene.font_scale = scale;
+    for (const double width : {900.0, 620.0, 340.0}) {
+      const QRectF body(20, 20, width * scale, 470 * scale);
+      const SharedNow now = shared_now(all, body, of.scene());
+      ASSERT_EQ(now.at.chips.size(), names.size());
+      const QFont font = ui_font(of.scene().px(kSharedChipText));
+      for (std::size_t n = 0; n < names.size(); ++n) {
+        const bool two_lines = now.at.chips[n].height() > of.scene().px(20);
+        const QString longest = two_lines ? QString::fromStdString(names[n]) : chip_text(all.layouts[n], all.costs[n]);
+        EXPECT_LE(text_width(font, longest), now.at.chips[n].width() - 4) << names[n] << ' ' << width;
+      }
+    }
   }
 }
 

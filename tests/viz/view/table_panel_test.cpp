@@ -118,6 +118,34 @@ TEST(TablePanel, UnusedEntriesShowTheNumberOfTheNullPage) {
   EXPECT_GT(ink, 25) << "two digits, not a dot";
 }
 
+// The legend's square of unused entries is outlined as they are; a dot in it would be another object.
+TEST(TablePanel, TheLegendShowsUnusedEntriesAsTheyAreDrawn) {
+  Staged staged(gallery_run("preemption"));
+  const std::unique_ptr<Panel> panel = make_table_panel();
+  staged.cursor.seek_row(4);
+  QImage image(900, 40, QImage::Format_RGB32), outlined(11, 11, QImage::Format_RGB32),
+      dotted(11, 11, QImage::Format_RGB32);
+  for (QImage* of : {&image, &outlined, &dotted}) of->fill(staged.scene.theme->card);
+  {
+    QPainter painter(&image);
+    panel->paint_footer(painter, {0, 0, 900, 40}, staged.scene);
+    QPainter free(&outlined), unused(&dotted);
+    paint_cell(free, {0, 0, 11, 11}, kFreeLook, 1, *staged.scene.theme);
+    paint_cell(unused, {0, 0, 11, 11}, kPaddingLook, 1, *staged.scene.theme);
+  }
+  ASSERT_NE(outlined, dotted);
+  const auto has = [&](const QImage& part) {
+    for (int y = 0; y + 11 <= image.height(); ++y) {
+      for (int x = 0; x + 11 <= image.width(); ++x) {
+        if (image.copy(x, y, 11, 11) == part) return true;
+      }
+    }
+    return false;
+  };
+  EXPECT_TRUE(has(outlined));
+  EXPECT_FALSE(has(dotted));
+}
+
 TEST(TablePanel, AContinuousCacheIsOneColumnWithItsReason) {
   const std::unique_ptr<Panel> panel = make_table_panel();
   Staged staged(gallery_run("continuous"));

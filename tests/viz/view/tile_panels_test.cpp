@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/viz/geometry/staged_tile.h"
 #include "tests/viz/view/pool_scene.h"
@@ -54,6 +57,58 @@ bool is_untouched_outside(const QImage& image, const QRectF& body) {
     }
   }
   return true;
+}
+
+using MakePanel = std::unique_ptr<Panel> (*)();
+constexpr std::array<MakePanel, 6> kTilePanels{make_tile_sequence_panel, make_memory_panel,    make_copies_panel,
+                                               make_shared_panel,        make_registers_panel, make_tile_events_panel};
+
+// A kernel's trace has tiles and no cache: the lookup table of its sequence is that of no run.
+TEST(TilePanels, ATileOfASequenceThatTheRunDoesNotHaveIsShown) {
+  Shown shown(TileOrder{});
+  shown.tile.opened.seq = SeqIdx{1000};
+  for (const MakePanel make : kTilePanels) {
+    const auto panel = make();
+    EXPECT_TRUE(is_untouched_outside(painted(*panel, kRegisters, shown.scene(), kImage), kRegisters));
+    EXPECT_FALSE(panel->cells(kRegisters, shown.scene(), 100).empty());
+  }
+}
+
+// cp.async of a kernel: 512 bytes whose rows, columns and swizzle only its source defines, read by ld.shared.
+TEST(TilePanels, ATileWithoutRowsIsShownByItsBytes) {
+  std::vector<trace::Event> events;
+  trace::TileOpened opened;
+  opened.bytes = 512;
+  events.emplace_back(opened);
+  events.emplace_back(trace::TileShared{4, 128, -1, 0, 0, 32, 1});
+  trace::TileFragments fragments;
+  fragments.instruction = trace::ReadInstruction::ld_shared;
+  fragments.width = 16;
+  fragments.lanes = 32;
+  fragments.warps = 1;
+  events.emplace_back(fragments);
+  for (std::int64_t phase = 0; phase < 4; ++phase) events.emplace_back(trace::BankPhase{phase, 0xffLL << 8 * phase, 0});
+  events.emplace_back(trace::LdsCopied{});
+  for (std::int64_t lane = 0; lane < 32; ++lane) {
+    events.emplace_back(trace::ChunkLanded{0, -1, -1, 4096 + 16 * lane, 16 * lane});
+  }
+  events.emplace_back(trace::WaveWaited{0, 1, 0});
+  events.emplace_back(trace::FragmentRead{0, 0, 0, 4, 4, 0});
+  for (std::int64_t lane = 0; lane < 32; ++lane) events.emplace_back(trace::LaneRead{0, lane, 16 * lane});
+  Shown shown(TileOrder{});
+  shown.tile = fold_tile(events);
+  EXPECT_FALSE(shown.tile.swizzle_known());
+  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{20}, shown.tile.events}) {
+    shown.at(at);
+    for (const MakePanel make : kTilePanels) {
+      const auto panel = make();
+      const QImage image = painted(*panel, kRegisters, shown.scene(), kImage);
+      EXPECT_TRUE(is_untouched_outside(image, kRegisters)) << panel->title().toStdString() << ' ' << at;
+    }
+  }
+  EXPECT_THAT(title(shown.tile, shown.scene().facts()), HasSubstr("tokens unknown"));
+  EXPECT_THAT(title(shown.tile, shown.scene().facts()), HasSubstr("by cp.async, swizzle unknown"));
+  EXPECT_THAT(make_registers_panel()->summary(shown.scene()).toStdString(), HasSubstr("no rows and columns"));
 }
 
 TEST(RegistersPanel, EveryCellLeadsToItsRegisterAndBack) {

@@ -9,6 +9,7 @@
 #include "core/staging/staging_events.h"
 #include "tests/viz/view/runs.h"
 #include "viz/playback/tile_selection.h"
+#include "viz/view/board_links.h"
 #include "viz/view/paint_board.h"
 #include "viz/view/tile_paint.h"
 
@@ -88,6 +89,44 @@ TEST(TileView, UnderTheMiddleOfEveryCellIsItsObject) {
       }
     }
     for (const PanelId id : {PanelId::tile_sequence, PanelId::memory, PanelId::copies}) EXPECT_GT(cells[id], 100u);
+  }
+}
+
+// The links of a row go around the numbers of all panels: along gaps between cards and beside cells. At each width the
+// cards are in a row, in pairs, or in a column.
+TEST(TileView, LinksCrossNoCellAndNoTitle) {
+  Shown s = shown("quantized_e4m3", 1, KOrV::k);
+  for (const double font : {1.0, 1.6}) {
+    s.scene.font_scale = font;
+    for (const double width : {1600.0, 1100.0, 700.0}) {
+      const QSizeF size = whole_size(View::tile, {width, 900}, font);
+      std::vector<QRectF> cells;
+      for (const Place& place : board(View::tile, size, font)) {
+        if (std::ranges::find(kOfTile, place.panel) == kOfTile.end()) continue;
+        cells.push_back(place.title);
+        for (const PanelCell& cell : s.panel(place.panel).cells(place.body, s.scene, 5000)) {
+          const double in = std::min(1.2, std::min(cell.rect.width(), cell.rect.height()) / 3);
+          cells.push_back(cell.rect.adjusted(in, in, -in, -in));
+        }
+      }
+      ASSERT_GT(cells.size(), 100u);
+      int links = 0;
+      for (const std::int64_t token : {0, 1, 17, 40, 63}) {
+        s.pin(of_token(SeqIdx{0}, TokIdx{token}));
+        for (const Link& link : board_links(size, s.panels, s.scene, s.scene.pinned_lit)) {
+          ++links;
+          for (const LinkPath& part : link.parts) {
+            for (int i = 0; i <= 100; ++i) {
+              const QPointF at = point_at(part, i / 100.0);
+              const auto crossed = std::ranges::find_if(cells, [&](const QRectF& c) { return c.contains(at); });
+              ASSERT_EQ(crossed, cells.end())
+                  << width << " at " << font << ": token " << token << " at " << at.x() << ' ' << at.y();
+            }
+          }
+        }
+      }
+      EXPECT_GE(links, 10) << width << " at " << font;
+    }
   }
 }
 

@@ -8,9 +8,11 @@
 #include <set>
 
 #include <QtCore/QRegularExpression>
+#include <QtWidgets/QLineEdit>
 #include <QtWidgets/QTreeWidget>
 
 #include "tests/viz/window/window_support.h"
+#include "viz/window/command_palette.h"
 #include "viz/window/icons.h"
 #include "viz/window/theme_choice.h"
 
@@ -105,6 +107,59 @@ std::int64_t inked(const QImage& image) {
     for (int x = 0; x < image.width(); ++x) count += qAlpha(image.pixel(x, y)) > 40 ? 1 : 0;
   }
   return count;
+}
+
+// --- all actions by name ---------------------------------------------------------------------------------------------
+
+TEST(CommandPalette, FindsActionsByPartsOfTheirNamesTheBestFirst) {
+  EXPECT_EQ(actions_meant({}).size(), kActions);
+  EXPECT_EQ(actions_meant(QStringLiteral("st ba")).front(), Do::step_back);
+  EXPECT_EQ(actions_meant(QStringLiteral("BACK")).front(), Do::go_back) << "a name that begins with it comes first";
+  EXPECT_EQ(actions_meant(QStringLiteral("webm")), (std::vector<Do>{Do::export_picture})) << "in the description";
+  EXPECT_TRUE(actions_meant(QStringLiteral("no such action")).empty());
+  for (const ActionEntry& e : action_table()) EXPECT_EQ(actions_meant(plain_text_of(e)).front(), e.id) << e.text;
+}
+
+// With the keyboard alone: open, type, choose, carry out. The focus stays in the field.
+TEST_F(WindowTest, CarriesOutAnActionByItsName) {
+  ASSERT_TRUE(open(testing_support::path_of("first_light")));
+  press(Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
+  auto* palette = window->findChild<CommandPalette*>();
+  ASSERT_NE(palette, nullptr);
+  auto* list = palette->findChild<QTreeWidget*>();
+  auto* field = palette->findChild<QLineEdit*>();
+  EXPECT_FALSE(field->accessibleName().isEmpty());
+  EXPECT_FALSE(list->accessibleName().isEmpty());
+  QTest::keyClicks(field, QStringLiteral("view"));
+  const auto chosen = [&] { return list->currentItem()->text(0); };
+  const QString first = chosen();
+  QTest::keyClick(field, Qt::Key_Down);
+  EXPECT_NE(chosen(), first);
+  field->clear();
+  QTest::keyClicks(field, QStringLiteral("block pool"));
+  EXPECT_EQ(chosen(), QStringLiteral("Block pool and table"));
+  QTest::keyClick(field, Qt::Key_Return);
+  QTest::qWait(1);
+  EXPECT_EQ(window->view(), View::pool);
+  EXPECT_EQ(window->findChild<CommandPalette*>(), nullptr);
+
+  press(Qt::Key_K, Qt::ControlModifier);
+  palette = window->findChild<CommandPalette*>();
+  ASSERT_NE(palette, nullptr);
+  QTest::keyClick(palette->findChild<QLineEdit*>(), Qt::Key_Escape);
+  QTest::qWait(1);
+  EXPECT_EQ(window->findChild<CommandPalette*>(), nullptr);
+  EXPECT_EQ(window->view(), View::pool);
+}
+
+// What cannot be done now is not offered.
+TEST_F(WindowTest, ThePaletteOffersWhatCanBeDone) {
+  press(Qt::Key_K, Qt::ControlModifier);
+  const auto* list = window->findChild<CommandPalette*>()->findChild<QTreeWidget*>();
+  for (int n = 0; n < list->topLevelItemCount(); ++n) {
+    EXPECT_NE(list->topLevelItem(n)->text(0), plain_text_of(entry(Do::step))) << "no run is open";
+  }
+  EXPECT_GT(list->topLevelItemCount(), 5);
 }
 
 TEST(Icons, AreAllDrawnAndAllDifferent) {

@@ -2,12 +2,16 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <regex>
 
+#include <QtCore/QProcess>
+#include <QtCore/QStandardPaths>
 #include <QtCore/QTemporaryDir>
 #include <QtCore/QXmlStreamReader>
 #include <QtGui/QImageReader>
@@ -15,6 +19,8 @@
 #include "core/base/errors.h"
 #include "tests/viz/view/runs.h"
 #include "viz/view/paint_board.h"
+#include "viz/window/film_writer.h"
+#include "viz/window/video_writer.h"
 
 namespace kvscope::viz::export_test {
 namespace {
@@ -78,6 +84,27 @@ class Export : public testing::Test {
     return {};
   }
 
+  [[nodiscard]] std::int64_t frames_of(const std::string& name) const {
+    QImageReader reader(QString::fromStdString(file(name).string()));
+    std::int64_t frames = 0;
+    while (!reader.read().isNull()) ++frames;
+    return frames;
+  }
+  // Tiles of one key, each of which raises l by one.
+  [[nodiscard]] static std::shared_ptr<const AttentionFlow> a_flow(std::int64_t tiles) {
+    auto flow = std::make_shared<AttentionFlow>();
+    flow->request.tile_keys = 1;
+    flow->keys = tiles;
+    for (std::int64_t n = 0; n < tiles; ++n) {
+      const auto sum = static_cast<double>(n + 1);
+      flow->tiles.push_back({n, n + 1, n == 0 ? -INFINITY : 0, 0, n == 0 ? 0.0 : 1.0, 1, sum, {sum * sum, -sum}});
+    }
+    const auto all = static_cast<double>(tiles);
+    flow->o = flow->golden = {all, -1};
+    flow->bound = {1e-6, 1e-6};
+    return flow;
+  }
+
   QTemporaryDir dir_;
   std::shared_ptr<const viz::Run> run_ = gallery_run("first_light");  // testing::Test has a member Run
 };
@@ -87,6 +114,8 @@ TEST_F(Export, TheExtensionSelectsTheFormatIgnoringCase) {
   EXPECT_EQ(picture_format(QStringLiteral("b.SVG")), PictureFormat::svg);
   EXPECT_EQ(picture_format(QStringLiteral("b.c.Pdf")), PictureFormat::pdf);
   EXPECT_EQ(picture_format(QStringLiteral("b.gif")), PictureFormat::gif);
+  EXPECT_EQ(picture_format(QStringLiteral("b.WebM")), PictureFormat::webm);
+  EXPECT_EQ(picture_format(QStringLiteral("b.mp4")), PictureFormat::mp4);
   for (const char* name : {"b.jpg", "png", "b.png.txt", "", "b.", "a.png/b"}) {
     EXPECT_FALSE(picture_format(QString::fromLatin1(name))) << name;
   }
@@ -234,13 +263,15 @@ TEST_F(Export, EveryFaultIsNamedAtOnceWithWhatToDo) {
   picture.size = {10, 20'000};
   picture.scale = 2;
   EXPECT_THAT(faults("a.bmp", picture),
-              ElementsAre("a.bmp: the extension is not that of a picture format: use .png, .svg, .pdf or .gif",
+              ElementsAre("a.bmp: the extension is not that of a picture format: use .png, .svg, .pdf, .gif, "
+                          ".webm or .mp4",
                           "a.bmp: a width of 20 px is outside [64, 16384]: choose another size or scale",
                           "a.bmp: a height of 40000 px is outside [64, 16384]: choose another size or scale"));
   picture = at_row(7);
   picture.last_row = 9;
   EXPECT_THAT(faults("a.svg", picture),
-              ElementsAre("a.svg: steps 6 to 8 are 3 pictures, and a .svg file holds one: write a .gif"));
+              ElementsAre("a.svg: steps 6 to 8 are 3 pictures, and a .svg file holds one: write a .gif, "
+                          ".webm or .mp4"));
   picture.last_row = 6;
   picture.frames_per_second = 51;
   EXPECT_THAT(faults("a.gif", picture),
@@ -256,13 +287,181 @@ TEST_F(Export, EveryFaultIsNamedAtOnceWithWhatToDo) {
 }
 
 // The flow and the errors are those of one step: frames of other steps would show them beside another cache.
-TEST_F(Export, SeveralStepsOfTheAttentionViewAreAFault) {
+TEST_F(Export, SeveralStepsOfTheAttentionViewNeedTheFlowOfEach) {
   Picture picture = at_row(2);
   picture.view = View::attention;
   picture.last_row = 4;
-  EXPECT_THAT(faults("a.gif", picture), ElementsAre(::testing::HasSubstr("the attention view shows one step")));
+  EXPECT_THAT(faults("a.gif", picture), ElementsAre(::testing::HasSubstr("the flows of several steps")));
   picture.last_row = 2;
   EXPECT_TRUE(faults("a.gif", picture).empty());
+  picture.last_row = 4;
+  std::vector<std::int64_t> asked;
+  picture.attention_of = [&](const State& state) {
+    asked.push_back(state.step.value);
+    return AttentionOfStep{a_flow(static_cast<std::int64_t>(asked.size())), {}, nullptr, QStringLiteral("none")};
+  };
+  EXPECT_TRUE(faults("a.gif", picture).empty());
+  EXPECT_THAT(asked, ElementsAre(1, 2, 3));
+  EXPECT_EQ(frames_of("a.gif"), 3);
+}
+
+// One frame for each number of tiles, and with motion the pictures between them.
+TEST_F(Export, AGifOfTheFlowHasAFrameForEachTile) {
+  Picture picture = at_row(5);
+  picture.view = View::attention;
+  picture.flow = a_flow(4);
+  picture.last_flow_tile = 4;
+  picture.frames_per_second = 2;
+  write("a.gif", picture);
+  EXPECT_EQ(frames_of("a.gif"), 5);
+  picture.motion = true;
+  write("a.gif", picture);
+  EXPECT_EQ(frames_of("a.gif"), 5 + 4 * 5) << "0.3 s of motion have 5 pictures";
+  picture.flow_tiles = 5;
+  EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: the last tile of the flow, 4, is outside [5, 4]"));
+  picture.flow_tiles = 3;
+  EXPECT_THAT(faults("a.pdf", picture), ElementsAre("a.pdf: tiles 3 to 4 of the flow are several pictures, and a .pdf "
+                                                    "file holds one: write a .gif, .webm or .mp4"));
+  picture.flow = nullptr;
+  EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: there is no flow whose tiles could be animated: name one"));
+}
+
+// --- videos ----------------------------------------------------------------------------------------------------------
+
+// A still has a whole number of pictures, also where 1 / frames_per_second is not a binary fraction.
+TEST(FilmTiming, AStillIsAWholeNumberOfPicturesOfTheVideo) {
+  for (const double fps : {0.1, 0.3, 1.0, 3.0, 4.0, 7.0, 29.97, 50.0}) {
+    for (const bool motion : {false, true}) {
+      const FilmTiming timing = film_timing(PictureFormat::webm, fps, motion);
+      const double of_still = timing.rate / fps;
+      EXPECT_NEAR(of_still, std::round(of_still), 1e-9) << fps;
+      EXPECT_GE(timing.rate, std::min(motion ? 30.0 : 10.0, timing.rate)) << fps;
+      EXPECT_NEAR(static_cast<double>(timing.between) * timing.part + timing.rest, 1 / fps, 1e-9) << fps;
+      EXPECT_EQ(timing.between > 0, motion && fps < 30) << fps;
+    }
+  }
+  const FilmTiming timing = film_timing(PictureFormat::webm, 4, true);
+  EXPECT_EQ(timing.rate, 32);
+  EXPECT_EQ(timing.between, 4);
+  EXPECT_EQ(timing.rest, 0.125);
+  EXPECT_EQ(film_timing(PictureFormat::mp4, 0.1, true).rate, 30);
+}
+
+// `ffmpeg` in a folder that is first in PATH.
+class Video : public Export {
+ protected:
+  Video() : path_(qgetenv("PATH")) {}
+  ~Video() override { qputenv("PATH", path_); }
+  // Notes its words, and copies what it gets to the file; `end`: more lines.
+  void set_program(const std::string& end) const {
+    const fs::path bin = fs::path(bin_.path().toStdString());
+    {
+      std::ofstream script(bin / "ffmpeg");
+      script << "#!/bin/sh\nprintf '%s\\n' \"$@\" > " << (bin / "words").string() << "\nfor last; do :; done\n"
+             << end << "\n";
+    }
+    fs::permissions(bin / "ffmpeg", fs::perms::owner_all);
+    qputenv("PATH", bin_.path().toLocal8Bit() + ":" + path_);
+  }
+  [[nodiscard]] std::string words() const {
+    std::ifstream stream(fs::path(bin_.path().toStdString()) / "words");
+    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  }
+  QTemporaryDir bin_;
+  QByteArray path_;
+};
+
+// What reaches the program: each still for its time, as rows of RGBX without padding. The first picture is compared
+// with the board's.
+TEST_F(Video, TheProgramGetsEachStillForItsTime) {
+  set_program("cat > \"${last#file:}\"");
+  Picture picture = at_row(3);
+  picture.size = {333, 222};  // odd: the program pads
+  picture.last_row = 5;
+  picture.frames_per_second = 4;
+  write("a.webm", picture);
+  const std::string got = bytes("a.webm");
+  const std::size_t frame = 333 * 222 * 4;
+  ASSERT_EQ(got.size(), 3 * 3 * frame) << "12 pictures a second: three of each still";
+  EXPECT_EQ(got.substr(0, frame), got.substr(2 * frame, frame));
+  EXPECT_NE(got.substr(0, frame), got.substr(3 * frame, frame));
+  const QImage expected = painted(picture).convertToFormat(QImage::Format_RGBX8888);
+  for (int y = 0; y < 222; ++y) {
+    const auto* line = reinterpret_cast<const char*>(expected.constScanLine(y));
+    ASSERT_EQ(got.compare(static_cast<std::size_t>(y) * 333 * 4, 333 * 4, line, 333 * 4), 0) << y;
+  }
+  for (const char* word : {"rgb0\n", "333x222\n", "\n12\n", "libvpx-vp9\n", "webm\n"}) {
+    EXPECT_THAT(words(), HasSubstr(word));
+  }
+  picture.motion = true;
+  write("a.mp4", picture);
+  EXPECT_EQ(bytes("a.mp4").size(), 3 * 8 * frame) << "32 pictures a second: eight of each still, four of them moving";
+  EXPECT_THAT(words(), HasSubstr("libx264\n"));
+}
+
+TEST_F(Video, AFailureOfTheProgramIsReportedInItsWords) {
+  Picture picture = at_row(3);
+  picture.size = {320, 200};
+  picture.last_row = 20;
+  set_program("echo 'Unknown encoder libvpx-vp9' >&2; exit 1");
+  EXPECT_THAT(faults("a.webm", picture),
+              ElementsAre("a.webm: ffmpeg could not write the video: Unknown encoder libvpx-vp9"));
+  set_program("cat > /dev/null; echo 'disk full' >&2; exit 1");
+  EXPECT_THAT(faults("a.webm", picture), ElementsAre("a.webm: ffmpeg could not write the video: disk full"));
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(Video, WithoutTheProgramThePackageIsNamed) {
+  qputenv("PATH", bin_.path().toLocal8Bit());
+  Picture picture = at_row(3);
+  EXPECT_THAT(faults("a.mp4", picture),
+              ElementsAre("a.mp4: a video is written by the program 'ffmpeg', which is not in PATH: install it "
+                          "(Debian: apt-get install --no-install-recommends ffmpeg), or write a .gif"));
+  picture.size = {10, 500};
+  EXPECT_EQ(faults("a.mp4", picture).size(), 2u) << "with the other faults at once";
+}
+
+TEST_F(Video, ACancelledVideoLeavesNothingBehind) {
+  set_program("cat > \"${last#file:}\"");
+  Picture picture = at_row(1);
+  picture.size = {320, 200};
+  picture.last_row = 20;
+  EXPECT_THROW(write("a.webm", picture, [](std::int64_t done, std::int64_t) { return done < 4; }), Cancelled);
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+// The real program, and its companion that reads the file: container, codec, size, and number of pictures.
+TEST_F(Video, TheRealProgramWritesAVideoThatPlays) {
+  const QString probe = QStandardPaths::findExecutable(QStringLiteral("ffprobe"));
+  if (probe.isEmpty() || find_ffmpeg().isEmpty()) {
+    GTEST_SKIP() << "ffmpeg and ffprobe are not in PATH (Debian: apt-get install --no-install-recommends ffmpeg)";
+  }
+  Picture picture = at_row(3);
+  picture.size = {333, 222};
+  picture.last_row = 6;
+  picture.motion = true;
+  for (const auto& [name, format, codec] :
+       {std::tuple{"a.webm", "matroska,webm", "vp9"}, {"a.mp4", "mov,mp4,m4a,3gp,3g2,mj2", "h264"}}) {
+    write(name, picture);
+    QProcess process;
+    process.start(probe, {QStringLiteral("-v"), QStringLiteral("error"), QStringLiteral("-count_frames"),
+                          QStringLiteral("-show_entries"),
+                          QStringLiteral("format=format_name,duration:stream=codec_name,width,height,nb_read_frames,"
+                                         "pix_fmt,color_space"),
+                          QStringLiteral("-of"), QStringLiteral("default=noprint_wrappers=1"),
+                          QString::fromStdString(file(name).string())});
+    ASSERT_TRUE(process.waitForFinished());
+    const std::string words = process.readAllStandardOutput().toStdString();
+    for (const std::string& line :
+         {std::string("codec_name=") + codec, std::string("width=334"), std::string("height=222"),
+          std::string("pix_fmt=yuv420p"), std::string("color_space=bt709"), std::string("nb_read_frames=32"),
+          std::string("format_name=") + format, std::string("duration=1.000000")}) {
+      EXPECT_THAT(words, HasSubstr(line)) << name;
+    }
+    const std::string first = bytes(name);
+    write(name, picture);
+    EXPECT_EQ(bytes(name), first) << name << ": the same picture is the same bytes";
+  }
 }
 
 TEST_F(Export, AMissingFolderIsReportedForEveryFormat) {

@@ -61,6 +61,28 @@ TEST(History, ThePlaceItIsAtAddsNothing) {
   EXPECT_TRUE(history.can_go_forward()) << "nothing was added, so nothing is dropped";
 }
 
+// Ten tiles of a flow are one way; another head, another candidate, or another selection is a place.
+TEST(History, TilesOfAFlowAreOneWay) {
+  History history;
+  const auto flow = [](int head, std::optional<std::int64_t> tiles, const char* candidate = "") {
+    HistoryPlace place = at(5, -1, View::attention);
+    place.flow = FlowRequest{};
+    place.flow->head = HeadIdx{head};
+    place.flow_tiles = tiles;
+    if (tiles && *tiles > 0) place.pinned = of_flow_tile(SeqIdx{0}, *tiles - 1, TokIdx{0}, TokIdx{1}, 16);
+    place.candidate = QString::fromLatin1(candidate);
+    return place;
+  };
+  history.visit(flow(0, std::nullopt), false);
+  for (int tiles = 0; tiles < 10; ++tiles) history.visit(flow(0, tiles), false);
+  history.visit(flow(1, std::nullopt), false);
+  history.visit(flow(1, std::nullopt, "mine.npz"), false);
+  EXPECT_EQ(history.back(), flow(1, std::nullopt));
+  EXPECT_EQ(history.back(), flow(0, 9));
+  EXPECT_EQ(history.back(), flow(0, std::nullopt));
+  EXPECT_FALSE(history.can_go_back());
+}
+
 // All jumps: the history is the list of the kept places.
 TEST(History, WalksTheListOfItsPlaces) {
   EXPECT_TRUE(rc::check([] {

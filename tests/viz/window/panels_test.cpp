@@ -11,6 +11,7 @@
 #include <QtWidgets/QDockWidget>
 #include <QtWidgets/QDoubleSpinBox>
 #include <QtWidgets/QFileDialog>
+#include <QtWidgets/QLabel>
 #include <QtWidgets/QLineEdit>
 #include <QtWidgets/QListView>
 #include <QtWidgets/QMenu>
@@ -26,12 +27,14 @@
 #include "tests/viz/playback/memory_source.h"
 #include "tests/viz/window/window_support.h"
 #include "viz/playback/event_tape.h"
+#include "viz/playback/find.h"
 #include "viz/window/breakpoints_panel.h"
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/find_bar.h"
 #include "viz/window/notes_panel.h"
 #include "viz/window/sequences_panel.h"
+#include "viz/window/tile_bar.h"
 #include "viz/window/transport_bar.h"
 #include "viz/window/why_panel.h"
 
@@ -209,6 +212,63 @@ TEST_F(PanelsTest, FindShowsFaultsUnderTheField) {
   press(Qt::Key_Backspace);
   EXPECT_EQ(the<FindBar>().fault(), QString());
   EXPECT_TRUE(document().pinned().none());
+}
+
+// Sequence 3 arrives in step 4; its page 4 is computed in that step.
+TEST_F(PanelsTest, FindNamesTheFirstStepThatHasATokenWhichIsNotInTheCache) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->actions()[Do::find]->trigger();
+  write("3:64");
+  press(Qt::Key_Return);
+  const auto words = [&] {
+    QStringList all;
+    for (const QLabel* label : the<FindBar>().findChildren<QLabel*>()) all << label->text();
+    return all.join(QLatin1Char('\n')).toStdString();
+  };
+  const auto first = first_step_of(document().run(), SeqIdx{3}, TokIdx{64});
+  ASSERT_TRUE(first);
+  EXPECT_THAT(words(), testing::HasSubstr("Sequence 3, token 64: not in the cache\nIt is in the cache after step " +
+                                          std::to_string(first->value) + " for the first time: find step " +
+                                          std::to_string(first->value) + "."));
+  document().seek_step(*first);
+  EXPECT_TRUE(document().pinned_lit().token) << "the step has it";
+  document().seek_step(StepIdx{first->value - 1});
+  EXPECT_FALSE(document().pinned_lit().token) << "the step before has not";
+}
+
+// A link of the notes selects a lane before the tile is staged: the words follow when it arrives.
+TEST_F(PanelsTest, WhyAndTheStatusFollowATileThatArrivesAfterTheSelection) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  document().seek_step(StepIdx{6});
+  window->set_view(View::tile);
+  TileRequest request = document().tile_request();
+  request.seq = SeqIdx{0};
+  request.head = HeadIdx{1};
+  document().choose_tile_at(request, std::nullopt);
+  document().pin(of_tile_register({0, 26, 1, 0}));
+  ASSERT_TRUE(wait_until([&] { return document().tile() != nullptr && document().tile()->opened.head == HeadIdx{1}; }));
+  const auto named = why_part(document());
+  ASSERT_TRUE(named);
+  EXPECT_EQ(window->why().part(), *named);
+  EXPECT_EQ(named->head, HeadIdx{1});
+  const QString status = window->findChild<QLabel*>(QStringLiteral("selection"))->text();
+  EXPECT_TRUE(status.startsWith(QLatin1String("Lane 26, register 1: token "))) << status.toStdString();
+}
+
+TEST_F(PanelsTest, TheTileBarAsksForATokenOnlyWhileNothingIsSelected) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  window->actions()[Do::view_tile]->trigger();
+  const auto hint = [&] {
+    for (const QLabel* label : the<TileBar>().findChildren<QLabel*>()) {
+      if (label->text().contains(QLatin1String("Select a token"))) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(hint());
+  document().pin(of_token(SeqIdx{0}, TokIdx{3}));
+  EXPECT_FALSE(hint());
+  document().pin({});
+  EXPECT_TRUE(hint());
 }
 
 TEST_F(PanelsTest, FindAsksTheBackendForAByteAndShowsItsElement) {

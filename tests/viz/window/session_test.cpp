@@ -40,6 +40,9 @@ SessionPlace some_place() {
   place.tile = parse_tile_request("seq 3 token 70 v layer 1 head 1 dim 64 lds");
   place.recorded_tile = 2;
   place.tile_event = 271;
+  place.flow = parse_flow_request("seq 2 query 70 head 1 layer 1 tile 16");
+  place.flow_tiles = 3;
+  place.candidate = QStringLiteral("/a, b/mine;=ü.npz");
   place.breakpoints = {parse_breakpoint("block_allocated block=7 seq!=2"),
                        parse_breakpoint("off step_ended free_blocks<4")};
   return place;
@@ -62,7 +65,9 @@ TEST(Session, ReadsBackEveryKindOfSelection) {
   for (const Selection& pinned :
        {Selection{}, of_sequence(SeqIdx{4}), of_page(SeqIdx{1}, PageIdx{2}), of_token(SeqIdx{0}, TokIdx{0}),
         of_block(BlockIdx{9}), of_step(StepIdx{12}), of_tile_row(6), of_tile_chunk({6, 24}), of_tile_lane(1, 26),
-        of_tile_register({1, 26, 3, 2})}) {
+        of_tile_register({1, 26, 3, 2}), of_flow_tile(SeqIdx{3}, 2, TokIdx{32}, TokIdx{48}, 16),
+        of_error_cell(SeqIdx{2}, HeadIdx{1}, TokIdx{70}, DimIdx{17}, PageIdx{4}),
+        of_error_cell(SeqIdx{2}, HeadIdx{1}, TokIdx{-1}, DimIdx{-1}, PageIdx{-1})}) {
     const QTemporaryDir folder;
     {
       Session session(folder.path());
@@ -244,6 +249,32 @@ TEST_F(SessionWindowTest, AfterACrashOffersToRestoreAndDoes) {
   EXPECT_EQ(window->view(), View::sequences);
   EXPECT_DOUBLE_EQ(window->canvas().sceneNow().font_scale, 1.21);
   EXPECT_FALSE(messages().isVisible());
+}
+
+// The attention view: which query's flow, how much of it, and the candidate.
+TEST_F(SessionWindowTest, AfterACrashRestoresTheFlowAndTheCandidate) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  document().seek_step(StepIdx{6});
+  window->set_view(View::attention);
+  const auto shown = [&] { return document().attention().flow() != nullptr; };
+  ASSERT_TRUE(wait_until(shown));
+  document().attention().choose(parse_flow_request("seq 3 query 1 head 2 layer 1 tile 8"));
+  document().attention().set_candidate(QStringLiteral("/mine.npz"));
+  const auto head_shown = [&] { return shown() && document().attention().flow()->request.head == HeadIdx{2}; };
+  ASSERT_TRUE(wait_until(head_shown));
+  document().attention().seek(1);
+  ASSERT_TRUE(wait_until([&] { return kept("place/flow_tiles").toString() == QStringLiteral("1"); }));
+  crash();
+  click(button(messages(), QStringLiteral("Restore")));
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr && head_shown(); }));
+  const AttentionModel& attention = document().attention();
+  EXPECT_EQ(window->view(), View::attention);
+  EXPECT_EQ(attention.flow()->request.layer, LayerIdx{1});
+  EXPECT_EQ(attention.request().tile_keys, 8);
+  EXPECT_EQ(attention.flow()->request.query, TokIdx{1});
+  EXPECT_EQ(attention.tiles_done(), 1);
+  EXPECT_EQ(attention.candidate(), QStringLiteral("/mine.npz"));
+  EXPECT_EQ(document().pinned().kind, Selection::Kind::flow_tile);
 }
 
 // The tile view: which tile, which of its events, and what is selected in it.

@@ -109,6 +109,48 @@ TEST_F(WaysTest, SteppingIsOneWayAndAnotherRunHasItsOwn) {
   EXPECT_FALSE(window->actions()[Do::go_forward]->isEnabled());
 }
 
+// The flow, its tiles and the candidate are part of a place.
+TEST_F(WaysTest, BackUndoesAFlowAndACandidate) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  document().seek_step(StepIdx{6});
+  settle();
+  window->set_view(View::attention);
+  AttentionModel& attention = document().attention();
+  const auto head_shown = [&](std::int64_t head) {
+    return wait_until([&] { return attention.flow() != nullptr && attention.flow()->request.head == HeadIdx{head}; });
+  };
+  ASSERT_TRUE(head_shown(0));
+  settle();
+  FlowRequest request = attention.request();
+  request.head = HeadIdx{2};
+  attention.choose(request);
+  ASSERT_TRUE(head_shown(2));
+  settle();
+  attention.set_candidate(QStringLiteral("/mine.npz"));
+  settle();
+  press_and_settle(Qt::Key_Home, Qt::ControlModifier);
+  EXPECT_EQ(attention.tiles_done(), 0);
+  press_and_settle(Qt::Key_Left, Qt::AltModifier);
+  EXPECT_EQ(attention.tiles_done(), 2);
+  EXPECT_EQ(attention.candidate(), QStringLiteral("/mine.npz"));
+  press_and_settle(Qt::Key_Left, Qt::AltModifier);
+  EXPECT_EQ(attention.candidate(), QString());
+  EXPECT_TRUE(head_shown(2));
+  press_and_settle(Qt::Key_Left, Qt::AltModifier);
+  EXPECT_TRUE(head_shown(0));
+  EXPECT_EQ(window->view(), View::attention);
+  press_and_settle(Qt::Key_Left, Qt::AltModifier);
+  EXPECT_EQ(window->view(), View::overview);
+  for (int i = 0; i < 4; ++i) {
+    press_and_settle(Qt::Key_Right, Qt::AltModifier);
+    QTest::qWait(20);  // the answers
+  }
+  EXPECT_TRUE(head_shown(2));
+  EXPECT_EQ(attention.candidate(), QStringLiteral("/mine.npz"));
+  EXPECT_EQ(attention.tiles_done(), 0);
+  EXPECT_FALSE(window->actions()[Do::go_forward]->isEnabled());
+}
+
 // --- from part to part -----------------------------------------------------------------------------------------------
 
 // F6 reaches each visible part once, and Shift+F6 the same in reverse.

@@ -47,7 +47,9 @@ class Trials {
 void add_scores(Trials& trials);
 // hypotheses_cache.cpp: heads, layout, types and scales of the cache, lookup table.
 void add_cache(Trials& trials);
-// hypotheses_output.cpp: combination of tiles and splits, axes of o.
+// hypotheses_combination.cpp: combination of tiles and splits.
+void add_combination(Trials& trials);
+// hypotheses_output.cpp: axes of o, rows that were not written.
 void add_outputs(Trials& trials);
 
 }  // namespace kvscope::golden

@@ -28,7 +28,12 @@ Flow run_exit(Exec& exec, const Op&, LaneMask lanes) {
 }
 
 Flow run_trap(Exec& exec, const Op&, LaneMask) {
-  return report(exec, about(ReportKind::trap, "the kernel has executed trap"));
+  const bool no_grid_barrier = exec.launch.reads_grid_workspace && exec.launch.grid_workspace == 0;
+  return report(exec,
+                about(ReportKind::trap, "the kernel has executed trap",
+                      no_grid_barrier ? "a barrier of the whole grid, as in cooperative_groups' this_grid().sync(), "
+                                        "needs a cooperative launch (ptx run --cooperative)"
+                                      : ""));
 }
 
 Flow run_brkpt(Exec& exec, const Op&, LaneMask) {

@@ -56,6 +56,8 @@ std::uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& wa
     cluster_at[i] = cta.at[i] / cluster[i];
     clusters[i] = config.grid[i] / cluster[i];
   }
+  if (special == kGridWorkspaceHigh) return launch.grid_workspace >> 32;
+  if (special == kGridWorkspaceLow) return launch.grid_workspace & 0xffff'ffff;
   switch (special) {
     case S::tid_x:
     case S::tid_y:
@@ -132,7 +134,7 @@ std::uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& wa
       return static_cast<std::uint64_t>(cluster[0] * cluster[1] * cluster[2]);
     case S::is_explicit_cluster:
       return config.cluster[0] > 0 ? 1 : 0;
-    default:  // %reserved_smem_offset_begin, _0, _1 and %envreg0 .. 31
+    default:  // %reserved_smem_offset_begin, _0, _1 and other %envreg
       return 0;
   }
 }

@@ -1,6 +1,7 @@
 // Values of special registers: the position of a thread in its grid, lane masks, clocks that count instructions.
 //
-//   %nwarpid 64   %nsmid 132   %smid = CTA % 132   %gridid = number of the launch   %envreg 0
+//   %nwarpid 64   %nsmid 132   %smid = CTA % 132   %gridid = number of the launch
+//   %envreg1:%envreg2 = the grid's workspace of a cooperative launch   other %envreg 0
 //   %clock = warp instructions of this CTA so far   %globaltimer = 1000 + warp instructions of the launch
 //
 // Clocks count instructions instead of time, so two runs are identical: docs/FIDELITY.md.
@@ -12,6 +13,11 @@
 #include "gpu/virtual/machine/state.h"
 
 namespace kvscope::ptx {
+
+// Address of the grid's workspace: its size and the barrier of the grid, 4 bytes each. Source: CUDA 13,
+// cooperative_groups/details/driver_abi.h.
+inline constexpr auto kGridWorkspaceHigh = static_cast<SpecialRegister>(static_cast<int>(SpecialRegister::envreg0) + 1);
+inline constexpr auto kGridWorkspaceLow = static_cast<SpecialRegister>(static_cast<int>(SpecialRegister::envreg0) + 2);
 
 [[nodiscard]] std::uint64_t special_value(const Launch& launch, const Cta& cta, const Warp& warp,
                                           SpecialRegister special, int lane);

@@ -67,6 +67,8 @@ TEST(OperandCheck, NamesTheOperandAndTheFault) {
       {"ld.global.v2.f32 {_, _}, [rd1];", "ld.global.v2.f32: operand 1 has no element but _"},
       {"ld.global.v2.u8 {r1, h1}, [rd1];", "ld.global.v2.u8: operand 1 has elements of 32 and of 16 bits"},
       {"st.global.v2.u32 [rd1], {_, r1};", "st.global.v2.u32: operand 2 has _ among what is read"},
+      {"wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {f1,_,f3,f4}, rd1, rd2, 1, 1, 1, 0, 0;",
+       "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16: operand 1 has _ among what is read"},
       {"mov.b64 rd1, {r1, h2};", "mov.b64: operand 2 'h2' is 16 bits wide, expected 32"},
       {"mov.b64 rd1, {r1, r2, r3};", "mov.b64: operand 2 has 3 pieces, expected 2 or 4"},
       {"mov.b32 {h1, h2}, {h2, h3};", "mov.b32: packs or unpacks, not both: one operand is not a vector"},

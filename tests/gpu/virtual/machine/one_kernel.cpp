@@ -11,7 +11,7 @@ Ran run(const OneKernel& kernel) {
 .address_size 64
 .visible .entry k(.param .u64 p0, .param .u64 p1, .param .align 64 .b8 map[128])
 )" + kernel.limits + R"({
-  .reg .b16 %rs<16>; .reg .b32 %r<64>; .reg .b64 %rd<32>; .reg .b128 %rq<4>; .reg .f32 %f<64>; .reg .pred %p<8>;
+  .reg .b16 %rs<16>; .reg .b32 %r<64>; .reg .b64 %rd<32>; .reg .b128 %rq<4>; .reg .f32 %f<64>; .reg .f64 %fd<32>; .reg .pred %p<8>;
   .shared .align 1024 .b8 s[4096];
   ld.param.u64 %rd0, [p0];
   ld.param.u64 %rd1, [p1];

@@ -1,0 +1,269 @@
+// kvscope layout list|show|detect|diff: the cache layouts of engines, and which of them a file has.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/help_page.h"
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/layout_choice.h"
+#include "core/base/errors.h"
+#include "core/base/json.h"
+#include "core/golden/bundle.h"
+#include "core/golden/layout_detect.h"
+#include "core/golden/layout_places.h"
+
+namespace kvscope::apps {
+namespace {
+
+int list_layouts() {
+  for (const golden::LayoutDescription& layout : golden::named_layouts()) {
+    std::cout << fmt::format("{:<18} {}\n", layout.name, layout.about);
+  }
+  return kExitFine;
+}
+
+int show_layout_file(const std::string& name) {
+  const std::string_view text = golden::layout_file_text(name);
+  if (!text.empty()) {
+    std::cout << text;
+  } else {
+    std::cout << json::dump(golden::to_json(golden::read_layout_file(name))) << '\n';
+  }
+  return kExitFine;
+}
+
+struct DetectCommand {
+  std::string file;
+  std::optional<std::string> candidate;
+  LayoutChoice choice;
+  std::optional<double> scale;
+  std::string mask = "causal";
+  bool json = false, all = false;
+};
+
+json::Value json_of(const golden::LayoutFit& fit) {
+  json::Value made;
+  made.set("layout", fit.layout);
+  made.set("fits", fit.faults.empty());
+  if (!fit.options.empty()) made.set("needs", json::strings(fit.options));
+  if (!fit.sizes.empty()) made.set("sizes", fit.sizes);
+  if (fit.passed) {
+    made.set("candidate_passes", *fit.passed);
+    made.set("largest_error", fit.worst_ratio);
+  }
+  json::Array faults;
+  for (const Fault& fault : fit.faults) {
+    json::Value item;
+    item.set("where", fault.where);
+    item.set("message", fault.message);
+    faults.push_back(std::move(item));
+  }
+  if (!faults.empty()) made.set("faults", std::move(faults));
+  return made;
+}
+
+std::string verdict(const golden::LayoutFit& fit) {
+  if (!fit.passed) return "";
+  if (*fit.passed) return fmt::format("; the candidate passes, {:.2g}x the allowed error", fit.worst_ratio);
+  if (!fit.note.empty()) return fmt::format("; the candidate cannot be compared: {}", fit.note);
+  return fmt::format("; the candidate fails, {:.3g}x the allowed error", fit.worst_ratio);
+}
+
+// 0: a layout fits (with a candidate: and its values fit). 1: none does.
+int detect(const DetectCommand& command) {
+  golden::LayoutOptions options;
+  LayoutChoice choice = command.choice;
+  choice.layout = "nhd";  // replaced by each layout in turn
+  options = chosen_layout(choice, "--layout");
+  options.scale = command.scale;
+  options.attention.mask = command.mask == "none" ? MaskKind::none : MaskKind::causal;
+  const golden::Bundle bundle = golden::load_bundle(command.file);
+  std::optional<golden::Bundle> candidate;
+  if (command.candidate) candidate = golden::load_bundle(*command.candidate);
+  const std::vector<golden::LayoutFit> fits =
+      golden::detect_layouts(bundle, options, candidate ? &*candidate : nullptr, command.file);
+  bool found = false;
+  for (const golden::LayoutFit& fit : fits) found = found || (fit.faults.empty() && fit.passed.value_or(true));
+  if (command.json) {
+    json::Array all;
+    for (const golden::LayoutFit& fit : fits) all.push_back(json_of(fit));
+    std::cout << json::dump(json::Value(std::move(all))) << '\n';
+    return found ? kExitFine : kExitCheckFailed;
+  }
+  constexpr std::size_t kNearest = 3;  // of those that do not fit
+  std::size_t others = 0;
+  for (const golden::LayoutFit& fit : fits) {
+    if (fit.faults.empty() && fit.options.empty()) {
+      std::cout << fmt::format("fits  {:<18} {}{}\n", fit.layout, fit.sizes, verdict(fit));
+    } else if (fit.faults.empty()) {
+      std::cout << fmt::format("fits  {:<18} with {}\n", fit.layout, fmt::join(fit.options, " and "));
+    } else if (command.all || (!found && others++ < kNearest)) {
+      std::cout << fmt::format("no    {:<18} {}: {}{}\n", fit.layout, fit.faults.front().where,
+                               fit.faults.front().message,
+                               fit.faults.size() > 1 ? fmt::format(" (and {} more)", fit.faults.size() - 1) : "");
+    }
+  }
+  return found ? kExitFine : kExitCheckFailed;
+}
+
+struct DiffCommand {
+  std::string a, b;
+  golden::PlaceRequest request;
+  std::string dtype = "bf16";
+  std::optional<std::int64_t> value_size;
+};
+
+// The address of a run, and its elements when a head has more than one run.
+std::string text_of(const golden::PlaceRun& run, std::int64_t head_size) {
+  const std::string part =
+      run.scales ? fmt::format(", {} scale{}", run.count, run.count == 1 ? "" : "s")
+      : run.count < head_size
+          ? fmt::format(", element{} {}", run.count == 1 ? "" : "s",
+                        run.count == 1 ? std::to_string(run.first)
+                                       : fmt::format("{} to {}", run.first, run.first + run.count - 1))
+          : "";
+  return fmt::format("{} bytes {} to {}{}", run.tensor, run.byte, run.byte + run.bytes - 1, part);
+}
+
+void print_side(const std::string& name, const golden::LayoutDescription& layout, const golden::TokenPlace& place) {
+  constexpr std::size_t kMostRuns = 3;  // of one head; the others follow the strides
+  std::cout << fmt::format("\n{}: {}\n", name, layout.about);
+  std::cout << fmt::format("  the token is {}\n", place.at);
+  for (const char side : {'k', 'v'}) {
+    std::int64_t head = -1;
+    std::size_t printed = 0, runs = 0;
+    const auto flush = [&] {
+      if (runs > printed) std::cout << fmt::format("  {:<12}... {} more runs\n", "", runs - printed);
+      printed = runs = 0;
+    };
+    for (const golden::PlaceRun& run : place.runs) {
+      if (run.k_or_v != side) continue;
+      if (run.head != head) flush();
+      ++runs;
+      if (printed < kMostRuns) {
+        std::int64_t elements = 0;
+        for (const golden::PlaceRun& other : place.runs) {
+          if (other.k_or_v == side && other.head == run.head && !other.scales) elements += other.count;
+        }
+        const std::string label = run.head != head ? fmt::format("{} head {}", side == 'k' ? "K" : "V", run.head) : "";
+        std::cout << fmt::format("  {:<12}{}\n", label, text_of(run, elements));
+        ++printed;
+      }
+      head = run.head;
+    }
+    flush();
+  }
+  for (const golden::PlaceStrides& s : place.strides) {
+    std::cout << fmt::format("  strides of {} in {}, {}: block {} B, slot {} B, head {} B, element {} B\n",
+                             s.k_or_v == 'k' ? "K" : "V", s.tensor, s.shape, s.block, s.slot, s.head, s.next);
+  }
+}
+
+int diff(const DiffCommand& command) {
+  const golden::LayoutDescription a = layout_named(command.a), b = layout_named(command.b);
+  golden::PlaceRequest request = command.request;
+  request.dtype = *dtype_from_name(command.dtype);
+  const auto at_least_one = [](const char* option, std::int64_t value) {
+    if (value < 1 || value > 1'000'000) {
+      throw InputError("command line", option, fmt::format("{} is outside [1, 1000000]", value));
+    }
+  };
+  at_least_one("--blocks", request.blocks);
+  at_least_one("--page-size", request.page_size);
+  at_least_one("--heads", request.heads);
+  at_least_one("--head-size", request.head_size);
+  at_least_one("--layers", request.layers);
+  check_index("--layer", request.layer, request.layers);
+  if (request.token < 0) throw InputError("command line", "--token", fmt::format("{} is below 0", request.token));
+  for (const std::int64_t block : request.table) check_index("--table", block, request.blocks, "pass --blocks");
+  const auto own = [&](const golden::LayoutDescription& layout) {
+    golden::PlaceRequest sized = request;
+    const bool mla = layout.forms.front().values_in_keys;
+    sized.value_size =
+        command.value_size.value_or(mla ? std::max<std::int64_t>(request.head_size * 8 / 9, 1) : request.head_size);
+    return golden::place_of_token(layout, sized);
+  };
+  const golden::TokenPlace in_a = own(a), in_b = own(b);
+  std::cout << fmt::format("token {} of sequence {}, whose pages are blocks {}; pages of {} tokens\n", request.token,
+                           request.sequence, fmt::join(request.table, ", "), request.page_size);
+  print_side(command.a, a, in_a);
+  print_side(command.b, b, in_b);
+  return kExitFine;
+}
+
+void add_detect(CLI::App& layout, Action& chosen) {
+  const auto command = std::make_shared<DetectCommand>();
+  CLI::App* detect_app = layout.add_subcommand(
+      "detect", "Print which layouts fit the tensors of a file, and with a candidate which layout gives its values");
+  detect_app->add_option("FILE", command->file, "Your tensors (.safetensors, .npz)")->required();
+  detect_app->add_option("CANDIDATE", command->candidate,
+                         "Output of a kernel over these tensors, for layouts that only the values tell apart");
+  detect_app->add_option("--scale", command->scale,
+                         "Factor of the scores [default: the tensor sm_scale, or 1/sqrt(D)]");
+  detect_app->add_option("--mask", command->mask, "Which keys a query sees")
+      ->check(CLI::IsMember(std::vector<std::string>{"none", "causal"}))
+      ->type_name("MASK")
+      ->capture_default_str();
+  detect_app->add_option("--layer", command->choice.layer, "Layer, from 0 [default: 0]");
+  add_layout_sizes(*detect_app, command->choice, "");
+  detect_app->add_flag("--all", command->all, "Also print the layouts that do not fit, each with its first fault");
+  detect_app->add_flag("--json", command->json, "Print JSON, with all faults");
+  add_examples(*detect_app, {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors",
+                             "kvscope layout detect golden.safetensors"});
+  detect_app->callback([command, &chosen] { chosen = [command] { return detect(*command); }; });
+}
+
+void add_diff(CLI::App& layout, Action& chosen) {
+  const auto command = std::make_shared<DiffCommand>();
+  CLI::App* diff_app = layout.add_subcommand("diff", "Print where the bytes of a token are in two layouts");
+  add_layout_name(*diff_app, "A", command->a, "First layout, or a file that describes it")->required();
+  add_layout_name(*diff_app, "B", command->b, "Second layout, or a file that describes it")->required();
+  golden::PlaceRequest& request = command->request;
+  const auto number = [&](const char* option, std::int64_t& target, const char* help) {
+    diff_app->add_option(option, target, help)->capture_default_str();
+  };
+  number("--sequence", request.sequence, "Sequence of the token");
+  number("--token", request.token, "Token, from 0");
+  number("--blocks", request.blocks, "Blocks of the cache, or its sequences");
+  number("--page-size", request.page_size, "Tokens of a page, or positions of a sequence");
+  number("--heads", request.heads, "KV heads");
+  number("--head-size", request.head_size, "Elements of a head");
+  number("--layers", request.layers, "Layers of the cache");
+  number("--layer", request.layer, "Layer, from 0");
+  diff_app->add_option("--table", request.table, "Blocks of the sequence's pages")
+      ->delimiter(',')
+      ->capture_default_str();
+  diff_app->add_option("--value-size", command->value_size, "Elements of V [default: those of K; MLA: 8/9 of them]");
+  diff_app->add_option("--dtype", command->dtype, "Element type of the cache")
+      ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16", "e4m3", "e5m2"}))
+      ->type_name("TYPE")
+      ->capture_default_str();
+  add_examples(*diff_app, {"kvscope layout diff nhd hnd", "kvscope layout diff flashinfer vllm_legacy --token 9"});
+  diff_app->callback([command, &chosen] { chosen = [command] { return diff(*command); }; });
+}
+
+}  // namespace
+
+void add_layout_files(CLI::App& layout, Action& chosen) {
+  CLI::App* list_app = layout.add_subcommand("list", "List the cache layouts of engines");
+  add_examples(*list_app, {"kvscope layout list"});
+  list_app->callback([&chosen] { chosen = list_layouts; });
+  const auto name = std::make_shared<std::string>();
+  CLI::App* show_app = layout.add_subcommand("show", "Print the description of a cache layout as JSON");
+  add_layout_name(*show_app, "LAYOUT", *name, "Name of a layout, or a file to check")->required();
+  add_examples(*show_app, {"kvscope layout show nhd"});
+  show_app->callback([name, &chosen] { chosen = [name] { return show_layout_file(*name); }; });
+  add_detect(layout, chosen);
+  add_diff(layout, chosen);
+}
+
+}  // namespace kvscope::apps

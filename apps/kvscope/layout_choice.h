@@ -1,0 +1,42 @@
+// The options that describe a user's tensors, of `golden`, `layout detect` and `convert`: the layout by name, by file
+// or by --axes, and the types and sizes that shapes do not tell.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/golden/layouts.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace kvscope::apps {
+
+struct LayoutChoice {
+  std::string layout;             // a name, or a file that ends in .json; empty: --axes
+  std::vector<std::string> axes;  // "kv=[block, kv, head, slot, dim]"
+  std::optional<std::string> cache_dtype;
+  std::optional<std::int64_t> layer, granularity, value_size, head_size;
+  std::vector<std::string> ignore;
+};
+
+// An option or positional that takes the name of a layout, or a file that describes one.
+CLI::Option* add_layout_name(CLI::App& command, const std::string& option, std::string& layout,
+                             const std::string& help);
+
+// --axes, and the options for types and sizes; `group` is the heading of their section. The choice outlives the
+// command.
+void add_axes(CLI::App& command, LayoutChoice& choice, const std::string& group);
+void add_layout_sizes(CLI::App& command, LayoutChoice& choice, const std::string& group);
+
+// The layout of one word: a name or a .json file.
+[[nodiscard]] golden::LayoutDescription layout_named(const std::string& name);
+
+// InputError when neither a layout nor axes are given, or both; `option` is the name of the layout's option.
+[[nodiscard]] golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* option);
+
+}  // namespace kvscope::apps

@@ -1,0 +1,325 @@
+// One block of queries of one sequence, all heads: the passes of the reference (reference.h has the order of
+// operations) and of its fast path (fast.h) over K and V. They differ in the type of the rows and in two loops; masks,
+// softmax and the terms of the bound are computed by the same code, in double.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xmath.hpp>
+#include <xtensor/xtensor.hpp>
+#include <xtensor/xview.hpp>
+
+#include "core/attention/detail/reference_kernels.h"
+#include "core/attention/detail/row_reader.h"
+#include "core/attention/mask.h"
+#include "core/attention/problem.h"
+#include "core/attention/problem_checks.h"
+#include "core/attention/result.h"
+#include "core/attention/weight_terms.h"
+#include "core/base/checked.h"
+#include "core/base/portable_math.h"
+#include "core/layout/filled.h"
+
+namespace kvscope::attention {
+
+inline constexpr std::int64_t kRunningBlock = 64;     // keys between two looks at the running sum
+inline constexpr std::int64_t kScoresKept = 1 << 20;  // doubles of scores held for one block of queries
+inline constexpr std::int64_t kMostQueries = 64;      // of one block
+
+inline double canonical_nan(double x) {
+  return x != x ? std::numeric_limits<double>::quiet_NaN() : x;
+}
+
+// All zero, in the shapes of a result of `problem`.
+[[nodiscard]] Result empty_result(const Problem& problem);
+
+// The dot products of the reference for the types of `problem`.
+[[nodiscard]] RowKernels<double>::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels);
+
+// Calls per_block(sequence, first_query, last_query) for the blocks of queries whose scores are held together.
+template <class F>
+void each_query_block(const Problem& problem, const F& per_block) {
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    const std::int64_t queries = query_count(problem, b);
+    const std::int64_t scores_a_query = std::max<std::int64_t>(1, problem.query_heads * needed_keys(problem, b).size());
+    const std::int64_t step = std::clamp<std::int64_t>(kScoresKept / scores_a_query, 1, kMostQueries);
+    for (std::int64_t first = 0; first < queries; first += step) per_block(b, first, std::min(first + step, queries));
+  }
+}
+
+// Reads every needed row of K once, then every needed row of V once.
+// T is the type that rows are decoded to and multiplied in: double for the reference, float for the fast path.
+template <class T>
+class QueryBlock {
+ public:
+  static constexpr bool kFast = std::is_same_v<T, float>;
+  static constexpr std::int64_t kPadding = kFast ? kFastLanes : kLanes;
+  // Keys decoded at a time: 32 KB at head size 128.
+  static constexpr std::int64_t kKeyBlock = kFast ? kFastKeys : 32;
+
+  // `dots` and `accumulate` are among `kernels`.
+  QueryBlock(const Problem& problem, const ReferenceKernels& kernels, typename RowKernels<T>::Dots* dots,
+             decltype(RowKernels<T>::accumulate) accumulate, Result& result)
+      : p_(problem),
+        kernels_(kernels),
+        dots_(dots),
+        accumulate_(accumulate),
+        result_(result),
+        group_(problem.query_heads / problem.k.heads),
+        k_padded_(round_up(problem.k.head_size, kPadding)),
+        v_padded_(round_up(problem.v.head_size, kPadding)),
+        k_rows_(problem.k, kernels),
+        v_rows_(problem.v, kernels) {}
+
+  void run(std::int64_t sequence, std::int64_t first_query, std::int64_t last_query) {
+    sequence_ = sequence;
+    first_query_ = first_query;
+    queries_ = last_query - first_query;
+    const std::int64_t all = query_count(p_, sequence);
+    const std::int64_t keys = p_.keys(sequence);
+    needed_ = visible_keys_of(p_.options, first_query, last_query, all, keys);
+    visible_.clear();
+    position_.clear();
+    for (std::int64_t query = first_query; query < last_query; ++query) {
+      visible_.push_back(visible_keys(p_.options, query, all, keys));
+      position_.push_back(query_position(p_.options, query, all, keys));
+    }
+    load_queries();
+    if constexpr (kFast) k_squares_ = filled(0.0, p_.k.heads);
+    score_keys();
+    denominators_ = filled(1.0, queries_ * p_.query_heads);  // 1: of a row without a key
+    for (std::int64_t query = 0; query < queries_; ++query) {
+      for (std::int64_t head = 0; head < p_.query_heads; ++head) soften(query, head);
+    }
+    sum_values();
+    write();
+  }
+
+  // Of the last run, for the fast path: the largest |k| of a KV head, the |q| of a row, and whether the weights of all
+  // rows are 0 or in the normal range of float.
+  [[nodiscard]] double largest_key(std::int64_t kv_head) const { return std::sqrt(k_squares_(kv_head)); }
+  [[nodiscard]] double query_norm(std::int64_t query, std::int64_t head) const {
+    double sum = 0;
+    for (std::int64_t d = 0; d < k_padded_; ++d) {
+      sum += static_cast<double>(q_(row_of(query, head), d)) * static_cast<double>(q_(row_of(query, head), d));
+    }
+    return std::sqrt(sum);
+  }
+  [[nodiscard]] bool weights_are_normal() const { return lowest_ > -87; }
+
+ private:
+  std::int64_t row_of(std::int64_t query, std::int64_t head) const { return query * p_.query_heads + head; }
+  std::int64_t result_row(std::int64_t query) const { return p_.first_query(sequence_) + first_query_ + query; }
+  double* scores_at(std::int64_t row, std::int64_t key) {
+    return scores_.data() + row * needed_.size() + (key - needed_.first);
+  }
+
+  void load_queries() {
+    const std::int64_t heads = p_.query_heads;
+    const std::int64_t size = p_.k.head_size;
+    q_ = filled(T{0}, queries_ * heads, k_padded_);
+    lowest_ = 0;
+    const std::byte* source = p_.q + result_row(0) * heads * size * size_of(p_.q_dtype);
+    for (std::int64_t row = 0; row < queries_ * heads; ++row) {
+      RowReader::widen(kernels_, p_.q_dtype, source + row * size * size_of(p_.q_dtype), size, &q_(row, 0));
+    }
+  }
+
+  // Calls per_query(query, first, last) for each query of the block that sees keys in [first_key, last_key).
+  template <class F>
+  void each_query(std::int64_t first_key, std::int64_t last_key, const F& per_query) const {
+    for (std::int64_t query = 0; query < queries_; ++query) {
+      const KeyRange& visible = visible_[static_cast<std::size_t>(query)];
+      const std::int64_t first = std::max(first_key, visible.first);
+      const std::int64_t last = std::min(last_key, visible.last);
+      if (first < last) per_query(query, first, last);
+    }
+  }
+
+  // Calls per_run(first_key, last_key, kv_head, ahead) with the rows of `reader` in run_: every needed row in runs of
+  // one head, all heads of a block of keys before the next block, so that pages are walked once and in order. `ahead`
+  // is this head's share of the next block.
+  template <class F>
+  void each_run(const RowReader& reader, const F& per_run) {
+    const std::int64_t heads = p_.k.heads;
+    for (std::int64_t block = needed_.first; block < needed_.last; block += kKeyBlock) {
+      const std::int64_t end = std::min(block + kKeyBlock, needed_.last);
+      const std::int64_t next = std::min(kKeyBlock, needed_.last - end);
+      for (std::int64_t kv_head = 0; kv_head < heads; ++kv_head) {
+        reader.locate(sequence_, block, end, kv_head, run_);
+        // In the order of addresses: memory delivers neighbors sooner than rows of one head, which are apart.
+        if (reader.heads_are_neighbors()) {
+          reader.locate(sequence_, end + next * kv_head / heads, end + next * (kv_head + 1) / heads, 0, next_run_);
+        } else {
+          reader.locate(sequence_, end, end + next, kv_head, next_run_);
+        }
+        per_run(block, end, kv_head,
+                Ahead{next_run_.elements.data(), static_cast<std::int64_t>(next_run_.elements.size()),
+                      reader.heads_are_neighbors() ? reader.token_bytes() : reader.row_bytes()});
+      }
+    }
+  }
+
+  void score_keys() {
+    scores_.resize(static_cast<std::size_t>(queries_ * p_.query_heads * needed_.size()));
+    keys_ = filled(T{0}, kKeyBlock, k_padded_);
+    each_run(k_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+      k_rows_.decode(run_, keys_.data(), k_padded_);
+      if constexpr (kFast) {
+        k_squares_(kv_head) =
+            std::max(k_squares_(kv_head), kernels_.largest_square(keys_.data(), end - block, k_padded_));
+      }
+      each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
+        const std::int64_t row = row_of(query, kv_head * group_);
+        dots_(&q_(row, 0), group_, &keys_(first - block, 0), last - first, k_padded_, scores_at(row, first),
+              needed_.size(), std::exchange(ahead, Ahead{}));
+      });
+    });
+  }
+
+  // Turns dot products into scores, then weights e; computes the denominator and the row's smax and lse.
+  void soften(std::int64_t query, std::int64_t head) {
+    const KeyRange visible = visible_[static_cast<std::size_t>(query)];
+    const std::int64_t row = row_of(query, head);
+    const std::int64_t i = result_row(query);
+    if (visible.empty()) {
+      result_.lse(i, head) = p_.options.empty_row == EmptyRow::minus_infinity ? -std::numeric_limits<double>::infinity()
+                                                                              : std::numeric_limits<double>::infinity();
+      result_.smax(i, head) = 0.0;
+      return;
+    }
+    const std::span<double> s(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
+    finish_scores(s, visible.first, position_[static_cast<std::size_t>(query)], head);
+    ScoreScan scan;
+    kernels_.scan(s.data(), visible.size(), &scan);
+    double largest = scan.largest;
+    const bool sink = !p_.options.sinks.empty();
+    if (sink) largest = std::max(largest, p_.options.sinks.data()[head]);
+
+    lowest_ = std::min(lowest_, scan.smallest - largest);
+    for (double& x : s) x -= largest;
+    portable_exp_in_place(s);
+    WeightSums sums;
+    kernels_.weigh(s.data(), visible.size(), &sums);
+    double sum = sums.row_sum;
+    if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
+    denominators_(row) = sum;
+    write_weights(WeightTerms(sums), visible.size(), sum, i, head);
+
+    const double natural = largest + portable_log(sum);
+    result_.lse(i, head) =
+        canonical_nan(p_.options.lse_base == LseBase::natural ? natural : natural * std::numbers::log2e);
+    result_.smax(i, head) = scan.all_numbers ? scan.magnitude : std::numeric_limits<double>::quiet_NaN();
+  }
+
+  // The terms of the bounds that depend on the weights alone.
+  void write_weights(const WeightTerms& terms, std::int64_t keys, double sum, std::int64_t i, std::int64_t head) {
+    result_.keys(i, head) = static_cast<double>(keys);
+    result_.p2(i, head) = canonical_nan(terms.p2(sum));
+    result_.repeats(i, head) = terms.repeats();
+    for (std::size_t k = 0; k < kClumpTypes; ++k) result_.clump(i, head, k) = canonical_nan(terms.clump(k, sum));
+    for (std::size_t k = 0; k < kFaintTerms; ++k) result_.faint(i, head, k) = canonical_nan(terms.faint(k, sum));
+  }
+
+  void finish_scores(std::span<double> s, std::int64_t first_key, std::int64_t position, std::int64_t head) const {
+    const double scale = p_.options.scale;
+    for (double& x : s) x *= scale;
+    if (p_.options.soft_cap) {
+      const double cap = *p_.options.soft_cap;
+      for (double& x : s) x = cap * portable_tanh(x / cap);
+    }
+    if (!p_.options.alibi_slopes.empty()) {
+      const double slope = p_.options.alibi_slopes.data()[head];
+      for (std::size_t t = 0; t < s.size(); ++t) {
+        s[t] += slope * static_cast<double>(first_key + static_cast<std::int64_t>(t) - position);
+      }
+    }
+  }
+
+  void sum_values() {
+    const std::int64_t stride = v_padded_ + kPadding;
+    sums_ = filled(0.0, queries_ * p_.query_heads, 3, v_padded_);
+    running_ = filled(0.0, queries_ * p_.query_heads, v_padded_);
+    blocks_ = filled(0.0, queries_ * p_.query_heads);
+    values_ = filled(T{0}, kKeyBlock, stride);
+    each_run(v_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+      v_rows_.decode(run_, values_.data(), stride);
+      each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
+        const std::int64_t row = row_of(query, kv_head * group_);
+        accumulate_(scores_at(row, first), needed_.size(), group_, &values_(first - block, 0), stride, last - first,
+                    v_padded_, &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
+      });
+      const std::int64_t running_block = (block - needed_.first) / kRunningBlock * kRunningBlock + needed_.first;
+      if (end - running_block < kRunningBlock && end < needed_.last) return;
+      each_query(running_block, end, [&](std::int64_t query, std::int64_t, std::int64_t) {
+        const std::int64_t row = row_of(query, kv_head * group_);
+        for (std::int64_t r = row; r < row + group_; ++r) note_running_sum(r);
+      });
+    });
+  }
+
+  // Adds the square of the sum so far, at the end of a block of kRunningBlock keys.
+  void note_running_sum(std::int64_t row) {
+    const double* sum = &sums_(row, 0, 0);
+    double* squares = &running_(row, 0);
+    for (std::int64_t d = 0; d < v_padded_; ++d) squares[d] += sum[d] * sum[d];
+    blocks_(row) += 1;
+  }
+
+  void write() {
+    const auto dims = static_cast<std::size_t>(p_.v.head_size);
+    const auto first = static_cast<std::size_t>(result_row(0) * p_.query_heads) * dims;
+    const auto rows_of = [&](xt::xtensor<double, 3>& whole) {  // [query * query_head, value_dim] of this block
+      return xt::adapt(whole.data() + first, denominators_.size() * dims, xt::no_ownership(),
+                       std::array{denominators_.size(), dims});
+    };
+    const auto sum = [&](std::size_t which) { return xt::view(sums_, xt::all(), which, xt::range(0, dims)); };
+    const auto denominators = xt::view(denominators_, xt::all(), xt::newaxis());
+    rows_of(result_.o) = sum(0) / denominators;
+    rows_of(result_.a1) = sum(1) / denominators;
+    rows_of(result_.a2) = xt::sqrt(sum(2)) / denominators;
+    const auto blocks = xt::view(xt::maximum(blocks_, 1.0), xt::all(), xt::newaxis());
+    rows_of(result_.running) = xt::sqrt(xt::view(running_, xt::all(), xt::range(0, dims)) / blocks) / denominators;
+  }
+
+  const Problem& p_;
+  const ReferenceKernels& kernels_;
+  typename RowKernels<T>::Dots* dots_;
+  decltype(RowKernels<T>::accumulate) accumulate_;
+  Result& result_;
+  std::int64_t group_;     // query heads a KV head
+  std::int64_t k_padded_;  // [elements]
+  std::int64_t v_padded_;  // [elements]
+  RowReader k_rows_;
+  RowReader v_rows_;
+
+  std::int64_t sequence_ = 0;
+  std::int64_t first_query_ = 0;
+  std::int64_t queries_ = 0;
+  KeyRange needed_;
+  std::vector<KeyRange> visible_;        // [query]
+  std::vector<std::int64_t> position_;   // [query]
+  xt::xtensor<T, 2> q_;                  // [query * query_head, k_padded]
+  std::vector<double> scores_;           // [query, query_head, needed key]: dot products, scores, then weights
+  xt::xtensor<double, 1> denominators_;  // [query * query_head]
+  xt::xtensor<double, 3> sums_;          // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2
+  xt::xtensor<double, 2> running_;       // [query * query_head, v_padded]: squares of the sum of e * v after each block
+  xt::xtensor<double, 1> blocks_;        // [query * query_head]: blocks that running_ sums up
+  xt::xtensor<T, 2> keys_;               // [kKeyBlock, k_padded]
+  xt::xtensor<T, 2> values_;  // [kKeyBlock, v_padded + kPadding]: a stride of 2^n bytes would use few cache sets
+  xt::xtensor<double, 1> k_squares_;  // [kv_head] largest |k|^2; fast path only
+  double lowest_ = 0;                 // the lowest score less its row's maximum
+  RowRun run_;                        // rows of the current computation
+  RowRun next_run_;                   // rows that are prefetched
+};
+
+}  // namespace kvscope::attention

@@ -1,0 +1,109 @@
+#include "core/attention/fast.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/attention/detail/query_block.h"
+#include "core/attention/detail/reference_kernels.h"
+#include "core/attention/problem_checks.h"
+#include "core/base/errors.h"
+#include "core/layout/filled.h"
+
+namespace kvscope::attention {
+namespace {
+
+constexpr double kFloatUnit = 0x1p-24;
+constexpr double kSecondOrder = 1.01;  // products of errors, for up to 2^16 additions
+constexpr double kSmallest = 0x1p-32;  // of sum p |v|: squares of the products are then in float's normal range
+
+// Roundings of an element that is decoded to float.
+int roundings(DType dtype, bool scaled) {
+  const bool held = dtype == DType::f32 || dtype == DType::f16 || bits(dtype) == 8 || dtype == DType::bf16 ||
+                    dtype == DType::i16 || dtype == DType::u16;
+  return (held ? 0 : 1) + (scaled ? 1 : 0);
+}
+
+class FastRun {
+ public:
+  FastRun(const Problem& problem, const ReferenceKernels& kernels)
+      : p_(problem),
+        result_(empty_result(problem)),
+        fast_(problem, kernels, kernels.fast.dots, kernels.fast.accumulate, result_),
+        strict_(problem, kernels, exact_dots(problem, kernels), kernels.exact.accumulate, result_) {
+    const auto lane_sum = static_cast<double>((problem.k.head_size + kFastLanes - 1) / kFastLanes);
+    const int inputs = roundings(problem.q_dtype, false) + roundings(problem.k.dtype, problem.k.scales != nullptr);
+    score_factor_ = std::fabs(problem.options.scale) * (lane_sum + 6 + inputs) * kFloatUnit * kSecondOrder;
+    result_.score_error = filled(0.0, problem.total_queries(), problem.query_heads);
+    result_.sum_error = static_cast<double>(kFastKeys + 3 + roundings(problem.v.dtype, problem.v.scales != nullptr)) *
+                        kFloatUnit * kSecondOrder;
+  }
+  FastRun(const FastRun&) = delete;
+
+  Result take() {
+    each_query_block(p_, [&](std::int64_t sequence, std::int64_t first, std::int64_t last) {
+      fast_.run(sequence, first, last);
+      const std::int64_t row = p_.first_query(sequence) + first;
+      if (fast_.weights_are_normal() && floats_hold(row, row + last - first)) {
+        write_errors(row, last - first);
+      } else {
+        strict_.run(sequence, first, last);
+      }
+    });
+    for (xt::xtensor<double, 3>* array : {&result_.o, &result_.a1, &result_.a2, &result_.running}) {
+      for (double& x : *array) x = canonical_nan(x);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // Whether the sums of queries [first, last) of the result are finite, and 0 or not too small for a sum of squares.
+  bool floats_hold(std::int64_t first, std::int64_t last) const {
+    const std::int64_t elements = p_.query_heads * p_.v.head_size;
+    bool held = true;
+    for (std::int64_t i = first * elements; i < last * elements; ++i) {
+      const double a1 = result_.a1.data()[i];
+      const double a2 = result_.a2.data()[i];
+      held = held && std::isfinite(a1) && std::isfinite(a2) && (a1 == 0 || a1 >= kSmallest);
+    }
+    for (std::int64_t i = first * p_.query_heads; i < last * p_.query_heads; ++i) {
+      held = held && std::isfinite(result_.smax.data()[i]);
+    }
+    return held;
+  }
+
+  void write_errors(std::int64_t row, std::int64_t queries) {
+    const std::int64_t group = p_.query_heads / p_.k.heads;
+    for (std::int64_t query = 0; query < queries; ++query) {
+      for (std::int64_t head = 0; head < p_.query_heads; ++head) {
+        result_.score_error(row + query, head) =
+            score_factor_ * fast_.query_norm(query, head) * fast_.largest_key(head / group);
+      }
+    }
+  }
+
+  const Problem& p_;
+  Result result_;
+  QueryBlock<float> fast_;
+  QueryBlock<double> strict_;
+  double score_factor_ = 0;
+};
+
+}  // namespace
+
+Result fast_reference(const Problem& problem) {
+  check_problem(problem);
+  return FastRun(problem, widest_kernels()).take();
+}
+
+Result fast_reference(const Problem& problem, InstructionSet set) {
+  const ReferenceKernels* kernels = reference_kernels(set);
+  if (kernels == nullptr) {
+    throw UnsupportedError("fast reference with " + std::string(name(set)) +
+                           " instructions: not in this build or not on this machine; leave the choice out");
+  }
+  check_problem(problem);
+  return FastRun(problem, *kernels).take();
+}
+
+}  // namespace kvscope::attention

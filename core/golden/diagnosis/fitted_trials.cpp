@@ -1,0 +1,173 @@
+#include "core/golden/diagnosis/fitted_trials.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace kvscope::golden {
+namespace {
+
+RowValue row_of(const GoldenTerms& golden, std::size_t row) {
+  const auto dims = static_cast<std::size_t>(golden.dims());
+  RowValue value;
+  value.terms = golden.row(row);
+  for (std::size_t d = row * dims; d < (row + 1) * dims; ++d) {
+    const attention::ElementTerms element = golden.element(d);
+    value.o.push_back(element.o);
+    value.a1.push_back(element.a1);
+    value.a2.push_back(element.a2);
+    value.running.push_back(element.running);
+  }
+  return value;
+}
+
+// Whether o, and lse if asked for, are the golden's of `row`; stops at the first element that is not.
+bool holds(const CandidateRow& candidate, const GoldenTerms& golden, std::size_t row, bool with_lse) {
+  const attention::RowTerms terms = golden.row(row);
+  const attention::OutputBudgets budgets(candidate.rounding, terms);
+  const std::size_t first = row * candidate.o.size();
+  if (!std::isfinite(terms.lse)) return false;  // a row without keys is like every other
+  for (std::size_t d = 0; d < candidate.o.size(); ++d) {
+    const attention::ElementTerms element = golden.element(first + d);
+    if (!(std::fabs(candidate.o[d] - element.o) <= budgets.of(element).total())) return false;
+  }
+  return !with_lse || !candidate.has_lse || attention::lse_within(candidate.rounding, terms, candidate.lse);
+}
+
+}  // namespace
+
+// A factor of the scale fitted to one row: coarse steps, then golden-section search.
+std::vector<Trial> fitted_scale(const RowEvaluator& row, const CandidateRow& candidate) {
+  // An evaluator that always predicts o: the error must change smoothly with the factor. Some dims are enough for it.
+  RowEvaluator whole(row.problem(), {}, row.sequence(), row.query(), row.head());
+  whole.limit_dims(32);
+  const double scale = whole.correct().scale;
+  const auto error = [&](double log_factor) {
+    Recipe recipe = whole.correct();
+    recipe.scale = scale * std::exp(log_factor);
+    return misfit(candidate, whole.evaluate(recipe));
+  };
+  double best = 0, best_error = std::numeric_limits<double>::infinity();
+  const double step = 0.0625;
+  for (double x = -3; x <= 3; x += step) {
+    const double e = error(x);
+    if (e < best_error) {
+      best_error = e;
+      best = x;
+    }
+  }
+  double low = best - step, high = best + step;
+  constexpr double kGolden = 0.6180339887498949;
+  for (int i = 0; i < 40; ++i) {
+    const double a = high - kGolden * (high - low);
+    const double b = low + kGolden * (high - low);
+    if (error(a) <= error(b)) {
+      high = b;
+    } else {
+      low = a;
+    }
+  }
+  const double factor = std::exp((low + high) / 2);
+  if (!(error(std::log(factor)) <= 1)) return {};
+  Trial trial;
+  trial.name = "scale_factor";
+  trial.cause = fmt::format("the scores are multiplied by {:.6g} instead of {:.6g}: a factor of {:.5g}", scale * factor,
+                            scale, factor);
+  trial.look_at = "the factor of q . k before the softmax, and scales of K";
+  trial.predict = [factor](const RowEvaluator& evaluator) {
+    Recipe recipe = evaluator.correct();
+    recipe.scale *= factor;
+    return evaluator.evaluate(recipe);
+  };
+  return {trial};
+}
+
+// A factor on o, the same for each element.
+std::vector<Trial> fitted_output(const RowEvaluator& row, const CandidateRow& candidate) {
+  const RowEvaluator correct(row.problem(), {}, row.sequence(), row.query(), row.head());
+  const RowValue golden = correct.evaluate(correct.correct());
+  double xy = 0, yy = 0;
+  for (std::size_t d = 0; d < golden.o.size(); ++d) {
+    xy += candidate.o[d] * golden.o[d];
+    yy += golden.o[d] * golden.o[d];
+  }
+  if (!(yy > 0) || !std::isfinite(xy) || xy == 0) return {};
+  const double factor = xy / yy;
+  if (std::fabs(factor) > 1e6 || std::fabs(factor) < 1e-6) return {};
+  Trial trial;
+  trial.name = "output_factor";
+  trial.cause = fmt::format("every element of o is {:.5g} times the golden's", factor);
+  trial.look_at = "scales of V and the last division";
+  trial.predict = [factor](const RowEvaluator& evaluator) {
+    RowValue value = evaluator.evaluate(evaluator.correct());
+    for (std::size_t d = 0; d < value.o.size(); ++d) {
+      value.o[d] *= factor;
+      value.a1[d] *= std::fabs(factor);
+      value.a2[d] *= std::fabs(factor);
+    }
+    return value;
+  };
+  return {trial};
+}
+
+std::vector<Trial> moved_rows(const std::vector<MovedRow>& rows, const GoldenTerms& golden, std::int64_t heads,
+                              bool with_lse) {
+  std::map<std::size_t, std::size_t> from;
+  std::map<std::int64_t, std::set<std::int64_t>> head_moves;
+  bool same_query = true;
+  for (const MovedRow& row : rows) {
+    const auto own = static_cast<std::size_t>(row.query * heads + row.head);
+    const std::size_t first_of_query = static_cast<std::size_t>(row.query * heads);
+    std::size_t found = golden.rows();
+    for (std::size_t h = 0; h < static_cast<std::size_t>(heads) && found == golden.rows(); ++h) {
+      const std::size_t other = first_of_query + h;
+      if (other != own && holds(*row.candidate, golden, other, with_lse)) found = other;
+    }
+    for (std::size_t other = 0; other < golden.rows() && found == golden.rows(); ++other) {
+      if (other != own && holds(*row.candidate, golden, other, with_lse)) found = other;
+    }
+    if (found == golden.rows()) return {};
+    from[own] = found;
+    same_query = same_query && static_cast<std::int64_t>(found) / heads == row.query;
+    head_moves[row.head].insert(static_cast<std::int64_t>(found) % heads);
+  }
+  if (from.empty()) return {};
+  std::string cause;
+  if (same_query) {
+    std::vector<std::string> moves;
+    for (const auto& [head, sources] : head_moves) {
+      moves.push_back(fmt::format("head {} that of head {}", head, fmt::join(sources, " or ")));
+    }
+    const std::size_t more = moves.size() > 4 ? moves.size() - 4 : 0;
+    moves.resize(moves.size() - more);
+    cause = fmt::format("query heads hold the output of other heads: {}{}", fmt::join(moves, ", "),
+                        more > 0 ? fmt::format(", and {} more", more) : "");
+  } else {
+    const auto [own, other] = *from.begin();
+    const auto h = static_cast<std::size_t>(heads);
+    cause = fmt::format("rows hold the output of other rows: query row {}, head {} that of query row {}, head {}{}",
+                        own / h, own % h, other / h, other % h,
+                        from.size() > 1 ? fmt::format(", and {} more", from.size() - 1) : "");
+  }
+  Trial trial;
+  trial.name = "rows_moved";
+  trial.cause = cause + (with_lse ? "" : "; lse is correct");
+  trial.look_at = "the row index of q and of the store of o";
+  trial.predict = [from = std::move(from), &golden, heads, with_lse](const RowEvaluator& row) {
+    const auto own = static_cast<std::size_t>(row.query() * heads + row.head());
+    const auto found = from.find(own);
+    RowValue value = row_of(golden, found == from.end() ? own : found->second);
+    if (!with_lse) value.terms.lse = golden.row(own).lse;
+    return value;
+  };
+  return {trial};
+}
+
+}  // namespace kvscope::golden

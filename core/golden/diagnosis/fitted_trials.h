@@ -1,0 +1,26 @@
+// Hypotheses whose parameters are found from failing rows: a factor of the scale, a factor of o, and rows that hold the
+// outputs of other rows.
+#pragma once
+
+#include <vector>
+
+#include "core/golden/diagnosis/hypotheses.h"
+#include "core/golden/diagnosis/page_search.h"
+#include "core/golden/golden_terms.h"
+
+namespace kvscope::golden {
+
+// At most one trial each, found from one row.
+[[nodiscard]] std::vector<Trial> fitted_scale(const RowEvaluator& row, const CandidateRow& candidate);
+[[nodiscard]] std::vector<Trial> fitted_output(const RowEvaluator& row, const CandidateRow& candidate);
+
+// A trial if o of each of these rows is the golden's o of another row: "query head 8 holds the output of head 0".
+// `with_lse`: lse is moved with o; else lse is correct.
+struct MovedRow {
+  std::int64_t query = 0, head = 0;
+  const CandidateRow* candidate = nullptr;
+};
+[[nodiscard]] std::vector<Trial> moved_rows(const std::vector<MovedRow>& rows, const GoldenTerms& golden,
+                                            std::int64_t heads, bool with_lse);
+
+}  // namespace kvscope::golden

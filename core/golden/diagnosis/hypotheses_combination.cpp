@@ -1,0 +1,195 @@
+// Hypotheses about the combination of tiles and splits: rescaling, merge, normalization.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/checked.h"
+#include "core/golden/diagnosis/detail/trials.h"
+
+namespace kvscope::golden {
+namespace {
+
+// Calls `add` for each common way to cut the keys into splits, with the split's size for a number of keys.
+using SplitSize = std::function<std::int64_t(std::int64_t keys)>;
+void each_split(const Trials& trials, std::int64_t longest,
+                const std::function<void(const std::string& how, SplitSize size)>& add) {
+  const std::int64_t page = trials.problem.k.page_size;
+  for (const std::int64_t splits : {2, 3, 4, 5, 6, 8, 16}) {
+    if (splits > longest) continue;
+    add(fmt::format("{} splits", splits), [splits](std::int64_t keys) { return ceil_div(keys, splits); });
+    if (page > 1) {
+      add(fmt::format("{} splits of whole pages", splits),
+          [splits, page](std::int64_t keys) { return ceil_div(ceil_div(keys, page), splits) * page; });
+    }
+    if (page != 64 && longest > 64) {
+      add(fmt::format("{} splits of whole tiles of 64 keys", splits),
+          [splits](std::int64_t keys) { return ceil_div(ceil_div(keys, 64), splits) * 64; });
+    }
+  }
+  for (const std::int64_t size : {8, 16, 32, 64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 1024, 2048}) {
+    if (size < longest) add(fmt::format("splits of {} keys", size), [size](std::int64_t) { return size; });
+  }
+}
+
+// A running maximum that rises without a rescaling of what is summed.
+void add_rescaling(Trials& trials, std::int64_t longest) {
+  struct Forgotten {
+    const char* name;
+    const char* what;
+    Combine combine;
+  };
+  for (const Forgotten& forgotten :
+       {Forgotten{"no_rescaling", "the running output and sum are", Combine::without_rescaling},
+        {"output_not_rescaled", "the running output is", Combine::output_without_rescaling},
+        {"sum_not_rescaled", "the running sum is", Combine::sum_without_rescaling}}) {
+    for (const std::int64_t tile : {1, 4, 8, 16, 32, 64, 128, 256, 512}) {
+      for (const std::int64_t parts : {1, 2, 4, 8}) {
+        if (tile * parts >= longest || (parts > 1 && (tile > 64 || forgotten.combine == Combine::without_rescaling))) {
+          continue;
+        }
+        const std::string warps = parts == 1 ? "" : fmt::format(", {} warps in turn", parts);
+        const auto add = [&](const char* sink, SinkJoins joins) {
+          trials.add(forgotten.name,
+                     fmt::format("{} not rescaled when the maximum rises (tiles of {} keys{}{})", forgotten.what, tile,
+                                 warps, sink),
+                     "the factor exp(old maximum - new maximum) on output and sum",
+                     [combine = forgotten.combine, tile, parts, joins](Recipe& r, const RowEvaluator&) {
+                       r.combine = combine;
+                       r.split = tile;
+                       r.parts = parts;
+                       r.sink_joins = joins;
+                     });
+        };
+        if (trials.problem.options.sinks.empty()) {
+          add("", SinkJoins::first_tile);
+        } else {
+          add(", the sink joins the first tile", SinkJoins::first_tile);
+          add(", the sink is the initial maximum", SinkJoins::before);
+          add(", the sink joins after the last tile", SinkJoins::after);
+        }
+      }
+    }
+  }
+  for (const std::int64_t run : {8, 16, 32, 64, 128}) {
+    for (const std::int64_t parts : {2, 4, 8}) {
+      if (run >= longest) continue;
+      trials.add("maximum_not_shared",
+                 fmt::format("{} warps or warpgroups, which take {} keys in turn, add their results without a common "
+                             "maximum",
+                             parts, run),
+                 "the maximum that warps exchange before they add their sums and outputs",
+                 [run, parts](Recipe& r, const RowEvaluator&) {
+                   r.combine = Combine::without_common_maximum;
+                   r.split = run;
+                   r.parts = parts;
+                 });
+    }
+  }
+}
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Scores above 88.7 overflow exp in f32, those below -87.3 underflow. The rows between are correct.
+void add_overflow(Trials& trials) {
+  constexpr double kLargest = 88.72, kSmallest = -87.34;
+  for (const double over : {kNaN, kInfinity, -kInfinity}) {
+    for (const double under : {-kInfinity, kNaN}) {
+      for (const double output : {0.0, kNaN}) {
+        trials.all.push_back(
+            {"maximum_missing", "exp is taken of the scores without their maximum: rows above 88 overflow f32",
+             "the subtraction of the row's maximum before the exponential", -1,
+             [over, under, output](const RowEvaluator& row) {
+               RowValue value = row.evaluate(row.correct());
+               const double maximum = row.largest_score();
+               if (value.o.empty() && maximum <= kLargest && maximum >= kSmallest) return value;
+               if (maximum > kLargest || maximum < kSmallest) {
+                 value.o.assign(static_cast<std::size_t>(row.dims()), maximum > kLargest ? kNaN : output);
+                 value.a1 = value.a2 = std::vector<double>(value.o.size(), 0.0);
+                 value.terms.lse = maximum > kLargest ? over : under;
+               }
+               return value;
+             }});
+      }
+    }
+  }
+}
+
+void add_merges(Trials& trials, std::int64_t longest) {
+  const auto merged = [&](const std::string& name, const std::string& cause, Combine combine, StoredLse lse) {
+    each_split(trials, longest, [&](const std::string& how, SplitSize size) {
+      trials.add(name, fmt::format("{} ({})", cause, how), "the merge of the splits' partial results",
+                 [combine, lse, size = std::move(size)](Recipe& r, const RowEvaluator&) {
+                   r.combine = combine;
+                   r.stored_lse = lse;
+                   r.split = std::max<std::int64_t>(1, size(static_cast<std::int64_t>(r.keys.size())));
+                 });
+    });
+  };
+  // The key `offset` after each boundary between two splits has another weight.
+  const auto boundary = [&](const std::string& name, const std::string& cause, std::int64_t offset, double weight) {
+    each_split(trials, longest, [&](const std::string& how, SplitSize size) {
+      trials.add(name, fmt::format("{} ({})", cause, how), "the first and the last key of a split",
+                 [offset, weight, size = std::move(size)](Recipe& r, const RowEvaluator&) {
+                   const auto keys = static_cast<std::int64_t>(r.keys.size());
+                   const std::int64_t step = std::max<std::int64_t>(1, size(keys));
+                   for (std::int64_t first = step; first < keys; first += step) {
+                     r.keys[static_cast<std::size_t>(first + offset)].weight = weight;
+                   }
+                 });
+    });
+  };
+  boundary("split_overlap", "the first key of each split but the first is counted twice", 0, 2);
+  boundary("split_overlap", "the last key of each split but the last is counted twice", -1, 2);
+  boundary("split_gap", "the last key of each split but the last is left out", -1, 0);
+  boundary("split_gap", "the first key of each split but the first is left out", 0, 0);
+  merged("merge_by_mean", "the outputs of the splits are averaged instead of weighted by their sums", Combine::mean,
+         StoredLse::correct);
+  merged("merge_by_mean", "the outputs and the lse of the splits are averaged", Combine::mean,
+         StoredLse::mean_of_splits);
+  merged("merge_by_mean", "the outputs of the splits are averaged, and lse counts each split as the largest",
+         Combine::mean, StoredLse::maximum_and_count);
+  merged("lse_maximum_twice", "lse has the largest lse of the splits added twice", Combine::online,
+         StoredLse::maximum_twice);
+  merged("merge_base",
+         trials.problem.options.lse_base == attention::LseBase::two
+             ? "the splits are merged with e^lse although lse is in base 2"
+             : "the splits are merged with 2^lse although lse is natural",
+         Combine::other_base, StoredLse::correct);
+  for (const std::int64_t splits : {1, 2, 3, 4, 7}) {
+    trials.add("empty_split",
+               fmt::format("{} without keys join the merge with lse 0",
+                           splits == 1 ? "one split" : fmt::format("{} splits", splits)),
+               "lse of a split without keys: -infinity",
+               [splits](Recipe& r, const RowEvaluator&) { r.extra_denominator = static_cast<double>(splits); });
+  }
+  if (!trials.problem.options.sinks.empty()) {
+    for (const std::int64_t times : {2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64}) {
+      trials.add("sink_counted_often",
+                 fmt::format("the sink joins the denominator {} times, for example once per split", times),
+                 "where the sink joins: once, in the merge or in the first split",
+                 [times](Recipe& r, const RowEvaluator&) { *r.sink += std::log(static_cast<double>(times)); });
+    }
+  }
+  trials.add("not_normalized", "o is not divided by the sum of the probabilities", "the last division",
+             [](Recipe& r, const RowEvaluator&) { r.normalized = false; });
+}
+
+}  // namespace
+
+void add_combination(Trials& trials) {
+  std::int64_t longest = 0;
+  for (std::int64_t b = 0; b < trials.problem.batch; ++b) longest = std::max(longest, trials.problem.keys(b));
+  add_rescaling(trials, longest);
+  add_merges(trials, longest);
+  add_overflow(trials);
+}
+
+}  // namespace kvscope::golden

@@ -1,0 +1,285 @@
+// RowEvaluator::evaluate: from the scores and values of a recipe's keys to its output row.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "core/attention/weight_terms.h"
+#include "core/golden/diagnosis/row_recipe.h"
+
+namespace kvscope::golden {
+namespace {
+
+constexpr double kNoMaximum = -std::numeric_limits<double>::infinity();
+
+double to_stored_lse(const Recipe& recipe) {
+  return recipe.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0;
+}
+
+// A running softmax state over some keys.
+struct RunningSoftmax {
+  double maximum = kNoMaximum;
+  double sum = 0;
+  std::vector<double> o, a1, a2;
+  explicit RunningSoftmax(std::size_t dims) : o(dims), a1(dims), a2(dims) {}
+
+  void scale_output(double factor) {
+    for (std::size_t d = 0; d < o.size(); ++d) {
+      o[d] *= factor;
+      a1[d] *= factor;
+      a2[d] *= factor * factor;
+    }
+  }
+  // What is already summed keeps its old scale where `output` or `total` is false.
+  void rescale(double to, bool output = true, bool total = true) {
+    const double factor = std::isinf(maximum) ? 0.0 : std::exp(maximum - to);
+    if (total) sum *= factor;
+    if (output) scale_output(factor);
+    maximum = to;
+  }
+  // Adds the part of another warp. Without a common maximum both keep their weights.
+  void merge(RunningSoftmax other, bool common_maximum) {
+    if (std::isinf(other.maximum)) return;
+    if (common_maximum) {
+      const double to = std::max(maximum, other.maximum);
+      rescale(to);
+      other.rescale(to);
+    }
+    sum += other.sum;
+    for (std::size_t d = 0; d < o.size(); ++d) {
+      o[d] += other.o[d];
+      a1[d] += other.a1[d];
+      a2[d] += other.a2[d];
+    }
+  }
+  void add(double score, double weight, std::span<const double> value) {
+    const double e = weight * std::exp(score - maximum);
+    sum += e;
+    for (std::size_t d = 0; d < o.size(); ++d) {
+      o[d] += e * value[d];
+      a1[d] += e * std::fabs(value[d]);
+      a2[d] += e * e * value[d] * value[d];
+    }
+  }
+};
+
+void set_output(RowValue& row, const RunningSoftmax& from, double norm) {
+  row.o = from.o;
+  row.a1 = from.a1;
+  row.a2 = from.a2;
+  for (std::size_t d = 0; d < row.o.size(); ++d) {
+    row.o[d] /= norm;
+    row.a1[d] /= norm;
+    row.a2[d] = std::sqrt(row.a2[d]) / norm;
+  }
+}
+
+// One part's keys in tiles of `recipe.split` keys, with a running maximum.
+class Tiles {
+ public:
+  Tiles(const Recipe& recipe, const RowEvaluator::Terms& terms, std::size_t dims)
+      : recipe_(recipe), terms_(terms), dims_(dims), keys_(static_cast<std::int64_t>(terms.scores.size())) {
+    const bool one_tile = recipe.combine == Combine::online || recipe.split < 1;
+    tile_ = one_tile ? keys_ : recipe.split;
+    output_ = recipe.combine != Combine::without_rescaling && recipe.combine != Combine::output_without_rescaling;
+    sum_ = recipe.combine != Combine::without_rescaling && recipe.combine != Combine::sum_without_rescaling;
+  }
+
+  [[nodiscard]] RunningSoftmax part(std::int64_t which) const {
+    RunningSoftmax state(dims_);
+    for (std::int64_t tile = which; tile * tile_ < keys_; tile += recipe_.parts) {
+      const std::int64_t first = tile * tile_, last = std::min(keys_, first + tile_);
+      double maximum = state.maximum;
+      for (std::int64_t i = first; i < last; ++i) maximum = std::max(maximum, score(i));
+      const bool with_sink = first == 0 && recipe_.sink && recipe_.sink_joins != SinkJoins::after;
+      if (with_sink) maximum = std::max(maximum, *recipe_.sink);
+      const bool with_empty = first == 0 && recipe_.extra_denominator > 0;
+      if (with_empty) maximum = std::max(maximum, 0.0);
+      state.rescale(maximum, output_, sum_);
+      add(state, first, last);
+      if (with_sink) state.sum += recipe_.sink_joins == SinkJoins::before ? 1.0 : std::exp(*recipe_.sink - maximum);
+      if (with_empty) state.sum += recipe_.extra_denominator * std::exp(-maximum);
+    }
+    return state;
+  }
+
+  // Keys [first, last) by themselves, as a split computes them.
+  [[nodiscard]] RunningSoftmax split(std::int64_t first, std::int64_t last) const {
+    RunningSoftmax state(dims_);
+    double maximum = kNoMaximum;
+    for (std::int64_t i = first; i < last; ++i) maximum = std::max(maximum, score(i));
+    if (first == 0 && recipe_.sink) maximum = std::max(maximum, *recipe_.sink);
+    state.rescale(maximum);
+    add(state, first, last);
+    if (first == 0 && recipe_.sink) state.sum += std::exp(*recipe_.sink - maximum);
+    return state;
+  }
+
+  [[nodiscard]] std::int64_t keys() const { return keys_; }
+  [[nodiscard]] std::int64_t tile() const { return tile_; }
+
+ private:
+  [[nodiscard]] double score(std::int64_t i) const { return terms_.scores[static_cast<std::size_t>(i)]; }
+  void add(RunningSoftmax& state, std::int64_t first, std::int64_t last) const {
+    for (std::int64_t i = first; i < last; ++i) {
+      const auto k = static_cast<std::size_t>(i);
+      const double weight = recipe_.keys[k].weight;
+      if (weight != 0) state.add(terms_.scores[k], weight, {terms_.values.data() + k * dims_, dims_});
+    }
+  }
+
+  const Recipe& recipe_;
+  const RowEvaluator::Terms& terms_;
+  std::size_t dims_;
+  std::int64_t keys_, tile_ = 0;
+  bool output_ = true, sum_ = true;  // rescaled when the maximum rises
+};
+
+// lse of a combination whose running state is `total`.
+double lse_of(const Recipe& recipe, const RunningSoftmax& total) {
+  const double to_stored = to_stored_lse(recipe), natural = total.maximum + std::log(total.sum);
+  switch (recipe.stored_lse) {
+    case StoredLse::correct:
+    case StoredLse::mean_of_splits:  // of one split
+    case StoredLse::maximum_and_count:
+    case StoredLse::maximum_twice:  // of one split: largest_split_lse is added
+      break;
+    case StoredLse::other_base:
+      return natural * (recipe.lse_base == attention::LseBase::two ? 1.0 : std::numbers::log2e);
+    case StoredLse::sum_only:
+      return std::log(total.sum) * to_stored;
+    case StoredLse::maximum_only:
+      return total.maximum * to_stored;
+  }
+  return natural * to_stored;
+}
+
+// Splits merged with wrong weights. `row` has the correct lse.
+void merge_splits(const Recipe& recipe, const Tiles& tiles, double correct_lse, RowValue& row, std::size_t dims) {
+  const double to_stored = to_stored_lse(recipe);
+  RunningSoftmax merged(dims);
+  double weights = 0, lse_sum = 0, largest = kNoMaximum, splits = 0;
+  for (std::int64_t first = 0; first < tiles.keys(); first += tiles.tile()) {
+    const RunningSoftmax split = tiles.split(first, std::min(tiles.keys(), first + tiles.tile()));
+    const double lse = split.maximum + std::log(split.sum);
+    // Equal for a mean; for the other base, exp2 of a natural lse or exp of a base-2 one.
+    const double weight = recipe.combine == Combine::mean              ? 1.0
+                          : recipe.lse_base == attention::LseBase::two ? std::exp(lse * to_stored)
+                                                                       : std::exp2(lse);
+    for (std::size_t d = 0; d < dims; ++d) {
+      merged.o[d] += weight * split.o[d] / split.sum;
+      merged.a1[d] += weight * split.a1[d] / split.sum;
+      merged.a2[d] += weight * weight * split.a2[d] / (split.sum * split.sum);
+    }
+    weights += weight;
+    lse_sum += lse;
+    largest = std::max(largest, lse);
+    splits += 1;
+  }
+  set_output(row, merged, weights);
+  if (recipe.combine == Combine::other_base) {
+    row.terms.lse = recipe.lse_base == attention::LseBase::two ? std::log(weights) : std::log2(weights);
+  } else if (recipe.stored_lse == StoredLse::mean_of_splits) {
+    row.terms.lse = lse_sum / splits * to_stored;
+  } else if (recipe.stored_lse == StoredLse::maximum_and_count) {
+    row.terms.lse = (largest + std::log(splits)) * to_stored;
+  } else {
+    row.terms.lse = correct_lse;
+  }
+}
+
+// Largest lse of splits of `recipe.split` keys, in the stored base.
+double largest_split_lse(const Recipe& recipe, const RowEvaluator::Terms& terms) {
+  const Tiles tiles(recipe, terms, 0);
+  const std::int64_t step = recipe.split < 1 ? tiles.keys() : recipe.split;
+  double largest = kNoMaximum;
+  for (std::int64_t first = 0; first < tiles.keys(); first += step) {
+    const RunningSoftmax split = tiles.split(first, std::min(tiles.keys(), first + step));
+    largest = std::max(largest, split.maximum + std::log(split.sum));
+  }
+  return largest * to_stored_lse(recipe);
+}
+
+}  // namespace
+
+void RowEvaluator::weigh(const Recipe& recipe, const std::vector<double>& scores, attention::RowTerms& row) const {
+  double maximum = scores.empty() ? 0 : *std::max_element(scores.begin(), scores.end());
+  if (recipe.sink) maximum = std::max(maximum, *recipe.sink);
+  double sum = recipe.extra_denominator * std::exp(-maximum);
+  attention::WeightTerms weights;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const double e = recipe.keys[i].weight * std::exp(scores[i] - maximum);
+    row.smax = std::max(row.smax, std::fabs(scores[i]));
+    sum += e;
+    weights.add(e);
+  }
+  if (recipe.sink) sum += std::exp(*recipe.sink - maximum);
+  row.base_two = recipe.lse_base == attention::LseBase::two;
+  row.lse = (maximum + std::log(sum)) * (row.base_two ? std::numbers::log2e : 1.0);
+  row.keys = static_cast<double>(std::max<std::size_t>(scores.size(), 1));
+  row.head_size = static_cast<double>(problem_.k.head_size);
+  row.p2 = weights.p2(sum);
+  row.repeats = weights.repeats();
+  for (std::size_t i = 0; i < attention::kClumpTypes; ++i) row.clump[i] = weights.clump(i, sum);
+  for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
+}
+
+RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
+  Terms terms = scores(recipe);
+  RowValue row;
+  row.outside = terms.outside;
+  if (terms.outside) return row;
+  weigh(recipe, terms.scores, row.terms);
+  const bool no_keys =
+      std::all_of(recipe.keys.begin(), recipe.keys.end(), [](const KeyRead& k) { return k.weight == 0; });
+  if (no_keys && !recipe.sink) {
+    const auto dims = static_cast<std::size_t>(dims_);
+    row.o.assign(dims, 0);
+    row.a1 = row.a2 = row.o;
+    row.terms.lse = recipe.empty_row == attention::EmptyRow::minus_infinity ? kNoMaximum : -kNoMaximum;
+    return row;
+  }
+  // The lse of these combinations is known before the values are read; sinks are left to the code below.
+  const bool mean = recipe.combine == Combine::mean && !recipe.sink && recipe.extra_denominator == 0;
+  const bool correct_sum = recipe.combine == Combine::online || recipe.combine == Combine::output_without_rescaling;
+  if (expected_ && (correct_sum || mean) && recipe.stored_lse == StoredLse::correct) {
+    const auto& [lse, rounding] = *expected_;
+    if (std::isfinite(lse) && !attention::lse_within(rounding, row.terms, lse)) return row;
+  }
+  read_values(recipe, terms);
+  row.outside = terms.outside;
+  if (terms.outside) return row;
+  row = combine(recipe, terms, std::move(row));
+  if (!recipe.zero_weight_keys.empty()) {
+    Recipe past = recipe;
+    past.keys = recipe.zero_weight_keys;
+    Terms values;
+    read_values(past, values);
+    row.outside = values.outside;
+    for (std::size_t i = 0; i < values.values.size(); ++i) row.o[i % row.o.size()] += 0 * values.values[i];
+  }
+  return row;
+}
+
+RowValue RowEvaluator::combine(const Recipe& recipe, const Terms& terms, RowValue row) const {
+  const auto dims = static_cast<std::size_t>(dims_);
+  const Tiles tiles(recipe, terms, dims);
+  if (recipe.combine == Combine::mean || recipe.combine == Combine::other_base) {
+    merge_splits(recipe, tiles, row.terms.lse, row, dims);
+    return row;
+  }
+  RunningSoftmax total = tiles.part(0);
+  for (std::int64_t part = 1; part < recipe.parts; ++part) {
+    total.merge(tiles.part(part), recipe.combine != Combine::without_common_maximum);
+  }
+  if (recipe.sink && recipe.sink_joins == SinkJoins::after) {
+    total.rescale(std::max(total.maximum, *recipe.sink));
+    total.sum += std::exp(*recipe.sink - total.maximum);
+  }
+  set_output(row, total, recipe.normalized ? total.sum : 1.0);
+  row.terms.lse = lse_of(recipe, total);
+  if (recipe.stored_lse == StoredLse::maximum_twice) row.terms.lse += largest_split_lse(recipe, terms);
+  return row;
+}
+
+}  // namespace kvscope::golden

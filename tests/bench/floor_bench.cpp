@@ -1,0 +1,107 @@
+// The limits of the machine's core that other benchmarks are compared with: memory read bandwidth, and the rate of
+// fused multiply-adds in double.
+#include <benchmark/benchmark.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace kvscope::floor_bench {
+namespace {
+
+constexpr std::size_t kReadBytes = std::size_t{1} << 28;  // as many as the f32 cache of attention_bench.cpp
+constexpr int kSums = 8;                                  // independent vectors: the latency of an addition is hidden
+constexpr int kChains = 16;                               // independent chains: two units of a latency of 4 need eight
+
+// The machine's widest instructions, chosen at run time. Vectors are written out: the compiler contracts nothing here.
+#if defined(__x86_64__)
+typedef long long Wide __attribute__((vector_size(64)));
+typedef double Lanes __attribute__((vector_size(64)));
+typedef double HalfLanes __attribute__((vector_size(32)));
+
+__attribute__((target("avx512f"))) std::int64_t read_wide(const std::byte* data) {
+  Wide sum[kSums] = {};
+  for (std::size_t at = 0; at < kReadBytes; at += sizeof sum) {
+    for (int i = 0; i < kSums; ++i) {
+      Wide x;
+      std::memcpy(&x, data + at + static_cast<std::size_t>(i) * sizeof x, sizeof x);
+      sum[i] += x;
+    }
+  }
+  for (int i = 1; i < kSums; ++i) sum[0] += sum[i];
+  return sum[0][0];
+}
+
+// Returns the multiply-adds of one call.
+__attribute__((target("avx512f"), optimize("fp-contract=fast"))) std::int64_t fma_wide(double seed) {
+  constexpr std::int64_t kRounds = 1 << 16;
+  Lanes sum[kChains];
+  for (Lanes& x : sum) x = Lanes{} + seed;
+  const Lanes factor = Lanes{} + (1 - 0x1p-30);
+  const Lanes step = Lanes{} + 0x1p-30;
+  for (std::int64_t i = 0; i < kRounds; ++i) {
+    for (Lanes& x : sum) x = x * factor + step;
+  }
+  for (int i = 1; i < kChains; ++i) sum[0] += sum[i];
+  benchmark::DoNotOptimize(sum[0][0]);
+  return kRounds * kChains * 8;
+}
+
+__attribute__((target("avx2,fma"), optimize("fp-contract=fast"))) std::int64_t fma_half(double seed) {
+  constexpr std::int64_t kRounds = 1 << 16;
+  HalfLanes sum[kChains / 2 + 2];
+  for (HalfLanes& x : sum) x = HalfLanes{} + seed;
+  const HalfLanes factor = HalfLanes{} + (1 - 0x1p-30);
+  const HalfLanes step = HalfLanes{} + 0x1p-30;
+  for (std::int64_t i = 0; i < kRounds; ++i) {
+    for (HalfLanes& x : sum) x = x * factor + step;
+  }
+  for (int i = 1; i < kChains / 2 + 2; ++i) sum[0] += sum[i];
+  benchmark::DoNotOptimize(sum[0][0]);
+  return kRounds * (kChains / 2 + 2) * 4;
+}
+#endif
+
+std::int64_t read_words(const std::byte* data) {
+  std::int64_t sum = 0;
+  for (std::size_t at = 0; at < kReadBytes; at += sizeof sum) {
+    std::int64_t x = 0;
+    std::memcpy(&x, data + at, sizeof x);
+    sum += x;
+  }
+  return sum;
+}
+
+void FloorMemoryRead(benchmark::State& state) {
+  const std::vector<std::byte> data(kReadBytes, std::byte{1});
+  auto* read = &read_words;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") != 0) read = &read_wide;
+#endif
+  for (auto _ : state) benchmark::DoNotOptimize(read(data.data()));
+  state.SetBytesProcessed(static_cast<std::int64_t>(kReadBytes) * static_cast<std::int64_t>(state.iterations()));
+}
+BENCHMARK(FloorMemoryRead)->Unit(benchmark::kMillisecond);
+
+#if defined(__x86_64__)
+// items: multiply-adds.
+void FloorFmaDouble(benchmark::State& state) {
+  if (__builtin_cpu_supports("fma") == 0) {
+    state.SkipWithError("this processor has no fused multiply-add");
+    return;
+  }
+  auto* run = __builtin_cpu_supports("avx512f") != 0 ? &fma_wide : &fma_half;
+  std::int64_t items = 0;
+  double seed = 1;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(seed);
+    items += run(seed);
+  }
+  state.SetItemsProcessed(items);
+}
+BENCHMARK(FloorFmaDouble)->Unit(benchmark::kMillisecond);
+#endif
+
+}  // namespace
+}  // namespace kvscope::floor_bench

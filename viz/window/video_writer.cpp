@@ -1,0 +1,111 @@
+#include "viz/window/video_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <QtCore/QStandardPaths>
+#include <QtCore/QStringList>
+
+#include "core/base/errors.h"
+
+namespace kvscope::viz {
+namespace {
+
+constexpr int kStartMs = 10'000, kWriteMs = 60'000, kEncodeMs = 600'000;
+
+// Quality: crf is the encoder's own scale; at these values text of 11 px has no visible blocks around it.
+QStringList codec_words(PictureFormat format) {
+  if (format == PictureFormat::mp4) {
+    return QStringLiteral("-c:v libx264 -preset medium -crf 18 -movflags +faststart -f mp4").split(QLatin1Char(' '));
+  }
+  return QStringLiteral("-c:v libvpx-vp9 -crf 24 -b:v 0 -deadline good -cpu-used 4 -row-mt 1 -f webm")
+      .split(QLatin1Char(' '));
+}
+
+// Players need 4:2:0 and thus even sides: an odd side is one pixel larger, in black. Without the bitexact flags the
+// file would contain the encoder's version.
+QStringList words(PictureFormat format, const std::filesystem::path& file, QSize size, double rate) {
+  QStringList all =
+      QStringLiteral("-hide_banner -loglevel error -nostdin -y -f rawvideo -pixel_format rgb0").split(QLatin1Char(' '));
+  all << QStringLiteral("-video_size") << QStringLiteral("%1x%2").arg(size.width()).arg(size.height());
+  all << QStringLiteral("-framerate") << QString::number(rate, 'g', 12);
+  all << QStringLiteral("-i") << QStringLiteral("pipe:0");
+  all << QStringLiteral("-vf")
+      << QStringLiteral("pad=ceil(iw/2)*2:ceil(ih/2)*2,scale=out_color_matrix=bt709:out_range=tv,format=yuv420p");
+  all += QStringLiteral(
+             "-colorspace bt709 -color_primaries bt709 -color_trc bt709 -color_range tv -fflags +bitexact "
+             "-flags:v +bitexact")
+             .split(QLatin1Char(' '));
+  all += codec_words(format);
+  all << QStringLiteral("file:") + QString::fromStdString(file.string());  // a name with a colon is no protocol
+  return all;
+}
+
+}  // namespace
+
+QString find_ffmpeg() {
+  return QStandardPaths::findExecutable(QStringLiteral("ffmpeg"));
+}
+
+std::string missing_ffmpeg() {
+  return "a video is written by the program 'ffmpeg', which is not in PATH: install it (Debian: apt-get install "
+         "--no-install-recommends ffmpeg), or write a .gif";
+}
+
+VideoWriter::VideoWriter(PictureFormat format, const std::filesystem::path& file, std::string shown, QSize size,
+                         double frames_per_second, double rate)
+    : shown_(std::move(shown)), frames_per_second_(frames_per_second), rate_(rate) {
+  const QString program = find_ffmpeg();
+  if (program.isEmpty()) throw InputError(shown_, "", missing_ffmpeg());
+  process_.setStandardOutputFile(QProcess::nullDevice());
+  process_.start(program, words(format, file, size, rate));
+  if (!process_.waitForStarted(kStartMs)) {
+    throw InputError(shown_, "",
+                     fmt::format("{} does not start: {}", program.toStdString(), process_.errorString().toStdString()));
+  }
+}
+
+VideoWriter::~VideoWriter() {
+  if (process_.state() == QProcess::NotRunning) return;
+  process_.kill();
+  process_.waitForFinished(kStartMs);
+}
+
+void VideoWriter::fail() {
+  process_.waitForFinished(kStartMs);
+  QString why = QString::fromLocal8Bit(process_.readAllStandardError()).trimmed();
+  if (why.isEmpty()) why = process_.errorString();
+  throw InputError(shown_, "", fmt::format("ffmpeg could not write the video: {}", why.toStdString()));
+}
+
+// Returns when ffmpeg has taken the bytes, so that at most one frame waits in memory.
+void VideoWriter::write(const QByteArray& bytes) {
+  if (process_.write(bytes) != bytes.size()) fail();
+  while (process_.bytesToWrite() > 0) {
+    if (!process_.waitForBytesWritten(kWriteMs)) fail();
+  }
+}
+
+void VideoWriter::add(const QImage& frame, std::optional<double> seconds) {
+  until_ += seconds.value_or(1 / frames_per_second_);
+  const QImage image = frame.convertToFormat(QImage::Format_RGBX8888);
+  const auto line = static_cast<qsizetype>(image.width()) * 4;
+  QByteArray bytes;
+  bytes.reserve(line * image.height());
+  for (int y = 0; y < image.height(); ++y) {
+    bytes.append(reinterpret_cast<const char*>(image.constScanLine(y)), line);
+  }
+  const auto wanted = std::max(pictures_ + 1, static_cast<std::int64_t>(std::llround(until_ * rate_)));
+  for (; pictures_ < wanted; ++pictures_) write(bytes);
+}
+
+void VideoWriter::finish() {
+  process_.closeWriteChannel();
+  const bool ended = process_.waitForFinished(kEncodeMs);
+  if (!ended || process_.exitStatus() != QProcess::NormalExit || process_.exitCode() != 0) fail();
+}
+
+}  // namespace kvscope::viz

@@ -1,0 +1,52 @@
+// Writes a video, VP9 in WebM or H.264 in MP4, with the program `ffmpeg`, which gets the frames through a pipe.
+//
+//   QImage --RGBX--> | pipe | --> ffmpeg: BT.709 4:2:0, even width and height --> file
+//
+// A program instead of ffmpeg's libraries, for three reasons. The libraries' development packages are 70 packages more
+// to install before a build, and the viewer would load 60 shared libraries at its start for a menu entry that few use.
+// A program is found when the video is written, so that installing it needs no new build. And an encoder that crashes
+// ends in a message, not in the end of the viewer. The pipe costs little: a frame of 1600x1000 is 6.4 MB.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <QtCore/QProcess>
+#include <QtCore/QSize>
+#include <QtCore/QString>
+
+#include "viz/window/film_writer.h"
+
+namespace kvscope::viz {
+
+// The path of the program; empty: there is none in PATH.
+[[nodiscard]] QString find_ffmpeg();
+// "no program 'ffmpeg' in PATH, ...: install ...": the next step included.
+[[nodiscard]] std::string missing_ffmpeg();
+
+class VideoWriter final : public FilmWriter {
+ public:
+  // `rate`: of the video. [pictures/s] Precondition (caller): the format is a video's, and used by one thread. Throws
+  // InputError: ffmpeg is missing or does not start.
+  VideoWriter(PictureFormat format, const std::filesystem::path& file, std::string shown, QSize size,
+              double frames_per_second, double rate);
+  ~VideoWriter() override;  // ends ffmpeg if it is still running
+
+  // A frame is repeated as long as it is shown, at least once.
+  void add(const QImage& frame, std::optional<double> seconds) override;
+  void finish() override;
+
+ private:
+  void write(const QByteArray& bytes);
+  [[noreturn]] void fail();
+
+  std::string shown_;
+  QProcess process_;
+  double frames_per_second_, rate_;
+  double until_ = 0;           // [s] shown so far
+  std::int64_t pictures_ = 0;  // written so far
+};
+
+}  // namespace kvscope::viz
