@@ -71,42 +71,51 @@ std::optional<std::string> find_inputs(const golden::Bundle& golden, const std::
   return std::nullopt;
 }
 
-golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string& golden_path,
-                                const golden::Bundle& candidate, const std::string& inputs,
-                                const golden::StatedRounding& rounding) {
-  golden::Bundle loaded;
-  if (!inputs.empty()) loaded = golden::load_bundle(inputs);
-  const golden::Bundle& bundle = inputs.empty() ? golden : loaded;
-  const golden::LayoutOptions options = golden::layout_options_of(golden, golden_path);
-  const golden::PreparedProblem prepared =
-      golden::prepare_problem(bundle, options, inputs.empty() ? golden_path : inputs);
-  attention::Problem problem = prepared.with_given_table();
-  golden::DiagnosisInput input{problem, golden, candidate, {}};
+GoldenInputs::GoldenInputs(const golden::Bundle& golden, const std::string& golden_path, const std::string& inputs)
+    : golden_(golden),
+      inputs_(inputs),
+      loaded_(inputs.empty() ? golden::Bundle() : golden::load_bundle(inputs)),
+      options_(golden::layout_options_of(golden, golden_path)),
+      prepared_(
+          golden::prepare_problem(inputs.empty() ? golden : loaded_, options_, inputs.empty() ? golden_path : inputs)),
+      problem_(prepared_.with_given_table()) {}
+
+golden::Diagnosis GoldenInputs::diagnose(const golden::Bundle& candidate,
+                                         const golden::StatedRounding& rounding) const {
+  const golden::Bundle& bundle = inputs_.empty() ? golden_ : loaded_;
+  attention::Problem problem = problem_;
+  golden::DiagnosisInput input{problem, golden_, candidate, {}};
   input.one_list = bundle.tensors.contains("kv_indices") || bundle.tensors.contains("paged_kv_indices");
   xt::xtensor<std::uint32_t, 2> continued;
   if (input.one_list) {
-    continued = continued_lists(prepared.given_table);
+    continued = continued_lists(prepared_.given_table);
     for (attention::PagedRows* rows : {&problem.k, &problem.v}) {
       rows->table = continued.data();
       rows->table_stride = static_cast<std::int64_t>(continued.shape(1));
     }
   }
   input.rounding = rounding;
-  if (!inputs.empty()) input.inputs_name = inputs;
-  if (const auto blocks = bundle.tensors.find("blocks"); prepared.layout == "max" && blocks != bundle.tensors.end()) {
+  if (!inputs_.empty()) input.inputs_name = inputs_;
+  if (const auto blocks = bundle.tensors.find("blocks"); prepared_.layout == "max" && blocks != bundle.tensors.end()) {
     const golden::Tensor& tensor = blocks->second;  // [N, kv, L, P, H, D]
     input.pool = tensor.bytes;
     input.layers = tensor.shape[2];
-    input.layer = options.layer;
+    input.layer = options_.layer;
     input.layer_stride = tensor.shape[3] * tensor.shape[4] * tensor.shape[5];
     // Scales of other layers can be read when the problem's scales are the tensor itself and not a product of two.
     if (const auto scales = bundle.tensors.find("scales");
-        scales != bundle.tensors.end() && prepared.k_scales.empty()) {
+        scales != bundle.tensors.end() && prepared_.k_scales.empty()) {
       const std::vector<std::int64_t>& shape = scales->second.shape;  // [N, kv, L, P, H, G]
       if (shape.size() == 6 && shape[2] == input.layers) input.scale_layer_stride = shape[3] * shape[4] * shape[5];
     }
   }
   return golden::diagnose(input);
+}
+
+golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string& golden_path,
+                                const golden::Bundle& candidate, const std::string& inputs,
+                                const golden::StatedRounding& rounding) {
+  return GoldenInputs(golden, golden_path, inputs).diagnose(candidate, rounding);
 }
 
 }  // namespace kvscope::apps

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/golden/diagnosis/diagnose.h"
+#include "core/golden/layouts.h"
 #include "core/golden/tensor.h"
 
 namespace kvscope::apps {
@@ -24,7 +25,29 @@ struct GoldenAndCandidate {
 [[nodiscard]] std::optional<std::string> find_inputs(const golden::Bundle& golden, const std::string& golden_path,
                                                      const std::optional<std::string>& given);
 
-// `inputs` is find_inputs' answer. Throws what golden::prepare_problem and golden::diagnose throw.
+// The inputs of a golden and the problem that they are. `golden` must outlive it.
+class GoldenInputs {
+ public:
+  // `inputs` is find_inputs' answer. Throws what golden::load_bundle and golden::prepare_problem throw.
+  GoldenInputs(const golden::Bundle& golden, const std::string& golden_path, const std::string& inputs);
+  GoldenInputs(const GoldenInputs&) = delete;
+  GoldenInputs& operator=(const GoldenInputs&) = delete;
+
+  [[nodiscard]] const attention::Problem& problem() const { return problem_; }
+  // Throws what golden::diagnose throws.
+  [[nodiscard]] golden::Diagnosis diagnose(const golden::Bundle& candidate,
+                                           const golden::StatedRounding& rounding = {}) const;
+
+ private:
+  const golden::Bundle& golden_;
+  std::string inputs_;
+  golden::Bundle loaded_;  // empty when the golden holds its inputs
+  golden::LayoutOptions options_;
+  golden::PreparedProblem prepared_;
+  attention::Problem problem_;
+};
+
+// Reads the inputs and diagnoses one candidate.
 [[nodiscard]] golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string& golden_path,
                                               const golden::Bundle& candidate, const std::string& inputs,
                                               const golden::StatedRounding& rounding = {});

@@ -47,6 +47,13 @@ void add_rounding_options(CLI::App& command, golden::StatedRounding& rounding) {
       ->type_name("KEYS")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
   command
+      .add_option("--accumulator-bits", rounding.accumulator_bits,
+                  "Significant bits to which the kernel's matrix instructions cut each product and the sum so far, "
+                  "toward zero: 14 for fp8 on Hopper. With --tile-keys, each tile is such a sum, added to an f32 sum "
+                  "[default: sums are rounded to nearest]")
+      ->type_name("BITS")
+      ->check(CLI::Range(4, 24));
+  command
       .add_option_function<std::string>(
           "--row-sum",
           [&rounding](const std::string& from) {

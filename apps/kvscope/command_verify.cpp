@@ -1,8 +1,11 @@
 // kvscope verify BUNDLE CANDIDATE: compares a kernel's output with the golden output.
+#include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "apps/common/cli.h"
@@ -34,6 +37,35 @@ struct VerifyCommand {
   bool json = false;
 };
 
+// The inputs of the golden, for the tests of pages and a diagnosis; `missing` is the reason why there are none.
+struct Inputs {
+  std::unique_ptr<GoldenInputs> inputs;
+  std::vector<std::string> missing;
+};
+
+Inputs read_inputs(const VerifyCommand& command, const golden::Bundle& golden_bundle) {
+  constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 28;
+  Inputs result;
+  const std::optional<std::string> path = find_inputs(golden_bundle, command.golden, command.input);
+  if (!path) {
+    result.missing.emplace_back("the inputs of the golden are missing; pass them with --input");
+    return result;
+  }
+  if (std::error_code error;
+      !command.input && !path->empty() && std::filesystem::file_size(*path, error) > kMostBytes) {
+    result.missing.push_back(*path + " is larger than 256 MiB; pass it with --input to read it");
+    return result;
+  }
+  try {
+    result.inputs = std::make_unique<GoldenInputs>(golden_bundle, command.golden, *path);
+  } catch (const InputError& error) {
+    // A file that the golden's manifest names may have been overwritten; the report does not depend on it.
+    if (command.input) throw;
+    result.missing = fault_lines(error);
+  }
+  return result;
+}
+
 int run(const VerifyCommand& command) {
   golden::CompareOptions options;
   options.profile = command.profile;
@@ -42,22 +74,25 @@ int run(const VerifyCommand& command) {
   options.golden_name = command.golden;
   options.candidate_name = command.candidate;
   const auto [golden_bundle, candidate_bundle, notes] = load_both(command.golden, command.candidate);
+  // Only an attention output has pages, and only with the inputs at hand.
+  const bool has_output = golden_bundle.tensors.contains("o");
+  Inputs read;
+  if (has_output && !(command.profile && command.no_diagnose)) read = read_inputs(command, golden_bundle);
+  if (read.inputs) options.inputs = &read.inputs->problem();
   golden::CompareResult result = golden::compare(golden_bundle, candidate_bundle, options);
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
-  // Only an attention output can be explained, and only with the inputs at hand.
+  const bool diagnosed = !result.passed && !command.no_diagnose && has_output;
+  for (const std::string& reason : read.missing) {
+    if (!command.profile) result.notes.push_back("pages were not tested: " + reason);
+    if (diagnosed) result.notes.push_back("no diagnosis: " + reason);
+  }
   std::optional<golden::Diagnosis> diagnosis;
-  if (!result.passed && !command.no_diagnose && golden_bundle.tensors.contains("o")) {
-    if (const std::optional<std::string> inputs = find_inputs(golden_bundle, command.golden, command.input)) {
-      try {
-        diagnosis = diagnose_with(golden_bundle, command.golden, candidate_bundle, *inputs, command.rounding);
-      } catch (const InputError& error) {
-        // A file that the golden's manifest names may have been overwritten; the report does not depend on it.
-        if (command.input) throw;
-        for (const std::string& line : fault_lines(error)) result.notes.push_back("no diagnosis: " + line);
-      }
-    } else {
-      result.notes.emplace_back(
-          "no diagnosis: the inputs of the golden are missing; pass them with --input to learn the cause");
+  if (diagnosed && read.inputs) {
+    try {
+      diagnosis = read.inputs->diagnose(candidate_bundle, command.rounding);
+    } catch (const InputError& error) {
+      if (command.input) throw;
+      for (const std::string& line : fault_lines(error)) result.notes.push_back("no diagnosis: " + line);
     }
   }
   if (command.junit) write_file_atomically(*command.junit, golden::junit_report(result));
@@ -102,8 +137,8 @@ void add_verify(CLI::App& app, Action& chosen) {
   verify
       ->add_option(
           "--input", command->input,
-          "Tensors that the golden output was computed from, to diagnose a failure [default: the file that its "
-          "manifest names]")
+          "Tensors that the golden output was computed from, to test its pages and to diagnose a failure [default: the "
+          "file that its manifest names, up to 256 MiB]")
       ->type_name("FILE");
   verify->add_flag("--no-diagnose", command->no_diagnose, "Do not diagnose a failure");
   verify->add_flag("--json", command->json, "Print the report as JSON");

@@ -1,5 +1,6 @@
 // The options that state what a candidate's kernel rounds, of `verify` and `diagnose`: --candidate-dtype, --p-dtype,
-// --partials-dtype, --operand-dtype, --ex2-error, --tile-keys, --row-sum.
+// --partials-dtype, --operand-dtype, --ex2-error, --tile-keys,
+// --accumulator-bits, --row-sum.
 #pragma once
 
 #include "core/golden/candidate_rounding.h"

@@ -71,6 +71,25 @@ double repeated_additions(const Rounding& r, const RowTerms& row) {
   return r.tile_keys <= 1 ? repeats : std::min(repeats, tile + repeats / tile);
 }
 
+// Products that one matrix instruction adds to the sum so far.
+constexpr double kInstructionTerms = 32;
+
+// What a truncating sum of `terms` terms may lose, relative to its largest partial sum: each product and, once for each
+// instruction, the sum so far lose less than a unit of the largest addend.
+double cut_of(const Rounding& r, double terms) {
+  return r.accumulator_bits == 0 ? 0 : std::ldexp(terms + std::ceil(terms / kInstructionTerms), 1 - r.accumulator_bits);
+}
+
+// Of a score. A truncated product loses half a unit on average, with the product's sign.
+double cut_score(const Rounding& r, const RowTerms& row) {
+  return 0.5 * cut_of(r, row.head_size) * (1 + row.smax);
+}
+
+// Of the sum over the keys. No sum can lose more than its terms.
+double cut_sum(const Rounding& r, const RowTerms& row) {
+  return std::min(1.0, cut_of(r, r.tile_keys <= 1 ? row.keys : std::min(row.keys, static_cast<double>(r.tile_keys))));
+}
+
 // Of the row's type of P; a type as wide as the arithmetic is not measured, and its unit is negligible.
 double clump_of(const Rounding& r, const RowTerms& row) {
   switch (r.probabilities) {
@@ -155,7 +174,7 @@ double half_step(DType type, double x) {
 }
 
 OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row)
-    : output_(r.output), p2_(row.p2), k_(r.deviations) {
+    : output_(r.output), in_tiles_(r.tile_keys > 1), p2_(row.p2), k_(r.deviations) {
   const double e = arithmetic_unit(r);
   spread_ = k_ * kInverseRoot3;
   inputs_ = r.inputs ? unit_of(*r.inputs) * k_ * kInverseRoot3 * (2 * (1 + row.smax) + 1) : 0;
@@ -167,10 +186,18 @@ OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row)
   lost_ = lost_by(r, row).share;
   sum_ = e * 0.5 * std::sqrt(additions(r, row.keys));
   repeated_ = e * repeated_additions(r, row);
+  cut_ = cut_sum(r, row);
+  cut_scores_ = cut_score(r, row);
   merge_ = 2 * e * (std::isfinite(row.lse) ? std::fabs(row.lse) : 0) + (r.partials ? unit_of(*r.partials) : 0);
   partial_floor_ = r.partials ? half_smallest(*r.partials) : 0;
   golden_score_ = 1.01 * row.score_error;
   golden_sum_ = row.sum_error;
+}
+
+ProbabilityErrors probability_errors(const Rounding& r, const RowTerms& row) {
+  const double u = unit_of(r.probabilities);
+  const double score = arithmetic_unit(r) * 0.5 * std::sqrt(row.head_size) * (1 + row.smax);
+  return {std::hypot(kInverseRoot3 * u, kInverseRoot3 * r.ex2_error, score), u * clump_of(r, row)};
 }
 
 Budget OutputBudgets::of(const ElementTerms& element) const {
@@ -184,9 +211,12 @@ Budget OutputBudgets::of(const ElementTerms& element) const {
   b.ex2 = ex2_ * (size + spread);
   b.p = clump_ * size + p_ * spread + lost_ * element.a1;
   b.sum = k_ * sum + repeated_ * size;
-  b.merge = merge_ * std::min(element.a1, size + 8 * element.running + 4 * element.a2) + partial_floor_;
+  const double largest_partial = std::min(element.a1, size + 8 * element.running + 4 * element.a2);
+  b.cut = cut_ * (in_tiles_ ? element.a1 : largest_partial) + cut_scores_ * (element.a1 + size);
+  b.merge = merge_ * largest_partial + partial_floor_;
   b.golden = golden_score_ * (element.a1 + size) + golden_sum_ * element.a1;
   b.output = half_step(output_, size + b.before_output());
+  b.common = (clump_ + ex2_) * size;
   b.independent = k_ * (score + sum) + p_ * spread;
   b.deviation = std::sqrt(square(score) + square(sum) + square(p_ * spread / k_));
   return b;
@@ -206,19 +236,23 @@ Budget lse_budget(const Rounding& r, const RowTerms& row) {
   const double score = base * e * 0.5 * std::sqrt(row.head_size) * (1 + row.smax) * row.p2;
   b.scores = base * e * (4 + 4 * row.smax + 2 * natural) + k * score;
   b.ex2 = base * r.ex2_error;
-  double p = 0;
+  double p = 0;              // one standard deviation of the independent errors of P
+  double independent_p = 0;  // what they may add to the common error
   if (r.row_sum != RowSum::exact) {
-    const double u = unit_of(r.probabilities);
-    p = base * u * kInverseRoot3 * row.p2;
-    b.p = std::min(base * u, base * u * clump_of(r, row) + k * p) + base * lost_by(r, row).weight;
+    const double u = base * unit_of(r.probabilities);
+    p = u * kInverseRoot3 * row.p2;
+    const double common = u * clump_of(r, row);
+    independent_p = std::min(u - common, k * p);
+    b.p = common + independent_p + base * lost_by(r, row).weight;
   }
   const double sum = base * e * 0.5 * std::sqrt(additions(r, row.keys));
   b.sum = k * sum + base * e * repeated_additions(r, row);
+  b.cut = base * (cut_score(r, row) + (r.row_sum == RowSum::exact ? 0 : cut_sum(r, row)));
   b.merge = base * 2 * e * natural;
   b.golden = base * row.score_error;
   b.output = half_step(r.lse, std::fabs(row.lse) + b.before_output());
   b.deviation = std::sqrt(square(score) + square(p) + square(sum));
-  b.independent = k * (score + sum) + std::min(b.p, k * p);
+  b.independent = k * (score + sum) + independent_p;
   return b;
 }
 

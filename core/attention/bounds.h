@@ -11,10 +11,13 @@
 //   ex2     ex2_error * (|o| + min(a1, k / sqrt 3 * a2))
 //   p       u(P) * (min(1, 2 clump) * |o| + min(a1, k / sqrt 3 * a2)) + min(1, 4 faint(P) / faint) * a1
 //   sum     e * k / 2 * sqrt(additions) * sqrt(min(a1, running + a2)^2 + o^2) + e * repeats * |o|
+//   cut     min(1, T n) * a1 + T (head_size + head_size / 32) / 2 * (1 + smax) * (a1 + |o|)     0 for rounded sums
 //   merge   (2 e |lse| + u(partials)) * min(a1, |o| + 8 running + 4 a2)
 //   golden  1.01 score_error * (a1 + |o|) + sum_error * a1                       0 for the reference (fast.h)
 //   output  half a step of the output's type at the largest magnitude that these allow
 //
+// T = 2^(1 - accumulator_bits) is the unit of a matrix instruction that truncates its addends, and n = m + m / 32 their
+// number in a sum of m terms: m = tile_keys, or without tiles m = keys, and the largest partial sum instead of a1.
 // additions = 16 + keys when keys are added one by one, 16 + tile + keys / tile in tiles. lse differs by the same
 // sources with weights 1 for the row sum and p2 for errors that are independent between keys.
 // Example: bf16, o = 1, a1 = 2, a2 = 0.25, smax = 3, p2 = 0.125, clump 0, k = 7, 64 keys of head size 64: p 0.00395,
@@ -42,6 +45,10 @@ struct Rounding {
   std::optional<DType> inputs;       // q, k, v as operands; empty: exactly as stored
   double ex2_error = 0x1p-22;        // relative, of one exponential
   std::int64_t tile_keys = 1;        // keys whose terms are added before they join the running sum; 1: one by one
+  // Significant bits to which matrix instructions cut each product and the sum so far, toward zero, aligned to the
+  // largest addend: 14 for fp8 on Hopper. 0: sums are rounded to nearest in the arithmetic's type. Tiles of `tile_keys`
+  // keys, if above 1, are sums of their own that are added to an f32 sum.
+  int accumulator_bits = 0;
   RowSum row_sum = RowSum::either;
   double deviations = 7;  // k: standard deviations allowed for independent errors; deviations_for()
 };
@@ -75,10 +82,11 @@ struct ElementTerms {
 [[nodiscard]] ElementTerms element_terms(const Result& golden, std::size_t query, std::size_t head, std::size_t dim);
 
 struct Budget {
-  double inputs = 0, scores = 0, ex2 = 0, p = 0, sum = 0, merge = 0, golden = 0, output = 0;
+  double inputs = 0, scores = 0, ex2 = 0, p = 0, sum = 0, cut = 0, merge = 0, golden = 0, output = 0;
   double deviation = 0;  // one standard deviation of the independent errors among them, the output's rounding excluded
+  double common = 0;     // the part of p and ex2 that is the same relative error of all elements of a row of o
   double independent = 0;  // the part of total() that k deviations of them take
-  [[nodiscard]] double before_output() const { return inputs + scores + ex2 + p + sum + merge + golden; }
+  [[nodiscard]] double before_output() const { return inputs + scores + ex2 + p + sum + cut + merge + golden; }
   [[nodiscard]] double total() const { return before_output() + output; }
 };
 
@@ -91,9 +99,17 @@ class OutputBudgets {
 
  private:
   DType output_;
-  double spread_, inputs_, score_, p2_, scores_, ex2_, p_, clump_, lost_, sum_, repeated_, merge_, partial_floor_,
-      golden_score_, golden_sum_, k_;  // factors
+  bool in_tiles_;
+  double spread_, inputs_, score_, p2_, scores_, ex2_, p_, clump_, lost_, sum_, repeated_, cut_, cut_scores_, merge_,
+      partial_floor_, golden_score_, golden_sum_, k_;  // factors
 };
+// The errors of a row's probabilities, for tests on a weighted sum of a row's elements (golden/page_tests.h): each
+// probability has an independent relative error with standard deviation `independent`, and one of at most `common`
+// that may be equal for many keys.
+struct ProbabilityErrors {
+  double independent = 0, common = 0;
+};
+[[nodiscard]] ProbabilityErrors probability_errors(const Rounding& rounding, const RowTerms& row);
 [[nodiscard]] Budget output_budget(const Rounding& rounding, const RowTerms& row, const ElementTerms& element);
 [[nodiscard]] Budget lse_budget(const Rounding& rounding, const RowTerms& row);
 

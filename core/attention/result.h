@@ -8,6 +8,8 @@
 
 namespace kvscope::attention {
 
+// Keys with equal weights, where there are many, count as one in a2 and p2, because their rounding errors are equal: a2
+// is then the larger of sqrt(sum_t p_t^2 v_t^2) and sqrt(sum over distinct weights of (sum of their p_t v_t)^2).
 struct Result {
   xt::xtensor<double, 3> o;        // [query, query_head, value_dim]
   xt::xtensor<double, 2> lse;      // [query, query_head] in the base and with the empty-row value of the options
@@ -20,7 +22,8 @@ struct Result {
   xt::xtensor<double, 2> p2;       // [query, query_head] sqrt(sum_t p_t^2)
   xt::xtensor<double, 3> clump;  // [query, query_head, kClumpTypes] 0 when the rounding errors of P are independent, up
                                  // to 1 when all are equal (weight_terms.h)
-  xt::xtensor<double, 2> repeats;  // [query, query_head] keys with the same weight as the key before them
+  xt::xtensor<double, 2> repeats;  // [query, query_head] additions that round in one direction: keys with the
+                                   // weight of the key before them, and weights that an f32 sum absorbs
   xt::xtensor<double, 3> faint;    // [query, query_head, kFaintTerms] weights below the normal range of narrow types
 
   // The error of the result itself, when the fast path computed it (fast.h). Empty and 0: the reference.

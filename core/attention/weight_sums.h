@@ -15,7 +15,6 @@ inline constexpr std::size_t kFaintTerms = 3;
 inline constexpr std::size_t kPhaseMoves = 3;
 
 inline constexpr int kClumpKeptBits[kClumpTypes] = {7, 10, 3};  // of the significand after the leading 1
-inline constexpr double kClumpInverseUnit[kClumpTypes] = {0x1p8, 0x1p11, 0x1p4};
 
 struct WeightSums {
   double row_sum = 0;  // of the weights, in the order of reference.h

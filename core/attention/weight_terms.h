@@ -7,14 +7,14 @@
 // round by the same amount in the same direction, and their sum grows with the number of keys. A probability's phase is
 // its distance from the nearest number of the narrow type, in half steps: -1 .. 1. The clump of a row is the largest
 // magnitude of the weighted mean phase, when all phases are moved by 0, a quarter or half a step: kernels round
-// exp(score - running maximum), and the running maximum moves all phases. Probabilities close to 1, which every type
-// holds, cannot round by more than their distance from it, and count less.
+// exp(score - m), and m moves all phases. m need not be the row's maximum: kernels raise it late, take an upper bound
+// of it, or scale P to the range of its type, so that the largest probability rounds too.
 //
 // faint is what P loses below the normal range of its type: the weight of keys under 2^-7 of the largest, and the sums
 // of min(e, half the smallest number) for f16 and for e4m3.
 //
 // repeats counts the keys whose weight is the previous key's, to 2^-20: adding equal numbers one by one rounds in the
-// same direction each time. Weights of 1 are not counted, because their sum is exact.
+// same direction each time. Weights of 1 are counted too, because they are not 1 relative to another m.
 //
 // Example: 1000 keys with one score, and one key with a score 2 higher: the clump is at least half the weight of the
 // 1000 keys. 1000 keys with scores spread over 0.1 or more: about 0.02 for bf16.
@@ -39,17 +39,15 @@ class WeightTerms {
   void add(double e) {
     sums_.row_sum += e;
     sums_.squares += e * e;
-    if (std::fabs(e - last_) <= 0x1p-20 * e && e < 1 - 0x1p-20) sums_.repeats += 1;
+    if (std::fabs(e - last_) <= 0x1p-20 * e) sums_.repeats += 1;
     last_ = e;
     const std::uint64_t bits = std::bit_cast<std::uint64_t>(e);
     for (std::size_t type = 0; type < kClumpTypes; ++type) {
-      const double from_one = std::fabs(1 - e) * kClumpInverseUnit[type];
-      const double weight = from_one < 1 ? e * from_one : e;
       // The bits that rounding removes, as a signed number: the distance from the nearest kept number.
       const auto removed = static_cast<std::uint32_t>(bits << (12 + kClumpKeptBits[type]) >> 32);
       for (std::size_t move = 0; move < kPhaseMoves; ++move) {
         const auto phase = static_cast<std::int32_t>(removed + static_cast<std::uint32_t>(move) * 0x40000000u);
-        sums_.phases[type][move] += weight * static_cast<double>(phase);
+        sums_.phases[type][move] += e * static_cast<double>(phase);
       }
     }
     if (e >= 0x1p-7) return;

@@ -71,6 +71,7 @@ FoundRounding find_rounding(const Bundle& golden, const Bundle& candidate, const
   r.inputs = stated.inputs;
   if (stated.ex2_error) r.ex2_error = *stated.ex2_error;
   r.tile_keys = stated.tile_keys;
+  r.accumulator_bits = stated.accumulator_bits;
   r.row_sum = stated.row_sum;
   r.deviations = attention::deviations_for(static_cast<double>(values<double>(golden.tensors.at("o")).size()));
   return found;

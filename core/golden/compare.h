@@ -6,11 +6,12 @@
 //                  golden's terms; with a profile: "o: profile vllm", every element within that suite's fixed tolerance
 //                  (tolerance.h)
 //   o: rows        groups of rows (group_tests.h); not with a profile
-//   lse: masks, bound, rows   the same for lse, in the type of lse. With a profile: the tolerance for o's type
+//   o: pages       the directions that a missing or exchanged page would take (page_tests.h); with the golden's inputs
+//   lse: masks, bound, rows, pages   the same for lse, in the type of lse. With a profile: the tolerance for o's type
 //   exact: <name>  bit for bit, no tolerance: movement tensors, those under "exact" in the golden's manifest, and
 //                  those named in the options
 //
-// A correct kernel fails a report with a probability below 1e-6: each of the four statistical criteria takes 1e-7.
+// A correct kernel fails a report with a probability below 1e-6: each of the six statistical criteria takes 1e-7.
 // Every element must meet the bound; no share of elements may differ. A candidate without `lse` is legal; the report
 // notes that it was not checked. The error of quantization (golden tensor `o_unquantized`: the same attention over the
 // values before quantization) is reported separately and belongs to no criterion.
@@ -30,6 +31,7 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/problem.h"
 #include "core/golden/candidate_rounding.h"
 #include "core/golden/measures.h"
 #include "core/golden/tensor.h"
@@ -41,6 +43,7 @@ struct CompareOptions {
   std::vector<std::string> exact;      // tensors to compare bit for bit, in addition to those of the manifest
   std::string golden_name = "golden";  // names of the two in reports
   std::string candidate_name = "candidate";
+  const attention::Problem* inputs = nullptr;  // those of the golden, for the tests of pages; empty: not tested
   StatedRounding rounding = {};  // what the candidate's kernel rounds; with a profile only the output's type is used
 };
 

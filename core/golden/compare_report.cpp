@@ -99,6 +99,9 @@ std::string budget_report(const CompareResult& result) {
                                              ? std::string("unrounded P")
                                              : fmt::format("P, possibly rounded to {}", name(r.probabilities)));
     const std::string order = r.tile_keys <= 1 ? "keys added one by one" : fmt::format("tiles of {} keys", r.tile_keys);
+    const std::string cut = r.accumulator_bits == 0
+                                ? std::string("no sum is truncated")
+                                : fmt::format("matrix instructions cut addends to {} bits", r.accumulator_bits);
     const std::string merge =
         fmt::format("splits merged by lse, partial outputs in {}", name(r.partials.value_or(DType::f32)));
     for (const auto& [source, value, why] :
@@ -107,6 +110,7 @@ std::string budget_report(const CompareResult& result) {
           {"ex2", report.budget.ex2, fmt::format("exponential, relative error {:.2g}", r.ex2_error)},
           {"p", report.budget.p, p},
           {"sum", report.budget.sum, order},
+          {"cut", report.budget.cut, cut},
           {"merge", report.budget.merge, merge},
           {"output", report.budget.output, fmt::format("{} rounded to {}", report.tensor, name(o ? r.output : r.lse))},
           {"total", report.budget.total(),
@@ -152,6 +156,7 @@ json::Value json_report(const CompareResult& result) {
                                       {"ex2", b.budget.ex2},
                                       {"p", b.budget.p},
                                       {"sum", b.budget.sum},
+                                      {"cut", b.budget.cut},
                                       {"merge", b.budget.merge},
                                       {"golden", b.budget.golden},
                                       {"output", b.budget.output},

@@ -7,9 +7,10 @@
 // Example: nhd with pages of 4 to sglang: K of block 5, slot 1 becomes k_buffer[21], and the table [[5, 0]] of a
 // sequence of 6 tokens becomes kv_indices 20, 21, 22, 23, 0, 1.
 //
-// Tensors that are not part of the cache, such as q and its offsets, are copied as they are; q changes its axes if only
-// one of the layouts has heads first. Scales per block or token are moved with their tokens. The manifest of the
-// result has the page size of the input, so that a conversion back finds it.
+// Tensors that are not part of the cache, such as q and its offsets, are copied as they are; the outputs of a golden
+// bundle are left out, because they describe the input's blocks. q changes its axes if only one of the layouts has
+// heads first. Scales per block or token are moved with their tokens. The manifest of the result has the page size of
+// the input, so that a conversion back finds it.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@ import dataclasses
 import numpy as np
 
 F32 = np.float32
+PAGE = 16
 
 
 # --- number formats ---------------------------------------------------------------------------------------------------
@@ -40,6 +41,13 @@ TUNED_KINDS = ("normal", "biased", "peaky", "flat")
 # Distributions that the constants of the bound were not chosen on.
 OTHER_KINDS = ("trend", "outlier_channels", "low_rank", "first_key", "equal_keys", "lattice", "heavy_tails", "constant_v",
                "two_clusters", "sorted", "alternating")
+# Distributions and shapes that were first run after the bound was finished.
+LATER_KINDS = ("strong_sink", "cauchy", "subnormal", "one_hot", "same_key", "signs", "common_offset", "half_zero",
+               "repeated_pages", "recency", "large_values", "mixed_scales", "near_ties", "ramp_scores", "rare_spikes")
+# Query heads, KV heads, head size of K and of V.
+SHAPES = ((8, 2, 64, 64), (8, 2, 128, 128), (8, 2, 32, 32))
+LATER_SHAPES = ((4, 4, 80, 80), (16, 2, 96, 96), (8, 1, 64, 64), (8, 1, 192, 192), (2, 2, 256, 256), (4, 1, 576, 576),
+                (1, 1, 128, 128), (12, 3, 64, 64))
 
 
 @dataclasses.dataclass
@@ -55,15 +63,20 @@ class Data:
         return self.k.shape[0]
 
     @property
+    def shape(self):
+        return self.q.shape[0], self.k.shape[1], self.q.shape[1], self.v.shape[2]
+
+    @property
     def scale(self):
         return 1 / np.sqrt(self.q.shape[1])
 
 
-def make_data(kind, keys, stored, seed, heads=8, kv_heads=2, dim=64):
+def make_data(kind, keys, stored, seed, shape=SHAPES[0]):
+    heads, kv_heads, dim, value_dim = shape
     rng = np.random.default_rng([seed, keys, sum(map(ord, kind))])
     q = rng.standard_normal((heads, dim))
     k = rng.standard_normal((keys, kv_heads, dim))
-    v = rng.standard_normal((keys, kv_heads, dim))
+    v = rng.standard_normal((keys, kv_heads, value_dim))
     if kind == "biased":
         v = 1 + 0.3 * v
     elif kind == "peaky":
@@ -78,7 +91,7 @@ def make_data(kind, keys, stored, seed, heads=8, kv_heads=2, dim=64):
         k[:, :, 11] -= 25
         v[:, :, 5] *= 40
     elif kind == "low_rank":
-        v = rng.standard_normal((keys, kv_heads, 1)) * rng.standard_normal((1, kv_heads, dim))
+        v = rng.standard_normal((keys, kv_heads, 1)) * rng.standard_normal((1, kv_heads, value_dim))
     elif kind == "first_key":  # an attention sink: one key holds most of the weight
         k[0] += 1.5 * q[:kv_heads] * np.sqrt(dim) / np.linalg.norm(q[:kv_heads], axis=1, keepdims=True)
         v[0] *= 0.01
@@ -91,7 +104,7 @@ def make_data(kind, keys, stored, seed, heads=8, kv_heads=2, dim=64):
         v = rng.standard_t(2.5, v.shape)
         k = rng.standard_t(4, k.shape)
     elif kind == "constant_v":
-        v = np.broadcast_to(rng.standard_normal((1, kv_heads, dim)), v.shape)
+        v = np.broadcast_to(rng.standard_normal((1, kv_heads, value_dim)), v.shape)
     elif kind == "two_clusters":
         k[: keys // 2] = k[:1]
         v[: keys // 2] += 1
@@ -101,6 +114,45 @@ def make_data(kind, keys, stored, seed, heads=8, kv_heads=2, dim=64):
     elif kind == "alternating":
         v[::2] = np.abs(v[::2])
         v[1::2] = -np.abs(v[1::2])
+    elif kind == "strong_sink":    # the first key has 99 % of the weight, and a value of zero
+        direction = q.mean(0) / np.linalg.norm(q.mean(0))
+        k[0] += (np.log(99 * keys) + 2) * np.sqrt(dim) * direction / max(0.3, float((q @ direction).max()))
+        v[0] = 0
+    elif kind == "cauchy":
+        v = np.clip(rng.standard_cauchy(v.shape), -1000, 1000)
+    elif kind == "subnormal":      # values below the normal range of the stored type
+        v *= 1e-6 if stored == "f16" else 3e-39
+    elif kind == "one_hot":
+        q *= 30
+    elif kind == "same_key":       # all scores of a head are equal, and the values are not
+        k[:] = rng.standard_normal((1, kv_heads, dim))
+    elif kind == "signs":          # every value is 1 or -1
+        v = np.sign(v)
+    elif kind == "common_offset":  # all keys share a large component: large scores that differ little
+        k += 4 * np.sign(q.mean(0)) + 2
+    elif kind == "half_zero":
+        v[rng.random(v.shape) < 0.5] = 0
+    elif kind == "repeated_pages":  # three pages of tokens, over and over
+        index = np.arange(keys) % (3 * PAGE)
+        k, v = k[np.minimum(index, keys - 1)], v[np.minimum(index, keys - 1)]
+    elif kind == "recency":        # weights fall by a factor e in 40 keys, as with ALiBi
+        bias = -np.minimum((keys - 1 - np.arange(keys)) / 40, 60)
+        q[:, 0] = np.sqrt(dim)
+        k[:, :, 0] = bias[:, None]
+    elif kind == "large_values":
+        v = 900 * v + 300
+    elif kind == "mixed_scales":   # columns of V from 1e-3 to 1e3, with offsets
+        v = (v + rng.standard_normal(value_dim)) * 10.0 ** rng.uniform(-3, 3, value_dim)
+    elif kind == "near_ties":      # two groups of nearly equal keys, half a step of bf16 apart
+        k[:] = k[:1]
+        k[keys // 2:] *= 1 + 2.0 ** -7
+        q *= 0.5
+    elif kind == "ramp_scores":    # the running maximum rises with each tile
+        q[:, 0] = np.sqrt(dim)
+        k[:, :, 0] = np.linspace(0, 12, keys)[:, None]
+    elif kind == "rare_spikes":
+        v *= 0.01
+        v[rng.random(v.shape) < 3 / keys] = 50
     data = Data(kind, stored, *(rounded(x.astype(F32), stored) for x in (q, k, v)))
     return data
 
@@ -115,6 +167,7 @@ def exact(data, weights=None, scale=None, k=None, v=None, q=None):
     for head in range(q.shape[0]):
         s = (k[:, head // group] @ q[head]) * (data.scale if scale is None else scale)
         w = np.ones(len(s)) if weights is None else np.asarray(weights, np.float64)
+        s[w == 0] = -np.inf
         e = w * np.exp(s - s.max())
         o.append(e @ v[:, head // group] / e.sum())
         lse.append(s.max() + np.log(e.sum()))
@@ -134,10 +187,17 @@ class Kernel:
     backwards: bool = False    # from the last key to the first
     ex2: float = 0.0           # relative error of the exponential
     scale_in_q: bool = False   # q is multiplied by the scale in float32 first
+    shift: float = 0.0         # P = exp(score - maximum + shift): a maximum that is raised late, or a scale of P
+    accumulator_bits: int = 0  # matrix instructions that cut each product and the sum to these bits, toward zero
+    promoted: bool = True      # such a sum of a tile is added to a float32 sum; False: it goes on from tile to tile
 
     def options(self):
-        """What `kvscope verify` cannot know: a type of P or of partial results that is not the output's."""
+        """What `kvscope verify` cannot know: types that are not the output's, and truncating sums."""
         extra = []
+        if self.accumulator_bits:
+            extra += ["--accumulator-bits", self.accumulator_bits]
+            if self.promoted:
+                extra += ["--tile-keys", self.tile]
         if self.p != self.output:
             extra += ["--p-dtype", self.p]
         if self.partials != "f32":
@@ -154,9 +214,24 @@ def scores_of(data, kernel, k=None, scale=None):
     s = np.zeros((data.q.shape[0], k.shape[0]), F32)
     columns = np.ascontiguousarray(k.transpose(1, 2, 0))   # [kv_head, dim, key]
     for head in range(s.shape[0]):
+        if kernel.accumulator_bits:
+            s[head] = truncating_sum(q[head][:, None] * columns[head // group].astype(np.float64), kernel.accumulator_bits)
+            continue
         for d in range(k.shape[2]):
             s[head] += q[head, d] * columns[head // group, d]
     return s if kernel.scale_in_q else s * scale
+
+
+def truncating_sum(products, bits, total=0.0):
+    """Sum over the first axis as matrix instructions of 32 addends compute it: each product and the sum so far are
+    aligned to the largest of them and cut to `bits` significant bits, toward zero."""
+    total = np.broadcast_to(np.asarray(total, np.float64), products.shape[1:])
+    for first in range(0, products.shape[0], 32):
+        addends = np.concatenate([products[first:first + 32], total[None]])
+        exponent = np.frexp(np.abs(addends).max(0))[1]
+        unit = np.ldexp(1.0, np.maximum(exponent, -900) - bits)
+        total = (np.trunc(addends / unit) * unit).sum(0)
+    return total.astype(F32)
 
 
 def exponential(x, kernel):
@@ -172,6 +247,7 @@ def run_kernel(data, kernel, weights=None, scale=None, k=None, v=None):
     v = data.v if v is None else v
     s = scores_of(data, kernel, k, scale)
     w = np.ones(k.shape[0], F32) if weights is None else np.asarray(weights, F32)
+    s[:, w == 0] = -np.inf   # a key that is left out is not in the maximum either
     if kernel.backwards:
         s, v, w = s[:, ::-1], v[::-1], w[::-1]
     heads, keys = s.shape
@@ -197,7 +273,7 @@ def run_kernel(data, kernel, weights=None, scale=None, k=None, v=None):
 
 
 def one_by_one(s, v, w, group, kernel):
-    m = s.max(1)
+    m = s.max(1) - F32(kernel.shift)
     sums, outs = [], []
     for head in range(s.shape[0]):
         e = exponential(s[head] - m[head], kernel) * w
@@ -218,27 +294,38 @@ def tiled(s, v, w, group, kernel):
     for split in range(min(kernel.splits, tiles)):
         first, last = split * tiles // min(kernel.splits, tiles), (split + 1) * tiles // min(kernel.splits, tiles)
         piece = s[:, first:last]
-        running = np.maximum.accumulate(piece.max(2), axis=1)              # [head, tile]
+        running = np.maximum.accumulate(piece.max(2), axis=1) - F32(kernel.shift)  # [head, tile]
         e = exponential(piece - running[:, :, None], kernel) * w[first:last]
         p = rounded(e, kernel.p)
         sums = (p if kernel.row_sum == "rounded" else e).sum(2, dtype=F32)
-        outs = np.stack([np.matmul(p[h][:, None, :], v[first:last, :, h // group])[:, 0] for h in range(heads)])
+        outs = None
+        if not kernel.accumulator_bits:
+            outs = np.stack([np.matmul(p[h][:, None, :], v[first:last, :, h // group])[:, 0] for h in range(heads)])
         total, out = np.zeros(heads, F32), np.zeros((heads, v.shape[3]), F32)
         before = running[:, 0]
         for tile in range(last - first):
             shrink = np.exp(before - running[:, tile])
             total = total * shrink + sums[:, tile]
-            out = out * shrink[:, None] + outs[:, tile]
+            if outs is not None:
+                out = out * shrink[:, None] + outs[:, tile]
+            else:
+                before_tile = out * shrink[:, None]
+                out = np.stack([truncating_sum(p[h, tile][:, None] * v[first + tile, :, h // group].astype(np.float64),
+                                               kernel.accumulator_bits, 0 if kernel.promoted else before_tile[h])
+                                for h in range(heads)])
+                out = out + before_tile if kernel.promoted else out
             before = running[:, tile]
         parts.append((before, total, out))
     return parts
 
 
 def usual_kernels():
-    """For each output type: keys one by one and in tiles, with row sums of unrounded and of rounded P."""
-    return [Kernel(output=output, p=output, tile=tile, row_sum=row_sum)
-            for output in ("f32", "bf16", "f16") for tile, row_sum in ((1, "exact"), (64, "exact"), (1, "rounded"),
-                                                                      (64, "rounded"))]
+    """For each output type: keys one by one and in tiles, with row sums of unrounded and of rounded P. P of equal
+    scores is 1, which rounds to 1; the shift stands for a maximum that is not the row's, so that it rounds."""
+    return [Kernel(output=output, p=output, tile=tile, row_sum=row_sum, shift=shift)
+            for output in ("f32", "bf16", "f16")
+            for tile, row_sum, shift in ((1, "exact", 0), (64, "exact", 0), (1, "rounded", 0), (64, "rounded", 0),
+                                         (64, "exact", 0.3), (64, "rounded", 0.3), (1, "rounded", 0.4447))]
 
 
 def right_kernels(rng, count):
@@ -254,14 +341,18 @@ def right_kernels(rng, count):
                               splits=1 if tile == 1 else int(rng.choice([1, 2, 3, 8, 32])),
                               partials=str(rng.choice(["f32", "f32", "f32", output])),
                               backwards=bool(rng.random() < 0.2), ex2=float(rng.choice([0, 2.0 ** -23])),
-                              scale_in_q=bool(rng.random() < 0.3)))
+                              scale_in_q=bool(rng.random() < 0.3), shift=float(rng.choice([0, 0, 0.3, 1.7, 5.5]))))
     return kernels
 
 
+def truncating_kernels(rng, count):
+    """Kernels on the fp8 matrix instructions of Hopper: sums of 14 bits, added to float32 after each tile or not."""
+    return [Kernel(output=("bf16", "f16")[i % 2], p="e4m3", row_sum="exact", tile=int(rng.choice([64, 128])),
+                   accumulator_bits=14, promoted=bool(rng.random() < 0.7), shift=float(rng.choice([0, 5.5])))
+            for i in range(count)]
+
+
 # --- faults -----------------------------------------------------------------------------------------------------------
-
-PAGE = 16
-
 
 def faults(data, rng):
     """(name, arguments of run_kernel and exact) of each fault."""
@@ -277,9 +368,8 @@ def faults(data, rng):
     yield "last key left out", counted(keys - 1, keys, 0)
     yield "one key left out", counted(key, key + 1, 0)
     yield "one key counted twice", counted(key, key + 1, 2)
-    if data.kind != "equal_keys":  # all probabilities are 1, which simulated kernels round to 1: no measure of rounding
-        yield "scale 1 % too large", {"scale": data.scale * 1.01}
-        yield "scale 0.1 % too large", {"scale": data.scale * 1.001}
+    yield "scale 1 % too large", {"scale": data.scale * 1.01}
+    yield "scale 0.1 % too large", {"scale": data.scale * 1.001}
     yield "scale 1/d", {"scale": data.scale ** 2}
     if data.k.shape[1] > 1:
         yield "KV heads exchanged", {"k": data.k[:, ::-1], "v": data.v[:, ::-1]}
@@ -291,8 +381,7 @@ def faults(data, rng):
         there = slice(other * PAGE, (other + 1) * PAGE)
         yield "one page left out", counted(here.start, here.stop, 0)
         k, v = data.k.copy(), data.v.copy()
-        fresh = make_data(data.kind, PAGE * 2, data.stored, int(rng.integers(1 << 30)), *data.q.shape[:1],
-                          data.k.shape[1], data.q.shape[1])
+        fresh = make_data(data.kind, PAGE * 2, data.stored, int(rng.integers(1 << 30)), data.shape)
         k[here], v[here] = fresh.k[PAGE:], fresh.v[PAGE:]
         yield "one page of another sequence", {"k": k, "v": v}
         k, v = data.k.copy(), data.v.copy()

@@ -6,9 +6,9 @@ summation and types, wrong ones with a missing key, an exchanged page and so on.
 the rounding of the right kernels: the largest error of any of them with the same output type over the same data. A
 wrong kernel must be rejected when the effect of its fault is at least MARGIN times that.
 
-  bound_study_test.py --kvscope PROGRAM                      a subset, in seconds: the test of tests/run.sh
-  bound_study_test.py --kvscope PROGRAM --full               10,000 right kernels, and the table of docs/04
-  bound_study_test.py --kvscope PROGRAM --full --seed 7      the same on other data
+  bound_study_test.py --kvscope PROGRAM                    a subset, and whether docs/04 has the tables of the results
+  bound_study_test.py --kvscope PROGRAM --full --seed 7 --add FILE    all lengths, added to the results in FILE
+  bound_study_test.py --update docs/04_attention_and_golden.md        writes the tables of the kept results
 """
 import argparse
 import collections
@@ -24,14 +24,14 @@ import numpy as np
 import bound_study_kernels as study
 
 MARGIN = 8.0
-# keys: data sets of each kind
-FULL = {17: 2, 33: 2, 188: 2, 1000: 2, 4096: 2, 16384: 1, 65536: 1}
-QUICK = {17: 1, 188: 1, 1000: 1}
-QUICK_KERNELS = 3    # drawn for each data set, in addition to the usual ones
-
-
-def drawn_kernels(keys, full):
-    return QUICK_KERNELS if not full else 48 if keys <= 4096 else 36 if keys <= 16384 else 8
+# keys: kernels drawn for each data set, in addition to the usual ones. A data set for each kind of data and length.
+FULL = {17: 15, 33: 15, 188: 15, 1000: 15, 4096: 15, 16384: 6, 65536: 3}
+QUICK = {17: 3, 188: 3, 1000: 3}
+QUICK_KINDS = ("normal", "biased", "constant_v", "same_key", "recency", "large_values")
+TRUNCATING = 2      # kernels with truncating sums of each data set
+# The kept results of full runs, and the page that shows them.
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "04_attention_and_golden.md"
+RESULTS = pathlib.Path(__file__).with_name("bound_study_results.json")
 
 
 def save(path, arrays):
@@ -67,9 +67,10 @@ def candidate_of(o, lse, output, with_lse=True):
 class Study:
     def __init__(self, kvscope, folder):
         self.kvscope, self.folder = kvscope, pathlib.Path(folder)
-        self.right = self.false_alarms = 0
-        # (keys, fault, output, with lse): [cases, visible, accepted visible, seen, effects]
-        self.wrong = collections.defaultdict(lambda: [0, 0, 0, 0, []])
+        # keys: [kernels, rejected] of right kernels
+        self.right = collections.defaultdict(lambda: [0, 0])
+        # (fault, keys, output, with lse, effect over rounding as a power of two): [cases, rejected]
+        self.wrong = collections.defaultdict(lambda: [0, 0])
         self.accepted = []
 
     def run(self, *arguments):
@@ -83,10 +84,11 @@ class Study:
             sys.exit(result.stderr)
         return json.loads(result.stdout)
 
-    def data_set(self, kind, keys, stored, seed, kernels):
+    def data_set(self, kind, keys, stored, seed, kernels, later_shapes):
         rng = np.random.default_rng([seed, keys, 1])
-        dim = int(rng.choice([32, 64, 128])) if keys <= 4096 else 64
-        data = study.make_data(kind, keys, stored, seed, dim=dim)
+        shapes = study.LATER_SHAPES if later_shapes else study.SHAPES
+        data = study.make_data(kind, keys, stored, seed,
+                               shapes[int(rng.integers(len(shapes)))] if keys <= 4096 else study.SHAPES[0])
         save(self.folder / "inputs.npz", inputs_of(data))
         made = self.run("golden", "--input", self.folder / "inputs.npz", "--layout", "nhd", "--out",
                         self.folder / "golden.npz")
@@ -97,22 +99,25 @@ class Study:
         assert np.allclose(golden["o"][0], o64, rtol=1e-9, atol=1e-12 * (1 + abs(data.v).max())), (kind, keys)
 
         rounding = collections.defaultdict(lambda: (1e-300, 1e-300))
-        for kernel in study.usual_kernels() + study.right_kernels(rng, kernels):
+        chosen = study.usual_kernels() + study.right_kernels(rng, kernels)
+        if keys <= 4096:
+            chosen += study.truncating_kernels(rng, TRUNCATING)
+        for kernel in chosen:
             o, lse = study.run_kernel(data, kernel)
             if not kernel.options():
                 errors = np.abs(o - o64).max(), np.abs(lse - lse64).max()
                 rounding[kernel.output] = tuple(map(max, rounding[kernel.output], errors))
             report = self.verdict(kernel, candidate_of(o, lse, kernel.output, rng.random() < 0.8))
-            self.right += 1
+            self.right[keys][0] += 1
             if not report["passed"]:
-                self.false_alarms += 1
-                print("rejected:", kind, keys, stored, "seed", seed, kernel,
+                self.right[keys][1] += 1
+                print("rejected:", kind, keys, stored, data.shape, "seed", seed, kernel,
                       *(c["name"] + ": " + c["detail"] for c in report["criteria"] if not c["passed"]), sep="\n  ",
                       flush=True)
         for name, arguments in study.faults(data, rng):
-            self.fault(data, kind, name, arguments, o64, lse64, rounding, rng)
+            self.fault(data, name, arguments, o64, lse64, rounding, rng)
 
-    def fault(self, data, kind, name, arguments, o64, lse64, rounding, rng):
+    def fault(self, data, name, arguments, o64, lse64, rounding, rng):
         faulty_o, faulty_lse = study.exact(data, **arguments)
         tile = int(rng.choice([32, 64, 128]))
         outputs = list(rounding)
@@ -126,74 +131,158 @@ class Study:
                 if with_lse:
                     effect = max(effect, np.abs(faulty_lse - lse64).max() / lse_error)
                 passed = self.verdict(kernel, candidate_of(o, lse, output, with_lse))["passed"]
-                cell = self.wrong[data.keys, name, output, with_lse]
+                power = int(np.clip(np.floor(np.log2(max(effect, 1e-9))), -10, 10))
+                cell = self.wrong[name, data.keys, output, with_lse, power]
                 cell[0] += 1
-                cell[3] += not passed
-                cell[4].append(effect)
-                if effect >= MARGIN:
-                    cell[1] += 1
-                    if passed:
-                        cell[2] += 1
-                        self.accepted.append((kind, data.keys, data.stored, name, output, with_lse, effect))
+                cell[1] += not passed
+                if passed and power >= 0:
+                    self.accepted.append((data.kind, data.keys, data.stored, data.shape, name, output, with_lse,
+                                          float(f"{effect:.3g}")))
 
-    def totals(self):
-        return [sum(cell[i] for cell in self.wrong.values()) for i in range(4)]
+    def totals(self, margin=MARGIN):
+        """Right kernels, rejected ones, wrong ones, rejected ones, those above `margin` times rounding, accepted ones."""
+        above = [cell for key, cell in self.wrong.items() if 2.0 ** key[4] >= margin]
+        return (sum(cell[0] for cell in self.right.values()), sum(cell[1] for cell in self.right.values()),
+                sum(cell[0] for cell in self.wrong.values()), sum(cell[1] for cell in self.wrong.values()),
+                sum(cell[0] for cell in above), sum(cell[0] - cell[1] for cell in above))
 
-    def table(self):
-        """By length and fault: the share of wrong kernels that verify rejects, and the median effect."""
-        lengths = sorted({key[0] for key in self.wrong})
-        names = list(dict.fromkeys(key[1] for key in self.wrong))
-        for with_lse in (True, False):
-            print(f"\nrejected, in percent of the cases{'' if with_lse else ', candidates without lse'} (f32, bf16, f16):\n")
-            print("| fault | " + " | ".join(f"{n:,} keys" for n in lengths) + " |")
-            print("|---|" + "---|" * len(lengths))
-            for name in names:
-                row = []
-                for keys in lengths:
-                    cells = [self.wrong.get((keys, name, output, with_lse)) for output in ("f32", "bf16", "f16")]
-                    row.append(" / ".join("-" if c is None else f"{100 * c[3] / c[0]:.0f}" for c in cells))
-                print(f"| {name} | " + " | ".join(row) + " |")
+    def summary(self):
+        right, rejected, wrong, seen, above, accepted = self.totals()
+        return (f"{right} right kernels: {rejected} rejected; {wrong} wrong ones: {seen} rejected, {above} exceed "
+                f"{MARGIN:.0f}x the rounding of right kernels, {accepted} of these accepted")
+
+    # --- kept results ---------------------------------------------------------------------------------------------
+
+    def load(self, path):
+        kept = json.loads(path.read_text())
+        for keys, kernels, rejected in kept["right"]:
+            self.right[keys] = [self.right[keys][0] + kernels, self.right[keys][1] + rejected]
+        for *key, cases, rejected in kept["wrong"]:
+            cell = self.wrong[tuple(key)]
+            cell[0] += cases
+            cell[1] += rejected
+        return kept["seeds"]
+
+    def write(self, path, seeds):
+        row = lambda values: json.dumps(values)
+        path.write_text('{\n"seeds": ' + row(seeds) + ',\n"right": [\n'
+                        + ",\n".join(row([keys, *cell]) for keys, cell in sorted(self.right.items())) + '],\n"wrong": [\n'
+                        + ",\n".join(row([*key, *cell]) for key, cell in sorted(self.wrong.items())) + "]\n}\n")
+
+
+# --- tables of the page -----------------------------------------------------------------------------------------------
+
+def right_table(result):
+    lines = ["| keys | correct kernels | rejected |", "|---|---|---|"]
+    for keys, (kernels, rejected) in sorted(result.right.items()):
+        lines.append(f"| {keys:,} | {kernels:,} | {rejected} |")
+    return lines
+
+
+def margin_table(result):
+    lines = ["| effect over rounding, at least | wrong kernels | accepted |", "|---|---|---|"]
+    for margin in (1, 2, 4, 8, 16):
+        *_, above, accepted = result.totals(margin)
+        lines.append(f"| {margin} | {above:,} | {accepted:,} |")
+    return lines
+
+
+def fault_table(result, with_lse):
+    """Of each fault and length: percent rejected, and the median effect over rounding as a power of two."""
+    lengths = sorted({key[1] for key in result.wrong})
+    names = [name for name, _ in study.faults(study.make_data("normal", 188, "f32", 1), np.random.default_rng(1))]
+    lines = ["| fault | " + " | ".join(f"{n:,}" for n in lengths) + " |", "|---|" + "---|" * len(lengths)]
+    for name in names:
+        row = []
+        for keys in lengths:
+            cells = {}
+            for key, cell in result.wrong.items():
+                if (key[0], key[1], key[3]) == (name, keys, with_lse):
+                    have = cells.setdefault(key[4], [0, 0])
+                    have[0] += cell[0]
+                    have[1] += cell[1]
+            cases, rejected = (sum(cell[i] for cell in cells.values()) for i in (0, 1))
+            if not cases:
+                row.append("-")
+                continue
+            median = sorted(power for power, cell in cells.items() for _ in range(cell[0]))[cases // 2]
+            effect = f"{2.0 ** median:.3g}" if abs(median) < 10 else "> 1000" if median > 0 else "< 0.001"
+            row.append(f"{100 * rejected / cases:.0f} % ({effect})")
+        lines.append(f"| {name} | " + " | ".join(row) + " |")
+    return lines
+
+
+def tables(result):
+    return {"right": right_table(result), "margins": margin_table(result), "faults with lse": fault_table(result, True),
+            "faults without lse": fault_table(result, False)}
+
+
+def with_tables(page, result):
+    """`page` with the lines between <!-- study: NAME --> and <!-- end --> replaced by the tables of `result`."""
+    for name, lines in tables(result).items():
+        start, end = f"<!-- study: {name} -->\n", "<!-- end -->"
+        head, found, rest = page.partition(start)
+        if not found:
+            sys.exit(f"the page has no line '{start.strip()}'")
+        page = head + start + "\n".join(lines) + "\n" + rest[rest.index(end):]
+    return page
+
+
+def page_is_current():
+    kept = Study(None, ".")
+    kept.load(RESULTS)
+    text = PAGE.read_text()
+    if with_tables(text, kept) == text:
+        return True
+    print(f"the tables of {PAGE.name} are not those of {RESULTS.name}: run bound_study_test.py --update {PAGE}")
+    return False
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kvscope", required=True)
+    parser.add_argument("--kvscope")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keys", type=int, nargs="*", help="only these lengths")
     parser.add_argument("--kinds", nargs="*", help="only these kinds of data")
-    parser.add_argument("--kernels", type=int, help="kernels to draw for each data set, in addition to the usual 12")
+    parser.add_argument("--kernels", type=int, help="kernels to draw for each data set, in addition to the usual ones")
     parser.add_argument("--show", type=int, default=10, help="accepted wrong kernels to print")
+    parser.add_argument("--add", type=pathlib.Path, help="file of results to which this run is added")
+    parser.add_argument("--update", type=pathlib.Path, help="write the tables of the kept results into this page")
     options = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if options.update:
+        kept = Study(None, ".")
+        kept.load(RESULTS)
+        options.update.write_text(with_tables(options.update.read_text(), kept))
+        return 0
+    if not options.kvscope:
+        parser.error("--kvscope is required")
     extent = FULL if options.full else QUICK
-    kinds = study.TUNED_KINDS + study.OTHER_KINDS
+    kinds = study.TUNED_KINDS + study.OTHER_KINDS + study.LATER_KINDS if options.full else QUICK_KINDS
     with tempfile.TemporaryDirectory() as folder:
         result = Study(options.kvscope, folder)
-        for keys, sets in extent.items():
-            if options.keys and keys not in options.keys:
+        seeds = result.load(options.add) if options.add and options.add.exists() else []
+        seeds = sorted({*seeds, options.seed})
+        for number, kind in enumerate(kinds):
+            if options.kinds and kind not in options.kinds:
                 continue
-            for index in range(sets):
-                for number, kind in enumerate(kinds if options.full else kinds[:4] + kinds[-7:-5]):
-                    if options.kinds and kind not in options.kinds:
-                        continue
-                    stored = ("f32", "bf16", "f16")[(number + index) % 3]
-                    result.data_set(kind, keys, stored, options.seed * 1000 + index,
-                                    drawn_kernels(keys, options.full) if options.kernels is None else options.kernels)
-                    if options.full and keys > 4096:
-                        print(f"{keys} keys, {kind}: {result.false_alarms} of {result.right} right kernels rejected", flush=True)
+            for keys, kernels in extent.items():
+                if options.keys and keys not in options.keys:
+                    continue
+                result.data_set(kind, keys, ("f32", "bf16", "f16")[(number + options.seed) % 3], options.seed,
+                                kernels if options.kernels is None else options.kernels, (number + options.seed) % 2 == 0)
+                if options.add:  # a run that is stopped keeps what it has
+                    result.write(options.add, seeds)
             if options.full:
-                cases, visible, accepted, seen = result.totals()
-                print(f"up to {keys} keys: {result.false_alarms} of {result.right} right kernels rejected; of {cases} wrong ones "
-                      f"{seen} rejected; {accepted} of {visible} above {MARGIN}x rounding accepted", flush=True)
+                print(f"{kind}: {result.summary()}", flush=True)
     for case in sorted(result.accepted, key=lambda case: -case[-1])[: options.show]:
         print("accepted:", *case)
-    cases, visible, accepted, seen = result.totals()
-    if options.full:
-        result.table()
-    print(f"{result.right} right kernels: {result.false_alarms} rejected; {cases} wrong ones: {seen} rejected, {visible} exceed "
-          f"{MARGIN:.0f}x the rounding of right kernels, {accepted} of these accepted")
-    return 1 if result.false_alarms or accepted else 0
+    print(result.summary())
+    if not options.full and not page_is_current():
+        return 1
+    _, rejected, *_, accepted = result.totals()
+    return 1 if rejected or accepted else 0
 
 
 if __name__ == "__main__":

@@ -326,6 +326,12 @@ class Command(Folder):
         for key in {*report, *pattern, *report["explanations"][0], *pattern["visible_keys"][0], "pages", "missing_share"}:
             self.assertIn(f"`{key}`", page)
 
+    def test_a_fast_golden_is_diagnosed_as_the_strict_one(self):
+        fast = os.path.join(self.folder, "fast-golden.npz")
+        fine("golden", "--input", self.input, *self.shape.options, "--accuracy", "fast", "--out", fast)
+        report = self.verify(fast, "f32", self.o, self.lse)["diagnosis"]
+        self.assertEqual(([e["name"] for e in report["explanations"]], report["certain"]), (["scale_missing"], True))
+
     def test_nan_alone_is_never_a_certain_cause(self):
         for partly in (False, True):
             o = np.full_like(self.o, np.nan)

@@ -428,6 +428,14 @@ class Conversion(Folder):
                 outputs.add(self.load("g.npz")["o"].tobytes())
         self.assertEqual(len(outputs), 1)
 
+    def test_takes_the_inputs_of_a_golden_bundle(self):
+        self.run_in("golden", program.gallery("first_light"), "--out", "golden.npz")
+        self.run_in("convert", "golden.npz", "--from", "max", "--to", "nhd", "--out", "b.npz")
+        self.run_in("golden", "--input", "b.npz", "--layout", "nhd", "--out", "again.npz")
+        made = self.load("b.npz")
+        self.assertNotIn("o", made)
+        np.testing.assert_array_equal(self.load("again.npz")["o"], self.load("golden.npz")["o"])
+
     def test_packs_pages_of_another_size(self):
         cache = Cache(21, "f16")
         self.save("a.npz", LAYOUTS["nhd"][0](cache))

@@ -72,7 +72,7 @@ std::vector<Lit> ends_of(const Lit& lit) {
   return ends;
 }
 
-// Between cards of two bands: down beside the cells of the one, along the gap between the bands, and beside the cells
+// Between cards that are not adjacent: beside the cells of the one, along the gap above the other, and beside the cells
 // of the other. A token is left at its lower edge. A row of the pool is met at its right edge, which is free; what
 // other panels show is met at the left.
 Link route_between(PanelId from_id, const Place& from, const QRectF& start, PanelId to_id, const Place& to,
@@ -101,9 +101,11 @@ std::vector<Link> tile_links(const std::vector<Place>& places, const Panels& pan
     if (place == places.end() || panel == nullptr) continue;
     const std::optional<QRectF> to = panel->link_anchor(lit, place->body, scene);
     if (from && to) {
-      const bool below = place->card.top() >= from_place->card.bottom();
-      paths.push_back(below ? route_between(from_place->panel, *from_place, *from, id, *place, *to)
-                            : Link{{side_link(*from, *to, board)}});
+      // Not below, and no card between them: one that does not show the row now, because it is scrolled.
+      const double apart = place->card.left() - from_place->card.right();
+      const bool adjacent = place->card.top() < from_place->card.bottom() && apart < 2 * kGap;
+      paths.push_back(!adjacent ? route_between(from_place->panel, *from_place, *from, id, *place, *to)
+                                : Link{{side_link(*from, *to, board)}});
     }
     if (to) from = to, from_place = &*place;
   }

@@ -18,6 +18,7 @@
 #include <xtensor/xtensor.hpp>
 #include <xtensor/xview.hpp>
 
+#include "core/attention/detail/equal_weights.h"
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
 #include "core/attention/mask.h"
@@ -37,6 +38,14 @@ inline constexpr std::int64_t kMostQueries = 64;      // of one block
 
 inline double canonical_nan(double x) {
   return x != x ? std::numeric_limits<double>::quiet_NaN() : x;
+}
+
+// Additions that an f32 sum loses: weights below half a unit of the sum, in such half units.
+inline double absorbed(std::span<const double> e, double sum) {
+  const double half_unit = 0x1p-24 * sum;
+  double lost = 0;
+  for (const double x : e) lost += x < half_unit ? x : 0;
+  return half_unit > 0 ? lost / half_unit : 0;
 }
 
 // All zero, in the shapes of a result of `problem`.
@@ -101,6 +110,7 @@ class QueryBlock {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) soften(query, head);
     }
     sum_values();
+    join_equal_weights();
     write();
   }
 
@@ -214,6 +224,7 @@ class QueryBlock {
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
     write_weights(WeightTerms(sums), visible.size(), sum, i, head);
+    result_.repeats(i, head) += absorbed(s, sum);
 
     const double natural = largest + portable_log(sum);
     result_.lse(i, head) =
@@ -275,6 +286,52 @@ class QueryBlock {
     blocks_(row) += 1;
   }
 
+  // Errors of equal probabilities are equal. The terms of independent errors count them as one where there are many.
+  // The last query and the first head of a group are examined for all queries and heads of the group.
+  void join_equal_weights() {
+    const std::int64_t last = queries_ - 1;
+    const auto weights_of = [&](std::int64_t query, std::int64_t head) {
+      const KeyRange& visible = visible_[static_cast<std::size_t>(query)];
+      return std::span<const double>(scores_at(row_of(query, head), visible.first),
+                                     visible.empty() ? 0 : static_cast<std::size_t>(visible.size()));
+    };
+    for (std::int64_t head = 0; head < p_.query_heads; head += group_) {
+      if (!equal_.many(weights_of(last, head))) continue;
+      for (std::int64_t query = 0; query < queries_; ++query) {
+        for (std::int64_t member = head; member < head + group_; ++member) {
+          join_row(query, member, weights_of(query, member));
+        }
+      }
+    }
+  }
+
+  void join_row(std::int64_t query, std::int64_t head, std::span<const double> e) {
+    const std::int64_t first_key = visible_[static_cast<std::size_t>(query)].first;
+    const std::int64_t row = row_of(query, head);
+    std::vector<double> squares(static_cast<std::size_t>(v_padded_)), together(squares.size());
+    std::vector<T> value(squares.size());
+    double weight = 0, weight_squares = 0;  // of the keys with the current weight; of all
+    const std::vector<std::size_t> order = EqualWeights::sorted(e);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::size_t t = order[i];
+      const std::int64_t key = first_key + static_cast<std::int64_t>(t);
+      v_rows_.locate(sequence_, key, key + 1, head / group_, run_);
+      v_rows_.decode(run_, value.data(), v_padded_);
+      for (std::size_t d = 0; d < squares.size(); ++d) together[d] += e[t] * static_cast<double>(value[d]);
+      weight += e[t];
+      if (i + 1 < order.size() && e[order[i + 1]] == e[t]) continue;
+      for (std::size_t d = 0; d < squares.size(); ++d) squares[d] += together[d] * together[d];
+      weight_squares += weight * weight;
+      std::ranges::fill(together, 0.0);
+      weight = 0;
+    }
+    double* sum = &sums_(row, 2, 0);
+    for (std::size_t d = 0; d < squares.size(); ++d) sum[d] = squares[d] > sum[d] ? squares[d] : sum[d];
+    const double p2 = std::sqrt(weight_squares) / denominators_(row);
+    double& kept = result_.p2(result_row(query), head);
+    if (p2 > kept) kept = p2;
+  }
+
   void write() {
     const auto dims = static_cast<std::size_t>(p_.v.head_size);
     const auto first = static_cast<std::size_t>(result_row(0) * p_.query_heads) * dims;
@@ -318,8 +375,9 @@ class QueryBlock {
   xt::xtensor<T, 2> values_;  // [kKeyBlock, v_padded + kPadding]: a stride of 2^n bytes would use few cache sets
   xt::xtensor<double, 1> k_squares_;  // [kv_head] largest |k|^2; fast path only
   double lowest_ = 0;                 // the lowest score less its row's maximum
-  RowRun run_;                        // rows of the current computation
-  RowRun next_run_;                   // rows that are prefetched
+  EqualWeights equal_;
+  RowRun run_;       // rows of the current computation
+  RowRun next_run_;  // rows that are prefetched
 };
 
 }  // namespace kvscope::attention

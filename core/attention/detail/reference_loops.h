@@ -271,16 +271,13 @@ struct Loops {
     void add(Vec e, int part) {
       row_sum[part] += e;
       squares[part] += e * e;
-      const Vec from_one = (Vec)((Bits)(1.0 - e) & (Bits{} + 0x7fffffffffffffffLL));
       for (std::size_t type = 0; type < kClumpTypes; ++type) {
-        const Vec units = from_one * kClumpInverseUnit[type];
-        const Vec weight = e * chosen(units < 1.0, units, all(1.0));
         const UnsignedBits removed = (UnsignedBits)e << (12 + kClumpKeptBits[type]);
         for (std::size_t move = 0; move < kPhaseMoves; ++move) {
           // The signed number in the upper 32 bits as a double: 2^52 + 2^31 + number, less 2^52 + 2^31.
           const UnsignedBits moved = removed + (static_cast<unsigned long long>(move) << 62);
           const UnsignedBits shifted = ((moved >> 32) ^ 0x80000000ULL) | 0x4330000000000000ULL;
-          phases[type][move][part] += weight * ((Vec)shifted - (0x1p52 + 0x1p31));
+          phases[type][move][part] += e * ((Vec)shifted - (0x1p52 + 0x1p31));
         }
       }
       const Vec faintly = (Vec)((Bits)e & (e < 0x1p-7));
@@ -294,9 +291,7 @@ struct Loops {
     WeightLanes lanes;
     Bits repeats = {};
     double last = -1;  // the weight before the current eight
-    const auto repeated = [](double x, double before) {
-      return __builtin_fabs(x - before) <= 0x1p-20 * x && x < 1 - 0x1p-20;
-    };
+    const auto repeated = [](double x, double before) { return __builtin_fabs(x - before) <= 0x1p-20 * x; };
     std::int64_t single_repeats = 0;
     std::int64_t t = 0;
     for (; t + kLanes <= count; t += kLanes) {
@@ -309,7 +304,7 @@ struct Loops {
       for (int part = 0; part < kParts; ++part) {
         const Vec x = load(e + t + part * W);
         const Vec distance = (Vec)((Bits)(x - load(before + part * W)) & (Bits{} + 0x7fffffffffffffffLL));
-        repeats -= (distance <= x * 0x1p-20) & (x < 1 - 0x1p-20);
+        repeats -= distance <= x * 0x1p-20;
       }
     }
     if (t < count) {

@@ -232,7 +232,7 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   weigh(recipe, terms.scores, row.terms);
   const bool no_keys =
       std::all_of(recipe.keys.begin(), recipe.keys.end(), [](const KeyRead& k) { return k.weight == 0; });
-  if (no_keys && !recipe.sink) {
+  if (terms.scores.empty() || (no_keys && !recipe.sink)) {
     const auto dims = static_cast<std::size_t>(dims_);
     row.o.assign(dims, 0);
     row.a1 = row.a2 = row.o;

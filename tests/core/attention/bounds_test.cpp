@@ -104,7 +104,7 @@ TEST(OutputBound, EqualWeightsRoundInTheSameDirection) {
   WeightTerms weights;
   for (int t = 0; t < 100; ++t) weights.add(0.3);
   for (int t = 0; t < 50; ++t) weights.add(1);
-  EXPECT_EQ(weights.repeats(), 99);
+  EXPECT_EQ(weights.repeats(), 99 + 49);
   RowTerms row = example_row();
   const double without = output_budget(rounding_of(DType::f32), row, kElement).sum;
   const double lse = lse_budget(rounding_of(DType::f32), row).sum;
@@ -119,6 +119,33 @@ TEST(OutputBound, PartialOutputsMayBeLargerThanTheOutput) {
   rounding.partials = DType::bf16;
   EXPECT_GT(output_budget(rounding, example_row(), {0, 1, 0.01, 0.36}).merge, 0x1p-8);
   EXPECT_LT(output_budget(rounding, example_row(), {0, 1, 0.01, 0.01}).merge, 0.13 * 0x1p-8);
+}
+
+// fp8 on Hopper: 64 products and 2 sums so far in each tile, and the same for the scores of 64 dims.
+TEST(OutputBound, TruncatingSumsLoseAUnitOfTheLargestAddendEachTime) {
+  Rounding rounding = rounding_of(DType::bf16);
+  EXPECT_EQ(output_budget(rounding, example_row(), kElement).cut, 0);
+  rounding.accumulator_bits = 14;
+  rounding.tile_keys = 64;
+  const double score = 0.5 * 66 * 0x1p-13 * 4;
+  EXPECT_NEAR(output_budget(rounding, example_row(), kElement).cut, 66 * 0x1p-13 * 2 + score * 3, 1e-15);
+  EXPECT_NEAR(lse_budget(rounding, example_row()).cut, 66 * 0x1p-13 + score, 1e-15);
+  rounding.row_sum = RowSum::exact;  // summed apart from the matrix instructions
+  EXPECT_NEAR(lse_budget(rounding, example_row()).cut, score, 1e-15);
+  RowTerms row = example_row();
+  row.keys = 4096;
+  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, 66 * 0x1p-13 * 2 + score * 3, 1e-15);
+  rounding.tile_keys = 1;  // one sum over all keys; no sum loses more than its terms
+  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, 0.515625 * 2 + score * 3, 1e-12);
+}
+
+// Errors of a row's probabilities as page tests use them.
+TEST(ProbabilityErrors, AreThoseOfPsType) {
+  RowTerms row = example_row();
+  row.clump[0] = 0.1;
+  const ProbabilityErrors bf16 = probability_errors(rounding_of(DType::bf16), row);
+  EXPECT_NEAR(bf16.independent, 0x1p-8 / std::sqrt(3.0), 1e-9);
+  EXPECT_NEAR(bf16.common, 0.2 * 0x1p-8, 1e-15);
 }
 
 TEST(OutputBound, RejectsTypesNoKernelWrites) {
@@ -193,6 +220,16 @@ TEST(LseBound, AllowsSumsOfRoundedProbabilitiesAt17Keys) {
   EXPECT_TRUE(lse_within(rounding_of(DType::bf16), row, row.lse + 0x1p-8 * 0.3));
 }
 
+// If all probabilities round alike, nothing of their error is independent: tests on rows may not expect it to cancel.
+TEST(LseBound, EqualProbabilitiesLeaveNoIndependentError) {
+  RowTerms row = example_row();
+  row.clump[0] = 0.5;
+  const Rounding rounding = rounding_of(DType::bf16);
+  const Budget b = lse_budget(rounding, row);
+  EXPECT_NEAR(b.p, 0x1p-8, 1e-15);
+  EXPECT_LT(b.independent, 1e-5);
+}
+
 TEST(LseBound, InBaseTwoIsLargerByItsUnit) {
   RowTerms two = example_row();
   two.base_two = true;
@@ -223,9 +260,9 @@ TEST(WeightTermsClump, SeparatesEqualFromSpreadProbabilities) {
       EXPECT_GE(equal.clump(type, 1000 * p), 0.5) << type << ", " << p;
       EXPECT_LE(equal.clump(type, 1000 * p), 1.0);
     }
-    WeightTerms one;  // every type holds 1 exactly
+    WeightTerms one;  // relative to the row's maximum; a kernel that subtracts another number does not have 1
     for (int t = 0; t < 1000; ++t) one.add(1);
-    EXPECT_EQ(one.clump(type, 1000), 0);
+    EXPECT_EQ(one.clump(type, 1000), 1);
     WeightTerms spread;
     double sum = 0;
     for (int t = 0; t < 1000; ++t) {
