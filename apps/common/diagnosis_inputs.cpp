@@ -52,6 +52,7 @@ GoldenAndCandidate load_both(const std::string& golden, const std::string& candi
   load(golden, both.golden);
   load(candidate, both.candidate);
   if (!faults.empty()) throw InputError("", faults);
+  golden::check_has_answer(both.golden, golden, candidate);
   both.notes = golden::use_output_names(both.golden, both.candidate, candidate);
   return both;
 }

@@ -53,11 +53,12 @@ struct GoldenCommand {
   std::string accuracy = "strict";
 
   std::string out;
+  bool inputs_only = false;
   std::optional<std::string> candidate;
   std::string candidate_dtype = "f32";
 
-  // Options given that belong to the other kind of input; filled while parsing.
-  std::vector<std::string> only_scenario, only_input;
+  // Options given, and those of them that belong to the other kind of input; filled while parsing.
+  std::vector<std::string> given, only_scenario, only_input;
 };
 
 attention::LseBase lse_base(const GoldenCommand& command) {
@@ -78,14 +79,22 @@ void write_candidate(const GoldenCommand& command, const attention::Problem& pro
                            command.candidate_dtype);
 }
 
+constexpr std::pair<const char*, MaskKind> kMasks[] = {{"none", MaskKind::none},
+                                                       {"causal", MaskKind::causal},
+                                                       {"sliding_window", MaskKind::sliding_window},
+                                                       {"chunked", MaskKind::chunked}};
+
 void print_result(const GoldenCommand& command, const attention::Problem& problem) {
   std::int64_t keys = 0;
   for (const std::int64_t length : problem.key_lengths) keys += length;
-  std::cout << fmt::format("golden     {}: {}, {}, {}, {} on {}, head size {}\n", command.out,
-                           counted(problem.batch, "sequence"), counted(problem.total_queries(), "query", "queries"),
-                           counted(keys, "key"), counted(problem.query_heads, "query head"),
-                           counted(problem.k.heads, "KV head"), problem.k.head_size);
+  std::cout << fmt::format(
+      "{}     {}: {}, {}, {}, {} on {}, head size {}\n", command.inputs_only ? "inputs" : "golden", command.out,
+      counted(problem.batch, "sequence"), counted(problem.total_queries(), "query", "queries"), counted(keys, "key"),
+      counted(problem.query_heads, "query head"), counted(problem.k.heads, "KV head"), problem.k.head_size);
   std::cout << "convention" << golden::conventions_text(problem.options) << "\n";
+  if (!command.inputs_only) return;
+  std::cout << fmt::format("next       kvscope golden --input {} --out {} computes the expected values\n", command.out,
+                           golden::golden_name_of(command.out));
 }
 
 // The largest error of o that the fast path allows itself, and that of lse.
@@ -134,22 +143,19 @@ int over_scenario(const GoldenCommand& command) {
   options.lse_base = lse_base(command);
   options.empty_row = empty_row(command);
   const GoldenRun run = run_golden(input.scenario, state_at(input.scenario, input.requests, step), options);
-  golden::save_bundle(command.out, scenario_bundle(input.scenario, run, kProducer));
+  golden::Bundle bundle = scenario_bundle(input.scenario, run, kProducer);
+  golden::save_bundle(command.out, command.inputs_only ? golden::without_answer(std::move(bundle)) : bundle);
   print_result(command, run.attention.problem);
   write_candidate(command, run.attention.problem);
   return run.second_path.passed() && run.kernel_flow.passed() ? kExitFine : kExitCheckFailed;
 }
 
-golden::LayoutOptions layout_options(const GoldenCommand& command) {
-  static const std::vector<std::pair<std::string, MaskKind>> kMasks = {{"none", MaskKind::none},
-                                                                       {"causal", MaskKind::causal},
-                                                                       {"sliding_window", MaskKind::sliding_window},
-                                                                       {"chunked", MaskKind::chunked}};
-  golden::LayoutOptions options = chosen_layout(command.layout, "--layout");
+// `options` with the conventions of the command line.
+golden::LayoutOptions layout_options(const GoldenCommand& command, golden::LayoutOptions options) {
   if (command.query_dtype) options.query_dtype = dtype_from_name(*command.query_dtype);
   options.scale = command.scale;
   attention::Options& attention = options.attention;
-  attention.mask = std::ranges::find(kMasks, command.mask, &std::pair<std::string, MaskKind>::first)->second;
+  attention.mask = std::ranges::find_if(kMasks, [&](const auto& mask) { return mask.first == command.mask; })->second;
   attention.alignment = command.alignment == "top_left" ? CausalAlignment::top_left : CausalAlignment::bottom_right;
   attention.window_left = command.window_left;
   attention.window_right = command.window_right;
@@ -160,27 +166,42 @@ golden::LayoutOptions layout_options(const GoldenCommand& command) {
   return options;
 }
 
-int over_tensors(const GoldenCommand& command) {
-  const golden::LayoutOptions options = layout_options(command);
-  golden::Bundle bundle = golden::load_bundle(*command.input);
-  const golden::PreparedProblem prepared = golden::prepare_problem(bundle, options, *command.input);
-  if (options.granularity && prepared.problem.k.scales == nullptr && prepared.problem.v.scales == nullptr) {
-    throw InputError("command line", "--granularity", "has no effect: the input has no block scales; remove it");
+// The command with each convention that was not given as the manifest of a bundle of inputs states it.
+GoldenCommand with_manifest(GoldenCommand command, const golden::LayoutOptions& stated) {
+  const auto set = [&](const char* option, auto& to, auto value) {
+    if (std::ranges::count(command.given, option) == 0) to = std::move(value);
+  };
+  const attention::Options& attention = stated.attention;
+  set("--mask", command.mask, std::string(std::ranges::find_if(kMasks, [&](const auto& mask) {
+                                            return mask.second == attention.mask;
+                                          })->first));
+  set("--alignment", command.alignment,
+      std::string(attention.alignment == CausalAlignment::top_left ? "top_left" : "bottom_right"));
+  set("--window-left", command.window_left, attention.window_left);
+  set("--window-right", command.window_right, attention.window_right);
+  set("--chunk", command.chunk, attention.chunk);
+  set("--scale", command.scale, stated.scale);
+  set("--soft-cap", command.soft_cap, attention.soft_cap);
+  set("--lse-base", command.lse_base, std::string(attention.lse_base == attention::LseBase::two ? "two" : "natural"));
+  set("--empty-lse", command.empty_lse,
+      std::string(attention.empty_row == attention::EmptyRow::plus_infinity ? "+inf" : "-inf"));
+  if (stated.query_dtype)
+    set("--query-dtype", command.query_dtype, std::optional(std::string(name(*stated.query_dtype))));
+  return command;
+}
+
+// The layout that a manifest states, with the types and sizes of the command line.
+golden::LayoutOptions stated_layout(golden::LayoutOptions stated, const LayoutChoice& given) {
+  if (given.layer) stated.layer = *given.layer;
+  if (given.cache_dtype) {
+    stated.cache_fnuz = *given.cache_dtype == "e4m3fnuz";
+    stated.cache_dtype = dtype_from_name(stated.cache_fnuz ? "e4m3" : *given.cache_dtype);
   }
-  for (const std::string& warning : prepared.warnings) std::cerr << "kvscope: warning: " << warning << "\n";
-  for (const std::string& note : prepared.notes) {
-    if (command.lint) std::cerr << "kvscope: note: " << note << "\n";
-  }
-  const attention::Result result =
-      command.accuracy == "fast" ? attention::fast_reference(prepared.problem) : attention::reference(prepared.problem);
-  golden::Bundle answer = golden::golden_bundle(prepared.problem, result, {kProducer, options.layout, {}});
-  answer.manifest.set("inputs", golden::inputs_manifest(options, *command.input));
-  golden::save_bundle(command.out, answer);
-  print_result(command, prepared.problem);
-  if (command.accuracy == "fast") print_accuracy(result);
-  for (const std::string& scales : prepared.scales) std::cout << "scales     " << scales << "\n";
-  write_candidate(command, prepared.problem);
-  return kExitFine;
+  if (given.granularity) stated.granularity = given.granularity;
+  if (given.value_size) stated.value_size = given.value_size;
+  if (given.head_size) stated.head_size = given.head_size;
+  stated.ignore.insert(stated.ignore.end(), given.ignore.begin(), given.ignore.end());
+  return stated;
 }
 
 // Rejects options that the chosen mask or layout would ignore.
@@ -213,6 +234,52 @@ void refuse_idle_options(const GoldenCommand& command) {
   if (!faults.empty()) throw InputError("command line", faults);
 }
 
+int over_tensors(const GoldenCommand& given) {
+  golden::Bundle bundle;
+  GoldenCommand command = given;
+  golden::LayoutOptions options;
+  if (given.layout.layout.empty() && given.layout.axes.empty()) {
+    bundle = golden::load_bundle(*given.input);
+    if (!golden::states_layout(bundle)) {
+      throw InputError("command line", "--layout",
+                       fmt::format("is required with --input: it names the layout of the tensors, which the manifest "
+                                   "of '{}' does not state; see --help",
+                                   *given.input));
+    }
+    const golden::LayoutOptions stated = golden::layout_options_of(bundle, *given.input);
+    command = with_manifest(given, stated);
+    refuse_idle_options(command);
+    options = layout_options(command, stated_layout(stated, given.layout));
+  } else {
+    refuse_idle_options(command);
+    options = layout_options(command, chosen_layout(command.layout, "--layout"));
+    bundle = golden::load_bundle(*given.input);
+  }
+  const golden::PreparedProblem prepared = golden::prepare_problem(bundle, options, *command.input);
+  if (command.layout.granularity && prepared.problem.k.scales == nullptr && prepared.problem.v.scales == nullptr) {
+    throw InputError("command line", "--granularity", "has no effect: the input has no block scales; remove it");
+  }
+  for (const std::string& warning : prepared.warnings) std::cerr << "kvscope: warning: " << warning << "\n";
+  for (const std::string& note : prepared.notes) {
+    if (command.lint) std::cerr << "kvscope: note: " << note << "\n";
+  }
+  if (command.inputs_only) {
+    golden::save_bundle(command.out, golden::inputs_bundle(bundle, prepared, options, kProducer));
+    print_result(command, prepared.problem);
+    return kExitFine;
+  }
+  const attention::Result result =
+      command.accuracy == "fast" ? attention::fast_reference(prepared.problem) : attention::reference(prepared.problem);
+  golden::Bundle answer = golden::golden_bundle(prepared.problem, result, {kProducer, options.layout, {}});
+  answer.manifest.set("inputs", golden::inputs_manifest(options, *command.input));
+  golden::save_bundle(command.out, answer);
+  print_result(command, prepared.problem);
+  if (command.accuracy == "fast") print_accuracy(result);
+  for (const std::string& scales : prepared.scales) std::cout << "scales     " << scales << "\n";
+  write_candidate(command, prepared.problem);
+  return kExitFine;
+}
+
 int run(const GoldenCommand& command) {
   if (command.scenario.has_value() == command.input.has_value()) {
     throw InputError("command line", "golden", "give either a SCENARIO or --input TENSORS, and not both");
@@ -225,8 +292,11 @@ int run(const GoldenCommand& command) {
                                   : "applies only to SCENARIO: remove it, or pass a SCENARIO instead of --input"});
   }
   if (!faults.empty()) throw InputError("command line", faults);
-  refuse_idle_options(command);
   golden::check_bundle_name(command.out);
+  if (command.inputs_only && command.candidate) {
+    throw InputError("command line", "--candidate",
+                     "needs the golden output, which --inputs-only leaves out: remove one of the two");
+  }
   if (command.candidate) {
     golden::check_bundle_name(*command.candidate);
     const auto whole = [](const std::string& path) {
@@ -298,6 +368,9 @@ void add_golden(CLI::App& app, Action& chosen) {
   golden->add_option("SCENARIO", command->scenario,
                      "Scenario file (JSON): attention over its cache at one engine step. Give SCENARIO or --input");
   golden->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required()->type_name("FILE");
+  golden->add_flag("--inputs-only", command->inputs_only,
+                   "Write the inputs without the expected output: for an exercise, or for a bug report. kvscope golden "
+                   "--input reads the file again, without further options");
   golden
       ->add_option("--candidate", command->candidate,
                    "Also write the output of a tiled attention loop, as an example candidate for kvscope verify")
@@ -329,7 +402,7 @@ void add_golden(CLI::App& app, Action& chosen) {
   const std::string own = kWithTensors;
   golden->add_option("--input", command->input, "Your tensors (.safetensors, .npz)")->type_name("FILE")->group(own);
   add_layout_name(*golden, "--layout", command->layout.layout,
-                  "Layout of your tensors, see below, or a .json file")
+                  "Layout, see below, or a .json file [default: the manifest's]")
       ->group(own);
   golden
       ->add_option("--accuracy", command->accuracy,
@@ -387,6 +460,7 @@ void add_golden(CLI::App& app, Action& chosen) {
   golden->callback([command, golden, own, &chosen] {
     for (const CLI::Option* option : golden->get_options()) {
       if (option->count() == 0 || option->get_name() == "--input") continue;
+      command->given.push_back(option->get_name());
       if (option->get_group() == own) command->only_input.push_back(option->get_name());
       if (option->get_group() == kWithScenario) command->only_scenario.push_back(option->get_name());
     }

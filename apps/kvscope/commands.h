@@ -17,12 +17,16 @@ namespace kvscope::apps {
 using Action = std::function<int()>;
 
 // In the order of --help: from requests to a verdict, then tools.
-void add_run(CLI::App& app, Action& chosen);       // run SCENARIO [--requests FILE] [--out DIR] [--trace ...]
-void add_explain(CLI::App& app, Action& chosen);   // explain SCENARIO --seq N --token N [--layer ...] [--json]
-void add_stage(CLI::App& app, Action& chosen);     // stage SCENARIO --tile N [--path tma|lds] --out IMAGE
-void add_golden(CLI::App& app, Action& chosen);    // golden SCENARIO | --input TENSORS --layout NAME, --out BUNDLE
+void add_run(CLI::App& app, Action& chosen);      // run SCENARIO [--requests FILE] [--out DIR] [--trace ...]
+void add_explain(CLI::App& app, Action& chosen);  // explain SCENARIO --seq N --token N [--layer ...] [--json]
+void add_stage(CLI::App& app, Action& chosen);    // stage SCENARIO --tile N [--path tma|lds] --out IMAGE
+void add_golden(CLI::App& app, Action& chosen);   // golden SCENARIO | --input TENSORS --layout NAME, --out BUNDLE
+void add_import(CLI::App& app,
+                Action& chosen);               // import DUMP --out FILE [--candidate FILE] [--call NAME] [--uuid UUID]
+void add_lint(CLI::App& app, Action& chosen);  // lint FILE [--layout NAME] [--vector-read N] [--tma] [--json]
 void add_verify(CLI::App& app, Action& chosen);    // verify BUNDLE CANDIDATE [--profile NAME] [--json] [--junit FILE]
 void add_diagnose(CLI::App& app, Action& chosen);  // diagnose GOLDEN CANDIDATE [--input TENSORS] [--json]
+void add_reduce(CLI::App& app, Action& chosen);    // reduce GOLDEN [CANDIDATE] [--command COMMAND] [--out FILE]
 void add_merge(CLI::App& app, Action& chosen);     // merge PART PART... --out BUNDLE
 void add_trace(CLI::App& app, Action& chosen);     // trace show FILE [--step N], trace diff A B [--tile N]
 void add_scenario(CLI::App& app, Action& chosen);  // scenario check FILE, scenario schema, scenario presets

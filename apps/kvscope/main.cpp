@@ -19,8 +19,11 @@ void add_commands(CLI::App& app, Action& chosen) {
   add_explain(app, chosen);
   add_stage(app, chosen);
   add_golden(app, chosen);
+  add_import(app, chosen);
+  add_lint(app, chosen);
   add_verify(app, chosen);
   add_diagnose(app, chosen);
+  add_reduce(app, chosen);
   add_merge(app, chosen);
   add_convert(app, chosen);
   add_trace(app, chosen);

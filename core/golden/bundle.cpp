@@ -9,6 +9,7 @@
 #include "core/golden/npy.h"
 #include "core/golden/npz.h"
 #include "core/golden/safetensors.h"
+#include "core/golden/torch_save.h"
 
 namespace kvscope::golden {
 namespace {
@@ -25,12 +26,7 @@ Format format_of(const std::filesystem::path& path) {
   if (ending == ".npy") return Format::npy;
   if (ending == ".pt" || ending == ".pth" || ending == ".bin" || ending == ".pkl" || ending == ".pickle" ||
       ending == ".ckpt") {
-    throw InputError(
-        path.string(), "",
-        fmt::format("'{}' is a Python pickle, which is code: never read. Convert it where it was made: "
-                    "safetensors.torch.save_file({{k: v.contiguous() for k, v in torch.load(path).items()}}, "
-                    "'out.safetensors')",
-                    ending));
+    throw InputError(path.string(), "", fmt::format("'{}' is {}", ending, torch_save_advice(path)));
   }
   throw InputError(path.string(), "",
                    fmt::format("ending '{}' names no bundle; endings are .safetensors, .npz and .npy", ending));
@@ -121,6 +117,9 @@ Bundle load_bundle(const std::filesystem::path& path) {
   const Format format = format_of(path);
   const std::string source = path.string();
   const std::string bytes = read_file(path, kMaxFileBytes);
+  if (is_torch_save(bytes)) {
+    throw InputError(source, "", "was written by torch.save, as " + torch_save_advice(path));
+  }
   Bundle bundle;
   if (format == Format::npz) {
     bundle = parse_npz(bytes, source);

@@ -114,7 +114,13 @@ Bundle golden_bundle(const attention::Problem& problem, const attention::Result&
   bundle.tensors.emplace("key_lengths", tensor_of<std::int64_t>({problem.batch}, problem.key_lengths));
   bundle.tensors.emplace("block_table", block_table(problem));
 
-  json::Value& manifest = bundle.manifest;
+  describe_problem(problem, origin, bundle.manifest);
+  if (fast) bundle.manifest.set("accuracy", "fast");
+  bundle.manifest.set("conventions", conventions(problem.options));
+  return bundle;
+}
+
+void describe_problem(const attention::Problem& problem, const Origin& origin, json::Value& manifest) {
   manifest.set("producer", origin.producer);
   if (!origin.layout.empty()) manifest.set("layout", origin.layout);
   if (origin.seed) manifest.set("seed", *origin.seed);
@@ -130,9 +136,6 @@ Bundle golden_bundle(const attention::Problem& problem, const attention::Result&
     manifest.set("scale_dtype", name(problem.k.scale_dtype));
     manifest.set("granularity", problem.k.granularity);
   }
-  if (fast) manifest.set("accuracy", "fast");
-  manifest.set("conventions", conventions(problem.options));
-  return bundle;
 }
 
 }  // namespace kvscope::golden

@@ -38,6 +38,9 @@ struct Origin {
 [[nodiscard]] Bundle golden_bundle(const attention::Problem& problem, const attention::Result& result,
                                    const Origin& origin);
 
+// The manifest's members that describe the problem: producer, layout, sizes and types.
+void describe_problem(const attention::Problem& problem, const Origin& origin, json::Value& manifest);
+
 // The output tensors of a golden: those that golden_bundle() writes, and o_unquantized of a scenario's golden.
 [[nodiscard]] std::span<const std::string_view> golden_answer_names();
 

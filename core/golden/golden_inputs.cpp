@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/golden/detail/known_tensors.h"
+#include "core/golden/golden_bundle.h"
 
 namespace kvscope::golden {
 namespace {
@@ -25,11 +29,24 @@ std::optional<DType> dtype(const json::Value* object, std::string_view key) {
   return name ? dtype_from_name(*name) : std::nullopt;
 }
 
+// Removes the output tensors of a golden, except those that the layout reads: query_offsets, a block_table.
+void remove_answer(Bundle& bundle, const LayoutDescription& layout) {
+  const std::vector<KnownTensor> tensors = known_tensors_of(layout);
+  std::vector<std::string_view> read;
+  for (const KnownTensor& known : tensors) {
+    read.push_back(known.name);
+    for (const std::string_view synonym : words(known.synonyms)) read.push_back(synonym);
+  }
+  for (const std::string_view answer : golden_answer_names()) {
+    if (std::ranges::count(read, answer) == 0) bundle.tensors.erase(std::string(answer));
+  }
+}
+
 }  // namespace
 
 json::Value inputs_manifest(const LayoutOptions& options, std::string_view file) {
   json::Value inputs;
-  inputs.set("file", file);
+  if (!file.empty()) inputs.set("file", file);
   inputs.set("layer", options.layer);
   if (options.cache_dtype) inputs.set("cache_dtype", name(*options.cache_dtype));
   if (options.cache_fnuz) inputs.set("cache_fnuz", true);
@@ -48,6 +65,11 @@ bool holds_inputs(const Bundle& golden) {
 
 std::optional<std::string> inputs_file(const Bundle& golden) {
   return text(golden.manifest.find("inputs"), "file");
+}
+
+bool states_layout(const Bundle& bundle) {
+  const json::Value* conventions = bundle.manifest.find("conventions");
+  return text(&bundle.manifest, "layout").has_value() && conventions != nullptr && conventions->is_object();
 }
 
 LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
@@ -76,7 +98,7 @@ LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
   options.head_size = integer(inputs, "head_size");
   options.granularity = integer(inputs, "granularity");
   options.value_size = integer(inputs, "value_size");
-  if (holds_inputs(golden)) {  // a scenario's: one layer, sizes in the manifest
+  if (inputs == nullptr && holds_inputs(golden)) {  // a scenario's: one layer, sizes in the manifest
     if (manifest.find("scale_dtype") != nullptr) options.granularity = integer(&manifest, "granularity");
     options.value_size = integer(&manifest, "value_size");
   }
@@ -105,6 +127,45 @@ LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
   if (text(conventions, "lse_base") == "two") attention.lse_base = attention::LseBase::two;
   if (text(conventions, "empty_row") == "+inf") attention.empty_row = attention::EmptyRow::plus_infinity;
   return options;
+}
+
+bool holds_only_inputs(const Bundle& bundle) {
+  return text(&bundle.manifest, "holds") == "inputs";
+}
+
+Bundle inputs_bundle(const Bundle& tensors, const PreparedProblem& prepared, const LayoutOptions& options,
+                     std::string_view producer) {
+  Bundle bundle{tensors.tensors, {}};
+  for (const std::string& ignored : options.ignore) bundle.tensors.erase(ignored);
+  if (tensors.manifest.find("conventions") != nullptr) remove_answer(bundle, layout_of(options));
+  LayoutOptions kept = options;
+  kept.ignore.clear();
+  bundle.manifest.set("holds", "inputs");
+  describe_problem(prepared.problem, {std::string(producer), options.layout, {}}, bundle.manifest);
+  bundle.manifest.set("conventions", conventions(prepared.problem.options));
+  bundle.manifest.set("inputs", inputs_manifest(kept, ""));
+  return bundle;
+}
+
+Bundle without_answer(Bundle golden) {
+  remove_answer(golden, *find_layout("max"));  // the layout of a scenario's inputs
+  golden.manifest.set("holds", "inputs");
+  return golden;
+}
+
+std::string golden_name_of(std::string_view inputs_name) {
+  std::filesystem::path path(inputs_name);
+  path.replace_filename(path.stem().string() + "_golden" + path.extension().string());
+  return path.string();
+}
+
+void check_has_answer(const Bundle& golden, std::string_view golden_name, std::string_view candidate_name) {
+  if (!holds_only_inputs(golden)) return;
+  const std::string made = golden_name_of(golden_name);
+  throw InputError(golden_name, "",
+                   fmt::format("holds inputs without expected values: compute them with `kvscope golden --input {} "
+                               "--out {}`, then run `kvscope verify {} {}`",
+                               golden_name, made, made, candidate_name));
 }
 
 }  // namespace kvscope::golden

@@ -4,6 +4,10 @@
 // mean; a scenario's golden holds its inputs itself. Example of the manifest's member:
 //   "inputs": {"file": "inputs.npz", "layer": 0, "cache_dtype": "bf16", "value_size": 512, "ignore": ["workspace"]}
 // Options that were not given are left out. Masks, scale and bases are in "conventions" (golden_bundle.h).
+//
+// A bundle can also hold inputs without expected values: "holds": "inputs" in its manifest, with the layout and every
+// convention, so that `kvscope golden --input FILE` needs no other option. Such a bundle may hold a kernel's output as
+// `o` and `lse`; it is read as a candidate, never as a golden.
 #pragma once
 
 #include <optional>
@@ -16,14 +20,34 @@
 
 namespace kvscope::golden {
 
+// Without the member "file" when `file` is empty.
 [[nodiscard]] json::Value inputs_manifest(const LayoutOptions& options, std::string_view file);
 
 // Whether the golden holds its inputs (a scenario's), and else the file that its manifest names.
 [[nodiscard]] bool holds_inputs(const Bundle& golden);
 [[nodiscard]] std::optional<std::string> inputs_file(const Bundle& golden);
 
+// Whether the manifest states layout and conventions, as a golden or a bundle of inputs written by kvscope does.
+[[nodiscard]] bool states_layout(const Bundle& bundle);
+
 // The options with which prepare_problem gives the golden's problem again: layout, types and every convention.
 // InputError naming `source` when the manifest does not state them: the golden was made by another program.
 [[nodiscard]] LayoutOptions layout_options_of(const Bundle& golden, std::string_view source);
+
+// Whether the bundle holds inputs without expected values.
+[[nodiscard]] bool holds_only_inputs(const Bundle& bundle);
+
+// `tensors` with a manifest that states how to read them; tensors of `options.ignore` and expected values are left out.
+// `prepared` is prepare_problem's result for the same tensors and options.
+[[nodiscard]] Bundle inputs_bundle(const Bundle& tensors, const PreparedProblem& prepared, const LayoutOptions& options,
+                                   std::string_view producer);
+// A golden bundle that holds its inputs (a scenario's), without its expected values.
+[[nodiscard]] Bundle without_answer(Bundle golden);
+
+// A name for the golden of a file of inputs, beside it: "report.npz" -> "report_golden.npz".
+[[nodiscard]] std::string golden_name_of(std::string_view inputs_name);
+
+// InputError naming `golden_name` and the two commands to run when the bundle holds only inputs.
+void check_has_answer(const Bundle& golden, std::string_view golden_name, std::string_view candidate_name);
 
 }  // namespace kvscope::golden

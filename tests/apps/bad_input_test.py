@@ -135,7 +135,7 @@ COMMAND_LINE = [
      ["command line: A subcommand is required: see 'kvscope --help'"]),
     ("unknown command", {}, "walk",
      ["command line: 'walk' is not a command: "
-      "choose one of run, explain, stage, golden, verify, diagnose, merge, convert, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, "
+      "choose one of run, explain, stage, golden, import, lint, verify, diagnose, reduce, merge, convert, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, "
       "layout, dtype, completion: see 'kvscope --help'"]),
     ("mistyped command", {}, "explian s.json",
      ["command line: 'explian' is not a command: did you mean \"explain\"? See 'kvscope --help'"]),
@@ -164,7 +164,7 @@ COMMAND_LINE = [
     ("golden without a file to write", {}, "golden s.json",
      ["command line: --out is required: see 'kvscope golden --help'"]),
     ("tensors without a layout", {}, "golden --input t.npz --out g.npz",
-     ["command line: --layout: is required with --input: it names the layout of the tensors; see --help"]),
+     ["t.npz: cannot be read: No such file or directory"]),  # its manifest may state the layout
     ("requests beside tensors", {}, "golden --input t.npz --layout nhd --requests r.csv --step 3 --out g.npz",
      ["command line: --requests: applies only to SCENARIO: remove it, or pass a SCENARIO instead of --input",
       "command line: --step: applies only to SCENARIO: remove it, or pass a SCENARIO instead of --input"]),
@@ -424,8 +424,10 @@ BUNDLE = [
     ("no file", {}, "golden --input in.npz --layout nhd --out out.npz",
      ["in.npz: cannot be read: No such file or directory"]),
     ("pickle", {"in.pt": "\x80"}, "golden --input in.pt --layout nhd --out out.npz",
-     ["in.pt: '.pt' is a Python pickle, which is code: never read. Convert it where it was made: "
-      "safetensors.torch.save_file({k: v.contiguous() for k, v in torch.load(path).items()}, 'out.safetensors')"]),
+     ["in.pt: '.pt' is a Python pickle, which is code: never read. Convert it where it was made:\n"
+      "  import torch; from safetensors.torch import save_file\n"
+      "  save_file({k: v.contiguous() for k, v in torch.load('in.pt', weights_only=True).items()}, "
+      "'in.safetensors')"]),
     ("another ending", {"in.h5": "x"}, "golden --input in.h5 --layout nhd --out out.npz",
      ["in.h5: ending '.h5' names no bundle; endings are .safetensors, .npz and .npy"]),
     ("npz that is no zip", {"in.npz": "tensors"}, "golden --input in.npz --layout nhd --out out.npz",

@@ -60,7 +60,7 @@ class Help(unittest.TestCase):
 
     def test_has_the_commands_of_the_manual(self):
         self.assertEqual({" ".join(words) for words in self.pages} - {""},
-                         {"run", "explain", "golden", "verify", "diagnose", "merge", "convert", "trace", "trace show", "trace diff",
+                         {"run", "explain", "golden", "verify", "diagnose", "merge", "lint", "reduce", "import", "convert", "trace", "trace show", "trace diff",
                           "scenario", "scenario check", "scenario schema", "scenario presets", "layout",
                           "layout list", "layout show", "layout detect", "layout diff", "dtype",
                           "stage", "tma", "tma check", "tma copy", "tma gather4", "tma barrier", "tma engines", "swizzle", "swizzle table",

@@ -1,5 +1,7 @@
 #include "core/golden/bundle.h"
 
+#include <gmock/gmock.h>
+
 #include "core/base/file.h"
 #include "core/golden/npz.h"
 #include "core/golden/safetensors.h"
@@ -102,10 +104,24 @@ TEST(Bundle, ASingleNpyIsATensorCalledAfterTheFile) {
 
 TEST(Bundle, PicklesAndUnknownEndingsAreRejectedWithTheNextStep) {
   EXPECT_EQ(message_of([] { static_cast<void>(load_bundle("w.pt")); }),
-            "w.pt rejected: '.pt' is a Python pickle, which is code: never read. Convert it where it was made: "
-            "safetensors.torch.save_file({k: v.contiguous() for k, v in torch.load(path).items()}, 'out.safetensors')");
+            "w.pt rejected: '.pt' is a Python pickle, which is code: never read. Convert it where it was made:\n"
+            "  import torch; from safetensors.torch import save_file\n"
+            "  save_file({k: v.contiguous() for k, v in torch.load('w.pt', weights_only=True).items()}, "
+            "'w.safetensors')");
   EXPECT_EQ(message_of([] { static_cast<void>(load_bundle("w.h5")); }),
             "w.h5 rejected: ending '.h5' names no bundle; endings are .safetensors, .npz and .npy");
+}
+
+// torch.save writes a zip; under another ending its members would only be "not .npy".
+TEST(Bundle, FilesOfTorchSaveAreRecognizedUnderAnyEnding) {
+  const TempFolder folder;
+  const std::string zip("PK\x03\x04\x00\x00\x08\x08\x00\x00", 10);
+  for (const char* ending : {"w.npz", "w.safetensors", "w.npy"}) {
+    spit(folder / ending, zip + std::string(20, '\0') + "archive/data.pkl");
+    EXPECT_THAT(message_of([&] { static_cast<void>(load_bundle(folder / ending)); }),
+                testing::AllOf(testing::HasSubstr("was written by torch.save, as a Python pickle"),
+                               testing::HasSubstr("weights_only=True")));
+  }
 }
 
 TEST(Bundle, AFailedSaveLeavesTheOldFileAndNoOther) {

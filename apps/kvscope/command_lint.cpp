@@ -1,0 +1,114 @@
+// kvscope lint FILE: are the index tensors of a paged cache legal?
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/help_page.h"
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/layout_choice.h"
+#include "core/base/errors.h"
+#include "core/base/json.h"
+#include "core/golden/bundle.h"
+#include "core/golden/golden_inputs.h"
+#include "core/golden/lint/lint.h"
+
+namespace kvscope::apps {
+namespace {
+
+struct LintCommand {
+  std::string file;
+  std::string layout;
+  std::vector<std::string> ignore;
+  std::optional<std::int64_t> layer;
+  std::vector<std::int64_t> cache_shape, box;
+  std::string cache_dtype;
+  golden::LintOptions options;
+  bool strict = false, all = false, json = false;
+};
+
+int run(const LintCommand& command) {
+  golden::Bundle bundle = golden::load_bundle(command.file);
+  golden::LintOptions options = command.options;
+  if (!command.layout.empty()) {
+    options.layout.description = std::make_shared<golden::LayoutDescription>(layout_named(command.layout));
+    options.layout.layout = options.layout.description->name;
+  } else if (golden::states_layout(bundle)) {
+    options.layout = golden::layout_options_of(bundle, command.file);
+  } else {
+    throw InputError("command line", "--layout",
+                     fmt::format("is required, because the manifest of '{}' does not state the layout: pass {}",
+                                 command.file, fmt::join(golden::layout_names(), ", ")));
+  }
+  options.layout.ignore.insert(options.layout.ignore.end(), command.ignore.begin(), command.ignore.end());
+  if (command.layer) options.layout.layer = *command.layer;
+  if (!command.cache_dtype.empty()) {
+    options.cache_type = *dtype_from_name(command.cache_dtype);
+    if (command.cache_shape.empty()) options.layout.cache_dtype = options.cache_type;
+  }
+  options.cache_shape = command.cache_shape;
+  if (!command.box.empty()) {
+    if (command.box.size() != 2) throw InputError("command line", "--box", "give two numbers: rows,elements");
+    options.box = {command.box[0], command.box[1]};
+    options.tma = true;
+  }
+  const golden::LintReport report = golden::lint(std::move(bundle), options);
+  if (command.json) {
+    std::cout << json::dump(golden::json_report(report, command.file)) << "\n";
+  } else {
+    std::cout << golden::text_report(report, command.file, command.all ? 0 : 8);
+  }
+  const bool failed = report.faults() > 0 || (command.strict && report.warnings() > 0);
+  return failed ? kExitCheckFailed : kExitFine;
+}
+
+}  // namespace
+
+void add_lint(CLI::App& app, Action& chosen) {
+  const auto command = std::make_shared<LintCommand>();
+  CLI::App* lint = app.add_subcommand("lint", "Check the index tensors of a paged cache before a kernel reads them");
+  lint->add_option("FILE", command->file, "Tensors of a cache (.safetensors, .npz), as for kvscope golden --input")
+      ->required();
+  add_layout_name(*lint, "--layout", command->layout,
+                  "Layout of the tensors, or a .json file [default: as the file's manifest states]");
+  lint->add_option("--layer", command->layer, "With --layout max: layer, from 0 [default: 0]");
+  lint->add_option(
+          "--cache-shape", command->cache_shape,
+          "For a file without cache tensors: the shape that they have, such as 4096,16,8,128; the first number "
+          "counts blocks")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N,N,...");
+  lint->add_option("--cache-dtype", command->cache_dtype,
+                   "Element type of the cache, if the tensors hold bit patterns or are missing [default: the tensor's "
+                   "own; bf16 with --cache-shape]")
+      ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16", "e4m3", "e5m2"}));
+  lint->add_option("--vector-read", command->options.vector_read,
+                   "Also check that a kernel can read the table in vectors of that many entries [default: 1]");
+  lint->add_flag("--tma", command->options.tma, "Also check the rules of a TMA tensor map of K and V");
+  lint->add_option(
+          "--box", command->box,
+          "Rows and elements of the box that one TMA copy moves, such as 16,64; implies --tma [default: a page "
+          "of 128 bytes]")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("ROWS,ELEMENTS");
+  lint->add_option("--ignore", command->ignore, "Tensor of the file to leave out; may be repeated")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  lint->add_flag("--strict", command->strict, "Exit with 1 for warnings too");
+  lint->add_flag("--all", command->all, "Print all findings of a rule, not only the first 8");
+  lint->add_flag("--json", command->json, "Print the report as JSON, with all findings");
+  add_examples(*lint, {"kvscope golden apps/scenarios/first_light.json --inputs-only --out inputs.safetensors",
+                       "kvscope lint inputs.safetensors --vector-read 8 --tma"});
+  lint->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
+}
+
+}  // namespace kvscope::apps
