@@ -56,7 +56,7 @@ class AttentionOutputPanel final : public AttentionPanel {
 QString AttentionOutputPanel::subtitle(const Scene& scene) const {
   if (!has_flow(scene)) return {};
   const auto all = std::ssize(scene.flow->tiles);
-  if (scene.flow_between != nullptr) return tr("o / l while tile %1 of %2 is added").arg(scene.flow_tiles).arg(all);
+  if (scene.flow_between != nullptr) return tr("o / l while tile %1 is added").arg(scene.flow_between->tile);
   return scene.flow_tiles < all ? tr("o / l after %1 of %2 tiles, by dim").arg(scene.flow_tiles).arg(all)
                                 : tr("after all %1 tiles, by dim").arg(all);
 }

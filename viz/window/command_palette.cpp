@@ -104,8 +104,20 @@ void CommandPalette::choose() {
 }
 
 bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
-  if (watched != field_ || event->type() != QEvent::KeyPress) return QDialog::eventFilter(watched, event);
-  switch (static_cast<QKeyEvent*>(event)->key()) {
+  const bool is_override = event->type() == QEvent::ShortcutOverride;
+  if (watched != field_ || (event->type() != QEvent::KeyPress && !is_override)) {
+    return QDialog::eventFilter(watched, event);
+  }
+  const int key = static_cast<QKeyEvent*>(event)->key();
+  if (is_override) {  // the window has an action with this key
+    if (key != Qt::Key_Escape) return false;
+    event->accept();
+    return true;
+  }
+  switch (key) {
+    case Qt::Key_Escape:
+      close();
+      return true;
     case Qt::Key_Return:
     case Qt::Key_Enter:
       choose();

@@ -139,7 +139,10 @@ void MainWindow::connect_actions() {
   on(Do::clear_selection, [this] { let_go(); });
   on(Do::copy_explanation, [this] { why_->copy(); });
   on(Do::commands, [this] {
-    if (findChild<CommandPalette*>() == nullptr) (new CommandPalette(actions_, this))->show();
+    auto* palette = findChild<CommandPalette*>();
+    if (palette == nullptr) palette = new CommandPalette(actions_, this);
+    palette->show();
+    palette->activateWindow();
   });
   on(Do::help, [this] {
     auto* dialog = findChild<ShortcutsDialog*>();

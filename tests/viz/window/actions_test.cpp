@@ -143,6 +143,8 @@ TEST_F(WindowTest, CarriesOutAnActionByItsName) {
   EXPECT_EQ(window->view(), View::pool);
   EXPECT_EQ(window->findChild<CommandPalette*>(), nullptr);
 
+  window->activateWindow();  // the offscreen platform has no window manager that does it
+  ASSERT_TRUE(QTest::qWaitForWindowActive(window.get()));
   press(Qt::Key_K, Qt::ControlModifier);
   palette = window->findChild<CommandPalette*>();
   ASSERT_NE(palette, nullptr);
