@@ -100,10 +100,10 @@ void add_options(CLI::App& app, Words& words) {
                  "[default: nothing]")
       ->needs(render)
       ->group(of_render);
-  app.add_option(
-         "--tile", words.tile,
-         "Tile of the view 'tile': \"seq 3 token 70 k layer 0 head 1 tma\" (k or v, tma or lds), or the number of a "
-         "tile in the trace [default: the first tile in the trace]")
+  app.add_option("--tile", words.tile,
+                 "Tile of the view 'tile': \"seq 3 token 70 k layer 0 head 1 tma\" (k or v; tma, lds, gather4 or "
+                 "rope), or the number of a "
+                 "tile in the trace [default: the first tile in the trace]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--tile-event", words.tile_event,

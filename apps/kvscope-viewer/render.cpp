@@ -157,8 +157,10 @@ void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Ru
     tile.step = run.state_at(picture.position).step;
     try {
       SimulatorBackend backend{std::filesystem::path(program)};
-      const std::vector<trace::Event> events = backend.stage(run.facts(), request.file, tile);
-      picture.tile = std::make_shared<const viz::Tile>(viz::fold_tile(events));
+      picture.tile_source = backend.tile_source(run.facts(), request.file, tile);
+      viz::Tile staged = viz::fold_tile(backend.stage(run.facts(), request.file, tile));
+      staged.source = picture.tile_source;
+      picture.tile = std::make_shared<const viz::Tile>(std::move(staged));
     } catch (const IndexError& error) {
       throw InputError("command line", "--tile", error.what());
     } catch (const InputError&) {

@@ -10,6 +10,7 @@
 #include "apps/kvscope-viewer/gallery.h"
 #include "apps/kvscope-viewer/gallery_picture.h"
 #include "apps/kvscope-viewer/golden_run.h"
+#include "apps/kvscope-viewer/tile_source.h"
 #include "core/base/errors.h"
 #include "core/scenario/requests.h"
 #include "core/staging/explain.h"
@@ -113,19 +114,16 @@ std::vector<trace::Event> SimulatorBackend::stage(const viz::Facts& facts, const
                                                   const viz::TileRequest& request) {
   StepEngine& engine = engine_for(facts, path);
   const CacheState& state = engine.at(request.step);
-  const StagingPath staging = request.path == viz::TilePath::tma ? StagingPath::tma : StagingPath::lds;
-  TileQuestion question;
-  question.path = staging;
-  question.seq = request.seq;
-  question.layer = request.layer;
-  question.head = request.head;
-  question.kv = request.kv;
-  question.tile = request.token.value / tile_tokens(engine.scenario(), staging, request.kv);
-  question.dim = request.dim;
-  check_index("dim", request.dim.value, engine.scenario().model.head_size, "elements of a head");
+  const StagedRequest staged = staged_request(engine.scenario(), request);
   trace::MemoryRecorder recorder;
-  record_tile(engine.scenario(), state, question, recorder);
+  record_tile(engine.scenario(), state, staged.question, recorder, staged.boxes);
   return recorder.events();
+}
+
+viz::TileSource SimulatorBackend::tile_source(const viz::Facts& facts, const std::string& path,
+                                              const viz::TileRequest& request) {
+  StepEngine& engine = engine_for(facts, path);
+  return apps::tile_source(engine.scenario(), engine.at(request.step), request);
 }
 
 const AttentionStep& SimulatorBackend::attention_at(const viz::Facts& facts, const std::string& path, StepIdx step,

@@ -34,6 +34,8 @@ class SimulatorBackend final : public viz::Backend {
                                        StepIdx step) override;
   [[nodiscard]] std::vector<trace::Event> stage(const viz::Facts& facts, const std::string& path,
                                                 const viz::TileRequest& request) override;
+  [[nodiscard]] viz::TileSource tile_source(const viz::Facts& facts, const std::string& path,
+                                            const viz::TileRequest& request) override;
   [[nodiscard]] viz::AttentionFlow attend(const viz::Facts& facts, const std::string& path,
                                           const viz::FlowRequest& request) override;
   [[nodiscard]] viz::AttentionErrors compare(const viz::Facts& facts, const std::string& path,

@@ -9,6 +9,13 @@
 
 namespace kvscope {
 
+// What one TMA instruction brings of a tile. All of them fill the same bytes of shared memory.
+enum class TmaBoxes : std::uint8_t {
+  pages,    // the rows of one page: create_tma_tile
+  gather4,  // four rows of any blocks: create_gather4_tma_tile, from sm_100 on
+  rope,     // the bf16 rope values of rope-aware rows of one page: create_rope_tma_tile
+};
+
 struct StagedTile {
   SeqIdx batch_row;  // not the sequence's number
   LayerIdx layer;

@@ -21,6 +21,7 @@
 #include "core/staging/staged_tile.h"
 #include "core/staging/tma/tma_staging.h"
 #include "core/tma/box_plan.h"
+#include "core/tma/gather4.h"
 
 namespace kvscope {
 namespace {
@@ -94,10 +95,10 @@ class StagingRecorder {
   }
 
   // Throws before anything is recorded when the path cannot take the tile.
-  void record(StagingPath path, const StagedTile& tile, DimIdx first_column) {
+  void record(StagingPath path, const StagedTile& tile, DimIdx first_column, TmaBoxes boxes = TmaBoxes::pages) {
     const AddressedCache cache(scenario_, state_, tile.kv, tile.layer);
     if (path == StagingPath::tma) {
-      record_tma(cache, TmaStaging(scenario_, cache.cache(), tile, first_column), tile);
+      record_tma(cache, TmaStaging(scenario_, cache.cache(), tile, first_column, boxes), tile);
     } else {
       record_lds(cache, LdsStaging(lds_params(scenario_, tile.kv), cache.cache(), tile), tile);
     }
@@ -134,8 +135,10 @@ class StagingRecorder {
     reads_ = 0;
   }
 
-  // The pool's geometry, and the pages of the tile's tokens.
-  void memory(const AddressedCache& cache, const StagedTile& tile, std::int64_t rows, std::int64_t first_column) {
+  // The pool's geometry, and the pages of the tile's tokens. `element_bytes` and `first_column` are those of the tile,
+  // which may read the rows as wider elements than the cache stores.
+  void memory(const AddressedCache& cache, const StagedTile& tile, std::int64_t rows, std::int64_t first_column,
+              std::int64_t element_bytes) {
     if (!lanes_) return;
     const ModelGeometry& model = scenario_.model;
     const bool paged = cache.paged() != nullptr;
@@ -145,8 +148,9 @@ class StagingRecorder {
     e.layers = model.layers;
     e.page_size = slots;
     e.heads = model.kv_heads;
-    e.head_size = model.head_size;
-    e.element_bytes = size_of(scenario_.cache.dtype);
+    const std::int64_t of_cache = element_bytes / size_of(scenario_.cache.dtype);  // elements of one of the tile's
+    e.head_size = model.head_size / of_cache;
+    e.element_bytes = element_bytes;
     e.stride = std::visit([](const auto& of) { return of.stride(); }, cache.cache());
     e.first_column = first_column;
     recorder_.record(e);
@@ -155,7 +159,7 @@ class StagingRecorder {
       const TokIdx first{page * slots};
       const std::int64_t row = cache.row_idx(tile.batch_row, first).value;
       recorder_.record(trace::TilePage{PageIdx{page}, BlockIdx{row / e.stride}, row,
-                                       cache.byte(tile.batch_row, first, tile.head, DimIdx{first_column})});
+                                       cache.byte(tile.batch_row, first, tile.head, DimIdx{first_column * of_cache})});
     }
   }
 
@@ -205,7 +209,9 @@ class StagingRecorder {
   void record_tma(const AddressedCache& cache, const TmaStaging& staging, const StagedTile& tile) {
     const KvCopy& copy = staging.copy();
     open(tile, true, staging.rows(), staging.columns(), staging.shared_bytes());
-    memory(cache, tile, staging.rows(), copy.depth_offset);
+    // The map of rope values begins behind the row's content.
+    const std::int64_t content = copy.kind == TmaKind::rope ? scenario_.model.value_size / copy.element_bytes : 0;
+    memory(cache, tile, staging.rows(), content + copy.depth_offset, copy.element_bytes);
     tma_geometry(staging);
     recorder_.record(trace::BarrierExpects{0, copy.expected_bytes});
     for (std::size_t n = 0; n < copy.issues.size(); ++n) record_box(staging, static_cast<std::int64_t>(n));
@@ -269,7 +275,8 @@ class StagingRecorder {
     const KvCopy& copy = staging.copy();
     const KvIssue& issue = copy.issues[static_cast<std::size_t>(n)];
     const std::int64_t shared = issue.smem * copy.element_bytes;
-    const std::vector<BoxChunk> chunks = box_chunks(staging.map(), issue.at, shared);
+    const std::vector<BoxChunk> chunks = copy.kind == TmaKind::gather4 ? gather4_chunks(staging.map(), issue.at, shared)
+                                                                       : box_chunks(staging.map(), issue.at, shared);
     trace::BoxCopied e;
     e.copy = n;
     e.sub_tile = issue.page;
@@ -293,7 +300,7 @@ class StagingRecorder {
     const KVBufferConstants& c = config.constants();
     const bool full_kv = config.params().full_kv;
     open(tile, false, c.BN, full_kv ? c.smem_cols : c.depth, full_kv ? c.stage_bytes : c.region_bytes);
-    memory(cache, tile, c.BN, config.params().head_dim_offset);
+    memory(cache, tile, c.BN, config.params().head_dim_offset, size_of(scenario_.cache.dtype));
     lds_geometry(staging);
     const DramTile dram{staging.valid_rows(), config.params().kv_num_heads * c.cache_depth, c.depth};
     std::int64_t copies = 0;
@@ -428,7 +435,7 @@ std::int64_t tile_tokens(const Scenario& scenario, StagingPath path, KOrV kv) {
 }
 
 void record_tile(const Scenario& scenario, const CacheState& state, const TileQuestion& question,
-                 trace::Recorder& recorder) {
+                 trace::Recorder& recorder, TmaBoxes boxes) {
   const SeqIdx row = require_batch_row(state, question.seq);
   const std::int64_t BN = tile_tokens(scenario, question.path, question.kv), tokens = tokens_of(state, row);
   check_index("layer", question.layer.value, scenario.model.layers, "layers of the model");
@@ -440,7 +447,7 @@ void record_tile(const Scenario& scenario, const CacheState& state, const TileQu
   }
   const StagedTile tile{row, question.layer, question.head, question.kv, TokIdx{question.tile * BN}, tokens};
   const DimIdx first = question.path == StagingPath::tma ? tma_depth_offset(scenario, question.dim) : DimIdx{0};
-  StagingRecorder(scenario, state, true, recorder).record(question.path, tile, first);
+  StagingRecorder(scenario, state, true, recorder).record(question.path, tile, first, boxes);
 }
 
 void record_staging(const Scenario& scenario, const CacheState& state, trace::Recorder& recorder) {

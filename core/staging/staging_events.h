@@ -38,8 +38,9 @@ void record_staging(const Scenario& scenario, std::span<const Request> requests,
 // One tile alone, with lanes, whatever scenario.focus says: the viewer's question. `question.step` is not used.
 // GeometryError, UnsupportedError or OverflowError: why the path cannot take the tile; nothing is recorded then.
 // IndexError: no such layer or head, a sequence outside the batch, a tile past its end.
+// `boxes`: of the TMA path. With TmaBoxes::rope columns count the bf16 values of a row, rope values or not.
 // Example: token 150 of sequence 1 through LDS, heads of 128: tile 150 / 64 = 2.
 void record_tile(const Scenario& scenario, const CacheState& state, const TileQuestion& question,
-                 trace::Recorder& recorder);
+                 trace::Recorder& recorder, TmaBoxes boxes = TmaBoxes::pages);
 
 }  // namespace kvscope

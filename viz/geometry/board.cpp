@@ -30,13 +30,14 @@ bool wraps(double width, double height, double font_scale) {
   return font_scale > 1 && width < kNarrowCard && height >= kTallCard;
 }
 
-std::vector<Band> bands_of_tile(double width) {
+// With larger text, titles and footers take two lines; the copies still have room for the axes of their tensor map.
+std::vector<Band> bands_of_tile(double width, bool larger) {
   const Band sequence{0.145, 122, {{PanelId::tile_sequence, 1}}}, events{0.2, 122, {{PanelId::tile_events, 1}}};
   if (width >= kTileInARow) {
     return {
         sequence,
         {0.655,
-         356,
+         larger ? 446.0 : 356.0,
          {{PanelId::memory, 0.215}, {PanelId::copies, 0.195}, {PanelId::shared, 0.335}, {PanelId::registers, 0.255}}},
         events};
   }
@@ -76,7 +77,7 @@ std::vector<Band> bands(View view, double width, double font_scale) {
     case View::timeline:
       return {{1, larger ? 540.0 : 460.0, {{PanelId::timeline, 1}}}};
     case View::tile:
-      return bands_of_tile(width);
+      return bands_of_tile(width, larger);
     case View::attention:
       if (width >= kTileInARow) {
         return {{0.21, larger ? 270.0 : 130.0, {{PanelId::sequences, 0.66}, {PanelId::pool, 0.34}}},

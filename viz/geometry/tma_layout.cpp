@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/geometry/map_layout.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -10,6 +12,7 @@ namespace {
 constexpr double kMapHeight = 36, kBarrierHeight = 116, kBarHeight = 12, kBarrierTitle = 24;
 constexpr double kHeading = 24, kState = 22, kBetween = 8, kInset = 8;
 constexpr double kHighestRow = 12, kGapFrom = 3, kTallBox = 74, kTallBody = 220;
+constexpr double kBodyOfAxes = 300, kBodyOfOffers = 300, kOffers = 24, kBelowMap = 6;
 
 }  // namespace
 
@@ -18,9 +21,18 @@ TmaLayout tma_layout(const TmaSize& size, const QRectF& body, double font_scale)
   layout.size = size;
   QRectF area = body;
   if (body.height() >= kTallBody * font_scale) {
-    const double map = std::round(kMapHeight * font_scale), barrier = std::round(kBarrierHeight * font_scale);
+    const double barrier = std::round(kBarrierHeight * font_scale);
+    layout.axes = size.axes > 0 && body.height() >= kBodyOfAxes * font_scale;
+    const double map = layout.axes ? map_height(static_cast<std::size_t>(size.axes), font_scale) + kBelowMap
+                                   : std::round(kMapHeight * font_scale);
     layout.map = QRectF(body.left(), body.top(), body.width(), map);
-    layout.barrier = QRectF(body.left(), body.bottom() - barrier, body.width(), barrier);
+    double bottom = body.bottom();
+    if (size.offers && body.height() >= kBodyOfOffers * font_scale) {
+      const double offers = std::round(kOffers * font_scale);
+      layout.offers = QRectF(body.left(), bottom - offers, body.width(), offers);
+      bottom = layout.offers.top();
+    }
+    layout.barrier = QRectF(body.left(), bottom - barrier, body.width(), barrier);
     const double title = std::round(kBarrierTitle * font_scale);
     layout.bar = QRectF(body.left(), layout.barrier.top() + title, body.width(), std::round(kBarHeight * font_scale));
     layout.barrier_text = QRectF(QPointF(body.left(), layout.bar.bottom() + 4), layout.barrier.bottomRight());

@@ -22,6 +22,8 @@ struct TmaSize {
   std::int64_t boxes = 0;
   std::int64_t across = 1;  // boxes side by side: bands of columns
   std::int64_t rows = 0;    // of one box
+  std::int64_t axes = 0;    // of the tensor map, one line each; 0: two lines about it
+  bool offers = false;      // a line below the barrier for other paths
 };
 
 struct TmaBox {
@@ -33,12 +35,14 @@ struct TmaBox {
 
 struct TmaLayout {
   TmaSize size;
-  QRectF map;  // [px] lines about the tensor map; empty where there is no room
+  QRectF map;         // [px] lines about the tensor map; empty where there is no room
+  bool axes = false;  // whether it has a line for each axis
   std::vector<TmaBox> boxes;
   double pitch = 1, gap = 0;  // [px] of a row of a box
   QRectF barrier;             // [px] all of it; empty where there is no room
   QRectF bar;                 // [px]
   QRectF barrier_text;        // [px] under the bar
+  QRectF offers;              // [px] a line at the bottom; empty where there is no room or no other path
 
   [[nodiscard]] QRectF row_rect(std::int64_t box, std::int64_t row) const;
   struct Place {

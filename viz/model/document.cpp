@@ -260,6 +260,11 @@ void Document::pin(const Selection& selection) {
     if (selection.layout >= 0) choose_layout(static_cast<std::size_t>(selection.layout));
     return;
   }
+  if (selection.kind == Selection::Kind::tile_path) {
+    TileRequest request = tile_request_;
+    request.path = static_cast<TilePath>(selection.layout);
+    return choose_tile(request);
+  }
   if (selection.kind == Selection::Kind::step) seek_step(selection.step);
   if (selection == pinned_) return;
   pinned_ = selection;

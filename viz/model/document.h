@@ -48,6 +48,8 @@ class Document final : public QObject {
   [[nodiscard]] std::shared_ptr<const Tile> shared_tile() const { return tile_; }
   [[nodiscard]] const TileState& tile_now() const { return tile_now_; }        // precondition: tile()
   [[nodiscard]] const QString& tile_instead() const { return tile_instead_; }  // without a tile: why
+  // What is known of the tile's origin: of the one shown, or of the one that could not be staged; null: nothing.
+  [[nodiscard]] const TileSource* tile_source() const;
   // Of tile_layouts(tile), shown beside the tile's own; none: the panel chooses.
   [[nodiscard]] std::optional<std::size_t> tile_layout() const { return tile_layout_; }
   [[nodiscard]] const TileRequest& tile_request() const { return tile_request_; }
@@ -97,7 +99,9 @@ class Document final : public QObject {
   // One of recorded(), which is then shown whatever is selected; -1: the one of the request again.
   void choose_recorded_tile(std::int64_t index);
   void show_tile(std::shared_ptr<const Tile> tile);
-  void show_no_tile(const QString& why);
+  void show_no_tile(const QString& why, const TileSource& source = {});
+  // The answer to source_wanted(): kept if the recorded tile of that request is still shown.
+  void show_source(const kvscope::viz::TileRequest& request, const kvscope::viz::TileSource& source);
   // Each stops the tile's playing first. A step is an action: an instruction with all that it brings, or a wait.
   void tile_step();
   void tile_step_back();
@@ -124,7 +128,8 @@ class Document final : public QObject {
   void failed(const QStringList& faults);  // reading the trace failed
   void byte_wanted(qint64 offset);
   void tile_wanted(const kvscope::viz::TileRequest& request);
-  void tile_changed();  // another tile, none, or another event of it
+  void source_wanted(const kvscope::viz::TileRequest& request);  // of a recorded tile
+  void tile_changed();                                           // another tile, none, or another event of it
   void tile_playing_changed();
 
  private:
@@ -160,6 +165,7 @@ class Document final : public QObject {
   };
   [[nodiscard]] std::optional<Stop> stop_between(Position from, Position to) const;
 
+  [[nodiscard]] TileRequest request_of_tile() const;  // precondition: tile()
   [[nodiscard]] static QStringList lines_of(const std::exception& error);
   void restage();
   void ask_for_tile();
@@ -180,6 +186,7 @@ class Document final : public QObject {
   std::shared_ptr<const Tile> tile_;
   TileState tile_now_;
   QString tile_instead_;
+  TileSource no_tile_source_;  // without a tile
   std::optional<std::size_t> tile_layout_;
   TileRequest tile_request_;
   std::optional<TileRequest> tile_asked_;  // the last that tile_wanted() named

@@ -72,6 +72,7 @@ void Document::choose_recorded_tile(std::int64_t index) {
   recorded_tile_ = static_cast<std::size_t>(index);
   try {
     show_tile(std::make_shared<const Tile>(load_tile(run(), recorded_[*recorded_tile_])));
+    if (run().facts().scenario) Q_EMIT source_wanted(request_of_tile());
   } catch (const std::exception& error) {
     show_no_tile(lines_of(error).join(QLatin1Char('\n')));
   }
@@ -141,11 +142,40 @@ void Document::choose_layout(std::size_t layout) {
   Q_EMIT tile_changed();
 }
 
-void Document::show_no_tile(const QString& why) {
+const TileSource* Document::tile_source() const {
+  const TileSource& source = tile_ ? tile_->source : no_tile_source_;
+  return source.path ? &source : nullptr;
+}
+
+TileRequest Document::request_of_tile() const {
+  const trace::TileOpened& of = tile_->opened;
+  TileRequest request;
+  request.seq = of.seq;
+  request.token = of.first_token;
+  request.kv = of.value ? KOrV::v : KOrV::k;
+  request.layer = of.layer;
+  request.head = of.head;
+  request.dim = DimIdx{tile_->memory ? tile_->memory->first_column : 0};
+  request.step = of.step;
+  request.path = !of.tma ? TilePath::lds : tile_->gathers() ? TilePath::gather4 : TilePath::tma;
+  return request;
+}
+
+void Document::show_source(const TileRequest& request, const TileSource& source) {
+  if (!tile_ || !recorded_tile_ || request != request_of_tile()) return;
+  auto tile = std::make_shared<Tile>(*tile_);
+  tile->source = source;
+  tile_ = std::move(tile);
+  relight();
+  Q_EMIT tile_changed();
+}
+
+void Document::show_no_tile(const QString& why, const TileSource& source) {
   if (tile_timer_.isActive()) toggle_tile_playing();
   tile_.reset();
   tile_now_ = {};
   tile_instead_ = why;
+  no_tile_source_ = source;
   relight();
   Q_EMIT tile_changed();
 }

@@ -28,6 +28,10 @@ std::optional<TileElement> element_of(const Tile& tile, const LitTile& lit) {
       if (tile.holds_token(element.row)) return element;
     }
   }
+  if (lit.rows.size() == 1 && !lit.chunks.empty()) {
+    const TileChunk& chunk = tile.chunks[static_cast<std::size_t>(lit.chunks.front())];
+    if (tile.holds_token(chunk.row) && chunk.column >= 0) return TileElement{chunk.row, chunk.column};
+  }
   for (const std::int64_t row : lit.rows) {
     if (tile.holds_token(row)) return TileElement{row, 0};
   }
@@ -108,6 +112,10 @@ WhyQuestion why_question(const Document& document, const WhyPart& part) {
         Why::tr("Hover over a token, a page or a block: this panel then shows how the address of its byte is computed, "
                 "each formula with its numbers. A click keeps the explanation."));
   }
+  if (selection.kind == Selection::Kind::tile_axis || selection.kind == Selection::Kind::tile_path) {
+    return no_question(QString::fromStdString(
+        describe(document.shown_state(), facts, document.tile(), selection, document.tile_source())));
+  }
   if (state.step.value < 0) return no_question(Why::tr("No step has begun here: go to step 0 or later."));
   const std::optional<Token> token =
       token_of(selection, lit, document.tile(), std::max<std::int64_t>(1, facts.page_size));
@@ -130,7 +138,8 @@ std::optional<WhyPart> why_part(const Document& document) {
   const auto element = element_of(*tile, document.pinned_lit().tile);
   if (!element) return std::nullopt;
   const std::int64_t first = tile->memory ? tile->memory->first_column : 0;
-  return WhyPart{tile->opened.layer, tile->opened.head, DimIdx(first + element->column),
+  const std::int64_t of_cache = tile->source.path == TilePath::rope ? 2 : 1;  // bf16 values of an 8-bit cache
+  return WhyPart{tile->opened.layer, tile->opened.head, DimIdx((first + element->column) * of_cache),
                  tile->opened.value ? KOrV::v : KOrV::k};
 }
 

@@ -17,10 +17,11 @@ namespace {
 
 constexpr std::string_view kForms =
     "7 or block 7, 3:70 or token 3:70, seq 3, page 3:2, step 12, event 5000, a kind of event such as evicted, "
-    "byte 0x1f40, in a tile row 6, chunk 6:3, lane 26, register 26:0";
+    "byte 0x1f40, in a tile row 6, chunk 6:3, lane 26, register 26:0, scale 6:1, bytes 6:512, axis 2";
 
-constexpr std::array<std::string_view, 12> kKeywords{"block", "seq",      "sequence", "token", "row",   "chunk",
-                                                     "lane",  "register", "page",     "step",  "event", "byte"};
+constexpr std::array<std::string_view, 15> kKeywords{"block", "seq",  "sequence", "token", "row",
+                                                     "chunk", "lane", "register", "page",  "step",
+                                                     "event", "byte", "scale",    "bytes", "axis"};
 
 // Lower case, one blank between words.
 std::vector<std::string> words_of(std::string_view text) {
@@ -61,6 +62,9 @@ class Parser {
       if (what == "event") return event(number(which));
       if (what == "row") return of_tile_row(number(which));
       if (what == "chunk") return pair(which, &Parser::chunk);
+      if (what == "scale") return pair(which, &Parser::scale);
+      if (what == "bytes") return pair(which, &Parser::bytes);
+      if (what == "axis") return of_tile_axis(number(which));
       if (what == "lane") return lane(which);
       if (what == "register") return tile_register(which);
       if (what == "byte") return FindByte{number(which)};
@@ -135,6 +139,10 @@ class Parser {
   Target chunk(std::int64_t row, std::int64_t number) const {
     const std::int64_t bytes = facts_.scenario ? size_of(facts_.scenario->cache.dtype) : 2;
     return of_tile_chunk({row, number * kTileChunkBytes / bytes});
+  }
+  Target scale(std::int64_t row, std::int64_t granule) const { return of_tile_scale(row, granule); }
+  Target bytes(std::int64_t row, std::int64_t first) const {
+    return of_tile_bytes(row, first / kTileChunkBytes * kTileChunkBytes);
   }
   std::vector<std::int64_t> numbers(const std::string& word) const {
     std::vector<std::int64_t> all;

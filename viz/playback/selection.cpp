@@ -270,6 +270,30 @@ Selection of_tile_layout(std::int64_t layout) {
   selection.layout = layout;
   return selection;
 }
+Selection of_tile_axis(std::int64_t axis) {
+  Selection selection;
+  selection.kind = Selection::Kind::tile_axis;
+  selection.layout = axis;
+  return selection;
+}
+Selection of_tile_scale(std::int64_t row, std::int64_t granule) {
+  Selection selection;
+  selection.kind = Selection::Kind::tile_scale;
+  selection.element = {row, granule};
+  return selection;
+}
+Selection of_tile_bytes(std::int64_t row, std::int64_t first) {
+  Selection selection;
+  selection.kind = Selection::Kind::tile_bytes;
+  selection.element = {row, first};
+  return selection;
+}
+Selection of_tile_path(TilePath path) {
+  Selection selection;
+  selection.kind = Selection::Kind::tile_path;
+  selection.layout = static_cast<std::int64_t>(path);
+  return selection;
+}
 
 Selection of_flow_tile(SeqIdx seq, std::int64_t number, TokIdx token, TokIdx end, std::int64_t page_size) {
   Selection selection = of_sequence(seq);
@@ -301,7 +325,11 @@ Lit resolve(const State& state, const Facts& facts, const Selection& selection) 
     case Selection::Kind::tile_lane:
     case Selection::Kind::tile_register:
     case Selection::Kind::tile_event:
+    case Selection::Kind::tile_axis:
+    case Selection::Kind::tile_scale:
+    case Selection::Kind::tile_bytes:
     case Selection::Kind::tile_layout:
+    case Selection::Kind::tile_path:
       return {};
     case Selection::Kind::sequence:
       return resolve_sequence(state, selection.seq);
@@ -328,7 +356,11 @@ std::string describe(const State& state, const Facts& facts, const Selection& se
     case Selection::Kind::tile_lane:
     case Selection::Kind::tile_register:
     case Selection::Kind::tile_event:
+    case Selection::Kind::tile_axis:
+    case Selection::Kind::tile_scale:
+    case Selection::Kind::tile_bytes:
     case Selection::Kind::tile_layout:
+    case Selection::Kind::tile_path:
       return {};
     case Selection::Kind::step:
       return fmt::format("Step {}", selection.step.value);

@@ -36,7 +36,11 @@ struct Selection {
     tile_lane,      // of a warp or wave: all its registers
     tile_register,  // of one lane
     tile_event,     // a place on the tile's time axis
+    tile_axis,      // of the tensor map
+    tile_scale,     // of a row and a granule of its elements
+    tile_bytes,     // 16 bytes of a row of the pool, staged or not
     tile_layout,    // a way to store the tile: a choice, not an object
+    tile_path,      // another path to stage it by: likewise
     flow_tile,      // a tile of the attention flow: tokens [token, end) of a sequence
     error_cell,     // error of a candidate: one head of a sequence, or one element of a query
   };
@@ -50,15 +54,17 @@ struct Selection {
   DimIdx dim{-1};                    // error_cell: or -1, the whole head
   BlockIdx block{-1};                // block; facts.blocks is the null page
   StepIdx step{-1};                  // step: of the timeline
-  TileElement element{-1, -1};       // tile_row: its row; tile_chunk: its first element
+  TileElement element{-1, -1};       // tile_row: its row; tile_chunk: its first element; tile_scale: row and granule;
+                                     // tile_bytes: row and first byte
   std::int64_t event = -1;           // tile_event: events that have happened there; flow_tile: its number
-  std::int64_t layout = -1;          // tile_layout: index into tile_layouts()
+  std::int64_t layout = -1;          // tile_layout: index into tile_layouts(); tile_axis: its number, past the last the
+                                     // map as a whole; tile_path: a TilePath
   TileRegister reg{-1, -1, -1, -1};  // tile_lane: its wave and lane; tile_register
   friend bool operator==(const Selection&, const Selection&) = default;
   [[nodiscard]] bool none() const { return kind == Kind::none; }
   // A place in time: a click goes there and keeps the pinned object.
   [[nodiscard]] bool of_time() const { return kind == Kind::step || kind == Kind::tile_event; }
-  [[nodiscard]] bool of_tile() const { return kind >= Kind::tile_row && kind <= Kind::tile_layout; }
+  [[nodiscard]] bool of_tile() const { return kind >= Kind::tile_row && kind <= Kind::tile_path; }
   [[nodiscard]] bool of_attention() const { return kind >= Kind::flow_tile; }
 };
 [[nodiscard]] Selection of_sequence(SeqIdx seq);
@@ -72,6 +78,10 @@ struct Selection {
 [[nodiscard]] Selection of_tile_register(const TileRegister& reg);
 [[nodiscard]] Selection of_tile_event(std::int64_t event);
 [[nodiscard]] Selection of_tile_layout(std::int64_t layout);
+[[nodiscard]] Selection of_tile_axis(std::int64_t axis);
+[[nodiscard]] Selection of_tile_scale(std::int64_t row, std::int64_t granule);
+[[nodiscard]] Selection of_tile_bytes(std::int64_t row, std::int64_t first);
+[[nodiscard]] Selection of_tile_path(TilePath path);
 
 // Tokens [token, end), end > token >= 0, of the flow's tile `number`.
 [[nodiscard]] Selection of_flow_tile(SeqIdx seq, std::int64_t number, TokIdx token, TokIdx end, std::int64_t page_size);

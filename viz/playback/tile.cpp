@@ -377,6 +377,12 @@ std::vector<TileElement> elements(const TileFill& fill) {
   return all;
 }
 
+std::int64_t Tile::rows_of_copy() const {
+  if (!map || copies.empty()) return 0;
+  const std::int64_t row = map->box_columns * map->box_heads * element_bytes_;
+  return row > 0 ? copies.front().bytes / row : 0;
+}
+
 std::optional<std::int64_t> Tile::row_of(SeqIdx seq, TokIdx token) const {
   const std::int64_t row = token - opened.first_token;
   if (seq != opened.seq || !holds_token(row)) return std::nullopt;

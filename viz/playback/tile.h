@@ -20,6 +20,7 @@
 
 #include "core/base/index.h"
 #include "core/trace/events.h"
+#include "viz/playback/tile_source.h"
 
 namespace kvscope::viz {
 
@@ -148,6 +149,7 @@ struct Tile {
   std::vector<TileOperand> operands;
   std::vector<TileOperandChunk> operand_chunks;
   std::vector<TileAction> actions;  // they cover the events without a gap
+  TileSource source;  // of the simulator, not of the events: empty for a tile of a trace without a scenario
 
   [[nodiscard]] bool tma() const { return opened.tma; }
   [[nodiscard]] std::int64_t rows() const { return opened.rows; }
@@ -155,6 +157,11 @@ struct Tile {
   [[nodiscard]] std::int64_t element_bytes() const { return element_bytes_; }  // 0: unknown
   [[nodiscard]] std::int64_t chunk_columns() const { return chunk_columns_; }  // elements of a chunk; 0: unknown
   [[nodiscard]] std::int64_t waves() const { return waves_; }                  // that copy or read; at least 1
+
+  // Each copy brings four rows of any blocks (TMA gather4).
+  [[nodiscard]] bool gathers() const { return map && !copies.empty() && rows_of_copy() > map->box_rows; }
+  // Of the tile, that one copy of TMA brings; 0: unknown.
+  [[nodiscard]] std::int64_t rows_of_copy() const;
 
   // --- rows and tokens ---
   [[nodiscard]] bool holds_token(std::int64_t row) const { return row >= 0 && row < opened.tokens; }

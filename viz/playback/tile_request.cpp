@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
 #include <sstream>
@@ -15,7 +16,11 @@ namespace kvscope::viz {
 namespace {
 
 constexpr std::string_view kTileForm =
-    "write 'seq 3 token 70 k layer 0 head 1 tma': k or v, tma or lds, and numbers for seq, token, layer, head and dim";
+    "write 'seq 3 token 70 k layer 0 head 1 tma': k or v; tma, lds, gather4 or rope; and numbers for seq, token, "
+    "layer, "
+    "head and dim";
+
+constexpr std::array<std::string_view, 4> kPathWords{"tma", "lds", "gather4", "rope"};  // by TilePath
 
 [[noreturn]] void reject_word(std::string_view word, std::string_view why) {
   throw InputError("tile", fmt::format("'{}'", word), fmt::format("{}: {}", why, kTileForm));
@@ -30,14 +35,14 @@ TileRequest parse_tile_request(std::string_view text) {
   TileRequest request;
   std::set<std::string> seen;
   for (std::string word; words >> word;) {
-    const bool kv = word == "k" || word == "v", path = word == "tma" || word == "lds";
-    if (!seen.insert(kv ? "k or v" : path ? "tma or lds" : word).second) reject_word(word, "is given twice");
+    const bool kv = word == "k" || word == "v", path = std::ranges::find(kPathWords, word) != kPathWords.end();
+    if (!seen.insert(kv ? "k or v" : path ? "path" : word).second) reject_word(word, "is given twice");
     if (kv) {
       request.kv = word == "k" ? KOrV::k : KOrV::v;
       continue;
     }
     if (path) {
-      request.path = word == "tma" ? TilePath::tma : TilePath::lds;
+      request.path = static_cast<TilePath>(std::ranges::find(kPathWords, word) - kPathWords.begin());
       continue;
     }
     static const std::set<std::string, std::less<>> kNames{"seq", "token", "layer", "head", "dim"};
@@ -59,7 +64,7 @@ TileRequest parse_tile_request(std::string_view text) {
 std::string to_text(const TileRequest& request) {
   return fmt::format("seq {} token {} {} layer {} head {} dim {} {}", request.seq.value, request.token.value,
                      request.kv == KOrV::k ? "k" : "v", request.layer.value, request.head.value, request.dim.value,
-                     request.path == TilePath::tma ? "tma" : "lds");
+                     kPathWords[static_cast<std::size_t>(request.path)]);
 }
 
 }  // namespace kvscope::viz

@@ -3,6 +3,8 @@
 //
 //   seq 3 token 70 k layer 0 head 1 tma         the tile of K by TMA that holds token 70 of sequence 3
 //   seq 3 v lds                                 token, layer, head and dim are 0 when they are left out; K; by TMA
+//   seq 3 token 70 gather4                      by TMA, four rows of any blocks for each instruction
+//   seq 3 token 70 rope                         by TMA, the bf16 rope values of rope-aware rows (MLA, 8 bits)
 #pragma once
 
 #include <cstdint>
@@ -13,7 +15,7 @@
 
 namespace kvscope::viz {
 
-enum class TilePath : std::uint8_t { tma, lds };
+enum class TilePath : std::uint8_t { tma, lds, gather4, rope };
 
 struct TileRequest {
   SeqIdx seq{0};

@@ -79,6 +79,38 @@ void light_lane(const Tile& tile, std::int64_t wave, std::int64_t lane, LitTile&
   }
 }
 
+// Chunks and registers of the row's elements that share a scale.
+void light_scale(const Tile& tile, std::int64_t row, std::int64_t granule, LitTile& lit) {
+  if (!tile.source.scales || !tile.holds_token(row)) return;
+  const TileScales& scales = *tile.source.scales;
+  if (granule < scales.first || granule >= scales.first + scales.count) return;
+  const std::int64_t offset = tile.memory ? tile.memory->first_column : 0;
+  const std::int64_t first = std::max<std::int64_t>(granule * scales.granularity - offset, 0);
+  const std::int64_t end = std::min((granule + 1) * scales.granularity - offset, tile.columns());
+  lit.row = row;
+  lit.rows.push_back(row);
+  for (std::int64_t column = first; column < end; ++column) {
+    if (const auto chunk = tile.chunk_of({row, column})) lit.chunks.push_back(*chunk);
+    for (const std::int32_t fill : tile.fills_of({row, column})) {
+      lit.registers.push_back(tile.fills[static_cast<std::size_t>(fill)].reg);
+    }
+  }
+}
+
+// The chunk of these bytes; the row alone where the tile does not have them.
+void light_bytes(const Tile& tile, std::int64_t row, std::int64_t first, LitTile& lit) {
+  if (!tile.holds_token(row)) return;
+  if (const auto column = column_of_byte(tile, first)) return light_chunk(tile, {row, *column}, lit);
+  lit.row = row;
+  lit.rows.push_back(row);
+}
+
+// What a box spans along the axis: the columns of one row, or all rows.
+void light_axis(const Tile& tile, std::int64_t axis, LitTile& lit) {
+  if (!tile.source.map || axis < 0 || axis >= std::ssize(tile.source.map->axes)) return;
+  light_rows(tile, 0, axis == 0 ? 1 : tile.rows(), lit);
+}
+
 LitTile lit_in_tile(const Tile& tile, const Lit& lit, const Selection& selection) {
   LitTile in;
   switch (selection.kind) {
@@ -88,6 +120,16 @@ LitTile lit_in_tile(const Tile& tile, const Lit& lit, const Selection& selection
     case Kind::flow_tile:
     case Kind::error_cell:
     case Kind::tile_layout:
+    case Kind::tile_path:
+      break;
+    case Kind::tile_axis:
+      light_axis(tile, selection.layout, in);
+      break;
+    case Kind::tile_scale:
+      light_scale(tile, selection.element.row, selection.element.column, in);
+      break;
+    case Kind::tile_bytes:
+      light_bytes(tile, selection.element.row, selection.element.column, in);
       break;
     case Kind::sequence:
       if (selection.seq == tile.opened.seq) light_rows(tile, 0, tile.rows(), in);
@@ -161,11 +203,12 @@ std::string rows_in_words(const Tile& tile, const std::vector<std::int64_t>& row
 }
 
 std::string columns_in_words(const Tile& tile, const std::vector<TileElement>& elements) {
-  const std::int64_t first = tile.memory ? tile.memory->first_column : 0;
+  const bool rope = tile.source.path == TilePath::rope;  // counted from the first rope value
+  const std::int64_t first = tile.memory && !rope ? tile.memory->first_column : 0;
   std::vector<std::int64_t> columns;
   for (const TileElement& element : elements) columns.push_back(first + element.column);
   sort_once(columns);
-  return fmt::format("dim{} {}", columns.size() > 1 ? "s" : "", numbers(columns));
+  return fmt::format("{}{} {}", rope ? "rope value" : "dim", columns.size() > 1 ? "s" : "", numbers(columns));
 }
 
 std::string lane_in_words(const Tile& tile, std::int64_t wave, std::int64_t lane) {
@@ -217,6 +260,17 @@ std::string describe_in_tile(const Tile& tile, const LitTile& lit, const Selecti
       return fmt::format("The tile {}: its reads take {} wavefronts, {} without conflicts{}", layout_in_words(layout),
                          cost.wavefronts, cost.ideal, layout.stored ? "; it is stored so" : "");
     }
+    case Kind::tile_axis:
+      return axis_in_words(tile.source, selection.layout);
+    case Kind::tile_scale:
+      return tile.source.scales ? scale_in_words(*tile.source.scales, selection.element.row, selection.element.column)
+                                : "No such scale of the tile";
+    case Kind::tile_bytes: {
+      std::string text = bytes_in_words(tile.source.row, selection.element.row, selection.element.column);
+      return column_of_byte(tile, selection.element.column) ? text : text + ", which the tile does not have";
+    }
+    case Kind::tile_path:
+      return offer_in_words(tile.source, static_cast<TilePath>(selection.layout));
     default:
       return {};
   }
@@ -241,8 +295,8 @@ std::string memory_words(const Tile& tile, std::int64_t row) {
 std::string copy_words(const Tile& tile, const TileState& now, std::int64_t chunk) {
   const TileChunk& of = tile.chunks[static_cast<std::size_t>(chunk)];
   const TileCopy& copy = tile.copies[static_cast<std::size_t>(of.copy)];
-  const std::string name =
-      tile.tma() ? fmt::format("Box {}", copy.number) : fmt::format("Wave {}, copy {}", copy.wave, copy.number);
+  const std::string name = tile.tma() ? fmt::format("{} {}", tile.gathers() ? "Gather" : "Box", copy.number)
+                                      : fmt::format("Wave {}, copy {}", copy.wave, copy.number);
   const Arrival arrival = arrival_of_chunk(tile, now, chunk);
   if (of.pool < 0)
     return name + verb(arrival, " filled it with zeros", " is filling it with zeros", " will fill it with zeros");
@@ -259,6 +313,17 @@ std::string swizzle_words(const Tile& tile, const TileChunk& chunk) {
     }
   }
   return text + fmt::format("shared byte {}{}", chunk.shared, banks_of(tile, chunk.shared));
+}
+
+// The scale of the chunk's first element.
+std::string scale_words(const Tile& tile, const TileChunk& chunk) {
+  if (!tile.source.scales || !tile.holds_token(chunk.row)) return {};
+  const TileScales& scales = *tile.source.scales;
+  if (chunk.row >= std::ssize(scales.place)) return {};
+  const std::int64_t dim = (tile.memory ? tile.memory->first_column : 0) + chunk.column;
+  const std::int64_t granule = dim / scales.granularity;
+  return fmt::format("; its scale {} is byte {} of the scales' pool", granule,
+                     scales.place[static_cast<std::size_t>(chunk.row)] + (granule - scales.first) * scales.bytes);
 }
 
 std::string register_words(const Tile& tile, const TileState& now, const TileRegister& reg) {
@@ -297,8 +362,20 @@ Lit resolve(const State& state, const Facts& facts, const Tile* tile, const Sele
   return lit;
 }
 
-std::string describe(const State& state, const Facts& facts, const Tile* tile, const Selection& selection) {
+std::optional<std::int64_t> column_of_byte(const Tile& tile, std::int64_t byte) {
+  if (tile.element_bytes() == 0) return std::nullopt;
+  const std::int64_t column = byte / tile.element_bytes() - (tile.memory ? tile.memory->first_column : 0);
+  if (column < 0 || column >= tile.columns()) return std::nullopt;
+  return column;
+}
+
+std::string describe(const State& state, const Facts& facts, const Tile* tile, const Selection& selection,
+                     const TileSource* instead) {
   if (!selection.of_tile()) return describe(state, facts, selection);
+  if (tile == nullptr && instead != nullptr) {
+    if (selection.kind == Kind::tile_axis) return axis_in_words(*instead, selection.layout);
+    if (selection.kind == Kind::tile_path) return offer_in_words(*instead, static_cast<TilePath>(selection.layout));
+  }
   if (tile == nullptr) return "No tile is shown";
   return describe_in_tile(*tile, lit_in_tile(*tile, {}, selection), selection);
 }
@@ -312,7 +389,7 @@ std::string chain(const Tile& tile, const TileState& now, const LitTile& lit) {
                                            : std::nullopt;
   if (chunk) {
     const TileChunk& of = tile.chunks[static_cast<std::size_t>(*chunk)];
-    text += " " + copy_words(tile, now, *chunk) + "; " + swizzle_words(tile, of);
+    text += " " + copy_words(tile, now, *chunk) + "; " + swizzle_words(tile, of) + scale_words(tile, of);
   }
   const std::string none = no_registers(tile);
   if (!none.empty()) return text + ". No register holds it: " + none + ".";
@@ -389,13 +466,15 @@ std::string title(const Tile& tile, const Facts& facts) {
                                  of.layer.value, of.head.value);
   text += of.tokens > 0 ? fmt::format(" · tokens {}–{}", of.first_token.value, of.first_token.value + of.tokens - 1)
                         : " · tokens unknown";
-  if (facts.scenario) {
+  if (!tile.source.dtype.empty()) {
+    text += fmt::format(" · {}", tile.source.dtype);
+  } else if (facts.scenario) {
     text += fmt::format(" · {}", name(facts.scenario->cache.dtype));
   } else if (tile.element_bytes() > 0) {
     text += fmt::format(" · {}-bit elements", 8 * tile.element_bytes());
   }
   const bool waves = !tile.fragments || tile.fragments->lanes > 32;  // of AMD; cp.async of a kernel has warps
-  text += of.tma ? " · by TMA" : waves ? " · through LDS" : " · by cp.async";
+  text += tile.gathers() ? " · by gather4" : of.tma ? " · by TMA" : waves ? " · through LDS" : " · by cp.async";
   if (tile.shared) {
     const trace::TileShared& s = *tile.shared;
     text += s.swizzle_bits < 0    ? ", swizzle unknown"

@@ -6,6 +6,8 @@
 // Everything of a tile is its events' own: rows and tokens, pages and blocks as they were when it was staged.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "viz/playback/facts.h"
@@ -22,8 +24,13 @@ namespace kvscope::viz {
 // As describe() of selection.h:
 //   "Row 6 of the tile: token 70"      "Chunk c3 of row 6: columns 24 to 31, shared byte 848, banks 20 to 23"
 //   "Lane 26: 32 registers"            "Lane 26, register 0: token 70, columns 28 and 29"
-[[nodiscard]] std::string describe(const State& state, const Facts& facts, const Tile* tile,
-                                   const Selection& selection);
+//   "Scale 1 of row 6: ..."            "Bytes 512 to 527 of row 6: ..."      "Axis 2 of the tensor map, rows: ..."
+// `instead`: without a tile, what is known of the one that was asked for.
+[[nodiscard]] std::string describe(const State& state, const Facts& facts, const Tile* tile, const Selection& selection,
+                                   const TileSource* instead = nullptr);
+
+// Column of the tile that the byte of its row is in; nothing: the tile does not have the byte.
+[[nodiscard]] std::optional<std::int64_t> column_of_byte(const Tile& tile, std::int64_t byte);
 
 // The whole chain of what is lit, in words, at one event of the tile; how to get one when nothing is lit.
 //   "Token 70 is row 6 of the tile: page 4 → block 9 → row 582. Box 0 copied it; its chunk c3 is stored at

@@ -111,6 +111,7 @@ Scene Canvas::sceneNow() const {
   scene.tile = document_->tile();
   scene.tile_now = scene.tile != nullptr ? &document_->tile_now() : nullptr;
   scene.tile_instead = document_->tile_instead();
+  scene.tile_source = scene.tile == nullptr ? document_->tile_source() : nullptr;
   scene.tile_layout = document_->tile_layout();
   if (view_ == View::tile && document_->staged() != nullptr) scene.staged = &document_->staged()->state();
   if (view_ != View::attention) return scene;

@@ -282,8 +282,9 @@ void Canvas::show_tool_tip(const QHelpEvent& event) {
   if (object.none() || object.of_time()) return QToolTip::hideText();
   const Lit lit = resolve(scene.state(), scene.facts(), scene.tile, object);
   const std::optional<QRectF> cell = panel(at->panel).anchor(lit, at->body, scene);
-  const std::string text = object.of_attention() ? describe_attention(object, scene.flow, scene.errors)
-                                                 : describe(scene.state(), scene.facts(), scene.tile, object);
+  const std::string text = object.of_attention()
+                               ? describe_attention(object, scene.flow, scene.errors)
+                               : describe(scene.state(), scene.facts(), scene.tile, object, scene.tile_source);
   QToolTip::showText(event.globalPos(), QString::fromStdString(text), this, cell ? cell->toAlignedRect() : QRect());
 }
 

@@ -19,7 +19,18 @@ class CopiesPanel final : public TilePanel {
     return scene.tile->tma() ? tma_chunk_places(chunks, body, scene) : lds_chunk_places(chunks, body, scene);
   }
 
+  void paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const override {
+    TilePanel::paint_overlay(painter, body, scene);
+    if (scene.tile != nullptr && scene.tile->tma()) paint_tma_overlay(painter, body, scene);
+  }
+
  protected:
+  void paint_instead(QPainter& painter, const QRectF& body, const Scene& scene) const override {
+    paint_copies_instead(painter, body, scene);
+  }
+  [[nodiscard]] std::vector<PanelCell> instead_cells(const QRectF& body, const Scene& scene) const override {
+    return copies_instead_cells(body, scene);
+  }
   [[nodiscard]] QString tile_subtitle(const Scene& scene) const override {
     return scene.tile->tma() ? tma_subtitle(scene) : lds_subtitle(scene);
   }

@@ -13,8 +13,8 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kBoxName = 12, kCoordinates = 11, kMapText = 11, kBarrierText = 12,
-                 kNarrowestState = 60;  // [px] at font scale 1
+constexpr double kBoxName = 12, kCoordinates = 11, kMapText = 11, kBarrierText = 12, kNarrowestState = 60,
+                 kLowestCoordinate = 9;  // [px] at font scale 1
 
 QString tma_tr(const char* text) {
   return QCoreApplication::translate("TmaCopies", text);
@@ -29,11 +29,13 @@ std::int64_t first_row(const Tile& tile, const TileCopy& copy) {
 TmaSize size_of(const Tile& tile) {
   TmaSize size;
   size.boxes = std::ssize(tile.copies);
-  size.rows = tile.map ? tile.map->box_rows : tile.rows();
+  size.rows = tile.gathers() ? tile.rows_of_copy() : tile.map ? tile.map->box_rows : tile.rows();
   size.rows = std::clamp<std::int64_t>(size.rows, 1, std::max<std::int64_t>(tile.rows(), 1));
   std::int64_t same = 0;
   for (const TileCopy& copy : tile.copies) same += copy.sub_tile == tile.copies.front().sub_tile ? 1 : 0;
   size.across = std::max<std::int64_t>(same, 1);
+  if (tile.source.map) size.axes = std::ssize(tile.source.map->axes);
+  size.offers = std::ranges::any_of(tile.source.offers, [](const TileOffer& o) { return o.why_not.empty(); });
   return size;
 }
 
@@ -64,6 +66,50 @@ std::int64_t landed_bytes(const Scene& scene, const TileCopy& copy) {
   return std::clamp(scene.tile_now->landed - copy.first_chunk, std::int64_t{0}, copy.chunks) * kTileChunkBytes;
 }
 
+// Coordinate in the map of a row of the tile that is gathered; -1, which is filled with zeros, for one without a token.
+std::int64_t gathered_row(const Tile& tile, std::int64_t row) {
+  const auto page = tile.page_of(row);
+  return page ? tile.pages[static_cast<std::size_t>(*page)].row + tile.slot_of(row) : -1;
+}
+
+// "(0, 1, 768)": columns, heads, rows; of a gather the column and its four rows.
+QString coordinates_of(const Tile& tile, const TileCopy& copy) {
+  const std::int64_t first = tile.source.map ? tile.source.map->first_column
+                             : tile.memory   ? tile.memory->first_column
+                                             : 0;
+  const std::int64_t column = first + copy.column;
+  if (!tile.gathers()) {
+    return QStringLiteral("(%1, %2, %3)").arg(column).arg(tile.opened.head.value).arg(copy.row);
+  }
+  QString text = QStringLiteral("(%1").arg(column);
+  for (std::int64_t row = 0; row < tile.rows_of_copy(); ++row) {
+    text += QStringLiteral(", %1").arg(gathered_row(tile, first_row(tile, copy) + row));
+  }
+  return text + QLatin1Char(')');
+}
+
+// The row coordinates of a gather, each on its row.
+void paint_gathered_rows(QPainter& painter, const TmaLayout& at, std::int64_t n, const Scene& scene) {
+  const Tile& tile = *scene.tile;
+  if (at.pitch < scene.px(kLowestCoordinate)) return;
+  const QFont mono = mono_font(scene.px(kCoordinates - 1.5));
+  const std::int64_t first = first_row(tile, tile.copies[static_cast<std::size_t>(n)]);
+  for (std::int64_t row = 0; row < at.size.rows; ++row) {
+    const std::int64_t of_map = gathered_row(tile, first + row);
+    const QString text = of_map < 0 ? tma_tr("−1: zeros") : tma_tr("row %1").arg(of_map);
+    const QRectF rect = at.row_rect(n, row).adjusted(4, 0, -4, 0);
+    if (text_width(mono, text) > rect.width()) continue;
+    const QColor ink = tile_ink(*scene.theme, tile, first + row, arrival_of_row(scene, n, row));
+    draw_text_in(painter, mono, ink, rect, Qt::AlignLeft, text);
+    // A low frame has no heading.
+    const TileCopy& copy = tile.copies[static_cast<std::size_t>(n)];
+    const QString name = tma_tr("gather %1").arg(copy.number);
+    if (row > 0 || !at.boxes[static_cast<std::size_t>(n)].heading.isEmpty()) continue;
+    if (text_width(mono, text) + text_width(mono, name) + scene.px(8) > rect.width()) continue;
+    draw_text_in(painter, mono, ink, rect, Qt::AlignRight, name);
+  }
+}
+
 void paint_box(QPainter& painter, const TmaLayout& at, std::int64_t n, const Scene& scene) {
   const Tile& tile = *scene.tile;
   const Theme& theme = *scene.theme;
@@ -85,14 +131,14 @@ void paint_box(QPainter& painter, const TmaLayout& at, std::int64_t n, const Sce
     }
     if (!rect.isEmpty()) paint_tile_cell(painter, rect, theme, tile, first_row(tile, copy) + row, of_row);
   }
+  if (tile.gathers()) paint_gathered_rows(painter, at, n, scene);
   if (box.heading.isEmpty()) return;
   const QFont name = ui_font(scene.px(kBoxName), QFont::DemiBold), mono = mono_font(scene.px(kCoordinates));
-  const QString words_of = tma_tr("box %1").arg(copy.number);
+  const QString words_of = (tile.gathers() ? tma_tr("gather %1") : tma_tr("box %1")).arg(copy.number);
   const QString number = text_width(name, words_of) <= box.heading.width() ? words_of : QString::number(copy.number);
   draw_text_in(painter, name, theme.text, box.heading, Qt::AlignLeft, number);
-  const std::int64_t column = (tile.memory ? tile.memory->first_column : 0) + copy.column;
   const QRectF beside = box.heading.adjusted(text_width(name, number) + scene.px(10), 0, 0, 0);
-  const QString at_map = QStringLiteral("(%1, %2, %3)").arg(column).arg(tile.opened.head.value).arg(copy.row);
+  const QString at_map = coordinates_of(tile, copy);
   if (text_width(mono, at_map) <= beside.width()) {
     draw_text_in(painter, mono, theme.text_quiet, beside, Qt::AlignLeft, at_map);
   }
@@ -131,6 +177,15 @@ void paint_map(QPainter& painter, const QRectF& rect, const Scene& scene) {
                elided(mono, of_box, rect.width()));
 }
 
+// The other paths, as far as the panel has room for them.
+std::vector<PanelCell> offers_of(const TmaLayout& at, const QRectF& body, const Scene& scene) {
+  if (at.offers.isEmpty()) return {};
+  std::vector<PanelCell> offers = offer_cells(scene.tile->source, at.offers, scene);
+  const auto is_outside = [&](const PanelCell& offer) { return offer.rect.bottom() > body.bottom() + 1; };
+  offers.erase(std::remove_if(offers.begin(), offers.end(), is_outside), offers.end());
+  return offers;
+}
+
 void paint_barrier(QPainter& painter, const TmaLayout& at, const Scene& scene) {
   const Theme& theme = *scene.theme;
   const TileState& now = *scene.tile_now;
@@ -167,12 +222,17 @@ void paint_barrier(QPainter& painter, const TmaLayout& at, const Scene& scene) {
     say(words, theme.text_quiet, tma_tr("no thread has told it how many bytes to expect"));
     return;
   }
-  say(mono, theme.text, tma_tr("%1 of %2 B").arg(number_text(now.arrived), number_text(now.expected)));
+  const auto told = std::ranges::count_if(scene.tile->expect_events, [&](std::int64_t e) { return e < now.event; });
+  const QString bytes = tma_tr("%1 of %2 B").arg(number_text(now.arrived), number_text(now.expected));
+  const QString arrived = tma_tr("%1 of %2 arrived").arg(told).arg(scene.tile->expects.size());
+  say(mono, theme.text, first_that_fits(mono, {bytes + QStringLiteral(" · ") + arrived, bytes}, at_line.width()));
   if (now.complete) {
     say(words, theme.text_accent, tma_tr("complete: the warps may read"));
     return;
   }
-  say(words, theme.text_quiet, tma_tr("the warps wait for it"));
+  const std::int64_t warps = scene.tile->fragments ? scene.tile->fragments->warps : 1;
+  say(words, theme.text_quiet,
+      warps > 1 ? tma_tr("warps 0–%1 wait for it").arg(warps - 1) : tma_tr("the warps wait for it"));
   say(words, theme.warning, tma_tr("a read now would be a race"));
 }
 
@@ -180,6 +240,8 @@ void paint_barrier(QPainter& painter, const TmaLayout& at, const Scene& scene) {
 
 QString tma_subtitle(const Scene& scene) {
   const Tile& tile = *scene.tile;
+  if (tile.gathers())
+    return tma_tr("TMA, gather4: %1 of 4 rows × %2").arg(tile.copies.size()).arg(tile.map->box_columns);
   if (!tile.map) return tma_tr("TMA, boxes: %1").arg(tile.copies.size());
   const QString box = QStringLiteral("%1 × %2").arg(tile.map->box_rows).arg(tile.map->box_columns);
   return tile.copies.size() == 1 ? tma_tr("TMA, one box of %1").arg(box)
@@ -188,7 +250,8 @@ QString tma_subtitle(const Scene& scene) {
 
 QString tma_summary(const Scene& scene) {
   const TileState& now = *scene.tile_now;
-  return tma_tr("%1 of %2 boxes issued, %3 of %4 B landed")
+  return (scene.tile->gathers() ? tma_tr("%1 of %2 gathers issued, %3 of %4 B landed")
+                                : tma_tr("%1 of %2 boxes issued, %3 of %4 B landed"))
       .arg(now.issued)
       .arg(scene.tile->copies.size())
       .arg(number_text(now.arrived), number_text(now.expected));
@@ -198,10 +261,25 @@ void paint_tma(QPainter& painter, const QRectF& body, const Scene& scene) {
   const TmaLayout at = layout_of(body, scene);
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, false);
-  if (!at.map.isEmpty()) paint_map(painter, at.map, scene);
+  if (at.axes) {
+    const TileSource& source = scene.tile->source;
+    paint_map_axes(painter, map_of(*source.map, source, false, at.map, scene), source, false, scene);
+  } else if (!at.map.isEmpty()) {
+    paint_map(painter, at.map, scene);
+  }
   for (std::int64_t n = 0; n < std::ssize(at.boxes); ++n) paint_box(painter, at, n, scene);
   if (!at.barrier.isEmpty()) paint_barrier(painter, at, scene);
+  paint_offers(painter, offers_of(at, body, scene), scene);
   painter.restore();
+}
+
+void paint_tma_overlay(QPainter& painter, const QRectF& body, const Scene& scene) {
+  const TmaLayout at = layout_of(body, scene);
+  if (!at.axes) return;
+  const TileSource& source = scene.tile->source;
+  const MapLayout axes = map_of(*source.map, source, false, at.map, scene);
+  paint_map_marks(painter, axes, *scene.tile, scene.pinned_lit, scene.theme->accent);
+  if (!scene.hovered.none()) paint_map_marks(painter, axes, *scene.tile, scene.hovered_lit, scene.theme->hover);
 }
 
 std::vector<PanelCell> tma_cells(const QRectF& body, const Scene& scene) {
@@ -215,6 +293,8 @@ std::vector<PanelCell> tma_cells(const QRectF& body, const Scene& scene) {
       if (!rect.isEmpty()) cells.push_back({rect, of_tile_row(first + row), {}});
     }
   }
+  if (at.axes) add_map_cells(map_of(*tile.source.map, tile.source, false, at.map, scene), cells);
+  for (const PanelCell& offer : offers_of(at, body, scene)) cells.push_back(offer);
   return cells;
 }
 

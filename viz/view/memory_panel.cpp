@@ -6,6 +6,7 @@
 
 #include "viz/geometry/memory_layout.h"
 #include "viz/view/legend_flow.h"
+#include "viz/view/memory_paint.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 #include "viz/view/tile_panel.h"
@@ -51,7 +52,8 @@ class MemoryPanel final : public TilePanel {
 
  private:
   static MemoryLayout layout(const QRectF& body, const Scene& scene) {
-    return memory_layout(parts_of(*scene.tile), body, scene.font_scale);
+    return memory_layout(parts_of(*scene.tile), body, scene.font_scale,
+                         {scales_width(scene), row_bytes_space(*scene.tile, scene)});
   }
   static void paint_table(QPainter& painter, const QRectF& line, const Scene& scene);
   static void paint_label(QPainter& painter, const QRectF& rect, std::int64_t page, const Scene& scene);
@@ -81,7 +83,9 @@ QString MemoryPanel::tile_summary(const Scene& scene) const {
                              .arg(number_text(of.stride), of.kinds == 2 ? tr("K and V") : tr("one tensor"))
                              .arg(of.layers)
                              .arg(of.page_size);
-  return empty > 0 ? tr("%1; %2 rows of the tile hold no token").arg(stride).arg(empty) : stride;
+  const QString rows = empty > 0 ? tr("%1; %2 rows of the tile hold no token").arg(stride).arg(empty) : stride;
+  const auto& scales = scene.tile->source.scales;
+  return scales ? rows + QStringLiteral("; ") + scales_summary(*scales) : rows;
 }
 
 // --- painting --------------------------------------------------------------------------------------------------------
@@ -91,12 +95,15 @@ void MemoryPanel::paint_tile(QPainter& painter, const QRectF& body, const Scene&
   const MemoryLayout at = layout(body, scene);
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing, false);
+  if (scales_width(scene) > 0) painter.setClipRect(body, Qt::IntersectClip);
   if (!at.table.isEmpty()) paint_table(painter, at.table, scene);
+  if (!at.heading.isEmpty()) paint_scales_heading(painter, at.heading, scene);
   for (std::size_t n = 0; n < at.groups.size(); ++n) {
     const auto page = static_cast<std::int64_t>(n);
     for (std::int64_t row = at.parts[n].first; row < at.parts[n].first + at.parts[n].rows; ++row) {
       paint_row(painter, *at.row_rect(row), row, scene);
     }
+    if (!at.groups[n].scales.isEmpty()) paint_scales(painter, at, n, scene);
     if (page >= std::ssize(tile.pages)) continue;
     paint_label(painter, at.groups[n].label, page, scene);
     if (!at.groups[n].jump.isEmpty()) paint_jump(painter, at.groups[n].jump, page, scene);
@@ -107,8 +114,10 @@ void MemoryPanel::paint_tile(QPainter& painter, const QRectF& body, const Scene&
 void MemoryPanel::paint_tile_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
   const std::int64_t empty = scene.tile->rows() - scene.tile->opened.tokens;
   const QFont font = ui_font(scene.px(kFooter));
-  const QString text =
-      empty > 0 && scene.tile->memory ? tr("%1 rows of the tile hold no token").arg(empty) : tile_summary(scene);
+  const auto& scales = scene.tile->source.scales;
+  const QString text = scales                            ? scales_summary(*scales)
+                       : empty > 0 && scene.tile->memory ? tr("%1 rows of the tile hold no token").arg(empty)
+                                                         : tile_summary(scene);
   paint_footer_text(painter, footer, font, scene.theme->text_quiet, text, scene.font_scale);
 }
 
@@ -230,10 +239,18 @@ void MemoryPanel::paint_number(QPainter& painter, const QRectF& rect, std::int64
 }
 
 void MemoryPanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  if (scene.tile == nullptr) return;
+  const MemoryLayout at = layout(body, scene);
+  // Which row's bytes are shown follows the selection.
+  if (!at.bytes.isEmpty()) paint_row_bytes(painter, at.bytes, scene);
   TilePanel::paint_overlay(painter, body, scene);
-  if (scene.tile == nullptr || !scene.lit().tile.row) return;
+  painter.save();
+  painter.setClipRect(body, Qt::IntersectClip);  // the byte of a scale is higher than a low row
+  paint_lit_scale(painter, at, scene);
+  painter.restore();
+  if (!scene.lit().tile.row) return;
   const std::int64_t row = *scene.lit().tile.row;
-  const auto rect = layout(body, scene).row_rect(row);
+  const auto rect = at.row_rect(row);
   if (rect && rect->height() >= scene.px(kLowestNumber) && scene.tile->page_of(row)) {
     paint_number(painter, own_head(*rect, scene), row, scene);
   }
@@ -275,6 +292,8 @@ std::vector<PanelCell> MemoryPanel::tile_cells(const QRectF& body, const Scene& 
           {rect, tile.holds_token(row) ? of_token(tile.opened.seq, tile.token_of(row)) : of_tile_row(row), {}});
     }
   }
+  add_scale_cells(at, body, scene, cells);
+  if (!at.bytes.isEmpty()) add_row_bytes_cells(at.bytes, body, scene, cells);
   return cells;
 }
 

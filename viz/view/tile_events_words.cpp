@@ -46,7 +46,9 @@ QString TileEventsWords::bar(const Tile& tile, const TileState& now, const TileE
     case TileEventBar::Kind::flight: {
       const TileCopy& copy = tile.copies[index];
       if (brief) return QString::number(copy.number);
-      const QString name = tile.tma() ? tr("box %1").arg(copy.number) : tr("copy %1").arg(copy.number);
+      const QString name = tile.gathers() ? tr("gather %1").arg(copy.number)
+                           : tile.tma()   ? tr("box %1").arg(copy.number)
+                                          : tr("copy %1").arg(copy.number);
       return copy.filled > 0 && all ? name + tr(", %1 B of it zeros").arg(number_text(copy.filled)) : name;
     }
     case TileEventBar::Kind::phase: {
@@ -82,7 +84,9 @@ QString TileEventsWords::wavefronts(const TileRead& read) {
 QString TileEventsWords::run(const Tile& tile, std::span<const TileEventBar> bars) {
   const auto count = static_cast<qlonglong>(bars.size());
   if (bars.front().kind == TileEventBar::Kind::flight) {
-    return tile.tma() ? tr("boxes: %1").arg(count) : tr("copies: %1").arg(count);
+    return tile.gathers() ? tr("gathers: %1").arg(count)
+           : tile.tma()   ? tr("boxes: %1").arg(count)
+                          : tr("copies: %1").arg(count);
   }
   if (bars.front().kind != TileEventBar::Kind::read || count < 2) return {};
   const QString name = QString::fromStdString(read_name(tile));

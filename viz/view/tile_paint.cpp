@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viz/playback/tile_selection.h"
 #include "viz/view/cell_paint.h"
 
 namespace kvscope::viz {
@@ -122,6 +123,24 @@ bool is_lit(const Tile& tile, const LitTile& lit, const Selection& object) {
       return std::ranges::binary_search(lit.rows, object.element.row);
     case Kind::tile_chunk: {
       const auto chunk = tile.chunk_of(object.element);
+      return chunk && std::ranges::binary_search(lit.chunks, *chunk);
+    }
+    case Kind::tile_scale: {
+      // A row that is lit as a whole lights all its scales, a chunk or a register the one of its elements.
+      if (!tile.source.scales || !std::ranges::binary_search(lit.rows, object.element.row)) return false;
+      const std::int64_t of_scale = tile.source.scales->granularity;
+      const std::int64_t first = object.element.column * of_scale - (tile.memory ? tile.memory->first_column : 0);
+      for (std::int64_t column = std::max<std::int64_t>(first, 0); column < std::min(first + of_scale, tile.columns());
+           ++column) {
+        const auto chunk = tile.chunk_of({object.element.row, column});
+        if (chunk && std::ranges::binary_search(lit.chunks, *chunk)) return true;
+      }
+      return false;
+    }
+    case Kind::tile_bytes: {
+      if (!std::ranges::binary_search(lit.rows, object.element.row)) return false;
+      const auto column = column_of_byte(tile, object.element.column);
+      const auto chunk = column ? tile.chunk_of({object.element.row, *column}) : std::nullopt;
       return chunk && std::ranges::binary_search(lit.chunks, *chunk);
     }
     case Kind::tile_lane: {

@@ -46,8 +46,11 @@ QString TilePanel::summary(const Scene& scene) const {
 }
 
 void TilePanel::paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const {
-  if (scene.tile != nullptr) return paint_tile(painter, body, scene);
-  if (id() != PanelId::copies && id() != PanelId::chain) return;  // once is enough
+  scene.tile != nullptr ? paint_tile(painter, body, scene) : paint_instead(painter, body, scene);
+}
+
+void TilePanel::paint_instead(QPainter& painter, const QRectF& body, const Scene& scene) const {
+  if (id() != PanelId::chain) return;  // twice is enough: the copies have it too
   painter.setFont(ui_font(scene.px(kInstead)));
   painter.setPen(scene.theme->text_quiet);
   QTextOption option(Qt::AlignLeft | Qt::AlignTop);
@@ -56,15 +59,21 @@ void TilePanel::paint_base(QPainter& painter, const QRectF& body, const Scene& s
 }
 
 void TilePanel::paint_overlay(QPainter& painter, const QRectF& body, const Scene& scene) const {
-  if (scene.tile == nullptr) return;
-  const auto paint = [&](const Lit& lit, bool pinned) {
-    if (lit.tile.rows.empty()) return;
-    for (const PanelCell& cell : tile_cells(body, scene)) {
-      if (is_lit(*scene.tile, lit.tile, cell.object)) paint_tile_outline(painter, cell.rect, *scene.theme, pinned);
+  const auto paint = [&](const Selection& selected, const Lit& lit, bool pinned) {
+    if (lit.tile.rows.empty() && !selected.of_tile()) return;
+    for (const PanelCell& cell : scene.tile != nullptr ? tile_cells(body, scene) : instead_cells(body, scene)) {
+      if (is_outlined(scene, lit.tile, selected, cell.object)) {
+        paint_tile_outline(painter, cell.rect, *scene.theme, pinned);
+      }
     }
   };
-  paint(scene.pinned_lit, true);
-  if (!scene.hovered.none() && scene.hovered != scene.pinned) paint(scene.hovered_lit, false);
+  paint(scene.pinned, scene.pinned_lit, true);
+  if (!scene.hovered.none() && scene.hovered != scene.pinned) paint(scene.hovered, scene.hovered_lit, false);
+}
+
+bool TilePanel::is_outlined(const Scene& scene, const LitTile& lit, const Selection& selected,
+                            const Selection& object) {
+  return object == selected || (scene.tile != nullptr && is_lit(*scene.tile, lit, object));
 }
 
 void TilePanel::paint_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const {
@@ -79,9 +88,8 @@ void TilePanel::paint_tile_footer(QPainter& painter, const QRectF& footer, const
 // --- what is where ---------------------------------------------------------------------------------------------------
 
 Selection TilePanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {
-  if (scene.tile == nullptr) return {};
   const PanelCell* best = nullptr;
-  const std::vector<PanelCell> all = tile_cells(body, scene);
+  const std::vector<PanelCell> all = scene.tile != nullptr ? tile_cells(body, scene) : instead_cells(body, scene);
   // The smallest of those that overlap: a chunk stands in its row.
   for (const PanelCell& cell : all) {
     if (!cell.rect.contains(at)) continue;
@@ -100,8 +108,7 @@ std::optional<QRectF> TilePanel::anchor(const Lit& lit, const QRectF& body, cons
 }
 
 Selection TilePanel::moved(const Selection& from, Move move, const QRectF& body, const Scene& scene) const {
-  if (scene.tile == nullptr) return from;
-  const std::vector<PanelCell> all = tile_cells(body, scene);
+  const std::vector<PanelCell> all = scene.tile != nullptr ? tile_cells(body, scene) : instead_cells(body, scene);
   if (all.empty()) return from;
   if (move == Move::first) return all.front().object;
   if (move == Move::last) return all.back().object;
@@ -112,11 +119,11 @@ Selection TilePanel::moved(const Selection& from, Move move, const QRectF& body,
 }
 
 std::vector<PanelCell> TilePanel::cells(const QRectF& body, const Scene& scene, std::size_t limit) const {
-  if (scene.tile == nullptr) return {};
-  std::vector<PanelCell> all = tile_cells(body, scene);
+  std::vector<PanelCell> all = scene.tile != nullptr ? tile_cells(body, scene) : instead_cells(body, scene);
   if (all.size() > limit) all.resize(limit);
   for (PanelCell& cell : all) {
-    cell.name = QString::fromStdString(describe(scene.state(), scene.facts(), scene.tile, cell.object));
+    cell.name =
+        QString::fromStdString(describe(scene.state(), scene.facts(), scene.tile, cell.object, scene.tile_source));
   }
   return all;
 }

@@ -37,12 +37,18 @@ class TilePanel : public Panel {
   [[nodiscard]] std::vector<PanelCell> cells(const QRectF& body, const Scene& scene, std::size_t limit) const override;
 
  protected:
-  // All of these are called with a tile.
+  // These two are called without a tile: why there is none, as text, and what can be pointed at then.
+  virtual void paint_instead(QPainter& painter, const QRectF& body, const Scene& scene) const;
+  [[nodiscard]] virtual std::vector<PanelCell> instead_cells(const QRectF&, const Scene&) const { return {}; }
+  // All others are called with a tile.
   [[nodiscard]] virtual QString tile_subtitle(const Scene& scene) const = 0;
   [[nodiscard]] virtual QString tile_summary(const Scene& scene) const = 0;
   virtual void paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const = 0;
   // The line under the body; the summary in quiet letters unless a panel has a legend of its own.
   virtual void paint_tile_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const;
+  // Whether an outline is painted around an object: what is lit with the selection, and the selected object itself.
+  [[nodiscard]] static bool is_outlined(const Scene& scene, const LitTile& lit, const Selection& selected,
+                                        const Selection& object);
   // Rectangles of objects in reading order, cut to the body; names are filled in by describe().
   [[nodiscard]] virtual std::vector<PanelCell> tile_cells(const QRectF& body, const Scene& scene) const = 0;
 };

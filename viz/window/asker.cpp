@@ -108,11 +108,26 @@ void Asker::locate(std::shared_ptr<const Facts> facts, const QString& path, qint
 
 void Asker::stage(std::shared_ptr<const Facts> facts, const QString& path, const TileRequest& request) {
   post(&Shared::stage, [this, facts = std::move(facts), path = path.toStdString(), request]() -> std::function<void()> {
+    TileSource source;
     try {
-      const auto tile = std::make_shared<const Tile>(fold_tile(shared_->backend->stage(*facts, path, request)));
-      return [this, tile] { Q_EMIT staged(tile); };
+      source = shared_->backend->tile_source(*facts, path, request);
+      Tile tile = fold_tile(shared_->backend->stage(*facts, path, request));
+      tile.source = std::move(source);
+      return [this, answer = std::make_shared<const Tile>(std::move(tile))] { Q_EMIT staged(answer); };
     } catch (...) {
-      return [this, faults = current_fault_lines()] { Q_EMIT not_staged(faults); };
+      return [this, faults = current_fault_lines(), source] { Q_EMIT not_staged(faults, source); };
+    }
+  });
+}
+
+void Asker::describe_source(std::shared_ptr<const Facts> facts, const QString& path, const TileRequest& request) {
+  post(&Shared::stage, [this, facts = std::move(facts), path = path.toStdString(), request]() -> std::function<void()> {
+    try {
+      return [this, request, source = shared_->backend->tile_source(*facts, path, request)] {
+        Q_EMIT described(request, source);
+      };
+    } catch (const std::exception&) {  // the tile itself is shown: only its scales and map stay unknown
+      return [] {};
     }
   });
 }

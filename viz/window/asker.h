@@ -26,6 +26,8 @@ class Asker final : public QObject {
   void explain(std::shared_ptr<const Facts> facts, const QString& path, const trace::Question& question);
   void locate(std::shared_ptr<const Facts> facts, const QString& path, qint64 offset, StepIdx step);
   void stage(std::shared_ptr<const Facts> facts, const QString& path, const TileRequest& request);
+  // What a recorded tile is copied from; no answer where that is not known.
+  void describe_source(std::shared_ptr<const Facts> facts, const QString& path, const TileRequest& request);
   void attend(std::shared_ptr<const Facts> facts, const QString& path, const FlowRequest& request);
   void compare(std::shared_ptr<const Facts> facts, const QString& path, const ErrorsRequest& request);
   void forget();  // drops all pending questions and answers
@@ -36,7 +38,8 @@ class Asker final : public QObject {
   void located(const kvscope::trace::Question& place);
   void not_located(const QStringList& faults);
   void staged(const std::shared_ptr<const kvscope::viz::Tile>& tile);
-  void not_staged(const QStringList& faults);
+  void not_staged(const QStringList& faults, const kvscope::viz::TileSource& source);
+  void described(const kvscope::viz::TileRequest& request, const kvscope::viz::TileSource& source);
   void attended(const std::shared_ptr<const kvscope::viz::AttentionFlow>& flow);
   void not_attended(const QStringList& faults);
   void compared(const std::shared_ptr<const kvscope::viz::AttentionErrors>& errors);

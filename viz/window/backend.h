@@ -14,12 +14,13 @@
 #include "viz/playback/facts.h"
 #include "viz/playback/run.h"
 #include "viz/playback/tile_request.h"
+#include "viz/playback/tile_source.h"
 #include "viz/view/theme.h"
 
 namespace kvscope::viz {
 
-// Three worker threads call it, possibly at the same time: one calls open(), one explain(), locate(), stage(), attend()
-// and compare(), one picture(). gallery() is called once, by the thread that creates the window.
+// Three worker threads call it, possibly at the same time: one calls open(), one explain(), locate(), stage(),
+// tile_source(), attend() and compare(), one picture(). gallery() is called once, by the thread of the window.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -45,6 +46,11 @@ class Backend {
   // InputError as explain().
   [[nodiscard]] virtual std::vector<trace::Event> stage(const Facts& facts, const std::string& path,
                                                         const TileRequest& request) = 0;
+
+  // One call at a time, as stage(), and for the same tiles: its tensor map, other paths, scales and the bytes of its
+  // rows. Also for a tile that stage() rejects with GeometryError, UnsupportedError or OverflowError: then `faults` has
+  // the reasons. Empty where the simulator has no such answers.
+  [[nodiscard]] virtual TileSource tile_source(const Facts&, const std::string&, const TileRequest&) { return {}; }
 
   // One call at a time, and not during the other questions. The tiled flow of one query at request.step. GeometryError:
   // the step is too large to be computed. IndexError: no such sequence, query, layer or head at that step. InputError:

@@ -40,6 +40,7 @@ class Painting {
     scene_.pinned = picture.selection;
     scene_.tile = picture.tile.get();
     scene_.tile_instead = picture.tile_instead;
+    if (!picture.tile) scene_.tile_source = &picture_.tile_source;
     scene_.tile_layout = picture.tile_layout;
     if (picture.tile) {
       tile_now_ = tile_state(*picture.tile, picture.tile_event.value_or(event_of_landed(*picture.tile)));

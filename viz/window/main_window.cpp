@@ -71,8 +71,11 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
   connect(&asker_, &Asker::staged, this, [this](const std::shared_ptr<const Tile>& tile) {
     if (document_ && !document_->recorded_tile()) document_->show_tile(tile);
   });
-  connect(&asker_, &Asker::not_staged, this, [this](const QStringList& faults) {
-    if (document_ && !document_->recorded_tile()) document_->show_no_tile(faults.join(QLatin1Char('\n')));
+  connect(&asker_, &Asker::not_staged, this, [this](const QStringList& faults, const TileSource& source) {
+    if (document_ && !document_->recorded_tile()) document_->show_no_tile(faults.join(QLatin1Char('\n')), source);
+  });
+  connect(&asker_, &Asker::described, this, [this](const TileRequest& request, const TileSource& source) {
+    if (document_) document_->show_source(request, source);
   });
   gallery_timer_.setSingleShot(true);
   gallery_timer_.setInterval(kPaintGalleryAfter);
@@ -281,6 +284,8 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
           [this, facts](const ErrorsRequest& request) { asker_.compare(facts, document_->path(), request); });
   connect(document, &Document::tile_wanted, this,
           [this, facts](const TileRequest& request) { asker_.stage(facts, document_->path(), request); });
+  connect(document, &Document::source_wanted, this,
+          [this, facts](const TileRequest& request) { asker_.describe_source(facts, document_->path(), request); });
   set_view(view_);
   connect(document, &Document::stopped, this, [this](const QString& reason) { statusBar()->showMessage(reason); });
   connect(document, &Document::position_changed, statusBar(), &QStatusBar::clearMessage);
@@ -302,9 +307,10 @@ void MainWindow::show_status() {
   const Selection& about = document_->hovered().none() ? document_->pinned() : document_->hovered();
   const AttentionModel& attention = document_->attention();
   what_->setText(QString::fromStdString(
-      about.none()           ? std::string()
-      : about.of_attention() ? describe_attention(about, attention.flow(), attention.errors())
-                             : describe(document_->shown_state(), run_->facts(), document_->tile(), about)));
+      about.none() ? std::string()
+      : about.of_attention()
+          ? describe_attention(about, attention.flow(), attention.errors())
+          : describe(document_->shown_state(), run_->facts(), document_->tile(), about, document_->tile_source())));
   what_->setAccessibleName(about.none() ? tr("Selection") : QString());  // a name would hide the text
   const QString event =
       tr("%1 of %2 events").arg(number_text(document_->cursor().position().value), number_text(run_->facts().events));

@@ -326,6 +326,9 @@ void MainWindow::ask_where_to_export() {
     picture.viewport = scene.viewport;
     picture.tile = document_->shared_tile();
     picture.tile_instead = document_->tile_instead();
+    if (const TileSource* source = document_->tile_source(); source != nullptr && !picture.tile) {
+      picture.tile_source = *source;
+    }
     picture.tile_layout = document_->tile_layout();
     if (picture.tile) picture.tile_event = document_->tile_now().event;
     const AttentionModel& attention = document_->attention();

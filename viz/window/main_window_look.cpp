@@ -120,10 +120,10 @@ void MainWindow::show_caption() {
                                                    : PanelId::pool;
   const bool pinned = !document_->pinned().none() && view_ != View::tile;
   const std::string happened = view_ == View::tile ? std::string() : what_happened(document_->cursor());
-  const QString sentence =
-      pinned ? QString::fromStdString(describe(scene.state(), scene.facts(), scene.tile, document_->pinned()))
-      : !happened.empty() ? QString::fromStdString(happened)
-                          : canvas_->panels()[static_cast<std::size_t>(about)]->summary(scene);
+  const QString sentence = pinned ? QString::fromStdString(describe(scene.state(), scene.facts(), scene.tile,
+                                                                    document_->pinned(), scene.tile_source))
+                           : !happened.empty() ? QString::fromStdString(happened)
+                                               : canvas_->panels()[static_cast<std::size_t>(about)]->summary(scene);
   const StepIdx step = scene.state().step;
   caption_->set_words(QString::fromStdString(scene.facts().name),
                       step.value < 0 ? QString() : tr("step %1").arg(number_text(step.value)), sentence);

@@ -38,7 +38,7 @@ TileBar::TileBar(QWidget* parent)
       what_(new QLabel) {
   setAccessibleName(tr("Which tile"));
   kv_->addItems({QStringLiteral("K"), QStringLiteral("V")});
-  path_->addItems({tr("by TMA"), tr("through LDS")});
+  path_->addItems({tr("by TMA"), tr("through LDS"), tr("by gather4"), tr("rope values by TMA")});  // by TilePath
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(8, 4, 8, 4);
   add_named(*row, tr("Tile:"), *source_);
@@ -76,7 +76,7 @@ void TileBar::choose() {
   if (quiet_ || !document_) return;
   TileRequest request = document_->tile_request();
   request.kv = kv_->currentIndex() == 1 ? KOrV::v : KOrV::k;
-  request.path = path_->currentIndex() == 1 ? TilePath::lds : TilePath::tma;
+  request.path = static_cast<TilePath>(path_->currentIndex());
   request.layer = LayerIdx{layer_->value()};
   request.head = HeadIdx{head_->value()};
   document_->choose_tile(request);
@@ -94,7 +94,7 @@ void TileBar::show_request() {
   source_->setCurrentIndex(source ? static_cast<int>(*source) + 1 : 0);
   const TileRequest& request = document_->tile_request();
   kv_->setCurrentIndex(request.kv == KOrV::v ? 1 : 0);
-  path_->setCurrentIndex(request.path == TilePath::lds ? 1 : 0);
+  path_->setCurrentIndex(static_cast<int>(request.path));
   layer_->setValue(static_cast<int>(request.layer.value));
   head_->setValue(static_cast<int>(request.head.value));
   const bool has_v = why_limits(document_->run().facts()).has_v;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -117,7 +118,7 @@ KvIssue issue_of(const TmaTile& tile, const KvCopy& copy, const Part& part, std:
 }
 
 KvCopy copy_of(const TmaTile& tile, const PagedRowIndices& rows, const Part& part) {
-  if (tile.kind != TmaKind::plain && !is_folded(tile.kind)) {
+  if (tile.kind != TmaKind::plain && tile.kind != TmaKind::rope && !is_folded(tile.kind)) {
     throw UnsupportedError(fmt::format("TMA copy of {}: a {} tile: use a plain or a folded one (create_tma_tile)",
                                        part.operand == KOrV::k ? "K" : "V", name(tile.kind)));
   }
@@ -245,6 +246,54 @@ KvCopy tma_copy_v(const TmaTile& tile, const PagedRowIndices& rows, const VCopyO
        .oob_fill_pages = options.oob_fill_pages});
 }
 
+KvCopy tma_copy_gather4(const TmaTile& tile, KOrV operand, const std::vector<std::int32_t>& rows, HeadIdx head,
+                        std::int64_t head_size, DimIdx depth_offset, bool oob_fill_rows) {
+  Faults faults;
+  faults.require(tile.kind == TmaKind::gather4, "tile",
+                 fmt::format("a {} tile: use create_gather4_tma_tile", name(tile.kind)));
+  faults.throw_if_any(operand);
+  KvCopy copy;
+  copy.operand = operand;
+  copy.kind = tile.kind;
+  copy.swizzle = tile.swizzle;
+  copy.element_bytes = size_of(tile.dtype);
+  copy.tile_rows = copy.chunk_stride = tile.tile_shape[0];
+  copy.issue_rows = kGatheredRows;
+  copy.pages = copy.tile_rows / kGatheredRows;
+  copy.gran = tile.box.fastest();
+  copy.chunks = ceil_div(tile.columns, copy.gran);
+  copy.depth_offset = depth_offset.value;
+  faults.require(!rows.empty() && std::ssize(rows) <= copy.tile_rows, "rows",
+                 fmt::format("{} rows are outside 1 to {}, the rows of the tile", rows.size(), copy.tile_rows));
+  faults.require(
+      depth_offset.value >= 0 && depth_offset.value + copy.chunks * copy.gran <= head_size, "depth",
+      fmt::format("columns {} to {} do not fit a head of {}: the map has no heads, so the next head's columns "
+                  "would be copied: use a narrower swizzle or tile",
+                  depth_offset.value, depth_offset.value + copy.chunks * copy.gran - 1, head_size));
+  faults.throw_if_any(operand);
+  copy.valid_pages = ceil_div(static_cast<std::int64_t>(rows.size()), kGatheredRows);
+  for (std::int64_t page = 0; page < (oob_fill_rows ? copy.pages : copy.valid_pages); ++page) {
+    std::array<std::int32_t, kGatheredRows> four{};
+    for (std::int64_t i = 0; i < kGatheredRows; ++i) {
+      const std::int64_t row = page * kGatheredRows + i;
+      four[static_cast<std::size_t>(i)] = row < std::ssize(rows) ? rows[static_cast<std::size_t>(row)] : -1;
+    }
+    for (std::int64_t chunk = 0; chunk < copy.chunks; ++chunk) {
+      const auto column =
+          narrow<std::int32_t>(head.value * head_size + depth_offset.value + chunk * copy.gran, "column");
+      copy.issues.push_back({.smem = (chunk * copy.chunk_stride + page * kGatheredRows) * copy.gran,
+                             .at = {column, four[0], four[1], four[2], four[3]},
+                             .bytes = kGatheredRows * tile.box_bytes(),
+                             .page = page,
+                             .chunk = chunk,
+                             .row = four[0],
+                             .filled = page >= copy.valid_pages});
+      copy.expected_bytes += copy.issues.back().bytes;
+    }
+  }
+  return copy;
+}
+
 KvCopy tma_copy_matrix(const TmaTile& tile, KOrV operand, RowIdx row, HeadIdx head, DimIdx depth_offset) {
   Faults faults;
   faults.require(
@@ -309,8 +358,13 @@ std::optional<KvElement> kv_element_at(const KvCopy& copy, std::int64_t smem) {
   element.depth = chunk * copy.gran + smem % copy.gran;
   element.page = element.row / copy.issue_rows;
   element.issue = issue_number(copy, element.page, chunk);
-  element.matrix_row =
-      element.issue < 0 ? -1 : copy.issues[static_cast<std::size_t>(element.issue)].row + element.row % copy.issue_rows;
+  if (element.issue < 0) {
+    element.matrix_row = -1;
+    return element;
+  }
+  const KvIssue& issue = copy.issues[static_cast<std::size_t>(element.issue)];
+  const std::int64_t row = element.row % copy.issue_rows;
+  element.matrix_row = copy.kind == TmaKind::gather4 ? issue.at.at[static_cast<std::size_t>(1 + row)] : issue.row + row;
   return element;
 }
 

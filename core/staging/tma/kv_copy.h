@@ -22,6 +22,8 @@
 //   fold outer     one page, all chunks      the same; one page, issue_rows == chunk_stride
 //   fold inner     one page, all chunks      p*chunks*issue_rows*gran + (r/8)*chunks*8*gran + (d/gran)*8*gran
 //                                              + (r%8)*gran + d%gran
+//   rope           one page, one chunk       as plain, of the row's bf16 rope values alone
+//   gather4        four rows, one chunk      as plain, where a "page" is four rows of any blocks
 //   matrix         box rows, one chunk       (r/box)*chunks*box*gran + (d/gran)*box*gran + (r%box)*gran + d%gran
 //
 // A matrix tile has no pages: its rows follow one another in a continuous cache, and its boxes are all tile_m rows, or
@@ -97,10 +99,20 @@ struct VCopyOptions {
 // 1024 B at (128, 40), (192, 40), (128, 48), (192, 48), which land at elements 0, 512, 1024, 1536.
 [[nodiscard]] KvCopy tma_copy_matrix(const TmaTile& tile, KOrV operand, RowIdx row, HeadIdx head, DimIdx depth_offset);
 
+// A tile whose rows are gathered, four by one instruction: row i of the tile is row rows[i] of the matrix.
+// Rows of the last instruction that `rows` lacks get the coordinate -1, which is filled with zeros.
+// `oob_fill_rows`: so are all rows up to the end of the tile; without it these are not copied. The map is
+// two-dimensional, so the column counts from the row's first head. GeometryError: another kind of tile, columns past
+// the head, more rows than the tile has. Example: bf16, H 2, D 64, 16 rows, rows {196, 208, 220, 232, 244}, head 1:
+// (64, 196, 208, 220, 232) and (64, 244, -1, -1, -1), which land at elements 0 and 256.
+inline constexpr std::int64_t kGatheredRows = 4;  // of one instruction
+[[nodiscard]] KvCopy tma_copy_gather4(const TmaTile& tile, KOrV operand, const std::vector<std::int32_t>& rows,
+                                      HeadIdx head, std::int64_t head_size, DimIdx depth_offset, bool oob_fill_rows);
+
 // GeometryError (all faults): tile_rows not whole issues; a pair's odd page count; num_pages not a multiple of the V
 // sub-tiles; smem_BN below tile_rows; a box that is not one issue; a depth that is not whole chunks; a fold that its
 // layout does not allow; valid pages out of range (0 is legal for a pair's peer and for V). IndexError: head, v_idx.
-// UnsupportedError: a tile that is neither plain nor folded.
+// UnsupportedError: a tile that is neither plain nor rope nor folded.
 [[nodiscard]] KvCopy tma_copy_k(const TmaTile& tile, const PagedRowIndices& rows, const KCopyOptions& options);
 [[nodiscard]] KvCopy tma_copy_v(const TmaTile& tile, const PagedRowIndices& rows, const VCopyOptions& options);
 

@@ -23,6 +23,10 @@ std::int64_t valid_pages(const StagedTile& tile, std::int64_t BN, std::int64_t i
   return ceil_div(tokens, issue_rows);
 }
 
+std::string name_of(const StagedTile& tile) {
+  return fmt::format("{}, layer {}", tile.kv == KOrV::k ? "K" : "V", tile.layer.value);
+}
+
 }  // namespace
 
 std::int64_t tma_columns(const Scenario& scenario) {
@@ -36,7 +40,19 @@ DimIdx tma_depth_offset(const Scenario& scenario, DimIdx dim) {
   return DimIdx{dim.value - dim.value % tma_columns(scenario)};
 }
 
-TmaStaging::TmaStaging(const Scenario& scenario, const StepCache& cache, const StagedTile& tile, DimIdx depth_offset) {
+TmaStaging::TmaStaging(const Scenario& scenario, const StepCache& cache, const StagedTile& tile, DimIdx depth_offset,
+                       TmaBoxes boxes) {
+  if (boxes == TmaBoxes::gather4) {
+    gather_rows(scenario, cache, tile, depth_offset);
+  } else {
+    copy_pages(scenario, cache, tile, boxes == TmaBoxes::rope ? DimIdx{0} : depth_offset, boxes);
+  }
+  require_destinations();
+  choose_piece(tile.kv);
+}
+
+void TmaStaging::copy_pages(const Scenario& scenario, const StepCache& cache, const StagedTile& tile,
+                            DimIdx depth_offset, TmaBoxes boxes) {
   const TileGeometry& geometry = scenario.tile;
   const std::int64_t page = std::holds_alternative<PagedKVCache>(cache) ? scenario.cache.page_size : 0;
   PopulateTile populate{.BN = geometry.BN};
@@ -45,9 +61,11 @@ TmaStaging::TmaStaging(const Scenario& scenario, const StepCache& cache, const S
   options.mode = geometry.swizzle;
   options.BN = kv_sub_tile_rows(geometry.BN, page);
   options.BK = tma_columns(scenario);
+  const RopeOptions rope{.mode = options.mode, .BN = options.BN, .padded_depth = scenario.model.value_size};
   const auto rows_and_tile = std::visit(
       [&](const auto& c) {
-        return std::pair{c.populate(populate, tile.batch_row, tile.first_token), c.create_tma_tile(options)};
+        return std::pair{c.populate(populate, tile.batch_row, tile.first_token),
+                         boxes == TmaBoxes::rope ? c.create_rope_tma_tile(rope) : c.create_tma_tile(options)};
       },
       cache);
   const std::int64_t pages = valid_pages(tile, geometry.BN, options.BN);
@@ -62,10 +80,29 @@ TmaStaging::TmaStaging(const Scenario& scenario, const StepCache& cache, const S
                         .valid_pages = pages,
                         .oob_fill_pages = true});
   }
-  require_destinations();
-  map_ = tensor_map_of(fmt::format("{}, layer {}", tile.kv == KOrV::k ? "K" : "V", tile.layer.value),
-                       rows_and_tile.second);
-  choose_piece(tile.kv);
+  map_ = tensor_map_of(name_of(tile), rows_and_tile.second);
+}
+
+void TmaStaging::gather_rows(const Scenario& scenario, const StepCache& cache, const StagedTile& tile,
+                             DimIdx depth_offset) {
+  const ModelGeometry& model = scenario.model;
+  const std::int64_t BN = scenario.tile.BN;
+  const TmaTile map = std::visit(
+      [&](const auto& c) {
+        return c.create_gather4_tma_tile({.tile_height = BN,
+                                          .tile_width = tma_columns(scenario),
+                                          .tile_stride = model.kv_heads * model.head_size,
+                                          .mode = scenario.tile.swizzle});
+      },
+      cache);
+  std::vector<std::int32_t> rows;
+  const std::int64_t end = std::min(tile.first_token.value + BN, tile.tokens);
+  for (TokIdx token = tile.first_token; token.value < end; ++token) {
+    const RowIdx row = std::visit([&](const auto& c) { return c.row_idx(tile.batch_row, token); }, cache);
+    rows.push_back(narrow<std::int32_t>(row.value, "TMA coordinate"));
+  }
+  copy_ = tma_copy_gather4(map, tile.kv, rows, tile.head, model.head_size, depth_offset, tile.kv == KOrV::v);
+  map_ = tensor_map_of(name_of(tile), map, TmaTarget::sm_100);
 }
 
 // Every box is a separate copy, whose destination must have the instruction's alignment.

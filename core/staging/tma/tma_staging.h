@@ -60,9 +60,10 @@ struct TmaRead {
 
 class TmaStaging {
  public:
-  // Columns depth_offset .. of the head. GeometryError, UnsupportedError or OverflowError with the reason when TMA
-  // cannot copy the tile.
-  TmaStaging(const Scenario& scenario, const StepCache& cache, const StagedTile& tile, DimIdx depth_offset);
+  // Columns depth_offset .. of the head; TmaBoxes::rope: the rope values behind its first value_size bytes, as bf16.
+  // GeometryError, UnsupportedError or OverflowError with the reason when TMA cannot copy the tile.
+  TmaStaging(const Scenario& scenario, const StepCache& cache, const StagedTile& tile, DimIdx depth_offset,
+             TmaBoxes boxes = TmaBoxes::pages);
 
   [[nodiscard]] const TensorMap& map() const { return map_; }
   [[nodiscard]] const KvCopy& copy() const { return copy_; }
@@ -101,6 +102,10 @@ class TmaStaging {
   [[nodiscard]] std::vector<TmaRead> reads() const;      // of every piece, k-step by k-step
 
  private:
+  // Each makes map_ and copy_.
+  void copy_pages(const Scenario& scenario, const StepCache& cache, const StagedTile& tile, DimIdx depth_offset,
+                  TmaBoxes boxes);
+  void gather_rows(const Scenario& scenario, const StepCache& cache, const StagedTile& tile, DimIdx depth_offset);
   void require_destinations() const;
   void choose_piece(KOrV kv);
   [[nodiscard]] std::int64_t down() const;      // rows of pieces

@@ -254,6 +254,124 @@ TEST(StagingEvents, EveryChunkNamesTheBytesThatExplainNames) {
   EXPECT_GT(asked, 60);
 }
 
+// --- other boxes of TMA ----------------------------------------------------------------------------------------------
+
+std::vector<Event> tile_by(const Scenario& scenario, const CacheState& state, TmaBoxes boxes, KOrV kv = KOrV::k,
+                           std::int64_t tile = 2) {
+  TileQuestion question;
+  question.seq = SeqIdx{1};
+  question.layer = LayerIdx{1};
+  question.head = HeadIdx{scenario.model.kv_heads - 1};
+  question.kv = kv;
+  question.tile = tile;
+  trace::MemoryRecorder recorder;
+  record_tile(scenario, state, question, recorder, boxes);
+  return recorder.events();
+}
+
+// (row, column) of the tile -> (pool byte, shared byte)
+using Landed = std::map<std::pair<std::int64_t, std::int64_t>, std::pair<std::int64_t, std::int64_t>>;
+Landed landed(const std::vector<Event>& events) {
+  Landed places;
+  for (const auto& chunk : all<trace::ChunkLanded>(events)) {
+    EXPECT_TRUE(places.try_emplace({chunk.row, chunk.column}, chunk.pool, chunk.shared).second);
+  }
+  return places;
+}
+
+// Four rows a copy, in any blocks: the bytes and their places are those of boxes of pages.
+TEST(StagingEvents, GatheredRowsLandWhereBoxesOfPagesDo) {
+  for (const std::int64_t page : {2, 8, 16, 64}) {
+    for (const DType dtype : {DType::bf16, DType::e4m3}) {
+      for (const KOrV kv : {KOrV::k, KOrV::v}) {
+        SCOPED_TRACE(std::to_string(page) + (kv == KOrV::k ? " K" : " V"));
+        const Scenario scenario = scenario_of(dtype, page, StagingDetail::lanes);
+        const CacheState state = state_of(scenario);
+        const std::vector<Event> events = tile_by(scenario, state, TmaBoxes::gather4, kv);
+        const auto opened = std::get<trace::TileOpened>(events.at(0));
+        const Landed gathered = landed(events);
+        std::int64_t of_pages = 0;
+        for (const auto& [place, bytes] : landed(tile_by(scenario, state, TmaBoxes::pages, kv))) {
+          if (place.first >= opened.tokens) continue;  // a whole page is copied, four rows at a time are not
+          ++of_pages;
+          const auto found = gathered.find(place);
+          ASSERT_NE(found, gathered.end());
+          EXPECT_EQ(found->second, bytes);
+        }
+        EXPECT_EQ(of_pages, opened.tokens * 128 * size_of(dtype) / 16);
+        for (const auto& [place, bytes] : gathered) EXPECT_EQ(bytes.first < 0, place.first >= opened.tokens);
+        const auto boxes = all<trace::BoxCopied>(events);
+        const auto expects = all<trace::BarrierExpects>(events);
+        std::int64_t bytes = 0, filled = 0;
+        for (const auto& box : boxes) bytes += box.bytes, filled += box.filled;
+        ASSERT_EQ(expects.size(), 1U);
+        EXPECT_EQ(bytes, expects[0].bytes);
+        const std::int64_t rows = kv == KOrV::k ? (opened.tokens + 3) / 4 * 4 : opened.rows;
+        EXPECT_EQ(bytes, rows * 128 * size_of(dtype));
+        EXPECT_EQ(filled, (rows - opened.tokens) * 128 * size_of(dtype));
+        const auto map = all<trace::TileMap>(events).at(0);
+        EXPECT_EQ(map.columns, 2 * 128);
+        EXPECT_EQ(map.box_rows, 1);
+        EXPECT_EQ(std::ssize(boxes), rows / 4 * 128 / map.box_columns);
+        // The registers hold the same elements.
+        EXPECT_EQ(texts(without(events, {"tile_opened", "tile_memory", "tile_page", "tile_map", "barrier_expects",
+                                         "box_copied", "chunk_landed", "barrier_completed"})),
+                  texts(without(tile_by(scenario, state, TmaBoxes::pages, kv),
+                                {"tile_opened", "tile_memory", "tile_page", "tile_map", "barrier_expects", "box_copied",
+                                 "chunk_landed", "barrier_completed"})));
+      }
+    }
+  }
+}
+
+// A map of rows has no heads: columns past the head would be the next head's.
+TEST(StagingEvents, AGatherOfColumnsPastTheHeadIsRejected) {
+  Scenario scenario = scenario_of(DType::e4m3, 16, StagingDetail::lanes);
+  scenario.model.head_size = scenario.model.value_size = 64;
+  scenario.tile.BK = 64;
+  const CacheState state = state_of(scenario);
+  try {
+    static_cast<void>(tile_by(scenario, state, TmaBoxes::gather4));
+    FAIL() << "was accepted";
+  } catch (const GeometryError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "TMA copy of K rejected: depth: columns 0 to 127 do not fit a head of 64: the map has no heads, so the "
+        "next head's columns would be copied: use a narrower swizzle or tile");
+  }
+}
+
+// 512 bytes of e4m3 content and 64 bf16 rope values: 640 bytes a row, value i of a row at byte 512 + 2 i.
+TEST(StagingEvents, RopeValuesAreReadAsBf16BehindTheContentOfTheirRow) {
+  Scenario scenario = scenario_of(DType::e4m3, 16, StagingDetail::lanes);
+  scenario.model = {"mla", 2, 16, 1, 640, true, 512};
+  scenario.attention.scale = 0.1;
+  const CacheState state = state_of(scenario);
+  const std::vector<Event> events = tile_by(scenario, state, TmaBoxes::rope);
+  const auto opened = std::get<trace::TileOpened>(events.at(0));
+  EXPECT_EQ(opened.columns, 64);
+  const auto memory = all<trace::TileMemory>(events).at(0);
+  EXPECT_EQ(memory.element_bytes, 2);
+  EXPECT_EQ(memory.head_size, 320);
+  EXPECT_EQ(memory.first_column, 256);
+  const Landed places = landed(events);
+  std::int64_t checked = 0;
+  for (const auto& [place, bytes] : places) {
+    const auto& [row, column] = place;
+    const std::int64_t token = opened.first_token.value + row;
+    if (row >= opened.tokens) continue;
+    const std::int64_t block = block_of(scenario, state, token);
+    const std::int64_t of_pool = (block * 2 + 1) * 16 + token % 16;  // of the second of two layers
+    EXPECT_EQ(bytes.first, 640 * of_pool + 512 + 2 * column) << row << ' ' << column;
+    ++checked;
+  }
+  EXPECT_EQ(checked, opened.tokens * 8);
+  EXPECT_FALSE(all<trace::RegisterFilled>(events).empty());
+  // Rows of one type have no rope values of another.
+  scenario.cache.dtype = DType::bf16;
+  EXPECT_THROW(static_cast<void>(tile_by(scenario, state, TmaBoxes::rope)), GeometryError);
+}
+
 TEST(StagingEvents, BytesOfTheBoxesAddUpToWhatTheBarrierExpects) {
   for (const std::int64_t page : {0, 16, 64}) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::e4m3}) {

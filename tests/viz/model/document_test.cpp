@@ -469,6 +469,30 @@ TEST(DocumentTile, ALayoutIsChosenByAClickUntilAnotherTileIsShown) {
   EXPECT_FALSE(document.tile_layout());
 }
 
+// Where one path cannot take the tile, another is one click away.
+TEST(DocumentTile, AnOfferOfAnotherPathAsksForTheTileByThatPath) {
+  Document document(preemption_run(), {});
+  QSignalSpy wanted(&document, &Document::tile_wanted);
+  document.follow_tile(true);
+  ASSERT_EQ(wanted.count(), 1);
+  EXPECT_EQ(document.tile_source(), nullptr);
+  TileSource source;
+  source.path = TilePath::tma;
+  source.offers = {{TilePath::lds, 0, ""}};
+  document.show_no_tile(QStringLiteral("box[0]: too wide"), source);
+  ASSERT_NE(document.tile_source(), nullptr);
+  EXPECT_EQ(*document.tile_source(), source);
+  document.pin(of_tile_path(TilePath::lds));
+  ASSERT_EQ(wanted.count(), 2);
+  EXPECT_EQ(wanted[1][0].value<TileRequest>().path, TilePath::lds);
+  EXPECT_TRUE(document.pinned().none()) << "an offer is no object";
+  document.show_tile(small_tile(SeqIdx{0}, TokIdx{0}));
+  EXPECT_EQ(document.tile_source(), nullptr) << "nothing is known of this tile's origin";
+  document.pin(of_tile_path(TilePath::gather4));
+  ASSERT_EQ(wanted.count(), 3);
+  EXPECT_EQ(wanted[2][0].value<TileRequest>().path, TilePath::gather4);
+}
+
 TEST(DocumentTile, PlaysToTheEndAndStops) {
   Document document(preemption_run(), {});
   document.set_speed(4096);

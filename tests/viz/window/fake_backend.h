@@ -81,7 +81,10 @@ class FakeBackend final : public Backend {
 
   std::vector<trace::Event> stage(const Facts& facts, const std::string&, const TileRequest& request) override {
     ++stages;
-    const StagingPath path = request.path == TilePath::tma ? StagingPath::tma : StagingPath::lds;
+    const StagingPath path = request.path == TilePath::lds ? StagingPath::lds : StagingPath::tma;
+    const TmaBoxes boxes = request.path == TilePath::gather4 ? TmaBoxes::gather4
+                           : request.path == TilePath::rope  ? TmaBoxes::rope
+                                                             : TmaBoxes::pages;
     TileQuestion question;
     question.path = path;
     question.seq = request.seq;
@@ -92,7 +95,7 @@ class FakeBackend final : public Backend {
     question.tile = request.token.value / tile_tokens(*facts.scenario, path, request.kv);
     trace::MemoryRecorder recorder;
     const std::vector<Request> requests = make_requests(*facts.scenario, {});
-    record_tile(*facts.scenario, state_at(*facts.scenario, requests, request.step).cache, question, recorder);
+    record_tile(*facts.scenario, state_at(*facts.scenario, requests, request.step).cache, question, recorder, boxes);
     return recorder.events();
   }
 

@@ -35,6 +35,11 @@ class Shown {
     asked.step = StepIdx{step};
     return fold_tile(backend_.stage(facts_, path_, asked));
   }
+  // The same of `scenario` as it is now.
+  [[nodiscard]] Tile tile_of_changed(const std::string& request, std::int64_t step) {
+    facts_.scenario = scenario;
+    return tile(request, step);
+  }
   // The message of a tile that is not staged.
   [[nodiscard]] std::string fault(const std::string& request, std::int64_t step) {
     try {
@@ -180,6 +185,25 @@ TEST(GalleryTiles, PagesOfOneTokenAreGatheredRowByRow) {
   shown.says(fmt::format("a separate box of {} bytes", k.copies[4].bytes));
 }
 
+// Four rows for each instruction; the row coordinates are those of the boxes of single rows.
+TEST(GalleryTiles, FourGathersCopyWhatThirteenBoxesDo) {
+  Shown shown("gather_sparse");
+  const Tile boxes = shown.tile("seq 0 token 20 k layer 0 head 1 tma", 20);
+  const Tile k = shown.tile("seq 0 token 20 k layer 0 head 1 gather4", 20);
+  ASSERT_EQ(k.copies.size(), 4U);
+  shown.says("so four gathers are enough");
+  EXPECT_EQ(event_of_landed(k), 156);
+  shown.says(fmt::format("Gather 1 copies rows {}, {}, {} and {}", boxes.copies[4].row, boxes.copies[5].row,
+                         boxes.copies[6].row, boxes.copies[7].row));
+  EXPECT_EQ(k.copies[1].row, boxes.copies[4].row);
+  shown.says(fmt::format("the rows {}, -1, -1 and -1", k.copies[3].row));
+  EXPECT_EQ(k.copies[3].filled, 3 * 128);
+  shown.says(fmt::format("the barrier expects {} bytes in place of {}", grouped_number(expected_bytes(k)),
+                         grouped_number(expected_bytes(boxes))));
+  EXPECT_EQ(k.map->columns, 2 * 64);
+  shown.says("head 1 begins at column 64");
+}
+
 TEST(GalleryTiles, TheRopePartIsItsOwnBox) {
   Shown shown("mla_rope");
   const Tile rope = shown.tile("seq 0 token 70 k dim 512 tma", 4);
@@ -193,6 +217,33 @@ TEST(GalleryTiles, TheRopePartIsItsOwnBox) {
   EXPECT_EQ(lds.waves(), 2);
   shown.says("of the ten keys that exist");
   EXPECT_EQ(lds.opened.tokens, 10);
+  const ModelGeometry& model = shown.scenario.model;
+  const std::int64_t element = size_of(shown.scenario.cache.dtype), content = model.value_size * element;
+  shown.says(fmt::format("{} bytes of content and, from byte {} on, {} bytes of rope values", grouped_number(content),
+                         content, (model.head_size - model.value_size) * element));
+  // What the notes propose as the next change.
+  shown.scenario.cache.dtype = DType::e4m3;
+  shown.scenario.model.head_size = 640;
+  const Tile aware = shown.tile_of_changed("seq 0 token 70 rope", 4);
+  EXPECT_EQ(aware.columns(), 64);
+  EXPECT_EQ(aware.element_bytes(), 2);
+  EXPECT_FALSE(aware.fills.empty());
+  shown.says(fmt::format("{} bytes of e4m3 content and {} rope values in bf16", model.value_size, aware.columns()));
+}
+
+// The scales of the quantized cache: packed [block, K or V, layer, slot, head, granule].
+TEST(GalleryTiles, AScaleHasItsPlaceInAPoolOfItsOwn) {
+  Shown shown("quantized_e4m3");
+  const Tile k = shown.tile("seq 0 token 70 k layer 0 head 1 tma", 6);
+  EXPECT_EQ(event_of_landed(k), 401);
+  const trace::TilePage& page = k.pages[static_cast<std::size_t>(*k.page_of(6))];
+  EXPECT_EQ(k.token_of(6), TokIdx{70});
+  const std::int64_t line = page.block.value * 2 * 2 * 16 + k.slot_of(6);  // K of layer 0
+  const std::int64_t first = (line * 2 + 1) * 2 * 4;                       // head 1, two scales of four bytes
+  shown.says(fmt::format("at bytes {} and {} of their pool", grouped_number(first), grouped_number(first + 4)));
+  const std::int64_t column = k.chunks[static_cast<std::size_t>(*k.chunk_of({6, 64}))].column;
+  EXPECT_EQ(column / shown.scenario.cache.quantization->granularity, 1);
+  shown.says(fmt::format("The selected chunk, dims {} to {}, has the second one", column, column + 15));
 }
 
 // --- staging failures ------------------------------------------------------------------------------------------------
