@@ -122,6 +122,18 @@ std::shared_ptr<const viz::Tile> recorded_tile(const viz::Run& run, std::optiona
   return std::make_shared<const viz::Tile>(viz::load_tile(run, tiles[static_cast<std::size_t>(at)]));
 }
 
+// The tile with its map, scales and row bytes, as the scenario of its trace has them. If the scenario cannot stage it,
+// the tile of the trace remains as it is.
+std::shared_ptr<const viz::Tile> with_source(viz::Tile tile, const viz::Run& run, const RenderRequest& request,
+                                             const char* program) {
+  try {
+    SimulatorBackend backend{std::filesystem::path(program)};
+    tile.source = backend.tile_source(run.facts(), request.file, viz::request_of(tile));
+  } catch (const std::exception&) {
+  }
+  return std::make_shared<const viz::Tile>(std::move(tile));
+}
+
 void check_tile_event(const char* option, std::optional<std::int64_t> event, std::int64_t least,
                       const viz::Tile& tile) {
   if (!event || (*event >= least && *event <= tile.events)) return;
@@ -172,6 +184,7 @@ void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Ru
     }
   } else {
     picture.tile = recorded_tile(run, request.tile ? whole_number<std::int64_t>(*request.tile) : std::nullopt);
+    if (picture.tile && run.facts().scenario) picture.tile = with_source(*picture.tile, run, request, program);
     picture.tile_instead = QStringLiteral("The trace holds no tile: name one with --tile.");
   }
   set_layout(picture, request);

@@ -115,8 +115,10 @@ void add_import(CLI::App& app, Action& chosen) {
   import->add_option("--seed", command->bench.seed, "Seed of the inputs that the workload calls random")
       ->capture_default_str()
       ->group(kOfBench);
-  add_examples(*import, {"kvscope import flashinfer_dumps --out inputs.safetensors --candidate engine.safetensors",
-                         "kvscope import workloads/gqa_paged/NAME.jsonl --uuid UUID --out inputs.safetensors"});
+  add_examples(
+      *import,
+      {"kvscope import apps/examples/flashinfer_log --out inputs.safetensors --candidate engine.safetensors",
+       "kvscope import apps/examples/flashinfer_bench/workloads/gqa_paged/gqa_small.jsonl --uuid one --out one.npz"});
   import->callback([command, import, &chosen] {
     for (const CLI::Option* option : import->get_options()) {
       if (option->count() == 0) continue;

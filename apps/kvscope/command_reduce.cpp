@@ -238,8 +238,10 @@ void add_reduce(CLI::App& app, Action& chosen) {
                    {"If the whole case ends with an exit code, a signal, at the time limit or without a readable",
                     "output, a smaller case must end in the same way. If the whole case gives a wrong output, a",
                     "smaller case that ends in another way is not used: a kernel that cannot run some size keeps it."});
-  add_examples(*reduce, {"kvscope reduce golden.npz candidate.npz",
-                         "kvscope reduce golden.npz candidate.npz --command 'python3 kernel.py {inputs} {candidate}'"});
+  add_examples(*reduce,
+               {"kvscope import apps/examples/flashinfer_log --out inputs.npz",
+                "kvscope golden --input inputs.npz --out golden.npz",
+                "kvscope reduce golden.npz --command 'python3 apps/examples/faulty_kernel.py {inputs} {candidate}'"});
   reduce->callback([command, &chosen] { chosen = [command] { return run(*command); }; });
 }
 

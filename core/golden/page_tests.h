@@ -52,9 +52,11 @@ struct PageTests {
   bool same_problem = true;  // false: the inputs do not reproduce the golden, and nothing was tested
   PageTestResult o;
   std::optional<PageTestResult> lse;
+  std::int64_t untested = 0;  // sequences with at least two pages that are past the limit
 };
 
-// Sequences with at least two pages are tested in order until 2^26 elements of K and V have been read.
+// Sequences with at least two pages are tested in order, as long as the tests read at most 2^26 elements of K and V. A
+// sequence that would exceed that is left out, and later ones that fit are tested.
 [[nodiscard]] PageTests test_pages(const PageTestInput& input);
 
 }  // namespace kvscope::golden

@@ -165,7 +165,6 @@ class Document final : public QObject {
   };
   [[nodiscard]] std::optional<Stop> stop_between(Position from, Position to) const;
 
-  [[nodiscard]] TileRequest request_of_tile() const;  // precondition: tile()
   [[nodiscard]] static QStringList lines_of(const std::exception& error);
   void restage();
   void ask_for_tile();

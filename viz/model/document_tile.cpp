@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "viz/model/document.h"
+#include "viz/playback/recorded_tiles.h"
 #include "viz/playback/tile_selection.h"
 
 namespace kvscope::viz {
@@ -72,7 +73,7 @@ void Document::choose_recorded_tile(std::int64_t index) {
   recorded_tile_ = static_cast<std::size_t>(index);
   try {
     show_tile(std::make_shared<const Tile>(load_tile(run(), recorded_[*recorded_tile_])));
-    if (run().facts().scenario) Q_EMIT source_wanted(request_of_tile());
+    if (run().facts().scenario) Q_EMIT source_wanted(request_of(*tile_));
   } catch (const std::exception& error) {
     show_no_tile(lines_of(error).join(QLatin1Char('\n')));
   }
@@ -147,22 +148,8 @@ const TileSource* Document::tile_source() const {
   return source.path ? &source : nullptr;
 }
 
-TileRequest Document::request_of_tile() const {
-  const trace::TileOpened& of = tile_->opened;
-  TileRequest request;
-  request.seq = of.seq;
-  request.token = of.first_token;
-  request.kv = of.value ? KOrV::v : KOrV::k;
-  request.layer = of.layer;
-  request.head = of.head;
-  request.dim = DimIdx{tile_->memory ? tile_->memory->first_column : 0};
-  request.step = of.step;
-  request.path = !of.tma ? TilePath::lds : tile_->gathers() ? TilePath::gather4 : TilePath::tma;
-  return request;
-}
-
 void Document::show_source(const TileRequest& request, const TileSource& source) {
-  if (!tile_ || !recorded_tile_ || request != request_of_tile()) return;
+  if (!tile_ || !recorded_tile_ || request != request_of(*tile_)) return;
   auto tile = std::make_shared<Tile>(*tile_);
   tile->source = source;
   tile_ = std::move(tile);

@@ -37,4 +37,18 @@ Tile load_tile(const Run& run, const RecordedTile& recorded) {
   return fold_tile(run.tape().read(recorded.first.value, recorded.end.value));
 }
 
+TileRequest request_of(const Tile& tile) {
+  const trace::TileOpened& of = tile.opened;
+  TileRequest request;
+  request.seq = of.seq;
+  request.token = of.first_token;
+  request.kv = of.value ? KOrV::v : KOrV::k;
+  request.layer = of.layer;
+  request.head = of.head;
+  request.dim = DimIdx{tile.memory ? tile.memory->first_column : 0};
+  request.step = of.step;
+  request.path = !of.tma ? TilePath::lds : tile.gathers() ? TilePath::gather4 : TilePath::tma;
+  return request;
+}
+
 }  // namespace kvscope::viz

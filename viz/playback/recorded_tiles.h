@@ -5,6 +5,7 @@
 
 #include "viz/playback/run.h"
 #include "viz/playback/tile.h"
+#include "viz/playback/tile_request.h"
 
 namespace kvscope::viz {
 
@@ -18,5 +19,7 @@ struct RecordedTile {
 
 // Throws as fold_tile.
 [[nodiscard]] Tile load_tile(const Run& run, const RecordedTile& recorded);
+// The request that stages the same tile from the scenario of its run.
+[[nodiscard]] TileRequest request_of(const Tile& tile);
 
 }  // namespace kvscope::viz

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -220,6 +221,35 @@ TEST(PageTests, OtherInputsAreReportedAndNotTested) {
   const CompareResult result = compare(c.golden, c.candidate(output, DType::f32), options);
   EXPECT_TRUE(result.passed);
   EXPECT_EQ(result.notes.size(), 2u);  // and the candidate's missing conventions
+}
+
+// A first sequence of 2^20 keys, all in one block, would read 2^27 elements; the second is tested.
+TEST(PageTests, ASequencePastTheLimitIsReportedAndLaterOnesAreTested) {
+  Case c(0);
+  constexpr std::int64_t kMany = std::int64_t{1} << 20;
+  std::vector<std::uint32_t> table(2 * kMany / kPage);
+  std::copy(c.table.begin(), c.table.end(), table.begin() + kMany / kPage);
+  c.q.insert(c.q.end(), c.q.begin(), c.q.end());
+  c.offsets = {0, 1, 2};
+  c.lengths = {kMany, kKeys};
+  c.problem.batch = 2;
+  c.problem.q = reinterpret_cast<const std::byte*>(c.q.data());
+  c.problem.query_offsets = c.offsets;
+  c.problem.key_lengths = c.lengths;
+  for (attention::PagedRows* operand : {&c.problem.k, &c.problem.v}) {
+    operand->table = table.data();
+    operand->table_stride = kMany / kPage;
+  }
+  c.golden = golden_bundle(c.problem, attention::reference(c.problem), {});
+  Bundle candidate;
+  for (const char* name : {"o", "lse"}) candidate.tensors[name] = c.golden.tensors.at(name);
+  CompareOptions options;
+  options.inputs = &c.problem;
+  const CompareResult result = compare(c.golden, candidate, options);
+  EXPECT_NE(std::find(result.notes.begin(), result.notes.end(),
+                      "pages of 1 sequence were not tested: the tests read at most 2^26 elements of K and V"),
+            result.notes.end());
+  EXPECT_NE(detail(result, "o: pages").find("0 of 20480 directions"), std::string::npos) << detail(result, "o: pages");
 }
 
 }  // namespace

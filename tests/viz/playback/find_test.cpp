@@ -93,7 +93,8 @@ TEST(Find, RunWithoutSequencesOrStepsIsReported) {
 TEST(Find, UnknownTextListsTheForms) {
   const std::string forms =
       "is not understood: type one of 7 or block 7, 3:70 or token 3:70, seq 3, page 3:2, step 12, event 5000, a kind "
-      "of event such as evicted, byte 0x1f40, in a tile row 6, chunk 6:3, lane 26, register 26:0, scale 6:1, bytes 6:512, axis 2";
+      "of event such as evicted, byte 0x1f40, in a tile row 6, chunk 6:3, lane 26, register 26:0, scale 6:1, bytes "
+      "6:512, axis 2";
   for (const std::string text : {"nonsense",    "block",
                                  "seq",         "step",
                                  "page",        "token",

@@ -148,7 +148,8 @@ TEST(ShownRead, IsTheReadOfTheRegistersGridAtEachEventAndForEachSelection) {
         const TileState now = tile_state(tile, at);
         const auto shown = shown_read(tile, now, lit);
         ASSERT_TRUE(shown);
-        ASSERT_EQ(shown->read, read_of_grid(tile, now, lit)) << at << ", selection " << static_cast<int>(selection.kind);
+        ASSERT_EQ(shown->read, read_of_grid(tile, now, lit))
+            << at << ", selection " << static_cast<int>(selection.kind);
       }
     }
   });
