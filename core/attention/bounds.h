@@ -47,7 +47,7 @@ struct Rounding {
   std::int64_t tile_keys = 1;        // keys whose terms are added before they join the running sum; 1: one by one
   // Significant bits to which matrix instructions cut each product and the sum so far, toward zero, aligned to the
   // largest addend: 14 for fp8 on Hopper. 0: sums are rounded to nearest in the arithmetic's type. Tiles of `tile_keys`
-  // keys, if above 1, are sums of their own that are added to an f32 sum.
+  // keys, if above 1, are summed separately and added to an f32 sum.
   int accumulator_bits = 0;
   RowSum row_sum = RowSum::either;
   double deviations = 7;  // k: standard deviations allowed for independent errors; deviations_for()

@@ -187,7 +187,7 @@ void LayoutReader::read_requests() {
   check_lengths();
 }
 
-// TensorRT-LLM counts K and V of a block as entries of their own: block n has K at 2n and V at 2n + 1.
+// TensorRT-LLM counts K and V of a block as separate entries: block n has K at 2n and V at 2n + 1.
 void LayoutReader::read_offsets() {
   const std::string& table_name = layout_.table.name("table");
   const std::string& lengths_name = layout_.table.name("lengths");

@@ -49,7 +49,7 @@ struct PageTestResult {
 };
 
 struct PageTests {
-  bool same_problem = true;  // false: the inputs do not reproduce the golden, and nothing was tested
+  bool same_problem = true;  // false: the inputs do not reproduce the golden, and no page was tested
   PageTestResult o;
   std::optional<PageTestResult> lse;
   std::int64_t untested = 0;  // sequences with at least two pages that are past the limit

@@ -854,13 +854,13 @@ def _(k, rng):
     stored(k, lambda o: o.reshape(-1).__setitem__(rng.integers(o.size), np.nan))
 
 
-@unknown("a factor of its own for each head")
+@unknown("another factor for each head")
 def _(k, rng):
     factors = rng.uniform(0.7, 1.4, k.shape.query_heads)
     stored(k, lambda o: o.__imul__(factors[:, None].astype(o.dtype)))
 
 
-@unknown("a scale of its own for each head")
+@unknown("another scale for each head")
 def _(k, rng):
     k.q = k.q * rng.uniform(0.7, 1.4, (k.shape.query_heads, 1))
 

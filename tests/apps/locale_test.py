@@ -18,7 +18,7 @@ import numpy as np
 import program
 from program import drawn, gallery, gallery_names, no_display
 
-# Decimal comma; comma and a dotless i; a decimal point of two bytes and digits of its own; digits of its own.
+# Decimal comma; comma and a dotless i; a decimal point of two bytes and other digits; other digits.
 LOCALES = ["de_DE.UTF-8", "tr_TR.UTF-8", "ps_AF.UTF-8", "ar_EG.UTF-8"]
 USE_LOCALE = os.environ["USE_LOCALE"]  # the preloaded library
 TEST_PROGRAMS = os.environ["TEST_PROGRAMS"].split(":")  # tests of the libraries that read and write numbers
@@ -61,7 +61,7 @@ class TheTestItself(unittest.TestCase):
                 read[name] = library.strtod(b"21.5", None)
             self.assertEqual(read["C"], 21.5)
             for name in ("de_DE.UTF-8", "tr_TR.UTF-8", "ps_AF.UTF-8"):
-                self.assertEqual(read[name], 21, f"{name} has a decimal point of its own")
+                self.assertEqual(read[name], 21, f"{name} has another decimal point")
         finally:
             library.setlocale(6, before)
             del os.environ["LOCPATH"]

@@ -1,5 +1,5 @@
 // Applies a range of events to a state. The blocks and sequences of a large run are larger than the processor's caches,
-// and events touch them in any order: what an event needs is fetched while the events before it are applied.
+// and events touch them in any order: the data of an event is fetched while the events before it are applied.
 //
 //   decode ---> | e+24 | ... | e+12 | ... | e+1 | e | ---> apply
 //                 fetch the    fetch its

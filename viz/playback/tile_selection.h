@@ -25,7 +25,7 @@ namespace kvscope::viz {
 //   "Row 6 of the tile: token 70"      "Chunk c3 of row 6: columns 24 to 31, shared byte 848, banks 20 to 23"
 //   "Lane 26: 32 registers"            "Lane 26, register 0: token 70, columns 28 and 29"
 //   "Scale 1 of row 6: ..."            "Bytes 512 to 527 of row 6: ..."      "Axis 2 of the tensor map, rows: ..."
-// `instead`: without a tile, what is known of the one that was asked for.
+// `instead`: without a tile, the known parts of the requested one.
 [[nodiscard]] std::string describe(const State& state, const Facts& facts, const Tile* tile, const Selection& selection,
                                    const TileSource* instead = nullptr);
 

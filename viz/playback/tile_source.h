@@ -56,7 +56,7 @@ struct TileEngine {
   friend bool operator==(const TileEngine&, const TileEngine&) = default;
 };
 
-// The scales of a quantized cache, which are in a pool of their own: one for `granularity` elements of a head.
+// The scales of a quantized cache, which are in a separate pool: one for `granularity` elements of a head.
 struct TileScales {
   std::string dtype;
   std::int64_t bytes = 0;                // of one
@@ -76,7 +76,7 @@ struct TileRowPart {
   friend bool operator==(const TileRowPart&, const TileRowPart&) = default;
 };
 
-// The row of one head of one token, where parts of it have a meaning of their own (MLA).
+// The row of one head of one token, where its parts have different meanings (MLA).
 struct TileRowBytes {
   std::vector<TileRowPart> parts;  // in order, without gaps; empty: the row has one part
   std::vector<std::int64_t>

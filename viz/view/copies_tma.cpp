@@ -177,7 +177,7 @@ void paint_map(QPainter& painter, const QRectF& rect, const Scene& scene) {
                elided(mono, of_box, rect.width()));
 }
 
-// The other paths, as far as the panel has room for them.
+// The other paths for which the panel has room.
 std::vector<PanelCell> offers_of(const TmaLayout& at, const QRectF& body, const Scene& scene) {
   if (at.offers.isEmpty()) return {};
   std::vector<PanelCell> offers = offer_cells(scene.tile->source, at.offers, scene);

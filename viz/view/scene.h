@@ -30,7 +30,7 @@ struct Scene {
   const Tile* tile = nullptr;                 // that is shown; null: none
   const TileState* tile_now = nullptr;        // how much of it has happened; not null with a tile
   QString tile_instead;                       // without a tile: why, and what to do
-  const TileSource* tile_source = nullptr;    // without a tile: what is known of the one that was asked for; or null
+  const TileSource* tile_source = nullptr;    // without a tile: the known parts of the requested one; or null
   const State* staged = nullptr;              // view tile: the cache that the tile was staged from; null: the cursor's
   const AttentionFlow* flow = nullptr;        // of the attention view; null: none
   std::int64_t flow_tiles = 0;                // tiles of the flow that have been added

@@ -46,7 +46,7 @@ class TilePanel : public Panel {
   virtual void paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const = 0;
   // The line under the body; the summary in quiet letters unless a panel has a legend of its own.
   virtual void paint_tile_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const;
-  // Whether an outline is painted around an object: what is lit with the selection, and the selected object itself.
+  // Whether an outline is painted around an object: objects lit with the selection, and the selected object itself.
   [[nodiscard]] static bool is_outlined(const Scene& scene, const LitTile& lit, const Selection& selected,
                                         const Selection& object);
   // Rectangles of objects in reading order, cut to the body; names are filled in by describe().

@@ -1,5 +1,5 @@
 // All actions by name: type a part of a name, choose with the arrow keys, Enter carries it out. Each line has the
-// action's name, its menu, its keys, and what it does.
+// action's name, its menu, its keys, and its effect.
 //
 //   +--------------------------------------------+
 //   | step ba|                                   |

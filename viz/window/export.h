@@ -48,7 +48,7 @@ struct Picture {
   std::array<Viewport, kPanels> viewport;
   std::shared_ptr<const Tile> tile;               // of View::tile
   QString tile_instead;                           // without one: why
-  TileSource tile_source;                         // without one: what is known of it
+  TileSource tile_source;                         // without a tile: the known parts of the requested one
   std::optional<std::size_t> tile_layout;         // as Scene::tile_layout
   std::optional<std::int64_t> tile_event;         // events of the tile that have happened; none: until all has landed
   std::shared_ptr<const AttentionFlow> flow;      // of View::attention

@@ -54,7 +54,7 @@ struct CacheView {
 };
 
 // The form, and an optional tensor of block scales for each tensor of elements: k_block_scale, v_block_scale,
-// kv_block_scale, with the axes of the elements and `group` for the last one. Not for forms with scales of their own.
+// kv_block_scale, with the axes of the elements and `group` for the last one. Not for forms that have other scales.
 [[nodiscard]] CacheForm with_block_scales(const CacheForm& form);
 
 // The shape that a tensor of the form has for these sizes. `packed`: two elements of e2m1 in a byte.

@@ -38,7 +38,7 @@ void each_split(const Trials& trials, std::int64_t longest,
   }
 }
 
-// A running maximum that rises without a rescaling of what is summed.
+// A running maximum that rises without a rescaling of the sums.
 void add_rescaling(Trials& trials, std::int64_t longest) {
   struct Forgotten {
     const char* name;

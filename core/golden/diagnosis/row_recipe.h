@@ -42,7 +42,7 @@ enum class Combine : std::uint8_t {
   without_rescaling,         // the running output and sum are not rescaled when the running maximum rises
   output_without_rescaling,  // only the running output is not
   sum_without_rescaling,     // only the running sum is not
-  without_common_maximum,    // parts are added, each with the weights of its own maximum
+  without_common_maximum,    // parts are added, each with weights relative to a separate maximum
   mean,                      // the outputs of the splits are averaged
   other_base,                // splits are merged with 2^lse of a natural lse, or with e^lse of a base-2 lse
 };

@@ -75,7 +75,7 @@ TEST(Compare, EqualTensorsPassInEveryOutputType) {
   }
 }
 
-// A golden of the fast path has an error of its own, which is not the candidate's.
+// A golden of the fast path has an error, which is not the candidate's.
 TEST(Compare, BoundIncludesTheErrorOfAFastGolden) {
   Bundle golden = small_golden();
   Bundle candidate = candidate_of(golden, DType::f64);

@@ -1,4 +1,4 @@
-// The lines of a tensor map, and what is drawn beside and below the rows of the pool.
+// The lines of a tensor map, and the parts beside and below the rows of the pool.
 #include "viz/geometry/map_layout.h"
 
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ TEST(MemoryLayout, ScalesAreBesideTheirRowsAndBytesBelowAllOfThem) {
   EXPECT_TRUE(memory_layout({{0, 16}}, QRectF(0, 0, 264, 200), 1, {0, 150}).bytes.isEmpty()) << "no room";
 }
 
-// 640 bytes: 10 lines. Each byte has a place of its own.
+// 640 bytes: 10 lines. Each byte has another place.
 TEST(MemoryLayout, TheBytesOfARowFillLinesOf64) {
   EXPECT_DOUBLE_EQ(row_bytes_height(640, 1), 98);
   const QRectF area(5, 300, 264, row_bytes_height(640, 1));

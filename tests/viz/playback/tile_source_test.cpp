@@ -50,7 +50,7 @@ TEST(TileSource, AnOfferNamesItsInstructionsOrWhyThePathCannotTakeTheTile) {
   EXPECT_EQ(offer_in_words(source, TilePath::rope), "No such path of the tile");
 }
 
-// Two scales of f32 for a head of 128, in a pool of their own.
+// Two scales of f32 for a head of 128, in a separate pool.
 TEST(TileSource, AScaleHasItsElementsItsByteAndItsRow) {
   TileScales scales{"f32", 4, 64, 1, 2, {}, {}};
   scales.row = {320, 321};
