@@ -148,6 +148,7 @@ void mma_in_order(std::byte* registers, const Op& op, LaneMask lanes) {
     }
   }
   for (int i = 0; i < 4; ++i) {
+    if (list[i] == kNoRegister) continue;  // _
     const float* from = result[i];
     store_lanes<float>(register_of<float>(registers, list[i]), lanes,
                        [from](int lane) { return canonical(from[lane]); });
