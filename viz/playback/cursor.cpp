@@ -103,7 +103,7 @@ void Cursor::go_back(Position position) {
     if (keep <= at + before / 2) continue;  // one so near to it is there already
     replay(state, run_->facts(), run_->tape(), at.value, keep.value);
     at = keep;
-    kept_.push_back(std::make_shared<const Kept>(at, state));
+    kept_.push_back(std::make_shared<const Kept>(Kept{at, state}));
   }
   replay(state, run_->facts(), run_->tape(), at.value, position.value);
   state_ = std::move(state);
