@@ -154,9 +154,9 @@ void paint_board_hover(benchmark::State& state, View view) {
 void PaintMotion(benchmark::State& state) {
   Painted painted(state.range(0), View::overview, PanelId::pool, 0);
   const Panels panels = make_panels();
-  const Still after(painted.scene, nullptr);
+  const Still after(painted.scene, {});
   painted.cursor->seek(Position{0});
-  const Still before(painted.scene, nullptr);
+  const Still before(painted.scene, {});
   const Motion motion(panels, kSize, 1, before, after);
   double t = 0.1;
   for (auto _ : state) {
@@ -172,9 +172,9 @@ void PaintMotion(benchmark::State& state) {
 void StartMotion(benchmark::State& state) {
   Painted painted(state.range(0), View::overview, PanelId::pool, 0);
   const Panels panels = make_panels();
-  const Still after(painted.scene, nullptr);
+  const Still after(painted.scene, {});
   painted.cursor->seek(Position{0});
-  const Still before(painted.scene, nullptr);
+  const Still before(painted.scene, {});
   for (auto _ : state) {
     const Motion motion(panels, kSize, 1, before, after);
     QPainter painter(&painted.image);
