@@ -68,13 +68,10 @@ inline LintFinding lint_fault(std::string rule, std::string object, std::string 
 }
 inline LintFinding lint_warning(std::string rule, std::string object, std::string problem, std::string range,
                                 std::string next, std::optional<std::int64_t> value = std::nullopt) {
-  return {LintSeverity::warning,
-          std::move(rule),
-          std::move(object),
-          std::move(problem),
-          std::move(range),
-          std::move(next),
-          value};
+  LintFinding finding =
+      lint_fault(std::move(rule), std::move(object), std::move(problem), std::move(range), std::move(next), value);
+  finding.severity = LintSeverity::warning;
+  return finding;
 }
 
 }  // namespace kvscope::golden
