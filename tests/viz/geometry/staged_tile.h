@@ -58,6 +58,23 @@ inline std::vector<trace::Event> staged_events(const TileOrder& order) {
   return recorder.events();
 }
 
+// The same tile as operand of wgmma, which reads it in shared memory: without the reads into registers.
+inline std::vector<trace::Event> staged_for_wgmma(const TileOrder& order) {
+  std::vector<trace::Event> events = staged_events(order);
+  std::erase_if(events, [](const trace::Event& e) {
+    return std::holds_alternative<trace::FragmentRead>(e) || std::holds_alternative<trace::LaneRead>(e) ||
+           std::holds_alternative<trace::RegisterFilled>(e) || std::holds_alternative<trace::BankPhase>(e);
+  });
+  for (trace::Event& event : events) {
+    if (auto* of = std::get_if<trace::TileFragments>(&event)) {
+      *of = {};
+      of->instruction = trace::ReadInstruction::wgmma;
+      of->lanes = 32;
+    }
+  }
+  return events;
+}
+
 // Nothing: the path does not support the tile.
 inline std::optional<Tile> staged_tile(const TileOrder& order) {
   const std::vector<trace::Event> events = staged_events(order);

@@ -388,18 +388,7 @@ WgmmaDescriptor descriptor_of(const WgmmaCase& c, std::int64_t product) {
 
 std::vector<trace::Event> events_of(const WgmmaCase& c) {
   TileOrder order{.dtype = c.dtype, .kv = c.kv, .swizzle = c.mode};
-  std::vector<trace::Event> events = testing_support::staged_events(order);
-  std::erase_if(events, [](const trace::Event& e) {
-    return std::holds_alternative<trace::FragmentRead>(e) || std::holds_alternative<trace::LaneRead>(e) ||
-           std::holds_alternative<trace::RegisterFilled>(e) || std::holds_alternative<trace::BankPhase>(e);
-  });
-  for (trace::Event& event : events) {
-    if (auto* of = std::get_if<trace::TileFragments>(&event)) {
-      *of = {};
-      of->instruction = trace::ReadInstruction::wgmma;
-      of->lanes = 32;
-    }
-  }
+  std::vector<trace::Event> events = testing_support::staged_for_wgmma(order);
   const bool mn = c.kv == KOrV::v;
   const std::int64_t in_chunk = 16 / c.size();
   for (std::int64_t product = 0; product < c.products(); ++product) {

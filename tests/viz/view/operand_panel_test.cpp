@@ -24,18 +24,7 @@ const QRectF kBody(20, 20, 360, 470);
 std::vector<trace::Event> wgmma_events() {
   testing_support::TileOrder order;
   order.head_size = kDims;
-  std::vector<trace::Event> events = testing_support::staged_events(order);
-  std::erase_if(events, [](const trace::Event& e) {
-    return std::holds_alternative<trace::FragmentRead>(e) || std::holds_alternative<trace::LaneRead>(e) ||
-           std::holds_alternative<trace::RegisterFilled>(e) || std::holds_alternative<trace::BankPhase>(e);
-  });
-  for (trace::Event& event : events) {
-    if (auto* of = std::get_if<trace::TileFragments>(&event)) {
-      *of = {};
-      of->instruction = trace::ReadInstruction::wgmma;
-      of->lanes = 32;
-    }
-  }
+  std::vector<trace::Event> events = testing_support::staged_for_wgmma(order);
   for (std::int64_t read = 0; read < kDims / kDepth; ++read) {
     const WgmmaDescriptor descriptor{2 * kDepth * read, 16, 1024, 0, SwizzleMode::b128};
     trace::OperandRead e;
