@@ -8,11 +8,11 @@
 
 #include "apps/common/faults.h"
 #include "core/base/errors.h"
-#include "core/golden/bundle.h"
+#include "core/golden/bundle/bundle.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
-#include "core/golden/layouts.h"
-#include "core/golden/output_names.h"
+#include "core/golden/layouts/layouts.h"
+#include "core/golden/verdict/output_names.h"
 #include "core/layout/filled.h"
 
 namespace kvscope::apps {

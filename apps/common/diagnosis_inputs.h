@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "core/golden/bundle/tensor.h"
 #include "core/golden/diagnosis/diagnose.h"
-#include "core/golden/layouts.h"
-#include "core/golden/tensor.h"
+#include "core/golden/layouts/layouts.h"
 
 namespace kvscope::apps {
 
@@ -17,7 +17,7 @@ struct GoldenAndCandidate {
 };
 
 // Both files are read before faults are reported: one InputError names the faults of both. The candidate's output has
-// its names of core/golden/output_names.h.
+// its names of core/golden/verdict/output_names.h.
 [[nodiscard]] GoldenAndCandidate load_both(const std::string& golden, const std::string& candidate);
 
 // The file with the golden's inputs: `given`, else the one that its manifest names, as it is written there or in the

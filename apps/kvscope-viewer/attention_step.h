@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/golden/layouts.h"
-#include "core/golden/tensor.h"
+#include "core/golden/bundle/tensor.h"
+#include "core/golden/layouts/layouts.h"
 #include "core/pipeline/layer_attention.h"
 #include "core/pipeline/layer_data.h"
 #include "core/scenario/scenario.h"

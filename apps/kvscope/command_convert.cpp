@@ -14,8 +14,8 @@
 #include "apps/kvscope/layout_choice.h"
 #include "core/base/errors.h"
 #include "core/base/report.h"
-#include "core/golden/bundle.h"
-#include "core/golden/layout_convert.h"
+#include "core/golden/bundle/bundle.h"
+#include "core/golden/layouts/layout_convert.h"
 
 namespace kvscope::apps {
 namespace {

@@ -14,8 +14,8 @@
 #include "apps/kvscope/rounding_options.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
-#include "core/golden/compare.h"
 #include "core/golden/golden_inputs.h"
+#include "core/golden/verdict/compare.h"
 
 namespace kvscope::apps {
 namespace {

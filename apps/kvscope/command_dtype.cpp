@@ -13,7 +13,7 @@
 #include "apps/kvscope/commands.h"
 #include "core/base/convert.h"
 #include "core/base/errors.h"
-#include "core/golden/npy.h"
+#include "core/golden/bundle/npy.h"
 
 namespace kvscope::apps {
 namespace {

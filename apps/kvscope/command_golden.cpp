@@ -21,10 +21,10 @@
 #include "core/attention/tiled.h"
 #include "core/base/errors.h"
 #include "core/base/report.h"
-#include "core/golden/bundle.h"
+#include "core/golden/bundle/bundle.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
-#include "core/golden/layouts.h"
+#include "core/golden/layouts/layouts.h"
 #include "core/pipeline/run_scenario.h"
 #include "core/pipeline/scenario_bundle.h"
 

@@ -13,7 +13,7 @@
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/base/report.h"
-#include "core/golden/bundle.h"
+#include "core/golden/bundle/bundle.h"
 #include "core/golden/dumps/dump.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"

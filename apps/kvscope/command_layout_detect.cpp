@@ -17,9 +17,9 @@
 #include "apps/kvscope/layout_choice.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
-#include "core/golden/bundle.h"
-#include "core/golden/layout_detect.h"
-#include "core/golden/layout_places.h"
+#include "core/golden/bundle/bundle.h"
+#include "core/golden/layouts/layout_detect.h"
+#include "core/golden/layouts/layout_places.h"
 
 namespace kvscope::apps {
 namespace {

@@ -16,7 +16,7 @@
 #include "apps/kvscope/layout_choice.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
-#include "core/golden/bundle.h"
+#include "core/golden/bundle/bundle.h"
 #include "core/golden/golden_inputs.h"
 #include "core/golden/lint/lint.h"
 

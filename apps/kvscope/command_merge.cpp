@@ -15,8 +15,8 @@
 #include "core/attention/merge.h"
 #include "core/base/errors.h"
 #include "core/base/report.h"
-#include "core/golden/bundle.h"
-#include "core/golden/measures.h"
+#include "core/golden/bundle/bundle.h"
+#include "core/golden/verdict/measures.h"
 
 namespace kvscope::apps {
 namespace {

@@ -21,10 +21,10 @@
 #include "apps/kvscope/rounding_options.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
-#include "core/golden/bundle.h"
+#include "core/golden/bundle/bundle.h"
 #include "core/golden/golden_inputs.h"
-#include "core/golden/output_names.h"
 #include "core/golden/reduce/reduce.h"
+#include "core/golden/verdict/output_names.h"
 
 namespace kvscope::apps {
 namespace {

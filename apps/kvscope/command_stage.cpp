@@ -19,7 +19,7 @@
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/lds_options.h"
 #include "core/base/errors.h"
-#include "core/golden/npy.h"
+#include "core/golden/bundle/npy.h"
 #include "core/pipeline/run_scenario.h"
 #include "core/staging/lds/lds_params.h"
 #include "core/staging/staged_image.h"

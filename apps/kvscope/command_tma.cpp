@@ -18,7 +18,7 @@
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
-#include "core/golden/npy.h"
+#include "core/golden/bundle/npy.h"
 #include "core/smem/shared_image.h"
 #include "core/staging/tma/eligibility.h"
 #include "core/tma/box_copy.h"

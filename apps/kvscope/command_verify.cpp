@@ -17,9 +17,9 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/golden/compare.h"
-#include "core/golden/compare_report.h"
-#include "core/golden/tolerance.h"
+#include "core/golden/verdict/compare.h"
+#include "core/golden/verdict/compare_report.h"
+#include "core/golden/verdict/tolerance.h"
 
 namespace kvscope::apps {
 namespace {

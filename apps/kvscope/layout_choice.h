@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/golden/layouts.h"
+#include "core/golden/layouts/layouts.h"
 
 namespace CLI {
 class App;

@@ -3,7 +3,7 @@
 // --accumulator-bits, --row-sum.
 #pragma once
 
-#include "core/golden/candidate_rounding.h"
+#include "core/golden/verdict/candidate_rounding.h"
 
 namespace CLI {
 class App;

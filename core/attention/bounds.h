@@ -103,9 +103,9 @@ class OutputBudgets {
   double spread_, inputs_, score_, p2_, scores_, ex2_, p_, clump_, lost_, sum_, repeated_, cut_, cut_scores_, merge_,
       partial_floor_, golden_score_, golden_sum_, k_;  // factors
 };
-// The errors of a row's probabilities, for tests on a weighted sum of a row's elements (golden/page_tests.h): each
-// probability has an independent relative error with standard deviation `independent`, and one of at most `common`
-// that may be equal for many keys.
+// The errors of a row's probabilities, for tests on a weighted sum of a row's elements (golden/verdict/page_tests.h):
+// each probability has an independent relative error with standard deviation `independent`, and one of at most
+// `common` that may be equal for many keys.
 struct ProbabilityErrors {
   double independent = 0, common = 0;
 };

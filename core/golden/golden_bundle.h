@@ -21,7 +21,7 @@
 
 #include "core/attention/problem.h"
 #include "core/attention/result.h"
-#include "core/golden/tensor.h"
+#include "core/golden/bundle/tensor.h"
 
 namespace kvscope::golden {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/golden/detail/known_tensors.h"
 #include "core/golden/golden_bundle.h"
+#include "core/golden/layouts/detail/known_tensors.h"
 
 namespace kvscope::golden {
 namespace {

@@ -15,8 +15,8 @@
 #include <string_view>
 
 #include "core/base/json.h"
-#include "core/golden/layouts.h"
-#include "core/golden/tensor.h"
+#include "core/golden/bundle/tensor.h"
+#include "core/golden/layouts/layouts.h"
 
 namespace kvscope::golden {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/golden/tensor.h"
+#include "core/golden/bundle/tensor.h"
 #include "core/scenario/scenario.h"
 #include "core/staging/focus.h"
 #include "core/staging/staged_image.h"

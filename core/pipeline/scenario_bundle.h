@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/attention/merge.h"
-#include "core/golden/tensor.h"
+#include "core/golden/bundle/tensor.h"
 #include "core/pipeline/run_scenario.h"
 #include "core/scenario/scenario.h"
 

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "core/golden/compare_report.h"
 #include "core/golden/golden_bundle.h"
+#include "core/golden/verdict/compare_report.h"
 #include "gpu/launch/device_report.h"
 
 namespace kvscope::gpu {

@@ -7,7 +7,7 @@
 #include "core/attention/problem.h"
 #include "core/attention/result.h"
 #include "core/base/json.h"
-#include "core/golden/compare.h"
+#include "core/golden/verdict/compare.h"
 #include "gpu/launch/device.h"
 #include "gpu/offload/attention_on.h"
 

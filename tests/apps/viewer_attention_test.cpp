@@ -12,9 +12,9 @@
 
 #include "apps/kvscope-viewer/simulator_backend.h"
 #include "core/base/errors.h"
-#include "core/golden/bundle.h"
-#include "core/golden/compare.h"
-#include "core/golden/measures.h"
+#include "core/golden/bundle/bundle.h"
+#include "core/golden/verdict/compare.h"
+#include "core/golden/verdict/measures.h"
 #include "core/pipeline/run_scenario.h"
 #include "core/pipeline/scenario_bundle.h"
 #include "core/scenario/requests.h"

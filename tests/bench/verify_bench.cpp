@@ -11,7 +11,7 @@
 #include "core/attention/result.h"
 #include "core/base/convert.h"
 #include "core/base/random.h"
-#include "core/golden/compare.h"
+#include "core/golden/verdict/compare.h"
 
 namespace kvscope::golden {
 namespace {

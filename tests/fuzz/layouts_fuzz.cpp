@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/golden/layouts.h"
-#include "core/golden/npz.h"
-#include "core/golden/safetensors.h"
+#include "core/golden/bundle/npz.h"
+#include "core/golden/bundle/safetensors.h"
+#include "core/golden/layouts/layouts.h"
 
 namespace {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "core/base/errors.h"
+#include "core/golden/bundle/npz.h"
+#include "core/golden/bundle/safetensors.h"
 #include "core/golden/lint/lint.h"
-#include "core/golden/npz.h"
-#include "core/golden/safetensors.h"
 
 namespace {
 

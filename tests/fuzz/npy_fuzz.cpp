@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/base/errors.h"
-#include "core/golden/npy.h"
+#include "core/golden/bundle/npy.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -32,7 +32,7 @@ WRAPPED = [
     (r"nlohmann/", ["core/base/json.cpp"]),
     (r"zlib\.h$", ["core/base/file.cpp"]),
     (r"sqlite3\.h$", ["core/trace/sqlite.cpp"]),
-    (r"zip\.h$", ["core/golden/npz.cpp"]),
+    (r"zip\.h$", ["core/golden/bundle/npz.cpp"]),
     (r"gif_lib\.h$", ["viz/window/gif_writer.cpp"]),
     (r"CLI/", ["apps/common/cli.h"]),
 ]

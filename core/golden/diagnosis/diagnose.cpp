@@ -15,11 +15,11 @@
 #include "core/attention/mask.h"
 #include "core/base/convert.h"
 #include "core/base/errors.h"
-#include "core/golden/candidate_rounding.h"
 #include "core/golden/diagnosis/failure_pattern.h"
 #include "core/golden/diagnosis/fitted_trials.h"
 #include "core/golden/diagnosis/page_search.h"
-#include "core/golden/golden_terms.h"
+#include "core/golden/verdict/candidate_rounding.h"
+#include "core/golden/verdict/golden_terms.h"
 
 namespace kvscope::golden {
 namespace {

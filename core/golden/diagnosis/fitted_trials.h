@@ -6,7 +6,7 @@
 
 #include "core/golden/diagnosis/hypotheses.h"
 #include "core/golden/diagnosis/page_search.h"
-#include "core/golden/golden_terms.h"
+#include "core/golden/verdict/golden_terms.h"
 
 namespace kvscope::golden {
 

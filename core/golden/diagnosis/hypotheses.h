@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "core/golden/candidate_rounding.h"
+#include "core/golden/bundle/tensor.h"
 #include "core/golden/diagnosis/row_recipe.h"
-#include "core/golden/tensor.h"
+#include "core/golden/verdict/candidate_rounding.h"
 
 namespace kvscope::golden {
 

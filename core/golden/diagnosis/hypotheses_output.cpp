@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/golden/diagnosis/detail/trials.h"
-#include "core/golden/golden_terms.h"
+#include "core/golden/verdict/golden_terms.h"
 
 namespace kvscope::golden {
 namespace {

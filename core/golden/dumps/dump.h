@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/golden/layouts.h"
-#include "core/golden/tensor.h"
+#include "core/golden/bundle/tensor.h"
+#include "core/golden/layouts/layouts.h"
 
 namespace kvscope::golden {
 

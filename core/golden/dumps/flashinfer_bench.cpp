@@ -16,7 +16,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/random.h"
-#include "core/golden/bundle.h"
+#include "core/golden/bundle/bundle.h"
 #include "core/golden/dumps/detail/dump_tensors.h"
 
 namespace kvscope::golden {

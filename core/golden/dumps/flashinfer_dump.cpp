@@ -15,9 +15,9 @@
 #include <utility>
 
 #include "core/base/errors.h"
-#include "core/golden/bundle.h"
+#include "core/golden/bundle/bundle.h"
+#include "core/golden/bundle/torch_save.h"
 #include "core/golden/dumps/detail/dump_tensors.h"
-#include "core/golden/torch_save.h"
 
 namespace kvscope::golden {
 namespace {

@@ -29,8 +29,8 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "core/golden/layouts.h"
-#include "core/golden/tensor.h"
+#include "core/golden/bundle/tensor.h"
+#include "core/golden/layouts/layouts.h"
 
 namespace kvscope::golden {
 

@@ -14,7 +14,7 @@
 
 #include "core/attention/problem_checks.h"
 #include "core/base/checked.h"
-#include "core/golden/detail/known_tensors.h"
+#include "core/golden/layouts/detail/known_tensors.h"
 
 namespace kvscope::golden {
 namespace {

@@ -13,10 +13,10 @@
 #include "core/attention/reference.h"
 #include "core/base/checked.h"
 #include "core/base/report.h"
-#include "core/golden/compare.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
-#include "core/golden/output_names.h"
+#include "core/golden/verdict/compare.h"
+#include "core/golden/verdict/output_names.h"
 
 namespace kvscope::golden {
 namespace {

@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "core/golden/candidate_rounding.h"
 #include "core/golden/reduce/slice.h"
+#include "core/golden/verdict/candidate_rounding.h"
 
 namespace kvscope::golden {
 

@@ -10,7 +10,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/report.h"
-#include "core/golden/detail/known_tensors.h"
+#include "core/golden/layouts/detail/known_tensors.h"
 #include "core/golden/reduce/detail/tensor_axes.h"
 
 namespace kvscope::golden {

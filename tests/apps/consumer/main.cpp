@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/cache/paged_kv_cache.h"
-#include "core/golden/npy.h"
+#include "core/golden/bundle/npy.h"
 
 int main() {
   using namespace kvscope;

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/golden/tensor.h"
+#include "core/golden/bundle/tensor.h"
 #include "tests/property.h"
 
 namespace kvscope::golden {

@@ -4,9 +4,9 @@
 
 #include "core/attention/reference.h"
 #include "core/attention/tiled.h"
-#include "core/golden/bundle.h"
-#include "core/golden/compare.h"
-#include "core/golden/layouts.h"
+#include "core/golden/bundle/bundle.h"
+#include "core/golden/layouts/layouts.h"
+#include "core/golden/verdict/compare.h"
 #include "tests/core/pipeline/fixtures.h"
 
 namespace kvscope::scenario_bundle_test {

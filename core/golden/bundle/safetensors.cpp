@@ -1,0 +1,249 @@
+#include "core/golden/bundle/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace kvscope::golden {
+namespace {
+
+constexpr std::string_view kMetadata = "__metadata__";
+constexpr std::size_t kPrefix = 8;  // [bytes] the header's length
+
+constexpr std::array<std::pair<std::string_view, DType>, 16> kTypes{{{"F64", DType::f64},
+                                                                     {"F32", DType::f32},
+                                                                     {"F16", DType::f16},
+                                                                     {"BF16", DType::bf16},
+                                                                     {"F8_E4M3", DType::e4m3},
+                                                                     {"F8_E5M2", DType::e5m2},
+                                                                     {"F8_E8M0", DType::e8m0},
+                                                                     {"I8", DType::i8},
+                                                                     {"U8", DType::u8},
+                                                                     {"I16", DType::i16},
+                                                                     {"U16", DType::u16},
+                                                                     {"I32", DType::i32},
+                                                                     {"U32", DType::u32},
+                                                                     {"I64", DType::i64},
+                                                                     {"U64", DType::u64},
+                                                                     {"BOOL", DType::u8}}};
+
+std::optional<DType> type_of(std::string_view text) {
+  const auto* found =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& entry) { return entry.first == text; });
+  if (found == kTypes.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string_view text_of(DType dtype) {
+  const auto* found =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& entry) { return entry.second == dtype; });
+  return found == kTypes.end() ? std::string_view() : found->first;
+}
+
+struct Entry {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape;
+  std::int64_t begin = 0;  // [bytes] from the end of the header
+  std::int64_t end = 0;
+};
+
+// Parses one member of the header. Adds to `faults` and returns empty when it is invalid.
+std::optional<Entry> read_entry(const std::string& tensor_name, const json::Value& value, std::vector<Fault>& faults) {
+  const std::string where = fmt::format("tensor '{}'", tensor_name);
+  const std::size_t faults_before = faults.size();
+  const auto fault = [&](std::string message) { faults.push_back({where, std::move(message)}); };
+  Entry entry{tensor_name, DType::f32, {}, 0, 0};
+  const json::Object* object = value.as_object();
+  if (object == nullptr) {
+    fault("not an object with dtype, shape and data_offsets");
+    return std::nullopt;
+  }
+  for (const auto& [key, unused] : *object) {
+    if (key != "dtype" && key != "shape" && key != "data_offsets") fault(fmt::format("unknown key '{}'", key));
+  }
+  const json::Value* dtype = value.find("dtype");
+  if (dtype == nullptr || !dtype->is_string()) {
+    fault("'dtype' is missing or not a string");
+  } else if (const auto known = type_of(*dtype->as_string())) {
+    entry.dtype = *known;
+  } else {
+    fault(fmt::format(
+        "type '{}' is not read; types are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0 I8 to I64, U8 to U64, BOOL",
+        *dtype->as_string()));
+  }
+  const json::Value* shape = value.find("shape");
+  if (shape == nullptr || !shape->is_array()) {
+    fault("'shape' is missing or not an array");
+  } else if (shape->as_array()->size() > kMaxRank) {
+    fault(fmt::format("{} axes, more than {}", shape->as_array()->size(), kMaxRank));
+  } else {
+    for (const json::Value& extent : *shape->as_array()) {
+      if (extent.as_i64() == nullptr || *extent.as_i64() < 0) {
+        fault("an extent of 'shape' is not an integer in [0, 2^63)");
+        break;
+      }
+      entry.shape.push_back(*extent.as_i64());
+    }
+  }
+  const json::Value* offsets = value.find("data_offsets");
+  const json::Array* pair = offsets == nullptr ? nullptr : offsets->as_array();
+  if (pair == nullptr || pair->size() != 2 || (*pair)[0].as_i64() == nullptr || (*pair)[1].as_i64() == nullptr) {
+    fault("'data_offsets' is missing or not [begin, end]");
+  } else {
+    entry.begin = *(*pair)[0].as_i64();
+    entry.end = *(*pair)[1].as_i64();
+    if (entry.begin < 0 || entry.end < entry.begin) {
+      fault(fmt::format("data_offsets [{}, {}] run backwards or are negative", entry.begin, entry.end));
+    }
+  }
+  if (faults.size() != faults_before) return std::nullopt;
+
+  const auto needed = byte_count(entry.dtype, entry.shape);
+  if (!needed) {
+    fault(fmt::format("shape {} of {} overflows 64 bits", shape_text(entry.shape), name(entry.dtype)));
+  } else if (*needed != entry.end - entry.begin) {
+    fault(fmt::format("shape {} of {} needs {} bytes, but data_offsets [{}, {}] hold {}", shape_text(entry.shape),
+                      name(entry.dtype), *needed, entry.begin, entry.end, entry.end - entry.begin));
+  }
+  if (faults.size() != faults_before) return std::nullopt;
+  return entry;
+}
+
+// Sorted by place, every tensor must begin where the one before ended.
+void check_coverage(std::vector<Entry>& entries, std::int64_t data_size, std::vector<Fault>& faults) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  std::int64_t at = 0;
+  const Entry* before = nullptr;
+  for (const Entry& entry : entries) {
+    const std::string where = fmt::format("tensor '{}'", entry.name);
+    if (entry.end > data_size) {
+      faults.push_back({where, fmt::format("data_offsets [{}, {}] run past the {} bytes of data: truncated",
+                                           entry.begin, entry.end, data_size)});
+    }
+    if (entry.begin < at) {
+      faults.push_back({where, fmt::format("data_offsets [{}, {}] overlap tensor '{}', which ends at {}", entry.begin,
+                                           entry.end, before->name, at)});
+    } else if (entry.begin > at) {
+      faults.push_back({where, fmt::format("data_offsets [{}, {}] leave a hole of {} bytes before them", entry.begin,
+                                           entry.end, entry.begin - at)});
+    }
+    if (entry.end >= at) {
+      at = entry.end;
+      before = &entry;
+    }
+  }
+  if (at < data_size) faults.push_back({"data", fmt::format("{} bytes belong to no tensor", data_size - at)});
+}
+
+json::Value entry_json(const Tensor& tensor, std::int64_t begin) {
+  json::Array shape;
+  for (const std::int64_t extent : tensor.shape) shape.emplace_back(extent);
+  json::Value entry;
+  entry.set("dtype", text_of(tensor.dtype));
+  entry.set("shape", std::move(shape));
+  entry.set("data_offsets", json::Array{begin, begin + static_cast<std::int64_t>(tensor.bytes.size())});
+  return entry;
+}
+
+}  // namespace
+
+Safetensors parse_safetensors(std::string_view bytes, std::string_view source) {
+  if (bytes.size() < kPrefix) {
+    throw InputError(source, "",
+                     fmt::format("{} bytes long; the header's length alone takes 8: truncated", bytes.size()));
+  }
+  std::uint64_t header_size = 0;
+  for (std::size_t i = kPrefix; i-- > 0;) header_size = header_size << 8 | static_cast<unsigned char>(bytes[i]);
+  if (header_size > kMaxSafetensorsHeader) {
+    throw InputError(
+        source, "header",
+        fmt::format("{} bytes long, more than {}: not a safetensors file", header_size, kMaxSafetensorsHeader));
+  }
+  if (header_size > bytes.size() - kPrefix) {
+    throw InputError(source, "header",
+                     fmt::format("{} bytes long, but {} bytes follow: truncated", header_size, bytes.size() - kPrefix));
+  }
+  const auto header_bytes = static_cast<std::size_t>(header_size);
+  const std::string_view data = bytes.substr(kPrefix + header_bytes);
+  const std::string_view text = bytes.substr(kPrefix, header_bytes);
+  if (!text.starts_with('{')) throw InputError(source, "header", "does not begin with '{': not a safetensors file");
+  const json::Value header = json::parse(text, source);
+
+  Safetensors file;
+  std::vector<Fault> faults;
+  std::vector<Entry> entries;
+  for (const auto& [key, value] : *header.as_object()) {
+    if (key != kMetadata) {
+      if (auto entry = read_entry(key, value, faults)) entries.push_back(std::move(*entry));
+      continue;
+    }
+    if (!value.is_object()) {
+      faults.push_back({std::string(kMetadata), "not an object of strings"});
+      continue;
+    }
+    for (const auto& [meta_key, meta_value] : *value.as_object()) {
+      if (meta_value.is_string()) {
+        file.metadata.emplace(meta_key, *meta_value.as_string());
+      } else {
+        faults.push_back({fmt::format("{} '{}'", kMetadata, meta_key), "not a string; the format has strings only"});
+      }
+    }
+  }
+  // A tensor with a fault has no place: checking for holes would report faults of the tensors next to it.
+  if (faults.empty()) check_coverage(entries, static_cast<std::int64_t>(data.size()), faults);
+  if (!faults.empty()) throw InputError(source, std::move(faults));
+
+  for (Entry& entry : entries) {
+    const auto size = static_cast<std::size_t>(entry.end - entry.begin);
+    Tensor tensor{entry.dtype, std::move(entry.shape), std::vector<std::byte>(size)};
+    if (size > 0) std::memcpy(tensor.bytes.data(), data.data() + entry.begin, size);
+    file.tensors.emplace(std::move(entry.name), std::move(tensor));
+  }
+  return file;
+}
+
+std::string safetensors_bytes(const Safetensors& file) {
+  std::vector<const std::pair<const std::string, Tensor>*> order;
+  for (const auto& item : file.tensors) {
+    if (item.first == kMetadata || text_of(item.second.dtype).empty()) {
+      throw InputError(fmt::format("tensor '{}'", item.first), "",
+                       item.first == kMetadata ? "the format keeps this name for its metadata: rename it"
+                                               : "e2m1 elements share bytes: store u8");
+    }
+    order.push_back(&item);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return size_of(a->second.dtype) > size_of(b->second.dtype); });
+
+  std::map<std::string_view, json::Value> members;
+  std::int64_t at = 0;
+  for (const auto* item : order) {
+    members.emplace(item->first, entry_json(item->second, at));
+    at += static_cast<std::int64_t>(item->second.bytes.size());
+  }
+  json::Object header;
+  if (!file.metadata.empty()) {
+    json::Object metadata;
+    for (const auto& [key, value] : file.metadata) metadata.emplace_back(key, value);
+    header.emplace_back(std::string(kMetadata), std::move(metadata));
+  }
+  for (auto& [key, value] : members) header.emplace_back(std::string(key), std::move(value));
+
+  std::string text = json::dump(json::Value(std::move(header)), -1);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::string bytes;
+  bytes.reserve(kPrefix + text.size() + static_cast<std::size_t>(at));
+  for (std::size_t i = 0; i < kPrefix; ++i) bytes += static_cast<char>(text.size() >> (8 * i) & 0xff);
+  bytes += text;
+  for (const auto* item : order) bytes += as_text(item->second);
+  return bytes;
+}
+
+}  // namespace kvscope::golden

@@ -1,0 +1,522 @@
+#include "core/golden/layouts/layout_convert.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/base/checked.h"
+#include "core/golden/golden_bundle.h"
+#include "core/golden/layouts/detail/cache_reader.h"
+#include "core/golden/layouts/detail/layout_scales.h"
+#include "core/golden/layouts/detail/queries.h"
+#include "core/golden/layouts/detail/token_map.h"
+
+namespace kvscope::golden {
+namespace {
+
+constexpr std::int64_t kDefaultPage = 16;  // [tokens] of a pool made from a cache without pages
+constexpr const char* kMoved[] = {"q", "k_scale", "v_scale", "kv_scale"};  // copied with changes
+
+bool has_axis(const CacheForm& form, std::string_view axis) {
+  return std::ranges::any_of(form.tensors,
+                             [&](const CacheTensor& tensor) { return std::ranges::count(tensor.axes, axis) > 0; });
+}
+
+// Forms whose table has an entry for each token.
+bool by_token(TableForm form) {
+  return form == TableForm::tokens || form == TableForm::requests;
+}
+bool has_pages(TableForm form) {
+  return form == TableForm::blocks || form == TableForm::indptr || form == TableForm::offsets;
+}
+
+std::vector<std::int64_t> query_counts(LayoutReader& r, std::size_t batch) {
+  std::vector<std::int64_t> counts(batch, 0);
+  if (r.has("query_offsets")) {
+    const std::vector<std::int64_t> offsets = r.integers("query_offsets", 1, "[B + 1]");
+    if (offsets.size() != batch + 1 || !std::is_sorted(offsets.begin(), offsets.end())) {
+      if (!offsets.empty()) {
+        r.fault(r.given("query_offsets"), fmt::format("must be {} rising entries", batch + 1));
+      }
+      return counts;
+    }
+    for (std::size_t b = 0; b < batch; ++b) counts[b] = offsets[b + 1] - offsets[b];
+  } else if (const Tensor* q = r.peek("q"); q != nullptr && q->shape.size() >= 3) {
+    const bool by_head = r.layout().queries_by_head;
+    counts.assign(batch, q->shape.size() == 3 ? 1 : q->shape[by_head ? 2 : 1]);
+  }
+  return counts;
+}
+
+std::optional<std::int64_t> hint(const Bundle& bundle, std::string_view key) {
+  const json::Value* value = bundle.manifest.find(key);
+  if (value == nullptr || value->as_i64() == nullptr || *value->as_i64() < 1) return std::nullopt;
+  return *value->as_i64();
+}
+
+class Converter {
+ public:
+  Converter(const Bundle& bundle, const ConvertOptions& options, std::string_view source)
+      : bundle_(bundle),
+        options_(options),
+        to_(*options.to),
+        from_(layout_of(options.from)),
+        source_(source),
+        r_(bundle, options.from, from_) {}
+
+  Conversion run() {
+    read();
+    throw_faults();
+    place_tokens();
+    throw_faults();
+    choose_form();
+    throw_faults();
+    make_cache();
+    make_table();
+    copy_the_rest();
+    throw_faults();
+    set_manifest();
+    result_.sequences = static_cast<std::int64_t>(have_.slots.size());
+    result_.tokens = have_.tokens();
+    result_.heads = cache_.sizes.heads;
+    result_.head_size = cache_.sizes.head_size;
+    result_.layers = layers_;
+    result_.page_size = want_.page_size;
+    return std::move(result_);
+  }
+
+ private:
+  void throw_faults() {
+    if (!r_.ok()) throw InputError(source_, std::move(r_.faults));
+  }
+
+  void read() {
+    cache_ = read_cache(r_, from_);
+    r_.read_pages();
+    if (!r_.ok()) return;
+    queries_ = query_counts(r_, r_.pages.first.size());
+    if (r_.ok()) have_ = tokens_of(r_, queries_);
+    scales_ = read_scales(r_);
+  }
+
+  void place_tokens() {
+    for (const auto& [option, layout] : {std::pair{"--from", &from_}, {"--to", &to_}}) {
+      if (layout->table.form == TableForm::sparse) {
+        r_.fault(option,
+                 fmt::format("layout '{}' lists the keys of queries, not the tokens of sequences", layout->name));
+        return;
+      }
+    }
+    const TableForm from = from_.table.form, to = to_.table.form;
+    const bool pool = has_pages(from) || by_token(from);
+    std::int64_t longest = 1;
+    for (const auto& row : have_.slots) longest = std::max(longest, static_cast<std::int64_t>(row.size()));
+    if (options_.page_size && *options_.page_size < 1) {
+      r_.fault("--page-size", fmt::format("{} tokens: a page holds at least 1", *options_.page_size));
+      return;
+    }
+    if (to == TableForm::chunk && have_.slots.size() != 1) {
+      r_.fault("--to", fmt::format("layout '{}' holds one sequence, the input has {}", to_.name, have_.slots.size()));
+      return;
+    }
+    if (to == TableForm::dense) {
+      const std::int64_t positions = options_.page_size.value_or(hint(bundle_, "positions").value_or(longest));
+      want_ = in_rows(have_, std::max(positions, longest));
+    } else if (to == TableForm::ragged || to == TableForm::chunk) {
+      want_ = packed(have_, 1);
+    } else {
+      const bool by_slots = by_token(to) && !to_.has_axis("slot");
+      const std::int64_t own = has_pages(from) || have_.page_size > 1 ? have_.page_size : 1;
+      const std::int64_t otherwise = pool ? hint(bundle_, "page_size").value_or(own) : kDefaultPage;
+      const std::int64_t page =
+          by_slots
+              ? 1
+              : options_.page_size.value_or(pool && own > 1 ? own : hint(bundle_, "page_size").value_or(otherwise));
+      result_.kept_pool = pool && (page == have_.page_size || page == 1 || fills_pages(have_, page));
+      if (result_.kept_pool) {
+        want_ = {have_.blocks * have_.page_size / page, page, have_.slots};
+      } else {
+        want_ = packed(have_, page);
+      }
+    }
+  }
+
+  // The first form of the target that can hold these sizes and types; the faults of the last one that cannot.
+  void choose_form() {
+    const CacheSizes& have = cache_.sizes;
+    const DType k_type = cache_.view.k.elements.front().dtype;
+    const bool separate = !cache_.form.values_in_keys;
+    const DType v_type = separate ? cache_.view.v.elements.front().dtype : k_type;
+    const bool alike = !separate || (have.head_size == have.value_size && k_type == v_type);
+    std::string reason;
+    // A form with layers is preferred for a cache of several.
+    std::vector<CacheForm> forms = to_.forms;
+    const bool layers = !options_.layer && have.layers > 1;
+    std::stable_partition(forms.begin(), forms.end(),
+                          [&](const CacheForm& form) { return has_axis(form, "layer") == layers; });
+    for (const CacheForm& form : forms) {
+      sizes_ = have;
+      sizes_.blocks = want_.blocks;
+      sizes_.page_size = want_.page_size;
+      const auto axis = [&](std::string_view name) { return has_axis(form, name); };
+      const bool one = form.tensors.front().holds == Holds::kv;
+      const bool row = !form.tensors.front().row.empty();
+      if (form.values_in_keys == separate) {
+        reason = separate ? "stores V as the first elements of K, the input stores V apart"
+                          : "stores V apart, the input stores it as the first elements of K";
+      } else if (!axis("head") && !axis("head*dim") && have.heads != 1) {
+        reason = fmt::format("has no axis for the {} heads", have.heads);
+      } else if (!alike && !to_.v_may_differ && !axis("dim+vdim")) {
+        reason = "needs K and V of one head size and type";
+      } else if (one && (k_type != v_type || (have.head_size != have.value_size && !axis("dim+vdim")))) {
+        reason = "holds K and V in one tensor, which needs one head size and type";
+      } else if (row != !cache_.form.tensors.front().row.empty()) {
+        reason =
+            row ? "has packed rows, the input has rows of one type" : "has rows of one type, the input has packed rows";
+      } else if (axis("x") && !fits_runs()) {
+        reason = fmt::format("keeps runs of {} elements, which do not divide {}", sizes_.run, have.head_size);
+      } else if (!form.tensors.front().strides.empty()) {
+        reason = "describes flat storage, which is read but not written";
+      } else {
+        if (axis("latent")) sizes_.latent = have.value_size;
+        form_ = with_block_scales(form);
+        return;
+      }
+    }
+    r_.fault("--to", fmt::format("layout '{}' {}", to_.name, reason));
+  }
+
+  bool fits_runs() {
+    const std::int64_t size = size_of(cache_.view.k.elements.front().dtype);
+    if (sizes_.run == 0)
+      sizes_.run = std::max<std::int64_t>(to_.run_bytes.value > 0 ? to_.run_bytes.value / size : 1, 1);
+    return sizes_.head_size % sizes_.run == 0;
+  }
+
+  void make_cache() {
+    const bool all_layers = !options_.layer && has_axis(form_, "layer") && has_axis(cache_.form, "layer");
+    layers_ = all_layers ? cache_.sizes.layers : 1;
+    sizes_.layers = layers_;
+    std::vector<DType> stored;
+    std::vector<bool> present;
+    made_.resize(form_.tensors.size());
+    for (std::size_t t = 0; t < form_.tensors.size(); ++t) {
+      const CacheTensor& tensor = form_.tensors[t];
+      const bool is_v = tensor.holds == Holds::v || tensor.holds == Holds::v_scales;
+      const CacheSide& side = is_v ? cache_.view.v : cache_.view.k;
+      const std::vector<CachePiece>& pieces = tensor.holds_scales() ? side.scales : side.elements;
+      const bool in_row = !pieces.empty() && !cache_.form.tensors[pieces.front().tensor].row.empty();
+      present.push_back(!pieces.empty() && !(tensor.holds_scales() && in_row));
+      stored.push_back(pieces.empty() ? DType::f32 : pieces.front().dtype);
+      if (!present.back()) continue;
+      made_[t] = make_tensor(cache_.tensors[pieces.front().tensor]->dtype, shape_for(tensor, sizes_, stored.back()));
+    }
+    for (std::int64_t layer = 0; layer < layers_; ++layer) {
+      const std::int64_t from_layer = all_layers ? layer : options_.from.layer;
+      std::vector<bool> given;
+      for (const Tensor* tensor : cache_.tensors) given.push_back(tensor != nullptr);
+      const CacheView from = view_of(cache_.form, cache_.sizes, from_layer, cache_.stored, given);
+      const CacheView to = view_of(form_, sizes_, layer, stored, present);
+      copy(from.k.elements, to.k.elements);
+      copy(from.v.elements, to.v.elements);
+      copy(from.k.scales, to.k.scales);
+      copy(from.v.scales, to.v.scales);
+    }
+    for (std::size_t t = 0; t < made_.size(); ++t) {
+      if (present[t]) result_.bundle.tensors[form_.tensors[t].name] = std::move(made_[t]);
+    }
+  }
+
+  // Calls move(source slot, slot of the result) for each slot with contents.
+  void each_slot(const auto& move) const {
+    if (result_.kept_pool) {
+      for (std::int64_t slot = 0; slot < want_.blocks * want_.page_size; ++slot) move(slot, slot);
+      return;
+    }
+    for (std::size_t b = 0; b < have_.slots.size(); ++b) {
+      for (std::size_t t = 0; t < have_.slots[b].size(); ++t) move(have_.slots[b][t], want_.slots[b][t]);
+    }
+  }
+
+  void copy(const std::vector<CachePiece>& from, const std::vector<CachePiece>& to) {
+    for (const CachePiece& target : to) {
+      for (const CachePiece& piece : from) {
+        const std::int64_t unit = bits(piece.dtype);
+        const std::int64_t scale = piece.each;  // groups are counted from the first of the piece
+        const std::int64_t first = std::max(piece.first / scale, target.first / scale);
+        const std::int64_t last = std::min(piece.first / scale + piece.count, target.first / scale + target.count);
+        const auto contiguous = [&](const CachePiece& p) {
+          return unit % 8 == 0 && p.walk.run >= p.count && p.walk.by_element == unit;
+        };
+        const std::int64_t run = contiguous(piece) && contiguous(target) ? last - first : 1;
+        const std::byte* source = cache_.tensors[piece.tensor]->bytes.data();
+        std::byte* into = made_[target.tensor].bytes.data();
+        each_slot([&](std::int64_t have, std::int64_t want) {
+          const std::int64_t have_block = have / have_.page_size, have_slot = have % have_.page_size;
+          const std::int64_t want_block = want / want_.page_size, want_slot = want % want_.page_size;
+          for (std::int64_t head = 0; head < sizes_.heads; ++head) {
+            for (std::int64_t d = first; d < last; d += run) {
+              copy_bits(source, piece.walk.at(have_block, have_slot, head, d - piece.first / scale), into,
+                        target.walk.at(want_block, want_slot, head, d - target.first / scale), run * unit);
+            }
+          }
+        });
+      }
+    }
+  }
+
+  [[nodiscard]] DType index_type(const char* role, const char* other) const {
+    for (const char* name : {role, other}) {
+      if (!from_.table.has(name)) continue;
+      if (const Tensor* tensor = r_.peek(from_.table.name(name))) return tensor->dtype;
+    }
+    return DType::i32;
+  }
+
+  void set_integers(const char* role, std::vector<std::int64_t> shape, const std::vector<std::int64_t>& numbers,
+                    DType dtype) {
+    Tensor made = make_tensor(dtype, std::move(shape));
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      std::byte* at = made.bytes.data() + static_cast<std::int64_t>(i) * size_of(dtype);
+      std::memcpy(at, &numbers[i], static_cast<std::size_t>(size_of(dtype)));  // little-endian: the low bytes
+    }
+    result_.bundle.tensors[to_.table.name(role)] = std::move(made);
+  }
+
+  void make_table() {
+    const auto batch = static_cast<std::int64_t>(want_.slots.size());
+    std::vector<std::int64_t> lengths, starts{0}, pages{0}, tokens, indices, last;
+    std::int64_t most_pages = 0, longest = 0;
+    for (const auto& row : want_.slots) {
+      const auto keys = static_cast<std::int64_t>(row.size());
+      const std::int64_t count = ceil_div(keys, want_.page_size);
+      lengths.push_back(keys);
+      starts.push_back(starts.back() + keys);
+      pages.push_back(pages.back() + count);
+      tokens.insert(tokens.end(), row.begin(), row.end());
+      for (std::int64_t p = 0; p < count; ++p) {
+        indices.push_back(row[static_cast<std::size_t>(p * want_.page_size)] / want_.page_size);
+      }
+      last.push_back(count == 0 ? 0 : keys - (count - 1) * want_.page_size);
+      most_pages = std::max(most_pages, count);
+      longest = std::max(longest, keys);
+    }
+    const DType entry = index_type("table", "indices"), length = index_type("lengths", "last_page_len");
+    const DType offset = index_type("indptr", "lengths");
+    if (to_.table.lengths_without_new) {
+      for (std::size_t b = 0; b < lengths.size(); ++b) {
+        if (lengths[b] < queries_[b]) {
+          r_.fault("--to", fmt::format("layout '{}' counts cached tokens; sequence {} has {} keys and {} queries",
+                                       to_.name, b, lengths[b], queries_[b]));
+        }
+        lengths[b] -= queries_[b];
+      }
+    }
+    const bool same_table = result_.kept_pool && from_.table.form == TableForm::blocks &&
+                            to_.table.form == TableForm::blocks && want_.page_size == have_.page_size;
+    switch (to_.table.form) {
+      case TableForm::blocks: {
+        if (same_table) {  // unread entries too
+          const Tensor* table = r_.peek(from_.table.name("table"));
+          result_.bundle.tensors[to_.table.name("table")] = *table;
+        } else {
+          set_integers("table", {batch, most_pages}, rows_of(indices, pages, most_pages), entry);
+        }
+        return set_integers("lengths", {batch}, lengths, length);
+      }
+      case TableForm::offsets: {
+        std::vector<std::int64_t> entries;
+        const std::vector<std::int64_t> rows = rows_of(indices, pages, most_pages);
+        for (std::int64_t b = 0; b < batch; ++b) {
+          for (std::int64_t kv = 0; kv < 2; ++kv) {
+            for (std::int64_t c = 0; c < most_pages; ++c) {
+              const std::int64_t block = rows[static_cast<std::size_t>(b * most_pages + c)];
+              entries.push_back(block < 0 ? -1 : 2 * block + kv);
+            }
+          }
+        }
+        set_integers("table", {batch, 2, most_pages}, entries, entry);
+        return set_integers("lengths", {batch}, lengths, length);
+      }
+      case TableForm::indptr:
+        set_integers("indptr", {batch + 1}, pages, offset);
+        set_integers("indices", {static_cast<std::int64_t>(indices.size())}, indices, entry);
+        if (to_.table.has("last_page_len")) return set_integers("last_page_len", {batch}, last, length);
+        return set_integers("lengths", {batch}, lengths, length);
+      case TableForm::tokens:
+        set_integers("indptr", {batch + 1}, starts, offset);
+        return set_integers("indices", {static_cast<std::int64_t>(tokens.size())}, tokens, entry);
+      case TableForm::requests: {
+        std::vector<std::int64_t> numbers(static_cast<std::size_t>(batch));
+        std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
+        set_integers("table", {batch, longest}, rows_of(tokens, starts, longest), entry);
+        set_integers("requests", {batch}, numbers, entry);
+        return set_integers("lengths", {batch}, lengths, length);
+      }
+      case TableForm::dense:
+        return set_integers("lengths", {batch}, lengths, length);
+      case TableForm::ragged:
+        return set_integers("indptr", {batch + 1}, starts, offset);
+      case TableForm::chunk:
+      case TableForm::sparse:
+        break;
+    }
+  }
+
+  // Lists of entries by sequence as rows of `columns`, filled up with -1.
+  static std::vector<std::int64_t> rows_of(const std::vector<std::int64_t>& entries,
+                                           const std::vector<std::int64_t>& starts, std::int64_t columns) {
+    std::vector<std::int64_t> rows;
+    for (std::size_t b = 0; b + 1 < starts.size(); ++b) {
+      rows.insert(rows.end(), entries.begin() + starts[b], entries.begin() + starts[b + 1]);
+      rows.resize(static_cast<std::size_t>((static_cast<std::int64_t>(b) + 1) * columns), -1);
+    }
+    return rows;
+  }
+
+  // Scales that vary with the place have, in the result, every axis of its cache, of length 1 where they are shared.
+  void move_scales(const char* name, const ScaleReading& reading, std::size_t which) {
+    if (reading.tensor == nullptr) return;
+    const ScaleWalk& walk = reading.walk[which];
+    Bundle& made = result_.bundle;
+    const std::string given = r_.given(name);
+    const bool by_place = walk.block != 0 || walk.slot != 0;
+    if (!by_place && reading.tensor->shape.size() < 2) {  // one, or one for each head
+      made.tensors[given] = *reading.tensor;
+      return;
+    }
+    if (walk.sequence != 0) {
+      made.tensors[given] = *reading.tensor;
+      if (!to_.descale_by_sequence) {
+        r_.fault(given, fmt::format("has scales by sequence, which layout '{}' does not have", to_.name));
+      }
+      return;
+    }
+    if (which == 1 && given == r_.given("kv_scale")) return;  // moved with K
+    if (given == r_.given("kv_scale") && reading.walk[0] != reading.walk[1]) {
+      r_.fault(given, "has an axis for K and V: give k_scale and v_scale");
+      return;
+    }
+    std::string axes = scale_axes(form_);
+    std::erase_if(axes, [](char axis) { return axis == '2'; });
+    std::vector<std::int64_t> shape;
+    for (const char axis : axes) {
+      shape.push_back(axis == 'N' ? (by_place ? want_.blocks : 1)
+                      : axis == 'P'
+                          ? (walk.slot != 0 || (by_place && want_.page_size != have_.page_size) ? want_.page_size : 1)
+                      : axis == 'H' ? (walk.head != 0 ? sizes_.heads : 1)
+                                    : 1);
+    }
+    Tensor moved = make_tensor(reading.tensor->dtype, shape);
+    const std::int64_t size = size_of(moved.dtype);
+    const auto put = [&](std::int64_t have, std::int64_t want) {
+      for (std::int64_t head = 0; head < (walk.head != 0 ? sizes_.heads : 1); ++head) {
+        std::int64_t at = 0;
+        for (std::size_t i = 0; i < axes.size(); ++i) {
+          const std::int64_t index = axes[i] == 'N'   ? want / want_.page_size
+                                     : axes[i] == 'P' ? want % want_.page_size
+                                     : axes[i] == 'H' ? head
+                                                      : 0;
+          at = at * shape[i] + (shape[i] > 1 ? index : 0);
+        }
+        const std::int64_t from =
+            walk.offset + have / have_.page_size * walk.block + have % have_.page_size * walk.slot + head * walk.head;
+        std::memcpy(moved.bytes.data() + at * size, reading.tensor->bytes.data() + from * size,
+                    static_cast<std::size_t>(size));
+      }
+    };
+    if (by_place) {
+      each_slot(put);
+    } else {
+      put(0, 0);
+    }
+    made.tensors[given] = std::move(moved);
+  }
+
+  void copy_the_rest() {
+    move_scales(r_.has("kv_scale") ? "kv_scale" : "k_scale", scales_.k, 0);
+    if (!r_.has("kv_scale") && r_.has("v_scale")) move_scales("v_scale", scales_.v, 1);
+    if (const Tensor* q = r_.find("q")) {
+      const bool turn = q->shape.size() == 4 && from_.queries_by_head != to_.queries_by_head;
+      result_.bundle.tensors[r_.given("q")] = turn ? exchange_middle_axes(*q) : *q;
+    }
+    const std::set<std::string> own = cache_names();
+    const bool is_golden = bundle_.manifest.find("conventions") != nullptr;  // its outputs are left out
+    for (const auto& [name, tensor] : bundle_.tensors) {
+      if (std::ranges::count(options_.from.ignore, name) > 0) continue;
+      const bool is_answer = is_golden && std::ranges::count(golden_answer_names(), name) > 0;
+      if (is_answer && name != r_.given("query_offsets")) continue;
+      if (own.contains(name)) {
+        if (!r_.is_used(name)) {
+          r_.fault(name,
+                   fmt::format("is not used: the input gives the same in other tensors. Pass --ignore {} to leave "
+                               "it out",
+                               name));
+        }
+        continue;
+      }
+      bool moved = false;
+      for (const char* one : kMoved) moved = moved || r_.given(one) == name;
+      if (moved && result_.bundle.tensors.contains(name)) continue;
+      if (!result_.bundle.tensors.emplace(name, tensor).second) {
+        r_.fault(name,
+                 fmt::format("is also a tensor of layout '{}': pass --ignore {} to leave it out", to_.name, name));
+      }
+    }
+  }
+
+  // The names of the cache and of its table in the input's layout.
+  [[nodiscard]] std::set<std::string> cache_names() const {
+    std::set<std::string> names;
+    for (const CacheForm& form : from_.forms) {
+      for (const CacheTensor& tensor : with_block_scales(form).tensors) {
+        names.insert(tensor.name);
+        names.insert(tensor.also.begin(), tensor.also.end());
+      }
+    }
+    for (const auto& [role, tensors] : from_.table.tensors) names.insert(tensors.begin(), tensors.end());
+    return names;
+  }
+
+  void set_manifest() {
+    json::Value& manifest = result_.bundle.manifest;
+    manifest.set("layout", to_.name);
+    const bool pages = has_pages(from_.table.form) && have_.page_size > 1;
+    if (const auto page = pages ? std::optional(have_.page_size) : hint(bundle_, "page_size")) {
+      manifest.set("page_size", *page);
+    }
+    const bool positions = from_.table.form == TableForm::dense;
+    if (const auto most = positions ? std::optional(have_.page_size) : hint(bundle_, "positions")) {
+      manifest.set("positions", *most);
+    }
+  }
+
+  const Bundle& bundle_;
+  const ConvertOptions& options_;
+  const LayoutDescription& to_;
+  const LayoutDescription& from_;
+  std::string_view source_;
+  LayoutReader r_;
+  CacheReading cache_;
+  CacheScales scales_;
+  std::vector<std::int64_t> queries_;
+  TokenMap have_, want_;
+  CacheForm form_;
+  CacheSizes sizes_;
+  std::int64_t layers_ = 1;
+  std::vector<Tensor> made_;
+  Conversion result_;
+};
+
+}  // namespace
+
+Conversion convert_cache(const Bundle& bundle, const ConvertOptions& options, std::string_view source) {
+  return Converter(bundle, options, source).run();
+}
+
+}  // namespace kvscope::golden

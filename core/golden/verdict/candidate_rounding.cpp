@@ -1,0 +1,103 @@
+#include "core/golden/verdict/candidate_rounding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "core/base/errors.h"
+#include "core/golden/verdict/measures.h"
+
+namespace kvscope::golden {
+namespace {
+
+// Values that a wider kernel would not have hit by accident: each is exact in bf16 with probability 2^-16.
+constexpr std::size_t kProof = 16;
+
+// Index of the first finite element that `type` does not represent; the number of elements when there is none.
+std::size_t first_not_of(DType type, std::span<const double> x) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (std::isfinite(x[i]) && rounded_to(type, x[i]) != x[i]) return i;
+  }
+  return x.size();
+}
+
+bool proves(DType type, DType stored, std::span<const double> candidate, std::span<const double> golden) {
+  if (first_not_of(type, candidate) != candidate.size()) return false;
+  std::size_t proof = 0;
+  for (std::size_t i = 0; i < golden.size() && proof < kProof; ++i) {
+    if (!std::isfinite(golden[i]) || candidate[i] == 0) continue;
+    const double g = rounded_to(stored, golden[i]);
+    proof += std::isfinite(g) && rounded_to(type, g) != g ? 1 : 0;
+  }
+  return proof >= std::min(kProof, golden.size());
+}
+
+}  // namespace
+
+FoundRounding find_rounding(const Bundle& golden, const Bundle& candidate, const StatedRounding& stated,
+                            const std::string& candidate_name) {
+  const Tensor& o = candidate.tensors.at("o");
+  DType output = o.dtype;
+  std::string text(name(o.dtype));
+  const bool wide = o.dtype == DType::f32 || o.dtype == DType::f64;
+  if (stated.output && *stated.output != o.dtype) {
+    const std::vector<double> x = as_doubles(o);
+    const std::size_t at = first_not_of(*stated.output, x);
+    if (at != x.size()) {
+      throw InputError(candidate_name, "candidate 'o'",
+                       fmt::format("is stated to hold {0} values, but element {1} is {2:.9g}, which is not a {0} "
+                                   "number. Pass the type that the kernel wrote with --candidate-dtype",
+                                   name(*stated.output), at, x[at]));
+    }
+    output = *stated.output;
+  } else if (!stated.output && wide) {
+    const std::vector<double> x = as_doubles(o);
+    const auto g = values<double>(golden.tensors.at("o"));
+    for (const DType narrow : {DType::bf16, DType::f16, DType::f32}) {
+      if (narrow == o.dtype || !proves(narrow, o.dtype, x, g)) continue;
+      output = narrow;
+      break;
+    }
+  }
+  if (output != o.dtype) text = fmt::format("{} holding {} values", name(o.dtype), name(output));
+
+  FoundRounding found{attention::rounding_of(output), text};
+  attention::Rounding& r = found.rounding;
+  if (const auto lse = candidate.tensors.find("lse"); lse != candidate.tensors.end()) r.lse = lse->second.dtype;
+  if (stated.probabilities) r.probabilities = *stated.probabilities;
+  r.partials = stated.partials;
+  r.inputs = stated.inputs;
+  if (stated.ex2_error) r.ex2_error = *stated.ex2_error;
+  r.tile_keys = stated.tile_keys;
+  r.accumulator_bits = stated.accumulator_bits;
+  r.row_sum = stated.row_sum;
+  r.deviations = attention::deviations_for(static_cast<double>(values<double>(golden.tensors.at("o")).size()));
+  return found;
+}
+
+bool sums_are_exact(const attention::Rounding& rounding, const GoldenTerms& terms, std::span<const double> have,
+                    std::span<const double> want) {
+  constexpr std::size_t kRowsOfProof = 24;
+  attention::Rounding rounded = rounding;
+  rounded.row_sum = attention::RowSum::rounded;
+  attention::Rounding exact = rounding;
+  exact.row_sum = attention::RowSum::exact;
+  std::unordered_set<double> seen;
+  std::size_t close = 0;
+  for (std::size_t row = 0; row < want.size(); ++row) {
+    const attention::RowTerms row_terms = terms.row(row);
+    if (!std::isfinite(want[row]) || !std::isfinite(have[row]) || row_terms.p2 > 0.3 || row_terms.clump[0] > 0.25 ||
+        row_terms.clump[1] > 0.25 || row_terms.clump[2] > 0.25) {
+      continue;
+    }
+    const double quarter = 0.25 * attention::lse_budget(rounded, row_terms).deviation;
+    if (attention::lse_budget(exact, row_terms).deviation > quarter / 2) continue;
+    if (!seen.insert(want[row]).second) continue;
+    close += std::abs(have[row] - want[row]) <= quarter ? 1 : 0;
+  }
+  return seen.size() >= kRowsOfProof && 10 * close >= 9 * seen.size();
+}
+
+}  // namespace kvscope::golden

@@ -1,0 +1,447 @@
+#include "core/golden/verdict/compare.h"
+#include "core/base/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "core/attention/bounds.h"
+#include "core/golden/golden_bundle.h"
+#include "core/golden/golden_inputs.h"
+#include "core/golden/verdict/detail/comparable.h"
+#include "core/golden/verdict/detail/locator.h"
+#include "core/golden/verdict/golden_terms.h"
+#include "core/golden/verdict/group_tests.h"
+#include "core/golden/verdict/page_tests.h"
+#include "core/golden/verdict/tolerance.h"
+
+namespace kvscope::golden {
+namespace {
+
+constexpr std::size_t kWorstHeads = 5;
+
+// --- criteria --------------------------------------------------------------------------------------------------------
+
+char mask_of(double x) {
+  return std::isnan(x) ? 'n' : std::isinf(x) ? (x > 0 ? '+' : '-') : '.';
+}
+
+std::string mask_text(double x) {
+  return std::isnan(x) ? "NaN" : std::isinf(x) ? (x > 0 ? "+inf" : "-inf") : fmt::format("{:.9g}", x);
+}
+
+Criterion mask_criterion(const std::string& tensor_name, std::span<const double> candidate,
+                         std::span<const double> golden, const auto& place_of) {
+  Criterion criterion{tensor_name + ": masks", true, ""};
+  std::int64_t differing = 0;
+  std::size_t first = 0;
+  std::int64_t special = 0;
+  for (std::size_t i = 0; i < golden.size(); ++i) {
+    if (mask_of(golden[i]) != '.') ++special;
+    if (mask_of(golden[i]) != mask_of(candidate[i]) && differing++ == 0) first = i;
+  }
+  criterion.passed = differing == 0;
+  criterion.detail = criterion.passed
+                         ? fmt::format("NaN and infinities at the same elements ({} of {})", special, golden.size())
+                         : fmt::format("{} of {} elements differ in kind; the first is {}: {} where the golden has {}",
+                                       differing, golden.size(), describe(place_of(first)), mask_text(candidate[first]),
+                                       mask_text(golden[first]));
+  return criterion;
+}
+
+double ratio_of(double error, double allowed) {
+  return error == 0 ? 0 : error / allowed;
+}
+
+// Compares the elements of one tensor with their allowed errors. Sets worst and, for o, the summaries of heads.
+struct Judged {
+  std::int64_t failing = 0;
+  std::optional<Worst> worst;
+  std::size_t worst_at = 0;  // its element
+};
+
+Judged judge(std::span<const double> candidate, std::span<const double> golden, const auto& allowed_of,
+             const auto& place_of, const auto& each) {
+  Judged judged;
+  std::size_t at = 0;
+  double worst_ratio = -1;
+  for (std::size_t i = 0; i < golden.size(); ++i) {
+    if (!std::isfinite(golden[i]) || !std::isfinite(candidate[i])) continue;
+    const double error = std::abs(candidate[i] - golden[i]);
+    const double ratio = ratio_of(error, allowed_of(i));
+    if (!(ratio <= 1)) ++judged.failing;
+    each(i, error, ratio);
+    if (ratio > worst_ratio) {
+      worst_ratio = ratio;
+      at = i;
+    }
+  }
+  judged.worst_at = at;
+  if (worst_ratio >= 0) judged.worst = Worst{place_of(at), candidate[at], golden[at], allowed_of(at), worst_ratio};
+  return judged;
+}
+
+std::string judged_text(const Judged& judged, std::size_t elements) {
+  if (!judged.worst) return "no finite element to compare";
+  const Worst& w = *judged.worst;
+  return fmt::format(
+      "{} of {} elements exceed the bound; largest error {:.3g}x the allowed error, at {}: {:.9g}, golden {:.9g}",
+      judged.failing, elements, w.ratio, describe(w.place), w.candidate, w.golden);
+}
+
+// The systematic part of a budget is allowed in full; the rest is measured in standard deviations.
+void add_evidence(RowEvidence& row, const attention::Rounding& rounding, DType type, const attention::Budget& budget,
+                  double candidate, double golden, double rounded_golden) {
+  const double systematic = budget.before_output() - budget.independent;
+  const double boundary = attention::half_step(type, golden) - std::abs(rounded_golden - golden);
+  const double excess = std::abs(candidate - golden) - attention::half_step(type, candidate) - systematic;
+  row.add(std::max(0.0, excess) / budget.deviation, std::max(0.0, boundary - systematic) / budget.deviation,
+          rounding.deviations);
+}
+
+Criterion group_criterion(const std::string& tensor_name, const std::vector<RowEvidence>& rows,
+                          const std::vector<RowLabel>& labels) {
+  const GroupResult groups = test_groups(rows, labels);
+  return {
+      tensor_name + ": rows", groups.failing == 0,
+      fmt::format("{} of {} groups of rows exceed the bound; largest sum of squares {:.3g}x the allowed sum, {} ({} "
+                  "{})",
+                  groups.failing, groups.groups, groups.ratio, groups.worst, groups.rows,
+                  groups.rows == 1 ? "row" : "rows")};
+}
+
+std::vector<RowLabel> row_labels(const Bundle& golden, const Locator& locator) {
+  const std::vector<std::int64_t>& shape = golden.tensors.at("o").shape;
+  const Tensor* lse = find_tensor(golden, "lse");
+  std::vector<RowLabel> labels;
+  for (std::int64_t row = 0; row < shape[0] * shape[1]; ++row) {
+    const Place place = locator.place(row / shape[1], row % shape[1], -1);
+    const double identity =
+        lse == nullptr ? static_cast<double>(row) : values<double>(*lse)[static_cast<std::size_t>(row)];
+    labels.push_back({std::max<std::int64_t>(place.sequence, 0), place.head, identity});
+  }
+  return labels;
+}
+
+void compare_output(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
+                    const FoundRounding& found, const Locator& locator, CompareResult& result) {
+  const Tensor& o = candidate.tensors.at("o");
+  const Tensor& golden_o = golden.tensors.at("o");
+  const std::int64_t heads = golden_o.shape[1];
+  const std::int64_t dims = golden_o.shape[2];
+  const auto want = values<double>(golden_o);
+  const DType type = found.rounding.output;
+  const std::vector<double> have = as_doubles(o);
+  std::vector<double> rounded(want.begin(), want.end());
+  for (double& g : rounded) g = rounded_to(type, g);
+  const auto place_of = [&](std::size_t i) {
+    const auto at = static_cast<std::int64_t>(i);
+    return locator.place(at / (heads * dims), at / dims % heads, at % dims);
+  };
+  result.criteria.push_back(mask_criterion("o", have, rounded, place_of));
+
+  std::vector<double> allowed(want.size());
+  std::vector<RowEvidence> evidence;
+  if (options.profile) {
+    const Tolerance fixed = profile(*options.profile, type);
+    for (std::size_t i = 0; i < want.size(); ++i) allowed[i] = fixed.allowed(want[i]);
+  } else {
+    const GoldenTerms terms(golden);
+    evidence.resize(dims == 0 ? 0 : terms.rows());
+    for (std::size_t row = 0; row < evidence.size(); ++row) {
+      const attention::OutputBudgets budgets(found.rounding, terms.row(row));
+      for (std::size_t i = row * static_cast<std::size_t>(dims); i < (row + 1) * static_cast<std::size_t>(dims); ++i) {
+        const attention::Budget budget = budgets.of(terms.element(i));
+        allowed[i] = budget.total();
+        if (std::isfinite(rounded[i]) && std::isfinite(have[i])) {
+          add_evidence(evidence[row], found.rounding, type, budget, have[i], want[i], rounded[i]);
+        }
+      }
+    }
+  }
+  std::map<std::pair<std::int64_t, std::int64_t>, HeadSummary> summaries;
+  const Judged judged = judge(
+      have, want, [&](std::size_t i) { return allowed[i]; }, place_of,
+      [&](std::size_t i, double error, double ratio) {
+        if (ratio <= 1) return;  // a NaN ratio fails
+        const Place p = place_of(i);
+        HeadSummary& s = summaries[{p.sequence, p.head}];
+        s.sequence = p.sequence;
+        s.head = p.head;
+        ++s.failing;
+        s.max_abs = std::max(s.max_abs, error);
+        s.worst_ratio = std::max(s.worst_ratio, ratio);
+      });
+  if (!options.profile && judged.worst) {
+    const GoldenTerms terms(golden);
+    const std::size_t row = judged.worst_at / static_cast<std::size_t>(dims);
+    result.budgets.push_back(
+        {"o", judged.worst->place, found.rounding,
+         attention::output_budget(found.rounding, terms.row(row), terms.element(judged.worst_at))});
+  }
+  const Measures measures = measure(o, have, want);
+  result.criteria.push_back({options.profile ? fmt::format("o: profile {}", *options.profile) : "o: bound",
+                             judged.failing == 0, judged_text(judged, want.size())});
+  if (options.profile) {
+    if (const auto allowed_cosine = profile(*options.profile, type).cosine_difference) {
+      result.criteria.push_back(
+          {fmt::format("o: profile {}, cosine", *options.profile), measures.cosine_difference <= *allowed_cosine,
+           fmt::format("cosine difference {:.3g}, allowed {:.3g}", measures.cosine_difference, *allowed_cosine)});
+    }
+  } else if (!evidence.empty()) {
+    result.criteria.push_back(group_criterion("o", evidence, row_labels(golden, locator)));
+  }
+  result.tensors.push_back({"o", o.dtype, o.shape, measures, judged.worst});
+
+  if (!summaries.empty()) {  // the number of elements of each head, failing or not
+    for (std::int64_t row = 0; row < golden_o.shape[0]; ++row) {
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const auto at = summaries.find({locator.place(row, head, 0).sequence, head});
+        if (at != summaries.end()) at->second.elements += dims;
+      }
+    }
+  }
+  for (const auto& [key, summary] : summaries) result.worst_heads.push_back(summary);
+  std::stable_sort(result.worst_heads.begin(), result.worst_heads.end(),
+                   [](const HeadSummary& a, const HeadSummary& b) { return a.worst_ratio > b.worst_ratio; });
+  if (result.worst_heads.size() > kWorstHeads) {
+    result.notes.push_back(
+        fmt::format("{} heads of sequences have elements that exceed the bound; the worst {} are listed",
+                    result.worst_heads.size(), kWorstHeads));
+    result.worst_heads.resize(kWorstHeads);
+  }
+}
+
+// Returns the rounding that lse was held to.
+attention::Rounding compare_lse(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
+                                const FoundRounding& found, const Locator& locator, CompareResult& result) {
+  const Tensor* golden_lse = find_tensor(golden, "lse");
+  const Tensor* lse = find_tensor(candidate, "lse");
+  if (golden_lse == nullptr || lse == nullptr) {
+    result.notes.push_back(
+        fmt::format("lse was not checked: the {} has none", lse == nullptr ? "candidate" : "golden"));
+    return found.rounding;
+  }
+  const std::int64_t heads = golden_lse->shape[1];
+  const auto want = values<double>(*golden_lse);
+  const std::vector<double> have = as_doubles(*lse);
+  const auto place_of = [&](std::size_t i) {
+    return locator.place(static_cast<std::int64_t>(i) / heads, static_cast<std::int64_t>(i) % heads, -1);
+  };
+  result.criteria.push_back(mask_criterion("lse", have, want, place_of));
+
+  std::vector<double> allowed(want.size());
+  std::vector<RowEvidence> evidence;
+  attention::Rounding rounding = found.rounding;
+  if (options.profile) {
+    const Tolerance fixed = profile(*options.profile, found.rounding.output);
+    for (std::size_t i = 0; i < want.size(); ++i) allowed[i] = fixed.allowed(want[i]);
+  } else {
+    const GoldenTerms terms(golden);
+    if (rounding.row_sum == attention::RowSum::either && sums_are_exact(rounding, terms, have, want)) {
+      rounding.row_sum = attention::RowSum::exact;
+    }
+    evidence.resize(want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      if (!std::isfinite(want[i])) continue;
+      const attention::Budget budget = attention::lse_budget(rounding, terms.row(i));
+      allowed[i] = budget.total();
+      if (std::isfinite(have[i])) {
+        add_evidence(evidence[i], rounding, rounding.lse, budget, have[i], want[i], rounded_to(rounding.lse, want[i]));
+      }
+    }
+  }
+  const Judged judged = judge(
+      have, want, [&](std::size_t i) { return allowed[i]; }, place_of, [](std::size_t, double, double) {});
+  if (!options.profile && judged.worst) {
+    result.budgets.push_back({"lse", judged.worst->place, rounding,
+                              attention::lse_budget(rounding, GoldenTerms(golden).row(judged.worst_at))});
+  }
+  result.criteria.push_back({options.profile ? fmt::format("lse: profile {}", *options.profile) : "lse: bound",
+                             judged.failing == 0, judged_text(judged, want.size())});
+  if (!evidence.empty()) result.criteria.push_back(group_criterion("lse", evidence, row_labels(golden, locator)));
+  result.tensors.push_back({"lse", lse->dtype, lse->shape, measure(*lse, have, want), judged.worst});
+  return rounding;
+}
+
+Criterion page_criterion(const std::string& tensor_name, const PageTestResult& pages) {
+  std::string detail = fmt::format("{} of {} directions of pages exceed the bound", pages.failing, pages.tests);
+  if (!pages.worst.empty()) {
+    detail += fmt::format("; largest {:.3g}x the allowed sum, {} ({} {})", pages.ratio, pages.worst, pages.rows,
+                          pages.rows == 1 ? "row" : "rows");
+  }
+  return {tensor_name + ": pages", pages.failing == 0, std::move(detail)};
+}
+
+void compare_pages(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
+                   const FoundRounding& found, const attention::Rounding& lse_rounding, CompareResult& result) {
+  const GoldenTerms terms(golden);
+  if (find_tensor(golden, "lse") == nullptr || !terms.complete()) {
+    result.notes.emplace_back("pages were not tested: the golden has not all terms of the bound");
+    return;
+  }
+  const attention::Problem& problem = *options.inputs;
+  const std::vector<std::int64_t>& shape = golden.tensors.at("o").shape;
+  if (problem.total_queries() != shape[0] || problem.query_heads != shape[1] || problem.v.head_size != shape[2]) {
+    result.notes.emplace_back("pages were not tested: the inputs are not those of the golden");
+    return;
+  }
+  const std::vector<double> o = as_doubles(candidate.tensors.at("o"));
+  const Tensor* lse = find_tensor(candidate, "lse");
+  const std::vector<double> lse_values = lse == nullptr ? std::vector<double>() : as_doubles(*lse);
+  const PageTests tests = test_pages({problem, terms, o, lse_values, found.rounding, lse_rounding});
+  if (!tests.same_problem) {
+    result.notes.emplace_back("pages were not tested: the inputs do not reproduce the golden");
+    return;
+  }
+  if (tests.untested > 0) {
+    result.notes.push_back(fmt::format("pages of {} were not tested: the tests read at most 2^26 elements of K and V",
+                                       counted(tests.untested, "sequence")));
+  }
+  if (tests.o.tests == 0) return;  // no other sequence has two pages
+  result.criteria.push_back(page_criterion("o", tests.o));
+  if (tests.lse) result.criteria.push_back(page_criterion("lse", *tests.lse));
+}
+
+void compare_exact(const std::string& tensor_name, const Tensor& want, const Tensor& have, CompareResult& result) {
+  const auto size = static_cast<std::size_t>(size_of(want.dtype));
+  const std::size_t elements = want.bytes.size() / size;
+  std::size_t differing = 0;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < elements; ++i) {
+    const auto at = static_cast<std::ptrdiff_t>(i * size);
+    const auto end = at + static_cast<std::ptrdiff_t>(size);
+    if (!std::equal(want.bytes.begin() + at, want.bytes.begin() + end, have.bytes.begin() + at) && differing++ == 0)
+      first = i;
+  }
+  Criterion criterion{"exact: " + tensor_name, differing == 0, ""};
+  if (criterion.passed) {
+    criterion.detail = fmt::format("{} elements, every bit equal", elements);
+  } else {
+    std::vector<std::int64_t> index(want.shape.size());
+    auto rest = static_cast<std::int64_t>(first);
+    for (std::size_t axis = index.size(); axis-- > 0;) {
+      index[axis] = rest % want.shape[axis];
+      rest /= want.shape[axis];
+    }
+    const auto bits_at = [&](const Tensor& tensor) {
+      std::string text;
+      for (std::size_t b = size; b-- > 0;)
+        text += fmt::format("{:02x}", static_cast<unsigned>(tensor.bytes[first * size + b]));
+      return text;
+    };
+    criterion.detail = fmt::format("{} of {} elements differ; the first is {}: bits {}, golden {}", differing, elements,
+                                   shape_text(index), bits_at(have), bits_at(want));
+  }
+  result.criteria.push_back(std::move(criterion));
+  const std::vector<double> have_values = as_doubles(have);
+  result.tensors.push_back(
+      {tensor_name, have.dtype, have.shape, measure(have, have_values, as_doubles(want)), std::nullopt});
+}
+
+}  // namespace
+
+std::string describe(const Place& p) {
+  std::string text = p.sequence < 0 ? fmt::format("query row {}, head {}", p.query, p.head)
+                                    : fmt::format("sequence {}, query {}, head {}", p.sequence, p.query, p.head);
+  if (p.dim >= 0) text += fmt::format(", dim {}", p.dim);
+  // The query's position tells how many keys it sees. Where it is stored says nothing about the fault.
+  return p.position >= 0 ? text + fmt::format(" (query at token {})", p.position) : text;
+}
+
+CompareResult compare(const Bundle& golden, const Bundle& candidate, const CompareOptions& options) {
+  check_has_answer(golden, options.golden_name, options.candidate_name);
+  CompareResult result;
+  result.golden_name = options.golden_name;
+  result.candidate_name = options.candidate_name;
+  const std::vector<std::string> exact = exact_names(golden, options);
+  const bool has_output = find_tensor(golden, "o") != nullptr;
+  check_comparable(golden, candidate, options, exact, result);
+
+  if (has_output) {
+    const Locator locator(golden);
+    const FoundRounding found = find_rounding(golden, candidate, options.rounding, options.candidate_name);
+    result.policy = options.profile ? fmt::format("profile {}, {}", *options.profile, found.output_text)
+                                    : fmt::format("derived bound, {}", found.output_text);
+    compare_output(golden, candidate, options, found, locator, result);
+    const attention::Rounding lse_rounding = compare_lse(golden, candidate, options, found, locator, result);
+    if (!options.profile && GoldenTerms(golden).fast()) {
+      result.notes.emplace_back(
+          "the golden was computed with --accuracy fast: the bound includes its own error, which --explain prints");
+    }
+    if (!options.profile && options.inputs != nullptr) {
+      compare_pages(golden, candidate, options, found, lse_rounding, result);
+    }
+    if (!options.profile && !GoldenTerms(golden).complete()) {
+      result.notes.emplace_back(
+          "the golden was written by an older kvscope without the terms running, key_counts, p2, repeats, clump and "
+          "faint: its "
+          "bound "
+          "is "
+          "looser. Make it again with `kvscope golden`");
+    }
+    if (const Tensor* unquantized = find_tensor(golden, "o_unquantized");
+        unquantized != nullptr && unquantized->shape == golden.tensors.at("o").shape) {
+      const Tensor& o = golden.tensors.at("o");
+      result.quantization = measure(o, values<double>(o), as_doubles(*unquantized));
+    }
+  } else {
+    result.policy = "bit for bit";
+  }
+  for (const std::string& tensor_name : exact) {
+    compare_exact(tensor_name, golden.tensors.at(tensor_name), candidate.tensors.at(tensor_name), result);
+  }
+  for (const auto& entry : candidate.tensors) {
+    if (holds_only_inputs(candidate)) break;  // its other tensors are the inputs that the kernel read
+    const bool compared = std::any_of(result.tensors.begin(), result.tensors.end(),
+                                      [&](const TensorReport& report) { return report.name == entry.first; });
+    if (!compared) result.notes.push_back(fmt::format("candidate '{}' was not compared", entry.first));
+  }
+  result.passed =
+      std::all_of(result.criteria.begin(), result.criteria.end(), [](const Criterion& c) { return c.passed; });
+  return result;
+}
+
+ElementErrors element_errors(const Bundle& golden, const Bundle& candidate, const CompareOptions& options) {
+  check_has_answer(golden, options.golden_name, options.candidate_name);
+  if (find_tensor(golden, "o") == nullptr) {
+    throw InputError(options.golden_name, "golden 'o'",
+                     "is missing: only the errors of an attention output are shown. Make the golden with `kvscope "
+                     "golden`");
+  }
+  CompareResult unused;
+  check_comparable(golden, candidate, options, exact_names(golden, options), unused);
+  const Tensor& o = golden.tensors.at("o");
+  ElementErrors errors;
+  errors.rows = o.shape[0];
+  errors.heads = o.shape[1];
+  errors.dims = o.shape[2];
+  const FoundRounding found = find_rounding(golden, candidate, options.rounding, options.candidate_name);
+  errors.dtype = found.rounding.output;
+  const Locator locator(golden);
+  for (std::int64_t row = 0; row < errors.rows; ++row) errors.places.push_back(locator.place(row, -1, -1));
+  const auto want = values<double>(o);
+  const GoldenTerms terms(golden);
+  const std::vector<double> have = as_doubles(candidate.tensors.at("o"));
+  errors.ratio.reserve(have.size());
+  for (std::size_t i = 0; i < have.size(); ++i) {
+    const double rounded = rounded_to(errors.dtype, want[i]);
+    double ratio = 0;
+    if (mask_of(rounded) != mask_of(have[i])) {
+      ratio = std::numeric_limits<double>::infinity();
+    } else if (std::isfinite(want[i]) && std::isfinite(have[i])) {
+      const std::size_t row = i / static_cast<std::size_t>(errors.dims);
+      const attention::ElementTerms element = terms.element(i);
+      const double allowed = attention::output_budget(found.rounding, terms.row(row), element).total();
+      ratio = ratio_of(std::abs(have[i] - want[i]), allowed);
+    }
+    errors.ratio.push_back(static_cast<float>(ratio));
+  }
+  return errors;
+}
+
+}  // namespace kvscope::golden

@@ -1,0 +1,46 @@
+// The terms of the error bound (attention/bounds.h) in a golden bundle, by row and by element.
+//
+// Bundles written before the bound had the terms `running`, `key_counts`, `p2`, `repeats`, `clump` and `faint` are
+// read with the largest values that these can have, so that their bound is looser; complete() is then false.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/attention/bounds.h"
+#include "core/golden/bundle/tensor.h"
+
+namespace kvscope::golden {
+
+class GoldenTerms {
+ public:
+  // `golden` has o, a1, a2 and smax (compare.h checks them) and must outlive this object.
+  explicit GoldenTerms(const Bundle& golden);
+
+  [[nodiscard]] std::int64_t dims() const { return dims_; }
+  [[nodiscard]] std::size_t rows() const { return smax_.size(); }
+  [[nodiscard]] bool complete() const { return !running_.empty(); }
+  // Whether the fast path computed the golden; the bound then includes the golden's own error.
+  [[nodiscard]] bool fast() const { return !golden_error_.empty(); }
+  // `row` counts [query, head]; `element` counts [query, head, dim].
+  [[nodiscard]] attention::RowTerms row(std::size_t row) const;
+  [[nodiscard]] attention::ElementTerms element(std::size_t element) const;
+
+ private:
+  std::int64_t dims_ = 0, heads_ = 0;
+  double head_size_ = 1;
+  bool base_two_ = false;
+  std::span<const double> o_, a1_, a2_, smax_, lse_, running_, key_counts_, p2_, repeats_, clump_, faint_,
+      golden_error_;
+  std::vector<double> lengths_;  // [query]: keys of the query's sequence, for a bundle without key_counts
+};
+
+// The shape of the optional terms for a golden output of shape [query, head, dim]: {"running", [query, head, dim]}, ...
+struct TermShape {
+  const char* name;
+  std::vector<std::int64_t> shape;
+};
+[[nodiscard]] std::vector<TermShape> optional_terms(const std::vector<std::int64_t>& output_shape);
+
+}  // namespace kvscope::golden

@@ -1,0 +1,62 @@
+#include "core/golden/verdict/output_names.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/golden/verdict/detail/output_shapes.h"
+
+namespace kvscope::golden {
+namespace {
+
+struct OutputNames {
+  std::string_view canonical;
+  std::array<std::string_view, 2> others;  // "" when there are fewer
+};
+
+constexpr std::array<OutputNames, 2> kOutputNames{{{"o", {"out", "output"}}, {"lse", {"softmax_lse", ""}}}};
+
+}  // namespace
+
+std::string output_names(std::string_view name) {
+  for (const OutputNames& names : kOutputNames) {
+    if (names.canonical != name) continue;
+    return names.others[1].empty() ? fmt::format("{} or {}", name, names.others[0])
+                                   : fmt::format("{}, {} or {}", name, names.others[0], names.others[1]);
+  }
+  return std::string(name);
+}
+
+std::vector<std::string> use_output_names(const Bundle& golden, Bundle& candidate, std::string_view source) {
+  std::vector<std::string> notes;
+  std::vector<Fault> faults;
+  for (const OutputNames& names : kOutputNames) {
+    const std::string canonical(names.canonical);
+    if (!golden.tensors.contains(canonical)) continue;
+    std::vector<std::string> present;
+    if (candidate.tensors.contains(canonical)) present.push_back(canonical);
+    for (const std::string_view other : names.others) {
+      const std::string name(other);
+      if (candidate.tensors.contains(name) && !golden.tensors.contains(name)) present.push_back(name);
+    }
+    if (present.size() > 1) {
+      faults.push_back({fmt::format("candidate '{}'", canonical),
+                        fmt::format("is stored under {} names, {}: keep one of these tensors", present.size(),
+                                    fmt::join(present, " and "))});
+    } else if (present.size() == 1 && present.front() != canonical) {
+      auto tensor = candidate.tensors.extract(present.front());
+      tensor.key() = canonical;
+      candidate.tensors.insert(std::move(tensor));
+      notes.push_back(fmt::format("candidate '{}' is compared as '{}'", present.front(), canonical));
+    }
+  }
+  if (!faults.empty()) throw InputError(std::string(source), std::move(faults));
+  const std::vector<std::string> shapes = use_output_shapes(golden, candidate);
+  notes.insert(notes.end(), shapes.begin(), shapes.end());
+  return notes;
+}
+
+}  // namespace kvscope::golden

@@ -1,0 +1,139 @@
+#include "core/golden/bundle/bundle.h"
+
+#include <gmock/gmock.h>
+
+#include "core/base/file.h"
+#include "core/golden/bundle/npz.h"
+#include "core/golden/bundle/safetensors.h"
+#include "tests/core/golden/support.h"
+
+namespace kvscope::golden::bundle_test {
+namespace {
+
+Bundle small_bundle() {
+  Bundle bundle;
+  bundle.tensors.emplace("k", tensor_of<bf16>({1, 2}, std::array{bf16{0x3f80}, bf16{0x4000}}));
+  bundle.tensors.emplace("lse", tensor_of<double>({1}, std::array{0.5}));
+  bundle.manifest.set("layout", "nhd");
+  bundle.manifest.set("seed", 7);
+  return bundle;
+}
+
+class BundleFormat : public testing::TestWithParam<const char*> {};
+
+TEST_P(BundleFormat, ComesBackWithItsManifestAndChecksums) {
+  const TempFolder folder;
+  const json::Value written = save_bundle(folder / GetParam(), small_bundle());
+  const Bundle back = load_bundle(folder / GetParam());
+  EXPECT_EQ(back.tensors, small_bundle().tensors);
+  EXPECT_EQ(back.manifest, written);
+  // crc32 from Python: zlib.crc32(bytes.fromhex('803f0040')), zlib.crc32(struct.pack('<d', 0.5))
+  EXPECT_EQ(
+      json::dump(back.manifest, -1),
+      R"({"kvscope_bundle":1,"layout":"nhd","seed":7,"tensors":{"k":{"dtype":"bf16","shape":[1,2],"crc32":"95f68a1a"},)"
+      R"("lse":{"dtype":"f64","shape":[1],"crc32":"8d3a01b8"}}})");
+}
+
+TEST_P(BundleFormat, EqualBundlesGiveEqualFiles) {
+  const TempFolder folder;
+  save_bundle(folder / GetParam(), small_bundle());
+  const std::string first = slurp(folder / GetParam());
+  Bundle loaded = load_bundle(folder / GetParam());
+  save_bundle(folder / GetParam(), loaded);
+  EXPECT_EQ(slurp(folder / GetParam()), first);
+  EXPECT_EQ(folder.files(), 1u);
+}
+
+// The container's checks pass here: the file is valid, and only the manifest shows that the tensor was replaced.
+TEST_P(BundleFormat, AChangedTensorIsFoundByItsChecksum) {
+  const TempFolder folder;
+  Bundle bundle = small_bundle();
+  bundle.manifest = save_bundle(folder / GetParam(), bundle);
+  values<double>(bundle.tensors.at("lse"))[0] = 0.25;
+  const std::string path = (folder / GetParam()).string();
+  write_file_atomically(path,
+                        path.ends_with("npz")
+                            ? npz_bytes(bundle.tensors, bundle.manifest)
+                            : safetensors_bytes({bundle.tensors, {{"kvscope", json::dump(bundle.manifest, -1)}}}));
+  EXPECT_EQ(message_of([&] { static_cast<void>(load_bundle(path)); }),
+            path +
+                " rejected: tensor 'lse': the manifest says crc32 \"8d3a01b8\", the file has \"527c374b\": the file "
+                "was changed or damaged");
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryEnding, BundleFormat, testing::Values("b.safetensors", "b.npz"),
+                         [](const auto& param) { return std::string(param.param + 2); });
+
+std::string manifest_rejection(const std::string& manifest) {
+  Bundle bundle = small_bundle();
+  bundle.manifest = json::parse(manifest, "test");
+  return message_of([&] { verify_manifest(bundle, "b.npz"); });
+}
+
+TEST(Bundle, ManifestsThatDoNotMatchAreRejectedByName) {
+  EXPECT_EQ(
+      manifest_rejection(R"({"kvscope_bundle": 2})"),
+      "b.npz rejected: manifest: bundle version 2 is newer than 1, the newest this program reads: update kvscope");
+  EXPECT_EQ(manifest_rejection(R"({"kvscope_bundle": 0})"),
+            "b.npz rejected: manifest: 'kvscope_bundle', the format version, is missing or not a positive integer");
+  EXPECT_EQ(manifest_rejection(R"([])"),
+            "b.npz rejected: manifest: 'kvscope_bundle', the format version, is missing or not a positive integer");
+  EXPECT_EQ(
+      manifest_rejection(R"({"kvscope_bundle": 1})"),
+      "b.npz rejected: manifest: 'tensors', the list of types, shapes and checksums, is missing or not an object");
+  EXPECT_EQ(
+      manifest_rejection(
+          R"({"kvscope_bundle": 1, "tensors": {"k": {"dtype": "f16", "shape": [2], "crc32": "95f68a1a"}, "q": {}}})"),
+      "b.npz rejected, 4 faults:\n"
+      "  tensor 'k': the manifest says dtype \"f16\", the file has \"bf16\"\n"
+      "  tensor 'k': the manifest says shape [2], the file has [1,2]\n"
+      "  tensor 'q': the manifest lists it, the file does not have it\n"
+      "  tensor 'lse': the file has it, the manifest does not list it");
+}
+
+TEST(Bundle, ASingleNpyIsATensorCalledAfterTheFile) {
+  const TempFolder folder;
+  Bundle bundle;
+  bundle.tensors.emplace("q", tensor_of<bf16>({1}, std::array{bf16{0x3f80}}));
+  save_bundle(folder / "q_bf16.npy", bundle);
+  EXPECT_EQ(load_bundle(folder / "q_bf16.npy").tensors, bundle.tensors);
+  EXPECT_EQ(message_of([&] { save_bundle(folder / "two.npy", small_bundle()); }),
+            (folder / "two.npy").string() +
+                " rejected: an npy file holds one tensor, this bundle has 2: save as .safetensors or .npz");
+}
+
+TEST(Bundle, PicklesAndUnknownEndingsAreRejectedWithTheNextStep) {
+  EXPECT_EQ(message_of([] { static_cast<void>(load_bundle("w.pt")); }),
+            "w.pt rejected: '.pt' is a Python pickle, which is code: never read. Convert it where it was made:\n"
+            "  import torch; from safetensors.torch import save_file\n"
+            "  save_file({k: v.contiguous() for k, v in torch.load('w.pt', weights_only=True).items()}, "
+            "'w.safetensors')");
+  EXPECT_EQ(message_of([] { static_cast<void>(load_bundle("w.h5")); }),
+            "w.h5 rejected: ending '.h5' names no bundle; endings are .safetensors, .npz and .npy");
+}
+
+// torch.save writes a zip; under another ending its members would only be "not .npy".
+TEST(Bundle, FilesOfTorchSaveAreRecognizedUnderAnyEnding) {
+  const TempFolder folder;
+  const std::string zip("PK\x03\x04\x00\x00\x08\x08\x00\x00", 10);
+  for (const char* ending : {"w.npz", "w.safetensors", "w.npy"}) {
+    spit(folder / ending, zip + std::string(20, '\0') + "archive/data.pkl");
+    EXPECT_THAT(message_of([&] { static_cast<void>(load_bundle(folder / ending)); }),
+                testing::AllOf(testing::HasSubstr("was written by torch.save, as a Python pickle"),
+                               testing::HasSubstr("weights_only=True")));
+  }
+}
+
+TEST(Bundle, AFailedSaveLeavesTheOldFileAndNoOther) {
+  const TempFolder folder;
+  save_bundle(folder / "b.npz", small_bundle());
+  const std::string before = slurp(folder / "b.npz");
+  Bundle bad = small_bundle();
+  bad.tensors.emplace("x_bf16", make_tensor(DType::u16, {1}));
+  EXPECT_THROW(save_bundle(folder / "b.npz", bad), InputError);
+  EXPECT_EQ(slurp(folder / "b.npz"), before);
+  EXPECT_EQ(folder.files(), 1u);
+}
+
+}  // namespace
+}  // namespace kvscope::golden::bundle_test

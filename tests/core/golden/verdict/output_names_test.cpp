@@ -1,0 +1,72 @@
+// Which tensors of a candidate are its output: wrong data under the right name would be compared without an error.
+#include "core/golden/verdict/output_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/errors.h"
+#include "core/golden/bundle/tensor.h"
+
+namespace kvscope::golden::output_names_test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Bundle with(std::initializer_list<const char*> names) {
+  Bundle bundle;
+  std::int64_t extent = 1;  // each tensor has another shape
+  for (const char* name : names) bundle.tensors[name] = make_tensor(DType::f32, {extent++});
+  return bundle;
+}
+
+std::vector<std::string> names_of(const Bundle& bundle) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : bundle.tensors) names.push_back(name);
+  return names;
+}
+
+TEST(OutputNames, AnOutputOfAnotherNameBecomesO) {
+  Bundle candidate = with({"output", "softmax_lse", "workspace"});
+  EXPECT_THAT(use_output_names(with({"o", "lse"}), candidate, "c.npz"),
+              ElementsAre("candidate 'output' is compared as 'o'", "candidate 'softmax_lse' is compared as 'lse'"));
+  EXPECT_THAT(names_of(candidate), ElementsAre("lse", "o", "workspace"));
+  EXPECT_EQ(candidate.tensors.at("o").shape, std::vector<std::int64_t>{1});
+  EXPECT_EQ(candidate.tensors.at("lse").shape, std::vector<std::int64_t>{2});
+}
+
+TEST(OutputNames, TheNamesOfAGoldenStay) {
+  Bundle candidate = with({"o", "lse"});
+  EXPECT_THAT(use_output_names(with({"o", "lse"}), candidate, "c.npz"), IsEmpty());
+  // A golden of moved bytes, whose tensor happens to be called out.
+  Bundle moved = with({"out"});
+  EXPECT_THAT(use_output_names(with({"out"}), moved, "c.npz"), IsEmpty());
+  EXPECT_THAT(names_of(moved), ElementsAre("out"));
+  Bundle both = with({"o", "out"});
+  EXPECT_THAT(use_output_names(with({"o", "out"}), both, "c.npz"), IsEmpty());
+  // Without lse in the golden, nothing is compared with softmax_lse.
+  Bundle unused = with({"out", "softmax_lse"});
+  EXPECT_THAT(use_output_names(with({"o"}), unused, "c.npz"), ElementsAre("candidate 'out' is compared as 'o'"));
+  EXPECT_THAT(names_of(unused), ElementsAre("o", "softmax_lse"));
+}
+
+TEST(OutputNames, TwoNamesOfOneTensorAreRejected) {
+  Bundle candidate = with({"out", "output", "lse", "softmax_lse"});
+  try {
+    static_cast<void>(use_output_names(with({"o", "lse"}), candidate, "c.npz"));
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_THAT(fault_lines(error),
+                ElementsAre("c.npz: candidate 'o': is stored under 2 names, out and output: keep one of these tensors",
+                            "c.npz: candidate 'lse': is stored under 2 names, lse and softmax_lse: keep one of these "
+                            "tensors"));
+  }
+}
+
+TEST(OutputNames, AreListedForMessages) {
+  EXPECT_EQ(output_names("o"), "o, out or output");
+  EXPECT_EQ(output_names("lse"), "lse or softmax_lse");
+}
+
+}  // namespace
+}  // namespace kvscope::golden::output_names_test

@@ -1,0 +1,256 @@
+// Tests of pages against errors made key by key in plain loops: correct ones, and a part of what a wrong page changes.
+#include "core/golden/verdict/page_tests.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/attention/reference.h"
+#include "core/base/convert.h"
+#include "core/base/random.h"
+#include "core/golden/golden_bundle.h"
+#include "core/golden/verdict/compare.h"
+
+namespace kvscope::golden::page_tests_test {
+namespace {
+
+constexpr std::int64_t kHeads = 4, kKvHeads = 2, kDims = 16, kKeys = 500, kPage = 16, kBlocks = 32;
+
+// One query over 500 normal keys in 32 pages.
+struct Case {
+  std::vector<float> q, k, v;
+  std::vector<std::uint32_t> table;
+  std::vector<std::int64_t> offsets{0, 1}, lengths{kKeys};
+  attention::Problem problem;
+  Bundle golden;
+
+  explicit Case(double offset_of_v) {
+    const auto fill = [](std::vector<float>& x, std::int64_t count, std::uint64_t stream, double offset) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        double sum = -6;
+        for (std::uint64_t n = 0; n < 12; ++n) sum += CounterRng(5 + stream, n).uniform(static_cast<std::uint64_t>(i));
+        x.push_back(static_cast<float>(offset + sum));
+      }
+    };
+    fill(q, kHeads * kDims, 0, 0);
+    fill(k, kBlocks * kPage * kKvHeads * kDims, 20, 0);
+    fill(v, kBlocks * kPage * kKvHeads * kDims, 40, offset_of_v);
+    for (std::uint32_t page = 0; page < kBlocks; ++page) table.push_back((page * 7 + 3) % kBlocks);
+    problem.batch = 1;
+    problem.query_heads = kHeads;
+    problem.q = reinterpret_cast<const std::byte*>(q.data());
+    problem.query_offsets = offsets;
+    problem.key_lengths = lengths;
+    problem.k = {.data = reinterpret_cast<const std::byte*>(k.data()),
+                 .blocks = kBlocks,
+                 .page_size = kPage,
+                 .heads = kKvHeads,
+                 .head_size = kDims,
+                 .block_stride = kPage * kKvHeads * kDims,
+                 .token_stride = kKvHeads * kDims,
+                 .head_stride = kDims,
+                 .table = table.data(),
+                 .table_stride = kBlocks};
+    problem.v = problem.k;
+    problem.v.data = reinterpret_cast<const std::byte*>(v.data());
+    problem.options.scale = 0.25;
+    golden = golden_bundle(problem, attention::reference(problem), {});
+  }
+
+  [[nodiscard]] const float* row(const std::vector<float>& pool, std::int64_t key, std::int64_t head) const {
+    const auto block = static_cast<std::int64_t>(table[static_cast<std::size_t>(key / kPage)]);
+    return pool.data() + ((block * kPage + key % kPage) * kKvHeads + head / (kHeads / kKvHeads)) * kDims;
+  }
+
+  // o and lse with the weight of key t in head h multiplied by factor(h, t), in the row sum as well if `in_sum`.
+  struct Output {
+    std::vector<double> o, lse;
+  };
+  template <class Factor>
+  [[nodiscard]] Output attend(bool in_sum, const Factor& factor) const {
+    Output output;
+    for (std::int64_t head = 0; head < kHeads; ++head) {
+      double sum = 0;
+      std::vector<double> o(kDims);
+      for (std::int64_t t = 0; t < kKeys; ++t) {
+        double score = 0;
+        for (std::int64_t d = 0; d < kDims; ++d) {
+          score += double{q[static_cast<std::size_t>(head * kDims + d)]} * row(k, t, head)[d];
+        }
+        const double e = std::exp(0.25 * score), f = factor(head, t);
+        sum += in_sum ? f * e : e;
+        for (std::int64_t d = 0; d < kDims; ++d) o[static_cast<std::size_t>(d)] += f * e * row(v, t, head)[d];
+      }
+      for (const double x : o) output.o.push_back(x / sum);
+      output.lse.push_back(std::log(sum));
+    }
+    return output;
+  }
+
+  [[nodiscard]] Bundle candidate(const Output& output, DType dtype) const {
+    Bundle bundle;
+    Tensor o = make_tensor(dtype, {1, kHeads, kDims});
+    for (std::size_t i = 0; i < output.o.size(); ++i) {
+      store_from_double(dtype, output.o[i], o.bytes.data() + i * static_cast<std::size_t>(size_of(dtype)),
+                        Overflow::non_saturating);
+    }
+    Tensor lse = make_tensor(DType::f32, {1, kHeads});
+    for (std::size_t i = 0; i < output.lse.size(); ++i) {
+      values<float>(lse)[i] = static_cast<float>(output.lse[i]);
+    }
+    bundle.tensors["o"] = std::move(o);
+    bundle.tensors["lse"] = std::move(lse);
+    return bundle;
+  }
+
+  [[nodiscard]] CompareResult compared(const Output& output, DType dtype, DType p = DType::f32) const {
+    CompareOptions options;
+    options.inputs = &problem;
+    options.rounding.probabilities = p;
+    return compare(golden, candidate(output, dtype), options);
+  }
+};
+
+bool passed(const CompareResult& result, const std::string& name) {
+  for (const Criterion& c : result.criteria) {
+    if (c.name == name) return c.passed;
+  }
+  ADD_FAILURE() << "no criterion " << name;
+  return false;
+}
+
+std::string detail(const CompareResult& result, const std::string& name) {
+  for (const Criterion& c : result.criteria) {
+    if (c.name == name) return c.detail;
+  }
+  return "";
+}
+
+// Errors of P that are as large as bf16 makes them, in any row and key.
+TEST(PageTests, ErrorsOfProbabilitiesHaveNoDirection) {
+  for (const double offset : {0.0, 2.0}) {
+    const Case c(offset);
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      const auto output = c.attend(seed % 2 == 0, [&](std::int64_t head, std::int64_t t) {
+        return 1 +
+               0x1p-8 *
+                   (2 * CounterRng(seed, static_cast<std::uint64_t>(head)).uniform(static_cast<std::uint64_t>(t)) - 1);
+      });
+      for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+        const CompareResult result = c.compared(output, dtype, DType::bf16);
+        EXPECT_TRUE(passed(result, "o: pages")) << offset << ' ' << seed << ' ' << detail(result, "o: pages");
+        EXPECT_TRUE(passed(result, "lse: pages")) << offset << ' ' << seed << ' ' << detail(result, "lse: pages");
+      }
+    }
+  }
+}
+
+// An error that multiplies every element of a row is no page's.
+TEST(PageTests, ACommonFactorHasNoDirection) {
+  const Case c(2);
+  const auto output = c.attend(false, [](std::int64_t, std::int64_t) { return 1 + 0x1p-9; });
+  EXPECT_TRUE(passed(c.compared(output, DType::f32, DType::bf16), "o: pages"));
+}
+
+// A part of a page's weight: every element and row is within its bound, and the page is named.
+TEST(PageTests, AFaintPageIsFoundWhereElementsAndRowsPass) {
+  const Case c(0);
+  const auto output = c.attend(true, [](std::int64_t, std::int64_t t) { return t / kPage == 21 ? 0.97 : 1; });
+  const CompareResult result = c.compared(output, DType::f32, DType::bf16);
+  EXPECT_TRUE(passed(result, "o: bound")) << detail(result, "o: bound");
+  EXPECT_TRUE(passed(result, "o: rows")) << detail(result, "o: rows");
+  EXPECT_FALSE(passed(result, "o: pages")) << detail(result, "o: pages");
+  EXPECT_NE(detail(result, "o: pages").find("page 21 of sequence 0, all heads (4 rows)"), std::string::npos)
+      << detail(result, "o: pages");
+}
+
+TEST(PageTests, AMissingPageFailsInEveryOutputType) {
+  for (const double offset : {0.0, 2.0}) {
+    const Case c(offset);
+    const auto output = c.attend(true, [](std::int64_t, std::int64_t t) { return t / kPage == 30 ? 0 : 1; });
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      const CompareResult result = c.compared(output, dtype, dtype);
+      EXPECT_FALSE(passed(result, "o: pages")) << offset << ' ' << name(dtype) << ' ' << detail(result, "o: pages");
+      EXPECT_FALSE(passed(result, "lse: pages")) << offset << ' ' << name(dtype) << ' ' << detail(result, "lse: pages");
+    }
+  }
+}
+
+// Page 4 from the block of page 9: 4 is missing and 9 is counted twice.
+TEST(PageTests, APageReadFromAnothersBlockIsNamedWithBoth) {
+  const Case c(0);
+  const auto output = c.attend(true, [](std::int64_t, std::int64_t t) {
+    return t / kPage == 4 ? 1 - 0.05 : t / kPage == 9 ? 1 + 0.05 : 1;
+  });
+  const CompareResult result = c.compared(output, DType::f32, DType::bf16);
+  EXPECT_FALSE(passed(result, "o: pages"));
+  EXPECT_NE(detail(result, "o: pages").find("page 4 of sequence 0 from the block of page 9"), std::string::npos)
+      << detail(result, "o: pages");
+}
+
+// The last page has 4 keys, so page 12 loses its keys from slot 4 on when the two are exchanged.
+TEST(PageTests, APageExchangedWithAShortLastPageIsNamedByTheSlotsItLoses) {
+  const Case c(0);
+  const auto output = c.attend(
+      true, [](std::int64_t, std::int64_t t) { return t / kPage == 12 && t % kPage >= kKeys % kPage ? 0.93 : 1; });
+  const CompareResult result = c.compared(output, DType::f32, DType::bf16);
+  EXPECT_FALSE(passed(result, "o: pages"));
+  EXPECT_NE(detail(result, "o: pages").find("page 12 from slot 4 on of sequence 0"), std::string::npos)
+      << detail(result, "o: pages");
+}
+
+// All pages and all their ends: 64 units, and each pair of them for the sequence and each of its 4 heads.
+TEST(PageTests, CountEveryPairForTheSequenceAndForEachHead) {
+  const Case c(0);
+  const auto output = c.attend(true, [](std::int64_t, std::int64_t) { return 1; });
+  const CompareResult result = c.compared(output, DType::f32);
+  EXPECT_NE(detail(result, "o: pages").find("0 of 20480 directions"), std::string::npos) << detail(result, "o: pages");
+}
+
+// The tests need the weights of the golden, which other inputs do not have.
+TEST(PageTests, OtherInputsAreReportedAndNotTested) {
+  const Case c(0), other(2);
+  CompareOptions options;
+  attention::Problem wrong = other.problem;
+  wrong.k.data = wrong.v.data;
+  options.inputs = &wrong;
+  const auto output = c.attend(true, [](std::int64_t, std::int64_t) { return 1; });
+  const CompareResult result = compare(c.golden, c.candidate(output, DType::f32), options);
+  EXPECT_TRUE(result.passed);
+  EXPECT_EQ(result.notes.size(), 2u);  // and the candidate's missing conventions
+}
+
+// A first sequence of 2^20 keys, all in one block, would read 2^27 elements; the second is tested.
+TEST(PageTests, ASequencePastTheLimitIsReportedAndLaterOnesAreTested) {
+  Case c(0);
+  constexpr std::int64_t kMany = std::int64_t{1} << 20;
+  std::vector<std::uint32_t> table(2 * kMany / kPage);
+  std::copy(c.table.begin(), c.table.end(), table.begin() + kMany / kPage);
+  c.q.insert(c.q.end(), c.q.begin(), c.q.end());
+  c.offsets = {0, 1, 2};
+  c.lengths = {kMany, kKeys};
+  c.problem.batch = 2;
+  c.problem.q = reinterpret_cast<const std::byte*>(c.q.data());
+  c.problem.query_offsets = c.offsets;
+  c.problem.key_lengths = c.lengths;
+  for (attention::PagedRows* operand : {&c.problem.k, &c.problem.v}) {
+    operand->table = table.data();
+    operand->table_stride = kMany / kPage;
+  }
+  c.golden = golden_bundle(c.problem, attention::reference(c.problem), {});
+  Bundle candidate;
+  for (const char* name : {"o", "lse"}) candidate.tensors[name] = c.golden.tensors.at(name);
+  CompareOptions options;
+  options.inputs = &c.problem;
+  const CompareResult result = compare(c.golden, candidate, options);
+  EXPECT_NE(std::find(result.notes.begin(), result.notes.end(),
+                      "pages of 1 sequence were not tested: the tests read at most 2^26 elements of K and V"),
+            result.notes.end());
+  EXPECT_NE(detail(result, "o: pages").find("0 of 20480 directions"), std::string::npos) << detail(result, "o: pages");
+}
+
+}  // namespace
+}  // namespace kvscope::golden::page_tests_test
