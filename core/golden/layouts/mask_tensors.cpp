@@ -19,7 +19,7 @@ class MaskTensor {
  public:
   MaskTensor(LayoutReader& r, const char* name, const std::vector<std::int64_t>& queries,
              const std::vector<std::int64_t>& keys)
-      : packed_(name == std::string_view("packed_custom_mask")), keys_(keys), queries_(queries) {
+      : packed_(name == std::string_view("packed_custom_mask")), keys_(keys) {
     const Tensor* found = r.find(name);
     const std::string given = r.given(name);
     if (found->dtype == DType::e2m1 || (packed_ && found->dtype != DType::u8)) {
@@ -71,7 +71,7 @@ class MaskTensor {
   [[nodiscard]] double at(std::int64_t index) const { return values_[static_cast<std::size_t>(index)]; }
 
   bool packed_ = false;
-  const std::vector<std::int64_t>&keys_, &queries_;
+  const std::vector<std::int64_t>& keys_;
   std::vector<double> values_;
   std::vector<std::int64_t> first_;
   std::int64_t tree_ = 0, tree_stride_ = 0;
