@@ -39,7 +39,10 @@ constexpr const char* kTargetHelp = "Compute capability of the virtual GPU: 90 f
 
 void add_launch_options(CLI::App& command, LaunchRequest& request) {
   command.add_option("FILE", request.path, kFileHelp)->required();
-  command.add_option("--entry", request.entry, "Kernel to run [default: the only kernel of the file]")
+  command
+      .add_option("--entry", request.entry,
+                  "Kernel to run, by its name in PTX or C++, such as ns::decode<64>, or the beginning of one "
+                  "[default: the only kernel of the file]")
       ->type_name("NAME");
   const auto extents = [&](const char* name, std::vector<std::int64_t>& value, const char* help) {
     command.add_option(name, value, help)->type_name("X[,Y[,Z]]")->delimiter(',')->expected(1, 3);
@@ -51,8 +54,17 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
       ->type_name("BYTES")
       ->capture_default_str();
   command
-      .add_option("--arg", request.args, "Value of the next kernel parameter, see below; once per parameter, in order")
+      .add_option("--arg", request.args,
+                  "Value of the next kernel parameter, or of a named one or a field: NAME=VALUE, NAME.FIELD=VALUE; see "
+                  "below")
       ->type_name("VALUE")
+      ->allow_extra_args(false);
+  command
+      .add_option(
+          "--struct", request.structs,
+          "Definition of a struct that the kernel takes by value, for its fields: a C header or a .json layout, "
+          "such as 0=params.h:Params; may be repeated [default: from debug information, nvcc -G]")
+      ->type_name("NAME=FILE[:TYPE]")
       ->allow_extra_args(false);
   command.add_option("--policy", request.policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
   command.add_option("--target", request.target, kTargetHelp)->capture_default_str();
@@ -71,10 +83,18 @@ void add_argument_help(CLI::App& command) {
       command, "Values of --arg",
       {"42, -1, 0x10, 1.5           a number that fits the type of the parameter",
        "x.npy                       a pointer to a copy of the file's array",
-       "weights.safetensors:NAME    a pointer to a copy of one tensor of the file",
+       "w.npz:NAME                  a pointer to a copy of one tensor of the file; also w.safetensors:NAME",
        "f32[64], u8[4,16]           a pointer to a new array whose elements are not initialized",
+       "@2, @2+64, @p.q+0x40        a pointer into an array given before, plus bytes",
+       "null                        the pointer 0",
        "map:k.json@2                a tensor map (see kvscope tma check) over the array of parameter 2, from 0",
-       "map:k.json                  a tensor map whose base is a device address"});
+       "map:k.json                  a tensor map whose base is a device address",
+       "@params.json                a struct: {\"fields\": {\"n\": 64}, \"at\": {\"16\": \"@0+32\"}, \"hex\": "
+       "\"00ff...\"}"});
+  add_help_section(command, "Names of --arg",
+                   {"2=VALUE                     parameter 2, from 0",
+                    "n=VALUE                     the parameter n of the source, if the file has debug information",
+                    "p.in[1].page=VALUE          a field of the struct p; fields that are not set are 0"});
 }
 
 void add_check_option(CLI::App& command, std::vector<std::string>& names) {

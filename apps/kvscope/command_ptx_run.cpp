@@ -21,6 +21,7 @@
 #include "core/base/file.h"
 #include "core/base/fnv.h"
 #include "core/base/json.h"
+#include "core/base/numbers.h"
 #include "core/base/report.h"
 #include "gpu/virtual/check/checks.h"
 #include "gpu/virtual/check/counters.h"
@@ -49,15 +50,11 @@ std::vector<std::pair<const DeviceArray*, std::string>> saves_of(const PtxRunCom
   std::vector<Fault> faults;
   for (const std::string& save : command.saves) {
     const std::size_t equals = save.find('=');
-    const DeviceArray* found = nullptr;
-    for (const DeviceArray& array : arguments.arrays) {
-      if (equals != std::string::npos && save.substr(0, equals) == std::to_string(array.argument)) found = &array;
-    }
+    const DeviceArray* found =
+        equals == std::string::npos ? nullptr : find_array(arguments.arrays, std::string_view(save).substr(0, equals));
     if (found == nullptr || equals + 1 == save.size()) {
-      faults.push_back(
-          {"--save", fmt::format("'{}' does not name an array: write N=FILE.npy, N the number of an --arg that is an "
-                                 "array, from 0",
-                                 save)});
+      faults.push_back({"--save", fmt::format("'{}' does not name an array: write ARRAY=FILE.npy; {}", save,
+                                              array_names(arguments.arrays))});
     } else {
       out.emplace_back(found, save.substr(equals + 1));
     }
@@ -145,7 +142,11 @@ void write_results(const PtxRunCommand& command, const ptx::LaunchConfig& config
   }
   for (const DeviceArray& array : arguments.arrays) {
     json::Value a;
-    a.set("argument", array.argument);
+    if (const auto number = whole_number<std::int64_t>(array.names.front())) {
+      a.set("argument", *number);
+    } else {
+      a.set("argument", array.names.front());
+    }
     a.set("word", array.word);
     a.set("address", array.address);
     a.set("fnv", fmt::format("{:016x}", fnv1a(device.memory().read(array.address, array.bytes))));
@@ -197,9 +198,10 @@ int run_kernel(const PtxRunCommand& command) {
   std::cout << fmt::format("ran         {} warp instructions, {}\n", result.steps,
                            result.status == ptx::LaunchStatus::finished ? "to the end" : "and was stopped");
   for (const DeviceArray& array : arguments.arrays) {
-    std::cout << fmt::format("argument {:<2} {} at 0x{:x}, fnv {:016x}\n", array.argument, array.word, array.address,
-                             fnv1a(device.memory().read(array.address, array.bytes)));
+    std::cout << fmt::format("argument {:<2} {} at 0x{:x}, fnv {:016x}\n", array.names.back(), array.word,
+                             array.address, fnv1a(device.memory().read(array.address, array.bytes)));
   }
+  for (const std::string& line : arguments.unset) std::cout << line << '\n';
   std::cout << recordings.finish();
   if (command.counters) show_counters(counters);
   if (!command.json.empty()) write_results(command, config, result, counters, device, arguments);
@@ -280,9 +282,9 @@ void add_ptx_run(CLI::App& ptx, Action& chosen) {
       ptx.add_subcommand("run", "Run a kernel of a PTX file, and report races and other errors; exit code 1 if any");
   add_launch_options(*run, command->launch);
   run->add_option("--save", command->saves,
-                  "Write the array of a parameter, numbered from 0, to a file after the run, such as 0=y.npy; may be "
+                  "Write an array to a file after the run, such as 0=y.npy for parameter 0 or p.out=y.npy; may be "
                   "repeated")
-      ->type_name("N=FILE")
+      ->type_name("NAME=FILE")
       ->allow_extra_args(false);
   add_check_option(*run, command->checks);
   run->add_flag("--counters", command->counters,

@@ -1,40 +1,36 @@
-// The forms of --arg, one per kernel parameter, and the arrays that they allocate on the device.
+// The parameters of a kernel from the words of --arg. A word without a name is the next parameter; the others name one, by
+// its number or, if the file has debug information, by its name in the source:
 //
-//   42  -1  0x10  1.5        a number that fits the parameter's type: .u32 takes -2147483648 to 4294967295
-//   x.npy                    a pointer to a copy of the file's array
-//   w.safetensors:name       a pointer to one tensor of the file
-//   f32[1000]                a pointer to a new array, not initialized
-//   map:k.json@2             a tensor map (kvscope tma check reads the same file) over the array of argument 2, whose
-//                            first byte its base counts from; without @ base is the address
+//   --arg x.npy --arg 2.5                     parameters 0 and 1
+//   --arg n=64                                the parameter that the source calls n
+//   --arg p.out='f32[64]' --arg 0.scale=2     fields of a struct
+//   --arg @params.json                        a struct from a file: its fields, bytes at offsets, or all its bytes
+//
+// ptx_values.h lists the forms of a value. The fields of a struct are known from debug information, or from a file given
+// for that parameter: a C header or a layout as JSON.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "core/base/dtype.h"
+#include "apps/kvscope/ptx_values.h"
 #include "gpu/virtual/machine/device.h"
+#include "gpu/virtual/text/parameter_layout.h"
 
 namespace kvscope::apps {
-
-struct DeviceArray {
-  int argument = -1;
-  std::string word;
-  std::uint64_t address = 0;
-  DType dtype = DType::f32;
-  std::vector<std::int64_t> shape;
-  std::int64_t bytes = 0;
-};
 
 struct KernelArguments {
   std::vector<std::byte> params;  // the kernel's parameter block
   std::vector<DeviceArray> arrays;
+  std::vector<std::string> unset;  // "parameter 0: 3 of 7 fields set, the others are 0: ...", one for each such struct
 };
 
-// InputError with every fault, each named by "--arg N".
+// `structs`: "0=params.h", "p=params.h:Params", "2=layout.json". InputError with every fault, each named by "--arg N" or
+// "--struct N", N its number among those words from 0.
 [[nodiscard]] KernelArguments place_arguments(ptx::Device& device, const ptx::LoadedModule& module,
-                                              const std::string& kernel, const std::vector<std::string>& words);
+                                              const std::string& kernel, const std::vector<std::string>& words,
+                                              const std::vector<std::string>& structs);
 
 // Writes the current content of the array to a .npy file.
 void save_array(ptx::Device& device, const DeviceArray& array, const std::string& path);

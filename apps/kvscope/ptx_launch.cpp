@@ -12,6 +12,7 @@
 #include "apps/kvscope/ptx_policy.h"
 #include "core/base/errors.h"
 #include "gpu/virtual/machine/launch_checks.h"
+#include "gpu/virtual/text/kernel_names.h"
 
 namespace kvscope::apps {
 namespace {
@@ -22,18 +23,38 @@ std::array<std::int64_t, 3> extents(const std::vector<std::int64_t>& given) {
   return out;
 }
 
+// "_ZN2ns4kernEPf", "void ns::kern(float*)" -> "ns::kern(float*)  _ZN2ns4kernEPf"
+std::string shown(const ptx::Function& f) {
+  const std::string plain = ptx::demangled(f.name);
+  return plain == f.name ? plain : fmt::format("{} ({})", plain, f.name);
+}
+
+std::string_view only_kernel(const ptx::Module& module) {
+  for (const ptx::Function& f : module.functions) {
+    if (f.entry && f.defined) return f.name;
+  }
+  return "";
+}
+
 // The kernel to run: the only one of the file, or the one of that name.
 std::string entry_of(const ptx::Module& module, const std::string& asked) {
   std::vector<std::string> names;
   for (const ptx::Function& f : module.functions) {
-    if (f.entry && f.defined) names.emplace_back(f.name);
+    if (f.entry && f.defined) names.push_back(shown(f));
   }
-  if (asked.empty() && names.size() == 1) return names.front();
-  if (std::find(names.begin(), names.end(), asked) != names.end()) return asked;
+  std::vector<std::int32_t> found = ptx::find_kernels(module, asked);
+  if (asked.empty() && names.size() == 1) found = ptx::find_kernels(module, only_kernel(module));
+  if (found.size() == 1) return std::string(module.functions[static_cast<std::size_t>(found.front())].name);
   const std::string have =
       names.empty() ? "the file has no kernel" : fmt::format("the file has {}", fmt::join(names, ", "));
-  throw InputError("command line", "--entry",
-                   asked.empty() ? "is required: " + have : fmt::format("there is no kernel '{}': {}", asked, have));
+  if (asked.empty()) throw InputError("command line", "--entry", "is required: " + have);
+  if (found.empty())
+    throw InputError("command line", "--entry", fmt::format("there is no kernel '{}': {}", asked, have));
+  std::vector<std::string> meant;
+  for (const std::int32_t f : found) meant.push_back(shown(module.functions[static_cast<std::size_t>(f)]));
+  throw InputError(
+      "command line", "--entry",
+      fmt::format("'{}' can be {} kernels: {}; write more of the name", asked, meant.size(), fmt::join(meant, ", ")));
 }
 
 ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& entry) {
@@ -79,7 +100,7 @@ PreparedLaunch prepare(const LaunchRequest& request, bool keeps_registers) {
       .target = request.target, .registers_by_liveness = !keeps_registers, .contract = request.contract});
   out.module = &out.device->load(std::move(text));
   if (request.strict) reject_unsupported(request.path, *out.module->program);
-  out.arguments = place_arguments(*out.device, *out.module, entry, request.args);
+  out.arguments = place_arguments(*out.device, *out.module, entry, request.args, request.structs);
   out.config.params = out.arguments.params;
   return out;
 }

@@ -18,7 +18,7 @@ struct LaunchRequest {
   std::string entry;
   std::vector<std::int64_t> grid{1}, block{1}, cluster;
   std::int64_t shared = 0;  // [bytes] dynamic, per CTA
-  std::vector<std::string> args;
+  std::vector<std::string> args, structs;
   std::string policy = "late";
   int target = 90;
   std::int64_t max_instructions = 1'000'000'000;

@@ -239,6 +239,11 @@ struct Function {
   }
 };
 
+// The text between the braces of the file's debug sections; "": it has none. debug_info.h reads the types in them.
+struct DebugSections {
+  std::string_view strings, abbreviations, info;
+};
+
 struct Module {
   std::string file;  // the file name given by the caller
   std::shared_ptr<const std::string> text;
@@ -249,6 +254,7 @@ struct Module {
   std::vector<Function> functions;
   std::vector<SourceFile> files;
   std::vector<Frame> frames;
+  DebugSections debug;
   std::vector<std::string_view> lines;  // of the text, for carets and displays
   // Targets of views that are not contiguous in the text: names in .debug_str, an opcode written with blanks.
   std::shared_ptr<const std::deque<std::string>> pieces;

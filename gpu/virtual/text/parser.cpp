@@ -121,7 +121,7 @@ void read_item(Context& context) {
   } else if (directive.is(".loc")) {
     context.sources.read_loc(reader, context.module);
   } else if (directive.is(".section")) {
-    context.sources.read_section(reader);
+    context.sources.read_section(reader, context.module);
   } else if (directive.is(".alias")) {
     read_alias(context);
   } else if (directive.is(".pragma")) {

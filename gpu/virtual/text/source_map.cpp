@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gpu/virtual/text/detail/constant.h"
+#include "gpu/virtual/text/detail/debug_section.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -15,37 +16,6 @@ constexpr std::int64_t kMost32 = std::numeric_limits<std::int32_t>::max();
 
 std::string_view unquoted(std::string_view text) {
   return text.substr(1, text.size() - 2);
-}
-
-// The strings of .debug_str: the offset of each label, and the bytes.
-struct DebugStrings {
-  std::unordered_map<std::string_view, std::size_t> labels;
-  std::string bytes;
-};
-
-// "$L__info_string0:\n.b8 95,90,0\n": labels, .b8 and numbers. Anything else ends the parsing: the names are optional.
-DebugStrings read_strings(std::string_view section) {
-  DebugStrings strings;
-  const std::string text(section);  // a separate string, so that it ends with the section
-  Reader reader(text);
-  try {
-    reader.advance();
-    while (!reader.at_end()) {
-      if (reader.at_word()) {
-        const std::string_view label = reader.take().text;
-        const auto at = static_cast<std::size_t>(label.data() - text.data());
-        strings.labels.emplace(section.substr(at, label.size()), strings.bytes.size());
-        reader.expect(':');
-        continue;
-      }
-      if (!reader.accept(".b8")) break;
-      do {
-        strings.bytes.push_back(static_cast<char>(read_integer(reader, "byte", -128, 255)));
-      } while (reader.accept(','));
-    }
-  } catch (const TextFault&) {
-  }
-  return strings;
 }
 
 }  // namespace
@@ -108,16 +78,18 @@ void SourceMap::read_file(Reader& reader, Module& module) {
   module.files.push_back(std::move(file));
 }
 
-void SourceMap::read_section(Reader& reader) {
+void SourceMap::read_section(Reader& reader, Module& module) {
   if (!reader.at_directive() && !reader.at_word()) reader.fail_expected("section name");
-  const bool strings = reader.take().text == ".debug_str";
+  const std::string_view name = reader.take().text;
   if (!reader.is('{')) reader.fail_expected('{');
   const std::string_view between = reader.lexer().skip_braces();
-  if (strings) debug_str_ = between;
+  if (name == ".debug_str") module.debug.strings = between;
+  if (name == ".debug_abbrev") module.debug.abbreviations = between;
+  if (name == ".debug_info") module.debug.info = between;
 }
 
 void SourceMap::finish(Module& module, std::deque<std::string>& pieces) const {
-  const DebugStrings strings = read_strings(debug_str_);
+  const DebugSection strings = read_debug_section(module.debug.strings);
   if (strings.bytes.empty()) return;
   const std::string_view bytes = pieces.emplace_back(strings.bytes);
   for (std::size_t i = 0; i < names_.size(); ++i) {

@@ -24,7 +24,7 @@ class SourceMap {
   // Precondition: the token is after the directive's name. Reads to the token after the statement, which has no ';'.
   void read_loc(Reader& reader, Module& module);
   void read_file(Reader& reader, Module& module);
-  void read_section(Reader& reader);
+  void read_section(Reader& reader, Module& module);
 
   void begin_function() { current_ = -1; }
   [[nodiscard]] std::int32_t current() const { return current_; }  // Module::frames
@@ -60,7 +60,6 @@ class SourceMap {
   std::vector<Name> names_;                               // [frame]
   std::unordered_map<Key, std::int32_t, Hash> frames_;    // equal frames are stored once
   std::unordered_map<Place, std::int32_t, Hash> newest_;  // the frame of the most recent .loc of each place
-  std::string_view debug_str_;                            // the text between its braces
 };
 
 }  // namespace kvscope::ptx

@@ -1,0 +1,123 @@
+#include "gpu/virtual/text/kernel_names.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <set>
+
+namespace kvscope::ptx {
+namespace {
+
+// The position after the bracket that closes the one at `open`.
+std::size_t after_bracket(std::string_view text, std::size_t open) {
+  int depth = 0;
+  for (std::size_t i = open; i < text.size(); ++i) {
+    if (text[i] == '<' || text[i] == '(') ++depth;
+    if (text[i] == '>' || text[i] == ')') --depth;
+    if (depth == 0) return i + 1;
+  }
+  return text.size();
+}
+
+// "void ns::kern<4>(float*)" -> "ns::kern<4>": without the return type and the parameters.
+std::string without_parameters(std::string_view text) {
+  std::size_t first = 0, end = text.size();
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] == '<') {
+      i = after_bracket(text, i);
+    } else if (text.substr(i).starts_with("(anonymous namespace)")) {
+      i = after_bracket(text, i);
+    } else if (text[i] == '(') {
+      end = i;
+      break;
+    } else {
+      if (text[i] == ' ') first = i + 1;
+      ++i;
+    }
+  }
+  return std::string(text.substr(first, end - first));
+}
+
+// "ns::kern<ns::T>" -> "kern<ns::T>".
+std::string without_scopes(std::string_view text) {
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] == '<' || text[i] == '(') {
+      i = after_bracket(text, i);
+    } else {
+      if (text.substr(i, 2) == "::") first = i + 2;
+      ++i;
+    }
+  }
+  return std::string(text.substr(first));
+}
+
+std::string without_arguments(std::string_view text) {
+  return std::string(text.substr(0, text.find('<')));
+}
+
+std::string without_blanks(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != ' ' && c != '\t') out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string demangled(std::string_view name) {
+  if (!name.starts_with("_Z")) return std::string(name);
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 && text != nullptr ? std::string(text.get()) : std::string(name);
+}
+
+std::vector<std::string> name_forms(std::string_view name) {
+  const std::string whole = demangled(name);
+  const std::string plain = without_parameters(whole);
+  const std::string local = without_scopes(plain);
+  return {std::string(name), whole, plain, local, without_arguments(plain), without_arguments(local)};
+}
+
+std::string short_name(const Module& module, std::int32_t function) {
+  std::map<std::string, int> users;
+  for (const Function& f : module.functions) {
+    if (!f.entry || !f.defined) continue;
+    const std::vector<std::string> forms = name_forms(f.name);
+    for (const std::string& form : std::set<std::string>(forms.begin(), forms.end())) ++users[form];
+  }
+  const std::string_view name = module.functions[static_cast<std::size_t>(function)].name;
+  std::string shortest(name);
+  for (const std::string& form : name_forms(name)) {
+    if (users[form] == 1 && form.size() < shortest.size()) shortest = form;
+  }
+  return shortest;
+}
+
+std::vector<std::int32_t> find_kernels(const Module& module, std::string_view asked) {
+  const std::string word = without_blanks(asked);
+  std::vector<std::int32_t> best;
+  std::size_t best_form = name_forms("").size();
+  for (std::size_t i = 0; i < module.functions.size(); ++i) {
+    const Function& f = module.functions[i];
+    if (!f.entry || !f.defined) continue;
+    std::vector<std::string> forms = name_forms(f.name);
+    for (std::string& form : forms) form = without_blanks(form);
+    const auto found = std::find(forms.begin(), forms.end(), word);
+    const auto form = static_cast<std::size_t>(found - forms.begin());
+    const auto begins = [&](const std::string& text) { return text.starts_with(word); };
+    if (found == forms.end() && (word.empty() || std::none_of(forms.begin(), forms.end(), begins))) continue;
+    if (form > best_form) continue;
+    if (form < best_form) best.clear();
+    best_form = form;
+    best.push_back(static_cast<std::int32_t>(i));
+  }
+  return best;
+}
+
+}  // namespace kvscope::ptx

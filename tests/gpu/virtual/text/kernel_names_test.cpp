@@ -1,0 +1,58 @@
+// Kernels found by mangled and demangled names.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "gpu/virtual/text/kernel_names.h"
+#include "tests/gpu/virtual/text/texts.h"
+
+namespace kvscope::ptx::kernel_names_test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// ns::kern<4, float>(float*, int), ns::kern<8, float>(float*, int), other::kern(int), kernel2, and a function.
+const char* const kKernels =
+    ".visible .entry _ZN2ns4kernILi4EfEEvPT0_i() { ret; }\n.visible .entry _ZN2ns4kernILi8EfEEvPT0_i() { ret; }\n"
+    ".visible .entry _ZN5other4kernEi() { ret; }\n.visible .entry kernel2() { ret; }\n.func kern() { ret; }\n";
+
+std::vector<std::string> found(const std::string& asked) {
+  const Module module = parse_items(kKernels);
+  std::vector<std::string> out;
+  for (const std::int32_t f : find_kernels(module, asked)) {
+    out.push_back(demangled(module.functions[static_cast<std::size_t>(f)].name));
+  }
+  return out;
+}
+
+TEST(KernelNames, AnyFormOfANameFindsItsKernel) {
+  const std::string four = "void ns::kern<4, float>(float*, int)";
+  for (const char* word : {"_ZN2ns4kernILi4EfEEvPT0_i", "void ns::kern<4, float>(float*, int)", "ns::kern<4, float>",
+                           "ns::kern<4,float>", "kern<4, float>", "ns::kern<4", "kern<4"}) {
+    EXPECT_THAT(found(word), ElementsAre(four)) << word;
+  }
+  EXPECT_THAT(found("other::kern"), ElementsAre("other::kern(int)"));
+  EXPECT_THAT(found("other"), ElementsAre("other::kern(int)"));
+  EXPECT_THAT(found("kernel2"), ElementsAre("kernel2"));
+  EXPECT_THAT(found("kerne"), ElementsAre("kernel2"));
+}
+
+TEST(KernelNames, TheMostExactFormWins) {
+  // other::kern is exactly kern without its scope; ns::kern<4> needs its arguments removed as well.
+  EXPECT_THAT(found("kern"), ElementsAre("other::kern(int)"));
+  EXPECT_THAT(found("ns::kern"),
+              ElementsAre("void ns::kern<4, float>(float*, int)", "void ns::kern<8, float>(float*, int)"));
+}
+
+TEST(KernelNames, UnknownNamesFindNothing) {
+  EXPECT_THAT(found("decode"), IsEmpty());
+  EXPECT_THAT(found(""), IsEmpty());
+  EXPECT_EQ(demangled("not_mangled"), "not_mangled");
+  EXPECT_EQ(demangled("_Znonsense"), "_Znonsense");
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::kernel_names_test
