@@ -8,8 +8,6 @@ import itertools
 import json
 import os
 import sys
-import tempfile
-import unittest
 
 import numpy as np
 
@@ -22,12 +20,7 @@ HQ = 4
 CACHES = {"blocks", "k_cache", "v_cache", "kv_cache", "key_cache", "value_cache", "k_buffer", "v_buffer", "kv_pool", "pages"}
 
 
-class Folder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
+class Folder(program.FolderTest):
     def save(self, name, arrays):
         np.savez(os.path.join(self.folder, name), **arrays)
 

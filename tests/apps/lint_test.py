@@ -5,10 +5,7 @@ in NumPy.
     lint_test.py --kvscope PROGRAM
 """
 import json
-import os
 import sys
-import tempfile
-import unittest
 
 import numpy as np
 
@@ -55,15 +52,7 @@ def flashinfer_batch(rng):
     return arrays, faults
 
 
-class Lint(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Lint(program.FolderTest):
     def save(self, **arrays):
         np.savez(self.path("in.npz"), **arrays)
         return self.path("in.npz")
