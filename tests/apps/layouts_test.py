@@ -427,6 +427,9 @@ class Conversion(Folder):
         self.run_in("golden", "--input", "b.npz", "--layout", "nhd", "--out", "again.npz")
         made = self.load("b.npz")
         self.assertNotIn("o", made)
+        self.run_in("convert", "golden.npz", "--to", "nhd", "--out", "stated.npz")  # its manifest states the layout
+        for name, array in self.load("stated.npz").items():
+            np.testing.assert_array_equal(array, made[name])
         np.testing.assert_array_equal(self.load("again.npz")["o"], self.load("golden.npz")["o"])
 
     def test_packs_pages_of_another_size(self):
