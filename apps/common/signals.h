@@ -11,8 +11,8 @@ namespace kvscope::apps {
 // Call once, before any file is written. A signal that is ignored already (nohup) stays ignored.
 void clean_up_on_signals();
 
-// What a signal ends too. The process group 0 and the empty path are none. One of each at a time; a path of at most 4095
-// bytes.
+// What a signal ends too. The process group 0 and the empty path are none. One of each at a time; a path of at most
+// 4095 bytes.
 void end_group_on_signals(pid_t group);
 void remove_folder_on_signals(const std::filesystem::path& folder);
 

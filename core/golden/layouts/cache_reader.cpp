@@ -287,6 +287,17 @@ void read_group_scales(LayoutReader& r, CacheReading& cache, std::size_t t) {
   if (is_v || wanted.holds == Holds::kv_scales) sizes.v_group = each;
 }
 
+void check_interleaved(LayoutReader& r, CacheReading& cache) {
+  CacheSizes& sizes = cache.sizes;
+  if (sizes.v_group == 0) {
+    r.fault("--v-scales", "interleaved: the input has no block scales of V");
+  } else if (sizes.page_size % 4 != 0) {
+    r.fault("--v-scales",
+            fmt::format("interleaved: 4 slots share a run, which does not divide the page size {}", sizes.page_size));
+  }
+  sizes.v_interleaved = r.ok();
+}
+
 }  // namespace
 
 CacheReading read_cache(LayoutReader& r, const LayoutDescription& layout) {
@@ -359,6 +370,7 @@ CacheReading read_cache(LayoutReader& r, const LayoutDescription& layout) {
     if (tensor.holds_scales() && r.has(tensor.name)) read_group_scales(r, cache, t);
     present.push_back(cache.tensors[t] != nullptr);
   }
+  if (r.options().v_scales_interleaved) check_interleaved(r, cache);
   cache.stored = stored_types(r, cache.form, cache.tensors);
   if (r.ok() && layer_fits) cache.view = view_of(cache.form, sizes, layer, cache.stored, present);
   return cache;

@@ -133,7 +133,8 @@ class Converter {
           by_slots
               ? 1
               : options_.page_size.value_or(pool && own > 1 ? own : hint(bundle_, "page_size").value_or(otherwise));
-      result_.kept_pool = pool && (page == have_.page_size || page == 1 || fills_pages(have_, page));
+      const bool same_pages = page == have_.page_size && !r_.pages.by_token;
+      result_.kept_pool = pool && (same_pages || page == 1 || fills_pages(have_, page));
       if (result_.kept_pool) {
         want_ = {have_.blocks * have_.page_size / page, page, have_.slots};
       } else {

@@ -130,6 +130,20 @@ void read_lint_rows(const LintTensors& tensors, const LintCache& cache, LintIndi
   }
 }
 
+// Rows 1 and 2 of a sliding window's lengths: its first slot, and the attention sinks before it.
+void check_window(const std::string& name, std::size_t b, const std::vector<std::int64_t>& info, std::size_t batch,
+                  std::int64_t slots, std::vector<LintFinding>& findings) {
+  const std::int64_t window = info[batch + b], sinks = info[2 * batch + b];
+  if (sinks < 0) {
+    findings.push_back(lint_fault("length", fmt::format("{}[2, {}]", name, b), fmt::format("is {}", sinks),
+                                  "at least 0", "it counts the attention sinks", sinks));
+  } else if (window < sinks || window > slots) {
+    findings.push_back(lint_fault("length", fmt::format("{}[1, {}]", name, b), fmt::format("is {}", window),
+                                  fmt::format("[{}, {}], from the sinks to the slots of the pages", sinks, slots),
+                                  "the window starts at that slot", window));
+  }
+}
+
 // Lists of entries with offsets: form indptr, of pages, and tokens.
 void read_lint_list(const LintTensors& tensors, const LintCache& cache, LintIndices& indices,
                     std::vector<LintFinding>& findings) {
@@ -140,18 +154,25 @@ void read_lint_list(const LintTensors& tensors, const LintCache& cache, LintIndi
   const auto given = index_values(entries, 1, by_page ? "[pages]" : "[tokens]", findings);
   const bool by_length = by_page && !tensors.layout().table.has("last_page_len");
   const LintTensor last = tensors.role(by_length ? "lengths" : "last_page_len");
-  const auto last_lengths = by_page ? index_values(last, 1, "[B]", findings) : std::nullopt;
+  const bool windows = by_page && !by_length && last.tensor != nullptr && last.tensor->shape.size() == 2;
+  const auto last_lengths =
+      by_page ? index_values(last, windows ? 2 : 1, windows ? "[B] or [3, B]" : "[B]", findings) : std::nullopt;
   const std::size_t batch = offsets && !offsets->empty() ? offsets->size() - 1 : 0;
   const std::vector<std::int64_t> queries = new_tokens(tensors, batch, indices, findings);
   if (!offsets) return;
   const std::vector<bool> usable =
       check_offsets(indptr.name, *offsets, given ? static_cast<std::int64_t>(given->size()) : kLongestSequence,
                     "the entries of " + entries.name, findings);
-  const bool has_last = last_lengths && last_lengths->size() == batch;
+  const bool has_last =
+      last_lengths && (windows ? last.tensor->shape == std::vector<std::int64_t>{3, std::ssize(queries)}
+                               : last_lengths->size() == batch);
   if (last_lengths && !has_last) {
-    findings.push_back(lint_fault("shape", last.name, fmt::format("has {} entries", last_lengths->size()),
-                                  fmt::format("{}, the sequences of {}", batch, indptr.name), "one length per sequence",
-                                  static_cast<std::int64_t>(last_lengths->size())));
+    findings.push_back(
+        lint_fault("shape", last.name,
+                   windows ? fmt::format("has shape {}", shape_text(last.tensor->shape))
+                           : fmt::format("has {} entries", last_lengths->size()),
+                   windows ? fmt::format("[3, {}]", batch) : fmt::format("{}, the sequences of {}", batch, indptr.name),
+                   "one length per sequence", static_cast<std::int64_t>(last_lengths->size())));
   }
   if (given) indices.entries = *given;
   for (std::size_t b = 0; b < usable.size(); ++b) {
@@ -173,6 +194,7 @@ void read_lint_list(const LintTensors& tensors, const LintCache& cache, LintIndi
         } else {
           sequence.keys += tokens - std::max<std::int64_t>(cache.page_size, 1);
         }
+        if (windows) check_window(last.name, b, *last_lengths, batch, sequence.keys, findings);
       }
     }
     indices.sequences.push_back(sequence);

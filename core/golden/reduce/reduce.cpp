@@ -63,7 +63,7 @@ class Reduction {
       if (slicer_.can_cut_queries()) reduce_queries();
       reduce_heads();
       if (input_.run) {
-        reduce_keys();
+        if (slicer_.can_cut_keys()) reduce_keys();
         reduce_dims();
         reduce_pool();
       }

@@ -21,15 +21,17 @@ std::string sizes_text(const ProblemSizes& sizes) {
 }
 
 Slicer::Slicer(const Bundle& tensors, const LayoutOptions& options, std::string_view source)
-    : tensors_(tensors), options_(options), input_(read_sliced_input(tensors, options, source)) {
-  const attention::Problem& problem = input_.prepared.problem;
-  if (!input_.values_in_keys && !input_.uneven && !input_.flat) {
-    dims_step_ = std::lcm(std::max<std::int64_t>(input_.sizes.run, 1), std::max<std::int64_t>(input_.granularity, 1));
+    : tensors_(tensors),
+      options_(options),
+      input_(std::make_shared<SlicedInput>(read_sliced_input(tensors, options, source))) {
+  const attention::Problem& problem = input_->prepared.problem;
+  if (!input_->values_in_keys && !input_->uneven && !input_->flat) {
+    dims_step_ = std::lcm(std::max<std::int64_t>(input_->sizes.run, 1), std::max<std::int64_t>(input_->granularity, 1));
     const auto halves = [](const SlicedTensor& tensor) { return tensor.two_in_a_byte; };
-    if (std::ranges::any_of(input_.tensors, halves)) dims_step_ = std::lcm(dims_step_, std::int64_t{2});
+    if (std::ranges::any_of(input_->tensors, halves)) dims_step_ = std::lcm(dims_step_, std::int64_t{2});
     if (problem.k.head_size % dims_step_ != 0 || problem.v.head_size % dims_step_ != 0) dims_step_ = 0;
   }
-  if (input_.granularity > 0 && !input_.uneven) options_.granularity = input_.granularity;
+  if (input_->granularity > 0 && !input_->uneven) options_.granularity = input_->granularity;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     whole_.sequences.push_back({b, 0, problem.keys(b), 0, problem.first_query(b + 1) - problem.first_query(b)});
   }
@@ -38,14 +40,30 @@ Slicer::Slicer(const Bundle& tensors, const LayoutOptions& options, std::string_
   whole_.dims = problem.k.head_size;
 }
 
+const PreparedProblem& Slicer::problem() const {
+  return input_->prepared;
+}
+
+bool Slicer::can_cut_heads() const {
+  return !input_->flat;
+}
+
+bool Slicer::can_cut_queries() const {
+  return !input_->has("tree_mask") && can_cut_keys();
+}
+
+bool Slicer::can_cut_keys() const {
+  return !input_->windows;
+}
+
 bool Slicer::scale_is_default() const {
-  const attention::Problem& problem = input_.prepared.problem;
-  return !input_.has("sm_scale") && problem.options.scale == 1.0 / std::sqrt(static_cast<double>(problem.k.head_size));
+  const attention::Problem& problem = input_->prepared.problem;
+  return !input_->has("sm_scale") && problem.options.scale == 1.0 / std::sqrt(static_cast<double>(problem.k.head_size));
 }
 
 bool Slicer::queries_are_exact() const {
-  const attention::Options& o = input_.prepared.problem.options;
-  if (!input_.mask().empty()) return true;
+  const attention::Options& o = input_->prepared.problem.options;
+  if (!input_->mask().empty()) return true;
   if (o.mask == MaskKind::none) return o.alibi_slopes.empty();
   return o.alignment == CausalAlignment::bottom_right && (o.mask != MaskKind::sliding_window || o.window_right == 0);
 }
@@ -53,8 +71,8 @@ bool Slicer::queries_are_exact() const {
 std::int64_t Slicer::keys_of(const SequenceSlice& sequence) const {
   const SequenceSlice& whole = whole_.sequences[static_cast<std::size_t>(sequence.index)];
   const std::int64_t left_out = whole.end_query - sequence.end_query;
-  const bool cut =
-      queries_are_exact() && input_.mask().empty() && input_.prepared.problem.options.mask != MaskKind::none;
+  const bool cut = queries_are_exact() && input_->mask().empty() && can_cut_keys() &&
+                   input_->prepared.problem.options.mask != MaskKind::none;
   return cut ? std::max<std::int64_t>(whole.keys - left_out, 0) : whole.keys;
 }
 
@@ -62,7 +80,7 @@ std::vector<std::int64_t> Slicer::rows(const ProblemSlice& slice) const {
   Indices rows;
   for (const SequenceSlice& sequence : slice.sequences) {
     for (std::int64_t query = sequence.first_query; query < sequence.end_query; ++query) {
-      rows.push_back(input_.prepared.problem.first_query(sequence.index) + query);
+      rows.push_back(input_->prepared.problem.first_query(sequence.index) + query);
     }
   }
   return rows;
@@ -78,36 +96,36 @@ std::vector<std::int64_t> Slicer::query_heads(const ProblemSlice& slice) const {
 }
 
 std::int64_t Slicer::value_dims(const ProblemSlice& slice) const {
-  const std::int64_t all = input_.prepared.problem.v.head_size;
+  const std::int64_t all = input_->prepared.problem.v.head_size;
   return slice.dims == whole_.dims ? all : std::min(slice.dims, all);
 }
 
 // The kept blocks in increasing order: those that the kept table rows name, or the sequences and tokens of a cache
 // without blocks. A table row counts to its end, because a kernel may read there.
 std::vector<std::int64_t> Slicer::used_blocks(const ProblemSlice& slice) const {
-  const TableForm form = input_.form();
+  const TableForm form = input_->form();
   Indices used;
   if (form == TableForm::dense) {
     for (const SequenceSlice& sequence : slice.sequences) used.push_back(sequence.index);
     return used;
   }
-  if (form == TableForm::ragged || form == TableForm::chunk) return kept_tokens(input_, tensors_, slice);
-  const std::int64_t all = input_.sizes.blocks;
-  if (!slice.only_used_blocks || input_.flat) return range_of(all);
+  if (form == TableForm::ragged || form == TableForm::chunk) return kept_tokens(*input_, tensors_, slice);
+  const std::int64_t all = input_->sizes.blocks;
+  if (!slice.only_used_blocks || input_->flat) return range_of(all);
   const bool has_rows = form == TableForm::blocks || form == TableForm::offsets || form == TableForm::requests;
   for (const SequenceSlice& sequence : slice.sequences) {
-    const std::int64_t size = input_.pages.columns[static_cast<std::size_t>(sequence.index)];
-    const std::int64_t pages = pages_of(sequence, input_.prepared.problem.k.page_size);
+    const std::int64_t size = input_->pages.columns[static_cast<std::size_t>(sequence.index)];
+    const std::int64_t pages = pages_of(sequence, input_->prepared.problem.k.page_size);
     const std::int64_t end = has_rows && !slice.only_used_columns ? size : std::min(size, sequence.first_page + pages);
     for (std::int64_t at = sequence.first_page; at < end; ++at) {
-      const std::int64_t block = input_.block_of(input_.entry(sequence.index, at));
+      const std::int64_t block = input_->block_of(input_->entry(sequence.index, at));
       if (block >= 0 && block < all) used.push_back(block);
     }
   }
   std::ranges::sort(used);
   used.erase(std::unique(used.begin(), used.end()), used.end());
   if (used.empty()) used.push_back(0);  // a pool has at least one block
-  if (used.size() == 2 && input_.two_are_ambiguous && all > 2) {
+  if (used.size() == 2 && input_->two_are_ambiguous && all > 2) {
     std::int64_t other = 0;
     while (std::ranges::count(used, other) > 0) ++other;
     used.insert(std::ranges::lower_bound(used, other), other);
@@ -118,11 +136,11 @@ std::vector<std::int64_t> Slicer::used_blocks(const ProblemSlice& slice) const {
 // The kept indices of one axis.
 std::vector<std::int64_t> Slicer::kept_along(const SlicedTensor& tensor, const std::string& axis,
                                              const ProblemSlice& slice, const Indices& blocks) const {
-  const CacheSizes& sizes = input_.sizes;
+  const CacheSizes& sizes = input_->sizes;
   const std::int64_t dims = tensor.is_v ? value_dims(slice) : slice.dims;
-  const std::int64_t size = tensor.is_v ? input_.prepared.problem.v.head_size : whole_.dims;
-  const bool dense = input_.form() == TableForm::dense;
-  const KeptPositions positions = dense ? kept_positions(input_, slice) : KeptPositions{0, sizes.page_size};
+  const std::int64_t size = tensor.is_v ? input_->prepared.problem.v.head_size : whole_.dims;
+  const bool dense = input_->form() == TableForm::dense;
+  const KeptPositions positions = dense ? kept_positions(*input_, slice) : KeptPositions{0, sizes.page_size};
   const auto slots = [&](std::int64_t block, Indices& kept) {
     for (std::int64_t slot = positions.first; slot < positions.end; ++slot) {
       kept.push_back(block * sizes.page_size + slot);
@@ -173,7 +191,7 @@ std::vector<std::int64_t> Slicer::kept_along(const SlicedTensor& tensor, const s
 Bundle Slicer::cut(const ProblemSlice& slice) const {
   const Indices blocks = used_blocks(slice);
   Bundle bundle;
-  for (const SlicedTensor& tensor : input_.tensors) {
+  for (const SlicedTensor& tensor : input_->tensors) {
     const Tensor* from = &tensors_.tensors.at(tensor.name);
     Tensor cut;
     for (std::size_t axis = 0; axis < tensor.axes.size(); ++axis) {
@@ -185,19 +203,19 @@ Bundle Slicer::cut(const ProblemSlice& slice) const {
     }
     bundle.tensors.emplace(tensor.name, from == &cut ? std::move(cut) : *from);
   }
-  cut_queries(input_, tensors_, slice, query_heads(slice), slice.dims, bundle);
-  cut_mask(input_, tensors_, slice, bundle);
-  cut_table(input_, tensors_, slice, blocks, bundle);
+  cut_queries(*input_, tensors_, slice, query_heads(slice), slice.dims, bundle);
+  cut_mask(*input_, tensors_, slice, query_heads(slice), bundle);
+  cut_table(*input_, tensors_, slice, blocks, bundle);
   return bundle;
 }
 
 LayoutOptions Slicer::options(const ProblemSlice& slice) const {
   LayoutOptions options = options_;
-  options.scale = input_.prepared.problem.options.scale;
+  options.scale = input_->prepared.problem.options.scale;
   options.ignore.clear();
   if (slice.only_layer) options.layer = 0;
   if (options.head_size) options.head_size = slice.dims;
-  if (options.value_size && !input_.values_in_keys) options.value_size = value_dims(slice);
+  if (options.value_size && !input_->values_in_keys) options.value_size = value_dims(slice);
   return options;
 }
 
@@ -206,7 +224,7 @@ ProblemSizes Slicer::sizes(const ProblemSlice& slice) const {
   sizes.sequences = static_cast<std::int64_t>(slice.sequences.size());
   for (const SequenceSlice& sequence : slice.sequences) {
     sizes.queries += sequence.end_query - sequence.first_query;
-    sizes.keys += kept_keys(sequence, input_.prepared.problem.k.page_size);
+    sizes.keys += kept_keys(sequence, input_->prepared.problem.k.page_size);
   }
   sizes.kv_heads = static_cast<std::int64_t>(slice.kv_heads.size());
   sizes.query_heads = sizes.kv_heads * static_cast<std::int64_t>(slice.group_heads.size());
@@ -216,7 +234,7 @@ ProblemSizes Slicer::sizes(const ProblemSlice& slice) const {
 }
 
 Tensor Slicer::cut_output(const Tensor& output, const ProblemSlice& slice) const {
-  const attention::Problem& problem = input_.prepared.problem;
+  const attention::Problem& problem = input_->prepared.problem;
   Tensor flat = output;
   flat.shape = {problem.total_queries(), problem.query_heads};
   const std::optional<std::int64_t> all = element_count(output.shape);

@@ -10,12 +10,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/golden/bundle/tensor.h"
 #include "core/golden/layouts/layouts.h"
-#include "core/golden/reduce/detail/sliced_input.h"
 
 namespace kvscope::golden {
 
@@ -44,6 +44,9 @@ struct ProblemSizes {
 // "2 sequences, 2 queries, 13 keys, 2 KV heads, 4 query heads, head size 8, 6 blocks"
 [[nodiscard]] std::string sizes_text(const ProblemSizes& sizes);
 
+struct SlicedInput;  // detail/sliced_input.h
+struct SlicedTensor;
+
 class Slicer {
  public:
   // The tensors must outlive the slicer. InputError naming `source` when the input is no problem of its layout, or when
@@ -52,15 +55,17 @@ class Slicer {
 
   [[nodiscard]] const ProblemSlice& whole() const { return whole_; }
   // The problem without its mask tensors.
-  [[nodiscard]] const PreparedProblem& problem() const { return input_.prepared; }
+  [[nodiscard]] const PreparedProblem& problem() const;
   // Dims are cut in multiples of this: 1, or the elements that share a scale, a run or a byte; 0: dims cannot be cut
   // (MLA, packed rows, flat storage).
   [[nodiscard]] std::int64_t dims_step() const { return dims_step_; }
   // KV heads and blocks of flat storage have fixed strides.
-  [[nodiscard]] bool can_cut_heads() const { return !input_.flat; }
+  [[nodiscard]] bool can_cut_heads() const;
   // The scale is 1 / sqrt(head size), and no tensor states it: a kernel may compute it from the head size.
   [[nodiscard]] bool scale_is_default() const;
-  [[nodiscard]] bool can_cut_queries() const { return !input_.has("tree_mask"); }
+  // A tree mask is square, and keys of a sliding window in MLC's form have two parts.
+  [[nodiscard]] bool can_cut_queries() const;
+  [[nodiscard]] bool can_cut_keys() const;
   // The rows of a correct kernel's output keep their values when the queries from `end_query` on are left out together
   // with the keys that only those see; slice() of such a slice needs `keys` from here.
   [[nodiscard]] bool queries_are_exact() const;
@@ -85,7 +90,7 @@ class Slicer {
 
   const Bundle& tensors_;
   LayoutOptions options_;
-  SlicedInput input_;
+  std::shared_ptr<const SlicedInput> input_;
   ProblemSlice whole_;
   std::int64_t dims_step_ = 0;
 };

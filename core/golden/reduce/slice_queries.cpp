@@ -88,10 +88,52 @@ void cut_queries(const SlicedInput& input, const Bundle& tensors, const ProblemS
   }
 }
 
-void cut_mask(const SlicedInput& input, const Bundle& tensors, const ProblemSlice& slice, Bundle& made) {
+namespace {
+
+Indices range_between(std::int64_t first, std::int64_t end) {
+  Indices indices;
+  for (std::int64_t i = first; i < end; ++i) indices.push_back(i);
+  return indices;
+}
+
+// [Sq, Sk], [B, Sq, Sk] or [B, Hq, Sq, Sk]: the sequences have their rows and columns in common.
+Tensor cut_dense_mask(const SlicedInput& input, const Tensor& given, const ProblemSlice& slice, const Indices& heads) {
+  const std::size_t rank = given.shape.size();
+  const SequenceSlice& first = slice.sequences.front();
+  const std::int64_t columns = given.shape[rank - 1];
+  const bool positions = input.form() == TableForm::dense && columns == input.sizes.page_size;
+  std::int64_t end_query = 0, end_key = 0;
+  Indices sequences;
+  for (const SequenceSlice& sequence : slice.sequences) {
+    const bool alike = sequence.first_query == first.first_query &&
+                       (sequence.end_query == first.end_query || input.has("q_lens")) &&
+                       (sequence.first_page == first.first_page || positions);
+    if (!alike) throw InputError("slice", "", "sequences of a mask [Sq, Sk] keep the same queries and first keys");
+    sequences.push_back(sequence.index);
+    end_query = std::max(end_query, sequence.end_query);
+    end_key = std::max(end_key, sequence.keys);
+  }
+  const KeptPositions kept = positions ? kept_positions(input, slice)
+                                       : KeptPositions{first.first_page * input.prepared.problem.k.page_size,
+                                                       slice.only_used_columns ? end_key : columns};
+  Tensor mask = take(given, rank - 1, range_between(kept.first, kept.end));
+  mask = take(mask, rank - 2, range_between(first.first_query, end_query));
+  if (rank == 4 && given.shape[1] > 1) mask = take(mask, 1, heads);
+  if (rank >= 3 && given.shape[0] > 1) mask = take(mask, 0, sequences);
+  return mask;
+}
+
+}  // namespace
+
+void cut_mask(const SlicedInput& input, const Bundle& tensors, const ProblemSlice& slice, const Indices& heads,
+              Bundle& made) {
   const std::string name(input.mask());
   if (name.empty()) return;
   const Tensor& given = tensors.tensors.at(input.name(name));
+  if (name == "attn_mask") {
+    made.tensors[input.name(name)] = cut_dense_mask(input, given, slice, heads);
+    return;
+  }
   if (name == "tree_mask") {
     Indices sequences;
     for (const SequenceSlice& sequence : slice.sequences) sequences.push_back(sequence.index);

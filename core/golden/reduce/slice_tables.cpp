@@ -151,7 +151,30 @@ class TableCut {
     put("lengths", {batch_}, lengths_);
   }
 
+  // Whole sequences: their pages, and their columns of length_info.
+  void cut_windows() {
+    const Indices indptr = integers_of(tensors_.tensors.at(*in_.role("indptr")));
+    const Indices indices = integers_of(tensors_.tensors.at(*in_.role("indices")));
+    Indices offsets{0}, flat, sequences;
+    for (const SequenceSlice& sequence : slice_.sequences) {
+      const auto at = static_cast<std::size_t>(sequence.index);
+      for (std::int64_t i = indptr[at]; i < indptr[at + 1]; ++i) {
+        const std::int64_t block = indices[static_cast<std::size_t>(i)];
+        const auto kept = std::ranges::lower_bound(blocks_, block);
+        const bool renumber = slice_.only_used_blocks && !in_.flat;
+        flat.push_back(!renumber ? block : kept == blocks_.end() || *kept != block ? -1 : kept - blocks_.begin());
+      }
+      offsets.push_back(static_cast<std::int64_t>(flat.size()));
+      sequences.push_back(sequence.index);
+    }
+    put("indptr", {batch_ + 1}, offsets);
+    put("indices", {static_cast<std::int64_t>(flat.size())}, flat);
+    const std::string& info = *in_.role("last_page_len");
+    made_.tensors[info] = take(tensors_.tensors.at(info), 1, sequences);
+  }
+
   void cut_indptr() {
+    if (in_.windows) return cut_windows();
     Indices offsets{0}, flat, last;
     for (const SequenceSlice& sequence : slice_.sequences) {
       const std::int64_t pages = pages_of(sequence, page_);

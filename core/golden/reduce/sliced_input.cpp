@@ -14,7 +14,7 @@
 namespace kvscope::golden {
 namespace {
 
-constexpr const char* kSlicedMasks[] = {"custom_mask", "packed_custom_mask", "tree_mask"};
+constexpr const char* kSlicedMasks[] = {"custom_mask", "packed_custom_mask", "tree_mask", "attn_mask"};
 
 std::vector<std::string> axes_of_scales(std::string_view letters, const LayoutDescription& layout) {
   std::vector<std::string> axes;
@@ -58,6 +58,7 @@ void add_cache(const CacheReading& cache, const LayoutReader& reader, SlicedInpu
     input.tensors.push_back(std::move(made));
   }
   const CacheSizes& sizes = cache.sizes;
+  if (sizes.v_interleaved) input.uneven = true;
   if (sizes.k_group > 0 && sizes.v_group > 0 && sizes.k_group != sizes.v_group) input.uneven = true;
   input.granularity = std::max(sizes.k_group, sizes.v_group);
 }
@@ -141,6 +142,8 @@ SlicedInput read_sliced_input(const Bundle& bundle, const LayoutOptions& options
   for (const KnownTensor& known : known_tensors_of(*input.layout)) {
     if (reader.has(known.name)) input.names.emplace(known.name, reader.given(known.name));
   }
+  const std::string* last = input.role("last_page_len");
+  input.windows = last != nullptr && bundle.tensors.at(*last).shape.size() == 2;
   add_cache(cache, reader, input);
   add_common(bundle, reader, scales, input);
   input.first_row = first_rows(bundle, input);

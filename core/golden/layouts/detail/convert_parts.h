@@ -36,7 +36,8 @@ struct TableTypes {
   DType entry = DType::i32, length = DType::i32, offset = DType::i32;
 };
 
-// Adds the tensors of the table. `same_table`, if given, is copied with its unread entries. Reports faults to the reader.
+// Adds the tensors of the table. `same_table`, if given, is copied with its unread entries. Reports faults to the
+// reader.
 void write_table(const LayoutDescription& to, const TokenMap& want, const std::vector<std::int64_t>& queries,
                  const TableTypes& types, const Tensor* same_table, LayoutReader& r, Bundle& made);
 

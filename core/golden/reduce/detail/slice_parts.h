@@ -1,6 +1,7 @@
 // The parts of a cut that are made anew: queries, masks and the tensors of the table.
 #pragma once
 
+#include "core/golden/reduce/detail/sliced_input.h"
 #include "core/golden/reduce/detail/tensor_cut.h"
 #include "core/golden/reduce/slice.h"
 
@@ -24,6 +25,7 @@ void cut_table(const SlicedInput& input, const Bundle& tensors, const ProblemSli
                Bundle& made);
 void cut_queries(const SlicedInput& input, const Bundle& tensors, const ProblemSlice& slice, const Indices& heads,
                  std::int64_t dims, Bundle& made);
-void cut_mask(const SlicedInput& input, const Bundle& tensors, const ProblemSlice& slice, Bundle& made);
+void cut_mask(const SlicedInput& input, const Bundle& tensors, const ProblemSlice& slice, const Indices& heads,
+              Bundle& made);
 
 }  // namespace kvscope::golden

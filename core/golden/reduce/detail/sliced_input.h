@@ -37,6 +37,7 @@ struct SlicedInput {
   CacheSizes sizes;
   std::vector<std::int64_t> first_row;  // [sequence] its first row of q, with the axes B and queries as one
   bool flat = false;                    // the description has strides: the tensors of the cache are not cut
+  bool windows = false;                 // form indptr with a sliding window: layout_description.h
   bool values_in_keys = false;
   bool two_are_ambiguous = false;  // a pool of 2 blocks fits another form too, as an axis for K and V
   std::int64_t granularity = 0;    // of the block scales; 0: none
