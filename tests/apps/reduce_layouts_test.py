@@ -300,6 +300,49 @@ class ReduceLayouts(unittest.TestCase):
                                  "nhd")
             self.assertEqual(words, "1 sequence, 1 query, 7 keys, 1 KV head, 1 query head, head size 1, 2 blocks")
 
+    def test_dense_masks_and_windows(self):
+        rng = np.random.default_rng(7)
+        cache = Cache(16, lengths=(9, 9, 9))
+        masks = rng.random((3, 1, 3, 9)) < 0.7
+        masks[..., :6] = True
+        q = rng.standard_normal((3, 3, HQ, 16)).astype(np.float32)
+        build, read = LAYOUTS["nhd"]
+
+        def masked(t):
+            o, lse = [], []
+            for b, (k, v) in enumerate(read(t, None)):
+                for i, kept in enumerate(t["attn_mask"][b if len(t["attn_mask"]) > 1 else 0, 0][:, :len(k)].astype(bool)):
+                    if len(k) >= 7:
+                        kept = np.where(np.arange(len(k)) == 5, False, kept)
+                    one = engine_layouts.attention(t["q"][b, i:i + 1], [k[kept].astype(float)], [v[kept].astype(float)],
+                                                   [1], SCALE)
+                    o.append(one[0]), lse.append(one[1])
+            return np.concatenate(o), np.concatenate(lse)
+
+        words = self.reduced({**build(cache), "q": q, "attn_mask": masks}, masked, "--layout", "nhd")
+        self.assertEqual(words, "1 sequence, 1 query, 7 keys, 1 KV head, 1 query head, head size 1, 2 blocks")
+        # A sliding window keeps its keys: sinks 0 and 1, and 5 to 13 of 14.
+        cache = Cache(17)
+        build, _ = LAYOUTS["mlc"]
+        arrays = build(cache)
+        arrays["length_info"] = np.stack([arrays["length_info"], [0, 0, 0, 5], [0, 0, 0, 2]]).astype(np.int32)
+        cache.queries = np.ones(4, int)
+
+        def windowed(t):
+            pages, k, v = t["pages"].swapaxes(2, 3), [], []
+            for b in range(len(t["q"])):
+                last, window, sinks = t["length_info"][:, b]
+                own = t["page_values"][t["page_indptr"][b]:t["page_indptr"][b + 1]]
+                slots = (len(own) - 1) * 4 + last
+                at = np.r_[0:sinks, window:slots]
+                rows = pages[own[at // 4], :, at % 4].astype(float)
+                k.append(rows[:, 0]), v.append(rows[:, 1])
+            return faulty(t["q"], k, v, [1] * len(k))
+
+        words = self.reduced({**arrays, "q": rng.standard_normal((4, HQ, 16)).astype(np.float32)}, windowed, "--layout",
+                             "mlc")
+        self.assertRegex(words, "1 sequence, 1 query, (8|11) keys, 1 KV head, 1 query head, head size 1, [234] blocks")
+
 
 if __name__ == "__main__":
     program.main()
