@@ -11,8 +11,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <optional>
 #include <thread>
 
+#include "apps/common/signals.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 
@@ -28,6 +30,7 @@ CommandEnd run_shell(const std::string& command, double seconds, const std::file
   const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (output < 0) throw InputError(log.string(), "", fmt::format("cannot be written: {}", std::strerror(errno)));
   const pid_t parent = getpid();
+  std::optional<SignalsDelayed> delayed(std::in_place);
   const pid_t child = fork();
   if (child < 0) {
     close(output);
@@ -41,32 +44,43 @@ CommandEnd run_shell(const std::string& command, double seconds, const std::file
     dup2(nothing, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
+    delayed->undo_in_child();
     execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }
   close(output);
   setpgid(child, child);  // whichever of the two processes comes first
+  end_group_on_signals(child);
+  delayed.reset();
   using Clock = std::chrono::steady_clock;
   const auto limit = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   CommandEnd end;
   int status = 0;
   auto pause = std::chrono::microseconds(200);
   for (pid_t done = 0; done != child;) {
-    done = waitpid(child, &status, WNOHANG);
+    {
+      const SignalsDelayed reaping;  // a child that is reaped is no group to end: its number may be another's
+      done = waitpid(child, &status, WNOHANG);
+      if (done == child) {
+        kill(-child, SIGKILL);  // children that it left running would write into the next run's file
+        end_group_on_signals(0);
+      }
+    }
     if (done == child) break;
     if (done < 0 && errno != EINTR) break;
     if (Clock::now() >= limit) {
+      const SignalsDelayed reaping;
       end.timed_out = true;
       kill(-child, SIGKILL);
       while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
       }
+      end_group_on_signals(0);
       break;
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(20000));
   }
   if (!end.timed_out) {
-    kill(-child, SIGKILL);  // children that it left running would write into the next run's file
     if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
     if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
   }

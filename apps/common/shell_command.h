@@ -14,7 +14,8 @@ struct CommandEnd {
 };
 
 // `/bin/sh -c command` in the current folder, with standard input empty, output and errors in `log`. The command and
-// its children form a process group. Throws InputError when it cannot be started.
+// its children form a process group, which ends with this program when a signal ends it (signals.h). Throws InputError
+// when it cannot be started.
 [[nodiscard]] CommandEnd run_shell(const std::string& command, double seconds, const std::filesystem::path& log);
 
 }  // namespace kvscope::apps

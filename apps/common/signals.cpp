@@ -1,24 +1,96 @@
 #include "apps/common/signals.h"
 
-#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "core/base/errors.h"
 #include "core/base/file.h"
 
 namespace kvscope::apps {
 namespace {
 
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+
+volatile sig_atomic_t group_to_end = 0;
+std::array<char, 4096> folder_to_remove{};
+
+// Only async-signal-safe calls: _Fork and exec instead of a walk through the folder.
+void remove_registered_folder() {
+  if (folder_to_remove[0] == '\0') return;
+  const pid_t child = _Fork();
+  if (child == 0) {
+    execl("/bin/rm", "rm", "-rf", "--", folder_to_remove.data(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  int status = 0;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+}
+
 void stop(int signal) {
+  if (group_to_end > 0) {
+    const pid_t group = group_to_end;
+    int status = 0;
+    kill(-group, SIGKILL);
+    while (waitpid(group, &status, 0) < 0 && errno == EINTR) {  // it writes no file any more
+    }
+  }
+  remove_registered_folder();
   remove_pending_files();
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
 
+sigset_t handled_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kSignals) sigaddset(&set, signal);
+  return set;
+}
+
 }  // namespace
 
 void clean_up_on_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    if (std::signal(signal, stop) == SIG_IGN) std::signal(signal, SIG_IGN);
+  struct sigaction action = {};
+  action.sa_handler = stop;
+  action.sa_mask = handled_signals();  // a second signal waits until the first one has cleaned up
+  for (const int signal : kSignals) {
+    struct sigaction before = {};
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
+}
+
+void end_group_on_signals(pid_t group) {
+  group_to_end = group;
+}
+
+void remove_folder_on_signals(const std::filesystem::path& folder) {
+  const std::string& path = folder.native();
+  KVSCOPE_ASSERT(path.size() < folder_to_remove.size());
+  const SignalsDelayed delayed;
+  std::memcpy(folder_to_remove.data(), path.c_str(), path.size() + 1);
+}
+
+SignalsDelayed::SignalsDelayed() {
+  const sigset_t set = handled_signals();
+  sigprocmask(SIG_BLOCK, &set, &before_);
+}
+
+SignalsDelayed::~SignalsDelayed() {
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void SignalsDelayed::undo_in_child() const {
+  for (const int signal : kSignals) {
+    struct sigaction now = {};
+    if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) std::signal(signal, SIG_DFL);
+  }
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
 }  // namespace kvscope::apps

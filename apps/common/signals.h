@@ -1,9 +1,33 @@
-// On SIGINT, SIGTERM and SIGHUP: removes half-written files, then lets the signal take its default action.
+// On SIGINT, SIGTERM and SIGHUP: kills the commands that were started, removes half-written files and the temporary
+// folder, then lets the signal take its default action.
 #pragma once
+
+#include <signal.h>
+
+#include <filesystem>
 
 namespace kvscope::apps {
 
 // Call once, before any file is written. A signal that is ignored already (nohup) stays ignored.
 void clean_up_on_signals();
+
+// What a signal ends too. The process group 0 and the empty path are none. One of each at a time; a path of at most
+// 4095 bytes.
+void end_group_on_signals(pid_t group);
+void remove_folder_on_signals(const std::filesystem::path& folder);
+
+// Delays the three signals while it exists, so that what was just started or created is registered first.
+class SignalsDelayed {
+ public:
+  SignalsDelayed();
+  SignalsDelayed(const SignalsDelayed&) = delete;
+  SignalsDelayed& operator=(const SignalsDelayed&) = delete;
+  ~SignalsDelayed();
+  // In a child process, before exec: default actions, and the mask from before.
+  void undo_in_child() const;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace kvscope::apps

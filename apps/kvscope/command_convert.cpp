@@ -15,6 +15,7 @@
 #include "core/base/errors.h"
 #include "core/base/report.h"
 #include "core/golden/bundle/bundle.h"
+#include "core/golden/golden_inputs.h"
 #include "core/golden/layouts/layout_convert.h"
 
 namespace kvscope::apps {
@@ -28,13 +29,17 @@ struct ConvertCommand {
 
 int run_convert(const ConvertCommand& command) {
   golden::check_bundle_name(command.out);
+  const golden::Bundle bundle = golden::load_bundle(command.file);
   golden::ConvertOptions options;
-  options.from = chosen_layout(command.from, "--from");
+  const bool stated = command.from.layout.empty() && command.from.axes.empty() && golden::states_layout(bundle);
+  options.from = stated ? golden::layout_options_of(bundle, command.file) : chosen_layout(command.from, "--from");
+  if (stated) {
+    options.from.ignore.insert(options.from.ignore.end(), command.from.ignore.begin(), command.from.ignore.end());
+  }
   const golden::LayoutDescription to = layout_named(command.to);
   options.to = &to;
   options.page_size = command.page_size;
   options.layer = command.from.layer;
-  const golden::Bundle bundle = golden::load_bundle(command.file);
   golden::Conversion made = golden::convert_cache(bundle, options, command.file);
   made.bundle.manifest.set("producer", "kvscope " KVSCOPE_VERSION);
   golden::save_bundle(command.out, made.bundle);
@@ -55,7 +60,8 @@ void add_convert(CLI::App& app, Action& chosen) {
   CLI::App* convert =
       app.add_subcommand("convert", "Move a cache from the layout of one engine to that of another, byte for byte");
   convert->add_option("FILE", command->file, "Tensors in the first layout (.safetensors, .npz)")->required();
-  add_layout_name(*convert, "--from", command->from.layout, "Layout of the file, or a file that describes it");
+  add_layout_name(*convert, "--from", command->from.layout,
+                  "Layout of the file, or a file that describes it [default: as the file's manifest states]");
   add_axes(*convert, command->from, "");
   add_layout_name(*convert, "--to", command->to, "Layout to write, or a file that describes it")->required();
   convert->add_option("--out", command->out, "File to write (.safetensors, .npz)")->required()->type_name("FILE");
@@ -64,9 +70,8 @@ void add_convert(CLI::App& app, Action& chosen) {
   convert->add_option("--layer", command->from.layer,
                       "Layer to convert [default: all, or 0 if the result has no layers]");
   add_layout_sizes(*convert, command->from, "");
-  add_examples(*convert,
-               {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors",
-                "kvscope convert golden.safetensors --from max --to flashinfer --out flashinfer.safetensors"});
+  add_examples(*convert, {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors",
+                          "kvscope convert golden.safetensors --to flashinfer --out flashinfer.safetensors"});
   convert->callback([command, &chosen] { chosen = [command] { return run_convert(*command); }; });
 }
 

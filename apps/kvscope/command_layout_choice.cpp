@@ -39,10 +39,15 @@ void add_layout_sizes(CLI::App& command, LayoutChoice& choice, const std::string
           ->check(CLI::IsMember(std::vector<std::string>{"f16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e2m1", "i8"})));
   all.push_back(
       command.add_option("--granularity", choice.granularity, "Elements that share a block scale [default: D / G]"));
-  all.push_back(
-      command.add_option("--value-size", choice.value_size,
-                         "MLA: leading elements of a row that are V [default: 512 if a row has 576]; a layout "
-                         "with K and V in one axis: the elements of V"));
+  all.push_back(command
+                    .add_option("--v-scales", choice.v_scales,
+                                "Order of V's block scales: linear, or interleaved by 4 tokens, as FlashInfer's NVFP4 "
+                                "cache has them [default: linear]")
+                    ->check(CLI::IsMember(std::vector<std::string>{"linear", "interleaved"})));
+  all.push_back(command.add_option(
+      "--value-size", choice.value_size,
+      "Elements of V, where they are in one axis with K's; MLA: leading elements of a row that are V "
+      "[default: 512 if a row has 576]"));
   all.push_back(command.add_option("--head-size", choice.head_size,
                                    "Elements of a head, for a layout with one axis for heads and elements [default: "
                                    "that of q]"));
@@ -81,6 +86,7 @@ golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* opti
     options.cache_dtype = dtype_from_name(options.cache_fnuz ? "e4m3" : *choice.cache_dtype);
   }
   options.granularity = choice.granularity;
+  options.v_scales_interleaved = choice.v_scales == "interleaved";
   options.value_size = choice.value_size;
   options.head_size = choice.head_size;
   options.ignore = choice.ignore;

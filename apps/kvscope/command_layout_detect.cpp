@@ -241,7 +241,7 @@ void add_diff(CLI::App& layout, Action& chosen) {
   number("--layer", request.layer, "Layer, from 0");
   diff_app->add_option("--table", request.table, "Blocks of the sequence's pages")
       ->delimiter(',')
-      ->capture_default_str();
+      ->default_str("5,0,2");
   diff_app->add_option("--value-size", command->value_size, "Elements of V [default: those of K; MLA: 8/9 of them]");
   diff_app->add_option("--dtype", command->dtype, "Element type of the cache")
       ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16", "e4m3", "e5m2"}))

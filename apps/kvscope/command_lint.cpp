@@ -25,9 +25,7 @@ namespace {
 
 struct LintCommand {
   std::string file;
-  std::string layout;
-  std::vector<std::string> ignore;
-  std::optional<std::int64_t> layer;
+  LayoutChoice layout;
   std::vector<std::int64_t> cache_shape, box;
   std::string cache_dtype;
   golden::LintOptions options;
@@ -37,9 +35,8 @@ struct LintCommand {
 int run(const LintCommand& command) {
   golden::Bundle bundle = golden::load_bundle(command.file);
   golden::LintOptions options = command.options;
-  if (!command.layout.empty()) {
-    options.layout.description = std::make_shared<golden::LayoutDescription>(layout_named(command.layout));
-    options.layout.layout = options.layout.description->name;
+  if (!command.layout.layout.empty() || !command.layout.axes.empty()) {
+    options.layout = chosen_layout(command.layout, "--layout");
   } else if (golden::states_layout(bundle)) {
     options.layout = golden::layout_options_of(bundle, command.file);
   } else {
@@ -47,8 +44,9 @@ int run(const LintCommand& command) {
                      fmt::format("is required, because the manifest of '{}' does not state the layout: pass {}",
                                  command.file, fmt::join(golden::layout_names(), ", ")));
   }
-  options.layout.ignore.insert(options.layout.ignore.end(), command.ignore.begin(), command.ignore.end());
-  if (command.layer) options.layout.layer = *command.layer;
+  const std::vector<std::string>& ignore = command.layout.ignore;
+  options.layout.ignore.insert(options.layout.ignore.end(), ignore.begin(), ignore.end());
+  if (command.layout.layer) options.layout.layer = *command.layout.layer;
   if (!command.cache_dtype.empty()) {
     options.cache_type = *dtype_from_name(command.cache_dtype);
     if (command.cache_shape.empty()) options.layout.cache_dtype = options.cache_type;
@@ -76,20 +74,21 @@ void add_lint(CLI::App& app, Action& chosen) {
   CLI::App* lint = app.add_subcommand("lint", "Check the index tensors of a paged cache before a kernel reads them");
   lint->add_option("FILE", command->file, "Tensors of a cache (.safetensors, .npz), as for kvscope golden --input")
       ->required();
-  add_layout_name(*lint, "--layout", command->layout,
+  add_layout_name(*lint, "--layout", command->layout.layout,
                   "Layout of the tensors, or a .json file [default: as the file's manifest states]");
-  lint->add_option("--layer", command->layer, "With --layout max: layer, from 0 [default: 0]");
+  add_axes(*lint, command->layout, "");
+  lint->add_option("--layer", command->layout.layer, "Layer, from 0, of a cache of several [default: 0]");
   lint->add_option(
           "--cache-shape", command->cache_shape,
-          "For a file without cache tensors: the shape that they have, such as 4096,16,8,128; the first number "
-          "counts blocks")
+          "For a file without cache tensors: the shape that they have, such as 4096,16,8,128, in the order of the "
+          "layout's axes")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("N,N,...");
   lint->add_option("--cache-dtype", command->cache_dtype,
                    "Element type of the cache, if the tensors hold bit patterns or are missing [default: the tensor's "
                    "own; bf16 with --cache-shape]")
-      ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16", "e4m3", "e5m2"}));
+      ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16", "e4m3", "e5m2", "e2m1", "i8"}));
   lint->add_option("--vector-read", command->options.vector_read,
                    "Also check that a kernel can read the table in vectors of that many entries [default: 1]");
   lint->add_flag("--tma", command->options.tma, "Also check the rules of a TMA tensor map of K and V");
@@ -100,7 +99,7 @@ void add_lint(CLI::App& app, Action& chosen) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("ROWS,ELEMENTS");
-  lint->add_option("--ignore", command->ignore, "Tensor of the file to leave out; may be repeated")
+  lint->add_option("--ignore", command->layout.ignore, "Tensor of the file to leave out; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
   lint->add_flag("--strict", command->strict, "Exit with 1 for warnings too");

@@ -17,6 +17,7 @@
 #include "apps/common/help_page.h"
 #include "apps/common/progress.h"
 #include "apps/common/shell_command.h"
+#include "apps/common/signals.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/rounding_options.h"
 #include "core/base/errors.h"
@@ -40,21 +41,24 @@ struct ReduceCommand {
   bool json = false;
 };
 
-// A folder for the files of the runs, removed at the end.
+// A folder for the files of the runs, removed at the end, and when a signal ends the program.
 class RunFolder {
  public:
   RunFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "kvscope_reduce_XXXXXX").string();
+    const SignalsDelayed delayed;
     if (mkdtemp(name.data()) == nullptr) {
       throw InputError(name, "", fmt::format("cannot be created: {}", std::strerror(errno)));
     }
     path_ = name;
+    remove_folder_on_signals(path_);
   }
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
   ~RunFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
+    remove_folder_on_signals({});
   }
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 

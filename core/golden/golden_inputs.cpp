@@ -55,6 +55,7 @@ json::Value inputs_manifest(const LayoutOptions& options, std::string_view file)
   if (options.query_dtype) inputs.set("query_dtype", name(*options.query_dtype));
   if (options.granularity) inputs.set("granularity", *options.granularity);
   if (options.value_size) inputs.set("value_size", *options.value_size);
+  if (options.v_scales_interleaved) inputs.set("v_scales_interleaved", true);
   if (!options.ignore.empty()) inputs.set("ignore", json::strings(options.ignore));
   return inputs;
 }
@@ -94,6 +95,9 @@ LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
   }
   if (const json::Value* described = inputs == nullptr ? nullptr : inputs->find("layout"); described != nullptr) {
     options.description = std::make_shared<LayoutDescription>(parse_layout(*described, options.layout, source));
+  }
+  if (const json::Value* order = inputs == nullptr ? nullptr : inputs->find("v_scales_interleaved"); order != nullptr) {
+    options.v_scales_interleaved = order->as_bool() != nullptr && *order->as_bool();
   }
   options.head_size = integer(inputs, "head_size");
   options.granularity = integer(inputs, "granularity");

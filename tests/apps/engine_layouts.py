@@ -153,28 +153,30 @@ def diff_read(t, c):
     return both[..., :c.size], both[..., c.size:]
 
 
-def indptr(cache, names):
+def indptr(cache, names, by_length=False):
+    """Pages by offsets; the third of `names` holds the tokens of the last page or, by_length, of the sequence."""
     build_cache, read_cache = cache
     starts, indices, last = names
 
     def build(c):
         arrays = build_cache(c.pool(c.k), c.pool(c.v), c)
         count = -(-c.lengths // c.page)
+        before = 0 if by_length else (count - 1) * c.page
         return c.named({**arrays, starts: c.starts(count), indices: np.concatenate(c.rows).astype(np.int32),
-                        last: (c.lengths - (count - 1) * c.page).astype(np.int32)}, arrays)
+                        last: (c.lengths - before).astype(np.int32)}, arrays)
 
     def read(t, c):
         k, v = read_cache(t, c)
         rows = split(t[indices], t[starts])
-        return from_pages(k, v, rows, [(len(r) - 1) * k.shape[1] + n for r, n in zip(rows, t[last])])
+        return from_pages(k, v, rows, [n if by_length else (len(r) - 1) * k.shape[1] + n for r, n in zip(rows, t[last])])
 
     return build, read
 
 
-def token_pool(requests):
+def token_pool(requests, mla=False):
     def build(c):
         k, v = (c.pool(rows).reshape(-1, c.heads, rows[0].shape[-1]) for rows in (c.k, c.v))
-        out = {"k_buffer": k, "v_buffer": v}
+        out = {"kv_buffer": k} if mla else {"k_buffer": k, "v_buffer": v}
         slots = c.slots()
         if requests:
             table = np.full((len(slots) + 2, max(map(len, slots)) + 1), 2 ** 31 - 1, np.int32)
@@ -184,13 +186,16 @@ def token_pool(requests):
             out |= {"req_to_token": table, "req_pool_indices": numbers, "seq_lens": c.lengths.astype(np.int64)}
         else:
             out |= {"kv_indptr": c.starts(c.lengths), "kv_indices": np.concatenate(slots).astype(np.int64)}
-        return c.named(out, {"k_buffer", "v_buffer"})
+        return c.named(out, {"k_buffer", "v_buffer", "kv_buffer"})
 
     def read(t, c):
         if requests:
             slots = [t["req_to_token"][r, :n] for r, n in zip(t["req_pool_indices"], t["seq_lens"])]
         else:
             slots = split(t["kv_indices"], t["kv_indptr"])
+        if mla:
+            rows = cache_array(t, "kv_buffer")
+            return from_slots(rows, rows[..., :c.value_size], slots)
         return from_slots(cache_array(t, "k_buffer"), cache_array(t, "v_buffer"), slots)
 
     return build, read
@@ -275,6 +280,45 @@ def lmcache(axes):
     return build, read
 
 
+def mla_rows(form, names=("kv_cache",)):
+    """Rows that are K, with V in front: in one tensor "NPD", "NPHD", "NHPD" or "N1LPHD", or in two, latent and rope."""
+    def build(k, v, c):
+        if form == "two":
+            return {names[0]: k[:, :, 0, :c.value_size], names[1]: k[:, :, 0, c.value_size:]}
+        if form == "N1LPHD":
+            blocks = c.poison(c.blocks, 1, c.layers, *k.shape[1:])
+            blocks[:, 0, c.layer] = k
+            return {names[0]: blocks}
+        return {names[0]: {"NPD": lambda: k[:, :, 0], "NPHD": lambda: k, "NHPD": lambda: k.transpose(0, 2, 1, 3)}[form]()}
+
+    def read(t, c):
+        if form == "two":
+            k = np.concatenate([cache_array(t, name) for name in names], -1)[:, :, None]
+        else:
+            k = cache_array(t, names[0])
+            if k.ndim == 6:
+                k = k[:, 0, c.layer if k.shape[2] > 1 else 0]
+            elif k.ndim == 3:
+                k = k[:, :, None]
+            elif form == "NHPD":
+                k = k.transpose(0, 2, 1, 3)
+        return k, k[..., :c.value_size]
+
+    return build, read
+
+
+def lmcache_mla_build(c):
+    chunk = c.poison(1, c.layers, len(c.k[0]), c.size)
+    chunk[0, c.layer] = c.k[0][:, 0]
+    return c.named({"kv_chunk": chunk}, {"kv_chunk"})
+
+
+def lmcache_mla_read(t, c):
+    chunk = cache_array(t, "kv_chunk")
+    k = chunk[0, c.layer if chunk.shape[1] > 1 else 0][:, None]
+    return [(k, k[..., :c.value_size])]
+
+
 LAYOUTS = {
     "max": block_table(("lookup_table", "cache_lengths"), max_build, max_read, cached=True, dtype=np.uint32),
     "nhd": block_table(("block_table", "cache_seqlens"), *two("k_cache", "v_cache", (0, 1, 2, 3), (0, 1, 2, 3))),
@@ -295,6 +339,17 @@ LAYOUTS = {
     "varlen": (varlen_build, varlen_read),
     "mlc": indptr(one("pages", 1, True), ("page_indptr", "page_values", "length_info")),
 }
+# MLA: caches of one head whose values are the first elements of the keys, as Cache(mla=True) makes them. The form of each
+# layout is the first that the layout has, which is the one that a conversion writes.
+MLA = {
+    "max": block_table(("lookup_table", "cache_lengths"), *mla_rows("N1LPHD", ("blocks",)), cached=True, dtype=np.uint32),
+    "mla": block_table(("block_table", "cache_seqlens"), *mla_rows("NPD")),
+    "flashinfer_trtllm": block_table(("block_tables", "seq_lens"), *mla_rows("NHPD")),
+    "mla_indptr": indptr(mla_rows("two", ("ckv_cache", "kpe_cache")), ("kv_indptr", "kv_indices", "kv_len_arr"), True),
+    "sglang_mla": token_pool(False, mla=True),
+    "sglang_req": token_pool(True, mla=True),
+}
+MLA_CHUNKS = {"lmcache_mla": (lmcache_mla_build, lmcache_mla_read)}
 # One sequence, the tokens of a chunk.
 CHUNKS = {"lmcache": lmcache("2LTD"), "lmcache_2td": lmcache("2TD"), "lmcache_t2d": lmcache("T2D")}
 # The pool, its order and its unowned slots survive a conversion.

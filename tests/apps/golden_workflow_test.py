@@ -8,8 +8,6 @@ import itertools
 import json
 import os
 import sys
-import tempfile
-import unittest
 import xml.etree.ElementTree
 
 import numpy as np
@@ -185,15 +183,7 @@ def attention(batch, scale=None, mask="causal", left=-1, right=0, chunk=0, top_l
     return o, lse, a1, a2, smax
 
 
-class Folder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Folder(program.FolderTest):
     def golden(self, arrays, layout, *options):
         np.savez(self.path("input.npz"), **arrays)
         done = kvscope("golden", "--input", "input.npz", "--layout", layout, "--out", "golden.npz", *options,

@@ -283,6 +283,62 @@ class Imports(unittest.TestCase):
         self.assertIn("gqa_small, layout flashinfer, 3 sequences", printed)
         self.close(found, batch.expected(scale=0.3))
 
+    def test_mla_definitions_of_decode_and_prefill(self):
+        """Definitions of op_type mla_paged as the data set documents them: pages of 1 without kv_last_page_len, and pages
+        of 4 with it; a prefill has qo_indptr, and a causal mask if its name contains the word."""
+        rng = np.random.default_rng(12)
+        folder = "set/{}/mla_paged"
+        for part in "definitions", "workloads", "blob/workloads":
+            os.makedirs(self.path(folder.format(part)), exist_ok=True)
+        for name, page, queries in [("mla_paged_decode_h4_ckv6_kpe2_ps1", 1, [1, 1, 1]),
+                                    ("mla_paged_decode_h4_ckv6_kpe2_ps4", 4, [1, 1, 1]),
+                                    ("mla_paged_prefill_causal_h4_ckv6_kpe2_ps1", 1, [4, 1, 2]),
+                                    ("mla_paged_prefill_h4_ckv6_kpe2_ps1", 1, [4, 1, 2])]:
+            lengths = np.array([9, 3, 12])
+            count = -(-lengths // page)
+            indptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
+            indices = rng.permutation(int(count.sum()) + 2)[:count.sum()].astype(np.int32)
+            pool = rng.standard_normal((int(count.sum()) + 2, page, 8)).astype(np.float32)
+            q = rng.standard_normal((sum(queries), 4, 8)).astype(np.float32)
+            starts = np.concatenate([[0], np.cumsum(queries)]).astype(np.int32)
+            arrays = {"q_nope": q[..., :6], "q_pe": q[..., 6:], "ckv_cache": pool[..., :6], "kpe_cache": pool[..., 6:],
+                      "kv_indptr": indptr, "kv_indices": indices}
+            rows = "total_q" if "prefill" in name else "batch_size"
+            shapes = {"q_nope": [rows, "num_qo_heads", "head_dim_ckv"], "q_pe": [rows, "num_qo_heads", "head_dim_kpe"],
+                      "ckv_cache": ["num_pages", "page_size", "head_dim_ckv"],
+                      "kpe_cache": ["num_pages", "page_size", "head_dim_kpe"], "kv_indptr": ["len_indptr"],
+                      "kv_indices": ["num_kv_indices"]}
+            if "prefill" in name:
+                arrays["qo_indptr"], shapes["qo_indptr"] = starts, ["len_indptr"]
+            if page > 1:
+                arrays["kv_last_page_len"] = (lengths - (count - 1) * page).astype(np.int32)
+                shapes["kv_last_page_len"] = ["batch_size"]
+            program.write_json(self.path(folder.format("definitions"), name + ".json"), {
+                "name": name, "op_type": "mla_paged",
+                "axes": {**{axis: {"type": "const", "value": value} for axis, value in
+                            [("num_qo_heads", 4), ("head_dim_ckv", 6), ("head_dim_kpe", 2), ("page_size", page)]},
+                         **{axis: {"type": "var"} for axis in (rows, "num_pages", "len_indptr", "num_kv_indices")}},
+                "inputs": {**{key: {"shape": shape, "dtype": "int32" if arrays[key].dtype == np.int32 else "float32"}
+                              for key, shape in shapes.items()}, "sm_scale": {"shape": None, "dtype": "float32"}}})
+            with open(self.path(folder.format("blob/workloads"), name + ".safetensors"), "wb") as file:
+                file.write(file_of(arrays))
+            sources = {key: {"type": "safetensors", "path": f"./blob/workloads/mla_paged/{name}.safetensors",
+                             "tensor_key": key} for key in arrays}
+            workload = self.path(folder.format("workloads"), name + ".jsonl")
+            with open(workload, "w", encoding="utf-8") as file:
+                json.dump({"definition": name, "solution": None, "evaluation": None, "workload": {
+                    "uuid": "one", "axes": {rows: len(q), "batch_size": 3, "num_pages": len(pool), "len_indptr": 4,
+                                            "num_kv_indices": len(indices)},
+                    "inputs": {**sources, "sm_scale": {"type": "scalar", "value": 0.2}}}}, file)
+            with self.subTest(definition=name):
+                _, found = self.imported(workload)
+                parts = []
+                for b, length in enumerate(lengths):
+                    k = pool[indices[indptr[b]:indptr[b + 1]]].reshape(-1, 1, 8)[:length]
+                    parts.append(attention(q[starts[b]:starts[b + 1]], k, k[..., :6], 0.2,
+                                           causal="prefill" not in name or "causal" in name))
+                self.close(found, [np.concatenate(p) for p in zip(*parts)])
+
     def test_random_inputs_depend_on_the_seed_alone(self):
         file = self.bench(Batch(9), inputs={name: {"type": "random"} for name in ("q", "k_cache", "v_cache")})
         made = {}

@@ -8,8 +8,6 @@ import itertools
 import json
 import os
 import sys
-import tempfile
-import unittest
 
 import numpy as np
 
@@ -22,12 +20,7 @@ HQ = 4
 CACHES = {"blocks", "k_cache", "v_cache", "kv_cache", "key_cache", "value_cache", "k_buffer", "v_buffer", "kv_pool", "pages"}
 
 
-class Folder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
+class Folder(program.FolderTest):
     def save(self, name, arrays):
         np.savez(os.path.join(self.folder, name), **arrays)
 
@@ -434,6 +427,9 @@ class Conversion(Folder):
         self.run_in("golden", "--input", "b.npz", "--layout", "nhd", "--out", "again.npz")
         made = self.load("b.npz")
         self.assertNotIn("o", made)
+        self.run_in("convert", "golden.npz", "--to", "nhd", "--out", "stated.npz")  # its manifest states the layout
+        for name, array in self.load("stated.npz").items():
+            np.testing.assert_array_equal(array, made[name])
         np.testing.assert_array_equal(self.load("again.npz")["o"], self.load("golden.npz")["o"])
 
     def test_packs_pages_of_another_size(self):

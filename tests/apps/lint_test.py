@@ -5,10 +5,7 @@ in NumPy.
     lint_test.py --kvscope PROGRAM
 """
 import json
-import os
 import sys
-import tempfile
-import unittest
 
 import numpy as np
 
@@ -55,15 +52,7 @@ def flashinfer_batch(rng):
     return arrays, faults
 
 
-class Lint(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Lint(program.FolderTest):
     def save(self, **arrays):
         np.savez(self.path("in.npz"), **arrays)
         return self.path("in.npz")
@@ -110,6 +99,15 @@ class Lint(unittest.TestCase):
         bare = kvscope("lint", self.save(block_table=np.zeros((1, 1), np.int32)))
         self.assertEqual(bare.returncode, 2)
         self.assertIn("--layout: is required", bare.stderr)
+
+    def test_axes_describe_the_layout(self):
+        cache = np.zeros((6, 2, 2, 8, 4), np.float32)  # 6 blocks of 4 tokens
+        file = self.save(kv_cache=cache, block_table=np.array([[5, 0, 6]], np.int32), seq_lens=np.array([10], np.int32))
+        done = kvscope("lint", file, "--axes", "kv=[block, head, kv, dim, slot]")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("FAULT    range      block_table[0, 2] is 6 for page 2 of sequence 0; allowed: [0, 6)", done.stdout)
+        both = kvscope("lint", file, "--axes", "kv=[block, head, kv, dim, slot]", "--layout", "nhd")
+        self.assertEqual(both.returncode, 2)
 
     def test_many_faults_of_a_rule_are_counted(self):
         file = self.save(k_cache=np.zeros((2, 4, 1, 8), np.float32), v_cache=np.zeros((2, 4, 1, 8), np.float32),

@@ -6,9 +6,12 @@ the reduced cases are.
 """
 import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
 
 import numpy as np
@@ -47,6 +50,15 @@ KERNEL = """
     if "silent" not in sys.argv:
         np.savez(sys.argv[2], o=o.astype(np.float32), lse=lse.astype(np.float32))
 """
+
+
+def alive(process):
+    """Whether a process runs; one that has ended but was not reaped does not."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 class Reduce(unittest.TestCase):
@@ -114,6 +126,33 @@ class Reduce(unittest.TestCase):
         self.assertEqual((report["runs"], report["stopped"]), (3, True))
         self.assertEqual(report["failure"], "killed at the time limit of 3 s")
         self.assertIn("1 sequence", report["to"])
+
+    def test_a_signal_ends_the_kernel_and_its_children_and_removes_the_folder(self):
+        # The kernel's shell waits for a child that writes its number and would run for minutes.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with tempfile.TemporaryDirectory() as folder:
+                started = os.path.join(folder, "started")
+                child = "sh -c 'echo $$ > {0}.part; mv {0}.part {0}; sleep 300'".format(started)
+                script = f"{child} & wait; true {{inputs}} {{candidate}}"
+                running = subprocess.Popen(
+                    [program.KVSCOPE, "reduce", self.path("golden.npz"), "--command", script, "--out",
+                     os.path.join(folder, "out.npz")], env=os.environ | {"TMPDIR": folder}, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, preexec_fn=program.end_with_parent)
+                self.wait_for(lambda: os.path.exists(started))
+                with open(started, encoding="utf-8") as file:
+                    grandchild = int(file.read())
+                self.assertTrue(any(name.startswith("kvscope_reduce_") for name in os.listdir(folder)))
+                running.send_signal(number)
+                running.communicate(timeout=60)
+                self.assertEqual(running.returncode, -number)
+                self.wait_for(lambda: not alive(grandchild))
+                self.assertEqual(os.listdir(folder), ["started"])
+
+    def wait_for(self, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
 
     def test_a_kernel_that_writes_nothing_is_a_failure_of_its_own(self):
         report = self.reduce("silent.npz", "silent")

@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -63,15 +62,7 @@ def peak_memory(pid):
         return 0
 
 
-class Replay(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Replay(program.FolderTest):
     def first_rows(self, source, count):
         """A file of the first rows of `source` (of a .csv after its header)."""
         path = self.path(f"{count}_{os.path.basename(source)}")

@@ -31,6 +31,7 @@ constexpr auto kCommonTensors = std::to_array<CommonTensor>({
     {"custom_mask", "", "[sum of queries * keys]"},
     {"packed_custom_mask", "", "bytes of 8 bits"},
     {"tree_mask", "tree_attn_mask", "[S, S] or [B, S, S]"},
+    {"attn_mask", "attention_bias attn_bias", "[Sq, Sk], [B, Sq, Sk] or [B, Hq, Sq, Sk]"},
 });
 
 // Forms of a layout may have a tensor in common, with the same names.

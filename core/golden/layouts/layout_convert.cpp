@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -12,6 +12,7 @@
 #include "core/base/checked.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/layouts/detail/cache_reader.h"
+#include "core/golden/layouts/detail/convert_parts.h"
 #include "core/golden/layouts/detail/layout_scales.h"
 #include "core/golden/layouts/detail/queries.h"
 #include "core/golden/layouts/detail/token_map.h"
@@ -21,11 +22,6 @@ namespace {
 
 constexpr std::int64_t kDefaultPage = 16;  // [tokens] of a pool made from a cache without pages
 constexpr const char* kMoved[] = {"q", "k_scale", "v_scale", "kv_scale"};  // copied with changes
-
-bool has_axis(const CacheForm& form, std::string_view axis) {
-  return std::ranges::any_of(form.tensors,
-                             [&](const CacheTensor& tensor) { return std::ranges::count(tensor.axes, axis) > 0; });
-}
 
 // Forms whose table has an entry for each token.
 bool by_token(TableForm form) {
@@ -137,7 +133,8 @@ class Converter {
           by_slots
               ? 1
               : options_.page_size.value_or(pool && own > 1 ? own : hint(bundle_, "page_size").value_or(otherwise));
-      result_.kept_pool = pool && (page == have_.page_size || page == 1 || fills_pages(have_, page));
+      const bool same_pages = page == have_.page_size && !r_.pages.by_token;
+      result_.kept_pool = pool && (same_pages || page == 1 || fills_pages(have_, page));
       if (result_.kept_pool) {
         want_ = {have_.blocks * have_.page_size / page, page, have_.slots};
       } else {
@@ -146,75 +143,61 @@ class Converter {
     }
   }
 
-  // The first form of the target that can hold these sizes and types; the faults of the last one that cannot.
   void choose_form() {
-    const CacheSizes& have = cache_.sizes;
-    const DType k_type = cache_.view.k.elements.front().dtype;
-    const bool separate = !cache_.form.values_in_keys;
-    const DType v_type = separate ? cache_.view.v.elements.front().dtype : k_type;
-    const bool alike = !separate || (have.head_size == have.value_size && k_type == v_type);
-    std::string reason;
-    // A form with layers is preferred for a cache of several.
-    std::vector<CacheForm> forms = to_.forms;
-    const bool layers = !options_.layer && have.layers > 1;
-    std::stable_partition(forms.begin(), forms.end(),
-                          [&](const CacheForm& form) { return has_axis(form, "layer") == layers; });
-    for (const CacheForm& form : forms) {
-      sizes_ = have;
-      sizes_.blocks = want_.blocks;
-      sizes_.page_size = want_.page_size;
-      const auto axis = [&](std::string_view name) { return has_axis(form, name); };
-      const bool one = form.tensors.front().holds == Holds::kv;
-      const bool row = !form.tensors.front().row.empty();
-      if (form.values_in_keys == separate) {
-        reason = separate ? "stores V as the first elements of K, the input stores V apart"
-                          : "stores V apart, the input stores it as the first elements of K";
-      } else if (!axis("head") && !axis("head*dim") && have.heads != 1) {
-        reason = fmt::format("has no axis for the {} heads", have.heads);
-      } else if (!alike && !to_.v_may_differ && !axis("dim+vdim")) {
-        reason = "needs K and V of one head size and type";
-      } else if (one && (k_type != v_type || (have.head_size != have.value_size && !axis("dim+vdim")))) {
-        reason = "holds K and V in one tensor, which needs one head size and type";
-      } else if (row != !cache_.form.tensors.front().row.empty()) {
-        reason =
-            row ? "has packed rows, the input has rows of one type" : "has rows of one type, the input has packed rows";
-      } else if (axis("x") && !fits_runs()) {
-        reason = fmt::format("keeps runs of {} elements, which do not divide {}", sizes_.run, have.head_size);
-      } else if (!form.tensors.front().strides.empty()) {
-        reason = "describes flat storage, which is read but not written";
-      } else {
-        if (axis("latent")) sizes_.latent = have.value_size;
-        form_ = with_block_scales(form);
-        return;
-      }
-    }
-    r_.fault("--to", fmt::format("layout '{}' {}", to_.name, reason));
+    const FormRequest request{cache_, want_.blocks, want_.page_size, !options_.layer && cache_.sizes.layers > 1,
+                              [&] { return values_lead_keys(); }};
+    const ChosenForm chosen = choose_form_of(to_, request);
+    if (!chosen.reason.empty()) return r_.fault("--to", fmt::format("layout '{}' {}", to_.name, chosen.reason));
+    form_ = chosen.form;
+    sizes_ = chosen.sizes;
   }
 
-  bool fits_runs() {
-    const std::int64_t size = size_of(cache_.view.k.elements.front().dtype);
-    if (sizes_.run == 0)
-      sizes_.run = std::max<std::int64_t>(to_.run_bytes.value > 0 ? to_.run_bytes.value / size : 1, 1);
-    return sizes_.head_size % sizes_.run == 0;
+  // Whether V of every token is the first elements of its K, bit for bit.
+  [[nodiscard]] bool values_lead_keys() const {
+    const CachePiece &k = cache_.view.k.elements.front(), &v = cache_.view.v.elements.front();
+    if (k.dtype != v.dtype || v.count > k.count || !cache_.view.k.scales.empty() || scales_.k.tensor != nullptr ||
+        scales_.v.tensor != nullptr) {
+      return false;
+    }
+    const std::int64_t unit = bits(k.dtype);
+    std::array<std::byte, 16> a{}, b{};
+    for (const auto& row : have_.slots) {
+      for (const std::int64_t at : row) {
+        const std::int64_t block = at / have_.page_size, slot = at % have_.page_size;
+        for (std::int64_t head = 0; head < cache_.sizes.heads; ++head) {
+          for (std::int64_t d = 0; d < v.count; ++d) {
+            copy_bits(cache_.tensors[k.tensor]->bytes.data(), k.walk.at(block, slot, head, d), a.data(), 0, unit);
+            copy_bits(cache_.tensors[v.tensor]->bytes.data(), v.walk.at(block, slot, head, d), b.data(), 0, unit);
+            if (a != b) return false;
+          }
+        }
+      }
+    }
+    return true;
   }
 
   void make_cache() {
-    const bool all_layers = !options_.layer && has_axis(form_, "layer") && has_axis(cache_.form, "layer");
+    const bool all_layers = !options_.layer && form_has(form_, "layer") && form_has(cache_.form, "layer");
     layers_ = all_layers ? cache_.sizes.layers : 1;
     sizes_.layers = layers_;
     std::vector<DType> stored;
     std::vector<bool> present;
     made_.resize(form_.tensors.size());
+    owner_.resize(form_.tensors.size());
     for (std::size_t t = 0; t < form_.tensors.size(); ++t) {
       const CacheTensor& tensor = form_.tensors[t];
       const bool is_v = tensor.holds == Holds::v || tensor.holds == Holds::v_scales;
-      const CacheSide& side = is_v ? cache_.view.v : cache_.view.k;
+      const CacheSide& side = is_v && !cache_.form.values_in_keys ? cache_.view.v : cache_.view.k;
       const std::vector<CachePiece>& pieces = tensor.holds_scales() ? side.scales : side.elements;
       const bool in_row = !pieces.empty() && !cache_.form.tensors[pieces.front().tensor].row.empty();
       present.push_back(!pieces.empty() && !(tensor.holds_scales() && in_row));
       stored.push_back(pieces.empty() ? DType::f32 : pieces.front().dtype);
       if (!present.back()) continue;
-      made_[t] = make_tensor(cache_.tensors[pieces.front().tensor]->dtype, shape_for(tensor, sizes_, stored.back()));
+      Tensor made = make_tensor(cache_.tensors[pieces.front().tensor]->dtype, shape_for(tensor, sizes_, stored.back()));
+      // Flat storage may hold K and V at two offsets of one tensor.
+      const auto same = std::ranges::find(form_.tensors, tensor.name, &CacheTensor::name) - form_.tensors.begin();
+      owner_[t] = static_cast<std::size_t>(same);
+      if (Tensor& owner = made_[owner_[t]]; owner.bytes.size() < made.bytes.size()) owner = std::move(made);
     }
     for (std::int64_t layer = 0; layer < layers_; ++layer) {
       const std::int64_t from_layer = all_layers ? layer : options_.from.layer;
@@ -223,12 +206,13 @@ class Converter {
       const CacheView from = view_of(cache_.form, cache_.sizes, from_layer, cache_.stored, given);
       const CacheView to = view_of(form_, sizes_, layer, stored, present);
       copy(from.k.elements, to.k.elements);
-      copy(from.v.elements, to.v.elements);
+      // V in front of K is copied to the V of a layout that stores it apart: its pieces end with those of the target.
+      copy(from.values_in_keys ? from.k.elements : from.v.elements, to.v.elements);
       copy(from.k.scales, to.k.scales);
       copy(from.v.scales, to.v.scales);
     }
     for (std::size_t t = 0; t < made_.size(); ++t) {
-      if (present[t]) result_.bundle.tensors[form_.tensors[t].name] = std::move(made_[t]);
+      if (present[t] && owner_[t] == t) result_.bundle.tensors[form_.tensors[t].name] = std::move(made_[t]);
     }
   }
 
@@ -255,7 +239,7 @@ class Converter {
         };
         const std::int64_t run = contiguous(piece) && contiguous(target) ? last - first : 1;
         const std::byte* source = cache_.tensors[piece.tensor]->bytes.data();
-        std::byte* into = made_[target.tensor].bytes.data();
+        std::byte* into = made_[owner_[target.tensor]].bytes.data();
         each_slot([&](std::int64_t have, std::int64_t want) {
           const std::int64_t have_block = have / have_.page_size, have_slot = have % have_.page_size;
           const std::int64_t want_block = want / want_.page_size, want_slot = want % want_.page_size;
@@ -278,105 +262,15 @@ class Converter {
     return DType::i32;
   }
 
-  void set_integers(const char* role, std::vector<std::int64_t> shape, const std::vector<std::int64_t>& numbers,
-                    DType dtype) {
-    Tensor made = make_tensor(dtype, std::move(shape));
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      std::byte* at = made.bytes.data() + static_cast<std::int64_t>(i) * size_of(dtype);
-      std::memcpy(at, &numbers[i], static_cast<std::size_t>(size_of(dtype)));  // little-endian: the low bytes
-    }
-    result_.bundle.tensors[to_.table.name(role)] = std::move(made);
-  }
-
   void make_table() {
-    const auto batch = static_cast<std::int64_t>(want_.slots.size());
-    std::vector<std::int64_t> lengths, starts{0}, pages{0}, tokens, indices, last;
-    std::int64_t most_pages = 0, longest = 0;
-    for (const auto& row : want_.slots) {
-      const auto keys = static_cast<std::int64_t>(row.size());
-      const std::int64_t count = ceil_div(keys, want_.page_size);
-      lengths.push_back(keys);
-      starts.push_back(starts.back() + keys);
-      pages.push_back(pages.back() + count);
-      tokens.insert(tokens.end(), row.begin(), row.end());
-      for (std::int64_t p = 0; p < count; ++p) {
-        indices.push_back(row[static_cast<std::size_t>(p * want_.page_size)] / want_.page_size);
-      }
-      last.push_back(count == 0 ? 0 : keys - (count - 1) * want_.page_size);
-      most_pages = std::max(most_pages, count);
-      longest = std::max(longest, keys);
-    }
-    const DType entry = index_type("table", "indices"), length = index_type("lengths", "last_page_len");
-    const DType offset = index_type("indptr", "lengths");
-    if (to_.table.lengths_without_new) {
-      for (std::size_t b = 0; b < lengths.size(); ++b) {
-        if (lengths[b] < queries_[b]) {
-          r_.fault("--to", fmt::format("layout '{}' counts cached tokens; sequence {} has {} keys and {} queries",
-                                       to_.name, b, lengths[b], queries_[b]));
-        }
-        lengths[b] -= queries_[b];
-      }
-    }
+    TableTypes types;
+    types.entry = index_type("table", "indices");
+    types.length = index_type("lengths", "last_page_len");
+    types.offset = index_type("indptr", "lengths");
     const bool same_table = result_.kept_pool && from_.table.form == TableForm::blocks &&
                             to_.table.form == TableForm::blocks && want_.page_size == have_.page_size;
-    switch (to_.table.form) {
-      case TableForm::blocks: {
-        if (same_table) {  // unread entries too
-          const Tensor* table = r_.peek(from_.table.name("table"));
-          result_.bundle.tensors[to_.table.name("table")] = *table;
-        } else {
-          set_integers("table", {batch, most_pages}, rows_of(indices, pages, most_pages), entry);
-        }
-        return set_integers("lengths", {batch}, lengths, length);
-      }
-      case TableForm::offsets: {
-        std::vector<std::int64_t> entries;
-        const std::vector<std::int64_t> rows = rows_of(indices, pages, most_pages);
-        for (std::int64_t b = 0; b < batch; ++b) {
-          for (std::int64_t kv = 0; kv < 2; ++kv) {
-            for (std::int64_t c = 0; c < most_pages; ++c) {
-              const std::int64_t block = rows[static_cast<std::size_t>(b * most_pages + c)];
-              entries.push_back(block < 0 ? -1 : 2 * block + kv);
-            }
-          }
-        }
-        set_integers("table", {batch, 2, most_pages}, entries, entry);
-        return set_integers("lengths", {batch}, lengths, length);
-      }
-      case TableForm::indptr:
-        set_integers("indptr", {batch + 1}, pages, offset);
-        set_integers("indices", {static_cast<std::int64_t>(indices.size())}, indices, entry);
-        if (to_.table.has("last_page_len")) return set_integers("last_page_len", {batch}, last, length);
-        return set_integers("lengths", {batch}, lengths, length);
-      case TableForm::tokens:
-        set_integers("indptr", {batch + 1}, starts, offset);
-        return set_integers("indices", {static_cast<std::int64_t>(tokens.size())}, tokens, entry);
-      case TableForm::requests: {
-        std::vector<std::int64_t> numbers(static_cast<std::size_t>(batch));
-        std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
-        set_integers("table", {batch, longest}, rows_of(tokens, starts, longest), entry);
-        set_integers("requests", {batch}, numbers, entry);
-        return set_integers("lengths", {batch}, lengths, length);
-      }
-      case TableForm::dense:
-        return set_integers("lengths", {batch}, lengths, length);
-      case TableForm::ragged:
-        return set_integers("indptr", {batch + 1}, starts, offset);
-      case TableForm::chunk:
-      case TableForm::sparse:
-        break;
-    }
-  }
-
-  // Lists of entries by sequence as rows of `columns`, filled up with -1.
-  static std::vector<std::int64_t> rows_of(const std::vector<std::int64_t>& entries,
-                                           const std::vector<std::int64_t>& starts, std::int64_t columns) {
-    std::vector<std::int64_t> rows;
-    for (std::size_t b = 0; b + 1 < starts.size(); ++b) {
-      rows.insert(rows.end(), entries.begin() + starts[b], entries.begin() + starts[b + 1]);
-      rows.resize(static_cast<std::size_t>((static_cast<std::int64_t>(b) + 1) * columns), -1);
-    }
-    return rows;
+    write_table(to_, want_, queries_, types, same_table ? r_.peek(from_.table.name("table")) : nullptr, r_,
+                result_.bundle);
   }
 
   // Scales that vary with the place have, in the result, every axis of its cache, of length 1 where they are shared.
@@ -509,7 +403,8 @@ class Converter {
   CacheForm form_;
   CacheSizes sizes_;
   std::int64_t layers_ = 1;
-  std::vector<Tensor> made_;
+  std::vector<Tensor> made_;        // of the form
+  std::vector<std::size_t> owner_;  // of the form: the tensor of that name in made_
   Conversion result_;
 };
 

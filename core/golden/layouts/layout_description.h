@@ -27,7 +27,8 @@
 //
 //   table form   tensors (the first name of each is the canonical one)
 //   blocks       table [B, columns], lengths [B]
-//   indptr       indptr [B + 1], indices [pages], last_page_len [B] or lengths [B]
+//   indptr       indptr [B + 1], indices [pages], last_page_len [B] or lengths [B]; or last_page_len [3, B] for a
+//                sliding window, with rows of its first slot and of the attention sinks (MLC)
 //   tokens       indptr [B + 1], indices [tokens]
 //   requests     table [requests, columns] of token slots, requests [B], lengths [B]
 //   offsets      table [B, 2, columns] of entries for K and for V (TensorRT-LLM), lengths [B]

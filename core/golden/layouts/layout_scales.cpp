@@ -214,7 +214,7 @@ ScaleReading read_one(LayoutReader& r, const std::string& name, bool both) {
     return {};
   }
   return {tensor, found.front().walk,
-          fmt::format("{} {}, {}", given, describe(*tensor), label(found.front().granularity))};
+          fmt::format("{} {}, {}", given, describe(*tensor), label(found.front().granularity)), found.front().axes};
 }
 
 // Block scales times those of the cache, [block, slot, head, granule].

@@ -116,6 +116,9 @@ void LayoutReader::read_indptr() {
   pages.lengths_name = lengths_name;
   const std::vector<std::int64_t> indptr = integers(indptr_name, 1, "[B + 1]");
   pages.entries = integers(indices_name, 1, "[pages]");
+  if (const Tensor* info = peek(lengths_name); by_last && info != nullptr && info->shape.size() == 2) {
+    return read_windows(indptr, integers(lengths_name, 2, "[B], or [3, B] for a sliding window"));
+  }
   std::vector<std::int64_t> lengths = integers(lengths_name, 1, "[B]");
   if (!has(indptr_name) || !has(indices_name) || !has(lengths_name) || page_size == 0) return;
   if (!check_indptr(*this, indptr_name, indptr, static_cast<std::int64_t>(pages.entries.size()), indices_name)) return;
@@ -139,6 +142,54 @@ void LayoutReader::read_indptr() {
   }
   pages.lengths = std::move(lengths);
   if (!by_last) check_lengths();
+}
+
+// MLC's length_info of a sliding window: rows of the last page's tokens, of the first slot of the window, and of the
+// attention sinks before it. Key i is slot i of the pages for i < sinks, and slot i - sinks + window for the others.
+void LayoutReader::read_windows(const std::vector<std::int64_t>& indptr, const std::vector<std::int64_t>& info) {
+  const std::string& name = layout_.table.name("last_page_len");
+  const Tensor* tensor = peek(name);
+  if (info.empty() || indptr.empty() || page_size == 0) return;
+  if (!check_indptr(*this, layout_.table.name("indptr"), indptr, static_cast<std::int64_t>(pages.entries.size()),
+                    layout_.table.name("indices"))) {
+    return;
+  }
+  const auto batch = static_cast<std::int64_t>(indptr.size()) - 1;
+  if (tensor->shape[0] != 3 || tensor->shape[1] != batch) {
+    fault(given(name),
+          fmt::format("has shape {}; a sliding window needs [3, {}]: the last page's tokens, the first slot "
+                      "of the window, and the sinks",
+                      shape_text(tensor->shape), batch));
+    return;
+  }
+  std::vector<std::int64_t> entries;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const auto at = [&](std::int64_t row) { return info[static_cast<std::size_t>(row * batch + b)]; };
+    const std::int64_t from = indptr[static_cast<std::size_t>(b)];
+    const std::int64_t count = indptr[static_cast<std::size_t>(b) + 1] - from;
+    const std::int64_t last = at(0), window = at(1), sinks = at(2);
+    const std::int64_t slots = count == 0 ? 0 : (count - 1) * page_size + last;
+    const bool last_fits = count == 0 || (last >= 1 && last <= page_size);
+    if (!last_fits || sinks < 0 || window < sinks || window > slots) {
+      fault(fmt::format("{}[:, {}]", given(name), b),
+            last_fits ? fmt::format("has a window from slot {} after {} sinks, outside [sinks, {}], the slots of the "
+                                    "sequence",
+                                    window, sinks, slots)
+                      : fmt::format("is {}, but a last page holds 1 to {} tokens: a kernel would read past the page",
+                                    last, page_size));
+      return;
+    }
+    pages.first.push_back(static_cast<std::int64_t>(entries.size()));
+    for (std::int64_t key = 0; key < slots - window + sinks; ++key) {
+      const std::int64_t slot = key < sinks ? key : key - sinks + window;
+      const std::int64_t block = pages.entries[static_cast<std::size_t>(from + slot / page_size)];
+      entries.push_back(block >= 0 && block < blocks ? block * page_size + slot % page_size : -1);
+    }
+    pages.columns.push_back(static_cast<std::int64_t>(entries.size()) - pages.first.back());
+    pages.lengths.push_back(pages.columns.back());
+  }
+  pages.entries = std::move(entries);
+  pages.by_token = page_size > 1;
 }
 
 void LayoutReader::read_tokens() {
@@ -234,6 +285,12 @@ void LayoutReader::read_offsets() {
 
 void LayoutReader::read_attention_mask(std::vector<std::int64_t>& padding) {
   const std::string& name = layout_.table.name("attention_mask");
+  if (const Tensor* dense = peek(name); dense != nullptr && dense->shape.size() == 4) {
+    static_cast<void>(find(name));
+    fault(given(name),
+          fmt::format("has shape {}, a mask of queries and keys: save it as attn_mask", shape_text(dense->shape)));
+    return;
+  }
   const Tensor* mask = tensor(name, 2, "[B, S]");
   if (mask == nullptr) return;
   pages.lengths_name = given(name);

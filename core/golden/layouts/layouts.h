@@ -43,6 +43,7 @@ struct LayoutOptions {
   bool cache_fnuz = false;                  // cache_dtype e4m3: e4m3fnuz, as AMD's MI300 stores it
   std::optional<DType> query_dtype;         // the same for q
   std::optional<std::int64_t> granularity;  // block scales: elements that share one; default D / G
+  bool v_scales_interleaved = false;        // V's block scales of 4 tokens lie side by side (detail/cache_view.h)
   std::optional<std::int64_t> head_size;    // layouts with one axis for heads and elements; default: of q
   // MLA: elements of a row that are V; ckv/kpe: the latent; rows of 576: 512. Or V's head size after K's (dim+vdim).
   std::optional<std::int64_t> value_size;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,7 +14,93 @@
 namespace kvscope::golden {
 namespace {
 
-constexpr const char* kMasks[] = {"custom_mask", "packed_custom_mask", "tree_mask"};
+constexpr const char* kMasks[] = {"custom_mask", "packed_custom_mask", "tree_mask", "attn_mask"};
+constexpr double kHidden = -1e4;  // a bias at most this hides its key: its weight is 0 in double beside any other
+
+// attn_mask: [Sq, Sk], [B or 1, Sq, Sk] or [B or 1, Hq or 1, Sq, Sk], of integers (0 hides the key) or of floats (a
+// bias of 0, or of kHidden and below). The keys of sequence b are the columns from padding[b] on.
+class DenseMask {
+ public:
+  DenseMask(LayoutReader& r, const std::vector<std::int64_t>& queries, const std::vector<std::int64_t>& keys,
+            const std::vector<std::int64_t>& padding, std::int64_t query_heads)
+      : padding_(padding) {
+    const Tensor& tensor = *r.find("attn_mask");
+    const std::string given = r.given("attn_mask");
+    const std::vector<std::int64_t>& shape = tensor.shape;
+    const std::size_t rank = shape.size();
+    const auto batch = static_cast<std::int64_t>(keys.size());
+    const std::int64_t heads = rank == 4 ? shape[1] : 1, sequences = rank >= 3 ? shape[0] : 1;
+    if (rank < 2 || rank > 4 || (sequences != 1 && sequences != batch) || (heads != 1 && heads != query_heads) ||
+        tensor.dtype == DType::e2m1) {
+      r.fault(given,
+              fmt::format("is {}; it is [Sq, Sk], [{}, Sq, Sk] or [{}, {}, Sq, Sk], where axes that share a mask "
+                          "have length 1",
+                          describe(tensor), batch, batch, query_heads));
+      return;
+    }
+    rows_ = shape[rank - 2];
+    columns_ = shape[rank - 1];
+    by_sequence_ = sequences == 1 ? 0 : heads * rows_ * columns_;
+    for (std::size_t b = 0; b < keys.size(); ++b) {
+      if (queries[b] <= rows_ && padding[b] + keys[b] <= columns_ && (queries[b] == rows_ || r.has("q_lens"))) continue;
+      r.fault(given, fmt::format("has {} rows and {} columns, but sequence {} has {} queries and {} keys{}", rows_,
+                                 columns_, b, queries[b], keys[b],
+                                 padding[b] > 0 ? fmt::format(" after {} positions of padding", padding[b]) : ""));
+      return;
+    }
+    values_.resize(tensor.bytes.size() / static_cast<std::size_t>(size_of(tensor.dtype)));
+    to_doubles(tensor.dtype, tensor.bytes.data(), values_);
+    if (is_float(tensor.dtype)) read_biases(r, given, shape);
+    if (r.ok() && heads > 1) check_heads(r, given, sequences, heads);
+  }
+
+  [[nodiscard]] bool sees(std::size_t b, std::int64_t query, std::int64_t key) const {
+    return values_[static_cast<std::size_t>(static_cast<std::int64_t>(b) * by_sequence_ + query * columns_ +
+                                            padding_[b] + key)] != 0;
+  }
+
+ private:
+  // Biases as 1 for a visible key and 0 for a hidden one.
+  void read_biases(LayoutReader& r, const std::string& given, const std::vector<std::int64_t>& shape) {
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      double& value = values_[i];
+      if (value != 0 && !(value <= kHidden)) {
+        std::string index;
+        std::int64_t rest = static_cast<std::int64_t>(i);
+        for (std::size_t axis = shape.size(); axis-- > 0; rest /= shape[axis]) {
+          index = fmt::format("{}{}{}", rest % shape[axis], index.empty() ? "" : ", ", index);
+        }
+        return r.fault(
+            fmt::format("{}[{}]", given, index),
+            fmt::format("is {}; a float mask is 0 for a visible key, and -inf or at most {} for a hidden one. "
+                        "Save a mask of 0 and 1 as integers; biases of positions are alibi_slopes",
+                        value, kHidden));
+      }
+      value = value == 0 ? 1 : 0;
+    }
+  }
+
+  // The keys of a query are the same for all heads.
+  void check_heads(LayoutReader& r, const std::string& given, std::int64_t sequences, std::int64_t heads) {
+    const auto size = static_cast<std::ptrdiff_t>(rows_ * columns_);
+    for (std::int64_t b = 0; b < sequences; ++b) {
+      const auto first = values_.begin() + static_cast<std::ptrdiff_t>(b) * heads * size;
+      for (std::int64_t head = 1; head < heads; ++head) {
+        const auto own = first + static_cast<std::ptrdiff_t>(head) * size;
+        const auto same = [](double x, double y) { return (x != 0) == (y != 0); };
+        const auto at = std::mismatch(first, first + size, own, same).first;
+        if (at == first + size) continue;
+        return r.fault(
+            fmt::format("{}[{}, {}, {}, {}]", given, b, head, (at - first) / columns_, (at - first) % columns_),
+            "differs from head 0: a mask is the same for all heads. Check one head at a time: cut q, K and V");
+      }
+    }
+  }
+
+  std::vector<std::int64_t> padding_;
+  std::vector<double> values_;
+  std::int64_t rows_ = 0, columns_ = 0, by_sequence_ = 0;
+};
 
 // Whether a query sees a key, for the sequences of a problem.
 class MaskTensor {
@@ -77,6 +165,17 @@ class MaskTensor {
   std::int64_t tree_ = 0, tree_stride_ = 0;
 };
 
+// The columns of a dense mask before the first key of each sequence: a padded cache counts positions, if the mask has a
+// column for each of them.
+std::vector<std::int64_t> columns_before(LayoutReader& r, const std::vector<std::int64_t>& keys) {
+  std::vector<std::int64_t> padding(keys.size(), 0);
+  const Tensor* mask = r.peek("attn_mask");
+  if (r.layout().table.form != TableForm::dense || !r.pages.by_token || mask->shape.empty()) return padding;
+  if (mask->shape.back() != r.page_size) return padding;
+  for (std::size_t b = 0; b < keys.size(); ++b) padding[b] = r.page_size - r.pages.columns[b];
+  return padding;
+}
+
 }  // namespace
 
 void apply_mask_tensors(LayoutReader& r, const CacheScales& scales, PreparedProblem& prepared) {
@@ -114,8 +213,17 @@ void apply_mask_tensors(LayoutReader& r, const CacheScales& scales, PreparedProb
     }
   }
   if (!r.ok()) return;
-  const MaskTensor mask(r, name, queries, keys);
+  std::optional<MaskTensor> listed;
+  std::optional<DenseMask> dense;
+  if (std::string_view(name) == "attn_mask") {
+    dense.emplace(r, queries, keys, columns_before(r, keys), prepared.problem.query_heads);
+  } else {
+    listed.emplace(r, name, queries, keys);
+  }
   if (!r.ok()) return;
+  const auto sees = [&](std::size_t b, std::int64_t query, std::int64_t key) {
+    return dense ? dense->sees(b, query, key) : listed->sees(b, query, key);
+  };
   LayoutReader::Pages made;
   made.table_name = pages.table_name;
   made.lengths_name = r.given(name);
@@ -124,7 +232,7 @@ void apply_mask_tensors(LayoutReader& r, const CacheScales& scales, PreparedProb
     for (std::int64_t query = 0; query < queries[b]; ++query) {
       made.first.push_back(static_cast<std::int64_t>(made.entries.size()));
       for (std::int64_t key = 0; key < keys[b]; ++key) {
-        if (!mask.sees(b, query, key)) continue;
+        if (!sees(b, query, key)) continue;
         const std::int64_t entry = pages.entries[static_cast<std::size_t>(pages.first[b] + key / page)];
         const bool is_block = entry >= 0 && entry < r.blocks * (pages.by_token ? r.page_size : 1);
         made.entries.push_back(is_block ? entry * page + key % page : -1);

@@ -32,8 +32,9 @@ class Rules {
     find_uses();
     for (const std::int64_t block : used_) {
       const std::vector<Use>& uses = uses_.at(block);
-      if (uses.size() < 2) continue;
+      if (uses.size() < 2 || !indices_.has_table()) continue;
       check_duplicates(block, uses);
+      if (indices_.form == TableForm::sparse) continue;  // queries choose the same keys
       check_sharing(block, uses);
       if (indices_.queries_known) check_writes(block, uses);
     }
@@ -45,38 +46,62 @@ class Rules {
  private:
   void add(LintFinding finding) { report_.findings.push_back(std::move(finding)); }
 
-  // Rule range; the valid entries of each block in the order of sequences and pages.
+  // Rules range and pair; the valid entries of each block in the order of sequences and pages.
   void find_uses() {
-    const char* unit = indices_.form == LintIndices::Form::tokens ? "token" : "page";
     for (std::size_t b = 0; b < indices_.sequences.size(); ++b) {
       const LintSequence& sequence = indices_.sequences[b];
       for (std::int64_t page = sequence.begin; page < sequence.end; ++page) {
-        const std::int64_t block = indices_.entry(sequence, page);
+        const std::int64_t entry = indices_.entry(sequence, page);
+        if (indices_.form == TableForm::sparse && entry == -1) continue;  // none
         ++report_.pages;
-        if (block < 0 || block >= cache_.blocks) {
-          add(lint_fault("range", indices_.entry_name(static_cast<std::int64_t>(b), page),
-                         fmt::format("is {} for {} {} of sequence {}", block, unit, page, b),
-                         fmt::format("[0, {})", cache_.blocks),
-                         block == cache_.blocks ? "an entry that counts from 1, or the number of a null block"
-                                                : "the kernel would read outside the pool",
-                         block));
-          continue;
-        }
+        const auto at = static_cast<std::int64_t>(b);
+        const bool apart = indices_.form == TableForm::offsets;
+        if (apart ? !check_pair(at, page) : !check_range(at, page, entry, indices_.places, "")) continue;
+        const std::int64_t block = apart ? entry / 2 : entry;
         std::vector<Use>& uses = uses_[block];
         if (uses.empty()) used_.push_back(block);
-        uses.push_back({static_cast<std::int64_t>(b), page});
+        uses.push_back({at, page});
       }
     }
     std::ranges::sort(used_);
   }
 
+  bool check_range(std::int64_t sequence, std::int64_t page, std::int64_t entry, std::int64_t places, const char* of) {
+    if (entry >= 0 && entry < places) return true;
+    const bool is_null = entry == places || (of[0] != '\0' && entry == places + 1);
+    add(lint_fault("range", indices_.entry_name(sequence, page),
+                   fmt::format("is {}{} for {} {} of {} {}", entry, of, unit(), page, owner(), sequence),
+                   fmt::format("[0, {}){}", places, indices_.form == TableForm::sparse ? ", or -1 for none" : ""),
+                   is_null ? "an entry that counts from 1, or the number of a null block"
+                           : "the kernel would read outside the pool",
+                   entry));
+    return false;
+  }
+
+  // K of a block is at an even entry of the pool, V at the next one.
+  bool check_pair(std::int64_t sequence, std::int64_t page) {
+    const auto at = static_cast<std::size_t>(indices_.sequences[static_cast<std::size_t>(sequence)].first + page);
+    const std::int64_t k = indices_.entries[at], v = indices_.v_entries[at];
+    const bool k_inside = check_range(sequence, page, k, 2 * indices_.places, " for K");
+    const bool v_inside = check_range(sequence, page, v, 2 * indices_.places, " for V");
+    if (!k_inside || !v_inside) return false;
+    if (k % 2 == 0 && v == k + 1) return true;
+    add(lint_fault("pair", indices_.entry_name(sequence, page),
+                   fmt::format("is {} for K and {} for V, page {} of sequence {}", k, v, page, sequence),
+                   "an even entry for K, and the next one for V",
+                   k % 2 != 0 ? "a block number that was not doubled, or V's entry in K's row"
+                              : "the kernel would read V of another block",
+                   v));
+    return false;
+  }
+
   void check_duplicates(std::int64_t block, const std::vector<Use>& uses) {
     for (std::size_t i = 1; i < uses.size(); ++i) {
       if (uses[i].sequence != uses[i - 1].sequence) continue;
-      add(lint_fault(
-          "duplicate", indices_.entry_name(uses[i].sequence, uses[i].page),
-          fmt::format("is {}, which sequence {} also has at {} {}", block, uses[i].sequence, unit(), uses[i - 1].page),
-          "", "the keys of one of the two were overwritten, or count twice", block));
+      add(lint_fault("duplicate", indices_.entry_name(uses[i].sequence, uses[i].page),
+                     fmt::format("is {}, which {} {} also has at {} {}", block, owner(), uses[i].sequence, unit(),
+                                 uses[i - 1].page),
+                     "", "the keys of one of the two were overwritten, or count twice", block));
     }
   }
 
@@ -94,9 +119,9 @@ class Rules {
     Prefix& found = at->second;
     const std::int64_t end = std::min(x.end, y.end);
     for (found.differs_at = std::max(x.begin, y.begin); found.differs_at < end; ++found.differs_at) {
-      const std::int64_t mine = indices_.entry(x, found.differs_at), other = indices_.entry(y, found.differs_at);
+      const std::int64_t mine = block_at(x, found.differs_at), other = block_at(y, found.differs_at);
       if (mine == other) continue;
-      if (mine < 0 || other < 0 || mine >= cache_.blocks || other >= cache_.blocks) break;
+      if (mine < 0 || other < 0 || mine >= indices_.places || other >= indices_.places) break;
       if (!cache_.has_contents) {
         found.same_blocks_only = true;
         break;
@@ -109,11 +134,14 @@ class Rules {
   bool same_contents(std::int64_t a, std::int64_t b) const {
     for (const attention::PagedRows* rows : {&cache_.k, &cache_.v}) {
       const std::int64_t size = size_of(rows->dtype);
-      for (std::int64_t slot = 0; slot < rows->page_size; ++slot) {
+      const auto row = [&](std::int64_t place, std::int64_t slot) {
+        const std::int64_t token = indices_.by_token() ? place : place * rows->page_size + slot;
+        return token / rows->page_size * rows->block_stride + token % rows->page_size * rows->token_stride;
+      };
+      for (std::int64_t slot = 0; slot < indices_.page_tokens; ++slot) {
         for (std::int64_t head = 0; head < rows->heads; ++head) {
-          const std::int64_t within = slot * rows->token_stride + head * rows->head_stride;
-          if (std::memcmp(rows->data + (a * rows->block_stride + within) * size,
-                          rows->data + (b * rows->block_stride + within) * size,
+          if (std::memcmp(rows->data + (row(a, slot) + head * rows->head_stride) * size,
+                          rows->data + (row(b, slot) + head * rows->head_stride) * size,
                           static_cast<std::size_t>(rows->head_size * size)) != 0) {
             return false;
           }
@@ -140,13 +168,19 @@ class Rules {
       if (common.differs_at >= use.page) continue;
       LintFinding finding = lint_fault(
           "sharing", object,
-          fmt::format("is {}, which sequence {} has too, but their {}s {} are {} and {}", block, first.sequence, unit(),
-                      common.differs_at, indices_.entry(sequence(use), common.differs_at),
-                      indices_.entry(sequence(first), common.differs_at)),
-          "", "keys depend on all tokens before them, so a block can be shared only behind a common prefix", block);
+          fmt::format("is {}, which sequence {} has too, but their {}s {} are "
+                      "{} and {}",
+                      block, first.sequence, unit(), common.differs_at, block_at(sequence(use), common.differs_at),
+                      block_at(sequence(first), common.differs_at)),
+          "",
+          "keys depend on all tokens before them, so a block can be shared "
+          "only behind a common prefix",
+          block);
       if (common.same_blocks_only) {
         finding.severity = LintSeverity::warning;
-        finding.next = "legal only if both blocks hold the same tokens, which a file without the cache does not show";
+        finding.next =
+            "legal only if both blocks hold the same tokens, which "
+            "a file without the cache does not show";
       }
       add(std::move(finding));
     }
@@ -155,26 +189,30 @@ class Rules {
   void check_writes(std::int64_t block, const std::vector<Use>& uses) {
     for (const Use& writer : uses) {
       const LintSequence& w = sequence(writer);
-      const std::int64_t from = std::max(w.keys - w.queries, writer.page * cache_.page_size);
-      const std::int64_t to = std::min(w.keys, (writer.page + 1) * cache_.page_size);
+      const std::int64_t from = std::max(w.keys - w.queries, writer.page * indices_.page_tokens);
+      const std::int64_t to = std::min(w.keys, (writer.page + 1) * indices_.page_tokens);
       if (from >= to) continue;
       const auto reader = std::ranges::find_if(uses, [&](const Use& use) {
         return use.sequence != writer.sequence && use.page == writer.page && sequence(use).keys > from;
       });
       if (reader == uses.end()) continue;
-      const std::int64_t slot = from - writer.page * cache_.page_size;
-      add(lint_fault(
-          "write", indices_.entry_name(writer.sequence, writer.page),
-          fmt::format("is {}, which takes new token {} of sequence {} in slot {}, but sequence {} reads that "
-                      "slot too",
-                      block, from, writer.sequence, slot, reader->sequence),
-          "", "copy the block before the first write", block));
+      const std::int64_t slot = from - writer.page * indices_.page_tokens;
+      add(lint_fault("write", indices_.entry_name(writer.sequence, writer.page),
+                     fmt::format("is {}, which takes new token {} of sequence "
+                                 "{} in slot {}, but sequence {} reads that "
+                                 "slot too",
+                                 block, from, writer.sequence, slot, reader->sequence),
+                     "", "copy the block before the first write", block));
     }
   }
 
   void check_vector_reads() {
+    if (!indices_.has_table()) {
+      report_.not_checked.emplace_back("vector: the layout has no table");
+      return;
+    }
     const std::int64_t n = options_.vector_read;
-    const bool table = indices_.form == LintIndices::Form::table;
+    const bool table = indices_.has_rows();
     const auto all = static_cast<std::int64_t>(indices_.entries.size());
     if (table && indices_.table_columns % n != 0 && indices_.sequences.size() > 1) {
       add(lint_warning("vector", indices_.table_name, fmt::format("has {} columns", indices_.table_columns),
@@ -188,14 +226,15 @@ class Rules {
       const std::int64_t reads = round_up(sequence.end, n);
       const bool past_tensor = sequence.first + reads > all;
       if (!past_tensor && (!table || reads <= sequence.columns)) continue;
-      add(lint_warning(
-          "vector", indices_.entry_name(static_cast<std::int64_t>(b), sequence.end - 1),
-          fmt::format("is the last entry of sequence {}: reads of {} entries go on to entry {}", b, n, reads - 1),
-          past_tensor ? fmt::format("{} entries are left in the tensor", all - sequence.first)
-                      : fmt::format("{} columns", sequence.columns),
-          past_tensor ? "pad the tensor: the read leaves its memory"
-                      : "pad the row: the read takes the next row's entries",
-          reads));
+      add(lint_warning("vector", indices_.entry_name(static_cast<std::int64_t>(b), sequence.end - 1),
+                       fmt::format("is the last entry of {} {}: reads of {} entries go on "
+                                   "to entry {}",
+                                   owner(), b, n, reads - 1),
+                       past_tensor ? fmt::format("{} entries are left in the tensor", all - sequence.first)
+                                   : fmt::format("{} columns", sequence.columns),
+                       past_tensor ? "pad the tensor: the read leaves its memory"
+                                   : "pad the row: the read takes the next row's entries",
+                       reads));
     }
     if (table) return;
     for (std::size_t b = 0; b < indices_.sequences.size(); ++b) {
@@ -224,16 +263,21 @@ class Rules {
                                 (rows->heads - 1) * rows->head_stride + rows->head_size - 1;
       const Offset offsets[] = {
           {"row", rows->page_size, rows->page_size - 1, kInt32Most,
-           "a TMA coordinate has 32 bits: use a separate dimension for the block"},
+           "a TMA coordinate has 32 bits: use a separate dimension for the "
+           "block"},
           {"element offset", rows->block_stride, last, kInt32Most, "multiply block and stride in 64 bits"},
           {"byte offset", rows->block_stride * size, last * size + size - 1, kUint32Most,
            "add bytes to a 64-bit pointer"}};
       for (const Offset& offset : offsets) {
-        const auto at = std::ranges::find_if(
-            used_, [&](std::int64_t block) { return block > (offset.most - offset.within) / offset.per_block; });
+        const auto block_of = [&](std::int64_t place) {
+          return indices_.by_token() ? place / cache_.page_size : place;
+        };
+        const auto at = std::ranges::find_if(used_, [&](std::int64_t place) {
+          return block_of(place) > (offset.most - offset.within) / offset.per_block;
+        });
         if (at == used_.end()) continue;
-        const std::int64_t block = *at;
-        const Use& use = uses_.at(block).front();
+        const std::int64_t block = block_of(*at);
+        const Use& use = uses_.at(*at).front();
         const std::int64_t value = block * offset.per_block + offset.within;
         add(lint_warning("overflow", indices_.entry_name(use.sequence, use.page),
                          fmt::format("is block {}: its last {} in {} is {}", block, offset.what, which, value),
@@ -300,11 +344,19 @@ class Rules {
       add(lint_warning("tma", fmt::format("tensor map of {}, box", which),
                        fmt::format("has {} rows, but a page has {}", row_box, rows.page_size),
                        fmt::format("divisors of {}", rows.page_size),
-                       "a box that crosses the end of a page copies rows of no or of another token", row_box));
+                       "a box that crosses the end of a page copies rows of no "
+                       "or of another token",
+                       row_box));
     }
   }
 
-  [[nodiscard]] const char* unit() const { return indices_.form == LintIndices::Form::tokens ? "token" : "page"; }
+  [[nodiscard]] const char* unit() const { return indices_.by_token() ? "token" : "page"; }
+  [[nodiscard]] const char* owner() const { return indices_.form == TableForm::sparse ? "query" : "sequence"; }
+  // The block of an entry, or the entry itself where it is none.
+  [[nodiscard]] std::int64_t block_at(const LintSequence& sequence, std::int64_t page) const {
+    const std::int64_t entry = indices_.entry(sequence, page);
+    return indices_.form == TableForm::offsets && entry >= 0 ? entry / 2 : entry;
+  }
   [[nodiscard]] const LintSequence& sequence(const Use& use) const {
     return indices_.sequences[static_cast<std::size_t>(use.sequence)];
   }
@@ -327,22 +379,16 @@ void check_lint_options(const LintOptions& options) {
     faults.push_back(
         {"--box", fmt::format("{} rows, {} elements: give at least 1 of each", (*options.box)[0], (*options.box)[1])});
   }
-  const LayoutDescription& layout = layout_of(options.layout);
-  if (const TableForm form = layout.table.form;
-      form != TableForm::blocks && form != TableForm::indptr && form != TableForm::tokens) {
-    faults.push_back({"--layout", fmt::format("'{}' has a table of the form '{}'; lint checks the forms 'blocks', "
-                                              "'indptr' and 'tokens'",
-                                              layout.name, name(form))});
-  }
+  static_cast<void>(layout_of(options.layout));  // an unknown name
   if (!faults.empty()) throw InputError("command line", std::move(faults));
 }
 
 }  // namespace
 
 const std::vector<std::string_view>& lint_rules() {
-  static const std::vector<std::string_view> rules{"missing", "type",     "shape",     "indptr",  "last-page",
-                                                   "length",  "range",    "duplicate", "sharing", "write",
-                                                   "vector",  "overflow", "tma"};
+  static const std::vector<std::string_view> rules{"missing", "type",    "shape",  "indptr",   "last-page",
+                                                   "length",  "padding", "range",  "pair",     "duplicate",
+                                                   "sharing", "write",   "vector", "overflow", "tma"};
   return rules;
 }
 
@@ -360,11 +406,13 @@ LintReport lint(Bundle tensors, const LintOptions& options) {
   const LintCache cache = read_lint_cache(tensors, options, report.findings);
   const LintIndices indices = read_lint_indices(tensors, options, cache, report.findings);
   report.sequences = static_cast<std::int64_t>(indices.sequences.size());
-  report.blocks = cache.blocks;
-  report.page_size = cache.page_size;
+  report.blocks = indices.places;
+  report.page_size = indices.page_tokens;
   if (cache.blocks > 0) {
     Rules(options, cache, indices, report).check();
-    if (!indices.queries_known) report.not_checked.emplace_back("write: the file has no q or query_offsets");
+    if (!indices.queries_known && indices.has_table() && indices.form != TableForm::sparse) {
+      report.not_checked.emplace_back("write: the file has no q or query_offsets");
+    }
     if (options.vector_read == 1) report.not_checked.emplace_back("vector: pass --vector-read");
     if (!options.tma) report.not_checked.emplace_back("tma: pass --tma");
   } else {

@@ -7,18 +7,21 @@
 //   shape       tensors whose sizes do not fit each other; cache tensors that do not fit the layout
 //   indptr      offsets that do not start at 0, that decrease, or that end outside the entries
 //   last-page   a last page that holds 0 tokens, or more than the page size P
-//   length      a length below 0, or one that needs more pages than the table has
-//   range       an entry outside the pool, of a page that a query sees
-//   duplicate   a block twice in one sequence
+//   length      a length below 0, or one that needs more pages than the table has, or more positions than the cache
+//   padding     left padding outside a sequence; an attention mask with a 0 between its ones
+//   range       an entry outside the pool, of a page that a query sees; a request outside its table
+//   pair        TensorRT-LLM's entries: K of a block at an odd entry, or V not at the next one
+//   duplicate   a block twice in one sequence, a key twice for one query, a request twice in a batch
 //   sharing     a block in two sequences at different pages, or behind pages of different contents
 //   write       a block that takes a new token of one sequence in a slot that another sequence reads
 //   vector      a table row that a kernel which loads several entries at once reads past, or loads unaligned
 //   overflow    a row, element or byte offset of a used block that does not fit 32 bits
 //   tma         strides, sizes and boxes that a tensor map of the cache cannot have
 //
-// The first ten are faults of the data, except for the sharing of a file without cache tensors; the others are warnings
-// about kernels that read the data in a certain way. Only entries of pages that the mask shows to a query are judged:
-// an engine may free the others.
+// The first twelve are faults of the data, except for the sharing of a file without cache tensors; the others are
+// warnings about kernels that read the data in a certain way. Only entries of pages that the mask shows to a query are
+// judged: an engine may free the others. Every form of table is checked; caches without one (padded, ragged, chunks)
+// have lengths, offsets and strides to check. A sparse table has a row for each query, which may share keys.
 #pragma once
 
 #include <array>
@@ -58,9 +61,11 @@ struct LintFinding {
 
 struct LintReport {
   std::string layout;
-  std::int64_t sequences = 0, pages = 0, blocks = 0, page_size = 0;  // pages: entries that are read
-  std::vector<LintFinding> findings;                                 // in the order of the rules
-  std::vector<std::string> not_checked;                              // with the option that checks it
+  // pages: entries that are read; blocks and page_size: those that an entry stands for, of one token where the table
+  // has an entry for each
+  std::int64_t sequences = 0, pages = 0, blocks = 0, page_size = 0;
+  std::vector<LintFinding> findings;     // in the order of the rules
+  std::vector<std::string> not_checked;  // with the option that checks it
 
   [[nodiscard]] std::int64_t faults() const;
   [[nodiscard]] std::int64_t warnings() const;

@@ -63,7 +63,7 @@ class Reduction {
       if (slicer_.can_cut_queries()) reduce_queries();
       reduce_heads();
       if (input_.run) {
-        reduce_keys();
+        if (slicer_.can_cut_keys()) reduce_keys();
         reduce_dims();
         reduce_pool();
       }
@@ -166,7 +166,7 @@ class Reduction {
     Verdict verdict;
     try {
       verdict = judge(slice);
-    } catch (const InputError&) {  // a scale whose shape became ambiguous
+    } catch (const InputError&) {  // a slice that its tensors cannot hold, or a scale whose shape became ambiguous
       ++rejected_;
       return false;
     }
@@ -264,11 +264,13 @@ class Reduction {
   }
 
   void reduce_heads() {
-    reduce_list(best_.kv_heads, [&](const std::vector<std::int64_t>& kept) {
-      ProblemSlice slice = best_;
-      slice.kv_heads = kept;
-      return slice;
-    });
+    if (slicer_.can_cut_heads()) {
+      reduce_list(best_.kv_heads, [&](const std::vector<std::int64_t>& kept) {
+        ProblemSlice slice = best_;
+        slice.kv_heads = kept;
+        return slice;
+      });
+    }
     reduce_list(best_.group_heads, [&](const std::vector<std::int64_t>& kept) {
       ProblemSlice slice = best_;
       slice.group_heads = kept;

@@ -4,102 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "core/base/checked.h"
 #include "core/base/report.h"
-#include "core/golden/layouts/detail/known_tensors.h"
-#include "core/golden/reduce/detail/tensor_axes.h"
+#include "core/golden/reduce/detail/slice_parts.h"
 
 namespace kvscope::golden {
-namespace {
-
-using Indices = std::vector<std::int64_t>;
-
-Indices range_of(std::int64_t count) {
-  Indices all(static_cast<std::size_t>(count));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
-// The entries `indices` of one axis.
-Tensor take(const Tensor& tensor, std::size_t axis, const Indices& indices) {
-  if (indices == range_of(tensor.shape[axis])) return tensor;
-  std::vector<std::int64_t> shape = tensor.shape;
-  shape[axis] = static_cast<std::int64_t>(indices.size());
-  Tensor out = make_tensor(tensor.dtype, shape);
-  std::int64_t outer = 1, run = size_of(tensor.dtype);
-  for (std::size_t i = 0; i < axis; ++i) outer *= shape[i];
-  for (std::size_t i = axis + 1; i < shape.size(); ++i) run *= shape[i];
-  if (run == 0) return out;
-  std::byte* to = out.bytes.data();
-  for (std::int64_t o = 0; o < outer; ++o) {
-    const std::byte* from = tensor.bytes.data() + o * tensor.shape[axis] * run;
-    for (const std::int64_t index : indices) {
-      std::memcpy(to, from + index * run, static_cast<std::size_t>(run));
-      to += run;
-    }
-  }
-  return out;
-}
-
-Indices integers_of(const Tensor& tensor) {
-  Indices out;
-  const auto append = [&]<class T>(T) {
-    for (const T value : values<T>(tensor)) out.push_back(static_cast<std::int64_t>(value));
-  };
-  switch (tensor.dtype) {
-    case DType::i32:
-      append(std::int32_t{});
-      break;
-    case DType::u32:
-      append(std::uint32_t{});
-      break;
-    case DType::u64:
-      append(std::uint64_t{});
-      break;
-    default:
-      append(std::int64_t{});
-      break;
-  }
-  return out;
-}
-
-Tensor integers_as(DType dtype, std::vector<std::int64_t> shape, const Indices& numbers) {
-  Tensor tensor = make_tensor(dtype, std::move(shape));
-  const auto fill = [&]<class T>(T) {
-    std::ranges::transform(numbers, values<T>(tensor).begin(), [](std::int64_t n) { return static_cast<T>(n); });
-  };
-  switch (dtype) {
-    case DType::i32:
-      fill(std::int32_t{});
-      break;
-    case DType::u32:
-      fill(std::uint32_t{});
-      break;
-    case DType::u64:
-      fill(std::uint64_t{});
-      break;
-    default:
-      fill(std::int64_t{});
-      break;
-  }
-  return tensor;
-}
-
-std::string axes_of_cache(std::string_view layout, const Bundle& tensors) {
-  if (layout == "max") return "N2LPH";
-  if (layout == "hnd" || layout == "vllm_legacy") return "NHP";
-  if (layout == "sglang") return "NH";
-  const bool joined = tensors.tensors.contains("kv_cache") || tensors.tensors.contains("paged_kv_cache");
-  if (layout == "flashinfer") return joined ? "N2PH" : "NPH";
-  if (layout == "flashinfer_hnd") return joined ? "N2HP" : "NHP";
-  return "NPH";
-}
-
-}  // namespace
 
 std::string sizes_text(const ProblemSizes& sizes) {
   return fmt::format("{}, {}, {}, {}, {}, head size {}, {}", counted(sizes.sequences, "sequence"),
@@ -109,70 +21,17 @@ std::string sizes_text(const ProblemSizes& sizes) {
 }
 
 Slicer::Slicer(const Bundle& tensors, const LayoutOptions& options, std::string_view source)
-    : tensors_(tensors), options_(options), prepared_(prepare_problem(tensors, options, source)) {
-  const attention::Problem& problem = prepared_.problem;
-  const bool is_mla = problem.v.head_size != problem.k.head_size || options.layout == "mla";
-  const ScaleSizes sizes{problem.k.blocks, problem.k.page_size, problem.k.heads,
-                         tensors.tensors.contains("blocks") && tensors.tensors.at("blocks").shape.size() == 6
-                             ? tensors.tensors.at("blocks").shape[2]
-                             : 1,
-                         problem.batch};
-  std::vector<Fault> faults;
-  for (const KnownTensor& known : known_tensors_of(layout_of(options))) {
-    std::vector<std::string_view> names = words(known.synonyms);
-    names.insert(names.begin(), known.name);
-    for (const std::string_view name : names) {
-      const auto at = tensors.tensors.find(std::string(name));
-      if (at == tensors.tensors.end() || std::ranges::count(options.ignore, at->first) > 0) continue;
-      const std::vector<std::int64_t>& shape = at->second.shape;
-      std::optional<std::string> axes = tensor_axes(options.layout, known.name, shape.size(), is_mla);
-      if (known.name == "k_scale" || known.name == "v_scale" || known.name == "kv_scale") {
-        axes = scale_axes(shape, axes_of_cache(options.layout, tensors), known.name == "kv_scale",
-                          name.ends_with("_descale"), sizes);
-      } else if (known.name.starts_with("kv_ind") || known.name == "kv_last_page_len" ||
-                 known.name == "query_offsets") {
-        axes = "";  // made anew
-      }
-      if (!axes) {
-        faults.push_back({at->first, fmt::format("{} cannot be cut: layout '{}' is not supported by reduce",
-                                                 describe(at->second), options.layout)});
-        break;
-      }
-      axes_.push_back({at->first, std::string(known.name), *axes});
-      if (known.name == "key_cache" && shape.size() == 5) run_ = shape[4];
-      if (known.name == "q" && shape.size() == 4) can_cut_queries_ = false;
-      break;
-    }
+    : tensors_(tensors),
+      options_(options),
+      input_(std::make_shared<SlicedInput>(read_sliced_input(tensors, options, source))) {
+  const attention::Problem& problem = input_->prepared.problem;
+  if (!input_->values_in_keys && !input_->uneven && !input_->flat) {
+    dims_step_ = std::lcm(std::max<std::int64_t>(input_->sizes.run, 1), std::max<std::int64_t>(input_->granularity, 1));
+    const auto halves = [](const SlicedTensor& tensor) { return tensor.two_in_a_byte; };
+    if (std::ranges::any_of(input_->tensors, halves)) dims_step_ = std::lcm(dims_step_, std::int64_t{2});
+    if (problem.k.head_size % dims_step_ != 0 || problem.v.head_size % dims_step_ != 0) dims_step_ = 0;
   }
-  if (!faults.empty()) throw InputError(std::string(source), std::move(faults));
-
-  dims_step_ = is_mla ? 0 : run_;
-  if (const NamedAxes* scales = named("scales"); scales != nullptr) {
-    const std::int64_t granules = tensors.tensors.at(scales->name).shape.back();
-    const std::int64_t granularity =
-        options.granularity.value_or(granules > 0 ? ceil_div(problem.k.head_size, granules) : 0);
-    dims_step_ = is_mla ? 0 : granularity;
-    options_.granularity = granularity;
-  }
-  if (dims_step_ > 0 && problem.k.head_size % dims_step_ != 0) dims_step_ = 0;
-
-  for (const char* table : {"lookup_table", "block_table", "block_tables"}) {
-    const NamedAxes* found = named(table);
-    if (found == nullptr || found->axes != "BC") continue;
-    const Tensor& tensor = tensors.tensors.at(found->name);
-    const Indices all = integers_of(tensor);
-    columns_ = tensor.shape[1];
-    for (std::int64_t b = 0; b < problem.batch; ++b) {
-      entries_.emplace_back(all.begin() + b * columns_, all.begin() + (b + 1) * columns_);
-    }
-  }
-  if (const NamedAxes* indptr = named("kv_indptr"); indptr != nullptr) {
-    const Indices offsets = integers_of(tensors.tensors.at(indptr->name));
-    const Indices all = integers_of(tensors.tensors.at(named("kv_indices")->name));
-    for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
-      entries_.emplace_back(all.begin() + offsets[b], all.begin() + offsets[b + 1]);
-    }
-  }
+  if (input_->granularity > 0 && !input_->uneven) options_.granularity = input_->granularity;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     whole_.sequences.push_back({b, 0, problem.keys(b), 0, problem.first_query(b + 1) - problem.first_query(b)});
   }
@@ -181,19 +40,30 @@ Slicer::Slicer(const Bundle& tensors, const LayoutOptions& options, std::string_
   whole_.dims = problem.k.head_size;
 }
 
-const Slicer::NamedAxes* Slicer::named(std::string_view canonical) const {
-  const auto at = std::ranges::find(axes_, canonical, &NamedAxes::canonical);
-  return at == axes_.end() ? nullptr : &*at;
+const PreparedProblem& Slicer::problem() const {
+  return input_->prepared;
+}
+
+bool Slicer::can_cut_heads() const {
+  return !input_->flat;
+}
+
+bool Slicer::can_cut_queries() const {
+  return !input_->has("tree_mask") && can_cut_keys();
+}
+
+bool Slicer::can_cut_keys() const {
+  return !input_->windows;
 }
 
 bool Slicer::scale_is_default() const {
-  const attention::Problem& problem = prepared_.problem;
-  return named("sm_scale") == nullptr &&
-         problem.options.scale == 1.0 / std::sqrt(static_cast<double>(problem.k.head_size));
+  const attention::Problem& problem = input_->prepared.problem;
+  return !input_->has("sm_scale") && problem.options.scale == 1.0 / std::sqrt(static_cast<double>(problem.k.head_size));
 }
 
 bool Slicer::queries_are_exact() const {
-  const attention::Options& o = prepared_.problem.options;
+  const attention::Options& o = input_->prepared.problem.options;
+  if (!input_->mask().empty()) return true;
   if (o.mask == MaskKind::none) return o.alibi_slopes.empty();
   return o.alignment == CausalAlignment::bottom_right && (o.mask != MaskKind::sliding_window || o.window_right == 0);
 }
@@ -201,7 +71,8 @@ bool Slicer::queries_are_exact() const {
 std::int64_t Slicer::keys_of(const SequenceSlice& sequence) const {
   const SequenceSlice& whole = whole_.sequences[static_cast<std::size_t>(sequence.index)];
   const std::int64_t left_out = whole.end_query - sequence.end_query;
-  const bool cut = queries_are_exact() && prepared_.problem.options.mask != MaskKind::none;
+  const bool cut = queries_are_exact() && input_->mask().empty() && can_cut_keys() &&
+                   input_->prepared.problem.options.mask != MaskKind::none;
   return cut ? std::max<std::int64_t>(whole.keys - left_out, 0) : whole.keys;
 }
 
@@ -209,7 +80,7 @@ std::vector<std::int64_t> Slicer::rows(const ProblemSlice& slice) const {
   Indices rows;
   for (const SequenceSlice& sequence : slice.sequences) {
     for (std::int64_t query = sequence.first_query; query < sequence.end_query; ++query) {
-      rows.push_back(prepared_.problem.first_query(sequence.index) + query);
+      rows.push_back(input_->prepared.problem.first_query(sequence.index) + query);
     }
   }
   return rows;
@@ -224,151 +95,127 @@ std::vector<std::int64_t> Slicer::query_heads(const ProblemSlice& slice) const {
   return heads;
 }
 
-namespace {
-
-std::int64_t pages_of(const SequenceSlice& sequence, std::int64_t page_size) {
-  return std::max<std::int64_t>(ceil_div(sequence.keys, page_size) - sequence.first_page, 0);
+std::int64_t Slicer::value_dims(const ProblemSlice& slice) const {
+  const std::int64_t all = input_->prepared.problem.v.head_size;
+  return slice.dims == whole_.dims ? all : std::min(slice.dims, all);
 }
 
-std::int64_t kept_keys(const SequenceSlice& sequence, std::int64_t page_size) {
-  return std::max<std::int64_t>(sequence.keys - sequence.first_page * page_size, 0);
-}
-
-}  // namespace
-
-// Blocks that the kept table rows name, in increasing order. A table row counts to its end, because a kernel may read
-// there.
+// The kept blocks in increasing order: those that the kept table rows name, or the sequences and tokens of a cache
+// without blocks. A table row counts to its end, because a kernel may read there.
 std::vector<std::int64_t> Slicer::used_blocks(const ProblemSlice& slice) const {
-  const attention::Problem& problem = prepared_.problem;
-  if (!slice.only_used_blocks) return range_of(problem.k.blocks);
+  const TableForm form = input_->form();
   Indices used;
+  if (form == TableForm::dense) {
+    for (const SequenceSlice& sequence : slice.sequences) used.push_back(sequence.index);
+    return used;
+  }
+  if (form == TableForm::ragged || form == TableForm::chunk) return kept_tokens(*input_, tensors_, slice);
+  const std::int64_t all = input_->sizes.blocks;
+  if (!slice.only_used_blocks || input_->flat) return range_of(all);
+  const bool has_rows = form == TableForm::blocks || form == TableForm::offsets || form == TableForm::requests;
   for (const SequenceSlice& sequence : slice.sequences) {
-    const Indices& entries = entries_[static_cast<std::size_t>(sequence.index)];
-    const auto size = static_cast<std::int64_t>(entries.size());
-    const std::int64_t pages = pages_of(sequence, problem.k.page_size);
-    const std::int64_t end =
-        columns_ > 0 && !slice.only_used_columns ? size : std::min(size, sequence.first_page + pages);
+    const std::int64_t size = input_->pages.columns[static_cast<std::size_t>(sequence.index)];
+    const std::int64_t pages = pages_of(sequence, input_->prepared.problem.k.page_size);
+    const std::int64_t end = has_rows && !slice.only_used_columns ? size : std::min(size, sequence.first_page + pages);
     for (std::int64_t at = sequence.first_page; at < end; ++at) {
-      const std::int64_t block = entries[static_cast<std::size_t>(at)];
-      if (block >= 0 && block < problem.k.blocks) used.push_back(block);
+      const std::int64_t block = input_->block_of(input_->entry(sequence.index, at));
+      if (block >= 0 && block < all) used.push_back(block);
     }
   }
   std::ranges::sort(used);
   used.erase(std::unique(used.begin(), used.end()), used.end());
   if (used.empty()) used.push_back(0);  // a pool has at least one block
+  if (used.size() == 2 && input_->two_are_ambiguous && all > 2) {
+    std::int64_t other = 0;
+    while (std::ranges::count(used, other) > 0) ++other;
+    used.insert(std::ranges::lower_bound(used, other), other);
+  }
   return used;
 }
 
-void Slicer::cut_indices(const ProblemSlice& slice, const std::vector<std::int64_t>& blocks, Bundle& bundle) const {
-  const std::int64_t page_size = prepared_.problem.k.page_size;
-  const auto renumbered = [&](std::int64_t block) {
-    if (!slice.only_used_blocks) return block;
-    const auto at = std::ranges::lower_bound(blocks, block);
-    return at != blocks.end() && *at == block ? at - blocks.begin() : std::int64_t{-1};
-  };
-  const auto batch = static_cast<std::int64_t>(slice.sequences.size());
-  std::int64_t columns = columns_;
-  if (slice.only_used_columns) {
-    columns = 1;
-    for (const SequenceSlice& s : slice.sequences) columns = std::max(columns, pages_of(s, page_size));
-  }
-  Indices table, offsets{0}, flat, lengths, last, queries{0};
-  for (const SequenceSlice& sequence : slice.sequences) {
-    const Indices& entries = entries_[static_cast<std::size_t>(sequence.index)];
-    const std::int64_t pages = pages_of(sequence, page_size);
-    const std::int64_t keys = kept_keys(sequence, page_size);
-    for (std::int64_t column = 0; column < columns; ++column) {
-      const std::int64_t at = sequence.first_page + column;
-      table.push_back(at < static_cast<std::int64_t>(entries.size()) ? renumbered(entries[static_cast<std::size_t>(at)])
-                                                                     : -1);
+// The kept indices of one axis.
+std::vector<std::int64_t> Slicer::kept_along(const SlicedTensor& tensor, const std::string& axis,
+                                             const ProblemSlice& slice, const Indices& blocks) const {
+  const CacheSizes& sizes = input_->sizes;
+  const std::int64_t dims = tensor.is_v ? value_dims(slice) : slice.dims;
+  const std::int64_t size = tensor.is_v ? input_->prepared.problem.v.head_size : whole_.dims;
+  const bool dense = input_->form() == TableForm::dense;
+  const KeptPositions positions = dense ? kept_positions(*input_, slice) : KeptPositions{0, sizes.page_size};
+  const auto slots = [&](std::int64_t block, Indices& kept) {
+    for (std::int64_t slot = positions.first; slot < positions.end; ++slot) {
+      kept.push_back(block * sizes.page_size + slot);
     }
-    for (std::int64_t page = 0; columns_ == 0 && page < pages; ++page) {
-      flat.push_back(renumbered(entries[static_cast<std::size_t>(sequence.first_page + page)]));
-    }
-    offsets.push_back(static_cast<std::int64_t>(flat.size()));
-    last.push_back(pages == 0 ? 0 : keys - (pages - 1) * page_size);
-    const std::int64_t count = sequence.end_query - sequence.first_query;
-    queries.push_back(queries.back() + count);
-    lengths.push_back(named("cache_lengths") != nullptr ? keys - count : keys);
-  }
-  const auto put = [&](const char* canonical, std::vector<std::int64_t> shape, const Indices& numbers) {
-    const NamedAxes* found = named(canonical);
-    if (found == nullptr) return;
-    bundle.tensors[found->name] = integers_as(tensors_.tensors.at(found->name).dtype, std::move(shape), numbers);
   };
-  for (const char* name : {"lookup_table", "block_table", "block_tables"}) put(name, {batch, columns}, table);
-  for (const char* name : {"cache_lengths", "cache_seqlens", "seq_lens"}) put(name, {batch}, lengths);
-  put("kv_indptr", {batch + 1}, offsets);
-  put("kv_indices", {static_cast<std::int64_t>(flat.size())}, flat);
-  put("kv_last_page_len", {batch}, last);
-  put("query_offsets", {batch + 1}, queries);
+  Indices kept;
+  if (axis == "block" || axis == "token" || axis == "seq") return blocks;
+  if (axis == "slot" || axis == "position") {
+    slots(0, kept);
+  } else if (axis == "slots") {
+    for (const std::int64_t block : blocks) slots(block, kept);
+  } else if (axis == "block*kv") {
+    for (const std::int64_t block : blocks) kept.insert(kept.end(), {2 * block, 2 * block + 1});
+  } else if (axis == "sequence") {
+    for (const SequenceSlice& sequence : slice.sequences) kept.push_back(sequence.index);
+  } else if (axis == "head") {
+    return slice.kv_heads;
+  } else if (axis == "query_head") {
+    return query_heads(slice);
+  } else if (axis == "layer") {
+    return slice.only_layer ? Indices{options_.layer} : range_of(sizes.layers);
+  } else if (axis == "kv") {
+    return range_of(2);
+  } else if (axis == "group") {
+    return range_of(ceil_div(dims, tensor.group));
+  } else if (axis == "dim/x") {
+    return range_of(dims / sizes.run);
+  } else if (axis == "x") {
+    return range_of(sizes.run);
+  } else if (axis == "head*dim") {
+    for (const std::int64_t head : slice.kv_heads) {
+      for (std::int64_t d = 0; d < dims; ++d) kept.push_back(head * size + d);
+    }
+  } else if (axis == "dim+vdim") {
+    for (std::int64_t d = 0; d < slice.dims; ++d) kept.push_back(d);
+    for (std::int64_t d = 0; d < value_dims(slice); ++d) kept.push_back(whole_.dims + d);
+  } else {  // dim
+    return range_of(tensor.two_in_a_byte ? dims / 2 : dims);
+  }
+  if (tensor.two_in_a_byte && (axis == "head*dim" || axis == "dim+vdim")) {
+    Indices bytes;
+    for (std::size_t i = 0; i < kept.size(); i += 2) bytes.push_back(kept[i] / 2);
+    return bytes;
+  }
+  return kept;
 }
 
 Bundle Slicer::cut(const ProblemSlice& slice) const {
   const Indices blocks = used_blocks(slice);
-  Indices slots;  // of the blocks, as one axis
-  const std::int64_t page_size = prepared_.problem.k.page_size;
-  for (const std::int64_t block : blocks) {
-    for (std::int64_t slot = 0; slot < page_size; ++slot) slots.push_back(block * page_size + slot);
-  }
-  Indices sequences;
-  for (const SequenceSlice& sequence : slice.sequences) sequences.push_back(sequence.index);
-  const Indices heads = query_heads(slice), query_rows = rows(slice);
   Bundle bundle;
-  for (const NamedAxes& tensor : axes_) {
+  for (const SlicedTensor& tensor : input_->tensors) {
     const Tensor* from = &tensors_.tensors.at(tensor.name);
     Tensor cut;
     for (std::size_t axis = 0; axis < tensor.axes.size(); ++axis) {
-      std::optional<Indices> kept;
-      switch (tensor.axes[axis]) {
-        case 'N':
-          kept = blocks;
-          break;
-        case 'M':
-          kept = slots;
-          break;
-        case 'L':
-          if (slice.only_layer) kept = Indices{options_.layer};
-          break;
-        case 'H':
-          kept = slice.kv_heads;
-          break;
-        case 'Q':
-          kept = heads;
-          break;
-        case 'T':
-          kept = query_rows;
-          break;
-        case 'B':
-          kept = sequences;
-          break;
-        case 'D':
-          kept = range_of(slice.dims);
-          break;
-        case 'E':
-          kept = range_of(slice.dims / run_);
-          break;
-        case 'G':
-          if (dims_step_ > 0) kept = range_of(slice.dims / dims_step_);
-          break;
-        default:
-          break;
-      }
-      if (!kept) continue;
-      cut = take(*from, axis, *kept);
+      const std::string& word = tensor.axes[axis];
+      if (word == "1" || word == "latent" || word == "rope" || word == "row") continue;
+      if (dims_step_ == 0 && (word == "dim" || word == "group")) continue;
+      cut = take(*from, axis, kept_along(tensor, word, slice, blocks));
       from = &cut;
     }
     bundle.tensors.emplace(tensor.name, from == &cut ? std::move(cut) : *from);
   }
-  cut_indices(slice, blocks, bundle);
+  cut_queries(*input_, tensors_, slice, query_heads(slice), slice.dims, bundle);
+  cut_mask(*input_, tensors_, slice, query_heads(slice), bundle);
+  cut_table(*input_, tensors_, slice, blocks, bundle);
   return bundle;
 }
 
 LayoutOptions Slicer::options(const ProblemSlice& slice) const {
   LayoutOptions options = options_;
-  options.scale = prepared_.problem.options.scale;
+  options.scale = input_->prepared.problem.options.scale;
   options.ignore.clear();
   if (slice.only_layer) options.layer = 0;
+  if (options.head_size) options.head_size = slice.dims;
+  if (options.value_size && !input_->values_in_keys) options.value_size = value_dims(slice);
   return options;
 }
 
@@ -377,7 +224,7 @@ ProblemSizes Slicer::sizes(const ProblemSlice& slice) const {
   sizes.sequences = static_cast<std::int64_t>(slice.sequences.size());
   for (const SequenceSlice& sequence : slice.sequences) {
     sizes.queries += sequence.end_query - sequence.first_query;
-    sizes.keys += kept_keys(sequence, prepared_.problem.k.page_size);
+    sizes.keys += kept_keys(sequence, input_->prepared.problem.k.page_size);
   }
   sizes.kv_heads = static_cast<std::int64_t>(slice.kv_heads.size());
   sizes.query_heads = sizes.kv_heads * static_cast<std::int64_t>(slice.group_heads.size());
@@ -387,7 +234,7 @@ ProblemSizes Slicer::sizes(const ProblemSlice& slice) const {
 }
 
 Tensor Slicer::cut_output(const Tensor& output, const ProblemSlice& slice) const {
-  const attention::Problem& problem = prepared_.problem;
+  const attention::Problem& problem = input_->prepared.problem;
   Tensor flat = output;
   flat.shape = {problem.total_queries(), problem.query_heads};
   const std::optional<std::int64_t> all = element_count(output.shape);

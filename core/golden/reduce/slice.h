@@ -1,11 +1,16 @@
 // A part of an attention problem, cut from a user's tensors: fewer sequences, queries, keys, heads, dims, blocks,
-// layers and table columns, in the same layout, under the same names and in the same types.
+// layers and table columns, in the same layout, under the same names and in the same types. The axes of each tensor and
+// the form of the table come from the layout's description, so every named and every described layout can be cut.
 //
 //   sequences {2}, keys [4, 11) of 2, KV heads {1}, 8 of 64 dims:
 //   k_cache [100, 16, 4, 64] -> [1, 16, 1, 8]   block_table [3, 8] -> [1, 1]   cache_seqlens [3] -> [1] = 7
+//
+// A page is the run of keys that one table entry stands for: 1 key where the table has an entry for each token, all
+// positions of a sequence in a padded cache without a table.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,10 +31,10 @@ struct ProblemSlice {
   std::vector<SequenceSlice> sequences;
   std::vector<std::int64_t> kv_heads;
   std::vector<std::int64_t> group_heads;  // query heads within each group, [0, query_heads / kv_heads)
-  std::int64_t dims = 0;                  // the first elements of each head
+  std::int64_t dims = 0;                  // the first elements of each head; of V: at most this many
   bool only_used_blocks = false;          // blocks that no kept table row names are left out, the others renumbered
-  bool only_used_columns = false;         // of a table
-  bool only_layer = false;                // of layout max: the layer of the options
+  bool only_used_columns = false;         // of a table; rows of a request table, positions of a padded cache
+  bool only_layer = false;                // of a cache of several layers: the layer of the options
   friend bool operator==(const ProblemSlice&, const ProblemSlice&) = default;
 };
 
@@ -39,23 +44,35 @@ struct ProblemSizes {
 // "2 sequences, 2 queries, 13 keys, 2 KV heads, 4 query heads, head size 8, 6 blocks"
 [[nodiscard]] std::string sizes_text(const ProblemSizes& sizes);
 
+struct SlicedInput;  // detail/sliced_input.h
+struct SlicedTensor;
+
 class Slicer {
  public:
-  // The tensors must outlive the slicer. InputError naming `source` when the layout cannot be cut.
+  // The tensors must outlive the slicer. InputError naming `source` when the input is no problem of its layout, or when
+  // it is flat storage whose sequences are fixed by the description.
   Slicer(const Bundle& tensors, const LayoutOptions& options, std::string_view source);
 
   [[nodiscard]] const ProblemSlice& whole() const { return whole_; }
-  [[nodiscard]] const PreparedProblem& problem() const { return prepared_; }
-  // Dims are cut in multiples of this: 1, or the elements that share a scale or a run; 0: dims cannot be cut (MLA).
+  // The problem without its mask tensors.
+  [[nodiscard]] const PreparedProblem& problem() const;
+  // Dims are cut in multiples of this: 1, or the elements that share a scale, a run or a byte; 0: dims cannot be cut
+  // (MLA, packed rows, flat storage).
   [[nodiscard]] std::int64_t dims_step() const { return dims_step_; }
+  // KV heads and blocks of flat storage have fixed strides.
+  [[nodiscard]] bool can_cut_heads() const;
   // The scale is 1 / sqrt(head size), and no tensor states it: a kernel may compute it from the head size.
   [[nodiscard]] bool scale_is_default() const;
-  [[nodiscard]] bool can_cut_queries() const { return can_cut_queries_; }
+  // A tree mask is square, and keys of a sliding window in MLC's form have two parts.
+  [[nodiscard]] bool can_cut_queries() const;
+  [[nodiscard]] bool can_cut_keys() const;
   // The rows of a correct kernel's output keep their values when the queries from `end_query` on are left out together
   // with the keys that only those see; slice() of such a slice needs `keys` from here.
   [[nodiscard]] bool queries_are_exact() const;
   [[nodiscard]] std::int64_t keys_of(const SequenceSlice& sequence) const;
 
+  // InputError for a slice that the tensors cannot hold: sequences of different numbers of queries, where q has an axis
+  // for them.
   [[nodiscard]] Bundle cut(const ProblemSlice& slice) const;
   [[nodiscard]] LayoutOptions options(const ProblemSlice& slice) const;
   [[nodiscard]] ProblemSizes sizes(const ProblemSlice& slice) const;
@@ -63,26 +80,19 @@ class Slicer {
   [[nodiscard]] Tensor cut_output(const Tensor& output, const ProblemSlice& slice) const;
 
  private:
-  struct NamedAxes {
-    std::string name;       // in the file
-    std::string canonical;  // known_tensors.h
-    std::string axes;       // a letter for each axis
-  };
   [[nodiscard]] std::vector<std::int64_t> used_blocks(const ProblemSlice& slice) const;
   [[nodiscard]] std::vector<std::int64_t> rows(const ProblemSlice& slice) const;
   [[nodiscard]] std::vector<std::int64_t> query_heads(const ProblemSlice& slice) const;
-  [[nodiscard]] const NamedAxes* named(std::string_view canonical) const;
-  void cut_indices(const ProblemSlice& slice, const std::vector<std::int64_t>& blocks, Bundle& bundle) const;
+  [[nodiscard]] std::vector<std::int64_t> kept_along(const SlicedTensor& tensor, const std::string& axis,
+                                                     const ProblemSlice& slice,
+                                                     const std::vector<std::int64_t>& blocks) const;
+  [[nodiscard]] std::int64_t value_dims(const ProblemSlice& slice) const;
 
   const Bundle& tensors_;
   LayoutOptions options_;
-  PreparedProblem prepared_;
+  std::shared_ptr<const SlicedInput> input_;
   ProblemSlice whole_;
-  std::vector<NamedAxes> axes_;
-  std::vector<std::vector<std::int64_t>> entries_;  // [sequence] its table row, or its part of kv_indices
-  std::int64_t columns_ = 0;                        // of a table; 0: indptr
-  std::int64_t dims_step_ = 0, run_ = 1;            // run_: x of vllm_legacy
-  bool can_cut_queries_ = true;
+  std::int64_t dims_step_ = 0;
 };
 
 }  // namespace kvscope::golden

@@ -75,8 +75,9 @@ class LayoutReader {
 
  private:
   [[nodiscard]] bool ignored(const std::string& name) const;
-  void read_blocks();    // table [B, columns], lengths [B]
-  void read_indptr();    // indptr, indices, last_page_len or lengths
+  void read_blocks();  // table [B, columns], lengths [B]
+  void read_indptr();  // indptr, indices, last_page_len or lengths
+  void read_windows(const std::vector<std::int64_t>& indptr, const std::vector<std::int64_t>& info);
   void read_tokens();    // indptr, indices: one entry per token
   void read_requests();  // req_to_token, req_pool_indices, lengths
   void read_offsets();   // table [B, 2, columns] of entries for K and V

@@ -36,6 +36,7 @@ struct ScaleReading {
   const Tensor* tensor = nullptr;   // null: unscaled
   std::array<ScaleWalk, 2> walk{};  // K's and V's
   std::string text;                 // "k_scale f32 [2], per KV head"
+  std::string axes;                 // a letter for each axis: N, P, H, L, 2, T (N and P as one), B sequence, 1
 };
 
 struct CacheScales {

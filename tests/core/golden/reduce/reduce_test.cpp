@@ -29,6 +29,7 @@ class FakeKernel {
     ++runs;
     LayoutOptions options = options_;
     if (inputs.tensors.contains("blocks") && inputs.tensors.at("blocks").shape[2] == 1) options.layer = 0;
+    if (options.value_size) options.value_size = inputs.tensors.at("kv_cache").shape.back() / 2;  // vllm_diffkv
     const PreparedProblem prepared = prepare_problem(inputs, options, "kernel");
     const attention::Result result = attention::reference(prepared.problem);
     KernelRun run;
@@ -77,7 +78,13 @@ TEST_P(ReduceLayouts, FindsTheFewestSequencesHeadsKeysAndDims) {
   EXPECT_EQ(result.to.query_heads, 1);
   EXPECT_EQ(result.to.keys, 7);
   EXPECT_EQ(result.to.head_size, 4);
-  EXPECT_LE(result.to.blocks, std::string(GetParam()) == "sglang" ? 7 : 2);
+  const std::string layout = GetParam();
+  const bool by_token = layout == "sglang" || layout == "sglang_req" || layout == "varlen";
+  EXPECT_LE(result.to.blocks, by_token                              ? 7
+                              : layout == "hf" || layout == "dense" ? 1
+                              // [2, 2, ...] would be read as K and V first too.
+                              : layout == "vllm" || layout == "vllm_hnd" ? 3
+                                                                         : 2);
   EXPECT_FALSE(result.stopped);
   EXPECT_THAT(result.failure, HasSubstr("wrong output: o: bound: 4 of 4 elements exceed the bound"));
   EXPECT_EQ(result.runs, kernel.runs);
@@ -90,7 +97,9 @@ TEST_P(ReduceLayouts, FindsTheFewestSequencesHeadsKeysAndDims) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, ReduceLayouts,
-                         testing::Values("max", "nhd", "hnd", "flashinfer", "flashinfer_hnd", "vllm_legacy", "sglang"),
+                         testing::Values("max", "nhd", "hnd", "flashinfer", "flashinfer_hnd", "vllm_legacy", "sglang",
+                                         "vllm", "vllm_hnd", "vllm_diffkv", "flashinfer_trtllm", "trtllm", "sglang_req",
+                                         "hf", "dense", "varlen", "mlc"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST(Reduce, TwoRunsGiveTheSameCase) {

@@ -73,15 +73,14 @@ TEST_P(SliceLayouts, RowsAndHeadsOfASliceKeepTheirBits) {
     }
     RC_ASSERT(row == prepared.problem.total_queries());
     const ProblemSizes sizes = slicer.sizes(slice);
-    RC_ASSERT(sizes.blocks == prepared.problem.k.blocks);
+    // Left padding gives each position a table entry: the blocks of that problem are positions.
+    if (options.layout != "hf") RC_ASSERT(sizes.blocks == prepared.problem.k.blocks);
     RC_ASSERT(sizes.queries == row);
     RC_ASSERT(sizes.query_heads == prepared.problem.query_heads);
   }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, SliceLayouts,
-                         testing::Values("max", "nhd", "hnd", "flashinfer", "flashinfer_hnd", "vllm_legacy", "sglang",
-                                         "mla"),
+INSTANTIATE_TEST_SUITE_P(Layouts, SliceLayouts, testing::ValuesIn(SmallBatch::kLayouts),
                          [](const auto& param) { return std::string(param.param); });
 
 // Keys [4, 15) of sequence 4 (17 keys in blocks 3, 12, 1, 9, 4), 2 of 6 dims.

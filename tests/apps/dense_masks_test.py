@@ -1,0 +1,209 @@
+#!/usr/bin/python3
+"""Inputs of PyTorch and Hugging Face users, of MLC's sliding window and of FlashInfer's NVFP4 cache: dense attn_mask tensors,
+a length_info of three rows, and interleaved scales, against attention in NumPy; and their golden inputs made smaller.
+
+    dense_masks_test.py --kvscope PROGRAM
+"""
+import os
+import sys
+
+import numpy as np
+
+sys.dont_write_bytecode = True
+import program  # noqa: E402
+from engine_layouts import E2M1, E4M3, LAYOUTS, Cache, attention  # noqa: E402
+from program import kvscope  # noqa: E402
+
+HQ = 4
+SCALE = 0.25
+
+
+class Folder(program.FolderTest):
+    def run_in(self, *arguments):
+        return kvscope(*arguments, cwd=self.folder)
+
+    def golden(self, arrays, *options):
+        np.savez(os.path.join(self.folder, "in.npz"), **arrays)
+        done = self.run_in("golden", "--input", "in.npz", "--out", "golden.npz", "--scale", SCALE, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with np.load(os.path.join(self.folder, "golden.npz")) as file:
+            return file["o"], file["lse"]
+
+    def assert_output(self, found, want):
+        for got, expected in zip(found, want):
+            np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-13)
+
+    def rejected(self, arrays, *options):
+        np.savez(os.path.join(self.folder, "in.npz"), **arrays)
+        done = self.run_in("golden", "--input", "in.npz", "--out", "no.npz", *options)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        return done.stderr
+
+
+def masked(q, rows, masks):
+    """o and lse of [queries, keys] masks by sequence; q [T, Hq, D], rows (k, v) by sequence."""
+    o, lse, row = [], [], 0
+    for (k, v), mask in zip(rows, masks):
+        for seen in mask.astype(bool):
+            one = attention(q[row:row + 1], [k[seen].astype(float)], [v[seen].astype(float)], [1], SCALE)
+            o.append(one[0]), lse.append(one[1])
+            row += 1
+    return np.concatenate(o), np.concatenate(lse)
+
+
+class DenseMasks(Folder):
+    def case(self, seed, lengths=(7, 7, 7), queries=3):
+        cache = Cache(seed, lengths=lengths)
+        cache.queries = np.full(len(lengths), queries)
+        rng = np.random.default_rng(seed)
+        q = rng.standard_normal((len(lengths), HQ, queries, 16)).astype(np.float32)
+        masks = rng.random((len(lengths), queries, max(lengths))) < 0.6
+        masks[..., 0] = True
+        return cache, q, masks
+
+    def test_of_every_shape_and_type(self):
+        cache, q, masks = self.case(1)
+        rows = list(zip(cache.k, cache.v))
+        flat = q.transpose(0, 2, 1, 3).reshape(9, HQ, 16)
+        paged = {**LAYOUTS["nhd"][0](cache), "q": q.transpose(0, 2, 1, 3)}
+        padded = {"key_cache": np.stack(cache.k).transpose(0, 2, 1, 3), "value_cache": np.stack(cache.v).transpose(0, 2, 1, 3),
+                  "q": q}
+        shared = np.broadcast_to(masks[:1], masks.shape)
+        additive = np.where(masks, 0, -np.inf).astype(np.float32)
+        for name, given, own in [
+                ("[B, Sq, Sk]", masks, masks), ("[B, 1, Sq, Sk]", masks[:, None], masks),
+                ("[B, Hq, Sq, Sk]", np.broadcast_to(masks[:, None], (3, HQ, 3, 7)), masks),
+                ("[Sq, Sk]", masks[0], shared), ("[1, 1, Sq, Sk]", masks[:1, None], shared),
+                ("integers", masks[:, None].astype(np.int64), masks), ("-inf", additive[:, None], masks),
+                ("lowest f16", np.where(masks, 0, np.finfo(np.float16).min).astype(np.float16)[:, None], masks),
+                ("lowest f32", np.where(masks, 0, np.finfo(np.float32).min).astype(np.float32)[0], shared)]:
+            want = masked(flat, rows, own)
+            for layout, arrays in [("nhd", paged), ("hf", padded)]:
+                with self.subTest(mask=name, layout=layout):
+                    found = self.golden({**arrays, "attn_mask": np.ascontiguousarray(given)}, "--layout", layout)
+                    self.assert_output(found, want)
+
+    def test_a_padded_cache_has_a_column_for_each_position(self):
+        cache, q, _ = self.case(2, lengths=(5, 9, 3))
+        rng = np.random.default_rng(2)
+        arrays = LAYOUTS["hf"][0](cache)  # padded on the left
+        positions = arrays["key_cache"].shape[2]
+        mask = rng.random((3, 1, 3, positions)) < 0.6
+        own = []
+        for b, n in enumerate(cache.lengths):
+            mask[b, :, :, positions - n] = True
+            own.append(mask[b, 0, :, positions - n:])
+        found = self.golden({**arrays, "q": q, "attn_mask": mask}, "--layout", "hf")
+        self.assert_output(found, masked(q.transpose(0, 2, 1, 3).reshape(9, HQ, 16), list(zip(cache.k, cache.v)), own))
+
+    def test_masks_that_cannot_be_read_name_the_place(self):
+        cache, q, masks = self.case(3)
+        arrays = {**LAYOUTS["nhd"][0](cache), "q": q.transpose(0, 2, 1, 3)}
+        heads = np.repeat(masks[:, None], HQ, 1)
+        heads[1, 2, 0, 4] ^= True
+        bias = np.zeros((3, 7), np.float32)
+        bias[1, 2] = -0.5
+        for mask, text in [
+                (masks[:2], "attn_mask: is u8 [2, 3, 7]; it is [Sq, Sk], [3, Sq, Sk] or [3, 4, Sq, Sk]"),
+                (masks[:, :2], "attn_mask: has 2 rows and 7 columns, but sequence 0 has 3 queries and 7 keys"),
+                (masks[..., :6], "attn_mask: has 3 rows and 6 columns, but sequence 0 has 3 queries and 7 keys"),
+                (heads, "attn_mask[1, 2, 0, 4]: differs from head 0: a mask is the same for all heads"),
+                (bias, "attn_mask[1, 2]: is -0.5; a float mask is 0 for a visible key, and -inf or at most -10000")]:
+            self.assertIn(text, self.rejected({**arrays, "attn_mask": mask}, "--layout", "nhd"))
+        padded = LAYOUTS["hf"][0](cache)
+        padded["attention_mask"] = np.ones((3, 1, 3, 9), np.int64)
+        self.assertIn("attention_mask: has shape [3, 1, 3, 9], a mask of queries and keys: save it as attn_mask",
+                      self.rejected({**padded, "q": q}, "--layout", "hf"))
+
+
+class SlidingWindowOfMlc(Folder):
+    def arrays(self, cache, windows, sinks):
+        made = LAYOUTS["mlc"][0](cache)
+        made["length_info"] = np.stack([made["length_info"], windows, sinks]).astype(np.int32)
+        q = np.random.default_rng(4).standard_normal((4, HQ, 16)).astype(np.float32)
+        return {**made, "q": q}
+
+    def test_keys_are_the_sinks_and_the_window(self):
+        cache = Cache(4)  # 5, 8, 1 and 14 tokens
+        cache.queries = np.ones(4, int)
+        windows, sinks = np.array([0, 5, 0, 9]), np.array([0, 2, 0, 3])
+        arrays = self.arrays(cache, windows, sinks)
+        kept = [np.r_[0:s, w:n] for n, w, s in zip(cache.lengths, windows, sinks)]
+        want = attention(arrays["q"], [k[i].astype(float) for k, i in zip(cache.k, kept)],
+                         [v[i].astype(float) for v, i in zip(cache.v, kept)], [1] * 4, SCALE)
+        self.assert_output(self.golden(arrays, "--layout", "mlc"), want)
+        # A conversion writes the keys that are left.
+        done = self.run_in("convert", "in.npz", "--from", "mlc", "--to", "varlen", "--out", "b.npz")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with np.load(os.path.join(self.folder, "b.npz")) as made:
+            self.assertEqual(made["cu_seqlens_k"].tolist(), [0, 5, 10, 11, 19])
+            self.assertEqual(made["k"].tobytes(), np.concatenate([k[i] for k, i in zip(cache.k, kept)]).tobytes())
+        done = self.run_in("convert", "in.npz", "--from", "mlc", "--to", "flashinfer_hnd", "--out", "b.npz")
+        self.assertIn("pool       new", done.stdout)
+        self.assertEqual(self.run_in("lint", "in.npz", "--layout", "mlc").returncode, 0)
+
+    def test_windows_outside_the_pages_are_faults(self):
+        cache = Cache(4)
+        cache.queries = np.ones(4, int)
+        arrays = self.arrays(cache, np.array([0, 9, 0, 0]), np.zeros(4))
+        self.assertIn("length_info[:, 1]: has a window from slot 9 after 0 sinks, outside [sinks, 8], the slots of the "
+                      "sequence", self.rejected(arrays, "--layout", "mlc"))
+        linted = self.run_in("lint", "in.npz", "--layout", "mlc").stdout
+        self.assertIn("FAULT    length     length_info[1, 1] is 9; allowed: [0, 8], from the sinks to the slots", linted)
+        arrays["length_info"] = arrays["length_info"][:2]
+        self.assertIn("length_info: has shape [2, 4]; a sliding window needs [3, 4]",
+                      self.rejected(arrays, "--layout", "mlc"))
+
+
+class Nvfp4OfFlashInfer(Folder):
+    def test_interleaved_scales_of_v(self):
+        """[page, D / 16] tiles of a head: K's row by row, V's with the scales of 4 tokens side by side."""
+        rng = np.random.default_rng(7)
+        blocks, heads, page, size = 5, 2, 8, 64
+        codes = rng.integers(0, 16, (2, blocks, heads, page, size))
+        packed = (codes[..., ::2] | codes[..., 1::2] << 4).astype(np.uint8)
+        scales = rng.integers(0x30, 0x48, (2, blocks, heads, page, size // 16)).astype(np.uint8)
+        groups = size // 16
+        woven = scales[1].reshape(blocks, heads, page // 4, 4, groups).swapaxes(-1, -2).reshape(blocks, heads, page, groups)
+        values = E2M1[codes] * np.repeat(E4M3[scales], 16, -1) * 0.5
+        table, lengths = np.array([[3, 0], [2, -1]], np.int32), np.array([13, 4])
+        plain = [[values[which][table[b, np.arange(n) // page], :, np.arange(n) % page] for b, n in enumerate(lengths)]
+                 for which in (0, 1)]
+        q = rng.standard_normal((2, HQ, size)).astype(np.float32)
+        common = {"block_tables": table, "seq_lens": lengths.astype(np.int32), "q": q, "k_scale": np.float32(0.5),
+                  "v_scale": np.float32(0.5)}
+        want = attention(q, *plain, [1, 1], SCALE)
+        trtllm = {"k_cache": packed[0], "v_cache": packed[1], "k_block_scale_e4m3": scales[0], "v_block_scale_e4m3": woven}
+        options = ["--layout", "flashinfer_trtllm", "--cache-dtype", "e2m1"]
+        found = self.golden({**trtllm, **common}, *options, "--v-scales", "interleaved")
+        self.assert_output(found, want)
+        # The golden states the order: what reads its inputs again reads the same values.
+        np.savez(os.path.join(self.folder, "c.npz"), o=found[0].astype(np.float32) * np.float32(1.5))
+        verified = self.run_in("verify", "golden.npz", "c.npz")
+        self.assertNotIn("no diagnosis", verified.stdout)
+        # A conversion writes linear scales. Tokens before heads interleave in the same tiles.
+        done = self.run_in("convert", "in.npz", "--from", "flashinfer_trtllm", "--cache-dtype", "e2m1", "--v-scales",
+                           "interleaved", "--to", "vllm", "--out", "b.npz")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        nhd = {key: value.swapaxes(1, 2) for key, value in trtllm.items()}
+        tokens_first = {key.replace("block_tables", "block_table"): value for key, value in common.items()}
+        found = self.golden({**nhd, **tokens_first}, "--layout", "nhd", "--cache-dtype", "e2m1", "--v-scales", "interleaved")
+        self.assert_output(found, want)
+        linear = {**trtllm, "v_block_scale_e4m3": scales[1]}
+        self.assert_output(self.golden({**linear, **common}, *options), want)
+
+    def test_interleaving_needs_scales_and_pages_of_4(self):
+        cache = Cache(8, page=6)
+        q = np.zeros((4, HQ, 16), np.float32)
+        cache.queries = np.ones(4, int)
+        arrays = {**LAYOUTS["nhd"][0](cache), "q": q}
+        self.assertIn("--v-scales: interleaved: the input has no block scales of V",
+                      self.rejected(arrays, "--layout", "nhd", "--v-scales", "interleaved"))
+        scales = np.full((cache.blocks, 6, 2, 1), 0x38, np.uint8)
+        arrays |= {"k_block_scale_e4m3": scales, "v_block_scale_e4m3": scales}
+        self.assertIn("--v-scales: interleaved: 4 slots share a run, which does not divide the page size 6",
+                      self.rejected(arrays, "--layout", "nhd", "--v-scales", "interleaved"))
+
+
+if __name__ == "__main__":
+    program.main()

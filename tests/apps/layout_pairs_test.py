@@ -1,0 +1,176 @@
+#!/usr/bin/python3
+"""kvscope convert between every two named layouts, with each kind of cache that the first one can hold. A pair either
+converts, keeps every byte and comes back, or is rejected with the property of the layout that cannot hold the other. Which
+of the two is stated here, by the kind of the cache, independently of the layouts' descriptions.
+
+    layout_pairs_test.py --kvscope PROGRAM
+"""
+import os
+import sys
+
+import numpy as np
+
+sys.dont_write_bytecode = True
+import program  # noqa: E402
+from engine_layouts import CHUNKS, LAYOUTS, MLA, MLA_CHUNKS, Cache, block_table, two  # noqa: E402
+from program import kvscope  # noqa: E402
+
+ONE_SEQUENCE = set(CHUNKS) | set(MLA_CHUNKS)
+NAMES = [*LAYOUTS, *CHUNKS, "mla", "mla_indptr", "sglang_mla", "lmcache_mla", "flashmla_fp8", "flashmla_sparse"]
+# K and V of different head sizes. MLA rows become such a pair: all of a row is K, and a copy of its first elements V.
+DIFFERENT = {"vllm", "vllm_hnd", "vllm_diffkv", "hf", "dense", "varlen"}
+SPARSE = "lists the keys of queries, not the tokens of sequences"
+# These store K and V of different sizes in two tensors, and others in one.
+APART = {name: block_table((table, "seq_lens"), *two(k, v, order, order))
+         for name, table, k, v, order in [
+             ("vllm", "block_table", "key_cache", "value_cache", (0, 1, 2, 3)),
+             ("vllm_hnd", "block_table", "key_cache", "value_cache", (0, 2, 1, 3)),
+             ("flashinfer_trtllm", "block_tables", "k_cache", "v_cache", (0, 2, 1, 3))]} | {
+                 "sglang_req": LAYOUTS["sglang_req"]}
+
+
+def plain_reason(target):
+    """Why a target cannot hold 2 heads with K and V apart; "" if it can."""
+    return {"mla": "stores V as the first elements of K, the input stores V apart",
+            "mla_indptr": "has no axis for the 2 heads", "lmcache_mla": "has no axis for the 2 heads",
+            "sglang_mla": "stores V as the first elements of K, the input stores V apart",
+            "flashmla_fp8": "has packed rows, the input has rows of one type"}.get(target, "")
+
+
+def mla_reason(target):
+    """The same for MLA rows of 24 elements, 16 of them V."""
+    if target in MLA or target in MLA_CHUNKS or target in DIFFERENT:
+        return ""
+    if target == "flashmla_fp8":
+        return "has packed rows, the input has rows of one type"
+    if target in ("trtllm", "mlc", "flashinfer", "flashinfer_hnd", *CHUNKS):
+        return "holds K and V in one tensor, which needs one head size and type"
+    return "needs K and V of one head size and type"
+
+
+class Pairs(program.FolderTest):
+    def convert(self, source, a, b, out, *options):
+        return kvscope("convert", source, "--from", a, "--to", b, "--out", out, *options, cwd=self.folder)
+
+    def load(self, name):
+        with np.load(os.path.join(self.folder, name)) as file:
+            return {key: file[key] for key in file.files if key != "manifest.json"}
+
+    def assert_plain(self, arrays, read, cache, what):
+        found = read(arrays, cache)
+        self.assertEqual(len(found), len(cache.k), what)
+        for (k, v), want_k, want_v in zip(found, cache.k, cache.v):
+            self.assertEqual((k.shape, k.tobytes()), (want_k.shape, want_k.tobytes()), what)
+            self.assertEqual((v.shape, v.tobytes()), (want_v.shape, np.ascontiguousarray(want_v).tobytes()), what)
+
+    def check(self, kind, sources, cache, reason_of, readers, targets=NAMES):
+        q = {"q": np.ones((cache.queries.sum(), 4, cache.size), np.float32), "query_offsets": cache.starts(cache.queries)}
+        mla = "mla" in kind
+        converted = 0
+        for a, (build, read) in sources.items():
+            np.savez(self.path("a.npz"), **build(cache), **q)
+            for b in targets:
+                if a == b:
+                    continue
+                with self.subTest(kind=kind, a=a, b=b):
+                    needs_size = lambda layout: (["--value-size", cache.value_size]  # noqa: E731
+                                                 if layout == "vllm_diffkv" or (mla and layout in {**MLA, **MLA_CHUNKS})
+                                                 else [])
+                    done = self.convert("a.npz", a, b, "b.npz", *needs_size(a))
+                    reason = (SPARSE if b == "flashmla_sparse" else
+                              f"holds one sequence, the input has {len(cache.k)}"
+                              if b in ONE_SEQUENCE and len(cache.k) > 1 else reason_of(b))
+                    if reason:
+                        self.assertEqual((done.returncode, done.stdout), (2, ""))
+                        self.assertIn(f"layout '{b}' {reason}", done.stderr)
+                        continue
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assert_plain(self.load("b.npz"), readers(b)[1], cache, b)
+                    back = self.convert("b.npz", b, a, "back.npz", *needs_size(b))
+                    self.assertEqual(back.returncode, 0, back.stderr)
+                    arrays = self.load("back.npz")
+                    # A layout that can hold MLA rows and K and V apart keeps the form of what it is given.
+                    apart = mla and any(name.startswith(("k_cache", "k_buffer")) for name in arrays)
+                    self.assert_plain(arrays, APART[a][1] if apart else read, cache, f"{b} to {a}")
+                    converted += 1
+        return converted
+
+    def test_k_and_v_apart(self):
+        # Those that convert are in layouts_test.py, with every slot of their pools.
+        cache = Cache(1, "bf16", layers=1, layer=0)
+        others = [name for name in NAMES if name not in LAYOUTS]
+        self.assertEqual(self.check("plain", LAYOUTS, cache, plain_reason, None, others), 0)
+
+    def test_one_sequence(self):
+        cache = Cache(2, "f16", lengths=(11,), layers=1, layer=0)
+        both = {**LAYOUTS, **CHUNKS}
+        count = self.check("one", both, cache, plain_reason, both.__getitem__)
+        self.assertEqual(count, len(both) * (len(both) - 1))
+
+    def test_mla(self):
+        def readers(layout):
+            return {**LAYOUTS, **APART, **MLA, **MLA_CHUNKS}[layout]
+
+        for lengths, sources in [((5, 8, 1, 14), MLA), ((11,), {**MLA, **MLA_CHUNKS})]:
+            cache = Cache(3, "bf16", lengths=lengths, heads=1, size=24, value_size=16, layers=1, layer=0, mla=True)
+            count = self.check("mla", sources, cache, mla_reason, readers)
+            self.assertEqual(count, len(sources) * (len(sources) - 1 + len(DIFFERENT)))
+
+    def test_values_that_do_not_lead_the_keys_do_not_fit_mla(self):
+        cache = Cache(4, "bf16", heads=1, size=24, value_size=16)
+        np.savez(self.path("a.npz"), **LAYOUTS["varlen"][0](cache))
+        done = self.convert("a.npz", "varlen", "mla", "b.npz")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("layout 'mla' stores V as the first elements of K, the input stores V apart", done.stderr)
+
+    def test_packed_rows_and_sparse_indices(self):
+        rng = np.random.default_rng(5)
+        rows = rng.integers(0, 256, (7, 4, 1, 656)).astype(np.uint8)
+        q = np.ones((2, 4, 576), np.float32)
+        np.savez(os.path.join(self.folder, "packed.npz"), kv_cache=rows, q=q, cache_seqlens=np.array([6, 3]),
+                 block_table=np.array([[4, 1], [6, -1]]))
+        np.savez(os.path.join(self.folder, "sparse.npz"), kv_cache=rows, q=q, indices=np.array([[1, 5, 9], [2, -1, 20]]))
+        for b in NAMES:
+            with self.subTest(b=b):
+                if b != "flashmla_fp8":
+                    done = self.convert("packed.npz", "flashmla_fp8", b, "b.npz")
+                    reason = (SPARSE if b == "flashmla_sparse" else "holds one sequence, the input has 2"
+                              if b in ONE_SEQUENCE else "has rows of one type, the input has packed rows")
+                    self.assertEqual(done.returncode, 2)
+                    self.assertIn(f"layout '{b}' {reason}", done.stderr)
+                if b != "flashmla_sparse":
+                    done = self.convert("sparse.npz", "flashmla_sparse", b, "b.npz")
+                    self.assertEqual(done.returncode, 2)
+                    self.assertIn(f"layout 'flashmla_sparse' {SPARSE}", done.stderr)
+
+    def test_flat_storage_is_written_where_the_cache_has_its_sizes(self):
+        cache = Cache(6, "f32")
+        n, p, h, d = cache.blocks, cache.page, cache.heads, cache.size
+        row, block = 20, 2 * p * h * 20 + 7  # rows of 16 elements are 20 apart, V follows K in each block
+        with open(os.path.join(self.folder, "arena.json"), "w", encoding="utf-8") as file:
+            file.write(f"""{{"forms": [{{"tensors": [
+                {{"name": "arena", "holds": "kv", "axes": "[block, kv, slot, head, dim]", "offset": 5,
+                  "strides": [{block}, {p * h * row}, {h * row}, {row}, 1], "sizes": [{n + 2}, 2, {p}, {h}, {d}]}}]}}],
+                "table": {{"form": "blocks", "tensors": {{"table": ["pages"], "lengths": ["lengths"]}}}}}}""")
+        first = LAYOUTS["nhd"][0](cache)
+        np.savez(self.path("a.npz"), **first)
+        done = self.convert("a.npz", "nhd", "arena.json", "b.npz")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        arena = self.load("b.npz")["arena"]
+        for which, source in enumerate(("k_cache", "v_cache")):
+            for i, j, head in np.ndindex(n, p, h):
+                at = 5 + i * block + ((which * p + j) * h + head) * row
+                self.assertEqual(arena[at:at + d].tobytes(), first[source][i, j, head].tobytes())
+        done = self.convert("b.npz", "arena.json", "nhd", "back.npz")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assert_plain(self.load("back.npz"), LAYOUTS["nhd"][1], cache, "arena to nhd")
+        other = Cache(6, "f32", size=8)
+        np.savez(self.path("a.npz"), **LAYOUTS["nhd"][0](other))
+        done = self.convert("a.npz", "nhd", "arena.json", "b.npz")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"describes flat storage of sizes [{n + 2}, 2, 4, 2, 16], the cache has [{n + 2}, 2, 4, 2, 8]",
+                      done.stderr)
+
+
+if __name__ == "__main__":
+    program.main()
