@@ -31,7 +31,7 @@ class GoldenTerms {
   std::int64_t dims_ = 0, heads_ = 0;
   double head_size_ = 1;
   bool base_two_ = false;
-  std::span<const double> o_, a1_, a2_, smax_, lse_, running_, key_counts_, p2_, repeats_, clump_, faint_,
+  std::span<const double> o_, a1_, a2_, smax_, lse_, running_, key_counts_, p2_, repeats_, clump_, faint_, lost_,
       golden_error_;
   std::vector<double> lengths_;  // [query]: keys of the query's sequence, for a bundle without key_counts
 };

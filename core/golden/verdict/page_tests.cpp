@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@ namespace {
 constexpr double kPageFalseAlarm = 1e-7;         // of all tests of one tensor
 constexpr std::int64_t kMostElements = 1 << 26;  // of K and V that are read
 constexpr std::size_t kExactTests = 6;           // directions of a group whose allowed value is computed in full
+constexpr std::size_t kTogether = 16;            // directions that a pass over the keys computes
 
 // The keys of one page, or those of them that are lost when the page is exchanged with a last page that is not full:
 // unit g is page g, unit pages + g is the end of page g.
@@ -113,9 +116,11 @@ class PageRow {
     const std::optional<double> sink = evaluator_.correct().sink;
     double sum = sink ? std::exp(*sink - lse_) : 0;
     weights_.clear();
+    largest_weight_ = sum;
     for (const double score : terms_.scores) {
       weights_.push_back(std::exp(score - lse_));
       sum += weights_.back();
+      largest_weight_ = std::max(largest_weight_, weights_.back());
     }
     return std::fabs(sum - 1) < 1e-6;
   }
@@ -174,27 +179,51 @@ class PageRow {
     return test;
   }
 
-  [[nodiscard]] Test exact_output_test(const Direction& direction) const {
-    const std::vector<double> a = weighted(direction);
-    Test test = output_test(a);
-    double squares = 0, magnitudes = 0;
-    double together = 0, together_squares = 0;  // of the keys with the same weight, whose errors are equal
+  // At most kTogether directions.
+  [[nodiscard]] std::vector<Test> exact_output_tests(std::span<const Direction> directions) const {
+    std::vector<std::vector<double>> a;
+    std::vector<double> columns(dims_ * kTogether);  // [dim, direction]
+    for (const Direction& direction : directions) {
+      a.push_back(weighted(direction));
+      for (std::size_t i = 0; i < dims_; ++i) columns[i * kTogether + a.size() - 1] = a.back()[i];
+    }
+    struct Sums {
+      double squares = 0, magnitudes = 0;
+      double together = 0, together_squares = 0;  // of the keys with the same weight, whose errors are equal
+    };
+    std::array<Sums, kTogether> sums;
     for (std::size_t n = 0; n < by_weight_.size(); ++n) {
       const std::size_t t = by_weight_[n];
-      double along = 0;
-      for (std::size_t i = 0; i < dims_; ++i) along += a[i] * (terms_.values[t * dims_ + i] - o_[i]);
-      along *= weights_[t];
-      squares += along * along;
-      magnitudes += std::fabs(along);
-      together += along;
-      if (n + 1 < by_weight_.size() && weights_[by_weight_[n + 1]] == weights_[t]) continue;
-      together_squares += together * together;
-      together = 0;
+      std::array<double, kTogether> along{};
+      for (std::size_t i = 0; i < dims_; ++i) {
+        const double distance = terms_.values[t * dims_ + i] - o_[i];
+        const double* column = &columns[i * kTogether];
+        for (std::size_t j = 0; j < kTogether; ++j) along[j] += column[j] * distance;
+      }
+      const double error = relative_error(weights_[t]);
+      const bool last = n + 1 == by_weight_.size() || weights_[by_weight_[n + 1]] != weights_[t];
+      for (std::size_t j = 0; j < directions.size(); ++j) {
+        const double change = along[j] * weights_[t];
+        sums[j].magnitudes += std::fabs(change);
+        sums[j].squares += change * error * (change * error);
+        sums[j].together += change * error;
+        if (!last) continue;
+        sums[j].together_squares += sums[j].together * sums[j].together;
+        sums[j].together = 0;
+      }
     }
-    test.systematic += probability_.common * magnitudes;
-    test.variance = probability_.independent * probability_.independent * std::max(squares, together_squares);
-    for (std::size_t i = 0; i < dims_; ++i) test.variance += a[i] * a[i] * errors_[i].deviation * errors_[i].deviation;
-    return test;
+    std::vector<Test> tests;
+    for (std::size_t j = 0; j < directions.size(); ++j) {
+      Test test = output_test(a[j]);
+      test.systematic += probability_.common * sums[j].magnitudes;
+      test.variance =
+          probability_.independent * probability_.independent * std::max(sums[j].squares, sums[j].together_squares);
+      for (std::size_t i = 0; i < dims_; ++i) {
+        test.variance += a[j][i] * a[j][i] * errors_[i].deviation * errors_[i].deviation;
+      }
+      tests.push_back(test);
+    }
+    return tests;
   }
 
   [[nodiscard]] Test lse_test(const Direction& direction) const {
@@ -208,11 +237,18 @@ class PageRow {
   [[nodiscard]] std::int64_t head() const { return head_; }
 
  private:
+  // The deviation of a probability's error, relative to that of a probability in the normal range of P's type.
+  [[nodiscard]] double relative_error(double weight) const {
+    if (!(probability_.smallest * largest_weight_ > probability_.independent * weight)) return 1;
+    const double lost = std::min(1.0, probability_.smallest * largest_weight_ / weight) / std::numbers::sqrt3;
+    return std::max(1.0, std::hypot(probability_.independent, lost) / probability_.independent);
+  }
+
   const PageTestInput& input_;
   RowEvaluator evaluator_;
   std::size_t row_, dims_;
   std::int64_t head_;
-  double lse_ = 0, along_o_ = 0, lse_unit_ = 1;
+  double lse_ = 0, along_o_ = 0, lse_unit_ = 1, largest_weight_ = 0;
   std::vector<double> o_;
   std::vector<ElementError> errors_;
   ElementError lse_error_;
@@ -323,6 +359,7 @@ class Tester {
     }
     choose(output_all);
     if (result_.lse) choose(lse_all);
+    const std::vector<Direction> directions(chosen.begin(), chosen.end());
     std::vector<std::pair<Direction, Test>> output_sums, lse_sums;
     for (const Direction& direction : chosen) {
       output_sums.emplace_back(direction, Test{});
@@ -331,11 +368,15 @@ class Tester {
     for (PageRow& row : rows) {
       if (!row.read()) return false;
       row.sort();
+      std::vector<Test> tests;
+      for (std::size_t i = 0; i < directions.size(); i += kTogether) {
+        const auto some = std::span(directions).subspan(i, std::min(kTogether, directions.size() - i));
+        for (const Test& test : row.exact_output_tests(some)) tests.push_back(test);
+      }
       for (std::size_t i = 0; i < output_sums.size(); ++i) {
         const Direction direction = output_sums[i].first;
-        const Test test = row.exact_output_test(direction);
-        output_sums[i].second += test;
-        judge(test, units, direction, sequence, row.head(), 1, result_.o);
+        output_sums[i].second += tests[i];
+        judge(tests[i], units, direction, sequence, row.head(), 1, result_.o);
         if (!result_.lse) continue;
         const Test lse = row.lse_test(direction);
         lse_sums[i].second += lse;

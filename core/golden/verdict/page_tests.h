@@ -14,9 +14,9 @@
 //     + sqrt(2 x sum a_i^2 min(e_i step_i, step_i^2 / 4)) + x / 3 * max |a_i| step_i
 //
 // with r and c the independent and the common relative error of a probability, s_i the deviation of the sum over the
-// keys, e_i the size of the errors before the output is rounded in steps of step_i, and x = ln(4 tests / 1e-7). The
-// second line is Hoeffding's inequality over keys, so that errors of different elements may depend on each other as V
-// makes them; the third is Bernstein's for the rounding of the output. It assumes that the golden values of a row fall
+// keys, e_i the size of the errors before the output is rounded in steps of step_i, and x = ln(4 tests / 1e-7). Below
+// the normal range of P's type, r is larger: the error is up to half the smallest number of that type. The second line
+// is Hoeffding's inequality over keys, so that errors of different elements may depend on each other as V makes them; the third is Bernstein's for the rounding of the output. It assumes that the golden values of a row fall
 // on independent places between two output values. A correct kernel fails with a probability of at most 1e-7.
 //
 // Example: 8 heads of 64 elements in f32, 4,096 normal keys in 256 pages: a missing page is 70 times the allowed L.
