@@ -1,7 +1,8 @@
 // The terms of the error bound (attention/bounds.h) in a golden bundle, by row and by element.
 //
 // Bundles written before the bound had the terms `running`, `key_counts`, `p2`, `repeats`, `clump` and `faint` are
-// read with the largest values that these can have, so that their bound is looser; complete() is then false.
+// read with the largest values that these can have, so that their bound is looser; complete() is then false. Without
+// `lost`, all errors of P below its normal range are allowed in one direction.
 #pragma once
 
 #include <cstdint>

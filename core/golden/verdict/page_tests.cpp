@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <set>
 #include <span>
@@ -70,6 +71,24 @@ ElementError element_error(DType type, const attention::Budget& budget, double c
   const double before = budget.deviation + e.systematic + budget.common;
   e.rounding_variance = std::min(before * e.step, e.step * e.step / 4);
   return e;
+}
+
+// sum over i of columns[i][j] * (value[i] - o[i]) for each j, in the order of i. The sums stay in registers.
+template <std::size_t... J>
+std::array<double, kTogether> projections(const double* value, const std::vector<double>& o, const double* columns,
+                                          std::index_sequence<J...> /*pairs of directions*/) {
+  typedef double Pair __attribute__((vector_size(16)));
+  Pair sums[sizeof...(J)] = {};
+  for (std::size_t i = 0; i < o.size(); ++i) {
+    const double distance = value[i] - o[i];
+    const Pair both = {distance, distance};
+    Pair column[sizeof...(J)];
+    std::memcpy(column, columns + i * kTogether, sizeof column);
+    ((sums[J] += column[J] * both), ...);
+  }
+  std::array<double, kTogether> result;
+  std::memcpy(result.data(), sums, sizeof sums);
+  return result;
 }
 
 // One head of a sequence's last query.
@@ -194,12 +213,8 @@ class PageRow {
     std::array<Sums, kTogether> sums;
     for (std::size_t n = 0; n < by_weight_.size(); ++n) {
       const std::size_t t = by_weight_[n];
-      std::array<double, kTogether> along{};
-      for (std::size_t i = 0; i < dims_; ++i) {
-        const double distance = terms_.values[t * dims_ + i] - o_[i];
-        const double* column = &columns[i * kTogether];
-        for (std::size_t j = 0; j < kTogether; ++j) along[j] += column[j] * distance;
-      }
+      const std::array<double, kTogether> along =
+          projections(&terms_.values[t * dims_], o_, columns.data(), std::make_index_sequence<kTogether / 2>());
       const double error = relative_error(weights_[t]);
       const bool last = n + 1 == by_weight_.size() || weights_[by_weight_[n + 1]] != weights_[t];
       for (std::size_t j = 0; j < directions.size(); ++j) {
