@@ -60,7 +60,7 @@ class Data:
     q: np.ndarray          # [heads, dim] float32
     k: np.ndarray          # [keys, kv_heads, dim]
     v: np.ndarray          # [keys, kv_heads, dim]
-    scores: dict = dataclasses.field(default_factory=dict)  # of correct kernels, by the place of the scale
+    scores: dict = dataclasses.field(default_factory=dict)  # of correct kernels: scores_of()
 
     @property
     def keys(self):
@@ -191,6 +191,7 @@ class Kernel:
     backwards: bool = False    # from the last key to the first
     ex2: float = 0.0           # relative error of the exponential
     scale_in_q: bool = False   # q is multiplied by the scale in float32 first
+    dot_lanes: int = 1         # interleaved partial sums of a score, which are then added; -1: one sum, from the last
     shift: float = 0.0         # P = exp(score - maximum + shift): a maximum that is raised late, or a scale of P
     accumulator_bits: int = 0  # matrix instructions that cut each product and the sum to these bits, toward zero
     promoted: bool = True      # such a sum of a tile is added to a float32 sum; False: it goes on from tile to tile
@@ -210,10 +211,11 @@ class Kernel:
 
 
 def scores_of(data, kernel, k=None, scale=None):
-    """[heads, keys] in float32, products added one by one over the head's elements."""
+    """[heads, keys] in float32, products added over the head's elements in `dot_lanes` sums."""
     correct = k is None and scale is None and not kernel.accumulator_bits
-    if correct and kernel.scale_in_q in data.scores:
-        return data.scores[kernel.scale_in_q]
+    order = kernel.scale_in_q, kernel.dot_lanes
+    if correct and order in data.scores:
+        return data.scores[order]
     k = data.k if k is None else k
     scale = F32(data.scale if scale is None else scale)
     group = data.q.shape[0] // k.shape[1]
@@ -224,11 +226,18 @@ def scores_of(data, kernel, k=None, scale=None):
         if kernel.accumulator_bits:
             s[head] = truncating_sum(q[head][:, None] * columns[head // group].astype(np.float64), kernel.accumulator_bits)
             continue
+        lanes = abs(kernel.dot_lanes)
+        sums = np.zeros((lanes, k.shape[0]), F32)
         for d in range(k.shape[2]):
-            s[head] += q[head, d] * columns[head // group, d]
+            at = d if kernel.dot_lanes > 0 else k.shape[2] - 1 - d
+            sums[d % lanes] += q[head, at] * columns[head // group, at]
+        while lanes > 1:
+            lanes //= 2
+            sums = sums[:lanes] + sums[lanes:]
+        s[head] = sums[0]
     s = s if kernel.scale_in_q else s * scale
     if correct:
-        data.scores[kernel.scale_in_q] = s
+        data.scores[order] = s
     return s
 
 
@@ -333,11 +342,13 @@ def tiled(s, v, w, group, kernel):
 
 def usual_kernels():
     """For each output type: keys one by one and in tiles, with row sums of unrounded and of rounded P. P of equal
-    scores is 1, which rounds to 1; the shift stands for a maximum that is not the row's, so that it rounds."""
-    return [Kernel(output=output, p=output, tile=tile, row_sum=row_sum, shift=shift)
+    scores is 1, which rounds to 1; the shift stands for a maximum that is not the row's, so that it rounds. The orders of
+    the dot products differ: where few scores are different, each order is one sample of their errors."""
+    return [Kernel(output=output, p=output, tile=tile, row_sum=row_sum, shift=shift, dot_lanes=dot_lanes)
             for output in ("f32", "bf16", "f16")
-            for tile, row_sum, shift in ((1, "exact", 0), (64, "exact", 0), (1, "rounded", 0), (64, "rounded", 0),
-                                         (64, "exact", 0.3), (64, "rounded", 0.3), (1, "rounded", 0.4447))]
+            for tile, row_sum, shift, dot_lanes in (
+                (1, "exact", 0, 1), (64, "exact", 0, 8), (1, "rounded", 0, -1), (64, "rounded", 0, 32),
+                (64, "exact", 0.3, 4), (64, "rounded", 0.3, 1), (1, "rounded", 0.4447, 2))]
 
 
 def kernels_of_long_sequences():
@@ -358,7 +369,8 @@ def right_kernels(rng, count):
                               splits=1 if tile == 1 else int(rng.choice([1, 2, 3, 8, 32])),
                               partials=str(rng.choice(["f32", "f32", "f32", output])),
                               backwards=bool(rng.random() < 0.2), ex2=float(rng.choice([0, 2.0 ** -23])),
-                              scale_in_q=bool(rng.random() < 0.3), shift=float(rng.choice([0, 0, 0.3, 1.7, 5.5]))))
+                              scale_in_q=bool(rng.random() < 0.3), dot_lanes=int(rng.choice([1, -1, 2, 4, 8, 16, 32])),
+                              shift=float(rng.choice([0, 0, 0.3, 1.7, 5.5]))))
     return kernels
 
 
