@@ -24,10 +24,13 @@ constexpr std::size_t kExactTests = 6;           // directions of a group whose 
 constexpr std::size_t kTogether = 16;            // directions that a pass over the keys computes
 
 // The keys of one page, or those of them that are lost when the page is exchanged with a last page that is not full:
-// unit g is page g, unit pages + g is the end of page g.
+// unit g is page g, unit pages + g is the end of page g. The unit after these is not a page: all keys, with the change
+// that a wrong scale of the scores makes.
 struct Units {
   std::size_t pages = 0, last_slots = 0;  // of the last page; 0: full
-  [[nodiscard]] std::size_t count() const { return last_slots == 0 ? pages : 2 * pages; }
+  [[nodiscard]] std::size_t of_pages() const { return last_slots == 0 ? pages : 2 * pages; }
+  [[nodiscard]] std::size_t scale() const { return of_pages(); }
+  [[nodiscard]] std::size_t count() const { return of_pages() + 1; }
 };
 
 // A direction: unit `minus` missing, or read from the block of unit `plus`.
@@ -168,6 +171,7 @@ class PageRow {
         add(units.pages + page, t);
       }
     }
+    add_scale_direction(units.scale());
   }
 
   // a = d / variance, less its part along o.
@@ -252,6 +256,19 @@ class PageRow {
   [[nodiscard]] std::int64_t head() const { return head_; }
 
  private:
+  // The change of o if all scores grow by one part in one: sum of p_t (s_t - mean) (v_t - o), and mean for lse. Units are
+  // missing keys, so their signs are those of a loss.
+  void add_scale_direction(std::size_t unit) {
+    double mean = 0;
+    for (std::size_t t = 0; t < weights_.size(); ++t) mean += weights_[t] * terms_.scores[t];
+    double* d = &directions_[unit * dims_];
+    for (std::size_t t = 0; t < weights_.size(); ++t) {
+      const double change = weights_[t] * (mean - terms_.scores[t]);
+      for (std::size_t i = 0; i < dims_; ++i) d[i] += change * (terms_.values[t * dims_ + i] - o_[i]);
+    }
+    unit_weights_[unit] = -mean;
+  }
+
   // The deviation of a probability's error, relative to that of a probability in the normal range of P's type.
   [[nodiscard]] double relative_error(double weight) const {
     if (!(probability_.smallest * largest_weight_ > probability_.independent * weight)) return 1;
@@ -273,12 +290,12 @@ class PageRow {
   std::vector<std::size_t> by_weight_;
 };
 
-// The directions with the largest |L| over a lower bound of its allowed value.
-std::vector<Direction> largest(const std::vector<Test>& of_unit, double x) {
-  std::vector<std::size_t> order(of_unit.size());
+// The direction of a wrong scale, and those of pages with the largest |L| over a lower bound of its allowed value.
+std::vector<Direction> largest(const Units& units, const std::vector<Test>& of_unit, double x) {
+  std::vector<std::size_t> order(units.of_pages());
   for (std::size_t g = 0; g < order.size(); ++g) order[g] = g;
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return of_unit[a].ratio(x) > of_unit[b].ratio(x); });
-  std::vector<Direction> chosen;
+  std::vector<Direction> chosen{{units.scale(), units.scale()}};
   for (std::size_t i = 0; i < std::min(kExactTests, order.size()); ++i) chosen.push_back({order[i], order[i]});
   // A page that is counted twice and one that is missing: opposite signs.
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return of_unit[a].sum < of_unit[b].sum; });
@@ -296,7 +313,9 @@ std::string unit_text(const Units& units, std::size_t unit) {
 }
 
 std::string direction_text(const Units& units, const Direction& direction, std::int64_t sequence, std::int64_t head) {
-  std::string text = fmt::format("{} of sequence {}", unit_text(units, direction.minus), sequence);
+  std::string text = direction.minus == units.scale()
+                         ? fmt::format("scale of the scores of sequence {}", sequence)
+                         : fmt::format("{} of sequence {}", unit_text(units, direction.minus), sequence);
   if (direction.pair()) text += fmt::format(" from the block of {}", unit_text(units, direction.plus));
   return text + (head < 0 ? std::string(", all heads") : fmt::format(", head {}", head));
 }
@@ -309,7 +328,7 @@ class Tester {
   }
 
   PageTests run() {
-    x_ = std::log(4 * std::max<double>(1, static_cast<double>(tests_)) / kPageFalseAlarm);
+    x_ = std::log(4 * std::max<double>(1, static_cast<double>(tests_ + scale_tests_)) / kPageFalseAlarm);
     for (const std::int64_t sequence : sequences_) {
       if (!test_sequence(sequence)) {
         result_.same_problem = false;
@@ -340,8 +359,9 @@ class Tester {
       }
       elements += own;
       sequences_.push_back(sequence);
-      const auto units = static_cast<std::int64_t>(units_of(sequence).count());
+      const auto units = static_cast<std::int64_t>(units_of(sequence).of_pages());
       tests_ += units * units * (p.query_heads + 1);
+      scale_tests_ += p.query_heads + 1;
     }
   }
 
@@ -354,7 +374,7 @@ class Tester {
     std::vector<Test> output_all(units.count()), lse_all(units.count());
     std::set<Direction> chosen;
     const auto choose = [&](const std::vector<Test>& of_unit) {
-      for (const Direction& direction : largest(of_unit, x_)) chosen.insert(direction);
+      for (const Direction& direction : largest(units, of_unit, x_)) chosen.insert(direction);
     };
     for (std::int64_t head = 0; head < p.query_heads; ++head) {
       PageRow row(input_, sequence, query, head);
@@ -419,7 +439,7 @@ class Tester {
 
   const PageTestInput& input_;
   std::vector<std::int64_t> sequences_;
-  std::int64_t tests_ = 0;
+  std::int64_t tests_ = 0, scale_tests_ = 0;
   double x_ = 0;
   PageTests result_;
 };
