@@ -230,6 +230,14 @@ def margin_table(result):
     return lines
 
 
+def only_pages_table(result):
+    lines = ["| fault | rejected | only by `o: pages` |", "|---|---|---|"]
+    for name in sorted({key[0] for key in result.wrong}):
+        cells = [cell for key, cell in result.wrong.items() if key[0] == name]
+        lines.append(f"| {name} | {sum(cell[1] for cell in cells):,} | {sum(cell[2] for cell in cells):,} |")
+    return lines
+
+
 def fault_table(result, with_lse):
     """Of each fault and length: percent rejected, and the median effect over rounding as a power of two."""
     lengths = sorted({key[1] for key in result.wrong})
@@ -256,7 +264,8 @@ def fault_table(result, with_lse):
 
 
 def tables(result):
-    return {"right": right_table(result), "margins": margin_table(result), "faults with lse": fault_table(result, True),
+    return {"right": right_table(result), "margins": margin_table(result), "only pages": only_pages_table(result),
+            "faults with lse": fault_table(result, True),
             "faults without lse": fault_table(result, False)}
 
 
