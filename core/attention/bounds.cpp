@@ -64,11 +64,12 @@ double additions(const Rounding& r, double keys) {
   return 16 + (r.tile_keys <= 1 ? keys : std::min(keys, tile + keys / tile));
 }
 
-// The systematic error of a row sum of equal weights, in units of the arithmetic.
+// The systematic error of a row sum of equal weights, in units of the arithmetic. In tiles, every addition within a
+// tile and every addition of a tile may round in the same direction.
 double repeated_additions(const Rounding& r, const RowTerms& row) {
   const double repeats = row.repeats < 0 ? row.keys : row.repeats;
   const auto tile = static_cast<double>(r.tile_keys);
-  return r.tile_keys <= 1 ? repeats : std::min(repeats, tile + repeats / tile);
+  return r.tile_keys <= 1 ? repeats : std::min(repeats, tile + row.keys / tile);
 }
 
 // Products that one matrix instruction adds to the sum so far.
@@ -104,22 +105,39 @@ double clump_of(const Rounding& r, const RowTerms& row) {
   }
 }
 
-// The largest weight that P loses below its normal range, and the same as a share of a1. The values of faint keys may
-// be larger than those of the others: a1 / faint is their mean, and four times that is allowed.
+// What P loses below its normal range: all of it, in one direction; or a systematic part and independent errors with a
+// standard deviation. Each as a weight of the row, and as shares of a1 and of a2.
 struct Lost {
-  double weight = 0, share = 0;
+  double weight = 0, share = 0;  // in one direction
+  double systematic_weight = 0, systematic_share = 0;
+  double deviation_weight = 0, deviation_share = 0;
 };
 
+// The values of faint keys may be larger than those of the others: a1 / faint is their mean, and four times that is
+// allowed. Among the faint keys, the values of the faintest may be larger than those of the others, so the independent
+// errors are allowed twice the share of a2 that they have if values do not depend on weights.
 Lost lost_by(const Rounding& r, const RowTerms& row) {
-  const double measured = r.probabilities == DType::f16 ? row.faint[1] : row.faint[2];
+  const std::size_t type = r.probabilities == DType::f16 ? 0 : 1;
+  const double measured = row.faint[1 + type];
   if ((r.probabilities == DType::f16 || r.probabilities == DType::e4m3) && measured >= 0) {
-    return {measured, measured > 0 ? std::min(1.0, 4 * measured / row.faint[0]) : 0};
+    Lost lost;
+    if (measured == 0) return lost;
+    const auto share_of = [&](double weight) { return std::min(1.0, 4 * weight / row.faint[0]); };
+    lost.weight = lost.systematic_weight = measured;
+    lost.share = lost.systematic_share = share_of(measured);
+    if (row.lost[type] < 0) return lost;  // not separated
+    lost.systematic_weight = std::min(measured, row.lost[type]);
+    lost.systematic_share = share_of(lost.systematic_weight);
+    lost.deviation_weight = kInverseRoot3 * row.lost[kLostTypes + type];
+    lost.deviation_share = 2 * lost.deviation_weight / row.lost[2 * kLostTypes];
+    return lost;
   }
   // The row sum is at least 1, and at least exp(lse - smax) because no score exceeds smax.
   const double natural = row.base_two ? row.lse * std::numbers::ln2 : row.lse;
   const double row_sum = std::max(1.0, std::exp(std::min(natural - row.smax, 700.0)));
   const double weight = std::min(1.0, half_smallest(r.probabilities) * row.keys / row_sum);
-  return {weight, std::min(1.0, 4 * weight)};
+  const double share = std::min(1.0, 4 * weight);
+  return {weight, share, weight, share, 0, 0};
 }
 
 double square(double x) {
@@ -152,6 +170,7 @@ RowTerms row_terms(const Result& golden, std::size_t query, std::size_t head, do
   row.repeats = golden.repeats(query, head);
   for (std::size_t i = 0; i < kClumpTypes; ++i) row.clump[i] = golden.clump(query, head, i);
   for (std::size_t i = 0; i < kFaintTerms; ++i) row.faint[i] = golden.faint(query, head, i);
+  for (std::size_t i = 0; i < kLostTerms; ++i) row.lost[i] = golden.lost(query, head, i);
   if (golden.score_error.size() > 0) {
     row.score_error = golden.score_error(query, head);
     row.sum_error = row.score_error > 0 ? golden.sum_error : 0;
@@ -183,7 +202,10 @@ OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row)
   ex2_ = r.ex2_error;
   p_ = unit_of(r.probabilities);
   clump_ = p_ * clump_of(r, row);
-  lost_ = lost_by(r, row).share;
+  const Lost lost = lost_by(r, row);
+  lost_ = lost.share;
+  lost_systematic_ = lost.systematic_share;
+  lost_deviation_ = lost.deviation_share;
   sum_ = e * 0.5 * std::sqrt(additions(r, row.keys));
   repeated_ = e * repeated_additions(r, row);
   cut_ = cut_sum(r, row);
@@ -197,19 +219,28 @@ OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row)
 ProbabilityErrors probability_errors(const Rounding& r, const RowTerms& row) {
   const double u = unit_of(r.probabilities);
   const double score = arithmetic_unit(r) * 0.5 * std::sqrt(row.head_size) * (1 + row.smax);
-  return {std::hypot(kInverseRoot3 * u, kInverseRoot3 * r.ex2_error, score), u * clump_of(r, row)};
+  const bool narrow = r.probabilities == DType::f16 || r.probabilities == DType::e4m3;
+  return {std::hypot(kInverseRoot3 * u, kInverseRoot3 * r.ex2_error, score), u * clump_of(r, row),
+          narrow ? half_smallest(r.probabilities) : 0};
 }
 
 Budget OutputBudgets::of(const ElementTerms& element) const {
   const double size = std::fabs(element.o);
   const double spread = std::min(element.a1, spread_ * element.a2);
   const double score = score_ * (element.a2 + size * p2_);
-  const double sum = sum_ * std::hypot(std::min(element.a1, element.running + element.a2), size);
+  // `running` exceeds a1 only if equal additions round alike (detail/equal_weights.h).
+  const double partial = std::max(element.running, std::min(element.a1, element.running + element.a2));
+  const double sum = sum_ * std::hypot(partial, size);
+  double lost = lost_ * element.a1, lost_deviation = 0;
+  if (const double d = lost_deviation_ * element.a2; lost_systematic_ * element.a1 + k_ * d < lost) {
+    lost = lost_systematic_ * element.a1;
+    lost_deviation = d;
+  }
   Budget b;
   b.inputs = inputs_ * element.a1;
   b.scores = scores_ * element.a1 + k_ * score;
   b.ex2 = ex2_ * (size + spread);
-  b.p = clump_ * size + p_ * spread + lost_ * element.a1;
+  b.p = clump_ * size + p_ * spread + lost + k_ * lost_deviation;
   b.sum = k_ * sum + repeated_ * size;
   const double largest_partial = std::min(element.a1, size + 8 * element.running + 4 * element.a2);
   b.cut = cut_ * (in_tiles_ ? element.a1 : largest_partial) + cut_scores_ * (element.a1 + size);
@@ -217,8 +248,8 @@ Budget OutputBudgets::of(const ElementTerms& element) const {
   b.golden = golden_score_ * (element.a1 + size) + golden_sum_ * element.a1;
   b.output = half_step(output_, size + b.before_output());
   b.common = (clump_ + ex2_) * size;
-  b.independent = k_ * (score + sum) + p_ * spread;
-  b.deviation = std::sqrt(square(score) + square(sum) + square(p_ * spread / k_));
+  b.independent = k_ * (score + sum + lost_deviation) + p_ * spread;
+  b.deviation = std::sqrt(square(score) + square(sum) + square(p_ * spread / k_) + square(lost_deviation));
   return b;
 }
 
@@ -243,7 +274,14 @@ Budget lse_budget(const Rounding& r, const RowTerms& row) {
     p = u * kInverseRoot3 * row.p2;
     const double common = u * clump_of(r, row);
     independent_p = std::min(u - common, k * p);
-    b.p = common + independent_p + base * lost_by(r, row).weight;
+    const Lost lost = lost_by(r, row);
+    double systematic = base * lost.weight;
+    if (const double d = base * lost.deviation_weight; base * lost.systematic_weight + k * d < systematic) {
+      systematic = base * lost.systematic_weight;
+      independent_p += k * d;
+      p = std::hypot(p, d);
+    }
+    b.p = common + independent_p + systematic;
   }
   const double sum = base * e * 0.5 * std::sqrt(additions(r, row.keys));
   b.sum = k * sum + base * e * repeated_additions(r, row);

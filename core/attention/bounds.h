@@ -9,13 +9,15 @@
 //   inputs  u(inputs) * (k / sqrt 3) * (2 (1 + smax) + 1) * a1                     0 when q, k and v are used as stored
 //   scores  e * (4 (1 + smax) * a1 + k / 2 * sqrt(head_size) * (1 + smax) * (a2 + |o| p2))
 //   ex2     ex2_error * (|o| + min(a1, k / sqrt 3 * a2))
-//   p       u(P) * (min(1, 2 clump) * |o| + min(a1, k / sqrt 3 * a2)) + min(1, 4 faint(P) / faint) * a1
+//   p       u(P) * (min(1, 2 clump) * |o| + min(a1, k / sqrt 3 * a2)) + lost
 //   sum     e * k / 2 * sqrt(additions) * sqrt(min(a1, running + a2)^2 + o^2) + e * repeats * |o|
 //   cut     min(1, T n) * a1 + T (head_size + head_size / 32) / 2 * (1 + smax) * (a1 + |o|)     0 for rounded sums
 //   merge   (2 e |lse| + u(partials)) * min(a1, |o| + 8 running + 4 a2)
 //   golden  1.01 score_error * (a1 + |o|) + sum_error * a1                       0 for the reference (fast.h)
 //   output  half a step of the output's type at the largest magnitude that these allow
 //
+// lost is what P loses below its normal range: the smaller of min(1, 4 faint(P) / faint) * a1, every error in one
+// direction, and min(1, 4 systematic / faint) * a1 + 2 k / sqrt 3 * independent / faint_size * a2 (weight_terms.h).
 // T = 2^(1 - accumulator_bits) is the unit of a matrix instruction that truncates its addends, and n = m + m / 32 their
 // number in a sum of m terms: m = tile_keys, or without tiles m = keys, and the largest partial sum instead of a1.
 // additions = 16 + keys when keys are added one by one, 16 + tile + keys / tile in tiles. lse differs by the same
@@ -70,9 +72,10 @@ struct RowTerms {
   bool base_two = false;  // lse is in base 2
   double p2 = 1;
   double clump[kClumpTypes] = {1, 1, 1};
-  double repeats = -1;                       // below 0: not known
-  double faint[kFaintTerms] = {-1, -1, -1};  // below 0: not known
-  double score_error = 0, sum_error = 0;     // of the golden itself: fast.h
+  double repeats = -1;                             // below 0: not known
+  double faint[kFaintTerms] = {-1, -1, -1};        // below 0: not known
+  double lost[kLostTerms] = {-1, -1, -1, -1, -1};  // below 0: not known
+  double score_error = 0, sum_error = 0;           // of the golden itself: fast.h
 };
 struct ElementTerms {
   double o = 0, a1 = 0, a2 = 0, running = 0;
@@ -100,14 +103,15 @@ class OutputBudgets {
  private:
   DType output_;
   bool in_tiles_;
-  double spread_, inputs_, score_, p2_, scores_, ex2_, p_, clump_, lost_, sum_, repeated_, cut_, cut_scores_, merge_,
-      partial_floor_, golden_score_, golden_sum_, k_;  // factors
+  double spread_, inputs_, score_, p2_, scores_, ex2_, p_, clump_, lost_, lost_systematic_, lost_deviation_, sum_,
+      repeated_, cut_, cut_scores_, merge_, partial_floor_, golden_score_, golden_sum_, k_;  // factors
 };
 // The errors of a row's probabilities, for tests on a weighted sum of a row's elements (golden/verdict/page_tests.h):
 // each probability has an independent relative error with standard deviation `independent`, and one of at most
-// `common` that may be equal for many keys.
+// `common` that may be equal for many keys. P of the largest weight is 1; `smallest` is half the smallest number of P's
+// type, which is the largest error below its normal range, and 0 for types whose range is that of f32.
 struct ProbabilityErrors {
-  double independent = 0, common = 0;
+  double independent = 0, common = 0, smallest = 0;
 };
 [[nodiscard]] ProbabilityErrors probability_errors(const Rounding& rounding, const RowTerms& row);
 [[nodiscard]] Budget output_budget(const Rounding& rounding, const RowTerms& row, const ElementTerms& element);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <functional>
 
 namespace kvscope::attention {
 
@@ -33,6 +35,33 @@ std::vector<std::size_t> EqualWeights::sorted(std::span<const double> weights) {
   }
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return weights[a] < weights[b]; });
   return order;
+}
+
+double EqualWeights::systematic_additions(std::span<const double> weights, std::span<const std::size_t> order) {
+  std::vector<double> sums(weights.size());  // up to and with each key
+  double total = 0;
+  for (std::size_t t = 0; t < weights.size(); ++t) sums[t] = total += weights[t];
+  std::vector<double> groups;
+  for (std::size_t i = 0; i < order.size();) {
+    const double weight = weights[order[i]];
+    const std::size_t first = i;
+    double forwards = 0, backwards = 0;
+    for (; i < order.size() && weights[order[i]] == weight; ++i) {
+      forwards += sums[order[i]];
+      backwards += total - sums[order[i]] + weight;
+    }
+    if (i - first > 1) groups.push_back(std::max(forwards, backwards));
+  }
+  std::ranges::sort(groups, std::greater<>());
+  double squares = 0;  // of the groups after the first m
+  for (const double c : groups) squares += c * c;
+  double in_full = 0, smallest = 4 * std::sqrt(squares);
+  for (const double c : groups) {
+    in_full += c;
+    squares -= c * c;
+    smallest = std::min(smallest, in_full + 4 * std::sqrt(std::max(squares, 0.0)));
+  }
+  return smallest;
 }
 
 }  // namespace kvscope::attention

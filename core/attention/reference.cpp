@@ -61,7 +61,8 @@ Result empty_result(const Problem& p) {
           .p2 = row,
           .clump = clump,
           .repeats = row,
-          .faint = filled(0.0, p.total_queries(), p.query_heads, kFaintTerms)};
+          .faint = filled(0.0, p.total_queries(), p.query_heads, kFaintTerms),
+          .lost = filled(0.0, p.total_queries(), p.query_heads, kLostTerms)};
 }
 
 RowKernels<double>::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels) {

@@ -10,6 +10,7 @@ namespace kvscope::attention {
 
 // Keys with equal weights, where there are many, count as one in a2 and p2, because their rounding errors are equal: a2
 // is then the larger of sqrt(sum_t p_t^2 v_t^2) and sqrt(sum over distinct weights of (sum of their p_t v_t)^2).
+// Their additions round alike too: repeats and running are then those of equal_weights.h.
 struct Result {
   xt::xtensor<double, 3> o;        // [query, query_head, value_dim]
   xt::xtensor<double, 2> lse;      // [query, query_head] in the base and with the empty-row value of the options
@@ -25,6 +26,7 @@ struct Result {
   xt::xtensor<double, 2> repeats;  // [query, query_head] additions that round in one direction: keys with the
                                    // weight of the key before them, and weights that an f32 sum absorbs
   xt::xtensor<double, 3> faint;    // [query, query_head, kFaintTerms] weights below the normal range of narrow types
+  xt::xtensor<double, 3> lost;     // [query, query_head, kLostTerms] errors of P below that range (weight_terms.h)
 
   // The error of the result itself, when the fast path computed it (fast.h). Empty and 0: the reference.
   xt::xtensor<double, 2> score_error = {};  // [query, query_head]

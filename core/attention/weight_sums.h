@@ -11,8 +11,16 @@ namespace kvscope::attention {
 inline constexpr std::size_t kClumpTypes = 3;
 // Terms of `faint`: the weight of keys below 2^-7 of the largest, and what of it f16 and e4m3 lose.
 inline constexpr std::size_t kFaintTerms = 3;
+// Types with subnormal probabilities, f16 and e4m3 in this order, and the terms of `lost`: the systematic and the
+// independent part of their errors for each type, and the size of the weights below 2^-7.
+inline constexpr std::size_t kLostTypes = 2;
+inline constexpr std::size_t kLostTerms = 2 * kLostTypes + 1;
 // Rounding phases are measured as they are, moved by a quarter of a step, and moved by half a step.
 inline constexpr std::size_t kPhaseMoves = 3;
+
+// The spacing of a type's subnormal numbers, and the weights that are measured with it.
+inline constexpr double kSubnormalStep[kLostTypes] = {0x1p-24, 0x1p-9};
+inline constexpr double kSubnormalBelow[kLostTypes] = {0x1p-14, 0x1p-7};
 
 inline constexpr int kClumpKeptBits[kClumpTypes] = {7, 10, 3};  // of the significand after the leading 1
 
@@ -22,6 +30,9 @@ struct WeightSums {
   double repeats = 0;
   double phases[kClumpTypes][kPhaseMoves] = {};  // [half steps * 2^31]
   double faint[kFaintTerms] = {};
+  double subnormal_errors[kLostTypes][kPhaseMoves] = {};  // of weights that round to multiples of the step
+  double subnormal_squares[kLostTypes] = {};              // of the largest errors
+  double faint_squares = 0;                               // of the weights below 2^-7
 };
 
 }  // namespace kvscope::attention

@@ -1,4 +1,4 @@
-// The terms of the error bound that depend on a row's softmax weights alone: p2, clump, faint and repeats.
+// The terms of the error bound that depend on a row's softmax weights alone: p2, clump, faint, lost and repeats.
 //
 // p2 is sqrt(sum p^2), the size of a sum of errors that are independent between keys.
 //
@@ -11,7 +11,13 @@
 // of it, or scale P to the range of its type, so that the largest probability rounds too.
 //
 // faint is what P loses below the normal range of its type: the weight of keys under 2^-7 of the largest, and the sums
-// of min(e, half the smallest number) for f16 and for e4m3.
+// of min(e, half the smallest number) for f16 and for e4m3: the largest possible loss.
+//
+// lost separates that loss. Below the normal range, P rounds to multiples of the smallest number. The error of a key is
+// at most min(e, half of that), and its sign differs from key to key if the weights of the keys differ by more than a
+// step. The systematic part is the magnitude of the sum of the errors, with all weights moved by 0, a quarter or half a
+// step, as for the clump, but at most by three times themselves. The independent part is the root of the sum of the squared largest errors. Weights below
+// half a step round to 0: their errors have one sign, and the systematic part has all of them.
 //
 // repeats counts the keys whose weight is the previous key's, to 2^-20: adding equal numbers one by one rounds in the
 // same direction each time. Weights of 1 are counted too, because they are not 1 relative to another m.
@@ -54,6 +60,17 @@ class WeightTerms {
     sums_.faint[0] += e;
     sums_.faint[1] += e < 0x1p-25 ? e : 0x1p-25;
     sums_.faint[2] += e < 0x1p-10 ? e : 0x1p-10;
+    sums_.faint_squares += e * e;
+    for (std::size_t type = 0; type < kLostTypes; ++type) {
+      if (e == 0 || e >= kSubnormalBelow[type]) continue;
+      const double step = kSubnormalStep[type], largest = e < step / 2 ? e : step / 2;
+      sums_.subnormal_squares[type] += largest * largest;
+      for (std::size_t move = 0; move < kPhaseMoves; ++move) {
+        const double moved = e + static_cast<double>(move) * (e < step / 4 ? e : step / 4);
+        const double to_multiple = 0x1.8p52 * step;  // the sum with it is rounded to a multiple of the step
+        sums_.subnormal_errors[type][move] += moved - ((moved + to_multiple) - to_multiple);
+      }
+    }
   }
 
   // `row_sum`: of all weights, with the sink's.
@@ -65,6 +82,14 @@ class WeightTerms {
   }
   [[nodiscard]] double repeats() const { return sums_.repeats; }
   [[nodiscard]] double faint(std::size_t which, double row_sum) const { return sums_.faint[which] / row_sum; }
+  // [f16 systematic, e4m3 systematic, f16 independent, e4m3 independent, size of the faint weights]
+  [[nodiscard]] double lost(std::size_t which, double row_sum) const {
+    if (which == 2 * kLostTypes) return std::sqrt(sums_.faint_squares) / row_sum;
+    if (which >= kLostTypes) return std::sqrt(sums_.subnormal_squares[which - kLostTypes]) / row_sum;
+    double largest = 0;
+    for (const double x : sums_.subnormal_errors[which]) largest = std::fabs(x) > largest ? std::fabs(x) : largest;
+    return largest / row_sum;
+  }
 
  private:
   WeightSums sums_;

@@ -48,6 +48,9 @@ LATER_KINDS = ("strong_sink", "cauchy", "subnormal", "one_hot", "same_key", "sig
 SHAPES = ((8, 2, 64, 64), (8, 2, 128, 128), (8, 2, 32, 32))
 LATER_SHAPES = ((4, 4, 80, 80), (16, 2, 96, 96), (8, 1, 64, 64), (8, 1, 192, 192), (2, 2, 256, 256), (4, 1, 576, 576),
                 (1, 1, 128, 128), (12, 3, 64, 64))
+# Of sequences from 4,096 and from 16,384 keys on: the time of a comparison grows with the square of the query heads.
+LONG_SHAPES = ((4, 2, 64, 64), (2, 1, 128, 128), (4, 1, 32, 32), (2, 2, 96, 96))
+LONGEST_SHAPES = ((2, 1, 64, 64), (2, 2, 32, 32), (1, 1, 128, 128))
 
 
 @dataclasses.dataclass
@@ -57,6 +60,7 @@ class Data:
     q: np.ndarray          # [heads, dim] float32
     k: np.ndarray          # [keys, kv_heads, dim]
     v: np.ndarray          # [keys, kv_heads, dim]
+    scores: dict = dataclasses.field(default_factory=dict)  # of correct kernels: scores_of()
 
     @property
     def keys(self):
@@ -187,6 +191,7 @@ class Kernel:
     backwards: bool = False    # from the last key to the first
     ex2: float = 0.0           # relative error of the exponential
     scale_in_q: bool = False   # q is multiplied by the scale in float32 first
+    dot_lanes: int = 1         # interleaved partial sums of a score, which are then added; -1: one sum, from the last
     shift: float = 0.0         # P = exp(score - maximum + shift): a maximum that is raised late, or a scale of P
     accumulator_bits: int = 0  # matrix instructions that cut each product and the sum to these bits, toward zero
     promoted: bool = True      # such a sum of a tile is added to a float32 sum; False: it goes on from tile to tile
@@ -206,7 +211,11 @@ class Kernel:
 
 
 def scores_of(data, kernel, k=None, scale=None):
-    """[heads, keys] in float32, products added one by one over the head's elements."""
+    """[heads, keys] in float32, products added over the head's elements in `dot_lanes` sums."""
+    correct = k is None and scale is None and not kernel.accumulator_bits
+    order = kernel.scale_in_q, kernel.dot_lanes
+    if correct and order in data.scores:
+        return data.scores[order]
     k = data.k if k is None else k
     scale = F32(data.scale if scale is None else scale)
     group = data.q.shape[0] // k.shape[1]
@@ -217,9 +226,19 @@ def scores_of(data, kernel, k=None, scale=None):
         if kernel.accumulator_bits:
             s[head] = truncating_sum(q[head][:, None] * columns[head // group].astype(np.float64), kernel.accumulator_bits)
             continue
+        lanes = abs(kernel.dot_lanes)
+        sums = np.zeros((lanes, k.shape[0]), F32)
         for d in range(k.shape[2]):
-            s[head] += q[head, d] * columns[head // group, d]
-    return s if kernel.scale_in_q else s * scale
+            at = d if kernel.dot_lanes > 0 else k.shape[2] - 1 - d
+            sums[d % lanes] += q[head, at] * columns[head // group, at]
+        while lanes > 1:
+            lanes //= 2
+            sums = sums[:lanes] + sums[lanes:]
+        s[head] = sums[0]
+    s = s if kernel.scale_in_q else s * scale
+    if correct:
+        data.scores[order] = s
+    return s
 
 
 def truncating_sum(products, bits, total=0.0):
@@ -247,7 +266,8 @@ def run_kernel(data, kernel, weights=None, scale=None, k=None, v=None):
     v = data.v if v is None else v
     s = scores_of(data, kernel, k, scale)
     w = np.ones(k.shape[0], F32) if weights is None else np.asarray(weights, F32)
-    s[:, w == 0] = -np.inf   # a key that is left out is not in the maximum either
+    if weights is not None:
+        s = np.where(w == 0, F32(-np.inf), s)   # a key that is left out is not in the maximum either
     if kernel.backwards:
         s, v, w = s[:, ::-1], v[::-1], w[::-1]
     heads, keys = s.shape
@@ -279,7 +299,8 @@ def one_by_one(s, v, w, group, kernel):
         e = exponential(s[head] - m[head], kernel) * w
         p = rounded(e, kernel.p)
         sums.append(np.cumsum(p if kernel.row_sum == "rounded" else e, dtype=F32)[-1])
-        outs.append(np.cumsum(p[:, None] * v[:, head // group], axis=0, dtype=F32)[-1])
+        # A sum over the first axis of an array of rows adds row after row, as np.cumsum does.
+        outs.append(np.add.reduce(np.ascontiguousarray(p[:, None] * v[:, head // group]), axis=0, dtype=F32))
     return m, np.array(sums), np.array(outs)
 
 
@@ -321,11 +342,18 @@ def tiled(s, v, w, group, kernel):
 
 def usual_kernels():
     """For each output type: keys one by one and in tiles, with row sums of unrounded and of rounded P. P of equal
-    scores is 1, which rounds to 1; the shift stands for a maximum that is not the row's, so that it rounds."""
-    return [Kernel(output=output, p=output, tile=tile, row_sum=row_sum, shift=shift)
+    scores is 1, which rounds to 1; the shift stands for a maximum that is not the row's, so that it rounds. The orders of
+    the dot products differ: where few scores are different, each order is one sample of their errors."""
+    return [Kernel(output=output, p=output, tile=tile, row_sum=row_sum, shift=shift, dot_lanes=dot_lanes)
             for output in ("f32", "bf16", "f16")
-            for tile, row_sum, shift in ((1, "exact", 0), (64, "exact", 0), (1, "rounded", 0), (64, "rounded", 0),
-                                         (64, "exact", 0.3), (64, "rounded", 0.3), (1, "rounded", 0.4447))]
+            for tile, row_sum, shift, dot_lanes in (
+                (1, "exact", 0, 1), (64, "exact", 0, 8), (1, "rounded", 0, -1), (64, "rounded", 0, 32),
+                (64, "exact", 0.3, 4), (64, "rounded", 0.3, 1), (1, "rounded", 0.4447, 2))]
+
+
+def kernels_of_long_sequences():
+    return [kernel for kernel in usual_kernels() if (kernel.tile, kernel.row_sum, kernel.shift) in
+            ((1, "exact", 0), (64, "rounded", 0.3), (1, "rounded", 0.4447))]
 
 
 def right_kernels(rng, count):
@@ -341,7 +369,8 @@ def right_kernels(rng, count):
                               splits=1 if tile == 1 else int(rng.choice([1, 2, 3, 8, 32])),
                               partials=str(rng.choice(["f32", "f32", "f32", output])),
                               backwards=bool(rng.random() < 0.2), ex2=float(rng.choice([0, 2.0 ** -23])),
-                              scale_in_q=bool(rng.random() < 0.3), shift=float(rng.choice([0, 0, 0.3, 1.7, 5.5]))))
+                              scale_in_q=bool(rng.random() < 0.3), dot_lanes=int(rng.choice([1, -1, 2, 4, 8, 16, 32])),
+                              shift=float(rng.choice([0, 0, 0.3, 1.7, 5.5]))))
     return kernels
 
 

@@ -6,8 +6,8 @@ summation and types, wrong ones with a missing key, an exchanged page and so on.
 the rounding of the right kernels: the largest error of any of them with the same output type over the same data. A
 wrong kernel must be rejected when the effect of its fault is at least MARGIN times that.
 
-  bound_study_test.py --kvscope PROGRAM                    a subset, and whether docs/04 has the tables of the results
-  bound_study_test.py --kvscope PROGRAM --full --seed 7 --add FILE    all lengths, added to the results in FILE
+  bound_study_test.py --kvscope PROGRAM --judge PROGRAM        a subset, and whether docs/04 has the tables
+  bound_study_test.py --kvscope PROGRAM --judge PROGRAM --full --seed 7 --add FILE    all lengths, added to FILE
   bound_study_test.py --update docs/04_attention_and_golden.md        writes the tables of the kept results
 """
 import argparse
@@ -25,10 +25,12 @@ import bound_study_kernels as study
 
 MARGIN = 8.0
 # keys: kernels drawn for each data set, in addition to the usual ones. A data set for each kind of data and length.
-FULL = {17: 15, 33: 15, 188: 15, 1000: 15, 4096: 15, 16384: 6, 65536: 3}
+FULL = {17: 75, 33: 75, 188: 75, 1000: 20, 4096: 6, 16384: 3, 65536: 2}
 QUICK = {17: 3, 188: 3, 1000: 3}
 QUICK_KINDS = ("normal", "biased", "constant_v", "same_key", "recency", "large_values")
 TRUNCATING = 2      # kernels with truncating sums of each data set
+LONG = 16384        # from this length on: fewer usual kernels, and one type of output for each fault
+FAULTS_OF_LONGEST = 6   # faults of each data set of 65,536 keys
 # The kept results of full runs, and the page that shows them.
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "04_attention_and_golden.md"
 RESULTS = pathlib.Path(__file__).with_name("bound_study_results.json")
@@ -65,41 +67,76 @@ def candidate_of(o, lse, output, with_lse=True):
 
 
 class Study:
-    def __init__(self, kvscope, folder):
+    def __init__(self, kvscope, judge, folder):
         self.kvscope, self.folder = kvscope, pathlib.Path(folder)
+        self.judge = judge and subprocess.Popen([judge], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.compared = 0   # candidates of the current golden that `kvscope verify` judged
         # keys: [kernels, rejected] of right kernels
         self.right = collections.defaultdict(lambda: [0, 0])
-        # (fault, keys, output, with lse, effect over rounding as a power of two): [cases, rejected]
-        self.wrong = collections.defaultdict(lambda: [0, 0])
+        # (fault, keys, output, with lse, effect over rounding as a power of two): [cases, rejected, rejected by no
+        # criterion but "o: pages"]
+        self.wrong = collections.defaultdict(lambda: [0, 0, 0])
         self.accepted = []
 
     def run(self, *arguments):
         return subprocess.run([self.kvscope, *map(str, arguments)], capture_output=True, text=True)
 
     def verdict(self, kernel, arrays):
+        """The criteria that failed, by name, with their details. `kvscope verify` judges one candidate in many, and its
+        verdict must be that of the judge."""
+        failed = self.answer_of_judge(kernel, arrays)
+        self.compared += 1
+        if self.compared in (1, 40):
+            program = self.verdict_of_program(kernel, arrays)
+            assert program == failed, (kernel, program, failed)
+        return failed
+
+    def ask(self, line, *tensors):
+        self.judge.stdin.write(line.encode() + b"\n" + b"".join(tensor.tobytes() for tensor in tensors))
+        self.judge.stdin.flush()
+        answer = self.judge.stdout.readline().decode().rstrip("\n")
+        if not answer:
+            sys.exit("the judge ended")
+        return answer
+
+    def answer_of_judge(self, kernel, arrays):
+        o = arrays["o"] if "o" in arrays else arrays["o_bf16"]
+        lse = [arrays["lse"]] if "lse" in arrays else []
+        tile = kernel.tile if kernel.accumulator_bits and kernel.promoted else 1
+        answer = self.ask(f"judge {kernel.output} {kernel.p if kernel.p != kernel.output else '-'} "
+                          f"{kernel.partials if kernel.partials != 'f32' else '-'} {kernel.accumulator_bits} {tile} "
+                          f"{len(lse)}", np.ascontiguousarray(o), *map(np.ascontiguousarray, lse))
+        if answer == "pass":
+            return {}
+        return {": ".join(text.split(": ")[:2]): text.split(": ", 2)[2] for text in answer.split("\t")}
+
+    def verdict_of_program(self, kernel, arrays):
         save(self.folder / "candidate.npz", arrays)
         result = self.run("verify", self.folder / "golden.npz", self.folder / "candidate.npz", "--no-diagnose", "--json",
                           *kernel.options())
         if result.returncode == 2:
             sys.exit(result.stderr)
-        return json.loads(result.stdout)
+        return {c["name"]: c["detail"] for c in json.loads(result.stdout)["criteria"] if not c["passed"]}
 
     def data_set(self, kind, keys, stored, seed, kernels, later_shapes):
         rng = np.random.default_rng([seed, keys, 1])
-        shapes = study.LATER_SHAPES if later_shapes else study.SHAPES
-        data = study.make_data(kind, keys, stored, seed,
-                               shapes[int(rng.integers(len(shapes)))] if keys <= 4096 else study.SHAPES[0])
+        shapes = (study.LONGEST_SHAPES if keys >= LONG else study.LONG_SHAPES if keys >= 4096 else
+                  study.LATER_SHAPES if later_shapes else study.SHAPES)
+        data = study.make_data(kind, keys, stored, seed, shapes[int(rng.integers(len(shapes)))])
         save(self.folder / "inputs.npz", inputs_of(data))
         made = self.run("golden", "--input", self.folder / "inputs.npz", "--layout", "nhd", "--out",
                         self.folder / "golden.npz")
         if made.returncode != 0:
             sys.exit(made.stderr)
+        self.ask(f"golden {self.folder / 'golden.npz'} {self.folder / 'inputs.npz'}")
+        self.compared = 0
         o64, lse64 = study.exact(data)
         golden = np.load(self.folder / "golden.npz")
         assert np.allclose(golden["o"][0], o64, rtol=1e-9, atol=1e-12 * (1 + abs(data.v).max())), (kind, keys)
 
         rounding = collections.defaultdict(lambda: (1e-300, 1e-300))
-        chosen = study.usual_kernels() + study.right_kernels(rng, kernels)
+        usual = study.kernels_of_long_sequences() if keys >= LONG else study.usual_kernels()
+        chosen = usual + study.right_kernels(rng, kernels)
         if keys <= 4096:
             chosen += study.truncating_kernels(rng, TRUNCATING)
         for kernel in chosen:
@@ -107,14 +144,16 @@ class Study:
             if not kernel.options():
                 errors = np.abs(o - o64).max(), np.abs(lse - lse64).max()
                 rounding[kernel.output] = tuple(map(max, rounding[kernel.output], errors))
-            report = self.verdict(kernel, candidate_of(o, lse, kernel.output, rng.random() < 0.8))
+            failed = self.verdict(kernel, candidate_of(o, lse, kernel.output, rng.random() < 0.8))
             self.right[keys][0] += 1
-            if not report["passed"]:
+            if failed:
                 self.right[keys][1] += 1
                 print("rejected:", kind, keys, stored, data.shape, "seed", seed, kernel,
-                      *(c["name"] + ": " + c["detail"] for c in report["criteria"] if not c["passed"]), sep="\n  ",
-                      flush=True)
-        for name, arguments in study.faults(data, rng):
+                      *(f"{name}: {detail}" for name, detail in failed.items()), sep="\n  ", flush=True)
+        faults = list(study.faults(data, rng))
+        if keys > LONG:
+            faults = [faults[i] for i in sorted(rng.permutation(len(faults))[:FAULTS_OF_LONGEST])]
+        for name, arguments in faults:
             self.fault(data, name, arguments, o64, lse64, rounding, rng)
 
     def fault(self, data, name, arguments, o64, lse64, rounding, rng):
@@ -122,6 +161,8 @@ class Study:
         tile = int(rng.choice([32, 64, 128]))
         outputs = list(rounding)
         del outputs[int(rng.integers(3))]   # two of the three types of each fault
+        if data.keys >= LONG:
+            del outputs[int(rng.integers(2))]
         for output in outputs:
             o_error, lse_error = rounding[output]
             kernel = study.Kernel(output=output, p=output, tile=tile, row_sum=str(rng.choice(["exact", "rounded"])))
@@ -130,12 +171,13 @@ class Study:
                 effect = np.abs(faulty_o - o64).max() / o_error
                 if with_lse:
                     effect = max(effect, np.abs(faulty_lse - lse64).max() / lse_error)
-                passed = self.verdict(kernel, candidate_of(o, lse, output, with_lse))["passed"]
+                failed = self.verdict(kernel, candidate_of(o, lse, output, with_lse))
                 power = int(np.clip(np.floor(np.log2(max(effect, 1e-9))), -10, 10))
                 cell = self.wrong[name, data.keys, output, with_lse, power]
                 cell[0] += 1
-                cell[1] += not passed
-                if passed and power >= 0:
+                cell[1] += bool(failed)
+                cell[2] += list(failed) == ["o: pages"]
+                if not failed and power >= 0:
                     self.accepted.append((data.kind, data.keys, data.stored, data.shape, name, output, with_lse,
                                           float(f"{effect:.3g}")))
 
@@ -157,10 +199,11 @@ class Study:
         kept = json.loads(path.read_text())
         for keys, kernels, rejected in kept["right"]:
             self.right[keys] = [self.right[keys][0] + kernels, self.right[keys][1] + rejected]
-        for *key, cases, rejected in kept["wrong"]:
+        for *key, cases, rejected, by_pages in kept["wrong"]:
             cell = self.wrong[tuple(key)]
             cell[0] += cases
             cell[1] += rejected
+            cell[2] += by_pages
         return kept["seeds"]
 
     def write(self, path, seeds):
@@ -184,6 +227,14 @@ def margin_table(result):
     for margin in (1, 2, 4, 8, 16):
         *_, above, accepted = result.totals(margin)
         lines.append(f"| {margin} | {above:,} | {accepted:,} |")
+    return lines
+
+
+def only_pages_table(result):
+    lines = ["| fault | rejected | only by `o: pages` |", "|---|---|---|"]
+    for name in sorted({key[0] for key in result.wrong}):
+        cells = [cell for key, cell in result.wrong.items() if key[0] == name]
+        lines.append(f"| {name} | {sum(cell[1] for cell in cells):,} | {sum(cell[2] for cell in cells):,} |")
     return lines
 
 
@@ -213,7 +264,8 @@ def fault_table(result, with_lse):
 
 
 def tables(result):
-    return {"right": right_table(result), "margins": margin_table(result), "faults with lse": fault_table(result, True),
+    return {"right": right_table(result), "margins": margin_table(result), "only pages": only_pages_table(result),
+            "faults with lse": fault_table(result, True),
             "faults without lse": fault_table(result, False)}
 
 
@@ -229,7 +281,7 @@ def with_tables(page, result):
 
 
 def page_is_current():
-    kept = Study(None, ".")
+    kept = Study(None, None, ".")
     kept.load(RESULTS)
     text = PAGE.read_text()
     if with_tables(text, kept) == text:
@@ -241,6 +293,7 @@ def page_is_current():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kvscope")
+    parser.add_argument("--judge", help="the program bound_study_judge of the build, beside these tests")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keys", type=int, nargs="*", help="only these lengths")
@@ -252,16 +305,16 @@ def main():
     options = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if options.update:
-        kept = Study(None, ".")
+        kept = Study(None, None, ".")
         kept.load(RESULTS)
         options.update.write_text(with_tables(options.update.read_text(), kept))
         return 0
-    if not options.kvscope:
-        parser.error("--kvscope is required")
+    if not options.kvscope or not options.judge:
+        parser.error("--kvscope and --judge are required")
     extent = FULL if options.full else QUICK
     kinds = study.TUNED_KINDS + study.OTHER_KINDS + study.LATER_KINDS if options.full else QUICK_KINDS
     with tempfile.TemporaryDirectory() as folder:
-        result = Study(options.kvscope, folder)
+        result = Study(options.kvscope, options.judge, folder)
         seeds = result.load(options.add) if options.add and options.add.exists() else []
         seeds = sorted({*seeds, options.seed})
         for number, kind in enumerate(kinds):

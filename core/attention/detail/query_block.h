@@ -239,6 +239,7 @@ class QueryBlock {
     result_.repeats(i, head) = terms.repeats();
     for (std::size_t k = 0; k < kClumpTypes; ++k) result_.clump(i, head, k) = canonical_nan(terms.clump(k, sum));
     for (std::size_t k = 0; k < kFaintTerms; ++k) result_.faint(i, head, k) = canonical_nan(terms.faint(k, sum));
+    for (std::size_t k = 0; k < kLostTerms; ++k) result_.lost(i, head, k) = canonical_nan(terms.lost(k, sum));
   }
 
   void finish_scores(std::span<double> s, std::int64_t first_key, std::int64_t position, std::int64_t head) const {
@@ -308,18 +309,32 @@ class QueryBlock {
   void join_row(std::int64_t query, std::int64_t head, std::span<const double> e) {
     const std::int64_t first_key = visible_[static_cast<std::size_t>(query)].first;
     const std::int64_t row = row_of(query, head);
-    std::vector<double> squares(static_cast<std::size_t>(v_padded_)), together(squares.size());
-    std::vector<T> value(squares.size());
-    double weight = 0, weight_squares = 0;  // of the keys with the current weight; of all
-    const std::vector<std::size_t> order = EqualWeights::sorted(e);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const std::size_t t = order[i];
+    std::vector<double> squares(static_cast<std::size_t>(v_padded_)), together(squares.size()), pairs(squares.size());
+    std::vector<T> value(squares.size()), other(squares.size());
+    const auto read = [&](std::size_t t, std::vector<T>& target) {
       const std::int64_t key = first_key + static_cast<std::int64_t>(t);
       v_rows_.locate(sequence_, key, key + 1, head / group_, run_);
-      v_rows_.decode(run_, value.data(), v_padded_);
+      v_rows_.decode(run_, target.data(), v_padded_);
+    };
+    double weight = 0, weight_squares = 0;  // of the keys with the current weight; of all
+    const std::vector<std::size_t> order = EqualWeights::sorted(e);
+    std::size_t begin = 0, end = 0;  // of the current weight, in `order`
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const std::size_t t = order[i];
+      if (i == end) {
+        begin = i;
+        while (end < order.size() && e[order[end]] == e[t]) ++end;
+      }
+      read(t, value);
+      if (const std::size_t size = end - begin; size > 1) {
+        read(order[begin + EqualWeights::partner(i - begin, size)], other);
+        for (std::size_t d = 0; d < pairs.size(); ++d) {
+          pairs[d] += value[d] == other[d] && value[d] != 0 ? static_cast<double>(size - 1) : 0.0;
+        }
+      }
       for (std::size_t d = 0; d < squares.size(); ++d) together[d] += e[t] * static_cast<double>(value[d]);
       weight += e[t];
-      if (i + 1 < order.size() && e[order[i + 1]] == e[t]) continue;
+      if (i + 1 < end) continue;
       for (std::size_t d = 0; d < squares.size(); ++d) squares[d] += together[d] * together[d];
       weight_squares += weight * weight;
       std::ranges::fill(together, 0.0);
@@ -330,6 +345,11 @@ class QueryBlock {
     const double p2 = std::sqrt(weight_squares) / denominators_(row);
     double& kept = result_.p2(result_row(query), head);
     if (p2 > kept) kept = p2;
+    result_.repeats(result_row(query), head) =
+        EqualWeights::systematic_additions(e, order) / denominators_(row) + absorbed(e, denominators_(row));
+    double* running = &running_(row, 0);  // squares
+    const auto keys = static_cast<double>(e.size());
+    for (std::size_t d = 0; d < pairs.size(); ++d) running[d] *= EqualWeights::larger_sums(1 + pairs[d] / keys, keys);
   }
 
   void write() {

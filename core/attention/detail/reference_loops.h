@@ -266,6 +266,9 @@ struct Loops {
     Vec row_sum[kParts] = {}, squares[kParts] = {};
     Vec phases[kClumpTypes][kPhaseMoves][kParts] = {};
     Vec faint[kFaintTerms][kParts] = {};
+    Vec subnormal_errors[kLostTypes][kPhaseMoves][kParts] = {};
+    Vec subnormal_squares[kLostTypes][kParts] = {};
+    Vec faint_squares[kParts] = {};
 
     // The terms of WeightTerms::add (weight_terms.h), except the repeats.
     void add(Vec e, int part) {
@@ -284,6 +287,19 @@ struct Loops {
       faint[0][part] += faintly;
       faint[1][part] += chosen(faintly < 0x1p-25, faintly, all(0x1p-25));
       faint[2][part] += chosen(faintly < 0x1p-10, faintly, all(0x1p-10));
+      faint_squares[part] += faintly * faintly;
+      for (std::size_t type = 0; type < kLostTypes; ++type) {
+        const double step = kSubnormalStep[type], to_multiple = 0x1.8p52 * step;
+        const Bits below = (e < kSubnormalBelow[type]) & (e > 0.0);
+        const Vec x = (Vec)((Bits)e & below);
+        const Vec largest = chosen(x < step / 2, x, all(step / 2));
+        subnormal_squares[type][part] += largest * largest;
+        for (std::size_t move = 0; move < kPhaseMoves; ++move) {
+          const Vec moved = x + static_cast<double>(move) * chosen(x < step / 4, x, all(step / 4));
+          const Vec error = moved - ((moved + to_multiple) - to_multiple);
+          subnormal_errors[type][move][part] += (Vec)((Bits)error & below);
+        }
+      }
     }
   };
 
@@ -326,6 +342,13 @@ struct Loops {
       }
     }
     for (std::size_t term = 0; term < kFaintTerms; ++term) sums->faint[term] = fold(lanes.faint[term]);
+    for (std::size_t type = 0; type < kLostTypes; ++type) {
+      for (std::size_t move = 0; move < kPhaseMoves; ++move) {
+        sums->subnormal_errors[type][move] = fold(lanes.subnormal_errors[type][move]);
+      }
+      sums->subnormal_squares[type] = fold(lanes.subnormal_squares[type]);
+    }
+    sums->faint_squares = fold(lanes.faint_squares);
   }
 
   // Twelve sums stay in registers over all keys. |e * v| is e * |v|, and o adds it times the sign of v: the product

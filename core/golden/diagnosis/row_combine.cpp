@@ -222,6 +222,7 @@ void RowEvaluator::weigh(const Recipe& recipe, const std::vector<double>& scores
   row.repeats = weights.repeats();
   for (std::size_t i = 0; i < attention::kClumpTypes; ++i) row.clump[i] = weights.clump(i, sum);
   for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
+  for (std::size_t i = 0; i < attention::kLostTerms; ++i) row.lost[i] = weights.lost(i, sum);
 }
 
 RowValue RowEvaluator::evaluate(const Recipe& recipe) const {

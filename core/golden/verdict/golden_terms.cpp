@@ -40,6 +40,7 @@ GoldenTerms::GoldenTerms(const Bundle& golden)
     repeats_ = doubles_or_none(golden, "repeats");
     clump_ = doubles_or_none(golden, "clump");
     faint_ = doubles_or_none(golden, "faint");
+    lost_ = doubles_or_none(golden, "lost");
   }
   if (const json::Value* size = golden.manifest.find("head_size"); size != nullptr && size->as_i64() != nullptr) {
     head_size_ = static_cast<double>(std::max<std::int64_t>(1, *size->as_i64()));
@@ -79,6 +80,9 @@ attention::RowTerms GoldenTerms::row(std::size_t row) const {
     terms.repeats = repeats_[row];
     for (std::size_t i = 0; i < attention::kClumpTypes; ++i) terms.clump[i] = clump_[row * attention::kClumpTypes + i];
     for (std::size_t i = 0; i < attention::kFaintTerms; ++i) terms.faint[i] = faint_[row * attention::kFaintTerms + i];
+    if (!lost_.empty()) {
+      for (std::size_t i = 0; i < attention::kLostTerms; ++i) terms.lost[i] = lost_[row * attention::kLostTerms + i];
+    }
   } else if (const std::size_t query = row / static_cast<std::size_t>(heads_); query < lengths_.size()) {
     terms.keys = lengths_[query];
   }

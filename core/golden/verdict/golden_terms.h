@@ -1,7 +1,8 @@
 // The terms of the error bound (attention/bounds.h) in a golden bundle, by row and by element.
 //
 // Bundles written before the bound had the terms `running`, `key_counts`, `p2`, `repeats`, `clump` and `faint` are
-// read with the largest values that these can have, so that their bound is looser; complete() is then false.
+// read with the largest values that these can have, so that their bound is looser; complete() is then false. Without
+// `lost`, all errors of P below its normal range are allowed in one direction.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ class GoldenTerms {
   std::int64_t dims_ = 0, heads_ = 0;
   double head_size_ = 1;
   bool base_two_ = false;
-  std::span<const double> o_, a1_, a2_, smax_, lse_, running_, key_counts_, p2_, repeats_, clump_, faint_,
+  std::span<const double> o_, a1_, a2_, smax_, lse_, running_, key_counts_, p2_, repeats_, clump_, faint_, lost_,
       golden_error_;
   std::vector<double> lengths_;  // [query]: keys of the query's sequence, for a bundle without key_counts
 };

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,12 +21,16 @@ namespace {
 constexpr double kPageFalseAlarm = 1e-7;         // of all tests of one tensor
 constexpr std::int64_t kMostElements = 1 << 26;  // of K and V that are read
 constexpr std::size_t kExactTests = 6;           // directions of a group whose allowed value is computed in full
+constexpr std::size_t kTogether = 16;            // directions that a pass over the keys computes
 
 // The keys of one page, or those of them that are lost when the page is exchanged with a last page that is not full:
-// unit g is page g, unit pages + g is the end of page g.
+// unit g is page g, unit pages + g is the end of page g. The unit after these is not a page: all keys, with the change
+// that a wrong scale of the scores makes.
 struct Units {
   std::size_t pages = 0, last_slots = 0;  // of the last page; 0: full
-  [[nodiscard]] std::size_t count() const { return last_slots == 0 ? pages : 2 * pages; }
+  [[nodiscard]] std::size_t of_pages() const { return last_slots == 0 ? pages : 2 * pages; }
+  [[nodiscard]] std::size_t scale() const { return of_pages(); }
+  [[nodiscard]] std::size_t count() const { return of_pages() + 1; }
 };
 
 // A direction: unit `minus` missing, or read from the block of unit `plus`.
@@ -67,6 +74,24 @@ ElementError element_error(DType type, const attention::Budget& budget, double c
   const double before = budget.deviation + e.systematic + budget.common;
   e.rounding_variance = std::min(before * e.step, e.step * e.step / 4);
   return e;
+}
+
+// sum over i of columns[i][j] * (value[i] - o[i]) for each j, in the order of i. The sums stay in registers.
+template <std::size_t... J>
+std::array<double, kTogether> projections(const double* value, const std::vector<double>& o, const double* columns,
+                                          std::index_sequence<J...> /*pairs of directions*/) {
+  typedef double Pair __attribute__((vector_size(16)));
+  Pair sums[sizeof...(J)] = {};
+  for (std::size_t i = 0; i < o.size(); ++i) {
+    const double distance = value[i] - o[i];
+    const Pair both = {distance, distance};
+    Pair column[sizeof...(J)];
+    std::memcpy(column, columns + i * kTogether, sizeof column);
+    ((sums[J] += column[J] * both), ...);
+  }
+  std::array<double, kTogether> result;
+  std::memcpy(result.data(), sums, sizeof sums);
+  return result;
 }
 
 // One head of a sequence's last query.
@@ -113,9 +138,11 @@ class PageRow {
     const std::optional<double> sink = evaluator_.correct().sink;
     double sum = sink ? std::exp(*sink - lse_) : 0;
     weights_.clear();
+    largest_weight_ = sum;
     for (const double score : terms_.scores) {
       weights_.push_back(std::exp(score - lse_));
       sum += weights_.back();
+      largest_weight_ = std::max(largest_weight_, weights_.back());
     }
     return std::fabs(sum - 1) < 1e-6;
   }
@@ -144,6 +171,7 @@ class PageRow {
         add(units.pages + page, t);
       }
     }
+    add_scale_direction(units.scale());
   }
 
   // a = d / variance, less its part along o.
@@ -174,27 +202,47 @@ class PageRow {
     return test;
   }
 
-  [[nodiscard]] Test exact_output_test(const Direction& direction) const {
-    const std::vector<double> a = weighted(direction);
-    Test test = output_test(a);
-    double squares = 0, magnitudes = 0;
-    double together = 0, together_squares = 0;  // of the keys with the same weight, whose errors are equal
+  // At most kTogether directions.
+  [[nodiscard]] std::vector<Test> exact_output_tests(std::span<const Direction> directions) const {
+    std::vector<std::vector<double>> a;
+    std::vector<double> columns(dims_ * kTogether);  // [dim, direction]
+    for (const Direction& direction : directions) {
+      a.push_back(weighted(direction));
+      for (std::size_t i = 0; i < dims_; ++i) columns[i * kTogether + a.size() - 1] = a.back()[i];
+    }
+    struct Sums {
+      double squares = 0, magnitudes = 0;
+      double together = 0, together_squares = 0;  // of the keys with the same weight, whose errors are equal
+    };
+    std::array<Sums, kTogether> sums;
     for (std::size_t n = 0; n < by_weight_.size(); ++n) {
       const std::size_t t = by_weight_[n];
-      double along = 0;
-      for (std::size_t i = 0; i < dims_; ++i) along += a[i] * (terms_.values[t * dims_ + i] - o_[i]);
-      along *= weights_[t];
-      squares += along * along;
-      magnitudes += std::fabs(along);
-      together += along;
-      if (n + 1 < by_weight_.size() && weights_[by_weight_[n + 1]] == weights_[t]) continue;
-      together_squares += together * together;
-      together = 0;
+      const std::array<double, kTogether> along =
+          projections(&terms_.values[t * dims_], o_, columns.data(), std::make_index_sequence<kTogether / 2>());
+      const double error = relative_error(weights_[t]);
+      const bool last = n + 1 == by_weight_.size() || weights_[by_weight_[n + 1]] != weights_[t];
+      for (std::size_t j = 0; j < directions.size(); ++j) {
+        const double change = along[j] * weights_[t];
+        sums[j].magnitudes += std::fabs(change);
+        sums[j].squares += change * error * (change * error);
+        sums[j].together += change * error;
+        if (!last) continue;
+        sums[j].together_squares += sums[j].together * sums[j].together;
+        sums[j].together = 0;
+      }
     }
-    test.systematic += probability_.common * magnitudes;
-    test.variance = probability_.independent * probability_.independent * std::max(squares, together_squares);
-    for (std::size_t i = 0; i < dims_; ++i) test.variance += a[i] * a[i] * errors_[i].deviation * errors_[i].deviation;
-    return test;
+    std::vector<Test> tests;
+    for (std::size_t j = 0; j < directions.size(); ++j) {
+      Test test = output_test(a[j]);
+      test.systematic += probability_.common * sums[j].magnitudes;
+      test.variance =
+          probability_.independent * probability_.independent * std::max(sums[j].squares, sums[j].together_squares);
+      for (std::size_t i = 0; i < dims_; ++i) {
+        test.variance += a[j][i] * a[j][i] * errors_[i].deviation * errors_[i].deviation;
+      }
+      tests.push_back(test);
+    }
+    return tests;
   }
 
   [[nodiscard]] Test lse_test(const Direction& direction) const {
@@ -208,11 +256,31 @@ class PageRow {
   [[nodiscard]] std::int64_t head() const { return head_; }
 
  private:
+  // The change of o if all scores grow by one part in one: sum of p_t (s_t - mean) (v_t - o), and mean for lse. Units are
+  // missing keys, so their signs are those of a loss.
+  void add_scale_direction(std::size_t unit) {
+    double mean = 0;
+    for (std::size_t t = 0; t < weights_.size(); ++t) mean += weights_[t] * terms_.scores[t];
+    double* d = &directions_[unit * dims_];
+    for (std::size_t t = 0; t < weights_.size(); ++t) {
+      const double change = weights_[t] * (mean - terms_.scores[t]);
+      for (std::size_t i = 0; i < dims_; ++i) d[i] += change * (terms_.values[t * dims_ + i] - o_[i]);
+    }
+    unit_weights_[unit] = -mean;
+  }
+
+  // The deviation of a probability's error, relative to that of a probability in the normal range of P's type.
+  [[nodiscard]] double relative_error(double weight) const {
+    if (!(probability_.smallest * largest_weight_ > probability_.independent * weight)) return 1;
+    const double lost = std::min(1.0, probability_.smallest * largest_weight_ / weight) / std::numbers::sqrt3;
+    return std::max(1.0, std::hypot(probability_.independent, lost) / probability_.independent);
+  }
+
   const PageTestInput& input_;
   RowEvaluator evaluator_;
   std::size_t row_, dims_;
   std::int64_t head_;
-  double lse_ = 0, along_o_ = 0, lse_unit_ = 1;
+  double lse_ = 0, along_o_ = 0, lse_unit_ = 1, largest_weight_ = 0;
   std::vector<double> o_;
   std::vector<ElementError> errors_;
   ElementError lse_error_;
@@ -222,12 +290,12 @@ class PageRow {
   std::vector<std::size_t> by_weight_;
 };
 
-// The directions with the largest |L| over a lower bound of its allowed value.
-std::vector<Direction> largest(const std::vector<Test>& of_unit, double x) {
-  std::vector<std::size_t> order(of_unit.size());
+// The direction of a wrong scale, and those of pages with the largest |L| over a lower bound of its allowed value.
+std::vector<Direction> largest(const Units& units, const std::vector<Test>& of_unit, double x) {
+  std::vector<std::size_t> order(units.of_pages());
   for (std::size_t g = 0; g < order.size(); ++g) order[g] = g;
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return of_unit[a].ratio(x) > of_unit[b].ratio(x); });
-  std::vector<Direction> chosen;
+  std::vector<Direction> chosen{{units.scale(), units.scale()}};
   for (std::size_t i = 0; i < std::min(kExactTests, order.size()); ++i) chosen.push_back({order[i], order[i]});
   // A page that is counted twice and one that is missing: opposite signs.
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return of_unit[a].sum < of_unit[b].sum; });
@@ -245,7 +313,9 @@ std::string unit_text(const Units& units, std::size_t unit) {
 }
 
 std::string direction_text(const Units& units, const Direction& direction, std::int64_t sequence, std::int64_t head) {
-  std::string text = fmt::format("{} of sequence {}", unit_text(units, direction.minus), sequence);
+  std::string text = direction.minus == units.scale()
+                         ? fmt::format("scale of the scores of sequence {}", sequence)
+                         : fmt::format("{} of sequence {}", unit_text(units, direction.minus), sequence);
   if (direction.pair()) text += fmt::format(" from the block of {}", unit_text(units, direction.plus));
   return text + (head < 0 ? std::string(", all heads") : fmt::format(", head {}", head));
 }
@@ -258,7 +328,7 @@ class Tester {
   }
 
   PageTests run() {
-    x_ = std::log(4 * std::max<double>(1, static_cast<double>(tests_)) / kPageFalseAlarm);
+    x_ = std::log(4 * std::max<double>(1, static_cast<double>(tests_ + scale_tests_)) / kPageFalseAlarm);
     for (const std::int64_t sequence : sequences_) {
       if (!test_sequence(sequence)) {
         result_.same_problem = false;
@@ -289,8 +359,9 @@ class Tester {
       }
       elements += own;
       sequences_.push_back(sequence);
-      const auto units = static_cast<std::int64_t>(units_of(sequence).count());
+      const auto units = static_cast<std::int64_t>(units_of(sequence).of_pages());
       tests_ += units * units * (p.query_heads + 1);
+      scale_tests_ += p.query_heads + 1;
     }
   }
 
@@ -303,7 +374,7 @@ class Tester {
     std::vector<Test> output_all(units.count()), lse_all(units.count());
     std::set<Direction> chosen;
     const auto choose = [&](const std::vector<Test>& of_unit) {
-      for (const Direction& direction : largest(of_unit, x_)) chosen.insert(direction);
+      for (const Direction& direction : largest(units, of_unit, x_)) chosen.insert(direction);
     };
     for (std::int64_t head = 0; head < p.query_heads; ++head) {
       PageRow row(input_, sequence, query, head);
@@ -323,6 +394,7 @@ class Tester {
     }
     choose(output_all);
     if (result_.lse) choose(lse_all);
+    const std::vector<Direction> directions(chosen.begin(), chosen.end());
     std::vector<std::pair<Direction, Test>> output_sums, lse_sums;
     for (const Direction& direction : chosen) {
       output_sums.emplace_back(direction, Test{});
@@ -331,11 +403,15 @@ class Tester {
     for (PageRow& row : rows) {
       if (!row.read()) return false;
       row.sort();
+      std::vector<Test> tests;
+      for (std::size_t i = 0; i < directions.size(); i += kTogether) {
+        const auto some = std::span(directions).subspan(i, std::min(kTogether, directions.size() - i));
+        for (const Test& test : row.exact_output_tests(some)) tests.push_back(test);
+      }
       for (std::size_t i = 0; i < output_sums.size(); ++i) {
         const Direction direction = output_sums[i].first;
-        const Test test = row.exact_output_test(direction);
-        output_sums[i].second += test;
-        judge(test, units, direction, sequence, row.head(), 1, result_.o);
+        output_sums[i].second += tests[i];
+        judge(tests[i], units, direction, sequence, row.head(), 1, result_.o);
         if (!result_.lse) continue;
         const Test lse = row.lse_test(direction);
         lse_sums[i].second += lse;
@@ -363,7 +439,7 @@ class Tester {
 
   const PageTestInput& input_;
   std::vector<std::int64_t> sequences_;
-  std::int64_t tests_ = 0;
+  std::int64_t tests_ = 0, scale_tests_ = 0;
   double x_ = 0;
   PageTests result_;
 };

@@ -1,9 +1,11 @@
-// Tests for one wrong page among many, which moves every element by less than its bound.
+// Tests for one wrong page among many, or a wrong scale, which move every element by less than its bound.
 //
 // A missing page changes a row of o along a known direction: d = sum over its keys t of p_t (o - v_t), and lse by
 // log(1 - sum of p_t). A page that is exchanged with a last page of r keys loses its keys from slot r on. If page g is
-// read from the block of page h, the change is d_g - d_h. For each page and each pair of pages, the test adds up the
-// errors of all heads of a sequence's last query, and of each head alone, weighted with the direction:
+// read from the block of page h, the change is d_g - d_h. A scale that is too large by a share changes o by that share
+// of the sum over all keys of p_t (s_t - mean score) (v_t - o), and lse by that share of the mean score. For each page
+// and each pair of pages, and for the scale, the test adds up the errors of all heads of a sequence's last query, and of
+// each head alone, weighted with the direction:
 // L = sum of a_i (x_i - golden_i), a = d / variance. Errors of a correct kernel have no such direction.
 //
 // An error that multiplies a whole row of o, such as the common part of P's rounding, is no page's: a is made
@@ -14,10 +16,11 @@
 //     + sqrt(2 x sum a_i^2 min(e_i step_i, step_i^2 / 4)) + x / 3 * max |a_i| step_i
 //
 // with r and c the independent and the common relative error of a probability, s_i the deviation of the sum over the
-// keys, e_i the size of the errors before the output is rounded in steps of step_i, and x = ln(4 tests / 1e-7). The
-// second line is Hoeffding's inequality over keys, so that errors of different elements may depend on each other as V
-// makes them; the third is Bernstein's for the rounding of the output. It assumes that the golden values of a row fall
-// on independent places between two output values. A correct kernel fails with a probability of at most 1e-7.
+// keys, e_i the size of the errors before the output is rounded in steps of step_i, and x = ln(4 tests / 1e-7). Below
+// the normal range of P's type, r is larger: the error is up to half the smallest number of that type. The second line
+// is Hoeffding's inequality over keys, so that errors of different elements may depend on each other as V makes them;
+// the third is Bernstein's for the rounding of the output. It assumes that the golden values of a row fall on
+// independent places between two output values. A correct kernel fails with a probability of at most 1e-7.
 //
 // Example: 8 heads of 64 elements in f32, 4,096 normal keys in 256 pages: a missing page is 70 times the allowed L.
 #pragma once

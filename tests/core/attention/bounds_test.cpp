@@ -146,6 +146,43 @@ TEST(ProbabilityErrors, AreThoseOfPsType) {
   const ProbabilityErrors bf16 = probability_errors(rounding_of(DType::bf16), row);
   EXPECT_NEAR(bf16.independent, 0x1p-8 / std::sqrt(3.0), 1e-9);
   EXPECT_NEAR(bf16.common, 0.2 * 0x1p-8, 1e-15);
+  EXPECT_EQ(bf16.smallest, 0);
+  EXPECT_EQ(probability_errors(rounding_of(DType::f16), row).smallest, 0x1p-25);
+}
+
+// Adding tiles of 64 keys: 64 additions within a tile and 1024 of tiles may round in one direction, whatever repeats.
+TEST(OutputBound, EqualWeightsInTilesAreAtMostTheAdditionsOfATileAndOfTheTiles) {
+  RowTerms row = example_row();
+  row.keys = 65536;
+  Rounding rounding = rounding_of(DType::f32);
+  rounding.tile_keys = 64;
+  const double without = output_budget(rounding, row, kElement).sum;
+  row.repeats = 32768;
+  EXPECT_NEAR(output_budget(rounding, row, kElement).sum - without, (64 + 1024) * 0x1p-24, 1e-15);
+  row.repeats = 100;
+  EXPECT_NEAR(output_budget(rounding, row, kElement).sum - without, 100 * 0x1p-24, 1e-15);
+}
+
+// Below the normal range, errors of different keys have different signs. The smaller of the two sums is allowed.
+TEST(OutputBound, SubnormalProbabilitiesRoundInBothDirections) {
+  Rounding rounding = rounding_of(DType::f16);
+  RowTerms row = example_row();
+  const ElementTerms element{0, 0.01, 0.001, 0};
+  const double normal = output_budget(rounding, row, element).p;
+  row.faint[0] = 0.01;
+  row.faint[1] = 0.001;  // a tenth of the faint weight: 4 tenths of a1
+  const Budget together = output_budget(rounding, row, element);
+  EXPECT_NEAR(together.p - normal, 0.4 * 0.01, 1e-12);
+  row.lost[0] = 1e-5;
+  row.lost[2] = 4e-5;
+  row.lost[4] = 1e-3;
+  const Budget apart = output_budget(rounding, row, element);
+  const double deviation = 2 / std::sqrt(3.0) * 0.04 * 0.001;
+  EXPECT_NEAR(apart.p - normal, 4 * 1e-3 * 0.01 + 7 * deviation, 1e-12);
+  EXPECT_NEAR(apart.independent - together.independent, 7 * deviation, 1e-12);
+  EXPECT_GT(apart.deviation, deviation);
+  row.lost[2] = 1;
+  EXPECT_EQ(output_budget(rounding, row, element).p, together.p);
 }
 
 TEST(OutputBound, RejectsTypesNoKernelWrites) {
@@ -291,6 +328,27 @@ TEST(WeightTermsFaint, CountsWhatNarrowTypesLose) {
   const double kept = output_budget(rounding, row, {0, 0.01, 0.01, 0}).p;
   rounding.probabilities = DType::e4m3;
   EXPECT_GT(output_budget(rounding, row, {0, 0.01, 0.01, 0}).p, kept + 0.01);
+}
+
+// Half a step is 2^-25 for f16. Weights below it are lost; equal ones round alike; different ones do not.
+TEST(WeightTermsLost, SeparatesEqualFromSpreadSubnormalWeights) {
+  WeightTerms lost;
+  for (int t = 0; t < 1000; ++t) lost.add(0x1p-27);
+  EXPECT_GE(lost.lost(0, 1), 1000 * 0x1p-27);
+  EXPECT_EQ(lost.faint(1, 1), 1000 * 0x1p-27);
+  EXPECT_NEAR(lost.lost(2, 1), std::sqrt(1000.0) * 0x1p-27, 1e-15);
+  EXPECT_NEAR(lost.lost(4, 1), std::sqrt(1000.0) * 0x1p-27, 1e-15);
+  WeightTerms equal, spread, normal;
+  for (int t = 0; t < 1000; ++t) {
+    equal.add(10.3 * 0x1p-24);
+    spread.add((20 + 40 * std::fmod(t * 0.618033988749895, 1.0)) * 0x1p-24);
+    normal.add(0x1p-10);
+  }
+  EXPECT_GE(equal.lost(0, 1), 0.25 * 1000 * 0x1p-24);
+  EXPECT_LT(spread.lost(0, 1), 0.02 * 1000 * 0x1p-24);
+  EXPECT_NEAR(spread.lost(2, 1), std::sqrt(1000.0) * 0x1p-25, 1e-12);
+  EXPECT_EQ(normal.lost(0, 1), 0);  // in the normal range of f16, not of e4m3
+  EXPECT_GT(normal.lost(1, 1), 0);
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // Keys with equal weights, and the terms of the bound that count them as one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
+#include "core/attention/bounds.h"
 #include "core/attention/detail/equal_weights.h"
 #include "core/attention/reference.h"
 
@@ -80,6 +82,104 @@ TEST(EqualWeights, CountAsOneInA2AndP2) {
 TEST(EqualWeights, NeverMakeTheTermSmaller) {
   const Result r = result_of({0, 0, 0, 0}, {1, -1, 1, -1});
   EXPECT_NEAR(r.a2(0, 0, 0), 0.5, 1e-12);
+}
+
+// The sum of the sums so far is 1 + 2 + ... + n for n equal keys: half of all additions, in full.
+TEST(EqualWeights, CountTheirSumsSoFarAsAdditionsInOneDirection) {
+  const std::vector<double> equal(1000, 0.25);
+  EXPECT_NEAR(EqualWeights::systematic_additions(equal, EqualWeights::sorted(equal)) / 250, 500.5, 1e-9);
+  std::vector<double> tokens(48 * 341);  // 48 tokens, each 341 times: 4 deviations of 48 independent groups
+  double sum = 0;
+  for (std::size_t t = 0; t < tokens.size(); ++t) sum += tokens[t] = 1 + 1e-6 * static_cast<double>(t % 48);
+  EXPECT_NEAR(EqualWeights::systematic_additions(tokens, EqualWeights::sorted(tokens)) / sum,
+              4 * std::sqrt(48.0) * 170.5, 10);
+  const std::vector<double> apart{1, 2, 3, 4};
+  EXPECT_EQ(EqualWeights::systematic_additions(apart, EqualWeights::sorted(apart)), 0);
+  // Faint equal weights after a large one: the sum so far is nearly the whole sum, in the other order it is not.
+  const std::vector<double> late{1000, 1, 1, 1, 1};
+  EXPECT_NEAR(EqualWeights::systematic_additions(late, EqualWeights::sorted(late)) / 1004, 4, 0.02);
+}
+
+TEST(EqualWeights, PartnersAreOtherMembers) {
+  for (const std::size_t size : {2u, 3u, 17u, 341u}) {
+    for (std::size_t member = 0; member < size; ++member) {
+      EXPECT_LT(EqualWeights::partner(member, size), size);
+      EXPECT_NE(EqualWeights::partner(member, size), member);
+    }
+  }
+}
+
+// Equal values: every addition in full, sqrt(keys / 9) times the sum so far. Different values: independent additions.
+TEST(EqualWeights, RaiseRunningWhereTheirValuesAreEqualToo) {
+  const std::vector<float> scores(900, 0.0F), ones(900, 1.0F);
+  std::vector<float> apart(900);
+  for (std::size_t t = 0; t < apart.size(); ++t) apart[t] = 1 + static_cast<float>(t) / 1024;
+  double squares = 0, blocks = 0;
+  for (int t = 64; t < 900 + 64; t += 64) {
+    squares += std::pow(std::min(t, 900) / 900.0, 2), blocks += 1;
+  }
+  EXPECT_NEAR(result_of(scores, ones).running(0, 0, 0), 10 * std::sqrt(squares / blocks), 1e-9);
+  EXPECT_LT(result_of(scores, apart).running(0, 0, 0), 1.5);
+}
+
+// An f32 kernel that adds one by one. The errors of equal additions are equal, so its lse is off by more than
+// independent errors of 16,384 additions would explain: 8 deviations of them are 2^-24 * 4 * 128.
+TEST(EqualWeights, OfRepeatedTokensAreSummedWithinTheBound) {
+  std::vector<float> scores(16384), values(scores.size());
+  for (std::size_t t = 0; t < scores.size(); ++t) {
+    scores[t] = static_cast<float>(std::sin(static_cast<double>(t % 48) * 1.7));
+    values[t] = 1 + scores[t] / 3;
+  }
+  const Result golden = result_of(scores, values);
+  Rounding rounding = rounding_of(DType::f32);
+  const RowTerms row = row_terms(golden, 0, 0, 1);
+  const ElementTerms element = element_terms(golden, 0, 0, 0);
+  double largest = 0, largest_bound = 0;
+  for (int shift = 0; shift < 200; ++shift) {
+    const float maximum = 1 + 0.0137F * static_cast<float>(shift);
+    float sum = 0, o = 0;
+    for (std::size_t t = 0; t < scores.size(); ++t) {
+      const float p = std::exp(scores[t] - maximum);
+      sum += p;
+      o += p * values[t];
+    }
+    const double lse = static_cast<double>(maximum) + std::log(static_cast<double>(sum));
+    largest = std::max(largest, std::fabs(lse - golden.lse(0, 0)));
+    largest_bound = lse_budget(rounding, row).total();
+    EXPECT_TRUE(lse_within(rounding, row, lse)) << shift;
+    EXPECT_TRUE(output_within(rounding, row, element, static_cast<double>(o / sum))) << shift;
+  }
+  EXPECT_GT(largest, 0x1p-24 * 4 * 128);
+  EXPECT_GT(largest, largest_bound / 8);  // the bound is not much larger than the errors of correct kernels
+}
+
+// The first key has 99 % of the weight and the value 0. All other probabilities are below the normal range of f16. A
+// correct kernel's errors have both signs; allowing them in one direction would hide a page of 16 of 4,096 keys.
+TEST(SubnormalProbabilities, RoundWithinABoundThatShowsAMissingPage) {
+  constexpr std::size_t kKeys = 4096;
+  std::vector<float> scores(kKeys), values(kKeys);
+  for (std::size_t t = 1; t < kKeys; ++t) {
+    scores[t] = static_cast<float>(std::sin(static_cast<double>(t) * 0.73) - std::log(99.0 * kKeys));
+    values[t] = static_cast<float>(1 + 0.2 * std::cos(static_cast<double>(t) * 1.91));
+  }
+  const Result golden = result_of(scores, values);
+  const Rounding rounding = rounding_of(DType::f16);
+  const RowTerms row = row_terms(golden, 0, 0, 1);
+  const ElementTerms element = element_terms(golden, 0, 0, 0);
+  const auto computed = [&](std::size_t left_out, float maximum) {
+    double sum = 0, o = 0;
+    for (std::size_t t = 0; t < kKeys; ++t) {
+      if (t / 16 == left_out) continue;
+      const float p = std::exp(scores[t] - maximum);
+      sum += static_cast<double>(p);
+      o += std::nearbyint(static_cast<double>(p) * 0x1p24) * 0x1p-24 * static_cast<double>(values[t]);
+    }
+    return o / sum;
+  };
+  for (int shift = 0; shift < 50; ++shift) {
+    EXPECT_TRUE(output_within(rounding, row, element, computed(kKeys, -0.1F * static_cast<float>(shift)))) << shift;
+  }
+  EXPECT_FALSE(output_within(rounding, row, element, computed(17, 0)));
 }
 
 // 2^-25 of the sum is lost by an f32 sum each time, always in the same direction.

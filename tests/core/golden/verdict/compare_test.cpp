@@ -210,6 +210,23 @@ TEST(Compare, BundlesWithoutTheNewerTermsAreReadWithALooserBound) {
   }
 }
 
+// Bundles written before `lost` allow all errors of P below its normal range in one direction.
+TEST(Compare, BundlesWithoutLostAreReadWithALooserBound) {
+  Bundle golden = small_golden();
+  golden.tensors["faint"] = filled({3, 2, 3}, 1e-3);
+  golden.tensors["lost"] = filled({3, 2, 5}, 1e-6);
+  CompareOptions options;
+  options.rounding.probabilities = DType::f16;
+  const CompareResult tight = compare(golden, candidate_of(golden), options);
+  EXPECT_EQ(failed(tight), Names{});
+  golden.tensors.erase("lost");
+  const CompareResult loose = compare(golden, candidate_of(golden), options);
+  EXPECT_EQ(failed(loose), Names{});
+  EXPECT_GT(loose.tensors[0].worst->allowed, 1.01 * tight.tensors[0].worst->allowed);
+  golden.tensors["lost"] = filled({3, 2, 3}, 1e-6);
+  EXPECT_THROW(static_cast<void>(compare(golden, candidate_of(golden), options)), InputError);
+}
+
 // The type of lse is its own: a bf16 kernel that writes lse in f32 has an exact row sum or a rounded one, but never the
 // rounding of o.
 TEST(Compare, LseIsJudgedByItsOwnTypeAndRowSum) {
