@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kFloatUnit = 0x1p-24;
 constexpr double kSecondOrder = 1.01;  // products of errors, for up to 2^16 additions
+constexpr double kWeightError = 3 * kFloatUnit * kSecondOrder;
 constexpr double kSmallest = 0x1p-32;  // of sum p |v|: squares of the products are then in float's normal range
 
 // Roundings of an element that is decoded to float.
@@ -29,8 +30,8 @@ class FastRun {
   FastRun(const Problem& problem, const ReferenceKernels& kernels)
       : p_(problem),
         result_(empty_result(problem)),
-        fast_(problem, kernels, kernels.fast.dots, kernels.fast.accumulate, result_),
-        strict_(problem, kernels, exact_dots(problem, kernels), kernels.exact.accumulate, result_) {
+        fast_(problem, kernels, result_),
+        strict_(problem, kernels, result_) {
     const auto lane_sum = static_cast<double>((problem.k.head_size + kFastLanes - 1) / kFastLanes);
     const int inputs = roundings(problem.q_dtype, false) + roundings(problem.k.dtype, problem.k.scales != nullptr);
     score_factor_ = std::fabs(problem.options.scale) * (lane_sum + 6 + inputs) * kFloatUnit * kSecondOrder;
@@ -77,7 +78,7 @@ class FastRun {
     for (std::int64_t query = 0; query < queries; ++query) {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) {
         result_.score_error(row + query, head) =
-            score_factor_ * fast_.query_norm(query, head) * fast_.largest_key(head / group);
+            score_factor_ * fast_.query_norm(query, head) * fast_.largest_key(head / group) + kWeightError;
       }
     }
   }
