@@ -53,10 +53,13 @@ struct FastLoops {
   // scores[r * score_stride + t] = dot(q[r], k[t]).
   template <int R, int T>
   static void dots_tile(const float* q, const std::byte* const* k, std::int64_t padded, float* scores,
-                        std::int64_t score_stride) {
+                        std::int64_t score_stride, Fetcher& fetcher) {
     Vec sum[R * T][kParts];
     for (int i = 0; i < R * T * kParts; ++i) sum[i / kParts][i % kParts] = Vec{};
-    for (std::int64_t block = 0; block < padded; block += kFastStep) add_block<R, T>(q, k, padded, block, sum);
+    for (std::int64_t block = 0; block < padded; block += kFastStep) {
+      fetcher.step();
+      add_block<R, T>(q, k, padded, block, sum);
+    }
     if constexpr (W == 16 && R * T == 16) {
       const Vec folded = fold_sixteen<W>(&sum[0][0]);
       for (int r = 0; r < R; ++r) {
@@ -70,13 +73,10 @@ struct FastLoops {
   template <int R, int T>
   static void dots_of(const float* q, const std::byte* const* k, std::int64_t keys, std::int64_t padded, float* scores,
                       std::int64_t score_stride, const Ahead& ahead) {
-    Fetcher fetcher(ahead, keys / T);
+    Fetcher fetcher(ahead, (keys + T - 1) / T * (padded / kFastStep));
     std::int64_t t = 0;
-    for (; t + T <= keys; t += T) {
-      fetcher.step();
-      dots_tile<R, T>(q, k + t, padded, scores + t, score_stride);
-    }
-    for (; t < keys; ++t) dots_tile<R, 1>(q, k + t, padded, scores + t, score_stride);
+    for (; t + T <= keys; t += T) dots_tile<R, T>(q, k + t, padded, scores + t, score_stride, fetcher);
+    for (; t < keys; ++t) dots_tile<R, 1>(q, k + t, padded, scores + t, score_stride, fetcher);
     fetcher.finish();
   }
 
@@ -160,8 +160,8 @@ struct FastLoops {
   static Vec size_of_lanes(Vec x) { return (Vec)((Bits)x & 0x7fffffff); }
 
   static void add_to(Vec x, double* target) {
-    const Doubles low = loaded<Doubles>(target) + __builtin_convertvector(low_half<W>(x), Doubles);
-    const Doubles high = loaded<Doubles>(target + W / 2) + __builtin_convertvector(high_half<W>(x), Doubles);
+    const Doubles low = loaded<Doubles>(target) + as_doubles<W>(low_half<W>(x));
+    const Doubles high = loaded<Doubles>(target + W / 2) + as_doubles<W>(high_half<W>(x));
     __builtin_memcpy(target, &low, sizeof low);
     __builtin_memcpy(target + W / 2, &high, sizeof high);
   }

@@ -23,7 +23,7 @@ struct FastWeights {
   static void scale(const float* dots, std::int64_t count, double factor, double* scores) {
     std::int64_t t = 0;
     for (; t + W / 2 <= count; t += W / 2) {
-      const Doubles x = __builtin_convertvector(loaded<Half>(dots + t), Doubles) * factor;
+      const Doubles x = as_doubles<W>(loaded<Half>(dots + t)) * factor;
       __builtin_memcpy(scores + t, &x, sizeof x);
     }
     for (; t < count; ++t) scores[t] = static_cast<double>(dots[t]) * factor;
@@ -42,7 +42,7 @@ struct FastWeights {
     const Doubles kept = (Doubles)(((DoubleBits)x & (x >= lowest)) | ((DoubleBits)lowest & ~(DoubleBits)(x >= lowest)));
     const Doubles whole = kept * kLog2E;
     const Doubles n = (whole + kMagic) - kMagic;
-    return {__builtin_convertvector(n, Half), __builtin_convertvector(whole - n, Half)};
+    return {as_floats<W>(n), as_floats<W>(whole - n)};
   }
   static Vec exp(Doubles low, Doubles high) {
     const Power a = power(low), b = power(high);
@@ -66,8 +66,8 @@ struct FastWeights {
 
     // The terms of WeightTerms::add (weight_terms.h), except the repeats.
     void add(Vec e) {
-      const Doubles low = __builtin_convertvector(low_half<W>(e), Doubles);
-      const Doubles high = __builtin_convertvector(high_half<W>(e), Doubles);
+      const Doubles low = as_doubles<W>(low_half<W>(e));
+      const Doubles high = as_doubles<W>(high_half<W>(e));
       row_sum += low;
       row_sum += high;
       squares += low * low;

@@ -64,6 +64,21 @@ typename FloatLanes<W>::Vec join_halves(typename FloatLanes<W>::Half a, typename
   if constexpr (W == 8) return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
   if constexpr (W == 16) return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
+// Half of a vector as doubles. g++ 12 splits the conversion of eight floats.
+template <int W>
+typename Lanes<W / 2>::Vec as_doubles(typename FloatLanes<W>::Half x) {
+#if defined(__AVX512F__)
+  if constexpr (W == 16) return _mm512_maskz_cvtps_pd(0xff, x);
+#endif
+  return __builtin_convertvector(x, typename Lanes<W / 2>::Vec);
+}
+template <int W>
+typename FloatLanes<W>::Half as_floats(typename Lanes<W / 2>::Vec x) {
+#if defined(__AVX512F__)
+  if constexpr (W == 16) return _mm512_maskz_cvtpd_ps(0xff, x);
+#endif
+  return __builtin_convertvector(x, typename FloatLanes<W>::Half);
+}
 // a0 b0 a1 b1 ..., the first and the last W.
 template <int W>
 typename FloatLanes<W>::Vec interleave_low(typename FloatLanes<W>::Vec a, typename FloatLanes<W>::Vec b) {
@@ -195,7 +210,7 @@ float fold_lanes(const typename FloatLanes<W>::Vec* parts) {
 //
 // One operand of each addition is a blend, which has more execution units than a shuffle.
 template <int W>
-typename FloatLanes<W>::Vec fold_sixteen(const typename FloatLanes<W>::Vec* x) {
+[[gnu::always_inline]] inline typename FloatLanes<W>::Vec fold_sixteen(const typename FloatLanes<W>::Vec* x) {
   static_assert(W == 16);
   using Vec = typename FloatLanes<W>::Vec;
   Vec halves[8], quarters[4], pairs[2];
