@@ -42,14 +42,8 @@ class FastRun {
   FastRun(const FastRun&) = delete;
 
   Result take() {
-    each_query_block(p_, [&](std::int64_t sequence, std::int64_t first, std::int64_t last) {
-      fast_.run(sequence, first, last);
-      const std::int64_t row = p_.first_query(sequence) + first;
-      if (fast_.weights_are_normal() && floats_hold(row, row + last - first)) {
-        write_errors(row, last - first);
-      } else {
-        strict_.run(sequence, first, last);
-      }
+    each_query_block(p_, [&](std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t origin) {
+      if (!run_fast(sequence, first, last, origin)) strict_.run(sequence, first, last, origin);
     });
     for (xt::xtensor<double, 3>* array : {&result_.o, &result_.a1, &result_.a2, &result_.running}) {
       for (double& x : *array) x = canonical_nan(x);
@@ -58,6 +52,22 @@ class FastRun {
   }
 
  private:
+  // A few queries at a time: their sums and weights stay in the caches. False if floats do not hold a value.
+  bool run_fast(std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t origin) {
+    constexpr std::int64_t kQueries = 16;
+    for (std::int64_t at = first; at < last; at += kQueries) {
+      const std::int64_t end = std::min(at + kQueries, last);
+      fast_.run(sequence, at, end, origin);
+      const std::int64_t row = p_.first_query(sequence) + at;
+      if (!fast_.weights_are_normal() || !floats_hold(row, row + end - at)) {
+        clear_errors(p_.first_query(sequence) + first, last - first);
+        return false;
+      }
+      write_errors(row, end - at);
+    }
+    return true;
+  }
+
   // Whether the sums of queries [first, last) of the result are finite, and 0 or not too small for a sum of squares.
   bool floats_hold(std::int64_t first, std::int64_t last) const {
     const std::int64_t elements = p_.query_heads * p_.v.head_size;
@@ -71,6 +81,12 @@ class FastRun {
       held = held && std::isfinite(result_.smax.data()[i]);
     }
     return held;
+  }
+
+  void clear_errors(std::int64_t row, std::int64_t queries) {
+    for (std::int64_t query = row; query < row + queries; ++query) {
+      for (std::int64_t head = 0; head < p_.query_heads; ++head) result_.score_error(query, head) = 0;
+    }
   }
 
   void write_errors(std::int64_t row, std::int64_t queries) {

@@ -37,8 +37,9 @@ Result run(const Problem& problem, const ReferenceKernels& kernels) {
   check_problem(problem);
   Result result = empty_result(problem);
   QueryBlock<double> block(problem, kernels, result);
-  each_query_block(
-      problem, [&](std::int64_t sequence, std::int64_t first, std::int64_t last) { block.run(sequence, first, last); });
+  each_query_block(problem, [&](std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t origin) {
+    block.run(sequence, first, last, origin);
+  });
   for (xt::xtensor<double, 3>* array : {&result.o, &result.a1, &result.a2, &result.running}) {
     for (double& x : *array) x = canonical_nan(x);
   }

@@ -57,14 +57,18 @@ double absorbed(std::span<const T> e, double smallest, double sum) {
 // The dot products of the reference for the types of `problem`.
 [[nodiscard]] ExactKernels::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels);
 
-// Calls per_block(sequence, first_query, last_query) for the blocks of queries whose scores are held together.
+// Calls per_block(sequence, first_query, last_query, origin) for the blocks of queries whose scores are held together;
+// `origin` is the first key that any of them sees.
 template <class F>
 void each_query_block(const Problem& problem, const F& per_block) {
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const std::int64_t queries = query_count(problem, b);
     const std::int64_t scores_a_query = std::max<std::int64_t>(1, problem.query_heads * needed_keys(problem, b).size());
     const std::int64_t step = std::clamp<std::int64_t>(kScoresKept / scores_a_query, 1, kMostQueries);
-    for (std::int64_t first = 0; first < queries; first += step) per_block(b, first, std::min(first + step, queries));
+    for (std::int64_t first = 0; first < queries; first += step) {
+      const std::int64_t last = std::min(first + step, queries);
+      per_block(b, first, last, visible_keys_of(problem.options, first, last, queries, problem.keys(b)).first);
+    }
   }
 }
 
@@ -90,8 +94,10 @@ class QueryBlock {
         k_rows_(problem.k, kernels),
         v_rows_(problem.v, kernels) {}
 
-  void run(std::int64_t sequence, std::int64_t first_query, std::int64_t last_query) {
+  // Keys are read in blocks that start at key `origin`, at or before the first key that any of the queries sees.
+  void run(std::int64_t sequence, std::int64_t first_query, std::int64_t last_query, std::int64_t origin) {
     sequence_ = sequence;
+    origin_ = origin;
     first_query_ = first_query;
     queries_ = last_query - first_query;
     const std::int64_t all = query_count(p_, sequence);
@@ -166,8 +172,8 @@ class QueryBlock {
   template <class F>
   void each_run(const RowReader& reader, const F& per_run) {
     const std::int64_t heads = p_.k.heads;
-    for (std::int64_t block = needed_.first; block < needed_.last; block += kKeyBlock) {
-      const std::int64_t end = std::min(block + kKeyBlock, needed_.last);
+    for (std::int64_t block = needed_.first, end = block; block < needed_.last; block = end) {
+      end = std::min(origin_ + ((block - origin_) / kKeyBlock + 1) * kKeyBlock, needed_.last);
       const std::int64_t next = std::min(kKeyBlock, needed_.last - end);
       for (std::int64_t kv_head = 0; kv_head < heads; ++kv_head) {
         reader.locate(sequence_, block, end, kv_head, run_);
@@ -335,7 +341,7 @@ class QueryBlock {
       kernels_.exact.accumulate(scores_at(row, first), needed_.size(), group_, &values_(first - block, 0), stride,
                                 last - first, v_padded_, &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
     });
-    const std::int64_t running_block = (block - needed_.first) / kRunningBlock * kRunningBlock + needed_.first;
+    const std::int64_t running_block = (block - origin_) / kRunningBlock * kRunningBlock + origin_;
     if (end - running_block < kRunningBlock && end < needed_.last) return;
     each_query(running_block, end, [&](std::int64_t query, std::int64_t, std::int64_t) {
       const std::int64_t row = row_of(query, kv_head * group_);
@@ -439,6 +445,7 @@ class QueryBlock {
   std::int64_t sequence_ = 0;
   std::int64_t first_query_ = 0;
   std::int64_t queries_ = 0;
+  std::int64_t origin_ = 0;
   KeyRange needed_;
   std::vector<KeyRange> visible_;        // [query]
   std::vector<std::int64_t> position_;   // [query]
