@@ -55,7 +55,8 @@ struct FastLoops {
   static void dots_tile(const float* q, const std::byte* const* k, std::int64_t padded, float* scores,
                         std::int64_t score_stride, Fetcher& fetcher) {
     Vec sum[R * T][kParts];
-    for (int i = 0; i < R * T * kParts; ++i) sum[i / kParts][i % kParts] = Vec{};
+    const Vec zero = unknown_zero<W>();
+    for (int i = 0; i < R * T * kParts; ++i) sum[i / kParts][i % kParts] = zero;
     for (std::int64_t block = 0; block < padded; block += kFastStep) {
       fetcher.step();
       add_block<R, T>(q, k, padded, block, sum);
@@ -101,7 +102,8 @@ struct FastLoops {
   template <int T>
   static float largest_square_of(const std::byte* const* k, std::int64_t padded, float largest) {
     Vec sum[T][kParts];
-    for (int i = 0; i < T * kParts; ++i) sum[i / kParts][i % kParts] = Vec{};
+    const Vec zero = unknown_zero<W>();
+    for (int i = 0; i < T * kParts; ++i) sum[i / kParts][i % kParts] = zero;
     for (std::int64_t d = 0; d < padded; d += 2 * W) {
       for (int t = 0; t < T; ++t) {
         const std::byte* step = k[t] + d * Source::kBytes;
@@ -149,7 +151,7 @@ struct FastLoops {
 
   // One vector of V for a row of weights: of v, |v| and v^2.
   struct Sums {
-    Vec o = {}, a1 = {}, a2 = {};
+    Vec o, a1, a2;
     void add(Vec e, Vec square_of_e, Vec y, Vec size, Vec square) {
       o = multiply_add<W>(e, y, o);
       a1 = multiply_add<W>(e, size, a1);
@@ -185,6 +187,8 @@ struct FastLoops {
     for (std::int64_t d = 0; d < padded; d += 2 * W) {
       const std::int64_t at = d * Source::kBytes;
       Sums first[R], second[R];
+      const Vec zero = unknown_zero<W>();
+      for (int r = 0; r < R; ++r) first[r] = second[r] = {zero, zero, zero};
       if constexpr (W == 16) {  // enough registers for both vectors of a step
         for (std::int64_t t = 0; t < keys; ++t) {
           fetcher.step();

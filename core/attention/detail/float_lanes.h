@@ -191,6 +191,14 @@ typename FloatLanes<W>::Vec all_lanes(float x) {
   return x - typename FloatLanes<W>::Vec{};  // unlike an addition of 0, this changes no -0 and is a broadcast
 }
 
+// Zero that the compiler does not know: it would clear an array of sums in memory, although the sums are in registers.
+template <int W>
+typename FloatLanes<W>::Vec unknown_zero() {
+  typename FloatLanes<W>::Vec zero = {};
+  asm("" : "+x"(zero));
+  return zero;
+}
+
 // Sixteen lanes in 16 / W vectors: lanes i and i + 8 are added first, then i and i + 4, i + 2, i + 1.
 template <int W>
 float fold_lanes(const typename FloatLanes<W>::Vec* parts) {
