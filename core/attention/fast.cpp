@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kFloatUnit = 0x1p-24;
 constexpr double kSecondOrder = 1.01;  // products of errors, for up to 2^16 additions
+constexpr double kWeightError = 3 * kFloatUnit * kSecondOrder;
 constexpr double kSmallest = 0x1p-32;  // of sum p |v|: squares of the products are then in float's normal range
 
 // Roundings of an element that is decoded to float.
@@ -29,8 +30,8 @@ class FastRun {
   FastRun(const Problem& problem, const ReferenceKernels& kernels)
       : p_(problem),
         result_(empty_result(problem)),
-        fast_(problem, kernels, kernels.fast.dots, kernels.fast.accumulate, result_),
-        strict_(problem, kernels, exact_dots(problem, kernels), kernels.exact.accumulate, result_) {
+        fast_(problem, kernels, result_),
+        strict_(problem, kernels, result_) {
     const auto lane_sum = static_cast<double>((problem.k.head_size + kFastLanes - 1) / kFastLanes);
     const int inputs = roundings(problem.q_dtype, false) + roundings(problem.k.dtype, problem.k.scales != nullptr);
     score_factor_ = std::fabs(problem.options.scale) * (lane_sum + 6 + inputs) * kFloatUnit * kSecondOrder;
@@ -41,14 +42,8 @@ class FastRun {
   FastRun(const FastRun&) = delete;
 
   Result take() {
-    each_query_block(p_, [&](std::int64_t sequence, std::int64_t first, std::int64_t last) {
-      fast_.run(sequence, first, last);
-      const std::int64_t row = p_.first_query(sequence) + first;
-      if (fast_.weights_are_normal() && floats_hold(row, row + last - first)) {
-        write_errors(row, last - first);
-      } else {
-        strict_.run(sequence, first, last);
-      }
+    each_query_block(p_, [&](std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t origin) {
+      if (!run_fast(sequence, first, last, origin)) strict_.run(sequence, first, last, origin);
     });
     for (xt::xtensor<double, 3>* array : {&result_.o, &result_.a1, &result_.a2, &result_.running}) {
       for (double& x : *array) x = canonical_nan(x);
@@ -57,6 +52,22 @@ class FastRun {
   }
 
  private:
+  // A few queries at a time: their sums and weights stay in the caches. False if floats do not hold a value.
+  bool run_fast(std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t origin) {
+    constexpr std::int64_t kQueries = 16;
+    for (std::int64_t at = first; at < last; at += kQueries) {
+      const std::int64_t end = std::min(at + kQueries, last);
+      fast_.run(sequence, at, end, origin);
+      const std::int64_t row = p_.first_query(sequence) + at;
+      if (!fast_.weights_are_normal() || !floats_hold(row, row + end - at)) {
+        clear_errors(p_.first_query(sequence) + first, last - first);
+        return false;
+      }
+      write_errors(row, end - at);
+    }
+    return true;
+  }
+
   // Whether the sums of queries [first, last) of the result are finite, and 0 or not too small for a sum of squares.
   bool floats_hold(std::int64_t first, std::int64_t last) const {
     const std::int64_t elements = p_.query_heads * p_.v.head_size;
@@ -72,12 +83,18 @@ class FastRun {
     return held;
   }
 
+  void clear_errors(std::int64_t row, std::int64_t queries) {
+    for (std::int64_t query = row; query < row + queries; ++query) {
+      for (std::int64_t head = 0; head < p_.query_heads; ++head) result_.score_error(query, head) = 0;
+    }
+  }
+
   void write_errors(std::int64_t row, std::int64_t queries) {
     const std::int64_t group = p_.query_heads / p_.k.heads;
     for (std::int64_t query = 0; query < queries; ++query) {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) {
         result_.score_error(row + query, head) =
-            score_factor_ * fast_.query_norm(query, head) * fast_.largest_key(head / group);
+            score_factor_ * fast_.query_norm(query, head) * fast_.largest_key(head / group) + kWeightError;
       }
     }
   }

@@ -1,15 +1,17 @@
-// The fast path of the reference: K and V are decoded to float, and products are added in float, a few at a time,
-// before a double takes their sum. Masks, scores' options, softmax, denominators and lse are computed in double, as by
-// the reference. The error of the result is known and is part of the result.
+// The fast path of the reference: K and V are decoded to float, in registers for f32, f16, bf16, e4m3 and e5m2 rows of
+// a multiple of 32 elements without scales. Products are added in float, a few at a time, before a double takes their
+// sum. Weights are floats; masks, scores' options, denominators and lse are computed in double, as by the reference.
+// The error of the result is known and is part of the result.
 //
 // With u = 2^-24, L = ceil(head_size / 16), i_q, i_k and i_v = the roundings that decoding an element takes (0 for f32
 // and narrower floats; 1 for wider types; 1 more with scales):
 //
-//   score_error  |scale| * |q| * max |k| * (L + 6 + i_q + i_k) * u * 1.01     [query, query_head]
+//   score_error  (|scale| * |q| * max |k| * (L + 6 + i_q + i_k) + 3) * u * 1.01     [query, query_head]
 //                a dot product is 16 sums of L products, folded in a tree of 4 levels; sum |q_d k_d| <= |q| |k|, where
-//                |x| is the Euclidean norm
+//                |x| is the Euclidean norm. The exponential has a relative error of 3 u, which changes a weight as an
+//                error of 3 u in its score does
 //   sum_error    (64 + 3 + i_v) * u * 1.01                                    one number
-//                a weight is rounded to float, and at most 64 products are added in float
+//                at most 64 products are added in float
 //
 //   |lse - lse64| <= score_error           in base 2: times log2(e)
 //   |o - o64|     <= 1.01 * score_error * (a1 + |o|) + sum_error * a1
@@ -20,7 +22,7 @@
 // A block of queries with values that floats do not hold (infinite or NaN results, weights below 2^-125, results below
 // 2^-32) is computed by the reference, and its score_error is 0.
 //
-// Example: head size 128, |q| = |k| = 11.3, scale 1 / 11.3: score_error 9.5e-6; with a1 = 0.8 and o = 0.02, o differs
+// Example: head size 128, |q| = |k| = 11.3, scale 1 / 11.3: score_error 9.7e-6; with a1 = 0.8 and o = 0.02, o differs
 // by at most 1.1e-5. A bf16 kernel's own bound is about 1e-4 there.
 //
 // Throws the errors of check_problem (problem_checks.h).

@@ -36,9 +36,10 @@ bool products_are_exact(const Problem& p) {
 Result run(const Problem& problem, const ReferenceKernels& kernels) {
   check_problem(problem);
   Result result = empty_result(problem);
-  QueryBlock<double> block(problem, kernels, exact_dots(problem, kernels), kernels.exact.accumulate, result);
-  each_query_block(
-      problem, [&](std::int64_t sequence, std::int64_t first, std::int64_t last) { block.run(sequence, first, last); });
+  QueryBlock<double> block(problem, kernels, result);
+  each_query_block(problem, [&](std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t origin) {
+    block.run(sequence, first, last, origin);
+  });
   for (xt::xtensor<double, 3>* array : {&result.o, &result.a1, &result.a2, &result.running}) {
     for (double& x : *array) x = canonical_nan(x);
   }
@@ -65,8 +66,8 @@ Result empty_result(const Problem& p) {
           .lost = filled(0.0, p.total_queries(), p.query_heads, kLostTerms)};
 }
 
-RowKernels<double>::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels) {
-  return products_are_exact(problem) ? kernels.dots_of_exact_products : kernels.exact.dots;
+ExactKernels::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels) {
+  return products_are_exact(problem) ? kernels.exact.dots_of_exact_products : kernels.exact.dots;
 }
 
 const ReferenceKernels* reference_kernels(InstructionSet set) {

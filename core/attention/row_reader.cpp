@@ -8,51 +8,56 @@
 namespace kvscope::attention {
 namespace {
 
-template <class T>
-using Table = std::array<T, 256>;
+using Table = std::array<double, 256>;
 
-template <class T>
-Table<T> decode_all(DType dtype) {
-  Table<T> table{};
+Table decode_all(DType dtype) {
+  Table table{};
   for (std::size_t i = 0; i < table.size(); ++i) {
     const auto byte = static_cast<std::byte>(i);
-    table[i] = static_cast<T>(load_as_double(dtype, &byte));
+    table[i] = load_as_double(dtype, &byte);
   }
   return table;
 }
 
-template <class T>
-void look_up(const Table<T>& table, const std::byte* source, std::int64_t count, T* target) {
+void look_up(const Table& table, const std::byte* source, std::int64_t count, double* target) {
   for (std::int64_t i = 0; i < count; ++i) target[i] = table[static_cast<std::size_t>(source[i])];
-}
-
-const RowKernels<double>& kernels_for(const ReferenceKernels& kernels, const double*) {
-  return kernels.exact;
-}
-const RowKernels<float>& kernels_for(const ReferenceKernels& kernels, const float*) {
-  return kernels.fast;
 }
 
 }  // namespace
 
+const FastRowKernels* fast_row_kernels(const ReferenceKernels& kernels, DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return &kernels.fast.f32;
+    case DType::f16:
+      return &kernels.fast.f16;
+    case DType::bf16:
+      return &kernels.fast.bf16;
+    case DType::e4m3:
+      return &kernels.fast.e4m3;
+    case DType::e5m2:
+      return &kernels.fast.e5m2;
+    default:
+      return nullptr;
+  }
+}
+
 RowReader::RowReader(const PagedRows& rows, const ReferenceKernels& kernels)
     : rows_(rows), kernels_(kernels), element_bytes_(size_of(rows.dtype)), scale_bytes_(size_of(rows.scale_dtype)) {}
 
-template <class T>
 void RowReader::widen(const ReferenceKernels& all, DType dtype, const std::byte* source, std::int64_t count,
-                      T* target) {
-  static const Table<T> kE4m3 = decode_all<T>(DType::e4m3);
-  static const Table<T> kE5m2 = decode_all<T>(DType::e5m2);
-  const RowKernels<T>& kernels = kernels_for(all, target);
+                      double* target) {
+  static const Table kE4m3 = decode_all(DType::e4m3);
+  static const Table kE5m2 = decode_all(DType::e5m2);
   switch (dtype) {
     case DType::f32:
-      kernels.widen_f32(source, count, target);
+      all.exact.widen_f32(source, count, target);
       break;
     case DType::f16:
-      kernels.widen_f16(source, count, target);
+      all.exact.widen_f16(source, count, target);
       break;
     case DType::bf16:
-      kernels.widen_bf16(source, count, target);
+      all.exact.widen_bf16(source, count, target);
       break;
     case DType::e4m3:
       look_up(kE4m3, source, count, target);
@@ -61,35 +66,43 @@ void RowReader::widen(const ReferenceKernels& all, DType dtype, const std::byte*
       look_up(kE5m2, source, count, target);
       break;
     default:
-      for (std::int64_t i = 0; i < count; ++i) {
-        target[i] = static_cast<T>(load_as_double(dtype, source + i * size_of(dtype)));
-      }
+      for (std::int64_t i = 0; i < count; ++i) target[i] = load_as_double(dtype, source + i * size_of(dtype));
   }
 }
 
-template void RowReader::widen(const ReferenceKernels&, DType, const std::byte*, std::int64_t, double*);
-template void RowReader::widen(const ReferenceKernels&, DType, const std::byte*, std::int64_t, float*);
+void RowReader::widen(const ReferenceKernels& all, DType dtype, const std::byte* source, std::int64_t count,
+                      float* target) {
+  if (const FastRowKernels* kernels = fast_row_kernels(all, dtype)) {
+    kernels->widen(source, count, target);
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    target[i] = static_cast<float>(load_as_double(dtype, source + i * size_of(dtype)));
+  }
+}
 
 void RowReader::locate(std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t head,
                        RowRun& run) const {
-  run.elements.clear();
-  run.scales.clear();
+  run.elements.resize(static_cast<std::size_t>(last - first));
+  run.scales.resize(rows_.scales == nullptr ? 0 : run.elements.size());
+  const std::byte** element = run.elements.data();
+  const std::byte** scale = run.scales.data();
   const std::uint32_t* table = rows_.table + sequence * rows_.table_stride;
   const std::int64_t scales_stride = rows_.scales_table_stride != 0 ? rows_.scales_table_stride : rows_.table_stride;
   const std::uint32_t* scales_table =
       rows_.scales_table != nullptr ? rows_.scales_table + sequence * scales_stride : table;
-  std::int64_t page = first / rows_.page_size;
   std::int64_t slot = first % rows_.page_size;
-  for (std::int64_t token = first; token < last; ++page, slot = 0) {
-    for (; slot < rows_.page_size && token < last; ++slot, ++token) {
-      const std::int64_t offset =
-          table[page] * rows_.block_stride + slot * rows_.token_stride + head * rows_.head_stride;
-      run.elements.push_back(rows_.data + offset * element_bytes_);
-      if (rows_.scales == nullptr) continue;
-      const std::int64_t scale = scales_table[page] * rows_.scale_block_stride + slot * rows_.scale_token_stride +
-                                 head * rows_.scale_head_stride;
-      run.scales.push_back(rows_.scales + scale * scale_bytes_);
-    }
+  for (std::int64_t page = first / rows_.page_size, token = first; token < last; ++page, slot = 0) {
+    const std::int64_t count = std::min(rows_.page_size - slot, last - token);
+    const std::int64_t offset = table[page] * rows_.block_stride + slot * rows_.token_stride + head * rows_.head_stride;
+    const std::byte* row = rows_.data + offset * element_bytes_;
+    for (std::int64_t i = 0; i < count; ++i) *element++ = row + i * rows_.token_stride * element_bytes_;
+    token += count;
+    if (rows_.scales == nullptr) continue;
+    const std::int64_t scale_offset = scales_table[page] * rows_.scale_block_stride + slot * rows_.scale_token_stride +
+                                      head * rows_.scale_head_stride;
+    row = rows_.scales + scale_offset * scale_bytes_;
+    for (std::int64_t i = 0; i < count; ++i) *scale++ = row + i * rows_.scale_token_stride * scale_bytes_;
   }
 }
 

@@ -26,9 +26,11 @@ class EqualWeights {
   // Whether at least one in 64 of the keys, or of their squared weights, has the weight of an earlier key. Weights of 0
   // are not counted.
   [[nodiscard]] bool many(std::span<const double> weights);
+  [[nodiscard]] bool many(std::span<const float> weights);
 
   // Indices of the keys with a weight above 0, ordered by weight and then by key.
   [[nodiscard]] static std::vector<std::size_t> sorted(std::span<const double> weights);
+  [[nodiscard]] static std::vector<std::size_t> sorted(std::span<const float> weights);
 
   // `repeats`, times the row sum. `order` is sorted(weights). c_g is the larger of the two values for a sum from the
   // first key on and from the last key on.
@@ -48,6 +50,9 @@ class EqualWeights {
   }
 
  private:
+  template <class T>
+  bool many_of(std::span<const T> weights);
+
   std::vector<std::uint64_t> seen_;  // hash table of bit patterns; 0 is an empty place
 };
 

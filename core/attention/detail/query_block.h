@@ -40,11 +40,14 @@ inline double canonical_nan(double x) {
   return x != x ? std::numeric_limits<double>::quiet_NaN() : x;
 }
 
-// Additions that an f32 sum loses: weights below half a unit of the sum, in such half units.
-inline double absorbed(std::span<const double> e, double sum) {
+// Additions that an f32 sum loses: weights below half a unit of the sum, in such half units. `smallest`: about the
+// smallest of the weights `e`.
+template <class T>
+double absorbed(std::span<const T> e, double smallest, double sum) {
   const double half_unit = 0x1p-24 * sum;
+  if (smallest > 2 * half_unit) return 0;
   double lost = 0;
-  for (const double x : e) lost += x < half_unit ? x : 0;
+  for (const T x : e) lost += static_cast<double>(x) < half_unit ? static_cast<double>(x) : 0;
   return half_unit > 0 ? lost / half_unit : 0;
 }
 
@@ -52,36 +55,38 @@ inline double absorbed(std::span<const double> e, double sum) {
 [[nodiscard]] Result empty_result(const Problem& problem);
 
 // The dot products of the reference for the types of `problem`.
-[[nodiscard]] RowKernels<double>::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels);
+[[nodiscard]] ExactKernels::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels);
 
-// Calls per_block(sequence, first_query, last_query) for the blocks of queries whose scores are held together.
+// Calls per_block(sequence, first_query, last_query, origin) for the blocks of queries whose scores are held together;
+// `origin` is the first key that any of them sees.
 template <class F>
 void each_query_block(const Problem& problem, const F& per_block) {
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const std::int64_t queries = query_count(problem, b);
     const std::int64_t scores_a_query = std::max<std::int64_t>(1, problem.query_heads * needed_keys(problem, b).size());
     const std::int64_t step = std::clamp<std::int64_t>(kScoresKept / scores_a_query, 1, kMostQueries);
-    for (std::int64_t first = 0; first < queries; first += step) per_block(b, first, std::min(first + step, queries));
+    for (std::int64_t first = 0; first < queries; first += step) {
+      const std::int64_t last = std::min(first + step, queries);
+      per_block(b, first, last, visible_keys_of(problem.options, first, last, queries, problem.keys(b)).first);
+    }
   }
 }
 
 // Reads every needed row of K once, then every needed row of V once.
-// T is the type that rows are decoded to and multiplied in: double for the reference, float for the fast path.
+// T is the type of elements, products and weights: double for the reference, float for the fast path, whose loops read
+// rows of common types where they are.
 template <class T>
 class QueryBlock {
  public:
   static constexpr bool kFast = std::is_same_v<T, float>;
-  static constexpr std::int64_t kPadding = kFast ? kFastLanes : kLanes;
-  // Keys decoded at a time: 32 KB at head size 128.
+  static constexpr std::int64_t kPadding = kFast ? kFastStep : kLanes;
+  // Keys read at a time: 32 KB at head size 128.
   static constexpr std::int64_t kKeyBlock = kFast ? kFastKeys : 32;
 
-  // `dots` and `accumulate` are among `kernels`.
-  QueryBlock(const Problem& problem, const ReferenceKernels& kernels, typename RowKernels<T>::Dots* dots,
-             decltype(RowKernels<T>::accumulate) accumulate, Result& result)
+  QueryBlock(const Problem& problem, const ReferenceKernels& kernels, Result& result)
       : p_(problem),
         kernels_(kernels),
-        dots_(dots),
-        accumulate_(accumulate),
+        dots_(exact_dots(problem, kernels)),
         result_(result),
         group_(problem.query_heads / problem.k.heads),
         k_padded_(round_up(problem.k.head_size, kPadding)),
@@ -89,8 +94,10 @@ class QueryBlock {
         k_rows_(problem.k, kernels),
         v_rows_(problem.v, kernels) {}
 
-  void run(std::int64_t sequence, std::int64_t first_query, std::int64_t last_query) {
+  // Keys are read in blocks that start at key `origin`, at or before the first key that any of the queries sees.
+  void run(std::int64_t sequence, std::int64_t first_query, std::int64_t last_query, std::int64_t origin) {
     sequence_ = sequence;
+    origin_ = origin;
     first_query_ = first_query;
     queries_ = last_query - first_query;
     const std::int64_t all = query_count(p_, sequence);
@@ -103,7 +110,11 @@ class QueryBlock {
       position_.push_back(query_position(p_.options, query, all, keys));
     }
     load_queries();
-    if constexpr (kFast) k_squares_ = filled(0.0, p_.k.heads);
+    if constexpr (kFast) {
+      k_squares_ = filled(0.0, p_.k.heads);
+      k_loops_ = loops_in_place(p_.k);
+      v_loops_ = loops_in_place(p_.v);
+    }
     score_keys();
     denominators_ = filled(1.0, queries_ * p_.query_heads);  // 1: of a row without a key
     for (std::int64_t query = 0; query < queries_; ++query) {
@@ -129,7 +140,7 @@ class QueryBlock {
  private:
   std::int64_t row_of(std::int64_t query, std::int64_t head) const { return query * p_.query_heads + head; }
   std::int64_t result_row(std::int64_t query) const { return p_.first_query(sequence_) + first_query_ + query; }
-  double* scores_at(std::int64_t row, std::int64_t key) {
+  T* scores_at(std::int64_t row, std::int64_t key) {
     return scores_.data() + row * needed_.size() + (key - needed_.first);
   }
 
@@ -161,8 +172,8 @@ class QueryBlock {
   template <class F>
   void each_run(const RowReader& reader, const F& per_run) {
     const std::int64_t heads = p_.k.heads;
-    for (std::int64_t block = needed_.first; block < needed_.last; block += kKeyBlock) {
-      const std::int64_t end = std::min(block + kKeyBlock, needed_.last);
+    for (std::int64_t block = needed_.first, end = block; block < needed_.last; block = end) {
+      end = std::min(origin_ + ((block - origin_) / kKeyBlock + 1) * kKeyBlock, needed_.last);
       const std::int64_t next = std::min(kKeyBlock, needed_.last - end);
       for (std::int64_t kv_head = 0; kv_head < heads; ++kv_head) {
         reader.locate(sequence_, block, end, kv_head, run_);
@@ -179,21 +190,57 @@ class QueryBlock {
     }
   }
 
+  // The loops that read the rows where they are; null if rows are decoded first: into floats of another value or
+  // number, or once for several queries.
+  const FastRowKernels* loops_in_place(const PagedRows& rows) const {
+    constexpr std::int64_t kFewQueries = 4;
+    const bool in_place = rows.scales == nullptr && rows.head_size % kFastStep == 0 && queries_ <= kFewQueries;
+    return in_place ? fast_row_kernels(kernels_, rows.dtype) : nullptr;
+  }
+
+  // The rows of run_ for the loops of the fast path: where they are, or decoded to `buffer`.
+  const std::byte* const* fast_rows(const RowReader& reader, bool in_place, xt::xtensor<T, 2>& buffer) {
+    if (in_place) return run_.elements.data();
+    const auto stride = static_cast<std::int64_t>(buffer.shape(1));
+    reader.decode(run_, buffer.data(), stride);
+    decoded_.resize(run_.elements.size());
+    for (std::size_t i = 0; i < decoded_.size(); ++i) {
+      decoded_[i] = reinterpret_cast<const std::byte*>(buffer.data() + static_cast<std::int64_t>(i) * stride);
+    }
+    return decoded_.data();
+  }
+
   void score_keys() {
     scores_.resize(static_cast<std::size_t>(queries_ * p_.query_heads * needed_.size()));
     keys_ = filled(T{0}, kKeyBlock, k_padded_);
+    const FastRowKernels& loops = k_loops_ != nullptr ? *k_loops_ : kernels_.fast.f32;
+    if constexpr (kFast) arrange_queries(loops);
     each_run(k_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
-      k_rows_.decode(run_, keys_.data(), k_padded_);
+      const std::byte* const* rows = nullptr;
       if constexpr (kFast) {
-        k_squares_(kv_head) =
-            std::max(k_squares_(kv_head), kernels_.largest_square(keys_.data(), end - block, k_padded_));
+        rows = fast_rows(k_rows_, k_loops_ != nullptr, keys_);
+        k_squares_(kv_head) = std::max(k_squares_(kv_head), loops.largest_square(rows, end - block, k_padded_));
+      } else {
+        k_rows_.decode(run_, keys_.data(), k_padded_);
       }
       each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
         const std::int64_t row = row_of(query, kv_head * group_);
-        dots_(&q_(row, 0), group_, &keys_(first - block, 0), last - first, k_padded_, scores_at(row, first),
-              needed_.size(), std::exchange(ahead, Ahead{}));
+        if constexpr (kFast) {
+          loops.dots(&arranged_(row, 0), group_, rows + (first - block), last - first, k_padded_, scores_at(row, first),
+                     needed_.size(), std::exchange(ahead, Ahead{}));
+        } else {
+          dots_(&q_(row, 0), group_, &keys_(first - block, 0), last - first, k_padded_, scores_at(row, first),
+                needed_.size(), std::exchange(ahead, Ahead{}));
+        }
       });
     });
+  }
+
+  void arrange_queries(const FastRowKernels& loops) {
+    arranged_ = filled(T{0}, queries_ * p_.query_heads, k_padded_);
+    for (std::int64_t row = 0; row < queries_ * p_.query_heads; ++row) {
+      loops.arrange(&q_(row, 0), k_padded_, &arranged_(row, 0));
+    }
   }
 
   // Turns dot products into scores, then weights e; computes the denominator and the row's smax and lse.
@@ -207,24 +254,29 @@ class QueryBlock {
       result_.smax(i, head) = 0.0;
       return;
     }
-    const std::span<double> s(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
+    const std::span<T> weights(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
+    const std::span<double> s = scaled(weights);
     finish_scores(s, visible.first, position_[static_cast<std::size_t>(query)], head);
     ScoreScan scan;
-    kernels_.scan(s.data(), visible.size(), &scan);
+    kernels_.exact.scan(s.data(), visible.size(), &scan);
     double largest = scan.largest;
     const bool sink = !p_.options.sinks.empty();
     if (sink) largest = std::max(largest, p_.options.sinks.data()[head]);
 
     lowest_ = std::min(lowest_, scan.smallest - largest);
-    for (double& x : s) x -= largest;
-    portable_exp_in_place(s);
     WeightSums sums;
-    kernels_.weigh(s.data(), visible.size(), &sums);
+    if constexpr (kFast) {
+      kernels_.fast.weigh(s.data(), visible.size(), largest, weights.data(), &sums);
+    } else {
+      for (double& x : s) x -= largest;
+      portable_exp_in_place(s);
+      kernels_.exact.weigh(s.data(), visible.size(), &sums);
+    }
     double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
     write_weights(WeightTerms(sums), visible.size(), sum, i, head);
-    result_.repeats(i, head) += absorbed(s, sum);
+    result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
 
     const double natural = largest + portable_log(sum);
     result_.lse(i, head) =
@@ -242,9 +294,19 @@ class QueryBlock {
     for (std::size_t k = 0; k < kLostTerms; ++k) result_.lost(i, head, k) = canonical_nan(terms.lost(k, sum));
   }
 
+  // A row's dot products times the scale, in double: in place, or in a buffer.
+  std::span<double> scaled(std::span<T> dots) {
+    if constexpr (kFast) {
+      row_scores_.resize(dots.size());
+      kernels_.fast.scale(dots.data(), static_cast<std::int64_t>(dots.size()), p_.options.scale, row_scores_.data());
+      return row_scores_;
+    } else {
+      for (double& x : dots) x *= p_.options.scale;
+      return dots;
+    }
+  }
+
   void finish_scores(std::span<double> s, std::int64_t first_key, std::int64_t position, std::int64_t head) const {
-    const double scale = p_.options.scale;
-    for (double& x : s) x *= scale;
     if (p_.options.soft_cap) {
       const double cap = *p_.options.soft_cap;
       for (double& x : s) x = cap * portable_tanh(x / cap);
@@ -264,18 +326,39 @@ class QueryBlock {
     blocks_ = filled(0.0, queries_ * p_.query_heads);
     values_ = filled(T{0}, kKeyBlock, stride);
     each_run(v_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
-      v_rows_.decode(run_, values_.data(), stride);
-      each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
-        const std::int64_t row = row_of(query, kv_head * group_);
-        accumulate_(scores_at(row, first), needed_.size(), group_, &values_(first - block, 0), stride, last - first,
-                    v_padded_, &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
-      });
-      const std::int64_t running_block = (block - needed_.first) / kRunningBlock * kRunningBlock + needed_.first;
-      if (end - running_block < kRunningBlock && end < needed_.last) return;
-      each_query(running_block, end, [&](std::int64_t query, std::int64_t, std::int64_t) {
-        const std::int64_t row = row_of(query, kv_head * group_);
-        for (std::int64_t r = row; r < row + group_; ++r) note_running_sum(r);
-      });
+      if constexpr (kFast) {
+        sum_floats(block, end, kv_head, ahead);
+      } else {
+        sum_doubles(block, end, kv_head, ahead);
+      }
+    });
+  }
+
+  void sum_doubles(std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+    const auto stride = static_cast<std::int64_t>(values_.shape(1));
+    v_rows_.decode(run_, values_.data(), stride);
+    each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
+      const std::int64_t row = row_of(query, kv_head * group_);
+      kernels_.exact.accumulate(scores_at(row, first), needed_.size(), group_, &values_(first - block, 0), stride,
+                                last - first, v_padded_, &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
+    });
+    const std::int64_t running_block = (block - origin_) / kRunningBlock * kRunningBlock + origin_;
+    if (end - running_block < kRunningBlock && end < needed_.last) return;
+    each_query(running_block, end, [&](std::int64_t query, std::int64_t, std::int64_t) {
+      const std::int64_t row = row_of(query, kv_head * group_);
+      for (std::int64_t r = row; r < row + group_; ++r) note_running_sum(r);
+    });
+  }
+
+  void sum_floats(std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+    static_assert(kFastKeys == kRunningBlock, "each call looks at the running sum once");
+    const FastRowKernels& loops = v_loops_ != nullptr ? *v_loops_ : kernels_.fast.f32;
+    const std::byte* const* rows = fast_rows(v_rows_, v_loops_ != nullptr, values_);
+    each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
+      const std::int64_t row = row_of(query, kv_head * group_);
+      loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
+                       &sums_(row, 0, 0), &running_(row, 0), std::exchange(ahead, Ahead{}));
+      for (std::int64_t r = row; r < row + group_; ++r) blocks_(r) += 1;
     });
   }
 
@@ -293,8 +376,8 @@ class QueryBlock {
     const std::int64_t last = queries_ - 1;
     const auto weights_of = [&](std::int64_t query, std::int64_t head) {
       const KeyRange& visible = visible_[static_cast<std::size_t>(query)];
-      return std::span<const double>(scores_at(row_of(query, head), visible.first),
-                                     visible.empty() ? 0 : static_cast<std::size_t>(visible.size()));
+      return std::span<const T>(scores_at(row_of(query, head), visible.first),
+                                visible.empty() ? 0 : static_cast<std::size_t>(visible.size()));
     };
     for (std::int64_t head = 0; head < p_.query_heads; head += group_) {
       if (!equal_.many(weights_of(last, head))) continue;
@@ -306,7 +389,7 @@ class QueryBlock {
     }
   }
 
-  void join_row(std::int64_t query, std::int64_t head, std::span<const double> e) {
+  void join_row(std::int64_t query, std::int64_t head, std::span<const T> e) {
     const std::int64_t first_key = visible_[static_cast<std::size_t>(query)].first;
     const std::int64_t row = row_of(query, head);
     std::vector<double> squares(static_cast<std::size_t>(v_padded_)), together(squares.size()), pairs(squares.size());
@@ -332,8 +415,9 @@ class QueryBlock {
           pairs[d] += value[d] == other[d] && value[d] != 0 ? static_cast<double>(size - 1) : 0.0;
         }
       }
-      for (std::size_t d = 0; d < squares.size(); ++d) together[d] += e[t] * static_cast<double>(value[d]);
-      weight += e[t];
+      for (std::size_t d = 0; d < squares.size(); ++d)
+        together[d] += static_cast<double>(e[t]) * static_cast<double>(value[d]);
+      weight += static_cast<double>(e[t]);
       if (i + 1 < end) continue;
       for (std::size_t d = 0; d < squares.size(); ++d) squares[d] += together[d] * together[d];
       weight_squares += weight * weight;
@@ -370,8 +454,7 @@ class QueryBlock {
 
   const Problem& p_;
   const ReferenceKernels& kernels_;
-  typename RowKernels<T>::Dots* dots_;
-  decltype(RowKernels<T>::accumulate) accumulate_;
+  ExactKernels::Dots* dots_;
   Result& result_;
   std::int64_t group_;     // query heads a KV head
   std::int64_t k_padded_;  // [elements]
@@ -382,19 +465,25 @@ class QueryBlock {
   std::int64_t sequence_ = 0;
   std::int64_t first_query_ = 0;
   std::int64_t queries_ = 0;
+  std::int64_t origin_ = 0;
   KeyRange needed_;
   std::vector<KeyRange> visible_;        // [query]
   std::vector<std::int64_t> position_;   // [query]
   xt::xtensor<T, 2> q_;                  // [query * query_head, k_padded]
-  std::vector<double> scores_;           // [query, query_head, needed key]: dot products, scores, then weights
+  xt::xtensor<T, 2> arranged_;           // q_ for the loops of the fast path
+  std::vector<T> scores_;                // [query, query_head, needed key]: dot products, scores, then weights
+  std::vector<double> row_scores_;       // [visible key]: scores of one row; fast path only
   xt::xtensor<double, 1> denominators_;  // [query * query_head]
   xt::xtensor<double, 3> sums_;          // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2
   xt::xtensor<double, 2> running_;       // [query * query_head, v_padded]: squares of the sum of e * v after each block
   xt::xtensor<double, 1> blocks_;        // [query * query_head]: blocks that running_ sums up
   xt::xtensor<T, 2> keys_;               // [kKeyBlock, k_padded]
   xt::xtensor<T, 2> values_;  // [kKeyBlock, v_padded + kPadding]: a stride of 2^n bytes would use few cache sets
-  xt::xtensor<double, 1> k_squares_;  // [kv_head] largest |k|^2; fast path only
-  double lowest_ = 0;                 // the lowest score less its row's maximum
+  xt::xtensor<double, 1> k_squares_;         // [kv_head] largest |k|^2; fast path only
+  std::vector<const std::byte*> decoded_;    // [key] rows of keys_ or values_; fast path only
+  const FastRowKernels* k_loops_ = nullptr;  // fast path only, as v_loops_: null if rows are decoded first
+  const FastRowKernels* v_loops_ = nullptr;
+  double lowest_ = 0;  // the lowest score less its row's maximum
   EqualWeights equal_;
   RowRun run_;       // rows of the current computation
   RowRun next_run_;  // rows that are prefetched

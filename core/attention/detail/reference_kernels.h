@@ -19,7 +19,9 @@ namespace kvscope::attention {
 
 // Dot products are eight interleaved sums, so rows of K and Q are padded with zeros to a multiple of eight doubles.
 inline constexpr std::int64_t kLanes = 8;
-inline constexpr std::int64_t kFastLanes = 16;  // of floats
+// The fast path has sixteen sums of floats, and reads 32 elements of a row at a time.
+inline constexpr std::int64_t kFastLanes = 16;
+inline constexpr std::int64_t kFastStep = 32;
 
 // Most keys of one call of the fast path's accumulate(): floats are added this many times before a double takes them.
 inline constexpr std::int64_t kFastKeys = 64;
@@ -38,29 +40,25 @@ struct ScoreScan {
   bool all_numbers = true;
 };
 
-// What depends on the type T that rows are decoded to: double, or float for the fast path (fast.h).
-template <class T>
-struct RowKernels {
-  // Elements of one row as T, exactly. `source` need not be aligned.
-  void (*widen_f32)(const std::byte* source, std::int64_t count, T* target);
-  void (*widen_f16)(const std::byte* source, std::int64_t count, T* target);
-  void (*widen_bf16)(const std::byte* source, std::int64_t count, T* target);
+// The loops of the reference.
+struct ExactKernels {
+  // Elements of one row as doubles, exactly. `source` need not be aligned.
+  using Widen = void(const std::byte* source, std::int64_t count, double* target);
+  Widen* widen_f32;
+  Widen* widen_f16;
+  Widen* widen_bf16;
 
   // scores[r * score_stride + t] = dot(q[r], k[t]) for `rows` rows of q and `keys` rows of k, each `padded` long.
-  using Dots = void(const T* q, std::int64_t rows, const T* k, std::int64_t keys, std::int64_t padded, double* scores,
-                    std::int64_t score_stride, const Ahead& ahead);
+  using Dots = void(const double* q, std::int64_t rows, const double* k, std::int64_t keys, std::int64_t padded,
+                    double* scores, std::int64_t score_stride, const Ahead& ahead);
   Dots* dots;
+  Dots* dots_of_exact_products;  // the same bits, sooner, where each product of q and k is exact
 
   // Key by key, for `rows` rows of weights e and every dim of v: x = e * v, then
   //   sums[r][0][dim] += x      sums[r][1][dim] += |x|      sums[r][2][dim] += x * x
   // v is [key, v_stride]; v_stride >= padded, both in elements.
-  void (*accumulate)(const double* weights, std::int64_t weight_stride, std::int64_t rows, const T* v,
+  void (*accumulate)(const double* weights, std::int64_t weight_stride, std::int64_t rows, const double* v,
                      std::int64_t v_stride, std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead);
-};
-
-struct ReferenceKernels {
-  RowKernels<double> exact;
-  RowKernels<double>::Dots* dots_of_exact_products;  // the same bits, sooner, where each product of q and k is exact
 
   // The extremes of `count` scores. NaN is no extreme.
   void (*scan)(const double* scores, std::int64_t count, ScoreScan* result);
@@ -68,10 +66,44 @@ struct ReferenceKernels {
   // The sums over `count` weights e: their own, in the order of reference.h, and those of the error bound, which are
   // added in eight lanes too.
   void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
+};
 
-  RowKernels<float> fast;  // sums of float in sixteen lanes; fast.h has the error
-  // The largest sum of squares of `count` rows, each `padded` long.
-  double (*largest_square)(const float* rows, std::int64_t count, std::int64_t padded);
+// The loops of the fast path (fast.h) over rows of one element type. Elements become floats in registers; rows are
+// read where they are, each `padded` elements long, which is a multiple of kFastStep.
+struct FastRowKernels {
+  // A row of q in the order in which dots() reads elements.
+  void (*arrange)(const float* q, std::int64_t padded, float* target);
+
+  // scores[r * score_stride + t] = dot(q[r], k[t]); the rows of q are arranged.
+  void (*dots)(const float* q, std::int64_t rows, const std::byte* const* k, std::int64_t keys, std::int64_t padded,
+               float* scores, std::int64_t score_stride, const Ahead& ahead);
+
+  // The largest sum of squares of `keys` rows.
+  double (*largest_square)(const std::byte* const* k, std::int64_t keys, std::int64_t padded);
+
+  // As of ExactKernels, for at most kFastKeys keys, whose sum is made of floats. Then
+  //   running[r][dim] += sums[r][0][dim]^2
+  void (*accumulate)(const float* weights, std::int64_t weight_stride, std::int64_t rows, const std::byte* const* v,
+                     std::int64_t keys, std::int64_t padded, double* sums, double* running, const Ahead& ahead);
+
+  // Elements of one row as floats, exactly.
+  void (*widen)(const std::byte* source, std::int64_t count, float* target);
+};
+
+struct FastKernels {
+  FastRowKernels f32, bf16, f16, e4m3, e5m2;  // by the type of the rows
+
+  // scores[t] = dots[t] * scale
+  void (*scale)(const float* dots, std::int64_t count, double scale, double* scores);
+
+  // e[t] = exp(scores[t] - largest) to 3 units of 2^-24 for differences in [-87, 0], and the sums over e. The row sum
+  // and the sum of squares are added in double.
+  void (*weigh)(const double* scores, std::int64_t count, double largest, float* e, WeightSums* sums);
+};
+
+struct ReferenceKernels {
+  ExactKernels exact;
+  FastKernels fast;
 };
 
 namespace baseline {

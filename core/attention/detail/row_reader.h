@@ -19,6 +19,9 @@ struct RowRun {
   std::vector<const std::byte*> scales;    // [token]; empty when not quantized
 };
 
+// The loops of the fast path that read rows of this type where they are; null for types that must be decoded first.
+[[nodiscard]] const FastRowKernels* fast_row_kernels(const ReferenceKernels& kernels, DType dtype);
+
 class RowReader {
  public:
   RowReader(const PagedRows& rows, const ReferenceKernels& kernels);
@@ -42,9 +45,10 @@ class RowReader {
   }
 
   // `count` consecutive elements at `source`, used for queries, which are not in pages.
-  template <class T>
   static void widen(const ReferenceKernels& kernels, DType dtype, const std::byte* source, std::int64_t count,
-                    T* target);
+                    double* target);
+  static void widen(const ReferenceKernels& kernels, DType dtype, const std::byte* source, std::int64_t count,
+                    float* target);
 
  private:
   template <class T>

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/attention/bounds.h"
@@ -27,7 +28,7 @@ TEST(EqualWeights, AreManyFromOneKeyIn64OrOfTheirWeight) {
   EXPECT_FALSE(equal.many(weights));  // weights of 0 round to 0
   weights[3] = weights[77] = 1;
   EXPECT_TRUE(equal.many(weights));
-  EXPECT_FALSE(equal.many({}));
+  EXPECT_FALSE(equal.many(std::span<const double>{}));
 }
 
 TEST(EqualWeights, AreSortedByWeightAndThenByKey) {
