@@ -6,6 +6,8 @@
 #include <numbers>
 #include <string>
 
+#include "core/attention/detail/output_formula.h"
+#include "core/attention/reference.h"
 #include "core/base/errors.h"
 
 namespace kvscope::attention {
@@ -44,14 +46,21 @@ Precision precision_of(DType type) {
   }
 }
 
+// 2^exponent for a normal or subnormal double. std::ldexp takes ten times as long, for each row of a comparison.
+double power_of_two(int exponent) {
+  const auto bits = exponent >= -1022 ? static_cast<std::uint64_t>(exponent + 1023) << 52
+                                      : std::uint64_t{1} << std::max(0, exponent + 1074);
+  return std::bit_cast<double>(exponent < -1074 ? 0 : bits);
+}
+
 double unit_of(DType type) {
-  return std::ldexp(1.0, -1 - precision_of(type).kept_bits);
+  return power_of_two(-1 - precision_of(type).kept_bits);
 }
 
 // Half the smallest positive number: the rounding error near zero.
 double half_smallest(DType type) {
   const Precision p = precision_of(type);
-  return std::ldexp(0.5, p.smallest - p.kept_bits);
+  return power_of_two(p.smallest - p.kept_bits - 1);
 }
 
 // The reference and the kernel both round when the kernel computes in double.
@@ -183,37 +192,41 @@ ElementTerms element_terms(const Result& golden, std::size_t query, std::size_t 
           golden.running(query, head, dim)};
 }
 
-double half_step(DType type, double x) {
-  const Precision p = precision_of(type);
-  // The exponent field of a double; 0 for zero and for numbers below every type's range, 2047 for infinity.
-  const auto field = static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 2047);
-  const int exponent = std::max(field == 2047 ? p.smallest : field - 1023, p.smallest) - p.kept_bits - 1;
-  if (exponent < -1022) return std::max(std::ldexp(1.0, exponent), 0x1p-1074);
-  return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
+StepOfType step_of(DType type) {
+  return {power_of_two(precision_of(type).smallest), unit_of(type)};
 }
 
-OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row)
-    : output_(r.output), in_tiles_(r.tile_keys > 1), p2_(row.p2), k_(r.deviations) {
+double half_step(DType type, double x) {
+  return half_step_at<1>(step_of(type), x);
+}
+
+OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row) {
+  OutputFactors& f = factors_;
   const double e = arithmetic_unit(r);
-  spread_ = k_ * kInverseRoot3;
-  inputs_ = r.inputs ? unit_of(*r.inputs) * k_ * kInverseRoot3 * (2 * (1 + row.smax) + 1) : 0;
-  score_ = e * 0.5 * std::sqrt(row.head_size) * (1 + row.smax);
-  scores_ = 4 * e * (1 + row.smax);
-  ex2_ = r.ex2_error;
-  p_ = unit_of(r.probabilities);
-  clump_ = p_ * clump_of(r, row);
+  f.output = step_of(r.output);
+  f.in_tiles = r.tile_keys > 1;
+  f.p2 = row.p2;
+  f.k = r.deviations;
+  f.spread = f.k * kInverseRoot3;
+  f.inputs = r.inputs ? unit_of(*r.inputs) * f.k * kInverseRoot3 * (2 * (1 + row.smax) + 1) : 0;
+  f.score = e * 0.5 * std::sqrt(row.head_size) * (1 + row.smax);
+  f.scores = 4 * e * (1 + row.smax);
+  f.ex2 = r.ex2_error;
+  f.p = unit_of(r.probabilities);
+  f.p_deviation = f.p / f.k;
+  f.clump = f.p * clump_of(r, row);
   const Lost lost = lost_by(r, row);
-  lost_ = lost.share;
-  lost_systematic_ = lost.systematic_share;
-  lost_deviation_ = lost.deviation_share;
-  sum_ = e * 0.5 * std::sqrt(additions(r, row.keys));
-  repeated_ = e * repeated_additions(r, row);
-  cut_ = cut_sum(r, row);
-  cut_scores_ = cut_score(r, row);
-  merge_ = 2 * e * (std::isfinite(row.lse) ? std::fabs(row.lse) : 0) + (r.partials ? unit_of(*r.partials) : 0);
-  partial_floor_ = r.partials ? half_smallest(*r.partials) : 0;
-  golden_score_ = 1.01 * row.score_error;
-  golden_sum_ = row.sum_error;
+  f.lost = lost.share;
+  f.lost_systematic = lost.systematic_share;
+  f.lost_deviation = lost.deviation_share;
+  f.sum = e * 0.5 * std::sqrt(additions(r, row.keys));
+  f.repeated = e * repeated_additions(r, row);
+  f.cut = cut_sum(r, row);
+  f.cut_scores = cut_score(r, row);
+  f.merge = 2 * e * (std::isfinite(row.lse) ? std::fabs(row.lse) : 0) + (r.partials ? unit_of(*r.partials) : 0);
+  f.partial_floor = r.partials ? half_smallest(*r.partials) : 0;
+  f.golden_score = 1.01 * row.score_error;
+  f.golden_sum = row.sum_error;
 }
 
 ProbabilityErrors probability_errors(const Rounding& r, const RowTerms& row) {
@@ -225,72 +238,112 @@ ProbabilityErrors probability_errors(const Rounding& r, const RowTerms& row) {
 }
 
 Budget OutputBudgets::of(const ElementTerms& element) const {
-  const double size = std::fabs(element.o);
-  const double spread = std::min(element.a1, spread_ * element.a2);
-  const double score = score_ * (element.a2 + size * p2_);
-  // `running` exceeds a1 only if equal additions round alike (detail/equal_weights.h).
-  const double partial = std::max(element.running, std::min(element.a1, element.running + element.a2));
-  const double sum = sum_ * std::hypot(partial, size);
-  double lost = lost_ * element.a1, lost_deviation = 0;
-  if (const double d = lost_deviation_ * element.a2; lost_systematic_ * element.a1 + k_ * d < lost) {
-    lost = lost_systematic_ * element.a1;
-    lost_deviation = d;
-  }
+  const double length = std::hypot(largest_sum<1>(element.a1, element.a2, element.running), std::fabs(element.o));
+  const OutputParts<1> parts =
+      output_parts<1, true>(factors_, element.o, element.a1, element.a2, element.running, length);
   Budget b;
-  b.inputs = inputs_ * element.a1;
-  b.scores = scores_ * element.a1 + k_ * score;
-  b.ex2 = ex2_ * (size + spread);
-  b.p = clump_ * size + p_ * spread + lost + k_ * lost_deviation;
-  b.sum = k_ * sum + repeated_ * size;
-  const double largest_partial = std::min(element.a1, size + 8 * element.running + 4 * element.a2);
-  b.cut = cut_ * (in_tiles_ ? element.a1 : largest_partial) + cut_scores_ * (element.a1 + size);
-  b.merge = merge_ * largest_partial + partial_floor_;
-  b.golden = golden_score_ * (element.a1 + size) + golden_sum_ * element.a1;
-  b.output = half_step(output_, size + b.before_output());
-  b.common = (clump_ + ex2_) * size;
-  b.independent = k_ * (score + sum + lost_deviation) + p_ * spread;
-  b.deviation = std::sqrt(square(score) + square(sum) + square(p_ * spread / k_) + square(lost_deviation));
+  b.inputs = parts.inputs;
+  b.scores = parts.scores;
+  b.ex2 = parts.ex2;
+  b.p = parts.p;
+  b.sum = parts.sum;
+  b.cut = parts.cut;
+  b.merge = parts.merge;
+  b.golden = parts.golden;
+  b.output = parts.output;
+  b.common = parts.common;
+  b.independent = parts.independent;
+  b.deviation = std::sqrt(parts.variance);
   return b;
+}
+
+void OutputBudgets::of_row(const ElementRow& elements, const BudgetRow& budgets) const {
+  static const InstructionSet kWidest = available_instruction_sets().back();
+  of_row(elements, budgets, kWidest);
+}
+
+void OutputBudgets::of_row(const ElementRow& elements, const BudgetRow& budgets, InstructionSet set) const {
+  switch (set) {
+#if defined(__x86_64__)
+    case InstructionSet::avx2:
+      return avx2::budgets_of_row(factors_, elements, budgets);
+    case InstructionSet::avx512:
+      return avx512::budgets_of_row(factors_, elements, budgets);
+#endif
+    default:
+      return baseline::budgets_of_row(factors_, elements, budgets);
+  }
 }
 
 Budget output_budget(const Rounding& rounding, const RowTerms& row, const ElementTerms& element) {
   return OutputBudgets(rounding, row).of(element);
 }
 
+namespace {
+
+double lse_base(const RowTerms& row) {
+  return row.base_two ? std::numbers::log2e : 1.0;
+}
+
+// One standard deviation of each independent error of lse, and the systematic part of what P loses below its normal
+// range.
+struct LseDeviations {
+  double score, p, lost, sum;
+  double lost_systematic;
+};
+
+LseDeviations lse_deviations(const Rounding& r, const RowTerms& row) {
+  const double base = lse_base(row), e = arithmetic_unit(r);
+  LseDeviations out{};
+  out.score = base * e * 0.5 * std::sqrt(row.head_size) * (1 + row.smax) * row.p2;
+  out.sum = base * e * 0.5 * std::sqrt(additions(r, row.keys));
+  if (r.row_sum == RowSum::exact) return out;
+  out.p = base * unit_of(r.probabilities) * kInverseRoot3 * row.p2;
+  const Lost lost = lost_by(r, row);
+  out.lost_systematic = base * lost.weight;
+  const double deviation = base * lost.deviation_weight;
+  if (base * lost.systematic_weight + r.deviations * deviation < out.lost_systematic) {
+    out.lost_systematic = base * lost.systematic_weight;
+    out.lost = deviation;
+  }
+  return out;
+}
+
+double together(const LseDeviations& parts) {
+  return std::sqrt(square(parts.score) + square(parts.p) + square(parts.lost) + square(parts.sum));
+}
+
+}  // namespace
+
+double lse_deviation(const Rounding& rounding, const RowTerms& row) {
+  return together(lse_deviations(rounding, row));
+}
+
 Budget lse_budget(const Rounding& r, const RowTerms& row) {
   const double k = r.deviations;
   const double e = arithmetic_unit(r);
-  const double base = row.base_two ? std::numbers::log2e : 1.0;
+  const double base = lse_base(row);
   const double natural = std::fabs(row.lse) / base;
+  const LseDeviations parts = lse_deviations(r, row);
   Budget b;
   if (r.inputs) b.inputs = base * unit_of(*r.inputs) * k * kInverseRoot3 * 2 * (1 + row.smax);
-  const double score = base * e * 0.5 * std::sqrt(row.head_size) * (1 + row.smax) * row.p2;
-  b.scores = base * e * (4 + 4 * row.smax + 2 * natural) + k * score;
+  b.scores = base * e * (4 + 4 * row.smax + 2 * natural) + k * parts.score;
   b.ex2 = base * r.ex2_error;
-  double p = 0;              // one standard deviation of the independent errors of P
-  double independent_p = 0;  // what they may add to the common error
+  double independent_p = 0;  // what the independent errors of P may add to the common error
   if (r.row_sum != RowSum::exact) {
     const double u = base * unit_of(r.probabilities);
-    p = u * kInverseRoot3 * row.p2;
     const double common = u * clump_of(r, row);
-    independent_p = std::min(u - common, k * p);
-    const Lost lost = lost_by(r, row);
-    double systematic = base * lost.weight;
-    if (const double d = base * lost.deviation_weight; base * lost.systematic_weight + k * d < systematic) {
-      systematic = base * lost.systematic_weight;
-      independent_p += k * d;
-      p = std::hypot(p, d);
-    }
-    b.p = common + independent_p + systematic;
+    independent_p = std::min(u - common, k * parts.p);
+    b.p = common + independent_p + k * parts.lost + parts.lost_systematic;
+    independent_p += k * parts.lost;
   }
-  const double sum = base * e * 0.5 * std::sqrt(additions(r, row.keys));
-  b.sum = k * sum + base * e * repeated_additions(r, row);
+  b.sum = k * parts.sum + base * e * repeated_additions(r, row);
   b.cut = base * (cut_score(r, row) + (r.row_sum == RowSum::exact ? 0 : cut_sum(r, row)));
   b.merge = base * 2 * e * natural;
   b.golden = base * row.score_error;
   b.output = half_step(r.lse, std::fabs(row.lse) + b.before_output());
-  b.deviation = std::sqrt(square(score) + square(p) + square(sum));
-  b.independent = k * (score + sum) + independent_p;
+  b.deviation = together(parts);
+  b.independent = k * (parts.score + parts.sum) + independent_p;
   return b;
 }
 

@@ -34,6 +34,8 @@
 
 namespace kvscope::attention {
 
+enum class InstructionSet : std::uint8_t;  // reference.h
+
 // From which probabilities a kernel computes the row sum, which becomes lse: the unrounded ones, or those rounded to
 // P's type. `either` allows both.
 enum class RowSum : std::uint8_t { either, exact, rounded };
@@ -93,6 +95,30 @@ struct Budget {
   [[nodiscard]] double total() const { return before_output() + output; }
 };
 
+// Half the distance between neighboring numbers of a floating-point type: `unit` times the power of two below a number,
+// which is at least `smallest`, the smallest normal number. Example: bf16 has {2^-126, 2^-8}.
+struct StepOfType {
+  double smallest = 0, unit = 0;
+};
+[[nodiscard]] StepOfType step_of(DType type);
+
+// What the formula for the elements of one row multiplies with. detail/output_formula.h is the formula.
+struct OutputFactors {
+  StepOfType output;
+  bool in_tiles;
+  double spread, inputs, score, p2, scores, ex2, p, p_deviation, clump, lost, lost_systematic, lost_deviation, sum,
+      repeated, cut, cut_scores, merge, partial_floor, golden_score, golden_sum, k;
+};
+
+// Terms of `count` elements side by side, and the parts of their budgets by which a comparison judges them.
+struct ElementRow {
+  const double *o = nullptr, *a1 = nullptr, *a2 = nullptr, *running = nullptr;
+  std::int64_t count = 0;
+};
+struct BudgetRow {
+  double *total = nullptr, *systematic = nullptr, *variance = nullptr;  // [count] each
+};
+
 // Allowed |o - o64| of the elements of one row, and |lse - lse64| of one row in the base of `row`. Precondition: finite
 // values; callers compare NaN and infinities first, as masks.
 class OutputBudgets {
@@ -100,11 +126,15 @@ class OutputBudgets {
   OutputBudgets(const Rounding& rounding, const RowTerms& row);
   [[nodiscard]] Budget of(const ElementTerms& element) const;
 
+  // Of many elements, with the widest vectors of this machine: total(), before_output() - independent, and deviation^2.
+  // Each is within 1e-14 of what of() returns, relative to total() and deviation^2: of() computes the length of two
+  // numbers with std::hypot, and this function with a square root. The results are the same on every machine.
+  // Held by tests/core/attention/budget_row_test.cpp.
+  void of_row(const ElementRow& elements, const BudgetRow& budgets) const;
+  void of_row(const ElementRow& elements, const BudgetRow& budgets, InstructionSet set) const;  // an available one
+
  private:
-  DType output_;
-  bool in_tiles_;
-  double spread_, inputs_, score_, p2_, scores_, ex2_, p_, clump_, lost_, lost_systematic_, lost_deviation_, sum_,
-      repeated_, cut_, cut_scores_, merge_, partial_floor_, golden_score_, golden_sum_, k_;  // factors
+  OutputFactors factors_;
 };
 // The errors of a row's probabilities, for tests on a weighted sum of a row's elements (golden/verdict/page_tests.h):
 // each probability has an independent relative error with standard deviation `independent`, and one of at most
@@ -116,6 +146,7 @@ struct ProbabilityErrors {
 [[nodiscard]] ProbabilityErrors probability_errors(const Rounding& rounding, const RowTerms& row);
 [[nodiscard]] Budget output_budget(const Rounding& rounding, const RowTerms& row, const ElementTerms& element);
 [[nodiscard]] Budget lse_budget(const Rounding& rounding, const RowTerms& row);
+[[nodiscard]] double lse_deviation(const Rounding& rounding, const RowTerms& row);  // lse_budget().deviation alone
 
 // Whether two output elements, or two log-sum-exps, agree: NaN with NaN, an infinity with the same one, else within the
 // budget.

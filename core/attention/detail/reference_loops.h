@@ -4,11 +4,8 @@
 // the linker keeps for the whole program.
 #pragma once
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 #include "core/attention/detail/reference_kernels.h"
+#include "core/base/lanes.h"
 
 namespace kvscope::attention {
 namespace {
@@ -56,29 +53,6 @@ inline float f16_as_float(std::uint16_t half) {
   __builtin_memcpy(&x, &bits, sizeof x);
   return x;
 }
-
-// Vectors of W doubles, and the same as integers. Written as specializations, because g++ 12 ignores the attribute on a
-// dependent size.
-template <int W>
-struct Lanes;
-template <>
-struct Lanes<2> {
-  typedef double Vec __attribute__((vector_size(16)));
-  typedef long long Bits __attribute__((vector_size(16)));
-  typedef unsigned long long UnsignedBits __attribute__((vector_size(16)));
-};
-template <>
-struct Lanes<4> {
-  typedef double Vec __attribute__((vector_size(32)));
-  typedef long long Bits __attribute__((vector_size(32)));
-  typedef unsigned long long UnsignedBits __attribute__((vector_size(32)));
-};
-template <>
-struct Lanes<8> {
-  typedef double Vec __attribute__((vector_size(64)));
-  typedef long long Bits __attribute__((vector_size(64)));
-  typedef unsigned long long UnsignedBits __attribute__((vector_size(64)));
-};
 
 template <int W>
 struct Loops {

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <unordered_set>
 
+#include "core/base/convert.h"
 #include "core/base/errors.h"
+#include "core/golden/verdict/detail/bits_set.h"
+#include "core/golden/verdict/detail/verdict_loops.h"
 #include "core/golden/verdict/measures.h"
 
 namespace kvscope::golden {
@@ -15,20 +18,33 @@ namespace {
 // Values that a wider kernel would not have hit by accident: each is exact in bf16 with probability 2^-16.
 constexpr std::size_t kProof = 16;
 
-// Index of the first finite element that `type` does not represent; the number of elements when there is none.
-std::size_t first_not_of(DType type, std::span<const double> x) {
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (std::isfinite(x[i]) && rounded_to(type, x[i]) != x[i]) return i;
+// Index of the first finite element of `tensor` that `type` does not represent; the number of elements when there is
+// none. The tensor holds values of an output type.
+std::size_t first_not_of(DType type, const Tensor& tensor) {
+  const auto size = static_cast<std::size_t>(size_of(tensor.dtype)), elements = tensor.bytes.size() / size;
+  const NumberType target = number_type(type);
+  std::array<double, kBlock> values_of_block;
+  for (std::size_t at = 0; at < elements; at += kBlock) {
+    const std::span<double> x = std::span(values_of_block).first(std::min<std::size_t>(kBlock, elements - at));
+    to_doubles(tensor.dtype, tensor.bytes.data() + at * size, x);
+    if (verdict_loops().all_of_type(target, x.data(), static_cast<std::int64_t>(x.size()))) continue;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (std::isfinite(x[i]) && rounded_to(type, x[i]) != x[i]) return at + i;
+    }
   }
-  return x.size();
+  return elements;
 }
 
-bool proves(DType type, DType stored, std::span<const double> candidate, std::span<const double> golden) {
-  if (first_not_of(type, candidate) != candidate.size()) return false;
+double element_of(const Tensor& tensor, std::size_t at) {
+  return load_as_double(tensor.dtype, tensor.bytes.data() + at * static_cast<std::size_t>(size_of(tensor.dtype)));
+}
+
+bool proves(DType type, const Tensor& candidate, std::span<const double> golden) {
+  if (first_not_of(type, candidate) != golden.size()) return false;
   std::size_t proof = 0;
   for (std::size_t i = 0; i < golden.size() && proof < kProof; ++i) {
-    if (!std::isfinite(golden[i]) || candidate[i] == 0) continue;
-    const double g = rounded_to(stored, golden[i]);
+    if (!std::isfinite(golden[i]) || element_of(candidate, i) == 0) continue;
+    const double g = rounded_to(candidate.dtype, golden[i]);
     proof += std::isfinite(g) && rounded_to(type, g) != g ? 1 : 0;
   }
   return proof >= std::min(kProof, golden.size());
@@ -43,20 +59,19 @@ FoundRounding find_rounding(const Bundle& golden, const Bundle& candidate, const
   std::string text(name(o.dtype));
   const bool wide = o.dtype == DType::f32 || o.dtype == DType::f64;
   if (stated.output && *stated.output != o.dtype) {
-    const std::vector<double> x = as_doubles(o);
-    const std::size_t at = first_not_of(*stated.output, x);
-    if (at != x.size()) {
+    const auto elements = values<double>(golden.tensors.at("o")).size();
+    const std::size_t at = first_not_of(*stated.output, o);
+    if (at != elements) {
       throw InputError(candidate_name, "candidate 'o'",
                        fmt::format("is stated to hold {0} values, but element {1} is {2:.9g}, which is not a {0} "
                                    "number. Pass the type that the kernel wrote with --candidate-dtype",
-                                   name(*stated.output), at, x[at]));
+                                   name(*stated.output), at, element_of(o, at)));
     }
     output = *stated.output;
   } else if (!stated.output && wide) {
-    const std::vector<double> x = as_doubles(o);
     const auto g = values<double>(golden.tensors.at("o"));
     for (const DType narrow : {DType::bf16, DType::f16, DType::f32}) {
-      if (narrow == o.dtype || !proves(narrow, o.dtype, x, g)) continue;
+      if (narrow == o.dtype || !proves(narrow, o, g)) continue;
       output = narrow;
       break;
     }
@@ -84,7 +99,7 @@ bool sums_are_exact(const attention::Rounding& rounding, const GoldenTerms& term
   rounded.row_sum = attention::RowSum::rounded;
   attention::Rounding exact = rounding;
   exact.row_sum = attention::RowSum::exact;
-  std::unordered_set<double> seen;
+  BitsSet seen(want.size());
   std::size_t close = 0;
   for (std::size_t row = 0; row < want.size(); ++row) {
     const attention::RowTerms row_terms = terms.row(row);
@@ -92,9 +107,9 @@ bool sums_are_exact(const attention::Rounding& rounding, const GoldenTerms& term
         row_terms.clump[1] > 0.25 || row_terms.clump[2] > 0.25) {
       continue;
     }
-    const double quarter = 0.25 * attention::lse_budget(rounded, row_terms).deviation;
-    if (attention::lse_budget(exact, row_terms).deviation > quarter / 2) continue;
-    if (!seen.insert(want[row]).second) continue;
+    const double quarter = 0.25 * attention::lse_deviation(rounded, row_terms);
+    if (attention::lse_deviation(exact, row_terms) > quarter / 2) continue;
+    if (!seen.insert(*key_of(want[row]))) continue;
     close += std::abs(have[row] - want[row]) <= quarter ? 1 : 0;
   }
   return seen.size() >= kRowsOfProof && 10 * close >= 9 * seen.size();

@@ -11,6 +11,7 @@
 
 #include "core/base/errors.h"
 #include "core/golden/golden_bundle.h"
+#include "core/golden/verdict/detail/verdict_loops.h"
 #include "core/golden/verdict/golden_terms.h"
 #include "core/golden/verdict/output_names.h"
 #include "core/golden/verdict/tolerance.h"
@@ -19,10 +20,6 @@ namespace kvscope::golden {
 namespace {
 
 constexpr std::int64_t kMaxTokens = std::int64_t{1} << 48;
-
-bool is_output_type(DType dtype) {
-  return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-}
 
 // [batch, queries, head, dim] holds the elements of [batch * queries, head, dim] in the same order, and so does lse
 // [batch, head, 1] those of [batch, head].

@@ -10,10 +10,13 @@
 #include <utility>
 
 #include "core/attention/bounds.h"
+#include "core/base/convert.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
 #include "core/golden/verdict/detail/comparable.h"
+#include "core/golden/verdict/detail/judged.h"
 #include "core/golden/verdict/detail/locator.h"
+#include "core/golden/verdict/detail/output_pass.h"
 #include "core/golden/verdict/golden_terms.h"
 #include "core/golden/verdict/group_tests.h"
 #include "core/golden/verdict/page_tests.h"
@@ -26,86 +29,29 @@ constexpr std::size_t kWorstHeads = 5;
 
 // --- criteria --------------------------------------------------------------------------------------------------------
 
-char mask_of(double x) {
-  return std::isnan(x) ? 'n' : std::isinf(x) ? (x > 0 ? '+' : '-') : '.';
-}
-
 std::string mask_text(double x) {
   return std::isnan(x) ? "NaN" : std::isinf(x) ? (x > 0 ? "+inf" : "-inf") : fmt::format("{:.9g}", x);
 }
 
-Criterion mask_criterion(const std::string& tensor_name, std::span<const double> candidate,
-                         std::span<const double> golden, const auto& place_of) {
-  Criterion criterion{tensor_name + ": masks", true, ""};
-  std::int64_t differing = 0;
-  std::size_t first = 0;
-  std::int64_t special = 0;
-  for (std::size_t i = 0; i < golden.size(); ++i) {
-    if (mask_of(golden[i]) != '.') ++special;
-    if (mask_of(golden[i]) != mask_of(candidate[i]) && differing++ == 0) first = i;
-  }
-  criterion.passed = differing == 0;
-  criterion.detail = criterion.passed
-                         ? fmt::format("NaN and infinities at the same elements ({} of {})", special, golden.size())
-                         : fmt::format("{} of {} elements differ in kind; the first is {}: {} where the golden has {}",
-                                       differing, golden.size(), describe(place_of(first)), mask_text(candidate[first]),
-                                       mask_text(golden[first]));
+Criterion mask_criterion(const std::string& tensor_name, const MaskCount& masks, const Place& first) {
+  Criterion criterion{tensor_name + ": masks", masks.differing == 0, ""};
+  criterion.detail =
+      criterion.passed
+          ? fmt::format("NaN and infinities at the same elements ({} of {})", masks.special, masks.elements)
+          : fmt::format("{} of {} elements differ in kind; the first is {}: {} where the golden has {}",
+                        masks.differing, masks.elements, describe(first), mask_text(masks.candidate),
+                        mask_text(masks.golden));
   return criterion;
 }
 
-double ratio_of(double error, double allowed) {
-  return error == 0 ? 0 : error / allowed;
-}
-
-// Compares the elements of one tensor with their allowed errors. Sets worst and, for o, the summaries of heads.
-struct Judged {
-  std::int64_t failing = 0;
-  std::optional<Worst> worst;
-  std::size_t worst_at = 0;  // its element
-};
-
-Judged judge(std::span<const double> candidate, std::span<const double> golden, const auto& allowed_of,
-             const auto& place_of, const auto& each) {
-  Judged judged;
-  std::size_t at = 0;
-  double worst_ratio = -1;
-  for (std::size_t i = 0; i < golden.size(); ++i) {
-    if (!std::isfinite(golden[i]) || !std::isfinite(candidate[i])) continue;
-    const double error = std::abs(candidate[i] - golden[i]);
-    const double ratio = ratio_of(error, allowed_of(i));
-    if (!(ratio <= 1)) ++judged.failing;
-    each(i, error, ratio);
-    if (ratio > worst_ratio) {
-      worst_ratio = ratio;
-      at = i;
-    }
-  }
-  judged.worst_at = at;
-  if (worst_ratio >= 0) judged.worst = Worst{place_of(at), candidate[at], golden[at], allowed_of(at), worst_ratio};
-  return judged;
-}
-
-std::string judged_text(const Judged& judged, std::size_t elements) {
-  if (!judged.worst) return "no finite element to compare";
-  const Worst& w = *judged.worst;
+std::string judged_text(const Judged& judged, const std::optional<Worst>& worst, std::size_t elements) {
+  if (!worst) return "no finite element to compare";
   return fmt::format(
       "{} of {} elements exceed the bound; largest error {:.3g}x the allowed error, at {}: {:.9g}, golden {:.9g}",
-      judged.failing, elements, w.ratio, describe(w.place), w.candidate, w.golden);
+      judged.failing, elements, worst->ratio, describe(worst->place), worst->candidate, worst->golden);
 }
 
-// The systematic part of a budget is allowed in full; the rest is measured in standard deviations.
-void add_evidence(RowEvidence& row, const attention::Rounding& rounding, DType type, const attention::Budget& budget,
-                  double candidate, double golden, double rounded_golden) {
-  const double systematic = budget.before_output() - budget.independent;
-  const double boundary = attention::half_step(type, golden) - std::abs(rounded_golden - golden);
-  const double excess = std::abs(candidate - golden) - attention::half_step(type, candidate) - systematic;
-  row.add(std::max(0.0, excess) / budget.deviation, std::max(0.0, boundary - systematic) / budget.deviation,
-          rounding.deviations);
-}
-
-Criterion group_criterion(const std::string& tensor_name, const std::vector<RowEvidence>& rows,
-                          const std::vector<RowLabel>& labels) {
-  const GroupResult groups = test_groups(rows, labels);
+Criterion group_criterion(const std::string& tensor_name, const GroupResult& groups) {
   return {
       tensor_name + ": rows", groups.failing == 0,
       fmt::format("{} of {} groups of rows exceed the bound; largest sum of squares {:.3g}x the allowed sum, {} ({} "
@@ -118,94 +64,74 @@ std::vector<RowLabel> row_labels(const Bundle& golden, const Locator& locator) {
   const std::vector<std::int64_t>& shape = golden.tensors.at("o").shape;
   const Tensor* lse = find_tensor(golden, "lse");
   std::vector<RowLabel> labels;
-  for (std::int64_t row = 0; row < shape[0] * shape[1]; ++row) {
-    const Place place = locator.place(row / shape[1], row % shape[1], -1);
-    const double identity =
-        lse == nullptr ? static_cast<double>(row) : values<double>(*lse)[static_cast<std::size_t>(row)];
-    labels.push_back({std::max<std::int64_t>(place.sequence, 0), place.head, identity});
+  labels.reserve(static_cast<std::size_t>(shape[0] * shape[1]));
+  for (std::int64_t query = 0; query < shape[0]; ++query) {
+    const std::int64_t sequence = std::max<std::int64_t>(locator.place(query, -1, -1).sequence, 0);
+    for (std::int64_t head = 0; head < shape[1]; ++head) {
+      const std::size_t row = labels.size();
+      labels.push_back({sequence, head, lse == nullptr ? static_cast<double>(row) : values<double>(*lse)[row]});
+    }
   }
   return labels;
 }
 
 void compare_output(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
-                    const FoundRounding& found, const Locator& locator, CompareResult& result) {
+                    const FoundRounding& found, const Locator& locator, const std::optional<RowGroups>& groups,
+                    CompareResult& result) {
   const Tensor& o = candidate.tensors.at("o");
   const Tensor& golden_o = golden.tensors.at("o");
   const std::int64_t heads = golden_o.shape[1];
   const std::int64_t dims = golden_o.shape[2];
   const auto want = values<double>(golden_o);
-  const DType type = found.rounding.output;
-  const std::vector<double> have = as_doubles(o);
-  std::vector<double> rounded(want.begin(), want.end());
-  for (double& g : rounded) g = rounded_to(type, g);
+  std::optional<Tolerance> fixed;
+  if (options.profile) fixed = profile(*options.profile, found.rounding.output);
+  OutputPass pass = pass_over_output(golden, o, found.rounding, fixed, locator);
   const auto place_of = [&](std::size_t i) {
     const auto at = static_cast<std::int64_t>(i);
-    return locator.place(at / (heads * dims), at / dims % heads, at % dims);
+    return dims == 0 ? Place{} : locator.place(at / (heads * dims), at / dims % heads, at % dims);
   };
-  result.criteria.push_back(mask_criterion("o", have, rounded, place_of));
+  result.criteria.push_back(mask_criterion("o", pass.masks, place_of(pass.masks.first)));
 
-  std::vector<double> allowed(want.size());
-  std::vector<RowEvidence> evidence;
-  if (options.profile) {
-    const Tolerance fixed = profile(*options.profile, type);
-    for (std::size_t i = 0; i < want.size(); ++i) allowed[i] = fixed.allowed(want[i]);
-  } else {
-    const GoldenTerms terms(golden);
-    evidence.resize(dims == 0 ? 0 : terms.rows());
-    for (std::size_t row = 0; row < evidence.size(); ++row) {
-      const attention::OutputBudgets budgets(found.rounding, terms.row(row));
-      for (std::size_t i = row * static_cast<std::size_t>(dims); i < (row + 1) * static_cast<std::size_t>(dims); ++i) {
-        const attention::Budget budget = budgets.of(terms.element(i));
-        allowed[i] = budget.total();
-        if (std::isfinite(rounded[i]) && std::isfinite(have[i])) {
-          add_evidence(evidence[row], found.rounding, type, budget, have[i], want[i], rounded[i]);
-        }
-      }
+  std::optional<Worst> worst;
+  if (pass.judged.worst_ratio >= 0) {
+    const std::size_t at = pass.judged.worst_at;
+    const auto size = static_cast<std::size_t>(size_of(o.dtype));
+    worst =
+        Worst{place_of(at), load_as_double(o.dtype, o.bytes.data() + at * size), want[at], 0, pass.judged.worst_ratio};
+    if (fixed) {
+      worst->allowed = fixed->allowed(want[at]);
+    } else {
+      const GoldenTerms terms(golden);
+      const attention::Budget budget =
+          attention::output_budget(found.rounding, terms.row(at / static_cast<std::size_t>(dims)), terms.element(at));
+      worst->allowed = budget.total();
+      result.budgets.push_back({"o", worst->place, found.rounding, budget});
     }
   }
-  std::map<std::pair<std::int64_t, std::int64_t>, HeadSummary> summaries;
-  const Judged judged = judge(
-      have, want, [&](std::size_t i) { return allowed[i]; }, place_of,
-      [&](std::size_t i, double error, double ratio) {
-        if (ratio <= 1) return;  // a NaN ratio fails
-        const Place p = place_of(i);
-        HeadSummary& s = summaries[{p.sequence, p.head}];
-        s.sequence = p.sequence;
-        s.head = p.head;
-        ++s.failing;
-        s.max_abs = std::max(s.max_abs, error);
-        s.worst_ratio = std::max(s.worst_ratio, ratio);
-      });
-  if (!options.profile && judged.worst) {
-    const GoldenTerms terms(golden);
-    const std::size_t row = judged.worst_at / static_cast<std::size_t>(dims);
-    result.budgets.push_back(
-        {"o", judged.worst->place, found.rounding,
-         attention::output_budget(found.rounding, terms.row(row), terms.element(judged.worst_at))});
-  }
-  const Measures measures = measure(o, have, want);
   result.criteria.push_back({options.profile ? fmt::format("o: profile {}", *options.profile) : "o: bound",
-                             judged.failing == 0, judged_text(judged, want.size())});
-  if (options.profile) {
-    if (const auto allowed_cosine = profile(*options.profile, type).cosine_difference) {
-      result.criteria.push_back(
-          {fmt::format("o: profile {}, cosine", *options.profile), measures.cosine_difference <= *allowed_cosine,
-           fmt::format("cosine difference {:.3g}, allowed {:.3g}", measures.cosine_difference, *allowed_cosine)});
+                             pass.judged.failing == 0, judged_text(pass.judged, worst, want.size())});
+  if (fixed) {
+    if (fixed->cosine_difference) {
+      result.criteria.push_back({fmt::format("o: profile {}, cosine", *options.profile),
+                                 pass.measures.cosine_difference <= *fixed->cosine_difference,
+                                 fmt::format("cosine difference {:.3g}, allowed {:.3g}",
+                                             pass.measures.cosine_difference, *fixed->cosine_difference)});
     }
-  } else if (!evidence.empty()) {
-    result.criteria.push_back(group_criterion("o", evidence, row_labels(golden, locator)));
+  } else if (!pass.evidence.empty()) {
+    result.criteria.push_back(group_criterion("o", groups->test(pass.evidence)));
   }
-  result.tensors.push_back({"o", o.dtype, o.shape, measures, judged.worst});
+  result.tensors.push_back({"o", o.dtype, o.shape, pass.measures, worst});
 
-  if (!summaries.empty()) {  // the number of elements of each head, failing or not
+  if (!pass.summaries.empty()) {  // the number of elements of each head, failing or not
     for (std::int64_t row = 0; row < golden_o.shape[0]; ++row) {
+      const std::int64_t sequence = locator.place(row, 0, 0).sequence;
       for (std::int64_t head = 0; head < heads; ++head) {
-        const auto at = summaries.find({locator.place(row, head, 0).sequence, head});
-        if (at != summaries.end()) at->second.elements += dims;
+        const auto at = pass.summaries.find({sequence, head});
+        if (at != pass.summaries.end()) at->second.elements += dims;
       }
     }
   }
-  for (const auto& [key, summary] : summaries) result.worst_heads.push_back(summary);
+  for (const auto& [key, summary] : pass.summaries) result.worst_heads.push_back(summary);
   std::stable_sort(result.worst_heads.begin(), result.worst_heads.end(),
                    [](const HeadSummary& a, const HeadSummary& b) { return a.worst_ratio > b.worst_ratio; });
   if (result.worst_heads.size() > kWorstHeads) {
@@ -218,7 +144,8 @@ void compare_output(const Bundle& golden, const Bundle& candidate, const Compare
 
 // Returns the rounding that lse was held to.
 attention::Rounding compare_lse(const Bundle& golden, const Bundle& candidate, const CompareOptions& options,
-                                const FoundRounding& found, const Locator& locator, CompareResult& result) {
+                                const FoundRounding& found, const Locator& locator,
+                                const std::optional<RowGroups>& groups, CompareResult& result) {
   const Tensor* golden_lse = find_tensor(golden, "lse");
   const Tensor* lse = find_tensor(candidate, "lse");
   if (golden_lse == nullptr || lse == nullptr) {
@@ -232,39 +159,45 @@ attention::Rounding compare_lse(const Bundle& golden, const Bundle& candidate, c
   const auto place_of = [&](std::size_t i) {
     return locator.place(static_cast<std::int64_t>(i) / heads, static_cast<std::int64_t>(i) % heads, -1);
   };
-  result.criteria.push_back(mask_criterion("lse", have, want, place_of));
-
-  std::vector<double> allowed(want.size());
-  std::vector<RowEvidence> evidence;
+  std::optional<Tolerance> fixed;
+  if (options.profile) fixed = profile(*options.profile, found.rounding.output);
   attention::Rounding rounding = found.rounding;
-  if (options.profile) {
-    const Tolerance fixed = profile(*options.profile, found.rounding.output);
-    for (std::size_t i = 0; i < want.size(); ++i) allowed[i] = fixed.allowed(want[i]);
-  } else {
-    const GoldenTerms terms(golden);
-    if (rounding.row_sum == attention::RowSum::either && sums_are_exact(rounding, terms, have, want)) {
-      rounding.row_sum = attention::RowSum::exact;
-    }
-    evidence.resize(want.size());
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      if (!std::isfinite(want[i])) continue;
-      const attention::Budget budget = attention::lse_budget(rounding, terms.row(i));
-      allowed[i] = budget.total();
-      if (std::isfinite(have[i])) {
-        add_evidence(evidence[i], rounding, rounding.lse, budget, have[i], want[i], rounded_to(rounding.lse, want[i]));
-      }
-    }
+  const GoldenTerms terms(golden);
+  if (!fixed && rounding.row_sum == attention::RowSum::either && sums_are_exact(rounding, terms, have, want)) {
+    rounding.row_sum = attention::RowSum::exact;
   }
-  const Judged judged = judge(
-      have, want, [&](std::size_t i) { return allowed[i]; }, place_of, [](std::size_t, double, double) {});
-  if (!options.profile && judged.worst) {
-    result.budgets.push_back({"lse", judged.worst->place, rounding,
-                              attention::lse_budget(rounding, GoldenTerms(golden).row(judged.worst_at))});
+  MaskCount masks;
+  Judged judged;
+  std::vector<RowEvidence> evidence(fixed ? 0 : want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    masks.add(i, have[i], want[i]);
+    if (!std::isfinite(want[i]) || !std::isfinite(have[i])) continue;
+    const double error = std::abs(have[i] - want[i]);
+    if (fixed) {
+      judged.add(i, ratio_of(error, fixed->allowed(want[i])));
+      continue;
+    }
+    const attention::Budget budget = attention::lse_budget(rounding, terms.row(i));
+    judged.add(i, ratio_of(error, budget.total()));
+    add_evidence(evidence[i], rounding, rounding.lse, budget, have[i], want[i], rounded_to(rounding.lse, want[i]));
+  }
+  result.criteria.push_back(mask_criterion("lse", masks, place_of(masks.first)));
+  std::optional<Worst> worst;
+  if (judged.worst_ratio >= 0) {
+    const std::size_t at = judged.worst_at;
+    worst = Worst{place_of(at), have[at], want[at], 0, judged.worst_ratio};
+    if (fixed) {
+      worst->allowed = fixed->allowed(want[at]);
+    } else {
+      const attention::Budget budget = attention::lse_budget(rounding, terms.row(at));
+      worst->allowed = budget.total();
+      result.budgets.push_back({"lse", worst->place, rounding, budget});
+    }
   }
   result.criteria.push_back({options.profile ? fmt::format("lse: profile {}", *options.profile) : "lse: bound",
-                             judged.failing == 0, judged_text(judged, want.size())});
-  if (!evidence.empty()) result.criteria.push_back(group_criterion("lse", evidence, row_labels(golden, locator)));
-  result.tensors.push_back({"lse", lse->dtype, lse->shape, measure(*lse, have, want), judged.worst});
+                             judged.failing == 0, judged_text(judged, worst, want.size())});
+  if (!evidence.empty()) result.criteria.push_back(group_criterion("lse", groups->test(evidence)));
+  result.tensors.push_back({"lse", lse->dtype, lse->shape, measure(*lse, have, want), worst});
   return rounding;
 }
 
@@ -367,8 +300,10 @@ CompareResult compare(const Bundle& golden, const Bundle& candidate, const Compa
     const FoundRounding found = find_rounding(golden, candidate, options.rounding, options.candidate_name);
     result.policy = options.profile ? fmt::format("profile {}, {}", *options.profile, found.output_text)
                                     : fmt::format("derived bound, {}", found.output_text);
-    compare_output(golden, candidate, options, found, locator, result);
-    const attention::Rounding lse_rounding = compare_lse(golden, candidate, options, found, locator, result);
+    std::optional<RowGroups> groups;
+    if (!options.profile) groups.emplace(row_labels(golden, locator));
+    compare_output(golden, candidate, options, found, locator, groups, result);
+    const attention::Rounding lse_rounding = compare_lse(golden, candidate, options, found, locator, groups, result);
     if (!options.profile && GoldenTerms(golden).fast()) {
       result.notes.emplace_back(
           "the golden was computed with --accuracy fast: the bound includes its own error, which --explain prints");
@@ -428,16 +363,16 @@ ElementErrors element_errors(const Bundle& golden, const Bundle& candidate, cons
   const GoldenTerms terms(golden);
   const std::vector<double> have = as_doubles(candidate.tensors.at("o"));
   errors.ratio.reserve(have.size());
+  std::optional<attention::OutputBudgets> budgets;  // of the row of element i
   for (std::size_t i = 0; i < have.size(); ++i) {
+    const std::size_t row = i / static_cast<std::size_t>(errors.dims);
+    if (i % static_cast<std::size_t>(errors.dims) == 0) budgets.emplace(found.rounding, terms.row(row));
     const double rounded = rounded_to(errors.dtype, want[i]);
     double ratio = 0;
     if (mask_of(rounded) != mask_of(have[i])) {
       ratio = std::numeric_limits<double>::infinity();
     } else if (std::isfinite(want[i]) && std::isfinite(have[i])) {
-      const std::size_t row = i / static_cast<std::size_t>(errors.dims);
-      const attention::ElementTerms element = terms.element(i);
-      const double allowed = attention::output_budget(found.rounding, terms.row(row), element).total();
-      ratio = ratio_of(std::abs(have[i] - want[i]), allowed);
+      ratio = ratio_of(std::abs(have[i] - want[i]), budgets->of(terms.element(i)).total());
     }
     errors.ratio.push_back(static_cast<float>(ratio));
   }

@@ -93,4 +93,9 @@ attention::ElementTerms GoldenTerms::element(std::size_t element) const {
   return {o_[element], a1_[element], a2_[element], complete() ? running_[element] : a1_[element]};
 }
 
+attention::ElementRow GoldenTerms::elements(std::size_t first, std::int64_t count) const {
+  const double* const running = complete() ? running_.data() : a1_.data();
+  return {o_.data() + first, a1_.data() + first, a2_.data() + first, running + first, count};
+}
+
 }  // namespace kvscope::golden

@@ -27,6 +27,7 @@ class GoldenTerms {
   // `row` counts [query, head]; `element` counts [query, head, dim].
   [[nodiscard]] attention::RowTerms row(std::size_t row) const;
   [[nodiscard]] attention::ElementTerms element(std::size_t element) const;
+  [[nodiscard]] attention::ElementRow elements(std::size_t first, std::int64_t count) const;
 
  private:
   std::int64_t dims_ = 0, heads_ = 0;

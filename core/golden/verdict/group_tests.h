@@ -24,6 +24,8 @@
 
 namespace kvscope::golden {
 
+struct EvidenceBlock;  // detail/verdict_loops.h
+
 // The evidence of one row. `add` takes an element's error, see the formula above.
 struct RowEvidence {
   double sum = 0, expected = 0;
@@ -31,6 +33,7 @@ struct RowEvidence {
   double visible = 0;             // elements that can show an error
   // `excess` and `boundary` in units of `deviation`; `deviations` as in attention::Rounding.
   void add(double excess, double boundary, double deviations);
+  void add(const EvidenceBlock& elements, std::int64_t count);
 };
 
 struct RowLabel {
@@ -43,6 +46,20 @@ struct GroupResult {
   std::string worst;     // "sequence 1, all heads"
   double ratio = 0;      // worst sum / allowed sum
   std::size_t rows = 0;  // of the worst group
+};
+// The groups of an output's rows, for the tests of o and of lse.
+class RowGroups {
+ public:
+  explicit RowGroups(std::span<const RowLabel> labels);
+  [[nodiscard]] GroupResult test(std::span<const RowEvidence> rows) const;  // one for each label
+
+ private:
+  struct Member {
+    std::uint32_t sequence = 0, head = 0;                     // indices of sequences_ and heads_
+    bool in_both = true, in_sequence = true, in_head = true;  // false: a row before it has the same identity
+  };
+  std::vector<std::int64_t> sequences_, heads_;  // sorted
+  std::vector<Member> members_;
 };
 [[nodiscard]] GroupResult test_groups(std::span<const RowEvidence> rows, std::span<const RowLabel> labels);
 

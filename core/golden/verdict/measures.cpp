@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/convert.h"
+#include "core/golden/verdict/detail/verdict_loops.h"
 
 namespace kvscope::golden {
 namespace {
@@ -49,36 +50,81 @@ double rounded_to(DType dtype, double g) {
   return load_as_double(dtype, bytes.data());
 }
 
-Measures measure(const Tensor& tensor, std::span<const double> candidate, std::span<const double> golden) {
-  const auto size = static_cast<std::size_t>(size_of(tensor.dtype));
-  Measures m;
-  m.elements = static_cast<std::int64_t>(golden.size());
-  double error2 = 0;
-  double golden2 = 0;
-  double cross = 0;
-  double both2 = 0;
+Measuring::Measuring(DType type) : type_(type) {}
+
+bool Measuring::add(const std::byte* bytes, std::span<const double> candidate, std::span<const double> golden) {
+  if (!is_output_type(type_)) {
+    add_one_by_one(bytes, candidate, golden);
+    return false;
+  }
+  bool all_finite = true;
+  const NumberType type = number_type(type_);
+  const VerdictLoops& loops = verdict_loops();
+  const auto size = static_cast<std::size_t>(size_of(type_));
+  MeasuredBlock block;
+  for (std::size_t at = 0; at < golden.size(); at += kBlock) {
+    const std::size_t count = std::min(golden.size() - at, static_cast<std::size_t>(kBlock));
+    loops.measure(type, &candidate[at], &golden[at], static_cast<std::int64_t>(count), &block);
+    if (!block.finite) {
+      all_finite = false;
+      add_one_by_one(bytes + at * size, candidate.subspan(at, count), golden.subspan(at, count));
+      continue;
+    }
+    measures_.elements += static_cast<std::int64_t>(count);
+    measures_.finite += static_cast<std::int64_t>(count);
+    measures_.max_abs = std::max(measures_.max_abs, block.max_abs);
+    measures_.max_ulp = std::max(measures_.max_ulp, block.max_ulp);
+    double error2 = error2_, golden2 = golden2_, cross = cross_, both2 = both2_;
+    for (std::size_t i = 0; i < count; ++i) {
+      error2 += block.error2[i];
+      golden2 += block.golden2[i];
+      cross += block.cross[i];
+      both2 += block.both2[i];
+    }
+    error2_ = error2, golden2_ = golden2, cross_ = cross, both2_ = both2;
+  }
+  return all_finite;
+}
+
+void Measuring::add_one_by_one(const std::byte* bytes, std::span<const double> candidate,
+                               std::span<const double> golden) {
+  const auto size = static_cast<std::size_t>(size_of(type_));
+  Measures& m = measures_;
+  m.elements += static_cast<std::int64_t>(golden.size());
   for (std::size_t i = 0; i < golden.size(); ++i) {
     const double x = candidate[i];
     const double g = golden[i];
     if (!std::isfinite(x) || !std::isfinite(g)) continue;
     ++m.finite;
     m.max_abs = std::max(m.max_abs, std::abs(x - g));
-    error2 += (x - g) * (x - g);
-    golden2 += g * g;
-    cross += x * g;
-    both2 += x * x + g * g;
+    error2_ += (x - g) * (x - g);
+    golden2_ += g * g;
+    cross_ += x * g;
+    both2_ += x * x + g * g;
     if (x == g)
       continue;  // equal patterns, or zeros of two signs; needed for i64 past 2^53, which a double does not represent
     std::array<std::byte, 8> rounded{};
-    store_from_double(tensor.dtype, g, rounded.data(), Overflow::non_saturating);
-    if (std::isfinite(load_as_double(tensor.dtype, rounded.data()))) {
-      m.max_ulp = std::max(m.max_ulp, ulp_distance(tensor.dtype, pattern_at(tensor.bytes.data() + i * size, size),
-                                                   pattern_at(rounded.data(), size)));
+    store_from_double(type_, g, rounded.data(), Overflow::non_saturating);
+    if (std::isfinite(load_as_double(type_, rounded.data()))) {
+      m.max_ulp = std::max(m.max_ulp,
+                           ulp_distance(type_, pattern_at(bytes + i * size, size), pattern_at(rounded.data(), size)));
     }
   }
-  if (error2 > 0) m.rms_relative = golden2 > 0 ? std::sqrt(error2 / golden2) : std::numeric_limits<double>::infinity();
-  if (both2 > 0) m.cosine_difference = 1 - 2 * cross / both2;
+}
+
+Measures Measuring::result() const {
+  Measures m = measures_;
+  if (error2_ > 0) {
+    m.rms_relative = golden2_ > 0 ? std::sqrt(error2_ / golden2_) : std::numeric_limits<double>::infinity();
+  }
+  if (both2_ > 0) m.cosine_difference = 1 - 2 * cross_ / both2_;
   return m;
+}
+
+Measures measure(const Tensor& tensor, std::span<const double> candidate, std::span<const double> golden) {
+  Measuring measuring(tensor.dtype);
+  static_cast<void>(measuring.add(tensor.bytes.data(), candidate, golden));
+  return measuring.result();
 }
 
 }  // namespace kvscope::golden

@@ -28,6 +28,24 @@ struct Measures {
 // Example: bf16 0x3f80 (1.0) and 0x3f82 -> 2; f32 -0 and the smallest positive number -> 1.
 [[nodiscard]] std::uint64_t ulp_distance(DType dtype, std::uint64_t a, std::uint64_t b);
 
+// The measures of a tensor that is compared piece by piece, in the order of its elements. Their values do not depend on
+// where the pieces end.
+class Measuring {
+ public:
+  explicit Measuring(DType type);
+  // `candidate` and `golden` hold the next values, and `bytes` those of `candidate` in its type. True when all of them
+  // are finite, and the golden's remain finite when rounded to the type; false for types that outputs do not have.
+  bool add(const std::byte* bytes, std::span<const double> candidate, std::span<const double> golden);
+  [[nodiscard]] Measures result() const;
+
+ private:
+  void add_one_by_one(const std::byte* bytes, std::span<const double> candidate, std::span<const double> golden);
+
+  DType type_;
+  Measures measures_;
+  double error2_ = 0, golden2_ = 0, cross_ = 0, both2_ = 0;
+};
+
 // `candidate` and `golden` hold the values of `tensor` and the expected ones; sums run in the order of the elements.
 [[nodiscard]] Measures measure(const Tensor& tensor, std::span<const double> candidate, std::span<const double> golden);
 
