@@ -15,7 +15,7 @@
 //
 // lost separates that loss. Below the normal range, P rounds to multiples of the smallest number. A key's error is at
 // most min(e, half of that), and its sign varies if the weights differ by more than a step. The systematic part is the
-// size of the sum of the errors, with all weights moved by 0, a quarter or half a step, as for the clump, but at most by
+// size of the sum of the errors, with all weights moved by 0, a quarter or half a step, as for the clump, at most by
 // three times themselves. The independent part is the root of the sum of the squared largest errors. Weights below half
 // a step round to 0: their errors have one sign, and the systematic part has all of them.
 //
