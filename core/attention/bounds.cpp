@@ -134,7 +134,7 @@ Lost lost_by(const Rounding& r, const RowTerms& row) {
     const auto share_of = [&](double weight) { return std::min(1.0, 4 * weight / row.faint[0]); };
     lost.weight = lost.systematic_weight = measured;
     lost.share = lost.systematic_share = share_of(measured);
-    if (row.lost[type] < 0) return lost;  // not separated
+    if (row.lost[type] < 0 || !(row.lost[2 * kLostTypes] > 0)) return lost;  // not separated
     lost.systematic_weight = std::min(measured, row.lost[type]);
     lost.systematic_share = share_of(lost.systematic_weight);
     lost.deviation_weight = kInverseRoot3 * row.lost[kLostTypes + type];

@@ -18,6 +18,34 @@ std::vector<std::size_t> sorted_of(std::span<const T> weights) {
   return order;
 }
 
+template <class T>
+double systematic_additions_of(std::span<const T> weights, std::span<const std::size_t> order) {
+  std::vector<double> sums(weights.size());  // up to and with each key
+  double total = 0;
+  for (std::size_t t = 0; t < weights.size(); ++t) sums[t] = total += static_cast<double>(weights[t]);
+  std::vector<double> groups;
+  for (std::size_t i = 0; i < order.size();) {
+    const auto weight = static_cast<double>(weights[order[i]]);
+    const std::size_t first = i;
+    double forwards = 0, backwards = 0;
+    for (; i < order.size() && static_cast<double>(weights[order[i]]) == weight; ++i) {
+      forwards += sums[order[i]];
+      backwards += total - sums[order[i]] + weight;
+    }
+    if (i - first > 1) groups.push_back(std::max(forwards, backwards));
+  }
+  std::ranges::sort(groups, std::greater<>());
+  double squares = 0;  // of the groups after the first m
+  for (const double c : groups) squares += c * c;
+  double in_full = 0, smallest = 4 * std::sqrt(squares);
+  for (const double c : groups) {
+    in_full += c;
+    squares -= c * c;
+    smallest = std::min(smallest, in_full + 4 * std::sqrt(std::max(squares, 0.0)));
+  }
+  return smallest;
+}
+
 }  // namespace
 
 template <class T>
@@ -58,30 +86,10 @@ std::vector<std::size_t> EqualWeights::sorted(std::span<const float> weights) {
 }
 
 double EqualWeights::systematic_additions(std::span<const double> weights, std::span<const std::size_t> order) {
-  std::vector<double> sums(weights.size());  // up to and with each key
-  double total = 0;
-  for (std::size_t t = 0; t < weights.size(); ++t) sums[t] = total += weights[t];
-  std::vector<double> groups;
-  for (std::size_t i = 0; i < order.size();) {
-    const double weight = weights[order[i]];
-    const std::size_t first = i;
-    double forwards = 0, backwards = 0;
-    for (; i < order.size() && weights[order[i]] == weight; ++i) {
-      forwards += sums[order[i]];
-      backwards += total - sums[order[i]] + weight;
-    }
-    if (i - first > 1) groups.push_back(std::max(forwards, backwards));
-  }
-  std::ranges::sort(groups, std::greater<>());
-  double squares = 0;  // of the groups after the first m
-  for (const double c : groups) squares += c * c;
-  double in_full = 0, smallest = 4 * std::sqrt(squares);
-  for (const double c : groups) {
-    in_full += c;
-    squares -= c * c;
-    smallest = std::min(smallest, in_full + 4 * std::sqrt(std::max(squares, 0.0)));
-  }
-  return smallest;
+  return systematic_additions_of(weights, order);
+}
+double EqualWeights::systematic_additions(std::span<const float> weights, std::span<const std::size_t> order) {
+  return systematic_additions_of(weights, order);
 }
 
 }  // namespace kvscope::attention

@@ -13,11 +13,11 @@
 // faint is what P loses below the normal range of its type: the weight of keys under 2^-7 of the largest, and the sums
 // of min(e, half the smallest number) for f16 and for e4m3: the largest possible loss.
 //
-// lost separates that loss. Below the normal range, P rounds to multiples of the smallest number. The error of a key is
-// at most min(e, half of that), and its sign differs from key to key if the weights of the keys differ by more than a
-// step. The systematic part is the magnitude of the sum of the errors, with all weights moved by 0, a quarter or half a
-// step, as for the clump, but at most by three times themselves. The independent part is the root of the sum of the squared largest errors. Weights below
-// half a step round to 0: their errors have one sign, and the systematic part has all of them.
+// lost separates that loss. Below the normal range, P rounds to multiples of the smallest number. A key's error is at
+// most min(e, half of that), and its sign varies if the weights differ by more than a step. The systematic part is the
+// size of the sum of the errors, with all weights moved by 0, a quarter or half a step, as for the clump, at most by
+// three times themselves. The independent part is the root of the sum of the squared largest errors. Weights below half
+// a step round to 0: their errors have one sign, and the systematic part has all of them.
 //
 // repeats counts the keys whose weight is the previous key's, to 2^-20: adding equal numbers one by one rounds in the
 // same direction each time. Weights of 1 are counted too, because they are not 1 relative to another m.

@@ -352,8 +352,11 @@ def usual_kernels():
 
 
 def kernels_of_long_sequences():
-    return [kernel for kernel in usual_kernels() if (kernel.tile, kernel.row_sum, kernel.shift) in
-            ((1, "exact", 0), (64, "rounded", 0.3), (1, "rounded", 0.4447))]
+    """Fewer, and more that add float32 numbers one by one: the errors of equal additions are one sample for each shift."""
+    fewer = [kernel for kernel in usual_kernels() if (kernel.tile, kernel.row_sum, kernel.shift) in
+             ((1, "exact", 0), (64, "rounded", 0.3), (1, "rounded", 0.4447))]
+    return fewer + [Kernel(tile=1, shift=shift, backwards=backwards)
+                    for shift, backwards in ((0.1, False), (0.2, True), (0.6, False), (0.85, True))]
 
 
 def right_kernels(rng, count):

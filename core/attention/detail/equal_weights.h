@@ -35,6 +35,7 @@ class EqualWeights {
   // `repeats`, times the row sum. `order` is sorted(weights). c_g is the larger of the two values for a sum from the
   // first key on and from the last key on.
   [[nodiscard]] static double systematic_additions(std::span<const double> weights, std::span<const std::size_t> order);
+  [[nodiscard]] static double systematic_additions(std::span<const float> weights, std::span<const std::size_t> order);
 
   // A pseudo-random other member of a group of `size` >= 2 members. How often the two have equal values estimates how
   // many of all pairs do.

@@ -291,7 +291,10 @@ class QueryBlock {
     result_.repeats(i, head) = terms.repeats();
     for (std::size_t k = 0; k < kClumpTypes; ++k) result_.clump(i, head, k) = canonical_nan(terms.clump(k, sum));
     for (std::size_t k = 0; k < kFaintTerms; ++k) result_.faint(i, head, k) = canonical_nan(terms.faint(k, sum));
-    for (std::size_t k = 0; k < kLostTerms; ++k) result_.lost(i, head, k) = canonical_nan(terms.lost(k, sum));
+    for (std::size_t k = 0; k < kLostTerms; ++k) {
+      // The fast path does not measure them: -1.
+      result_.lost(i, head, k) = kFast ? -1.0 : canonical_nan(terms.lost(k, sum));
+    }
   }
 
   // A row's dot products times the scale, in double: in place, or in a buffer.
@@ -430,7 +433,7 @@ class QueryBlock {
     double& kept = result_.p2(result_row(query), head);
     if (p2 > kept) kept = p2;
     result_.repeats(result_row(query), head) =
-        EqualWeights::systematic_additions(e, order) / denominators_(row) + absorbed(e, denominators_(row));
+        EqualWeights::systematic_additions(e, order) / denominators_(row) + absorbed(e, 0, denominators_(row));
     double* running = &running_(row, 0);  // squares
     const auto keys = static_cast<double>(e.size());
     for (std::size_t d = 0; d < pairs.size(); ++d) running[d] *= EqualWeights::larger_sums(1 + pairs[d] / keys, keys);

@@ -256,8 +256,8 @@ class PageRow {
   [[nodiscard]] std::int64_t head() const { return head_; }
 
  private:
-  // The change of o if all scores grow by one part in one: sum of p_t (s_t - mean) (v_t - o), and mean for lse. Units are
-  // missing keys, so their signs are those of a loss.
+  // The change of o if all scores double, to first order: sum of p_t (s_t - mean) (v_t - o), and mean for lse. Units
+  // are missing keys, so the signs are those of a loss.
   void add_scale_direction(std::size_t unit) {
     double mean = 0;
     for (std::size_t t = 0; t < weights_.size(); ++t) mean += weights_[t] * terms_.scores[t];

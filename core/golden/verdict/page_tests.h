@@ -4,8 +4,8 @@
 // log(1 - sum of p_t). A page that is exchanged with a last page of r keys loses its keys from slot r on. If page g is
 // read from the block of page h, the change is d_g - d_h. A scale that is too large by a share changes o by that share
 // of the sum over all keys of p_t (s_t - mean score) (v_t - o), and lse by that share of the mean score. For each page
-// and each pair of pages, and for the scale, the test adds up the errors of all heads of a sequence's last query, and of
-// each head alone, weighted with the direction:
+// and each pair of pages, and for the scale, the test adds up the errors of all heads of a sequence's last query, and
+// of each head alone, weighted with the direction:
 // L = sum of a_i (x_i - golden_i), a = d / variance. Errors of a correct kernel have no such direction.
 //
 // An error that multiplies a whole row of o, such as the common part of P's rounding, is no page's: a is made
