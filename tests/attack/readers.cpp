@@ -2,8 +2,11 @@
 //
 //   attack_readers READER < INPUTS
 //
-// INPUTS is a sequence of one length (8 bytes, little-endian) and that many bytes each. The program prints the number of inputs read. A fault ends
-// it by a signal; before each input its number is written to standard error, so that the last number names the input.
+// INPUTS is a sequence of one length (8 bytes, little-endian) and that many bytes each. The program prints the number of
+// inputs read. A fault ends it by a signal, and so does an input that takes more than kProcessorTime (SIGPROF). Before
+// each input its number is written to standard error, so that the last number names the input.
+#include <sys/time.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -27,6 +30,8 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* /*data*/, std::size_t size
 }
 
 namespace {
+
+constexpr time_t kProcessorTime = 30;  // [s] for one input
 
 struct Reader {
   const char* name;
@@ -54,6 +59,8 @@ int main(int argc, char** argv) {
     long read = 0;
     for (; next(input); ++read) {
       std::fprintf(stderr, "%ld\n", read);
+      const itimerval limit{{}, {kProcessorTime, 0}};
+      setitimer(ITIMER_PROF, &limit, nullptr);
       // A copy of exactly this size, so that a tool that watches memory notices reads past its end.
       const std::vector<std::uint8_t> exact(input.begin(), input.end());
       reader.read(exact.data(), exact.size());

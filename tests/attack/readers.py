@@ -1,8 +1,9 @@
-"""Mutated inputs for the readers of tests/fuzz, many in one process (attack_readers): no signal, at most PROCESSOR_TIME for each batch and at
-most checks.ADDRESS_SPACE of memory. Each reader also checks what it reads, for instance that a scenario prints as one that reads again."""
+"""Mutated inputs for the readers of tests/fuzz, many in one process (attack_readers): no signal, at most 30 s of processor time for one
+input, and at most checks.ADDRESS_SPACE of memory. Each reader also checks what it reads, for instance that a scenario prints as one that reads again."""
 import glob
 import os
 import random
+import signal
 import struct
 
 import checks
@@ -35,13 +36,15 @@ def attack(program, seed, count, keep=None, report=print):
         for first in range(0, each, BATCH):
             batch = list(inputs(reader, seed, first, min(BATCH, each - first)))
             stdin = b"".join(struct.pack("<Q", len(data)) + data for _, data in batch)
-            code, out, err, _ = checks.run([program, reader], stdin)
+            code, out, err, _ = checks.run([program, reader], stdin, processor_time=3600, wall_time=7200)
             if code == 0:
                 read += int(out)
                 continue
-            at = int((err.split() or [b"0"])[-1]) if err[-1:] == b"\n" and err.split()[-1].isdigit() else -1
+            at = max((int(line) for line in err.split(b"\n") if line.isdigit()), default=0)
             number, data = batch[at]
-            faults.append(f"{reader} #{number}: exit code {code}: {err[-300:].decode('utf-8', 'replace')}")
+            read += at
+            said = b" ".join(line for line in err.split(b"\n") if not line.isdigit())[:300].decode("utf-8", "replace")
+            faults.append(f"{reader} #{number}: {'more than 30 s' if code == -signal.SIGPROF else f'exit code {code}'} {said}")
             report(faults[-1])
             if keep:
                 os.makedirs(keep, exist_ok=True)
