@@ -11,6 +11,9 @@ import mutators
 import seeds
 
 
+LONGEST_ARGUMENT = 100_000  # [bytes]; Linux takes less than 128 KiB
+
+
 def words_of(command, family, path, data, kept, out):
     """The arguments of a command, and the folder to remove afterwards."""
     remove, words = None, []
@@ -23,7 +26,7 @@ def words_of(command, family, path, data, kept, out):
             shutil.copy(path, os.path.join(remove, inside))
             words.append(remove if top == "flashinfer_log" else os.path.join(remove, inside))
         elif word == "{text}":
-            words.append(data.replace(b"\0", b"?").decode("utf-8", "surrogateescape") or "(")
+            words.append(data[:LONGEST_ARGUMENT].replace(b"\0", b"?").decode("utf-8", "surrogateescape") or "(")
         else:
             words.append(word.replace("{in}", path).replace("{kept}", kept).replace("{out}", out))
     if family.name == "layout expression" and words[1].startswith("-"):
@@ -68,7 +71,7 @@ def attack(kvscope, family, seed, first, count, work, kept, keep=None, report=pr
 
 
 def attack_all(kvscope, seed, count, work, keep=None, only=None, first=0, report=print):
-    """[(family, counts, faults)]; `count` inputs in total, the same number for each family."""
+    """Yields (family, counts, faults); `count` inputs in total, the same number for each family."""
     kept = os.path.join(work, "kept")
     if not os.path.exists(kept):
         seeds.make_kept(kvscope, kept)
@@ -76,4 +79,5 @@ def attack_all(kvscope, seed, count, work, keep=None, only=None, first=0, report
     if not chosen:
         raise SystemExit(f"no family '{only}': choose one of {', '.join(family.name for family in seeds.families(kept))}")
     each = -(-count // len(chosen))
-    return [(family, *attack(kvscope, family, seed, first, each, work, kept, keep, report)) for family in chosen]
+    for family in chosen:
+        yield family, *attack(kvscope, family, seed, first, each, work, kept, keep, report)

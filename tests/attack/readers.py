@@ -26,11 +26,11 @@ def inputs(reader, seed, first, count):
 
 
 def attack(program, seed, count, keep=None, report=print):
-    """[(reader, inputs, [fault...])]; `count` inputs in total."""
+    """Yields (reader, inputs, [fault...]); `count` inputs in total."""
     readers = sorted(os.path.basename(path)[:-len("_fuzz.cpp")] for path in glob.glob(os.path.join(seeds.SOURCE, "tests", "fuzz", "*_fuzz.cpp")))
     if readers != sorted(KINDS):
         raise SystemExit(f"readers of tests/fuzz without a kind in {os.path.basename(__file__)}: {sorted(set(readers) ^ set(KINDS))}")
-    each, done = -(-count // len(readers)), []
+    each = -(-count // len(readers))
     for reader in readers:
         faults, read = [], 0
         for first in range(0, each, BATCH):
@@ -50,5 +50,4 @@ def attack(program, seed, count, keep=None, report=print):
                 os.makedirs(keep, exist_ok=True)
                 with open(os.path.join(keep, f"{reader}_{number}"), "wb") as file:
                     file.write(data)
-        done.append((reader, read, faults))
-    return done
+        yield reader, read, faults
