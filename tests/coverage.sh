@@ -13,14 +13,17 @@ cd "$(dirname "$0")/.."
 build=build/coverage profiles=build/coverage/profiles data=build/coverage/tests.profdata
 jobs=${KVSCOPE_JOBS:-$(nproc)}
 
-# Every executable of the build that counts.
-binaries() { find "$build" -name CMakeFiles -prune -o -type f -executable ! -name '*.so' -print | sort; }
+# export_coverage [OPTION...]: llvm-cov over every executable of the build. The first is a positional argument, the others are options.
+export_coverage() {
+  local found
+  mapfile -t found < <(find "$build" -name CMakeFiles -prune -o -type f -executable ! -name '*.so' -print | sort)
+  llvm-cov export "$@" -instr-profile="$data" "${found[0]}" "${found[@]/#/-object=}"
+}
 
 if [ "${1:-}" = --lines ]; then
   shift
   [ -e "$data" ] || stop "run tests/coverage.sh first: $data does not exist"
-  mapfile -t objects < <(binaries | sed 's/^/-object=/')
-  llvm-cov export -instr-profile="$data" "${objects[@]}" "$@" | python3 tests/coverage.py --lines "$@"
+  export_coverage | python3 tests/coverage.py --lines "$@"
   exit 0
 fi
 
@@ -49,5 +52,4 @@ else
 fi
 find "$profiles" -name '*.profraw' -size +0 >"$profiles/list"
 llvm-profdata merge -sparse -f "$profiles/list" -o "$data"
-mapfile -t objects < <(binaries | sed 's/^/-object=/')
-llvm-cov export -summary-only -instr-profile="$data" "${objects[@]}" core gpu viz apps | python3 tests/coverage.py
+export_coverage -summary-only | python3 tests/coverage.py

@@ -79,6 +79,8 @@ def ended(arguments, name, moment, size_limit, env):
 def attack(kvscope, viewer, seed, count, work, kept, report=print):
     """{(command, ending): Counter}, [(command, ending, fault)]; `count` endings in total."""
     table, faults = collections.defaultdict(collections.Counter), []
+    for name in ("INT", "HUP", "TERM", "PIPE"):  # a shell may start this script with some of them ignored, which programs inherit
+        signal.signal(getattr(signal, "SIG" + name), signal.SIG_DFL)
     out = os.path.join(work, "killed")
     env = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
     chosen = []
