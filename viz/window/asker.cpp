@@ -29,8 +29,8 @@ struct Asker::Shared {
   }
   bool stop = false;
   Backend* backend = nullptr;
-  // Answers that are not delivered. They pass from thread to thread under `mutex`, not inside a posted event: the thread
-  // sanitizer cannot see the locks of Qt, and would report each answer as a race.
+  // Answers that are not delivered. They pass from thread to thread under `mutex`, not inside a posted event: the
+  // thread sanitizer cannot see the locks of Qt, and would report each answer as a race.
   std::vector<std::function<void()>> answers;
 };
 
