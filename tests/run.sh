@@ -5,8 +5,8 @@
 #
 #   tests/run.sh            at most 30 minutes for a first run on two cores
 #   tests/run.sh --quick    after each change: the release build and its tests, without those labeled `slow`
-#   tests/run.sh --full     before a release, and after a change of a formula or a kernel: every point of every property grid, and every
-#                           test under the sanitizers too
+#   tests/run.sh --full     before a release, and after a change of a formula or a kernel: every point of every property grid, every
+#                           test under the sanitizers too, threads under the thread sanitizer, and all attacks of tests/attack
 # Environment: KVSCOPE_FUZZ_SECONDS (5; --full: 30) per fuzz target; KVSCOPE_JOBS (all processors).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -138,6 +138,7 @@ if [ "$extent" = default ]; then
   fuzz
 elif [ "$extent" = full ]; then
   build_and_test asan
+  build_and_test tsan
   fuzz
 fi
 

@@ -14,7 +14,7 @@
 namespace kvscope::apps {
 namespace {
 
-constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGXCPU, SIGABRT};
 
 volatile sig_atomic_t group_to_end = 0;
 std::array<char, 4096> folder_to_remove{};

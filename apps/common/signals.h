@@ -1,5 +1,5 @@
-// On SIGINT, SIGTERM and SIGHUP: kills the commands that were started, removes half-written files and the temporary
-// folder, then lets the signal take its default action.
+// On SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGXCPU and SIGABRT: kills the commands that were started,
+// removes half-written files and the temporary folder, then lets the signal take its default action.
 #pragma once
 
 #include <signal.h>

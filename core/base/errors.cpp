@@ -49,6 +49,17 @@ std::string object_of(const GeometryError& error) {
   return text.substr(0, text.find(" rejected"));
 }
 
+// Line breaks that an indented line does not follow are written as \u000a. They come from names in files, which could
+// otherwise begin a line that looks like another fault.
+std::string with_indented_lines(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool breaks = text[i] == '\n' && !text.substr(i + 1).starts_with("  ");
+    breaks ? out += "\\u000a" : out += text[i];
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::string> fault_lines(const std::exception& error) {
@@ -62,6 +73,7 @@ std::vector<std::string> fault_lines(const std::exception& error) {
   } else {
     lines.emplace_back(error.what());
   }
+  for (std::string& line : lines) line = with_indented_lines(line);
   return lines;
 }
 

@@ -34,9 +34,13 @@ bool Document::guarded(Work&& work) {
     work();
     return true;
   } catch (const std::exception& error) {
-    become(Doing::standing);
-    if (cursor_.position() != before) moved();
-    Q_EMIT failed(lines_of(error));
+    const QStringList faults = lines_of(error);
+    try {
+      become(Doing::standing);
+      if (cursor_.position() != before) moved();
+    } catch (const std::exception&) {  // the first fault is reported; the same cause often ends this too
+    }
+    Q_EMIT failed(faults);
     return false;
   }
 }

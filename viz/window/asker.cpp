@@ -4,6 +4,7 @@
 #include <functional>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "viz/window/fault_words.h"
 
@@ -28,6 +29,9 @@ struct Asker::Shared {
   }
   bool stop = false;
   Backend* backend = nullptr;
+  // Answers that are not delivered. They pass from thread to thread under `mutex`, not inside a posted event: the
+  // thread sanitizer cannot see the locks of Qt, and would report each answer as a race.
+  std::vector<std::function<void()>> answers;
 };
 
 Asker::Asker(Backend& backend, QObject* parent) : QObject(parent), shared_(std::make_shared<Shared>()) {
@@ -72,14 +76,27 @@ void Asker::post(Waiting Shared::*which, std::function<std::function<void()>()> 
     Waiting& waiting = shared_.get()->*which;
     ++waiting.number;
     waiting.work = [this, which, ask = std::move(ask)](std::uint64_t number) {
-      const auto tell_if_newest = [this, which, number, tell = ask()] {
-        // No lock needed: only this thread changes the number.
+      auto tell_if_newest = [this, which, number, tell = ask()] {
+        // No lock needed: only the receiving thread changes the number.
         if (number == (shared_.get()->*which).number) tell();
       };
-      QMetaObject::invokeMethod(this, tell_if_newest, Qt::QueuedConnection);
+      {
+        const std::lock_guard answers_lock(shared_->mutex);
+        shared_->answers.push_back(std::move(tell_if_newest));
+      }
+      QMetaObject::invokeMethod(this, &Asker::deliver, Qt::QueuedConnection);
     };
   }
   shared_->woken.notify_one();
+}
+
+void Asker::deliver() {
+  std::vector<std::function<void()>> answers;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    answers.swap(shared_->answers);
+  }
+  for (const std::function<void()>& answer : answers) answer();
 }
 
 void Asker::explain(std::shared_ptr<const Facts> facts, const QString& path, const trace::Question& question) {

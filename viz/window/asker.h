@@ -49,6 +49,7 @@ class Asker final : public QObject {
   struct Waiting;
   struct Shared;
   void run();
+  void deliver();
   // `ask` runs on the worker thread. The function that it returns is called on this thread, unless a newer question of
   // the same kind was posted meanwhile.
   void post(Waiting Shared::*which, std::function<std::function<void()>()> ask);

@@ -1,5 +1,6 @@
 #include "viz/window/gallery_pictures.h"
 
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,9 @@ namespace kvscope::viz {
 
 struct GalleryPictures::Shared {
   std::atomic<bool> stop = false, done = false;
+  // Painted and not shown. They pass to the window's thread under `mutex`, for the reason in asker.cpp.
+  std::mutex mutex;
+  std::vector<std::pair<std::size_t, QImage>> painted;
 };
 
 GalleryPictures::GalleryPictures(Backend& backend, GalleryModel& gallery, QObject* parent)
@@ -40,13 +44,26 @@ void GalleryPictures::paint(ThemeKind theme) {
       } catch (...) {
         picture = {};  // a card without a picture: opening the scenario reports the fault
       }
-      const auto show = [this, row, picture, shared] {
-        if (!shared->stop) gallery_.set_picture(static_cast<int>(row), picture.isNull() ? QVariant() : picture);
-      };
-      if (!shared->stop) QMetaObject::invokeMethod(this, show, Qt::QueuedConnection);
+      {
+        const std::lock_guard lock(shared->mutex);
+        shared->painted.emplace_back(row, std::move(picture));
+      }
+      if (!shared->stop) QMetaObject::invokeMethod(this, &GalleryPictures::show_painted, Qt::QueuedConnection);
     }
     shared->done = true;
   });
+}
+
+void GalleryPictures::show_painted() {
+  if (!shared_) return;
+  std::vector<std::pair<std::size_t, QImage>> painted;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    painted.swap(shared_->painted);
+  }
+  for (const auto& [row, picture] : painted) {
+    gallery_.set_picture(static_cast<int>(row), picture.isNull() ? QVariant() : picture);
+  }
 }
 
 }  // namespace kvscope::viz

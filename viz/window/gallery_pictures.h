@@ -28,6 +28,7 @@ class GalleryPictures final : public QObject {
 
  private:
   struct Shared;
+  void show_painted();
   Backend& backend_;
   GalleryModel& gallery_;
   std::shared_ptr<Shared> shared_;

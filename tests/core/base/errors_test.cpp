@@ -25,6 +25,15 @@ TEST(ErrorsTest, OneFaultStaysOnOneLineAndSeveralStandBelowEachOther) {
   EXPECT_EQ(format_faults("scenario", {{"", "empty"}}), "scenario rejected: empty");
 }
 
+// A name in a file that ends its line and begins one that looks like another fault.
+TEST(ErrorsTest, ALineBreakOfANameDoesNotBeginALine) {
+  const InputError error("a.npy", "header", "unknown key 'x\nkvscope: all is well\n'");
+  EXPECT_EQ(fault_lines(error),
+            std::vector<std::string>{"a.npy: header: unknown key 'x\\u000akvscope: all is well\\u000a'"});
+  const InputError excerpt("a.ptx", "3:1", "unexpected '}'\n    \n    ^");
+  EXPECT_EQ(fault_lines(excerpt), std::vector<std::string>{"a.ptx: 3:1: unexpected '}'\n    \n    ^"});
+}
+
 TEST(ErrorsTest, EachKindIsCaughtAsTheStandardKindItDerivesFrom) {
   EXPECT_THROW(throw IndexError("x"), std::out_of_range);
   EXPECT_THROW(throw GeometryError("x"), std::invalid_argument);

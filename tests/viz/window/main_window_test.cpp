@@ -105,6 +105,31 @@ TEST_F(MainWindowTest, KeepsTheOldRunWhateverOpeningThrows) {
   EXPECT_TRUE(open(path_of("preemption")));
 }
 
+// A receiver of the new position has no memory, twice: for the step, and when the window shows the position after the
+// fault.
+TEST_F(MainWindowTest, AStepThatFailsShowsWhyAndKeepsTheDocument) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  document().seek_step(StepIdx{5});
+  document().pin(of_block(BlockIdx{2}));
+  const Document* before = window->document();
+  int failures = 2;
+  QObject::connect(before, &Document::position_changed, window.get(), [&failures] {
+    if (failures-- > 0) throw std::bad_alloc();
+  });
+  window->canvas().setFocus();
+  press(Qt::Key_Period);
+  EXPECT_EQ(failures, 0);
+  ASSERT_TRUE(window->messages().showing(QStringLiteral("trace")));
+  EXPECT_EQ(window->messages().lines(QStringLiteral("trace")).size(), 1);
+  EXPECT_EQ(window->document(), before);
+  EXPECT_EQ(step(), StepIdx{6});
+  EXPECT_EQ(document().pinned(), of_block(BlockIdx{2}));
+  press(Qt::Key_Period);
+  EXPECT_EQ(step(), StepIdx{7});
+  press(Qt::Key_Comma);
+  EXPECT_EQ(step(), StepIdx{6});
+}
+
 TEST_F(MainWindowTest, FaultsCanBeCopiedAndDismissed) {
   window->open(made_up("faulty"));
   ASSERT_TRUE(wait_until([&] { return window->messages().isVisible(); }));

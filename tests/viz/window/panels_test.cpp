@@ -549,6 +549,30 @@ TEST_F(WritingTest, ExportWritesThePictureOfTheCanvas) {
   EXPECT_FALSE(the<ExportBar>().isVisible());
 }
 
+TEST_F(WritingTest, AnExportThatFailsShowsWhyAndKeepsTheDocument) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  document().seek_step(StepIdx{5});
+  document().pin(of_block(BlockIdx{2}));
+  const Document* before = window->document();
+  for (const char* name :
+       {"/nowhere/at/all.png", "/nowhere/at/all.svg", "/nowhere/at/all.pdf", "/nowhere/at/all.gif"}) {
+    window->actions()[Do::export_picture]->trigger();
+    click(button(the<ExportBar>(), QStringLiteral("Save the picture")));
+    auto* dialog = window->findChild<QFileDialog*>();
+    ASSERT_NE(dialog, nullptr);
+    Q_EMIT dialog->fileSelected(QString::fromLatin1(name));
+    dialog->close();
+    delete dialog;
+    ASSERT_TRUE(wait_until([&] { return window->messages().showing(QStringLiteral("write")); })) << name;
+    ASSERT_EQ(window->messages().lines(QStringLiteral("write")).size(), 1) << name;
+    EXPECT_THAT(window->messages().lines(QStringLiteral("write"))[0].toStdString(), testing::StartsWith(name)) << name;
+    EXPECT_EQ(window->document(), before) << name;
+    EXPECT_EQ(step(), StepIdx{5}) << name;
+    EXPECT_EQ(document().pinned(), of_block(BlockIdx{2})) << name;
+    window->messages().dismiss(QStringLiteral("write"));
+  }
+}
+
 TEST_F(WritingTest, TheBarShowsTheFieldsOfItsFormat) {
   ASSERT_TRUE(open(path_of("preemption")));
   document().seek_step(StepIdx{10});

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+#include <vector>
+
 #include <QtCore/QFile>
 #include <QtCore/QSettings>
 #include <QtWidgets/QDockWidget>
@@ -139,6 +142,58 @@ TEST(Session, TakesWhatItCanReadOfADamagedFile) {
   EXPECT_EQ(session.place().tile_event, std::nullopt);
   ASSERT_EQ(session.place().breakpoints.size(), 1U);
   EXPECT_EQ(session.place().breakpoints[0], parse_breakpoint("block_evicted"));
+}
+
+// Any bytes as the file: the session reads what it can and never throws. A font size that a file asks for stays readable.
+TEST(Session, OpensWhateverTheBytesOfItsFileAre) {
+  const QTemporaryDir folder;
+  const QString path = folder.filePath(QStringLiteral("viewer.ini"));
+  {
+    Session session(folder.path());
+    session.keep(some_look(), some_place());
+    session.end();
+  }
+  QFile file(path);
+  ASSERT_TRUE(file.open(QIODevice::ReadOnly));
+  const QByteArray good = file.readAll();
+  file.close();
+  ASSERT_GT(good.size(), 100);
+  const std::vector<QByteArray> odd{QByteArray("\0", 1), "4294967296",  "-1",  "1e309", "nan",
+                                    "@Variant(\\0\\0)",  "@ByteArray(", "\n[", "=",     QByteArray(5000, '(')};
+  std::mt19937 random(17);
+  for (int i = 0; i < 400; ++i) {
+    QByteArray bytes = good;
+    for (std::uint32_t changes = 1 + random() % 4; changes > 0; --changes) {
+      const auto at = static_cast<qsizetype>(random() % static_cast<std::uint32_t>(bytes.size()));
+      switch (random() % 5) {
+        case 0:
+          bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
+          break;
+        case 1:
+          bytes.remove(at, 1 + random() % 20);
+          break;
+        case 2:
+          bytes.insert(at, odd[random() % odd.size()]);
+          break;
+        case 3:
+          bytes.insert(at, bytes.mid(random() % static_cast<std::uint32_t>(bytes.size()), 40));
+          break;
+        default:
+          bytes.truncate(at);
+          break;
+      }
+      if (bytes.isEmpty()) bytes = "x";
+    }
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly | QIODevice::Truncate));
+    file.write(bytes);
+    file.close();
+    const Session session(folder.path());
+    EXPECT_TRUE(session.look().font_scale >= 0.5 && session.look().font_scale <= 4)
+        << i << ' ' << session.look().font_scale;
+    EXPECT_TRUE(session.look().speed > 0 && session.look().speed <= 1e6) << i << ' ' << session.look().speed;
+    EXPECT_GE(session.place().position.value, 0) << i;
+    EXPECT_GE(session.place().tile_event.value_or(0), 0) << i;
+  }
 }
 
 // --- recent files ----------------------------------------------------------------------------------------------------
