@@ -58,7 +58,7 @@ sigset_t handled_signals() {
 void clean_up_on_signals() {
   struct sigaction action = {};
   action.sa_handler = stop;
-  action.sa_mask = handled_signals();  // a second signal waits until the first one has cleaned up
+  action.sa_mask = handled_signals();  // a second signal is delivered after the cleanup
   for (const int signal : kSignals) {
     struct sigaction before = {};
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);

@@ -16,7 +16,7 @@ void clean_up_on_signals();
 void end_group_on_signals(pid_t group);
 void remove_folder_on_signals(const std::filesystem::path& folder);
 
-// Delays the three signals while it exists, so that what was just started or created is registered first.
+// Delays these signals while it exists, so that what was just started or created is registered first.
 class SignalsDelayed {
  public:
   SignalsDelayed();

@@ -177,7 +177,7 @@ class Nvfp4OfFlashInfer(Folder):
         options = ["--layout", "flashinfer_trtllm", "--cache-dtype", "e2m1"]
         found = self.golden({**trtllm, **common}, *options, "--v-scales", "interleaved")
         self.assert_output(found, want)
-        # The golden states the order: what reads its inputs again reads the same values.
+        # The golden states the order, so a diagnosis reads the same values from its inputs.
         np.savez(os.path.join(self.folder, "c.npz"), o=found[0].astype(np.float32) * np.float32(1.5))
         verified = self.run_in("verify", "golden.npz", "c.npz")
         self.assertNotIn("no diagnosis", verified.stdout)

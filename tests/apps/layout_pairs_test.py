@@ -89,7 +89,7 @@ class Pairs(program.FolderTest):
                     back = self.convert("b.npz", b, a, "back.npz", *needs_size(b))
                     self.assertEqual(back.returncode, 0, back.stderr)
                     arrays = self.load("back.npz")
-                    # A layout that can hold MLA rows and K and V apart keeps the form of what it is given.
+                    # A layout that can hold MLA rows and K and V apart keeps the form of its input.
                     apart = mla and any(name.startswith(("k_cache", "k_buffer")) for name in arrays)
                     self.assert_plain(arrays, APART[a][1] if apart else read, cache, f"{b} to {a}")
                     converted += 1

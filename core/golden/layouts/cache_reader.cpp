@@ -244,7 +244,7 @@ std::vector<const CacheForm*> fitting_forms(LayoutReader& r, const LayoutDescrip
     return finder.faults.empty();
   });
   if (!fits) return {chosen.front()};
-  // Packed rows have a length of their own: a row of so many bytes is not a head of so many elements.
+  // The length of a packed row is fixed, so a tensor whose last axis has it holds packed rows, not heads.
   keep([&](const CacheForm& form) { return !form.tensors.front().row.empty(); });
   return chosen;
 }

@@ -28,7 +28,7 @@ struct ChosenForm {
 };
 
 // The first form that can hold the cache, of those that store V as the input does before the others. Otherwise the
-// reason of the form that holds the most of it.
+// reason of the form that passes the largest number of checks.
 [[nodiscard]] ChosenForm choose_form_of(const LayoutDescription& to, const FormRequest& request);
 
 // Types of the index tensors.
