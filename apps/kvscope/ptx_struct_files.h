@@ -23,9 +23,9 @@ namespace kvscope::apps {
 
 // The values of a struct, as text in the forms of --arg:
 //
-//   {"fields": {"out": "f32[64]", "scale": [1, 0.5], "in[1]": {"page": 3}},      by name; needs the layout
-//    "at": {"8": {"type": "s32", "value": 64}, "16": "@0+32"},                   by offset in bytes; a text is a pointer
-//    "hex": "00ff..."}                                                           all bytes, before the others are set
+//   {"fields": {"out": "f32[64]", "scale": [1, 0.5], "in[1]": {"page": 3}},     by name; needs the layout
+//    "at": {"8": {"type": "s32", "value": 64}, "16": "@0+32"},                  by offset in bytes; a text is a pointer
+//    "hex": "00ff..."}                                                          all bytes, before the others are set
 struct StructValues {
   struct AtOffset {
     std::int64_t offset = 0;

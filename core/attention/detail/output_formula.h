@@ -41,8 +41,8 @@ inline V largest_sum(V a1, V a2, V running) {
   return L::larger(running, L::smaller(a1, running + a2));
 }
 
-// `length` is sqrt(largest^2 + o^2) of the largest partial sum, largest_sum(). Without Rare, the factors of inputs, cut and golden are 0; adding
-// these zeros would not change a sum.
+// `length` is sqrt(largest^2 + o^2) of the largest partial sum, largest_sum(). Without Rare, the factors of inputs, cut
+// and golden are 0; adding these zeros would not change a sum.
 template <int W, bool Rare, class V = typename Lanes<W>::Vec>
 inline OutputParts<W> output_parts(const OutputFactors& f, V o, V a1, V a2, V running, V length) {
   using L = Lanes<W>;

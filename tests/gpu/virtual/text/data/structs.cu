@@ -1,5 +1,5 @@
-// nvcc -arch=sm_90a -ptx -G structs.cu -o structs_debug.sm_90a.ptx
-#include "structs.h"
+// nvcc -arch=sm_90a -ptx -G -I<root> structs.cu -o structs_debug.sm_90a.ptx
+#include "tests/gpu/virtual/text/data/structs.h"
 
 union Word {
   int x;
