@@ -26,8 +26,7 @@ struct Result {
   xt::xtensor<double, 2> repeats;  // [query, query_head] additions that round in one direction: keys with the
                                    // weight of the key before them, and weights that an f32 sum absorbs
   xt::xtensor<double, 3> faint;    // [query, query_head, kFaintTerms] weights below the normal range of narrow types
-  xt::xtensor<double, 3> lost;     // [query, query_head, kLostTerms] errors of P below that range (weight_terms.h);
-                                   // -1: not measured, by the fast path
+  xt::xtensor<double, 3> lost;     // [query, query_head, kLostTerms] errors of P below that range (weight_terms.h)
 
   // The error of the result itself, when the fast path computed it (fast.h). Empty and 0: the reference.
   xt::xtensor<double, 2> score_error = {};  // [query, query_head]

@@ -63,6 +63,9 @@ struct FastWeights {
     Doubles row_sum = {}, squares = {};
     Vec phases[kClumpTypes][kPhaseMoves] = {};
     Vec faint[kFaintTerms] = {};
+    Vec subnormal_errors[kLostTypes][kPhaseMoves] = {};
+    Vec subnormal_squares[kLostTypes] = {};
+    Vec faint_squares = {};
 
     // The terms of WeightTerms::add (weight_terms.h), except the repeats.
     void add(Vec e) {
@@ -83,6 +86,22 @@ struct FastWeights {
       faint[0] += faintly;
       faint[1] += smaller(faintly, all_lanes<W>(0x1p-25F));
       faint[2] += smaller(faintly, all_lanes<W>(0x1p-10F));
+      const Vec visible = (Vec)((Bits)faintly & (e >= 0x1p-63F));  // whose squares are in float's normal range
+      faint_squares = multiply_add<W>(visible, visible, faint_squares);
+      for (std::size_t type = 0; type < kLostTypes; ++type) {
+        constexpr float kToMultiple = 0x1.8p23F;  // times the step: the sum with it is rounded to a multiple
+        const auto step = static_cast<float>(kSubnormalStep[type]);
+        const Bits below = (e < static_cast<float>(kSubnormalBelow[type])) & (e > 0.0F);
+        const Vec x = (Vec)((Bits)e & below);
+        const Vec largest = smaller((Vec)((Bits)visible & below), all_lanes<W>(step / 2));
+        subnormal_squares[type] = multiply_add<W>(largest, largest, subnormal_squares[type]);
+        const Vec quarter = smaller(x, all_lanes<W>(step / 4));
+        for (std::size_t move = 0; move < kPhaseMoves; ++move) {
+          const Vec moved = x + static_cast<float>(move) * quarter;
+          const Vec error = moved - ((moved + kToMultiple * step) - kToMultiple * step);
+          subnormal_errors[type][move] += (Vec)((Bits)error & below);
+        }
+      }
     }
     static Vec smaller(Vec a, Vec b) {
       const Bits below = a < b;
@@ -103,6 +122,13 @@ struct FastWeights {
         for (std::size_t term = 0; term < kFaintTerms; ++term) {
           sums->faint[term] += static_cast<double>(faint[term][i]);
         }
+        for (std::size_t type = 0; type < kLostTypes; ++type) {
+          for (std::size_t move = 0; move < kPhaseMoves; ++move) {
+            sums->subnormal_errors[type][move] += static_cast<double>(subnormal_errors[type][move][i]);
+          }
+          sums->subnormal_squares[type] += static_cast<double>(subnormal_squares[type][i]);
+        }
+        sums->faint_squares += static_cast<double>(faint_squares[i]);
       }
     }
   };

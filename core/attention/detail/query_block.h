@@ -291,10 +291,7 @@ class QueryBlock {
     result_.repeats(i, head) = terms.repeats();
     for (std::size_t k = 0; k < kClumpTypes; ++k) result_.clump(i, head, k) = canonical_nan(terms.clump(k, sum));
     for (std::size_t k = 0; k < kFaintTerms; ++k) result_.faint(i, head, k) = canonical_nan(terms.faint(k, sum));
-    for (std::size_t k = 0; k < kLostTerms; ++k) {
-      // The fast path does not measure them: -1.
-      result_.lost(i, head, k) = kFast ? -1.0 : canonical_nan(terms.lost(k, sum));
-    }
+    for (std::size_t k = 0; k < kLostTerms; ++k) result_.lost(i, head, k) = canonical_nan(terms.lost(k, sum));
   }
 
   // A row's dot products times the scale, in double: in place, or in a buffer.

@@ -50,6 +50,7 @@ Largest expect_within_stated_error(const PagedCase& c, const std::string& text) 
         EXPECT_NEAR(have.smax(query, head), want.smax(query, head), row.score_error + 1e-15);
         EXPECT_EQ(have.keys(query, head), want.keys(query, head));
         EXPECT_NEAR(have.p2(query, head), want.p2(query, head), 2.1 * row.score_error);
+        for (std::size_t k = 0; k < kLostTerms; ++k) EXPECT_GE(have.lost(query, head, k), 0);  // measured
         for (std::size_t dim = 0; dim < want.o.shape(2); ++dim) {
           const ElementTerms element = element_terms(have, query, head, dim);
           const double allowed = output_budget({}, row, element).golden + 1e-15 * element.a1;
@@ -217,6 +218,26 @@ TEST(FastReference, WeightsAreWithinThreeUnitsOfTheExponential) {
       }
       EXPECT_LE(largest, 3 * 0x1p-24) << name(set) << ' ' << count;
       EXPECT_NEAR(sums.row_sum, row_sum, 3 * 0x1p-24 * row_sum) << name(set) << ' ' << count;
+      // The terms of the bound, against the loop of the reference over the same weights.
+      const std::vector<double> exact(e.begin(), e.begin() + static_cast<std::ptrdiff_t>(count));
+      WeightSums want;
+      reference_kernels(set)->exact.weigh(exact.data(), static_cast<std::int64_t>(count), &want);
+      const double tolerance = 1e-5 * want.row_sum;
+      EXPECT_NEAR(sums.squares, want.squares, 1e-5 * want.squares);
+      EXPECT_NEAR(sums.repeats, want.repeats, 1e-3 * static_cast<double>(count));
+      EXPECT_NEAR(sums.faint_squares, want.faint_squares, 1e-5 * want.faint_squares);
+      for (std::size_t i = 0; i < kFaintTerms; ++i) EXPECT_NEAR(sums.faint[i], want.faint[i], 1e-5 * want.faint[i]);
+      for (std::size_t move = 0; move < kPhaseMoves; ++move) {
+        for (std::size_t i = 0; i < kClumpTypes; ++i) {
+          EXPECT_NEAR(sums.phases[i][move], want.phases[i][move], 0x1p31 * tolerance) << i << ' ' << move;
+        }
+        for (std::size_t i = 0; i < kLostTypes; ++i) {
+          EXPECT_NEAR(sums.subnormal_errors[i][move], want.subnormal_errors[i][move], tolerance) << i << ' ' << move;
+        }
+      }
+      for (std::size_t i = 0; i < kLostTypes; ++i) {
+        EXPECT_NEAR(sums.subnormal_squares[i], want.subnormal_squares[i], 1e-5 * want.subnormal_squares[i]) << i;
+      }
       EXPECT_EQ(e[count], -1.0F) << name(set) << ": the weight after the last one was written";
     }
   }
