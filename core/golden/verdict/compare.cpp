@@ -104,8 +104,9 @@ void add_evidence(RowEvidence& row, const attention::Rounding& rounding, DType t
 }
 
 Criterion group_criterion(const std::string& tensor_name, const std::vector<RowEvidence>& rows,
-                          const std::vector<RowLabel>& labels) {
+                          const std::vector<RowLabel>& labels, CompareResult& result) {
   const GroupResult groups = test_groups(rows, labels);
+  if (groups.failing > 0) result.failing_groups.push_back(groups.place);
   return {
       tensor_name + ": rows", groups.failing == 0,
       fmt::format("{} of {} groups of rows exceed the bound; largest sum of squares {:.3g}x the allowed sum, {} ({} "
@@ -193,7 +194,7 @@ void compare_output(const Bundle& golden, const Bundle& candidate, const Compare
            fmt::format("cosine difference {:.3g}, allowed {:.3g}", measures.cosine_difference, *allowed_cosine)});
     }
   } else if (!evidence.empty()) {
-    result.criteria.push_back(group_criterion("o", evidence, row_labels(golden, locator)));
+    result.criteria.push_back(group_criterion("o", evidence, row_labels(golden, locator), result));
   }
   result.tensors.push_back({"o", o.dtype, o.shape, measures, judged.worst});
 
@@ -263,12 +264,14 @@ attention::Rounding compare_lse(const Bundle& golden, const Bundle& candidate, c
   }
   result.criteria.push_back({options.profile ? fmt::format("lse: profile {}", *options.profile) : "lse: bound",
                              judged.failing == 0, judged_text(judged, want.size())});
-  if (!evidence.empty()) result.criteria.push_back(group_criterion("lse", evidence, row_labels(golden, locator)));
+  if (!evidence.empty())
+    result.criteria.push_back(group_criterion("lse", evidence, row_labels(golden, locator), result));
   result.tensors.push_back({"lse", lse->dtype, lse->shape, measure(*lse, have, want), judged.worst});
   return rounding;
 }
 
-Criterion page_criterion(const std::string& tensor_name, const PageTestResult& pages) {
+Criterion page_criterion(const std::string& tensor_name, const PageTestResult& pages, CompareResult& result) {
+  if (pages.failing > 0) result.failing_groups.push_back(pages.place);
   std::string detail = fmt::format("{} of {} directions of pages exceed the bound", pages.failing, pages.tests);
   if (!pages.worst.empty()) {
     detail += fmt::format("; largest {:.3g}x the allowed sum, {} ({} {})", pages.ratio, pages.worst, pages.rows,
@@ -303,8 +306,8 @@ void compare_pages(const Bundle& golden, const Bundle& candidate, const CompareO
                                        counted(tests.untested, "sequence")));
   }
   if (tests.o.tests == 0) return;  // no other sequence has two pages
-  result.criteria.push_back(page_criterion("o", tests.o));
-  if (tests.lse) result.criteria.push_back(page_criterion("lse", *tests.lse));
+  result.criteria.push_back(page_criterion("o", tests.o, result));
+  if (tests.lse) result.criteria.push_back(page_criterion("lse", *tests.lse, result));
 }
 
 void compare_exact(const std::string& tensor_name, const Tensor& want, const Tensor& have, CompareResult& result) {

@@ -89,6 +89,7 @@ GroupResult test_groups(std::span<const RowEvidence> rows, std::span<const RowLa
     if (ratio <= result.ratio && !result.worst.empty()) continue;
     result.ratio = ratio;
     result.worst = group_text(key);
+    result.place = {key.first, key.second};
     result.rows = group.rows;
   }
   return result;

@@ -22,6 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "core/golden/verdict/failing_group.h"
+
 namespace kvscope::golden {
 
 // The evidence of one row. `add` takes an element's error, see the formula above.
@@ -41,6 +43,7 @@ struct RowLabel {
 struct GroupResult {
   std::int64_t groups = 0, failing = 0;
   std::string worst;     // "sequence 1, all heads"
+  FailingGroup place;    // the same
   double ratio = 0;      // worst sum / allowed sum
   std::size_t rows = 0;  // of the worst group
 };
