@@ -134,7 +134,8 @@ void add_stage(CLI::App& app, Action& chosen) {
   CLI::App* stage =
       app.add_subcommand("stage", "Copy one tile of K or V into shared memory and registers, and write their bytes");
   stage->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
-  stage->add_option("--tile", command->tile, "Tile of the sequence, from 0 [default: the scenario's focus]");
+  stage->add_option("--tile", command->tile, "Tile of the sequence, from 0 [default: the scenario's focus]")
+      ->check(at_least(0));
   stage->add_option("--seq", command->seq,
                     "Sequence: index of its request in order of arrival, from 0; -1: the longest of the step [default: "
                     "the scenario's focus]");
