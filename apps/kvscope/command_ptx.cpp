@@ -70,6 +70,7 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
   command.add_option("--policy", request.policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
   command.add_option("--target", request.target, kTargetHelp)->capture_default_str();
   command.add_option("--max-instructions", request.max_instructions, "Stop after N warp instructions")
+      ->check(at_least(0))
       ->capture_default_str();
   command.add_flag("--cooperative", request.cooperative, "Start all CTAs together, as a cooperative launch does");
   command.add_flag("--contract", request.contract,
