@@ -19,8 +19,9 @@ from program import kvscope  # noqa: E402
 
 # The types of values in the help pages: whole numbers, and all others.
 WHOLE = {"N", "BYTE", "BYTES", "BITS", "KEYS", "N,...", "N,N,...", "N,N,N,N", "X[,Y[,Z]]", "ROWS,ELEMENTS"}
-OTHER = {"FILE", "DIR", "NAME", "LAYOUT", "POLICY", "KIND", "KIND,...", "KEY", "UUID", "TEXT", "SUITE", "COMMAND", "CHECK,...", "CHECK,",
-         "VALUE", "AXES", "ERROR", "TYPE", "X", "N[,M]", "MASK", "FIRST:LAST", "KEY=N,...", "SCENARIO", "INDEX=FILE", "WORD=FILE", "A", "MODE", "N=FILE", "FIRST"}
+OTHER = {"A", "AXES", "CHECK,", "CHECK,...", "COMMAND", "DIR", "ERROR", "FILE", "FIRST", "FIRST:LAST", "KEY", "KEY=N,...",
+         "KIND", "KIND,...", "LAYOUT", "MASK", "MODE", "N=FILE", "NAME", "NAME=FILE", "NAME=FILE[:TYPE]", "N[,M]", "POLICY",
+         "SCENARIO", "SUITE", "TEXT", "TYPE", "UUID", "VALUE", "WHICH", "X"}
 # Options whose numbers may be negative: a seed, coordinates of a box, rows of a gather, its first column.
 SIGNED = {("import", "--seed"), ("tma copy", "--at"), ("tma gather4", "--rows"), ("tma gather4", "--column")}
 TOO_LARGE = "99999999999999999999"  # 2^64 is about 1.8e19
