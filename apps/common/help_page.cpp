@@ -10,6 +10,7 @@
 #include "apps/common/cli.h"
 #include "apps/common/command_words.h"
 #include "apps/common/man_page.h"
+#include "apps/common/memory_failure.h"
 #include "apps/common/version.h"
 
 namespace kvscope::apps {
@@ -82,6 +83,7 @@ class HelpPage : public CLI::FormatterBase {
 }  // namespace
 
 void set_up_program(CLI::App& app, std::string_view exit_codes) {
+  set_program_name(app.get_name());
   app.formatter(std::make_shared<HelpPage>());
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.set_version_flag("--version", version_text(app.get_name()), "Print the version and the commit, and exit");

@@ -14,7 +14,7 @@
 namespace kvscope::apps {
 namespace {
 
-constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGXCPU, SIGABRT};
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGABRT};
 
 volatile sig_atomic_t group_to_end = 0;
 std::array<char, 4096> folder_to_remove{};
@@ -56,6 +56,8 @@ sigset_t handled_signals() {
 }  // namespace
 
 void clean_up_on_signals() {
+  // A write past the limit of the file size then fails with EFBIG, which becomes a message.
+  std::signal(SIGXFSZ, SIG_IGN);
   struct sigaction action = {};
   action.sa_handler = stop;
   action.sa_mask = handled_signals();  // a second signal is delivered after the cleanup
@@ -90,6 +92,7 @@ void SignalsDelayed::undo_in_child() const {
     struct sigaction now = {};
     if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) std::signal(signal, SIG_DFL);
   }
+  std::signal(SIGXFSZ, SIG_DFL);
   sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 

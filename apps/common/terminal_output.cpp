@@ -9,6 +9,7 @@
 namespace kvscope::apps {
 
 TerminalOutput::TerminalOutput(std::ostream& stream) : stream_(stream), below_(stream.rdbuf()) {
+  text_.reserve(6 * buffer_.size());
   setp(buffer_.data(), buffer_.data() + buffer_.size());
   stream_.rdbuf(this);
 }
@@ -20,9 +21,10 @@ TerminalOutput::~TerminalOutput() {
 
 bool TerminalOutput::write(std::size_t kept) {
   const std::string_view held(pbase(), static_cast<std::size_t>(pptr() - pbase()));
-  const std::string text = terminal_text(held.substr(0, held.size() - kept));
-  const auto size = static_cast<std::streamsize>(text.size());
-  const bool is_written = below_->sputn(text.data(), size) == size;
+  text_.clear();
+  append_terminal_text(text_, held.substr(0, held.size() - kept));
+  const auto size = static_cast<std::streamsize>(text_.size());
+  const bool is_written = below_->sputn(text_.data(), size) == size;
   std::copy(held.end() - static_cast<std::ptrdiff_t>(kept), held.end(), buffer_.begin());
   setp(buffer_.data(), buffer_.data() + buffer_.size());
   pbump(static_cast<int>(kept));

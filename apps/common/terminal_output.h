@@ -5,6 +5,7 @@
 #include <array>
 #include <iostream>
 #include <streambuf>
+#include <string>
 
 namespace kvscope::apps {
 
@@ -26,6 +27,7 @@ class TerminalOutput final : public std::streambuf {
   std::ostream& stream_;
   std::streambuf* below_;
   std::array<char, 1 << 14> buffer_;
+  std::string text_;  // what is printed of the buffer; has room from the beginning, so that printing allocates nothing
 };
 
 }  // namespace kvscope::apps

@@ -54,8 +54,12 @@ std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseErr
   constexpr std::string_view kConversion = "Could not convert: ";
   if (text.starts_with(kConversion)) {
     const std::size_t equals = text.find(" = ");
-    return fmt::format("{}: '{}' is not a valid number", text.substr(kConversion.size(), equals - kConversion.size()),
-                       text.substr(equals + 3));
+    const std::string option = text.substr(kConversion.size(), equals - kConversion.size());
+    const std::string value = text.substr(equals + 3);
+    if (exceeded_range) {
+      return fmt::format("{}: {} is outside [{}, {}]", option, value, exceeded_range->least, exceeded_range->most);
+    }
+    return fmt::format("{}: '{}' is not a valid number", option, value);
   }
   return text;
 }

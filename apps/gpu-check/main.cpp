@@ -1,13 +1,13 @@
 // gpu-check: runs every kernel's cases, the probes and the benchmarks on a GPU of this machine, and writes one report.
 // Needs only the CUDA driver. Exit codes: 0 all passed, 1 something failed, 2 usage, 77 no GPU.
-#include <filesystem>
 #include <iostream>
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
+#include "apps/common/signals.h"
 #include "apps/common/usage.h"
-#include "core/base/file.h"
+#include "core/base/pending_folder.h"
 #include "gpu/hardware/check.h"
 
 namespace {
@@ -28,10 +28,11 @@ int run(const gpu::CheckOptions& options, const std::string& one, const std::str
   }
   std::cout << "checking " << report.device.name << std::endl;
   gpu::check(options, report, [](const std::string& doing) { std::cerr << doing << '\n'; });
-  std::filesystem::create_directories(out);
-  const std::string path = (std::filesystem::path(out) / gpu::report_name(report)).string();
-  write_file_atomically(path + ".json", json::dump(gpu::json_report(report)) + "\n");
-  write_file_atomically(path + ".md", gpu::markdown_report(report));
+  const std::string name = gpu::report_name(report), path = (std::filesystem::path(out) / name).string();
+  PendingFolder folder(out, {name + ".json", name + ".md"});
+  write_file_atomically(folder / (name + ".json"), json::dump(gpu::json_report(report)) + "\n");
+  write_file_atomically(folder / (name + ".md"), gpu::markdown_report(report));
+  folder.commit();
   std::cout << gpu::summary(report) << "written " << path << ".json and .md\n";
   return report.passed() ? apps::kExitFine : apps::kExitCheckFailed;
 }
@@ -39,6 +40,7 @@ int run(const gpu::CheckOptions& options, const std::string& one, const std::str
 }  // namespace
 
 int main(int argc, char** argv) {
+  apps::clean_up_on_signals();
   CLI::App app{
       "Tests a GPU: compares kernels with the CPU model, probes behavior that the manuals leave open, measures times.",
       "gpu-check"};

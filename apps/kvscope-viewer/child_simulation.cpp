@@ -11,9 +11,9 @@
 #include <QtCore/QCoreApplication>
 #include <QtCore/QProcess>
 #include <QtCore/QString>
-#include <QtCore/QTemporaryDir>
 
 #include "core/base/errors.h"
+#include "core/base/pending_folder.h"
 
 namespace kvscope::apps {
 namespace {
@@ -107,9 +107,8 @@ void wait_for(QProcess& child, const viz::OpenProgress& progress) {
 
 std::unique_ptr<viz::EventSource> simulate_in_child(const std::string& program, const std::string& scenario,
                                                     const viz::OpenProgress& progress) {
-  const QTemporaryDir folder;
-  if (!folder.isValid()) fail(scenario, ChildWords::tr("no room for the run's trace: %1").arg(folder.errorString()));
-  const QString trace = folder.filePath(QStringLiteral("run.kvt"));
+  const TemporaryFolder folder;
+  const QString trace = QString::fromStdString((folder / "run.kvt").string());
   QProcess child;
   child.start(QString::fromStdString(program),
               {QStringLiteral("--simulate"), QString::fromStdString(scenario), QStringLiteral("--trace"), trace});

@@ -2,14 +2,17 @@
 
 #include <exception>
 
+#include <QtCore/QBuffer>
 #include <QtCore/QCryptographicHash>
 #include <QtCore/QDateTime>
 #include <QtCore/QDir>
 #include <QtCore/QFile>
 #include <QtCore/QFileInfo>
 #include <QtCore/QProcess>
-#include <QtCore/QTemporaryDir>
 
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/pending_folder.h"
 #include "core/scenario/notes.h"
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
@@ -64,13 +67,19 @@ bool run_painter(const QString& program, const QStringList& options, const std::
   return child.exitStatus() == QProcess::NormalExit && child.exitCode() == 0;
 }
 
-// Written under another name and renamed, so that no reader finds half a picture.
+// A picture that cannot be kept is painted again the next time.
 void keep_picture(const QImage& picture, const QDir& cache, const QString& name) {
   if (cache.entryList(QDir::Files).size() >= kMostPicturesKept) {
     for (const QString& old : cache.entryList(QDir::Files)) QFile::remove(cache.filePath(old));
   }
-  const QString part = cache.filePath(name + QStringLiteral(".part"));
-  if (picture.save(part, "PNG") && !QFile::rename(part, cache.filePath(name))) QFile::remove(part);
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  if (!buffer.open(QIODevice::WriteOnly) || !picture.save(&buffer, "PNG")) return;
+  try {
+    write_file_atomically(cache.filePath(name).toStdString(),
+                          {bytes.constData(), static_cast<std::size_t>(bytes.size())});
+  } catch (const InputError&) {
+  }
 }
 
 }  // namespace
@@ -107,8 +116,8 @@ QImage gallery_picture(const std::filesystem::path& program, const std::filesyst
   } catch (const std::exception&) {
     return {};  // the card has the fault as its text
   }
-  const QTemporaryDir work;
-  const QString out = work.filePath(QStringLiteral("picture.png"));
+  const TemporaryFolder work;
+  const QString out = QString::fromStdString((work / "picture.png").string());
   const QStringList painted{
       QStringLiteral("--render"),   out,
       QStringLiteral("--scenario"), QString::fromStdString(scenario),

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include <QtCore/QStandardPaths>
 
 #include "apps/kvscope-viewer/child_simulation.h"
@@ -12,6 +10,7 @@
 #include "apps/kvscope-viewer/golden_run.h"
 #include "apps/kvscope-viewer/tile_source.h"
 #include "core/base/errors.h"
+#include "core/base/file.h"
 #include "core/scenario/requests.h"
 #include "core/staging/explain.h"
 #include "core/staging/locate.h"
@@ -50,10 +49,7 @@ std::vector<Request> requests_of(const Scenario& scenario, const std::string& pa
 
 FileKind kind_of(const std::string& path) {
   constexpr std::string_view kDatabase = "SQLite format 3";
-  std::ifstream file(path, std::ios::binary);
-  std::string start(64, '\0');
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  start.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string start = fs::is_directory(path) ? std::string() : read_file_start(path, 64);
   if (start.starts_with(kDatabase)) return FileKind::trace;
   const std::size_t first = start.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && start[first] == '{') return FileKind::scenario;

@@ -181,6 +181,7 @@ void add_explain(CLI::App& app, Action& chosen) {
       ->group(backward);
   explain_app->add_option("--register", command->reg, "32-bit register of the lane, from 0")->group(backward);
   explain_app->add_option("--wave", command->wave, "Wave; with --path tma, the warp when several warps share a k-step")
+      ->check(at_least(0))
       ->capture_default_str()
       ->group(backward);
   explain_app->add_option("--k-step", command->k_step, "Number of the k-step, for a tile that is loaded in several")

@@ -59,9 +59,11 @@ void add_fragment(CLI::App& app, Action& chosen) {
   table->add_option("NAME", command->name, "Name of a fragment, as 'kvscope fragment list' prints it")->required();
   table->add_option("--first-row", command->window.first_row, "First row to print")->capture_default_str();
   table->add_option("--rows", command->window.rows, "Number of rows to print; -1: all that follow")
+      ->check(at_least(-1))
       ->capture_default_str();
   table->add_option("--first-column", command->window.first_column, "First column to print")->capture_default_str();
   table->add_option("--columns", command->window.columns, "Number of columns to print; -1: all that follow")
+      ->check(at_least(-1))
       ->capture_default_str();
   table->add_flag("--markdown", command->markdown, "Print a Markdown table");
   add_examples(*table, {"kvscope fragment table mma.m16n8k16.c",

@@ -38,19 +38,24 @@ void add_layout_sizes(CLI::App& command, LayoutChoice& choice, const std::string
               "Element type of a cache whose bit patterns are stored as u8, i8 or u16 [default: the tensor's own]")
           ->check(CLI::IsMember(std::vector<std::string>{"f16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e2m1", "i8"})));
   all.push_back(
-      command.add_option("--granularity", choice.granularity, "Elements that share a block scale [default: D / G]"));
+      command.add_option("--granularity", choice.granularity, "Elements that share a block scale [default: D / G]")
+          ->check(at_least(1)));
   all.push_back(command
                     .add_option("--v-scales", choice.v_scales,
                                 "Order of V's block scales: linear, or interleaved by 4 tokens, as FlashInfer's NVFP4 "
                                 "cache has them [default: linear]")
                     ->check(CLI::IsMember(std::vector<std::string>{"linear", "interleaved"})));
-  all.push_back(command.add_option(
-      "--value-size", choice.value_size,
-      "Elements of V, where they are in one axis with K's; MLA: leading elements of a row that are V "
-      "[default: 512 if a row has 576]"));
-  all.push_back(command.add_option("--head-size", choice.head_size,
-                                   "Elements of a head, for a layout with one axis for heads and elements [default: "
-                                   "that of q]"));
+  all.push_back(
+      command
+          .add_option("--value-size", choice.value_size,
+                      "Elements of V, where they are in one axis with K's; MLA: leading elements of a row that are V "
+                      "[default: 512 if a row has 576]")
+          ->check(at_least(1)));
+  all.push_back(command
+                    .add_option("--head-size", choice.head_size,
+                                "Elements of a head, for a layout with one axis for heads and elements [default: "
+                                "that of q]")
+                    ->check(at_least(1)));
   all.push_back(command.add_option("--ignore", choice.ignore, "Tensor of the file to leave out; may be repeated")
                     ->type_name("NAME")
                     ->allow_extra_args(false));

@@ -213,7 +213,7 @@ void add_detect(CLI::App& layout, Action& chosen) {
       ->check(CLI::IsMember(std::vector<std::string>{"none", "causal"}))
       ->type_name("MASK")
       ->capture_default_str();
-  detect_app->add_option("--layer", command->choice.layer, "Layer, from 0 [default: 0]");
+  detect_app->add_option("--layer", command->choice.layer, "Layer, from 0 [default: 0]")->check(at_least(0));
   add_layout_sizes(*detect_app, command->choice, "");
   detect_app->add_flag("--all", command->all, "Also print the layouts that do not fit, each with its first fault");
   detect_app->add_flag("--json", command->json, "Print JSON, with all faults");
@@ -232,6 +232,7 @@ void add_diff(CLI::App& layout, Action& chosen) {
     diff_app->add_option(option, target, help)->capture_default_str();
   };
   number("--sequence", request.sequence, "Sequence of the token");
+  diff_app->get_option("--sequence")->check(at_least(0));
   number("--token", request.token, "Token, from 0");
   number("--blocks", request.blocks, "Blocks of the cache, or its sequences");
   number("--page-size", request.page_size, "Tokens of a page, or positions of a sequence");

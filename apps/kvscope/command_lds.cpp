@@ -178,6 +178,7 @@ void add_lds(CLI::App& app, Action& chosen) {
   table->add_option("--wave", command->wave, "With --what copy or registers: wave of the block, from 0")
       ->capture_default_str();
   table->add_option("--strip", command->strip, "With --what registers: strip of BK columns, from 0")
+      ->check(at_least(0))
       ->capture_default_str();
   table->add_option("--valid-rows", command->valid_rows,
                     "With --what copy: keys of the tile that exist; the others are zero-filled [default: all]");

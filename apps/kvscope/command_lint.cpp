@@ -77,14 +77,16 @@ void add_lint(CLI::App& app, Action& chosen) {
   add_layout_name(*lint, "--layout", command->layout.layout,
                   "Layout of the tensors, or a .json file [default: as the file's manifest states]");
   add_axes(*lint, command->layout, "");
-  lint->add_option("--layer", command->layout.layer, "Layer, from 0, of a cache of several [default: 0]");
+  lint->add_option("--layer", command->layout.layer, "Layer, from 0, of a cache of several [default: 0]")
+      ->check(at_least(0));
   lint->add_option(
           "--cache-shape", command->cache_shape,
           "For a file without cache tensors: the shape that they have, such as 4096,16,8,128, in the order of the "
           "layout's axes")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->type_name("N,N,...");
+      ->type_name("N,N,...")
+      ->check(at_least(0));
   lint->add_option("--cache-dtype", command->cache_dtype,
                    "Element type of the cache, if the tensors hold bit patterns or are missing [default: the tensor's "
                    "own; bf16 with --cache-shape]")

@@ -50,6 +50,7 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
   extents("--grid", request.grid, "CTAs of the grid, such as 4 or 4,2 [default: 1]");
   extents("--block", request.block, "Threads of a CTA, such as 64 or 32,4 [default: 1]");
   extents("--cluster", request.cluster, "CTAs of a cluster [default: no clusters]");
+  command.get_option("--cluster")->check(at_least(1));
   command.add_option("--smem", request.shared, "Dynamic shared memory of a CTA")
       ->type_name("BYTES")
       ->capture_default_str();
@@ -69,6 +70,7 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
   command.add_option("--policy", request.policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
   command.add_option("--target", request.target, kTargetHelp)->capture_default_str();
   command.add_option("--max-instructions", request.max_instructions, "Stop after N warp instructions")
+      ->check(at_least(0))
       ->capture_default_str();
   command.add_flag("--cooperative", request.cooperative, "Start all CTAs together, as a cooperative launch does");
   command.add_flag("--contract", request.contract,
@@ -197,7 +199,7 @@ void add_ptx(CLI::App& app, Action& chosen) {
   CLI::App* survey =
       ptx->add_subcommand("survey", "Count the instructions of a PTX file and list the unsupported ones");
   survey->add_option("FILE", survey_command->path, kFileHelp)->required();
-  survey->add_option("--target", survey_command->target, kTargetHelp)->capture_default_str();
+  survey->add_option("--target", survey_command->target, kTargetHelp)->check(at_least(1))->capture_default_str();
   survey->add_flag("--words", survey_command->words,
                    "Count full opcodes such as ld.global.f32, not base names such as ld");
   survey->add_flag("--json", survey_command->json, "Print JSON, with all opcodes");

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -190,8 +192,10 @@ class Session {
       check_watch(watch);
       std::cout << fmt::format("watchpoint {}\n", run_.add_watch(watch));
     } else if (verb == "delete") {
-      if (!run_.remove(static_cast<int>(count(w, 1, 0))))
+      const std::uint64_t which = count(w, 1, 0);
+      if (which > INT32_MAX || !run_.remove(static_cast<int>(which)))
         throw CommandFault("there is no breakpoint or watchpoint of that number");
+      std::cout << fmt::format("removed {}\n", which);
     } else {
       return false;
     }
@@ -247,15 +251,20 @@ class Session {
       std::cout << ptx::to_text(*value);
     } else if (verb == "registers") {
       const ptx::Position at = looked_at();
-      for (const std::string& name : ptx::live_registers(launch, at.cta, at.warp, at.lanes)) {
+      const std::vector<std::string> names = ptx::live_registers(launch, at.cta, at.warp, at.lanes);
+      if (names.empty()) std::cout << "no register has been written yet\n";
+      for (const std::string& name : names) {
         std::cout << ptx::to_text(*ptx::read_register(launch, at.cta, at.warp, at.lanes, name));
       }
     } else if (verb == "barriers") {
-      std::cout << ptx::barriers_text(launch, looked_at().cta);
+      const std::string text = ptx::barriers_text(launch, looked_at().cta);
+      std::cout << (text.empty() ? "no barriers in use\n" : text);
     } else if (verb == "copies") {
       std::cout << ptx::copies_text(launch, looked_at().cta);
     } else if (verb == "reports") {
-      for (const ptx::Report& report : run_.reports()) std::cout << ptx::to_text(report) << '\n';
+      const std::vector<ptx::Report> reports = run_.reports();
+      if (reports.empty()) std::cout << "no reports so far\n";
+      for (const ptx::Report& report : reports) std::cout << ptx::to_text(report) << '\n';
     } else if (verb == "x") {
       if (w.size() < 4) throw CommandFault("x needs a space, an address and bytes: x shared 0x400 64");
       const std::uint64_t bytes = count(w, 3, 16);
@@ -290,6 +299,7 @@ int debug_kernel(const LaunchRequest& request) {
   int code = kExitFine;
   for (std::string line;;) {
     if (person) std::cout << "> " << std::flush;
+    errno = 0;
     if (!std::getline(std::cin, line)) break;
     try {
       if (!session.obey(line)) break;
@@ -297,6 +307,10 @@ int debug_kernel(const LaunchRequest& request) {
       std::cout << fault.faults().front().message << '\n';
       if (!person) code = kExitBadInput;
     }
+  }
+  // The end of the input and an error of the system look the same to a stream.
+  if (std::ferror(stdin) != 0) {
+    throw InputError("standard input", "", "cannot be read: " + system_message(errno));
   }
   return code;
 }

@@ -20,6 +20,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/pending_folder.h"
 #include "core/pipeline/run_report_text.h"
 #include "core/pipeline/run_scenario.h"
 #include "core/trace/event_text.h"
@@ -38,38 +39,6 @@ struct RunCommand {
   std::int64_t check_every = 0;
   std::optional<std::string> device;
   bool json = false;
-};
-
-// The folder of --out. If the run fails, the folders that were created for it are removed again if they are empty.
-class OutFolder {
- public:
-  explicit OutFolder(const std::string& name) : path_(name) {
-    std::error_code error;
-    std::filesystem::path missing = std::filesystem::absolute(path_).lexically_normal();
-    if (!missing.has_filename()) missing = missing.parent_path();  // "run/"
-    for (; !missing.empty() && !std::filesystem::exists(missing, error); missing = missing.parent_path()) {
-      made_.push_back(missing);
-    }
-    std::filesystem::create_directories(path_, error);
-    if (error || !std::filesystem::is_directory(path_)) {
-      throw InputError("command line", "--out",
-                       fmt::format("cannot make folder '{}': {}", name, system_message(error.value())));
-    }
-  }
-  OutFolder(const OutFolder&) = delete;
-  OutFolder& operator=(const OutFolder&) = delete;
-  ~OutFolder() {
-    std::error_code not_empty;
-    for (const auto& folder : made_) {
-      if (!std::filesystem::is_empty(folder, not_empty) || not_empty) return;
-      std::filesystem::remove(folder, not_empty);
-    }
-  }
-  [[nodiscard]] std::filesystem::path operator/(const char* file) const { return path_ / file; }
-
- private:
-  std::filesystem::path path_;
-  std::vector<std::filesystem::path> made_;  // innermost first
 };
 
 // An unsupported request is a fault of the input, with one line per reason.
@@ -102,8 +71,9 @@ int run(const RunCommand& command) {
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
   std::unique_ptr<gpu::Device> device;
   if (command.device) device = device_of(*command.device);
-  std::optional<OutFolder> folder;
-  if (command.out) folder.emplace(*command.out);
+  std::optional<PendingFolder> folder;
+  if (command.out)
+    folder.emplace(*command.out, std::vector<std::string>{"report.txt", "report.json", "scenario.json", "trace.kvt"});
   trace::TraceWriter trace(folder ? *folder / "trace.kvt" : std::filesystem::path(), detail,
                            trace_meta(input.scenario));
 
@@ -132,6 +102,7 @@ int run(const RunCommand& command) {
     write_file_atomically(*folder / "scenario.json", scenario_text(input.scenario));
     write_file_atomically(*folder / "report.txt", text);
     write_file_atomically(*folder / "report.json", report);
+    folder->commit();
   }
   std::cout << (command.json ? report : text);
   return all_passed ? kExitFine : kExitCheckFailed;
@@ -150,8 +121,10 @@ void add_run(CLI::App& app, Action& chosen) {
                    "(timestamp, input_length, output_length, hash_ids)")
       ->type_name("FILE");
   run_app
-      ->add_option("--out", command->out,
-                   "Folder for report.txt, report.json, scenario.json and the trace; created if missing")
+      ->add_option(
+          "--out", command->out,
+          "Folder for report.txt, report.json, scenario.json and the trace; created if missing. The four files of an "
+          "earlier run in it are replaced together")
       ->type_name("DIR");
   run_app
       ->add_option("--trace", command->trace,

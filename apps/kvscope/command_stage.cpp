@@ -134,18 +134,23 @@ void add_stage(CLI::App& app, Action& chosen) {
   CLI::App* stage =
       app.add_subcommand("stage", "Copy one tile of K or V into shared memory and registers, and write their bytes");
   stage->add_option("SCENARIO", command->scenario, "Scenario file (JSON)")->required();
-  stage->add_option("--tile", command->tile, "Tile of the sequence, from 0 [default: the scenario's focus]");
-  stage->add_option("--seq", command->seq,
-                    "Sequence: index of its request in order of arrival, from 0; -1: the longest of the step [default: "
-                    "the scenario's focus]");
+  stage->add_option("--tile", command->tile, "Tile of the sequence, from 0 [default: the scenario's focus]")
+      ->check(at_least(0));
+  stage
+      ->add_option("--seq", command->seq,
+                   "Sequence: index of its request in order of arrival, from 0; -1: the longest of the step [default: "
+                   "the scenario's focus]")
+      ->check(at_least(-1));
   stage->add_option("--layer", command->layer, "Layer, from 0 [default: the scenario's focus]");
   stage->add_option("--head", command->head, "KV head, from 0 [default: the scenario's focus]");
   stage
       ->add_option("--dim", command->dim,
                    "With --path tma: an element of the head, to select the tile when a head takes several")
       ->capture_default_str();
-  stage->add_option("--step", command->step,
-                    "Engine step, from 0; -1: the step with the most filled slots [default: the scenario's focus]");
+  stage
+      ->add_option("--step", command->step,
+                   "Engine step, from 0; -1: the step with the most filled slots [default: the scenario's focus]")
+      ->check(at_least(-1));
   stage->add_option("--kv", command->kv, "Tensor: K or V")
       ->check(CLI::IsMember(std::vector<std::string>{"k", "v"}))
       ->capture_default_str();

@@ -144,7 +144,7 @@ void add_trace(CLI::App& app, Action& chosen) {
   show_app->add_option("--kind", command->kind, "Print events of this kind only")
       ->type_name("KIND")
       ->check(CLI::IsMember(kind_names()));
-  show_app->add_option("--seq", command->seq, "Print events of this sequence only");
+  show_app->add_option("--seq", command->seq, "Print events of this sequence only")->check(at_least(0));
   show_app->add_option("--events", command->events, "Print the events numbered FIRST to LAST, such as --events 54 62")
       ->type_name("FIRST LAST")
       ->expected(2)

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <fstream>
 #include <iostream>
 #include <string_view>
 #include <utility>
@@ -63,6 +62,8 @@ ptx::TileNote note_of(std::string_view text, std::vector<Fault>& faults) {
       faults.push_back({"--tile", fmt::format("'{}' is not one of {}", name, tile_note_keys(", "))});
     } else if (!number || *number < 0) {
       faults.push_back({"--tile", fmt::format("'{}' is not {}=NUMBER, from 0 on", piece, name)});
+    } else if (note.*member) {
+      faults.push_back({"--tile", fmt::format("'{}' gives {} a second time: give each key once", piece, name)});
     } else {
       note.*member = *number;
     }
@@ -166,36 +167,27 @@ class Recordings::Events {
   Events(const std::string& path, ptx::EventFilter filter, bool json, const ptx::Program& program)
       : path_(path),
         list_(std::move(filter), [this, json, &program](const ptx::MachineEvent& e, ptx::LaneAddressSpan addresses) {
-          *out_ << (json ? ptx::to_json_line(e, addresses, program) : ptx::to_text(e, addresses, program)) << '\n';
+          const std::string line =
+              (json ? ptx::to_json_line(e, addresses, program) : ptx::to_text(e, addresses, program)) + '\n';
+          if (pending_) {
+            pending_->write(line);
+          } else {
+            std::cout << line;
+          }
         }) {
-    if (path == "-") {
-      out_ = &std::cout;
-      return;
-    }
-    pending_.emplace(path);
-    file_.open(pending_->temporary(), std::ios::binary);
-    require_written();
-    out_ = &file_;
+    if (path != "-") pending_.emplace(path);
   }
 
   [[nodiscard]] ptx::Monitor& monitor() { return list_; }
   std::string finish() {
     if (!pending_) return "";
-    file_.close();
-    require_written();
     pending_->commit();
     return fmt::format("events      {}: {}\n", path_, list_.count());
   }
 
  private:
-  void require_written() const {
-    if (!file_) throw InputError(path_, "", "cannot be written: is the folder there, and has the disk room?");
-  }
-
   std::string path_;
   std::optional<PendingFile> pending_;  // nullopt: standard output
-  std::ofstream file_;
-  std::ostream* out_ = nullptr;
   ptx::EventList list_;
 };
 

@@ -21,6 +21,11 @@ bool is_harmful(char32_t c) {
 std::string terminal_text(std::string_view text) {
   std::string out;
   out.reserve(text.size());
+  append_terminal_text(out, text);
+  return out;
+}
+
+void append_terminal_text(std::string& out, std::string_view text) {
   while (!text.empty()) {
     const Utf8Character character = first_utf8(text);
     const std::size_t length = std::max<std::size_t>(character.length, 1);
@@ -33,7 +38,6 @@ std::string terminal_text(std::string_view text) {
     }
     text.remove_prefix(length);
   }
-  return out;
 }
 
 std::size_t unfinished_bytes(std::string_view text) {

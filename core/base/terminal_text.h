@@ -13,6 +13,10 @@ namespace kvscope {
 // the text that follows). Bytes that are no UTF-8 are written as \xXX. "a\x1b[31mb" becomes "a\u001b[31mb".
 [[nodiscard]] std::string terminal_text(std::string_view text);
 
+// The same, appended to `out`. It appends at most 6 bytes for each byte of `text`, so it allocates nothing if `out` has
+// room for them.
+void append_terminal_text(std::string& out, std::string_view text);
+
 // Bytes at the end of `text` that may be the beginning of one character, 0 to 3: a writer that is called with parts of
 // a text keeps them for the next part. "a\xc3" -> 1.
 [[nodiscard]] std::size_t unfinished_bytes(std::string_view text);

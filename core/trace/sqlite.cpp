@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -22,6 +25,16 @@ std::string immutable_uri(const std::filesystem::path& path) {
   return uri + "?immutable=1";
 }
 
+// The errno behind an SQLite error; 0 if the database itself is the fault, or ends too early. A read that fails with
+// EIO is reported by SQLite as damage.
+int system_error_of(sqlite3* db, int kind) {
+  if (kind == SQLITE_FULL) return ENOSPC;
+  if (kind == SQLITE_CANTOPEN) return sqlite3_system_errno(db);
+  int error = 0;
+  if (kind == SQLITE_IOERR || kind == SQLITE_CORRUPT) sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &error);
+  return error;
+}
+
 int stop(void*) {
   return 1;
 }
@@ -30,8 +43,15 @@ int stop(void*) {
 
 Database Database::create(const std::filesystem::path& path, std::string shown) {
   Database db(std::move(shown), true);
-  const int code =
-      sqlite3_open_v2(path.c_str(), &db.db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+  int code = sqlite3_open_v2(path.c_str(), &db.db_, kFlags, nullptr);
+  // If opening for writing fails, SQLite opens for reading only, without an error.
+  if (code == SQLITE_OK && sqlite3_db_readonly(db.db_, "main") != 0) {
+    const int error = ::access(path.c_str(), W_OK) != 0 ? errno : 0;
+    if (error != 0) throw InputError(db.shown_, "", "cannot be written: " + system_message(error));
+    sqlite3_close_v2(std::exchange(db.db_, nullptr));  // it was a failure of the moment, such as EMFILE
+    code = sqlite3_open_v2(path.c_str(), &db.db_, kFlags, nullptr);
+  }
   if (code != SQLITE_OK) db.fail(code);
   // secure_delete zeroes the unused bytes of a page, so that two runs give identical files.
   for (const char* pragma :
@@ -100,10 +120,13 @@ bool Database::has_column(std::string_view table, std::string_view column) const
 
 void Database::fail(int code) const {
   if (code == SQLITE_INTERRUPT) throw InputError(shown_, "", "is damaged: it takes too long to read");
-  std::string words = db_ != nullptr ? sqlite3_errmsg(db_) : sqlite3_errstr(code);
-  const int system_error = db_ != nullptr ? sqlite3_system_errno(db_) : 0;
-  if (code == SQLITE_CANTOPEN && system_error != 0) words += fmt::format(" ({})", system_message(system_error));
-  throw InputError(shown_, "", fmt::format("{}: {}", writing_ ? "cannot be written" : "is damaged", words));
+  const int kind = code & 0xff;
+  if (kind == SQLITE_NOMEM || db_ == nullptr) throw std::bad_alloc();  // SQLite makes no handle without memory
+  if (const int error = system_error_of(db_, kind); error != 0) {
+    throw InputError(shown_, "", fmt::format("cannot be {}: {}", writing_ ? "written" : "read", system_message(error)));
+  }
+  throw InputError(shown_, "",
+                   fmt::format("{}: {}", writing_ ? "cannot be written" : "is damaged", sqlite3_errmsg(db_)));
 }
 
 Statement::Statement(Statement&& other) noexcept : db_(other.db_), handle_(std::exchange(other.handle_, nullptr)) {}

@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <set>
 #include <span>
 #include <system_error>
 
 #include "core/base/errors.h"
+#include "core/base/file.h"
 #include "core/trace/event_text.h"
 #include "core/trace/trace_file.h"
 
@@ -99,12 +99,10 @@ std::vector<FileKind> read_kinds(Database& db, std::vector<Fault>& faults) {
 std::int64_t check_header(const std::filesystem::path& path, const std::string& shown) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) throw InputError(shown, "", "is a folder: name the trace file in it");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(shown, "", fmt::format("cannot be read: {}", system_message(errno)));
+  const std::string start = read_file_start(path, kHeaderBytes);
   std::array<char, kHeaderBytes> header{};
-  file.read(header.data(), kHeaderBytes);
-  if (file.gcount() != kHeaderBytes || std::memcmp(header.data(), "SQLite format 3", 16) != 0) {
+  std::copy(start.begin(), start.end(), header.begin());
+  if (start.size() != kHeaderBytes || std::memcmp(header.data(), "SQLite format 3", 16) != 0) {
     throw InputError(shown, "", "is not a trace: it does not begin as an SQLite database does");
   }
   const std::uint32_t application = big_endian(header, 68, 4);

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/base/file.h"
 #include "core/trace/detail/sqlite.h"
 #include "core/trace/event_text.h"
 
@@ -67,8 +66,8 @@ class TableBuffer {
 
 class TraceWriter::File {
  public:
-  explicit File(const std::filesystem::path& path)
-      : shown_(path.string()), pending_(path), db_(Database::create(pending_.temporary(), shown_)) {
+  explicit File(const OutputPath& path)
+      : shown_(path.shown.string()), pending_(path), db_(Database::create(pending_.temporary(), shown_)) {
     db_->run("PRAGMA application_id = " + std::to_string(kApplicationId));
     db_->run("PRAGMA user_version = " + std::to_string(kFormatVersion));
     db_->run("BEGIN EXCLUSIVE");
@@ -189,7 +188,7 @@ class TraceWriter::File {
   std::vector<Fault> failure_;
 };
 
-TraceWriter::TraceWriter(const std::filesystem::path& path, Detail detail, Meta meta) : Recorder(detail) {
+TraceWriter::TraceWriter(const OutputPath& path, Detail detail, Meta meta) : Recorder(detail) {
   for (auto& [key, value] : meta) set_meta(key, std::move(value));
   if (detail != Detail::off) file_ = std::make_unique<File>(path);
 }

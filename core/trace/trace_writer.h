@@ -9,11 +9,11 @@
 // SQLite, which stores its version number in every database's header).
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "core/base/file.h"
 #include "core/trace/recorder.h"
 #include "core/trace/trace_file.h"
 
@@ -23,7 +23,7 @@ class TraceWriter final : public Recorder {
  public:
   // Throws InputError "<path> rejected: cannot be written: ..." when the folder is missing or may not be written to.
   // Preconditions: no key of `meta` is reserved (detail, events, steps, checksum); keys and values hold no zero byte.
-  TraceWriter(const std::filesystem::path& path, Detail detail, Meta meta = {});
+  TraceWriter(const OutputPath& path, Detail detail, Meta meta = {});
   ~TraceWriter() override;
 
   // Adds a key or replaces its value, for values known only at the end of a run. Same preconditions.

@@ -202,11 +202,12 @@ class Trace(Folder):
     def test_options_that_are_wrong_are_refused_all_at_once(self):
         done = kvscope("ptx", "run", ELEMENTWISE, "--entry", "alu_rounds", "--arg", "f32[1]", "--arg", "f32[1]",
                        "--arg", "1", "--trace", self.path("t.kvt"), "--trace-cta", "1", "--trace-warp", "7", "--tile",
-                       "sequence=1,head=x,row=", "--events", self.path("e.txt"), "--event-steps", "9:3",
+                       "sequence=1,head=x,row=", "--tile", "seq=1,head=2,seq=1", "--events", self.path("e.txt"), "--event-steps", "9:3",
                        "--event-cta", "-1")
         self.assertEqual(done.returncode, 2)
         for text in ("--trace-cta: 1 is outside [0, 1): CTAs of the grid", "--trace-warp: 7 is outside [0, 1)",
                      "--tile: 'sequence' is not one of step, seq, layer", "--tile: 'head=x' is not head=NUMBER, from 0 on",
+                     "--tile: 'seq=1' gives seq a second time: give each key once",
                      "--event-steps: '9:3' is not FIRST:LAST", "--event-cta: -1 is outside [0, 1)"):
             self.assertIn(text, done.stderr)
         self.assertEqual(os.listdir(self.folder.name).count("t.kvt"), 0)
@@ -503,6 +504,23 @@ ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst
         done = subprocess.run([program.KVSCOPE, "ptx", "debug", ptx, "--block", "64", "--arg", "f32[64]"],
                               input="watch shared 0x404 4\nrun\n", capture_output=True, text=True, timeout=300, check=False)
         self.assertIn("watchpoint 1\nstopped at watchpoint 1: shared 0x00404: ff ff ff ff -> 01 00 00 00\nstep 5 ", done.stdout)
+
+    def test_each_command_prints_something(self):
+        out = self.session("registers", "barriers", "reports", "copies", "break elementwise.cu:11", "delete 1")
+        for answer in ("no register has been written yet", "no barriers in use", "no reports so far",
+                       "no copies in flight", "removed 1"):
+            self.assertIn(answer + "\n", out)
+
+    # An end of the input and an error look the same to the reader of a line.
+    def test_an_error_of_standard_input_is_reported(self):
+        folder = os.open(self.folder.name, os.O_RDONLY)
+        try:
+            done = subprocess.run([program.KVSCOPE, "ptx", "debug", ELEMENTWISE, "--entry", "scale", "--arg", "f32[1]", "--arg",
+                                   "f32[1]", "--arg", "2.5", "--arg", "1"], stdin=folder, capture_output=True, text=True,
+                                  timeout=300, check=False)
+        finally:
+            os.close(folder)
+        self.assertEqual((done.returncode, done.stderr), (2, "kvscope: standard input: cannot be read: Is a directory\n"))
 
     def test_a_wrong_command_says_so_and_the_session_goes_on(self):
         out = self.session("dance", "print %r77", "break nowhere.cu:1", "step", code=2)

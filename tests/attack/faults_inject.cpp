@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
@@ -37,15 +38,31 @@ enum class Call { open, read, write, fsync, close, rename, mkdir, truncate, mall
 constexpr const char* kCallNames[] = {"open",   "read",  "write",    "fsync", "close",
                                       "rename", "mkdir", "truncate", "malloc"};
 constexpr int kCalls = static_cast<int>(sizeof(kCallNames) / sizeof(kCallNames[0]));
-constexpr int kShort = -1;  // in place of an errno: only a part of the bytes is transferred
+constexpr int kShort = -1;      // in place of an errno: only a part of the bytes is transferred
+constexpr int kSignals = -100;  // kSignals - 15: SIGTERM is raised, and then the call succeeds
 
 struct ErrorName {
   const char* name;
   int value;
 };
-constexpr ErrorName kErrors[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EINTR", EINTR},   {"EROFS", EROFS},
-                                 {"EMFILE", EMFILE}, {"EACCES", EACCES}, {"EDQUOT", EDQUOT}, {"ENOMEM", ENOMEM},
-                                 {"EINVAL", EINVAL}, {"ENOSYS", ENOSYS}, {"SHORT", kShort}};
+constexpr ErrorName kErrors[] = {{"EIO", EIO},
+                                 {"ENOSPC", ENOSPC},
+                                 {"EINTR", EINTR},
+                                 {"EROFS", EROFS},
+                                 {"EMFILE", EMFILE},
+                                 {"EACCES", EACCES},
+                                 {"EDQUOT", EDQUOT},
+                                 {"ENOMEM", ENOMEM},
+                                 {"EINVAL", EINVAL},
+                                 {"ENOSYS", ENOSYS},
+                                 {"SHORT", kShort},
+                                 {"SIGINT", kSignals - SIGINT},
+                                 {"SIGTERM", kSignals - SIGTERM},
+                                 {"SIGHUP", kSignals - SIGHUP},
+                                 {"SIGQUIT", kSignals - SIGQUIT},
+                                 {"SIGPIPE", kSignals - SIGPIPE},
+                                 {"SIGXCPU", kSignals - SIGXCPU},
+                                 {"SIGABRT", kSignals - SIGABRT}};
 
 constexpr int kMaxDescriptors = 4096;
 
@@ -77,7 +94,10 @@ int fault_of(Call call) {
   if (!is_active) return 0;
   const long number = counts[static_cast<int>(call)].fetch_add(1) + 1;
   if (static_cast<int>(call) != fault_call) return 0;
-  return number == fault_number || (is_sticky && number > fault_number) ? fault_error : 0;
+  if (number != fault_number && !(is_sticky && number > fault_number)) return 0;
+  if (fault_error > kSignals) return fault_error;
+  ::raise(kSignals - fault_error);
+  return 0;
 }
 
 // The absolute path of `path` relative to the folder `at`.
@@ -216,6 +236,7 @@ __attribute__((destructor)) void end() {
 
 }  // namespace
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 int open(const char* path, int flags, ...) {
@@ -433,3 +454,5 @@ int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) {
 }
 
 }  // extern "C"
+
+#pragma GCC visibility pop

@@ -49,7 +49,7 @@ class FilmWriter {
   virtual void finish() = 0;  // call once
 };
 
-// Creates `file`, which must not exist. Messages name `shown`. Throws InputError if it cannot be written.
+// Creates `file`, or overwrites it. Messages name `shown`. Throws InputError if it cannot be written.
 [[nodiscard]] std::unique_ptr<FilmWriter> make_film_writer(PictureFormat format, const std::filesystem::path& file,
                                                            const std::string& shown, QSize size,
                                                            double frames_per_second, const FilmTiming& timing);

@@ -90,7 +90,7 @@ class GifWriter::File {
  public:
   File(const std::filesystem::path& path, std::string shown, QSize size, double frames_per_second)
       : shown_(std::move(shown)), size_(size), frames_per_second_(frames_per_second) {
-    file_.reset(std::fopen(path.c_str(), "wbx"));
+    file_.reset(std::fopen(path.c_str(), "wbe"));
     if (!file_) fail();
     int error = 0;
     gif_.reset(EGifOpen(file_.get(), write_bytes, &error));

@@ -26,7 +26,7 @@ namespace kvscope::viz {
 
 class GifWriter final : public FilmWriter {
  public:
-  // Creates `file`, which must not exist. Messages name `shown`. Throws InputError if it cannot be written.
+  // Creates `file`, or overwrites it. Messages name `shown`. Throws InputError if it cannot be written.
   GifWriter(const std::filesystem::path& file, std::string shown, QSize size, double frames_per_second);
   GifWriter(const GifWriter&) = delete;
   GifWriter& operator=(const GifWriter&) = delete;

@@ -4,7 +4,9 @@
 #include <zip.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "core/golden/bundle/npy.h"
@@ -56,6 +58,12 @@ struct ZipEntry {
   std::string name;
   std::uint64_t size = 0;  // [bytes] as declared; the unpacked size is compared with it
 };
+
+// Call after a call of libzip has failed, with errno set to 0 before it: libzip reports some failed allocations as
+// damage of the archive.
+void throw_if_out_of_memory(int code) {
+  if (code == ZIP_ER_MEMORY || errno == ENOMEM) throw std::bad_alloc();
+}
 
 // The checks that need only the archive's directory.
 std::vector<ZipEntry> check_directory(zip_t* archive, std::uint64_t archive_size, std::vector<Fault>& faults) {
@@ -113,12 +121,15 @@ std::string unpack(zip_t* archive, const ZipEntry& entry, std::vector<Fault>& fa
     faults.push_back({fmt::format("member '{}'", entry.name), message});
     return std::string();
   };
+  errno = 0;
   const Member member(zip_fopen_index(archive, entry.index, 0));
+  if (member == nullptr) throw_if_out_of_memory(zip_error_code_zip(zip_get_error(archive)));
   if (member == nullptr) return fault(zip_strerror(archive));
   std::string bytes;
   std::string piece(std::size_t{1} << 20, '\0');
   while (true) {
     const zip_int64_t got = zip_fread(member.get(), piece.data(), piece.size());
+    if (got < 0) throw_if_out_of_memory(zip_error_code_zip(zip_file_get_error(member.get())));
     if (got < 0) return fault(fmt::format("damaged: {}", zip_file_strerror(member.get())));
     if (got == 0) break;
     bytes.append(piece, 0, static_cast<std::size_t>(got));
@@ -135,6 +146,7 @@ void add_member(zip_t* archive, const std::string& member, const std::string& by
   const zip_int64_t index = zip_file_add(archive, member.c_str(), source, ZIP_FL_ENC_UTF_8);
   if (index < 0) {
     zip_source_free(source);
+    throw_if_out_of_memory(zip_error_code_zip(zip_get_error(archive)));
     throw InputError(fmt::format("member '{}'", member), "", zip_strerror(archive));
   }
   const auto at = static_cast<zip_uint64_t>(index);
@@ -156,10 +168,12 @@ std::string read_back(zip_source_t* source) {
 Bundle parse_npz(std::string_view bytes, std::string_view source) {
   if (bytes.empty()) throw InputError(source, "", "empty: not a zip archive");  // libzip would open it without members
   Error error;
+  errno = 0;
   Source buffer(zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error));
   if (buffer == nullptr) throw InputError(source, "", error.text());
   const Archive archive(zip_open_from_source(buffer.get(), ZIP_RDONLY | ZIP_CHECKCONS, &error));
   if (archive == nullptr) {
+    throw_if_out_of_memory(zip_error_code_zip(&error));
     throw InputError(source, "",
                      zip_error_code_zip(&error) == ZIP_ER_EXISTS
                          ? "two members have the same name: save each tensor once"
@@ -212,12 +226,17 @@ std::string npz_bytes(const std::map<std::string, Tensor>& tensors, const json::
 
   Error error;
   const Source buffer(zip_source_buffer_create(nullptr, 0, 0, &error));
-  KVSCOPE_ASSERT(buffer != nullptr);
+  if (buffer == nullptr) throw std::bad_alloc();
+  errno = 0;
   Archive archive(zip_open_from_source(buffer.get(), ZIP_TRUNCATE, &error));
+  if (archive == nullptr) throw_if_out_of_memory(zip_error_code_zip(&error));
   KVSCOPE_ASSERT(archive != nullptr);
   zip_source_keep(buffer.get());
   for (const auto& [member, content] : members) add_member(archive.get(), member, content);
-  if (zip_close(archive.get()) != 0) throw InputError("npz archive", "", zip_strerror(archive.get()));
+  if (zip_close(archive.get()) != 0) {
+    throw_if_out_of_memory(zip_error_code_zip(zip_get_error(archive.get())));
+    throw InputError("npz archive", "", zip_strerror(archive.get()));
+  }
   static_cast<void>(archive.release());  // zip_close has freed it
   return read_back(buffer.get());
 }

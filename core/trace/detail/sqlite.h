@@ -17,14 +17,15 @@ class Statement;
 
 class Database {
  public:
-  // A new, empty database for one bulk write: no journal and no waiting for the disk, because the caller renames the
-  // file when it is complete and removes it otherwise. Messages name `shown`. Throws InputError "<shown>
-  // rejected: cannot be written: ...".
+  // An empty database for one bulk write, in a file that exists and is empty: no journal and no waiting for the disk,
+  // because the caller syncs and renames the file when it is complete and removes it otherwise. Messages name `shown`.
+  // Throws InputError "<shown> rejected: cannot be written: ...".
   [[nodiscard]] static Database create(const std::filesystem::path& path, std::string shown);
 
   // An untrusted file: opened read-only, journals beside it ignored, no triggers, views, functions in the schema or
   // memory maps, cells checked before use, values of more than `max_value` bytes rejected.
-  // Throws InputError "<shown> rejected: is damaged: ..." here or at the first statement.
+  // Throws InputError "<shown> rejected: is damaged: ..." here or at the first statement, "cannot be read: ..." with
+  // the system's words if the disk fails, and std::bad_alloc if memory runs out.
   [[nodiscard]] static Database open_untrusted(const std::filesystem::path& path, std::string shown,
                                                std::int64_t max_value);
 

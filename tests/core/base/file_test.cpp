@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -102,7 +103,10 @@ TEST_F(FileTest, AFailedWriteKeepsTheOldFileAndLeavesNothingBeside) {
 
 // When the program runs as root, renaming over a device would replace the device for all users of the machine.
 TEST_F(FileTest, ADeviceIsNotReplacedByAFile) {
-  EXPECT_THAT(message([] { write_file_atomically("/dev/null", "x"); }), HasSubstr("is a device or a pipe"));
+  write_file_atomically("/dev/null", "x");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_THAT(message([] { write_file_atomically("/dev/full", "x"); }), HasSubstr("No space left on device"));
+  EXPECT_THAT(message([] { PendingFile pending("/dev/null"); }), HasSubstr("is a device or a pipe"));
   const fs::path pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_THAT(message([&] { PendingFile pending(pipe); }), HasSubstr("is a device or a pipe"));
@@ -138,8 +142,138 @@ TEST_F(FileTest, TwoPendingFilesOfOneNameDoNotMeet) {
   EXPECT_EQ(read_file(path, 10), "a") << "the last to commit";
 }
 
-TEST_F(FileTest, CommittingWhatWasNeverWrittenIsRejected) {
-  EXPECT_THAT(message([&] { PendingFile(folder_ / "f").commit(); }), HasSubstr("cannot be written: No such file"));
+TEST_F(FileTest, CommittingAFileThatIsGoneIsRejected) {
+  EXPECT_THAT(message([&] {
+                PendingFile pending(folder_ / "f");
+                fs::remove(pending.temporary());
+                pending.commit();
+              }),
+              HasSubstr("cannot be written: No such file"));
+  EXPECT_TRUE(names().empty());
+}
+
+// `--out /dev/stdout | program` and `--out >(program)`: the bytes go through, and the pipe stays a pipe.
+TEST_F(FileTest, APipeReceivesTheBytes) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string received;
+  std::thread reader([&] { received = read_file(pipe, 1 << 20); });
+  write_file_atomically(pipe, std::string(200000, 'p'));
+  reader.join();
+  EXPECT_EQ(received, std::string(200000, 'p'));
+  EXPECT_TRUE(fs::is_fifo(pipe));
+}
+
+// Processes of different containers that share a volume may have the same process number. A name of process number and
+// counter would be the same in both, and each would remove the other's file.
+TEST_F(FileTest, TemporaryNamesDoNotDependOnTheProcess) {
+  std::set<std::string> chosen;
+  for (int i = 0; i < 100; ++i) {
+    const PendingFile pending(folder_ / "f");
+    const std::string name = pending.temporary().filename().string();
+    EXPECT_THAT(name, ::testing::MatchesRegex("\\.kvscope-[0-9a-f]{32}\\.tmp"));
+    EXPECT_EQ(name.find(std::to_string(::getpid())), name.npos);
+    chosen.insert(name.substr(9, 12));
+  }
+  EXPECT_EQ(chosen.size(), 100u);
+}
+
+// The temporary file is created by the constructor, so that no other program can put a file or a link in its place.
+TEST_F(FileTest, TheTemporaryFileExistsFromTheBeginningAndIsARegularFile) {
+  const PendingFile pending(folder_ / "f");
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(pending.temporary())));
+  EXPECT_EQ(fs::file_size(pending.temporary()), 0u);
+}
+
+TEST_F(FileTest, PartsOfAFileAreWrittenInOrderWhateverTheirSize) {
+  const fs::path path = folder_ / "parts";
+  std::string all;
+  {
+    PendingFile pending(path);
+    for (const std::size_t size : {0u, 1u, 65535u, 65536u, 65537u, 3u, 200000u, 1u}) {
+      const std::string part(size, static_cast<char>('a' + all.size() % 26));
+      all += part;
+      pending.write(part);
+    }
+    pending.commit();
+  }
+  EXPECT_EQ(read_file(path, 1 << 20), all);
+}
+
+// 255 bytes is the longest name of Linux: a temporary name that contains it would be too long.
+TEST_F(FileTest, NamesOfUpTo255BytesAreWritten) {
+  for (const std::size_t length : {1u, 200u, 254u, 255u}) {
+    const fs::path path = folder_ / std::string(length, 'n');
+    write_file_atomically(path, "x");
+    write_file_atomically(path, "longest");
+    EXPECT_EQ(read_file(path, 100), "longest") << length;
+  }
+  EXPECT_THAT(message([&] { write_file_atomically(folder_ / std::string(256, 'n'), "x"); }),
+              HasSubstr("cannot be written: File name too long"));
+  EXPECT_EQ(names().size(), 4u);
+}
+
+TEST_F(FileTest, ALinkIsFollowedAndStays) {
+  fs::create_directory(folder_ / "data");
+  put(folder_ / "data" / "real.txt", "old");
+  fs::create_symlink("data/real.txt", folder_ / "link");
+  fs::create_symlink("link", folder_ / "link_of_link");
+  write_file_atomically(folder_ / "link_of_link", "new");
+  EXPECT_EQ(read_file(folder_ / "data" / "real.txt", 100), "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link_of_link"));
+
+  fs::create_symlink("data/not_yet.txt", folder_ / "dangling");
+  write_file_atomically(folder_ / "dangling", "made");
+  EXPECT_EQ(read_file(folder_ / "data" / "not_yet.txt", 100), "made");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "dangling"));
+
+  fs::create_symlink("round", folder_ / "about");
+  fs::create_symlink("about", folder_ / "round");
+  EXPECT_THAT(message([&] { write_file_atomically(folder_ / "round", "x"); }),
+              HasSubstr("cannot be written: Too many levels of symbolic links"));
+}
+
+unsigned mode_of(const fs::path& path) {
+  struct stat status = {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  return status.st_mode & 07777U;
+}
+
+TEST_F(FileTest, AReplacedFileKeepsItsModeAndANewOneHasThatOfTheUmask) {
+  const fs::path path = folder_ / "f";
+  const mode_t umask_before = ::umask(027);
+  write_file_atomically(path, "new");
+  EXPECT_EQ(mode_of(path), 0640u);
+  for (const unsigned mode : {0600u, 0644u, 0666u, 0755u, 0400u}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    write_file_atomically(path, "replaced");
+    EXPECT_EQ(mode_of(path), mode);
+  }
+  ::umask(umask_before);
+}
+
+// A private file must not be readable under its temporary name either.
+TEST_F(FileTest, TheTemporaryFileOfAPrivateFileIsPrivate) {
+  const fs::path path = folder_ / "f";
+  put(path, "old");
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  const PendingFile pending(path);
+  EXPECT_EQ(mode_of(pending.temporary()), 0600u);
+}
+
+TEST_F(FileTest, AReplacedFileKeepsItsOwner) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may give a file to another user";
+  const fs::path path = folder_ / "f";
+  put(path, "old");
+  ASSERT_EQ(::chown(path.c_str(), 1234, 2345), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 06755), 0);
+  write_file_atomically(path, "new");
+  struct stat status = {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, 1234u);
+  EXPECT_EQ(status.st_gid, 2345u);
+  EXPECT_EQ(status.st_mode & 07777U, 06755u);
 }
 
 // Computed bit by bit from the polynomial, without the code of the table-driven library.
@@ -183,6 +317,17 @@ TEST(RemovePendingFiles, RemovesWhatIsHalfWrittenAndNothingElse) {
   }
   EXPECT_EQ(read_file(folder / "old.txt", 100), "old");
   EXPECT_EQ(read_file(folder / "new.txt", 100), "new");
+  // A child process leaves its parent's files alone.
+  {
+    const PendingFile ours(folder / "ours.txt");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      remove_pending_files();
+      ::_exit(0);
+    }
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    EXPECT_TRUE(std::filesystem::exists(ours.temporary()));
+  }
   // Slots are reused: many more files than slots, one after the other.
   for (int i = 0; i < 100; ++i) write_file_atomically(folder / "many.txt", "x");
   PendingFile last(folder / "last.txt");

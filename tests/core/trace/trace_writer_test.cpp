@@ -72,7 +72,7 @@ TEST(TraceWriter, MissingFolderIsNamed) {
   const Folder folder;
   const std::string path = folder / "no/a.kvt";
   EXPECT_EQ(message_of([&] { TraceWriter(path, Detail::full); }),
-            path + " rejected: cannot be written: unable to open database file (No such file or directory)");
+            path + " rejected: cannot be written: No such file or directory");
   EXPECT_TRUE(folder.names().empty());
 }
 

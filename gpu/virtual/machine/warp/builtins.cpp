@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "core/base/errors.h"
 #include "gpu/virtual/machine/memory/windows.h"
@@ -50,36 +51,73 @@ std::uint64_t conversions_of(std::string_view format) {
   return out;
 }
 
-class LaneStrings final : public PrintfStrings {
- public:
-  LaneStrings(const Exec& exec, int lane) : exec_(exec), lane_(lane) {}
-  [[nodiscard]] std::string at(std::uint64_t address) const override { return string_at(exec_, lane_, address); }
-
- private:
-  const Exec& exec_;
-  int lane_;
-};
-
-Flow run_printf(Exec& exec, const CallSite& site, LaneMask lanes) {
-  constexpr std::size_t kMostArguments = 4096;
-  for (LaneMask left = lanes; left != 0; left &= left - 1) {
-    const int lane = std::countr_zero(left);
-    const std::string format = string_at(exec, lane, argument(exec, site, 0, lane));
-    const auto values = bytes_at(exec, lane, argument(exec, site, 1, lane), kMostArguments);
-    const std::string text = printf_text(format, values, LaneStrings(exec, lane));
-    exec.launch.printed += text;
-    if (exec.launch.monitor != nullptr) exec.launch.monitor->printed(exec, text);
-    give_back(exec, site, lane, conversions_of(format));
-  }
-  return Flow::next;
-}
-
 Report of_kind(ReportKind kind, std::string message) {
   Report r;
   r.kind = kind;
   r.severity = severity_of(kind);
   r.message = std::move(message);
   return r;
+}
+
+// A pointer of a printf that leads to no memory.
+struct WildPointer {
+  std::string_view of;  // what printf reads there
+  std::uint64_t address = 0;
+};
+
+bool is_wild(const Exec& exec, int lane, std::uint64_t address) {
+  return bytes_at(exec, lane, address, 1).empty();
+}
+
+// Remembers the first %s whose pointer is wild. A null pointer is printed as "(null)", as on a GPU.
+class LaneStrings final : public PrintfStrings {
+ public:
+  LaneStrings(const Exec& exec, int lane) : exec_(exec), lane_(lane) {}
+  [[nodiscard]] std::string at(std::uint64_t address) const override {
+    if (address != 0 && !wild_ && is_wild(exec_, lane_, address)) wild_ = WildPointer{"the text of %s", address};
+    return string_at(exec_, lane_, address);
+  }
+  [[nodiscard]] const std::optional<WildPointer>& wild() const { return wild_; }
+
+ private:
+  const Exec& exec_;
+  int lane_;
+  mutable std::optional<WildPointer> wild_;
+};
+
+Flow report_wild(Exec& exec, int lane, const WildPointer& pointer) {
+  const Allocation* a = exec.launch.memory->find(pointer.address);
+  const bool is_freed = a != nullptr && a->freed;
+  Report r = of_kind(is_freed ? ReportKind::use_after_free : ReportKind::out_of_bounds,
+                     fmt::format("printf reads {} at 0x{:x}, {}", pointer.of, pointer.address,
+                                 is_freed ? "which has been freed" : "where no memory is allocated"));
+  r.parties.push_back(lanes_party(exec.launch, exec.warp, LaneMask{1} << lane, exec.lane_group.pc, "at"));
+  return report(exec, std::move(r));
+}
+
+// One report per call: the first wild pointer of the first lane that has one.
+Flow run_printf(Exec& exec, const CallSite& site, LaneMask lanes) {
+  constexpr std::size_t kMostArguments = 4096;
+  bool is_reported = false;
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const std::uint64_t format_at = argument(exec, site, 0, lane), values_at = argument(exec, site, 1, lane);
+    const std::string format = string_at(exec, lane, format_at);
+    const std::uint64_t conversions = conversions_of(format);
+    const auto values = bytes_at(exec, lane, values_at, kMostArguments);
+    const LaneStrings strings(exec, lane);
+    const std::string text = printf_text(format, values, strings);
+    exec.launch.printed += text;
+    if (exec.launch.monitor != nullptr) exec.launch.monitor->printed(exec, text);
+    give_back(exec, site, lane, conversions);
+    std::optional<WildPointer> wild = strings.wild();
+    if (conversions > 0 && values.empty()) wild = WildPointer{"its values", values_at};
+    if (is_wild(exec, lane, format_at)) wild = WildPointer{"its format", format_at};
+    if (!wild || is_reported) continue;
+    is_reported = true;
+    if (report_wild(exec, lane, *wild) == Flow::stopped) return Flow::stopped;
+  }
+  return Flow::next;
 }
 
 Flow run_assert_fail(Exec& exec, const CallSite& site, LaneMask lanes) {

@@ -192,6 +192,53 @@ KEEP: ret;
   EXPECT_EQ(called.out[31], 31u);
 }
 
+// `k` prints with the pointers that it is given: the format, the values, and the text of %s at the beginning of `out`.
+std::vector<std::string> messages_of_printf(const std::string& format, const std::string& values,
+                                            const std::string& text) {
+  const auto called = call(R"(
+.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 v);
+.global .align 1 .b8 fmt[4] = {37, 115, 10, 0};
+.visible .entry k(.param .u64 p0) {
+  .reg .b32 %r<4>; .reg .b64 %d<8>;
+  ld.param.u64 %d0, [p0];
+  mov.u64 %d1, fmt;
+  cvta.global.u64 %d1, %d1;
+  mov.u64 %d5, 0x7fffffff0000;
+  mov.u64 %d2, )" + text + R"(;
+  st.global.u64 [%d0], %d2;
+  mov.u64 %d3, )" + format + R"(;
+  mov.u64 %d4, )" + values + R"(;
+  { .param .b64 f; .param .b64 v; .param .b32 back;
+    st.param.b64 [f], %d3;
+    st.param.b64 [v], %d4;
+    call.uni (back), vprintf, (f, v);
+    ld.param.b32 %r0, [back]; }
+  ret;
+})",
+                           1);
+  std::vector<std::string> out;
+  for (const Report& report : called.result.reports) {
+    EXPECT_EQ(report.kind, ReportKind::out_of_bounds);
+    out.push_back(report.message);
+  }
+  return out;
+}
+
+// Real printf ends the context or prints bytes of other memory.
+TEST(Printf, WildPointersAreReported) {
+  using Messages = std::vector<std::string>;
+  EXPECT_EQ(messages_of_printf("%d1", "%d0", "%d1"), Messages{});
+  EXPECT_EQ(messages_of_printf("%d1", "%d0", "0"), Messages{}) << "(null)";
+  EXPECT_EQ(messages_of_printf("%d5", "%d0", "%d1"),
+            Messages{"printf reads its format at 0x7fffffff0000, where no memory is allocated"});
+  EXPECT_EQ(messages_of_printf("0", "%d0", "%d1"),
+            Messages{"printf reads its format at 0x0, where no memory is allocated"});
+  EXPECT_EQ(messages_of_printf("%d1", "%d5", "%d1"),
+            Messages{"printf reads its values at 0x7fffffff0000, where no memory is allocated"});
+  EXPECT_EQ(messages_of_printf("%d1", "%d0", "%d5"),
+            Messages{"printf reads the text of %s at 0x7fffffff0000, where no memory is allocated"});
+}
+
 class NoStrings final : public PrintfStrings {
  public:
   [[nodiscard]] std::string at(std::uint64_t address) const override { return address == 16 ? "text" : "?"; }

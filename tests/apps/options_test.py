@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+"""Every numeric option of every command rejects a number that its type cannot hold, with its name and range, and a
+negative number where none is meant. The options are found from the help pages.
+
+    options_test.py --kvscope PROGRAM
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import program  # noqa: E402
+from examples_test import examples  # noqa: E402
+from help_test import pages  # noqa: E402
+from program import kvscope  # noqa: E402
+
+# The types of values in the help pages: whole numbers, and all others.
+WHOLE = {"N", "BYTE", "BYTES", "BITS", "KEYS", "N,...", "N,N,...", "N,N,N,N", "X[,Y[,Z]]", "ROWS,ELEMENTS"}
+OTHER = {"A", "AXES", "CHECK,", "CHECK,...", "COMMAND", "DIR", "ERROR", "FILE", "FIRST", "FIRST:LAST", "KEY", "KEY=N,...",
+         "KIND", "KIND,...", "LAYOUT", "MASK", "MODE", "N=FILE", "NAME", "NAME=FILE", "NAME=FILE[:TYPE]", "N[,M]", "POLICY",
+         "SCENARIO", "SUITE", "TEXT", "TYPE", "UUID", "VALUE", "WHICH", "X"}
+# Options whose numbers may be negative: a seed, coordinates of a box, rows of a gather, its first column.
+SIGNED = {("import", "--seed"), ("tma copy", "--at"), ("tma gather4", "--rows"), ("tma gather4", "--column")}
+TOO_LARGE = "99999999999999999999"  # 2^64 is about 1.8e19
+
+
+def typed_options(page):
+    """[(option, type of its value, its help)] of a page."""
+    found = []
+    for line in page.splitlines():
+        option = re.match(r"  (?:-\w, )?(--[\w-]+) (\S+)", line)
+        if option and re.fullmatch(r"[A-Z][A-Z,.:=\[\]0-9]*", option[2]):
+            found.append([option[1], option[2], line])
+        elif found and line.startswith("        "):
+            found[-1][2] += " " + line.strip()
+    return found
+
+
+class Options(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.pages = {" ".join(words): page for words, page in pages().items() if words}
+
+    def whole_options(self):
+        for command, page in self.pages.items():
+            for option, kind, text in typed_options(page):
+                self.assertIn(kind, WHOLE | OTHER, f"{command} {option}: add the type to one of the lists of this test")
+                if kind in WHOLE:
+                    yield command, option, text
+
+    def test_numbers_that_no_type_holds(self):
+        count = 0
+        for command, option, _ in self.whole_options():
+            for value in (TOO_LARGE, "-" + TOO_LARGE):
+                count += 1
+                with self.subTest(command=command, option=option, value=value):
+                    done = kvscope(*command.split(), f"{option}={value}")
+                    self.assertEqual(done.returncode, 2, done.stdout)
+                    self.assertEqual(done.stdout, "")
+                    self.assertRegex(done.stderr, rf"command line: {option}: {value} (is outside \[-?\d+, \d+\]|is below -?\d+)"
+                                     rf"|{option}: Value {value} not in range")
+        self.assertGreater(count, 150)
+
+    def test_negative_numbers(self):
+        """-1, or -2 where -1 has a meaning, after the last example of the page, which works without it. The examples of `kernels`
+        and `reduce` run for minutes."""
+        count = 0
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(os.path.join(program.SOURCE, "apps"), os.path.join(folder, "apps"))
+            os.mkdir(os.path.join(folder, ".bin"))
+            os.symlink(program.KVSCOPE, os.path.join(folder, ".bin", "kvscope"))
+            environment = {**os.environ, "PATH": f"{folder}/.bin:/usr/bin:{os.environ['PATH']}"}
+
+            def run(line):
+                return subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True,
+                                      timeout=120, check=False, stdin=subprocess.DEVNULL)
+            prepared = set()
+            for command, option, text in self.whole_options():
+                lines = examples(self.pages[command])
+                base = [line for line in lines if f"kvscope {command} " in line]
+                if command.startswith(("kernels", "reduce")) or not base or (command, option) in SIGNED:
+                    continue
+                if command not in prepared:
+                    prepared.add(command)
+                    for line in lines:
+                        run(line)
+                line = re.sub(rf"{option}[ =]\S+", "", re.sub(r"\s+#.*", "", base[-1]))
+                if command == "explain" and option == "--shared-address":
+                    line = re.sub(r"--(lane|register) \S+", "", line)
+                value = "-2" if "-1" in text else "-1"
+                if (command, option) == ("explain", "--token"):
+                    line = re.sub(r"--(lane|register) \S+", "", line)
+                count += 1
+                with self.subTest(command=command, option=option, value=value):
+                    done = run(f"{line} {option}={value}")
+                    self.assertEqual(done.returncode, 2, f"{line} {option}={value}\n{done.stdout}{done.stderr}")
+                    self.assertTrue(done.stderr)
+                    for said in done.stderr.splitlines():
+                        self.assertTrue(said.startswith("kvscope: "), done.stderr)
+        self.assertGreater(count, 70)
+
+    def test_the_ends_of_the_ranges_are_accepted(self):
+        """9223372036854775807 is converted; what a command makes of it is its own check."""
+        done = kvscope("import", "x", f"--seed={2**63 - 1}")
+        self.assertNotIn("--seed", done.stderr)
+        done = kvscope("trace", "show", "x", "--events", TOO_LARGE, TOO_LARGE)
+        self.assertIn(f"{TOO_LARGE} is outside [", done.stderr)
+        done = kvscope("import", "x", f"--seed={2**64}")
+        self.assertIn(f"--seed: {2**64} is outside [", done.stderr)
+        done = kvscope("ptx", "run", "x", "--step=-1")
+        self.assertIn(f"--step: -1 is outside [0, {2**64 - 1}]", done.stderr)
+
+
+if __name__ == "__main__":
+    program.main()

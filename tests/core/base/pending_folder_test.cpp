@@ -1,0 +1,202 @@
+#include "core/base/pending_folder.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "core/base/errors.h"
+
+namespace kvscope::pending_folder_test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using Files = std::map<std::string, std::string>;
+
+class PendingFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "kvscope-set-test-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static Files files_of(const fs::path& folder) {
+    Files out;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      out[entry.path().filename().string()] = entry.is_directory() ? "<folder>" : read_file(entry.path(), 1 << 20);
+    }
+    return out;
+  }
+  static void write_set(const fs::path& folder, const std::string& mark, bool has_trace = true) {
+    PendingFolder set(folder, {"a.txt", "b.txt", "trace"});
+    write_file_atomically(set / "a.txt", "a " + mark);
+    write_file_atomically(set / "b.txt", "b " + mark);
+    if (has_trace) write_file_atomically(set / "trace", "trace " + mark);
+    set.commit();
+  }
+  static Files set_of(const std::string& mark) {
+    return {{"a.txt", "a " + mark}, {"b.txt", "b " + mark}, {"trace", "trace " + mark}};
+  }
+  template <class F>
+  static std::string message(F f) {
+    try {
+      f();
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "no InputError";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(PendingFolderTest, AppearsOnCommitAndVanishesWithoutOne) {
+  {
+    PendingFolder set(folder_ / "deep" / "er" / "out", {"a.txt"});
+    write_file_atomically(set / "a.txt", "a");
+    EXPECT_FALSE(fs::exists(folder_ / "deep" / "er" / "out"));
+  }
+  EXPECT_EQ(files_of(folder_), Files{}) << "the parent folders that it created are removed too";
+  write_set(folder_ / "deep" / "er" / "out", "1");
+  EXPECT_EQ(files_of(folder_ / "deep" / "er" / "out"), set_of("1"));
+  EXPECT_EQ(files_of(folder_ / "deep" / "er"), (Files{{"out", "<folder>"}}));
+}
+
+TEST_F(PendingFolderTest, ReplacesTheOldSetWholeAndRemovesWhatTheNewOneLacks) {
+  const fs::path out = folder_ / "out";
+  write_set(out, "1");
+  {
+    PendingFolder abandoned(out, {"a.txt", "b.txt", "trace"});
+    write_file_atomically(abandoned / "a.txt", "half");
+  }
+  EXPECT_EQ(files_of(out), set_of("1"));
+  write_set(fs::path(out.string() + "/"), "2", false);
+  EXPECT_EQ(files_of(out), (Files{{"a.txt", "a 2"}, {"b.txt", "b 2"}}))
+      << "a trace of run 1 would be taken for that of 2";
+  EXPECT_EQ(files_of(folder_), (Files{{"out", "<folder>"}}));
+}
+
+// The exchange would take the user's files out of the folder.
+TEST_F(PendingFolderTest, OtherFilesOfTheFolderStay) {
+  const fs::path out = folder_ / "out";
+  write_set(out, "1");
+  std::ofstream(out / "notes.md") << "notes";
+  fs::create_directory(out / "sub");
+  write_set(out, "2", false);
+  EXPECT_EQ(files_of(out), (Files{{"a.txt", "a 2"}, {"b.txt", "b 2"}, {"notes.md", "notes"}, {"sub", "<folder>"}}));
+  EXPECT_EQ(files_of(folder_), (Files{{"out", "<folder>"}}));
+}
+
+// A program in the folder would otherwise be left in a folder without a name.
+TEST_F(PendingFolderTest, TheCurrentFolderIsNotExchanged) {
+  const fs::path before = fs::current_path();
+  const fs::path out = folder_ / "out";
+  write_set(out, "1");
+  fs::current_path(out);
+  struct stat old = {}, now = {};
+  ASSERT_EQ(::stat(".", &old), 0);
+  write_set(".", "2");
+  ASSERT_EQ(::stat(out.c_str(), &now), 0);
+  fs::current_path(before);
+  EXPECT_EQ(old.st_ino, now.st_ino);
+  EXPECT_EQ(files_of(out), set_of("2"));
+}
+
+// Moving it away would remove what is in it. A move that fails is tested with injected faults (tests/attack).
+TEST_F(PendingFolderTest, AFolderInPlaceOfAFileIsRejectedAndTheOldSetStays) {
+  const fs::path out = folder_ / "out";
+  write_set(out, "1", false);
+  fs::create_directories(out / "trace" / "inside");
+  EXPECT_EQ(message([&] { write_set(out, "2"); }), out.string() + " rejected: cannot be written: Is a directory");
+  EXPECT_EQ(files_of(out), (Files{{"a.txt", "a 1"}, {"b.txt", "b 1"}, {"trace", "<folder>"}}));
+  EXPECT_TRUE(fs::exists(out / "trace" / "inside"));
+  EXPECT_EQ(files_of(folder_), (Files{{"out", "<folder>"}}));
+}
+
+TEST_F(PendingFolderTest, KeepsTheModeOfTheFolderAndOfItsFiles) {
+  const fs::path out = folder_ / "out";
+  write_set(out, "1");
+  ASSERT_EQ(::chmod(out.c_str(), 0751), 0);
+  ASSERT_EQ(::chmod((out / "a.txt").c_str(), 0604), 0);
+  write_set(out, "2");
+  struct stat folder = {}, file = {};
+  ASSERT_EQ(::stat(out.c_str(), &folder), 0);
+  ASSERT_EQ(::stat((out / "a.txt").c_str(), &file), 0);
+  EXPECT_EQ(folder.st_mode & 07777U, 0751u);
+  EXPECT_EQ(file.st_mode & 07777U, 0604u);
+}
+
+TEST_F(PendingFolderTest, ALinkToTheFolderIsFollowedAndStays) {
+  write_set(folder_ / "real", "1");
+  fs::create_directory_symlink("real", folder_ / "link");
+  write_set(folder_ / "link", "2");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(files_of(folder_ / "real"), set_of("2"));
+}
+
+TEST_F(PendingFolderTest, MessagesNameTheFinalFolder) {
+  std::ofstream(folder_ / "file") << "x";
+  const std::string file = (folder_ / "file").string();
+  EXPECT_EQ(message([&] { PendingFolder set(file, {"a"}); }), file + " rejected: cannot be written: Not a directory");
+  EXPECT_EQ(message([&] { PendingFolder set(file + "/deeper", {"a"}); }),
+            file + "/deeper rejected: cannot be written: Not a directory");
+  PendingFolder set(folder_ / "out", {"a"});
+  fs::create_directory((set / "a").file);
+  EXPECT_EQ(message([&] { write_file_atomically(set / "a", "x"); }),
+            (folder_ / "out" / "a").string() + " rejected: is a folder: name a file in it");
+}
+
+// Each reader sees one set; at the end one of the sets is there, whole.
+TEST_F(PendingFolderTest, SetsWrittenAtTheSameTimeDoNotMix) {
+  for (const bool has_other_files : {false, true}) {
+    const fs::path out = folder_ / (has_other_files ? "shared" : "own");
+    write_set(out, "0");
+    if (has_other_files) std::ofstream(out / "notes.md") << "notes";
+    std::vector<std::thread> writers;
+    for (int writer = 0; writer < 4; ++writer) {
+      writers.emplace_back([&out, writer] {
+        for (int i = 0; i < 25; ++i) write_set(out, std::to_string(writer) + "." + std::to_string(i));
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+    Files found = files_of(out);
+    found.erase("notes.md");
+    EXPECT_EQ(found, set_of(found["a.txt"].substr(2)));
+  }
+  EXPECT_EQ(files_of(folder_), (Files{{"own", "<folder>"}, {"shared", "<folder>"}}));
+}
+
+TEST_F(PendingFolderTest, ASignalHandlerRemovesTheTemporaryFolderWithItsFiles) {
+  PendingFolder set(folder_ / "out", {"a.txt", "b.txt"});
+  write_file_atomically(set / "a.txt", "a");
+  const PendingFile half(set / "b.txt");
+  const TemporaryFolder work;
+  std::ofstream(work / "run.kvt") << "x";
+  remove_pending_files();
+  EXPECT_EQ(files_of(folder_), Files{});
+  EXPECT_FALSE(fs::exists(work / "run.kvt"));
+  EXPECT_FALSE(fs::exists((work / "run.kvt").parent_path()));
+}
+
+TEST_F(PendingFolderTest, ATemporaryFolderIsPrivateAndRemovedWithAllInIt) {
+  fs::path path;
+  {
+    const TemporaryFolder work;
+    path = (work / "x").parent_path();
+    struct stat status = {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777U, 0700u);
+    fs::create_directories(work / "sub" / "sub");
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+}  // namespace
+}  // namespace kvscope::pending_folder_test
