@@ -29,8 +29,10 @@ DeviceMemory::DeviceMemory(std::int64_t most) : most_(most) {}
 std::uint64_t DeviceMemory::place(Range& range, std::int64_t bytes, std::string_view name) {
   if (bytes < 1) throw GeometryError(fmt::format("allocation '{}' of {} bytes: at least 1", name, bytes));
   if (bytes > most_ - used_) {
-    throw OverflowError(fmt::format("allocation '{}' of {} bytes: {} of the device's {} bytes are left: smaller arrays, or a larger limit: --max-memory", name, bytes,
-                                    most_ - used_, most_));
+    throw OverflowError(
+        fmt::format("allocation '{}' of {} bytes: {} of the device's {} bytes are left: smaller arrays, or a larger "
+                    "limit: --max-memory",
+                    name, bytes, most_ - used_, most_));
   }
   const auto size = static_cast<std::uint64_t>(bytes);
   if (range.next > range.end || range.end - range.next < size || range.end - range.next - size < range.gap) {
