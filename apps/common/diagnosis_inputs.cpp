@@ -1,4 +1,5 @@
 #include "apps/common/diagnosis_inputs.h"
+#include "apps/common/bundle_input.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -44,7 +45,7 @@ GoldenAndCandidate load_both(const std::string& golden, const std::string& candi
   std::vector<Fault> faults;
   const auto load = [&](const std::string& path, golden::Bundle& bundle) {
     try {
-      bundle = golden::load_bundle(path);
+      bundle = open_bundle(path);
     } catch (const InputError& error) {
       for (const std::string& line : fault_lines(error)) faults.push_back({"", line});
     }
@@ -74,7 +75,7 @@ std::optional<std::string> find_inputs(const golden::Bundle& golden, const std::
 GoldenInputs::GoldenInputs(const golden::Bundle& golden, const std::string& golden_path, const std::string& inputs)
     : golden_(golden),
       inputs_(inputs),
-      loaded_(inputs.empty() ? golden::Bundle() : golden::load_bundle(inputs)),
+      loaded_(inputs.empty() ? golden::Bundle() : open_bundle(inputs)),
       options_(golden::layout_options_of(golden, golden_path)),
       prepared_(
           golden::prepare_problem(inputs.empty() ? golden : loaded_, options_, inputs.empty() ? golden_path : inputs)),

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "apps/common/bundle_input.h"
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
@@ -29,7 +30,7 @@ struct ConvertCommand {
 
 int run_convert(const ConvertCommand& command) {
   golden::check_bundle_name(command.out);
-  const golden::Bundle bundle = golden::load_bundle(command.file);
+  const golden::Bundle bundle = open_bundle(command.file);
   golden::ConvertOptions options;
   const bool stated = command.from.layout.empty() && command.from.axes.empty() && golden::states_layout(bundle);
   options.from = stated ? golden::layout_options_of(bundle, command.file) : chosen_layout(command.from, "--from");

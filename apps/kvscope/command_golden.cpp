@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/bundle_input.h"
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
@@ -239,7 +240,7 @@ int over_tensors(const GoldenCommand& given) {
   GoldenCommand command = given;
   golden::LayoutOptions options;
   if (given.layout.layout.empty() && given.layout.axes.empty()) {
-    bundle = golden::load_bundle(*given.input);
+    bundle = open_bundle(*given.input);
     if (!golden::states_layout(bundle)) {
       throw InputError("command line", "--layout",
                        fmt::format("is required with --input: it names the layout of the tensors, which the manifest "
@@ -253,7 +254,7 @@ int over_tensors(const GoldenCommand& given) {
   } else {
     refuse_idle_options(command);
     options = layout_options(command, chosen_layout(command.layout, "--layout"));
-    bundle = golden::load_bundle(*given.input);
+    bundle = open_bundle(*given.input);
   }
   const golden::PreparedProblem prepared = golden::prepare_problem(bundle, options, *command.input);
   if (command.layout.granularity && prepared.problem.k.scales == nullptr && prepared.problem.v.scales == nullptr) {

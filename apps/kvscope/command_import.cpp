@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/common/bundle_input.h"
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
@@ -37,7 +38,7 @@ golden::ImportedDump read_source(const ImportCommand& command) {
   std::error_code error;
   const bool folder = std::filesystem::is_directory(command.source, error);
   if (!folder && !command.source.ends_with(".jsonl")) {
-    if (command.source.ends_with(".pt")) static_cast<void>(golden::load_bundle(command.source));  // throws the advice
+    if (command.source.ends_with(".pt")) static_cast<void>(open_bundle(command.source));  // throws the advice
     throw InputError(command.source, "",
                      "is neither a folder of FlashInfer's log nor a .jsonl file with workloads of flashinfer-bench; "
                      "kvscope golden --input reads .safetensors and .npz files");

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/bundle_input.h"
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
@@ -86,9 +87,9 @@ int detect(const DetectCommand& command) {
   options = chosen_layout(choice, "--layout");
   options.scale = command.scale;
   options.attention.mask = command.mask == "none" ? MaskKind::none : MaskKind::causal;
-  const golden::Bundle bundle = golden::load_bundle(command.file);
+  const golden::Bundle bundle = open_bundle(command.file);
   std::optional<golden::Bundle> candidate;
-  if (command.candidate) candidate = golden::load_bundle(*command.candidate);
+  if (command.candidate) candidate = open_bundle(*command.candidate);
   const std::vector<golden::LayoutFit> fits =
       golden::detect_layouts(bundle, options, candidate ? &*candidate : nullptr, command.file);
   bool found = false;

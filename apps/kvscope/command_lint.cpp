@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/bundle_input.h"
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
@@ -33,7 +34,7 @@ struct LintCommand {
 };
 
 int run(const LintCommand& command) {
-  golden::Bundle bundle = golden::load_bundle(command.file);
+  golden::Bundle bundle = open_bundle(command.file);
   golden::LintOptions options = command.options;
   if (!command.layout.layout.empty() || !command.layout.axes.empty()) {
     options.layout = chosen_layout(command.layout, "--layout");

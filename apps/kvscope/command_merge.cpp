@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/bundle_input.h"
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
@@ -89,7 +90,7 @@ attention::PartialState read_state(const std::string& path, const golden::Bundle
 int run(const MergeCommand& command) {
   golden::check_bundle_name(command.out);
   std::vector<golden::Bundle> bundles;
-  for (const std::string& part : command.parts) bundles.push_back(golden::load_bundle(part));
+  for (const std::string& part : command.parts) bundles.push_back(open_bundle(part));
   const std::string base = common_base(command, bundles);
   std::vector<attention::PartialState> states;
   for (std::size_t i = 0; i < bundles.size(); ++i) states.push_back(read_state(command.parts[i], bundles[i]));

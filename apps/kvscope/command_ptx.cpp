@@ -17,6 +17,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/numbers.h"
 #include "core/base/report.h"
 #include "gpu/virtual/isa/survey.h"
 #include "gpu/virtual/text/parser.h"
@@ -34,6 +35,32 @@ namespace {
 
 constexpr const char* kFileHelp = "PTX file, as nvcc -ptx writes it; compile with -lineinfo to see source lines";
 constexpr const char* kTargetHelp = "Compute capability of the virtual GPU: 90 for sm_90a, 100 for sm_100a";
+
+// The limits of gpu/virtual/machine/limits.h, each from 1 on.
+void add_limit_options(CLI::App& command, LaunchRequest& request) {
+  const auto limit = [&](const char* name, std::int64_t& value, const char* help, const char* type = "N") {
+    command.add_option(name, value, help)
+        ->type_name(type)
+        ->capture_default_str()
+        ->check(CLI::Validator(
+            [](const std::string& text) {
+              const auto number = whole_number<std::int64_t>(text);
+              return number && *number >= 1 ? std::string()
+                                            : fmt::format("'{}' is not a whole number from 1 to 2^63 - 1", text);
+            },
+            ""))
+        ->group("Limits");
+  };
+  ptx::LaunchLimits& limits = request.limits;
+  limit("--max-instructions", limits.instructions, "Stop after N warp instructions");
+  limit("--max-memory", request.max_memory, "Device memory: arrays, variables and malloc blocks together", "BYTES");
+  limit("--max-local", limits.local_bytes, "Local memory of all threads that have started", "BYTES");
+  limit("--max-printed", limits.printed_bytes, "Output of printf", "BYTES");
+  limit("--max-heap", limits.heap_bytes, "Malloc blocks of a kernel; past it malloc returns 0", "BYTES");
+  limit("--max-mallocs", limits.heap_blocks, "Calls of malloc that return a block");
+  limit("--max-ctas", limits.cooperative_ctas, "CTAs of a cooperative launch");
+  limit("--max-copies", limits.copies, "Asynchronous copies and their groups in flight, per CTA");
+}
 
 }  // namespace
 
@@ -69,15 +96,13 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
       ->allow_extra_args(false);
   command.add_option("--policy", request.policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
   command.add_option("--target", request.target, kTargetHelp)->capture_default_str();
-  command.add_option("--max-instructions", request.max_instructions, "Stop after N warp instructions")
-      ->check(at_least(0))
-      ->capture_default_str();
   command.add_flag("--cooperative", request.cooperative, "Start all CTAs together, as a cooperative launch does");
   command.add_flag("--contract", request.contract,
                    "Fuse a product and a sum into one fma where the assembler does, so that the last bit is as on "
                    "hardware");
   command.add_flag("--strict", request.strict,
                    "Reject a file with unsupported instructions, even if the kernel does not execute them");
+  add_limit_options(command, request);
 }
 
 void add_argument_help(CLI::App& command) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "apps/common/bundle_input.h"
 #include "apps/common/cli.h"
 #include "apps/common/diagnosis_inputs.h"
 #include "apps/common/faults.h"
@@ -144,7 +145,7 @@ int run(const ReduceCommand& command) {
     golden_bundle = std::move(both.golden);
     candidate = std::move(both.candidate);
   } else {
-    golden_bundle = golden::load_bundle(command.golden);
+    golden_bundle = open_bundle(command.golden);
     golden::check_has_answer(golden_bundle, command.golden, "CANDIDATE");
   }
   const std::optional<std::string> named = find_inputs(golden_bundle, command.golden, command.input);
@@ -153,8 +154,7 @@ int run(const ReduceCommand& command) {
   }
   const std::string inputs_name = named->empty() ? command.golden : *named;
   const golden::LayoutOptions options = golden::layout_options_of(golden_bundle, command.golden);
-  const golden::Bundle inputs =
-      named->empty() ? golden::without_answer(std::move(golden_bundle)) : golden::load_bundle(*named);
+  const golden::Bundle inputs = named->empty() ? golden::without_answer(std::move(golden_bundle)) : open_bundle(*named);
   const std::string ending = std::filesystem::path(inputs_name).extension().string();
   const std::string out = command.out.value_or("reduced" + ending);
   golden::check_bundle_name(out);

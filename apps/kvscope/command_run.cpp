@@ -37,6 +37,7 @@ struct RunCommand {
   std::optional<std::string> out;
   std::string trace = "off";
   std::int64_t check_every = 0;
+  std::int64_t max_steps = RunLimits{}.steps;
   std::optional<std::string> device;
   bool json = false;
 };
@@ -68,6 +69,10 @@ int run(const RunCommand& command) {
     throw InputError("command line", "--check-every",
                      fmt::format("{} is below 0: give a number of steps", command.check_every));
   }
+  if (command.max_steps < 1) {
+    throw InputError("command line", "--max-steps",
+                     fmt::format("{} is below 1: give a number of steps", command.max_steps));
+  }
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
   std::unique_ptr<gpu::Device> device;
   if (command.device) device = device_of(*command.device);
@@ -82,6 +87,7 @@ int run(const RunCommand& command) {
     Progress progress("requests");
     EngineOptions options;
     options.check_every = command.check_every;
+    options.limits.steps = command.max_steps;
     options.progress = [&](std::int64_t done, std::int64_t all) { return progress.show(done, all), true; };
     outcome = run_scenario(input.scenario, input.requests, trace, options);
   }
@@ -134,6 +140,9 @@ void add_run(CLI::App& app, Action& chosen) {
   run_app
       ->add_option("--check-every", command->check_every,
                    "Check every invariant of the block pool after each N steps; 0: once, at the end")
+      ->capture_default_str();
+  run_app
+      ->add_option("--max-steps", command->max_steps, "Stop with an error after N steps; a step keeps about 700 bytes")
       ->capture_default_str();
   run_app
       ->add_option("--device", command->device,

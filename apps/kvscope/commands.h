@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 namespace CLI {
 class App;
@@ -43,5 +44,8 @@ void add_layout(CLI::App& app, Action& chosen);           // layout EXPR [--json
 void add_layout_files(CLI::App& layout, Action& chosen);  // layout list|show|detect|diff, beside it
 void add_dtype(CLI::App& app, Action& chosen);            // dtype IN.npy OUT.npy --from TYPE --to TYPE [--no-saturate]
 void add_completion(CLI::App& app, Action& chosen);       // completion bash|zsh|fish, of all the commands here
+
+// After the commands: adds --timeout to each command without subcommands. Returns the limit, 0 without one.
+[[nodiscard]] std::shared_ptr<double> add_timeout_option(CLI::App& app);
 
 }  // namespace kvscope::apps

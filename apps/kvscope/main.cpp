@@ -7,6 +7,7 @@
 #include "apps/common/help_page.h"
 #include "apps/common/signals.h"
 #include "apps/common/terminal_output.h"
+#include "apps/common/time_limit.h"
 #include "apps/common/usage.h"
 #include "apps/kvscope/commands.h"
 
@@ -59,6 +60,7 @@ int main(int argc, char** argv) {
   try {
     Action chosen;
     add_commands(app, chosen);
+    const auto seconds = add_timeout_option(app);
     try {
       app.parse(argc, argv);
     } catch (const CLI::Success& asked) {  // --help and --version
@@ -66,6 +68,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
       return usage_fault(app, error, argc > 1 ? argv[1] : "");
     }
+    start_time_limit(*seconds);
     const int code = chosen();
     if (!std::cout.flush()) {
       std::cerr << "kvscope: standard output could not be written: is the disk full?\n";

@@ -64,7 +64,7 @@ ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& ent
   config.block = extents(request.block);
   if (!request.cluster.empty()) config.cluster = extents(request.cluster);
   config.dynamic_shared = request.shared;
-  config.options.max_instructions = request.max_instructions;
+  config.options.limits = request.limits;
   config.options.cooperative = request.cooperative;
   // As if the program had requested the maximum with cudaFuncSetAttribute.
   config.options.shared_opt_in = ptx::most_shared(request.target);
@@ -96,8 +96,10 @@ PreparedLaunch prepare(const LaunchRequest& request, bool keeps_registers) {
   const std::string entry = entry_of(text, request.entry);
   PreparedLaunch out;
   out.config = config_of(request, entry);
-  out.device = std::make_unique<ptx::Device>(ptx::ProgramOptions{
-      .target = request.target, .registers_by_liveness = !keeps_registers, .contract = request.contract});
+  out.device = std::make_unique<ptx::Device>(
+      ptx::ProgramOptions{
+          .target = request.target, .registers_by_liveness = !keeps_registers, .contract = request.contract},
+      request.max_memory);
   out.module = &out.device->load(std::move(text));
   if (request.strict) reject_unsupported(request.path, *out.module->program);
   out.arguments = place_arguments(*out.device, *out.module, entry, request.args, request.structs);

@@ -21,7 +21,8 @@ struct LaunchRequest {
   std::vector<std::string> args, structs;
   std::string policy = "late";
   int target = 90;
-  std::int64_t max_instructions = 1'000'000'000;
+  ptx::LaunchLimits limits;
+  std::int64_t max_memory = std::int64_t{4} << 30;  // [bytes] host memory backs all of it
   bool cooperative = false;
   bool strict = false;
   bool contract = false;

@@ -91,7 +91,8 @@ class Builder {
   using string_t = std::string;
   using binary_t = nlohmann::json::binary_t;
 
-  Builder(std::string_view text, std::string_view source) : text_(text), source_(source), at_(text.data()) {}
+  Builder(std::string_view text, std::string_view source, std::size_t max_values)
+      : text_(text), source_(source), max_values_(max_values), at_(text.data()) {}
 
   Value run() {
     // nlohmann::json takes a byte of 0 for the end of the text.
@@ -106,7 +107,8 @@ class Builder {
 
   bool null() { return add(Value()); }
   bool boolean(bool b) { return add(Value(b)); }
-  bool number_integer(std::int64_t i) { return add(Value(i)); }
+  // The parser calls number_unsigned() for every integer without a minus.
+  bool number_integer(std::int64_t i) { return add(i == 0 ? Value(-0.0) : Value(i)); }
   bool number_unsigned(std::uint64_t u) { return add(Value(u)); }
   // The number is read from the text again: nlohmann::json's value and its copy of the number have the decimal point of
   // the C locale, which Qt and other hosts of this library set.
@@ -205,6 +207,10 @@ class Builder {
   }
 
   Value* place_value(Value value) {
+    if (++values_ > max_values_) {
+      reject(static_cast<std::size_t>(at_ - text_.data()) - 1,
+             fmt::format("more than {} values in one document: split it", max_values_));
+    }
     if (open_.empty()) {
       root_ = std::move(value);
       return &root_;
@@ -232,6 +238,8 @@ class Builder {
 
   std::string_view text_;
   std::string_view source_;
+  std::size_t max_values_;
+  std::size_t values_ = 0;
   const char* at_;  // one past the last byte that the parser read
   Value root_;
   std::vector<Level> open_;
@@ -383,8 +391,8 @@ Array strings(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
 }
 
-Value parse(std::string_view text, std::string_view source) {
-  return Builder(text, source).run();
+Value parse(std::string_view text, std::string_view source, std::size_t max_values) {
+  return Builder(text, source, max_values).run();
 }
 
 std::string dump(const Value& value, int indent) {

@@ -8,6 +8,7 @@
 // or a 64-bit integer's range, bytes after the document. Integers stay integers over the whole range of i64 and u64.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -71,8 +72,13 @@ class Value {
 
 [[nodiscard]] Array strings(const std::vector<std::string>& texts);  // {"a", "b"} -> ["a", "b"]
 
-// Throws InputError(source, "line L, column C", ...); columns count characters, not bytes.
-[[nodiscard]] Value parse(std::string_view text, std::string_view source);
+// Values of one document at most. A value takes 40 bytes and a member's name 32 more, so that a document of 2 bytes a
+// value ("[0,0,...") takes up to 50 times its length; this limit bounds it to about 1 GB.
+inline constexpr std::size_t kMaxValues = 10'000'000;
+
+// Throws InputError(source, "line L, column C", ...); columns count characters, not bytes. -0 is the double -0.0, as in
+// JavaScript and serde_json: no integer has that value.
+[[nodiscard]] Value parse(std::string_view text, std::string_view source, std::size_t max_values = kMaxValues);
 
 // One line when indent < 0. Otherwise a list of scalars stays on one line and every other item has a line. Doubles
 // print with the fewest digits that read back to the same double, and with a point or an exponent, so that they stay

@@ -29,8 +29,12 @@ std::int64_t checked_block_count(std::int64_t blocks, std::int64_t page_size) {
 
 }  // namespace
 
-BlockPool::BlockPool(std::int64_t blocks, std::int64_t page_size, trace::Recorder& recorder)
-    : recorder_(recorder), page_size_(page_size), blocks_(checked_block_count(blocks, page_size)), free_(blocks) {}
+BlockPool::BlockPool(std::int64_t blocks, std::int64_t page_size, trace::Recorder& recorder, std::int64_t most_records)
+    : recorder_(recorder),
+      page_size_(page_size),
+      blocks_(checked_block_count(blocks, page_size)),
+      most_records_(most_records),
+      free_(blocks) {}
 
 std::int64_t BlockPool::ref_count(BlockIdx block) const {
   check_index("block", block.value, blocks());
@@ -173,6 +177,10 @@ void BlockPool::release(const SequencePages& pages) {
 std::uint32_t BlockPool::take() {
   std::uint32_t block = 0;
   if (static_cast<std::int64_t>(records_.size()) < blocks_) {
+    if (static_cast<std::int64_t>(records_.size()) >= most_records_) {
+      throw OverflowError(fmt::format(
+          "more than {} blocks of the pool hold tokens: use larger pages or shorter requests", most_records_));
+    }
     block = static_cast<std::uint32_t>(records_.size());
     records_.emplace_back();
     --free_;

@@ -31,6 +31,7 @@
 #include "core/base/index.h"
 #include "core/paging/page_hash.h"
 #include "core/paging/prefix_index.h"
+#include "core/paging/run_limits.h"
 #include "core/trace/recorder.h"
 
 namespace kvscope {
@@ -56,8 +57,10 @@ struct PoolSnapshot {
 
 class BlockPool {
  public:
-  // N = `blocks` >= 1 real blocks of `page_size` >= 1 tokens, N < 2^32 - 1; GeometryError otherwise.
-  BlockPool(std::int64_t blocks, std::int64_t page_size, trace::Recorder& recorder);
+  // N = `blocks` >= 1 real blocks of `page_size` >= 1 tokens, N < 2^32 - 1; GeometryError otherwise. More
+  // than `most_records` of them cannot be taken over time: OverflowError.
+  BlockPool(std::int64_t blocks, std::int64_t page_size, trace::Recorder& recorder,
+            std::int64_t most_records = RunLimits{}.blocks);
 
   [[nodiscard]] std::int64_t blocks() const { return blocks_; }
   [[nodiscard]] std::int64_t page_size() const { return page_size_; }
@@ -143,7 +146,8 @@ class BlockPool {
 
   trace::Recorder& recorder_;
   std::int64_t page_size_;
-  std::int64_t blocks_;          // N
+  std::int64_t blocks_;  // N
+  std::int64_t most_records_;
   std::vector<Record> records_;  // [block], those allocated at least once
   PrefixIndex index_;
   List freed_;

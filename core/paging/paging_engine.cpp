@@ -13,8 +13,9 @@
 
 namespace kvscope {
 
-PagingEngine::PagingEngine(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& recorder)
-    : state_(std::make_unique<State>(scenario, requests, recorder)) {}
+PagingEngine::PagingEngine(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& recorder,
+                           RunLimits limits)
+    : state_(std::make_unique<State>(scenario, requests, recorder, limits)) {}
 
 PagingEngine::~PagingEngine() = default;
 

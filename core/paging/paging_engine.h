@@ -46,6 +46,7 @@
 
 #include "core/paging/block_pool.h"
 #include "core/paging/cache_state.h"
+#include "core/paging/run_limits.h"
 #include "core/paging/run_report.h"
 #include "core/scenario/scenario.h"
 #include "core/trace/recorder.h"
@@ -56,14 +57,17 @@ class PagingEngine {
  public:
   // Keeps references to `requests` and `recorder`, which must outlive the engine. Samples follow their parent, as
   // expand_samples() orders them. Throws GeometryError, with every fault, when the scenario's sizes do not fit together
-  // (never for a scenario that passed check_scenario()).
-  PagingEngine(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& recorder);
+  // (never for a scenario that passed check_scenario()). OverflowError when a request that fits generates more tokens
+  // than limits.steps, because a step gives a sequence one token.
+  PagingEngine(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& recorder,
+               RunLimits limits = {});
   PagingEngine(const PagingEngine&) = delete;
   PagingEngine& operator=(const PagingEngine&) = delete;
   ~PagingEngine();
 
   // Runs one engine step. Returns false, without doing anything, when every request has finished or was rejected. Only
-  // one kind of step has no tokens: when all remaining requests arrive only to be rejected.
+  // one kind of step has no tokens: when all remaining requests arrive only to be rejected. OverflowError past
+  // limits.steps, and when limits.blocks have held a token.
   bool step();
 
   // The batch of the last step, as its kernels saw it: this step's tokens are in new_tokens, and

@@ -31,19 +31,28 @@ std::int64_t longest_sequence(const CacheConfig& cache) {
 
 }  // namespace
 
-PagingEngine::State::State(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& rec)
-    : scheduler(scenario.scheduler),
+PagingEngine::State::State(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& rec,
+                           RunLimits run_limits)
+    : limits(run_limits),
+      scheduler(scenario.scheduler),
       paged(scenario.cache.kind == CacheKind::paged),
       sharing(paged && scenario.cache.prefix_sharing),
       longest((check_paging_sizes(scenario, requests), longest_sequence(scenario.cache))),
       most_left(ceil_div(scenario.cache.blocks, std::int64_t{100})),
       recorder(rec),
-      pool(scenario.cache.blocks, tokens_in_a_block(scenario.cache), rec),
+      pool(scenario.cache.blocks, tokens_in_a_block(scenario.cache), rec, limits.blocks),
       order(requests.size()),
       block_tokens(tokens_in_a_block(scenario.cache)) {
   sequences.reserve(requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i) {
     sequences.emplace_back(requests[i], SeqIdx(static_cast<std::int64_t>(i)));
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].generate_tokens <= limits.steps || !can_ever_fit(requests[i])) continue;
+    throw OverflowError(
+        fmt::format("request {} generates {} tokens, one in a step: a run has at most {} steps; shorten "
+                    "the request, or raise the limit with --max-steps of kvscope run",
+                    i, requests[i].generate_tokens, limits.steps));
   }
   std::iota(order.begin(), order.end(), std::int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
@@ -61,6 +70,12 @@ bool PagingEngine::State::can_ever_fit(const Request& r) const {
 
 bool PagingEngine::State::step() {
   if (running.empty() && waiting.empty() && arrived == order.size()) return false;
+  if (report.steps >= limits.steps) {
+    throw OverflowError(
+        fmt::format("the run has more than {} steps: give fewer or shorter requests, or raise the limit "
+                    "with --max-steps of kvscope run",
+                    limits.steps));
+  }
   for (const std::uint32_t s : done) std::vector<std::uint32_t>().swap(sequences[s].pages.blocks);
   done.clear();
   batch.clear();

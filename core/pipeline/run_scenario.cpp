@@ -43,7 +43,7 @@ double largest_difference(const xt::xtensor<double, 3>& a, const xt::xtensor<dou
 EngineRun run_engine(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& recorder,
                      const EngineOptions& options) {
   EngineRun run;
-  PagingEngine engine(scenario, requests, recorder);
+  PagingEngine engine(scenario, requests, recorder, options.limits);
   const auto note_broken = [&] {
     for (std::string& broken : engine.broken_invariants()) {
       run.broken_invariants.push_back(fmt::format("after step {}: {}", engine.report().steps - 1, broken));
@@ -118,7 +118,7 @@ RunOutcome run_scenario(const Scenario& scenario, std::span<const Request> reque
     outcome.golden_skipped = "no step was run: there is no cache to compute attention over";
     return outcome;
   }
-  FocusState focus = state_at(scenario, requests, focus_step(scenario, outcome.engine.report));
+  FocusState focus = state_at(scenario, requests, focus_step(scenario, outcome.engine.report), engine.limits);
   record_staging(scenario, focus.cache, recorder);
   outcome.golden_skipped = golden_too_large(scenario, focus, golden);
   if (outcome.golden_skipped.empty()) outcome.golden = run_golden(scenario, std::move(focus), golden);

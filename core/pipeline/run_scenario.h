@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/attention/result.h"
+#include "core/paging/run_limits.h"
 #include "core/paging/run_report.h"
 #include "core/pipeline/layer_attention.h"
 #include "core/pipeline/layer_data.h"
@@ -54,6 +55,7 @@ class Cancelled : public std::runtime_error {
 struct EngineOptions {
   std::int64_t check_every = 0;  // recount every invariant of the pool after so many steps; 0: only after the last
   ProgressFunction progress;
+  RunLimits limits{};
 };
 
 struct GoldenOptions {

@@ -58,9 +58,9 @@ std::optional<StepIdx> last_step_of(const Scenario& scenario, std::span<const Re
   return watcher.last_step();
 }
 
-FocusState state_at(const Scenario& scenario, std::span<const Request> requests, StepIdx step) {
+FocusState state_at(const Scenario& scenario, std::span<const Request> requests, StepIdx step, RunLimits limits) {
   trace::Recorder off;
-  PagingEngine engine(scenario, requests, off);
+  PagingEngine engine(scenario, requests, off, limits);
   for (StepIdx now{0}; now <= step; ++now) {
     if (!engine.step()) throw_index_error("step", step.value, now.value, "the run is over by then");
   }

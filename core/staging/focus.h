@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/paging/cache_state.h"
+#include "core/paging/run_limits.h"
 #include "core/paging/run_report.h"
 #include "core/scenario/scenario.h"
 
@@ -27,7 +28,9 @@ struct FocusState {
 [[nodiscard]] std::optional<StepIdx> last_step_of(const Scenario& scenario, std::span<const Request> requests,
                                                   SeqIdx seq, TokIdx token);
 
-// Runs the engine again up to and including `step`. IndexError when the run has fewer steps.
-[[nodiscard]] FocusState state_at(const Scenario& scenario, std::span<const Request> requests, StepIdx step);
+// Runs the engine again up to and including `step`. IndexError when the run has fewer steps,
+// OverflowError when `limits` end it before.
+[[nodiscard]] FocusState state_at(const Scenario& scenario, std::span<const Request> requests, StepIdx step,
+                                  RunLimits limits = {});
 
 }  // namespace kvscope

@@ -42,7 +42,7 @@ VirtualGpu::VirtualGpu(VirtualGpuOptions options)
       info_({.kind = "virtual", .name = "virtual GPU", .architecture = options_.architecture, .driver = {}}),
       device_(std::make_unique<ptx::Device>(ptx::ProgramOptions{.target = target_of(options_.architecture)})),
       written_(std::make_unique<ptx::InitChecker>(ptx::InitOptions{.shared = false, .global = true})) {
-  info_.memory_bytes = std::int64_t{16} << 30;
+  info_.memory_bytes = ptx::kDeviceBytes;
 }
 
 VirtualGpu::~VirtualGpu() = default;
@@ -100,7 +100,7 @@ Outcome VirtualGpu::launch(const KernelLaunch& launch, std::span<const std::byte
   config.params.assign(params.begin(), params.end());
   config.options.policy = options_.policy;
   config.options.seed = options_.seed;
-  config.options.max_instructions = options_.most_instructions;
+  config.options.limits.instructions = options_.most_instructions;
   config.options.shared_opt_in = ptx::most_shared(target_of(options_.architecture));
 
   ptx::Checks checks;

@@ -112,7 +112,7 @@ def flipped_last(content):
 
 
 def newer(content):
-    return content.replace(b'kvscope_bundle\\":1', b'kvscope_bundle\\":2')
+    return content.replace(b'kvscope_bundle\\":2', b'kvscope_bundle\\":3')
 
 
 def npy(array):
@@ -457,7 +457,7 @@ BUNDLE = [
     ("safetensors of a newer version",
      {"g.npz": of_run("golden.npz"), "in.safetensors": of_run("merged.safetensors", newer)},
       "verify g.npz in.safetensors",
-     ["in.safetensors: manifest: bundle version 2 is newer than 1, the newest this program reads: update kvscope"]),
+     ["in.safetensors: manifest: bundle version 3 is newer than 2, the newest this program reads: update kvscope"]),
     ("shape and offsets that differ",
      {"g.npz": of_run("golden.npz"), "in.safetensors": safetensors({"o": ("F32", [9, 9, 9], bytes(8))})},
       "verify g.npz in.safetensors",

@@ -290,7 +290,7 @@ class Layouts(Folder):
         np.testing.assert_allclose(np.frombuffer(found["o"][2]).reshape(o.shape), o, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(np.frombuffer(found["lse"][2]).reshape(lse.shape), lse, rtol=1e-12)
         manifest = json.loads(metadata["kvscope"])
-        self.assertEqual((manifest["kvscope_bundle"], manifest["layout"], manifest["page_size"]), (1, "nhd", P))
+        self.assertEqual((manifest["kvscope_bundle"], manifest["layout"], manifest["page_size"]), (2, "nhd", P))
         # The same numbers as from an .npz.
         self.assertEqual(self.golden(arrays, "nhd")["o"].tobytes(), found["o"][2])
 

@@ -245,7 +245,7 @@ void run(const ptx::LoadedModule& module, ptx::Device& device, const ptx::Functi
   const std::uint64_t memory = device.memory().allocate(8192, "memory");
   config.params.resize(static_cast<std::size_t>(kernel.parameter_bytes));
   for (std::size_t i = 0; i + 8 <= config.params.size(); i += 8) std::memcpy(config.params.data() + i, &memory, 8);
-  config.options.max_instructions = kMostInstructions;
+  config.options.limits.instructions = kMostInstructions;
   config.options.policy = policy;
   config.options.seed = policy == ptx::Policy::seeded ? 1 : 0;
   ptx::Checks checks({.global_init = true, .global_race = true, .uninit_regs = true, .uninit_local = true});

@@ -23,7 +23,7 @@ void run(const ptx::LoadedModule& module, ptx::Device& device, const ptx::Functi
   config.block = {40, 1, 1};
   config.dynamic_shared = 256;
   config.params.resize(static_cast<std::size_t>(kernel.parameter_bytes));
-  config.options.max_instructions = kMostInstructions;
+  config.options.limits.instructions = kMostInstructions;
   ptx::Checks checks;
   try {
     const ptx::LaunchResult result = device.launch(module, config, checks.monitor());

@@ -1,11 +1,15 @@
 #include "core/golden/bundle/bundle.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/golden/bundle/bundle_file.h"
 #include "core/golden/bundle/npy.h"
 #include "core/golden/bundle/npz.h"
 #include "core/golden/bundle/safetensors.h"
@@ -15,15 +19,24 @@ namespace kvscope::golden {
 namespace {
 
 constexpr std::string_view kVersionKey = "kvscope_bundle";
+constexpr std::string_view kTensorsKey = "tensors";
+constexpr std::string_view kChecksumKey = "manifest_crc32";
+constexpr std::int64_t kChecksummedVersion = 2;  // the first version with kChecksumKey
 constexpr std::string_view kMetadataKey = "kvscope";
 
-enum class Format { safetensors, npz, npy };
+// The keys of every manifest that a version of kvscope has written.
+constexpr std::array<std::string_view, 29> kManifestKeys{
+    kVersionKey,   "producer",    "layout",           "seed",       "page_size",   "positions",
+    "query_heads", "kv_heads",    "head_size",        "value_size", "q_dtype",     "k_dtype",
+    "v_dtype",     "scale_dtype", "granularity",      "accuracy",   "conventions", "inputs",
+    "holds",       "exact",       "reduced",          "scenario",   "step",        "layer",
+    "strides",     "quantizer",   "layers_in_blocks", kTensorsKey,  kChecksumKey};
 
-Format format_of(const std::filesystem::path& path) {
+BundleFormat format_of(const std::filesystem::path& path) {
   const std::string ending = path.extension().string();
-  if (ending == ".safetensors") return Format::safetensors;
-  if (ending == ".npz") return Format::npz;
-  if (ending == ".npy") return Format::npy;
+  if (ending == ".safetensors") return BundleFormat::safetensors;
+  if (ending == ".npz") return BundleFormat::npz;
+  if (ending == ".npy") return BundleFormat::npy;
   if (ending == ".pt" || ending == ".pth" || ending == ".bin" || ending == ".pkl" || ending == ".pickle" ||
       ending == ".ckpt") {
     throw InputError(path.string(), "", fmt::format("'{}' is {}", ending, torch_save_advice(path)));
@@ -46,17 +59,38 @@ json::Value tensor_line(const Tensor& tensor) {
   return line;
 }
 
+// Eight digits: the checksum of the manifest without its member kChecksumKey.
+std::string manifest_checksum(const json::Value& manifest) {
+  json::Object checked;
+  for (const auto& [key, value] : *manifest.as_object()) {
+    if (key != kChecksumKey) checked.emplace_back(key, value);
+  }
+  return fmt::format("{:08x}", crc32(json::dump(json::Value(std::move(checked)), -1)));
+}
+
+void check_manifest_keys(const json::Value& manifest, std::vector<Fault>& faults) {
+  for (const auto& [key, unused] : *manifest.as_object()) {
+    if (std::find(kManifestKeys.begin(), kManifestKeys.end(), key) == kManifestKeys.end()) {
+      faults.push_back({"manifest", fmt::format("unknown key '{}': the file was damaged, or the key is not one of "
+                                                "kvscope; keys are {}",
+                                                key, fmt::join(kManifestKeys, ", "))});
+    }
+  }
+}
+
 json::Value full_manifest(const Bundle& bundle) {
   json::Object manifest{{std::string(kVersionKey), kBundleVersion}};
   if (const json::Object* given = bundle.manifest.as_object()) {
     for (const auto& [key, value] : *given) {
-      if (key != kVersionKey && key != "tensors") manifest.emplace_back(key, value);
+      if (key != kVersionKey && key != kTensorsKey && key != kChecksumKey) manifest.emplace_back(key, value);
     }
   }
   json::Object lines;
   for (const auto& [tensor_name, tensor] : bundle.tensors) lines.emplace_back(tensor_name, tensor_line(tensor));
-  manifest.emplace_back("tensors", std::move(lines));
-  return json::Value(std::move(manifest));
+  manifest.emplace_back(kTensorsKey, std::move(lines));
+  json::Value value(std::move(manifest));
+  value.set(kChecksumKey, manifest_checksum(value));
+  return value;
 }
 
 // Compares one tensor with its entry in the manifest.
@@ -68,6 +102,11 @@ void check_line(const std::string& tensor_name, const json::Value& line, const T
     return;
   }
   const json::Value is = tensor_line(*tensor);
+  if (const json::Object* members = line.as_object(); members != nullptr) {
+    for (const auto& [key, unused] : *members) {
+      if (is.find(key) == nullptr) faults.push_back({where, fmt::format("unknown key '{}' in the manifest", key)});
+    }
+  }
   for (const char* key : {"dtype", "shape", "crc32"}) {
     const json::Value* claimed = line.find(key);
     if (claimed == nullptr) {
@@ -77,6 +116,35 @@ void check_line(const std::string& tensor_name, const json::Value& line, const T
       faults.push_back(
           {where, fmt::format("the manifest says {} {}, the file has {}{}", key, json::dump(*claimed, -1),
                               json::dump(*is.find(key), -1), damaged ? ": the file was changed or damaged" : "")});
+    }
+  }
+}
+
+// A version before 2 has no checksum; one that is there is compared in any version.
+void check_manifest_checksum(const json::Value& manifest, std::int64_t version, std::vector<Fault>& faults) {
+  const json::Value* claimed = manifest.find(kChecksumKey);
+  if (claimed == nullptr) {
+    if (version < kChecksummedVersion) return;
+    faults.push_back({"manifest", fmt::format("'{}', the checksum of the manifest, is missing, but version {} has it: "
+                                              "the file was changed or damaged",
+                                              kChecksumKey, version)});
+    return;
+  }
+  const std::string is = manifest_checksum(manifest);
+  if (claimed->as_string() == nullptr || *claimed->as_string() != is) {
+    faults.push_back({"manifest", fmt::format("{} is {}, but the manifest has \"{}\": the file was changed or damaged",
+                                              kChecksumKey, json::dump(*claimed, -1), is)});
+  }
+}
+
+// A manifest under a damaged key would be skipped, and its checks with it.
+void check_other_metadata(const std::map<std::string, std::string>& metadata, std::string_view source) {
+  for (const auto& [key, text] : metadata) {
+    if (key != kMetadataKey && text.find(kVersionKey) != std::string::npos) {
+      throw InputError(source, fmt::format("__metadata__ '{}'", key),
+                       fmt::format("holds a manifest of kvscope, which belongs under '{}': the file was changed or "
+                                   "damaged",
+                                   kMetadataKey));
     }
   }
 }
@@ -95,12 +163,15 @@ void verify_manifest(const Bundle& bundle, std::string_view source) {
                      fmt::format("bundle version {} is newer than {}, the newest this program reads: update kvscope",
                                  *version->as_i64(), kBundleVersion));
   }
-  const json::Value* lines = bundle.manifest.find("tensors");
+  std::vector<Fault> faults;
+  check_manifest_checksum(bundle.manifest, *version->as_i64(), faults);
+  check_manifest_keys(bundle.manifest, faults);
+  if (!faults.empty()) throw InputError(source, std::move(faults));
+  const json::Value* lines = bundle.manifest.find(kTensorsKey);
   if (lines == nullptr || !lines->is_object()) {
     throw InputError(source, "manifest",
                      "'tensors', the list of types, shapes and checksums, is missing or not an object");
   }
-  std::vector<Fault> faults;
   for (const auto& [tensor_name, line] : *lines->as_object()) {
     const auto found = bundle.tensors.find(tensor_name);
     check_line(tensor_name, line, found == bundle.tensors.end() ? nullptr : &found->second, faults);
@@ -113,24 +184,34 @@ void verify_manifest(const Bundle& bundle, std::string_view source) {
   if (!faults.empty()) throw InputError(source, std::move(faults));
 }
 
+std::string manifest_note(const Bundle& bundle) {
+  const json::Value* version = bundle.manifest.find(kVersionKey);
+  if (version == nullptr || version->as_i64() == nullptr || *version->as_i64() >= kChecksummedVersion) return {};
+  return fmt::format(
+      "bundle version {} has no checksum of its manifest, so damage to its conventions is not detected: "
+      "write the file again with this version of kvscope",
+      *version->as_i64());
+}
+
 Bundle load_bundle(const std::filesystem::path& path) {
-  const Format format = format_of(path);
-  const std::string source = path.string();
-  const std::string bytes = read_file(path, kMaxFileBytes);
-  if (is_torch_save(bytes)) {
-    throw InputError(source, "", "was written by torch.save, as " + torch_save_advice(path));
-  }
+  return parse_bundle(read_bundle_file(path, format_of(path)), path);
+}
+
+Bundle parse_bundle(std::string_view bytes, const std::filesystem::path& name) {
+  const BundleFormat format = format_of(name);
+  const std::string source = name.string();
   Bundle bundle;
-  if (format == Format::npz) {
+  if (format == BundleFormat::npz) {
     bundle = parse_npz(bytes, source);
-  } else if (format == Format::npy) {
+  } else if (format == BundleFormat::npy) {
     Tensor tensor = parse_npy(bytes, source);
-    NpyName split = split_npy_name(path.stem().string(), tensor.dtype);
+    NpyName split = split_npy_name(name.stem().string(), tensor.dtype);
     if (split.dtype) tensor = reinterpret_as(std::move(tensor), *split.dtype);
     bundle.tensors.emplace(std::move(split.name), std::move(tensor));
   } else {
     Safetensors file = parse_safetensors(bytes, source);
     bundle.tensors = std::move(file.tensors);
+    check_other_metadata(file.metadata, source);
     const auto manifest = file.metadata.find(std::string(kMetadataKey));
     if (manifest != file.metadata.end()) bundle.manifest = json::parse(manifest->second, source + " (manifest)");
   }
@@ -143,16 +224,19 @@ void check_bundle_name(const std::filesystem::path& path) {
 }
 
 json::Value save_bundle(const std::filesystem::path& path, const Bundle& bundle) {
-  const Format format = format_of(path);
+  const BundleFormat format = format_of(path);
   json::Value manifest = full_manifest(bundle);
-  if (format == Format::npy) {
+  std::vector<Fault> faults;
+  check_manifest_keys(manifest, faults);
+  if (!faults.empty()) throw InputError(path.string(), std::move(faults));
+  if (format == BundleFormat::npy) {
     if (bundle.tensors.size() != 1) {
       throw InputError(path.string(), "",
                        fmt::format("an npy file holds one tensor, this bundle has {}: save as .safetensors or .npz",
                                    bundle.tensors.size()));
     }
     write_npy(path, bundle.tensors.begin()->second);
-  } else if (format == Format::npz) {
+  } else if (format == BundleFormat::npz) {
     write_file_atomically(path, npz_bytes(bundle.tensors, manifest));
   } else {
     write_file_atomically(path,

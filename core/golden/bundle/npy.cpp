@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstring>
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/golden/bundle/bundle_file.h"
 
 namespace kvscope::golden {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kMaxHeader = 1 << 16;  // [bytes]
 
 struct Header {
   std::string descr;
@@ -32,7 +31,9 @@ class HeaderParser {
     bool seen_descr = false;
     bool seen_order = false;
     bool seen_shape = false;
-    expect('{');
+    text_.remove_prefix(std::min(text_.find_first_not_of(" \t"), text_.size()));
+    if (!text_.starts_with('{')) fail("expected '{'");
+    ++at_;
     while (!accept('}')) {
       const std::string key = string("a key in quotes");
       expect(':');
@@ -68,7 +69,7 @@ class HeaderParser {
     if (std::exchange(seen, true)) fail(fmt::format("'{}' occurs twice", key));
   }
   void skip_blanks() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    while (at_ < text_.size() && std::string_view(" \t\n").find(text_[at_]) != std::string_view::npos) ++at_;
   }
   bool accept(char c) {
     skip_blanks();
@@ -114,6 +115,7 @@ class HeaderParser {
       shape.push_back(extent());
       if (shape.size() > kMaxRank) fail(fmt::format("more than {} axes", kMaxRank));
       if (accept(',')) continue;
+      if (shape.size() == 1) fail("expected ',': (3) is a number in Python, (3,) is a shape of one axis");
       expect(')');
       break;
     }
@@ -130,6 +132,7 @@ class HeaderParser {
       ++at_;
     }
     if (at_ == begin) fail("expected an extent, 0 or more");
+    if (text_[begin] == '0' && value != 0) fail("an extent begins with 0, which Python does not read");
     return value;
   }
 
@@ -242,14 +245,20 @@ std::string_view descr_of(DType dtype) {
 
 constexpr std::array<DType, 5> kPatternTypes{DType::bf16, DType::f16, DType::e4m3, DType::e5m2, DType::e8m0};
 
-}  // namespace
+struct NpyStart {
+  Stored stored;
+  bool fortran_order = false;
+  std::vector<std::int64_t> shape;
+  std::size_t data_at = 0;  // [bytes]
+};
 
-Tensor parse_npy(std::string_view bytes, std::string_view source) {
-  if (!bytes.starts_with(kMagic)) {
+// `start` holds the header, `file_size` the bytes of the whole file, which the header must give exactly.
+NpyStart read_npy_start(std::string_view start, std::uint64_t file_size, std::string_view source) {
+  if (!start.starts_with(kMagic)) {
     throw InputError(source, "", "does not begin with \\x93NUMPY: not an npy file; write it with numpy.save");
   }
-  if (bytes.size() < 8) throw InputError(source, "", "ends inside its first 8 bytes: truncated");
-  const auto byte = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[at])); };
+  if (start.size() < 8) throw InputError(source, "", "ends inside its first 8 bytes: truncated");
+  const auto byte = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(start[at])); };
   const std::size_t major = byte(6);
   const std::size_t minor = byte(7);
   if (major < 1 || major > 3 || minor != 0) {
@@ -257,42 +266,54 @@ Tensor parse_npy(std::string_view bytes, std::string_view source) {
                      fmt::format("npy version {}.{} is not read; versions are 1.0, 2.0 and 3.0", major, minor));
   }
   const std::size_t data_of_length = major == 1 ? 2 : 4;
-  if (bytes.size() < 8 + data_of_length) throw InputError(source, "", "ends inside the header's length: truncated");
+  if (start.size() < 8 + data_of_length) throw InputError(source, "", "ends inside the header's length: truncated");
   std::size_t header_length = byte(8) | byte(9) << 8;
   if (major > 1) header_length |= byte(10) << 16 | byte(11) << 24;
   const std::size_t header_at = 8 + data_of_length;
-  if (header_length > kMaxHeader) {
-    throw InputError(source, "npy header", fmt::format("{} bytes long, more than {}", header_length, kMaxHeader));
+  if (header_length > kMaxNpyHeader) {
+    throw InputError(source, "npy header", fmt::format("{} bytes long, more than {}", header_length, kMaxNpyHeader));
   }
-  if (header_length > bytes.size() - header_at) {
+  if (header_length > start.size() - header_at) {
     throw InputError(
         source, "npy header",
-        fmt::format("{} bytes long, but {} bytes follow: truncated", header_length, bytes.size() - header_at));
+        fmt::format("{} bytes long, but {} bytes follow: truncated", header_length, start.size() - header_at));
   }
-  const Header header = HeaderParser(bytes.substr(header_at, header_length), source).parse();
+  const Header header = HeaderParser(start.substr(header_at, header_length), source).parse();
   const Stored stored = stored_type(header.descr, source);
-  const auto needed = byte_count(stored.dtype, header.shape);
-  const std::string_view data = bytes.substr(header_at + header_length);
+  std::vector<std::int64_t> extents = header.shape;
+  std::replace(extents.begin(), extents.end(), std::int64_t{0}, std::int64_t{1});  // NumPy's rule: they count as 1
+  const auto needed = byte_count(stored.dtype, extents) ? byte_count(stored.dtype, header.shape) : std::nullopt;
   const std::string what = fmt::format("shape {} of '{}'", shape_text(header.shape), header.descr);
   if (!needed) throw InputError(source, "npy header", fmt::format("{} overflows 64 bits", what));
-  const auto size = static_cast<std::size_t>(*needed);
-  if (data.size() < size) {
-    throw InputError(source, "npy data",
-                     fmt::format("{} needs {} bytes, the file has {}: truncated", what, size, data.size()));
+  const auto size = static_cast<std::uint64_t>(*needed);
+  const std::uint64_t has = file_size - (header_at + header_length);
+  if (has < size) {
+    throw InputError(source, "npy data", fmt::format("{} needs {} bytes, the file has {}: truncated", what, size, has));
   }
-  if (data.size() > size) {
+  if (has > size) {
     throw InputError(source, "npy data",
-                     fmt::format("{} needs {} bytes, but {} more follow: remove them", what, size, data.size() - size));
+                     fmt::format("{} needs {} bytes, but {} more follow: remove them", what, size, has - size));
   }
+  return {stored, header.fortran_order, header.shape, header_at + header_length};
+}
 
-  Tensor tensor{stored.dtype, header.shape, std::vector<std::byte>(size)};
-  const auto element = static_cast<std::size_t>(size_of(stored.dtype));
-  if (header.fortran_order && header.shape.size() > 1) {
+}  // namespace
+
+void check_npy_start(std::string_view start, std::uint64_t file_size, std::string_view source) {
+  static_cast<void>(read_npy_start(start, file_size, source));
+}
+
+Tensor parse_npy(std::string_view bytes, std::string_view source) {
+  NpyStart start = read_npy_start(bytes, bytes.size(), source);
+  const std::string_view data = bytes.substr(start.data_at);
+  Tensor tensor{start.stored.dtype, std::move(start.shape), std::vector<std::byte>(data.size())};
+  const auto element = static_cast<std::size_t>(size_of(tensor.dtype));
+  if (start.fortran_order && tensor.shape.size() > 1) {
     copy_fortran(data.data(), tensor.bytes.data(), tensor.shape, element);
-  } else if (size > 0) {
-    std::memcpy(tensor.bytes.data(), data.data(), size);
+  } else if (!data.empty()) {
+    std::memcpy(tensor.bytes.data(), data.data(), data.size());
   }
-  if (stored.big_endian) swap_bytes(tensor.bytes, element);
+  if (start.stored.big_endian) swap_bytes(tensor.bytes, element);
   return tensor;
 }
 
@@ -315,7 +336,7 @@ std::string npy_bytes(const Tensor& tensor) {
 }
 
 Tensor read_npy(const std::filesystem::path& path) {
-  return parse_npy(read_file(path, kMaxFileBytes), path.string());
+  return parse_npy(read_bundle_file(path, BundleFormat::npy), path.string());
 }
 
 void write_npy(const std::filesystem::path& path, const Tensor& tensor) {

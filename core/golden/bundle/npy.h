@@ -22,6 +22,13 @@
 
 namespace kvscope::golden {
 
+// The limit of NumPy's reader. // [bytes]
+inline constexpr std::size_t kMaxNpyHeader = 10'000;
+
+// The checks of parse_npy that need only the header: `start` holds the first kMaxNpyHeader + 12 bytes or more of a file
+// of `file_size` bytes, or the whole file.
+void check_npy_start(std::string_view start, std::uint64_t file_size, std::string_view source);
+
 // Parses a whole .npy file. `source` is its name in messages.
 [[nodiscard]] Tensor parse_npy(std::string_view bytes, std::string_view source);
 // The file for a tensor: f32 as '<f4', bf16 and f16 as '<u2', e4m3 as '|u1'; the header ends on a multiple of 64 bytes.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/golden/bundle/npy.h"
+#include "core/golden/bundle/zip_layout.h"
 
 namespace kvscope::golden {
 namespace {
@@ -183,6 +184,7 @@ Bundle parse_npz(std::string_view bytes, std::string_view source) {
 
   std::vector<Fault> faults;
   const std::vector<ZipEntry> entries = check_directory(archive.get(), bytes.size(), faults);
+  if (faults.empty()) check_zip_layout(bytes, faults);
   if (!faults.empty()) throw InputError(source, std::move(faults));
 
   Bundle bundle;

@@ -7,7 +7,8 @@
 // Rejected, all faults of an archive at once, before any member is unpacked: encryption, methods other than stored and
 // deflated, absolute names and names with "..", members that are not .npy, two members for one tensor, and zip bombs: a
 // member that claims more than deflate can give (1032 bytes for each stored one), or an archive that unpacks to more
-// than 256 MiB + 100 times its size. A member's checksum and length are verified while it is read.
+// than 256 MiB + 100 times its size, and bytes of the archive that belong to no record or to two (zip_layout.h). A
+// member's checksum and length are verified while it is read.
 #pragma once
 
 #include <filesystem>

@@ -12,7 +12,8 @@ namespace kvscope::golden {
 namespace {
 
 constexpr std::string_view kMetadata = "__metadata__";
-constexpr std::size_t kPrefix = 8;  // [bytes] the header's length
+// A header of 100,000 tensors has about 900,000 values: each tensor's object, type, shape, extents and offsets.
+constexpr std::size_t kMaxHeaderValues = 2'000'000;
 
 constexpr std::array<std::pair<std::string_view, DType>, 16> kTypes{{{"F64", DType::f64},
                                                                      {"F32", DType::f32},
@@ -152,36 +153,25 @@ json::Value entry_json(const Tensor& tensor, std::int64_t begin) {
   return entry;
 }
 
-}  // namespace
+struct SafetensorsStart {
+  std::vector<Entry> entries;  // by place
+  std::map<std::string, std::string> metadata;
+  std::size_t data_at = 0;  // [bytes]
+};
 
-Safetensors parse_safetensors(std::string_view bytes, std::string_view source) {
-  if (bytes.size() < kPrefix) {
-    throw InputError(source, "",
-                     fmt::format("{} bytes long; the header's length alone takes 8: truncated", bytes.size()));
-  }
-  std::uint64_t header_size = 0;
-  for (std::size_t i = kPrefix; i-- > 0;) header_size = header_size << 8 | static_cast<unsigned char>(bytes[i]);
-  if (header_size > kMaxSafetensorsHeader) {
-    throw InputError(
-        source, "header",
-        fmt::format("{} bytes long, more than {}: not a safetensors file", header_size, kMaxSafetensorsHeader));
-  }
-  if (header_size > bytes.size() - kPrefix) {
-    throw InputError(source, "header",
-                     fmt::format("{} bytes long, but {} bytes follow: truncated", header_size, bytes.size() - kPrefix));
-  }
-  const auto header_bytes = static_cast<std::size_t>(header_size);
-  const std::string_view data = bytes.substr(kPrefix + header_bytes);
-  const std::string_view text = bytes.substr(kPrefix, header_bytes);
+// `start` holds the header, `file_size` the bytes of the whole file, which the tensors must cover.
+SafetensorsStart read_safetensors_start(std::string_view start, std::uint64_t file_size, std::string_view source) {
+  const std::size_t data_at = kSafetensorsPrefix + safetensors_header_size(start, file_size, source);
+  const std::string_view text = start.substr(0, data_at).substr(kSafetensorsPrefix);
   if (!text.starts_with('{')) throw InputError(source, "header", "does not begin with '{': not a safetensors file");
-  const json::Value header = json::parse(text, source);
+  const json::Value header = json::parse(text, source, kMaxHeaderValues);
 
-  Safetensors file;
+  SafetensorsStart out;
+  out.data_at = data_at;
   std::vector<Fault> faults;
-  std::vector<Entry> entries;
   for (const auto& [key, value] : *header.as_object()) {
     if (key != kMetadata) {
-      if (auto entry = read_entry(key, value, faults)) entries.push_back(std::move(*entry));
+      if (auto entry = read_entry(key, value, faults)) out.entries.push_back(std::move(*entry));
       continue;
     }
     if (!value.is_object()) {
@@ -190,17 +180,49 @@ Safetensors parse_safetensors(std::string_view bytes, std::string_view source) {
     }
     for (const auto& [meta_key, meta_value] : *value.as_object()) {
       if (meta_value.is_string()) {
-        file.metadata.emplace(meta_key, *meta_value.as_string());
+        out.metadata.emplace(meta_key, *meta_value.as_string());
       } else {
         faults.push_back({fmt::format("{} '{}'", kMetadata, meta_key), "not a string; the format has strings only"});
       }
     }
   }
   // A tensor with a fault has no place: checking for holes would report faults of the tensors next to it.
-  if (faults.empty()) check_coverage(entries, static_cast<std::int64_t>(data.size()), faults);
+  if (faults.empty()) check_coverage(out.entries, static_cast<std::int64_t>(file_size - data_at), faults);
   if (!faults.empty()) throw InputError(source, std::move(faults));
+  return out;
+}
 
-  for (Entry& entry : entries) {
+}  // namespace
+
+std::size_t safetensors_header_size(std::string_view start, std::uint64_t file_size, std::string_view source) {
+  if (start.size() < kSafetensorsPrefix) {
+    throw InputError(source, "",
+                     fmt::format("{} bytes long; the header's length alone takes 8: truncated", start.size()));
+  }
+  std::uint64_t size = 0;
+  for (std::size_t i = kSafetensorsPrefix; i-- > 0;) size = size << 8 | static_cast<unsigned char>(start[i]);
+  if (size > kMaxSafetensorsHeader) {
+    throw InputError(source, "header",
+                     fmt::format("{} bytes long, more than {}: not a safetensors file", size, kMaxSafetensorsHeader));
+  }
+  if (size > file_size - kSafetensorsPrefix) {
+    throw InputError(
+        source, "header",
+        fmt::format("{} bytes long, but {} bytes follow: truncated", size, file_size - kSafetensorsPrefix));
+  }
+  return static_cast<std::size_t>(size);
+}
+
+void check_safetensors_start(std::string_view start, std::uint64_t file_size, std::string_view source) {
+  static_cast<void>(read_safetensors_start(start, file_size, source));
+}
+
+Safetensors parse_safetensors(std::string_view bytes, std::string_view source) {
+  SafetensorsStart start = read_safetensors_start(bytes, bytes.size(), source);
+  const std::string_view data = bytes.substr(start.data_at);
+  Safetensors file;
+  file.metadata = std::move(start.metadata);
+  for (Entry& entry : start.entries) {
     const auto size = static_cast<std::size_t>(entry.end - entry.begin);
     Tensor tensor{entry.dtype, std::move(entry.shape), std::vector<std::byte>(size)};
     if (size > 0) std::memcpy(tensor.bytes.data(), data.data() + entry.begin, size);
@@ -239,8 +261,8 @@ std::string safetensors_bytes(const Safetensors& file) {
   std::string text = json::dump(json::Value(std::move(header)), -1);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   std::string bytes;
-  bytes.reserve(kPrefix + text.size() + static_cast<std::size_t>(at));
-  for (std::size_t i = 0; i < kPrefix; ++i) bytes += static_cast<char>(text.size() >> (8 * i) & 0xff);
+  bytes.reserve(kSafetensorsPrefix + text.size() + static_cast<std::size_t>(at));
+  for (std::size_t i = 0; i < kSafetensorsPrefix; ++i) bytes += static_cast<char>(text.size() >> (8 * i) & 0xff);
   bytes += text;
   for (const auto* item : order) bytes += as_text(item->second);
   return bytes;

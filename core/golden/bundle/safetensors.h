@@ -32,6 +32,16 @@ struct Safetensors {
 // The limit of the format's reference reader. // [bytes]
 inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;
 
+inline constexpr std::size_t kSafetensorsPrefix = 8;  // [bytes] the header's length
+
+// The header's length as the first 8 bytes give it, checked against the limit and the file. // [bytes]
+[[nodiscard]] std::size_t safetensors_header_size(std::string_view start, std::uint64_t file_size,
+                                                  std::string_view source);
+
+// The checks of parse_safetensors that need only the header: `start` holds the first 8 bytes and the header of a file
+// of `file_size` bytes. A header of more than 2,000,000 JSON values is rejected.
+void check_safetensors_start(std::string_view start, std::uint64_t file_size, std::string_view source);
+
 [[nodiscard]] Safetensors parse_safetensors(std::string_view bytes, std::string_view source);
 // InputError for a tensor named "__metadata__", and for e2m1, whose elements are smaller than a byte.
 [[nodiscard]] std::string safetensors_bytes(const Safetensors& file);

@@ -38,7 +38,7 @@ struct PagingEngine::State {
     [[nodiscard]] bool ended() const { return !prefilling && generated == request->generate_tokens; }
   };
 
-  State(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& rec);
+  State(const Scenario& scenario, std::span<const Request> requests, trace::Recorder& rec, RunLimits run_limits);
 
   bool step();
   [[nodiscard]] bool can_ever_fit(const Request& r) const;
@@ -68,6 +68,7 @@ struct PagingEngine::State {
   void finish(Sequence& seq);
   void end_step();
 
+  RunLimits limits;
   SchedulerConfig scheduler;
   bool paged;
   bool sharing;

@@ -86,7 +86,7 @@ InitChecker::Written* InitChecker::global_of(const Launch& launch, std::uint64_t
   if (a == nullptr) return nullptr;
   if (const auto place = global_.find(a->address); place != global_.end()) return &place->second;
   if (!options_.global || a->initialized) return nullptr;
-  return &global_.try_emplace(a->address, a->address, a->bytes.size()).first->second;
+  return &global_.try_emplace(a->address, a->address, a->size).first->second;
 }
 
 bool InitChecker::is_quick(const Exec& exec, const WarpAccess& access) {
@@ -139,11 +139,11 @@ void InitChecker::discarded(const Exec& exec, const Op&, const WarpAccess& acces
     const std::uint64_t address = access.addresses[static_cast<std::size_t>(std::countr_zero(left))];
     const Allocation* a = exec.launch.memory->find(address);
     if (a == nullptr) continue;
-    const auto [place, fresh] = global_.try_emplace(a->address, a->address, a->bytes.size());
+    const auto [place, fresh] = global_.try_emplace(a->address, a->address, a->size);
     Written& written = place->second;
     // Without InitOptions::global, writes were not recorded: every byte counts as written.
     if (fresh && (a->initialized || !options_.global)) {
-      written.set(a->address, static_cast<std::int64_t>(a->bytes.size()));
+      written.set(a->address, static_cast<std::int64_t>(a->size));
       written.everywhere = true;
     }
     written.clear(address, access.bytes);

@@ -43,7 +43,7 @@ struct LaunchResult {
 
 class Device {
  public:
-  explicit Device(ProgramOptions options = {}, std::int64_t most_bytes = std::int64_t{16} << 30);
+  explicit Device(ProgramOptions options = {}, std::int64_t most_bytes = kDeviceBytes);
 
   [[nodiscard]] DeviceMemory& memory() { return memory_; }
   [[nodiscard]] int target() const { return options_.target; }  // 90 for sm_90a

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -34,6 +35,7 @@ class Checks {
       : program_(program),
         config_(config),
         function_(program.module->functions[static_cast<std::size_t>(kernel)]),
+        kernel_(kernel),
         layout_(program.kernels.at(kernel)) {}
 
   std::vector<Fault> all() {
@@ -41,6 +43,8 @@ class Checks {
     const bool block_fits = extents("block", config_.block, kMostBlock);
     if (block_fits) block();
     const bool grid_fits = extents("grid", config_.grid, kMostGrid);
+    limits();
+    if (block_fits && grid_fits) local();
     shared();
     params();
     if (grid_fits) cluster();
@@ -107,6 +111,48 @@ class Checks {
     fault("shared", std::move(message));
   }
 
+  void limits() {
+    const LaunchLimits& own = config_.options.limits;
+    const auto at_least = [&](std::string_view what, std::int64_t value) {
+      if (value < 1) fault(fmt::format("limit of {}", what), fmt::format("{}: at least 1", value));
+    };
+    at_least("instructions", own.instructions);
+    at_least("local memory", own.local_bytes);
+    at_least("printed bytes", own.printed_bytes);
+    at_least("heap bytes", own.heap_bytes);
+    at_least("malloc blocks", own.heap_blocks);
+    at_least("cooperative CTAs", own.cooperative_ctas);
+    at_least("copies in flight", own.copies);
+  }
+
+  // Extents have already been checked: at most 1024 threads of 2^32 bytes, and 2^63 / 2^42 CTAs are more than any memory.
+  void local() {
+    const std::int64_t thread = program_.functions[static_cast<std::size_t>(kernel_)].local_bytes;
+    if (thread > kMostLocal) {
+      return fault("local", fmt::format("'{}' needs {} bytes of local memory per thread: at most {}", function_.name,
+                                        thread, kMostLocal));
+    }
+    const LaunchLimits& own = config_.options.limits;
+    const std::int64_t ctas = config_.grid[0] * config_.grid[1] * config_.grid[2];
+    if (config_.options.cooperative && ctas > own.cooperative_ctas) {
+      return fault("grid",
+                   fmt::format("{} CTAs of a cooperative launch start together: at most {}; a smaller grid, or a "
+                               "larger limit: --max-ctas",
+                               ctas, own.cooperative_ctas));
+    }
+    Extents cluster = config_.cluster;
+    if (cluster[0] == 0) cluster = wide(function_.limits.cluster);
+    std::int64_t together = 1;
+    for (const std::int64_t e : cluster) together *= std::clamp<std::int64_t>(e, 1, 16);
+    if (config_.options.cooperative) together = ctas;
+    const std::int64_t cta = local_bytes_of_cta(config_, program_, kernel_);
+    if (cta > own.local_bytes / together) {
+      fault("local", fmt::format("{} CTAs start together, with {} bytes of local memory each: at most {} in total; a "
+                                 "smaller grid or block, or a larger limit: --max-local",
+                                 together, cta, own.local_bytes));
+    }
+  }
+
   void params() {
     const auto given = static_cast<std::int64_t>(config_.params.size());
     if (given != function_.parameter_bytes) {
@@ -145,6 +191,7 @@ class Checks {
   const Program& program_;
   const LaunchConfig& config_;
   const Function& function_;
+  std::int32_t kernel_;
   const KernelLayout& layout_;
   std::vector<Fault> faults_;
 };
@@ -166,6 +213,11 @@ std::string unknown_kernel(const Program& program, std::string_view name) {
     first = false;
   }
   return out;
+}
+
+std::int64_t local_bytes_of_cta(const LaunchConfig& config, const Program& program, std::int32_t kernel) {
+  const std::int64_t threads = config.block[0] * config.block[1] * config.block[2];
+  return threads * program.functions[static_cast<std::size_t>(kernel)].local_bytes;
 }
 
 std::vector<Fault> launch_faults(const Program& program, const LaunchConfig& config) {

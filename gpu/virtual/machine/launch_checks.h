@@ -7,6 +7,9 @@
 //   cluster     up to 8 CTAs, 16 if non-portable; divides the grid; .reqnctapercluster matched
 //   target      the machine's target covers the module's; sm_90a runs on sm_90 only
 //
+//   local       512 KiB per thread; one cluster within limits.local_bytes
+//   cooperative limits.cooperative_ctas, all within limits.local_bytes
+//
 // Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 #pragma once
 
@@ -24,6 +27,9 @@ namespace kvscope::ptx {
 [[nodiscard]] constexpr std::int64_t most_shared(int target) {
   return target >= 120 ? 101376 : 232448;
 }
+
+// The local memory that the kernel's own variables take in one CTA. // [bytes]
+[[nodiscard]] std::int64_t local_bytes_of_cta(const LaunchConfig& config, const Program& program, std::int32_t kernel);
 
 [[nodiscard]] std::vector<Fault> launch_faults(const Program& program, const LaunchConfig& config);
 // The kernel with that name; -1: none.

@@ -30,6 +30,7 @@
 #include "gpu/virtual/machine/barriers/mbarrier.h"
 #include "gpu/virtual/machine/copies/async.h"
 #include "gpu/virtual/machine/diagnosis/report.h"
+#include "gpu/virtual/machine/limits.h"
 #include "gpu/virtual/machine/memory/device_memory.h"
 #include "gpu/virtual/machine/monitor.h"
 #include "gpu/virtual/machine/program/program.h"
@@ -138,8 +139,8 @@ enum class Policy : std::uint8_t { late, early, seeded };
 
 struct LaunchOptions {
   Policy policy = Policy::late;
-  std::uint64_t seed = 0;                         // policy seeded: not 0
-  std::int64_t max_instructions = 1'000'000'000;  // warp instructions
+  std::uint64_t seed = 0;  // policy seeded: not 0
+  LaunchLimits limits;
   int max_reports = 20;
   bool stop_at_first_error = false;
   std::int32_t resident_limit = 264;  // CTAs that have started and not ended
@@ -196,13 +197,15 @@ struct Launch {
   std::uint64_t next_async = 1;
   std::uint64_t random = 0;  // state of the seeded schedule
   std::uint64_t events = 0;  // of all its CTAs
-  // [ops] number of times that a backward branch was taken, counted only near the end of max_instructions; otherwise
+  // [ops] number of times that a backward branch was taken, counted only near the end of limits.instructions; otherwise
   // empty.
   std::vector<std::uint32_t> backward_taken;
   Turn turn;
   LaunchStatus status = LaunchStatus::running;
   Reports reports{20};
-  std::string printed;  // by vprintf
+  std::string printed;           // by vprintf
+  std::int64_t local_bytes = 0;  // local memory of the CTAs in `ctas`
+  std::int64_t heap_blocks = 0;  // by malloc, freed ones included
 
   [[nodiscard]] std::int64_t cta_count() const { return config.grid[0] * config.grid[1] * config.grid[2]; }
 };

@@ -153,6 +153,31 @@ TEST(JsonTest, NestingStopsAtSixtyFourLevels) {
   expect_rejected(objects, "line 1, column 321", "nested deeper than 64 levels");
 }
 
+TEST(JsonTest, ADocumentHasAtMostAsManyValuesAsTheCallerAllows) {
+  const auto accepted = [](std::string_view text, std::size_t most) {
+    try {
+      (void)parse(text, "a.json", most);
+    } catch (const InputError& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(accepted(R"({"a": [1, "b"]})", 4), "accepted");
+  EXPECT_EQ(accepted(R"({"a": [1, "b"]})", 3),
+            "a.json rejected: line 1, column 13: more than 3 values in one document: split it");
+  std::string many = "[";
+  for (std::size_t i = 0; i < kMaxValues; ++i) many += "0,";
+  EXPECT_THAT(message(many + "0]"), HasSubstr("more than 10000000 values in one document"));
+}
+
+// serde_json, which the reference reader of safetensors uses, and JavaScript read the double too.
+TEST(JsonTest, MinusZeroIsADouble) {
+  const Value zero = parse("-0", "x");
+  EXPECT_EQ(zero.as_i64(), nullptr);
+  EXPECT_TRUE(std::signbit(zero.number()));
+  EXPECT_NE(parse("0", "x").as_i64(), nullptr);
+}
+
 TEST(JsonTest, SyntaxErrorsSayLineColumnAndWhatWasExpected) {
   expect_rejected("", "line 1, column 1", "syntax error while parsing value - unexpected end of input");
   expect_rejected("{\n  \"a\": 1,\n}", "line 3, column 1", "syntax error while parsing object key - unexpected '}'");

@@ -182,6 +182,33 @@ TEST(PagingEngine, DoesNotFindPagesOfTheStepItself) {
   EXPECT_EQ(run.engine.report().curve.back().cached_blocks, 1) << "one of two equal pages stays";
 }
 
+// 2e9 generated tokens are 2e9 steps, whose figures would fill the memory: rejected before the first step.
+TEST(PagingEngine, RejectsARequestOfMoreStepsThanItsLimit) {
+  trace::Recorder off;
+  const auto rejection = [&](std::vector<Request> requests, RunLimits limits) {
+    try {
+      PagingEngine engine(paged(4, 8), requests, off, limits);
+      while (engine.step()) {
+      }
+    } catch (const OverflowError& error) {
+      return std::string(error.what());
+    }
+    return std::string("ran");
+  };
+  EXPECT_EQ(rejection({asks(0, 5, 3)}, {.steps = 3}), "ran");
+  EXPECT_EQ(rejection({asks(0, 5, 2), asks(0, 5, 3)}, {.steps = 2}),
+            "request 1 generates 3 tokens, one in a step: a run has at most 2 steps; shorten the request, or raise the "
+            "limit with --max-steps of kvscope run");
+  EXPECT_EQ(rejection({asks(0, 5, 2'000'000'000)}, {.steps = 2}), "ran");  // never fits: it takes no step of its own
+  EXPECT_EQ(rejection({asks(0, 5, 3), asks(100'000, 5, 3)}, {.steps = 5}),
+            "the run has more than 5 steps: give fewer or shorter requests, or raise the limit with --max-steps of "
+            "kvscope run");
+  EXPECT_EQ(rejection({asks(0, 5, 3), asks(100'000, 5, 3)}, {.steps = 6}), "ran");
+  EXPECT_EQ(rejection({asks(0, 12, 1)}, {.blocks = 2}),
+            "more than 2 blocks of the pool hold tokens: use larger pages or shorter requests");
+  EXPECT_EQ(rejection({asks(0, 12, 1)}, {.blocks = 3}), "ran");
+}
+
 TEST(PagingEngine, GivesEqualTokensEqualIdsInEveryRow) {
   trace::Recorder off;
   const std::vector<Request> requests = {asks(0, 6, 2, {{7, 4}, {8, 2}}), asks(0, 6, 2, {{7, 4}, {9, 2}}),

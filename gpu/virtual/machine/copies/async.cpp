@@ -117,6 +117,17 @@ AsyncOp new_operation(Exec& exec, const Op& op, int lane, AsyncKind kind) {
   return {exec.launch.next_async++, kind, exec.cta.index, thread_of(exec, lane), pc_of(exec, op), 0, 0};
 }
 
+std::int64_t in_flight(const AsyncState& async) {
+  std::size_t count = async.queue.size() + async.arrivals.size();
+  for (const ThreadCopies& t : async.cp_async) count += t.copies.size() + t.groups.size();
+  for (const ThreadGroups& t : async.bulk) {
+    count += t.open.size() + t.groups.size();
+    for (const auto& group : t.groups) count += group.size();
+  }
+  for (const WarpProducts& w : async.wgmma) count += w.ops.size() + w.groups.size();
+  return static_cast<std::int64_t>(count);
+}
+
 void issue(Exec& exec, PendingOp op) {
   if (exec.launch.monitor != nullptr) exec.launch.monitor->copy_issued(exec, op);
   issue_part(exec, std::move(op));
@@ -128,6 +139,7 @@ void issue_part(Exec& exec, PendingOp op) {
     perform(exec.launch, exec.cta, op);
   } else {
     exec.cta.async.queue.push_back(std::move(op));
+    ++exec.cta.async.pushed;
   }
 }
 

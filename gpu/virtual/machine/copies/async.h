@@ -100,6 +100,7 @@ struct AsyncState {
   std::vector<ThreadGroups> bulk;       // [threads]; may be empty
   std::vector<WarpProducts> wgmma;      // [warps]; may be empty
   MapCache map;
+  std::int64_t pushed = 0;  // at least in_flight(): counted up by each entry, set to in_flight() when that is counted
   std::uint64_t barriers_begin = ~std::uint64_t{0};  // bounds of the offsets of live mbarriers
   std::uint64_t barriers_end = 0;
 };
@@ -109,6 +110,8 @@ struct AsyncState {
 
 // A new operation of a lane, with its number; issue() reports it to monitors.
 [[nodiscard]] AsyncOp new_operation(Exec& exec, const Op& op, int lane, AsyncKind kind);
+// Entries of all lists: copies, groups, arrivals and products that no wait has retired.
+[[nodiscard]] std::int64_t in_flight(const AsyncState& async);
 // Passes a copy to its engine: it is queued, or performed now (policy early).
 void issue(Exec& exec, PendingOp op);
 // The same for a part of a copy; the caller has already called copy_issued for the whole.

@@ -233,6 +233,7 @@ Flow commit_bulk(Exec& exec, const Op&, LaneMask lanes) {
     ThreadGroups& t = groups_of(exec.cta, thread_of(exec, std::countr_zero(rest)));
     t.groups.push_back(std::move(t.open));
     t.open.clear();
+    ++exec.cta.async.pushed;
   }
   if (exec.launch.monitor != nullptr) exec.launch.monitor->group_commit(exec, AsyncKind::bulk_store, lanes);
   return Flow::next;
@@ -300,6 +301,7 @@ const std::byte* source_of(Launch& launch, Cta& cta, const PendingOp& p) {
 void add_to_group(Exec& exec, const Op& op, int lane, std::uint64_t number) {
   ThreadGroups& t = groups_of(exec.cta, thread_of(exec, lane));
   t.open.push_back(number);
+  ++exec.cta.async.pushed;
   t.last_pc = pc_of(exec, op);
 }
 

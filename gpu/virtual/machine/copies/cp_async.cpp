@@ -133,6 +133,7 @@ Flow cp_async(Exec& exec, const Op& op, LaneMask lanes) {
     ThreadCopies& mine = copies_of(exec.cta, thread);
     mine.copies.push_back({exec.launch.next_async++, sources.at[i], static_cast<std::uint32_t>(targets.at[i]), pc,
                            static_cast<std::uint8_t>(n), static_cast<std::uint8_t>(sizes.of[i]), false});
+    ++exec.cta.async.pushed;
     CpAsyncCopy& c = mine.copies.back();
     if (exec.launch.monitor != nullptr) {
       const ByteRange read{Space::global, c.source, c.read}, written{Space::shared, c.target, c.bytes};
@@ -171,6 +172,7 @@ std::uint64_t retire(Exec& exec, std::int32_t thread, ThreadCopies& t, std::size
 Flow commit_cp_async(Exec& exec, const Op&, LaneMask lanes) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     close_group(copies_of(exec.cta, thread_of(exec, std::countr_zero(rest))));
+    ++exec.cta.async.pushed;
   }
   if (exec.launch.monitor != nullptr) exec.launch.monitor->group_commit(exec, AsyncKind::cp_async, lanes);
   return Flow::next;
@@ -229,6 +231,7 @@ Flow mbarrier_arrive(Exec& exec, const Op& op, LaneMask lanes) {
       arrive_by_engine(exec.launch, exec.cta, at.offset, arrival.op);
     } else {
       exec.cta.async.arrivals.push_back(arrival);
+      ++exec.cta.async.pushed;
     }
   }
   return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;

@@ -443,7 +443,7 @@ void report_runaway(Launch& launch) {
   if (hot.size() > kMostHot) hot.resize(kMostHot);
   Report r;
   r.kind = ReportKind::runaway;
-  r.message = fmt::format("the limit of {} warp instructions is reached", launch.config.options.max_instructions);
+  r.message = fmt::format("the limit of {} warp instructions is reached", launch.config.options.limits.instructions);
   for (const std::int32_t pc : hot) {
     r.message += fmt::format("\n{} backward branches at {}", count(pc), place(launch, pc));
     ReportParty party;
@@ -454,7 +454,7 @@ void report_runaway(Launch& launch) {
     party.source = launch.program->source_text(pc);
     if (r.parties.empty()) r.parties.push_back(std::move(party));
   }
-  r.hint = "a loop that does not end, or one that needs a larger max_instructions";
+  r.hint = "a loop that does not end, or one that needs a larger limit: --max-instructions";
   const Cta none;
   Cta* const cta = find_cta(launch, launch.turn.cta);
   static_cast<void>(add_report(launch, cta != nullptr ? *cta : none, std::move(r)));

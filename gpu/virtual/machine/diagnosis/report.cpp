@@ -54,6 +54,7 @@ constexpr std::array kKinds{
     KindInfo{ReportKind::invalid_launch, "INVALID_LAUNCH", Severity::error},
     KindInfo{ReportKind::watch_limit, "WATCH_LIMIT", Severity::warning},
     KindInfo{ReportKind::register_count, "REGISTER_COUNT", Severity::error},
+    KindInfo{ReportKind::limit, "LIMIT", Severity::error},
 };
 
 const KindInfo& info(ReportKind kind) {

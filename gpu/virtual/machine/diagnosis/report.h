@@ -59,6 +59,7 @@ enum class ReportKind : std::uint8_t {
   invalid_launch,
   watch_limit,
   register_count,
+  limit,
 };
 enum class Severity : std::uint8_t { note, warning, error };
 

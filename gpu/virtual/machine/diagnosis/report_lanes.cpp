@@ -19,6 +19,7 @@ bool ends_launch(ReportKind kind) {
     case ReportKind::deadlock:
     case ReportKind::global_spin:
     case ReportKind::runaway:
+    case ReportKind::limit:
       return true;
     default:
       return false;

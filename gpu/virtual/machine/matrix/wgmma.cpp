@@ -286,6 +286,7 @@ Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
     w.performed = true;
   }
   products_of(exec).ops.push_back(std::move(w));
+  ++exec.cta.async.pushed;
   return Flow::next;
 }
 
@@ -298,6 +299,7 @@ Flow commit_wgmma(Exec& exec, const Op& op, LaneMask lanes) {
   WarpProducts& mine = products_of(exec);
   const auto count = static_cast<std::int32_t>(mine.ops.size());
   mine.groups.push_back(count - mine.grouped);
+  ++exec.cta.async.pushed;
   mine.grouped = count;
   if (exec.launch.monitor != nullptr) exec.launch.monitor->group_commit(exec, AsyncKind::wgmma, lanes);
   return Flow::next;

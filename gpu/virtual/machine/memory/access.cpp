@@ -58,7 +58,7 @@ Region region_of(Exec& exec, const AccessRequest& request, Space space, std::uin
     case Space::constant: {
       const Allocation* a = exec.launch.memory->find(address);
       if (a == nullptr || a->freed || space_of(a->address) != space) return {};
-      return {exec.launch.memory->at(a->address, 0), a->address, a->bytes.size()};
+      return {exec.launch.memory->at(a->address, 0), a->address, a->size};
     }
     case Space::shared: {
       Cta* cta = &exec.cta;
@@ -114,10 +114,10 @@ constexpr std::uint64_t kNullPage = 4096;  // [bytes] from address 0: a null poi
 std::string nearest_array(const Allocation* a, std::uint64_t address) {
   if (a == nullptr) return {};
   return address < a->address
-             ? fmt::format("the nearest array is '{}' (size {}), {} bytes after this address", a->name,
-                           a->bytes.size(), a->address - address)
+             ? fmt::format("the nearest array is '{}' (size {}), {} bytes after this address", a->name, a->size,
+                           a->address - address)
              : fmt::format("the nearest array is '{}' (size {}), which ends {} bytes before this address", a->name,
-                           a->bytes.size(), address - a->end());
+                           a->size, address - a->end());
 }
 
 Wrong wrong_global(const Exec& exec, Space space, std::uint64_t address, std::int64_t bytes) {
@@ -143,8 +143,7 @@ Wrong wrong_global(const Exec& exec, Space space, std::uint64_t address, std::in
   if (a->freed && address >= a->address && address < a->end()) {
     return {ReportKind::use_after_free, fmt::format("{} bytes at {}, which has been freed", bytes, place_name(at)), {}};
   }
-  return {
-      ReportKind::out_of_bounds, fmt::format("{} bytes at {} (size {})", bytes, place_name(at), a->bytes.size()), {}};
+  return {ReportKind::out_of_bounds, fmt::format("{} bytes at {} (size {})", bytes, place_name(at), a->size), {}};
 }
 
 Wrong wrong_shared(Exec& exec, bool own_cta, std::uint64_t address, std::int64_t bytes) {

@@ -14,7 +14,7 @@ namespace {
 std::string what_is_there(const DeviceMemory& memory, std::uint64_t address) {
   if (const Allocation* a = memory.find(address)) {
     if (a->freed) return fmt::format("'{}' has been freed", a->name);
-    return fmt::format("it begins at byte {} of '{}', which has {}", address - a->address, a->name, a->bytes.size());
+    return fmt::format("it begins at byte {} of '{}', which has {}", address - a->address, a->name, a->size);
   }
   const Allocation* a = memory.nearest(address);
   if (a == nullptr) return "nothing is allocated";
@@ -29,8 +29,10 @@ DeviceMemory::DeviceMemory(std::int64_t most) : most_(most) {}
 std::uint64_t DeviceMemory::place(Range& range, std::int64_t bytes, std::string_view name) {
   if (bytes < 1) throw GeometryError(fmt::format("allocation '{}' of {} bytes: at least 1", name, bytes));
   if (bytes > most_ - used_) {
-    throw OverflowError(fmt::format("allocation '{}' of {} bytes: {} of the device's {} bytes are left", name, bytes,
-                                    most_ - used_, most_));
+    throw OverflowError(
+        fmt::format("allocation '{}' of {} bytes: {} of the device's {} bytes are left: smaller arrays, or a larger "
+                    "limit: --max-memory",
+                    name, bytes, most_ - used_, most_));
   }
   const auto size = static_cast<std::uint64_t>(bytes);
   if (range.next > range.end || range.end - range.next < size || range.end - range.next - size < range.gap) {
@@ -45,6 +47,7 @@ std::uint64_t DeviceMemory::place(Range& range, std::int64_t bytes, std::string_
   Allocation a;
   a.name = name;
   a.address = range.next;
+  a.size = size;
   a.bytes.resize(static_cast<std::size_t>(bytes));
   used_ += bytes;
   range.next = place_behind(a.end(), range.gap, range.align);
@@ -60,6 +63,7 @@ std::uint64_t DeviceMemory::allocate(std::int64_t bytes, std::string_view name, 
   auto* a = const_cast<Allocation*>(find(address));
   a->initialized = initialized;
   a->heap = heap;
+  if (heap) heap_used_ += bytes, ++heap_live_;
   if (!initialized) std::fill(a->bytes.begin(), a->bytes.end(), std::byte{0xff});
   return address;
 }
@@ -75,8 +79,12 @@ void DeviceMemory::free(std::uint64_t address) {
         "free of 0x{:x}: {}", address,
         a == nullptr || a->address != address ? "no allocation begins there" : "it has been freed already"));
   }
-  const_cast<Allocation*>(a)->freed = true;
-  used_ -= static_cast<std::int64_t>(a->bytes.size());
+  auto* freed = const_cast<Allocation*>(a);
+  const auto size = static_cast<std::int64_t>(a->size);
+  freed->freed = true;
+  freed->bytes = {};
+  used_ -= size;
+  if (a->heap) heap_used_ -= size, --heap_live_;
 }
 
 void DeviceMemory::write(std::uint64_t address, std::span<const std::byte> bytes) {
@@ -88,7 +96,7 @@ void DeviceMemory::write(std::uint64_t address, std::span<const std::byte> bytes
   }
   std::copy(bytes.begin(), bytes.end(), to);
   auto* a = const_cast<Allocation*>(find(address));
-  if (bytes.size() == a->bytes.size()) a->initialized = true;
+  if (bytes.size() == a->size) a->initialized = true;
 }
 
 std::vector<std::byte> DeviceMemory::read(std::uint64_t address, std::int64_t count) const {
@@ -104,7 +112,7 @@ std::byte* DeviceMemory::at(std::uint64_t address, std::int64_t count) const {
   const Allocation* a = find(address);
   if (a == nullptr || a->freed || count < 0) return nullptr;
   const std::uint64_t offset = address - a->address;
-  if (static_cast<std::uint64_t>(count) > a->bytes.size() - offset) return nullptr;
+  if (static_cast<std::uint64_t>(count) > a->size - offset) return nullptr;
   return const_cast<std::byte*>(a->bytes.data()) + offset;
 }
 
@@ -113,7 +121,7 @@ const Allocation* DeviceMemory::look_up(std::uint64_t address) const {
                                       [](std::uint64_t x, const Allocation& a) { return x < a.address; });
   if (after == allocations_.begin()) return nullptr;
   const Allocation& a = *(after - 1);
-  if (address - a.address >= a.bytes.size()) return nullptr;
+  if (address - a.address >= a.size) return nullptr;
   last_ = static_cast<std::size_t>(after - allocations_.begin()) - 1;
   return &a;
 }

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "gpu/virtual/machine/limits.h"
 #include "gpu/virtual/machine/memory/windows.h"
 
 namespace kvscope::ptx {
@@ -33,12 +34,13 @@ namespace kvscope::ptx {
 struct Allocation {
   std::string name;
   std::uint64_t address = 0;
-  std::vector<std::byte> bytes;
-  bool freed = false;       // kept, so that a use after free can be reported by name
-  bool initialized = true;  // false: each byte counts as uninitialized until it is written
-  bool heap = false;        // allocated by a kernel's malloc
+  std::uint64_t size = 0;        // [bytes]
+  std::vector<std::byte> bytes;  // `size` of them; none once it is freed
+  bool freed = false;            // kept, so that a use after free can be reported by name
+  bool initialized = true;       // false: each byte counts as uninitialized until it is written
+  bool heap = false;             // allocated by a kernel's malloc
 
-  [[nodiscard]] std::uint64_t end() const { return address + bytes.size(); }
+  [[nodiscard]] std::uint64_t end() const { return address + size; }
 };
 
 class DeviceMemory {
@@ -57,7 +59,11 @@ class DeviceMemory {
   }
 
   // Throws OverflowError past `most` bytes of all allocations together, and when the addresses are exhausted.
-  explicit DeviceMemory(std::int64_t most = std::int64_t{16} << 30);
+  explicit DeviceMemory(std::int64_t most = kDeviceBytes);
+
+  [[nodiscard]] std::int64_t room() const { return most_ - used_; }      // [bytes] that can be allocated
+  [[nodiscard]] std::int64_t heap_bytes() const { return heap_used_; }   // of heap blocks that are not freed
+  [[nodiscard]] std::int64_t heap_blocks() const { return heap_live_; }  // that are not freed
 
   // Throws GeometryError below 1 byte. Filled with ff if not `initialized`, otherwise with zeros. `heap`: a block of a
   // kernel's malloc.
@@ -75,7 +81,7 @@ class DeviceMemory {
   [[nodiscard]] const Allocation* find(std::uint64_t address) const {
     if (last_ < allocations_.size()) {
       const Allocation& a = allocations_[last_];
-      if (address - a.address < a.bytes.size()) return &a;
+      if (address - a.address < a.size) return &a;
     }
     return look_up(address);
   }
@@ -99,6 +105,8 @@ class DeviceMemory {
 
   std::int64_t most_;
   std::int64_t used_ = 0;
+  std::int64_t heap_used_ = 0;
+  std::int64_t heap_live_ = 0;
   Range arrays_{kBase, kHeapBase, kUnmapped, kSpacing};
   Range heap_{kHeapBase, kParamWindow, kGap, kAlign};
   Range constants_{kConstWindow, kConstWindow + kWindowBytes, kGap, kAlign};

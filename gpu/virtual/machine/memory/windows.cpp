@@ -11,12 +11,11 @@
 #include "gpu/virtual/machine/detail/handlers.h"
 #include "gpu/virtual/machine/matrix/detail/matrix_moves.h"
 #include "gpu/virtual/machine/memory/detail/load_store.h"
+#include "gpu/virtual/machine/warp/detail/calls.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
 namespace kvscope::ptx {
 namespace {
-
-constexpr std::int64_t kMostLocal = 512 * 1024;  // [bytes] per thread
 
 // d = function(lane, a) in each lane; registers of 4 or 8 bytes per lane.
 template <class Function>
@@ -122,7 +121,7 @@ Flow alloca_(Exec& exec, const Op& op, LaneMask lanes) {
     const bool said = op.at[2] != kNoRegister;
     const auto align = std::max<std::int64_t>(
         said ? static_cast<std::int64_t>(lane_value(exec, op.at[2], width_of(op, 2), lane)) : 8, 1);
-    const std::int64_t from = round_up(ends[i], align);
+    const std::int64_t from = round_up(ends[i], std::min(align, kMostLocal + 1));
     if (size > static_cast<std::uint64_t>(kMostLocal) || from + static_cast<std::int64_t>(size) > kMostLocal) {
       if (flow == Flow::next) {
         flow = fault(exec, op, lane, ReportKind::stack,
@@ -130,10 +129,12 @@ Flow alloca_(Exec& exec, const Op& op, LaneMask lanes) {
       }
       return static_cast<std::uint64_t>(from);
     }
-    ends[i] = from + static_cast<std::int64_t>(size);
-    auto& local = exec.warp.local[i];
-    if (local.size() < static_cast<std::size_t>(ends[i]))
-      local.resize(static_cast<std::size_t>(ends[i]), std::byte{0xff});
+    const std::int64_t end = from + static_cast<std::int64_t>(size);
+    if (!grow_local(exec.launch, exec.warp, LaneMask{1} << lane, end)) {
+      if (flow == Flow::next) flow = report(exec, over_local(exec.launch, "alloca", end));
+      return static_cast<std::uint64_t>(from);
+    }
+    ends[i] = end;
     return static_cast<std::uint64_t>(from);
   });
   return flow;

@@ -95,6 +95,12 @@ Flow report_wild(Exec& exec, int lane, const WildPointer& pointer) {
   return report(exec, std::move(r));
 }
 
+Report over_limit(std::string message, std::string hint) {
+  Report r = of_kind(ReportKind::limit, std::move(message));
+  r.hint = std::move(hint);
+  return r;
+}
+
 // One report per call: the first wild pointer of the first lane that has one.
 Flow run_printf(Exec& exec, const CallSite& site, LaneMask lanes) {
   constexpr std::size_t kMostArguments = 4096;
@@ -106,7 +112,15 @@ Flow run_printf(Exec& exec, const CallSite& site, LaneMask lanes) {
     const std::uint64_t conversions = conversions_of(format);
     const auto values = bytes_at(exec, lane, values_at, kMostArguments);
     const LaneStrings strings(exec, lane);
-    const std::string text = printf_text(format, values, strings);
+    const std::int64_t limit = exec.launch.config.options.limits.printed_bytes;
+    std::string text;
+    try {
+      text = printf_text(format, values, strings, limit - static_cast<std::int64_t>(exec.launch.printed.size()));
+    } catch (const OverflowError& error) {
+      return report(exec, over_limit(fmt::format("printf: {}; the launch has printed {} of at most {} bytes",
+                                                 error.what(), exec.launch.printed.size(), limit),
+                                     "less output, or a larger limit: --max-printed"));
+    }
     exec.launch.printed += text;
     if (exec.launch.monitor != nullptr) exec.launch.monitor->printed(exec, text);
     give_back(exec, site, lane, conversions);
@@ -129,22 +143,23 @@ Flow run_assert_fail(Exec& exec, const CallSite& site, LaneMask lanes) {
   return report(exec, std::move(r));
 }
 
-std::int64_t heap_in_use(const DeviceMemory& memory) {
-  std::int64_t out = 0;
-  for (const Allocation& a : memory.allocations()) {
-    if (a.heap && !a.freed) out += static_cast<std::int64_t>(a.bytes.size());
-  }
-  return out;
-}
-
 Flow run_malloc(Exec& exec, const CallSite& site, LaneMask lanes) {
   DeviceMemory& memory = *exec.launch.memory;
   for (LaneMask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const std::uint64_t bytes = argument(exec, site, 0, lane);
-    const bool fits = bytes > 0 && bytes <= static_cast<std::uint64_t>(kDeviceHeap - heap_in_use(memory));
+    const LaunchLimits& limits = exec.launch.config.options.limits;
+    const std::int64_t room = std::min(limits.heap_bytes - memory.heap_bytes(), memory.room());
+    const bool fits = bytes > 0 && room > 0 && bytes <= static_cast<std::uint64_t>(room);
     std::uint64_t address = 0;
     if (fits) {
+      if (exec.launch.heap_blocks >= limits.heap_blocks) {
+        return report(exec,
+                      over_limit(fmt::format("malloc: {} blocks of this launch, freed ones included, are the limit",
+                                             limits.heap_blocks),
+                                 "fewer, larger blocks, or a larger limit: --max-mallocs"));
+      }
+      ++exec.launch.heap_blocks;
       const std::string name = fmt::format("malloc by cta ({},{},{}) thread {}", exec.cta.at[0], exec.cta.at[1],
                                            exec.cta.at[2], exec.warp.index * kLanes + lane);
       address = memory.allocate(static_cast<std::int64_t>(bytes), name, false, true);

@@ -1,9 +1,12 @@
 // printf formats, as implemented by the device's vprintf.
+#include <fmt/format.h>
 #include <fmt/printf.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/errors.h"
+#include "gpu/virtual/machine/limits.h"
 #include "gpu/virtual/machine/warp/detail/builtins.h"
 
 namespace kvscope::ptx {
@@ -30,12 +33,14 @@ class Arguments {
 
 // One conversion of a format: "%-*.3lld" -> flags "-", width from an argument, precision 3, 8 bytes, 'd'.
 struct Conversion {
-  std::string before;  // "%", flags, width, precision: without length and letter
+  std::string before;     // "%", flags, width, precision: without length and letter
+  std::int64_t most = 0;  // the larger of width and precision
   int bytes = 4;
   char letter = 0;
 };
 
 constexpr std::string_view kFlags = "-+ #0";
+constexpr std::int64_t kNumberCap = std::int64_t{1} << 40;  // of a width or precision: larger ones are rejected as this
 
 Conversion read_conversion(std::string_view& format, Arguments& arguments) {
   Conversion out;
@@ -43,11 +48,17 @@ Conversion read_conversion(std::string_view& format, Arguments& arguments) {
   std::size_t i = 1;
   const auto at = [&format](std::size_t k) { return k < format.size() ? format[k] : '\0'; };
   const auto number = [&] {
+    const std::size_t begin = out.before.size();
     if (at(i) == '*') {
       out.before += std::to_string(arguments.take<std::int32_t>());
       ++i;
     }
     while (at(i) >= '0' && at(i) <= '9') out.before += at(i++);
+    std::string_view digits = std::string_view(out.before).substr(begin);
+    if (digits.starts_with('-')) digits.remove_prefix(1);
+    std::int64_t value = 0;
+    for (const char digit : digits) value = std::min<std::int64_t>(value * 10 + (digit - '0'), kNumberCap);
+    out.most = std::max(out.most, value);
   };
   while (at(i) != '\0' && kFlags.find(at(i)) != kFlags.npos) out.before += at(i++);
   number();
@@ -111,12 +122,19 @@ std::string convert(const Conversion& c, Arguments& arguments, const PrintfStrin
 
 }  // namespace
 
-std::string printf_text(std::string_view format, std::span<const std::byte> bytes, const PrintfStrings& strings) {
+std::string printf_text(std::string_view format, std::span<const std::byte> bytes, const PrintfStrings& strings,
+                        std::int64_t most) {
   std::string out;
+  const auto check_size = [&] {
+    if (static_cast<std::int64_t>(out.size()) > most) {
+      throw OverflowError(fmt::format("{} bytes or more of one call", out.size()));
+    }
+  };
   Arguments arguments(bytes);
   while (!format.empty()) {
     const std::size_t percent = std::min(format.find('%'), format.size());
     out += format.substr(0, percent);
+    check_size();
     format.remove_prefix(percent);
     if (format.empty()) break;
     if (format.starts_with("%%")) {
@@ -126,8 +144,13 @@ std::string printf_text(std::string_view format, std::span<const std::byte> byte
     }
     const Conversion c = read_conversion(format, arguments);
     if (c.letter == 0) break;
+    if (c.most > kMostPrintfWidth) {
+      throw OverflowError(fmt::format("'{}{}' has a width or precision of {}{}: at most {}", c.before, c.letter, c.most,
+                                      c.most == kNumberCap ? " or more" : "", kMostPrintfWidth));
+    }
     out += convert(c, arguments, strings);
   }
+  check_size();
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/base/checked.h"
+#include "core/base/errors.h"
 #include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/detail/builtins.h"
 #include "gpu/virtual/machine/warp/detail/control.h"
@@ -45,14 +46,6 @@ void fill_addresses(const Launch& launch, const Cta& cta, Activation& a) {
   }
 }
 
-// Extends the local memory of `lanes` to `end` bytes.
-void grow_local(Warp& warp, LaneMask lanes, std::int64_t end) {
-  for (LaneMask left = lanes; left != 0; left &= left - 1) {
-    std::vector<std::byte>& memory = warp.local[static_cast<std::size_t>(std::countr_zero(left))];
-    if (memory.size() < static_cast<std::size_t>(end)) memory.resize(static_cast<std::size_t>(end), std::byte{0xff});
-  }
-}
-
 std::int32_t free_activation(Warp& warp, std::int32_t function) {
   std::int32_t any = -1;
   for (std::size_t i = 0; i < warp.activations.size(); ++i) {
@@ -65,7 +58,8 @@ std::int32_t free_activation(Warp& warp, std::int32_t function) {
   return static_cast<std::int32_t>(warp.activations.size()) - 1;
 }
 
-// A new activation, or an existing one that other lanes entered by the same calls.
+// A new activation, or an existing one that other lanes entered by the same calls. The caller extends the
+// lanes' local memory.
 std::int32_t enter(Launch& launch, const Cta& cta, Warp& warp, std::int32_t function, std::int32_t caller,
                    std::int32_t return_pc, LaneMask lanes) {
   std::int64_t base = 0;
@@ -86,7 +80,6 @@ std::int32_t enter(Launch& launch, const Cta& cta, Warp& warp, std::int32_t func
     for (LaneMask left = lanes; left != 0; left &= left - 1) {
       a.local_end[static_cast<std::size_t>(std::countr_zero(left))] = own_end;
     }
-    grow_local(warp, lanes, own_end);
     return static_cast<std::int32_t>(i);
   }
   const std::int32_t index = free_activation(warp, function);
@@ -105,7 +98,6 @@ std::int32_t enter(Launch& launch, const Cta& cta, Warp& warp, std::int32_t func
   for (const SpecialPlace& reg : code_of(launch, function).specials) {
     fill_special(launch, cta, warp, reg, a.registers.data());
   }
-  grow_local(warp, lanes, end);
   return index;
 }
 
@@ -173,6 +165,7 @@ Flow enter_function(Exec& exec, const CallSite& site, std::int32_t function, Lan
     return report(exec, too_deep(fmt::format("'{}' needs {} bytes of local memory per thread: at most {}", callee.name,
                                              end, kMostLocal)));
   }
+  if (!grow_local(exec.launch, exec.warp, lanes, end)) return report(exec, over_local(exec.launch, callee.name, end));
   pass(exec.launch, exec.warp, caller, inside, site.arguments, callee.parameters, lanes, Direction::in);
   LaneGroup* f = &exec.lane_group;
   if (lanes != f->lanes) {
@@ -222,9 +215,38 @@ void release(Warp& warp, std::int32_t index) {
   }
 }
 
+bool grow_local(Launch& launch, Warp& warp, LaneMask lanes, std::int64_t end) {
+  const auto size = static_cast<std::size_t>(end);
+  std::int64_t more = 0;
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    const std::vector<std::byte>& memory = warp.local[static_cast<std::size_t>(std::countr_zero(left))];
+    if (memory.size() < size) more += static_cast<std::int64_t>(size - memory.size());
+  }
+  if (more > launch.config.options.limits.local_bytes - launch.local_bytes) return false;
+  launch.local_bytes += more;
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    std::vector<std::byte>& memory = warp.local[static_cast<std::size_t>(std::countr_zero(left))];
+    if (memory.size() < size) memory.resize(size, std::byte{0xff});
+  }
+  return true;
+}
+
+Report over_local(const Launch& launch, std::string_view object, std::int64_t bytes) {
+  Report r;
+  r.kind = ReportKind::limit;
+  r.message = fmt::format(
+      "'{}' needs {} bytes of local memory per thread: the threads that have started hold {} of at "
+      "most {} bytes",
+      object, bytes, launch.local_bytes, launch.config.options.limits.local_bytes);
+  r.hint = "less local memory or fewer calls within one another, or a larger limit: --max-local";
+  return r;
+}
+
 void begin_kernel(Launch& launch, const Cta& cta, Warp& warp) {
   const std::int32_t inside = enter(launch, cta, warp, launch.function, -1, -1, live_lanes(warp));
   activation(warp, inside).users = 1;
+  // Launch checks and start_next() have made room for the kernel's own local memory.
+  KVSCOPE_ASSERT(grow_local(launch, warp, live_lanes(warp), code_of(launch, launch.function).local_bytes));
   warp.lane_groups.reserve(kMaxLaneGroups);
   LaneGroup f;
   f.activation = inside;

@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/launch_checks.h"
 #include "gpu/virtual/machine/warp/detail/calls.h"
 #include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
@@ -43,6 +44,14 @@ void start(Launch& launch, const std::array<std::int64_t, 3>& at, std::int32_t r
   if (launch.monitor != nullptr) launch.monitor->cta_begins(launch, cta);
 }
 
+std::int64_t local_bytes_in(const Cta& cta) {
+  std::int64_t bytes = 0;
+  for (const Warp& warp : cta.warps) {
+    for (const std::vector<std::byte>& lane : warp.local) bytes += static_cast<std::int64_t>(lane.size());
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::int64_t cluster_of(const Launch& launch, const Cta& cta) {
@@ -61,7 +70,9 @@ bool start_next(Launch& launch) {
   const std::int64_t total = launch.cta_count();
   if (launch.next_cta >= total) return false;
   const std::int64_t resident = static_cast<std::int64_t>(launch.ctas.size());
-  const bool room = resident + size <= launch.config.options.resident_limit || launch.config.options.cooperative;
+  const std::int64_t local = size * local_bytes_of_cta(launch.config, *launch.program, launch.function);
+  const bool room = (resident + size <= launch.config.options.resident_limit || launch.config.options.cooperative) &&
+                    local <= launch.config.options.limits.local_bytes - launch.local_bytes;
   if (!room && resident > 0) return false;
   const std::array<std::int64_t, 3> clusters{launch.config.grid[0] / extents[0], launch.config.grid[1] / extents[1],
                                              launch.config.grid[2] / extents[2]};
@@ -83,12 +94,18 @@ void end_cta(Launch& launch, Cta& cta) {
 }
 
 void drop_ended(Launch& launch) {
+  // Most turns end without one. A grid of many CTAs takes time in proportion to them for each CTA that ends.
+  if (std::none_of(launch.ctas.begin(), launch.ctas.end(), [](const Cta& c) { return c.state == CtaState::done; }))
+    return;
   std::vector<std::int64_t> needed;  // clusters with a CTA that has not ended
   for (const Cta& cta : launch.ctas) {
     if (cta.state != CtaState::done) needed.push_back(cluster_of(launch, cta));
   }
+  std::sort(needed.begin(), needed.end());
   std::erase_if(launch.ctas, [&](const Cta& cta) {
-    return std::find(needed.begin(), needed.end(), cluster_of(launch, cta)) == needed.end();
+    const bool has_ended = !std::binary_search(needed.begin(), needed.end(), cluster_of(launch, cta));
+    if (has_ended) launch.local_bytes -= local_bytes_in(cta);
+    return has_ended;
   });
 }
 

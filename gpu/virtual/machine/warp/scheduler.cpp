@@ -57,6 +57,21 @@ bool has_ended(const Cta& cta) {
   return std::all_of(cta.warps.begin(), cta.warps.end(), [](const Warp& w) { return has_ended(w); });
 }
 
+// Reports a CTA that keeps issuing copies which nothing waits for. The count is exact but slow, so that it is taken only
+// after as many new entries as the limit.
+bool holds_too_many_copies(Launch& launch, Cta& cta) {
+  const std::int64_t most = launch.config.options.limits.copies;
+  if (cta.async.pushed <= most) return false;
+  cta.async.pushed = in_flight(cta.async);
+  if (cta.async.pushed <= most) return false;
+  Report r;
+  r.kind = ReportKind::limit;
+  r.message =
+      fmt::format("{} asynchronous copies and groups of this CTA are in flight: at most {}", cta.async.pushed, most);
+  r.hint = "wait for the copies that a loop issues, or a larger limit: --max-copies";
+  return !add_report(launch, cta, std::move(r));
+}
+
 // Runs warps of the CTA until none can continue, it polls, it has ended, or the steps are used up.
 void run_cta(Launch& launch, Cta& cta, std::uint64_t end) {
   const auto extents = cluster_extents(launch);
@@ -65,6 +80,7 @@ void run_cta(Launch& launch, Cta& cta, std::uint64_t end) {
     if (is_seeded(launch) && launch.turn.cta_left <= 0) return;
     Warp* warp = &cta.warps[static_cast<std::size_t>(cta.turn)];
     if (launch.turn.warp_left <= 0 || !has_ready(*warp)) {
+      if (holds_too_many_copies(launch, cta)) return;
       const std::int32_t next = next_warp(launch, cta);
       if (next < 0) {
         // A CTA outside clusters has no other CTA to wait for: its engines perform an operation.
@@ -210,10 +226,7 @@ Cta* whose_turn(Launch& launch) {
 // Reports blocks of malloc that no thread of this or an earlier launch has freed.
 void report_leaks(Launch& launch) {
   if (launch.status != LaunchStatus::finished) return;
-  std::int64_t blocks = 0, bytes = 0;
-  for (const Allocation& a : launch.memory->allocations()) {
-    if (a.heap && !a.freed) ++blocks, bytes += static_cast<std::int64_t>(a.bytes.size());
-  }
+  const std::int64_t blocks = launch.memory->heap_blocks(), bytes = launch.memory->heap_bytes();
   if (blocks == 0) return;
   Report r;
   r.kind = ReportKind::leak;
@@ -230,7 +243,7 @@ std::uint64_t run(Launch& launch, std::uint64_t instructions) {
     launch.turn.told_begin = true;
     if (launch.monitor != nullptr) launch.monitor->launch_begins(launch);
   }
-  const auto most = static_cast<std::uint64_t>(launch.config.options.max_instructions);
+  const auto most = static_cast<std::uint64_t>(launch.config.options.limits.instructions);
   const std::uint64_t end = begin + std::min(instructions, most - std::min(most, begin));
   // In the last eighth, backward branches are counted to find those that keep the kernel busy.
   const std::uint64_t watched = most - most / 8;

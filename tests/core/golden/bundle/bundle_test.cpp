@@ -1,8 +1,10 @@
 #include "core/golden/bundle/bundle.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "core/base/file.h"
+#include "core/golden/bundle/npy.h"
 #include "core/golden/bundle/npz.h"
 #include "core/golden/bundle/safetensors.h"
 #include "tests/core/golden/support.h"
@@ -30,8 +32,8 @@ TEST_P(BundleFormat, ComesBackWithItsManifestAndChecksums) {
   // crc32 from Python: zlib.crc32(bytes.fromhex('803f0040')), zlib.crc32(struct.pack('<d', 0.5))
   EXPECT_EQ(
       json::dump(back.manifest, -1),
-      R"({"kvscope_bundle":1,"layout":"nhd","seed":7,"tensors":{"k":{"dtype":"bf16","shape":[1,2],"crc32":"95f68a1a"},)"
-      R"("lse":{"dtype":"f64","shape":[1],"crc32":"8d3a01b8"}}})");
+      R"({"kvscope_bundle":2,"layout":"nhd","seed":7,"tensors":{"k":{"dtype":"bf16","shape":[1,2],"crc32":"95f68a1a"},)"
+      R"("lse":{"dtype":"f64","shape":[1],"crc32":"8d3a01b8"}},"manifest_crc32":"4585c41a"})");
 }
 
 TEST_P(BundleFormat, EqualBundlesGiveEqualFiles) {
@@ -72,8 +74,8 @@ std::string manifest_rejection(const std::string& manifest) {
 
 TEST(Bundle, ManifestsThatDoNotMatchAreRejectedByName) {
   EXPECT_EQ(
-      manifest_rejection(R"({"kvscope_bundle": 2})"),
-      "b.npz rejected: manifest: bundle version 2 is newer than 1, the newest this program reads: update kvscope");
+      manifest_rejection(R"({"kvscope_bundle": 3})"),
+      "b.npz rejected: manifest: bundle version 3 is newer than 2, the newest this program reads: update kvscope");
   EXPECT_EQ(manifest_rejection(R"({"kvscope_bundle": 0})"),
             "b.npz rejected: manifest: 'kvscope_bundle', the format version, is missing or not a positive integer");
   EXPECT_EQ(manifest_rejection(R"([])"),
@@ -89,6 +91,70 @@ TEST(Bundle, ManifestsThatDoNotMatchAreRejectedByName) {
       "  tensor 'k': the manifest says shape [2], the file has [1,2]\n"
       "  tensor 'q': the manifest lists it, the file does not have it\n"
       "  tensor 'lse': the file has it, the manifest does not list it");
+}
+
+TEST(Bundle, AVersionWithoutAChecksumOfItsManifestOpensWithANote) {
+  Bundle bundle = small_bundle();
+  bundle.manifest = json::parse(
+      R"({"kvscope_bundle": 1, "layout": "nhd", "tensors": {)"
+      R"("k": {"dtype": "bf16", "shape": [1, 2], "crc32": "95f68a1a"}, "lse": {"dtype": "f64", "shape": [1], "crc32": "8d3a01b8"}}})",
+      "test");
+  verify_manifest(bundle, "b.npz");
+  EXPECT_EQ(manifest_note(bundle),
+            "bundle version 1 has no checksum of its manifest, so damage to its conventions is not detected: write the "
+            "file again with this version of kvscope");
+  const TempFolder folder;
+  static_cast<void>(save_bundle(folder / "b.npz", bundle));
+  EXPECT_EQ(manifest_note(load_bundle(folder / "b.npz")), "");
+  EXPECT_EQ(manifest_note(Bundle{}), "");
+}
+
+TEST(Bundle, UnknownKeysOfTheManifestAreRejectedAndNotWritten) {
+  const std::string message = manifest_rejection(
+      R"({"kvscope_bundle": 1, "layuot": "nhd", "tensors": {)"
+      R"("k": {"dtype": "bf16", "shape": [1, 2], "crc32": "95f68a1a"}, "lse": {"dtype": "f64", "shape": [1], "crc32": "8d3a01b8"}}})");
+  EXPECT_THAT(message,
+              testing::StartsWith("b.npz rejected: manifest: unknown key 'layuot': the file was damaged, or the "
+                                  "key is not one of kvscope; keys are kvscope_bundle, producer, layout"));
+  EXPECT_THAT(
+      manifest_rejection(
+          R"({"kvscope_bundle": 1, "tensors": {)"
+          R"("k": {"dtype": "bf16", "shape": [1, 2], "crc32": "95f68a1a", "size": 1}, "lse": {"dtype": "f64", "shape": [1], "crc32": "8d3a01b8"}}})"),
+      testing::HasSubstr("tensor 'k': unknown key 'size' in the manifest"));
+  const TempFolder folder;
+  Bundle bundle = small_bundle();
+  bundle.manifest.set("notes", "mine");
+  EXPECT_THAT(message_of([&] { static_cast<void>(save_bundle(folder / "b.npz", bundle)); }),
+              testing::HasSubstr("manifest: unknown key 'notes'"));
+  EXPECT_EQ(folder.files(), 0u);
+}
+
+// A device or a pipe may not end: /dev/zero would be read until the memory is full.
+TEST(Bundle, DevicesAndPipesAreRejectedBeforeTheyAreRead) {
+  const TempFolder folder;
+  std::filesystem::create_symlink("/dev/zero", folder / "zero.safetensors");
+  ASSERT_EQ(mkfifo((folder / "pipe.npz").c_str(), 0600), 0);
+  for (const char* name : {"zero.safetensors", "pipe.npz"}) {
+    EXPECT_EQ(
+        message_of([&] { static_cast<void>(load_bundle(folder / name)); }),
+        (folder / name).string() + " rejected: is a device or a pipe, which may not end: write it to a file first");
+  }
+}
+
+// 60 GB that take no disk space: the first bytes show that they are not a bundle.
+TEST(Bundle, ALongFileOfAnotherFormatIsRejectedByItsStart) {
+  const TempFolder folder;
+  const std::uintmax_t size = std::uintmax_t{60} << 30;
+  const auto sparse = [&](const char* name, const std::string& start) {
+    spit(folder / name, start);
+    std::filesystem::resize_file(folder / name, size);
+    return message_of([&] { static_cast<void>(load_bundle(folder / name)); });
+  };
+  EXPECT_THAT(sparse("b.npz", "not a zip"), testing::EndsWith("not a readable zip archive: Not a zip archive"));
+  EXPECT_THAT(sparse("b.npy", "\x93NUMPY\1"), testing::HasSubstr("npy header, character 0: expected '{'"));
+  EXPECT_THAT(sparse("c.npy", npy_bytes(make_tensor(DType::u8, {3}))), testing::HasSubstr("more follow: remove them"));
+  EXPECT_THAT(sparse("b.safetensors", safetensors_bytes({{{"a", make_tensor(DType::u8, {3})}}, {}})),
+              testing::HasSubstr("bytes belong to no tensor"));
 }
 
 TEST(Bundle, ASingleNpyIsATensorCalledAfterTheFile) {

@@ -41,7 +41,7 @@ LaunchResult Gpu::run(const Run& run, Monitor* monitor) {
   config.params = pack_params(*module_, run.kernel, run.values);
   config.options.policy = schedule_.policy;
   config.options.seed = schedule_.seed;
-  config.options.max_instructions = run.max_instructions;
+  config.options.limits.instructions = run.max_instructions;
   config.options.resident_limit = static_cast<std::int32_t>(run.resident_limit);
   config.options.cooperative = run.cooperative;
   if (run.dynamic_shared > 47 * 1024) config.options.shared_opt_in = 232448;

@@ -255,9 +255,27 @@ TEST(Printf, ArgumentsAreAlignedByTheirType) {
   std::memcpy(bytes.data() + 8, &d, 8);
   std::memcpy(bytes.data() + 16, &s, 8);
   std::memcpy(bytes.data() + 24, &wide, 8);
-  EXPECT_EQ(printf_text("%d %f %s %lld %%\n", bytes, NoStrings{}), "-7 1.500000 text -5000000000 %\n");
-  EXPECT_EQ(printf_text("[%5d|%-8.2f|%x]", bytes, NoStrings{}), "[   -7|1.50    |10]");
-  EXPECT_EQ(printf_text("no end %", bytes, NoStrings{}), "no end ");
+  EXPECT_EQ(printf_text("%d %f %s %lld %%\n", bytes, NoStrings{}, 100), "-7 1.500000 text -5000000000 %\n");
+  EXPECT_EQ(printf_text("[%5d|%-8.2f|%x]", bytes, NoStrings{}, 100), "[   -7|1.50    |10]");
+  EXPECT_EQ(printf_text("no end %", bytes, NoStrings{}, 100), "no end ");
+}
+
+TEST(Printf, AWidthOrATextAboveItsLimitIsRejected) {
+  const auto overflow = [](std::string_view format, std::int64_t most) {
+    try {
+      return printf_text(format, {}, NoStrings{}, most);
+    } catch (const OverflowError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(overflow("%4096d", 10'000).size(), 4096u);
+  EXPECT_EQ(overflow("%4097d", 10'000), "'%4097d' has a width or precision of 4097: at most 4096");
+  EXPECT_EQ(overflow("%.2000000000f", 10'000), "'%.2000000000f' has a width or precision of 2000000000: at most 4096");
+  EXPECT_EQ(overflow("%99999999999999999999d", 10'000),
+            "'%99999999999999999999d' has a width or precision of 1099511627776 or more: at most 4096");
+  EXPECT_EQ(overflow("12345", 5), "12345");
+  EXPECT_EQ(overflow("123456", 5), "6 bytes or more of one call");
+  EXPECT_EQ(overflow("%6d", 5), "6 bytes or more of one call");
 }
 
 TEST(Calls, RulesOfALaunchAreAllToldAtOnce) {

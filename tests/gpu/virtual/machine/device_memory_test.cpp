@@ -86,7 +86,8 @@ TEST(DeviceMemory, HasSoMuchAndNoMore) {
   DeviceMemory memory(100);
   const std::uint64_t x = memory.allocate(60, "x");
   EXPECT_EQ(error_of<OverflowError>([&] { memory.allocate(41, "y"); }),
-            "allocation 'y' of 41 bytes: 40 of the device's 100 bytes are left");
+            "allocation 'y' of 41 bytes: 40 of the device's 100 bytes are left: smaller arrays, or a larger limit: "
+            "--max-memory");
   memory.free(x);
   EXPECT_NO_THROW(memory.allocate(100, "z"));
   EXPECT_EQ(error_of<GeometryError>([&] { memory.allocate(0, "n"); }), "allocation 'n' of 0 bytes: at least 1");

@@ -184,7 +184,7 @@ TEST(Fragments, SeededSchedulesGiveTheSameValues) {
 
 TEST(Fragments, ALoopWithoutAnEndIsARunawayThatNamesItsBranch) {
   LaunchOptions options;
-  options.max_instructions = 100'000;
+  options.limits.instructions = 100'000;
   const auto ran = run({.body = "LOOP: add.u32 %r1, %r1, 1;\n bra LOOP;", .options = options});
   ASSERT_EQ(ran.messages.size(), 1u);
   EXPECT_EQ(ran.messages[0],

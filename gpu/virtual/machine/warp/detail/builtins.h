@@ -12,8 +12,6 @@
 
 namespace kvscope::ptx {
 
-inline constexpr std::int64_t kDeviceHeap = std::int64_t{8} << 20;  // [bytes] limit of all malloc blocks together
-
 // "vprintf" -> Builtin::vprintf; none for all other names.
 [[nodiscard]] Builtin builtin_of(std::string_view function);
 Flow run_builtin(Exec& exec, const CallSite& site, LaneMask lanes);
@@ -25,13 +23,14 @@ Flow run_builtin(Exec& exec, const CallSite& site, LaneMask lanes);
 
 // Formats printf arguments, each at its natural alignment, as a device compiler stores them:
 //   "%d %f %s", {42, pad, 1.5, pointer}   ->   "42 1.500000 text"
-// `string` reads the target of %s.
+// `strings` reads the target of %s. OverflowError for a width or precision above kMostPrintfWidth, and past `most` bytes
+// of text.
 class PrintfStrings {
  public:
   virtual ~PrintfStrings() = default;
   [[nodiscard]] virtual std::string at(std::uint64_t address) const = 0;
 };
 [[nodiscard]] std::string printf_text(std::string_view format, std::span<const std::byte> arguments,
-                                      const PrintfStrings& strings);
+                                      const PrintfStrings& strings, std::int64_t most);
 
 }  // namespace kvscope::ptx

@@ -2,17 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "gpu/virtual/machine/program/program.h"
 #include "gpu/virtual/machine/state.h"
 
 namespace kvscope::ptx {
 
-inline constexpr std::int32_t kMostCalls = 256;                    // maximum call depth
-inline constexpr std::int64_t kMostLocal = std::int64_t{1} << 19;  // [bytes] per thread
+inline constexpr std::int32_t kMostCalls = 256;  // maximum call depth
 
 // Creates the activation of the kernel itself for a new warp.
 void begin_kernel(Launch& launch, const Cta& cta, Warp& warp);
+
+// Extends the local memory of `lanes` to `end` bytes each. False, and nothing changes, if the launch's threads would
+// then have more than limits.local_bytes.
+[[nodiscard]] bool grow_local(Launch& launch, Warp& warp, LaneMask lanes, std::int64_t end);
+// The report of that: the object that needs `bytes` more per thread.
+[[nodiscard]] Report over_local(const Launch& launch, std::string_view object, std::int64_t bytes);
 
 Flow run_call(Exec& exec, const Op& op, LaneMask lanes);
 Flow run_ret(Exec& exec, const Op& op, LaneMask lanes);
