@@ -1,7 +1,7 @@
 """Commands that write files, ended at seeded moments by signals and limits.
 
 For each ending: the file of the command's name holds the old bytes or all of the new ones, and no other file is left; after KILL, which no
-program can handle, other files may be left, but not under the output's name. The files of `run --out` are all old or all new.
+program can handle, other files may be left, but not under the output's name.
 
 Endings: the signals KILL, TERM, INT, HUP, PIPE, ABRT, XFSZ and XCPU sent at a moment between the start of the command and its end, and
 RLIMIT_FSIZE at a size between 0 and that of the output, which makes the system send XFSZ during a write.
@@ -108,8 +108,7 @@ def attack(kvscope, viewer, seed, count, work, kept, report=print):
         others = sorted(set(left) - set(outputs))
         state = states.pop() if len(states) == 1 else "damaged" if "damaged" in states else "mixed"
         table[name, ending][state if code else "finished"] += 1
-        wrong = f"outputs of two runs: {sorted(new)}" if state == "mixed" and name == "run --out" else \
-            f"damaged: {[one for one in outputs if left.get(one) not in (OLD, new[one])]}" if state == "damaged" else \
+        wrong = f"damaged: {[one for one in outputs if left.get(one) not in (OLD, new[one])]}" if state == "damaged" else \
             f"left behind: {others}" if others and ending != "KILL" else \
             f"exit code {code}" if code not in (0, 2) and code != -getattr(signal, "SIG" + ("XFSZ" if ending == "FSIZE" else ending)) else ""
         if wrong:
