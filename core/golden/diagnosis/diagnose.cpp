@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <numbers>
 #include <set>
 #include <utility>
 
@@ -44,7 +45,20 @@ struct Row {
   double ratio = 0;  // worst error / allowed against the golden
   bool has_nan = false, has_number = false;
   CandidateRow candidate;
-  std::unique_ptr<RowEvaluator> evaluator, probe;  // probe: the first dims alone
+  std::unique_ptr<RowEvaluator> evaluator;
+  mutable std::unique_ptr<RowEvaluator> first_dims;
+
+  void expect_lse(RowEvaluator& row) const {
+    if (candidate.has_lse) row.expect(candidate.lse, candidate.rounding);
+  }
+  // The first dims alone; made when a trial needs it, as most rows are compared with few trials.
+  [[nodiscard]] const RowEvaluator& probe() const {
+    if (first_dims == nullptr) {
+      first_dims = std::make_unique<RowEvaluator>(evaluator->first_dims(kProbedDims));
+      expect_lse(*first_dims);
+    }
+    return *first_dims;
+  }
 };
 
 struct Rows {
@@ -181,10 +195,11 @@ std::vector<PageRow> page_rows(const Outputs& outputs, const Rows& rows) {
   std::vector<PageRow> chosen;
   for (const Row& row : rows.failing) {
     if (row.sequence != rows.failing.front().sequence || row.has_nan || chosen.size() == kPageRows) continue;
-    const attention::RowTerms golden = outputs.golden(row.query, row.head).terms;
-    const double difference = row.candidate.has_lse ? row.candidate.lse - golden.lse : 0;
-    const double factor = golden.base_two ? std::exp2(difference) : std::exp(difference);
-    if (std::isfinite(factor)) chosen.push_back({row.evaluator.get(), &row.candidate.o, factor});
+    RowValue golden = outputs.golden(row.query, row.head);
+    const double unit = golden.terms.base_two ? std::numbers::ln2 : 1.0;
+    const double factor = row.candidate.has_lse ? std::exp((row.candidate.lse - golden.terms.lse) * unit) : 1;
+    if (!std::isfinite(factor)) continue;
+    chosen.push_back({row.evaluator.get(), &row.candidate.o, std::move(golden.o), golden.terms.lse * unit, factor});
   }
   return chosen;
 }
@@ -262,21 +277,14 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   }
   for (std::vector<Row>* some : {&rows.failing, &rows.correct}) {
     for (Row& row : *some) {
-      for (std::unique_ptr<RowEvaluator>* made : {&row.evaluator, &row.probe}) {
-        *made = std::make_unique<RowEvaluator>(input.problem, input.pool, row.sequence, row.query, row.head);
-      }
-      row.probe->limit_dims(kProbedDims);
+      row.evaluator = std::make_unique<RowEvaluator>(input.problem, input.pool, row.sequence, row.query, row.head);
     }
   }
   check_problem_is_the_goldens(input, outputs, rows.failing.front());
   describe_pattern(diagnosis.pattern);
   find_pages(diagnosis.pattern, page_rows(outputs, rows));  // before the evaluators expect the candidate's lse
   for (std::vector<Row>* some : {&rows.failing, &rows.correct}) {
-    for (Row& row : *some) {
-      if (!row.candidate.has_lse) continue;
-      row.evaluator->expect(row.candidate.lse, row.candidate.rounding);
-      row.probe->expect(row.candidate.lse, row.candidate.rounding);
-    }
+    for (const Row& row : *some) row.expect_lse(*row.evaluator);
   }
   diagnosis.failing_rows = static_cast<std::int64_t>(rows.failing.size());
   diagnosis.correct_rows = static_cast<std::int64_t>(rows.correct.size());
@@ -286,7 +294,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
     trials.insert(trials.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   };
   append(fitted_scale(*first.evaluator, first.candidate));
-  append(fitted_output(*first.evaluator, first.candidate));
+  append(fitted_output(outputs.golden(first.query, first.head).o, first.candidate));
   std::vector<MovedRow> moved;
   for (const Row& row : rows.failing) moved.push_back({row.query, row.head, &row.candidate});
   append(moved_rows(moved, outputs.terms, outputs.heads, true));
@@ -305,7 +313,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
     const auto row =
         std::find_if(rows.failing.begin(), rows.failing.end(), [&](const Row& r) { return changes(trial, r); });
     if (row == rows.failing.end()) continue;
-    double m = misfit(row->candidate, trial.predict(*row->probe));
+    double m = misfit(row->candidate, trial.predict(row->probe()));
     if (m <= kExplained) m = misfit_of(trial, *row);
     if (m > kExplained) {
       all.push_back({trial.name, trial.cause, trial.look_at, 0, 0, m, trial.sequence, trial.page});

@@ -81,11 +81,9 @@ void find_pages(FailurePattern& pattern, const std::vector<PageRow>& rows) {
   for (const PageRow& r : rows) {
     const Recipe& correct = r.row->correct();
     const RowEvaluator::Terms terms = r.row->terms(correct);
-    const RowValue golden = r.row->evaluate(correct);
     if (terms.outside || correct.keys.empty()) continue;
-    const std::size_t dims = golden.o.size();
+    const std::size_t dims = r.golden.size();
     const std::int64_t page_size = r.row->problem().k.page_size;
-    const double natural = golden.terms.lse / (golden.terms.base_two ? 1.4426950408889634 : 1.0);
     const std::int64_t pages = correct.keys.back().position / page_size + 1;
     if (static_cast<std::int64_t>(along.size()) < pages) {
       along.resize(static_cast<std::size_t>(pages));
@@ -93,7 +91,7 @@ void find_pages(FailurePattern& pattern, const std::vector<PageRow>& rows) {
     }
     std::vector<double> change(dims), contribution(dims);
     for (std::size_t d = 0; d < dims; ++d) {
-      change[d] = ((*r.candidate)[d] - golden.o[d]) * r.factor;
+      change[d] = ((*r.candidate)[d] - r.golden[d]) * r.factor;
       error += change[d] * change[d];
     }
     elements += static_cast<double>(dims);
@@ -101,8 +99,8 @@ void find_pages(FailurePattern& pattern, const std::vector<PageRow>& rows) {
       const auto page = static_cast<std::size_t>(correct.keys[i].position / page_size);
       std::fill(contribution.begin(), contribution.end(), 0.0);
       for (; i < correct.keys.size() && correct.keys[i].position / page_size == static_cast<std::int64_t>(page); ++i) {
-        const double p = std::exp(terms.scores[i] - natural);
-        for (std::size_t d = 0; d < dims; ++d) contribution[d] += p * (terms.values[i * dims + d] - golden.o[d]);
+        const double p = std::exp(terms.scores[i] - r.lse);
+        for (std::size_t d = 0; d < dims; ++d) contribution[d] += p * (terms.values[i][d] - r.golden[d]);
       }
       for (std::size_t d = 0; d < dims; ++d) {
         along[page] += change[d] * contribution[d];

@@ -41,10 +41,13 @@ struct FailurePattern {
 void count_row(FailurePattern& pattern, std::int64_t sequence, std::int64_t head, std::int64_t visible_keys, bool fails,
                const std::vector<std::size_t>& failing_dims);
 
-// A failing row for the map by page: its evaluator, the candidate's o and exp(candidate lse - golden lse).
+// A failing row for the map by page: its evaluator, o of the candidate and of the golden, the golden's lse in base e,
+// and exp(candidate lse - golden lse).
 struct PageRow {
   const RowEvaluator* row = nullptr;
   const std::vector<double>* candidate = nullptr;
+  std::vector<double> golden;
+  double lse = 0;
   double factor = 1;
 };
 // Rows of one sequence.

@@ -46,8 +46,7 @@ bool holds(const CandidateRow& candidate, const GoldenTerms& golden, std::size_t
 // A factor of the scale fitted to one row: coarse steps, then golden-section search.
 std::vector<Trial> fitted_scale(const RowEvaluator& row, const CandidateRow& candidate) {
   // An evaluator that always predicts o: the error must change smoothly with the factor. Some dims are enough for it.
-  RowEvaluator whole(row.problem(), {}, row.sequence(), row.query(), row.head());
-  whole.limit_dims(32);
+  const RowEvaluator whole = row.first_dims(32);
   const double scale = whole.correct().scale;
   const auto error = [&](double log_factor) {
     Recipe recipe = whole.correct();
@@ -90,13 +89,11 @@ std::vector<Trial> fitted_scale(const RowEvaluator& row, const CandidateRow& can
 }
 
 // A factor on o, the same for each element.
-std::vector<Trial> fitted_output(const RowEvaluator& row, const CandidateRow& candidate) {
-  const RowEvaluator correct(row.problem(), {}, row.sequence(), row.query(), row.head());
-  const RowValue golden = correct.evaluate(correct.correct());
+std::vector<Trial> fitted_output(const std::vector<double>& golden, const CandidateRow& candidate) {
   double xy = 0, yy = 0;
-  for (std::size_t d = 0; d < golden.o.size(); ++d) {
-    xy += candidate.o[d] * golden.o[d];
-    yy += golden.o[d] * golden.o[d];
+  for (std::size_t d = 0; d < golden.size(); ++d) {
+    xy += candidate.o[d] * golden[d];
+    yy += golden[d] * golden[d];
   }
   if (!(yy > 0) || !std::isfinite(xy) || xy == 0) return {};
   const double factor = xy / yy;

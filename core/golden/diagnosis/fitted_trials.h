@@ -10,9 +10,9 @@
 
 namespace kvscope::golden {
 
-// At most one trial each, found from one row.
+// At most one trial each, found from one row. `golden`: the golden's o of the row.
 [[nodiscard]] std::vector<Trial> fitted_scale(const RowEvaluator& row, const CandidateRow& candidate);
-[[nodiscard]] std::vector<Trial> fitted_output(const RowEvaluator& row, const CandidateRow& candidate);
+[[nodiscard]] std::vector<Trial> fitted_output(const std::vector<double>& golden, const CandidateRow& candidate);
 
 // A trial if o of each of these rows is the golden's o of another row: "query head 8 holds the output of head 0".
 // `with_lse`: lse is moved with o; else lse is correct.

@@ -31,7 +31,7 @@ Part part_of(const RowEvaluator::Terms& terms, std::size_t first, std::size_t la
     part.sum += e;
     part.sum2 += e * e;
     for (std::size_t d = 0; d < dims; ++d) {
-      const double x = e * terms.values[i * dims + d];
+      const double x = e * terms.values[i][d];
       part.o[d] += x;
       part.a1[d] += std::fabs(x);
       part.a2[d] += x * x;

@@ -124,7 +124,7 @@ class Tiles {
     for (std::int64_t i = first; i < last; ++i) {
       const auto k = static_cast<std::size_t>(i);
       const double weight = recipe_.keys[k].weight;
-      if (weight != 0) state.add(terms_.scores[k], weight, {terms_.values.data() + k * dims_, dims_});
+      if (weight != 0) state.add(terms_.scores[k], weight, {terms_.values[k], dims_});
     }
   }
 
@@ -257,7 +257,9 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
     Terms values;
     read_values(past, values);
     row.outside = values.outside;
-    for (std::size_t i = 0; i < values.values.size(); ++i) row.o[i % row.o.size()] += 0 * values.values[i];
+    for (std::size_t i = 0; i < values.values.size() && !values.outside; ++i) {
+      for (std::size_t d = 0; d < row.o.size(); ++d) row.o[d] += 0 * values.values[i][d];
+    }
   }
   return row;
 }

@@ -46,6 +46,20 @@ void reorder(DimOrder order, std::span<double> row) {
   }
 }
 
+// sum of a[i] * b[i]. Several partial sums: one sum would wait for each addition.
+double dot_product(std::span<const double> a, std::span<const double> b) {
+  constexpr std::size_t kSums = 8;
+  double sums[kSums] = {};
+  std::size_t i = 0;
+  for (; i + kSums <= a.size(); i += kSums) {
+    for (std::size_t n = 0; n < kSums; ++n) sums[n] += a[i + n] * b[i + n];
+  }
+  double total = 0;
+  for (; i < a.size(); ++i) total += a[i] * b[i];
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
 // Rotates rows by the angles of their positions. From one position to the next the angle of a pair grows by a constant,
 // so that a run of positions needs no sines after the first: 4096 keys accumulate an error of about 1e-12.
 class Rotator {
@@ -225,6 +239,16 @@ RowEvaluator::RowEvaluator(const Problem& problem, std::span<const std::byte> po
   correct_ = correct_recipe(problem, sequence, query, head);
 }
 
+RowEvaluator RowEvaluator::first_dims(std::int64_t dims) const {
+  RowEvaluator probe(problem_, pool_, sequence_, query_, head_);
+  probe.dims_ = std::min(dims, problem_.v.head_size);
+  if (has_base_scores()) {
+    probe.base_.scores = base_.scores;
+    probe.scores_kept_ = Kept::yes;
+  }
+  return probe;
+}
+
 bool RowEvaluator::has_base_scores() const {
   if (scores_kept_ == Kept::not_yet) {
     scores_kept_ = Kept::no;  // while these are read
@@ -245,14 +269,18 @@ bool RowEvaluator::has_base_values() const {
     read_values(correct_, terms);
     if (!terms.outside && !terms.values.empty()) {
       base_.values = std::move(terms.values);
+      base_.decoded = std::move(terms.decoded);
       values_kept_ = Kept::yes;
     }
   }
   return values_kept_ == Kept::yes;
 }
 
-std::size_t RowEvaluator::known(const KeyRead& key) const {
+std::size_t RowEvaluator::known(const KeyRead& key, std::size_t near) const {
   if (key.slot >= problem_.k.page_size || elsewhere(key)) return correct_.keys.size();
+  if (near < correct_.keys.size() && correct_.keys[near].block == key.block && correct_.keys[near].slot == key.slot) {
+    return near;
+  }
   if (index_.empty()) {
     for (std::size_t i = 0; i < correct_.keys.size(); ++i) {
       index_.try_emplace(correct_.keys[i].block * problem_.k.page_size + correct_.keys[i].slot, i);
@@ -280,7 +308,7 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
     const KeyRead& key = recipe.keys[i];
     if (key.zeros) continue;
-    if (const std::size_t known = base ? this->known(key) : correct_.keys.size(); known < correct_.keys.size()) {
+    if (const std::size_t known = base ? this->known(key, i) : correct_.keys.size(); known < correct_.keys.size()) {
       terms.scores[i] = base_.scores[known];
       continue;
     }
@@ -291,34 +319,45 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
     }
     reorder(recipe.k_dims, row);
     if (recipe.rotary && recipe.rotary->key) rotator->rotate(key.position, row);
-    double dot = 0;
+    // Element d of q meets element (d + rotation) % dims of K.
     const std::size_t rotation = at(recipe.k_rotation), used = recipe.k_used > 0 ? at(recipe.k_used) : dims;
-    for (std::size_t d = 0; d < used; ++d) dot += q[d] * row[(d + rotation) % dims];
-    terms.scores[i] = dot;
+    const std::size_t before = std::min(used, dims - rotation);
+    const std::span<const double> query(q), stored(row);
+    terms.scores[i] = dot_product(query.first(before), stored.subspan(rotation)) +
+                      dot_product(query.subspan(before, used - before), stored);
   }
 }
 
 void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
   const std::size_t dims = at(dims_);
-  std::vector<double> row(at(problem_.v.head_size));
   const bool base = same_rows(recipe.v, correct_.v) && recipe.v_head == correct_.v_head &&
                     recipe.v_dims == DimOrder::stored && !recipe.fnuz && recipe.scale_vector == 1 && has_base_values();
-  terms.values.assign(recipe.keys.size() * dims, 0);
+  const std::vector<double>& own = zeros_.empty() ? zeros_ = std::vector<double>(dims) : zeros_;
+  terms.values.assign(recipe.keys.size(), own.data());
+  std::vector<std::size_t> rest;  // keys whose rows are decoded
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
     const KeyRead& key = recipe.keys[i];
-    double* const value = terms.values.data() + i * dims;
     if (key.zeros) continue;
-    if (const std::size_t known = base ? this->known(key) : correct_.keys.size(); known < correct_.keys.size()) {
-      std::copy_n(base_.values.data() + known * dims, dims, value);
-      continue;
+    if (const std::size_t known = base ? this->known(key, i) : correct_.keys.size(); known < correct_.keys.size()) {
+      terms.values[i] = base_.values[known];
+    } else {
+      rest.push_back(i);
     }
+  }
+  // A kernel that takes the elements in another order may read any of them.
+  std::vector<double> row(recipe.v_dims == DimOrder::stored ? dims : at(problem_.v.head_size));
+  terms.decoded.resize(rest.size() * dims);
+  for (std::size_t n = 0; n < rest.size(); ++n) {
+    const KeyRead& key = recipe.keys[rest[n]];
     if (!decode(problem_, pool_, key.v_from_k ? recipe.k : recipe.v, key, key.v_scale_block, key.v_scale_layer_bytes,
                 recipe, recipe.v_head, row)) {
       terms.outside = true;
       return;
     }
     reorder(recipe.v_dims, row);
+    double* const value = terms.decoded.data() + n * dims;
     std::copy_n(row.begin(), dims, value);
+    terms.values[rest[n]] = value;
   }
 }
 

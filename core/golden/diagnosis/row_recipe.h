@@ -133,17 +133,24 @@ class RowEvaluator {
 
   [[nodiscard]] double largest_score() const;                // of the correct recipe; -infinity without keys
   [[nodiscard]] std::int64_t dims() const { return dims_; }  // elements of o that evaluate computes
-  // From now on `evaluate` computes the first `dims` elements of o only: enough to rule most hypotheses out.
-  void limit_dims(std::int64_t dims) { dims_ = std::min(dims, problem_.v.head_size); }
+  // An evaluator of the same row that computes the first `dims` elements of o only, which are enough to rule most
+  // hypotheses out. It expects no lse.
+  [[nodiscard]] RowEvaluator first_dims(std::int64_t dims) const;
 
   // From now on `evaluate` leaves o out when the recipe's lse differs from `lse` by more than its bound for a kernel
   // that rounds as `rounding`: most hypotheses are ruled out before any V row is read.
   void expect(double lse, const attention::Rounding& rounding) { expected_ = {lse, rounding}; }
 
-  // The score of each key and its V row [keys, value_dim], before softmax; for searches that add and remove keys.
+  // The score of each key and its V row, before softmax; for searches that add and remove keys. The rows of V that a
+  // correct kernel reads are decoded once per evaluator, which must outlive the terms.
   struct Terms {
-    std::vector<double> scores;
-    std::vector<double> values;
+    Terms() = default;
+    Terms(Terms&&) = default;
+    Terms& operator=(Terms&&) = default;
+
+    std::vector<double> scores;         // [keys]
+    std::vector<const double*> values;  // [keys] rows of `dims()` elements, the evaluator's or `decoded`
+    std::vector<double> decoded;
     bool outside = false;
   };
   [[nodiscard]] Terms terms(const Recipe& recipe) const;
@@ -157,8 +164,8 @@ class RowEvaluator {
   // a diagnosis are compared with few recipes and need neither.
   [[nodiscard]] bool has_base_scores() const;
   [[nodiscard]] bool has_base_values() const;
-  // Index of a key's row among the correct keys, or their number.
-  [[nodiscard]] std::size_t known(const KeyRead& key) const;
+  // Index of a key's row among the correct keys, or their number. `near` is tried first.
+  [[nodiscard]] std::size_t known(const KeyRead& key, std::size_t near) const;
   // The faulty combinations of tiles and splits.
   [[nodiscard]] RowValue combine(const Recipe& recipe, const Terms& terms, RowValue row) const;
   // Sets lse, as of a recipe whose keys are combined correctly, and the terms of the bound that need no values.
@@ -174,6 +181,7 @@ class RowEvaluator {
   mutable std::unordered_map<std::int64_t, std::size_t> index_;
   enum class Kept : std::uint8_t { not_yet, no, yes };
   mutable Terms base_;
+  mutable std::vector<double> zeros_;  // the V row of keys that are read as zeros
   mutable Kept scores_kept_ = Kept::not_yet, values_kept_ = Kept::not_yet;
   std::optional<std::pair<double, attention::Rounding>> expected_;
 };

@@ -159,7 +159,7 @@ class PageRow {
     unit_weights_.assign(units.count(), 0);
     const auto add = [&](std::size_t unit, std::size_t t) {
       double* d = &directions_[unit * dims_];
-      for (std::size_t i = 0; i < dims_; ++i) d[i] += weights_[t] * (o_[i] - terms_.values[t * dims_ + i]);
+      for (std::size_t i = 0; i < dims_; ++i) d[i] += weights_[t] * (o_[i] - terms_.values[t][i]);
       unit_weights_[unit] += weights_[t];
     };
     const std::int64_t page_size = input_.problem.k.page_size;
@@ -218,7 +218,7 @@ class PageRow {
     for (std::size_t n = 0; n < by_weight_.size(); ++n) {
       const std::size_t t = by_weight_[n];
       const std::array<double, kTogether> along =
-          projections(&terms_.values[t * dims_], o_, columns.data(), std::make_index_sequence<kTogether / 2>());
+          projections(terms_.values[t], o_, columns.data(), std::make_index_sequence<kTogether / 2>());
       const double error = relative_error(weights_[t]);
       const bool last = n + 1 == by_weight_.size() || weights_[by_weight_[n + 1]] != weights_[t];
       for (std::size_t j = 0; j < directions.size(); ++j) {
@@ -264,7 +264,7 @@ class PageRow {
     double* d = &directions_[unit * dims_];
     for (std::size_t t = 0; t < weights_.size(); ++t) {
       const double change = weights_[t] * (mean - terms_.scores[t]);
-      for (std::size_t i = 0; i < dims_; ++i) d[i] += change * (terms_.values[t * dims_ + i] - o_[i]);
+      for (std::size_t i = 0; i < dims_; ++i) d[i] += change * (terms_.values[t][i] - o_[i]);
     }
     unit_weights_[unit] = -mean;
   }
