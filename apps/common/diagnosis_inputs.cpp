@@ -80,8 +80,8 @@ GoldenInputs::GoldenInputs(const golden::Bundle& golden, const std::string& gold
           golden::prepare_problem(inputs.empty() ? golden : loaded_, options_, inputs.empty() ? golden_path : inputs)),
       problem_(prepared_.with_given_table()) {}
 
-golden::Diagnosis GoldenInputs::diagnose(const golden::Bundle& candidate,
-                                         const golden::StatedRounding& rounding) const {
+golden::Diagnosis GoldenInputs::diagnose(const golden::Bundle& candidate, const golden::StatedRounding& rounding,
+                                         const std::vector<golden::FailingGroup>& failing_groups) const {
   const golden::Bundle& bundle = inputs_.empty() ? golden_ : loaded_;
   attention::Problem problem = problem_;
   golden::DiagnosisInput input{problem, golden_, candidate, {}};
@@ -95,6 +95,8 @@ golden::Diagnosis GoldenInputs::diagnose(const golden::Bundle& candidate,
     }
   }
   input.rounding = rounding;
+  if (prepared_.masks) input.masks = &*prepared_.masks;
+  input.failing_groups = failing_groups;
   if (!inputs_.empty()) input.inputs_name = inputs_;
   if (const auto blocks = bundle.tensors.find("blocks"); prepared_.layout == "max" && blocks != bundle.tensors.end()) {
     const golden::Tensor& tensor = blocks->second;  // [N, kv, L, P, H, D]
@@ -110,12 +112,6 @@ golden::Diagnosis GoldenInputs::diagnose(const golden::Bundle& candidate,
     }
   }
   return golden::diagnose(input);
-}
-
-golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string& golden_path,
-                                const golden::Bundle& candidate, const std::string& inputs,
-                                const golden::StatedRounding& rounding) {
-  return GoldenInputs(golden, golden_path, inputs).diagnose(candidate, rounding);
 }
 
 }  // namespace kvscope::apps

@@ -34,9 +34,9 @@ class GoldenInputs {
   GoldenInputs& operator=(const GoldenInputs&) = delete;
 
   [[nodiscard]] const attention::Problem& problem() const { return problem_; }
-  // Throws what golden::diagnose throws.
-  [[nodiscard]] golden::Diagnosis diagnose(const golden::Bundle& candidate,
-                                           const golden::StatedRounding& rounding = {}) const;
+  // `failing_groups`: of the comparison. Throws what golden::diagnose throws.
+  [[nodiscard]] golden::Diagnosis diagnose(const golden::Bundle& candidate, const golden::StatedRounding& rounding,
+                                           const std::vector<golden::FailingGroup>& failing_groups) const;
 
  private:
   const golden::Bundle& golden_;
@@ -46,10 +46,5 @@ class GoldenInputs {
   golden::PreparedProblem prepared_;
   attention::Problem problem_;
 };
-
-// Reads the inputs and diagnoses one candidate.
-[[nodiscard]] golden::Diagnosis diagnose_with(const golden::Bundle& golden, const std::string& golden_path,
-                                              const golden::Bundle& candidate, const std::string& inputs,
-                                              const golden::StatedRounding& rounding = {});
 
 }  // namespace kvscope::apps

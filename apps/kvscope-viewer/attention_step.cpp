@@ -241,7 +241,8 @@ viz::AttentionErrors AttentionStep::errors(const std::string& candidate_path) co
     return errors;
   }
   try {
-    const golden::Diagnosis diagnosis = diagnose_with(golden_, golden_path_, candidate, inputs_path_);
+    const golden::Diagnosis diagnosis =
+        GoldenInputs(golden_, golden_path_, inputs_path_).diagnose(candidate, {}, compared.failing_groups);
     errors.certain = diagnosis.certain;
     if (diagnosis.explanations.empty()) {
       errors.no_cause = fmt::format("None of {} hypotheses explains the failing rows: {}", diagnosis.hypotheses,

@@ -38,7 +38,6 @@ int run(const DiagnoseCommand& command) {
   options.golden_name = command.golden;
   options.candidate_name = command.candidate;
   options.rounding = command.rounding;
-  const golden::CompareResult compared = golden::compare(golden_bundle, candidate, options);
   const std::optional<std::string> inputs = find_inputs(golden_bundle, command.golden, command.input);
   if (!inputs) {
     const std::optional<std::string> named = golden::inputs_file(golden_bundle);
@@ -47,8 +46,10 @@ int run(const DiagnoseCommand& command) {
         named ? fmt::format("'{}', from which it was computed, is missing: pass the file with --input", *named)
               : "are not named in its manifest: pass the file that it was computed from with --input");
   }
-  const golden::Diagnosis diagnosis =
-      diagnose_with(golden_bundle, command.golden, candidate, *inputs, command.rounding);
+  const GoldenInputs read(golden_bundle, command.golden, *inputs);
+  options.inputs = &read.problem();
+  const golden::CompareResult compared = golden::compare(golden_bundle, candidate, options);
+  const golden::Diagnosis diagnosis = read.diagnose(candidate, command.rounding, compared.failing_groups);
   if (command.json) {
     json::Value report = golden::json_report(diagnosis);
     report.set("passed", compared.passed);

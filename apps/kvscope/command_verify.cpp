@@ -89,7 +89,7 @@ int run(const VerifyCommand& command) {
   std::optional<golden::Diagnosis> diagnosis;
   if (diagnosed && read.inputs) {
     try {
-      diagnosis = read.inputs->diagnose(candidate_bundle, command.rounding);
+      diagnosis = read.inputs->diagnose(candidate_bundle, command.rounding, result.failing_groups);
     } catch (const InputError& error) {
       if (command.input) throw;
       for (const std::string& line : fault_lines(error)) result.notes.push_back("no diagnosis: " + line);

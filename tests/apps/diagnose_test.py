@@ -314,7 +314,7 @@ class Command(Folder):
         report = self.verify(self.golden, "f32", self.o, self.lse)["diagnosis"]
         self.assertEqual(report["kvscope_diagnosis"], 1)
         self.assertEqual(set(report), {"kvscope_diagnosis", "candidate_passes", "hypotheses", "failing_rows", "correct_rows",
-                                       "certain", "explanations", "nearest", "pattern"})
+                                       "certain", "of_groups", "explanations", "nearest", "pattern"})
         pattern = report["pattern"]
         self.assertEqual(set(pattern), {"rows", "failing_rows", "only_nan", "no_numbers", "lse_correct", "words", "sequences",
                                         "heads", "dims", "failing_rows_of_sequence", "failing_rows_of_head", "visible_keys"})

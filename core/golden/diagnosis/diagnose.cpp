@@ -7,126 +7,30 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <memory>
-#include <numbers>
 #include <set>
 #include <utility>
 
 #include "core/attention/bounds.h"
 #include "core/attention/mask.h"
-#include "core/base/convert.h"
 #include "core/base/errors.h"
+#include "core/golden/diagnosis/detail/group_diagnosis.h"
+#include "core/golden/diagnosis/detail/output_rows.h"
 #include "core/golden/diagnosis/failure_pattern.h"
-#include "core/golden/diagnosis/fitted_trials.h"
 #include "core/golden/diagnosis/page_search.h"
-#include "core/golden/verdict/candidate_rounding.h"
-#include "core/golden/verdict/golden_terms.h"
 
 namespace kvscope::golden {
 namespace {
 
-constexpr std::size_t kFailingRows = 16, kCorrectRows = 8, kNearest = 3, kSearchedRows = 4, kFoundPages = 64,
-                      kPageRows = 4;
-// Elements of o that are compared before a hypothesis is computed in full.
-constexpr std::int64_t kProbedDims = 8;
+constexpr std::size_t kFailingRows = 16, kCorrectRows = 8, kNearest = 3, kSearchedRows = 4, kFoundPages = 64;
 // A prediction this close counts as an explanation: the hypothesis computes what the kernel computed, so its error
 // bound holds.
 constexpr double kExplained = 1.0;
-
-std::vector<double> doubles_of(const Tensor& tensor) {
-  std::vector<double> x(tensor.bytes.size() / static_cast<std::size_t>(size_of(tensor.dtype)));
-  to_doubles(tensor.dtype, tensor.bytes.data(), x);
-  return x;
-}
-
-// A row of the output with its evaluator and how far the candidate is from the golden.
-struct Row {
-  std::int64_t query = 0, head = 0, sequence = 0;
-  double ratio = 0;  // worst error / allowed against the golden
-  bool has_nan = false, has_number = false;
-  CandidateRow candidate;
-  std::unique_ptr<RowEvaluator> evaluator;
-  mutable std::unique_ptr<RowEvaluator> first_dims;
-
-  void expect_lse(RowEvaluator& row) const {
-    if (candidate.has_lse) row.expect(candidate.lse, candidate.rounding);
-  }
-  // The first dims alone; made when a trial needs it, as most rows are compared with few trials.
-  [[nodiscard]] const RowEvaluator& probe() const {
-    if (first_dims == nullptr) {
-      first_dims = std::make_unique<RowEvaluator>(evaluator->first_dims(kProbedDims));
-      expect_lse(*first_dims);
-    }
-    return *first_dims;
-  }
-};
+// A cause that is 5 deviations nearer to the candidate than another is preferred.
+constexpr double kDistanceMargin = 25;
 
 struct Rows {
-  std::vector<Row> failing, correct;
+  std::vector<OutputRow> failing, correct;
 };
-
-class Outputs {
- public:
-  explicit Outputs(const DiagnosisInput& input)
-      : problem(input.problem),
-        o(doubles_of(input.candidate.tensors.at("o"))),
-        terms(input.golden),
-        rounding(find_rounding(input.golden, input.candidate, input.rounding, "candidate").rounding),
-        heads(input.problem.query_heads),
-        dims(input.problem.v.head_size) {
-    if (input.candidate.tensors.contains("lse") && input.golden.tensors.contains("lse")) {
-      lse = doubles_of(input.candidate.tensors.at("lse"));
-    }
-  }
-
-  [[nodiscard]] CandidateRow candidate(std::int64_t query, std::int64_t head) const {
-    const auto at = static_cast<std::size_t>(query * heads + head);
-    const auto d = static_cast<std::size_t>(dims);
-    CandidateRow row;
-    row.o.assign(o.begin() + static_cast<std::ptrdiff_t>(at * d),
-                 o.begin() + static_cast<std::ptrdiff_t>((at + 1) * d));
-    row.has_lse = !lse.empty();
-    if (row.has_lse) row.lse = lse[at];
-    row.rounding = rounding;
-    return row;
-  }
-  [[nodiscard]] RowValue golden(std::int64_t query, std::int64_t head) const {
-    const auto at = static_cast<std::size_t>(query * heads + head);
-    RowValue row;
-    row.terms = terms.row(at);
-    for (std::size_t d = 0; d < static_cast<std::size_t>(dims); ++d) {
-      const attention::ElementTerms element = terms.element(at * static_cast<std::size_t>(dims) + d);
-      row.o.push_back(element.o);
-      row.a1.push_back(element.a1);
-      row.a2.push_back(element.a2);
-      row.running.push_back(element.running);
-    }
-    return row;
-  }
-
-  const attention::Problem& problem;
-  std::vector<double> o, lse;
-  GoldenTerms terms;
-  attention::Rounding rounding;
-  std::int64_t heads, dims;
-};
-
-// Takes rows so that different sequences come first, then different heads.
-std::vector<Row> spread(std::vector<Row> rows, std::size_t limit) {
-  std::vector<Row> chosen;
-  std::vector<bool> taken(rows.size());
-  for (int pass = 0; pass < 3 && chosen.size() < limit; ++pass) {
-    std::set<std::int64_t> sequences, heads;
-    for (std::size_t i = 0; i < rows.size() && chosen.size() < limit; ++i) {
-      if (taken[i]) continue;
-      if (pass == 0 && !sequences.insert(rows[i].sequence).second) continue;
-      if (pass == 1 && !heads.insert(rows[i].head).second) continue;
-      taken[i] = true;
-      chosen.push_back(std::move(rows[i]));
-    }
-  }
-  return chosen;
-}
 
 std::int64_t visible_keys_of_row(const attention::Problem& problem, std::int64_t sequence, std::int64_t query) {
   const std::int64_t first = problem.first_query(sequence), last = problem.first_query(sequence + 1);
@@ -137,7 +41,7 @@ std::int64_t visible_keys_of_row(const attention::Problem& problem, std::int64_t
 
 Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
   const attention::Problem& problem = outputs.problem;
-  std::vector<Row> failing, correct;
+  std::vector<OutputRow> failing, correct;
   for (std::vector<std::int64_t>* of_sequence :
        {&pattern.sequences, &pattern.rows_of_sequence, &pattern.failing_of_sequence}) {
     of_sequence->assign(static_cast<std::size_t>(problem.batch), 0);
@@ -152,7 +56,7 @@ Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
     for (std::int64_t query = problem.first_query(b); query < problem.first_query(b + 1); ++query) {
       const std::int64_t visible = visible_keys_of_row(problem, b, query);
       for (std::int64_t head = 0; head < outputs.heads; ++head) {
-        Row row;
+        OutputRow row;
         row.query = query;
         row.head = head;
         row.sequence = b;
@@ -173,7 +77,7 @@ Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
           pattern.only_nan = pattern.only_nan && row.has_nan;
           pattern.no_numbers = pattern.no_numbers && !row.has_number;
           pattern.lse_correct =
-              pattern.lse_correct && attention::lse_within(outputs.rounding, golden.terms, row.candidate.lse);
+              pattern.lse_correct && attention::lse_within(outputs.lse_rounding, golden.terms, row.candidate.lse);
         }
         (fails ? failing : correct).push_back(std::move(row));
       }
@@ -183,34 +87,11 @@ Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
   pattern.no_numbers = pattern.no_numbers && !failing.empty();
   pattern.lse_correct = pattern.lse_correct && !failing.empty();
   // Finite rows tell more than rows of NaN; then the largest error first.
-  std::stable_sort(failing.begin(), failing.end(), [](const Row& a, const Row& b) {
+  std::stable_sort(failing.begin(), failing.end(), [](const OutputRow& a, const OutputRow& b) {
     if (a.has_nan != b.has_nan) return b.has_nan;
     return a.has_number != b.has_number ? a.has_number : a.ratio > b.ratio;
   });
   return {spread(std::move(failing), kFailingRows), spread(std::move(correct), kCorrectRows)};
-}
-
-// Rows of the sequence of the first failing row, for the map by page.
-std::vector<PageRow> page_rows(const Outputs& outputs, const Rows& rows) {
-  std::vector<PageRow> chosen;
-  for (const Row& row : rows.failing) {
-    if (row.sequence != rows.failing.front().sequence || row.has_nan || chosen.size() == kPageRows) continue;
-    RowValue golden = outputs.golden(row.query, row.head);
-    const double unit = golden.terms.base_two ? std::numbers::ln2 : 1.0;
-    const double factor = row.candidate.has_lse ? std::exp((row.candidate.lse - golden.terms.lse) * unit) : 1;
-    if (!std::isfinite(factor)) continue;
-    chosen.push_back({row.evaluator.get(), &row.candidate.o, std::move(golden.o), golden.terms.lse * unit, factor});
-  }
-  return chosen;
-}
-
-bool changes(const Trial& trial, const Row& row) {
-  return trial.sequence < 0 || trial.sequence == row.sequence;
-}
-
-double misfit_of(const Trial& trial, const Row& row) {
-  return misfit(row.candidate, changes(trial, row) ? trial.predict(*row.evaluator)
-                                                   : row.evaluator->evaluate(row.evaluator->correct()));
 }
 
 void check_shapes_are_the_goldens(const DiagnosisInput& input) {
@@ -225,40 +106,76 @@ void check_shapes_are_the_goldens(const DiagnosisInput& input) {
   }
 }
 
-void check_problem_is_the_goldens(const DiagnosisInput& input, const Outputs& outputs, const Row& row) {
-  RowValue again = row.evaluator->evaluate(row.evaluator->correct());
-  CandidateRow golden;
-  const RowValue stored = outputs.golden(row.query, row.head);
-  again.terms.score_error = stored.terms.score_error;  // of a fast golden
-  again.terms.sum_error = stored.terms.sum_error;
-  golden.o = stored.o;
-  golden.rounding = attention::rounding_of(DType::f64);
-  const double ratio = misfit(golden, again);
-  if (!(ratio <= 16)) {
-    throw InputError(input.inputs_name, "attention",
-                     fmt::format("differs from the golden in query row {}, head {}: {:.3g}x the rounding of double. "
-                                 "Pass the inputs that the golden was computed from",
-                                 row.query, row.head, ratio));
-  }
-}
+// A cause with its predictions of the failing and the correct rows; none unless it explains each failing row.
+struct Judged {
+  Explanation explanation;
+  std::vector<RowValue> predictions;
+};
 
-Explanation judge(const Trial& trial, const Rows& rows) {
-  Explanation e{trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page};
-  for (const Row& row : rows.failing) {
-    const double m = misfit_of(trial, row);
+Judged judge(const Trial& trial, const Rows& rows) {
+  Judged judged{{trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page}, {}};
+  Explanation& e = judged.explanation;
+  for (const OutputRow& row : rows.failing) {
+    judged.predictions.push_back(predicted(trial, row));
+    const double m = misfit(row.candidate, judged.predictions.back());
     if (m <= kExplained) {
       ++e.failing_explained;
       e.misfit = std::max(e.misfit, m);
     }
   }
-  if (e.failing_explained < static_cast<std::int64_t>(rows.failing.size())) return e;
-  for (const Row& row : rows.correct) {
-    if (misfit_of(trial, row) <= kExplained) ++e.correct_explained;
+  if (e.failing_explained < static_cast<std::int64_t>(rows.failing.size())) {
+    judged.predictions.clear();
+    return judged;
   }
-  return e;
+  for (const OutputRow& row : rows.correct) {
+    judged.predictions.push_back(predicted(trial, row));
+    if (misfit(row.candidate, judged.predictions.back()) <= kExplained) ++e.correct_explained;
+  }
+  return judged;
 }
 
-bool better(const Explanation& a, const Explanation& b) {
+// Of causes that explain the same rows, those whose predictions are nearest to the candidate. A wide bound fits many
+// predictions; the distances, summed over all elements in variances of rounding, tell them apart. Variances are the
+// largest of these causes, so that a cause does not win by a small one.
+void keep_nearest(const Outputs& outputs, const Rows& rows, std::vector<Judged*>& causes) {
+  std::vector<double> distance(causes.size());
+  const std::size_t count = rows.failing.size() + rows.correct.size();
+  for (std::size_t i = 0; i < count && causes.size() > 1; ++i) {
+    const CandidateRow& x =
+        (i < rows.failing.size() ? rows.failing[i] : rows.correct[i - rows.failing.size()]).candidate;
+    RowNoise largest;
+    for (const Judged* cause : causes) {
+      const RowValue& p = cause->predictions[i];
+      if (p.o.size() != x.o.size()) continue;  // another lse
+      const RowNoise noise = noise_of(outputs, p);
+      if (largest.variance.empty()) largest = noise;
+      for (std::size_t d = 0; d < noise.variance.size(); ++d) {
+        largest.variance[d] = std::max(largest.variance[d], noise.variance[d]);
+      }
+      largest.lse_variance = std::max(largest.lse_variance, noise.lse_variance);
+    }
+    const auto add = [](double& sum, double have, double want, double variance) {
+      const double square = (have - want) * (have - want) / variance;
+      if (std::isfinite(square)) sum += square;
+    };
+    for (std::size_t n = 0; n < causes.size(); ++n) {
+      const RowValue& p = causes[n]->predictions[i];
+      if (p.o.size() != x.o.size()) continue;
+      for (std::size_t d = 0; d < x.o.size(); ++d) add(distance[n], x.o[d], p.o[d], largest.variance[d]);
+      if (x.has_lse) add(distance[n], x.lse, p.terms.lse, largest.lse_variance);
+    }
+  }
+  if (causes.size() < 2) return;
+  const double least = *std::min_element(distance.begin(), distance.end());
+  std::vector<Judged*> kept;
+  for (std::size_t n = 0; n < causes.size(); ++n) {
+    if (distance[n] <= least + kDistanceMargin) kept.push_back(causes[n]);
+  }
+  causes = std::move(kept);
+}
+
+bool better(const Judged& x, const Judged& y) {
+  const Explanation &a = x.explanation, &b = y.explanation;
   if (a.failing_explained != b.failing_explained) return a.failing_explained > b.failing_explained;
   if (a.correct_explained != b.correct_explained) return a.correct_explained > b.correct_explained;
   return false;  // the order of the hypotheses: common faults first
@@ -272,79 +189,69 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   Diagnosis diagnosis;
   Rows rows = rows_of(outputs, diagnosis.pattern);
   if (rows.failing.empty()) {
-    diagnosis.candidate_passes = true;
+    diagnosis.candidate_passes = input.failing_groups.empty();
+    if (!diagnosis.candidate_passes) diagnose_groups(input, outputs, diagnosis);
     return diagnosis;
   }
-  for (std::vector<Row>* some : {&rows.failing, &rows.correct}) {
-    for (Row& row : *some) {
-      row.evaluator = std::make_unique<RowEvaluator>(input.problem, input.pool, row.sequence, row.query, row.head);
-    }
-  }
+  make_evaluators(input, {&rows.failing, &rows.correct});
   check_problem_is_the_goldens(input, outputs, rows.failing.front());
   describe_pattern(diagnosis.pattern);
-  find_pages(diagnosis.pattern, page_rows(outputs, rows));  // before the evaluators expect the candidate's lse
-  for (std::vector<Row>* some : {&rows.failing, &rows.correct}) {
-    for (const Row& row : *some) row.expect_lse(*row.evaluator);
+  find_pages(diagnosis.pattern, page_rows(outputs, rows.failing));  // before the evaluators expect the candidate's lse
+  for (std::vector<OutputRow>* some : {&rows.failing, &rows.correct}) {
+    for (const OutputRow& row : *some) row.expect_lse(*row.evaluator);
   }
   diagnosis.failing_rows = static_cast<std::int64_t>(rows.failing.size());
   diagnosis.correct_rows = static_cast<std::int64_t>(rows.correct.size());
-  std::vector<Trial> trials = hypotheses(input);
-  const Row& first = rows.failing.front();
-  const auto append = [&](std::vector<Trial> found) {
-    trials.insert(trials.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
-  };
-  append(fitted_scale(*first.evaluator, first.candidate));
-  append(fitted_output(outputs.golden(first.query, first.head).o, first.candidate));
-  std::vector<MovedRow> moved;
-  for (const Row& row : rows.failing) moved.push_back({row.query, row.head, &row.candidate});
-  append(moved_rows(moved, outputs.terms, outputs.heads, true));
-  if (first.candidate.has_lse) append(moved_rows(moved, outputs.terms, outputs.heads, false));
+  std::vector<Trial> trials = trials_for(input, outputs, rows.failing);
   std::set<std::int64_t> searched;
-  for (const Row& row : rows.failing) {
+  for (const OutputRow& row : rows.failing) {
     if (row.has_nan || searched.size() >= kSearchedRows || !searched.insert(row.sequence).second) continue;
-    append(page_search(input, *row.evaluator, row.candidate, kFoundPages));
+    std::vector<Trial> found = page_search(input, *row.evaluator, row.candidate,
+                                           noise_of(outputs, outputs.golden(row.query, row.head)), kFoundPages);
+    std::move(found.begin(), found.end(), std::back_inserter(trials));
   }
   std::set<std::string> names;
   std::map<std::string, std::size_t> judged;  // place of a cause in `all`
-  std::vector<Explanation> all;
+  std::vector<Judged> all;
   for (const Trial& trial : trials) {
     names.insert(trial.name);
     // The first failing row that the trial can change decides whether the others are computed.
     const auto row =
-        std::find_if(rows.failing.begin(), rows.failing.end(), [&](const Row& r) { return changes(trial, r); });
+        std::find_if(rows.failing.begin(), rows.failing.end(), [&](const OutputRow& r) { return changes(trial, r); });
     if (row == rows.failing.end()) continue;
     double m = misfit(row->candidate, trial.predict(row->probe()));
-    if (m <= kExplained) m = misfit_of(trial, *row);
+    if (m <= kExplained) m = misfit(row->candidate, predicted(trial, *row));
     if (m > kExplained) {
-      all.push_back({trial.name, trial.cause, trial.look_at, 0, 0, m, trial.sequence, trial.page});
+      all.push_back({{trial.name, trial.cause, trial.look_at, 0, 0, m, trial.sequence, trial.page}, {}});
       continue;
     }
     // A cause may have several trials: the best of them counts.
-    const Explanation e = judge(trial, rows);
-    const auto [known, is_new] = judged.try_emplace(e.cause, all.size());
+    Judged found = judge(trial, rows);
+    const auto [known, is_new] = judged.try_emplace(found.explanation.cause, all.size());
     if (is_new) {
-      all.push_back(e);
-    } else if (better(e, all[known->second])) {
-      all[known->second] = e;
+      all.push_back(std::move(found));
+    } else if (better(found, all[known->second])) {
+      all[known->second] = std::move(found);
     }
   }
   diagnosis.hypotheses = static_cast<std::int64_t>(names.size());
   std::stable_sort(all.begin(), all.end(), better);
   // A fitted factor, or rows of other rows, repeat what a named cause predicts.
-  const auto fitted = [](const Explanation& e) {
-    return e.name == "scale_factor" || e.name == "output_factor" || e.name == "rows_moved";
-  };
-  const auto explains = [&](const Explanation& e) {
-    return e.failing_explained == diagnosis.failing_rows && e.correct_explained == all.front().correct_explained;
-  };
-  const bool named =
-      std::any_of(all.begin(), all.end(), [&](const Explanation& e) { return explains(e) && !fitted(e); });
+  const std::int64_t most = all.empty() ? 0 : all.front().explanation.correct_explained;
+  std::vector<Judged*> explaining;
+  for (Judged& j : all) {
+    const Explanation& e = j.explanation;
+    if (e.failing_explained == diagnosis.failing_rows && e.correct_explained == most) explaining.push_back(&j);
+  }
+  keep_nearest(outputs, rows, explaining);
+  const auto fitted = [](const Judged* j) { return is_fitted(j->explanation.name); };
+  const bool named = !std::all_of(explaining.begin(), explaining.end(), fitted);
   std::vector<Explanation> rest;
-  for (Explanation& e : all) {
-    if (!explains(e)) {
-      rest.push_back(e);
-    } else if (!named || !fitted(e)) {
-      diagnosis.explanations.push_back(e);
+  for (Judged& j : all) {
+    if (std::find(explaining.begin(), explaining.end(), &j) == explaining.end()) {
+      rest.push_back(j.explanation);
+    } else if (!named || !fitted(&j)) {
+      diagnosis.explanations.push_back(j.explanation);
     }
   }
   std::stable_sort(rest.begin(), rest.end(), [](const Explanation& x, const Explanation& y) {

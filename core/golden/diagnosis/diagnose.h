@@ -29,10 +29,14 @@ struct Explanation {
   double misfit = 0;                   // worst error / allowed over the explained failing rows
   std::int64_t sequence = -1;          // the only sequence that the cause changes; -1: all
   std::int64_t page = -1;              // its page that the cause names; -1: none
+  // Of a diagnosis of groups: the share of the change that the cause makes which the candidate has, and the size of
+  // this change in standard deviations of rounding.
+  double change_share = 0, change_deviations = 0;
 };
 
 struct Diagnosis {
   bool candidate_passes = false;  // nothing to explain
+  bool of_groups = false;         // each element is within its bound, but tests of many elements fail
   std::int64_t hypotheses = 0;    // tried
   std::int64_t failing_rows = 0;  // looked at
   std::int64_t correct_rows = 0;

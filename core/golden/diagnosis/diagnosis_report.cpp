@@ -16,6 +16,10 @@ namespace {
 constexpr std::size_t kListed = 3;  // other explanations in the text
 
 std::string evidence_text(const Diagnosis& d, const Explanation& e) {
+  if (d.of_groups) {
+    return fmt::format("{:.2f}x of the change that this fault makes, which is {:.3g} deviations of rounding, {} rows",
+                       e.change_share, e.change_deviations, d.failing_rows);
+  }
   std::string line = fmt::format("{} of {} failing rows reproduced within {:.2g}x the allowed error",
                                  e.failing_explained, d.failing_rows, e.misfit);
   if (d.correct_rows > 0 && e.failing_explained == d.failing_rows) {
@@ -78,7 +82,16 @@ std::string without_numbers_text(const Diagnosis& d) {
 std::string nearest_text(const Diagnosis& d) {
   if (d.nearest.empty() || (d.pattern.no_numbers && !d.explanations.empty())) return "";
   const Explanation& next = d.nearest.front();
-  if (next.failing_explained == d.failing_rows) {
+  if (d.of_groups) {
+    return fmt::format("  next     {}: {:.2f}x of its change, {:.3g} deviations\n", next.cause, next.change_share,
+                       next.change_deviations);
+  }
+  const bool explains_all = next.failing_explained == d.failing_rows;
+  if (explains_all && !d.explanations.empty() && next.correct_explained == d.explanations.front().correct_explained) {
+    return fmt::format("  next     {}: within the bound of these rows too, but farther from the candidate\n",
+                       next.cause);
+  }
+  if (explains_all) {
     return fmt::format("  next     {}: {} of {} failing rows, but {} of {} correct rows\n", next.cause,
                        next.failing_explained, d.failing_rows, next.correct_explained, d.correct_rows);
   }
@@ -100,6 +113,10 @@ json::Value explanations_json(const std::vector<Explanation>& explanations) {
                                    {"failing_explained", e.failing_explained},
                                    {"correct_explained", e.correct_explained},
                                    {"error_over_allowed", e.misfit}});
+    if (e.change_deviations > 0) {
+      value.set("change_share", e.change_share);
+      value.set("change_deviations", e.change_deviations);
+    }
     if (e.sequence >= 0) value.set("sequence", e.sequence);
     if (e.page >= 0) value.set("page", e.page);
     array.push_back(std::move(value));
@@ -143,8 +160,8 @@ json::Value pattern_json(const FailurePattern& pattern) {
 
 std::string text_report(const Diagnosis& d) {
   if (d.candidate_passes) return "diagnosis  the candidate is within its bound: nothing to explain\n";
-  std::string text =
-      fmt::format("fails at   {} of {} rows: {}\n", d.pattern.failing_rows, d.pattern.rows, d.pattern.words);
+  std::string text = fmt::format("fails at   {} of {} rows{}: {}\n", d.pattern.failing_rows, d.pattern.rows,
+                                 d.of_groups ? " together" : "", d.pattern.words);
   text += map_text(d.pattern);
   if (d.pattern.no_numbers) {
     text += without_numbers_text(d);
@@ -165,6 +182,7 @@ json::Value json_report(const Diagnosis& d) {
   report.set("failing_rows", d.failing_rows);
   report.set("correct_rows", d.correct_rows);
   report.set("certain", d.certain);
+  report.set("of_groups", d.of_groups);
   report.set("explanations", explanations_json(d.explanations));
   report.set("nearest", explanations_json(d.nearest));
   report.set("pattern", pattern_json(d.pattern));

@@ -11,22 +11,10 @@
 #include <string>
 #include <utility>
 
+#include "core/golden/diagnosis/detail/output_rows.h"
+
 namespace kvscope::golden {
 namespace {
-
-RowValue row_of(const GoldenTerms& golden, std::size_t row) {
-  const auto dims = static_cast<std::size_t>(golden.dims());
-  RowValue value;
-  value.terms = golden.row(row);
-  for (std::size_t d = row * dims; d < (row + 1) * dims; ++d) {
-    const attention::ElementTerms element = golden.element(d);
-    value.o.push_back(element.o);
-    value.a1.push_back(element.a1);
-    value.a2.push_back(element.a2);
-    value.running.push_back(element.running);
-  }
-  return value;
-}
 
 // Whether o, and lse if asked for, are the golden's of `row`; stops at the first element that is not.
 bool holds(const CandidateRow& candidate, const GoldenTerms& golden, std::size_t row, bool with_lse) {

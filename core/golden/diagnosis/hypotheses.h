@@ -6,6 +6,7 @@
 //   mask         alignment, window, length, last page
 //   heads        KV head of a query head, query rows
 //   cache        K and V exchanged, head and slot axes exchanged, strides, page size, types, scales
+//   masks        tensors that state the keys of each query: order of axes and bits, rows, indices
 //   pages        lookup table rows and columns; one page read from another block, layer or side (page_search.h)
 //   combination  split merge, rescaling of the running maximum, normalization
 //   output       axes of o exchanged
@@ -17,7 +18,9 @@
 
 #include "core/golden/bundle/tensor.h"
 #include "core/golden/diagnosis/row_recipe.h"
+#include "core/golden/layouts/query_masks.h"
 #include "core/golden/verdict/candidate_rounding.h"
+#include "core/golden/verdict/failing_group.h"
 
 namespace kvscope::golden {
 
@@ -32,8 +35,11 @@ struct DiagnosisInput {
   // The lookup table is one list for all sequences (kv_indices): each row of `table` continues with the entries of the
   // next sequences, which a kernel that runs past its own entries reads.
   bool one_list = false;
+  const QueryMasks* masks = nullptr;   // the tensor that states the keys of each query; nullptr: none
   std::string inputs_name = "inputs";  // of the problem, as errors call it
   StatedRounding rounding = {};        // what the candidate's kernel rounds
+  // Tests of many elements that fail (compare.h); used when each element is within its bound.
+  std::vector<FailingGroup> failing_groups = {};
 };
 
 struct Trial {

@@ -287,7 +287,7 @@ void add_table(Trials& trials) {
       }
     });
   };
-  if (batch > 1) {
+  if (batch > 1 && trials.input.masks == nullptr) {  // the rows are made from the mask: hypotheses_masks.cpp
     for (std::int64_t other = 0; other < std::min<std::int64_t>(batch, 16); ++other) {
       entry("table_row", fmt::format("every sequence uses row {} of the lookup table", other),
             [=](std::int64_t, std::int64_t page) { return other * columns + page; });

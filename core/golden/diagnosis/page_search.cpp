@@ -51,36 +51,50 @@ void add_part(Part& to, const Part& part, double sign) {
   }
 }
 
+// By how much a prediction is nearer to the candidate than the golden is.
+double gain_of(double candidate, double golden, double predicted, double variance) {
+  if (!(variance > 0) || !std::isfinite(variance)) return 0;
+  return ((candidate - golden) * (candidate - golden) - (candidate - predicted) * (candidate - predicted)) / variance;
+}
+
 // rest + in, compared with the candidate; stops at the first dim past the bound.
 // `correct`: the terms of the correct row; `loose`: a bound of lse that holds for any weights.
 struct Judge {
   const CandidateRow& candidate;
   attention::RowTerms correct;
   double loose = 0;
+  const RowNoise& noise;
 
-  Judge(const CandidateRow& row, const attention::RowTerms& terms) : candidate(row), correct(terms) {
+  Judge(const CandidateRow& row, const attention::RowTerms& terms, const RowNoise& row_noise)
+      : candidate(row), correct(terms), noise(row_noise) {
     attention::RowTerms any = terms;
     any.p2 = 1;
     std::fill(std::begin(any.clump), std::end(any.clump), 1.0);
     any.lse = std::isfinite(candidate.lse) ? candidate.lse : 0;
-    loose = 2 * attention::lse_budget(candidate.rounding, any).total();
+    loose = 2 * attention::lse_budget(candidate.lse_rounding, any).total();
   }
 };
 
-double misfit_of(const Judge& judge, const Part& rest, const Part* in, double extra, double maximum, double to_stored) {
+// How well a prediction fits: error / allowed, or kNoFit, and how much of the distance it explains, in variances.
+struct PageFit {
+  double misfit = kNoFit, gain = 0;
+};
+
+PageFit fit_of(const Judge& judge, const Part& rest, const Part* in, double extra, double maximum, double to_stored) {
   const CandidateRow& candidate = judge.candidate;
   const double sum = rest.sum + (in != nullptr ? in->sum : 0) + extra;
-  if (!(sum > 0)) return kNoFit;
+  if (!(sum > 0)) return {};
   const double lse = (maximum + std::log(sum)) * to_stored;
-  if (candidate.has_lse && !(std::fabs(candidate.lse - lse) <= judge.loose)) return kNoFit;
+  if (candidate.has_lse && !(std::fabs(candidate.lse - lse) <= judge.loose)) return {};
   attention::RowTerms terms = judge.correct;
   terms.smax = std::max(rest.smax, in != nullptr ? in->smax : 0.0);
   terms.lse = lse;
   terms.p2 = std::sqrt(std::max(0.0, rest.sum2 + (in != nullptr ? in->sum2 : 0))) / sum;
-  double worst = 0;
+  double worst = 0, gain = 0;
+  const RowNoise& noise = judge.noise;
   if (candidate.has_lse) {
-    worst = std::fabs(candidate.lse - lse) / attention::lse_budget(candidate.rounding, terms).total();
-    if (!(worst <= 1)) return kNoFit;
+    worst = std::fabs(candidate.lse - lse) / attention::lse_budget(candidate.lse_rounding, terms).total();
+    if (!(worst <= 1)) return {};
   }
   const attention::OutputBudgets budgets(candidate.rounding, terms);
   for (std::size_t d = 0; d < candidate.o.size(); ++d) {
@@ -89,10 +103,12 @@ double misfit_of(const Judge& judge, const Part& rest, const Part* in, double ex
     const double a2 = std::sqrt(std::max(0.0, rest.a2[d] + (in != nullptr ? in->a2[d] : 0))) / sum;
     const double largest = std::max(a1, 0.0);
     const double ratio = std::fabs(candidate.o[d] - o) / budgets.of({o, largest, a2, largest}).total();
-    if (!(ratio <= 1)) return kNoFit;
+    if (!(ratio <= 1)) return {};
     worst = std::max(worst, ratio);
+    gain += gain_of(candidate.o[d], noise.golden[d], o, noise.variance[d]);
   }
-  return worst;
+  if (candidate.has_lse) gain += gain_of(candidate.lse, noise.lse, lse, noise.lse_variance);
+  return {worst, gain};
 }
 
 // A row without keys: zeros, and the lse of an empty row.
@@ -121,7 +137,7 @@ std::vector<std::int64_t> blocks_to_search(const attention::Problem& problem) {
 }
 
 struct Found {
-  double misfit = 0;
+  double distance = 0;  // -gain, and 2 ln of the number of such trials: of those that fit alike, the plainest first
   std::int64_t page = 0;
   std::int64_t block = 0;   // or one of the values below
   std::int64_t key = -1;    // a single key instead of a page
@@ -316,14 +332,14 @@ double misfit(const CandidateRow& candidate, const RowValue& predicted) {
   }
   if (candidate.has_lse) {
     worst = std::max(
-        worst, ratio(candidate.lse, predicted.terms.lse, attention::lse_budget(candidate.rounding, terms).total()));
+        worst, ratio(candidate.lse, predicted.terms.lse, attention::lse_budget(candidate.lse_rounding, terms).total()));
   }
   if (predicted.o.empty() && !(worst > 1)) return kNoFit;
   return std::isnan(worst) ? kNoFit : worst;
 }
 
 std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& row, const CandidateRow& candidate,
-                               std::size_t limit) {
+                               const RowNoise& noise, std::size_t limit) {
   const attention::Problem& problem = row.problem();
   const Recipe& correct = row.correct();
   const RowEvaluator::Terms all_terms = row.terms(correct);
@@ -333,7 +349,7 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
   double maximum = *std::max_element(all_terms.scores.begin(), all_terms.scores.end());
   if (correct.sink) maximum = std::max(maximum, *correct.sink);
   const double to_stored = correct.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0;
-  const Judge judge(candidate, row.evaluate(correct).terms);
+  const Judge judge(candidate, row.evaluate(correct).terms, noise);
   Part all = part_of(all_terms, 0, all_terms.scores.size(), dims, maximum);
   if (correct.sink) all.sum += std::exp(*correct.sink - maximum);
   // The sum over all keys but [first, last). A difference loses all digits when these keys have nearly all the weight.
@@ -349,12 +365,19 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
     return rest;
   };
 
+  const std::vector<Elsewhere> places = places_elsewhere(input);
   std::vector<Found> found;
   const auto consider = [&](const Part& rest, const Part* in, double extra, const Found& what) {
-    const double misfit = misfit_of(judge, rest, in, extra, maximum, to_stored);
-    if (misfit <= 1) {
+    const PageFit fit = fit_of(judge, rest, in, extra, maximum, to_stored);
+    if (fit.misfit <= 1 && fit.gain > 0) {
       found.push_back(what);
-      found.back().misfit = misfit;
+      const auto pages = static_cast<double>(correct.keys.size()) / static_cast<double>(page_size);
+      const double choices = what.key >= 0              ? static_cast<double>(correct.keys.size())
+                             : what.block == kExchanged ? pages * pages
+                             : what.block == kElsewhere ? pages * static_cast<double>(places.size())
+                             : what.block >= 0          ? pages * static_cast<double>(problem.k.blocks)
+                                                        : pages;
+      found.back().distance = 2 * std::log(choices) - fit.gain;
     }
   };
 
@@ -366,7 +389,6 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
     consider(all, &key, 0, {0, position / page_size, kTwice, position, -1});
   }
 
-  const std::vector<Elsewhere> places = places_elsewhere(input);
   std::vector<RowEvaluator::Terms> elsewhere;
   for (const Elsewhere& place : places) {
     Recipe recipe = correct;
@@ -432,7 +454,7 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
     }
   }
   search_exchanges(row, all_terms, all, consider, maximum);
-  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.misfit < b.misfit; });
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.distance < b.distance; });
   if (found.size() > limit) found.resize(limit);
   // A page read from the block of another page of its sequence may be half of an exchange, of which this row sees one.
   const std::vector<Found> single = found;
@@ -441,11 +463,28 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
     const std::vector<KeyRead> keys = keys_of(problem, row.sequence(), 0, problem.keys(row.sequence()));
     for (std::size_t i = 0; i < keys.size(); i += static_cast<std::size_t>(page_size)) {
       const std::int64_t page = keys[i].position / page_size;
-      if (keys[i].block == f.block && page != f.page) found.push_back({f.misfit, f.page, kExchanged, -1, page});
+      if (keys[i].block == f.block && page != f.page) found.push_back({f.distance, f.page, kExchanged, -1, page});
     }
   }
   std::vector<Trial> trials;
   trials.reserve(found.size());
+  for (const Found& f : found) trials.push_back(trial_of(f, places, row));
+  return trials;
+}
+
+std::vector<Trial> trials_of_page(const DiagnosisInput& input, const RowEvaluator& row, std::int64_t page,
+                                  std::int64_t other) {
+  const std::vector<Elsewhere> places = places_elsewhere(input);
+  std::vector<Found> found{{0, page, kLeftOut, -1, -1}, {0, page, kTwice, -1, -1}, {0, page, kZeros, -1, -1}};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    found.push_back({0, page, kElsewhere, -1, static_cast<std::int64_t>(i)});
+  }
+  if (other >= 0) {
+    const attention::PagedRows& k = row.problem().k;
+    found.push_back({0, page, std::int64_t{k.table[row.sequence() * k.table_stride + other]}, -1, -1});
+    found.push_back({0, page, kExchanged, -1, other});
+  }
+  std::vector<Trial> trials;
   for (const Found& f : found) trials.push_back(trial_of(f, places, row));
   return trials;
 }

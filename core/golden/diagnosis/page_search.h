@@ -19,7 +19,15 @@ struct CandidateRow {
   std::vector<double> o;  // [value_dim]
   double lse = 0;
   bool has_lse = false;
-  attention::Rounding rounding;  // of the candidate's kernel
+  attention::Rounding rounding;      // of the candidate's kernel
+  attention::Rounding lse_rounding;  // the same for lse
+};
+
+// The golden's o and lse, and the variance of what rounding adds to them. Trials are ranked by how much of the
+// candidate's distance from the golden they explain, in these variances.
+struct RowNoise {
+  std::vector<double> golden, variance;  // [value_dim] of o
+  double lse = 0, lse_variance = 0;
 };
 
 // max over the row of |candidate - predicted| / bound of the prediction; infinity where NaN or infinities
@@ -32,6 +40,11 @@ struct CandidateRow {
 // that any lookup table names.
 inline constexpr std::int64_t kSearchedBlocks = 4096;
 [[nodiscard]] std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& row,
-                                             const CandidateRow& candidate, std::size_t limit);
+                                             const CandidateRow& candidate, const RowNoise& noise, std::size_t limit);
+
+// The trials of one page: left out, counted twice, of zeros, elsewhere, and, for `other` >= 0, read from the block of
+// this page, or exchanged with it.
+[[nodiscard]] std::vector<Trial> trials_of_page(const DiagnosisInput& input, const RowEvaluator& row, std::int64_t page,
+                                                std::int64_t other);
 
 }  // namespace kvscope::golden

@@ -235,15 +235,31 @@ Recipe correct_recipe(const Problem& problem, std::int64_t sequence, std::int64_
 
 RowEvaluator::RowEvaluator(const Problem& problem, std::span<const std::byte> pool, std::int64_t sequence,
                            std::int64_t query, std::int64_t head)
-    : problem_(problem), pool_(pool), sequence_(sequence), query_(query), head_(head), dims_(problem.v.head_size) {
+    : problem_(problem),
+      pool_(pool),
+      sequence_(sequence),
+      query_(query),
+      head_(head),
+      dims_(problem.v.head_size),
+      base_values_(std::make_shared<BaseValues>()) {
   correct_ = correct_recipe(problem, sequence, query, head);
+}
+
+bool RowEvaluator::share_values(const RowEvaluator& other) {
+  const std::vector<KeyRead>&own = correct_.keys, &others = other.correct_.keys;
+  // The keys of a correct kernel are a run of positions.
+  const bool same_keys = sequence_ == other.sequence_ && own.size() == others.size() &&
+                         (own.empty() || own.front().position == others.front().position);
+  if (!same_keys || correct_.v_head != other.correct_.v_head || dims_ != other.dims_) return false;
+  base_values_ = other.base_values_;
+  return true;
 }
 
 RowEvaluator RowEvaluator::first_dims(std::int64_t dims) const {
   RowEvaluator probe(problem_, pool_, sequence_, query_, head_);
   probe.dims_ = std::min(dims, problem_.v.head_size);
   if (has_base_scores()) {
-    probe.base_.scores = base_.scores;
+    probe.base_scores_ = base_scores_;
     probe.scores_kept_ = Kept::yes;
   }
   return probe;
@@ -255,7 +271,7 @@ bool RowEvaluator::has_base_scores() const {
     Terms terms;
     read_scores(correct_, terms);
     if (!terms.outside && !terms.scores.empty()) {
-      base_.scores = std::move(terms.scores);
+      base_scores_ = std::move(terms.scores);
       scores_kept_ = Kept::yes;
     }
   }
@@ -263,17 +279,18 @@ bool RowEvaluator::has_base_scores() const {
 }
 
 bool RowEvaluator::has_base_values() const {
-  if (values_kept_ == Kept::not_yet) {
-    values_kept_ = Kept::no;
+  BaseValues& base = *base_values_;
+  if (base.kept == Kept::not_yet) {
+    base.kept = Kept::no;
     Terms terms;
     read_values(correct_, terms);
     if (!terms.outside && !terms.values.empty()) {
-      base_.values = std::move(terms.values);
-      base_.decoded = std::move(terms.decoded);
-      values_kept_ = Kept::yes;
+      base.rows = std::move(terms.values);
+      base.decoded = std::move(terms.decoded);
+      base.kept = Kept::yes;
     }
   }
-  return values_kept_ == Kept::yes;
+  return base.kept == Kept::yes;
 }
 
 std::size_t RowEvaluator::known(const KeyRead& key, std::size_t near) const {
@@ -309,7 +326,7 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
     const KeyRead& key = recipe.keys[i];
     if (key.zeros) continue;
     if (const std::size_t known = base ? this->known(key, i) : correct_.keys.size(); known < correct_.keys.size()) {
-      terms.scores[i] = base_.scores[known];
+      terms.scores[i] = base_scores_[known];
       continue;
     }
     if (!decode(problem_, pool_, key.k_from_v ? recipe.v : recipe.k, key, key.k_scale_block, key.k_scale_layer_bytes,
@@ -339,25 +356,28 @@ void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
     const KeyRead& key = recipe.keys[i];
     if (key.zeros) continue;
     if (const std::size_t known = base ? this->known(key, i) : correct_.keys.size(); known < correct_.keys.size()) {
-      terms.values[i] = base_.values[known];
+      terms.values[i] = base_values_->rows[known];
     } else {
       rest.push_back(i);
     }
   }
   // A kernel that takes the elements in another order may read any of them.
-  std::vector<double> row(recipe.v_dims == DimOrder::stored ? dims : at(problem_.v.head_size));
+  std::vector<double> whole(at(problem_.v.head_size));
   terms.decoded.resize(rest.size() * dims);
   for (std::size_t n = 0; n < rest.size(); ++n) {
     const KeyRead& key = recipe.keys[rest[n]];
+    const std::span<double> value(terms.decoded.data() + n * dims, dims);
+    const std::span<double> row = recipe.v_dims == DimOrder::stored ? value : std::span<double>(whole);
     if (!decode(problem_, pool_, key.v_from_k ? recipe.k : recipe.v, key, key.v_scale_block, key.v_scale_layer_bytes,
                 recipe, recipe.v_head, row)) {
       terms.outside = true;
       return;
     }
-    reorder(recipe.v_dims, row);
-    double* const value = terms.decoded.data() + n * dims;
-    std::copy_n(row.begin(), dims, value);
-    terms.values[rest[n]] = value;
+    if (recipe.v_dims != DimOrder::stored) {
+      reorder(recipe.v_dims, whole);
+      std::copy_n(whole.begin(), dims, value.begin());
+    }
+    terms.values[rest[n]] = value.data();
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -133,6 +134,10 @@ class RowEvaluator {
 
   [[nodiscard]] double largest_score() const;                // of the correct recipe; -infinity without keys
   [[nodiscard]] std::int64_t dims() const { return dims_; }  // elements of o that evaluate computes
+  // From now on the two use the same decoded rows of V, which the first to need them reads. Only rows with the same
+  // keys and the same KV head can: false for others.
+  bool share_values(const RowEvaluator& other);
+
   // An evaluator of the same row that computes the first `dims` elements of o only, which are enough to rule most
   // hypotheses out. It expects no lse.
   [[nodiscard]] RowEvaluator first_dims(std::int64_t dims) const;
@@ -160,8 +165,8 @@ class RowEvaluator {
   void read_scores(const Recipe& recipe, Terms& terms) const;
   void read_values(const Recipe& recipe, Terms& terms) const;
   [[nodiscard]] Terms scores(const Recipe& recipe) const;
-  // Whether `base_` holds the dot products and the V rows of the correct keys, which the first call reads. Most rows of
-  // a diagnosis are compared with few recipes and need neither.
+  // Whether `base_scores_` or `base_values_` holds the dot products or the V rows of the correct keys, which the first
+  // call reads. Most rows of a diagnosis are compared with few recipes and need neither.
   [[nodiscard]] bool has_base_scores() const;
   [[nodiscard]] bool has_base_values() const;
   // Index of a key's row among the correct keys, or their number. `near` is tried first.
@@ -180,9 +185,15 @@ class RowEvaluator {
   // (block, slot) among them.
   mutable std::unordered_map<std::int64_t, std::size_t> index_;
   enum class Kept : std::uint8_t { not_yet, no, yes };
-  mutable Terms base_;
-  mutable std::vector<double> zeros_;  // the V row of keys that are read as zeros
-  mutable Kept scores_kept_ = Kept::not_yet, values_kept_ = Kept::not_yet;
+  struct BaseValues {
+    Kept kept = Kept::not_yet;
+    std::vector<const double*> rows;  // [keys]
+    std::vector<double> decoded;
+  };
+  mutable Kept scores_kept_ = Kept::not_yet;
+  mutable std::vector<double> base_scores_;  // [keys] dot products
+  std::shared_ptr<BaseValues> base_values_;  // other rows may share them
+  mutable std::vector<double> zeros_;        // the V row of keys that are read as zeros
   std::optional<std::pair<double, attention::Rounding>> expected_;
 };
 

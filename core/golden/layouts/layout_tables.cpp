@@ -418,6 +418,14 @@ void LayoutReader::read_sparse() {
     }
   }
   pages.by_token = page_size > 1;
+  QueryMasks& kept = masks.emplace();
+  kept.form = QueryMasks::Form::indices;
+  kept.name = given(indices_name);
+  kept.width = width;
+  kept.indices = indices;
+  kept.lengths = lengths;
+  kept.page_size = page_size;
+  kept.blocks = blocks;
   for (std::int64_t row = 0; row < rows; ++row) {
     pages.first.push_back(static_cast<std::int64_t>(pages.entries.size()));
     for (std::int64_t i = 0; i < lengths[static_cast<std::size_t>(row)]; ++i) {

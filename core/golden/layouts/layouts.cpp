@@ -225,6 +225,7 @@ PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& optio
   warn_of_known_failures(reader, prepared);
   prepared.warnings = std::move(reader.warnings);
   prepared.notes = std::move(reader.notes);
+  prepared.masks = std::move(reader.masks);
   return prepared;
 }
 

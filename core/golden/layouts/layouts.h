@@ -32,6 +32,7 @@
 #include "core/attention/problem.h"
 #include "core/golden/bundle/tensor.h"
 #include "core/golden/layouts/layout_description.h"
+#include "core/golden/layouts/query_masks.h"
 
 namespace kvscope::golden {
 
@@ -69,6 +70,7 @@ struct PreparedProblem {
   std::vector<double> k_scales, v_scales;        // block scales of packed rows, or both kinds of scales: their products
   std::vector<std::byte> k_copy, v_copy;         // for layouts that the strides of PagedRows cannot express
   std::vector<std::byte> q_copy;                 // for queries in two tensors or with heads first
+  std::optional<QueryMasks> masks;               // the tensor that states the keys of each query, if one does
 
   PreparedProblem() = default;
   PreparedProblem(const PreparedProblem&) = delete;

@@ -145,6 +145,17 @@ class MaskTensor {
     }
   }
 
+  void keep(QueryMasks& kept) const {
+    kept.form = tree_ > 0 ? QueryMasks::Form::tree : packed_ ? QueryMasks::Form::packed : QueryMasks::Form::custom;
+    kept.tree = tree_;
+    for (const double value : values_) {
+      kept.values.push_back(packed_ ? static_cast<std::uint8_t>(value) : static_cast<std::uint8_t>(value != 0));
+    }
+    for (std::size_t b = 0; b < kept.sequences.size(); ++b) {
+      kept.sequences[b].first_value = tree_ > 0 ? static_cast<std::int64_t>(b) * tree_stride_ : first_[b];
+    }
+  }
+
   [[nodiscard]] bool sees(std::size_t b, std::int64_t query, std::int64_t key) const {
     if (tree_ > 0) {
       const std::int64_t node = key - (keys_[b] - tree_);
@@ -228,17 +239,36 @@ void apply_mask_tensors(LayoutReader& r, const CacheScales& scales, PreparedProb
   made.table_name = pages.table_name;
   made.lengths_name = r.given(name);
   made.by_token = r.page_size > 1;
+  QueryMasks& kept = r.masks.emplace();
+  kept.name = r.given(name);
+  kept.page_size = r.page_size;
+  kept.blocks = r.blocks;
+  const auto slot_of = [&](std::size_t b, std::int64_t key) {
+    const std::int64_t entry = pages.entries[static_cast<std::size_t>(pages.first[b] + key / page)];
+    const bool is_block = entry >= 0 && entry < r.blocks * (pages.by_token ? r.page_size : 1);
+    return is_block ? entry * page + key % page : -1;
+  };
   for (std::size_t b = 0; b < queries.size(); ++b) {
+    kept.sequences.push_back({offsets[b], queries[b], keys[b], static_cast<std::int64_t>(kept.slots.size()), 0});
+    for (std::int64_t key = 0; key < keys[b]; ++key) kept.slots.push_back(slot_of(b, key));
     for (std::int64_t query = 0; query < queries[b]; ++query) {
       made.first.push_back(static_cast<std::int64_t>(made.entries.size()));
       for (std::int64_t key = 0; key < keys[b]; ++key) {
         if (!sees(b, query, key)) continue;
-        const std::int64_t entry = pages.entries[static_cast<std::size_t>(pages.first[b] + key / page)];
-        const bool is_block = entry >= 0 && entry < r.blocks * (pages.by_token ? r.page_size : 1);
-        made.entries.push_back(is_block ? entry * page + key % page : -1);
+        made.entries.push_back(kept.slots[static_cast<std::size_t>(kept.sequences[b].first_slot + key)]);
       }
       made.columns.push_back(static_cast<std::int64_t>(made.entries.size()) - made.first.back());
       made.lengths.push_back(made.columns.back());
+    }
+  }
+  if (listed) {
+    listed->keep(kept);
+  } else {  // the values of visible and hidden keys, without the mask's padding
+    for (std::size_t b = 0; b < queries.size(); ++b) {
+      kept.sequences[b].first_value = static_cast<std::int64_t>(kept.values.size());
+      for (std::int64_t i = 0; i < queries[b] * keys[b]; ++i) {
+        kept.values.push_back(sees(b, i / keys[b], i % keys[b]) ? 1 : 0);
+      }
     }
   }
   pages = std::move(made);

@@ -51,7 +51,8 @@ std::string judged_text(const Judged& judged, const std::optional<Worst>& worst,
       judged.failing, elements, worst->ratio, describe(worst->place), worst->candidate, worst->golden);
 }
 
-Criterion group_criterion(const std::string& tensor_name, const GroupResult& groups) {
+Criterion group_criterion(const std::string& tensor_name, const GroupResult& groups, CompareResult& result) {
+  if (groups.failing > 0) result.failing_groups.push_back(groups.place);
   return {
       tensor_name + ": rows", groups.failing == 0,
       fmt::format("{} of {} groups of rows exceed the bound; largest sum of squares {:.3g}x the allowed sum, {} ({} "
@@ -118,7 +119,7 @@ void compare_output(const Bundle& golden, const Bundle& candidate, const Compare
                                              pass.measures.cosine_difference, *fixed->cosine_difference)});
     }
   } else if (!pass.evidence.empty()) {
-    result.criteria.push_back(group_criterion("o", groups->test(pass.evidence)));
+    result.criteria.push_back(group_criterion("o", groups->test(pass.evidence), result));
   }
   result.tensors.push_back({"o", o.dtype, o.shape, pass.measures, worst});
 
@@ -196,12 +197,13 @@ attention::Rounding compare_lse(const Bundle& golden, const Bundle& candidate, c
   }
   result.criteria.push_back({options.profile ? fmt::format("lse: profile {}", *options.profile) : "lse: bound",
                              judged.failing == 0, judged_text(judged, worst, want.size())});
-  if (!evidence.empty()) result.criteria.push_back(group_criterion("lse", groups->test(evidence)));
+  if (!evidence.empty()) result.criteria.push_back(group_criterion("lse", groups->test(evidence), result));
   result.tensors.push_back({"lse", lse->dtype, lse->shape, measure(*lse, have, want), worst});
   return rounding;
 }
 
-Criterion page_criterion(const std::string& tensor_name, const PageTestResult& pages) {
+Criterion page_criterion(const std::string& tensor_name, const PageTestResult& pages, CompareResult& result) {
+  if (pages.failing > 0) result.failing_groups.push_back(pages.place);
   std::string detail = fmt::format("{} of {} directions of pages exceed the bound", pages.failing, pages.tests);
   if (!pages.worst.empty()) {
     detail += fmt::format("; largest {:.3g}x the allowed sum, {} ({} {})", pages.ratio, pages.worst, pages.rows,
@@ -236,8 +238,8 @@ void compare_pages(const Bundle& golden, const Bundle& candidate, const CompareO
                                        counted(tests.untested, "sequence")));
   }
   if (tests.o.tests == 0) return;  // no other sequence has two pages
-  result.criteria.push_back(page_criterion("o", tests.o));
-  if (tests.lse) result.criteria.push_back(page_criterion("lse", *tests.lse));
+  result.criteria.push_back(page_criterion("o", tests.o, result));
+  if (tests.lse) result.criteria.push_back(page_criterion("lse", *tests.lse, result));
 }
 
 void compare_exact(const std::string& tensor_name, const Tensor& want, const Tensor& have, CompareResult& result) {

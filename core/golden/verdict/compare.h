@@ -34,6 +34,7 @@
 #include "core/attention/problem.h"
 #include "core/golden/bundle/tensor.h"
 #include "core/golden/verdict/candidate_rounding.h"
+#include "core/golden/verdict/failing_group.h"
 #include "core/golden/verdict/measures.h"
 
 namespace kvscope::golden {
@@ -97,11 +98,12 @@ struct CompareResult {
   std::string golden_name, candidate_name, policy;  // "derived bound, bf16" or "profile vllm, bf16"
   std::vector<Criterion> criteria;
   std::vector<TensorReport> tensors;
-  std::vector<HeadSummary> worst_heads;  // at most 5, those with failing elements
-  std::optional<Measures> quantization;  // o_unquantized against o
-  std::vector<BudgetReport> budgets;     // of o and lse; none with a profile
-  std::vector<std::string> conventions;  // "lse_base: natural"
-  std::vector<std::string> notes;        // checks that were not made, with the reason
+  std::vector<HeadSummary> worst_heads;      // at most 5, those with failing elements
+  std::optional<Measures> quantization;      // o_unquantized against o
+  std::vector<BudgetReport> budgets;         // of o and lse; none with a profile
+  std::vector<std::string> conventions;      // "lse_base: natural"
+  std::vector<std::string> notes;            // checks that were not made, with the reason
+  std::vector<FailingGroup> failing_groups;  // the worst of each criterion of rows or pages that fails
 };
 
 [[nodiscard]] CompareResult compare(const Bundle& golden, const Bundle& candidate, const CompareOptions& options = {});

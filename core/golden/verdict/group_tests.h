@@ -22,6 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "core/golden/verdict/failing_group.h"
+
 namespace kvscope::golden {
 
 struct EvidenceBlock;  // detail/verdict_loops.h
@@ -44,6 +46,7 @@ struct RowLabel {
 struct GroupResult {
   std::int64_t groups = 0, failing = 0;
   std::string worst;     // "sequence 1, all heads"
+  FailingGroup place;    // the same
   double ratio = 0;      // worst sum / allowed sum
   std::size_t rows = 0;  // of the worst group
 };

@@ -435,6 +435,10 @@ class Tester {
     result.ratio = ratio;
     result.rows = rows;
     result.worst = direction_text(units, direction, sequence, head);
+    const auto page_of = [&](std::size_t unit) {
+      return unit == units.scale() ? -1 : static_cast<std::int64_t>(unit % units.pages);
+    };
+    result.place = {sequence, head, page_of(direction.minus), direction.pair() ? page_of(direction.plus) : -1};
   }
 
   const PageTestInput& input_;

@@ -32,6 +32,7 @@
 
 #include "core/attention/bounds.h"
 #include "core/attention/problem.h"
+#include "core/golden/verdict/failing_group.h"
 #include "core/golden/verdict/golden_terms.h"
 
 namespace kvscope::golden {
@@ -47,8 +48,9 @@ struct PageTestInput {
 
 struct PageTestResult {
   std::int64_t tests = 0, failing = 0, rows = 0;
-  double ratio = 0;   // largest |L| / allowed
-  std::string worst;  // "page 3 of sequence 0, all heads", "page 3 of sequence 0 from the block of page 5, head 2"
+  double ratio = 0;    // largest |L| / allowed
+  std::string worst;   // "page 3 of sequence 0, all heads", "page 3 of sequence 0 from the block of page 5, head 2"
+  FailingGroup place;  // the same
 };
 
 struct PageTests {

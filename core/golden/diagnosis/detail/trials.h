@@ -47,6 +47,8 @@ class Trials {
 void add_scores(Trials& trials);
 // hypotheses_cache.cpp: heads, layout, types and scales of the cache, lookup table.
 void add_cache(Trials& trials);
+// hypotheses_masks.cpp: masks given as tensors, and indices of sparse attention.
+void add_query_masks(Trials& trials);
 // hypotheses_combination.cpp: combination of tiles and splits.
 void add_combination(Trials& trials);
 // hypotheses_output.cpp: axes of o, rows that were not written.

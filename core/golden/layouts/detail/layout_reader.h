@@ -62,6 +62,7 @@ class LayoutReader {
     bool by_token = false;             // an entry is a token's slot, block * page_size + slot, whatever the pages
   };
   Pages pages;
+  std::optional<QueryMasks> masks;  // set by read_pages for indices, and by apply_mask_tensors
 
   [[nodiscard]] const LayoutOptions& options() const { return options_; }
   [[nodiscard]] const LayoutDescription& layout() const { return layout_; }

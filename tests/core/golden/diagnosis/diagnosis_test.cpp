@@ -98,6 +98,25 @@ TEST(RowRecipe, OfACorrectKernelGivesTheReferenceInEveryLayoutUnderEveryConventi
   EXPECT_EQ(rows, static_cast<std::int64_t>(std::size(SmallBatch::kLayouts)) * 8 * 8 * SmallBatch::kQueryHeads);
 }
 
+// The rows of V are decoded once for the heads of a group; another KV head or another query has rows of its own.
+TEST(RowRecipe, HeadsOfAGroupShareTheRowsOfVAndPredictTheSame) {
+  const Bundle bundle = SmallBatch().in("nhd");
+  const PreparedProblem prepared = prepare_problem(bundle, SmallBatch::options("nhd"), "nhd");
+  const Problem& problem = prepared.problem;
+  const std::int64_t group = problem.query_heads / problem.k.heads, query = problem.first_query(5) - 1;
+  ASSERT_GT(group, 1);
+  const RowEvaluator first(problem, {}, 4, query, 0);
+  for (std::int64_t head = 1; head < problem.query_heads; ++head) {
+    RowEvaluator shared(problem, {}, 4, query, head);
+    const RowEvaluator alone(problem, {}, 4, query, head);
+    EXPECT_EQ(shared.share_values(first), head < group);
+    EXPECT_EQ(shared.evaluate(shared.correct()).o, alone.evaluate(alone.correct()).o);
+    EXPECT_EQ(shared.first_dims(3).evaluate(shared.correct()).o.size(), 3u);
+  }
+  RowEvaluator earlier(problem, {}, 4, query - 1, 0);
+  EXPECT_FALSE(earlier.share_values(first));
+}
+
 TEST(GoldenInputs, GiveTheSameProblemAgain) {
   const std::vector<double> slopes{0.5, 0.25, 0.125, 0.0625}, sinks{0.1, -0.3, 1.2, 0.7};
   for (const attention::Options& convention : conventions_to_try(slopes, sinks)) {
