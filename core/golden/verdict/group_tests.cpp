@@ -184,7 +184,8 @@ GroupResult RowGroups::test(std::span<const RowEvidence> rows) const {
     if (ratio <= result.ratio && !result.worst.empty()) return;
     result.ratio = ratio;
     result.worst = group_text(sequence, head);
-    result.place = {sequence, head};
+    result.place.sequence = sequence;
+    result.place.head = head;
     result.rows = group.rows;
   });
   return result;

@@ -157,6 +157,13 @@ std::string_view name(ReportKind kind) {
   return info(kind).name;
 }
 
+std::optional<ReportKind> report_kind_from_name(std::string_view name) {
+  for (const KindInfo& kind : kKinds) {
+    if (kind.name == name) return kind.kind;
+  }
+  return std::nullopt;
+}
+
 std::string_view name(Severity severity) {
   constexpr std::array<std::string_view, 3> kNames{"note", "warning", "error"};
   return kNames[static_cast<std::size_t>(severity)];

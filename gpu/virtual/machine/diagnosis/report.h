@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,6 +65,7 @@ enum class ReportKind : std::uint8_t {
 enum class Severity : std::uint8_t { note, warning, error };
 
 [[nodiscard]] std::string_view name(ReportKind kind);  // "OUT_OF_BOUNDS", "RACE_WR"
+[[nodiscard]] std::optional<ReportKind> report_kind_from_name(std::string_view name);
 [[nodiscard]] std::string_view name(Severity severity);
 [[nodiscard]] Severity severity_of(ReportKind kind);
 

@@ -13,7 +13,7 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::size_t kMostLines = 10'000;
+constexpr std::size_t kMostSuppressions = 10'000;
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r");
@@ -47,13 +47,6 @@ std::string_view innermost(std::string_view source) {
   return trimmed(source.substr(0, source.find("<-")));
 }
 
-bool is_kind(std::string_view word) {
-  for (int kind = 0; kind <= static_cast<int>(ReportKind::register_count); ++kind) {
-    if (name(static_cast<ReportKind>(kind)) == word) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void Suppressions::add(std::string_view text, std::string_view what) {
@@ -74,10 +67,10 @@ void Suppressions::add(std::string_view text, std::string_view what) {
     const std::string where = fmt::format("line {}", number);
     if (count != 2) {
       faults.push_back({where, fmt::format("has {} parts: write KIND | KERNEL | SOURCE", count + 1)});
-    } else if (parts[0] != "*" && !is_kind(parts[0])) {
+    } else if (parts[0] != "*" && !report_kind_from_name(parts[0])) {
       faults.push_back({where, fmt::format("'{}' is no kind of report: write one as RACE_RW, or *", parts[0])});
-    } else if (lines_.size() == kMostLines) {
-      faults.push_back({where, fmt::format("more than {} lines: join some with *", kMostLines)});
+    } else if (lines_.size() == kMostSuppressions) {
+      faults.push_back({where, fmt::format("more than {} lines: join some with *", kMostSuppressions)});
       break;
     } else {
       lines_.push_back(
