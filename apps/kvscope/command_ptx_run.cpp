@@ -28,6 +28,8 @@
 #include "gpu/virtual/debug/controlled_run.h"
 #include "gpu/virtual/debug/state_text.h"
 #include "gpu/virtual/machine/device.h"
+#include "gpu/virtual/machine/diagnosis/suppressions.h"
+#include "gpu/virtual/text/kernel_names.h"
 
 namespace kvscope::apps {
 namespace {
@@ -41,6 +43,9 @@ struct PtxRunCommand {
   bool counters = false;
   std::string json;
   std::optional<std::uint64_t> step;
+  int max_reports = 20;
+  std::vector<std::string> suppress;  // files
+  std::string suggest;
   RecordingOptions recordings;
 };
 
@@ -171,8 +176,27 @@ int show_step(ptx::Device& device, const ptx::LoadedModule& module, const ptx::L
   return kExitFine;
 }
 
+constexpr std::int64_t kMostSuppressionFile = 1 << 20;  // [bytes]
+
+ptx::Suppressions suppressions_of(const PtxRunCommand& command) {
+  ptx::Suppressions out;
+  for (const std::string& path : command.suppress) out.add(read_file(path, kMostSuppressionFile), path);
+  return out;
+}
+
+// What was left out, and lines that no report needs any more.
+void show_suppressed(const ptx::Suppressions& suppressions) {
+  if (suppressions.matched() > 0) std::cout << fmt::format("suppressed  {} reports\n", suppressions.matched());
+  for (const std::string& place : suppressions.unmatched()) {
+    std::cout << fmt::format("suppressed  nothing by {}: remove the line if no other kernel needs it\n", place);
+  }
+}
+
 int run_kernel(const PtxRunCommand& command) {
-  const PreparedLaunch prepared = prepare(command.launch);
+  ptx::Suppressions suppressions = suppressions_of(command);
+  PreparedLaunch prepared = prepare(command.launch);
+  prepared.config.options.max_reports = command.max_reports;
+  prepared.config.options.suppressions = &suppressions;
   ptx::Device& device = *prepared.device;
   const ptx::LoadedModule& module = *prepared.module;
   const ptx::LaunchConfig& config = prepared.config;
@@ -193,7 +217,9 @@ int run_kernel(const PtxRunCommand& command) {
   if (result.repeated_reports > 0) std::cout << fmt::format("{} reports more like these\n\n", result.repeated_reports);
   const auto of = [](std::int64_t n) { return n == 1 ? "" : "s"; };
   const std::int64_t ctas = config.grid[0] * config.grid[1] * config.grid[2];
-  std::cout << fmt::format("kernel      {}: {} CTA{} of {} threads\n", config.kernel, extents_text(config.grid),
+  const ptx::Module& text = *module.program->module;
+  std::cout << fmt::format("kernel      {}: {} CTA{} of {} threads\n",
+                           ptx::short_name(text, text.find_function(config.kernel)), extents_text(config.grid),
                            of(ctas), extents_text(config.block));
   std::cout << fmt::format("ran         {} warp instructions, {}\n", result.steps,
                            result.status == ptx::LaunchStatus::finished ? "to the end" : "and was stopped");
@@ -203,9 +229,11 @@ int run_kernel(const PtxRunCommand& command) {
   }
   for (const std::string& line : arguments.unset) std::cout << line << '\n';
   std::cout << recordings.finish();
+  show_suppressed(suppressions);
   if (command.counters) show_counters(counters);
   if (!command.json.empty()) write_results(command, config, result, counters, device, arguments);
   for (const auto& [array, path] : saves) save_array(device, *array, path);
+  if (!command.suggest.empty()) write_file_atomically(command.suggest, ptx::suggested_suppressions(result.reports));
   std::cout << fmt::format("verdict     {}\n", result.clean() ? (result.reports.empty() ? "clean" : "clean, with notes")
                                                               : "not clean: see the reports above");
   return result.clean() ? kExitFine : kExitCheckFailed;
@@ -290,6 +318,17 @@ void add_ptx_run(CLI::App& ptx, Action& chosen) {
   run->add_flag("--counters", command->counters,
                 "Print instructions, wavefronts, sectors and copies by class and source line");
   run->add_option("--json", command->json, "Write results, reports and counters to this file")->type_name("FILE");
+  run->add_option("--max-reports", command->max_reports, "Print at most N different reports")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  run->add_option(
+         "--suppress", command->suppress,
+         "Leave out the reports that this file lists, one a line: KIND | KERNEL | SOURCE, with * for any text; "
+         "may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  run->add_option("--suggest-suppressions", command->suggest, "Write a line of --suppress for each report to this file")
+      ->type_name("FILE");
   add_recording_options(*run, command->recordings);
   run->add_option("--step", command->step, "Stop after N warp instructions and print the instruction of every warp")
       ->excludes("--trace", "--events");

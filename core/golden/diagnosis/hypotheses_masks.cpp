@@ -76,7 +76,7 @@ void add_mask(Trials& trials, std::string name, std::string cause, Sees sees) {
                const MaskRead mask = mask_of(masks, row.query());
                std::vector<std::int64_t> slots;
                for (std::int64_t key = 0; key < mask.sequence.keys; ++key) {
-                 if (sees(mask, key)) slots.push_back(item(masks.slots, mask.sequence.first_slot + key));
+                 if (sees(mask, key)) slots.push_back(item(masks.key_slots, mask.sequence.first_slot + key));
                }
                r.keys = keys_in_slots(slots);
              });

@@ -249,13 +249,13 @@ void apply_mask_tensors(LayoutReader& r, const CacheScales& scales, PreparedProb
     return is_block ? entry * page + key % page : -1;
   };
   for (std::size_t b = 0; b < queries.size(); ++b) {
-    kept.sequences.push_back({offsets[b], queries[b], keys[b], static_cast<std::int64_t>(kept.slots.size()), 0});
-    for (std::int64_t key = 0; key < keys[b]; ++key) kept.slots.push_back(slot_of(b, key));
+    kept.sequences.push_back({offsets[b], queries[b], keys[b], static_cast<std::int64_t>(kept.key_slots.size()), 0});
+    for (std::int64_t key = 0; key < keys[b]; ++key) kept.key_slots.push_back(slot_of(b, key));
     for (std::int64_t query = 0; query < queries[b]; ++query) {
       made.first.push_back(static_cast<std::int64_t>(made.entries.size()));
       for (std::int64_t key = 0; key < keys[b]; ++key) {
         if (!sees(b, query, key)) continue;
-        made.entries.push_back(kept.slots[static_cast<std::size_t>(kept.sequences[b].first_slot + key)]);
+        made.entries.push_back(kept.key_slots[static_cast<std::size_t>(kept.sequences[b].first_slot + key)]);
       }
       made.columns.push_back(static_cast<std::int64_t>(made.entries.size()) - made.first.back());
       made.lengths.push_back(made.columns.back());

@@ -22,16 +22,16 @@ struct QueryMasks {
   struct Sequence {
     std::int64_t first_query = 0, queries = 0;  // rows of q
     std::int64_t keys = 0;
-    std::int64_t first_slot = 0;   // in `slots`
+    std::int64_t first_slot = 0;   // in `key_slots`
     std::int64_t first_value = 0;  // in `values`
   };
   std::vector<Sequence> sequences;
-  std::vector<std::int64_t> slots;    // of each key of each sequence: block * page_size + slot; -1: outside the cache
-  std::vector<std::uint8_t> values;   // 0 or 1, or bytes
-  std::int64_t tree = 0;              // S
-  std::int64_t width = 0;             // of a row of indices
-  std::vector<std::int64_t> indices;  // [T, width]
-  std::vector<std::int64_t> lengths;  // [T] indices that are used; all `width` without a tensor of lengths
+  std::vector<std::int64_t> key_slots;  // of each key of each sequence: block * page_size + slot; -1: outside the cache
+  std::vector<std::uint8_t> values;     // 0 or 1, or bytes
+  std::int64_t tree = 0;                // S
+  std::int64_t width = 0;               // of a row of indices
+  std::vector<std::int64_t> indices;    // [T, width]
+  std::vector<std::int64_t> lengths;    // [T] indices that are used; all `width` without a tensor of lengths
   std::int64_t page_size = 1, blocks = 0;  // of the cache
 };
 

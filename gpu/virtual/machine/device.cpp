@@ -143,7 +143,7 @@ Launch Device::begin(const LoadedModule& module, const LaunchConfig& config, Mon
   launch.module_addresses = module.addresses;
   launch.number = ++launches_;
   launch.random = config.options.seed;
-  launch.reports = Reports(config.options.max_reports);
+  launch.reports = Reports(config.options.max_reports, config.options.suppressions);
   launch.initial_registers = initial_registers(launch);
   launch.reads_grid_workspace = reads_grid_workspace(launch);
   if (config.options.cooperative && launch.reads_grid_workspace) launch.grid_workspace = new_grid_workspace();

@@ -140,8 +140,9 @@ enum class Policy : std::uint8_t { late, early, seeded };
 struct LaunchOptions {
   Policy policy = Policy::late;
   std::uint64_t seed = 0;  // policy seeded: not 0
-  LaunchLimits limits;
+  LaunchLimits limits{};
   int max_reports = 20;
+  Suppressions* suppressions = nullptr;  // reports to leave out; they outlive the launch
   bool stop_at_first_error = false;
   std::int32_t resident_limit = 264;  // CTAs that have started and not ended
   bool cooperative = false;           // all CTAs start together

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -43,6 +44,14 @@ Edit edit_of(const Instr& instr, std::uint64_t ordinal, std::uint64_t value) {
   return {map_field::kFill, 1, value, value <= 1};  // fill_mode
 }
 
+// Kernels that make a map themselves begin with 128 zero bytes: such a record becomes an empty map.
+void begin_map(std::byte* record) {
+  const auto is_zero = [](std::byte b) { return b == std::byte{0}; };
+  if (!std::all_of(record, record + kMapRecordBytes, is_zero)) return;
+  std::memcpy(record, kMapMagic.data(), kMapMagic.size());
+  record[map_field::kVersion] = std::byte{1};
+}
+
 Flow replace(Exec& exec, const Op& op, LaneMask lanes) {
   const Instr& instr = exec.program().instr(op);
   const bool numbered = instr.has(Mod::box_dim) || instr.has(Mod::global_dim) || instr.has(Mod::element_stride) ||
@@ -62,6 +71,7 @@ Flow replace(Exec& exec, const Op& op, LaneMask lanes) {
     const std::uint64_t value =
         lane_value(exec, op.at[static_cast<std::size_t>(value_at)], width_of(op, value_at), lane);
     const Edit edit = edit_of(instr, ordinal, value);
+    if (edit.legal) begin_map(record);
     if (!edit.legal || std::memcmp(record, kMapMagic.data(), kMapMagic.size()) != 0) {
       const Flow flow = fault(
           exec, op, lane, ReportKind::tma_arg,

@@ -1,4 +1,5 @@
 #include "gpu/virtual/machine/diagnosis/report.h"
+#include "gpu/virtual/machine/diagnosis/suppressions.h"
 
 #include <fmt/format.h>
 
@@ -189,6 +190,7 @@ std::string to_text(const Report& report) {
 }
 
 bool Reports::add(Report report) {
+  if (suppressions_ != nullptr && suppressions_->matches(report)) return false;
   const std::uint64_t key = key_of(report);
   if (full() || std::find(keys_.begin(), keys_.end(), key) != keys_.end()) {
     ++repeated_;

@@ -104,11 +104,14 @@ struct Report {
 };
 [[nodiscard]] std::string to_text(const Report& report);  // lines as above, no newline at the end
 
+class Suppressions;
+
 // Stores each distinct (kind, positions) once, and counts the rest.
 class Reports {
  public:
-  explicit Reports(int most = 20) : most_(most) {}
-  // True: stored; false: a duplicate, or the limit is reached.
+  // `suppressions`: reports to leave out (suppressions.h); null: none. They outlive this object.
+  explicit Reports(int most = 20, Suppressions* suppressions = nullptr) : most_(most), suppressions_(suppressions) {}
+  // True: stored; false: suppressed, a duplicate, or the limit is reached.
   bool add(Report report);
   [[nodiscard]] const std::vector<Report>& all() const { return reports_; }
   [[nodiscard]] bool full() const { return static_cast<int>(reports_.size()) >= most_; }
@@ -116,6 +119,7 @@ class Reports {
 
  private:
   int most_;
+  Suppressions* suppressions_;
   std::vector<Report> reports_;
   std::vector<std::uint64_t> keys_;
   std::int64_t repeated_ = 0;

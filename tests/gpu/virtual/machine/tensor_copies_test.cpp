@@ -396,5 +396,53 @@ TEST(TensorMapEdit, AKernelChangesItsMap) {
   for (std::size_t i = 0; i < 512; ++i) EXPECT_EQ(ran.out[128 + i], i < 256 ? in[i] : std::byte{0}) << i;
 }
 
+TEST(TensorMapEdit, AKernelMakesItsMapFromZeros) {
+  const Ran ran = run({.body = R"(
+    mov.u32 %r10, s;
+    mov.u64 %rd6, s;
+    mov.u64 %rd5, 0;
+    mov.u32 %r11, 0;
+    ZERO: add.u32 %r12, %r10, %r11;  st.shared.u64 [%r12+1024], %rd5;
+    add.u32 %r11, %r11, 8;  setp.lt.u32 %p1, %r11, 128;  @%p1 bra ZERO;
+    mov.u32 %r13, 32; mov.u32 %r15, 4; mov.u32 %r7, 1; mov.u64 %rd4, 128;
+    tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%rd6+1024], %rd1;
+    tensormap.replace.tile.rank.shared::cta.b1024.b32 [%rd6+1024], 1;
+    tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%rd6+1024], 0, %r13;
+    tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%rd6+1024], 1, %r15;
+    tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%rd6+1024], 0, %r13;
+    tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%rd6+1024], 1, %r15;
+    tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%rd6+1024], 0, %rd4;
+    tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%rd6+1024], 0, %r7;
+    tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%rd6+1024], 1, %r7;
+    tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%rd6+1024], 2;
+    tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%rd6+1024], 0;
+    tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%rd6+1024], 3;
+    tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%rd6+1024], 0;
+    bar.warp.sync 0xffffffff;
+    add.u32 %r14, %r10, 1024;
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd0], [%r14], 128;
+    fence.proxy.tensormap::generic.acquire.gpu [%rd0], 128;
+    setp.eq.u32 %p2, %r0, 0;
+    @%p2 mbarrier.init.shared.b64 [%r10+2048], 1;
+    bar.sync 0;
+    @!%p2 bra WAITS;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10+2048], 512;
+    cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r10], [%rd0, {0, 0}], [%r10+2048];
+    WAITS: mbarrier.try_wait.parity.shared.b64 %p1, [%r10+2048], 0;
+    @!%p1 bra WAITS;
+    mul.lo.u32 %r9, %r0, 16;  add.u32 %r9, %r9, %r10;
+    ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [%r9];
+    mul.wide.u32 %rd7, %r0, 16;  add.s64 %rd7, %rd0, %rd7;
+    st.global.v4.u32 [%rd7+128], {%r1, %r2, %r3, %r4};)",
+                       .in = counted(512),
+                       .out_bytes = 640});
+  EXPECT_THAT(ran.messages, IsEmpty());
+  const std::vector<std::byte> in = counted(512);
+  for (std::size_t i = 0; i < 512; ++i) {
+    const std::size_t row = i / 128, chunk = i / 16 % 8;
+    EXPECT_EQ(ran.out[128 + i], in[128 * row + 16 * (chunk ^ row) + i % 16]) << i;
+  }
+}
+
 }  // namespace
 }  // namespace kvscope::ptx::test::tensor_copies_test
