@@ -9,6 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . apps/packages.sh
+command -v llvm-cov >/dev/null || stop "llvm-cov is not installed: apt-get install llvm"
 
 build=build/coverage profiles=build/coverage/profiles data=build/coverage/tests.profdata
 jobs=${KVSCOPE_JOBS:-$(nproc)}

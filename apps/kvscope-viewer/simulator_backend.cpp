@@ -49,7 +49,9 @@ std::vector<Request> requests_of(const Scenario& scenario, const std::string& pa
 
 FileKind kind_of(const std::string& path) {
   constexpr std::string_view kDatabase = "SQLite format 3";
-  const std::string start = fs::is_directory(path) ? std::string() : read_file_start(path, 64);
+  std::error_code ignored;
+  const bool readable = fs::exists(path, ignored) && !fs::is_directory(path, ignored);
+  const std::string start = readable ? read_file_start(path, 64) : std::string();
   if (start.starts_with(kDatabase)) return FileKind::trace;
   const std::size_t first = start.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && start[first] == '{') return FileKind::scenario;

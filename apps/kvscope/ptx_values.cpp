@@ -239,9 +239,9 @@ ptx::ParamValue ArgumentPlacer::number(const ArgumentSlot& slot, const std::stri
   if (slot.bytes == 0) return std::uint64_t{0};  // the number of arguments is the fault
   if (slot.bytes > 8) {
     throw InputError("", "",
-                     fmt::format("'{}' is a number, but {} is a struct of {} bytes: pass its fields as "
+                     fmt::format("'{}' is a number, but {} is a struct: pass its fields as "
                                  "{}.FIELD=VALUE or @FILE.json, or a tensor map as map:FILE.json@ARGUMENT",
-                                 word, slot.of, slot.bytes, slot.names.empty() ? "0" : slot.names.front()));
+                                 word, slot.of, slot.names.empty() ? "0" : slot.names.front()));
   }
   if (ptx::class_of(slot.type) == ptx::TypeClass::floating) return floating(slot, word, real);
   if (integer && fits(*integer, slot)) return integer->negative ? ~*integer->magnitude + 1 : *integer->magnitude;

@@ -32,7 +32,7 @@ int system_error_of(sqlite3* db, int kind) {
   if (kind == SQLITE_CANTOPEN) return sqlite3_system_errno(db);
   int error = 0;
   if (kind == SQLITE_IOERR || kind == SQLITE_CORRUPT) sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &error);
-  return error;
+  return kind == SQLITE_IOERR && error == 0 ? EIO : error;  // the journal's errno is not kept
 }
 
 int stop(void*) {

@@ -348,8 +348,9 @@ STAGING_COMMANDS = [
     ("part past the tile", {}, "fragment table mma.m16n8k16.c --first-row 10 --rows 7",
      ["table of mma.m16n8k16, C: rows: [10, 17) is not a part of [0, 16)"]),
     ("part before the tile", {}, "fragment table mma.m16n8k16.c --first-column -1 --rows -2",
-     ["table of mma.m16n8k16, C: rows: [0, -2) is not a part of [0, 16)",
-      "table of mma.m16n8k16, C: columns: [-1, 8) is not a part of [0, 8)"]),
+     ["command line: --rows: -2 is below -1: see 'kvscope fragment table --help'"]),
+    ("columns before the tile", {}, "fragment table mma.m16n8k16.c --first-column -1",
+     ["table of mma.m16n8k16, C: columns: [-1, 8) is not a part of [0, 8)"]),
 ]
 
 STAGE = [

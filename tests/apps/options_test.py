@@ -18,7 +18,7 @@ from help_test import pages  # noqa: E402
 from program import kvscope  # noqa: E402
 
 # The types of values in the help pages: whole numbers, and all others.
-WHOLE = {"N", "BYTE", "BYTES", "BITS", "KEYS", "N,...", "N,N,...", "N,N,N,N", "X[,Y[,Z]]", "ROWS,ELEMENTS"}
+WHOLE = {"N", "BYTE", "BYTES", "BITS", "KEYS", "N,...", "N,N,...", "N,N,N,N", "X[,Y[,Z]]", "ROWS,ELEMENTS", "SECONDS"}
 OTHER = {"A", "AXES", "CHECK,", "CHECK,...", "COMMAND", "DIR", "ERROR", "FILE", "FIRST", "FIRST:LAST", "KEY", "KEY=N,...",
          "KIND", "KIND,...", "LAYOUT", "MASK", "MODE", "N=FILE", "NAME", "NAME=FILE", "NAME=FILE[:TYPE]", "N[,M]", "POLICY",
          "SCENARIO", "SUITE", "TEXT", "TYPE", "UUID", "VALUE", "WHICH", "X"}

@@ -312,8 +312,8 @@ class Refused(Folder):
                 ({"x": "18446744073709551616"},
                  "1: '18446744073709551616' does not fit parameter scale_param_1 (.u64): write an integer from "
                  "-9223372036854775808 to 18446744073709551615"),
-                ({"n": "x"}, "3: 'x' is neither a number, nor FILE.npy, FILE.safetensors:NAME, TYPE[SHAPE] or "
-                             "map:FILE.json@ARGUMENT")]:
+                ({"n": "x"}, "3: 'x' is neither a number, nor FILE.npy, FILE.npz:NAME, FILE.safetensors:NAME, TYPE[SHAPE], "
+                             "null, @ARRAY or map:FILE.json@ARGUMENT")]:
             done = self.scale_of(**options)
             self.assertEqual((done.returncode, done.stdout, done.stderr),
                              (2, "", f"kvscope: command line: --arg {message}\n"))
@@ -321,13 +321,12 @@ class Refused(Folder):
     def test_files_that_hold_no_single_array(self):
         for name in ("x.npz", "x.safetensors"):
             self.assertEqual(self.scale_of(x=name).stderr,
-                             f"kvscope: command line: --arg 1: '{name}' holds several arrays: pass one, as FILE.npy or "
-                             "FILE.safetensors:NAME\n")
+                             f"kvscope: command line: --arg 1: '{name}' holds several arrays: pass one, as FILE.npy, FILE.npz:NAME "
+                             "or FILE.safetensors:NAME\n")
         cuda = self.write("k.cu", "__global__ void k() {}\n")
         self.assertEqual(self.fault_of("run", cuda),
                          f"kvscope: {cuda}: is CUDA source: compile it to PTX with nvcc -ptx -lineinfo\n")
-        self.assertIn("--save: '3=y.npy' does not name an array: write N=FILE.npy, N the number of an --arg that is an "
-                      "array, from 0\n",
+        self.assertIn("--save: '3=y.npy' does not name an array: write ARRAY=FILE.npy; arrays are 0, 1\n",
                       self.fault_of("run", ELEMENTWISE, "--entry", "scale", "--arg", "f32[300]", "--arg", "f32[300]", "--arg",
                                     "2.5", "--arg", "3", "--save", "3=y.npy"))
 
@@ -363,8 +362,8 @@ class Refused(Folder):
         ptx = self.write("k.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n"
                          ".visible .entry k(.param .align 8 .b8 p[24]) {\nret;\n}\n")
         self.assertEqual(self.fault_of("run", ptx, "--arg", "3"),
-                         "kvscope: command line: --arg 0: '3' is a number, but parameter p is a struct of 24 bytes: pass a "
-                         "tensor map as map:FILE.json@ARGUMENT; other structs cannot be passed\n")
+                         "kvscope: command line: --arg 0: '3' is a number, but parameter p (24 bytes) is a struct: pass its fields "
+                         "as 0.FIELD=VALUE or @FILE.json, or a tensor map as map:FILE.json@ARGUMENT\n")
         self.assertIn("'u8[24]' is an array, but parameter p (24 bytes) is not a pointer of 8 bytes: write "
                       "map:FILE.json@ARGUMENT", self.fault_of("run", ptx, "--arg", "u8[24]"))
 

@@ -57,15 +57,16 @@ class Stopping(unittest.TestCase):
                 command = [program.KVSCOPE, "run", gallery("real_traffic_like"), "--out", out, "--trace", "full"]
                 process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+                # The set of files is built in a folder beside the output.
                 for _ in range(1000):
-                    if os.path.isdir(out) and any(name.endswith(".tmp") for name in os.listdir(out)):
+                    if any(name.endswith(".tmp") for name in os.listdir(folder)):
                         break
                     time.sleep(0.02)
                 self.assertIsNone(process.poll(), "it ended before it could be stopped")
-                self.assertTrue(any(name.endswith(".tmp") for name in os.listdir(out)))
+                self.assertTrue(any(name.endswith(".tmp") for name in os.listdir(folder)))
                 process.send_signal(how)
                 self.assertEqual(process.wait(timeout=60), -how, "the signal does what it always does")
-                self.assertEqual(os.listdir(out), [])
+                self.assertEqual(os.listdir(folder), [])
 
 
 # Sets the window's title, clears the screen, turns the text around, and begins a control sequence in one byte of Latin-1.

@@ -109,7 +109,7 @@ def attack(kvscope, viewer, seed, count, work, kept, report=print):
         state = states.pop() if len(states) == 1 else "damaged" if "damaged" in states else "mixed"
         table[name, ending][state if code else "finished"] += 1
         wrong = f"damaged: {[one for one in outputs if left.get(one) not in (OLD, new[one])]}" if state == "damaged" else \
-            f"files of two runs: {sorted(outputs)}" if state == "mixed" else \
+            f"files of two runs: {sorted(outputs)}" if state == "mixed" and name == "run --out" else \
             f"left behind: {others}" if others and ending != "KILL" else \
             f"exit code {code}" if code not in (0, 2) and code != -getattr(signal, "SIG" + ("XFSZ" if ending == "FSIZE" else ending)) else ""
         if wrong:

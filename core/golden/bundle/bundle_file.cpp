@@ -45,7 +45,9 @@ BundleFile::BundleFile(std::filesystem::path path) : path_(std::move(path)) {
     throw InputError(path_.string(), "", message);
   };
   // O_NONBLOCK: opening a pipe without a writer does not wait.
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  do {
+    descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (descriptor_ < 0 && errno == EINTR);
   if (descriptor_ < 0) reject("cannot be read: " + system_message(errno));
   struct stat status = {};
   if (::fstat(descriptor_, &status) != 0) reject("cannot be read: " + system_message(errno));

@@ -421,8 +421,9 @@ class DebugTypes {
     if (!is_record(type.tag)) throw BrokenDebugInfo();
     for (const std::uint64_t child : type.children) {
       const DebugEntry& member = at(child);
-      const bool base = member.tag == tag::inheritance;
-      if ((member.tag != tag::member && !base) || !member.type) continue;
+      if ((member.tag != tag::member && member.tag != tag::inheritance) || !member.type) continue;
+      // nvcc writes a base class as a member: "__b_4Base".
+      const bool base = member.tag == tag::inheritance || member.name.starts_with("__b_");
       if (member.tag == tag::member && !member.location && type.tag != tag::union_type && !member.bit_size) continue;
       const std::string inner = base ? path : path.empty() ? member.name : path + "." + member.name;
       const std::int64_t place = offset + member.location.value_or(0);

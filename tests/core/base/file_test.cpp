@@ -172,10 +172,9 @@ TEST_F(FileTest, TemporaryNamesDoNotDependOnTheProcess) {
     const PendingFile pending(folder_ / "f");
     const std::string name = pending.temporary().filename().string();
     EXPECT_THAT(name, ::testing::MatchesRegex("\\.kvscope-[0-9a-f]{32}\\.tmp"));
-    EXPECT_EQ(name.find(std::to_string(::getpid())), name.npos);
-    chosen.insert(name.substr(9, 12));
+    for (std::size_t at = 9; at + 8 <= 41; at += 8) chosen.insert(name.substr(at, 8));
   }
-  EXPECT_EQ(chosen.size(), 100u);
+  EXPECT_GT(chosen.size(), 395u);  // each quarter of each name is random: none is a process number or a counter
 }
 
 // The temporary file is created by the constructor, so that no other program can put a file or a link in its place.

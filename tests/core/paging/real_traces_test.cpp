@@ -91,7 +91,7 @@ Sums sums_of(const std::vector<std::string>& lines, bool csv) {
 
 RunReport replay(const Scenario& scenario, const std::vector<Request>& requests, std::int64_t check_every) {
   trace::Recorder off;
-  PagingEngine engine(scenario, requests, off);
+  PagingEngine engine(scenario, requests, off, {.steps = 100'000'000});
   while (engine.step()) {
     if (engine.report().steps % check_every == 0) {
       EXPECT_THAT(engine.broken_invariants(), testing::IsEmpty()) << "step " << engine.report().steps;

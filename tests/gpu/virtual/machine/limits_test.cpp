@@ -201,7 +201,7 @@ TEST(Limits, CallsWithinOneAnotherStopAtTheLocalMemoryOfAllThreads) {
 }
 
 TEST(Limits, AllocaCountsAndItsAlignmentCannotOverflow) {
-  Kernel kernel{.body = "alloca.u64 %d0, 1000, 4611686018427387904;"};
+  Kernel kernel{.body = "alloca.u64 %d0, 8;\nalloca.u64 %d0, 1000, 2147483648;"};
   EXPECT_THAT(run(kernel).messages, ElementsAre(StartsWith("STACK alloca of 1000 bytes after")));
   kernel.body = "alloca.u64 %d0, 1000;";
   kernel.options.limits.local_bytes = 999;
