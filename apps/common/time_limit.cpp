@@ -33,7 +33,7 @@ void end_in_time(int) {
 std::string time_limit_fault(const std::string& text) {
   const auto seconds = whole_number<double>(text);
   if (seconds && *seconds >= 0 && *seconds <= kMostSeconds) return {};
-  return fmt::format("'{}' is not a number of seconds from 0 to {:g}", text, kMostSeconds);
+  return fmt::format("'{}' is not a number of seconds from 0 to {:.0f}", text, kMostSeconds);
 }
 
 void start_time_limit(double seconds) {

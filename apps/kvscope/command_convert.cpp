@@ -68,8 +68,9 @@ void add_convert(CLI::App& app, Action& chosen) {
   convert->add_option("--out", command->out, "File to write (.safetensors, .npz)")->required()->type_name("FILE");
   convert->add_option("--page-size", command->page_size,
                       "Tokens of a page of the result, or positions of a cache without a table [default: the file's]");
-  convert->add_option("--layer", command->from.layer,
-                      "Layer to convert [default: all, or 0 if the result has no layers]");
+  convert
+      ->add_option("--layer", command->from.layer, "Layer to convert [default: all, or 0 if the result has no layers]")
+      ->check(at_least(0));
   add_layout_sizes(*convert, command->from, "");
   add_examples(*convert, {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors",
                           "kvscope convert golden.safetensors --to flashinfer --out flashinfer.safetensors"});

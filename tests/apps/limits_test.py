@@ -176,7 +176,7 @@ class Limits(unittest.TestCase):
         self.rejected(["ptx", "run", "k.ptx", "--max-instructions", "9223372036854775807", "--timeout", "0.2"],
                       "kvscope: the time limit of 0.2 s is reached: raise it with --timeout", loop)
         for value in ("-1", "nan", "1e7", "x"):
-            self.rejected(["ptx", "run", "k.ptx", "--timeout", value], "is not a number of seconds from 0 to 1e+06", loop)
+            self.rejected(["ptx", "run", "k.ptx", "--timeout", value], "is not a number of seconds from 0 to 1000000", loop)
 
     def test_registers_and_variables_of_a_kernel(self):
         self.rejected(["ptx", "run", "k.ptx"], "registers", {"k.ptx": kernel(".reg .b32 %x<4000000000>;")})

@@ -61,7 +61,8 @@ class Options(unittest.TestCase):
                     self.assertEqual(done.returncode, 2, done.stdout)
                     self.assertEqual(done.stdout, "")
                     self.assertRegex(done.stderr, rf"command line: {option}: {value} (is outside \[-?\d+, \d+\]|is below -?\d+)"
-                                     rf"|{option}: Value {value} not in range")
+                                     rf"|{option}: Value {value} not in range"
+                                     rf"|{option}: '{value}' is not a (whole number|number of seconds) from \d")
         self.assertGreater(count, 150)
 
     def test_negative_numbers(self):
