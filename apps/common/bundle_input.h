@@ -7,7 +7,7 @@
 
 namespace kvscope::apps {
 
-// golden::load_bundle; what the file's version cannot check is printed to standard error as one note.
+// golden::load_bundle; checks that the file's version lacks are printed to standard error as one note.
 [[nodiscard]] golden::Bundle open_bundle(const std::filesystem::path& path);
 
 }  // namespace kvscope::apps

@@ -40,7 +40,7 @@ struct ArgumentSlot {
   std::vector<std::string> names;  // as in DeviceArray
   std::string of;                  // for messages: "parameter f_param_0 (.u64)"
   ptx::Type type = ptx::Type::none;
-  std::int64_t bytes = 0;  // 0: there is no such parameter, which is a fault of its own
+  std::int64_t bytes = 0;  // 0: there is no such parameter, which is another fault
 };
 
 // Converts words one after the other. InputError: one fault of the word.

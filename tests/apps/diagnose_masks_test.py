@@ -85,7 +85,7 @@ class MaskBatch:
         return self.bit(self.first[b], i * n + t)
 
     def listed(self, sees):
-        """Slots of each query, for a kernel that asks `sees`."""
+        """Slots of each query, by the function `sees`."""
         return [[self.slots[b][t] for t in range(self.lengths[b]) if sees(b, i, t)]
                 for b in range(len(self.lengths)) for i in range(self.queries[b])]
 
@@ -140,7 +140,7 @@ def last_key(m, b, i):
     return m.lengths[b] - m.queries[b] + i
 
 
-# Name of the hypothesis, forms that it concerns, and what the kernel takes for "query i of sequence b sees key t".
+# Name of the hypothesis, its forms, and its condition for "query i of sequence b sees key t".
 MASK_FAULTS = [
     ("mask_ignored", "custom packed tree", lambda m: lambda b, i, t: True),
     ("mask_ignored", "custom packed tree", lambda m: lambda b, i, t: t <= last_key(m, b, i)),

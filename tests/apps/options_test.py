@@ -104,7 +104,7 @@ class Options(unittest.TestCase):
         self.assertGreater(count, 70)
 
     def test_the_ends_of_the_ranges_are_accepted(self):
-        """9223372036854775807 is converted; what a command makes of it is its own check."""
+        """9223372036854775807 is converted; whether a command accepts it is tested elsewhere."""
         done = kvscope("import", "x", f"--seed={2**63 - 1}")
         self.assertNotIn("--seed", done.stderr)
         done = kvscope("trace", "show", "x", "--events", TOO_LARGE, TOO_LARGE)

@@ -94,7 +94,7 @@ def read_safetensors(path):
 
 
 class FolderTest(unittest.TestCase):
-    """A test with a temporary folder of its own."""
+    """A test with a temporary folder."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

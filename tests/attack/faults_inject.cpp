@@ -39,7 +39,7 @@ constexpr const char* kCallNames[] = {"open",   "read",  "write",    "fsync", "c
                                       "rename", "mkdir", "truncate", "malloc"};
 constexpr int kCalls = static_cast<int>(sizeof(kCallNames) / sizeof(kCallNames[0]));
 constexpr int kShort = -1;      // in place of an errno: only a part of the bytes is transferred
-constexpr int kSignals = -100;  // kSignals - 15: SIGTERM is raised, and then the call succeeds
+constexpr int kSignals = -100;  // kSignals - 15: SIGTERM is sent, and then the call succeeds
 
 struct ErrorName {
   const char* name;

@@ -1,6 +1,6 @@
-// The limits of what a kernel can ask of the host: each has a default, an option of `kvscope ptx run` and `ptx debug`
-// that raises it, and one report of kind LIMIT when a kernel exceeds it. A launch without limits could fill the host's
-// memory or run for ever, whatever the file contains.
+// Limits of the memory, output and time that a kernel takes from the host: each has a default, an option of `kvscope
+// ptx run` and `ptx debug` that raises it, and one report of kind LIMIT when a kernel exceeds it. A launch without
+// limits could fill the host's memory or run forever, whatever the file contains.
 //
 //   limit               default              counts                                                      option
 //   instructions        1,000,000,000        warp instructions of a launch                               --max-instructions

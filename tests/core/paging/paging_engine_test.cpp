@@ -199,7 +199,7 @@ TEST(PagingEngine, RejectsARequestOfMoreStepsThanItsLimit) {
   EXPECT_EQ(rejection({asks(0, 5, 2), asks(0, 5, 3)}, {.steps = 2}),
             "request 1 generates 3 tokens, one in a step: a run has at most 2 steps; shorten the request, or raise the "
             "limit with --max-steps of kvscope run");
-  EXPECT_EQ(rejection({asks(0, 5, 2'000'000'000)}, {.steps = 2}), "ran");  // never fits: it takes no step of its own
+  EXPECT_EQ(rejection({asks(0, 5, 2'000'000'000)}, {.steps = 2}), "ran");  // never fits, so it takes no step
   EXPECT_EQ(rejection({asks(0, 5, 3), asks(100'000, 5, 3)}, {.steps = 5}),
             "the run has more than 5 steps: give fewer or shorter requests, or raise the limit with --max-steps of "
             "kvscope run");

@@ -144,7 +144,7 @@ TEST(Session, TakesWhatItCanReadOfADamagedFile) {
   EXPECT_EQ(session.place().breakpoints[0], parse_breakpoint("block_evicted"));
 }
 
-// Any bytes as the file: the session reads what it can and never throws. A font size that a file asks for stays readable.
+// Any bytes as the file: the session reads the valid parts and never throws. The font size stays readable.
 TEST(Session, OpensWhateverTheBytesOfItsFileAre) {
   const QTemporaryDir folder;
   const QString path = folder.filePath(QStringLiteral("viewer.ini"));

@@ -28,7 +28,7 @@ struct DebugSection {
   std::vector<Reference> references;
 };
 
-// `text`: what is between the braces; it outlives the result. Debug sections are optional, so a statement of an unknown
+// `text`: the text between the braces; it outlives the result. Debug sections are optional, so a statement of an unknown
 // form ends the parsing without an error.
 [[nodiscard]] DebugSection read_debug_section(std::string_view text);
 

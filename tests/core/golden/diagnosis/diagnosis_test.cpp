@@ -98,7 +98,7 @@ TEST(RowRecipe, OfACorrectKernelGivesTheReferenceInEveryLayoutUnderEveryConventi
   EXPECT_EQ(rows, static_cast<std::int64_t>(std::size(SmallBatch::kLayouts)) * 8 * 8 * SmallBatch::kQueryHeads);
 }
 
-// The rows of V are decoded once for the heads of a group; another KV head or another query has rows of its own.
+// The rows of V are decoded once for the heads of a group; another KV head or another query has other rows.
 TEST(RowRecipe, HeadsOfAGroupShareTheRowsOfVAndPredictTheSame) {
   const Bundle bundle = SmallBatch().in("nhd");
   const PreparedProblem prepared = prepare_problem(bundle, SmallBatch::options("nhd"), "nhd");

@@ -210,7 +210,7 @@ TEST(RowGroups, CountARowOnceInEachGroupHoweverOftenItsIdentityOccurs) {
       if (seen.insert(identity).second || std::isnan(identity)) ++counted;
     }
   }
-  std::size_t most = 0;  // all rows have a sum of 1, so the group with the most rows is the worst
+  std::size_t most = 0;  // all rows have a sum of 1, so the largest group is the worst
   for (const auto& [key, group] : groups) most = std::max(most, group.second);
   const GroupResult result = test_groups(rows, labels);
   EXPECT_EQ(result.groups, static_cast<std::int64_t>(groups.size()));

@@ -1,4 +1,4 @@
-// What a kernel can ask of the host, and the one report when it asks for more.
+// Limits of the memory, output and time that a kernel takes, and the one report past each.
 #include "gpu/virtual/machine/limits.h"
 
 #include <gmock/gmock.h>
