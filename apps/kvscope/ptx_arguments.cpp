@@ -15,6 +15,7 @@
 #include "core/base/convert.h"
 #include "core/base/errors.h"
 #include "core/golden/bundle/npy.h"
+#include "gpu/virtual/text/kernel_names.h"
 
 namespace kvscope::apps {
 namespace {
@@ -65,8 +66,9 @@ struct Parameter {
 
 class ArgumentReader {
  public:
-  ArgumentReader(ptx::Device& device, const ptx::Module& module, const ptx::Function& kernel)
-      : kernel_(kernel), placer_(device) {
+  ArgumentReader(ptx::Device& device, const ptx::Module& module, std::int32_t function)
+      : name_(ptx::short_name(module, function)), placer_(device) {
+    const ptx::Function& kernel = module.functions[static_cast<std::size_t>(function)];
     for (const std::int32_t p : kernel.parameters) {
       parameters_.push_back({&module.variables[static_cast<std::size_t>(p)], {}, {}, {}, {}});
     }
@@ -111,12 +113,10 @@ class ArgumentReader {
       if (!p.value && p.block.empty()) missing.push_back(declaration(p));
     }
     if (next_ > parameters_.size() || (!missing.empty() && !any_named_)) {
-      return fmt::format("{} given, kernel {} takes {}: {}", words, kernel_.name, wanted.size(),
-                         fmt::join(wanted, ", "));
+      return fmt::format("{} given, kernel {} takes {}: {}", words, name_, wanted.size(), fmt::join(wanted, ", "));
     }
     if (missing.empty()) return std::nullopt;
-    return fmt::format("no value for {}: kernel {} takes {}", fmt::join(missing, ", "), kernel_.name,
-                       fmt::join(wanted, ", "));
+    return fmt::format("no value for {}: kernel {} takes {}", fmt::join(missing, ", "), name_, fmt::join(wanted, ", "));
   }
 
   [[nodiscard]] std::vector<ptx::ParamValue> values() const {
@@ -161,7 +161,7 @@ class ArgumentReader {
       known.push_back(fmt::format("{} ({})", i, declaration(parameters_[i])));
     }
     throw InputError("", "",
-                     fmt::format("there is no parameter '{}': kernel {} has {}", name, kernel_.name,
+                     fmt::format("there is no parameter '{}': kernel {} has {}", name, name_,
                                  known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
   }
 
@@ -319,7 +319,7 @@ class ArgumentReader {
     }
   }
 
-  const ptx::Function& kernel_;
+  std::string name_;  // of the kernel, for messages
   std::vector<Parameter> parameters_;
   ArgumentPlacer placer_;
   std::size_t next_ = 0;  // the parameter of the next word without a name
@@ -331,7 +331,7 @@ class ArgumentReader {
 KernelArguments place_arguments(ptx::Device& device, const ptx::LoadedModule& module, const std::string& kernel,
                                 const std::vector<std::string>& words, const std::vector<std::string>& structs) {
   const ptx::Module& text = *module.program->module;
-  ArgumentReader reader(device, text, text.functions[static_cast<std::size_t>(text.find_function(kernel))]);
+  ArgumentReader reader(device, text, text.find_function(kernel));
   std::vector<Fault> faults;
   const auto each = [&](const char* option, const std::vector<std::string>& list, const auto& read) {
     for (std::size_t i = 0; i < list.size(); ++i) {
