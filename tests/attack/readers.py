@@ -12,7 +12,7 @@ import seeds
 
 BATCH = 250
 KINDS = {"import_csv": "csv", "import_jsonl": "jsonl", "json": "json", "layout_expr": "text", "layouts": "safetensors", "lint": "safetensors",
-         "npy": "npy", "npz": "npz", "playback": "text", "ptx_decode": "ptx", "ptx_run": "ptx", "ptx_text": "ptx",
+         "npy": "npy", "npz": "npz", "parameter_layout": "text", "playback": "text", "ptx_decode": "ptx", "ptx_run": "ptx", "ptx_text": "ptx",
          "safetensors": "safetensors", "scenario": "json", "tensor_map": "text", "tensor_map_json": "json", "trace": "kvt"}
 
 

@@ -43,9 +43,9 @@ struct MaskRead {
   }
   // Bit `i` from the byte `first`; `highest`: the highest bit of a byte first.
   [[nodiscard]] bool bit(std::int64_t first, std::int64_t i, bool highest = false) const {
-    const std::int64_t byte = first + i / 8;
+    const std::int64_t byte = first + (i >> 3);  // a faulty kernel's `i` may be negative
     if (byte < 0 || byte >= static_cast<std::int64_t>(masks.values.size())) return false;
-    const std::int64_t at = highest ? 7 - i % 8 : i % 8;
+    const std::int64_t at = highest ? 7 - (i & 7) : i & 7;
     return (masks.values[static_cast<std::size_t>(byte)] >> at & 1) != 0;
   }
   // Element `i` of the sequence's mask [queries, keys], or of a tree [S, S].

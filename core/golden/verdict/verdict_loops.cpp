@@ -52,7 +52,8 @@ struct Elements {
     const Bits a = pattern(type, x_size), b = pattern(type, rounded_size);
     const Bits between = a < b ? b - a : a - b;
     // Of f64 with two signs, the sum may need 64 bits: the largest is found as the unsigned number.
-    const Bits steps = (L::bits(x) ^ L::bits(g)) < 0 ? a + b : between;
+    const Bits sum = (Bits)((typename L::UnsignedBits)a + (typename L::UnsignedBits)b);
+    const Bits steps = (L::bits(x) ^ L::bits(g)) < 0 ? sum : between;
     constexpr long long kTop = -0x7fffffffffffffffll - 1;
     so_far.max_ulp = (so_far.max_ulp ^ kTop) < (steps ^ kTop) ? steps : so_far.max_ulp;
   }

@@ -226,7 +226,7 @@ std::string string_at(const Exec& exec, int lane, std::uint64_t address) {
   const auto bytes = bytes_at(exec, lane, address, kMost);
   const auto end = std::find(bytes.begin(), bytes.end(), std::byte{0});
   std::string out(static_cast<std::size_t>(end - bytes.begin()), '\0');
-  std::memcpy(out.data(), bytes.data(), out.size());
+  if (!out.empty()) std::memcpy(out.data(), bytes.data(), out.size());
   return out;
 }
 
