@@ -15,10 +15,7 @@
 #include <string>
 #include <vector>
 
-#define KVSCOPE_READERS(reader)                                                                                     \
-  reader(import_csv) reader(import_jsonl) reader(json) reader(layout_expr) reader(layouts) reader(lint) reader(npy) \
-      reader(npz) reader(playback) reader(ptx_decode) reader(ptx_run) reader(ptx_text) reader(safetensors)          \
-          reader(scenario) reader(tensor_map) reader(tensor_map_json) reader(trace)
+#include "readers_list.h"  // KVSCOPE_READERS, made by CMakeLists.txt from the files of tests/fuzz
 
 // tests/attack/CMakeLists.txt gives LLVMFuzzerTestOneInput of <name>_fuzz.cpp the name <name>_reader.
 #define KVSCOPE_DECLARE(name) extern "C" int name##_reader(const std::uint8_t* data, std::size_t size);
