@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "readers_list.h"  // KVSCOPE_READERS, made by CMakeLists.txt from the files of tests/fuzz
+#include "tests/attack/readers_list.h"  // KVSCOPE_READERS, made by CMakeLists.txt from the files of tests/fuzz
 
 // tests/attack/CMakeLists.txt gives LLVMFuzzerTestOneInput of <name>_fuzz.cpp the name <name>_reader.
 #define KVSCOPE_DECLARE(name) extern "C" int name##_reader(const std::uint8_t* data, std::size_t size);
