@@ -4,8 +4,9 @@
 core_packages="g++ cmake ninja-build libgtest-dev libgmock-dev libxtensor-dev nlohmann-json3-dev libcli11-dev libfmt-dev
 libsqlite3-dev libzip-dev zlib1g-dev python3 python3-numpy"
 viewer_packages="qt6-base-dev qt6-svg-dev libgif-dev fonts-inter fonts-jetbrains-mono"
-development_packages="librapidcheck-dev clang libclang-rt-14-dev libbenchmark-dev ccache python3-jsonschema python3-venv
+development_packages="librapidcheck-dev libbenchmark-dev ccache python3-jsonschema python3-venv
 xvfb xauth locales"
+fuzz_packages="clang libclang-rt-14-dev"
 
 heading() { printf '\n== %s\n' "$*"; }
 

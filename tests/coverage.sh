@@ -29,7 +29,7 @@ if [ "${1:-}" = --lines ]; then
 fi
 
 # shellcheck disable=SC2086 # one word a package
-install_missing $core_packages $viewer_packages $development_packages
+install_missing $core_packages $viewer_packages $development_packages $fuzz_packages
 cmake --preset coverage >build/coverage.configure.log 2>&1 || {
   tail -n 30 build/coverage.configure.log >&2
   stop "configuring coverage failed (above)"

@@ -1,13 +1,15 @@
 #!/bin/bash
 # The checks of the project on a Debian 12 machine, bare or not, as root or with sudo. Installs missing packages, builds `release` and
-# `asan` with warnings as errors, runs the tests under both, then runs each fuzz target over its kept corpus and for a few
-# seconds more. A second run installs nothing and rebuilds nothing. At the end it prints a table of the times.
+# `asan` with warnings as errors, and runs the tests under both, among them mutated files. A second run installs nothing and rebuilds
+# nothing. At the end it prints a table of the times.
 #
 #   tests/run.sh            at most 30 minutes for a first run on two cores
 #   tests/run.sh --quick    after each change: the release build and its tests, without those labeled `slow`
+#   tests/run.sh --fuzz     after a change of a parser: builds each fuzz target with clang and runs it over its kept inputs, then for a
+#                           few seconds more
 #   tests/run.sh --full     before a release, and after a change of a formula or a kernel: every point of every property grid, every
-#                           test under the sanitizers too, threads under the thread sanitizer, and all attacks of tests/attack
-# Environment: KVSCOPE_FUZZ_SECONDS (5; --full: 30) per fuzz target; KVSCOPE_JOBS (all processors).
+#                           test under the sanitizers too, threads under the thread sanitizer, all attacks of tests/attack, and the fuzz targets
+# Environment: KVSCOPE_FUZZ_SECONDS (5; --full: 30) for each fuzz target; KVSCOPE_JOBS (all processors).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . apps/packages.sh
@@ -19,8 +21,9 @@ for argument in "$@"; do
   case "$argument" in
     --quick) extent=quick ;;
     --full) extent=full ;;
+    --fuzz) extent=fuzz ;;
     -h | --help) usage && exit 0 ;;
-    *) stop "unknown argument '$argument': tests/run.sh [--quick | --full]" ;;
+    *) stop "unknown argument '$argument': tests/run.sh [--quick | --fuzz | --full]" ;;
   esac
 done
 
@@ -111,10 +114,20 @@ fuzz() {
 }
 
 part "packages"
+case "$extent" in
+  full | fuzz) development_packages="$development_packages $fuzz_packages" ;;
+esac
 # shellcheck disable=SC2086 # one word a package
 install_missing $core_packages $viewer_packages $development_packages
 part_done "packages"
 mkdir -p build
+
+if [ "$extent" = fuzz ]; then
+  fuzz
+  heading "passed"
+  printf '%s\n' "${summary[@]}"
+  exit 0
+fi
 
 if [ "$extent" = quick ]; then
   build_and_test release -LE 'slow|full'
@@ -135,7 +148,6 @@ part_done "demo"
 
 if [ "$extent" = default ]; then
   build_and_test asan -LE "once|full"
-  fuzz
 elif [ "$extent" = full ]; then
   build_and_test asan
   build_and_test tsan

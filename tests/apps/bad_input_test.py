@@ -794,7 +794,8 @@ class BadInput(unittest.TestCase):
     maxDiff = None
 
     def check(self, cases):
-        for situation, files, command, faults in cases:
+        # Under the sanitizers, where a start is slow, one of three: all cases of a table end in the same readers.
+        for situation, files, command, faults in cases[::3 if program.SLOW_BUILD else 1]:
             with self.subTest(situation=situation, command=command):
                 done, before, after = call(files, command)
                 size = os.path.getsize(os.path.join(MADE.name, "trace.kvt"))
@@ -805,8 +806,7 @@ class BadInput(unittest.TestCase):
                 self.assertEqual(after, before)
 
     def test_command_lines(self):
-        # They all end in the same parser: under the sanitizers, where a start is slow, one of three.
-        self.check(COMMAND_LINE[::3] if program.SLOW_BUILD else COMMAND_LINE)
+        self.check(COMMAND_LINE)
 
     def test_scenario_files(self):
         self.check(SCENARIO_FILE)

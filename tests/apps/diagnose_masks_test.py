@@ -21,6 +21,7 @@ from faulty_attention import suffixed, to_bits, to_real  # noqa: E402
 from program import kvscope  # noqa: E402
 
 PAGE, HEADS, KV_HEADS, DIM = 8, 4, 2, 16
+DTYPES = ["bf16"] if program.SLOW_BUILD else ["f32", "bf16"]
 LENGTHS, QUERIES = [21, 37, 13], [5, 3, 4]
 
 
@@ -222,11 +223,11 @@ class Masks(unittest.TestCase):
         return np.array([observable, first, certain])
 
     def cases(self):
-        for form, dtype, seed in itertools.product(["custom", "packed", "tree"], ["f32", "bf16"], [1, 2]):
+        for form, dtype, seed in itertools.product(["custom", "packed", "tree"], DTYPES, [1, 2]):
             batch = MaskBatch(form, dtype, seed)
             self.assertTrue(self.diagnosed(batch, batch.listed(batch.sees))["passed"])
             yield batch, [(name, batch.listed(of(batch))) for name, forms, of in MASK_FAULTS if form in forms.split()]
-        for dtype, seed in itertools.product(["f32", "bf16"], [1, 2]):
+        for dtype, seed in itertools.product(DTYPES, [1, 2]):
             batch = SparseBatch(dtype, seed)
             self.assertTrue(self.diagnosed(batch, batch.listed())["passed"])
             yield batch, [(name, of(batch)) for name, of in INDEX_FAULTS]
@@ -234,7 +235,7 @@ class Masks(unittest.TestCase):
     def test_each_misread_mask_is_first_and_no_wrong_cause_is_certain(self):
         total = sum(self.judge(batch, cases) for batch, cases in self.cases())
         print(f"{total[0]} misread masks: {total[1]} with the true cause first, {total[2]} certain")
-        self.assertGreater(total[0], 150)
+        self.assertGreater(total[0], 75 * len(DTYPES))
         self.assertGreaterEqual(total[1], 0.99 * total[0])
 
     def test_a_mask_that_is_wrong_at_random_has_no_certain_cause(self):

@@ -1,8 +1,9 @@
-"""Mutated inputs for the readers of tests/fuzz, many in one process (attack_readers): no signal, at most 30 s of processor time for one
-input, and at most checks.ADDRESS_SPACE of memory. Each reader also checks what it reads, for instance that a scenario prints as one that reads again."""
+"""The kept inputs of tests/fuzz and mutations of them for its readers, many in one process (attack_readers): no signal, at most 30 s of
+processor time for one input, and at most checks.ADDRESS_SPACE of memory (no limit under the sanitizers, which reserve more). Each reader also checks what it reads, for instance that a scenario prints as one that reads again."""
 import glob
 import os
 import random
+import resource
 import signal
 import struct
 
@@ -16,9 +17,16 @@ KINDS = {"import_csv": "csv", "import_jsonl": "jsonl", "json": "json", "layout_e
          "safetensors": "safetensors", "scenario": "json", "tensor_map": "text", "tensor_map_json": "json", "trace": "kvt"}
 
 
+ADDRESS_SPACE = resource.RLIM_INFINITY if os.environ.get("KVSCOPE_SLOW_BUILD") == "1" else checks.ADDRESS_SPACE
+
+
 def inputs(reader, seed, first, count):
+    """Input n is the n-th kept input, then mutations."""
     kept = seeds.files(os.path.join(seeds.CORPUS, reader, "*"))
     for number in range(first, first + count):
+        if number < len(kept):
+            yield number, kept[number][1]
+            continue
         rng = random.Random(f"{seed} {reader} {number}")
         name, data = rng.choice(kept)
         kind = "npz" if name.endswith(".npz") else KINDS[reader]
@@ -36,7 +44,7 @@ def attack(program, seed, count, keep=None, report=print):
         for first in range(0, each, BATCH):
             batch = list(inputs(reader, seed, first, min(BATCH, each - first)))
             stdin = b"".join(struct.pack("<Q", len(data)) + data for _, data in batch)
-            code, out, err, _ = checks.run([program, reader], stdin, processor_time=3600, wall_time=7200)
+            code, out, err, _ = checks.run([program, reader], stdin, address_space=ADDRESS_SPACE, processor_time=3600, wall_time=7200)
             if code == 0:
                 read += int(out)
                 continue

@@ -8,6 +8,7 @@
 
 #include "core/base/errors.h"
 #include "tests/property.h"
+#include "tests/whole_grid.h"
 
 namespace kvscope::json::json_test {
 namespace {
@@ -165,6 +166,7 @@ TEST(JsonTest, ADocumentHasAtMostAsManyValuesAsTheCallerAllows) {
   EXPECT_EQ(accepted(R"({"a": [1, "b"]})", 4), "accepted");
   EXPECT_EQ(accepted(R"({"a": [1, "b"]})", 3),
             "a.json rejected: line 1, column 13: more than 3 values in one document: split it");
+  if (test::size_for_sanitizers(0, 1) == 0) return;  // ten million values take 12 s there
   std::string many = "[";
   for (std::size_t i = 0; i < kMaxValues; ++i) many += "0,";
   EXPECT_THAT(message(many + "0]"), HasSubstr("more than 10000000 values in one document"));

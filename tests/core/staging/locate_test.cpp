@@ -17,6 +17,7 @@
 #include "core/staging/focus.h"
 #include "tests/core/pipeline/fixtures.h"
 #include "tests/core/staging/question.h"
+#include "tests/whole_grid.h"
 
 namespace kvscope::locate_test {
 namespace {
@@ -142,6 +143,7 @@ TEST(Locate, EveryByteThatExplainNamesLeadsBackToItsQuestionOverWholeSmallGrids)
 // The same over the scenarios that come with the program, at the edges of every axis: 128 heads of 576 elements, pages
 // of 12 tokens, copies of a shared page, a pool of 60 GB, blocks of 512 tokens.
 TEST(Locate, EveryGalleryScenarioGoesThereAndBack) {
+  const std::int64_t most = test::size_for_sanitizers(2'000, 20'000);
   int scenarios = 0;
   for (const auto& entry : fs::directory_iterator(kGallery)) {
     if (entry.path().extension() != ".json") continue;
@@ -151,7 +153,7 @@ TEST(Locate, EveryGalleryScenarioGoesThereAndBack) {
     trace::Recorder off;
     PagingEngine engine(scenario, requests, off);
     std::int64_t asked = 0;
-    for (std::int64_t step = 0; step < 40 && asked < 20'000 && engine.step(); ++step) {
+    for (std::int64_t step = 0; step < 40 && asked < most && engine.step(); ++step) {
       const CacheState state = engine.state();
       std::int64_t tokens = 0;
       for (std::size_t row = 0; row < state.batch.size(); ++row) {
