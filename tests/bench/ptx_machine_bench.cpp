@@ -1,5 +1,7 @@
-// The speed of the virtual GPU in warp instructions per second: an arithmetic loop with a divergent branch, and calls.
+// The speed of the virtual GPU: warp instructions per second of an arithmetic loop with a divergent branch, and multiply-adds
+// per second of wgmma, to be compared with `float_product` of floor_bench.cpp.
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <cstdint>
 #include <cstring>
@@ -44,5 +46,51 @@ void alu_rounds(benchmark::State& state) {
       benchmark::Counter(static_cast<double>(steps), benchmark::Counter::kIsRate, benchmark::Counter::kIs1000);
 }
 BENCHMARK(alu_rounds)->Args({20000, 1})->Args({20000, 0})->Unit(benchmark::kMillisecond);
+
+// A warpgroup that multiplies a 64 x 16 tile by a 16 x 128 tile of `type` 512 times, in groups of four.
+constexpr int kColumns = 128, kProducts = 512;
+std::string wgmma_kernel(const std::string& type) {
+  std::string registers;
+  for (int i = 0; i < kColumns / 2; ++i) registers += fmt::format("{}%f{}", i == 0 ? "" : ", ", i);
+  std::string group;
+  for (int step = 0; step < 4; ++step) {  // K-major, 128B swizzle: A at 1024, B at 9216, steps of 32 bytes
+    group +=
+        fmt::format("wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {{{}}}, 0x{:x}, 0x{:x}, %p1, 1, 1, 0, 0;\n",
+                    kColumns, type, type, registers, 0x4000004000010000ULL + 0x40U + 2U * static_cast<unsigned>(step),
+                    0x4000004000010000ULL + 0x240U + 2U * static_cast<unsigned>(step));
+  }
+  return fmt::format(R"(.version 8.5
+.target sm_90a
+.address_size 64
+.visible .entry products() {{
+.reg .f32 %f<{0}>; .reg .pred %p<3>; .reg .b32 %r<8>;
+.shared .align 1024 .b8 tiles[25600];
+mov.u32 %r1, %tid.x; mov.u32 %r5, tiles; mov.u32 %r3, 0;
+fill: shl.b32 %r4, %r1, 2; add.u32 %r4, %r4, %r5; mad.lo.s32 %r2, %r1, 40503, 77; and.b32 %r2, %r2, 0x007f007f;
+or.b32 %r2, %r2, 0x3f003c00; st.shared.u32 [%r4], %r2; add.u32 %r1, %r1, 128; setp.lt.u32 %p2, %r1, 6400; @%p2 bra fill;
+fence.proxy.async; bar.sync 0; setp.ne.u32 %p1, %r3, 0;
+next: wgmma.fence.sync.aligned;
+{1}wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+add.u32 %r3, %r3, 4; setp.ne.u32 %p1, %r3, 0; setp.lt.u32 %p2, %r3, {2}; @%p2 bra next; ret; }}
+)",
+                     kColumns / 2, group, kProducts);
+}
+
+void wgmma(benchmark::State& state, const std::string& type) {
+  Device device;
+  const LoadedModule& module = device.load(parse_module(wgmma_kernel(type), "products.ptx"));
+  LaunchConfig config;
+  config.kernel = "products";
+  config.block = {128, 1, 1};
+  std::int64_t products = 0;
+  for (auto _ : state) {
+    const LaunchResult result = device.launch(module, config);
+    if (!result.reports.empty()) return state.SkipWithError(result.reports.front().message.c_str());
+    products += kProducts;
+  }
+  state.SetItemsProcessed(products * 64 * kColumns * 16);  // multiply-adds
+}
+BENCHMARK_CAPTURE(wgmma, f16, "f16")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(wgmma, bf16, "bf16")->Unit(benchmark::kMillisecond);
 
 }  // namespace

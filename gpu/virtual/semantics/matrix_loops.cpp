@@ -13,4 +13,8 @@ void product(int m, int n, int k, const float* a, const float* b, float* d) {
   product_in_order(m, n, k, a, b, d);
 }
 
+void numbers(Type type, const std::byte* from, int count, float* to) {
+  decode_numbers(type, from, count, to);
+}
+
 }  // namespace kvscope::ptx::semantics::KVSCOPE_ISA

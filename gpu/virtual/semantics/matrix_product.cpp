@@ -1,5 +1,8 @@
 #include "gpu/virtual/semantics/matrix_product.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "gpu/virtual/semantics/detail/float_bits.h"
 #include "gpu/virtual/semantics/detail/fp8.h"
 #include "gpu/virtual/semantics/detail/matrix_sums.h"
@@ -11,20 +14,25 @@ using namespace semantics;
 
 namespace {
 
-auto product_for(Simd simd) {
+// The functions compiled for an instruction set.
+struct MatrixLoops {
+  decltype(&baseline::product) product;
+  decltype(&baseline::numbers) numbers;
+};
+MatrixLoops loops_for(Simd simd) {
 #if defined(__x86_64__)
-  if (simd == Simd::avx512) return avx512::product;
-  if (simd == Simd::avx2) return avx2::product;
+  if (simd == Simd::avx512) return {avx512::product, avx512::numbers};
+  if (simd == Simd::avx2) return {avx2::product, avx2::numbers};
 #endif
   static_cast<void>(simd);
-  return baseline::product;
+  return {baseline::product, baseline::numbers};
 }
 
 }  // namespace
 
 void multiply_add(const MatrixProduct& product, const float* a, const float* b, float* d, Simd simd) {
   if (product.sum == SumMode::seq) {
-    product_for(simd)(product.m, product.n, product.k, a, b, d);
+    loops_for(simd).product(product.m, product.n, product.k, a, b, d);
     if (product.d != Type::f16) return;
     for (int i = 0; i < product.m * product.n; ++i) d[i] = f16_to_f32(f64_to_f16(double{d[i]}));
     return;
@@ -40,16 +48,30 @@ void multiply_add(const MatrixProduct& product, const float* a, const float* b, 
 
 void multiply_add(const MatrixProduct& product, const std::int32_t* a, const std::int32_t* b, std::int32_t* d) {
   const bool bits = product.a == Type::b1;
+  std::vector<std::int32_t> products(static_cast<std::size_t>(product.n));  // of a row: at most 256 products of 16 bits
+  const auto add_row = [&](const std::int32_t* row_a, auto multiply) {
+    std::int32_t* const __restrict sums = products.data();
+    for (int k = 0; k < product.k; ++k) {
+      const std::int32_t x = row_a[k];
+      const std::int32_t* const row_b = b + k * product.n;
+      for (int j = 0; j < product.n; ++j) sums[j] += multiply(x, row_b[j]);
+    }
+  };
   for (int i = 0; i < product.m; ++i) {
+    std::fill(products.begin(), products.end(), 0);
+    const std::int32_t* const row_a = a + i * product.k;
+    if (!bits) {
+      add_row(row_a, [](std::int32_t x, std::int32_t y) { return x * y; });
+    } else if (product.both) {
+      add_row(row_a, [](std::int32_t x, std::int32_t y) { return x & y; });
+    } else {
+      add_row(row_a, [](std::int32_t x, std::int32_t y) { return x ^ y; });
+    }
     for (int j = 0; j < product.n; ++j) {
-      std::int64_t sum = d[i * product.n + j];
-      for (int k = 0; k < product.k; ++k) {
-        const std::int32_t x = a[i * product.k + k];
-        const std::int32_t y = b[k * product.n + j];
-        sum += bits ? (product.both ? x & y : x ^ y) : x * y;
-      }
+      std::int32_t& element = d[i * product.n + j];
+      std::int64_t sum = std::int64_t{element} + products[static_cast<std::size_t>(j)];
       if (product.saturate) sum = sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum;
-      d[i * product.n + j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum));
+      element = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum));
     }
   }
 }
@@ -64,27 +86,8 @@ void multiply_add(const MatrixProduct& product, const double* a, const double* b
   }
 }
 
-void decode_elements(Type type, const std::byte* from, int count, float* to) {
-  for (int i = 0; i < count; ++i) {
-    u32 word = 0;
-    switch (type) {
-      case Type::f16:
-      case Type::bf16:
-        __builtin_memcpy(&word, from + 2 * i, 2);
-        to[i] = type == Type::f16 ? f16_to_f32(static_cast<u16>(word)) : bf16_to_f32(static_cast<u16>(word));
-        break;
-      case Type::e4m3:
-        to[i] = e4m3_to_f32(static_cast<u8>(from[i]));
-        break;
-      case Type::e5m2:
-        to[i] = e5m2_to_f32(static_cast<u8>(from[i]));
-        break;
-      default:
-        __builtin_memcpy(&word, from + 4 * i, 4);
-        to[i] = bits_as<float>(type == Type::tf32 ? word & 0xffffe000u : word);
-        break;
-    }
-  }
+void decode_elements(Type type, const std::byte* from, int count, float* to, Simd simd) {
+  loops_for(simd).numbers(type, from, count, to);
 }
 
 void decode_elements(Type type, const std::byte* from, int count, std::int32_t* to) {

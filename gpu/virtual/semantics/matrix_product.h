@@ -36,7 +36,7 @@ void multiply_add(const MatrixProduct& product, const double* a, const double* b
 
 // Converts `count` packed elements of a type, lowest first (two s4 per byte, eight b1): to floats for f16 bf16 tf32
 // e4m3 e5m2 and f32, to integers for s8 u8 s4 u4 b1. The lower 13 bits of tf32 are ignored.
-void decode_elements(Type type, const std::byte* from, int count, float* to);
+void decode_elements(Type type, const std::byte* from, int count, float* to, Simd simd = best_simd());
 void decode_elements(Type type, const std::byte* from, int count, std::int32_t* to);
 
 // Rounds to nearest even, for D in f16.

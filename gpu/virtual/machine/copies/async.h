@@ -17,6 +17,7 @@
 #include "gpu/virtual/isa/instr.h"
 #include "gpu/virtual/machine/copies/copy_map.h"
 #include "gpu/virtual/machine/copies/tensor_box.h"
+#include "gpu/virtual/machine/matrix/wgmma_operands.h"
 #include "gpu/virtual/machine/monitor.h"
 #include "gpu/virtual/semantics/op.h"
 
@@ -99,6 +100,7 @@ struct AsyncState {
   std::deque<CpAsyncArrival> arrivals;  // pending arrivals
   std::vector<ThreadGroups> bulk;       // [threads]; may be empty
   std::vector<WarpProducts> wgmma;      // [warps]; may be empty
+  WgmmaOperands operands;               // of products
   MapCache map;
   std::int64_t pushed = 0;  // at least in_flight(): counted up by each entry, set to in_flight() when that is counted
   std::uint64_t barriers_begin = ~std::uint64_t{0};  // bounds of the offsets of live mbarriers

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cstring>
 #include <exception>
+#include <functional>
+#include <iterator>
+#include <span>
 #include <type_traits>
 
 #include "gpu/virtual/machine/copies/async.h"
@@ -23,93 +26,72 @@ namespace {
 constexpr int kWarpRows = 16;        // rows of D per warp
 constexpr std::int64_t kChunk = 16;  // [bytes]
 
-// A matrix operand as numbers, row-major.
-template <class T>
-using Numbers = std::vector<T>;
-
-// Bytes of shared memory -> [mns][ks] of numbers; false: some chunk is outside shared memory.
-template <class T>
-bool read_operand(Cta& cta, const std::vector<WgmmaChunk>& chunks, Type type, bool mn_major, int ks, int mn_from,
-                  Numbers<T>& to) {
-  const int per_chunk = static_cast<int>(kChunk) * 8 / bits(type);
-  std::vector<T> some(static_cast<std::size_t>(per_chunk));
-  for (const WgmmaChunk& c : chunks) {
-    const std::byte* from = shared_at(cta, c.offset, kChunk);
-    if (from == nullptr) return false;
-    decode_elements(type, from, per_chunk, some.data());
-    for (int e = 0; e < per_chunk; ++e) {
-      const int mn = c.mn - mn_from + (mn_major ? e : 0), k = c.k + (mn_major ? 0 : e);
-      to[static_cast<std::size_t>(mn * ks + k)] = some[static_cast<std::size_t>(e)];
-    }
-  }
-  return true;
-}
-
 // Registers of A, 32 lanes each, consecutive -> [16][ks].
 template <class T>
-void read_a_registers(const std::byte* values, Type type, int registers, int ks, Numbers<T>& to) {
+void read_a_registers(const std::byte* values, Type type, int registers, int ks, T* to) {
   const int per = 32 / bits(type);
-  std::vector<T> some(static_cast<std::size_t>(kLanes * per));
+  const int run = 4 * per;  // elements of a row that one register of four lanes holds
+  std::array<T, kLanes * 32> some;
   for (int r = 0; r < registers; ++r) {
     decode_elements(type, values + r * kLanes * 4, kLanes * per, some.data());
-    for (int lane = 0; lane < kLanes; ++lane) {
-      for (int e = 0; e < per; ++e) {
-        const int row = lane / 4 + 8 * (r % 2), k = lane % 4 * per + e + 4 * per * (r / 2);
-        to[static_cast<std::size_t>(row * ks + k)] = some[static_cast<std::size_t>(lane * per + e)];
-      }
-    }
+    for (int g = 0; g < kLanes / 4; ++g)
+      std::copy_n(some.data() + g * run, run, to + (g + 8 * (r % 2)) * ks + run * (r / 2));
   }
 }
 
-// D's registers <-> [16][n]; an f16 register holds two columns.
-template <class Visit>
-void for_each_d(int n, Type type, const Visit& visit) {  // visit(register, lane, half, index in D)
-  for (int lane = 0; lane < kLanes; ++lane) {
-    for (int i = 0; i < n / 2; ++i) {
-      const int row = lane / 4 + 8 * (i / 2 % 2), column = 8 * (i / 4) + 2 * (lane % 4) + i % 2;
-      if (type == Type::f16) {
-        visit(i / 2, lane, i % 2, row * n + column);
-      } else {
-        visit(i, lane, 0, row * n + column);
-      }
-    }
-  }
-}
-
+// D's registers of 32 bits <-> [16][n]: a row of eight columns is the pairs of four lanes of two registers.
 template <class T>
-void read_d(const Exec& exec, const Op& op, int n, Type type, Numbers<T>& d) {
-  for_each_d(n, type, [&](int i, int lane, int half, int at) {
-    const std::byte* from = exec.registers + op.list[i] + lane * 4;
-    if (type == Type::f16) {
-      std::uint16_t h;
-      std::memcpy(&h, from + 2 * half, sizeof h);
-      d[static_cast<std::size_t>(at)] = static_cast<T>(float_of_f16_bits(h));
-    } else {
-      std::memcpy(&d[static_cast<std::size_t>(at)], from, 4);
+void read_d(const Exec& exec, const Op& op, int n, T* d) {
+  for (int i = 0; i < n / 2; i += 2) {
+    const auto* even = register_of<T>(exec, op.list[i]);
+    const auto* odd = register_of<T>(exec, op.list[i + 1]);
+    T* const first = d + (8 * (i / 2 % 2)) * n + 8 * (i / 4);
+    for (int g = 0; g < kLanes / 4; ++g) {
+      T* const row = first + g * n;
+      for (int t = 0; t < 4; ++t) row[2 * t] = even[4 * g + t], row[2 * t + 1] = odd[4 * g + t];
     }
+  }
+}
+template <class T>
+void write_d(Exec& exec, const Op& op, int n, const T* d) {
+  for (int i = 0; i < n / 2; i += 2) {
+    auto* even = register_of<T>(exec, op.list[i]);
+    auto* odd = register_of<T>(exec, op.list[i + 1]);
+    const T* const first = d + (8 * (i / 2 % 2)) * n + 8 * (i / 4);
+    for (int g = 0; g < kLanes / 4; ++g) {
+      const T* const row = first + g * n;
+      for (int t = 0; t < 4; ++t) even[4 * g + t] = row[2 * t], odd[4 * g + t] = row[2 * t + 1];
+    }
+  }
+}
+
+// D's registers of two f16 <-> [16][n].
+template <class Visit>
+void for_each_half(int n, const Visit& visit) {  // visit(register, byte of the lanes' words, index in D)
+  for (int i = 0; i < n / 4; ++i) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int row = lane / 4 + 8 * (i % 2), column = 8 * (i / 2) + 2 * (lane % 4);
+      for (int half = 0; half < 2; ++half) visit(i, 4 * lane + 2 * half, row * n + column + half);
+    }
+  }
+}
+void read_halves(const Exec& exec, const Op& op, int n, float* d) {
+  for_each_half(n, [&](int i, int byte, int at) {
+    std::uint16_t h;
+    std::memcpy(&h, exec.registers + op.list[i] + byte, sizeof h);
+    d[at] = float_of_f16_bits(h);
   });
 }
-template <class T>
-void write_d(Exec& exec, const Op& op, int n, Type type, const Numbers<T>& d) {
-  for_each_d(n, type, [&](int i, int lane, int half, int at) {
-    std::byte* to = exec.registers + op.list[i] + lane * 4;
-    if (type == Type::f16) {
-      const std::uint16_t h = f16_bits_of(static_cast<float>(d[static_cast<std::size_t>(at)]));
-      std::memcpy(to + 2 * half, &h, sizeof h);
-    } else {
-      std::memcpy(to, &d[static_cast<std::size_t>(at)], 4);
-    }
+void write_halves(Exec& exec, const Op& op, int n, const float* d) {
+  for_each_half(n, [&](int i, int byte, int at) {
+    const std::uint16_t h = f16_bits_of(d[at]);
+    std::memcpy(exec.registers + op.list[i] + byte, &h, sizeof h);
   });
 }
 
 std::int32_t constant(const Exec& exec, const Op& op, int at, std::int32_t without) {
   if (at < 0) return without;
   return register_of<std::int32_t>(exec, op.list[at])[0];
-}
-
-template <class T>
-void negate(Numbers<T>& numbers) {
-  for (T& x : numbers) x = -x;
 }
 
 struct Product {
@@ -133,46 +115,52 @@ Product product_of(const Exec& exec, const Op& op) {
   return {instr, shape, p};
 }
 
-std::vector<WgmmaChunk> a_chunks(const Exec& exec, const Op& op, const Product& p, const WgmmaOp& w) {
-  if (p.shape.a_registers > 0) return {};
+// The operand in shared memory; A: nullptr if it is in registers.
+WgmmaOperand* a_operand(Exec& exec, const Op& op, const Product& p, std::uint64_t descriptor) {
+  if (p.shape.a_registers > 0) return nullptr;
   const bool mn_major = constant(exec, op, p.shape.trans_a_at, 0) != 0;
-  return wgmma_chunks(w.a, mn_major, bits(p.product.a), kWarpRows * (exec.warp.index % kGroupWarps), kWarpRows,
-                      p.shape.k);
+  const int first = kWarpRows * (exec.warp.index % kGroupWarps);
+  return &exec.cta.async.operands.at({descriptor, p.product.a, mn_major, false, first, kWarpRows, p.shape.k}, exec.cta);
 }
-std::vector<WgmmaChunk> b_chunks(const Exec& exec, const Op& op, const Product& p, const WgmmaOp& w) {
+WgmmaOperand& b_operand(Exec& exec, const Op& op, const Product& p, std::uint64_t descriptor) {
   const bool mn_major = constant(exec, op, p.shape.trans_b_at, 0) != 0;
-  return wgmma_chunks(w.b, mn_major, bits(p.product.b), 0, p.shape.n, p.shape.k);
+  return exec.cta.async.operands.at({descriptor, p.product.b, mn_major, true, 0, p.shape.n, p.shape.k}, exec.cta);
 }
 
 template <class T>
-bool multiply(Exec& exec, const Op& op, const Product& p, const WgmmaOp& w) {
-  const int n = p.shape.n, k = p.shape.k, warp = exec.warp.index % kGroupWarps;
-  const auto size = [](int x, int y) { return static_cast<std::size_t>(x) * static_cast<std::size_t>(y); };
-  Numbers<T> a(size(kWarpRows, k)), b_columns(size(n, k)), b(size(k, n)), d(size(kWarpRows, n));
-  if (p.shape.a_registers > 0) {
-    read_a_registers(w.a_values.data(), p.product.a, p.shape.a_registers, k, a);
-  } else if (!read_operand(exec.cta, a_chunks(exec, op, p, w), p.product.a,
-                           constant(exec, op, p.shape.trans_a_at, 0) != 0, k, kWarpRows * warp, a)) {
-    return false;
-  }
-  if (!read_operand(exec.cta, b_chunks(exec, op, p, w), p.product.b, constant(exec, op, p.shape.trans_b_at, 0) != 0, k,
-                    0, b_columns)) {
-    return false;
-  }
-  for (int column = 0; column < n; ++column) {
-    for (int i = 0; i < k; ++i)
-      b[size(i, n) + static_cast<std::size_t>(column)] = b_columns[size(column, k) + static_cast<std::size_t>(i)];
-  }
-  if (constant(exec, op, p.shape.imm_a_at, 1) < 0) negate(a);
-  if (constant(exec, op, p.shape.imm_b_at, 1) < 0) negate(b);
-  if (w.scale_d) read_d(exec, op, n, p.product.d, d);
-  if constexpr (std::is_same_v<T, float>) {
-    multiply_add(p.product, a.data(), b.data(), d.data(), exec.program().options.simd);
+std::span<const T> numbers_of(WgmmaOperand& operand, const Cta& cta) {
+  if constexpr (std::is_same_v<T, float>)
+    return operand.floats(cta);
+  else
+    return operand.integers(cta);
+}
+
+constexpr int kMostColumns = 256, kMostSteps = 256;  // n; k of b1
+
+template <class T>
+void multiply(Exec& exec, const Op& op, const Product& p, const WgmmaOp& w, WgmmaOperand* a_shared, WgmmaOperand& b) {
+  const int n = p.shape.n, k = p.shape.k,
+            sign = constant(exec, op, p.shape.imm_a_at, 1) * constant(exec, op, p.shape.imm_b_at, 1);
+  std::array<T, kWarpRows * kMostSteps> own;  // A from registers, or with the other sign
+  const T* a = own.data();
+  if (a_shared == nullptr) {
+    read_a_registers(w.a_values.data(), p.product.a, p.shape.a_registers, k, own.data());
   } else {
-    multiply_add(p.product, a.data(), b.data(), d.data());
+    a = numbers_of<T>(*a_shared, exec.cta).data();
   }
-  write_d(exec, op, n, p.product.d, d);
-  return true;
+  if (sign < 0) std::transform(a, a + kWarpRows * k, own.data(), std::negate<T>()), a = own.data();
+  std::array<T, kWarpRows * kMostColumns> d;
+  if (!w.scale_d) std::fill_n(d.data(), kWarpRows * n, T{0});
+  const bool halves = p.product.d == Type::f16;
+  if constexpr (std::is_same_v<T, float>) {
+    if (w.scale_d) halves ? read_halves(exec, op, n, d.data()) : read_d(exec, op, n, d.data());
+    multiply_add(p.product, a, numbers_of<T>(b, exec.cta).data(), d.data(), exec.program().options.simd);
+    if (halves) return write_halves(exec, op, n, d.data());
+  } else {
+    if (w.scale_d) read_d(exec, op, n, d.data());
+    multiply_add(p.product, a, numbers_of<T>(b, exec.cta).data(), d.data());
+  }
+  write_d(exec, op, n, d.data());
 }
 
 // --- the instructions ------------------------------------------------------------------------------------------------
@@ -184,13 +172,13 @@ WarpProducts& products_of(Exec& exec) {
 }
 
 // Shared bytes of the operands, for monitors.
-std::vector<ByteRange> ranges_of(const Exec& exec, const Op& op, const Product& p, const WgmmaOp& w) {
-  std::vector<std::uint64_t> offsets;
-  for (const auto& chunks : {a_chunks(exec, op, p, w), b_chunks(exec, op, p, w)}) {
-    for (const WgmmaChunk& c : chunks) offsets.push_back(c.offset);
+std::vector<ByteRange> ranges_of(const Exec& exec, const WgmmaOperand* a, const WgmmaOperand& b) {
+  std::vector<std::uint64_t> offsets = b.offsets();
+  if (a != nullptr) {
+    offsets.clear();
+    std::set_union(a->offsets().begin(), a->offsets().end(), b.offsets().begin(), b.offsets().end(),
+                   std::back_inserter(offsets));
   }
-  std::sort(offsets.begin(), offsets.end());
-  offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
   std::vector<ByteRange> ranges;
   const auto rank = static_cast<std::uint64_t>(exec.cta.cluster_rank);
   for (const std::uint64_t offset : offsets) {
@@ -225,14 +213,16 @@ void perform_product(Exec& now, const WgmmaOp& w) {
     return;
   }
   const Product p = product_of(exec, op);
-  std::vector<ByteRange> reads;
+  exec.cta.async.operands.trim();
+  WgmmaOperand* const a = a_operand(exec, op, p, w.a);
+  WgmmaOperand& b = b_operand(exec, op, p, w.b);
   Monitor* const monitor = exec.launch.monitor;
-  if (monitor != nullptr) {
-    reads = ranges_of(exec, op, p, w);
-    monitor->async_moves(exec.launch, exec.cta, w.op, reads, {});
+  if (monitor != nullptr) monitor->async_moves(exec.launch, exec.cta, w.op, ranges_of(exec, a, b), {});
+  if (p.product.d == Type::s32) {
+    multiply<std::int32_t>(exec, op, p, w, a, b);
+  } else {
+    multiply<float>(exec, op, p, w, a, b);
   }
-  const bool integers = p.product.d == Type::s32;
-  static_cast<void>(integers ? multiply<std::int32_t>(exec, op, p, w) : multiply<float>(exec, op, p, w));
   if (monitor != nullptr) monitor->async_done(exec.launch, exec.cta, w.op);
 }
 
@@ -265,19 +255,18 @@ Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
   std::memcpy(&scale, exec.registers + op.list[p.shape.scale_d_at], sizeof scale);
   w.scale_d = p.shape.scale_is_predicate ? ((op.negated >> 3 & 1) != 0 ? (~scale & 1) : (scale & 1)) != 0 : scale != 0;
   try {
-    for (const auto& chunks : {a_chunks(exec, op, p, w), b_chunks(exec, op, p, w)}) {
-      for (const WgmmaChunk& c : chunks) {
-        std::uint64_t address = shared_address(static_cast<std::uint64_t>(exec.cta.cluster_rank), c.offset);
-        Space space = Space::shared;
-        const LaneRequest request{Space::shared, AccessKind::load, kChunk, kChunk, true};
-        if (shared_at(exec.cta, c.offset, kChunk) != nullptr) continue;
-        static_cast<void>(reach_lane(exec, op, 0, request, space, address));
-        return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
-      }
+    exec.cta.async.operands.trim();
+    const WgmmaOperand* const a = a_operand(exec, op, p, w.a);
+    const WgmmaOperand& b = b_operand(exec, op, p, w.b);
+    const auto outside = a != nullptr && a->outside() ? a->outside() : b.outside();
+    if (outside) {
+      std::uint64_t address = shared_address(static_cast<std::uint64_t>(exec.cta.cluster_rank), *outside);
+      Space space = Space::shared;
+      static_cast<void>(
+          reach_lane(exec, op, 0, {Space::shared, AccessKind::load, kChunk, kChunk, true}, space, address));
+      return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
     }
-    if (exec.launch.monitor != nullptr) {
-      exec.launch.monitor->async_issue(exec, w.op, ranges_of(exec, op, p, w), {});
-    }
+    if (exec.launch.monitor != nullptr) exec.launch.monitor->async_issue(exec, w.op, ranges_of(exec, a, b), {});
   } catch (const std::exception& e) {
     return fault(exec, op, 0, ReportKind::unsupported, e.what());
   }

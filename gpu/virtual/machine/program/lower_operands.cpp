@@ -48,7 +48,7 @@ class Reader {
  private:
   // Whether the operand matches the rule's alternative: cp.async's predicate instead of a size, wgmma's descriptor.
   [[nodiscard]] bool alternative(const Operand& o, const OperandRule& rule) const {
-    if (o.kind != OperandKind::reg) return false;
+    if (o.kind != OperandKind::reg) return rule.elements > 1;  // a number in place of a vector: a descriptor
     return register_bytes_of(type_of(o)) == register_bytes_of(rule.alternative) &&
            register_bytes_of(type_of(o)) != register_bytes_of(rule.type);
   }

@@ -1,4 +1,4 @@
-// Matrix products in the order of mode seq: a plain loop over k, and mma.m16n8k8 and m16n8k16 of f16 and bf16 without
+// Matrix products in the order of mode seq: of row-major matrices, and mma.m16n8k8 and m16n8k16 of f16 and bf16 without
 // rearranging the fragments. Compiled once per instruction set (CMakeLists.txt).
 //
 // The registers of the fragments, g = lane / 4, t = lane % 4; each word holds two numbers with adjacent k:
@@ -11,22 +11,15 @@
 // within 128 bits. It needs B's numbers of columns 2t and 2t+1, the same for each g: four numbers, repeated.
 #pragma once
 
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
+
 #include "gpu/virtual/semantics/detail/float_bits.h"
+#include "gpu/virtual/semantics/detail/fp8.h"
 
 namespace kvscope::ptx::semantics {
 namespace {
-
-inline void product_in_order(int m, int n, int k, const float* a, const float* b, float* d) {
-  for (int i = 0; i < m; ++i) {
-    float* __restrict row_d = d + i * n;
-    for (int x = 0; x < k; ++x) {
-      const float a_ix = a[i * k + x];
-      const float* __restrict row_b = b + x * n;
-      for (int j = 0; j < n; ++j) row_d[j] += a_ix * row_b[j];
-    }
-    for (int j = 0; j < n; ++j) row_d[j] = canonical(row_d[j]);
-  }
-}
 
 // Eight lanes with AVX-512 as well: sixteen are not faster here, and leave half as many independent sums.
 #if defined(__AVX2__)
@@ -152,6 +145,122 @@ void mma_in_order(std::byte* registers, const Op& op, LaneMask lanes) {
     const float* from = result[i];
     store_lanes<float>(register_of<float>(registers, list[i]), lanes,
                        [from](int lane) { return canonical(from[lane]); });
+  }
+}
+
+// --- row-major matrices ----------------------------------------------------------------------------------------------
+
+#if defined(__AVX512F__)
+typedef float WideVector __attribute__((vector_size(64)));
+#else
+typedef FloatVector WideVector;
+#endif
+
+// sum + a b. A fused operation rounds once; it gives the same bits if the product is exact.
+template <bool kFused, class Vector>
+[[gnu::always_inline]] inline Vector plus_product(Vector sum, float a, Vector b) {
+#if defined(__AVX512F__)
+  if constexpr (kFused && sizeof(Vector) == 64)
+    return Vector(_mm512_fmadd_ps(_mm512_set1_ps(a), __m512(b), __m512(sum)));
+#endif
+#if defined(__FMA__)
+  if constexpr (kFused && sizeof(Vector) == 32)
+    return Vector(_mm256_fmadd_ps(_mm256_set1_ps(a), __m256(b), __m256(sum)));
+#endif
+  return sum + a * b;
+}
+
+// kRows rows and kWidth vectors of D in registers, over all k.
+template <bool kFused, class Vector, int kRows, int kWidth>
+void add_block(int n, int k, const float* a, const float* b, float* d) {
+  constexpr int kLength = sizeof(Vector) / sizeof(float);
+  Vector sum[kRows][kWidth];
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kWidth; ++v) __builtin_memcpy(&sum[i][v], d + i * n + v * kLength, sizeof(Vector));
+  }
+  for (int x = 0; x < k; ++x) {
+    Vector row_b[kWidth];
+    for (int v = 0; v < kWidth; ++v) __builtin_memcpy(&row_b[v], b + x * n + v * kLength, sizeof(Vector));
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kWidth; ++v) sum[i][v] = plus_product<kFused>(sum[i][v], a[i * k + x], row_b[v]);
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kWidth; ++v) __builtin_memcpy(d + i * n + v * kLength, &sum[i][v], sizeof(Vector));
+  }
+}
+template <bool kFused, class Vector, int kWidth>
+void add_columns(int m, int n, int k, const float* a, const float* b, float* d) {
+  constexpr int kRows = 4;
+  int i = 0;
+  for (; i + kRows <= m; i += kRows) add_block<kFused, Vector, kRows, kWidth>(n, k, a + i * k, b, d + i * n);
+  for (; i < m; ++i) add_block<kFused, Vector, 1, kWidth>(n, k, a + i * k, b, d + i * n);
+}
+template <bool kFused>
+void add_product(int m, int n, int k, const float* a, const float* b, float* d) {
+  constexpr int kWidth = sizeof(WideVector) == 64 ? 4 : 2;  // with four rows: 16 of 32 registers, or 8 of 16, hold sums
+  constexpr int kLength = sizeof(WideVector) / sizeof(float);
+  int j = 0;
+  for (; j + kWidth * kLength <= n; j += kWidth * kLength)
+    add_columns<kFused, WideVector, kWidth>(m, n, k, a, b + j, d + j);
+  for (; j + kLength <= n; j += kLength) add_columns<kFused, WideVector, 1>(m, n, k, a, b + j, d + j);
+  for (; j + kVector <= n; j += kVector) add_columns<kFused, FloatVector, 1>(m, n, k, a, b + j, d + j);
+  for (; j < n; ++j) {
+    for (int i = 0; i < m; ++i) {
+      for (int x = 0; x < k; ++x) d[i * n + j] += a[i * k + x] * b[x * n + j];
+    }
+  }
+}
+
+// Whether the product of any two of these numbers, with at most 12 significant bits each, is exact in f32: each is 0 or
+// between 2^-50 and 2^50.
+inline bool has_exact_products(const float* numbers, int count) {
+  const u32 least = bits_as<u32>(0x1p-50f), range = bits_as<u32>(0x1p50f) - least;
+  u32 outside = 0;
+  for (int i = 0; i < count; ++i) {
+    const u32 magnitude = bits_as<u32>(numbers[i]) & 0x7fffffffu;
+    outside |= static_cast<u32>(magnitude - least > range) & static_cast<u32>(magnitude != 0);
+  }
+  return outside == 0;
+}
+
+inline void product_in_order(int m, int n, int k, const float* a, const float* b, float* d) {
+#if defined(__FMA__)
+  const bool fused = has_exact_products(a, m * k) && has_exact_products(b, k * n);
+#else
+  const bool fused = false;
+#endif
+  (fused ? add_product<true> : add_product<false>)(m, n, k, a, b, d);
+  for (int i = 0; i < m * n; ++i) d[i] = canonical(d[i]);
+}
+
+inline void decode_numbers(Type type, const std::byte* from, int count, float* to) {
+  typedef u16 AnyU16 __attribute__((may_alias, aligned(1)));
+  typedef u32 AnyU32 __attribute__((may_alias, aligned(1)));
+  const auto* bytes = reinterpret_cast<const Cell<u8>*>(from);
+  const auto* halves = reinterpret_cast<const AnyU16*>(from);
+  const auto* words = reinterpret_cast<const AnyU32*>(from);
+  switch (type) {
+    case Type::f16:
+      for (int i = 0; i < count; ++i) to[i] = f16_to_f32(halves[i]);
+      return;
+    case Type::bf16:
+      for (int i = 0; i < count; ++i) to[i] = bf16_to_f32(halves[i]);
+      return;
+    case Type::e4m3:
+      for (int i = 0; i < count; ++i) to[i] = e4m3_to_f32(bytes[i]);
+      return;
+    case Type::e5m2:
+      for (int i = 0; i < count; ++i) to[i] = e5m2_to_f32(bytes[i]);
+      return;
+    case Type::tf32:
+      for (int i = 0; i < count; ++i) to[i] = bits_as<float>(words[i] & 0xffffe000u);
+      return;
+    default:
+      for (int i = 0; i < count; ++i) to[i] = bits_as<float>(words[i]);
+      return;
   }
 }
 

@@ -11,7 +11,7 @@ namespace kvscope::ptx::semantics {
 using Family = OpHandler (*)(const OpQuery& query);
 
 // Compiled once per instruction set, each in its namespace.
-// product: d += a b, row-major, the products of each element are added in ascending k.
+// product: d += a b, row-major, the products of each element are added in ascending k. numbers: decode_elements to floats.
 #define KVSCOPE_LOOP_FAMILIES(instruction_set)                                                                   \
   namespace instruction_set {                                                                                    \
   [[nodiscard]] OpHandler integer_family(const OpQuery& query);                                                  \
@@ -22,6 +22,7 @@ using Family = OpHandler (*)(const OpQuery& query);
   [[nodiscard]] OpHandler convert_family(const OpQuery& query);                                                  \
   [[nodiscard]] OpHandler matrix_family(const OpQuery& query);                                                   \
   void product(int m, int n, int k, const float* a, const float* b, float* d);                                   \
+  void numbers(Type type, const std::byte* from, int count, float* to);                                          \
   inline constexpr std::array<Family, 7> kFamilies{integer_family, bits_family,    compare_family, float_family, \
                                                    approx_family,  convert_family, matrix_family};               \
   }

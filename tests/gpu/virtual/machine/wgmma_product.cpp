@@ -111,7 +111,7 @@ void for_each_d(const WgmmaProduct& p, const Visit& visit) {
   }
 }
 
-std::string instruction(const WgmmaProduct& p) {
+std::string instruction(const WgmmaProduct& p, std::string_view a, std::string_view b) {
   const auto list = [](char letter, int count) {
     std::string text = "{";
     for (int i = 0; i < count; ++i) text += fmt::format("{}%{}{}", i == 0 ? "" : ", ", letter, i);
@@ -120,9 +120,9 @@ std::string instruction(const WgmmaProduct& p) {
   const bool has_signs = p.d != Type::s32;
   const bool has_major = p.a == Type::f16 || p.a == Type::bf16;
   std::string text =
-      fmt::format("wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{}{}{} {}, {}, %rd11, {}", p.n, wgmma_k(p.a), name(p.d),
+      fmt::format("wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{}{}{} {}, {}, {}, {}", p.n, wgmma_k(p.a), name(p.d),
                   name(p.a), name(p.b), p.a == Type::b1 ? ".and.popc" : "", p.saturate ? ".satfinite" : "",
-                  list('d', registers_of_d(p)), p.a_in_registers ? list('a', 4) : "%rd10",
+                  list('d', registers_of_d(p)), p.a_in_registers ? list('a', 4) : a, b,
                   p.scale_by_register ? "%p1"
                   : p.adds            ? "1"
                                       : "0");
@@ -172,7 +172,11 @@ L: ld.global.v4.u32 {{%r4, %r5, %r6, %r7}}, [%rd5];
   const Layout a = layout_of(p.row, p.a_along_m, kWgmmaRows), b = layout_of(p.row, p.b_along_n, p.n);
   text += fmt::format("  mov.b64 %rd10, 0x{:x}; mov.b64 %rd11, 0x{:x}; mov.u32 %r8, {}; setp.ne.u32 %p1, %r8, 0;\n",
                       a.descriptor(kStart), b.descriptor(kStart + kBytesA), p.adds ? 1 : 0);
-  text += "  wgmma.fence.sync.aligned;\n  " + instruction(p) + "\n";
+  const std::string text_a = fmt::format("0x{:x}", a.descriptor(kStart)),
+                    text_b = fmt::format("0x{:x}", b.descriptor(kStart + kBytesA));
+  text += "  wgmma.fence.sync.aligned;\n  ";
+  text += p.descriptors_in_text ? instruction(p, text_a, text_b) : instruction(p, "%rd10", "%rd11");
+  text += "\n";
   text += "  wgmma.commit_group.sync.aligned;\n  wgmma.wait_group.sync.aligned 0;\n";
   for (int i = 0; i < registers_of_d(p); ++i) text += fmt::format("  st.global.b32 [%rd0+{}], %d{};\n", 512 * i, i);
   return text + "  ret;\n}\n";

@@ -22,8 +22,9 @@ struct WgmmaProduct {
   bool a_in_registers = false;
   bool saturate = false;
   int sign_a = 1, sign_b = 1;
-  bool adds = true;                // scale-d
-  bool scale_by_register = false;  // scale-d is a predicate
+  bool adds = true;                  // scale-d
+  bool scale_by_register = false;    // scale-d is a predicate
+  bool descriptors_in_text = false;  // numbers in place of registers
   SumMode sum = SumMode::seq;
   Policy policy = Policy::late;
   // The numbers; by default small integers, for which every order of adding is exact.

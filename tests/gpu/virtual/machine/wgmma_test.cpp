@@ -115,6 +115,14 @@ TEST(Wgmma, EveryLayoutOfBothOperandsSignAndScale) {
   }
 }
 
+TEST(Wgmma, DescriptorsMayBeNumbersInTheText) {
+  for (const bool in_registers : {false, true}) {
+    WgmmaProduct p;
+    p.a_in_registers = in_registers, p.descriptors_in_text = true;
+    expect_product(p);
+  }
+}
+
 // Row by row, as 32 bits: checksums from independent programs.
 TEST(Wgmma, ChecksumsOfTheIntegerVectors) {
   struct Golden {

@@ -2,11 +2,16 @@
 // maps are written here again, lane by lane, from the manual's tables.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <map>
+#include <random>
+#include <vector>
 
 #include "gpu/virtual/semantics/matrix_product.h"
 #include "tests/gpu/virtual/semantics/one_op.h"
@@ -294,6 +299,46 @@ TEST(MatrixProducts, ChecksumsOfTheTilesOfFourWarps) {
     if (golden.fnv_s32 == 0) continue;
     multiply_add({s.m, s.n, s.k, Type::s8, Type::s8, Type::s32}, ia.data(), ib.data(), id.data());
     expect_golden(golden, Tile(id.begin(), id.end()), true);
+  }
+}
+
+// In mode seq each product is rounded to f32, then added: also where a fused operation would round otherwise, because the
+// product is subnormal, zero or infinite. Shapes leave columns over for vectors of 16, 8 and 4.
+TEST(Mma, SumsInOrderAreThoseOfAPlainLoopOnEveryInstructionSet) {
+  std::mt19937 random(5);
+  const auto number = [&](int range) {  // of bf16
+    const auto exponent = static_cast<int>(random() % static_cast<unsigned>(2 * range + 1)) - range;
+    const float x = std::ldexp(static_cast<float>(128 + random() % 128), exponent - 7);
+    return random() % 16 == 0 ? 0.0f : random() % 2 == 0 ? x : -x;
+  };
+  for (const int range : {4, 50, 60, 75, 127}) {
+    for (const auto& [m, n, k] :
+         {std::array{16, 8, 16}, {16, 24, 16}, {16, 72, 32}, {8, 128, 8}, {5, 13, 3}, {64, 256, 16}}) {
+      const auto size = [](int x, int y) { return static_cast<std::size_t>(x * y); };
+      std::vector<float> a(size(m, k)), b(size(k, n)), c(size(m, n));
+      for (std::vector<float>* matrix : {&a, &b, &c}) {
+        for (float& x : *matrix) x = number(matrix == &c ? std::min(2 * range, 127) : range);
+      }
+      std::vector<float> expected = c;
+      for (int i = 0; i < m; ++i) {
+        for (int j = 0; j < n; ++j) {
+          volatile float sum = c[size(i, n) + static_cast<std::size_t>(j)];
+          for (int x = 0; x < k; ++x) {
+            const volatile float product =
+                a[size(i, k) + static_cast<std::size_t>(x)] * b[size(x, n) + static_cast<std::size_t>(j)];
+            sum = sum + product;
+          }
+          expected[size(i, n) + static_cast<std::size_t>(j)] =
+              std::isnan(sum) ? std::bit_cast<float>(0x7fffffffu) : sum;
+        }
+      }
+      for (const Simd simd : simds()) {
+        std::vector<float> d = c;
+        multiply_add({m, n, k, Type::bf16, Type::bf16, Type::f32, SumMode::seq}, a.data(), b.data(), d.data(), simd);
+        EXPECT_EQ(std::memcmp(d.data(), expected.data(), 4 * d.size()), 0)
+            << m << " " << n << " " << k << " range " << range << " on " << static_cast<int>(simd);
+      }
+    }
   }
 }
 

@@ -1,0 +1,100 @@
+#include "gpu/virtual/machine/matrix/wgmma_operands.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/semantics/matrix_product.h"
+
+namespace kvscope::ptx {
+namespace {
+
+constexpr std::int64_t kChunkBytes = 16;                  // [bytes]
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of the operands of a CTA
+
+// [lines][length] -> [length][lines]; lines is a multiple of 8, or of 16.
+template <class T>
+void transpose(const T* from, int lines, int length, T* to) {
+  constexpr int kBlock = 8;
+  for (int line = 0; line < lines; line += kBlock) {
+    for (int i = 0; i < length; ++i) {
+      T* const column = to + i * lines + line;
+      const T* const row = from + line * length + i;
+      for (int j = 0; j < kBlock; ++j) column[j] = row[j * length];
+    }
+  }
+}
+
+}  // namespace
+
+WgmmaOperand::WgmmaOperand(const WgmmaOperandKey& key, const Cta& cta) : key_(key) {
+  for (const WgmmaChunk& chunk :
+       wgmma_chunks(key.descriptor, key.mn_major, bits(key.type), key.mn_from, key.mns, key.ks)) {
+    if (!outside_ && shared_at(cta, chunk.offset, kChunkBytes) == nullptr) outside_ = chunk.offset;
+    chunks_.push_back(chunk.offset);
+  }
+  offsets_ = chunks_;
+  std::sort(offsets_.begin(), offsets_.end());
+  offsets_.erase(std::unique(offsets_.begin(), offsets_.end()), offsets_.end());
+}
+
+std::size_t WgmmaOperand::memory() const {
+  const auto elements = static_cast<std::size_t>(key_.mns) * static_cast<std::size_t>(key_.ks);
+  return 4 * elements + (2 * sizeof(std::uint64_t) + 2 * kChunkBytes) * chunks_.size();
+}
+
+bool WgmmaOperand::read(const Cta& cta) {
+  now_.resize(chunks_.size() * kChunkBytes);
+  std::byte* to = now_.data();
+  for (const std::uint64_t offset : chunks_) {
+    std::memcpy(to, shared_at(cta, offset, kChunkBytes), kChunkBytes);
+    to += kChunkBytes;
+  }
+  if (now_ == bytes_) return false;
+  bytes_.swap(now_);
+  return true;
+}
+
+template <class T>
+void WgmmaOperand::decode(std::vector<T>& numbers) {
+  const int count = key_.mns * key_.ks;
+  numbers.resize(static_cast<std::size_t>(count));
+  // The chunks are in the order [mn][k], or [k][mn] if the operand is MN-major.
+  if (key_.mn_major == key_.k_rows) return decode_elements(key_.type, bytes_.data(), count, numbers.data());
+  std::vector<T> as_stored(numbers.size());
+  decode_elements(key_.type, bytes_.data(), count, as_stored.data());
+  transpose(as_stored.data(), key_.mn_major ? key_.ks : key_.mns, key_.mn_major ? key_.mns : key_.ks, numbers.data());
+}
+
+std::span<const float> WgmmaOperand::floats(const Cta& cta) {
+  if (read(cta) || floats_.empty()) decode(floats_);
+  return floats_;
+}
+
+std::span<const std::int32_t> WgmmaOperand::integers(const Cta& cta) {
+  if (read(cta) || integers_.empty()) decode(integers_);
+  return integers_;
+}
+
+std::size_t WgmmaOperands::Hash::operator()(const WgmmaOperandKey& key) const {
+  std::uint64_t hash = key.descriptor;
+  for (const int part : {static_cast<int>(key.type) * 4 + key.mn_major * 2 + key.k_rows, key.mn_from, key.mns, key.ks})
+    hash = (hash ^ hash >> 29 ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15U;
+  return hash ^ hash >> 32;
+}
+
+WgmmaOperand& WgmmaOperands::at(const WgmmaOperandKey& key, const Cta& cta) {
+  if (const auto found = operands_.find(key); found != operands_.end()) return found->second;
+  WgmmaOperand& operand = operands_.emplace(key, WgmmaOperand(key, cta)).first->second;
+  memory_ += operand.memory();
+  return operand;
+}
+
+void WgmmaOperands::trim() {
+  if (memory_ <= kMostBytes) return;
+  operands_.clear();
+  memory_ = 0;
+}
+
+}  // namespace kvscope::ptx

@@ -1,0 +1,76 @@
+// The operands of wgmma in shared memory as numbers, kept from product to product: the four warps of a warpgroup multiply by
+// the same B, and a loop comes back to the same tiles. An operand is decoded again if its bytes have changed, so that a
+// product always has the numbers that shared memory holds.
+//
+//   operands.at({descriptor of B, Type::f16, false, true, 0, 128, 16}, cta).floats(cta)   [16][128] numbers
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "gpu/virtual/machine/matrix/matrix_operand.h"
+#include "gpu/virtual/text/types.h"
+
+namespace kvscope::ptx {
+
+struct Cta;
+
+// Elements [mn_from, mn_from + mns) x [0, ks) of an operand.
+struct WgmmaOperandKey {
+  std::uint64_t descriptor = 0;
+  Type type = Type::none;
+  bool mn_major = false;
+  bool k_rows = false;  // numbers in the order [k][mn], as those of B; otherwise [mn][k], as those of A
+  int mn_from = 0, mns = 0, ks = 0;
+  friend bool operator==(const WgmmaOperandKey&, const WgmmaOperandKey&) = default;
+};
+
+class WgmmaOperand {
+ public:
+  // Throws as wgmma_chunks does.
+  WgmmaOperand(const WgmmaOperandKey& key, const Cta& cta);
+
+  // Offsets of the operand's chunks of 16 bytes in the shared window, ascending.
+  [[nodiscard]] const std::vector<std::uint64_t>& offsets() const { return offsets_; }
+  // The first chunk that is outside of the CTA's shared memory. Such an operand has no numbers.
+  [[nodiscard]] std::optional<std::uint64_t> outside() const { return outside_; }
+  // The numbers in shared memory now, of a type of floats or of integers (decode_elements). Valid until the next call.
+  [[nodiscard]] std::span<const float> floats(const Cta& cta);
+  [[nodiscard]] std::span<const std::int32_t> integers(const Cta& cta);
+  [[nodiscard]] std::size_t memory() const;  // [bytes], about
+
+ private:
+  bool read(const Cta& cta);  // true: the bytes have changed
+  template <class T>
+  void decode(std::vector<T>& numbers);
+
+  WgmmaOperandKey key_;
+  std::vector<std::uint64_t> chunks_;  // offsets in the order of wgmma_chunks
+  std::vector<std::uint64_t> offsets_;
+  std::optional<std::uint64_t> outside_;
+  std::vector<std::byte> bytes_, now_;
+  std::vector<float> floats_;
+  std::vector<std::int32_t> integers_;
+};
+
+// Of one CTA.
+class WgmmaOperands {
+ public:
+  // Valid until trim().
+  WgmmaOperand& at(const WgmmaOperandKey& key, const Cta& cta);
+  // Removes all operands if they hold more than a megabyte.
+  void trim();
+
+ private:
+  struct Hash {
+    std::size_t operator()(const WgmmaOperandKey& key) const;
+  };
+  std::unordered_map<WgmmaOperandKey, WgmmaOperand, Hash> operands_;
+  std::size_t memory_ = 0;
+};
+
+}  // namespace kvscope::ptx
