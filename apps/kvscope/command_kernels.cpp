@@ -15,6 +15,7 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/common/progress.h"
+#include "apps/kvscope/changed_kernel.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/gpu_devices.h"
 #include "apps/kvscope/ptx_policy.h"
@@ -36,6 +37,7 @@ struct KernelsCommand {
   bool small = false;
   bool json = false;
   std::optional<std::string> junit;
+  std::string ptx;  // a file that replaces the PTX of a kernel
 };
 
 int list(bool as_json) {
@@ -80,13 +82,17 @@ int verify(const KernelsCommand& command) {
   const Schedule schedule = read_policy(command.policy);
   gpu::VirtualGpuOptions options{.policy = schedule.policy, .seed = schedule.seed};
   const gpu::Budgets budgets = schedule.policy == ptx::Policy::late ? gpu::Budgets::held : gpu::Budgets::left_alone;
+  if (!command.ptx.empty() && command.device != "virtual")
+    throw InputError("command line", "--ptx", "runs on the virtual GPU only: leave --device out");
+  std::optional<ChangedKernel> changed;
+  if (!command.ptx.empty()) changed = read_changed_kernel(command.ptx, command.kernel);
   std::unique_ptr<gpu::CudaGpu> cuda;
   if (command.device == "cuda") cuda = hardware();
 
   gpu::VerifyReport report;
   report.device = cuda ? cuda->info() : gpu::VirtualGpu(options).info();
   std::vector<const gpu::Case*> cases;
-  for (const gpu::Case* c : gpu::select_cases(command.kernel, command.part))
+  for (const gpu::Case* c : gpu::select_cases(changed ? changed->kernel : command.kernel, command.part))
     if (c->demo || !command.small) cases.push_back(c);
   if (cases.empty())
     throw InputError("command line", "--small", "no small case has that in its name: leave --case or --small out");
@@ -103,8 +109,14 @@ int verify(const KernelsCommand& command) {
         report.results.push_back(gpu::run_case(*c, *cuda));
         continue;
       }
+      if (changed && changed->architecture != c->architecture) {
+        report.left_out.push_back(fmt::format("{} {}: the file is for {}, and this case for {}", c->kernel, c->name,
+                                              changed->architecture, c->architecture));
+        continue;
+      }
       options.architecture = c->architecture;
       gpu::VirtualGpu device(options);
+      if (changed) device.use_ptx(changed->kernel, changed->text);
       report.results.push_back(gpu::run_case(*c, device, budgets));
     }
   }
@@ -157,6 +169,11 @@ void add_kernels(CLI::App& app, Action& chosen) {
       ->type_name("NAME");
   verify_app->add_option("--case", command->part, "Run only cases whose name contains this text")->type_name("TEXT");
   verify_app->add_option("--policy", command->policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
+  verify_app
+      ->add_option("--ptx", command->ptx,
+                   "Run this PTX file in place of a kernel's own, a changed copy of a file of gpu/ptx: the kernel of "
+                   "--kernel, or the one that has the same entries. Virtual GPU only")
+      ->type_name("FILE");
   verify_app->add_flag("--small", command->small, "Run one small case per kernel");
   verify_app->add_flag("--json", command->json, "Print the report as JSON");
   verify_app->add_option("--junit", command->junit, "Also write the results as a JUnit XML file")->type_name("FILE");

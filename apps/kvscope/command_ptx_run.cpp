@@ -123,6 +123,7 @@ json::Value report_json(const ptx::Report& report) {
   out.set("step", report.step);
   out.set("cta", json::Array{report.cta[0], report.cta[1], report.cta[2]});
   out.set("text", ptx::to_text(report));
+  out.set("repeated", report.repeated);
   return out;
 }
 
@@ -192,6 +193,21 @@ void show_suppressed(const ptx::Suppressions& suppressions) {
   }
 }
 
+// Each report once per source line, with the number of those that are left out.
+void show_reports(const ptx::LaunchResult& result) {
+  std::int64_t shown = 0;
+  for (const ptx::Report& report : result.reports) {
+    std::cout << ptx::to_text(report) << '\n';
+    if (report.repeated > 0) std::cout << fmt::format("  {} more at the same lines\n", report.repeated);
+    std::cout << '\n';
+    shown += report.repeated;
+  }
+  if (result.repeated_reports > shown) {
+    std::cout << fmt::format("{} reports of other lines: --max-reports N prints more\n\n",
+                             result.repeated_reports - shown);
+  }
+}
+
 int run_kernel(const PtxRunCommand& command) {
   ptx::Suppressions suppressions = suppressions_of(command);
   PreparedLaunch prepared = prepare(command.launch);
@@ -213,8 +229,7 @@ int run_kernel(const PtxRunCommand& command) {
 
   std::cout << result.printed;
   if (!result.printed.empty() && !result.printed.ends_with('\n')) std::cout << '\n';
-  for (const ptx::Report& report : result.reports) std::cout << ptx::to_text(report) << "\n\n";
-  if (result.repeated_reports > 0) std::cout << fmt::format("{} reports more like these\n\n", result.repeated_reports);
+  show_reports(result);
   const auto of = [](std::int64_t n) { return n == 1 ? "" : "s"; };
   const std::int64_t ctas = config.grid[0] * config.grid[1] * config.grid[2];
   const ptx::Module& text = *module.program->module;

@@ -61,6 +61,48 @@ class Verify(unittest.TestCase):
         self.assertTrue(all(c["costs"]["sectors"] > 0 for c in report["cases"]))
 
 
+class ChangedKernel(unittest.TestCase):
+    """--ptx: a changed copy of a kernel's PTX runs through all cases of that kernel, found by its entries."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        with open(os.path.join(program.SOURCE, "gpu", "ptx", "populate_rows.sm_90a.ptx"), encoding="utf-8") as file:
+            self.text = file.read()
+
+    def file(self, text):
+        path = os.path.join(self.folder.name, "mine.ptx")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def test_an_equal_copy_passes_all_cases_as_the_kernel_itself(self):
+        path = self.file("// a comment changes nothing\n" + self.text)
+        expected = fine("kernels", "verify", "--kernel", "populate_rows")
+        self.assertEqual(fine("kernels", "verify", "--ptx", path), expected)
+        self.assertEqual(fine("kernels", "verify", "--ptx", path, "--kernel", "populate_rows"), expected)
+
+    def test_a_changed_instruction_fails(self):
+        self.assertIn("mad.lo.s32", self.text)
+        result = kvscope("kernels", "verify", "--ptx", self.file(self.text.replace("mad.lo.s32", "mad.hi.s32")))
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("populate_rows", result.stdout)
+        self.assertIn("FAILED", result.stdout)
+
+    def test_files_of_no_kernel_are_rejected_with_the_reason(self):
+        def rejected(text, *more):
+            result = kvscope("kernels", "verify", "--ptx", self.file(text), *more)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), result.stdout)
+            return result.stderr
+
+        head = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+        self.assertIn("has no entry of a kernel: the kernels for sm_90a are append_tokens", rejected(head + ".visible .entry mine() { ret; }"))
+        self.assertIn("there is no kernel 'warp'", rejected(self.text, "--kernel", "warp"))
+        self.assertIn("keep all entries of the file", rejected(self.text, "--kernel", "gather_rows"))
+        self.assertIn("no kernel is kept for sm_80", rejected(self.text.replace(".target sm_90a", ".target sm_80")))
+        self.assertIn("virtual GPU only", rejected(self.text, "--device", "cuda"))
+
+
 class Missing(unittest.TestCase):
     def rejected(self, *words):
         result = kvscope(*words)

@@ -339,8 +339,13 @@ void OrderMonitor::warp_barrier(const Exec& exec, LaneMask lanes) {
 }
 
 void OrderMonitor::collective(const Exec& exec, const Op&, LaneMask lanes) {
-  if (!collectives_order_) return;
-  if (HappensBefore* order = order_of(exec.cta)) order->meet(order->warp(exec), lanes);
+  HappensBefore* order = order_of(exec.cta);
+  if (order == nullptr) return;
+  if (collectives_order_) {
+    order->meet(order->warp(exec), lanes);
+  } else {
+    order->warp(exec).meet(lanes, exec.lane_group.pc);
+  }
 }
 
 void OrderMonitor::mbarrier(Launch&, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,

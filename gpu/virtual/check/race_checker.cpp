@@ -276,6 +276,7 @@ void RaceChecker::access(const Exec& exec, const Op& op, const WarpAccess& acces
     const Mark mark{.actor = who.warp.lane0(),
                     .step = who.warp.act(access.lanes),
                     .pc = pc_of(exec, op),
+                    .meets = who.warp.meets(),
                     .write = access.kind != AccessKind::load,
                     .strong = strong};
     const int bytes = access.matrix_rows ? 16 : access.bytes;

@@ -2,7 +2,8 @@
 //
 // Two accesses of a common byte by different actors, at least one of them a write, are a race unless one happened before
 // the other. happens_before.h lists what orders them. Nothing else does: lanes of a warp that execute together are not
-// ordered, and neither a shuffle nor an mma orders anything (RaceOptions::collectives_order changes that). The write of a
+// ordered, and neither a shuffle nor an mma orders anything (RaceOptions::collectives_order changes that). A race of two
+// lanes of a warp that have met at such an instruction in between is a warning, all other races are errors. The write of a
 // copy engine counts from its issue on: a read before the arrival barrier completes is a race even if the bytes have not
 // moved yet.
 //
@@ -108,7 +109,10 @@ class RaceChecker final : public OrderMonitor {
 
   void issue_copy(const Exec& exec, Cluster& cluster, const AsyncOp& op, ByteRanges writes);
 
-  [[nodiscard]] bool told(ReportKind kind, const Mark& before, const Mark& now);
+  [[nodiscard]] bool told(ReportKind kind, Severity severity, const Mark& before, const Mark& now);
+  // Of a race, where two lanes of one warp have executed a shuffle or an mma together in between; -1: nowhere.
+  [[nodiscard]] static std::int32_t meeting(const WarpViews& warp, const Mark& before, int other, const Mark& now,
+                                            int lane);
   void conflict(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int lane, int other);
   void missing_fence(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int other,
                      std::string_view message);
@@ -121,7 +125,7 @@ class RaceChecker final : public OrderMonitor {
   std::map<std::int32_t, std::shared_ptr<Cluster>> clusters_;  // by CTA
   std::int32_t last_cta_ = -1;                                 // the last CTA that of() found
   Cluster* last_cluster_ = nullptr;
-  std::vector<std::tuple<ReportKind, std::int32_t, std::int32_t>> told_;
+  std::vector<std::tuple<ReportKind, Severity, std::int32_t, std::int32_t>> told_;
   std::vector<Suspect> suspects_;
   std::vector<Piece> pieces_;
 };

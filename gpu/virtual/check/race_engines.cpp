@@ -26,7 +26,8 @@ void RaceChecker::touch_object(Toucher& who, MbarrierEvent event, LaneMask lanes
             .lanes = lanes,
             .step = who.warp.act(lanes),
             .pc = who.exec.lane_group.pc,
-            .bytes = static_cast<ChunkBytes>(0xff << address % kChunkBytes)};
+            .bytes = static_cast<ChunkBytes>(0xff << address % kChunkBytes),
+            .meets = who.warp.meets()};
   mark.first = static_cast<std::uint8_t>(address % kChunkBytes);
   mark.shift = Mark::kEveryLane;
   mark.generic = false;  // the bytes of an object are not data: no proxy fence is needed

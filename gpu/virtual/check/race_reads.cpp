@@ -132,6 +132,7 @@ void RaceChecker::touch_reads(Toucher& who, const Mark& like, int bytes, LaneMas
       read.lanes = lanes;
       read.bytes = static_cast<std::int16_t>(bytes);
       read.strong = like.strong;
+      read.meets = like.meets;
       pending.keep(like.actor, like.step, who.known != nullptr ? &who.warp.known(who.lane) : nullptr);
       return;
     }
@@ -160,7 +161,8 @@ void RaceChecker::settle(Cluster& cluster, std::size_t rank) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       addresses[lane] = base + static_cast<std::uint64_t>(read.offsets[lane]);
     }
-    const Mark like{.actor = segment.warp, .step = segment.step, .pc = read.pc, .strong = read.strong};
+    const Mark like{
+        .actor = segment.warp, .step = segment.step, .pc = read.pc, .meets = read.meets, .strong = read.strong};
     each_piece(cluster, like, read.bytes, read.lanes, addresses, [&](const Piece& piece) {
       if (shadow.written_at(piece.chunk) <= read.number) add_read(known, piece);
     });
@@ -191,9 +193,10 @@ void RaceChecker::forget_older_reads(const Clock* known, const Piece& piece) {
 // `known`: what all readers had acquired; null: they had different views.
 void RaceChecker::add_read(const Clock* known, const Piece& piece) {
   for (Mark& before : piece.shadow->marks(piece.chunk)) {
-    // A later read by the same lanes of the same bytes replaces the earlier one, except that a strong read does not
-    // replace a weak one: a later strong write races only with the weak one.
-    if (before.write || (!before.same_places(piece.mark) || (before.bytes & ~piece.mark.bytes) != 0) ||
+    // A later read by the same lanes, or the same engine, of the same bytes replaces the earlier one, except that a
+    // strong read does not replace a weak one: a later strong write races only with the weak one.
+    const bool same_engine = before.lanes == 0 && piece.mark.lanes == 0 && before.actor == piece.mark.actor;
+    if (before.write || !(same_engine || before.same_places(piece.mark)) || (before.bytes & ~piece.mark.bytes) != 0 ||
         (piece.mark.strong && !before.strong))
       continue;
     before = piece.mark;

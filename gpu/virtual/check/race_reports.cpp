@@ -22,6 +22,14 @@ std::string order_text(const Exec& exec, const WarpViews& warp, int lane) {
                      exec.program().source_text(sync.pc), sync.how);
 }
 
+// Two lanes of a warp have met between their accesses.
+std::string met_text(const Exec& exec, std::int32_t pc) {
+  return fmt::format(
+      "only {} at {} is between them: PTX does not say that it orders memory accesses\n"
+      "bar.warp.sync (__syncwarp) does; --check collectives_order accepts such an order",
+      exec.program().statement(pc).opcode, exec.program().source_text(pc));
+}
+
 ChunkBytes bytes_of_lane(const Mark& mark, int lane) {
   if (mark.lanes == 0) return mark.bytes;
   return mark.bytes_of(std::popcount(mark.lanes & ((LaneMask{1} << lane) - 1)));
@@ -37,14 +45,51 @@ std::array<std::byte, kChunkBytes> bytes_of_chunk(const Exec& exec, std::uint64_
   return out;
 }
 
+// The bytes that a cp.async of one lane brings to a chunk: those of its source, and zeros past what it reads. The CTA
+// lists the copy until a wait retires it; then its bytes are in shared memory.
+std::array<std::byte, kChunkBytes> bytes_by_copy(const Exec& exec, const Mark& copy, std::uint64_t address) {
+  const auto thread = static_cast<std::size_t>(thread_of(copy.actor) + std::countr_zero(copy.lanes));
+  const std::uint64_t chunk = offset_of(address) / kChunkBytes * kChunkBytes;
+  std::array<std::byte, kChunkBytes> out = bytes_of_chunk(exec, shared_address(rank_of(address), chunk));
+  const auto& all = exec.cta.async.cp_async;
+  if (thread >= all.size()) return out;
+  const auto& copies = all[thread].copies;
+  const auto found = std::find_if(copies.rbegin(), copies.rend(), [&](const CpAsyncCopy& c) {
+    return c.pc == copy.pc && offset_of(c.target) / kChunkBytes * kChunkBytes == chunk;
+  });
+  if (found == copies.rend()) return out;
+  const std::byte* const from = found->read > 0 ? exec.launch.memory->at(found->source, found->read) : nullptr;
+  std::byte* const to = out.data() + offset_of(found->target) % kChunkBytes;
+  std::fill(to, to + found->bytes, std::byte{0});
+  if (from != nullptr) std::copy(from, from + found->read, to);
+  return out;
+}
+
+// Whether two unordered cp.async bring the same bytes to those that they have in common.
+bool copy_the_same(const Exec& exec, const Mark& before, const Mark& now, std::uint64_t address) {
+  const std::array<std::byte, kChunkBytes> one = bytes_by_copy(exec, before, address);
+  const std::array<std::byte, kChunkBytes> two = bytes_by_copy(exec, now, address);
+  bool equal = true;
+  for (std::size_t i = 0; i < kChunkBytes; ++i) {
+    if (((before.bytes & now.bytes) >> i & 1) != 0) equal = equal && one[i] == two[i];
+  }
+  return equal;
+}
+
 }  // namespace
 
 // Whether this pair of places has been reported; each is reported once.
-bool RaceChecker::told(ReportKind kind, const Mark& before, const Mark& now) {
-  const std::tuple what{kind, before.pc, now.pc};
+bool RaceChecker::told(ReportKind kind, Severity severity, const Mark& before, const Mark& now) {
+  const std::tuple what{kind, severity, before.pc, now.pc};
   if (std::find(told_.begin(), told_.end(), what) != told_.end()) return true;
   told_.push_back(what);
   return false;
+}
+
+std::int32_t RaceChecker::meeting(const WarpViews& warp, const Mark& before, int other, const Mark& now, int lane) {
+  const bool one_warp =
+      before.lanes != 0 && now.lanes != 0 && before.actor == warp.lane0() && now.actor == before.actor;
+  return one_warp ? warp.met_since(lane, other, before.meets) : -1;
 }
 
 ReportParty RaceChecker::party(const Exec& exec, const Cluster& cluster, const Mark& mark, int lane) const {
@@ -96,7 +141,13 @@ Report RaceChecker::race(const Exec& exec, const Cluster& cluster, ReportKind ki
 void RaceChecker::conflict(Toucher& who, std::uint64_t address, const Mark& before, const Mark& now, int lane,
                            int other) {
   if (!options_.races) return;
-  const ReportKind kind = before.write ? (now.write ? ReportKind::race_ww : ReportKind::race_wr) : ReportKind::race_rw;
+  ReportKind kind = before.write ? (now.write ? ReportKind::race_ww : ReportKind::race_wr) : ReportKind::race_rw;
+  const bool both_copy = is_copy(before.actor) && is_copy(now.actor);
+  if (kind == ReportKind::race_ww && both_copy && options_.same_value != SameValue::error &&
+      copy_the_same(who.exec, before, now, address)) {
+    if (options_.same_value == SameValue::ignore) return;
+    kind = ReportKind::same_value;
+  }
   const bool stores = before.lanes != 0 && now.lanes != 0 && !is_copy(before.actor) && !is_copy(now.actor);
   if (kind == ReportKind::race_ww && stores && before.generic && now.generic) {
     // Memory still has the bytes of the earlier write. stored() compares them with the new ones.
@@ -111,9 +162,13 @@ void RaceChecker::conflict(Toucher& who, std::uint64_t address, const Mark& befo
     suspects_.push_back(suspect);
     return;
   }
-  if (told(kind, before, now)) return;
+  const std::int32_t met = meeting(who.warp, before, other, now, lane);
+  const Severity severity = met >= 0 ? Severity::warning : severity_of(kind);
+  if (told(kind, severity, before, now)) return;
   Report r = race(who.exec, who.cluster, kind, address, before, other, now, lane);
-  r.message = order_text(who.exec, who.warp, lane);
+  r.severity = severity;
+  r.message = met >= 0 ? met_text(who.exec, met) : order_text(who.exec, who.warp, lane);
+  if (kind == ReportKind::same_value) r.message += "; both copy the same bytes";
   Exec exec = who.exec;
   static_cast<void>(report(exec, std::move(r)));
 }
@@ -130,9 +185,13 @@ void RaceChecker::stored(const Exec& exec, const Op&, const WarpAccess&) {
     if (equal && options_.same_value == SameValue::ignore) continue;
     const bool note = equal && options_.same_value == SameValue::note;
     const ReportKind kind = note ? ReportKind::same_value : ReportKind::race_ww;
-    if (told(kind, suspect.before, suspect.now)) continue;
+    const WarpViews& warp = cluster->order.warp(exec);
+    const std::int32_t met = meeting(warp, suspect.before, suspect.other, suspect.now, suspect.lane);
+    const Severity severity = met >= 0 && !note ? Severity::warning : severity_of(kind);
+    if (told(kind, severity, suspect.before, suspect.now)) continue;
     Report r = race(exec, *cluster, kind, suspect.address, suspect.before, suspect.other, suspect.now, suspect.lane);
-    r.message = order_text(exec, cluster->order.warp(exec), suspect.lane);
+    r.severity = severity;
+    r.message = met >= 0 ? met_text(exec, met) : order_text(exec, warp, suspect.lane);
     if (note) r.message += "; both wrote the same bytes";
     Exec copy = exec;
     static_cast<void>(report(copy, std::move(r)));
@@ -145,7 +204,7 @@ void RaceChecker::missing_fence(Toucher& who, std::uint64_t address, const Mark&
   // If there is no order at all, the race is reported instead.
   const ActorKey actor = before.actor + static_cast<ActorKey>(other);
   if (!who.warp.is_ordered(who.lane, actor, before.step)) return;
-  if (told(ReportKind::proxy_fence, before, now)) return;
+  if (told(ReportKind::proxy_fence, severity_of(ReportKind::proxy_fence), before, now)) return;
   Report r = race(who.exec, who.cluster, ReportKind::proxy_fence, address, before, other, now, who.lane);
   r.message = message;
   Exec exec = who.exec;

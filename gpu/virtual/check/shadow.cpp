@@ -136,6 +136,7 @@ void Shadow::put_reads_together(std::size_t chunk) {
       if (have.write || have.actor != one.actor || have.lanes != one.lanes || have.strong != one.strong) continue;
       if (have.step == one.step && have.pc == one.pc) {
         have.bytes = static_cast<ChunkBytes>(have.bytes | one.bytes);
+        have.meets = std::max(have.meets, one.meets);
         return;
       }
       Mark& older = have.step <= one.step ? have : one;

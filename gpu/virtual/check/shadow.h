@@ -38,8 +38,9 @@ struct Mark {
   std::int32_t pc = -1;
   std::uint16_t issuer = 0;  // of an engine's operation: the thread in its CTA
   ChunkBytes bytes = 0;
-  std::uint8_t first = 0;  // byte where the first lane begins
-  std::uint8_t shift = 0;  // 1 << shift bytes per lane, in the order of `lanes`
+  std::uint16_t meets = 0;  // of lanes: WarpViews::meets() when they made it
+  std::uint8_t first = 0;   // byte where the first lane begins
+  std::uint8_t shift = 0;   // 1 << shift bytes per lane, in the order of `lanes`
   bool write = false;
   bool strong = false;  // atomic, volatile, relaxed, acquire, release
   bool generic = true;  // through the generic proxy: a later access by the async proxy needs a fence

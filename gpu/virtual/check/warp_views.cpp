@@ -193,4 +193,24 @@ bool WarpViews::is_ordered(int lane, ActorKey actor, Step step) const {
   return ordered(lane).covers(actor, step);
 }
 
+void WarpViews::meet(LaneMask lanes, std::int32_t pc) {
+  if (meets_ == kMostMeets) return;
+  const Meeting now{lanes, meets_++, pc};
+  for (Meeting& m : meetings_) {
+    if (m.lanes != lanes) continue;
+    m = now;
+    return;
+  }
+  if (meetings_.size() == kMostMeetings) meetings_.erase(meetings_.begin());
+  meetings_.push_back(now);
+}
+
+std::int32_t WarpViews::met_since(int lane, int other, std::uint16_t since) const {
+  const LaneMask both = LaneMask{1} << lane | LaneMask{1} << other;
+  for (const Meeting& m : meetings_) {
+    if (since < kMostMeets && m.number >= since && (m.lanes & both) == both) return m.pc;
+  }
+  return -1;
+}
+
 }  // namespace kvscope::ptx

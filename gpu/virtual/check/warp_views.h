@@ -97,6 +97,15 @@ class WarpViews {
   // fence.proxy.async: what these lanes did and have acquired is fenced.
   void fence_proxy(LaneMask lanes);
 
+  // --- shuffles, votes, matrix instructions: they order no memory access, but reports tell whether one is between ---
+
+  // These lanes execute such an instruction together.
+  void meet(LaneMask lanes, std::int32_t pc);
+  // How often lanes of the warp have met; from kMostMeets on, no longer counted.
+  [[nodiscard]] std::uint16_t meets() const { return meets_; }
+  // The pc at which both lanes have met since meets() was `since`; -1: they have not, or it is not known.
+  [[nodiscard]] std::int32_t met_since(int lane, int other, std::uint16_t since) const;
+
   // --- engines of the warp's threads ---
 
   // cp.async `number` of an instruction at `pc` that executes in the launch's step `at`: its step. All copies of one
@@ -160,6 +169,15 @@ class WarpViews {
   std::array<Known, kLanes> known_;
   std::unique_ptr<Fences> fences_;  // null: the warp has come to none
   std::array<LastSync, kLanes> syncs_{};
+  struct Meeting {
+    LaneMask lanes;
+    std::uint16_t number;  // meets() before it
+    std::int32_t pc;
+  };
+  static constexpr std::uint16_t kMostMeets = 0xffff;
+  static constexpr std::size_t kMostMeetings = 8;
+  std::uint16_t meets_ = 0;
+  std::vector<Meeting> meetings_;  // the last one of each mask, of at most kMostMeetings masks
   // cp.async: the first number of each warp instruction. Its step is its index + 1.
   std::vector<std::uint64_t> first_copies_;
   std::uint64_t copied_at_ = 0;

@@ -13,6 +13,7 @@ constexpr Form kWarpForms[] = {
     {"match", "all sync b32|b64", "=b32|pred? T u32"},
     {"redux", "sync add|min|max u32|s32", "=T T u32"},
     {"redux", "sync and|or|xor b32", "=T T u32"},
+    {"redux", "sync min|max abs? NaN? f32", "=T T u32", 100},
     {"elect", "sync", "=u32|pred u32"},
     {"activemask", "b32", "=T"},
     {"bar.warp.sync", "", "u32"},

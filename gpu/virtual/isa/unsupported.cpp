@@ -52,7 +52,6 @@ constexpr Refusal kRefusals[] = {
     {"vabsdiff4", "s32", kVideo},
     {"vabsdiff4", "sat", kVideo},
     // unsupported forms of supported opcodes
-    {"", "f32x2", kNewer},
     {"add", "f32 f16", kNewer},
     {"add", "f32 bf16", kNewer},
     {"sub", "f32 f16", kNewer},
@@ -71,7 +70,6 @@ constexpr Refusal kRefusals[] = {
     {"cvt.pack", "s4", kVideo},
     {"cvt.pack", "u2", kVideo},
     {"cvt.pack", "s2", kVideo},
-    {"redux", "f32", "needs sm_100a, not modeled"},
     {"cp.async.bulk", "cp_mask", kNewer},
     {"cp.async.bulk.tensor", "im2col", kIm2col},
     {"cp.async.bulk.tensor", "im2col_no_offs", kIm2col},

@@ -96,7 +96,7 @@ bool reads_grid_workspace(const Launch& launch) {
 
 bool LaunchResult::clean() const {
   return status == LaunchStatus::finished &&
-         std::none_of(reports.begin(), reports.end(), [](const Report& r) { return r.severity == Severity::error; });
+         std::none_of(reports.begin(), reports.end(), [](const Report& r) { return r.severity != Severity::note; });
 }
 
 Device::Device(ProgramOptions options, std::int64_t most_bytes) : options_(options), memory_(most_bytes) {}

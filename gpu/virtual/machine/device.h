@@ -37,7 +37,7 @@ struct LaunchResult {
   std::int64_t repeated_reports = 0;
   std::string printed;
 
-  // True if the launch finished without a report of severity error.
+  // True if the launch finished, and no report is an error or a warning.
   [[nodiscard]] bool clean() const;
 };
 

@@ -89,8 +89,13 @@ struct Activation {
 };
 
 struct Warp {
-  std::int32_t index = 0;  // in the CTA
-  LaneMask exited = 0;     // including lanes that never existed
+  std::int32_t index = 0;                            // in the CTA
+  LaneMask exited = 0;                               // including lanes that never existed
+  std::array<std::int32_t, kLanes> exited_at = [] {  // [lane]: the pc of its exit; -1: still runs, or never existed
+    std::array<std::int32_t, kLanes> none{};
+    none.fill(-1);
+    return none;
+  }();
   std::vector<LaneGroup> lane_groups;
   std::vector<Activation> activations;
   // [lane]: local memory, extended as calls need it.
@@ -112,6 +117,7 @@ struct NamedBarrier {
   std::uint64_t reduced = 0;      // bar.red's value so far
   std::int32_t reduction = 0;     // 0: plain; 1: popc, 2: and, 3: or
   std::int64_t phase = 0;
+  std::int32_t last_pc = -1, last_warp = -1;  // of the last arrival
 };
 
 enum class CtaState : std::uint8_t { fresh, running, suspended, done };
@@ -204,6 +210,7 @@ struct Launch {
   Turn turn;
   LaunchStatus status = LaunchStatus::running;
   Reports reports{20};
+  std::string short_kernel;      // as reports name the kernel: found at the first one
   std::string printed;           // by vprintf
   std::int64_t local_bytes = 0;  // local memory of the CTAs in `ctas`
   std::int64_t heap_blocks = 0;  // by malloc, freed ones included

@@ -35,6 +35,7 @@ int register_bytes_of(Type type) {
     case Type::u64:
     case Type::s64:
     case Type::f64:
+    case Type::f32x2:
       return 8;
     case Type::b128:
       return 16;
@@ -58,6 +59,7 @@ bool is_float_type(Type type) {
     case Type::e5m2:
     case Type::f16x2:
     case Type::bf16x2:
+    case Type::f32x2:
     case Type::e4m3x2:
     case Type::e5m2x2:
       return true;

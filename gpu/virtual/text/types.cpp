@@ -13,7 +13,7 @@ struct TypeRow {
 };
 
 // In the order of Type.
-constexpr std::array<TypeRow, 31> kTypes = {{
+constexpr std::array<TypeRow, 32> kTypes = {{
     {"", 0, TypeClass::none},
     {"pred", 1, TypeClass::predicate},
     {"b8", 8, TypeClass::bits},
@@ -38,6 +38,7 @@ constexpr std::array<TypeRow, 31> kTypes = {{
     {"e5m2", 8, TypeClass::floating},
     {"f16x2", 32, TypeClass::floating},
     {"bf16x2", 32, TypeClass::floating},
+    {"f32x2", 64, TypeClass::floating},
     {"u16x2", 32, TypeClass::unsigned_integer},
     {"s16x2", 32, TypeClass::signed_integer},
     {"e4m3x2", 16, TypeClass::floating},

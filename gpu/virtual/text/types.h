@@ -34,6 +34,7 @@ enum class Type : std::uint8_t {
   e5m2,
   f16x2,
   bf16x2,
+  f32x2,
   u16x2,
   s16x2,
   e4m3x2,

@@ -58,7 +58,8 @@ class PendingReads {
     std::uint32_t segment = 0;
     std::int32_t pc = -1;
     LaneMask lanes = 0;
-    std::int16_t bytes = 0;  // per lane, at most 16
+    std::int16_t bytes = 0;   // per lane, at most 16
+    std::uint16_t meets = 0;  // Mark::meets
     bool strong = false;
     LaneOffsets offsets;  // of all lanes (lane_offsets.h)
   };

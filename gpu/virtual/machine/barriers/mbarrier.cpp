@@ -17,6 +17,18 @@ void Mbarrier::end_phase_if_complete() {
   arrival_count = 0;
 }
 
+void Mbarrier::remember_bytes(const Bytes& entry) {
+  if (bytes_count > 0 && entry.number != 0) {
+    Bytes& last = last_bytes[static_cast<std::size_t>(bytes_count - 1) % last_bytes.size()];
+    if (last.number == entry.number && last.pc == entry.pc) {
+      last.bytes += entry.bytes;
+      last.phase = entry.phase;
+      return;
+    }
+  }
+  last_bytes[static_cast<std::size_t>(bytes_count++) % last_bytes.size()] = entry;
+}
+
 bool Mbarrier::complete_tx(std::int64_t bytes) {
   // An engine completes in pieces. If too few bytes were announced, the phase completes when those have landed, and the
   // remaining bytes count in the next phase.

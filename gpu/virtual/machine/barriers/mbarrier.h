@@ -13,6 +13,8 @@
 #include <array>
 #include <cstdint>
 
+#include "gpu/virtual/machine/monitor.h"
+
 namespace kvscope::ptx {
 
 struct Mbarrier {
@@ -32,6 +34,20 @@ struct Mbarrier {
   };
   std::array<Arrival, 8> arrivals{};
   std::int32_t arrival_count = 0;
+
+  // For reports: the last bytes announced and landed. A copy that lands in pieces is one entry.
+  struct Bytes {
+    std::int64_t bytes = 0;
+    std::int64_t phase = 0;    // in which they counted, or the rest of them
+    std::uint64_t number = 0;  // of a copy; 0: announced by expect_tx
+    std::int32_t thread = -1;  // that announced them, or issued the copy
+    std::int32_t pc = -1;
+    AsyncKind kind{};
+  };
+  std::array<Bytes, 8> last_bytes{};
+  std::int32_t bytes_count = 0;  // entries ever made
+  // Adds to the last entry if it is of the same copy.
+  void remember_bytes(const Bytes& entry);
 
   [[nodiscard]] bool phase_done(int parity) const { return (phase & 1) != parity; }
 

@@ -94,9 +94,11 @@ std::int64_t operand_value(const Exec& exec, const Op& op, int operand, int lane
 
 Flow expect(const Site& s, std::int64_t bytes) {
   Mbarrier& b = *s.at.object;
+  const std::int64_t phase = b.phase;
   if (!b.expect_tx(bytes)) {
     return s.wrong(ReportKind::mbar_tx, too_many_bytes(s.launch(), *s.at.cta, s.at.offset, b, bytes));
   }
+  b.remember_bytes({.bytes = bytes, .phase = phase, .thread = thread_of(s.exec, s.lane), .pc = pc_of(s.exec, s.op)});
   tell(s.launch(), *s.at.cta, &s.exec, s.lane, MbarrierEvent::expect_tx, s.at.offset, bytes, s.order, s.scope);
   event(s.launch(), *s.at.cta);
   return Flow::next;
@@ -118,7 +120,8 @@ Flow arrive_at(const Site& s, std::int64_t count, bool drops, bool may_complete)
   settle(s.launch(), *s.at.cta, &s.exec, s.lane, s.at.offset, b, phase);
   s.exec.lane_group.backward = 0;
   if (!owes_bytes(b)) return Flow::next;
-  return s.wrong(ReportKind::mbar_tx, owed_bytes(s.launch(), *s.at.cta, s.at.offset, b), kExpectHint);
+  return s.wrong(ReportKind::mbar_tx, owed_bytes(s.launch(), *s.at.cta, s.at.offset, b),
+                 std::string(kExpectHint) + announced_and_landed(s.launch(), b));
 }
 
 // Runs `body(site)` for each lane, in ascending order, at the object that the address operand names.
@@ -365,6 +368,20 @@ bool report_touched(Exec& exec, const Op& op, LaneMask lanes, const LaneAddresse
   return true;
 }
 
+std::string announced_and_landed(const Launch& launch, const Mbarrier& b) {
+  std::string out;
+  const auto kept = static_cast<std::int32_t>(b.last_bytes.size());
+  for (std::int32_t i = std::max(0, b.bytes_count - kept); i < b.bytes_count; ++i) {
+    const Mbarrier::Bytes& e = b.last_bytes[static_cast<std::size_t>(i) % b.last_bytes.size()];
+    if (e.phase != b.phase) continue;
+    const std::string by = e.number == 0 ? fmt::format("by thread {}", e.thread)
+                                         : fmt::format("of {} issued by thread {}", name(e.kind), e.thread);
+    out += fmt::format("\n{:<9}  {} bytes {} at {}", e.number == 0 ? "announced" : "landed", e.bytes, by,
+                       launch.program->source_text(e.pc));
+  }
+  return out;
+}
+
 void complete_tx(Launch& launch, Cta& cta, std::uint64_t offset, std::int64_t bytes, const AsyncOp& op) {
   const auto found = cta.mbarriers.find(offset);
   if (found == cta.mbarriers.end()) {
@@ -377,13 +394,20 @@ void complete_tx(Launch& launch, Cta& cta, std::uint64_t offset, std::int64_t by
   Mbarrier& b = found->second;
   const std::int64_t phase = b.phase;
   const auto report = [&](std::string message) {
-    engine_fault(launch, cta, op, ReportKind::mbar_tx, std::move(message), kExpectHint,
+    engine_fault(launch, cta, op, ReportKind::mbar_tx, std::move(message),
+                 std::string(kExpectHint) + announced_and_landed(launch, b),
                  name_address(launch, Space::shared, address_of(cta, offset), kObjectBytes));
   };
   if (!b.complete_tx(bytes)) {
     report(too_many_bytes(launch, cta, offset, b, bytes));
     return;
   }
+  b.remember_bytes({.bytes = bytes,
+                    .phase = b.tx != 0 ? b.phase : phase,
+                    .number = op.number,
+                    .thread = op.thread,
+                    .pc = op.pc,
+                    .kind = op.kind});
   tell(launch, cta, nullptr, 0, MbarrierEvent::complete_tx, offset, bytes, Order::release, Scope::cluster);
   settle(launch, cta, nullptr, 0, offset, b, phase);
   if (owes_bytes(b)) report(owed_bytes(launch, cta, offset, b));

@@ -1,6 +1,7 @@
 #include "gpu/virtual/machine/barriers/detail/named_barriers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -112,8 +113,42 @@ bool is_complete(const Cta& cta, const NamedBarrier& b) {
   return b.expected > 0 ? arrived * kLanes >= b.expected : all;
 }
 
+// "0 1 4"
+std::string barrier_warps(const std::vector<std::int32_t>& warps) {
+  return fmt::format("{}", fmt::join(warps, " "));
+}
+
+// A barrier of all threads completes although warps have exited without it.
+void report_absent_warps(Launch& launch, const Cta& cta, std::uint32_t number) {
+  const NamedBarrier& b = cta.barriers[number];
+  if (b.expected > 0) return;
+  std::vector<std::int32_t> arrived, exited;
+  Report r;
+  r.parties.push_back(lanes_party(launch, cta.warps[static_cast<std::size_t>(b.last_warp)],
+                                  b.arrived[static_cast<std::size_t>(b.last_warp)], b.last_pc, "arrived"));
+  for (std::size_t w = 0; w < cta.warps.size(); ++w) {
+    (b.arrived[w] != 0 ? arrived : exited).push_back(static_cast<std::int32_t>(w));
+    if (b.arrived[w] != 0 || r.parties.size() > 1) continue;
+    const Warp& warp = cta.warps[w];
+    const auto at = std::max_element(warp.exited_at.begin(), warp.exited_at.end());
+    const auto has_run = [](std::int32_t pc) { return pc >= 0; };
+    const auto lanes = std::count_if(warp.exited_at.begin(), warp.exited_at.end(), has_run);
+    r.parties.push_back(lanes_party(launch, warp, kAllLanes >> (kLanes - lanes), *at, "exited"));
+  }
+  if (exited.empty()) return;
+  r.kind = ReportKind::absent_threads;
+  r.severity = severity_of(r.kind);
+  r.message = fmt::format(
+      "barrier {} of all threads: {} of {} warps arrived ({}), and the others have exited ({})\n"
+      "PTX does not define whether such a barrier completes; here it does",
+      number, arrived.size(), cta.warps.size(), barrier_warps(arrived), barrier_warps(exited));
+  r.hint = "let all warps reach the barrier, or give it the number of threads that do";
+  static_cast<void>(add_report(launch, cta, std::move(r)));
+}
+
 void complete(Launch& launch, Cta& cta, std::uint32_t number) {
   NamedBarrier& b = cta.barriers[number];
+  report_absent_warps(launch, cta, number);
   for (Warp& warp : cta.warps) {
     for (LaneGroup& f : warp.lane_groups) {
       const bool waits = f.lanes != 0 && f.state == LaneGroupState::waiting && f.wait.kind == WaitKind::named_barrier &&
@@ -171,6 +206,12 @@ Flow arrive(Exec& exec, const Op& op, const Request& r, LaneMask all) {
     b.expected = static_cast<std::int32_t>(r.threads);
     b.reduction = r.reduction;
     b.reduced = r.reduction == kAnd ? 1 : 0;
+    if (r.threads > cta.warps.size() * kLanes) {
+      const Flow flow =
+          report(exec, mismatch(fmt::format("barrier {} with {} threads: the CTA has {} warps, {} threads", r.barrier,
+                                            r.threads, cta.warps.size(), cta.warps.size() * kLanes)));
+      if (flow == Flow::stopped) return flow;
+    }
   } else if (b.arrived[w] != 0) {
     const Flow flow = report(exec, mismatch(fmt::format("warp {} arrives at barrier {} again before it is complete",
                                                         exec.warp.index, r.barrier),
@@ -195,6 +236,8 @@ Flow arrive(Exec& exec, const Op& op, const Request& r, LaneMask all) {
   }
   b.arrived[w] = all;
   b.waiting[w] = r.waits ? all : 0;
+  b.last_pc = exec.lane_group.pc;
+  b.last_warp = exec.warp.index;
   if (exec.launch.monitor != nullptr) {
     exec.launch.monitor->barrier_arrive(exec, static_cast<int>(r.barrier), all, r.waits);
   }
@@ -237,6 +280,23 @@ void look_again_at_named_barriers(Launch& launch, Cta& cta) {
   for (std::uint32_t i = 0; i < cta.barriers.size(); ++i) {
     const NamedBarrier& b = cta.barriers[i];
     if (!b.arrived.empty() && b.expected == 0 && is_complete(cta, b)) complete(launch, cta, i);
+  }
+}
+
+void check_named_barriers_at_end(Launch& launch, const Cta& cta) {
+  for (std::size_t i = 0; i < cta.barriers.size(); ++i) {
+    const NamedBarrier& b = cta.barriers[i];
+    std::vector<std::int32_t> arrived;
+    for (std::size_t w = 0; w < b.arrived.size(); ++w) {
+      if (b.arrived[w] != 0) arrived.push_back(static_cast<std::int32_t>(w));
+    }
+    if (arrived.empty()) continue;
+    Report r = mismatch(fmt::format("the CTA ended while barrier {} had {} of {} warps ({}): no thread waits for it", i,
+                                    arrived.size(), b.expected / kLanes, barrier_warps(arrived)));
+    r.severity = Severity::note;
+    r.parties.push_back(lanes_party(launch, cta.warps[static_cast<std::size_t>(b.last_warp)],
+                                    b.arrived[static_cast<std::size_t>(b.last_warp)], b.last_pc, "arrived"));
+    if (!add_report(launch, cta, std::move(r))) return;
   }
 }
 

@@ -92,7 +92,7 @@ void report_barriers(Launch& launch, Cta& cta) {
                                         place_name(at), b.tx, b.phase)
                           : fmt::format("{} bytes were expected at {} and did not land (tx {}, phase {})", b.tx,
                                         place_name(at), b.tx, b.phase),
-                 "expect_tx must name exactly the bytes of the copies", at);
+                 "expect_tx must name exactly the bytes of the copies" + announced_and_landed(launch, b), at);
   }
 }
 
@@ -158,13 +158,32 @@ void perform(Launch& launch, Cta& cta, const PendingOp& op) {
   event(launch, cta);
 }
 
+// Takes all of them from the queue in one pass: a wait for many copies takes time in proportion to the queue, once.
 void perform_all(Launch& launch, Cta& cta, const std::vector<std::uint64_t>& numbers) {
+  auto& queue = cta.async.queue;
+  std::vector<std::size_t> taken;  // places in the queue, which is ordered by number
   for (const std::uint64_t number : numbers) {
-    const auto& queue = cta.async.queue;
-    const auto found =
-        std::find_if(queue.begin(), queue.end(), [&](const PendingOp& p) { return p.op.number == number; });
-    if (found != queue.end()) perform_at(launch, cta, static_cast<std::size_t>(found - queue.begin()));
+    const auto found = std::lower_bound(queue.begin(), queue.end(), number,
+                                        [](const PendingOp& p, std::uint64_t n) { return p.op.number < n; });
+    if (found != queue.end() && found->op.number == number)
+      taken.push_back(static_cast<std::size_t>(found - queue.begin()));
   }
+  if (taken.size() == 1) return perform_at(launch, cta, taken.front());
+  if (taken.empty()) return;
+  std::vector<PendingOp> ops;
+  ops.reserve(taken.size());
+  for (const std::size_t i : taken) ops.push_back(std::move(queue[i]));
+  std::sort(taken.begin(), taken.end());
+  std::size_t to = taken.front();
+  for (std::size_t from = to, next = 0; from < queue.size(); ++from) {
+    if (next < taken.size() && taken[next] == from) {
+      ++next;
+    } else {
+      queue[to++] = std::move(queue[from]);
+    }
+  }
+  queue.resize(to);
+  for (const PendingOp& op : ops) perform(launch, cta, op);
 }
 
 bool perform_next(Launch& launch, Cta& cta) {

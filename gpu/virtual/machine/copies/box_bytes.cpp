@@ -49,6 +49,25 @@ void fill_row(std::byte* row, std::int64_t bytes, bool nan) {
   for (std::int64_t b = 0; b < bytes; ++b) row[b] = !nan ? std::byte{0} : std::byte(b % 2 == 0 ? 0xf7 : 0x7f);
 }
 
+// A load of TF32 rounds f32 to 10 bits of fraction, to nearest, ties to even. NaN and infinities stay as they are. With
+// _FTZ, subnormal numbers become zeros of their sign.
+//   0x3f801000 -> 0x3f800000 (tie)   0x3f803000 -> 0x3f804000 (tie)   0x3fffffff -> 0x40000000
+std::uint32_t rounded_to_tf32(std::uint32_t number, bool flushes) {
+  constexpr std::uint32_t kExponent = 0x7f80'0000, kSign = 0x8000'0000, kDropped = 0x1fff;
+  if ((number & kExponent) == kExponent) return number;
+  if (flushes && (number & kExponent) == 0) return number & kSign;
+  const std::uint32_t odd = number >> 13 & 1;
+  return (number + 0xfff + odd) & ~kDropped;
+}
+void round_to_tf32(std::byte* values, std::int64_t bytes, bool flushes) {
+  for (std::int64_t b = 0; b < bytes; b += 4) {
+    std::uint32_t number = 0;
+    std::memcpy(&number, values + b, sizeof number);
+    number = rounded_to_tf32(number, flushes);
+    std::memcpy(values + b, &number, sizeof number);
+  }
+}
+
 // Fetches the data of one row chunk by chunk, because it is in several allocations.
 bool fetch_row(const CopyMap& map, const TensorBox& box, const BoxRow& row, const DeviceMemory& memory, std::byte* to) {
   return each_chunk(box, row, map.element_bytes(), [&](const CopyChunk& chunk) {
@@ -63,7 +82,18 @@ bool fetch_row(const CopyMap& map, const TensorBox& box, const BoxRow& row, cons
 
 // Calls put(row, its bytes, contiguous) for each row.
 template <class Put>
-bool load_rows_of(const CopyMap& map, const TensorBox& box, const DeviceMemory& memory, const Put& put) {
+bool load_rows_of(const CopyMap& map, const TensorBox& box, const DeviceMemory& memory, const Put& put_bytes) {
+  const ElementFormat::Rounds rounds = map.element().rounds;
+  std::array<std::byte, kMaxRowBytes> rounded;
+  const auto put = [&, rounds](const BoxRow& row, const std::byte* from) {
+    if (rounds == ElementFormat::Rounds::never || !row.inside) {
+      put_bytes(row, from);
+      return;
+    }
+    std::memcpy(rounded.data(), from, byte_count(box.size.inner));
+    round_to_tf32(rounded.data() + box.begin, box.end - box.begin, rounds == ElementFormat::Rounds::to_tf32_flushed);
+    put_bytes(row, rounded.data());
+  };
   const std::byte* const hull = box.has_data() ? memory.at(box.lowest, box.hull) : nullptr;
   const bool nan = map.fill != 0, whole = box.begin == 0 && box.end == box.size.inner;
   std::array<std::byte, kMaxRowBytes> edge, empty;  // rows with fill, built at the first use

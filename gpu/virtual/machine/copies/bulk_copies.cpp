@@ -249,12 +249,15 @@ Flow wait_bulk_group(Exec& exec, const Op& op, LaneMask lanes) {
     ThreadGroups& t = groups_of(exec.cta, thread_of(exec, lane));
     if (t.groups.size() <= most) continue;
     const std::size_t done = t.groups.size() - most;
+    std::vector<std::uint64_t> numbers;
     for (std::size_t g = 0; g < done; ++g) {
-      perform_all(exec.launch, exec.cta, t.groups[g]);
-      if (t.groups[g].empty()) continue;
-      t.read = std::max(t.read, t.groups[g].back());
-      last[static_cast<std::size_t>(lane)] = t.groups[g].back() + 1;
+      const std::vector<std::uint64_t>& group = t.groups[g];
+      if (group.empty()) continue;
+      numbers.insert(numbers.end(), group.begin(), group.end());
+      t.read = std::max(t.read, group.back());
+      last[static_cast<std::size_t>(lane)] = group.back() + 1;
     }
+    perform_all(exec.launch, exec.cta, numbers);
     if (!read) t.groups.erase(t.groups.begin(), t.groups.begin() + static_cast<std::ptrdiff_t>(done));
   }
   event(exec);

@@ -24,8 +24,8 @@ constexpr std::array<ElementFormat, 16> kElements = {{
     {"f64", 64, true, true, Type::f64},
     {"bf16", 16, true, true, Type::bf16},
     {"f32_ftz", 32, true, true, Type::f32},  // a copy moves the bits and does not flush subnormals
-    {"tf32", 32, true, false, Type::none},
-    {"tf32_ftz", 32, true, false, Type::none},
+    {"tf32", 32, true, true, Type::none, false, ElementFormat::Rounds::to_tf32},
+    {"tf32_ftz", 32, true, true, Type::none, false, ElementFormat::Rounds::to_tf32_flushed},
     {"u4x16_align8", 4, false, false, Type::none},
     {"u4x16_align16", 4, false, false, Type::none, true},
     {"u6x16_align16", 6, false, false, Type::none, true},

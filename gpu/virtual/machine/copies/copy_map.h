@@ -41,9 +41,10 @@ struct ElementFormat {
   std::string_view name;
   int bits = 0;
   bool floating = false;
-  bool copied = false;        // byte for byte; the others are converted by a copy, which is not modeled
+  bool copied = false;        // byte for byte, or rounded by a load; the packed ones have gaps, which are not modeled
   Type reduced = Type::none;  // as reductions treat it; none: they do not take it
   bool in_16_bytes = false;   // 16 packed values take 16 bytes of shared memory
+  enum class Rounds : std::uint8_t { never, to_tf32, to_tf32_flushed } rounds = Rounds::never;  // by a load
   [[nodiscard]] constexpr bool packed() const { return bits < 8; }
 };
 struct MapSwizzle {

@@ -66,8 +66,8 @@ std::string map_fault(const CopyMap& map, CopyDirection direction, int target) {
         "where the bytes of a map with {}B interleave land is not modeled: use no interleave", 16 * map.interleave));
   }
   if (!element.copied) {
-    return unsupported(fmt::format("{} is converted on its way, and only byte copies are modeled: use {}", element.name,
-                                   element.floating ? "f32" : "u8"));
+    return unsupported(
+        fmt::format("{} is converted on its way, and only byte copies are modeled: use u8", element.name));
   }
   if (direction == CopyDirection::store && swizzle.bits.halves != 0) {
     return unsupported(fmt::format("{} is for loads only: store with the ATOM_32B swizzle", swizzle.name));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace kvscope::ptx {
 namespace {
@@ -56,6 +57,7 @@ constexpr std::array kKinds{
     KindInfo{ReportKind::watch_limit, "WATCH_LIMIT", Severity::warning},
     KindInfo{ReportKind::register_count, "REGISTER_COUNT", Severity::error},
     KindInfo{ReportKind::limit, "LIMIT", Severity::error},
+    KindInfo{ReportKind::absent_threads, "ABSENT_THREADS", Severity::warning},
 };
 
 const KindInfo& info(ReportKind kind) {
@@ -141,14 +143,17 @@ void add_lines(std::string& out, std::string_view text) {
   }
 }
 
-// Kind and positions: reports with equal keys are duplicates.
+// Kind, severity and positions: reports with equal keys are duplicates.
 std::uint64_t key_of(const Report& report) {
   std::uint64_t h = 0xcbf29ce484222325u;
   const auto mix = [&h](std::uint64_t v) {
     for (int i = 0; i < 8; ++i) h = (h ^ (v >> (8 * i) & 0xff)) * 0x100000001b3u;
   };
-  mix(static_cast<std::uint64_t>(report.kind));
-  for (const ReportParty& p : report.parties) mix(static_cast<std::uint64_t>(static_cast<std::int64_t>(p.pc)));
+  mix(static_cast<std::uint64_t>(report.kind) | static_cast<std::uint64_t>(report.severity) << 32);
+  for (const ReportParty& p : report.parties) {
+    const std::uint64_t line = p.has_line ? std::hash<std::string>{}(p.source) : 0;
+    mix(p.has_line ? line : static_cast<std::uint64_t>(static_cast<std::int64_t>(p.pc)));
+  }
   return h;
 }
 
@@ -170,6 +175,13 @@ std::string_view name(Severity severity) {
   return kNames[static_cast<std::size_t>(severity)];
 }
 
+std::optional<Severity> severity_from_name(std::string_view text) {
+  for (const Severity severity : {Severity::note, Severity::warning, Severity::error}) {
+    if (name(severity) == text) return severity;
+  }
+  return std::nullopt;
+}
+
 Severity severity_of(ReportKind kind) {
   return info(kind).severity;
 }
@@ -180,7 +192,8 @@ std::string to_text(const Report& report) {
   std::string out(title(report.kind));
   if (report.address.known) out += "  " + to_text(report.address);
   if (!report.kernel.empty()) {
-    out += fmt::format("  kernel {}  cta ({},{},{})", report.kernel, report.cta[0], report.cta[1], report.cta[2]);
+    out += fmt::format("  kernel {}  cta ({},{},{})", report.short_kernel.empty() ? report.kernel : report.short_kernel,
+                       report.cta[0], report.cta[1], report.cta[2]);
   }
   const Columns at = columns(report.parties);
   for (const ReportParty& p : report.parties) out += "\n" + line_of(p, at);
@@ -192,7 +205,9 @@ std::string to_text(const Report& report) {
 bool Reports::add(Report report) {
   if (suppressions_ != nullptr && suppressions_->matches(report)) return false;
   const std::uint64_t key = key_of(report);
-  if (full() || std::find(keys_.begin(), keys_.end(), key) != keys_.end()) {
+  const auto same = std::find(keys_.begin(), keys_.end(), key);
+  if (same != keys_.end()) ++reports_[static_cast<std::size_t>(same - keys_.begin())].repeated;
+  if (full() || same != keys_.end()) {
     ++repeated_;
     return false;
   }

@@ -61,12 +61,14 @@ enum class ReportKind : std::uint8_t {
   watch_limit,
   register_count,
   limit,
+  absent_threads,  // a mask or a barrier names threads that have exited
 };
 enum class Severity : std::uint8_t { note, warning, error };
 
 [[nodiscard]] std::string_view name(ReportKind kind);  // "OUT_OF_BOUNDS", "RACE_WR"
 [[nodiscard]] std::optional<ReportKind> report_kind_from_name(std::string_view name);
-[[nodiscard]] std::string_view name(Severity severity);
+[[nodiscard]] std::string_view name(Severity severity);  // "note", "warning", "error"
+[[nodiscard]] std::optional<Severity> severity_from_name(std::string_view name);
 [[nodiscard]] Severity severity_of(ReportKind kind);
 
 // One of the accesses or waits that a report is about.
@@ -77,8 +79,9 @@ struct ReportParty {
   std::int32_t warp = -1;
   LaneMask lanes = 0;
   std::int32_t pc = -1;
-  std::string opcode;  // "ldmatrix.sync.aligned..."
-  std::string source;  // "decode.cuh:134  <- decode_main.cu:22"
+  std::string opcode;     // "ldmatrix.sync.aligned..."
+  std::string source;     // "decode.cuh:134  <- decode_main.cu:22"
+  bool has_line = false;  // `source` comes from line information: instructions of one line are reported together
 };
 
 struct ReportAddress {
@@ -93,20 +96,23 @@ struct ReportAddress {
 struct Report {
   ReportKind kind = ReportKind::trap;
   Severity severity = Severity::error;
-  std::string kernel;
+  std::string kernel;        // as in the PTX
+  std::string short_kernel;  // kernel_names.h; "": as in the PTX
   std::array<std::int64_t, 3> cta{};
   std::int32_t cluster_rank = 0;
   std::uint64_t step = 0;
   std::string message;  // one sentence with values
   ReportAddress address;
   std::vector<ReportParty> parties;
-  std::string hint;  // what to do; may be empty
+  std::string hint;           // what to do; may be empty
+  std::int64_t repeated = 0;  // later reports of the same kind, severity and lines, which are not stored
 };
 [[nodiscard]] std::string to_text(const Report& report);  // lines as above, no newline at the end
 
 class Suppressions;
 
-// Stores each distinct (kind, positions) once, and counts the rest.
+// Stores the first report of each kind, severity and places, and counts the rest. A place is a source line, or an
+// instruction if the PTX has no line information.
 class Reports {
  public:
   // `suppressions`: reports to leave out (suppressions.h); null: none. They outlive this object.
@@ -115,7 +121,7 @@ class Reports {
   bool add(Report report);
   [[nodiscard]] const std::vector<Report>& all() const { return reports_; }
   [[nodiscard]] bool full() const { return static_cast<int>(reports_.size()) >= most_; }
-  [[nodiscard]] std::int64_t repeated() const { return repeated_; }
+  [[nodiscard]] std::int64_t repeated() const { return repeated_; }  // of all, and reports past the limit
 
  private:
   int most_;

@@ -5,6 +5,7 @@
 
 #include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
+#include "gpu/virtual/text/kernel_names.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -49,6 +50,9 @@ ReportParty lanes_party(const Launch& launch, const Warp& warp, LaneMask lanes, 
 
 bool add_report(Launch& launch, const Cta& cta, Report report) {
   report.kernel = launch.config.kernel;
+  if (launch.short_kernel.empty()) launch.short_kernel = short_name(*launch.program->module, launch.function);
+  report.short_kernel = launch.short_kernel;
+  for (ReportParty& p : report.parties) p.has_line = p.pc >= 0 && launch.program->statement(p.pc).frame >= 0;
   report.cta = cta.at;
   report.cluster_rank = cta.cluster_rank;
   report.step = launch.step;

@@ -67,8 +67,11 @@ void Suppressions::add(std::string_view text, std::string_view what) {
     const std::string where = fmt::format("line {}", number);
     if (count != 2) {
       faults.push_back({where, fmt::format("has {} parts: write KIND | KERNEL | SOURCE", count + 1)});
-    } else if (parts[0] != "*" && !report_kind_from_name(parts[0])) {
-      faults.push_back({where, fmt::format("'{}' is no kind of report: write one as RACE_RW, or *", parts[0])});
+    } else if (parts[0] != "*" && !report_kind_from_name(parts[0]) && !severity_from_name(parts[0])) {
+      faults.push_back(
+          {where,
+           fmt::format("'{}' is no kind of report: write one as RACE_RW, a severity (note, warning, error), or *",
+                       parts[0])});
     } else if (lines_.size() == kMostSuppressions) {
       faults.push_back({where, fmt::format("more than {} lines: join some with *", kMostSuppressions)});
       break;
@@ -83,7 +86,7 @@ void Suppressions::add(std::string_view text, std::string_view what) {
 bool Suppressions::matches(const Report& report) {
   const std::vector<std::string> kernels = name_forms(report.kernel);
   for (Line& line : lines_) {
-    if (line.kind != "*" && line.kind != name(report.kind)) continue;
+    if (line.kind != "*" && line.kind != name(report.kind) && line.kind != name(report.severity)) continue;
     const auto is_kernel = [&](const std::string& form) { return matches_pattern(line.kernel, form); };
     if (std::none_of(kernels.begin(), kernels.end(), is_kernel)) continue;
     const auto is_source = [&](const ReportParty& p) { return matches_pattern(line.source, innermost(p.source)); };

@@ -3,7 +3,9 @@
 //   # the ring's last stage is read twice, on purpose
 //   RACE_RW | decode<64> | decode.cuh:134
 //   *       | *          | third_party/*
+//   note    | *          | *
 //
+// The first part is a kind, a severity (note, warning, error), or *.
 // A pattern matches the whole text; * stands for any characters. The kernel matches by any form of its name
 // (kernel_names.h), the source by any access of the report: the innermost place "file:line", or "" without line numbers.
 #pragma once

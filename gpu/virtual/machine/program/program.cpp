@@ -75,7 +75,10 @@ std::string_view Program::text(std::int32_t pc) const {
 }
 
 std::string Program::source_text(std::int32_t pc) const {
-  const Statement& s = statement(pc);
+  const Function& f = module->functions[static_cast<std::size_t>(sources[static_cast<std::size_t>(pc)].function)];
+  // The closing ret is not in the file: it has the place of the last statement.
+  const bool closes = statement(pc).at.line == 0 && !f.body.empty();
+  const Statement& s = closes ? f.body.back() : statement(pc);
   if (s.frame < 0) return fmt::format("{}:{}", module->file, s.at.line);
   const auto frame_at = [this](std::int32_t i) -> const Frame& { return module->frames[static_cast<std::size_t>(i)]; };
   std::int32_t shown = s.frame;

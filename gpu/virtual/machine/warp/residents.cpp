@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/checked.h"
+#include "gpu/virtual/machine/barriers/detail/named_barriers.h"
 #include "gpu/virtual/machine/detail/handlers.h"
 #include "gpu/virtual/machine/launch_checks.h"
 #include "gpu/virtual/machine/warp/detail/calls.h"
@@ -90,6 +91,7 @@ void end_cta(Launch& launch, Cta& cta) {
   cta.state = CtaState::done;
   ++launch.ended_ctas;
   check_ended(launch, cta);
+  check_named_barriers_at_end(launch, cta);
   if (launch.monitor != nullptr) launch.monitor->cta_ends(launch, cta);
 }
 

@@ -1,5 +1,6 @@
 #include "gpu/virtual/machine/warp/detail/run_warp.h"
 
+#include <bit>
 #include <cstring>
 
 #include "gpu/virtual/machine/barriers/detail/cluster_barriers.h"
@@ -236,6 +237,9 @@ Flow exit_lanes(Exec& exec, LaneMask lanes) {
   LaneGroup& f = exec.lane_group;
   if (exec.launch.monitor != nullptr) exec.launch.monitor->exit(exec, lanes);
   warp.exited |= lanes;
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    warp.exited_at[static_cast<std::size_t>(std::countr_zero(left))] = f.pc;
+  }
   f.lanes &= ~lanes;
   const bool ended = f.lanes == 0;
   if (ended) release(warp, f.activation);

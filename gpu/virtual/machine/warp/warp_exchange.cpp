@@ -150,18 +150,60 @@ Flow report_strange(Exec& exec, const Exchange& x) {
                           Severity::warning));
 }
 
+// Adds one party for each place at which some of these lanes have exited; lanes that never existed have none.
+void add_exits(const Exec& exec, LaneMask lanes, std::vector<ReportParty>& to) {
+  const auto exit_of = [&](LaneMask left) {
+    return exec.warp.exited_at[static_cast<std::size_t>(std::countr_zero(left))];
+  };
+  for (LaneMask left = lanes; left != 0;) {
+    const std::int32_t pc = exit_of(left);
+    LaneMask same = 0;
+    for (LaneMask rest = left; rest != 0; rest &= rest - 1) {
+      if (exit_of(rest) == pc) same |= rest & (~rest + 1);
+    }
+    left &= ~same;
+    if (pc >= 0) to.push_back(lanes_party(exec.launch, exec.warp, same, pc, "exited"));
+  }
+}
+
+// The mask names lanes that have exited, or a shuffle reads lanes that do not exist.
+Flow report_absent(Exec& exec, const Op& op, const Exchange& x) {
+  const Opcode opcode = exec.program().instr(op).opcode;
+  LaneMask gone = 0;
+  for (LaneMask left = x.mask & exec.warp.exited; left != 0; left &= left - 1) {
+    if (exec.warp.exited_at[static_cast<std::size_t>(std::countr_zero(left))] >= 0) gone |= left & (~left + 1);
+  }
+  if (opcode == Opcode::elect || (gone == 0 && x.absent == 0)) return Flow::next;
+  const bool is_result = opcode == Opcode::vote || opcode == Opcode::match || opcode == Opcode::redux;
+  std::string message;
+  if (x.absent != 0) {
+    message =
+        fmt::format("lanes {:08x} read lanes that {}: PTX does not define the value, and they keep their own here",
+                    x.absent, gone != 0 ? "have exited" : "do not exist");
+  } else {
+    message = fmt::format("lanes {:08x} of the mask {:08x} have exited: {}", gone, x.mask,
+                          is_result ? "the result is that of the other lanes alone" : "they are not waited for");
+  }
+  Report r = odd(ReportKind::absent_threads, std::move(message),
+                 x.absent != 0 || is_result ? Severity::warning : Severity::note);
+  r.hint = "name in the mask only the lanes that reach this instruction, or let all lanes reach it";
+  r.parties.push_back(lanes_party(exec.launch, exec.warp, x.lanes, exec.lane_group.pc, "arrived"));
+  add_exits(exec, gone, r.parties);
+  return report(exec, std::move(r));
+}
+
 // All lanes of one mask have arrived, `own` of them in the running lane group: they exchange, and the others continue.
 Flow complete(Exec& exec, const Op& op, LaneMask own, LaneMask mask) {
   const Instr& instr = exec.program().instr(op);
   Exchange x;
   x.mask = mask;
   bring(instr, op, exec.registers, own, x);
-  bool mixed = false;
+  std::vector<ReportParty> places;  // of lanes that come from other instructions
   for (LaneGroup& f : exec.warp.lane_groups) {
     if (!waits_for(f, op.instr, mask)) continue;
     const Op& other = exec.program().ops[static_cast<std::size_t>(f.pc)];
     bring(instr, other, registers_of(exec.warp, f), f.lanes, x);
-    mixed = mixed || f.pc != exec.lane_group.pc;
+    if (f.pc != exec.lane_group.pc) places.push_back(lanes_party(exec.launch, exec.warp, f.lanes, f.pc, "waits"));
   }
   exchange(instr, live_lanes(exec.warp), x);
   tell_exchange(exec, op, x.lanes);
@@ -175,12 +217,15 @@ Flow complete(Exec& exec, const Op& op, LaneMask own, LaneMask mask) {
     wake(exec.launch, exec.cta, exec.warp, f);
   }
   Flow flow = Flow::next;
-  if (mixed) {
-    flow =
-        report(exec, odd(ReportKind::warp_pc_mix,
-                         fmt::format("lanes of mask {:08x} meet from different instructions", mask), Severity::note));
+  if (!places.empty()) {
+    Report r = odd(ReportKind::warp_pc_mix, fmt::format("lanes of mask {:08x} meet from different instructions", mask),
+                   Severity::note);
+    places.insert(places.begin(), lanes_party(exec.launch, exec.warp, own, exec.lane_group.pc, "arrived"));
+    r.parties = std::move(places);
+    flow = report(exec, std::move(r));
   }
   if (x.strange != 0 && flow != Flow::stopped) flow = report_strange(exec, x);
+  if ((mask & exec.warp.exited) != 0 && flow != Flow::stopped) flow = report_absent(exec, op, x);
   return flow;
 }
 
@@ -235,7 +280,8 @@ Flow run_exchange(Exec& exec, const Op& op, LaneMask lanes) {
     exchange(instr, live_lanes(exec.warp), x);
     tell_exchange(exec, op, lanes);
     take_away(instr, op, exec.registers, lanes, x);
-    return x.strange == 0 ? Flow::next : report_strange(exec, x);
+    const Flow flow = x.strange == 0 ? Flow::next : report_strange(exec, x);
+    return (mask & exec.warp.exited) == 0 || flow == Flow::stopped ? flow : report_absent(exec, op, x);
   }
   return run_groups(exec, op, lanes, reg);
 }

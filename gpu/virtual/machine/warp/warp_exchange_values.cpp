@@ -23,7 +23,8 @@ void shuffle(ShflMode mode, LaneMask live, Exchange& x) {
     const bool takes_part = (x.lanes & bit(source)) != 0;
     x.d[lane] = x.a[takes_part ? source : lane];
     if (from.in_segment) x.p |= bit(lane);
-    if (!takes_part && (live & bit(source)) != 0) x.strange |= bit(lane);
+    if (takes_part) return;
+    ((live & bit(source)) != 0 ? x.strange : x.absent) |= bit(lane);
   });
 }
 
@@ -73,7 +74,35 @@ std::uint32_t reduce(const Instr& instr, std::uint32_t a, std::uint32_t b) {
   return less == instr.has(Mod::min) ? b : a;
 }
 
+// Numbers in ascending order have ascending keys; -0 is less than +0.
+std::uint32_t order_key(std::uint32_t number) {
+  return number >> 31 != 0 ? ~number : number | 0x8000'0000u;
+}
+
+// .min or .max of f32. NaN inputs are skipped, or with .NaN any of them makes the result NaN; the NaN is canonical.
+std::uint32_t redux_f32(const Instr& instr, const Exchange& x) {
+  constexpr std::uint32_t kCanonicalNan = 0x7fff'ffff, kMagnitude = 0x7fff'ffff, kInfinity = 0x7f80'0000;
+  std::uint32_t result = 0;
+  bool any = false, nan = false;
+  each(x.lanes, [&](std::size_t lane) {
+    auto value = static_cast<std::uint32_t>(x.a[lane]);
+    if (instr.has(Mod::abs)) value &= kMagnitude;
+    if ((value & kMagnitude) > kInfinity) {
+      nan = true;
+      return;
+    }
+    const bool less = order_key(value) < order_key(result);
+    if (!any || less == instr.has(Mod::min)) result = value;
+    any = true;
+  });
+  return !any || (nan && instr.has(Mod::NaN)) ? kCanonicalNan : result;
+}
+
 void redux(const Instr& instr, Exchange& x) {
+  if (instr.type() == Type::f32) {
+    x.d.fill(redux_f32(instr, x));
+    return;
+  }
   bool first = true;
   std::uint32_t all = 0;
   each(x.lanes, [&](std::size_t lane) {

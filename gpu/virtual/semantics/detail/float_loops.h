@@ -1,4 +1,4 @@
-// f32 and f64: add sub mul fma (f32 in all roundings, f64 to nearest), neg, abs, min, max.
+// f32, pairs of f32, and f64: add sub mul fma (f32 in all roundings, f64 to nearest), neg, abs, min, max.
 //
 // Compiled once per instruction set (CMakeLists.txt). Tested by tests/gpu/virtual/semantics.
 #pragma once
@@ -93,6 +93,64 @@ inline OpHandler find_f32_arithmetic(const OpQuery& query) {
       return nullptr;
   }
 }
+// .f32x2: two numbers in 64 bits, each as by itself.
+//
+//   add.f32x2 (3f800000,40000000) (3f800000,3f800000) = (40000000,40400000)      upper half, lower half
+inline float lower_of(u64 x) {
+  return bits_as<float>(static_cast<u32>(x));
+}
+inline float upper_of(u64 x) {
+  return bits_as<float>(static_cast<u32>(x >> 32));
+}
+inline u64 pair_of(float upper, float lower) {
+  return u64{bits_as<u32>(upper)} << 32 | bits_as<u32>(lower);
+}
+template <float (*kOne)(float, float)>
+inline u64 of_halves(u64 a, u64 b) {
+  return pair_of(kOne(upper_of(a), upper_of(b)), kOne(lower_of(a), lower_of(b)));
+}
+template <float (*kOne)(float, float, float)>
+inline u64 of_halves_3(u64 a, u64 b, u64 c) {
+  return pair_of(kOne(upper_of(a), upper_of(b), upper_of(c)), kOne(lower_of(a), lower_of(b), lower_of(c)));
+}
+
+template <Rounding kRounding, bool kFlush>
+inline OpHandler find_f32x2_of(const OpQuery& query) {
+  using One = F32<kRounding, kFlush, false>;
+  if (!has_widths(query, 8, 8, 8, query.opcode == Opcode::fma ? 8 : 0)) return nullptr;
+  switch (query.opcode) {
+    case Opcode::add:
+      return lanewise<of_halves<One::add>>;
+    case Opcode::sub:
+      return lanewise<of_halves<One::sub>>;
+    case Opcode::mul:
+      return lanewise<of_halves<One::mul>>;
+    case Opcode::fma:
+      return lanewise<of_halves_3<One::fma>>;
+    default:
+      return nullptr;
+  }
+}
+template <Rounding kRounding>
+inline OpHandler find_f32x2_rounded(const OpQuery& query) {
+  return query.ftz ? find_f32x2_of<kRounding, true>(query) : find_f32x2_of<kRounding, false>(query);
+}
+inline OpHandler find_f32x2(const OpQuery& query) {
+  if (query.fused != Fused::none) return nullptr;
+  switch (query.rounding) {
+    case Rounding::nearest:
+      return find_f32x2_rounded<Rounding::nearest>(query);
+    case Rounding::zero:
+      return find_f32x2_rounded<Rounding::zero>(query);
+    case Rounding::down:
+      return find_f32x2_rounded<Rounding::down>(query);
+    case Rounding::up:
+      return find_f32x2_rounded<Rounding::up>(query);
+    default:
+      return nullptr;
+  }
+}
+
 template <Rounding kRounding>
 inline OpHandler find_f32_rounded(const OpQuery& query) {
   if (query.ftz) {
@@ -200,6 +258,7 @@ inline OpHandler find_float(const OpQuery& query) {
   if (query.type_count > 1) return nullptr;
   if (query.type == Type::f32) return find_f32(query);
   if (query.type == Type::f64) return find_f64(query);
+  if (query.type == Type::f32x2) return find_f32x2(query);
   return nullptr;
 }
 

@@ -87,9 +87,34 @@ TEST(Collectives, OrderNothingByDefault) {
                      "st.shared.u32 [%r3], %r0;\nshfl.sync.idx.b32 %r8, %r0, 0, 31, 0xffffffff;\n"
                      "xor.b32 %r4, %r3, 4;\nld.shared.u32 %r9, [%r4];",
                  .threads = 32};
-  EXPECT_THAT(watch(kernel).races, ElementsAre(StartsWith("RACE_WR s+4 4")));
+  const Seen seen = watch(kernel);
+  EXPECT_THAT(seen.races, ElementsAre(StartsWith("RACE_WR s+4 4")));
+  EXPECT_EQ(seen.result.reports[0].severity, Severity::warning) << "the lanes have met at the shuffle";
+  EXPECT_THAT(seen.text, HasSubstr("only shfl.sync.idx.b32 at k.ptx:2 is between them"));
   kernel.checks.race.collectives_order = true;
   EXPECT_THAT(watch_all(kernel), IsEmpty());
+}
+
+// The shuffle must be between the two accesses, of both lanes: otherwise the race is an error.
+TEST(Collectives, AreNoExcuseWhereTheyAreNotBetweenBothLanes) {
+  const auto severity = [](const std::string& body, std::int64_t threads = 32) {
+    const Seen seen = watch({.body = body, .threads = threads});
+    EXPECT_EQ(seen.result.reports.size(), 1u) << body;
+    return seen.result.reports.empty() ? Severity::note : seen.result.reports[0].severity;
+  };
+  const std::string store = "st.shared.u32 [%r3], %r0;\n", load = "xor.b32 %r4, %r3, 4;\nld.shared.u32 %r9, [%r4];\n";
+  const std::string shuffle = "shfl.sync.idx.b32 %r8, %r0, 0, 31, 0xffffffff;\n";
+  EXPECT_EQ(severity(store + shuffle + load), Severity::warning);
+  EXPECT_EQ(severity(shuffle + store + load + shuffle), Severity::error) << "before and after";
+  EXPECT_EQ(severity("and.b32 %r6, %r1, 1;\nsetp.eq.u32 %p3, %r6, 0;\nselp.b32 %r7, 0x55555555, 0xaaaaaaaa, %p3;\n" +
+                     store + "redux.sync.add.u32 %r8, %r0, %r7;\n" + load),
+            Severity::error)
+      << "even and odd lanes meet separately";
+  EXPECT_EQ(severity(store + shuffle + "sub.u32 %r4, %r3, 128;\n@!%p2 ld.shared.u32 %r9, [%r4];\n", 64), Severity::error)
+      << "another warp";
+  EXPECT_EQ(severity("ld.shared.u32 %r9, [%r3];\n" + shuffle + "xor.b32 %r4, %r3, 4;\nst.shared.u32 [%r4], %r0;\n"),
+            Severity::warning)
+      << "read, then write";
 }
 
 const char* const kInit = "@%p0 mbarrier.init.shared.b64 [m], 1;\nbar.sync 0;\n";

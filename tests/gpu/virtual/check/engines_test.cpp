@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "tests/gpu/virtual/check/watched.h"
 
 namespace kvscope::ptx::test::engines_test {
@@ -18,6 +20,53 @@ using ::testing::StartsWith;
 const char* const kCopyIn =
     "cvt.u64.u32 %rd1, %r0; shl.b64 %rd1, %rd1, 2; add.u64 %rd1, %rd1, %rd0; cp.async.ca.shared.global [%r3], [%rd1], "
     "4;\n";
+
+// Two lanes copy to one place, unordered: a note if the bytes are equal in flight or landed, else a race.
+TEST(CpAsync, UnorderedCopiesOfEqualBytesAreANote) {
+  const auto kernel = [](const std::string& between, const std::string& second) {
+    return Watched{.body = "setp.eq.u32 %p3, %r0, 1; add.u64 %rd2, %rd0, " + second +
+                           ";\n@%p0 cp.async.ca.shared.global [s], [%rd0], 8;\n" + between +
+                           "\n@%p3 cp.async.ca.shared.global [s], [%rd2], 8;\ncp.async.wait_all;",
+                   .threads = 32};
+  };
+  // Byte i of the array is i % 251, so the source at 2008 = 8 * 251 has the bytes of the one at 0.
+  for (const char* between : {"", "cp.async.wait_all;"}) {
+    const Seen equal = watch(kernel(between, "2008"));
+    ASSERT_EQ(equal.races.size(), 1u) << between;
+    EXPECT_THAT(equal.races[0],
+                StartsWith("SAME_VALUE s+0 8: write cp.async of thread 0 k.ptx:2; write cp.async of thread 1"));
+    EXPECT_THAT(equal.text, HasSubstr("both copy the same bytes"));
+    EXPECT_TRUE(equal.result.clean());
+    const Seen other = watch(kernel(between, "64"));
+    ASSERT_EQ(other.races.size(), 1u) << between;
+    EXPECT_THAT(other.races[0],
+                StartsWith("RACE_WW s+0 8: write cp.async of thread 0 k.ptx:2; write cp.async of thread 1"));
+  }
+  Watched strict = kernel("", "2008");
+  strict.checks.race.same_value = SameValue::error;
+  EXPECT_THAT(watch(strict).races, ElementsAre(StartsWith("RACE_WW")));
+  strict.checks.race.same_value = SameValue::ignore;
+  EXPECT_THAT(watch(strict).races, IsEmpty());
+}
+
+// Each lane's bulk stores read one tile again and again, unordered with a later store. The marks of a chunk stay as many
+// as there are engines.
+TEST(Bulk, ReadsOfOneTileByManyStoresStayBounded) {
+  const auto seconds = [](int times) {
+    const std::clock_t began = std::clock();  // of the processor: other programs do not count
+    const Seen seen =
+        watch({.body = "mov.u32 %r4, 0;\nL: cp.async.bulk.global.shared::cta.bulk_group [%rd0+1024], [s], "
+                       "512;\nadd.u32 %r4, %r4, 1; setp.lt.u32 %p3, %r4, " +
+                       std::to_string(times) +
+                       "; @%p3 bra L;\nst.shared.u32 [s], %r0;\ncp.async.bulk.commit_group;"
+                       "cp.async.bulk.wait_group 0;",
+               .threads = 40});
+    EXPECT_THAT(seen.races, Contains(HasSubstr("read bulk store")));
+    return static_cast<double>(std::clock() - began);
+  };
+  static_cast<void>(seconds(10));
+  EXPECT_LT(seconds(800), 24 * seconds(100)) << "8 times the copies take 8 times as long, not 64 times";
+}
 
 TEST(CpAsync, TheIssuerMustWaitForItsCopy) {
   const auto kernel = [](const char* wait) {

@@ -96,12 +96,12 @@ INSTANTIATE_TEST_SUITE_P(Bits, TierWords, ::testing::ValuesIn(kBits));
 constexpr Row kFloats[] = {
     {Opcode::add,
      "add.f32 add.rn.f32 add.rz.ftz.f32 add.rm.sat.f32 add.rp.f64 add.f16 add.rn.ftz.sat.f16x2 add.bf16 "
-     "add.rn.bf16x2"},
-    {Opcode::sub, "sub.f32 sub.rn.ftz.sat.f32 sub.f64 sub.f16x2 sub.bf16x2"},
-    {Opcode::mul, "mul.f32 mul.rn.f32 mul.ftz.f32 mul.rz.f64 mul.f16 mul.bf16x2"},
+     "add.rn.bf16x2 add.f32x2 add.rz.ftz.f32x2"},
+    {Opcode::sub, "sub.f32 sub.rn.ftz.sat.f32 sub.f64 sub.f16x2 sub.bf16x2 sub.rn.f32x2"},
+    {Opcode::mul, "mul.f32 mul.rn.f32 mul.ftz.f32 mul.rz.f64 mul.f16 mul.bf16x2 mul.ftz.f32x2"},
     {Opcode::fma,
      "fma.rn.f32 fma.rm.f32 fma.rz.ftz.sat.f32 fma.rp.f64 fma.rn.f16 fma.rn.ftz.sat.f16x2 fma.rn.relu.f16x2 "
-     "fma.rn.bf16 fma.rn.relu.bf16x2 fma.rn.oob.f16 fma.rn.oob.relu.bf16x2"},
+     "fma.rn.bf16 fma.rn.relu.bf16x2 fma.rn.oob.f16 fma.rn.oob.relu.bf16x2 fma.rp.ftz.f32x2"},
     {Opcode::mad, "mad.rn.f32 mad.rn.ftz.sat.f32 mad.rz.f64"},
     {Opcode::div,
      "div.rn.f32 div.rz.ftz.f32 div.rp.f64 div.approx.f32 div.approx.ftz.f32 div.full.f32 div.full.ftz.f32"},
@@ -194,7 +194,7 @@ constexpr Row kWarp[] = {
     {Opcode::match, "match.any.sync.b32 match.any.sync.b64 match.all.sync.b32 match.all.sync.b64"},
     {Opcode::redux,
      "redux.sync.add.u32 redux.sync.add.s32 redux.sync.min.s32 redux.sync.max.u32 redux.sync.and.b32 "
-     "redux.sync.or.b32 redux.sync.xor.b32"},
+     "redux.sync.or.b32 redux.sync.xor.b32 redux.sync.min.f32 redux.sync.max.abs.NaN.f32"},
     {Opcode::elect, "elect.sync"},
     {Opcode::activemask, "activemask.b32"},
     {Opcode::bar_warp_sync, "bar.warp.sync"},

@@ -34,7 +34,10 @@ TEST(K17, EveryInstructionGivesItsPublishedResult) {
     config.block = {static_cast<std::int64_t>(row.lanes.size()), 1, 1};
     config.params = pack_params(module, config.kernel, {from, to});
     const LaunchResult result = device.launch(module, config);
-    EXPECT_TRUE(result.clean()) << row.statements << '\n' << reports_text(result);
+    // Some rows divide by 0: a warning.
+    const bool expected = std::all_of(result.reports.begin(), result.reports.end(),
+                                      [](const Report& report) { return report.kind == ReportKind::div_by_zero; });
+    EXPECT_TRUE(result.status == LaunchStatus::finished && expected) << row.statements << '\n' << reports_text(result);
 
     const std::vector<std::byte> bytes = device.memory().read(to, 32 * 8);
     for (std::size_t lane = 0; lane < row.lanes.size(); ++lane) {

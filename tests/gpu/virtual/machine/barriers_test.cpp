@@ -60,8 +60,50 @@ TEST(NamedBarrier, AWarpThatHasExitedIsNotWaitedFor) {
     bar.sync 0;
     st.global.u32 [%rd0], 3;)",
                         .threads = 128});
-  EXPECT_TRUE(ran.messages.empty());
+  ASSERT_EQ(ran.messages.size(), 1u);
+  EXPECT_EQ(ran.messages[0],
+            "ABSENT_THREADS barrier 0 of all threads: 2 of 4 warps arrived (0 1), and the others have exited (2 3)\n"
+            "PTX does not define whether such a barrier completes; here it does");
+  const Report& r = ran.result.reports[0];
+  EXPECT_EQ(r.severity, Severity::warning);
+  ASSERT_EQ(r.parties.size(), 2u);
+  EXPECT_EQ(r.parties[0].opcode, "bar.sync");
+  EXPECT_EQ(r.parties[1].warp, 2);
+  EXPECT_EQ(r.parties[1].opcode, "exit");
   EXPECT_EQ(ran.word(0), 3u);
+}
+
+// The same when the others exit while the barrier waits.
+TEST(NamedBarrier, AWarpThatExitsWhileOthersWaitIsReported) {
+  const auto ran = run({.body = R"(
+    setp.lt.u32 %p1, %r0, 64;
+    @%p1 bar.sync 0;
+    @%p1 st.global.u32 [%rd0], 3;)",
+                        .threads = 100});
+  ASSERT_EQ(ran.messages.size(), 1u);
+  EXPECT_TRUE(ran.messages[0].starts_with("ABSENT_THREADS barrier 0 of all threads: 2 of 4 warps arrived (0 1)"));
+  EXPECT_EQ(ran.word(0), 3u);
+}
+
+// Lanes of a warp that have exited are not counted one by one: bar counts whole warps.
+TEST(NamedBarrier, AWarpThatHasLostLanesStillArrivesAsAWhole) {
+  const auto ran =
+      run({.body = "setp.lt.u32 %p1, %r0, 40; @!%p1 exit; bar.sync 0; st.global.u32 [%rd0], 3;", .threads = 64});
+  EXPECT_TRUE(ran.messages.empty());
+}
+
+TEST(NamedBarrier, MoreThreadsThanTheCtaHasIsAMismatch) {
+  const auto ran = run({.body = "bar.sync 1, 96;", .threads = 64});
+  ASSERT_GE(ran.messages.size(), 1u);
+  EXPECT_EQ(ran.messages[0], "BARRIER_MISMATCH barrier 1 with 96 threads: the CTA has 2 warps, 64 threads");
+}
+
+TEST(NamedBarrier, ArrivalsThatNoThreadWaitsForAreNotedAtTheEnd) {
+  const auto ran = run({.body = "setp.lt.u32 %p1, %r0, 32; @%p1 bar.arrive 4, 64;", .threads = 64});
+  ASSERT_EQ(ran.messages.size(), 1u);
+  EXPECT_EQ(ran.messages[0],
+            "BARRIER_MISMATCH the CTA ended while barrier 4 had 1 of 2 warps (0): no thread waits for it");
+  EXPECT_TRUE(ran.result.clean());
 }
 
 // barrier.sync on both sides of an if: any instruction with this barrier counts. bar.sync would not.

@@ -239,6 +239,29 @@ TEST(BulkCopy, WhatIsOnItsWayAtTheEndIsReported) {
                           "MBAR_TX 16 bytes were expected at s + 2048 and did not land (tx 16, phase 0)"));
 }
 
+// A copy of 32 bytes, and too few or too many announced: the report lists both sides.
+TEST(BulkCopy, AReportAboutBytesListsWhatWasAnnouncedAndWhatLanded) {
+  const auto hint = [](const std::string& announced) {
+    const Ran ran = run({.body = "mov.u32 %r10, s; mbarrier.init.shared.b64 [%r10+2048], 1;\n"
+                                 "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10+2048], " +
+                                 announced +
+                                 ";\ncp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r10], [%rd1], 32, "
+                                 "[%r10+2048];\nnanosleep.u32 10;",
+                         .threads = 1});
+    for (const Report& r : ran.result.reports) {
+      if (r.kind == ReportKind::mbar_tx) return r.hint;
+    }
+    return std::string();
+  };
+  const std::string rule = "expect_tx must name exactly the bytes of the copies";
+  EXPECT_EQ(hint("16"), rule + "\nlanded     32 bytes of bulk load issued by thread 0 at one.ptx:13")
+      << "the phase of the announced bytes is complete: the copy has brought too many";
+  EXPECT_EQ(hint("48"), rule +
+                            "\nannounced  48 bytes by thread 0 at one.ptx:12\n"
+                            "landed     32 bytes of bulk load issued by thread 0 at one.ptx:13");
+  EXPECT_EQ(hint("32"), "");
+}
+
 // A store waited for with .read only is no longer reported as in flight.
 TEST(BulkCopy, AReadThatIsWaitedForIsEnoughAtTheEnd) {
   const Ran ran = run({.body = R"(

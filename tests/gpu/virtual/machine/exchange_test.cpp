@@ -1,4 +1,5 @@
 // shfl, vote, match, redux, elect, bar.warp.sync: their values, and lanes that arrive separately.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gpu/virtual/machine/warp/detail/warp_exchange.h"
@@ -90,6 +91,33 @@ TEST(Exchange, MatchFindsEqualLanesAndReduxReducesThem) {
   EXPECT_EQ(ran.word(39), 0u);
 }
 
+// min and max of f32: NaN is skipped, or spreads with .NaN; -0 is less than +0; .abs is applied first.
+TEST(Exchange, ReduxOfFloatsSkipsNanUnlessAskedForIt) {
+  struct Case {
+    const char* words;
+    std::uint32_t even, odd;  // of lanes
+    std::uint32_t result;
+  };
+  constexpr std::uint32_t kNan = 0xffc12345, kCanonical = 0x7fffffff, kInf = 0x7f800000;
+  for (const Case& c :
+       {Case{"min", 0x40000000, 0xc0400000, 0xc0400000}, Case{"max", 0x40000000, 0xc0400000, 0x40000000},
+        Case{"max.abs", 0x40000000, 0xc0400000, 0x40400000}, Case{"min.abs", 0xc0000000, 0xc0400000, 0x40000000},
+        Case{"min", kNan, 0x3f800000, 0x3f800000}, Case{"min.NaN", kNan, 0x3f800000, kCanonical},
+        Case{"max", kNan, kNan, kCanonical}, Case{"max.abs.NaN", kInf, kNan, kCanonical},
+        Case{"min", 0, 0x80000000, 0x80000000}, Case{"max", 0, 0x80000000, 0},
+        Case{"max", 0x80000001, 0x80000002, 0x80000001}, Case{"max", kInf, 0x7f7fffff, kInf}}) {
+    const auto ran = run({.body = fmt::format("and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0;"
+                                              "mov.b32 %r2, 0x{:x}; mov.b32 %r3, 0x{:x}; selp.b32 %r4, %r2, %r3, %p1;"
+                                              "redux.sync.{}.f32 %r9, %r4, -1; {}",
+                                              c.even, c.odd, c.words, kStore),
+                          .out_bytes = 128,
+                          .target = "sm_100a"});
+    EXPECT_TRUE(ran.messages.empty()) << c.words;
+    EXPECT_EQ(ran.word(0), c.result) << c.words;
+    EXPECT_EQ(ran.word(31), c.result) << c.words;
+  }
+}
+
 // Two halves with different masks exchange independently in one instruction, without waiting for each other.
 TEST(Exchange, LanesWithDifferentMasksFormDifferentGroups) {
   const auto ran = run({.body = R"(
@@ -120,7 +148,7 @@ TEST(Exchange, LanesMeetFromTwoPlacesAndThatIsNoted) {
   EXPECT_EQ(ran.word(31), 3u);
 }
 
-// A partner that has returned is not waited for, and its value is not read.
+// A partner that has returned is not waited for. Lanes 8 to 15 read one: PTX does not define their value.
 TEST(Exchange, LanesThatHaveExitedDoNotCount) {
   const auto ran = run({.body = R"(
     setp.ge.u32 %p1, %r0, 16;
@@ -128,9 +156,63 @@ TEST(Exchange, LanesThatHaveExitedDoNotCount) {
     shfl.sync.down.b32 %r9, %r0, 8, 0x1f, -1;)" +
                                 std::string(kStore),
                         .out_bytes = 128});
-  EXPECT_TRUE(ran.messages.empty());
+  ASSERT_EQ(ran.messages.size(), 1u);
+  EXPECT_EQ(ran.messages[0],
+            "ABSENT_THREADS lanes 0000ff00 read lanes that have exited: PTX does not define the value, and they keep "
+            "their own here");
+  EXPECT_FALSE(ran.result.clean());
+  const Report& r = ran.result.reports[0];
+  ASSERT_EQ(r.parties.size(), 2u);
+  EXPECT_EQ(r.parties[0].action, "arrived");
+  EXPECT_EQ(r.parties[0].lanes, 0x0000ffffu);
+  EXPECT_TRUE(r.parties[0].opcode.starts_with("shfl"));
+  EXPECT_EQ(r.parties[1].action, "exited");
+  EXPECT_EQ(r.parties[1].lanes, 0xffff0000u);
+  EXPECT_EQ(r.parties[1].opcode, "exit");
   EXPECT_EQ(ran.word(0), 8u);
   EXPECT_EQ(ran.word(15), 15u) << "its source is gone: its own value";
+}
+
+// The if has no else: its lanes exchange after the others have gone to the end. Each result lacks those lanes.
+TEST(Exchange, AFullMaskThatOnlySomeLanesReachIsReported) {
+  struct Case {
+    const char* statement;
+    Severity severity;
+    const char* message;
+  };
+  const char* const kAlone =
+      "lanes ffff0000 of the mask ffffffff have exited: the result is that of the other lanes alone";
+  const char* const kNotWaited = "lanes ffff0000 of the mask ffffffff have exited: they are not waited for";
+  for (const Case& c : {Case{"vote.sync.ballot.b32 %r9, 1, -1;", Severity::warning, kAlone},
+                        Case{"match.any.sync.b32 %r9, %r0, -1;", Severity::warning, kAlone},
+                        Case{"redux.sync.add.u32 %r9, %r0, -1;", Severity::warning, kAlone},
+                        Case{"shfl.sync.idx.b32 %r9, %r0, 3, 0x1f, -1;", Severity::note, kNotWaited},
+                        Case{"bar.warp.sync -1;", Severity::note, kNotWaited}}) {
+    const auto ran =
+        run({.body = "setp.ge.u32 %p1, %r0, 16; @%p1 bra OUT;" + std::string(c.statement) +
+                     "setp.eq.u32 %p2, %r0, 0; @%p2 st.global.u32 [%rd0], %r9; OUT: add.u32 %r1, %r1, 0;"});
+    ASSERT_EQ(ran.result.reports.size(), 1u) << c.statement;
+    const Report& r = ran.result.reports[0];
+    EXPECT_EQ(r.kind, ReportKind::absent_threads);
+    EXPECT_EQ(r.severity, c.severity) << c.statement;
+    EXPECT_EQ(r.message, c.message) << c.statement;
+    ASSERT_EQ(r.parties.size(), 2u) << c.statement;
+    EXPECT_EQ(r.parties[0].lanes, 0x0000ffffu);
+    EXPECT_EQ(r.parties[1].lanes, 0xffff0000u);
+  }
+}
+
+// A shuffle in a block of 16 threads that reads lanes 16 and up; a vote there has all lanes that exist.
+TEST(Exchange, LanesThatNeverExistedAreReportedOnlyWhereTheyAreRead) {
+  const auto read = run({.body = "shfl.sync.bfly.b32 %r9, %r0, 16, 0x1f, -1;" + std::string(kStore), .threads = 16});
+  ASSERT_EQ(read.messages.size(), 1u);
+  EXPECT_EQ(read.messages[0],
+            "ABSENT_THREADS lanes 0000ffff read lanes that do not exist: PTX does not define the value, and they keep "
+            "their own here");
+  const auto vote =
+      run({.body = "vote.sync.ballot.b32 %r9, 1, -1; bar.warp.sync -1;" + std::string(kStore), .threads = 16});
+  EXPECT_TRUE(vote.messages.empty());
+  EXPECT_EQ(vote.word(0), 0xffffu);
 }
 
 // The same with a later exit: the waiting lanes must be woken by it.
@@ -141,7 +223,7 @@ TEST(Exchange, WaitingLanesContinueWhenTheOthersExit) {
     bar.warp.sync -1;
     st.global.u32 [%rd0], 1;
   OUT: add.u32 %r1, %r1, 0;)"});
-  EXPECT_TRUE(ran.messages.empty());
+  EXPECT_TRUE(ran.result.clean()) << "a note alone";
   EXPECT_EQ(ran.word(0), 1u);
 }
 

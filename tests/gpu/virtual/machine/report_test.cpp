@@ -29,6 +29,44 @@ Report race() {
   return r;
 }
 
+// Unrolled code has many instructions of one line: one report, with a count. Without line information each
+// instruction is a separate place. A warning is not hidden by an error.
+TEST(Report, InstructionsOfOneLineAreReportedTogether) {
+  const auto at = [](std::int32_t pc, std::string source, bool has_line) {
+    Report r;
+    r.kind = ReportKind::race_ww;
+    ReportParty p;
+    p.pc = pc;
+    p.source = std::move(source);
+    p.has_line = has_line;
+    r.parties.push_back(p);
+    return r;
+  };
+  Reports reports;
+  EXPECT_TRUE(reports.add(at(1, "a.cu:7", true)));
+  EXPECT_FALSE(reports.add(at(2, "a.cu:7", true)));
+  EXPECT_FALSE(reports.add(at(3, "a.cu:7", true)));
+  EXPECT_TRUE(reports.add(at(4, "a.cu:8", true)));
+  EXPECT_TRUE(reports.add(at(5, "a.cu:7  <- b.cu:1", true))) << "inlined elsewhere";
+  EXPECT_TRUE(reports.add(at(6, "k.ptx:7", false)));
+  EXPECT_TRUE(reports.add(at(7, "k.ptx:7", false)));
+  Report mild = at(8, "a.cu:7", true);
+  mild.severity = Severity::warning;
+  EXPECT_TRUE(reports.add(mild));
+  EXPECT_EQ(reports.all()[0].repeated, 2);
+  EXPECT_EQ(reports.repeated(), 2);
+}
+
+// The name as people write it, if it is known.
+TEST(Report, HasTheShortNameOfTheKernel) {
+  Report r;
+  r.kind = ReportKind::deadlock;
+  r.kernel = "_ZN2ns6decodeILi64EEEvPf";
+  EXPECT_EQ(to_text(r), "DEADLOCK  kernel _ZN2ns6decodeILi64EEEvPf  cta (0,0,0)");
+  r.short_kernel = "decode";
+  EXPECT_EQ(to_text(r), "DEADLOCK  kernel decode  cta (0,0,0)");
+}
+
 TEST(Report, ARaceIsWrittenInColumns) {
   EXPECT_EQ(to_text(race()),
             "RACE write-after-read  shared 0x00c00 (ring.k[1] + 0)  kernel decode  cta (3,0,0)\n"

@@ -42,6 +42,17 @@ TEST(Suppressions, MatchByKindKernelAndAnySource) {
   }
 }
 
+// All notes can be left out, and warnings and errors stay.
+TEST(Suppressions, MatchBySeverity) {
+  Report r = race("a.cu:1");
+  for (const Severity severity : {Severity::note, Severity::warning, Severity::error}) {
+    r.severity = severity;
+    EXPECT_EQ(suppressed("note | * | *", r), severity == Severity::note);
+    EXPECT_EQ(suppressed("warning | decode | a.cu:1", r), severity == Severity::warning);
+    EXPECT_EQ(suppressed("error | * | b.cu:*", r), false);
+  }
+}
+
 TEST(Suppressions, AReportWithoutPlacesHasAnEmptySource) {
   Report r;
   r.kind = ReportKind::deadlock;

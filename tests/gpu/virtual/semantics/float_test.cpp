@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <limits>
 
@@ -30,6 +31,59 @@ TEST(Float, FlushingSaturatingAndRelu) {
   EXPECT_EQ(one("add.sat.f32", {0x80000000, 0x80000000}), 0u);
   EXPECT_EQ(one("add.sat.f32", {kNan, 0}), 0u);
   EXPECT_EQ(one("fma.rn.sat.f32", {bits(2.0f), bits(2.0f), 0}), bits(1.0f));
+}
+
+// The processor's own arithmetic in each rounding, without a constant that the compiler could compute.
+float by_processor(const std::string& op, int rounding, bool flushes, std::array<float, 3> in) {
+  const auto flushed = [&](float x) {
+    return flushes && std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
+  };
+  volatile float a = flushed(in[0]), b = flushed(in[1]), c = flushed(in[2]), d = 0;
+  std::fesetround(rounding);
+  if (op == "add") d = a + b;
+  if (op == "sub") d = a - b;
+  if (op == "mul") d = a * b;
+  if (op == "fma") d = std::fma(a, b, c);
+  std::fesetround(FE_TONEAREST);
+  return flushed(d);
+}
+
+// Each half of a pair in each rounding: a swapped half, or one that uses the other's operands, has other bits.
+TEST(Float, PairsOfF32ComputeEachHalfByItself) {
+  const std::array<std::uint32_t, 12> numbers{0x3f800001, 0xbf7fffff, 0x00000001, 0x807fffff, 0x7f7fffff, 0x00800000,
+                                              0x33800001, 0xff800000, 0x7fc12345, 0x80000000, 0x4b000001, 0xc2c80003};
+  const std::array<std::pair<const char*, int>, 4> roundings{
+      {{"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}}};
+  std::size_t next = 0;
+  const auto pick = [&] { return numbers[(next = next * 5 + 7) % numbers.size()]; };
+  for (const std::string op : {"add", "sub", "mul", "fma"}) {
+    for (const auto& direction : roundings) {
+      for (const bool flushes : {false, true}) {
+        const std::string word = op + "." + direction.first + (flushes ? ".ftz.f32x2" : ".f32x2");
+        for (int i = 0; i < 40; ++i) {
+          std::array<float, 3> upper{}, lower{};
+          std::vector<Lanes> in;
+          for (std::size_t k = 0; k < (op == "fma" ? 3u : 2u); ++k) {
+            const std::uint32_t hi =
+                numbers[static_cast<std::size_t>(i * 7 + static_cast<int>(k) * 5) % numbers.size()];
+            const std::uint32_t lo = pick();
+            upper[k] = std::bit_cast<float>(hi);
+            lower[k] = std::bit_cast<float>(lo);
+            in.push_back(all(std::uint64_t{hi} << 32 | lo));
+          }
+          const auto expected = [&](const std::array<float, 3>& of) {
+            const float x = by_processor(op, direction.second, flushes, of);
+            return std::isnan(x) ? std::uint32_t{0x7fffffff} : std::bit_cast<std::uint32_t>(x);
+          };
+          const std::uint64_t wanted = std::uint64_t{expected(upper)} << 32 | expected(lower);
+          for (const Simd simd : simds()) {
+            const Outcome out = run({.word = word, .in = in, .simd = simd});
+            ASSERT_EQ(out.d[0][5], wanted) << word << " case " << i;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Float, HalvesRoundOnce) {

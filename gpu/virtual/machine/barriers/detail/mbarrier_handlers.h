@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "gpu/virtual/machine/barriers/mbarrier.h"
 #include "gpu/virtual/machine/memory/access.h"
@@ -21,6 +22,10 @@ namespace kvscope::ptx {
 
 // An engine has written bytes: credits them, and wakes the waiting threads when the phase completes. `op` did it.
 void complete_tx(Launch& launch, Cta& cta, std::uint64_t offset, std::int64_t bytes, const AsyncOp& op);
+// For reports about bytes: who announced how many in this phase, and which copies have landed, a line each, oldest first.
+//   announced  256 bytes by thread 0 at decode.cu:12
+//   landed     272 bytes of tensor load issued by thread 0 at decode.cu:14
+[[nodiscard]] std::string announced_and_landed(const Launch& launch, const Mbarrier& b);
 // An arrival made by an engine (cp.async.mbarrier.arrive), or by a thread of another CTA.
 void arrive_by_engine(Launch& launch, Cta& cta, std::uint64_t offset, const AsyncOp& op);
 

@@ -5,7 +5,7 @@
 //
 // A warp arrives when all its lanes that have not exited have arrived: at the same instruction or, for barrier.sync
 // without .aligned, at any instruction with the same barrier and count. A barrier without a count waits for all warps
-// that have not ended.
+// that have not ended; if some have ended without it, that is reported as ABSENT_THREADS.
 // Source: PTX ISA, "bar, barrier", including the rule that bar counts whole warps.
 #pragma once
 
@@ -15,5 +15,7 @@ namespace kvscope::ptx {
 
 // A lane has exited: barriers without a count may now be complete.
 void look_again_at_named_barriers(Launch& launch, Cta& cta);
+// Notes barriers at which warps have arrived and that are not complete when the CTA ends.
+void check_named_barriers_at_end(Launch& launch, const Cta& cta);
 
 }  // namespace kvscope::ptx

@@ -5,6 +5,9 @@
 //
 //   mask ffff0000 in lanes 16-31, 0000ffff in lanes 0-15, one shfl: two groups, each complete by itself
 //
+// A lane of the mask that has exited is not waited for. The instruction then completes without it, and is reported as
+// ABSENT_THREADS: a warning where a result lacks the lane (a shuffle that reads it, vote, match, redux), else a note.
+//
 // Sources of shfl, L = lane, B = b & 31, M = (c >> 8) & 31, C = c & 31, hi = (L & M) | (C & ~M & 31), lo = L & M:
 //   up    L - B        when it is >= hi         bfly  L ^ B                 when it is <= hi
 //   down  L + B        when it is <= hi         idx   lo | (B & ~M & 31)    when it is <= hi
@@ -40,6 +43,7 @@ struct Exchange {
   LaneWords d{};         // result
   LaneMask p = 0;        // second result: a predicate
   LaneMask strange = 0;  // shfl: lanes whose source is not in the group although it has not exited
+  LaneMask absent = 0;   // shfl: lanes whose source has exited, or never existed
 };
 // Computes d and p. `live`: lanes of the warp that have not exited.
 void exchange(const Instr& instr, LaneMask live, Exchange& x);
