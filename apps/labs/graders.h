@@ -1,0 +1,12 @@
+// One function per lab, each in its lab_NN_name.cpp: the grader of that lab.
+#pragma once
+
+#include <memory>
+
+#include "apps/labs/grade.h"
+
+namespace kvscope::labs {
+
+[[nodiscard]] std::unique_ptr<Grader> rows_grader(const Lab& lab, const GradeOptions& options);
+
+}  // namespace kvscope::labs
