@@ -57,6 +57,12 @@ Compiled compile(const GradeOptions& options, SandboxJob job, const fs::path& pr
   return result;
 }
 
+void copy_headers(const Lab& lab, const fs::path& sources) {
+  for (const auto& entry : fs::directory_iterator(lab.starter())) {
+    if (entry.path().extension() == ".h") fs::copy_file(entry.path(), sources / entry.path().filename());
+  }
+}
+
 std::optional<fs::path> find_nvcc() {
   std::error_code ignored;
   for (const char* const folder : {"/usr/local/cuda", "/usr"}) {
@@ -72,9 +78,7 @@ Compiled compile_cpp(const Grader& grader, const Submission& submission) {
   const fs::path sources = folder / "src", out = folder / "out";
   fs::create_directory(sources);
   fs::create_directory(out);
-  for (const auto& entry : fs::directory_iterator(grader.lab().starter())) {
-    if (entry.path().extension() == ".h") fs::copy_file(entry.path(), sources / entry.path().filename());
-  }
+  copy_headers(grader.lab(), sources);
   SandboxJob job;
   job.limits = compiler_limits();
   job.command = {"/usr/bin/g++",
@@ -100,15 +104,19 @@ Compiled compile_cpp(const Grader& grader, const Submission& submission) {
   return compile(grader.options(), job, out / "program", {std::string(kSources), sources.string(), "/lab"});
 }
 
-Compiled compile_cuda(const GradeOptions& options, const SubmittedFile& file, std::string_view architecture) {
+Compiled compile_cuda(const Grader& grader, const SubmittedFile& file, std::string_view architecture) {
   const std::optional<fs::path> toolkit = find_nvcc();
   if (!toolkit.has_value()) {
-    return {false, "no CUDA compiler was found: install nvcc, or submit PTX under the name kernel.ptx\n", {}};
+    return {false,
+            fmt::format("no CUDA compiler was found: install nvcc, or submit {} in place of {}\n",
+                        ptx_name_of(file.name), file.name),
+            {}};
   }
   const TemporaryFolder folder;
   const fs::path sources = folder / "src", out = folder / "out";
   fs::create_directory(sources);
   fs::create_directory(out);
+  copy_headers(grader.lab(), sources);
   write_file_atomically(sources / file.name, file.text);
   SandboxJob job;
   job.limits = compiler_limits();
@@ -123,7 +131,7 @@ Compiled compile_cuda(const GradeOptions& options, const SubmittedFile& file, st
                  fmt::format("{}/{}", kSources, file.name)};
   job.mounts = {{sources, std::string(kSources)}, {out, std::string(kOut), true}};
   if (*toolkit != "/usr") job.mounts.push_back({*toolkit, toolkit->string()});
-  return compile(options, job, out / "kernel.ptx", {std::string(kSources), sources.string()});
+  return compile(grader.options(), job, out / "kernel.ptx", {std::string(kSources), sources.string()});
 }
 
 std::string compile_failure(const Compiled& compiled, int lines) {

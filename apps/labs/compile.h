@@ -21,10 +21,9 @@ struct Compiled {
 // starter folder and of the course's harness/ folder.
 [[nodiscard]] Compiled compile_cpp(const Grader& grader, const Submission& submission);
 
-// One .cu file to PTX: nvcc (PATH, /usr/local/cuda/bin), else NVRTC from its PyPI wheel. A submission of "x.ptx" in
-// place of "x.cu" needs no compiler; callers read it themselves. `architecture` is "sm_90a", for example.
-[[nodiscard]] Compiled compile_cuda(const GradeOptions& options, const SubmittedFile& file,
-                                    std::string_view architecture);
+// One .cu file of a submission to PTX, with the lab's starter headers: nvcc of /usr/local/cuda or /usr. A submission of
+// "x.ptx" in place of "x.cu" needs no compiler (kernel_run.h). `architecture` is "sm_90a", for example.
+[[nodiscard]] Compiled compile_cuda(const Grader& grader, const SubmittedFile& file, std::string_view architecture);
 
 // The compiler's message for a report: at most `lines` lines.
 [[nodiscard]] std::string compile_failure(const Compiled& compiled, int lines = 8);

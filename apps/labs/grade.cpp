@@ -49,11 +49,21 @@ const std::string& Submission::file(std::string_view name) const {
   return found->text;
 }
 
+std::string ptx_name_of(std::string_view cuda_name) {
+  return std::string(cuda_name.substr(0, cuda_name.rfind('.'))) + ".ptx";
+}
+
 Submission read_submission(const Lab& lab, const fs::path& folder, std::string student) {
   Submission submission{std::move(student), {}};
   std::vector<Fault> faults;
-  for (const std::string& name : lab.files) {
-    std::string fault;
+  for (const std::string& listed : lab.files) {
+    std::string fault, name = listed;
+    std::error_code ignored;
+    const bool missing = fs::symlink_status(folder / name, ignored).type() == fs::file_type::not_found;
+    if (missing && lab.kind == LabKind::cuda) {
+      const auto ptx = fs::symlink_status(folder / ptx_name_of(name), ignored).type();
+      if (ptx != fs::file_type::not_found) name = ptx_name_of(name);
+    }
     std::string bytes = read_submitted(folder / name, fault);
     if (fault.empty()) {
       submission.files.push_back({name, std::move(bytes)});
