@@ -17,7 +17,7 @@
 namespace kvscope::labs {
 namespace {
 
-constexpr std::int64_t kGatherBlocks = 12;
+constexpr std::int64_t kGatherBlocks = 12;  // of the pool; the last 3 are not in use
 constexpr double kSectorLimit = 1.1;
 enum GatherArray : std::size_t { kPool, kTable, kTokens, kOut };
 
@@ -51,7 +51,7 @@ GatherCase make_gather(const CounterRng& random, std::size_t number, GatherKind 
   std::set<std::uint32_t> used;
   const std::int64_t pages = 5;
   while (static_cast<std::int64_t>(made.table.size()) < pages) {
-    const auto block = static_cast<std::uint32_t>(pick(1, kGatherBlocks - 1));
+    const auto block = static_cast<std::uint32_t>(pick(1, kGatherBlocks - 4));
     if (used.insert(block).second) made.table.push_back(block);
   }
   // Block 0 is in use too: a stride is not wrong there.
@@ -64,7 +64,7 @@ GatherCase make_gather(const CounterRng& random, std::size_t number, GatherKind 
   made.tokens[0] = static_cast<std::int32_t>(2 * made.page_size + pick(1, made.page_size - 1));
   made.tokens[1] = static_cast<std::int32_t>(tokens - 1);
   if (kind == GatherKind::holes) {
-    for (std::int64_t i = 2; i < count; i += 3) made.tokens[static_cast<std::size_t>(i)] = -1 - static_cast<int>(i % 2);
+    for (std::int64_t i = 2; i + 1 < count; i += 3) made.tokens[static_cast<std::size_t>(i)] = -1 - static_cast<int>(i % 2);
   }
   return made;
 }
@@ -176,7 +176,7 @@ const std::vector<GatherFormula>& gather_formulas() {
 // Accesses of the pool in which lanes of one warp read different rows, and those in which they read one row.
 class RowMonitor final : public ptx::Monitor {
  public:
-  RowMonitor(std::int64_t row_bytes) : row_bytes_(static_cast<std::uint64_t>(row_bytes)) {}
+  explicit RowMonitor(std::int64_t row_bytes) : row_bytes_(static_cast<std::uint64_t>(row_bytes)) {}
   std::int64_t several = 0, one = 0, gaps = 0, narrow = 0;
 
   void access(const ptx::Exec& /*exec*/, const ptx::Op& /*op*/, const ptx::WarpAccess& access) override {
