@@ -11,9 +11,10 @@ namespace {
 
 using MakeGrader = std::unique_ptr<Grader> (*)(const Lab&, const GradeOptions&);
 
-constexpr std::array<std::pair<std::string_view, MakeGrader>, 2> kGraders{{
+constexpr std::array<std::pair<std::string_view, MakeGrader>, 3> kGraders{{
     {"02_rows", rows_grader},
     {"09_gather", gather_grader},
+    {"10_four_kernels", four_kernels_grader},
 }};
 
 const auto* find_grader(std::string_view lab_id) {

@@ -57,11 +57,18 @@ bool is_block_barrier(std::string_view text) {
          text.starts_with("barrier.cta.sync");
 }
 
-// "gather.cu:12 <- gather.cu:40" -> "line 12".
+// The innermost place in the student's file: "copies.h:9 <- stream.cu:14" -> "line 14".
 std::string line_of(const ptx::ReportParty& party) {
-  const std::string place = party.source.substr(0, party.source.find_first_of(" \t<"));
+  std::string_view rest = party.source, place;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find("<-");
+    place = rest.substr(0, end);
+    place = place.substr(0, place.find_last_not_of(' ') + 1);
+    if (place.find(".h:") == std::string_view::npos) break;
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 3);
+  }
   const std::size_t colon = place.rfind(':');
-  return colon == std::string::npos ? place : "line " + place.substr(colon + 1);
+  return colon == std::string_view::npos ? std::string(place) : fmt::format("line {}", place.substr(colon + 1));
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ struct LabCall {
   std::string entry;
   std::array<std::int64_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   std::int64_t dynamic_shared = 0;  // [bytes]
-  std::vector<LabArray> arrays;
-  std::vector<LabParam> params;
+  std::vector<LabArray> arrays = {};
+  std::vector<LabParam> params = {};
   bool global_races = true;
   bool tiles = false;  // record tile events of CTA 0
   ptx::Monitor* monitor = nullptr;
