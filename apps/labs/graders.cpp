@@ -11,10 +11,11 @@ namespace {
 
 using MakeGrader = std::unique_ptr<Grader> (*)(const Lab&, const GradeOptions&);
 
-constexpr std::array<std::pair<std::string_view, MakeGrader>, 3> kGraders{{
+constexpr std::array<std::pair<std::string_view, MakeGrader>, 4> kGraders{{
     {"02_rows", rows_grader},
     {"09_gather", gather_grader},
     {"10_four_kernels", four_kernels_grader},
+    {"11_tma_tile", tma_tile_grader},
 }};
 
 const auto* find_grader(std::string_view lab_id) {
