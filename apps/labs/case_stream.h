@@ -30,6 +30,6 @@ struct HarnessRun {
 
 // Runs the program once over all cases.
 [[nodiscard]] HarnessRun run_cases(const GradeOptions& options, const std::string& program,
-                                   std::span<const Words> cases, double wall_seconds = 10);
+                                   std::span<const Words> cases, double wall_seconds = 6);
 
 }  // namespace kvscope::labs

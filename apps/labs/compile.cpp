@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <map>
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t kMaxProduct = std::int64_t{64} << 20;  // [bytes]
-constexpr std::string_view kSources = "/lab/src", kHarness = "/lab/harness", kMain = "/lab/main.cpp", kOut = "/lab/out";
+constexpr std::string_view kSources = "/lab/src", kHarness = "/lab/harness", kMain = "/lab/main.cpp",
+                           kObject = "/lab/main.o", kOut = "/lab/out";
 
 SandboxLimits compiler_limits() {
   SandboxLimits limits;
@@ -57,9 +58,10 @@ Compiled compile(const GradeOptions& options, SandboxJob job, const fs::path& pr
   return result;
 }
 
-void copy_headers(const Lab& lab, const fs::path& sources) {
+void copy_headers(const Lab& lab, const fs::path& to) {
+  fs::create_directory(to);
   for (const auto& entry : fs::directory_iterator(lab.starter())) {
-    if (entry.path().extension() == ".h") fs::copy_file(entry.path(), sources / entry.path().filename());
+    if (entry.path().extension() == ".h") fs::copy_file(entry.path(), to / entry.path().filename());
   }
 }
 
@@ -71,14 +73,46 @@ std::optional<fs::path> find_nvcc() {
   return std::nullopt;
 }
 
+// The object file of the lab's harness.cpp. A class has one harness: it is compiled once per process, without any
+// file of a student.
+const std::string& harness_object(const Grader& grader) {
+  static std::map<fs::path, std::string> objects;
+  const fs::path source = grader.lab().folder / "harness.cpp";
+  std::string& object = objects[source];
+  if (!object.empty()) return object;
+  const TemporaryFolder folder;
+  const fs::path sources = folder / "src", out = folder / "out";
+  copy_headers(grader.lab(), sources);
+  fs::create_directory(out);
+  SandboxJob job;
+  job.limits = compiler_limits();
+  job.command = {"/usr/bin/g++",
+                 "-std=c++20",
+                 "-O1",
+                 fmt::format("-I{}", kSources),
+                 fmt::format("-I{}", kHarness),
+                 "-c",
+                 "-o",
+                 fmt::format("{}/main.o", kOut),
+                 std::string(kMain)};
+  job.mounts = {{sources, std::string(kSources)},
+                {grader.options().course / "harness", std::string(kHarness)},
+                {source, std::string(kMain)},
+                {out, std::string(kOut), true}};
+  const Compiled compiled = compile(grader.options(), job, out / "main.o", {});
+  if (!compiled.ok) throw InputError(source.string(), "", "does not compile: " + compile_failure(compiled, 3));
+  object = compiled.product;
+  return object;
+}
+
 }  // namespace
 
 Compiled compile_cpp(const Grader& grader, const Submission& submission) {
   const TemporaryFolder folder;
-  const fs::path sources = folder / "src", out = folder / "out";
-  fs::create_directory(sources);
-  fs::create_directory(out);
+  const fs::path sources = folder / "src", out = folder / "out", object = folder / "main.o";
   copy_headers(grader.lab(), sources);
+  fs::create_directory(out);
+  write_file_atomically(object, harness_object(grader));
   SandboxJob job;
   job.limits = compiler_limits();
   job.command = {"/usr/bin/g++",
@@ -89,18 +123,14 @@ Compiled compile_cpp(const Grader& grader, const Submission& submission) {
                  "-fdiagnostics-color=never",
                  "-fno-diagnostics-show-caret",
                  fmt::format("-I{}", kSources),
-                 fmt::format("-I{}", kHarness),
                  "-o",
                  fmt::format("{}/program", kOut),
-                 std::string(kMain)};
+                 std::string(kObject)};
   for (const SubmittedFile& file : submission.files) {
     write_file_atomically(sources / file.name, file.text);
     if (file.name.ends_with(".cpp")) job.command.push_back(fmt::format("{}/{}", kSources, file.name));
   }
-  job.mounts = {{sources, std::string(kSources)},
-                {grader.options().course / "harness", std::string(kHarness)},
-                {grader.lab().folder / "harness.cpp", std::string(kMain)},
-                {out, std::string(kOut), true}};
+  job.mounts = {{sources, std::string(kSources)}, {object, std::string(kObject)}, {out, std::string(kOut), true}};
   return compile(grader.options(), job, out / "program", {std::string(kSources), sources.string(), "/lab"});
 }
 
@@ -114,7 +144,6 @@ Compiled compile_cuda(const Grader& grader, const SubmittedFile& file, std::stri
   }
   const TemporaryFolder folder;
   const fs::path sources = folder / "src", out = folder / "out";
-  fs::create_directory(sources);
   fs::create_directory(out);
   copy_headers(grader.lab(), sources);
   write_file_atomically(sources / file.name, file.text);

@@ -14,8 +14,8 @@ namespace kvscope::labs {
 namespace fs = std::filesystem;
 namespace {
 
-// The file's bytes, or why it is rejected. O_NOFOLLOW and the checks of the open file: a name that is replaced between a
-// check and the read changes nothing.
+// The file's bytes, or why it is rejected. The open file is checked, so a name that is replaced between the check and
+// the read changes nothing.
 std::string read_submitted(const fs::path& path, std::string& fault) {
   const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {

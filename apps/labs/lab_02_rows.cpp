@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kUntouched = 0xeeeeeeee;  // of harness.cpp, in rows that populate must not write
 constexpr std::int64_t kGuards = 8;              // rows after the last part
+constexpr std::int64_t kOutside = 999999;        // entries around the table in harness.cpp
 constexpr std::int64_t kBlocks = 64;
 
 struct RowCase {
@@ -52,7 +53,7 @@ RowCase make_case(const RowTest& test, const CounterRng& random, std::size_t num
   made.layers = small ? pick(2, 3) : pick(2, 12);
   made.k_or_v = test.k_or_v;
   made.pages = test.first_page == 0 && test.tile == 0 ? 1 : small ? pick(3, 5) : pick(3, 20);
-  if (test.tile > 0) made.pages = (made.pages + 7) / 8 * 8;
+  if (test.tile > 0) made.pages = small ? 16 : 16 * pick(1, 2);  // two tiles at least
   made.columns = padded_lut_cols(made.pages);
   made.table.assign(static_cast<std::size_t>(test.batch * made.columns), static_cast<std::uint32_t>(kBlocks));
   for (std::int64_t b = 0; b < test.batch; ++b) {
@@ -71,7 +72,7 @@ RowCase make_case(const RowTest& test, const CounterRng& random, std::size_t num
     made.base = pick(number % 2 == 0 ? 1 : 0, made.pages * made.page_size / made.tile - 1) * made.tile;
   }
   if (test.tile < 0) {
-    made.tile = std::max<std::int64_t>(1, made.page_size >> pick(number % 4 == 3 ? 0 : 1, 2));
+    made.tile = std::max<std::int64_t>(1, made.page_size >> (number % 4 == 3 ? 0 : pick(1, 2)));
     made.base = page * made.page_size + (number % 4 == 3 ? 0 : made.page_size - made.tile);
   }
   return made;
@@ -111,7 +112,7 @@ std::string text_of_case(const RowCase& made) {
   std::string text =
       fmt::format("page_size {}, layers {}, k_or_v {}, columns {}; pages of sequence {} are in blocks {}\n",
                   made.page_size, made.layers, made.k_or_v, made.columns, made.sequence,
-                  fmt::join(row, row + std::min<std::int64_t>(made.pages, 12), " "));
+                  fmt::join(row, row + std::min<std::int64_t>(made.pages, 16), " "));
   return text + (made.tile == 0 ? fmt::format("row_idx(cache, sequence {}, token {})", made.sequence, made.base)
                                 : fmt::format("populate(cache, sequence {}, base {}, tile {})", made.sequence,
                                               made.base, made.tile));
@@ -135,7 +136,7 @@ struct RowFormula {
 
 std::int64_t entry(const RowCase& made, std::int64_t index) {
   const bool inside = index >= 0 && index < static_cast<std::int64_t>(made.table.size());
-  return inside ? std::int64_t{made.table[static_cast<std::size_t>(index)]} : -1;
+  return inside ? std::int64_t{made.table[static_cast<std::size_t>(index)]} : kOutside;
 }
 
 std::int64_t block_of(const RowCase& made, std::int64_t token) {

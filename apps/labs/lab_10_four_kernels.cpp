@@ -11,8 +11,8 @@
 namespace kvscope::labs {
 namespace {
 
-// What a mended kernel may cost: the barriers of a warp, and about 1.5 times the warp instructions of the launch, because
-// compilers differ. Held by tests/labs/course_test.py, which grades the solution.
+// What a mended kernel may cost: the barriers of a warp, and about 1.5 times the warp instructions of the launch,
+// because compilers differ. Held by tests/labs/course_test.py, which grades the solution.
 struct MendCost {
   std::int64_t barriers = 0;
   std::int64_t instructions = 0;

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +26,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kSeccompDescriptor = 10;  // of bubblewrap
-constexpr std::int64_t kOpenFiles = 64;
 
 // One end of a channel, closed when it is destroyed.
 class Descriptor {
@@ -60,19 +58,6 @@ struct Channel {
   }
 };
 
-void limit(int resource, std::int64_t value) {
-  const rlimit both = {static_cast<rlim_t>(value), static_cast<rlim_t>(value)};
-  if (setrlimit(static_cast<__rlimit_resource>(resource), &both) != 0) sandbox_failed("setrlimit");
-}
-
-void set_limits(const SandboxLimits& limits) {
-  limit(RLIMIT_CPU, limits.cpu_seconds);
-  limit(RLIMIT_AS, limits.memory_bytes);
-  limit(RLIMIT_FSIZE, limits.file_bytes);
-  limit(RLIMIT_NOFILE, kOpenFiles);
-  limit(RLIMIT_CORE, 0);
-}
-
 // Trusted commands run outside: every path inside becomes the path outside.
 std::vector<std::string> outside_command(const SandboxJob& job) {
   std::vector<std::string> arguments = job.command;
@@ -102,13 +87,11 @@ std::vector<std::string> outside_command(const SandboxJob& job) {
       sandbox_failed("seccomp");
     }
     close_range(kSeccompDescriptor + 1, ~0U, 0);
-    set_limits(job.limits);
-    run_command(bubblewrap_command(job, seccomp.empty() ? -1 : kSeccompDescriptor));
+    run_command(bubblewrap_command(job, seccomp.empty() ? -1 : kSeccompDescriptor), job.limits);
   }
   close_range(STDERR_FILENO + 1, ~0U, 0);
-  set_limits(job.limits);
   if (kind == SandboxKind::namespaces) run_in_namespaces(job, seccomp);
-  run_command(outside_command(job));
+  run_command(outside_command(job), job.limits);
 }
 
 // Reads what is there. False at the end of the channel.
@@ -122,8 +105,8 @@ bool receive(const Descriptor& from, std::string& text, std::int64_t keep, bool&
   return count > 0;
 }
 
-// Feeds and drains the program until it closed both of its outputs, or a limit is reached. Channels that a process keeps
-// open beyond the end of the command are no reason to wait: `ended` is asked after each pause.
+// Feeds and drains the program until it closed both of its outputs, or a limit is reached. A process that is left may
+// keep them open beyond the end of the command: `ended` is asked after each pause.
 template <class Ended>
 void converse(const SandboxJob& job, Channel& in, Channel& out, Channel& errors, SandboxEnd& end, Ended ended) {
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -264,6 +247,7 @@ std::string end_text(const SandboxEnd& end, const SandboxLimits& limits) {
   }
   if (end.signal == SIGSEGV) return "the program was ended by signal 11 (segmentation fault)";
   if (end.signal == SIGABRT) return "the program was ended by signal 6 (abort)";
+  if (end.signal == SIGXFSZ) return fmt::format("the program wrote a file of more than {} bytes", limits.file_bytes);
   if (end.signal == SIGFPE) return "the program was ended by signal 8 (integer division by zero)";
   if (end.signal != 0) return fmt::format("the program was ended by signal {}", end.signal);
   if (end.exit_code != 0) return fmt::format("the program ended with exit code {}", end.exit_code);

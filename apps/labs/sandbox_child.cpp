@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@ namespace {
 
 constexpr std::string_view kEmptyFolders[] = {"/proc", "/dev", "/tmp"};
 constexpr unsigned kNobody = 65534;
+constexpr std::int64_t kOpenFiles = 64;
 
 #if defined(__x86_64__)
 constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
@@ -82,6 +84,19 @@ void reject(std::string& program, long call, int error) {
 
 void require_zero(long result, const char* what) {
   if (result != 0) sandbox_failed(what);
+}
+
+void limit(int resource, std::int64_t value) {
+  const rlimit both = {static_cast<rlim_t>(value), static_cast<rlim_t>(value)};
+  if (setrlimit(static_cast<__rlimit_resource>(resource), &both) != 0) sandbox_failed("setrlimit");
+}
+
+void set_limits(const SandboxLimits& limits) {
+  limit(RLIMIT_CPU, limits.cpu_seconds);
+  limit(RLIMIT_AS, limits.memory_bytes);
+  limit(RLIMIT_FSIZE, limits.file_bytes);
+  limit(RLIMIT_NOFILE, kOpenFiles);
+  limit(RLIMIT_CORE, 0);
 }
 
 void write_text(const char* path, const std::string& text) {
@@ -266,14 +281,15 @@ void run_in_namespaces(const SandboxJob& job, const std::string& seccomp) {
   if (second < 0) sandbox_failed("fork");
   if (second != 0) wait_and_end_as(second);
   drop_rights(seccomp);
-  run_command(job.command);
+  run_command(job.command, job.limits);
 }
 
-void run_command(const std::vector<std::string>& arguments) {
+void run_command(const std::vector<std::string>& arguments, const SandboxLimits& limits) {
   std::vector<char*> pointers;
   for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
   const char* const environment[] = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", nullptr};
+  set_limits(limits);  // last: what this program needs itself may be more
   execve(pointers[0], pointers.data(), const_cast<char* const*>(environment));
   sandbox_failed(pointers[0]);
 }

@@ -27,8 +27,8 @@ inline constexpr std::string_view kSandboxFailure = "kvscope sandbox: ";
 // Private namespaces with the system calls themselves, then the command. Called in the child process.
 [[noreturn]] void run_in_namespaces(const SandboxJob& job, const std::string& seccomp);
 
-// Runs `arguments`, with the program's absolute path first. Called in the child process.
-[[noreturn]] void run_command(const std::vector<std::string>& arguments);
+// Runs `arguments`, with the program's absolute path first, under the limits. Called in the child process.
+[[noreturn]] void run_command(const std::vector<std::string>& arguments, const SandboxLimits& limits);
 [[noreturn]] void sandbox_failed(const char* what);
 
 }  // namespace kvscope::labs
