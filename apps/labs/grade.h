@@ -29,9 +29,9 @@ inline constexpr std::int64_t kMaxSubmittedFile = 256 * 1024;  // [bytes]
 // The PTX that may be submitted in place of a CUDA file: "gather.cu" -> "gather.ptx".
 [[nodiscard]] std::string ptx_name_of(std::string_view cuda_name);
 
-// Reads the files that lab.json names; in place of a CUDA file that is missing, its PTX. InputError, all faults at once:
-// a missing file, a symbolic link, a file that is not a regular one or is larger than kMaxSubmittedFile. Nothing else in
-// the folder is read.
+// Reads the files that lab.json names; in place of a CUDA file that is missing, its PTX. InputError, all faults at
+// once: a missing file, a symbolic link, a file that is not a regular one or is larger than kMaxSubmittedFile. Nothing
+// else in the folder is read.
 [[nodiscard]] Submission read_submission(const Lab& lab, const std::filesystem::path& folder, std::string student);
 
 struct TestResult {
