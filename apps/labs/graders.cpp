@@ -11,7 +11,7 @@ namespace {
 
 using MakeGrader = std::unique_ptr<Grader> (*)(const Lab&, const GradeOptions&);
 
-constexpr std::array<std::pair<std::string_view, MakeGrader>, 8> kGraders{{
+constexpr std::array<std::pair<std::string_view, MakeGrader>, 9> kGraders{{
     {"01_address", address_grader},
     {"02_rows", rows_grader},
     {"03_table", table_grader},
@@ -20,6 +20,7 @@ constexpr std::array<std::pair<std::string_view, MakeGrader>, 8> kGraders{{
     {"09_gather", gather_grader},
     {"10_four_kernels", four_kernels_grader},
     {"11_tma_tile", tma_tile_grader},
+    {"13_paged_decode", paged_decode_grader},
 }};
 
 const auto* find_grader(std::string_view lab_id) {

@@ -15,5 +15,6 @@ namespace kvscope::labs {
 [[nodiscard]] std::unique_ptr<Grader> gather_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> four_kernels_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> tma_tile_grader(const Lab& lab, const GradeOptions& options);
+[[nodiscard]] std::unique_ptr<Grader> paged_decode_grader(const Lab& lab, const GradeOptions& options);
 
 }  // namespace kvscope::labs

@@ -6,11 +6,11 @@
 #include <array>
 #include <cstring>
 #include <functional>
-#include <optional>
 #include <set>
 
 #include "apps/labs/graders.h"
 #include "apps/labs/kernel_run.h"
+#include "apps/labs/row_accesses.h"
 #include "core/cache/paged_kv_cache.h"
 #include "core/layout/table_columns.h"
 
@@ -174,35 +174,6 @@ const std::vector<GatherFormula>& gather_formulas() {
   return formulas;
 }
 
-// Accesses of the pool in which lanes of one warp read different rows, and those in which they read one row.
-class RowMonitor final : public ptx::Monitor {
- public:
-  explicit RowMonitor(std::int64_t row_bytes) : row_bytes_(static_cast<std::uint64_t>(row_bytes)) {}
-  std::int64_t several = 0, one = 0, gaps = 0, narrow = 0;
-
-  void access(const ptx::Exec& /*exec*/, const ptx::Op& /*op*/, const ptx::WarpAccess& access) override {
-    if (access.space != ptx::Space::global && access.space != ptx::Space::generic) return;
-    std::set<std::uint64_t> rows, vectors;
-    for (std::size_t lane = 0; lane < 32; ++lane) {
-      if ((access.lanes >> lane & 1U) == 0) continue;
-      const std::uint64_t offset = access.addresses[lane] % ptx::DeviceMemory::kSpacing;
-      rows.insert(access.addresses[lane] / ptx::DeviceMemory::kSpacing * 1'000'000 + offset / row_bytes_);
-      vectors.insert(offset / static_cast<std::uint64_t>(access.bytes));
-    }
-    if (vectors.size() < 2) return;  // of the tables, read by all lanes
-    if (rows.size() > 2) {
-      ++several;
-    } else if (*vectors.rbegin() - *vectors.begin() + 1 != vectors.size()) {
-      ++gaps;
-    } else {
-      ++one;
-    }
-  }
-
- private:
-  std::uint64_t row_bytes_;
-};
-
 class GatherGrader final : public Grader {
  public:
   using Grader::Grader;
@@ -348,24 +319,20 @@ class GatherGrader final : public Grader {
 
   [[nodiscard]] TestResult grade_sectors(const LabKernel& kernel, const CounterRng& random) const {
     std::int64_t sectors = 0, ideal = 0;
-    std::optional<RowMonitor> rows;
+    std::string_view reason;  // of the longest rows
     for (std::size_t number = 2; number < 8; ++number) {
       const GatherCase made = make_gather(random, number, GatherKind::whole);
-      RowMonitor monitor(made.row * 2);
+      RowAccesses accesses(made.row * 2);
       LabCall call = gather_call(made, numbered_pool(made));
-      call.monitor = &monitor;
+      call.monitor = &accesses;
       const KernelRun run = run_kernel(kernel, call);
       if (!fault_of(run).empty()) return stopped("sectors", run);
       sectors += run.total.sectors;
       ideal += made.count() * (2 * made.row * 2 / 32 + 2);
-      if (!rows.has_value() || monitor.several + monitor.gaps > 0) rows.emplace(monitor);
+      reason = accesses.reason();
     }
     const double ratio = static_cast<double>(sectors) / static_cast<double>(ideal);
     if (ratio <= kSectorLimit) return passed(lab(), "sectors", fmt::format("sectors {:.2f}x ideal", ratio));
-    const std::string_view reason = rows->several > rows->one + rows->gaps
-                                        ? "lanes read different rows: adjacent lanes must copy adjacent vectors"
-                                    : rows->gaps > rows->one ? "there are gaps between the vectors of adjacent lanes"
-                                                             : "the same bytes are read or written more than once";
     return failed(
         lab(), "sectors", fmt::format("sectors {:.1f}x ideal: {}", ratio, reason),
         fmt::format("{} sectors of 32 bytes for rows that need {}; at most {} x that", sectors, ideal, kSectorLimit),
