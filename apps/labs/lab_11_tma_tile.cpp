@@ -364,11 +364,11 @@ class TmaTileGrader final : public Grader {
   [[nodiscard]] TestResult grade_phases(const LabKernel& kernel, const CounterRng& random) const {
     const TmaCase made = make_tma(random, 4, 4);
     std::string fault, text;
-    bool in_flight = false;     // a tile is read before its copies have landed, under some schedule
+    bool raced = false;         // copies and reads of the buffer, under some schedule
     std::int64_t barriers = 0;  // of a warp
     for (const Schedule& schedule : all_schedules()) {
       const KernelRun run = run_kernel(kernel, tma_call(made), schedule);
-      for (const ptx::Report& report : run.reports) in_flight |= report.kind == ptx::ReportKind::race_wr;
+      for (const ptx::Report& report : run.reports) raced |= ptx::name(report.kind).starts_with("RACE");
       barriers = run.barriers / (128 / 32);
       const bool reported = !fault_of(run).empty();
       const std::string wrong =
@@ -378,9 +378,9 @@ class TmaTileGrader final : public Grader {
       text = fmt::format("4 tiles, schedule {}\n{}", schedule_name(schedule), reported ? report_case(run) : wrong);
     }
     if (fault.empty()) return passed(lab(), "phases");
-    // Without a barrier for each tile, the copies of the next tile cause the same report.
-    if (in_flight && barriers >= made.tiles) {
-      fault = "a tile is read while its copies are in flight: wait for tile n with parity n % 2";
+    // The threads did wait for one another in each tile, so they did not wait for the copies.
+    if (raced && barriers >= made.tiles) {
+      fault = "a tile is read while copies are in flight: wait for tile n with parity n % 2; " + fault;
     }
     return failed(lab(), "phases", fault, text, 3);
   }

@@ -1,8 +1,8 @@
-// Counts how the lanes of a warp share rows in global memory: the reason for wasted sectors.
+// Counts the sectors of global memory that a kernel wastes, by reason. A sector has 32 bytes.
 //
-//   lanes 0 .. 31 read 16 bytes of one row each      several: half of each sector is wasted
-//   lanes 0 .. 31 read adjacent 16 bytes             adjacent
-//   lanes 0 .. 31 read every second 16 bytes         gaps
+//   each lane reads 16 bytes of another row     32 sectors, 16 would do: 16 are wasted, lanes read different rows
+//   lanes read every second 16 bytes of a row   32 sectors, 16 would do: 16 are wasted, gaps
+//   lanes read adjacent 16 bytes of a row       16 sectors, none is wasted
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class RowAccesses final : public ptx::Monitor {
 
  private:
   std::uint64_t row_bytes_;
-  std::int64_t several_ = 0, gaps_ = 0, adjacent_ = 0;  // instructions
+  std::int64_t several_ = 0, gaps_ = 0, all_ = 0;  // sectors: wasted for either reason, and all
 };
 
 }  // namespace kvscope::labs
