@@ -135,7 +135,7 @@ attention::Result golden_of(const DecodeCase& made) {
   return attention::reference(problem);
 }
 
-// A decode step with one typical error. Empty functions: as it should be.
+// A decode step with one typical error. An empty function: no error in that part.
 struct DecodeError {
   std::string message;
   using Head = std::function<std::int64_t(const DecodeCase&, std::int64_t head)>;

@@ -23,6 +23,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
+NVCC = ("/usr/local/cuda/bin/nvcc", "/usr/bin/nvcc")  # as apps/labs/compile.cpp
 LEAST_WRONG = 8  # wrong submissions of a lab in which students write code
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
@@ -133,6 +134,9 @@ class Course:
                                        f"{[tests[test][2] for test in lost][:2]}")
         return len(graded)
 
+    def kind(self, lab):
+        return json.loads((COURSE / lab / "lab.json").read_text(encoding="utf-8"))["kind"]
+
     def check_manifest(self, lab):
         """The handout has a line for each test with its points, and three hints exist."""
         manifest = json.loads((COURSE / lab / "lab.json").read_text(encoding="utf-8"))
@@ -176,6 +180,9 @@ def main():
         for lab in labs:
             if chosen in (None, lab):
                 course.check_manifest(lab)
+                if course.kind(lab) == "cuda" and not any(pathlib.Path(path).exists() for path in NVCC):
+                    print(f"skipped the submissions of {lab}: no CUDA compiler at {' or '.join(NVCC)}")
+                    continue
                 course.check_starter(lab)
                 wrong += course.check_lab(lab, seeds)
     for fault in course.faults:
