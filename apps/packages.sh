@@ -2,7 +2,7 @@
 # apt is called only if a package is missing, so a second run works without a network.
 
 core_packages="g++ cmake ninja-build libgtest-dev libgmock-dev libxtensor-dev nlohmann-json3-dev libcli11-dev libfmt-dev
-libsqlite3-dev libzip-dev zlib1g-dev python3 python3-numpy"
+libsqlite3-dev libzip-dev zlib1g-dev python3 python3-numpy bubblewrap"
 viewer_packages="qt6-base-dev qt6-svg-dev libgif-dev fonts-inter fonts-jetbrains-mono"
 development_packages="librapidcheck-dev libbenchmark-dev ccache python3-jsonschema python3-venv
 xvfb xauth locales"

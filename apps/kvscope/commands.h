@@ -43,6 +43,7 @@ void add_convert(CLI::App& app, Action& chosen);          // convert FILE --from
 void add_layout(CLI::App& app, Action& chosen);           // layout EXPR [--json] [--all]
 void add_layout_files(CLI::App& layout, Action& chosen);  // layout list|show|detect|diff, beside it
 void add_dtype(CLI::App& app, Action& chosen);            // dtype IN.npy OUT.npy --from TYPE --to TYPE [--no-saturate]
+void add_lab(CLI::App& app, Action& chosen);              // lab list|start|check|hint|pack|grade|report
 void add_completion(CLI::App& app, Action& chosen);       // completion bash|zsh|fish, of all the commands here
 
 // After the commands: adds --timeout to each command without subcommands. Returns the limit, 0 without one.

@@ -37,6 +37,7 @@ void add_commands(CLI::App& app, Action& chosen) {
   add_kernels(app, chosen);
   add_layout(app, chosen);
   add_dtype(app, chosen);
+  add_lab(app, chosen);
   add_completion(app, chosen);
   add_examples(app, {"kvscope run apps/scenarios/first_light.json",
                      "kvscope explain apps/scenarios/first_light.json --seq 0 --token 5",

@@ -282,9 +282,9 @@ def files(_):
 
 def labs(_):
     """Page 08: the link of the chain that each lab is about."""
-    d = Drawing(880, 250, "The six labs on the chain from a request to a register",
-                "Labs 2 and 4 are about requests and blocks, lab 1 about addresses, lab 3 about the lookup table, lab 5 about banks, lab 6 about "
-                "registers.")
+    d = Drawing(880, 250, "Labs and exercises on the chain from a request to a register",
+                "Exercises 1 and 3 are about requests and blocks, labs 1 to 3 about addresses and the lookup table, exercise 2 about the "
+                "table, lab 8 and exercise 4 about banks, exercise 5 about registers.")
     links = [("requests", "blue"), ("blocks", "blue"), ("lookup table", "purple"), ("row, byte", "purple"), ("shared memory", "green"),
              ("banks", "orange"), ("registers", "orange")]
     w, gap = 106, 16
@@ -294,9 +294,9 @@ def labs(_):
         d.text(x + w / 2, 57, name, SMALL, "middle", bold=True, within=w)
         if index:
             d.line([(x - gap, 52), (x, 52)])
-    labs_at = [(0, "Lab 4", ["a pool", "runs full"]), (1, "Lab 2", ["page size and", "fragmentation"]),
-               (2, "Lab 3", ["break a", "lookup table"]), (3, "Lab 1", ["an address", "by hand"]),
-               (5, "Lab 5", ["bank conflicts", "of a column"]), (6, "Lab 6", ["write an", "ldmatrix"])]
+    labs_at = [(0, "Exercise 3", ["a pool", "runs full"]), (1, "Exercise 1", ["page size and", "fragmentation"]),
+               (2, "Lab 3", ["build a", "lookup table"]), (3, "Labs 1 and 2", ["an address", "and a row"]),
+               (5, "Lab 8", ["a tile without", "conflicts"]), (6, "Exercise 5", ["write an", "ldmatrix"])]
     for link, name, lines in labs_at:
         x = 18 + link * (w + gap) + w / 2
         d.line([(x, 120), (x, 80)], "gray")

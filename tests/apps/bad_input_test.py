@@ -136,7 +136,7 @@ COMMAND_LINE = [
     ("unknown command", {}, "walk",
      ["command line: 'walk' is not a command: "
       "choose one of run, explain, stage, golden, import, lint, verify, diagnose, reduce, merge, convert, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, "
-      "layout, dtype, completion: see 'kvscope --help'"]),
+      "layout, dtype, lab, completion: see 'kvscope --help'"]),
     ("mistyped command", {}, "explian s.json",
      ["command line: 'explian' is not a command: did you mean \"explain\"? See 'kvscope --help'"]),
     ("unknown option", {}, "run s.json --fast",

@@ -21,7 +21,7 @@ from program import kvscope  # noqa: E402
 WHOLE = {"N", "BYTE", "BYTES", "BITS", "KEYS", "N,...", "N,N,...", "N,N,N,N", "X[,Y[,Z]]", "ROWS,ELEMENTS", "SECONDS"}
 OTHER = {"A", "AXES", "CHECK,", "CHECK,...", "COMMAND", "DIR", "ERROR", "FILE", "FIRST", "FIRST:LAST", "KEY", "KEY=N,...",
          "KIND", "KIND,...", "LAYOUT", "MASK", "MODE", "N=FILE", "NAME", "NAME=FILE", "NAME=FILE[:TYPE]", "N[,M]", "POLICY",
-         "SCENARIO", "SUITE", "TEXT", "TYPE", "UUID", "VALUE", "WHICH", "X"}
+         "SCENARIO", "SUITE", "TEXT", "TYPE", "HEX", "UUID", "VALUE", "WHICH", "X"}
 # Options whose numbers may be negative: a seed, coordinates of a box, rows of a gather, its first column.
 SIGNED = {("import", "--seed"), ("tma copy", "--at"), ("tma gather4", "--rows"), ("tma gather4", "--column")}
 TOO_LARGE = "99999999999999999999"  # 2^64 is about 1.8e19
@@ -89,6 +89,7 @@ class Options(unittest.TestCase):
                     for line in lines:
                         run(line)
                 line = re.sub(rf"{option}[ =]\S+", "", re.sub(r"\s+#.*", "", base[-1]))
+                line = line.removesuffix(" || true")  # lab check: a starter has no points yet
                 if command == "explain" and option == "--shared-address":
                     line = re.sub(r"--(lane|register) \S+", "", line)
                 value = "-2" if "-1" in text else "-1"

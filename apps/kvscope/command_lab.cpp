@@ -1,0 +1,273 @@
+// kvscope lab: lists the labs, starts one, checks and grades submissions, and reports on a class.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/help_page.h"
+#include "apps/kvscope/commands.h"
+#include "apps/labs/course.h"
+#include "apps/labs/course_files.h"
+#include "apps/labs/grade.h"
+#include "apps/labs/report.h"
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/report.h"
+
+namespace kvscope::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMaxHint = 64 * 1024;         // [bytes]
+constexpr std::int64_t kMaxGradeFile = 1024 * 1024;  // [bytes]
+
+struct LabCommand {
+  std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv;
+  std::vector<std::string> folders;
+  std::int64_t hint = 0;
+  bool trust = false, students = false;
+};
+
+labs::Course open_course(const LabCommand& command) {
+  if (!command.course.empty()) return labs::load_course(command.course);
+  std::error_code ignored;
+  const auto folder = labs::course_folder(fs::read_symlink("/proc/self/exe", ignored).parent_path());
+  if (!folder)
+    throw InputError("command line", "--course", "the course was not found beside the program: name its folder");
+  return labs::load_course(*folder);
+}
+
+// Graders of labs in which the program runs submitted code need a sandbox; the others run none.
+std::unique_ptr<labs::Grader> open_grader(const labs::Course& course, const labs::Lab& lab, bool run, bool trust) {
+  labs::GradeOptions options{labs::SandboxKind::none, course.folder};
+  const bool compiles = lab.kind == labs::LabKind::cpp || lab.kind == labs::LabKind::cuda;
+  if (run && compiles) options.sandbox = labs::require_sandbox(trust);
+  return labs::make_grader(lab, options);
+}
+
+int list_labs(const LabCommand& command) {
+  const labs::Course course = open_course(command);
+  for (const labs::Lab& lab : course.labs) {
+    std::cout << fmt::format("{:02}  {:<14}  {:<8}  {:>3} min  {:>3} points  {}\n", lab.number, lab.name,
+                             labs::kind_name(lab.kind), lab.minutes, lab.points(), lab.title);
+  }
+  return kExitFine;
+}
+
+int start(const LabCommand& command) {
+  const labs::Course course = open_course(command);
+  const labs::Lab& lab = course.lab(command.lab);
+  const auto grader = open_grader(course, lab, false, false);
+  const std::vector<std::string> names = labs::start_lab(*grader, command.folder, command.student);
+  std::cout << fmt::format("Lab {:02}: {}\nhandout  {}\n", lab.number, lab.title, (lab.folder / "README.md").string());
+  for (const std::string& name : names)
+    std::cout << fmt::format("wrote    {}\n", (fs::path(command.folder) / name).string());
+  std::cout << fmt::format("next     kvscope lab check {} {}\n", lab.number, command.folder);
+  return kExitFine;
+}
+
+void write_reports(const LabCommand& command, const labs::Lab& lab, const labs::Grade& grade) {
+  if (!command.json.empty()) write_file_atomically(command.json, json::dump(labs::grade_json(grade)) + "\n");
+  if (!command.junit.empty()) write_file_atomically(command.junit, labs::grade_junit(grade));
+  if (!command.gradescope.empty()) {
+    write_file_atomically(command.gradescope, json::dump(labs::gradescope_json(lab, grade)) + "\n");
+  }
+}
+
+int check(const LabCommand& command) {
+  const labs::Course course = open_course(command);
+  const labs::Lab& lab = course.lab(command.lab);
+  const std::string student = command.student.empty() ? labs::student_of(lab, command.folder) : command.student;
+  const labs::Seed seed = command.seed.empty() ? labs::public_seed(lab.id()) : labs::parse_seed(command.seed);
+  const labs::Submission submission = labs::read_submission(lab, command.folder, student);
+  const auto grader = open_grader(course, lab, true, command.trust);
+  const labs::Grade grade = labs::grade(*grader, submission, seed);
+  std::cout << labs::grade_text(lab, grade);
+  write_reports(command, lab, grade);
+  return grade.earned() >= grade.points() ? kExitFine : kExitCheckFailed;
+}
+
+int hint(const LabCommand& command) {
+  const labs::Course course = open_course(command);
+  const labs::Lab& lab = course.lab(command.lab);
+  if (command.hint < 1 || command.hint > lab.hints()) {
+    throw InputError("command line", "K",
+                     fmt::format("{} is outside [1, {}]: the hints of lab {}", command.hint, lab.hints(), lab.id()));
+  }
+  std::cout << read_file(lab.folder / "hints" / fmt::format("{}.md", command.hint), kMaxHint);
+  return kExitFine;
+}
+
+int pack(const LabCommand& command) {
+  const labs::Course course = open_course(command);
+  const std::size_t files = labs::pack_course(course, command.out, command.students);
+  std::cout << fmt::format("wrote {} to {}\n", counted(static_cast<std::int64_t>(files), "file"), command.out);
+  return kExitFine;
+}
+
+// The folder's own name, also for "." and "a/".
+std::string student_name(const fs::path& folder) {
+  const fs::path whole = fs::weakly_canonical(folder);
+  return whole.filename().string();
+}
+
+labs::Grade grade_folder(const labs::Grader& grader, const std::string& folder, const std::string& secret) {
+  const labs::Lab& lab = grader.lab();
+  const std::string student = student_name(folder);
+  const labs::Seed seed = labs::grading_seed(secret, student, lab.id());
+  try {
+    return labs::grade(grader, labs::read_submission(lab, folder, student), seed);
+  } catch (const InputError& error) {
+    // A submission that cannot be read has no points, and the class is graded on.
+    return {student, lab.id(), seed, labs::all_failed(lab, fault_lines(error).front())};
+  }
+}
+
+int grade_class(const LabCommand& command) {
+  const labs::Course course = open_course(command);
+  const labs::Lab& lab = course.lab(command.lab);
+  const std::string secret = labs::read_secret(command.secret);
+  const auto grader = open_grader(course, lab, true, command.trust);
+  if (!command.out.empty()) fs::create_directories(command.out);
+  std::vector<labs::Grade> grades;
+  for (const std::string& folder : command.folders) {
+    if (!fs::is_directory(folder)) throw InputError("command line", "DIR", fmt::format("{} is not a folder", folder));
+  }
+  for (const std::string& folder : command.folders) {
+    labs::Grade grade = grade_folder(*grader, folder, secret);
+    std::cout << fmt::format("{}  seed {}\n{}", grade.student, grade.seed.text(), labs::grade_text(lab, grade));
+    if (!command.out.empty()) {
+      write_file_atomically(fs::path(command.out) / (grade.student + ".json"),
+                            json::dump(labs::grade_json(grade)) + "\n");
+    }
+    grades.push_back(std::move(grade));
+  }
+  if (!command.csv.empty()) write_file_atomically(command.csv, labs::class_csv(lab, grades));
+  if (grades.size() == 1) write_reports(command, lab, grades.front());
+  return kExitFine;
+}
+
+int report(const LabCommand& command) {
+  const labs::Course course = open_course(command);
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(command.folder, error)) {
+    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths);
+  std::vector<labs::Grade> grades;
+  for (const fs::path& path : paths) {
+    grades.push_back(labs::read_grade(json::parse(read_file(path, kMaxGradeFile), path.string()), path.string()));
+    if (grades.back().lab_id != grades.front().lab_id) {
+      throw InputError(
+          path.string(), "$.lab",
+          fmt::format("is '{}', but the first grade here is of '{}'", grades.back().lab_id, grades.front().lab_id));
+    }
+  }
+  if (grades.empty()) {
+    throw InputError(command.folder, "", "has no grades: write them with kvscope lab grade ... --out DIR");
+  }
+  const labs::Lab& lab = course.lab(grades.front().lab_id);
+  std::cout << labs::class_text(lab, grades);
+  if (!command.csv.empty()) write_file_atomically(command.csv, labs::class_csv(lab, grades));
+  return kExitFine;
+}
+
+void add_course_option(CLI::App& command, LabCommand& values) {
+  command.add_option("--course", values.course, "Folder of the course [default: the one installed with the program]")
+      ->type_name("DIR");
+}
+
+void add_lab_option(CLI::App& command, LabCommand& values) {
+  command.add_option("LAB", values.lab, "The lab: its number or its name")->required();
+  add_course_option(command, values);
+}
+
+void add_report_options(CLI::App& command, LabCommand& values) {
+  command.add_option("--json", values.json, "Write the grade as JSON")->type_name("FILE");
+  command.add_option("--junit", values.junit, "Write the tests as a JUnit file")->type_name("FILE");
+  command.add_option("--gradescope", values.gradescope, "Write the results.json of a Gradescope autograder")
+      ->type_name("FILE");
+  command.add_flag("--trust", values.trust, "Run submitted code without a sandbox: only for code that you wrote");
+}
+
+}  // namespace
+
+void add_lab(CLI::App& app, Action& chosen) {
+  CLI::App* lab = app.add_subcommand("lab", "Labs: start one, check your work, and grade the submissions of a class");
+  lab->require_subcommand(1);
+  const auto add = [&](const char* name, const char* text, int (*action)(const LabCommand&)) {
+    const auto values = std::make_shared<LabCommand>();
+    CLI::App* command = lab->add_subcommand(name, text);
+    command->callback([&chosen, values, action] { chosen = [values, action] { return action(*values); }; });
+    return std::pair(command, values);
+  };
+
+  const auto listed = add("list", "List the labs of the course", list_labs);
+  add_course_option(*listed.first, *listed.second);
+  add_examples(*listed.first, {"kvscope lab list"});
+
+  const auto started = add("start", "Copy a lab's starter files to a folder", start);
+  add_lab_option(*started.first, *started.second);
+  started.first->add_option("DIR", started.second->folder, "Folder for your work; it is created")->required();
+  started.first
+      ->add_option("--student", started.second->student, "Your name in the course: selects the numbers of your task")
+      ->type_name("NAME");
+  add_examples(*started.first, {"kvscope lab start 2 lab02"});
+
+  const auto checked = add("check", "Test your work with the public cases, and explain each lost point", check);
+  add_lab_option(*checked.first, *checked.second);
+  checked.first->add_option("DIR", checked.second->folder, "Folder of your work")->capture_default_str();
+  checked.first
+      ->add_option("--student", checked.second->student, "Your name in the course [default: that of lab start]")
+      ->type_name("NAME");
+  checked.first->add_option("--seed", checked.second->seed, "Repeat a grading: the seed that lab grade printed")
+      ->type_name("HEX");
+  add_report_options(*checked.first, *checked.second);
+  add_examples(*checked.first, {"kvscope lab start 2 mine", "kvscope lab check 2 mine || true"});
+
+  const auto hinted = add("hint", "Print a hint of a lab", hint);
+  add_lab_option(*hinted.first, *hinted.second);
+  hinted.second->hint = 1;
+  hinted.first->add_option("K", hinted.second->hint, "Number of the hint; later ones say more")->capture_default_str();
+  add_examples(*hinted.first, {"kvscope lab hint 2"});
+
+  const auto packed = add("pack", "Copy the course to a new folder", pack);
+  add_course_option(*packed.first, *packed.second);
+  packed.first->add_option("OUT", packed.second->out, "The new folder")->required();
+  packed.first->add_flag("--students", packed.second->students, "Without solutions, wrong submissions and notes");
+  add_examples(*packed.first, {"kvscope lab pack labs --students"});
+
+  const auto graded = add("grade", "Grade submissions with the cases of each student's own seed", grade_class);
+  add_lab_option(*graded.first, *graded.second);
+  graded.first->add_option("DIR", graded.second->folders, "Folders of submissions, each named as its student")
+      ->required();
+  graded.first->add_option("--secret", graded.second->secret, "File with the course's secret; it selects the cases")
+      ->type_name("FILE")
+      ->required();
+  graded.first->add_option("--out", graded.second->out, "Write one JSON file per student, for lab report")
+      ->type_name("DIR");
+  graded.first->add_option("--csv", graded.second->csv, "Write a table of all grades, for Moodle")->type_name("FILE");
+  add_report_options(*graded.first, *graded.second);
+  add_examples(*graded.first, {"head -c 32 /dev/urandom | base64 > secret", "kvscope lab start 2 ada",
+                               "kvscope lab grade 2 ada --secret secret --out grades"});
+
+  const auto reported = add("report", "Print a class's histogram and its most frequent faults", report);
+  add_course_option(*reported.first, *reported.second);
+  reported.first->add_option("DIR", reported.second->folder, "Folder that lab grade --out wrote")->required();
+  reported.first->add_option("--csv", reported.second->csv, "Write a table of all grades, for Moodle")
+      ->type_name("FILE");
+  add_examples(*reported.first, {"head -c 32 /dev/urandom | base64 > secret2", "kvscope lab start 2 grace",
+                                 "kvscope lab grade 2 grace --secret secret2 --out class", "kvscope lab report class"});
+}
+
+}  // namespace kvscope::apps

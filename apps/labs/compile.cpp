@@ -1,0 +1,175 @@
+#include "apps/labs/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/pending_folder.h"
+
+namespace kvscope::labs {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::int64_t kMaxProduct = std::int64_t{64} << 20;  // [bytes]
+constexpr std::string_view kSources = "/lab/src", kHarness = "/lab/harness", kMain = "/lab/main.cpp",
+                           kObject = "/lab/main.o", kOut = "/lab/out";
+
+SandboxLimits compiler_limits() {
+  SandboxLimits limits;
+  limits.wall_seconds = 30;
+  limits.cpu_seconds = 20;
+  limits.memory_bytes = std::int64_t{2} << 30;
+  limits.file_bytes = kMaxProduct;
+  limits.output_bytes = 64 * 1024;
+  limits.processes = true;
+  return limits;
+}
+
+// "/lab/src/rows.cpp:3: ..." -> "rows.cpp:3: ...", and the same for the folders outside, which --trust shows.
+std::string shortened(std::string messages, const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    for (std::size_t at = messages.find(folder + "/"); at != std::string::npos; at = messages.find(folder + "/", at)) {
+      messages.erase(at, folder.size() + 1);
+    }
+  }
+  return messages;
+}
+
+// What the compiler left under that name; only a regular file counts.
+std::string read_product(const fs::path& path) {
+  std::error_code ignored;
+  const bool is_file = fs::symlink_status(path, ignored).type() == fs::file_type::regular;
+  return is_file ? read_file(path, kMaxProduct) : std::string();
+}
+
+Compiled compile(const GradeOptions& options, SandboxJob job, const fs::path& product,
+                 const std::vector<std::string>& folders) {
+  const SandboxEnd end = run_in_sandbox(options.sandbox, job);
+  Compiled result;
+  result.messages = shortened(end.errors, folders);
+  if (end.fine()) result.product = read_product(product);
+  result.ok = !result.product.empty();
+  if (!end.fine() && (end.exit_code == 0 || result.messages.empty())) {
+    result.messages += fmt::format("the compiler was stopped: {}\n", end_text(end, job.limits));
+  }
+  return result;
+}
+
+void copy_headers(const Lab& lab, const fs::path& to) {
+  fs::create_directory(to);
+  for (const auto& entry : fs::directory_iterator(lab.starter())) {
+    if (entry.path().extension() == ".h") fs::copy_file(entry.path(), to / entry.path().filename());
+  }
+}
+
+std::optional<fs::path> find_nvcc() {
+  std::error_code ignored;
+  for (const char* const folder : {"/usr/local/cuda", "/usr"}) {
+    if (fs::is_regular_file(fs::path(folder) / "bin" / "nvcc", ignored)) return fs::canonical(folder, ignored);
+  }
+  return std::nullopt;
+}
+
+// The object file of the lab's harness.cpp. A class has one harness: it is compiled once per process, without any
+// file of a student.
+const std::string& harness_object(const Grader& grader) {
+  static std::map<fs::path, std::string> objects;
+  const fs::path source = grader.lab().folder / "harness.cpp";
+  std::string& object = objects[source];
+  if (!object.empty()) return object;
+  const TemporaryFolder folder;
+  const fs::path sources = folder / "src", out = folder / "out";
+  copy_headers(grader.lab(), sources);
+  fs::create_directory(out);
+  SandboxJob job;
+  job.limits = compiler_limits();
+  job.command = {"/usr/bin/g++",
+                 "-std=c++20",
+                 "-O1",
+                 fmt::format("-I{}", kSources),
+                 fmt::format("-I{}", kHarness),
+                 "-c",
+                 "-o",
+                 fmt::format("{}/main.o", kOut),
+                 std::string(kMain)};
+  job.mounts = {{sources, std::string(kSources)},
+                {grader.options().course / "harness", std::string(kHarness)},
+                {source, std::string(kMain)},
+                {out, std::string(kOut), true}};
+  const Compiled compiled = compile(grader.options(), job, out / "main.o", {});
+  if (!compiled.ok) throw InputError(source.string(), "", "does not compile: " + compile_failure(compiled, 3));
+  object = compiled.product;
+  return object;
+}
+
+}  // namespace
+
+Compiled compile_cpp(const Grader& grader, const Submission& submission) {
+  const TemporaryFolder folder;
+  const fs::path sources = folder / "src", out = folder / "out", object = folder / "main.o";
+  copy_headers(grader.lab(), sources);
+  fs::create_directory(out);
+  write_file_atomically(object, harness_object(grader));
+  SandboxJob job;
+  job.limits = compiler_limits();
+  job.command = {"/usr/bin/g++",
+                 "-std=c++20",
+                 "-O1",
+                 "-Wall",
+                 "-fmax-errors=5",
+                 "-fdiagnostics-color=never",
+                 "-fno-diagnostics-show-caret",
+                 fmt::format("-I{}", kSources),
+                 "-o",
+                 fmt::format("{}/program", kOut),
+                 std::string(kObject)};
+  for (const SubmittedFile& file : submission.files) {
+    write_file_atomically(sources / file.name, file.text);
+    if (file.name.ends_with(".cpp")) job.command.push_back(fmt::format("{}/{}", kSources, file.name));
+  }
+  job.mounts = {{sources, std::string(kSources)}, {object, std::string(kObject)}, {out, std::string(kOut), true}};
+  return compile(grader.options(), job, out / "program", {std::string(kSources), sources.string(), "/lab"});
+}
+
+Compiled compile_cuda(const Grader& grader, const SubmittedFile& file, std::string_view architecture) {
+  const std::optional<fs::path> toolkit = find_nvcc();
+  if (!toolkit.has_value()) {
+    return {false,
+            fmt::format("no CUDA compiler was found: install nvcc, or submit {} in place of {}\n",
+                        ptx_name_of(file.name), file.name),
+            {}};
+  }
+  const TemporaryFolder folder;
+  const fs::path sources = folder / "src", out = folder / "out";
+  fs::create_directory(out);
+  copy_headers(grader.lab(), sources);
+  write_file_atomically(sources / file.name, file.text);
+  SandboxJob job;
+  job.limits = compiler_limits();
+  job.limits.memory_bytes = std::int64_t{8} << 30;
+  job.command = {(*toolkit / "bin" / "nvcc").string(),
+                 "-ptx",
+                 "-std=c++17",
+                 "-lineinfo",
+                 fmt::format("-arch={}", architecture),
+                 "-o",
+                 fmt::format("{}/kernel.ptx", kOut),
+                 fmt::format("{}/{}", kSources, file.name)};
+  job.mounts = {{sources, std::string(kSources)}, {out, std::string(kOut), true}};
+  if (*toolkit != "/usr") job.mounts.push_back({*toolkit, toolkit->string()});
+  return compile(grader.options(), job, out / "kernel.ptx", {std::string(kSources), sources.string()});
+}
+
+std::string compile_failure(const Compiled& compiled, int lines) {
+  std::size_t end = 0;
+  for (int line = 0; line < lines && end < compiled.messages.size(); ++line) {
+    const std::size_t next = compiled.messages.find('\n', end);
+    end = next == std::string::npos ? compiled.messages.size() : next + 1;
+  }
+  return compiled.messages.substr(0, end);
+}
+
+}  // namespace kvscope::labs

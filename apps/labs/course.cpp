@@ -1,0 +1,188 @@
+#include "apps/labs/course.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "apps/labs/grade.h"
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+
+namespace kvscope::labs {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::int64_t kMaxManifest = 64 * 1024;  // [bytes]
+constexpr std::array<std::pair<LabKind, std::string_view>, 6> kKinds{{{LabKind::answers, "answers"},
+                                                                      {LabKind::cpp, "cpp"},
+                                                                      {LabKind::cuda, "cuda"},
+                                                                      {LabKind::schedule, "schedule"},
+                                                                      {LabKind::report, "report"},
+                                                                      {LabKind::hunt, "hunt"}}};
+
+// Collects the faults of one manifest; each getter returns a value of the member's type in any case.
+class Manifest {
+ public:
+  Manifest(const json::Value& value, std::vector<Fault>& faults, std::string where)
+      : value_(value), faults_(faults), where_(std::move(where)) {}
+
+  std::int64_t whole(std::string_view key, std::int64_t low, std::int64_t high) {
+    const json::Value* member = value_.find(key);
+    const std::int64_t* number = member == nullptr ? nullptr : member->as_i64();
+    if (number != nullptr && *number >= low && *number <= high) return *number;
+    fault(key, fmt::format("must be a whole number in [{}, {}]", low, high));
+    return low;
+  }
+  std::string text(std::string_view key) {
+    const json::Value* member = value_.find(key);
+    const std::string* found = member == nullptr ? nullptr : member->as_string();
+    if (found != nullptr && !found->empty()) return *found;
+    fault(key, "must be a text that is not empty");
+    return {};
+  }
+  std::vector<std::string> texts(std::string_view key) {
+    std::vector<std::string> result;
+    for (const json::Value& item : array(key)) {
+      if (item.as_string() != nullptr) {
+        result.push_back(*item.as_string());
+      } else {
+        fault(key, "must be a list of texts");
+      }
+    }
+    return result;
+  }
+  const json::Array& array(std::string_view key) {
+    static const json::Array nothing;
+    const json::Value* member = value_.find(key);
+    if (member != nullptr && member->as_array() != nullptr) return *member->as_array();
+    fault(key, "must be a list");
+    return nothing;
+  }
+  void fault(std::string_view key, std::string message) {
+    faults_.push_back({fmt::format("{}.{}", where_, key), std::move(message)});
+  }
+
+ private:
+  const json::Value& value_;
+  std::vector<Fault>& faults_;
+  std::string where_;
+};
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos && name.size() < 100;
+}
+
+}  // namespace
+
+std::string_view kind_name(LabKind kind) {
+  return std::ranges::find(kKinds, kind, &std::pair<LabKind, std::string_view>::first)->second;
+}
+
+std::string Lab::id() const {
+  return fmt::format("{:02}_{}", number, name);
+}
+
+std::int64_t Lab::points() const {
+  std::int64_t sum = 0;
+  for (const LabTest& each : tests) sum += each.points;
+  return sum;
+}
+
+const LabTest& Lab::test(std::string_view test_name) const {
+  const auto found = std::ranges::find(tests, test_name, &LabTest::name);
+  if (found == tests.end()) {
+    throw InputError((folder / "lab.json").string(), "$.tests",
+                     fmt::format("the test '{}' of this lab's grader is missing", test_name));
+  }
+  return *found;
+}
+
+std::int64_t Lab::hints() const {
+  std::int64_t count = 0;
+  while (fs::is_regular_file(folder / "hints" / fmt::format("{}.md", count + 1))) ++count;
+  return count;
+}
+
+const Lab& Course::lab(std::string_view word) const {
+  const auto means = [&](const Lab& each) {
+    return word == std::to_string(each.number) || word == fmt::format("{:02}", each.number) || word == each.name ||
+           word == each.id();
+  };
+  const auto found = std::ranges::find_if(labs, means);
+  if (found != labs.end()) return *found;
+  std::vector<std::string> ids;
+  for (const Lab& each : labs) ids.push_back(each.id());
+  throw InputError("command line", "LAB", fmt::format("'{}' is no lab: use one of {}", word, fmt::join(ids, ", ")));
+}
+
+std::optional<fs::path> course_folder(const fs::path& program_folder) {
+  std::error_code ignored;
+  const fs::path installed = program_folder.parent_path() / "share" / "kvscope" / "labs";
+  if (fs::is_directory(installed, ignored)) return installed;
+  for (fs::path folder = program_folder; folder.has_relative_path(); folder = folder.parent_path()) {
+    if (fs::is_directory(folder / "docs" / "labs", ignored)) return folder / "docs" / "labs";
+  }
+  return std::nullopt;
+}
+
+Lab load_lab(const fs::path& folder) {
+  const fs::path path = folder / "lab.json";
+  const json::Value value = json::parse(read_file(path, kMaxManifest), path.string());
+  std::vector<Fault> faults;
+  Manifest manifest(value, faults, "$");
+  Lab lab;
+  lab.folder = folder;
+  lab.number = manifest.whole("number", 1, 99);
+  lab.name = manifest.text("name");
+  lab.title = manifest.text("title");
+  const std::string kind = manifest.text("kind");
+  const auto found = std::ranges::find(kKinds, kind, &std::pair<LabKind, std::string_view>::second);
+  if (found == kKinds.end()) {
+    manifest.fault("kind", fmt::format("'{}' is no kind: use answers, cpp, cuda, schedule, report or hunt", kind));
+  } else {
+    lab.kind = found->first;
+  }
+  lab.minutes = manifest.whole("minutes", 1, 600);
+  lab.reads = manifest.texts("reads");
+  lab.files = manifest.texts("files");
+  if (lab.files.empty() || !std::ranges::all_of(lab.files, is_plain_name)) {
+    manifest.fault("files", "must name at least one file, without a folder");
+  }
+  for (const json::Value& item : manifest.array("tests")) {
+    Manifest test(item, faults, fmt::format("$.tests[{}]", lab.tests.size()));
+    lab.tests.push_back({test.text("name"), test.whole("points", 1, 1000), test.text("text")});
+  }
+  for (auto test = lab.tests.begin(); test != lab.tests.end(); ++test) {
+    if (std::ranges::find(lab.tests.begin(), test, test->name, &LabTest::name) != test) {
+      manifest.fault("tests", fmt::format("the name '{}' occurs twice", test->name));
+    }
+  }
+  if (lab.tests.empty()) manifest.fault("tests", "must not be empty");
+  if (faults.empty() && folder.filename() != lab.id()) {
+    faults.push_back({"$.name", fmt::format("number and name give '{}', but the folder is '{}'", lab.id(),
+                                            folder.filename().string())});
+  }
+  if (!faults.empty()) throw InputError(path.string(), std::move(faults));
+  return lab;
+}
+
+Course load_course(const fs::path& folder) {
+  std::error_code ignored;
+  Course course{folder, {}};
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (!fs::is_regular_file(entry.path() / "lab.json", ignored)) continue;
+    Lab lab = load_lab(entry.path());
+    if (has_grader(lab.id())) course.labs.push_back(std::move(lab));
+  }
+  if (course.labs.empty()) {
+    throw InputError(folder.string(), "", "has no folder NN_name/ with a lab.json: use --course DIR");
+  }
+  std::ranges::sort(course.labs, {}, &Lab::number);
+  return course;
+}
+
+}  // namespace kvscope::labs

@@ -1,0 +1,65 @@
+// The course: one folder per lab, NN_name/, with a manifest lab.json. Example, docs/labs/02_rows/lab.json:
+//
+//   { "number": 2, "name": "rows", "title": "Rows of a paged cache", "kind": "cpp", "minutes": 60,
+//     "reads": ["02_lookup_table_and_rows.md"], "files": ["rows.cpp"],
+//     "tests": [{"name": "one_block", "points": 10, "text": "Tokens of one page are neighboring rows."}] }
+//
+//   starter/    the files that a student starts from: all of `files`, and headers
+//   hints/      1.md, 2.md, ...: from a question to the formula
+//   README.md   the handout
+//
+// The staff part, staff/NN_name/, is absent in the copy for students (pack).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvscope::labs {
+
+enum class LabKind : std::uint8_t { answers, cpp, cuda, schedule, report, hunt };
+[[nodiscard]] std::string_view kind_name(LabKind kind);  // as in lab.json
+
+struct LabTest {
+  std::string name;  // "one_block"
+  std::int64_t points = 0;
+  std::string text;  // one sentence: what the test checks
+};
+
+struct Lab {
+  std::int64_t number = 0;  // 1 .. 99
+  std::string name, title;
+  LabKind kind = LabKind::answers;
+  std::int64_t minutes = 0;
+  std::vector<std::string> reads;  // pages of docs/
+  std::vector<std::string> files;  // that the student writes and submits
+  std::vector<LabTest> tests;
+  std::filesystem::path folder;
+
+  [[nodiscard]] std::string id() const;  // "02_rows": the name of its folder
+  [[nodiscard]] std::int64_t points() const;
+  [[nodiscard]] const LabTest& test(std::string_view test_name) const;  // InputError when lab.json lacks it
+  [[nodiscard]] std::int64_t hints() const;                             // files in hints/: 1.md, 2.md, ...
+  [[nodiscard]] std::filesystem::path starter() const { return folder / "starter"; }
+};
+
+struct Course {
+  std::filesystem::path folder;
+  std::vector<Lab> labs;  // by number; only labs that this program can grade
+
+  // InputError, with the numbers that exist, for a lab that the course lacks. `word` is "2", "02", "rows" or "02_rows".
+  [[nodiscard]] const Lab& lab(std::string_view word) const;
+};
+
+// The folder of the installed course (share/kvscope/labs beside the program), or docs/labs of the sources that contain
+// the program. Empty when there is neither.
+[[nodiscard]] std::optional<std::filesystem::path> course_folder(const std::filesystem::path& program_folder);
+
+// Reads every manifest. InputError: a folder without labs, an invalid manifest, names or numbers that occur twice.
+[[nodiscard]] Course load_course(const std::filesystem::path& folder);
+[[nodiscard]] Lab load_lab(const std::filesystem::path& folder);
+
+}  // namespace kvscope::labs

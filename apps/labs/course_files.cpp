@@ -1,0 +1,100 @@
+#include "apps/labs/course_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+
+namespace kvscope::labs {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::int64_t kMaxStudentFile = 4096;  // [bytes]
+constexpr std::int64_t kMaxCourseFile = std::int64_t{64} << 20;
+constexpr std::size_t kLeastSecret = 16;
+
+}  // namespace
+
+std::vector<std::string> start_lab(const Grader& grader, const fs::path& folder, std::string_view student) {
+  const Lab& lab = grader.lab();
+  std::vector<TaskFile> files;
+  if (fs::is_directory(lab.starter())) {
+    for (const auto& entry : fs::directory_iterator(lab.starter())) {
+      files.push_back({entry.path().filename().string(), read_file(entry.path(), kMaxCourseFile)});
+    }
+  }
+  for (TaskFile& file : grader.task_files(student)) files.push_back(std::move(file));
+  json::Value owner;
+  owner.set("kvscope_lab", 1);
+  owner.set("lab", lab.id());
+  owner.set("student", student);
+  files.push_back({std::string(kStudentFile), json::dump(owner) + "\n"});
+
+  std::vector<Fault> faults;
+  std::vector<std::string> names;
+  for (const TaskFile& file : files) {
+    if (fs::exists(fs::symlink_status(folder / file.name))) {
+      faults.push_back({file.name, "exists already: choose another folder, or remove the file to start again"});
+    }
+    names.push_back(file.name);
+  }
+  if (!faults.empty()) throw InputError(folder.string(), std::move(faults));
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw InputError(folder.string(), "", fmt::format("cannot be created: {}", error.message()));
+  for (const TaskFile& file : files) write_file_atomically(folder / file.name, file.text);
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string student_of(const Lab& lab, const fs::path& folder) {
+  const fs::path path = folder / kStudentFile;
+  if (!fs::exists(path)) return {};
+  const json::Value value = json::parse(read_file(path, kMaxStudentFile), path.string());
+  const json::Value* student = value.find("student");
+  const json::Value* id = value.find("lab");
+  if (student == nullptr || student->as_string() == nullptr || id == nullptr || id->as_string() == nullptr) {
+    throw InputError(path.string(), "",
+                     "must have the texts 'lab' and 'student': write it again with kvscope lab start");
+  }
+  if (*id->as_string() != lab.id()) {
+    throw InputError(path.string(), "$.lab",
+                     fmt::format("is '{}', but lab {} was asked for", *id->as_string(), lab.id()));
+  }
+  return *student->as_string();
+}
+
+std::size_t pack_course(const Course& course, const fs::path& out, bool students) {
+  if (fs::exists(fs::symlink_status(out))) throw InputError(out.string(), "", "exists already: name a new folder");
+  std::size_t count = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(course.folder)) {
+    const fs::path relative = fs::relative(entry.path(), course.folder);
+    if (!entry.is_regular_file() || (students && *relative.begin() == "staff")) continue;
+    std::error_code error;
+    fs::create_directories((out / relative).parent_path(), error);
+    if (error) throw InputError(out.string(), "", fmt::format("cannot be created: {}", error.message()));
+    write_file_atomically(out / relative, read_file(entry.path(), kMaxCourseFile));
+    ++count;
+  }
+  return count;
+}
+
+std::string read_secret(const fs::path& path) {
+  const std::string text = read_file(path, kMaxStudentFile);
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  const std::string secret =
+      first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(kSpace) + 1 - first);
+  if (secret.size() < kLeastSecret) {
+    throw InputError(path.string(), "",
+                     fmt::format("has {} bytes, fewer than {}: write a long random text into it, as "
+                                 "`head -c 32 /dev/urandom | base64` prints",
+                                 secret.size(), kLeastSecret));
+  }
+  return secret;
+}
+
+}  // namespace kvscope::labs

@@ -1,0 +1,31 @@
+// Copies of a course's files: a student's folder of one lab, and the course without its staff part.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/labs/grade.h"
+
+namespace kvscope::labs {
+
+// In the student's folder: which lab and which student it belongs to.
+inline constexpr std::string_view kStudentFile = "kvscope-lab.json";
+
+// Copies the starter files, and writes the task of the student and kStudentFile. Returns the names of the files.
+// InputError when one of them exists already in `folder`: a student's work is never overwritten.
+std::vector<std::string> start_lab(const Grader& grader, const std::filesystem::path& folder, std::string_view student);
+
+// The student of a folder that start_lab() wrote; empty when it has no kStudentFile. InputError when the file is
+// invalid or belongs to another lab.
+[[nodiscard]] std::string student_of(const Lab& lab, const std::filesystem::path& folder);
+
+// Copies the course to `out`, a folder that must not exist; `students` omits the staff part. Returns the number of
+// files.
+std::size_t pack_course(const Course& course, const std::filesystem::path& out, bool students);
+
+// A course's secret: the text of a file without white space at its ends. InputError when it has fewer than 16 bytes.
+[[nodiscard]] std::string read_secret(const std::filesystem::path& path);
+
+}  // namespace kvscope::labs

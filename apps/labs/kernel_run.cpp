@@ -1,0 +1,179 @@
+#include "apps/labs/kernel_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <exception>
+#include <span>
+#include <utility>
+
+#include "core/tma/tensor_map_record.h"
+#include "core/trace/recorder.h"
+#include "gpu/virtual/check/checks.h"
+#include "gpu/virtual/debug/tile_trace.h"
+#include "gpu/virtual/machine/launch_checks.h"
+#include "gpu/virtual/text/parser.h"
+
+namespace kvscope::labs {
+namespace {
+
+constexpr int kTarget = 90;
+constexpr std::string_view kArchitecture = "sm_90a";
+
+ptx::LaunchConfig launch_config(const LabCall& call, const Schedule& schedule) {
+  ptx::LaunchConfig config;
+  config.kernel = call.entry;
+  config.grid = call.grid;
+  config.block = call.block;
+  config.dynamic_shared = call.dynamic_shared;
+  config.options.policy = schedule.policy;
+  config.options.seed = schedule.seed;
+  config.options.shared_opt_in = ptx::most_shared(kTarget);
+  config.options.limits = {.instructions = kMaxLabInstructions,
+                           .local_bytes = kMaxLabMemory,
+                           .printed_bytes = 64 * 1024,
+                           .heap_bytes = 1024 * 1024,
+                           .heap_blocks = 1000,
+                           .cooperative_ctas = 64,
+                           .copies = 100'000};
+  return config;
+}
+
+ptx::ParamValue value_of(const LabParam& param, const std::vector<std::uint64_t>& addresses) {
+  if (const auto* const bits = std::get_if<std::uint64_t>(&param)) return *bits;
+  if (const auto* const number = std::get_if<double>(&param)) return *number;
+  if (const auto* const address = std::get_if<AddressOf>(&param)) {
+    return addresses[address->array] + static_cast<std::uint64_t>(address->offset);
+  }
+  const auto& of = std::get<MapOf>(param);
+  TensorMap map = of.map;
+  map.base = addresses[of.array];
+  return map_bytes(map, kTarget);
+}
+
+bool is_block_barrier(std::string_view text) {
+  return text.starts_with("bar.sync") || text.starts_with("barrier.sync") || text.starts_with("bar.red") ||
+         text.starts_with("barrier.cta.sync");
+}
+
+// The innermost place in the student's file: "copies.h:9 <- stream.cu:14" -> "line 14".
+std::string line_of(const ptx::ReportParty& party) {
+  std::string_view rest = party.source, place;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find("<-");
+    place = rest.substr(0, end);
+    place = place.substr(0, place.find_last_not_of(' ') + 1);
+    if (place.find(".h:") == std::string_view::npos) break;
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 3);
+  }
+  const std::size_t colon = place.rfind(':');
+  return colon == std::string_view::npos ? std::string(place) : fmt::format("line {}", place.substr(colon + 1));
+}
+
+}  // namespace
+
+LabKernel compile_kernel(const Grader& grader, const Submission& submission, std::string_view name) {
+  LabKernel kernel;
+  const std::string ptx_name = ptx_name_of(name);
+  const auto submitted = std::ranges::find(submission.files, ptx_name, &SubmittedFile::name);
+  if (submitted != submission.files.end()) {
+    kernel.file = ptx_name;
+    kernel.ptx = submitted->text;
+    if (kernel.ptx.empty()) kernel.messages = fmt::format("{} is empty\n", ptx_name);
+    return kernel;
+  }
+  kernel.file = std::string(name);
+  Compiled compiled = compile_cuda(grader, {kernel.file, submission.file(name)}, kArchitecture);
+  kernel.messages = compile_failure(compiled);
+  if (!compiled.ok) return kernel;
+  if (static_cast<std::int64_t>(compiled.product.size()) > kMaxPtx) {
+    kernel.messages = fmt::format("the compiled kernel has {} bytes of PTX, more than {}: remove unrolled loops\n",
+                                  compiled.product.size(), kMaxPtx);
+    return kernel;
+  }
+  kernel.ptx = std::move(compiled.product);
+  return kernel;
+}
+
+std::string schedule_name(const Schedule& schedule) {
+  if (schedule.policy == ptx::Policy::seeded) return fmt::format("seed {}", schedule.seed);
+  return schedule.policy == ptx::Policy::late ? "late" : "early";
+}
+
+const std::vector<Schedule>& all_schedules() {
+  static const std::vector<Schedule> schedules{
+      {ptx::Policy::late, 0},   {ptx::Policy::early, 0},  {ptx::Policy::seeded, 1}, {ptx::Policy::seeded, 2},
+      {ptx::Policy::seeded, 3}, {ptx::Policy::seeded, 4}, {ptx::Policy::seeded, 5}};
+  return schedules;
+}
+
+KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedule& schedule) {
+  KernelRun run;
+  try {
+    ptx::Device device(ptx::ProgramOptions{.target = kTarget}, kMaxLabMemory);
+    const ptx::LoadedModule& module = device.load(ptx::parse_module(kernel.ptx, kernel.file));
+    for (const LabArray& array : call.arrays) {
+      const auto bytes = static_cast<std::int64_t>(array.bytes.size());
+      run.addresses.push_back(device.memory().allocate(bytes, array.name, array.written));
+      device.memory().write(run.addresses.back(), array.bytes);
+    }
+    ptx::LaunchConfig config = launch_config(call, schedule);
+    std::vector<ptx::ParamValue> values;
+    for (const LabParam& param : call.params) values.push_back(value_of(param, run.addresses));
+    config.params = ptx::pack_params(module, call.entry, values);
+
+    ptx::CheckOptions checked;
+    checked.global_init = true;
+    checked.global_race = call.global_races;
+    ptx::Checks checks(checked);
+    ptx::Counters counters(*module.program);
+    trace::MemoryRecorder recorder(call.tiles ? trace::Detail::full : trace::Detail::off);
+    ptx::TileTrace tiles(recorder);
+    checks.add(counters);
+    if (call.tiles) checks.add(tiles);
+    if (call.monitor != nullptr) checks.add(*call.monitor);
+    ptx::LaunchResult result = device.launch(module, config, checks.monitor());
+
+    run.finished = result.status == ptx::LaunchStatus::finished;
+    for (ptx::Report& report : result.reports) {
+      if (report.severity != ptx::Severity::note) run.reports.push_back(std::move(report));
+    }
+    for (std::size_t i = 0; i < call.arrays.size(); ++i) {
+      run.arrays.push_back(
+          device.memory().read(run.addresses[i], static_cast<std::int64_t>(call.arrays[i].bytes.size())));
+    }
+    run.total = counters.total();
+    for (std::size_t pc = 0; pc < counters.ops().size(); ++pc) {
+      const ptx::OpCounts& counts = counters.ops()[pc];
+      const auto at = static_cast<std::int32_t>(pc);
+      if (counts.runs > 0 && is_block_barrier(module.program->text(at))) run.barriers += counts.runs;
+    }
+    run.events = recorder.events();
+  } catch (const std::exception& error) {  // PTX that cannot be loaded, other parameters, memory past the limit
+    run.failure = error.what();
+  }
+  return run;
+}
+
+std::string fault_of(const KernelRun& run) {
+  if (!run.failure.empty()) return "the kernel cannot be launched";
+  if (run.reports.empty()) return run.finished ? "" : "the kernel did not finish";
+  const ptx::Report& report = run.reports.front();
+  std::vector<std::string> lines;
+  for (const ptx::ReportParty& party : report.parties) {
+    const std::string line = party.source.empty() ? std::string() : line_of(party);
+    if (!line.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+  }
+  const std::string kind(ptx::name(report.kind));
+  const bool race = kind.starts_with("RACE");
+  return fmt::format("{}{}{}{}", race ? "RACE" : kind, lines.empty() ? "" : " ", fmt::join(lines, " and "),
+                     report.message.empty() ? "" : ": " + report.message);
+}
+
+std::string report_case(const KernelRun& run) {
+  if (!run.failure.empty()) return run.failure;
+  return run.reports.empty() ? std::string() : ptx::to_text(run.reports.front());
+}
+
+}  // namespace kvscope::labs

@@ -1,0 +1,349 @@
+// Lab 09: a kernel that gathers rows of a paged pool, run on the virtual GPU. Expected rows are those of PagedKVCache.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <set>
+
+#include "apps/labs/graders.h"
+#include "apps/labs/kernel_run.h"
+#include "apps/labs/row_accesses.h"
+#include "core/cache/paged_kv_cache.h"
+#include "core/layout/table_columns.h"
+
+namespace kvscope::labs {
+namespace {
+
+constexpr std::int64_t kGatherBlocks = 12;  // of the pool; the last 3 are not in use
+constexpr double kSectorLimit = 1.1;
+enum GatherArray : std::size_t { kPool, kTable, kTokens, kOut };
+
+struct GatherCase {
+  std::int64_t page_size = 4, layers = 2, layer = 0, row = 32;
+  std::vector<std::uint32_t> table;
+  std::vector<std::int32_t> tokens;
+
+  [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(tokens.size()); }
+  [[nodiscard]] std::int64_t block_stride() const { return 2 * layers * page_size * row; }
+  [[nodiscard]] std::int64_t first() const { return layer * page_size * row; }  // [elements] of the layer's K
+  [[nodiscard]] std::int64_t elements() const { return kGatherBlocks * block_stride(); }
+  [[nodiscard]] std::int64_t block(std::int64_t token) const {
+    const auto page = static_cast<std::size_t>(token / page_size);
+    return page < table.size() ? std::int64_t{table[page]} : -1;
+  }
+};
+
+enum class GatherKind { whole, holes, ragged };
+
+// The first case is small enough to work out by hand.
+GatherCase make_gather(const CounterRng& random, std::size_t number, GatherKind kind) {
+  std::uint64_t at = number * 1000;
+  const auto pick = [&](std::int64_t low, std::int64_t high) { return random.integer(at++, low, high); };
+  GatherCase made;
+  const std::array<std::int64_t, 4> rows{64, 32, 288, 1024};  // one warp pass and less, several, several whole ones
+  made.row = rows[number % rows.size()];
+  made.page_size = number == 0 ? 4 : std::int64_t{1} << pick(2, 4);
+  made.layers = number == 0 ? 2 : pick(2, 3);
+  made.layer = pick(0, made.layers - 1);
+  std::set<std::uint32_t> used;
+  const std::int64_t pages = 5;
+  while (static_cast<std::int64_t>(made.table.size()) < pages) {
+    const auto block = static_cast<std::uint32_t>(pick(1, kGatherBlocks - 4));
+    if (used.insert(block).second) made.table.push_back(block);
+  }
+  // Block 0 is in use too: a stride is not wrong there.
+  made.table[static_cast<std::size_t>(pick(0, 1))] = 0;
+  const std::int64_t tokens = pages * made.page_size;
+  const std::int64_t count = kind == GatherKind::ragged ? 4 * pick(1, 3) + 1 + static_cast<std::int64_t>(number) % 3
+                             : number == 0              ? 8
+                                                        : 4 * pick(3, 5);
+  for (std::int64_t i = 0; i < count; ++i) made.tokens.push_back(static_cast<std::int32_t>(pick(0, tokens - 1)));
+  made.tokens[0] = static_cast<std::int32_t>(2 * made.page_size + pick(1, made.page_size - 1));
+  made.tokens[1] = static_cast<std::int32_t>(tokens - 1);
+  if (kind == GatherKind::holes) {
+    for (std::int64_t i = 2; i + 1 < count; i += 3)
+      made.tokens[static_cast<std::size_t>(i)] = -1 - static_cast<int>(i % 2);
+  }
+  return made;
+}
+
+// Vectors of 16 bytes that contain their own number, so that the place of every output vector is known.
+std::vector<std::uint16_t> numbered_pool(const GatherCase& made) {
+  std::vector<std::uint16_t> pool(static_cast<std::size_t>(made.elements()));
+  for (std::size_t e = 0; e < pool.size(); ++e) {
+    const std::size_t vector = e / 8 + 1;
+    pool[e] = static_cast<std::uint16_t>(e % 8 == 0   ? vector % 65536
+                                         : e % 8 == 1 ? vector / 65536
+                                                      : vector * 40503 + e % 8 * 977);
+  }
+  return pool;
+}
+
+// Offset of a token's row from the layer's first element, by the model.
+std::int64_t model_offset(const GatherCase& made, std::int64_t token) {
+  static std::byte none{};
+  const auto columns = static_cast<std::int64_t>(made.table.size());
+  std::vector<std::uint32_t> table = made.table;
+  table.resize(static_cast<std::size_t>(padded_lut_cols(columns)), static_cast<std::uint32_t>(kGatherBlocks));
+  const std::array<std::uint32_t, 1> lengths{0};
+  PagedLayerTensors tensors;
+  tensors.blocks = AnyView<4>(&none, DType::e4m3, {kGatherBlocks + 1, made.page_size, 1, 1},
+                              {2 * made.layers * made.page_size, 1, 1, 1});
+  tensors.cache_lengths = CacheLengths(lengths.data(), {1}, {1});
+  const auto width = static_cast<std::int64_t>(table.size());
+  tensors.lookup_table = LookupTable(table.data(), {1, width}, {width, 1});
+  const PagedKVCache cache({DType::e4m3, {1, 1, false}, made.page_size, {}, 1}, tensors);
+  return std::int64_t{cache.row_idx(SeqIdx{0}, TokIdx{token}).value} * made.row;
+}
+
+LabCall gather_call(const GatherCase& made, const std::vector<std::uint16_t>& pool) {
+  LabCall call;
+  call.entry = "gather";
+  call.grid = {(made.count() + 3) / 4, 1, 1};
+  call.block = {128, 1, 1};
+  const auto out_bytes = static_cast<std::size_t>(made.count() * made.row * 2);
+  call.arrays = {{"pool", lab_bytes(pool)},
+                 {"table", lab_bytes(made.table)},
+                 {"tokens", lab_bytes(made.tokens)},
+                 {"out", std::vector<std::byte>(out_bytes, kUnwritten), false}};
+  call.params = {AddressOf{kPool, made.first() * 2},
+                 AddressOf{kTable},
+                 AddressOf{kTokens},
+                 AddressOf{kOut},
+                 static_cast<std::uint64_t>(made.count()),
+                 static_cast<std::uint64_t>(made.page_size),
+                 static_cast<std::uint64_t>(made.row),
+                 static_cast<std::uint64_t>(made.block_stride())};
+  return call;
+}
+
+std::string gather_text(const GatherCase& made, std::int64_t i) {
+  return fmt::format("page_size {}, {} layers, row {}, block_stride {}; pages are in blocks {}\nout row {}: token {}",
+                     made.page_size, made.layers, made.row, made.block_stride(), fmt::join(made.table, " "), i,
+                     made.tokens[static_cast<std::size_t>(i)]);
+}
+
+// What one output vector holds.
+struct Found {
+  enum class Kind { pool, unwritten, zeros, other } kind = Kind::other;
+  std::int64_t offset = 0;  // [elements] from the layer's first element
+};
+
+Found find_vector(const GatherCase& made, const std::vector<std::uint16_t>& pool, const std::uint16_t* out) {
+  const auto all = [&](std::uint16_t value) { return std::all_of(out, out + 8, [&](auto x) { return x == value; }); };
+  if (all(0xcdcd)) return {Found::Kind::unwritten};
+  if (all(0)) return {Found::Kind::zeros};
+  const std::int64_t number = std::int64_t{out[0]} + std::int64_t{out[1]} * 65536 - 1;
+  if (number < 0 || number * 8 + 8 > made.elements()) return {};
+  if (std::memcmp(out, pool.data() + number * 8, 16) != 0) return {};
+  return {Found::Kind::pool, number * 8 - made.first()};
+}
+
+struct GatherFormula {
+  std::string message;
+  std::function<std::int64_t(const GatherCase&, std::int64_t i)> offset;
+  int hint = 1;
+};
+
+const std::vector<GatherFormula>& gather_formulas() {
+  using C = const GatherCase&;
+  using T = std::int64_t;
+  static const auto token = [](C c, T i) { return T{c.tokens[static_cast<std::size_t>(i)]}; };
+  static const auto slot = [](C c, T t) { return t % c.page_size * c.row; };
+  static const std::vector<GatherFormula> formulas{
+      {"right in block 0 only: the stride is of one layer; use block_stride",
+       [](C c, T i) { return c.block(token(c, i)) * c.page_size * c.row + slot(c, token(c, i)); }},
+      {"the stride counts only one of K and V: use block_stride",
+       [](C c, T i) { return c.block(token(c, i)) * c.layers * c.page_size * c.row + slot(c, token(c, i)); }},
+      {"the token is used as a row of the pool: look up its page in the table",
+       [](C c, T i) { return token(c, i) * c.row; }},
+      {"the table is not used: page p is not in block p",
+       [](C c, T i) { return token(c, i) / c.page_size * c.block_stride() + slot(c, token(c, i)); }},
+      {"the slot is missing: every token of a page has the row of its first token",
+       [](C c, T i) { return c.block(token(c, i)) * c.block_stride(); }},
+      {"tokens is not read: output row i is the row of tokens[i], not of token i",
+       [](C c, T i) { return c.block(i) * c.block_stride() + slot(c, i); }},
+      {"the whole token number is added: inside its block a token is in slot token % page_size",
+       [](C c, T i) { return c.block(token(c, i)) * c.block_stride() + token(c, i) * c.row; }},
+      {"the slot is not multiplied by the row: a slot is `row` elements",
+       [](C c, T i) { return c.block(token(c, i)) * c.block_stride() + token(c, i) % c.page_size; }},
+  };
+  return formulas;
+}
+
+class GatherGrader final : public Grader {
+ public:
+  using Grader::Grader;
+
+  [[nodiscard]] std::vector<TestResult> grade(const Submission& submission, const Seed& seed) const override {
+    const LabKernel kernel = compile_kernel(*this, submission, "gather.cu");
+    if (!kernel.ok()) return all_failed(lab(), "gather.cu does not compile", kernel.messages);
+    bool right = true;
+    TestResult rows = grade_rows(kernel, seed.random(1), right);
+    TestResult holes = grade_holes(kernel, seed.random(2));
+    TestResult bounds = grade_bounds(kernel, seed.random(3));
+    TestResult sectors = right ? grade_sectors(kernel, seed.random(4))
+                               : failed(lab(), "sectors", "not judged: the rows must be right first", {}, 3);
+    return {std::move(rows), std::move(holes), std::move(bounds), std::move(sectors)};
+  }
+
+ private:
+  static constexpr std::size_t kGatherCases = 8;
+
+  [[nodiscard]] TestResult stopped(std::string_view test, const KernelRun& run) const {
+    return failed(lab(), test, fault_of(run), report_case(run), run.failure.empty() ? 2 : 0);
+  }
+
+  [[nodiscard]] TestResult grade_rows(const LabKernel& kernel, const CounterRng& random, bool& right) const {
+    std::vector<GatherCase> cases;
+    std::vector<std::vector<Found>> found;  // [case][count * vectors of a row]
+    right = false;
+    for (std::size_t number = 0; number < kGatherCases; ++number) {
+      const GatherCase made = make_gather(random, number, GatherKind::whole);
+      const std::vector<std::uint16_t> pool = numbered_pool(made);
+      const KernelRun run = run_kernel(kernel, gather_call(made, pool));
+      if (!fault_of(run).empty()) return stopped("rows", run);
+      const std::vector<std::uint16_t> out = lab_values<std::uint16_t>(run.arrays[kOut]);
+      std::vector<Found> places;
+      for (std::size_t e = 0; e < out.size(); e += 8) places.push_back(find_vector(made, pool, out.data() + e));
+      cases.push_back(made);
+      found.push_back(std::move(places));
+    }
+    const auto agrees = [&](const std::function<std::int64_t(const GatherCase&, std::int64_t)>& offset) {
+      for (std::size_t c = 0; c < cases.size(); ++c) {
+        const std::int64_t vectors = cases[c].row / 8;
+        for (std::size_t v = 0; v < found[c].size(); ++v) {
+          const auto i = static_cast<std::int64_t>(v) / vectors, column = static_cast<std::int64_t>(v) % vectors * 8;
+          if (found[c][v].kind != Found::Kind::pool || found[c][v].offset != offset(cases[c], i) + column) return false;
+        }
+      }
+      return true;
+    };
+    const auto model = [](const GatherCase& made, std::int64_t i) {
+      return model_offset(made, made.tokens[static_cast<std::size_t>(i)]);
+    };
+    right = agrees(model);
+    if (right) return passed(lab(), "rows");
+    for (const GatherFormula& formula : gather_formulas()) {
+      if (agrees(formula.offset))
+        return failed(lab(), "rows", formula.message, first_wrong(cases, found), formula.hint);
+    }
+    return failed(lab(), "rows", partly_wrong(cases, found), first_wrong(cases, found), 2);
+  }
+
+  // The first vector of the first case that has one.
+  static std::string first_wrong(const std::vector<GatherCase>& cases, const std::vector<std::vector<Found>>& found) {
+    for (std::size_t c = 0; c < cases.size(); ++c) {
+      const std::int64_t vectors = cases[c].row / 8;
+      for (std::size_t v = 0; v < found[c].size(); ++v) {
+        const auto i = static_cast<std::int64_t>(v) / vectors, column = static_cast<std::int64_t>(v) % vectors * 8;
+        const std::int64_t expected = model_offset(cases[c], cases[c].tokens[static_cast<std::size_t>(i)]) + column;
+        const Found& place = found[c][v];
+        if (place.kind == Found::Kind::pool && place.offset == expected) continue;
+        const std::string got = place.kind == Found::Kind::pool        ? fmt::format("pool[{}]", place.offset)
+                                : place.kind == Found::Kind::unwritten ? "nothing"
+                                : place.kind == Found::Kind::zeros     ? "zeros"
+                                                                       : "values that no vector of the pool has";
+        return fmt::format("{}, elements {} to {}\nexpected pool[{}] and the next 7, your kernel wrote {}",
+                           gather_text(cases[c], i), column, column + 7, expected, got);
+      }
+    }
+    return {};
+  }
+
+  static std::string partly_wrong(const std::vector<GatherCase>& cases, const std::vector<std::vector<Found>>& found) {
+    std::int64_t unwritten = 0, behind = 0, other = 0, all = 0;
+    for (std::size_t c = 0; c < cases.size(); ++c) {
+      for (std::size_t v = 0; v < found[c].size(); ++v) {
+        ++all;
+        const bool is_unwritten = found[c][v].kind == Found::Kind::unwritten;
+        unwritten += is_unwritten ? 1 : 0;
+        behind += is_unwritten && static_cast<std::int64_t>(v) % (cases[c].row / 8) >= 32 ? 1 : 0;
+        other += found[c][v].kind == Found::Kind::other ? 1 : 0;
+      }
+    }
+    if (unwritten == all) return "nothing is written to out";
+    if (unwritten > 0 && unwritten == behind) {
+      return "only the first 512 bytes of a row are copied: 32 lanes copy 16 bytes each, and longer rows need a loop";
+    }
+    if (unwritten > 0) return fmt::format("{} of {} vectors of 16 bytes are not written", unwritten, all);
+    if (other > 0) return fmt::format("{} of {} vectors of 16 bytes are in no place of the pool", other, all);
+    return "rows of other tokens are copied";
+  }
+
+  [[nodiscard]] TestResult grade_holes(const LabKernel& kernel, const CounterRng& random) const {
+    for (std::size_t number = 0; number < 4; ++number) {
+      const GatherCase made = make_gather(random, number, GatherKind::holes);
+      const KernelRun run = run_kernel(kernel, gather_call(made, numbered_pool(made)));
+      if (!fault_of(run).empty()) {
+        return failed(lab(), "holes", "a negative token is looked up: " + fault_of(run), report_case(run), 3);
+      }
+      const std::vector<std::uint16_t> out = lab_values<std::uint16_t>(run.arrays[kOut]);
+      for (std::int64_t i = 0; i < made.count(); ++i) {
+        if (made.tokens[static_cast<std::size_t>(i)] >= 0) continue;
+        const auto* const row = out.data() + i * made.row;
+        const auto zeros = std::count(row, row + made.row, 0), untouched = std::count(row, row + made.row, 0xcdcd);
+        if (zeros == made.row) continue;
+        return failed(lab(), "holes",
+                      untouched == made.row ? "the row of a negative token is not written: it must be zeros"
+                      : untouched + zeros == made.row
+                          ? fmt::format("only {} of {} elements of the row are zeros", zeros, made.row)
+                          : "a negative token is looked up: its row must be zeros",
+                      gather_text(made, i), 3);
+      }
+    }
+    return passed(lab(), "holes");
+  }
+
+  [[nodiscard]] TestResult grade_bounds(const LabKernel& kernel, const CounterRng& random) const {
+    for (std::size_t number = 0; number < 6; ++number) {
+      const GatherCase made = make_gather(random, number, GatherKind::ragged);
+      const KernelRun run = run_kernel(kernel, gather_call(made, numbered_pool(made)));
+      const std::string text = gather_text(made, made.count() - 1) + fmt::format(", the last of {}", made.count());
+      if (!fault_of(run).empty()) {
+        return failed(lab(), "in_bounds", fault_of(run), text + "\n" + report_case(run), 2);
+      }
+      const std::vector<std::uint16_t> out = lab_values<std::uint16_t>(run.arrays[kOut]);
+      for (std::int64_t i = 0; i < made.count(); ++i) {
+        const auto* const row = out.data() + i * made.row;
+        if (std::count(row, row + 8, 0xcdcd) == 8) {
+          return failed(lab(), "in_bounds", fmt::format("row {} of {} is not written", i, made.count()), text, 2);
+        }
+      }
+    }
+    return passed(lab(), "in_bounds");
+  }
+
+  [[nodiscard]] TestResult grade_sectors(const LabKernel& kernel, const CounterRng& random) const {
+    std::int64_t sectors = 0, ideal = 0;
+    std::string_view reason;  // of the longest rows
+    for (std::size_t number = 2; number < 8; ++number) {
+      const GatherCase made = make_gather(random, number, GatherKind::whole);
+      RowAccesses accesses(made.row * 2);
+      LabCall call = gather_call(made, numbered_pool(made));
+      call.monitor = &accesses;
+      const KernelRun run = run_kernel(kernel, call);
+      if (!fault_of(run).empty()) return stopped("sectors", run);
+      sectors += run.total.sectors;
+      ideal += made.count() * (2 * made.row * 2 / 32 + 2);
+      reason = accesses.reason();
+    }
+    const double ratio = static_cast<double>(sectors) / static_cast<double>(ideal);
+    if (ratio <= kSectorLimit) return passed(lab(), "sectors", fmt::format("sectors {:.2f}x ideal", ratio));
+    return failed(
+        lab(), "sectors", fmt::format("sectors {:.1f}x ideal: {}", ratio, reason),
+        fmt::format("{} sectors of 32 bytes for rows that need {}; at most {} x that", sectors, ideal, kSectorLimit),
+        3);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Grader> gather_grader(const Lab& lab, const GradeOptions& options) {
+  return std::make_unique<GatherGrader>(lab, options);
+}
+
+}  // namespace kvscope::labs

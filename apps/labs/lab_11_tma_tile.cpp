@@ -1,0 +1,395 @@
+// Lab 11: tiles by tensor copies. The events of the kernel's tile are compared with those of the tile as the handout
+// describes it, the output with the pool's rows.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <variant>
+
+#include "apps/labs/graders.h"
+#include "apps/labs/kernel_run.h"
+
+namespace kvscope::labs {
+namespace {
+
+constexpr std::int64_t kTileRows = 64, kTileColumns = 128, kTileBytes = kTileRows * kTileColumns * 2;
+constexpr std::int64_t kHalfBytes = kTileBytes / 2, kMapRows = 640;
+
+struct TmaCase {
+  std::int64_t tiles = 1, pages = 4;
+  std::vector<std::int32_t> rows;   // [tiles, pages]
+  std::vector<std::uint16_t> pool;  // [kMapRows, kTileColumns]
+  [[nodiscard]] std::int64_t page_rows() const { return kTileRows / pages; }
+  // Map row of row r of tile n.
+  [[nodiscard]] std::int64_t row(std::int64_t n, std::int64_t r) const {
+    return rows[static_cast<std::size_t>(n * pages + r / page_rows())] + r % page_rows();
+  }
+  [[nodiscard]] std::uint16_t element(std::int64_t map_row, std::int64_t column) const {
+    return pool[static_cast<std::size_t>(map_row * kTileColumns + column)];
+  }
+};
+
+TmaCase make_tma(const CounterRng& random, std::int64_t tiles, std::int64_t pages) {
+  std::uint64_t at = 0;
+  TmaCase made;
+  made.tiles = tiles;
+  made.pages = pages;
+  // A block of the pool has four times the rows of a page: K and V of two layers.
+  const std::int64_t stride = 4 * made.page_rows(), blocks = kMapRows / stride;
+  std::vector<std::int32_t> used;
+  while (static_cast<std::int64_t>(made.rows.size()) < tiles * pages) {
+    const auto row = static_cast<std::int32_t>(random.integer(at++, 0, blocks - 1) * stride);
+    const bool repeats = std::ranges::find(used, row) != used.end();
+    if (repeats && static_cast<std::int64_t>(used.size()) < blocks) continue;
+    used.push_back(row);
+    made.rows.push_back(row);
+  }
+  made.pool.resize(static_cast<std::size_t>(kMapRows * kTileColumns));
+  for (std::size_t e = 0; e < made.pool.size(); ++e) made.pool[e] = static_cast<std::uint16_t>(random.bits(1000 + e));
+  return made;
+}
+
+LabCall tma_call(const TmaCase& made) {
+  TensorMap map;
+  map.data_type = TmaDataType::bf16;
+  map.rank = 2;
+  map.dims = {static_cast<std::uint64_t>(kTileColumns), static_cast<std::uint64_t>(kMapRows)};
+  map.strides = {static_cast<std::uint64_t>(kTileColumns * 2)};
+  map.box = {64, static_cast<std::uint32_t>(made.page_rows())};
+  map.swizzle = TmaSwizzle::b128;
+  LabCall call;
+  call.entry = "tile";
+  call.block = {128, 1, 1};
+  const auto out_bytes = static_cast<std::size_t>(made.tiles * kTileBytes);
+  call.arrays = {{"pool", lab_bytes(made.pool)},
+                 {"rows", lab_bytes(made.rows)},
+                 {"out", std::vector<std::byte>(out_bytes, kUnwritten), false}};
+  call.params = {MapOf{0, map}, AddressOf{1}, AddressOf{2}, static_cast<std::uint64_t>(made.tiles),
+                 static_cast<std::uint64_t>(made.pages)};
+  call.global_races = false;
+  return call;
+}
+
+std::string tma_text(const TmaCase& made) {
+  return fmt::format("{} of {} pages of {} rows; first rows {}", made.tiles == 1 ? "one tile" : "tiles", made.pages,
+                     made.page_rows(), fmt::join(made.rows, " "));
+}
+
+struct Box {
+  std::int64_t column = 0, row = 0, shared = 0, bytes = 0;
+  friend bool operator==(const Box&, const Box&) = default;
+};
+
+std::string box_text(const Box& box) {
+  return fmt::format("box_copied column={} row={} shared={} bytes={}", box.column, box.row, box.shared, box.bytes);
+}
+
+using BoxPlace = std::function<Box(const TmaCase&, std::int64_t page, std::int64_t half)>;
+
+std::vector<Box> boxes_of(const TmaCase& made, const BoxPlace& place, std::int64_t halves = 2) {
+  std::vector<Box> boxes;
+  for (std::int64_t page = 0; page < made.pages; ++page) {
+    for (std::int64_t half = 0; half < halves; ++half) boxes.push_back(place(made, page, half));
+  }
+  // Any order of the copies is right.
+  std::ranges::sort(boxes, {}, [](const Box& box) { return std::array{box.shared, box.column, box.row}; });
+  return boxes;
+}
+
+std::int32_t first_row(const TmaCase& made, std::int64_t page) {
+  return made.rows[static_cast<std::size_t>(page)];
+}
+
+Box right_box(const TmaCase& made, std::int64_t page, std::int64_t half) {
+  return {half * 64, first_row(made, page), half * kHalfBytes + page * made.page_rows() * 128, made.page_rows() * 128};
+}
+
+struct BoxFormula {
+  std::string message;
+  BoxPlace place;
+  std::int64_t halves = 2;
+};
+
+// Typical errors. Only the places of a tile of several pages tell some of them apart.
+const std::vector<BoxFormula>& box_formulas() {
+  using C = const TmaCase&;
+  using T = std::int64_t;
+  static const auto with = [](Box box, auto change) {
+    change(box);
+    return box;
+  };
+  static const std::vector<BoxFormula> formulas{
+      {"columns 64 to 127 are not copied: a box has 64 columns, and a page needs two boxes", right_box, 1},
+      {"columns 0 to 63 are copied twice: the second box begins at column 64",
+       [](C c, T p, T h) { return with(right_box(c, p, h), [](Box& box) { box.column = 0; }); }},
+      {"the second box begins at column 128: columns are counted in elements, not in bytes",
+       [](C c, T p, T h) { return with(right_box(c, p, h), [&](Box& box) { box.column = 128 * h; }); }},
+      {"every page is copied from the first page's row: page p begins at rows[p]",
+       [](C c, T p, T h) { return with(right_box(c, p, h), [&](Box& box) { box.row = first_row(c, 0); }); }},
+      {"the pages are taken as adjacent in the map: page p begins at rows[p]",
+       [](C c, T p, T h) {
+         return with(right_box(c, p, h), [&](Box& box) { box.row = first_row(c, 0) + p * c.page_rows(); });
+       }},
+      {"rows is not read: page p begins at rows[p], not at row p times the rows of a page",
+       [](C c, T p, T h) { return with(right_box(c, p, h), [&](Box& box) { box.row = p * c.page_rows(); }); }},
+      {"the two boxes of a page are adjacent in the buffer: columns 64 to 127 begin at byte 8192",
+       [](C c, T p, T h) {
+         return with(right_box(c, p, h), [&](Box& box) { box.shared = (2 * p + h) * c.page_rows() * 128; });
+       }},
+      {"every page lands at the place of the first: page p is p * (64 / pages) rows of 128 bytes further",
+       [](C c, T p, T h) { return with(right_box(c, p, h), [&](Box& box) { box.shared = h * kHalfBytes; }); }},
+      {"the place of a page counts rows of 64 bytes: a row of a half is 64 elements, 128 bytes",
+       [](C c, T p, T h) {
+         return with(right_box(c, p, h), [&](Box& box) { box.shared = h * kHalfBytes + p * c.page_rows() * 64; });
+       }},
+      {"both boxes of a page land at the same place: columns 64 to 127 begin at byte 8192",
+       [](C c, T p, T h) { return with(right_box(c, p, h), [&](Box& box) { box.shared = p * c.page_rows() * 128; }); }},
+      {"column and row are exchanged: the column is the first coordinate",
+       [](C c, T p, T h) { return with(right_box(c, p, h), [](Box& box) { std::swap(box.column, box.row); }); }},
+  };
+  return formulas;
+}
+
+// The byte of the buffer that is written to element (r, d) of the output, for a typical reader.
+struct ReadFormula {
+  std::string message;
+  std::function<std::int64_t(std::int64_t r, std::int64_t d)> offset;
+};
+
+std::int64_t half_row(std::int64_t r, std::int64_t d) {
+  return d / 64 * kHalfBytes + r * 128;
+}
+
+const std::vector<ReadFormula>& read_formulas() {
+  using T = std::int64_t;
+  static const std::vector<ReadFormula> formulas{
+      {"the swizzle is not undone: chunk c of row r is at chunk c ^ (r % 8)",
+       [](T r, T d) { return half_row(r, d) + d % 64 * 2; }},
+      {"XOR counted in elements, not in 16-byte chunks",
+       [](T r, T d) { return half_row(r, d) + (d % 64 ^ r % 8) * 2; }},
+      {"XOR with r % 4: a 128-byte swizzle repeats after 8 rows",
+       [](T r, T d) { return half_row(r, d) + ((d % 64 / 8) ^ (r % 4)) * 16 + d % 8 * 2; }},
+      {"XOR with r / 8: the swizzle depends on the row in its group of 8, r % 8",
+       [](T r, T d) { return half_row(r, d) + ((d % 64 / 8) ^ (r / 8 % 8)) * 16 + d % 8 * 2; }},
+      {"the chunk is rotated by the row: the swizzle is an XOR, not a sum",
+       [](T r, T d) { return half_row(r, d) + (d % 64 / 8 + r) % 8 * 16 + d % 8 * 2; }},
+      {"the buffer is read as rows of 256 bytes: each half has rows of 128 bytes",
+       [](T r, T d) { return r * 256 + ((d / 8) ^ (r % 8)) % 16 * 16 + d % 8 * 2; }},
+      {"both halves of a row are read from columns 0 to 63",
+       [](T r, T d) { return r * 128 + ((d % 64 / 8) ^ (r % 8)) * 16 + d % 8 * 2; }},
+  };
+  return formulas;
+}
+
+// A tile in shared memory, by 16-byte chunks: chunk c of row r of a half is at r * 128 + (c ^ r % 8) * 16.
+std::vector<std::uint16_t> buffer_of(const TmaCase& made, std::int64_t n) {
+  std::vector<std::uint16_t> buffer(static_cast<std::size_t>(kTileBytes / 2));
+  for (std::int64_t r = 0; r < kTileRows; ++r) {
+    for (std::int64_t d = 0; d < kTileColumns; ++d) {
+      const std::int64_t byte = half_row(r, d) + ((d % 64 / 8) ^ (r % 8)) * 16 + d % 8 * 2;
+      buffer[static_cast<std::size_t>(byte / 2)] = made.element(made.row(n, r), d);
+    }
+  }
+  return buffer;
+}
+
+// What a report means in this lab, before the report itself.
+std::string meaning_of(const KernelRun& run) {
+  if (run.reports.empty()) return {};
+  switch (run.reports.front().kind) {
+    case ptx::ReportKind::uninitialized:
+      return "the buffer is read before its copies have landed; ";
+    case ptx::ReportKind::race_wr:
+      return "a tile is read while its copies are in flight; ";
+    case ptx::ReportKind::race_rw:
+      return "copies overwrite the buffer while it is still read; ";
+    default:
+      return {};
+  }
+}
+
+class TmaTileGrader final : public Grader {
+ public:
+  using Grader::Grader;
+
+  [[nodiscard]] std::vector<TestResult> grade(const Submission& submission, const Seed& seed) const override {
+    const LabKernel kernel = compile_kernel(*this, submission, "tile.cu");
+    if (!kernel.ok()) return all_failed(lab(), "tile.cu does not compile", kernel.messages);
+    bool complete = false;
+    TestResult boxes = grade_boxes(kernel, seed.random(1), complete);
+    TestResult bytes = complete ? grade_bytes(kernel, seed.random(1))
+                                : failed(lab(), "bytes", "not judged: the boxes must be right first", {}, 1);
+    TestResult values = grade_values(kernel, seed.random(2));
+    TestResult phases = values.passed() ? grade_phases(kernel, seed.random(3))
+                                        : failed(lab(), "phases", "not judged: one tile must be right first", {}, 3);
+    return {std::move(boxes), std::move(bytes), std::move(values), std::move(phases)};
+  }
+
+ private:
+  static constexpr std::array<std::int64_t, 4> kPages{4, 1, 2, 8};
+
+  [[nodiscard]] static std::vector<Box> boxes_in(const KernelRun& run) {
+    std::vector<Box> boxes;
+    for (const trace::Event& event : run.events) {
+      if (const auto* const box = std::get_if<trace::BoxCopied>(&event)) {
+        boxes.push_back({box->column, box->row, box->shared, box->bytes});
+      }
+    }
+    std::ranges::sort(boxes, {}, [](const Box& box) { return std::array{box.shared, box.column, box.row}; });
+    return boxes;
+  }
+
+  [[nodiscard]] TestResult grade_boxes(const LabKernel& kernel, const CounterRng& random, bool& complete) const {
+    std::vector<TmaCase> cases;
+    std::vector<std::vector<Box>> copied;
+    for (const std::int64_t pages : kPages) {
+      cases.push_back(make_tma(random, 1, pages));
+      LabCall call = tma_call(cases.back());
+      call.tiles = true;
+      const KernelRun run = run_kernel(kernel, call);
+      if (!run.failure.empty()) return failed(lab(), "boxes", fault_of(run), run.failure);
+      copied.push_back(boxes_in(run));
+      const bool rejected = !run.reports.empty() && run.reports.front().kind == ptx::ReportKind::tma_arg;
+      if (rejected || (copied.back().empty() && !fault_of(run).empty())) {
+        return failed(lab(), "boxes", fault_of(run), report_case(run), 1);
+      }
+    }
+    const auto agrees = [&](const BoxPlace& place, std::int64_t halves) {
+      for (std::size_t i = 0; i < cases.size(); ++i) {
+        if (copied[i] != boxes_of(cases[i], place, halves)) return false;
+      }
+      return true;
+    };
+    complete = agrees(right_box, 2);
+    if (complete) return passed(lab(), "boxes");
+    const std::string text = first_difference(cases, copied);
+    for (const BoxFormula& formula : box_formulas()) {
+      if (agrees(formula.place, formula.halves)) return failed(lab(), "boxes", formula.message, text, 1);
+    }
+    const auto count = static_cast<std::int64_t>(copied.front().size()), most = 2 * cases.front().pages;
+    if (count == 0) return failed(lab(), "boxes", "no box is copied", text, 1);
+    if (count == 128 * most) {
+      return failed(lab(), "boxes", "every thread issues the copies: each box is copied 128 times", text, 1);
+    }
+    if (count != most) {
+      return failed(lab(), "boxes", fmt::format("{} boxes are copied, a tile of 4 pages has {}", count, most), text, 1);
+    }
+    return failed(lab(), "boxes", "a box is copied from another place or to another place", text, 1);
+  }
+
+  [[nodiscard]] static std::string first_difference(const std::vector<TmaCase>& cases,
+                                                    const std::vector<std::vector<Box>>& copied) {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const std::vector<Box> expected = boxes_of(cases[i], right_box);
+      for (std::size_t b = 0; b < std::max(expected.size(), copied[i].size()); ++b) {
+        const std::string right = b < expected.size() ? box_text(expected[b]) : "no more boxes";
+        const std::string got = b < copied[i].size() ? box_text(copied[i][b]) : "no more boxes";
+        if (right == got) continue;
+        return fmt::format("{}\nfirst differing event, in the order of the buffer:\nexpected {}\ngot      {}",
+                           tma_text(cases[i]), right, got);
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] TestResult grade_bytes(const LabKernel& kernel, const CounterRng& random) const {
+    for (const std::int64_t pages : kPages) {
+      const TmaCase made = make_tma(random, 1, pages);
+      LabCall call = tma_call(made);
+      call.tiles = true;
+      const KernelRun run = run_kernel(kernel, call);
+      std::int64_t expects = 0, arrive = 0, announcements = 0;
+      for (const trace::Event& event : run.events) {
+        if (const auto* const box = std::get_if<trace::BoxCopied>(&event)) arrive += box->bytes;
+        if (const auto* const announced = std::get_if<trace::BarrierExpects>(&event)) {
+          expects += announced->bytes;
+          ++announcements;
+        }
+      }
+      if (expects == arrive) continue;
+      std::string message = fmt::format("expects {} bytes, {} arrive", expects, arrive);
+      if (expects == 0 && announcements == 0) message = fmt::format("expects no bytes, {} arrive", arrive);
+      if (expects * 2 == arrive && pages > 0) message += ": elements of bf16 have 2 bytes, and a page has two boxes";
+      if (expects * pages == arrive && pages > 2) message += ": that is one page of the tile";
+      if (expects == 128 * arrive) message += ": every thread announces the bytes";
+      return failed(lab(), "bytes", message, tma_text(made) + "\n" + report_case(run), 2);
+    }
+    return passed(lab(), "bytes");
+  }
+
+  // Which element is wrong; empty when the output is right.
+  [[nodiscard]] static std::string wrong_element(const TmaCase& made, const std::vector<std::uint16_t>& out) {
+    for (std::int64_t i = 0; i < made.tiles * kTileRows * kTileColumns; ++i) {
+      const std::int64_t n = i / kTileColumns / kTileRows, r = i / kTileColumns % kTileRows, d = i % kTileColumns;
+      const std::uint16_t expected = made.element(made.row(n, r), d);
+      const std::uint16_t got = out[static_cast<std::size_t>(i)];
+      if (got == expected) continue;
+      return fmt::format("{}\ntile {}, row {}, column {}: expected {:#06x}, your kernel wrote {}", tma_text(made), n, r,
+                         d, expected, got == 0xcdcd ? "nothing" : fmt::format("{:#06x}", got));
+    }
+    return {};
+  }
+
+  [[nodiscard]] TestResult grade_values(const LabKernel& kernel, const CounterRng& random) const {
+    for (const std::int64_t pages : kPages) {
+      const TmaCase made = make_tma(random, 1, pages);
+      const std::vector<std::uint16_t> buffer = buffer_of(made, 0);
+      for (const Schedule& schedule : all_schedules()) {
+        const KernelRun run = run_kernel(kernel, tma_call(made), schedule);
+        if (!fault_of(run).empty()) {
+          return failed(lab(), "values", meaning_of(run) + fault_of(run),
+                        fmt::format("{}, schedule {}\n{}", tma_text(made), schedule_name(schedule), report_case(run)),
+                        2);
+        }
+        const std::vector<std::uint16_t> out = lab_values<std::uint16_t>(run.arrays[2]);
+        const std::string wrong = wrong_element(made, out);
+        if (wrong.empty()) continue;
+        for (const ReadFormula& formula : read_formulas()) {
+          bool explains = true;
+          for (std::int64_t i = 0; explains && i < kTileRows * kTileColumns; ++i) {
+            const std::int64_t byte = formula.offset(i / kTileColumns, i % kTileColumns);
+            explains = out[static_cast<std::size_t>(i)] == buffer[static_cast<std::size_t>(byte / 2)];
+          }
+          if (explains) return failed(lab(), "values", formula.message, wrong, 3);
+        }
+        const bool nothing = std::ranges::all_of(out, [](std::uint16_t x) { return x == 0xcdcd; });
+        return failed(lab(), "values", nothing ? "nothing is written to out" : "elements of out are wrong", wrong, 3);
+      }
+    }
+    return passed(lab(), "values");
+  }
+
+  [[nodiscard]] TestResult grade_phases(const LabKernel& kernel, const CounterRng& random) const {
+    const TmaCase made = make_tma(random, 4, 4);
+    std::string fault, text;
+    bool raced = false;         // copies and reads of the buffer, under some schedule
+    std::int64_t barriers = 0;  // of a warp
+    for (const Schedule& schedule : all_schedules()) {
+      const KernelRun run = run_kernel(kernel, tma_call(made), schedule);
+      for (const ptx::Report& report : run.reports) raced |= ptx::name(report.kind).starts_with("RACE");
+      barriers = std::max(barriers, run.barriers / (128 / 32));
+      const bool reported = !fault_of(run).empty();
+      const std::string wrong =
+          reported ? std::string() : wrong_element(made, lab_values<std::uint16_t>(run.arrays[2]));
+      if (!fault.empty() || (!reported && wrong.empty())) continue;
+      fault = reported ? meaning_of(run) + fault_of(run) : "one tile is right, and several are not";
+      text = fmt::format("4 tiles, schedule {}\n{}", schedule_name(schedule), reported ? report_case(run) : wrong);
+    }
+    if (fault.empty()) return passed(lab(), "phases");
+    // The threads did wait for one another in each tile, so they did not wait for the copies.
+    if (raced && barriers > 1) {  // one makes the arrival barrier visible
+      fault = "a tile is read while copies are in flight: wait for tile n with parity n % 2; " + fault;
+    }
+    return failed(lab(), "phases", fault, text, 3);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Grader> tma_tile_grader(const Lab& lab, const GradeOptions& options) {
+  return std::make_unique<TmaTileGrader>(lab, options);
+}
+
+}  // namespace kvscope::labs

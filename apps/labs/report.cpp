@@ -1,0 +1,237 @@
+#include "apps/labs/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/errors.h"
+#include "core/base/report.h"
+#include "core/base/terminal_text.h"
+
+namespace kvscope::labs {
+namespace {
+
+constexpr std::int64_t kGradeVersion = 1;
+constexpr std::size_t kMaxText = 2000;  // [bytes] of one message or case in a report
+
+std::string printable(std::string_view text) {
+  std::string result = terminal_text(text.substr(0, kMaxText));
+  if (text.size() > kMaxText) result += " ...";
+  return result;
+}
+
+std::string indented(std::string_view text, std::string_view margin) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    result += fmt::format("{}{}\n", margin, text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return result;
+}
+
+// "20", "7.5".
+std::string points_text(double points) {
+  return fmt::format("{:g}", points);
+}
+
+// One cell of a CSV file: quoted where it must be, and never a formula.
+std::string csv_cell(std::string text) {
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos) text.insert(0, "'");
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string text_member(const json::Value& value, std::string_view key, std::string_view source) {
+  const json::Value* member = value.find(key);
+  if (member == nullptr || member->as_string() == nullptr) {
+    throw InputError(source, fmt::format("$.{}", key), "must be a text: is this a file of kvscope lab --json?");
+  }
+  return *member->as_string();
+}
+
+double number_member(const json::Value& value, std::string_view key, std::string_view source) {
+  const json::Value* member = value.find(key);
+  if (member == nullptr || !member->is_number()) {
+    throw InputError(source, fmt::format("$.{}", key), "must be a number: is this a file of kvscope lab --json?");
+  }
+  return member->number();
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
+
+std::string grade_text(const Lab& lab, const Grade& grade) {
+  std::string text = fmt::format("Lab {:02} {}: {} of {} points\n", lab.number, lab.name, points_text(grade.earned()),
+                                 points_text(grade.points()));
+  const std::size_t width = widest(grade.results, &TestResult::name);
+  // Tests that fail in one way are explained once: a compiler's message, for example.
+  const TestResult* explained = nullptr;
+  int hint = 0;
+  for (const TestResult& result : grade.results) {
+    const bool again = explained != nullptr && result.message == explained->message &&
+                       result.case_text == explained->case_text && !result.case_text.empty();
+    text += fmt::format("  {}  {:<{}}  {:>4} of {:<4}", result.passed() ? "PASS" : "FAIL", result.name, width,
+                        points_text(result.earned), points_text(result.points));
+    if (!result.message.empty()) text += "  " + printable(again ? "as above" : result.message);
+    while (text.ends_with(' ')) text.pop_back();
+    text += '\n';
+    if (!result.case_text.empty() && !again) text += indented(printable(result.case_text), "        ");
+    if (!result.case_text.empty()) explained = &result;
+    if (hint == 0 && !result.passed()) hint = result.hint;
+  }
+  if (hint != 0) text += fmt::format("Next hint: kvscope lab hint {} {}\n", lab.number, hint);
+  return text;
+}
+
+json::Value grade_json(const Grade& grade) {
+  json::Value value;
+  value.set("kvscope_grade", kGradeVersion);
+  value.set("lab", grade.lab_id);
+  value.set("student", grade.student);
+  value.set("seed", grade.seed.text());
+  value.set("points", grade.earned());
+  value.set("maximum", grade.points());
+  json::Array tests;
+  for (const TestResult& result : grade.results) {
+    json::Value test;
+    test.set("name", result.name);
+    test.set("points", result.earned);
+    test.set("maximum", result.points);
+    test.set("message", printable(result.message));
+    test.set("case", printable(result.case_text));
+    test.set("hint", result.hint);
+    tests.push_back(std::move(test));
+  }
+  value.set("tests", std::move(tests));
+  return value;
+}
+
+Grade read_grade(const json::Value& value, std::string_view source) {
+  const json::Value* version = value.find("kvscope_grade");
+  if (version == nullptr || version->as_i64() == nullptr || *version->as_i64() != kGradeVersion) {
+    throw InputError(source, "$.kvscope_grade",
+                     fmt::format("must be {}: is this a file of kvscope lab --json?", kGradeVersion));
+  }
+  Grade grade;
+  grade.student = text_member(value, "student", source);
+  grade.lab_id = text_member(value, "lab", source);
+  grade.seed = parse_seed(text_member(value, "seed", source));
+  const json::Value* tests = value.find("tests");
+  if (tests == nullptr || tests->as_array() == nullptr) throw InputError(source, "$.tests", "must be a list");
+  for (const json::Value& test : *tests->as_array()) {
+    grade.results.push_back({text_member(test, "name", source), number_member(test, "maximum", source),
+                             number_member(test, "points", source), text_member(test, "message", source),
+                             text_member(test, "case", source), static_cast<int>(number_member(test, "hint", source))});
+  }
+  return grade;
+}
+
+std::string grade_junit(const Grade& grade) {
+  JUnitSuite suite{"kvscope lab " + grade.lab_id, {}, {}};
+  for (const TestResult& result : grade.results) {
+    suite.cases.push_back(
+        {grade.lab_id, result.name, std::nullopt,
+         result.passed() ? std::nullopt : std::optional(printable(result.message + "\n" + result.case_text))});
+  }
+  return to_junit(suite);
+}
+
+json::Value gradescope_json(const Lab& lab, const Grade& grade) {
+  json::Array tests;
+  for (const TestResult& result : grade.results) {
+    json::Value test;
+    test.set("name", fmt::format("{}: {}", result.name, lab.test(result.name).text));
+    test.set("score", result.earned);
+    test.set("max_score", result.points);
+    test.set("status", result.passed() ? "passed" : "failed");
+    std::string output = printable(result.message);
+    if (!result.case_text.empty()) output += "\n" + printable(result.case_text);
+    test.set("output", output);
+    test.set("output_format", "text");
+    tests.push_back(std::move(test));
+  }
+  json::Value value;
+  value.set("output", fmt::format("Lab {:02}: {}. Seed of this grading: {}", lab.number, lab.title, grade.seed.text()));
+  value.set("output_format", "text");
+  value.set("tests", std::move(tests));
+  return value;
+}
+
+std::string class_csv(const Lab& lab, std::span<const Grade> grades) {
+  std::string text = "student,lab,points,maximum";
+  for (const LabTest& test : lab.tests) text += "," + csv_cell(test.name);
+  text += '\n';
+  for (const Grade& grade : grades) {
+    text += fmt::format("{},{},{},{}", csv_cell(printable(grade.student)), csv_cell(grade.lab_id),
+                        points_text(grade.earned()), points_text(grade.points()));
+    for (const TestResult& result : grade.results) text += "," + points_text(result.earned);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string class_text(const Lab& lab, std::span<const Grade> grades) {
+  constexpr std::size_t kBins = 10;
+  std::string text = fmt::format("Lab {:02} {}: {}\n", lab.number, lab.name,
+                                 counted(static_cast<std::int64_t>(grades.size()), "submission"));
+  if (grades.empty()) return text;
+  std::vector<double> all;
+  std::array<std::size_t, kBins> bins{};
+  for (const Grade& grade : grades) {
+    all.push_back(grade.earned());
+    const double share = grade.points() > 0 ? grade.earned() / grade.points() : 0;
+    ++bins[std::min(kBins - 1, static_cast<std::size_t>(share * kBins))];
+  }
+  double sum = 0;
+  for (const double points : all) sum += points;
+  text += fmt::format("mean {:.1f}, median {:.1f} of {} points\n", sum / static_cast<double>(all.size()), median(all),
+                      lab.points());
+  for (std::size_t bin = 0; bin < kBins; ++bin) {
+    text += fmt::format("  {:>3} to {:>3} %  {:>3}  {}\n", bin * 10, (bin + 1) * 10, bins[bin],
+                        std::string(bins[bin], '#'));
+  }
+  struct Failures {
+    std::string name, message;
+    std::size_t count = 0;
+  };
+  std::vector<Failures> failures;
+  for (const LabTest& test : lab.tests) {
+    Failures failure{test.name, {}, 0};
+    std::vector<std::pair<std::string, std::size_t>> messages;
+    for (const Grade& grade : grades) {
+      for (const TestResult& result : grade.results) {
+        if (result.name != test.name || result.passed()) continue;
+        ++failure.count;
+        const auto known = std::ranges::find(messages, result.message, &std::pair<std::string, std::size_t>::first);
+        if (known == messages.end()) {
+          messages.emplace_back(result.message, 1);
+        } else {
+          ++known->second;
+        }
+      }
+    }
+    const auto most = std::ranges::max_element(messages, {}, &std::pair<std::string, std::size_t>::second);
+    if (most != messages.end()) failure.message = most->first;
+    failures.push_back(std::move(failure));
+  }
+  std::ranges::stable_sort(failures, std::ranges::greater(), &Failures::count);
+  text += "tests by failures, with the most frequent message:\n";
+  for (const Failures& failure : failures) {
+    text += fmt::format("  {:<{}}  {:>3}  {}", failure.name, widest(failures, &Failures::name), failure.count,
+                        printable(failure.message));
+    while (text.ends_with(' ')) text.pop_back();
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace kvscope::labs

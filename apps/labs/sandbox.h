@@ -1,0 +1,70 @@
+// Runs one untrusted program: a compiler on a student's file, or the compiled file itself. The threat model is
+// docs/labs/staff/SECURITY.md.
+//
+//   bubblewrap   read-only /usr, an empty /tmp, the given folders; private network, processes, IPC, host and user names
+//   namespaces   the same with the system calls themselves, where bubblewrap is not installed and user namespaces are
+//                allowed
+//   trusted      limits only, for code that the caller wrote (--trust)
+//
+// In all of them: limits of CPU time, memory, file size and open files; wall clock by this process; the process group,
+// and with it the private process namespace, is killed at the end; standard output and errors are cut at a limit.
+// Programs that need no other process may also not start one, or a thread (seccomp).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvscope::labs {
+
+enum class SandboxKind : std::uint8_t { none, bubblewrap, namespaces, trusted };
+[[nodiscard]] std::string_view sandbox_name(SandboxKind kind);
+
+// The strongest kind that works here: each is tried once with /bin/true. `none` if neither works.
+[[nodiscard]] SandboxKind available_sandbox();
+// As available_sandbox(); `trust` selects `trusted`. InputError, with what to install, when there is no sandbox.
+[[nodiscard]] SandboxKind require_sandbox(bool trust);
+
+struct SandboxLimits {
+  double wall_seconds = 10;
+  std::int64_t cpu_seconds = 10;
+  std::int64_t memory_bytes = std::int64_t{1} << 30;  // address space of each process
+  std::int64_t file_bytes = std::int64_t{64} << 20;   // of a written file, and of /tmp
+  std::int64_t output_bytes = std::int64_t{4} << 20;  // of standard output; errors: kMaxErrors
+  bool processes = false;                             // may start processes and threads
+};
+inline constexpr std::int64_t kMaxErrors = 16 * 1024;  // [bytes] of standard error that are kept
+
+struct SandboxMount {
+  std::filesystem::path outside;  // an existing file or folder
+  std::string inside;             // absolute; in the kind `trusted` the program sees `outside` instead
+  bool writable = false;
+};
+
+struct SandboxJob {
+  std::vector<std::string> command;  // the program's absolute path inside, and its arguments
+  std::vector<SandboxMount> mounts;
+  std::string input;  // of standard input
+  SandboxLimits limits;
+};
+
+struct SandboxEnd {
+  int exit_code = 0;
+  int signal = 0;  // if a signal ended it
+  bool timed_out = false;
+  bool output_too_long = false;  // killed at the limit
+  std::string output, errors;    // errors: the first kMaxErrors bytes
+
+  [[nodiscard]] bool fine() const { return exit_code == 0 && signal == 0 && !timed_out && !output_too_long; }
+};
+
+// InputError when the sandbox itself cannot be started.
+[[nodiscard]] SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job);
+
+// "the program was ended by signal 11 (segmentation fault)"; empty when it ended normally.
+[[nodiscard]] std::string end_text(const SandboxEnd& end, const SandboxLimits& limits);
+
+}  // namespace kvscope::labs

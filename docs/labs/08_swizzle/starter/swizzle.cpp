@@ -1,0 +1,10 @@
+#include "swizzle.h"
+
+std::int64_t offset(const Tile& tile, std::int64_t row, std::int64_t col) {
+  // Write this function: line, chunk, XOR, element in the chunk.
+}
+
+void place(const Tile& tile, std::int64_t offset, std::int64_t* row, std::int64_t* col) {
+  // Write this function.
+  not_written_yet();
+}

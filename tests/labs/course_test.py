@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""The course: every solution gets all points, and every wrong submission loses exactly the tests that its patch names, with
+the message that it names, under several seeds.
+
+    course_test.py --kvscope PROGRAM
+
+A compiler runs for each submission, so the normal size grades every solution and every fourth wrong submission under one seed.
+KVSCOPE_FULL=1: all of them under 20 seeds. KVSCOPE_LAB=02_rows: one lab, all of its wrong submissions, one seed.
+
+A patch docs/labs/staff/NN_name/wrong/KK_slug.patch changes files of solution/. It begins with lines
+    # loses: TEST, TEST
+    # message: text that the report of a lost test contains
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COURSE = ROOT / "docs" / "labs"
+NVCC = ("/usr/local/cuda/bin/nvcc", "/usr/bin/nvcc")  # as apps/labs/compile.cpp
+LEAST_WRONG = 8  # wrong submissions of a lab in which students write code
+HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
+
+
+def patched(folder, patch):
+    """Applies a unified diff to the files of `folder`. Context must match exactly."""
+    lines, name, source, result, at = patch.split("\n"), None, [], [], 0
+
+    def finish():
+        if name is not None:
+            (folder / name).write_text("\n".join(result + source[at:]), encoding="utf-8")
+
+    for line in lines:
+        hunk = HUNK.match(line)
+        if line.startswith("--- a/"):
+            finish()
+            name, result, at = line[6:], [], 0
+            source = (folder / name).read_text(encoding="utf-8").split("\n")
+        elif hunk:
+            begin = int(hunk[1]) - (0 if hunk[2] == "0" else 1)
+            result += source[at:begin]
+            at = begin
+        elif name is not None and line[:1] in (" ", "-"):
+            if source[at] != line[1:]:
+                raise ValueError(f"line {at + 1} of {name} is {source[at]!r}, not {line[1:]!r}")
+            result += [line[1:]] if line[0] == " " else []
+            at += 1
+        elif name is not None and line.startswith("+") and not line.startswith("+++ "):
+            result.append(line[1:])
+    finish()
+
+
+def header(patch, key):
+    found = re.search(rf"^# {key}: (.*)$", patch, re.M)
+    if found is None:
+        raise ValueError(f"the patch has no line '# {key}: ...'")
+    return found[1].strip()
+
+
+class Course:
+    def __init__(self, kvscope, folder, all_wrong):
+        self.all_wrong = all_wrong
+        self.kvscope, self.folder, self.faults = kvscope, pathlib.Path(folder), []
+        self.graded = 0
+
+    def grade(self, lab, submissions, seed):
+        """{student: {test: (earned, maximum, message and case)}}"""
+        secret = self.folder / "secret"
+        secret.write_text(f"a secret of the test, number {seed}\n", encoding="utf-8")
+        out = self.folder / "grades"
+        shutil.rmtree(out, ignore_errors=True)
+        done = subprocess.run([self.kvscope, "lab", "grade", lab, *map(str, submissions), "--course", str(COURSE), "--secret",
+                               str(secret), "--out", str(out)], capture_output=True, text=True, timeout=1200, check=False)
+        if done.returncode != 0:
+            self.faults.append(f"{lab}: kvscope lab grade: exit code {done.returncode}: {done.stderr}")
+            return {}
+        self.graded += len(submissions)
+        grades = {}
+        for submission in submissions:
+            grade = json.loads((out / (submission.name + ".json")).read_text(encoding="utf-8"))
+            grades[submission.name] = {test["name"]: (test["points"], test["maximum"], test["message"] + "\n" + test["case"])
+                                       for test in grade["tests"]}
+        return grades
+
+    def check_lab(self, lab, seeds):
+        staff = COURSE / "staff" / lab
+        manifest = json.loads((COURSE / lab / "lab.json").read_text(encoding="utf-8"))
+        work = self.folder / lab
+        submissions, expected = [], {}
+        solution = staff / "solution"
+        if not solution.is_dir():  # the answers depend on the student: a script writes them
+            solution = None
+        wrong = sorted((staff / "wrong").glob("*.patch"))
+        if manifest["kind"] in ("cpp", "cuda") and len(wrong) < LEAST_WRONG:
+            self.faults.append(f"{lab}: has {len(wrong)} wrong submissions, fewer than {LEAST_WRONG}")
+        graded = wrong if self.all_wrong else wrong[::4]
+        for patch_file in [None, *graded]:
+            name = "solution" if patch_file is None else patch_file.stem
+            target = work / name
+            if solution is not None:
+                shutil.copytree(solution, target)
+            else:
+                subprocess.run([sys.executable, staff / "solve.py", self.kvscope, COURSE, target, name], check=True)
+            submissions.append(target)
+            if patch_file is None:
+                expected[name] = ([], "")
+                continue
+            patch = patch_file.read_text(encoding="utf-8")
+            try:
+                if (staff / "solve.py").exists():
+                    subprocess.run([sys.executable, staff / "solve.py", self.kvscope, COURSE, target, name, patch_file],
+                                   check=True)
+                else:
+                    patched(target, patch)
+                expected[name] = ([word.strip() for word in header(patch, "loses").split(",")], header(patch, "message"))
+            except (ValueError, OSError, IndexError) as error:
+                self.faults.append(f"{lab}/{name}: {error}")
+                submissions.pop()
+        for seed in range(seeds):
+            for name, tests in self.grade(lab, submissions, seed).items():
+                loses, message = expected[name]
+                lost = [test for test, (earned, maximum, _) in tests.items() if earned < maximum]
+                if lost != [test for test in tests if test in loses] or len(lost) != len(loses):
+                    self.faults.append(f"{lab}/{name}, seed {seed}: loses {', '.join(lost) or 'nothing'}; expected "
+                                       f"{', '.join(loses) or 'nothing'}: {[tests[test][2] for test in lost][:2]}")
+                elif lost and not any(message in tests[test][2] for test in lost):
+                    self.faults.append(f"{lab}/{name}, seed {seed}: no message contains '{message}': "
+                                       f"{[tests[test][2] for test in lost][:2]}")
+        return len(graded)
+
+    def kind(self, lab):
+        return json.loads((COURSE / lab / "lab.json").read_text(encoding="utf-8"))["kind"]
+
+    def check_manifest(self, lab):
+        """The handout has a line for each test with its points, and three hints exist."""
+        manifest = json.loads((COURSE / lab / "lab.json").read_text(encoding="utf-8"))
+        handout = (COURSE / lab / "README.md").read_text(encoding="utf-8")
+        for test in manifest["tests"]:
+            if f"| `{test['name']}` | {test['points']} |" not in handout:
+                self.faults.append(f"{lab}: the handout has no row '| `{test['name']}` | {test['points']} |'")
+        for file in manifest["files"]:
+            if f"`{file}`" not in handout:
+                self.faults.append(f"{lab}: the handout does not name `{file}`")
+        for page in manifest["reads"]:
+            if not (ROOT / "docs" / page).exists():
+                self.faults.append(f"{lab}: docs/{page} does not exist")
+        for hint in (1, 2, 3):
+            if not (COURSE / lab / "hints" / f"{hint}.md").exists():
+                self.faults.append(f"{lab}: hints/{hint}.md is missing")
+        if not (COURSE / "staff" / lab / "NOTES.md").exists():
+            self.faults.append(f"{lab}: staff/{lab}/NOTES.md is missing")
+
+    def check_starter(self, lab):
+        """The starter earns no points."""
+        target = self.folder / "starter" / lab
+        subprocess.run([self.kvscope, "lab", "start", lab, str(target), "--course", str(COURSE)], check=True,
+                       capture_output=True)
+        for name, tests in self.grade(lab, [target], 0).items():
+            points = sum(earned for earned, _, _ in tests.values())
+            if points != 0:
+                self.faults.append(f"{lab}: the starter of {name} earns {points} points")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
+    kvscope = parser.parse_args().kvscope
+    seeds = 20 if os.environ.get("KVSCOPE_FULL") == "1" else 1
+    listed = subprocess.run([kvscope, "lab", "list", "--course", str(COURSE)], capture_output=True, text=True, check=True)
+    labs = ["_".join(line.split()[:2]) for line in listed.stdout.splitlines()]
+    chosen = os.environ.get("KVSCOPE_LAB")
+    with tempfile.TemporaryDirectory() as folder:
+        course, wrong = Course(kvscope, folder, seeds > 1 or chosen is not None), 0
+        for lab in labs:
+            if chosen in (None, lab):
+                course.check_manifest(lab)
+                if course.kind(lab) == "cuda" and not any(pathlib.Path(path).exists() for path in NVCC):
+                    print(f"skipped the submissions of {lab}: no CUDA compiler at {' or '.join(NVCC)}")
+                    continue
+                course.check_starter(lab)
+                wrong += course.check_lab(lab, seeds)
+    for fault in course.faults:
+        print(fault)
+    print(f"{len(labs)} labs, {wrong} wrong submissions, {course.graded} gradings, {len(course.faults)} faults")
+    return 1 if course.faults or not labs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

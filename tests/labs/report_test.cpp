@@ -1,0 +1,92 @@
+#include "apps/labs/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "core/base/errors.h"
+
+namespace kvscope::labs::report_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Lab two_tests() {
+  Lab lab;
+  lab.number = 2;
+  lab.name = "rows";
+  lab.title = "Rows";
+  lab.tests = {{"first", 60, "The first."}, {"second", 40, "The second."}};
+  return lab;
+}
+
+Grade half(const Lab& lab, const std::string& student, const std::string& message) {
+  return {student,
+          lab.id(),
+          public_seed(lab.id()),
+          {passed(lab, "first"), failed(lab, "second", message, "case 1\ncase 2", 3)}};
+}
+
+TEST(GradeText, ShowsPointsMessageCaseAndTheNextHint) {
+  const Lab lab = two_tests();
+  EXPECT_EQ(grade_text(lab, half(lab, "ada", "wrong")),
+            "Lab 02 rows: 60 of 100 points\n"
+            "  PASS  first     60 of 60\n"
+            "  FAIL  second     0 of 40    wrong\n"
+            "        case 1\n"
+            "        case 2\n"
+            "Next hint: kvscope lab hint 2 3\n");
+}
+
+// A submission prints an escape sequence; the report must not contain it.
+TEST(GradeText, EscapesControlCharacters) {
+  const Lab lab = two_tests();
+  EXPECT_THAT(grade_text(lab, half(lab, "ada", "\x1b]0;title\x07")), Not(HasSubstr("\x1b")));
+}
+
+TEST(GradeJson, IsReadBack) {
+  const Lab lab = two_tests();
+  const Grade grade = half(lab, "ada", "wrong");
+  const Grade again = read_grade(grade_json(grade), "grade.json");
+  EXPECT_EQ(again.student, "ada");
+  EXPECT_EQ(again.seed, grade.seed);
+  EXPECT_EQ(again.earned(), 60);
+  EXPECT_EQ(again.points(), 100);
+  EXPECT_EQ(again.results[1].message, "wrong");
+  EXPECT_THROW((void)read_grade(json::parse("{}", "x.json"), "x.json"), InputError);
+}
+
+TEST(Gradescope, HasOneTestPerTestWithItsScore) {
+  const Lab lab = two_tests();
+  const json::Value value = gradescope_json(lab, half(lab, "ada", "wrong"));
+  const json::Array& tests = *value.find("tests")->as_array();
+  ASSERT_EQ(tests.size(), 2U);
+  EXPECT_EQ(tests[0].find("score")->number(), 60);
+  EXPECT_EQ(tests[1].find("score")->number(), 0);
+  EXPECT_EQ(tests[1].find("max_score")->number(), 40);
+  EXPECT_EQ(*tests[1].find("status")->as_string(), "failed");
+}
+
+// A spreadsheet would run "=cmd()" as a formula.
+TEST(ClassCsv, QuotesCellsAndDisarmsFormulas) {
+  const Lab lab = two_tests();
+  const std::vector<Grade> grades{half(lab, "=cmd()", "wrong"), half(lab, "a,\"b\"", "wrong")};
+  EXPECT_EQ(class_csv(lab, grades),
+            "student,lab,points,maximum,first,second\n"
+            "'=cmd(),02_rows,60,100,60,0\n"
+            "\"a,\"\"b\"\"\",02_rows,60,100,60,0\n");
+}
+
+TEST(ClassText, CountsFailuresAndNamesTheMostFrequentMessage) {
+  const Lab lab = two_tests();
+  const std::vector<Grade> grades{half(lab, "a", "rare"), half(lab, "b", "frequent"), half(lab, "c", "frequent")};
+  const std::string text = class_text(lab, grades);
+  EXPECT_THAT(text, HasSubstr("Lab 02 rows: 3 submissions\nmean 60.0, median 60.0 of 100 points\n"));
+  EXPECT_THAT(text, HasSubstr("   60 to  70 %    3  ###\n"));
+  EXPECT_THAT(text, HasSubstr("  second    3  frequent\n  first     0\n"));
+}
+
+}  // namespace
+}  // namespace kvscope::labs::report_test
