@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/base/report.h"
 #include "gpu/driver/runtime.h"
 #include "gpu/virtual/machine/launch_checks.h"
 
@@ -93,7 +94,7 @@ Status Runtime::launch(const KernelLaunch& launch) {
     if (sticky == kSuccess) sticky = status_of(report);
   }
   if (result.repeated_reports > 0 && options_.prints)
-    std::fputs(fmt::format("{} reports more like these\n\n", result.repeated_reports).c_str(), stderr);
+    std::fputs(fmt::format("{} more like these\n\n", counted(result.repeated_reports, "report")).c_str(), stderr);
   if (result.status != ptx::LaunchStatus::finished && sticky == kSuccess) sticky = kLaunchFailure;
   return kSuccess;
 }
