@@ -245,9 +245,9 @@ int run_nvcc(const NvccCommand& command) {
 
 void add_cuda(CLI::App& app, Action& chosen) {
   auto command = std::make_shared<CudaCommand>();
-  CLI::App* cuda = app.add_subcommand(
-      "cuda",
-      "Run a CUDA program on the virtual GPU, without a GPU; the program's exit code, or 1 if there are findings");
+  CLI::App* cuda = app.add_subcommand("cuda",
+                                      "Run a CUDA program on the virtual GPU, without a GPU: kvscope cuda [OPTIONS] "
+                                      "PROGRAM [ARGUMENT...]; its exit code, or 1 if there are findings");
   cuda->add_option("--policy", command->policy, kPolicyHelp)->capture_default_str();
   add_check_option(*cuda, command->checks);
   cuda->add_option("--target", command->target, "Architecture: 90 for sm_90a, 100 for sm_100a, 120 for sm_120a")
@@ -267,8 +267,10 @@ void add_cuda(CLI::App& app, Action& chosen) {
   cuda->add_option("--format", command->format,
                    "Format of --report: text, json, junit or sarif [default: by the ending .json, .xml or .sarif]")
       ->check(CLI::IsMember({"text", "json", "junit", "sarif"}));
-  cuda->add_option("program", command->program, "The program and its arguments")->type_name("PROGRAM [ARGUMENT...]");
+  // Everything from the program's name on is the program's, options too.
   cuda->prefix_command();
+  add_help_section(*cuda, "Program",
+                   {"The first word that is no option, and everything after it: the program and its arguments"});
   add_examples(*cuda, {"kvscope nvcc -o my_test my_test.cu", "kvscope cuda ./my_test --size 64",
                        "kvscope cuda --report findings.sarif ./my_test"});
   cuda->final_callback([command, cuda, &chosen] {
