@@ -80,22 +80,23 @@ struct HostNodeParams {
 // The fields of cudaDeviceProp in order. X(type, name, count); Y: fields that 12.x has and 13.x has not.
 #define KVSCOPE_DEVICE_FIELDS(X, Y)                                                                                    \
   X(char, name, 256)                                                                                                   \
-  X(char, uuid, 16) X(char, luid, 8) X(unsigned, luid_mask, 1) X(std::size_t, global_memory, 1) X(                     \
-      std::size_t, shared_per_block, 1) X(int, registers_per_block, 1) X(int, warp_size, 1) X(std::size_t, pitch, 1)   \
-      X(int, threads_per_block, 1) X(int, block_limits, 3) X(int, grid_limits, 3) Y(int, clock_rate, 1)                \
-          X(std::size_t, constant_memory, 1) X(int, major, 1) X(int, minor, 1) X(std::size_t, texture_alignment, 1) X( \
+  X(char, uuid, 16)                                                                                                    \
+  X(char, luid, 8) X(unsigned, luid_mask, 1) X(std::size_t, global_memory, 1) X(std::size_t, shared_per_block, 1)      \
+      X(int, registers_per_block, 1) X(int, warp_size, 1) X(std::size_t, pitch, 1) X(int, threads_per_block, 1) X(     \
+          int, block_limits, 3) X(int, grid_limits, 3) Y(int, clock_rate, 1) X(std::size_t, constant_memory, 1)        \
+          X(int, major, 1) X(int, minor, 1) X(std::size_t, texture_alignment, 1) X(                                    \
               std::size_t, texture_pitch_alignment, 1) Y(int, device_overlap, 1) X(int, multiprocessors, 1)            \
               Y(int, kernel_timeout, 1) X(int, integrated, 1) X(int, maps_host_memory, 1) Y(int, compute_mode, 1) X(   \
                   int, texture_1d, 1) X(int, texture_1d_mipmap, 1) Y(int, texture_1d_linear, 1) X(int, texture_2d, 2)  \
                   X(int, texture_2d_mipmap, 2) X(int, texture_2d_linear, 3) X(int, texture_2d_gather, 2)               \
                       X(int, texture_3d, 3) X(int, texture_3d_alternate, 3) X(int, texture_cubemap, 1) X(              \
                           int, texture_1d_layered, 2) X(int, texture_2d_layered, 3) X(int, texture_cubemap_layered, 2) \
-                          X(int, surface_1d, 1) X(int, surface_2d, 2) X(int, surface_3d, 3)                            \
-                              X(int, surface_1d_layered, 2) X(int, surface_2d_layered, 3) X(int, surface_cubemap, 1)   \
-                                  X(int, surface_cubemap_layered, 2) X(std::size_t, surface_alignment, 1) X(           \
-                                      int, concurrent_kernels, 1) X(int, ecc, 1) X(int, pci_bus, 1)                    \
-                                      X(int, pci_device, 1) X(int, pci_domain, 1) X(int, tcc_driver, 1) X(             \
-                                          int, async_engines, 1) X(int, unified_addressing, 1)                         \
+                          X(int, surface_1d, 1) X(int, surface_2d, 2) X(int, surface_3d, 3) X(                         \
+                              int, surface_1d_layered, 2) X(int, surface_2d_layered, 3) X(int, surface_cubemap, 1)     \
+                              X(int, surface_cubemap_layered, 2) X(std::size_t, surface_alignment, 1)                  \
+                                  X(int, concurrent_kernels, 1) X(int, ecc, 1) X(int, pci_bus, 1) X(                   \
+                                      int, pci_device, 1) X(int, pci_domain, 1) X(int, tcc_driver, 1)                  \
+                                      X(int, async_engines, 1) X(int, unified_addressing, 1)                           \
                                           Y(int, memory_clock_rate, 1) X(int, memory_bus_width, 1) X(int, l2_bytes, 1) \
                                               X(int, persisting_l2_bytes, 1) X(int, threads_per_multiprocessor, 1) X(  \
                                                   int, stream_priorities, 1) X(int, global_l1, 1) X(int, local_l1, 1)  \

@@ -166,7 +166,9 @@ KVSCOPE_CUDA int cudaHostGetDevicePointer(void** device, void* host, unsigned) {
   return enter("cudaHostGetDevicePointer", KVSCOPE_CALLER, [&](Runtime& r) {
     if (device == nullptr) return kInvalidValue;
     for (const auto& [address, block] : r.blocks()) {
-      if (block.freed.ordinal != 0 || block.host == nullptr || block.kind == MemoryKind::managed) continue;
+      if (block.freed.ordinal != 0 || block.host == nullptr || block.kind == MemoryKind::managed ||
+          block.kind == MemoryKind::variable)
+        continue;
       const std::uint64_t offset = address_of(host) - address_of(block.host);
       if (offset >= block.size) continue;
       *device = reinterpret_cast<void*>(address + offset);
@@ -203,7 +205,9 @@ KVSCOPE_CUDA int cudaPointerGetAttributes(PointerAttributes* out, const void* po
       const bool on_host = block.host != nullptr && address - address_of(block.host) < block.size;
       if (!inside && !on_host) continue;
       const std::uint64_t offset = inside ? address - at : address - address_of(block.host);
-      out->type = block.kind == MemoryKind::device ? 2 : block.kind == MemoryKind::managed ? 3 : 1;
+      out->type = block.kind == MemoryKind::device                                          ? 2
+                  : block.kind == MemoryKind::managed || block.kind == MemoryKind::variable ? 3
+                                                                                            : 1;
       out->device_pointer = reinterpret_cast<void*>(at + offset);
       out->host_pointer = block.host == nullptr ? nullptr : block.host + offset;
       return kSuccess;

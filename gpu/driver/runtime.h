@@ -46,7 +46,7 @@ struct CallSite {
   [[nodiscard]] std::string text() const;  // "call 1, cudaMalloc of 64 bytes, by main (app+0x1275)"
 };
 
-enum class MemoryKind : std::uint8_t { device, managed, pinned, registered };
+enum class MemoryKind : std::uint8_t { device, managed, pinned, registered, variable };  // variable: a managed one
 [[nodiscard]] std::string_view name(MemoryKind kind);
 
 struct Block {

@@ -73,7 +73,7 @@ Status Runtime::load(Binary& binary) {
     std::memcpy(host, made->bytes.data(), made->size);
     CallSite site = call;
     site.detail = "for variable " + variable;
-    blocks_.emplace(address, Block{.kind = MemoryKind::registered,
+    blocks_.emplace(address, Block{.kind = MemoryKind::variable,
                                    .address = address,
                                    .size = static_cast<std::size_t>(made->size),
                                    .host = static_cast<std::byte*>(host),

@@ -40,6 +40,8 @@ std::string_view name(MemoryKind kind) {
       return "pinned host memory";
     case MemoryKind::registered:
       return "registered host memory";
+    case MemoryKind::variable:
+      return "a managed variable";
   }
   return "memory";
 }

@@ -114,7 +114,9 @@ std::int64_t Runtime::finish() {
   std::int64_t leaks = 0;
   if (options_.leaks && sticky == kSuccess) {
     for (const auto& [address, block] : blocks_) {
-      if (block.freed.ordinal != 0 || block.kind == MemoryKind::registered || ++leaks > kMostLeaks) continue;
+      if (block.freed.ordinal != 0 || block.kind == MemoryKind::registered || block.kind == MemoryKind::variable ||
+          ++leaks > kMostLeaks)
+        continue;
       ProgramReport report;
       report.kind = "LEAK";
       report.text = fmt::format("LEAK  0x{:x} ({} bytes)\n  allocated by {}\n  not freed when the program ended",
@@ -155,8 +157,8 @@ bool Runtime::host_fault(std::uint64_t address) {
 
 void Runtime::reset() {
   for (auto& [address, block] : blocks_) {
-    // Managed variables of modules stay.
-    if (block.freed.ordinal != 0 || block.made.detail.starts_with("for variable")) continue;
+    // Variables belong to their modules.
+    if (block.freed.ordinal != 0 || block.kind == MemoryKind::variable) continue;
     unmap(block);
     engine_->memory().free(address);
     block.freed = call;

@@ -106,7 +106,7 @@ TEST_F(CudaRuntime, ReadsOfDeviceMemoryThatNothingHasWrittenAreReported) {
   EXPECT_THAT(kinds(), ElementsAre());
   EXPECT_EQ(scale(y, x, 64), 0);
   EXPECT_THAT(kinds(), ElementsAre("UNINITIALIZED"));
-  EXPECT_THAT(last_text(), HasSubstr("allocated by call 2, cudaMalloc of 256 bytes"));
+  EXPECT_THAT(last_text(), HasSubstr("allocated by call 1, cudaMalloc of 256 bytes"));
 }
 
 // The mark moves with the bytes: y is as incomplete as x.
@@ -143,7 +143,7 @@ TEST_F(CudaRuntime, AnAccessPastTheEndNamesTheAllocation) {
   ASSERT_FALSE(kinds().empty());
   EXPECT_EQ(kinds().front(), "OUT_OF_BOUNDS");
   EXPECT_THAT(driver::runtime().reports().all().front().text,
-              HasSubstr("allocated by call 2, cudaMalloc of 256 bytes"));
+              HasSubstr("allocated by call 1, cudaMalloc of 256 bytes"));
 }
 
 TEST_F(CudaRuntime, RacesAreReportedAndTheProgramContinues) {
@@ -159,10 +159,10 @@ TEST_F(CudaRuntime, UsesAfterFreeNameBothCalls) {
   EXPECT_EQ(cudaFree(x), 0);
   EXPECT_EQ(cudaMemcpy(output_.data(), x, 4, 2), 1);
   EXPECT_EQ(kinds().back(), "USE_AFTER_FREE");
-  EXPECT_THAT(last_text(), HasSubstr("freed by call 6, cudaFree"));
+  EXPECT_THAT(last_text(), HasSubstr("freed by call 5, cudaFree"));
   EXPECT_EQ(scale(y, x), 0);
   EXPECT_EQ(kinds().back(), "USE_AFTER_FREE");
-  EXPECT_THAT(last_text(), HasSubstr("freed by call 6, cudaFree"));
+  EXPECT_THAT(last_text(), HasSubstr("freed by call 5, cudaFree"));
 }
 
 TEST_F(CudaRuntime, WrongFreesAreReported) {
