@@ -95,7 +95,7 @@ std::string device_code_fault(const ProgramFile& file, int target) {
       driver::contents_text(all), target, target, target);
 }
 
-// Everything that would otherwise be found out by a crash. A file that is no ELF file, such as a script, is not checked: the
+// Rejects by name what would otherwise crash. A file that is no ELF file, such as a script, is not checked: the
 // programs that it starts run on the virtual GPU too.
 void reject_unsupported(const std::string& path, const fs::path& libraries, int target) {
   const ProgramFile file = read_program(path);
@@ -116,10 +116,10 @@ void reject_unsupported(const std::string& path, const fs::path& libraries, int 
     if (file.has_rpath)
       faults.push_back(
           {"RPATH", "the program finds libcudart by its RPATH: link with -Wl,--enable-new-dtags, or without -rpath"});
-    const ProgramFile own = read_program((libraries / runtime).string());
+    const ProgramFile provided = read_program((libraries / runtime).string());
     std::vector<std::string> missing;
     for (const std::string& name : file.imported) {
-      if ((name.starts_with("cuda") || name.starts_with("__cuda")) && !own.exported.contains(name) &&
+      if ((name.starts_with("cuda") || name.starts_with("__cuda")) && !provided.exported.contains(name) &&
           !file.exported.contains(name))
         missing.push_back(name);
     }
@@ -157,7 +157,8 @@ std::vector<char*> arguments_of(std::vector<std::string>& words) {
   return out;
 }
 
-// In a process of its own, so that --timeout ends it too. A program that a signal ends gives 128 + its number, as in a shell.
+// In a separate process, so that --timeout ends it too. A program that a signal ends gives 128 + its number, as in a
+// shell.
 int run_program(const std::string& path, std::vector<std::string> words) {
   std::cout.flush();
   const std::vector<char*> arguments = arguments_of(words);

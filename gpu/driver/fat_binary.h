@@ -33,7 +33,7 @@ struct FatEntry {
 // The PTX that a virtual GPU of this target (90 for sm_90a) runs: code for exactly this target if there is one, otherwise
 // for the newest architecture that it covers. Null: there is none.
 [[nodiscard]] const FatEntry* choose_ptx(const std::vector<FatEntry>& entries, int target);
-// "machine code for sm_80, sm_90; no PTX": what the container has, for a message.
+// "machine code for sm_80, sm_90; no PTX": the contents of the container, for a message.
 [[nodiscard]] std::string contents_text(const std::vector<FatEntry>& entries);
 
 // One block of the LZ4 format, without a frame. `size`: bytes after decompression. Throws InputError for a damaged block.

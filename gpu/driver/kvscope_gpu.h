@@ -11,8 +11,7 @@
  * Functions return a negative number, 0 or NULL on failure; kvscope_gpu_error then has the message. Strings are valid until the
  * next call with the same gpu. One thread at a time may use a gpu. Functions are added, never changed; KVSCOPE_GPU_VERSION counts
  * the additions. A struct begins with its size, so that later versions can add members at its end. */
-#ifndef KVSCOPE_GPU_H
-#define KVSCOPE_GPU_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +63,4 @@ const char* kvscope_gpu_printed(const kvscope_gpu* gpu); /* by printf of the las
 
 #ifdef __cplusplus
 }
-#endif
 #endif
