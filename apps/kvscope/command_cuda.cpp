@@ -246,20 +246,17 @@ int run_nvcc(const NvccCommand& command) {
 
 void add_cuda(CLI::App& app, Action& chosen) {
   auto command = std::make_shared<CudaCommand>();
-  CLI::App* cuda = app.add_subcommand("cuda",
-                                      "Run a CUDA program on the virtual GPU, without a GPU: kvscope cuda [OPTIONS] "
-                                      "PROGRAM [ARGUMENT...]; its exit code, or 1 if there are findings");
+  CLI::App* cuda = app.add_subcommand(
+      "cuda", "Run a CUDA program on the virtual GPU, without a GPU; exit code 1 if there are findings");
   cuda->add_option("--policy", command->policy, kPolicyHelp)->capture_default_str();
   add_check_option(*cuda, command->checks);
   cuda->add_option("--target", command->target, "Architecture: 90 for sm_90a, 100 for sm_100a, 120 for sm_120a")
       ->check(CLI::IsMember({90, 100, 120}))
       ->capture_default_str();
-  cuda->add_option("--max-instructions", command->most_instructions, "Stop a kernel after this many warp instructions")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  cuda->add_option("--max-memory", command->most_memory, "Device memory in bytes; the host's memory backs all of it")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_limit_option(*cuda, "--max-instructions", command->most_instructions, "Stop a kernel after N warp instructions",
+                   "N");
+  add_limit_option(*cuda, "--max-memory", command->most_memory, "Device memory; the host's memory backs all of it",
+                   "BYTES");
   cuda->add_option("--max-reports", command->max_reports, "Print at most N different reports of a launch")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();

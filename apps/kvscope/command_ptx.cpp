@@ -36,20 +36,10 @@ namespace {
 constexpr const char* kFileHelp = "PTX file, as nvcc -ptx writes it; compile with -lineinfo to see source lines";
 constexpr const char* kTargetHelp = "Compute capability of the virtual GPU: 90 for sm_90a, 100 for sm_100a";
 
-// The limits of gpu/virtual/machine/limits.h, each from 1 on.
+// The limits of gpu/virtual/machine/limits.h.
 void add_limit_options(CLI::App& command, LaunchRequest& request) {
   const auto limit = [&](const char* name, std::int64_t& value, const char* help, const char* type = "N") {
-    command.add_option(name, value, help)
-        ->type_name(type)
-        ->capture_default_str()
-        ->check(CLI::Validator(
-            [](const std::string& text) {
-              const auto number = whole_number<std::int64_t>(text);
-              return number && *number >= 1 ? std::string()
-                                            : fmt::format("'{}' is not a whole number from 1 to 2^63 - 1", text);
-            },
-            ""))
-        ->group("Limits");
+    add_limit_option(command, name, value, help, type);
   };
   ptx::LaunchLimits& limits = request.limits;
   limit("--max-instructions", limits.instructions, "Stop after N warp instructions");
@@ -122,6 +112,20 @@ void add_argument_help(CLI::App& command) {
                    {"2=VALUE                     parameter 2, from 0",
                     "n=VALUE                     the parameter n of the source, if the file has debug information",
                     "p.in[1].page=VALUE          a field of the struct p; fields that are not set are 0"});
+}
+
+void add_limit_option(CLI::App& command, const char* name, std::int64_t& value, const char* help, const char* type) {
+  command.add_option(name, value, help)
+      ->type_name(type)
+      ->capture_default_str()
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const auto number = whole_number<std::int64_t>(text);
+            return number && *number >= 1 ? std::string()
+                                          : fmt::format("'{}' is not a whole number from 1 to 2^63 - 1", text);
+          },
+          ""))
+      ->group("Limits");
 }
 
 void add_check_option(CLI::App& command, std::vector<std::string>& names) {

@@ -16,6 +16,8 @@ inline constexpr std::int64_t kMostPtxBytes = std::int64_t{256} << 20;
 [[nodiscard]] ptx::Module read_ptx(const std::string& path);
 
 void add_check_option(CLI::App& command, std::vector<std::string>& names);  // --check
+// A limit from 1 on. `type`: "N" or "BYTES".
+void add_limit_option(CLI::App& command, const char* name, std::int64_t& value, const char* help, const char* type);
 
 void add_ptx_run(CLI::App& ptx, Action& chosen);    // ptx run FILE --entry NAME --grid --block --arg ...
 void add_ptx_debug(CLI::App& ptx, Action& chosen);  // ptx debug FILE, with the same options

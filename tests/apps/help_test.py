@@ -66,6 +66,7 @@ class Help(unittest.TestCase):
                           "stage", "tma", "tma check", "tma copy", "tma gather4", "tma barrier", "tma engines", "swizzle", "swizzle table",
                           "swizzle solve", "lds", "lds table", "lds schedule", "fragment", "fragment list", "fragment table",
                           "ptx", "ptx run", "ptx survey", "ptx disasm", "ptx debug", "kernels", "kernels list", "kernels verify", "kernels bench",
+                          "cuda", "nvcc",
                           "completion"})
 
     def test_every_page_says_what_the_command_does_and_takes(self):
