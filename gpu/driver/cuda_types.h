@@ -81,7 +81,8 @@ struct HostNodeParams {
 #define KVSCOPE_DEVICE_FIELDS(X, Y)                                                                                    \
   X(char, name, 256)                                                                                                   \
   X(char, uuid, 16)                                                                                                    \
-  X(char, luid, 8) X(unsigned, luid_mask, 1) X(std::size_t, global_memory, 1) X(std::size_t, shared_per_block, 1)      \
+  X(char, luid, 8)                                                                                                     \
+  X(unsigned, luid_mask, 1) X(std::size_t, global_memory, 1) X(std::size_t, shared_per_block, 1)                       \
       X(int, registers_per_block, 1) X(int, warp_size, 1) X(std::size_t, pitch, 1) X(int, threads_per_block, 1) X(     \
           int, block_limits, 3) X(int, grid_limits, 3) Y(int, clock_rate, 1) X(std::size_t, constant_memory, 1)        \
           X(int, major, 1) X(int, minor, 1) X(std::size_t, texture_alignment, 1) X(                                    \

@@ -11,6 +11,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <new>
 
 #include "core/base/errors.h"
 #include "gpu/driver/runtime.h"

@@ -1,6 +1,9 @@
 #include "gpu/driver/kvscope_gpu.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <string>

@@ -17,6 +17,8 @@
 
 namespace kvscope::ptx {
 
+class DeviceMemory;
+
 struct InitOptions {
   bool shared = true;
   bool global = false;  // allocations without initial values

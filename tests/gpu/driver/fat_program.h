@@ -10,12 +10,9 @@
 namespace kvscope::driver_tests {
 
 // scale: y[i] = 2 * x[i] for i < n. reverse: reverses 64 numbers in shared memory, without the barrier that it needs.
-// use: out[i] = table[i] + counter, and counter = 7.
 inline constexpr std::string_view kPtx = R"(.version 8.0
 .target sm_90a
 .address_size 64
-.visible .global .align 4 .b8 table[16];
-.visible .global .attribute(.managed) .align 4 .u32 counter = 5;
 .visible .entry scale(.param .u64 y, .param .u64 x, .param .u32 n) {
   .reg .pred %p; .reg .b32 %r<6>; .reg .b64 %rd<6>; .reg .f32 %f<3>;
   ld.param.u64 %rd1, [y]; ld.param.u64 %rd2, [x]; ld.param.u32 %r1, [n];
@@ -44,6 +41,14 @@ inline constexpr std::string_view kPtx = R"(.version 8.0
   st.global.u32 [%rd3], %r2;
   ret;
 }
+)";
+
+// use: out[i] = table[i] + counter, and counter = 7.
+inline constexpr std::string_view kManagedPtx = R"(.version 8.0
+.target sm_90a
+.address_size 64
+.visible .global .align 4 .b8 table[16];
+.visible .global .attribute(.managed) .align 4 .u32 counter = 5;
 .visible .entry use(.param .u64 out) {
   .reg .pred %p; .reg .b32 %r<6>; .reg .b64 %rd<6>;
   ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;
