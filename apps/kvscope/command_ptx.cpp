@@ -10,7 +10,6 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
-#include "apps/kvscope/ptx_checks.h"
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
 #include "apps/kvscope/ptx_policy.h"
@@ -19,6 +18,7 @@
 #include "core/base/json.h"
 #include "core/base/numbers.h"
 #include "core/base/report.h"
+#include "gpu/virtual/check/check_names.h"
 #include "gpu/virtual/isa/survey.h"
 #include "gpu/virtual/text/parser.h"
 #include "gpu/virtual/text/print.h"
@@ -36,20 +36,10 @@ namespace {
 constexpr const char* kFileHelp = "PTX file, as nvcc -ptx writes it; compile with -lineinfo to see source lines";
 constexpr const char* kTargetHelp = "Compute capability of the virtual GPU: 90 for sm_90a, 100 for sm_100a";
 
-// The limits of gpu/virtual/machine/limits.h, each from 1 on.
+// The limits of gpu/virtual/machine/limits.h.
 void add_limit_options(CLI::App& command, LaunchRequest& request) {
   const auto limit = [&](const char* name, std::int64_t& value, const char* help, const char* type = "N") {
-    command.add_option(name, value, help)
-        ->type_name(type)
-        ->capture_default_str()
-        ->check(CLI::Validator(
-            [](const std::string& text) {
-              const auto number = whole_number<std::int64_t>(text);
-              return number && *number >= 1 ? std::string()
-                                            : fmt::format("'{}' is not a whole number from 1 to 2^63 - 1", text);
-            },
-            ""))
-        ->group("Limits");
+    add_limit_option(command, name, value, help, type);
   };
   ptx::LaunchLimits& limits = request.limits;
   limit("--max-instructions", limits.instructions, "Stop after N warp instructions");
@@ -124,15 +114,29 @@ void add_argument_help(CLI::App& command) {
                     "p.in[1].page=VALUE          a field of the struct p; fields that are not set are 0"});
 }
 
+void add_limit_option(CLI::App& command, const char* name, std::int64_t& value, const char* help, const char* type) {
+  command.add_option(name, value, help)
+      ->type_name(type)
+      ->capture_default_str()
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const auto number = whole_number<std::int64_t>(text);
+            return number && *number >= 1 ? std::string()
+                                          : fmt::format("'{}' is not a whole number from 1 to 2^63 - 1", text);
+          },
+          ""))
+      ->group("Limits");
+}
+
 void add_check_option(CLI::App& command, std::vector<std::string>& names) {
   command
       .add_option("--check", names,
-                  "Comma-separated checks; all is " + checks_in_all() +
+                  "Comma-separated checks; all is " + ptx::checks_in_all() +
                       "; docs/15_virtual_gpu.md describes each "
                       "[default: all]")
       ->type_name("CHECK,...")
       ->delimiter(',')
-      ->check(CLI::IsMember(check_names()));
+      ->check(CLI::IsMember(ptx::check_names()));
 }
 
 namespace {

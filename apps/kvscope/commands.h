@@ -38,6 +38,8 @@ void add_lds(CLI::App& app, Action& chosen);              // lds table SCENARIO 
 void add_lds_schedule(CLI::App& lds, Action& chosen);     // lds schedule SCENARIO [--without STEP], beside lds table
 void add_fragment(CLI::App& app, Action& chosen);         // fragment list, fragment table NAME
 void add_ptx(CLI::App& app, Action& chosen);              // ptx run|survey|disasm FILE
+void add_cuda(CLI::App& app, Action& chosen);             // cuda PROGRAM [ARGUMENT...]
+void add_nvcc(CLI::App& app, Action& chosen);             // nvcc ARGUMENT...
 void add_kernels(CLI::App& app, Action& chosen);          // kernels list, verify [--device virtual|cuda], bench
 void add_convert(CLI::App& app, Action& chosen);          // convert FILE --from LAYOUT --to LAYOUT --out FILE
 void add_layout(CLI::App& app, Action& chosen);           // layout EXPR [--json] [--all]

@@ -34,6 +34,8 @@ void add_commands(CLI::App& app, Action& chosen) {
   add_lds(app, chosen);
   add_fragment(app, chosen);
   add_ptx(app, chosen);
+  add_cuda(app, chosen);
+  add_nvcc(app, chosen);
   add_kernels(app, chosen);
   add_layout(app, chosen);
   add_dtype(app, chosen);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "apps/kvscope/commands.h"
 #include "gpu/virtual/text/module.h"
@@ -13,6 +14,10 @@ inline constexpr std::int64_t kMostPtxBytes = std::int64_t{256} << 20;
 
 // Parses a PTX file. InputError with every error of the file.
 [[nodiscard]] ptx::Module read_ptx(const std::string& path);
+
+void add_check_option(CLI::App& command, std::vector<std::string>& names);  // --check
+// A limit from 1 on. `type`: "N" or "BYTES".
+void add_limit_option(CLI::App& command, const char* name, std::int64_t& value, const char* help, const char* type);
 
 void add_ptx_run(CLI::App& ptx, Action& chosen);    // ptx run FILE --entry NAME --grid --block --arg ...
 void add_ptx_debug(CLI::App& ptx, Action& chosen);  // ptx debug FILE, with the same options

@@ -66,7 +66,8 @@ class Help(unittest.TestCase):
                           "stage", "tma", "tma check", "tma copy", "tma gather4", "tma barrier", "tma engines", "swizzle", "swizzle table",
                           "swizzle solve", "lds", "lds table", "lds schedule", "fragment", "fragment list", "fragment table",
                           "ptx", "ptx run", "ptx survey", "ptx disasm", "ptx debug", "kernels", "kernels list", "kernels verify", "kernels bench",
-                          "lab", "lab list", "lab start", "lab check", "lab hint", "lab pack", "lab grade", "lab report", "completion"})
+                          "lab", "lab list", "lab start", "lab check", "lab hint", "lab pack", "lab grade", "lab report", "cuda", "nvcc",
+                          "completion"})
 
     def test_every_page_says_what_the_command_does_and_takes(self):
         for words, page in self.pages.items():

@@ -20,7 +20,9 @@ CORE_ORDER = ["base", "layout", "trace", "scenario", "smem", "tma", "fragment", 
 VIZ_SEES = ["base", "layout", "trace", "scenario"]
 VIRTUAL_ORDER = ["text", "isa", "semantics", "machine", "check", "debug"]
 VIRTUAL_SEES = ["base", "trace"]
-GPU_ORDER = ["virtual", "kernels", "launch", "offload", "verify", "bench", "hardware"]
+GPU_ORDER = ["virtual", "driver", "kernels", "launch", "offload", "verify", "bench", "hardware"]
+# Programs reach the virtual GPU through libcudart; no other folder of gpu/ may depend on it.
+GPU_ALONE = "driver"
 VIZ_ORDER = ["playback", "geometry", "model", "view", "window"]
 
 # Headers that device code may share with the model: types only. A formula used by both sides could not find its error.
@@ -119,6 +121,8 @@ def include_faults(path, line, quoted, target):
         if mine in GPU_ORDER and other in GPU_ORDER and GPU_ORDER.index(other) > GPU_ORDER.index(mine):
             yield fault("folder order", f"gpu/{mine} includes gpu/{other}, which comes after it",
                         f"move the shared part to gpu/{mine} or above, or this file down")
+        if other == GPU_ALONE and mine != GPU_ALONE:
+            yield fault("driver alone", f"gpu/{mine} includes {target}", "include gpu/virtual or gpu/launch instead")
         if mine == "virtual":
             part, other_part = (path.split("/") + [""])[2], (target.split("/") + ["", ""])[2]
             if other == "virtual" and part in VIRTUAL_ORDER and other_part in VIRTUAL_ORDER and \

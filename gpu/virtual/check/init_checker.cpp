@@ -80,13 +80,39 @@ InitChecker::Written* InitChecker::shared_of(const Launch& launch, const Cta& ct
   return last_;
 }
 
-InitChecker::Written* InitChecker::global_of(const Launch& launch, std::uint64_t address) {
+InitChecker::Written* InitChecker::global_of(const DeviceMemory& memory, std::uint64_t address) {
   if (!options_.global && global_.empty()) return nullptr;
-  const Allocation* a = launch.memory->find(address);
+  const Allocation* a = memory.find(address);
   if (a == nullptr) return nullptr;
   if (const auto place = global_.find(a->address); place != global_.end()) return &place->second;
   if (!options_.global || a->initialized) return nullptr;
   return &global_.try_emplace(a->address, a->address, a->size).first->second;
+}
+
+void InitChecker::host_wrote(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes) {
+  if (bytes <= 0 || memory.at(address, bytes) == nullptr) return;
+  if (Written* written = global_of(memory, address)) written->set(address, bytes);
+}
+
+void InitChecker::host_copied(const DeviceMemory& memory, std::uint64_t to, std::uint64_t from, std::int64_t bytes) {
+  if (bytes <= 0 || memory.at(to, bytes) == nullptr || memory.at(from, bytes) == nullptr) return;
+  Written* const target = global_of(memory, to);
+  if (target == nullptr) return;
+  Written* const source = global_of(memory, from);
+  if (source == nullptr || source->missing(from, bytes) < 0) return target->set(to, bytes);
+  for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(bytes); ++i) {
+    if (source->missing(from + i, 1) < 0) {
+      target->set(to + i, 1);
+    } else {
+      target->clear(to + i, 1);
+    }
+  }
+}
+
+std::int64_t InitChecker::host_missing(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes) {
+  if (bytes <= 0 || memory.at(address, bytes) == nullptr) return -1;
+  const Written* const written = global_of(memory, address);
+  return written == nullptr ? -1 : written->missing(address, bytes);
 }
 
 bool InitChecker::is_quick(const Exec& exec, const WarpAccess& access) {
@@ -118,7 +144,7 @@ void InitChecker::access(const Exec& exec, const Op& op, const WarpAccess& acces
     const int lane = std::countr_zero(left);
     const std::uint64_t address = access.addresses[static_cast<std::size_t>(lane)];
     const bool shared = access.space == Space::shared;
-    Written* written = shared ? shared_of(exec.launch, exec.cta, address) : global_of(exec.launch, address);
+    Written* written = shared ? shared_of(exec.launch, exec.cta, address) : global_of(*exec.launch.memory, address);
     if (written == nullptr) continue;
     const std::uint64_t at = shared ? offset_of(address) : address;
     if (access.kind != AccessKind::store) {
@@ -168,7 +194,7 @@ void InitChecker::async_moves(Launch& launch, const Cta& cta, const AsyncOp&, By
   for (const ByteRange& range : writes) {
     if (range.space == Space::shared) {
       if (Written* written = shared_of(launch, cta, range.address)) written->set(offset_of(range.address), range.bytes);
-    } else if (Written* written = global_of(launch, range.address)) {
+    } else if (Written* written = global_of(*launch.memory, range.address)) {
       written->set(range.address, range.bytes);
     }
   }
@@ -188,7 +214,7 @@ void InitChecker::tell(const Exec& exec, const Op& op, int lane, Space space, st
   r.severity = severity_of(r.kind);
   r.address = name_address(exec.launch, space, address, bytes);
   r.parties = {lane_party(exec, op, lane, LaneMask{1} << lane, "read")};
-  const Written* const global = space == Space::global ? global_of(exec.launch, address) : nullptr;
+  const Written* const global = space == Space::global ? global_of(*exec.launch.memory, address) : nullptr;
   r.message = space == Space::shared ? "no thread and no copy has written this byte since the CTA began"
               : global != nullptr && global->discarded
                   ? "no thread and no copy has written this byte since it was allocated or discarded"

@@ -17,6 +17,8 @@
 
 namespace kvscope::ptx {
 
+class DeviceMemory;
+
 struct InitOptions {
   bool shared = true;
   bool global = false;  // allocations without initial values
@@ -25,6 +27,13 @@ struct InitOptions {
 class InitChecker final : public Monitor {
  public:
   explicit InitChecker(InitOptions options = {}) : options_(options) {}
+
+  // What the host does between launches, in global memory. Bytes outside of one live allocation are ignored.
+  void host_wrote(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes);
+  // A copy within the device: a byte of `to` counts as written if the byte of `from` does.
+  void host_copied(const DeviceMemory& memory, std::uint64_t to, std::uint64_t from, std::int64_t bytes);
+  // Offset of the first byte of the range that nothing has written; -1: all have been.
+  [[nodiscard]] std::int64_t host_missing(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes);
 
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
@@ -53,7 +62,7 @@ class InitChecker final : public Monitor {
   // Handles all lanes at once; true if they access the CTA's own memory and nothing is to be reported.
   [[nodiscard]] bool is_quick(const Exec& exec, const WarpAccess& access);
   [[nodiscard]] Written* shared_of(const Launch& launch, const Cta& cta, std::uint64_t address);
-  [[nodiscard]] Written* global_of(const Launch& launch, std::uint64_t address);
+  [[nodiscard]] Written* global_of(const DeviceMemory& memory, std::uint64_t address);
   void tell(const Exec& exec, const Op& op, int lane, Space space, std::uint64_t address, std::int64_t bytes);
 
   InitOptions options_;

@@ -1,0 +1,294 @@
+// kvscope cuda PROGRAM [ARGUMENT...]: runs a program of the CUDA runtime on the virtual GPU, with checks.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/common/cli.h"
+#include "apps/common/faults.h"
+#include "apps/common/help_page.h"
+#include "apps/kvscope/commands.h"
+#include "apps/kvscope/program_file.h"
+#include "apps/kvscope/ptx_commands.h"
+#include "apps/kvscope/ptx_policy.h"
+#include "core/base/errors.h"
+#include "core/base/numbers.h"
+#include "gpu/driver/fat_binary.h"
+#include "gpu/driver/program_reports.h"
+
+namespace kvscope::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CudaCommand {
+  std::string policy = "late";
+  std::vector<std::string> checks{"all"};
+  int target = 90;
+  std::int64_t most_instructions = 1'000'000'000;
+  std::int64_t most_memory = std::int64_t{4} << 30;
+  int max_reports = 20;
+  bool no_leaks = false;
+  std::string report, format;
+  std::vector<std::string> program;
+};
+
+// Libraries of kernels in machine code, and the driver, by the beginning of their file names.
+constexpr std::array<std::string_view, 13> kMachineCode{
+    "libcublas", "libcudnn", "libcufft", "libcurand",    "libcusolver", "libcusparse", "libnccl",
+    "libnvjpeg", "libnvrtc", "libnpp",   "libnvJitLink", "libcuda.so",  "libcufile"};
+
+// The folder of libcudart.so.12 and .13: in the build tree, or beside the installed program.
+fs::path library_folder() {
+  const fs::path self = fs::read_symlink("/proc/self/exe").parent_path();
+  const std::array<fs::path, 2> candidates{self / "../../lib/kvscope/cuda",
+                                           self / ".." / KVSCOPE_LIBDIR / "kvscope/cuda"};
+  for (const fs::path& folder : candidates) {
+    if (fs::exists(folder / "libcudart.so.13")) return fs::canonical(folder);
+  }
+  throw InputError("kvscope cuda", "",
+                   fmt::format("libcudart.so.13 of kvscope is not in {} and not in {}: install kvscope again",
+                               candidates[0].lexically_normal().string(), candidates[1].lexically_normal().string()));
+}
+
+// As execvp does: a name without a slash is searched in PATH. Throws InputError if there is no such file.
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    if (fs::exists(name)) return name;
+    throw InputError(name, "", "no such file");
+  }
+  const char* const path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
+    const std::string file = fmt::format("{}/{}", folder, name);
+    if (::access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file)) return file;
+  }
+  throw InputError(name, "", "not found in PATH: a program of this folder is written ./" + name);
+}
+
+// Why the virtual GPU cannot run the device code of this file; "": it can, or there is none.
+std::string device_code_fault(const ProgramFile& file, int target) {
+  std::vector<driver::FatEntry> all;
+  for (const auto& bytes : file.fat_binaries) {
+    for (driver::FatEntry& entry : driver::read_fat_binary(bytes)) all.push_back(std::move(entry));
+  }
+  if (all.empty() || driver::choose_ptx(all, target) != nullptr) return {};
+  return fmt::format(
+      "its device code is {}: the virtual GPU runs PTX for sm_{} or earlier: compile again with kvscope nvcc, or with "
+      "-gencode arch=compute_{}a,code=compute_{}a",
+      driver::contents_text(all), target, target, target);
+}
+
+// Rejects by name what would otherwise crash. A file that is no ELF file, such as a script, is not checked: the
+// programs that it starts run on the virtual GPU too.
+void reject_unsupported(const std::string& path, const fs::path& libraries, int target) {
+  const ProgramFile file = read_program(path);
+  std::vector<Fault> faults;
+  std::string runtime;
+  for (const std::string& library : file.needed) {
+    if (library.starts_with("libcudart.so")) runtime = library;
+    for (const std::string_view prefix : kMachineCode) {
+      if (library.starts_with(prefix))
+        faults.push_back({library,
+                          "its kernels are machine code or need the driver, which the virtual GPU cannot run: "
+                          "replace the calls by kernels of the program"});
+    }
+  }
+  if (!runtime.empty() && !fs::exists(libraries / runtime)) {
+    faults.push_back({runtime, "kvscope has libcudart.so.12 and libcudart.so.13: compile with CUDA 12 or 13"});
+  } else if (!runtime.empty()) {
+    if (file.has_rpath)
+      faults.push_back(
+          {"RPATH", "the program finds libcudart by its RPATH: link with -Wl,--enable-new-dtags, or without -rpath"});
+    const ProgramFile provided = read_program((libraries / runtime).string());
+    std::vector<std::string> missing;
+    for (const std::string& name : file.imported) {
+      if ((name.starts_with("cuda") || name.starts_with("__cuda")) && !provided.exported.contains(name) &&
+          !file.exported.contains(name))
+        missing.push_back(name);
+    }
+    if (!missing.empty())
+      faults.push_back({runtime, fmt::format("kvscope's library has no {}: it has the functions of CUDA 12.9 and 13.0",
+                                             fmt::join(missing, ", "))});
+  } else if (!file.fat_binaries.empty()) {
+    faults.push_back(
+        {"libcudart", "the program links the CUDA runtime statically: link again with nvcc -cudart shared"});
+  }
+  if (const std::string fault = device_code_fault(file, target); !fault.empty())
+    faults.push_back({"device code", fault});
+  if (!faults.empty()) throw InputError(path, std::move(faults));
+}
+
+void set_environment(const CudaCommand& command, const fs::path& libraries) {
+  const auto set = [](const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); };
+  const char* const path = std::getenv("LD_LIBRARY_PATH");
+  set("LD_LIBRARY_PATH", path == nullptr ? libraries.string() : fmt::format("{}:{}", libraries.string(), path));
+  set("KVSCOPE_CUDA_POLICY", command.policy);
+  set("KVSCOPE_CUDA_CHECKS", fmt::format("{}", fmt::join(command.checks, ",")));
+  set("KVSCOPE_CUDA_TARGET", std::to_string(command.target));
+  set("KVSCOPE_CUDA_MAX_INSTRUCTIONS", std::to_string(command.most_instructions));
+  set("KVSCOPE_CUDA_MAX_MEMORY", std::to_string(command.most_memory));
+  set("KVSCOPE_CUDA_MAX_REPORTS", std::to_string(command.max_reports));
+  set("KVSCOPE_CUDA_LEAKS", command.no_leaks ? "0" : "1");
+  set("KVSCOPE_CUDA_REPORT", command.report.empty() ? "" : fs::absolute(command.report).string());
+  set("KVSCOPE_CUDA_FORMAT", command.format);
+}
+
+std::vector<char*> arguments_of(std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (std::string& word : words) out.push_back(word.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+// In a separate process, so that --timeout ends it too. A program that a signal ends gives 128 + its number, as in a
+// shell.
+int run_program(const std::string& path, std::vector<std::string> words) {
+  std::cout.flush();
+  const std::vector<char*> arguments = arguments_of(words);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) throw InputError(path, "", "it cannot be started: " + system_message(errno));
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(kExitBadInput);
+    ::signal(SIGPIPE, SIG_DFL);
+    ::execv(path.c_str(), arguments.data());
+    const std::string fault = fmt::format("kvscope: {}: it cannot be started: {}\n", path, system_message(errno));
+    static_cast<void>(!::write(STDERR_FILENO, fault.data(), fault.size()));
+    ::_exit(kExitBadInput);
+  }
+  ::signal(SIGINT, SIG_IGN);  // the program decides
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int run_cuda(const CudaCommand& command) {
+  static_cast<void>(read_policy(command.policy));
+  static_cast<void>(driver::report_format(command.format, command.report));
+  if (command.program.empty())
+    throw InputError("command line", "PROGRAM", "missing: kvscope cuda ./my_test and its arguments");
+  const fs::path libraries = library_folder();
+  const std::string path = find_program(command.program.front());
+  reject_unsupported(path, libraries, command.target);
+  set_environment(command, libraries);
+  return run_program(path, command.program);
+}
+
+struct NvccCommand {
+  std::vector<std::string> arguments;
+};
+
+bool begins_with_any(const std::string& word, std::initializer_list<std::string_view> prefixes) {
+  for (const std::string_view prefix : prefixes) {
+    if (word.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+std::string find_nvcc() {
+  const char* const home = std::getenv("CUDA_HOME");
+  const std::array<std::string, 2> places{home == nullptr ? "" : fmt::format("{}/bin/nvcc", home),
+                                          "/usr/local/cuda/bin/nvcc"};
+  try {
+    return find_program("nvcc");
+  } catch (const InputError&) {
+    for (const std::string& place : places) {
+      if (!place.empty() && ::access(place.c_str(), X_OK) == 0) return place;
+    }
+    throw InputError("nvcc", "",
+                     "not found in PATH, in CUDA_HOME/bin and in /usr/local/cuda/bin: install the CUDA toolkit");
+  }
+}
+
+// What is added goes before the caller's arguments, each only if the caller has not chosen otherwise.
+int run_nvcc(const NvccCommand& command) {
+  bool line_info = false, runtime = false;
+  for (const std::string& word : command.arguments) {
+    line_info |=
+        begins_with_any(word, {"-lineinfo", "--generate-line-info"}) || word == "-G" || word == "--device-debug";
+    runtime |= begins_with_any(word, {"-cudart", "--cudart"});
+    if (word == "-dc" || word == "--device-c" || word == "-rdc=true" || word == "--relocatable-device-code=true")
+      throw InputError("command line", word,
+                       "the linker turns relocatable device code into machine code, which the virtual GPU cannot run: "
+                       "put a kernel and the functions that it calls into one file");
+  }
+  std::vector<std::string> words{"nvcc"};
+  if (!runtime) words.insert(words.end(), {"-cudart", "shared"});
+  if (!line_info) words.emplace_back("-lineinfo");
+  words.insert(words.end(), {"-gencode", "arch=compute_90a,code=compute_90a"});
+  words.insert(words.end(), command.arguments.begin(), command.arguments.end());
+  const std::string nvcc = find_nvcc();
+  std::cout.flush();
+  ::execv(nvcc.c_str(), arguments_of(words).data());
+  throw InputError(nvcc, "", "it cannot be started: " + system_message(errno));
+}
+
+}  // namespace
+
+void add_cuda(CLI::App& app, Action& chosen) {
+  auto command = std::make_shared<CudaCommand>();
+  CLI::App* cuda = app.add_subcommand(
+      "cuda", "Run a CUDA program on the virtual GPU, without a GPU; exit code 1 if there are findings");
+  cuda->add_option("--policy", command->policy, kPolicyHelp)->capture_default_str();
+  add_check_option(*cuda, command->checks);
+  cuda->add_option("--target", command->target, "Architecture: 90 for sm_90a, 100 for sm_100a, 120 for sm_120a")
+      ->check(CLI::IsMember({90, 100, 120}))
+      ->capture_default_str();
+  add_limit_option(*cuda, "--max-instructions", command->most_instructions, "Stop a kernel after N warp instructions",
+                   "N");
+  add_limit_option(*cuda, "--max-memory", command->most_memory, "Device memory; the host's memory backs all of it",
+                   "BYTES");
+  cuda->add_option("--max-reports", command->max_reports, "Print at most N different reports of a launch")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  cuda->add_flag("--no-leaks", command->no_leaks, "Do not report memory that is not freed at the end");
+  cuda->add_option("--report", command->report, "Also write the reports to this file at the end")->type_name("FILE");
+  cuda->add_option("--format", command->format,
+                   "Format of --report: text, json, junit or sarif [default: by the ending .json, .xml or .sarif]")
+      ->check(CLI::IsMember({"text", "json", "junit", "sarif"}));
+  // Everything from the program's name on is the program's, options too.
+  cuda->prefix_command();
+  add_help_section(*cuda, "Program",
+                   {"The first word that is no option, and everything after it: the program and its arguments"});
+  add_examples(*cuda, {"kvscope nvcc -o my_test my_test.cu", "kvscope cuda ./my_test --size 64",
+                       "kvscope cuda --report findings.sarif ./my_test"});
+  cuda->final_callback([command, cuda, &chosen] {
+    for (const std::string& word : cuda->remaining()) command->program.push_back(word);
+    chosen = [command] { return run_cuda(*command); };
+  });
+}
+
+void add_nvcc(CLI::App& app, Action& chosen) {
+  auto command = std::make_shared<NvccCommand>();
+  CLI::App* nvcc =
+      app.add_subcommand("nvcc", "Compile a program for kvscope cuda: nvcc with the options that it needs");
+  nvcc->prefix_command();
+  add_examples(*nvcc, {"kvscope nvcc -O2 -o my_test my_test.cu", "make NVCC='kvscope nvcc'"});
+  nvcc->final_callback([command, nvcc, &chosen] {
+    command->arguments = nvcc->remaining();
+    chosen = [command] { return run_nvcc(*command); };
+  });
+}
+
+}  // namespace kvscope::apps

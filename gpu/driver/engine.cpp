@@ -1,0 +1,31 @@
+#include "gpu/driver/engine.h"
+
+#include <utility>
+
+#include "gpu/virtual/check/check_names.h"
+#include "gpu/virtual/text/parser.h"
+
+namespace kvscope::driver {
+
+Engine::Engine(EngineOptions options)
+    : options_(std::move(options)),
+      device_(ptx::ProgramOptions{.target = options_.target}, options_.memory),
+      written_({.shared = false, .global = options_.global_init}) {}
+
+const ptx::LoadedModule& Engine::load(std::string ptx, const std::string& file) {
+  return device_.load(ptx::parse_module(std::move(ptx), file));
+}
+
+ptx::LaunchResult Engine::launch(const ptx::LoadedModule& module, ptx::LaunchConfig config) {
+  config.options.policy = options_.policy;
+  config.options.seed = options_.seed;
+  config.options.limits = options_.limits;
+  config.options.max_reports = options_.max_reports;
+  ptx::Checks checks(ptx::checks_of(options_.checks));
+  if (options_.global_init) checks.add(written_);
+  ptx::LaunchResult result = device_.launch(module, config, checks.monitor());
+  warp_instructions_ += result.steps;
+  return result;
+}
+
+}  // namespace kvscope::driver

@@ -1,0 +1,47 @@
+// A virtual GPU with the checks of a whole program: unlike the checks of one launch, it records which bytes of device memory
+// have been written from one launch to the next, and by the host in between.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/virtual/check/checks.h"
+#include "gpu/virtual/machine/device.h"
+
+namespace kvscope::driver {
+
+struct EngineOptions {
+  int target = 90;  // sm_90a; 100: sm_100a
+  ptx::Policy policy = ptx::Policy::late;
+  std::uint64_t seed = 0;  // for policy seeded: not 0
+  std::vector<std::string> checks{"all"};
+  bool global_init = true;  // reads of device memory that nothing has written
+  ptx::LaunchLimits limits;
+  std::int64_t memory = std::int64_t{4} << 30;  // [bytes] of device memory; the host's memory backs all of it
+  int max_reports = 20;                         // per launch
+};
+
+class Engine {
+ public:
+  explicit Engine(EngineOptions options = {});
+
+  [[nodiscard]] const EngineOptions& options() const { return options_; }
+  void set_heap(std::int64_t bytes) { options_.limits.heap_bytes = bytes; }  // of malloc in kernels
+  [[nodiscard]] ptx::DeviceMemory& memory() { return device_.memory(); }
+  [[nodiscard]] ptx::InitChecker& written() { return written_; }
+
+  const ptx::LoadedModule& load(std::string ptx, const std::string& file);
+  // Takes the schedule and the limits from the options. Throws GeometryError with each rule that the launch breaks.
+  ptx::LaunchResult launch(const ptx::LoadedModule& module, ptx::LaunchConfig config);
+  [[nodiscard]] std::uint64_t warp_instructions() const { return warp_instructions_; }  // of all launches
+
+ private:
+  EngineOptions options_;
+  ptx::Device device_;
+  ptx::InitChecker written_;
+  std::uint64_t warp_instructions_ = 0;
+};
+
+}  // namespace kvscope::driver

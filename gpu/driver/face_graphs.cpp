@@ -1,0 +1,203 @@
+// libcudart: graphs, built by hand or by a capture (face_streams.cpp), and their launches.
+#include <algorithm>
+#include <cstring>
+
+#include "gpu/driver/cuda_types.h"
+#include "gpu/driver/face.h"
+
+namespace kvscope::driver {
+namespace {
+
+Graph* find_graph(Runtime& r, void* handle) {
+  const auto found = r.graphs.find(handle);
+  return found == r.graphs.end() ? nullptr : found->second.get();
+}
+
+Status add_node(Runtime& r, void** out, void* graph, void* const* after, std::size_t count, int type,
+                std::function<Status()> work) {
+  Graph* const to = find_graph(r, graph);
+  if (to == nullptr || out == nullptr || (count > 0 && after == nullptr)) return kInvalidValue;
+  auto node = std::make_unique<GraphNode>();
+  node->graph = to;
+  node->type = type;
+  for (std::size_t i = 0; i < count; ++i) node->after.push_back(static_cast<GraphNode*>(after[i]));
+  node->work = std::move(work);
+  *out = node.get();
+  to->nodes.push_back(std::move(node));
+  return kSuccess;
+}
+
+Status kernel_work(Runtime& r, const KernelNodeParams* p, std::function<Status()>& out) {
+  if (p == nullptr) return kInvalidValue;
+  KernelLaunch launch;
+  launch.kernel = r.find_kernel(p->function);
+  if (launch.kernel == nullptr) return kInvalidFunction;
+  launch.config.grid = {p->grid.x, p->grid.y, p->grid.z};
+  launch.config.block = {p->block.x, p->block.y, p->block.z};
+  launch.config.dynamic_shared = p->dynamic_shared;
+  if (const Status status = r.pack(*launch.kernel, p->arguments, launch.config.params); status != kSuccess)
+    return status;
+  out = [&r, launch] { return r.launch(launch); };
+  return kSuccess;
+}
+
+}  // namespace
+
+KVSCOPE_CUDA int cudaGraphCreate(void** graph, unsigned) {
+  return enter("cudaGraphCreate", KVSCOPE_CALLER, [&](Runtime& r) {
+    if (graph == nullptr) return kInvalidValue;
+    auto made = std::make_unique<Graph>();
+    *graph = made.get();
+    r.graphs.emplace(*graph, std::move(made));
+    return kSuccess;
+  });
+}
+KVSCOPE_CUDA int cudaGraphDestroy(void* graph) {
+  return enter("cudaGraphDestroy", KVSCOPE_CALLER,
+               [&](Runtime& r) { return r.graphs.erase(graph) == 1 ? kSuccess : kInvalidValue; });
+}
+KVSCOPE_CUDA int cudaGraphAddKernelNode(void** node, void* graph, void* const* after, std::size_t count,
+                                        const KernelNodeParams* p) {
+  return enter("cudaGraphAddKernelNode", KVSCOPE_CALLER, [&](Runtime& r) {
+    std::function<Status()> work;
+    if (const Status status = kernel_work(r, p, work); status != kSuccess) return status;
+    return add_node(r, node, graph, after, count, 0, std::move(work));
+  });
+}
+KVSCOPE_CUDA int cudaGraphAddMemcpyNode1D(void** node, void* graph, void* const* after, std::size_t count, void* to,
+                                          const void* from, std::size_t bytes, int kind) {
+  return enter("cudaGraphAddMemcpyNode1D", KVSCOPE_CALLER, [&](Runtime& r) {
+    const Copy copy{.to = address_of(to), .from = address_of(from), .width = bytes, .kind = kind};
+    return add_node(r, node, graph, after, count, 1, [&r, copy] { return r.copy(copy); });
+  });
+}
+KVSCOPE_CUDA int cudaGraphAddMemsetNode(void** node, void* graph, void* const* after, std::size_t count,
+                                        const MemsetNodeParams* p) {
+  return enter("cudaGraphAddMemsetNode", KVSCOPE_CALLER, [&](Runtime& r) {
+    if (p == nullptr || (p->element != 1 && p->element != 2 && p->element != 4)) return kInvalidValue;
+    return add_node(r, node, graph, after, count, 2, [&r, p = *p] {
+      return r.set(address_of(p.to), p.pitch, 0, p.value, p.element, p.width, p.height, 1);
+    });
+  });
+}
+KVSCOPE_CUDA int cudaGraphAddHostNode(void** node, void* graph, void* const* after, std::size_t count,
+                                      const HostNodeParams* p) {
+  return enter("cudaGraphAddHostNode", KVSCOPE_CALLER, [&](Runtime& r) {
+    if (p == nullptr || p->function == nullptr) return kInvalidValue;
+    return add_node(r, node, graph, after, count, 3, [p = *p] { return p.function(p.data), kSuccess; });
+  });
+}
+KVSCOPE_CUDA int cudaGraphAddEmptyNode(void** node, void* graph, void* const* after, std::size_t count) {
+  return enter("cudaGraphAddEmptyNode", KVSCOPE_CALLER,
+               [&](Runtime& r) { return add_node(r, node, graph, after, count, 5, nullptr); });
+}
+
+namespace {
+Status add_edges(Runtime& r, void* graph, void* const* from, void* const* to, std::size_t count) {
+  if (find_graph(r, graph) == nullptr || (count > 0 && (from == nullptr || to == nullptr))) return kInvalidValue;
+  for (std::size_t i = 0; i < count; ++i)
+    static_cast<GraphNode*>(to[i])->after.push_back(static_cast<GraphNode*>(from[i]));
+  return kSuccess;
+}
+}  // namespace
+
+// The fourth argument is the number of edges in 12.x, and edge data in 13.x and in the form _v2.
+KVSCOPE_CUDA int cudaGraphAddDependencies(void* graph, void* const* from, void* const* to, const void* fourth,
+                                          std::size_t fifth) {
+  return enter("cudaGraphAddDependencies", KVSCOPE_CALLER, [&](Runtime& r) {
+    return add_edges(r, graph, from, to, runtime_version() < 13000 ? address_of(fourth) : fifth);
+  });
+}
+KVSCOPE_CUDA int cudaGraphAddDependencies_v2(void* graph, void* const* from, void* const* to, const void*,
+                                             std::size_t count) {
+  return enter("cudaGraphAddDependencies", KVSCOPE_CALLER,
+               [&](Runtime& r) { return add_edges(r, graph, from, to, count); });
+}
+
+KVSCOPE_CUDA int cudaGraphGetNodes(void* graph, void** nodes, std::size_t* count) {
+  return enter("cudaGraphGetNodes", KVSCOPE_CALLER, [&](Runtime& r) {
+    const Graph* const g = find_graph(r, graph);
+    if (g == nullptr || count == nullptr) return kInvalidValue;
+    if (nodes != nullptr) {
+      for (std::size_t i = 0; i < *count; ++i) nodes[i] = i < g->nodes.size() ? g->nodes[i].get() : nullptr;
+    } else {
+      *count = g->nodes.size();
+    }
+    return kSuccess;
+  });
+}
+KVSCOPE_CUDA int cudaGraphNodeGetType(void* node, int* type) {
+  return enter("cudaGraphNodeGetType", KVSCOPE_CALLER,
+               [&](Runtime&) { return *type = static_cast<GraphNode*>(node)->type, kSuccess; });
+}
+KVSCOPE_CUDA int cudaGraphKernelNodeSetParams(void* node, const KernelNodeParams* p) {
+  return enter("cudaGraphKernelNodeSetParams", KVSCOPE_CALLER,
+               [&](Runtime& r) { return kernel_work(r, p, static_cast<GraphNode*>(node)->work); });
+}
+
+// --- executable graphs ---
+
+namespace {
+Status instantiate(Runtime& r, void** exec, void* graph) {
+  const Graph* const g = find_graph(r, graph);
+  if (exec == nullptr || g == nullptr) return kInvalidValue;
+  auto made = std::make_unique<GraphExec>(Runtime::instantiate(*g));
+  if (made->work.size() != g->nodes.size()) return kInvalidValue;  // a cycle
+  *exec = made.get();
+  r.execs.emplace(*exec, std::move(made));
+  return kSuccess;
+}
+}  // namespace
+
+KVSCOPE_CUDA int cudaGraphInstantiate(void** exec, void* graph, unsigned long long) {
+  return enter("cudaGraphInstantiate", KVSCOPE_CALLER, [&](Runtime& r) { return instantiate(r, exec, graph); });
+}
+KVSCOPE_CUDA int cudaGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
+  return enter("cudaGraphInstantiateWithFlags", KVSCOPE_CALLER,
+               [&](Runtime& r) { return instantiate(r, exec, graph); });
+}
+KVSCOPE_CUDA int cudaGraphExecKernelNodeSetParams(void* exec, void* node, const KernelNodeParams* p) {
+  return enter("cudaGraphExecKernelNodeSetParams", KVSCOPE_CALLER, [&](Runtime& r) {
+    const auto found = r.execs.find(exec);
+    if (found == r.execs.end()) return kInvalidValue;
+    for (auto& [of, work] : found->second->work) {
+      if (of == node) return kernel_work(r, p, work);
+    }
+    return kInvalidValue;
+  });
+}
+KVSCOPE_CUDA int cudaGraphExecUpdate(void* exec, void* graph, void*) {
+  return enter("cudaGraphExecUpdate", KVSCOPE_CALLER, [&](Runtime& r) {
+    const auto found = r.execs.find(exec);
+    const Graph* const g = find_graph(r, graph);
+    if (found == r.execs.end() || g == nullptr) return kInvalidValue;
+    *found->second = Runtime::instantiate(*g);
+    return kSuccess;
+  });
+}
+KVSCOPE_CUDA int cudaGraphExecDestroy(void* exec) {
+  return enter("cudaGraphExecDestroy", KVSCOPE_CALLER,
+               [&](Runtime& r) { return r.execs.erase(exec) == 1 ? kSuccess : kInvalidValue; });
+}
+KVSCOPE_CUDA int cudaGraphUpload(void*, void*) {
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaGraphLaunch(void* exec, void* stream) {
+  return enter("cudaGraphLaunch", KVSCOPE_CALLER, [&](Runtime& r) {
+    const auto found = r.execs.find(exec);
+    if (found == r.execs.end()) return kInvalidValue;
+    const GraphExec* const run = found->second.get();
+    return r.issue(stream, 5, [&r, run] {
+      for (const auto& [node, work] : run->work) {
+        if (!work) continue;
+        if (const Status status = work(); status != kSuccess) return status;
+        if (r.sticky != kSuccess) break;
+      }
+      return kSuccess;
+    });
+  });
+}
+KVSCOPE_CUDA_ALIAS(cudaGraphLaunch_ptsz, cudaGraphLaunch)
+KVSCOPE_CUDA_ALIAS(cudaGraphUpload_ptsz, cudaGraphUpload)
+
+}  // namespace kvscope::driver

@@ -1,0 +1,416 @@
+// libcudart: memory, copies, symbols.
+#include <cstring>
+
+#include "gpu/driver/cuda_types.h"
+#include "gpu/driver/face.h"
+
+namespace kvscope::driver {
+namespace {
+
+using Kinds = std::vector<MemoryKind>;
+
+constexpr std::size_t kPitchAlign = 512;  // [bytes] of cudaMallocPitch
+
+Status allocate(Runtime& r, MemoryKind kind, void** pointer, std::size_t bytes, unsigned flags = 0) {
+  if (pointer == nullptr) return kInvalidValue;
+  *pointer = nullptr;
+  if (bytes == 0) return kSuccess;
+  std::uint64_t address = 0;
+  const Status status = r.allocate(kind, bytes, flags, address);
+  if (status == kSuccess) *pointer = reinterpret_cast<void*>(address);
+  return status;
+}
+
+Status free_memory(Runtime& r, const void* pointer, const Kinds& kinds) {
+  return pointer == nullptr ? kSuccess : r.release(address_of(pointer), kinds);
+}
+
+// A copy whose host side may be changed by the program as soon as the call returns needs no staging here: work is performed
+// when it is issued, except in a capture, which reads the source at each launch of the graph, as on hardware.
+Status issue_copy(Runtime& r, void* stream, const Copy& copy) {
+  return r.issue(stream, 1, [&r, copy] { return r.copy(copy); });
+}
+
+Copy line(const void* to, const void* from, std::size_t bytes, int kind) {
+  return {.to = address_of(to), .from = address_of(from), .width = bytes, .kind = kind};
+}
+
+Copy rectangle(const void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+               std::size_t height, int kind) {
+  return {.to = address_of(to),
+          .from = address_of(from),
+          .to_pitch = to_pitch,
+          .from_pitch = from_pitch,
+          .width = width,
+          .height = height,
+          .kind = kind};
+}
+
+std::uint64_t start_of(const PitchedPointer& at, const Position& position) {
+  return address_of(at.pointer) + position.x + position.y * at.pitch + position.z * at.pitch * at.y_size;
+}
+
+Status box_of(Runtime& r, const Copy3D* p, Copy& out) {
+  if (p == nullptr) return kInvalidValue;
+  if (p->from_array != nullptr || p->to_array != nullptr) {
+    r.report_call("UNSUPPORTED", "a copy of a CUDA array", 0, "the virtual GPU has no textures: use linear memory");
+    return kNotSupported;
+  }
+  out = {.to = start_of(p->to, p->to_position),
+         .from = start_of(p->from, p->from_position),
+         .to_pitch = p->to.pitch,
+         .to_slice = p->to.pitch * p->to.y_size,
+         .from_pitch = p->from.pitch,
+         .from_slice = p->from.pitch * p->from.y_size,
+         .width = p->extent.width,
+         .height = p->extent.height,
+         .depth = p->extent.depth,
+         .kind = p->kind};
+  return kSuccess;
+}
+
+Status issue_box(Runtime& r, void* stream, const Copy3D* p) {
+  Copy copy;
+  const Status status = box_of(r, p, copy);
+  return status == kSuccess ? issue_copy(r, stream, copy) : status;
+}
+
+struct Fill {
+  const void* to;
+  std::size_t pitch = 0, slice = 0;
+  unsigned value = 0;
+  std::size_t width = 0, height = 1, depth = 1;
+};
+Status issue_set(Runtime& r, void* stream, const Fill& f) {
+  return r.issue(stream, 2, [&r, f] {
+    return r.set(address_of(f.to), f.pitch, f.slice, f.value & 0xff, 1, f.width, f.height, f.depth);
+  });
+}
+
+// A copy to (`to_symbol`) or from a variable of the device.
+Status issue_symbol(Runtime& r, void* stream, const void* symbol, const void* other, std::size_t bytes,
+                    std::size_t offset, int kind, bool to_symbol) {
+  std::uint64_t address = 0;
+  std::size_t size = 0;
+  if (const Status status = r.find_variable(symbol, address, size); status != kSuccess) return status;
+  if (offset > size || bytes > size - offset) return kInvalidValue;
+  if (kind == (to_symbol ? 2 : 1) || kind == 0) return kInvalidDirection;
+  const void* const at = reinterpret_cast<const void*>(address + offset);
+  return issue_copy(r, stream, to_symbol ? line(at, other, bytes, kind) : line(other, at, bytes, kind));
+}
+
+}  // namespace
+
+// --- allocation ---
+
+KVSCOPE_CUDA int cudaMalloc(void** pointer, std::size_t bytes) {
+  return enter("cudaMalloc", KVSCOPE_CALLER,
+               [&](Runtime& r) { return allocate(r, MemoryKind::device, pointer, bytes); });
+}
+KVSCOPE_CUDA int cudaMallocAsync(void** pointer, std::size_t bytes, void*) {
+  return enter("cudaMallocAsync", KVSCOPE_CALLER,
+               [&](Runtime& r) { return allocate(r, MemoryKind::device, pointer, bytes); });
+}
+KVSCOPE_CUDA int cudaMallocFromPoolAsync(void** pointer, std::size_t bytes, void*, void*) {
+  return enter("cudaMallocFromPoolAsync", KVSCOPE_CALLER,
+               [&](Runtime& r) { return allocate(r, MemoryKind::device, pointer, bytes); });
+}
+KVSCOPE_CUDA int cudaMallocManaged(void** pointer, std::size_t bytes, unsigned flags) {
+  return enter("cudaMallocManaged", KVSCOPE_CALLER,
+               [&](Runtime& r) { return allocate(r, MemoryKind::managed, pointer, bytes, flags); });
+}
+KVSCOPE_CUDA int cudaMallocHost(void** pointer, std::size_t bytes) {
+  return enter("cudaMallocHost", KVSCOPE_CALLER,
+               [&](Runtime& r) { return allocate(r, MemoryKind::pinned, pointer, bytes); });
+}
+KVSCOPE_CUDA int cudaHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
+  return enter("cudaHostAlloc", KVSCOPE_CALLER,
+               [&](Runtime& r) { return allocate(r, MemoryKind::pinned, pointer, bytes, flags); });
+}
+KVSCOPE_CUDA int cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
+  return enter("cudaMallocPitch", KVSCOPE_CALLER, [&](Runtime& r) {
+    if (pitch == nullptr) return kInvalidValue;
+    *pitch = (width + kPitchAlign - 1) / kPitchAlign * kPitchAlign;
+    return allocate(r, MemoryKind::device, pointer, *pitch * height);
+  });
+}
+KVSCOPE_CUDA int cudaMalloc3D(PitchedPointer* out, Extent extent) {
+  return enter("cudaMalloc3D", KVSCOPE_CALLER, [&](Runtime& r) {
+    if (out == nullptr) return kInvalidValue;
+    const std::size_t pitch = (extent.width + kPitchAlign - 1) / kPitchAlign * kPitchAlign;
+    *out = {.pointer = nullptr, .pitch = pitch, .x_size = extent.width, .y_size = extent.height};
+    return allocate(r, MemoryKind::device, &out->pointer, pitch * extent.height * extent.depth);
+  });
+}
+KVSCOPE_CUDA int cudaFree(void* pointer) {
+  return enter("cudaFree", KVSCOPE_CALLER, [&](Runtime& r) {
+    return free_memory(r, pointer, {MemoryKind::device, MemoryKind::managed});
+  });
+}
+KVSCOPE_CUDA int cudaFreeAsync(void* pointer, void* stream) {
+  return enter("cudaFreeAsync", KVSCOPE_CALLER, [&](Runtime& r) {
+    return r.issue(stream, 5, [&r, pointer] { return free_memory(r, pointer, {MemoryKind::device}); });
+  });
+}
+KVSCOPE_CUDA int cudaFreeHost(void* pointer) {
+  return enter("cudaFreeHost", KVSCOPE_CALLER,
+               [&](Runtime& r) { return free_memory(r, pointer, {MemoryKind::pinned}); });
+}
+KVSCOPE_CUDA int cudaHostRegister(void* pointer, std::size_t bytes, unsigned flags) {
+  return enter("cudaHostRegister", KVSCOPE_CALLER, [&](Runtime& r) { return r.register_host(pointer, bytes, flags); });
+}
+KVSCOPE_CUDA int cudaHostUnregister(void* pointer) {
+  return enter("cudaHostUnregister", KVSCOPE_CALLER, [&](Runtime& r) { return r.unregister_host(pointer); });
+}
+KVSCOPE_CUDA int cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  return enter("cudaHostGetDevicePointer", KVSCOPE_CALLER, [&](Runtime& r) {
+    if (device == nullptr) return kInvalidValue;
+    for (const auto& [address, block] : r.blocks()) {
+      if (block.freed.ordinal != 0 || block.host == nullptr || block.kind == MemoryKind::managed ||
+          block.kind == MemoryKind::variable)
+        continue;
+      const std::uint64_t offset = address_of(host) - address_of(block.host);
+      if (offset >= block.size) continue;
+      *device = reinterpret_cast<void*>(address + offset);
+      return kSuccess;
+    }
+    return kInvalidValue;
+  });
+}
+KVSCOPE_CUDA int cudaHostGetFlags(unsigned* flags, void* host) {
+  return enter("cudaHostGetFlags", KVSCOPE_CALLER, [&](Runtime& r) {
+    const Block* const block = r.find_block(address_of(host));
+    if (flags == nullptr || block == nullptr || block->kind != MemoryKind::pinned) return kInvalidValue;
+    *flags = block->flags;
+    return kSuccess;
+  });
+}
+KVSCOPE_CUDA int cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  return enter("cudaMemGetInfo", KVSCOPE_CALLER, [&](Runtime& r) {
+    if (free == nullptr || total == nullptr) return kInvalidValue;
+    *free = static_cast<std::size_t>(r.engine().memory().room());
+    *total = static_cast<std::size_t>(r.engine().options().memory);
+    return kSuccess;
+  });
+}
+KVSCOPE_CUDA int cudaPointerGetAttributes(PointerAttributes* out, const void* pointer) {
+  return enter("cudaPointerGetAttributes", KVSCOPE_CALLER, [&](Runtime& r) {
+    if (out == nullptr) return kInvalidValue;
+    *out = {};
+    const std::uint64_t address = address_of(pointer);
+    out->host_pointer = const_cast<void*>(pointer);
+    for (const auto& [at, block] : r.blocks()) {
+      if (block.freed.ordinal != 0) continue;
+      const bool inside = address - at < block.size;
+      const bool on_host = block.host != nullptr && address - address_of(block.host) < block.size;
+      if (!inside && !on_host) continue;
+      const std::uint64_t offset = inside ? address - at : address - address_of(block.host);
+      out->type = block.kind == MemoryKind::device                                          ? 2
+                  : block.kind == MemoryKind::managed || block.kind == MemoryKind::variable ? 3
+                                                                                            : 1;
+      out->device_pointer = reinterpret_cast<void*>(at + offset);
+      out->host_pointer = block.host == nullptr ? nullptr : block.host + offset;
+      return kSuccess;
+    }
+    if (r.engine().memory().at(address, 1) != nullptr) {  // a variable of the device
+      out->type = 2;
+      out->device_pointer = const_cast<void*>(pointer);
+      out->host_pointer = nullptr;
+    }
+    return kSuccess;
+  });
+}
+
+// --- copies ---
+
+KVSCOPE_CUDA int cudaMemcpy(void* to, const void* from, std::size_t bytes, int kind) {
+  return enter("cudaMemcpy", KVSCOPE_CALLER,
+               [&](Runtime& r) { return issue_copy(r, nullptr, line(to, from, bytes, kind)); });
+}
+KVSCOPE_CUDA int cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, void* stream) {
+  return enter("cudaMemcpyAsync", KVSCOPE_CALLER,
+               [&](Runtime& r) { return issue_copy(r, stream, line(to, from, bytes, kind)); });
+}
+KVSCOPE_CUDA int cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
+  return enter("cudaMemcpyPeer", KVSCOPE_CALLER,
+               [&](Runtime& r) { return issue_copy(r, nullptr, line(to, from, bytes, 3)); });
+}
+KVSCOPE_CUDA int cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, void* stream) {
+  return enter("cudaMemcpyPeerAsync", KVSCOPE_CALLER,
+               [&](Runtime& r) { return issue_copy(r, stream, line(to, from, bytes, 3)); });
+}
+KVSCOPE_CUDA int cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t width, std::size_t height, int kind) {
+  return enter("cudaMemcpy2D", KVSCOPE_CALLER, [&](Runtime& r) {
+    return issue_copy(r, nullptr, rectangle(to, to_pitch, from, from_pitch, width, height, kind));
+  });
+}
+KVSCOPE_CUDA int cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                                   std::size_t width, std::size_t height, int kind, void* stream) {
+  return enter("cudaMemcpy2DAsync", KVSCOPE_CALLER, [&](Runtime& r) {
+    return issue_copy(r, stream, rectangle(to, to_pitch, from, from_pitch, width, height, kind));
+  });
+}
+KVSCOPE_CUDA int cudaMemcpy3D(const Copy3D* p) {
+  return enter("cudaMemcpy3D", KVSCOPE_CALLER, [&](Runtime& r) { return issue_box(r, nullptr, p); });
+}
+KVSCOPE_CUDA int cudaMemcpy3DAsync(const Copy3D* p, void* stream) {
+  return enter("cudaMemcpy3DAsync", KVSCOPE_CALLER, [&](Runtime& r) { return issue_box(r, stream, p); });
+}
+
+KVSCOPE_CUDA int cudaMemset(void* to, int value, std::size_t bytes) {
+  return enter("cudaMemset", KVSCOPE_CALLER, [&](Runtime& r) {
+    return issue_set(r, nullptr, {.to = to, .value = static_cast<unsigned>(value), .width = bytes});
+  });
+}
+KVSCOPE_CUDA int cudaMemsetAsync(void* to, int value, std::size_t bytes, void* stream) {
+  return enter("cudaMemsetAsync", KVSCOPE_CALLER, [&](Runtime& r) {
+    return issue_set(r, stream, {.to = to, .value = static_cast<unsigned>(value), .width = bytes});
+  });
+}
+KVSCOPE_CUDA int cudaMemset2D(void* to, std::size_t pitch, int value, std::size_t width, std::size_t height) {
+  return enter("cudaMemset2D", KVSCOPE_CALLER, [&](Runtime& r) {
+    return issue_set(
+        r, nullptr,
+        {.to = to, .pitch = pitch, .value = static_cast<unsigned>(value), .width = width, .height = height});
+  });
+}
+KVSCOPE_CUDA int cudaMemset2DAsync(void* to, std::size_t pitch, int value, std::size_t width, std::size_t height,
+                                   void* stream) {
+  return enter("cudaMemset2DAsync", KVSCOPE_CALLER, [&](Runtime& r) {
+    return issue_set(
+        r, stream, {.to = to, .pitch = pitch, .value = static_cast<unsigned>(value), .width = width, .height = height});
+  });
+}
+
+namespace {
+Status issue_box_set(Runtime& r, void* stream, const PitchedPointer& to, int value, const Extent& extent) {
+  return issue_set(r, stream,
+                   {.to = to.pointer,
+                    .pitch = to.pitch,
+                    .slice = to.pitch * to.y_size,
+                    .value = static_cast<unsigned>(value),
+                    .width = extent.width,
+                    .height = extent.height,
+                    .depth = extent.depth});
+}
+}  // namespace
+
+KVSCOPE_CUDA int cudaMemset3D(PitchedPointer to, int value, Extent extent) {
+  return enter("cudaMemset3D", KVSCOPE_CALLER,
+               [&](Runtime& r) { return issue_box_set(r, nullptr, to, value, extent); });
+}
+KVSCOPE_CUDA int cudaMemset3DAsync(PitchedPointer to, int value, Extent extent, void* stream) {
+  return enter("cudaMemset3DAsync", KVSCOPE_CALLER,
+               [&](Runtime& r) { return issue_box_set(r, stream, to, value, extent); });
+}
+
+// --- symbols ---
+
+KVSCOPE_CUDA int cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
+                                    int kind) {
+  return enter("cudaMemcpyToSymbol", KVSCOPE_CALLER,
+               [&](Runtime& r) { return issue_symbol(r, nullptr, symbol, from, bytes, offset, kind, true); });
+}
+KVSCOPE_CUDA int cudaMemcpyToSymbolAsync(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
+                                         int kind, void* stream) {
+  return enter("cudaMemcpyToSymbolAsync", KVSCOPE_CALLER,
+               [&](Runtime& r) { return issue_symbol(r, stream, symbol, from, bytes, offset, kind, true); });
+}
+KVSCOPE_CUDA int cudaMemcpyFromSymbol(void* to, const void* symbol, std::size_t bytes, std::size_t offset, int kind) {
+  return enter("cudaMemcpyFromSymbol", KVSCOPE_CALLER,
+               [&](Runtime& r) { return issue_symbol(r, nullptr, symbol, to, bytes, offset, kind, false); });
+}
+KVSCOPE_CUDA int cudaMemcpyFromSymbolAsync(void* to, const void* symbol, std::size_t bytes, std::size_t offset,
+                                           int kind, void* stream) {
+  return enter("cudaMemcpyFromSymbolAsync", KVSCOPE_CALLER,
+               [&](Runtime& r) { return issue_symbol(r, stream, symbol, to, bytes, offset, kind, false); });
+}
+KVSCOPE_CUDA int cudaGetSymbolAddress(void** out, const void* symbol) {
+  return enter("cudaGetSymbolAddress", KVSCOPE_CALLER, [&](Runtime& r) {
+    std::uint64_t address = 0;
+    std::size_t size = 0;
+    const Status status = out == nullptr ? kInvalidValue : r.find_variable(symbol, address, size);
+    if (status == kSuccess) *out = reinterpret_cast<void*>(address);
+    return status;
+  });
+}
+KVSCOPE_CUDA int cudaGetSymbolSize(std::size_t* out, const void* symbol) {
+  return enter("cudaGetSymbolSize", KVSCOPE_CALLER, [&](Runtime& r) {
+    std::uint64_t address = 0;
+    return out == nullptr ? kInvalidValue : r.find_variable(symbol, address, *out);
+  });
+}
+
+// --- hints, which change no result ---
+
+KVSCOPE_CUDA int cudaMemAdvise() {
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaMemAdvise_v2() {
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaMemPrefetchAsync() {
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaMemPrefetchAsync_v2() {
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaStreamAttachMemAsync() {
+  return kSuccess;
+}
+
+// --- pools: every pool is the device's memory ---
+
+KVSCOPE_CUDA int cudaDeviceGetDefaultMemPool(void** pool, int) {
+  *pool = reinterpret_cast<void*>(&last_status);
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaDeviceGetMemPool(void** pool, int) {
+  *pool = reinterpret_cast<void*>(&last_status);
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaDeviceSetMemPool(int, void*) {
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaMemPoolCreate(void** pool, const void*) {
+  *pool = reinterpret_cast<void*>(&last_status);
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaMemPoolDestroy(void*) {
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaMemPoolSetAttribute(void*, int, void*) {
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaMemPoolGetAttribute(void*, int, void* value) {
+  std::memset(value, 0, 8);
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaMemPoolTrimTo(void*, std::size_t) {
+  return kSuccess;
+}
+
+KVSCOPE_CUDA_ALIAS(cudaMemcpy_ptds, cudaMemcpy)
+KVSCOPE_CUDA_ALIAS(cudaMemcpyAsync_ptsz, cudaMemcpyAsync)
+KVSCOPE_CUDA_ALIAS(cudaMemcpy2D_ptds, cudaMemcpy2D)
+KVSCOPE_CUDA_ALIAS(cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync)
+KVSCOPE_CUDA_ALIAS(cudaMemcpy3D_ptds, cudaMemcpy3D)
+KVSCOPE_CUDA_ALIAS(cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync)
+KVSCOPE_CUDA_ALIAS(cudaMemset_ptds, cudaMemset)
+KVSCOPE_CUDA_ALIAS(cudaMemsetAsync_ptsz, cudaMemsetAsync)
+KVSCOPE_CUDA_ALIAS(cudaMemset2D_ptds, cudaMemset2D)
+KVSCOPE_CUDA_ALIAS(cudaMemset2DAsync_ptsz, cudaMemset2DAsync)
+KVSCOPE_CUDA_ALIAS(cudaMemset3D_ptds, cudaMemset3D)
+KVSCOPE_CUDA_ALIAS(cudaMemset3DAsync_ptsz, cudaMemset3DAsync)
+KVSCOPE_CUDA_ALIAS(cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol)
+KVSCOPE_CUDA_ALIAS(cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync)
+KVSCOPE_CUDA_ALIAS(cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol)
+KVSCOPE_CUDA_ALIAS(cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync)
+KVSCOPE_CUDA_ALIAS(cudaMallocAsync_ptsz, cudaMallocAsync)
+KVSCOPE_CUDA_ALIAS(cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync)
+KVSCOPE_CUDA_ALIAS(cudaFreeAsync_ptsz, cudaFreeAsync)
+KVSCOPE_CUDA_ALIAS(cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync)
+KVSCOPE_CUDA_ALIAS(cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync)
+
+}  // namespace kvscope::driver

@@ -1,0 +1,240 @@
+// libcudart: streams, events, stream capture.
+#include <algorithm>
+
+#include "gpu/driver/cuda_types.h"
+#include "gpu/driver/face.h"
+
+namespace kvscope::driver {
+namespace {
+
+Status make_stream(Runtime& r, void** out, unsigned flags, int priority) {
+  if (out == nullptr) return kInvalidValue;
+  auto stream = std::make_unique<Stream>();
+  stream->flags = flags;
+  stream->priority = priority;
+  stream->id = ++r.next_stream;
+  *out = stream.get();
+  r.streams.emplace(*out, std::move(stream));
+  return kSuccess;
+}
+
+Event* find_event(Runtime& r, void* handle) {
+  const auto found = r.events.find(handle);
+  return found == r.events.end() ? nullptr : found->second.get();
+}
+
+Status make_event(Runtime& r, void** out, unsigned flags) {
+  if (out == nullptr) return kInvalidValue;
+  auto event = std::make_unique<Event>();
+  event->flags = flags;
+  *out = event.get();
+  r.events.emplace(*out, std::move(event));
+  return kSuccess;
+}
+
+Status record(Runtime& r, void* event, void* stream) {
+  Event* const e = find_event(r, event);
+  Stream* const s = r.find_stream(stream);
+  if (e == nullptr || s == nullptr) return kInvalidHandle;
+  e->capture = s->capture;
+  if (s->capture != nullptr) return kSuccess;  // marks a point of the capture, for cudaStreamWaitEvent
+  e->recorded = true;
+  e->at = r.engine().warp_instructions();
+  return kSuccess;
+}
+
+template <class Work>
+Status with_stream(const char* function, const void* caller, void* handle, Work&& work) {
+  return enter(function, caller, [&](Runtime& r) {
+    Stream* const stream = r.find_stream(handle);
+    return stream == nullptr ? kInvalidHandle : work(r, *stream);
+  });
+}
+
+}  // namespace
+
+// --- streams ---
+
+KVSCOPE_CUDA int cudaStreamCreate(void** stream) {
+  return enter("cudaStreamCreate", KVSCOPE_CALLER, [&](Runtime& r) { return make_stream(r, stream, 0, 0); });
+}
+KVSCOPE_CUDA int cudaStreamCreateWithFlags(void** stream, unsigned flags) {
+  return enter("cudaStreamCreateWithFlags", KVSCOPE_CALLER,
+               [&](Runtime& r) { return make_stream(r, stream, flags, 0); });
+}
+KVSCOPE_CUDA int cudaStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
+  return enter("cudaStreamCreateWithPriority", KVSCOPE_CALLER,
+               [&](Runtime& r) { return make_stream(r, stream, flags, std::clamp(priority, -5, 0)); });
+}
+KVSCOPE_CUDA int cudaStreamDestroy(void* stream) {
+  return enter("cudaStreamDestroy", KVSCOPE_CALLER,
+               [&](Runtime& r) { return r.streams.erase(stream) == 1 ? kSuccess : kInvalidHandle; });
+}
+KVSCOPE_CUDA int cudaStreamSynchronize(void* stream) {
+  return with_stream("cudaStreamSynchronize", KVSCOPE_CALLER, stream,
+                     [](Runtime&, Stream& s) { return s.capture != nullptr ? kCaptureUnsupported : kSuccess; });
+}
+KVSCOPE_CUDA int cudaStreamQuery(void* stream) {
+  return with_stream("cudaStreamQuery", KVSCOPE_CALLER, stream,
+                     [](Runtime&, Stream& s) { return s.capture != nullptr ? kCaptureUnsupported : kSuccess; });
+}
+KVSCOPE_CUDA int cudaStreamGetFlags(void* stream, unsigned* flags) {
+  return with_stream("cudaStreamGetFlags", KVSCOPE_CALLER, stream,
+                     [&](Runtime&, Stream& s) { return *flags = s.flags, kSuccess; });
+}
+KVSCOPE_CUDA int cudaStreamGetPriority(void* stream, int* priority) {
+  return with_stream("cudaStreamGetPriority", KVSCOPE_CALLER, stream,
+                     [&](Runtime&, Stream& s) { return *priority = s.priority, kSuccess; });
+}
+KVSCOPE_CUDA int cudaStreamGetId(void* stream, unsigned long long* id) {
+  return with_stream("cudaStreamGetId", KVSCOPE_CALLER, stream,
+                     [&](Runtime&, Stream& s) { return *id = s.id, kSuccess; });
+}
+KVSCOPE_CUDA int cudaStreamGetDevice(void* stream, int* device) {
+  return with_stream("cudaStreamGetDevice", KVSCOPE_CALLER, stream,
+                     [&](Runtime&, Stream&) { return *device = 0, kSuccess; });
+}
+// Cache policies and domains of fences: no effect on results.
+KVSCOPE_CUDA int cudaStreamSetAttribute(void*, int, const void*) {
+  return kSuccess;
+}
+KVSCOPE_CUDA int cudaStreamCopyAttributes(void*, void*) {
+  return kSuccess;
+}
+
+KVSCOPE_CUDA int cudaStreamAddCallback(void* stream, void (*callback)(void*, int, void*), void* data, unsigned) {
+  return enter("cudaStreamAddCallback", KVSCOPE_CALLER, [&](Runtime& r) {
+    if (callback == nullptr) return kInvalidValue;
+    return r.issue(stream, 3, [=] { return callback(stream, kSuccess, data), kSuccess; });
+  });
+}
+KVSCOPE_CUDA int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
+  return with_stream("cudaStreamWaitEvent", KVSCOPE_CALLER, stream, [&](Runtime& r, Stream& s) {
+    const Event* const e = find_event(r, event);
+    if (e == nullptr) return kInvalidHandle;
+    // An event of a capture brings the waiting stream into it.
+    if (e->capture != nullptr && s.capture == nullptr) s.capture = e->capture;
+    return kSuccess;
+  });
+}
+
+// --- events ---
+
+KVSCOPE_CUDA int cudaEventCreate(void** event) {
+  return enter("cudaEventCreate", KVSCOPE_CALLER, [&](Runtime& r) { return make_event(r, event, 0); });
+}
+KVSCOPE_CUDA int cudaEventCreateWithFlags(void** event, unsigned flags) {
+  return enter("cudaEventCreateWithFlags", KVSCOPE_CALLER, [&](Runtime& r) { return make_event(r, event, flags); });
+}
+KVSCOPE_CUDA int cudaEventDestroy(void* event) {
+  return enter("cudaEventDestroy", KVSCOPE_CALLER,
+               [&](Runtime& r) { return r.events.erase(event) == 1 ? kSuccess : kInvalidHandle; });
+}
+KVSCOPE_CUDA int cudaEventRecord(void* event, void* stream) {
+  return enter("cudaEventRecord", KVSCOPE_CALLER, [&](Runtime& r) { return record(r, event, stream); });
+}
+KVSCOPE_CUDA int cudaEventRecordWithFlags(void* event, void* stream, unsigned) {
+  return enter("cudaEventRecordWithFlags", KVSCOPE_CALLER, [&](Runtime& r) { return record(r, event, stream); });
+}
+KVSCOPE_CUDA int cudaEventSynchronize(void* event) {
+  return enter("cudaEventSynchronize", KVSCOPE_CALLER,
+               [&](Runtime& r) { return find_event(r, event) == nullptr ? kInvalidHandle : kSuccess; });
+}
+KVSCOPE_CUDA int cudaEventQuery(void* event) {
+  return enter("cudaEventQuery", KVSCOPE_CALLER,
+               [&](Runtime& r) { return find_event(r, event) == nullptr ? kInvalidHandle : kSuccess; });
+}
+// There is no clock: one warp instruction counts as a microsecond, and the result is never 0, because programs divide by it.
+KVSCOPE_CUDA int cudaEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  return enter("cudaEventElapsedTime", KVSCOPE_CALLER, [&](Runtime& r) {
+    const Event* const from = find_event(r, begin);
+    const Event* const to = find_event(r, end);
+    if (milliseconds == nullptr || from == nullptr || to == nullptr || !from->recorded || !to->recorded)
+      return kInvalidHandle;
+    *milliseconds = static_cast<float>(std::max<std::uint64_t>(to->at - from->at, 1)) / 1000.0F;
+    return kSuccess;
+  });
+}
+KVSCOPE_CUDA_ALIAS(cudaEventElapsedTime_v2, cudaEventElapsedTime)
+
+// --- capture ---
+
+KVSCOPE_CUDA int cudaStreamBeginCapture(void* stream, int) {
+  return with_stream("cudaStreamBeginCapture", KVSCOPE_CALLER, stream, [&](Runtime& r, Stream& s) {
+    if (s.capture != nullptr || &s == &r.default_stream) return kCaptureUnsupported;
+    auto graph = std::make_unique<Graph>();
+    s.capture = graph.get();
+    s.origin = true;
+    r.graphs.emplace(graph.get(), std::move(graph));
+    return kSuccess;
+  });
+}
+KVSCOPE_CUDA int cudaStreamEndCapture(void* stream, void** graph) {
+  return with_stream("cudaStreamEndCapture", KVSCOPE_CALLER, stream, [&](Runtime& r, Stream& s) {
+    if (s.capture == nullptr || !s.origin || graph == nullptr) return kCaptureUnmatched;
+    Graph* const made = s.capture;
+    *graph = made;
+    s.origin = false;
+    for (auto& [handle, other] : r.streams) {
+      if (other->capture == made) other->capture = nullptr;
+    }
+    for (auto& [handle, event] : r.events) {
+      if (event->capture == made) event->capture = nullptr;
+    }
+    return kSuccess;
+  });
+}
+KVSCOPE_CUDA int cudaStreamIsCapturing(void* stream, int* status) {
+  return with_stream("cudaStreamIsCapturing", KVSCOPE_CALLER, stream, [&](Runtime&, Stream& s) {
+    *status = s.capture != nullptr ? 1 : 0;
+    return kSuccess;
+  });
+}
+
+namespace {
+Status capture_info(Stream& s, int* status, unsigned long long* id, void** graph) {
+  if (status == nullptr) return kInvalidValue;
+  *status = s.capture != nullptr ? 1 : 0;
+  if (s.capture == nullptr) return kSuccess;
+  if (id != nullptr) *id = s.id;
+  if (graph != nullptr) *graph = s.capture;
+  return kSuccess;
+}
+}  // namespace
+
+// _v2 and later, and 13.x, have more outputs for the dependencies of the next node, which stay as they are. The form of 12.x
+// ends with `id`.
+KVSCOPE_CUDA int cudaStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id, void** graph) {
+  return with_stream("cudaStreamGetCaptureInfo", KVSCOPE_CALLER, stream, [&](Runtime&, Stream& s) {
+    return capture_info(s, status, id, runtime_version() < 13000 ? nullptr : graph);
+  });
+}
+KVSCOPE_CUDA int cudaStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph) {
+  return with_stream("cudaStreamGetCaptureInfo", KVSCOPE_CALLER, stream,
+                     [&](Runtime&, Stream& s) { return capture_info(s, status, id, graph); });
+}
+KVSCOPE_CUDA int cudaThreadExchangeStreamCaptureMode(int*) {
+  return kSuccess;
+}
+
+KVSCOPE_CUDA_ALIAS(cudaStreamGetCaptureInfo_v2_ptsz, cudaStreamGetCaptureInfo_v2)
+KVSCOPE_CUDA_ALIAS(cudaStreamGetCaptureInfo_v3, cudaStreamGetCaptureInfo_v2)
+KVSCOPE_CUDA_ALIAS(cudaStreamGetCaptureInfo_v3_ptsz, cudaStreamGetCaptureInfo_v2)
+KVSCOPE_CUDA_ALIAS(cudaStreamGetCaptureInfo_ptsz, cudaStreamGetCaptureInfo)
+KVSCOPE_CUDA_ALIAS(cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture)
+KVSCOPE_CUDA_ALIAS(cudaStreamEndCapture_ptsz, cudaStreamEndCapture)
+KVSCOPE_CUDA_ALIAS(cudaStreamIsCapturing_ptsz, cudaStreamIsCapturing)
+KVSCOPE_CUDA_ALIAS(cudaStreamSynchronize_ptsz, cudaStreamSynchronize)
+KVSCOPE_CUDA_ALIAS(cudaStreamQuery_ptsz, cudaStreamQuery)
+KVSCOPE_CUDA_ALIAS(cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent)
+KVSCOPE_CUDA_ALIAS(cudaStreamAddCallback_ptsz, cudaStreamAddCallback)
+KVSCOPE_CUDA_ALIAS(cudaStreamGetFlags_ptsz, cudaStreamGetFlags)
+KVSCOPE_CUDA_ALIAS(cudaStreamGetPriority_ptsz, cudaStreamGetPriority)
+KVSCOPE_CUDA_ALIAS(cudaStreamGetId_ptsz, cudaStreamGetId)
+KVSCOPE_CUDA_ALIAS(cudaStreamGetDevice_ptsz, cudaStreamGetDevice)
+KVSCOPE_CUDA_ALIAS(cudaStreamSetAttribute_ptsz, cudaStreamSetAttribute)
+KVSCOPE_CUDA_ALIAS(cudaStreamCopyAttributes_ptsz, cudaStreamCopyAttributes)
+KVSCOPE_CUDA_ALIAS(cudaEventRecord_ptsz, cudaEventRecord)
+KVSCOPE_CUDA_ALIAS(cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags)
+
+}  // namespace kvscope::driver

@@ -1,0 +1,162 @@
+#include "gpu/driver/runtime.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/base/numbers.h"
+#include "gpu/virtual/check/check_names.h"
+
+namespace kvscope::driver {
+namespace {
+
+constexpr const char* kEnvironment = "environment";
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+void set_number(const char* name, std::int64_t& to) {
+  const std::string text = variable(name);
+  if (text.empty()) return;
+  const auto value = whole_number<std::int64_t>(text);
+  if (!value || *value < 1) throw InputError(kEnvironment, name, fmt::format("'{}' is not a number from 1 on", text));
+  to = *value;
+}
+
+void set_schedule(EngineOptions& options) {
+  const std::string text = variable("KVSCOPE_CUDA_POLICY");
+  if (text.empty() || text == "late") return;
+  if (text == "early") {
+    options.policy = ptx::Policy::early;
+    return;
+  }
+  const auto seed =
+      text.starts_with("seed:") ? whole_number<std::uint64_t>(std::string_view(text).substr(5)) : std::nullopt;
+  if (!seed || *seed == 0)
+    throw InputError(kEnvironment, "KVSCOPE_CUDA_POLICY", fmt::format("'{}' is not one of late, early, seed:N", text));
+  options.policy = ptx::Policy::seeded;
+  options.seed = *seed;
+}
+
+void set_checks(EngineOptions& options) {
+  const std::string text = variable("KVSCOPE_CUDA_CHECKS");
+  if (text.empty()) return;
+  options.checks.clear();
+  const std::vector<std::string> known = ptx::check_names();
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    options.checks.push_back(text.substr(at, comma - at));
+    if (std::find(known.begin(), known.end(), options.checks.back()) == known.end())
+      throw InputError(kEnvironment, "KVSCOPE_CUDA_CHECKS",
+                       fmt::format("'{}' is not one of {}", options.checks.back(), fmt::join(known, ", ")));
+    at = comma + 1;
+  }
+  options.global_init = std::find(options.checks.begin(), options.checks.end(), "none") == options.checks.end();
+}
+
+Runtime* instance = nullptr;
+struct sigaction previous_action;
+
+// Only for addresses of the device: any other fault is the program's own. The lock may be held by the thread that faults
+// (the mutex is recursive) or by another one; then nothing is reported.
+void on_fault(int signal, siginfo_t* info, void* context) {
+  if (instance != nullptr && instance->mutex.try_lock()) {
+    instance->host_fault(reinterpret_cast<std::uint64_t>(info->si_addr));
+    instance->mutex.unlock();
+  }
+  if ((previous_action.sa_flags & SA_SIGINFO) != 0 && previous_action.sa_sigaction != nullptr) {
+    previous_action.sa_sigaction(signal, info, context);
+    return;
+  }
+  struct sigaction standard = {};
+  standard.sa_handler = SIG_DFL;
+  sigaction(signal, &standard, nullptr);  // the access is repeated and ends the process
+}
+
+void watch_faults() {
+  struct sigaction action = {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  sigaction(SIGSEGV, &action, &previous_action);
+}
+
+}  // namespace
+
+RuntimeOptions options_from_environment() {
+  RuntimeOptions out;
+  set_schedule(out.engine);
+  set_checks(out.engine);
+  std::int64_t target = out.engine.target, reports = out.engine.max_reports;
+  set_number("KVSCOPE_CUDA_TARGET", target);
+  set_number("KVSCOPE_CUDA_MAX_REPORTS", reports);
+  set_number("KVSCOPE_CUDA_MAX_MEMORY", out.engine.memory);
+  set_number("KVSCOPE_CUDA_MAX_INSTRUCTIONS", out.engine.limits.instructions);
+  if (target != 90 && target != 100 && target != 120)
+    throw InputError(kEnvironment, "KVSCOPE_CUDA_TARGET", fmt::format("{} is not one of 90, 100, 120", target));
+  out.engine.target = static_cast<int>(target);
+  out.engine.max_reports = static_cast<int>(std::min<std::int64_t>(reports, 10'000));
+  out.leaks = variable("KVSCOPE_CUDA_LEAKS") != "0";
+  out.report_path = variable("KVSCOPE_CUDA_REPORT");
+  out.report_format = variable("KVSCOPE_CUDA_FORMAT");
+  return out;
+}
+
+std::string program_name() {
+  const std::string path = program_invocation_name;
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string CallSite::text() const {
+  std::string out = ordinal == 0 ? "the start of the program" : fmt::format("call {}, {}", ordinal, function);
+  if (!detail.empty()) out += " " + detail;
+  Dl_info info = {};
+  if (caller == nullptr || dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return out;
+  const std::string file = info.dli_fname;
+  const auto offset = reinterpret_cast<std::uintptr_t>(caller) - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+  const std::string place = fmt::format("{}+0x{:x}", file.substr(file.rfind('/') + 1), offset);
+  return out + (info.dli_sname == nullptr ? fmt::format(", from {}", place)
+                                          : fmt::format(", by {} ({})", info.dli_sname, place));
+}
+
+Runtime::Runtime(RuntimeOptions options)
+    : options_(std::move(options)), engine_(std::make_unique<Engine>(options_.engine)) {}
+
+Runtime::~Runtime() {
+  for (auto& [address, block] : blocks_) unmap(block);
+}
+
+Runtime& runtime() {
+  static const bool made = [] {
+    if (instance == nullptr) {
+      RuntimeOptions options;
+      try {
+        options = options_from_environment();
+      } catch (const std::exception& error) {
+        std::fputs(fmt::format("kvscope cuda: {}\n", error.what()).c_str(), stderr);
+        std::_Exit(2);
+      }
+      instance = new Runtime(std::move(options));
+    }
+    watch_faults();
+    return true;
+  }();
+  static_cast<void>(made);
+  return *instance;
+}
+
+void replace_runtime(RuntimeOptions options) {
+  delete instance;
+  instance = new Runtime(std::move(options));
+}
+
+}  // namespace kvscope::driver

@@ -1,0 +1,67 @@
+/* The C interface, used from C99: what kvscope_gpu.h shows. Exit code 0: every expectation holds. */
+#include <stdio.h>
+#include <string.h>
+
+#include "gpu/driver/kvscope_gpu.h"
+
+static const char ptx[] =
+    ".version 8.0\n.target sm_90a\n.address_size 64\n"
+    ".visible .entry twice(.param .u64 y, .param .u64 x) {\n"
+    "  .reg .b32 %r<4>; .reg .b64 %rd<6>;\n"
+    "  ld.param.u64 %rd1, [y]; ld.param.u64 %rd2, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4;\n"
+    "  add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;\n"
+    "  ld.global.u32 %r2, [%rd5]; add.u32 %r3, %r2, %r2; st.global.u32 [%rd4], %r3; ret;\n}\n";
+
+#define EXPECT(condition)                                                        \
+  do {                                                                           \
+    if (!(condition)) {                                                          \
+      printf("line %d: %s: %s\n", __LINE__, #condition, kvscope_gpu_error(gpu)); \
+      return 1;                                                                  \
+    }                                                                            \
+  } while (0)
+
+int main(void) {
+  uint32_t numbers[4] = {1, 2, 3, 4};
+  uint64_t params[2];
+  struct kvscope_gpu_launch launch;
+  int module;
+  kvscope_gpu* gpu = kvscope_gpu_open(90);
+  EXPECT(gpu != NULL);
+  EXPECT(kvscope_gpu_version() == KVSCOPE_GPU_VERSION);
+  EXPECT(kvscope_gpu_open(35) == NULL);
+
+  module = kvscope_gpu_load(gpu, ptx, strlen(ptx), "twice.ptx");
+  EXPECT(module == 0);
+  params[0] = kvscope_gpu_allocate(gpu, 16, "y");
+  params[1] = kvscope_gpu_allocate(gpu, 16, "x");
+  EXPECT(kvscope_gpu_write(gpu, params[1], numbers, 12) == 0);
+
+  memset(&launch, 0, sizeof launch);
+  launch.size = sizeof launch;
+  launch.kernel = "twice";
+  launch.grid[0] = launch.grid[1] = launch.grid[2] = 1;
+  launch.block[0] = 3;
+  launch.block[1] = launch.block[2] = 1;
+  launch.params = params;
+  launch.params_bytes = sizeof params;
+  EXPECT(kvscope_gpu_run(gpu, module, &launch) == 0);
+  EXPECT(kvscope_gpu_reports(gpu) == 0);
+  EXPECT(kvscope_gpu_read(gpu, numbers, params[0], 12) == 0);
+  EXPECT(numbers[2] == 6);
+
+  launch.block[0] = 4; /* the fourth number of x has not been written */
+  EXPECT(kvscope_gpu_run(gpu, module, &launch) == 0);
+  EXPECT(kvscope_gpu_reports(gpu) == 1);
+  EXPECT(strcmp(kvscope_gpu_report_kind(gpu, 0), "UNINITIALIZED") == 0);
+  EXPECT(strstr(kvscope_gpu_report_text(gpu, 0), "x + 12") != NULL);
+  EXPECT(kvscope_gpu_report_text(gpu, 1) == NULL);
+
+  launch.block[0] = 5000;
+  EXPECT(kvscope_gpu_run(gpu, module, &launch) < 0);
+  EXPECT(strstr(kvscope_gpu_error(gpu), "block") != NULL);
+  EXPECT(kvscope_gpu_load(gpu, "no ptx", 6, "bad.ptx") < 0);
+  EXPECT(kvscope_gpu_free(gpu, params[0]) == 0);
+  EXPECT(kvscope_gpu_free(gpu, params[0]) < 0);
+  kvscope_gpu_close(gpu);
+  return 0;
+}
