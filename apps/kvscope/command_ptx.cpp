@@ -10,7 +10,6 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
-#include "apps/kvscope/ptx_checks.h"
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
 #include "apps/kvscope/ptx_policy.h"
@@ -19,6 +18,7 @@
 #include "core/base/json.h"
 #include "core/base/numbers.h"
 #include "core/base/report.h"
+#include "gpu/virtual/check/check_names.h"
 #include "gpu/virtual/isa/survey.h"
 #include "gpu/virtual/text/parser.h"
 #include "gpu/virtual/text/print.h"
@@ -127,12 +127,12 @@ void add_argument_help(CLI::App& command) {
 void add_check_option(CLI::App& command, std::vector<std::string>& names) {
   command
       .add_option("--check", names,
-                  "Comma-separated checks; all is " + checks_in_all() +
+                  "Comma-separated checks; all is " + ptx::checks_in_all() +
                       "; docs/15_virtual_gpu.md describes each "
                       "[default: all]")
       ->type_name("CHECK,...")
       ->delimiter(',')
-      ->check(CLI::IsMember(check_names()));
+      ->check(CLI::IsMember(ptx::check_names()));
 }
 
 namespace {

@@ -13,7 +13,6 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/ptx_arguments.h"
-#include "apps/kvscope/ptx_checks.h"
 #include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_launch.h"
 #include "apps/kvscope/ptx_recordings.h"
@@ -23,6 +22,7 @@
 #include "core/base/json.h"
 #include "core/base/numbers.h"
 #include "core/base/report.h"
+#include "gpu/virtual/check/check_names.h"
 #include "gpu/virtual/check/checks.h"
 #include "gpu/virtual/check/counters.h"
 #include "gpu/virtual/debug/controlled_run.h"
@@ -204,7 +204,7 @@ int run_kernel(const PtxRunCommand& command) {
   const auto saves = saves_of(command, arguments);
   if (command.step) return show_step(device, module, config, *command.step);
 
-  ptx::Checks checks(checks_of(command.checks));
+  ptx::Checks checks(ptx::checks_of(command.checks));
   ptx::Counters counters(*module.program);
   if (command.counters || !command.json.empty()) checks.add(counters);
   Recordings recordings(command.recordings, config, *module.program);

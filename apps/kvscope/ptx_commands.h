@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "apps/kvscope/commands.h"
 #include "gpu/virtual/text/module.h"
@@ -16,5 +17,6 @@ inline constexpr std::int64_t kMostPtxBytes = std::int64_t{256} << 20;
 
 void add_ptx_run(CLI::App& ptx, Action& chosen);    // ptx run FILE --entry NAME --grid --block --arg ...
 void add_ptx_debug(CLI::App& ptx, Action& chosen);  // ptx debug FILE, with the same options
+void add_check_option(CLI::App& command, std::vector<std::string>& names);  // --check, by check_names.h
 
 }  // namespace kvscope::apps

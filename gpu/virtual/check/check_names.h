@@ -1,4 +1,4 @@
-// --check of `ptx run`: the checks to run, in addition to the errors that the machine itself detects.
+// The checks of a launch by name, as in `kvscope ptx run --check` and the Python module.
 //
 //   all                              race,proxy,init,nc,wgmma: they apply to every kernel and cost little
 //   all,global_race                  and races in global memory
@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "apps/kvscope/commands.h"
 #include "gpu/virtual/check/checks.h"
 
-namespace kvscope::apps {
+namespace kvscope::ptx {
 
-void add_check_option(CLI::App& command, std::vector<std::string>& names);
 [[nodiscard]] std::vector<std::string> check_names();  // including all and none
 [[nodiscard]] std::string checks_in_all();             // "race,proxy,..."
-[[nodiscard]] ptx::CheckOptions checks_of(const std::vector<std::string>& names);
+// Other names than check_names() are ignored: callers reject them first.
+[[nodiscard]] CheckOptions checks_of(const std::vector<std::string>& names);
 
-}  // namespace kvscope::apps
+}  // namespace kvscope::ptx
