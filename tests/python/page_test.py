@@ -20,7 +20,7 @@ def python(arguments, folder):
                           check=False)
 
 
-@pytest.mark.parametrize("name,source", FILE.findall(PAGE.read_text()))
+@pytest.mark.parametrize("name,source", FILE.findall(PAGE.read_text()), ids=lambda text: text.split("\n")[0][:20])
 def test_a_file_of_the_page_prints_what_the_page_shows(name, source, tmp_path):
     (tmp_path / name).write_text(source)
     (tmp_path / "apps").symlink_to(ROOT / "apps")
