@@ -3,6 +3,7 @@
 
 core_packages="g++ cmake ninja-build libgtest-dev libgmock-dev libxtensor-dev nlohmann-json3-dev libcli11-dev libfmt-dev
 libsqlite3-dev libzip-dev zlib1g-dev python3 python3-numpy bubblewrap"
+python_packages="pybind11-dev python3-dev python3-pytest python3-hypothesis mypy"
 viewer_packages="qt6-base-dev qt6-svg-dev libgif-dev fonts-inter fonts-jetbrains-mono"
 development_packages="librapidcheck-dev libbenchmark-dev ccache python3-jsonschema python3-venv
 xvfb xauth locales"

@@ -118,7 +118,7 @@ case "$extent" in
   full | fuzz) development_packages="$development_packages $fuzz_packages" ;;
 esac
 # shellcheck disable=SC2086 # one word a package
-install_missing $core_packages $viewer_packages $development_packages
+install_missing $core_packages $python_packages $viewer_packages $development_packages
 part_done "packages"
 mkdir -p build
 

@@ -21,5 +21,6 @@ void add_limit_option(CLI::App& command, const char* name, std::int64_t& value, 
 
 void add_ptx_run(CLI::App& ptx, Action& chosen);    // ptx run FILE --entry NAME --grid --block --arg ...
 void add_ptx_debug(CLI::App& ptx, Action& chosen);  // ptx debug FILE, with the same options
+void add_check_option(CLI::App& command, std::vector<std::string>& names);  // --check, by check_names.h
 
 }  // namespace kvscope::apps

@@ -1,4 +1,4 @@
-// Names of checks, as options of commands take them: the checks to run, in addition to the errors that the machine itself detects.
+// The checks of a launch by name, as in `kvscope ptx run --check` and the Python module.
 //
 //   all                              race,proxy,init,nc,wgmma: they apply to every kernel and cost little
 //   all,global_race                  and races in global memory
@@ -12,8 +12,9 @@
 
 namespace kvscope::ptx {
 
-[[nodiscard]] std::vector<std::string> check_names();                         // including all and none
-[[nodiscard]] std::string checks_in_all();                                    // "race,proxy,..."
-[[nodiscard]] CheckOptions checks_of(const std::vector<std::string>& names);  // ignores other names
+[[nodiscard]] std::vector<std::string> check_names();  // including all and none
+[[nodiscard]] std::string checks_in_all();             // "race,proxy,..."
+// Other names than check_names() are ignored: callers reject them first.
+[[nodiscard]] CheckOptions checks_of(const std::vector<std::string>& names);
 
 }  // namespace kvscope::ptx

@@ -1,0 +1,84 @@
+// Tensors and bundles: bytes in by the buffer protocol, bytes out as buffers that share the bundle's memory.
+#include <cstring>
+
+#include "apps/python/bindings/bindings.h"
+#include "core/base/errors.h"
+#include "core/golden/bundle/bundle.h"
+
+namespace kvscope::python {
+namespace {
+
+using golden::Bundle;
+
+// A tensor of a bundle; it keeps the bundle alive.
+struct TensorView {
+  std::shared_ptr<Bundle> owner;
+  golden::Tensor* tensor;
+};
+
+void add(Bundle& bundle, const std::string& name, const std::string& dtype, std::vector<std::int64_t> shape,
+         const py::buffer& data) {
+  const std::optional<DType> type = dtype_from_name(dtype);
+  if (!type) throw InputError("arguments", name, "has the element type '" + dtype + "', which kvscope does not have");
+  if (shape.size() > golden::kMaxRank) {
+    throw InputError("arguments", name, "has " + std::to_string(shape.size()) + " axes: at most 32 are supported");
+  }
+  const std::optional<std::int64_t> bytes = golden::byte_count(*type, shape);
+  const py::buffer_info info = data.request();
+  if (info.ndim != 1 || info.itemsize != 1 || (info.size > 1 && info.strides[0] != 1) || !bytes ||
+      info.size != *bytes) {
+    throw InputError("arguments", name,
+                     "has " + std::to_string(info.size * info.itemsize) + " bytes, which are not " + dtype + " " +
+                         golden::shape_text(shape));
+  }
+  golden::Tensor tensor{*type, std::move(shape), {}};
+  {
+    const py::gil_scoped_release release;
+    tensor.bytes.resize(static_cast<std::size_t>(*bytes));
+    if (*bytes > 0) std::memcpy(tensor.bytes.data(), info.ptr, static_cast<std::size_t>(*bytes));
+  }
+  bundle.tensors[name] = std::move(tensor);
+}
+
+}  // namespace
+
+void bind_arrays(py::module_& module) {
+  py::class_<TensorView>(module, "Tensor", py::buffer_protocol())
+      .def_property_readonly("dtype", [](const TensorView& view) { return std::string(name(view.tensor->dtype)); })
+      .def_property_readonly("shape", [](const TensorView& view) { return view.tensor->shape; })
+      .def_buffer([](TensorView& view) {
+        return py::buffer_info(reinterpret_cast<unsigned char*>(view.tensor->bytes.data()),
+                               static_cast<py::ssize_t>(view.tensor->bytes.size()), true);
+      });
+  py::class_<Bundle, std::shared_ptr<Bundle>>(module, "Bundle")
+      .def(py::init<>())
+      .def("add", &add)
+      .def("names",
+           [](const Bundle& bundle) {
+             std::vector<std::string> names;
+             for (const auto& entry : bundle.tensors) names.push_back(entry.first);
+             return names;
+           })
+      .def("get",
+           [](const std::shared_ptr<Bundle>& bundle, const std::string& name) {
+             const auto found = bundle->tensors.find(name);
+             if (found == bundle->tensors.end()) throw InputError("bundle", name, "is not a tensor of this bundle");
+             return TensorView{bundle, &found->second};
+           })
+      .def("manifest", [](const Bundle& bundle) { return to_python(bundle.manifest); })
+      .def("save", [](const Bundle& bundle, const std::string& path) {
+        const py::gil_scoped_release release;
+        golden::save_bundle(path, bundle);
+      });
+  module.def("load_bundle", [](const std::string& path) {
+    const py::gil_scoped_release release;
+    return std::make_shared<Bundle>(golden::load_bundle(path));
+  });
+  module.def("bits", [](const std::string& dtype) {
+    const std::optional<DType> type = dtype_from_name(dtype);
+    if (!type) throw InputError("arguments", "dtype", "'" + dtype + "' is not an element type of kvscope");
+    return py::make_tuple(std::string(name(*type)), bits(*type));
+  });
+}
+
+}  // namespace kvscope::python

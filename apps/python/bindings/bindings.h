@@ -1,0 +1,42 @@
+// The module kvscope._core: what the Python package needs of kvscope's libraries, as plain values.
+//
+// Reports cross the border as dicts, tensors as buffers, options as dicts that the Python layer has checked. Calls that
+// compute release the interpreter's lock; none of them has global state, so threads may call them at once.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/json.h"
+#include "core/golden/bundle/tensor.h"
+
+namespace kvscope::python {
+
+namespace py = pybind11;
+
+void bind_errors(py::module_& module);
+void bind_arrays(py::module_& module);
+void bind_problem(py::module_& module);
+void bind_golden(py::module_& module);
+void bind_run(py::module_& module);
+void bind_launch(py::module_& module);
+
+[[nodiscard]] py::object to_python(const json::Value& value);
+
+// The value of `key`, or nothing where it is absent or None. InputError for a value of another kind.
+template <class T>
+[[nodiscard]] std::optional<T> option(const py::dict& options, const char* key) {
+  if (!options.contains(key) || options[key].is_none()) return std::nullopt;
+  try {
+    return options[key].cast<T>();
+  } catch (const py::cast_error&) {
+    throw InputError("arguments", key,
+                     "is " + py::repr(options[key]).cast<std::string>() + ", which is of the wrong kind or too large");
+  }
+}
+
+}  // namespace kvscope::python

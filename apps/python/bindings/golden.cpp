@@ -1,0 +1,119 @@
+// Golden outputs, verdicts and diagnoses.
+#include <pybind11/numpy.h>
+
+#include "apps/python/bindings/problem.h"
+#include "core/attention/bounds.h"
+#include "core/attention/fast.h"
+#include "core/attention/reference.h"
+#include "core/base/errors.h"
+#include "core/golden/diagnosis/diagnose_inputs.h"
+#include "core/golden/golden_bundle.h"
+#include "core/golden/golden_inputs.h"
+#include "core/golden/verdict/compare.h"
+#include "core/golden/verdict/compare_report.h"
+#include "core/golden/verdict/golden_terms.h"
+
+namespace kvscope::python {
+namespace {
+
+using golden::Bundle;
+
+std::shared_ptr<Bundle> compute(const Problem& problem, bool fast) {
+  const py::gil_scoped_release release;
+  const attention::Problem& p = problem.prepared.problem;
+  const attention::Result result = fast ? attention::fast_reference(p) : attention::reference(p);
+  auto bundle = std::make_shared<Bundle>(
+      golden::golden_bundle(p, result, {"kvscope " KVSCOPE_VERSION, problem.options.layout, {}}));
+  bundle->manifest.set("inputs", golden::inputs_manifest(problem.options, ""));
+  return bundle;
+}
+
+DType type_of(const char* key, const std::string& text) {
+  const std::optional<DType> type = dtype_from_name(text);
+  if (!type) throw InputError("arguments", key, "'" + text + "' is not an element type of kvscope");
+  return *type;
+}
+
+golden::StatedRounding rounding_of(const py::dict& options) {
+  golden::StatedRounding rounding;
+  if (const auto type = option<std::string>(options, "output")) rounding.output = type_of("output", *type);
+  if (const auto type = option<std::string>(options, "probabilities")) {
+    rounding.probabilities = type_of("probabilities", *type);
+  }
+  if (const auto type = option<std::string>(options, "partials")) rounding.partials = type_of("partials", *type);
+  if (const auto type = option<std::string>(options, "inputs")) rounding.inputs = type_of("inputs", *type);
+  return rounding;
+}
+
+struct Judged {
+  golden::CompareResult compared;
+  std::optional<golden::Diagnosis> diagnosis;
+};
+
+Judged judge(const Problem& problem, const Bundle& golden_bundle, const Bundle& candidate,
+             const golden::StatedRounding& rounding, const std::optional<std::string>& profile, bool diagnosed) {
+  const attention::Problem given = problem.prepared.with_given_table();
+  golden::CompareOptions options;
+  options.inputs = &given;
+  options.rounding = rounding;
+  options.profile = profile;
+  Judged judged;
+  judged.compared = golden::compare(golden_bundle, candidate, options);
+  if (diagnosed) {
+    judged.diagnosis = golden::diagnose_inputs({*problem.tensors, problem.options, problem.prepared}, golden_bundle,
+                                               candidate, rounding, judged.compared.failing_groups);
+  }
+  return judged;
+}
+
+py::dict judge_and_report(const std::shared_ptr<Problem>& problem, const std::shared_ptr<Bundle>& golden_bundle,
+                          const std::shared_ptr<Bundle>& candidate, const py::dict& options,
+                          const std::string& diagnosis) {
+  const golden::StatedRounding rounding = rounding_of(options);
+  const auto profile = option<std::string>(options, "profile");
+  Judged judged;
+  {
+    const py::gil_scoped_release release;
+    judged = judge(*problem, *golden_bundle, *candidate, rounding, profile, diagnosis == "always");
+    if (diagnosis == "on failure" && !judged.compared.passed) {
+      judged.diagnosis = golden::diagnose_inputs({*problem->tensors, problem->options, problem->prepared},
+                                                 *golden_bundle, *candidate, rounding, judged.compared.failing_groups);
+    }
+  }
+  py::dict out;
+  out["passed"] = judged.compared.passed;
+  out["verdict"] = to_python(golden::json_report(judged.compared));
+  out["verdict_text"] = golden::text_report(judged.compared);
+  out["diagnosis"] = judged.diagnosis ? to_python(golden::json_report(*judged.diagnosis)) : py::none();
+  out["diagnosis_text"] = judged.diagnosis ? golden::text_report(*judged.diagnosis) : std::string();
+  return out;
+}
+
+// [query, head, dim] the allowed error of each element of an output of that type.
+py::array_t<double> bounds(const std::shared_ptr<Bundle>& golden_bundle, const std::string& dtype) {
+  attention::Rounding rounding = attention::rounding_of(type_of("dtype", dtype));
+  const std::vector<std::int64_t>& shape = golden_bundle->tensors.at("o").shape;
+  py::array_t<double> out(std::vector<py::ssize_t>(shape.begin(), shape.end()));
+  double* to = out.mutable_data();
+  const py::gil_scoped_release release;
+  const golden::GoldenTerms terms(*golden_bundle);
+  const auto dims = static_cast<std::size_t>(terms.dims());
+  rounding.deviations = attention::deviations_for(static_cast<double>(terms.rows() * dims));
+  for (std::size_t row = 0; row < terms.rows(); ++row) {
+    const attention::RowTerms row_terms = terms.row(row);
+    for (std::size_t dim = 0; dim < dims; ++dim) {
+      to[row * dims + dim] = attention::output_budget(rounding, row_terms, terms.element(row * dims + dim)).total();
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_golden(py::module_& module) {
+  module.def("golden", [](const std::shared_ptr<Problem>& problem, bool fast) { return compute(*problem, fast); });
+  module.def("judge", &judge_and_report);
+  module.def("bounds", &bounds);
+}
+
+}  // namespace kvscope::python

@@ -1,0 +1,350 @@
+// Kernels on the virtual GPU: modules, signatures, launches.
+//
+// A launch copies each array to the device, runs, and keeps what it copied: the trace of its tiles is made by the same
+// launch again, which gives the same bytes and steps.
+#include <algorithm>
+#include <cstring>
+
+#include "apps/python/bindings/bindings.h"
+#include "core/base/errors.h"
+#include "core/tma/tensor_map_json.h"
+#include "core/tma/tensor_map_record.h"
+#include "core/tma/tensor_map_rules.h"
+#include "core/trace/trace_writer.h"
+#include "gpu/virtual/check/check_names.h"
+#include "gpu/virtual/check/counters.h"
+#include "gpu/virtual/debug/tile_trace.h"
+#include "gpu/virtual/machine/device.h"
+#include "gpu/virtual/machine/launch_checks.h"
+#include "gpu/virtual/machine/warp/scheduler.h"
+#include "gpu/virtual/text/kernel_names.h"
+#include "gpu/virtual/text/parameter_layout.h"
+#include "gpu/virtual/text/parser.h"
+
+namespace kvscope::python {
+namespace {
+
+constexpr std::uint64_t kSlice = 20'000;  // warp instructions between two looks at signals: about 10 ms
+
+struct Module {
+  ptx::Module text;
+  int target = 90;
+};
+
+// Bytes to write at an offset of a parameter: an address or a tensor map.
+struct Patch {
+  std::int64_t at = 0;      // [bytes] in the parameter
+  std::size_t array = 0;    // number of the array
+  std::int64_t offset = 0;  // [bytes] in the array
+  std::string map;          // JSON of a tensor map; empty: the address
+};
+struct Argument {
+  std::vector<std::byte> bytes;
+  std::vector<Patch> patches;
+};
+struct Array {
+  std::string name;
+  std::vector<std::byte> before, after;
+};
+
+struct Launch {
+  std::shared_ptr<const Module> module;
+  ptx::LaunchConfig config;
+  std::vector<Argument> arguments;
+  std::vector<Array> arrays;
+  ptx::CheckOptions checks;
+  std::int64_t most_bytes = 0;
+  ptx::LaunchResult result;
+  std::optional<ptx::OpCounts> total;
+  std::vector<ptx::LineCounts> lines;
+  std::array<std::int64_t, ptx::kInstructionClasses> classes{};
+};
+
+std::vector<std::byte> bytes_of(const py::handle& object) {
+  const auto text = object.cast<std::string>();
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
+}
+
+void write_patch(const Patch& patch, const std::vector<std::uint64_t>& addresses, int target,
+                 std::vector<std::byte>& bytes) {
+  const std::uint64_t address = addresses.at(patch.array) + static_cast<std::uint64_t>(patch.offset);
+  std::vector<std::byte> value(sizeof address);
+  std::memcpy(value.data(), &address, sizeof address);
+  if (!patch.map.empty()) {
+    TensorMapFile file = parse_tensor_map(patch.map, "TensorMap");
+    file.map.base += address;
+    check_tensor_map(file.map, target >= 100 ? TmaTarget::sm_100 : TmaTarget::sm_90).throw_if_broken("TensorMap");
+    value = map_bytes(file.map, target);
+  }
+  if (patch.at < 0 || patch.at + std::ssize(value) > std::ssize(bytes)) {
+    throw GeometryError("an argument of " + std::to_string(value.size()) + " bytes does not fit a parameter of " +
+                        std::to_string(bytes.size()) + " bytes");
+  }
+  std::copy(value.begin(), value.end(), bytes.begin() + patch.at);
+}
+
+// Runs in slices; between two of them, `go_on` may end the launch. False: it did.
+template <class GoOn>
+bool run_slices(ptx::Launch& launch, const GoOn& go_on) {
+  while (launch.status == ptx::LaunchStatus::running) {
+    ptx::run(launch, kSlice);
+    if (!go_on()) return false;
+  }
+  return true;
+}
+
+// One launch on a fresh device; `watch` adds monitors to the checks, `finish` looks at the results.
+template <class Watch, class Finish>
+void on_device(const Launch& launch, const Watch& watch, const Finish& finish) {
+  ptx::Device device(ptx::ProgramOptions{.target = launch.module->target}, launch.most_bytes);
+  const ptx::LoadedModule& module = device.load(launch.module->text);
+  std::vector<std::uint64_t> addresses;
+  for (const Array& array : launch.arrays) {
+    const std::int64_t bytes = std::max<std::int64_t>(std::ssize(array.before), 1);
+    addresses.push_back(device.memory().allocate(bytes, array.name));
+    if (!array.before.empty()) device.memory().write(addresses.back(), array.before);
+  }
+  std::vector<ptx::ParamValue> values;
+  for (Argument argument : launch.arguments) {
+    for (const Patch& patch : argument.patches) write_patch(patch, addresses, launch.module->target, argument.bytes);
+    // pack_params takes scalars as their bits.
+    values.emplace_back(std::move(argument.bytes));
+  }
+  const ptx::Module& text = *module.program->module;
+  const ptx::Function& function = text.functions[static_cast<std::size_t>(text.find_function(launch.config.kernel))];
+  for (std::size_t i = 0; i < values.size() && i < function.parameters.size(); ++i) {
+    if (!text.variables[static_cast<std::size_t>(function.parameters[i])].extents.empty()) continue;
+    std::uint64_t bits = 0;
+    const auto& bytes = std::get<std::vector<std::byte>>(values[i]);
+    std::memcpy(&bits, bytes.data(), std::min(bytes.size(), sizeof bits));
+    values[i] = bits;
+  }
+  ptx::LaunchConfig config = launch.config;
+  config.params = ptx::pack_params(module, config.kernel, values);
+  ptx::Checks checks(launch.checks);
+  watch(checks, *module.program);
+  ptx::Launch running = device.begin(module, config, checks.monitor());
+  const bool ended = run_slices(running, [] {
+    const py::gil_scoped_acquire lock;
+    return PyErr_CheckSignals() == 0;
+  });
+  if (!ended) {
+    const py::gil_scoped_acquire lock;
+    throw py::error_already_set();
+  }
+  finish(running, device, addresses);
+}
+
+std::shared_ptr<Launch> launch(const std::shared_ptr<Module>& module, const std::string& kernel,
+                               const py::dict& options, const py::list& arrays, const py::list& arguments) {
+  auto out = std::make_shared<Launch>();
+  out->module = module;
+  out->config.kernel = kernel;
+  out->config.grid = *option<std::array<std::int64_t, 3>>(options, "grid");
+  out->config.block = *option<std::array<std::int64_t, 3>>(options, "block");
+  if (const auto cluster = option<std::array<std::int64_t, 3>>(options, "cluster")) out->config.cluster = *cluster;
+  out->config.dynamic_shared = option<std::int64_t>(options, "shared").value_or(0);
+  out->config.options.cooperative = option<bool>(options, "cooperative").value_or(false);
+  out->config.options.max_reports = option<int>(options, "max_reports").value_or(20);
+  out->config.options.shared_opt_in = ptx::most_shared(module->target);
+  if (const auto most = option<std::int64_t>(options, "max_instructions")) {
+    out->config.options.limits.instructions = *most;
+  }
+  const std::string policy = *option<std::string>(options, "policy");
+  out->config.options.policy = policy == "early"    ? ptx::Policy::early
+                               : policy == "seeded" ? ptx::Policy::seeded
+                                                    : ptx::Policy::late;
+  out->config.options.seed = option<std::uint64_t>(options, "seed").value_or(0);
+  out->checks = ptx::checks_of(*option<std::vector<std::string>>(options, "checks"));
+  out->most_bytes = option<std::int64_t>(options, "max_memory").value_or(std::int64_t{4} << 30);
+  for (const py::handle& item : arrays) {
+    const auto [name, buffer] = item.cast<std::pair<std::string, py::buffer>>();
+    const py::buffer_info info = buffer.request();
+    if (info.ndim != 1 || info.itemsize != 1) throw InputError("arguments", name, "is not a buffer of bytes");
+    const auto* first = static_cast<const std::byte*>(info.ptr);
+    out->arrays.push_back({name, {first, first + info.size}, {}});
+  }
+  for (const py::handle& item : arguments) {
+    const auto [bytes, patches] = item.cast<std::pair<py::bytes, py::list>>();
+    Argument argument{bytes_of(bytes), {}};
+    for (const py::handle& one : patches) {
+      auto [at, array, offset, map] = one.cast<std::tuple<std::int64_t, std::size_t, std::int64_t, std::string>>();
+      argument.patches.push_back({at, array, offset, std::move(map)});
+    }
+    out->arguments.push_back(std::move(argument));
+  }
+  const bool counts = option<bool>(options, "counters").value_or(true);
+  const py::gil_scoped_release release;
+  std::optional<ptx::Counters> counters;
+  on_device(
+      *out,
+      [&](ptx::Checks& checks, const ptx::Program& program) {
+        if (counts) checks.add(counters.emplace(program));
+      },
+      [&](ptx::Launch& ended, ptx::Device& device, const std::vector<std::uint64_t>& addresses) {
+        out->result = {.status = ended.status,
+                       .steps = ended.step,
+                       .reports = ended.reports.all(),
+                       .repeated_reports = ended.reports.repeated(),
+                       .printed = std::move(ended.printed)};
+        for (std::size_t i = 0; i < addresses.size(); ++i) {
+          Array& array = out->arrays[i];
+          if (!array.before.empty()) array.after = device.memory().read(addresses[i], std::ssize(array.before));
+        }
+        if (counters) {
+          out->total = counters->total();
+          out->lines = counters->by_line();
+          out->classes = counters->by_class();
+        }
+      });
+  return out;
+}
+
+py::dict counts_dict(const ptx::OpCounts& c) {
+  py::dict out;
+  out["runs"] = c.runs;
+  out["lanes"] = c.lanes;
+  out["divergent"] = c.divergent;
+  out["splits"] = c.splits;
+  out["waits"] = c.waits;
+  out["wavefronts"] = c.wavefronts;
+  out["ideal_wavefronts"] = c.ideal_wavefronts;
+  out["sectors"] = c.sectors;
+  out["ideal_sectors"] = c.ideal_sectors;
+  out["copies"] = c.copies;
+  out["copied_bytes"] = c.copied_bytes;
+  return out;
+}
+
+py::dict results(const Launch& launch) {
+  py::dict out;
+  py::list reports, lines;
+  for (const ptx::Report& report : launch.result.reports) {
+    py::dict one;
+    std::vector<std::string> sources;
+    for (const ptx::ReportParty& party : report.parties) sources.push_back(party.source);
+    one["kind"] = std::string(name(report.kind));
+    one["severity"] = std::string(name(report.severity));
+    one["cta"] = report.cta;
+    one["step"] = report.step;
+    one["message"] = report.message;
+    one["hint"] = report.hint;
+    one["sources"] = sources;
+    one["text"] = to_text(report);
+    reports.append(one);
+  }
+  for (const ptx::LineCounts& line : launch.lines) {
+    py::dict one = counts_dict(line.counts);
+    one["source"] = line.source;
+    lines.append(one);
+  }
+  py::dict classes;
+  for (int c = 0; c < ptx::kInstructionClasses; ++c) {
+    classes[py::str(std::string(name(static_cast<ptx::InstructionClass>(c))))] =
+        launch.classes[static_cast<std::size_t>(c)];
+  }
+  out["finished"] = launch.result.status == ptx::LaunchStatus::finished;
+  out["clean"] = launch.result.clean();
+  out["steps"] = launch.result.steps;
+  out["printed"] = py::bytes(launch.result.printed);
+  out["repeated_reports"] = launch.result.repeated_reports;
+  out["reports"] = reports;
+  out["lines"] = lines;
+  out["classes"] = classes;
+  out["counters"] = launch.total ? py::object(counts_dict(*launch.total)) : py::none();
+  return out;
+}
+
+// The bytes of array `number` that the kernel left; None where they are those before the launch.
+py::object changed(const Launch& launch, std::size_t number) {
+  const Array& array = launch.arrays.at(number);
+  if (array.after == array.before) return py::none();
+  return py::bytes(reinterpret_cast<const char*>(array.after.data()), array.after.size());
+}
+
+std::int64_t write_trace(const Launch& launch, const std::string& path, std::int32_t cta, bool lanes) {
+  check_index("cta", cta, launch.config.grid[0] * launch.config.grid[1] * launch.config.grid[2], "CTAs of the grid");
+  const py::gil_scoped_release release;
+  trace::TraceWriter writer(path, trace::Detail::full,
+                            {{"producer", "kvscope " KVSCOPE_VERSION}, {"kernel", launch.config.kernel}});
+  ptx::TileTrace tiles(writer, {.cta = cta, .lanes = lanes});
+  on_device(
+      launch, [&](ptx::Checks& checks, const ptx::Program&) { checks.add(tiles); },
+      [](const ptx::Launch&, const ptx::Device&, const std::vector<std::uint64_t>&) {});
+  writer.finish();
+  return tiles.tiles();
+}
+
+py::list fields_of(const ptx::ParameterLayout& layout) {
+  py::list fields;
+  for (const ptx::ParameterField& field : layout.fields) {
+    const bool whole = field.type != ptx::Type::none;
+    fields.append(py::make_tuple(field.path, field.offset, field.bytes,
+                                 whole ? std::string(ptx::name(field.type)) : std::string(), field.pointer,
+                                 field.type_name));
+  }
+  return fields;
+}
+
+py::list kernels(const Module& module) {
+  py::list out;
+  for (std::size_t f = 0; f < module.text.functions.size(); ++f) {
+    const ptx::Function& function = module.text.functions[f];
+    if (!function.entry || !function.defined) continue;
+    const std::vector<ptx::ParameterLayout> layouts = ptx::layouts_from_debug_info(module.text, function);
+    py::list parameters;
+    for (std::size_t p = 0; p < function.parameters.size(); ++p) {
+      const ptx::Variable& variable = module.text.variables[static_cast<std::size_t>(function.parameters[p])];
+      py::dict one;
+      one["ptx_name"] = std::string(variable.name);
+      one["bytes"] = variable.bytes;
+      one["type"] = variable.extents.empty() ? std::string(ptx::name(variable.type)) : std::string();
+      py::list fields;
+      if (p < layouts.size()) {
+        one["name"] = layouts[p].name;
+        one["type_name"] = layouts[p].type_name;
+        fields = fields_of(layouts[p]);
+      }
+      one["fields"] = fields;
+      parameters.append(one);
+    }
+    py::dict kernel;
+    kernel["name"] = std::string(function.name);
+    kernel["short_name"] = ptx::short_name(module.text, static_cast<std::int32_t>(f));
+    kernel["demangled"] = ptx::demangled(function.name);
+    kernel["parameters"] = parameters;
+    out.append(kernel);
+  }
+  return out;
+}
+
+}  // namespace
+
+void bind_launch(py::module_& module) {
+  py::class_<Module, std::shared_ptr<Module>>(module, "Module")
+      .def(py::init([](std::string text, std::string name, int target) {
+        const py::gil_scoped_release release;
+        return std::make_shared<Module>(Module{ptx::parse_module(std::move(text), std::move(name)), target});
+      }))
+      .def("kernels", &kernels)
+      .def("find", [](const Module& self, const std::string& asked) {
+        std::vector<std::string> names;
+        for (const std::int32_t f : ptx::find_kernels(self.text, asked)) {
+          names.emplace_back(self.text.functions[static_cast<std::size_t>(f)].name);
+        }
+        return names;
+      });
+  py::class_<Launch, std::shared_ptr<Launch>>(module, "Launch")
+      .def("results", &results)
+      .def("changed", &changed)
+      .def("trace", &write_trace);
+  module.def("launch", &launch);
+  module.def("struct_layout", [](const std::string& text, const std::string& type) {
+    const ptx::ParameterLayout layout = ptx::layout_from_header(text, "header", type);
+    return py::make_tuple(layout.type_name, layout.bytes, fields_of(layout));
+  });
+  module.def("check_names", &ptx::check_names);
+}
+
+}  // namespace kvscope::python

@@ -1,0 +1,28 @@
+"""Check attention kernels over paged KV caches from Python, without a GPU.
+
+    import kvscope as kv
+
+    problem = kv.Problem.vllm(q, kv_cache, block_table=table, seq_lens=lengths)
+    g = kv.golden(problem)                      # g.o, g.lse, g.bounds
+    kv.assert_close(out, g)                     # KernelMismatch with the ranked causes
+    m = kv.load("kernel.ptx")                   # or kv.compile(source)
+    r = m["decode"].launch(grid=8, block=128, args=dict(q=q, out=out))
+    r.reports, r.counters
+
+docs/17_from_python.md explains each part.
+"""
+from ._arrays import bits
+from ._compile import compile
+from ._core import __version__
+from ._errors import (CompileError, DeviceError, Error, GeometryError, IllegalAddress, IndexError, InputError,
+                      KernelMismatch, OverflowError, UnsupportedError)
+from ._golden import Cause, Diagnosis, Golden, Verdict, assert_close, diagnose, golden, verify
+from ._launch import Kernel, LaunchResult, Module, Offset, Parameter, Profile, Report, TensorMap, load, offset
+from ._problem import LayoutFit, LintReport, Problem, convert, detect, layouts, lint
+from ._run import Explanation, Link, Run, Step, run
+
+__all__ = ["Cause", "CompileError", "DeviceError", "Diagnosis", "Error", "Explanation", "GeometryError", "Golden",
+           "IllegalAddress", "IndexError", "InputError", "Kernel", "KernelMismatch", "LaunchResult", "LayoutFit",
+           "Link", "LintReport", "Module", "Offset", "OverflowError", "Parameter", "Problem", "Profile", "Report",
+           "Run", "Step", "TensorMap", "UnsupportedError", "Verdict", "__version__", "assert_close", "bits",
+           "compile", "convert", "detect", "diagnose", "golden", "layouts", "lint", "load", "offset", "run", "verify"]

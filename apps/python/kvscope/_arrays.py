@@ -1,0 +1,131 @@
+"""Arrays of NumPy, PyTorch, JAX and others as bytes with an element type, and back as the kind that they were."""
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+from typing import Any, Mapping
+
+import numpy as np
+
+from . import _core
+from ._errors import InputError
+
+_NUMPY = {"float64": "f64", "float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "bool": "u8",
+          "int16": "i16",
+          "uint16": "u16", "int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64",
+          "bfloat16": "bf16", "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2", "float8_e8m0fnu": "e8m0"}
+_OF_KVSCOPE = {"f64": "float64", "f32": "float32", "f16": "float16", "i8": "int8", "u8": "uint8", "i16": "int16",
+               "u16": "uint16", "i32": "int32", "u32": "uint32", "i64": "int64", "u64": "uint64"}
+_NARROW = {"bf16": ("bfloat16", "uint16"), "e4m3": ("float8_e4m3fn", "uint8"), "e5m2": ("float8_e5m2", "uint8"),
+           "e8m0": ("float8_e8m0fnu", "uint8")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Array:
+    """An array as kvscope sees it. `values` shares the caller's memory; narrow floats are there as uint16 or uint8."""
+    values: np.ndarray[Any, Any]
+    dtype: str  # of kvscope: "bf16"
+    kind: str   # "numpy" or "torch"
+
+
+def _is_torch(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _of_torch(name: str, value: Any) -> Array:
+    torch = sys.modules["torch"]
+    if value.device.type != "cpu":
+        raise InputError(f"{name} is on {value.device}: kvscope reads host memory, pass {name}.cpu()")
+    if value.layout != torch.strided:
+        raise InputError(f"{name} has the layout {value.layout}: pass {name}.to_dense()")
+    value = value.detach()
+    short = str(value.dtype).removeprefix("torch.")
+    if short not in _NUMPY:
+        raise InputError(f"{name} has the element type {short}, which kvscope does not have: one of "
+                         f"{', '.join(_NUMPY)}")
+    dtype = _NUMPY[short]
+    if dtype in _NARROW:
+        value = value.view(torch.int16 if dtype == "bf16" else torch.uint8)
+        return Array(value.numpy().view(_NARROW[dtype][1]), dtype, "torch")
+    return Array(value.numpy(), dtype, "torch")
+
+
+def array_of(name: str, value: Any, dtype: str | None = None) -> Array:
+    """`value` without a copy where it has host memory: NumPy, PyTorch, an object with the buffer protocol, `__array__`
+    or DLPack; numbers and lists become arrays. `dtype` names the type of bit patterns: "bf16" for uint16.
+
+    Raises InputError for other objects, other element types, and patterns of another width than `dtype`.
+    """
+    if _is_torch(value):
+        array = _of_torch(name, value)
+    else:
+        try:
+            if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
+                values = np.from_dlpack(value)
+            else:
+                values = np.asarray(value)
+        except Exception as error:  # whatever the object's own conversion raises
+            raise InputError(f"{name} is {type(value).__name__}, which is no array of host memory: {error}") from None
+        short = values.dtype.name
+        if short not in _NUMPY:
+            raise InputError(f"{name} has the element type {values.dtype}, which kvscope does not have: one of "
+                             f"{', '.join(_NUMPY)}")
+        if values.dtype.byteorder == ">" or (values.dtype.byteorder == "=" and sys.byteorder == "big"):
+            raise InputError(f"{name} is big-endian: pass {name}.astype({values.dtype.name!r})")
+        kvscope_type = _NUMPY[short]
+        if kvscope_type in _NARROW:
+            values = values.view(_NARROW[kvscope_type][1])
+        array = Array(values, kvscope_type, "numpy")
+    if dtype is not None:
+        canonical, bits = _core.bits(dtype)
+        if bits != array.values.dtype.itemsize * 8:
+            raise InputError(f"{name} has elements of {array.values.dtype.itemsize * 8} bits, but dtype {dtype} "
+                             f"has {bits}")
+        array = dataclasses.replace(array, dtype=canonical)
+    return array
+
+
+def raw_bytes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The bytes of an array in row-major order; a view where the array is contiguous."""
+    # ascontiguousarray turns a scalar into one element
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
+def bundle_of(tensors: Mapping[str, Any]) -> tuple[_core.Bundle, str]:
+    """The tensors as a bundle, and the kind of the result: "torch" if one of them is a torch.Tensor."""
+    bundle, kind = _core.Bundle(), "numpy"
+    for name, value in tensors.items():
+        if value is None:
+            continue
+        array = value if isinstance(value, Array) else array_of(name, value)
+        if array.kind == "torch":
+            kind = "torch"
+        bundle.add(name, array.dtype, list(array.values.shape), raw_bytes(array.values))
+    return bundle, kind
+
+
+def from_bundle(bundle: _core.Bundle, name: str, kind: str = "numpy") -> Any:
+    """A tensor of a bundle as an array that shares its memory. Narrow floats are arrays of ml_dtypes if that is
+    installed, and otherwise their bit patterns."""
+    tensor = bundle.get(name)
+    short = tensor.dtype
+    plain = np.frombuffer(tensor, dtype=_OF_KVSCOPE.get(short) or _NARROW.get(short, ("", "uint8"))[1])
+    values = plain.reshape(tensor.shape)
+    if kind == "torch":
+        torch = sys.modules["torch"]
+        values = torch.from_numpy(np.array(values))  # torch has no read-only tensors
+        return values.view(getattr(torch, _NARROW[short][0])) if short in _NARROW else values
+    if short in _NARROW:
+        try:
+            narrow = importlib.import_module("ml_dtypes")
+        except ImportError:
+            return values
+        return values.view(getattr(narrow, _NARROW[short][0]))
+    return values
+
+
+def bits(array: Any, dtype: str) -> Array:
+    """Bit patterns with their element type: `kv.bits(patterns, "bf16")` for a uint16 array of bf16 values."""
+    return array_of("array", array, dtype)

@@ -1,0 +1,180 @@
+"""Golden outputs, verdicts and diagnoses."""
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._arrays import array_of, bundle_of, from_bundle
+from ._errors import InputError, KernelMismatch
+from ._html import table, text
+from ._problem import Problem
+
+
+class Golden:
+    """The reference output of a problem, in double.
+
+    o     f64 [queries, query_heads, value_size]
+    lse   f64 [queries, query_heads], in the base of the problem's lse_base
+    """
+
+    def __init__(self, problem: Problem, core: _core.Bundle) -> None:
+        self.problem = problem
+        self._core = core
+
+    @property
+    def o(self) -> np.ndarray[Any, Any]:
+        return np.asarray(from_bundle(self._core, "o"))
+
+    @property
+    def lse(self) -> np.ndarray[Any, Any]:
+        return np.asarray(from_bundle(self._core, "lse"))
+
+    @property
+    def bounds(self) -> np.ndarray[Any, Any]:
+        """The allowed |out - o| of each element for an output in the type of q: shape of o."""
+        dtype = str(self.problem.about["query_dtype"])
+        return self.bounds_for(dtype if dtype in ("f64", "f32", "f16", "bf16") else "bf16")
+
+    def bounds_for(self, dtype: str) -> np.ndarray[Any, Any]:
+        """The allowed |out - o| of each element for an output of that type: "f64", "f32", "f16" or "bf16"."""
+        return np.asarray(_core.bounds(self._core, dtype))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the golden bundle; `kvscope verify` and `diagnose` read it with --input."""
+        self._core.save(os.fspath(path))
+
+    def __repr__(self) -> str:
+        return f"<kvscope.Golden o {list(self.o.shape)} of {self.problem!r}>"
+
+    def _repr_html_(self) -> str:
+        o = self.o
+        return table(["tensor", "shape", "min", "max"],
+                     [["o", list(o.shape), o.min(initial=0), o.max(initial=0)], ["lse", list(self.lse.shape), "", ""]])
+
+
+def golden(problem: Problem, *, accuracy: str = "strict") -> Golden:
+    """Computes the golden output. "strict": bit for bit the same everywhere; "fast": with an error that is part of the
+    bounds, several times faster."""
+    if accuracy not in ("strict", "fast"):
+        raise InputError(f"accuracy is {accuracy!r}: pass \"strict\" or \"fast\"")
+    return Golden(problem, _core.golden(problem._core, accuracy == "fast"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """A fault that explains the output. `residual` is the largest error of its prediction over the allowed error."""
+    name: str
+    cause: str
+    look_at: str
+    residual: float
+    sequence: int | None
+    page: int | None
+    explained: int  # failing rows that it reproduces
+
+    @property
+    def place(self) -> str:
+        """"sequence 2, page 3"; "all sequences" if the cause names none."""
+        if self.sequence is None:
+            return "all sequences"
+        return f"sequence {self.sequence}" + ("" if self.page is None else f", page {self.page}")
+
+
+class Diagnosis:
+    """Why an output fails: `causes`, best first; `certain` if one explains all rows that were looked at."""
+
+    def __init__(self, report: dict[str, Any], words: str) -> None:
+        self.report = report
+        self.text = words
+        self.certain = bool(report.get("certain", False))
+        self.causes = [_cause(one) for one in report.get("explanations", [])]
+        self.nearest = [_cause(one) for one in report.get("nearest", [])]
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return text(self.text)
+
+
+def _cause(one: dict[str, Any]) -> Cause:
+    def place(key: str) -> int | None:
+        value = one.get(key, -1)
+        return None if value is None or value < 0 else int(value)
+    return Cause(str(one.get("name", "")), str(one.get("cause", "")), str(one.get("look_at", "")),
+                 float(one.get("misfit", 0)), place("sequence"), place("page"), int(one.get("failing_explained", 0)))
+
+
+class Verdict:
+    """The comparison of an output with its golden: `passed`, `criteria`, and the diagnosis if it failed."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        self.passed = bool(report["passed"])
+        self.report: dict[str, Any] = report["verdict"]
+        self.criteria: list[dict[str, Any]] = list(self.report.get("criteria", []))
+        self.text: str = report["verdict_text"]
+        self.diagnosis = None if report["diagnosis"] is None else Diagnosis(report["diagnosis"],
+                                                                            report["diagnosis_text"])
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __repr__(self) -> str:
+        return self.text + ("" if self.diagnosis is None else self.diagnosis.text)
+
+    def _repr_html_(self) -> str:
+        return text(repr(self))
+
+
+def _judge(out: Any, g: Golden, lse: Any, dtype: str | None, options: dict[str, Any], diagnosis: str) -> Verdict:
+    if not isinstance(g, Golden):
+        raise InputError(f"the golden is {type(g).__name__}: pass the result of kv.golden(problem)")
+    array = array_of("out", out, dtype)
+    if array.dtype not in ("f64", "f32", "f16", "bf16"):
+        raise InputError(f"out has the element type {array.dtype}: an output is f64, f32, f16 or bf16; pass "
+                         "dtype=\"bf16\" for bit patterns")
+    candidate, _ = bundle_of({"o": array, "lse": lse})
+    return Verdict(_core.judge(g.problem._core, g._core, candidate, options, diagnosis))
+
+
+def verify(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, profile: str | None = None,
+           **rounding: str) -> Verdict:
+    """Compares a kernel's output with the golden output, and diagnoses it if it fails. A wrong output raises nothing.
+
+    out   [queries, query_heads, value_size] or [B, queries, heads, dims], in f64, f32, f16 or bf16
+    lse   as the golden's, optional
+    rounding: output, probabilities, partials, inputs: types in which the kernel rounds, such as probabilities="bf16"
+    """
+    return _judge(out, g, lse, dtype, {**rounding, "profile": profile}, "on failure")
+
+
+def diagnose(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, **rounding: str) -> Diagnosis:
+    """Names the fault behind a wrong output: `diagnose(out, g).causes[0]`."""
+    found = _judge(out, g, lse, dtype, dict(rounding), "always").diagnosis
+    assert found is not None
+    return found
+
+
+def assert_close(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, profile: str | None = None,
+                 keep: str | os.PathLike[str] | None = None, **rounding: str) -> None:
+    """Raises KernelMismatch unless each element of `out` is within its error bound.
+
+    The message has the verdict, the ranked causes, and the folder in which inputs, golden output and candidate were
+    kept: `keep`, or a new folder of the system's temporary folder.
+    """
+    verdict = verify(out, g, lse=lse, dtype=dtype, profile=profile, **rounding)
+    if verdict.passed:
+        return
+    folder = os.fspath(keep) if keep is not None else tempfile.mkdtemp(prefix="kvscope-mismatch-")
+    os.makedirs(folder, exist_ok=True)
+    g.problem.save(os.path.join(folder, "inputs.safetensors"))
+    g.save(os.path.join(folder, "golden.safetensors"))
+    candidate, _ = bundle_of({"o": array_of("out", out, dtype), "lse": lse})
+    candidate.save(os.path.join(folder, "candidate.safetensors"))
+    again = (f"kept in {folder}; again: kvscope diagnose {folder}/golden.safetensors {folder}/candidate.safetensors "
+             f"--input {folder}/inputs.safetensors")
+    raise KernelMismatch(f"{verdict!r}{again}", verdict, verdict.diagnosis, folder)

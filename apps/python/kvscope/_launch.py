@@ -1,0 +1,428 @@
+"""Kernels on the virtual GPU."""
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import os
+import struct
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from . import _core
+from ._arrays import Array, array_of
+from ._errors import IndexError as KvscopeIndexError
+from ._errors import InputError
+from ._html import table, text
+from ._signatures import names_in_source
+
+_INTEGERS = {"u8": (1, False), "u16": (2, False), "u32": (4, False), "u64": (8, False), "s8": (1, True), "s16": (2,
+                                                                                                                 True),
+             "s32": (4, True), "s64": (8, True), "b8": (1, False), "b16": (2, False), "b32": (4, False), "b64": (8,
+                                                                                                                 False)}
+_FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+_TMA_TYPES = {"f64": "f64", "f32": "f32", "f16": "f16", "bf16": "bf16", "u8": "u8", "i8": "u8", "e4m3": "u8",
+              "e5m2": "u8",
+              "e8m0": "u8", "u16": "u16", "i16": "u16", "u32": "u32", "i32": "i32", "u64": "u64", "i64": "i64"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Offset:
+    """A pointer to element `elements` of an array: `kv.offset(array, n)`."""
+    array: Any
+    elements: int
+
+
+def offset(array: Any, elements: int) -> Offset:
+    """A pointer argument that begins at an element of `array`, counted in row-major order."""
+    return Offset(array, elements)
+
+
+class TensorMap:
+    """A tensor map of an array, for a parameter of type CUtensorMap.
+
+    box, dims and strides have the fastest dimension first, as the driver's encoder takes them; box and dims count
+    elements, strides bytes. Default dims and strides: the array's own. swizzle: "none", "32B", "64B", "128B".
+    Example: TensorMap(k, box=[64, 8], swizzle="128B") for k bf16 [20, 64].
+    """
+
+    def __init__(self, array: Any, box: Sequence[int], *, dims: Sequence[int] | None = None,
+                 strides: Sequence[int] | None = None, type: str | None = None, offset: int = 0, **words: Any) -> None:
+        found = array_of("TensorMap", array)
+        size = found.values.dtype.itemsize
+        own = [int(n) for n in reversed(found.values.shape)]
+        if dims is None:
+            dims = own
+        if strides is None:
+            strides = [size * int(np.prod(own[:i], dtype=object)) for i in range(1, len(dims))]
+        self.array = array
+        self.offset = offset
+        given: dict[str, Any] = {"kvscope_tensor_map": 1, "type": type or _TMA_TYPES[found.dtype], "base": 0,
+                                 "dims": [int(n) for n in dims], "box": [int(n) for n in box]}
+        if len(dims) > 1:
+            given["strides"] = [int(n) for n in strides]
+        self.json = json.dumps({**given, **words})
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel. `type` is the PTX type of a scalar, "" for a struct; `fields` of a known struct."""
+    name: str
+    ptx_name: str
+    type: str
+    type_name: str
+    bytes: int
+    fields: tuple[tuple[str, int, int, str, bool, str], ...]
+
+    def __str__(self) -> str:
+        kind = self.type_name or (f".{self.type}" if self.type else f"struct of {self.bytes} bytes")
+        return f"{kind} {self.name or self.ptx_name}"
+
+
+class Report(Mapping[str, Any]):
+    """A finding of the virtual GPU: kind, severity, cta, step, message, hint, sources, text."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+        self.kind: str = values["kind"]
+        self.severity: str = values["severity"]
+        self.text: str = values["text"]
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class Profile:
+    """Counts of a launch, not times."""
+
+    def __init__(self, results: dict[str, Any]) -> None:
+        self._results = results
+
+    def by_line(self) -> list[dict[str, Any]]:
+        """One dict for each source line: source, runs, wavefronts, ideal_wavefronts, sectors, ideal_sectors, ..."""
+        return list(self._results["lines"])
+
+    def by_class(self) -> dict[str, int]:
+        """Warp instructions of each class that occurs."""
+        return {name: runs for name, runs in self._results["classes"].items() if runs}
+
+    def _repr_html_(self) -> str:
+        lines = self.by_line()
+        return table(list(lines[0]) if lines else [], [list(line.values()) for line in lines])
+
+
+class LaunchResult:
+    """A finished launch. Arrays that the kernel wrote have their new values."""
+
+    def __init__(self, core: _core.Launch, kernel: str) -> None:
+        self._core = core
+        self._results = core.results()
+        self.kernel = kernel
+        self.finished: bool = self._results["finished"]
+        self.clean: bool = self._results["clean"]  # finished, without a report of severity error
+        self.steps: int = self._results["steps"]   # warp instructions
+        self.printed = self._results["printed"].decode("utf-8", "replace")
+        self.reports = [Report(one) for one in self._results["reports"]]
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Sums over the launch: runs, lanes, wavefronts, sectors, copied_bytes, ...; empty with counters=False."""
+        return dict(self._results["counters"] or {})
+
+    def profile(self) -> Profile:
+        """The counts by source line and by instruction class."""
+        return Profile(self._results)
+
+    def trace(self, path: str | os.PathLike[str], *, cta: int = 0, lanes: bool = False) -> int:
+        """Writes the tiles that a CTA loads as a trace (.kvt); returns their number. The launch runs again for it."""
+        return self._core.trace(os.fspath(path), cta, lanes)
+
+    def __repr__(self) -> str:
+        end = "to the end" if self.finished else "and was stopped"
+        found = "".join(f"\n{report.text}\n" for report in self.reports)
+        return f"kernel {self.kernel}: {self.steps} warp instructions, {end}, {len(self.reports)} reports{found}"
+
+    def _repr_html_(self) -> str:
+        return text(repr(self))
+
+
+class _Arrays:
+    """The arrays of one launch, each once; two parameters may point to the same one."""
+
+    def __init__(self) -> None:
+        self.arrays: list[tuple[str, np.ndarray[Any, Any]]] = []
+
+    def place(self, name: str, value: Any) -> tuple[int, Array]:
+        array = value if isinstance(value, Array) else array_of(name, value)
+        values = array.values
+        if not values.flags.c_contiguous:
+            raise InputError(f"{name} is not contiguous (strides {values.strides} of shape {values.shape}): pass a "
+                             f"contiguous copy, or kv.offset(base, n) of the array that it is a part of")
+        flat = values.reshape(-1).view(np.uint8)
+        for number, (other, placed) in enumerate(self.arrays):
+            same = placed.__array_interface__["data"][0] == flat.__array_interface__["data"][0]
+            if same and placed.size == flat.size:
+                return number, array
+            if flat.size and placed.size and np.may_share_memory(placed, flat):
+                raise InputError(f"{name} and {other} overlap in memory: pass one array, and "
+                                 "kv.offset(array, n) for a part")
+        self.arrays.append((name, flat))
+        return len(self.arrays) - 1, array
+
+    def pointer(self, name: str, value: Any) -> tuple[int, int]:
+        """(number, byte offset)"""
+        if isinstance(value, Offset):
+            number, array = self.place(name, value.array)
+            if not 0 <= value.elements <= array.values.size:
+                raise KvscopeIndexError(f"{name}: offset {value.elements} is outside [0, {array.values.size}]")
+            return number, value.elements * array.values.dtype.itemsize
+        return self.place(name, value)[0], 0
+
+
+def _is_array(value: Any) -> bool:
+    if isinstance(value, (bool, int, float, str, bytes, np.generic)) or value is None:
+        return False
+    return isinstance(value, (Array, Offset)) or hasattr(value, "__array__") or hasattr(value, "__dlpack__") or \
+        isinstance(value, (memoryview, bytearray))
+
+
+def _scalar(name: str, kind: str, size: int, value: Any) -> bytes:
+    """A number as the bytes of a parameter or field of that PTX type."""
+    if isinstance(value, np.generic) or (hasattr(value, "item") and getattr(value, "ndim", 1) == 0):
+        value = value.item()
+    if not isinstance(value, (bool, int, float)):
+        raise InputError(f"{name} takes a number of type .{kind}, not {type(value).__name__}")
+    try:
+        if kind in _FLOATS:
+            return struct.pack(_FLOATS[kind], value)
+        if kind == "bf16":
+            wide = int.from_bytes(struct.pack("<f", value), "little")
+            if value == value:  # round to nearest even
+                wide += 0x7FFF + (wide >> 16 & 1)
+            return (wide >> 16 & 0xFFFF).to_bytes(2, "little")
+        if kind in _INTEGERS:
+            if isinstance(value, float):
+                if kind in ("b16", "b32", "b64"):  # untyped bits: a float of that width
+                    return struct.pack({"b16": "<e", "b32": "<f", "b64": "<d"}[kind], value)
+                raise InputError(f"{name} is {value}, but its type .{kind} takes whole numbers")
+            width, _ = _INTEGERS[kind]
+            low, high = -(1 << (8 * width - 1)), (1 << 8 * width) - 1
+            if not low <= value <= high:
+                raise InputError(f"{name} is {value}, which does not fit .{kind}: {low} to {high}")
+            return (value % (1 << 8 * width)).to_bytes(width, "little")
+    except (struct.error, OverflowError) as error:
+        raise InputError(f"{name} is {value}, which does not fit .{kind}: {error}") from None
+    raise InputError(f"{name} has the type .{kind}, which kvscope cannot set: pass its {size} bytes")
+
+
+class Kernel:
+    """A kernel of a module. `signature` shows its parameters."""
+
+    def __init__(self, module: "Module", about: dict[str, Any]) -> None:
+        self._module = module
+        self.name: str = about["name"]
+        self.short_name: str = about["short_name"]
+        known = names_in_source(module.source, self.short_name, len(about["parameters"])) if module.source else []
+        self.parameters = [Parameter(one.get("name") or (known[i] if known else ""), one["ptx_name"], one["type"],
+                                     one.get("type_name", ""), one["bytes"], tuple(one["fields"]))
+                           for i, one in enumerate(about["parameters"])]
+
+    @property
+    def signature(self) -> str:
+        return f"{self.short_name}({', '.join(str(p) for p in self.parameters)})"
+
+    def __repr__(self) -> str:
+        return f"<kvscope.Kernel {self.signature}>"
+
+    def with_struct(self, parameter: str | int, header: str, type: str = "") -> "Kernel":
+        """This kernel with the struct of a parameter defined by a C header, for PTX without debug information.
+
+        Its fields are then set by a dict: `args={"p": {"out": array, "n": 3, "in[1].page": 2}}`.
+        """
+        at = [i for i, p in enumerate(self.parameters) if str(parameter) in (p.name, p.ptx_name, str(i))]
+        if len(at) != 1:
+            raise InputError(f"there is no parameter {parameter!r}: kernel {self.signature}")
+        type_name, size, fields = _core.struct_layout(header, type)
+        old = self.parameters[at[0]]
+        if old.bytes != size or old.type:
+            raise InputError(f"{type_name or 'the struct'} has {size} bytes, but parameter {old} has {old.bytes}: "
+                             "pass the struct that the kernel was compiled with")
+        kernel = copy.copy(self)
+        kernel.parameters = list(self.parameters)
+        kernel.parameters[at[0]] = dataclasses.replace(old, type_name=type_name, fields=tuple(fields))
+        return kernel
+
+    def _numbered(self, args: Mapping[Any, Any] | Sequence[Any]) -> list[Any]:
+        count = len(self.parameters)
+        if not isinstance(args, Mapping):
+            if len(args) != count:
+                raise InputError(f"{len(args)} arguments given, kernel {self.signature} takes {count}")
+            return list(args)
+        values: list[Any] = [_MISSING] * count
+        for key, value in args.items():
+            at = [i for i, p in enumerate(self.parameters) if str(key) in (p.name, p.ptx_name, str(i))]
+            if len(at) != 1:
+                raise InputError(f"there is no parameter {key!r}: kernel {self.signature}; without names in the "
+                                 "source, keys are numbers from 0")
+            values[at[0]] = value
+        missing = [str(p) for p, value in zip(self.parameters, values) if value is _MISSING]
+        if missing:
+            raise InputError(f"no value for {', '.join(missing)}: kernel {self.signature}")
+        return values
+
+    def _argument(self, p: Parameter, value: Any, arrays: _Arrays) -> tuple[bytes, list[tuple[int, int, int, str]]]:
+        name = f"parameter {p.name or p.ptx_name}"
+        if isinstance(value, TensorMap):
+            if p.type:
+                raise InputError(f"{name} is .{p.type}, not a tensor map: pass an array or a number")
+            number, at = arrays.pointer(name, Offset(value.array, value.offset))
+            return bytes(p.bytes), [(0, number, at, value.json)]
+        if p.type:
+            if _is_array(value) and not (hasattr(value, "ndim") and value.ndim == 0):
+                if p.type not in ("u64", "b64", "s64"):
+                    raise InputError(f"{name} takes a number of type .{p.type}, not an array: kernel {self.signature}")
+                number, at = arrays.pointer(name, value)
+                return bytes(8), [(0, number, at, "")]
+            if value is None:
+                if p.type not in ("u64", "b64", "s64"):
+                    raise InputError(f"{name} takes a number of type .{p.type}, not None: kernel {self.signature}")
+                return bytes(8), []
+            return _scalar(name, p.type, p.bytes, value), []
+        if isinstance(value, Mapping):
+            return self._struct(name, p, value, arrays)
+        if isinstance(value, (bytes, bytearray)):
+            data = bytes(value)
+        elif isinstance(value, (np.void, np.ndarray)):  # a record
+            data = value.tobytes()
+        else:
+            raise InputError(f"{name} is a struct of {p.bytes} bytes: pass a dict of its fields, a NumPy record, bytes "
+                             f"or a kv.TensorMap, not {type(value).__name__}")
+        if len(data) != p.bytes:
+            raise InputError(f"{name} has {p.bytes} bytes, the argument has {len(data)}")
+        return data, []
+
+    def _struct(self, name: str, p: Parameter, value: Mapping[str, Any],
+                arrays: _Arrays) -> tuple[bytes, list[tuple[int, int, int, str]]]:
+        if not p.fields:
+            raise InputError(f"the fields of {name} are unknown: define them with kernel.with_struct(), or compile "
+                             f"with debug information (nvcc -G), or pass its {p.bytes} bytes or a NumPy record")
+        fields = {field[0]: field for field in p.fields}
+        data, patches = bytearray(p.bytes), []
+        for path, one in value.items():
+            if isinstance(one, TensorMap):
+                inside = [f for f in p.fields if f[0] == path or f[0].startswith((f"{path}.", f"{path}["))]
+                if not inside:
+                    raise InputError(f"{name} has no field {path!r}: fields are {', '.join(list(fields)[:12])}")
+                number, at = arrays.pointer(f"{name}.{path}", Offset(one.array, one.offset))
+                patches.append((min(f[1] for f in inside), number, at, one.json))
+                continue
+            if path not in fields:
+                raise InputError(f"{name} has no field {path!r}: fields are {', '.join(list(fields)[:12])}")
+            _, begin, size, kind, pointer, type_name = fields[path]
+            if not kind:
+                raise InputError(f"{name}.{path} ({type_name}) is a bit field: pass the whole struct as bytes")
+            if pointer and one is not None and _is_array(one):
+                number, at = arrays.pointer(f"{name}.{path}", one)
+                patches.append((begin, number, at, ""))
+            elif one is not None:
+                data[begin:begin + size] = _scalar(f"{name}.{path}", kind, size, one)
+        return bytes(data), patches
+
+    def launch(self, grid: int | Sequence[int] = 1, block: int | Sequence[int] = 1, *,
+               args: Mapping[str, Any] | Sequence[Any] = (), shared: int = 0,
+               cluster: int | Sequence[int] | None = None,
+               checks: str | Sequence[str] = "all", schedule: str = "late", counters: bool = True,
+               cooperative: bool = False, max_reports: int = 20, max_instructions: int | None = None,
+               max_memory: int = 4 << 30) -> LaunchResult:
+        """Runs the kernel on the virtual GPU and writes the arrays that it changed.
+
+        args      a dict by parameter name (or number), or a list in order. Arrays for pointers, kv.offset(array, n),
+                  None for a null pointer, numbers for scalars, a dict or record for a struct, kv.TensorMap for a map
+        shared    dynamic shared memory [bytes];  grid, block, cluster: a number or up to three, x first
+        checks    "all", "none", or names such as "race,init" (docs/15_virtual_gpu.md)
+        schedule  "late", "early" or "seed:N": when asynchronous copies land, and the order of warps
+
+        Every array is an allocation of its own: an access outside of it is reported. InputError names a wrong argument
+        and the kernel's signature. Ctrl+C stops the launch; no array is changed then.
+        """
+        policy, seed = _schedule(schedule)
+        names = checks.split(",") if isinstance(checks, str) else list(checks)
+        unknown = [name for name in names if name not in _core.check_names()]
+        if unknown:
+            raise InputError(f"checks {', '.join(map(str, unknown))}: unknown; one of {', '.join(_core.check_names())}")
+        arrays = _Arrays()
+        arguments = [self._argument(p, value, arrays) for p, value in zip(self.parameters, self._numbered(args))]
+        options = {"grid": _extents("grid", grid), "block": _extents("block", block), "shared": shared,
+                   "policy": policy,
+                   "seed": seed, "checks": names, "counters": counters, "cooperative": cooperative,
+                   "max_reports": max_reports, "max_instructions": max_instructions, "max_memory": max_memory,
+                   "cluster": None if cluster is None else _extents("cluster", cluster)}
+        core = _core.launch(self._module._core, self.name, options, arrays.arrays, arguments)
+        changes = [(name, flat, core.changed(i)) for i, (name, flat) in enumerate(arrays.arrays)]
+        fixed = [name for name, flat, after in changes if after is not None and not flat.flags.writeable]
+        if fixed:
+            raise InputError(f"{', '.join(fixed)}: the kernel wrote an array that is read-only; pass a copy. "
+                             "No array was changed")
+        for _, flat, after in changes:
+            if after is not None:
+                flat[:] = np.frombuffer(after, np.uint8)
+        return LaunchResult(core, self.short_name)
+
+
+_MISSING = object()
+
+
+def _extents(name: str, value: int | Sequence[int]) -> list[int]:
+    given = [value] if isinstance(value, (int, np.integer)) else list(value)
+    if not 1 <= len(given) <= 3 or not all(isinstance(n, (int, np.integer)) for n in given):
+        raise InputError(f"{name} is {value!r}: pass a number, or up to three, x first")
+    return [int(n) for n in given] + [1] * (3 - len(given))
+
+
+def _schedule(text_of: str) -> tuple[str, int]:
+    if text_of in ("late", "early"):
+        return text_of, 0
+    seed = text_of[5:] if isinstance(text_of, str) and text_of.startswith("seed:") else ""
+    if not seed.isdecimal() or not 0 < int(seed) < 1 << 64:
+        raise InputError(f"schedule is {text_of!r}: pass \"late\", \"early\" or \"seed:N\", N from 1")
+    return "seeded", int(seed)
+
+
+class Module:
+    """The kernels of a PTX text: `module["decode"]` by name or the shortest part of it that means one kernel."""
+
+    def __init__(self, ptx: str, name: str = "kernel.ptx", *, target: int = 90, source: str = "") -> None:
+        self._core = _core.Module(ptx, name, target)
+        self.ptx, self.source = ptx, source
+        self.kernels = [Kernel(self, about) for about in self._core.kernels()]
+
+    def __getitem__(self, name: str) -> Kernel:
+        found = self._core.find(name)
+        if len(found) != 1:
+            have = ", ".join(kernel.short_name for kernel in self.kernels) or "none"
+            problem = "there is no kernel" if not found else "more than one kernel has the name"
+            raise InputError(f"{problem} {name!r}: kernels are {have}")
+        return next(kernel for kernel in self.kernels if kernel.name == found[0])
+
+    def __repr__(self) -> str:
+        return f"<kvscope.Module {', '.join(kernel.signature for kernel in self.kernels)}>"
+
+
+def load(path: str | os.PathLike[str], *, target: int = 90) -> Module:
+    """A module of a PTX file. InputError with each error of the text, or of the file."""
+    name = os.fspath(path)
+    try:
+        with open(name, encoding="utf-8") as file:
+            return Module(file.read(), name, target=target)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{name} cannot be read: {error}") from None

@@ -1,0 +1,168 @@
+"""Attention problems in the layouts of engines."""
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping
+
+from . import _core
+from ._arrays import array_of, bundle_of, from_bundle
+from ._errors import InputError
+from ._layouts import LayoutConstructors
+
+_OPTIONS = ("layer", "cache_dtype", "query_dtype", "granularity", "v_scales_order", "head_size", "value_size", "scale",
+            "ignore", "mask", "alignment", "window_left", "window_right", "chunk", "soft_cap", "lse_base", "empty_lse")
+
+
+def split_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(tensors, options): arguments with the name of an option are options, all others are tensors."""
+    options = {name: value for name, value in given.items() if name in _OPTIONS and value is not None}
+    tensors = {name: value for name, value in given.items() if name not in _OPTIONS and value is not None}
+    return tensors, options
+
+
+class Problem(LayoutConstructors):
+    """Queries, a paged cache, its table, and each convention of attention over them.
+
+    Make one with the constructor of its layout, such as `Problem.vllm(q, kv_cache, block_table=..., seq_lens=...)`;
+    each takes the tensors by the names of its engine, and these options:
+
+    mask          "causal" (default), "none", "sliding_window" with window_left and window_right, "chunked" with chunk
+    alignment     "bottom_right" (default) or "top_left"
+    scale         of the scores; default: the tensor sm_scale, or 1 / sqrt(D). MLA layouts require it
+    soft_cap      score -> cap * tanh(score / cap)
+    lse_base      "natural" (default) or "two";   empty_lse   "-inf" (default) or "+inf"
+    cache_dtype, query_dtype    the type of bit patterns: "bf16", "f16", "e4m3", "e5m2", "e4m3fnuz", "e2m1", "i8"
+    layer, head_size, value_size, granularity, v_scales_order, ignore    as `kvscope golden --help` describes them
+
+    Raises InputError with all faults: tensors missing, unused or of other shapes, entries outside of the pool.
+    The tensors are copied once.
+    """
+
+    def __init__(self, core: _core.Problem, kind: str = "numpy") -> None:
+        self._core = core
+        self._kind = kind
+        self._about = core.describe()
+
+    @classmethod
+    def _make(cls, layout: str, given: Mapping[str, Any]) -> "Problem":
+        tensors, options = split_options(given)
+        bundle, kind = bundle_of(tensors)
+        return cls(_core.Problem.make(bundle, {**options, "layout": layout}), kind)
+
+    @classmethod
+    def of(cls, layout: str, tensors: Mapping[str, Any], **options: Any) -> "Problem":
+        """The same as the layout's constructor, with the layout as text and the tensors as a dict."""
+        unknown = [name for name in options if name not in _OPTIONS]
+        if unknown:
+            raise InputError(f"{', '.join(unknown)}: no option of a problem; options are {', '.join(_OPTIONS)}")
+        return cls._make(layout, {**tensors, **options})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Problem":
+        """The problem of a bundle that states its layout: a file of save(), or of `kvscope golden`."""
+        source = os.fspath(path)
+        return cls(_core.Problem.of_bundle(_core.load_bundle(source), source))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the inputs as a bundle (.safetensors or .npz) that `kvscope golden --input` and load() read."""
+        self._core.save(os.fspath(path))
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Sizes, types, lengths and conventions: layout, sequences, queries, query_heads, kv_heads, head_size, ..."""
+        return dict(self._about)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Properties that are legal and a known cause of errors in kernels."""
+        return list(self._about["warnings"])
+
+    def tensor(self, name: str) -> Any:
+        """A tensor of the problem, of the kind that the arguments had."""
+        return from_bundle(self._core.tensors, name, self._kind)
+
+    def __repr__(self) -> str:
+        a = self._about
+        return (f"<kvscope.Problem {a['layout']}: {a['sequences']} sequences, {a['queries']} queries, "
+                f"{a['query_heads']} query heads on {a['kv_heads']}, head size {a['head_size']}, "
+                f"pages of {a['page_size']}, {a['cache_dtype']}>")
+
+    def _repr_html_(self) -> str:
+        from ._html import table
+        shown = ("layout", "sequences", "queries", "query_heads", "kv_heads", "head_size", "page_size", "blocks",
+                 "cache_dtype", "query_dtype")
+        return table(["", ""], [[name, self._about[name]] for name in shown])
+
+
+class LintReport:
+    """What lint found: `findings` are dicts with severity, rule, object, problem, range, next and value."""
+
+    def __init__(self, report: dict[str, Any]) -> None:
+        self.report = report
+        self.findings: list[dict[str, Any]] = list(report["findings"])
+        self.text: str = report["text"]
+
+    @property
+    def faults(self) -> list[dict[str, Any]]:
+        """The findings that make a kernel read wrong or illegal addresses."""
+        return [finding for finding in self.findings if finding["severity"] == "fault"]
+
+    def __bool__(self) -> bool:
+        """True without faults."""
+        return not self.faults
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def lint(problem: Problem | Mapping[str, Any], layout: str | None = None, *, vector_read: int = 1, tma: bool = False,
+         **options: Any) -> LintReport:
+    """Checks index tensors before a kernel reads them. Faulty tensors make no Problem: pass them as a dict."""
+    if isinstance(problem, Problem):
+        bundle, layout = problem._core.tensors, problem.about["layout"]
+    else:
+        bundle, _ = bundle_of(problem)
+    return LintReport(_core.lint(bundle, {**options, "layout": layout or "", "vector_read": vector_read, "tma": tma}))
+
+
+def convert(cache: Mapping[str, Any] | Problem, source: str | None = None, to: str | None = None, *,
+            page_size: int | None = None, layer: int | None = None, **options: Any) -> dict[str, Any]:
+    """Moves a cache from one layout to another, byte for byte: `kv.convert(tensors, "vllm", "flashinfer")`.
+
+    Returns the tensors of the layout `to` by name, of the kind that went in.
+    """
+    if isinstance(cache, Problem):
+        bundle, kind, source = cache._core.tensors, cache._kind, source or cache.about["layout"]
+    else:
+        bundle, kind = bundle_of(cache)
+    if source is None or to is None:
+        raise InputError("convert needs the names of two layouts: kv.convert(tensors, \"vllm\", \"flashinfer\")")
+    result = _core.convert(bundle, {**options, "layout": source}, to, page_size, layer)
+    return {name: from_bundle(result, name, kind) for name in result.names()}
+
+
+class LayoutFit:
+    """A layout; the tensors fit it if `faults` is empty. `needs` are options to add, `sizes` what was read."""
+
+    def __init__(self, fit: dict[str, Any]) -> None:
+        self.layout: str = fit["layout"]
+        self.faults: list[tuple[str, str]] = fit["faults"]
+        self.needs: list[str] = fit["needs"]
+        self.sizes: str = fit["sizes"]
+        self.passed: bool | None = fit["passed"]
+        self.note: str = fit["note"]
+
+    def __repr__(self) -> str:
+        return f"<LayoutFit {self.layout}: {self.sizes or f'{len(self.faults)} faults'}>"
+
+
+def detect(tensors: Mapping[str, Any], out: Any = None, **options: Any) -> list[LayoutFit]:
+    """All layouts, those that the tensors fit first. With a kernel's output `out`, `passed` tells which gives it."""
+    bundle, _ = bundle_of(tensors)
+    candidate = None if out is None else bundle_of({"o": array_of("out", out)})[0]
+    return [LayoutFit(fit) for fit in _core.detect(bundle, options, candidate)]
+
+
+def layouts() -> list[str]:
+    """The names of all layouts."""
+    return list(_core.layout_names())

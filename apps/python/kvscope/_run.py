@@ -1,0 +1,187 @@
+"""Simulated runs of scenarios."""
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+import json
+import os
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from . import _core
+from ._errors import InputError
+from ._golden import Golden
+from ._html import table, text
+from ._problem import Problem
+
+Progress = Callable[[int, int], object]
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """The cache at one step. Rows of the batch are sequences; block `blocks` is the null page."""
+    step: int
+    page_size: int
+    blocks: int
+    batch: list[int]                            # [batch] sequences
+    cache_lengths: list[int]                    # [batch] tokens cached before the step
+    new_tokens: list[int]                       # [batch] tokens that the step computes
+    lookup_table: np.ndarray[Any, Any]          # u32 [batch, columns]
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    name: str
+    formula: str
+    numbers: str
+    result: str
+    remark: str
+
+
+class Explanation:
+    """The chain from a token to its byte, bank and register: `links`; `text` prints it."""
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self.subject: str = found["subject"]
+        self.links = [Link(*link) for link in found["links"]]
+        self.text: str = found["text"]
+
+    def __getitem__(self, name: str) -> str:
+        """The result of the first link whose name begins with `name`; KeyError lists the names."""
+        for link in self.links:
+            if link.name.startswith(name):
+                return link.result
+        raise KeyError(f"no link {name!r}: links are {', '.join(link.name for link in self.links)}")
+
+    @property
+    def register(self) -> str:
+        """The lane and register that hold the element."""
+        return self["register"]
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return table(["link", "formula", "numbers", "result"],
+                     [[link.name, link.formula, link.numbers, link.result] for link in self.links])
+
+
+class Run:
+    """A finished run of a scenario."""
+
+    def __init__(self, core: _core.Run, source: str, folder: str, requests: str | None) -> None:
+        self._core = core
+        self._source, self._folder, self._requests = source, folder, requests
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The report of `kvscope run --json`."""
+        return dict(self._core.report())
+
+    @property
+    def text(self) -> str:
+        """The report of `kvscope run`."""
+        return self._core.text()
+
+    @property
+    def scenario(self) -> dict[str, Any]:
+        """The scenario with all defaults filled in."""
+        return dict(self._core.scenario())
+
+    def step(self, number: int) -> Step:
+        """The cache at a step, from 0. IndexError when the run has fewer steps."""
+        found = self._core.step(number)
+        table_of = np.array(found["lookup_table"], np.uint32).reshape(len(found["batch"]), -1 if found["batch"] else 0)
+        return Step(found["step"], found["page_size"], found["blocks"], found["batch"], list(found["cache_lengths"]),
+                    list(found["new_tokens"]), table_of)
+
+    def explain(self, seq: int, token: int, *, layer: int = 0, head: int = 0, dim: int = 0, kv: str = "k",
+                step: int = -1) -> Explanation:
+        """Each link from a token to its byte, bank and register. step -1: the last one of `seq`."""
+        if kv not in ("k", "v"):
+            raise InputError(f"kv is {kv!r}: pass \"k\" or \"v\"")
+        return Explanation(self._core.explain(seq, token, layer, head, dim, kv == "v", step))
+
+    def golden(self) -> Golden:
+        """The golden output over the focus layer at the focus step, with its problem."""
+        bundle = self._core.golden()
+        return Golden(Problem(_core.Problem.of_bundle(bundle, self._source)), bundle)
+
+    def sweep(self, *, progress: Progress | None = None, **values: Sequence[Any]) -> dict[str, list[Any]]:
+        """Runs the scenario once for each combination of values, without a golden output.
+
+        A value is a key of the scenario, such as page_size, or a path, such as **{"cache.page_size": [8, 16]}. Returns
+        columns of equal length, for pandas.DataFrame: the values, then each number of the report.
+        """
+        base = self.scenario
+        places = {name: _place_of(base, name) for name in values}
+        rows: list[dict[str, Any]] = []
+        combinations = list(itertools.product(*values.values()))
+        for done, combination in enumerate(combinations):
+            scenario = copy.deepcopy(base)
+            row: dict[str, Any] = dict(zip(values, combination))
+            for name, value in row.items():
+                *folders, key = places[name]
+                inner = scenario
+                for folder in folders:
+                    inner = inner[folder]
+                inner[key] = value
+            core = _core.run(json.dumps(scenario), self._source, self._folder, self._requests, False, None)
+            row.update({key: value for key, value in core.report()["run"].items()
+                        if isinstance(value, (int, float)) and not isinstance(value, bool) and key not in row})
+            rows.append(row)
+            if progress is not None:
+                progress(done + 1, len(combinations))
+        names = list(dict.fromkeys(key for row in rows for key in row)) or list(values)
+        return {name: [row.get(name) for row in rows] for name in names}
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return text(self.text)
+
+
+def _paths(value: Any, name: str, at: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    if not isinstance(value, dict):
+        return []
+    found = [at + (key,) for key in value if key == name]
+    return found + [path for key, inner in value.items() for path in _paths(inner, name, at + (key,))]
+
+
+def _place_of(scenario: dict[str, Any], name: str) -> tuple[str, ...]:
+    """The path of a key of the scenario; InputError if there is none, or several."""
+    if "." in name:
+        path = tuple(name.split("."))
+        inner: Any = scenario
+        for folder in path[:-1]:
+            if not isinstance(inner, dict) or folder not in inner:
+                raise InputError(f"the scenario has no {name!r}: {folder!r} is missing")
+            inner = inner[folder]
+        return path
+    paths = _paths(scenario, name)
+    if len(paths) != 1:
+        have = ", ".join(".".join(path) for path in paths) or "none"
+        raise InputError(f"the scenario needs exactly one key {name!r}, it has {have}: write its path, such as "
+                         "cache.page_size")
+    return paths[0]
+
+
+def run(scenario: str | os.PathLike[str] | Mapping[str, Any], *, requests: str | os.PathLike[str] | None = None,
+        golden: bool = True, progress: Progress | None = None) -> Run:
+    """Runs a scenario: a file, or its JSON as a dict. `requests` replaces its requests by a recorded trace.
+
+    golden=False leaves out the golden output. progress(done, all) is called as requests finish. Ctrl+C stops the run.
+    """
+    recorded = None if requests is None else os.fspath(requests)
+    if isinstance(scenario, Mapping):
+        try:
+            words, source, folder = json.dumps(scenario), "scenario", "."
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the scenario is no JSON: {error}") from None
+    else:
+        source = os.fspath(scenario)
+        words, folder = _core.read_scenario(source), os.path.dirname(source) or "."
+    return Run(_core.run(words, source, folder, recorded, golden, progress), source, folder, recorded)

@@ -1,0 +1,140 @@
+"""Problems, golden outputs, verdicts, diagnoses, layouts: against NumPy and against known faults."""
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import kvscope as kv
+from reference import paged_attention
+
+
+def inputs(lengths=(10, 3, 0, 16), page=4, blocks=16, heads=2, query_heads=4, dims=8, seed=3):
+    rng = np.random.default_rng(seed)
+    q = rng.standard_normal((len(lengths), query_heads, dims)).astype(np.float32)
+    cache = rng.standard_normal((blocks, 2, page, heads, dims)).astype(np.float32)
+    table = np.full((len(lengths), 4), -1, np.int32)
+    order = iter(rng.permutation(blocks))
+    for row, length in enumerate(lengths):
+        for column in range(-(-length // page)):
+            table[row, column] = next(order)
+    return q, cache, table, np.array(lengths, np.int32)
+
+
+def problem(**options):
+    q, cache, table, lengths = inputs(**options)
+    return kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths)
+
+
+def test_golden_is_the_attention_that_numpy_computes():
+    q, cache, table, lengths = inputs()
+    g = kv.golden(kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths))
+    o, lse = paged_attention(q, cache, table, lengths)
+    np.testing.assert_allclose(g.o, o, atol=1e-13)
+    np.testing.assert_allclose(g.lse, lse, atol=1e-13)
+    assert g.bounds.shape == g.o.shape and (g.bounds[0] > 0).all() and g.bounds.max() < 1e-4
+
+
+def test_correct_output_passes_and_a_wrong_page_is_named(tmp_path):
+    q, cache, table, lengths = inputs()
+    g = kv.golden(kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths))
+    o, lse = paged_attention(q, cache, table, lengths)
+    kv.assert_close(o.astype(np.float32), g, lse=lse.astype(np.float32))
+    wrong = table.copy()
+    wrong[0, 1] = table[3, 2]
+    bad = paged_attention(q, cache, wrong, lengths)[0].astype(np.float32)
+    with pytest.raises(kv.KernelMismatch) as caught:
+        kv.assert_close(bad, g, keep=tmp_path)
+    cause = caught.value.diagnosis.causes[0]
+    assert (cause.sequence, cause.page) == (0, 1) and f"block {table[3, 2]}" in cause.cause
+    assert "sequence 0, page 1" == cause.place and cause.residual < 1
+    assert kv.diagnose(bad, g).causes[0].name == cause.name
+    # The kept bundle is the problem again.
+    again = kv.golden(kv.Problem.load(caught.value.bundle + "/inputs.safetensors"))
+    assert again.o.tobytes() == g.o.tobytes()
+
+
+def test_verify_returns_and_does_not_raise():
+    g = kv.golden(problem())
+    assert kv.verify(g.o.astype(np.float32), g)
+    verdict = kv.verify(2 * g.o.astype(np.float32), g)
+    assert not verdict and verdict.diagnosis is not None and "FAIL" in repr(verdict)
+
+
+def test_bf16_patterns_and_strided_inputs_are_read():
+    q, cache, table, lengths = inputs()
+    patterns = (cache.view(np.uint32) >> 16).astype(np.uint16)
+    whole = (patterns.astype(np.uint32) << 16).view(np.float32)
+    strided = np.asfortranarray(whole)[::-1][::-1]
+    g = kv.golden(kv.Problem.vllm(q, kv.bits(patterns, "bf16"), block_table=table, seq_lens=lengths))
+    same = kv.golden(kv.Problem.vllm(q, strided, block_table=table[:, ::-1][:, ::-1], seq_lens=lengths.tolist()))
+    assert g.o.tobytes() == same.o.tobytes()
+
+
+def test_faults_of_arguments_are_collected():
+    q, cache, table, lengths = inputs()
+    with pytest.raises(kv.InputError) as caught:
+        kv.Problem.vllm(q, cache, block_table=table)
+    assert "seq_lens" in str(caught.value) and isinstance(caught.value, ValueError) and caught.value.faults
+    with pytest.raises(kv.InputError, match="mask"):
+        kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths, mask="triangle")
+    with pytest.raises(kv.InputError, match="scale"):
+        kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths, scale="big")
+    with pytest.raises(kv.InputError, match="complex128"):
+        kv.Problem.vllm(q.astype(complex), cache, block_table=table, seq_lens=lengths)
+
+
+def test_lint_finds_a_block_twice_and_an_entry_outside():
+    q, cache, table, lengths = inputs()
+    assert kv.lint(kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths))
+    table[0, 1] = table[0, 0]
+    table[3, 0] = 99
+    report = kv.lint(dict(q=q, kv_cache=cache, block_table=table, seq_lens=lengths), "vllm")
+    assert not report and {"duplicate", "range"} <= {finding["rule"] for finding in report.faults}
+
+
+def test_conversion_there_and_back_has_the_same_golden():
+    q, cache, table, lengths = inputs(lengths=(10, 3, 16))
+    tensors = dict(q=q, kv_cache=cache, block_table=table, seq_lens=lengths)
+    flashinfer = kv.convert(tensors, "vllm", "flashinfer")
+    assert {"kv_indptr", "kv_indices"} <= set(flashinfer)
+    g = kv.golden(kv.Problem.of("flashinfer", flashinfer))
+    assert g.o.tobytes() == kv.golden(kv.Problem.of("vllm", tensors)).o.tobytes()
+    assert kv.detect(flashinfer)[0].layout == "flashinfer"
+
+
+def test_each_layout_has_a_constructor_with_its_tensors():
+    for name in kv.layouts():
+        assert "q   [T, Hq, D]" in getattr(kv.Problem, name).__doc__
+
+
+def test_golden_is_the_same_in_eight_threads():
+    one, out = problem(), []
+    threads = [threading.Thread(target=lambda: out.append(kv.golden(one).o.tobytes())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(out) == 8 and len(set(out)) == 1
+
+
+def test_what_a_golden_returned_outlives_it():
+    o = kv.golden(problem()).o
+    assert pickle.loads(pickle.dumps(o)).shape == o.shape and np.isfinite(o).all()
+
+
+def test_html_is_escaped():
+    verdict = kv.verify(2 * kv.golden(problem()).o.astype(np.float32), kv.golden(problem()))
+    assert "<script" not in verdict._repr_html_() and verdict._repr_html_().startswith("<pre>")
+    assert "vllm" in problem()._repr_html_()
+
+
+def test_narrow_floats_of_ml_dtypes():
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: pip install ml_dtypes")
+    q, cache, table, lengths = inputs()
+    for type_of in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+        narrow = cache.astype(type_of)
+        p = kv.Problem.vllm(q, narrow, block_table=table, seq_lens=lengths)
+        assert p.tensor("kv_cache").dtype == type_of and p.tensor("kv_cache").tobytes() == narrow.tobytes()
+        wide = kv.Problem.vllm(q, narrow.astype(np.float32), block_table=table, seq_lens=lengths)
+        assert kv.golden(p).o.tobytes() == kv.golden(wide).o.tobytes()

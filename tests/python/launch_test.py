@@ -1,0 +1,263 @@
+"""Kernels on the virtual GPU: arguments, changes of arrays, reports, signals."""
+import os
+import pathlib
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import kvscope as kv
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "apps" / "examples"
+
+RACE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry race(.param .u64 out) {
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<4>;
+  .shared .align 4 .b8 tile[512];
+  mov.u32 %r0, %tid.x;
+  shl.b32 %r1, %r0, 2;
+  mov.u32 %r2, tile;
+  add.s32 %r1, %r1, %r2;
+  st.shared.u32 [%r1], %r0;
+  ld.shared.u32 %r3, [tile];
+  ld.param.u64 %rd0, [out];
+  mul.wide.u32 %rd1, %r0, 4;
+  add.s64 %rd0, %rd0, %rd1;
+  st.global.u32 [%rd0], %r3;
+  ret;
+}
+"""
+ENDLESS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry endless(.param .u64 out) {
+  .reg .b32 %r<2>;
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd0, [out];
+LOOP:
+  ld.global.u32 %r0, [%rd0];
+  add.s32 %r0, %r0, 1;
+  st.global.u32 [%rd0], %r0;
+  bra LOOP;
+}
+"""
+STRUCT = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry fill(.param .align 8 .b8 p[16]) {
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd0, [p];
+  ld.param.u32 %r0, [p+8];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd1, %r1, 4;
+  add.s64 %rd0, %rd0, %rd1;
+  st.global.u32 [%rd0], %r0;
+  ret;
+}
+"""
+HEADER = "struct Params { int* out; int value; float unused; };"
+# One thread copies a box by TMA, waits for it, and every thread writes one element of the box.
+BOX = """
+.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry box(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 row) {
+  .reg .pred %p<3>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<5>;
+  .shared .align 128 .b8 tile[256];
+  .shared .align 8 .b8 bar[8];
+  mov.u32 %r0, %tid.x;
+  mov.u32 %r1, tile;
+  mov.u32 %r2, bar;
+  setp.ne.s32 %p0, %r0, 0;
+  @%p0 bra READY;
+  mbarrier.init.shared.b64 [%r2], 1;
+  fence.proxy.async;
+READY:
+  bar.sync 0;
+  @%p0 bra WAIT;
+  mbarrier.arrive.expect_tx.shared.b64 %rd0, [%r2], 256;
+  mov.b64 %rd1, map;
+  cvta.param.u64 %rd1, %rd1;
+  ld.param.u32 %r3, [row];
+  mov.u32 %r4, 0;
+  cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r4, %r3}], [%r2];
+WAIT:
+  mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 0;
+  @!%p1 bra WAIT;
+  shl.b32 %r5, %r0, 2;
+  add.s32 %r5, %r5, %r1;
+  ld.shared.u32 %r6, [%r5];
+  ld.param.u64 %rd2, [out];
+  mul.wide.u32 %rd3, %r0, 4;
+  add.s64 %rd2, %rd2, %rd3;
+  st.global.u32 [%rd2], %r6;
+  ret;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def scale():
+    return kv.load(EXAMPLES / "scale.ptx")["scale"]
+
+
+def test_a_launch_writes_the_callers_array(scale):
+    data = np.arange(64, dtype=np.float32)
+    result = scale.launch(grid=2, block=32, args=[data, 2.5])
+    assert result.clean and not result.reports and result.finished
+    np.testing.assert_array_equal(data, np.arange(64, dtype=np.float32) * 2.5)
+    assert result.counters["runs"] == result.steps > 0 and result.profile().by_line()
+
+
+def test_an_access_outside_of_an_array_is_reported(scale):
+    data = np.ones(60, np.float32)
+    result = scale.launch(grid=2, block=32, args=[data, 2])
+    assert not result.clean and result.reports[0].kind == "OUT_OF_BOUNDS"
+
+
+def test_an_offset_begins_inside_the_array(scale):
+    data = np.ones(64, np.float32)
+    assert scale.launch(block=32, args=[kv.offset(data, 32), 3.0]).clean
+    assert (data[:32] == 1).all() and (data[32:] == 3).all()
+    with pytest.raises(kv.IndexError):
+        scale.launch(block=32, args=[kv.offset(data, 65), 3.0])
+
+
+def test_a_wrong_argument_is_named_with_the_signature(scale):
+    data = np.ones(64, np.float32)
+    with pytest.raises(kv.InputError, match="takes 2"):
+        scale.launch(args=[data])
+    with pytest.raises(kv.InputError, match="there is no parameter 'x'.*scale"):
+        scale.launch(args={"x": data})
+    with pytest.raises(kv.InputError, match="not an array"):
+        scale.launch(args=[data, data])
+    with pytest.raises(kv.InputError, match="contiguous"):
+        scale.launch(args=[data[::-1], 1.0])
+    with pytest.raises(kv.InputError, match="seed"):
+        scale.launch(args=[data, 1.0], schedule="seed:0")
+    with pytest.raises(kv.InputError, match="checks"):
+        scale.launch(args=[data, 1.0], checks="rase")
+    with pytest.raises(kv.GeometryError):
+        scale.launch(block=4096, args=[data, 1.0])
+    with pytest.raises(kv.InputError, match="no kernel"):
+        kv.load(EXAMPLES / "scale.ptx")["decode"]
+
+
+def test_an_array_that_is_read_only_is_not_changed(scale):
+    data = np.ones(64, np.float32)
+    data.flags.writeable = False
+    with pytest.raises(kv.InputError, match="read-only"):
+        scale.launch(grid=2, block=32, args=[data, 2.0])
+    assert (data == 1).all()
+
+
+def test_overlapping_arrays_are_rejected():
+    data = np.ones(64, np.float32)
+    kernel = kv.Module(RACE)["race"]
+    assert kernel.launch(block=32, args=[data], checks="none").clean
+    with pytest.raises(kv.InputError, match="0: |takes 1"):
+        kernel.launch(args=[data[:32], data[16:48]])
+
+
+def test_a_race_is_reported_and_none_without_checks():
+    out = np.zeros(128, np.uint32)
+    race = kv.Module(RACE)["race"]
+    result = race.launch(block=128, args={"out": out})
+    assert any(report.kind.startswith("RACE") for report in result.reports)
+    assert not race.launch(block=128, args=[out], checks="none").reports
+
+
+def test_names_of_parameters_come_from_the_source():
+    ptx = (EXAMPLES / "scale.ptx").read_text()
+    kernel = kv.Module(ptx, source=(EXAMPLES / "scale.cu").read_text())["scale"]
+    assert [p.name for p in kernel.parameters] == ["data", "factor"]
+    data = np.ones(32, np.float32)
+    assert kernel.launch(block=32, args=dict(data=data, factor=4)).clean and (data == 4).all()
+
+
+def test_a_struct_is_a_dict_a_record_or_bytes():
+    plain = kv.Module(STRUCT)["fill"]
+    out = np.zeros(32, np.int32)
+    kernel = plain.with_struct("p", HEADER)
+    assert kernel.launch(block=32, args={"p": {"out": out, "value": -7}}).clean and (out == -7).all()
+    assert kernel.launch(block=32, args=[{"out": kv.offset(out, 0), "value": 9}]).clean and (out == 9).all()
+    record = np.zeros((), np.dtype([("out", "u8"), ("value", "i4"), ("unused", "f4")]))
+    assert not plain.launch(block=32, args=[record]).clean  # a null pointer
+    assert not plain.launch(block=32, args=[bytes(16)]).clean
+    wrong_values = ({"n": 1}, "no field 'n'"), ({"value": 2 ** 40}, "does not fit"), (b"12", "16 bytes"), (3, "struct")
+    for wrong, words in wrong_values:
+        with pytest.raises(kv.InputError, match=words):
+            kernel.launch(args=[wrong])
+    with pytest.raises(kv.InputError, match="with_struct"):
+        plain.launch(args=[{"out": out}])
+    with pytest.raises(kv.InputError, match="16"):
+        plain.with_struct("p", "struct P { int a; };")
+
+
+def test_a_tensor_map_copies_the_rows_of_its_box(tmp_path):
+    data = np.arange(20 * 16, dtype=np.float32).reshape(20, 16)
+    out = np.zeros(64, np.float32)
+    box = kv.Module(BOX)["box"]
+    result = box.launch(block=64, args=dict(map=kv.TensorMap(data, box=[16, 4]), out=out, row=18))
+    assert result.clean, result
+    np.testing.assert_array_equal(out, np.concatenate([data[18:].reshape(-1), np.zeros(32, np.float32)]))
+    assert result.trace(tmp_path / "box.kvt") == 1 and (tmp_path / "box.kvt").stat().st_size > 0
+    with pytest.raises(kv.GeometryError, match="256"):
+        box.launch(block=64, args=dict(map=kv.TensorMap(data, box=[300, 1]), out=out, row=0))
+    with pytest.raises(kv.InputError, match="not a tensor map"):
+        box.launch(args=dict(map=bytes(128), out=kv.TensorMap(data, box=[16, 4]), row=0))
+
+
+def test_schedules_and_threads_give_the_same_bytes(scale):
+    out = []
+
+    def launch():
+        data = np.arange(64, dtype=np.float32)
+        result = scale.launch(grid=2, block=32, args=[data, 0.1], schedule="seed:7")
+        out.append((data.tobytes(), result.steps))
+    threads = [threading.Thread(target=launch) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(out) == 8 and len(set(out)) == 1
+
+
+def test_a_signal_stops_a_launch_and_changes_no_array():
+    out = np.zeros(1, np.uint32)
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    began = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        kv.Module(ENDLESS)["endless"].launch(args=[out], max_instructions=1 << 40)
+    assert time.monotonic() - began < 5 and out[0] == 0
+
+
+def test_errors_of_a_text_are_input_errors():
+    with pytest.raises(kv.InputError, match="bad.ptx"):
+        kv.Module("add.s32 %r1", "bad.ptx")
+    with pytest.raises(kv.InputError):
+        kv.load("missing.ptx")
+
+
+def test_compile_names_what_to_install_or_compiles():
+    source = (EXAMPLES / "scale.cu").read_text()
+    try:
+        module = kv.compile(source)
+    except kv.CompileError as error:
+        pytest.skip(f"no compiler here: {error}")
+    data = np.ones(32, np.float32)
+    assert module["scale"].launch(block=32, args=dict(data=data, factor=2)).clean and (data == 2).all()
+    with pytest.raises(kv.CompileError, match="error"):
+        kv.compile("__global__ void f( {")

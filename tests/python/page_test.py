@@ -1,0 +1,41 @@
+"""Runs the Python files of docs/17_from_python.md and compares what they print with the page, and the example project.
+
+KVSCOPE_UPDATE=1 writes what is printed into the page.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "17_from_python.md"
+FILE = re.compile(r"^```python (\S+)\n(.*?)^```$", re.M | re.S)
+
+
+def python(arguments, folder):
+    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=120,
+                          check=False)
+
+
+@pytest.mark.parametrize("name,source", FILE.findall(PAGE.read_text()), ids=lambda text: text.split("\n")[0][:20])
+def test_a_file_of_the_page_prints_what_the_page_shows(name, source, tmp_path):
+    (tmp_path / name).write_text(source)
+    (tmp_path / "apps").symlink_to(ROOT / "apps")
+    done = python([name], tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = PAGE.read_text()
+    shown = re.compile(rf"^```text {re.escape(name)}\n(.*?)^```$", re.M | re.S)
+    if os.environ.get("KVSCOPE_UPDATE"):
+        PAGE.write_text(shown.sub(lambda _: f"```text {name}\n{done.stdout}```", text))
+    else:
+        assert shown.search(text)[1] == done.stdout
+
+
+def test_the_example_project_passes_and_its_ptx_is_of_its_source():
+    folder = ROOT / "docs" / "examples" / "check_my_kernel"
+    done = python(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "kvscope.pytest_plugin", "-c", "/dev/null",
+                   "--rootdir=.", "test_decode.py"], folder)
+    assert done.returncode == 0 and "6 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
