@@ -66,13 +66,17 @@ struct ExactKernels {
   // The sums over `count` weights e: their own, in the order of reference.h, and those of the error bound, which are
   // added in eight lanes too.
   void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
+
+  // target[i] = values[i] / divisor, and sqrt(values[i] / count_of_sums) / divisor. A NaN is the positive quiet NaN.
+  void (*divide)(const double* values, std::int64_t count, double divisor, double* target);
+  void (*divide_roots)(const double* values, std::int64_t count, double count_of_sums, double divisor, double* target);
 };
 
 // The loops of the fast path (fast.h) over rows of one element type. Elements become floats in registers; rows are
 // read where they are, each `padded` elements long, which is a multiple of kFastStep.
 struct FastRowKernels {
-  // A row of q in the order in which dots() reads elements.
-  void (*arrange)(const float* q, std::int64_t padded, float* target);
+  // The rows of q of one KV head in the order in which dots() reads elements.
+  void (*arrange)(const float* q, std::int64_t rows, std::int64_t padded, float* target);
 
   // scores[r * score_stride + t] = dot(q[r], k[t]); the rows of q are arranged.
   void (*dots)(const float* q, std::int64_t rows, const std::byte* const* k, std::int64_t keys, std::int64_t padded,

@@ -235,6 +235,31 @@ struct Loops {
     }
   }
 
+  // Every NaN as the positive quiet NaN.
+  static Vec with_one_nan(Vec x) {
+    return chosen(x == x, x, all(__builtin_nan("")));
+  }
+
+  // Calls per_vector(x) for the vectors of `values`, the last one with ones after the end, and stores what it returns.
+  template <class F>
+  static void each_vector(const double* values, std::int64_t count, double* target, const F& per_vector) {
+    std::int64_t i = 0;
+    for (; i + W <= count; i += W) store(target + i, with_one_nan(per_vector(load(values + i))));
+    if (i == count) return;
+    double rest[W];
+    store(rest, all(1.0));
+    __builtin_memcpy(rest, values + i, static_cast<std::size_t>(count - i) * sizeof(double));
+    store(rest, with_one_nan(per_vector(load(rest))));
+    __builtin_memcpy(target + i, rest, static_cast<std::size_t>(count - i) * sizeof(double));
+  }
+  static void divide(const double* values, std::int64_t count, double divisor, double* target) {
+    each_vector(values, count, target, [&](Vec x) { return x / divisor; });
+  }
+  static void divide_roots(const double* values, std::int64_t count, double count_of_sums, double divisor,
+                           double* target) {
+    each_vector(values, count, target, [&](Vec x) { return Lanes<W>::root(x / count_of_sums) / divisor; });
+  }
+
   // Eight lanes of each sum of weigh().
   struct WeightLanes {
     Vec row_sum[kParts] = {}, squares[kParts] = {};
