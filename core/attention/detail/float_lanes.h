@@ -41,6 +41,7 @@ struct FloatLanes<4> {
   typedef float Half __attribute__((vector_size(8)));
   typedef unsigned short Shorts __attribute__((vector_size(8)));
   typedef unsigned char Bytes __attribute__((vector_size(4)));
+  static bool any(Bits x) { return (x[0] | x[1] | x[2] | x[3]) != 0; }
 };
 template <>
 struct FloatLanes<8> {
@@ -50,6 +51,12 @@ struct FloatLanes<8> {
   typedef float Half __attribute__((vector_size(16)));
   typedef unsigned short Shorts __attribute__((vector_size(16)));
   typedef unsigned char Bytes __attribute__((vector_size(8)));
+#if defined(__AVX2__)
+  // Whether a lane of a comparison is true.
+  static bool any(Bits x) {
+    return _mm256_movemask_ps((__m256)x) != 0;
+  }
+#endif
 };
 template <>
 struct FloatLanes<16> {
@@ -59,6 +66,12 @@ struct FloatLanes<16> {
   typedef float Half __attribute__((vector_size(32)));
   typedef unsigned short Shorts __attribute__((vector_size(32)));
   typedef unsigned char Bytes __attribute__((vector_size(16)));
+#if defined(__AVX512F__)
+  // Whether a lane of a comparison is true.
+  static bool any(Bits x) {
+    return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) != 0;
+  }
+#endif
 };
 
 // Templates, so that only the widths of an instruction set are compiled for it.
