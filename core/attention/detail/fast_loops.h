@@ -346,6 +346,8 @@ const ReferenceKernels* kernels_of() {
                                                           .accumulate = Exact::accumulate,
                                                           .scan = Exact::scan,
                                                           .weigh = Exact::weigh,
+                                                          .join = Exact::join,
+                                                          .end_group = Exact::end_group,
                                                           .divide = Exact::divide,
                                                           .divide_roots = Exact::divide_roots},
                                                 .fast = {.f32 = FastLoops<kFloats, F32Rows<kFloats>>::kernels(),
@@ -354,7 +356,8 @@ const ReferenceKernels* kernels_of() {
                                                          .e4m3 = FastLoops<kFloats, E4m3Rows<kFloats>>::kernels(),
                                                          .e5m2 = FastLoops<kFloats, E5m2Rows<kFloats>>::kernels(),
                                                          .scale = Weights::scale,
-                                                         .weigh = Weights::weigh}};
+                                                         .weigh = Weights::weigh,
+                                                         .join = Weights::join}};
   return &kKernels;
 }
 

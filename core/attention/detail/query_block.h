@@ -385,6 +385,7 @@ class QueryBlock {
     };
     for (std::int64_t head = 0; head < p_.query_heads; head += group_) {
       if (!equal_.many(weights_of(last, head))) continue;
+      v_rows_.locate(sequence_, needed_.first, needed_.last, head / group_, run_);
       for (std::int64_t query = 0; query < queries_; ++query) {
         for (std::int64_t member = head; member < head + group_; ++member) {
           join_row(query, member, weights_of(query, member));
@@ -394,38 +395,28 @@ class QueryBlock {
   }
 
   void join_row(std::int64_t query, std::int64_t head, std::span<const T> e) {
-    const std::int64_t first_key = visible_[static_cast<std::size_t>(query)].first;
+    // The rows of run_ begin at the first needed key.
+    const auto first = static_cast<std::size_t>(visible_[static_cast<std::size_t>(query)].first - needed_.first);
     const std::int64_t row = row_of(query, head);
     std::vector<double> squares(static_cast<std::size_t>(v_padded_)), together(squares.size()), pairs(squares.size());
     std::vector<T> value(squares.size()), other(squares.size());
-    const auto read = [&](std::size_t t, std::vector<T>& target) {
-      const std::int64_t key = first_key + static_cast<std::int64_t>(t);
-      v_rows_.locate(sequence_, key, key + 1, head / group_, run_);
-      v_rows_.decode(run_, target.data(), v_padded_);
-    };
     double weight = 0, weight_squares = 0;  // of the keys with the current weight; of all
     const std::vector<std::size_t> order = EqualWeights::sorted(e);
-    std::size_t begin = 0, end = 0;  // of the current weight, in `order`
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const std::size_t t = order[i];
-      if (i == end) {
-        begin = i;
-        while (end < order.size() && e[order[end]] == e[t]) ++end;
-      }
-      read(t, value);
-      if (const std::size_t size = end - begin; size > 1) {
-        read(order[begin + EqualWeights::partner(i - begin, size)], other);
-        for (std::size_t d = 0; d < pairs.size(); ++d) {
-          pairs[d] += value[d] == other[d] && value[d] != 0 ? static_cast<double>(size - 1) : 0.0;
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+      const auto e_of_group = static_cast<double>(e[order[begin]]);
+      while (end < order.size() && e[order[end]] == e[order[begin]]) ++end;
+      const std::size_t size = end - begin;
+      for (std::size_t i = begin; i < end; ++i) {
+        v_rows_.decode_row(run_, first + order[i], value.data());
+        if (size > 1) {
+          v_rows_.decode_row(run_, first + order[begin + EqualWeights::partner(i - begin, size)], other.data());
         }
+        const T* partner = size > 1 ? other.data() : nullptr;
+        join(e_of_group, value.data(), partner, static_cast<double>(size - 1), together.data(), pairs.data());
+        weight += e_of_group;
       }
-      for (std::size_t d = 0; d < squares.size(); ++d)
-        together[d] += static_cast<double>(e[t]) * static_cast<double>(value[d]);
-      weight += static_cast<double>(e[t]);
-      if (i + 1 < end) continue;
-      for (std::size_t d = 0; d < squares.size(); ++d) squares[d] += together[d] * together[d];
+      kernels_.exact.end_group(v_padded_, together.data(), squares.data());
       weight_squares += weight * weight;
-      std::ranges::fill(together, 0.0);
       weight = 0;
     }
     double* sum = &sums_(row, 2, 0);
@@ -438,6 +429,14 @@ class QueryBlock {
     double* running = &running_(row, 0);  // squares
     const auto keys = static_cast<double>(e.size());
     for (std::size_t d = 0; d < pairs.size(); ++d) running[d] *= EqualWeights::larger_sums(1 + pairs[d] / keys, keys);
+  }
+
+  void join(double e, const T* value, const T* other, double others, double* together, double* pairs) const {
+    if constexpr (kFast) {
+      kernels_.fast.join(e, value, other, others, v_padded_, together, pairs);
+    } else {
+      kernels_.exact.join(e, value, other, others, v_padded_, together, pairs);
+    }
   }
 
   void write() {

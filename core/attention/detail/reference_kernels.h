@@ -67,6 +67,14 @@ struct ExactKernels {
   // added in eight lanes too.
   void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
 
+  // The weighted sum of the values of keys with equal weights (detail/equal_weights.h), for one key of weight e:
+  //   together[dim] += e * value[dim]
+  // and, unless `other` is null, pairs[dim] += others where value[dim] == other[dim] and is not 0.
+  void (*join)(double e, const double* value, const double* other, double others, std::int64_t padded, double* together,
+               double* pairs);
+  // At the end of such a group: squares[dim] += together[dim]^2, then together[dim] = 0.
+  void (*end_group)(std::int64_t padded, double* together, double* squares);
+
   // target[i] = values[i] / divisor, and sqrt(values[i] / count_of_sums) / divisor. A NaN is the positive quiet NaN.
   void (*divide)(const double* values, std::int64_t count, double divisor, double* target);
   void (*divide_roots)(const double* values, std::int64_t count, double count_of_sums, double divisor, double* target);
@@ -103,6 +111,10 @@ struct FastKernels {
   // e[t] = exp(scores[t] - largest) to 3 units of 2^-24 for differences in [-87, 0], and the sums over e. The row sum
   // and the sum of squares are added in double.
   void (*weigh)(const double* scores, std::int64_t count, double largest, float* e, WeightSums* sums);
+
+  // As of ExactKernels.
+  void (*join)(double e, const float* value, const float* other, double others, std::int64_t padded, double* together,
+               double* pairs);
 };
 
 struct ReferenceKernels {

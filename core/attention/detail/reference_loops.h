@@ -260,6 +260,30 @@ struct Loops {
     each_vector(values, count, target, [&](Vec x) { return Lanes<W>::root(x / count_of_sums) / divisor; });
   }
 
+  // One vector of join().
+  static void join_vector(double e, Vec value, Vec other, double others, double* together, double* pairs) {
+    store(together, load(together) + e * value);
+    const Vec equal = value == other ? all(others) : Vec{};
+    store(pairs, load(pairs) + (value == 0.0 ? Vec{} : equal));
+  }
+  static void join(double e, const double* value, const double* other, double others, std::int64_t padded,
+                   double* together, double* pairs) {
+    for (std::int64_t d = 0; d < padded; d += W) {
+      if (other == nullptr) {
+        store(together + d, load(together + d) + e * load(value + d));
+      } else {
+        join_vector(e, load(value + d), load(other + d), others, together + d, pairs + d);
+      }
+    }
+  }
+  static void end_group(std::int64_t padded, double* together, double* squares) {
+    for (std::int64_t d = 0; d < padded; d += W) {
+      const Vec sum = load(together + d);
+      store(squares + d, load(squares + d) + sum * sum);
+      store(together + d, Vec{});
+    }
+  }
+
   // Eight lanes of each sum of weigh().
   struct WeightLanes {
     Vec row_sum[kParts] = {}, squares[kParts] = {};
