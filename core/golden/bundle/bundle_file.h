@@ -1,5 +1,5 @@
-// A bundle's file, read by parts: its first bytes are checked before the rest is read, so that a file of another format,
-// however long, costs a few bytes. Tensors are read into their own memory, without a copy of the file.
+// A bundle's file, read by parts: its first bytes are checked before the rest is read, so that a file of another
+// format, however long, costs a few bytes. Tensors are read into their own memory, without a copy of the file.
 #pragma once
 
 #include <cstddef>
