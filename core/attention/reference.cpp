@@ -8,8 +8,20 @@
 #include "core/base/errors.h"
 #include "core/layout/filled.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace kvscope::attention {
 namespace {
+
+#if defined(__x86_64__)
+// clang 14 does not have the name "f16c" in __builtin_cpu_supports.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
 
 // Bits of the significand with the leading one; more than a double's for types that are not exact in it.
 int significand_bits(DType dtype) {
@@ -72,8 +84,7 @@ const ReferenceKernels* reference_kernels(InstructionSet set) {
       return baseline::reference_kernels();
 #if defined(__x86_64__)
     case InstructionSet::avx2:
-      return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-                     __builtin_cpu_supports("f16c") != 0
+      return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && has_f16c()
                  ? avx2::reference_kernels()
                  : nullptr;
     case InstructionSet::avx512:
