@@ -45,9 +45,6 @@ class FastRun {
     each_query_block(p_, [&](std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t origin) {
       if (!run_fast(sequence, first, last, origin)) strict_.run(sequence, first, last, origin);
     });
-    for (xt::xtensor<double, 3>* array : {&result_.o, &result_.a1, &result_.a2, &result_.running}) {
-      for (double& x : *array) x = canonical_nan(x);
-    }
     return std::move(result_);
   }
 

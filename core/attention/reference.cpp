@@ -8,8 +8,20 @@
 #include "core/base/errors.h"
 #include "core/layout/filled.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace kvscope::attention {
 namespace {
+
+#if defined(__x86_64__)
+// clang 14 does not have the name "f16c" in __builtin_cpu_supports.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
 
 // Bits of the significand with the leading one; more than a double's for types that are not exact in it.
 int significand_bits(DType dtype) {
@@ -40,30 +52,26 @@ Result run(const Problem& problem, const ReferenceKernels& kernels) {
   each_query_block(problem, [&](std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t origin) {
     block.run(sequence, first, last, origin);
   });
-  for (xt::xtensor<double, 3>* array : {&result.o, &result.a1, &result.a2, &result.running}) {
-    for (double& x : *array) x = canonical_nan(x);
-  }
   return result;
 }
 
 }  // namespace
 
 Result empty_result(const Problem& p) {
-  const auto row = filled(0.0, p.total_queries(), p.query_heads);
-  const auto element = filled(0.0, p.total_queries(), p.query_heads, p.v.head_size);
-  const auto clump = filled(0.0, p.total_queries(), p.query_heads, kClumpTypes);
-  return {.o = element,
-          .lse = row,
-          .a1 = element,
-          .a2 = element,
-          .smax = row,
-          .running = element,
-          .keys = row,
-          .p2 = row,
-          .clump = clump,
-          .repeats = row,
-          .faint = filled(0.0, p.total_queries(), p.query_heads, kFaintTerms),
-          .lost = filled(0.0, p.total_queries(), p.query_heads, kLostTerms)};
+  const auto row = [&] { return filled(0.0, p.total_queries(), p.query_heads); };
+  const auto row_of = [&](std::int64_t count) { return filled(0.0, p.total_queries(), p.query_heads, count); };
+  return {.o = row_of(p.v.head_size),
+          .lse = row(),
+          .a1 = row_of(p.v.head_size),
+          .a2 = row_of(p.v.head_size),
+          .smax = row(),
+          .running = row_of(p.v.head_size),
+          .keys = row(),
+          .p2 = row(),
+          .clump = row_of(kClumpTypes),
+          .repeats = row(),
+          .faint = row_of(kFaintTerms),
+          .lost = row_of(kLostTerms)};
 }
 
 ExactKernels::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels) {
@@ -76,8 +84,9 @@ const ReferenceKernels* reference_kernels(InstructionSet set) {
       return baseline::reference_kernels();
 #if defined(__x86_64__)
     case InstructionSet::avx2:
-      return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 ? avx2::reference_kernels()
-                                                                                       : nullptr;
+      return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && has_f16c()
+                 ? avx2::reference_kernels()
+                 : nullptr;
     case InstructionSet::avx512:
       return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0
                  ? avx512::reference_kernels()

@@ -108,14 +108,20 @@ void RowReader::locate(std::int64_t sequence, std::int64_t first, std::int64_t l
 
 template <class T>
 void RowReader::decode(const RowRun& run, T* target, std::int64_t stride) const {
-  for (std::size_t i = 0; i < run.elements.size(); ++i, target += stride) {
-    widen(kernels_, rows_.dtype, run.elements[i], rows_.head_size, target);
-    if (!run.scales.empty()) apply_scales(run.scales[i], target);
-  }
+  for (std::size_t i = 0; i < run.elements.size(); ++i, target += stride) decode_row(run, i, target);
 }
 
 template void RowReader::decode(const RowRun&, double*, std::int64_t) const;
 template void RowReader::decode(const RowRun&, float*, std::int64_t) const;
+
+template <class T>
+void RowReader::decode_row(const RowRun& run, std::size_t i, T* target) const {
+  widen(kernels_, rows_.dtype, run.elements[i], rows_.head_size, target);
+  if (!run.scales.empty()) apply_scales(run.scales[i], target);
+}
+
+template void RowReader::decode_row(const RowRun&, std::size_t, double*) const;
+template void RowReader::decode_row(const RowRun&, std::size_t, float*) const;
 
 template <class T>
 void RowReader::apply_scales(const std::byte* scales, T* target) const {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -83,12 +82,6 @@ std::string read_file_start(const std::filesystem::path& path, std::size_t bytes
   }
   start.resize(used);
   return start;
-}
-
-std::uint32_t crc32(std::string_view bytes, std::uint32_t seed) {
-  // zlib returns the start value for a null pointer and ignores the seed.
-  if (bytes.empty()) return seed;
-  return static_cast<std::uint32_t>(::crc32_z(seed, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 }  // namespace kvscope

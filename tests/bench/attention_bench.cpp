@@ -109,6 +109,18 @@ BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, f32, DType::f32)->Unit(benchmar
 BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, bf16, DType::bf16)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, e4m3, DType::e4m3)->Unit(benchmark::kMillisecond);
 
+// The same decode step of sequences that repeat 128 tokens: keys with equal weights are joined (detail/equal_weights.h).
+void GoldenRepeatedB8H32K8D128T4096P16(benchmark::State& state, bool fast) {
+  const Problem& problem = Decode::problem(DType::bf16);
+  std::vector<std::uint32_t> table(static_cast<std::size_t>(problem.batch * problem.k.table_stride));
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::uint32_t>(i % 8);
+  Problem repeated = problem;
+  repeated.k.table = repeated.v.table = table.data();
+  for (auto _ : state) benchmark::DoNotOptimize(fast ? fast_reference(repeated) : reference(repeated));
+}
+BENCHMARK_CAPTURE(GoldenRepeatedB8H32K8D128T4096P16, strict, false)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenRepeatedB8H32K8D128T4096P16, fast, true)->Unit(benchmark::kMillisecond);
+
 // A prompt of 2,048 tokens without a mask, 8 query heads on 2 KV heads: 2 * 2048 * 2048 * 8 * (128 + 128) operations
 // for the scores and for o alone.
 class Prefill {

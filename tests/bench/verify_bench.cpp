@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "core/attention/result.h"
 #include "core/base/convert.h"
 #include "core/base/random.h"
+#include "core/golden/bundle/bundle.h"
 #include "core/golden/verdict/compare.h"
 
 namespace kvscope::golden {
@@ -79,6 +81,21 @@ BENCHMARK_CAPTURE(VerifyB16Q256H32D128, f32, DType::f32, 0, true)->Unit(benchmar
 BENCHMARK_CAPTURE(VerifyB16Q256H32D128, bf16, DType::bf16, 0, true)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(VerifyB16Q256H32D128, f32_with_errors, DType::f32, 0x1p-26, true)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(VerifyB16Q256H32D128, bf16_failing, DType::bf16, 0x1p-6, false)->Unit(benchmark::kMillisecond);
+
+// The same golden from a file that the system holds in memory, with its checksums. bytes: of the file.
+void LoadGoldenB16Q256H32D128(benchmark::State& state) {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / "kvscope_bench_golden.safetensors";
+  {
+    Bundle golden = golden_of_sixteen();
+    golden.manifest = json::Value(json::Object{});
+    save_bundle(path, golden);
+  }
+  const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+  for (auto _ : state) benchmark::DoNotOptimize(load_bundle(path));
+  state.SetBytesProcessed(state.iterations() * bytes);
+  std::filesystem::remove(path);
+}
+BENCHMARK(LoadGoldenB16Q256H32D128)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace kvscope::golden

@@ -32,7 +32,7 @@ DEVICE_SEES = ["core/base/index.h", "core/base/dtype.h"]
 # share code with what it checks.
 WRAPPED = [
     (r"nlohmann/", ["core/base/json.cpp"]),
-    (r"zlib\.h$", ["core/base/file.cpp"]),
+    (r"zlib\.h$", ["core/base/crc32.cpp"]),
     (r"sqlite3\.h$", ["core/trace/sqlite.cpp"]),
     (r"zip\.h$", ["core/golden/bundle/npz.cpp"]),
     (r"gif_lib\.h$", ["viz/window/gif_writer.cpp"]),

@@ -29,6 +29,19 @@ struct FastWeights {
     for (; t < count; ++t) scores[t] = static_cast<double>(dots[t]) * factor;
   }
 
+  static void join(double e, const float* value, const float* other, double others, std::int64_t padded,
+                   double* together, double* pairs) {
+    using Exact = Loops<W / 2>;
+    for (std::int64_t d = 0; d < padded; d += W / 2) {
+      const Doubles x = as_doubles<W>(loaded<Half>(value + d));
+      if (other == nullptr) {
+        Exact::store(together + d, Exact::load(together + d) + e * x);
+      } else {
+        Exact::join_vector(e, x, as_doubles<W>(loaded<Half>(other + d)), others, together + d, pairs + d);
+      }
+    }
+  }
+
   // exp(x) = 2^n * 2^f with x / ln 2 = n + f, n an integer and |f| <= 1/2. n and f are computed in double and f is
   // rounded once, to float, which changes the result by at most 0.4 units of 2^-24. 2^f is the polynomial of degree 6
   // with the smallest relative error and a constant of 1; with coefficients and operations in float, its error is at
@@ -82,31 +95,29 @@ struct FastWeights {
           phases[type][move] = multiply_add<W>(e, __builtin_convertvector(moved, Vec), phases[type][move]);
         }
       }
-      const Vec faintly = (Vec)((Bits)e & (e < 0x1p-7F));
+      if (!Lane::any(e < 0x1p-7F)) return;
+      const Vec faintly = e < 0x1p-7F ? e : Vec{};
       faint[0] += faintly;
       faint[1] += smaller(faintly, all_lanes<W>(0x1p-25F));
       faint[2] += smaller(faintly, all_lanes<W>(0x1p-10F));
-      const Vec visible = (Vec)((Bits)faintly & (e >= 0x1p-63F));  // whose squares are in float's normal range
+      const Vec visible = e >= 0x1p-63F ? faintly : Vec{};  // whose squares are in float's normal range
       faint_squares = multiply_add<W>(visible, visible, faint_squares);
       for (std::size_t type = 0; type < kLostTypes; ++type) {
         constexpr float kToMultiple = 0x1.8p23F;  // times the step: the sum with it is rounded to a multiple
         const auto step = static_cast<float>(kSubnormalStep[type]);
-        const Bits below = (e < static_cast<float>(kSubnormalBelow[type])) & (e > 0.0F);
-        const Vec x = (Vec)((Bits)e & below);
-        const Vec largest = smaller((Vec)((Bits)visible & below), all_lanes<W>(step / 2));
+        const Bits below = e < static_cast<float>(kSubnormalBelow[type]);
+        if (type == 0 && !Lane::any(below)) continue;  // f16: rare. A weight of 0 adds 0 to all of these sums
+        const Vec x = below ? e : Vec{};
+        const Vec largest = smaller(below ? visible : Vec{}, all_lanes<W>(step / 2));
         subnormal_squares[type] = multiply_add<W>(largest, largest, subnormal_squares[type]);
         const Vec quarter = smaller(x, all_lanes<W>(step / 4));
         for (std::size_t move = 0; move < kPhaseMoves; ++move) {
           const Vec moved = x + static_cast<float>(move) * quarter;
-          const Vec error = moved - ((moved + kToMultiple * step) - kToMultiple * step);
-          subnormal_errors[type][move] += (Vec)((Bits)error & below);
+          subnormal_errors[type][move] += moved - ((moved + kToMultiple * step) - kToMultiple * step);
         }
       }
     }
-    static Vec smaller(Vec a, Vec b) {
-      const Bits below = a < b;
-      return (Vec)(((Bits)a & below) | ((Bits)b & ~below));
-    }
+    static Vec smaller(Vec a, Vec b) { return a < b ? a : b; }
 
     void add_to(WeightSums* sums) const {
       for (int i = 0; i < W / 2; ++i) {

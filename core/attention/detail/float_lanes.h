@@ -15,6 +15,22 @@
 namespace kvscope::attention {
 namespace {
 
+#define KVSCOPE_INLINED __attribute__((always_inline))  // for a lambda, after its parameters
+
+template <int I>
+struct Index {
+  static constexpr int value = I;
+};
+// Calls per_index(Index<0>()) to per_index(Index<N - 1>()). The indices are constants before the compiler decides which
+// arrays it keeps in registers, unlike those of a loop.
+template <int N, class F>
+[[gnu::always_inline]] inline void unrolled(const F& per_index) {
+  if constexpr (N > 0) {
+    unrolled<N - 1>(per_index);
+    per_index(Index<N - 1>{});
+  }
+}
+
 template <int W>
 struct FloatLanes;
 template <>
@@ -25,6 +41,7 @@ struct FloatLanes<4> {
   typedef float Half __attribute__((vector_size(8)));
   typedef unsigned short Shorts __attribute__((vector_size(8)));
   typedef unsigned char Bytes __attribute__((vector_size(4)));
+  static bool any(Bits x) { return (x[0] | x[1] | x[2] | x[3]) != 0; }
 };
 template <>
 struct FloatLanes<8> {
@@ -34,6 +51,12 @@ struct FloatLanes<8> {
   typedef float Half __attribute__((vector_size(16)));
   typedef unsigned short Shorts __attribute__((vector_size(16)));
   typedef unsigned char Bytes __attribute__((vector_size(8)));
+#if defined(__AVX2__)
+  // Whether a lane of a comparison is true.
+  static bool any(Bits x) {
+    return _mm256_movemask_ps((__m256)x) != 0;
+  }
+#endif
 };
 template <>
 struct FloatLanes<16> {
@@ -43,6 +66,12 @@ struct FloatLanes<16> {
   typedef float Half __attribute__((vector_size(32)));
   typedef unsigned short Shorts __attribute__((vector_size(32)));
   typedef unsigned char Bytes __attribute__((vector_size(16)));
+#if defined(__AVX512F__)
+  // Whether a lane of a comparison is true.
+  static bool any(Bits x) {
+    return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) != 0;
+  }
+#endif
 };
 
 // Templates, so that only the widths of an instruction set are compiled for it.
@@ -167,12 +196,92 @@ struct SmallFloatRows {
     return Float::value(__builtin_convertvector(stored, typename FloatLanes<W>::UnsignedBits));
   }
 };
+
+#if defined(__F16C__)
+// f16 elements by the conversion instruction, which is exact, also for subnormals. fp8 elements become f16 first: of
+// e5m2, they are the upper bytes; an e4m3 number is moved to the places of an f16, whose exponent is 8 too small:
+//
+//   s eeee mmm  ->  s 0eeee mmm0000000      NaN, which has no infinity beside it: exponent 31
+inline __m256 floats_of(__m128i halves) {
+  return _mm256_cvtph_ps(halves);
+}
+inline __m128i halves_of_e5m2(__m128i bytes) {
+  return _mm_slli_epi16(bytes, 8);
+}
+inline __m128i halves_of_e4m3(__m128i bytes) {
+  const __m128i moved = _mm_slli_epi16(bytes, 7);
+  const __m128i halves = _mm_add_epi16(moved, _mm_and_si128(moved, _mm_set1_epi16(0x4000)));
+  const __m128i largest = _mm_set1_epi16(0x3f80);
+  const __m128i nan = _mm_cmpeq_epi16(_mm_and_si128(halves, largest), largest);
+  return _mm_or_si128(halves, _mm_and_si128(nan, _mm_set1_epi16(0x7c00)));
+}
+#if defined(__AVX512F__)
+inline __m512 floats_of(__m256i halves) {
+  return _mm512_maskz_cvtph_ps(0xffff, halves);  // the other form warns in g++ 12
+}
+inline __m256i halves_of_e5m2(__m256i bytes) {
+  return _mm256_slli_epi16(bytes, 8);
+}
+inline __m256i halves_of_e4m3(__m256i bytes) {
+  const __m256i moved = _mm256_slli_epi16(bytes, 7);
+  const __m256i halves = _mm256_add_epi16(moved, _mm256_and_si256(moved, _mm256_set1_epi16(0x4000)));
+  const __m256i largest = _mm256_set1_epi16(0x3f80);
+  const __m256i nan = _mm256_cmpeq_epi16(_mm256_and_si256(halves, largest), largest);
+  return _mm256_or_si256(halves, _mm256_and_si256(nan, _mm256_set1_epi16(0x7c00)));
+}
+#endif
+
+// The W bytes at `source` as 16-bit numbers.
+template <int W>
+auto bytes_at(const std::byte* source) {
+#if defined(__AVX512F__)
+  if constexpr (W == 16) {
+    return _mm256_cvtepu8_epi16(loaded<__m128i>(source));
+  } else
+#endif
+  {
+    return _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(source)));
+  }
+}
+
+template <int W>
+struct F16Rows {
+  static constexpr std::int64_t kBytes = 2;
+  static constexpr bool kInterleaved = false;
+  template <int H>
+  static typename FloatLanes<W>::Vec half(const std::byte* step) {
+#if defined(__AVX512F__)
+    if constexpr (W == 16) return floats_of(loaded<__m256i>(step + 2 * H * W));
+#endif
+    if constexpr (W == 8) return floats_of(loaded<__m128i>(step + 2 * H * W));
+  }
+};
+template <int W>
+struct E5m2Rows {
+  static constexpr std::int64_t kBytes = 1;
+  static constexpr bool kInterleaved = false;
+  template <int H>
+  static typename FloatLanes<W>::Vec half(const std::byte* step) {
+    return floats_of(halves_of_e5m2(bytes_at<W>(step + H * W)));
+  }
+};
+template <int W>
+struct E4m3Rows {
+  static constexpr std::int64_t kBytes = 1;
+  static constexpr bool kInterleaved = false;
+  template <int H>
+  static typename FloatLanes<W>::Vec half(const std::byte* step) {
+    return floats_of(halves_of_e4m3(bytes_at<W>(step + H * W))) * 0x1p8F;
+  }
+};
+#else
 template <int W>
 using F16Rows = SmallFloatRows<W, typename FloatLanes<W>::Shorts, SmallFloat<W, 5, 10, true>>;
 template <int W>
 using E4m3Rows = SmallFloatRows<W, typename FloatLanes<W>::Bytes, SmallFloat<W, 4, 3, false>>;
 template <int W>
 using E5m2Rows = SmallFloatRows<W, typename FloatLanes<W>::Bytes, SmallFloat<W, 5, 2, true>>;
+#endif
 
 // x * y + z, with one rounding where the instruction set has it.
 template <int W>
@@ -222,21 +331,24 @@ template <int W>
   static_assert(W == 16);
   using Vec = typename FloatLanes<W>::Vec;
   Vec halves[8], quarters[4], pairs[2];
-  for (int i = 0; i < 8; ++i) {
+  unrolled<8>([&](auto index) KVSCOPE_INLINED {
+    constexpr int i = decltype(index)::value;
     const Vec a = x[i], b = x[i + 8];
     halves[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 24, 25, 26, 27, 28, 29, 30, 31) +
                 __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23);
-  }
-  for (int i = 0; i < 4; ++i) {
+  });
+  unrolled<4>([&](auto index) KVSCOPE_INLINED {
+    constexpr int i = decltype(index)::value;
     const Vec a = halves[i], b = halves[i + 4];
     quarters[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 20, 21, 22, 23, 8, 9, 10, 11, 28, 29, 30, 31) +
                   __builtin_shufflevector(a, b, 4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
-  }
-  for (int i = 0; i < 2; ++i) {
+  });
+  unrolled<2>([&](auto index) KVSCOPE_INLINED {
+    constexpr int i = decltype(index)::value;
     const Vec a = quarters[i], b = quarters[i + 2];
     pairs[i] = __builtin_shufflevector(a, b, 0, 1, 18, 19, 4, 5, 22, 23, 8, 9, 26, 27, 12, 13, 30, 31) +
                __builtin_shufflevector(a, b, 2, 3, 16, 17, 6, 7, 20, 21, 10, 11, 24, 25, 14, 15, 28, 29);
-  }
+  });
   const Vec a = pairs[0], b = pairs[1];
   return __builtin_shufflevector(a, b, 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27, 12, 29, 14, 31) +
          __builtin_shufflevector(a, b, 1, 16, 3, 18, 5, 20, 7, 22, 9, 24, 11, 26, 13, 28, 15, 30);

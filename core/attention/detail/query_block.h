@@ -13,10 +13,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include <xtensor/xadapt.hpp>
-#include <xtensor/xmath.hpp>
 #include <xtensor/xtensor.hpp>
-#include <xtensor/xview.hpp>
 
 #include "core/attention/detail/equal_weights.h"
 #include "core/attention/detail/reference_kernels.h"
@@ -56,6 +53,13 @@ double absorbed(std::span<const T> e, double smallest, double sum) {
 
 // The dot products of the reference for the types of `problem`.
 [[nodiscard]] ExactKernels::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels);
+
+// Resizes `tensor` and sets every element. Memory is kept from block to block: large allocations cost page faults.
+template <class T, std::size_t N, class... Extent>
+void fill(xt::xtensor<T, N>& tensor, T element, Extent... extents) {
+  tensor.resize(std::array{static_cast<std::size_t>(extents)...});
+  std::ranges::fill_n(tensor.data(), static_cast<std::ptrdiff_t>(tensor.size()), element);
+}
 
 // Calls per_block(sequence, first_query, last_query, origin) for the blocks of queries whose scores are held together;
 // `origin` is the first key that any of them sees.
@@ -111,12 +115,12 @@ class QueryBlock {
     }
     load_queries();
     if constexpr (kFast) {
-      k_squares_ = filled(0.0, p_.k.heads);
+      fill(k_squares_, 0.0, p_.k.heads);
       k_loops_ = loops_in_place(p_.k);
       v_loops_ = loops_in_place(p_.v);
     }
     score_keys();
-    denominators_ = filled(1.0, queries_ * p_.query_heads);  // 1: of a row without a key
+    fill(denominators_, 1.0, queries_ * p_.query_heads);  // 1: of a row without a key
     for (std::int64_t query = 0; query < queries_; ++query) {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) soften(query, head);
     }
@@ -147,7 +151,7 @@ class QueryBlock {
   void load_queries() {
     const std::int64_t heads = p_.query_heads;
     const std::int64_t size = p_.k.head_size;
-    q_ = filled(T{0}, queries_ * heads, k_padded_);
+    fill(q_, T{0}, queries_ * heads, k_padded_);
     lowest_ = 0;
     const std::byte* source = p_.q + result_row(0) * heads * size * size_of(p_.q_dtype);
     for (std::int64_t row = 0; row < queries_ * heads; ++row) {
@@ -212,7 +216,7 @@ class QueryBlock {
 
   void score_keys() {
     scores_.resize(static_cast<std::size_t>(queries_ * p_.query_heads * needed_.size()));
-    keys_ = filled(T{0}, kKeyBlock, k_padded_);
+    fill(keys_, T{0}, kKeyBlock, k_padded_);
     const FastRowKernels& loops = k_loops_ != nullptr ? *k_loops_ : kernels_.fast.f32;
     if constexpr (kFast) arrange_queries(loops);
     each_run(k_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
@@ -237,9 +241,9 @@ class QueryBlock {
   }
 
   void arrange_queries(const FastRowKernels& loops) {
-    arranged_ = filled(T{0}, queries_ * p_.query_heads, k_padded_);
-    for (std::int64_t row = 0; row < queries_ * p_.query_heads; ++row) {
-      loops.arrange(&q_(row, 0), k_padded_, &arranged_(row, 0));
+    fill(arranged_, T{0}, queries_ * p_.query_heads, k_padded_);
+    for (std::int64_t row = 0; row < queries_ * p_.query_heads; row += group_) {
+      loops.arrange(&q_(row, 0), group_, k_padded_, &arranged_(row, 0));
     }
   }
 
@@ -321,10 +325,10 @@ class QueryBlock {
 
   void sum_values() {
     const std::int64_t stride = v_padded_ + kPadding;
-    sums_ = filled(0.0, queries_ * p_.query_heads, 3, v_padded_);
-    running_ = filled(0.0, queries_ * p_.query_heads, v_padded_);
-    blocks_ = filled(0.0, queries_ * p_.query_heads);
-    values_ = filled(T{0}, kKeyBlock, stride);
+    fill(sums_, 0.0, queries_ * p_.query_heads, 3, v_padded_);
+    fill(running_, 0.0, queries_ * p_.query_heads, v_padded_);
+    fill(blocks_, 0.0, queries_ * p_.query_heads);
+    fill(values_, T{0}, kKeyBlock, stride);
     each_run(v_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       if constexpr (kFast) {
         sum_floats(block, end, kv_head, ahead);
@@ -381,6 +385,7 @@ class QueryBlock {
     };
     for (std::int64_t head = 0; head < p_.query_heads; head += group_) {
       if (!equal_.many(weights_of(last, head))) continue;
+      v_rows_.locate(sequence_, needed_.first, needed_.last, head / group_, run_);
       for (std::int64_t query = 0; query < queries_; ++query) {
         for (std::int64_t member = head; member < head + group_; ++member) {
           join_row(query, member, weights_of(query, member));
@@ -390,38 +395,28 @@ class QueryBlock {
   }
 
   void join_row(std::int64_t query, std::int64_t head, std::span<const T> e) {
-    const std::int64_t first_key = visible_[static_cast<std::size_t>(query)].first;
+    // The rows of run_ begin at the first needed key.
+    const auto first = static_cast<std::size_t>(visible_[static_cast<std::size_t>(query)].first - needed_.first);
     const std::int64_t row = row_of(query, head);
     std::vector<double> squares(static_cast<std::size_t>(v_padded_)), together(squares.size()), pairs(squares.size());
     std::vector<T> value(squares.size()), other(squares.size());
-    const auto read = [&](std::size_t t, std::vector<T>& target) {
-      const std::int64_t key = first_key + static_cast<std::int64_t>(t);
-      v_rows_.locate(sequence_, key, key + 1, head / group_, run_);
-      v_rows_.decode(run_, target.data(), v_padded_);
-    };
     double weight = 0, weight_squares = 0;  // of the keys with the current weight; of all
     const std::vector<std::size_t> order = EqualWeights::sorted(e);
-    std::size_t begin = 0, end = 0;  // of the current weight, in `order`
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      const std::size_t t = order[i];
-      if (i == end) {
-        begin = i;
-        while (end < order.size() && e[order[end]] == e[t]) ++end;
-      }
-      read(t, value);
-      if (const std::size_t size = end - begin; size > 1) {
-        read(order[begin + EqualWeights::partner(i - begin, size)], other);
-        for (std::size_t d = 0; d < pairs.size(); ++d) {
-          pairs[d] += value[d] == other[d] && value[d] != 0 ? static_cast<double>(size - 1) : 0.0;
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+      const auto e_of_group = static_cast<double>(e[order[begin]]);
+      while (end < order.size() && e[order[end]] == e[order[begin]]) ++end;
+      const std::size_t size = end - begin;
+      for (std::size_t i = begin; i < end; ++i) {
+        v_rows_.decode_row(run_, first + order[i], value.data());
+        if (size > 1) {
+          v_rows_.decode_row(run_, first + order[begin + EqualWeights::partner(i - begin, size)], other.data());
         }
+        const T* partner = size > 1 ? other.data() : nullptr;
+        join(e_of_group, value.data(), partner, static_cast<double>(size - 1), together.data(), pairs.data());
+        weight += e_of_group;
       }
-      for (std::size_t d = 0; d < squares.size(); ++d)
-        together[d] += static_cast<double>(e[t]) * static_cast<double>(value[d]);
-      weight += static_cast<double>(e[t]);
-      if (i + 1 < end) continue;
-      for (std::size_t d = 0; d < squares.size(); ++d) squares[d] += together[d] * together[d];
+      kernels_.exact.end_group(v_padded_, together.data(), squares.data());
       weight_squares += weight * weight;
-      std::ranges::fill(together, 0.0);
       weight = 0;
     }
     double* sum = &sums_(row, 2, 0);
@@ -436,20 +431,27 @@ class QueryBlock {
     for (std::size_t d = 0; d < pairs.size(); ++d) running[d] *= EqualWeights::larger_sums(1 + pairs[d] / keys, keys);
   }
 
+  void join(double e, const T* value, const T* other, double others, double* together, double* pairs) const {
+    if constexpr (kFast) {
+      kernels_.fast.join(e, value, other, others, v_padded_, together, pairs);
+    } else {
+      kernels_.exact.join(e, value, other, others, v_padded_, together, pairs);
+    }
+  }
+
   void write() {
-    const auto dims = static_cast<std::size_t>(p_.v.head_size);
-    const auto first = static_cast<std::size_t>(result_row(0) * p_.query_heads) * dims;
-    const auto rows_of = [&](xt::xtensor<double, 3>& whole) {  // [query * query_head, value_dim] of this block
-      return xt::adapt(whole.data() + first, denominators_.size() * dims, xt::no_ownership(),
-                       std::array{denominators_.size(), dims});
-    };
-    const auto sum = [&](std::size_t which) { return xt::view(sums_, xt::all(), which, xt::range(0, dims)); };
-    const auto denominators = xt::view(denominators_, xt::all(), xt::newaxis());
-    rows_of(result_.o) = sum(0) / denominators;
-    rows_of(result_.a1) = sum(1) / denominators;
-    rows_of(result_.a2) = xt::sqrt(sum(2)) / denominators;
-    const auto blocks = xt::view(xt::maximum(blocks_, 1.0), xt::all(), xt::newaxis());
-    rows_of(result_.running) = xt::sqrt(xt::view(running_, xt::all(), xt::range(0, dims)) / blocks) / denominators;
+    const std::int64_t dims = p_.v.head_size;
+    const std::int64_t first = result_row(0) * p_.query_heads;
+    for (std::int64_t row = 0; row < queries_ * p_.query_heads; ++row) {
+      const std::int64_t at = (first + row) * dims;
+      const double sum = denominators_(row);
+      const double* sums = &sums_(row, 0, 0);
+      kernels_.exact.divide(sums, dims, sum, result_.o.data() + at);
+      kernels_.exact.divide(sums + v_padded_, dims, sum, result_.a1.data() + at);
+      kernels_.exact.divide_roots(sums + 2 * v_padded_, dims, 1, sum, result_.a2.data() + at);
+      kernels_.exact.divide_roots(&running_(row, 0), dims, std::max(blocks_(row), 1.0), sum,
+                                  result_.running.data() + at);
+    }
   }
 
   const Problem& p_;

@@ -66,13 +66,25 @@ struct ExactKernels {
   // The sums over `count` weights e: their own, in the order of reference.h, and those of the error bound, which are
   // added in eight lanes too.
   void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
+
+  // The weighted sum of the values of keys with equal weights (detail/equal_weights.h), for one key of weight e:
+  //   together[dim] += e * value[dim]
+  // and, unless `other` is null, pairs[dim] += others where value[dim] == other[dim] and is not 0.
+  void (*join)(double e, const double* value, const double* other, double others, std::int64_t padded, double* together,
+               double* pairs);
+  // At the end of such a group: squares[dim] += together[dim]^2, then together[dim] = 0.
+  void (*end_group)(std::int64_t padded, double* together, double* squares);
+
+  // target[i] = values[i] / divisor, and sqrt(values[i] / count_of_sums) / divisor. A NaN is the positive quiet NaN.
+  void (*divide)(const double* values, std::int64_t count, double divisor, double* target);
+  void (*divide_roots)(const double* values, std::int64_t count, double count_of_sums, double divisor, double* target);
 };
 
 // The loops of the fast path (fast.h) over rows of one element type. Elements become floats in registers; rows are
 // read where they are, each `padded` elements long, which is a multiple of kFastStep.
 struct FastRowKernels {
-  // A row of q in the order in which dots() reads elements.
-  void (*arrange)(const float* q, std::int64_t padded, float* target);
+  // The rows of q of one KV head in the order in which dots() reads elements.
+  void (*arrange)(const float* q, std::int64_t rows, std::int64_t padded, float* target);
 
   // scores[r * score_stride + t] = dot(q[r], k[t]); the rows of q are arranged.
   void (*dots)(const float* q, std::int64_t rows, const std::byte* const* k, std::int64_t keys, std::int64_t padded,
@@ -99,6 +111,10 @@ struct FastKernels {
   // e[t] = exp(scores[t] - largest) to 3 units of 2^-24 for differences in [-87, 0], and the sums over e. The row sum
   // and the sum of squares are added in double.
   void (*weigh)(const double* scores, std::int64_t count, double largest, float* e, WeightSums* sums);
+
+  // As of ExactKernels.
+  void (*join)(double e, const float* value, const float* other, double others, std::int64_t padded, double* together,
+               double* pairs);
 };
 
 struct ReferenceKernels {

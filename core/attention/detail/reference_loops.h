@@ -235,6 +235,55 @@ struct Loops {
     }
   }
 
+  // Every NaN as the positive quiet NaN.
+  static Vec with_one_nan(Vec x) {
+    return chosen(x == x, x, all(__builtin_nan("")));
+  }
+
+  // Calls per_vector(x) for the vectors of `values`, the last one with ones after the end, and stores what it returns.
+  template <class F>
+  static void each_vector(const double* values, std::int64_t count, double* target, const F& per_vector) {
+    std::int64_t i = 0;
+    for (; i + W <= count; i += W) store(target + i, with_one_nan(per_vector(load(values + i))));
+    if (i == count) return;
+    double rest[W];
+    store(rest, all(1.0));
+    __builtin_memcpy(rest, values + i, static_cast<std::size_t>(count - i) * sizeof(double));
+    store(rest, with_one_nan(per_vector(load(rest))));
+    __builtin_memcpy(target + i, rest, static_cast<std::size_t>(count - i) * sizeof(double));
+  }
+  static void divide(const double* values, std::int64_t count, double divisor, double* target) {
+    each_vector(values, count, target, [&](Vec x) { return x / divisor; });
+  }
+  static void divide_roots(const double* values, std::int64_t count, double count_of_sums, double divisor,
+                           double* target) {
+    each_vector(values, count, target, [&](Vec x) { return Lanes<W>::root(x / count_of_sums) / divisor; });
+  }
+
+  // One vector of join().
+  static void join_vector(double e, Vec value, Vec other, double others, double* together, double* pairs) {
+    store(together, load(together) + e * value);
+    const Vec equal = value == other ? all(others) : Vec{};
+    store(pairs, load(pairs) + (value == 0.0 ? Vec{} : equal));
+  }
+  static void join(double e, const double* value, const double* other, double others, std::int64_t padded,
+                   double* together, double* pairs) {
+    for (std::int64_t d = 0; d < padded; d += W) {
+      if (other == nullptr) {
+        store(together + d, load(together + d) + e * load(value + d));
+      } else {
+        join_vector(e, load(value + d), load(other + d), others, together + d, pairs + d);
+      }
+    }
+  }
+  static void end_group(std::int64_t padded, double* together, double* squares) {
+    for (std::int64_t d = 0; d < padded; d += W) {
+      const Vec sum = load(together + d);
+      store(squares + d, load(squares + d) + sum * sum);
+      store(together + d, Vec{});
+    }
+  }
+
   // Eight lanes of each sum of weigh().
   struct WeightLanes {
     Vec row_sum[kParts] = {}, squares[kParts] = {};

@@ -35,6 +35,10 @@ class RowReader {
   template <class T>
   void decode(const RowRun& run, T* target, std::int64_t stride) const;
 
+  // Row `i` of `run` alone.
+  template <class T>
+  void decode_row(const RowRun& run, std::size_t i, T* target) const;
+
   [[nodiscard]] std::int64_t row_bytes() const { return rows_.head_size * element_bytes_; }
 
   // Whether the heads of a token are closer together than its neighbors; then token_bytes() is from its first head to

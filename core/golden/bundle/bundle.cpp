@@ -149,6 +149,17 @@ void check_other_metadata(const std::map<std::string, std::string>& metadata, st
   }
 }
 
+// The tensors and the manifest of a file, which is compared with them.
+Bundle checked_bundle(Safetensors file, const std::string& source) {
+  Bundle bundle;
+  bundle.tensors = std::move(file.tensors);
+  check_other_metadata(file.metadata, source);
+  const auto manifest = file.metadata.find(std::string(kMetadataKey));
+  if (manifest != file.metadata.end()) bundle.manifest = json::parse(manifest->second, source + " (manifest)");
+  verify_manifest(bundle, source);
+  return bundle;
+}
+
 }  // namespace
 
 void verify_manifest(const Bundle& bundle, std::string_view source) {
@@ -194,7 +205,15 @@ std::string manifest_note(const Bundle& bundle) {
 }
 
 Bundle load_bundle(const std::filesystem::path& path) {
-  return parse_bundle(read_bundle_file(path, format_of(path)), path);
+  const BundleFormat format = format_of(path);
+  if (format != BundleFormat::safetensors) return parse_bundle(read_bundle_file(path, format), path);
+  const BundleFile file(path);
+  const std::string source = path.string();
+  const std::string start = checked_start(file, path, format);
+  return checked_bundle(
+      read_safetensors(start, static_cast<std::uint64_t>(file.size()), source,
+                       [&](std::int64_t at, std::int64_t count) { return file.read_exactly(at, count); }),
+      source);
 }
 
 Bundle parse_bundle(std::string_view bytes, const std::filesystem::path& name) {
@@ -209,11 +228,7 @@ Bundle parse_bundle(std::string_view bytes, const std::filesystem::path& name) {
     if (split.dtype) tensor = reinterpret_as(std::move(tensor), *split.dtype);
     bundle.tensors.emplace(std::move(split.name), std::move(tensor));
   } else {
-    Safetensors file = parse_safetensors(bytes, source);
-    bundle.tensors = std::move(file.tensors);
-    check_other_metadata(file.metadata, source);
-    const auto manifest = file.metadata.find(std::string(kMetadataKey));
-    if (manifest != file.metadata.end()) bundle.manifest = json::parse(manifest->second, source + " (manifest)");
+    return checked_bundle(parse_safetensors(bytes, source), source);
   }
   verify_manifest(bundle, source);
   return bundle;

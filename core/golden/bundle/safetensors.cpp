@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace kvscope::golden {
@@ -217,18 +217,25 @@ void check_safetensors_start(std::string_view start, std::uint64_t file_size, st
   static_cast<void>(read_safetensors_start(start, file_size, source));
 }
 
-Safetensors parse_safetensors(std::string_view bytes, std::string_view source) {
-  SafetensorsStart start = read_safetensors_start(bytes, bytes.size(), source);
-  const std::string_view data = bytes.substr(start.data_at);
+Safetensors read_safetensors(std::string_view start, std::uint64_t file_size, std::string_view source,
+                             const ReadBytes& read) {
+  SafetensorsStart checked = read_safetensors_start(start, file_size, source);
+  const auto data_at = static_cast<std::int64_t>(checked.data_at);
   Safetensors file;
-  file.metadata = std::move(start.metadata);
-  for (Entry& entry : start.entries) {
-    const auto size = static_cast<std::size_t>(entry.end - entry.begin);
-    Tensor tensor{entry.dtype, std::move(entry.shape), std::vector<std::byte>(size)};
-    if (size > 0) std::memcpy(tensor.bytes.data(), data.data() + entry.begin, size);
+  file.metadata = std::move(checked.metadata);
+  for (Entry& entry : checked.entries) {
+    Tensor tensor{entry.dtype, std::move(entry.shape), read(data_at + entry.begin, entry.end - entry.begin)};
     file.tensors.emplace(std::move(entry.name), std::move(tensor));
   }
   return file;
+}
+
+Safetensors parse_safetensors(std::string_view bytes, std::string_view source) {
+  const auto data = std::as_bytes(std::span(bytes));
+  return read_safetensors(bytes, bytes.size(), source, [&](std::int64_t at, std::int64_t count) {
+    const auto part = data.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(count));
+    return std::vector<std::byte>(part.begin(), part.end());
+  });
 }
 
 std::string safetensors_bytes(const Safetensors& file) {

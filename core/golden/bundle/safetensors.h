@@ -15,9 +15,13 @@
 // before.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/golden/bundle/tensor.h"
 
@@ -42,6 +46,12 @@ inline constexpr std::size_t kSafetensorsPrefix = 8;  // [bytes] the header's le
 // of `file_size` bytes. A header of more than 2,000,000 JSON values is rejected.
 void check_safetensors_start(std::string_view start, std::uint64_t file_size, std::string_view source);
 
+// The `count` bytes at `at` of a file.
+using ReadBytes = std::function<std::vector<std::byte>(std::int64_t at, std::int64_t count)>;
+// `start` as for check_safetensors_start. The data of each tensor is requested from `read`, after all checks.
+[[nodiscard]] Safetensors read_safetensors(std::string_view start, std::uint64_t file_size, std::string_view source,
+                                           const ReadBytes& read);
+// The same from the bytes of the whole file.
 [[nodiscard]] Safetensors parse_safetensors(std::string_view bytes, std::string_view source);
 // InputError for a tensor named "__metadata__", and for e2m1, whose elements are smaller than a byte.
 [[nodiscard]] std::string safetensors_bytes(const Safetensors& file);

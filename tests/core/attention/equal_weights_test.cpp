@@ -10,6 +10,7 @@
 
 #include "core/attention/bounds.h"
 #include "core/attention/detail/equal_weights.h"
+#include "core/attention/fast.h"
 #include "core/attention/reference.h"
 
 namespace kvscope::attention::equal_weights_test {
@@ -62,6 +63,67 @@ Result result_of(const std::vector<float>& scores, const std::vector<float>& val
   p.v = p.k;
   p.v.data = reinterpret_cast<const std::byte*>(values.data());
   return reference(p);
+}
+
+// Repeated tokens under a sliding window, so that the keys of a query do not begin at the first key that is read; 19
+// dims, which fill no vector of any instruction set. The expected value sums over tokens instead of sorted weights.
+TEST(EqualWeights, OfAWindowAreJoinedForEveryInstructionSet) {
+  constexpr std::int64_t kKeys = 90, kQueries = 40, kDims = 19, kTokens = 7, kWindow = 30;
+  std::vector<float> k, v;
+  for (std::int64_t t = 0; t < kKeys; ++t) {
+    k.push_back(0.25F * static_cast<float>(t % kTokens));
+    for (std::int64_t d = 0; d < kDims; ++d) v.push_back(1 + 0.125F * static_cast<float>(t % kTokens * d % 5));
+  }
+  const std::vector<float> q(kQueries, 1);
+  const std::array<std::int64_t, 2> offsets{0, kQueries};
+  const std::array<std::int64_t, 1> lengths{kKeys};
+  const std::uint32_t block = 0;
+  Problem p;
+  p.batch = 1;
+  p.query_heads = 1;
+  p.q = reinterpret_cast<const std::byte*>(q.data());
+  p.query_offsets = offsets;
+  p.key_lengths = lengths;
+  p.k = {.data = reinterpret_cast<const std::byte*>(k.data()),
+         .blocks = 1,
+         .page_size = kKeys,
+         .heads = 1,
+         .head_size = 1,
+         .block_stride = kKeys,
+         .token_stride = 1,
+         .head_stride = 1,
+         .table = &block,
+         .table_stride = 1};
+  p.v = p.k;
+  p.v.data = reinterpret_cast<const std::byte*>(v.data());
+  p.v.head_size = p.v.token_stride = p.v.head_stride = kDims;
+  p.v.block_stride = kKeys * kDims;
+  p.options.mask = MaskKind::sliding_window;
+  p.options.window_left = kWindow;
+  const Result baseline = reference(p, InstructionSet::baseline);
+  for (const InstructionSet set : available_instruction_sets()) {
+    const Result strict = reference(p, set), fast = fast_reference(p, set);
+    for (std::int64_t query = 0; query < kQueries; ++query) {
+      const std::int64_t last = kKeys - kQueries + query;  // its own key
+      std::array<double, kTokens> weight{};                // of all keys of a token
+      double sum = 0;
+      for (std::int64_t t = std::max<std::int64_t>(0, last - kWindow); t <= last; ++t) {
+        const double e = std::exp(0.25 * static_cast<double>(t % kTokens));
+        weight[static_cast<std::size_t>(t % kTokens)] += e;
+        sum += e;
+      }
+      for (std::int64_t d = 0; d < kDims; ++d) {
+        double squares = 0;
+        for (std::size_t token = 0; token < kTokens; ++token) {
+          squares += std::pow(weight[token] * static_cast<double>(v[token * kDims + static_cast<std::size_t>(d)]), 2);
+        }
+        const double a2 = std::sqrt(squares) / sum;
+        EXPECT_NEAR(strict.a2(query, 0, d), a2, 1e-12) << name(set) << ' ' << query << ' ' << d;
+        EXPECT_NEAR(fast.a2(query, 0, d), a2, 1e-5) << name(set) << ' ' << query << ' ' << d;
+        EXPECT_EQ(strict.a2(query, 0, d), baseline.a2(query, 0, d));
+      }
+    }
+  }
 }
 
 // The errors of four equal probabilities are equal: they add up instead of canceling. Independent ones give half.

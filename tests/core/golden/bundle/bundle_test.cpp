@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "core/base/file.h"
+#include "core/golden/bundle/bundle_file.h"
 #include "core/golden/bundle/npy.h"
 #include "core/golden/bundle/npz.h"
 #include "core/golden/bundle/safetensors.h"
@@ -155,6 +156,32 @@ TEST(Bundle, ALongFileOfAnotherFormatIsRejectedByItsStart) {
   EXPECT_THAT(sparse("c.npy", npy_bytes(make_tensor(DType::u8, {3}))), testing::HasSubstr("more follow: remove them"));
   EXPECT_THAT(sparse("b.safetensors", safetensors_bytes({{{"a", make_tensor(DType::u8, {3})}}, {}})),
               testing::HasSubstr("bytes belong to no tensor"));
+}
+
+// Larger than the buffer that tensors are read through, of a length that it does not divide.
+TEST(Bundle, TensorsLargerThanTheReadBufferComeBackBitForBit) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "large_tensor.safetensors";
+  Bundle bundle;
+  Tensor& tensor = bundle.tensors.emplace("x", make_tensor(DType::u8, {600'001})).first->second;
+  for (std::size_t i = 0; i < tensor.bytes.size(); ++i) tensor.bytes[i] = static_cast<std::byte>(i * 251 >> 7);
+  save_bundle(path, bundle);
+  EXPECT_TRUE(load_bundle(path).tensors == bundle.tensors);
+  std::filesystem::remove(path);
+}
+
+TEST(Bundle, AFileThatBecomesShorterWhileItIsReadIsAnInputError) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "shorter.safetensors";
+  write_file_atomically(path, std::string(1000, 'x'));
+  const BundleFile file(path);
+  std::filesystem::resize_file(path, 400);
+  EXPECT_EQ(file.read_exactly(100, 300).size(), 300u);
+  try {
+    static_cast<void>(file.read_exactly(100, 301));
+    FAIL() << "expected InputError";
+  } catch (const InputError& e) {
+    EXPECT_NE(std::string(e.what()).find("ended while it was read, before byte 401"), std::string::npos) << e.what();
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(Bundle, ASingleNpyIsATensorCalledAfterTheFile) {
