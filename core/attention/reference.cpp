@@ -63,7 +63,8 @@ Result empty_result(const Problem& p) {
           .clump = clump,
           .repeats = row,
           .faint = filled(0.0, p.total_queries(), p.query_heads, kFaintTerms),
-          .lost = filled(0.0, p.total_queries(), p.query_heads, kLostTerms)};
+          .lost = filled(0.0, p.total_queries(), p.query_heads, kLostTerms),
+          .partial_sums = filled(1.0, p.total_queries(), p.query_heads, kPartialTerms)};
 }
 
 ExactKernels::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels) {
