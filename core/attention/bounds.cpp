@@ -68,9 +68,25 @@ double arithmetic_unit(const Rounding& r) {
   return r.output == DType::f64 ? 2 * 0x1p-53 : 0x1p-24;
 }
 
+constexpr double kFurtherAdditions = 16;  // of the whole sum: rescaling, merging parts, dividing
+
 double additions(const Rounding& r, double keys) {
   const auto tile = static_cast<double>(r.tile_keys);
-  return 16 + (r.tile_keys <= 1 ? keys : std::min(keys, tile + keys / tile));
+  return kFurtherAdditions + (r.tile_keys <= 1 ? keys : std::min(keys, tile + keys / tile));
+}
+
+// Root mean square of the row sum at its additions, divided by the whole row sum.
+double row_sum_at_additions(const RowTerms& row, double all) {
+  return std::sqrt((kFurtherAdditions + (all - kFurtherAdditions) * row.row_sum_so_far * row.row_sum_so_far) / all);
+}
+
+double score_sum_of(const RowTerms& row) {
+  return row.score_sum < 0 ? 1 + row.smax : row.score_sum;
+}
+
+// One standard deviation of a score, from the additions of its dot product.
+double score_deviation(const Rounding& r, const RowTerms& row) {
+  return arithmetic_unit(r) * 0.5 * std::sqrt(row.head_size) * score_sum_of(row);
 }
 
 // The systematic error of a row sum of equal weights, in units of the arithmetic. In tiles, every addition within a
@@ -180,6 +196,8 @@ RowTerms row_terms(const Result& golden, std::size_t query, std::size_t head, do
   for (std::size_t i = 0; i < kClumpTypes; ++i) row.clump[i] = golden.clump(query, head, i);
   for (std::size_t i = 0; i < kFaintTerms; ++i) row.faint[i] = golden.faint(query, head, i);
   for (std::size_t i = 0; i < kLostTerms; ++i) row.lost[i] = golden.lost(query, head, i);
+  row.score_sum = golden.partial_sums(query, head, 0);
+  row.row_sum_so_far = golden.partial_sums(query, head, 1);
   if (golden.score_error.size() > 0) {
     row.score_error = golden.score_error(query, head);
     row.sum_error = row.score_error > 0 ? golden.sum_error : 0;
@@ -209,7 +227,7 @@ OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row) {
   f.k = r.deviations;
   f.spread = f.k * kInverseRoot3;
   f.inputs = r.inputs ? unit_of(*r.inputs) * f.k * kInverseRoot3 * (2 * (1 + row.smax) + 1) : 0;
-  f.score = e * 0.5 * std::sqrt(row.head_size) * (1 + row.smax);
+  f.score = score_deviation(r, row);
   f.scores = 4 * e * (1 + row.smax);
   f.ex2 = r.ex2_error;
   f.p = unit_of(r.probabilities);
@@ -219,7 +237,9 @@ OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row) {
   f.lost = lost.share;
   f.lost_systematic = lost.systematic_share;
   f.lost_deviation = lost.deviation_share;
-  f.sum = e * 0.5 * std::sqrt(additions(r, row.keys));
+  const double all = additions(r, row.keys);
+  f.sum = e * 0.5 * std::sqrt(all);
+  f.row_sum = row_sum_at_additions(row, all);
   f.repeated = e * repeated_additions(r, row);
   f.cut = cut_sum(r, row);
   f.cut_scores = cut_score(r, row);
@@ -231,14 +251,14 @@ OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row) {
 
 ProbabilityErrors probability_errors(const Rounding& r, const RowTerms& row) {
   const double u = unit_of(r.probabilities);
-  const double score = arithmetic_unit(r) * 0.5 * std::sqrt(row.head_size) * (1 + row.smax);
   const bool narrow = r.probabilities == DType::f16 || r.probabilities == DType::e4m3;
-  return {std::hypot(kInverseRoot3 * u, kInverseRoot3 * r.ex2_error, score), u * clump_of(r, row),
+  return {std::hypot(kInverseRoot3 * u, kInverseRoot3 * r.ex2_error, score_deviation(r, row)), u * clump_of(r, row),
           narrow ? half_smallest(r.probabilities) : 0};
 }
 
 Budget OutputBudgets::of(const ElementTerms& element) const {
-  const double length = std::hypot(largest_sum<1>(element.a1, element.a2, element.running), std::fabs(element.o));
+  const double length =
+      std::hypot(largest_sum<1>(element.a1, element.a2, element.running), factors_.row_sum * std::fabs(element.o));
   const OutputParts<1> parts =
       output_parts<1, true>(factors_, element.o, element.a1, element.a2, element.running, length);
   Budget b;
@@ -295,8 +315,9 @@ struct LseDeviations {
 LseDeviations lse_deviations(const Rounding& r, const RowTerms& row) {
   const double base = lse_base(row), e = arithmetic_unit(r);
   LseDeviations out{};
-  out.score = base * e * 0.5 * std::sqrt(row.head_size) * (1 + row.smax) * row.p2;
-  out.sum = base * e * 0.5 * std::sqrt(additions(r, row.keys));
+  const double all = additions(r, row.keys);
+  out.score = base * score_deviation(r, row) * row.p2;
+  out.sum = base * e * 0.5 * std::sqrt(all) * row_sum_at_additions(row, all);
   if (r.row_sum == RowSum::exact) return out;
   out.p = base * unit_of(r.probabilities) * kInverseRoot3 * row.p2;
   const Lost lost = lost_by(r, row);
@@ -327,7 +348,9 @@ Budget lse_budget(const Rounding& r, const RowTerms& row) {
   const LseDeviations parts = lse_deviations(r, row);
   Budget b;
   if (r.inputs) b.inputs = base * unit_of(*r.inputs) * k * kInverseRoot3 * 2 * (1 + row.smax);
-  b.scores = base * e * (4 + 4 * row.smax + 2 * natural) + k * parts.score;
+  const double of_sums = std::hypot(parts.score, parts.sum);
+  const double of_scores = of_sums > 0 ? square(parts.score) / of_sums : 0;  // the part of its variance
+  b.scores = base * e * (4 + 4 * row.smax + 2 * natural) + k * of_scores;
   b.ex2 = base * r.ex2_error;
   double independent_p = 0;  // what the independent errors of P may add to the common error
   if (r.row_sum != RowSum::exact) {
@@ -337,13 +360,13 @@ Budget lse_budget(const Rounding& r, const RowTerms& row) {
     b.p = common + independent_p + k * parts.lost + parts.lost_systematic;
     independent_p += k * parts.lost;
   }
-  b.sum = k * parts.sum + base * e * repeated_additions(r, row);
+  b.sum = k * (of_sums - of_scores) + base * e * repeated_additions(r, row);
   b.cut = base * (cut_score(r, row) + (r.row_sum == RowSum::exact ? 0 : cut_sum(r, row)));
   b.merge = base * 2 * e * natural;
   b.golden = base * row.score_error;
   b.output = half_step(r.lse, std::fabs(row.lse) + b.before_output());
   b.deviation = together(parts);
-  b.independent = k * (parts.score + parts.sum) + independent_p;
+  b.independent = k * of_sums + independent_p;
   return b;
 }
 

@@ -7,21 +7,25 @@
 // terms of the reference (result.h), an element of o may differ by the sum of
 //
 //   inputs  u(inputs) * (k / sqrt 3) * (2 (1 + smax) + 1) * a1                     0 when q, k and v are used as stored
-//   scores  e * (4 (1 + smax) * a1 + k / 2 * sqrt(head_size) * (1 + smax) * (a2 + |o| p2))
+//   scores  e * 4 (1 + smax) * a1 + k x^2 / t
 //   ex2     ex2_error * (|o| + min(a1, k / sqrt 3 * a2))
 //   p       u(P) * (min(1, 2 clump) * |o| + min(a1, k / sqrt 3 * a2)) + lost
-//   sum     e * k / 2 * sqrt(additions) * sqrt(min(a1, running + a2)^2 + o^2) + e * repeats * |o|
+//   sum     k y^2 / t + e * repeats * |o|
 //   cut     min(1, T n) * a1 + T (head_size + head_size / 32) / 2 * (1 + smax) * (a1 + |o|)     0 for rounded sums
 //   merge   (2 e |lse| + u(partials)) * min(a1, |o| + 8 running + 4 a2)
 //   golden  1.01 score_error * (a1 + |o|) + sum_error * a1                       0 for the reference (fast.h)
 //   output  half a step of the output's type at the largest magnitude that these allow
 //
+// x = e / 2 * sqrt(head_size) * score_sum * (a2 + |o| p2) and y = e / 2 * sqrt(additions) * sqrt(min(a1, running +
+// a2)^2 + (r o)^2) are standard deviations of independent errors, and t = sqrt(x^2 + y^2) is that of both together.
 // lost is what P loses below its normal range: the smaller of min(1, 4 faint(P) / faint) * a1, every error in one
 // direction, and min(1, 4 systematic / faint) * a1 + 2 k / sqrt 3 * independent / faint_size * a2 (weight_terms.h).
-// T = 2^(1 - accumulator_bits) is the unit of a matrix instruction that truncates its addends, and n = m + m / 32 their
-// number in a sum of m terms: m = tile_keys, or without tiles m = keys, and the largest partial sum instead of a1.
-// additions = 16 + keys when keys are added one by one, 16 + tile + keys / tile in tiles. lse differs by the same
-// sources with weights 1 for the row sum and p2 for errors that are independent between keys.
+// T = 2^(1 - accumulator_bits) is the unit of a matrix instruction that truncates its addends, and n = m + m / 32
+// their number in a sum of m terms: m = tile_keys, or without tiles m = keys, and the largest partial sum instead of
+// a1. additions = 16 + n, with n = keys when keys are added one by one, and tile + keys / tile in tiles. score_sum is
+// the size of the partial sums of a score, at most 1 + smax, and r^2 = (16 + n row_sum_so_far^2) / (16 + n): the
+// additions of the row sum round in proportion to the sum so far (partial_sums.h). lse differs by the same sources
+// with weights 1 for the row sum and p2 for errors that are independent between keys.
 // Example: bf16, o = 1, a1 = 2, a2 = 0.25, smax = 3, p2 = 0.125, clump 0, k = 7, 64 keys of head size 64: p 0.00395,
 // output 0.00391, total 0.0079.
 #pragma once
@@ -77,7 +81,9 @@ struct RowTerms {
   double repeats = -1;                             // below 0: not known
   double faint[kFaintTerms] = {-1, -1, -1};        // below 0: not known
   double lost[kLostTerms] = {-1, -1, -1, -1, -1};  // below 0: not known
-  double score_error = 0, sum_error = 0;           // of the golden itself: fast.h
+  double score_sum = -1;      // size of the partial sums of a score (partial_sums.h); below 0: not known, 1 + smax
+  double row_sum_so_far = 1;  // rms of the row sum so far over the whole one
+  double score_error = 0, sum_error = 0;  // of the golden itself: fast.h
 };
 struct ElementTerms {
   double o = 0, a1 = 0, a2 = 0, running = 0;
@@ -107,7 +113,7 @@ struct OutputFactors {
   StepOfType output;
   bool in_tiles;
   double spread, inputs, score, p2, scores, ex2, p, p_deviation, clump, lost, lost_systematic, lost_deviation, sum,
-      repeated, cut, cut_scores, merge, partial_floor, golden_score, golden_sum, k;
+      row_sum, repeated, cut, cut_scores, merge, partial_floor, golden_score, golden_sum, k;
 };
 
 // Terms of `count` elements side by side, and the parts of their budgets by which a comparison judges them.

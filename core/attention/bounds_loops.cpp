@@ -10,7 +10,7 @@ inline void budgets_at(const OutputFactors& f, const ElementRow& elements, const
   using L = Lanes<W>;
   const auto o = L::load(elements.o + at), a1 = L::load(elements.a1 + at), a2 = L::load(elements.a2 + at),
              running = L::load(elements.running + at);
-  const auto length = L::length(largest_sum<W>(a1, a2, running), L::magnitude(o));
+  const auto length = L::length(largest_sum<W>(a1, a2, running), f.row_sum * L::magnitude(o));
   const OutputParts<W> parts = output_parts<W, Rare>(f, o, a1, a2, running, length);
   L::store(budgets.total + at, parts.before_output + parts.output);
   L::store(budgets.systematic + at, parts.before_output - parts.independent);

@@ -1,4 +1,4 @@
-#include "core/attention/detail/equal_weights.h"
+#include "core/attention/equal_weights.h"
 
 #include <algorithm>
 #include <bit>

@@ -71,7 +71,8 @@ Result empty_result(const Problem& p) {
           .clump = row_of(kClumpTypes),
           .repeats = row(),
           .faint = row_of(kFaintTerms),
-          .lost = row_of(kLostTerms)};
+          .lost = row_of(kLostTerms),
+          .partial_sums = filled(1.0, p.total_queries(), p.query_heads, kPartialTerms)};
 }
 
 ExactKernels::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels) {

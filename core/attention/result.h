@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <xtensor/xtensor.hpp>
 
+#include "core/attention/partial_sums.h"
 #include "core/attention/weight_sums.h"
 
 namespace kvscope::attention {
@@ -27,6 +28,9 @@ struct Result {
                                    // weight of the key before them, and weights that an f32 sum absorbs
   xt::xtensor<double, 3> faint;    // [query, query_head, kFaintTerms] weights below the normal range of narrow types
   xt::xtensor<double, 3> lost;     // [query, query_head, kLostTerms] errors of P below that range (weight_terms.h)
+  // [query, query_head, kPartialTerms] how large partial sums are (partial_sums.h): of a score, and of the row sum
+  // divided by the whole row sum
+  xt::xtensor<double, 3> partial_sums;
 
   // The error of the result itself, when the fast path computed it (fast.h). Empty and 0: the reference.
   xt::xtensor<double, 2> score_error = {};  // [query, query_head]

@@ -61,10 +61,24 @@ std::string_view mask_name(MaskKind mask) {
 }  // namespace
 
 std::span<const std::string_view> golden_answer_names() {
-  static constexpr std::string_view kNames[] = {
-      "o",           "a1",    "a2",   "lse",     "smax",          "running",     "key_counts",  "p2",
-      "clump",       "faint", "lost", "repeats", "query_offsets", "key_lengths", "block_table", "o_unquantized",
-      "golden_error"};
+  static constexpr std::string_view kNames[] = {"o",
+                                                "a1",
+                                                "a2",
+                                                "lse",
+                                                "smax",
+                                                "running",
+                                                "key_counts",
+                                                "p2",
+                                                "clump",
+                                                "faint",
+                                                "lost",
+                                                "repeats",
+                                                "partial_sums",
+                                                "query_offsets",
+                                                "key_lengths",
+                                                "block_table",
+                                                "o_unquantized",
+                                                "golden_error"};
   return kNames;
 }
 
@@ -110,6 +124,7 @@ Bundle golden_bundle(const attention::Problem& problem, const attention::Result&
   bundle.tensors.emplace("clump", doubles(result.clump));
   bundle.tensors.emplace("faint", doubles(result.faint));
   bundle.tensors.emplace("lost", doubles(result.lost));
+  bundle.tensors.emplace("partial_sums", doubles(result.partial_sums));
   const bool fast = result.score_error.size() > 0;
   if (fast) bundle.tensors.emplace("golden_error", golden_error(result));
   bundle.tensors.emplace("query_offsets", tensor_of<std::int64_t>({problem.batch + 1}, problem.query_offsets));

@@ -143,6 +143,33 @@ class Pairs(program.FolderTest):
                     self.assertEqual(done.returncode, 2)
                     self.assertIn(f"layout 'flashmla_sparse' {SPARSE}", done.stderr)
 
+    def test_scales_of_k_and_v_in_one_tensor_become_two(self):
+        rng = np.random.default_rng(7)
+        q = {"q": rng.standard_normal((4, 4, 16)).astype(np.float32)}
+
+        def o_of(name, layout):
+            done = kvscope("golden", "--input", name, "--layout", layout, "--out", "o.npz", cwd=self.folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return self.load("o.npz")["o"]
+
+        cache = Cache(7, "f32", layers=1, layer=0)
+        n, p, h = cache.blocks, cache.page, cache.heads
+        # The axis of K and V is the first, or has its place in the cache.
+        for source, place in (("nhd", 0), ("flashinfer", 1)):
+            inputs = LAYOUTS[source][0](cache)
+            for per in ((1, 1, 1), (1, 1, h), (n, 1, h), (n, p, h)):
+                axes = (*per[:place], 2, *per[place:], 1)
+                scales = rng.uniform(0.5, 2, axes).astype(np.float32)
+                np.savez(self.path("a.npz"), **inputs, **q, kv_scale=scales)
+                want = o_of("a.npz", source)
+                for target in ("hnd", "flashinfer_hnd", "max"):
+                    with self.subTest(source=source, target=target, axes=axes):
+                        done = self.convert("a.npz", source, target, "b.npz")
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                        names = set(self.load("b.npz"))
+                        self.assertTrue({"k_scale", "v_scale"} <= names and "kv_scale" not in names, names)
+                        np.testing.assert_array_equal(o_of("b.npz", target), want)
+
     def test_flat_storage_is_written_where_the_cache_has_its_sizes(self):
         cache = Cache(6, "f32")
         n, p, h, d = cache.blocks, cache.page, cache.heads, cache.size

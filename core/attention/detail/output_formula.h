@@ -22,6 +22,8 @@ OutputRowLoop budgets_of_row;
 #endif
 namespace {
 
+inline constexpr double kTiny = 0x1p-1000;  // instead of a divisor of 0
+
 // W elements side by side; W = 1 is one element.
 template <int W>
 struct OutputParts {
@@ -34,15 +36,15 @@ inline bool has_rare_sources(const OutputFactors& f) {
   return f.inputs != 0 || f.cut != 0 || f.cut_scores != 0 || f.golden_score != 0 || f.golden_sum != 0;
 }
 
-// `running` exceeds a1 only if equal additions round alike (detail/equal_weights.h).
+// `running` exceeds a1 only if equal additions round alike (equal_weights.h).
 template <int W, class V = typename Lanes<W>::Vec>
 inline V largest_sum(V a1, V a2, V running) {
   using L = Lanes<W>;
   return L::larger(running, L::smaller(a1, running + a2));
 }
 
-// `length` is sqrt(largest^2 + o^2) of the largest partial sum, largest_sum(). Without Rare, the factors of inputs, cut
-// and golden are 0; adding these zeros would not change a sum.
+// `length` is sqrt(largest^2 + (f.row_sum o)^2) of the largest partial sum, largest_sum(). Without Rare, the factors
+// of inputs, cut and golden are 0; adding these zeros would not change a sum.
 template <int W, bool Rare, class V = typename Lanes<W>::Vec>
 inline OutputParts<W> output_parts(const OutputFactors& f, V o, V a1, V a2, V running, V length) {
   using L = Lanes<W>;
@@ -63,10 +65,13 @@ inline OutputParts<W> output_parts(const OutputFactors& f, V o, V a1, V a2, V ru
     parts.cut = f.cut * (f.in_tiles ? a1 : largest_partial) + f.cut_scores * (a1 + size);
     parts.golden = f.golden_score * (a1 + size) + f.golden_sum * a1;
   }
-  parts.scores = f.scores * a1 + f.k * score;
+  // The errors of scores and of sums are independent: together they are the root of their squares. Each source has the
+  // part that its variance has.
+  const V together = L::length(score, sum), share = score / L::larger(together, V{} + kTiny);
+  parts.scores = f.scores * a1 + f.k * share * score;
   parts.ex2 = f.ex2 * (size + spread);
   parts.p = f.clump * size + f.p * spread + lost + f.k * lost_deviation;
-  parts.sum = f.k * sum + f.repeated * size;
+  parts.sum = f.k * (together - share * score) + f.repeated * size;
   parts.merge = f.merge * largest_partial + f.partial_floor;
   // In the order of Budget::before_output.
   if constexpr (Rare) {
@@ -77,7 +82,7 @@ inline OutputParts<W> output_parts(const OutputFactors& f, V o, V a1, V a2, V ru
   }
   parts.output = half_step_at<W>(f.output, size + parts.before_output);
   parts.common = (f.clump + f.ex2) * size;
-  parts.independent = f.k * (score + sum + lost_deviation) + f.p * spread;
+  parts.independent = f.k * (together + lost_deviation) + f.p * spread;
   const V p_deviation = f.p_deviation * spread;
   parts.variance = score * score + sum * sum + p_deviation * p_deviation + lost_deviation * lost_deviation;
   return parts;

@@ -15,10 +15,11 @@
 #include <vector>
 #include <xtensor/xtensor.hpp>
 
-#include "core/attention/detail/equal_weights.h"
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
+#include "core/attention/equal_weights.h"
 #include "core/attention/mask.h"
+#include "core/attention/partial_sums.h"
 #include "core/attention/problem.h"
 #include "core/attention/problem_checks.h"
 #include "core/attention/result.h"
@@ -35,17 +36,6 @@ inline constexpr std::int64_t kMostQueries = 64;      // of one block
 
 inline double canonical_nan(double x) {
   return x != x ? std::numeric_limits<double>::quiet_NaN() : x;
-}
-
-// Additions that an f32 sum loses: weights below half a unit of the sum, in such half units. `smallest`: about the
-// smallest of the weights `e`.
-template <class T>
-double absorbed(std::span<const T> e, double smallest, double sum) {
-  const double half_unit = 0x1p-24 * sum;
-  if (smallest > 2 * half_unit) return 0;
-  double lost = 0;
-  for (const T x : e) lost += static_cast<double>(x) < half_unit ? static_cast<double>(x) : 0;
-  return half_unit > 0 ? lost / half_unit : 0;
 }
 
 // All zero, in the shapes of a result of `problem`.
@@ -282,10 +272,34 @@ class QueryBlock {
     write_weights(WeightTerms(sums), visible.size(), sum, i, head);
     result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
 
+    result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
+    result_.partial_sums(i, head, 1) =
+        canonical_nan(row_sum_so_far(std::span<const T>(weights), sum - sums.row_sum, sum));
+
     const double natural = largest + portable_log(sum);
     result_.lse(i, head) =
         canonical_nan(p_.options.lse_base == LseBase::natural ? natural : natural * std::numbers::log2e);
     result_.smax(i, head) = scan.all_numbers ? scan.magnitude : std::numeric_limits<double>::quiet_NaN();
+  }
+
+  // Of the row with the largest |score| `smax`: partial_sums.h.
+  double score_sum(double smax, std::int64_t row, const KeyRange& visible, std::int64_t kv_head) {
+    if (!(smax < kSmallScores)) return canonical_nan(1 + smax);
+    products_.resize(static_cast<std::size_t>(p_.k.head_size));
+    double largest = 0;
+    for (std::int64_t key = visible.first; key < visible.last; key += kKeyBlock) {
+      k_rows_.locate(sequence_, key, std::min(key + kKeyBlock, visible.last), kv_head, run_);
+      k_rows_.decode(run_, keys_.data(), k_padded_);
+      for (std::size_t i = 0; i < run_.elements.size(); ++i) {
+        const T* const q = &q_(row, 0);
+        const T* const k = &keys_(static_cast<std::int64_t>(i), 0);
+        for (std::size_t d = 0; d < products_.size(); ++d) {
+          products_[d] = p_.options.scale * static_cast<double>(q[d]) * static_cast<double>(k[d]);
+        }
+        largest = std::max(largest, mean_square_of_dot(products_));
+      }
+    }
+    return std::min(1 + smax, std::sqrt(largest));
   }
 
   // The terms of the bounds that depend on the weights alone.
@@ -485,7 +499,8 @@ class QueryBlock {
   std::vector<const std::byte*> decoded_;    // [key] rows of keys_ or values_; fast path only
   const FastRowKernels* k_loops_ = nullptr;  // fast path only, as v_loops_: null if rows are decoded first
   const FastRowKernels* v_loops_ = nullptr;
-  double lowest_ = 0;  // the lowest score less its row's maximum
+  double lowest_ = 0;             // the lowest score less its row's maximum
+  std::vector<double> products_;  // of one score, for rows with small scores
   EqualWeights equal_;
   RowRun run_;       // rows of the current computation
   RowRun next_run_;  // rows that are prefetched

@@ -6,7 +6,7 @@
 //   diagnosis  page 3 of sequence 2 was read from block 11, not 40
 //     look at  lookup table entry [2, 3] as the kernel reads it
 //     evidence 16 of 16 failing rows reproduced within 0.31x the allowed error; 8 of 8 correct rows too
-//     next     every page uses table column 0: 4.1e+03x the allowed error
+//     excluded every page uses table column 0: differs from the output by at least 4.1e+03x the allowed error
 //
 // The cause is certain when it explains all rows looked at and no other hypothesis does. When none explains the failing
 // rows the answer is "none of N hypotheses", with the pattern of the failures over sequences, heads and dims.

@@ -79,29 +79,32 @@ std::string without_numbers_text(const Diagnosis& d) {
   return text;
 }
 
+// The best hypothesis that does not explain the output: excluded by the output, or the nearest one if none explains it.
 std::string nearest_text(const Diagnosis& d) {
   if (d.nearest.empty() || (d.pattern.no_numbers && !d.explanations.empty())) return "";
   const Explanation& next = d.nearest.front();
+  const auto line = [&](const std::string& why) {
+    return fmt::format("  {:<8} {}: {}\n", d.explanations.empty() ? "nearest" : "excluded", next.cause, why);
+  };
   if (d.of_groups) {
-    return fmt::format("  next     {}: {:.2f}x of its change, {:.3g} deviations\n", next.cause, next.change_share,
-                       next.change_deviations);
+    return line(fmt::format("the output has {:.2f}x of its change, {:.3g} deviations", next.change_share,
+                            next.change_deviations));
   }
   const bool explains_all = next.failing_explained == d.failing_rows;
   if (explains_all && !d.explanations.empty() && next.correct_explained == d.explanations.front().correct_explained) {
-    return fmt::format("  next     {}: within the bound of these rows too, but farther from the candidate\n",
-                       next.cause);
+    return line("within the bound of these rows too, but farther from the candidate");
   }
   if (explains_all) {
-    return fmt::format("  next     {}: {} of {} failing rows, but {} of {} correct rows\n", next.cause,
-                       next.failing_explained, d.failing_rows, next.correct_explained, d.correct_rows);
+    return line(fmt::format("reproduces all {} failing rows, but only {} of {} correct rows", d.failing_rows,
+                            next.correct_explained, d.correct_rows));
   }
   if (next.failing_explained > 0) {
-    return fmt::format("  next     {}: {} of {} failing rows\n", next.cause, next.failing_explained, d.failing_rows);
+    return line(fmt::format("reproduces only {} of {} failing rows", next.failing_explained, d.failing_rows));
   }
   if (std::isfinite(next.misfit)) {
-    return fmt::format("  next     {}: at least {:.3g}x the allowed error\n", next.cause, next.misfit);
+    return line(fmt::format("differs from the output by at least {:.3g}x the allowed error", next.misfit));
   }
-  return d.explanations.empty() ? "" : "  next     no other hypothesis comes near\n";
+  return d.explanations.empty() ? "" : "  excluded all other hypotheses, by far\n";
 }
 
 json::Value explanations_json(const std::vector<Explanation>& explanations) {
@@ -168,6 +171,10 @@ std::string text_report(const Diagnosis& d) {
   } else if (d.explanations.empty()) {
     text += fmt::format("diagnosis  none of {} hypotheses explains the failing rows\n", d.hypotheses);
     if (d.pattern.only_nan) text += "  but      each of them also holds NaN or an infinity\n";
+    text +=
+        "  look at  rounding that was not stated (kvscope verify --explain), or two faults: turn off splits, windows "
+        "and "
+        "scales one at a time\n";
   } else {
     text += explanations_text(d);
   }

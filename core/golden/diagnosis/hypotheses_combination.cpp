@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +34,12 @@ void each_split(const Trials& trials, std::int64_t longest,
           [splits](std::int64_t keys) { return ceil_div(ceil_div(keys, 64), splits) * 64; });
     }
   }
-  for (const std::int64_t size : {8, 16, 32, 64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 1024, 2048}) {
+  std::set<std::int64_t> sizes{8, 192, 256, 320, 384, 448, 512, 640, 768, 1024, 2048};
+  for (std::int64_t number = 1; number <= 8; ++number) {
+    sizes.insert(16 * number);
+    if (page >= 16) sizes.insert(page * number);
+  }
+  for (const std::int64_t size : sizes) {
     if (size < longest) add(fmt::format("splits of {} keys", size), [size](std::int64_t) { return size; });
   }
 }

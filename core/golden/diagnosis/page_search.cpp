@@ -69,6 +69,9 @@ struct Judge {
       : candidate(row), correct(terms), noise(row_noise) {
     attention::RowTerms any = terms;
     any.p2 = 1;
+    // Other keys have other partial sums: the largest possible ones.
+    correct.score_sum = any.score_sum = -1;
+    correct.row_sum_so_far = any.row_sum_so_far = 1;
     std::fill(std::begin(any.clump), std::end(any.clump), 1.0);
     any.lse = std::isfinite(candidate.lse) ? candidate.lse : 0;
     loose = 2 * attention::lse_budget(candidate.lse_rounding, any).total();

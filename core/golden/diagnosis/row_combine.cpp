@@ -3,7 +3,10 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <span>
 
+#include "core/attention/equal_weights.h"
+#include "core/attention/partial_sums.h"
 #include "core/attention/weight_terms.h"
 #include "core/golden/diagnosis/row_recipe.h"
 
@@ -188,6 +191,46 @@ void merge_splits(const Recipe& recipe, const Tiles& tiles, double correct_lse, 
   }
 }
 
+// The keys of equal weights, where there are many, count as one (attention/equal_weights.h), as in the reference.
+// `order`: the keys ordered by weight; `values`: their rows of V.
+void join_equal_weights(std::span<const double> weights, double sum, std::span<const std::size_t> order,
+                        std::span<const double* const> values, RowValue& row) {
+  const std::size_t dims = row.o.size();
+  std::vector<double> squares(dims), together(dims), pairs(dims);
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    while (end < order.size() && weights[order[end]] == weights[order[begin]]) ++end;
+    std::ranges::fill(together, 0.0);
+    for (std::size_t i = begin; i < end; ++i) {
+      const double* const value = values[order[i]];
+      const std::size_t size = end - begin;
+      const double* const other =
+          size > 1 ? values[order[begin + attention::EqualWeights::partner(i - begin, size)]] : nullptr;
+      for (std::size_t d = 0; d < dims; ++d) {
+        together[d] += weights[order[i]] * value[d];
+        if (other != nullptr && value[d] == other[d] && value[d] != 0) pairs[d] += static_cast<double>(size - 1);
+      }
+    }
+    for (std::size_t d = 0; d < dims; ++d) squares[d] += together[d] * together[d];
+  }
+  const auto keys = static_cast<double>(weights.size());
+  row.running.resize(dims);
+  for (std::size_t d = 0; d < dims; ++d) {
+    row.a2[d] = std::max(row.a2[d], std::sqrt(squares[d]) / sum);
+    row.running[d] = row.a1[d] * std::sqrt(attention::EqualWeights::larger_sums(1 + pairs[d] / keys, keys));
+  }
+}
+
+// sqrt(sum over distinct weights of (sum of them)^2).
+double size_of_distinct(std::span<const double> weights, std::span<const std::size_t> order) {
+  double squares = 0;
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    while (end < order.size() && weights[order[end]] == weights[order[begin]]) ++end;
+    const double together = weights[order[begin]] * static_cast<double>(end - begin);
+    squares += together * together;
+  }
+  return std::sqrt(squares);
+}
+
 // Largest lse of splits of `recipe.split` keys, in the stored base.
 double largest_split_lse(const Recipe& recipe, const RowEvaluator::Terms& terms) {
   const Tiles tiles(recipe, terms, 0);
@@ -202,17 +245,22 @@ double largest_split_lse(const Recipe& recipe, const RowEvaluator::Terms& terms)
 
 }  // namespace
 
-void RowEvaluator::weigh(const Recipe& recipe, const std::vector<double>& scores, attention::RowTerms& row) const {
+RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vector<double>& scores,
+                                          attention::RowTerms& row) const {
   double maximum = scores.empty() ? 0 : *std::max_element(scores.begin(), scores.end());
   if (recipe.sink) maximum = std::max(maximum, *recipe.sink);
   double sum = recipe.extra_denominator * std::exp(-maximum);
   attention::WeightTerms weights;
+  Weights result;
+  result.of_keys.reserve(scores.size());
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const double e = recipe.keys[i].weight * std::exp(scores[i] - maximum);
     row.smax = std::max(row.smax, std::fabs(scores[i]));
     sum += e;
     weights.add(e);
+    result.of_keys.push_back(e);
   }
+  const double of_keys = sum;
   if (recipe.sink) sum += std::exp(*recipe.sink - maximum);
   row.base_two = recipe.lse_base == attention::LseBase::two;
   row.lse = (maximum + std::log(sum)) * (row.base_two ? std::numbers::log2e : 1.0);
@@ -223,6 +271,16 @@ void RowEvaluator::weigh(const Recipe& recipe, const std::vector<double>& scores
   for (std::size_t i = 0; i < attention::kClumpTypes; ++i) row.clump[i] = weights.clump(i, sum);
   for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
   for (std::size_t i = 0; i < attention::kLostTerms; ++i) row.lost[i] = weights.lost(i, sum);
+  row.row_sum_so_far = attention::row_sum_so_far<double>(result.of_keys, sum - of_keys, sum);
+  if (attention::EqualWeights().many(std::span<const double>(result.of_keys))) {
+    const std::vector<std::size_t> order = attention::EqualWeights::sorted(std::span<const double>(result.of_keys));
+    row.p2 = std::max(row.p2, size_of_distinct(result.of_keys, order) / sum);
+    row.repeats = attention::EqualWeights::systematic_additions(std::span<const double>(result.of_keys), order) / sum;
+    result.joined = order;
+  }
+  row.repeats += attention::absorbed<double>(result.of_keys, 0, sum);
+  result.sum = sum;
+  return result;
 }
 
 RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
@@ -230,7 +288,7 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   RowValue row;
   row.outside = terms.outside;
   if (terms.outside) return row;
-  weigh(recipe, terms.scores, row.terms);
+  const Weights weights = weigh(recipe, terms.scores, row.terms);
   const bool no_keys =
       std::all_of(recipe.keys.begin(), recipe.keys.end(), [](const KeyRead& k) { return k.weight == 0; });
   if (terms.scores.empty() || (no_keys && !recipe.sink)) {
@@ -251,6 +309,7 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   row.outside = terms.outside;
   if (terms.outside) return row;
   row = combine(recipe, terms, std::move(row));
+  if (!weights.joined.empty()) join_equal_weights(weights.of_keys, weights.sum, weights.joined, terms.values, row);
   if (!recipe.zero_weight_keys.empty()) {
     Recipe past = recipe;
     past.keys = recipe.zero_weight_keys;

@@ -174,7 +174,13 @@ class RowEvaluator {
   // The faulty combinations of tiles and splits.
   [[nodiscard]] RowValue combine(const Recipe& recipe, const Terms& terms, RowValue row) const;
   // Sets lse, as of a recipe whose keys are combined correctly, and the terms of the bound that need no values.
-  void weigh(const Recipe& recipe, const std::vector<double>& scores, attention::RowTerms& row) const;
+  // Returns the weights of the keys, exp(score - maximum), and their sum.
+  struct Weights {
+    std::vector<double> of_keys;
+    std::vector<std::size_t> joined;  // keys ordered by weight, where many weights are equal; empty: few are
+    double sum = 0;
+  };
+  [[nodiscard]] Weights weigh(const Recipe& recipe, const std::vector<double>& scores, attention::RowTerms& row) const;
 
   const attention::Problem& problem_;
   std::span<const std::byte> pool_;

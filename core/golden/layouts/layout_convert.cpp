@@ -279,6 +279,8 @@ class Converter {
     const ScaleWalk& walk = reading.walk[which];
     Bundle& made = result_.bundle;
     const std::string given = r_.given(name);
+    // A tensor with an axis for K and V becomes two tensors: the axes of K and V of the target may be apart.
+    const bool apart = given == r_.given("kv_scale") && reading.walk[0] != reading.walk[1];
     const bool by_place = walk.block != 0 || walk.slot != 0;
     if (!by_place && reading.tensor->shape.size() < 2) {  // one, or one for each head
       made.tensors[given] = *reading.tensor;
@@ -289,11 +291,6 @@ class Converter {
       if (!to_.descale_by_sequence) {
         r_.fault(given, fmt::format("has scales by sequence, which layout '{}' does not have", to_.name));
       }
-      return;
-    }
-    if (which == 1 && given == r_.given("kv_scale")) return;  // moved with K
-    if (given == r_.given("kv_scale") && reading.walk[0] != reading.walk[1]) {
-      r_.fault(given, "has an axis for K and V: give k_scale and v_scale");
       return;
     }
     std::string axes = scale_axes(form_);
@@ -329,11 +326,13 @@ class Converter {
     } else {
       put(0, 0);
     }
-    made.tensors[given] = std::move(moved);
+    made.tensors[!apart ? given : which == 0 ? "k_scale" : "v_scale"] = std::move(moved);
+    if (apart) moved_apart_ = given;
   }
 
   void copy_the_rest() {
     move_scales(r_.has("kv_scale") ? "kv_scale" : "k_scale", scales_.k, 0);
+    if (!moved_apart_.empty()) move_scales("kv_scale", scales_.v, 1);
     if (!r_.has("kv_scale") && r_.has("v_scale")) move_scales("v_scale", scales_.v, 1);
     if (const Tensor* q = r_.find("q")) {
       const bool turn = q->shape.size() == 4 && from_.queries_by_head != to_.queries_by_head;
@@ -356,7 +355,7 @@ class Converter {
       }
       bool moved = false;
       for (const char* one : kMoved) moved = moved || r_.given(one) == name;
-      if (moved && result_.bundle.tensors.contains(name)) continue;
+      if (moved && (result_.bundle.tensors.contains(name) || name == moved_apart_)) continue;
       if (!result_.bundle.tensors.emplace(name, tensor).second) {
         r_.fault(name,
                  fmt::format("is also a tensor of layout '{}': pass --ignore {} to leave it out", to_.name, name));
@@ -405,6 +404,7 @@ class Converter {
   std::int64_t layers_ = 1;
   std::vector<Tensor> made_;        // of the form
   std::vector<std::size_t> owner_;  // of the form: the tensor of that name in made_
+  std::string moved_apart_;         // the given name of a kv_scale that became k_scale and v_scale
   Conversion result_;
 };
 

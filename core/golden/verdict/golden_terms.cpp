@@ -41,6 +41,7 @@ GoldenTerms::GoldenTerms(const Bundle& golden)
     clump_ = doubles_or_none(golden, "clump");
     faint_ = doubles_or_none(golden, "faint");
     lost_ = doubles_or_none(golden, "lost");
+    partial_sums_ = doubles_or_none(golden, "partial_sums");
   }
   if (const json::Value* size = golden.manifest.find("head_size"); size != nullptr && size->as_i64() != nullptr) {
     head_size_ = static_cast<double>(std::max<std::int64_t>(1, *size->as_i64()));
@@ -82,6 +83,10 @@ attention::RowTerms GoldenTerms::row(std::size_t row) const {
     for (std::size_t i = 0; i < attention::kFaintTerms; ++i) terms.faint[i] = faint_[row * attention::kFaintTerms + i];
     if (!lost_.empty()) {
       for (std::size_t i = 0; i < attention::kLostTerms; ++i) terms.lost[i] = lost_[row * attention::kLostTerms + i];
+    }
+    if (!partial_sums_.empty()) {
+      terms.score_sum = partial_sums_[row * attention::kPartialTerms];
+      terms.row_sum_so_far = partial_sums_[row * attention::kPartialTerms + 1];
     }
   } else if (const std::size_t query = row / static_cast<std::size_t>(heads_); query < lengths_.size()) {
     terms.keys = lengths_[query];

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/attention/bounds.h"
-#include "core/attention/detail/equal_weights.h"
+#include "core/attention/equal_weights.h"
 #include "core/attention/fast.h"
 #include "core/attention/reference.h"
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
@@ -96,6 +98,50 @@ TEST(RowRecipe, OfACorrectKernelGivesTheReferenceInEveryLayoutUnderEveryConventi
     }
   }
   EXPECT_EQ(rows, static_cast<std::int64_t>(std::size(SmallBatch::kLayouts)) * 8 * 8 * SmallBatch::kQueryHeads);
+}
+
+// 16 tokens, 24 times each. Errors of equal probabilities are equal: without joining them, a recipe would have a bound a
+// fifth of the golden's, and a kernel with that fault and correct rounding would match no hypothesis.
+TEST(RowRecipe, JoinsEqualWeightsAsTheReferenceDoes) {
+  constexpr std::int64_t kTokens = 16, kKeys = 24 * kTokens, kDims = 4;
+  std::vector<float> q(kDims, 0.5F), k, v;
+  for (std::int64_t i = 0; i < kKeys * kDims; ++i) {
+    const auto x = static_cast<double>(i % (kTokens * kDims));
+    k.push_back(static_cast<float>(std::sin(1.7 * x)));
+    v.push_back(static_cast<float>(1 + 0.25 * std::cos(2.3 * x)));
+  }
+  const std::vector<std::int64_t> offsets{0, 1}, lengths{kKeys};
+  const std::uint32_t block = 0;
+  Problem problem;
+  problem.batch = problem.query_heads = 1;
+  problem.q = reinterpret_cast<const std::byte*>(q.data());
+  problem.query_offsets = offsets;
+  problem.key_lengths = lengths;
+  problem.k = {.data = reinterpret_cast<const std::byte*>(k.data()),
+               .blocks = 1,
+               .page_size = kKeys,
+               .heads = 1,
+               .head_size = kDims,
+               .block_stride = kKeys * kDims,
+               .token_stride = kDims,
+               .head_stride = kDims,
+               .table = &block,
+               .table_stride = 1};
+  problem.v = problem.k;
+  problem.v.data = reinterpret_cast<const std::byte*>(v.data());
+  const attention::Result want = attention::reference(problem);
+  const RowEvaluator evaluator(problem, {}, 0, 0, 0);
+  const RowValue have = evaluator.evaluate(evaluator.correct());
+  EXPECT_GT(want.p2(0, 0), 0.2);
+  EXPECT_GT(want.repeats(0, 0), 10);
+  EXPECT_NEAR(have.terms.p2, want.p2(0, 0), 1e-13);
+  EXPECT_NEAR(have.terms.repeats, want.repeats(0, 0), 1e-9);
+  EXPECT_NEAR(have.terms.row_sum_so_far, want.partial_sums(0, 0, 1), 1e-13);
+  for (std::size_t d = 0; d < have.o.size(); ++d) {
+    EXPECT_NEAR(have.a2[d], want.a2(0, 0, d), 1e-13);
+    EXPECT_GE(have.element(d).running, want.running(0, 0, d));  // the sums so far are not computed: a1 times the factor
+    EXPECT_LT(have.element(d).running, 2 * want.running(0, 0, d));
+  }
 }
 
 // The rows of V are decoded once for the heads of a group; another KV head or another query has other rows.
@@ -195,6 +241,8 @@ TEST(Diagnose, NamesThePageAndTheBlockForEveryPageOfTheLongestSequenceAndEveryBl
       EXPECT_TRUE(d.explanations.front().cause.starts_with(want)) << want << "\n" << text_report(d);
       EXPECT_EQ(d.explanations.front().sequence, 4);
       EXPECT_EQ(d.explanations.front().page, page);
+      EXPECT_NE(text_report(d).find("\n  excluded "), std::string::npos) << text_report(d);
+      EXPECT_EQ(text_report(d).find("\n  nearest  "), std::string::npos) << text_report(d);
       ++named;
     }
   }
@@ -216,6 +264,9 @@ TEST(Diagnose, NoneIsAnAnswer) {
   EXPECT_TRUE(two.explanations.empty()) << text_report(two);
   EXPECT_FALSE(two.certain);
   EXPECT_NE(text_report(two).find("none of "), std::string::npos);
+  EXPECT_NE(text_report(two).find("\n  look at  rounding that was not stated"), std::string::npos);
+  EXPECT_NE(text_report(two).find("\n  nearest  "), std::string::npos);
+  EXPECT_EQ(text_report(two).find("\n  excluded "), std::string::npos);
 
   const Case right;
   attention::Result noise = attention::reference(right.problem);

@@ -105,17 +105,17 @@ TEST(Compare, ReportSaysWhichElementWhichTokenWhichBlock) {
   EXPECT_EQ(failed(result), Names{"o: bound"});
   EXPECT_EQ(text_report(result), R"(FAIL  out.npz against golden.npz (derived bound, f32)
   pass  o: masks    NaN and infinities at the same elements (0 of 24)
-  FAIL  o: bound    1 of 24 elements exceed the bound; largest error 1.03e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (query at token 8): 0.5625, golden 0.5
+  FAIL  o: bound    1 of 24 elements exceed the bound; largest error 1.09e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (query at token 8): 0.5625, golden 0.5
   pass  o: rows     0 of 8 groups of rows exceed the bound; largest sum of squares 0x the allowed sum, head 0 of all sequences (1 row)
   pass  lse: masks  NaN and infinities at the same elements (0 of 6)
   pass  lse: bound  0 of 6 elements exceed the bound; largest error 0x the allowed error, at sequence 0, query 0, head 0 (query at token 4): 10, golden 10
   pass  lse: rows   0 of 8 groups of rows exceed the bound; largest sum of squares 0x the allowed sum, head 0 of all sequences (1 row)
 o f32 [3, 2, 4]: max abs 0.0625, max ulp > 1e6 (see max abs), rms relative 0.0255, cosine difference 0.000324
-  largest error 1.03e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (query at token 8)
+  largest error 1.09e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (query at token 8)
 lse f32 [3, 2]: max abs 0, max ulp 0, rms relative 0, cosine difference 0
   largest error 0x the allowed error, at sequence 0, query 0, head 0 (query at token 4)
 elements that exceed the bound, by sequence and head, worst first:
-  sequence 1, head 1: 1 of 8 exceed the bound, max abs 0.0625, largest error 1.03e+04x the allowed error
+  sequence 1, head 1: 1 of 8 exceed the bound, max abs 0.0625, largest error 1.09e+04x the allowed error
 conventions: mask: causal, lse_base: natural
 note: the candidate states no conventions: the golden's are assumed
 )");
@@ -225,6 +225,18 @@ TEST(Compare, BundlesWithoutLostAreReadWithALooserBound) {
   EXPECT_GT(loose.tensors[0].worst->allowed, 1.01 * tight.tensors[0].worst->allowed);
   golden.tensors["lost"] = filled({3, 2, 3}, 1e-6);
   EXPECT_THROW(static_cast<void>(compare(golden, candidate_of(golden), options)), InputError);
+}
+
+// Bundles written before `partial_sums` take every partial sum of a row sum for as large as the whole one.
+TEST(Compare, BundlesWithoutPartialSumsAreReadWithALooserBound) {
+  Bundle golden = small_golden();
+  const double loose = compare(golden, candidate_of(golden)).tensors[0].worst->allowed;
+  golden.tensors["partial_sums"] = filled({3, 2, 2}, 0.25);  // of a score; of a row sum
+  const CompareResult tight = compare(golden, candidate_of(golden));
+  EXPECT_EQ(failed(tight), Names{});
+  EXPECT_LT(tight.tensors[0].worst->allowed, 0.99 * loose);
+  golden.tensors["partial_sums"] = filled({3, 2}, 0.25);
+  EXPECT_THROW(static_cast<void>(compare(golden, candidate_of(golden))), InputError);
 }
 
 // The type of lse is its own: a bf16 kernel that writes lse in f32 has an exact row sum or a rounded one, but never the

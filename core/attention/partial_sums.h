@@ -1,0 +1,70 @@
+// How large the partial sums of a row are: an addition rounds in proportion to the sum so far.
+//
+// Of a score: the root mean square of the partial sums of the products scale * q_d * k_d, the largest of any key and of
+// these orders: from the first or the last element on, in 2 to 32 interleaved sums, and a random order, whose expected
+// mean square is a sixth of the sum of the squared products and a third of the squared score. The term is at most
+// 1 + smax, and 1 + smax for rows with smax of kSmallScores or more, where it would rarely be smaller.
+//
+// Of the row sum: the root mean square, over the keys, of the sum at the end of a key's block of kPartialBlock keys,
+// divided by the whole row sum: the larger of the values from the first key on and from the last key on. A kernel that
+// splits the keys adds a part of the same numbers to a smaller sum. The sink's weight belongs to every sum.
+//
+// Example: 1,600 equal weights: sqrt((1^2 + 2^2 + ... + 100^2) / 100) / 100 = 0.582; in one block of keys: 1. All
+// weight on the first key: 1, because every sum from the first key on is the whole one.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace kvscope::attention {
+
+// Terms of Result::partial_sums: of a score, and of the row sum.
+inline constexpr std::size_t kPartialTerms = 2;
+inline constexpr std::size_t kPartialBlock = 16;  // keys between two looks at the row sum
+inline constexpr double kSmallScores = 1;
+inline constexpr std::size_t kDotLanes = 32;  // most interleaved sums of a score that are measured
+
+// Mean square of the partial sums of a score, from its products. Example: {1, 1, 1, 1}: (1 + 4 + 9 + 16) / 4 = 7.5 in
+// one sum; in a random order about 4 / 6 + 16 / 3 = 6.
+[[nodiscard]] double mean_square_of_dot(std::span<const double> products);
+
+// 0 to 1. `sink`: the weight of the sink, 0 without one; the weights and the sink add up to `row_sum`.
+template <class T>
+[[nodiscard]] double row_sum_so_far(std::span<const T> weights, double sink, double row_sum) {
+  double forwards = 0, squares_forwards = 0, squares_backwards = 0;
+  for (std::size_t at = 0; at < weights.size(); at += kPartialBlock) {
+    const std::span<const T> keys = weights.subspan(at, std::min(kPartialBlock, weights.size() - at));
+    double sums[4] = {};  // one sum would wait for each addition
+    std::size_t i = 0;
+    for (; i + 4 <= keys.size(); i += 4) {
+      for (std::size_t n = 0; n < 4; ++n) sums[n] += static_cast<double>(keys[i + n]);
+    }
+    for (; i < keys.size(); ++i) sums[0] += static_cast<double>(keys[i]);
+    const double block = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    const double from_here = std::max(row_sum - sink - forwards, block) + sink;
+    forwards += block;
+    const auto additions = static_cast<double>(keys.size());
+    squares_forwards += additions * (sink + forwards) * (sink + forwards);
+    squares_backwards += additions * from_here * from_here;
+  }
+  if (weights.empty() || !(row_sum > 0)) return 1;
+  const double share =
+      std::sqrt(std::max(squares_forwards, squares_backwards) / static_cast<double>(weights.size())) / row_sum;
+  return share < 1 ? share : 1;
+}
+
+// Additions that an f32 sum loses: weights below half a unit of the sum, in such half units. `smallest`: about the
+// smallest of the weights `e`.
+template <class T>
+[[nodiscard]] double absorbed(std::span<const T> e, double smallest, double sum) {
+  const double half_unit = 0x1p-24 * sum;
+  if (smallest > 2 * half_unit) return 0;
+  double lost = 0;
+  for (const T x : e) lost += static_cast<double>(x) < half_unit ? static_cast<double>(x) : 0;
+  return half_unit > 0 ? lost / half_unit : 0;
+}
+
+}  // namespace kvscope::attention
