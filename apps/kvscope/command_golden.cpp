@@ -17,6 +17,7 @@
 #include "apps/common/scenario_input.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/layout_choice.h"
+#include "core/attention/bounds.h"
 #include "core/attention/fast.h"
 #include "core/attention/reference.h"
 #include "core/attention/tiled.h"

@@ -109,7 +109,7 @@ BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, f32, DType::f32)->Unit(benchmar
 BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, bf16, DType::bf16)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, e4m3, DType::e4m3)->Unit(benchmark::kMillisecond);
 
-// The same decode step of sequences that repeat 128 tokens: keys with equal weights are joined (detail/equal_weights.h).
+// The same decode step of sequences that repeat 128 tokens: keys with equal weights are joined (equal_weights.h).
 void GoldenRepeatedB8H32K8D128T4096P16(benchmark::State& state, bool fast) {
   const Problem& problem = Decode::problem(DType::bf16);
   std::vector<std::uint32_t> table(static_cast<std::size_t>(problem.batch * problem.k.table_stride));

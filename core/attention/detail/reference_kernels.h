@@ -67,7 +67,7 @@ struct ExactKernels {
   // added in eight lanes too.
   void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
 
-  // The weighted sum of the values of keys with equal weights (detail/equal_weights.h), for one key of weight e:
+  // The weighted sum of the values of keys with equal weights (equal_weights.h), for one key of weight e:
   //   together[dim] += e * value[dim]
   // and, unless `other` is null, pairs[dim] += others where value[dim] == other[dim] and is not 0.
   void (*join)(double e, const double* value, const double* other, double others, std::int64_t padded, double* together,

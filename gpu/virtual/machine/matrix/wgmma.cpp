@@ -39,30 +39,41 @@ void read_a_registers(const std::byte* values, Type type, int registers, int ks,
   }
 }
 
-// D's registers of 32 bits <-> [16][n]: a row of eight columns is the pairs of four lanes of two registers.
+// D's registers of 32 bits <-> [16][n]: eight columns of a row are the pairs of four lanes of two registers.
 template <class T>
-void read_d(const Exec& exec, const Op& op, int n, T* d) {
+struct Lanes4 {
+  typedef T type __attribute__((vector_size(16)));
+};
+template <class T, class Move>
+void for_each_pair_of_registers(const Exec& exec, const Op& op, int n, T* d, const Move& move) {
   for (int i = 0; i < n / 2; i += 2) {
-    const auto* even = register_of<T>(exec, op.list[i]);
-    const auto* odd = register_of<T>(exec, op.list[i + 1]);
-    T* const first = d + (8 * (i / 2 % 2)) * n + 8 * (i / 4);
-    for (int g = 0; g < kLanes / 4; ++g) {
-      T* const row = first + g * n;
-      for (int t = 0; t < 4; ++t) row[2 * t] = even[4 * g + t], row[2 * t + 1] = odd[4 * g + t];
-    }
+    std::byte* const even = exec.registers + op.list[i];
+    std::byte* const odd = exec.registers + op.list[i + 1];
+    T* row = d + (8 * (i / 2 % 2)) * n + 8 * (i / 4);
+    for (int g = 0; g < kLanes / 4; ++g, row += n) move(even + 16 * g, odd + 16 * g, row);
   }
 }
 template <class T>
-void write_d(Exec& exec, const Op& op, int n, const T* d) {
-  for (int i = 0; i < n / 2; i += 2) {
-    auto* even = register_of<T>(exec, op.list[i]);
-    auto* odd = register_of<T>(exec, op.list[i + 1]);
-    const T* const first = d + (8 * (i / 2 % 2)) * n + 8 * (i / 4);
-    for (int g = 0; g < kLanes / 4; ++g) {
-      const T* const row = first + g * n;
-      for (int t = 0; t < 4; ++t) even[4 * g + t] = row[2 * t], odd[4 * g + t] = row[2 * t + 1];
-    }
-  }
+void read_d(const Exec& exec, const Op& op, int n, T* d) {
+  for_each_pair_of_registers(exec, op, n, d, [](const std::byte* even, const std::byte* odd, T* row) {
+    typename Lanes4<T>::type e, o;
+    std::memcpy(&e, even, sizeof e);
+    std::memcpy(&o, odd, sizeof o);
+    const auto low = __builtin_shufflevector(e, o, 0, 4, 1, 5), high = __builtin_shufflevector(e, o, 2, 6, 3, 7);
+    std::memcpy(row, &low, sizeof low);
+    std::memcpy(row + 4, &high, sizeof high);
+  });
+}
+template <class T>
+void write_d(Exec& exec, const Op& op, int n, T* d) {
+  for_each_pair_of_registers(exec, op, n, d, [](std::byte* even, std::byte* odd, const T* row) {
+    typename Lanes4<T>::type low, high;
+    std::memcpy(&low, row, sizeof low);
+    std::memcpy(&high, row + 4, sizeof high);
+    const auto e = __builtin_shufflevector(low, high, 0, 2, 4, 6), o = __builtin_shufflevector(low, high, 1, 3, 5, 7);
+    std::memcpy(even, &e, sizeof e);
+    std::memcpy(odd, &o, sizeof o);
+  });
 }
 
 // D's registers of two f16 <-> [16][n].

@@ -41,18 +41,29 @@ WgmmaOperand::WgmmaOperand(const WgmmaOperandKey& key, const Cta& cta) : key_(ke
 
 std::size_t WgmmaOperand::memory() const {
   const auto elements = static_cast<std::size_t>(key_.mns) * static_cast<std::size_t>(key_.ks);
-  return 4 * elements + (2 * sizeof(std::uint64_t) + 2 * kChunkBytes) * chunks_.size();
+  return 4 * elements + (2 * sizeof(std::uint64_t) + kChunkBytes) * chunks_.size();
 }
 
 bool WgmmaOperand::read(const Cta& cta) {
-  now_.resize(chunks_.size() * kChunkBytes);
-  std::byte* to = now_.data();
+  const std::byte* const window = shared_at(cta, kSharedBase, 0);
+  if (!bytes_.empty()) {
+    const std::byte* known = bytes_.data();
+    std::uint64_t changed = 0;
+    for (const std::uint64_t offset : chunks_) {
+      std::uint64_t now[2], before[2];
+      std::memcpy(now, window + (offset - kSharedBase), sizeof now);
+      std::memcpy(before, known, sizeof before);
+      changed |= (now[0] ^ before[0]) | (now[1] ^ before[1]);
+      known += kChunkBytes;
+    }
+    if (changed == 0) return false;
+  }
+  bytes_.resize(chunks_.size() * kChunkBytes);
+  std::byte* to = bytes_.data();
   for (const std::uint64_t offset : chunks_) {
-    std::memcpy(to, shared_at(cta, offset, kChunkBytes), kChunkBytes);
+    std::memcpy(to, window + (offset - kSharedBase), kChunkBytes);
     to += kChunkBytes;
   }
-  if (now_ == bytes_) return false;
-  bytes_.swap(now_);
   return true;
 }
 

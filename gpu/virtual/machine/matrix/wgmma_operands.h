@@ -44,7 +44,8 @@ class WgmmaOperand {
   [[nodiscard]] std::size_t memory() const;  // [bytes], about
 
  private:
-  bool read(const Cta& cta);  // true: the bytes have changed
+  // Reads the chunks, which must be inside of shared memory. True: they have changed since the last call.
+  bool read(const Cta& cta);
   template <class T>
   void decode(std::vector<T>& numbers);
 
@@ -52,7 +53,7 @@ class WgmmaOperand {
   std::vector<std::uint64_t> chunks_;  // offsets in the order of wgmma_chunks
   std::vector<std::uint64_t> offsets_;
   std::optional<std::uint64_t> outside_;
-  std::vector<std::byte> bytes_, now_;
+  std::vector<std::byte> bytes_;  // of the chunks, as decoded last
   std::vector<float> floats_;
   std::vector<std::int32_t> integers_;
 };
