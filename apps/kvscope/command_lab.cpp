@@ -268,6 +268,7 @@ void add_lab(CLI::App& app, Action& chosen) {
       ->type_name("FILE");
   add_examples(*reported.first, {"head -c 32 /dev/urandom | base64 > secret2", "kvscope lab start 2 grace",
                                  "kvscope lab grade 2 grace --secret secret2 --out class", "kvscope lab report class"});
+  add_examples(*lab, {"kvscope lab start 2 rows"});  // last: commands that were added later would show it too
 }
 
 }  // namespace kvscope::apps

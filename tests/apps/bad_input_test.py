@@ -135,7 +135,7 @@ COMMAND_LINE = [
      ["command line: A subcommand is required: see 'kvscope --help'"]),
     ("unknown command", {}, "walk",
      ["command line: 'walk' is not a command: "
-      "choose one of run, explain, stage, golden, import, lint, verify, diagnose, reduce, merge, convert, trace, scenario, tma, swizzle, lds, fragment, ptx, kernels, "
+      "choose one of run, explain, stage, golden, import, lint, verify, diagnose, reduce, merge, convert, trace, scenario, tma, swizzle, lds, fragment, ptx, cuda, nvcc, kernels, "
       "layout, dtype, lab, completion: see 'kvscope --help'"]),
     ("mistyped command", {}, "explian s.json",
      ["command line: 'explian' is not a command: did you mean \"explain\"? See 'kvscope --help'"]),

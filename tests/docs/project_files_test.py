@@ -81,7 +81,7 @@ class ProjectFiles(unittest.TestCase):
             self.assertIn("libxtensor-dev", named, template)
             self.assertLessEqual(named - {"ca-certificates", "git"}, known, template)
         section = text("README.md").split("## Packages")[1].split("\n## ")[0]
-        named = set(re.findall(r"(?:^|[\s`])([a-z][a-z0-9+.-]*(?:-dev|-14-dev)|ccache|mypy|xvfb|xauth|locales|python3-[a-z]+|fonts-[a-z-]+)\b", section))
+        named = set(re.findall(r"(?:^|[\s`])([a-z][a-z0-9+.-]*(?:-dev|-14-dev)|ccache|mypy|bubblewrap|xvfb|xauth|locales|python3-[a-z]+|fonts-[a-z-]+)\b", section))
         self.assertLessEqual(named, known)
         self.assertLessEqual(known - named, {"g++", "cmake", "ninja-build", "python3", "clang"}, "README.md: Packages")
 

@@ -24,6 +24,7 @@ BROKEN = [
     ("virtual GPU alone", "gpu/virtual/machine/a.cpp", '#include "core/cache/b.h"\n', 1),
     ("virtual GPU alone", "gpu/virtual/machine/copies/a.cpp", '#include "core/tma/b.h"\n', 1),
     ("virtual GPU alone", "gpu/virtual/machine/matrix/a.cpp", '#include "core/fragment/b.h"\n', 1),
+    ("driver alone", "gpu/launch/a.cpp", '#include "gpu/driver/b.h"\n', 1),
     ("core alone", "core/golden/a.cpp", '#include "viz/view/b.h"\n', 1),
     ("core alone", "core/golden/a.cpp", '#include "tests/core/golden/b.h"\n', 1),
     ("core without CUDA", "core/tma/a.cpp", "#include <cuda.h>\n", 1),
