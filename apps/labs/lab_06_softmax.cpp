@@ -339,6 +339,8 @@ std::string text_of_case(const SoftmaxCase& made) {
   return text + (made.scores.size() > 24 ? " ..." : "");
 }
 
+constexpr double kNotWritten = 12345;  // what o holds before the call: docs/labs/06_softmax/harness.cpp
+
 // The first number outside its bound; empty when all are inside.
 std::string outside(const SoftmaxCase& made, const Words& given) {
   const Allowed allowed = made.is_merge() ? expected_merge(made) : expected_attend(made);
@@ -346,8 +348,9 @@ std::string outside(const SoftmaxCase& made, const Words& given) {
     const double number = double_of(given[i]);
     if (number == allowed.value[i] || std::abs(number - allowed.value[i]) <= allowed.error[i]) continue;
     const std::string name = i + 1 == allowed.value.size() ? "lse" : fmt::format("o[{}]", i);
-    return fmt::format("{}\n{}: expected {:.8g} within {:.2g}, your code gave {:.8g}", text_of_case(made), name,
-                       allowed.value[i], allowed.error[i], number);
+    const std::string gave = number == kNotWritten ? "did not write it" : fmt::format("gave {:.8g}", number);
+    return fmt::format("{}\n{}: expected {:.8g} within {:.2g}, your code {}", text_of_case(made), name,
+                       allowed.value[i], allowed.error[i], gave);
   }
   return {};
 }
