@@ -80,7 +80,7 @@ std::vector<trace::Event> all_events(viz::EventSource& source) {
 class TemporaryPlace {
  public:
   TemporaryPlace() { qputenv("TMPDIR", folder_.path().c_str()); }
-  ~TemporaryPlace() { qputenv("TMPDIR", before_); }
+  ~TemporaryPlace() { before_.isNull() ? qunsetenv("TMPDIR") : qputenv("TMPDIR", before_); }
   [[nodiscard]] bool empty() const { return fs::is_empty(folder_.path()); }
 
  private:
