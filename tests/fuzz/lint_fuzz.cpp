@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       options.vector_read = 4;
       options.tma = true;
       check(bundle, options);
-      options.cache_shape = {1 << 20, 16, 8, 128};  // used by a file without cache tensors
+      options.cache_shape = {1 << 10, 16, 1 << 9, 1 << 9};  // 2^32 elements, for a file without cache tensors
       check(bundle, options);
     }
   } catch (const kvscope::InputError&) {
