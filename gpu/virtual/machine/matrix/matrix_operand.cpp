@@ -14,7 +14,7 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr int kVectorBytes = 16, kVectorBits = 128, kLinesOfAMatrix = 8;
+constexpr int kVectorBytes = kWgmmaChunkBytes, kVectorBits = 8 * kVectorBytes, kLinesOfAMatrix = 8;
 
 struct OperandLayout {
   std::int64_t start = 0, leading = 0, stride = 0;  // [bytes]

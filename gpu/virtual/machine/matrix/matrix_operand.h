@@ -26,7 +26,9 @@
 
 namespace kvscope::ptx {
 
-// 16 bytes of an operand: elements along k (K-major) or along mn (MN-major).
+inline constexpr std::int64_t kWgmmaChunkBytes = 16;
+
+// kWgmmaChunkBytes of an operand: elements along k (K-major) or along mn (MN-major).
 struct WgmmaChunk {
   std::uint64_t offset = 0;  // in the window
   int mn = 0, k = 0;         // of its first element

@@ -8,7 +8,6 @@
 #include <exception>
 #include <functional>
 #include <iterator>
-#include <span>
 #include <type_traits>
 
 #include "gpu/virtual/machine/copies/async.h"
@@ -23,8 +22,7 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr int kWarpRows = 16;        // rows of D per warp
-constexpr std::int64_t kChunk = 16;  // [bytes]
+constexpr int kWarpRows = 16;  // rows of D per warp
 
 // Registers of A, 32 lanes each, consecutive -> [16][ks].
 template <class T>
@@ -138,14 +136,6 @@ WgmmaOperand& b_operand(Exec& exec, const Op& op, const Product& p, std::uint64_
   return exec.cta.async.operands.at({descriptor, p.product.b, mn_major, true, 0, p.shape.n, p.shape.k}, exec.cta);
 }
 
-template <class T>
-std::span<const T> numbers_of(WgmmaOperand& operand, const Cta& cta) {
-  if constexpr (std::is_same_v<T, float>)
-    return operand.floats(cta);
-  else
-    return operand.integers(cta);
-}
-
 constexpr int kMostColumns = 256, kMostSteps = 256;  // n; k of b1
 
 template <class T>
@@ -157,7 +147,7 @@ void multiply(Exec& exec, const Op& op, const Product& p, const WgmmaOp& w, Wgmm
   if (a_shared == nullptr) {
     read_a_registers(w.a_values.data(), p.product.a, p.shape.a_registers, k, own.data());
   } else {
-    a = numbers_of<T>(*a_shared, exec.cta).data();
+    a = a_shared->numbers<T>(exec.cta).data();
   }
   if (sign < 0) std::transform(a, a + kWarpRows * k, own.data(), std::negate<T>()), a = own.data();
   std::array<T, kWarpRows * kMostColumns> d;
@@ -165,11 +155,11 @@ void multiply(Exec& exec, const Op& op, const Product& p, const WgmmaOp& w, Wgmm
   const bool halves = p.product.d == Type::f16;
   if constexpr (std::is_same_v<T, float>) {
     if (w.scale_d) halves ? read_halves(exec, op, n, d.data()) : read_d(exec, op, n, d.data());
-    multiply_add(p.product, a, numbers_of<T>(b, exec.cta).data(), d.data(), exec.program().options.simd);
+    multiply_add(p.product, a, b.numbers<T>(exec.cta).data(), d.data(), exec.program().options.simd);
     if (halves) return write_halves(exec, op, n, d.data());
   } else {
     if (w.scale_d) read_d(exec, op, n, d.data());
-    multiply_add(p.product, a, numbers_of<T>(b, exec.cta).data(), d.data());
+    multiply_add(p.product, a, b.numbers<T>(exec.cta).data(), d.data());
   }
   write_d(exec, op, n, d.data());
 }
@@ -195,9 +185,9 @@ std::vector<ByteRange> ranges_of(const Exec& exec, const WgmmaOperand* a, const 
   for (const std::uint64_t offset : offsets) {
     const std::uint64_t address = shared_address(rank, offset);
     if (!ranges.empty() && ranges.back().address + static_cast<std::uint64_t>(ranges.back().bytes) == address) {
-      ranges.back().bytes += kChunk;
+      ranges.back().bytes += kWgmmaChunkBytes;
     } else {
-      ranges.push_back({Space::shared, address, kChunk});
+      ranges.push_back({Space::shared, address, kWgmmaChunkBytes});
     }
   }
   return ranges;
@@ -273,8 +263,8 @@ Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
     if (outside) {
       std::uint64_t address = shared_address(static_cast<std::uint64_t>(exec.cta.cluster_rank), *outside);
       Space space = Space::shared;
-      static_cast<void>(
-          reach_lane(exec, op, 0, {Space::shared, AccessKind::load, kChunk, kChunk, true}, space, address));
+      static_cast<void>(reach_lane(
+          exec, op, 0, {Space::shared, AccessKind::load, kWgmmaChunkBytes, kWgmmaChunkBytes, true}, space, address));
       return exec.launch.status == LaunchStatus::failed ? Flow::stopped : Flow::next;
     }
     if (exec.launch.monitor != nullptr) exec.launch.monitor->async_issue(exec, w.op, ranges_of(exec, a, b), {});

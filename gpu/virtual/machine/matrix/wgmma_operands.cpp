@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/semantics/matrix_product.h"
@@ -10,10 +9,9 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::int64_t kChunkBytes = 16;                  // [bytes]
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of the operands of a CTA
 
-// [lines][length] -> [length][lines]; lines is a multiple of 8, or of 16.
+// [lines][length] -> [length][lines]; lines is a multiple of 8.
 template <class T>
 void transpose(const T* from, int lines, int length, T* to) {
   constexpr int kBlock = 8;
@@ -31,7 +29,7 @@ void transpose(const T* from, int lines, int length, T* to) {
 WgmmaOperand::WgmmaOperand(const WgmmaOperandKey& key, const Cta& cta) : key_(key) {
   for (const WgmmaChunk& chunk :
        wgmma_chunks(key.descriptor, key.mn_major, bits(key.type), key.mn_from, key.mns, key.ks)) {
-    if (!outside_ && shared_at(cta, chunk.offset, kChunkBytes) == nullptr) outside_ = chunk.offset;
+    if (!outside_ && shared_at(cta, chunk.offset, kWgmmaChunkBytes) == nullptr) outside_ = chunk.offset;
     chunks_.push_back(chunk.offset);
   }
   offsets_ = chunks_;
@@ -41,7 +39,7 @@ WgmmaOperand::WgmmaOperand(const WgmmaOperandKey& key, const Cta& cta) : key_(ke
 
 std::size_t WgmmaOperand::memory() const {
   const auto elements = static_cast<std::size_t>(key_.mns) * static_cast<std::size_t>(key_.ks);
-  return 4 * elements + (2 * sizeof(std::uint64_t) + kChunkBytes) * chunks_.size();
+  return 4 * elements + (2 * sizeof(std::uint64_t) + kWgmmaChunkBytes) * chunks_.size();
 }
 
 bool WgmmaOperand::read(const Cta& cta) {
@@ -54,15 +52,15 @@ bool WgmmaOperand::read(const Cta& cta) {
       std::memcpy(now, window + (offset - kSharedBase), sizeof now);
       std::memcpy(before, known, sizeof before);
       changed |= (now[0] ^ before[0]) | (now[1] ^ before[1]);
-      known += kChunkBytes;
+      known += kWgmmaChunkBytes;
     }
     if (changed == 0) return false;
   }
-  bytes_.resize(chunks_.size() * kChunkBytes);
+  bytes_.resize(chunks_.size() * kWgmmaChunkBytes);
   std::byte* to = bytes_.data();
   for (const std::uint64_t offset : chunks_) {
-    std::memcpy(to, window + (offset - kSharedBase), kChunkBytes);
-    to += kChunkBytes;
+    std::memcpy(to, window + (offset - kSharedBase), kWgmmaChunkBytes);
+    to += kWgmmaChunkBytes;
   }
   return true;
 }
@@ -78,15 +76,14 @@ void WgmmaOperand::decode(std::vector<T>& numbers) {
   transpose(as_stored.data(), key_.mn_major ? key_.ks : key_.mns, key_.mn_major ? key_.mns : key_.ks, numbers.data());
 }
 
-std::span<const float> WgmmaOperand::floats(const Cta& cta) {
-  if (read(cta) || floats_.empty()) decode(floats_);
-  return floats_;
+template <class T>
+std::span<const T> WgmmaOperand::numbers(const Cta& cta) {
+  auto& numbers = std::get<std::vector<T>>(numbers_);
+  if (read(cta)) decode(numbers);
+  return numbers;
 }
-
-std::span<const std::int32_t> WgmmaOperand::integers(const Cta& cta) {
-  if (read(cta) || integers_.empty()) decode(integers_);
-  return integers_;
-}
+template std::span<const float> WgmmaOperand::numbers(const Cta& cta);
+template std::span<const std::int32_t> WgmmaOperand::numbers(const Cta& cta);
 
 std::size_t WgmmaOperands::Hash::operator()(const WgmmaOperandKey& key) const {
   std::uint64_t hash = key.descriptor;

@@ -2,13 +2,14 @@
 // the same B, and a loop comes back to the same tiles. An operand is decoded again if its bytes have changed, so that a
 // product always has the numbers that shared memory holds.
 //
-//   operands.at({descriptor of B, Type::f16, false, true, 0, 128, 16}, cta).floats(cta)   [16][128] numbers
+//   operands.at({descriptor of B, Type::f16, false, true, 0, 128, 16}, cta).numbers<float>(cta)   [16][128] numbers
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -38,9 +39,10 @@ class WgmmaOperand {
   [[nodiscard]] const std::vector<std::uint64_t>& offsets() const { return offsets_; }
   // The first chunk that is outside of the CTA's shared memory. Such an operand has no numbers.
   [[nodiscard]] std::optional<std::uint64_t> outside() const { return outside_; }
-  // The numbers in shared memory now, of a type of floats or of integers (decode_elements). Valid until the next call.
-  [[nodiscard]] std::span<const float> floats(const Cta& cta);
-  [[nodiscard]] std::span<const std::int32_t> integers(const Cta& cta);
+  // The mns * ks numbers in shared memory now; T is float or std::int32_t, as decode_elements has it for the key's type.
+  // Valid until the next call. Precondition: !outside().
+  template <class T>
+  [[nodiscard]] std::span<const T> numbers(const Cta& cta);
   [[nodiscard]] std::size_t memory() const;  // [bytes], about
 
  private:
@@ -53,12 +55,11 @@ class WgmmaOperand {
   std::vector<std::uint64_t> chunks_;  // offsets in the order of wgmma_chunks
   std::vector<std::uint64_t> offsets_;
   std::optional<std::uint64_t> outside_;
-  std::vector<std::byte> bytes_;  // of the chunks, as decoded last
-  std::vector<float> floats_;
-  std::vector<std::int32_t> integers_;
+  std::vector<std::byte> bytes_;                                       // of the chunks, as decoded last
+  std::tuple<std::vector<float>, std::vector<std::int32_t>> numbers_;  // one of them is used
 };
 
-// Of one CTA.
+// Of one CTA, which owns them (AsyncState).
 class WgmmaOperands {
  public:
   // Valid until trim().

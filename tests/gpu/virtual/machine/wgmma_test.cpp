@@ -145,6 +145,25 @@ TEST(Wgmma, ChecksumsOfTheIntegerVectors) {
   }
 }
 
+// Operands are kept as numbers from product to product. Two products with equal descriptors: all elements are 1, then 2.
+TEST(Wgmma, AnOperandThatChangesBetweenProductsIsReadAgain) {
+  std::string body = "mov.u32 %r3, s; shl.b32 %r1, %r0, 5; add.u32 %r1, %r1, %r3;\n";
+  for (const std::string_view ones_or_twos : {"0x3f803f80", "0x40004000"}) {
+    body += "bar.sync 0; mov.b32 %r2, " + std::string(ones_or_twos) + ";\n";
+    body += "st.shared.v4.b32 [%r1], {%r2, %r2, %r2, %r2}; st.shared.v4.b32 [%r1+16], {%r2, %r2, %r2, %r2};\n";
+    body += "fence.proxy.async; bar.sync 0; wgmma.fence.sync.aligned;\n";
+    body +=
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}, 0x1000080040, 0x1000080040, 0, 1, "
+        "1, 0, 0;\n";
+    body += "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n";
+    body += "st.global.f32 [%rd0], %f0; add.s64 %rd0, %rd0, 4;\n";
+  }
+  const Ran ran = run({.body = body, .threads = 128});
+  EXPECT_THAT(ran.messages, IsEmpty());
+  EXPECT_EQ(ran.at<float>(0), 16.0F);
+  EXPECT_EQ(ran.at<float>(1), 64.0F);
+}
+
 // Wraps, or saturates.
 TEST(Wgmma, IntegersWrapUnlessSatfiniteClampsThem) {
   constexpr double kMost = std::numeric_limits<std::int32_t>::max(), kLeast = std::numeric_limits<std::int32_t>::min();
