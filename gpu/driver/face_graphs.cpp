@@ -13,7 +13,7 @@ Graph* find_graph(Runtime& r, void* handle) {
   return found == r.graphs.end() ? nullptr : found->second.get();
 }
 
-Status add_node(Runtime& r, void** out, void* graph, void* const* after, std::size_t count, int type,
+Status add_node(Runtime& r, void** out, void* graph, void* const* after, std::size_t count, NodeType type,
                 std::function<Status()> work) {
   Graph* const to = find_graph(r, graph);
   if (to == nullptr || out == nullptr || (count > 0 && after == nullptr)) return kInvalidValue;
@@ -61,21 +61,21 @@ KVSCOPE_CUDA int cudaGraphAddKernelNode(void** node, void* graph, void* const* a
   return enter("cudaGraphAddKernelNode", KVSCOPE_CALLER, [&](Runtime& r) {
     std::function<Status()> work;
     if (const Status status = kernel_work(r, p, work); status != kSuccess) return status;
-    return add_node(r, node, graph, after, count, 0, std::move(work));
+    return add_node(r, node, graph, after, count, kKernelNode, std::move(work));
   });
 }
 KVSCOPE_CUDA int cudaGraphAddMemcpyNode1D(void** node, void* graph, void* const* after, std::size_t count, void* to,
                                           const void* from, std::size_t bytes, int kind) {
   return enter("cudaGraphAddMemcpyNode1D", KVSCOPE_CALLER, [&](Runtime& r) {
     const Copy copy{.to = address_of(to), .from = address_of(from), .width = bytes, .kind = kind};
-    return add_node(r, node, graph, after, count, 1, [&r, copy] { return r.copy(copy); });
+    return add_node(r, node, graph, after, count, kCopyNode, [&r, copy] { return r.copy(copy); });
   });
 }
 KVSCOPE_CUDA int cudaGraphAddMemsetNode(void** node, void* graph, void* const* after, std::size_t count,
                                         const MemsetNodeParams* p) {
   return enter("cudaGraphAddMemsetNode", KVSCOPE_CALLER, [&](Runtime& r) {
     if (p == nullptr || (p->element != 1 && p->element != 2 && p->element != 4)) return kInvalidValue;
-    return add_node(r, node, graph, after, count, 2, [&r, p = *p] {
+    return add_node(r, node, graph, after, count, kSetNode, [&r, p = *p] {
       return r.set(address_of(p.to), p.pitch, 0, p.value, p.element, p.width, p.height, 1);
     });
   });
@@ -84,12 +84,12 @@ KVSCOPE_CUDA int cudaGraphAddHostNode(void** node, void* graph, void* const* aft
                                       const HostNodeParams* p) {
   return enter("cudaGraphAddHostNode", KVSCOPE_CALLER, [&](Runtime& r) {
     if (p == nullptr || p->function == nullptr) return kInvalidValue;
-    return add_node(r, node, graph, after, count, 3, [p = *p] { return p.function(p.data), kSuccess; });
+    return add_node(r, node, graph, after, count, kHostNode, [p = *p] { return p.function(p.data), kSuccess; });
   });
 }
 KVSCOPE_CUDA int cudaGraphAddEmptyNode(void** node, void* graph, void* const* after, std::size_t count) {
   return enter("cudaGraphAddEmptyNode", KVSCOPE_CALLER,
-               [&](Runtime& r) { return add_node(r, node, graph, after, count, 5, nullptr); });
+               [&](Runtime& r) { return add_node(r, node, graph, after, count, kEmptyNode, nullptr); });
 }
 
 namespace {
@@ -186,8 +186,7 @@ KVSCOPE_CUDA int cudaGraphLaunch(void* exec, void* stream) {
   return enter("cudaGraphLaunch", KVSCOPE_CALLER, [&](Runtime& r) {
     const auto found = r.execs.find(exec);
     if (found == r.execs.end()) return kInvalidValue;
-    const GraphExec* const run = found->second.get();
-    return r.issue(stream, 5, [&r, run] {
+    return r.issue(stream, kGraphNode, [&r, run = found->second] {
       for (const auto& [node, work] : run->work) {
         if (!work) continue;
         if (const Status status = work(); status != kSuccess) return status;

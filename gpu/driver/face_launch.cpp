@@ -52,7 +52,7 @@ Status issue_launch(Runtime& r, const void* function, const Shape& shape, void**
   launch.config.dynamic_shared = static_cast<std::int64_t>(shape.shared);
   launch.config.options.cooperative = cooperative;
   if (const Status status = r.pack(*launch.kernel, arguments, launch.config.params); status != kSuccess) return status;
-  return r.issue(shape.stream, 0, [&r, launch] { return r.launch(launch); });
+  return r.issue(shape.stream, kKernelNode, [&r, launch] { return r.launch(launch); });
 }
 
 // Maximum blocks of a kernel on one multiprocessor. PTX has no final register count, so registers are no limit here.
@@ -179,7 +179,7 @@ KVSCOPE_CUDA int cudaLaunchKernelExC(const LaunchConfiguration* config, const vo
 KVSCOPE_CUDA int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
   return enter("cudaLaunchHostFunc", KVSCOPE_CALLER, [&](Runtime& r) {
     if (function == nullptr) return kInvalidValue;
-    return r.issue(stream, 3, [function, data] { return function(data), kSuccess; });
+    return r.issue(stream, kHostNode, [function, data] { return function(data), kSuccess; });
   });
 }
 

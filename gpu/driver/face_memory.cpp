@@ -28,7 +28,7 @@ Status free_memory(Runtime& r, const void* pointer, const Kinds& kinds) {
 // A copy whose host side may be changed by the program as soon as the call returns needs no staging here: work is performed
 // when it is issued, except in a capture, which reads the source at each launch of the graph, as on hardware.
 Status issue_copy(Runtime& r, void* stream, const Copy& copy) {
-  return r.issue(stream, 1, [&r, copy] { return r.copy(copy); });
+  return r.issue(stream, kCopyNode, [&r, copy] { return r.copy(copy); });
 }
 
 Copy line(const void* to, const void* from, std::size_t bytes, int kind) {
@@ -82,7 +82,7 @@ struct Fill {
   std::size_t width = 0, height = 1, depth = 1;
 };
 Status issue_set(Runtime& r, void* stream, const Fill& f) {
-  return r.issue(stream, 2, [&r, f] {
+  return r.issue(stream, kSetNode, [&r, f] {
     return r.set(address_of(f.to), f.pitch, f.slice, f.value & 0xff, 1, f.width, f.height, f.depth);
   });
 }
@@ -94,7 +94,7 @@ Status issue_symbol(Runtime& r, void* stream, const void* symbol, const void* ot
   std::size_t size = 0;
   if (const Status status = r.find_variable(symbol, address, size); status != kSuccess) return status;
   if (offset > size || bytes > size - offset) return kInvalidValue;
-  if (kind == (to_symbol ? 2 : 1) || kind == 0) return kInvalidDirection;
+  if (kind == kHostToHost || kind == (to_symbol ? kDeviceToHost : kHostToDevice)) return kInvalidDirection;
   const void* const at = reinterpret_cast<const void*>(address + offset);
   return issue_copy(r, stream, to_symbol ? line(at, other, bytes, kind) : line(other, at, bytes, kind));
 }
@@ -149,7 +149,7 @@ KVSCOPE_CUDA int cudaFree(void* pointer) {
 }
 KVSCOPE_CUDA int cudaFreeAsync(void* pointer, void* stream) {
   return enter("cudaFreeAsync", KVSCOPE_CALLER, [&](Runtime& r) {
-    return r.issue(stream, 5, [&r, pointer] { return free_memory(r, pointer, {MemoryKind::device}); });
+    return r.issue(stream, kFreeNode, [&r, pointer] { return free_memory(r, pointer, {MemoryKind::device}); });
   });
 }
 KVSCOPE_CUDA int cudaFreeHost(void* pointer) {

@@ -105,7 +105,7 @@ KVSCOPE_CUDA int cudaStreamCopyAttributes(void*, void*) {
 KVSCOPE_CUDA int cudaStreamAddCallback(void* stream, void (*callback)(void*, int, void*), void* data, unsigned) {
   return enter("cudaStreamAddCallback", KVSCOPE_CALLER, [&](Runtime& r) {
     if (callback == nullptr) return kInvalidValue;
-    return r.issue(stream, 3, [=] { return callback(stream, kSuccess, data), kSuccess; });
+    return r.issue(stream, kHostNode, [=] { return callback(stream, kSuccess, data), kSuccess; });
   });
 }
 KVSCOPE_CUDA int cudaStreamWaitEvent(void* stream, void* event, unsigned) {

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpu/driver/cuda_types.h"
 #include "gpu/driver/engine.h"
 #include "gpu/driver/fat_binary.h"
 #include "gpu/driver/program_reports.h"
@@ -63,7 +64,7 @@ struct Copy {
   std::uint64_t to = 0, from = 0;
   std::size_t to_pitch = 0, to_slice = 0, from_pitch = 0, from_slice = 0;
   std::size_t width = 0, height = 1, depth = 1;
-  int kind = 4;  // cudaMemcpyKind: 0 host to host, 1 to device, 2 to host, 3 within the device, 4 by the addresses
+  int kind = kByAddresses;  // a CopyKind; any other number is rejected when the copy runs
 };
 
 // Device code of one fat binary. It is compiled when the program first uses it.
@@ -97,7 +98,7 @@ struct KernelLaunch {
 struct Graph;
 struct GraphNode {
   Graph* graph = nullptr;
-  int type = 5;  // cudaGraphNodeType: 0 kernel, 1 memcpy, 2 memset, 3 host, 5 empty
+  NodeType type = kEmptyNode;
   std::vector<GraphNode*> after;
   std::function<Status()> work;  // null: none
 };
@@ -175,13 +176,13 @@ class Runtime {
   // --- streams and graphs: runtime_streams.cpp ---
   Stream* find_stream(void* handle);  // null: no such stream
   // Runs the work, or records it if the stream is in capture.
-  Status issue(void* stream, int type, std::function<Status()> work);
+  Status issue(void* stream, NodeType type, std::function<Status()> work);
   [[nodiscard]] static GraphExec instantiate(const Graph& graph);
 
   std::map<void*, std::unique_ptr<Stream>> streams;
   std::map<void*, std::unique_ptr<Event>> events;
   std::map<void*, std::unique_ptr<Graph>> graphs;
-  std::map<void*, std::unique_ptr<GraphExec>> execs;
+  std::map<void*, std::shared_ptr<GraphExec>> execs;  // shared with graphs that captured their launch
   Stream default_stream;
   std::uint64_t next_stream = 1;
 

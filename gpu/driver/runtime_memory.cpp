@@ -171,11 +171,12 @@ Runtime::Side Runtime::side_of(std::uint64_t address, std::size_t bytes, bool wr
 
 Status Runtime::copy(const Copy& copy) {
   if (copy.width == 0 || copy.height == 0 || copy.depth == 0) return kSuccess;
-  if (copy.kind < 0 || copy.kind > 4) return kInvalidDirection;
+  if (copy.kind < kHostToHost || copy.kind > kByAddresses) return kInvalidDirection;
   const bool rows = copy.height > 1 || copy.depth > 1;
   if (rows && (copy.width > copy.to_pitch || copy.width > copy.from_pitch)) return kInvalidPitch;
-  const bool to_device = copy.kind == 1 || copy.kind == 3, from_device = copy.kind == 2 || copy.kind == 3;
-  if (copy.kind != 4) {
+  const bool to_device = copy.kind == kHostToDevice || copy.kind == kDeviceToDevice;
+  const bool from_device = copy.kind == kDeviceToHost || copy.kind == kDeviceToDevice;
+  if (copy.kind != kByAddresses) {
     const auto plain_device = [&](std::uint64_t address) {
       const Block* const block = find_block(address);
       return is_device_address(address) && (block == nullptr || block->host == nullptr);

@@ -13,7 +13,7 @@ Stream* Runtime::find_stream(void* handle) {
   return found == streams.end() ? nullptr : found->second.get();
 }
 
-Status Runtime::issue(void* stream, int type, std::function<Status()> work) {
+Status Runtime::issue(void* stream, NodeType type, std::function<Status()> work) {
   Stream* const to = find_stream(stream);
   if (to == nullptr) return kInvalidHandle;
   if (to->capture == nullptr) return work();

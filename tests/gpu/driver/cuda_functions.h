@@ -45,6 +45,7 @@ int cudaStreamEndCapture(void* stream, void** graph);
 int cudaStreamWaitEvent(void* stream, void* event, unsigned flags);
 int cudaGraphInstantiate(void** exec, void* graph, unsigned long long flags);
 int cudaGraphLaunch(void* exec, void* stream);
+int cudaGraphExecDestroy(void* exec);
 int cudaEventCreate(void** event);
 int cudaEventRecord(void* event, void* stream);
 int cudaEventElapsedTime(float* milliseconds, void* begin, void* end);

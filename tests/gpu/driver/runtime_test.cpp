@@ -269,6 +269,25 @@ TEST_F(CudaRuntime, ACapturedGraphRunsAtEachLaunchAndNotBefore) {
   EXPECT_EQ(scale(y, x, 64, 64, &exec), 400);  // no such stream
 }
 
+TEST_F(CudaRuntime, ACapturedLaunchOfAGraphOutlivesTheInstance) {
+  void* x = device_copy();
+  void* y = device_copy();
+  void *stream = nullptr, *inner = nullptr, *outer = nullptr, *inner_exec = nullptr, *outer_exec = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), 0);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, 0), 0);
+  EXPECT_EQ(scale(y, x, 64, 64, stream), 0);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &inner), 0);
+  ASSERT_EQ(cudaGraphInstantiate(&inner_exec, inner, 0), 0);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, 0), 0);
+  EXPECT_EQ(cudaGraphLaunch(inner_exec, stream), 0);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &outer), 0);
+  ASSERT_EQ(cudaGraphInstantiate(&outer_exec, outer, 0), 0);
+  ASSERT_EQ(cudaGraphExecDestroy(inner_exec), 0);
+  EXPECT_EQ(cudaGraphLaunch(outer_exec, stream), 0);
+  ASSERT_EQ(cudaMemcpy(output_.data(), y, 4, 2), 0);
+  EXPECT_EQ(output_[0], 2);
+}
+
 TEST_F(CudaRuntime, ElapsedTimeIsNeverZero) {
   void *begin = nullptr, *end = nullptr;
   float milliseconds = 0;
