@@ -11,16 +11,20 @@ from typing import Any, Callable, Mapping, Sequence
 import numpy as np
 
 from . import _core
+from ._drawn import Drawn
 from ._errors import InputError
 from ._golden import Golden
-from ._html import table, text
+from ._pictures_cache import draw_run, draw_step
+from ._pictures_device import draw_explanation
 from ._problem import Problem
+from ._svg import Drawing
+from ._tile import SharedImage
 
 Progress = Callable[[int, int], object]
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class Step(Drawn):
     """The cache at one step. Rows of the batch are sequences; block `blocks` is the null page."""
     step: int
     page_size: int
@@ -29,6 +33,24 @@ class Step:
     cache_lengths: list[int]                    # [batch] tokens cached before the step
     new_tokens: list[int]                       # [batch] tokens that the step computes
     lookup_table: np.ndarray[Any, Any]          # u32 [batch, columns]
+
+    def pages_in(self, block: int) -> list[tuple[int, int]]:
+        """(sequence, page) of each page of the batch that is in a block; several if the block is shared."""
+        found = []
+        for row, seq in enumerate(self.batch):
+            tokens = self.cache_lengths[row] + self.new_tokens[row]
+            pages = -(-tokens // self.page_size) if self.page_size else 1
+            found += [(seq, page) for page in range(pages) if self.lookup_table[row, page] == block]
+        return found
+
+    def _draw(self) -> Drawing:
+        return draw_step(self)
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        return (["sequence", "cached", "new", "blocks"],
+                [[seq, self.cache_lengths[row], self.new_tokens[row],
+                  [int(block) for block in self.lookup_table[row] if block < self.blocks]]
+                 for row, seq in enumerate(self.batch)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +62,7 @@ class Link:
     remark: str
 
 
-class Explanation:
+class Explanation(Drawn):
     """The chain from a token to its byte, bank and register: `links`; `text` prints it."""
 
     def __init__(self, found: dict[str, Any]) -> None:
@@ -63,12 +85,15 @@ class Explanation:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_html_(self) -> str:
-        return table(["link", "formula", "numbers", "result"],
-                     [[link.name, link.formula, link.numbers, link.result] for link in self.links])
+    def _draw(self) -> Drawing:
+        return draw_explanation(self)
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        return (["link", "formula", "numbers", "result"],
+                [[link.name, link.formula, link.numbers, link.result] for link in self.links])
 
 
-class Run:
+class Run(Drawn):
     """A finished run of a scenario."""
 
     def __init__(self, core: _core.Run, source: str, folder: str, requests: str | None) -> None:
@@ -90,6 +115,13 @@ class Run:
         """The scenario with all defaults filled in."""
         return dict(self._core.scenario())
 
+    @property
+    def steps(self) -> dict[str, list[int]]:
+        """One list for each figure, with one number for each step: running, waiting, used_blocks, cached_blocks,
+        free_blocks, slots_filled, prefill_tokens, decode_tokens, hit_tokens, query_tokens, preemptions, finished, and
+        time_us at the end of the step."""
+        return dict(self._core.curve())
+
     def step(self, number: int) -> Step:
         """The cache at a step, from 0. IndexError when the run has fewer steps."""
         found = self._core.step(number)
@@ -103,6 +135,26 @@ class Run:
         if kv not in ("k", "v"):
             raise InputError(f"kv is {kv!r}: pass \"k\" or \"v\"")
         return Explanation(self._core.explain(seq, token, layer, head, dim, kv == "v", step))
+
+    def tile(self, seq: int, token: int, *, layer: int = 0, head: int = 0, dim: int = 0, kv: str = "k", step: int = -1,
+             path: str = "tma") -> list[dict[str, Any]]:
+        """The events of the tile that holds a token, on its way to registers; each is a dict with its kind in "event".
+
+        path "tma", or "lds" for copies by waves. step -1: the last one of `seq`. docs/07_file_formats.md lists the
+        kinds. GeometryError or UnsupportedError if the path cannot copy the tile.
+        """
+        if kv not in ("k", "v"):
+            raise InputError(f"kv is {kv!r}: pass \"k\" or \"v\"")
+        if path not in ("tma", "lds"):
+            raise InputError(f"path is {path!r}: pass \"tma\" or \"lds\"")
+        return list(self._core.tile(seq, token, layer, head, dim, kv == "v", step, path == "lds"))
+
+    def shared(self, seq: int, token: int, *, layer: int = 0, head: int = 0, dim: int = 0, kv: str = "k",
+               step: int = -1, path: str = "tma") -> SharedImage:
+        """Shared memory with the tile that holds a token. The arguments are those of tile()."""
+        events = self.tile(seq, token, layer=layer, head=head, dim=dim, kv=kv, step=step, path=path)
+        return SharedImage(events, f"{kv.upper()} of sequence {seq}, rows from token {events[0]['first_token']}, by "
+                                   f"{path.upper()}")
 
     def golden(self) -> Golden:
         """The golden output over the focus layer at the focus step, with its problem."""
@@ -140,8 +192,12 @@ class Run:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_html_(self) -> str:
-        return text(self.text)
+    def _draw(self) -> Drawing:
+        return draw_run(self)
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        return (["figure", "value"], [[name, value] for name, value in self.report["run"].items()
+                                      if isinstance(value, (int, float))])
 
 
 def _paths(value: Any, name: str, at: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
