@@ -220,9 +220,6 @@ def draw_run(run: Run) -> Drawing:
     d = Drawing(WIDTH, str(run.scenario.get("name", "Run")),
                 f"{plural(count, 'step')}, {report['finished']} of {report['requests']} requests finished, "
                 f"{plural(int(report['preemptions']), 'preemption')}")
-    if count == 0:
-        d.text(18, d.top + 20, "no step", role="quiet")
-        return d
     bins = min(count, MOST_COLUMNS)
     wide = (WIDTH - 130) / bins
 

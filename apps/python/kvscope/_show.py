@@ -66,11 +66,11 @@ def _step_of(run: Run, step: int | None) -> int:
     if step is not None:
         return step
     used = run.steps["used_blocks"]
-    return used.index(max(used)) if used else 0
+    return used.index(max(used))
 
 
 def _by_module(run: Run, step: int | None, select: str, view: str, theme: str) -> Picture:
-    if view == "timeline" or not run.steps["running"]:
+    if view == "timeline":
         return run.picture(theme)
     try:
         drawing = draw_step(run.step(_step_of(run, step)), select)

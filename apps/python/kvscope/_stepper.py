@@ -21,8 +21,6 @@ class StepperState:
     def __init__(self, run: Run, step: int = 0, selection: str = "", theme: str = "auto") -> None:
         self.run, self.theme = run, theme
         self.steps = len(run.steps["running"])
-        if self.steps == 0:
-            raise InputError("the run has no step: there is nothing to step through")
         self.step, self.selection = 0, ""
         self.go(step)
         self.select(selection)
