@@ -71,8 +71,8 @@ class Explanation(Drawn):
         self.text: str = found["text"]
 
     def __getitem__(self, name: str) -> str:
-        """The result of the first link whose name begins with `name`; KeyError lists the names."""
-        for link in self.links:
+        """The result of the link `name`, else of the first one whose name begins with it; KeyError lists the names."""
+        for link in sorted(self.links, key=lambda link: link.name != name):
             if link.name.startswith(name):
                 return link.result
         raise KeyError(f"no link {name!r}: links are {', '.join(link.name for link in self.links)}")
