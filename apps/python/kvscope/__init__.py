@@ -11,6 +11,7 @@
 
 docs/17_from_python.md explains each part.
 """
+from . import capture
 from ._arrays import bits
 from ._compile import compile
 from ._core import __version__
@@ -30,6 +31,6 @@ __all__ = ["Cause", "CompileError", "DeviceError", "Diagnosis", "Error", "Errors
            "GeometryError", "Golden", "IllegalAddress", "IndexError", "InputError", "Kernel", "KernelMismatch",
            "LaunchResult", "LayoutFit", "Link", "LintReport", "Module", "Offset", "OverflowError", "Parameter",
            "Picture", "Problem", "Profile", "Race", "Report", "Run", "SharedImage", "Step", "StepperState", "TensorMap",
-           "UnsupportedError", "Verdict", "__version__", "assert_close", "bits", "compile", "convert", "detect",
-           "diagnose", "fragment", "fragments", "golden", "layouts", "lint", "load", "offset", "run", "show", "stepper",
-           "verify"]
+           "UnsupportedError", "Verdict", "__version__", "assert_close", "bits", "capture", "compile", "convert",
+           "detect", "diagnose", "fragment", "fragments", "golden", "layouts", "lint", "load", "offset", "run", "show",
+           "stepper", "verify"]
