@@ -107,6 +107,8 @@ def test_calls_of_vllm_are_kept_and_pass(vllm, tmp_path, capsys):
     about = json.loads((tmp_path / "dumps" / "000000_layer3" / "call.json").read_text())
     assert about["layer"] == 3 and about["blocks"] == [2, 9, 17, 30, 31] and about["function"].endswith("forward")
     problem = kv.Problem.load(tmp_path / "dumps" / "000000_layer3" / "inputs.safetensors")
+    call, = kv.capture.calls(tmp_path / "dumps")
+    assert call.verdict() and (call.layer, call.call, call.blocks) == (3, 0, about["blocks"])
     assert problem.about["blocks"] == 5 and problem.about["queries"] == 4
     np.testing.assert_array_equal(problem.lookup_table, [[2, 0, 4], [1, 3, -1]])
     assert main(["replay", str(tmp_path / "dumps")]) == 0
@@ -321,6 +323,14 @@ def test_wrong_arguments_are_named(tmp_path, capsys):
             capture.vllm("no_such_module_of_vllm")
     assert main(["replay", str(tmp_path)]) == 2 and "no kept call" in capsys.readouterr().err
     assert main(["replay", str(tmp_path / "missing")]) == 2
+
+
+def test_a_kept_call_of_another_version_or_a_damaged_one_is_rejected(tmp_path):
+    (tmp_path / "000000").mkdir()
+    for words, problem in (("{\"kvscope_call\": 2}", "version 2"), ("{", "damaged"), ("{\"kvscope_call\": 1}", "damaged")):
+        (tmp_path / "000000" / "call.json").write_text(words)
+        with pytest.raises(kv.InputError, match=problem):
+            kv.capture.calls(tmp_path)
 
 
 def test_no_backend_is_imported_by_the_module_itself():

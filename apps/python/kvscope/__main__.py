@@ -2,63 +2,37 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
+import html
 import sys
-from typing import Any, Sequence
+from typing import Sequence
 
-from . import _core
-from ._errors import Error, InputError
-from ._golden import Golden, Verdict, golden
-from ._problem import Problem
-from .capture import ABOUT, CANDIDATE, INPUTS
+from ._errors import Error
+from ._golden import Verdict
+from ._replay import KeptCall, calls
 
 
-def judge_call(folder: str, accuracy: str = "strict", profile: str | None = None) -> Verdict:
-    """The verdict of a kept call."""
-    problem = Problem.load(os.path.join(folder, INPUTS))
-    g: Golden = golden(problem, accuracy=accuracy)
-    candidate = _core.load_bundle(os.path.join(folder, CANDIDATE))
-    options: dict[str, Any] = {"profile": profile}
-    return Verdict(_core.judge(problem._core, g._core, candidate, options, "on failure"),
-                   lambda: _core.errors(problem._core, g._core, candidate, options))
-
-
-def calls_of(folder: str) -> list[str]:
-    """The kept calls in a folder, in order. InputError if there is none."""
-    if not os.path.isdir(folder):
-        raise InputError(f"{folder} is no folder: pass the one that kv.capture.to() wrote")
-    found = sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name, ABOUT)))
-    if not found:
-        raise InputError(f"{folder} has no kept call: print the capture to see why calls were left out")
-    return [os.path.join(folder, name) for name in found]
-
-
-def _line(path: str, verdict: Verdict) -> str:
-    with open(os.path.join(path, ABOUT), encoding="utf-8") as file:
-        about = json.load(file)
+def line_of(call: KeptCall, verdict: Verdict) -> str:
+    """One line for a call, and for a failing one its best cause."""
     worst = max((t["worst"]["error_over_allowed"] for t in verdict.report["tensors"] if t.get("worst")), default=0)
-    layer = "" if about["layer"] is None else f" layer {about['layer']}"
-    words = f"{'pass' if verdict.passed else 'FAIL'}  {os.path.basename(path)}  {about['function']}{layer}, call " \
-            f"{about['call']}: largest error {worst:.3g}x the allowed error"
-    if not verdict.passed and verdict.diagnosis is not None and verdict.diagnosis.causes:
+    words = f"{'pass' if verdict.passed else 'FAIL'}  {call}: largest error {worst:.3g}x the allowed error"
+    if verdict.diagnosis is not None and verdict.diagnosis.causes:
         cause = verdict.diagnosis.causes[0]
         words += f"\n      {cause.place}: {cause.cause}\n      look at {cause.look_at}"
     return words
 
 
-def replay(folder: str, accuracy: str, profile: str | None, html: str | None) -> int:
-    """Judges each kept call and prints one line for it. 0: all pass; 1: one fails."""
+def replay(folder: str, accuracy: str, profile: str | None, page: str | None) -> int:
+    """Judges each kept call and prints a line for it. 0: all pass; 1: one fails."""
     failed, parts = 0, []
-    calls = calls_of(folder)
-    for path in calls:
-        verdict = judge_call(path, accuracy, profile)
+    found = calls(folder)
+    for call in found:
+        verdict = call.verdict(accuracy=accuracy, profile=profile)
         failed += not verdict.passed
-        print(_line(path, verdict), flush=True)
-        parts.append(f"<h2>{os.path.basename(path)}</h2>{verdict._repr_html_()}")
-    print(f"{len(calls) - failed} of {len(calls)} calls pass")
-    if html is not None:
-        with open(html, "w", encoding="utf-8") as file:
+        print(line_of(call, verdict), flush=True)
+        parts.append(f"<h2>{html.escape(str(call))}</h2>{verdict._repr_html_()}")
+    print(f"{len(found) - failed} of {len(found)} calls pass")
+    if page is not None:
+        with open(page, "w", encoding="utf-8") as file:
             file.write(f"<!doctype html><meta charset=\"utf-8\"><title>kvscope</title>{''.join(parts)}\n")
     return 1 if failed else 0
 

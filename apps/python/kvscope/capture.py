@@ -6,6 +6,7 @@
     print(capture)                          # calls seen, kept, left out, and why
 
     python -m kvscope replay dumps          # the golden output and the verdict of each kept call
+    kv.capture.calls("dumps")[0].verdict()  # the same in Python
 
 Each kept call is a folder with inputs.safetensors, candidate.safetensors and call.json. Only the blocks that the call's
 sequences hold are kept, renumbered from 0; `blocks` in call.json has their numbers in the engine. Tensors are copied to
@@ -30,8 +31,9 @@ from ._arrays import bundle_of
 from ._capture_sources import Call, Kept, Left, Source
 from ._errors import Error, InputError
 from ._problem import Problem
+from ._replay import ABOUT, CANDIDATE, INPUTS, KeptCall, calls
 
-INPUTS, CANDIDATE, ABOUT = "inputs.safetensors", "candidate.safetensors", "call.json"
+__all__ = ["Call", "Capture", "Kept", "KeptCall", "Source", "calls", "tensors", "to", "wrap"]
 
 
 class Capture:
