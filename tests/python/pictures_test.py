@@ -1,8 +1,10 @@
 """Drawings: well-formed and escaped SVG of bounded size whose shapes agree with the numbers that they draw."""
+import json
+import os
+import pathlib
 import re
 import shutil
 import xml.etree.ElementTree as ET
-import pathlib
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import kvscope as kv
 from golden_test import inputs
 from launch_test import RACE
 from reference import paged_attention
-from kvscope import _show, _svg
+from kvscope import _show
 from kvscope._svg import PALETTES, Drawing, contrast, escape, fit, heat_role, wrap
 
 SCENARIOS = pathlib.Path(__file__).resolve().parents[2] / "apps" / "scenarios"
@@ -266,7 +268,6 @@ def test_show_gives_the_viewer_the_whole_path_of_a_request_trace(monkeypatch, tm
                                           "2023-11-16 18:17:03.9799600,40,3\n2023-11-16 18:17:04.0319600,20,2\n")
     scenario = {"kvscope_scenario": 1, "name": "t", "model": "tiny", "cache": {"page_size": 4, "blocks": 64},
                 "requests": {"file": {"path": "traffic.csv"}}}
-    import json
     (tmp_path / "t.json").write_text(json.dumps(scenario))
     run = kv.run(tmp_path / "t.json", golden=False)
     folder = tmp_path / "elsewhere"
@@ -284,3 +285,28 @@ def test_the_installed_viewer_draws_the_run(first_light, monkeypatch):
     assert kv.show(first_light, step=6, select="3:65", size=(800, 500))._repr_png_().startswith(b"\x89PNG")
     svg = kv.show(first_light, step=6, view="pool", size=(800, 500), format="svg")
     assert "<svg" in svg._repr_svg_() and svg._repr_png_() is None
+
+
+def verdict_of_a_wrong_page():
+    """Every number comes from golden outputs, so that the drawing is the same on each machine."""
+    rng = np.random.default_rng(5)
+    q, cache = (rng.integers(-32, 33, shape).astype(np.float32) / 16 for shape in ((5, 4, 16), (16, 2, 4, 2, 16)))
+    table = np.array([[13, 8, 15, 4], [2, 11, -1, -1], [9, 7, 0, -1], [5, -1, -1, -1], [3, 6, 10, 14]], np.int32)
+    lengths = np.array([13, 7, 9, 3, 16], np.int32)
+    wrong = table.copy()
+    wrong[2, 1] = 11
+    outputs = [kv.golden(kv.Problem.vllm(q, cache, block_table=t, seq_lens=lengths)) for t in (table, wrong)]
+    return kv.verify(outputs[1].o.astype(np.float32), outputs[0])
+
+
+def test_pictures_of_the_pages_are_as_drawn_now(first_light):
+    """KVSCOPE_UPDATE=1 draws them again."""
+    kernel = kv.Module(RACE)["race"]
+    pictures = {"verdict": verdict_of_a_wrong_page()._repr_svg_(),
+                "step": _show.draw_step(first_light.step(6), "3:65").svg(),
+                "race": kernel.launch(block=128, args=[np.zeros(128, np.uint32)]).races[0]._repr_svg_()}
+    folder = pathlib.Path(__file__).resolve().parents[2] / "docs" / "notebooks"
+    for name, svg in pictures.items():
+        if os.environ.get("KVSCOPE_UPDATE"):
+            (folder / f"{name}.svg").write_text(svg + "\n", encoding="utf-8")
+        assert (folder / f"{name}.svg").read_text(encoding="utf-8") == svg + "\n", f"{name}.svg: KVSCOPE_UPDATE=1 draws it again"

@@ -73,6 +73,8 @@ def test_the_state_is_drawn_from_step_and_selection(run):
     for wrong in ("everything", "block x", "3:", "seq"):
         with pytest.raises(kv.InputError, match="block 7"):
             state.select(wrong)
+    with pytest.raises(kv.IndexError, match=r"block 32 is outside \[0, 32\)"):
+        state.select("block 32")
     assert state.selection == "seq 3"
 
 

@@ -8,6 +8,9 @@
     m = kv.load("kernel.ptx")                   # or kv.compile(source)
     r = m["decode"].launch(grid=8, block=128, args=dict(q=q, out=out))
     r.reports, r.counters
+    kv.show(kv.run("scenario.json"), step=6)    # a picture; in a notebook, each object draws itself
+    with kv.capture.to("dumps") as capture:     # keeps the calls of an engine, for python -m kvscope replay
+        capture.vllm()
 
 docs/17_from_python.md explains each part.
 """

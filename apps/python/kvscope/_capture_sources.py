@@ -24,7 +24,7 @@ class Left(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A finished call: its arguments by name, and what it returned."""
+    """A finished call: its arguments by name, and its result."""
     name: str
     arguments: Mapping[str, Any]
     result: Any
@@ -54,7 +54,7 @@ class Source:
 
 
 def _host(value: Any) -> Any:
-    """A tensor in host memory; what is there already is not copied."""
+    """The tensor in host memory; it is copied only from a device."""
     device = getattr(getattr(value, "device", None), "type", "cpu")
     return value if device == "cpu" else value.detach().cpu()
 

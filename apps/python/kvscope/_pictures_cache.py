@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Sequence
 
+from ._errors import IndexError as KvscopeIndexError
 from ._svg import Drawing, fit, owner_pattern, owner_role
 
 if TYPE_CHECKING:
@@ -88,7 +89,10 @@ def _filled(step: Step, seq: int, page: int) -> int:
 
 
 def selected_block(step: Step, selection: str) -> tuple[int, int, int]:
-    """(block, sequence, token) of "block 7", "3:37" or "seq 3"; -1 where the selection names none."""
+    """(block, sequence, token) of "block 7", "3:37" or "seq 3"; -1 where the selection names none.
+
+    ValueError for other words, IndexError for a block outside of the pool.
+    """
     words = selection.replace("token", " ").split()
     if len(words) == 1 and ":" in words[0]:
         seq, token = (int(part) for part in words[0].split(":"))
@@ -99,7 +103,12 @@ def selected_block(step: Step, selection: str) -> tuple[int, int, int]:
                 return int(step.lookup_table[row, column]), seq, token
         return -1, seq, token
     if len(words) == 2 and words[0] in ("block", "seq"):
-        return (int(words[1]), -1, -1) if words[0] == "block" else (-1, int(words[1]), -1)
+        number = int(words[1])
+        if words[0] == "seq":
+            return -1, number, -1
+        if not 0 <= number < step.blocks:
+            raise KvscopeIndexError(f"block {number} is outside [0, {step.blocks}), the blocks of the pool")
+        return number, -1, -1
     raise ValueError(selection)
 
 

@@ -1,4 +1,4 @@
-"""Drawings of what happens on the way to registers: an explained address, a race, shared memory, a fragment."""
+"""Drawings of the way to registers and of threads: an explained address, a race, shared memory, a fragment."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -16,7 +16,7 @@ MOST_COLUMNS = 64
 
 
 def grouped_max(values: np.ndarray[Any, Any], rows: int, columns: int) -> np.ndarray[Any, Any]:
-    """The maximum of each of at most rows x columns equal groups of a matrix; NaN wins, for it is the worst error."""
+    """The maximum of each of at most rows x columns equal groups of a matrix; NaN counts as the largest."""
     for axis, most in ((0, rows), (1, columns)):
         count = values.shape[axis]
         if count > most:
@@ -70,8 +70,11 @@ def draw_verdict(verdict: Verdict) -> Drawing:
         good = bool(criterion["passed"])
         d.text(18, y, "\u2713" if good else "\u2717", role="good" if good else "warning", bold=True)
         d.text(36, y, criterion["name"], bold=not good, mono=True, size=11.5)
-        d.text(150, y, fit(criterion["detail"], WIDTH - 168, 11.5), role="quiet" if good else "text", size=11.5)
-        y += 18
+        lines = wrap(criterion["detail"], WIDTH - 168, 11.5)
+        for line in lines[:1] if good else lines[:3]:
+            d.text(150, y, line + ("\u2026" if good and len(lines) > 1 else ""), role="quiet" if good else "text",
+                   size=11.5)
+            y += 18
     errors = verdict.errors
     rows, heads, dims = errors.ratio.shape
     if errors.ratio.size:

@@ -17,7 +17,7 @@ INPUTS, CANDIDATE, ABOUT = "inputs.safetensors", "candidate.safetensors", "call.
 @dataclasses.dataclass(frozen=True)
 class KeptCall:
     """A call that was kept in the folder `path`. `call` counts the calls of its layer; `blocks` are the engine's numbers
-    of the kept blocks, in order."""
+    of the kept blocks, in order; [] if all blocks were kept."""
     path: str
     function: str
     layer: int | None

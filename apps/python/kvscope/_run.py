@@ -124,7 +124,7 @@ class Run(Drawn):
 
     def step(self, number: int) -> Step:
         """The cache at a step, from 0. IndexError when the run has fewer steps."""
-        found = self._core.step(number)
+        found = self._core.step(_whole("step", number))
         table_of = np.array(found["lookup_table"], np.uint32).reshape(len(found["batch"]), -1 if found["batch"] else 0)
         return Step(found["step"], found["page_size"], found["blocks"], found["batch"], list(found["cache_lengths"]),
                     list(found["new_tokens"]), table_of)
@@ -134,7 +134,7 @@ class Run(Drawn):
         """Each link from a token to its byte, bank and register. step -1: the last one of `seq`."""
         if kv not in ("k", "v"):
             raise InputError(f"kv is {kv!r}: pass \"k\" or \"v\"")
-        return Explanation(self._core.explain(seq, token, layer, head, dim, kv == "v", step))
+        return Explanation(self._core.explain(*_places(seq, token, layer, head, dim), kv == "v", _whole("step", step)))
 
     def tile(self, seq: int, token: int, *, layer: int = 0, head: int = 0, dim: int = 0, kv: str = "k", step: int = -1,
              path: str = "tma") -> list[dict[str, Any]]:
@@ -147,7 +147,8 @@ class Run(Drawn):
             raise InputError(f"kv is {kv!r}: pass \"k\" or \"v\"")
         if path not in ("tma", "lds"):
             raise InputError(f"path is {path!r}: pass \"tma\" or \"lds\"")
-        return list(self._core.tile(seq, token, layer, head, dim, kv == "v", step, path == "lds"))
+        places = _places(seq, token, layer, head, dim)
+        return list(self._core.tile(*places, kv == "v", _whole("step", step), path == "lds"))
 
     def shared(self, seq: int, token: int, *, layer: int = 0, head: int = 0, dim: int = 0, kv: str = "k",
                step: int = -1, path: str = "tma") -> SharedImage:
@@ -198,6 +199,17 @@ class Run(Drawn):
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
         return (["figure", "value"], [[name, value] for name, value in self.report["run"].items()
                                       if isinstance(value, (int, float))])
+
+
+def _whole(name: str, value: Any) -> int:
+    """A whole number of 64 bits; InputError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not -1 << 63 <= value < 1 << 63:
+        raise InputError(f"{name} is {value!r}: pass a whole number")
+    return int(value)
+
+
+def _places(seq: int, token: int, layer: int, head: int, dim: int) -> tuple[int, int, int, int, int]:
+    return (_whole("seq", seq), _whole("token", token), _whole("layer", layer), _whole("head", head), _whole("dim", dim))
 
 
 def _paths(value: Any, name: str, at: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

@@ -62,7 +62,7 @@ def _by_viewer(viewer: str, run: Run, options: Sequence[str], ending: str) -> by
 
 
 def _step_of(run: Run, step: int | None) -> int:
-    """The step to draw: the one with the most blocks in use, as the viewer chooses it."""
+    """The step to draw; default: the first one with the maximum of blocks in use, as in the viewer."""
     if step is not None:
         return step
     used = run.steps["used_blocks"]

@@ -5,7 +5,7 @@ import importlib
 import pathlib
 from typing import Any, Callable
 
-from ._errors import InputError, UnsupportedError
+from ._errors import Error, InputError, UnsupportedError
 from ._pictures_cache import draw_step, selected_block
 from ._run import Run
 
@@ -15,7 +15,8 @@ SCRIPT = pathlib.Path(__file__).parent / "widget.js"
 class StepperState:
     """A run, a step and a selection; `picture` and `words` are drawn from them. It needs no notebook.
 
-    `step` is kept in [0, steps); a selection is "", "block 7", "seq 3" or "3:37". InputError for another selection.
+    `step` is kept in [0, steps); a selection is "", "block 7", "seq 3" or "3:37". InputError for another selection,
+    IndexError for a block outside of the pool.
     """
 
     def __init__(self, run: Run, step: int = 0, selection: str = "", theme: str = "auto") -> None:
@@ -43,7 +44,7 @@ class StepperState:
 
     @property
     def words(self) -> str:
-        """What is running, and what the selection holds: "2 running, 0 waiting; block 7: page 1 of sequence 2"."""
+        """The numbers of requests, and the place of the selection: "2 running, 0 waiting; block 7: page 1 of sequence 2"."""
         figures = self.run.steps
         text = f"{figures['running'][self.step]} running, {figures['waiting'][self.step]} waiting"
         if not self.selection:
@@ -79,7 +80,7 @@ def stepper(run: Run, step: int = 0, select: str = "", theme: str = "auto") -> A
         state.go(widget.step)
         try:
             state.select(widget.selection)
-        except InputError:
+        except Error:
             state.select("")
         widget.step, widget.selection = state.step, state.selection
         widget.picture, widget.words = state.picture, state.words

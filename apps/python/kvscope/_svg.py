@@ -149,8 +149,8 @@ class Drawing:
 
     def box(self, x: float, y: float, width: float, height: float, *, fill: str = "free", stroke: str = "",
             line: float = 1.0, radius: float = 2.5, pattern: str = "", tip: str = "", select: str = "") -> None:
-        """A rectangle. pattern: "", "hatch", "dots", "rows" or "columns". tip: shown under the mouse. select: what a
-        click on it selects in the notebook widget, such as "block 7"."""
+        """A rectangle. pattern: "", "hatch", "dots", "rows" or "columns". tip: shown under the mouse. select: the
+        object that a click selects in the notebook widget, such as "block 7"."""
         classes = f"f-{self._use(fill)}" if fill else "none"
         if stroke:
             classes += f" s-{self._use(stroke)}"

@@ -8,9 +8,10 @@
     python -m kvscope replay dumps          # the golden output and the verdict of each kept call
     kv.capture.calls("dumps")[0].verdict()  # the same in Python
 
-Each kept call is a folder with inputs.safetensors, candidate.safetensors and call.json. Only the blocks that the call's
-sequences hold are kept, renumbered from 0; `blocks` in call.json has their numbers in the engine. Tensors are copied to
-the host after the call, because backends write this step's tokens into the cache first. A backend is imported only by
+Each kept call is a folder with inputs.safetensors, candidate.safetensors and call.json. The hooks of
+engines keep only the blocks that the call's sequences hold, renumbered from 0; `blocks` in call.json has their numbers
+in the engine. Tensors are copied to the host after the call, because backends write this step's tokens into the cache
+first. A backend is imported only by
 the method with its name. Calls that a CUDA graph replays do not run in Python: switch graphs off (vLLM:
 enforce_eager=True; SGLang: --disable-cuda-graph). A call that cannot be kept is counted with its reason, and never
 raises in the engine.
