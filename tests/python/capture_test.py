@@ -61,7 +61,7 @@ class FlashAttentionImpl:
 def vllm_call(layer="model.layers.3.self_attn.attn"):
     """A decode and a prefill of 3 queries, padded to 6 tokens; blocks of no sequence hold NaN."""
     cache = np.full((2, 40, 4, 2, 8), np.nan, np.float32)
-    table = np.array([[17, 2, 31], [9, 30, 777]], np.int32)  # 777: behind the sequence's pages
+    table = np.array([[17, 2, 31], [9, 30, 765]], np.int32)  # 765: behind the sequence's pages
     cache[:, [17, 2, 31, 9, 30]] = some(2, 5, 4, 2, 8)
     metadata = types.SimpleNamespace(num_actual_tokens=4, seq_lens=np.array([10, 8], np.int32), causal=True,
                                      query_start_loc=np.array([0, 1, 4], np.int32), block_table=table)
@@ -157,6 +157,55 @@ def test_a_call_that_cannot_be_kept_is_counted_and_does_not_raise(vllm, tmp_path
         del call["layer"].layer_name
         assert forward(vllm, call) is call["output"]
     assert capture.kept == 0 and any("layer_name" in reason for reason in capture.left)
+
+
+class DeviceTensor:
+    """A tensor of another device: NumPy cannot read it, and only what cpu() copies comes to the host."""
+    copied = 0
+    device = types.SimpleNamespace(type="cuda")
+
+    def __init__(self, values):
+        self.values, self.shape = values, values.shape
+
+    def __getitem__(self, key):
+        return DeviceTensor(self.values[key])
+
+    def index_select(self, axis, rows):
+        return DeviceTensor(np.take(self.values, rows, axis=axis))
+
+    def reshape(self, *shape):
+        return DeviceTensor(self.values.reshape(shape))
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        DeviceTensor.copied += self.values.nbytes
+        return self.values
+
+    def __array__(self, *_):
+        raise TypeError("can't convert a device tensor to numpy")
+
+
+def test_only_the_blocks_that_sequences_hold_are_copied_from_a_device(vllm, tmp_path, monkeypatch):
+    torch = types.SimpleNamespace(as_tensor=lambda rows, device: rows, Tensor=DeviceTensor)
+    call = call_in_bounds()
+    FlashAttentionImpl.forward(vllm, **call)
+    call = {name: DeviceTensor(value) if isinstance(value, np.ndarray) else value for name, value in call.items()}
+    for name in ("seq_lens", "query_start_loc", "block_table"):
+        setattr(call["attn_metadata"], name, DeviceTensor(getattr(call["attn_metadata"], name)))
+    monkeypatch.setattr(FlashAttentionImpl, "forward", lambda self, layer, query, key, value, kv_cache, attn_metadata,
+                        output=None: output)
+    monkeypatch.setattr("kvscope._arrays._is_torch", lambda value: False)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    DeviceTensor.copied = 0
+    with kv.capture.to(tmp_path) as capture:
+        capture.vllm()
+        vllm.forward(**call)
+    monkeypatch.delitem(sys.modules, "torch")
+    assert capture.kept == 1, capture
+    assert main(["replay", str(tmp_path)]) == 0
+    assert DeviceTensor.copied < 2 * call["kv_cache"].values.nbytes * 5 / 40 + 4096
 
 
 class AttentionBackend:

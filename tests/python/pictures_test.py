@@ -179,6 +179,9 @@ def test_a_fragment_is_a_bijection_of_lanes_and_elements():
     c = kv.fragment("mma.m16n8k16.c")  # PTX ISA: lane = 4 * (row % 8) + column / 2, register = 2 * (row / 8) + column % 2
     row, column = np.indices((16, 8))
     assert (c.lane == 4 * (row % 8) + column // 2).all() and (c.register == 2 * (row // 8) + column % 2).all()
+    a = kv.fragment("mma.m16n8k16.a")  # two bf16 elements in a register
+    row, column = np.indices((16, 16))
+    assert (a.lane == 4 * (row % 8) + column % 8 // 2).all() and (a.register == row // 8 + 2 * (column // 8)).all()
     with pytest.raises(kv.InputError, match="mma.m16n8k16"):
         kv.fragment("mma.m16n8k16")
 
