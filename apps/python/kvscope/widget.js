@@ -9,6 +9,8 @@ function render({ model, el }) {
   const label = document.createElement("span");
   label.style.margin = "0 1em";
   const words = document.createElement("span");
+  words.style.display = "block"; // a line of its own, so that the picture does not move
+  words.style.margin = "0.3em 0";
   const bar = document.createElement("div");
   bar.append(slider, label, words);
   const picture = document.createElement("div");
