@@ -145,6 +145,22 @@ def test_every_nth_call_of_chosen_layers_within_the_size_limit(vllm, tmp_path):
     assert small.kept == 2 and small.bytes == 2 * one and small.left == {f"past max_bytes ({2 * one:,})": 2}
 
 
+def test_calls_of_earlier_runs_and_of_other_processes_stay(vllm, tmp_path):
+    (tmp_path / "000004_layer3").mkdir()
+    (tmp_path / "000004_layer3" / "mine").touch()
+    for names in (["000005_layer3"], ["000006_layer3", "000008_layer3"]):
+        with kv.capture.to(tmp_path) as capture:
+            capture.vllm()
+            for name in names:
+                forward(vllm, call_in_bounds())
+                assert (tmp_path / name / "call.json").exists()
+                if name == "000006_layer3":  # another process keeps a call under the next name
+                    (tmp_path / "000007_layer3").mkdir()
+                    (tmp_path / "000007_layer3" / "theirs").touch()
+    assert (tmp_path / "000004_layer3" / "mine").exists() and (tmp_path / "000007_layer3" / "theirs").exists()
+    assert len(kv.capture.calls(tmp_path)) == 3 and not list(tmp_path.glob("*.part"))
+
+
 def test_a_call_that_cannot_be_kept_is_counted_and_does_not_raise(vllm, tmp_path):
     with kv.capture.to(tmp_path) as capture:
         capture.vllm()
@@ -165,7 +181,7 @@ class DeviceTensor:
     device = types.SimpleNamespace(type="cuda")
 
     def __init__(self, values):
-        self.values, self.shape = values, values.shape
+        self.values, self.shape, self.nbytes = values, values.shape, values.nbytes
 
     def __getitem__(self, key):
         return DeviceTensor(self.values[key])
@@ -206,6 +222,15 @@ def test_only_the_blocks_that_sequences_hold_are_copied_from_a_device(vllm, tmp_
     assert capture.kept == 1, capture
     assert main(["replay", str(tmp_path)]) == 0
     assert DeviceTensor.copied < 2 * call["kv_cache"].values.nbytes * 5 / 40 + 4096
+    kept = call["kv_cache"].values.nbytes * 5 // 40 + call["query"].values[:4].nbytes + call["output"].values[:4].nbytes
+    assert 0 <= capture.bytes - kept < 100  # the table, the lengths and the offsets
+    # A call past the limit copies indices only.
+    DeviceTensor.copied = 0
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with kv.capture.to(tmp_path, max_bytes=100) as capture:
+        capture.vllm()
+        vllm.forward(**call)
+    assert capture.kept == 0 and DeviceTensor.copied < 200
 
 
 class AttentionBackend:

@@ -90,6 +90,15 @@ class Kept:
             return []
         return [int(block) for block in np.unique(_numbers(self.given[self.table])[self.held])]
 
+    def size(self) -> int:
+        """[bytes] of the tensors that are kept; nothing but the table is copied for it."""
+        blocks = max(len(self.blocks), 1)
+
+        def of(name: str, value: Any) -> int:
+            whole = int(getattr(value, "nbytes", 8))
+            return whole // max(int(value.shape[0]), 1) * blocks if name in self.pool and self.held is not None else whole
+        return sum(of(name, value) for name, value in (*self.given.items(), *self.outputs.items()) if value is not None)
+
     def tensors(self) -> dict[str, Any]:
         """The tensors in host memory, with only the blocks that sequences hold; other table entries become -1."""
         out = {name: value for name, value in self.given.items() if value is not None}

@@ -12,6 +12,7 @@ from ._golden import Verdict, golden
 from ._problem import Problem
 
 INPUTS, CANDIDATE, ABOUT = "inputs.safetensors", "candidate.safetensors", "call.json"
+PART = ".part"  # the end of the name of a folder that is being written
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ def calls(folder: str | os.PathLike[str]) -> list[KeptCall]:
         raise InputError(f"{name} is no folder: pass the one that kv.capture.to() wrote")
     found = []
     for path in sorted(os.path.join(name, inner) for inner in os.listdir(name)):
-        if not os.path.isfile(os.path.join(path, ABOUT)) or path.endswith(".part"):
+        if not os.path.isfile(os.path.join(path, ABOUT)) or path.endswith(PART):
             continue
         try:
             with open(os.path.join(path, ABOUT), encoding="utf-8") as file:

@@ -13,11 +13,14 @@ engines keep only the blocks that the call's sequences hold, renumbered from 0; 
 in the engine. Tensors are copied to the host after the call, because backends write this step's tokens into the cache
 first. A backend is imported only by
 the method with its name. Calls that a CUDA graph replays do not run in Python: switch graphs off (vLLM:
-enforce_eager=True; SGLang: --disable-cuda-graph). A call that cannot be kept is counted with its reason, and never
+enforce_eager=True; SGLang: --disable-cuda-graph). The capture sees the calls of its own process: let vLLM run the model
+in yours (VLLM_ENABLE_V1_MULTIPROCESSING=0), and enter the capture in the module that SGLang's processes import. Several
+processes may share a folder, and a folder may have calls of earlier runs. A call that cannot be kept is counted with its reason, and never
 raises in the engine.
 """
 from __future__ import annotations
 
+import errno
 import functools
 import importlib
 import inspect
@@ -28,11 +31,12 @@ import threading
 from typing import Any, Callable, Mapping, Sequence
 
 from . import _capture_sources as sources
+from . import _core
 from ._arrays import bundle_of
 from ._capture_sources import Call, Kept, Left, Source
 from ._errors import Error, InputError
 from ._problem import Problem
-from ._replay import ABOUT, CANDIDATE, INPUTS, KeptCall, calls
+from ._replay import ABOUT, CANDIDATE, INPUTS, PART, KeptCall, calls
 
 __all__ = ["Call", "Capture", "Kept", "KeptCall", "Source", "calls", "tensors", "to", "wrap"]
 
@@ -55,9 +59,12 @@ class Capture:
         self._of_layer: dict[int | None, int] = {}
         self._patched: list[tuple[Any, str, Any, bool]] = []
         self._lock = threading.Lock()
+        self._number = 0  # of the next folder
 
     def __enter__(self) -> "Capture":
         os.makedirs(self.folder, exist_ok=True)
+        numbers = [int(name[:6]) for name in os.listdir(self.folder) if name[:6].isdecimal()]
+        self._number = max(numbers, default=-1) + 1  # earlier calls stay
         _active.append(self)
         return self
 
@@ -135,15 +142,23 @@ class Capture:
             return
         self.seen += 1
         self._of_layer[layer] = number + 1
-        tensors = kept.tensors()
-        candidate, _ = bundle_of(kept.candidate())
-        size = sum(_size(value) for value in (*tensors.values(), *kept.candidate().values()))
-        if self.bytes + size > self.max_bytes:
+        size = kept.size()
+        if self.bytes + size > self.max_bytes:  # before anything is copied from a device
             raise Left(f"past max_bytes ({self.max_bytes:,})")
-        problem = Problem.of(kept.layout, tensors, **kept.options)
-        folder = os.path.join(self.folder, f"{self.kept:06}" + ("" if layer is None else f"_layer{layer}"))
-        half = folder + ".part"
-        shutil.rmtree(half, ignore_errors=True)
+        problem = Problem.of(kept.layout, kept.tensors(), **kept.options)
+        candidate, _ = bundle_of(kept.candidate())
+        half = os.path.join(self.folder, f"{os.getpid()}-{id(self)}{PART}")
+        try:
+            self._write(half, call, kept, problem, candidate, layer, number)
+        except BaseException:
+            shutil.rmtree(half, ignore_errors=True)
+            raise
+        self.kept += 1
+        self.bytes += size
+
+    def _write(self, half: str, call: Call, kept: Kept, problem: Problem, candidate: _core.Bundle, layer: int | None,
+               number: int) -> None:
+        """Writes the folder `half` and gives it the next free name."""
         os.makedirs(half)
         problem.save(os.path.join(half, INPUTS))
         candidate.save(os.path.join(half, CANDIDATE))
@@ -151,10 +166,15 @@ class Capture:
                  "blocks": kept.blocks}
         with open(os.path.join(half, ABOUT), "w", encoding="utf-8") as file:
             json.dump(about, file)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.rename(half, folder)
-        self.kept += 1
-        self.bytes += size
+        while True:
+            self._number += 1
+            name = f"{self._number - 1:06}" + ("" if layer is None else f"_layer{layer}")
+            try:
+                os.rename(half, os.path.join(self.folder, name))
+                break
+            except OSError as error:  # another process that keeps calls here has taken the name
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
 
     def _leave(self, reason: str) -> None:
         self.left[reason] = self.left.get(reason, 0) + 1
@@ -166,10 +186,6 @@ class Capture:
 
 
 _active: list[Capture] = []
-
-
-def _size(value: Any) -> int:
-    return int(value.nbytes) if hasattr(value, "nbytes") else 8
 
 
 def _class_of(module: str, name: str) -> Any:
