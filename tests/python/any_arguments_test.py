@@ -35,7 +35,8 @@ def test_problems(layout, q, cache, table, lengths, mask, scale):
     try:
         problem = kv.Problem.of(layout, dict(q=q, kv_cache=cache, block_table=table, seq_lens=lengths), mask=mask,
                                 scale=scale)
-        kv.golden(problem)
+        g = kv.golden(problem)
+        assert problem._repr_html_() and g._repr_html_()
     except kv.Error as error:
         assert str(error)
 
@@ -47,7 +48,41 @@ def test_candidates(out, lse):
     g = kv.golden(kv.Problem.vllm(np.ones((2, 2, 4), np.float32), cache, block_table=np.array([[0], [1]], np.int32),
                                   seq_lens=np.array([3, 4], np.int32)))
     try:
-        kv.verify(out, g, lse=lse)
+        assert kv.verify(out, g, lse=lse)._repr_html_()
+    except kv.Error as error:
+        assert str(error)
+
+
+RUN = kv.run({"kvscope_scenario": 1, "name": "t", "model": "tiny", "cache": {"page_size": 4, "blocks": 8},
+              "requests": {"list": [{"arrival_us": 0, "prompt_tokens": 9, "generate_tokens": 3}]}}, golden=False)
+numbers = st.one_of(st.integers(-2, 12), st.integers(), st.integers(1 << 62, 1 << 70), st.floats(), st.none(),
+                    st.text(max_size=2), st.just(np.int32(1)))
+
+
+@hypothesis.settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@hypothesis.given(seq=numbers, token=numbers, layer=numbers, head=numbers, dim=numbers, step=numbers,
+                  path=st.sampled_from(["tma", "lds", "", 3]), kind=st.sampled_from(["k", "v", None]), call=st.integers(0, 3))
+def test_places_of_a_run(seq, token, layer, head, dim, step, path, kind, call):
+    try:
+        if call == 0:
+            RUN.step(step)._repr_html_()
+        elif call == 1:
+            RUN.explain(seq, token, layer=layer, head=head, dim=dim, step=step, kv=kind)._repr_html_()
+        elif call == 2:
+            RUN.shared(seq, token, layer=layer, head=head, dim=dim, step=step, kv=kind, path=path)._repr_html_()
+        else:
+            kv.StepperState(RUN, 1).select(f"{seq}:{token}")
+    except kv.Error as error:
+        assert str(error)
+
+
+@hypothesis.settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@hypothesis.given(words=st.one_of(st.text(), st.sampled_from(["block 1", "seq 0", "0:3", "block -1", "0:-1", "1:2:3"])))
+def test_selections(words):
+    state = kv.StepperState(RUN, 2)
+    try:
+        state.select(words)
+        assert state.picture and state.words
     except kv.Error as error:
         assert str(error)
 

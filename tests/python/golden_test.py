@@ -125,7 +125,7 @@ def test_what_a_golden_returned_outlives_it():
 
 def test_html_is_escaped():
     verdict = kv.verify(2 * kv.golden(problem()).o.astype(np.float32), kv.golden(problem()))
-    assert "<script" not in verdict._repr_html_() and verdict._repr_html_().startswith("<pre>")
+    assert "<script" not in verdict._repr_html_() and verdict._repr_html_().startswith("<div><svg")
     assert "vllm" in problem()._repr_html_()
 
 

@@ -31,4 +31,5 @@ def test_a_mismatch_is_in_the_report(pytester):
     result.assert_outcomes(failed=2)
     page = (pytester.path / "report.html").read_text()
     assert "2 rejected outputs" in page and "test_wrong[page16]" in page and "diagnosis" in page
+    assert page.count("<svg") == 2 and "by head" in page
     result.stdout.fnmatch_lines(["*kvscope diagnose kept/golden.safetensors*"])

@@ -21,6 +21,9 @@ def test_the_table_of_a_step_maps_the_tokens_that_explain_names(first_light):
     explained = first_light.explain(step.batch[row], 0, step=6)
     assert str(step.lookup_table[row, 0]) in explained.text
     assert explained.links and explained.register in explained.text
+    # "row" is not the link "rows per block", which comes before it
+    assert explained["row"] == next(link.result for link in explained.links if link.name == "row")
+    assert explained["rows"] == next(link.result for link in explained.links if link.name == "rows per block")
 
 
 def test_steps_and_tokens_out_of_range_are_index_errors(first_light):

@@ -24,6 +24,7 @@ void bind_problem(py::module_& module);
 void bind_golden(py::module_& module);
 void bind_run(py::module_& module);
 void bind_launch(py::module_& module);
+void bind_fragment(py::module_& module);
 
 [[nodiscard]] py::object to_python(const json::Value& value);
 

@@ -1,6 +1,8 @@
 // Golden outputs, verdicts and diagnoses.
 #include <pybind11/numpy.h>
 
+#include <algorithm>
+
 #include "apps/python/bindings/problem.h"
 #include "core/attention/bounds.h"
 #include "core/attention/fast.h"
@@ -89,6 +91,35 @@ py::dict judge_and_report(const std::shared_ptr<Problem>& problem, const std::sh
   return out;
 }
 
+// The error of each element over its allowed error, f32 [rows, heads, dims], and the place of each row.
+py::dict errors(const std::shared_ptr<Problem>& problem, const std::shared_ptr<Bundle>& golden_bundle,
+                const std::shared_ptr<Bundle>& candidate, const py::dict& options) {
+  const golden::StatedRounding rounding = rounding_of(options);
+  golden::ElementErrors found;
+  {
+    const py::gil_scoped_release release;
+    const attention::Problem given = problem->prepared.with_given_table();
+    golden::CompareOptions compare_options;
+    compare_options.inputs = &given;
+    compare_options.rounding = rounding;
+    found = golden::element_errors(*golden_bundle, *candidate, compare_options);
+  }
+  py::array_t<float> ratio({found.rows, found.heads, found.dims});
+  std::copy(found.ratio.begin(), found.ratio.end(), ratio.mutable_data());
+  py::list sequences, positions, pages;
+  for (const golden::Place& place : found.places) {
+    sequences.append(place.sequence);
+    positions.append(place.position);
+    pages.append(place.page);
+  }
+  py::dict out;
+  out["ratio"] = ratio;
+  out["sequences"] = sequences;
+  out["positions"] = positions;
+  out["pages"] = pages;
+  return out;
+}
+
 // [query, head, dim] the allowed error of each element of an output of that type.
 py::array_t<double> bounds(const std::shared_ptr<Bundle>& golden_bundle, const std::string& dtype) {
   attention::Rounding rounding = attention::rounding_of(type_of("dtype", dtype));
@@ -113,6 +144,7 @@ py::array_t<double> bounds(const std::shared_ptr<Bundle>& golden_bundle, const s
 void bind_golden(py::module_& module) {
   module.def("golden", [](const std::shared_ptr<Problem>& problem, bool fast) { return compute(*problem, fast); });
   module.def("judge", &judge_and_report);
+  module.def("errors", &errors);
   module.def("bounds", &bounds);
 }
 

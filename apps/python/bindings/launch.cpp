@@ -223,7 +223,24 @@ py::dict results(const Launch& launch) {
   for (const ptx::Report& report : launch.result.reports) {
     py::dict one;
     std::vector<std::string> sources;
-    for (const ptx::ReportParty& party : report.parties) sources.push_back(party.source);
+    py::list parties;
+    for (const ptx::ReportParty& party : report.parties) {
+      sources.push_back(party.source);
+      py::dict with;
+      with["action"] = party.action;
+      with["actor"] = party.actor;
+      with["thread"] = party.thread;
+      with["warp"] = party.warp;
+      with["opcode"] = party.opcode;
+      with["source"] = party.source;
+      parties.append(with);
+    }
+    py::dict address;
+    address["known"] = report.address.known;
+    address["space"] = std::string(name(report.address.space));
+    address["symbol"] = report.address.symbol;
+    address["offset"] = report.address.offset;
+    address["bytes"] = report.address.bytes;
     one["kind"] = std::string(name(report.kind));
     one["severity"] = std::string(name(report.severity));
     one["cta"] = report.cta;
@@ -231,6 +248,9 @@ py::dict results(const Launch& launch) {
     one["message"] = report.message;
     one["hint"] = report.hint;
     one["sources"] = sources;
+    one["parties"] = parties;
+    one["address"] = address;
+    one["repeated"] = report.repeated;
     one["text"] = to_text(report);
     reports.append(one);
   }

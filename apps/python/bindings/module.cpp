@@ -77,4 +77,5 @@ PYBIND11_MODULE(_core, module) {
   bindings::bind_golden(module);
   bindings::bind_run(module);
   bindings::bind_launch(module);
+  bindings::bind_fragment(module);
 }

@@ -1,6 +1,10 @@
 // Problems in the layouts of engines: preparation, lint, conversion, detection.
 #include "apps/python/bindings/problem.h"
 
+#include <pybind11/numpy.h>
+
+#include <algorithm>
+
 #include "core/base/errors.h"
 #include "core/golden/bundle/bundle.h"
 #include "core/golden/golden_bundle.h"
@@ -62,6 +66,16 @@ py::dict describe(const Problem& problem) {
   out["warnings"] = problem.prepared.warnings;
   out["notes"] = problem.prepared.notes;
   out["scales"] = problem.prepared.scales;
+  return out;
+}
+
+// i64 [batch, columns]: the block of each page; -1 where no token is read.
+py::array_t<std::int64_t> lookup_table(const Problem& problem) {
+  const auto& table = problem.prepared.table;
+  py::array_t<std::int64_t> out({table.shape(0), table.shape(1)});
+  std::transform(table.begin(), table.end(), out.mutable_data(), [](std::uint32_t block) {
+    return block == golden::kUnknownBlock ? std::int64_t{-1} : std::int64_t{block};
+  });
   return out;
 }
 
@@ -167,6 +181,7 @@ void bind_problem(py::module_& module) {
                     return make_problem(tensors, golden::layout_options_of(*tensors, source));
                   })
       .def("describe", &describe)
+      .def("lookup_table", &lookup_table)
       .def_readonly("tensors", &Problem::tensors)
       .def("save", [](const Problem& problem, const std::string& path) {
         const py::gil_scoped_release release;

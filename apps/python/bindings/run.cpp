@@ -1,5 +1,6 @@
 // Simulated runs of scenarios: the report, the cache at a step, explained addresses.
 #include <filesystem>
+#include <limits>
 
 #include "apps/python/bindings/bindings.h"
 #include "core/base/errors.h"
@@ -11,6 +12,7 @@
 #include "core/scenario/scenario_json.h"
 #include "core/staging/explain.h"
 #include "core/staging/focus.h"
+#include "core/staging/staging_events.h"
 
 namespace kvscope::python {
 namespace {
@@ -108,6 +110,81 @@ py::dict explain_one(const Run& run, std::int64_t seq, std::int64_t token, std::
   return out;
 }
 
+// The numbers of each step, one list a figure, by the names of trace::StepEnded.
+py::dict curve(const Run& run) {
+  const std::vector<StepFigures>& steps = run.outcome.engine.report.curve;
+  py::dict out;
+  const auto add = [&](const char* name, std::int64_t StepFigures::*figure) {
+    py::list list;
+    for (const StepFigures& step : steps) list.append(step.*figure);
+    out[name] = list;
+  };
+  add("time_us", &StepFigures::time_us);
+  add("waiting", &StepFigures::waiting);
+  add("running", &StepFigures::running);
+  add("used_blocks", &StepFigures::used_blocks);
+  add("cached_blocks", &StepFigures::cached_blocks);
+  add("free_blocks", &StepFigures::free_blocks);
+  add("slots_filled", &StepFigures::slots_filled);
+  add("prefill_tokens", &StepFigures::prefill_tokens);
+  add("decode_tokens", &StepFigures::decode_tokens);
+  add("hit_tokens", &StepFigures::hit_tokens);
+  add("query_tokens", &StepFigures::query_tokens);
+  add("preemptions", &StepFigures::preemptions);
+  add("finished", &StepFigures::finished);
+  return out;
+}
+
+py::dict event_dict(const trace::Event& event) {
+  return std::visit(
+      [](const auto& one) {
+        using E = std::decay_t<decltype(one)>;
+        py::dict out;
+        out["event"] = std::string(E::kName);
+        std::apply(
+            [&](const auto&... field) {
+              ((out[py::str(std::string(field.name))] = trace::to_i64(one.*field.member)), ...);
+            },
+            E::fields());
+        return out;
+      },
+      event);
+}
+
+// The events of one tile on its way to registers, with each lane; each event is a dict of its fields.
+py::list tile(const Run& run, std::int64_t seq, std::int64_t token, std::int64_t layer, std::int64_t head,
+              std::int64_t dim, bool values, std::int64_t number, bool lds) {
+  trace::MemoryRecorder recorder;
+  {
+    const py::gil_scoped_release release;
+    const Scenario& scenario = run.scenario;
+    const KOrV kv = values ? KOrV::v : KOrV::k;
+    check_index("token", token, std::numeric_limits<std::int64_t>::max(), "tokens");
+    StepIdx step{number};
+    if (number == -1) {
+      const std::optional<StepIdx> last = last_step_of(scenario, run.requests, SeqIdx{seq}, TokIdx{token});
+      if (!last) {
+        throw IndexError("sequence " + std::to_string(seq) + " has no token " + std::to_string(token) +
+                         " in the cache at any step");
+      }
+      step = *last;
+    }
+    check_index("step", step.value, run.outcome.engine.report.steps, "steps of the run");
+    TileQuestion question;
+    question.path = lds ? StagingPath::lds : StagingPath::tma;
+    question.seq = SeqIdx{seq};
+    question.layer = LayerIdx{layer};
+    question.head = HeadIdx{head};
+    question.kv = kv;
+    question.tile = token / tile_tokens(scenario, question.path, kv);
+    question.dim = DimIdx{dim};
+    record_tile(scenario, state_at(scenario, run.requests, step).cache, question, recorder);
+  }
+  py::list out;
+  for (const trace::Event& event : recorder.events()) out.append(event_dict(event));
+  return out;
+}
+
 std::shared_ptr<golden::Bundle> golden_of(const Run& run) {
   if (!run.outcome.golden) {
     throw UnsupportedError("this run has no golden output: " + run.outcome.golden_skipped);
@@ -124,6 +201,8 @@ void bind_run(py::module_& module) {
       .def("text", [](const Run& run) { return to_text(run.scenario, run.outcome); })
       .def("scenario", [](const Run& run) { return to_python(to_json(run.scenario)); })
       .def("step", &step)
+      .def("curve", &curve)
+      .def("tile", &tile)
       .def("explain", &explain_one)
       .def("golden", &golden_of);
   module.def("run", &run);

@@ -8,21 +8,32 @@
     m = kv.load("kernel.ptx")                   # or kv.compile(source)
     r = m["decode"].launch(grid=8, block=128, args=dict(q=q, out=out))
     r.reports, r.counters
+    kv.show(kv.run("scenario.json"), step=6)    # a picture; in a notebook, each object draws itself
+    with kv.capture.to("dumps") as capture:     # keeps the calls of an engine, for python -m kvscope replay
+        capture.vllm()
 
 docs/17_from_python.md explains each part.
 """
+from . import capture
 from ._arrays import bits
 from ._compile import compile
 from ._core import __version__
+from ._drawn import Picture
 from ._errors import (CompileError, DeviceError, Error, GeometryError, IllegalAddress, IndexError, InputError,
                       KernelMismatch, OverflowError, UnsupportedError)
-from ._golden import Cause, Diagnosis, Golden, Verdict, assert_close, diagnose, golden, verify
-from ._launch import Kernel, LaunchResult, Module, Offset, Parameter, Profile, Report, TensorMap, load, offset
+from ._golden import Cause, Diagnosis, Errors, Golden, Verdict, assert_close, diagnose, golden, verify
+from ._launch import (Kernel, LaunchResult, Module, Offset, Parameter, Profile, Race, Report, TensorMap, load,
+                      offset)
 from ._problem import LayoutFit, LintReport, Problem, convert, detect, layouts, lint
 from ._run import Explanation, Link, Run, Step, run
+from ._show import show
+from ._stepper import StepperState, stepper
+from ._tile import Fragment, SharedImage, fragment, fragments
 
-__all__ = ["Cause", "CompileError", "DeviceError", "Diagnosis", "Error", "Explanation", "GeometryError", "Golden",
-           "IllegalAddress", "IndexError", "InputError", "Kernel", "KernelMismatch", "LaunchResult", "LayoutFit",
-           "Link", "LintReport", "Module", "Offset", "OverflowError", "Parameter", "Problem", "Profile", "Report",
-           "Run", "Step", "TensorMap", "UnsupportedError", "Verdict", "__version__", "assert_close", "bits",
-           "compile", "convert", "detect", "diagnose", "golden", "layouts", "lint", "load", "offset", "run", "verify"]
+__all__ = ["Cause", "CompileError", "DeviceError", "Diagnosis", "Error", "Errors", "Explanation", "Fragment",
+           "GeometryError", "Golden", "IllegalAddress", "IndexError", "InputError", "Kernel", "KernelMismatch",
+           "LaunchResult", "LayoutFit", "Link", "LintReport", "Module", "Offset", "OverflowError", "Parameter",
+           "Picture", "Problem", "Profile", "Race", "Report", "Run", "SharedImage", "Step", "StepperState", "TensorMap",
+           "UnsupportedError", "Verdict", "__version__", "assert_close", "bits", "capture", "compile", "convert",
+           "detect", "diagnose", "fragment", "fragments", "golden", "layouts", "lint", "load", "offset", "run", "show",
+           "stepper", "verify"]

@@ -4,18 +4,21 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
-from typing import Any
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
 from . import _core
 from ._arrays import array_of, bundle_of, from_bundle
+from ._drawn import Drawn
 from ._errors import InputError, KernelMismatch
-from ._html import table, text
+from ._html import text
+from ._pictures_output import draw_golden, draw_verdict
 from ._problem import Problem
+from ._svg import Drawing
 
 
-class Golden:
+class Golden(Drawn):
     """The reference output of a problem, in double.
 
     o     f64 [queries, query_heads, value_size]
@@ -51,10 +54,14 @@ class Golden:
     def __repr__(self) -> str:
         return f"<kvscope.Golden o {list(self.o.shape)} of {self.problem!r}>"
 
-    def _repr_html_(self) -> str:
-        o = self.o
-        return table(["tensor", "shape", "min", "max"],
-                     [["o", list(o.shape), o.min(initial=0), o.max(initial=0)], ["lse", list(self.lse.shape), "", ""]])
+    def _draw(self) -> Drawing:
+        return draw_golden(self)
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        o, lse = self.o, self.lse
+        return (["query", "head", "lse", "smallest o", "largest o"],
+                [[query, head, lse[query, head], o[query, head].min(initial=0), o[query, head].max(initial=0)]
+                 for query in range(o.shape[0]) for head in range(o.shape[1])] if o.size <= 1 << 20 else ())
 
 
 def golden(problem: Problem, *, accuracy: str = "strict") -> Golden:
@@ -109,10 +116,24 @@ def _cause(one: dict[str, Any]) -> Cause:
                  float(one.get("misfit", 0)), place("sequence"), place("page"), int(one.get("failing_explained", 0)))
 
 
-class Verdict:
+@dataclasses.dataclass(frozen=True)
+class Errors:
+    """Where an output differs from its golden.
+
+    ratio                         f32 [queries, heads, dims] |out - o| over the allowed error; above 1 fails
+    sequences, positions, pages   [queries] the sequence of each query, its position, and the page it is in; -1: unknown
+    """
+    ratio: np.ndarray[Any, Any]
+    sequences: list[int]
+    positions: list[int]
+    pages: list[int]
+
+
+class Verdict(Drawn):
     """The comparison of an output with its golden: `passed`, `criteria`, and the diagnosis if it failed."""
 
-    def __init__(self, report: dict[str, Any]) -> None:
+    def __init__(self, report: dict[str, Any], find_errors: Callable[[], dict[str, Any]]) -> None:
+        self._find_errors = find_errors
         self.passed = bool(report["passed"])
         self.report: dict[str, Any] = report["verdict"]
         self.criteria: list[dict[str, Any]] = list(self.report.get("criteria", []))
@@ -120,14 +141,22 @@ class Verdict:
         self.diagnosis = None if report["diagnosis"] is None else Diagnosis(report["diagnosis"],
                                                                             report["diagnosis_text"])
 
+    @property
+    def errors(self) -> Errors:
+        """The error of each element of o over its allowed error; by the derived bound, whatever the profile."""
+        return Errors(**self._find_errors())
+
     def __bool__(self) -> bool:
         return self.passed
 
     def __repr__(self) -> str:
         return self.text + ("" if self.diagnosis is None else self.diagnosis.text)
 
-    def _repr_html_(self) -> str:
-        return text(repr(self))
+    def _draw(self) -> Drawing:
+        return draw_verdict(self)
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        return (["criterion", "passed", "detail"], [[c["name"], c["passed"], c["detail"]] for c in self.criteria])
 
 
 def _judge(out: Any, g: Golden, lse: Any, dtype: str | None, options: dict[str, Any], diagnosis: str) -> Verdict:
@@ -138,7 +167,8 @@ def _judge(out: Any, g: Golden, lse: Any, dtype: str | None, options: dict[str, 
         raise InputError(f"out has the element type {array.dtype}: an output is f64, f32, f16 or bf16; pass "
                          "dtype=\"bf16\" for bit patterns")
     candidate, _ = bundle_of({"o": array, "lse": lse})
-    return Verdict(_core.judge(g.problem._core, g._core, candidate, options, diagnosis))
+    return Verdict(_core.judge(g.problem._core, g._core, candidate, options, diagnosis),
+                   lambda: _core.errors(g.problem._core, g._core, candidate, options))
 
 
 def verify(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, profile: str | None = None,

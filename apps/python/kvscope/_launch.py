@@ -12,10 +12,13 @@ import numpy as np
 
 from . import _core
 from ._arrays import Array, array_of
+from ._drawn import Drawn
 from ._errors import IndexError as KvscopeIndexError
 from ._errors import InputError
 from ._html import table, text
+from ._pictures_device import draw_race
 from ._signatures import names_in_source
+from ._svg import Drawing
 
 _INTEGERS = {"u8": (1, False), "u16": (2, False), "u32": (4, False), "u64": (8, False), "s8": (1, True), "s16": (2,
                                                                                                                  True),
@@ -102,6 +105,40 @@ class Report(Mapping[str, Any]):
         return self.text
 
 
+class Race(Report, Drawn):
+    """Two accesses to the same bytes that nothing orders. `parties` are dicts with action, actor, thread, warp, opcode
+    and source, in the order in which the accesses ran."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        super().__init__(values)
+        self.parties: list[dict[str, Any]] = values["parties"]
+
+    @property
+    def where(self) -> str:
+        """"block (0, 0, 0), step 12"."""
+        return f"block {tuple(self['cta'])}, step {self['step']}"
+
+    @property
+    def address_text(self) -> str:
+        """"4 bytes at tile + 0, shared"; "" if the address is unknown."""
+        a = self["address"]
+        if not a["known"]:
+            return ""
+        return f"{a['bytes']} bytes at {a['symbol'] or 'address'} + {a['offset']}, {a['space']}"
+
+    def _draw(self) -> Drawing:
+        return draw_race(self)
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        return (["action", "actor", "instruction", "source"],
+                [[p["action"], p["actor"], p["opcode"], p["source"]] for p in self.parties])
+
+
+def _report(values: dict[str, Any]) -> Report:
+    race = values["kind"].startswith("RACE") and len(values["parties"]) >= 2
+    return Race(values) if race else Report(values)
+
+
 class Profile:
     """Counts of a launch, not times."""
 
@@ -132,7 +169,12 @@ class LaunchResult:
         self.clean: bool = self._results["clean"]  # finished, without a report of severity error
         self.steps: int = self._results["steps"]   # warp instructions
         self.printed = self._results["printed"].decode("utf-8", "replace")
-        self.reports = [Report(one) for one in self._results["reports"]]
+        self.reports = [_report(one) for one in self._results["reports"]]
+
+    @property
+    def races(self) -> list[Race]:
+        """The reports of races with both accesses."""
+        return [report for report in self.reports if isinstance(report, Race)]
 
     @property
     def counters(self) -> dict[str, int]:
@@ -153,7 +195,7 @@ class LaunchResult:
         return f"kernel {self.kernel}: {self.steps} warp instructions, {end}, {len(self.reports)} reports{found}"
 
     def _repr_html_(self) -> str:
-        return text(repr(self))
+        return text(repr(self)) + "".join(race._repr_html_() for race in self.races[:3])
 
 
 class _Arrays:

@@ -2,12 +2,17 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
+
+import numpy as np
 
 from . import _core
 from ._arrays import array_of, bundle_of, from_bundle
+from ._drawn import Drawn
 from ._errors import InputError
 from ._layouts import LayoutConstructors
+from ._pictures_cache import draw_problem
+from ._svg import Drawing
 
 _OPTIONS = ("layer", "cache_dtype", "query_dtype", "granularity", "v_scales_order", "head_size", "value_size", "scale",
             "ignore", "mask", "alignment", "window_left", "window_right", "chunk", "soft_cap", "lse_base", "empty_lse")
@@ -20,7 +25,7 @@ def split_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
     return tensors, options
 
 
-class Problem(LayoutConstructors):
+class Problem(LayoutConstructors, Drawn):
     """Queries, a paged cache, its table, and each convention of attention over them.
 
     Make one with the constructor of its layout, such as `Problem.vllm(q, kv_cache, block_table=..., seq_lens=...)`;
@@ -77,6 +82,17 @@ class Problem(LayoutConstructors):
         """Properties that are legal and a known cause of errors in kernels."""
         return list(self._about["warnings"])
 
+    @property
+    def lookup_table(self) -> np.ndarray[Any, Any]:
+        """i64 [sequences, columns]: the block of each page; -1 where no token is read. A cache without pages has one
+        block for each sequence."""
+        return np.asarray(self._core.lookup_table())
+
+    def tensors_info(self) -> list[tuple[str, str, list[int]]]:
+        """(name, element type, shape) of each tensor."""
+        bundle = self._core.tensors
+        return [(name, bundle.get(name).dtype, bundle.get(name).shape) for name in bundle.names()]
+
     def tensor(self, name: str) -> Any:
         """A tensor of the problem, of the kind that the arguments had."""
         return from_bundle(self._core.tensors, name, self._kind)
@@ -87,11 +103,15 @@ class Problem(LayoutConstructors):
                 f"{a['query_heads']} query heads on {a['kv_heads']}, head size {a['head_size']}, "
                 f"pages of {a['page_size']}, {a['cache_dtype']}>")
 
-    def _repr_html_(self) -> str:
-        from ._html import table
-        shown = ("layout", "sequences", "queries", "query_heads", "kv_heads", "head_size", "page_size", "blocks",
-                 "cache_dtype", "query_dtype")
-        return table(["", ""], [[name, self._about[name]] for name in shown])
+    def _draw(self) -> Drawing:
+        return draw_problem(self)
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        table = self.lookup_table
+        return (["sequence", "keys", "queries", "blocks"],
+                [[b, length, self._about["query_offsets"][b + 1] - self._about["query_offsets"][b],
+                  [int(block) for block in table[b] if block >= 0]]
+                 for b, length in enumerate(self._about["key_lengths"])])
 
 
 class LintReport:

@@ -11,16 +11,20 @@ from typing import Any, Callable, Mapping, Sequence
 import numpy as np
 
 from . import _core
+from ._drawn import Drawn
 from ._errors import InputError
 from ._golden import Golden
-from ._html import table, text
+from ._pictures_cache import draw_run, draw_step
+from ._pictures_device import draw_explanation
 from ._problem import Problem
+from ._svg import Drawing
+from ._tile import SharedImage
 
 Progress = Callable[[int, int], object]
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class Step(Drawn):
     """The cache at one step. Rows of the batch are sequences; block `blocks` is the null page."""
     step: int
     page_size: int
@@ -29,6 +33,24 @@ class Step:
     cache_lengths: list[int]                    # [batch] tokens cached before the step
     new_tokens: list[int]                       # [batch] tokens that the step computes
     lookup_table: np.ndarray[Any, Any]          # u32 [batch, columns]
+
+    def pages_in(self, block: int) -> list[tuple[int, int]]:
+        """(sequence, page) of each page of the batch that is in a block; several if the block is shared."""
+        found = []
+        for row, seq in enumerate(self.batch):
+            tokens = self.cache_lengths[row] + self.new_tokens[row]
+            pages = -(-tokens // self.page_size) if self.page_size else 1
+            found += [(seq, page) for page in range(pages) if self.lookup_table[row, page] == block]
+        return found
+
+    def _draw(self) -> Drawing:
+        return draw_step(self)
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        return (["sequence", "cached", "new", "blocks"],
+                [[seq, self.cache_lengths[row], self.new_tokens[row],
+                  [int(block) for block in self.lookup_table[row] if block < self.blocks]]
+                 for row, seq in enumerate(self.batch)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +62,7 @@ class Link:
     remark: str
 
 
-class Explanation:
+class Explanation(Drawn):
     """The chain from a token to its byte, bank and register: `links`; `text` prints it."""
 
     def __init__(self, found: dict[str, Any]) -> None:
@@ -49,8 +71,8 @@ class Explanation:
         self.text: str = found["text"]
 
     def __getitem__(self, name: str) -> str:
-        """The result of the first link whose name begins with `name`; KeyError lists the names."""
-        for link in self.links:
+        """The result of the link `name`, else of the first one whose name begins with it; KeyError lists the names."""
+        for link in sorted(self.links, key=lambda link: link.name != name):
             if link.name.startswith(name):
                 return link.result
         raise KeyError(f"no link {name!r}: links are {', '.join(link.name for link in self.links)}")
@@ -63,12 +85,15 @@ class Explanation:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_html_(self) -> str:
-        return table(["link", "formula", "numbers", "result"],
-                     [[link.name, link.formula, link.numbers, link.result] for link in self.links])
+    def _draw(self) -> Drawing:
+        return draw_explanation(self)
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        return (["link", "formula", "numbers", "result"],
+                [[link.name, link.formula, link.numbers, link.result] for link in self.links])
 
 
-class Run:
+class Run(Drawn):
     """A finished run of a scenario."""
 
     def __init__(self, core: _core.Run, source: str, folder: str, requests: str | None) -> None:
@@ -90,9 +115,16 @@ class Run:
         """The scenario with all defaults filled in."""
         return dict(self._core.scenario())
 
+    @property
+    def steps(self) -> dict[str, list[int]]:
+        """One list for each figure, with one number for each step: running, waiting, used_blocks, cached_blocks,
+        free_blocks, slots_filled, prefill_tokens, decode_tokens, hit_tokens, query_tokens, preemptions, finished, and
+        time_us at the end of the step."""
+        return dict(self._core.curve())
+
     def step(self, number: int) -> Step:
         """The cache at a step, from 0. IndexError when the run has fewer steps."""
-        found = self._core.step(number)
+        found = self._core.step(_whole("step", number))
         table_of = np.array(found["lookup_table"], np.uint32).reshape(len(found["batch"]), -1 if found["batch"] else 0)
         return Step(found["step"], found["page_size"], found["blocks"], found["batch"], list(found["cache_lengths"]),
                     list(found["new_tokens"]), table_of)
@@ -102,7 +134,28 @@ class Run:
         """Each link from a token to its byte, bank and register. step -1: the last one of `seq`."""
         if kv not in ("k", "v"):
             raise InputError(f"kv is {kv!r}: pass \"k\" or \"v\"")
-        return Explanation(self._core.explain(seq, token, layer, head, dim, kv == "v", step))
+        return Explanation(self._core.explain(*_places(seq, token, layer, head, dim), kv == "v", _whole("step", step)))
+
+    def tile(self, seq: int, token: int, *, layer: int = 0, head: int = 0, dim: int = 0, kv: str = "k", step: int = -1,
+             path: str = "tma") -> list[dict[str, Any]]:
+        """The events of the tile that holds a token, on its way to registers; each is a dict with its kind in "event".
+
+        path "tma", or "lds" for copies by waves. step -1: the last one of `seq`. docs/07_file_formats.md lists the
+        kinds. GeometryError or UnsupportedError if the path cannot copy the tile.
+        """
+        if kv not in ("k", "v"):
+            raise InputError(f"kv is {kv!r}: pass \"k\" or \"v\"")
+        if path not in ("tma", "lds"):
+            raise InputError(f"path is {path!r}: pass \"tma\" or \"lds\"")
+        places = _places(seq, token, layer, head, dim)
+        return list(self._core.tile(*places, kv == "v", _whole("step", step), path == "lds"))
+
+    def shared(self, seq: int, token: int, *, layer: int = 0, head: int = 0, dim: int = 0, kv: str = "k",
+               step: int = -1, path: str = "tma") -> SharedImage:
+        """Shared memory with the tile that holds a token. The arguments are those of tile()."""
+        events = self.tile(seq, token, layer=layer, head=head, dim=dim, kv=kv, step=step, path=path)
+        return SharedImage(events, f"{kv.upper()} of sequence {seq}, rows from token {events[0]['first_token']}, by "
+                                   f"{path.upper()}")
 
     def golden(self) -> Golden:
         """The golden output over the focus layer at the focus step, with its problem."""
@@ -140,8 +193,23 @@ class Run:
     def __repr__(self) -> str:
         return self.text
 
-    def _repr_html_(self) -> str:
-        return text(self.text)
+    def _draw(self) -> Drawing:
+        return draw_run(self)
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        return (["figure", "value"], [[name, value] for name, value in self.report["run"].items()
+                                      if isinstance(value, (int, float))])
+
+
+def _whole(name: str, value: Any) -> int:
+    """A whole number of 64 bits; InputError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not -1 << 63 <= value < 1 << 63:
+        raise InputError(f"{name} is {value!r}: pass a whole number")
+    return int(value)
+
+
+def _places(seq: int, token: int, layer: int, head: int, dim: int) -> tuple[int, int, int, int, int]:
+    return (_whole("seq", seq), _whole("token", token), _whole("layer", layer), _whole("head", head), _whole("dim", dim))
 
 
 def _paths(value: Any, name: str, at: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ._errors import KernelMismatch
+from ._golden import Verdict
 from ._launch import LaunchResult, Module
 from ._problem import Problem
 
@@ -102,7 +103,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                      help="Write an HTML report of each output that kvscope rejected")
 
 
-_FAILED: pytest.StashKey[Any] = pytest.StashKey()  # list of (test, message)
+_FAILED: pytest.StashKey[Any] = pytest.StashKey()  # list of (test, message, HTML of the verdict)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -116,7 +117,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
     if isinstance(error, KernelMismatch):
         report = outcome.get_result()
         report.sections.append(("kvscope", str(error)))
-        item.config.stash[_FAILED].append((item.nodeid, str(error)))
+        drawing = error.verdict._repr_html_() if isinstance(error.verdict, Verdict) else ""
+        item.config.stash[_FAILED].append((item.nodeid, str(error), drawing))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -126,8 +128,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             file.write(report_page(session.config.stash[_FAILED], session.testscollected))
 
 
-def report_page(failed: Sequence[tuple[str, str]], tests: int) -> str:
+def report_page(failed: Sequence[tuple[str, str, str]], tests: int) -> str:
     """The HTML page of --kvscope-report."""
-    parts = [f"<h2>{html.escape(name)}</h2><pre>{html.escape(words)}</pre>" for name, words in failed]
+    parts = [f"<h2>{html.escape(name)}</h2>{drawing}<pre>{html.escape(words)}</pre>" for name, words, drawing in failed]
     return (f"<!doctype html><meta charset=\"utf-8\"><title>kvscope</title><h1>{len(failed)} rejected outputs of "
             f"{tests} tests</h1>{''.join(parts)}\n")

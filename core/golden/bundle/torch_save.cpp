@@ -6,7 +6,9 @@ namespace kvscope::golden {
 
 bool is_torch_save(std::string_view bytes) {
   if (bytes.starts_with("PK\x03\x04")) return bytes.substr(0, 1024).find("data.pkl") != std::string_view::npos;
-  return bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
+  // A .safetensors begins with the length of its header in 64 bits: 640, for example, has the first bytes of a pickle,
+  // but then six zeros, and no opcode of a pickle is 0.
+  return bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5 && bytes[2] != 0;
 }
 
 std::string torch_save_advice(const std::filesystem::path& path) {

@@ -217,6 +217,23 @@ TEST(Bundle, FilesOfTorchSaveAreRecognizedUnderAnyEnding) {
   }
 }
 
+// The length of the header comes first in a .safetensors; these lengths begin as pickles of protocol 2 to 5 do.
+TEST(Bundle, ASafetensorsHeaderOfAnyLengthIsNoPickle) {
+  const TempFolder folder;
+  for (std::size_t length = 600; length <= 1440; length += 8) {
+    std::string header = R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+    header.resize(length, ' ');
+    std::string bytes(8, '\0');
+    bytes[0] = static_cast<char>(length % 256);
+    bytes[1] = static_cast<char>(length / 256);
+    spit(folder / "x.safetensors", bytes + header + std::string(4, '\0'));
+    EXPECT_EQ(load_bundle(folder / "x.safetensors").tensors.size(), 1u) << length;
+  }
+  spit(folder / "p.safetensors", std::string("\x80\x02}q\0X", 6) + std::string(20, ' '));
+  EXPECT_THAT(message_of([&] { static_cast<void>(load_bundle(folder / "p.safetensors")); }),
+              testing::HasSubstr("written by torch.save"));
+}
+
 TEST(Bundle, AFailedSaveLeavesTheOldFileAndNoOther) {
   const TempFolder folder;
   save_bundle(folder / "b.npz", small_bundle());

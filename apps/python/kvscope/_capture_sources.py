@@ -1,0 +1,244 @@
+"""What a call of an attention backend holds: the tensors of a problem, its conventions, and the output.
+
+Arguments are found by the names in the function's own signature, which are those of vLLM 0.11
+(vllm/v1/attention/backends/flash_attn.py), SGLang 0.5 (python/sglang/srt/layers/attention/base_attn_backend.py) and
+FlashInfer 0.4 (flashinfer/decode.py, flashinfer/prefill.py).
+"""
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+import weakref
+from typing import Any, Callable, Mapping
+
+import numpy as np
+
+from ._arrays import array_of
+from ._errors import InputError
+
+
+class Left(Exception):
+    """A call that is left out, with the reason."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A finished call: its arguments by name, and its result."""
+    name: str
+    arguments: Mapping[str, Any]
+    result: Any
+
+    def at(self, path: str) -> Any:
+        """The value at a path such as "metadata.seq_lens" or "return.0"; InputError names the part that is missing."""
+        first, *rest = path.split(".")
+        if first != "return" and first not in self.arguments:
+            raise InputError(f"{self.name} has no argument {first!r}: its arguments are {', '.join(self.arguments)}")
+        value = self.result if first == "return" else self.arguments[first]
+        for part in rest:
+            if part.isdecimal():
+                value = value[int(part)]
+            elif isinstance(value, Mapping):
+                value = value[part]
+            else:
+                value = getattr(value, part)
+        return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """How to read a call of one function. `layer` reads nothing from a device, so that calls that are not kept stay fast;
+    `keep` returns None for a call that computes nothing."""
+    layer: Callable[[Call], int | None]
+    keep: Callable[[Call], "Kept | None"]
+
+
+def _host(value: Any) -> Any:
+    """The tensor in host memory; it is copied only from a device."""
+    device = getattr(getattr(value, "device", None), "type", "cpu")
+    return value if device == "cpu" else value.detach().cpu()
+
+
+def _numbers(value: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(array_of("indices", _host(value)).values).astype(np.int64)
+
+
+def _rows(tensor: Any, axis: int, rows: np.ndarray[Any, Any]) -> Any:
+    """The rows of one axis, gathered where the tensor is, so that only they are copied to the host."""
+    if hasattr(tensor, "index_select"):
+        torch = sys.modules["torch"]
+        return _host(tensor.index_select(axis, torch.as_tensor(rows, device=tensor.device)))
+    return np.take(tensor, rows, axis=axis)
+
+
+@dataclasses.dataclass
+class Kept:
+    """A problem in a layout of kvscope with its output. `pool` names the tensors whose first axis are blocks, and
+    `table` the indices of these blocks: only blocks in `held` are kept."""
+    layout: str
+    given: dict[str, Any]
+    outputs: dict[str, Any]
+    options: dict[str, Any]
+    pool: tuple[str, ...] = ()
+    table: str = ""
+    held: np.ndarray[Any, Any] | None = None  # bool, shape of the table: entries that belong to a sequence
+
+    @property
+    def blocks(self) -> list[int]:
+        """The numbers in the engine of the blocks that are kept, in order; [] if all are kept."""
+        if self.held is None:
+            return []
+        return [int(block) for block in np.unique(_numbers(self.given[self.table])[self.held])]
+
+    def size(self) -> int:
+        """[bytes] of the tensors that are kept; nothing but the table is copied for it."""
+        blocks = max(len(self.blocks), 1)
+
+        def of(name: str, value: Any) -> int:
+            whole = int(getattr(value, "nbytes", 8))
+            return whole // max(int(value.shape[0]), 1) * blocks if name in self.pool and self.held is not None else whole
+        return sum(of(name, value) for name, value in (*self.given.items(), *self.outputs.items()) if value is not None)
+
+    def tensors(self) -> dict[str, Any]:
+        """The tensors in host memory, with only the blocks that sequences hold; other table entries become -1."""
+        out = {name: value for name, value in self.given.items() if value is not None}
+        if self.held is not None:
+            table, blocks = _numbers(out[self.table]), np.array(self.blocks, np.int64)
+            renumbered = np.full(table.shape, -1, np.int32)
+            renumbered[self.held] = np.searchsorted(blocks, table[self.held])
+            rows = blocks if len(blocks) else np.zeros(1, np.int64)
+            out.update({name: _rows(out[name], 0, rows) for name in self.pool}, **{self.table: renumbered})
+        return {name: _host(value) for name, value in out.items()}
+
+    def candidate(self) -> dict[str, Any]:
+        """o and, if the backend returned it, lse."""
+        return {name: _host(value) for name, value in self.outputs.items()}
+
+
+def layer_number(value: Any) -> int | None:
+    """3 for 3, and for "model.layers.3.self_attn.attn"; None where there is no number."""
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    found = re.search(r"\d+", str(value))
+    return None if found is None else int(found[0])
+
+
+def _pages_held(table: Any, lengths: np.ndarray[Any, Any], page_size: int) -> np.ndarray[Any, Any]:
+    """bool [batch, columns]: entries of a block table that a sequence of that length has."""
+    columns = np.arange(_numbers(table).shape[1])
+    return np.asarray(columns[None, :] * page_size < lengths[:, None])
+
+
+def _attention_options(scale: Any, soft_cap: Any, window: tuple[int, int]) -> dict[str, Any]:
+    options: dict[str, Any] = {"scale": None if scale is None else float(scale),
+                               "soft_cap": float(soft_cap) if soft_cap else None}
+    if window != (-1, -1):
+        options.update(mask="sliding_window", window_left=int(window[0]), window_right=max(int(window[1]), 0))
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _window(value: Any) -> tuple[int, int]:
+    """(left, right) of a window: a pair, a number of keys to the left, or None."""
+    if value is None:
+        return -1, -1
+    return (int(value[0]), int(value[1])) if isinstance(value, (tuple, list)) else (int(value), -1 if value < 0 else 0)
+
+
+def _vllm(call: Call) -> Kept:
+    """FlashAttentionImpl.forward: the cache is [2, N, P, H, D], or [N, 2, P, H, D] in later versions."""
+    metadata, impl, layer = call.at("attn_metadata"), call.at("self"), call.at("layer")
+    if metadata is None:
+        raise Left("a profiling call, without metadata")
+    if "decoder" != str(getattr(getattr(impl, "attn_type", "decoder"), "value", getattr(impl, "attn_type", "decoder"))):
+        raise Left("not decoder attention")
+    cache = call.at("kv_cache")
+    first = 0 if cache.shape[0] == 2 else 1
+    if cache.shape[first] != 2:
+        raise Left(f"a cache of shape {list(cache.shape)}, without an axis of K and V")
+    key, value = (cache[0], cache[1]) if first == 0 else (cache[:, 0], cache[:, 1])
+    tokens, heads = int(metadata.num_actual_tokens), int(impl.num_heads)
+    out = call.result if call.arguments.get("output") is None else call.at("output")
+    lengths = _numbers(metadata.seq_lens)
+    scales: dict[str, Any] = {}
+    options = _attention_options(impl.scale, getattr(impl, "logits_soft_cap", None),
+                                 _window(getattr(impl, "sliding_window", None)))
+    if "mask" not in options and not getattr(metadata, "causal", True):
+        options["mask"] = "none"
+    if str(getattr(impl, "kv_cache_dtype", "auto")).startswith("fp8"):
+        options["cache_dtype"] = "e5m2" if "e5m2" in impl.kv_cache_dtype else "e4m3"
+        scales = {"k_scale": layer._k_scale, "v_scale": layer._v_scale}
+    given = {"q": call.at("query")[:tokens], "key_cache": key, "value_cache": value, "block_table": metadata.block_table,
+             "seq_lens": metadata.seq_lens, "query_start_loc": metadata.query_start_loc,
+             "alibi_slopes": getattr(impl, "alibi_slopes", None), "sinks": getattr(impl, "sinks", None), **scales}
+    return Kept("vllm", given, {"o": out[:tokens].reshape(tokens, heads, -1)}, options,
+                ("key_cache", "value_cache"), "block_table", _pages_held(metadata.block_table, lengths, int(key.shape[1])))
+
+
+def _sglang(call: Call) -> Kept:
+    """AttentionBackend.forward: the slots of each request's tokens are those of req_to_token."""
+    layer, batch = call.at("layer"), call.at("forward_batch")
+    if getattr(layer, "is_cross_attention", False):
+        raise Left("not decoder attention")
+    pool, number = batch.token_to_kv_pool, int(layer.layer_id)
+    lengths, requests = _numbers(batch.seq_lens), _numbers(batch.req_pool_indices)
+    slots_of = _numbers(batch.req_to_token_pool.req_to_token)
+    slots = [slots_of[request, :length] for request, length in zip(requests, lengths)]
+    queries = np.ones(len(lengths), np.int64) if batch.forward_mode.is_decode() else _numbers(batch.extend_seq_lens)
+    indices = np.concatenate([np.zeros(0, np.int64), *slots])
+    given = {"q": call.at("q").reshape(-1, int(layer.tp_q_head_num), int(layer.qk_head_dim)),
+             "k_buffer": pool.get_key_buffer(number), "v_buffer": pool.get_value_buffer(number),
+             "kv_indptr": np.append(0, np.cumsum(lengths)).astype(np.int32), "kv_indices": indices,
+             "qo_indptr": np.append(0, np.cumsum(queries)).astype(np.int32)}
+    result = call.result[0] if isinstance(call.result, tuple) else call.result
+    out = {"o": result.reshape(len(given["q"]), int(layer.tp_q_head_num), -1)}
+    return Kept("sglang", given, out, _attention_options(layer.scaling, getattr(layer, "logit_cap", 0),
+                                                         _window(getattr(layer, "sliding_window_size", None))),
+                ("k_buffer", "v_buffer"), "kv_indices", np.ones(indices.shape, bool))
+
+
+_plans: "weakref.WeakKeyDictionary[Any, Mapping[str, Any]]" = weakref.WeakKeyDictionary()
+
+
+def _flashinfer_plan(call: Call) -> None:
+    """`plan` of a wrapper: its arguments are kept for the calls of `run`."""
+    _plans[call.at("self")] = {name: value for name, value in call.arguments.items() if name != "self"}
+
+
+def _flashinfer_run(call: Call) -> Kept:
+    """`run` of a wrapper for a paged cache, in the layout that the wrapper was made with."""
+    wrapper = call.at("self")
+    plan = _plans.get(wrapper)
+    if plan is None:
+        raise Left("run without a plan: activate the capture before plan is called")
+    if str(plan.get("pos_encoding_mode", "NONE")) != "NONE" or plan.get("custom_mask") is not None or \
+            plan.get("packed_custom_mask") is not None:
+        raise Left("position encoding or a mask inside of the kernel")
+    decode = "qo_indptr" not in plan
+    prefix = "" if decode else "paged_kv_"
+    cache = call.at("paged_kv_cache")
+    key, value = cache if isinstance(cache, (tuple, list)) else (cache[:, 0], cache[:, 1])
+    named = {name: plan[prefix + name] for name in ("indptr", "indices", "last_page_len")}
+    given = {"q": call.at("q"), "k_cache": key, "v_cache": value, "kv_indptr": named["indptr"],
+             "kv_indices": named["indices"], "kv_last_page_len": named["last_page_len"],
+             "qo_indptr": None if decode else plan["qo_indptr"]}
+    scale = plan.get("sm_scale") or 1 / float(key.shape[-1]) ** 0.5
+    for name in ("q_scale", "k_scale"):
+        scale *= float(call.arguments.get(name) or 1)
+    if call.arguments.get("v_scale") is not None:
+        given["v_scale"] = np.array([float(call.arguments["v_scale"])], np.float32)
+        given["k_scale"] = np.ones(1, np.float32)
+    options = _attention_options(scale, plan.get("logits_soft_cap"), _window(plan.get("window_left", -1)))
+    if "mask" not in options:
+        options["mask"] = "causal" if decode or plan.get("causal") else "none"
+    outputs = dict(zip(("o", "lse"), call.result)) if isinstance(call.result, tuple) else {"o": call.result}
+    if "lse" in outputs:
+        options["lse_base"] = "two"
+    held = np.arange(len(_numbers(named["indices"]))) < int(_numbers(named["indptr"])[-1])
+    return Kept("flashinfer_hnd" if getattr(wrapper, "_kv_layout", "NHD") == "HND" else "flashinfer", given, outputs,
+                options, ("k_cache", "v_cache"), "kv_indices", held)
+
+
+vllm = Source(lambda call: layer_number(call.at("layer").layer_name), _vllm)
+sglang = Source(lambda call: int(call.at("layer").layer_id), _sglang)
+flashinfer_plan = Source(lambda call: None, _flashinfer_plan)
+flashinfer_run = Source(lambda call: None, _flashinfer_run)

@@ -1,0 +1,419 @@
+"""kv.capture: hooks for backends by stand-in modules with the signatures of the real ones, limits, and replay.
+
+The stand-ins compute attention with NumPy from the tensors that the real backends read: a wrong hook gives a wrong
+golden output, which replay rejects.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import kvscope as kv
+from kvscope.__main__ import main
+
+RNG = np.random.default_rng(11)
+
+
+def attention(q, keys, values, scale, causal=True, left=-1, cap=0.0):
+    """One sequence: q [T, Hq, D], keys and values [S, H, D] -> o [T, Hq, Dv], lse [T, Hq] in base 2."""
+    rows, query_heads = q.shape[:2]
+    o, lse = np.zeros((rows, query_heads, values.shape[2])), np.zeros((rows, query_heads))
+    for t in range(rows):
+        at = len(keys) - rows + t
+        last = at + 1 if causal else len(keys)
+        first = max(0, at - left) if left >= 0 else 0
+        for h in range(query_heads):
+            group = h * keys.shape[1] // query_heads
+            scores = scale * (keys[first:last, group].astype(np.float64) @ q[t, h].astype(np.float64))
+            scores = cap * np.tanh(scores / cap) if cap else scores
+            weights = np.exp(scores - scores.max())
+            o[t, h] = weights @ values[first:last, group] / weights.sum()
+            lse[t, h] = (scores.max() + np.log(weights.sum())) / np.log(2)
+    return o.astype(np.float32), lse.astype(np.float32)
+
+
+def some(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+class FlashAttentionImpl:
+    """The arguments of vLLM's; K and V of this step are in the cache already."""
+    num_heads, scale, alibi_slopes, sliding_window, kv_cache_dtype = 4, 0.3, None, (-1, -1), "auto"
+    logits_soft_cap, sinks, attn_type, wrong_page = 0, None, "decoder", False
+
+    def forward(self, layer, query, key, value, kv_cache, attn_metadata, output=None, output_scale=None,
+                output_block_scale=None):
+        if attn_metadata is None:
+            return output
+        start = attn_metadata.query_start_loc
+        for b, length in enumerate(attn_metadata.seq_lens):
+            table = attn_metadata.block_table[b][::-1] if self.wrong_page and b == 1 else attn_metadata.block_table[b]
+            pages = kv_cache[:, table].reshape(2, -1, *kv_cache.shape[3:])[:, :length]
+            output[start[b]:start[b + 1]] = attention(query[start[b]:start[b + 1]], *pages, self.scale)[0].reshape(
+                output[start[b]:start[b + 1]].shape)
+        return output
+
+
+def vllm_call(layer="model.layers.3.self_attn.attn"):
+    """A decode and a prefill of 3 queries, padded to 6 tokens; blocks of no sequence hold NaN."""
+    cache = np.full((2, 40, 4, 2, 8), np.nan, np.float32)
+    table = np.array([[17, 2, 31], [9, 30, 765]], np.int32)  # 765: behind the sequence's pages
+    cache[:, [17, 2, 31, 9, 30]] = some(2, 5, 4, 2, 8)
+    metadata = types.SimpleNamespace(num_actual_tokens=4, seq_lens=np.array([10, 8], np.int32), causal=True,
+                                     query_start_loc=np.array([0, 1, 4], np.int32), block_table=table)
+    return dict(layer=types.SimpleNamespace(layer_name=layer), query=some(6, 4, 8), key=None, value=None,
+                kv_cache=cache, attn_metadata=metadata, output=np.full((6, 32), np.nan, np.float32))
+
+
+class VllmModule(types.ModuleType):
+    FlashAttentionImpl = FlashAttentionImpl
+
+
+def forward(impl, call):
+    """As the engine calls it; the stand-in indexes a table of pages that exist."""
+    return impl.forward(**call)
+
+
+@pytest.fixture
+def vllm(monkeypatch):
+    name = "vllm.v1.attention.backends.flash_attn"
+    parts = name.split(".")
+    for i in range(1, len(parts)):
+        monkeypatch.setitem(sys.modules, ".".join(parts[:i]), types.ModuleType(parts[i - 1]))
+    monkeypatch.setitem(sys.modules, name, VllmModule(name))
+    # The table entry behind the pages is not read by a kernel; NumPy would index with it.
+    monkeypatch.setattr(FlashAttentionImpl, "wrong_page", False)
+    return FlashAttentionImpl()
+
+
+def call_in_bounds(**options):
+    call = vllm_call(**options)
+    call["attn_metadata"].block_table = call["attn_metadata"].block_table % 40
+    return call
+
+
+def test_calls_of_vllm_are_kept_and_pass(vllm, tmp_path, capsys):
+    original = FlashAttentionImpl.__dict__["forward"]
+    with kv.capture.to(tmp_path / "dumps") as capture:
+        capture.vllm()
+        forward(vllm, call_in_bounds())
+        vllm.forward(**{**call_in_bounds(), "attn_metadata": None})
+        assert (capture.seen, capture.kept) == (2, 1)
+    assert FlashAttentionImpl.__dict__["forward"] is original
+    about = json.loads((tmp_path / "dumps" / "000000_layer3" / "call.json").read_text())
+    assert about["layer"] == 3 and about["blocks"] == [2, 9, 17, 30, 31] and about["function"].endswith("forward")
+    problem = kv.Problem.load(tmp_path / "dumps" / "000000_layer3" / "inputs.safetensors")
+    call, = kv.capture.calls(tmp_path / "dumps")
+    assert call.verdict() and (call.layer, call.call, call.blocks) == (3, 0, about["blocks"])
+    assert problem.about["blocks"] == 5 and problem.about["queries"] == 4
+    np.testing.assert_array_equal(problem.lookup_table, [[2, 0, 4], [1, 3, -1]])
+    assert main(["replay", str(tmp_path / "dumps")]) == 0
+    assert "pass  000000_layer3" in capsys.readouterr().out and "1 left out: a profiling call" in repr(capture)
+
+
+def test_a_wrong_page_of_vllm_is_named_by_replay(vllm, tmp_path, capsys):
+    vllm.wrong_page = True
+    with kv.capture.to(tmp_path) as capture:
+        capture.vllm()
+        call = call_in_bounds()
+        call["attn_metadata"].block_table[1] = [9, 30, 17]  # read from the back: block 17 of sequence 0 first
+        forward(vllm, call)
+    assert main(["replay", str(tmp_path), "--html", str(tmp_path / "page.html")]) == 1
+    printed = capsys.readouterr().out
+    assert "FAIL" in printed and "sequence 1" in printed and "0 of 1 calls pass" in printed
+    assert "<svg" in (tmp_path / "page.html").read_text()
+
+
+def test_every_nth_call_of_chosen_layers_within_the_size_limit(vllm, tmp_path):
+    with kv.capture.to(tmp_path, every=3, layers=[0, 2]) as capture:
+        capture.vllm()
+        for step in range(7):
+            for layer in range(4):
+                forward(vllm, call_in_bounds(layer=f"layers.{layer}.attn"))
+    assert capture.seen == 28 and capture.kept == 6 and sorted(p.name for p in tmp_path.iterdir()) == [
+        f"{i:06}_layer{layer}" for i, layer in enumerate([0, 2] * 3)]
+    assert capture.left == {"another layer": 14, "between every 3 calls of a layer": 8}
+    one = capture.bytes // 6
+    with kv.capture.to(tmp_path / "small", max_bytes=2 * one) as small:
+        small.vllm()
+        for _ in range(4):
+            forward(vllm, call_in_bounds())
+    assert small.kept == 2 and small.bytes == 2 * one and small.left == {f"past max_bytes ({2 * one:,})": 2}
+
+
+def test_calls_of_earlier_runs_and_of_other_processes_stay(vllm, tmp_path):
+    (tmp_path / "000004_layer3").mkdir()
+    (tmp_path / "000004_layer3" / "mine").touch()
+    for names in (["000005_layer3"], ["000006_layer3", "000008_layer3"]):
+        with kv.capture.to(tmp_path) as capture:
+            capture.vllm()
+            for name in names:
+                forward(vllm, call_in_bounds())
+                assert (tmp_path / name / "call.json").exists()
+                if name == "000006_layer3":  # another process keeps a call under the next name
+                    (tmp_path / "000007_layer3").mkdir()
+                    (tmp_path / "000007_layer3" / "theirs").touch()
+    assert (tmp_path / "000004_layer3" / "mine").exists() and (tmp_path / "000007_layer3" / "theirs").exists()
+    assert len(kv.capture.calls(tmp_path)) == 3 and not list(tmp_path.glob("*.part"))
+
+
+def test_a_call_that_cannot_be_kept_is_counted_and_does_not_raise(vllm, tmp_path):
+    with kv.capture.to(tmp_path) as capture:
+        capture.vllm()
+        call = call_in_bounds()
+        call["attn_metadata"].seq_lens = np.array([10, 8], np.float32)
+        call["output"] = call["output"].reshape(6, 4, 8)
+        with pytest.raises(Exception):
+            forward(vllm, call)  # the backend's own error is raised
+        call["attn_metadata"].seq_lens = np.array([10, 8], np.int32)
+        del call["layer"].layer_name
+        assert forward(vllm, call) is call["output"]
+    assert capture.kept == 0 and any("layer_name" in reason for reason in capture.left)
+
+
+class DeviceTensor:
+    """A tensor of another device: NumPy cannot read it, and only what cpu() copies comes to the host."""
+    copied = 0
+    device = types.SimpleNamespace(type="cuda")
+
+    def __init__(self, values):
+        self.values, self.shape, self.nbytes = values, values.shape, values.nbytes
+
+    def __getitem__(self, key):
+        return DeviceTensor(self.values[key])
+
+    def index_select(self, axis, rows):
+        return DeviceTensor(np.take(self.values, rows, axis=axis))
+
+    def reshape(self, *shape):
+        return DeviceTensor(self.values.reshape(shape))
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        DeviceTensor.copied += self.values.nbytes
+        return self.values
+
+    def __array__(self, *_):
+        raise TypeError("can't convert a device tensor to numpy")
+
+
+def test_only_the_blocks_that_sequences_hold_are_copied_from_a_device(vllm, tmp_path, monkeypatch):
+    torch = types.SimpleNamespace(as_tensor=lambda rows, device: rows, Tensor=DeviceTensor)
+    call = call_in_bounds()
+    FlashAttentionImpl.forward(vllm, **call)
+    call = {name: DeviceTensor(value) if isinstance(value, np.ndarray) else value for name, value in call.items()}
+    for name in ("seq_lens", "query_start_loc", "block_table"):
+        setattr(call["attn_metadata"], name, DeviceTensor(getattr(call["attn_metadata"], name)))
+    monkeypatch.setattr(FlashAttentionImpl, "forward", lambda self, layer, query, key, value, kv_cache, attn_metadata,
+                        output=None: output)
+    monkeypatch.setattr("kvscope._arrays._is_torch", lambda value: False)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    DeviceTensor.copied = 0
+    with kv.capture.to(tmp_path) as capture:
+        capture.vllm()
+        vllm.forward(**call)
+    monkeypatch.delitem(sys.modules, "torch")
+    assert capture.kept == 1, capture
+    assert main(["replay", str(tmp_path)]) == 0
+    assert DeviceTensor.copied < 2 * call["kv_cache"].values.nbytes * 5 / 40 + 4096
+    kept = call["kv_cache"].values.nbytes * 5 // 40 + call["query"].values[:4].nbytes + call["output"].values[:4].nbytes
+    assert 0 <= capture.bytes - kept < 100  # the table, the lengths and the offsets
+    # A call past the limit copies indices only.
+    DeviceTensor.copied = 0
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with kv.capture.to(tmp_path, max_bytes=100) as capture:
+        capture.vllm()
+        vllm.forward(**call)
+    assert capture.kept == 0 and DeviceTensor.copied < 200
+
+
+class AttentionBackend:
+    """SGLang's base class: forward calls forward_decode or forward_extend."""
+
+    def forward(self, q, k, v, layer, forward_batch, save_kv_cache=True, **kwargs):
+        pool, slots = forward_batch.token_to_kv_pool, forward_batch.req_to_token_pool.req_to_token
+        decode, out, first = forward_batch.forward_mode.is_decode(), [], 0
+        for b, length in enumerate(forward_batch.seq_lens):
+            rows = 1 if decode else forward_batch.extend_seq_lens[b]
+            at = slots[forward_batch.req_pool_indices[b], :length]
+            keys, values = pool.get_key_buffer(layer.layer_id)[at], pool.get_value_buffer(layer.layer_id)[at]
+            out.append(attention(q.reshape(len(q), 4, 8)[first:first + rows], keys, values, layer.scaling,
+                                 left=layer.sliding_window_size, cap=layer.logit_cap)[0])
+            first += rows
+        return np.concatenate(out).reshape(len(q), -1)
+
+
+@pytest.mark.parametrize("decode,window,cap", [(True, -1, 0.0), (False, -1, 0.0), (True, 3, 5.0)])
+def test_calls_of_sglang_are_kept_and_pass(monkeypatch, tmp_path, decode, window, cap):
+    module = types.ModuleType("base_attn_backend")
+    module.AttentionBackend = AttentionBackend
+    monkeypatch.setitem(sys.modules, "base_attn_backend", module)
+    buffers = some(2, 64, 2, 8)
+    table = np.zeros((5, 16), np.int32)
+    table[3, :9], table[1, :6] = RNG.permutation(64)[:9], RNG.permutation(64)[:6]
+    free = np.setdiff1d(np.arange(64), np.concatenate([table[3, :9], table[1, :6]]))
+    buffers[:, free] = np.nan
+    pool = types.SimpleNamespace(get_key_buffer=lambda layer: buffers[0], get_value_buffer=lambda layer: buffers[1])
+    extend = np.array([4, 2], np.int32)
+    batch = types.SimpleNamespace(
+        token_to_kv_pool=pool, req_to_token_pool=types.SimpleNamespace(req_to_token=table),
+        req_pool_indices=np.array([3, 1]), seq_lens=np.array([9, 6]), extend_seq_lens=extend,
+        forward_mode=types.SimpleNamespace(is_decode=lambda: decode))
+    layer = types.SimpleNamespace(layer_id=7, tp_q_head_num=4, qk_head_dim=8, scaling=0.35, logit_cap=cap,
+                                  sliding_window_size=window, is_cross_attention=False)
+    with kv.capture.to(tmp_path) as capture:
+        capture.sglang("base_attn_backend")
+        AttentionBackend().forward(some(2 if decode else 6, 32), None, None, layer, batch)
+    assert capture.kept == 1, capture
+    assert main(["replay", str(tmp_path)]) == 0
+
+
+class BatchDecodeWithPagedKVCacheWrapper:
+    def __init__(self, float_workspace_buffer=None, kv_layout="NHD"):
+        self._kv_layout = kv_layout
+
+    def plan(self, indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size,
+             pos_encoding_mode="NONE", window_left=-1, logits_soft_cap=None, sm_scale=None):
+        self.planned = (indptr, indices, last_page_len, page_size, sm_scale or head_dim ** -0.5, window_left,
+                        logits_soft_cap or 0.0)
+
+    def run(self, q, paged_kv_cache, *args, q_scale=None, k_scale=None, v_scale=None, return_lse=False):
+        indptr, indices, last, page, scale, left, cap = self.planned
+        return self.compute(q, paged_kv_cache, np.arange(len(q) + 1), True, scale * (k_scale or 1), left, cap,
+                            v_scale or 1, return_lse)
+
+    def compute(self, q, cache, rows, causal, scale, left, cap, v_scale, return_lse):
+        indptr, indices, last, page = self.planned[:4]
+        outs = []
+        for b in range(len(last)):
+            blocks = indices[indptr[b]:indptr[b + 1]]
+            pages = cache[blocks] if self._kv_layout == "NHD" else cache[blocks].swapaxes(2, 3)
+            tokens = (len(blocks) - 1) * page + last[b]
+            keys, values = pages.swapaxes(0, 1).reshape(2, -1, *pages.shape[3:])[:, :tokens]
+            outs.append(attention(q[rows[b]:rows[b + 1]], keys, v_scale * values, scale, causal, left, cap))
+        o, lse = (np.concatenate(parts) for parts in zip(*outs))
+        return (o, lse) if return_lse else o
+
+
+class BatchPrefillWithPagedKVCacheWrapper(BatchDecodeWithPagedKVCacheWrapper):
+    def plan(self, qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads,
+             head_dim_qk, page_size, head_dim_vo=None, custom_mask=None, packed_custom_mask=None, causal=False,
+             pos_encoding_mode="NONE", sm_scale=None, window_left=-1, logits_soft_cap=None):
+        self.planned = (paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, page_size)
+        self.rest = (qo_indptr, causal, sm_scale or head_dim_qk ** -0.5, window_left, logits_soft_cap or 0.0)
+
+    def run(self, q, paged_kv_cache, *args, k_scale=None, v_scale=None, return_lse=False):
+        return self.compute(q, paged_kv_cache, *self.rest, v_scale or 1, return_lse)
+
+
+@pytest.mark.parametrize("kind,options,more", [
+    ("decode", {}, {}), ("decode", dict(window_left=3, logits_soft_cap=4.0, sm_scale=0.2), dict(return_lse=True)),
+    ("decode", {}, dict(k_scale=0.5, v_scale=2.0)), ("HND", {}, dict(return_lse=True)),
+    ("prefill", dict(causal=True), dict(return_lse=True)), ("prefill", dict(causal=False), {})])
+def test_calls_of_flashinfer_are_kept_and_pass(monkeypatch, tmp_path, kind, options, more):
+    module = types.ModuleType("flashinfer")
+    module.BatchDecodeWithPagedKVCacheWrapper = BatchDecodeWithPagedKVCacheWrapper
+    module.BatchPrefillWithPagedKVCacheWrapper = BatchPrefillWithPagedKVCacheWrapper
+    monkeypatch.setitem(sys.modules, "flashinfer", module)
+    indptr, indices, last = np.array([0, 3, 5], np.int32), np.array([7, 1, 12, 3, 9], np.int32), np.array([2, 4], np.int32)
+    cache = np.full((16, 2, 2, 4, 8) if kind == "HND" else (16, 2, 4, 2, 8), np.nan, np.float32)
+    cache[indices] = some(5, *cache.shape[1:])
+    with kv.capture.to(tmp_path) as capture:
+        capture.flashinfer()
+        if kind == "prefill":
+            wrapper = BatchPrefillWithPagedKVCacheWrapper()
+            wrapper.plan(np.array([0, 3, 4], np.int32), indptr, indices, last, 4, 2, 8, 4, **options)
+        else:
+            wrapper = BatchDecodeWithPagedKVCacheWrapper(None, "HND" if kind == "HND" else "NHD")
+            wrapper.plan(indptr, indices, last, 4, 2, 8, 4, **options)
+        wrapper.run(some(4 if kind == "prefill" else 2, 4, 8), cache, **more)
+        BatchDecodeWithPagedKVCacheWrapper.__init__(wrapper)
+    assert (capture.seen, capture.kept) == (1, 1), capture
+    g = kv.golden(kv.Problem.load(tmp_path / "000000" / "inputs.safetensors"))
+    assert np.isfinite(g.o).all()
+    assert main(["replay", str(tmp_path), "--accuracy", "fast"]) == 0
+
+
+def test_flashinfer_needs_its_plan_and_knows_no_layer(tmp_path, monkeypatch):
+    module = types.ModuleType("flashinfer")
+    module.BatchDecodeWithPagedKVCacheWrapper = BatchDecodeWithPagedKVCacheWrapper
+    monkeypatch.setitem(sys.modules, "flashinfer", module)
+    wrapper = BatchDecodeWithPagedKVCacheWrapper()
+    wrapper.plan(np.array([0, 1]), np.array([0]), np.array([4]), 4, 2, 8, 4)
+    with kv.capture.to(tmp_path) as capture:
+        capture.flashinfer(names=["BatchDecodeWithPagedKVCacheWrapper"])
+        wrapper.run(some(1, 4, 8), some(2, 2, 4, 2, 8))
+    assert capture.kept == 0 and "run without a plan" in repr(capture)
+    with pytest.raises(kv.InputError, match="layers"):
+        with kv.capture.to(tmp_path, layers=[1]) as capture:
+            capture.flashinfer()
+    with pytest.raises(kv.InputError, match="no class Batch"):
+        with kv.capture.to(tmp_path) as capture:
+            capture.flashinfer(names=["BatchOther"])
+
+
+def decode(q, cache, meta, scale):
+    return {"out": np.stack([attention(q[b:b + 1], *cache[meta["table"][b]].swapaxes(0, 1).reshape(2, -1, 2, 8)[:, :n],
+                                       scale)[0][0] for b, n in enumerate(meta["lengths"])])}
+
+
+def test_any_function_is_wrapped_by_a_mapping(tmp_path):
+    paths = dict(layout="vllm", q="q", kv_cache="cache", block_table="meta.table", seq_lens="meta.lengths",
+                 scale="=scale", o="return.out")
+    wrapped = kv.capture.wrap(decode, paths)
+    meta = dict(table=np.array([[2, 0], [1, 3]], np.int32), lengths=np.array([7, 8], np.int32))
+    arguments = (some(2, 4, 8), some(4, 2, 4, 2, 8), meta)
+    plain = wrapped(*arguments, scale=0.4)  # outside of a capture
+    with kv.capture.to(tmp_path) as capture:
+        np.testing.assert_array_equal(wrapped(*arguments, scale=0.4)["out"], plain["out"])
+    assert capture.kept == 1, capture
+    assert main(["replay", str(tmp_path)]) == 0
+    assert wrapped.__name__ == "decode"
+    with kv.capture.to(tmp_path / "b") as capture:
+        kv.capture.wrap(decode, {**paths, "q": "query"})(*arguments, 0.4)
+    assert "no argument 'query'" in repr(capture)
+    with pytest.raises(kv.InputError, match="layout"):
+        kv.capture.wrap(decode, dict(q="q", o="return"))
+    with pytest.raises(kv.InputError, match="output"):
+        kv.capture.wrap(decode, dict(layout="vllm", q="q"))
+
+
+def test_wrong_arguments_are_named(tmp_path, capsys):
+    for wrong in (dict(every=0), dict(max_bytes=0)):
+        with pytest.raises(kv.InputError, match="at least 1"):
+            kv.capture.to(tmp_path, **wrong)
+    with pytest.raises(kv.InputError, match="not active"):
+        kv.capture.to(tmp_path).patch(json, "dumps", None)
+    with kv.capture.to(tmp_path) as capture:
+        with pytest.raises(kv.InputError, match="no function 'nothing'"):
+            capture.patch(json, "nothing", None)
+        with pytest.raises(kv.InputError, match="cannot be imported"):
+            capture.vllm("no_such_module_of_vllm")
+    assert main(["replay", str(tmp_path)]) == 2 and "no kept call" in capsys.readouterr().err
+    assert main(["replay", str(tmp_path / "missing")]) == 2
+
+
+def test_a_kept_call_of_another_version_or_a_damaged_one_is_rejected(tmp_path):
+    (tmp_path / "000000").mkdir()
+    for words, problem in (("{\"kvscope_call\": 2}", "version 2"), ("{", "damaged"), ("{\"kvscope_call\": 1}", "damaged")):
+        (tmp_path / "000000" / "call.json").write_text(words)
+        with pytest.raises(kv.InputError, match=problem):
+            kv.capture.calls(tmp_path)
+
+
+def test_no_backend_is_imported_by_the_module_itself():
+    code = "import sys, kvscope; print([m for m in ('torch', 'vllm', 'sglang', 'flashinfer', 'anywidget') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_command_line_runs_as_a_module(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "kvscope", "replay", "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "Exit status" in done.stdout
+    assert pathlib.Path(kv.capture.__file__).name == "capture.py"
