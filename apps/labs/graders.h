@@ -11,6 +11,7 @@ namespace kvscope::labs {
 [[nodiscard]] std::unique_ptr<Grader> rows_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> table_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> softmax_grader(const Lab& lab, const GradeOptions& options);
+[[nodiscard]] std::unique_ptr<Grader> fault_hunt_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> swizzle_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> gather_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> four_kernels_grader(const Lab& lab, const GradeOptions& options);
