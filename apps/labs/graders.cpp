@@ -11,7 +11,7 @@ namespace {
 
 using MakeGrader = std::unique_ptr<Grader> (*)(const Lab&, const GradeOptions&);
 
-constexpr std::array<std::pair<std::string_view, MakeGrader>, 10> kGraders{{
+constexpr std::array<std::pair<std::string_view, MakeGrader>, 11> kGraders{{
     {"01_address", address_grader},
     {"02_rows", rows_grader},
     {"03_table", table_grader},
@@ -21,6 +21,7 @@ constexpr std::array<std::pair<std::string_view, MakeGrader>, 10> kGraders{{
     {"09_gather", gather_grader},
     {"10_four_kernels", four_kernels_grader},
     {"11_tma_tile", tma_tile_grader},
+    {"12_through_lds", through_lds_grader},
     {"13_paged_decode", paged_decode_grader},
 }};
 
