@@ -11,7 +11,7 @@ namespace {
 
 using MakeGrader = std::unique_ptr<Grader> (*)(const Lab&, const GradeOptions&);
 
-constexpr std::array<std::pair<std::string_view, MakeGrader>, 11> kGraders{{
+constexpr std::array<std::pair<std::string_view, MakeGrader>, 12> kGraders{{
     {"01_address", address_grader},
     {"02_rows", rows_grader},
     {"03_table", table_grader},
@@ -23,6 +23,7 @@ constexpr std::array<std::pair<std::string_view, MakeGrader>, 11> kGraders{{
     {"11_tma_tile", tma_tile_grader},
     {"12_through_lds", through_lds_grader},
     {"13_paged_decode", paged_decode_grader},
+    {"14_page_size", page_size_grader},
 }};
 
 const auto* find_grader(std::string_view lab_id) {

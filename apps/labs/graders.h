@@ -18,5 +18,6 @@ namespace kvscope::labs {
 [[nodiscard]] std::unique_ptr<Grader> tma_tile_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> through_lds_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> paged_decode_grader(const Lab& lab, const GradeOptions& options);
+[[nodiscard]] std::unique_ptr<Grader> page_size_grader(const Lab& lab, const GradeOptions& options);
 
 }  // namespace kvscope::labs
