@@ -1,5 +1,5 @@
-// Lab 12: a schedule of waves that bring K and V through LDS. It must be correct in every interleaving, and then overlap
-// copies with computations.
+// Lab 12: a schedule of waves that bring K and V through LDS. It must be correct in every interleaving; then the copies
+// that overlap computations are counted.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

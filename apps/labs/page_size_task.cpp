@@ -56,8 +56,8 @@ std::string make_traffic(const Seed& seed) {
   return text;
 }
 
-// The ratio w of the two costs that makes kPageSizes[best] the cheapest: waste[best] + w * lookups[best] is the least for
-// every w in a range, and its middle is taken. 0 when there is no such range, or a narrow one.
+// The ratio w of the two costs that makes kPageSizes[best] the cheapest: waste[best] + w * lookups[best] is the least
+// for every w in a range, and its middle is taken. 0 when there is no such range, or a narrow one.
 double ratio_of_costs(const PageSizeCurves& curves, std::size_t best) {
   double low = 0, high = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < kPageSizes.size(); ++i) {
@@ -76,8 +76,7 @@ void add_cost(const PageSizeTask& task, PageSizeCurves& curves) {
 }
 
 double three_digits(double value) {
-  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 2);
-  return std::round(value / unit) * unit;
+  return std::stod(fmt::format("{:.2e}", value));
 }
 
 }  // namespace

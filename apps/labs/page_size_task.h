@@ -1,9 +1,9 @@
 // A student's traffic of lab 14, and the curves over page sizes that the student measures.
 //
-// The traffic has the shape of recorded ones: many short chats and a few long documents, arriving in bursts, with lengths
-// whose logarithms are bell-shaped. It is written as a CSV file in the format of the Azure LLM inference traces and read
-// back by kvscope's importer. A step of the engine takes 20 ms whatever it computes, and the pool always has room, so
-// no page size changes which requests run at once.
+// The traffic has the shape of recorded ones: many short chats and a few long documents, arriving in bursts, with
+// lengths whose logarithms are bell-shaped. It is written as a CSV file in the format of the Azure LLM inference traces
+// and read back by kvscope's importer. A step of the engine takes 20 ms whatever it computes, and the pool always has
+// room, so no page size changes which requests run at once.
 #pragma once
 
 #include <array>
