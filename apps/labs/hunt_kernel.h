@@ -14,8 +14,8 @@
 //
 // Example: 6 keys on pages of 4 tokens. o[7] = (4 * 1 + 2 * 16) / 6, so o[7] * 6 = 0x24: 4 keys of page 0, 2 of page 1.
 //
-// The faults are written here as the mistakes that they are, with addresses and loops of their own. Nothing is shared
-// with the predictions of core/golden/diagnosis, and the correct kernel is compared with core/attention by
+// Each fault is written here as the programming mistake that it is. Neither addresses nor loops are shared with the
+// predictions of core/golden/diagnosis, and the correct kernel is compared with core/attention by
 // tests/labs/hunt_kernel_test.cpp.
 #pragma once
 
@@ -28,33 +28,41 @@
 
 namespace kvscope::labs {
 
+// In groups of three: the faults of a group concern one part of the kernel and are easily taken for each other.
 enum class HuntFault : std::uint8_t {
   none,
-  // one part of the kernel a line: faults of one line are easily taken for each other
+  // lookup table
   table_entry,
   table_rows_exchanged,
-  first_page_repeated,  // lookup table
+  first_page_repeated,
+  // length
   one_key_too_many,
   last_page_unmasked,
-  new_token_missing,  // length
+  new_token_missing,
+  // heads
   head_modulo,
   head_divided_by_kv_heads,
-  head_zero,  // heads
+  head_zero,
+  // address
   k_read_as_v,
   other_layer,
-  stride_of_one_layer,  // address
+  stride_of_one_layer,
+  // score
   scale_missing,
   scale_twice,
-  maximum_not_added,  // score
+  maximum_not_added,
+  // lse
   lse_base_two,
   lse_without_logarithm,
-  lse_negated,  // lse
+  lse_negated,
+  // merge of splits
   splits_averaged,
   last_split_lost,
-  last_split_twice,  // merge of splits
+  last_split_twice,
+  // division by the sum of the weights
   not_normalized,
   divided_by_slots,
-  divided_twice  // division by the sum
+  divided_twice
 };
 inline constexpr std::size_t kHuntGroups = 8, kFaultsPerGroup = 3;
 

@@ -1,4 +1,4 @@
-// Lab 14: the student measures what each page size costs on traffic of their own, and chooses one.
+// Lab 14: the student measures the costs of seven page sizes on generated traffic, and chooses one of them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

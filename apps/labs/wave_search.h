@@ -3,14 +3,14 @@
 //
 // The rules of the machine, as in core/staging/lds/schedule.h:
 //   issue    adds copies to the wave's queue; they fill the wave's part of the stage, and land in the order of issue
-//   wait     vmcnt(N) waits until at most N copies of this wave are in flight; it says nothing about other waves
+//   wait     vmcnt(N) waits until at most N copies of this wave are in flight; copies of other waves do not count
 //   barrier  no wave passes before all have arrived
 //   read     of all parts of a stage, by the copies of all waves; it is complete before the next statement
 //
 // A copy may land at any time after its issue. The search lets it land as late as possible: when a wait requires it.
-// That is enough. What has landed decides neither which statement comes next nor whether a stage was overwritten,
-// because a copy counts as overwriting from its issue on; and a read that is correct with fewer landed copies is
-// correct with more. So a program is correct in every interleaving and landing if it is correct in these. Checked
+// That is enough. Landed copies decide neither which statement comes next nor whether a stage was overwritten, because
+// a copy counts as overwriting from its issue on; and a read that is correct with fewer landed copies is correct with
+// more. So a program is correct in every interleaving and landing if it is correct in these. Checked
 // against a search with free landing by tests/labs/wave_search_test.cpp.
 #pragma once
 
@@ -25,7 +25,7 @@
 namespace kvscope::labs {
 
 enum class WaveFaultKind : std::uint8_t {
-  own_copy,    // a wave reads before a copy of its own has landed, or was issued
+  own_copy,    // a wave reads before one of its copies has landed, or was issued
   other_copy,  // the same with a copy of another wave
   reuse,       // a wave reads a stage into which a wave has issued a later tile
   stuck,       // a wave waits at a barrier that others never reach

@@ -16,8 +16,8 @@ PageSizeTask task_of(int student) {
   return make_page_size_task(task_seed("student " + std::to_string(student), "14_page_size"));
 }
 
-// The steps of the engine without an engine: 20 ms each; who has arrived is prefilled whole, everyone else gets one
-// token. Empty slots of what is held at the end of a step, mean over the steps that hold something.
+// The steps of the engine without an engine: each takes 20 ms, prefills the requests that have arrived, and adds one
+// token to each of the others. The share of empty slots at the end of a step, mean over the steps that hold a block.
 double waste_by_hand(const std::vector<Request>& requests, std::int64_t page_size) {
   struct Running {
     std::int64_t stored = 0, prompt = 0, last = 0;
