@@ -21,6 +21,7 @@ namespace kvscope::labs {
 namespace {
 
 constexpr std::string_view kHuntAnswers = "answers.json", kHuntForm = "answers";
+constexpr std::size_t kLongestCause = 60;                       // of an answer; the rest is cut off
 constexpr double kCausePart = 6.0 / 12, kPlacePart = 3.0 / 12;  // of a report's points; the rest is the evidence
 constexpr std::int64_t kDims = HuntProblem::kDims;
 
@@ -308,7 +309,7 @@ GivenAnswer given_answer(const json::Value& answers, const std::string& report) 
   const json::Value* answer = answers.find(report);
   if (answer == nullptr) return given;
   if (const json::Value* cause = answer->find("cause"); cause != nullptr && cause->as_string() != nullptr) {
-    given.cause = *cause->as_string();
+    given.cause = cause->as_string()->substr(0, kLongestCause);
   }
   given.sequences = hunt_list(*answer, "sequences");
   given.heads = hunt_list(*answer, "heads");

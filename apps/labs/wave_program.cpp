@@ -13,6 +13,7 @@ namespace kvscope::labs {
 namespace {
 
 constexpr std::size_t kMostLines = 400, kMostFaults = 20;
+constexpr std::size_t kLongestQuoted = 40;          // characters of a word in a message
 constexpr int kDeepest = 40;                        // parentheses in one another
 constexpr std::int64_t kLargestNumber = 1'000'000;  // of any value in a program
 
@@ -120,7 +121,7 @@ class LineReader {
 
   [[nodiscard]] bool done() const { return at_ == tokens_.size(); }
   [[nodiscard]] std::string_view next() const {
-    return done() ? "the end of the line" : std::string_view(tokens_[at_]);
+    return done() ? "the end of the line" : std::string_view(tokens_[at_]).substr(0, kLongestQuoted);
   }
   bool take(std::string_view token) {
     const bool taken = !done() && tokens_[at_] == token;
@@ -178,13 +179,13 @@ class LineReader {
     const std::string& token = tokens_[at_];
     if (token.find_first_not_of("0123456789") == std::string::npos) {
       if (token.size() > 7 || std::stoll(token) > kLargestNumber) {
-        throw LineFault{fmt::format("the number {} is larger than {}", token, kLargestNumber)};
+        throw LineFault{fmt::format("the number {} is larger than {}", next(), kLargestNumber)};
       }
       result.push_back({'n', std::stoll(token)});
     } else {
       const auto name = std::ranges::find(kNames, token);
       if (name == kNames.end()) {
-        throw LineFault{fmt::format("'{}' is no number and no name{}", token, suggest_name(token, kNames))};
+        throw LineFault{fmt::format("'{}' is no number and no name{}", next(), suggest_name(next(), kNames))};
       }
       if (in_start_ && token == "i") throw LineFault{"'i' has no value before the first tile"};
       result.push_back({'v', name - kNames.begin()});

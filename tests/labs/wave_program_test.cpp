@@ -83,6 +83,14 @@ TEST(WaveProgram, RejectsFaultsByLine) {
   EXPECT_THAT(fault_of("tile\n wait vmcnt(" + std::string(60, '(') + "1"), HasSubstr("more than 40 parentheses"));
 }
 
+// A submission of 256 KiB does not fill the report.
+TEST(WaveProgram, CutsLongWordsInMessages) {
+  for (const char* const line : {"tile\n ", "tile\n wait vmcnt(", "tile\n barrier "}) {
+    EXPECT_LT(fault_of(line + std::string(100'000, 'x')).size(), 300U);
+  }
+  EXPECT_LT(fault_of("tile\n wait vmcnt(" + std::string(100'000, '1')).size(), 300U);
+}
+
 TEST(WaveProgram, CollectsTheFaultsOfAllLines) {
   const std::string fault = fault_of("tile\n red K i from 0\n barrier\n wait 4\n");
   EXPECT_THAT(fault, HasSubstr("line 2"));
