@@ -11,16 +11,19 @@ namespace {
 
 using MakeGrader = std::unique_ptr<Grader> (*)(const Lab&, const GradeOptions&);
 
-constexpr std::array<std::pair<std::string_view, MakeGrader>, 9> kGraders{{
+constexpr std::array<std::pair<std::string_view, MakeGrader>, 12> kGraders{{
     {"01_address", address_grader},
     {"02_rows", rows_grader},
     {"03_table", table_grader},
     {"06_softmax", softmax_grader},
+    {"07_fault_hunt", fault_hunt_grader},
     {"08_swizzle", swizzle_grader},
     {"09_gather", gather_grader},
     {"10_four_kernels", four_kernels_grader},
     {"11_tma_tile", tma_tile_grader},
+    {"12_through_lds", through_lds_grader},
     {"13_paged_decode", paged_decode_grader},
+    {"14_page_size", page_size_grader},
 }};
 
 const auto* find_grader(std::string_view lab_id) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the diagrams of docs/figures, *.svg, from the program and the pages, and compares them with the files that are kept.
+"""Draws the diagrams of docs/figures and of labs, *.svg, from the program and the pages, and compares them with the files that are kept.
 
   docs/figures/diagrams.py --kvscope build/release/apps/kvscope/kvscope            compare
   docs/figures/diagrams.py --kvscope build/release/apps/kvscope/kvscope --update   write those that differ
@@ -15,6 +15,7 @@ import tempfile
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import diagrams_of_checking as checking  # noqa: E402
+import diagrams_of_labs as labs  # noqa: E402
 import diagrams_of_the_cache as cache  # noqa: E402
 from program import Program  # noqa: E402
 
@@ -22,7 +23,9 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 DIAGRAMS = {"chain.svg": cache.chain, "pool_over_steps.svg": cache.pool_over_steps, "page_to_row.svg": cache.page_to_row,
             "cache_types.svg": cache.cache_types, "tolerance.svg": checking.tolerance, "check_flow.svg": checking.check_flow,
             "scenario_parts.svg": cache.scenario_parts, "files.svg": cache.files, "labs.svg": cache.labs,
-            "race.svg": checking.race, "kernels.svg": checking.kernels}
+            "race.svg": checking.race, "kernels.svg": checking.kernels,
+            "../labs/07_fault_hunt/tracers.svg": labs.tracers, "../labs/12_through_lds/stages.svg": labs.lds_stages,
+            "../labs/14_page_size/sizes.svg": labs.page_sizes}
 
 
 def main():

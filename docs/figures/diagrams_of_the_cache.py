@@ -283,8 +283,8 @@ def files(_):
 def labs(_):
     """Page 08: the link of the chain that each lab is about."""
     d = Drawing(880, 250, "Labs and exercises on the chain from a request to a register",
-                "Exercises 1 and 3 are about requests and blocks, labs 1 to 3 about addresses and the lookup table, exercise 2 about the "
-                "table, lab 8 and exercise 4 about banks, exercise 5 about registers.")
+                "Exercise 2 and lab 14 are about requests and blocks, labs 1 to 3 about addresses and the lookup table, exercise 1 about the "
+                "table, lab 12 about shared memory, lab 8 about banks, exercise 3 about registers. Lab 7 is about the whole chain.")
     links = [("requests", "blue"), ("blocks", "blue"), ("lookup table", "purple"), ("row, byte", "purple"), ("shared memory", "green"),
              ("banks", "orange"), ("registers", "orange")]
     w, gap = 106, 16
@@ -294,9 +294,10 @@ def labs(_):
         d.text(x + w / 2, 57, name, SMALL, "middle", bold=True, within=w)
         if index:
             d.line([(x - gap, 52), (x, 52)])
-    labs_at = [(0, "Exercise 3", ["a pool", "runs full"]), (1, "Exercise 1", ["page size and", "fragmentation"]),
+    labs_at = [(0, "Exercise 2", ["a pool", "runs full"]), (1, "Lab 14", ["choose a", "page size"]),
                (2, "Lab 3", ["build a", "lookup table"]), (3, "Labs 1 and 2", ["an address", "and a row"]),
-               (5, "Lab 8", ["a tile without", "conflicts"]), (6, "Exercise 5", ["write an", "ldmatrix"])]
+               (4, "Lab 12", ["waves, copies", "and waits"]), (5, "Lab 8", ["a tile without", "conflicts"]),
+               (6, "Exercise 3", ["write an", "ldmatrix"])]
     for link, name, lines in labs_at:
         x = 18 + link * (w + gap) + w / 2
         d.line([(x, 120), (x, 80)], "gray")
@@ -304,5 +305,5 @@ def labs(_):
         d.text(x, 146, name, NORMAL, "middle", bold=True)
         d.text(x, 172, lines[0], SMALL, "middle", within=114)
         d.text(x, 192, lines[1], SMALL, "middle", within=114)
-    d.text(862, 240, "Begin with lab 1; each lab names the pages to read first.", SMALL, "end", "dim")
+    d.text(862, 240, "Lab 7 hunts faults along the whole chain. Begin with lab 1; each lab names the pages to read first.", SMALL, "end", "dim")
     return d

@@ -10,6 +10,8 @@ KVSCOPE_FULL=1: all of them under 20 seeds. KVSCOPE_LAB=02_rows: one lab, all of
 A patch docs/labs/staff/NN_name/wrong/KK_slug.patch changes files of solution/. It begins with lines
     # loses: TEST, TEST
     # message: text that the report of a lost test contains
+    # earns: POINTS of the whole submission, where a lost test keeps a part of its points; may be absent
+Where the task depends on the student, solve.py applies the patch, and prints "WORD TEST" for each test that patches name @WORD.
 """
 import argparse
 import json
@@ -25,6 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
 NVCC = ("/usr/local/cuda/bin/nvcc", "/usr/bin/nvcc")  # as apps/labs/compile.cpp
 LEAST_WRONG = 8  # wrong submissions of a lab in which students write code
+MORE_STUDENTS = 2  # whose own tasks are solved, for each seed
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 
@@ -56,8 +59,10 @@ def patched(folder, patch):
     finish()
 
 
-def header(patch, key):
+def header(patch, key, absent=None):
     found = re.search(rf"^# {key}: (.*)$", patch, re.M)
+    if found is None and absent is not None:
+        return absent
     if found is None:
         raise ValueError(f"the patch has no line '# {key}: ...'")
     return found[1].strip()
@@ -97,34 +102,47 @@ class Course:
         if not solution.is_dir():  # the answers depend on the student: a script writes them
             solution = None
         wrong = sorted((staff / "wrong").glob("*.patch"))
-        if manifest["kind"] in ("cpp", "cuda") and len(wrong) < LEAST_WRONG:
+        if len(wrong) < LEAST_WRONG:
             self.faults.append(f"{lab}: has {len(wrong)} wrong submissions, fewer than {LEAST_WRONG}")
         graded = wrong if self.all_wrong else wrong[::4]
+        if solution is None:  # the task of each student is another one; the seed changes nothing
+            for number in range(MORE_STUDENTS * seeds):
+                target = work / f"student_{number}"
+                subprocess.run([sys.executable, staff / "solve.py", self.kvscope, COURSE, target, target.name], check=True,
+                               stdout=subprocess.DEVNULL)
+                submissions.append(target)
+                expected[target.name] = ([], "", "")
         for patch_file in [None, *graded]:
             name = "solution" if patch_file is None else patch_file.stem
             target = work / name
             if solution is not None:
                 shutil.copytree(solution, target)
             else:
-                subprocess.run([sys.executable, staff / "solve.py", self.kvscope, COURSE, target, name], check=True)
+                subprocess.run([sys.executable, staff / "solve.py", self.kvscope, COURSE, target, name], check=True,
+                               stdout=subprocess.DEVNULL)
             submissions.append(target)
             if patch_file is None:
-                expected[name] = ([], "")
+                expected[name] = ([], "", "")
                 continue
             patch = patch_file.read_text(encoding="utf-8")
             try:
+                names = {}
                 if (staff / "solve.py").exists():
-                    subprocess.run([sys.executable, staff / "solve.py", self.kvscope, COURSE, target, name, patch_file],
-                                   check=True)
+                    solved = subprocess.run([sys.executable, staff / "solve.py", self.kvscope, COURSE, target, name, patch_file],
+                                            check=True, stdout=subprocess.PIPE, text=True)
+                    names = dict(line.split() for line in solved.stdout.splitlines())
                 else:
                     patched(target, patch)
-                expected[name] = ([word.strip() for word in header(patch, "loses").split(",")], header(patch, "message"))
-            except (ValueError, OSError, IndexError) as error:
+                loses = [word.strip() for word in header(patch, "loses").split(",")]
+                loses = [names[word[1:]] if word.startswith("@") else word for word in loses]
+                expected[name] = (loses, header(patch, "message"), header(patch, "earns", ""))
+            except (ValueError, KeyError, OSError, IndexError) as error:
                 self.faults.append(f"{lab}/{name}: {error}")
                 submissions.pop()
         for seed in range(seeds):
             for name, tests in self.grade(lab, submissions, seed).items():
-                loses, message = expected[name]
+                loses, message, earns = expected[name]
+                points = sum(earned for earned, _, _ in tests.values())
                 lost = [test for test, (earned, maximum, _) in tests.items() if earned < maximum]
                 if lost != [test for test in tests if test in loses] or len(lost) != len(loses):
                     self.faults.append(f"{lab}/{name}, seed {seed}: loses {', '.join(lost) or 'nothing'}; expected "
@@ -132,6 +150,8 @@ class Course:
                 elif lost and not any(message in tests[test][2] for test in lost):
                     self.faults.append(f"{lab}/{name}, seed {seed}: no message contains '{message}': "
                                        f"{[tests[test][2] for test in lost][:2]}")
+                elif earns and points != float(earns):
+                    self.faults.append(f"{lab}/{name}, seed {seed}: earns {points:g} points, not {earns}")
         return len(graded)
 
     def kind(self, lab):

@@ -12,6 +12,7 @@
 #include "core/golden/bundle/bundle_file.h"
 #include "core/golden/bundle/npy.h"
 #include "core/golden/bundle/npz.h"
+#include "core/golden/bundle/npz_bundle.h"
 #include "core/golden/bundle/safetensors.h"
 #include "core/golden/bundle/torch_save.h"
 
@@ -91,6 +92,15 @@ json::Value full_manifest(const Bundle& bundle) {
   json::Value value(std::move(manifest));
   value.set(kChecksumKey, manifest_checksum(value));
   return value;
+}
+
+// The manifest as it is written to a file.
+json::Value checked_manifest(const Bundle& bundle, std::string_view source) {
+  json::Value manifest = full_manifest(bundle);
+  std::vector<Fault> faults;
+  check_manifest_keys(manifest, faults);
+  if (!faults.empty()) throw InputError(std::string(source), std::move(faults));
+  return manifest;
 }
 
 // Compares one tensor with its entry in the manifest.
@@ -238,12 +248,13 @@ void check_bundle_name(const std::filesystem::path& path) {
   static_cast<void>(format_of(path));
 }
 
+std::string npz_bundle_bytes(const Bundle& bundle) {
+  return npz_bytes(bundle.tensors, checked_manifest(bundle, "bundle"));
+}
+
 json::Value save_bundle(const std::filesystem::path& path, const Bundle& bundle) {
   const BundleFormat format = format_of(path);
-  json::Value manifest = full_manifest(bundle);
-  std::vector<Fault> faults;
-  check_manifest_keys(manifest, faults);
-  if (!faults.empty()) throw InputError(path.string(), std::move(faults));
+  json::Value manifest = checked_manifest(bundle, path.string());
   if (format == BundleFormat::npy) {
     if (bundle.tensors.size() != 1) {
       throw InputError(path.string(), "",

@@ -7,6 +7,7 @@
 #include "core/golden/bundle/bundle_file.h"
 #include "core/golden/bundle/npy.h"
 #include "core/golden/bundle/npz.h"
+#include "core/golden/bundle/npz_bundle.h"
 #include "core/golden/bundle/safetensors.h"
 #include "tests/core/golden/support.h"
 
@@ -71,6 +72,16 @@ std::string manifest_rejection(const std::string& manifest) {
   Bundle bundle = small_bundle();
   bundle.manifest = json::parse(manifest, "test");
   return message_of([&] { verify_manifest(bundle, "b.npz"); });
+}
+
+// A program that writes its files itself writes what save_bundle() writes, and no manifest that load_bundle() rejects.
+TEST(Bundle, TheBytesOfAnNpzAreThoseOfTheFile) {
+  const TempFolder folder;
+  save_bundle(folder / "a.npz", small_bundle());
+  EXPECT_EQ(npz_bundle_bytes(small_bundle()), slurp(folder / "a.npz"));
+  Bundle unknown = small_bundle();
+  unknown.manifest.set("layuot", "nhd");
+  EXPECT_THROW((void)npz_bundle_bytes(unknown), InputError);
 }
 
 TEST(Bundle, ManifestsThatDoNotMatchAreRejectedByName) {
