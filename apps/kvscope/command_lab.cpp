@@ -17,6 +17,7 @@
 #include "apps/labs/course.h"
 #include "apps/labs/course_files.h"
 #include "apps/labs/grade.h"
+#include "apps/labs/picture_file.h"
 #include "apps/labs/report.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -31,7 +32,7 @@ constexpr std::int64_t kMaxHint = 64 * 1024;         // [bytes]
 constexpr std::int64_t kMaxGradeFile = 1024 * 1024;  // [bytes]
 
 struct LabCommand {
-  std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv;
+  std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv, picture;
   std::vector<std::string> folders;
   std::int64_t hint = 0;
   bool trust = false, students = false;
@@ -76,11 +77,21 @@ int start(const LabCommand& command) {
 }
 
 void write_reports(const LabCommand& command, const labs::Lab& lab, const labs::Grade& grade) {
-  if (!command.json.empty()) write_file_atomically(command.json, json::dump(labs::grade_json(grade)) + "\n");
+  if (!command.json.empty()) write_file_atomically(command.json, json::dump(labs::grade_json(lab, grade)) + "\n");
   if (!command.junit.empty()) write_file_atomically(command.junit, labs::grade_junit(grade));
   if (!command.gradescope.empty()) {
     write_file_atomically(command.gradescope, json::dump(labs::gradescope_json(lab, grade)) + "\n");
   }
+}
+
+void write_picture(const std::string& file, const labs::Lab& lab, const labs::Grade& grade) {
+  const labs::TestResult* const failure = labs::first_failure(grade);
+  if (failure == nullptr) {
+    std::cout << fmt::format("no picture: every test passed, {} is not written\n", file);
+    return;
+  }
+  labs::write_picture_file(file, labs::failure_picture(lab, *failure));
+  std::cout << fmt::format("picture of {}: {}\n", failure->name, file);
 }
 
 int check(const LabCommand& command) {
@@ -88,11 +99,13 @@ int check(const LabCommand& command) {
   const labs::Lab& lab = course.lab(command.lab);
   const std::string student = command.student.empty() ? labs::student_of(lab, command.folder) : command.student;
   const labs::Seed seed = command.seed.empty() ? labs::public_seed(lab.id()) : labs::parse_seed(command.seed);
+  if (!command.picture.empty()) labs::check_picture_file(command.picture);  // before the tests run
   const labs::Submission submission = labs::read_submission(lab, command.folder, student);
   const auto grader = open_grader(course, lab, true, command.trust);
   const labs::Grade grade = labs::grade(*grader, submission, seed);
   std::cout << labs::grade_text(lab, grade);
   write_reports(command, lab, grade);
+  if (!command.picture.empty()) write_picture(command.picture, lab, grade);
   return grade.earned() >= grade.points() ? kExitFine : kExitCheckFailed;
 }
 
@@ -147,7 +160,7 @@ int grade_class(const LabCommand& command) {
     std::cout << fmt::format("{}  seed {}\n{}", grade.student, grade.seed.text(), labs::grade_text(lab, grade));
     if (!command.out.empty()) {
       write_file_atomically(fs::path(command.out) / (grade.student + ".json"),
-                            json::dump(labs::grade_json(grade)) + "\n");
+                            json::dump(labs::grade_json(lab, grade)) + "\n");
     }
     grades.push_back(std::move(grade));
   }
@@ -232,8 +245,13 @@ void add_lab(CLI::App& app, Action& chosen) {
       ->type_name("NAME");
   checked.first->add_option("--seed", checked.second->seed, "Repeat a grading: the seed that lab grade printed")
       ->type_name("HEX");
+  checked.first
+      ->add_option("--picture", checked.second->picture,
+                   "Draw the first failing case to a .svg file, or a .png file (needs the program rsvg-convert)")
+      ->type_name("FILE");
   add_report_options(*checked.first, *checked.second);
-  add_examples(*checked.first, {"kvscope lab start 2 mine", "kvscope lab check 2 mine || true"});
+  add_examples(*checked.first, {"kvscope lab start 2 mine", "kvscope lab check 2 mine || true",
+                                "kvscope lab check 2 mine --picture case.svg || true"});
 
   const auto hinted = add("hint", "Print a hint of a lab", hint);
   add_lab_option(*hinted.first, *hinted.second);

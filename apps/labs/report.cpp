@@ -92,7 +92,20 @@ std::string grade_text(const Lab& lab, const Grade& grade) {
   return text;
 }
 
-json::Value grade_json(const Grade& grade) {
+std::string failure_picture(const Lab& lab, const TestResult& result) {
+  const std::string title = fmt::format("Lab {:02} {}: {}, {} of {} points", lab.number, lab.name, result.name,
+                                        points_text(result.earned), points_text(result.points));
+  std::string text = printable(result.message);
+  if (!result.case_text.empty()) text += "\n" + printable(result.case_text);
+  return picture_svg(title, text, result.picture);
+}
+
+const TestResult* first_failure(const Grade& grade) {
+  const auto found = std::ranges::find_if(grade.results, [](const TestResult& result) { return !result.passed(); });
+  return found == grade.results.end() ? nullptr : &*found;
+}
+
+json::Value grade_json(const Lab& lab, const Grade& grade) {
   json::Value value;
   value.set("kvscope_grade", kGradeVersion);
   value.set("lab", grade.lab_id);
@@ -109,6 +122,7 @@ json::Value grade_json(const Grade& grade) {
     test.set("message", printable(result.message));
     test.set("case", printable(result.case_text));
     test.set("hint", result.hint);
+    if (!result.picture.empty()) test.set("picture", failure_picture(lab, result));
     tests.push_back(std::move(test));
   }
   value.set("tests", std::move(tests));
@@ -130,7 +144,7 @@ Grade read_grade(const json::Value& value, std::string_view source) {
   for (const json::Value& test : *tests->as_array()) {
     grade.results.push_back({text_member(test, "name", source), number_member(test, "maximum", source),
                              number_member(test, "points", source), text_member(test, "message", source),
-                             text_member(test, "case", source), static_cast<int>(number_member(test, "hint", source))});
+                             text_member(test, "case", source), static_cast<int>(number_member(test, "hint", source)), CasePicture()});
   }
   return grade;
 }

@@ -17,7 +17,13 @@ namespace kvscope::labs {
 //           page_size 4, 2 layers, ...
 [[nodiscard]] std::string grade_text(const Lab& lab, const Grade& grade);
 
-[[nodiscard]] json::Value grade_json(const Grade& grade);                           // read back by read_grade()
+// The failed test's message, its case and the grader's picture of it, as an SVG file.
+[[nodiscard]] std::string failure_picture(const Lab& lab, const TestResult& result);
+// The first failed test; null when all tests passed.
+[[nodiscard]] const TestResult* first_failure(const Grade& grade);
+
+// Read back by read_grade(), except "picture": the SVG file of a failed test with a picture.
+[[nodiscard]] json::Value grade_json(const Lab& lab, const Grade& grade);
 [[nodiscard]] Grade read_grade(const json::Value& value, std::string_view source);  // InputError
 [[nodiscard]] std::string grade_junit(const Grade& grade);
 // results.json of a Gradescope autograder: "tests" with score, max_score, name, output, status.

@@ -49,7 +49,7 @@ TEST(GradeText, EscapesControlCharacters) {
 TEST(GradeJson, IsReadBack) {
   const Lab lab = two_tests();
   const Grade grade = half(lab, "ada", "wrong");
-  const Grade again = read_grade(grade_json(grade), "grade.json");
+  const Grade again = read_grade(grade_json(lab, grade), "grade.json");
   EXPECT_EQ(again.student, "ada");
   EXPECT_EQ(again.seed, grade.seed);
   EXPECT_EQ(again.earned(), 60);
