@@ -59,6 +59,8 @@ struct TestResult {
 struct GradeOptions {
   SandboxKind sandbox = SandboxKind::none;
   std::filesystem::path course;  // folder of the course: the harness of C++ labs
+  std::filesystem::path program = {};  // kvscope itself, which loads NVRTC in the sandbox; empty: NVRTC is not used
+  std::filesystem::path nvrtc = {};    // libnvrtc.so in place of nvcc; empty: nvcc, else the library that is found
 };
 
 // A file that `lab start` writes beside the starter files: the numbers of a student's own task.

@@ -132,7 +132,7 @@ std::string rows_text(const Words& words) {
 // The table's entries that the case reads, and where the first wrong row is and should be. For a tile, also its rows.
 CasePicture picture_of_case(const RowCase& made, const Words& expected, const Words& given) {
   constexpr std::int64_t kColumnsShown = 16;
-  CasePicture picture;
+  CasePicture picture{{}, "entries of the case", "padding of the table"};
   const std::int64_t first_page = made.base / made.page_size, last_page = first_page + made.parts() - 1;
   const CellWindow columns = window_around((first_page + last_page) / 2, made.columns, kColumnsShown);
   PictureGrid table{"lookup table: the block of each page", {}, {}};

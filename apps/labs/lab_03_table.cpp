@@ -226,7 +226,7 @@ bool is_tested(const TableCase& made, Cells cells, std::size_t cell) {
 
 // The student's table around the first wrong entry, which also has the expected value.
 CasePicture picture_of_case(const TableCase& made, const Words& expected, const Words& given, std::size_t wrong) {
-  constexpr std::int64_t kColumnsShown = 24;
+  constexpr std::int64_t kColumnsShown = 16;
   const std::int64_t cell = static_cast<std::int64_t>(wrong), row = cell / made.columns;
   const auto at = [](const Words& words, std::int64_t i) { return entry_text(words[static_cast<std::size_t>(i)]); };
   PictureGrid grid{"your table: block numbers", {}, {}};
@@ -246,7 +246,7 @@ CasePicture picture_of_case(const TableCase& made, const Words& expected, const 
     }
     grid.rows.push_back(std::move(line));
   }
-  return {{std::move(grid)}};
+  return {{std::move(grid)}, "pages that have tokens", "after the last page"};
 }
 
 // A row of `columns` entries, and a read of `width` of them that begins at the last page.
@@ -264,7 +264,7 @@ CasePicture picture_of_read(std::int64_t columns, std::int64_t pages, std::int64
                                                       : inside ? CellMark::used
                                                                : CellMark::wrong});
   }
-  return {{std::move(grid)}};
+  return {{std::move(grid)}, "the read, inside the row"};
 }
 
 class TableGrader final : public Grader {

@@ -339,6 +339,10 @@ std::string text_of_case(const SoftmaxCase& made) {
   return text + (made.scores.size() > 24 ? " ..." : "");
 }
 
+std::string softmax_number(double number, int digits = 4) {
+  return std::isnan(number) ? "NaN" : fmt::format("{:.{}g}", number, digits);  // the sign of a NaN means nothing
+}
+
 constexpr double kNotWritten = 12345;  // what o holds before the call: docs/labs/06_softmax/harness.cpp
 
 // The first number outside its bound; empty when all are inside.
@@ -348,15 +352,11 @@ std::string outside(const SoftmaxCase& made, const Words& given) {
     const double number = double_of(given[i]);
     if (number == allowed.value[i] || std::abs(number - allowed.value[i]) <= allowed.error[i]) continue;
     const std::string name = i + 1 == allowed.value.size() ? "lse" : fmt::format("o[{}]", i);
-    const std::string gave = number == kNotWritten ? "did not write it" : fmt::format("gave {:.8g}", number);
+    const std::string gave = number == kNotWritten ? "did not write it" : fmt::format("gave {}", softmax_number(number, 8));
     return fmt::format("{}\n{}: expected {:.8g} within {:.2g}, your code {}", text_of_case(made), name,
                        allowed.value[i], allowed.error[i], gave);
   }
   return {};
-}
-
-std::string number_text(double number) {
-  return fmt::format("{:.4g}", number);
 }
 
 // The running maximum, sum and output of a row tile by tile, as the handout describes them, in double.
@@ -388,12 +388,12 @@ PictureGrid tiles_grid(const SoftmaxCase& made) {
     m = next;
     grid.columns.push_back(fmt::format("keys {} to {}", first, last - 1));
     const CellMark moved = change == 1 ? CellMark::plain : CellMark::used;
-    grid.rows[0].cells.push_back({scores, CellMark::quiet});
-    grid.rows[1].cells.push_back({number_text(largest)});
-    grid.rows[2].cells.push_back({number_text(m), moved});
-    grid.rows[3].cells.push_back({number_text(change), moved});
-    grid.rows[4].cells.push_back({number_text(l)});
-    grid.rows[5].cells.push_back({number_text(o)});
+    grid.rows[0].cells.push_back({scores});
+    grid.rows[1].cells.push_back({softmax_number(largest)});
+    grid.rows[2].cells.push_back({softmax_number(m), moved});
+    grid.rows[3].cells.push_back({softmax_number(change), moved});
+    grid.rows[4].cells.push_back({softmax_number(l)});
+    grid.rows[5].cells.push_back({softmax_number(o)});
   }
   return grid;
 }
@@ -403,10 +403,10 @@ PictureGrid merge_grid(const SoftmaxCase& made) {
   PictureGrid grid{"the two parts", {"a", "b"}, {{"lse", {}}, {"exp(lse - larger lse)", {}}, {"o[0]", {}}}};
   for (int part = 0; part < 2; ++part) {
     const bool empty = made.lse[part] == kMinusInfinity;
-    grid.rows[0].cells.push_back({number_text(static_cast<double>(made.lse[part]))});
+    grid.rows[0].cells.push_back({softmax_number(static_cast<double>(made.lse[part]))});
     grid.rows[1].cells.push_back(
-        {empty ? "0" : number_text(std::exp(static_cast<double>(made.lse[part] - largest))), CellMark::used});
-    grid.rows[2].cells.push_back({number_text(static_cast<double>(made.value(part, 0)))});
+        {empty ? "0" : softmax_number(std::exp(static_cast<double>(made.lse[part] - largest))), CellMark::used});
+    grid.rows[2].cells.push_back({softmax_number(static_cast<double>(made.value(part, 0)))});
   }
   return grid;
 }
@@ -423,13 +423,14 @@ CasePicture picture_of_case(const SoftmaxCase& made, const Words& given) {
     const bool last = i + 1 == allowed.value.size();
     if (result.columns.size() + 1 >= kNumbersShown && !last && (right || marked)) continue;
     result.columns.push_back(last ? "lse" : fmt::format("o[{}]", i));
-    PictureCell cell{number == kNotWritten ? "not written" : number_text(number),
+    PictureCell cell{number == kNotWritten ? "not written" : softmax_number(number),
                      right ? CellMark::plain : CellMark::wrong};
     if (!right && !marked) cell.note = fmt::format("expected {:.8g}", allowed.value[i]);
     marked |= !right;
     result.rows[0].cells.push_back(std::move(cell));
   }
-  return {{made.is_merge() ? merge_grid(made) : tiles_grid(made), std::move(result)}};
+  return {{made.is_merge() ? merge_grid(made) : tiles_grid(made), std::move(result)},
+          made.is_merge() ? "weights of the parts" : "a larger maximum: the earlier sums shrink"};
 }
 
 class SoftmaxGrader final : public Grader {

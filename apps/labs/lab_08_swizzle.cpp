@@ -136,7 +136,7 @@ CasePicture picture_of_offsets(const SwizzleTile& tile, const Words& offsets, st
   std::vector<std::string> names(static_cast<std::size_t>(chunks));
   std::vector<CellMark> marks(names.size(), CellMark::plain);
   const auto index = static_cast<std::int64_t>(shown);
-  std::string lost;
+  PictureRow outside{"outside the tile", {}};
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     const std::int64_t first = chunk * per_chunk, row = first / tile.columns(), col = first % tile.columns();
     const std::string name = fmt::format("{},{}", row, col / per_chunk);
@@ -150,7 +150,9 @@ CasePicture picture_of_offsets(const SwizzleTile& tile, const Words& offsets, st
     }
     for (const std::int64_t place : places) {
       if (place < 0 || place >= chunks) {
-        if (lost.empty()) lost = name;
+        if (chunk == index / per_chunk && outside.cells.empty()) {
+          outside.cells.push_back({name, CellMark::wrong, fmt::format("byte {}", offsets[shown] * tile.element())});
+        }
         continue;
       }
       const auto p = static_cast<std::size_t>(place);
@@ -176,8 +178,8 @@ CasePicture picture_of_offsets(const SwizzleTile& tile, const Words& offsets, st
     }
     grid.rows.push_back(std::move(row));
   }
-  if (!lost.empty()) grid.title += fmt::format("; chunk {} is outside", lost);
-  return {{std::move(grid)}};
+  if (!outside.cells.empty()) grid.rows.push_back(std::move(outside));
+  return {{std::move(grid)}, {}, "a chunk that is torn apart"};
 }
 
 // A phase of ldmatrix: lane i reads a chunk of row first + i. A group of four banks that several lanes ask for delivers
@@ -197,7 +199,7 @@ CasePicture picture_of_wavefronts(const SwizzleTile& tile, const Words& offsets,
     row.cells[group] = {fmt::format("{}", wavefront), wavefront == 1 ? CellMark::used : CellMark::wrong};
     grid.rows.push_back(std::move(row));
   }
-  return {{std::move(grid)}};
+  return {{std::move(grid)}, "the first wavefront"};
 }
 
 // A fault of one tile: its sentence and where it is.

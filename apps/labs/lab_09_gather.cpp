@@ -170,7 +170,7 @@ CasePicture picture_of_row(const GatherCase& made, const std::vector<Found>& fou
     if (at == v) cell.note = fmt::format("expected {}", wrong.expected);
     row.rows.front().cells.push_back(std::move(cell));
   }
-  CasePicture picture{{std::move(row)}};
+  CasePicture picture{{std::move(row)}, "the page of the token"};
   PictureGrid table{"table: the block of each page", {}, {{"block", {}}}};
   const std::int64_t page = made.tokens[static_cast<std::size_t>(i)] / made.page_size;
   for (std::size_t p = 0; p < made.table.size(); ++p) {

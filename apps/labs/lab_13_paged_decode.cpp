@@ -330,7 +330,7 @@ class PagedDecodeGrader final : public Grader {
           {fmt::format("{}", made.block(b, p)), used ? CellMark::used : CellMark::quiet,
            used ? fmt::format("{} keys", std::min(made.page_size, length - p * made.page_size)) : ""});
     }
-    return {{std::move(table), std::move(grid)}};
+    return {{std::move(table), std::move(grid)}, "pages of the sequence", "after the last page"};
   }
 
   [[nodiscard]] static bool explains(const DecodeError& error, const DecodeCase& made, const std::vector<float>& out) {

@@ -12,7 +12,7 @@ namespace kvscope::labs {
 namespace {
 
 // [px]
-constexpr double kMargin = 24, kRowHeight = 30, kCellGap = 3, kLineHeight = 18, kGridGap = 22, kMinCell = 34;
+constexpr double kPageMargin = 24, kRowHeight = 30, kCellGap = 3, kLineHeight = 18, kGridGap = 22, kMinCell = 34;
 constexpr double kMinWidth = 560, kTitleSize = 17, kTextSize = 13, kNoteSize = 10, kHeadingGap = 10, kNoteHeight = 13;
 // The width of a character of DejaVu Sans Mono and its kin, relative to the size of the font.
 constexpr double kAdvance = 0.605;
@@ -23,15 +23,15 @@ struct MarkStyle {
 };
 
 // Marks differ in shade and border too, not in hue alone.
-constexpr std::array<MarkStyle, 5> kStyles{
+constexpr std::array<MarkStyle, 5> kMarkStyles{
     {{CellMark::plain, "#ffffff", "#8c959f", "#1f2328", "", ""},
-     {CellMark::quiet, "#f0f2f4", "#d0d7de", "#6e7781", "", "not used by the case"},
-     {CellMark::used, "#fff3bf", "#9a6700", "#1f2328", "", "read by the case"},
+     {CellMark::quiet, "#f0f2f4", "#d0d7de", "#6e7781", "", ""},
+     {CellMark::used, "#fff3bf", "#9a6700", "#1f2328", "", ""},
      {CellMark::expected, "#e6f6ea", "#1a7f37", "#0b4a1e", " stroke-width=\"2.5\" stroke-dasharray=\"5 3\"", "expected"},
      {CellMark::wrong, "#ffd8d3", "#b42318", "#7a120b", " stroke-width=\"3\"", "your code"}}};
 
 const MarkStyle& style_of(CellMark mark) {
-  return *std::ranges::find(kStyles, mark, &MarkStyle::mark);
+  return *std::ranges::find(kMarkStyles, mark, &MarkStyle::mark);
 }
 
 // Text of an element: without control characters, and with XML's own characters escaped.
@@ -62,13 +62,13 @@ std::string xml_text(std::string_view text) {
 }
 
 // Characters, not bytes: what follows a first byte of UTF-8 takes no room.
-std::size_t characters(std::string_view text) {
+std::size_t character_count(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }
 
 double width_of(std::string_view text, double size) {
-  return static_cast<double>(characters(text)) * size * kAdvance;
+  return static_cast<double>(character_count(text)) * size * kAdvance;
 }
 
 // Lines of at most `most` bytes, cut at spaces where there is one.
@@ -136,17 +136,17 @@ class Drawing {
 
   void grid(double& y, const PictureGrid& grid) {
     const GridSize size = size_of_grid(grid);
-    text(kMargin, y + kTextSize, kTextSize, grid.title, "#1f2328", "start", "bold");
+    text(kPageMargin, y + kTextSize, kTextSize, grid.title, "#1f2328", "start", "bold");
     y += kLineHeight + 6;
     const auto column_x = [&](std::size_t i) {
-      return kMargin + size.heading + static_cast<double>(i) * (size.cell + kCellGap);
+      return kPageMargin + size.heading + static_cast<double>(i) * (size.cell + kCellGap);
     };
     for (std::size_t i = 0; i < grid.columns.size(); ++i) {
       text(column_x(i) + size.cell / 2, y + kTextSize, kTextSize - 1, grid.columns[i], "#57606a", "middle");
     }
     if (!grid.columns.empty()) y += kLineHeight + 2;
     for (const PictureRow& row : grid.rows) {
-      text(kMargin, y + size.row / 2 + kTextSize * 0.36, kTextSize, row.heading, "#57606a");
+      text(kPageMargin, y + size.row / 2 + kTextSize * 0.36, kTextSize, row.heading, "#57606a");
       for (std::size_t i = 0; i < row.cells.size(); ++i) cell(column_x(i), y, size.cell, size.row, row.cells[i]);
       y += size.row + kCellGap;
     }
@@ -154,14 +154,17 @@ class Drawing {
   }
 
   void legend(double& y, const CasePicture& picture) {
-    double x = kMargin;
-    for (const MarkStyle& style : kStyles) {
-      if (style.words.empty() || !occurs(picture, style.mark)) continue;
+    double x = kPageMargin;
+    for (const MarkStyle& style : kMarkStyles) {
+      const std::string_view words = style.mark == CellMark::used    ? picture.used
+                                     : style.mark == CellMark::quiet ? picture.quiet
+                                                                     : style.words;
+      if (words.empty() || !occurs(picture, style.mark)) continue;
       cell(x, y, 26, 18, {"", style.mark});
-      text(x + 34, y + 14, kTextSize, style.words, "#57606a");
-      x += 34 + width_of(style.words, kTextSize) + 24;
+      text(x + 34, y + 14, kTextSize, words, "#57606a");
+      x += 34 + width_of(words, kTextSize) + 24;
     }
-    if (x > kMargin) y += 18 + kGridGap;
+    if (x > kPageMargin) y += 18 + kGridGap;
   }
 
   [[nodiscard]] std::string file(double height, std::string_view title, std::string_view description) const {
@@ -200,11 +203,11 @@ std::string picture_svg(const std::string& title, const std::string& text, const
   for (const PictureGrid& grid : picture.grids) {
     width = std::max({width, size_of_grid(grid).width, width_of(grid.title, kTextSize)});
   }
-  Drawing drawing(width + 2 * kMargin);
-  double y = kMargin;
+  Drawing drawing(width + 2 * kPageMargin);
+  double y = kPageMargin;
   const auto lines = [&](std::string_view words, double size, std::string_view weight) {
     for (const std::string& line : wrapped(words, static_cast<std::size_t>(width / (size * kAdvance)))) {
-      drawing.text(kMargin, y + size, size, line, "#1f2328", "start", weight);
+      drawing.text(kPageMargin, y + size, size, line, "#1f2328", "start", weight);
       y += size + 5;
     }
   };
@@ -214,7 +217,7 @@ std::string picture_svg(const std::string& title, const std::string& text, const
   y += kGridGap;
   for (const PictureGrid& grid : picture.grids) drawing.grid(y, grid);
   drawing.legend(y, picture);
-  return drawing.file(y - kGridGap + kMargin, title, text);
+  return drawing.file(y - kGridGap + kPageMargin, title, text);
 }
 
 }  // namespace kvscope::labs

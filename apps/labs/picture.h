@@ -18,8 +18,8 @@ namespace kvscope::labs {
 
 enum class CellMark : std::uint8_t {
   plain,
-  quiet,     // padding, or cells that the case does not use
-  used,      // what the case reads
+  quiet,     // as CasePicture::quiet says: padding, for example
+  used,      // as CasePicture::used says: what the case reads, for example
   expected,  // the expected place or value
   wrong      // the student's place or value
 };
@@ -43,6 +43,7 @@ struct PictureGrid {
 
 struct CasePicture {
   std::vector<PictureGrid> grids;
+  std::string used = {}, quiet = {};  // what these marks mean, for the legend; empty: not in it
   [[nodiscard]] bool empty() const { return grids.empty(); }
 };
 

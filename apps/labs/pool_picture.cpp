@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/report.h"
+
 namespace kvscope::labs {
 namespace {
 
-constexpr std::int64_t kRowsShown = 12;
+constexpr std::int64_t kPoolRowsShown = 12;
 
 struct RowPlace {
   std::int64_t block = 0, page = 0, slot = 0;  // page: of the block, 0 .. k_or_v * layers - 1
@@ -25,7 +27,7 @@ RowPlace place_of(const PoolShape& shape, std::int64_t row) {
 std::string page_text(const PoolShape& shape, const RowPlace& place) {
   if (!shape.layer) {
     return place.page == 0 ? fmt::format("block {}, K of this layer", place.block)
-                           : fmt::format("block {}, {} pages after K of this layer", place.block, place.page);
+                           : fmt::format("block {}, {} after K of this layer", place.block, counted(place.page, "page"));
   }
   return fmt::format("block {}, {} of layer {}", place.block, place.page < shape.layers ? "K" : "V",
                      place.page % shape.layers);
@@ -37,7 +39,7 @@ PictureRow page_line(const PoolShape& shape, std::int64_t row, CellMark mark, st
   const RowPlace place = place_of(shape, row);
   if (!place.inside) return {"outside the pool", {{fmt::format("{}", row), mark}}};
   PictureRow line{page_text(shape, place), {}};
-  const CellWindow window = window_around(place.slot, shape.page_size, kRowsShown);
+  const CellWindow window = window_around(place.slot, shape.page_size, kPoolRowsShown);
   for (std::int64_t slot = window.first; slot < window.last; ++slot) {
     const std::int64_t number = row - place.slot + slot;
     const CellMark here = number == row ? mark : second == number ? second_mark : CellMark::plain;
@@ -52,7 +54,7 @@ PictureGrid pool_grid(const PoolShape& shape, std::int64_t expected, std::option
   PictureGrid grid{"rows of the pool, counted from the first row of this layer's K", {}, {}};
   const RowPlace right = place_of(shape, expected);
   const RowPlace given = wrong ? place_of(shape, *wrong) : RowPlace{};
-  const CellWindow shown = window_around(right.slot, shape.page_size, kRowsShown);
+  const CellWindow shown = window_around(right.slot, shape.page_size, kPoolRowsShown);
   const bool one_line = wrong && given.inside && given.block == right.block && given.page == right.page &&
                         given.slot >= shown.first && given.slot < shown.last;
   grid.rows.push_back(page_line(shape, expected, CellMark::expected, one_line ? wrong : std::nullopt, CellMark::wrong));

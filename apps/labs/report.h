@@ -29,10 +29,11 @@ namespace kvscope::labs {
 // results.json of a Gradescope autograder: "tests" with score, max_score, name, output, status.
 [[nodiscard]] json::Value gradescope_json(const Lab& lab, const Grade& grade);
 
-// One line per student: "student,lab,points,maximum,<test>,...". A cell that a spreadsheet would take for a formula
-// begins with an apostrophe.
+// One line per student: "student,lab,points,maximum,<test>,...,feedback"; the feedback is each failed test with its
+// message. A cell that a spreadsheet would take for a formula begins with an apostrophe.
 [[nodiscard]] std::string class_csv(const Lab& lab, std::span<const Grade> grades);
-// Histogram of points in ten bins, mean and median, and each test by the number of students that lost points in it.
+// Histogram of points in ten bins, mean and median; each test by the number of students that lost points in it, with
+// its most frequent messages; and each student, the fewest points first, with the failed tests.
 [[nodiscard]] std::string class_text(const Lab& lab, std::span<const Grade> grades);
 
 }  // namespace kvscope::labs

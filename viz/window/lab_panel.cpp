@@ -15,23 +15,23 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr int kMargin = 10, kSmallestPicture = 160, kLargestPicture = 4096;  // [px]
+constexpr int kLabMargin = 10, kNarrowestPicture = 160, kHighestPicture = 4096;  // [px]
 
-QString escaped(const std::string& text) {
+QString html_of(const std::string& text) {
   return QString::fromStdString(text).toHtmlEscaped();
 }
 
-QString points_text(double points) {
+QString lab_points(double points) {
   return QString::number(points, 'g', 4);
 }
 
 // The picture at `width` logical pixels; null when the text is no SVG.
-QImage picture_of(const std::string& svg, int width, double ratio) {
+QImage image_of(const std::string& svg, int width, double ratio) {
   QSvgRenderer renderer(QByteArray::fromStdString(svg));
   const QSize size = renderer.defaultSize();
   if (!renderer.isValid() || size.isEmpty()) return {};
   const double height = static_cast<double>(width) * size.height() / size.width();
-  if (height > kLargestPicture) return {};
+  if (height > kHighestPicture) return {};
   QImage image((QSizeF(width, height) * ratio).toSize(), QImage::Format_ARGB32_Premultiplied);
   image.setDevicePixelRatio(ratio);
   image.fill(Qt::white);
@@ -47,7 +47,7 @@ LabPanel::LabPanel(QWidget* parent) : QWidget(parent), browser_(new QTextBrowser
   browser_->setProperty("card", true);
   browser_->setAccessibleName(tr("The lab and its results"));
   browser_->setOpenLinks(false);
-  browser_->document()->setDocumentMargin(kMargin);
+  browser_->document()->setDocumentMargin(kLabMargin);
   connect(browser_, &QTextBrowser::anchorClicked, this, &LabPanel::follow);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(8, 2, 8, 8);
@@ -104,9 +104,9 @@ void LabPanel::follow(const QUrl& link) {
 
 QString LabPanel::head() const {
   QString html = QStringLiteral("<p><b>%1</b></p><p style='color:%2'>%3</p>")
-                     .arg(tr("Lab %1: %2").arg(QString::number(lab_->number), escaped(lab_->title)),
+                     .arg(tr("Lab %1: %2").arg(QString::number(lab_->number), html_of(lab_->title)),
                           theme_->text_quiet.name(), tr("%1 minutes").arg(QString::number(lab_->minutes)));
-  if (!lab_->goal.empty()) html += QStringLiteral("<p>%1</p>").arg(tr("You learn %1").arg(escaped(lab_->goal)));
+  if (!lab_->goal.empty()) html += QStringLiteral("<p>%1</p>").arg(tr("You learn %1").arg(html_of(lab_->goal)));
   html += QStringLiteral("<p><a href=\"handout:0\">%1</a>").arg(tr("Handout").toHtmlEscaped());
   if (!lab_->scenario.empty()) {
     html += QStringLiteral(" &nbsp; <a href=\"lab:0\">%1</a>").arg(tr("Show the lab's place").toHtmlEscaped());
@@ -116,18 +116,18 @@ QString LabPanel::head() const {
 
 QString LabPanel::test(std::size_t index) {
   const LabTestResult& test = result_->tests[index];
-  const QString points = tr("%1 of %2").arg(points_text(test.earned), points_text(test.points));
+  const QString points = tr("%1 of %2").arg(lab_points(test.earned), lab_points(test.points));
   QString html = QStringLiteral("<p><b style='color:%1'>%2</b> %3 <span style='color:%4'>%5</span></p>")
                      .arg((test.passed() ? theme_->text_accent : theme_->warning).name(), test.passed() ? tr("PASS") : tr("FAIL"),
-                          escaped(test.name), theme_->text_quiet.name(), points);
+                          html_of(test.name), theme_->text_quiet.name(), points);
   if (test.passed()) return html;
-  html += QStringLiteral("<p>%1</p>").arg(escaped(test.message));
+  html += QStringLiteral("<p>%1</p>").arg(html_of(test.message));
   if (!test.text.empty()) {
-    html += QStringLiteral("<p style='white-space:pre-wrap; font-family:monospace'>%1</p>").arg(escaped(test.text));
+    html += QStringLiteral("<p style='white-space:pre-wrap; font-family:monospace'>%1</p>").arg(html_of(test.text));
   }
-  const int width = std::max(kSmallestPicture, browser_->viewport()->width() - 2 * kMargin);
+  const int width = std::max(kNarrowestPicture, browser_->viewport()->width() - 2 * kLabMargin);
   const QImage image =
-      test.picture.empty() ? QImage() : picture_of(test.picture, width, browser_->devicePixelRatioF());
+      test.picture.empty() ? QImage() : image_of(test.picture, width, browser_->devicePixelRatioF());
   if (!image.isNull()) {
     const QUrl name(QStringLiteral("picture:%1").arg(index));
     browser_->document()->addResource(QTextDocument::ImageResource, name, image);
