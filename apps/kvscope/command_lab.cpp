@@ -110,7 +110,12 @@ int check(const LabCommand& command) {
   std::cout << labs::grade_text(lab, grade);
   write_reports(command, lab, grade);
   if (!command.picture.empty()) write_picture(command.picture, lab, grade);
-  return grade.earned() >= grade.points() ? kExitFine : kExitCheckFailed;
+  if (grade.earned() < grade.points()) return kExitCheckFailed;
+  const auto next = std::ranges::upper_bound(course.labs, lab.number, {}, &labs::Lab::number);
+  if (next != course.labs.end()) {
+    std::cout << fmt::format("Next lab: {:02}, {}: kvscope lab start {} DIR\n", next->number, next->title, next->number);
+  }
+  return kExitFine;
 }
 
 int hint(const LabCommand& command) {

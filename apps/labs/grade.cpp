@@ -69,6 +69,7 @@ Submission read_submission(const Lab& lab, const fs::path& folder, std::string s
     if (fault.empty()) {
       submission.files.push_back({name, std::move(bytes)});
     } else {
+      if (missing) fault += fmt::format(": 'kvscope lab start {} DIR' writes the file to begin with", lab.number);
       faults.push_back({name, fault});
     }
   }

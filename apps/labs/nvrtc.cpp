@@ -36,7 +36,19 @@ void bind(void* library, const char* name, Function& function) {
   if (function == nullptr) throw InputError("NVRTC", name, "is missing: is this libnvrtc.so?");
 }
 
+// libnvrtc opens libnvrtc-builtins by name when it compiles. The dynamic linker searches that name in few folders, but
+// returns a library that is loaded already.
+void load_builtins(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().filename().string().starts_with("libnvrtc-builtins.so.")) {
+      static_cast<void>(dlopen(entry.path().c_str(), RTLD_NOW | RTLD_GLOBAL));
+    }
+  }
+}
+
 NvrtcFunctions load(const fs::path& path) {
+  load_builtins(path.parent_path());
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw InputError(path.string(), "", fmt::format("cannot be loaded: {}", dlerror()));
   NvrtcFunctions functions{};

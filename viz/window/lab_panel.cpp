@@ -152,7 +152,11 @@ void LabPanel::show_page() {
     return;
   }
   QString html = head();
-  for (std::size_t i = 0; result_ && i < result_->tests.size(); ++i) html += test(i);
+  for (const bool passed : {false, true}) {  // what is to be done comes first
+    for (std::size_t i = 0; result_ && i < result_->tests.size(); ++i) {
+      if (result_->tests[i].passed() == passed) html += test(i);
+    }
+  }
   browser_->setHtml(html);
   browser_->verticalScrollBar()->setValue(at);
 }

@@ -150,10 +150,10 @@ QWidget* StartPage::build_recent() {
 QWidget* StartPage::build_drop(QAction* open) {
   auto* area = new QFrame;
   area->setProperty("drop", true);
-  area->setAccessibleName(tr("Drop a scenario or a trace here"));
+  area->setAccessibleName(tr("Drop a scenario, a trace or results of a lab here"));
   drop_sign_ = new QLabel;
   drop_sign_->setAlignment(Qt::AlignCenter);
-  auto* words = new QLabel(tr("Drop a scenario or a trace here"));
+  auto* words = new QLabel(tr("Drop a scenario, a trace or results of a lab here"));
   words->setAlignment(Qt::AlignCenter);
   auto* button = new QPushButton(tr("Open..."));
   button->setAccessibleName(plain_text_of(entry(Do::open)));

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
 import shutil
 import subprocess
@@ -33,6 +34,9 @@ def _by_nvcc(nvcc: str, source: str, arch: str, options: Sequence[str]) -> str:
 
 
 def _by_nvrtc(path: str, source: str, arch: str, options: Sequence[str]) -> str:
+    # libnvrtc opens its builtins by name, which finds a library that is loaded already.
+    for builtins in glob.glob(os.path.join(os.path.dirname(path), "libnvrtc-builtins.so.*")):
+        ctypes.CDLL(builtins, ctypes.RTLD_GLOBAL)
     nvrtc = ctypes.CDLL(path)
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None) != 0:
