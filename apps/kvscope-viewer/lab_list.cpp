@@ -16,12 +16,12 @@ namespace kvscope::apps {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::int64_t kMaxResult = 8 * 1024 * 1024;  // [bytes]
+constexpr std::int64_t kMaxResult = 8 * 1024 * 1024;          // [bytes]
 constexpr std::string_view kResultKey = "\"kvscope_grade\"";  // at the beginning of the file
 
 viz::LabEntry entry_of(const labs::Lab& lab, const std::optional<fs::path>& gallery) {
-  viz::LabEntry entry{lab.id(), lab.title, lab.goal, (lab.folder / "README.md").string(), {}, lab.place, lab.number,
-                      lab.minutes};
+  viz::LabEntry entry{lab.id(), lab.title, lab.goal,   (lab.folder / "README.md").string(),
+                      {},       lab.place, lab.number, lab.minutes};
   std::error_code ignored;
   if (gallery && !lab.scenario.empty() && fs::is_regular_file(*gallery / lab.scenario, ignored)) {
     entry.scenario = (*gallery / lab.scenario).string();
@@ -40,9 +40,10 @@ std::string picture_of(const json::Value& file, std::size_t test) {
 viz::Labs lab_list(const fs::path& program_folder) {
   const std::optional<fs::path> folder = labs::course_folder(program_folder);
   if (!folder) {
-    return {{}, fmt::format("The course is missing: neither share/kvscope/labs beside {} nor docs/labs in a folder above "
-                            "it exists.",
-                            program_folder.string())};
+    return {{},
+            fmt::format("The course is missing: neither share/kvscope/labs beside {} nor docs/labs in a folder above "
+                        "it exists.",
+                        program_folder.string())};
   }
   try {
     const std::optional<fs::path> gallery = gallery_folder(program_folder);

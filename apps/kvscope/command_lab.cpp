@@ -36,7 +36,7 @@ struct LabCommand {
   std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv, picture, nvrtc;
   std::vector<std::string> folders;
   std::int64_t hint = 0;
-  bool trust = false, students = false;
+  bool trust = false, students = false, clang = false;
 };
 
 labs::Course open_course(const LabCommand& command) {
@@ -53,7 +53,7 @@ std::unique_ptr<labs::Grader> open_grader(const labs::Course& course, const labs
                                           const LabCommand& command) {
   std::error_code ignored;
   labs::GradeOptions options{labs::SandboxKind::none, course.folder, fs::read_symlink("/proc/self/exe", ignored),
-                             command.nvrtc};
+                             command.nvrtc, command.clang};
   const bool compiles = lab.kind == labs::LabKind::cpp || lab.kind == labs::LabKind::cuda;
   if (run && compiles) options.sandbox = labs::require_sandbox(command.trust);
   return labs::make_grader(lab, options);
@@ -113,7 +113,8 @@ int check(const LabCommand& command) {
   if (grade.earned() < grade.points()) return kExitCheckFailed;
   const auto next = std::ranges::upper_bound(course.labs, lab.number, {}, &labs::Lab::number);
   if (next != course.labs.end()) {
-    std::cout << fmt::format("Next lab: {:02}, {}: kvscope lab start {} DIR\n", next->number, next->title, next->number);
+    std::cout << fmt::format("Next lab: {:02}, {}: kvscope lab start {} DIR\n", next->number, next->title,
+                             next->number);
   }
   return kExitFine;
 }
@@ -224,9 +225,13 @@ void add_report_options(CLI::App& command, LabCommand& values) {
   command.add_option("--junit", values.junit, "Write the tests as a JUnit file")->type_name("FILE");
   command.add_option("--gradescope", values.gradescope, "Write the results.json of a Gradescope autograder")
       ->type_name("FILE");
-  command.add_option("--nvrtc", values.nvrtc,
-                     "Compile CUDA with this NVRTC library (libnvrtc.so) [default: nvcc, else NVRTC of a Python wheel]")
+  command
+      .add_option(
+          "--nvrtc", values.nvrtc,
+          "Compile CUDA with this NVRTC library (libnvrtc.so) [default: nvcc, else NVRTC of a Python wheel, else "
+          "clang]")
       ->type_name("FILE");
+  command.add_flag("--clang", values.clang, "Compile CUDA with clang")->excludes("--nvrtc");
   command.add_flag("--trust", values.trust, "Run submitted code without a sandbox: only for code that you wrote");
 }
 

@@ -48,7 +48,7 @@ SandboxLimits compiler_limits() {
 }
 
 Compiled run_compiler(const GradeOptions& options, SandboxJob job, const fs::path& product,
-                 const std::vector<std::string>& folders) {
+                      const std::vector<std::string>& folders) {
   const SandboxEnd end = run_in_sandbox(options.sandbox, job);
   Compiled result;
   result.messages = shortened(end.errors, folders);

@@ -1,5 +1,6 @@
-// CUDA to PTX: nvcc where it is installed, else NVRTC of NVIDIA's Python wheel. NVRTC is a library, so this program runs
-// itself in the sandbox (`kvscope lab nvrtc`, nvrtc.h) to load it there.
+// CUDA to PTX: nvcc where it is installed, else NVRTC of NVIDIA's Python wheel, else clang. NVRTC is a library, so this
+// program runs itself in the sandbox (`kvscope lab nvrtc`, nvrtc.h) to load it there. clang has no CUDA headers: the
+// course's clang_cuda.h is in their place.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace kvscope::labs {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kNvrtcFolder = "/lab/nvrtc", kProgram = "/lab/kvscope";
+constexpr std::string_view kNvrtcFolder = "/lab/nvrtc", kProgram = "/lab/kvscope", kHeaders = "/lab/harness",
+                           kClang = "/usr/bin/clang++";
 constexpr std::int64_t kCompilerMemory = std::int64_t{8} << 30;  // [bytes]
 
 std::optional<fs::path> find_nvcc() {
@@ -55,9 +57,39 @@ SandboxJob nvrtc_job(const fs::path& program, const fs::path& library, std::stri
   return job;
 }
 
+// The architecture is one that clang 14 has. Instructions of later ones are inline assembly, which clang does not check,
+// and the virtual GPU runs the module as one of sm_90a.
+SandboxJob clang_job(const fs::path& course, std::string_view file) {
+  SandboxJob job;
+  job.command = {std::string(kClang),
+                 "-x",
+                 "cuda",
+                 "--cuda-device-only",
+                 "--cuda-gpu-arch=sm_86",
+                 "-Xclang",
+                 "-target-feature",
+                 "-Xclang",
+                 "+ptx75",
+                 "-nocudainc",
+                 "-nocudalib",
+                 "-Wno-unknown-cuda-version",
+                 "-fno-caret-diagnostics",
+                 "-std=c++17",
+                 "-O2",
+                 "-gline-tables-only",
+                 "-S",
+                 "-include",
+                 fmt::format("{}/clang_cuda.h", kHeaders),
+                 "-o",
+                 fmt::format("{}/kernel.ptx", kOut),
+                 fmt::format("{}/{}", kSources, file)};
+  job.mounts = {{course / "harness", std::string(kHeaders)}};
+  return job;
+}
+
 // The library that --nvrtc names, else the one that nvrtc.h finds where there is no nvcc.
 std::optional<fs::path> chosen_nvrtc(const GradeOptions& options, bool has_nvcc) {
-  if (options.nvrtc.empty()) return has_nvcc ? std::nullopt : find_nvrtc();
+  if (options.nvrtc.empty()) return has_nvcc || options.clang ? std::nullopt : find_nvrtc();
   std::error_code error;
   const fs::path library = fs::canonical(options.nvrtc, error);
   if (!error && fs::is_regular_file(library, error)) return library;
@@ -71,12 +103,16 @@ Compiled compile_cuda(const Grader& grader, const SubmittedFile& file, std::stri
   const std::optional<fs::path> toolkit = find_nvcc();
   const std::optional<fs::path> nvrtc = chosen_nvrtc(options, toolkit.has_value());
   const bool runs_itself = nvrtc && !options.program.empty();
-  if (!runs_itself && !toolkit) {
-    return {false,
-            fmt::format("no CUDA compiler was found: install nvcc, or NVRTC with 'pip install {}', or submit {} in place "
-                        "of {}\n",
-                        kNvrtcWheel, ptx_name_of(file.name), file.name),
-            {}};
+  std::error_code ignored;
+  const bool has_clang = fs::is_regular_file(kClang, ignored);
+  const bool by_clang = !runs_itself && has_clang && (options.clang || !toolkit);
+  if (!runs_itself && !by_clang && (options.clang || !toolkit)) {
+    return {
+        false,
+        fmt::format("no CUDA compiler was found: install nvcc, or NVRTC with 'pip install {}', or clang, or submit {} "
+                    "in place of {}\n",
+                    kNvrtcWheel, ptx_name_of(file.name), file.name),
+        {}};
   }
   const TemporaryFolder folder;
   const fs::path sources = folder / "src", out = folder / "out";
@@ -84,6 +120,7 @@ Compiled compile_cuda(const Grader& grader, const SubmittedFile& file, std::stri
   copy_headers(grader.lab(), sources);
   write_file_atomically(sources / file.name, file.text);
   SandboxJob job = runs_itself ? nvrtc_job(options.program, *nvrtc, architecture, file.name)
+                   : by_clang  ? clang_job(options.course, file.name)
                                : nvcc_job(*toolkit, architecture, file.name);
   job.limits = compiler_limits();
   job.limits.memory_bytes = kCompilerMemory;

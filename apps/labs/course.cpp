@@ -163,7 +163,8 @@ Lab load_lab(const fs::path& folder) {
   lab.minutes = manifest.whole("minutes", 1, 600);
   lab.goal = manifest.text_or_empty("goal");
   lab.scenario = manifest.text_or_empty("scenario");
-  if (!lab.scenario.empty() && !is_plain_name(lab.scenario)) manifest.fault("scenario", "must be a file of the gallery");
+  if (!lab.scenario.empty() && !is_plain_name(lab.scenario))
+    manifest.fault("scenario", "must be a file of the gallery");
   lab.place = manifest.place().value_or(NoteLink());
   lab.reads = manifest.texts("reads");
   lab.files = manifest.texts("files");

@@ -33,7 +33,7 @@ enum class LabKind : std::uint8_t { answers, cpp, cuda, schedule, report, hunt }
 struct LabTest {
   std::string name;  // "one_block"
   std::int64_t points = 0;
-  std::string text;  // one sentence: what the test checks
+  std::string text;                              // one sentence: what the test checks
   std::optional<NoteLink> place = std::nullopt;  // in the viewer; without one, that of the lab
 };
 
@@ -42,9 +42,9 @@ struct Lab {
   std::string name, title;
   LabKind kind = LabKind::answers;
   std::int64_t minutes = 0;
-  std::string goal;                  // what a student learns; may be empty
-  std::string scenario;              // a file of the gallery; empty: the viewer opens none
-  NoteLink place;                    // what the viewer shows of it
+  std::string goal;                // what a student learns; may be empty
+  std::string scenario;            // a file of the gallery; empty: the viewer opens none
+  NoteLink place;                  // what the viewer shows of it
   std::vector<std::string> reads;  // pages of docs/
   std::vector<std::string> files;  // that the student writes and submits
   std::vector<LabTest> tests;

@@ -16,8 +16,8 @@ namespace kvscope::labs {
 
 struct ExactCase {
   Words expected;
-  std::string text;       // the case in words, without its result
-  std::int64_t size = 0;  // the smallest failing case is shown
+  std::string text;                                             // the case in words, without its result
+  std::int64_t size = 0;                                        // the smallest failing case is shown
   std::function<CasePicture(const Words& given)> picture = {};  // of the case with a result that differs
 };
 

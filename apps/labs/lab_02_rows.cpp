@@ -152,7 +152,8 @@ CasePicture picture_of_case(const RowCase& made, const Words& expected, const Wo
   std::size_t wrong = 0;
   while (wrong + 1 < expected.size() && !differs(wrong)) ++wrong;
   if (made.tile != 0) {
-    PictureGrid rows{"first row of each part of the tile", {}, {{"first token", {}}, {"expected", {}}, {"your code", {}}}};
+    PictureGrid rows{
+        "first row of each part of the tile", {}, {{"first token", {}}, {"expected", {}}, {"your code", {}}}};
     for (std::size_t i = 0; i < expected.size() && i < given.size(); ++i) {
       const bool part = static_cast<std::int64_t>(i) < made.parts();
       if (!part && !differs(i)) continue;

@@ -260,7 +260,7 @@ CasePicture picture_of_read(std::int64_t columns, std::int64_t pages, std::int64
     grid.columns.push_back(fmt::format("{}", c));
     grid.rows[0].cells.push_back(
         {inside ? (c < pages ? "page" : "padding") : "no entry", inside ? CellMark::plain : CellMark::quiet});
-    grid.rows[1].cells.push_back({read ? "read" : "", !read     ? CellMark::quiet
+    grid.rows[1].cells.push_back({read ? "read" : "", !read    ? CellMark::quiet
                                                       : inside ? CellMark::used
                                                                : CellMark::wrong});
   }
@@ -299,12 +299,11 @@ class TableGrader final : public Grader {
         // The case of 21 pages shows the read in the words of the handout.
         const std::int64_t shown = given == pages ? 21 : pages, columns = given == pages ? 21 : given;
         if (pages - 1 + width > given) {
-          return with_picture(
-              failed(lab(), "columns",
-                     fmt::format("a read of {} entries at column {} leaves the row, which has {}", width, shown - 1,
-                                 columns),
-                     text, 1),
-              picture_of_read(columns, shown, width));
+          return with_picture(failed(lab(), "columns",
+                                     fmt::format("a read of {} entries at column {} leaves the row, which has {}",
+                                                 width, shown - 1, columns),
+                                     text, 1),
+                              picture_of_read(columns, shown, width));
         }
       }
       return failed(lab(), "columns",

@@ -352,7 +352,8 @@ std::string outside(const SoftmaxCase& made, const Words& given) {
     const double number = double_of(given[i]);
     if (number == allowed.value[i] || std::abs(number - allowed.value[i]) <= allowed.error[i]) continue;
     const std::string name = i + 1 == allowed.value.size() ? "lse" : fmt::format("o[{}]", i);
-    const std::string gave = number == kNotWritten ? "did not write it" : fmt::format("gave {}", softmax_number(number, 8));
+    const std::string gave =
+        number == kNotWritten ? "did not write it" : fmt::format("gave {}", softmax_number(number, 8));
     return fmt::format("{}\n{}: expected {:.8g} within {:.2g}, your code {}", text_of_case(made), name,
                        allowed.value[i], allowed.error[i], gave);
   }
@@ -364,8 +365,12 @@ PictureGrid tiles_grid(const SoftmaxCase& made) {
   constexpr std::size_t kTilesShown = 12;
   PictureGrid grid{"the row, tile by tile (not yet divided by l)",
                    {},
-                   {{"scores", {}}, {"maximum of the tile", {}}, {"running maximum m", {}}, {"exp(old m - m)", {}},
-                    {"running sum l", {}}, {"o[0] so far", {}}}};
+                   {{"scores", {}},
+                    {"maximum of the tile", {}},
+                    {"running maximum m", {}},
+                    {"exp(old m - m)", {}},
+                    {"running sum l", {}},
+                    {"o[0] so far", {}}}};
   double m = static_cast<double>(kMinusInfinity), l = 0, o = 0;
   for (std::int64_t first = 0; first < made.keys() && grid.columns.size() < kTilesShown; first += made.tile) {
     const std::int64_t last = std::min(first + made.tile, made.keys());
@@ -377,7 +382,8 @@ PictureGrid tiles_grid(const SoftmaxCase& made) {
       if (key < first + 4) scores += fmt::format("{}{:.4g}", key == first ? "" : " ", score);
       if (key == first + 4) scores += " ...";
     }
-    const double next = std::max(m, largest), change = m == static_cast<double>(kMinusInfinity) ? 0 : std::exp(m - next);
+    const double next = std::max(m, largest),
+                 change = m == static_cast<double>(kMinusInfinity) ? 0 : std::exp(m - next);
     l *= change;
     o *= change;
     for (std::int64_t key = first; key < last && next != static_cast<double>(kMinusInfinity); ++key) {

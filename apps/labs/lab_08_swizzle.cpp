@@ -163,13 +163,14 @@ CasePicture picture_of_offsets(const SwizzleTile& tile, const Words& offsets, st
     }
   }
   if (expected) marks[static_cast<std::size_t>(*expected / per_chunk)] = CellMark::expected;
-  PictureGrid grid{"shared memory by chunks of 16 bytes: the row and chunk of the tile that your offsets store there", {}, {}};
+  PictureGrid grid{
+      "shared memory by chunks of 16 bytes: the row and chunk of the tile that your offsets store there", {}, {}};
   for (std::int64_t c = 0; c < kLine; ++c) grid.columns.push_back(fmt::format("banks {}-{}", 4 * c, 4 * c + 3));
   const std::int64_t lines = ceil_div(chunks, kLine);
   // The lines around the shown element.
   const std::int64_t offset = offsets[shown] < 0 ? 0 : offsets[shown] / per_chunk / kLine;
-  const CellWindow window = window_around(expected ? *expected / per_chunk / kLine : std::min(offset, lines - 1), lines,
-                                          kLinesShown);
+  const CellWindow window =
+      window_around(expected ? *expected / per_chunk / kLine : std::min(offset, lines - 1), lines, kLinesShown);
   for (std::int64_t line = window.first; line < window.last; ++line) {
     PictureRow row{fmt::format("byte {}", line * 128), {}};
     for (std::int64_t c = line * kLine; c < std::min((line + 1) * kLine, chunks); ++c) {
@@ -195,7 +196,8 @@ CasePicture picture_of_wavefronts(const SwizzleTile& tile, const Words& offsets,
     const std::int64_t offset = offsets[static_cast<std::size_t>((first + lane) * tile.columns() + col)];
     const auto group = static_cast<std::size_t>(std::max<std::int64_t>(0, offset) * tile.element() / kChunkBytes % 8);
     const int wavefront = ++wavefronts[group];
-    PictureRow row{fmt::format("lane {}, row {}", lane, first + lane), std::vector<PictureCell>(8, {"", CellMark::quiet})};
+    PictureRow row{fmt::format("lane {}, row {}", lane, first + lane),
+                   std::vector<PictureCell>(8, {"", CellMark::quiet})};
     row.cells[group] = {fmt::format("{}", wavefront), wavefront == 1 ? CellMark::used : CellMark::wrong};
     grid.rows.push_back(std::move(row));
   }

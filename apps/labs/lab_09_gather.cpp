@@ -175,17 +175,16 @@ CasePicture picture_of_row(const GatherCase& made, const std::vector<Found>& fou
   const std::int64_t page = made.tokens[static_cast<std::size_t>(i)] / made.page_size;
   for (std::size_t p = 0; p < made.table.size(); ++p) {
     table.columns.push_back(fmt::format("page {}", p));
-    table.rows.front().cells.push_back({fmt::format("{}", made.table[p]),
-                                        static_cast<std::int64_t>(p) == page ? CellMark::used : CellMark::plain});
+    table.rows.front().cells.push_back(
+        {fmt::format("{}", made.table[p]), static_cast<std::int64_t>(p) == page ? CellMark::used : CellMark::plain});
   }
   picture.grids.push_back(std::move(table));
   const Found& got = found[wrong.number];
   const PoolShape pool{made.page_size, made.layers, 2, kGatherBlocks, made.layer};
   const std::int64_t from_start = got.offset + made.first();  // not negative, unlike an offset before the layer
   const std::int64_t got_row = from_start / made.row - made.layer * made.page_size;
-  picture.grids.push_back(
-      pool_grid(pool, first_row,
-                got.kind == Found::Kind::pool && got_row != first_row ? std::optional(got_row) : std::nullopt));
+  picture.grids.push_back(pool_grid(
+      pool, first_row, got.kind == Found::Kind::pool && got_row != first_row ? std::optional(got_row) : std::nullopt));
   return picture;
 }
 

@@ -214,16 +214,16 @@ std::string meaning_of(const KernelRun& run) {
 // The buffer by pages and halves: the box that lands in each place. The first difference has the expected box too.
 CasePicture picture_of_boxes(const TmaCase& made, const std::vector<Box>& copied, const std::vector<Box>& expected) {
   const auto words = [](const Box& box) { return fmt::format("row {}, column {}", box.row, box.column); };
-  PictureGrid grid{"the buffer by pages: the box of the map that lands in each half",
-                   {"columns 0 to 63", "columns 64 to 127"},
-                   {}};
+  PictureGrid grid{
+      "the buffer by pages: the box of the map that lands in each half", {"columns 0 to 63", "columns 64 to 127"}, {}};
   bool shown = false;
   for (std::int64_t page = 0; page < made.pages; ++page) {
     PictureRow row{fmt::format("page {}, byte {}", page, page * made.page_rows() * 128), {}};
     for (std::int64_t half = 0; half < 2; ++half) {
       const Box right = right_box(made, page, half);
       std::vector<Box> here;
-      std::ranges::copy_if(copied, std::back_inserter(here), [&](const Box& box) { return box.shared == right.shared; });
+      std::ranges::copy_if(copied, std::back_inserter(here),
+                           [&](const Box& box) { return box.shared == right.shared; });
       const bool same = here.size() == 1 && here.front() == right;
       PictureCell cell{here.empty() ? "no box" : words(here.front()), same ? CellMark::plain : CellMark::wrong};
       if (here.size() > 1) cell.text += fmt::format(", {} boxes", here.size());
@@ -431,8 +431,8 @@ class TmaTileGrader final : public Grader {
     const TmaCase made = make_tma(random, 4, 4);
     std::string fault, text;
     CasePicture picture, wrong_tile;  // of the first fault, of the schedule
-    bool raced = false;         // copies and reads of the buffer, under some schedule
-    std::int64_t barriers = 0;  // of a warp
+    bool raced = false;               // copies and reads of the buffer, under some schedule
+    std::int64_t barriers = 0;        // of a warp
     for (const Schedule& schedule : all_schedules()) {
       const KernelRun run = run_kernel(kernel, tma_call(made), schedule);
       for (const ptx::Report& report : run.reports) raced |= ptx::name(report.kind).starts_with("RACE");

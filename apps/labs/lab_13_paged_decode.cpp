@@ -322,7 +322,8 @@ class PagedDecodeGrader final : public Grader {
       grid.rows.back().cells.push_back(std::move(cell));
     }
     const std::int64_t length = made.lengths[static_cast<std::size_t>(b)];
-    PictureGrid table{fmt::format("table row {}: {} keys, {} in a page", b, length, made.page_size), {}, {{"block", {}}}};
+    PictureGrid table{
+        fmt::format("table row {}: {} keys, {} in a page", b, length, made.page_size), {}, {{"block", {}}}};
     for (std::int64_t p = 0; p < std::min(made.columns, kPagesShown); ++p) {
       const bool used = p * made.page_size < length;
       table.columns.push_back(fmt::format("page {}", p));

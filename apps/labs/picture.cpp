@@ -27,7 +27,8 @@ constexpr std::array<MarkStyle, 5> kMarkStyles{
     {{CellMark::plain, "#ffffff", "#8c959f", "#1f2328", "", ""},
      {CellMark::quiet, "#f0f2f4", "#d0d7de", "#6e7781", "", ""},
      {CellMark::used, "#fff3bf", "#9a6700", "#1f2328", "", ""},
-     {CellMark::expected, "#e6f6ea", "#1a7f37", "#0b4a1e", " stroke-width=\"2.5\" stroke-dasharray=\"5 3\"", "expected"},
+     {CellMark::expected, "#e6f6ea", "#1a7f37", "#0b4a1e", " stroke-width=\"2.5\" stroke-dasharray=\"5 3\"",
+      "expected"},
      {CellMark::wrong, "#ffd8d3", "#b42318", "#7a120b", " stroke-width=\"3\"", "your code"}}};
 
 const MarkStyle& style_of(CellMark mark) {
@@ -101,8 +102,8 @@ GridSize size_of_grid(const PictureGrid& grid) {
     size.heading = std::max(size.heading, width_of(row.heading, kTextSize));
     most = std::max(most, row.cells.size());
     for (const PictureCell& cell : row.cells) {
-      size.cell = std::max(
-          {size.cell, width_of(cell.text, kTextSize) + 14, width_of(cell.note, kNoteSize) + (cell.note.empty() ? 0 : 10)});
+      size.cell = std::max({size.cell, width_of(cell.text, kTextSize) + 14,
+                            width_of(cell.note, kNoteSize) + (cell.note.empty() ? 0 : 10)});
       if (!cell.note.empty()) size.row = kRowHeight + kNoteHeight;
     }
   }
@@ -118,16 +119,17 @@ class Drawing {
   void text(double x, double y, double size, std::string_view words, std::string_view ink = "#1f2328",
             std::string_view anchor = "start", std::string_view weight = "normal") {
     if (words.empty()) return;
-    body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:g}\" fill=\"{}\" text-anchor=\"{}\" "
-                         "font-weight=\"{}\">{}</text>\n",
-                         x, y, size, ink, anchor, weight, xml_text(words));
+    body_ += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:g}\" fill=\"{}\" text-anchor=\"{}\" "
+        "font-weight=\"{}\">{}</text>\n",
+        x, y, size, ink, anchor, weight, xml_text(words));
   }
 
   void cell(double x, double y, double width, double height, const PictureCell& cell) {
     const MarkStyle& style = style_of(cell.mark);
     body_ += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\" fill=\"{}\" stroke=\"{}\"{}/>\n", x,
-        y, width, height, style.fill, style.stroke, style.extra);
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\" fill=\"{}\" stroke=\"{}\"{}/>\n",
+        x, y, width, height, style.fill, style.stroke, style.extra);
     const double middle = y + height / 2 - (cell.note.empty() ? 0 : kNoteHeight / 2);
     const std::string_view weight = cell.mark == CellMark::wrong ? "bold" : "normal";
     text(x + width / 2, middle + kTextSize * 0.36, kTextSize, cell.text, style.ink, "middle", weight);
@@ -170,7 +172,8 @@ class Drawing {
   [[nodiscard]] std::string file(double height, std::string_view title, std::string_view description) const {
     return fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+        "{1:.0f}\" "
         "role=\"img\" font-family=\"JetBrains Mono, DejaVu Sans Mono, Menlo, Consolas, monospace\">\n"
         "<title>{2}</title>\n<desc>{3}</desc>\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{4}</svg>\n",

@@ -26,8 +26,9 @@ RowPlace place_of(const PoolShape& shape, std::int64_t row) {
 
 std::string page_text(const PoolShape& shape, const RowPlace& place) {
   if (!shape.layer) {
-    return place.page == 0 ? fmt::format("block {}, K of this layer", place.block)
-                           : fmt::format("block {}, {} after K of this layer", place.block, counted(place.page, "page"));
+    return place.page == 0
+               ? fmt::format("block {}, K of this layer", place.block)
+               : fmt::format("block {}, {} after K of this layer", place.block, counted(place.page, "page"));
   }
   return fmt::format("block {}, {} of layer {}", place.block, place.page < shape.layers ? "K" : "V",
                      place.page % shape.layers);

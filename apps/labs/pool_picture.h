@@ -11,7 +11,8 @@ namespace kvscope::labs {
 // A block holds k_or_v * layers pages of page_size rows each.
 struct PoolShape {
   std::int64_t page_size = 0, layers = 0, k_or_v = 2, blocks = 0;
-  std::optional<std::int64_t> layer = std::nullopt;  // without one, the pages of a block are counted from this layer's K
+  // Without one, the pages of a block are counted from this layer's K.
+  std::optional<std::int64_t> layer = std::nullopt;
 };
 
 // Rows are counted from the first row of this layer's K. Each line of the grid is one page, at most 12 of its rows; a

@@ -215,7 +215,8 @@ Grade read_grade(const json::Value& value, std::string_view source) {
   for (const json::Value& test : *tests->as_array()) {
     grade.results.push_back({text_member(test, "name", source), number_member(test, "maximum", source),
                              number_member(test, "points", source), text_member(test, "message", source),
-                             text_member(test, "case", source), static_cast<int>(number_member(test, "hint", source)), CasePicture()});
+                             text_member(test, "case", source), static_cast<int>(number_member(test, "hint", source)),
+                             CasePicture()});
   }
   return grade;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""CUDA labs with each compiler that this machine has: nvcc, and NVRTC from its wheel. A solution that one compiles, the
-other compiles too, and both give the same grade.
+"""CUDA labs with each compiler that this machine has: nvcc, NVRTC from its wheel, clang. Each compiles every solution to a
+kernel with full points, rejects a fault with its line, and sees no file of the grader.
 
     compilers_test.py --kvscope PROGRAM
 
@@ -21,8 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
 FINDER = ROOT / "apps" / "python" / "kvscope" / "_nvrtc.py"
 WHEEL = "nvidia-cuda-nvrtc-cu12"
-NVCC = ("/usr/local/cuda/bin/nvcc", "/usr/bin/nvcc")  # as apps/labs/compile_cuda.cpp
-LABS = {"09_gather": "gather.cu", "11_tma_tile": "tile.cu", "13_paged_decode": "decode.cu"}
+CLANG = pathlib.Path("/usr/bin/clang++")  # as apps/labs/compile_cuda.cpp
+LABS = ("09_gather", "10_four_kernels", "11_tma_tile", "13_paged_decode")
 KVSCOPE = ""
 
 
@@ -63,37 +63,52 @@ class CompilersTest(unittest.TestCase):
             self.skipTest(self.why)
         return ("--nvrtc", self.nvrtc)
 
-    def test_solutions_get_all_points_with_nvrtc(self):
-        nvrtc = self.need_nvrtc()
+    def need_clang(self):
+        if not CLANG.exists():
+            self.skipTest(f"{CLANG} is not installed")
+        return ("--clang",)
+
+    def solutions(self, *options):
         for lab in LABS:
-            grade = self.check(lab, COURSE / "staff" / lab / "solution", *nvrtc)
+            grade = self.check(lab, COURSE / "staff" / lab / "solution", *options)
             self.assertEqual(grade["points"], grade["maximum"], f"{lab}: {grade['tests']}")
 
-    def test_nvcc_and_nvrtc_give_one_grade(self):
-        nvrtc = self.need_nvrtc()
-        if not any(pathlib.Path(path).exists() for path in NVCC):
-            self.skipTest(f"no nvcc at {' or '.join(NVCC)}")
-        for lab in LABS:
-            folder = COURSE / "staff" / lab / "solution"
-            self.assertEqual([test["points"] for test in self.check(lab, folder)["tests"]],
-                             [test["points"] for test in self.check(lab, folder, *nvrtc)["tests"]], lab)
-
-    def test_a_fault_of_the_source_is_named_with_its_line(self):
-        nvrtc = self.need_nvrtc()
+    def faults(self, *options):
+        """The compiler's messages for an undeclared name in line 3, and for a file of the grader."""
         folder = pathlib.Path(self.folder.name) / "faulty"
-        folder.mkdir()
-        (folder / "gather.cu").write_text("\n\nextern \"C\" __global__ void gather() { undeclared(); }\n", encoding="utf-8")
-        test = self.check("09_gather", folder, *nvrtc)["tests"][0]
-        self.assertIn("does not compile", test["message"])
-        self.assertRegex(test["case"], r"gather\.cu\(3\): error: identifier \"undeclared\" is undefined")
+        folder.mkdir(exist_ok=True)
+        cases = []
+        for text in ("\n\nextern \"C\" __global__ void gather() { undeclared(); }\n", "#include \"/etc/passwd\"\n"):
+            (folder / "gather.cu").write_text(text, encoding="utf-8")
+            grade = self.check("09_gather", folder, *options)
+            self.assertEqual(grade["points"], 0)
+            self.assertIn("does not compile", grade["tests"][0]["message"])
+            cases.append(grade["tests"][0]["case"])
+        self.assertRegex(cases[0], r"gather\.cu[(:]3\b.*undeclared")
+        self.assertNotIn("root", cases[1])
+        return cases[1]
 
-    def test_the_sandbox_hides_files_from_nvrtc(self):
-        nvrtc = self.need_nvrtc()
-        folder = pathlib.Path(self.folder.name) / "spy"
-        folder.mkdir()
-        (folder / "gather.cu").write_text("#include \"/etc/passwd\"\n", encoding="utf-8")
-        case = self.check("09_gather", folder, *nvrtc)["tests"][0]["case"]
-        self.assertIn("could not open source file \"/etc/passwd\"", case)
+    def test_nvrtc_compiles_every_solution(self):
+        self.solutions(*self.need_nvrtc())
+
+    def test_clang_compiles_every_solution(self):
+        self.solutions(*self.need_clang())
+
+    def test_faults_with_nvrtc(self):
+        self.assertIn("could not open source file \"/etc/passwd\"", self.faults(*self.need_nvrtc()))
+
+    def test_faults_with_clang(self):
+        self.assertIn("'/etc/passwd' file not found", self.faults(*self.need_clang()))
+
+    def test_a_kernel_of_clang_names_its_lines(self):
+        folder = pathlib.Path(self.folder.name) / "outside"
+        folder.mkdir(exist_ok=True)
+        (folder / "gather.cu").write_text(
+            "extern \"C\" __global__ void gather(const unsigned short* pool, const unsigned* table, const int* tokens,\n"
+            "                                  unsigned short* out, int count, int page_size, int row, long long stride) {\n"
+            "  out[-1 - threadIdx.x] = 7;\n}\n", encoding="utf-8")
+        for options in (self.need_clang(), ("--nvrtc", self.nvrtc) if self.nvrtc else self.need_clang()):
+            self.assertIn("OUT_OF_BOUNDS line 3", self.check("09_gather", folder, *options)["tests"][0]["message"])
 
     def test_a_library_that_is_none_is_a_message(self):
         fake = pathlib.Path(self.folder.name) / "libnvrtc.so.12"

@@ -38,7 +38,8 @@ TEST(PictureSvg, EveryCellIsInsideThePicture) {
   PictureGrid wide{"grid", {}, {}};
   for (int r = 0; r < 9; ++r) {
     PictureRow row{"row " + std::to_string(r), {}};
-    for (int c = 0; c < 30; ++c) row.cells.push_back({std::to_string(1000 * r + c), CellMark::plain, c == 7 ? "note" : ""});
+    for (int c = 0; c < 30; ++c)
+      row.cells.push_back({std::to_string(1000 * r + c), CellMark::plain, c == 7 ? "note" : ""});
     wide.rows.push_back(row);
   }
   const std::string svg = picture_svg("title", std::string(300, 'x'), {{wide, wide}});
@@ -55,7 +56,8 @@ TEST(PictureSvg, EveryCellIsInsideThePicture) {
 }
 
 TEST(PictureSvg, TheLegendHasTheMarksThatOccurAndHaveAMeaning) {
-  CasePicture picture{{{"grid", {}, {{"row", {{"1", CellMark::wrong}, {"2", CellMark::quiet}, {"3", CellMark::used}}}}}}};
+  CasePicture picture{
+      {{"grid", {}, {{"row", {{"1", CellMark::wrong}, {"2", CellMark::quiet}, {"3", CellMark::used}}}}}}};
   picture.quiet = "padding";
   const std::string svg = picture_svg("t", "", picture);
   EXPECT_EQ(count_of(svg, ">your code<"), 1U);

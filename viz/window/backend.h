@@ -22,8 +22,8 @@
 namespace kvscope::viz {
 
 // Three worker threads call it, possibly at the same time: one calls open(), one explain(), locate(), stage(),
-// tile_source(), attend() and compare(), one picture(). gallery(), labs() and lab_result() are called by the thread of the
-// window, the first two once.
+// tile_source(), attend() and compare(), one picture(). gallery(), labs() and lab_result() are called by the thread of
+// the window, the first two once.
 class Backend {
  public:
   virtual ~Backend() = default;

@@ -117,17 +117,17 @@ QString LabPanel::head() const {
 QString LabPanel::test(std::size_t index) {
   const LabTestResult& test = result_->tests[index];
   const QString points = tr("%1 of %2").arg(lab_points(test.earned), lab_points(test.points));
-  QString html = QStringLiteral("<p><b style='color:%1'>%2</b> %3 <span style='color:%4'>%5</span></p>")
-                     .arg((test.passed() ? theme_->text_accent : theme_->warning).name(), test.passed() ? tr("PASS") : tr("FAIL"),
-                          html_of(test.name), theme_->text_quiet.name(), points);
+  QString html =
+      QStringLiteral("<p><b style='color:%1'>%2</b> %3 <span style='color:%4'>%5</span></p>")
+          .arg((test.passed() ? theme_->text_accent : theme_->warning).name(), test.passed() ? tr("PASS") : tr("FAIL"),
+               html_of(test.name), theme_->text_quiet.name(), points);
   if (test.passed()) return html;
   html += QStringLiteral("<p>%1</p>").arg(html_of(test.message));
   if (!test.text.empty()) {
     html += QStringLiteral("<p style='white-space:pre-wrap; font-family:monospace'>%1</p>").arg(html_of(test.text));
   }
   const int width = std::max(kNarrowestPicture, browser_->viewport()->width() - 2 * kLabMargin);
-  const QImage image =
-      test.picture.empty() ? QImage() : image_of(test.picture, width, browser_->devicePixelRatioF());
+  const QImage image = test.picture.empty() ? QImage() : image_of(test.picture, width, browser_->devicePixelRatioF());
   if (!image.isNull()) {
     const QUrl name(QStringLiteral("picture:%1").arg(index));
     browser_->document()->addResource(QTextDocument::ImageResource, name, image);
@@ -145,10 +145,10 @@ void LabPanel::show_page() {
   browser_->document()->setDefaultStyleSheet(
       QStringLiteral("a { color: %1; text-decoration: none; }").arg(theme_->accent.name()));
   if (!lab_) {
-    browser_->setHtml(QStringLiteral("<p style='color:%1'>%2</p>")
-                          .arg(theme_->text_quiet.name(),
-                               tr("Open a lab from the menu File, Labs, or a file of kvscope lab check --json.")
-                                   .toHtmlEscaped()));
+    browser_->setHtml(
+        QStringLiteral("<p style='color:%1'>%2</p>")
+            .arg(theme_->text_quiet.name(),
+                 tr("Open a lab from the menu File, Labs, or a file of kvscope lab check --json.").toHtmlEscaped()));
     return;
   }
   QString html = head();

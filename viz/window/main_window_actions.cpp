@@ -100,7 +100,8 @@ void MainWindow::build_view_menu(QMenu& menu) {
   for (const Do id : {Do::zoom_in, Do::zoom_out, Do::zoom_fit}) menu.addAction(actions_[id]);
   menu.addAction(actions_[Do::motion]);
   menu.addSeparator();
-  for (const Do id : {Do::show_why, Do::show_events, Do::show_sequences, Do::show_breakpoints, Do::show_notes, Do::show_lab})
+  for (const Do id :
+       {Do::show_why, Do::show_events, Do::show_sequences, Do::show_breakpoints, Do::show_notes, Do::show_lab})
     menu.addAction(actions_[id]);
   menu.addSeparator();
   for (const Do id : {Do::next_area, Do::previous_area, Do::focus_picture}) menu.addAction(actions_[id]);

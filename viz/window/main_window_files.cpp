@@ -53,9 +53,8 @@ QFileDialog* make_dialog(QWidget* parent, const QString& title, const QString& b
 
 void MainWindow::connect_files() {
   connect(start_page_, &StartPage::chosen, this, [this](const QString& path) { open(path); });
-  connect(start_page_, &StartPage::lab_chosen, this, [this](int number) {
-    open_lab(labs_.entries[static_cast<std::size_t>(number)]);
-  });
+  connect(start_page_, &StartPage::lab_chosen, this,
+          [this](int number) { open_lab(labs_.entries[static_cast<std::size_t>(number)]); });
   connect(&recent_, &RecentFiles::chosen, this, [this](const QString& path) { open(path); });
   connect(notes_, &NotesPanel::followed, this, &MainWindow::follow_note);
   connect(lab_panel_, &LabPanel::followed, this, &MainWindow::follow_place);

@@ -118,11 +118,11 @@ QWidget* StartPage::build_labs(const Labs& labs) {
   for (const LabEntry& lab : labs.entries) {
     const QString goal = QString::fromStdString(lab.goal);
     const QString minutes = tr("%1 min").arg(QString::number(lab.minutes));
-    auto* item = new QListWidgetItem(QStringLiteral("%1  %2\n%3%4")
-                                         .arg(QString::number(lab.number).rightJustified(2, QLatin1Char('0')),
-                                              QString::fromStdString(lab.title), minutes,
-                                              goal.isEmpty() ? QString() : QStringLiteral(": ") + goal),
-                                     list);
+    auto* item = new QListWidgetItem(
+        QStringLiteral("%1  %2\n%3%4")
+            .arg(QString::number(lab.number).rightJustified(2, QLatin1Char('0')), QString::fromStdString(lab.title),
+                 minutes, goal.isEmpty() ? QString() : QStringLiteral(": ") + goal),
+        list);
     item->setToolTip(QDir::toNativeSeparators(QString::fromStdString(lab.handout)));
   }
   if (labs.entries.empty()) {

@@ -28,13 +28,19 @@ class LabsTest : public testing_support::WindowTest {
  protected:
   LabsTest() {
     window.reset();
-    LabEntry lab{"02_rows", "Rows & blocks", "what a stride counts", "/handout.md", gallery_path("first_light"), {}, 2, 60};
+    LabEntry lab{"02_rows", "Rows & blocks", "what a stride counts", "/handout.md", gallery_path("first_light"), {}, 2,
+                 60};
     lab.place = {6, {}, "pool", "block 0", {}};
     backend.lab_entries = {lab, {"07_hunt", "Fault hunt", "", "/hunt.md", {}, {}, 7, 45}};
     backend.result.lab = lab;
     backend.result.student = "ada";
     backend.result.tests = {{"one_page", 10, 10, {}, {}, {}, {}},
-                            {"blocks", 0, 20, "the stride is of one layer", "token 3\nexpected 51", kPicture,
+                            {"blocks",
+                             0,
+                             20,
+                             "the stride is of one layer",
+                             "token 3\nexpected 51",
+                             kPicture,
                              {4, {}, "sequences", "seq 1", {}}},
                             {"mla", 0, 10, "always two slots", "token 1", {}, {2, {}, "timeline", {}, {}}}};
     start();
@@ -83,7 +89,8 @@ TEST_F(LabsTest, ResultsAreShownAtThePlaceOfTheFirstFailingTest) {
   EXPECT_EQ(step(), StepIdx{4});
   EXPECT_EQ(window->view(), View::sequences);
   const QString text = panel().text();
-  for (const char* part : {"PASS one_page", "FAIL blocks", "0 of 20", "the stride is of one layer", "expected 51", "FAIL mla"})
+  for (const char* part :
+       {"PASS one_page", "FAIL blocks", "0 of 20", "the stride is of one layer", "expected 51", "FAIL mla"})
     EXPECT_TRUE(text.contains(QString::fromLatin1(part))) << part << " in " << text.toStdString();
   // The picture of test 1 is red; test 2 has none.
   const QTextDocument& page = *panel().findChild<QTextBrowser*>()->document();
