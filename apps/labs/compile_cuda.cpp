@@ -57,8 +57,8 @@ SandboxJob nvrtc_job(const fs::path& program, const fs::path& library, std::stri
   return job;
 }
 
-// The architecture is one that clang 14 has. Instructions of later ones are inline assembly, which clang does not check,
-// and the virtual GPU runs the module as one of sm_90a.
+// The architecture is one that clang 14 has. Instructions of later ones are inline assembly, which clang does not
+// check, and the virtual GPU runs the module as one of sm_90a.
 SandboxJob clang_job(const fs::path& course, std::string_view file) {
   SandboxJob job;
   job.command = {std::string(kClang),

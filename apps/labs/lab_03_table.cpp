@@ -73,7 +73,7 @@ TableCase make_table_case(const TableTest& test, const CounterRng& random, std::
   }
   for (std::int64_t i = 0; i < count; ++i) made.order.push_back(i);
   if (test.permuted) {  // a rotation by one: it differs from its inverse and from the identity
-    std::ranges::rotate(made.order, made.order.begin() + 1);
+    std::rotate(made.order.begin(), made.order.begin() + 1, made.order.end());
     if (count > 3 && pick(0, 1) == 1) std::swap(made.order[0], made.order[1]);
   }
   if (test.padding_rows) made.order.insert(made.order.end(), static_cast<std::size_t>(pick(1, 3)), -1);

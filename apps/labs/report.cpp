@@ -1,6 +1,7 @@
 #include "apps/labs/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -127,13 +128,12 @@ std::string students_text(std::span<const Grade> grades) {
   std::string text = "students, and the tests in which they lost points:\n";
   for (const Grade* grade : order) {
     text += fmt::format("  {:<{}}  {:>5}", printable(grade->student), width, points_text(grade->earned()));
-    std::string_view separator = "  ";
+    std::vector<std::string_view> lost;
     for (const TestResult& result : grade->results) {
-      if (result.passed()) continue;
-      text += fmt::format("{}{}", separator, result.name);
-      separator = ", ";
+      if (!result.passed()) lost.push_back(result.name);
     }
-    text += '\n';
+    if (lost.size() == grade->results.size()) lost = {"every test"};
+    text += fmt::format("{}{}\n", lost.empty() ? "" : "  ", fmt::join(lost, ", "));
   }
   return text;
 }
@@ -282,8 +282,8 @@ std::string class_text(const Lab& lab, std::span<const Grade> grades) {
   text += fmt::format("mean {:.1f}, median {:.1f} of {} points\n", sum / static_cast<double>(all.size()), median(all),
                       lab.points());
   for (std::size_t bin = 0; bin < kBins; ++bin) {
-    text += fmt::format("  {:>3} to {:>3} %  {:>3}  {}\n", bin * 10, (bin + 1) * 10, bins[bin],
-                        std::string(bins[bin], '#'));
+    text += fmt::format("  {:>3} to {:>3} %  {:>3}{}{}\n", bin * 10, (bin + 1) * 10, bins[bin],
+                        bins[bin] == 0 ? "" : "  ", std::string(bins[bin], '#'));
   }
   return text + failures_text(lab, grades) + students_text(grades);
 }

@@ -68,7 +68,8 @@ TEST(PictureSvg, TheLegendHasTheMarksThatOccurAndHaveAMeaning) {
 TEST(PictureSvg, WrapsLongLinesAtSpaces) {
   std::string words;
   for (int i = 0; i < 60; ++i) words += "word" + std::to_string(i) + " ";
-  const std::string svg = picture_svg("t", words, {});
+  std::string svg = picture_svg("t", words, {});
+  svg.erase(0, svg.find("</desc>"));  // which has the whole text
   EXPECT_GT(count_of(svg, "<text"), 3U);
   for (int i = 0; i < 60; ++i) EXPECT_THAT(svg, HasSubstr("word" + std::to_string(i)));
 }
