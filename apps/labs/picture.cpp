@@ -62,7 +62,7 @@ std::string xml_text(std::string_view text) {
   return result;
 }
 
-// Characters, not bytes: what follows a first byte of UTF-8 takes no room.
+// Characters, not bytes: the later bytes of a UTF-8 sequence take no room.
 std::size_t character_count(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));

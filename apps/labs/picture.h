@@ -19,7 +19,7 @@ namespace kvscope::labs {
 enum class CellMark : std::uint8_t {
   plain,
   quiet,     // as CasePicture::quiet says: padding, for example
-  used,      // as CasePicture::used says: what the case reads, for example
+  used,      // as CasePicture::used says: entries that are read, for example
   expected,  // the expected place or value
   wrong      // the student's place or value
 };
