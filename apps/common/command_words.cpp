@@ -118,7 +118,7 @@ CommandWords words_below(const CLI::App& app, std::vector<std::string> path, con
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_group().empty()) words.options.push_back(option_words(*option));
   }
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); })) {
     std::vector<std::string> below = words.path;
     below.push_back(sub->get_name());
     words.subcommands.push_back(words_below(*sub, std::move(below), name + " " + sub->get_name()));

@@ -40,7 +40,7 @@ struct CommandWords {
   std::vector<HelpSection> sections;
 };
 
-// The words of `app` and of every command below it. Options of an empty group are hidden, and left out.
+// The words of `app` and of every command below it. Options and commands of an empty group are hidden, and left out.
 [[nodiscard]] CommandWords command_words(const CLI::App& app);
 
 // The groups of a command's options in the order of the help page: "Positionals", "Options", "Options of --render".

@@ -8,6 +8,7 @@
 #include "apps/kvscope-viewer/gallery.h"
 #include "apps/kvscope-viewer/gallery_picture.h"
 #include "apps/kvscope-viewer/golden_run.h"
+#include "apps/kvscope-viewer/lab_list.h"
 #include "apps/kvscope-viewer/tile_source.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -174,6 +175,14 @@ viz::Gallery SimulatorBackend::gallery() {
         folder->string());
   }
   return gallery;
+}
+
+viz::Labs SimulatorBackend::labs() {
+  return lab_list(program_.parent_path());
+}
+
+std::optional<viz::LabResult> SimulatorBackend::lab_result(const std::string& path) {
+  return read_lab_result(path, lab_list(program_.parent_path()));
 }
 
 QImage SimulatorBackend::picture(const std::string& path, viz::ThemeKind theme,

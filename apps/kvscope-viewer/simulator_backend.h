@@ -41,6 +41,8 @@ class SimulatorBackend final : public viz::Backend {
   [[nodiscard]] viz::AttentionErrors compare(const viz::Facts& facts, const std::string& path,
                                              const viz::ErrorsRequest& request) override;
   [[nodiscard]] viz::Gallery gallery() override;
+  [[nodiscard]] viz::Labs labs() override;
+  [[nodiscard]] std::optional<viz::LabResult> lab_result(const std::string& path) override;
   [[nodiscard]] QImage picture(const std::string& path, viz::ThemeKind theme,
                                const std::function<bool()>& keep_going) override;
 

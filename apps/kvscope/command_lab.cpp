@@ -17,6 +17,8 @@
 #include "apps/labs/course.h"
 #include "apps/labs/course_files.h"
 #include "apps/labs/grade.h"
+#include "apps/labs/nvrtc.h"
+#include "apps/labs/picture_file.h"
 #include "apps/labs/report.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -31,10 +33,10 @@ constexpr std::int64_t kMaxHint = 64 * 1024;         // [bytes]
 constexpr std::int64_t kMaxGradeFile = 1024 * 1024;  // [bytes]
 
 struct LabCommand {
-  std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv;
+  std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv, picture, nvrtc;
   std::vector<std::string> folders;
   std::int64_t hint = 0;
-  bool trust = false, students = false;
+  bool trust = false, students = false, clang = false;
 };
 
 labs::Course open_course(const LabCommand& command) {
@@ -47,10 +49,13 @@ labs::Course open_course(const LabCommand& command) {
 }
 
 // Graders of labs in which the program runs submitted code need a sandbox; the others run none.
-std::unique_ptr<labs::Grader> open_grader(const labs::Course& course, const labs::Lab& lab, bool run, bool trust) {
-  labs::GradeOptions options{labs::SandboxKind::none, course.folder};
+std::unique_ptr<labs::Grader> open_grader(const labs::Course& course, const labs::Lab& lab, bool run,
+                                          const LabCommand& command) {
+  std::error_code ignored;
+  labs::GradeOptions options{labs::SandboxKind::none, course.folder, fs::read_symlink("/proc/self/exe", ignored),
+                             command.nvrtc, command.clang};
   const bool compiles = lab.kind == labs::LabKind::cpp || lab.kind == labs::LabKind::cuda;
-  if (run && compiles) options.sandbox = labs::require_sandbox(trust);
+  if (run && compiles) options.sandbox = labs::require_sandbox(command.trust);
   return labs::make_grader(lab, options);
 }
 
@@ -66,7 +71,7 @@ int list_labs(const LabCommand& command) {
 int start(const LabCommand& command) {
   const labs::Course course = open_course(command);
   const labs::Lab& lab = course.lab(command.lab);
-  const auto grader = open_grader(course, lab, false, false);
+  const auto grader = open_grader(course, lab, false, command);
   const std::vector<std::string> names = labs::start_lab(*grader, command.folder, command.student);
   std::cout << fmt::format("Lab {:02}: {}\nhandout  {}\n", lab.number, lab.title, (lab.folder / "README.md").string());
   for (const std::string& name : names)
@@ -76,11 +81,21 @@ int start(const LabCommand& command) {
 }
 
 void write_reports(const LabCommand& command, const labs::Lab& lab, const labs::Grade& grade) {
-  if (!command.json.empty()) write_file_atomically(command.json, json::dump(labs::grade_json(grade)) + "\n");
+  if (!command.json.empty()) write_file_atomically(command.json, json::dump(labs::grade_json(lab, grade)) + "\n");
   if (!command.junit.empty()) write_file_atomically(command.junit, labs::grade_junit(grade));
   if (!command.gradescope.empty()) {
     write_file_atomically(command.gradescope, json::dump(labs::gradescope_json(lab, grade)) + "\n");
   }
+}
+
+void write_picture(const std::string& file, const labs::Lab& lab, const labs::Grade& grade) {
+  const labs::TestResult* const failure = labs::first_failure(grade);
+  if (failure == nullptr) {
+    std::cout << fmt::format("no picture: every test passed, {} is not written\n", file);
+    return;
+  }
+  labs::write_picture_file(file, labs::failure_picture(lab, *failure));
+  std::cout << fmt::format("picture of {}: {}\n", failure->name, file);
 }
 
 int check(const LabCommand& command) {
@@ -88,12 +103,20 @@ int check(const LabCommand& command) {
   const labs::Lab& lab = course.lab(command.lab);
   const std::string student = command.student.empty() ? labs::student_of(lab, command.folder) : command.student;
   const labs::Seed seed = command.seed.empty() ? labs::public_seed(lab.id()) : labs::parse_seed(command.seed);
+  if (!command.picture.empty()) labs::check_picture_file(command.picture);  // before the tests run
   const labs::Submission submission = labs::read_submission(lab, command.folder, student);
-  const auto grader = open_grader(course, lab, true, command.trust);
+  const auto grader = open_grader(course, lab, true, command);
   const labs::Grade grade = labs::grade(*grader, submission, seed);
   std::cout << labs::grade_text(lab, grade);
   write_reports(command, lab, grade);
-  return grade.earned() >= grade.points() ? kExitFine : kExitCheckFailed;
+  if (!command.picture.empty()) write_picture(command.picture, lab, grade);
+  if (grade.earned() < grade.points()) return kExitCheckFailed;
+  const auto next = std::ranges::upper_bound(course.labs, lab.number, {}, &labs::Lab::number);
+  if (next != course.labs.end()) {
+    std::cout << fmt::format("Next lab: {:02}, {}: kvscope lab start {} DIR\n", next->number, next->title,
+                             next->number);
+  }
+  return kExitFine;
 }
 
 int hint(const LabCommand& command) {
@@ -136,7 +159,7 @@ int grade_class(const LabCommand& command) {
   const labs::Course course = open_course(command);
   const labs::Lab& lab = course.lab(command.lab);
   const std::string secret = labs::read_secret(command.secret);
-  const auto grader = open_grader(course, lab, true, command.trust);
+  const auto grader = open_grader(course, lab, true, command);
   if (!command.out.empty()) fs::create_directories(command.out);
   std::vector<labs::Grade> grades;
   for (const std::string& folder : command.folders) {
@@ -147,13 +170,18 @@ int grade_class(const LabCommand& command) {
     std::cout << fmt::format("{}  seed {}\n{}", grade.student, grade.seed.text(), labs::grade_text(lab, grade));
     if (!command.out.empty()) {
       write_file_atomically(fs::path(command.out) / (grade.student + ".json"),
-                            json::dump(labs::grade_json(grade)) + "\n");
+                            json::dump(labs::grade_json(lab, grade)) + "\n");
     }
     grades.push_back(std::move(grade));
   }
   if (!command.csv.empty()) write_file_atomically(command.csv, labs::class_csv(lab, grades));
   if (grades.size() == 1) write_reports(command, lab, grades.front());
   return kExitFine;
+}
+
+// The part of a CUDA compilation that runs in the sandbox.
+int compile_in_sandbox(const LabCommand& command) {
+  return labs::compile_with_nvrtc(command.folders[0], command.folders[1], command.folders[2], command.folders[3]);
 }
 
 int report(const LabCommand& command) {
@@ -197,6 +225,13 @@ void add_report_options(CLI::App& command, LabCommand& values) {
   command.add_option("--junit", values.junit, "Write the tests as a JUnit file")->type_name("FILE");
   command.add_option("--gradescope", values.gradescope, "Write the results.json of a Gradescope autograder")
       ->type_name("FILE");
+  command
+      .add_option(
+          "--nvrtc", values.nvrtc,
+          "Compile CUDA with this NVRTC library (libnvrtc.so) [default: nvcc, else NVRTC of a Python wheel, else "
+          "clang]")
+      ->type_name("FILE");
+  command.add_flag("--clang", values.clang, "Compile CUDA with clang")->excludes("--nvrtc");
   command.add_flag("--trust", values.trust, "Run submitted code without a sandbox: only for code that you wrote");
 }
 
@@ -232,8 +267,13 @@ void add_lab(CLI::App& app, Action& chosen) {
       ->type_name("NAME");
   checked.first->add_option("--seed", checked.second->seed, "Repeat a grading: the seed that lab grade printed")
       ->type_name("HEX");
+  checked.first
+      ->add_option("--picture", checked.second->picture,
+                   "Draw the first failing case to a .svg file, or a .png file (needs the program rsvg-convert)")
+      ->type_name("FILE");
   add_report_options(*checked.first, *checked.second);
-  add_examples(*checked.first, {"kvscope lab start 2 mine", "kvscope lab check 2 mine || true"});
+  add_examples(*checked.first, {"kvscope lab start 2 mine", "kvscope lab check 2 mine || true",
+                                "kvscope lab check 2 mine --picture case.svg || true"});
 
   const auto hinted = add("hint", "Print a hint of a lab", hint);
   add_lab_option(*hinted.first, *hinted.second);
@@ -268,6 +308,10 @@ void add_lab(CLI::App& app, Action& chosen) {
       ->type_name("FILE");
   add_examples(*reported.first, {"head -c 32 /dev/urandom | base64 > secret2", "kvscope lab start 2 grace",
                                  "kvscope lab grade 2 grace --secret secret2 --out class", "kvscope lab report class"});
+  const auto compiled = add("nvrtc", "", compile_in_sandbox);
+  compiled.first->group("");  // for the program itself
+  compiled.first->add_option("ARGUMENTS", compiled.second->folders)->required()->expected(4);
+
   add_examples(*lab, {"kvscope lab start 2 rows"});  // last: commands that were added later would show it too
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "apps/labs/detail/compile_job.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/pending_folder.h"
@@ -14,19 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t kMaxProduct = std::int64_t{64} << 20;  // [bytes]
-constexpr std::string_view kSources = "/lab/src", kHarness = "/lab/harness", kMain = "/lab/main.cpp",
-                           kObject = "/lab/main.o", kOut = "/lab/out";
-
-SandboxLimits compiler_limits() {
-  SandboxLimits limits;
-  limits.wall_seconds = 30;
-  limits.cpu_seconds = 20;
-  limits.memory_bytes = std::int64_t{2} << 30;
-  limits.file_bytes = kMaxProduct;
-  limits.output_bytes = 64 * 1024;
-  limits.processes = true;
-  return limits;
-}
+constexpr std::string_view kHarness = "/lab/harness", kMain = "/lab/main.cpp", kObject = "/lab/main.o";
 
 // "/lab/src/rows.cpp:3: ..." -> "rows.cpp:3: ...", and the same for the folders outside, which --trust shows.
 std::string shortened(std::string messages, const std::vector<std::string>& folders) {
@@ -45,8 +34,21 @@ std::string read_product(const fs::path& path) {
   return is_file ? read_file(path, kMaxProduct) : std::string();
 }
 
-Compiled compile(const GradeOptions& options, SandboxJob job, const fs::path& product,
-                 const std::vector<std::string>& folders) {
+}  // namespace
+
+SandboxLimits compiler_limits() {
+  SandboxLimits limits;
+  limits.wall_seconds = 30;
+  limits.cpu_seconds = 20;
+  limits.memory_bytes = std::int64_t{2} << 30;
+  limits.file_bytes = kMaxProduct;
+  limits.output_bytes = 64 * 1024;
+  limits.processes = true;
+  return limits;
+}
+
+Compiled run_compiler(const GradeOptions& options, SandboxJob job, const fs::path& product,
+                      const std::vector<std::string>& folders) {
   const SandboxEnd end = run_in_sandbox(options.sandbox, job);
   Compiled result;
   result.messages = shortened(end.errors, folders);
@@ -65,13 +67,7 @@ void copy_headers(const Lab& lab, const fs::path& to) {
   }
 }
 
-std::optional<fs::path> find_nvcc() {
-  std::error_code ignored;
-  for (const char* const folder : {"/usr/local/cuda", "/usr"}) {
-    if (fs::is_regular_file(fs::path(folder) / "bin" / "nvcc", ignored)) return fs::canonical(folder, ignored);
-  }
-  return std::nullopt;
-}
+namespace {
 
 // The object file of the lab's harness.cpp. A class has one harness: it is compiled once per process, without any
 // file of a student.
@@ -99,7 +95,7 @@ const std::string& harness_object(const Grader& grader) {
                 {grader.options().course / "harness", std::string(kHarness)},
                 {source, std::string(kMain)},
                 {out, std::string(kOut), true}};
-  const Compiled compiled = compile(grader.options(), job, out / "main.o", {});
+  const Compiled compiled = run_compiler(grader.options(), job, out / "main.o", {});
   if (!compiled.ok) throw InputError(source.string(), "", "does not compile: " + compile_failure(compiled, 3));
   object = compiled.product;
   return object;
@@ -131,36 +127,7 @@ Compiled compile_cpp(const Grader& grader, const Submission& submission) {
     if (file.name.ends_with(".cpp")) job.command.push_back(fmt::format("{}/{}", kSources, file.name));
   }
   job.mounts = {{sources, std::string(kSources)}, {object, std::string(kObject)}, {out, std::string(kOut), true}};
-  return compile(grader.options(), job, out / "program", {std::string(kSources), sources.string(), "/lab"});
-}
-
-Compiled compile_cuda(const Grader& grader, const SubmittedFile& file, std::string_view architecture) {
-  const std::optional<fs::path> toolkit = find_nvcc();
-  if (!toolkit.has_value()) {
-    return {false,
-            fmt::format("no CUDA compiler was found: install nvcc, or submit {} in place of {}\n",
-                        ptx_name_of(file.name), file.name),
-            {}};
-  }
-  const TemporaryFolder folder;
-  const fs::path sources = folder / "src", out = folder / "out";
-  fs::create_directory(out);
-  copy_headers(grader.lab(), sources);
-  write_file_atomically(sources / file.name, file.text);
-  SandboxJob job;
-  job.limits = compiler_limits();
-  job.limits.memory_bytes = std::int64_t{8} << 30;
-  job.command = {(*toolkit / "bin" / "nvcc").string(),
-                 "-ptx",
-                 "-std=c++17",
-                 "-lineinfo",
-                 fmt::format("-arch={}", architecture),
-                 "-o",
-                 fmt::format("{}/kernel.ptx", kOut),
-                 fmt::format("{}/{}", kSources, file.name)};
-  job.mounts = {{sources, std::string(kSources)}, {out, std::string(kOut), true}};
-  if (*toolkit != "/usr") job.mounts.push_back({*toolkit, toolkit->string()});
-  return compile(grader.options(), job, out / "kernel.ptx", {std::string(kSources), sources.string()});
+  return run_compiler(grader.options(), job, out / "program", {std::string(kSources), sources.string(), "/lab"});
 }
 
 std::string compile_failure(const Compiled& compiled, int lines) {

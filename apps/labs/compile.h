@@ -21,8 +21,10 @@ struct Compiled {
 // starter folder and of the course's harness/ folder.
 [[nodiscard]] Compiled compile_cpp(const Grader& grader, const Submission& submission);
 
-// One .cu file of a submission to PTX, with the lab's starter headers: nvcc of /usr/local/cuda or /usr. A submission of
-// "x.ptx" in place of "x.cu" needs no compiler (kernel_run.h). `architecture` is "sm_90a", for example.
+// One .cu file of a submission to PTX, with the lab's starter headers: by nvcc of /usr/local/cuda or /usr, else by
+// NVRTC (nvrtc.h), else by /usr/bin/clang++. A submission of "x.ptx" in place of "x.cu" needs no compiler
+// (kernel_run.h). `architecture` is "sm_90a", for example; clang compiles for one that it has. InputError: the library
+// that the options name does not exist.
 [[nodiscard]] Compiled compile_cuda(const Grader& grader, const SubmittedFile& file, std::string_view architecture);
 
 // The compiler's message for a report: at most `lines` lines.

@@ -62,6 +62,20 @@ class Manifest {
     fault(key, "must be a list");
     return nothing;
   }
+  [[nodiscard]] std::string text_or_empty(std::string_view key) {
+    return value_.find(key) == nullptr ? std::string() : text(key);
+  }
+  // As the part of a notes link in parentheses.
+  std::optional<NoteLink> place() {
+    const std::string words = text_or_empty("place");
+    if (words.empty()) return std::nullopt;
+    std::vector<std::string> link_faults;
+    const std::vector<NotePart> parts = parse_notes(fmt::format("[place]({})", words), link_faults);
+    for (std::string& message : link_faults) fault("place", std::move(message));
+    if (parts.size() == 1 && parts.front().link) return parts.front().link;
+    fault("place", fmt::format("'{}' must be written as 'view=pool, step=6, select=token 3:65'", words));
+    return std::nullopt;
+  }
   void fault(std::string_view key, std::string message) {
     faults_.push_back({fmt::format("{}.{}", where_, key), std::move(message)});
   }
@@ -147,6 +161,11 @@ Lab load_lab(const fs::path& folder) {
     lab.kind = found->first;
   }
   lab.minutes = manifest.whole("minutes", 1, 600);
+  lab.goal = manifest.text_or_empty("goal");
+  lab.scenario = manifest.text_or_empty("scenario");
+  if (!lab.scenario.empty() && !is_plain_name(lab.scenario))
+    manifest.fault("scenario", "must be a file of the gallery");
+  lab.place = manifest.place().value_or(NoteLink());
   lab.reads = manifest.texts("reads");
   lab.files = manifest.texts("files");
   if (lab.files.empty() || !std::ranges::all_of(lab.files, is_plain_name)) {
@@ -154,7 +173,7 @@ Lab load_lab(const fs::path& folder) {
   }
   for (const json::Value& item : manifest.array("tests")) {
     Manifest test(item, faults, fmt::format("$.tests[{}]", lab.tests.size()));
-    lab.tests.push_back({test.text("name"), test.whole("points", 1, 1000), test.text("text")});
+    lab.tests.push_back({test.text("name"), test.whole("points", 1, 1000), test.text("text"), test.place()});
   }
   for (auto test = lab.tests.begin(); test != lab.tests.end(); ++test) {
     if (std::ranges::find(lab.tests.begin(), test, test->name, &LabTest::name) != test) {

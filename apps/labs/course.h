@@ -1,8 +1,13 @@
 // The course: one folder per lab, NN_name/, with a manifest lab.json. Example, docs/labs/02_rows/lab.json:
 //
 //   { "number": 2, "name": "rows", "title": "Rows of a paged cache", "kind": "cpp", "minutes": 60,
-//     "reads": ["02_lookup_table_and_rows.md"], "files": ["rows.cpp"],
+//     "goal": "Why a row is not the token's number.", "reads": ["02_lookup_table_and_rows.md"], "files": ["rows.cpp"],
+//     "scenario": "first_light.json", "place": "view=pool, step=6, select=token 3:65",
 //     "tests": [{"name": "one_block", "points": 10, "text": "Tokens of one page are neighboring rows."}] }
+//
+// "scenario" names a file of the gallery, and "place" what the viewer shows of it, as in a link of a scenario's notes
+// (core/scenario/notes.h). A test may have its own "place", which the viewer shows with a failing case of that test.
+// "goal", "scenario" and "place" may be missing.
 //
 //   starter/    the files that a student starts from: all of `files`, and headers
 //   hints/      1.md, 2.md, ...: from a question to the formula
@@ -18,6 +23,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/scenario/notes.h"
+
 namespace kvscope::labs {
 
 enum class LabKind : std::uint8_t { answers, cpp, cuda, schedule, report, hunt };
@@ -26,7 +33,8 @@ enum class LabKind : std::uint8_t { answers, cpp, cuda, schedule, report, hunt }
 struct LabTest {
   std::string name;  // "one_block"
   std::int64_t points = 0;
-  std::string text;  // one sentence: what the test checks
+  std::string text;                              // one sentence: what the test checks
+  std::optional<NoteLink> place = std::nullopt;  // in the viewer; without one, that of the lab
 };
 
 struct Lab {
@@ -34,6 +42,9 @@ struct Lab {
   std::string name, title;
   LabKind kind = LabKind::answers;
   std::int64_t minutes = 0;
+  std::string goal;                // what a student learns; may be empty
+  std::string scenario;            // a file of the gallery; empty: the viewer opens none
+  NoteLink place;                  // what the viewer shows of it
   std::vector<std::string> reads;  // pages of docs/
   std::vector<std::string> files;  // that the student writes and submits
   std::vector<LabTest> tests;

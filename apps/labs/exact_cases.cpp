@@ -31,14 +31,15 @@ TestResult judge_exact(const Lab& lab, std::string_view test, std::span<const Ex
 
   const std::string text = fmt::format("{}\nexpected {}, your code gave {}", cases[*worst].text,
                                        text_of(cases[*worst].expected), text_of(run.results[*worst]));
+  const CasePicture picture = cases[*worst].picture ? cases[*worst].picture(run.results[*worst]) : CasePicture();
   for (const Hypothesis& hypothesis : hypotheses) {
     bool explains = true;
     for (std::size_t i = 0; explains && i < run.results.size(); ++i) explains = hypothesis.result(i) == run.results[i];
-    if (explains) return failed(lab, test, hypothesis.message, text, hypothesis.hint);
+    if (explains) return with_picture(failed(lab, test, hypothesis.message, text, hypothesis.hint), picture);
   }
   const auto wrong = std::ranges::count_if(
       run.results, [&, i = std::size_t{0}](const Words& words) mutable { return words != cases[i++].expected; });
-  return failed(lab, test, fmt::format("{} of {} cases differ", wrong, cases.size()), text);
+  return with_picture(failed(lab, test, fmt::format("{} of {} cases differ", wrong, cases.size()), text), picture);
 }
 
 }  // namespace kvscope::labs

@@ -16,8 +16,9 @@ namespace kvscope::labs {
 
 struct ExactCase {
   Words expected;
-  std::string text;       // the case in words, without its result
-  std::int64_t size = 0;  // the smallest failing case is shown
+  std::string text;                                             // the case in words, without its result
+  std::int64_t size = 0;                                        // the smallest failing case is shown
+  std::function<CasePicture(const Words& given)> picture = {};  // of the case with a result that differs
 };
 
 // A typical error: what it returns in each case. A hypothesis explains a run when it agrees with the student's result

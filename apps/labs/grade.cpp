@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "core/base/errors.h"
 
@@ -68,6 +69,7 @@ Submission read_submission(const Lab& lab, const fs::path& folder, std::string s
     if (fault.empty()) {
       submission.files.push_back({name, std::move(bytes)});
     } else {
+      if (missing) fault += fmt::format(": 'kvscope lab start {} DIR' writes the file to begin with", lab.number);
       faults.push_back({name, fault});
     }
   }
@@ -77,13 +79,18 @@ Submission read_submission(const Lab& lab, const fs::path& folder, std::string s
 
 TestResult passed(const Lab& lab, std::string_view test, std::string message) {
   const auto points = static_cast<double>(lab.test(test).points);
-  return {std::string(test), points, points, std::move(message), {}, 0};
+  return {std::string(test), points, points, std::move(message), {}, 0, {}};
 }
 
 TestResult failed(const Lab& lab, std::string_view test, std::string message, std::string case_text, int hint,
                   double fraction) {
   const auto points = static_cast<double>(lab.test(test).points);
-  return {std::string(test), points, points * fraction, std::move(message), std::move(case_text), hint};
+  return {std::string(test), points, points * fraction, std::move(message), std::move(case_text), hint, {}};
+}
+
+TestResult with_picture(TestResult result, CasePicture picture) {
+  result.picture = std::move(picture);
+  return result;
 }
 
 std::vector<TestResult> all_failed(const Lab& lab, const std::string& message, std::string case_text, int hint) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/labs/course.h"
+#include "apps/labs/picture.h"
 #include "apps/labs/sandbox.h"
 #include "apps/labs/seed.h"
 
@@ -37,9 +38,10 @@ inline constexpr std::int64_t kMaxSubmittedFile = 256 * 1024;  // [bytes]
 struct TestResult {
   std::string name;
   double points = 0, earned = 0;
-  std::string message;    // empty: full points without a remark
-  std::string case_text;  // the first failing case, small enough to work out by hand; may have several lines
-  int hint = 0;           // the hint to read next; 0: none
+  std::string message;       // empty: full points without a remark
+  std::string case_text;     // the first failing case, small enough to work out by hand; may have several lines
+  int hint = 0;              // the hint to read next; 0: none
+  CasePicture picture = {};  // of that case; empty: the grader draws none
 
   [[nodiscard]] bool passed() const { return earned >= points; }
 };
@@ -48,13 +50,18 @@ struct TestResult {
 [[nodiscard]] TestResult passed(const Lab& lab, std::string_view test, std::string message = {});
 [[nodiscard]] TestResult failed(const Lab& lab, std::string_view test, std::string message, std::string case_text = {},
                                 int hint = 1, double fraction = 0);
+// The result with the picture of its case.
+[[nodiscard]] TestResult with_picture(TestResult result, CasePicture picture);
 // Every test of the lab fails with one message: the submission does not compile, for example.
 [[nodiscard]] std::vector<TestResult> all_failed(const Lab& lab, const std::string& message, std::string case_text = {},
                                                  int hint = 0);
 
 struct GradeOptions {
   SandboxKind sandbox = SandboxKind::none;
-  std::filesystem::path course;  // folder of the course: the harness of C++ labs
+  std::filesystem::path course;        // folder of the course: the harness of C++ labs
+  std::filesystem::path program = {};  // kvscope itself, which loads NVRTC in the sandbox; empty: NVRTC is not used
+  std::filesystem::path nvrtc = {};    // libnvrtc.so in place of nvcc; empty: nvcc, else the library that is found
+  bool clang = false;                  // clang in place of nvcc and NVRTC
 };
 
 // A file that `lab start` writes beside the starter files: the numbers of a student's own task.

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 
 #include "apps/labs/compile.h"
 #include "apps/labs/exact_cases.h"
 #include "apps/labs/graders.h"
+#include "apps/labs/pool_picture.h"
 #include "core/cache/paged_kv_cache.h"
 #include "core/layout/table_columns.h"
 
@@ -125,6 +127,51 @@ std::string rows_text(const Words& words) {
     parts.push_back(*at == kUntouched ? "(not written)" : std::to_string(*at));
   }
   return parts.empty() ? "no row" : fmt::format("{}", fmt::join(parts, " "));
+}
+
+// The table's entries that the case reads, and where the first wrong row is and should be. For a tile, also its rows.
+CasePicture picture_of_case(const RowCase& made, const Words& expected, const Words& given) {
+  constexpr std::int64_t kColumnsShown = 16;
+  CasePicture picture{{}, "entries of the case", "padding of the table"};
+  const std::int64_t first_page = made.base / made.page_size, last_page = first_page + made.parts() - 1;
+  const CellWindow columns = window_around((first_page + last_page) / 2, made.columns, kColumnsShown);
+  PictureGrid table{"lookup table: the block of each page", {}, {}};
+  for (std::int64_t c = columns.first; c < columns.last; ++c) table.columns.push_back(fmt::format("page {}", c));
+  for (std::int64_t b = 0; b < made.batch(); ++b) {
+    PictureRow row{fmt::format("sequence {}", b), {}};
+    for (std::int64_t c = columns.first; c < columns.last; ++c) {
+      const bool used = b == made.sequence && c >= first_page && c <= last_page;
+      const CellMark mark = used ? CellMark::used : c < made.pages ? CellMark::plain : CellMark::quiet;
+      row.cells.push_back({fmt::format("{}", made.table[static_cast<std::size_t>(b * made.columns + c)]), mark});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  picture.grids.push_back(std::move(table));
+
+  const auto differs = [&](std::size_t i) { return i < given.size() && given[i] != expected[i]; };
+  std::size_t wrong = 0;
+  while (wrong + 1 < expected.size() && !differs(wrong)) ++wrong;
+  if (made.tile != 0) {
+    PictureGrid rows{
+        "first row of each part of the tile", {}, {{"first token", {}}, {"expected", {}}, {"your code", {}}}};
+    for (std::size_t i = 0; i < expected.size() && i < given.size(); ++i) {
+      const bool part = static_cast<std::int64_t>(i) < made.parts();
+      if (!part && !differs(i)) continue;
+      const auto text = [](std::int64_t row) { return row == kUntouched ? "-" : fmt::format("{}", row); };
+      const std::int64_t token = made.base + static_cast<std::int64_t>(i) * made.page_size;
+      rows.columns.push_back(part ? fmt::format("part {}", i) : "after");
+      rows.rows[0].cells.push_back({part ? fmt::format("{}", token) : "-", CellMark::plain});
+      rows.rows[1].cells.push_back({text(expected[i]), differs(i) ? CellMark::expected : CellMark::plain});
+      rows.rows[2].cells.push_back({text(given[i]), differs(i) ? CellMark::wrong : CellMark::plain});
+    }
+    picture.grids.push_back(std::move(rows));
+  }
+  if (expected[wrong] != kUntouched && wrong < given.size()) {
+    const bool written = given[wrong] != kUntouched;
+    picture.grids.push_back(pool_grid({made.page_size, made.layers, made.k_or_v, kBlocks + 1}, expected[wrong],
+                                      written ? std::optional(given[wrong]) : std::nullopt));
+  }
+  return picture;
 }
 
 // A formula for a row with one typical error in it.
@@ -284,8 +331,10 @@ class RowsGrader final : public Grader {
     for (std::size_t number = 0; number < kCases; ++number) {
       cases.push_back(make_case(test, random, number));
       sent.push_back(words_of(cases.back()));
-      exact.push_back({model_rows(cases.back()), text_of_case(cases.back()),
-                       cases.back().page_size * cases.back().layers * cases.back().pages});
+      const RowCase& made = cases.back();
+      const Words expected = model_rows(made);
+      exact.push_back({expected, text_of_case(made), made.page_size * made.layers * made.pages,
+                       [made, expected](const Words& given) { return picture_of_case(made, expected, given); }});
     }
     std::vector<Hypothesis> hypotheses;
     const auto add = [&](const std::string& message, int hint, const std::function<Words(const RowCase&)>& rows) {

@@ -73,7 +73,7 @@ TableCase make_table_case(const TableTest& test, const CounterRng& random, std::
   }
   for (std::int64_t i = 0; i < count; ++i) made.order.push_back(i);
   if (test.permuted) {  // a rotation by one: it differs from its inverse and from the identity
-    std::ranges::rotate(made.order, made.order.begin() + 1);
+    std::rotate(made.order.begin(), made.order.begin() + 1, made.order.end());
     if (count > 3 && pick(0, 1) == 1) std::swap(made.order[0], made.order[1]);
   }
   if (test.padding_rows) made.order.insert(made.order.end(), static_cast<std::size_t>(pick(1, 3)), -1);
@@ -224,6 +224,49 @@ bool is_tested(const TableCase& made, Cells cells, std::size_t cell) {
   return cells == (of_a_page ? Cells::pages : Cells::after_pages);
 }
 
+// The student's table around the first wrong entry, which also has the expected value.
+CasePicture picture_of_case(const TableCase& made, const Words& expected, const Words& given, std::size_t wrong) {
+  constexpr std::int64_t kColumnsShown = 16;
+  const std::int64_t cell = static_cast<std::int64_t>(wrong), row = cell / made.columns;
+  const auto at = [](const Words& words, std::int64_t i) { return entry_text(words[static_cast<std::size_t>(i)]); };
+  PictureGrid grid{"your table: block numbers", {}, {}};
+  const CellWindow columns = window_around(cell % made.columns, made.columns, kColumnsShown);
+  for (std::int64_t c = columns.first; c < columns.last; ++c) grid.columns.push_back(fmt::format("{}", c));
+  for (std::int64_t r = 0; r < made.rows() + (row >= made.rows() ? row - made.rows() + 1 : 0); ++r) {
+    const std::int64_t number = r < made.rows() ? made.order[static_cast<std::size_t>(r)] : -1;
+    PictureRow line{fmt::format("row {}: request {}", r, number), {}};
+    if (number < 0) line.heading = r < made.rows() ? fmt::format("row {}: padding", r) : "after the table";
+    for (std::int64_t c = columns.first; c < columns.last; ++c) {
+      const std::int64_t i = r * made.columns + c;
+      if (i >= static_cast<std::int64_t>(given.size())) break;
+      const bool page = number >= 0 && c < made.pages(number);
+      PictureCell shown{at(given, i), page ? CellMark::used : CellMark::quiet};
+      if (i == cell) shown = {shown.text, CellMark::wrong, "expected " + at(expected, i)};
+      line.cells.push_back(std::move(shown));
+    }
+    grid.rows.push_back(std::move(line));
+  }
+  return {{std::move(grid)}, "pages that have tokens", "after the last page"};
+}
+
+// A row of `columns` entries, and a read of `width` of them that begins at the last page.
+CasePicture picture_of_read(std::int64_t columns, std::int64_t pages, std::int64_t width) {
+  constexpr std::int64_t kBefore = 6;  // entries before the read
+  PictureGrid grid{"a row of the table, and a read that begins at its last page",
+                   {},
+                   {{"the row", {}}, {fmt::format("a read of {}", width), {}}}};
+  for (std::int64_t c = std::max<std::int64_t>(0, pages - 1 - kBefore); c < pages - 1 + width; ++c) {
+    const bool inside = c < columns, read = c >= pages - 1;
+    grid.columns.push_back(fmt::format("{}", c));
+    grid.rows[0].cells.push_back(
+        {inside ? (c < pages ? "page" : "padding") : "no entry", inside ? CellMark::plain : CellMark::quiet});
+    grid.rows[1].cells.push_back({read ? "read" : "", !read    ? CellMark::quiet
+                                                      : inside ? CellMark::used
+                                                               : CellMark::wrong});
+  }
+  return {{std::move(grid)}, "the read, inside the row"};
+}
+
 class TableGrader final : public Grader {
  public:
   using Grader::Grader;
@@ -256,10 +299,11 @@ class TableGrader final : public Grader {
         // The case of 21 pages shows the read in the words of the handout.
         const std::int64_t shown = given == pages ? 21 : pages, columns = given == pages ? 21 : given;
         if (pages - 1 + width > given) {
-          return failed(
-              lab(), "columns",
-              fmt::format("a read of {} entries at column {} leaves the row, which has {}", width, shown - 1, columns),
-              text, 1);
+          return with_picture(failed(lab(), "columns",
+                                     fmt::format("a read of {} entries at column {} leaves the row, which has {}",
+                                                 width, shown - 1, columns),
+                                     text, 1),
+                              picture_of_read(columns, shown, width));
         }
       }
       return failed(lab(), "columns",
@@ -282,6 +326,7 @@ class TableGrader final : public Grader {
     }
     const HarnessRun run = run_cases(options(), program, sent);
     std::string text;
+    CasePicture picture;
     for (std::size_t i = 0; i < run.results.size() && text.empty(); ++i) {
       const Words expected = model_table(cases[i]);
       if (run.results[i].size() != expected.size()) return failed(lab(), test.name, "the result has another size");
@@ -289,6 +334,7 @@ class TableGrader final : public Grader {
         if (run.results[i][cell] == expected[cell] || !is_tested(cases[i], test.cells, cell)) continue;
         text = fmt::format("{}: expected {}, your code gave {}", text_of_case(cases[i], cell),
                            entry_text(expected[cell]), entry_text(run.results[i][cell]));
+        picture = picture_of_case(cases[i], expected, run.results[i], cell);
       }
     }
     if (text.empty() && run.results.size() == cases.size()) return passed(lab(), test.name);
@@ -298,9 +344,9 @@ class TableGrader final : public Grader {
       for (std::size_t i = 0; explains && i < run.results.size(); ++i) {
         explains = run.results[i] == wrong_table(cases[i], error);
       }
-      if (explains) return failed(lab(), test.name, error.message, text, 2);
+      if (explains) return with_picture(failed(lab(), test.name, error.message, text, 2), picture);
     }
-    return failed(lab(), test.name, "an entry of the table is wrong", text, 2);
+    return with_picture(failed(lab(), test.name, "an entry of the table is wrong", text, 2), picture);
   }
 };
 

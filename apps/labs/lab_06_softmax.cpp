@@ -339,6 +339,10 @@ std::string text_of_case(const SoftmaxCase& made) {
   return text + (made.scores.size() > 24 ? " ..." : "");
 }
 
+std::string softmax_number(double number, int digits = 4) {
+  return std::isnan(number) ? "NaN" : fmt::format("{:.{}g}", number, digits);  // the sign of a NaN means nothing
+}
+
 constexpr double kNotWritten = 12345;  // what o holds before the call: docs/labs/06_softmax/harness.cpp
 
 // The first number outside its bound; empty when all are inside.
@@ -348,11 +352,91 @@ std::string outside(const SoftmaxCase& made, const Words& given) {
     const double number = double_of(given[i]);
     if (number == allowed.value[i] || std::abs(number - allowed.value[i]) <= allowed.error[i]) continue;
     const std::string name = i + 1 == allowed.value.size() ? "lse" : fmt::format("o[{}]", i);
-    const std::string gave = number == kNotWritten ? "did not write it" : fmt::format("gave {:.8g}", number);
+    const std::string gave =
+        number == kNotWritten ? "did not write it" : fmt::format("gave {}", softmax_number(number, 8));
     return fmt::format("{}\n{}: expected {:.8g} within {:.2g}, your code {}", text_of_case(made), name,
                        allowed.value[i], allowed.error[i], gave);
   }
   return {};
+}
+
+// The running maximum, sum and output of a row tile by tile, as the handout describes them, in double.
+PictureGrid tiles_grid(const SoftmaxCase& made) {
+  constexpr std::size_t kTilesShown = 12;
+  PictureGrid grid{"the row, tile by tile (not yet divided by l)",
+                   {},
+                   {{"scores", {}},
+                    {"maximum of the tile", {}},
+                    {"running maximum m", {}},
+                    {"exp(old m - m)", {}},
+                    {"running sum l", {}},
+                    {"o[0] so far", {}}}};
+  double m = static_cast<double>(kMinusInfinity), l = 0, o = 0;
+  for (std::int64_t first = 0; first < made.keys() && grid.columns.size() < kTilesShown; first += made.tile) {
+    const std::int64_t last = std::min(first + made.tile, made.keys());
+    double largest = static_cast<double>(kMinusInfinity);
+    std::string scores;
+    for (std::int64_t key = first; key < last; ++key) {
+      const float score = made.scores[static_cast<std::size_t>(key)];
+      largest = std::max(largest, static_cast<double>(score));
+      if (key < first + 4) scores += fmt::format("{}{:.4g}", key == first ? "" : " ", score);
+      if (key == first + 4) scores += " ...";
+    }
+    const double next = std::max(m, largest),
+                 change = m == static_cast<double>(kMinusInfinity) ? 0 : std::exp(m - next);
+    l *= change;
+    o *= change;
+    for (std::int64_t key = first; key < last && next != static_cast<double>(kMinusInfinity); ++key) {
+      const double p = std::exp(static_cast<double>(made.scores[static_cast<std::size_t>(key)]) - next);
+      l += p;
+      o += p * static_cast<double>(made.value(key, 0));
+    }
+    m = next;
+    grid.columns.push_back(fmt::format("keys {} to {}", first, last - 1));
+    const CellMark moved = change == 1 ? CellMark::plain : CellMark::used;
+    grid.rows[0].cells.push_back({scores});
+    grid.rows[1].cells.push_back({softmax_number(largest)});
+    grid.rows[2].cells.push_back({softmax_number(m), moved});
+    grid.rows[3].cells.push_back({softmax_number(change), moved});
+    grid.rows[4].cells.push_back({softmax_number(l)});
+    grid.rows[5].cells.push_back({softmax_number(o)});
+  }
+  return grid;
+}
+
+PictureGrid merge_grid(const SoftmaxCase& made) {
+  const float largest = std::max(made.lse[0], made.lse[1]);
+  PictureGrid grid{"the two parts", {"a", "b"}, {{"lse", {}}, {"exp(lse - larger lse)", {}}, {"o[0]", {}}}};
+  for (int part = 0; part < 2; ++part) {
+    const bool empty = made.lse[part] == kMinusInfinity;
+    grid.rows[0].cells.push_back({softmax_number(static_cast<double>(made.lse[part]))});
+    grid.rows[1].cells.push_back(
+        {empty ? "0" : softmax_number(std::exp(static_cast<double>(made.lse[part] - largest))), CellMark::used});
+    grid.rows[2].cells.push_back({softmax_number(static_cast<double>(made.value(part, 0)))});
+  }
+  return grid;
+}
+
+// The first number outside its bound has the expected value beside it.
+CasePicture picture_of_case(const SoftmaxCase& made, const Words& given) {
+  constexpr std::size_t kNumbersShown = 9;
+  const Allowed allowed = made.is_merge() ? expected_merge(made) : expected_attend(made);
+  PictureGrid result{"the result", {}, {{"your code", {}}}};
+  bool marked = false;
+  for (std::size_t i = 0; i < allowed.value.size(); ++i) {
+    const double number = double_of(given[i]);
+    const bool right = number == allowed.value[i] || std::abs(number - allowed.value[i]) <= allowed.error[i];
+    const bool last = i + 1 == allowed.value.size();
+    if (result.columns.size() + 1 >= kNumbersShown && !last && (right || marked)) continue;
+    result.columns.push_back(last ? "lse" : fmt::format("o[{}]", i));
+    PictureCell cell{number == kNotWritten ? "not written" : softmax_number(number),
+                     right ? CellMark::plain : CellMark::wrong};
+    if (!right && !marked) cell.note = fmt::format("expected {:.8g}", allowed.value[i]);
+    marked |= !right;
+    result.rows[0].cells.push_back(std::move(cell));
+  }
+  return {{made.is_merge() ? merge_grid(made) : tiles_grid(made), std::move(result)},
+          made.is_merge() ? "weights of the parts" : "a larger maximum: the earlier sums shrink"};
 }
 
 class SoftmaxGrader final : public Grader {
@@ -380,11 +464,13 @@ class SoftmaxGrader final : public Grader {
     }
     const HarnessRun run = run_cases(options(), program, sent);
     std::string text;
+    CasePicture picture;
     for (std::size_t i = 0; i < run.results.size() && text.empty(); ++i) {
       if (run.results[i].size() != static_cast<std::size_t>(cases[i].dim + 1)) {
         return failed(lab(), test.name, "the result has another size", text_of_case(cases[i]));
       }
       text = outside(cases[i], run.results[i]);
+      if (!text.empty()) picture = picture_of_case(cases[i], run.results[i]);
     }
     if (text.empty() && run.results.size() == cases.size()) return passed(lab(), test.name);
     if (text.empty()) return stopped_in_case(lab(), test.name, run, text_of_case(cases[run.results.size()]));
@@ -396,16 +482,16 @@ class SoftmaxGrader final : public Grader {
     };
     if (test.scores == Scores::merge) {
       for (const MergeError& error : merge_errors()) {
-        if (explains(error.result)) return failed(lab(), test.name, error.message, text, 3);
+        if (explains(error.result)) return with_picture(failed(lab(), test.name, error.message, text, 3), picture);
       }
     } else {
       for (const FlowError& error : flow_errors()) {
         if (explains([&](const SoftmaxCase& made) { return wrong_attend(made, error); })) {
-          return failed(lab(), test.name, error.message, text, error.hint);
+          return with_picture(failed(lab(), test.name, error.message, text, error.hint), picture);
         }
       }
     }
-    return failed(lab(), test.name, "a result is outside its bound", text, 1);
+    return with_picture(failed(lab(), test.name, "a result is outside its bound", text, 1), picture);
   }
 };
 

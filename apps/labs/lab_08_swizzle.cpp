@@ -9,6 +9,7 @@
 #include "apps/labs/compile.h"
 #include "apps/labs/exact_cases.h"
 #include "apps/labs/graders.h"
+#include "core/base/checked.h"
 #include "core/layout/swizzle.h"
 #include "core/smem/banks.h"
 
@@ -126,35 +127,126 @@ std::string at(const SwizzleTile& tile, std::size_t index) {
   return fmt::format("row {}, column {}", i / tile.columns(), i % tile.columns());
 }
 
+// The 16-byte places of the first lines of 128 bytes, with the chunks that the student's offsets put there. Chunks that
+// are torn, outside the tile or two in one place are wrong. `shown`: the element of the case's text.
+CasePicture picture_of_offsets(const SwizzleTile& tile, const Words& offsets, std::size_t shown,
+                               std::optional<std::int64_t> expected = std::nullopt) {
+  constexpr std::int64_t kLine = 8, kLinesShown = 8;  // [chunks], [lines]
+  const std::int64_t per_chunk = tile.per_chunk(), chunks = tile.elements() / per_chunk;
+  std::vector<std::string> names(static_cast<std::size_t>(chunks));
+  std::vector<CellMark> marks(names.size(), CellMark::plain);
+  const auto index = static_cast<std::int64_t>(shown);
+  PictureRow outside{"outside the tile", {}};
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t first = chunk * per_chunk, row = first / tile.columns(), col = first % tile.columns();
+    const std::string name = fmt::format("{},{}", row, col / per_chunk);
+    bool whole = true;
+    std::vector<std::int64_t> places;
+    for (std::int64_t e = 0; e < per_chunk; ++e) {
+      const std::int64_t offset = offsets[static_cast<std::size_t>(first + e)];
+      whole = whole && offset == offsets[static_cast<std::size_t>(first)] + e && offset % per_chunk == e;
+      const std::int64_t place = offset < 0 ? -1 : offset / per_chunk;
+      if (places.empty() || places.back() != place) places.push_back(place);
+    }
+    for (const std::int64_t place : places) {
+      if (place < 0 || place >= chunks) {
+        if (chunk == index / per_chunk && outside.cells.empty()) {
+          outside.cells.push_back({name, CellMark::wrong, fmt::format("byte {}", offsets[shown] * tile.element())});
+        }
+        continue;
+      }
+      const auto p = static_cast<std::size_t>(place);
+      const bool second = !names[p].empty() && whole;
+      if (names[p].size() < 12) names[p] += (names[p].empty() ? "" : " + ") + name;
+      if (second || (chunk == index / per_chunk)) marks[p] = CellMark::wrong;
+      if (!whole && marks[p] == CellMark::plain) marks[p] = CellMark::quiet;
+    }
+  }
+  if (expected) marks[static_cast<std::size_t>(*expected / per_chunk)] = CellMark::expected;
+  PictureGrid grid{
+      "shared memory by chunks of 16 bytes: the row and chunk of the tile that your offsets store there", {}, {}};
+  for (std::int64_t c = 0; c < kLine; ++c) grid.columns.push_back(fmt::format("banks {}-{}", 4 * c, 4 * c + 3));
+  const std::int64_t lines = ceil_div(chunks, kLine);
+  // The lines around the shown element.
+  const std::int64_t offset = offsets[shown] < 0 ? 0 : offsets[shown] / per_chunk / kLine;
+  const CellWindow window =
+      window_around(expected ? *expected / per_chunk / kLine : std::min(offset, lines - 1), lines, kLinesShown);
+  for (std::int64_t line = window.first; line < window.last; ++line) {
+    PictureRow row{fmt::format("byte {}", line * 128), {}};
+    for (std::int64_t c = line * kLine; c < std::min((line + 1) * kLine, chunks); ++c) {
+      const auto p = static_cast<std::size_t>(c);
+      row.cells.push_back({names[p].empty() ? "-" : names[p], marks[p]});
+    }
+    grid.rows.push_back(std::move(row));
+  }
+  if (!outside.cells.empty()) grid.rows.push_back(std::move(outside));
+  return {{std::move(grid)}, {}, "a chunk that is torn apart"};
+}
+
+// A phase of ldmatrix: lane i reads a chunk of row first + i. A group of four banks that several lanes ask for delivers
+// one chunk in each wavefront.
+CasePicture picture_of_wavefronts(const SwizzleTile& tile, const Words& offsets, std::int64_t first, std::int64_t col) {
+  PictureGrid grid{fmt::format("columns {} to {} of rows {} to {}: the wavefront in which each lane is served", col,
+                               col + tile.per_chunk() - 1, first, first + kGroupRows - 1),
+                   {},
+                   {}};
+  for (int c = 0; c < 8; ++c) grid.columns.push_back(fmt::format("banks {}-{}", 4 * c, 4 * c + 3));
+  std::array<int, 8> wavefronts{};
+  for (std::int64_t lane = 0; lane < kGroupRows; ++lane) {
+    const std::int64_t offset = offsets[static_cast<std::size_t>((first + lane) * tile.columns() + col)];
+    const auto group = static_cast<std::size_t>(std::max<std::int64_t>(0, offset) * tile.element() / kChunkBytes % 8);
+    const int wavefront = ++wavefronts[group];
+    PictureRow row{fmt::format("lane {}, row {}", lane, first + lane),
+                   std::vector<PictureCell>(8, {"", CellMark::quiet})};
+    row.cells[group] = {fmt::format("{}", wavefront), wavefront == 1 ? CellMark::used : CellMark::wrong};
+    grid.rows.push_back(std::move(row));
+  }
+  return {{std::move(grid)}, "the first wavefront"};
+}
+
+// A fault of one tile: its sentence and where it is.
+struct TileFault {
+  std::string text;
+  std::size_t element = 0;
+  bool of_banks = false;  // the chunk that begins at `element`, and those of the next rows
+
+  [[nodiscard]] CasePicture picture(const SwizzleTile& tile, const Words& offsets) const {
+    const auto index = static_cast<std::int64_t>(element);
+    return of_banks ? picture_of_wavefronts(tile, offsets, index / tile.columns(), index % tile.columns())
+                    : picture_of_offsets(tile, offsets, element);
+  }
+};
+
 // Each returns the first fault of one tile, or nothing.
-std::string collision(const SwizzleTile& tile, const Words& offsets) {
+std::optional<TileFault> collision(const SwizzleTile& tile, const Words& offsets) {
   std::vector<std::optional<std::size_t>> owner(offsets.size());
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     if (offsets[i] < 0 || offsets[i] >= tile.elements()) {
-      return fmt::format("{} is at offset {}, outside [0, {})", at(tile, i), offsets[i], tile.elements());
+      return TileFault{fmt::format("{} is at offset {}, outside [0, {})", at(tile, i), offsets[i], tile.elements()), i};
     }
     auto& other = owner[static_cast<std::size_t>(offsets[i])];
     if (other.has_value()) {
-      return fmt::format("{} and {} are both at offset {}", at(tile, *other), at(tile, i), offsets[i]);
+      return TileFault{fmt::format("{} and {} are both at offset {}", at(tile, *other), at(tile, i), offsets[i]), i};
     }
     other = i;
   }
-  return {};
+  return std::nullopt;
 }
 
-std::string torn_chunk(const SwizzleTile& tile, const Words& offsets) {
+std::optional<TileFault> torn_chunk(const SwizzleTile& tile, const Words& offsets) {
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const auto in_chunk = static_cast<std::int64_t>(i) % tile.per_chunk();
     const std::int64_t first = offsets[i - static_cast<std::size_t>(in_chunk)];
     if (offsets[i] != first + in_chunk || first % tile.per_chunk() != 0) {
-      return fmt::format("{} is at offset {}; its chunk begins at offset {}", at(tile, i), offsets[i], first);
+      return TileFault{fmt::format("{} is at offset {}; its chunk begins at offset {}", at(tile, i), offsets[i], first),
+                       i};
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 // A phase of ldmatrix: the same chunk of 8 rows.
-std::string bank_conflict(const SwizzleTile& tile, const Words& offsets) {
+std::optional<TileFault> bank_conflict(const SwizzleTile& tile, const Words& offsets) {
   const BankProfile profile = bank_profile(SharedTarget::nvidia, SharedOp::ldmatrix, 16, 1);
   for (std::int64_t first = 0; first < tile.rows; first += kGroupRows) {
     for (std::int64_t col = 0; col < tile.columns(); col += tile.per_chunk()) {
@@ -162,22 +254,24 @@ std::string bank_conflict(const SwizzleTile& tile, const Words& offsets) {
       for (std::int64_t lane = 0; lane < kGroupRows; ++lane) {
         const std::int64_t offset = offsets[static_cast<std::size_t>((first + lane) * tile.columns() + col)];
         if (offset % tile.per_chunk() != 0) {
-          return fmt::format(
-              "the chunk of row {}, column {} begins at offset {}, which is no multiple of 16 bytes: ldmatrix "
-              "cannot read it",
-              first + lane, col, offset);
+          return TileFault{
+              fmt::format("the chunk of row {}, column {} begins at offset {}, which is no multiple of 16 bytes: "
+                          "ldmatrix cannot read it",
+                          first + lane, col, offset),
+              static_cast<std::size_t>((first + lane) * tile.columns() + col)};
         }
         const std::int64_t address = std::clamp<std::int64_t>(offset, 0, 1 << 20) * tile.element();
         access.addresses[static_cast<std::size_t>(lane)] = address / kChunkBytes * kChunkBytes;
       }
       const int cycles = bank_report(profile, access).cycles();
       if (cycles > 1) {
-        return fmt::format("columns {} to {} of rows {} to {} take {} wavefronts instead of 1", col,
-                           col + tile.per_chunk() - 1, first, first + kGroupRows - 1, cycles);
+        return TileFault{fmt::format("columns {} to {} of rows {} to {} take {} wavefronts instead of 1", col,
+                                     col + tile.per_chunk() - 1, first, first + kGroupRows - 1, cycles),
+                         static_cast<std::size_t>(first * tile.columns() + col), true};
       }
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 class SwizzleGrader final : public Grader {
@@ -246,10 +340,11 @@ class SwizzleGrader final : public Grader {
                       const std::string& message, const std::string& error, int hint) const {
     if (auto result = stopped(test, tiles, run, 1)) return *result;
     for (std::size_t i = 0; i < tiles.size(); ++i) {
-      const std::string found = fault(tiles[i], run.results[i]);
-      if (!found.empty()) {
-        return failed(lab(), test, error.empty() ? message : message + ": " + error, tiles[i].text() + "\n" + found,
-                      hint);
+      const std::optional<TileFault> found = fault(tiles[i], run.results[i]);
+      if (found) {
+        return with_picture(failed(lab(), test, error.empty() ? message : message + ": " + error,
+                                   tiles[i].text() + "\n" + found->text, hint),
+                            found->picture(tiles[i], run.results[i]));
       }
     }
     return passed(lab(), test);
@@ -265,7 +360,9 @@ class SwizzleGrader final : public Grader {
       const auto index = static_cast<std::size_t>(found.in1 - expected.begin());
       const std::string text = fmt::format("{}\n{}: expected offset {}, your code gave {}", tiles[i].text(),
                                            at(tiles[i], index), *found.in1, *found.in2);
-      return failed(lab(), "tma_mode", error.empty() ? "the offsets are not those of the TMA mode" : error, text, 3);
+      return with_picture(
+          failed(lab(), "tma_mode", error.empty() ? "the offsets are not those of the TMA mode" : error, text, 3),
+          picture_of_offsets(tiles[i], run.results[i], index, *found.in1));
     }
     return passed(lab(), "tma_mode");
   }

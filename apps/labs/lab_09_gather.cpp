@@ -6,10 +6,12 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "apps/labs/graders.h"
 #include "apps/labs/kernel_run.h"
+#include "apps/labs/pool_picture.h"
 #include "apps/labs/row_accesses.h"
 #include "core/cache/paged_kv_cache.h"
 #include "core/layout/table_columns.h"
@@ -142,6 +144,50 @@ Found find_vector(const GatherCase& made, const std::vector<std::uint16_t>& pool
   return {Found::Kind::pool, number * 8 - made.first()};
 }
 
+// The first wrong vector of an output.
+struct WrongVector {
+  std::size_t number = 0;     // in the output, in vectors of 8 elements
+  std::int64_t expected = 0;  // [elements] from the layer's first
+};
+
+// The output row with the state of each of its vectors, and the rows of the pool where the wrong one comes from.
+CasePicture picture_of_row(const GatherCase& made, const std::vector<Found>& found, const WrongVector& wrong) {
+  constexpr std::int64_t kVectorsShown = 12;
+  const std::int64_t vectors = made.row / 8, i = static_cast<std::int64_t>(wrong.number) / vectors,
+                     v = static_cast<std::int64_t>(wrong.number) % vectors, first_row = wrong.expected / made.row;
+  PictureGrid row{fmt::format("row {} of out, by vectors of 8 elements: the pool's element that it begins with", i),
+                  {},
+                  {{fmt::format("token {}", made.tokens[static_cast<std::size_t>(i)]), {}}}};
+  const CellWindow window = window_around(v, vectors, kVectorsShown);
+  for (std::int64_t at = window.first; at < window.last; ++at) {
+    const Found& place = found[static_cast<std::size_t>(i * vectors + at)];
+    const bool right = place.kind == Found::Kind::pool && place.offset == first_row * made.row + at * 8;
+    row.columns.push_back(fmt::format("{}-{}", at * 8, at * 8 + 7));
+    PictureCell cell{place.kind == Found::Kind::pool ? fmt::format("{}", place.offset) : "-",
+                     right ? CellMark::plain : CellMark::wrong};
+    if (place.kind == Found::Kind::unwritten) cell.text = "not written";
+    if (place.kind == Found::Kind::zeros) cell.text = "zeros";
+    if (at == v) cell.note = fmt::format("expected {}", wrong.expected);
+    row.rows.front().cells.push_back(std::move(cell));
+  }
+  CasePicture picture{{std::move(row)}, "the page of the token"};
+  PictureGrid table{"table: the block of each page", {}, {{"block", {}}}};
+  const std::int64_t page = made.tokens[static_cast<std::size_t>(i)] / made.page_size;
+  for (std::size_t p = 0; p < made.table.size(); ++p) {
+    table.columns.push_back(fmt::format("page {}", p));
+    table.rows.front().cells.push_back(
+        {fmt::format("{}", made.table[p]), static_cast<std::int64_t>(p) == page ? CellMark::used : CellMark::plain});
+  }
+  picture.grids.push_back(std::move(table));
+  const Found& got = found[wrong.number];
+  const PoolShape pool{made.page_size, made.layers, 2, kGatherBlocks, made.layer};
+  const std::int64_t from_start = got.offset + made.first();  // not negative, unlike an offset before the layer
+  const std::int64_t got_row = from_start / made.row - made.layer * made.page_size;
+  picture.grids.push_back(pool_grid(
+      pool, first_row, got.kind == Found::Kind::pool && got_row != first_row ? std::optional(got_row) : std::nullopt));
+  return picture;
+}
+
 struct GatherFormula {
   std::string message;
   std::function<std::int64_t(const GatherCase&, std::int64_t i)> offset;
@@ -228,14 +274,14 @@ class GatherGrader final : public Grader {
     right = agrees(model);
     if (right) return passed(lab(), "rows");
     for (const GatherFormula& formula : gather_formulas()) {
-      if (agrees(formula.offset))
-        return failed(lab(), "rows", formula.message, first_wrong(cases, found), formula.hint);
+      if (agrees(formula.offset)) return first_wrong(formula.message, formula.hint, cases, found);
     }
-    return failed(lab(), "rows", partly_wrong(cases, found), first_wrong(cases, found), 2);
+    return first_wrong(partly_wrong(cases, found), 2, cases, found);
   }
 
-  // The first vector of the first case that has one.
-  static std::string first_wrong(const std::vector<GatherCase>& cases, const std::vector<std::vector<Found>>& found) {
+  // The failed test, with the first wrong vector of the first case that has one.
+  [[nodiscard]] TestResult first_wrong(std::string message, int hint, const std::vector<GatherCase>& cases,
+                                       const std::vector<std::vector<Found>>& found) const {
     for (std::size_t c = 0; c < cases.size(); ++c) {
       const std::int64_t vectors = cases[c].row / 8;
       for (std::size_t v = 0; v < found[c].size(); ++v) {
@@ -247,11 +293,14 @@ class GatherGrader final : public Grader {
                                 : place.kind == Found::Kind::unwritten ? "nothing"
                                 : place.kind == Found::Kind::zeros     ? "zeros"
                                                                        : "values that no vector of the pool has";
-        return fmt::format("{}, elements {} to {}\nexpected pool[{}] and the next 7, your kernel wrote {}",
-                           gather_text(cases[c], i), column, column + 7, expected, got);
+        const std::string text =
+            fmt::format("{}, elements {} to {}\nexpected pool[{}] and the next 7, your kernel wrote {}",
+                        gather_text(cases[c], i), column, column + 7, expected, got);
+        return with_picture(failed(lab(), "rows", std::move(message), text, hint),
+                            picture_of_row(cases[c], found[c], {v, expected}));
       }
     }
-    return {};
+    return failed(lab(), "rows", std::move(message), {}, hint);
   }
 
   static std::string partly_wrong(const std::vector<GatherCase>& cases, const std::vector<std::vector<Found>>& found) {

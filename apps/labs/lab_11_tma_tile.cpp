@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
 #include <variant>
 
 #include "apps/labs/graders.h"
@@ -210,6 +211,64 @@ std::string meaning_of(const KernelRun& run) {
   }
 }
 
+// The buffer by pages and halves: the box that lands in each place. The first difference has the expected box too.
+CasePicture picture_of_boxes(const TmaCase& made, const std::vector<Box>& copied, const std::vector<Box>& expected) {
+  const auto words = [](const Box& box) { return fmt::format("row {}, column {}", box.row, box.column); };
+  PictureGrid grid{
+      "the buffer by pages: the box of the map that lands in each half", {"columns 0 to 63", "columns 64 to 127"}, {}};
+  bool shown = false;
+  for (std::int64_t page = 0; page < made.pages; ++page) {
+    PictureRow row{fmt::format("page {}, byte {}", page, page * made.page_rows() * 128), {}};
+    for (std::int64_t half = 0; half < 2; ++half) {
+      const Box right = right_box(made, page, half);
+      std::vector<Box> here;
+      std::ranges::copy_if(copied, std::back_inserter(here),
+                           [&](const Box& box) { return box.shared == right.shared; });
+      const bool same = here.size() == 1 && here.front() == right;
+      PictureCell cell{here.empty() ? "no box" : words(here.front()), same ? CellMark::plain : CellMark::wrong};
+      if (here.size() > 1) cell.text += fmt::format(", {} boxes", here.size());
+      if (!same && !shown) cell.note = "expected " + words(right);
+      shown |= !same;
+      row.cells.push_back(std::move(cell));
+    }
+    grid.rows.push_back(std::move(row));
+  }
+  CasePicture picture{{std::move(grid)}};
+  PictureGrid elsewhere{"boxes that land elsewhere in shared memory", {}, {}};
+  for (const Box& box : copied) {
+    const bool known = std::ranges::find(expected, box.shared, &Box::shared) != expected.end();
+    if (known || elsewhere.rows.size() == 8) continue;
+    elsewhere.rows.push_back({fmt::format("byte {}", box.shared), {{words(box), CellMark::wrong}}});
+  }
+  if (!elsewhere.rows.empty()) picture.grids.push_back(std::move(elsewhere));
+  return picture;
+}
+
+// The rows of the tile around the first wrong element, by chunks of 8 elements.
+CasePicture picture_of_values(const TmaCase& made, const std::vector<std::uint16_t>& out, std::int64_t wrong) {
+  constexpr std::int64_t kRowsShown = 8, kChunk = 8;
+  const std::int64_t n = wrong / kTileColumns / kTileRows, row = wrong / kTileColumns % kTileRows,
+                     chunk = wrong % kTileColumns / kChunk;
+  PictureGrid grid{fmt::format("tile {} by chunks of 8 elements: the number of wrong elements", n), {}, {}};
+  for (std::int64_t c = 0; c < kTileColumns / kChunk; ++c) grid.columns.push_back(fmt::format("{}", c * kChunk));
+  const CellWindow window = window_around(row, kTileRows, kRowsShown);
+  for (std::int64_t r = window.first; r < window.last; ++r) {
+    PictureRow line{fmt::format("row {}", r), {}};
+    for (std::int64_t c = 0; c < kTileColumns / kChunk; ++c) {
+      std::int64_t differ = 0;
+      for (std::int64_t d = c * kChunk; d < (c + 1) * kChunk; ++d) {
+        const auto i = static_cast<std::size_t>((n * kTileRows + r) * kTileColumns + d);
+        differ += out[i] == made.element(made.row(n, r), d) ? 0 : 1;
+      }
+      PictureCell cell{differ == 0 ? "" : fmt::format("{}", differ), differ == 0 ? CellMark::plain : CellMark::wrong};
+      if (r == row && c == chunk) cell.note = "first";
+      line.cells.push_back(std::move(cell));
+    }
+    grid.rows.push_back(std::move(line));
+  }
+  return {{std::move(grid)}};
+}
+
 class TmaTileGrader final : public Grader {
  public:
   using Grader::Grader;
@@ -265,18 +324,20 @@ class TmaTileGrader final : public Grader {
     complete = agrees(right_box, 2);
     if (complete) return passed(lab(), "boxes");
     const std::string text = first_difference(cases, copied);
+    std::size_t differs = 0;
+    while (differs + 1 < cases.size() && copied[differs] == boxes_of(cases[differs], right_box)) ++differs;
+    const CasePicture picture = picture_of_boxes(cases[differs], copied[differs], boxes_of(cases[differs], right_box));
+    const auto wrong_boxes = [&](std::string message) {
+      return with_picture(failed(lab(), "boxes", std::move(message), text, 1), picture);
+    };
     for (const BoxFormula& formula : box_formulas()) {
-      if (agrees(formula.place, formula.halves)) return failed(lab(), "boxes", formula.message, text, 1);
+      if (agrees(formula.place, formula.halves)) return wrong_boxes(formula.message);
     }
     const auto count = static_cast<std::int64_t>(copied.front().size()), most = 2 * cases.front().pages;
-    if (count == 0) return failed(lab(), "boxes", "no box is copied", text, 1);
-    if (count == 128 * most) {
-      return failed(lab(), "boxes", "every thread issues the copies: each box is copied 128 times", text, 1);
-    }
-    if (count != most) {
-      return failed(lab(), "boxes", fmt::format("{} boxes are copied, a tile of 4 pages has {}", count, most), text, 1);
-    }
-    return failed(lab(), "boxes", "a box is copied from another place or to another place", text, 1);
+    if (count == 0) return wrong_boxes("no box is copied");
+    if (count == 128 * most) return wrong_boxes("every thread issues the copies: each box is copied 128 times");
+    if (count != most) return wrong_boxes(fmt::format("{} boxes are copied, a tile of 4 pages has {}", count, most));
+    return wrong_boxes("a box is copied from another place or to another place");
   }
 
   [[nodiscard]] static std::string first_difference(const std::vector<TmaCase>& cases,
@@ -320,12 +381,14 @@ class TmaTileGrader final : public Grader {
   }
 
   // Which element is wrong; empty when the output is right.
-  [[nodiscard]] static std::string wrong_element(const TmaCase& made, const std::vector<std::uint16_t>& out) {
+  [[nodiscard]] static std::string wrong_element(const TmaCase& made, const std::vector<std::uint16_t>& out,
+                                                 CasePicture& picture) {
     for (std::int64_t i = 0; i < made.tiles * kTileRows * kTileColumns; ++i) {
       const std::int64_t n = i / kTileColumns / kTileRows, r = i / kTileColumns % kTileRows, d = i % kTileColumns;
       const std::uint16_t expected = made.element(made.row(n, r), d);
       const std::uint16_t got = out[static_cast<std::size_t>(i)];
       if (got == expected) continue;
+      picture = picture_of_values(made, out, i);
       return fmt::format("{}\ntile {}, row {}, column {}: expected {:#06x}, your kernel wrote {}", tma_text(made), n, r,
                          d, expected, got == 0xcdcd ? "nothing" : fmt::format("{:#06x}", got));
     }
@@ -344,7 +407,8 @@ class TmaTileGrader final : public Grader {
                         2);
         }
         const std::vector<std::uint16_t> out = lab_values<std::uint16_t>(run.arrays[2]);
-        const std::string wrong = wrong_element(made, out);
+        CasePicture picture;
+        const std::string wrong = wrong_element(made, out, picture);
         if (wrong.empty()) continue;
         for (const ReadFormula& formula : read_formulas()) {
           bool explains = true;
@@ -352,10 +416,12 @@ class TmaTileGrader final : public Grader {
             const std::int64_t byte = formula.offset(i / kTileColumns, i % kTileColumns);
             explains = out[static_cast<std::size_t>(i)] == buffer[static_cast<std::size_t>(byte / 2)];
           }
-          if (explains) return failed(lab(), "values", formula.message, wrong, 3);
+          if (explains) return with_picture(failed(lab(), "values", formula.message, wrong, 3), picture);
         }
         const bool nothing = std::ranges::all_of(out, [](std::uint16_t x) { return x == 0xcdcd; });
-        return failed(lab(), "values", nothing ? "nothing is written to out" : "elements of out are wrong", wrong, 3);
+        return with_picture(
+            failed(lab(), "values", nothing ? "nothing is written to out" : "elements of out are wrong", wrong, 3),
+            picture);
       }
     }
     return passed(lab(), "values");
@@ -364,17 +430,19 @@ class TmaTileGrader final : public Grader {
   [[nodiscard]] TestResult grade_phases(const LabKernel& kernel, const CounterRng& random) const {
     const TmaCase made = make_tma(random, 4, 4);
     std::string fault, text;
-    bool raced = false;         // copies and reads of the buffer, under some schedule
-    std::int64_t barriers = 0;  // of a warp
+    CasePicture picture, wrong_tile;  // of the first fault, of the schedule
+    bool raced = false;               // copies and reads of the buffer, under some schedule
+    std::int64_t barriers = 0;        // of a warp
     for (const Schedule& schedule : all_schedules()) {
       const KernelRun run = run_kernel(kernel, tma_call(made), schedule);
       for (const ptx::Report& report : run.reports) raced |= ptx::name(report.kind).starts_with("RACE");
       barriers = std::max(barriers, run.barriers / (128 / 32));
       const bool reported = !fault_of(run).empty();
       const std::string wrong =
-          reported ? std::string() : wrong_element(made, lab_values<std::uint16_t>(run.arrays[2]));
+          reported ? std::string() : wrong_element(made, lab_values<std::uint16_t>(run.arrays[2]), wrong_tile);
       if (!fault.empty() || (!reported && wrong.empty())) continue;
       fault = reported ? meaning_of(run) + fault_of(run) : "one tile is right, and several are not";
+      if (!reported) picture = wrong_tile;
       text = fmt::format("4 tiles, schedule {}\n{}", schedule_name(schedule), reported ? report_case(run) : wrong);
     }
     if (fault.empty()) return passed(lab(), "phases");
@@ -382,7 +450,7 @@ class TmaTileGrader final : public Grader {
     if (raced && barriers > 1) {  // one makes the arrival barrier visible
       fault = "a tile is read while copies are in flight: wait for tile n with parity n % 2; " + fault;
     }
-    return failed(lab(), "phases", fault, text, 3);
+    return with_picture(failed(lab(), "phases", fault, text, 3), picture);
   }
 };
 

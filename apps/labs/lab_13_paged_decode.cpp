@@ -278,7 +278,9 @@ class PagedDecodeGrader final : public Grader {
   }
 
   // The first element outside the bound; empty: all are within it.
-  [[nodiscard]] static std::string first_wrong(const DecodeCase& made, const std::vector<float>& out) {
+  // `picture`: the row of the output that it is in, and the head's keys and values.
+  [[nodiscard]] static std::string first_wrong(const DecodeCase& made, const std::vector<float>& out,
+                                               CasePicture& picture) {
     const attention::Result golden = golden_of(made);
     attention::Rounding rounding = attention::rounding_of(DType::f32);
     rounding.ex2_error = 0x1p-17;  // of __expf at scores of 20; expf is better
@@ -290,10 +292,46 @@ class PagedDecodeGrader final : public Grader {
       const attention::ElementTerms element = attention::element_terms(golden, b, h, d);
       if (attention::output_within(rounding, terms, element, static_cast<double>(out[i]))) continue;
       const bool nothing = std::bit_cast<std::uint32_t>(out[i]) == 0xcdcdcdcd;
+      const auto inside = [&](std::size_t dim, float value) {
+        return attention::output_within(rounding, terms, attention::element_terms(golden, b, h, dim),
+                                        static_cast<double>(value));
+      };
+      picture = picture_of_row(made, out, i, element.o, inside);
       return fmt::format("{}\nsequence {}, head {}, dim {}: expected {:.6g}, your kernel gave {}", decode_text(made), b,
                          h, d, element.o, nothing ? "nothing" : fmt::format("{:.6g}", out[i]));
     }
     return {};
+  }
+
+  // One row of the output, 8 elements in a line, and the pages of its sequence.
+  [[nodiscard]] static CasePicture picture_of_row(const DecodeCase& made, const std::vector<float>& out,
+                                                  std::size_t wrong, double expected,
+                                                  const std::function<bool(std::size_t, float)>& inside) {
+    constexpr std::size_t kLine = 8;
+    constexpr std::int64_t kPagesShown = 12;
+    const std::size_t dims = static_cast<std::size_t>(kDim), row = wrong / dims;
+    const auto b = static_cast<std::int64_t>(row) / made.heads, h = static_cast<std::int64_t>(row) % made.heads;
+    PictureGrid grid{fmt::format("out of sequence {}, head {}: your kernel's values", b, h), {}, {}};
+    for (std::size_t d = 0; d < dims; ++d) {
+      if (d % kLine == 0) grid.rows.push_back({fmt::format("dims {} to {}", d, d + kLine - 1), {}});
+      const float value = out[row * dims + d];
+      const bool nothing = std::bit_cast<std::uint32_t>(value) == 0xcdcdcdcd;
+      PictureCell cell{nothing ? "not written" : fmt::format("{:.4g}", value),
+                       !nothing && inside(d, value) ? CellMark::plain : CellMark::wrong};
+      if (row * dims + d == wrong) cell.note = fmt::format("expected {:.4g}", expected);
+      grid.rows.back().cells.push_back(std::move(cell));
+    }
+    const std::int64_t length = made.lengths[static_cast<std::size_t>(b)];
+    PictureGrid table{
+        fmt::format("table row {}: {} keys, {} in a page", b, length, made.page_size), {}, {{"block", {}}}};
+    for (std::int64_t p = 0; p < std::min(made.columns, kPagesShown); ++p) {
+      const bool used = p * made.page_size < length;
+      table.columns.push_back(fmt::format("page {}", p));
+      table.rows.front().cells.push_back(
+          {fmt::format("{}", made.block(b, p)), used ? CellMark::used : CellMark::quiet,
+           used ? fmt::format("{} keys", std::min(made.page_size, length - p * made.page_size)) : ""});
+    }
+    return {{std::move(table), std::move(grid)}, "pages of the sequence", "after the last page"};
   }
 
   [[nodiscard]] static bool explains(const DecodeError& error, const DecodeCase& made, const std::vector<float>& out) {
@@ -312,6 +350,7 @@ class PagedDecodeGrader final : public Grader {
     std::vector<DecodeCase> cases;
     std::vector<std::vector<float>> outs;
     std::string text, fault, report;  // of the first wrong output, of the first report
+    CasePicture picture;
     std::uint64_t stream = 0;
     for (const DecodeShape& shape : shapes) {
       const DecodeCase made = make_decode(CounterRng(random.bits(stream), 13), shape);
@@ -321,21 +360,24 @@ class PagedDecodeGrader final : public Grader {
         return failed(lab(), test, fault_of(run), decode_text(made) + "\n" + report_case(run), 1);
       }
       outs.push_back(lab_values<float>(run.arrays[4]));
-      if (text.empty()) text = first_wrong(made, outs.back());
+      if (text.empty()) text = first_wrong(made, outs.back(), picture);
       if (fault.empty()) fault = fault_of(run), report = report_case(run);
       cases.push_back(made);
     }
     if (text.empty()) return passed(lab(), test);
+    const auto wrong_values = [&](std::string message, const std::string& shown, int hint) {
+      return with_picture(failed(lab(), test, std::move(message), shown, hint), picture);
+    };
     for (const DecodeError& error : decode_errors()) {
       bool all = true;
       for (std::size_t c = 0; all && c < cases.size(); ++c) all = explains(error, cases[c], outs[c]);
-      if (all) return failed(lab(), test, error.message, text, error.hint);
+      if (all) return wrong_values(error.message, text, error.hint);
     }
     const bool nothing =
         std::ranges::all_of(outs[0], [](float x) { return std::bit_cast<std::uint32_t>(x) == 0xcdcdcdcd; });
-    if (nothing) return failed(lab(), test, "nothing is written to out", text, 1);
-    if (!fault.empty()) return failed(lab(), test, fault, text + "\n" + report, 3);
-    return failed(lab(), test, "the output is outside the error bound of f32 arithmetic", text, 1);
+    if (nothing) return wrong_values("nothing is written to out", text, 1);
+    if (!fault.empty()) return wrong_values(fault, text + "\n" + report, 3);
+    return wrong_values("the output is outside the error bound of f32 arithmetic", text, 1);
   }
 
   [[nodiscard]] TestResult grade_clean(const LabKernel& kernel, const CounterRng& random) const {
@@ -344,22 +386,26 @@ class PagedDecodeGrader final : public Grader {
       const KernelRun run = run_kernel(kernel, decode_call(made), schedule);
       const std::string at = fmt::format("{}, schedule {}\n", decode_text(made), schedule_name(schedule));
       if (!fault_of(run).empty()) return failed(lab(), "clean", fault_of(run), at + report_case(run), 3);
-      const std::string wrong = first_wrong(made, lab_values<float>(run.arrays[4]));
-      if (!wrong.empty()) return failed(lab(), "clean", "the output depends on the schedule", at + wrong, 3);
+      CasePicture picture;
+      const std::string wrong = first_wrong(made, lab_values<float>(run.arrays[4]), picture);
+      if (wrong.empty()) continue;
+      return with_picture(failed(lab(), "clean", "the output depends on the schedule", at + wrong, 3), picture);
     }
     // Scores of several hundred: exp() of one overflows.
     const DecodeCase large = make_decode(random, {1, 1, 1, 16, 4, false, 1000});
     const KernelRun run = run_kernel(kernel, decode_call(large));
     if (!fault_of(run).empty()) return failed(lab(), "clean", fault_of(run), report_case(run), 3);
     const std::vector<float> out = lab_values<float>(run.arrays[4]);
-    const std::string wrong = first_wrong(large, out);
+    CasePicture picture;
+    const std::string wrong = first_wrong(large, out, picture);
     if (wrong.empty()) return passed(lab(), "clean");
     const bool finite = std::ranges::all_of(out, [](float x) { return std::isfinite(x); });
-    return failed(lab(), "clean",
-                  finite
-                      ? "the output is wrong for large scores"
+    return with_picture(
+        failed(lab(), "clean",
+               finite ? "the output is wrong for large scores"
                       : fmt::format("no maximum is subtracted: inf at a score of {:.0f}", golden_of(large).smax(0, 0)),
-                  wrong, 3);
+               wrong, 3),
+        picture);
   }
 
   [[nodiscard]] TestResult grade_traffic(const LabKernel& kernel, const CounterRng& random) const {

@@ -1,6 +1,7 @@
 #include "apps/labs/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -61,10 +62,80 @@ double number_member(const json::Value& value, std::string_view key, std::string
   return member->number();
 }
 
+// "blocks: the stride is of one layer; mla: ..." of the failed tests; a message that repeats is not repeated.
+std::string feedback_text(const Grade& grade) {
+  std::string text, last;
+  for (const TestResult& result : grade.results) {
+    if (result.passed()) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", result.name);
+    if (result.message != last) text += ": " + printable(result.message);
+    last = result.message;
+  }
+  return text;
+}
+
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// The tests by the number of students that lost points in them, with their most frequent messages.
+std::string failures_text(const Lab& lab, std::span<const Grade> grades) {
+  constexpr std::size_t kMessages = 3;
+  struct Failures {
+    std::string name;
+    std::size_t count = 0;
+    std::vector<std::pair<std::string, std::size_t>> messages = {};  // and how often each occurs
+  };
+  std::vector<Failures> failures;
+  for (const LabTest& test : lab.tests) {
+    Failures failure{test.name};
+    for (const Grade& grade : grades) {
+      for (const TestResult& result : grade.results) {
+        if (result.name != test.name || result.passed()) continue;
+        ++failure.count;
+        const auto known =
+            std::ranges::find(failure.messages, result.message, &std::pair<std::string, std::size_t>::first);
+        if (known == failure.messages.end()) {
+          failure.messages.emplace_back(result.message, 1);
+        } else {
+          ++known->second;
+        }
+      }
+    }
+    std::ranges::stable_sort(failure.messages, std::ranges::greater(), &std::pair<std::string, std::size_t>::second);
+    failures.push_back(std::move(failure));
+  }
+  std::ranges::stable_sort(failures, std::ranges::greater(), &Failures::count);
+  const std::size_t width = widest(failures, &Failures::name);
+  std::string text = "tests by failures, with the most frequent messages:\n";
+  for (const Failures& failure : failures) {
+    text += fmt::format("  {:<{}}  {:>3}\n", failure.name, width, failure.count);
+    for (std::size_t i = 0; i < std::min(kMessages, failure.messages.size()); ++i) {
+      text += fmt::format("  {:<{}}  {:>7}  {}\n", "", width, failure.messages[i].second,
+                          printable(failure.messages[i].first));
+    }
+  }
+  return text;
+}
+
+std::string students_text(std::span<const Grade> grades) {
+  std::vector<const Grade*> order;
+  for (const Grade& grade : grades) order.push_back(&grade);
+  std::ranges::stable_sort(order, {}, [](const Grade* grade) { return grade->earned(); });
+  const std::size_t width = widest(grades, &Grade::student);
+  std::string text = "students, and the tests in which they lost points:\n";
+  for (const Grade* grade : order) {
+    text += fmt::format("  {:<{}}  {:>5}", printable(grade->student), width, points_text(grade->earned()));
+    std::vector<std::string_view> lost;
+    for (const TestResult& result : grade->results) {
+      if (!result.passed()) lost.push_back(result.name);
+    }
+    if (lost.size() == grade->results.size()) lost = {"every test"};
+    text += fmt::format("{}{}\n", lost.empty() ? "" : "  ", fmt::join(lost, ", "));
+  }
+  return text;
 }
 
 }  // namespace
@@ -92,7 +163,20 @@ std::string grade_text(const Lab& lab, const Grade& grade) {
   return text;
 }
 
-json::Value grade_json(const Grade& grade) {
+std::string failure_picture(const Lab& lab, const TestResult& result) {
+  const std::string title = fmt::format("Lab {:02} {}: {}, {} of {} points", lab.number, lab.name, result.name,
+                                        points_text(result.earned), points_text(result.points));
+  std::string text = printable(result.message);
+  if (!result.case_text.empty()) text += "\n" + printable(result.case_text);
+  return picture_svg(title, text, result.picture);
+}
+
+const TestResult* first_failure(const Grade& grade) {
+  const auto found = std::ranges::find_if(grade.results, [](const TestResult& result) { return !result.passed(); });
+  return found == grade.results.end() ? nullptr : &*found;
+}
+
+json::Value grade_json(const Lab& lab, const Grade& grade) {
   json::Value value;
   value.set("kvscope_grade", kGradeVersion);
   value.set("lab", grade.lab_id);
@@ -109,6 +193,7 @@ json::Value grade_json(const Grade& grade) {
     test.set("message", printable(result.message));
     test.set("case", printable(result.case_text));
     test.set("hint", result.hint);
+    if (!result.picture.empty()) test.set("picture", failure_picture(lab, result));
     tests.push_back(std::move(test));
   }
   value.set("tests", std::move(tests));
@@ -130,7 +215,8 @@ Grade read_grade(const json::Value& value, std::string_view source) {
   for (const json::Value& test : *tests->as_array()) {
     grade.results.push_back({text_member(test, "name", source), number_member(test, "maximum", source),
                              number_member(test, "points", source), text_member(test, "message", source),
-                             text_member(test, "case", source), static_cast<int>(number_member(test, "hint", source))});
+                             text_member(test, "case", source), static_cast<int>(number_member(test, "hint", source)),
+                             CasePicture()});
   }
   return grade;
 }
@@ -169,12 +255,12 @@ json::Value gradescope_json(const Lab& lab, const Grade& grade) {
 std::string class_csv(const Lab& lab, std::span<const Grade> grades) {
   std::string text = "student,lab,points,maximum";
   for (const LabTest& test : lab.tests) text += "," + csv_cell(test.name);
-  text += '\n';
+  text += ",feedback\n";
   for (const Grade& grade : grades) {
     text += fmt::format("{},{},{},{}", csv_cell(printable(grade.student)), csv_cell(grade.lab_id),
                         points_text(grade.earned()), points_text(grade.points()));
     for (const TestResult& result : grade.results) text += "," + points_text(result.earned);
-    text += '\n';
+    text += "," + csv_cell(feedback_text(grade)) + "\n";
   }
   return text;
 }
@@ -196,42 +282,10 @@ std::string class_text(const Lab& lab, std::span<const Grade> grades) {
   text += fmt::format("mean {:.1f}, median {:.1f} of {} points\n", sum / static_cast<double>(all.size()), median(all),
                       lab.points());
   for (std::size_t bin = 0; bin < kBins; ++bin) {
-    text += fmt::format("  {:>3} to {:>3} %  {:>3}  {}\n", bin * 10, (bin + 1) * 10, bins[bin],
-                        std::string(bins[bin], '#'));
+    text += fmt::format("  {:>3} to {:>3} %  {:>3}{}{}\n", bin * 10, (bin + 1) * 10, bins[bin],
+                        bins[bin] == 0 ? "" : "  ", std::string(bins[bin], '#'));
   }
-  struct Failures {
-    std::string name, message;
-    std::size_t count = 0;
-  };
-  std::vector<Failures> failures;
-  for (const LabTest& test : lab.tests) {
-    Failures failure{test.name, {}, 0};
-    std::vector<std::pair<std::string, std::size_t>> messages;
-    for (const Grade& grade : grades) {
-      for (const TestResult& result : grade.results) {
-        if (result.name != test.name || result.passed()) continue;
-        ++failure.count;
-        const auto known = std::ranges::find(messages, result.message, &std::pair<std::string, std::size_t>::first);
-        if (known == messages.end()) {
-          messages.emplace_back(result.message, 1);
-        } else {
-          ++known->second;
-        }
-      }
-    }
-    const auto most = std::ranges::max_element(messages, {}, &std::pair<std::string, std::size_t>::second);
-    if (most != messages.end()) failure.message = most->first;
-    failures.push_back(std::move(failure));
-  }
-  std::ranges::stable_sort(failures, std::ranges::greater(), &Failures::count);
-  text += "tests by failures, with the most frequent message:\n";
-  for (const Failures& failure : failures) {
-    text += fmt::format("  {:<{}}  {:>3}  {}", failure.name, widest(failures, &Failures::name), failure.count,
-                        printable(failure.message));
-    while (text.ends_with(' ')) text.pop_back();
-    text += '\n';
-  }
-  return text;
+  return text + failures_text(lab, grades) + students_text(grades);
 }
 
 }  // namespace kvscope::labs

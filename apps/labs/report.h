@@ -17,16 +17,23 @@ namespace kvscope::labs {
 //           page_size 4, 2 layers, ...
 [[nodiscard]] std::string grade_text(const Lab& lab, const Grade& grade);
 
-[[nodiscard]] json::Value grade_json(const Grade& grade);                           // read back by read_grade()
+// The failed test's message, its case and the grader's picture of it, as an SVG file.
+[[nodiscard]] std::string failure_picture(const Lab& lab, const TestResult& result);
+// The first failed test; null when all tests passed.
+[[nodiscard]] const TestResult* first_failure(const Grade& grade);
+
+// Read back by read_grade(), except "picture": the SVG file of a failed test with a picture.
+[[nodiscard]] json::Value grade_json(const Lab& lab, const Grade& grade);
 [[nodiscard]] Grade read_grade(const json::Value& value, std::string_view source);  // InputError
 [[nodiscard]] std::string grade_junit(const Grade& grade);
 // results.json of a Gradescope autograder: "tests" with score, max_score, name, output, status.
 [[nodiscard]] json::Value gradescope_json(const Lab& lab, const Grade& grade);
 
-// One line per student: "student,lab,points,maximum,<test>,...". A cell that a spreadsheet would take for a formula
-// begins with an apostrophe.
+// One line per student: "student,lab,points,maximum,<test>,...,feedback"; the feedback is each failed test with its
+// message. A cell that a spreadsheet would take for a formula begins with an apostrophe.
 [[nodiscard]] std::string class_csv(const Lab& lab, std::span<const Grade> grades);
-// Histogram of points in ten bins, mean and median, and each test by the number of students that lost points in it.
+// Histogram of points in ten bins, mean and median; each test by the number of students that lost points in it, with
+// its most frequent messages; and each student, the fewest points first, with the failed tests.
 [[nodiscard]] std::string class_text(const Lab& lab, std::span<const Grade> grades);
 
 }  // namespace kvscope::labs

@@ -161,6 +161,8 @@ class Course:
         """The handout has a line for each test with its points, and three hints exist."""
         manifest = json.loads((COURSE / lab / "lab.json").read_text(encoding="utf-8"))
         handout = (COURSE / lab / "README.md").read_text(encoding="utf-8")
+        if "goal" in manifest and f"| you learn | {manifest['goal']} |" not in handout:
+            self.faults.append(f"{lab}: the handout has no row '| you learn | {manifest['goal']} |'")
         for test in manifest["tests"]:
             if f"| `{test['name']}` | {test['points']} |" not in handout:
                 self.faults.append(f"{lab}: the handout has no row '| `{test['name']}` | {test['points']} |'")

@@ -49,7 +49,7 @@ TEST(GradeText, EscapesControlCharacters) {
 TEST(GradeJson, IsReadBack) {
   const Lab lab = two_tests();
   const Grade grade = half(lab, "ada", "wrong");
-  const Grade again = read_grade(grade_json(grade), "grade.json");
+  const Grade again = read_grade(grade_json(lab, grade), "grade.json");
   EXPECT_EQ(again.student, "ada");
   EXPECT_EQ(again.seed, grade.seed);
   EXPECT_EQ(again.earned(), 60);
@@ -74,9 +74,9 @@ TEST(ClassCsv, QuotesCellsAndDisarmsFormulas) {
   const Lab lab = two_tests();
   const std::vector<Grade> grades{half(lab, "=cmd()", "wrong"), half(lab, "a,\"b\"", "wrong")};
   EXPECT_EQ(class_csv(lab, grades),
-            "student,lab,points,maximum,first,second\n"
-            "'=cmd(),02_rows,60,100,60,0\n"
-            "\"a,\"\"b\"\"\",02_rows,60,100,60,0\n");
+            "student,lab,points,maximum,first,second,feedback\n"
+            "'=cmd(),02_rows,60,100,60,0,second: wrong\n"
+            "\"a,\"\"b\"\"\",02_rows,60,100,60,0,second: wrong\n");
 }
 
 TEST(ClassText, CountsFailuresAndNamesTheMostFrequentMessage) {
@@ -85,7 +85,38 @@ TEST(ClassText, CountsFailuresAndNamesTheMostFrequentMessage) {
   const std::string text = class_text(lab, grades);
   EXPECT_THAT(text, HasSubstr("Lab 02 rows: 3 submissions\nmean 60.0, median 60.0 of 100 points\n"));
   EXPECT_THAT(text, HasSubstr("   60 to  70 %    3  ###\n"));
-  EXPECT_THAT(text, HasSubstr("  second    3  frequent\n  first     0\n"));
+  EXPECT_THAT(text, HasSubstr("  second    3\n"
+                              "                2  frequent\n"
+                              "                1  rare\n"
+                              "  first     0\n"));
+}
+
+TEST(ClassText, ListsTheStudentsWithTheFewestPointsFirst) {
+  const Lab lab = two_tests();
+  Grade all = half(lab, "ada", "");
+  all.results[1] = passed(lab, "second");
+  const std::vector<Grade> grades{all, half(lab, "grace", "wrong")};
+  EXPECT_THAT(class_text(lab, grades), HasSubstr("students, and the tests in which they lost points:\n"
+                                                 "  grace     60  second\n"
+                                                 "  ada      100\n"));
+}
+
+TEST(GradeJson, HasThePictureOfAFailedTestThatHasOne) {
+  const Lab lab = two_tests();
+  Grade grade = half(lab, "ada", "wrong");
+  EXPECT_EQ((*grade_json(lab, grade).find("tests")->as_array())[1].find("picture"), nullptr);
+  grade.results[1].picture.grids = {{"grid", {}, {{"row", {{"5", CellMark::wrong}}}}}};
+  const json::Value value = grade_json(lab, grade);
+  EXPECT_THAT(*(*value.find("tests")->as_array())[1].find("picture")->as_string(), HasSubstr("<svg"));
+  EXPECT_EQ((*value.find("tests")->as_array())[0].find("picture"), nullptr);
+}
+
+TEST(FirstFailure, IsTheFirstTestWithLostPoints) {
+  const Lab lab = two_tests();
+  Grade grade = half(lab, "ada", "wrong");
+  EXPECT_EQ(first_failure(grade), &grade.results[1]);
+  grade.results[1] = passed(lab, "second");
+  EXPECT_EQ(first_failure(grade), nullptr);
 }
 
 }  // namespace

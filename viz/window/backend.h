@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/trace/explanation.h"
 #include "viz/model/gallery_model.h"
+#include "viz/model/labs.h"
 #include "viz/playback/attention.h"
 #include "viz/playback/event_source.h"
 #include "viz/playback/facts.h"
@@ -20,7 +22,8 @@
 namespace kvscope::viz {
 
 // Three worker threads call it, possibly at the same time: one calls open(), one explain(), locate(), stage(),
-// tile_source(), attend() and compare(), one picture(). gallery() is called once, by the thread of the window.
+// tile_source(), attend() and compare(), one picture(). gallery(), labs() and lab_result() are called by the thread of
+// the window, the first two once.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -63,6 +66,12 @@ class Backend {
                                                 const ErrorsRequest& request) = 0;
 
   [[nodiscard]] virtual Gallery gallery() = 0;
+
+  [[nodiscard]] virtual Labs labs() { return {}; }
+
+  // The results in `path` when it is a file of `kvscope lab check --json`; nullopt for any other file. InputError: the
+  // file is damaged, or the course has no such lab.
+  [[nodiscard]] virtual std::optional<LabResult> lab_result(const std::string& /*path*/) { return std::nullopt; }
 
   // One call at a time. The picture of a scenario on its card of the gallery: the place that the first link of its
   // notes opens, otherwise its busiest step. A null image: the scenario cannot be shown, or takes too long to simulate.

@@ -20,6 +20,7 @@
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/find_bar.h"
+#include "viz/window/lab_panel.h"
 #include "viz/window/message_bar.h"
 #include "viz/window/notes_panel.h"
 #include "viz/window/overlay.h"
@@ -47,7 +48,9 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
     : QMainWindow(parent),
       session_(settings_folder(folder)),
       recent_(session_.settings_file()),
+      backend_(backend),
       gallery_(backend.gallery()),
+      labs_(backend.labs()),
       actions_(*new Actions(this)),
       theme_setting_(session_.look().theme),
       theme_(&theme(ThemeKind::dark)),
@@ -125,7 +128,7 @@ void MainWindow::build_center() {
   attention_bar_ = new AttentionBar;
   load_bar_ = new BusyBar;
   job_bar_ = new BusyBar;
-  start_page_ = new StartPage(gallery_, recent_, actions_[Do::open]);
+  start_page_ = new StartPage(gallery_, labs_, recent_, actions_[Do::open]);
   canvas_ = new Canvas;
   center_ = new QStackedWidget;
   center_->addWidget(start_page_);
@@ -177,13 +180,16 @@ void MainWindow::build_docks() {
   events_ = new EventsPanel;
   sequences_ = new SequencesPanel;
   breakpoints_panel_ = new BreakpointsPanel;
+  lab_panel_ = new LabPanel;
   QDockWidget* why = add_dock(QStringLiteral("why"), why_, Do::show_why);
   QDockWidget* notes = add_dock(QStringLiteral("notes"), notes_, Do::show_notes);
   QDockWidget* events = add_dock(QStringLiteral("events"), events_, Do::show_events);
   QDockWidget* sequences = add_dock(QStringLiteral("sequences"), sequences_, Do::show_sequences);
   QDockWidget* stops = add_dock(QStringLiteral("breakpoints"), breakpoints_panel_, Do::show_breakpoints);
+  QDockWidget* lab = add_dock(QStringLiteral("lab"), lab_panel_, Do::show_lab);
   setTabPosition(Qt::RightDockWidgetArea, QTabWidget::North);
-  for (QDockWidget* dock : {events, sequences, stops}) tabifyDockWidget(notes, dock);
+  for (QDockWidget* dock : {events, sequences, stops, lab}) tabifyDockWidget(notes, dock);
+  lab->hide();  // until a lab is open
   notes->raise();
   resizeDocks({why, notes}, {kDockWidth, kDockWidth}, Qt::Horizontal);
   resizeDocks({why, notes}, {kWhyHeight, kTabsHeight}, Qt::Vertical);

@@ -44,6 +44,7 @@ class EventsPanel;
 class ExportBar;
 class TileBar;
 class FindBar;
+class LabPanel;
 class MessageBar;
 class NotesPanel;
 class Overlay;
@@ -62,7 +63,9 @@ class MainWindow final : public QMainWindow {
   explicit MainWindow(Backend& backend, const QString& folder = {}, QWidget* parent = nullptr);
   ~MainWindow() override;
 
+  // Also the results of a lab (kvscope lab check --json): the lab's scenario is opened at the first failing test.
   void open(const QString& path, const OpenWish& wish = {});
+  void open_lab(const LabEntry& lab);
   void close_document();
   void set_view(View view);
   void set_theme(ThemeSetting setting);
@@ -120,6 +123,11 @@ class MainWindow final : public QMainWindow {
 
   // main_window_files.cpp
   void connect_files();
+  void load(const QString& path, const OpenWish& wish);
+  void open_result(const LabResult& result, const QString& path);
+  void show_scenario(const LabEntry& lab, const NoteLink& place);
+  void show_lab_panel();  // when the file that was opened belongs to a lab
+  void follow_place(const NotePart& place, const QString& scenario);
   void opened(const std::shared_ptr<const Run>& run, const QString& path);
   void open_failed(const QString& path, const QStringList& faults);
   void show_open_failed(const QString& path, const QStringList& faults);
@@ -147,7 +155,9 @@ class MainWindow final : public QMainWindow {
 
   Session session_;
   RecentFiles recent_;
+  Backend& backend_;
   GalleryModel gallery_;
+  const Labs labs_;
   Actions& actions_;  // a child
   std::shared_ptr<const Run> run_;
   std::unique_ptr<Document> document_;
@@ -156,6 +166,8 @@ class MainWindow final : public QMainWindow {
   const Theme* theme_;
   double font_scale_;
   OpenWish wish_;                        // of the file that is being opened
+  bool lab_wanted_ = false;              // the next file that opens belongs to the lab that the panel shows
+  QString lab_file_;                     // the results that the lab panel shows; empty: none
   QString failed_;                       // the file that failed to open, if no other is open: Reload tries it again
   std::optional<SessionPlace> offered_;  // the state offered for restoring, until the offer is accepted or dismissed
   std::vector<Breakpoint> breakpoints_;  // passed from document to document
@@ -182,6 +194,7 @@ class MainWindow final : public QMainWindow {
   SequencesPanel* sequences_ = nullptr;
   BreakpointsPanel* breakpoints_panel_ = nullptr;
   NotesPanel* notes_ = nullptr;
+  LabPanel* lab_panel_ = nullptr;
   Caption* caption_ = nullptr;
   std::unique_ptr<Presentation> presentation_;
   std::vector<QDockWidget*> docks_;

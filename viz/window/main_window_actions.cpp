@@ -59,6 +59,15 @@ void MainWindow::build_menus() {
     connect(action, &QAction::triggered, this, [this, row] { open(gallery_.path(row)); });
   }
   gallery->setEnabled(gallery_.rowCount() > 0);
+  QMenu* labs = file.addMenu(tr("&Labs"));
+  labs->setToolTipsVisible(true);
+  for (const LabEntry& lab : labs_.entries) {
+    const QString title = QString::fromStdString(lab.title).replace(QLatin1Char('&'), QStringLiteral("&&"));
+    QAction* action = labs->addAction(QStringLiteral("%1  %2").arg(lab.number, 2, 10, QLatin1Char('0')).arg(title));
+    action->setToolTip(QString::fromStdString(lab.goal));
+    connect(action, &QAction::triggered, this, [this, lab] { open_lab(lab); });
+  }
+  labs->setEnabled(!labs_.entries.empty());
   QMenu* recent = file.addMenu(tr("Recent &files"));
   connect(recent, &QMenu::aboutToShow, this, [this, recent] { recent_.fill(*recent); });
   add(file, {Do::reload});
@@ -91,7 +100,8 @@ void MainWindow::build_view_menu(QMenu& menu) {
   for (const Do id : {Do::zoom_in, Do::zoom_out, Do::zoom_fit}) menu.addAction(actions_[id]);
   menu.addAction(actions_[Do::motion]);
   menu.addSeparator();
-  for (const Do id : {Do::show_why, Do::show_events, Do::show_sequences, Do::show_breakpoints, Do::show_notes})
+  for (const Do id :
+       {Do::show_why, Do::show_events, Do::show_sequences, Do::show_breakpoints, Do::show_notes, Do::show_lab})
     menu.addAction(actions_[id]);
   menu.addSeparator();
   for (const Do id : {Do::next_area, Do::previous_area, Do::focus_picture}) menu.addAction(actions_[id]);
@@ -111,7 +121,10 @@ void MainWindow::connect_actions() {
   const auto on = [this](Do id, auto&& work) { connect(actions_[id], &QAction::triggered, this, work); };
   on(Do::open, [this] { ask_for_file(); });
   on(Do::open_candidate, [this] { ask_for_candidate(); });
-  on(Do::reload, [this] { document_ ? open(document_->path(), wish_of_now()) : open(failed_, OpenWish(wish_)); });
+  on(Do::reload, [this] {
+    if (!lab_file_.isEmpty()) return open(lab_file_);
+    document_ ? load(document_->path(), wish_of_now()) : load(failed_, OpenWish(wish_));
+  });
   on(Do::save_trace, [this] { ask_where_to_save(); });
   on(Do::export_picture, [this] {
     using Of = ExportBar::Film::Of;

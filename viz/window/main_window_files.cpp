@@ -1,9 +1,13 @@
 // Opening, closing, saving, exporting and dropping files.
+#include <algorithm>
+
 #include <QtCore/QDir>
 #include <QtCore/QFileInfo>
 #include <QtCore/QMimeData>
 #include <QtCore/QUrl>
+#include <QtGui/QDesktopServices>
 #include <QtGui/QDropEvent>
+#include <QtWidgets/QDockWidget>
 #include <QtWidgets/QFileDialog>
 #include <QtWidgets/QStackedWidget>
 #include <QtWidgets/QStatusBar>
@@ -14,6 +18,7 @@
 #include "viz/window/export.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/fault_words.h"
+#include "viz/window/lab_panel.h"
 #include "viz/window/main_window.h"
 #include "viz/window/message_bar.h"
 #include "viz/window/note_wish.h"
@@ -48,8 +53,11 @@ QFileDialog* make_dialog(QWidget* parent, const QString& title, const QString& b
 
 void MainWindow::connect_files() {
   connect(start_page_, &StartPage::chosen, this, [this](const QString& path) { open(path); });
+  connect(start_page_, &StartPage::lab_chosen, this,
+          [this](int number) { open_lab(labs_.entries[static_cast<std::size_t>(number)]); });
   connect(&recent_, &RecentFiles::chosen, this, [this](const QString& path) { open(path); });
   connect(notes_, &NotesPanel::followed, this, &MainWindow::follow_note);
+  connect(lab_panel_, &LabPanel::followed, this, &MainWindow::follow_place);
   connect(&loader_, &Loader::started, this,
           [this](const QString& path) { load_bar_->start(tr("Opening %1").arg(file_name(path))); });
   connect(&loader_, &Loader::progress, load_bar_, &BusyBar::progress);
@@ -87,11 +95,71 @@ void MainWindow::connect_files() {
 // --- opening ---------------------------------------------------------------------------------------------------------
 
 void MainWindow::open(const QString& path, const OpenWish& wish) {
+  try {
+    if (const auto result = backend_.lab_result(path.toStdString())) return open_result(*result, path);
+  } catch (...) {
+    return messages_->show_message({QStringLiteral("open"),
+                                    true,
+                                    tr("%1 could not be opened").arg(file_name(path)),
+                                    current_fault_lines(),
+                                    {{tr("Try again"), [this, path] { open(path); }}}});
+  }
+  lab_file_.clear();
+  lab_wanted_ = false;
+  load(path, wish);
+}
+
+void MainWindow::load(const QString& path, const OpenWish& wish) {
   if (loader_.loading() && loader_.path() == path && !loader_.stopping()) return;  // a double click
   wish_ = wish;
   messages_->dismiss(QStringLiteral("open"));
   messages_->dismiss(QStringLiteral("drop"));
   loader_.open(path);
+}
+
+// --- labs ------------------------------------------------------------------------------------------------------------
+
+void MainWindow::open_lab(const LabEntry& lab) {
+  lab_file_.clear();
+  lab_panel_->show_lab(lab);
+  show_scenario(lab, lab.place);
+}
+
+void MainWindow::open_result(const LabResult& result, const QString& path) {
+  lab_file_ = path;
+  lab_panel_->show_result(result);
+  const auto failure = std::ranges::find_if(result.tests, [](const LabTestResult& test) { return !test.passed(); });
+  show_scenario(result.lab, failure == result.tests.end() ? result.lab.place : failure->place);
+}
+
+// A lab without a scenario has its handout alone.
+void MainWindow::show_scenario(const LabEntry& lab, const NoteLink& place) {
+  lab_wanted_ = true;
+  if (lab.scenario.empty()) {
+    if (document_) return show_lab_panel();
+    lab_wanted_ = false;
+    QDesktopServices::openUrl(QUrl::fromLocalFile(QString::fromStdString(lab.handout)));
+    return;
+  }
+  OpenWish wish;
+  wish.place = place;
+  load(QString::fromStdString(lab.scenario), wish);
+}
+
+void MainWindow::show_lab_panel() {
+  if (!std::exchange(lab_wanted_, false)) return;
+  auto* const dock = findChild<QDockWidget*>(QStringLiteral("lab"));
+  dock->show();
+  dock->raise();
+}
+
+// A place of the lab's scenario; the scenario is opened again when another file is open.
+void MainWindow::follow_place(const NotePart& place, const QString& scenario) {
+  if (document_ && document_->path() == scenario) return follow_note(place);
+  OpenWish wish;
+  wish.place = place.link;
+  lab_wanted_ = true;
+  load(scenario, wish);
 }
 
 void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& path) {
@@ -106,6 +174,7 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   document_ = std::make_unique<Document>(run, path);
   document_->set_breakpoints(breakpoints_);
   show_document();
+  show_lab_panel();
   apply(std::exchange(wish_, {}));
   check_notes();
   visited();
@@ -121,7 +190,7 @@ void MainWindow::open_failed(const QString& path, const QStringList& faults) {
     other.either_order = false;
     other.first_failure = std::pair(path, faults);
     const QString golden = *std::exchange(other.candidate, path);
-    return open(golden, other);
+    return load(golden, other);
   }
   if (wish_.first_failure) {
     const auto [file, of_file] = *std::exchange(wish_.first_failure, std::nullopt);
@@ -134,7 +203,7 @@ void MainWindow::open_failed(const QString& path, const QStringList& faults) {
 
 void MainWindow::show_open_failed(const QString& path, const QStringList& faults) {
   load_bar_->stop();
-  const auto again = [this, path, wish = wish_] { open(path, wish); };
+  const auto again = [this, path, wish = wish_] { load(path, wish); };
   messages_->show_message({QStringLiteral("open"),
                            true,
                            tr("%1 could not be opened").arg(file_name(path)),
@@ -158,6 +227,7 @@ void MainWindow::apply(const OpenWish& wish) {
   apply_tile(wish);
   // After the view, which asks for the flow of the selection when it is shown.
   if (wish.flow) document_->attention().restore(*wish.flow, wish.flow_tiles);
+  if (wish.place) follow_note({tr("place").toStdString(), wish.place});
 }
 
 // A tile of the trace is chosen when the tile view is shown, a tile on demand before that: it is staged only once.
@@ -226,7 +296,7 @@ void MainWindow::close_document() {
 }
 
 void MainWindow::ask_for_file() {
-  QFileDialog* dialog = make_dialog(this, tr("Open a scenario, a trace or a golden bundle"),
+  QFileDialog* dialog = make_dialog(this, tr("Open a scenario, a trace, a golden bundle or results of a lab"),
                                     document_ ? document_->path() : recent_.paths().value(0));
   dialog->setFileMode(QFileDialog::ExistingFile);
   dialog->setNameFilters({tr("Scenarios, traces, bundles (*.json *.kvt *.npz *.safetensors)"), tr("All files (*)")});

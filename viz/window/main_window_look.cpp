@@ -22,6 +22,7 @@
 #include "viz/window/events_panel.h"
 #include "viz/window/export_bar.h"
 #include "viz/window/find_bar.h"
+#include "viz/window/lab_panel.h"
 #include "viz/window/main_window.h"
 #include "viz/window/message_bar.h"
 #include "viz/window/notes_panel.h"
@@ -77,6 +78,7 @@ void MainWindow::apply_theme() {
   sequences_->set_theme(*theme_, font_scale_);
   breakpoints_panel_->set_theme(*theme_, font_scale_);
   notes_->set_theme(*theme_, font_scale_);
+  lab_panel_->set_theme(*theme_, font_scale_);
   for (DockTitle* title : titles_) title->set_theme(*theme_);
   gallery_timer_.start();
   actions_[Do::theme_system]->setChecked(theme_setting_ == ThemeSetting::system);

@@ -10,6 +10,7 @@
 #include <QtCore/QString>
 #include <QtCore/QStringList>
 
+#include "core/scenario/notes.h"
 #include "viz/geometry/board.h"
 #include "viz/playback/attention.h"
 #include "viz/playback/breakpoint.h"
@@ -30,7 +31,8 @@ struct OpenWish {
   std::optional<std::int64_t> flow_tiles;              // tiles of the flow that have been added; nothing: all
   std::optional<std::vector<Breakpoint>> breakpoints;  // nullopt: those of the previous document
   std::optional<QString> candidate;                    // compared with the file, which is a golden bundle or a scenario
-  bool either_order = false;  // either of file and candidate may be the golden: both ways are tried
+  bool either_order = false;      // either of file and candidate may be the golden: both ways are tried
+  std::optional<NoteLink> place;  // resolved against the run when it is open, after everything above
   std::optional<std::pair<QString, QStringList>> first_failure;  // the file and the faults of the first try
 };
 

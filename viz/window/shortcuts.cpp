@@ -88,6 +88,8 @@ constexpr std::array<ActionEntry, kActions> kTable{{
      true},
     {Do::show_notes, Group::view, SAY("&Notes"), "Alt+5", SAY("Description and sizes of the scenario"), Icon::none,
      true},
+    {Do::show_lab, Group::view, SAY("&Lab"), "Alt+6", SAY("Goal and results of the lab that is open"), Icon::none,
+     true},
     {Do::next_area, Group::view, SAY("Ne&xt part of the window"), "F6",
      SAY("Keyboard focus to the next bar, dock, or the picture")},
     {Do::previous_area, Group::view, SAY("Pre&vious part of the window"), "Shift+F6",

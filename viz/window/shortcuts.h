@@ -61,6 +61,7 @@ enum class Do : std::uint8_t {
   show_sequences,
   show_breakpoints,
   show_notes,
+  show_lab,
   next_area,
   previous_area,
   focus_picture,

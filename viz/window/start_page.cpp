@@ -46,7 +46,7 @@ QWidget* section(const QString& heading, QWidget* content) {
 
 }  // namespace
 
-StartPage::StartPage(GalleryModel& gallery, RecentFiles& recent, QAction* open, QWidget* parent)
+StartPage::StartPage(GalleryModel& gallery, const Labs& labs, RecentFiles& recent, QAction* open, QWidget* parent)
     : QWidget(parent), recent_(recent) {
   setAccessibleName(tr("Start page"));
   title_ = new QLabel(tr("kvscope"));
@@ -56,6 +56,7 @@ StartPage::StartPage(GalleryModel& gallery, RecentFiles& recent, QAction* open, 
   auto* right_column = new QVBoxLayout(right);
   right_column->setContentsMargins(0, 0, 0, 0);
   right_column->setSpacing(20);
+  if (!labs.entries.empty() || !labs.why_empty.empty()) right_column->addWidget(build_labs(labs), 2);
   right_column->addWidget(build_recent(), 1);
   right_column->addWidget(build_drop(open));
 
@@ -106,6 +107,33 @@ QWidget* StartPage::build_gallery(GalleryModel& gallery) {
   return section(tr("Gallery"), card);
 }
 
+QWidget* StartPage::build_labs(const Labs& labs) {
+  auto* list = new QListWidget;
+  list->setObjectName(QStringLiteral("labs"));
+  list->setProperty("card", true);
+  list->setProperty("choices", true);
+  list->setAccessibleName(tr("Labs of the course"));
+  list->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  list->setWordWrap(true);
+  for (const LabEntry& lab : labs.entries) {
+    const QString goal = QString::fromStdString(lab.goal);
+    const QString minutes = tr("%1 min").arg(QString::number(lab.minutes));
+    auto* item = new QListWidgetItem(
+        QStringLiteral("%1  %2\n%3%4")
+            .arg(QString::number(lab.number).rightJustified(2, QLatin1Char('0')), QString::fromStdString(lab.title),
+                 minutes, goal.isEmpty() ? QString() : QStringLiteral(": ") + goal),
+        list);
+    item->setToolTip(QDir::toNativeSeparators(QString::fromStdString(lab.handout)));
+  }
+  if (labs.entries.empty()) {
+    auto* none = new QListWidgetItem(QString::fromStdString(labs.why_empty), list);
+    none->setFlags(Qt::NoItemFlags);
+  }
+  connect(list, &QListWidget::itemActivated, this,
+          [this, list](const QListWidgetItem* item) { Q_EMIT lab_chosen(list->row(item)); });
+  return section(tr("Labs"), list);
+}
+
 QWidget* StartPage::build_recent() {
   recent_list_ = new QListWidget;
   recent_list_->setObjectName(QStringLiteral("recent"));
@@ -122,10 +150,10 @@ QWidget* StartPage::build_recent() {
 QWidget* StartPage::build_drop(QAction* open) {
   auto* area = new QFrame;
   area->setProperty("drop", true);
-  area->setAccessibleName(tr("Drop a scenario or a trace here"));
+  area->setAccessibleName(tr("Drop a scenario, a trace or results of a lab here"));
   drop_sign_ = new QLabel;
   drop_sign_->setAlignment(Qt::AlignCenter);
-  auto* words = new QLabel(tr("Drop a scenario or a trace here"));
+  auto* words = new QLabel(tr("Drop a scenario, a trace or results of a lab here"));
   words->setAlignment(Qt::AlignCenter);
   auto* button = new QPushButton(tr("Open..."));
   button->setAccessibleName(plain_text_of(entry(Do::open)));

@@ -1,9 +1,10 @@
-// The page shown while no file is open: the gallery with descriptions, the recent files, and a drop area.
+// The page shown while no file is open: the gallery with descriptions, the labs, the recent files, and a drop area.
 #pragma once
 
 #include <QtWidgets/QWidget>
 
 #include "viz/model/gallery_model.h"
+#include "viz/model/labs.h"
 #include "viz/view/theme.h"
 #include "viz/window/recent_files.h"
 
@@ -19,14 +20,16 @@ class StartPage final : public QWidget {
   Q_OBJECT
  public:
   // Precondition (caller): gallery and recent outlive the page.
-  StartPage(GalleryModel& gallery, RecentFiles& recent, QAction* open, QWidget* parent = nullptr);
+  StartPage(GalleryModel& gallery, const Labs& labs, RecentFiles& recent, QAction* open, QWidget* parent = nullptr);
   void set_theme(const Theme& theme, double font_scale);
 
  Q_SIGNALS:
   void chosen(const QString& path);
+  void lab_chosen(int number);  // index of Labs::entries
 
  private:
   [[nodiscard]] QWidget* build_gallery(GalleryModel& gallery);
+  [[nodiscard]] QWidget* build_labs(const Labs& labs);
   [[nodiscard]] QWidget* build_recent();
   [[nodiscard]] QWidget* build_drop(QAction* open);
   void show_recent();

@@ -6,25 +6,17 @@ import glob
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from typing import Sequence
 
 from ._errors import CompileError
 from ._launch import Module
+from ._nvrtc import library
 
 
 def _nvcc() -> str | None:
     home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
     return shutil.which("nvcc") or shutil.which("nvcc", path=os.path.join(home, "bin"))
-
-
-def _nvrtc() -> str | None:
-    for folder in sys.path:
-        found = sorted(glob.glob(os.path.join(folder, "nvidia", "c*", "lib", "libnvrtc.so.*")))
-        if found:
-            return found[0]
-    return None
 
 
 def _by_nvcc(nvcc: str, source: str, arch: str, options: Sequence[str]) -> str:
@@ -41,11 +33,14 @@ def _by_nvcc(nvcc: str, source: str, arch: str, options: Sequence[str]) -> str:
             return file.read()
 
 
-def _by_nvrtc(library: str, source: str, arch: str, options: Sequence[str]) -> str:
-    nvrtc = ctypes.CDLL(library)
+def _by_nvrtc(path: str, source: str, arch: str, options: Sequence[str]) -> str:
+    # libnvrtc opens its builtins by name, which finds a library that is loaded already.
+    for builtins in glob.glob(os.path.join(os.path.dirname(path), "libnvrtc-builtins.so.*")):
+        ctypes.CDLL(builtins, ctypes.RTLD_GLOBAL)
+    nvrtc = ctypes.CDLL(path)
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None) != 0:
-        raise CompileError(f"{library} cannot create a program")
+        raise CompileError(f"{path} cannot create a program")
     try:
         words = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}", "--generate-line-info", *options]
         list_of = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
@@ -64,7 +59,7 @@ def _by_nvrtc(library: str, source: str, arch: str, options: Sequence[str]) -> s
 def compile(source: str, *, arch: str = "sm_90a", options: Sequence[str] = ()) -> Module:
     """Compiles CUDA source without a GPU: with nvcc, or with the wheel nvidia-cuda-nvrtc. The names of parameters come
     from the source. CompileError with the compiler's output, or if there is no compiler."""
-    nvcc, nvrtc = _nvcc(), _nvrtc()
+    nvcc, nvrtc = _nvcc(), library()
     if nvcc is not None:
         ptx = _by_nvcc(nvcc, source, arch, options)
     elif nvrtc is not None:

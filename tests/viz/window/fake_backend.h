@@ -144,6 +144,15 @@ class FakeBackend final : public Backend {
     return {entries, {}};
   }
 
+  // Before the window is created. A result is that of any file called result.json.
+  std::vector<LabEntry> lab_entries;
+  LabResult result;
+  Labs labs() override { return {lab_entries, {}}; }
+  std::optional<LabResult> lab_result(const std::string& path) override {
+    if (std::filesystem::path(path).filename() == "damaged.json") throw InputError(path, "$.lab", "is missing");
+    return std::filesystem::path(path).filename() == "result.json" ? std::optional(result) : std::nullopt;
+  }
+
   std::atomic<int> pictures = 0;
   std::atomic<int> picture_ms = 0;  // [ms] that a picture takes
   // Of one color, by theme; parallel_samples has none.
