@@ -59,6 +59,12 @@ constexpr Group kGroups[] = {
     {"barrier-space", "shared|shared::cta|shared::cluster"},
     {"own-barrier", "shared|shared::cta"},
     {"fragment-space", "global|shared|shared::cta"},
+    // tensor memory
+    {"cta-group", "cta_group::1|cta_group::2"},
+    {"repeats-to-32", "x1|x2|x4|x8|x16|x32"},
+    {"repeats-to-64", "x1|x2|x4|x8|x16|x32|x64"},
+    {"repeats-to-128", "x1|x2|x4|x8|x16|x32|x64|x128"},
+    {"collector-a", "collector::a::fill|collector::a::use|collector::a::lastuse|collector::a::discard"},
 };
 
 // A row with {name} in its words expands to one row for each of these.
@@ -282,6 +288,7 @@ OperandPattern read_operand(std::string_view item) {
   p.rule.packs = drop_suffix(item, '&');
   std::string_view rest = item;
   item = cut(rest, '/');
+  p.rule.or_address = rest == "A";
   if (!rest.empty()) p.rule.alternative = type_from_name(rest).value_or(Type::none);
   rest = item;
   item = cut(rest, '|');
@@ -295,6 +302,7 @@ OperandPattern read_operand(std::string_view item) {
   item = cut(rest, '*');
   if (rest == "v") p.elements = OperandPattern::Elements::vector;
   if (rest == "n") p.elements = OperandPattern::Elements::matrices;
+  if (rest == "m") p.elements = OperandPattern::Elements::lane_mask;
   read_operand_name(item, p);
   return p;
 }
@@ -345,6 +353,7 @@ struct Grammar {
     const std::span<const Form> families[] = {
         integer_forms(), bit_forms(),     float_forms(),   convert_forms(), memory_forms(),   atomic_forms(),
         warp_forms(),    control_forms(), barrier_forms(), copy_forms(),    mbarrier_forms(), matrix_forms(),
+        tensor_forms(),
     };
     for (const auto forms : families) {
       for (const Form& form : forms) {

@@ -161,7 +161,23 @@ enum class Opcode : std::uint8_t {
   wgmma_mma_async,
   wgmma_commit_group,
   wgmma_wait_group,
-  // valid PTX that the machine does not support: tex, tcgen05, multimem, ...
+  // tensor memory and cluster launch control
+  tcgen05_alloc,
+  tcgen05_dealloc,
+  tcgen05_relinquish_alloc_permit,
+  tcgen05_ld,
+  tcgen05_st,
+  tcgen05_wait_ld,
+  tcgen05_wait_st,
+  tcgen05_cp,
+  tcgen05_mma,
+  tcgen05_mma_ws,
+  tcgen05_commit,
+  tcgen05_fence_before,
+  tcgen05_fence_after,
+  clusterlaunchcontrol_try_cancel,
+  clusterlaunchcontrol_query_cancel,
+  // valid PTX that the machine does not support: tex, multimem, ...
   unsupported,
 };
 [[nodiscard]] std::string_view name(Opcode opcode);  // "cp.async.bulk.tensor", "bar.sync"; "unsupported"
@@ -171,7 +187,7 @@ enum class Opcode : std::uint8_t {
 //   - ".row.col" of mma and wmma.mma gives the order of A, then of B: a_row, b_col;
 //   - two words remain two: ".proxy.async.global" is {proxy, async, global}, ".xorsign.abs" {xorsign, abs}.
 // `bar.sync` and `barrier.sync` are one opcode; the second has Mod::barrier unless it is .aligned, as `bar` always is.
-enum class Mod : std::uint8_t {
+enum class Mod : std::uint16_t {
   // rounding
   rn,
   rz,
@@ -366,6 +382,57 @@ enum class Mod : std::uint8_t {
   range,
   fractional,
   cvt,
+  // tensor memory
+  cta_group_1,
+  cta_group_2,
+  shape_32x32b,
+  shape_16x64b,
+  shape_16x128b,
+  shape_16x256b,
+  shape_16x32bx2,
+  shape_128x256b,
+  shape_128x128b,
+  shape_4x256b,
+  shape_64x128b,
+  shape_32x128b,
+  x8,
+  x16,
+  x32,
+  x64,
+  x128,
+  pack_16b,
+  unpack_16b,
+  warpx2_02_13,
+  warpx2_01_23,
+  warpx4,
+  b8x16,
+  b6x16_p32,
+  b4x16_p64,
+  kind_f16,
+  kind_tf32,
+  kind_f8f6f4,
+  kind_i8,
+  kind_mxf8f6f4,
+  kind_mxf4,
+  kind_mxf4nvf4,
+  block_scale,
+  scale_vec_1X,
+  scale_vec_2X,
+  scale_vec_4X,
+  block16,
+  block32,
+  collector_a_fill,
+  collector_a_use,
+  collector_a_lastuse,
+  collector_a_discard,
+  mbarrier_arrive_one,
+  // cluster launch control
+  multicast_cluster_all,
+  is_canceled,
+  get_first_ctaid,
+  get_first_ctaid_x,
+  get_first_ctaid_y,
+  get_first_ctaid_z,
   count,
 };
 [[nodiscard]] std::string_view name(Mod mod);  // as written, without the dot: "L2::cache_hint", "lo", "1d"

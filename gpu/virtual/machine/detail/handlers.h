@@ -19,6 +19,8 @@ struct Cta;
 [[nodiscard]] MachineHandler find_copy(const Instr& instr);           // cp.async, cp.async.bulk, tensor copies, fences
 [[nodiscard]] MachineHandler find_warpgroup(const Instr& instr);      // wgmma, setmaxnreg
 
+[[nodiscard]] MachineHandler find_tensor(const Instr& instr);         // tcgen05
+
 // --- used by the scheduler -------------------------------------------------------------------------------------------
 
 // Performs one queued operation of the CTA's engines: the oldest, or a random one under a seed. False: none is queued.
