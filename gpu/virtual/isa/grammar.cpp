@@ -64,6 +64,10 @@ constexpr Group kGroups[] = {
     {"repeats-to-32", "x1|x2|x4|x8|x16|x32"},
     {"repeats-to-64", "x1|x2|x4|x8|x16|x32|x64"},
     {"repeats-to-128", "x1|x2|x4|x8|x16|x32|x64|x128"},
+    {"collector-b0", "collector::b0::fill|collector::b0::use|collector::b0::lastuse|collector::b0::discard"},
+    {"collector-b1", "collector::b1::fill|collector::b1::use|collector::b1::lastuse|collector::b1::discard"},
+    {"collector-b2", "collector::b2::fill|collector::b2::use|collector::b2::lastuse|collector::b2::discard"},
+    {"collector-b3", "collector::b3::fill|collector::b3::use|collector::b3::lastuse|collector::b3::discard"},
     {"collector-a", "collector::a::fill|collector::a::use|collector::a::lastuse|collector::a::discard"},
 };
 

@@ -40,7 +40,13 @@ class LiteralCheck {
         return is(1) && (!std::has_single_bit(static_cast<std::uint64_t>(value(1))) || outside(1, 32, 512))
                    ? "column count must be a power of two from 32 to 512"
                    : "";
+      case Opcode::tcgen05_ld:
+      case Opcode::tcgen05_st:
+      case Opcode::tcgen05_cp:
+      case Opcode::tcgen05_mma_ws:
+        return wide_tensor_address();
       case Opcode::tcgen05_mma:
+        if (const std::string fault = wide_tensor_address(); !fault.empty()) return fault;
         return tensor_product();
       case Opcode::setmaxnreg:
         return outside(0, 24, 256) || value(0) % 8 != 0 ? "value must be 24..256 and a multiple of 8" : "";
@@ -118,6 +124,15 @@ class LiteralCheck {
     if (from_registers && operands_.size() == 8) return "A in registers cannot be transposed: 7 operands";
     if (!from_registers && operands_.size() == 7) return "A by descriptor has a transposition too: 8 operands";
     return {};
+  }
+
+  std::string wide_tensor_address() {
+    for (const Operand& o : operands_) {
+      if (o.kind != OperandKind::address) continue;
+      const Operand& base = s_.function.elements_of(o)[0];
+      if (base.kind == OperandKind::reg && bits(type_of(base)) != 32) return "an address in tensor memory has 32 bits";
+    }
+    return "";
   }
 
   // d, a, b, description, then {lanes} p scale, {lanes} p, p scale, or p; with block scales: d, a, b, description, scales of

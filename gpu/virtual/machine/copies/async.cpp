@@ -238,7 +238,7 @@ void check_ended(Launch& launch, Cta& cta) {
 }
 
 MachineHandler find_copy(const Instr& instr) {
-  for (const auto find : {find_cp_async, find_bulk_copy, find_tensor_copy, find_fence}) {
+  for (const auto find : {find_cp_async, find_bulk_copy, find_tensor_copy, find_fence, find_cluster_launch}) {
     if (const MachineHandler handler = find(instr)) return handler;
   }
   return nullptr;

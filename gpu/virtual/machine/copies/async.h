@@ -148,6 +148,7 @@ void perform_one_copy(Launch& launch, Cta& cta, std::uint64_t pick);
 [[nodiscard]] MachineHandler find_bulk_copy(const Instr& instr);    // cp.async.bulk, cp.reduce, st.async, red.async
 [[nodiscard]] MachineHandler find_tensor_copy(const Instr& instr);  // and prefetches, tensormap.*
 [[nodiscard]] MachineHandler find_fence(const Instr& instr);
+[[nodiscard]] MachineHandler find_cluster_launch(const Instr& instr);  // clusterlaunchcontrol
 
 // The implementations of perform() for each kind.
 void perform_bulk(Launch& launch, Cta& cta, const PendingOp& op);
