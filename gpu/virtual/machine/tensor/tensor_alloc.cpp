@@ -41,6 +41,14 @@ std::string fate_of(const Launch& launch, const TensorMemory& memory, std::int64
 bool met_peer(Exec& exec, const Op& op, Flow& flow) {
   if (!exec.program().instr(op).has(Mod::cta_group_2)) return true;
   Cta* const peer = peer_of(exec.launch, exec.cta);
+  const bool arrived = exec.lane_group.retries && exec.lane_group.wait.kind == WaitKind::tensor_peer;
+  // A peer that has exited may have come here first.
+  const bool met = arrived && peer != nullptr &&
+                   static_cast<std::uint64_t>(peer->tensor.pair_actions) >= exec.lane_group.wait.value;
+  if (met) {
+    exec.lane_group.wait = {};
+    return true;
+  }
   if (peer == nullptr || peer->state == CtaState::done) {
     flow = fault(exec, op, 0, ReportKind::tensor_alloc,
                  peer == nullptr ? "an instruction with .cta_group::2 in a CTA without a peer"
@@ -49,7 +57,7 @@ bool met_peer(Exec& exec, const Op& op, Flow& flow) {
     return false;
   }
   TensorMemory& own = exec.cta.tensor;
-  if (!exec.lane_group.retries || exec.lane_group.wait.kind != WaitKind::tensor_peer) {
+  if (!arrived) {
     ++own.pair_actions;
     event(exec.launch, exec.cta);
     wake_all(exec.launch, *peer, WaitKind::tensor_peer, 0);

@@ -76,10 +76,11 @@ TEST(ClusterLaunch, GivesTheFirstIdOfACluster) {
 }
 
 TEST(ClusterLaunch, ReportsAResponseThatIsNotAligned) {
-  const Ran ran = run({.body = "mbarrier.init.shared.b64 [s], 1;"
-                               "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [s+8], [s];",
-                       .threads = 1,
-                       .target = "sm_100a"});
+  const Ran ran =
+      run({.body = "mbarrier.init.shared.b64 [s], 1;"
+                   "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [s+8], [s];",
+           .threads = 1,
+           .target = "sm_100a"});
   ASSERT_FALSE(ran.messages.empty());
   EXPECT_THAT(ran.messages[0], HasSubstr("MISALIGNED"));
 }

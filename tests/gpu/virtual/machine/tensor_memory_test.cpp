@@ -1,4 +1,5 @@
-// Tensor memory: allocation, the cells of each shape of tcgen05.ld and st against formulas of their own, and who may access what.
+// Tensor memory: allocation, the cells of each shape of tcgen05.ld and st against formulas of their own, and who may
+// access what.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -81,7 +82,8 @@ TEST(TensorLayout, EachShapeCoversItsRowsOnceAsItsDefinitionSays) {
   EXPECT_EQ(cell_of({.shape = TensorShape::s16x256b, .registers = 4}, 3, 2), (TensorAddress{8, 6}));
   EXPECT_EQ(cell_of({.shape = TensorShape::s16x64b, .registers = 1}, 2, 0), (TensorAddress{0, 1}));
   EXPECT_EQ(cell_of({.shape = TensorShape::s16x32bx2, .registers = 2, .split = 8}, 16, 1), (TensorAddress{0, 9}));
-  EXPECT_EQ(cell_of({.shape = TensorShape::s32x32b, .registers = 128, .halves = true}, 31, 127), (TensorAddress{31, 254}));
+  EXPECT_EQ(cell_of({.shape = TensorShape::s32x32b, .registers = 128, .halves = true}, 31, 127),
+            (TensorAddress{31, 254}));
 }
 
 TEST(TensorLayout, OfProductsPutsEachElementInOneCell) {
@@ -89,8 +91,9 @@ TEST(TensorLayout, OfProductsPutsEachElementInOneCell) {
     TensorLayout layout;
     int m, n, ctas;
   };
-  for (const Case& c : {Case{TensorLayout::a, 256, 64, 2}, Case{TensorLayout::b, 128, 64, 2}, Case{TensorLayout::d, 128, 48, 1},
-                        Case{TensorLayout::e, 64, 64, 1}, Case{TensorLayout::f, 64, 24, 1}, Case{TensorLayout::g, 32, 64, 1}}) {
+  for (const Case& c :
+       {Case{TensorLayout::a, 256, 64, 2}, Case{TensorLayout::b, 128, 64, 2}, Case{TensorLayout::d, 128, 48, 1},
+        Case{TensorLayout::e, 64, 64, 1}, Case{TensorLayout::f, 64, 24, 1}, Case{TensorLayout::g, 32, 64, 1}}) {
     std::set<std::array<int, 3>> seen;
     for (int m = 0; m < c.m; ++m) {
       for (int n = 0; n < c.n; ++n) {
@@ -111,7 +114,8 @@ TEST(TensorLayout, OfProductsPutsEachElementInOneCell) {
 
 // --- moves -----------------------------------------------------------------------------------------------------------
 
-// Stores lane * 1000 + register by 32x32b, and loads the same cells by each shape: the cell that a register comes from shows.
+// Stores lane * 1000 + register by 32x32b, and loads the same cells by each shape: the cell that a register comes from
+// shows.
 TEST(TensorMemory, LoadsOfEachShapeReturnTheCellsThatAStoreWrote) {
   struct Case {
     const char* shape;
@@ -124,7 +128,8 @@ TEST(TensorMemory, LoadsOfEachShapeReturnTheCellsThatAStoreWrote) {
     for (int i = 0; i < 8; ++i) {
       body += "mad.lo.u32 %r" + std::to_string(10 + i) + ", %r0, 1000, " + std::to_string(i) + ";\n";
     }
-    body += "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r1], " + list_of("%r", 10, 8) + ";\ntcgen05.wait::st.sync.aligned;\n";
+    body +=
+        "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r1], " + list_of("%r", 10, 8) + ";\ntcgen05.wait::st.sync.aligned;\n";
     body += std::string("tcgen05.ld.sync.aligned.") + c.shape + ".b32 " + list_of("%r", 30, c.registers) + ", [%r1]" +
             c.more + ";\ntcgen05.wait::ld.sync.aligned;\nmad.wide.u32 %rd2, %r0, " + std::to_string(4 * c.registers) +
             ", %rd0;\n";
@@ -138,7 +143,8 @@ TEST(TensorMemory, LoadsOfEachShapeReturnTheCellsThatAStoreWrote) {
       for (int w = 0; w < 8; ++w) {
         auto [thread, reg] = holder(name, r, w);
         if (name == "16x32bx2") thread = r + 16 * (w / 4), reg = w % 4;
-        EXPECT_EQ(ran.word(static_cast<std::size_t>(thread * c.registers + reg)), static_cast<std::uint32_t>(r * 1000 + w))
+        EXPECT_EQ(ran.word(static_cast<std::size_t>(thread * c.registers + reg)),
+                  static_cast<std::uint32_t>(r * 1000 + w))
             << c.shape << " row " << r << " word " << w;
       }
     }
@@ -203,7 +209,8 @@ TEST(TensorMemory, ReportsWrongAllocations) {
   EXPECT_THAT(message_of("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" + alloc + "32;"),
               HasSubstr("TENSOR_ALLOC tcgen05.alloc after the CTA gave up its right to allocate"));
   EXPECT_EQ(message_of(alloc + "64;"), "TENSOR_ALLOC the CTA ended with columns 0 to 63 of tensor memory allocated");
-  EXPECT_THAT(message_of(alloc + "64; " + free + "32;"), HasSubstr("32 columns at 0x00000000 (lane 0, column 0) frees no"));
+  EXPECT_THAT(message_of(alloc + "64; " + free + "32;"),
+              HasSubstr("32 columns at 0x00000000 (lane 0, column 0) frees no"));
   EXPECT_THAT(message_of(alloc + "64; " + free + "64; " + free + "64;"),
               HasSubstr("frees no allocation: it was freed by tcgen05.dealloc at one.ptx"));
   EXPECT_THAT(message_of(alloc + "512; " + alloc + "512;"), HasSubstr("DEADLOCK"));
@@ -214,8 +221,9 @@ TEST(TensorMemory, ReportsCellsThatAWarpMayNotAccess) {
   EXPECT_THAT(message_of(in_memory(32, load + "[%r1+30];")),
               HasSubstr("TENSOR_ACCESS tcgen05.ld reads columns 30 to 33, and column 32 is not allocated: allocated: "
                         "columns 0 to 31"));
-  EXPECT_THAT(message_of(in_memory(32, "add.u32 %r2, %r1, 0x200000; " + load + "[%r2];")),
-              HasSubstr("TENSOR_ACCESS tcgen05.ld of warp 0 reads lanes 32 to 63, and this warp accesses lanes 0 to 31"));
+  EXPECT_THAT(
+      message_of(in_memory(32, "add.u32 %r2, %r1, 0x200000; " + load + "[%r2];")),
+      HasSubstr("TENSOR_ACCESS tcgen05.ld of warp 0 reads lanes 32 to 63, and this warp accesses lanes 0 to 31"));
   EXPECT_THAT(message_of(in_memory(32, "tcgen05.ld.sync.aligned.16x64b.x1.b32 {%r4}, [%r1+0x80000];")),
               HasSubstr("lanes 8 to 23, and this warp accesses lanes 0 to 31, 16 from a multiple of 16 on"));
   EXPECT_THAT(message_of(with(kAlloc, "%COLUMNS%", "32") + with(kFree, "%COLUMNS%", "32") + load + "[%r1];"),

@@ -1,5 +1,6 @@
-// tcgen05.mma: each kind, type, layout and shape, compared with a plain loop over small integers. The operands are placed in shared
-// memory by the formulas of the PTX ISA's canonical layouts, written here again; nothing is shared with the library.
+// tcgen05.mma: each kind, type, layout and shape, compared with a plain loop over small integers. The operands are
+// placed in shared memory by the formulas of the PTX ISA's canonical layouts, written here again; nothing is shared
+// with the library.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// An element type: its code in the instruction descriptor, its bits in shared memory, and the bits of 1, 2 and the sign.
+// An element type: its code in the instruction descriptor, its bits in shared memory, and the bits of 1, 2 and the
+// sign.
 struct Element {
   const char* name;
   int code, bits;
@@ -27,8 +29,8 @@ struct Element {
 constexpr Element kF16{"f16", 0, 16, 0x3c00, 0x4000, 0x8000}, kBf16{"bf16", 1, 16, 0x3f80, 0x4000, 0x8000},
     kTf32{"tf32", 2, 32, 0x3f800000, 0x40000000, 0x80000000}, kE4m3{"e4m3", 0, 8, 0x38, 0x40, 0x80},
     kE5m2{"e5m2", 1, 8, 0x3c, 0x40, 0x80}, kE2m3{"e2m3", 3, 6, 0x08, 0x10, 0x20, 8},
-    kE3m2{"e3m2", 4, 6, 0x0c, 0x10, 0x20, 8}, kE2m1{"e2m1", 5, 4, 0x2, 0x4, 0x8, 8}, kPacked{"e2m1", 1, 4, 0x2, 0x4, 0x8},
-    kU8{"u8", 0, 8, 1, 2, 0}, kS8{"s8", 1, 8, 1, 2, 0};
+    kE3m2{"e3m2", 4, 6, 0x0c, 0x10, 0x20, 8}, kE2m1{"e2m1", 5, 4, 0x2, 0x4, 0x8, 8},
+    kPacked{"e2m1", 1, 4, 0x2, 0x4, 0x8}, kU8{"u8", 0, 8, 1, 2, 0}, kS8{"s8", 1, 8, 1, 2, 0};
 
 int stored(const Element& e) {
   return e.stored != 0 ? e.stored : e.bits;
@@ -59,8 +61,8 @@ Offsets offsets_of(const Tile& t) {
   const int per_chunk = 128 / stored(*t.element);
   if (t.along_mn) {
     const int chunks = t.mns / per_chunk;
-    if (t.row == 16) return {chunks * 128, 128};                          // leading: 8 more of k; stride: a chunk more of mn
-    return {t.ks / 8 * 8 * t.row, 8 * t.row};  // leading: past the swizzled row; stride: 8 more of k
+    if (t.row == 16) return {chunks * 128, 128};  // leading: 8 more of k; stride: a chunk more of mn
+    return {t.ks / 8 * 8 * t.row, 8 * t.row};     // leading: past the swizzled row; stride: 8 more of k
   }
   if (t.row == 16) return {t.mns * 16, 128};
   return {16, 8 * t.row};
@@ -118,7 +120,7 @@ struct Case {
   int scales = 0;
 };
 
-constexpr int kWindow = 0x400, kTiles = 0x2000;  // tiles begin at 0x2000 of the window: a multiple of 1024
+constexpr int kTiles = 0x2000;  // tiles begin at 0x2000 of the window: a multiple of 1024
 constexpr int kTileBytes = 16384;
 
 struct Outcome {
@@ -155,21 +157,24 @@ Outcome run_product(const Case& c) {
     std::copy(window.begin() + kTiles, window.end(), in.begin() + r * bytes);
   }
   std::uint32_t description = static_cast<std::uint32_t>(c.a->code) << 7 | static_cast<std::uint32_t>(c.b->code) << 10 |
-                              static_cast<std::uint32_t>(c.negate_a) << 13 | static_cast<std::uint32_t>(c.a_along_m) << 15 |
-                              static_cast<std::uint32_t>(c.b_along_n) << 16 | static_cast<std::uint32_t>(c.n / 8) << 17 |
-                              static_cast<std::uint32_t>(c.m / 16) << 24;
+                              static_cast<std::uint32_t>(c.negate_a) << 13 |
+                              static_cast<std::uint32_t>(c.a_along_m) << 15 |
+                              static_cast<std::uint32_t>(c.b_along_n) << 16 |
+                              static_cast<std::uint32_t>(c.n / 8) << 17 | static_cast<std::uint32_t>(c.m / 16) << 24;
   description |= c.scales > 0 ? 1U << 23 : static_cast<std::uint32_t>(c.d) << 4;
   const std::string group = c.pair ? ".cta_group::2" : ".cta_group::1";
   std::string body = "{ .shared .align 1024 .b8 t[" + std::to_string(kTiles - 0x1400 + bytes) + "];\n";
-  // Copies the tiles: 128 threads of 16 bytes.
-  body += "mov.u32 %r2, %ctaid.x; mad.wide.u32 %rd2, %r2, " + std::to_string(bytes) + ", %rd1; mul.wide.u32 %rd3, %r0, 16;\n" +
-          "add.u64 %rd2, %rd2, %rd3; mad.lo.u32 %r3, %r0, 16, " + std::to_string(kTiles) + "; mov.u32 %r4, 0;\n" +
+  // Copies the tiles: 128 threads of 16 bytes. Only variables that the kernel names have a place.
+  body += "mov.u32 %r63, t; mov.u32 %r2, %ctaid.x; mad.wide.u32 %rd2, %r2, " + std::to_string(bytes) +
+          ", %rd1; mul.wide.u32 %rd3, %r0, 16;\n" + "add.u64 %rd2, %rd2, %rd3; mad.lo.u32 %r3, %r0, 16, " +
+          std::to_string(kTiles - 0x1400) + "; add.u32 %r3, %r3, %r63; mov.u32 %r4, 0;\n" +
           "COPY: ld.global.v4.u32 {%r5, %r6, %r7, %r8}, [%rd2]; st.shared.v4.u32 [%r3], {%r5, %r6, %r7, %r8};\n" +
           "add.u64 %rd2, %rd2, 2048; add.u32 %r3, %r3, 2048; add.u32 %r4, %r4, 1;\n" + "setp.lt.u32 %p0, %r4, " +
           std::to_string(bytes / 2048) + "; @%p0 bra COPY;\n" + "fence.proxy.async;\n" +
           "setp.ge.u32 %p1, %r0, 32; @%p1 bra ALLOCATED;\n" + "tcgen05.alloc" + group +
           ".sync.aligned.shared::cta.b32 [s], 512;\n" + "tcgen05.relinquish_alloc_permit" + group + ".sync.aligned;\n" +
-          "ALLOCATED: setp.ne.u32 %p2, %r0, 0;\n" + "@%p2 bra READY; mbarrier.init.shared.b64 [s+64], 1; fence.mbarrier_init.release.cluster;\n" +
+          "ALLOCATED: setp.ne.u32 %p2, %r0, 0;\n" +
+          "@%p2 bra READY; mbarrier.init.shared.b64 [s+64], 1; fence.mbarrier_init.release.cluster;\n" +
           "READY: tcgen05.fence::before_thread_sync; bar.sync 0;\n";
   if (c.pair) body += "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n";
   body += "tcgen05.fence::after_thread_sync; ld.shared.u32 %r1, [s];\n";
@@ -194,12 +199,15 @@ Outcome run_product(const Case& c) {
     body += "tcgen05.mma" + group + ".kind::" + c.kind + c.scale + " [%r1], %rd4, %rd5, %r9, " + tail + ";\n";
   }
   if (c.pair) {
-    body += "mov.u16 %rs0, 3; mov.u32 %r12, s; add.u32 %r12, %r12, 64;\n"
-            "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r12], %rs0;\n";
+    body +=
+        "mov.u16 %rs0, 3; mov.u32 %r12, s; add.u32 %r12, %r12, 64;\n"
+        "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r12], %rs0;\n";
   } else {
     body += "mov.u32 %r12, s; tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r12+64];\n";
   }
-  body += "ISSUED: mbarrier.try_wait.parity.shared.b64 %p5, [s+64], 0; @!%p5 bra ISSUED;\ntcgen05.fence::after_thread_sync;\n";
+  body +=
+      "ISSUED: mbarrier.try_wait.parity.shared.b64 %p5, [s+64], 0; @!%p5 bra "
+      "ISSUED;\ntcgen05.fence::after_thread_sync;\n";
   body += "and.b32 %r13, %r0, 96; shl.b32 %r13, %r13, 16; add.u32 %r13, %r13, %r1;\n";
   body += "mad.lo.u32 %r14, %r2, 128, %r0; mad.wide.u32 %rd7, %r14, " + std::to_string(4 * c.n) + ", %rd0;\n";
   // The columns that D has: of a pair with M 128, half of N.
@@ -243,9 +251,9 @@ double number_of(const Case& c, std::uint32_t cell) {
 }
 
 void expect_product(const Case& c) {
-  SCOPED_TRACE(c.kind + " " + c.a->name + " x " + c.b->name + ", M " + std::to_string(c.m) + ", N " + std::to_string(c.n) +
-               ", rows of " + std::to_string(c.row_a) + " and " + std::to_string(c.row_b) + (c.a_along_m ? ", A along M" : "") +
-               (c.b_along_n ? ", B along N" : "") + (c.pair ? ", a pair" : ""));
+  SCOPED_TRACE(c.kind + " " + c.a->name + " x " + c.b->name + ", M " + std::to_string(c.m) + ", N " +
+               std::to_string(c.n) + ", rows of " + std::to_string(c.row_a) + " and " + std::to_string(c.row_b) +
+               (c.a_along_m ? ", A along M" : "") + (c.b_along_n ? ", B along N" : "") + (c.pair ? ", a pair" : ""));
   const Outcome outcome = run_product(c);
   ASSERT_THAT(outcome.messages, IsEmpty());
   int wrong = 0;
@@ -291,10 +299,22 @@ TEST(TensorProduct, OfEachLayoutOfBothOperands) {
   for (const int row : {16, 32, 64, 128}) {
     for (int flags = 0; flags < 4; ++flags) {
       const bool a_along = (flags & 1) != 0, b_along = (flags & 2) != 0;
-      expect_product({.kind = "f16", .a = &kBf16, .b = &kBf16, .n = 64, .row_a = row, .row_b = 128,
-                      .a_along_m = a_along, .b_along_n = b_along});
-      expect_product({.kind = "f8f6f4", .a = &kE4m3, .b = &kE5m2, .n = 128, .row_a = 64, .row_b = row,
-                      .a_along_m = a_along, .b_along_n = b_along});
+      expect_product({.kind = "f16",
+                      .a = &kBf16,
+                      .b = &kBf16,
+                      .n = 64,
+                      .row_a = row,
+                      .row_b = 128,
+                      .a_along_m = a_along,
+                      .b_along_n = b_along});
+      expect_product({.kind = "f8f6f4",
+                      .a = &kE4m3,
+                      .b = &kE5m2,
+                      .n = 128,
+                      .row_a = 64,
+                      .row_b = row,
+                      .a_along_m = a_along,
+                      .b_along_n = b_along});
     }
   }
 }
@@ -313,9 +333,11 @@ TEST(TensorProduct, OfAPairOfCtas) {
 }
 
 TEST(TensorProduct, WithBlockScales) {
-  expect_product({.kind = "mxf8f6f4", .a = &kE4m3, .b = &kE2m1, .n = 64, .scale = ".block_scale.scale_vec::1X", .scales = 1});
+  expect_product(
+      {.kind = "mxf8f6f4", .a = &kE4m3, .b = &kE2m1, .n = 64, .scale = ".block_scale.scale_vec::1X", .scales = 1});
   expect_product({.kind = "mxf4", .a = &kPacked, .b = &kPacked, .n = 40, .scale = ".block_scale", .scales = 2});
-  expect_product({.kind = "mxf4nvf4", .a = &kPacked, .b = &kPacked, .n = 128, .scale = ".block_scale.scale_vec::4X", .scales = 4});
+  expect_product(
+      {.kind = "mxf4nvf4", .a = &kPacked, .b = &kPacked, .n = 128, .scale = ".block_scale.scale_vec::4X", .scales = 4});
 }
 
 TEST(TensorProduct, KeepsDisabledLanes) {
