@@ -56,7 +56,8 @@ std::string checks_in_all() {
 }
 
 CheckOptions checks_of(const std::vector<std::string>& names) {
-  CheckOptions out{.init = false, .race = {.races = false, .proxy = false}, .nc_modified = false, .wgmma = false, .tensor = false};
+  CheckOptions out{
+      .init = false, .race = {.races = false, .proxy = false}, .nc_modified = false, .wgmma = false, .tensor = false};
   for (const std::string& name : names) {
     for (const NamedCheck& check : kChecks) {
       if (check.name == name || (name == "all" && check.in_all)) check.set(out);

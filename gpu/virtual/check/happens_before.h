@@ -102,7 +102,7 @@ class HappensBefore {
   // Some of its bytes have moved: the phase that they complete covers the engine's operations up to there.
   void moved(ActorKey engine, std::uint64_t number, std::int64_t bytes);
   void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last);
-  // tcgen05.commit `number` of a lane: its operations of the tensor core before it arrive at these barriers (monitor.h).
+  // tcgen05.commit `number` of a lane: its earlier operations of the tensor core arrive at these barriers (monitor.h).
   void tensor_commit(const Exec& exec, int lane, std::uint64_t number, std::span<const std::uint64_t> barriers);
 
  private:
@@ -189,7 +189,8 @@ class OrderMonitor : public Monitor {
   void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
   void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last) override;
   void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
-  void tensor_commit(const Exec& exec, int lane, std::uint64_t number, std::span<const std::uint64_t> barriers) override;
+  void tensor_commit(const Exec& exec, int lane, std::uint64_t number,
+                     std::span<const std::uint64_t> barriers) override;
 
  protected:
   // Null: nothing of this CTA is watched.

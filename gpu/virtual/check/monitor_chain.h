@@ -65,7 +65,8 @@ class MonitorChain final : public Monitor {
   KVSCOPE_FORWARD(cp_async_arrive, (const Exec& exec, LaneMask lanes, std::uint64_t mbarrier), (exec, lanes, mbarrier))
   KVSCOPE_FORWARD(tensor_access, (const Exec& exec, const Op& op, const TensorAccess& access), (exec, op, access))
   KVSCOPE_FORWARD(tensor_wait, (const Exec& exec, const Op& op, bool stores), (exec, op, stores))
-  KVSCOPE_FORWARD(tensor_fence, (const Exec& exec, const Op& op, LaneMask lanes, bool before), (exec, op, lanes, before))
+  KVSCOPE_FORWARD(tensor_fence, (const Exec& exec, const Op& op, LaneMask lanes, bool before),
+                  (exec, op, lanes, before))
   KVSCOPE_FORWARD(tensor_freed, (const Exec& exec, const Op& op, std::int64_t column, std::uint64_t columns),
                   (exec, op, column, columns))
   KVSCOPE_FORWARD(tensor_commit,

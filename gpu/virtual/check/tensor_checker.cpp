@@ -115,8 +115,8 @@ void TensorChecker::look(const Exec& exec, const Op& op, const TensorAccess& acc
   }
 }
 
-void TensorChecker::tell(const Exec& exec, const Op& op, int lane, const Mark& before, const TensorRegion& region, bool write,
-                         bool fence) {
+void TensorChecker::tell(const Exec& exec, const Op& op, int lane, const Mark& before, const TensorRegion& region,
+                         bool write, bool fence) {
   const Op& that = exec.program().ops[static_cast<std::size_t>(before.pc)];
   const std::string_view instruction = name(exec.program().instr(op).opcode);
   const std::string cells = region.columns == 1
@@ -130,15 +130,17 @@ void TensorChecker::tell(const Exec& exec, const Op& op, int lane, const Mark& b
     r.message = fmt::format("{} {} {} of tensor memory before {} on them is known to be complete", instruction,
                             write ? "writes" : "reads", cells, name(exec.program().instr(that).opcode));
     r.hint = before.engine ? "tcgen05.commit after the operation, and a wait for its mbarrier before this access"
-             : own_warp    ? (before.write ? "tcgen05.wait::st comes between them" : "tcgen05.wait::ld comes between them")
-                           : (before.write ? "tcgen05.wait::st, then a barrier of both warps, come between them"
-                                           : "tcgen05.wait::ld, then a barrier of both warps, come between them");
+             : own_warp ? (before.write ? "tcgen05.wait::st comes between them" : "tcgen05.wait::ld comes between them")
+                        : (before.write ? "tcgen05.wait::st, then a barrier of both warps, come between them"
+                                        : "tcgen05.wait::ld, then a barrier of both warps, come between them");
   } else {
     const bool first = !before.engine && !before.fenced;
     r.message = fmt::format("{} {} {} of tensor memory after a synchronization without tcgen05.fence::{}", instruction,
                             write ? "writes" : "reads", cells, first ? "before_thread_sync" : "after_thread_sync");
-    r.hint = first ? "tcgen05.fence::before_thread_sync comes after the wait for the first access, before the synchronization"
-                   : "tcgen05.fence::after_thread_sync comes between the synchronization and this access";
+    r.hint =
+        first
+            ? "tcgen05.fence::before_thread_sync comes after the wait for the first access, before the synchronization"
+            : "tcgen05.fence::after_thread_sync comes between the synchronization and this access";
   }
   const LaneMask lanes = exec.lane_group.lanes;
   r.parties.push_back(lane_party(exec, op, lane, lanes, write ? "write" : "read"));

@@ -1,5 +1,5 @@
-// Tensor memory, its matrix products, and cluster launch control. PTX ISA, "TensorCore 5th Generation Family Instructions",
-// "clusterlaunchcontrol".
+// Tensor memory, its matrix products, and cluster launch control. PTX ISA, "TensorCore 5th Generation Family
+// Instructions", "clusterlaunchcontrol".
 #include "gpu/virtual/isa/grammar.h"
 
 namespace kvscope::ptx {
@@ -37,10 +37,12 @@ constexpr Form kTensorForms[] = {
     {"tcgen05.mma", "<cta-group> kind::mxf4nvf4 block_scale scale_vec::2X|scale_vec::4X|block16|block32 <collector-a>?",
      "A u64/A u64 u32 A A pred", kOnly100a},
     {"tcgen05.mma.ws",
-     "cta_group::1 kind::f16|kind::tf32|kind::f8f6f4|kind::i8 <collector-b0>|<collector-b1>|<collector-b2>|<collector-b3>?",
+     "cta_group::1 kind::f16|kind::tf32|kind::f8f6f4|kind::i8 "
+     "<collector-b0>|<collector-b1>|<collector-b2>|<collector-b3>?",
      "A u64/A u64 u32 pred u64?", kOnly100a},
     {"tcgen05.commit", "<cta-group> mbarrier::arrive::one shared::cluster? b64", "A", kOnly100a},
-    {"tcgen05.commit", "<cta-group> mbarrier::arrive::one shared::cluster? multicast::cluster b64", "A mask", kOnly100a},
+    {"tcgen05.commit", "<cta-group> mbarrier::arrive::one shared::cluster? multicast::cluster b64", "A mask",
+     kOnly100a},
     {"tcgen05.fence::before_thread_sync", "", "", kOnly100a},
     {"tcgen05.fence::after_thread_sync", "", "", kOnly100a},
     // a 16-byte response, its mbarrier; the response's registers

@@ -355,9 +355,8 @@ struct Grammar {
 
   Grammar() {
     const std::span<const Form> families[] = {
-        integer_forms(), bit_forms(),     float_forms(),   convert_forms(), memory_forms(),   atomic_forms(),
-        warp_forms(),    control_forms(), barrier_forms(), copy_forms(),    mbarrier_forms(), matrix_forms(),
-        tensor_forms(),
+        integer_forms(), bit_forms(),     float_forms(), convert_forms(),  memory_forms(), atomic_forms(), warp_forms(),
+        control_forms(), barrier_forms(), copy_forms(),  mbarrier_forms(), matrix_forms(), tensor_forms(),
     };
     for (const auto forms : families) {
       for (const Form& form : forms) {

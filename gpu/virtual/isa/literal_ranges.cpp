@@ -135,8 +135,8 @@ class LiteralCheck {
     return "";
   }
 
-  // d, a, b, description, then {lanes} p scale, {lanes} p, p scale, or p; with block scales: d, a, b, description, scales of
-  // a, scales of b, p
+  // d, a, b, description, then {lanes} p scale, {lanes} p, p scale, or p; with block scales: d, a, b, description,
+  // scales of a, scales of b, p
   std::string tensor_product() {
     if (s_.instr.has(Mod::block_scale)) return "";
     const bool lanes = operands_[4].kind == OperandKind::vector;

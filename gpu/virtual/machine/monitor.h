@@ -82,7 +82,8 @@ struct AsyncOp {
   std::int64_t bytes = 0;      // credited to that barrier
 };
 
-// Cells of the tensor memory of CTA `cta`. `operation`: the tensor core accesses them, for AsyncOp::number; 0: the warp does.
+// Cells of the tensor memory of CTA `cta`. `operation`: the tensor core accesses them, for AsyncOp::number; 0: the
+// warp does.
 struct TensorAccess {
   AccessKind kind = AccessKind::load;
   std::int32_t cta = 0;
@@ -166,8 +167,8 @@ class Monitor {
   virtual void tensor_wait(const Exec&, const Op&, bool /*for stores; otherwise for loads*/) {}
   virtual void tensor_fence(const Exec&, const Op&, LaneMask, bool /*before_thread_sync; otherwise after*/) {}
   virtual void tensor_freed(const Exec&, const Op&, std::int64_t /*column*/, std::uint64_t /*columns*/) {}
-  // tcgen05.commit: the lane's operations with lower numbers are ordered before the completion of a phase of each of these barriers:
-  // shared addresses with their ranks.
+  // tcgen05.commit: the lane's operations with lower numbers are ordered before the completion of a phase of each of
+  // these barriers: shared addresses with their ranks.
   virtual void tensor_commit(const Exec&, int /*lane*/, std::uint64_t /*number*/, std::span<const std::uint64_t>) {}
 
   virtual void printed(const Exec&, std::string_view) {}

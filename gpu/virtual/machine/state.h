@@ -137,9 +137,9 @@ struct Cta {
   std::map<std::uint64_t, Mbarrier> mbarriers;  // live ones, by offset in the window
   AsyncState async;                             // of this CTA's threads
   TensorMemory tensor;
-  std::int64_t steps = 0;                       // warp instructions: %clock
-  std::uint64_t events = 0;                     // changes that other threads can observe
-  std::int32_t turn = 0;                        // the warp whose turn it is
+  std::int64_t steps = 0;    // warp instructions: %clock
+  std::uint64_t events = 0;  // changes that other threads can observe
+  std::int32_t turn = 0;     // the warp whose turn it is
   // [warps] lanes that have arrived at the cluster's barrier, and those of them that may pass its wait.
   std::vector<LaneMask> cluster_arrived;
   std::vector<LaneMask> cluster_passed;

@@ -90,11 +90,11 @@ struct WarpProducts {
 // An operation of the tensor core (tcgen05.mma, cp), or a commit, which arrives at its barriers after them.
 struct TensorOp {
   AsyncOp op;
-  std::uint64_t a = 0, b = 0;           // descriptors in shared memory; cp: `a`
-  std::uint32_t d = 0;                  // addresses in tensor memory
-  std::uint32_t a_tensor = 0;           // of A, if it is there
+  std::uint64_t a = 0, b = 0;  // descriptors in shared memory; cp: `a`
+  std::uint32_t d = 0;         // addresses in tensor memory
+  std::uint32_t a_tensor = 0;  // of A, if it is there
   std::uint32_t a_scales = 0, b_scales = 0;
-  std::uint32_t description = 0;        // instruction descriptor
+  std::uint32_t description = 0;  // instruction descriptor
   bool a_in_tensor = false, adds = false;
   int scale_d = 0;                      // D is divided by 2^scale_d first
   std::array<std::uint32_t, 8> kept{};  // bit i: lane i of D stays as it is; the odd CTA's lanes from bit 128 on

@@ -4,8 +4,8 @@
 //   query_cancel.is_canceled p, r        whether a cluster was canceled
 //   query_cancel.get_first_ctaid ..., r  the coordinates of its first CTA; undefined if none was canceled
 //
-// The response is four words: 1 if a cluster was canceled, then x, y, z; programs must not depend on that. The next cluster that
-// the schedule would start is the one canceled. Source: PTX ISA 9.0, "clusterlaunchcontrol".
+// The response is four words: 1 if a cluster was canceled, then x, y, z; programs must not depend on that. The next
+// cluster that the schedule would start is the one canceled. Source: PTX ISA 9.0, "clusterlaunchcontrol".
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -45,9 +45,9 @@ Flow try_cancel(Exec& exec, const Op& op, LaneMask lanes) {
     std::uint64_t address = lane_address(exec.registers, op, 0, lane);
     const LaneRequest request{space, AccessKind::store, kResponseBytes, kResponseBytes, true};
     const bool reached = reach_lane(exec, op, lane, request, space, address) != nullptr;
-    const MbarrierAt at = !reached ? MbarrierAt{}
-                                   : find_mbarrier_at(exec, op, lane, space_of(instr),
-                                                      lane_address(exec.registers, op, 1, lane), false);
+    const MbarrierAt at =
+        !reached ? MbarrierAt{}
+                 : find_mbarrier_at(exec, op, lane, space_of(instr), lane_address(exec.registers, op, 1, lane), false);
     if (at.object == nullptr) {
       if (exec.launch.status == LaunchStatus::failed) return Flow::stopped;
       continue;

@@ -77,7 +77,8 @@ OperandLayout tcgen05_layout_of(std::uint64_t descriptor) {
   if (mode == 1) throw UnsupportedError(what + ": a 128B swizzle with atoms of 32 B is not modeled");
   if (bit_field(descriptor, 52, 1) != 0) throw UnsupportedError(what + ": an absolute leading offset is not modeled");
   if (bit_field(descriptor, 49, 3) != 0) {
-    throw UnsupportedError(what + ": a pattern out of phase (bits 49-51) is not modeled: align the tile to its swizzle");
+    throw UnsupportedError(what +
+                           ": a pattern out of phase (bits 49-51) is not modeled: align the tile to its swizzle");
   }
   // 0 none, 2 128B, 4 64B, 6 32B in the order of wgmma's modes
   const SwizzleCode& code = kSwizzleCodes[mode / 2];
@@ -154,8 +155,9 @@ std::vector<WgmmaChunk> wgmma_chunks(std::uint64_t descriptor, bool mn_major, in
 std::vector<WgmmaChunk> tcgen05_chunks(std::uint64_t descriptor, bool mn_major, int element_bits, int mns, int ks) {
   const OperandLayout operand = tcgen05_layout_of(descriptor);
   if (mn_major && element_bits == 32) {
-    throw UnsupportedError("tcgen05 takes MN-major operands of 32 bits in the 128B swizzle with atoms of 32 B only, which is "
-                           "not modeled: transpose on the way into shared memory");
+    throw UnsupportedError(
+        "tcgen05 takes MN-major operands of 32 bits in the 128B swizzle with atoms of 32 B only, which is "
+        "not modeled: transpose on the way into shared memory");
   }
   return chunks_of(operand, mn_major, element_bits, 0, mns, ks);
 }

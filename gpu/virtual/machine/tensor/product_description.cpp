@@ -28,9 +28,9 @@ float small_number(std::uint32_t bits, int exponent_bits, int mantissa_bits) {
   const auto mantissa = static_cast<int>(bits & ((1U << mantissa_bits) - 1));
   const auto exponent = static_cast<int>(bits >> mantissa_bits & ((1U << exponent_bits) - 1));
   const bool negative = (bits >> (exponent_bits + mantissa_bits) & 1) != 0;
-  const float size = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), 1 - bias - mantissa_bits)
-                                   : std::ldexp(static_cast<float>(mantissa + (1 << mantissa_bits)),
-                                                exponent - bias - mantissa_bits);
+  const float size =
+      exponent == 0 ? std::ldexp(static_cast<float>(mantissa), 1 - bias - mantissa_bits)
+                    : std::ldexp(static_cast<float>(mantissa + (1 << mantissa_bits)), exponent - bias - mantissa_bits);
   return negative ? -size : size;
 }
 float small_number(ElementType type, std::uint32_t bits) {
@@ -86,7 +86,8 @@ bool element_of(const Instr& instr, int code, ElementType& type) {
 
 class DescriptionReader {
  public:
-  DescriptionReader(const Instr& instr, std::uint32_t bits) : instr_(instr), bits_(bits), scaled_(instr.has(Mod::block_scale)) {}
+  DescriptionReader(const Instr& instr, std::uint32_t bits)
+      : instr_(instr), bits_(bits), scaled_(instr.has(Mod::block_scale)) {}
 
   TensorProduct read() {
     p_.pair = instr_.has(Mod::cta_group_2);
@@ -185,7 +186,8 @@ class DescriptionReader {
     if (!nv && p_.scale == ScaleType::ue4m3) fail("type of scales", "bit 23 must be 1: ue8m0");
     const bool four = instr_.has(Mod::scale_vec_4X) || instr_.has(Mod::block16);
     p_.scales = instr_.has(Mod::kind_mxf8f6f4) ? 1 : four ? 4 : 2;
-    if (nv && !four && p_.scale == ScaleType::ue4m3) fail("type of scales", "blocks of 32 elements need ue8m0: bit 23 is 1");
+    if (nv && !four && p_.scale == ScaleType::ue4m3)
+      fail("type of scales", "blocks of 32 elements need ue8m0: bit 23 is 1");
     p_.b_scale_byte = field_of(bits_, 4, 2);
     p_.a_scale_byte = field_of(bits_, 29, 2);
     if (p_.a_scale_byte % p_.scales != 0 || p_.b_scale_byte % p_.scales != 0) {
@@ -194,7 +196,8 @@ class DescriptionReader {
     }
     if (field_of(bits_, 31, 1) != 0) throw UnsupportedError("a product with K 96 needs sm_103a, not modeled");
     if (field_of(bits_, 3, 1) != 0 || field_of(bits_, 6, 1) != 0) fail("reserved bits", "3 and 6 must be 0");
-    if (p_.pair && p_.m == 128) throw UnsupportedError("block scales of a pair of CTAs with M 128 are not modeled: use M 256");
+    if (p_.pair && p_.m == 128)
+      throw UnsupportedError("block scales of a pair of CTAs with M 128 are not modeled: use M 256");
   }
 
   const Instr& instr_;

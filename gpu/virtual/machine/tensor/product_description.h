@@ -38,7 +38,7 @@ struct TensorProduct {
   bool pair = false;               // .cta_group::2
   bool weight_stationary = false;  // .ws
   ScaleType scale = ScaleType::none;
-  int scales = 0;                       // along k, per row
+  int scales = 0;                          // along k, per row
   int a_scale_byte = 0, b_scale_byte = 0;  // of a row's word, of its first scale
 };
 
@@ -47,12 +47,12 @@ struct TensorProduct {
 
 // Bits that an element takes in shared memory: 8 for each type of 8, 6 or 4 bits of .kind::f8f6f4 and mxf8f6f4.
 [[nodiscard]] int stored_bits(ElementType type);
-// The elements of 16 bytes of shared memory: 16 of 6 or 4 bits are contiguous, and the rest of their 16 bytes is not used.
-// `to` has 128 / stored_bits(type) places; every number is exact.
+// The elements of 16 bytes of shared memory: 16 of 6 or 4 bits are contiguous, and the rest of their 16 bytes is not
+// used. `to` has 128 / stored_bits(type) places; every number is exact.
 void decode_chunk(ElementType type, const std::byte* from, float* to);
 void decode_chunk(ElementType type, const std::byte* from, std::int32_t* to);
-// The elements of one cell of tensor memory: 32 / stored_bits(type). An element of 6 bits is in the low bits of its byte, one of 4
-// bits in bits 2 to 5.
+// The elements of one cell of tensor memory: 32 / stored_bits(type). An element of 6 bits is in the low bits of its
+// byte, one of 4 bits in bits 2 to 5.
 void decode_cell(ElementType type, std::uint32_t cell, float* to);
 void decode_cell(ElementType type, std::uint32_t cell, std::int32_t* to);
 // A scale; NaN for 0xff of ue8m0 and 0x7f of ue4m3.

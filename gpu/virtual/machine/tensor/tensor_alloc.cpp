@@ -26,10 +26,10 @@ std::string act_text(const Launch& launch, std::string_view what, std::int32_t p
 // What is known about a column that no live allocation contains: it was freed, or never allocated.
 std::string fate_of(const Launch& launch, const TensorMemory& memory, std::int64_t column) {
   const auto& all = memory.allocations();
-  const auto freed = std::find_if(all.rbegin(), all.rend(), [column](const TensorAllocation& a) {
-    return !a.live() && a.contains(column);
-  });
-  if (freed != all.rend()) return act_text(launch, "it was freed by tcgen05.dealloc", freed->freed_pc, freed->freed_warp);
+  const auto freed = std::find_if(all.rbegin(), all.rend(),
+                                  [column](const TensorAllocation& a) { return !a.live() && a.contains(column); });
+  if (freed != all.rend())
+    return act_text(launch, "it was freed by tcgen05.dealloc", freed->freed_pc, freed->freed_warp);
   std::string live;
   for (const TensorAllocation& a : all) {
     if (a.live()) live += fmt::format("{}{}", live.empty() ? "" : ", ", columns_text(a.column, a.columns));
@@ -88,14 +88,14 @@ Flow allocate_columns(Exec& exec, const Op& op, LaneMask lanes) {
     return fault(exec, op, lane, ReportKind::tensor_alloc,
                  fmt::format("tcgen05.alloc after the CTA gave up its right to allocate: {}",
                              act_text(exec.launch, "tcgen05.relinquish_alloc_permit", memory.relinquished_pc,
-                                 memory.relinquished_warp)),
+                                      memory.relinquished_warp)),
                  "allocate first, then execute tcgen05.relinquish_alloc_permit");
   }
   const auto wanted = static_cast<std::int32_t>(columns.value);
   if (wanted > memory.most_columns) {
     return fault(exec, op, lane, ReportKind::tensor_alloc,
-                 fmt::format("tcgen05.alloc of {} columns after one of {}: a later allocation must not be larger", wanted,
-                             memory.most_columns),
+                 fmt::format("tcgen05.alloc of {} columns after one of {}: a later allocation must not be larger",
+                             wanted, memory.most_columns),
                  "allocate the largest part first");
   }
   Flow flow = Flow::next;
@@ -211,11 +211,12 @@ UniformValue uniform_value(Exec& exec, const Op& op, LaneMask lanes, int operand
     const int lane = std::countr_zero(left);
     const std::uint64_t other = lane_value(exec, reg, width, lane);
     if (other == out.value) continue;
-    const Flow flow = fault(exec, op, lane, ReportKind::diverged,
-                            fmt::format("lanes of warp {} have different values of the {}: 0x{:x} in lane {}, 0x{:x} in "
-                                        "lane {}",
-                                        exec.warp.index, what, out.value, first, other, lane),
-                            "one value for the whole warp");
+    const Flow flow =
+        fault(exec, op, lane, ReportKind::diverged,
+              fmt::format("lanes of warp {} have different values of the {}: 0x{:x} in lane {}, 0x{:x} in "
+                          "lane {}",
+                          exec.warp.index, what, out.value, first, other, lane),
+              "one value for the whole warp");
     return {out.value, flow == Flow::stopped};
   }
   return out;

@@ -1,5 +1,5 @@
-// tcgen05.mma, cp and commit: a lane issues them, and the tensor core of its CTA performs them in issue order. They are checked when
-// they are issued: the descriptors, the cells of tensor memory, the bytes of shared memory.
+// tcgen05.mma, cp and commit: a lane issues them, and the tensor core of its CTA performs them in issue order. They
+// are checked when they are issued: the descriptors, the cells of tensor memory, the bytes of shared memory.
 #include <fmt/format.h>
 
 #include <algorithm>

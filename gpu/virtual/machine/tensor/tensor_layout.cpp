@@ -56,7 +56,8 @@ std::vector<TensorRegion> regions_of(const TensorMove& move, TensorAddress from)
     case TensorShape::s32x32b:
       return {region_from(from, 0, 32, registers)};
     case TensorShape::s16x32bx2:
-      return {region_from(from, 0, 16, registers), region_from({from.lane, from.column + move.split}, 0, 16, registers)};
+      return {region_from(from, 0, 16, registers),
+              region_from({from.lane, from.column + move.split}, 0, 16, registers)};
     default:  // two lanes of the warp's threads hold one column of a row
       return {region_from(from, 0, 16, 2 * registers)};
   }

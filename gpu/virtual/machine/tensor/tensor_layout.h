@@ -21,8 +21,8 @@
 //   G  M 32, .ws               lane m + 32 (n / (N / 4)), column n % (N / 4)
 //
 // Example: 16x256b, thread 3, register 2: lane 8, column 6.
-// Source: PTX ISA 9.0, "Data Movement Shape", "Data Path Layout Organization"; CUTLASS, copy_traits_sm100 and the fragments of
-// its tensor memory.
+// Source: PTX ISA 9.0, "Data Movement Shape", "Data Path Layout Organization"; CUTLASS, copy_traits_sm100 and the
+// fragments of its tensor memory.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ struct TensorMove {
 // All cells of a warp's access that begins at `from`.
 [[nodiscard]] std::vector<TensorRegion> regions_of(const TensorMove& move, TensorAddress from);
 
-// D of a product, or A of one that has it in tensor memory: the CTA of the pair (0 or 1), and the lane and column from the
-// address on. `n` counts cells.
+// D of a product, or A of one that has it in tensor memory: the CTA of the pair (0 or 1), and the lane and column from
+// the address on. `n` counts cells.
 struct TensorCell {
   int cta = 0;
   int lane = 0, column = 0;

@@ -21,8 +21,8 @@ std::optional<std::int32_t> TensorMemory::allocate(std::int32_t columns, std::in
     if (cells_.empty()) cells_.resize(std::size_t{kTensorLanes} * kTensorColumns);
     for (std::int64_t lane = 0; lane < kTensorLanes; ++lane) std::fill_n(row(lane) + from, columns, kNeverWritten);
     if (allocations_.size() >= kMostFreed) {
-      const auto oldest = std::find_if(allocations_.begin(), allocations_.end(),
-                                       [](const TensorAllocation& a) { return !a.live(); });
+      const auto oldest =
+          std::find_if(allocations_.begin(), allocations_.end(), [](const TensorAllocation& a) { return !a.live(); });
       if (oldest != allocations_.end()) allocations_.erase(oldest);
     }
     allocations_.push_back({.column = from, .columns = columns, .warp = warp, .pc = pc});

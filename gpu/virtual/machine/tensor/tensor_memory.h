@@ -5,9 +5,9 @@
 //
 //   tcgen05.alloc 64 -> columns 0 .. 63, all lanes        tcgen05.alloc 32 -> columns 64 .. 95
 //
-// An allocation is 32, 64, 128, 256 or 512 columns, begins at a multiple of its size, and takes the lowest free place. A later
-// one of the same CTA must not be larger than an earlier one. Each CTA has a tensor memory of its own here; on hardware, the
-// CTAs of a multiprocessor share one, and tcgen05.alloc waits until there is room.
+// An allocation is 32, 64, 128, 256 or 512 columns, begins at a multiple of its size, and takes the lowest free place.
+// A later one of the same CTA must not be larger than an earlier one. Each CTA has a tensor memory of its own here; on
+// hardware, the CTAs of a multiprocessor share one, and tcgen05.alloc waits until there is room.
 // Source: PTX ISA 9.0, "Tensor Memory", "tcgen05.alloc, dealloc, relinquish_alloc_permit".
 #pragma once
 

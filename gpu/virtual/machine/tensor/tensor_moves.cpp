@@ -1,5 +1,6 @@
-// tcgen05.ld and st between registers and tensor memory, their waits, and the fences around a synchronization of threads. The
-// cells move when the instruction executes; the checker of tensor memory reports accesses that do not wait for them.
+// tcgen05.ld and st between registers and tensor memory, their waits, and the fences around a synchronization of
+// threads. The cells move when the instruction executes; the checker of tensor memory reports accesses that do not
+// wait for them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,8 +39,8 @@ bool find_place(Exec& exec, const Op& op, LaneMask lanes, int operand, TensorMov
   if (from.lane < first || from.lane + rows > first + kWarpLanes || from.lane % rows != 0) {
     stopped = fault(exec, op, lane, ReportKind::tensor_access,
                     fmt::format("{} of warp {} {} lanes {} to {}, and this warp accesses lanes {} to {}{}",
-                                load ? "tcgen05.ld" : "tcgen05.st", exec.warp.index, load ? "reads" : "writes", from.lane,
-                                from.lane + rows - 1, first, first + kWarpLanes - 1,
+                                load ? "tcgen05.ld" : "tcgen05.st", exec.warp.index, load ? "reads" : "writes",
+                                from.lane, from.lane + rows - 1, first, first + kWarpLanes - 1,
                                 rows == 16 ? ", 16 from a multiple of 16 on" : ""),
                     "warp w accesses lanes 32 (w % 4) to 32 (w % 4) + 31: add them to the address, shifted by 16") ==
               Flow::stopped;

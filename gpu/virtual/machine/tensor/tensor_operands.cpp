@@ -22,7 +22,8 @@ std::vector<std::uint64_t> chunk_offsets(const std::vector<WgmmaChunk>& chunks) 
 
 void require_lane(std::string_view what, std::uint32_t address, bool fits, std::string_view allowed) {
   if (fits) return;
-  throw GeometryError(fmt::format("{} at 0x{:08x} begins in lane {}: {}", what, address, tensor_address(address).lane, allowed));
+  throw GeometryError(
+      fmt::format("{} at 0x{:08x} begins in lane {}: {}", what, address, tensor_address(address).lane, allowed));
 }
 
 // Scales of `count` rows or columns.
@@ -75,7 +76,8 @@ TensorUse use_of_product(Launch& launch, Cta& cta, const TensorOp& t) {
   const TensorProduct& p = parts.p;
   if (t.a_in_tensor && p.weight_stationary && p.m != 128)
     throw UnsupportedError("tcgen05.mma.ws with A in tensor memory and M below 128 is not modeled");
-  if (t.a_in_tensor && p.a_along_m) throw GeometryError("A in tensor memory must be K-major: bit 15 of the descriptor is 1");
+  if (t.a_in_tensor && p.a_along_m)
+    throw GeometryError("A in tensor memory must be K-major: bit 15 of the descriptor is 1");
   const TensorAddress d = tensor_address(t.d);
   const bool half = parts.d == TensorLayout::f;
   require_lane("D", t.d, d.lane == 0 || (half && d.lane == 16), half ? "0 or 16 with M 64" : "0");
@@ -83,11 +85,14 @@ TensorUse use_of_product(Launch& launch, Cta& cta, const TensorOp& t) {
   for (Cta* const part : ctas_of(launch, cta, p.pair)) {
     if (t.a_in_tensor) {
       require_lane("A", t.a_tensor, tensor_address(t.a_tensor).lane == d.lane, "the lane of D");
-      use.cells.push_back({"A", AccessKind::load, part, regions_of(parts.a, parts.a_cells, tensor_address(t.a_tensor))});
+      use.cells.push_back(
+          {"A", AccessKind::load, part, regions_of(parts.a, parts.a_cells, tensor_address(t.a_tensor))});
     } else {
-      use.bytes.push_back({"A", part, chunk_offsets(tcgen05_chunks(t.a, p.a_along_m, stored_bits(p.a), parts.rows, p.k))});
+      use.bytes.push_back(
+          {"A", part, chunk_offsets(tcgen05_chunks(t.a, p.a_along_m, stored_bits(p.a), parts.rows, p.k))});
     }
-    use.bytes.push_back({"B", part, chunk_offsets(tcgen05_chunks(t.b, p.b_along_n, stored_bits(p.b), parts.columns, p.k))});
+    use.bytes.push_back(
+        {"B", part, chunk_offsets(tcgen05_chunks(t.b, p.b_along_n, stored_bits(p.b), parts.columns, p.k))});
     if (p.scales > 0) {
       require_lane("scales of A", t.a_scales, (t.a_scales >> 16 & 0x3fff) == 0, "0");
       require_lane("scales of B", t.b_scales, (t.b_scales >> 16 & 0x3fff) == 0, "0");

@@ -1,5 +1,5 @@
-// tcgen05.mma and cp as the tensor core performs them. Sums in the order of k, as the option of the machine says (op.h, SumMode);
-// products with block scales are exact, and each is added with one rounding.
+// tcgen05.mma and cp as the tensor core performs them. Sums in the order of k, as the option of the machine says
+// (op.h, SumMode); products with block scales are exact, and each is added with one rounding.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -84,7 +84,8 @@ void read_scales(const Cta& cta, std::uint32_t address, const TensorProduct& p, 
     to[s] = decode_scale(p.scale, static_cast<std::uint8_t>(word >> (8 * (byte + s)) & 0xff));
 }
 
-// d += (a scaled) (b scaled), k ascending. Each product is exact in double: at most 8 bits by 8 bits, and scales of 4 bits.
+// d += (a scaled) (b scaled), k ascending. Each product is exact in double: at most 8 bits by 8 bits, and scales of 4
+// bits.
 void multiply_scaled(const ProductParts& parts, const TensorOp& t, const Cta& cta, const float* a, const float* b,
                      float* d) {
   const TensorProduct& p = parts.p;
@@ -93,7 +94,8 @@ void multiply_scaled(const ProductParts& parts, const TensorOp& t, const Cta& ct
   for (int n = 0; n < p.n; ++n) {
     std::array<double, 4> scales{};
     read_scales(cta, t.b_scales, p, p.b_scale_byte, n, scales.data());
-    for (int s = 0; s < p.scales; ++s) of_b[static_cast<std::size_t>(s * p.n + n)] = scales[static_cast<std::size_t>(s)];
+    for (int s = 0; s < p.scales; ++s)
+      of_b[static_cast<std::size_t>(s * p.n + n)] = scales[static_cast<std::size_t>(s)];
   }
   for (int m = 0; m < parts.rows; ++m) {
     std::array<double, 4> of_a{};
@@ -170,8 +172,7 @@ class TensorCoreProduct {
       if (t_.adds) each_cell([&](T& d, const std::uint32_t& cell, int) { d = number_of<T>(cell, p.d); });
       read_a(cta, true);
       multiply(cta);
-      for (int m = 0; m < parts_.rows; ++m)
-        std::copy_n(lower.data() + m * p.n, p.n / 2, d_.data() + m * p.n);
+      for (int m = 0; m < parts_.rows; ++m) std::copy_n(lower.data() + m * p.n, p.n / 2, d_.data() + m * p.n);
     } else {
       read_a(cta, false);
       multiply(cta);

@@ -1,8 +1,10 @@
 // Instructions of tensor memory: what their handlers share.
 //
-//   alloc dealloc relinquish_alloc_permit     tensor_alloc.cpp     a warp; with .cta_group::2 a warp of each CTA of a pair
+//   alloc dealloc relinquish_alloc_permit     tensor_alloc.cpp     a warp; with .cta_group::2 a warp of each CTA of a
+//   pair
 //   ld st wait::ld wait::st fence             tensor_moves.cpp     a warp
-//   mma cp commit                             tensor_engine.cpp    a lane issues, the tensor core performs, in issue order
+//   mma cp commit                             tensor_engine.cpp    a lane issues, the tensor core performs, in issue
+//   order
 #pragma once
 
 #include <cstdint>

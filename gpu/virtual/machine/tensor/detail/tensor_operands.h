@@ -1,13 +1,16 @@
-// What an operation of the tensor core reads and writes: cells of tensor memory, and chunks of shared memory, of one CTA or of both
-// CTAs of a pair.
+// What an operation of the tensor core reads and writes: cells of tensor memory, and chunks of shared memory, of one
+// CTA or of both CTAs of a pair.
 //
-//   .cta_group::2   CTA r of a pair gives rows [r M / 2, ...) of A and columns [r N / 2, ...) of B from its shared memory, at the
+//   .cta_group::2   CTA r of a pair gives rows [r M / 2, ...) of A and columns [r N / 2, ...) of B from its shared
+//   memory, at the
 //                   same descriptor, and has its part of D and of the scales in its tensor memory, at the same address
 //
-//   scales   row i of A (column j of B): lane i % 32 of each quarter of 32 lanes, column i / 32 from the address on; the bytes of the
+//   scales   row i of A (column j of B): lane i % 32 of each quarter of 32 lanes, column i / 32 from the address on;
+//   the bytes of the
 //            word are the scales along k, from the byte that the instruction descriptor selects
 //   cp       row r, 16 bytes c of the source: lanes as below, columns 4 c to 4 c + 3
-//            128x256b 128x128b: lane r    64x128b .warpx2::02_13: r, r + 64    .warpx2::01_23: r + 32 (r / 32), and 32 more
+//            128x256b 128x128b: lane r    64x128b .warpx2::02_13: r, r + 64    .warpx2::01_23: r + 32 (r / 32), and 32
+//            more
 //            32x128b .warpx4: r, r + 32, r + 64, r + 96                       4x256b: from the address' lane on, 32 r
 // Source: PTX ISA 9.0, "tcgen05.mma", "Block Scaling", "tcgen05.cp".
 #pragma once
@@ -40,7 +43,8 @@ struct TensorUse {
   // The bytes as ranges, adjacent ones joined, for monitors.
   [[nodiscard]] std::vector<ByteRange> ranges() const;
 };
-// Both throw GeometryError or UnsupportedError for descriptors and addresses that are wrong, and for what is not modeled.
+// Both throw GeometryError or UnsupportedError for descriptors and addresses that are wrong, and for what is not
+// modeled.
 [[nodiscard]] TensorUse use_of_product(Launch& launch, Cta& cta, const TensorOp& t);
 [[nodiscard]] TensorUse use_of_copy(Launch& launch, Cta& cta, const TensorOp& t);
 
