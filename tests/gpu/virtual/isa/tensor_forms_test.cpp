@@ -1,4 +1,5 @@
-// Forms of tcgen05 and cluster launch control: the statements of data/tensor_operands.txt, and whether ptxas accepts them.
+// Forms of tcgen05 and cluster launch control: the statements of data/tensor_operands.txt, and whether ptxas accepts
+// them.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -28,7 +29,8 @@ std::string rejection(const std::string& statement, int target = 100) {
   return "";
 }
 
-// "ok statement": accepted by ptxas and supported. "no statement": neither. "un statement": accepted, and unsupported by name.
+// "ok statement": accepted by ptxas and supported. "no statement": neither. "un statement": accepted, and unsupported
+// by name.
 TEST(TensorForms, AreAcceptedAsByTheAssembler) {
   std::ifstream in(std::string(KVSCOPE_SOURCE_DIR) + "/tests/gpu/virtual/isa/data/tensor_operands.txt");
   int count = 0;
