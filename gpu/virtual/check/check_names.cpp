@@ -13,12 +13,13 @@ struct NamedCheck {
 };
 
 // In the order of docs/15_virtual_gpu.md. A check that makes another one stricter or milder enables that one too.
-constexpr std::array<NamedCheck, 14> kChecks{{
+constexpr std::array<NamedCheck, 15> kChecks{{
     {"race", true, [](CheckOptions& o) { o.race.races = true; }},
     {"proxy", true, [](CheckOptions& o) { o.race.proxy = true; }},
     {"init", true, [](CheckOptions& o) { o.init = true; }},
     {"nc", true, [](CheckOptions& o) { o.nc_modified = true; }},
     {"wgmma", true, [](CheckOptions& o) { o.wgmma = true; }},
+    {"tensor", true, [](CheckOptions& o) { o.tensor = true; }},
     {"global_init", false, [](CheckOptions& o) { o.global_init = true; }},
     {"global_race", false, [](CheckOptions& o) { o.global_race = true; }},
     {"uninit_regs", false, [](CheckOptions& o) { o.uninit_regs = true; }},
@@ -55,7 +56,8 @@ std::string checks_in_all() {
 }
 
 CheckOptions checks_of(const std::vector<std::string>& names) {
-  CheckOptions out{.init = false, .race = {.races = false, .proxy = false}, .nc_modified = false, .wgmma = false};
+  CheckOptions out{
+      .init = false, .race = {.races = false, .proxy = false}, .nc_modified = false, .wgmma = false, .tensor = false};
   for (const std::string& name : names) {
     for (const NamedCheck& check : kChecks) {
       if (check.name == name || (name == "all" && check.in_all)) check.set(out);

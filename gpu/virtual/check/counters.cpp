@@ -123,6 +123,19 @@ InstructionClass class_of(const Instr& instr) {
     case wgmma_mma_async:
     case wgmma_commit_group:
     case wgmma_wait_group:
+    case tcgen05_alloc:
+    case tcgen05_dealloc:
+    case tcgen05_relinquish_alloc_permit:
+    case tcgen05_ld:
+    case tcgen05_st:
+    case tcgen05_wait_ld:
+    case tcgen05_wait_st:
+    case tcgen05_cp:
+    case tcgen05_mma:
+    case tcgen05_mma_ws:
+    case tcgen05_commit:
+    case tcgen05_fence_before:
+    case tcgen05_fence_after:
     case movmatrix:
       return InstructionClass::matrix;
     case ldmatrix:

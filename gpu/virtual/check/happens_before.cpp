@@ -309,6 +309,14 @@ void HappensBefore::group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes,
   w.synchronized(lanes, exec.lane_group.pc, "wait for its copies");
 }
 
+void HappensBefore::tensor_commit(const Exec& exec, int lane, std::uint64_t number,
+                                  std::span<const std::uint64_t> barriers) {
+  const WarpViews& w = warp(exec);
+  const ActorKey engine = key(w.cta(), engine_of_thread(AsyncKind::tcgen05, thread_of(w.thread(lane))));
+  for (const std::uint64_t barrier : barriers)
+    object(cluster_of(w.cta()), barrier).copies.emplace_back(engine, step_of(number));
+}
+
 // --- the monitor -----------------------------------------------------------------------------------------------------
 
 void OrderMonitor::exit(const Exec& exec, LaneMask lanes) {
@@ -364,6 +372,11 @@ void OrderMonitor::group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, 
 
 void OrderMonitor::cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) {
   if (HappensBefore* order = order_of(exec.cta)) order->cp_async_arrive(exec, lanes, mbarrier);
+}
+
+void OrderMonitor::tensor_commit(const Exec& exec, int lane, std::uint64_t number,
+                                 std::span<const std::uint64_t> barriers) {
+  if (HappensBefore* order = order_of(exec.cta)) order->tensor_commit(exec, lane, number, barriers);
 }
 
 }  // namespace kvscope::ptx

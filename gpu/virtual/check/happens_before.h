@@ -102,6 +102,8 @@ class HappensBefore {
   // Some of its bytes have moved: the phase that they complete covers the engine's operations up to there.
   void moved(ActorKey engine, std::uint64_t number, std::int64_t bytes);
   void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last);
+  // tcgen05.commit `number` of a lane: its earlier operations of the tensor core arrive at these barriers (monitor.h).
+  void tensor_commit(const Exec& exec, int lane, std::uint64_t number, std::span<const std::uint64_t> barriers);
 
  private:
   struct CtaThreads {
@@ -112,7 +114,7 @@ class HappensBefore {
   struct Object {
     View collecting = View();  // from all phases
     Known done = nullptr;      // of the last complete phase; null: none is complete
-    // cp.async.mbarrier.arrive operations that have not arrived yet, in issue order.
+    // cp.async.mbarrier.arrive and tcgen05.commit operations that have not arrived yet, in issue order.
     std::deque<std::pair<ActorKey, Step>> copies = {};
     Known collected = nullptr;  // what went into `collecting` last
     // Arrivals of one warp in one step: once they are the whole warp, they are one number.
@@ -187,6 +189,8 @@ class OrderMonitor : public Monitor {
   void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) override;
   void group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last) override;
   void cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint64_t mbarrier) override;
+  void tensor_commit(const Exec& exec, int lane, std::uint64_t number,
+                     std::span<const std::uint64_t> barriers) override;
 
  protected:
   // Null: nothing of this CTA is watched.

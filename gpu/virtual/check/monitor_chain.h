@@ -63,6 +63,15 @@ class MonitorChain final : public Monitor {
                   (const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last),
                   (exec, kind, lanes, reads_only, last))
   KVSCOPE_FORWARD(cp_async_arrive, (const Exec& exec, LaneMask lanes, std::uint64_t mbarrier), (exec, lanes, mbarrier))
+  KVSCOPE_FORWARD(tensor_access, (const Exec& exec, const Op& op, const TensorAccess& access), (exec, op, access))
+  KVSCOPE_FORWARD(tensor_wait, (const Exec& exec, const Op& op, bool stores), (exec, op, stores))
+  KVSCOPE_FORWARD(tensor_fence, (const Exec& exec, const Op& op, LaneMask lanes, bool before),
+                  (exec, op, lanes, before))
+  KVSCOPE_FORWARD(tensor_freed, (const Exec& exec, const Op& op, std::int64_t column, std::uint64_t columns),
+                  (exec, op, column, columns))
+  KVSCOPE_FORWARD(tensor_commit,
+                  (const Exec& exec, int lane, std::uint64_t number, std::span<const std::uint64_t> barriers),
+                  (exec, lane, number, barriers))
   KVSCOPE_FORWARD(printed, (const Exec& exec, std::string_view text), (exec, text))
   KVSCOPE_FORWARD(reported, (Launch & launch, const Report& report), (launch, report))
 #undef KVSCOPE_FORWARD

@@ -117,7 +117,7 @@ void RaceChecker::async_issue(const Exec& exec, const AsyncOp& op, ByteRanges re
             .generic = !who.async_proxy};
   if (op.mbarrier != 0) {
     order.issue(mark.actor, op.number, bytes_of(writes));
-  } else if (op.kind != AsyncKind::wgmma) {
+  } else if (op.kind != AsyncKind::wgmma && op.kind != AsyncKind::tcgen05) {
     who.warp.issue_grouped(op.kind);
   }
   touch_ranges(who, mark, reads);

@@ -56,6 +56,10 @@ std::string wait_text(const Launch& launch, const LaneGroup& f) {
     }
     case WaitKind::cluster_barrier:
       return "the cluster's barrier";
+    case WaitKind::tensor_room:
+      return "free columns of tensor memory";
+    case WaitKind::tensor_peer:
+      return "the same instruction in the peer CTA";
   }
   return {};
 }

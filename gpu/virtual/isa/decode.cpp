@@ -12,6 +12,9 @@ namespace {
 // "": the machine with this target supports it.
 std::string target_message(const Instr& instr, int target) {
   if (instr.only_90a && target != 90) return fmt::format("needs sm_90a, this machine is sm_{}", target);
+  if (instr.only_100a && (target < 100 || target >= 120)) {
+    return fmt::format("needs sm_100a, this machine is sm_{}", target);
+  }
   if (instr.least_target > target) {
     return fmt::format("needs sm_{}, this machine is sm_{}", instr.least_target, target);
   }

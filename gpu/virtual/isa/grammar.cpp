@@ -59,6 +59,16 @@ constexpr Group kGroups[] = {
     {"barrier-space", "shared|shared::cta|shared::cluster"},
     {"own-barrier", "shared|shared::cta"},
     {"fragment-space", "global|shared|shared::cta"},
+    // tensor memory
+    {"cta-group", "cta_group::1|cta_group::2"},
+    {"repeats-to-32", "x1|x2|x4|x8|x16|x32"},
+    {"repeats-to-64", "x1|x2|x4|x8|x16|x32|x64"},
+    {"repeats-to-128", "x1|x2|x4|x8|x16|x32|x64|x128"},
+    {"collector-b0", "collector::b0::fill|collector::b0::use|collector::b0::lastuse|collector::b0::discard"},
+    {"collector-b1", "collector::b1::fill|collector::b1::use|collector::b1::lastuse|collector::b1::discard"},
+    {"collector-b2", "collector::b2::fill|collector::b2::use|collector::b2::lastuse|collector::b2::discard"},
+    {"collector-b3", "collector::b3::fill|collector::b3::use|collector::b3::lastuse|collector::b3::discard"},
+    {"collector-a", "collector::a::fill|collector::a::use|collector::a::lastuse|collector::a::discard"},
 };
 
 // A row with {name} in its words expands to one row for each of these.
@@ -282,6 +292,7 @@ OperandPattern read_operand(std::string_view item) {
   p.rule.packs = drop_suffix(item, '&');
   std::string_view rest = item;
   item = cut(rest, '/');
+  p.rule.or_address = rest == "A";
   if (!rest.empty()) p.rule.alternative = type_from_name(rest).value_or(Type::none);
   rest = item;
   item = cut(rest, '|');
@@ -295,6 +306,7 @@ OperandPattern read_operand(std::string_view item) {
   item = cut(rest, '*');
   if (rest == "v") p.elements = OperandPattern::Elements::vector;
   if (rest == "n") p.elements = OperandPattern::Elements::matrices;
+  if (rest == "m") p.elements = OperandPattern::Elements::lane_mask;
   read_operand_name(item, p);
   return p;
 }
@@ -343,8 +355,8 @@ struct Grammar {
 
   Grammar() {
     const std::span<const Form> families[] = {
-        integer_forms(), bit_forms(),     float_forms(),   convert_forms(), memory_forms(),   atomic_forms(),
-        warp_forms(),    control_forms(), barrier_forms(), copy_forms(),    mbarrier_forms(), matrix_forms(),
+        integer_forms(), bit_forms(),     float_forms(), convert_forms(),  memory_forms(), atomic_forms(), warp_forms(),
+        control_forms(), barrier_forms(), copy_forms(),  mbarrier_forms(), matrix_forms(), tensor_forms(),
     };
     for (const auto forms : families) {
       for (const Form& form : forms) {

@@ -17,8 +17,9 @@
 //   A  address in the space given by the words     A:shared  in this space     M  tensor map, coordinates: [map, {..}]
 //   Rd Ra Rb Rc   the registers of a matrix       _  only _
 //   =x  written     +x  read and written     #x  a constant     ~x  registers may be wider (ld, st, cvt)
-//   x*v  a vector of the word's size     x*n  of .x1 .x2 .x4     x|pred  a pair d|p     x|pred?  x or a pair
-//   x/y  x or y     x&  or {a, b, ...}, the pieces of one x (mov)
+//   x*v  a vector of the word's size     x*n  of .x1 .x2 .x4 ..  x|pred  a pair d|p     x|pred?  x or a pair
+//   x*m  a vector of a bit for each lane of tensor memory: 4 of 32 bits, 8 with .cta_group::2
+//   x/y  x or y     x/A  x or an address     x&  or {a, b, ...}, the pieces of one x (mov)
 //   x?   may be missing     mask, policy  present if the words include .multicast::cluster, .L2::cache_hint
 //
 // Source: PTX ISA 9.0, the syntax at the head of each instruction; where it is ambiguous, the assembler of CUDA 13.0.
@@ -42,7 +43,8 @@ struct Form {
   std::string_view operands;
   std::int32_t target = 0;  // the minimum; 90 for sm_90
 };
-inline constexpr std::int32_t kOnly90a = 9000;  // Form::target of wgmma and setmaxnreg
+inline constexpr std::int32_t kOnly90a = 9000;    // Form::target of wgmma
+inline constexpr std::int32_t kOnly100a = 10000;  // of tcgen05: sm_100a, sm_103a, sm_110a, not sm_120
 
 // The forms by family, one source file each.
 [[nodiscard]] std::span<const Form> integer_forms();
@@ -57,6 +59,7 @@ inline constexpr std::int32_t kOnly90a = 9000;  // Form::target of wgmma and set
 [[nodiscard]] std::span<const Form> copy_forms();
 [[nodiscard]] std::span<const Form> mbarrier_forms();
 [[nodiscard]] std::span<const Form> matrix_forms();
+[[nodiscard]] std::span<const Form> tensor_forms();
 
 // PTX features that the machine does not support. `base` "": of any opcode. `word` "": the whole opcode.
 struct Refusal {
@@ -85,7 +88,7 @@ struct Slot {
 
 struct OperandPattern {
   enum class TypeFrom : std::uint8_t { fixed, word, wide, matrix };
-  enum class Elements : std::uint8_t { one, vector, matrices, fragment };
+  enum class Elements : std::uint8_t { one, vector, matrices, fragment, lane_mask };
   OperandRule rule;                      // the part that does not depend on the word
   TypeFrom type_from = TypeFrom::fixed;  // rule.type
   std::int32_t which = 0;                // word: T, T2 .. from 0; matrix: 'd', 'a', 'b', 'c'

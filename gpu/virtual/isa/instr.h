@@ -49,6 +49,7 @@ struct OperandRule {
   Type second = Type::none;       // of a pair d|p: the type of p; none: pairs are not accepted
   bool pair = false;              // only a pair is accepted: elect
   Type alternative = Type::none;  // a second accepted type: cp.async a size or a predicate, wgmma's A one descriptor
+  bool or_address = false;        // an address is accepted too: tcgen05.mma's A
   bool constant = false;          // a number in the text, not a register
   bool wider = false;             // registers may be wider than the type: ld, st, cvt
   bool packs = false;             // mov: a vector is the pieces of one value of `type`
@@ -64,8 +65,9 @@ struct Instr {
   MatrixShape shape;
   std::int32_t least_target = 0;  // 90: sm_90
   bool only_90a = false;          // wgmma, setmaxnreg: neither before nor after
+  bool only_100a = false;         // tcgen05: sm_100 to sm_110, with the suffix a or f
   std::int32_t form = -1;         // the row of the grammar (gpu/virtual/isa/grammar.h) that the word is an example of
-  std::string unsupported;        // "needs tensor memory, not modeled", "unknown opcode 'foo'"; "": can be run
+  std::string unsupported;        // "needs textures, not modeled", "unknown opcode 'foo'"; "": can be run
 
   [[nodiscard]] bool has(Mod mod) const { return mods.test(static_cast<std::size_t>(mod)); }
   [[nodiscard]] Type type(int i = 0) const { return types[static_cast<std::size_t>(i)]; }
@@ -87,7 +89,7 @@ struct Instr {
 struct UnsupportedStatement {
   std::int32_t function = 0;
   std::int32_t statement = 0;
-  std::string message;  // "unknown opcode 'foo'", "unknown modifier '.v3'", "needs tensor memory, not modeled"
+  std::string message;  // "unknown opcode 'foo'", "unknown modifier '.v3'", "needs textures, not modeled"
 };
 
 // All statements of a module, decoded.

@@ -35,6 +35,19 @@ class LiteralCheck {
         return is(0) && value(0) < 0 ? "group count must not be negative" : "";
       case Opcode::wgmma_mma_async:
         return warpgroup_matrix();
+      case Opcode::tcgen05_alloc:
+      case Opcode::tcgen05_dealloc:
+        return is(1) && (!std::has_single_bit(static_cast<std::uint64_t>(value(1))) || outside(1, 32, 512))
+                   ? "column count must be a power of two from 32 to 512"
+                   : "";
+      case Opcode::tcgen05_ld:
+      case Opcode::tcgen05_st:
+      case Opcode::tcgen05_cp:
+      case Opcode::tcgen05_mma_ws:
+        return wide_tensor_address();
+      case Opcode::tcgen05_mma:
+        if (const std::string fault = wide_tensor_address(); !fault.empty()) return fault;
+        return tensor_product();
       case Opcode::setmaxnreg:
         return outside(0, 24, 256) || value(0) % 8 != 0 ? "value must be 24..256 and a multiple of 8" : "";
       case Opcode::pmevent:
@@ -111,6 +124,33 @@ class LiteralCheck {
     if (from_registers && operands_.size() == 8) return "A in registers cannot be transposed: 7 operands";
     if (!from_registers && operands_.size() == 7) return "A by descriptor has a transposition too: 8 operands";
     return {};
+  }
+
+  std::string wide_tensor_address() {
+    for (const Operand& o : operands_) {
+      if (o.kind != OperandKind::address) continue;
+      const Operand& base = s_.function.elements_of(o)[0];
+      if (base.kind == OperandKind::reg && bits(type_of(base)) != 32) return "an address in tensor memory has 32 bits";
+    }
+    return "";
+  }
+
+  // d, a, b, description, then {lanes} p scale, {lanes} p, p scale, or p; with block scales: d, a, b, description,
+  // scales of a, scales of b, p
+  std::string tensor_product() {
+    if (s_.instr.has(Mod::block_scale)) return "";
+    const bool lanes = operands_[4].kind == OperandKind::vector;
+    const std::size_t p = lanes ? 5 : 4, scale = p + 1;
+    if (lanes && operands_.size() < 6) return "the lanes are followed by a predicate: whether D is an input";
+    if (operands_.size() > scale + 1) return "too many operands";
+    if (operands_[p].kind == OperandKind::reg && type_of(operands_[p]) != Type::pred)
+      return "whether D is an input must be a predicate";
+    if (operands_.size() <= scale) return "";
+    if (!s_.instr.has(Mod::kind_f16) && !s_.instr.has(Mod::kind_tf32)) return "only .kind::f16 and .kind::tf32 scale D";
+    return !is(scale) || outside(scale, 0, 15) ? "the scale of D must be a number from 0 to 15" : "";
+  }
+  [[nodiscard]] Type type_of(const Operand& o) const {
+    return s_.function.registers[static_cast<std::size_t>(o.index)].type;
   }
 
   std::string fraction() {

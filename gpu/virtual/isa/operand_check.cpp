@@ -154,6 +154,7 @@ class OperandCheck {
       case Role::read:
         break;
     }
+    if (rule.or_address && o.kind == OperandKind::address) return check_address(o, {.role = Role::address});
     if (o.kind == OperandKind::pair) return check_pair(o, rule);
     if (rule.pair) return fail("is {}, expected a pair d|p", kind_of(o));
     if (o.kind == OperandKind::vector) return check_vector(o, rule);

@@ -62,8 +62,15 @@ char matrix_of(const Instr& instr, char written) {
   return written;
 }
 
-std::int32_t matrices(const Instr& instr) {
-  return instr.has(Mod::x4) ? 4 : instr.has(Mod::x2) ? 2 : 1;
+// The registers of .x1 .x2 ..: of a matrix move its matrices, of a tensor memory access one or more for each repeat.
+std::int32_t repeated_registers(const Instr& instr) {
+  constexpr Mod kRepeats[] = {Mod::x1, Mod::x2, Mod::x4, Mod::x8, Mod::x16, Mod::x32, Mod::x64, Mod::x128};
+  std::int32_t count = instr.has(Mod::shape_16x256b) ? 4 : instr.has(Mod::shape_16x128b) ? 2 : 1;
+  for (const Mod repeat : kRepeats) {
+    if (instr.has(repeat)) return count;
+    count *= 2;
+  }
+  return 1;
 }
 
 std::int32_t coordinates(const Instr& instr) {
@@ -94,7 +101,8 @@ OperandRule rule_of(const Instr& instr, const OperandPattern& p) {
     }
   }
   if (p.elements == OperandPattern::Elements::vector) rule.elements = instr.vector;
-  if (p.elements == OperandPattern::Elements::matrices) rule.elements = matrices(instr);
+  if (p.elements == OperandPattern::Elements::matrices) rule.elements = repeated_registers(instr);
+  if (p.elements == OperandPattern::Elements::lane_mask) rule.elements = instr.has(Mod::cta_group_2) ? 8 : 4;
   if (p.elements == OperandPattern::Elements::vector) rule.braces = Braces::allowed;
   if (rule.elements > 1 || p.elements == OperandPattern::Elements::matrices ||
       p.elements == OperandPattern::Elements::fragment) {

@@ -16,7 +16,7 @@ std::vector<WordUse> by_count(const std::map<std::string, WordUse, std::less<>>&
   return sorted;
 }
 
-// The base name of an unknown opcode is its first word: "tcgen05".
+// The base name of an unknown opcode is its first word: "multimem".
 std::string base_of(const Instr& instr, std::string_view word) {
   if (instr.opcode != Opcode::unsupported) return std::string(name(instr.opcode));
   return std::string(word.substr(0, word.find('.')));

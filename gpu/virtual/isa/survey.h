@@ -2,7 +2,7 @@
 // fully supported, and where the assembler would fuse a product and a sum.
 //
 //   words        "fma.rn.f32" 512, "ld.global.nc.v4.f32" 8 ...          by how often, then by name
-//   unsupported  "tcgen05.alloc..." needs tensor memory, not modeled   gemm.ptx:120:2, kernel gemm
+//   unsupported  "tcgen05.shift..." moves rows of tensor memory, not modeled   gemm.ptx:120:2, kernel gemm
 //   kernels      "decode": 894 statements, can run
 //   contraction  mul.f32 %f3, %f1, %f2;  add.f32 %f4, %f3, %f5;         one rounding on hardware, two here
 //

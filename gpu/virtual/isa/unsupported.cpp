@@ -7,7 +7,6 @@ namespace {
 constexpr std::string_view kNewer = "needs sm_100, not modeled";
 constexpr std::string_view kTextures = "needs textures, not modeled";
 constexpr std::string_view kSurfaces = "needs surfaces, not modeled";
-constexpr std::string_view kTensorMemory = "needs tensor memory, not modeled";
 constexpr std::string_view kMulticast = "needs memory of several GPUs, not modeled";
 constexpr std::string_view kVideo = "a video instruction, not modeled";
 constexpr std::string_view kSparse = "needs sparse matrices, not modeled";
@@ -23,9 +22,12 @@ constexpr Refusal kRefusals[] = {
     {"sust", "", kSurfaces},
     {"sured", "", kSurfaces},
     {"suq", "", kSurfaces},
-    {"tcgen05", "", kTensorMemory},
+    {"tcgen05.shift", "", "moves rows of tensor memory, not modeled"},
+    {"tcgen05.ld.red", "", "needs sm_103a, not modeled"},
+    {"tcgen05.mma", "ashift", "moves the rows of A, not modeled"},
+    {"tcgen05.mma.sp", "", kSparse},
+    {"tcgen05.mma.ws.sp", "", kSparse},
     {"multimem", "", kMulticast},
-    {"clusterlaunchcontrol", "", "needs cluster launch control, not modeled"},
     {"st.bulk", "", kNewer},
     {"vadd", "", kVideo},
     {"vsub", "", kVideo},

@@ -4,7 +4,7 @@
 //
 // Actors. Each reader or writer of memory is an actor of its CTA: its threads (0 .. threads - 1), and asynchronous
 // engines, numbered after them: one cp.async engine per thread, one load engine per mbarrier, one bulk-store engine per
-// thread, one wgmma engine per warpgroup. Engines are identified by AsyncOp.
+// thread, one wgmma engine per warpgroup, one tensor core per issuing thread. Engines are identified by AsyncOp.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 #include <span>
 #include <string_view>
 
+#include "gpu/virtual/machine/tensor/tensor_memory.h"
 #include "gpu/virtual/semantics/op.h"
 #include "gpu/virtual/text/types.h"
 
@@ -53,7 +54,8 @@ enum class AsyncKind : std::uint8_t {
   shared_to_cluster,
   st_async,
   red_async,
-  wgmma
+  wgmma,
+  tcgen05,  // mma, cp: operations of the tensor core on tensor memory
 };
 [[nodiscard]] std::string_view name(AsyncKind kind);  // "cp.async", "tensor load"
 
@@ -78,6 +80,16 @@ struct AsyncOp {
   std::int32_t pc = -1;
   std::uint64_t mbarrier = 0;  // shared address of the barrier it completes on; 0: it belongs to a group
   std::int64_t bytes = 0;      // credited to that barrier
+};
+
+// Cells of the tensor memory of CTA `cta`. `operation`: the tensor core accesses them, for AsyncOp::number; 0: the
+// warp does.
+struct TensorAccess {
+  AccessKind kind = AccessKind::load;
+  std::int32_t cta = 0;
+  std::span<const TensorRegion> regions;
+  std::uint64_t operation = 0;
+  int lane = 0;  // the issuer of the operation
 };
 
 // wait_false: a wait has tested the object, and its phase is not complete.
@@ -149,6 +161,15 @@ class Monitor {
   virtual void group_wait(const Exec&, AsyncKind, LaneMask, bool /*reads only*/, OperationNumbers /*last*/) {}
   // cp.async.mbarrier.arrive: the lane's copies so far are ordered before the completion of the phase.
   virtual void cp_async_arrive(const Exec&, LaneMask, std::uint64_t /*mbarrier*/) {}
+
+  // Tensor memory. An access is told before it is performed, one of the tensor core when it is issued.
+  virtual void tensor_access(const Exec&, const Op&, const TensorAccess&) {}
+  virtual void tensor_wait(const Exec&, const Op&, bool /*for stores; otherwise for loads*/) {}
+  virtual void tensor_fence(const Exec&, const Op&, LaneMask, bool /*before_thread_sync; otherwise after*/) {}
+  virtual void tensor_freed(const Exec&, const Op&, std::int64_t /*column*/, std::uint64_t /*columns*/) {}
+  // tcgen05.commit: the lane's operations with lower numbers are ordered before the completion of a phase of each of
+  // these barriers: shared addresses with their ranks.
+  virtual void tensor_commit(const Exec&, int /*lane*/, std::uint64_t /*number*/, std::span<const std::uint64_t>) {}
 
   virtual void printed(const Exec&, std::string_view) {}
   virtual void reported(Launch&, const Report&) {}

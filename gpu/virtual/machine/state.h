@@ -35,6 +35,7 @@
 #include "gpu/virtual/machine/monitor.h"
 #include "gpu/virtual/machine/program/program.h"
 #include "gpu/virtual/machine/program/register_buffer.h"
+#include "gpu/virtual/machine/tensor/tensor_memory.h"
 
 namespace kvscope::ptx {
 
@@ -48,6 +49,8 @@ enum class WaitKind : std::uint8_t {
   named_barrier,  // object = number
   mbarrier,       // object = shared address; value: phase parity or token
   cluster_barrier,
+  tensor_room,  // free columns of tensor memory
+  tensor_peer,  // the same instruction in the other CTA of a pair
 };
 
 struct Wait {
@@ -133,9 +136,10 @@ struct Cta {
   std::array<NamedBarrier, 16> barriers;
   std::map<std::uint64_t, Mbarrier> mbarriers;  // live ones, by offset in the window
   AsyncState async;                             // of this CTA's threads
-  std::int64_t steps = 0;                       // warp instructions: %clock
-  std::uint64_t events = 0;                     // changes that other threads can observe
-  std::int32_t turn = 0;                        // the warp whose turn it is
+  TensorMemory tensor;
+  std::int64_t steps = 0;    // warp instructions: %clock
+  std::uint64_t events = 0;  // changes that other threads can observe
+  std::int32_t turn = 0;     // the warp whose turn it is
   // [warps] lanes that have arrived at the cluster's barrier, and those of them that may pass its wait.
   std::vector<LaneMask> cluster_arrived;
   std::vector<LaneMask> cluster_passed;

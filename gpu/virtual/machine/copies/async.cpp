@@ -9,6 +9,7 @@
 #include "gpu/virtual/machine/detail/handlers.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/state.h"
+#include "gpu/virtual/machine/tensor/detail/tensor_handlers.h"
 #include "gpu/virtual/machine/warp/detail/random_schedule.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
@@ -109,7 +110,8 @@ std::string_view name(AsyncKind kind) {
                                          "bulk copy to the cluster",
                                          "st.async",
                                          "red.async",
-                                         "wgmma"};
+                                         "wgmma",
+                                         "tcgen05"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -118,7 +120,7 @@ AsyncOp new_operation(Exec& exec, const Op& op, int lane, AsyncKind kind) {
 }
 
 std::int64_t in_flight(const AsyncState& async) {
-  std::size_t count = async.queue.size() + async.arrivals.size();
+  std::size_t count = async.queue.size() + async.arrivals.size() + async.tensor.size();
   for (const ThreadCopies& t : async.cp_async) count += t.copies.size() + t.groups.size();
   for (const ThreadGroups& t : async.bulk) {
     count += t.open.size() + t.groups.size();
@@ -189,10 +191,13 @@ void perform_all(Launch& launch, Cta& cta, const std::vector<std::uint64_t>& num
 bool perform_next(Launch& launch, Cta& cta) {
   auto& a = cta.async;
   if (launch.config.options.policy == Policy::seeded) {
-    const std::uint64_t copies = waiting_copies(cta), all = a.queue.size() + a.arrivals.size() + copies;
+    const std::uint64_t copies = waiting_copies(cta), tensor = a.tensor.empty() ? 0 : 1,
+                        all = a.queue.size() + a.arrivals.size() + copies + tensor;
     if (all == 0) return false;
     std::uint64_t chosen = next_random(launch, all);
-    if (chosen < a.queue.size()) {
+    if (chosen + tensor == all) {
+      perform_tensor_op(launch, cta);
+    } else if (chosen < a.queue.size()) {
       perform_at(launch, cta, chosen);
     } else if ((chosen -= a.queue.size()) < a.arrivals.size()) {
       make_arrival(launch, cta, chosen);
@@ -202,6 +207,11 @@ bool perform_next(Launch& launch, Cta& cta) {
     return true;
   }
   // In issue order. A cp.async of a group is performed at its wait, or at its arrival.
+  const auto first = [](const auto& ops) { return ops.empty() ? ~std::uint64_t{0} : ops.front().op.number; };
+  if (first(a.tensor) < std::min(first(a.queue), first(a.arrivals))) {
+    perform_tensor_op(launch, cta);
+    return true;
+  }
   if (a.queue.empty() && a.arrivals.empty()) return false;
   if (a.queue.empty() || (!a.arrivals.empty() && a.arrivals.front().op.number < a.queue.front().op.number)) {
     make_arrival(launch, cta, 0);
@@ -223,11 +233,12 @@ void check_ended(Launch& launch, Cta& cta) {
                  "wait for its mbarrier before the end");
   }
   while (!queue.empty()) perform_at(launch, cta, 0);
+  end_tensor_memory(launch, cta);
   report_barriers(launch, cta);
 }
 
 MachineHandler find_copy(const Instr& instr) {
-  for (const auto find : {find_cp_async, find_bulk_copy, find_tensor_copy, find_fence}) {
+  for (const auto find : {find_cp_async, find_bulk_copy, find_tensor_copy, find_fence, find_cluster_launch}) {
     if (const MachineHandler handler = find(instr)) return handler;
   }
   return nullptr;

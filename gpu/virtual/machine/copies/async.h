@@ -87,6 +87,20 @@ struct WarpProducts {
   std::int32_t grouped = 0;
 };
 
+// An operation of the tensor core (tcgen05.mma, cp), or a commit, which arrives at its barriers after them.
+struct TensorOp {
+  AsyncOp op;
+  std::uint64_t a = 0, b = 0;  // descriptors in shared memory; cp: `a`
+  std::uint32_t d = 0;         // addresses in tensor memory
+  std::uint32_t a_tensor = 0;  // of A, if it is there
+  std::uint32_t a_scales = 0, b_scales = 0;
+  std::uint32_t description = 0;  // instruction descriptor
+  bool a_in_tensor = false, adds = false;
+  int scale_d = 0;                      // D is divided by 2^scale_d first
+  std::array<std::uint32_t, 8> kept{};  // bit i: lane i of D stays as it is; the odd CTA's lanes from bit 128 on
+  std::vector<std::uint64_t> barriers;  // of a commit: shared addresses with ranks; empty: another operation
+};
+
 // The tensor map read last, and its bytes: kernels reuse a few maps many times.
 struct MapCache {
   bool filled = false;
@@ -101,6 +115,7 @@ struct AsyncState {
   std::vector<ThreadGroups> bulk;       // [threads]; may be empty
   std::vector<WarpProducts> wgmma;      // [warps]; may be empty
   WgmmaOperands operands;               // of products
+  std::deque<TensorOp> tensor;          // not yet performed, by number; performed in this order
   MapCache map;
   std::int64_t pushed = 0;  // at least in_flight(): counted up by each entry, set to in_flight() when that is counted
   std::uint64_t barriers_begin = ~std::uint64_t{0};  // bounds of the offsets of live mbarriers
@@ -133,6 +148,7 @@ void perform_one_copy(Launch& launch, Cta& cta, std::uint64_t pick);
 [[nodiscard]] MachineHandler find_bulk_copy(const Instr& instr);    // cp.async.bulk, cp.reduce, st.async, red.async
 [[nodiscard]] MachineHandler find_tensor_copy(const Instr& instr);  // and prefetches, tensormap.*
 [[nodiscard]] MachineHandler find_fence(const Instr& instr);
+[[nodiscard]] MachineHandler find_cluster_launch(const Instr& instr);  // clusterlaunchcontrol
 
 // The implementations of perform() for each kind.
 void perform_bulk(Launch& launch, Cta& cta, const PendingOp& op);

@@ -18,6 +18,7 @@ struct Cta;
 [[nodiscard]] MachineHandler find_mbarrier(const Instr& instr);       // mbarrier.*
 [[nodiscard]] MachineHandler find_copy(const Instr& instr);           // cp.async, cp.async.bulk, tensor copies, fences
 [[nodiscard]] MachineHandler find_warpgroup(const Instr& instr);      // wgmma, setmaxnreg
+[[nodiscard]] MachineHandler find_tensor(const Instr& instr);         // tcgen05
 
 // --- used by the scheduler -------------------------------------------------------------------------------------------
 

@@ -163,6 +163,17 @@ std::string wait_text(const Launch& launch, const Cta& cta, const Warp& warp, co
       }
       return out;
     }
+    case WaitKind::tensor_room: {
+      std::string out = "free columns of tensor memory; allocated:";
+      for (const TensorAllocation& a : cta.tensor.allocations()) {
+        if (!a.live()) continue;
+        out += fmt::format("\n  columns {} to {} by warp {}: {}", a.column, a.column + a.columns - 1, a.warp,
+                           place(launch, a.pc));
+      }
+      return out;
+    }
+    case WaitKind::tensor_peer:
+      return "the same instruction in the peer CTA, whose rank differs in bit 0";
     case WaitKind::none:
       return "nothing known";
   }

@@ -58,6 +58,11 @@ constexpr std::array kKinds{
     KindInfo{ReportKind::register_count, "REGISTER_COUNT", Severity::error},
     KindInfo{ReportKind::limit, "LIMIT", Severity::error},
     KindInfo{ReportKind::absent_threads, "ABSENT_THREADS", Severity::warning},
+    KindInfo{ReportKind::tensor_alloc, "TENSOR_ALLOC", Severity::error},
+    KindInfo{ReportKind::tensor_access, "TENSOR_ACCESS", Severity::error},
+    KindInfo{ReportKind::tensor_order, "TENSOR_ORDER", Severity::error},
+    KindInfo{ReportKind::tensor_fence, "TENSOR_FENCE", Severity::warning},
+    KindInfo{ReportKind::product_arg, "PRODUCT_ARG", Severity::error},
 };
 
 const KindInfo& info(ReportKind kind) {

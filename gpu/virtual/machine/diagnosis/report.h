@@ -62,6 +62,11 @@ enum class ReportKind : std::uint8_t {
   register_count,
   limit,
   absent_threads,  // a mask or a barrier names threads that have exited
+  tensor_alloc,    // allocation of tensor memory: sizes, order, leaks
+  tensor_access,   // cells that are not allocated, or that another warp accesses
+  tensor_order,    // cells that are accessed before an operation on them is complete
+  tensor_fence,    // without the fence around a synchronization of threads
+  product_arg,     // descriptors of tcgen05.mma and cp
 };
 enum class Severity : std::uint8_t { note, warning, error };
 

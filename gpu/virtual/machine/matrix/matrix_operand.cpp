@@ -56,6 +56,38 @@ OperandLayout layout_of(std::uint64_t descriptor) {
   return {offset(0), offset(16), offset(32), static_cast<int>(bit_field(descriptor, 49, 3)), code.bits, code.name};
 }
 
+OperandLayout tcgen05_layout_of(std::uint64_t descriptor) {
+  const std::string what = fmt::format("tcgen05 descriptor 0x{:016x}", descriptor);
+  std::vector<Fault> faults;
+  std::uint64_t reserved = 0;
+  for (const auto& [lowest, bits] : {std::pair{14, 2}, std::pair{30, 2}, std::pair{48, 1}, std::pair{53, 8}}) {
+    reserved |= bit_field(descriptor, lowest, bits) << lowest;
+  }
+  if (reserved != 0) {
+    faults.push_back({"reserved bits", fmt::format("0x{:016x} must be 0: is an offset 2^18 B or more?", reserved)});
+  }
+  if (const std::uint64_t version = bit_field(descriptor, 46, 2); version != 1) {
+    faults.push_back({"version", fmt::format("{} in bits 46-47, but it is 1 for tcgen05 and 0 for wgmma", version)});
+  }
+  const std::uint64_t mode = bit_field(descriptor, 61, 3);
+  if (mode == 3 || mode == 5 || mode == 7) {
+    faults.push_back({"swizzle", fmt::format("{} in bits 61-63: 0 none, 2 128B, 4 64B, 6 32B", mode)});
+  }
+  if (!faults.empty()) throw GeometryError(what, std::move(faults));
+  if (mode == 1) throw UnsupportedError(what + ": a 128B swizzle with atoms of 32 B is not modeled");
+  if (bit_field(descriptor, 52, 1) != 0) throw UnsupportedError(what + ": an absolute leading offset is not modeled");
+  if (bit_field(descriptor, 49, 3) != 0) {
+    throw UnsupportedError(what +
+                           ": a pattern out of phase (bits 49-51) is not modeled: align the tile to its swizzle");
+  }
+  // 0 none, 2 128B, 4 64B, 6 32B in the order of wgmma's modes
+  const SwizzleCode& code = kSwizzleCodes[mode / 2];
+  const auto offset = [&](int lowest) {
+    return static_cast<std::int64_t>(bit_field(descriptor, lowest, 14)) * kVectorBytes;
+  };
+  return {offset(0), offset(16), offset(32), 0, code.bits, code.name};
+}
+
 void require_supported(const OperandLayout& operand, bool mn_major, int element_bits) {
   if (operand.base_offset != 0) {
     throw UnsupportedError(
@@ -93,12 +125,8 @@ OperandSteps steps_of(const OperandLayout& operand, bool mn_major) {
   return {{width / kVectorBytes, kVectorBytes, operand.leading}, lines};
 }
 
-}  // namespace
-
-std::vector<WgmmaChunk> wgmma_chunks(std::uint64_t descriptor, bool mn_major, int element_bits, int mn_from, int mns,
-                                     int ks) {
-  const OperandLayout operand = layout_of(descriptor);
-  require_supported(operand, mn_major, element_bits);
+std::vector<WgmmaChunk> chunks_of(const OperandLayout& operand, bool mn_major, int element_bits, int mn_from, int mns,
+                                  int ks) {
   const OperandSteps steps = steps_of(operand, mn_major);
   const int elements = kVectorBits / element_bits;  // per vector
   const int first = mn_major ? mn_from : 0, end = first + (mn_major ? mns : ks);
@@ -113,6 +141,25 @@ std::vector<WgmmaChunk> wgmma_chunks(std::uint64_t descriptor, bool mn_major, in
     }
   }
   return chunks;
+}
+
+}  // namespace
+
+std::vector<WgmmaChunk> wgmma_chunks(std::uint64_t descriptor, bool mn_major, int element_bits, int mn_from, int mns,
+                                     int ks) {
+  const OperandLayout operand = layout_of(descriptor);
+  require_supported(operand, mn_major, element_bits);
+  return chunks_of(operand, mn_major, element_bits, mn_from, mns, ks);
+}
+
+std::vector<WgmmaChunk> tcgen05_chunks(std::uint64_t descriptor, bool mn_major, int element_bits, int mns, int ks) {
+  const OperandLayout operand = tcgen05_layout_of(descriptor);
+  if (mn_major && element_bits == 32) {
+    throw UnsupportedError(
+        "tcgen05 takes MN-major operands of 32 bits in the 128B swizzle with atoms of 32 B only, which is "
+        "not modeled: transpose on the way into shared memory");
+  }
+  return chunks_of(operand, mn_major, element_bits, 0, mns, ks);
 }
 
 }  // namespace kvscope::ptx

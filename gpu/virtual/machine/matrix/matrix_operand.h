@@ -1,4 +1,5 @@
-// An operand of wgmma in shared memory: its 64-bit descriptor, and the address of each 16 bytes of the operand.
+// An operand of wgmma or tcgen05 in shared memory: its 64-bit descriptor, and the address of each 16 bytes of the
+// operand.
 //
 //   bits   13..0  start    29..16  leading offset    45..32  stride offset    in units of 16 bytes
 //          51..49  base offset    63..62  0 no swizzle, 1 128B, 2 64B, 3 32B    all others 0
@@ -13,6 +14,9 @@
 //   K-major, swizzled     -    -             W  stride           k, within W bytes
 //   MN-major, none        1    stride       16  leading          row, column   k
 //   MN-major, swizzled  W/16   leading       W  stride
+//
+// tcgen05: bits 46-47 are 1, and the mode is bits 61-63: 0 no swizzle, 2 128B, 4 64B, 6 32B. Elements of 32 and 8 bits
+// may be MN-major too, except that 32 bits need the mode 1, 128B with atoms of 32 bytes, which is not supported.
 //
 // W is 32, 64 or 128. The swizzle acts on the absolute address, so a step of k inside a swizzled row may be added to
 // the start. Example: 0x4000004000010040 (start 1024, stride 1024, 128B swizzle), K-major, bf16: element (9, 5) is in
@@ -37,5 +41,9 @@ struct WgmmaChunk {
 // reserved bits that are not 0. UnsupportedError: a base offset that is not 0, MN-major elements that are not 16 bits.
 [[nodiscard]] std::vector<WgmmaChunk> wgmma_chunks(std::uint64_t descriptor, bool mn_major, int element_bits,
                                                    int mn_from, int mns, int ks);
+// The same for a descriptor of tcgen05. `element_bits`: of an element as it is stored; 8 for each that takes one of 16
+// parts of a chunk, whatever its width.
+[[nodiscard]] std::vector<WgmmaChunk> tcgen05_chunks(std::uint64_t descriptor, bool mn_major, int element_bits, int mns,
+                                                     int ks);
 
 }  // namespace kvscope::ptx

@@ -18,7 +18,7 @@ namespace {
 
 MachineHandler find_machine_handler(const Instr& instr) {
   for (const auto find : {find_memory, find_control, find_warp_exchange, find_named_barrier, find_atomic, find_mbarrier,
-                          find_copy, find_warpgroup}) {
+                          find_copy, find_warpgroup, find_tensor}) {
     if (const MachineHandler handler = find(instr)) return handler;
   }
   return nullptr;

@@ -39,12 +39,12 @@ TEST(Decode, DecodesEachWordOnce) {
 // An unsupported statement is not an error of the file: it may never be reached.
 TEST(Decode, ListsUnsupportedStatementsAndLoads) {
   const Module module = parse_module(
-      kernel("mov.u32 r1, 0;\ntcgen05.wait::ld.sync.aligned;\nfoo.bar r1, r2;\nld.shared.v3.u32 r1, [r2];"), "k.ptx");
+      kernel("mov.u32 r1, 0;\nmultimem.ld.sync.aligned;\nfoo.bar r1, r2;\nld.shared.v3.u32 r1, [r2];"), "k.ptx");
   const Decoded d = decode(module);
   EXPECT_TRUE(d.errors.empty());
   ASSERT_EQ(d.unsupported.size(), 3u);
   EXPECT_EQ(d.unsupported[0].statement, 1);
-  EXPECT_EQ(d.unsupported[0].message, "needs tensor memory, not modeled");
+  EXPECT_EQ(d.unsupported[0].message, "needs memory of several GPUs, not modeled");
   EXPECT_EQ(d.unsupported[1].statement, 2);
   EXPECT_EQ(d.unsupported[1].message, "unknown opcode 'foo'");
   EXPECT_EQ(d.unsupported[2].statement, 3);

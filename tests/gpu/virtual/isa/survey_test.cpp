@@ -13,7 +13,7 @@ const char* const kFile = R"(.version 9.0
 .target sm_100a
 .address_size 64
 .func clean() { .reg .b32 r<4>; add.s32 r1, r1, r2; ret; }
-.func alloc() { tcgen05.wait::st.sync.aligned; ret; }
+.func alloc() { multimem.st.sync.aligned; ret; }
 .func through() { call.uni alloc; ret; }
 .global .u64 table[1] = { alloc };
 .visible .entry can() {
@@ -30,7 +30,7 @@ proto: .callprototype _ ();
   call rd1, proto;
   ret;
 }
-.visible .entry texture() { tcgen05.wait::ld.sync.aligned; foo.bar; ret; }
+.visible .entry texture() { multimem.ld.sync.aligned; foo.bar; ret; }
 )";
 
 Survey survey_of(const std::string& text) {
@@ -48,23 +48,23 @@ TEST(Survey, CountsWordsByHowOftenTheyStand) {
   EXPECT_EQ(s.words[1].count, 3);
   EXPECT_EQ(s.words[2].word, "add.f32");
   EXPECT_EQ(s.words[2].count, 2);
-  // Of the base names: ret 7, call 4, add 3, tcgen05 2, foo 1.
+  // Of the base names: ret 7, call 4, add 3, multimem 2, foo 1.
   ASSERT_EQ(s.bases.size(), 5u);
   EXPECT_EQ(s.bases[1].word, "call");
   EXPECT_EQ(s.bases[1].count, 4);
   EXPECT_EQ(s.bases[2].word, "add");
   EXPECT_EQ(s.bases[2].count, 3);
-  EXPECT_EQ(s.bases[3].word, "tcgen05");
+  EXPECT_EQ(s.bases[3].word, "multimem");
   EXPECT_EQ(s.bases[3].count, 2);
-  EXPECT_EQ(s.bases[3].unsupported, "needs tensor memory, not modeled");
+  EXPECT_EQ(s.bases[3].unsupported, "needs memory of several GPUs, not modeled");
   EXPECT_EQ(s.bases[4].unsupported, "unknown opcode 'foo'");
 }
 
 TEST(Survey, ListsUnsupportedOpcodesWithTheirPlaces) {
   const Survey s = survey_of(kFile);
   ASSERT_EQ(s.unsupported.size(), 3u);
-  EXPECT_EQ(s.unsupported[0].word, "tcgen05.wait::st.sync.aligned");
-  EXPECT_EQ(s.unsupported[0].message, "needs tensor memory, not modeled");
+  EXPECT_EQ(s.unsupported[0].word, "multimem.st.sync.aligned");
+  EXPECT_EQ(s.unsupported[0].message, "needs memory of several GPUs, not modeled");
   EXPECT_EQ(s.unsupported[0].function, "alloc");
   EXPECT_EQ(s.unsupported[0].at, (TextPlace{5, 17}));
   EXPECT_EQ(s.unsupported[2].word, "foo.bar");
@@ -91,7 +91,7 @@ TEST(Survey, DoesNotMistakeALabelForAFunction) {
 .target sm_90a
 .address_size 64
 .func clean() { ret; }
-.func alloc() { tcgen05.wait::st.sync.aligned; ret; }
+.func alloc() { multimem.st.sync.aligned; ret; }
 .visible .entry jumps() {
   .reg .b32 r<2>;
   add.s32 r1, r1, 1;

@@ -31,6 +31,7 @@ def builds():
         yield stem, stem + '.ptx', ['-arch=sm_90a', '-lineinfo']
     for stem in BOTH:
         yield stem, stem + '.sm_100a.ptx', ['-arch=sm_100a', '-lineinfo']
+    yield 'tensor_memory', 'tensor_memory.sm_100a.ptx', ['-arch=sm_100a', '-lineinfo']
     yield 'qk', 'qk.debug.ptx', ['-arch=sm_90a', '-G']
     yield 'wmma', 'wmma.ptx', ['-arch=sm_90a']  # with -lineinfo, names of inlined templates would be longer than the code
 

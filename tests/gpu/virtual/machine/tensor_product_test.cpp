@@ -1,0 +1,364 @@
+// tcgen05.mma: each kind, type, layout and shape, compared with a plain loop over small integers. The operands are
+// placed in shared memory by the formulas of the PTX ISA's canonical layouts, written here again; nothing is shared
+// with the library.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/gpu/virtual/machine/one_kernel.h"
+
+namespace kvscope::ptx::test::tensor_product_test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// An element type: its code in the instruction descriptor, its bits in shared memory, and the bits of 1, 2 and the
+// sign.
+struct Element {
+  const char* name;
+  int code, bits;
+  std::uint32_t one, two, sign;
+  int stored = 0;  // bits that it takes, with padding; 0: as `bits`
+};
+constexpr Element kF16{"f16", 0, 16, 0x3c00, 0x4000, 0x8000}, kBf16{"bf16", 1, 16, 0x3f80, 0x4000, 0x8000},
+    kTf32{"tf32", 2, 32, 0x3f800000, 0x40000000, 0x80000000}, kE4m3{"e4m3", 0, 8, 0x38, 0x40, 0x80},
+    kE5m2{"e5m2", 1, 8, 0x3c, 0x40, 0x80}, kE2m3{"e2m3", 3, 6, 0x08, 0x10, 0x20, 8},
+    kE3m2{"e3m2", 4, 6, 0x0c, 0x10, 0x20, 8}, kE2m1{"e2m1", 5, 4, 0x2, 0x4, 0x8, 8},
+    kPacked{"e2m1", 1, 4, 0x2, 0x4, 0x8}, kU8{"u8", 0, 8, 1, 2, 0}, kS8{"s8", 1, 8, 1, 2, 0};
+
+int stored(const Element& e) {
+  return e.stored != 0 ? e.stored : e.bits;
+}
+std::uint32_t bits_of(const Element& e, int value) {
+  if (e.sign == 0) return static_cast<std::uint32_t>(value) & 0xff;
+  const int size = value < 0 ? -value : value;
+  return (size == 0 ? 0 : size == 1 ? e.one : e.two) | (value < 0 ? e.sign : 0);
+}
+
+// The numbers of the test: -2 .. 2, or 0 .. 2, without a period that divides a tile's size.
+int number_at(const Element& e, int i, int j, int salt) {
+  const int x = (7 * i + 3 * j + i * j % 11 + salt) % 5;
+  return e.sign == 0 && e.code == 0 ? x % 3 : x - 2;
+}
+
+struct Tile {
+  const Element* element = nullptr;
+  int mns = 0, ks = 0;
+  int row = 16;  // bytes of the swizzle: 16 none, 32, 64, 128
+  bool along_mn = false;
+};
+// Bytes from the tile's begin to element (mn, k), before the swizzle, and the offsets of the descriptor.
+struct Offsets {
+  int leading = 0, stride = 0;
+};
+Offsets offsets_of(const Tile& t) {
+  const int per_chunk = 128 / stored(*t.element);
+  if (t.along_mn) {
+    const int chunks = t.mns / per_chunk;
+    if (t.row == 16) return {chunks * 128, 128};  // leading: 8 more of k; stride: a chunk more of mn
+    return {t.ks / 8 * 8 * t.row, 8 * t.row};     // leading: past the swizzled row; stride: 8 more of k
+  }
+  if (t.row == 16) return {t.mns * 16, 128};
+  return {16, 8 * t.row};
+}
+int byte_bits_of(const Tile& t, int mn, int k) {  // [bits]
+  const int per = 128 / stored(*t.element), wide = stored(*t.element), c = t.row / 16;
+  const Offsets o = offsets_of(t);
+  if (t.along_mn) {
+    if (t.row == 16) return 8 * ((mn / per) * o.stride + (k / 8) * o.leading + (k % 8) * 16) + mn % per * wide;
+    return 8 * (mn / (per * c) * o.leading + k / 8 * o.stride + k % 8 * t.row) + mn % (per * c) * wide;
+  }
+  if (t.row == 16) return 8 * (mn / 8 * o.stride + mn % 8 * 16 + k / per * o.leading) + k % per * wide;
+  return 8 * (mn / 8 * o.stride + mn % 8 * t.row) + k * wide;
+}
+void place(const Tile& t, int salt, int first, std::vector<std::byte>& shared, int at) {
+  for (int mn = 0; mn < t.mns; ++mn) {
+    for (int k = 0; k < t.ks; ++k) {
+      int bit = byte_bits_of(t, mn, k);
+      if (t.element->stored != 0) {  // 16 elements are contiguous in their 16 bytes
+        const int chunk = bit / 128;
+        bit = 128 * chunk + (bit % 128) / 8 * t.element->bits;
+      }
+      const std::uint32_t value = bits_of(*t.element, number_at(*t.element, first + mn, k, salt));
+      for (int b = 0; b < t.element->bits; ++b) {
+        int byte = at + (bit + b) / 8;
+        const int mask = t.row == 128 ? 7 : t.row == 64 ? 3 : t.row == 32 ? 1 : 0;
+        byte ^= (byte >> 7 & mask) << 4;
+        if ((value >> b & 1) != 0)
+          shared[static_cast<std::size_t>(byte)] |= static_cast<std::byte>(1 << ((bit + b) % 8));
+      }
+    }
+  }
+}
+std::uint64_t descriptor_of(const Tile& t, int at) {
+  const Offsets o = offsets_of(t);
+  const std::uint64_t mode = t.row == 128 ? 2 : t.row == 64 ? 4 : t.row == 32 ? 6 : 0;
+  return static_cast<std::uint64_t>(at >> 4) | static_cast<std::uint64_t>(o.leading >> 4) << 16 |
+         static_cast<std::uint64_t>(o.stride >> 4) << 32 | std::uint64_t{1} << 46 | mode << 61;
+}
+
+struct Case {
+  std::string kind = "f16";
+  const Element* a = &kF16;
+  const Element* b = &kF16;
+  int m = 128, n = 32;
+  int row_a = 128, row_b = 128;
+  bool a_along_m = false, b_along_n = false;
+  int d = 1;  // code: 0 f16, 1 f32, 2 s32
+  bool negate_a = false;
+  bool pair = false;
+  int times = 1;  // products into the same D
+  Policy policy = Policy::late;
+  std::string tail = {};   // operands after the description; empty: whether D is an input
+  std::string scale = {};  // ".block_scale.scale_vec::1X"
+  int scales = 0;
+};
+
+constexpr int kTiles = 0x2000;  // tiles begin at 0x2000 of the window: a multiple of 1024
+constexpr int kTileBytes = 16384;
+
+struct Outcome {
+  std::vector<std::string> messages;
+  std::vector<std::uint32_t> cells;  // [CTA][lane][n]
+};
+
+int k_of(const Case& c) {
+  return 256 / stored(*c.a);
+}
+
+// The scale of row i, block s: 2^0 .. 2^3.
+int scale_exponent(int i, int s, int salt) {
+  return (i + 2 * s + salt) % 4;
+}
+
+Outcome run_product(const Case& c) {
+  const int ctas = c.pair ? 2 : 1, k = k_of(c), rows = c.m / ctas, columns = c.n / ctas;
+  const int a_at = kTiles, b_at = kTiles + kTileBytes, scales_at = b_at + kTileBytes;
+  const Tile a{c.a, rows, k, c.row_a, c.a_along_m}, b{c.b, columns, k, c.row_b, c.b_along_n};
+  const int bytes = 36 * 1024;
+  std::vector<std::byte> in(static_cast<std::size_t>(ctas * bytes));
+  for (int r = 0; r < ctas; ++r) {
+    std::vector<std::byte> window(static_cast<std::size_t>(kTiles + bytes));
+    place(a, 1, r * rows, window, a_at);
+    place(b, 2, r * columns, window, b_at);
+    for (int i = 0; i < (c.scales > 0 ? 128 : 0); ++i) {
+      for (int s = 0; s < c.scales; ++s) {
+        const auto cell = static_cast<std::size_t>(scales_at + i % 32 * 16 + i / 32 * 4 + s);
+        window[cell] = static_cast<std::byte>(127 + scale_exponent(r * rows + i, s, 0));
+        window[cell + 512] = static_cast<std::byte>(127 + scale_exponent(i, s, 1));
+      }
+    }
+    std::copy(window.begin() + kTiles, window.end(), in.begin() + r * bytes);
+  }
+  std::uint32_t description = static_cast<std::uint32_t>(c.a->code) << 7 | static_cast<std::uint32_t>(c.b->code) << 10 |
+                              static_cast<std::uint32_t>(c.negate_a) << 13 |
+                              static_cast<std::uint32_t>(c.a_along_m) << 15 |
+                              static_cast<std::uint32_t>(c.b_along_n) << 16 |
+                              static_cast<std::uint32_t>(c.n / 8) << 17 | static_cast<std::uint32_t>(c.m / 16) << 24;
+  description |= c.scales > 0 ? 1U << 23 : static_cast<std::uint32_t>(c.d) << 4;
+  const std::string group = c.pair ? ".cta_group::2" : ".cta_group::1";
+  std::string body = "{ .shared .align 1024 .b8 t[" + std::to_string(kTiles - 0x1400 + bytes) + "];\n";
+  // Copies the tiles: 128 threads of 16 bytes. Only variables that the kernel names have a place.
+  body += "mov.u32 %r63, t; mov.u32 %r2, %ctaid.x; mad.wide.u32 %rd2, %r2, " + std::to_string(bytes) +
+          ", %rd1; mul.wide.u32 %rd3, %r0, 16;\n" + "add.u64 %rd2, %rd2, %rd3; mad.lo.u32 %r3, %r0, 16, " +
+          std::to_string(kTiles - 0x1400) + "; add.u32 %r3, %r3, %r63; mov.u32 %r4, 0;\n" +
+          "COPY: ld.global.v4.u32 {%r5, %r6, %r7, %r8}, [%rd2]; st.shared.v4.u32 [%r3], {%r5, %r6, %r7, %r8};\n" +
+          "add.u64 %rd2, %rd2, 2048; add.u32 %r3, %r3, 2048; add.u32 %r4, %r4, 1;\n" + "setp.lt.u32 %p0, %r4, " +
+          std::to_string(bytes / 2048) + "; @%p0 bra COPY;\n" + "fence.proxy.async;\n" +
+          "setp.ge.u32 %p1, %r0, 32; @%p1 bra ALLOCATED;\n" + "tcgen05.alloc" + group +
+          ".sync.aligned.shared::cta.b32 [s], 512;\n" + "tcgen05.relinquish_alloc_permit" + group + ".sync.aligned;\n" +
+          "ALLOCATED: setp.ne.u32 %p2, %r0, 0;\n" +
+          "@%p2 bra READY; mbarrier.init.shared.b64 [s+64], 1; fence.mbarrier_init.release.cluster;\n" +
+          "READY: tcgen05.fence::before_thread_sync; bar.sync 0;\n";
+  if (c.pair) body += "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n";
+  body += "tcgen05.fence::after_thread_sync; ld.shared.u32 %r1, [s];\n";
+  body += "@%p2 bra ISSUED;\n";
+  if (c.pair) body += "setp.ne.u32 %p3, %r2, 0; @%p3 bra ISSUED;\n";
+  const auto number = [](std::uint64_t x) { return std::to_string(x); };
+  body += "mov.b64 %rd4, " + number(descriptor_of(a, a_at)) + "; mov.b64 %rd5, " + number(descriptor_of(b, b_at)) +
+          "; mov.b32 %r9, " + number(description) + "; setp.ne.u32 %p4, %r0, %r0;\n";
+  std::string tail = c.tail.empty() ? "%p4" : c.tail;
+  if (c.scales > 0) {
+    for (int i = 0; i < 2; ++i) {
+      const std::uint64_t source = static_cast<std::uint64_t>((scales_at + 512 * i) >> 4) | std::uint64_t{1} << 16 |
+                                   std::uint64_t{8} << 32 | std::uint64_t{1} << 46;
+      body += "mov.b64 %rd6, " + number(source) + "; add.u32 %r1" + number(static_cast<std::uint64_t>(i)) + ", %r1, " +
+              number(static_cast<std::uint64_t>(256 + 16 * i)) + "; tcgen05.cp" + group + ".32x128b.warpx4 [%r1" +
+              number(static_cast<std::uint64_t>(i)) + "], %rd6;\n";
+    }
+    tail = "[%r10], [%r11], %p4";
+  }
+  for (int i = 0; i < c.times; ++i) {
+    if (i == 1) body += "setp.eq.u32 %p4, %r0, %r0;\n";
+    body += "tcgen05.mma" + group + ".kind::" + c.kind + c.scale + " [%r1], %rd4, %rd5, %r9, " + tail + ";\n";
+  }
+  if (c.pair) {
+    body +=
+        "mov.u16 %rs0, 3; mov.u32 %r12, s; add.u32 %r12, %r12, 64;\n"
+        "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r12], %rs0;\n";
+  } else {
+    body += "mov.u32 %r12, s; tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r12+64];\n";
+  }
+  body +=
+      "ISSUED: mbarrier.try_wait.parity.shared.b64 %p5, [s+64], 0; @!%p5 bra "
+      "ISSUED;\ntcgen05.fence::after_thread_sync;\n";
+  body += "and.b32 %r13, %r0, 96; shl.b32 %r13, %r13, 16; add.u32 %r13, %r13, %r1;\n";
+  body += "mad.lo.u32 %r14, %r2, 128, %r0; mad.wide.u32 %rd7, %r14, " + std::to_string(4 * c.n) + ", %rd0;\n";
+  // The columns that D has: of a pair with M 128, half of N.
+  const int width = c.pair && c.m == 128 ? c.n / 2 : c.n;
+  for (int n = 0; n < width; n += 8) {
+    body += "tcgen05.ld.sync.aligned.32x32b.x8.b32 {%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27}, [%r13+" +
+            std::to_string(n) + "]; tcgen05.wait::ld.sync.aligned;\n";
+    for (int i = 0; i < 8; i += 4) {
+      body += "st.global.v4.u32 [%rd7+" + std::to_string(4 * (n + i)) + "], {%r" + std::to_string(20 + i) + ", %r" +
+              std::to_string(21 + i) + ", %r" + std::to_string(22 + i) + ", %r" + std::to_string(23 + i) + "};\n";
+    }
+  }
+  body += "tcgen05.fence::before_thread_sync; bar.sync 0;\n";
+  if (c.pair) body += "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n";
+  body += "@%p1 bra FREED; tcgen05.dealloc" + group + ".sync.aligned.b32 %r1, 512;\nFREED: }\n";
+  OneKernel kernel{.body = body,
+                   .in = std::move(in),
+                   .out_bytes = static_cast<std::size_t>(ctas * 128 * c.n * 4),
+                   .threads = 128,
+                   .grid = ctas,
+                   .cluster = c.pair ? std::array<std::int64_t, 3>{2, 1, 1} : std::array<std::int64_t, 3>{},
+                   .target = "sm_100a"};
+  kernel.options.policy = c.policy;
+  kernel.options.seed = 5;
+  const Ran ran = run(kernel);
+  Outcome outcome{.messages = ran.messages, .cells = {}};
+  for (int i = 0; i < ctas * 128 * c.n; ++i) outcome.cells.push_back(ran.word(static_cast<std::size_t>(i)));
+  return outcome;
+}
+
+double number_of(const Case& c, std::uint32_t cell) {
+  if (c.d == 2) return static_cast<std::int32_t>(cell);
+  if (c.d == 0) {  // f16: small integers are exact
+    const int exponent = static_cast<int>(cell >> 10 & 31), mantissa = static_cast<int>(cell & 1023);
+    const double size = exponent == 0 ? mantissa / 16777216.0 : (1024 + mantissa) * std::pow(2.0, exponent - 25);
+    return (cell >> 15 & 1) != 0 ? -size : size;
+  }
+  float x;
+  std::memcpy(&x, &cell, sizeof x);
+  return x;
+}
+
+void expect_product(const Case& c) {
+  SCOPED_TRACE(c.kind + " " + c.a->name + " x " + c.b->name + ", M " + std::to_string(c.m) + ", N " +
+               std::to_string(c.n) + ", rows of " + std::to_string(c.row_a) + " and " + std::to_string(c.row_b) +
+               (c.a_along_m ? ", A along M" : "") + (c.b_along_n ? ", B along N" : "") + (c.pair ? ", a pair" : ""));
+  const Outcome outcome = run_product(c);
+  ASSERT_THAT(outcome.messages, IsEmpty());
+  int wrong = 0;
+  for (int m = 0; m < c.m; ++m) {
+    for (int n = 0; n < c.n; ++n) {
+      double sum = 0;
+      for (int k = 0; k < k_of(c); ++k) {
+        double product = number_at(*c.a, m, k, 1) * number_at(*c.b, n, k, 2);
+        if (c.scales > 0) {
+          const int s = k / (k_of(c) / c.scales);
+          product *= (1 << scale_exponent(m, s, 0)) * (1 << scale_exponent(n, s, 1));
+        }
+        sum += product;
+      }
+      sum *= c.times * (c.negate_a ? -1 : 1);
+      int cta = 0, lane = m, column = n;
+      if (c.m == 64) lane = m / 16 * 32 + m % 16;
+      if (c.pair && c.m == 256) cta = m / 128, lane = m % 128;
+      if (c.pair && c.m == 128) {
+        cta = m / 64;
+        lane = m % 64 + (n >= c.n / 2 ? 64 : 0);
+        column = n % (c.n / 2);
+      }
+      const double got = number_of(c, outcome.cells[static_cast<std::size_t>((cta * 128 + lane) * c.n + column)]);
+      if (got != sum && ++wrong <= 3) ADD_FAILURE() << "(" << m << ", " << n << ") is " << got << ", expected " << sum;
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(TensorProduct, OfEachTypeIsThatOfAPlainLoop) {
+  expect_product({.kind = "f16", .a = &kF16, .b = &kF16});
+  expect_product({.kind = "f16", .a = &kBf16, .b = &kF16, .m = 64, .n = 24});
+  expect_product({.kind = "f16", .a = &kF16, .b = &kF16, .n = 16, .d = 0});
+  expect_product({.kind = "tf32", .a = &kTf32, .b = &kTf32, .n = 48});
+  const Element* const narrow[] = {&kE4m3, &kE5m2, &kE2m3, &kE3m2, &kE2m1};
+  for (int i = 0; i < 5; ++i) expect_product({.kind = "f8f6f4", .a = narrow[i], .b = narrow[(i + 2) % 5]});
+  expect_product({.kind = "i8", .a = &kS8, .b = &kU8, .d = 2});
+  expect_product({.kind = "i8", .a = &kU8, .b = &kS8, .m = 64, .n = 8, .d = 2});
+}
+
+TEST(TensorProduct, OfEachLayoutOfBothOperands) {
+  for (const int row : {16, 32, 64, 128}) {
+    for (int flags = 0; flags < 4; ++flags) {
+      const bool a_along = (flags & 1) != 0, b_along = (flags & 2) != 0;
+      expect_product({.kind = "f16",
+                      .a = &kBf16,
+                      .b = &kBf16,
+                      .n = 64,
+                      .row_a = row,
+                      .row_b = 128,
+                      .a_along_m = a_along,
+                      .b_along_n = b_along});
+      expect_product({.kind = "f8f6f4",
+                      .a = &kE4m3,
+                      .b = &kE5m2,
+                      .n = 128,
+                      .row_a = 64,
+                      .row_b = row,
+                      .a_along_m = a_along,
+                      .b_along_n = b_along});
+    }
+  }
+}
+
+TEST(TensorProduct, AddsToDAndNegatesAUnderEachSchedule) {
+  for (const Policy policy : {Policy::late, Policy::early, Policy::seeded}) {
+    expect_product({.times = 3, .policy = policy});
+    expect_product({.n = 16, .negate_a = true, .times = 2, .policy = policy});
+  }
+}
+
+TEST(TensorProduct, OfAPairOfCtas) {
+  expect_product({.m = 256, .n = 64, .pair = true});
+  expect_product({.m = 128, .n = 64, .pair = true});
+  expect_product({.kind = "i8", .a = &kS8, .b = &kS8, .m = 256, .n = 32, .d = 2, .pair = true});
+}
+
+TEST(TensorProduct, WithBlockScales) {
+  expect_product(
+      {.kind = "mxf8f6f4", .a = &kE4m3, .b = &kE2m1, .n = 64, .scale = ".block_scale.scale_vec::1X", .scales = 1});
+  expect_product({.kind = "mxf4", .a = &kPacked, .b = &kPacked, .n = 40, .scale = ".block_scale", .scales = 2});
+  expect_product(
+      {.kind = "mxf4nvf4", .a = &kPacked, .b = &kPacked, .n = 128, .scale = ".block_scale.scale_vec::4X", .scales = 4});
+}
+
+TEST(TensorProduct, KeepsDisabledLanes) {
+  // Lanes 0 to 31 of D stay as they were allocated; the others are written.
+  const Outcome outcome = run_product({.n = 16, .tail = "{-1, 0, 0, 0}, %p4"});
+  EXPECT_EQ(outcome.cells[0], 0xffffffffu);
+  EXPECT_EQ(outcome.cells[31 * 16 + 15], 0xffffffffu);
+  EXPECT_NE(outcome.cells[32 * 16], 0xffffffffu);
+}
+
+TEST(TensorProduct, ReportsDescriptorsThatAreWrong) {
+  const auto message = [](const Case& c) {
+    const Outcome outcome = run_product(c);
+    return outcome.messages.empty() ? std::string() : outcome.messages[0];
+  };
+  EXPECT_THAT(message({.n = 24}), HasSubstr("N: 24 in bits 17-22: a multiple of 16 to 256 with M 128"));
+  EXPECT_THAT(message({.m = 96}), HasSubstr("M: 96 in bits 24-28: 64 or 128"));
+  EXPECT_THAT(message({.kind = "tf32", .a = &kTf32, .b = &kTf32, .d = 0}), HasSubstr("type of D: 0 in bits 4-5"));
+  EXPECT_THAT(message({.kind = "f8f6f4", .a = &kE2m1, .b = &kE4m3, .a_along_m = true}),
+              HasSubstr("elements of 6 and 4 bits must be K-major"));
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::test::tensor_product_test
