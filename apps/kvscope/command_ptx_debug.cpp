@@ -264,8 +264,8 @@ class Session {
       if (w.size() > 2) condition = condition_of(w);
       const std::string instructions = counted(std::ssize(pcs), "instruction");
       const int breakpoint = run_.add_breakpoint(std::move(pcs));
-      const std::string only = condition ? fmt::format(", if {} {} {}", condition->reg, condition->op, condition->number)
-                                         : std::string();
+      const std::string only =
+          condition ? fmt::format(", if {} {} {}", condition->reg, condition->op, condition->number) : std::string();
       if (condition) conditions_[fmt::format("breakpoint {}", breakpoint)] = *condition;
       std::cout << fmt::format("breakpoint {} at {}, {}{}\n", breakpoint, w[1], instructions, only);
     } else if (verb == "watch") {
@@ -373,7 +373,7 @@ class Session {
   ptx::ControlledRun& run_;
   std::optional<ptx::Position> picked_;
   std::map<std::string, Condition> conditions_;  // by Stop::what
-  std::size_t told_ = 0;  // reports
+  std::size_t told_ = 0;                         // reports
 };
 
 int debug_kernel(const LaunchRequest& request) {

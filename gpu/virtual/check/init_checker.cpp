@@ -161,8 +161,8 @@ UndefinedRegisters& InitChecker::registers_of(const Exec& exec, WarpState& warp)
 
 // All registers of the function except its parameters.
 void InitChecker::mark_unwritten(const Exec& exec, UndefinedRegisters& registers, LaneMask lanes) const {
-  const auto function = static_cast<std::size_t>(
-      exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)].function);
+  const auto function =
+      static_cast<std::size_t>(exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)].function);
   const std::vector<RegisterPlace>& places = exec.program().functions[function].registers;
   for (const RegisterPlace& r : places) {
     if (r.reg != kNoRegister) registers.mark({r.reg, r.bytes}, lanes, 0);
@@ -287,13 +287,13 @@ void InitChecker::compute(const Exec& exec, const Op& op, const UndefinedEffects
 
 // Registers whose values are not read any more count as defined: the warp can leave the examined loop.
 void InitChecker::forget_dead(const Exec& exec, UndefinedRegisters& registers) {
-  const auto function = static_cast<std::size_t>(
-      exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)].function);
+  const auto function =
+      static_cast<std::size_t>(exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)].function);
   const std::vector<RegisterPlace>& places = exec.program().functions[function].registers;
   const std::int32_t pc = exec.lane_group.pc;
   const auto is_alive = [pc](const RegisterPlace& r) {
-    return r.alive.empty() ||
-           std::any_of(r.alive.begin(), r.alive.end(), [pc](auto range) { return range.first <= pc + 1 && pc < range.second; });
+    return r.alive.empty() || std::any_of(r.alive.begin(), r.alive.end(),
+                                          [pc](auto range) { return range.first <= pc + 1 && pc < range.second; });
   };
   std::vector<std::uint32_t> alive;
   for (const RegisterPlace& r : places) {
@@ -416,7 +416,8 @@ void InitChecker::vote(const Exec& exec, const Op& op, const UndefinedEffects& e
 
 // D has an undefined element in each row of A, and each column of B, that has one.
 void InitChecker::product_of_warpgroup(const Exec& exec, const Op& op, const AsyncOp& async, ByteRanges reads) {
-  UndefinedBytes* const shared = shared_of(exec.launch, exec.cta, shared_address(static_cast<std::uint64_t>(exec.cta.cluster_rank), kSharedBase));
+  UndefinedBytes* const shared =
+      shared_of(exec.launch, exec.cta, shared_address(static_cast<std::uint64_t>(exec.cta.cluster_rank), kSharedBase));
   std::optional<std::uint32_t> origin;
   for (const ByteRange& range : reads) {
     const std::int64_t first = shared == nullptr ? -1 : shared->first(offset_of(range.address), range.bytes);

@@ -99,9 +99,9 @@ class InitChecker final : public Monitor {
   struct WarpState {
     bool active = false;  // a register has undefined bits
     std::vector<ActivationState> activations;
-    std::uint32_t watched = 0;                     // instructions
-    LaneMask calling = 0;                          // lanes that executed a call and nothing since
-    std::array<std::int32_t, kLanes> depth{};      // of these lanes: the call depth before
+    std::uint32_t watched = 0;                 // instructions
+    LaneMask calling = 0;                      // lanes that executed a call and nothing since
+    std::array<std::int32_t, kLanes> depth{};  // of these lanes: the call depth before
     std::array<UndefinedBytes, kLanes> local;
     bool has_local = false;
     // ldmatrix and wmma.load: undefined bytes of the rows, until the instruction completes.
@@ -181,8 +181,8 @@ class InitChecker final : public Monitor {
   std::int64_t active_ = 0;                                         // of warps_
   bool has_local_ = false;                                          // a warp has
   std::vector<Origin> origins_{Origin{}};                           // 0: a register that was never written
-  std::unordered_map<std::uint64_t, std::uint32_t> stored_;         // place_of 4 bytes -> origin of an undefined value there
-  std::unordered_map<std::int32_t, UndefinedEffects> effects_;      // by pc
+  std::unordered_map<std::uint64_t, std::uint32_t> stored_;  // place_of 4 bytes -> origin of an undefined value there
+  std::unordered_map<std::int32_t, UndefinedEffects> effects_;  // by pc
 };
 
 }  // namespace kvscope::ptx

@@ -14,7 +14,7 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr int kRowBytes = 16;  // of ldmatrix and stmatrix
+constexpr int kRowBytes = 16;       // of ldmatrix and stmatrix
 constexpr std::uint64_t kWord = 4;  // [bytes] with one origin
 
 std::uint64_t low_bits(std::int64_t count) {
@@ -141,7 +141,8 @@ std::uint64_t InitChecker::place_of(const Launch& launch, const Cta& cta, std::i
   constexpr std::uint64_t kShared = std::uint64_t{1} << 62, kLocal = std::uint64_t{1} << 63;
   const auto number = [](std::int32_t n) { return static_cast<std::uint64_t>(n); };
   if (space == Space::shared) {
-    const Cta* const owner = rank_of(address) == number(cta.cluster_rank) ? &cta : cta_of_rank(launch, cta, rank_of(address));
+    const Cta* const owner =
+        rank_of(address) == number(cta.cluster_rank) ? &cta : cta_of_rank(launch, cta, rank_of(address));
     return kShared | number(owner == nullptr ? 0 : owner->index) << 24 | offset_of(address) / kWord;
   }
   if (space == Space::local) return kLocal | (number(cta.index) << 10 | number(thread)) << 20 | address / kWord;
@@ -208,7 +209,8 @@ void InitChecker::mark_alloca(const Exec& exec, const Op& op, WarpState& warp, L
     const std::uint64_t align =
         op.at[2] != kNoRegister ? std::max<std::uint64_t>(1, lane_value(exec, op.at[2], width_of(op, 2), lane)) : 8;
     const std::uint64_t from = (end + align - 1) / align * align;
-    if (size <= static_cast<std::uint64_t>(kMostLocal)) mark_local(exec, warp, lane, from, static_cast<std::int64_t>(size));
+    if (size <= static_cast<std::uint64_t>(kMostLocal))
+      mark_local(exec, warp, lane, from, static_cast<std::int64_t>(size));
   }
 }
 
@@ -349,7 +351,8 @@ void InitChecker::store(const Exec& exec, const Op& op, const WarpAccess& access
       take(reg);
       for (int at = 0; at < 4 * kLanes; ++at) {
         const RowByte to = row_byte(instr.has(Mod::trans), at);
-        if (registers.bits(reg)[at] != std::byte{0}) undefined[static_cast<std::size_t>(8 * m + to.row)] |= std::uint64_t{1} << to.byte;
+        if (registers.bits(reg)[at] != std::byte{0})
+          undefined[static_cast<std::size_t>(8 * m + to.row)] |= std::uint64_t{1} << to.byte;
       }
     }
   } else if (instr.opcode == Opcode::st) {

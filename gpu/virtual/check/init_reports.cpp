@@ -22,7 +22,9 @@ std::int32_t register_named(const Program& program, std::int32_t pc, std::uint32
   const Function& function = program.module->functions[static_cast<std::size_t>(source.function)];
   const FunctionCode& code = program.functions[static_cast<std::size_t>(source.function)];
   const Statement& statement = function.body[static_cast<std::size_t>(source.statement)];
-  const auto is_there = [&](std::int32_t r) { return r >= 0 && code.registers[static_cast<std::size_t>(r)].reg == reg; };
+  const auto is_there = [&](std::int32_t r) {
+    return r >= 0 && code.registers[static_cast<std::size_t>(r)].reg == reg;
+  };
   if (is_there(statement.guard)) return statement.guard;
   const std::function<std::int32_t(const Operand&)> find = [&](const Operand& o) {
     if (o.kind == OperandKind::reg && is_there(o.index)) return o.index;

@@ -162,8 +162,7 @@ UndefinedEffects undefined_effects(const Program& program, std::int32_t pc) {
     for (const Operand& o : factors.subspan(1)) effects.add(o, out.reads);
     return out;
   }
-  const bool reads_carry =
-      instr.opcode == Opcode::addc || instr.opcode == Opcode::subc || instr.opcode == Opcode::madc;
+  const bool reads_carry = instr.opcode == Opcode::addc || instr.opcode == Opcode::subc || instr.opcode == Opcode::madc;
   if (reads_carry) out.carry_in = op.at[4];
   if (instr.has(Mod::cc)) out.carry_out = op.at[4];
   if (!effects.partial()) choose_rule(instr, operands.size(), out);

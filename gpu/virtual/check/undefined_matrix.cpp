@@ -90,14 +90,17 @@ class MatrixPropagation {
     for (const std::size_t side : {kA, kB}) {
       if (!has_undefined(factors_[side])) continue;
       OpProbe probe(exec_, op_);
-      probe.fill(exec_.registers);  // operands of other kinds keep their values
+      probe.fill(exec_.registers);               // operands of other kinds keep their values
       const bool zeros = instr_.has(Mod::xor_);  // 0 ^ x: the popcount of x
-      set(probe, factors_[kC], [](std::uint64_t) { return 0; }, nullptr);
-      set(probe, factors_[side == kA ? kB : kA],
+      set(
+          probe, factors_[kC], [](std::uint64_t) { return 0; }, nullptr);
+      set(
+          probe, factors_[side == kA ? kB : kA],
           [&](std::uint64_t) { return zeros ? 0 : ones_of(factors_[side == kA ? kB : kA].type); }, nullptr);
       const std::uint64_t ones = ones_of(factors_[side].type);
       const int element = bits(factors_[side].type);
-      set(probe, factors_[side], [&](std::uint64_t undefined) { return whole_elements(undefined, element) & ones; },
+      set(
+          probe, factors_[side], [&](std::uint64_t undefined) { return whole_elements(undefined, element) & ones; },
           &registers_);
       probe.run(kAllLanes);
       for (std::size_t i = 0; i < out.size(); ++i) {
@@ -175,7 +178,8 @@ void propagate_matrix(const Exec& exec, const Op& op, const UndefinedEffects& ef
       const std::vector<Bits> undefined = product.run();
       for (std::size_t i = 0; i < undefined.size(); ++i) {
         const std::uint32_t reg = product.results()[i];
-        if (reg != kNoRegister) registers.assign({reg, product.result_bytes()}, kAllLanes, undefined[i].data(), *origin);
+        if (reg != kNoRegister)
+          registers.assign({reg, product.result_bytes()}, kAllLanes, undefined[i].data(), *origin);
       }
       return;
     }

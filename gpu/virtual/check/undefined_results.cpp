@@ -36,8 +36,7 @@ class Propagation {
       probe.set(reg, exec_.registers + reg);
     }
     probe.run(lanes_ & ~unknown);
-    for (const RegisterAt w : effects_.writes)
-      registers_.assign(w, lanes_ & ~unknown, probe.slot(w.reg), origin_);
+    for (const RegisterAt w : effects_.writes) registers_.assign(w, lanes_ & ~unknown, probe.slot(w.reg), origin_);
     mark(unknown);
   }
 
@@ -61,7 +60,8 @@ class Propagation {
   void bitwise() {
     std::vector<std::uint32_t> undefined;
     for (const RegisterAt r : effects_.reads) {
-      if ((registers_.lanes(r.reg) & lanes_) != 0 && std::find(undefined.begin(), undefined.end(), r.reg) == undefined.end())
+      if ((registers_.lanes(r.reg) & lanes_) != 0 &&
+          std::find(undefined.begin(), undefined.end(), r.reg) == undefined.end())
         undefined.push_back(r.reg);
     }
     if (effects_.writes.size() != 1) return whole();
@@ -217,12 +217,12 @@ class Propagation {
     if ((ua | ub) == 0) return false;
     const TypeClass type = class_of(instr.type());
     if (type == TypeClass::floating) return true;
-    const std::uint64_t sign =
-        type == TypeClass::signed_integer ? std::uint64_t{1} << (bits_of(instr.type()) - 1) : 0;
+    const std::uint64_t sign = type == TypeClass::signed_integer ? std::uint64_t{1} << (bits_of(instr.type()) - 1) : 0;
     const std::uint64_t a = value(1, lane) ^ sign, b = value(2, lane) ^ sign;
     if (instr.has(Mod::eq) || instr.has(Mod::ne)) return ((a ^ b) & ~(ua | ub)) == 0;
     const std::uint64_t low_a = a & ~ua, high_a = a | ua, low_b = b & ~ub, high_b = b | ub;
-    const bool strict_less = instr.has(Mod::lt) || instr.has(Mod::lo_unsigned) || instr.has(Mod::ge) || instr.has(Mod::hs);
+    const bool strict_less =
+        instr.has(Mod::lt) || instr.has(Mod::lo_unsigned) || instr.has(Mod::ge) || instr.has(Mod::hs);
     // a < b decides lt and ge; b < a decides gt and le.
     return strict_less ? !(high_a < low_b || low_a >= high_b) : !(high_b < low_a || low_b >= high_a);
   }

@@ -19,9 +19,9 @@
 namespace kvscope::ptx {
 
 enum class UndefinedRule : std::uint8_t {
-  whole,       // any undefined bit makes all results of the lane undefined
-  moves,       // each result bit is an operand's bit, or a constant; which one is decided by the operands from `control` on
-  select,      // moves, or where the predicate is undefined: the bits that differ
+  whole,   // any undefined bit makes all results of the lane undefined
+  moves,   // each result bit is an operand's bit, or a constant; which one is decided by the operands from `control` on
+  select,  // moves, or where the predicate is undefined: the bits that differ
   bitwise,     // bit i depends on the operands' bits i
   sum,         // integers: exact bounds of a sum
   difference,  // and of a difference
@@ -39,8 +39,8 @@ struct UndefinedEffects {
   std::uint32_t guard = kNoRegister;
   std::uint32_t carry_in = kNoRegister, carry_out = kNoRegister;
   UndefinedRule rule = UndefinedRule::whole;
-  int control = -1;     // moves: the first operand that chooses; -1: none
-  int part_bits = 0;    // parts and packs: of each number of the result
+  int control = -1;   // moves: the first operand that chooses; -1: none
+  int part_bits = 0;  // parts and packs: of each number of the result
   bool of_call = false;
 };
 [[nodiscard]] UndefinedEffects undefined_effects(const Program& program, std::int32_t pc);

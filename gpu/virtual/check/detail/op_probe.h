@@ -20,8 +20,7 @@ class OpProbe {
 
   // Precondition: op.compute is set.
   OpProbe(const Exec& exec, const Op& op)
-      : op_(op),
-        size_(exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)].registers.size()) {
+      : op_(op), size_(exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)].registers.size()) {
     for (std::uint32_t& reg : op_.at) reg = slot_of(reg);
     if (op.list != nullptr) {
       list_.assign(op.list, op.list + op.count);

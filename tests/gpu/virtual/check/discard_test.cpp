@@ -16,10 +16,9 @@ std::vector<std::string> said(const std::string& body) {
 }
 
 TEST(Discard, BytesAreUninitializedUntilTheyAreWritten) {
-  EXPECT_THAT(
-      said("discard.global.L2 [%rd0+128], 128;\nld.global.u32 %r4, [%rd0+132];\nst.global.u32 [%rd0], %r4;"),
-      ElementsAre("UNINITIALIZED x+132 4: read thread 0 (warp 0 lane 0) k.ptx:2; used thread 0 (warp 0 lane 0) "
-                  "k.ptx:3"));
+  EXPECT_THAT(said("discard.global.L2 [%rd0+128], 128;\nld.global.u32 %r4, [%rd0+132];\nst.global.u32 [%rd0], %r4;"),
+              ElementsAre("UNINITIALIZED x+132 4: read thread 0 (warp 0 lane 0) k.ptx:2; used thread 0 (warp 0 lane 0) "
+                          "k.ptx:3"));
   EXPECT_THAT(
       said("discard.global.L2 [%rd0+128], 128;\nst.global.u32 [%rd0+132], %r0;\nld.global.u32 %r4, [%rd0+132];\n"
            "st.global.u32 [%rd0], %r4;"),

@@ -94,22 +94,25 @@ INSTANTIATE_TEST_SUITE_P(
     UndefinedResults, ExactOps,
     ::testing::Values(
         "and.b32 %r20, %r10, 0x3c;", "or.b32 %r20, %r10, 0x3c;", "xor.b32 %r20, %r10, 0xff00;", "not.b32 %r20, %r10;",
-        "xor.b32 %r20, %r10, %r10;", "lop3.b32 %r20, %r10, 0x5a, 0xf0f, 0xca;", "lop3.b32 %r20, 0x5a, %r10, 0xf0f, 0x96;",
-        "lop3.b32 %r20, 0x5a, 0x33, %r10, 0xe8;", "shl.b32 %r20, %r10, 5;", "shl.b32 %r20, %r10, 28;",
-        "shr.u32 %r20, %r10, 3;", "shl.b32 %r12, %r10, 24; shr.s32 %r20, %r12, 4;",
+        "xor.b32 %r20, %r10, %r10;", "lop3.b32 %r20, %r10, 0x5a, 0xf0f, 0xca;",
+        "lop3.b32 %r20, 0x5a, %r10, 0xf0f, 0x96;", "lop3.b32 %r20, 0x5a, 0x33, %r10, 0xe8;", "shl.b32 %r20, %r10, 5;",
+        "shl.b32 %r20, %r10, 28;", "shr.u32 %r20, %r10, 3;", "shl.b32 %r12, %r10, 24; shr.s32 %r20, %r12, 4;",
         "shf.l.wrap.b32 %r20, %r10, 0x77, 9;", "shf.r.clamp.b32 %r20, 0x77, %r10, 9;", "bfe.u32 %r20, %r10, 2, 3;",
         "bfe.s32 %r20, %r10, 4, 4;", "bfi.b32 %r20, %r10, 0xffff, 8, 6;", "bfi.b32 %r20, 0x3, %r10, 2, 2;",
         "prmt.b32 %r20, %r10, 0x1234567, 0x3050;", "prmt.b32 %r20, %r10, 0x1234567, 0x5678;",
         "prmt.b32 %r20, 0x7, %r10, 0xc4f4;", "brev.b32 %r20, %r10;", "mov.b32 %r20, %r10;", "cvt.s32.s8 %r20, %r10;",
         "cvt.u32.u16 %r20, %r10;", "mov.b32 {%h0, %h1}, %r10; mov.b32 %r20, {%h1, %h0};",
-        "setp.ne.u32 %p0, %r0, 999; selp.b32 %r20, %r10, 7, %p0;", "setp.eq.u32 %p0, %r0, 999; selp.b32 %r20, %r10, 7, %p0;",
+        "setp.ne.u32 %p0, %r0, 999; selp.b32 %r20, %r10, 7, %p0;",
+        "setp.eq.u32 %p0, %r0, 999; selp.b32 %r20, %r10, 7, %p0;",
         "setp.lt.u32 %p0, %r10, 9; selp.b32 %r20, 0x55, 0x57, %p0;", "add.u32 %r20, %r10, 0x0f;",
         "add.u32 %r20, %r10, 0x100;", "sub.u32 %r20, 0x1ff, %r10;", "shl.b32 %r12, %r10, 4; add.u32 %r20, %r12, 0xf;",
-        "setp.eq.u32 %p0, %r10, 0x1ff; selp.b32 %r20, 1, 0, %p0;", "setp.eq.u32 %p0, %r10, 0x1f; selp.b32 %r20, 1, 0, %p0;",
-        "setp.lt.u32 %p0, %r10, 0x100; selp.b32 %r20, 1, 0, %p0;", "setp.lt.u32 %p0, %r10, 0xff; selp.b32 %r20, 1, 0, %p0;",
-        "setp.le.u32 %p0, %r10, 0xff; selp.b32 %r20, 1, 0, %p0;", "setp.gt.u32 %p0, %r10, 0xff; selp.b32 %r20, 1, 0, %p0;",
-        "setp.ge.u32 %p0, %r10, 0; selp.b32 %r20, 1, 0, %p0;", "setp.gt.s32 %p0, %r10, -1; selp.b32 %r20, 1, 0, %p0;",
-        "setp.gt.u32 %p0, %r10, -1; selp.b32 %r20, 1, 0, %p0;",
+        "setp.eq.u32 %p0, %r10, 0x1ff; selp.b32 %r20, 1, 0, %p0;",
+        "setp.eq.u32 %p0, %r10, 0x1f; selp.b32 %r20, 1, 0, %p0;",
+        "setp.lt.u32 %p0, %r10, 0x100; selp.b32 %r20, 1, 0, %p0;",
+        "setp.lt.u32 %p0, %r10, 0xff; selp.b32 %r20, 1, 0, %p0;",
+        "setp.le.u32 %p0, %r10, 0xff; selp.b32 %r20, 1, 0, %p0;",
+        "setp.gt.u32 %p0, %r10, 0xff; selp.b32 %r20, 1, 0, %p0;", "setp.ge.u32 %p0, %r10, 0; selp.b32 %r20, 1, 0, %p0;",
+        "setp.gt.s32 %p0, %r10, -1; selp.b32 %r20, 1, 0, %p0;", "setp.gt.u32 %p0, %r10, -1; selp.b32 %r20, 1, 0, %p0;",
         "setp.eq.u32 %p1, %r0, 999; setp.lt.and.u32 %p0|%p2, %r10, 9, %p1; selp.b32 %r20, 1, 0, %p0;",
         "setp.eq.u32 %p1, %r0, 999; setp.lt.or.u32 %p0|%p2, %r10, 9, %p1; selp.b32 %r20, 1, 0, %p2;",
         "setp.lt.u32 %p1, %r10, 9; setp.eq.and.u32 %p0, %r0, 999, %p1; selp.b32 %r20, 1, 0, %p0;",
@@ -131,7 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "cvt.rn.f32.u32 %r12, %r10; fma.rn.f32 %r20, %r12, 0f00000000, 0f3f800000;",
                       "cvt.rn.f32.u32 %r12, %r10; cvt.rn.f16x2.f32 %r20, 0f3f800000, %r12;",
                       "cvt.rn.f32.u32 %r12, %r10; cvt.rn.f16x2.f32 %r20, %r12, 0f3f800000;",
-                      "mov.b32 %r12, 0x3c003c00; add.rn.f16x2 %r20, %r10, %r12;", "add.cc.u32 %r12, %r10, -1; addc.u32 %r20, 0, 0;",
+                      "mov.b32 %r12, 0x3c003c00; add.rn.f16x2 %r20, %r10, %r12;",
+                      "add.cc.u32 %r12, %r10, -1; addc.u32 %r20, 0, 0;",
                       "cvt.s32.s8 %r12, %r10; setp.lt.s32 %p0, %r12, 128; selp.b32 %r20, 1, 0, %p0;",
                       "dp4a.u32.u32 %r20, %r10, 0x01010101, 0;", "mul.wide.u32 %rd4, %r10, 5; cvt.u32.u64 %r20, %rd4;",
                       "cvt.rn.f32.u32 %r12, %r10; setp.lt.f32 %p0, %r12, 0f3f800000; selp.b32 %r20, 1, 0, %p0;"));
@@ -148,19 +152,45 @@ TEST(UndefinedResults, PackedNumbersAreSeparate) {
 // A random program of 14 operations on eight registers, three of them loaded from shared memory. It runs with those
 // bytes unwritten, and with six contents: a word of the output that differs between two contents must be reported.
 TEST(UndefinedResults, AnOutputThatDependsOnUnwrittenBytesIsReported) {
-  const std::vector<const char*> ops = {
-      "and.b32 {d}, {a}, {b};", "or.b32 {d}, {a}, {b};", "xor.b32 {d}, {a}, {b};", "not.b32 {d}, {a};",
-      "lop3.b32 {d}, {a}, {b}, {c}, 0xe8;", "shl.b32 {d}, {a}, 7;", "shr.u32 {d}, {a}, {b};", "shr.s32 {d}, {a}, 9;",
-      "shf.l.wrap.b32 {d}, {a}, {b}, {c};", "bfe.s32 {d}, {a}, 5, 9;", "bfi.b32 {d}, {a}, {b}, 4, 11;",
-      "prmt.b32 {d}, {a}, {b}, 0x2569;", "brev.b32 {d}, {a};", "add.u32 {d}, {a}, {b};", "sub.u32 {d}, {a}, {b};",
-      "mul.lo.u32 {d}, {a}, {b};", "mad.lo.u32 {d}, {a}, {b}, {c};", "mul.hi.u32 {d}, {a}, {b};", "min.s32 {d}, {a}, {b};",
-      "popc.b32 {d}, {a};", "setp.lt.s32 %p1, {a}, {b};", "setp.eq.u32 %p2, {a}, {b};",
-      "setp.ge.and.u32 %p3, {a}, {b}, %p1;", "xor.pred %p1, %p2, %p3;", "or.pred %p2, %p1, %p3;",
-      "selp.b32 {d}, {a}, {b}, %p1;", "@%p2 mov.b32 {d}, {a};", "@!%p3 add.u32 {d}, {a}, 1;", "and.b32 {d}, {a}, 0xff;",
-      "or.b32 {d}, {a}, 0xffff0000;", "add.f32 {d}, {a}, {b};", "add.rn.f16x2 {d}, {a}, {b};",
-      "shfl.sync.bfly.b32 {d}, {a}, 5, 0x1f, -1;", "vote.sync.ballot.b32 {d}, %p1, -1;",
-      "mov.b32 {{%h0, %h1}}, {a}; mov.b32 {d}, {{%h1, %h0}};", "cvt.s32.s16 {d}, {a};", "slct.b32.s32 {d}, {a}, {b}, {c};",
-      "redux.sync.or.b32 {d}, {a}, -1;", "st.shared.b32 [%r62+1024], {a}; ld.shared.b32 {d}, [%r62+1024];"};
+  const std::vector<const char*> ops = {"and.b32 {d}, {a}, {b};",
+                                        "or.b32 {d}, {a}, {b};",
+                                        "xor.b32 {d}, {a}, {b};",
+                                        "not.b32 {d}, {a};",
+                                        "lop3.b32 {d}, {a}, {b}, {c}, 0xe8;",
+                                        "shl.b32 {d}, {a}, 7;",
+                                        "shr.u32 {d}, {a}, {b};",
+                                        "shr.s32 {d}, {a}, 9;",
+                                        "shf.l.wrap.b32 {d}, {a}, {b}, {c};",
+                                        "bfe.s32 {d}, {a}, 5, 9;",
+                                        "bfi.b32 {d}, {a}, {b}, 4, 11;",
+                                        "prmt.b32 {d}, {a}, {b}, 0x2569;",
+                                        "brev.b32 {d}, {a};",
+                                        "add.u32 {d}, {a}, {b};",
+                                        "sub.u32 {d}, {a}, {b};",
+                                        "mul.lo.u32 {d}, {a}, {b};",
+                                        "mad.lo.u32 {d}, {a}, {b}, {c};",
+                                        "mul.hi.u32 {d}, {a}, {b};",
+                                        "min.s32 {d}, {a}, {b};",
+                                        "popc.b32 {d}, {a};",
+                                        "setp.lt.s32 %p1, {a}, {b};",
+                                        "setp.eq.u32 %p2, {a}, {b};",
+                                        "setp.ge.and.u32 %p3, {a}, {b}, %p1;",
+                                        "xor.pred %p1, %p2, %p3;",
+                                        "or.pred %p2, %p1, %p3;",
+                                        "selp.b32 {d}, {a}, {b}, %p1;",
+                                        "@%p2 mov.b32 {d}, {a};",
+                                        "@!%p3 add.u32 {d}, {a}, 1;",
+                                        "and.b32 {d}, {a}, 0xff;",
+                                        "or.b32 {d}, {a}, 0xffff0000;",
+                                        "add.f32 {d}, {a}, {b};",
+                                        "add.rn.f16x2 {d}, {a}, {b};",
+                                        "shfl.sync.bfly.b32 {d}, {a}, 5, 0x1f, -1;",
+                                        "vote.sync.ballot.b32 {d}, %p1, -1;",
+                                        "mov.b32 {{%h0, %h1}}, {a}; mov.b32 {d}, {{%h1, %h0}};",
+                                        "cvt.s32.s16 {d}, {a};",
+                                        "slct.b32.s32 {d}, {a}, {b}, {c};",
+                                        "redux.sync.or.b32 {d}, {a}, -1;",
+                                        "st.shared.b32 [%r62+1024], {a}; ld.shared.b32 {d}, [%r62+1024];"};
   std::mt19937 random(7);
   const auto pick = [&random](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
   int dependent = 0, clean = 0;
@@ -183,10 +213,10 @@ TEST(UndefinedResults, AnOutputThatDependsOnUnwrittenBytesIsReported) {
     for (int content = 0; content < 6; ++content) {
       std::string fill;
       for (const int offset : {0, 2048}) {
-        fill += fmt::format("mad.lo.u32 %r70, %r0, {}, {}; xor.b32 %r71, %r70, {}; mul.lo.u32 %r70, %r70, %r71; "
-                            "st.shared.b32 [%r62+{}], %r70;",
-                            random(), content < 2 ? 0xffffffffU * static_cast<unsigned>(content) : random(), random(),
-                            offset);
+        fill += fmt::format(
+            "mad.lo.u32 %r70, %r0, {}, {}; xor.b32 %r71, %r70, {}; mul.lo.u32 %r70, %r70, %r71; "
+            "st.shared.b32 [%r62+{}], %r70;",
+            random(), content < 2 ? 0xffffffffU * static_cast<unsigned>(content) : random(), random(), offset);
       }
       written.push_back(run(fill + body, stores));
       EXPECT_TRUE(written.back().reported.empty()) << body;

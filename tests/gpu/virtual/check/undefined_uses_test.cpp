@@ -81,8 +81,9 @@ TEST(UndefinedUses, BranchesPredicatesAndAddressesAreReported) {
             "the value is part of an address");
   // Under an undefined predicate, a result is one of two values.
   EXPECT_EQ(use_in(read + "setp.gt.u32 %p4, %r5, 3;\nmov.u32 %r6, 1;\n@%p4 mov.u32 %r6, 2;"), "");
-  EXPECT_EQ(use_in(read + "setp.gt.u32 %p4, %r5, 3;\nmov.u32 %r6, 1;\n@%p4 mov.u32 %r6, 2;\nst.global.u32 [%rd0], %r6;"),
-            "the value is stored to global memory");
+  EXPECT_EQ(
+      use_in(read + "setp.gt.u32 %p4, %r5, 3;\nmov.u32 %r6, 1;\n@%p4 mov.u32 %r6, 2;\nst.global.u32 [%rd0], %r6;"),
+      "the value is stored to global memory");
   EXPECT_EQ(use_in(read + "bar.sync %r5;").substr(0, 30), "the value is an operand of bar");
 }
 
@@ -158,25 +159,28 @@ TEST(UndefinedUses, AProductIsUndefinedInTheRowsOfAThatAre) {
 // As the bytes of A above, in the layout of a descriptor without a swizzle; rows 8 to 15 are bytes 256 to 511.
 TEST(UndefinedUses, AProductOfAWarpgroupIsUndefinedInTheRowsOfAThatAre) {
   const auto run = [](const std::string& store) {
-    return said("shl.b32 %r4, %r0, 4;\nadd.u32 %r4, %r4, %r60;\nshr.u32 %r5, %r0, 4;\nsetp.ne.u32 %p3, %r5, 1;\n"
-                "mov.u32 %r6, 0;\n@%p3 st.shared.v4.u32 [%r4], {%r6,%r6,%r6,%r6};\n"
-                "st.shared.v4.u32 [%r4+2048], {%r6,%r6,%r6,%r6};\nfence.proxy.async;\nbar.sync 0;\n"
-                "shr.u32 %r7, %r60, 4;\ncvt.u64.u32 %rd4, %r7;\nmov.u64 %rd5, 0x0000001000080000;\n"
-                "or.b64 %rd6, %rd4, %rd5;\nadd.u64 %rd7, %rd6, 128;\nwgmma.fence.sync.aligned;\n"
-                "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %rd6, %rd7, 0, 1, 1, 0, 0;\n"
-                "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
-                "shl.b32 %r15, %r0, 2;\ncvt.u64.u32 %rd8, %r15;\nadd.u64 %rd8, %rd0, %rd8;\n" +
-                    store,
-                128);
+    return said(
+        "shl.b32 %r4, %r0, 4;\nadd.u32 %r4, %r4, %r60;\nshr.u32 %r5, %r0, 4;\nsetp.ne.u32 %p3, %r5, 1;\n"
+        "mov.u32 %r6, 0;\n@%p3 st.shared.v4.u32 [%r4], {%r6,%r6,%r6,%r6};\n"
+        "st.shared.v4.u32 [%r4+2048], {%r6,%r6,%r6,%r6};\nfence.proxy.async;\nbar.sync 0;\n"
+        "shr.u32 %r7, %r60, 4;\ncvt.u64.u32 %rd4, %r7;\nmov.u64 %rd5, 0x0000001000080000;\n"
+        "or.b64 %rd6, %rd4, %rd5;\nadd.u64 %rd7, %rd6, 128;\nwgmma.fence.sync.aligned;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0,%f1,%f2,%f3}, %rd6, %rd7, 0, 1, 1, 0, 0;\n"
+        "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
+        "shl.b32 %r15, %r0, 2;\ncvt.u64.u32 %rd8, %r15;\nadd.u64 %rd8, %rd0, %rd8;\n" +
+            store,
+        128);
   };
   EXPECT_THAT(run("st.global.f32 [%rd8], %f0;\nst.global.f32 [%rd8], %f1;"), IsEmpty());
-  EXPECT_THAT(run("st.global.f32 [%rd8], %f2;"), ElementsAre(AllOf(HasSubstr("UNINITIALIZED s+256"), HasSubstr("warp 0"))));
+  EXPECT_THAT(run("st.global.f32 [%rd8], %f2;"),
+              ElementsAre(AllOf(HasSubstr("UNINITIALIZED s+256"), HasSubstr("warp 0"))));
 }
 
 TEST(UndefinedUses, CopiesMoveThemAndACopyToGlobalMemoryReportsThem) {
-  const std::string copy = "@%p0 discard.global.L2 [%rd0+128], 128;\n"
-                           "@%p0 cp.async.ca.shared.global [s], [%rd0+252], 4;\n"
-                           "@%p0 cp.async.ca.shared.global [s+4], [%rd0+256], 4;\ncp.async.wait_all;\n";
+  const std::string copy =
+      "@%p0 discard.global.L2 [%rd0+128], 128;\n"
+      "@%p0 cp.async.ca.shared.global [s], [%rd0+252], 4;\n"
+      "@%p0 cp.async.ca.shared.global [s+4], [%rd0+256], 4;\ncp.async.wait_all;\n";
   EXPECT_THAT(said(copy + "@%p0 ld.shared.u32 %r5, [s];\n@%p0 st.global.u32 [%rd0], %r5;"),
               ElementsAre("UNINITIALIZED x+252 4: read thread 0 (warp 0 lane 0) k.ptx:2; used thread 0 (warp 0 lane 0) "
                           "k.ptx:6"));
@@ -197,7 +201,8 @@ class Instructions final : public Monitor {
 TEST(UndefinedUses, AWarpIsExaminedOnlyWhileItHasUndefinedRegisters) {
   const auto loop = [](int n) {
     const std::string label = "L" + std::to_string(n);
-    return "mov.u32 %r4, 0;\n" + label + ": add.u32 %r4, %r4, 1;\nsetp.lt.u32 %p6, %r4, 1000;\n@%p6 bra " + label + ";\n";
+    return "mov.u32 %r4, 0;\n" + label + ": add.u32 %r4, %r4, 1;\nsetp.lt.u32 %p6, %r4, 1000;\n@%p6 bra " + label +
+           ";\n";
   };
   const auto count = [](const std::string& body) {
     Instructions seen;

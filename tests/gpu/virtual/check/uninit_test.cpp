@@ -34,8 +34,7 @@ TEST(UninitRegisters, NamesTheRegisterItsReadAndItsUse) {
                            .checks = kRegisters});
   EXPECT_THAT(seen.text, HasSubstr("  read   thread 1 (warp 0 lane 1)  add.u32"));
   EXPECT_THAT(seen.text, HasSubstr("  used   thread 1 (warp 0 lane 1)  st.global.u32"));
-  EXPECT_THAT(seen.text,
-              HasSubstr("  the value is stored to global memory: nothing had written %r4 in this lane"));
+  EXPECT_THAT(seen.text, HasSubstr("  the value is stored to global memory: nothing had written %r4 in this lane"));
   EXPECT_THAT(watch({.body = "st.global.u32 [%rd0], %r4;", .checks = {.init = false}}).races, IsEmpty());
 }
 
@@ -51,15 +50,18 @@ TEST(UninitRegisters, BranchesThatTogetherWriteAllLanesAreClean) {
 
 // Its row still has the value of another register, which is dead.
 TEST(UninitRegisters, AWriteOfAnotherRegisterInTheSamePlaceDoesNotCount) {
-  EXPECT_THAT(said("mov.u32 %r4, 7;\nst.shared.u32 [%r3], %r4;\nadd.u32 %r9, %r6, 1;"),
-              ElementsAre("UNINITIALIZED: read thread 0 (warp 0 lane 0) k.ptx:3; used thread 0 (warp 0 lane 0) k.ptx:4"));
+  EXPECT_THAT(
+      said("mov.u32 %r4, 7;\nst.shared.u32 [%r3], %r4;\nadd.u32 %r9, %r6, 1;"),
+      ElementsAre("UNINITIALIZED: read thread 0 (warp 0 lane 0) k.ptx:3; used thread 0 (warp 0 lane 0) k.ptx:4"));
 }
 
 TEST(UninitRegisters, AGuardMakesTheResultUndefinedAndAnAddressIsReported) {
-  EXPECT_THAT(said("mov.u32 %r9, 0;\n@%p7 mov.u32 %r9, 1;"),
-              ElementsAre("UNINITIALIZED: read thread 0 (warp 0 lane 0) k.ptx:2; used thread 0 (warp 0 lane 0) k.ptx:3"));
-  EXPECT_THAT(said("mov.b64 %rd4, {%r4, %r0};\nmov.b64 {%r9, %r8}, %rd4;"),
-              ElementsAre("UNINITIALIZED: read thread 0 (warp 0 lane 0) k.ptx:1; used thread 0 (warp 0 lane 0) k.ptx:3"));
+  EXPECT_THAT(
+      said("mov.u32 %r9, 0;\n@%p7 mov.u32 %r9, 1;"),
+      ElementsAre("UNINITIALIZED: read thread 0 (warp 0 lane 0) k.ptx:2; used thread 0 (warp 0 lane 0) k.ptx:3"));
+  EXPECT_THAT(
+      said("mov.b64 %rd4, {%r4, %r0};\nmov.b64 {%r9, %r8}, %rd4;"),
+      ElementsAre("UNINITIALIZED: read thread 0 (warp 0 lane 0) k.ptx:1; used thread 0 (warp 0 lane 0) k.ptx:3"));
   EXPECT_THAT(said("mov.b64 %rd4, {%r4, %r0};\nmov.b64 {%r8, %r9}, %rd4;"), IsEmpty());
   const Seen address = watch({.body = "@%p0 ld.global.u32 %r4, [%rd5];", .checks = kRegisters});
   ASSERT_FALSE(address.result.reports.empty());
@@ -69,9 +71,10 @@ TEST(UninitRegisters, AGuardMakesTheResultUndefinedAndAnAddressIsReported) {
 }
 
 Seen run_text(const std::string& functions, const std::string& body, const CheckOptions& options) {
-  const std::string text = ".version 8.6 .target sm_90a .address_size 64\n.global .align 16 .b8 out[64];\n" + functions +
-                           "\n.visible .entry k() { .reg .b32 %r<8>; .reg .pred %p<4>; .local .align 16 .b8 depot[64];\n" +
-                           body + "\nret; }\n";
+  const std::string text =
+      ".version 8.6 .target sm_90a .address_size 64\n.global .align 16 .b8 out[64];\n" + functions +
+      "\n.visible .entry k() { .reg .b32 %r<8>; .reg .pred %p<4>; .local .align 16 .b8 depot[64];\n" + body +
+      "\nret; }\n";
   Device device(ProgramOptions{.target = 90});
   const LoadedModule& module = device.load(parse_module(text, "k.ptx"));
   LaunchConfig config;
@@ -117,21 +120,23 @@ TEST(UninitLocal, NamesTheVariableAndTheByte) {
 }
 
 TEST(UninitLocal, TheStoreOfAnotherThreadDoesNotCount) {
-  EXPECT_THAT(run_text("",
-                       "mov.u32 %r1, %laneid;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 st.local.u32 [depot], %r1;\n"
-                       "@%p1 ld.local.u32 %r2, [depot];\n@!%p1 ld.local.u32 %r2, [depot];\nst.global.u32 [out], %r2;",
-                       kLocal)
-                  .races,
-              ElementsAre("UNINITIALIZED depot+0 4: read thread 1 (warp 0 lane 1) k.ptx:9; used thread 1 (warp 0 lane 1) "
-                          "k.ptx:10",
-                          ::testing::StartsWith("STORE_COLLISION")));
+  EXPECT_THAT(
+      run_text("",
+               "mov.u32 %r1, %laneid;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 st.local.u32 [depot], %r1;\n"
+               "@%p1 ld.local.u32 %r2, [depot];\n@!%p1 ld.local.u32 %r2, [depot];\nst.global.u32 [out], %r2;",
+               kLocal)
+          .races,
+      ElementsAre("UNINITIALIZED depot+0 4: read thread 1 (warp 0 lane 1) k.ptx:9; used thread 1 (warp 0 lane 1) "
+                  "k.ptx:10",
+                  ::testing::StartsWith("STORE_COLLISION")));
 }
 
 TEST(UninitLocal, EachCallOfAFunctionBeginsUnwritten) {
   EXPECT_THAT(run_text(kOnce, "call (%r1), f, (0);", kLocal).races, IsEmpty());
-  EXPECT_THAT(run_text(kOnce, "call (%r1), f, (0);\ncall (%r1), f, (1);", kLocal).races,
-              ElementsAre("UNINITIALIZED kept+4 4: read thread 0 (warp 0 lane 0) k.ptx:9; used thread 0 (warp 0 lane 0) "
-                          "k.ptx:10"));
+  EXPECT_THAT(
+      run_text(kOnce, "call (%r1), f, (0);\ncall (%r1), f, (1);", kLocal).races,
+      ElementsAre("UNINITIALIZED kept+4 4: read thread 0 (warp 0 lane 0) k.ptx:9; used thread 0 (warp 0 lane 0) "
+                  "k.ptx:10"));
 }
 
 }  // namespace

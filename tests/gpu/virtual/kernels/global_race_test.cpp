@@ -92,8 +92,8 @@ TEST(GlobalRace, ALastBlocksPlainReadsNeedAFenceAfterTheCount) {
   for (const Schedule& schedule : kSchedules) {
     SCOPED_TRACE(schedule.name);
     const auto run = [&](const char* read) {
-      return reports_of(replaced(kept, "reduce", "ld.volatile.global.u32", read), four_ctas("reduce"),
-                        {4, 4, 16, 1000}, 250, schedule);
+      return reports_of(replaced(kept, "reduce", "ld.volatile.global.u32", read), four_ctas("reduce"), {4, 4, 16, 1000},
+                        250, schedule);
     };
     const std::string said = run("ld.global.u32");
     EXPECT_THAT(said, HasSubstr("RACE read-after-write  global"));
