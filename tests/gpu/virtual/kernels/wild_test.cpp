@@ -86,12 +86,12 @@ std::vector<WildBug> bugs() {
        {"OUT_OF_BOUNDS", "in + 400", "size 400", "wild.cu:70"},
        [](Gpu& gpu, bool wrong, std::uint64_t& out) {
          out = gpu.zeros("out", 4 * 100);
-         std::vector<float> in = numbers();
-         in.resize(100);
+         std::vector<float> hundred = numbers();
+         hundred.resize(100);
          return Run{.kernel = "w4_bound_is_greater",
                     .grid = {2, 1, 1},
                     .block = {64, 1, 1},
-                    .values = {out, gpu.upload("in", in), value(std::uint32_t{100}), flag(wrong)}};
+                    .values = {out, gpu.upload("in", hundred), value(std::uint32_t{100}), flag(wrong)}};
        },
        twice},
       {"w5_last_cta_without_fence",
@@ -124,7 +124,7 @@ TEST_P(FoundInTheWild, IsReportedUnderEverySchedule) {
     SCOPED_TRACE(schedule.name);
     Gpu gpu("wild.ptx", schedule);
     std::uint64_t out = 0;
-    const Run run = GetParam().launch(gpu, true, out);
+    const test::Run run = GetParam().launch(gpu, true, out);
     Checks checks({.global_race = true});
     const LaunchResult result = gpu.run(run, checks.monitor());
     bool found = false;
@@ -143,7 +143,7 @@ TEST_P(FoundInTheWild, IsCleanAndRightWithItsFix) {
     SCOPED_TRACE(schedule.name);
     Gpu gpu("wild.ptx", schedule);
     std::uint64_t out = 0;
-    const Run run = GetParam().launch(gpu, false, out);
+    const test::Run run = GetParam().launch(gpu, false, out);
     gpu.run_clean(run);
     const std::vector<float>& expected = GetParam().expected;
     if (expected.empty()) {  // a softmax: the sum is 1
