@@ -62,17 +62,17 @@ std::vector<WildBug> bugs() {
        },
        {}},
       {"w2_zeroes_accumulators",
-       {"RACE", "(sums + ", "wild.cu:43", "wild.cu:45"},
+       {"RACE", "(sums + ", "wild.cu:44", "wild.cu:47"},
        [](Gpu& gpu, bool wrong, std::uint64_t& out) {
          out = gpu.zeros("sums", 4 * 64);
          return Run{.kernel = "w2_zeroes_accumulators",
-                    .grid = {4, 1, 1},
+                    .grid = {5, 1, 1},
                     .block = {64, 1, 1},
                     .values = {out, gpu.upload("in", numbers()), flag(wrong)}};
        },
        sums_of(4, 64, 1)},
       {"w3_layernorm_backward",
-       {"OUT_OF_BOUNDS", "shared", "wild.cu:56"},
+       {"OUT_OF_BOUNDS", "shared", "wild.cu:58"},
        [](Gpu& gpu, bool wrong, std::uint64_t& out) {
          out = gpu.zeros("weight_gradient", 4 * 64);
          const std::int64_t threads = 32, pairs = wrong ? threads / 64 : (threads + 63) / 64;
@@ -83,7 +83,7 @@ std::vector<WildBug> bugs() {
        },
        products},
       {"w4_bound_is_greater",
-       {"OUT_OF_BOUNDS", "in + 400", "size 400", "wild.cu:70"},
+       {"OUT_OF_BOUNDS", "in + 400", "size 400", "wild.cu:72"},
        [](Gpu& gpu, bool wrong, std::uint64_t& out) {
          out = gpu.zeros("out", 4 * 100);
          std::vector<float> hundred = numbers();
@@ -95,7 +95,7 @@ std::vector<WildBug> bugs() {
        },
        twice},
       {"w5_last_cta_without_fence",
-       {"RACE read-after-write  global", "(parts + ", "wild.cu:78", "wild.cu:88"},
+       {"RACE read-after-write  global", "(parts + ", "wild.cu:80", "wild.cu:90"},
        [](Gpu& gpu, bool wrong, std::uint64_t& out) {
          out = gpu.zeros("out", 4 * 64);
          return Run{.kernel = "w5_last_cta_without_fence",
@@ -106,7 +106,7 @@ std::vector<WildBug> bugs() {
        },
        sums_of(4, 64, 2)},
       {"w6_exits_with_copies_in_flight",
-       {"EXIT_IN_FLIGHT", "wild.cu:100"},
+       {"EXIT_IN_FLIGHT", "wild.cu:102"},
        [](Gpu& gpu, bool wrong, std::uint64_t& out) {
          out = gpu.zeros("out", 4 * 64);
          return Run{.kernel = "w6_exits_with_copies_in_flight",

@@ -36,13 +36,15 @@ KERNEL w1_softmax_reuses_shared(float* out, const float* in, int wrong) {
   out[t] = e / sum;
 }
 
-// W2: CTA 0 sets the accumulators to zero, and all CTAs add to them: nothing orders the zeros before the sums. The fix:
-// the host sets them to zero before the launch.
+// W2: CTA 0 sets the accumulators to zero, and the other CTAs add to them: nothing orders the zeros before the sums. The
+// fix: the host sets them to zero before the launch.
 KERNEL w2_zeroes_accumulators(float* sums, const float* in, int wrong) {
   const unsigned t = threadIdx.x;
-  if (wrong && blockIdx.x == 0) sums[t] = 0;
-  __syncthreads();
-  atomicAdd(&sums[t], in[blockIdx.x * blockDim.x + t]);
+  if (blockIdx.x == 0) {
+    if (wrong) sums[t] = 0;
+    return;
+  }
+  atomicAdd(&sums[t], in[(blockIdx.x - 1) * blockDim.x + t]);
 }
 
 // W3: the backward pass of a layer norm, one row of 64 columns per warp. Pairs of warps share a row of partial sums. The
@@ -76,9 +78,9 @@ KERNEL w5_last_cta_without_fence(float* out, float* parts, unsigned* done, const
   __shared__ bool is_last;
   const unsigned t = threadIdx.x;
   parts[blockIdx.x * blockDim.x + t] = 2 * in[blockIdx.x * blockDim.x + t];
-  __threadfence();
   __syncthreads();
   if (t == 0) {
+    __threadfence();
     is_last = atomicAdd(done, 1u) == gridDim.x - 1;
     if (!wrong) __threadfence();
   }
