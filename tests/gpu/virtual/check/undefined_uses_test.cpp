@@ -156,6 +156,22 @@ TEST(UndefinedUses, AProductIsUndefinedInTheRowsOfAThatAre) {
   EXPECT_THAT(said(product("st.global.f32 [%rd4], %f3;\nst.global.f32 [%rd4], %f4;")).size(), 2U);
 }
 
+// Row 1 of a matrix is not written: transposed, it is the upper half of lanes 0, 4, 8 ...; stored transposed, row 1 again.
+TEST(UndefinedUses, TransposedLoadsAndStoresOfAMatrixMoveItsElements) {
+  const std::string load =
+      "and.b32 %r4, %r0, 7;\nsetp.ne.u32 %p3, %r4, 1;\nshl.b32 %r4, %r4, 4;\nadd.u32 %r4, %r4, %r60;\n"
+      "mov.u32 %r5, 0;\n@%p3 st.shared.v4.u32 [%r4], {%r5,%r5,%r5,%r5};\n"
+      "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%r10}, [%r4];\nand.b32 %r11, %r0, 3;\n"
+      "setp.eq.u32 %p4, %r11, 0;\n";
+  EXPECT_EQ(use_in(load + "and.b32 %r12, %r10, 0xffff;\nst.global.u32 [%rd0], %r12;"), "");
+  EXPECT_EQ(use_in(load + "@!%p4 st.global.u32 [%rd0], %r10;"), "");
+  EXPECT_EQ(use_in(load + "shr.u32 %r12, %r10, 16;\n@%p4 st.global.u32 [%rd0], %r12;"),
+            "the value is stored to global memory");
+  const std::string store = load + "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%r4+256], {%r10};\n";
+  EXPECT_THAT(said(store + "ld.shared.v4.u32 {%r5,%r6,%r7,%r8}, [s+256];\nst.global.u32 [%rd0], %r8;"), IsEmpty());
+  EXPECT_EQ(said(store + "ld.shared.v4.u32 {%r5,%r6,%r7,%r8}, [s+272];\nst.global.u32 [%rd0], %r8;").size(), 1U);
+}
+
 // As the bytes of A above, in the layout of a descriptor without a swizzle; rows 8 to 15 are bytes 256 to 511.
 TEST(UndefinedUses, AProductOfAWarpgroupIsUndefinedInTheRowsOfAThatAre) {
   const auto run = [](const std::string& store) {
