@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -39,6 +41,7 @@ const std::vector<std::string> kHelp = {
     "step [N]        execute one warp instruction, or N, of whichever warp is next",
     "warp            continue to the next instruction of the same warp",
     "line            continue to the next source line of the same warp",
+    "over            the same, without stopping in functions that the line calls",
     "barrier         continue until a barrier or a phase of an mbarrier completes",
     "event           continue to the next effect that other threads can observe, such as a store",
     "report          continue to the next report",
@@ -46,6 +49,7 @@ const std::vector<std::string> kHelp = {
     "backline        go back to the previous source line of the same warp",
     "goto STEP       go to any step, forward or backward",
     "break FILE:LINE                     set a breakpoint",
+    "break FILE:LINE if %REGISTER OP N   stop there only if a lane's register is == != < <= > or >= a number",
     "watch shared ADDRESS BYTES [CTA]    stop when an instruction or a copy changes these bytes",
     "watch global ADDRESS BYTES          the same for global memory",
     "delete NUMBER                       remove a breakpoint or watchpoint",
@@ -137,15 +141,92 @@ class Session {
     show_place();
   }
 
+  // A breakpoint's condition. Registers are signed numbers, except those declared .u8 to .u64 and predicates.
+  struct Condition {
+    std::string reg;
+    std::string op;
+    std::int64_t number = 0;
+  };
+
+  static Condition condition_of(const std::vector<std::string>& w) {
+    static const std::vector<std::string> kOps = {"==", "!=", "<", "<=", ">", ">="};
+    if (w.size() != 6 || w[2] != "if" || !w[3].starts_with('%'))
+      throw CommandFault("a condition is a register, a comparison and a number: break scale.cu:12 if %r1 == 7");
+    if (std::find(kOps.begin(), kOps.end(), w[4]) == kOps.end())
+      throw CommandFault(fmt::format("'{}' is no comparison: == != < <= > >=", w[4]));
+    const bool negative = w[5].starts_with('-');
+    const auto value = number(std::string_view(w[5]).substr(negative ? 1 : 0));
+    if (!value || *value > INT64_MAX) throw CommandFault(fmt::format("'{}' is not a number", w[5]));
+    return {w[3], w[4], negative ? -static_cast<std::int64_t>(*value) : static_cast<std::int64_t>(*value)};
+  }
+
+  static bool holds(std::int64_t value, const Condition& c) {
+    if (c.op == "==") return value == c.number;
+    if (c.op == "!=") return value != c.number;
+    if (c.op == "<") return value < c.number;
+    if (c.op == "<=") return value <= c.number;
+    if (c.op == ">") return value > c.number;
+    return value >= c.number;
+  }
+
+  // Whether the condition holds in a lane that is about to execute the breakpoint's instruction. A register that the
+  // function does not have stops too: the user has to see that.
+  bool holds_here(const Condition& c) {
+    const ptx::Position at = run_.position();
+    const auto value = ptx::read_register(run_.launch(), at.cta, at.warp, at.lanes, c.reg);
+    if (!value) return true;
+    const bool is_signed = ptx::class_of(value->type) != ptx::TypeClass::unsigned_integer;
+    const int unused = 64 - std::max(1, ptx::bits(value->type));
+    for (int lane = 0; lane < ptx::kLanes; ++lane) {
+      if ((at.lanes >> lane & 1) == 0) continue;
+      const std::uint64_t bits = value->bits[static_cast<std::size_t>(lane)] << unused;
+      const std::int64_t in_lane = is_signed && value->type != ptx::Type::pred
+                                       ? static_cast<std::int64_t>(bits) >> unused
+                                       : static_cast<std::int64_t>(bits >> unused);
+      if (holds(in_lane, c)) return true;
+    }
+    return false;
+  }
+
+  // To the next stop whose condition, if it has one, holds.
+  ptx::Stop run_to_stop() {
+    for (;;) {
+      ptx::Stop stop = run_.run();
+      if (stop.reason != ptx::StopReason::breakpoint) return stop;
+      const auto condition = conditions_.find(stop.what);
+      if (condition == conditions_.end() || holds_here(condition->second)) return stop;
+    }
+  }
+
+  // The call depth of the lane group that runs next; -1: none does.
+  int depth_here() {
+    const ptx::Position at = run_.position();
+    const ptx::Cta* const cta = at.cta < 0 ? nullptr : ptx::find_cta(run_.launch(), at.cta);
+    if (cta == nullptr) return -1;
+    for (const ptx::LaneGroup& group : cta->warps[static_cast<std::size_t>(at.warp)].lane_groups) {
+      if ((group.lanes & at.lanes) != 0) return group.depth;
+    }
+    return -1;
+  }
+
+  ptx::Stop step_over() {
+    const int depth = depth_here();
+    ptx::Stop stop = run_.line();
+    while (stop.reason == ptx::StopReason::line && depth_here() > depth) stop = run_.line();
+    return stop;
+  }
+
   bool goes(const std::string& verb, const std::vector<std::string>& w) {
     if (verb == "run" || verb == "r" || verb == "continue" || verb == "c") {
-      went(run_.run());
+      went(run_to_stop());
     } else if (verb == "step" || verb == "s") {
       went(run_.steps(count(w, 1, 1)));
     } else if (verb == "warp" || verb == "w") {
       went(run_.warp_step());
     } else if (verb == "line" || verb == "n") {
       went(run_.line());
+    } else if (verb == "over" || verb == "o") {
+      went(step_over());
     } else if (verb == "barrier") {
       went(run_.to(ptx::StopReason::barrier));
     } else if (verb == "event") {
@@ -179,8 +260,14 @@ class Session {
       std::vector<std::int32_t> pcs = run_.pcs_of(w[1].substr(0, colon), static_cast<std::int32_t>(*line));
       if (pcs.empty())
         throw CommandFault(fmt::format("no instruction is of {}: was the file compiled with -lineinfo?", w[1]));
+      std::optional<Condition> condition;
+      if (w.size() > 2) condition = condition_of(w);
       const std::string instructions = counted(std::ssize(pcs), "instruction");
-      std::cout << fmt::format("breakpoint {} at {}, {}\n", run_.add_breakpoint(std::move(pcs)), w[1], instructions);
+      const int breakpoint = run_.add_breakpoint(std::move(pcs));
+      const std::string only =
+          condition ? fmt::format(", if {} {} {}", condition->reg, condition->op, condition->number) : std::string();
+      if (condition) conditions_[fmt::format("breakpoint {}", breakpoint)] = *condition;
+      std::cout << fmt::format("breakpoint {} at {}, {}{}\n", breakpoint, w[1], instructions, only);
     } else if (verb == "watch") {
       if (w.size() < 4) throw CommandFault("watch needs a space, an address and bytes: watch shared 0x400 4");
       const ptx::Position at = run_.position();
@@ -285,7 +372,8 @@ class Session {
 
   ptx::ControlledRun& run_;
   std::optional<ptx::Position> picked_;
-  std::size_t told_ = 0;  // reports
+  std::map<std::string, Condition> conditions_;  // by Stop::what
+  std::size_t told_ = 0;                         // reports
 };
 
 int debug_kernel(const LaunchRequest& request) {

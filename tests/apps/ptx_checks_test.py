@@ -23,10 +23,10 @@ HEAD = (".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.para
 MISTAKES = {
     "global_race": ("@%p1 st.global.u32 [%rd1], %r2;", "RACE write-after-write  global"),
     "race": ("@%p1 st.shared.u32 [s], %r1;\nld.shared.u32 %r3, [s];", "RACE read-after-write  shared"),
-    "init": ("ld.shared.u32 %r3, [s];", "UNINITIALIZED  shared"),
-    "global_init": ("ld.global.u32 %r3, [%rd1+4];", "UNINITIALIZED  global"),
-    "uninit_regs": ("add.u32 %r3, %r4, 1;", "UNINITIALIZED  kernel k"),
-    "uninit_local": ("ld.local.u32 %r3, [depot];", "UNINITIALIZED  local"),
+    "init": ("ld.shared.u32 %r3, [s];\n@%p1 st.global.u32 [%rd1], %r3;", "UNINITIALIZED  shared"),
+    "global_init": ("ld.global.u32 %r3, [%rd1+4];\n@%p1 st.global.u32 [%rd1], %r3;", "UNINITIALIZED  global"),
+    "uninit_regs": ("add.u32 %r3, %r4, 1;\n@%p1 st.global.u32 [%rd1], %r3;", "UNINITIALIZED  kernel k"),
+    "uninit_local": ("ld.local.u32 %r3, [depot];\n@%p1 st.global.u32 [%rd1], %r3;", "UNINITIALIZED  local"),
     "nc": ("@%p1 st.global.u32 [%rd1], 1;\n@%p1 ld.global.nc.u32 %r3, [%rd1];", "NC_MODIFIED  global"),
     "same_value_error": ("mov.u32 %r3, 1;\nst.shared.u32 [s], %r3;", "RACE write-after-write  shared"),
 }

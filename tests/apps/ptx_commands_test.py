@@ -478,6 +478,36 @@ ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst
             f"0x00480-0x00483  warp 1 lane 0  st.shared.u32  {ptx}:12  step 10",
             "0x0047c-0x00483  not written"])
 
+    LOOP = """.version 8.0\n.target sm_90\n.address_size 64\n.file 1 "loop.cu"
+.func (.reg .b32 %out) twice(.reg .b32 %in) {\n.loc 1 2 0\nadd.s32 %out, %in, %in;\n.loc 1 3 0\nret;\n}
+.visible .entry loop(.param .u64 out) {
+.reg .b32 %r<6>;\n.reg .pred %p1;\n.loc 1 7 0\nmov.u32 %r1, -5;\nL:
+.loc 1 8 0\nadd.s32 %r1, %r1, 1;\n.loc 1 9 0\ncall (%r2), twice, (%r1);\n.loc 1 10 0\nsetp.lt.s32 %p1, %r1, 20;\n@%p1 bra L;
+.loc 1 12 0\nret;\n}
+"""
+
+    def debug_loop(self, *commands, code=0):
+        done = subprocess.run([program.KVSCOPE, "ptx", "debug", self.write("loop.ptx", self.LOOP), "--arg", "f32[64]"],
+                              input="\n".join(commands) + "\n", capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual((done.returncode, done.stderr), (code, ""), done.stdout)
+        return done.stdout
+
+    def test_a_condition_stops_where_a_lane_fulfills_it(self):
+        for condition, value in (("%r1 == 7", 7), ("%r1 < -3", -4), ("%r1 >= 9", 9), ("%r1 != -4", -3)):
+            out = self.debug_loop(f"break loop.cu:9 if {condition}", "run", "print %r1")
+            self.assertIn(f"breakpoint 1 at loop.cu:9, 1 instruction, if {condition}\nstopped at breakpoint 1\n", out)
+            self.assertIn(f"0x{value & 0xffffffff:08x}", out)
+        self.assertIn("finished", self.debug_loop("break loop.cu:9 if %r1 == 21", "run"))
+        for wrong, message in (("if %r1", "a condition is a register"), ("if %r1 ~ 3", "'~' is no comparison"),
+                               ("if %r1 == x", "'x' is not a number")):
+            self.assertIn(message, self.debug_loop(f"break loop.cu:9 {wrong}", code=2))
+
+    def test_over_does_not_stop_in_a_function_that_the_line_calls(self):
+        self.assertIn("loop.cu:2", self.debug_loop("break loop.cu:9", "run", "line").splitlines()[-2])
+        self.assertIn("loop.cu:10", self.debug_loop("break loop.cu:9", "run", "over").splitlines()[-2])
+        # From inside the function, it stops behind the call.
+        self.assertIn("loop.cu:10", self.debug_loop("break loop.cu:2", "run", "line", "over").splitlines()[-2])
+
     # A run that looked ahead to a breakpoint or past it has shown the reports there to the checkers, once.
     def test_run_stops_at_each_report_even_if_a_look_ahead_passed_it(self):
         ptx = self.write("race.ptx", """.version 8.0\n.target sm_90\n.address_size 64

@@ -12,38 +12,38 @@
 #include "gpu/virtual/check/nc_checker.h"
 #include "gpu/virtual/check/race_checker.h"
 #include "gpu/virtual/check/tensor_checker.h"
-#include "gpu/virtual/check/uninit_checker.h"
 #include "gpu/virtual/machine/matrix/wgmma_registers.h"
 
 namespace kvscope::ptx {
 
 struct CheckOptions {
-  bool init = true;          // reads of shared bytes that have not been written
-  bool global_init = false;  // reads of bytes of allocations that were made without initial values
+  bool init = true;          // uses of shared bytes that have not been written
+  bool global_init = false;  // uses of bytes of allocations that were made without initial values
   RaceOptions race = {};
   bool nc_modified = true;    // ld.global.nc of bytes written in this launch
   bool wgmma = true;          // registers of wgmma operations in flight
   bool tensor = true;         // order of accesses to tensor memory
   bool global_race = false;   // races in global memory, by the rules of `race`; records every access to it
-  bool uninit_regs = false;   // registers read before they are written
-  bool uninit_local = false;  // bytes of local memory read before they are written
+  bool uninit_regs = false;   // uses of registers that have not been written
+  bool uninit_local = false;  // uses of bytes of local memory that have not been written
 };
 
 class Checks {
  public:
   explicit Checks(CheckOptions options = {})
       : races_(options.race),
-        init_({.shared = options.init, .global = options.global_init}),
+        init_({.shared = options.init,
+               .global = options.global_init,
+               .registers = options.uninit_regs,
+               .local = options.uninit_local}),
         tensor_(options.race.collectives_order),
-        global_races_({.same_value = options.race.same_value, .collectives_order = options.race.collectives_order}),
-        uninit_({.registers = options.uninit_regs, .local = options.uninit_local}) {
+        global_races_({.same_value = options.race.same_value, .collectives_order = options.race.collectives_order}) {
     if (options.race.races || options.race.proxy) chain_.add(races_);
-    if (options.init || options.global_init) chain_.add(init_);
+    if (options.init || options.global_init || options.uninit_regs || options.uninit_local) chain_.add(init_);
     if (options.nc_modified) chain_.add(read_only_);
     if (options.wgmma) chain_.add(registers_);
     if (options.tensor) chain_.add(tensor_);
     if (options.global_race) chain_.add(global_races_);
-    if (options.uninit_regs || options.uninit_local) chain_.add(uninit_);
   }
   Checks(const Checks&) = delete;
   Checks& operator=(const Checks&) = delete;
@@ -59,7 +59,6 @@ class Checks {
   WgmmaRegisters registers_;
   TensorChecker tensor_;
   GlobalRaces global_races_;
-  UninitChecker uninit_;
   MonitorChain chain_;
 };
 

@@ -51,15 +51,26 @@ ReportParty party_of(const Exec& exec, const GlobalTouch& touch, int lane, bool 
   return out;
 }
 
-// Whether what was touched is ordered before this lane of `warp` continues.
-bool is_ordered(const HappensBefore& order, const WarpViews& warp, int lane, const GlobalTouch& touch) {
+// Whether what was touched is ordered before this lane of `warp` continues. `seen`: what threads saw by relaxed reads
+// before a barrier counts, without a fence.
+bool is_ordered(const HappensBefore& order, const WarpViews& warp, int lane, const GlobalTouch& touch,
+                bool seen = false) {
   const ActorKey actor = order.key(static_cast<std::uint32_t>(touch.cta), touch.number);
-  if (touch.lanes == 0) return warp.is_ordered(lane, actor, touch.step);
+  const auto is_before = [&](ActorKey one) {
+    return warp.is_ordered(lane, one, touch.step) || (seen && warp.is_seen(lane, one, touch.step));
+  };
+  if (touch.lanes == 0) return is_before(actor);
   if (warp.ordered(lane).covers_warp(actor, touch.step)) return true;
   for (LaneMask left = touch.lanes; left != 0; left &= left - 1) {
-    if (!warp.is_ordered(lane, actor + static_cast<ActorKey>(std::countr_zero(left)), touch.step)) return false;
+    if (!is_before(actor + static_cast<ActorKey>(std::countr_zero(left)))) return false;
   }
   return true;
+}
+
+// A weak read may return an old value although a relaxed read before the barrier has seen the flag: only a fence after
+// the relaxed read completes the acquire pattern.
+bool needs_fence(ReportKind kind, const GlobalTouch& now) {
+  return kind == ReportKind::race_wr && !now.strong && now.lanes != 0;
 }
 
 }  // namespace
@@ -131,7 +142,8 @@ void GlobalRaces::Grid::look(const Exec& exec, const WarpViews& warp, int lane, 
     LaneMask lanes = now.lanes != 0 ? now.lanes : LaneMask{1} << lane;
     for (; lanes != 0; lanes &= lanes - 1) {
       const int i = std::countr_zero(lanes);
-      if (!is_ordered(order, warp, i, before)) return conflict(exec, kind, before, now, i, address, bytes);
+      if (!is_ordered(order, warp, i, before, !needs_fence(kind, now)))
+        return conflict(exec, kind, before, now, i, address, bytes);
     }
   };
   against(cell.write, write ? ReportKind::race_ww : ReportKind::race_wr);
@@ -165,7 +177,7 @@ void GlobalRaces::Grid::tell(const Exec& exec, ReportKind kind, const GlobalTouc
   for (LaneMask left = before.lanes; left != 0; left &= left - 1) {
     GlobalTouch one = before;
     one.lanes = left & (~left + 1);
-    if (is_ordered(order, order.warp(exec), lane, one)) continue;
+    if (is_ordered(order, order.warp(exec), lane, one, !needs_fence(kind, now))) continue;
     other = std::countr_zero(left);
     break;
   }

@@ -90,7 +90,7 @@ void HappensBefore::publish_by(WarpViews& warp, LaneMask lanes, Order order, Aud
 void HappensBefore::learn(const Exec& exec, WarpViews& warp, LaneMask lanes, Order order, Audience audience,
                           const Known& view, std::string_view how) {
   if (!acquires(order)) {
-    if (view != nullptr) warp.see(lanes, audience, *view);
+    if (view != nullptr) warp.see(lanes, audience, view);
     return;
   }
   if (view != nullptr) warp.acquire(lanes, view);
@@ -101,9 +101,9 @@ void HappensBefore::learn(const Exec& exec, WarpViews& warp, LaneMask lanes, Ord
 
 void HappensBefore::barrier_arrive(const Exec& exec, int barrier, LaneMask lanes) {
   WarpViews& w = warp(exec);
-  View& gathered = threads(w.cta()).barriers.try_emplace(barrier, nothing()).first->second;
-  w.publish(lanes, gathered);
-  if (memory_ == Space::global) w.publish_seen(lanes, gathered);
+  Gathered& gathered = threads(w.cta()).barriers.try_emplace(barrier, Gathered{nothing(), nullptr}).first->second;
+  w.publish(lanes, gathered.view);
+  if (memory_ == Space::global) w.publish_seen(lanes, gathered.seen);
   w.synchronized(lanes, exec.lane_group.pc, "barrier");
 }
 
@@ -111,18 +111,24 @@ void HappensBefore::barrier_done(const Cta& cta, int barrier, LaneMasks waiting)
   auto& barriers = threads(number_of_cta(cta)).barriers;
   const auto gathered = barriers.find(barrier);
   if (gathered == barriers.end()) return;
-  const auto all = std::make_shared<const View>(std::move(gathered->second));
+  const auto all = std::make_shared<const View>(std::move(gathered->second.view));
+  const Known seen = std::move(gathered->second.seen);
   barriers.erase(gathered);
   for (std::size_t w = 0; w < waiting.size(); ++w) {
-    if (waiting[w] != 0) warp(cta, static_cast<int>(w)).acquire(waiting[w], all);
+    if (waiting[w] == 0) continue;
+    WarpViews& views = warp(cta, static_cast<int>(w));
+    views.acquire(waiting[w], all);
+    if (seen != nullptr) views.see_at_barrier(waiting[w], seen);
   }
 }
 
 void HappensBefore::meet(WarpViews& warp, LaneMask lanes) {
   const auto all = std::make_shared<View>(nothing());
   warp.publish(lanes, *all);
-  if (memory_ == Space::global) warp.publish_seen(lanes, *all);
   warp.acquire(lanes, all);
+  Known seen;
+  if (memory_ == Space::global) warp.publish_seen(lanes, seen);
+  if (seen != nullptr) warp.see_at_barrier(lanes, seen);
 }
 
 void HappensBefore::cluster_arrive(const Exec& exec, LaneMask lanes, Order order) {

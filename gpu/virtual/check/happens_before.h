@@ -12,8 +12,9 @@
 //
 //                                      shared          global
 //   fences reach                       every thread    the threads of their scope
-//   a barrier hands on what its        no              yes: the last block's sum of the CUDA programming guide
-//     threads saw by relaxed reads                     has a volatile read, then __syncthreads
+//   a barrier hands on what its        no              yes, to strong reads and to writes: the last block's sum of the
+//     threads saw by relaxed reads                     CUDA programming guide has an atomic, then __syncthreads, then
+//                                                      volatile reads. A weak read needs a fence after the atomic
 //   wait_group.read of a bulk store    orders it       does not: the bytes may not have been written yet
 //
 // CTAs are numbered within what is watched: by rank in a cluster, linearly in a grid. Clocks: clock.h; the state of a
@@ -106,9 +107,13 @@ class HappensBefore {
   void tensor_commit(const Exec& exec, int lane, std::uint64_t number, std::span<const std::uint64_t> barriers);
 
  private:
+  struct Gathered {
+    View view;
+    Known seen;  // by relaxed reads that no fence has followed; null: nothing
+  };
   struct CtaThreads {
     std::vector<WarpViews> warps;
-    std::map<int, View> barriers;  // named barriers while threads arrive
+    std::map<int, Gathered> barriers;  // named barriers while threads arrive
   };
   // An arrival barrier.
   struct Object {

@@ -1,3 +1,4 @@
+// The values in registers.
 #include "gpu/virtual/check/init_checker.h"
 
 #include <fmt/format.h>
@@ -5,222 +6,481 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <utility>
+#include <cstring>
 
-#include "gpu/virtual/check/lane_offsets.h"
+#include "gpu/virtual/machine/matrix/matrix_operand.h"
+#include "gpu/virtual/machine/matrix/wgmma.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/state.h"
-#include "gpu/virtual/machine/warp/scheduler.h"
+#include "gpu/virtual/machine/warp/shfl_source.h"
 
 namespace kvscope::ptx {
+namespace {
 
-void InitChecker::Written::set(std::uint64_t address, std::int64_t count) {
-  std::uint64_t i = address - first;
-  const std::uint64_t end = std::min<std::uint64_t>(bytes, i + static_cast<std::uint64_t>(count));
-  while (i < end) {
-    const std::uint64_t in_word = std::min<std::uint64_t>(end - i, 64 - i % 64);
-    words[i / 64] |= (~std::uint64_t{0} >> (64 - in_word)) << i % 64;
-    i += in_word;
+constexpr std::uint32_t kForgetEvery = 256;  // watched instructions of a warp
+constexpr int kWarpRows = 16;                // of a wgmma's D
+
+// How an instruction treats the undefined bits of its operands.
+enum class Treatment : std::uint8_t {
+  computes,  // its results may be undefined
+  by_event,  // access() or collective() has the addresses or the lanes
+  uses,      // everything else: its operands must be defined
+};
+
+Treatment treatment_of(const Instr& instr, const Op& op) {
+  switch (instr.opcode) {
+    case Opcode::ld:
+    case Opcode::ldu:
+    case Opcode::st:
+    case Opcode::atom:
+    case Opcode::red:
+    case Opcode::ldmatrix:
+    case Opcode::stmatrix:
+    case Opcode::wmma_load:
+    case Opcode::wmma_store:
+    case Opcode::wmma_mma:
+    case Opcode::mma:
+    case Opcode::movmatrix:
+    case Opcode::wgmma_mma_async:
+    case Opcode::shfl:
+    case Opcode::vote:
+    case Opcode::match:
+    case Opcode::redux:
+    case Opcode::elect:
+      return Treatment::by_event;
+    case Opcode::cvta:
+    case Opcode::isspacep:
+    case Opcode::mapa:
+    case Opcode::getctarank:
+    case Opcode::createpolicy:
+    case Opcode::stacksave:
+      return Treatment::computes;
+    default:
+      return op.compute != nullptr ? Treatment::computes : Treatment::uses;
   }
 }
 
-void InitChecker::Written::clear(std::uint64_t address, std::int64_t count) {
-  const std::uint64_t begin = address - first;
-  const std::uint64_t end = std::min<std::uint64_t>(bytes, begin + static_cast<std::uint64_t>(count));
-  for (std::uint64_t i = begin; i < end; ++i) words[i / 64] &= ~(std::uint64_t{1} << i % 64);
+std::string use_by(const Instr& instr) {
+  switch (instr.opcode) {
+    case Opcode::bra:
+    case Opcode::brx:
+      return "decides a branch";
+    case Opcode::call:
+      return "is passed to a function";
+    default:
+      return fmt::format("is an operand of {}", name(instr.opcode));
+  }
 }
 
-std::int64_t InitChecker::Written::missing(std::uint64_t address, std::int64_t count) const {
-  const std::uint64_t begin = address - first;
-  std::uint64_t i = begin;
-  const std::uint64_t end = std::min<std::uint64_t>(bytes, i + static_cast<std::uint64_t>(count));
-  while (i < end) {
-    const std::uint64_t in_word = std::min<std::uint64_t>(end - i, 64 - i % 64);
-    const std::uint64_t wanted = (~std::uint64_t{0} >> (64 - in_word)) << i % 64;
-    const std::uint64_t not_there = wanted & ~words[i / 64];
-    if (not_there != 0) {
-      return static_cast<std::int64_t>(i / 64 * 64 - begin) + std::countr_zero(not_there);
+std::int32_t constant_at(const Exec& exec, const Op& op, int at) {
+  return at < 0 ? 0 : register_of<std::int32_t>(exec, op.list[at])[0];
+}
+
+// Whether a wgmma adds to its accumulators; otherwise it does not read them.
+bool adds(const Exec& exec, const Op& op, const WgmmaShape& shape) {
+  std::uint32_t scale = 0;
+  std::memcpy(&scale, exec.registers + op.list[shape.scale_d_at], sizeof scale);
+  if (!shape.scale_is_predicate) return scale != 0;
+  return ((op.negated >> 3 & 1) != 0 ? ~scale & 1 : scale & 1) != 0;
+}
+
+// The rows of A, or columns of B, that have an undefined byte in shared memory.
+std::vector<bool> undefined_lines(const UndefinedBytes& shared, std::uint64_t descriptor, bool mn_major, Type type,
+                                  int first, int lines, int k) {
+  std::vector<bool> out(static_cast<std::size_t>(lines));
+  const int element_bits = bits(type);
+  for (const WgmmaChunk& chunk : wgmma_chunks(descriptor, mn_major, element_bits, first, lines, k)) {
+    const std::uint64_t bytes = shared.mask(chunk.offset, kWgmmaChunkBytes);
+    if (bytes == 0) continue;
+    const int at = chunk.mn - first;
+    if (!mn_major) {
+      out[static_cast<std::size_t>(at)] = true;
+      continue;
     }
-    i += in_word;
+    for (std::uint64_t left = bytes; left != 0; left &= left - 1)
+      out[static_cast<std::size_t>(at + std::countr_zero(left) * 8 / element_bits)] = true;
   }
-  return -1;
+  return out;
 }
 
-void InitChecker::launch_begins(Launch&) {
-  shared_.clear();
-  last_cta_ = nullptr;
-  // Between launches the host may have written the discarded bytes again: these allocations count as written.
-  std::erase_if(global_, [](const auto& place) { return place.second.everywhere; });
+}  // namespace
+
+bool InitChecker::wants_instructions_of(const Cta& cta, const Warp& warp) const {
+  if (wants_instructions()) return true;
+  if (active_ == 0) return false;
+  const auto found = warps_.find(cta.index);
+  return found != warps_.end() && found->second[static_cast<std::size_t>(warp.index)].active;
 }
 
-void InitChecker::cta_begins(Launch&, const Cta& cta) {
-  if (options_.shared) {
-    Written written(kSharedBase, cta.shared.size());
-    written.words.resize(std::bit_ceil(written.words.size() + 1));  // for is_quick
-    shared_.insert_or_assign(cta.index, std::move(written));
+InitChecker::WarpState& InitChecker::warp_of(const Cta& cta, const Warp& warp) {
+  std::vector<WarpState>& warps = warps_[cta.index];
+  if (warps.empty()) warps.resize(cta.warps.size());
+  return warps[static_cast<std::size_t>(warp.index)];
+}
+
+InitChecker::WarpState* InitChecker::active_warp(const Exec& exec) {
+  if (active_ == 0) return nullptr;
+  const auto found = warps_.find(exec.cta.index);
+  if (found == warps_.end()) return nullptr;
+  WarpState& warp = found->second[static_cast<std::size_t>(exec.warp.index)];
+  return warp.active ? &warp : nullptr;
+}
+
+void InitChecker::activate(const Exec& exec, WarpState& warp) {
+  if (warp.active) return;
+  warp.active = true;
+  ++active_;
+  exec.launch.watch_changed = true;
+}
+
+void InitChecker::deactivate_if_clean(const Exec& exec, WarpState& warp) {
+  if (!warp.active || wants_instructions()) return;
+  for (const ActivationState& a : warp.activations) {
+    if (a.registers.count() != 0) return;
   }
-  last_cta_ = nullptr;
+  warp.active = false;
+  warp.calling = 0;
+  --active_;
+  exec.launch.watch_changed = true;
 }
 
-void InitChecker::cta_ends(Launch&, const Cta& cta) {
-  shared_.erase(cta.index);
-  last_cta_ = nullptr;
+UndefinedRegisters& InitChecker::registers_of(const Exec& exec, WarpState& warp) {
+  const auto place = static_cast<std::size_t>(exec.lane_group.activation);
+  if (warp.activations.size() <= place) warp.activations.resize(place + 1);
+  ActivationState& state = warp.activations[place];
+  const Activation& activation = exec.warp.activations[place];
+  if (state.function != activation.function || state.entered != activation.entered || state.registers.empty()) {
+    state.function = activation.function;
+    state.entered = activation.entered;
+    state.registers = UndefinedRegisters(activation.registers.size());
+    if (options_.registers) mark_unwritten(exec, state.registers, kAllLanes);
+  }
+  return state.registers;
 }
 
-InitChecker::Written* InitChecker::shared_of(const Launch& launch, const Cta& cta, std::uint64_t address) {
-  const Cta* owner = rank_of(address) == static_cast<std::uint64_t>(cta.cluster_rank)
-                         ? &cta
-                         : cta_of_rank(launch, cta, rank_of(address));
-  if (owner == nullptr) return nullptr;
-  if (owner == last_cta_) return last_;
-  const auto place = shared_.find(owner->index);
-  last_cta_ = owner;
-  last_ = place == shared_.end() ? nullptr : &place->second;
-  return last_;
+// All registers of the function except its parameters.
+void InitChecker::mark_unwritten(const Exec& exec, UndefinedRegisters& registers, LaneMask lanes) const {
+  const auto function =
+      static_cast<std::size_t>(exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)].function);
+  const std::vector<RegisterPlace>& places = exec.program().functions[function].registers;
+  for (const RegisterPlace& r : places) {
+    if (r.reg != kNoRegister) registers.mark({r.reg, r.bytes}, lanes, 0);
+  }
+  for (const std::int32_t p : exec.program().module->functions[function].parameters) {
+    const std::int32_t r = exec.program().module->variables[static_cast<std::size_t>(p)].in_register;
+    if (r < 0 || places[static_cast<std::size_t>(r)].reg == kNoRegister) continue;
+    registers.define({places[static_cast<std::size_t>(r)].reg, places[static_cast<std::size_t>(r)].bytes}, lanes);
+  }
 }
 
-InitChecker::Written* InitChecker::global_of(const DeviceMemory& memory, std::uint64_t address) {
-  if (!options_.global && global_.empty()) return nullptr;
-  const Allocation* a = memory.find(address);
-  if (a == nullptr) return nullptr;
-  if (const auto place = global_.find(a->address); place != global_.end()) return &place->second;
-  if (!options_.global || a->initialized) return nullptr;
-  return &global_.try_emplace(a->address, a->address, a->size).first->second;
-}
-
-void InitChecker::host_wrote(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes) {
-  if (bytes <= 0 || memory.at(address, bytes) == nullptr) return;
-  if (Written* written = global_of(memory, address)) written->set(address, bytes);
-}
-
-void InitChecker::host_copied(const DeviceMemory& memory, std::uint64_t to, std::uint64_t from, std::int64_t bytes) {
-  if (bytes <= 0 || memory.at(to, bytes) == nullptr || memory.at(from, bytes) == nullptr) return;
-  Written* const target = global_of(memory, to);
-  if (target == nullptr) return;
-  Written* const source = global_of(memory, from);
-  if (source == nullptr || source->missing(from, bytes) < 0) return target->set(to, bytes);
-  for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(bytes); ++i) {
-    if (source->missing(from + i, 1) < 0) {
-      target->set(to + i, 1);
-    } else {
-      target->clear(to + i, 1);
+// These lanes are at the first statement of a called function.
+void InitChecker::enter(const Exec& exec, WarpState& warp, LaneMask lanes) {
+  const Activation& activation = exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)];
+  UndefinedRegisters& registers = registers_of(exec, warp);
+  const auto function = static_cast<std::size_t>(activation.function);
+  if (options_.registers) {
+    mark_unwritten(exec, registers, lanes);
+  } else {
+    for (const RegisterPlace& r : exec.program().functions[function].registers) {
+      if (r.reg != kNoRegister) registers.define({r.reg, r.bytes}, lanes);
     }
   }
+  if (!options_.local) return;
+  const auto from = static_cast<std::uint64_t>(activation.local_base);
+  const std::int64_t bytes = exec.program().functions[function].local_bytes;
+  for (LaneMask left = lanes; left != 0; left &= left - 1) mark_local(exec, warp, std::countr_zero(left), from, bytes);
 }
 
-std::int64_t InitChecker::host_missing(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes) {
-  if (bytes <= 0 || memory.at(address, bytes) == nullptr) return -1;
-  const Written* const written = global_of(memory, address);
-  return written == nullptr ? -1 : written->missing(address, bytes);
+const UndefinedEffects& InitChecker::effects_of(const Program& program, std::int32_t pc) {
+  const auto [place, fresh] = effects_.try_emplace(pc);
+  if (fresh) place->second = undefined_effects(program, pc);
+  return place->second;
 }
 
-bool InitChecker::is_quick(const Exec& exec, const WarpAccess& access) {
-  const std::uint64_t first = shared_address(static_cast<std::uint64_t>(exec.cta.cluster_rank), kSharedBase);
-  Written* written = shared_of(exec.launch, exec.cta, first);
-  LaneOffsets offsets;
-  if (written == nullptr || access.bytes > 16 ||
-      lane_offsets(first, access.addresses, access.lanes, offsets) >= written->words.size() * 64)
-    return false;
-  // An aligned access is in one word.
-  std::uint64_t* const words = written->words.data();
-  const std::uint64_t ones = (std::uint64_t{1} << access.bytes) - 1;
-  const auto word = [&](std::int32_t offset) -> std::uint64_t& { return words[static_cast<std::size_t>(offset) / 64]; };
-  if (access.kind != AccessKind::store) {
-    std::uint64_t there = ones;
-    for (const std::int32_t offset : offsets) there &= word(offset) >> (offset & 63);
-    if (there != ones) return false;
-    if (access.kind == AccessKind::load) return true;
+void InitChecker::use(const Exec& exec, const Op& op, UndefinedRegisters& registers, RegisterAt reg, LaneMask lanes,
+                      std::string_view how) {
+  if (reg.reg == kNoRegister) return;
+  const LaneMask undefined = registers.lanes(reg.reg) & lanes;
+  if (undefined == 0) return;
+  name_unwritten(exec, op, registers, reg.reg, undefined);
+  tell(exec, op, std::countr_zero(undefined), undefined, registers.origin(reg.reg), how);
+  registers.define(reg, lanes);
+}
+
+// The predicate and the addresses of an instruction.
+void InitChecker::use_control(const Exec& exec, const Op& op, const UndefinedEffects& effects, LaneMask lanes,
+                              UndefinedRegisters& registers) {
+  const Instr& instr = exec.program().instr(op);
+  const bool branches = instr.opcode == Opcode::bra || instr.opcode == Opcode::brx;
+  if (effects.guard != kNoRegister && treatment_of(instr, op) != Treatment::computes) {
+    use(exec, op, registers, {effects.guard, 0}, exec.lane_group.lanes,
+        branches ? "decides a branch" : "decides whether an instruction is executed");
   }
-  for (const std::int32_t offset : offsets) word(offset) |= ones << (offset & 63);
-  return true;
+  for (const RegisterAt r : effects.addresses) use(exec, op, registers, r, lanes, "is part of an address");
 }
 
-void InitChecker::access(const Exec& exec, const Op& op, const WarpAccess& access) {
-  const bool looks_at_global = options_.global || !global_.empty();
-  if (access.space != Space::shared && (access.space != Space::global || !looks_at_global)) return;
-  if (access.space == Space::shared && is_quick(exec, access)) return;
-  for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
+void InitChecker::instruction(const Exec& exec, const Op& op, LaneMask lanes) {
+  WarpState* const warp = active_warp(exec);
+  if (warp == nullptr) return;
+  const LaneGroup& f = exec.lane_group;
+  if ((warp->calling & f.lanes) != 0) {
+    LaneMask entered = 0;
+    for (LaneMask left = warp->calling & f.lanes; left != 0; left &= left - 1) {
+      const int lane = std::countr_zero(left);
+      if (f.depth > warp->depth[static_cast<std::size_t>(lane)]) entered |= LaneMask{1} << lane;
+    }
+    warp->calling &= ~f.lanes;
+    if (entered != 0) enter(exec, *warp, entered);
+  }
+  UndefinedRegisters& registers = registers_of(exec, *warp);
+  const UndefinedEffects& e = effects_of(exec.program(), pc_of(exec, op));
+  use_control(exec, op, e, lanes, registers);
+  if (e.of_call) {
+    warp->calling |= lanes;
+    for (LaneMask left = lanes; left != 0; left &= left - 1)
+      warp->depth[static_cast<std::size_t>(std::countr_zero(left))] = f.depth;
+  }
+  const Instr& instr = exec.program().instr(op);
+  switch (treatment_of(instr, op)) {
+    case Treatment::computes:
+      compute(exec, op, e, lanes, registers);
+      break;
+    case Treatment::by_event:
+      if (instr.opcode == Opcode::ld || instr.opcode == Opcode::ldu) {
+        for (const RegisterAt w : e.writes) registers.define(w, lanes);
+      }
+      break;
+    case Treatment::uses:
+      for (const RegisterAt r : e.reads) {
+        if ((registers.lanes(r.reg) & lanes) != 0) use(exec, op, registers, r, lanes, use_by(instr));
+      }
+      for (const RegisterAt w : e.writes) registers.define(w, lanes);
+      if (instr.opcode == Opcode::alloca && options_.local) mark_alloca(exec, op, *warp, lanes);
+      break;
+  }
+  if (++warp->watched % kForgetEvery == 0) forget_dead(exec, registers);
+  deactivate_if_clean(exec, *warp);
+}
+
+void InitChecker::retried(const Exec& exec, const Op& op, LaneMask lanes) {
+  WarpState* const warp = active_warp(exec);
+  if (warp == nullptr) return;
+  use_control(exec, op, effects_of(exec.program(), pc_of(exec, op)), lanes, registers_of(exec, *warp));
+  deactivate_if_clean(exec, *warp);
+}
+
+// Under an undefined predicate, the result is the new value or the old one.
+void InitChecker::compute(const Exec& exec, const Op& op, const UndefinedEffects& e, LaneMask lanes,
+                          UndefinedRegisters& registers) {
+  for (const RegisterAt r : e.reads) {
+    if ((registers.lanes(r.reg) & lanes) != 0) name_unwritten(exec, op, registers, r.reg, lanes);
+  }
+  const LaneMask unknown = e.guard == kNoRegister ? 0 : registers.lanes(e.guard) & exec.lane_group.lanes;
+  if (unknown != 0) name_unwritten(exec, op, registers, e.guard, unknown);
+  const std::uint32_t origin = unknown == 0 ? 0 : registers.origin(e.guard);
+  if (lanes != 0) propagate(exec, op, e, lanes, registers);
+  if (unknown == 0) return;
+  for (const RegisterAt w : e.writes) registers.mark(w, unknown, origin);
+  if (e.carry_out != kNoRegister) registers.mark({e.carry_out, 0}, unknown, origin);
+}
+
+// Registers whose values are not read any more count as defined: the warp can leave the examined loop.
+void InitChecker::forget_dead(const Exec& exec, UndefinedRegisters& registers) {
+  const auto function =
+      static_cast<std::size_t>(exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)].function);
+  const std::vector<RegisterPlace>& places = exec.program().functions[function].registers;
+  const std::int32_t pc = exec.lane_group.pc;
+  const auto is_alive = [pc](const RegisterPlace& r) {
+    return r.alive.empty() || std::any_of(r.alive.begin(), r.alive.end(),
+                                          [pc](auto range) { return range.first <= pc + 1 && pc < range.second; });
+  };
+  std::vector<std::uint32_t> alive;
+  for (const RegisterPlace& r : places) {
+    if (r.reg != kNoRegister && registers.lanes(r.reg) != 0 && is_alive(r)) alive.push_back(r.reg);
+  }
+  for (const RegisterPlace& r : places) {
+    if (r.reg == kNoRegister || registers.lanes(r.reg) == 0) continue;
+    if (std::find(alive.begin(), alive.end(), r.reg) != alive.end()) continue;
+    registers.define({r.reg, r.bytes}, exec.lane_group.lanes);
+  }
+}
+
+void InitChecker::collective(const Exec& exec, const Op& op, LaneMask lanes) {
+  WarpState* const warp = active_warp(exec);
+  if (warp == nullptr) return;
+  UndefinedRegisters& registers = registers_of(exec, *warp);
+  const UndefinedEffects& e = effects_of(exec.program(), pc_of(exec, op));
+  switch (exec.program().instr(op).opcode) {
+    case Opcode::mma:
+    case Opcode::movmatrix:
+    case Opcode::wmma_mma:
+      for (const RegisterAt r : e.reads) name_unwritten(exec, op, registers, r.reg, lanes);
+      propagate_matrix(exec, op, e, registers);
+      break;
+    case Opcode::ldmatrix:
+    case Opcode::wmma_load:
+      take_rows(exec, op, *warp);
+      break;
+    case Opcode::shfl:
+    case Opcode::vote:
+    case Opcode::match:
+    case Opcode::redux:
+    case Opcode::elect:
+      exchange(exec, op, e, lanes, registers);
+      break;
+    default:
+      break;
+  }
+  deactivate_if_clean(exec, *warp);
+}
+
+void InitChecker::exchange(const Exec& exec, const Op& op, const UndefinedEffects& e, LaneMask lanes,
+                           UndefinedRegisters& registers) {
+  const Instr& instr = exec.program().instr(op);
+  for (const RegisterAt r : e.reads) name_unwritten(exec, op, registers, r.reg, lanes);
+  const std::uint32_t mask = instr.opcode == Opcode::shfl    ? op.list[op.count - 1]
+                             : instr.opcode == Opcode::elect ? op.at[1]
+                                                             : op.at[2];
+  use(exec, op, registers, {mask, 4}, lanes, "is a mask of lanes");
+  const std::uint32_t a = op.at[1];
+  const LaneMask undefined = a == kNoRegister ? 0 : registers.lanes(a) & lanes;
+  const std::uint32_t origin = undefined == 0 ? 0 : registers.origin(a);
+  switch (instr.opcode) {
+    case Opcode::shfl:
+      return shuffle(exec, op, e, lanes, registers);
+    case Opcode::vote:
+      return vote(exec, op, e, lanes, registers);
+    case Opcode::match:
+      use(exec, op, registers, {a, static_cast<std::uint8_t>(width_of(op, 1))}, lanes, "is compared by match");
+      break;
+    default:
+      break;
+  }
+  for (const RegisterAt w : e.writes) {
+    registers.define(w, lanes);
+    if (instr.opcode == Opcode::redux && undefined != 0) registers.mark(w, lanes, origin);
+  }
+}
+
+void InitChecker::shuffle(const Exec& exec, const Op& op, const UndefinedEffects& e, LaneMask lanes,
+                          UndefinedRegisters& registers) {
+  const std::uint32_t a = op.at[1], b = op.at[2], c = op.at[3];
+  LaneMask undefined = 0;
+  std::uint32_t origin = 0;
+  for (const std::uint32_t reg : {a, b, c}) {
+    if (undefined == 0 && (registers.lanes(reg) & lanes) != 0) origin = registers.origin(reg);
+    undefined |= registers.lanes(reg) & lanes;
+  }
+  const LaneMask unknown = (registers.lanes(b) | registers.lanes(c)) & lanes;
+  const ShflMode mode = shfl_mode(exec.program().instr(op));
+  std::array<std::byte, std::size_t{4} * kLanes> bits{};
+  for (LaneMask left = undefined == 0 ? 0 : lanes & ~unknown; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    const std::uint64_t address = access.addresses[static_cast<std::size_t>(lane)];
-    const bool shared = access.space == Space::shared;
-    Written* written = shared ? shared_of(exec.launch, exec.cta, address) : global_of(*exec.launch.memory, address);
-    if (written == nullptr) continue;
-    const std::uint64_t at = shared ? offset_of(address) : address;
-    if (access.kind != AccessKind::store) {
-      const std::int64_t first = written->missing(at, access.bytes);
-      if (first >= 0) {
-        const std::uint64_t byte = address + static_cast<std::uint64_t>(first);
-        tell(exec, op, lane, access.space, byte, access.bytes - first);
-        written->set(at, access.bytes);  // report each byte once
+    int from = shfl_source(mode, lane, static_cast<std::uint32_t>(lane_value(exec, b, 4, lane)),
+                           static_cast<std::uint32_t>(lane_value(exec, c, 4, lane)))
+                   .lane;
+    if ((lanes >> from & 1) == 0) from = lane;
+    std::memcpy(bits.data() + 4 * lane, registers.bits(a) + 4 * from, 4);
+  }
+  for (const RegisterAt w : e.writes) {
+    if (w.bytes == 0) {
+      registers.define(w, lanes);
+    } else {
+      registers.assign(w, lanes, bits.data(), origin);
+    }
+    if (unknown != 0) registers.mark(w, unknown, origin);
+  }
+}
+
+// A vote whose result the defined lanes decide alone is defined. A ballot has one bit per lane.
+void InitChecker::vote(const Exec& exec, const Op& op, const UndefinedEffects& e, LaneMask lanes,
+                       UndefinedRegisters& registers) {
+  const Instr& instr = exec.program().instr(op);
+  const LaneMask undefined = registers.lanes(op.at[1]) & lanes;
+  const std::uint32_t origin = undefined == 0 ? 0 : registers.origin(op.at[1]);
+  if (instr.has(Mod::ballot)) {
+    std::array<LaneMask, kLanes> bits{};
+    bits.fill(undefined);
+    for (const RegisterAt w : e.writes) registers.assign(w, lanes, std::as_bytes(std::span(bits)).data(), origin);
+    return;
+  }
+  LaneMask value = 0;
+  std::memcpy(&value, exec.registers + op.at[1], sizeof value);
+  if ((op.negated >> 1 & 1) != 0) value = ~value;
+  const LaneMask yes = value & lanes & ~undefined, no = ~value & lanes & ~undefined;
+  const bool decided = instr.has(Mod::all) ? no != 0 : instr.has(Mod::any) ? yes != 0 : yes != 0 && no != 0;
+  if (!decided) use(exec, op, registers, {op.at[1], 0}, lanes, "decides a vote");
+  for (const RegisterAt w : e.writes) registers.define(w, lanes);
+}
+
+// D has an undefined element in each row of A, and each column of B, that has one.
+void InitChecker::product_of_warpgroup(const Exec& exec, const Op& op, const AsyncOp& async, ByteRanges reads) {
+  UndefinedBytes* const shared =
+      shared_of(exec.launch, exec.cta, shared_address(static_cast<std::uint64_t>(exec.cta.cluster_rank), kSharedBase));
+  std::optional<std::uint32_t> origin;
+  for (const ByteRange& range : reads) {
+    const std::int64_t first = shared == nullptr ? -1 : shared->first(offset_of(range.address), range.bytes);
+    if (first < 0) continue;
+    origin = origin_at(exec, op, Space::shared, range.address + static_cast<std::uint64_t>(first),
+                       async.thread % kLanes, range.bytes - first);
+    break;
+  }
+  WarpState* warp = active_warp(exec);
+  if (!origin && warp == nullptr) return;
+  if (warp == nullptr) warp = &warp_of(exec.cta, exec.warp);
+  activate(exec, *warp);
+  UndefinedRegisters& registers = registers_of(exec, *warp);
+  const WgmmaShape shape = wgmma_shape(exec, op);
+  const Instr& instr = exec.program().instr(op);
+  const std::uint32_t scale = op.list[shape.scale_d_at];
+  use(exec, op, registers, {scale, static_cast<std::uint8_t>(shape.scale_is_predicate ? 0 : 4)}, kAllLanes,
+      "decides whether a product adds to its accumulators");
+  use(exec, op, registers, {op.list[shape.b_at], 8}, kAllLanes, "is part of an address");
+  std::vector<bool> rows(kWarpRows), columns(static_cast<std::size_t>(shape.n));
+  const auto take = [&](std::uint32_t reg) {
+    name_unwritten(exec, op, registers, reg, kAllLanes);
+    if (!origin && registers.lanes(reg) != 0) origin = registers.origin(reg);
+  };
+  if (shape.a_registers == 0) {
+    use(exec, op, registers, {op.list[shape.a_at], 8}, kAllLanes, "is part of an address");
+  }
+  for (int r = 0; r < shape.a_registers; ++r) {
+    const std::uint32_t reg = op.list[shape.a_at + r];
+    take(reg);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if ((registers.lanes(reg) >> lane & 1) != 0) rows[static_cast<std::size_t>(lane / 4 + 8 * (r % 2))] = true;
+    }
+  }
+  if (shared != nullptr) {
+    const auto descriptor = [&](int at) { return register_of<std::uint64_t>(exec, op.list[at])[0]; };
+    columns = undefined_lines(*shared, descriptor(shape.b_at), constant_at(exec, op, shape.trans_b_at) != 0,
+                              instr.type(2), 0, shape.n, shape.k);
+    if (shape.a_registers == 0) {
+      rows = undefined_lines(*shared, descriptor(shape.a_at), constant_at(exec, op, shape.trans_a_at) != 0,
+                             instr.type(1), kWarpRows * (exec.warp.index % 4), kWarpRows, shape.k);
+    }
+  }
+  const bool halves = instr.type(0) == Type::f16;
+  const bool keeps = adds(exec, op, shape);
+  for (int i = 0; i < shape.d_registers; ++i) {
+    const RegisterAt d{op.list[i], 4};
+    if (keeps) take(d.reg);
+    std::array<std::uint32_t, kLanes> bits{};
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const auto old = keeps ? static_cast<std::uint32_t>(registers.bits(d, lane)) : 0;
+      std::uint32_t& out = bits[static_cast<std::size_t>(lane)];
+      for (int half = 0; half < (halves ? 2 : 1); ++half) {
+        const std::uint32_t element = !halves ? 0xffffffffU : 0xffffU << (16 * half);
+        const int row = lane / 4 + 8 * (halves ? i % 2 : i / 2 % 2);
+        const int column = halves ? 8 * (i / 2) + 2 * (lane % 4) + half : 8 * (i / 4) + 2 * (lane % 4) + i % 2;
+        if ((old & element) != 0 || rows[static_cast<std::size_t>(row)] || columns[static_cast<std::size_t>(column)])
+          out |= element;
       }
     }
-    if (access.kind != AccessKind::load) written->set(at, access.bytes);
+    registers.assign(d, kAllLanes, std::as_bytes(std::span(bits)).data(), origin.value_or(0));
   }
-}
-
-void InitChecker::discarded(const Exec& exec, const Op&, const WarpAccess& access) {
-  if (access.space != Space::global) return;
-  for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
-    const std::uint64_t address = access.addresses[static_cast<std::size_t>(std::countr_zero(left))];
-    const Allocation* a = exec.launch.memory->find(address);
-    if (a == nullptr) continue;
-    const auto [place, fresh] = global_.try_emplace(a->address, a->address, a->size);
-    Written& written = place->second;
-    // Without InitOptions::global, writes were not recorded: every byte counts as written.
-    if (fresh && (a->initialized || !options_.global)) {
-      written.set(a->address, static_cast<std::int64_t>(a->size));
-      written.everywhere = true;
-    }
-    written.clear(address, access.bytes);
-    written.discarded = true;
-  }
-}
-
-void InitChecker::async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges) {
-  for (const ByteRange& range : reads) {
-    if (range.space != Space::shared) continue;
-    Written* written = shared_of(exec.launch, exec.cta, range.address);
-    if (written == nullptr) continue;
-    const std::int64_t first = written->missing(offset_of(range.address), range.bytes);
-    if (first < 0) continue;
-    tell(exec, exec.program().ops[static_cast<std::size_t>(op.pc)], op.thread % kLanes, Space::shared,
-         range.address + static_cast<std::uint64_t>(first), range.bytes - first);
-    written->set(offset_of(range.address), range.bytes);
-  }
-}
-
-void InitChecker::async_moves(Launch& launch, const Cta& cta, const AsyncOp&, ByteRanges, ByteRanges writes) {
-  for (const ByteRange& range : writes) {
-    if (range.space == Space::shared) {
-      if (Written* written = shared_of(launch, cta, range.address)) written->set(offset_of(range.address), range.bytes);
-    } else if (Written* written = global_of(*launch.memory, range.address)) {
-      written->set(range.address, range.bytes);
-    }
-  }
-}
-
-// The eight bytes of an mbarrier object belong to the machine, whether the object is live or not.
-void InitChecker::mbarrier(Launch& launch, const Cta& cta, const Exec*, LaneMask, MbarrierEvent event,
-                           std::uint64_t address, std::int64_t, Order, Scope) {
-  if (event != MbarrierEvent::init) return;
-  if (Written* written = shared_of(launch, cta, address)) written->set(offset_of(address), 8);
-}
-
-void InitChecker::tell(const Exec& exec, const Op& op, int lane, Space space, std::uint64_t address,
-                       std::int64_t bytes) {
-  Report r;
-  r.kind = ReportKind::uninitialized;
-  r.severity = severity_of(r.kind);
-  r.address = name_address(exec.launch, space, address, bytes);
-  r.parties = {lane_party(exec, op, lane, LaneMask{1} << lane, "read")};
-  const Written* const global = space == Space::global ? global_of(*exec.launch.memory, address) : nullptr;
-  r.message = space == Space::shared ? "no thread and no copy has written this byte since the CTA began"
-              : global != nullptr && global->discarded
-                  ? "no thread and no copy has written this byte since it was allocated or discarded"
-                  : "no thread and no copy has written this byte since it was allocated";
-  Exec copy = exec;
-  (void)report(copy, std::move(r));
+  deactivate_if_clean(exec, *warp);
 }
 
 }  // namespace kvscope::ptx

@@ -1,27 +1,52 @@
-// Finds reads of shared memory that has not been written. It keeps one bit per byte, set by stores, and by engines when
-// their bytes move.
+// Finds uses of undefined values: of bytes of shared, global or local memory, and of registers, that nothing has written.
+// A read alone is not reported. The checker follows the value through registers and memory, and reports where it changes
+// what others observe:
 //
-//   accumulator not zeroed: UNINITIALIZED  shared 0x00400 (sum + 0)  ...  read  thread 0 (warp 0 lane 0)  ld.shared.f32
+//   a branch, or a predicate of an instruction that does more than compute    an address
+//   a store or a copy to global memory                                        vote.all, .any, .uni, and match
+//   a call, a printf, an operand of a barrier or of another instruction that is not a computation
 //
-// Such a read returns ff in every byte, so that it is visible and the same in every run. InitOptions::global applies the
-// check to global memory that was allocated without initial values. The 128 bytes of a discard are always checked, until
-// they are written again or the launch ends.
+//   accumulator not zeroed: UNINITIALIZED  shared 0x00400 (sum + 0)
+//     read   thread 0 (warp 0 lane 0)  ld.shared.f32          k.cu:7
+//     used   thread 0 (warp 0 lane 0)  st.global.f32          k.cu:9
+//     the value is stored to global memory: no thread and no copy had written this byte since the CTA began
+//
+// A row past the end that is read and then masked by selp, or multiplied into an element that is not stored, is thus not
+// reported. undefined_results.h has the rules for results of computations. After a report the value counts as defined.
+//
+// Shared memory has one bit per byte, set by stores and by engines when their bytes move. Undefined bytes read as ff, so
+// that such a read is visible and the same in every run. InitOptions::global applies the check to global memory that was
+// allocated without initial values. The 128 bytes of a discard are always checked, until they are written again or the
+// launch ends.
+//
+// Cost: a warp's instructions are examined only while one of its registers has undefined bits.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "gpu/virtual/check/undefined_bytes.h"
+#include "gpu/virtual/check/undefined_registers.h"
+#include "gpu/virtual/check/undefined_results.h"
+#include "gpu/virtual/machine/diagnosis/report.h"
 #include "gpu/virtual/machine/monitor.h"
 
 namespace kvscope::ptx {
 
 class DeviceMemory;
 
+// The memory whose bytes are undefined until they are written. Undefined values are followed everywhere.
 struct InitOptions {
   bool shared = true;
   bool global = false;  // allocations without initial values
+  bool registers = false;
+  bool local = false;
 };
 
 class InitChecker final : public Monitor {
@@ -35,10 +60,15 @@ class InitChecker final : public Monitor {
   // Offset of the first byte of the range that nothing has written; -1: all have been.
   [[nodiscard]] std::int64_t host_missing(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes);
 
+  [[nodiscard]] bool wants_instructions() const override { return options_.registers || options_.local; }
+  [[nodiscard]] bool wants_instructions_of(const Cta& cta, const Warp& warp) const override;
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;
+  void instruction(const Exec& exec, const Op& op, LaneMask lanes) override;
+  void retried(const Exec& exec, const Op& op, LaneMask lanes) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
+  void collective(const Exec& exec, const Op& op, LaneMask lanes) override;
   void discarded(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
   void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
@@ -46,30 +76,113 @@ class InitChecker final : public Monitor {
                 std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
 
  private:
-  // One bit per byte, from `first` on; 64 in a word.
-  struct Written {
-    Written(std::uint64_t at, std::size_t count) : first(at), bytes(count), words((count + 63) / 64) {}
-    std::uint64_t first = 0;
-    std::size_t bytes = 0;
-    std::vector<std::uint64_t> words;
-    bool everywhere = false;  // all of it had been, when a kernel first discarded parts of it
-    bool discarded = false;   // parts of it have been discarded
-    void set(std::uint64_t address, std::int64_t count);
-    void clear(std::uint64_t address, std::int64_t count);
-    // The first byte of the range that has not been written; -1: all have been.
-    [[nodiscard]] std::int64_t missing(std::uint64_t address, std::int64_t count) const;
+  struct Global {
+    UndefinedBytes bytes;
+    bool everywhere = false;  // only a discard is the reason for this entry
+    bool discarded = false;
   };
-  // Handles all lanes at once; true if they access the CTA's own memory and nothing is to be reported.
+  // The read that an undefined value comes from.
+  struct Origin {
+    std::int32_t pc = -1;
+    std::int32_t warp = 0, lane = 0;
+    std::int32_t function = -1, reg = -1;  // a register; -1: memory
+    Space space = Space::shared;
+    std::uint64_t address = 0;
+    std::int64_t bytes = 0;
+    bool discarded = false;
+  };
+  struct ActivationState {
+    std::int32_t function = -1;
+    std::uint64_t entered = 0;
+    UndefinedRegisters registers;
+  };
+  struct WarpState {
+    bool active = false;  // a register has undefined bits
+    std::vector<ActivationState> activations;
+    std::uint32_t watched = 0;                 // instructions
+    LaneMask calling = 0;                      // lanes that executed a call and nothing since
+    std::array<std::int32_t, kLanes> depth{};  // of these lanes: the call depth before
+    std::array<UndefinedBytes, kLanes> local;
+    bool has_local = false;
+    // ldmatrix and wmma.load: undefined bytes of the rows, until the instruction completes.
+    std::array<std::uint16_t, kLanes> rows{};
+    std::optional<std::uint32_t> rows_origin;
+  };
+  using LaneBytes = std::array<std::uint64_t, kLanes>;  // bit i: byte i of the lane's access is undefined
+
+  // init_checker.cpp: values in registers.
+  WarpState& warp_of(const Cta& cta, const Warp& warp);
+  [[nodiscard]] WarpState* active_warp(const Exec& exec);
+  UndefinedRegisters& registers_of(const Exec& exec, WarpState& warp);
+  void activate(const Exec& exec, WarpState& warp);
+  void deactivate_if_clean(const Exec& exec, WarpState& warp);
+  [[nodiscard]] const UndefinedEffects& effects_of(const Program& program, std::int32_t pc);
+  void enter(const Exec& exec, WarpState& warp, LaneMask lanes);
+  void mark_unwritten(const Exec& exec, UndefinedRegisters& registers, LaneMask lanes) const;
+  void forget_dead(const Exec& exec, UndefinedRegisters& registers);
+  // Reports undefined bits of these registers in `lanes`, which then count as defined.
+  void use(const Exec& exec, const Op& op, UndefinedRegisters& registers, RegisterAt reg, LaneMask lanes,
+           std::string_view how);
+  void use_control(const Exec& exec, const Op& op, const UndefinedEffects& effects, LaneMask lanes,
+                   UndefinedRegisters& registers);
+  void compute(const Exec& exec, const Op& op, const UndefinedEffects& effects, LaneMask lanes,
+               UndefinedRegisters& registers);
+  void exchange(const Exec& exec, const Op& op, const UndefinedEffects& effects, LaneMask lanes,
+                UndefinedRegisters& registers);
+  void shuffle(const Exec& exec, const Op& op, const UndefinedEffects& effects, LaneMask lanes,
+               UndefinedRegisters& registers);
+  void vote(const Exec& exec, const Op& op, const UndefinedEffects& effects, LaneMask lanes,
+            UndefinedRegisters& registers);
+  void product_of_warpgroup(const Exec& exec, const Op& op, const AsyncOp& async, ByteRanges reads);
+
+  // init_memory.cpp: values in memory.
+  // Handles all lanes at once; true if they access the CTA's own memory and all bytes that are read are defined.
   [[nodiscard]] bool is_quick(const Exec& exec, const WarpAccess& access);
-  [[nodiscard]] Written* shared_of(const Launch& launch, const Cta& cta, std::uint64_t address);
-  [[nodiscard]] Written* global_of(const DeviceMemory& memory, std::uint64_t address);
-  void tell(const Exec& exec, const Op& op, int lane, Space space, std::uint64_t address, std::int64_t bytes);
+  [[nodiscard]] UndefinedBytes* shared_of(const Launch& launch, const Cta& cta, std::uint64_t address);
+  [[nodiscard]] Global* global_of(const DeviceMemory& memory, std::uint64_t address);
+  // The bytes that an address of the space belongs to; null: all of them are defined and nothing is kept.
+  struct Bytes {
+    UndefinedBytes* bytes = nullptr;
+    std::uint64_t at = 0;  // the address in them
+  };
+  [[nodiscard]] Bytes bytes_of(const Exec& exec, Space space, std::uint64_t address, int lane);
+  void mark_bytes(const Exec& exec, Space space, std::uint64_t address, int lane, std::int64_t bytes,
+                  std::uint64_t undefined, std::uint32_t origin);
+  // A key for 4 bytes of memory.
+  [[nodiscard]] std::uint64_t place_of(const Launch& launch, const Cta& cta, std::int32_t thread, Space space,
+                                       std::uint64_t address) const;
+  [[nodiscard]] std::uint32_t origin_at(const Exec& exec, const Op& op, Space space, std::uint64_t address, int lane,
+                                        std::int64_t bytes);
+  void load(const Exec& exec, const Op& op, const WarpAccess& access, const LaneBytes& undefined, std::uint32_t origin);
+  void store(const Exec& exec, const Op& op, const WarpAccess& access);
+  void atomic(const Exec& exec, const Op& op, const WarpAccess& access, const LaneBytes& undefined,
+              std::optional<std::uint32_t> origin);
+  void write_bytes(const Exec& exec, const Op& op, const WarpAccess& access, const LaneBytes& undefined,
+                   std::uint32_t origin);
+  void copy_bytes(const Launch& launch, const Cta& cta, const AsyncOp& async, const ByteRange& read, const Bytes& from,
+                  const ByteRange& written, const Bytes& to, bool adds);
+  void take_rows(const Exec& exec, const Op& op, WarpState& warp);
+  void mark_local(const Exec& exec, WarpState& warp, int lane, std::uint64_t from, std::int64_t bytes);
+  void mark_alloca(const Exec& exec, const Op& op, WarpState& warp, LaneMask lanes);
+
+  // init_reports.cpp
+  std::uint32_t add_origin(const Origin& origin);
+  // Gives the undefined bits of a register that was never written an origin: its read here.
+  void name_unwritten(const Exec& exec, const Op& op, UndefinedRegisters& registers, std::uint32_t reg, LaneMask lanes);
+  void tell(const Exec& exec, const Op& op, int lane, LaneMask lanes, std::uint32_t origin, std::string_view how);
+  [[nodiscard]] std::string cause_of(const Exec& exec, const Origin& origin) const;
 
   InitOptions options_;
-  std::unordered_map<std::int32_t, Written> shared_;  // by CTA
-  const Cta* last_cta_ = nullptr;                     // the last CTA that shared_of returned
-  Written* last_ = nullptr;
-  std::map<std::uint64_t, Written> global_;  // by allocation
+  std::unordered_map<std::int32_t, UndefinedBytes> shared_;  // by CTA
+  const Cta* last_cta_ = nullptr;                            // the last CTA that shared_of returned
+  UndefinedBytes* last_ = nullptr;
+  std::map<std::uint64_t, Global> global_;                          // by allocation
+  std::unordered_map<std::int32_t, std::vector<WarpState>> warps_;  // by CTA
+  std::int64_t active_ = 0;                                         // of warps_
+  bool has_local_ = false;                                          // a warp has
+  std::vector<Origin> origins_{Origin{}};                           // 0: a register that was never written
+  std::unordered_map<std::uint64_t, std::uint32_t> stored_;  // place_of 4 bytes -> origin of an undefined value there
+  std::unordered_map<std::int32_t, UndefinedEffects> effects_;  // by pc
 };
 
 }  // namespace kvscope::ptx

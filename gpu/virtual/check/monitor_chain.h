@@ -16,6 +16,10 @@ class MonitorChain final : public Monitor {
   [[nodiscard]] bool wants_instructions() const override {
     return std::any_of(monitors_.begin(), monitors_.end(), [](const Monitor* m) { return m->wants_instructions(); });
   }
+  [[nodiscard]] bool wants_instructions_of(const Cta& cta, const Warp& warp) const override {
+    return std::any_of(monitors_.begin(), monitors_.end(),
+                       [&](const Monitor* m) { return m->wants_instructions_of(cta, warp); });
+  }
 
   // Forwards one event of Monitor: its name, its parameters, their names.
 #define KVSCOPE_FORWARD(event, parameters, arguments)             \

@@ -98,6 +98,11 @@ LaneMask WarpViews::fence(LaneMask lanes, Audience audience) {
       }
       f.pending[r] = nullptr;
     }
+    if (const Known seen = f.at_barriers; seen != nullptr && audience == Audience::grid) {
+      f.at_barriers = nullptr;
+      acquire(LaneMask{1} << lane, seen);
+      acquired |= LaneMask{1} << lane;
+    }
     published_ = true;
     const auto now = std::make_shared<AtFence>();
     now->known = known(lane);
@@ -125,23 +130,27 @@ Known WarpViews::at_fence(int lane, Audience audience) {
   return at->whole;
 }
 
-void WarpViews::see(LaneMask lanes, Audience audience, const View& seen) {
+void WarpViews::see(LaneMask lanes, Audience audience, const Known& seen) {
   each_lane(lanes, [&](int lane) {
-    auto& pending = fences()[static_cast<std::size_t>(lane)].pending[static_cast<std::size_t>(audience)];
-    if (pending == nullptr) {
-      pending = std::make_shared<View>(seen);
-    } else {
-      pending->join(seen);
+    Known& pending = fences()[static_cast<std::size_t>(lane)].pending[static_cast<std::size_t>(audience)];
+    pending = joined(pending, seen);
+  });
+}
+
+void WarpViews::publish_seen(LaneMask lanes, Known& to) const {
+  if (fences_ == nullptr) return;
+  each_lane(lanes, [&](int lane) {
+    const LaneFences& f = (*fences_)[static_cast<std::size_t>(lane)];
+    for (const Known& seen : {f.pending[0], f.pending[1], f.pending[2], f.at_barriers}) {
+      if (seen != nullptr && seen != to) to = joined(to, seen);
     }
   });
 }
 
-void WarpViews::publish_seen(LaneMask lanes, View& to) const {
-  if (fences_ == nullptr) return;
+void WarpViews::see_at_barrier(LaneMask lanes, const Known& seen) {
   each_lane(lanes, [&](int lane) {
-    for (const auto& seen : (*fences_)[static_cast<std::size_t>(lane)].pending) {
-      if (seen != nullptr) to.join(*seen);
-    }
+    Known& known = fences()[static_cast<std::size_t>(lane)].at_barriers;
+    known = joined(known, seen);
   });
 }
 
@@ -191,6 +200,12 @@ bool WarpViews::is_ordered(int lane, ActorKey actor, Step step) const {
     if ((done.lanes >> lane & 1) != 0 && done.engine == actor && done.up_to >= step) return true;
   }
   return ordered(lane).covers(actor, step);
+}
+
+bool WarpViews::is_seen(int lane, ActorKey actor, Step step) const {
+  if (fences_ == nullptr) return false;
+  const Known& seen = (*fences_)[static_cast<std::size_t>(lane)].at_barriers;
+  return seen != nullptr && seen->ordered.covers(actor, step);
 }
 
 void WarpViews::meet(LaneMask lanes, std::int32_t pc) {

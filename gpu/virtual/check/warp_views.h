@@ -91,9 +91,11 @@ class WarpViews {
     return fences_ != nullptr && (*fences_)[static_cast<std::size_t>(lane)].before[0] != nullptr;
   }
   // Lanes see a view by a relaxed access.
-  void see(LaneMask lanes, Audience audience, const View& seen);
-  // Publishes everything that these lanes have seen by relaxed accesses since their last fence.
-  void publish_seen(LaneMask lanes, View& to) const;
+  void see(LaneMask lanes, Audience audience, const Known& seen);
+  // Lanes wait at a barrier whose other threads have seen this.
+  void see_at_barrier(LaneMask lanes, const Known& seen);
+  // Publishes everything that these lanes, or others before a barrier, have seen by relaxed accesses since their last fence.
+  void publish_seen(LaneMask lanes, Known& to) const;
   // fence.proxy.async: what these lanes did and have acquired is fenced.
   void fence_proxy(LaneMask lanes);
 
@@ -127,6 +129,8 @@ class WarpViews {
 
   // Whether what `actor` did at `step` is ordered before the lane continues, and whether a proxy fence is in between.
   [[nodiscard]] bool is_ordered(int lane, ActorKey actor, Step step) const;
+  // Whether a barrier since the lane's last fence came after a relaxed access that saw it.
+  [[nodiscard]] bool is_seen(int lane, ActorKey actor, Step step) const;
   [[nodiscard]] bool is_fenced(int lane, ActorKey actor, Step step) const {
     return known(lane)->fenced.covers(actor, step);
   }
@@ -151,7 +155,8 @@ class WarpViews {
   };
   struct LaneFences {  // by Audience
     std::array<std::shared_ptr<AtFence>, kAudiences> before;
-    std::array<std::shared_ptr<View>, kAudiences> pending;
+    std::array<Known, kAudiences> pending;
+    Known at_barriers;
   };
   using Fences = std::array<LaneFences, kLanes>;
 

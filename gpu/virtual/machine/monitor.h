@@ -1,5 +1,6 @@
 // The interface of observers of a launch: race and fence checkers, counters, the event recorder, a debugger. The
-// machine reports its actions in execution order. A monitor may add reports (Launch::reports) and changes nothing else.
+// machine reports its actions in execution order. A monitor may add reports (Launch::reports) and set
+// Launch::watch_changed. It changes nothing else.
 // Without a monitor, a launch pays one null test per access.
 //
 // Actors. Each reader or writer of memory is an actor of its CTA: its threads (0 .. threads - 1), and asynchronous
@@ -21,6 +22,7 @@ namespace kvscope::ptx {
 struct Exec;
 struct Launch;
 struct Cta;
+struct Warp;
 struct Report;
 struct PendingOp;  // async.h
 
@@ -111,6 +113,9 @@ class Monitor {
 
   // Called once: whether this monitor needs the calls that are costly.
   [[nodiscard]] virtual bool wants_instructions() const { return false; }
+  // Whether this monitor needs them for one warp. Called each time that the warp gets its turn; a monitor whose answer
+  // changes during the turn sets Launch::watch_changed, which ends the turn after the current instruction.
+  [[nodiscard]] virtual bool wants_instructions_of(const Cta&, const Warp&) const { return wants_instructions(); }
 
   virtual void launch_begins(Launch&) {}
   virtual void launch_ends(Launch&) {}

@@ -193,6 +193,7 @@ struct Launch {
   const KernelLayout* layout = nullptr;                                  // points into program
   DeviceMemory* memory = nullptr;                                        // must outlive the launch
   Monitor* monitor = nullptr;                                            // may be null
+  bool watch_changed = false;                                            // Monitor::wants_instructions_of
   std::vector<std::pair<std::int32_t, std::uint64_t>> module_addresses;  // variable -> device address
   std::int64_t number = 1;                                               // %gridid
   bool reads_grid_workspace = false;                                     // the kernel has a barrier of the grid

@@ -110,6 +110,9 @@ class LaneGroupRun {
         exec_.warp.current = -1;
         break;
       }
+      if constexpr (kWatched) {
+        if (exec_.launch.watch_changed) break;
+      }
     }
     if (f.pc >= limit_) exec_.warp.current = -1;
     count();
@@ -138,7 +141,7 @@ class LaneGroupRun {
         ++f.pc;
         f.retries = false;
         // Lanes have exited, or another lane group has been woken: `all` and the limit have changed.
-        return exec_.warp.current >= 0 && f.lanes == before;
+        return exec_.warp.current >= 0 && f.lanes == before && !exec_.launch.watch_changed;
       case Flow::jumped:
         ++ran_;
         f.retries = false;
@@ -194,7 +197,6 @@ void look_again(Launch& launch, Cta& cta, const Warp& left) {
 
 std::int64_t run_warp(Launch& launch, Cta& cta, Warp& warp, std::int64_t most) {
   warp.lane_groups.reserve(kMaxLaneGroups);
-  const bool watched = launch.monitor != nullptr && launch.monitor->wants_instructions();
   std::int64_t ran = 0;
   while (ran < most && launch.status == LaunchStatus::running && launch.turn.warp_left > 0) {
     std::int32_t limit = 0;
@@ -206,6 +208,8 @@ std::int64_t run_warp(Launch& launch, Cta& cta, Warp& warp, std::int64_t most) {
     }
     const auto chosen = static_cast<std::size_t>(warp.current);
     const std::int64_t left = most - ran;
+    launch.watch_changed = false;
+    const bool watched = launch.monitor != nullptr && launch.monitor->wants_instructions_of(cta, warp);
     const std::int64_t now = watched ? LaneGroupRun<true>(launch, cta, warp, limit, left).run()
                                      : LaneGroupRun<false>(launch, cta, warp, limit, left).run();
     LaneGroup& f = warp.lane_groups[chosen];

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "gpu/virtual/machine/warp/detail/warp_exchange.h"
+#include "gpu/virtual/machine/warp/shfl_source.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -121,6 +122,13 @@ void elect(LaneMask live, Exchange& x) {
 
 }  // namespace
 
+ShflMode shfl_mode(const Instr& instr) {
+  return instr.has(Mod::up)     ? ShflMode::up
+         : instr.has(Mod::down) ? ShflMode::down
+         : instr.has(Mod::bfly) ? ShflMode::bfly
+                                : ShflMode::idx;
+}
+
 ShflSource shfl_source(ShflMode mode, int lane, std::uint32_t b_operand, std::uint32_t c_operand) {
   const int b = static_cast<int>(b_operand & 31), m = static_cast<int>(c_operand >> 8 & 31);
   const int c = static_cast<int>(c_operand & 31);
@@ -150,13 +158,8 @@ ShflSource shfl_source(ShflMode mode, int lane, std::uint32_t b_operand, std::ui
 
 void exchange(const Instr& instr, LaneMask live, Exchange& x) {
   switch (instr.opcode) {
-    case Opcode::shfl: {
-      const ShflMode mode = instr.has(Mod::up)     ? ShflMode::up
-                            : instr.has(Mod::down) ? ShflMode::down
-                            : instr.has(Mod::bfly) ? ShflMode::bfly
-                                                   : ShflMode::idx;
-      return shuffle(mode, live, x);
-    }
+    case Opcode::shfl:
+      return shuffle(shfl_mode(instr), live, x);
     case Opcode::vote:
       return vote(instr, x);
     case Opcode::match:

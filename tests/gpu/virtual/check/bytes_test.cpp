@@ -97,25 +97,6 @@ TEST(Reads, OfManyLanesInManyOrdersAreAllKept) {
       Contains("RACE_RW s+0 4: read thread 1 (warp 0 lane 1) k.ptx:7; write thread 0 (warp 0 lane 0) k.ptx:11"));
 }
 
-TEST(Uninitialized, NamesTheFirstByteOfAVectorThatIsMissing) {
-  const CheckOptions only_init{.init = true, .race = {.races = false, .proxy = false}};
-  const Seen seen = watch({.body = "@%p0 st.shared.v2.u32 [s+32], {%r0, %r0};\n@%p0 st.shared.u32 [s+40], %r0;\n@%p0 "
-                                   "cvt.u16.u32 %h0, %r0;\n@%p0 st.shared.u16 [s+44], %h0;\n@%p0 st.shared.u8 [s+46], "
-                                   "%r0;\n@%p0 ld.shared.v4.u32 {%r5,%r6,%r7,%r8}, [s+32];",
-                           .checks = only_init});
-  EXPECT_EQ(seen.text,
-            "UNINITIALIZED  shared 0x0042f (s + 47)  kernel k  cta (0,0,0)\n"
-            "  read   thread 0 (warp 0 lane 0)  ld.shared.v4.u32          k.ptx:6\n"
-            "  no thread and no copy has written this byte since the CTA began");
-  EXPECT_THAT(watch({.body = "@%p0 st.shared.u8 [s], %r0;\n@%p0 ld.shared.u8 %r5, [s];", .checks = only_init}).races,
-              IsEmpty());
-}
-
-TEST(Uninitialized, AnAtomicReadsToo) {
-  EXPECT_THAT(watch({.body = "@%p0 red.shared.add.u32 [s+8], 1;", .checks = {}}).races,
-              ElementsAre("UNINITIALIZED s+8 4: read thread 0 (warp 0 lane 0) k.ptx:1"));
-}
-
 TEST(NcModified, NamesTheStoreThatThisLaunchMade) {
   EXPECT_EQ(watch({.body = "@%p0 st.global.u32 [%rd0+16], %r0;\n@%p0 ld.global.nc.u32 %r5, [%rd0+16];"}).text,
             "NC_MODIFIED  global 0x200000010 (x + 16)  kernel k  cta (0,0,0)\n"

@@ -98,16 +98,17 @@ TEST(GlobalRaces, AReleaseAndAnAcquireAtGpuScopeOrderTwoCtas) {
   const char* const acquire = "ld.acquire.gpu.global.u32 %r5, [%rd0+128];";
   const char* const relaxed = "ld.relaxed.gpu.global.u32 %r5, [%rd0+128];";
   const char* const exchange = "fence.acq_rel.gpu; atom.relaxed.gpu.global.exch.b32 %r7, [%rd0+128], 1;";
+  const auto race =
+      Contains(StartsWith("RACE_WR x+0 4: write thread 0 (warp 0 lane 0) of cta (0,0,0) k.ptx:3; read thread 0"));
   for (const char* raise : {release, fenced, volatile_, exchange}) {
     SCOPED_TRACE(raise);
     EXPECT_THAT(watch_all(handed_over(raise, acquire, "")), IsEmpty());
     EXPECT_THAT(watch_all(handed_over(raise, relaxed, "fence.acq_rel.gpu;")), IsEmpty());
     EXPECT_THAT(watch_all(handed_over(raise, "ld.volatile.global.u32 %r5, [%rd0+128];", "membar.gl;")), IsEmpty());
-    // A barrier also publishes what its threads saw by relaxed reads.
-    EXPECT_THAT(watch_all(handed_over(raise, relaxed, "bar.warp.sync 1;")), IsEmpty());
+    // A barrier hands on what its threads saw by relaxed reads, but a plain read after it also needs a fence.
+    EXPECT_THAT(watch_all(handed_over(raise, relaxed, "bar.warp.sync 1;")), race);
+    EXPECT_THAT(watch_all(handed_over(raise, relaxed, "bar.warp.sync 1;\nfence.acq_rel.gpu;")), IsEmpty());
   }
-  const auto race =
-      Contains(StartsWith("RACE_WR x+0 4: write thread 0 (warp 0 lane 0) of cta (0,0,0) k.ptx:3; read thread 0"));
   // The flag is read without acquire.
   EXPECT_THAT(watch_all(handed_over(release, relaxed, "")), race);
   EXPECT_THAT(watch_all(handed_over(release, "ld.volatile.global.u32 %r5, [%rd0+128];", "")), race);

@@ -73,6 +73,35 @@ TEST(GlobalRace, ALastBlocksSumNeedsTheFenceBeforeItsCount) {
   }
 }
 
+// `text` with `what` replaced in the lines after the kernel's name.
+std::string replaced(std::string text, std::string_view kernel, std::string_view what, std::string_view by) {
+  const std::size_t from = text.find("// .globl\t" + std::string(kernel));
+  EXPECT_NE(from, std::string::npos) << kernel;
+  int found = 0;
+  for (std::size_t at = text.find(what, from); at != std::string::npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+    ++found;
+  }
+  EXPECT_GT(found, 0) << what;
+  return text;
+}
+
+// The count's atomic operation is relaxed: a plain read of the parts needs a fence after it. Volatile reads do not race.
+TEST(GlobalRace, ALastBlocksPlainReadsNeedAFenceAfterTheCount) {
+  const std::string kept = kept_ptx("reduce.ptx");
+  for (const Schedule& schedule : kSchedules) {
+    SCOPED_TRACE(schedule.name);
+    const auto run = [&](const char* read) {
+      return reports_of(replaced(kept, "reduce", "ld.volatile.global.u32", read), four_ctas("reduce"), {4, 4, 16, 1000},
+                        250, schedule);
+    };
+    const std::string said = run("ld.global.u32");
+    EXPECT_THAT(said, HasSubstr("RACE read-after-write  global"));
+    EXPECT_THAT(said, HasSubstr("(array2 + "));
+    EXPECT_THAT(run("membar.gl;\n\tld.global.u32"), Not(HasSubstr("RACE")));
+  }
+}
+
 TEST(GlobalRace, AGridBarrierNeedsItsFences) {
   const std::string kept = kept_ptx("sync.ptx");
   LaunchConfig config = four_ctas("grid_barrier");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/virtual/machine/warp/detail/warp_exchange.h"
+#include "gpu/virtual/machine/warp/shfl_source.h"
 #include "tests/gpu/virtual/machine/one_kernel.h"
 
 namespace kvscope::ptx::exchange_test {

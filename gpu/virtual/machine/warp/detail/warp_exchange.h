@@ -8,11 +8,6 @@
 // A lane of the mask that has exited is not waited for. The instruction then completes without it, and is reported as
 // ABSENT_THREADS: a warning where a result lacks the lane (a shuffle that reads it, vote, match, redux), else a note.
 //
-// Sources of shfl, L = lane, B = b & 31, M = (c >> 8) & 31, C = c & 31, hi = (L & M) | (C & ~M & 31), lo = L & M:
-//   up    L - B        when it is >= hi         bfly  L ^ B                 when it is <= hi
-//   down  L + B        when it is <= hi         idx   lo | (B & ~M & 31)    when it is <= hi
-//   otherwise the lane itself, and the predicate is false.
-// Example: down, b = 3, c = 0x181f (segments of 8): lane 7 keeps its own value, lane 8 reads lane 11.
 // Source: PTX ISA, "shfl.sync", "vote.sync", "match.sync", "redux.sync", "elect.sync", "bar.warp.sync".
 #pragma once
 
@@ -22,14 +17,6 @@
 #include "gpu/virtual/machine/state.h"
 
 namespace kvscope::ptx {
-
-enum class ShflMode : std::uint8_t { up, down, bfly, idx };
-
-struct ShflSource {
-  int lane = 0;
-  bool in_segment = false;
-};
-[[nodiscard]] ShflSource shfl_source(ShflMode mode, int lane, std::uint32_t b, std::uint32_t c);
 
 using LaneWords = std::array<std::uint64_t, kLanes>;
 
