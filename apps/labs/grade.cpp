@@ -77,13 +77,13 @@ Submission read_submission(const Lab& lab, const fs::path& folder, std::string s
 
 TestResult passed(const Lab& lab, std::string_view test, std::string message) {
   const auto points = static_cast<double>(lab.test(test).points);
-  return {std::string(test), points, points, std::move(message), {}, 0};
+  return {std::string(test), points, points, std::move(message), {}, 0, {}};
 }
 
 TestResult failed(const Lab& lab, std::string_view test, std::string message, std::string case_text, int hint,
                   double fraction) {
   const auto points = static_cast<double>(lab.test(test).points);
-  return {std::string(test), points, points * fraction, std::move(message), std::move(case_text), hint};
+  return {std::string(test), points, points * fraction, std::move(message), std::move(case_text), hint, {}};
 }
 
 std::vector<TestResult> all_failed(const Lab& lab, const std::string& message, std::string case_text, int hint) {

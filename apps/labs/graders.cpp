@@ -11,10 +11,12 @@ namespace {
 
 using MakeGrader = std::unique_ptr<Grader> (*)(const Lab&, const GradeOptions&);
 
-constexpr std::array<std::pair<std::string_view, MakeGrader>, 9> kGraders{{
+constexpr std::array<std::pair<std::string_view, MakeGrader>, 11> kGraders{{
     {"01_address", address_grader},
     {"02_rows", rows_grader},
     {"03_table", table_grader},
+    {"04_block_pool", block_pool_grader},
+    {"05_scheduler", scheduler_grader},
     {"06_softmax", softmax_grader},
     {"08_swizzle", swizzle_grader},
     {"09_gather", gather_grader},

@@ -26,7 +26,8 @@ namespace kvscope::labs {
 // One line per student: "student,lab,points,maximum,<test>,...". A cell that a spreadsheet would take for a formula
 // begins with an apostrophe.
 [[nodiscard]] std::string class_csv(const Lab& lab, std::span<const Grade> grades);
-// Histogram of points in ten bins, mean and median, and each test by the number of students that lost points in it.
+// Histogram of points in ten bins, mean and median, and each test by the number of students that lost points in it. If
+// the lab has a leaderboard, the scores of the class. Gradescope and CSV files have them too.
 [[nodiscard]] std::string class_text(const Lab& lab, std::span<const Grade> grades);
 
 }  // namespace kvscope::labs

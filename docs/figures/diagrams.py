@@ -15,6 +15,7 @@ import tempfile
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import diagrams_of_checking as checking  # noqa: E402
+import diagrams_of_paging_labs as paging_labs  # noqa: E402
 import diagrams_of_the_cache as cache  # noqa: E402
 from program import Program  # noqa: E402
 
@@ -22,7 +23,8 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 DIAGRAMS = {"chain.svg": cache.chain, "pool_over_steps.svg": cache.pool_over_steps, "page_to_row.svg": cache.page_to_row,
             "cache_types.svg": cache.cache_types, "tolerance.svg": checking.tolerance, "check_flow.svg": checking.check_flow,
             "scenario_parts.svg": cache.scenario_parts, "files.svg": cache.files, "labs.svg": cache.labs,
-            "race.svg": checking.race, "kernels.svg": checking.kernels}
+            "race.svg": checking.race, "kernels.svg": checking.kernels,
+            "lab_block_pool.svg": paging_labs.lab_block_pool, "lab_scheduler.svg": paging_labs.lab_scheduler}
 
 
 def main():
