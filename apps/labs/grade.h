@@ -41,7 +41,8 @@ struct TestResult {
   std::string message;    // empty: full points without a remark
   std::string case_text;  // the first failing case, small enough to work out by hand; may have several lines
   int hint = 0;           // the hint to read next; 0: none
-  std::optional<double> score = std::nullopt;  // of a test with a leaderboard, the higher the better; no points by itself
+  std::optional<double> score =
+      std::nullopt;  // of a test with a leaderboard, the higher the better; no points by itself
 
   [[nodiscard]] bool passed() const { return earned >= points; }
 };

@@ -101,28 +101,31 @@ struct PoolMessage {
 };
 
 // Why append() should not have returned this block.
-PoolMessage explain_append(const PoolScript& script, const PoolCall& call, const PoolState& before, std::int64_t expected,
-                           std::int64_t given) {
+PoolMessage explain_append(const PoolScript& script, const PoolCall& call, const PoolState& before,
+                           std::int64_t expected, std::int64_t given) {
   const auto held = before.pages.find(call.sequence);
   const Words pages = held == before.pages.end() ? Words{} : held->second;
   const bool new_page = pages.empty() || !contains(pages, expected);
   if (expected == kNoBlock) {
-    return {fmt::format("append({}) returned block {}, but no block is available: return kNone", call.sequence, given), 2};
+    return {fmt::format("append({}) returned block {}, but no block is available: return kNone", call.sequence, given),
+            2};
   }
   if (!pages.empty() && given == pages.back()) {
     const std::vector<std::int64_t> holders = sequences_with(before, given);
     return holders.size() > 1
-               ? PoolMessage{fmt::format("sequence {} writes into block {}, which {} hold: it needs a copy, or a new page if "
-                                         "the last one is full",
-                                         call.sequence, given, sequences_text(holders)),
+               ? PoolMessage{fmt::format(
+                                 "sequence {} writes into block {}, which {} hold: it needs a copy, or a new page if "
+                                 "the last one is full",
+                                 call.sequence, given, sequences_text(holders)),
                              3}
                : PoolMessage{fmt::format("sequence {} writes into block {}, whose page is full: a new page begins",
                                          call.sequence, given),
                              1};
   }
   if (!new_page) {
-    return {fmt::format("the last page of sequence {} has room, and no other sequence holds its block {}: the token goes there",
-                        call.sequence, expected),
+    return {fmt::format(
+                "the last page of sequence {} has room, and no other sequence holds its block {}: the token goes there",
+                call.sequence, expected),
             3};
   }
   if (given == kNoBlock) {
@@ -144,7 +147,8 @@ PoolMessage explain_append(const PoolScript& script, const PoolCall& call, const
   if (contains(before.free, given)) {
     return {fmt::format("block {} was allocated, but block {} has been free longer", given, expected), 2};
   }
-  return {fmt::format("block {} was allocated, but {} holds it", given, sequences_text(sequences_with(before, given))), 1};
+  return {fmt::format("block {} was allocated, but {} holds it", given, sequences_text(sequences_with(before, given))),
+          1};
 }
 
 PoolMessage explain_share(const PoolCall& call, std::int64_t expected, std::int64_t given) {
@@ -152,32 +156,35 @@ PoolMessage explain_share(const PoolCall& call, std::int64_t expected, std::int6
     return {fmt::format("hash {} is not found, but block {} holds that page", call.other, expected), 2};
   }
   if (expected == kNoBlock) {
-    return {fmt::format("hash {} finds block {}, which no longer holds that page: forget the hash of an evicted block, and "
-                        "find published pages only",
-                        call.other, given),
-            2};
+    return {
+        fmt::format("hash {} finds block {}, which no longer holds that page: forget the hash of an evicted block, and "
+                    "find published pages only",
+                    call.other, given),
+        2};
   }
-  return {fmt::format("hash {} finds block {} instead of block {}, which was published with it first", call.other, given,
-                      expected),
+  return {fmt::format("hash {} finds block {} instead of block {}, which was published with it first", call.other,
+                      given, expected),
           2};
 }
 
 // A block of which the two states differ, in words. Empty if they agree about it.
 std::string explain_block(std::int64_t block, const PoolState& expected, const PoolState& given) {
   const std::vector<std::int64_t> holders = sequences_with(given, block);
-  const auto holder_text = [&] { return sequences_text(holders) + (holders.size() == 1 ? " holds it" : " hold it"); };
+  const auto holder_text = [&](std::string_view one, std::string_view several) {
+    return fmt::format("{} {}", sequences_text(holders), holders.size() == 1 ? one : several);
+  };
   const std::int64_t count = given.holders[static_cast<std::size_t>(block)];
   const auto in_free = std::ranges::count(given.free, block), in_cached = std::ranges::count(given.cached, block);
   if (in_free > 0 && !holders.empty()) {
-    return fmt::format("block {} is in the list of free blocks although {}", block, holder_text());
+    return fmt::format("block {} is in the list of free blocks although {} it", block, holder_text("holds", "hold"));
   }
   if (in_cached > 0 && !holders.empty()) {
-    return fmt::format("block {} is in the list of cached blocks although {}", block, holder_text());
+    return fmt::format("block {} is in the list of cached blocks although {} it", block, holder_text("holds", "hold"));
   }
   if (in_free + in_cached > 1) return fmt::format("block {} is {} times in the lists", block, in_free + in_cached);
   if (count != static_cast<std::int64_t>(holders.size())) {
     return fmt::format("holders({}) is {}, but {} in pages()", block, count,
-                       holders.empty() ? "no sequence has the block" : sequences_text(holders) + " have the block");
+                       holders.empty() ? "no sequence has the block" : holder_text("has", "have") + " the block");
   }
   if (holders.empty() && in_free + in_cached == 0) {
     return fmt::format("block {} is lost: no sequence holds it, and it is neither free nor cached", block);
@@ -206,22 +213,20 @@ PoolMessage explain(const PoolScript& script, const PoolCall& call, const PoolSt
     if (expected.result == kNoBlock) {
       return {fmt::format("{} returned kNone but changed the pages of sequence {}", text_of(call), sequence), 2};
     }
-    return {fmt::format("the pages of sequence {} are in blocks {}, not {}", sequence, list_text(pages),
-                        list_text(at->second)),
-            1};
+    return {fmt::format("pages({}) is {}, expected {}", sequence, list_text(at->second), list_text(pages)), 1};
   }
   for (std::int64_t block = 0; block < script.blocks; ++block) {
     if (const std::string text = explain_block(block, expected, given); !text.empty()) {
       return {text, call.kind == PoolCall::Kind::append ? 3 : 1};
     }
   }
-  if (given.free != expected.free) {
-    return {fmt::format("the free blocks are {}, expected {}{}", list_text(given.free), list_text(expected.free),
-                        call.kind == PoolCall::Kind::release ? ": a sequence releases its last page first" : ""),
-            2};
-  }
-  return {fmt::format("the cached blocks are {}, expected {}{}", list_text(given.cached), list_text(expected.cached),
-                      call.kind == PoolCall::Kind::release ? ": a sequence releases its last page first" : ""),
+  const bool free_differs = given.free != expected.free;
+  return {fmt::format("the {} blocks are {}, expected {}{}", free_differs ? "free" : "cached",
+                      list_text(free_differs ? given.free : given.cached),
+                      list_text(free_differs ? expected.free : expected.cached),
+                      call.kind == PoolCall::Kind::release
+                          ? ": the last page is released first, and each block goes to the end of its list"
+                          : ""),
           2};
 }
 
@@ -274,7 +279,8 @@ class BlockPoolGrader final : public Grader {
   }
 
  private:
-  [[nodiscard]] TestResult grade_test(std::string_view test, const CounterRng& random, const std::string& program) const {
+  [[nodiscard]] TestResult grade_test(std::string_view test, const CounterRng& random,
+                                      const std::string& program) const {
     const std::vector<PoolScript> scripts = make_scripts(test, random);
     std::vector<Words> sent;
     for (const PoolScript& script : scripts) {

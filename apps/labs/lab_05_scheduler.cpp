@@ -69,7 +69,8 @@ SchedulerCase make_lockstep(bool small, const CounterRng& random) {
 
 // A long request that needs nearly the whole pool arrives while short ones run and keep arriving.
 SchedulerCase make_crowd(bool small, const CounterRng& random) {
-  SchedulerCase made = make_trace(small ? TraceShape{9, 4, 8, 9, 5, 6, 1} : TraceShape{30, 8, 20, 30, 20, 16, 2}, random);
+  SchedulerCase made =
+      make_trace(small ? TraceShape{9, 4, 8, 9, 5, 6, 1} : TraceShape{30, 8, 20, 30, 20, 16, 2}, random);
   SchedulerRequest& large = made.requests[2];
   large.prompt = made.blocks * made.page_size * 7 / 8;
   large.generate = made.page_size;
@@ -141,14 +142,17 @@ class SchedulerGrader final : public Grader {
   // The result of a program that did not answer every trace; empty if it did.
   [[nodiscard]] std::optional<TestResult> unanswered(std::string_view test, const std::vector<SchedulerCase>& traces,
                                                      const Runs& runs) const {
-    if (runs.malformed) return failed(lab(), test, "the result is no list of decisions: does your code write to the pipe?");
+    if (runs.malformed)
+      return failed(lab(), test, "the result is no list of decisions: does your code write to the pipe?");
     if (runs.runs.size() == traces.size()) return std::nullopt;
     return stopped_in_case(lab(), test, runs.harness, text_of(traces[runs.runs.size()]));
   }
 
-  [[nodiscard]] TestResult failed_by(std::string_view test, const SchedulerCase& made, const SchedulerFault& fault) const {
+  [[nodiscard]] TestResult failed_by(std::string_view test, const SchedulerCase& made,
+                                     const SchedulerFault& fault) const {
     const bool first = ends_a_replay(fault.rule) || fault.rule == Rule::order;
-    return failed(lab(), test, fault.message, text_of(made) + (fault.state.empty() ? "" : "\n" + fault.state), first ? 1 : 2);
+    return failed(lab(), test, fault.message, text_of(made) + (fault.state.empty() ? "" : "\n" + fault.state),
+                  first ? 1 : 2);
   }
 
   // The fault of the trace with the fewest requests; among those, the earliest one.
@@ -159,8 +163,7 @@ class SchedulerGrader final : public Grader {
     const SchedulerCase* of = nullptr;
     for (std::size_t i = 0; i < runs.runs.size(); ++i) {
       for (const SchedulerFault& fault : runs.runs[i].faults) {
-        const bool counts =
-            ends_a_replay(fault.rule) || std::ranges::find(test.rules, fault.rule) != test.rules.end();
+        const bool counts = ends_a_replay(fault.rule) || std::ranges::find(test.rules, fault.rule) != test.rules.end();
         const auto size = [](const SchedulerCase& made, const SchedulerFault& f) {
           return std::pair(made.requests.size(), f.step);
         };
@@ -191,9 +194,11 @@ class SchedulerGrader final : public Grader {
     if (const auto result = unanswered("score", traces, runs)) return *result;
     const double score = 100 * engine.cost() / own.cost();
     const auto figures = [](const SchedulerRun& run) {
-      return fmt::format("{} steps, {} preemptions, {} tokens computed again", run.steps, run.preemptions, run.recomputed);
+      return fmt::format("{} steps, {} preemptions, {} tokens computed again", run.steps, run.preemptions,
+                         run.recomputed);
     };
-    const std::string text = fmt::format("score {:.1f}: {}; kvscope's engine: {}", score, figures(own), figures(engine));
+    const std::string text =
+        fmt::format("score {:.1f}: {}; kvscope's engine: {}", score, figures(own), figures(engine));
     TestResult result = score >= kFullScore
                             ? passed(lab(), "score", text)
                             : failed(lab(), "score", fmt::format("{}. {:g} earns the points", text, kFullScore), {}, 3);

@@ -105,7 +105,7 @@ class Walk {
       : walk_(walk), random_(random), model_(walk.blocks, walk.page_size) {}
 
   PoolScript run() {
-    begin();
+    if (walk_.publishes) compute_one_page_twice();
     while (model_.size() < walk_.calls) {
       const std::int64_t choice = pick(0, 99);
       if (live_.empty() || (choice < 14 && live_.size() < 6)) {
@@ -137,8 +137,21 @@ class Walk {
       found = model_.call(Kind::share, made.number, made.hash(page)) != kNoBlock;
     }
     // As many tokens at once as a prompt has, so that pages become full.
-    for (std::int64_t i = pick(1, walk_.page_size + 1); i > 0 && !live_.empty() && live_.back().number == made.number; --i) {
+    for (std::int64_t i = pick(1, walk_.page_size + 1); i > 0 && !live_.empty() && live_.back().number == made.number;
+         --i) {
       append(live_.size() - 1);
+    }
+  }
+
+  // Two sequences with one prompt begin together, so that neither finds a page of the other and both publish one hash.
+  void compute_one_page_twice() {
+    for (int i = 0; i < 2; ++i) {
+      live_.push_back({next_++, 1, 2});
+      model_.call(Kind::share, live_.back().number, live_.back().hash(0));
+    }
+    for (std::int64_t slot = 0; slot < walk_.page_size; ++slot) {
+      append(0);
+      append(1);
     }
   }
 
@@ -201,7 +214,8 @@ class Recording {
       return;
     }
     // One page more is looked up than the engine found, unless no token of the prompt would be left to compute.
-    for (std::int64_t page = 0; page <= event.hit_tokens / page_ && (page + 1) * page_ < request.prompt_tokens; ++page) {
+    for (std::int64_t page = 0; page <= event.hit_tokens / page_ && (page + 1) * page_ < request.prompt_tokens;
+         ++page) {
       if (model_.call(Kind::share, sequence, hash(sequence, page)) == kNoBlock) break;
     }
   }
@@ -286,17 +300,17 @@ PoolScript engine_script(std::int64_t count, const CounterRng& random) {
   Scenario scenario;
   scenario.cache.page_size = 4;
   scenario.cache.blocks = 14;
-  scenario.scheduler = {.max_batch = 5, .max_step_tokens = 12, .base_us = 1000, .per_token_us = 0, .per_context_us = 0};
+  scenario.scheduler = {.max_batch = 5, .max_step_tokens = 32, .base_us = 1000, .per_token_us = 0, .per_context_us = 0};
   std::vector<Request> requests;
   for (std::int64_t i = 0; i < count; ++i) {
     Request request;
-    request.arrival_us = i * 3000;
+    request.arrival_us = i < 2 ? 0 : i * 3000;  // the first two compute their common pages in one step
     request.prompt_tokens = pick(9, 15);
     request.generate_tokens = pick(4, 11);
     request.samples = i % 3 == 1 ? 2 : 1;
     // Prompts of one group have two pages in common.
     const auto own = static_cast<std::uint64_t>(10 + i);
-    request.content = {{static_cast<std::uint64_t>(pick(1, 3)), 8}, {own, request.prompt_tokens - 8}};
+    request.content = {{i < 2 ? 1 : static_cast<std::uint64_t>(pick(1, 3)), 8}, {own, request.prompt_tokens - 8}};
     requests.push_back(std::move(request));
   }
   requests = expand_samples(std::move(requests));
@@ -320,7 +334,8 @@ PoolState parse_pool_state(const Words& words, std::int64_t blocks, std::string&
   state.holders = reader.list(blocks);
   state.free = reader.list(reader.next());
   state.cached = reader.list(reader.next());
-  if (reader.ended || reader.at != words.size()) fault = "the result has another size: does your code write to the pipe?";
+  if (reader.ended || reader.at != words.size())
+    fault = "the result has another size: does your code write to the pipe?";
   return state;
 }
 

@@ -1,7 +1,7 @@
 // The cases of lab 04: calls of a block pool, and the state that the model's pool (core/paging/block_pool.h) has after
 // each. Most cases are random walks with a few kinds of calls; those of an engine are recorded from the paging engine.
 //
-// Example: blocks 2, page_size 2, calls append(0), append(0), fork(0, 1), append(1): the blocks returned are 0, 0, -, 1.
+// Example: 2 blocks, page_size 2. After append(0), fork(0, 1), append(1), sequence 1 is in block 1 and 0 in block 0.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ struct PoolWalk {
 // The calls of the paging engine that serves `requests` with common prefixes and samples in a small pool.
 [[nodiscard]] PoolScript engine_script(std::int64_t requests, const CounterRng& random);
 
-// The state that a harness reports, or why it is none. `words` is a result of harness.cpp for a pool of `blocks` blocks.
+// The state in a result of the lab's harness.cpp for a pool of `blocks` blocks. `fault`: why the numbers are no state.
 [[nodiscard]] PoolState parse_pool_state(const Words& words, std::int64_t blocks, std::string& fault);
 
 }  // namespace kvscope::labs

@@ -90,7 +90,8 @@ class Replay {
   bool legal(const SchedulerDecision& decision, const std::string& before) {
     using Rule = SchedulerRule;
     if (!decision.preempt.empty() && !decision.admit.empty()) {
-      return fail(Rule::decision, fmt::format("step {} preempts and admits: a step does one of the two", step_), before);
+      return fail(Rule::decision, fmt::format("step {} preempts and admits: a step does one of the two", step_),
+                  before);
     }
     std::vector<std::int64_t> seen;
     for (const auto* list : {&decision.preempt, &decision.admit}) {
@@ -107,8 +108,8 @@ class Replay {
     }
     const auto batch = static_cast<std::int64_t>(running_.size() + decision.admit.size());
     if (batch > trace_.max_batch) {
-      return fail(Rule::decision, fmt::format("{} requests run in step {}: max_batch is {}", batch, step_, trace_.max_batch),
-                  before);
+      return fail(Rule::decision,
+                  fmt::format("{} requests run in step {}: max_batch is {}", batch, step_, trace_.max_batch), before);
     }
     return true;
   }
@@ -124,9 +125,10 @@ class Replay {
       }
       if (admitted_in_ == step_ - 1) {
         fail(SchedulerRule::watermark,
-             fmt::format("step {} preempts request {} directly after step {} admitted request {}: that admission left too "
-                         "few blocks, keep a watermark",
-                         step_, r, step_ - 1, last_admitted_),
+             fmt::format(
+                 "step {} preempts request {} directly after step {} admitted request {}: that admission left too "
+                 "few blocks, keep a watermark",
+                 step_, r, step_ - 1, last_admitted_),
              before);
       }
       result_.recomputed += of(r).stored;
@@ -155,15 +157,17 @@ class Replay {
     for (const std::int64_t r : decision.admit) {
       const std::int64_t tokens = given(r).prompt + of(r).generated, free = free_blocks();
       if (pages(tokens) > free) {
-        return fail(SchedulerRule::capacity,
-                    fmt::format("the pool is over-committed in step {}: request {} needs {} for {} tokens, {} free", step_,
-                                r, blocks_text(pages(tokens)), tokens, free == 1 ? "1 is" : fmt::format("{} are", free)),
-                    before);
+        return fail(
+            SchedulerRule::capacity,
+            fmt::format("the pool is over-committed in step {}: request {} needs {} for {} tokens, {} free", step_, r,
+                        blocks_text(pages(tokens)), tokens, free == 1 ? "1 is" : fmt::format("{} are", free)),
+            before);
       }
       for (std::int64_t earlier = 0; earlier < r; ++earlier) {
         if (!is(earlier, Status::waiting)) continue;
         fail(SchedulerRule::order,
-             fmt::format("step {} admits request {} before request {}, which arrived earlier and waits", step_, r, earlier),
+             fmt::format("step {} admits request {} before request {}, which arrived earlier and waits", step_, r,
+                         earlier),
              before);
       }
       of(r).status = Status::running;
@@ -188,9 +192,10 @@ class Replay {
     for (std::int64_t r = 0; r < count(); ++r) {
       if (of(r).status == Status::finished || step_ < due_[static_cast<std::size_t>(r)]) continue;
       fail(SchedulerRule::starvation,
-           fmt::format("request {} starves: it {} after step {}, and has {} of {} tokens. An engine that runs one request "
-                       "at a time has finished it",
-                       r, of(r).status == Status::running ? "still runs" : "waits", step_, of(r).generated, given(r).generate),
+           fmt::format(
+               "request {} starves: it {} after step {}, and has {} of {} tokens. An engine that runs one request "
+               "at a time has finished it",
+               r, of(r).status == Status::running ? "still runs" : "waits", step_, of(r).generated, given(r).generate),
            before);
     }
   }
@@ -210,7 +215,9 @@ class Replay {
     }
   }
 
-  static std::string blocks_text(std::int64_t blocks) { return fmt::format("{} block{}", blocks, blocks == 1 ? "" : "s"); }
+  static std::string blocks_text(std::int64_t blocks) {
+    return fmt::format("{} block{}", blocks, blocks == 1 ? "" : "s");
+  }
 
   [[nodiscard]] std::string state_text(const SchedulerDecision& decision) const {
     std::vector<std::string> running, waiting;
@@ -223,8 +230,8 @@ class Replay {
       const std::int64_t tokens = given(r).prompt + of(r).generated;
       waiting.push_back(fmt::format("{} ({} for {})", r, blocks_text(pages(tokens)), tokens));
     }
-    return fmt::format("step {}: {} of {} blocks are free\nrunning: {}\nwaiting: {}\nyour code: preempt {}, admit {}", step_,
-                       free_blocks(), trace_.blocks, listed(running), listed(waiting), listed(decision.preempt),
+    return fmt::format("step {}: {} of {} blocks are free\nrunning: {}\nwaiting: {}\nyour code: preempt {}, admit {}",
+                       step_, free_blocks(), trace_.blocks, listed(running), listed(waiting), listed(decision.preempt),
                        listed(decision.admit));
   }
 
@@ -307,7 +314,8 @@ std::optional<std::vector<SchedulerDecision>> parse_decisions(const Words& words
   std::vector<SchedulerDecision> decisions;
   std::size_t at = 0;
   const auto list = [&](std::vector<std::int64_t>& to) {
-    if (at >= words.size() || words[at] < 0 || words[at] > static_cast<std::int64_t>(words.size() - at) - 1) return false;
+    if (at >= words.size() || words[at] < 0 || words[at] > static_cast<std::int64_t>(words.size() - at) - 1)
+      return false;
     const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at) + 1;
     to.assign(begin, begin + static_cast<std::ptrdiff_t>(words[at]));
     at += 1 + to.size();

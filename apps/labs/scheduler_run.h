@@ -1,8 +1,8 @@
 // Lab 05: replays the decisions of a policy on a trace of requests, and finds the rules that they break. Decisions come
 // from a student's process, so the replay trusts no number in them.
 //
-// Example, pages of 4 tokens: a request of 6 prompt tokens that generates 3 is admitted in step 0 and stores 6 tokens in
-// 2 blocks. It stores its seventh token in step 1 and its eighth in step 2, and finishes in step 2.
+// Example, pages of 4 tokens: a request of 6 prompt tokens that generates 3 is admitted in step 0 and stores 6 tokens
+// in 2 blocks. It stores its seventh token in step 1 and its eighth in step 2, and finishes in step 2.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct SchedulerDecision {
   std::vector<std::int64_t> preempt, admit;
 };
 
-// The first three end a replay: a decision that cannot be carried out, more blocks than the pool has, and a request that
-// has not finished in the last step.
+// The first three end a replay: a decision that cannot be carried out, more blocks than the pool has, and a request
+// that has not finished in the last step.
 enum class SchedulerRule : std::uint8_t { decision, capacity, finish, order, need, watermark, starvation };
 
 struct SchedulerFault {

@@ -283,8 +283,8 @@ def files(_):
 def labs(_):
     """Page 08: the link of the chain that each lab is about."""
     d = Drawing(880, 250, "Labs and exercises on the chain from a request to a register",
-                "Exercises 1 and 3 are about requests and blocks, labs 1 to 3 about addresses and the lookup table, exercise 2 about the "
-                "table, lab 8 and exercise 4 about banks, exercise 5 about registers.")
+                "Lab 5 and exercise 3 are about requests, lab 4 and exercise 1 about blocks, labs 1 to 3 about addresses "
+                "and the lookup table, exercise 2 about the table, lab 8 and exercise 4 about banks, exercise 5 about registers.")
     links = [("requests", "blue"), ("blocks", "blue"), ("lookup table", "purple"), ("row, byte", "purple"), ("shared memory", "green"),
              ("banks", "orange"), ("registers", "orange")]
     w, gap = 106, 16
@@ -294,7 +294,7 @@ def labs(_):
         d.text(x + w / 2, 57, name, SMALL, "middle", bold=True, within=w)
         if index:
             d.line([(x - gap, 52), (x, 52)])
-    labs_at = [(0, "Exercise 3", ["a pool", "runs full"]), (1, "Exercise 1", ["page size and", "fragmentation"]),
+    labs_at = [(0, "Lab 5", ["a scheduler;", "exercise 3"]), (1, "Lab 4", ["a block pool;", "exercise 1"]),
                (2, "Lab 3", ["build a", "lookup table"]), (3, "Labs 1 and 2", ["an address", "and a row"]),
                (5, "Lab 8", ["a tile without", "conflicts"]), (6, "Exercise 5", ["write an", "ldmatrix"])]
     for link, name, lines in labs_at:

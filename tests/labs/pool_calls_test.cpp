@@ -96,7 +96,8 @@ void expect_the_plain_pool_agrees(const PoolScript& script) {
   ASSERT_EQ(script.states.size(), script.calls.size() + 1);
   PlainPool pool(script.blocks, script.page_size);
   for (std::size_t i = 0; i < script.calls.size(); ++i) {
-    ASSERT_EQ(pool.call(script.calls[i]), script.states[i + 1]) << "event " << i + 1 << ": " << text_of(script.calls[i]);
+    ASSERT_EQ(pool.call(script.calls[i]), script.states[i + 1])
+        << "event " << i + 1 << ": " << text_of(script.calls[i]);
   }
 }
 
@@ -127,7 +128,8 @@ TEST(EngineScript, SharesForksCopiesAndEvicts) {
       if (script.calls[i].kind != Kind::append) continue;
       const auto own = before.pages.find(script.calls[i].sequence);
       const auto pages = own == before.pages.end() ? 0U : own->second.size();
-      if (pages > 0 && after.pages.at(script.calls[i].sequence).size() == pages && after.result != own->second.back()) ++copies;
+      if (pages > 0 && after.pages.at(script.calls[i].sequence).size() == pages && after.result != own->second.back())
+        ++copies;
       if (std::ranges::find(before.cached, after.result) != before.cached.end()) ++evictions;
     }
   }
@@ -145,7 +147,8 @@ TEST(RandomWalk, MakesOnlyTheCallsThatItIsAskedFor) {
     const PoolScript kept = random_walk({8, 2, 80, true, false, false, false}, random_of(seed));
     for (std::size_t i = 0; i < kept.calls.size(); ++i) {
       if (kept.calls[i].kind != Kind::append) continue;
-      EXPECT_EQ(std::ranges::count(kept.states[i].cached, kept.states[i + 1].result), 0) << "a cached block was evicted";
+      EXPECT_EQ(std::ranges::count(kept.states[i].cached, kept.states[i + 1].result), 0)
+          << "a cached block was evicted";
     }
   }
 }
@@ -155,7 +158,8 @@ TEST(RandomWalk, DependsOnTheSeed) {
   std::set<std::string> seen;
   for (std::int64_t seed = 0; seed < 20; ++seed) {
     std::string text;
-    for (const PoolCall& call : random_walk({5, 2, 24, false, false, true, false}, random_of(seed)).calls) text += text_of(call);
+    for (const PoolCall& call : random_walk({5, 2, 24, false, false, true, false}, random_of(seed)).calls)
+      text += text_of(call);
     EXPECT_TRUE(seen.insert(text).second);
   }
 }

@@ -48,9 +48,11 @@ Decisions decisions_of_the_engine(const SchedulerCase& trace) {
       free -= needed;
       ++state(running[i]).stored;
     }
-    while (decision.preempt.empty() && !waiting.empty() && static_cast<std::int64_t>(running.size()) < trace.max_batch) {
+    while (decision.preempt.empty() && !waiting.empty() &&
+           static_cast<std::int64_t>(running.size()) < trace.max_batch) {
       const std::int64_t r = waiting.front(), tokens = given(r).prompt + state(r).generated;
-      const std::int64_t watermark = std::min<std::int64_t>(static_cast<std::int64_t>(running.size()), (trace.blocks + 99) / 100);
+      const std::int64_t watermark =
+          std::min<std::int64_t>(static_cast<std::int64_t>(running.size()), (trace.blocks + 99) / 100);
       if (free < pages(tokens) + watermark) break;
       decision.admit.push_back(r);
       running.push_back(r);
@@ -145,9 +147,10 @@ TEST(Replay, NamesTheRuleThatADecisionBreaks) {
             "step 0 admits request 1 before request 0, which arrived earlier and waits");
   EXPECT_EQ(fault_of(kExample, Rule::need, {{{}, {0, 1}}, {{1}, {}}}),
             "step 1 preempts request 1, but the running requests need 0 blocks and 2 are free");
-  EXPECT_EQ(fault_of(kExample, Rule::starvation, {{}, {{}, {0}}, {}, {}, {}, {}, {}, {}}),
-            "request 0 starves: it still runs after step 7, and has 7 of 8 tokens. An engine that runs one request at a time "
-            "has finished it");
+  EXPECT_EQ(
+      fault_of(kExample, Rule::starvation, {{}, {{}, {0}}, {}, {}, {}, {}, {}, {}}),
+      "request 0 starves: it still runs after step 7, and has 7 of 8 tokens. An engine that runs one request at a time "
+      "has finished it");
 }
 
 TEST(Replay, RejectsDecisionsThatCannotBeCarriedOut) {
@@ -168,8 +171,10 @@ TEST(Replay, RejectsDecisionsThatCannotBeCarriedOut) {
 TEST(Replay, ReportsARequestThatNeverReturns) {
   Decisions decisions{{{}, {0, 1}}, {{}, {2}}, {{2}, {}}};
   decisions.resize(static_cast<std::size_t>(kExample.last_step()) + 1);
-  EXPECT_THAT(fault_of(kExample, SchedulerRule::finish, decisions),
-              HasSubstr("request 2 has not finished by step 42: it has 1 of 4 tokens, and was not admitted again after step 2"));
+  EXPECT_THAT(
+      fault_of(kExample, SchedulerRule::finish, decisions),
+      HasSubstr(
+          "request 2 has not finished by step 42: it has 1 of 4 tokens, and was not admitted again after step 2"));
 }
 
 // Request 0 runs in steps 0 to 7, request 1 in 8 to 13, request 2 in 14 to 17.

@@ -23,10 +23,10 @@ struct Waiting {
 // One step, before the decision.
 struct Step {
   std::int64_t step;
-  std::int64_t blocks;       // of the pool
-  std::int64_t free_blocks;  // held by no request
-  std::int64_t page_size;    // [tokens] of a block
-  std::int64_t max_batch;    // requests that may run at once
+  std::int64_t blocks;           // of the pool
+  std::int64_t free_blocks;      // held by no request
+  std::int64_t page_size;        // [tokens] of a block
+  std::int64_t max_batch;        // requests that may run at once
   std::vector<Running> running;  // in the order of admission
   std::vector<Waiting> waiting;  // in the order of arrival; a preempted request has its old place
 };

@@ -7,7 +7,8 @@ namespace {
 
 class Pool final : public Allocator {
  public:
-  Pool(std::int64_t blocks, std::int64_t page_size) : page_size_(page_size), records_(static_cast<std::size_t>(blocks)) {
+  Pool(std::int64_t blocks, std::int64_t page_size)
+      : page_size_(page_size), records_(static_cast<std::size_t>(blocks)) {
     for (Block block = 0; block < static_cast<Block>(blocks); ++block) free_.push_back(block);
   }
 
