@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/checked.h"
+#include "core/base/report.h"
 #include "core/paging/paging_engine.h"
 
 namespace kvscope::labs {
@@ -120,7 +121,7 @@ class Replay {
       if (needed <= free) {
         fail(SchedulerRule::need,
              fmt::format("step {} preempts request {}, but the running requests need {} and {} free", step_, r,
-                         blocks_text(needed), free == 1 ? "1 is" : fmt::format("{} are", free)),
+                         counted(needed, "block"), free == 1 ? "1 is" : fmt::format("{} are", free)),
              before);
       }
       if (admitted_in_ == step_ - 1) {
@@ -146,7 +147,7 @@ class Replay {
     if (needed > free) {
       return fail(SchedulerRule::capacity,
                   fmt::format("the pool is over-committed in step {}: the running requests need {}, {} free", step_,
-                              blocks_text(needed), free == 1 ? "1 is" : fmt::format("{} are", free)),
+                              counted(needed, "block"), free == 1 ? "1 is" : fmt::format("{} are", free)),
                   before);
     }
     for (const std::int64_t r : running_) ++of(r).stored;
@@ -157,11 +158,11 @@ class Replay {
     for (const std::int64_t r : decision.admit) {
       const std::int64_t tokens = given(r).prompt + of(r).generated, free = free_blocks();
       if (pages(tokens) > free) {
-        return fail(
-            SchedulerRule::capacity,
-            fmt::format("the pool is over-committed in step {}: request {} needs {} for {} tokens, {} free", step_, r,
-                        blocks_text(pages(tokens)), tokens, free == 1 ? "1 is" : fmt::format("{} are", free)),
-            before);
+        return fail(SchedulerRule::capacity,
+                    fmt::format("the pool is over-committed in step {}: request {} needs {} for {}, {} free", step_, r,
+                                counted(pages(tokens), "block"), counted(tokens, "token"),
+                                free == 1 ? "1 is" : fmt::format("{} are", free)),
+                    before);
       }
       for (std::int64_t earlier = 0; earlier < r; ++earlier) {
         if (!is(earlier, Status::waiting)) continue;
@@ -215,20 +216,16 @@ class Replay {
     }
   }
 
-  static std::string blocks_text(std::int64_t blocks) {
-    return fmt::format("{} block{}", blocks, blocks == 1 ? "" : "s");
-  }
-
   [[nodiscard]] std::string state_text(const SchedulerDecision& decision) const {
     std::vector<std::string> running, waiting;
     for (const std::int64_t r : running_) {
-      running.push_back(fmt::format("{} ({} tokens in {}{})", r, of(r).stored, blocks_text(pages(of(r).stored)),
+      running.push_back(fmt::format("{} ({} tokens in {}{})", r, of(r).stored, counted(pages(of(r).stored), "block"),
                                     of(r).stored % trace_.page_size == 0 ? ", needs one" : ""));
     }
     for (std::int64_t r = 0; r < count(); ++r) {
       if (!is(r, Status::waiting)) continue;
       const std::int64_t tokens = given(r).prompt + of(r).generated;
-      waiting.push_back(fmt::format("{} ({} for {})", r, blocks_text(pages(tokens)), tokens));
+      waiting.push_back(fmt::format("{} ({} for {})", r, counted(pages(tokens), "block"), tokens));
     }
     return fmt::format("step {}: {} of {} blocks are free\nrunning: {}\nwaiting: {}\nyour code: preempt {}, admit {}",
                        step_, free_blocks(), trace_.blocks, listed(running), listed(waiting), listed(decision.preempt),

@@ -143,6 +143,9 @@ TEST(Replay, NamesTheRuleThatADecisionBreaks) {
   using Rule = SchedulerRule;
   EXPECT_EQ(fault_of(kExample, Rule::capacity, {{{}, {0, 1}}, {{}, {2}}, {}}),
             "the pool is over-committed in step 2: the running requests need 2 blocks, 1 is free");
+  const SchedulerCase full{4, 4, 4, {{0, 6, 3}, {0, 7, 3}, {0, 1, 2}}};
+  EXPECT_EQ(fault_of(full, Rule::capacity, {{{}, {0, 1, 2}}}),
+            "the pool is over-committed in step 0: request 2 needs 1 block for 1 token, 0 are free");
   EXPECT_EQ(fault_of(kExample, Rule::order, {{{}, {1}}}),
             "step 0 admits request 1 before request 0, which arrived earlier and waits");
   EXPECT_EQ(fault_of(kExample, Rule::need, {{{}, {0, 1}}, {{1}, {}}}),
@@ -151,6 +154,17 @@ TEST(Replay, NamesTheRuleThatADecisionBreaks) {
       fault_of(kExample, Rule::starvation, {{}, {{}, {0}}, {}, {}, {}, {}, {}, {}}),
       "request 0 starves: it still runs after step 7, and has 7 of 8 tokens. An engine that runs one request at a time "
       "has finished it");
+}
+
+// Request 1 fills its second block in step 1 and needs another in step 2.
+TEST(Replay, AllowsAPreemptionOnlyWhenABlockIsMissing) {
+  SchedulerCase trace{5, 4, 4, {{0, 6, 8}, {0, 7, 6}}};
+  const Decisions decisions{{{}, {0, 1}}, {}, {{1}, {}}};
+  EXPECT_EQ(fault_of(trace, SchedulerRule::need, decisions),
+            "step 2 preempts request 1, but the running requests need 1 block and 1 is free");
+  trace.blocks = 4;
+  EXPECT_EQ(fault_of(trace, SchedulerRule::need, decisions), "no fault");
+  EXPECT_EQ(fault_of(trace, SchedulerRule::watermark, decisions), "no fault");  // step 1 admitted no request
 }
 
 TEST(Replay, RejectsDecisionsThatCannotBeCarriedOut) {
