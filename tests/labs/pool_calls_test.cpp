@@ -153,6 +153,21 @@ TEST(RandomWalk, MakesOnlyTheCallsThatItIsAskedFor) {
   }
 }
 
+// A hash stands for a page and all pages before it, so it always occurs at the same place of a sequence.
+TEST(RandomWalk, UsesAHashForOnePageIndexOnly) {
+  std::map<std::int64_t, std::size_t> pages;  // [hash] pages of the sequence up to the published one
+  for (std::int64_t seed = 0; seed < 20; ++seed) {
+    const PoolScript script = random_walk({12, 2, 120, true, true, true, true}, random_of(seed));
+    for (std::size_t i = 0; i < script.calls.size(); ++i) {
+      const PoolCall& call = script.calls[i];
+      if (call.kind != Kind::publish) continue;
+      const std::size_t count = script.states[i].pages.at(call.sequence).size();
+      EXPECT_EQ(pages.try_emplace(call.other, count).first->second, count) << text_of(call);
+    }
+  }
+  EXPECT_GT(pages.size(), 10U);
+}
+
 // Answers to the public cases must not pass a grading: its calls differ.
 TEST(RandomWalk, DependsOnTheSeed) {
   std::set<std::string> seen;
