@@ -11,10 +11,12 @@ namespace {
 
 using MakeGrader = std::unique_ptr<Grader> (*)(const Lab&, const GradeOptions&);
 
-constexpr std::array<std::pair<std::string_view, MakeGrader>, 12> kGraders{{
+constexpr std::array<std::pair<std::string_view, MakeGrader>, 14> kGraders{{
     {"01_address", address_grader},
     {"02_rows", rows_grader},
     {"03_table", table_grader},
+    {"04_block_pool", block_pool_grader},
+    {"05_scheduler", scheduler_grader},
     {"06_softmax", softmax_grader},
     {"07_fault_hunt", fault_hunt_grader},
     {"08_swizzle", swizzle_grader},

@@ -10,6 +10,8 @@ namespace kvscope::labs {
 [[nodiscard]] std::unique_ptr<Grader> address_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> rows_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> table_grader(const Lab& lab, const GradeOptions& options);
+[[nodiscard]] std::unique_ptr<Grader> block_pool_grader(const Lab& lab, const GradeOptions& options);
+[[nodiscard]] std::unique_ptr<Grader> scheduler_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> softmax_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> fault_hunt_grader(const Lab& lab, const GradeOptions& options);
 [[nodiscard]] std::unique_ptr<Grader> swizzle_grader(const Lab& lab, const GradeOptions& options);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/base/errors.h"
 #include "core/base/report.h"
@@ -138,6 +139,26 @@ std::string students_text(std::span<const Grade> grades) {
   return text;
 }
 
+// Of the test with a leaderboard; empty if the lab has none, or the submission earned no place on it.
+std::optional<double> score_of(const Grade& grade) {
+  const auto scored = std::ranges::find_if(grade.results, [](const TestResult& r) { return r.score.has_value(); });
+  return scored == grade.results.end() ? std::nullopt : scored->score;
+}
+
+std::string leaderboard_text(std::span<const Grade> grades) {
+  std::vector<std::pair<double, std::string>> places;
+  for (const Grade& grade : grades) {
+    if (const std::optional<double> score = score_of(grade)) places.emplace_back(*score, printable(grade.student));
+  }
+  if (places.empty()) return {};
+  std::ranges::stable_sort(places, std::ranges::greater(), &std::pair<double, std::string>::first);
+  std::string text = "leaderboard, highest score first:\n";
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    text += fmt::format("  {:>3}  {:>7.1f}  {}\n", i + 1, places[i].first, places[i].second);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string grade_text(const Lab& lab, const Grade& grade) {
@@ -194,6 +215,7 @@ json::Value grade_json(const Lab& lab, const Grade& grade) {
     test.set("case", printable(result.case_text));
     test.set("hint", result.hint);
     if (!result.picture.empty()) test.set("picture", failure_picture(lab, result));
+    if (result.score.has_value()) test.set("score", *result.score);
     tests.push_back(std::move(test));
   }
   value.set("tests", std::move(tests));
@@ -213,10 +235,11 @@ Grade read_grade(const json::Value& value, std::string_view source) {
   const json::Value* tests = value.find("tests");
   if (tests == nullptr || tests->as_array() == nullptr) throw InputError(source, "$.tests", "must be a list");
   for (const json::Value& test : *tests->as_array()) {
+    const bool scored = test.find("score") != nullptr;
     grade.results.push_back({text_member(test, "name", source), number_member(test, "maximum", source),
                              number_member(test, "points", source), text_member(test, "message", source),
                              text_member(test, "case", source), static_cast<int>(number_member(test, "hint", source)),
-                             CasePicture()});
+                             scored ? std::optional(number_member(test, "score", source)) : std::nullopt});
   }
   return grade;
 }
@@ -249,17 +272,26 @@ json::Value gradescope_json(const Lab& lab, const Grade& grade) {
   value.set("output", fmt::format("Lab {:02}: {}. Seed of this grading: {}", lab.number, lab.title, grade.seed.text()));
   value.set("output_format", "text");
   value.set("tests", std::move(tests));
+  if (const std::optional<double> score = score_of(grade)) {
+    json::Value entry;
+    entry.set("name", "score");
+    entry.set("value", *score);
+    value.set("leaderboard", json::Array{std::move(entry)});
+  }
   return value;
 }
 
 std::string class_csv(const Lab& lab, std::span<const Grade> grades) {
   std::string text = "student,lab,points,maximum";
   for (const LabTest& test : lab.tests) text += "," + csv_cell(test.name);
-  text += ",feedback\n";
+  const bool scored = std::ranges::any_of(grades, [](const Grade& grade) { return score_of(grade).has_value(); });
+  text += scored ? ",leaderboard,feedback\n" : ",feedback\n";
   for (const Grade& grade : grades) {
     text += fmt::format("{},{},{},{}", csv_cell(printable(grade.student)), csv_cell(grade.lab_id),
                         points_text(grade.earned()), points_text(grade.points()));
     for (const TestResult& result : grade.results) text += "," + points_text(result.earned);
+    const std::optional<double> score = score_of(grade);
+    if (scored) text += "," + (score.has_value() ? fmt::format("{:.1f}", *score) : "");
     text += "," + csv_cell(feedback_text(grade)) + "\n";
   }
   return text;
@@ -285,7 +317,7 @@ std::string class_text(const Lab& lab, std::span<const Grade> grades) {
     text += fmt::format("  {:>3} to {:>3} %  {:>3}{}{}\n", bin * 10, (bin + 1) * 10, bins[bin],
                         bins[bin] == 0 ? "" : "  ", std::string(bins[bin], '#'));
   }
-  return text + failures_text(lab, grades) + students_text(grades);
+  return text + failures_text(lab, grades) + leaderboard_text(grades) + students_text(grades);
 }
 
 }  // namespace kvscope::labs

@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import diagrams_of_checking as checking  # noqa: E402
 import diagrams_of_labs as labs  # noqa: E402
+import diagrams_of_paging_labs as paging_labs  # noqa: E402
 import diagrams_of_the_cache as cache  # noqa: E402
 from program import Program  # noqa: E402
 
@@ -25,7 +26,8 @@ DIAGRAMS = {"chain.svg": cache.chain, "pool_over_steps.svg": cache.pool_over_ste
             "scenario_parts.svg": cache.scenario_parts, "files.svg": cache.files, "labs.svg": cache.labs,
             "race.svg": checking.race, "kernels.svg": checking.kernels,
             "../labs/07_fault_hunt/tracers.svg": labs.tracers, "../labs/12_through_lds/stages.svg": labs.lds_stages,
-            "../labs/14_page_size/sizes.svg": labs.page_sizes}
+            "../labs/14_page_size/sizes.svg": labs.page_sizes,
+            "lab_block_pool.svg": paging_labs.lab_block_pool, "lab_scheduler.svg": paging_labs.lab_scheduler}
 
 
 def main():

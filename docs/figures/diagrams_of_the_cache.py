@@ -283,8 +283,9 @@ def files(_):
 def labs(_):
     """Page 08: the link of the chain that each lab is about."""
     d = Drawing(880, 250, "Labs and exercises on the chain from a request to a register",
-                "Exercise 2 and lab 14 are about requests and blocks, labs 1 to 3 about addresses and the lookup table, exercise 1 about the "
-                "table, lab 12 about shared memory, lab 8 about banks, exercise 3 about registers. Lab 7 is about the whole chain.")
+                "Lab 5 and exercise 2 are about requests, labs 4 and 14 about blocks, labs 1 to 3 about addresses and the lookup table, "
+                "exercise 1 about the table, lab 12 about shared memory, lab 8 about banks, exercise 3 about registers. Lab 7 is about "
+                "the whole chain.")
     links = [("requests", "blue"), ("blocks", "blue"), ("lookup table", "purple"), ("row, byte", "purple"), ("shared memory", "green"),
              ("banks", "orange"), ("registers", "orange")]
     w, gap = 106, 16
@@ -294,7 +295,7 @@ def labs(_):
         d.text(x + w / 2, 57, name, SMALL, "middle", bold=True, within=w)
         if index:
             d.line([(x - gap, 52), (x, 52)])
-    labs_at = [(0, "Exercise 2", ["a pool", "runs full"]), (1, "Lab 14", ["choose a", "page size"]),
+    labs_at = [(0, "Lab 5", ["a scheduler;", "exercise 2"]), (1, "Labs 4 and 14", ["a block pool;", "a page size"]),
                (2, "Lab 3", ["build a", "lookup table"]), (3, "Labs 1 and 2", ["an address", "and a row"]),
                (4, "Lab 12", ["waves, copies", "and waits"]), (5, "Lab 8", ["a tile without", "conflicts"]),
                (6, "Exercise 3", ["write an", "ldmatrix"])]

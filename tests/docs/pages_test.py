@@ -24,7 +24,7 @@ DOCS, FIGURES = ROOT / "docs", ROOT / "docs" / "figures"
 # Hints are printed by the program, and the staff's notes are no pages of the site.
 NO_PAGES = re.compile(r"docs/labs/(staff/|[^/]+/hints/)")
 NUMBERED = sorted(DOCS.glob("[0-9][0-9]_*.md"))
-FIGURE = re.compile(r"!\[(?P<alt>[^\]]*)\]\(figures/(?P<name>[\w@.-]+)\)|<img alt=\"(?P<alt2>[^\"]*)\" src=\"figures/(?P<name2>[\w@.-]+)\">")
+FIGURE = re.compile(r"!\[(?P<alt>[^\]]*)\]\((?:\.\./\.\./)?figures/(?P<name>[\w@.-]+)\)|<img alt=\"(?P<alt2>[^\"]*)\" src=\"figures/(?P<name2>[\w@.-]+)\">")
 SVG = "{http://www.w3.org/2000/svg}"
 WORDS = ["TMA", "CTA", "cluster", "warp", "lane", "wavefront", "sector", "PTX", "SASS", "BN", "BK", "GQA", "MLA", "soft cap", "ALiBi",
          "sink", "lse", "split-K", "prefill", "decode", "mbarrier", "proxy fence", "swizzle", "LDS", "vmcnt", "MFMA"]
@@ -68,15 +68,15 @@ class Diagrams(unittest.TestCase):
 class Pages(unittest.TestCase):
     def test_show_every_diagram_and_a_figure_each(self):
         shown = {}
-        for page in [ROOT / "README.md", *DOCS.glob("*.md")]:
+        for page in [ROOT / "README.md", *DOCS.glob("*.md"), *DOCS.glob("labs/*/README.md")]:
             for figure in FIGURE.finditer(page.read_text(encoding="utf-8")):
                 alternative, name = figure["alt"] or figure["alt2"] or "", figure["name"] or figure["name2"]
                 self.assertTrue(alternative.strip(), f"{page.name}: {name} has no alternative text")
                 self.assertTrue((FIGURES / name).exists(), f"{page.name}: {name} does not exist")
-                shown.setdefault(page.name, set()).add(name)
+                shown.setdefault(page.relative_to(ROOT).as_posix(), set()).add(name)
         drawn = {path.name for path in FIGURES.glob("*.svg")}
         self.assertEqual({name for names in shown.values() for name in names if name.endswith(".svg")}, drawn)
-        self.assertEqual([page.name for page in NUMBERED if page.name not in shown], [])
+        self.assertEqual([page.name for page in NUMBERED if f"docs/{page.name}" not in shown], [])
 
     def test_end_with_what_to_do_next(self):
         self.assertGreaterEqual(len(NUMBERED), 17)
