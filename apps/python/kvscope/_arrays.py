@@ -58,7 +58,9 @@ def array_of(name: str, value: Any, dtype: str | None = None) -> Array:
 
     Raises InputError for other objects, other element types, and patterns of another width than `dtype`.
     """
-    if _is_torch(value):
+    if isinstance(value, Array):
+        array = value
+    elif _is_torch(value):
         array = _of_torch(name, value)
     else:
         try:
@@ -99,7 +101,7 @@ def bundle_of(tensors: Mapping[str, Any]) -> tuple[_core.Bundle, str]:
     for name, value in tensors.items():
         if value is None:
             continue
-        array = value if isinstance(value, Array) else array_of(name, value)
+        array = array_of(name, value)
         if array.kind == "torch":
             kind = "torch"
         bundle.add(name, array.dtype, list(array.values.shape), raw_bytes(array.values))
