@@ -1,12 +1,12 @@
 """The host memory that tensors occupy: strided views of one buffer become one allocation of a launch."""
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
 
 from ._arrays import Array, array_of
+from ._dlpack import HostMemory
 from ._launch import Offset
 
 _ALIGNMENT = 16  # [bytes] of vector loads: addresses keep their remainder
@@ -26,13 +26,6 @@ class View:
             spans = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides)]
             self.begin += sum(span for span in spans if span < 0)
             self.end += sum(span for span in spans if span > 0) + array.itemsize
-
-
-def _bytes_of(begin: int, end: int, writeable: bool) -> np.ndarray[Any, Any]:
-    """The memory itself, not a copy. The caller keeps its owners alive."""
-    out = np.frombuffer((ctypes.c_uint8 * (end - begin)).from_address(begin), np.uint8)
-    out.flags.writeable = writeable
-    return out
 
 
 def pointers(views: list[View]) -> list[Offset]:
@@ -57,7 +50,8 @@ def pointers(views: list[View]) -> list[Offset]:
         if len(group) > 1:
             # The compiler was told which of these addresses are multiples of 16; allocations begin at one.
             begin -= begin % _ALIGNMENT
-        memory = _bytes_of(begin, end, all(views[i].writeable for i in group))
+        memory = np.asarray(HostMemory([views[i].owner for i in group], begin, (end - begin,), None, "|u1",
+                                       all(views[i].writeable for i in group)))
         for i in group:
             out[i] = Offset(Array(memory, "u8", "numpy"), views[i].address - begin)
     return out

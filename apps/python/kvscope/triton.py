@@ -152,7 +152,8 @@ class _Launcher:
                 at.append(i)
         arguments = [value for _, _, value in given]
         for i, pointer in zip(at, pointers(views)):
-            arguments[i] = _tensor_map(given[i][0], *given[i][2], pointer) if given[i][1] == "map" else pointer
+            name, kind, value = given[i]
+            arguments[i] = _tensor_map(name, value[0], value[1], pointer) if kind == "map" else pointer
         kernel = copy.copy(self._kernel)
         kernel.parameters = [dataclasses.replace(p, name=name, type=_SCALARS.get(kind, p.type))
                              for p, (name, kind, _) in zip(kernel.parameters, given)]
