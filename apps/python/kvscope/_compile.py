@@ -10,7 +10,7 @@ import sys
 import tempfile
 from typing import Sequence
 
-from ._errors import CompileError
+from ._errors import CompileError, InputError
 from ._launch import Module
 
 
@@ -20,10 +20,19 @@ def _nvcc() -> str | None:
 
 
 def _nvrtc() -> str | None:
-    for folder in sys.path:
-        found = sorted(glob.glob(os.path.join(folder, "nvidia", "c*", "lib", "libnvrtc.so.*")))
-        if found:
-            return found[0]
+    """The library of the newest NVRTC wheel: nvidia/cu13/lib of nvidia-cuda-nvrtc, nvidia/cuda_nvrtc/lib of ...-cu12."""
+    found = [path for folder in sys.path
+             for path in glob.glob(os.path.join(folder, "nvidia", "*", "lib", "libnvrtc.so.*"))]
+    return max(found, key=lambda path: int(path.rsplit(".", 1)[1]) if path.rsplit(".", 1)[1].isdecimal() else 0,
+               default=None)
+
+
+def _header_folder(library: str) -> str | None:
+    """The CUDA headers (cuda_fp16.h) of the runtime's wheel of the same version: beside NVRTC, or in cuda_runtime."""
+    wheel = os.path.dirname(os.path.dirname(library))
+    for folder in (os.path.join(wheel, "include"), os.path.join(os.path.dirname(wheel), "cuda_runtime", "include")):
+        if os.path.exists(os.path.join(folder, "cuda_fp16.h")):
+            return folder
     return None
 
 
@@ -33,8 +42,7 @@ def _by_nvcc(nvcc: str, source: str, arch: str, options: Sequence[str]) -> str:
         with open(path, "w", encoding="utf-8") as file:
             file.write(source)
         done = subprocess.run([nvcc, "-ptx", "-lineinfo", f"-arch={arch}", *options, path, "-o", out],
-                              capture_output=True,
-                              text=True, check=False)
+                              capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise CompileError(f"nvcc rejected the source:\n{done.stderr.strip()}")
         with open(out, encoding="utf-8") as file:
@@ -47,7 +55,9 @@ def _by_nvrtc(library: str, source: str, arch: str, options: Sequence[str]) -> s
     if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None) != 0:
         raise CompileError(f"{library} cannot create a program")
     try:
-        words = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}", "--generate-line-info", *options]
+        headers = _header_folder(library)
+        words = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}", "--generate-line-info",
+                 *([f"--include-path={headers}"] if headers else []), *options]
         list_of = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
         failed = nvrtc.nvrtcCompileProgram(program, len(words), list_of) != 0
         prefix = "nvrtcGetProgramLog" if failed else "nvrtcGetPTX"
@@ -61,15 +71,26 @@ def _by_nvrtc(library: str, source: str, arch: str, options: Sequence[str]) -> s
     return data.value.decode()
 
 
-def compile(source: str, *, arch: str = "sm_90a", options: Sequence[str] = ()) -> Module:
-    """Compiles CUDA source without a GPU: with nvcc, or with the wheel nvidia-cuda-nvrtc. The names of parameters come
-    from the source. CompileError with the compiler's output, or if there is no compiler."""
-    nvcc, nvrtc = _nvcc(), _nvrtc()
+def compile(source: str, *, arch: str = "sm_90a", options: Sequence[str] = (),
+            compiler: str | None = None) -> Module:
+    """Compiles CUDA source to PTX, without a GPU. The names of parameters come from the source.
+
+    compiler   "nvcc" of the CUDA toolkit, or "nvrtc" of the wheel nvidia-cuda-nvrtc-cu12 or nvidia-cuda-nvrtc (CUDA 13);
+               default: nvcc if it is installed. NVRTC has no headers of the C++ library, and those of CUDA
+               (cuda_fp16.h) only with the wheel nvidia-cuda-runtime of the same version
+    options    of that compiler, after -arch and -lineinfo
+
+    CompileError with the compiler's output, or if it is not installed.
+    """
+    if compiler not in (None, "nvcc", "nvrtc"):
+        raise InputError(f"compiler is {compiler!r}: pass \"nvcc\" or \"nvrtc\"")
+    nvcc = _nvcc() if compiler != "nvrtc" else None
+    nvrtc = _nvrtc() if compiler != "nvcc" else None
     if nvcc is not None:
         ptx = _by_nvcc(nvcc, source, arch, options)
     elif nvrtc is not None:
         ptx = _by_nvrtc(nvrtc, source, arch, options)
     else:
-        raise CompileError("no compiler: install the CUDA toolkit (nvcc), or pip install nvidia-cuda-nvrtc-cu12; "
-                           "kv.load(\"kernel.ptx\") needs none")
+        raise CompileError(f"{compiler or 'a compiler'} is not installed: install the CUDA toolkit (nvcc), or pip install "
+                           "nvidia-cuda-nvrtc-cu12; kv.load(\"kernel.ptx\") needs none")
     return Module(ptx, "kernel.ptx", target=int("".join(c for c in arch if c.isdigit())), source=source)
