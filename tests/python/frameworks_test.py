@@ -1,5 +1,5 @@
-"""Tensors of PyTorch, JAX, ml_dtypes and DLPack: read where they are, returned as the kind that went in. Skipped where a
-library is not installed; tests/python/outside.sh installs them."""
+"""Tensors of PyTorch, JAX, ml_dtypes and DLPack: read where they are, returned as the kind that went in. Skipped where
+a library is not installed; tests/python/outside.sh installs them."""
 import importlib.util
 
 import numpy as np

@@ -296,7 +296,7 @@ def test_a_seeded_bug_of_the_decode_kernel_is_found(examples, tmp_path, shape, o
 
 
 def test_an_entry_of_the_table_outside_of_the_cache_is_reported(examples):
-    """The golden refuses such a table, the kernel reads it."""
+    """Problem rejects such a table; the kernel reads it."""
     import paged_decode
     q, cache = np.ones((1, 2, 16), np.float32), np.ones((3, 2, 16, 1, 16), np.float32)
     table, length = np.array([[2, 3]], np.int32), np.array([17], np.int32)

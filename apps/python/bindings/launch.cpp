@@ -84,8 +84,8 @@ void write_patch(const Patch& patch, const std::vector<std::uint64_t>& addresses
   std::copy(value.begin(), value.end(), bytes.begin() + patch.at);
 }
 
-// One launch on a fresh device; `watch` adds monitors to the checks, `finish` looks at the results. An interruption point
-// is between two slices.
+// One launch on a fresh device; `watch` adds monitors to the checks, `finish` looks at the results. An interruption
+// point is between two slices.
 template <class Watch, class Finish>
 void on_device(const Launch& launch, const Watch& watch, const Finish& finish) {
   ptx::Device device(ptx::ProgramOptions{.target = launch.module->target}, launch.most_bytes);

@@ -11,7 +11,7 @@
 
 docs/17_from_python.md explains each part.
 """
-from . import triton
+from . import numba, triton
 from ._arrays import bits
 from ._compile import compile
 from ._core import __version__
@@ -26,5 +26,5 @@ __all__ = ["Cause", "CompileError", "DeviceError", "Diagnosis", "Error", "Explan
            "IllegalAddress", "IndexError", "InputError", "Kernel", "KernelMismatch", "LaunchResult", "LayoutFit",
            "Link", "LintReport", "Module", "Offset", "OverflowError", "Parameter", "Problem", "Profile", "Report",
            "Run", "Step", "TensorMap", "UnsupportedError", "Verdict", "__version__", "assert_close", "bits",
-           "compile", "convert", "detect", "diagnose", "golden", "layouts", "lint", "load", "offset", "run",
-           "triton", "verify"]
+           "compile", "convert", "detect", "diagnose", "golden", "layouts", "lint", "load", "numba", "offset",
+           "run", "triton", "verify"]

@@ -118,9 +118,11 @@ def bundle_of(tensors: Mapping[str, Any]) -> tuple[_core.Bundle, str]:
 
 
 def from_bundle(bundle: _core.Bundle, name: str, kind: str = "numpy") -> Any:
-    """A tensor of a bundle, as an array that shares its memory, or copied to a tensor of PyTorch or JAX. Narrow floats of
-    NumPy are arrays of ml_dtypes if that is installed, and otherwise their bit patterns. JAX has no types of 64 bits
-    unless they are enabled: such a tensor is an array of NumPy."""
+    """A tensor of a bundle, as an array that shares its memory, or copied to a tensor of PyTorch or JAX.
+
+    Narrow floats of NumPy are arrays of ml_dtypes if that is installed, and otherwise their bit patterns. JAX has no
+    types of 64 bits unless they are enabled: such a tensor is an array of NumPy.
+    """
     tensor = bundle.get(name)
     short = tensor.dtype
     plain = np.frombuffer(tensor, dtype=_OF_KVSCOPE.get(short) or _NARROW.get(short, ("", "uint8"))[1])

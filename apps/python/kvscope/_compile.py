@@ -20,11 +20,10 @@ def _nvcc() -> str | None:
 
 
 def _nvrtc() -> str | None:
-    """The library of the newest NVRTC wheel: nvidia/cu13/lib of nvidia-cuda-nvrtc, nvidia/cuda_nvrtc/lib of ...-cu12."""
+    """The library of the newest wheel: nvidia/cu13/lib of nvidia-cuda-nvrtc, nvidia/cuda_nvrtc/lib of ...-cu12."""
     found = [path for folder in sys.path
-             for path in glob.glob(os.path.join(folder, "nvidia", "*", "lib", "libnvrtc.so.*"))]
-    return max(found, key=lambda path: int(path.rsplit(".", 1)[1]) if path.rsplit(".", 1)[1].isdecimal() else 0,
-               default=None)
+             for path in glob.glob(os.path.join(folder, "nvidia", "*", "lib", "libnvrtc.so.[0-9]*"))]
+    return max(found, key=lambda path: [int(n) for n in path.rpartition(".so.")[2].split(".")]) if found else None
 
 
 def _header_folder(library: str) -> str | None:
@@ -75,8 +74,8 @@ def compile(source: str, *, arch: str = "sm_90a", options: Sequence[str] = (),
             compiler: str | None = None) -> Module:
     """Compiles CUDA source to PTX, without a GPU. The names of parameters come from the source.
 
-    compiler   "nvcc" of the CUDA toolkit, or "nvrtc" of the wheel nvidia-cuda-nvrtc-cu12 or nvidia-cuda-nvrtc (CUDA 13);
-               default: nvcc if it is installed. NVRTC has no headers of the C++ library, and those of CUDA
+    compiler   "nvcc" of the CUDA toolkit, or "nvrtc" of the wheel nvidia-cuda-nvrtc-cu12 or nvidia-cuda-nvrtc (CUDA
+               13); default: nvcc if it is installed. NVRTC has no headers of the C++ library, and those of CUDA
                (cuda_fp16.h) only with the wheel nvidia-cuda-runtime of the same version
     options    of that compiler, after -arch and -lineinfo
 
@@ -91,6 +90,6 @@ def compile(source: str, *, arch: str = "sm_90a", options: Sequence[str] = (),
     elif nvrtc is not None:
         ptx = _by_nvrtc(nvrtc, source, arch, options)
     else:
-        raise CompileError(f"{compiler or 'a compiler'} is not installed: install the CUDA toolkit (nvcc), or pip install "
-                           "nvidia-cuda-nvrtc-cu12; kv.load(\"kernel.ptx\") needs none")
+        raise CompileError(f"{compiler or 'a compiler'} is not installed: install the CUDA toolkit (nvcc), or pip "
+                           "install nvidia-cuda-nvrtc-cu12; kv.load(\"kernel.ptx\") needs none")
     return Module(ptx, "kernel.ptx", target=int("".join(c for c in arch if c.isdigit())), source=source)
