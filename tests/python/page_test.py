@@ -18,7 +18,7 @@ FILE = re.compile(r"^```python (\S+)\n(.*?)^```$", re.M | re.S)
 
 
 def python(arguments, folder):
-    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=120,
+    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=600,
                           check=False)
 
 
@@ -50,4 +50,4 @@ def test_the_triton_example_passes_or_is_skipped_with_the_reason():
     if not importlib.util.find_spec("triton"):
         assert done.returncode == 5 and "Triton is not installed" in done.stdout
         pytest.skip("Triton is not installed: pip install triton")
-    assert done.returncode == 0 and "6 passed" in done.stdout or "7 passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and re.search("[67] passed", done.stdout), done.stdout + done.stderr

@@ -357,9 +357,9 @@ class Kernel:
         """
         policy, seed = _schedule(schedule)
         names = checks.split(",") if isinstance(checks, str) else list(checks)
-        unknown = [name for name in names if name not in _core.check_names()]
+        unknown = [name for name in names if name not in _CHECKS]
         if unknown:
-            raise InputError(f"checks {', '.join(map(str, unknown))}: unknown; one of {', '.join(_core.check_names())}")
+            raise InputError(f"checks {', '.join(map(str, unknown))}: unknown; one of {', '.join(_CHECKS)}")
         arrays = _Arrays()
         arguments = [self._argument(p, value, arrays) for p, value in zip(self.parameters, self._numbered(args))]
         options = {"grid": _extents("grid", grid), "block": _extents("block", block), "shared": shared,
@@ -380,6 +380,7 @@ class Kernel:
 
 
 _MISSING = object()
+_CHECKS = tuple(_core.check_names())
 
 
 def _extents(name: str, value: int | Sequence[int]) -> list[int]:
