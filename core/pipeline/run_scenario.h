@@ -5,11 +5,11 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "core/attention/result.h"
+#include "core/base/interruption.h"
 #include "core/paging/run_limits.h"
 #include "core/paging/run_report.h"
 #include "core/pipeline/layer_attention.h"
@@ -44,13 +44,8 @@ struct GoldenRun {
   GoldenRun& operator=(GoldenRun&&) = default;
 };
 
-// Finished requests, and the number of all. Return false to stop the run, which then throws Cancelled.
+// Finished requests, and the number of all. Return false to stop the run, which then throws Cancelled (interruption.h).
 using ProgressFunction = std::function<bool(std::int64_t done, std::int64_t all)>;
-
-class Cancelled : public std::runtime_error {
- public:
-  Cancelled() : std::runtime_error("cancelled") {}
-};
 
 struct EngineOptions {
   std::int64_t check_every = 0;  // recount every invariant of the pool after so many steps; 0: only after the last

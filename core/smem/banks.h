@@ -35,6 +35,8 @@ enum class SharedOp : std::uint8_t {
 // ldmatrix .x1 and .x2 use the addresses of the first 8 and 16 lanes only.
 using Phases = std::vector<std::vector<int>>;
 
+inline constexpr std::int64_t kNvidiaBanks = 32, kGfx950Banks = 64;  // of 4 bytes
+
 struct BankProfile {
   std::string_view name;  // "gfx950, 128-bit read"
   int banks = 32;

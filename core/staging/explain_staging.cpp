@@ -21,8 +21,6 @@ using trace::Link;
 
 namespace {
 
-constexpr std::int64_t kNvidiaBanks = 32;
-constexpr std::int64_t kGfx950Banks = 64;
 constexpr std::int64_t kLine = 128;  // [bytes] a swizzle takes its XOR from the line number
 
 // Every fault of the error, for one line of text.

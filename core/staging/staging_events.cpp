@@ -29,7 +29,6 @@ namespace {
 constexpr std::int64_t kRegisterBytes = 4;
 constexpr std::int64_t kRegistersOfPiece = 4;  // one ldmatrix.x4
 constexpr int kWarpLanes = 32;
-constexpr std::int64_t kNvidiaBanks = 32, kGfx950Banks = 64;
 
 bool is_wanted(const Scenario& scenario, const trace::Recorder& recorder) {
   return scenario.focus.staging != StagingDetail::none && recorder.wants(trace::TileOpened::kDetail);

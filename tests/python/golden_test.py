@@ -1,4 +1,5 @@
 """Problems, golden outputs, verdicts, diagnoses, layouts: against NumPy and against known faults."""
+import json
 import pickle
 import threading
 
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 
 import kvscope as kv
+from kvscope import _core
 from reference import paged_attention
 
 
@@ -106,6 +108,18 @@ def test_conversion_there_and_back_has_the_same_golden():
 def test_each_layout_has_a_constructor_with_its_tensors():
     for name in kv.layouts():
         assert "q   [T, Hq, D]" in getattr(kv.Problem, name).__doc__
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_a_header_whose_length_looks_like_a_pickle_is_read(tmp_path, protocol):
+    length = protocol * 256 + 0x80  # the bytes 80 02 begin a pickle of protocol 2
+    header = json.dumps({"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode().ljust(length)
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(length.to_bytes(8, "little") + header + np.float32(2.5).tobytes())
+    assert np.frombuffer(_core.load_bundle(str(path)).get("x"), np.float32) == 2.5
+    path.write_bytes(pickle.dumps({"x": [1] * 100}, protocol))
+    with pytest.raises(kv.InputError, match="pickle"):
+        _core.load_bundle(str(path))
 
 
 def test_golden_is_the_same_in_eight_threads():

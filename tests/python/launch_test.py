@@ -2,6 +2,7 @@
 import os
 import pathlib
 import signal
+import sys
 import threading
 import time
 
@@ -251,13 +252,43 @@ def test_errors_of_a_text_are_input_errors():
         kv.load("missing.ptx")
 
 
-def test_compile_names_what_to_install_or_compiles():
-    source = (EXAMPLES / "scale.cu").read_text()
+@pytest.mark.parametrize("compiler", ["nvcc", "nvrtc"])
+def test_compile_names_what_to_install_or_compiles(compiler):
+    source = "#ifndef HIGHER\n#error HIGHER is missing\n#endif\n" + (EXAMPLES / "scale.cu").read_text()
     try:
-        module = kv.compile(source)
+        module = kv.compile(source, compiler=compiler, options=["-DHIGHER=1"])
     except kv.CompileError as error:
-        pytest.skip(f"no compiler here: {error}")
+        assert compiler in str(error) and "pip install nvidia-cuda-nvrtc-cu12" in str(error)
+        pytest.skip(str(error))
+    kernel = module["scale"]
+    assert [p.name for p in kernel.parameters] == ["data", "factor"]
     data = np.ones(32, np.float32)
-    assert module["scale"].launch(block=32, args=dict(data=data, factor=2)).clean and (data == 2).all()
-    with pytest.raises(kv.CompileError, match="error"):
-        kv.compile("__global__ void f( {")
+    result = kernel.launch(block=32, args=dict(data=data, factor=2))
+    assert result.clean and (data == 2).all() and "kernel.cu:" in result.profile().by_line()[0]["source"]
+    with pytest.raises(kv.CompileError, match="HIGHER is missing"):
+        kv.compile(source, compiler=compiler)
+
+
+def test_without_a_choice_nvcc_is_taken_before_nvrtc(monkeypatch):
+    chosen = []
+    for name in ("nvcc", "nvrtc"):
+        monkeypatch.setattr(f"kvscope._compile._{name}", lambda name=name: name)
+        monkeypatch.setattr(f"kvscope._compile._by_{name}", lambda tool, *_: chosen.append(tool) or STRUCT)
+    for compiler in (None, "nvcc", "nvrtc"):
+        kv.compile("", compiler=compiler)
+    monkeypatch.setattr("kvscope._compile._nvcc", lambda: None)
+    kv.compile("")
+    assert chosen == ["nvcc", "nvcc", "nvrtc", "nvrtc"]
+    with pytest.raises(kv.CompileError, match="nvcc is not installed"):
+        kv.compile("", compiler="nvcc")
+
+
+def test_an_unknown_compiler_is_an_error():
+    with pytest.raises(kv.InputError, match="nvrtc"):
+        kv.compile("", compiler="gcc")
+
+
+def test_without_triton_the_error_names_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "triton.runtime.driver", None)
+    with pytest.raises(kv.CompileError, match="pip install triton"):
+        kv.triton.activate()

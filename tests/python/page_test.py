@@ -2,6 +2,7 @@
 
 KVSCOPE_UPDATE=1 writes what is printed into the page.
 """
+import importlib.util
 import os
 import pathlib
 import re
@@ -12,16 +13,20 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "17_from_python.md"
+PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "kvscope.pytest_plugin", "-c", "/dev/null", "--rootdir=."]
 FILE = re.compile(r"^```python (\S+)\n(.*?)^```$", re.M | re.S)
 
 
 def python(arguments, folder):
-    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=120,
+    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=600,
                           check=False)
 
 
 @pytest.mark.parametrize("name,source", FILE.findall(PAGE.read_text()), ids=lambda text: text.split("\n")[0][:20])
 def test_a_file_of_the_page_prints_what_the_page_shows(name, source, tmp_path):
+    for module in re.findall(r"^import (triton|torch|numba)$", source, re.M):
+        if not importlib.util.find_spec(module):
+            pytest.skip(f"{module} is not installed: pip install {module}")
     (tmp_path / name).write_text(source)
     (tmp_path / "apps").symlink_to(ROOT / "apps")
     done = python([name], tmp_path)
@@ -36,6 +41,13 @@ def test_a_file_of_the_page_prints_what_the_page_shows(name, source, tmp_path):
 
 def test_the_example_project_passes_and_its_ptx_is_of_its_source():
     folder = ROOT / "docs" / "examples" / "check_my_kernel"
-    done = python(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "kvscope.pytest_plugin", "-c", "/dev/null",
-                   "--rootdir=.", "test_decode.py"], folder)
+    done = python([*PYTEST, "test_decode.py"], folder)
     assert done.returncode == 0 and "6 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_triton_example_passes_or_is_skipped_with_the_reason():
+    done = python([*PYTEST, "-rs", "test_triton_kernels.py"], ROOT / "docs" / "examples" / "check_triton_kernels")
+    if not importlib.util.find_spec("triton"):
+        assert done.returncode == 5 and "Triton is not installed" in done.stdout
+        pytest.skip("Triton is not installed: pip install triton")
+    assert done.returncode == 0 and re.search("[67] passed", done.stdout), done.stdout + done.stderr

@@ -11,6 +11,8 @@
 #include <optional>
 #include <string>
 
+#include "core/base/errors.h"
+#include "core/base/interruption.h"
 #include "core/base/json.h"
 #include "core/golden/bundle/tensor.h"
 
@@ -27,6 +29,21 @@ void bind_launch(py::module_& module);
 void bind_fragment(py::module_& module);
 
 [[nodiscard]] py::object to_python(const json::Value& value);
+
+// Whether no signal handler of Python has raised an exception, which then stays set. Takes the interpreter's lock.
+[[nodiscard]] bool no_signal();
+
+// work() without the interpreter's lock. Ctrl+C stops it at its next interruption point (core/base/interruption.h).
+template <class Work>
+auto without_lock(const Work& work) {
+  try {
+    const py::gil_scoped_release release;
+    const Interruptible interruptible(&no_signal);
+    return work();
+  } catch (const Cancelled&) {
+    throw py::error_already_set();
+  }
+}
 
 // The value of `key`, or nothing where it is absent or None. InputError for a value of another kind.
 template <class T>

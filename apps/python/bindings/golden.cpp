@@ -21,13 +21,14 @@ namespace {
 using golden::Bundle;
 
 std::shared_ptr<Bundle> compute(const Problem& problem, bool fast) {
-  const py::gil_scoped_release release;
-  const attention::Problem& p = problem.prepared.problem;
-  const attention::Result result = fast ? attention::fast_reference(p) : attention::reference(p);
-  auto bundle = std::make_shared<Bundle>(
-      golden::golden_bundle(p, result, {"kvscope " KVSCOPE_VERSION, problem.options.layout, {}}));
-  bundle->manifest.set("inputs", golden::inputs_manifest(problem.options, ""));
-  return bundle;
+  return without_lock([&] {
+    const attention::Problem& p = problem.prepared.problem;
+    const attention::Result result = fast ? attention::fast_reference(p) : attention::reference(p);
+    auto bundle = std::make_shared<Bundle>(
+        golden::golden_bundle(p, result, {"kvscope " KVSCOPE_VERSION, problem.options.layout, {}}));
+    bundle->manifest.set("inputs", golden::inputs_manifest(problem.options, ""));
+    return bundle;
+  });
 }
 
 DType type_of(const char* key, const std::string& text) {
@@ -53,7 +54,8 @@ struct Judged {
 };
 
 Judged judge(const Problem& problem, const Bundle& golden_bundle, const Bundle& candidate,
-             const golden::StatedRounding& rounding, const std::optional<std::string>& profile, bool diagnosed) {
+             const golden::StatedRounding& rounding, const std::optional<std::string>& profile,
+             const std::string& diagnosis) {
   const attention::Problem given = problem.prepared.with_given_table();
   golden::CompareOptions options;
   options.inputs = &given;
@@ -61,7 +63,7 @@ Judged judge(const Problem& problem, const Bundle& golden_bundle, const Bundle& 
   options.profile = profile;
   Judged judged;
   judged.compared = golden::compare(golden_bundle, candidate, options);
-  if (diagnosed) {
+  if (diagnosis == "always" || (diagnosis == "on failure" && !judged.compared.passed)) {
     judged.diagnosis = golden::diagnose_inputs({*problem.tensors, problem.options, problem.prepared}, golden_bundle,
                                                candidate, rounding, judged.compared.failing_groups);
   }
@@ -73,15 +75,8 @@ py::dict judge_and_report(const std::shared_ptr<Problem>& problem, const std::sh
                           const std::string& diagnosis) {
   const golden::StatedRounding rounding = rounding_of(options);
   const auto profile = option<std::string>(options, "profile");
-  Judged judged;
-  {
-    const py::gil_scoped_release release;
-    judged = judge(*problem, *golden_bundle, *candidate, rounding, profile, diagnosis == "always");
-    if (diagnosis == "on failure" && !judged.compared.passed) {
-      judged.diagnosis = golden::diagnose_inputs({*problem->tensors, problem->options, problem->prepared},
-                                                 *golden_bundle, *candidate, rounding, judged.compared.failing_groups);
-    }
-  }
+  const Judged judged =
+      without_lock([&] { return judge(*problem, *golden_bundle, *candidate, rounding, profile, diagnosis); });
   py::dict out;
   out["passed"] = judged.compared.passed;
   out["verdict"] = to_python(golden::json_report(judged.compared));
@@ -126,16 +121,18 @@ py::array_t<double> bounds(const std::shared_ptr<Bundle>& golden_bundle, const s
   const std::vector<std::int64_t>& shape = golden_bundle->tensors.at("o").shape;
   py::array_t<double> out(std::vector<py::ssize_t>(shape.begin(), shape.end()));
   double* to = out.mutable_data();
-  const py::gil_scoped_release release;
-  const golden::GoldenTerms terms(*golden_bundle);
-  const auto dims = static_cast<std::size_t>(terms.dims());
-  rounding.deviations = attention::deviations_for(static_cast<double>(terms.rows() * dims));
-  for (std::size_t row = 0; row < terms.rows(); ++row) {
-    const attention::RowTerms row_terms = terms.row(row);
-    for (std::size_t dim = 0; dim < dims; ++dim) {
-      to[row * dims + dim] = attention::output_budget(rounding, row_terms, terms.element(row * dims + dim)).total();
+  without_lock([&] {
+    const golden::GoldenTerms terms(*golden_bundle);
+    const auto dims = static_cast<std::size_t>(terms.dims());
+    rounding.deviations = attention::deviations_for(static_cast<double>(terms.rows() * dims));
+    for (std::size_t row = 0; row < terms.rows(); ++row) {
+      interruption_point();
+      const attention::RowTerms row_terms = terms.row(row);
+      for (std::size_t dim = 0; dim < dims; ++dim) {
+        to[row * dims + dim] = attention::output_budget(rounding, row_terms, terms.element(row * dims + dim)).total();
+      }
     }
-  }
+  });
   return out;
 }
 

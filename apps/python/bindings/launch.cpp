@@ -24,7 +24,7 @@
 namespace kvscope::python {
 namespace {
 
-constexpr std::uint64_t kSlice = 20'000;  // warp instructions between two looks at signals: about 10 ms
+constexpr std::uint64_t kSlice = 500;  // warp instructions between two interruption points: below a millisecond
 
 struct Module {
   ptx::Module text;
@@ -84,17 +84,8 @@ void write_patch(const Patch& patch, const std::vector<std::uint64_t>& addresses
   std::copy(value.begin(), value.end(), bytes.begin() + patch.at);
 }
 
-// Runs in slices; between two of them, `go_on` may end the launch. False: it did.
-template <class GoOn>
-bool run_slices(ptx::Launch& launch, const GoOn& go_on) {
-  while (launch.status == ptx::LaunchStatus::running) {
-    ptx::run(launch, kSlice);
-    if (!go_on()) return false;
-  }
-  return true;
-}
-
-// One launch on a fresh device; `watch` adds monitors to the checks, `finish` looks at the results.
+// One launch on a fresh device; `watch` adds monitors to the checks, `finish` looks at the results. An interruption
+// point is between two slices.
 template <class Watch, class Finish>
 void on_device(const Launch& launch, const Watch& watch, const Finish& finish) {
   ptx::Device device(ptx::ProgramOptions{.target = launch.module->target}, launch.most_bytes);
@@ -125,13 +116,9 @@ void on_device(const Launch& launch, const Watch& watch, const Finish& finish) {
   ptx::Checks checks(launch.checks);
   watch(checks, *module.program);
   ptx::Launch running = device.begin(module, config, checks.monitor());
-  const bool ended = run_slices(running, [] {
-    const py::gil_scoped_acquire lock;
-    return PyErr_CheckSignals() == 0;
-  });
-  if (!ended) {
-    const py::gil_scoped_acquire lock;
-    throw py::error_already_set();
+  while (running.status == ptx::LaunchStatus::running) {
+    ptx::run(running, kSlice);
+    interruption_point();
   }
   finish(running, device, addresses);
 }
@@ -175,29 +162,30 @@ std::shared_ptr<Launch> launch(const std::shared_ptr<Module>& module, const std:
     out->arguments.push_back(std::move(argument));
   }
   const bool counts = option<bool>(options, "counters").value_or(true);
-  const py::gil_scoped_release release;
-  std::optional<ptx::Counters> counters;
-  on_device(
-      *out,
-      [&](ptx::Checks& checks, const ptx::Program& program) {
-        if (counts) checks.add(counters.emplace(program));
-      },
-      [&](ptx::Launch& ended, ptx::Device& device, const std::vector<std::uint64_t>& addresses) {
-        out->result = {.status = ended.status,
-                       .steps = ended.step,
-                       .reports = ended.reports.all(),
-                       .repeated_reports = ended.reports.repeated(),
-                       .printed = std::move(ended.printed)};
-        for (std::size_t i = 0; i < addresses.size(); ++i) {
-          Array& array = out->arrays[i];
-          if (!array.before.empty()) array.after = device.memory().read(addresses[i], std::ssize(array.before));
-        }
-        if (counters) {
-          out->total = counters->total();
-          out->lines = counters->by_line();
-          out->classes = counters->by_class();
-        }
-      });
+  without_lock([&] {
+    std::optional<ptx::Counters> counters;
+    on_device(
+        *out,
+        [&](ptx::Checks& checks, const ptx::Program& program) {
+          if (counts) checks.add(counters.emplace(program));
+        },
+        [&](ptx::Launch& ended, ptx::Device& device, const std::vector<std::uint64_t>& addresses) {
+          out->result = {.status = ended.status,
+                         .steps = ended.step,
+                         .reports = ended.reports.all(),
+                         .repeated_reports = ended.reports.repeated(),
+                         .printed = std::move(ended.printed)};
+          for (std::size_t i = 0; i < addresses.size(); ++i) {
+            Array& array = out->arrays[i];
+            if (!array.before.empty()) array.after = device.memory().read(addresses[i], std::ssize(array.before));
+          }
+          if (counters) {
+            out->total = counters->total();
+            out->lines = counters->by_line();
+            out->classes = counters->by_class();
+          }
+        });
+  });
   return out;
 }
 
@@ -285,15 +273,16 @@ py::object changed(const Launch& launch, std::size_t number) {
 
 std::int64_t write_trace(const Launch& launch, const std::string& path, std::int32_t cta, bool lanes) {
   check_index("cta", cta, launch.config.grid[0] * launch.config.grid[1] * launch.config.grid[2], "CTAs of the grid");
-  const py::gil_scoped_release release;
-  trace::TraceWriter writer(path, trace::Detail::full,
-                            {{"producer", "kvscope " KVSCOPE_VERSION}, {"kernel", launch.config.kernel}});
-  ptx::TileTrace tiles(writer, {.cta = cta, .lanes = lanes});
-  on_device(
-      launch, [&](ptx::Checks& checks, const ptx::Program&) { checks.add(tiles); },
-      [](const ptx::Launch&, const ptx::Device&, const std::vector<std::uint64_t>&) {});
-  writer.finish();
-  return tiles.tiles();
+  return without_lock([&] {
+    trace::TraceWriter writer(path, trace::Detail::full,
+                              {{"producer", "kvscope " KVSCOPE_VERSION}, {"kernel", launch.config.kernel}});
+    ptx::TileTrace tiles(writer, {.cta = cta, .lanes = lanes});
+    on_device(
+        launch, [&](ptx::Checks& checks, const ptx::Program&) { checks.add(tiles); },
+        [](const ptx::Launch&, const ptx::Device&, const std::vector<std::uint64_t>&) {});
+    writer.finish();
+    return tiles.tiles();
+  });
 }
 
 py::list fields_of(const ptx::ParameterLayout& layout) {
@@ -365,6 +354,7 @@ void bind_launch(py::module_& module) {
     return py::make_tuple(layout.type_name, layout.bytes, fields_of(layout));
   });
   module.def("check_names", &ptx::check_names);
+  module.def("most_shared", [](int target) { return ptx::most_shared(target); });
 }
 
 }  // namespace kvscope::python

@@ -41,6 +41,11 @@ void translate(std::exception_ptr pointer) {
 
 }  // namespace
 
+bool no_signal() {
+  const py::gil_scoped_acquire lock;
+  return PyErr_CheckSignals() == 0;
+}
+
 void bind_errors(py::module_&) {
   py::register_exception_translator(&translate);
 }

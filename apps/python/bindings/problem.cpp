@@ -38,12 +38,13 @@ T choice(const py::dict& options, const char* key, T otherwise,
 }
 
 std::shared_ptr<Problem> make_problem(const std::shared_ptr<Bundle>& tensors, golden::LayoutOptions options) {
-  const py::gil_scoped_release release;
-  auto problem = std::make_shared<Problem>();
-  problem->tensors = tensors;
-  problem->options = std::move(options);
-  problem->prepared = golden::prepare_problem(*tensors, problem->options, "arguments");
-  return problem;
+  return without_lock([&] {
+    auto problem = std::make_shared<Problem>();
+    problem->tensors = tensors;
+    problem->options = std::move(options);
+    problem->prepared = golden::prepare_problem(*tensors, problem->options, "arguments");
+    return problem;
+  });
 }
 
 py::dict describe(const Problem& problem) {

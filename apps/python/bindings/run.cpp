@@ -51,13 +51,14 @@ std::shared_ptr<Run> run(const std::string& text, const std::string& source, con
   if (!golden) golden_options.max_multiply_adds = -1;
   try {
     const py::gil_scoped_release release;
+    const Interruptible interruptible(&no_signal);
     run->scenario = parse_scenario(text, source);
     std::optional<std::filesystem::path> file;
     if (requests) file = *requests;
     run->requests = make_requests(run->scenario, folder, file);
     trace::Recorder off;
     run->outcome = run_scenario(run->scenario, run->requests, off, options, golden_options);
-  } catch (const Cancelled&) {
+  } catch (const Cancelled&) {  // by the progress function
     throw py::error_already_set();
   }
   return run;

@@ -14,7 +14,7 @@
 
 docs/17_from_python.md explains each part.
 """
-from . import capture
+from . import capture, numba, triton
 from ._arrays import bits
 from ._compile import compile
 from ._core import __version__
@@ -35,5 +35,5 @@ __all__ = ["Cause", "CompileError", "DeviceError", "Diagnosis", "Error", "Errors
            "LaunchResult", "LayoutFit", "Link", "LintReport", "Module", "Offset", "OverflowError", "Parameter",
            "Picture", "Problem", "Profile", "Race", "Report", "Run", "SharedImage", "Step", "StepperState", "TensorMap",
            "UnsupportedError", "Verdict", "__version__", "assert_close", "bits", "capture", "compile", "convert",
-           "detect", "diagnose", "fragment", "fragments", "golden", "layouts", "lint", "load", "offset", "run", "show",
-           "stepper", "verify"]
+           "detect", "diagnose", "fragment", "fragments", "golden", "layouts", "lint", "load", "numba", "offset", "run",
+           "show", "stepper", "triton", "verify"]

@@ -9,6 +9,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from . import _core
+from ._dlpack import narrow_floats
 from ._errors import InputError
 
 _NUMPY = {"float64": "f64", "float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "bool": "u8",
@@ -26,12 +27,17 @@ class Array:
     """An array as kvscope sees it. `values` shares the caller's memory; narrow floats are there as uint16 or uint8."""
     values: np.ndarray[Any, Any]
     dtype: str  # of kvscope: "bf16"
-    kind: str   # "numpy" or "torch"
+    kind: str   # "numpy", "torch" or "jax"
 
 
 def _is_torch(value: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _is_jax(value: Any) -> bool:
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.Array)
 
 
 def _of_torch(name: str, value: Any) -> Array:
@@ -40,6 +46,8 @@ def _of_torch(name: str, value: Any) -> Array:
         raise InputError(f"{name} is on {value.device}: kvscope reads host memory, pass {name}.cpu()")
     if value.layout != torch.strided:
         raise InputError(f"{name} has the layout {value.layout}: pass {name}.to_dense()")
+    if value.is_neg():
+        raise InputError(f"{name} is a view whose elements have the opposite sign: pass {name}.resolve_neg()")
     value = value.detach()
     short = str(value.dtype).removeprefix("torch.")
     if short not in _NUMPY:
@@ -58,12 +66,16 @@ def array_of(name: str, value: Any, dtype: str | None = None) -> Array:
 
     Raises InputError for other objects, other element types, and patterns of another width than `dtype`.
     """
-    if _is_torch(value):
+    if isinstance(value, Array):
+        array = value
+    elif _is_torch(value):
         array = _of_torch(name, value)
     else:
+        patterns = None  # with their type, of narrow floats that NumPy cannot import
         try:
             if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
-                values = np.from_dlpack(value)
+                patterns = narrow_floats(value)
+                values = np.from_dlpack(value) if patterns is None else patterns[0]
             else:
                 values = np.asarray(value)
         except Exception as error:  # whatever the object's own conversion raises
@@ -74,10 +86,10 @@ def array_of(name: str, value: Any, dtype: str | None = None) -> Array:
                              f"{', '.join(_NUMPY)}")
         if values.dtype.byteorder == ">" or (values.dtype.byteorder == "=" and sys.byteorder == "big"):
             raise InputError(f"{name} is big-endian: pass {name}.astype({values.dtype.name!r})")
-        kvscope_type = _NUMPY[short]
+        kvscope_type = _NUMPY[short] if patterns is None else patterns[1]
         if kvscope_type in _NARROW:
             values = values.view(_NARROW[kvscope_type][1])
-        array = Array(values, kvscope_type, "numpy")
+        array = Array(values, kvscope_type, "jax" if _is_jax(value) else "numpy")
     if dtype is not None:
         canonical, bits = _core.bits(dtype)
         if bits != array.values.dtype.itemsize * 8:
@@ -94,21 +106,23 @@ def raw_bytes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def bundle_of(tensors: Mapping[str, Any]) -> tuple[_core.Bundle, str]:
-    """The tensors as a bundle, and the kind of the result: "torch" if one of them is a torch.Tensor."""
+    """The tensors as a bundle, and the kind of the result: that of the first one that is not of NumPy."""
     bundle, kind = _core.Bundle(), "numpy"
     for name, value in tensors.items():
         if value is None:
             continue
-        array = value if isinstance(value, Array) else array_of(name, value)
-        if array.kind == "torch":
-            kind = "torch"
+        array = array_of(name, value)
+        kind = array.kind if kind == "numpy" else kind
         bundle.add(name, array.dtype, list(array.values.shape), raw_bytes(array.values))
     return bundle, kind
 
 
 def from_bundle(bundle: _core.Bundle, name: str, kind: str = "numpy") -> Any:
-    """A tensor of a bundle as an array that shares its memory. Narrow floats are arrays of ml_dtypes if that is
-    installed, and otherwise their bit patterns."""
+    """A tensor of a bundle, as an array that shares its memory, or copied to a tensor of PyTorch or JAX.
+
+    Narrow floats of NumPy are arrays of ml_dtypes if that is installed, and otherwise their bit patterns. JAX has no
+    types of 64 bits unless they are enabled: such a tensor is an array of NumPy.
+    """
     tensor = bundle.get(name)
     short = tensor.dtype
     plain = np.frombuffer(tensor, dtype=_OF_KVSCOPE.get(short) or _NARROW.get(short, ("", "uint8"))[1])
@@ -122,7 +136,11 @@ def from_bundle(bundle: _core.Bundle, name: str, kind: str = "numpy") -> Any:
             narrow = importlib.import_module("ml_dtypes")
         except ImportError:
             return values
-        return values.view(getattr(narrow, _NARROW[short][0]))
+        values = values.view(getattr(narrow, _NARROW[short][0]))
+    if kind == "jax":
+        jax = sys.modules["jax"]
+        if values.itemsize < 8 or jax.config.jax_enable_x64:
+            return jax.numpy.asarray(values)
     return values
 
 

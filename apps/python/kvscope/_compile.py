@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from typing import Sequence
 
-from ._errors import CompileError
+from ._errors import CompileError, InputError
 from ._launch import Module
 from ._nvrtc import library
 
@@ -19,14 +19,22 @@ def _nvcc() -> str | None:
     return shutil.which("nvcc") or shutil.which("nvcc", path=os.path.join(home, "bin"))
 
 
+def _header_folder(path: str) -> str | None:
+    """The CUDA headers (cuda_fp16.h) of the runtime's wheel of the same version: beside NVRTC, or in cuda_runtime."""
+    wheel = os.path.dirname(os.path.dirname(path))
+    for folder in (os.path.join(wheel, "include"), os.path.join(os.path.dirname(wheel), "cuda_runtime", "include")):
+        if os.path.exists(os.path.join(folder, "cuda_fp16.h")):
+            return folder
+    return None
+
+
 def _by_nvcc(nvcc: str, source: str, arch: str, options: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory(prefix="kvscope-") as folder:
         path, out = os.path.join(folder, "kernel.cu"), os.path.join(folder, "kernel.ptx")
         with open(path, "w", encoding="utf-8") as file:
             file.write(source)
         done = subprocess.run([nvcc, "-ptx", "-lineinfo", f"-arch={arch}", *options, path, "-o", out],
-                              capture_output=True,
-                              text=True, check=False)
+                              capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise CompileError(f"nvcc rejected the source:\n{done.stderr.strip()}")
         with open(out, encoding="utf-8") as file:
@@ -42,7 +50,9 @@ def _by_nvrtc(path: str, source: str, arch: str, options: Sequence[str]) -> str:
     if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None) != 0:
         raise CompileError(f"{path} cannot create a program")
     try:
-        words = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}", "--generate-line-info", *options]
+        headers = _header_folder(path)
+        words = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}", "--generate-line-info",
+                 *([f"--include-path={headers}"] if headers else []), *options]
         list_of = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
         failed = nvrtc.nvrtcCompileProgram(program, len(words), list_of) != 0
         prefix = "nvrtcGetProgramLog" if failed else "nvrtcGetPTX"
@@ -56,15 +66,26 @@ def _by_nvrtc(path: str, source: str, arch: str, options: Sequence[str]) -> str:
     return data.value.decode()
 
 
-def compile(source: str, *, arch: str = "sm_90a", options: Sequence[str] = ()) -> Module:
-    """Compiles CUDA source without a GPU: with nvcc, or with the wheel nvidia-cuda-nvrtc. The names of parameters come
-    from the source. CompileError with the compiler's output, or if there is no compiler."""
-    nvcc, nvrtc = _nvcc(), library()
+def compile(source: str, *, arch: str = "sm_90a", options: Sequence[str] = (),
+            compiler: str | None = None) -> Module:
+    """Compiles CUDA source to PTX, without a GPU. The names of parameters come from the source.
+
+    compiler   "nvcc" of the CUDA toolkit, or "nvrtc" of the wheel nvidia-cuda-nvrtc-cu12 or nvidia-cuda-nvrtc (CUDA
+               13); default: nvcc if it is installed. NVRTC has no headers of the C++ library, and those of CUDA
+               (cuda_fp16.h) only with the wheel nvidia-cuda-runtime of the same version
+    options    of that compiler, after -arch and -lineinfo
+
+    CompileError with the compiler's output, or if it is not installed.
+    """
+    if compiler not in (None, "nvcc", "nvrtc"):
+        raise InputError(f"compiler is {compiler!r}: pass \"nvcc\" or \"nvrtc\"")
+    nvcc = _nvcc() if compiler != "nvrtc" else None
+    nvrtc = library() if compiler != "nvcc" else None
     if nvcc is not None:
         ptx = _by_nvcc(nvcc, source, arch, options)
     elif nvrtc is not None:
         ptx = _by_nvrtc(nvrtc, source, arch, options)
     else:
-        raise CompileError("no compiler: install the CUDA toolkit (nvcc), or pip install nvidia-cuda-nvrtc-cu12; "
-                           "kv.load(\"kernel.ptx\") needs none")
+        raise CompileError(f"{compiler or 'a compiler'} is not installed: install the CUDA toolkit (nvcc), or pip "
+                           "install nvidia-cuda-nvrtc-cu12; kv.load(\"kernel.ptx\") needs none")
     return Module(ptx, "kernel.ptx", target=int("".join(c for c in arch if c.isdigit())), source=source)

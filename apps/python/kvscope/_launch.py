@@ -25,7 +25,7 @@ _INTEGERS = {"u8": (1, False), "u16": (2, False), "u32": (4, False), "u64": (8, 
              "s32": (4, True), "s64": (8, True), "b8": (1, False), "b16": (2, False), "b32": (4, False), "b64": (8,
                                                                                                                  False)}
 _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
-_TMA_TYPES = {"f64": "f64", "f32": "f32", "f16": "f16", "bf16": "bf16", "u8": "u8", "i8": "u8", "e4m3": "u8",
+TMA_TYPES = {"f64": "f64", "f32": "f32", "f16": "f16", "bf16": "bf16", "u8": "u8", "i8": "u8", "e4m3": "u8",
               "e5m2": "u8",
               "e8m0": "u8", "u16": "u16", "i16": "u16", "u32": "u32", "i32": "i32", "u64": "u64", "i64": "i64"}
 
@@ -61,7 +61,7 @@ class TensorMap:
             strides = [size * int(np.prod(own[:i], dtype=object)) for i in range(1, len(dims))]
         self.array = array
         self.offset = offset
-        given: dict[str, Any] = {"kvscope_tensor_map": 1, "type": type or _TMA_TYPES[found.dtype], "base": 0,
+        given: dict[str, Any] = {"kvscope_tensor_map": 1, "type": type or TMA_TYPES[found.dtype], "base": 0,
                                  "dims": [int(n) for n in dims], "box": [int(n) for n in box]}
         if len(dims) > 1:
             given["strides"] = [int(n) for n in strides]
@@ -205,7 +205,7 @@ class _Arrays:
         self.arrays: list[tuple[str, np.ndarray[Any, Any]]] = []
 
     def place(self, name: str, value: Any) -> tuple[int, Array]:
-        array = value if isinstance(value, Array) else array_of(name, value)
+        array = array_of(name, value)
         values = array.values
         if not values.flags.c_contiguous:
             raise InputError(f"{name} is not contiguous (strides {values.strides} of shape {values.shape}): pass a "
@@ -399,9 +399,9 @@ class Kernel:
         """
         policy, seed = _schedule(schedule)
         names = checks.split(",") if isinstance(checks, str) else list(checks)
-        unknown = [name for name in names if name not in _core.check_names()]
+        unknown = [name for name in names if name not in _CHECKS]
         if unknown:
-            raise InputError(f"checks {', '.join(map(str, unknown))}: unknown; one of {', '.join(_core.check_names())}")
+            raise InputError(f"checks {', '.join(map(str, unknown))}: unknown; one of {', '.join(_CHECKS)}")
         arrays = _Arrays()
         arguments = [self._argument(p, value, arrays) for p, value in zip(self.parameters, self._numbered(args))]
         options = {"grid": _extents("grid", grid), "block": _extents("block", block), "shared": shared,
@@ -422,6 +422,7 @@ class Kernel:
 
 
 _MISSING = object()
+_CHECKS = tuple(_core.check_names())
 
 
 def _extents(name: str, value: int | Sequence[int]) -> list[int]:

@@ -9,14 +9,15 @@ import glob
 import os
 import sys
 
-PATTERN = os.path.join("nvidia", "c*", "lib", "libnvrtc.so.*")
+PATTERN = os.path.join("nvidia", "c*", "lib", "libnvrtc.so.[0-9]*")
 
 
 def library() -> str | None:
+    """The newest one of the first folder of sys.path that has any."""
     for folder in sys.path:
-        found = sorted(glob.glob(os.path.join(folder, PATTERN)))
+        found = glob.glob(os.path.join(folder, PATTERN))
         if found:
-            return found[0]
+            return max(found, key=lambda path: [int(n) for n in path.rpartition(".so.")[2].split(".")])
     return None
 
 

@@ -25,6 +25,7 @@
 #include "core/attention/result.h"
 #include "core/attention/weight_terms.h"
 #include "core/base/checked.h"
+#include "core/base/interruption.h"
 #include "core/base/portable_math.h"
 #include "core/layout/filled.h"
 
@@ -170,6 +171,7 @@ class QueryBlock {
       end = std::min(origin_ + ((block - origin_) / kKeyBlock + 1) * kKeyBlock, needed_.last);
       const std::int64_t next = std::min(kKeyBlock, needed_.last - end);
       for (std::int64_t kv_head = 0; kv_head < heads; ++kv_head) {
+        interruption_point();
         reader.locate(sequence_, block, end, kv_head, run_);
         // In the order of addresses: memory delivers neighbors sooner than rows of one head, which are apart.
         if (reader.heads_are_neighbors()) {
@@ -239,6 +241,7 @@ class QueryBlock {
 
   // Turns dot products into scores, then weights e; computes the denominator and the row's smax and lse.
   void soften(std::int64_t query, std::int64_t head) {
+    interruption_point();
     const KeyRange visible = visible_[static_cast<std::size_t>(query)];
     const std::int64_t row = row_of(query, head);
     const std::int64_t i = result_row(query);
@@ -409,6 +412,7 @@ class QueryBlock {
   }
 
   void join_row(std::int64_t query, std::int64_t head, std::span<const T> e) {
+    interruption_point();
     // The rows of run_ begin at the first needed key.
     const auto first = static_cast<std::size_t>(visible_[static_cast<std::size_t>(query)].first - needed_.first);
     const std::int64_t row = row_of(query, head);

@@ -6,9 +6,10 @@ namespace kvscope::golden {
 
 bool is_torch_save(std::string_view bytes) {
   if (bytes.starts_with("PK\x03\x04")) return bytes.substr(0, 1024).find("data.pkl") != std::string_view::npos;
-  // A .safetensors begins with the length of its header in 64 bits: 640, for example, has the first bytes of a pickle,
-  // but then six zeros, and no opcode of a pickle is 0.
-  return bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5 && bytes[2] != 0;
+  // A safetensors header of 640, 896, 1152 or 1408 bytes begins with the same two bytes: its length, then "{".
+  constexpr std::string_view kRestOfLength("\0\0\0\0", 4);
+  if (bytes.size() > 8 && bytes.substr(4, 4) == kRestOfLength && bytes[8] == '{') return false;
+  return bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
 }
 
 std::string torch_save_advice(const std::filesystem::path& path) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/attention/bounds.h"
+#include "core/base/interruption.h"
 
 namespace kvscope::golden {
 namespace {
@@ -24,6 +25,7 @@ struct Part {
 };
 
 Part part_of(const RowEvaluator::Terms& terms, std::size_t first, std::size_t last, std::size_t dims, double maximum) {
+  interruption_point();
   Part part(dims);
   for (std::size_t i = first; i < last; ++i) {
     const double e = std::exp(terms.scores[i] - maximum);

@@ -8,6 +8,7 @@
 #include "core/attention/equal_weights.h"
 #include "core/attention/partial_sums.h"
 #include "core/attention/weight_terms.h"
+#include "core/base/interruption.h"
 #include "core/golden/diagnosis/row_recipe.h"
 
 namespace kvscope::golden {
@@ -284,6 +285,7 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
 }
 
 RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
+  interruption_point();
   Terms terms = scores(recipe);
   RowValue row;
   row.outside = terms.outside;

@@ -8,6 +8,7 @@
 #include "core/attention/bounds.h"
 #include "core/attention/mask.h"
 #include "core/base/convert.h"
+#include "core/base/interruption.h"
 
 namespace kvscope::golden {
 namespace {
@@ -323,6 +324,7 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
                     recipe.k_rotation == 0 && recipe.k_used == 0 && has_base_scores();
   terms.scores.assign(recipe.keys.size(), 0);
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
+    interruption_point();
     const KeyRead& key = recipe.keys[i];
     if (key.zeros) continue;
     if (const std::size_t known = base ? this->known(key, i) : correct_.keys.size(); known < correct_.keys.size()) {
@@ -365,6 +367,7 @@ void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
   std::vector<double> whole(at(problem_.v.head_size));
   terms.decoded.resize(rest.size() * dims);
   for (std::size_t n = 0; n < rest.size(); ++n) {
+    interruption_point();
     const KeyRead& key = recipe.keys[rest[n]];
     const std::span<double> value(terms.decoded.data() + n * dims, dims);
     const std::span<double> row = recipe.v_dims == DimOrder::stored ? value : std::span<double>(whole);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/convert.h"
+#include "core/base/interruption.h"
 #include "core/golden/verdict/detail/verdict_loops.h"
 #include "core/golden/verdict/golden_terms.h"
 
@@ -33,6 +34,7 @@ class OutputJudge {
     const std::size_t rows = dims_ == 0 ? 0 : want_.size() / static_cast<std::size_t>(dims_);
     if (!fixed_) pass_.evidence.resize(rows);
     for (row_ = 0; row_ < rows; ++row_) {
+      interruption_point();
       if (!fixed_) budgets_.emplace(rounding_, terms_.row(row_));
       summary_ = nullptr;
       for (std::int64_t dim = 0; dim < dims_; dim += kBlock) {

@@ -26,7 +26,7 @@
 namespace kvscope::ptx {
 namespace {
 
-int rank_of(const Instr& instr) {
+int tensor_rank(const Instr& instr) {
   return instr.has(Mod::d1) ? 1 : instr.has(Mod::d2) ? 2 : instr.has(Mod::d3) ? 3 : instr.has(Mod::d4) ? 4 : 5;
 }
 
@@ -81,8 +81,8 @@ Coordinates read_coordinates(const Exec& exec, const Op& op, std::size_t first, 
 bool check_arguments(Exec& exec, const Op& op, int lane, const PendingOp& p, CopyDirection direction) {
   const Instr& instr = exec.program().instr(op);
   std::string wrong;
-  if (rank_of(instr) != p.map.rank) {
-    wrong = fmt::format("{}.{}d with a tensor map of rank {}", name(instr.opcode), rank_of(instr), p.map.rank);
+  if (tensor_rank(instr) != p.map.rank) {
+    wrong = fmt::format("{}.{}d with a tensor map of rank {}", name(instr.opcode), tensor_rank(instr), p.map.rank);
   } else if (p.gather && (p.map.rank != 2 || p.map.box[1] != 1)) {
     wrong = fmt::format("tile::gather4 with a box of {} rows: its box is one row, {{w, 1}}", p.map.box[1]);
   } else {
@@ -171,9 +171,9 @@ void note_all_fill(Exec& exec, const Op& op, int lane, const PendingOp& p) {
 void add_all_ranges(const Launch& launch, PendingOp& p) {
   if (launch.monitor == nullptr) return;
   if (p.op.kind != AsyncKind::tensor_load) {
-    add_ranges(p, p.writes, p.reads, ptx::rank_of(p.shared));
+    add_ranges(p, p.writes, p.reads, rank_of(p.shared));
   } else if (p.cta_mask == 0) {
-    add_ranges(p, p.reads, p.writes, ptx::rank_of(p.shared));
+    add_ranges(p, p.reads, p.writes, rank_of(p.shared));
   } else {
     for (std::uint32_t ranks = p.cta_mask; ranks != 0; ranks &= ranks - 1) {
       p.reads.clear();
@@ -206,7 +206,7 @@ void issue_box(Exec& exec, const Op& op, int lane, PendingOp p) {
 Flow load_tensor(Exec& exec, const Op& op, LaneMask lanes) {
   const Instr& instr = exec.program().instr(op);
   const bool own = !instr.has(Mod::shared_cluster), gather = instr.has(Mod::tile_gather4);
-  const int count = gather ? 1 + static_cast<int>(kGatherRows) : rank_of(instr);
+  const int count = gather ? 1 + static_cast<int>(kGatherRows) : tensor_rank(instr);
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     PendingOp p;
@@ -248,7 +248,7 @@ Flow store_tensor(Exec& exec, const Op& op, LaneMask lanes) {
     const int lane = std::countr_zero(rest);
     PendingOp p;
     p.shared = lane_address(exec.registers, op, 1, lane);
-    p.at = read_coordinates(exec, op, 1, rank_of(instr), lane);
+    p.at = read_coordinates(exec, op, 1, tensor_rank(instr), lane);
     const auto map = read_map(exec, op, 0, lane);
     if (map) p.map = *map;
     p.instr = op.instr;
@@ -284,7 +284,7 @@ Flow prefetch_tensor(Exec& exec, const Op& op, LaneMask lanes) {
       std::string wrong = map_fault(*map, CopyDirection::load, target_of(exec));
       if (wrong.empty()) {
         const std::int64_t window = box_size(*map).window();
-        const Coordinates at = read_coordinates(exec, op, 1, rank_of(instr), lane);
+        const Coordinates at = read_coordinates(exec, op, 1, tensor_rank(instr), lane);
         wrong = start_fault(*map, at, 0, window, window, CopyDirection::load);
       }
       if (!wrong.empty()) fault(exec, op, lane, ReportKind::tma_arg, std::move(wrong));
@@ -319,7 +319,7 @@ bool move_piece(const Launch& launch, const PendingOp& p, const BoxPiece& piece,
 
 void perform_tensor(Launch& launch, Cta& cta, const PendingOp& p) {
   const bool loads = p.op.kind == AsyncKind::tensor_load;
-  const std::uint32_t ranks = p.cta_mask != 0 ? p.cta_mask : 1U << ptx::rank_of(p.shared);
+  const std::uint32_t ranks = p.cta_mask != 0 ? p.cta_mask : 1U << rank_of(p.shared);
   bool whole = true;
   for (std::uint32_t rest = ranks; rest != 0; rest &= rest - 1) {
     const auto rank = static_cast<std::uint64_t>(std::countr_zero(rest));

@@ -1,0 +1,175 @@
+"""Tensors of PyTorch, JAX, ml_dtypes and DLPack: read where they are, returned as the kind that went in. Skipped where
+a library is not installed; tests/python/outside.sh installs them."""
+import importlib.util
+
+import numpy as np
+import pytest
+
+import kvscope as kv
+from golden_test import inputs
+from kvscope._arrays import array_of
+from launch_test import EXAMPLES
+from reference import paged_attention
+
+# Values that each of these types holds exactly, so that conversions of the frameworks cannot round.
+EXACT = np.array([[0, 1, -2.5], [0.25, -448, 6]], np.float32)
+
+
+def narrow(kind, name):
+    """(EXACT in that type, its bit patterns) of a framework."""
+    if kind == "torch":
+        torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
+        tensor = torch.from_numpy(EXACT.copy()).to(getattr(torch, name))
+        return tensor, tensor.view(torch.int16 if name == "bfloat16" else torch.uint8).numpy().view(
+            np.uint16 if name == "bfloat16" else np.uint8)
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: pip install ml_dtypes")
+    array = EXACT.astype(getattr(ml_dtypes, name))
+    patterns = array.view(np.uint16 if name == "bfloat16" else np.uint8)
+    if kind == "jax":
+        jax = pytest.importorskip("jax", reason="JAX is not installed: pip install jax")
+        return jax.numpy.asarray(array), patterns
+    return array, patterns
+
+
+def address(tensor):
+    if hasattr(tensor, "data_ptr"):
+        return tensor.data_ptr()
+    if hasattr(tensor, "unsafe_buffer_pointer"):
+        return tensor.unsafe_buffer_pointer()
+    return tensor.__array_interface__["data"][0]
+
+
+class Exported:
+    """An object that has nothing but DLPack."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch", "jax"])
+@pytest.mark.parametrize("name,short", [("bfloat16", "bf16"), ("float8_e4m3fn", "e4m3"), ("float8_e5m2", "e5m2")])
+def test_narrow_floats_are_read_without_a_copy(kind, name, short):
+    tensor, patterns = narrow(kind, name)
+    array = array_of("x", tensor)
+    assert (array.dtype, array.kind) == (short, kind)
+    assert array.values.__array_interface__["data"][0] == address(tensor)
+    assert array.values.tobytes() == patterns.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["torch", "jax"])
+@pytest.mark.parametrize("name,short", [("bfloat16", "bf16"), ("float8_e4m3fn", "e4m3"), ("float8_e5m2", "e5m2"),
+                                        ("float32", "f32")])
+def test_dlpack_is_read_without_a_copy(kind, name, short):
+    if name == "float32":
+        tensor = narrow(kind, "bfloat16")[0]
+        tensor = tensor.float() if kind == "torch" else tensor.astype("float32")
+        patterns = EXACT
+    else:
+        tensor, patterns = narrow(kind, name)
+    part = tensor[:, 1:] if kind == "torch" else tensor  # not contiguous
+    array = array_of("x", Exported(part))
+    assert array.dtype == short and array.values.__array_interface__["data"][0] == address(part)
+    assert array.values.tolist() == (patterns[:, 1:] if kind == "torch" else patterns).tolist()
+
+
+def test_memory_of_dlpack_outlives_its_exporter():
+    tensor, patterns = narrow("torch", "bfloat16")
+    array = array_of("x", Exported(tensor.clone()))
+    del tensor
+    spare = [np.full(6, 0xFFFF, np.uint16) for _ in range(100)]  # would reuse freed memory
+    assert array.values.tobytes() == patterns.tobytes() and len(spare) == 100
+
+
+@pytest.mark.parametrize("kind", ["torch", "jax"])
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_a_problem_gives_back_the_kind_and_the_bits(kind, name):
+    narrow(kind, name)
+    q, cache, table, lengths = inputs()
+    if kind == "torch":
+        import torch
+        tensors = [torch.from_numpy(x) for x in (q, cache, table, lengths)]
+        tensors[1] = tensors[1].to(getattr(torch, name))
+        wide = tensors[1].float().numpy()
+    else:
+        import jax
+        tensors = [jax.numpy.asarray(x) for x in (q, cache, table, lengths)]
+        tensors[1] = tensors[1].astype(name)
+        wide = np.asarray(tensors[1].astype("float32"))
+    problem = kv.Problem.vllm(tensors[0], tensors[1], block_table=tensors[2], seq_lens=tensors[3])
+    for tensor, key in zip(tensors, ("q", "kv_cache", "block_table", "seq_lens")):
+        back = problem.tensor(key)
+        assert type(back) is type(tensor) and back.dtype == tensor.dtype and back.shape == tensor.shape
+        assert array_of("x", back).values.tobytes() == array_of("x", tensor).values.tobytes()
+    g = kv.golden(problem)
+    o, lse = paged_attention(q, wide, table, lengths)
+    np.testing.assert_allclose(g.o, o, atol=1e-13)
+    converted = kv.convert(problem, to="flashinfer")
+    assert {type(value) for value in converted.values()} == {type(tensors[1])}
+    out = array_of("o", g.o).values
+    as_kind = __import__("torch").from_numpy(out.copy()) if kind == "torch" else out.astype(np.float32)
+    kv.assert_close(as_kind, g)
+
+
+def test_outputs_of_each_kind_are_judged_the_same():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
+    q, cache, table, lengths = inputs()
+    g = kv.golden(kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths))
+    out = torch.from_numpy(g.o.copy()).bfloat16()
+    assert kv.verify(out, g) and kv.verify(out.float().requires_grad_(), g)
+    out[3, 0, 0] += 1
+    verdicts = [kv.verify(one, g) for one in (out, out.float().to(torch.bfloat16).clone())]
+    assert not any(verdicts) and verdicts[0].text == verdicts[1].text
+    if importlib.util.find_spec("jax"):
+        import jax
+        import ml_dtypes
+        same = jax.numpy.asarray(out.float().numpy().astype(ml_dtypes.bfloat16))
+        assert kv.verify(same, g).text == verdicts[0].text
+
+
+def test_jax_without_64_bits_gets_arrays_of_numpy_for_them():
+    jax = pytest.importorskip("jax", reason="JAX is not installed: pip install jax")
+    q, cache, table, lengths = inputs()
+    problem = kv.Problem.vllm(jax.numpy.asarray(q), cache, block_table=table, seq_lens=lengths.astype(np.int64))
+    assert isinstance(problem.tensor("q"), jax.Array)
+    back = problem.tensor("seq_lens")
+    assert isinstance(back, np.ndarray) and back.dtype == np.int64 and not jax.config.jax_enable_x64
+
+
+def test_a_launch_writes_tensors_of_torch_in_place_and_none_of_jax():
+    scale = kv.load(EXAMPLES / "scale.ptx")["scale"]
+    if importlib.util.find_spec("torch"):
+        import torch
+        data = torch.ones(70)
+        before = data.data_ptr()
+        assert scale.launch(block=32, args=[data[:32], 3.0]).clean
+        assert data.data_ptr() == before and data.tolist() == [3.0] * 32 + [1.0] * 38
+        with pytest.raises(kv.InputError, match="contiguous"):
+            scale.launch(block=32, args=[data[::2], 3.0])
+    jax = pytest.importorskip("jax", reason="JAX is not installed: pip install jax")
+    data = jax.numpy.ones(32)
+    with pytest.raises(kv.InputError, match="read-only"):
+        scale.launch(block=32, args=[data, 3.0])
+    assert (data == 1).all()
+
+
+def test_tensors_that_are_not_plain_host_memory_are_named():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
+    for tensor, words in ((torch.ones(3, device="meta"), "cpu"), (torch.ones(3).to_sparse(), "to_dense"),
+                          (torch._neg_view(torch.ones(3)), "resolve_neg"), (torch.ones(3, dtype=torch.cfloat),
+                                                                           "element type complex64")):
+        with pytest.raises(kv.InputError, match=f"cache.*{words}"):
+            array_of("cache", tensor)
+
+
+def test_arrays_of_cupy_are_told_to_be_copied():
+    class OnDevice:  # as cupy.ndarray, which cannot be made without a GPU
+        def __array__(self, *_):
+            raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
+    with pytest.raises(kv.InputError, match=r"cache is OnDevice.*\.get\(\)"):
+        array_of("cache", OnDevice())
