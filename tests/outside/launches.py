@@ -1,0 +1,145 @@
+"""Launches on the virtual GPU, each in a process of its own: a crash or an endless run is a result, not the end of the study."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import kvscope as kv
+
+from bugs import seeded
+from compilers import compiled
+from recipe import Kernel, Recipe, RecipeError
+from values import Array, Inputs
+
+LIMIT = 240  # [s] of one launch
+
+
+@dataclasses.dataclass
+class Outcome:
+    """Of one launch. `state`: right, wrong, stopped (a report ended it), rejected (kvscope cannot run it), crashed, timeout."""
+    state: str
+    detail: str = ""
+    reports: list[list[str]] = dataclasses.field(default_factory=list)  # kind, severity, text
+    steps: int = 0          # warp instructions
+    seconds: float = 0.0    # processor time
+    kernel: str = ""        # name in the PTX
+    what: str = ""          # the seeded bug
+
+    @property
+    def findings(self) -> list[list[str]]:
+        """Reports that are more than a note."""
+        return [report for report in self.reports if report[1] != "note"]
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, Array):
+        return value.raw
+    if isinstance(value, dict):
+        return {name: _argument(one) for name, one in value.items()}
+    return value
+
+
+def _arguments(inputs: Inputs, about: dict[str, Any], count: int, ctas: int) -> list[Any]:
+    values = [(name, value) for name, value in inputs.arguments if name not in about.get("constants", ())]
+    if "order" in about:
+        by_name = dict(values)
+        values = [(name, by_name[name]) for name in about["order"]]
+        import numpy as np
+        scratch = np.zeros(about["scratch"] * ctas, np.uint8) if about["scratch"] else None
+        values += [("scratch", scratch)] + [("profile", None)] * (count - len(values) - 1)
+    return [_argument(value) for _, value in values]
+
+
+def _extents(inputs: Inputs, text: str) -> list[int]:
+    value = inputs.evaluate(text)
+    return [int(n) for n in value] if isinstance(value, (tuple, list)) else [int(value)]
+
+
+def _check_engines(kernel: Kernel, ptx: str, name: str) -> None:
+    begin = ptx.index(name, ptx.index(".entry " + name) if ".entry " + name in ptx else 0)
+    end = re.compile(r"(?m)^\}").search(ptx, begin)
+    body = ptx[begin:end.start() if end else len(ptx)]
+    for engine, word in (("tma", "cp.async.bulk"), ("wgmma", "wgmma.mma_async"), ("mma", "mma.sync")):
+        if (word in body) != (engine in kernel.engines) and (engine != "mma" or engine in kernel.engines):
+            raise RecipeError(f"{kernel.label}: engines are {list(kernel.engines)}, but {word} "
+                              f"{'occurs' if word in body else 'does not occur'} in the PTX")
+
+
+def _find(module: kv.Module, entry: str) -> kv.Kernel:
+    """`*` in an entry is any text: nvcc puts a hash of the file into the names of internal functions."""
+    if "*" not in entry:
+        return module[entry]
+    pattern = re.compile(".*".join(map(re.escape, entry.split("*"))))
+    found = [one for one in module.kernels if pattern.match(one.short_name)]
+    if len(found) != 1:
+        raise RecipeError(f"{entry}: {len(found)} kernels match: {', '.join(one.short_name for one in (found or module.kernels))[:600]}")
+    return found[0]
+
+
+def _launch(recipe: Recipe, kernel: Kernel, bug: Any, cache: Path) -> Outcome:
+    inputs = Inputs(kernel)
+    path, about = compiled(recipe, kernel, inputs, cache)
+    module = kv.Module(path.read_text(), path.name)
+    found = _find(module, kernel.entry)
+    what = ""
+    if bug is None:
+        _check_engines(kernel, module.ptx, found.name)
+    else:
+        what, changed = seeded(module.ptx, found.name, bug)
+        module = kv.Module(changed, path.name)
+        found = next(one for one in module.kernels if one.name == found.name)
+    if kernel.struct:
+        found = found.with_struct(0, kernel.struct)
+    grid = _extents(inputs, kernel.grid)
+    ctas = 1
+    for n in grid:
+        ctas *= n
+    block = _extents(inputs, str(32 * kernel.warps) if kernel.unit.triton else kernel.block)
+    shared = about["shared"] if kernel.unit.triton else int(inputs.evaluate(kernel.shared))
+    arguments = _arguments(inputs, about, len(found.parameters), ctas)
+    cluster = _extents(inputs, kernel.cluster) if kernel.cluster else None
+    began = time.process_time()
+    result = found.launch(grid, block, args=arguments, shared=shared, cluster=cluster, counters=False,
+                          cooperative=kernel.cooperative)
+    seconds = time.process_time() - began
+    reports = [[one.kind, one.severity, one.text] for one in result.reports]
+    errors = inputs.errors()
+    state = "stopped" if not result.finished else "wrong" if errors else "right"
+    return Outcome(state, "; ".join(errors), reports, result.steps, seconds, found.name, what)
+
+
+def launch(recipe: Recipe, kernel: Kernel, cache: Path, bug: Any = None) -> Outcome:
+    """One launch in a child. An error of the recipe is raised here; an input that kvscope rejects is an outcome."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        signal.alarm(LIMIT)
+        try:
+            answer = dataclasses.asdict(_launch(recipe, kernel, bug, cache))
+        except kv.Error as error:
+            answer = dataclasses.asdict(Outcome("rejected", str(error)[:600]))
+        except RecipeError as error:
+            answer = {"recipe": str(error)}
+        except BaseException as error:  # a fault of this program: passed on with its text
+            answer = {"recipe": f"{kernel.label}: {type(error).__name__}: {error}"}
+        with os.fdopen(writer, "w") as out:
+            json.dump(answer, out)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer_text:
+        text = answer_text.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        late = os.WTERMSIG(status) == signal.SIGALRM
+        return Outcome("timeout" if late else "crashed", f"signal {os.WTERMSIG(status)}")
+    answer = json.loads(text)
+    if "recipe" in answer:
+        raise RecipeError(answer["recipe"])
+    return Outcome(**answer)
