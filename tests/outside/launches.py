@@ -15,7 +15,7 @@ import kvscope as kv
 from bugs import seeded
 from compilers import compiled
 from recipe import Kernel, Recipe, RecipeError
-from values import Array, Inputs
+from values import Array, Inputs, Offset, TensorMap
 
 LIMIT = 240  # [s] of one launch
 
@@ -37,11 +37,17 @@ class Outcome:
         return [report for report in self.reports if report[1] != "note"]
 
 
-def _argument(value: Any) -> Any:
+def _argument(inputs: Inputs, value: Any) -> Any:
+    """A value of the recipe as the module kvscope takes it."""
     if isinstance(value, Array):
         return value.raw
+    if isinstance(value, Offset):
+        return kv.offset(inputs.arrays[value.array].raw, value.elements)
+    if isinstance(value, TensorMap):
+        array = inputs.arrays[value.array]
+        return kv.TensorMap(array.raw, **{"type": array.dtype, **value.words})
     if isinstance(value, dict):
-        return {name: _argument(one) for name, one in value.items()}
+        return {name: _argument(inputs, one) for name, one in value.items()}
     return value
 
 
@@ -53,7 +59,7 @@ def _arguments(inputs: Inputs, about: dict[str, Any], count: int, ctas: int) -> 
         import numpy as np
         scratch = np.zeros(about["scratch"] * ctas, np.uint8) if about["scratch"] else None
         values += [("scratch", scratch)] + [("profile", None)] * (count - len(values) - 1)
-    return [_argument(value) for _, value in values]
+    return [_argument(inputs, value) for _, value in values]
 
 
 def _extents(inputs: Inputs, text: str) -> list[int]:
@@ -86,7 +92,7 @@ def _launch(recipe: Recipe, kernel: Kernel, bug: Any, cache: Path) -> Outcome:
     inputs = Inputs(kernel)
     path, about = compiled(recipe, kernel, inputs, cache)
     module = kv.Module(path.read_text(), path.name)
-    found = _find(module, kernel.entry)
+    found = _find(module, inputs.text(kernel.entry))
     what = ""
     if bug is None:
         _check_engines(kernel, module.ptx, found.name)
@@ -95,7 +101,7 @@ def _launch(recipe: Recipe, kernel: Kernel, bug: Any, cache: Path) -> Outcome:
         module = kv.Module(changed, path.name)
         found = next(one for one in module.kernels if one.name == found.name)
     if kernel.struct:
-        found = found.with_struct(0, kernel.struct)
+        found = found.with_struct(next(i for i, one in enumerate(found.parameters) if not one.type), kernel.struct)
     grid = _extents(inputs, kernel.grid)
     ctas = 1
     for n in grid:

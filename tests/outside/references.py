@@ -5,7 +5,8 @@ import functools
 
 import numpy as np
 
-__all__ = ["sigmoid", "silu", "gelu", "gelu_tanh", "softmax", "log_softmax", "erf", "rms", "standard", "attention", "e4m3_numbers"]
+__all__ = ["sigmoid", "silu", "gelu", "gelu_tanh", "softmax", "log_softmax", "erf", "rms", "standard", "attention", "e4m3_numbers", "fastdiv",
+           "hadamard", "q8_1"]
 
 
 def sigmoid(x):
@@ -77,3 +78,30 @@ def to_e4m3(numbers):
     low, high = table[above - 1], table[above]
     down = (size - low < high - size) | ((size - low == high - size) & ((above - 1) % 2 == 0))
     return (np.where(down, above - 1, above) | np.where(np.signbit(numbers), 128, 0)).astype(np.uint8)
+
+
+def fastdiv(d):
+    """ggml's divisor: multiplier, shift and divisor of an unsigned division, three uint32."""
+    shift = (d - 1).bit_length()
+    return np.array([((1 << 32) * ((1 << shift) - d)) // d + 1, shift, d], np.uint32).tobytes()
+
+
+def hadamard(n):
+    """Sylvester's matrix [n, n]."""
+    h = np.ones((1, 1))
+    while len(h) < n:
+        h = np.block([[h, h], [h, -h]])
+    return h
+
+
+def q8_1(x):
+    """ggml's blocks of 32: f16 scale, f16 sum, 32 int8. x [rows, n] f32 -> [rows, n / 32, 36] bytes."""
+    blocks = x.reshape(len(x), -1, 32)
+    scale = np.abs(blocks).max(-1, keepdims=True) / np.float32(127)
+    q = blocks / scale
+    q = np.copysign(np.floor(np.abs(q) + np.float32(0.5)), q).astype(np.int8)
+    total = blocks.astype(np.float32)
+    for step in (16, 8, 4, 2, 1):  # the order of a warp's butterfly
+        total = total + total[..., np.arange(32) ^ step]
+    head = np.concatenate([scale, total[..., :1]], -1).astype(np.float16)
+    return np.concatenate([head.view(np.uint8), q.view(np.uint8)], -1).astype(np.int64)

@@ -6,6 +6,7 @@ of the recipe. bf16 and fp8 are bit patterns there.
 from __future__ import annotations
 
 import math
+import re
 import zlib
 from typing import Any
 
@@ -58,6 +59,20 @@ def _poison(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     return np.full(math.prod(shape) * size, fill, np.uint8).view(_NUMPY[dtype]).reshape(shape)
 
 
+class Offset:
+    """offset("x", n): a pointer to element n of an array."""
+
+    def __init__(self, array: str, elements: int) -> None:
+        self.array, self.elements = array, elements
+
+
+class TensorMap:
+    """TensorMap("x", box=[...], ...): a tensor map over an array; words as in the module kvscope."""
+
+    def __init__(self, array: str, **words: Any) -> None:
+        self.array, self.words = array, words
+
+
 class Inputs:
     """The arguments of one launch, in the order of the recipe, and the names that its expressions may use."""
 
@@ -66,10 +81,12 @@ class Inputs:
         self.rng = np.random.default_rng(zlib.crc32(kernel.label.encode()))
         self.arrays: dict[str, Array] = {}
         self.names: dict[str, Any] = {name: getattr(references, name) for name in references.__all__}
-        self.names.update(np=np, math=math, null=None, **_generators(self.rng))
+        self.names.update(np=np, math=math, null=None, offset=Offset, TensorMap=TensorMap, **_generators(self.rng))
         for line in kernel.let.strip().splitlines():
-            name, _, text = line.partition("=")
-            self.names[name.strip()] = self.evaluate(text)
+            name, _, text = line.partition(" = ")
+            names = [one.strip() for one in name.split(",")]
+            found = self.evaluate(text)
+            self.names.update(zip(names, found) if len(names) > 1 else {names[0]: found})
         self.arguments: list[tuple[str, Any]] = []
         for line in kernel.args.strip().splitlines():
             self._argument(line.strip())
@@ -83,7 +100,13 @@ class Inputs:
         except Exception as error:
             raise RecipeError(f"{self.kernel.label}: {text.strip()!r}: {type(error).__name__}: {error}") from None
 
+    def text(self, pattern: str) -> str:
+        """`{...}` in a text is an expression."""
+        return re.sub(r"\{([^{}]+)\}", lambda found: str(self.evaluate(found.group(1))), pattern)
+
     def _argument(self, line: str) -> None:
+        if line.split(" ", 1)[1].lstrip().startswith("{") and "[" in line.split("}", 1)[1]:
+            line = self.text(line)  # the dtype is an expression
         name, _, rest = line.partition(" ")
         rest = rest.strip()
         hidden, name = name.startswith("-"), name.lstrip("-")  # -NAME: an array that only other arguments point to
