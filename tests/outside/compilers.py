@@ -47,7 +47,7 @@ def _run(command: list[str], out: Path, what: str) -> None:
     except subprocess.TimeoutExpired:
         raise RecipeError(f"{what}: compilation took longer than {LIMIT} s") from None
     if done.returncode != 0:
-        raise RecipeError(f"{what} does not compile:\n{(done.stderr or done.stdout).strip()[-1500:]}")
+        raise RecipeError(f"{what} does not compile:\n{(done.stderr or done.stdout).strip()[-700:]}")
     part.rename(out)
 
 
@@ -102,7 +102,7 @@ def _by_triton(recipe: Recipe, kernel: Kernel, inputs: Inputs, cache: Path) -> t
     job = {"paths": [folders["triton"], str(HERE / "standins"), str(Path(folders["package"]) / recipe.package.inside)],
            "file": str(Path(folders["package"]) / recipe.package.inside / kernel.unit.triton), "kernel": kernel.entry,
            "signature": signature, "constants": constants, "divisible": divisible, "warps": kernel.warps,
-           "stages": kernel.stages}
+           "stages": kernel.stages, "standins": list(recipe.standins)}
     versions = [f"{one.name} {one.version}" for one in (recipe.package, *recipe.needs)]
     standins = "".join(path.read_text() for path in sorted((HERE / "standins").rglob("*.py")))
     text = json.dumps([job, versions, standins, (HERE / "triton_compile.py").read_text()], sort_keys=True)

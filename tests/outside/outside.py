@@ -69,7 +69,7 @@ def main() -> int:
                     _judge(kernel, recipe, args, row)
                 except RecipeError as error:
                     row.failed(kernel, str(error))
-                    print(f"  recipe    {error}")
+                    print("  recipe    " + "\n            ".join(str(error).strip().splitlines()[-4:]))
                 sys.stdout.flush()
     except RecipeError as error:
         print(f"outside: {error}", file=sys.stderr)

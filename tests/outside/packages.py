@@ -36,6 +36,9 @@ def unpacked(package: Package, cache: Path) -> Path:
         if archive.suffix == ".whl":
             with zipfile.ZipFile(archive) as opened:
                 opened.extractall(files)
+                for one in opened.infolist():  # zipfile leaves out the mode: Triton brings an assembler that is run
+                    if one.external_attr >> 16 & 0o111 and not one.is_dir():
+                        (files / one.filename).chmod(0o755)
         else:
             with tarfile.open(archive) as opened:
                 outside = [one.name for one in opened.getmembers() if one.name.startswith("/") or ".." in one.name.split("/")]

@@ -64,6 +64,7 @@ class Recipe:
     package: Package
     needs: tuple[Package, ...]   # other packages that compilation needs
     kernels: tuple[Kernel, ...]
+    standins: tuple[str, ...]    # modules of the package's host side that are not imported: standins/
 
     @property
     def name(self) -> str:
@@ -136,7 +137,7 @@ def read(path: Path) -> Recipe:
         given = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(f"{path.name}: {error}") from None
-    _only(path, "recipe", given, {"package", "needs", "unit", "flags", "include"})
+    _only(path, "recipe", given, {"package", "needs", "unit", "flags", "include", "standins"})
     kernels = []
     for one in given["unit"]:
         _only(path, f"unit {one.get('name')}", one, {"name", "file", "text", "triton", "flags", "include", "kernel", "vary"})
@@ -148,9 +149,9 @@ def read(path: Path) -> Recipe:
                 raise RecipeError(f"{path.name}: unit {unit.name} needs kernels, and one of file, text, triton")
             for kernel in filled["kernel"]:
                 kernels += _kernels(path, unit, kernel)
-    labels = [kernel.label + kernel.let + kernel.constants for kernel in kernels]
+    labels = [kernel.label + kernel.let + kernel.args + kernel.constants for kernel in kernels]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
         raise RecipeError(f"{path.name}: kernel {twice[0]!r} occurs twice")
     needs = tuple(_package(path, one) for one in given.get("needs", []))
-    return Recipe(path, _package(path, given["package"]), needs, tuple(kernels))
+    return Recipe(path, _package(path, given["package"]), needs, tuple(kernels), tuple(given.get("standins", [])))

@@ -63,7 +63,7 @@ class Row:
             self.bugs_missed.append(f"`{kernel.label}`, {name}: {after.what}: output {after.state} {after.detail}".strip())
 
     def failed(self, kernel: Kernel, why: str) -> None:
-        self.problems.append(f"`{kernel.label}`: {why}")
+        self.problems.append(f"`{kernel.label}`: {why.strip().splitlines()[-1]}")
 
 
 class Study:

@@ -27,7 +27,9 @@ def _function(module, name):
 def main():
     job = json.loads(sys.argv[1])
     sys.path[:0] = job["paths"]
-    import standins_for_missing_modules  # noqa: F401  before the package: it may import modules that are not installed
+    import standins_for_missing_modules
+    standins_for_missing_modules.use(job["paths"][-1], os.path.relpath(job["file"], job["paths"][-1]).split(os.sep)[0],
+                                    job["standins"])
     import triton
     import triton.language as tl
     from triton.backends.compiler import GPUTarget
