@@ -35,8 +35,9 @@ def _never_waits(statement: str) -> str:
     return f"setp.eq.u32 {predicate.group(1)}, 0, 0;" if predicate else statement
 
 
-def seeded(ptx: str, name: str, bug: Any) -> tuple[str, str]:
-    """(what was done, PTX with the bug). RecipeError if the kernel has no such place."""
+def seeded(ptx: str, name: str, bug: Any, keep_length: bool = False) -> tuple[str, str]:
+    """(what was done, PTX with the bug). RecipeError if the kernel has no such place, or if a bug that has to keep the length
+    is longer than what it replaces."""
     begin = re.search(rf"\.entry\s+{re.escape(name)}\b", ptx)
     if begin is None:
         raise RecipeError(f"the PTX has no kernel {name}")
@@ -56,4 +57,8 @@ def seeded(ptx: str, name: str, bug: Any) -> tuple[str, str]:
         raise RecipeError(f"{name}: bug {bug!r}: the kernel has {len(places)} such places")
     place = places[number - 1]
     changed = by(place) if callable(by) else place.expand(by)
+    if keep_length:
+        if len(changed) > len(place.group(0)):
+            raise RecipeError(f"{name}: bug {bug!r} makes the text longer: {changed!r}")
+        changed = changed.ljust(len(place.group(0)))
     return what, ptx[:begin.end()] + body[:place.start()] + changed + body[place.end():] + ptx[begin.end() + len(body):]

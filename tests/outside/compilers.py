@@ -28,6 +28,11 @@ def nvcc() -> str:
     return found
 
 
+def kvscope() -> str:
+    """The program, for whole programs of the CUDA runtime."""
+    return os.environ["KVSCOPE_PROGRAM"]
+
+
 @functools.lru_cache(None)
 def nvcc_version() -> str:
     return subprocess.run([nvcc(), "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[-2]
@@ -41,7 +46,7 @@ class Compiled:
 
 
 def _run(command: list[str], out: Path, what: str) -> None:
-    part = out.with_suffix(".part")
+    part = out.with_name(out.name + ".part")
     try:
         done = subprocess.run([*command, str(part)], capture_output=True, text=True, check=False, timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -60,21 +65,23 @@ def _folders(recipe: Recipe, cache: Path) -> dict[str, str]:
 
 
 def _by_nvcc(recipe: Recipe, unit: Unit, cache: Path) -> Path:
+    """A PTX file; of a program, the executable, in which the PTX is plain text."""
     names = _folders(recipe, cache)
     base = Path(names["package"] or ".") / recipe.package.inside
     source = base / unit.file if unit.file else None
-    text = source.read_text(errors="replace") if source else unit.text
-    options = ["-ptx", "-lineinfo", "-arch=sm_90a", "-std=c++17", *(f"-I{base / one.format(**names)}" for one in unit.include),
+    text = source.read_text(errors="replace") if source else unit.text or unit.program
+    command = [kvscope(), "nvcc", "--no-compress"] if unit.program else [nvcc(), "-ptx", "-lineinfo", "-arch=sm_90a"]
+    options = ["-std=c++17", *(f"-I{base / one.format(**names)}" for one in unit.include),
                *(one.format(**names) for one in unit.flags)]
-    key = hashlib.sha256("\0".join([nvcc_version(), recipe.package.version, text, *options]).encode()).hexdigest()[:16]
+    key = hashlib.sha256("\0".join([nvcc_version(), recipe.package.version, text, *command[1:], *options]).encode()).hexdigest()[:16]
     folder = cache / "ptx" / recipe.name
     folder.mkdir(parents=True, exist_ok=True)
-    out = folder / f"{unit.name}-{key}.ptx"
+    out = folder / f"{unit.name}-{key}{'' if unit.program else '.ptx'}"
     if not out.exists():
         if source is None:
             source = folder / f"{unit.name}.cu"
             source.write_text(text)
-        _run([nvcc(), *options, str(source), "-o"], out, f"{recipe.name}: unit {unit.name}")
+        _run([*command, *options, str(source), "-o"], out, f"{recipe.name}: unit {unit.name}")
     return out
 
 

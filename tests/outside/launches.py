@@ -14,28 +14,10 @@ import kvscope as kv
 
 from bugs import seeded
 from compilers import compiled
+from outcome import LIMIT, Outcome
+from programs import run_program
 from recipe import Kernel, Recipe, RecipeError
 from values import Array, Inputs, Offset, TensorMap
-
-LIMIT = 240  # [s] of one launch
-
-
-@dataclasses.dataclass
-class Outcome:
-    """Of one launch. `state`: right, wrong, stopped (a report ended it), rejected (kvscope cannot run it), crashed, timeout."""
-    state: str
-    detail: str = ""
-    reports: list[list[str]] = dataclasses.field(default_factory=list)  # kind, severity, text
-    steps: int = 0          # warp instructions
-    seconds: float = 0.0    # processor time
-    kernel: str = ""        # name in the PTX
-    what: str = ""          # the seeded bug
-
-    @property
-    def findings(self) -> list[list[str]]:
-        """Reports that are more than a note."""
-        return [report for report in self.reports if report[1] != "note"]
-
 
 def _argument(inputs: Inputs, value: Any) -> Any:
     """A value of the recipe as the module kvscope takes it."""
@@ -68,7 +50,7 @@ def _extents(inputs: Inputs, text: str) -> list[int]:
 
 
 def _check_engines(kernel: Kernel, ptx: str, name: str) -> None:
-    begin = ptx.index(name, ptx.index(".entry " + name) if ".entry " + name in ptx else 0)
+    begin = re.search(rf"\.entry\s+{re.escape(name)}\b", ptx).end()
     end = re.compile(r"(?m)^\}").search(ptx, begin)
     body = ptx[begin:end.start() if end else len(ptx)]
     for engine, word in (("tma", "cp.async.bulk"), ("wgmma", "wgmma.mma_async"), ("mma", "mma.sync")):
@@ -89,6 +71,11 @@ def _find(module: kv.Module, entry: str) -> kv.Kernel:
 
 
 def _launch(recipe: Recipe, kernel: Kernel, bug: Any, cache: Path) -> Outcome:
+    if kernel.unit.program:
+        outcome, ptx = run_program(recipe, kernel, bug, cache)
+        if bug is None and ptx:
+            _check_engines(kernel, ptx, outcome.kernel)
+        return outcome
     inputs = Inputs(kernel)
     path, about = compiled(recipe, kernel, inputs, cache)
     module = kv.Module(path.read_text(), path.name)

@@ -64,11 +64,16 @@ def main() -> int:
                 continue
             print(f"{recipe.package.name} {recipe.package.version}: {len(chosen)} kernels", flush=True)
             row = study.row(recipe)
+            broken: dict[str, str] = {}  # units that do not compile: once is enough
             for kernel in chosen:
                 try:
+                    if kernel.unit.name in broken and not kernel.unit.triton:
+                        raise RecipeError(broken[kernel.unit.name])
                     _judge(kernel, recipe, args, row)
                 except RecipeError as error:
                     row.failed(kernel, str(error))
+                    if "does not compile" in str(error):
+                        broken[kernel.unit.name] = str(error)
                     print("  recipe    " + "\n            ".join(str(error).strip().splitlines()[-4:]))
                 sys.stdout.flush()
     except RecipeError as error:

@@ -27,7 +27,8 @@ class Unit:
     name: str
     file: str              # of the package; or
     text: str              # CUDA source that instantiates templates of the package
-    triton: str            # Python file of the package with Triton kernels
+    triton: str            # Python file of the package with Triton kernels; or
+    program: str           # CUDA source of a whole program: it reads and writes the arrays as files
     flags: tuple[str, ...]
     include: tuple[str, ...]
 
@@ -50,6 +51,7 @@ class Kernel:
     cooperative: bool
     engines: tuple[str, ...]     # "tma", "wgmma": must occur in the PTX of the kernel
     struct: str                  # C definition of the struct parameter
+    command: str                 # arguments of a program, a list; {"array": NAME} is the file of an array
     known: tuple[dict[str, Any], ...]  # reports of the unchanged kernel: kind, real (bool), why
     bugs: tuple[Any, ...]        # errors to seed: see bugs.py
 
@@ -72,7 +74,7 @@ class Recipe:
 
 
 _KERNEL = {"entry": "", "let": "", "args": "", "expect": {}, "within": {}, "grid": "1", "block": "1", "cluster": "",
-           "shared": "0", "constants": "{}", "warps": 4, "stages": 3, "cooperative": False, "engines": (), "struct": "",
+           "shared": "0", "constants": "{}", "warps": 4, "stages": 3, "cooperative": False, "engines": (), "struct": "", "command": "[]",
            "known": (), "bugs": ()}
 
 
@@ -140,13 +142,15 @@ def read(path: Path) -> Recipe:
     _only(path, "recipe", given, {"package", "needs", "unit", "flags", "include", "standins"})
     kernels = []
     for one in given["unit"]:
-        _only(path, f"unit {one.get('name')}", one, {"name", "file", "text", "triton", "flags", "include", "kernel", "vary"})
+        _only(path, f"unit {one.get('name')}", one, {"name", "file", "text", "triton", "program", "flags", "include", "kernel",
+                                                     "vary"})
         for filled in _variants(path, one):
             unit = Unit(filled["name"], filled.get("file", ""), filled.get("text", ""), filled.get("triton", ""),
+                        filled.get("program", ""),
                         tuple(given.get("flags", [])) + tuple(filled.get("flags", [])),
                         tuple(given.get("include", [])) + tuple(filled.get("include", [])))
-            if sum(map(bool, (unit.file, unit.text, unit.triton))) != 1 or not filled.get("kernel"):
-                raise RecipeError(f"{path.name}: unit {unit.name} needs kernels, and one of file, text, triton")
+            if sum(map(bool, (unit.file, unit.text, unit.triton, unit.program))) != 1 or not filled.get("kernel"):
+                raise RecipeError(f"{path.name}: unit {unit.name} needs kernels, and one of file, text, triton, program")
             for kernel in filled["kernel"]:
                 kernels += _kernels(path, unit, kernel)
     labels = [kernel.label + kernel.let + kernel.args + kernel.constants for kernel in kernels]

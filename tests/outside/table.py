@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from launches import Outcome
+from outcome import Outcome
 from recipe import Kernel, Recipe, RecipeError
 
 BEGIN, END = "<!-- outside: begin; written by tests/outside.sh --update-docs -->", "<!-- outside: end -->"
