@@ -35,14 +35,24 @@ def _never_waits(statement: str) -> str:
     return f"setp.eq.u32 {predicate.group(1)}, 0, 0;" if predicate else statement
 
 
+def body_of(ptx: str, name: str) -> tuple[int, int]:
+    """[begin, end) of a kernel's text after its name, to the brace that closes it: inline assembly has braces of its own."""
+    found = re.search(rf"\.entry\s+{re.escape(name)}\b", ptx)
+    if found is None:
+        raise RecipeError(f"the PTX has no kernel {name}")
+    depth = 0
+    for brace in re.compile(r"//[^\n]*|[{}]").finditer(ptx, found.end()):
+        depth += {"{": 1, "}": -1}.get(brace.group(0), 0)
+        if depth == 0 and brace.group(0) == "}":
+            return found.end(), brace.end()
+    raise RecipeError(f"kernel {name} does not end")
+
+
 def seeded(ptx: str, name: str, bug: Any, keep_length: bool = False) -> tuple[str, str]:
     """(what was done, PTX with the bug). RecipeError if the kernel has no such place, or if a bug that has to keep the length
     is longer than what it replaces."""
-    begin = re.search(rf"\.entry\s+{re.escape(name)}\b", ptx)
-    if begin is None:
-        raise RecipeError(f"the PTX has no kernel {name}")
-    end = re.compile(r"(?m)^\}").search(ptx, begin.end())
-    body = ptx[begin.end():end.start() if end else len(ptx)]
+    begin, end = body_of(ptx, name)
+    body = ptx[begin:end]
     if isinstance(bug, dict):
         what, pattern, by, number = bug["what"], bug["find"], bug["replace"], bug.get("at", 1)
     else:
@@ -61,4 +71,4 @@ def seeded(ptx: str, name: str, bug: Any, keep_length: bool = False) -> tuple[st
         if len(changed) > len(place.group(0)):
             raise RecipeError(f"{name}: bug {bug!r} makes the text longer: {changed!r}")
         changed = changed.ljust(len(place.group(0)))
-    return what, ptx[:begin.end()] + body[:place.start()] + changed + body[place.end():] + ptx[begin.end() + len(body):]
+    return what, ptx[:begin] + body[:place.start()] + changed + body[place.end():] + ptx[end:]

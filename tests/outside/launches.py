@@ -5,19 +5,21 @@ import dataclasses
 import json
 import os
 import re
+import resource
 import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import kvscope as kv
+import numpy as np
 
-from bugs import seeded
+from bugs import body_of, seeded
 from compilers import compiled
 from outcome import LIMIT, Outcome
 from programs import run_program
 from recipe import Kernel, Recipe, RecipeError
-from values import Array, Inputs, Offset, TensorMap
+from values import Array, Descriptor, Inputs, Offset, TensorMap
 
 def _argument(inputs: Inputs, value: Any) -> Any:
     """A value of the recipe as the module kvscope takes it."""
@@ -36,9 +38,18 @@ def _argument(inputs: Inputs, value: Any) -> Any:
 def _arguments(inputs: Inputs, about: dict[str, Any], count: int, ctas: int) -> list[Any]:
     values = [(name, value) for name, value in inputs.arguments if name not in about.get("constants", ())]
     if "order" in about:
-        by_name = dict(values)
-        values = [(name, by_name[name]) for name in about["order"]]
-        import numpy as np
+        by_name, descriptors = dict(values), list(about["descriptors"] or [])
+        values = []
+        for name in about["order"]:
+            value = by_name[name]
+            if isinstance(value, Descriptor):  # a tensor map, then the shape, then the strides
+                array, facts = inputs.arrays[value.array].raw, descriptors.pop(0)
+                box = [int(n) for n in reversed(facts["block_size"])]
+                swizzle = ("none", "32B", "64B", "128B")[facts["swizzle"]]
+                values.append((name, TensorMap(value.array, box=box, swizzle=swizzle)))
+                values += [(name, n) for n in (*array.shape, *(n // array.itemsize for n in array.strides))]
+            else:
+                values.append((name, value))
         scratch = np.zeros(about["scratch"] * ctas, np.uint8) if about["scratch"] else None
         values += [("scratch", scratch)] + [("profile", None)] * (count - len(values) - 1)
     return [_argument(inputs, value) for _, value in values]
@@ -50,9 +61,8 @@ def _extents(inputs: Inputs, text: str) -> list[int]:
 
 
 def _check_engines(kernel: Kernel, ptx: str, name: str) -> None:
-    begin = re.search(rf"\.entry\s+{re.escape(name)}\b", ptx).end()
-    end = re.compile(r"(?m)^\}").search(ptx, begin)
-    body = ptx[begin:end.start() if end else len(ptx)]
+    begin, end = body_of(ptx, name)
+    body = ptx[begin:end]
     for engine, word in (("tma", "cp.async.bulk"), ("wgmma", "wgmma.mma_async"), ("mma", "mma.sync")):
         if (word in body) != (engine in kernel.engines) and (engine != "mma" or engine in kernel.engines):
             raise RecipeError(f"{kernel.label}: engines are {list(kernel.engines)}, but {word} "
@@ -109,11 +119,12 @@ def _launch(recipe: Recipe, kernel: Kernel, bug: Any, cache: Path) -> Outcome:
 
 def launch(recipe: Recipe, kernel: Kernel, cache: Path, bug: Any = None) -> Outcome:
     """One launch in a child. An error of the recipe is raised here; an input that kvscope rejects is an outcome."""
+    compiled(recipe, kernel, Inputs(kernel), cache)  # here, so that the limit of a launch does not count it
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        signal.alarm(LIMIT)
+        resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 5))
         try:
             answer = dataclasses.asdict(_launch(recipe, kernel, bug, cache))
         except kv.Error as error:
@@ -130,7 +141,7 @@ def launch(recipe: Recipe, kernel: Kernel, cache: Path, bug: Any = None) -> Outc
         text = answer_text.read()
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
-        late = os.WTERMSIG(status) == signal.SIGALRM
+        late = os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
         return Outcome("timeout" if late else "crashed", f"signal {os.WTERMSIG(status)}")
     answer = json.loads(text)
     if "recipe" in answer:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 
-LIMIT = 240  # [s] of one run
+LIMIT = 240  # [s] processor time of one run
 
 
 @dataclasses.dataclass

@@ -144,7 +144,7 @@ def read(path: Path) -> Recipe:
     for one in given["unit"]:
         _only(path, f"unit {one.get('name')}", one, {"name", "file", "text", "triton", "program", "flags", "include", "kernel",
                                                      "vary"})
-        for filled in _variants(path, one):
+        for filled in _variants(path, dict(one)):
             unit = Unit(filled["name"], filled.get("file", ""), filled.get("text", ""), filled.get("triton", ""),
                         filled.get("program", ""),
                         tuple(given.get("flags", [])) + tuple(filled.get("flags", [])),

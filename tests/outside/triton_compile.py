@@ -49,6 +49,7 @@ def main():
                           options={"num_warps": job["warps"], "num_stages": job["stages"]})
     about = {"shared": done.metadata.shared, "scratch": done.metadata.global_scratch_size,
              "scratch_align": done.metadata.global_scratch_align,
+             "descriptors": done.metadata.tensordesc_meta,
              "order": [name for name in function.arg_names if name not in constants]}
     with open(sys.argv[2], "w", encoding="utf-8") as out:
         out.write(f"// {json.dumps(about)}\n{done.asm['ptx']}")

@@ -73,6 +73,13 @@ class TensorMap:
         self.array, self.words = array, words
 
 
+class Descriptor:
+    """Descriptor("x", rows, columns): a tensor descriptor of Triton over an array, with the shape of a block."""
+
+    def __init__(self, array: str, *block: int) -> None:
+        self.array, self.block = array, block
+
+
 class Inputs:
     """The arguments of one launch, in the order of the recipe, and the names that its expressions may use."""
 
@@ -81,7 +88,8 @@ class Inputs:
         self.rng = np.random.default_rng(zlib.crc32(kernel.label.encode()))
         self.arrays: dict[str, Array] = {}
         self.names: dict[str, Any] = {name: getattr(references, name) for name in references.__all__}
-        self.names.update(np=np, math=math, null=None, offset=Offset, TensorMap=TensorMap, **_generators(self.rng))
+        self.names.update(np=np, math=math, null=None, offset=Offset, TensorMap=TensorMap, Descriptor=Descriptor,
+                          **_generators(self.rng))
         for line in kernel.let.strip().splitlines():
             name, _, text = line.partition(" = ")
             names = [one.strip() for one in name.split(",")]
@@ -114,6 +122,7 @@ class Inputs:
         if bracket and dtype in _NUMPY:
             close = rest.index("]")
             shape = self.evaluate(f"({rest[len(dtype) + 1:close]},)")
+            shape = shape[0] if isinstance(shape[0], tuple) else shape
             fill = rest[close + 1:].strip()
             raw = _poison(dtype, shape)
             if fill != "empty":
