@@ -54,6 +54,7 @@ class Kernel:
     command: str                 # arguments of a program, a list; {"array": NAME} is the file of an array
     known: tuple[dict[str, Any], ...]  # reports of the unchanged kernel: kind, real (bool), why
     bugs: tuple[Any, ...]        # errors to seed: see bugs.py
+    missed: tuple[dict[str, str], ...]  # seeded errors without a report: bug, why
 
     @property
     def label(self) -> str:
@@ -75,7 +76,7 @@ class Recipe:
 
 _KERNEL = {"entry": "", "let": "", "args": "", "expect": {}, "within": {}, "grid": "1", "block": "1", "cluster": "",
            "shared": "0", "constants": "{}", "warps": 4, "stages": 3, "cooperative": False, "engines": (), "struct": "", "command": "[]",
-           "known": (), "bugs": ()}
+           "known": (), "bugs": (), "missed": ()}
 
 
 def _only(path: Path, what: str, given: dict[str, Any], allowed: set[str]) -> None:
@@ -127,8 +128,8 @@ def _kernels(path: Path, unit: Unit, given: dict[str, Any]) -> list[Kernel]:
             raise RecipeError(f"{path.name}: a kernel of unit {unit.name} lacks 'entry' or 'expect': {values['entry']}")
         if isinstance(values["within"], str):
             values["within"] = {name: values["within"] for name in values["expect"]}
-        for key in ("engines", "known", "bugs"):
-            values[key] = tuple(values[key])
+        for key in ("engines", "known", "bugs", "missed"):
+            values[key] = tuple(one for i, one in enumerate(values[key]) if one not in values[key][:i])
         kernels.append(Kernel(unit=unit, **values))
     return kernels
 

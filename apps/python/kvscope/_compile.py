@@ -10,7 +10,7 @@ import sys
 import tempfile
 from typing import Sequence
 
-from ._errors import CompileError
+from ._errors import CompileError, InputError
 from ._launch import Module
 
 
@@ -61,15 +61,19 @@ def _by_nvrtc(library: str, source: str, arch: str, options: Sequence[str]) -> s
     return data.value.decode()
 
 
-def compile(source: str, *, arch: str = "sm_90a", options: Sequence[str] = ()) -> Module:
+def compile(source: str, *, arch: str = "sm_90a", options: Sequence[str] = (), compiler: str = "") -> Module:
     """Compiles CUDA source without a GPU: with nvcc, or with the wheel nvidia-cuda-nvrtc. The names of parameters come
-    from the source. CompileError with the compiler's output, or if there is no compiler."""
-    nvcc, nvrtc = _nvcc(), _nvrtc()
+    from the source. `compiler` is "nvcc" or "nvrtc"; by default nvcc if it is installed. CompileError with the compiler's
+    output, or if there is no compiler."""
+    if compiler not in ("", "nvcc", "nvrtc"):
+        raise InputError(f"compiler is {compiler!r}: \"nvcc\", \"nvrtc\", or \"\" for the one that is installed")
+    nvcc = _nvcc() if compiler != "nvrtc" else None
+    nvrtc = _nvrtc() if compiler != "nvcc" else None
     if nvcc is not None:
         ptx = _by_nvcc(nvcc, source, arch, options)
     elif nvrtc is not None:
         ptx = _by_nvrtc(nvrtc, source, arch, options)
     else:
-        raise CompileError("no compiler: install the CUDA toolkit (nvcc), or pip install nvidia-cuda-nvrtc-cu12; "
-                           "kv.load(\"kernel.ptx\") needs none")
+        raise CompileError(f"no {compiler or 'compiler'}: install the CUDA toolkit (nvcc), or pip install "
+                           "nvidia-cuda-nvrtc-cu12; kv.load(\"kernel.ptx\") needs none")
     return Module(ptx, "kernel.ptx", target=int("".join(c for c in arch if c.isdigit())), source=source)
