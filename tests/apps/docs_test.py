@@ -236,7 +236,7 @@ def main():
         print("no command is shown anywhere in the documentation: the check would hold nothing")
         return 1
     if skipped:
-        print(f"{skipped} commands were not run: no kvscope-viewer was given with --viewer")
+        print(f"{skipped} commands were not run: a tool is missing (above), or no kvscope-viewer was given with --viewer")
     print(f"{total} commands in {len(pages)} pages, {len(all_faults)} differ; {len(all_places)} other faults")
     return 1 if all_places or (all_faults and not arguments.update) else 0
 
