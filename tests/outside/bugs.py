@@ -13,7 +13,7 @@ from recipe import RecipeError
 _FLIPPED = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "lo": "ls", "ls": "lo", "hi": "hs", "hs": "hi"}
 _STATEMENT = r"(?m)^[ \t]*(?:@!?%?\w+[ \t]+)?(?:{})[^;]*;"
 
-# kind: what the table calls it, what is replaced, by what
+# kind: (name in the table, pattern to replace, replacement)
 KINDS: dict[str, tuple[str, str, Any]] = {
     "barrier": ("a barrier removed", _STATEMENT.format(r"(?:bar|barrier)(?:\.cta)?\.(?:sync|arrive|red)"), ""),
     "warp-barrier": ("a warp barrier removed", _STATEMENT.format(r"bar\.warp\.sync"), ""),
@@ -36,7 +36,7 @@ def _never_waits(statement: str) -> str:
 
 
 def body_of(ptx: str, name: str) -> tuple[int, int]:
-    """[begin, end) of a kernel's text after its name, to the brace that closes it: inline assembly has braces of its own."""
+    """[begin, end) of a kernel's text after its name, to the brace that closes it: inline assembly contains braces too."""
     found = re.search(rf"\.entry\s+{re.escape(name)}\b", ptx)
     if found is None:
         raise RecipeError(f"the PTX has no kernel {name}")

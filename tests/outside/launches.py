@@ -1,4 +1,4 @@
-"""Launches on the virtual GPU, each in a process of its own: a crash or an endless run is a result, not the end of the study."""
+"""Launches on the virtual GPU, each in a separate process: a crash or an endless run is a result, not the end of the study."""
 from __future__ import annotations
 
 import dataclasses
@@ -118,7 +118,7 @@ def _launch(recipe: Recipe, kernel: Kernel, bug: Any, cache: Path) -> Outcome:
 
 
 def launch(recipe: Recipe, kernel: Kernel, cache: Path, bug: Any = None) -> Outcome:
-    """One launch in a child. An error of the recipe is raised here; an input that kvscope rejects is an outcome."""
+    """One launch in a child. Raises RecipeError for a faulty recipe; an input that kvscope rejects is an outcome."""
     compiled(recipe, kernel, Inputs(kernel), cache)  # here, so that the limit of a launch does not count it
     reader, writer = os.pipe()
     child = os.fork()

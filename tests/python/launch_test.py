@@ -251,6 +251,29 @@ def test_errors_of_a_text_are_input_errors():
         kv.load("missing.ptx")
 
 
+@pytest.mark.parametrize("compiler", ["nvcc", "nvrtc"])
+def test_compile_uses_the_compiler_that_is_asked_for(compiler):
+    source = """extern "C" __global__ void which(int* out) {
+    #ifdef __CUDACC_RTC__
+      *out = 2;
+    #else
+      *out = 1;
+    #endif
+    }"""
+    try:
+        module = kv.compile(source, compiler=compiler)
+    except kv.CompileError as error:
+        assert compiler in str(error)
+        pytest.skip(f"{compiler} is not installed: {error}")
+    out = np.zeros(1, np.int32)
+    assert module["which"].launch(args=[out]).clean and out[0] == (2 if compiler == "nvrtc" else 1)
+
+
+def test_an_unknown_compiler_is_rejected():
+    with pytest.raises(kv.InputError, match="compiler is 'gcc'"):
+        kv.compile("", compiler="gcc")
+
+
 def test_compile_names_what_to_install_or_compiles():
     source = (EXAMPLES / "scale.cu").read_text()
     try:
