@@ -6,9 +6,9 @@ A command may go on after a trailing backslash. A line "..." stands for any numb
 text. A fenced block with a file name behind its language (```json small.json) is a file that the reader saves under
 that name. All blocks of one page count in order, in one empty folder that holds the gallery of scenarios as
 apps/scenarios. `echo $?` after a command that fails on purpose shows its exit code. `python3` is the
-system's, which has numpy. Blocks that use kvscope-viewer are run when --viewer names it, without a display. A block marked
-```console needs:nvcc``` is run where nvcc is installed, and so is ```console needs:triton``` for a Python module; otherwise the
-reason is printed. `import kvscope` finds the module of the build of --kvscope.
+system's, which has numpy. Blocks that use kvscope-viewer are run when --viewer names it, without a display. A block
+marked ```console needs:nvcc``` is run where nvcc is installed, and so is ```console needs:triton``` for a Python module;
+otherwise the reason is printed. `import kvscope` finds the module of the build of --kvscope.
 
 Besides: a relative link must lead to a file, a path in backticks that begins with a folder of the project must exist,
 the page of the gallery says of each scenario what the scenario says of itself, and the viewer's page knows all its keys.
@@ -88,8 +88,9 @@ def missing(tool, programs):
     if tool == "nvcc":
         return "" if shutil.which("nvcc", path=f"{os.environ['PATH']}:{CUDA_FOLDER}") else "nvcc is not installed"
     names = {"nvrtc": "kvscope, nvidia.cuda_nvrtc", "triton": "kvscope, triton"}[tool]
-    done = subprocess.run([SYSTEM_PYTHON, "-c", f"import {names}"], env=dict(os.environ, PYTHONPATH=python_path(programs)),
-                          capture_output=True, text=True, check=False)
+    environment = dict(os.environ, PYTHONPATH=python_path(programs))
+    done = subprocess.run([SYSTEM_PYTHON, "-c", f"import {names}"], env=environment, capture_output=True,
+                          text=True, check=False)
     return "" if done.returncode == 0 else f"python3 cannot import {names}"
 
 
@@ -105,8 +106,8 @@ class Shell:
             script.write_text(f'#!/bin/sh\nexec "{program}" "$@"\n', encoding="utf-8")
             script.chmod(0o755)
         paths = [str(bin_folder), os.environ["PATH"], CUDA_FOLDER]
-        environment = dict(os.environ, PATH=":".join(paths), LC_ALL="C.UTF-8", COLUMNS="120", QT_QPA_PLATFORM="offscreen",
-                           PYTHONPATH=python_path(programs))
+        environment = dict(os.environ, PATH=":".join(paths), LC_ALL="C.UTF-8", COLUMNS="120",
+                           QT_QPA_PLATFORM="offscreen", PYTHONPATH=python_path(programs))
         self.process = subprocess.Popen(["bash", "--noprofile", "--norc"], cwd=folder, env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True, encoding="utf-8")
@@ -236,7 +237,7 @@ def main():
         print("no command is shown anywhere in the documentation: the check would hold nothing")
         return 1
     if skipped:
-        print(f"{skipped} commands were not run: a tool is missing (above), or no kvscope-viewer was given with --viewer")
+        print(f"{skipped} commands were not run: a tool is missing (above), or --viewer is not given")
     print(f"{total} commands in {len(pages)} pages, {len(all_faults)} differ; {len(all_places)} other faults")
     return 1 if all_places or (all_faults and not arguments.update) else 0
 

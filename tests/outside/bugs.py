@@ -1,6 +1,6 @@
 """Errors that programmers make, seeded into the PTX of one kernel.
 
-A recipe names them as "KIND" or "KIND N", the N-th place of the kernel where the kind can be made, from 1; or as a table
+A recipe names them as "KIND" or "KIND N", the N-th place of the kernel for that kind, from 1; or as a table
 {what, find, replace, at}: a regular expression in the kernel's text.
 """
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _never_waits(statement: str) -> str:
 
 
 def body_of(ptx: str, name: str) -> tuple[int, int]:
-    """[begin, end) of a kernel's text after its name, to the brace that closes it: inline assembly contains braces too."""
+    """[begin, end) of a kernel's text after its name, to its closing brace; inline assembly contains braces too."""
     found = re.search(rf"\.entry\s+{re.escape(name)}\b", ptx)
     if found is None:
         raise RecipeError(f"the PTX has no kernel {name}")
@@ -49,8 +49,8 @@ def body_of(ptx: str, name: str) -> tuple[int, int]:
 
 
 def seeded(ptx: str, name: str, bug: Any, keep_length: bool = False) -> tuple[str, str]:
-    """(what was done, PTX with the bug). RecipeError if the kernel has no such place, or if a bug that has to keep the length
-    is longer than what it replaces."""
+    """(what was done, PTX with the bug). RecipeError if the kernel has no such place, or if a bug that has to keep the
+    length is longer than what it replaces."""
     begin, end = body_of(ptx, name)
     body = ptx[begin:end]
     if isinstance(bug, dict):

@@ -38,13 +38,6 @@ def nvcc_version() -> str:
     return subprocess.run([nvcc(), "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[-2]
 
 
-class Compiled:
-    """The PTX of one kernel, with what its launch has to know about it."""
-
-    def __init__(self, ptx: str, name: str, about: dict[str, Any]) -> None:
-        self.ptx, self.name, self.about = ptx, name, about
-
-
 def _run(command: list[str], out: Path, what: str) -> None:
     part = out.with_name(out.name + ".part")
     try:
@@ -58,7 +51,7 @@ def _run(command: list[str], out: Path, what: str) -> None:
 
 def _folders(recipe: Recipe, cache: Path) -> dict[str, str]:
     """`{package}` and `{NAME}` of each needed package, for flags and include folders."""
-    names = {"package": "" if recipe.package.form == "toolkit" else str(unpacked(recipe.package, cache))}
+    names = {"package": str(unpacked(recipe.package, cache))}
     for one in recipe.needs:
         names[one.name] = str(unpacked(one, cache))
     return names
@@ -73,7 +66,8 @@ def _by_nvcc(recipe: Recipe, unit: Unit, cache: Path) -> Path:
     command = [kvscope(), "nvcc", "--no-compress"] if unit.program else [nvcc(), "-ptx", "-lineinfo", "-arch=sm_90a"]
     options = ["-std=c++17", *(f"-I{base / one.format(**names)}" for one in unit.include),
                *(one.format(**names) for one in unit.flags)]
-    key = hashlib.sha256("\0".join([nvcc_version(), recipe.package.version, text, *command[1:], *options]).encode()).hexdigest()[:16]
+    parts = [nvcc_version(), recipe.package.version, text, *command[1:], *options]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     folder = cache / "ptx" / recipe.name
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / f"{unit.name}-{key}{'' if unit.program else '.ptx'}"
@@ -130,3 +124,10 @@ def compiled(recipe: Recipe, kernel: Kernel, inputs: Inputs, cache: Path) -> tup
     if kernel.unit.triton:
         return _by_triton(recipe, kernel, inputs, cache)
     return _by_nvcc(recipe, kernel.unit, cache), {}
+
+
+def survey(ptx: Path) -> tuple[int, int]:
+    """(kernels of a PTX file, those of which `kvscope ptx survey` states that all instructions can run)."""
+    done = subprocess.run([kvscope(), "ptx", "survey", str(ptx)], capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("kernel ")]
+    return len(lines), sum("all of them can run" in line for line in lines)

@@ -1,4 +1,4 @@
-"""Launches on the virtual GPU, each in a separate process: a crash or an endless run is a result, not the end of the study."""
+"""Launches on the virtual GPU, each in a separate process, so that the study continues after a crash."""
 from __future__ import annotations
 
 import dataclasses
@@ -17,7 +17,7 @@ import numpy as np
 from bugs import body_of, seeded
 from compilers import compiled
 from outcome import LIMIT, Outcome
-from programs import run_program
+from programs import ptx_of, run_program
 from recipe import Kernel, Recipe, RecipeError
 from values import Array, Descriptor, Inputs, Offset, TensorMap
 
@@ -76,7 +76,8 @@ def _find(module: kv.Module, entry: str) -> kv.Kernel:
     pattern = re.compile(".*".join(map(re.escape, entry.split("*"))))
     found = [one for one in module.kernels if pattern.match(one.short_name)]
     if len(found) != 1:
-        raise RecipeError(f"{entry}: {len(found)} kernels match: {', '.join(one.short_name for one in (found or module.kernels))[:600]}")
+        names = ", ".join(one.short_name for one in (found or module.kernels))
+        raise RecipeError(f"{entry}: {len(found)} kernels match: {names[:600]}")
     return found[0]
 
 
@@ -115,6 +116,17 @@ def _launch(recipe: Recipe, kernel: Kernel, bug: Any, cache: Path) -> Outcome:
     errors = inputs.errors()
     state = "stopped" if not result.finished else "wrong" if errors else "right"
     return Outcome(state, "; ".join(errors), reports, result.steps, seconds, found.name, what)
+
+
+def ptx_file(recipe: Recipe, kernel: Kernel, cache: Path) -> Path:
+    """The PTX of a kernel; of a program, a copy of what it contains."""
+    path, _ = compiled(recipe, kernel, Inputs(kernel), cache)
+    if not kernel.unit.program:
+        return path
+    copy = path.with_name(path.name + ".ptx")
+    if not copy.exists():
+        copy.write_text(ptx_of(path.read_bytes())[1])
+    return copy
 
 
 def launch(recipe: Recipe, kernel: Kernel, cache: Path, bug: Any = None) -> Outcome:

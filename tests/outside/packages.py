@@ -17,8 +17,8 @@ def _download(package: Package, folder: Path) -> Path:
     ending = "*.whl" if package.form == "wheel" else "*.tar.gz"
     found = sorted(folder.glob(ending))
     if not found:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", form, ":all:", "--dest", str(folder),
-                   f"{package.name}=={package.version}"]
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", form, ":all:", "--dest",
+                   str(folder), f"{package.name}=={package.version}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         found = sorted(folder.glob(ending))
         if done.returncode != 0 or not found:
@@ -41,7 +41,8 @@ def unpacked(package: Package, cache: Path) -> Path:
                         (files / one.filename).chmod(0o755)
         else:
             with tarfile.open(archive) as opened:
-                outside = [one.name for one in opened.getmembers() if one.name.startswith("/") or ".." in one.name.split("/")]
+                names = [one.name for one in opened.getmembers()]
+                outside = [name for name in names if name.startswith("/") or ".." in name.split("/")]
                 if outside:
                     raise RecipeError(f"{archive.name}: member {outside[0]!r} is outside of the archive's folder")
                 opened.extractall(files)

@@ -69,13 +69,15 @@ def run_program(recipe: Recipe, kernel: Kernel, bug: Any, cache: Path) -> tuple[
             else:
                 words.append(str(word))
         began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        done = subprocess.run([kvscope(), "cuda", "--report", str(here / "r.json"), "--timeout", str(8 * LIMIT), str(path), *words],
-                              capture_output=True, text=True, check=False)
+        command = [kvscope(), "cuda", "--report", str(here / "r.json"), "--timeout", str(8 * LIMIT), str(path), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began
         steps = re.search(r"calls, ([\d,]+) warp instructions", done.stderr)
         if not (here / "r.json").exists() or steps is None:
-            return Outcome("crashed" if done.returncode > 128 else "rejected", f"exit code {done.returncode}: {done.stderr[-400:]}"), ""
-        reports = [[one["kind"], one["severity"], one["text"]] for one in json.loads((here / "r.json").read_text())["reports"]]
+            state = "crashed" if done.returncode > 128 else "rejected"
+            return Outcome(state, f"exit code {done.returncode}: {done.stderr[-400:]}"), ""
+        found = json.loads((here / "r.json").read_text())["reports"]
+        reports = [[one["kind"], one["severity"], one["text"]] for one in found]
         errors = [] if done.returncode in (0, 1) else [f"exit code {done.returncode}"]
         for array_name in kernel.expect:
             file, array = here / array_name, inputs.arrays[array_name]
@@ -83,4 +85,5 @@ def run_program(recipe: Recipe, kernel: Kernel, bug: Any, cache: Path) -> tuple[
                 array.raw[...] = np.frombuffer(file.read_bytes(), array.raw.dtype).reshape(array.raw.shape)
         errors += inputs.errors()
     state = "wrong" if errors else "right"
-    return Outcome(state, "; ".join(errors), reports, int(steps.group(1).replace(",", "")), seconds, name, what), ptx_of(program)[1]
+    count = int(steps.group(1).replace(",", ""))
+    return Outcome(state, "; ".join(errors), reports, count, seconds, name, what), ptx_of(program)[1]

@@ -1,4 +1,4 @@
-"""Recipes: what to take from a package, how to compile it, what to launch, and what must come out. README.md describes the format."""
+"""Recipes: what to compile of a package, what to launch, and what must come out. README.md describes the format."""
 from __future__ import annotations
 
 import dataclasses
@@ -16,7 +16,7 @@ class RecipeError(Exception):
 class Package:
     name: str
     version: str
-    form: str          # "wheel" or "sdist"; "toolkit" for headers that come with nvcc
+    form: str          # "wheel" or "sdist"
     inside: str        # folder inside the archive to which the paths of units are relative
     about: str
 
@@ -75,7 +75,8 @@ class Recipe:
 
 
 _KERNEL = {"entry": "", "let": "", "args": "", "expect": {}, "within": {}, "grid": "1", "block": "1", "cluster": "",
-           "shared": "0", "constants": "{}", "warps": 4, "stages": 3, "cooperative": False, "engines": (), "struct": "", "command": "[]",
+           "shared": "0", "constants": "{}", "warps": 4, "stages": 3, "cooperative": False, "engines": (), "struct": "",
+           "command": "[]",
            "known": (), "bugs": (), "missed": ()}
 
 
@@ -89,8 +90,8 @@ def _package(path: Path, given: dict[str, Any]) -> Package:
     _only(path, "package", given, {"name", "version", "form", "inside", "about"})
     package = Package(given["name"], given["version"], given.get("form", "wheel"), given.get("inside", "."),
                       given.get("about", ""))
-    if package.form not in ("wheel", "sdist", "toolkit"):
-        raise RecipeError(f"{path.name}: form is {package.form!r}: wheel, sdist or toolkit")
+    if package.form not in ("wheel", "sdist"):
+        raise RecipeError(f"{path.name}: form is {package.form!r}: wheel or sdist")
     return package
 
 
@@ -143,15 +144,16 @@ def read(path: Path) -> Recipe:
     _only(path, "recipe", given, {"package", "needs", "unit", "flags", "include", "standins"})
     kernels = []
     for one in given["unit"]:
-        _only(path, f"unit {one.get('name')}", one, {"name", "file", "text", "triton", "program", "flags", "include", "kernel",
-                                                     "vary"})
+        _only(path, f"unit {one.get('name')}", one, {"name", "file", "text", "triton", "program", "flags", "include",
+                                                     "kernel", "vary"})
         for filled in _variants(path, dict(one)):
             unit = Unit(filled["name"], filled.get("file", ""), filled.get("text", ""), filled.get("triton", ""),
                         filled.get("program", ""),
                         tuple(given.get("flags", [])) + tuple(filled.get("flags", [])),
                         tuple(given.get("include", [])) + tuple(filled.get("include", [])))
             if sum(map(bool, (unit.file, unit.text, unit.triton, unit.program))) != 1 or not filled.get("kernel"):
-                raise RecipeError(f"{path.name}: unit {unit.name} needs kernels, and one of file, text, triton, program")
+                raise RecipeError(f"{path.name}: unit {unit.name} needs kernels, and one of file, text, triton, "
+                                  "program")
             for kernel in filled["kernel"]:
                 kernels += _kernels(path, unit, kernel)
     labels = [kernel.label + kernel.let + kernel.args + kernel.constants for kernel in kernels]

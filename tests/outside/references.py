@@ -5,8 +5,8 @@ import functools
 
 import numpy as np
 
-__all__ = ["sigmoid", "silu", "gelu", "gelu_tanh", "softmax", "log_softmax", "erf", "rms", "standard", "attention", "e4m3_numbers", "fastdiv",
-           "hadamard", "q8_1"]
+__all__ = ["sigmoid", "silu", "gelu", "gelu_tanh", "softmax", "log_softmax", "erf", "rms", "standard", "attention",
+           "e4m3_numbers", "fastdiv", "hadamard", "q8_1"]
 
 
 def sigmoid(x):

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from compilers import survey
 from outcome import Outcome
 from recipe import Kernel, Recipe, RecipeError
 
@@ -17,6 +18,9 @@ BEGIN, END = "<!-- outside: begin; written by tests/outside.sh --update-docs -->
 class Row:
     """The counts of one package, and every line that a reader has to know."""
     recipe: Recipe
+    files: set[Path] = dataclasses.field(default_factory=set)
+    compiled: int = 0                # kernels in the PTX files
+    can_run: int = 0                 # of these, according to `kvscope ptx survey`
     ran: int = 0
     right: int = 0
     engines: int = 0                 # kernels with TMA or wgmma that are right
@@ -28,6 +32,14 @@ class Row:
     bugs: int = 0
     bugs_reported: int = 0
     bugs_missed: list[str] = dataclasses.field(default_factory=list)
+
+    def add_file(self, ptx: Path) -> None:
+        """A PTX file that a kernel came from; each file counts once."""
+        if ptx not in self.files:
+            self.files.add(ptx)
+            kernels, can_run = survey(ptx)
+            self.compiled += kernels
+            self.can_run += can_run
 
     def unexplained_of(self, kernel: Kernel, outcome: Outcome) -> list[str]:
         known = {one["kind"] for one in kernel.known}
@@ -88,17 +100,18 @@ class Study:
         return not any(row.problems for row in self.rows)
 
 
-_HEAD = ["package", "kernels run", "right", "with TMA or wgmma", "true reports", "false reports", "seeded bugs", "reported",
-         "million warp instructions/s"]
+_HEAD = ["package", "kernels in the files", "can run", "run", "right", "with TMA or wgmma", "true reports",
+         "false reports", "seeded bugs", "reported", "million warp instructions/s"]
 
 
 def _cells(study: Study) -> list[list[str]]:
     lines = []
     for row in study.rows:
-        name = "CUDA toolkit" if row.recipe.package.form == "toolkit" else f"{row.recipe.package.name} {row.recipe.package.version}"
-        lines.append([name, *map(str, (row.ran, row.right, row.engines, len(row.true_alarms), len(row.false_alarms), row.bugs,
-                                       row.bugs_reported)), f"{row.steps / 1e6 / max(row.seconds, 1e-9):.1f}"])
-    sums = [sum(int(line[i]) for line in lines) for i in range(1, 8)]
+        package = row.recipe.package
+        counts = (row.compiled, row.can_run, row.ran, row.right, row.engines, len(row.true_alarms),
+                  len(row.false_alarms), row.bugs, row.bugs_reported)
+        lines.append([f"{package.name} {package.version}", *map(str, counts), f"{row.steps / 1e6 / max(row.seconds, 1e-9):.1f}"])
+    sums = [sum(int(line[i]) for line in lines) for i in range(1, 10)]
     steps, seconds = sum(row.steps for row in study.rows), sum(row.seconds for row in study.rows)
     return [*lines, ["all", *map(str, sums), f"{steps / 1e6 / max(seconds, 1e-9):.1f}"]]
 

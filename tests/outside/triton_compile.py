@@ -31,13 +31,11 @@ def main():
     standins_for_missing_modules.use(job["paths"][-1], os.path.relpath(job["file"], job["paths"][-1]).split(os.sep)[0],
                                     job["standins"])
     import triton
-    import triton.language as tl
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
     function = _function(_module(job), job["kernel"])
-    constants = {name: getattr(tl, value.removeprefix("tl.")) if isinstance(value, str) and value.startswith("tl.") else value
-                 for name, value in job["constants"].items()}
+    constants = job["constants"]
     signature = {name: "constexpr" if name in constants else job["signature"].get(name) for name in function.arg_names}
     missing = [name for name, kind in signature.items() if kind is None]
     unknown = sorted((set(job["signature"]) | set(constants)) - set(signature))

@@ -1,7 +1,7 @@
 """Modules that files with Triton kernels import for their host code, which is not run here: any attribute, any call.
 
-Only the kernels are used. An object that a kernel itself would need fails in Triton's compiler, because it is no constexpr.
-The package itself is imported file by file: its `__init__.py` files, which would start the host side, are read, not run.
+Only the kernels are used. An object that a kernel itself needs fails in Triton's compiler, because it is no constexpr.
+The package is imported file by file: its `__init__.py` files, which would start the host side, are read, not run.
 """
 import ast
 import importlib
@@ -26,8 +26,8 @@ class Anything:
         return Anything(name)
 
     def __call__(self, *arguments, **named):
-        only_function = len(arguments) == 1 and not named and callable(arguments[0]) and not isinstance(arguments[0], Anything)
-        return arguments[0] if only_function else Anything(self._name)
+        decorates = len(arguments) == 1 and not named and callable(arguments[0])
+        return arguments[0] if decorates and not isinstance(arguments[0], Anything) else Anything(self._name)
 
     def __getitem__(self, key):
         return Anything(self._name)
