@@ -7,8 +7,8 @@ text. A fenced block with a file name behind its language (```json small.json) i
 that name. All blocks of one page count in order, in one empty folder that holds the gallery of scenarios as
 apps/scenarios. `echo $?` after a command that fails on purpose shows its exit code. `python3` is the
 system's, which has numpy. Blocks that use kvscope-viewer are run when --viewer names it, without a display. A block
-marked ```console needs:nvcc``` is run where nvcc is installed, and so is ```console needs:triton``` for a Python module;
-otherwise the reason is printed. `import kvscope` finds the module of the build of --kvscope.
+marked ```console needs:nvcc``` is run where nvcc is installed, and so is ```console needs:triton``` for a Python
+module; otherwise the reason is printed. `import kvscope` finds the module of the build of --kvscope.
 
 Besides: a relative link must lead to a file, a path in backticks that begins with a folder of the project must exist,
 the page of the gallery says of each scenario what the scenario says of itself, and the viewer's page knows all its keys.

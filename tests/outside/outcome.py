@@ -8,7 +8,8 @@ LIMIT = 240  # [s] processor time of one run
 
 @dataclasses.dataclass
 class Outcome:
-    """Of one launch. `state`: right, wrong, stopped (by a report), rejected (kvscope cannot run it), crashed, timeout."""
+    """Of one launch. `state`: right, wrong, stopped (by a report), rejected (kvscope cannot run it), crashed,
+    timeout."""
     state: str
     detail: str = ""
     reports: list[list[str]] = dataclasses.field(default_factory=list)  # kind, severity, text

@@ -3,8 +3,8 @@
 
     outside.py [--list] [--only TEXT] [--no-bugs] [--verbose] [--cache DIR] [--update-docs]
 
-A summary of each package is printed. The exit code is 0 if every kernel is right, every report of an unchanged kernel is
-explained in its recipe, and every seeded bug is reported or explained. Downloads and PTX are cached in build/outside.
+A table is printed. The exit code is 0 if every kernel is right, every report of an unchanged kernel is explained in its
+recipe, and every seeded bug is reported or explained. Downloads and PTX are cached in build/outside.
 """
 from __future__ import annotations
 

@@ -110,7 +110,8 @@ def _cells(study: Study) -> list[list[str]]:
         package = row.recipe.package
         counts = (row.compiled, row.can_run, row.ran, row.right, row.engines, len(row.true_alarms),
                   len(row.false_alarms), row.bugs, row.bugs_reported)
-        lines.append([f"{package.name} {package.version}", *map(str, counts), f"{row.steps / 1e6 / max(row.seconds, 1e-9):.1f}"])
+        speed = f"{row.steps / 1e6 / max(row.seconds, 1e-9):.1f}"
+        lines.append([f"{package.name} {package.version}", *map(str, counts), speed])
     sums = [sum(int(line[i]) for line in lines) for i in range(1, 10)]
     steps, seconds = sum(row.steps for row in study.rows), sum(row.seconds for row in study.rows)
     return [*lines, ["all", *map(str, sums), f"{steps / 1e6 / max(seconds, 1e-9):.1f}"]]
