@@ -6,7 +6,9 @@ A command may go on after a trailing backslash. A line "..." stands for any numb
 text. A fenced block with a file name behind its language (```json small.json) is a file that the reader saves under
 that name. All blocks of one page count in order, in one empty folder that holds the gallery of scenarios as
 apps/scenarios. `echo $?` after a command that fails on purpose shows its exit code. `python3` is the
-system's, which has numpy. Blocks that use kvscope-viewer are run when --viewer names it, without a display.
+system's, which has numpy. Blocks that use kvscope-viewer are run when --viewer names it, without a display. A block
+marked ```console needs:nvcc``` is run where nvcc is installed, and so is ```console needs:triton``` for a Python
+module; otherwise the reason is printed. `import kvscope` finds the module of the build of --kvscope.
 
 Besides: a relative link must lead to a file, a path in backticks that begins with a folder of the project must exist,
 the page of the gallery says of each scenario what the scenario says of itself, and the viewer's page knows all its keys.
@@ -32,6 +34,7 @@ PROJECT_PATH = re.compile(r"`((?:core|gpu|viz|apps|tests|docs)/[\w./-]+)`")
 NOTE_LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*=[^()]*\)")  # core/scenario/notes.h
 GALLERY, GALLERY_PAGE = ROOT / "apps" / "scenarios", ROOT / "docs" / "10_the_gallery.md"
 SYSTEM_PYTHON = "/usr/bin/python3"
+CUDA_FOLDER = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin")
 
 
 def blocks(lines):
@@ -74,6 +77,23 @@ def matches(expected, printed):
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
 
 
+def python_path(programs):
+    """The module kvscope of the same build, before what the caller has."""
+    module = pathlib.Path(programs["kvscope"]).resolve().parents[1] / "python"
+    return ":".join(filter(None, [str(module), os.environ.get("PYTHONPATH", "")]))
+
+
+def missing(tool, programs):
+    """The reason why a block that needs the tool cannot run, or ""."""
+    if tool == "nvcc":
+        return "" if shutil.which("nvcc", path=f"{os.environ['PATH']}:{CUDA_FOLDER}") else "nvcc is not installed"
+    names = {"nvrtc": "kvscope, nvidia.cuda_nvrtc", "triton": "kvscope, triton"}[tool]
+    environment = dict(os.environ, PYTHONPATH=python_path(programs))
+    done = subprocess.run([SYSTEM_PYTHON, "-c", f"import {names}"], env=environment, capture_output=True,
+                          text=True, check=False)
+    return "" if done.returncode == 0 else f"python3 cannot import {names}"
+
+
 class Shell:
     """One bash for a page, so that variables and $? live from command to command."""
 
@@ -85,8 +105,9 @@ class Shell:
             script = bin_folder / name
             script.write_text(f'#!/bin/sh\nexec "{program}" "$@"\n', encoding="utf-8")
             script.chmod(0o755)
-        environment = dict(os.environ, PATH=f"{bin_folder}:{os.environ['PATH']}", LC_ALL="C.UTF-8", COLUMNS="120",
-                           QT_QPA_PLATFORM="offscreen")
+        paths = [str(bin_folder), os.environ["PATH"], CUDA_FOLDER]
+        environment = dict(os.environ, PATH=":".join(paths), LC_ALL="C.UTF-8", COLUMNS="120",
+                           QT_QPA_PLATFORM="offscreen", PYTHONPATH=python_path(programs))
         self.process = subprocess.Popen(["bash", "--noprofile", "--norc"], cwd=folder, env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True, encoding="utf-8")
@@ -117,7 +138,8 @@ def check_transcripts(page, lines, programs, update):
         shutil.copytree(ROOT / "apps" / "scenarios", folder / "apps" / "scenarios")
         shell = Shell(folder, programs)
         for language, file_name, start, end in blocks(lines):
-            if file_name:
+            needs = file_name.removeprefix("needs:") if file_name.startswith("needs:") else ""
+            if file_name and not needs:
                 target = folder / file_name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text("\n".join(lines[start:end]) + "\n", encoding="utf-8")
@@ -125,6 +147,10 @@ def check_transcripts(page, lines, programs, update):
                 continue
             new_block, steps = [], split_block(lines[start:end])
             if "kvscope-viewer" not in programs and any("kvscope-viewer" in command for command, _ in steps):
+                not_run += len(steps)
+                continue
+            if needs and (reason := missing(needs, programs)):
+                print(f"{page.relative_to(ROOT)}:{start}: not run: {reason}")
                 not_run += len(steps)
                 continue
             for command, expected in steps:
@@ -211,7 +237,7 @@ def main():
         print("no command is shown anywhere in the documentation: the check would hold nothing")
         return 1
     if skipped:
-        print(f"{skipped} commands were not run: no kvscope-viewer was given with --viewer")
+        print(f"{skipped} commands were not run: a tool is missing (above), or --viewer is not given")
     print(f"{total} commands in {len(pages)} pages, {len(all_faults)} differ; {len(all_places)} other faults")
     return 1 if all_places or (all_faults and not arguments.update) else 0
 

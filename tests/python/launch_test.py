@@ -271,8 +271,8 @@ def test_compile_names_what_to_install_or_compiles(compiler):
 
 def test_without_a_choice_nvcc_is_taken_before_nvrtc(monkeypatch):
     chosen = []
-    for name in ("nvcc", "nvrtc"):
-        monkeypatch.setattr(f"kvscope._compile._{name}", lambda name=name: name)
+    for name, finder in (("nvcc", "_nvcc"), ("nvrtc", "library")):
+        monkeypatch.setattr(f"kvscope._compile.{finder}", lambda name=name: name)
         monkeypatch.setattr(f"kvscope._compile._by_{name}", lambda tool, *_: chosen.append(tool) or STRUCT)
     for compiler in (None, "nvcc", "nvrtc"):
         kv.compile("", compiler=compiler)

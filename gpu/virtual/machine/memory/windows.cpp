@@ -34,13 +34,15 @@ Flow cvta(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
-// Drops the high word unconditionally, as generated code does, and reports an address outside the window.
+// Drops the high word unconditionally, as generated code does, and reports an address outside the window. A null pointer becomes
+// address 0 of shared memory without a report: kernels convert optional pointers that they never use, and an access at 0 is reported.
 Flow cvta_to(Exec& exec, const Op& op, LaneMask lanes) {
   const Space space = space_of(exec.program().instr(op));
   Flow flow = Flow::next;
   bool told = false;
   for_lanes(exec, op, lanes, 1, [&](int lane, std::uint64_t a) {
     if (space_of(a) == space) return from_generic(space, a);
+    if (space == Space::shared && a == 0) return a;
     if (!told && (space != Space::global || space_of(a) != Space::param)) {
       told = true;
       flow = fault(exec, op, lane, ReportKind::bad_window,

@@ -224,6 +224,21 @@ TEST(Windows, AnAddressOfAnotherSpaceIsReported) {
                   "BAD_WINDOW 4 bytes at shared 0x03000400: rank 3 of a cluster of 1"));
 }
 
+// CUTLASS converts the pointer of an absent source operand, and does not use the result.
+TEST(Windows, ANullPointerConvertsToSharedMemoryAndOnlyAnAccessIsReported) {
+  const Ran ran = run({.body = R"(
+    mov.u64 %rd3, 0;       cvta.to.shared.u64 %rd4, %rd3;
+    cvt.u32.u64 %r1, %rd4; st.global.u32 [%rd0], %r1;)",
+                       .threads = 1});
+  EXPECT_THAT(ran.messages, IsEmpty());
+  EXPECT_EQ(ran.word(0), 0u);
+  const Ran used = run({.body = R"(
+    mov.u64 %rd3, 0;       cvta.to.shared.u64 %rd4, %rd3;
+    ld.shared.u32 %r1, [%rd4];)",
+                        .threads = 1});
+  EXPECT_THAT(used.messages, ElementsAre(::testing::StartsWith("OUT_OF_BOUNDS 4 bytes at shared 0x00000")));
+}
+
 TEST(Stores, TheHighestLaneStaysAndACollisionIsReported) {
   const Ran ran = run({.body = "st.global.u32 [%rd0], %r0;"});
   EXPECT_THAT(
