@@ -18,7 +18,7 @@ ls "$module"/kvscope/_core.*.so >/dev/null 2>&1 || {
 "$environment/bin/pip" install --quiet pytest hypothesis numpy ml_dtypes "triton>=3.4" torch jax "numba-cuda[cu12]" nvidia-cuda-nvrtc-cu12 \
   nvidia-cuda-runtime-cu12
 environment=$(cd "$environment" && pwd)
-export PYTHONPATH=$module PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$module PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=$environment/hypothesis
 arguments=(-q -rs -p no:cacheprovider -c /dev/null)
 "$environment/bin/python" -m pytest "${arguments[@]}" --rootdir=tests/python --ignore=tests/python/types_test.py tests/python "$@"
 cd docs/examples/check_triton_kernels

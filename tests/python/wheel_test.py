@@ -1,6 +1,6 @@
 """The wheel of `pip install ./apps/python`, in a new virtual environment: what it links, and how long it takes to make.
 
-Compiles kvscope without a compiler cache, about 5 minutes of CPU time: only with KVSCOPE_FULL=1.
+Compiles kvscope without a compiler cache, about 8 minutes of CPU time: only with KVSCOPE_FULL=1.
 """
 import os
 import pathlib
@@ -12,7 +12,7 @@ import zipfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MOST_SECONDS = 360  # of CPU time: 3 minutes on two cores
+MOST_SECONDS = 600  # of CPU time; about 470 when this was written
 
 
 def run(*command, **options):
