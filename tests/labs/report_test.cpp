@@ -128,10 +128,10 @@ TEST(Leaderboard, IsInEveryReport) {
   EXPECT_THAT(class_text(lab, grades), HasSubstr("leaderboard, highest score first:\n"
                                                  "    1    104.5  eve\n"
                                                  "    2     97.2  ada\n"));
-  EXPECT_THAT(class_csv(lab, grades),
-              HasSubstr("second,leaderboard\nada,02_rows,60,100,60,0,97.2\nbob,02_rows,60,100,60,0,\n"));
-  EXPECT_EQ(read_grade(grade_json(grades[0]), "grade.json").results[0].score, 97.25);
-  EXPECT_EQ(read_grade(grade_json(grades[1]), "grade.json").results[0].score, std::nullopt);
+  EXPECT_THAT(class_csv(lab, grades), HasSubstr("second,leaderboard,feedback\nada,02_rows,60,100,60,0,97.2,"));
+  EXPECT_THAT(class_csv(lab, grades), HasSubstr("\nbob,02_rows,60,100,60,0,,"));
+  EXPECT_EQ(read_grade(grade_json(lab, grades[0]), "grade.json").results[0].score, 97.25);
+  EXPECT_EQ(read_grade(grade_json(lab, grades[1]), "grade.json").results[0].score, std::nullopt);
   EXPECT_EQ((*gradescope_json(lab, grades[0]).find("leaderboard")->as_array())[0].find("value")->number(), 97.25);
   EXPECT_EQ(gradescope_json(lab, grades[1]).find("leaderboard"), nullptr);
   grades.erase(grades.begin(), grades.begin() + 1);
