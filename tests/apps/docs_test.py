@@ -177,7 +177,8 @@ def check_places(page, lines):
     for number, line in enumerate(lines):
         if number in inside:
             continue
-        links = [page.parent / link.split("#")[0] for link in LINK.findall(line)
+        text = re.sub(r"`[^`]*`", "", line)  # `kernel[grid](...)` is no link
+        links = [page.parent / link.split("#")[0] for link in LINK.findall(text)
                  if "://" not in link and not link.startswith("#") and not PICTURE.search(link)]
         paths = [ROOT / path for path in PROJECT_PATH.findall(line)]
         faults += [f"{page.relative_to(ROOT)}: line {number + 1}: {os.path.relpath(place, ROOT)} does not exist"

@@ -6,7 +6,8 @@
 //   mbarrier.arrive ... wait              arrivals of the phase, its copies   lanes that find the phase complete
 //   release, or fence and relaxed access  the lane, through that location     lanes that read it with acquire, or read it
 //                                                                             relaxed and then execute a fence
-//   waits for cp.async, bulk, wgmma       engines of the thread               the thread
+//   waits for cp.async, bulk              engines of the thread               the thread
+//   waits for wgmma                       products of all four warps          the warp
 //
 // Only these order anything. The two memories differ in three points:
 //

@@ -5,13 +5,14 @@
 //   cp.async            one list per thread: open copies, then groups; late: performed at the wait that retires them
 //   bulk and tensor     one queue per CTA; late: when no lane group of the CTA can continue, in issue order; stores
 //                       also at the wait of their group; at random: each row of a box is a separate operation
-//   wgmma               one list per warp; late: at its wait
+//   wgmma               one list per warp; late: at the wait, those of all four warps together
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "gpu/virtual/isa/instr.h"
@@ -85,6 +86,9 @@ struct WarpProducts {
   std::vector<WgmmaOp> ops;          // oldest group first, open ones last
   std::vector<std::int32_t> groups;  // operations in each committed group
   std::int32_t grouped = 0;
+  // While the warp is at a wait that another warp of its warpgroup has performed: the number after that of the last
+  // product that it covers; 0: none.
+  std::optional<std::uint64_t> completed;
 };
 
 // An operation of the tensor core (tcgen05.mma, cp), or a commit, which arrives at its barriers after them.

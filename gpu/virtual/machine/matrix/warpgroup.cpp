@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/warp/detail/control.h"
@@ -159,6 +160,22 @@ std::optional<Flow> meet_warpgroup(Exec& exec, const Op& op, LaneMask lanes, std
   let_all_go(exec);
   exec.lane_group.wait = {};
   return std::nullopt;
+}
+
+std::vector<Exec> met_warps(Exec& exec) {
+  if (warpgroup_of(exec).apart) return {exec};
+  std::vector<Exec> met;
+  for (Warp& warp : group_of(exec)) {
+    if (&warp == &exec.warp) {
+      met.push_back(exec);
+      continue;
+    }
+    for (LaneGroup& f : warp.lane_groups) {
+      const bool meets = f.lanes != 0 && f.wait.kind == WaitKind::warpgroup && f.wait.value == kMet;
+      if (meets) met.push_back(exec_of(exec.launch, exec.cta, warp, f));
+    }
+  }
+  return met;
 }
 
 Flow run_setmaxnreg(Exec& exec, const Op& op, LaneMask lanes) {

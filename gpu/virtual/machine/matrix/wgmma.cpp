@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <type_traits>
 
 #include "gpu/virtual/machine/copies/async.h"
@@ -295,24 +296,39 @@ Flow commit_wgmma(Exec& exec, const Op& op, LaneMask lanes) {
   return Flow::next;
 }
 
+// Performs and removes the warp's products of all groups but the `most` newest. The number after the last one's; 0: none.
+std::uint64_t complete_groups(Exec& exec, std::uint64_t most) {
+  WarpProducts& mine = products_of(exec);
+  if (mine.groups.size() <= most) return 0;
+  const auto end = mine.groups.begin() + static_cast<std::ptrdiff_t>(mine.groups.size() - most);
+  const std::int32_t count = std::accumulate(mine.groups.begin(), end, 0);
+  std::uint64_t behind = 0;
+  for (std::int32_t i = 0; i < count; ++i) {
+    const WgmmaOp& w = mine.ops[static_cast<std::size_t>(i)];
+    behind = w.op.number + 1;
+    if (!w.performed) perform_product(exec, w);
+  }
+  mine.ops.erase(mine.ops.begin(), mine.ops.begin() + count);
+  mine.groups.erase(mine.groups.begin(), end);
+  mine.grouped -= count;
+  return behind;
+}
+
+// A group belongs to the warpgroup. The first warp that continues completes the products of all four: then each of them
+// may overwrite what the others' products have read.
 Flow wait_wgmma_group(Exec& exec, const Op& op, LaneMask lanes) {
   if (const auto flow = meet_warpgroup(exec, op, lanes)) return *flow;
-  const std::uint64_t most = lane_value(exec, op.at[0], width_of(op, 0), 0);
   WarpProducts& mine = products_of(exec);
-  std::array<std::uint64_t, kLanes> last{};
-  if (mine.groups.size() > most) {
-    const std::size_t groups = mine.groups.size() - most;
-    std::int32_t count = 0;
-    for (std::size_t g = 0; g < groups; ++g) count += mine.groups[g];
-    for (std::int32_t i = 0; i < count; ++i) {
-      const WgmmaOp& w = mine.ops[static_cast<std::size_t>(i)];
-      last.fill(w.op.number + 1);
-      if (!w.performed) perform_product(exec, w);
-    }
-    mine.ops.erase(mine.ops.begin(), mine.ops.begin() + count);
-    mine.groups.erase(mine.groups.begin(), mine.groups.begin() + static_cast<std::ptrdiff_t>(groups));
-    mine.grouped -= count;
+  if (!mine.completed) {
+    const std::uint64_t most = lane_value(exec, op.at[0], width_of(op, 0), 0);
+    std::vector<Exec> warps = met_warps(exec);
+    std::uint64_t behind = 0;
+    for (Exec& warp : warps) behind = std::max(behind, complete_groups(warp, most));
+    for (Exec& warp : warps) products_of(warp).completed = behind;
   }
+  std::array<std::uint64_t, kLanes> last;
+  last.fill(*mine.completed);
+  mine.completed.reset();
   if (exec.launch.monitor != nullptr) exec.launch.monitor->group_wait(exec, AsyncKind::wgmma, lanes, false, last);
   return Flow::next;
 }

@@ -185,6 +185,30 @@ TEST(Products, OperandsMayBeOverwrittenAfterTheWait) {
   EXPECT_THAT(watch_all(kernel("", "wgmma.wait_group.sync.aligned 0;")), Contains(HasSubstr("wgmma of warpgroup 0")));
 }
 
+// A group belongs to the warpgroup: its wait orders what all four warps have read, with no barrier between them.
+TEST(Products, OneWarpsWaitOrdersTheReadsOfAllFour) {
+  const auto kernel = [](const std::string& wait, const std::string& place) {
+    const auto product = [](const std::string& descriptor, const std::string& d) {
+      return "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {" + d + "}, " + descriptor + ", " + descriptor +
+             ", 0, 1, 1, 0, 0;\nwgmma.commit_group.sync.aligned;\n";
+    };
+    return Watched{.body =
+                       "mov.u32 %r5, s; shr.u32 %r4, %r5, 4;\ncvt.u64.u32 %rd1, %r4;\nor.b64 %rd1, %rd1, "
+                       "0x1000080000;\nadd.u64 %rd2, %rd1, 128;\nwgmma.fence.sync.aligned;\n" +
+                       product("%rd1", "%f1, %f2, %f3, %f4") + product("%rd2", "%f5, %f6, %f7, %f8") +
+                       "wgmma.wait_group.sync.aligned " + wait + ";\nst.shared.u32 [%r3" + place + "], %r0;\n" +
+                       "wgmma.wait_group.sync.aligned 0;",
+                   .threads = 128};
+  };
+  for (const char* place : {"", "+1024", "+2048", "+3072"}) {
+    EXPECT_THAT(watch_all(kernel("0", place)), IsEmpty()) << place;
+  }
+  EXPECT_THAT(watch_all(kernel("1", "")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("1", "+1024")), IsEmpty());
+  EXPECT_THAT(watch_all(kernel("1", "+2048")), Contains(HasSubstr("wgmma of warpgroup 0")));
+  EXPECT_THAT(watch_all(kernel("1", "+3072")), Contains(HasSubstr("wgmma of warpgroup 0")));
+}
+
 TEST(ProxyFence, IsRequiredBetweenStoresAndAnEngineThatReadsThem) {
   const auto kernel = [](const char* fence, const char* late_fence) {
     return Watched{.body = std::string("st.shared.u32 [%r3], %r0;\n") + fence + "\nbar.sync 0;\n" + late_fence +

@@ -153,6 +153,90 @@ TEST(Setmaxnreg, IsOfAllFourWarps) {
   EXPECT_THAT(ran.messages[0], StartsWith("DIVERGED_WARPGROUP warp 0 lanes ffffffff setmaxnreg.dec"));
 }
 
+// --- the wait of a warpgroup -----------------------------------------------------------------------------------------
+
+// All elements of s are ones; then each warp by itself overwrites B of the first product, as soon as it is past a wait.
+constexpr const char* kOnes = R"(
+  mov.u32 %r3, s; shl.b32 %r1, %r0, 5; add.u32 %r1, %r1, %r3; mov.u32 %r2, 0x3f803f80;
+  st.shared.v4.u32 [%r1], {%r2, %r2, %r2, %r2}; st.shared.v4.u32 [%r1+16], {%r2, %r2, %r2, %r2};
+  and.b32 %r4, %r0, 31; mad.lo.u32 %r4, %r4, 8, %r3;
+  fence.proxy.async; bar.sync 0;
+)";
+std::vector<LaunchOptions> every_policy() {
+  std::vector<LaunchOptions> all(2);
+  all[1].policy = Policy::early;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    all.emplace_back().policy = Policy::seeded;
+    all.back().seed = seed;
+  }
+  return all;
+}
+
+// A group belongs to the warpgroup: a warp that is past the wait may overwrite what the other three have read.
+TEST(Wgmma, TheProductsOfAllFourWarpsAreCompleteAtTheWait) {
+  for (const LaunchOptions& options : every_policy()) {
+    const Ran ran = run({.body = std::string(kDescriptors) + kOnes +
+                                 "wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, "
+                                 "%f1, %f2, %f3}, %rd10, %rd10, 0, 1, 1, 0, 0; wgmma.commit_group.sync.aligned;\n"
+                                 "wgmma.wait_group.sync.aligned 0; mov.u32 %r2, 0; st.shared.v2.u32 [%r4], {%r2, %r2};"
+                                 "mad.wide.u32 %rd2, %r0, 4, %rd0; st.global.f32 [%rd2], %f0;",
+                         .out_bytes = 512,
+                         .threads = 128,
+                         .options = options});
+    EXPECT_THAT(ran.messages, IsEmpty());
+    for (std::size_t t = 0; t < 128; ++t) {
+      ASSERT_EQ(ran.at<float>(t), 16.0F) << "thread " << t << " policy " << static_cast<int>(options.policy) << " seed "
+                                         << options.seed;
+    }
+  }
+}
+
+// Two groups; each warp sets B of both products to twos after a wait for the first group.
+TEST(Wgmma, AWaitForTheFirstGroupLeavesTheSecondInFlight) {
+  const std::string product = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 ";
+  for (const LaunchOptions& options : every_policy()) {
+    const Ran ran = run(
+        {.body = std::string(kOnes) + "wgmma.fence.sync.aligned;\n" + product +
+                 "{%f0, %f1, %f2, %f3}, 0x1000080040, 0x1000080040, 0, 1, 1, 0, 0; wgmma.commit_group.sync.aligned;\n" +
+                 product +
+                 "{%f4, %f5, %f6, %f7}, 0x10000800C0, 0x10000800C0, 0, 1, 1, 0, 0; wgmma.commit_group.sync.aligned;\n"
+                 "wgmma.wait_group.sync.aligned 1; mov.u32 %r2, 0x40004000;\n"
+                 "st.shared.v2.u32 [%r4], {%r2, %r2}; st.shared.v2.u32 [%r4+2048], {%r2, %r2};\n"
+                 "wgmma.wait_group.sync.aligned 0; mad.wide.u32 %rd2, %r0, 8, %rd0;\n"
+                 "st.global.f32 [%rd2], %f0; st.global.f32 [%rd2+4], %f4;",
+         .out_bytes = 1024,
+         .threads = 128,
+         .options = options});
+    EXPECT_THAT(ran.messages, IsEmpty());
+    for (std::size_t t = 0; t < 128; ++t) {
+      const float late = t < 32 ? 64.0F : 32.0F;  // rows 0 to 7 of A are the bytes of B
+      ASSERT_EQ(ran.at<float>(2 * t), 16.0F) << "thread " << t << " seed " << options.seed;
+      ASSERT_EQ(ran.at<float>(2 * t + 1), options.policy == Policy::early ? 16.0F : late)
+          << "thread " << t << " seed " << options.seed;
+    }
+  }
+}
+
+// One warp waits while the others are at the fence: after the report each warp completes its own products at its wait.
+TEST(Wgmma, WarpsOfADivergedWarpgroupWaitEachForItsOwnProducts) {
+  for (const LaunchOptions& options : every_policy()) {
+    for (const char* warp : {"0", "1", "2", "3"}) {
+      const Ran ran = run({.body = std::string(kOnes) + "shr.u32 %r5, %r0, 5; setp.ne.u32 %p1, %r5, " + warp +
+                                   "; @%p1 bra JOIN; wgmma.wait_group.sync.aligned 0;\n"
+                                   "JOIN: wgmma.fence.sync.aligned; "
+                                   "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}, "
+                                   "0x1000080040, 0x1000080040, 0, 1, 1, 0, 0;\n"
+                                   "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n"
+                                   "mad.wide.u32 %rd2, %r0, 4, %rd0; st.global.f32 [%rd2], %f0;",
+                           .out_bytes = 512,
+                           .threads = 128,
+                           .options = options});
+      EXPECT_THAT(ran.messages, ElementsAre(StartsWith("DIVERGED_WARPGROUP warps")));
+      for (std::size_t t = 0; t < 128; ++t) ASSERT_EQ(ran.at<float>(t), 16.0F) << "thread " << t << " warp " << warp;
+    }
+  }
+}
+
 // --- registers of products in flight ---------------------------------------------------------------------------------
 
 // The sums are written at the wait; registers that become live in between must not share their places.

@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "gpu/virtual/machine/state.h"
 #include "gpu/virtual/semantics/op.h"
@@ -32,6 +33,10 @@ struct GroupValue {
 // then uses its own.
 [[nodiscard]] std::optional<Flow> meet_warpgroup(Exec& exec, const Op& op, LaneMask lanes,
                                                  std::span<const GroupValue> values = {});
+
+// For the first warp that continues: all four warps at the instruction, ascending, each with its own registers. Of a
+// warpgroup that has diverged, this warp alone.
+[[nodiscard]] std::vector<Exec> met_warps(Exec& exec);
 
 [[nodiscard]] inline Warpgroup& warpgroup_of(Exec& exec) {
   auto& all = exec.cta.warpgroups;
