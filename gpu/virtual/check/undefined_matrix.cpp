@@ -93,7 +93,7 @@ class MatrixPropagation {
       probe.fill(exec_.registers);               // operands of other kinds keep their values
       const bool zeros = instr_.has(Mod::xor_);  // 0 ^ x: the popcount of x
       set(
-          probe, factors_[kC], [](std::uint64_t) { return 0; }, nullptr);
+          probe, factors_[kC], [](std::uint64_t) { return std::uint64_t{0}; }, nullptr);
       set(
           probe, factors_[side == kA ? kB : kA],
           [&](std::uint64_t) { return zeros ? 0 : ones_of(factors_[side == kA ? kB : kA].type); }, nullptr);
