@@ -39,25 +39,6 @@ float small_number(ElementType type, std::uint32_t bits) {
   return small_number(bits, 2, 1);
 }
 
-Type type_of(ElementType type) {
-  switch (type) {
-    case ElementType::f16:
-      return Type::f16;
-    case ElementType::bf16:
-      return Type::bf16;
-    case ElementType::tf32:
-      return Type::tf32;
-    case ElementType::e5m2:
-      return Type::e5m2;
-    case ElementType::u8:
-      return Type::u8;
-    case ElementType::s8:
-      return Type::s8;
-    default:
-      return Type::e4m3;
-  }
-}
-
 bool is_small(ElementType type) {
   return type == ElementType::e2m3 || type == ElementType::e3m2 || type == ElementType::e2m1;
 }
@@ -213,6 +194,25 @@ TensorProduct product_of(const Instr& instr, std::uint32_t descriptor) {
   return DescriptionReader(instr, descriptor).read();
 }
 
+Type product_type(ElementType type) {
+  switch (type) {
+    case ElementType::f16:
+      return Type::f16;
+    case ElementType::bf16:
+      return Type::bf16;
+    case ElementType::tf32:
+      return Type::tf32;
+    case ElementType::e5m2:
+      return Type::e5m2;
+    case ElementType::u8:
+      return Type::u8;
+    case ElementType::s8:
+      return Type::s8;
+    default:
+      return Type::e4m3;
+  }
+}
+
 int stored_bits(ElementType type) {
   switch (type) {
     case ElementType::f16:
@@ -229,7 +229,7 @@ int stored_bits(ElementType type) {
 
 void decode_chunk(ElementType type, const std::byte* from, float* to) {
   if (!is_small(type) && type != ElementType::e2m1_packed) {
-    return decode_elements(type_of(type), from, 8 * kStoredChunkBytes / stored_bits(type), to);
+    return decode_elements(product_type(type), from, 8 * kStoredChunkBytes / stored_bits(type), to);
   }
   const int width = type == ElementType::e2m1 || type == ElementType::e2m1_packed ? 4 : 6;
   const int count = type == ElementType::e2m1_packed ? 32 : 16;
@@ -241,7 +241,7 @@ void decode_chunk(ElementType type, const std::byte* from, float* to) {
   }
 }
 void decode_chunk(ElementType type, const std::byte* from, std::int32_t* to) {
-  decode_elements(type_of(type), from, kStoredChunkBytes, to);
+  decode_elements(product_type(type), from, kStoredChunkBytes, to);
 }
 
 void decode_cell(ElementType type, std::uint32_t cell, float* to) {
@@ -255,13 +255,13 @@ void decode_cell(ElementType type, std::uint32_t cell, float* to) {
   } else {
     std::byte bytes[sizeof cell];
     std::memcpy(bytes, &cell, sizeof cell);
-    decode_elements(type_of(type), bytes, 32 / stored_bits(type), to);
+    decode_elements(product_type(type), bytes, 32 / stored_bits(type), to);
   }
 }
 void decode_cell(ElementType type, std::uint32_t cell, std::int32_t* to) {
   std::byte bytes[sizeof cell];
   std::memcpy(bytes, &cell, sizeof cell);
-  decode_elements(type_of(type), bytes, 4, to);
+  decode_elements(product_type(type), bytes, 4, to);
 }
 
 double decode_scale(ScaleType type, std::uint8_t bits) {

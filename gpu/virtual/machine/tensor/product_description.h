@@ -47,6 +47,8 @@ struct TensorProduct {
 
 // Bits that an element takes in shared memory: 8 for each type of 8, 6 or 4 bits of .kind::f8f6f4 and mxf8f6f4.
 [[nodiscard]] int stored_bits(ElementType type);
+// The type of registers that the product computes with; e4m3 for elements of 6 and 4 bits, which no register has.
+[[nodiscard]] Type product_type(ElementType type);
 // The elements of 16 bytes of shared memory: 16 of 6 or 4 bits are contiguous, and the rest of their 16 bytes is not
 // used. `to` has 128 / stored_bits(type) places; every number is exact.
 void decode_chunk(ElementType type, const std::byte* from, float* to);

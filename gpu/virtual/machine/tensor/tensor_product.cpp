@@ -16,23 +16,6 @@
 namespace kvscope::ptx {
 namespace {
 
-Type product_type(ElementType type) {
-  switch (type) {
-    case ElementType::f16:
-      return Type::f16;
-    case ElementType::bf16:
-      return Type::bf16;
-    case ElementType::tf32:
-      return Type::tf32;
-    case ElementType::u8:
-      return Type::u8;
-    case ElementType::s8:
-      return Type::s8;
-    default:
-      return Type::e4m3;
-  }
-}
-
 // Rows of A or columns of B of one CTA, from shared memory: element (mn, k) at to[mn * mn_step + k * k_step].
 template <class T>
 void read_shared(const Cta& cta, std::uint64_t descriptor, bool mn_major, ElementType type, int mns, int ks, T* to,
