@@ -29,7 +29,7 @@ struct Hypothesis {
   int hint = 1;
 };
 
-// Numbers of a result for a report; `text_of` may be replaced by one that knows their meaning.
+// Numbers of a result for a report; pass another `text_of` to describe them.
 [[nodiscard]] std::string words_text(const Words& words);
 
 [[nodiscard]] TestResult judge_exact(const Lab& lab, std::string_view test, std::span<const ExactCase> cases,

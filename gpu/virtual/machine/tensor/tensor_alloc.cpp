@@ -43,8 +43,8 @@ bool met_peer(Exec& exec, const Op& op, Flow& flow) {
   Cta* const peer = peer_of(exec.launch, exec.cta);
   const bool arrived = exec.lane_group.retries && exec.lane_group.wait.kind == WaitKind::tensor_peer;
   // A peer that has exited may have come here first.
-  const bool met = arrived && peer != nullptr &&
-                   static_cast<std::uint64_t>(peer->tensor.pair_actions) >= exec.lane_group.wait.value;
+  const bool met =
+      arrived && peer != nullptr && static_cast<std::uint64_t>(peer->tensor.pair_actions) >= exec.lane_group.wait.value;
   if (met) {
     exec.lane_group.wait = {};
     return true;

@@ -1,5 +1,5 @@
-// tcgen05.mma and cp as the tensor core performs them. Sums in the order of k, as the option of the machine says
-// (op.h, SumMode); products with block scales are exact, and each is added with one rounding.
+// tcgen05.mma and cp as the tensor core performs them. Products are added in the order of k, in the machine's SumMode
+// (op.h); products with block scales are exact, and each is added with one rounding.
 #include <algorithm>
 #include <array>
 #include <bit>
