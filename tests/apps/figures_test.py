@@ -13,6 +13,9 @@ together stay below 10 MB.
   figures_test.py --viewer build/release/apps/kvscope-viewer/kvscope-viewer            compare
   figures_test.py --viewer build/release/apps/kvscope-viewer/kvscope-viewer --update   redraw those that have gone stale
 
+The viewer sees no system font while it draws: every glyph must be in a font that it carries, or the pictures would
+depend on what is installed. The picture of BOTH_WAYS is drawn with the system's fonts too, and must not change.
+
 Redrawn PNG files are kept in fewer bytes than the viewer writes, pixel for pixel the same.
 """
 import argparse
@@ -36,6 +39,9 @@ FOLDER = ROOT / "docs" / "figures"
 MOST_BYTES = 10_000_000  # of all pictures together
 MOST_LEVELS = 6          # a channel of a pixel may be off by
 FEW_LEVELS, FEW_PIXELS = 2, 0.001
+BOTH_WAYS = "gallery_partial_page.png"  # numbers with separated thousands in both families
+NO_FONTS = ('<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig><dir>{0}/none</dir>'
+            '<cachedir>{0}/cache</cachedir></fontconfig>\n')
 
 
 def film_difference(kept, drawn):
@@ -79,11 +85,14 @@ def command(viewer, name, arguments):
     return [str(viewer), "--render", name, *arguments]
 
 
-def redraw(viewer, name, arguments, folder):
+def redraw(viewer, name, arguments, folder, system_fonts=False):
     """The picture's bytes; raises with what the program said. It runs in the repository's root: paths are from there."""
     target = os.path.join(folder, name)
+    environment = dict(os.environ, QT_QPA_PLATFORM="offscreen", LC_ALL="C.UTF-8")
+    if not system_fonts:
+        environment["FONTCONFIG_FILE"] = os.path.join(folder, "fonts.conf")
     done = subprocess.run(command(viewer, target, arguments), cwd=ROOT, capture_output=True, text=True, timeout=300,
-                          env=dict(os.environ, QT_QPA_PLATFORM="offscreen", LC_ALL="C.UTF-8"), check=False)
+                          env=environment, check=False)
     if done.returncode != 0 or not os.path.exists(target):
         raise RuntimeError(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
     with open(target, "rb") as file:
@@ -173,11 +182,14 @@ def main():
     chosen = [f for f in figures if not arguments.names or f["file"] in arguments.names]
     faults, redrawn = [], []
     with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "fonts.conf").write_text(NO_FONTS.format(folder), encoding="utf-8")
         for figure in chosen:
             name, kept = figure["file"], FOLDER / figure["file"]
             try:
                 data = redraw(arguments.viewer, name, figure["arguments"], folder)
                 found = stale(kept, data)
+                if name == BOTH_WAYS and redraw(arguments.viewer, name, figure["arguments"], folder, True) != data:
+                    faults.append(f"{name}: changes with the fonts that are installed: some glyph is in no embedded font")
             except (RuntimeError, ValueError) as error:
                 faults.append(f"{name}: cannot be drawn: {error}")
                 continue
