@@ -35,6 +35,13 @@
 
 namespace kvscope::attention {
 
+// The phase of the double with these bits, in half steps * 2^31, moved by `move` quarters of a step: the bits that
+// rounding removes, as a signed number.
+[[nodiscard]] inline std::int32_t rounding_phase(std::uint64_t bits, std::size_t type, std::size_t move) {
+  const auto removed = static_cast<std::uint32_t>(bits << (12 + kClumpKeptBits[type]) >> 32);
+  return static_cast<std::int32_t>(removed + static_cast<std::uint32_t>(move) * 0x40000000u);
+}
+
 class WeightTerms {
  public:
   WeightTerms() = default;
@@ -49,11 +56,8 @@ class WeightTerms {
     last_ = e;
     const std::uint64_t bits = std::bit_cast<std::uint64_t>(e);
     for (std::size_t type = 0; type < kClumpTypes; ++type) {
-      // The bits that rounding removes, as a signed number: the distance from the nearest kept number.
-      const auto removed = static_cast<std::uint32_t>(bits << (12 + kClumpKeptBits[type]) >> 32);
       for (std::size_t move = 0; move < kPhaseMoves; ++move) {
-        const auto phase = static_cast<std::int32_t>(removed + static_cast<std::uint32_t>(move) * 0x40000000u);
-        sums_.phases[type][move] += e * static_cast<double>(phase);
+        sums_.phases[type][move] += e * static_cast<double>(rounding_phase(bits, type, move));
       }
     }
     if (e >= 0x1p-7) return;
@@ -75,6 +79,7 @@ class WeightTerms {
 
   // `row_sum`: of all weights, with the sink's.
   [[nodiscard]] double p2(double row_sum) const { return std::sqrt(sums_.squares) / row_sum; }
+  // Relative to the row's maximum; rising_clump.h has what maxima of tiles add.
   [[nodiscard]] double clump(std::size_t type, double row_sum) const {
     double largest = 0;
     for (const double x : sums_.phases[type]) largest = std::fabs(x) > largest ? std::fabs(x) : largest;

@@ -23,6 +23,7 @@
 #include "core/attention/problem.h"
 #include "core/attention/problem_checks.h"
 #include "core/attention/result.h"
+#include "core/attention/rising_clump.h"
 #include "core/attention/weight_terms.h"
 #include "core/base/checked.h"
 #include "core/base/interruption.h"
@@ -272,7 +273,7 @@ class QueryBlock {
     double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
-    write_weights(WeightTerms(sums), visible.size(), sum, i, head);
+    write_weights(WeightTerms(sums), rising_clump(std::span<const T>(weights), sum), visible.size(), sum, i, head);
     result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
 
     result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
@@ -306,11 +307,15 @@ class QueryBlock {
   }
 
   // The terms of the bounds that depend on the weights alone.
-  void write_weights(const WeightTerms& terms, std::int64_t keys, double sum, std::int64_t i, std::int64_t head) {
+  void write_weights(const WeightTerms& terms, const std::array<double, kClumpTypes>& rising, std::int64_t keys,
+                     double sum, std::int64_t i, std::int64_t head) {
     result_.keys(i, head) = static_cast<double>(keys);
     result_.p2(i, head) = canonical_nan(terms.p2(sum));
     result_.repeats(i, head) = terms.repeats();
-    for (std::size_t k = 0; k < kClumpTypes; ++k) result_.clump(i, head, k) = canonical_nan(terms.clump(k, sum));
+    for (std::size_t k = 0; k < kClumpTypes; ++k) {
+      const double both = terms.clump(k, sum) + rising[k];
+      result_.clump(i, head, k) = canonical_nan(both > 1 ? 1 : both);
+    }
     for (std::size_t k = 0; k < kFaintTerms; ++k) result_.faint(i, head, k) = canonical_nan(terms.faint(k, sum));
     for (std::size_t k = 0; k < kLostTerms; ++k) result_.lost(i, head, k) = canonical_nan(terms.lost(k, sum));
   }

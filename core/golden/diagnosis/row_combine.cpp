@@ -7,6 +7,7 @@
 
 #include "core/attention/equal_weights.h"
 #include "core/attention/partial_sums.h"
+#include "core/attention/rising_clump.h"
 #include "core/attention/weight_terms.h"
 #include "core/base/interruption.h"
 #include "core/golden/diagnosis/row_recipe.h"
@@ -269,7 +270,10 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
   row.head_size = static_cast<double>(problem_.k.head_size);
   row.p2 = weights.p2(sum);
   row.repeats = weights.repeats();
-  for (std::size_t i = 0; i < attention::kClumpTypes; ++i) row.clump[i] = weights.clump(i, sum);
+  const auto rising = attention::rising_clump(std::span<const double>(result.of_keys), sum);
+  for (std::size_t i = 0; i < attention::kClumpTypes; ++i) {
+    row.clump[i] = std::min(1.0, weights.clump(i, sum) + rising[i]);
+  }
   for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
   for (std::size_t i = 0; i < attention::kLostTerms; ++i) row.lost[i] = weights.lost(i, sum);
   row.row_sum_so_far = attention::row_sum_so_far<double>(result.of_keys, sum - of_keys, sum);

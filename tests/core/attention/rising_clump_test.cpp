@@ -1,0 +1,211 @@
+// What a rising maximum adds to the clump: against phases computed by rounding, and kernels within the bound.
+#include "core/attention/rising_clump.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "core/attention/bounds.h"
+#include "core/attention/weight_terms.h"
+
+namespace kvscope::attention::rising_clump_test {
+namespace {
+
+using Scores = std::vector<double>;
+
+struct Row {
+  Scores scores;
+  std::vector<double> weights;
+  double sum = 0;
+};
+
+Row row_of(Scores scores) {
+  Row row{std::move(scores), {}, 0};
+  const double largest = *std::ranges::max_element(row.scores);
+  for (const double s : row.scores) {
+    row.weights.push_back(std::exp(s - largest));
+    row.sum += row.weights.back();
+  }
+  return row;
+}
+
+// Scores that rise by `by` in all, with noise of that size.
+Scores rising(std::size_t keys, double by, double noise = 0) {
+  std::mt19937_64 random(keys);
+  std::normal_distribution<double> normal;
+  Scores scores;
+  for (std::size_t t = 0; t < keys; ++t) {
+    scores.push_back(by * static_cast<double>(t) / static_cast<double>(keys) + noise * normal(random));
+  }
+  return scores;
+}
+
+Scores reversed(Scores scores) {
+  std::ranges::reverse(scores);
+  return scores;
+}
+
+// The nearest number with `kept` bits behind the leading 1, by frexp.
+double rounded(double x, int kept) {
+  int exponent = 0;
+  if (x == 0) return 0;
+  static_cast<void>(std::frexp(x, &exponent));
+  const double step = std::ldexp(1.0, exponent - 1 - kept);
+  return std::nearbyint(x / step) * step;
+}
+
+constexpr std::array<int, kClumpTypes> kKept = {7, 10, 3};
+constexpr std::array<DType, kClumpTypes> kTypes = {DType::bf16, DType::f16, DType::e4m3};
+
+// Row sum of a kernel that sums P rounded to `kept` bits relative to the running maximum of its tiles, over the exact
+// one.
+double kernel_sum(const Row& row, std::size_t tile, int kept, bool backwards) {
+  double maximum = -INFINITY, sum = 0;
+  const std::size_t keys = row.scores.size(), tiles = (keys + tile - 1) / tile;
+  for (std::size_t n = 0; n < tiles; ++n) {
+    const std::size_t first = (backwards ? tiles - 1 - n : n) * tile, last = std::min(keys, first + tile);
+    double next = maximum;
+    for (std::size_t t = first; t < last; ++t) next = std::max(next, row.scores[t]);
+    sum *= std::exp(maximum - next);
+    maximum = next;
+    for (std::size_t t = first; t < last; ++t) sum += rounded(std::exp(row.scores[t] - maximum), kept);
+  }
+  return sum * std::exp(maximum - *std::ranges::max_element(row.scores)) / row.sum;
+}
+
+TEST(RisingClump, IsZeroWhereNoTileRaisesTheMaximumBelowTheRows) {
+  const std::array<double, kClumpTypes> none{};
+  EXPECT_EQ(rising_clump(std::span<const double>(), 1), none);
+  EXPECT_EQ(rising_clump(std::span<const double>(row_of(rising(16, 1)).weights), 10), none);  // one tile
+  EXPECT_EQ(rising_clump(std::span<const double>(row_of(Scores(1000, 3)).weights), 1000), none);
+  EXPECT_EQ(rising_clump(std::span<const double>(std::vector<double>(100, 0.0)), 1), none);  // all lost
+  // Each tile has one score: relative to it, every weight is 1, which no type rounds. Moved by half a step they do.
+  Scores stairs;
+  for (int t = 0; t < 4096; ++t) stairs.push_back(t / 256);
+  const Row row = row_of(stairs);
+  for (const double clump : rising_clump(std::span<const double>(row.weights), row.sum)) {
+    EXPECT_NEAR(clump, 1 - 256 / row.sum, 1e-9);  // the weight of all tiles but the last
+  }
+}
+
+// By rounding the weights relative to the maximum of each tile that raises it.
+double brute_force(const Row& row, std::size_t type) {
+  const double whole = *std::ranges::max_element(row.weights);
+  const std::size_t keys = row.weights.size();
+  double largest = 0;
+  for (const std::size_t tile : {16, 32, 64, 128, 256}) {
+    for (const bool backwards : {false, true}) {
+      std::array<double, kPhaseMoves> phases{};
+      double maximum = 0;
+      const std::size_t tiles = (keys + tile - 1) / tile;
+      for (std::size_t n = 0; n < tiles; ++n) {
+        const std::size_t first = (backwards ? tiles - 1 - n : n) * tile, last = std::min(keys, first + tile);
+        double own = 0;
+        for (std::size_t t = first; t < last; ++t) own = std::max(own, row.weights[t]);
+        if (own <= maximum) continue;
+        maximum = own;
+        if (own == whole) continue;
+        for (std::size_t t = first; t < last; ++t) {
+          const double p = row.weights[t] / own;
+          int exponent = 0;
+          static_cast<void>(std::frexp(p, &exponent));
+          const double half_step = std::ldexp(1.0, exponent - 2 - kKept[type]);
+          for (std::size_t move = 0; move < kPhaseMoves; ++move) {
+            const double place = (p - rounded(p, kKept[type])) / half_step + static_cast<double>(move) / 2;
+            phases[move] += row.weights[t] * (place >= 1 ? place - 2 : place);
+          }
+        }
+      }
+      for (const double x : phases) largest = std::max(largest, std::fabs(x) / row.sum);
+    }
+  }
+  return largest;
+}
+
+TEST(RisingClump, IsTheMeanPhaseOfTheTilesThatRaiseTheMaximum) {
+  Scores two_levels = rising(256, 0.02);
+  for (int t = 0; t < 16; ++t) two_levels.push_back(5.5);
+  const std::vector<Scores> all = {two_levels, rising(4096, 7.5), reversed(rising(4096, 7.5)), rising(1000, 3, 0.01),
+                                   rising(777, 0.3, 0.2)};
+  for (const Scores& scores : all) {
+    const Row row = row_of(scores);
+    const std::array<double, kClumpTypes> clump = rising_clump(std::span<const double>(row.weights), row.sum);
+    for (std::size_t type = 0; type < kClumpTypes; ++type) {
+      EXPECT_NEAR(clump[type], brute_force(row, type), 1e-6) << scores.size() << " keys, " << name(kTypes[type]);
+    }
+    EXPECT_GT(clump[2], 0.01);
+  }
+}
+
+TEST(RisingClump, OfFloatsIsThatOfDoubles) {
+  const Row row = row_of(rising(4096, 6, 0.001));
+  const std::vector<float> floats(row.weights.begin(), row.weights.end());
+  const std::vector<double> doubles(floats.begin(), floats.end());
+  EXPECT_EQ(rising_clump(std::span<const float>(floats), row.sum),
+            rising_clump(std::span<const double>(doubles), row.sum));
+}
+
+TEST(RisingClump, IsSmallForScoresInAnyOrder) {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  for (const std::size_t keys : {100, 1000, 16384}) {
+    Scores scores;
+    for (std::size_t t = 0; t < keys; ++t) scores.push_back(normal(random));
+    const Row row = row_of(scores);
+    double squares = 0;
+    for (const double e : row.weights) squares += e * e;
+    for (const double clump : rising_clump(std::span<const double>(row.weights), row.sum)) {
+      EXPECT_LT(clump, 2 * std::sqrt(squares) / row.sum) << keys;  // about a standard deviation, of seven
+    }
+  }
+}
+
+// Row sums of rounded P, by kernels of many tiles: each within the bound of lse, and without the term many are not.
+TEST(RisingClump, CoversKernelsOnRisingAndFallingScores) {
+  int outside_without = 0, kernels = 0;
+  for (const std::size_t keys : {1000, 16384}) {
+    for (const double by : {0.5, 3.0, 7.5, 20.0}) {
+      for (const double noise : {0.0, 1e-3}) {
+        for (const bool falls : {false, true}) {
+          const Row row = row_of(falls ? reversed(rising(keys, by, noise)) : rising(keys, by, noise));
+          WeightTerms terms;
+          for (const double e : row.weights) terms.add(e);
+          const std::array<double, kClumpTypes> more = rising_clump(std::span<const double>(row.weights), row.sum);
+          for (std::size_t type = 0; type < kClumpTypes; ++type) {
+            Rounding rounding = rounding_of(DType::f32);
+            rounding.probabilities = kTypes[type];
+            rounding.row_sum = RowSum::rounded;
+            RowTerms with;
+            with.keys = static_cast<double>(keys), with.lse = 10, with.p2 = terms.p2(row.sum), with.repeats = 0;
+            for (double& x : with.faint) x = 0;
+            for (double& x : with.lost) x = 0;
+            RowTerms without = with;
+            without.clump[type] = terms.clump(type, row.sum);
+            with.clump[type] = std::min(1.0, without.clump[type] + more[type]);
+            const double allowed = lse_budget(rounding, with).p, before = lse_budget(rounding, without).p;
+            EXPECT_LE(before, allowed);
+            for (const std::size_t tile : {1, 16, 32, 48, 64, 100, 128, 256}) {
+              for (const bool backwards : {false, true}) {
+                const double error = std::fabs(std::log(kernel_sum(row, tile, kKept[type], backwards)));
+                EXPECT_LE(error, allowed) << keys << " keys, rise " << by << ", noise " << noise << ", falls " << falls
+                                          << ", " << name(kTypes[type]) << ", tile " << tile << ", " << backwards;
+                outside_without += error > before;
+                ++kernels;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(outside_without, kernels / 50);
+}
+
+}  // namespace
+}  // namespace kvscope::attention::rising_clump_test
