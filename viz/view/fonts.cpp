@@ -29,7 +29,8 @@ bool add(const char* file, const char* family) {
 // A glyph that the family lacks comes from the other embedded one: JetBrains Mono has no narrow no-break space, which
 // separates thousands. Without this Qt would take a system font, and widths would depend on what is installed.
 QFont made(const char* family, int px, QFont::Weight weight, QFont::StyleStrategy strategy) {
-  QFont font(QStringList{QString::fromLatin1(family), QString::fromLatin1(kUiFamily), QString::fromLatin1(kMonoFamily)});
+  QFont font(
+      QStringList{QString::fromLatin1(family), QString::fromLatin1(kUiFamily), QString::fromLatin1(kMonoFamily)});
   font.setPixelSize(px);
   font.setWeight(weight);
   font.setHintingPreference(QFont::PreferNoHinting);  // the same picture at every scale
