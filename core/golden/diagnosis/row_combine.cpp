@@ -251,18 +251,18 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
   double maximum = scores.empty() ? 0 : *std::max_element(scores.begin(), scores.end());
   if (recipe.sink) maximum = std::max(maximum, *recipe.sink);
   double sum = recipe.extra_denominator * std::exp(-maximum);
-  attention::WeightTerms weights;
   Weights result;
   result.of_keys.reserve(scores.size());
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const double e = recipe.keys[i].weight * std::exp(scores[i] - maximum);
     row.smax = std::max(row.smax, std::fabs(scores[i]));
     sum += e;
-    weights.add(e);
     result.of_keys.push_back(e);
   }
-  const double of_keys = sum;
+  const std::span<const double> of_keys = result.of_keys;
+  const double without_sink = sum;
   if (recipe.sink) sum += std::exp(*recipe.sink - maximum);
+  const attention::WeightTerms weights = attention::weight_terms_of(of_keys);
   row.base_two = recipe.lse_base == attention::LseBase::two;
   row.lse = (maximum + std::log(sum)) * (row.base_two ? std::numbers::log2e : 1.0);
   row.keys = static_cast<double>(std::max<std::size_t>(scores.size(), 1));
@@ -272,14 +272,13 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
   for (std::size_t i = 0; i < attention::kClumpTypes; ++i) row.clump[i] = weights.clump(i, sum);
   for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
   for (std::size_t i = 0; i < attention::kLostTerms; ++i) row.lost[i] = weights.lost(i, sum);
-  row.row_sum_so_far = attention::row_sum_so_far<double>(result.of_keys, sum - of_keys, sum);
-  if (attention::EqualWeights().many(std::span<const double>(result.of_keys))) {
-    const std::vector<std::size_t> order = attention::EqualWeights::sorted(std::span<const double>(result.of_keys));
-    row.p2 = std::max(row.p2, size_of_distinct(result.of_keys, order) / sum);
-    row.repeats = attention::EqualWeights::systematic_additions(std::span<const double>(result.of_keys), order) / sum;
-    result.joined = order;
+  row.row_sum_so_far = attention::row_sum_so_far(of_keys, sum - without_sink, sum);
+  if (equal_weights_.many(of_keys)) {
+    result.joined = attention::EqualWeights::sorted(of_keys);
+    row.p2 = std::max(row.p2, size_of_distinct(of_keys, result.joined) / sum);
+    row.repeats = attention::EqualWeights::systematic_additions(of_keys, result.joined) / sum;
   }
-  row.repeats += attention::absorbed<double>(result.of_keys, 0, sum);
+  row.repeats += attention::absorbed(of_keys, 0, sum);
   result.sum = sum;
   return result;
 }

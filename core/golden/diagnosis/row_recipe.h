@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/attention/bounds.h"
+#include "core/attention/equal_weights.h"
 #include "core/attention/problem.h"
 
 namespace kvscope::golden {
@@ -201,6 +202,7 @@ class RowEvaluator {
   std::shared_ptr<BaseValues> base_values_;  // other rows may share them
   mutable std::vector<double> zeros_;        // the V row of keys that are read as zeros
   std::optional<std::pair<double, attention::Rounding>> expected_;
+  mutable attention::EqualWeights equal_weights_;  // its memory is kept from recipe to recipe
 };
 
 // The recipe of a correct kernel.
