@@ -15,6 +15,7 @@
 #include <vector>
 #include <xtensor/xtensor.hpp>
 
+#include "core/attention/detail/joined_rows.h"
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
 #include "core/attention/equal_weights.h"
@@ -87,7 +88,8 @@ class QueryBlock {
         k_padded_(round_up(problem.k.head_size, kPadding)),
         v_padded_(round_up(problem.v.head_size, kPadding)),
         k_rows_(problem.k, kernels),
-        v_rows_(problem.v, kernels) {}
+        v_rows_(problem.v, kernels),
+        joined_(v_rows_, kernels, v_padded_) {}
 
   // Keys are read in blocks that start at key `origin`, at or before the first key that any of the queries sees.
   void run(std::int64_t sequence, std::int64_t first_query, std::int64_t last_query, std::int64_t origin) {
@@ -403,6 +405,7 @@ class QueryBlock {
     for (std::int64_t head = 0; head < p_.query_heads; head += group_) {
       if (!equal_.many(weights_of(last, head))) continue;
       v_rows_.locate(sequence_, needed_.first, needed_.last, head / group_, run_);
+      joined_.read(run_);
       for (std::int64_t query = 0; query < queries_; ++query) {
         for (std::int64_t member = head; member < head + group_; ++member) {
           join_row(query, member, weights_of(query, member));
@@ -414,47 +417,20 @@ class QueryBlock {
   void join_row(std::int64_t query, std::int64_t head, std::span<const T> e) {
     interruption_point();
     // The rows of run_ begin at the first needed key.
-    const auto first = static_cast<std::size_t>(visible_[static_cast<std::size_t>(query)].first - needed_.first);
-    const std::int64_t row = row_of(query, head);
-    std::vector<double> squares(static_cast<std::size_t>(v_padded_)), together(squares.size()), pairs(squares.size());
-    std::vector<T> value(squares.size()), other(squares.size());
-    double weight = 0, weight_squares = 0;  // of the keys with the current weight; of all
-    const std::vector<std::size_t> order = EqualWeights::sorted(e);
-    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-      const auto e_of_group = static_cast<double>(e[order[begin]]);
-      while (end < order.size() && e[order[end]] == e[order[begin]]) ++end;
-      const std::size_t size = end - begin;
-      for (std::size_t i = begin; i < end; ++i) {
-        v_rows_.decode_row(run_, first + order[i], value.data());
-        if (size > 1) {
-          v_rows_.decode_row(run_, first + order[begin + EqualWeights::partner(i - begin, size)], other.data());
-        }
-        const T* partner = size > 1 ? other.data() : nullptr;
-        join(e_of_group, value.data(), partner, static_cast<double>(size - 1), together.data(), pairs.data());
-        weight += e_of_group;
-      }
-      kernels_.exact.end_group(v_padded_, together.data(), squares.data());
-      weight_squares += weight * weight;
-      weight = 0;
+    const std::int64_t first = visible_[static_cast<std::size_t>(query)].first - needed_.first;
+    const std::int64_t row = row_of(query, head), i = result_row(query);
+    const double row_sum = denominators_(row);
+    const typename JoinedRows<T>::Terms& terms = joined_.join(e, static_cast<std::size_t>(first));
+    double* squares = &sums_(row, 2, 0);
+    double* running = &running_(row, 0);  // squares too
+    for (std::size_t d = 0; d < terms.squares.size(); ++d) {
+      squares[d] = terms.squares[d] > squares[d] ? terms.squares[d] : squares[d];
+      running[d] *= terms.larger_sums[d];
     }
-    double* sum = &sums_(row, 2, 0);
-    for (std::size_t d = 0; d < squares.size(); ++d) sum[d] = squares[d] > sum[d] ? squares[d] : sum[d];
-    const double p2 = std::sqrt(weight_squares) / denominators_(row);
-    double& kept = result_.p2(result_row(query), head);
+    const double p2 = terms.weights / row_sum;
+    double& kept = result_.p2(i, head);
     if (p2 > kept) kept = p2;
-    result_.repeats(result_row(query), head) =
-        EqualWeights::systematic_additions(e, order) / denominators_(row) + absorbed(e, 0, denominators_(row));
-    double* running = &running_(row, 0);  // squares
-    const auto keys = static_cast<double>(e.size());
-    for (std::size_t d = 0; d < pairs.size(); ++d) running[d] *= EqualWeights::larger_sums(1 + pairs[d] / keys, keys);
-  }
-
-  void join(double e, const T* value, const T* other, double others, double* together, double* pairs) const {
-    if constexpr (kFast) {
-      kernels_.fast.join(e, value, other, others, v_padded_, together, pairs);
-    } else {
-      kernels_.exact.join(e, value, other, others, v_padded_, together, pairs);
-    }
+    result_.repeats(i, head) = terms.additions / row_sum + absorbed(e, 0, row_sum);
   }
 
   void write() {
@@ -506,6 +482,7 @@ class QueryBlock {
   double lowest_ = 0;             // the lowest score less its row's maximum
   std::vector<double> products_;  // of one score, for rows with small scores
   EqualWeights equal_;
+  JoinedRows<T> joined_;
   RowRun run_;       // rows of the current computation
   RowRun next_run_;  // rows that are prefetched
 };

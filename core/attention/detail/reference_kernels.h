@@ -67,11 +67,11 @@ struct ExactKernels {
   // added in eight lanes too.
   void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
 
-  // The weighted sum of the values of keys with equal weights (equal_weights.h), for one key of weight e:
-  //   together[dim] += e * value[dim]
-  // and, unless `other` is null, pairs[dim] += others where value[dim] == other[dim] and is not 0.
-  void (*join)(double e, const double* value, const double* other, double others, std::int64_t padded, double* together,
-               double* pairs);
+  // The weighted sum of the values of keys with equal weights (equal_weights.h): for `count` keys of weight e
+  //   together[dim] += e * values[i][dim]
+  // and, unless `partners` is null, pairs[dim] += others where values[i][dim] == partners[i][dim] and is not 0.
+  void (*join)(double e, const double* const* values, const double* const* partners, std::int64_t count, double others,
+               std::int64_t padded, double* together, double* pairs);
   // At the end of such a group: squares[dim] += together[dim]^2, then together[dim] = 0.
   void (*end_group)(std::int64_t padded, double* together, double* squares);
 
@@ -113,8 +113,8 @@ struct FastKernels {
   void (*weigh)(const double* scores, std::int64_t count, double largest, float* e, WeightSums* sums);
 
   // As of ExactKernels.
-  void (*join)(double e, const float* value, const float* other, double others, std::int64_t padded, double* together,
-               double* pairs);
+  void (*join)(double e, const float* const* values, const float* const* partners, std::int64_t count, double others,
+               std::int64_t padded, double* together, double* pairs);
 };
 
 struct ReferenceKernels {
