@@ -99,21 +99,100 @@ class DenseMasks(Folder):
     def test_masks_that_cannot_be_read_name_the_place(self):
         cache, q, masks = self.case(3)
         arrays = {**LAYOUTS["nhd"][0](cache), "q": q.transpose(0, 2, 1, 3)}
-        heads = np.repeat(masks[:, None], HQ, 1)
-        heads[1, 2, 0, 4] ^= True
-        bias = np.zeros((3, 7), np.float32)
-        bias[1, 2] = -0.5
+        infinite, unknown = np.zeros((3, 7), np.float32), np.zeros((3, HQ, 3, 7), np.float32)
+        infinite[1, 2], unknown[2, 1, 0, 3] = np.inf, np.nan
         for mask, text in [
                 (masks[:2], "attn_mask: is u8 [2, 3, 7]; it is [Sq, Sk], [3, Sq, Sk] or [3, 4, Sq, Sk]"),
                 (masks[:, :2], "attn_mask: has 2 rows and 7 columns, but sequence 0 has 3 queries and 7 keys"),
                 (masks[..., :6], "attn_mask: has 3 rows and 6 columns, but sequence 0 has 3 queries and 7 keys"),
-                (heads, "attn_mask[1, 2, 0, 4]: differs from head 0: a mask is the same for all heads"),
-                (bias, "attn_mask[1, 2]: is -0.5; a float mask is 0 for a visible key, and -inf or at most -10000")]:
+                (np.zeros((3, 2, 3, 7)), "attn_mask: is f64 [3, 2, 3, 7]; it is [Sq, Sk], [3, Sq, Sk] or [3, 4, Sq, Sk]"),
+                (infinite, "attn_mask[1, 2]: is inf; a float mask is added to the scores"),
+                (unknown, "attn_mask[2, 1, 0, 3]: is nan; a float mask is added to the scores")]:
             self.assertIn(text, self.rejected({**arrays, "attn_mask": mask}, "--layout", "nhd"))
         padded = LAYOUTS["hf"][0](cache)
         padded["attention_mask"] = np.ones((3, 1, 3, 9), np.int64)
         self.assertIn("attention_mask: has shape [3, 1, 3, 9], a mask of queries and keys: save it as attn_mask",
                       self.rejected({**padded, "q": q}, "--layout", "hf"))
+
+
+def biased(q, rows, bias):
+    """o and lse; q [B, Sq, Hq, D], rows (k, v) by sequence, bias [B, Hq, Sq, Sk]. A row without a key: 0 and -inf."""
+    shape = (q.shape[0] * q.shape[1], q.shape[2])
+    o, lse = np.zeros((*shape, rows[0][1].shape[-1])), np.full(shape, -np.inf)
+    for b, (k, v) in enumerate(rows):
+        for i in range(q.shape[1]):
+            for h in range(q.shape[2]):
+                kv_head = h * k.shape[1] // q.shape[2]
+                s = SCALE * (k[:, kv_head].astype(float) @ q[b, i, h].astype(float)) + bias[b, h, i, :len(k)]
+                if np.isneginf(s).all():
+                    continue
+                p = np.exp(s - s.max())
+                o[b * q.shape[1] + i, h] = p @ v[:, kv_head] / p.sum()
+                lse[b * q.shape[1] + i, h] = s.max() + np.log(p.sum())
+    return o, lse
+
+
+class Biases(Folder):
+    """attn_mask as PyTorch's SDPA adds it: any number, by head."""
+
+    def case(self, seed):
+        cache = Cache(seed, lengths=(7, 7, 7))
+        cache.queries = np.full(3, 3)
+        rng = np.random.default_rng(seed)
+        q = rng.standard_normal((3, 3, HQ, 16)).astype(np.float32)
+        bias = rng.standard_normal((3, HQ, 3, 7)).astype(np.float32)
+        return {**LAYOUTS["nhd"][0](cache), "q": q}, list(zip(cache.k, cache.v)), bias, rng
+
+    def saved(self, o, lse):
+        np.savez(os.path.join(self.folder, "out.npz"), o=o.astype(np.float32), lse=lse.astype(np.float32))
+
+    def test_of_every_shape_and_type(self):
+        arrays, rows, bias, rng = self.case(4)
+        seen = rng.random(bias.shape) < 0.6
+        seen[1, 2, 0] = False  # a row without a key, of one head
+        hidden = np.where(seen, bias, -np.inf).astype(np.float32)
+        by_head = np.where(seen, 0, -np.inf)
+        for name, given, own in [
+                ("[B, Hq, Sq, Sk]", bias, bias), ("with -inf", hidden, hidden),
+                ("[1, Hq, Sq, Sk]", hidden[1:2], np.broadcast_to(hidden[1:2], bias.shape)),
+                ("[B, 1, Sq, Sk]", bias[:, :1], np.broadcast_to(bias[:, :1], bias.shape)),
+                ("[B, Sq, Sk]", bias[:, 0], np.broadcast_to(bias[:, :1], bias.shape)),
+                ("[Sq, Sk]", bias[0, 0], np.broadcast_to(bias[0, 0], bias.shape)),
+                ("bool by head", seen, by_head), ("integers by head", seen.astype(np.int64), by_head),
+                ("f16", bias.astype(np.float16), bias.astype(np.float16)),
+                ("lowest f32", np.where(seen, bias, np.finfo(np.float32).min).astype(np.float32), hidden)]:
+            want = biased(arrays["q"], rows, own.astype(float))
+            with self.subTest(mask=name):
+                arrays["attn_mask"] = np.ascontiguousarray(given)
+                self.assert_output(self.golden(arrays, "--layout", "nhd"), want)
+                fast = self.golden(arrays, "--layout", "nhd", "--accuracy", "fast")
+                for got, expected in zip(fast, want):
+                    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+    def test_a_wrong_bias_is_named(self):
+        arrays, rows, bias, _ = self.case(5)
+        arrays["attn_mask"] = bias
+        self.golden(arrays, "--layout", "nhd")
+        for used, name in [(0 * bias, "bias_missing"), (np.broadcast_to(bias[:, :1], bias.shape), "bias_of_other_head")]:
+            with self.subTest(name=name):
+                self.saved(*biased(arrays["q"], rows, used))
+                done = self.run_in("diagnose", "golden.npz", "out.npz", "--json")
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                self.assertIn(f'"{name}"', done.stdout.split('"nearest"')[0], done.stdout)
+
+    def test_a_correct_kernel_passes_and_hidden_keys_are_not_counted(self):
+        arrays, rows, bias, rng = self.case(6)
+        hidden = np.where(rng.random(bias.shape) < 0.5, bias, -np.inf).astype(np.float32)
+        hidden[..., 3] = bias[..., 3]
+        arrays["attn_mask"] = hidden
+        self.golden(arrays, "--layout", "nhd")
+        with np.load(os.path.join(self.folder, "golden.npz")) as file:
+            counts = (hidden > -np.inf).sum(-1).transpose(0, 2, 1).reshape(9, HQ)
+            np.testing.assert_array_equal(file["key_counts"], counts)
+            self.assertLess(file["smax"].max(), 20)
+        self.saved(*biased(arrays["q"], rows, hidden))
+        done = self.run_in("verify", "golden.npz", "out.npz")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class SlidingWindowOfMlc(Folder):

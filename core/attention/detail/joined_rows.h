@@ -41,8 +41,9 @@ class JoinedRows {
     double additions = 0;             // `repeats`
   };
 
-  // Of the weights `e` of keys whose rows of V start at row `first` of the run.
-  const Terms& join(std::span<const T> e, std::size_t first) {
+  // Of the weights `e` of keys whose rows of V start at row `first` of the run. `keys`: the keys of the row, without
+  // hidden ones.
+  const Terms& join(std::span<const T> e, std::size_t first, double keys) {
     const std::vector<std::size_t> order = EqualWeights::sorted(e);
     terms_.squares.assign(stride_, 0);
     together_.assign(stride_, 0);
@@ -50,17 +51,16 @@ class JoinedRows {
     double squares = 0;
     for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
       while (end < order.size() && e[order[end]] == e[order[begin]]) ++end;
-      const std::span<const std::size_t> keys = std::span(order).subspan(begin, end - begin);
+      const std::span<const std::size_t> same = std::span(order).subspan(begin, end - begin);
       const auto weight = static_cast<double>(e[order[begin]]);
       double weights = 0;
-      for (std::size_t i = 0; i < keys.size(); ++i) weights += weight;
+      for (std::size_t i = 0; i < same.size(); ++i) weights += weight;
       squares += weights * weights;
-      join_keys(weight, keys, first);
+      join_keys(weight, same, first);
       kernels_.exact.end_group(static_cast<std::int64_t>(stride_), together_.data(), terms_.squares.data());
     }
     terms_.weights = std::sqrt(squares);
     terms_.additions = EqualWeights::systematic_additions(e, order);
-    const auto keys = static_cast<double>(e.size());
     terms_.larger_sums.resize(stride_);
     for (std::size_t d = 0; d < stride_; ++d) {
       terms_.larger_sums[d] = EqualWeights::larger_sums(1 + pairs_[d] / keys, keys);

@@ -247,17 +247,19 @@ class QueryBlock {
     const KeyRange visible = visible_[static_cast<std::size_t>(query)];
     const std::int64_t row = row_of(query, head);
     const std::int64_t i = result_row(query);
-    if (visible.empty()) {
-      result_.lse(i, head) = p_.options.empty_row == EmptyRow::minus_infinity ? -std::numeric_limits<double>::infinity()
-                                                                              : std::numeric_limits<double>::infinity();
-      result_.smax(i, head) = 0.0;
-      return;
-    }
-    const std::span<T> weights(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
-    const std::span<double> s = scaled(weights);
+    if (visible.empty()) return write_empty(i, head);
+    const std::span<T> all(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
+    std::span<double> s = scaled(all);
     finish_scores(s, visible.first, position_[static_cast<std::size_t>(query)], head);
+    if (!p_.options.bias.empty()) s = add_biases(s, visible.first, query, head);
+    const std::span<T> weights = all.first(s.size());
+    const auto keys = static_cast<std::int64_t>(s.size());
+    if (keys == 0) {
+      std::ranges::fill(all, T{0});
+      return write_empty(i, head);
+    }
     ScoreScan scan;
-    kernels_.exact.scan(s.data(), visible.size(), &scan);
+    kernels_.exact.scan(s.data(), keys, &scan);
     double largest = scan.largest;
     const bool sink = !p_.options.sinks.empty();
     if (sink) largest = std::max(largest, p_.options.sinks.data()[head]);
@@ -265,26 +267,54 @@ class QueryBlock {
     lowest_ = std::min(lowest_, scan.smallest - largest);
     WeightSums sums;
     if constexpr (kFast) {
-      kernels_.fast.weigh(s.data(), visible.size(), largest, weights.data(), &sums);
+      kernels_.fast.weigh(s.data(), keys, largest, weights.data(), &sums);
     } else {
       for (double& x : s) x -= largest;
       portable_exp_in_place(s);
-      kernels_.exact.weigh(s.data(), visible.size(), &sums);
+      kernels_.exact.weigh(s.data(), keys, &sums);
     }
     double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
-    write_weights(WeightTerms(sums), visible.size(), sum, i, head);
+    write_weights(WeightTerms(sums), keys, sum, i, head);
     result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
 
     result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
     result_.partial_sums(i, head, 1) =
         canonical_nan(row_sum_so_far(std::span<const T>(weights), sum - sums.row_sum, sum));
+    if (keys < visible.size()) spread(all);
 
     const double natural = largest + portable_log(sum);
     result_.lse(i, head) =
         canonical_nan(p_.options.lse_base == LseBase::natural ? natural : natural * std::numbers::log2e);
     result_.smax(i, head) = scan.all_numbers ? scan.magnitude : std::numeric_limits<double>::quiet_NaN();
+  }
+
+  void write_empty(std::int64_t i, std::int64_t head) {
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    result_.lse(i, head) = p_.options.empty_row == EmptyRow::minus_infinity ? -kInfinite : kInfinite;
+    result_.smax(i, head) = 0.0;
+  }
+
+  // Adds the biases to the scores of keys from `first_key` on, and moves those of the keys that are not hidden to the
+  // front, so that a hidden key counts in no term of the bound. Returns them; shown_ has their places.
+  std::span<double> add_biases(std::span<double> s, std::int64_t first_key, std::int64_t query, std::int64_t head) {
+    shown_.clear();
+    for (std::size_t t = 0; t < s.size(); ++t) {
+      const double bias =
+          p_.options.bias.at(sequence_, head, first_query_ + query, first_key + static_cast<std::int64_t>(t));
+      if (std::isinf(bias) && bias < 0) continue;
+      s[shown_.size()] = s[t] + bias;
+      shown_.push_back(t);
+    }
+    return s.first(shown_.size());
+  }
+
+  // Moves the weights at the front to the places of their keys; the weights of hidden keys are 0.
+  void spread(std::span<T> weights) const {
+    for (std::size_t t = weights.size(), left = shown_.size(); t-- > 0;) {
+      weights[t] = left > 0 && shown_[left - 1] == t ? weights[--left] : T{0};
+    }
   }
 
   // Of the row with the largest |score| `smax`: partial_sums.h.
@@ -420,7 +450,8 @@ class QueryBlock {
     const std::int64_t first = visible_[static_cast<std::size_t>(query)].first - needed_.first;
     const std::int64_t row = row_of(query, head), i = result_row(query);
     const double row_sum = denominators_(row);
-    const typename JoinedRows<T>::Terms& terms = joined_.join(e, static_cast<std::size_t>(first));
+    const typename JoinedRows<T>::Terms& terms =
+        joined_.join(e, static_cast<std::size_t>(first), result_.keys(i, head));
     double* squares = &sums_(row, 2, 0);
     double* running = &running_(row, 0);  // squares too
     for (std::size_t d = 0; d < terms.squares.size(); ++d) {
@@ -479,8 +510,9 @@ class QueryBlock {
   std::vector<const std::byte*> decoded_;    // [key] rows of keys_ or values_; fast path only
   const FastRowKernels* k_loops_ = nullptr;  // fast path only, as v_loops_: null if rows are decoded first
   const FastRowKernels* v_loops_ = nullptr;
-  double lowest_ = 0;             // the lowest score less its row's maximum
-  std::vector<double> products_;  // of one score, for rows with small scores
+  double lowest_ = 0;               // the lowest score less its row's maximum
+  std::vector<std::size_t> shown_;  // places of the keys of one row that its biases do not hide
+  std::vector<double> products_;    // of one score, for rows with small scores
   EqualWeights equal_;
   JoinedRows<T> joined_;
   RowRun run_;       // rows of the current computation

@@ -30,6 +30,7 @@ struct KeyRead {
   std::int64_t block = 0, slot = 0;
   std::int64_t position = 0;                // of the key in its sequence, for ALiBi and rotary embeddings
   double weight = 1;                        // 2: counted twice
+  double bias = 0;                          // added to its score
   bool zeros = false;                       // K and V of this key read as zeros
   bool k_from_v = false, v_from_k = false;  // this row alone is read on the other side of the K/V axis
   // Distance from the problem's layer to the layer that this row alone is read from.
@@ -209,7 +210,11 @@ class RowEvaluator {
 [[nodiscard]] Recipe correct_recipe(const attention::Problem& problem, std::int64_t sequence, std::int64_t query,
                                     std::int64_t head);
 
-// Keys [first, last) of a sequence through its lookup table.
+// Sets the biases of keys that a query of `sequence` reads, by their positions, and leaves hidden keys out.
+void add_biases(const attention::Problem& problem, std::int64_t sequence, std::int64_t query_in_sequence,
+                std::int64_t head, std::vector<KeyRead>& keys);
+
+// Keys [first, last) of a sequence through its lookup table, without biases.
 [[nodiscard]] std::vector<KeyRead> keys_of(const attention::Problem& problem, std::int64_t sequence, std::int64_t first,
                                            std::int64_t last);
 

@@ -80,10 +80,10 @@ void read_lint_rows(const LintTensors& tensors, const LintCache& cache, LintIndi
   indices.table_name = table.name;
   const bool has_pools = apart && table.tensor != nullptr && table.tensor->shape.size() == 4;
   auto entries = index_values(table,
-                                    has_pools ? 4
-                                    : apart   ? 3
-                                              : 2,
-                                    apart ? "[B, 2, columns] or [1, B, 2, columns]" : "[B, columns]", findings);
+                              has_pools ? 4
+                              : apart   ? 3
+                                        : 2,
+                              apart ? "[B, 2, columns] or [1, B, 2, columns]" : "[B, columns]", findings);
   const auto given = index_values(lengths, 1, "[B]", findings);
   const std::size_t batch = given ? given->size() : 0;
   const std::vector<std::int64_t> queries = new_tokens(tensors, batch, indices, findings);
