@@ -9,6 +9,7 @@
 #include "core/attention/partial_sums.h"
 #include "core/attention/weight_terms.h"
 #include "core/base/interruption.h"
+#include "core/golden/detail/key_sums.h"
 #include "core/golden/diagnosis/row_recipe.h"
 
 namespace kvscope::golden {
@@ -56,14 +57,10 @@ struct RunningSoftmax {
       a2[d] += other.a2[d];
     }
   }
-  void add(double score, double weight, std::span<const double> value) {
-    const double e = weight * std::exp(score - maximum);
-    sum += e;
-    for (std::size_t d = 0; d < o.size(); ++d) {
-      o[d] += e * value[d];
-      a1[d] += e * std::fabs(value[d]);
-      a2[d] += e * e * value[d] * value[d];
-    }
+  // Weights exp(score - maximum) of keys, and their rows of V.
+  void add(std::span<const double> weights, std::span<const double* const> values) {
+    for (const double e : weights) sum += e;
+    key_sums().add(weights.data(), values.data(), std::ssize(weights), std::ssize(o), o.data(), a1.data(), a2.data());
   }
 };
 
@@ -125,18 +122,25 @@ class Tiles {
  private:
   [[nodiscard]] double score(std::int64_t i) const { return terms_.scores[static_cast<std::size_t>(i)]; }
   void add(RunningSoftmax& state, std::int64_t first, std::int64_t last) const {
+    weights_.clear();
+    values_.clear();
     for (std::int64_t i = first; i < last; ++i) {
       const auto k = static_cast<std::size_t>(i);
       const double weight = recipe_.keys[k].weight;
-      if (weight != 0) state.add(terms_.scores[k], weight, {terms_.values[k], dims_});
+      if (weight == 0) continue;
+      weights_.push_back(weight * std::exp(terms_.scores[k] - state.maximum));
+      values_.push_back(dims_ == 0 ? nullptr : terms_.values[k]);
     }
+    state.add(weights_, values_);
   }
 
   const Recipe& recipe_;
   const RowEvaluator::Terms& terms_;
   std::size_t dims_;
   std::int64_t keys_, tile_ = 0;
-  bool output_ = true, sum_ = true;  // rescaled when the maximum rises
+  bool output_ = true, sum_ = true;      // rescaled when the maximum rises
+  mutable std::vector<double> weights_;  // of the keys that are added
+  mutable std::vector<const double*> values_;
 };
 
 // lse of a combination whose running state is `total`.
