@@ -217,7 +217,10 @@ class QueryBlock {
       const std::byte* const* rows = nullptr;
       if constexpr (kFast) {
         rows = fast_rows(k_rows_, k_loops_ != nullptr, keys_);
-        k_squares_(kv_head) = std::max(k_squares_(kv_head), loops.largest_square(rows, end - block, k_padded_));
+        // A single query sees all rows that are read, and its products give their squares too.
+        if (queries_ > 1) {
+          k_squares_(kv_head) = std::max(k_squares_(kv_head), loops.largest_square(rows, end - block, k_padded_));
+        }
       } else {
         k_rows_.decode(run_, keys_.data(), k_padded_);
       }
@@ -225,7 +228,7 @@ class QueryBlock {
         const std::int64_t row = row_of(query, kv_head * group_);
         if constexpr (kFast) {
           loops.dots(&arranged_(row, 0), group_, rows + (first - block), last - first, k_padded_, scores_at(row, first),
-                     needed_.size(), std::exchange(ahead, Ahead{}));
+                     needed_.size(), queries_ > 1 ? nullptr : &k_squares_(kv_head), std::exchange(ahead, Ahead{}));
         } else {
           dots_(&q_(row, 0), group_, &keys_(first - block, 0), last - first, k_padded_, scores_at(row, first),
                 needed_.size(), std::exchange(ahead, Ahead{}));

@@ -86,9 +86,10 @@ struct FastRowKernels {
   // The rows of q of one KV head in the order in which dots() reads elements.
   void (*arrange)(const float* q, std::int64_t rows, std::int64_t padded, float* target);
 
-  // scores[r * score_stride + t] = dot(q[r], k[t]); the rows of q are arranged.
+  // scores[r * score_stride + t] = dot(q[r], k[t]); the rows of q are arranged. Raises `largest_square` to the largest
+  // sum of squares of the rows of k, unless it is null: K is read once for both.
   void (*dots)(const float* q, std::int64_t rows, const std::byte* const* k, std::int64_t keys, std::int64_t padded,
-               float* scores, std::int64_t score_stride, const Ahead& ahead);
+               float* scores, std::int64_t score_stride, double* largest_square, const Ahead& ahead);
 
   // The largest sum of squares of `keys` rows.
   double (*largest_square)(const std::byte* const* k, std::int64_t keys, std::int64_t padded);

@@ -9,8 +9,8 @@
 #include "core/attention/partial_sums.h"
 #include "core/attention/weight_terms.h"
 #include "core/base/interruption.h"
-#include "core/golden/detail/key_sums.h"
 #include "core/golden/diagnosis/row_recipe.h"
+#include "core/golden/verdict/detail/key_sums.h"
 
 namespace kvscope::golden {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/golden/detail/key_sums.h"
 #include "core/golden/diagnosis/row_recipe.h"
+#include "core/golden/verdict/detail/key_sums.h"
 #include "core/golden/verdict/measures.h"
 
 namespace kvscope::golden {

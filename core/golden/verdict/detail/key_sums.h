@@ -1,6 +1,6 @@
 // Sums over keys of rows of V, and products of one row with several directions: the inner loops of a diagnosis and of
 // the tests on pages, once per instruction set. Each element is added in the order of the keys, and each product in the
-// order of the dims, so the bits are those of plain loops. Held by tests/core/golden/key_sums_test.cpp.
+// order of the dims, so the bits are those of plain loops. Held by tests/core/golden/verdict/key_sums_test.cpp.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "core/golden/detail/key_sums.h"
+#include "core/golden/verdict/detail/key_sums.h"
 
 namespace kvscope::golden {
 

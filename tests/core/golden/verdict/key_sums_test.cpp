@@ -1,5 +1,5 @@
 // The loops of every instruction set against plain loops, bit for bit, around the lanes of a vector.
-#include "core/golden/detail/key_sums.h"
+#include "core/golden/verdict/detail/key_sums.h"
 
 #include <gtest/gtest.h>
 

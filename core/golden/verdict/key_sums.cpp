@@ -1,5 +1,5 @@
 // Compiled once per instruction set (CMakeLists.txt).
-#include "core/golden/detail/key_sums.h"
+#include "core/golden/verdict/detail/key_sums.h"
 #include "core/base/lanes.h"
 
 namespace kvscope::golden::KVSCOPE_ISA {
