@@ -54,6 +54,10 @@ class Rules {
 
   // Rules range and pair; the valid entries in the order of blocks, sequences and pages.
   void find_uses() {
+    std::int64_t most = 0;
+    for (const LintSequence& sequence : indices_.sequences)
+      most += std::max<std::int64_t>(0, sequence.end - sequence.begin);
+    uses_.reserve(static_cast<std::size_t>(most));
     for (std::size_t b = 0; b < indices_.sequences.size(); ++b) {
       const LintSequence& sequence = indices_.sequences[b];
       for (std::int64_t page = sequence.begin; page < sequence.end; ++page) {
