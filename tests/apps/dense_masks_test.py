@@ -235,6 +235,50 @@ class SlidingWindowOfMlc(Folder):
 
 
 class Nvfp4OfFlashInfer(Folder):
+    def test_scales_in_tiles_of_128_tokens(self):
+        """cuBLAS: a tile of 128 rows and 4 scales has row r, scale g at r % 32 * 16 + r // 32 * 4 + g; tiles row by row."""
+        rng = np.random.default_rng(8)
+        blocks, heads, page, size = 4, 2, 256, 128
+
+        def tiled(scales):
+            groups = scales.shape[-1]
+            tiles = scales.reshape(blocks, heads, page // 128, 4, 32, groups // 4, 4).transpose(0, 1, 2, 5, 4, 3, 6)
+            return np.ascontiguousarray(tiles).reshape(scales.shape)
+
+        table, lengths = np.array([[3, 0], [2, -1]], np.int32), np.array([301, 130])
+        q = rng.standard_normal((2, HQ, size)).astype(np.float32)
+        common = {"block_table": table, "cache_seqlens": lengths.astype(np.int32), "q": q}
+        codes = rng.integers(0, 16, (2, blocks, heads, page, size))
+        bytes_of = rng.integers(0, 0x70, (2, blocks, heads, page, size)).astype(np.uint8)
+        for name, group, scale_type, decoded, cache, dtype in [
+                ("NVFP4", 16, "e4m3", E4M3, (codes[..., ::2] | codes[..., 1::2] << 4).astype(np.uint8), "e2m1"),
+                ("MXFP8", 32, "e8m0", 2.0 ** (np.arange(256) - 127), bytes_of, "e4m3")]:
+            scales = rng.integers(*((0x28, 0x40) if scale_type == "e4m3" else (122, 128)),
+                                  (2, blocks, heads, page, size // group)).astype(np.uint8)
+            elements = E2M1[codes] if dtype == "e2m1" else E4M3[bytes_of]
+            values = elements * np.repeat(decoded[scales], group, -1)
+            plain = [[values[which][table[b, np.arange(n) // page], :, np.arange(n) % page] for b, n in enumerate(lengths)]
+                     for which in (0, 1)]
+            want = attention(q, *plain, [1, 1], SCALE)
+            arrays = {"k_cache": cache[0], "v_cache": cache[1], **common}
+            options = ["--layout", "hnd", "--cache-dtype", dtype]
+            for k_order, v_order in [("tiled", "tiled"), ("tiled", "linear"), ("linear", "tiled")]:
+                with self.subTest(name=name, k=k_order, v=v_order):
+                    arrays[f"k_block_scale_{scale_type}"] = tiled(scales[0]) if k_order == "tiled" else scales[0]
+                    arrays[f"v_block_scale_{scale_type}"] = tiled(scales[1]) if v_order == "tiled" else scales[1]
+                    found = self.golden(arrays, *options, "--k-scales", k_order, "--v-scales", v_order)
+                    for got, expected in zip(found, want):
+                        np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-9)
+            # The golden states the orders, so a diagnosis reads the same values from its inputs.
+            np.savez(os.path.join(self.folder, "c.npz"), o=found[0].astype(np.float32) * np.float32(1.5))
+            self.assertNotIn("no diagnosis", self.run_in("verify", "golden.npz", "c.npz").stdout)
+        small = {**arrays, "k_cache": cache[0, :, :, :64], "v_cache": cache[1, :, :, :64]}
+        for key in [f"k_block_scale_{scale_type}", f"v_block_scale_{scale_type}"]:
+            small[key] = arrays[key][:, :, :64, :2]
+        words = self.rejected(small, *options, "--granularity", 64, "--k-scales", "tiled")
+        self.assertIn("--k-scales: tiled: 128 slots share a run, which does not divide the page size 64", words)
+        self.assertIn("--k-scales: tiled: 4 scales of a slot share a run, which does not divide the 2 scales of a head", words)
+
     def test_interleaved_scales_of_v(self):
         """[page, D / 16] tiles of a head: K's row by row, V's with the scales of 4 tokens side by side."""
         rng = np.random.default_rng(7)
