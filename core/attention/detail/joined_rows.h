@@ -1,6 +1,7 @@
 // The rows of V of keys with equal weights, for the terms of the error bound that count such keys as one
-// (equal_weights.h). V of a KV head is decoded once, and read by all queries and heads of its group in the order of
-// their weights.
+// (equal_weights.h). The rows of a small group of equal weights are decoded once, although each is read twice: as a key
+// and as the partner of another key. They stay in the caches. Rejected: decoding all rows of a KV head for all queries
+// and heads that read them; the decoded rows are many times as large as the stored ones, and took longer to read.
 #pragma once
 
 #include <algorithm>
@@ -27,10 +28,7 @@ class JoinedRows {
   // The rows of V of one KV head. `run` must outlive the calls of join().
   void read(const RowRun& run) {
     run_ = &run;
-    decoded_.clear();
-    if (run.elements.size() > kKeptElements / std::max<std::size_t>(stride_, 1)) return;
-    decoded_.resize(run.elements.size() * stride_);
-    rows_.decode(run, decoded_.data(), static_cast<std::int64_t>(stride_));
+    decoded_.resize(kSmallGroup * stride_);
   }
 
   // What keys with equal weights change, not yet divided by the row sum. // [padded]
@@ -69,30 +67,29 @@ class JoinedRows {
   }
 
  private:
-  static constexpr std::size_t kKeptElements = std::size_t{1} << 25;  // rows of longer sequences are decoded again
+  static constexpr std::size_t kSmallGroup = 64;  // rows that are kept decoded
 
   // The keys of one weight, each with its partner.
   void join_keys(double weight, std::span<const std::size_t> keys, std::size_t first) {
     const std::size_t size = keys.size();
     const auto others = static_cast<double>(size - 1);
-    const auto partner = [&](std::size_t i) { return first + keys[EqualWeights::partner(i, size)]; };
-    if (decoded_.empty()) {
-      row_.resize(stride_);
-      other_row_.resize(stride_);
+    const auto decode = [&](std::size_t key, std::size_t place) {
+      T* const row = decoded_.data() + place * stride_;
+      rows_.decode_row(*run_, first + keys[key], row);
+      return static_cast<const T*>(row);
+    };
+    if (size > kSmallGroup) {
       for (std::size_t i = 0; i < size; ++i) {
-        rows_.decode_row(*run_, first + keys[i], row_.data());
-        if (size > 1) rows_.decode_row(*run_, partner(i), other_row_.data());
-        const T *const value = row_.data(), *const other = other_row_.data();
-        add(weight, &value, size > 1 ? &other : nullptr, 1, others);
+        const T* const value = decode(i, 0);
+        const T* const partner = decode(EqualWeights::partner(i, size), 1);
+        add(weight, &value, &partner, 1, others);
       }
       return;
     }
     values_.clear();
     partners_.clear();
-    for (std::size_t i = 0; i < size; ++i) {
-      values_.push_back(decoded_.data() + (first + keys[i]) * stride_);
-      if (size > 1) partners_.push_back(decoded_.data() + partner(i) * stride_);
-    }
+    for (std::size_t i = 0; i < size; ++i) values_.push_back(decode(i, i));
+    for (std::size_t i = 0; size > 1 && i < size; ++i) partners_.push_back(values_[EqualWeights::partner(i, size)]);
     add(weight, values_.data(), size > 1 ? partners_.data() : nullptr, size, others);
   }
 
@@ -112,8 +109,7 @@ class JoinedRows {
   const ReferenceKernels& kernels_;
   std::size_t stride_;  // [elements]
   const RowRun* run_ = nullptr;
-  std::vector<T> decoded_;          // [key, padded]; empty: too many
-  std::vector<T> row_, other_row_;  // rows that are decoded one by one
+  std::vector<T> decoded_;  // [row of a small group, padded]
   std::vector<const T*> values_, partners_;
   std::vector<double> together_, pairs_;  // [padded]
   Terms terms_;
