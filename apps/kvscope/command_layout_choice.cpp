@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "apps/common/cli.h"
@@ -40,11 +42,17 @@ void add_layout_sizes(CLI::App& command, LayoutChoice& choice, const std::string
   all.push_back(
       command.add_option("--granularity", choice.granularity, "Elements that share a block scale [default: D / G]")
           ->check(at_least(1)));
-  all.push_back(command
-                    .add_option("--v-scales", choice.v_scales,
-                                "Order of V's block scales: linear, or interleaved by 4 tokens, as FlashInfer's NVFP4 "
-                                "cache has them [default: linear]")
-                    ->check(CLI::IsMember(std::vector<std::string>{"linear", "interleaved"})));
+  const std::vector<std::string> orders(golden::kScaleOrderNames.begin(), golden::kScaleOrderNames.end());
+  for (const auto& [option, to, of] :
+       {std::tuple{"--k-scales", &choice.k_scales, "K"}, {"--v-scales", &choice.v_scales, "V"}}) {
+    all.push_back(
+        command
+            .add_option(option, *to,
+                        std::string("Order of ") + of +
+                            "'s block scales: linear, interleaved by 4 tokens as FlashInfer's NVFP4 cache has V's, "
+                            "or in cuBLAS's tiles of 128 tokens and 4 scales [default: linear]")
+            ->check(CLI::IsMember(orders)));
+  }
   all.push_back(
       command
           .add_option("--value-size", choice.value_size,
@@ -91,7 +99,8 @@ golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* opti
     options.cache_dtype = dtype_from_name(options.cache_fnuz ? "e4m3" : *choice.cache_dtype);
   }
   options.granularity = choice.granularity;
-  options.v_scales_interleaved = choice.v_scales == "interleaved";
+  if (choice.k_scales) options.k_scale_order = *golden::scale_order_from_name(*choice.k_scales);
+  if (choice.v_scales) options.v_scale_order = *golden::scale_order_from_name(*choice.v_scales);
   options.value_size = choice.value_size;
   options.head_size = choice.head_size;
   options.ignore = choice.ignore;

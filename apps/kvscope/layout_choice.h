@@ -19,7 +19,7 @@ namespace kvscope::apps {
 struct LayoutChoice {
   std::string layout;             // a name, or a file that ends in .json; empty: --axes
   std::vector<std::string> axes;  // "kv=[block, kv, head, slot, dim]"
-  std::optional<std::string> cache_dtype, v_scales;
+  std::optional<std::string> cache_dtype, k_scales, v_scales;
   std::optional<std::int64_t> layer, granularity, value_size, head_size;
   std::vector<std::string> ignore;
 };

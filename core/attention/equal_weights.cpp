@@ -8,13 +8,49 @@
 namespace kvscope::attention {
 namespace {
 
+// The place of a positive number in a hash table of 2^(64 - shift) places.
+std::size_t place_of(double weight, int shift) {
+  return std::bit_cast<std::uint64_t>(weight) * 0x9E3779B97F4A7C15u >> shift;
+}
+std::size_t table_size(std::size_t weights) {
+  return std::bit_ceil(2 * weights + 2);
+}
+
+// The distinct weights are sorted, and each key is put among the keys of its weight: with many equal weights, ten times
+// as fast as a comparison of keys.
 template <class T>
 std::vector<std::size_t> sorted_of(std::span<const T> weights) {
-  std::vector<std::size_t> order;
+  struct Group {
+    T weight;
+    std::size_t keys, number;
+  };
+  const std::size_t places = table_size(weights.size());
+  const int shift = 64 - std::countr_zero(places);
+  std::vector<std::size_t> number_at(places), number_of(weights.size());  // of a group, from 1
+  std::vector<Group> groups;
   for (std::size_t t = 0; t < weights.size(); ++t) {
-    if (weights[t] > 0) order.push_back(t);
+    const T weight = weights[t];
+    if (!(weight > 0)) continue;
+    std::size_t place = place_of(static_cast<double>(weight), shift);
+    while (number_at[place] != 0 && groups[number_at[place] - 1].weight != weight) place = (place + 1) & (places - 1);
+    if (number_at[place] == 0) {
+      groups.push_back({weight, 0, groups.size() + 1});
+      number_at[place] = groups.size();
+    }
+    number_of[t] = number_at[place];
+    ++groups[number_of[t] - 1].keys;
   }
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return weights[a] < weights[b]; });
+  std::ranges::sort(groups, {}, &Group::weight);
+  std::vector<std::size_t> next(groups.size() + 1);  // place of the next key of each group
+  std::size_t keys = 0;
+  for (const Group& group : groups) {
+    next[group.number] = keys;
+    keys += group.keys;
+  }
+  std::vector<std::size_t> order(keys);
+  for (std::size_t t = 0; t < weights.size(); ++t) {
+    if (number_of[t] != 0) order[next[number_of[t]]++] = t;
+  }
   return order;
 }
 
@@ -51,7 +87,7 @@ double systematic_additions_of(std::span<const T> weights, std::span<const std::
 template <class T>
 bool EqualWeights::many_of(std::span<const T> weights) {
   constexpr double kShare = 1.0 / 64;
-  const std::size_t places = std::bit_ceil(2 * weights.size() + 2);
+  const std::size_t places = table_size(weights.size());
   const int shift = 64 - std::countr_zero(places);
   seen_.assign(places, 0);
   double equal = 0, equal_squares = 0, squares = 0;
@@ -60,7 +96,7 @@ bool EqualWeights::many_of(std::span<const T> weights) {
     if (!(e > 0)) continue;
     squares += e * e;
     const auto bits = std::bit_cast<std::uint64_t>(e);
-    std::size_t place = bits * 0x9E3779B97F4A7C15u >> shift;
+    std::size_t place = place_of(e, shift);
     while (seen_[place] != 0 && seen_[place] != bits) place = (place + 1) & (places - 1);
     if (seen_[place] == bits) {
       equal += 1;

@@ -1,7 +1,7 @@
 // One attention problem: queries, the paged K and V they read, and every convention as an explicit option.
 // The reference and all candidates take the same struct; it owns no memory.
 //
-//   scores[i, h, t] = scale * dot(q[i, h], k[t, h / group])       then soft cap, ALiBi, mask
+//   scores[i, h, t] = scale * dot(q[i, h], k[t, h / group])       then soft cap, ALiBi, bias, mask
 //   o[i, h]         = sum_t softmax(scores)[t] * v[t, h / group]   group = query_heads / kv_heads
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 
+#include "core/attention/score_bias.h"
 #include "core/base/dtype.h"
 #include "core/scenario/scenario.h"
 
@@ -54,6 +55,7 @@ struct Options {
   double scale = 1.0;              // always explicit
   std::optional<double> soft_cap;  // score -> cap * tanh(score / cap), before ALiBi and mask
   std::span<const double> alibi_slopes;  // [query_heads]; empty: none. score += slope * (key position - query position)
+  ScoreBias bias;                        // score += bias, after ALiBi; it may hide keys that the mask shows
   std::span<const double> sinks;         // [query_heads] logits that join the denominator only; empty: none
   LseBase lse_base = LseBase::natural;
   EmptyRow empty_row = EmptyRow::minus_infinity;

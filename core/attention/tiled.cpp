@@ -193,8 +193,9 @@ class Flow {
         Running<Real>& state = state_[static_cast<std::size_t>(query * group_ + i)];
         const Real before = state.largest;
         score(query * group_ + i, kv_head * group_ + i, first, last, tile.first, position);
+        if (!p_.options.bias.empty()) add_biases(sequence, kv_head * group_ + i, query, first);
         const Real tile_sum = fold_in(state, first - tile.first);
-        if (trace_ != nullptr) record(state, {first, last}, before, tile_sum);
+        if (trace_ != nullptr && !std::isinf(state.largest)) record(state, {first, last}, before, tile_sum);
       }
     }
   }
@@ -229,6 +230,10 @@ class Flow {
     }
   }
 
+  void add_biases(std::int64_t sequence, std::int64_t head, std::int64_t query, std::int64_t key) {
+    for (Real& s : scores_) s += static_cast<Real>(p_.options.bias.at(sequence, head, query, key++));
+  }
+
   void record(const Running<Real>& state, KeyRange keys, Real before, Real tile_sum) {
     TiledStep step;
     step.split = split_;
@@ -247,6 +252,7 @@ class Flow {
   Real fold_in(Running<Real>& state, std::int64_t first_in_tile) {
     Real largest = state.largest;
     for (const Real s : scores_) largest = std::max(largest, s);
+    if (largest == -std::numeric_limits<Real>::infinity()) return 0;  // all keys so far are hidden
     if (largest > state.largest && state.sum != 0) {
       const Real shrink = std::exp(state.largest - largest);
       state.sum *= shrink;
@@ -277,7 +283,8 @@ class Flow {
         const std::int64_t head = kv_head * group_ + i;
         if (!is_wanted(query, head)) continue;
         Running<Real>& state = state_[static_cast<std::size_t>(query * group_ + i)];
-        if (first_split && !p_.options.sinks.empty()) add_sink(state, static_cast<Real>(p_.options.sinks.data()[head]));
+        if (first_split && !p_.options.sinks.empty() && any_shown(sequence, head, query))
+          add_sink(state, static_cast<Real>(p_.options.sinks.data()[head]));
         if (state.sum == 0) continue;
         std::ranges::transform(state.o, row.begin(), [&](Real x) { return static_cast<double>(x / state.sum); });
         const Real natural = state.largest + std::log(state.sum);
@@ -287,6 +294,16 @@ class Flow {
                   p_.options.empty_row);
       }
     }
+  }
+
+  // Whether the row has a key that its biases do not hide. A sink alone makes no output.
+  [[nodiscard]] bool any_shown(std::int64_t sequence, std::int64_t head, std::int64_t query) const {
+    if (p_.options.bias.empty()) return true;
+    const KeyRange visible = visible_keys(p_.options, query, queries_, p_.keys(sequence));
+    for (std::int64_t key = visible.first; key < visible.last; ++key) {
+      if (!std::isinf(p_.options.bias.at(sequence, head, query, key))) return true;
+    }
+    return false;
   }
 
   static void add_sink(Running<Real>& state, Real sink) {

@@ -30,6 +30,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "core/attention/weight_sums.h"
 
@@ -100,5 +101,8 @@ class WeightTerms {
   WeightSums sums_;
   double last_ = -1;
 };
+
+// The terms of these weights, by the loops of the reference.
+[[nodiscard]] WeightTerms weight_terms_of(std::span<const double> weights);
 
 }  // namespace kvscope::attention

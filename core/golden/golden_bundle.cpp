@@ -94,6 +94,7 @@ json::Value conventions(const attention::Options& options) {
   value.set("scale", options.scale);
   value.set("soft_cap", options.soft_cap ? json::Value(*options.soft_cap) : json::Value());
   value.set("alibi", !options.alibi_slopes.empty());
+  if (!options.bias.empty()) value.set("bias", true);
   value.set("sinks", !options.sinks.empty());
   value.set("lse_base", options.lse_base == attention::LseBase::natural ? "natural" : "two");
   value.set("empty_row", options.empty_row == attention::EmptyRow::minus_infinity ? "-inf" : "+inf");

@@ -42,6 +42,11 @@ void remove_answer(Bundle& bundle, const LayoutDescription& layout) {
   }
 }
 
+// Linear unless the manifest names another order.
+ScaleOrder scale_order(const json::Value* inputs, const char* key) {
+  return scale_order_from_name(text(inputs, key).value_or("")).value_or(ScaleOrder::linear);
+}
+
 }  // namespace
 
 json::Value inputs_manifest(const LayoutOptions& options, std::string_view file) {
@@ -55,7 +60,8 @@ json::Value inputs_manifest(const LayoutOptions& options, std::string_view file)
   if (options.query_dtype) inputs.set("query_dtype", name(*options.query_dtype));
   if (options.granularity) inputs.set("granularity", *options.granularity);
   if (options.value_size) inputs.set("value_size", *options.value_size);
-  if (options.v_scales_interleaved) inputs.set("v_scales_interleaved", true);
+  if (options.k_scale_order != ScaleOrder::linear) inputs.set("k_scales", name(options.k_scale_order));
+  if (options.v_scale_order != ScaleOrder::linear) inputs.set("v_scales", name(options.v_scale_order));
   if (!options.ignore.empty()) inputs.set("ignore", json::strings(options.ignore));
   return inputs;
 }
@@ -96,8 +102,11 @@ LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
   if (const json::Value* described = inputs == nullptr ? nullptr : inputs->find("layout"); described != nullptr) {
     options.description = std::make_shared<LayoutDescription>(parse_layout(*described, options.layout, source));
   }
+  options.k_scale_order = scale_order(inputs, "k_scales");
+  options.v_scale_order = scale_order(inputs, "v_scales");
+  // Of a golden that was written before there were other orders.
   if (const json::Value* order = inputs == nullptr ? nullptr : inputs->find("v_scales_interleaved"); order != nullptr) {
-    options.v_scales_interleaved = order->as_bool() != nullptr && *order->as_bool();
+    if (order->as_bool() != nullptr && *order->as_bool()) options.v_scale_order = ScaleOrder::interleaved;
   }
   options.head_size = integer(inputs, "head_size");
   options.granularity = integer(inputs, "granularity");

@@ -92,6 +92,7 @@ using Lacks = std::vector<std::string>;
 
 Lacks common_lacks(const Problem& p) {
   Lacks lacks;
+  if (!p.options.bias.empty()) lacks.emplace_back("biases of single keys");
   const auto double_scales = [](const PagedRows& rows) {
     return rows.scales != nullptr && rows.scale_dtype == DType::f64;
   };

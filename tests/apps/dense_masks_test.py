@@ -99,21 +99,100 @@ class DenseMasks(Folder):
     def test_masks_that_cannot_be_read_name_the_place(self):
         cache, q, masks = self.case(3)
         arrays = {**LAYOUTS["nhd"][0](cache), "q": q.transpose(0, 2, 1, 3)}
-        heads = np.repeat(masks[:, None], HQ, 1)
-        heads[1, 2, 0, 4] ^= True
-        bias = np.zeros((3, 7), np.float32)
-        bias[1, 2] = -0.5
+        infinite, unknown = np.zeros((3, 7), np.float32), np.zeros((3, HQ, 3, 7), np.float32)
+        infinite[1, 2], unknown[2, 1, 0, 3] = np.inf, np.nan
         for mask, text in [
                 (masks[:2], "attn_mask: is u8 [2, 3, 7]; it is [Sq, Sk], [3, Sq, Sk] or [3, 4, Sq, Sk]"),
                 (masks[:, :2], "attn_mask: has 2 rows and 7 columns, but sequence 0 has 3 queries and 7 keys"),
                 (masks[..., :6], "attn_mask: has 3 rows and 6 columns, but sequence 0 has 3 queries and 7 keys"),
-                (heads, "attn_mask[1, 2, 0, 4]: differs from head 0: a mask is the same for all heads"),
-                (bias, "attn_mask[1, 2]: is -0.5; a float mask is 0 for a visible key, and -inf or at most -10000")]:
+                (np.zeros((3, 2, 3, 7)), "attn_mask: is f64 [3, 2, 3, 7]; it is [Sq, Sk], [3, Sq, Sk] or [3, 4, Sq, Sk]"),
+                (infinite, "attn_mask[1, 2]: is inf; a float mask is added to the scores"),
+                (unknown, "attn_mask[2, 1, 0, 3]: is nan; a float mask is added to the scores")]:
             self.assertIn(text, self.rejected({**arrays, "attn_mask": mask}, "--layout", "nhd"))
         padded = LAYOUTS["hf"][0](cache)
         padded["attention_mask"] = np.ones((3, 1, 3, 9), np.int64)
         self.assertIn("attention_mask: has shape [3, 1, 3, 9], a mask of queries and keys: save it as attn_mask",
                       self.rejected({**padded, "q": q}, "--layout", "hf"))
+
+
+def biased(q, rows, bias):
+    """o and lse; q [B, Sq, Hq, D], rows (k, v) by sequence, bias [B, Hq, Sq, Sk]. A row without a key: 0 and -inf."""
+    shape = (q.shape[0] * q.shape[1], q.shape[2])
+    o, lse = np.zeros((*shape, rows[0][1].shape[-1])), np.full(shape, -np.inf)
+    for b, (k, v) in enumerate(rows):
+        for i in range(q.shape[1]):
+            for h in range(q.shape[2]):
+                kv_head = h * k.shape[1] // q.shape[2]
+                s = SCALE * (k[:, kv_head].astype(float) @ q[b, i, h].astype(float)) + bias[b, h, i, :len(k)]
+                if np.isneginf(s).all():
+                    continue
+                p = np.exp(s - s.max())
+                o[b * q.shape[1] + i, h] = p @ v[:, kv_head] / p.sum()
+                lse[b * q.shape[1] + i, h] = s.max() + np.log(p.sum())
+    return o, lse
+
+
+class Biases(Folder):
+    """attn_mask as PyTorch's SDPA adds it: any number, by head."""
+
+    def case(self, seed):
+        cache = Cache(seed, lengths=(7, 7, 7))
+        cache.queries = np.full(3, 3)
+        rng = np.random.default_rng(seed)
+        q = rng.standard_normal((3, 3, HQ, 16)).astype(np.float32)
+        bias = rng.standard_normal((3, HQ, 3, 7)).astype(np.float32)
+        return {**LAYOUTS["nhd"][0](cache), "q": q}, list(zip(cache.k, cache.v)), bias, rng
+
+    def saved(self, o, lse):
+        np.savez(os.path.join(self.folder, "out.npz"), o=o.astype(np.float32), lse=lse.astype(np.float32))
+
+    def test_of_every_shape_and_type(self):
+        arrays, rows, bias, rng = self.case(4)
+        seen = rng.random(bias.shape) < 0.6
+        seen[1, 2, 0] = False  # a row without a key, of one head
+        hidden = np.where(seen, bias, -np.inf).astype(np.float32)
+        by_head = np.where(seen, 0, -np.inf)
+        for name, given, own in [
+                ("[B, Hq, Sq, Sk]", bias, bias), ("with -inf", hidden, hidden),
+                ("[1, Hq, Sq, Sk]", hidden[1:2], np.broadcast_to(hidden[1:2], bias.shape)),
+                ("[B, 1, Sq, Sk]", bias[:, :1], np.broadcast_to(bias[:, :1], bias.shape)),
+                ("[B, Sq, Sk]", bias[:, 0], np.broadcast_to(bias[:, :1], bias.shape)),
+                ("[Sq, Sk]", bias[0, 0], np.broadcast_to(bias[0, 0], bias.shape)),
+                ("bool by head", seen, by_head), ("integers by head", seen.astype(np.int64), by_head),
+                ("f16", bias.astype(np.float16), bias.astype(np.float16)),
+                ("lowest f32", np.where(seen, bias, np.finfo(np.float32).min).astype(np.float32), hidden)]:
+            want = biased(arrays["q"], rows, own.astype(float))
+            with self.subTest(mask=name):
+                arrays["attn_mask"] = np.ascontiguousarray(given)
+                self.assert_output(self.golden(arrays, "--layout", "nhd"), want)
+                fast = self.golden(arrays, "--layout", "nhd", "--accuracy", "fast")
+                for got, expected in zip(fast, want):
+                    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+    def test_a_wrong_bias_is_named(self):
+        arrays, rows, bias, _ = self.case(5)
+        arrays["attn_mask"] = bias
+        self.golden(arrays, "--layout", "nhd")
+        for used, name in [(0 * bias, "bias_missing"), (np.broadcast_to(bias[:, :1], bias.shape), "bias_of_other_head")]:
+            with self.subTest(name=name):
+                self.saved(*biased(arrays["q"], rows, used))
+                done = self.run_in("diagnose", "golden.npz", "out.npz", "--json")
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                self.assertIn(f'"{name}"', done.stdout.split('"nearest"')[0], done.stdout)
+
+    def test_a_correct_kernel_passes_and_hidden_keys_are_not_counted(self):
+        arrays, rows, bias, rng = self.case(6)
+        hidden = np.where(rng.random(bias.shape) < 0.5, bias, -np.inf).astype(np.float32)
+        hidden[..., 3] = bias[..., 3]
+        arrays["attn_mask"] = hidden
+        self.golden(arrays, "--layout", "nhd")
+        with np.load(os.path.join(self.folder, "golden.npz")) as file:
+            counts = (hidden > -np.inf).sum(-1).transpose(0, 2, 1).reshape(9, HQ)
+            np.testing.assert_array_equal(file["key_counts"], counts)
+            self.assertLess(file["smax"].max(), 20)
+        self.saved(*biased(arrays["q"], rows, hidden))
+        done = self.run_in("verify", "golden.npz", "out.npz")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class SlidingWindowOfMlc(Folder):
@@ -156,6 +235,50 @@ class SlidingWindowOfMlc(Folder):
 
 
 class Nvfp4OfFlashInfer(Folder):
+    def test_scales_in_tiles_of_128_tokens(self):
+        """cuBLAS: a tile of 128 rows and 4 scales has row r, scale g at r % 32 * 16 + r // 32 * 4 + g; tiles row by row."""
+        rng = np.random.default_rng(8)
+        blocks, heads, page, size = 4, 2, 256, 128
+
+        def tiled(scales):
+            groups = scales.shape[-1]
+            tiles = scales.reshape(blocks, heads, page // 128, 4, 32, groups // 4, 4).transpose(0, 1, 2, 5, 4, 3, 6)
+            return np.ascontiguousarray(tiles).reshape(scales.shape)
+
+        table, lengths = np.array([[3, 0], [2, -1]], np.int32), np.array([301, 130])
+        q = rng.standard_normal((2, HQ, size)).astype(np.float32)
+        common = {"block_table": table, "cache_seqlens": lengths.astype(np.int32), "q": q}
+        codes = rng.integers(0, 16, (2, blocks, heads, page, size))
+        bytes_of = rng.integers(0, 0x70, (2, blocks, heads, page, size)).astype(np.uint8)
+        for name, group, scale_type, decoded, cache, dtype in [
+                ("NVFP4", 16, "e4m3", E4M3, (codes[..., ::2] | codes[..., 1::2] << 4).astype(np.uint8), "e2m1"),
+                ("MXFP8", 32, "e8m0", 2.0 ** (np.arange(256) - 127), bytes_of, "e4m3")]:
+            scales = rng.integers(*((0x28, 0x40) if scale_type == "e4m3" else (122, 128)),
+                                  (2, blocks, heads, page, size // group)).astype(np.uint8)
+            elements = E2M1[codes] if dtype == "e2m1" else E4M3[bytes_of]
+            values = elements * np.repeat(decoded[scales], group, -1)
+            plain = [[values[which][table[b, np.arange(n) // page], :, np.arange(n) % page] for b, n in enumerate(lengths)]
+                     for which in (0, 1)]
+            want = attention(q, *plain, [1, 1], SCALE)
+            arrays = {"k_cache": cache[0], "v_cache": cache[1], **common}
+            options = ["--layout", "hnd", "--cache-dtype", dtype]
+            for k_order, v_order in [("tiled", "tiled"), ("tiled", "linear"), ("linear", "tiled")]:
+                with self.subTest(name=name, k=k_order, v=v_order):
+                    arrays[f"k_block_scale_{scale_type}"] = tiled(scales[0]) if k_order == "tiled" else scales[0]
+                    arrays[f"v_block_scale_{scale_type}"] = tiled(scales[1]) if v_order == "tiled" else scales[1]
+                    found = self.golden(arrays, *options, "--k-scales", k_order, "--v-scales", v_order)
+                    for got, expected in zip(found, want):
+                        np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-9)
+            # The golden states the orders, so a diagnosis reads the same values from its inputs.
+            np.savez(os.path.join(self.folder, "c.npz"), o=found[0].astype(np.float32) * np.float32(1.5))
+            self.assertNotIn("no diagnosis", self.run_in("verify", "golden.npz", "c.npz").stdout)
+        small = {**arrays, "k_cache": cache[0, :, :, :64], "v_cache": cache[1, :, :, :64]}
+        for key in [f"k_block_scale_{scale_type}", f"v_block_scale_{scale_type}"]:
+            small[key] = arrays[key][:, :, :64, :2]
+        words = self.rejected(small, *options, "--granularity", 64, "--k-scales", "tiled")
+        self.assertIn("--k-scales: tiled: 128 slots share a run, which does not divide the page size 64", words)
+        self.assertIn("--k-scales: tiled: 4 scales of a slot share a run, which does not divide the 2 scales of a head", words)
+
     def test_interleaved_scales_of_v(self):
         """[page, D / 16] tiles of a head: K's row by row, V's with the scales of 4 tokens side by side."""
         rng = np.random.default_rng(7)

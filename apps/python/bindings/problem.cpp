@@ -147,7 +147,13 @@ golden::LayoutOptions layout_options(const py::dict& given) {
     options.query_dtype = dtype_option("query_dtype", *type);
   }
   options.granularity = option<std::int64_t>(given, "granularity");
-  options.v_scales_interleaved = choice(given, "v_scales_order", false, {{"linear", false}, {"interleaved", true}});
+  for (const auto& [key, order] :
+       {std::pair{"k_scales_order", &options.k_scale_order}, {"v_scales_order", &options.v_scale_order}}) {
+    *order = choice(given, key, golden::ScaleOrder::linear,
+                    {{"linear", golden::ScaleOrder::linear},
+                     {"interleaved", golden::ScaleOrder::interleaved},
+                     {"tiled", golden::ScaleOrder::tiled}});
+  }
   options.head_size = option<std::int64_t>(given, "head_size");
   options.value_size = option<std::int64_t>(given, "value_size");
   options.scale = option<double>(given, "scale");

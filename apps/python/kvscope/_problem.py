@@ -14,8 +14,8 @@ from ._layouts import LayoutConstructors
 from ._pictures_cache import draw_problem
 from ._svg import Drawing
 
-_OPTIONS = ("layer", "cache_dtype", "query_dtype", "granularity", "v_scales_order", "head_size", "value_size", "scale",
-            "ignore", "mask", "alignment", "window_left", "window_right", "chunk", "soft_cap", "lse_base", "empty_lse")
+_OPTIONS = ("layer", "cache_dtype", "query_dtype", "granularity", "k_scales_order", "v_scales_order", "head_size",
+            "value_size", "scale", "ignore", "mask", "alignment", "window_left", "window_right", "chunk", "soft_cap", "lse_base", "empty_lse")
 
 
 def split_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -37,7 +37,7 @@ class Problem(LayoutConstructors, Drawn):
     soft_cap      score -> cap * tanh(score / cap)
     lse_base      "natural" (default) or "two";   empty_lse   "-inf" (default) or "+inf"
     cache_dtype, query_dtype    the type of bit patterns: "bf16", "f16", "e4m3", "e5m2", "e4m3fnuz", "e2m1", "i8"
-    layer, head_size, value_size, granularity, v_scales_order, ignore    as `kvscope golden --help` describes them
+    layer, head_size, value_size, granularity, k_scales_order, v_scales_order, ignore    as `kvscope golden --help` describes them
 
     Raises InputError with all faults: tensors missing, unused or of other shapes, entries outside of the pool.
     The tensors are copied once.

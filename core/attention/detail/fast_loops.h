@@ -88,13 +88,51 @@ struct FastLoops {
     }
   }
 
-  // Adds the products of vector I of a block of kFastStep elements; q and k begin there.
-  template <int R, int T, int I>
+  // The sums of squares of rows of k, sixteen rows at a time. They are made beside the dot products.
+  class Squares {
+   public:
+    explicit Squares(double* largest) : largest_(largest) {}
+    void add(const Vec (&sum)[kParts]) {
+      __builtin_memcpy(lanes_[rows_], sum, sizeof sum);
+      if (++rows_ == 16) fold();
+    }
+    void finish() {
+      fold();
+      if (static_cast<double>(most_) > *largest_) *largest_ = static_cast<double>(most_);
+    }
+
+   private:
+    void fold() {
+      float square[16] = {};
+      if constexpr (W == 16) {
+        for (; rows_ < 16; ++rows_) __builtin_memset(lanes_[rows_], 0, sizeof(Vec));
+        const Vec folded = fold_sixteen<W>(&lanes_[0][0]);
+        __builtin_memcpy(square, &folded, sizeof square);
+      } else {
+        for (int t = 0; t < rows_; ++t) square[t] = fold_lanes<W>(lanes_[t]);
+      }
+      for (const float x : square) most_ = x > most_ ? x : most_;
+      rows_ = 0;
+    }
+
+    double* largest_;
+    float most_ = 0;
+    int rows_ = 0;
+    Vec lanes_[16][kParts];
+  };
+
+  // Adds the products of vector I of a block of kFastStep elements, and the squares of k if there are sums for them; q
+  // and k begin there.
+  template <int R, int T, int I, bool WithSquares>
   [[gnu::always_inline]] static void add_products(const float* q, const std::byte* const* k, std::int64_t at,
-                                                  Vec (*sum)[kParts]) {
+                                                  Vec (*sum)[kParts], Vec (*squares)[kParts]) {
     Vec x[T];
     unrolled<T>([&](auto t) KVSCOPE_INLINED {
       x[t.value] = Source::template half<I % 2>(k[t.value] + at + I / 2 * kStepBytes);
+      if constexpr (WithSquares) {
+        Vec& square = squares[t.value][I % kParts];
+        square = multiply_add<W>(x[t.value], x[t.value], square);
+      }
     });
     unrolled<R>([&](auto r) KVSCOPE_INLINED {
       Vec y = loaded<Vec>(q + (I * R + r.value) * W);
@@ -107,19 +145,23 @@ struct FastLoops {
   }
 
   // scores[r * score_stride + t] = dot(q[r], k[t]).
-  template <int R, int T>
+  template <int R, int T, bool WithSquares>
   [[gnu::always_inline]] static void dots_tile(const float* q, const std::byte* const* keys, std::int64_t padded,
-                                               float* scores, std::int64_t score_stride, Lines& lines) {
-    Vec sum[R * T][kParts];
+                                               float* scores, std::int64_t score_stride, Squares& squares,
+                                               Lines& lines) {
+    Vec sum[R * T][kParts], square[T][kParts];
     const Vec zero = unknown_zero<W>();
     unrolled<R * T * kParts>([&](auto i) KVSCOPE_INLINED { sum[i.value / kParts][i.value % kParts] = zero; });
+    unrolled<T * kParts>([&](auto i) KVSCOPE_INLINED { square[i.value / kParts][i.value % kParts] = zero; });
     const std::byte* k[T];
     unrolled<T>([&](auto t) KVSCOPE_INLINED { k[t.value] = keys[t.value]; });
     for (std::int64_t at = 0; at < padded * Source::kBytes; at += kFastStep * Source::kBytes) {
       lines.step();
-      unrolled<kFastStep / W>([&](auto i) KVSCOPE_INLINED { add_products<R, T, i.value>(q, k, at, sum); });
+      unrolled<kFastStep / W>([&](auto i)
+                                  KVSCOPE_INLINED { add_products<R, T, i.value, WithSquares>(q, k, at, sum, square); });
       q += R * kFastStep;
     }
+    if constexpr (WithSquares) unrolled<T>([&](auto t) KVSCOPE_INLINED { squares.add(square[t.value]); });
     if constexpr (W == 16 && R * T == 16) {
       const Vec folded = fold_sixteen<W>(&sum[0][0]);
       if constexpr (T == 4) {
@@ -137,26 +179,37 @@ struct FastLoops {
     __builtin_memcpy(target, &quarter, sizeof quarter);
   }
 
-  template <int R, int T>
+  template <int R, int T, bool WithSquares>
   static void dots_of(const float* q, const std::byte* const* k, std::int64_t keys, std::int64_t padded, float* scores,
-                      std::int64_t score_stride, const Ahead& ahead) {
+                      std::int64_t score_stride, double* largest_square, const Ahead& ahead) {
     Lines lines(ahead, (keys + T - 1) / T * (padded / kFastStep));
+    Squares squares(largest_square);
     std::int64_t t = 0;
-    for (; t + T <= keys; t += T) dots_tile<R, T>(q, k + t, padded, scores + t, score_stride, lines);
-    for (; t < keys; ++t) dots_tile<R, 1>(q, k + t, padded, scores + t, score_stride, lines);
+    for (; t + T <= keys; t += T) {
+      dots_tile<R, T, WithSquares>(q, k + t, padded, scores + t, score_stride, squares, lines);
+    }
+    for (; t < keys; ++t) dots_tile<R, 1, WithSquares>(q, k + t, padded, scores + t, score_stride, squares, lines);
+    if constexpr (WithSquares) squares.finish();
     lines.finish();
   }
 
   static void dots(const float* q, std::int64_t rows, const std::byte* const* k, std::int64_t keys, std::int64_t padded,
-                   float* scores, std::int64_t score_stride, const Ahead& ahead) {
+                   float* scores, std::int64_t score_stride, double* largest, const Ahead& ahead) {
     std::int64_t r = 0;
+    if (largest != nullptr && rows >= kTileRows) {
+      dots_of<kTileRows, kTileKeys, true>(q, k, keys, padded, scores, score_stride, largest, ahead);
+      r = kTileRows;
+    } else if (largest != nullptr) {  // too few registers for the squares beside the sums of one row
+      const double square = largest_square(k, keys, padded);
+      *largest = square > *largest ? square : *largest;
+    }
     for (; r + kTileRows <= rows; r += kTileRows) {
-      dots_of<kTileRows, kTileKeys>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride,
-                                    r == 0 ? ahead : Ahead{});
+      dots_of<kTileRows, kTileKeys, false>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride,
+                                           nullptr, r == 0 ? ahead : Ahead{});
     }
     for (; r < rows; ++r) {
-      dots_of<1, kKeysOfOneRow>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride,
-                                r == 0 ? ahead : Ahead{});
+      dots_of<1, kKeysOfOneRow, false>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride,
+                                       nullptr, r == 0 ? ahead : Ahead{});
     }
   }
 

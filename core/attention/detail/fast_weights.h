@@ -29,17 +29,10 @@ struct FastWeights {
     for (; t < count; ++t) scores[t] = static_cast<double>(dots[t]) * factor;
   }
 
-  static void join(double e, const float* value, const float* other, double others, std::int64_t padded,
-                   double* together, double* pairs) {
-    using Exact = Loops<W / 2>;
-    for (std::int64_t d = 0; d < padded; d += W / 2) {
-      const Doubles x = as_doubles<W>(loaded<Half>(value + d));
-      if (other == nullptr) {
-        Exact::store(together + d, Exact::load(together + d) + e * x);
-      } else {
-        Exact::join_vector(e, x, as_doubles<W>(loaded<Half>(other + d)), others, together + d, pairs + d);
-      }
-    }
+  static void join(double e, const float* const* values, const float* const* partners, std::int64_t count,
+                   double others, std::int64_t padded, double* together, double* pairs) {
+    Loops<W / 2>::join_rows(e, values, partners, count, others, padded, together, pairs,
+                            [](const float* row, std::int64_t d) { return as_doubles<W>(loaded<Half>(row + d)); });
   }
 
   // exp(x) = 2^n * 2^f with x / ln 2 = n + f, n an integer and |f| <= 1/2. n and f are computed in double and f is

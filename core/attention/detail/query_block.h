@@ -15,6 +15,7 @@
 #include <vector>
 #include <xtensor/xtensor.hpp>
 
+#include "core/attention/detail/joined_rows.h"
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
 #include "core/attention/equal_weights.h"
@@ -88,7 +89,8 @@ class QueryBlock {
         k_padded_(round_up(problem.k.head_size, kPadding)),
         v_padded_(round_up(problem.v.head_size, kPadding)),
         k_rows_(problem.k, kernels),
-        v_rows_(problem.v, kernels) {}
+        v_rows_(problem.v, kernels),
+        joined_(v_rows_, kernels, v_padded_) {}
 
   // Keys are read in blocks that start at key `origin`, at or before the first key that any of the queries sees.
   void run(std::int64_t sequence, std::int64_t first_query, std::int64_t last_query, std::int64_t origin) {
@@ -216,7 +218,10 @@ class QueryBlock {
       const std::byte* const* rows = nullptr;
       if constexpr (kFast) {
         rows = fast_rows(k_rows_, k_loops_ != nullptr, keys_);
-        k_squares_(kv_head) = std::max(k_squares_(kv_head), loops.largest_square(rows, end - block, k_padded_));
+        // A single query sees all rows that are read, and its products give their squares too.
+        if (queries_ > 1) {
+          k_squares_(kv_head) = std::max(k_squares_(kv_head), loops.largest_square(rows, end - block, k_padded_));
+        }
       } else {
         k_rows_.decode(run_, keys_.data(), k_padded_);
       }
@@ -224,7 +229,7 @@ class QueryBlock {
         const std::int64_t row = row_of(query, kv_head * group_);
         if constexpr (kFast) {
           loops.dots(&arranged_(row, 0), group_, rows + (first - block), last - first, k_padded_, scores_at(row, first),
-                     needed_.size(), std::exchange(ahead, Ahead{}));
+                     needed_.size(), queries_ > 1 ? nullptr : &k_squares_(kv_head), std::exchange(ahead, Ahead{}));
         } else {
           dots_(&q_(row, 0), group_, &keys_(first - block, 0), last - first, k_padded_, scores_at(row, first),
                 needed_.size(), std::exchange(ahead, Ahead{}));
@@ -246,17 +251,19 @@ class QueryBlock {
     const KeyRange visible = visible_[static_cast<std::size_t>(query)];
     const std::int64_t row = row_of(query, head);
     const std::int64_t i = result_row(query);
-    if (visible.empty()) {
-      result_.lse(i, head) = p_.options.empty_row == EmptyRow::minus_infinity ? -std::numeric_limits<double>::infinity()
-                                                                              : std::numeric_limits<double>::infinity();
-      result_.smax(i, head) = 0.0;
-      return;
-    }
-    const std::span<T> weights(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
-    const std::span<double> s = scaled(weights);
+    if (visible.empty()) return write_empty(i, head);
+    const std::span<T> all(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
+    std::span<double> s = scaled(all);
     finish_scores(s, visible.first, position_[static_cast<std::size_t>(query)], head);
+    if (!p_.options.bias.empty()) s = add_biases(s, visible.first, query, head);
+    const std::span<T> weights = all.first(s.size());
+    const auto keys = static_cast<std::int64_t>(s.size());
+    if (keys == 0) {
+      std::ranges::fill(all, T{0});
+      return write_empty(i, head);
+    }
     ScoreScan scan;
-    kernels_.exact.scan(s.data(), visible.size(), &scan);
+    kernels_.exact.scan(s.data(), keys, &scan);
     double largest = scan.largest;
     const bool sink = !p_.options.sinks.empty();
     if (sink) largest = std::max(largest, p_.options.sinks.data()[head]);
@@ -264,26 +271,54 @@ class QueryBlock {
     lowest_ = std::min(lowest_, scan.smallest - largest);
     WeightSums sums;
     if constexpr (kFast) {
-      kernels_.fast.weigh(s.data(), visible.size(), largest, weights.data(), &sums);
+      kernels_.fast.weigh(s.data(), keys, largest, weights.data(), &sums);
     } else {
       for (double& x : s) x -= largest;
       portable_exp_in_place(s);
-      kernels_.exact.weigh(s.data(), visible.size(), &sums);
+      kernels_.exact.weigh(s.data(), keys, &sums);
     }
     double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
-    write_weights(WeightTerms(sums), rising_clump(std::span<const T>(weights), sum), visible.size(), sum, i, head);
+    write_weights(WeightTerms(sums), rising_clump(std::span<const T>(weights), sum), keys, sum, i, head);
     result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
 
     result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
     result_.partial_sums(i, head, 1) =
         canonical_nan(row_sum_so_far(std::span<const T>(weights), sum - sums.row_sum, sum));
+    if (keys < visible.size()) spread(all);
 
     const double natural = largest + portable_log(sum);
     result_.lse(i, head) =
         canonical_nan(p_.options.lse_base == LseBase::natural ? natural : natural * std::numbers::log2e);
     result_.smax(i, head) = scan.all_numbers ? scan.magnitude : std::numeric_limits<double>::quiet_NaN();
+  }
+
+  void write_empty(std::int64_t i, std::int64_t head) {
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    result_.lse(i, head) = p_.options.empty_row == EmptyRow::minus_infinity ? -kInfinite : kInfinite;
+    result_.smax(i, head) = 0.0;
+  }
+
+  // Adds the biases to the scores of keys from `first_key` on, and moves those of the keys that are not hidden to the
+  // front, so that a hidden key counts in no term of the bound. Returns them; shown_ has their places.
+  std::span<double> add_biases(std::span<double> s, std::int64_t first_key, std::int64_t query, std::int64_t head) {
+    shown_.clear();
+    for (std::size_t t = 0; t < s.size(); ++t) {
+      const double bias =
+          p_.options.bias.at(sequence_, head, first_query_ + query, first_key + static_cast<std::int64_t>(t));
+      if (std::isinf(bias) && bias < 0) continue;
+      s[shown_.size()] = s[t] + bias;
+      shown_.push_back(t);
+    }
+    return s.first(shown_.size());
+  }
+
+  // Moves the weights at the front to the places of their keys; the weights of hidden keys are 0.
+  void spread(std::span<T> weights) const {
+    for (std::size_t t = weights.size(), left = shown_.size(); t-- > 0;) {
+      weights[t] = left > 0 && shown_[left - 1] == t ? weights[--left] : T{0};
+    }
   }
 
   // Of the row with the largest |score| `smax`: partial_sums.h.
@@ -408,6 +443,7 @@ class QueryBlock {
     for (std::int64_t head = 0; head < p_.query_heads; head += group_) {
       if (!equal_.many(weights_of(last, head))) continue;
       v_rows_.locate(sequence_, needed_.first, needed_.last, head / group_, run_);
+      joined_.read(run_);
       for (std::int64_t query = 0; query < queries_; ++query) {
         for (std::int64_t member = head; member < head + group_; ++member) {
           join_row(query, member, weights_of(query, member));
@@ -419,47 +455,21 @@ class QueryBlock {
   void join_row(std::int64_t query, std::int64_t head, std::span<const T> e) {
     interruption_point();
     // The rows of run_ begin at the first needed key.
-    const auto first = static_cast<std::size_t>(visible_[static_cast<std::size_t>(query)].first - needed_.first);
-    const std::int64_t row = row_of(query, head);
-    std::vector<double> squares(static_cast<std::size_t>(v_padded_)), together(squares.size()), pairs(squares.size());
-    std::vector<T> value(squares.size()), other(squares.size());
-    double weight = 0, weight_squares = 0;  // of the keys with the current weight; of all
-    const std::vector<std::size_t> order = EqualWeights::sorted(e);
-    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-      const auto e_of_group = static_cast<double>(e[order[begin]]);
-      while (end < order.size() && e[order[end]] == e[order[begin]]) ++end;
-      const std::size_t size = end - begin;
-      for (std::size_t i = begin; i < end; ++i) {
-        v_rows_.decode_row(run_, first + order[i], value.data());
-        if (size > 1) {
-          v_rows_.decode_row(run_, first + order[begin + EqualWeights::partner(i - begin, size)], other.data());
-        }
-        const T* partner = size > 1 ? other.data() : nullptr;
-        join(e_of_group, value.data(), partner, static_cast<double>(size - 1), together.data(), pairs.data());
-        weight += e_of_group;
-      }
-      kernels_.exact.end_group(v_padded_, together.data(), squares.data());
-      weight_squares += weight * weight;
-      weight = 0;
+    const std::int64_t first = visible_[static_cast<std::size_t>(query)].first - needed_.first;
+    const std::int64_t row = row_of(query, head), i = result_row(query);
+    const double row_sum = denominators_(row);
+    const typename JoinedRows<T>::Terms& terms =
+        joined_.join(e, static_cast<std::size_t>(first), result_.keys(i, head));
+    double* squares = &sums_(row, 2, 0);
+    double* running = &running_(row, 0);  // squares too
+    for (std::size_t d = 0; d < terms.squares.size(); ++d) {
+      squares[d] = terms.squares[d] > squares[d] ? terms.squares[d] : squares[d];
+      running[d] *= terms.larger_sums[d];
     }
-    double* sum = &sums_(row, 2, 0);
-    for (std::size_t d = 0; d < squares.size(); ++d) sum[d] = squares[d] > sum[d] ? squares[d] : sum[d];
-    const double p2 = std::sqrt(weight_squares) / denominators_(row);
-    double& kept = result_.p2(result_row(query), head);
+    const double p2 = terms.weights / row_sum;
+    double& kept = result_.p2(i, head);
     if (p2 > kept) kept = p2;
-    result_.repeats(result_row(query), head) =
-        EqualWeights::systematic_additions(e, order) / denominators_(row) + absorbed(e, 0, denominators_(row));
-    double* running = &running_(row, 0);  // squares
-    const auto keys = static_cast<double>(e.size());
-    for (std::size_t d = 0; d < pairs.size(); ++d) running[d] *= EqualWeights::larger_sums(1 + pairs[d] / keys, keys);
-  }
-
-  void join(double e, const T* value, const T* other, double others, double* together, double* pairs) const {
-    if constexpr (kFast) {
-      kernels_.fast.join(e, value, other, others, v_padded_, together, pairs);
-    } else {
-      kernels_.exact.join(e, value, other, others, v_padded_, together, pairs);
-    }
+    result_.repeats(i, head) = terms.additions / row_sum + absorbed(e, 0, row_sum);
   }
 
   void write() {
@@ -508,9 +518,11 @@ class QueryBlock {
   std::vector<const std::byte*> decoded_;    // [key] rows of keys_ or values_; fast path only
   const FastRowKernels* k_loops_ = nullptr;  // fast path only, as v_loops_: null if rows are decoded first
   const FastRowKernels* v_loops_ = nullptr;
-  double lowest_ = 0;             // the lowest score less its row's maximum
-  std::vector<double> products_;  // of one score, for rows with small scores
+  double lowest_ = 0;               // the lowest score less its row's maximum
+  std::vector<std::size_t> shown_;  // places of the keys of one row that its biases do not hide
+  std::vector<double> products_;    // of one score, for rows with small scores
   EqualWeights equal_;
+  JoinedRows<T> joined_;
   RowRun run_;       // rows of the current computation
   RowRun next_run_;  // rows that are prefetched
 };

@@ -67,11 +67,11 @@ struct ExactKernels {
   // added in eight lanes too.
   void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
 
-  // The weighted sum of the values of keys with equal weights (equal_weights.h), for one key of weight e:
-  //   together[dim] += e * value[dim]
-  // and, unless `other` is null, pairs[dim] += others where value[dim] == other[dim] and is not 0.
-  void (*join)(double e, const double* value, const double* other, double others, std::int64_t padded, double* together,
-               double* pairs);
+  // The weighted sum of the values of keys with equal weights (equal_weights.h): for `count` keys of weight e
+  //   together[dim] += e * values[i][dim]
+  // and, unless `partners` is null, pairs[dim] += others where values[i][dim] == partners[i][dim] and is not 0.
+  void (*join)(double e, const double* const* values, const double* const* partners, std::int64_t count, double others,
+               std::int64_t padded, double* together, double* pairs);
   // At the end of such a group: squares[dim] += together[dim]^2, then together[dim] = 0.
   void (*end_group)(std::int64_t padded, double* together, double* squares);
 
@@ -86,9 +86,10 @@ struct FastRowKernels {
   // The rows of q of one KV head in the order in which dots() reads elements.
   void (*arrange)(const float* q, std::int64_t rows, std::int64_t padded, float* target);
 
-  // scores[r * score_stride + t] = dot(q[r], k[t]); the rows of q are arranged.
+  // scores[r * score_stride + t] = dot(q[r], k[t]); the rows of q are arranged. Raises `largest_square` to the largest
+  // sum of squares of the rows of k, unless it is null: K is read once for both.
   void (*dots)(const float* q, std::int64_t rows, const std::byte* const* k, std::int64_t keys, std::int64_t padded,
-               float* scores, std::int64_t score_stride, const Ahead& ahead);
+               float* scores, std::int64_t score_stride, double* largest_square, const Ahead& ahead);
 
   // The largest sum of squares of `keys` rows.
   double (*largest_square)(const std::byte* const* k, std::int64_t keys, std::int64_t padded);
@@ -113,8 +114,8 @@ struct FastKernels {
   void (*weigh)(const double* scores, std::int64_t count, double largest, float* e, WeightSums* sums);
 
   // As of ExactKernels.
-  void (*join)(double e, const float* value, const float* other, double others, std::int64_t padded, double* together,
-               double* pairs);
+  void (*join)(double e, const float* const* values, const float* const* partners, std::int64_t count, double others,
+               std::int64_t padded, double* together, double* pairs);
 };
 
 struct ReferenceKernels {

@@ -260,21 +260,27 @@ struct Loops {
     each_vector(values, count, target, [&](Vec x) { return Lanes<W>::root(x / count_of_sums) / divisor; });
   }
 
-  // One vector of join().
-  static void join_vector(double e, Vec value, Vec other, double others, double* together, double* pairs) {
-    store(together, load(together) + e * value);
-    const Vec equal = value == other ? all(others) : Vec{};
-    store(pairs, load(pairs) + (value == 0.0 ? Vec{} : equal));
-  }
-  static void join(double e, const double* value, const double* other, double others, std::int64_t padded,
-                   double* together, double* pairs) {
+  // join() of rows whose element d starts a vector that `load_at(row, d)` returns as doubles. The sums of a vector stay
+  // in registers for all keys.
+  template <class Row, class F>
+  static void join_rows(double e, const Row* const* values, const Row* const* partners, std::int64_t count,
+                        double others, std::int64_t padded, double* together, double* pairs, const F& load_at) {
+    const Vec one = all(1.0);
     for (std::int64_t d = 0; d < padded; d += W) {
-      if (other == nullptr) {
-        store(together + d, load(together + d) + e * load(value + d));
-      } else {
-        join_vector(e, load(value + d), load(other + d), others, together + d, pairs + d);
+      Vec sum = load(together + d), equal = {};
+      for (std::int64_t i = 0; i < count; ++i) {
+        const Vec x = load_at(values[i], d);
+        sum += e * x;
+        if (partners != nullptr) equal += (Vec)((Bits)one & (x == load_at(partners[i], d)) & (x != 0.0));
       }
+      store(together + d, sum);
+      if (partners != nullptr) store(pairs + d, load(pairs + d) + others * equal);
     }
+  }
+  static void join(double e, const double* const* values, const double* const* partners, std::int64_t count,
+                   double others, std::int64_t padded, double* together, double* pairs) {
+    join_rows(e, values, partners, count, others, padded, together, pairs,
+              [](const double* row, std::int64_t d) { return load(row + d); });
   }
   static void end_group(std::int64_t padded, double* together, double* squares) {
     for (std::int64_t d = 0; d < padded; d += W) {

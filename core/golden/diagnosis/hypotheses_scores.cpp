@@ -88,6 +88,23 @@ void add_conventions(Trials& trials) {
                  r.slope = row.problem().options.alibi_slopes[first_head_of_group(row)];
                });
   }
+  if (!options.bias.empty()) {
+    const auto with_biases_of = [](Recipe& r, const RowEvaluator& row, std::int64_t head) {
+      const KeyRange seen = visible_with(row.problem().options, row, row.problem().keys(row.sequence()));
+      r.keys = keys_of(row.problem(), row.sequence(), seen.first, seen.last);
+      if (head >= 0) add_biases(row.problem(), row.sequence(), row.query_in_sequence(), head, r.keys);
+    };
+    trials.add("bias_missing", "the biases of the mask tensor are not added", "the mask that the kernel is given",
+               [with_biases_of](Recipe& r, const RowEvaluator& row) { with_biases_of(r, row, -1); });
+    if (options.bias.head_stride != 0) {
+      trials.add("bias_of_other_head", "the biases of query head 0 are used for every head",
+                 "the stride of the mask's head axis",
+                 [with_biases_of](Recipe& r, const RowEvaluator& row) { with_biases_of(r, row, 0); });
+      trials.add("bias_of_other_head", "the biases of the KV head's number are used instead of the query head's",
+                 "the index into the mask's head axis",
+                 [with_biases_of](Recipe& r, const RowEvaluator& row) { with_biases_of(r, row, r.k_head); });
+    }
+  }
   if (!options.sinks.empty()) {
     trials.add("sink_missing", "the attention sink is left out of the denominator", "the sink logit of each head",
                [](Recipe& r, const RowEvaluator&) { r.sink.reset(); });

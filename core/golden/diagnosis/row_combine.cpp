@@ -11,6 +11,7 @@
 #include "core/attention/weight_terms.h"
 #include "core/base/interruption.h"
 #include "core/golden/diagnosis/row_recipe.h"
+#include "core/golden/verdict/detail/key_sums.h"
 
 namespace kvscope::golden {
 namespace {
@@ -57,14 +58,10 @@ struct RunningSoftmax {
       a2[d] += other.a2[d];
     }
   }
-  void add(double score, double weight, std::span<const double> value) {
-    const double e = weight * std::exp(score - maximum);
-    sum += e;
-    for (std::size_t d = 0; d < o.size(); ++d) {
-      o[d] += e * value[d];
-      a1[d] += e * std::fabs(value[d]);
-      a2[d] += e * e * value[d] * value[d];
-    }
+  // Weights exp(score - maximum) of keys, and their rows of V.
+  void add(std::span<const double> weights, std::span<const double* const> values) {
+    for (const double e : weights) sum += e;
+    key_sums().add(weights.data(), values.data(), std::ssize(weights), std::ssize(o), o.data(), a1.data(), a2.data());
   }
 };
 
@@ -126,18 +123,25 @@ class Tiles {
  private:
   [[nodiscard]] double score(std::int64_t i) const { return terms_.scores[static_cast<std::size_t>(i)]; }
   void add(RunningSoftmax& state, std::int64_t first, std::int64_t last) const {
+    weights_.clear();
+    values_.clear();
     for (std::int64_t i = first; i < last; ++i) {
       const auto k = static_cast<std::size_t>(i);
       const double weight = recipe_.keys[k].weight;
-      if (weight != 0) state.add(terms_.scores[k], weight, {terms_.values[k], dims_});
+      if (weight == 0) continue;
+      weights_.push_back(weight * std::exp(terms_.scores[k] - state.maximum));
+      values_.push_back(dims_ == 0 ? nullptr : terms_.values[k]);
     }
+    state.add(weights_, values_);
   }
 
   const Recipe& recipe_;
   const RowEvaluator::Terms& terms_;
   std::size_t dims_;
   std::int64_t keys_, tile_ = 0;
-  bool output_ = true, sum_ = true;  // rescaled when the maximum rises
+  bool output_ = true, sum_ = true;      // rescaled when the maximum rises
+  mutable std::vector<double> weights_;  // of the keys that are added
+  mutable std::vector<const double*> values_;
 };
 
 // lse of a combination whose running state is `total`.
@@ -252,38 +256,37 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
   double maximum = scores.empty() ? 0 : *std::max_element(scores.begin(), scores.end());
   if (recipe.sink) maximum = std::max(maximum, *recipe.sink);
   double sum = recipe.extra_denominator * std::exp(-maximum);
-  attention::WeightTerms weights;
   Weights result;
   result.of_keys.reserve(scores.size());
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const double e = recipe.keys[i].weight * std::exp(scores[i] - maximum);
     row.smax = std::max(row.smax, std::fabs(scores[i]));
     sum += e;
-    weights.add(e);
     result.of_keys.push_back(e);
   }
-  const double of_keys = sum;
+  const std::span<const double> of_keys = result.of_keys;
+  const double without_sink = sum;
   if (recipe.sink) sum += std::exp(*recipe.sink - maximum);
+  const attention::WeightTerms weights = attention::weight_terms_of(of_keys);
   row.base_two = recipe.lse_base == attention::LseBase::two;
   row.lse = (maximum + std::log(sum)) * (row.base_two ? std::numbers::log2e : 1.0);
   row.keys = static_cast<double>(std::max<std::size_t>(scores.size(), 1));
   row.head_size = static_cast<double>(problem_.k.head_size);
   row.p2 = weights.p2(sum);
   row.repeats = weights.repeats();
-  const auto rising = attention::rising_clump(std::span<const double>(result.of_keys), sum);
+  const auto rising = attention::rising_clump(of_keys, sum);
   for (std::size_t i = 0; i < attention::kClumpTypes; ++i) {
     row.clump[i] = std::min(1.0, weights.clump(i, sum) + rising[i]);
   }
   for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
   for (std::size_t i = 0; i < attention::kLostTerms; ++i) row.lost[i] = weights.lost(i, sum);
-  row.row_sum_so_far = attention::row_sum_so_far<double>(result.of_keys, sum - of_keys, sum);
-  if (attention::EqualWeights().many(std::span<const double>(result.of_keys))) {
-    const std::vector<std::size_t> order = attention::EqualWeights::sorted(std::span<const double>(result.of_keys));
-    row.p2 = std::max(row.p2, size_of_distinct(result.of_keys, order) / sum);
-    row.repeats = attention::EqualWeights::systematic_additions(std::span<const double>(result.of_keys), order) / sum;
-    result.joined = order;
+  row.row_sum_so_far = attention::row_sum_so_far(of_keys, sum - without_sink, sum);
+  if (equal_weights_.many(of_keys)) {
+    result.joined = attention::EqualWeights::sorted(of_keys);
+    row.p2 = std::max(row.p2, size_of_distinct(of_keys, result.joined) / sum);
+    row.repeats = attention::EqualWeights::systematic_additions(of_keys, result.joined) / sum;
   }
-  row.repeats += attention::absorbed<double>(result.of_keys, 0, sum);
+  row.repeats += attention::absorbed(of_keys, 0, sum);
   result.sum = sum;
   return result;
 }

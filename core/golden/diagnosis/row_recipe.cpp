@@ -211,6 +211,16 @@ std::vector<KeyRead> keys_of(const Problem& problem, std::int64_t sequence, std:
   return keys;
 }
 
+void add_biases(const Problem& problem, std::int64_t sequence, std::int64_t query_in_sequence, std::int64_t head,
+                std::vector<KeyRead>& keys) {
+  if (problem.options.bias.empty()) return;
+  for (KeyRead& key : keys) {
+    if (key.position >= problem.keys(sequence)) continue;  // of a faulty kernel: past the tensor's columns
+    key.bias = problem.options.bias.at(sequence, head, query_in_sequence, key.position);
+  }
+  std::erase_if(keys, [](const KeyRead& key) { return std::isinf(key.bias); });
+}
+
 Recipe correct_recipe(const Problem& problem, std::int64_t sequence, std::int64_t query, std::int64_t head) {
   const attention::Options& options = problem.options;
   const std::int64_t queries = problem.first_query(sequence + 1) - problem.first_query(sequence);
@@ -223,6 +233,7 @@ Recipe correct_recipe(const Problem& problem, std::int64_t sequence, std::int64_
   recipe.query_row = query;
   recipe.query_head = head;
   recipe.keys = keys_of(problem, sequence, visible.first, visible.last);
+  add_biases(problem, sequence, own, head, recipe.keys);
   recipe.scale = options.scale;
   recipe.soft_cap = options.soft_cap;
   recipe.query_position = attention::query_position(options, own, queries, problem.keys(sequence));
@@ -249,6 +260,7 @@ RowEvaluator::RowEvaluator(const Problem& problem, std::span<const std::byte> po
 bool RowEvaluator::share_values(const RowEvaluator& other) {
   const std::vector<KeyRead>&own = correct_.keys, &others = other.correct_.keys;
   // The keys of a correct kernel are a run of positions.
+  if (!problem_.options.bias.empty()) return false;  // each head may see other keys
   const bool same_keys = sequence_ == other.sequence_ && own.size() == others.size() &&
                          (own.empty() || own.front().position == others.front().position);
   if (!same_keys || correct_.v_head != other.correct_.v_head || dims_ != other.dims_) return false;
@@ -396,6 +408,7 @@ RowEvaluator::Terms RowEvaluator::scores(const Recipe& recipe) const {
       if (recipe.soft_cap) s = *recipe.soft_cap * std::tanh(s / *recipe.soft_cap);
     }
     s += recipe.slope * (static_cast<double>(recipe.keys[i].position) - recipe.slope_origin);
+    s += recipe.keys[i].bias;
   }
   return terms;
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/attention/bounds.h"
+#include "core/attention/equal_weights.h"
 #include "core/attention/problem.h"
 
 namespace kvscope::golden {
@@ -29,6 +30,7 @@ struct KeyRead {
   std::int64_t block = 0, slot = 0;
   std::int64_t position = 0;                // of the key in its sequence, for ALiBi and rotary embeddings
   double weight = 1;                        // 2: counted twice
+  double bias = 0;                          // added to its score
   bool zeros = false;                       // K and V of this key read as zeros
   bool k_from_v = false, v_from_k = false;  // this row alone is read on the other side of the K/V axis
   // Distance from the problem's layer to the layer that this row alone is read from.
@@ -201,13 +203,18 @@ class RowEvaluator {
   std::shared_ptr<BaseValues> base_values_;  // other rows may share them
   mutable std::vector<double> zeros_;        // the V row of keys that are read as zeros
   std::optional<std::pair<double, attention::Rounding>> expected_;
+  mutable attention::EqualWeights equal_weights_;  // its memory is kept from recipe to recipe
 };
 
 // The recipe of a correct kernel.
 [[nodiscard]] Recipe correct_recipe(const attention::Problem& problem, std::int64_t sequence, std::int64_t query,
                                     std::int64_t head);
 
-// Keys [first, last) of a sequence through its lookup table.
+// Sets the biases of keys that a query of `sequence` reads, by their positions, and leaves hidden keys out.
+void add_biases(const attention::Problem& problem, std::int64_t sequence, std::int64_t query_in_sequence,
+                std::int64_t head, std::vector<KeyRead>& keys);
+
+// Keys [first, last) of a sequence through its lookup table, without biases.
 [[nodiscard]] std::vector<KeyRead> keys_of(const attention::Problem& problem, std::int64_t sequence, std::int64_t first,
                                            std::int64_t last);
 

@@ -287,15 +287,26 @@ void read_group_scales(LayoutReader& r, CacheReading& cache, std::size_t t) {
   if (is_v || wanted.holds == Holds::kv_scales) sizes.v_group = each;
 }
 
-void check_interleaved(LayoutReader& r, CacheReading& cache) {
-  CacheSizes& sizes = cache.sizes;
-  if (sizes.v_group == 0) {
-    r.fault("--v-scales", "interleaved: the input has no block scales of V");
-  } else if (sizes.page_size % 4 != 0) {
-    r.fault("--v-scales",
-            fmt::format("interleaved: 4 slots share a run, which does not divide the page size {}", sizes.page_size));
+// An order of block scales that fits the page and the number of scales.
+ScaleOrder checked_order(LayoutReader& r, const CacheSizes& sizes, bool is_v) {
+  const ScaleOrder order = is_v ? r.options().v_scale_order : r.options().k_scale_order;
+  if (order == ScaleOrder::linear) return order;
+  const char* const option = is_v ? "--v-scales" : "--k-scales";
+  const std::int64_t group = is_v ? sizes.v_group : sizes.k_group;
+  if (group == 0) {
+    r.fault(option, fmt::format("{}: the input has no block scales of {}", name(order), is_v ? "V" : "K"));
+    return order;
   }
-  sizes.v_interleaved = r.ok();
+  if (sizes.page_size % slots_of_run(order) != 0) {
+    r.fault(option, fmt::format("{}: {} slots share a run, which does not divide the page size {}", name(order),
+                                slots_of_run(order), sizes.page_size));
+  }
+  const std::int64_t scales = ceil_div(is_v ? sizes.value_size : sizes.head_size, group);
+  if (scales % scales_of_run(order) != 0) {
+    r.fault(option, fmt::format("{}: {} scales of a slot share a run, which does not divide the {} scales of a head",
+                                name(order), scales_of_run(order), scales));
+  }
+  return order;
 }
 
 }  // namespace
@@ -370,7 +381,8 @@ CacheReading read_cache(LayoutReader& r, const LayoutDescription& layout) {
     if (tensor.holds_scales() && r.has(tensor.name)) read_group_scales(r, cache, t);
     present.push_back(cache.tensors[t] != nullptr);
   }
-  if (r.options().v_scales_interleaved) check_interleaved(r, cache);
+  sizes.k_order = checked_order(r, sizes, false);
+  sizes.v_order = checked_order(r, sizes, true);
   cache.stored = stored_types(r, cache.form, cache.tensors);
   if (r.ok() && layer_fits) cache.view = view_of(cache.form, sizes, layer, cache.stored, present);
   return cache;

@@ -89,9 +89,10 @@ void set_group_scales(const CacheReading& cache, const CacheSide& side, std::int
   const CachePiece& first = side.scales.front();
   const std::int64_t unit = bits(first.dtype);
   rows.granularity = first.each;
-  if (side.scales.size() == 1 && first.first == 0 && first.walk.groups == 0 && first.count * first.each >= size &&
-      first.walk.by_element == unit && first.walk.offset % unit == 0 && first.walk.by_block % unit == 0 &&
-      first.walk.by_slot % unit == 0 && (!by_token || first.walk.by_block == s.page_size * first.walk.by_slot)) {
+  if (side.scales.size() == 1 && first.first == 0 && first.walk.order == ScaleOrder::linear &&
+      first.count * first.each >= size && first.walk.by_element == unit && first.walk.offset % unit == 0 &&
+      first.walk.by_block % unit == 0 && first.walk.by_slot % unit == 0 &&
+      (!by_token || first.walk.by_block == s.page_size * first.walk.by_slot)) {
     rows.scales = cache.tensors[first.tensor]->bytes.data() + first.walk.offset / 8;
     rows.scale_dtype = first.dtype;
     rows.scale_block_stride = first.walk.by_block / unit;

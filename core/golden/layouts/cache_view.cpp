@@ -145,8 +145,10 @@ CacheView view_of(const CacheForm& form, const CacheSizes& sizes, std::int64_t l
     CacheWalk v_walk = walk;
     v_walk.offset += k_to_v;
     if (tensor.holds_scales()) {
-      if (sizes.v_interleaved) v_walk.groups = sizes.v_group > 0 ? ceil_div(sizes.value_size, sizes.v_group) : 0;
-      if (is_v && sizes.v_interleaved) walk.groups = count;
+      v_walk.order = sizes.v_order;
+      v_walk.groups = v_count;
+      walk.order = is_v ? sizes.v_order : sizes.k_order;
+      walk.groups = count;
       const CachePiece piece{t, stored[t], 0, count, is_v ? sizes.v_group : sizes.k_group, walk};
       if (tensor.holds != Holds::v_scales) view.k.scales.push_back(piece);
       if (tensor.holds == Holds::v_scales) view.v.scales.push_back(piece);

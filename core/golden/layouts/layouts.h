@@ -33,6 +33,7 @@
 #include "core/golden/bundle/tensor.h"
 #include "core/golden/layouts/layout_description.h"
 #include "core/golden/layouts/query_masks.h"
+#include "core/golden/layouts/scale_order.h"
 
 namespace kvscope::golden {
 
@@ -44,8 +45,8 @@ struct LayoutOptions {
   bool cache_fnuz = false;                  // cache_dtype e4m3: e4m3fnuz, as AMD's MI300 stores it
   std::optional<DType> query_dtype;         // the same for q
   std::optional<std::int64_t> granularity;  // block scales: elements that share one; default D / G
-  bool v_scales_interleaved = false;        // V's block scales of 4 tokens lie side by side (detail/cache_view.h)
-  std::optional<std::int64_t> head_size;    // layouts with one axis for heads and elements; default: of q
+  ScaleOrder k_scale_order = ScaleOrder::linear, v_scale_order = ScaleOrder::linear;  // of block scales
+  std::optional<std::int64_t> head_size;  // layouts with one axis for heads and elements; default: of q
   // MLA: elements of a row that are V; ckv/kpe: the latent; rows of 576: 512. Or V's head size after K's (dim+vdim).
   std::optional<std::int64_t> value_size;
   std::optional<double> scale;      // default: the tensor sm_scale, or 1 / sqrt(D) except for MLA, which has no default
@@ -65,6 +66,7 @@ struct PreparedProblem {
   std::vector<std::int64_t> query_offsets;       // [batch + 1]
   std::vector<std::int64_t> key_lengths;         // [batch]
   std::vector<double> alibi_slopes, sinks;       // [query_heads] or empty
+  std::vector<std::int64_t> bias_columns;        // [batch] of a mask tensor with biases: the column of key 0
   std::vector<std::string> scales;               // "K: k_scale f32 [2], per KV head"
   xt::xtensor<std::uint32_t, 2> sequence_table;  // [batch, columns] the row's number: for scales per sequence
   std::vector<double> k_scales, v_scales;        // block scales of packed rows, or both kinds of scales: their products

@@ -3,28 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/attention/score_bias.h"
 #include "core/base/convert.h"
 
 namespace kvscope::golden {
 namespace {
 
 constexpr const char* kMasks[] = {"custom_mask", "packed_custom_mask", "tree_mask", "attn_mask"};
-constexpr double kHidden = -1e4;  // a bias at most this hides its key: its weight is 0 in double beside any other
-
 // attn_mask: [Sq, Sk], [B or 1, Sq, Sk] or [B or 1, Hq or 1, Sq, Sk], of integers (0 hides the key) or of floats (a
-// bias of 0, or of kHidden and below). The keys of sequence b are the columns from padding[b] on.
+// bias; at most kHiddenBias hides the key). The keys of sequence b are the columns from padding[b] on.
 class DenseMask {
  public:
   DenseMask(LayoutReader& r, const std::vector<std::int64_t>& queries, const std::vector<std::int64_t>& keys,
             const std::vector<std::int64_t>& padding, std::int64_t query_heads)
-      : padding_(padding) {
-    const Tensor& tensor = *r.find("attn_mask");
+      : padding_(padding), tensor_(r.find("attn_mask")) {
+    const Tensor& tensor = *tensor_;
     const std::string given = r.given("attn_mask");
     const std::vector<std::int64_t>& shape = tensor.shape;
     const std::size_t rank = shape.size();
@@ -41,6 +42,7 @@ class DenseMask {
     rows_ = shape[rank - 2];
     columns_ = shape[rank - 1];
     by_sequence_ = sequences == 1 ? 0 : heads * rows_ * columns_;
+    by_head_ = heads == 1 ? 0 : rows_ * columns_;
     for (std::size_t b = 0; b < keys.size(); ++b) {
       if (queries[b] <= rows_ && padding[b] + keys[b] <= columns_ && (queries[b] == rows_ || r.has("q_lens"))) continue;
       r.fault(given, fmt::format("has {} rows and {} columns, but sequence {} has {} queries and {} keys{}", rows_,
@@ -51,7 +53,15 @@ class DenseMask {
     values_.resize(tensor.bytes.size() / static_cast<std::size_t>(size_of(tensor.dtype)));
     to_doubles(tensor.dtype, tensor.bytes.data(), values_);
     if (is_float(tensor.dtype)) read_biases(r, given, shape);
-    if (r.ok() && heads > 1) check_heads(r, given, sequences, heads);
+    heads_differ_ = heads > 1 && !heads_agree(sequences, heads);
+  }
+
+  // Whether it is more than the keys of each query: numbers that are added to scores, or other keys for each head.
+  [[nodiscard]] bool is_bias() const { return has_biases_ || heads_differ_; }
+  // `first_keys`: the storage for the first columns.
+  [[nodiscard]] attention::ScoreBias bias(std::vector<std::int64_t>& first_keys) const {
+    first_keys = padding_;
+    return {tensor_->bytes.data(), tensor_->dtype, by_sequence_, by_head_, columns_, first_keys};
   }
 
   [[nodiscard]] bool sees(std::size_t b, std::int64_t query, std::int64_t key) const {
@@ -64,7 +74,7 @@ class DenseMask {
   void read_biases(LayoutReader& r, const std::string& given, const std::vector<std::int64_t>& shape) {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       double& value = values_[i];
-      if (value != 0 && !(value <= kHidden)) {
+      if (std::isnan(value) || value == std::numeric_limits<double>::infinity()) {
         std::string index;
         std::int64_t rest = static_cast<std::int64_t>(i);
         for (std::size_t axis = shape.size(); axis-- > 0; rest /= shape[axis]) {
@@ -72,34 +82,34 @@ class DenseMask {
         }
         return r.fault(
             fmt::format("{}[{}]", given, index),
-            fmt::format("is {}; a float mask is 0 for a visible key, and -inf or at most {} for a hidden one. "
-                        "Save a mask of 0 and 1 as integers; biases of positions are alibi_slopes",
-                        value, kHidden));
+            fmt::format("is {}; a float mask is added to the scores: a finite number, and -inf or at most {} "
+                        "for a hidden key. Save a mask of 0 and 1 as integers",
+                        value, attention::kHiddenBias));
       }
-      value = value == 0 ? 1 : 0;
+      const bool hidden = value <= attention::kHiddenBias;
+      has_biases_ = has_biases_ || (value != 0 && !hidden);
+      value = hidden ? 0 : 1;
     }
   }
 
-  // The keys of a query are the same for all heads.
-  void check_heads(LayoutReader& r, const std::string& given, std::int64_t sequences, std::int64_t heads) {
+  // Whether the keys of each query are the same for all heads.
+  [[nodiscard]] bool heads_agree(std::int64_t sequences, std::int64_t heads) const {
     const auto size = static_cast<std::ptrdiff_t>(rows_ * columns_);
+    const auto same = [](double x, double y) { return (x != 0) == (y != 0); };
     for (std::int64_t b = 0; b < sequences; ++b) {
       const auto first = values_.begin() + static_cast<std::ptrdiff_t>(b) * heads * size;
       for (std::int64_t head = 1; head < heads; ++head) {
-        const auto own = first + static_cast<std::ptrdiff_t>(head) * size;
-        const auto same = [](double x, double y) { return (x != 0) == (y != 0); };
-        const auto at = std::mismatch(first, first + size, own, same).first;
-        if (at == first + size) continue;
-        return r.fault(
-            fmt::format("{}[{}, {}, {}, {}]", given, b, head, (at - first) / columns_, (at - first) % columns_),
-            "differs from head 0: a mask is the same for all heads. Check one head at a time: cut q, K and V");
+        if (!std::equal(first, first + size, first + static_cast<std::ptrdiff_t>(head) * size, same)) return false;
       }
     }
+    return true;
   }
 
   std::vector<std::int64_t> padding_;
   std::vector<double> values_;
-  std::int64_t rows_ = 0, columns_ = 0, by_sequence_ = 0;
+  const Tensor* tensor_;
+  std::int64_t rows_ = 0, columns_ = 0, by_sequence_ = 0, by_head_ = 0;
+  bool has_biases_ = false, heads_differ_ = false;
 };
 
 // Whether a query sees a key, for the sequences of a problem.
@@ -232,6 +242,11 @@ void apply_mask_tensors(LayoutReader& r, const CacheScales& scales, PreparedProb
     listed.emplace(r, name, queries, keys);
   }
   if (!r.ok()) return;
+  if (dense && dense->is_bias()) {
+    prepared.problem.options.bias = dense->bias(prepared.bias_columns);
+    prepared.problem.options.mask = MaskKind::none;
+    return;
+  }
   const auto sees = [&](std::size_t b, std::int64_t query, std::int64_t key) {
     return dense ? dense->sees(b, query, key) : listed->sees(b, query, key);
   };

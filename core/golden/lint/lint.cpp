@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
 #include <cstring>
 #include <limits>
 #include <map>
-#include <unordered_map>
+#include <span>
 #include <utility>
 
 #include "core/base/checked.h"
@@ -19,9 +20,12 @@ namespace {
 constexpr std::int64_t kInt32Most = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kUint32Most = std::numeric_limits<std::uint32_t>::max();
 
+// An entry that is read, and its block. The uses of a block are neighbors in the sorted list of all: 24 bytes each.
 struct Use {
-  std::int64_t sequence = 0, page = 0;
+  std::int64_t block = 0, sequence = 0, page = 0;
+  friend auto operator<=>(const Use&, const Use&) = default;
 };
+using Uses = std::span<const Use>;
 
 class Rules {
  public:
@@ -30,9 +34,11 @@ class Rules {
 
   void check() {
     find_uses();
-    for (const std::int64_t block : used_) {
-      const std::vector<Use>& uses = uses_.at(block);
-      if (uses.size() < 2 || !indices_.has_table()) continue;
+    for (std::size_t first = 0, last = 0; first < uses_.size(); first = last) {
+      const std::int64_t block = uses_[first].block;
+      while (last < uses_.size() && uses_[last].block == block) ++last;
+      if (last - first < 2 || !indices_.has_table()) continue;
+      const Uses uses = Uses(uses_).subspan(first, last - first);
       check_duplicates(block, uses);
       if (indices_.form == TableForm::sparse) continue;  // queries choose the same keys
       check_sharing(block, uses);
@@ -46,8 +52,12 @@ class Rules {
  private:
   void add(LintFinding finding) { report_.findings.push_back(std::move(finding)); }
 
-  // Rules range and pair; the valid entries of each block in the order of sequences and pages.
+  // Rules range and pair; the valid entries in the order of blocks, sequences and pages.
   void find_uses() {
+    std::int64_t most = 0;
+    for (const LintSequence& sequence : indices_.sequences)
+      most += std::max<std::int64_t>(0, sequence.end - sequence.begin);
+    uses_.reserve(static_cast<std::size_t>(most));
     for (std::size_t b = 0; b < indices_.sequences.size(); ++b) {
       const LintSequence& sequence = indices_.sequences[b];
       for (std::int64_t page = sequence.begin; page < sequence.end; ++page) {
@@ -57,13 +67,10 @@ class Rules {
         const auto at = static_cast<std::int64_t>(b);
         const bool apart = indices_.form == TableForm::offsets;
         if (apart ? !check_pair(at, page) : !check_range(at, page, entry, indices_.places, "")) continue;
-        const std::int64_t block = apart ? entry / 2 : entry;
-        std::vector<Use>& uses = uses_[block];
-        if (uses.empty()) used_.push_back(block);
-        uses.push_back({at, page});
+        uses_.push_back({apart ? entry / 2 : entry, at, page});
       }
     }
-    std::ranges::sort(used_);
+    if (!std::ranges::is_sorted(uses_)) std::ranges::sort(uses_);
   }
 
   bool check_range(std::int64_t sequence, std::int64_t page, std::int64_t entry, std::int64_t places, const char* of) {
@@ -95,7 +102,7 @@ class Rules {
     return false;
   }
 
-  void check_duplicates(std::int64_t block, const std::vector<Use>& uses) {
+  void check_duplicates(std::int64_t block, Uses uses) {
     for (std::size_t i = 1; i < uses.size(); ++i) {
       if (uses[i].sequence != uses[i - 1].sequence) continue;
       add(lint_fault("duplicate", indices_.entry_name(uses[i].sequence, uses[i].page),
@@ -151,7 +158,7 @@ class Rules {
     return true;
   }
 
-  void check_sharing(std::int64_t block, const std::vector<Use>& uses) {
+  void check_sharing(std::int64_t block, Uses uses) {
     const Use& first = uses.front();
     for (std::size_t i = 1; i < uses.size(); ++i) {
       const Use& use = uses[i];
@@ -186,7 +193,7 @@ class Rules {
     }
   }
 
-  void check_writes(std::int64_t block, const std::vector<Use>& uses) {
+  void check_writes(std::int64_t block, Uses uses) {
     for (const Use& writer : uses) {
       const LintSequence& w = sequence(writer);
       const std::int64_t from = std::max(w.keys - w.queries, writer.page * indices_.page_tokens);
@@ -272,12 +279,12 @@ class Rules {
         const auto block_of = [&](std::int64_t place) {
           return indices_.by_token() ? place / cache_.page_size : place;
         };
-        const auto at = std::ranges::find_if(used_, [&](std::int64_t place) {
-          return block_of(place) > (offset.most - offset.within) / offset.per_block;
+        const auto at = std::ranges::find_if(uses_, [&](const Use& use) {
+          return block_of(use.block) > (offset.most - offset.within) / offset.per_block;
         });
-        if (at == used_.end()) continue;
-        const std::int64_t block = block_of(*at);
-        const Use& use = uses_.at(*at).front();
+        if (at == uses_.end()) continue;
+        const Use& use = *at;
+        const std::int64_t block = block_of(use.block);
         const std::int64_t value = block * offset.per_block + offset.within;
         add(lint_warning("overflow", indices_.entry_name(use.sequence, use.page),
                          fmt::format("is block {}: its last {} in {} is {}", block, offset.what, which, value),
@@ -365,8 +372,7 @@ class Rules {
   const LintCache& cache_;
   const LintIndices& indices_;
   LintReport& report_;
-  std::unordered_map<std::int64_t, std::vector<Use>> uses_;
-  std::vector<std::int64_t> used_;  // blocks in increasing order
+  std::vector<Use> uses_;  // sorted
   std::map<std::pair<std::int64_t, std::int64_t>, Prefix> prefixes_;
 };
 

@@ -32,7 +32,9 @@ bool is_cache_name(const LayoutDescription& layout, std::string_view name) {
 
 template <class T>
 void append_elements(std::vector<std::int64_t>& to, const Tensor& tensor) {
-  for (const T value : values<T>(tensor)) {
+  const auto elements = values<T>(tensor);
+  to.reserve(to.size() + elements.size());
+  for (const T value : elements) {
     if constexpr (std::is_same_v<T, std::uint64_t>) {
       to.push_back(static_cast<std::int64_t>(std::min<std::uint64_t>(value, std::numeric_limits<std::int64_t>::max())));
     } else {

@@ -79,11 +79,11 @@ void read_lint_rows(const LintTensors& tensors, const LintCache& cache, LintIndi
   const LintTensor table = tensors.role("table"), lengths = tensors.role("lengths");
   indices.table_name = table.name;
   const bool has_pools = apart && table.tensor != nullptr && table.tensor->shape.size() == 4;
-  const auto entries = index_values(table,
-                                    has_pools ? 4
-                                    : apart   ? 3
-                                              : 2,
-                                    apart ? "[B, 2, columns] or [1, B, 2, columns]" : "[B, columns]", findings);
+  auto entries = index_values(table,
+                              has_pools ? 4
+                              : apart   ? 3
+                                        : 2,
+                              apart ? "[B, 2, columns] or [1, B, 2, columns]" : "[B, columns]", findings);
   const auto given = index_values(lengths, 1, "[B]", findings);
   const std::size_t batch = given ? given->size() : 0;
   const std::vector<std::int64_t> queries = new_tokens(tensors, batch, indices, findings);
@@ -102,9 +102,13 @@ void read_lint_rows(const LintTensors& tensors, const LintCache& cache, LintIndi
                                   "table and lengths belong to different batches", rows));
   }
   indices.table_columns = columns;
-  for (std::size_t at = 0; at < entries->size(); ++at) {
-    const bool is_v = apart && at / static_cast<std::size_t>(columns) % 2 != 0;
-    (is_v ? indices.v_entries : indices.entries).push_back((*entries)[at]);
+  if (apart) {
+    for (std::size_t at = 0; at < entries->size(); ++at) {
+      const bool is_v = at / static_cast<std::size_t>(columns) % 2 != 0;
+      (is_v ? indices.v_entries : indices.entries).push_back((*entries)[at]);
+    }
+  } else {
+    indices.entries = std::move(*entries);
   }
   for (std::int64_t b = 0; b < std::min<std::int64_t>(rows, static_cast<std::int64_t>(batch)); ++b) {
     const auto at = static_cast<std::size_t>(b);
@@ -151,7 +155,7 @@ void read_lint_list(const LintTensors& tensors, const LintCache& cache, LintIndi
   const LintTensor indptr = tensors.role("indptr"), entries = tensors.role("indices");
   indices.table_name = entries.name;
   const auto offsets = index_values(indptr, 1, "[B + 1]", findings);
-  const auto given = index_values(entries, 1, by_page ? "[pages]" : "[tokens]", findings);
+  auto given = index_values(entries, 1, by_page ? "[pages]" : "[tokens]", findings);
   const bool by_length = by_page && !tensors.layout().table.has("last_page_len");
   const LintTensor last = tensors.role(by_length ? "lengths" : "last_page_len");
   const bool windows = by_page && !by_length && last.tensor != nullptr && last.tensor->shape.size() == 2;
@@ -174,7 +178,7 @@ void read_lint_list(const LintTensors& tensors, const LintCache& cache, LintIndi
                    windows ? fmt::format("[3, {}]", batch) : fmt::format("{}, the sequences of {}", batch, indptr.name),
                    "one length per sequence", static_cast<std::int64_t>(last_lengths->size())));
   }
-  if (given) indices.entries = *given;
+  if (given) indices.entries = std::move(*given);
   for (std::size_t b = 0; b < usable.size(); ++b) {
     LintSequence sequence{0, 0, 0, queries[b], 0, 0, usable[b] && given.has_value()};
     if (sequence.known) {
@@ -216,7 +220,7 @@ void read_lint_requests(const LintTensors& tensors, LintIndices& indices, std::v
   const LintTensor table = tensors.role("table"), requests = tensors.role("requests"),
                    lengths = tensors.role("lengths");
   indices.table_name = table.name;
-  const auto entries = index_values(table, 2, "[requests, columns]", findings);
+  auto entries = index_values(table, 2, "[requests, columns]", findings);
   const auto numbers = index_values(requests, 1, "[B]", findings);
   const auto given = index_values(lengths, 1, "[B]", findings);
   const std::size_t batch = numbers ? numbers->size() : 0;
@@ -229,7 +233,7 @@ void read_lint_requests(const LintTensors& tensors, LintIndices& indices, std::v
     return;
   }
   const std::int64_t rows = table.tensor->shape[0], columns = table.tensor->shape[1];
-  indices.entries = *entries;
+  indices.entries = std::move(*entries);
   indices.table_columns = columns;
   for (std::size_t b = 0; b < batch; ++b) {
     const std::int64_t row = (*numbers)[b];
@@ -364,7 +368,7 @@ void read_lint_sparse(const LintTensors& tensors, LintIndices& indices, std::vec
   const LintTensor table = tensors.role("indices"), lengths = tensors.role("lengths"), q = tensors.get("q");
   indices.table_name = table.name;
   const std::size_t rank = table.tensor != nullptr && table.tensor->shape.size() == 3 ? 3 : 2;
-  const auto entries = index_values(table, rank, "[T, k] or [B, queries, k]", findings);
+  auto entries = index_values(table, rank, "[T, k] or [B, queries, k]", findings);
   const auto counts = lengths.tensor == nullptr ? std::nullopt : index_values(lengths, 1, "[T]", findings);
   if (!entries) return;
   const std::int64_t columns = table.tensor->shape.back();
@@ -382,7 +386,7 @@ void read_lint_sparse(const LintTensors& tensors, LintIndices& indices, std::vec
                                   fmt::format("{}, the rows of {}", rows, table.name), "one length per query",
                                   static_cast<std::int64_t>(counts->size())));
   }
-  indices.entries = *entries;
+  indices.entries = std::move(*entries);
   indices.table_columns = columns;
   for (std::int64_t row = 0; row < rows; ++row) {
     LintSequence sequence{row * columns, columns, columns, 1, 0, 0, true};

@@ -58,7 +58,7 @@ void add_cache(const CacheReading& cache, const LayoutReader& reader, SlicedInpu
     input.tensors.push_back(std::move(made));
   }
   const CacheSizes& sizes = cache.sizes;
-  if (sizes.v_interleaved) input.uneven = true;
+  if (sizes.k_order != ScaleOrder::linear || sizes.v_order != ScaleOrder::linear) input.uneven = true;
   if (sizes.k_group > 0 && sizes.v_group > 0 && sizes.k_group != sizes.v_group) input.uneven = true;
   input.granularity = std::max(sizes.k_group, sizes.v_group);
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 #include <set>
 #include <span>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "core/golden/diagnosis/row_recipe.h"
+#include "core/golden/verdict/detail/key_sums.h"
 #include "core/golden/verdict/measures.h"
 
 namespace kvscope::golden {
@@ -21,7 +21,6 @@ namespace {
 constexpr double kPageFalseAlarm = 1e-7;         // of all tests of one tensor
 constexpr std::int64_t kMostElements = 1 << 26;  // of K and V that are read
 constexpr std::size_t kExactTests = 6;           // directions of a group whose allowed value is computed in full
-constexpr std::size_t kTogether = 16;            // directions that a pass over the keys computes
 
 // The keys of one page, or those of them that are lost when the page is exchanged with a last page that is not full:
 // unit g is page g, unit pages + g is the end of page g. The unit after these is not a page: all keys, with the change
@@ -74,24 +73,6 @@ ElementError element_error(DType type, const attention::Budget& budget, double c
   const double before = budget.deviation + e.systematic + budget.common;
   e.rounding_variance = std::min(before * e.step, e.step * e.step / 4);
   return e;
-}
-
-// sum over i of columns[i][j] * (value[i] - o[i]) for each j, in the order of i. The sums stay in registers.
-template <std::size_t... J>
-std::array<double, kTogether> projections(const double* value, const std::vector<double>& o, const double* columns,
-                                          std::index_sequence<J...> /*pairs of directions*/) {
-  typedef double Pair __attribute__((vector_size(16)));
-  Pair sums[sizeof...(J)] = {};
-  for (std::size_t i = 0; i < o.size(); ++i) {
-    const double distance = value[i] - o[i];
-    const Pair both = {distance, distance};
-    Pair column[sizeof...(J)];
-    std::memcpy(column, columns + i * kTogether, sizeof column);
-    ((sums[J] += column[J] * both), ...);
-  }
-  std::array<double, kTogether> result;
-  std::memcpy(result.data(), sums, sizeof sums);
-  return result;
 }
 
 // One head of a sequence's last query.
@@ -215,10 +196,11 @@ class PageRow {
       double together = 0, together_squares = 0;  // of the keys with the same weight, whose errors are equal
     };
     std::array<Sums, kTogether> sums;
+    std::array<double, kTogether> along{};
+    auto* const project = key_sums().project;
     for (std::size_t n = 0; n < by_weight_.size(); ++n) {
       const std::size_t t = by_weight_[n];
-      const std::array<double, kTogether> along =
-          projections(terms_.values[t], o_, columns.data(), std::make_index_sequence<kTogether / 2>());
+      project(terms_.values[t], o_.data(), columns.data(), static_cast<std::int64_t>(dims_), along.data());
       const double error = relative_error(weights_[t]);
       const bool last = n + 1 == by_weight_.size() || weights_[by_weight_[n + 1]] != weights_[t];
       for (std::size_t j = 0; j < directions.size(); ++j) {

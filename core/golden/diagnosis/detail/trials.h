@@ -35,6 +35,7 @@ class Trials {
         [visible = std::move(visible)](Recipe& recipe, const RowEvaluator& row) {
           const attention::KeyRange range = visible(row, row.problem().keys(row.sequence()));
           recipe.keys = keys_of(row.problem(), row.sequence(), range.first, std::max(range.first, range.last));
+          add_biases(row.problem(), row.sequence(), row.query_in_sequence(), row.head(), recipe.keys);
         });
   }
 

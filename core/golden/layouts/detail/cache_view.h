@@ -12,6 +12,7 @@
 
 #include "core/golden/bundle/tensor.h"
 #include "core/golden/layouts/layout_description.h"
+#include "core/golden/layouts/scale_order.h"
 
 namespace kvscope::golden {
 
@@ -22,22 +23,23 @@ struct CacheSizes {
   std::int64_t run = 0;                   // axis x
   std::int64_t latent = 0;                // of an MLA row in two tensors; the rest is rope
   std::int64_t k_group = 0, v_group = 0;  // elements of K and V that share a block scale
-  bool v_interleaved = false;             // V's block scales are in the order below
+  ScaleOrder k_order = ScaleOrder::linear, v_order = ScaleOrder::linear;  // of block scales
 };
 
 // Bits. Element d of a head, 0 <= d < count, is at
 //   offset + block * by_block + slot * by_slot + head * by_head + (d / run) * by_run + (d % run) * by_element
 //
-// FlashInfer's NVFP4 cache interleaves V's scales, as TensorRT-LLM's kernels read them: of a page and head, scale g of
-// slot s is where scale (p % G) of slot (p / G) would be, p = (s / 4 * G + g) * 4 + s % 4 for G scales of a slot.
-// Example: G = 2, scale 1 of slot 2 has p = 6, the place of scale 0 of slot 3.
+// Block scales in another order (scale_order.h): scale g of slot s is where scale (p % G) of slot (p / G) would be, for
+// its place p and G scales of a slot. Example: G = 2, interleaved, scale 1 of slot 2 has p = 6, the place of scale 0 of
+// slot 3.
 struct CacheWalk {
   std::int64_t offset = 0, by_block = 0, by_slot = 0, by_head = 0;
   std::int64_t run = 1, by_run = 0, by_element = 0;
-  std::int64_t groups = 0;  // not 0: the scales of 4 slots are interleaved, and a slot has this many of them
+  ScaleOrder order = ScaleOrder::linear;
+  std::int64_t groups = 0;  // scales of a slot; only for other orders
   [[nodiscard]] std::int64_t at(std::int64_t block, std::int64_t slot, std::int64_t head, std::int64_t d) const {
-    if (groups > 0) {
-      const std::int64_t place = (slot / 4 * groups + d) * 4 + slot % 4;
+    if (order != ScaleOrder::linear) {
+      const std::int64_t place = scale_place(order, slot, d, groups);
       slot = place / groups;
       d = place % groups;
     }
