@@ -22,11 +22,14 @@ ptx::LaunchResult Engine::launch(const ptx::LoadedModule& module, ptx::LaunchCon
   config.options.seed = options_.seed;
   config.options.limits = options_.limits;
   config.options.max_reports = options_.max_reports;
+  if (config.options.ctas.empty()) config.options.ctas = options_.ctas;
   ptx::Checks checks(ptx::checks_of(options_.checks));
   if (options_.global_init) checks.add(written_);
   ptx::LaunchResult result = launcher_ ? launcher_(device_, module, config, checks.monitor())
                                        : device_.launch(module, config, checks.monitor());
   warp_instructions_ += result.steps;
+  ctas_ += result.ctas;
+  grid_ctas_ += result.grid_ctas;
   return result;
 }
 

@@ -69,6 +69,8 @@ ptx::LaunchResult ProgramDebugger::launch(ptx::Device& device, const ptx::Loaded
   if (!quits_) run.seek(~std::uint64_t{0});
   ptx::LaunchResult out;
   out.status = run.launch().status;
+  out.ctas = run.launch().ctas_to_run();
+  out.grid_ctas = run.launch().cta_count();
   out.steps = run.step();
   out.reports = quits_ ? std::move(reached) : run.launch().reports.all();
   out.repeated_reports = quits_ ? 0 : run.launch().reports.repeated();

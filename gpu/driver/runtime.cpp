@@ -117,6 +117,7 @@ RuntimeOptions options_from_environment() {
     throw InputError(kEnvironment, "KVSCOPE_CUDA_TARGET", fmt::format("{} is not one of 90, 100, 120", target));
   out.engine.target = static_cast<int>(target);
   out.engine.max_reports = static_cast<int>(std::min<std::int64_t>(reports, 10'000));
+  out.engine.ctas = variable("KVSCOPE_CUDA_CTAS");
   out.leaks = variable("KVSCOPE_CUDA_LEAKS") != "0";
   out.report_path = variable("KVSCOPE_CUDA_REPORT");
   out.report_format = variable("KVSCOPE_CUDA_FORMAT");

@@ -135,9 +135,14 @@ std::int64_t Runtime::finish() {
   if (options_.prints && calls > 0) {
     const std::int64_t findings = reports_.findings();
     std::fflush(stdout);
-    std::fputs(fmt::format("kvscope cuda: {}, {}: {}\n", counted(calls, "call"),
+    const std::string sampled =
+        engine_->ctas() == engine_->grid_ctas()
+            ? ""
+            : fmt::format("; sampled: {} of {} CTAs ran, so the program's results are not those of whole launches",
+                          engine_->ctas(), engine_->grid_ctas());
+    std::fputs(fmt::format("kvscope cuda: {}, {}: {}{}\n", counted(calls, "call"),
                            counted(static_cast<std::int64_t>(engine_->warp_instructions()), "warp instruction"),
-                           findings == 0 ? "no findings" : counted(findings, "finding"))
+                           findings == 0 ? "no findings" : counted(findings, "finding"), sampled)
                    .c_str(),
                stderr);
   }

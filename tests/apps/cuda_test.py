@@ -196,6 +196,18 @@ class WithoutNvcc(unittest.TestCase):
         self.assertIn("help lists the commands\n> |wrong\nthere is no command 'wrong'", text)
         self.assertIn("> |back\nstep 14  cta 0 warp 0", text)
 
+    def test_a_sample_of_the_ctas_is_stated_at_the_end(self):
+        done = run("cuda", "--ctas", "0,last", CUDA_PROGRAM, "grid")
+        self.assertEqual((done.returncode, done.stdout), (0, "no error\ny[3] = 6\n"), done.stderr)
+        self.assertTrue(done.stderr.endswith("no findings; sampled: 2 of 4 CTAs ran, so the program's results are not those of whole "
+                                             "launches\n"), done.stderr)
+        done = run("cuda", "--ctas", "1", CUDA_PROGRAM, "grid")
+        self.assertEqual(done.returncode, 1, "y was not written")
+        self.assertNotIn("sampled", run("cuda", "--ctas", "0-3", CUDA_PROGRAM, "grid").stderr)
+        done = run("cuda", "--ctas", "first", CUDA_PROGRAM)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ctas: 'first' is not a CTA: write a number", done.stderr)
+
     def test_leaks_can_be_left_out(self):
         self.assertEqual(run("cuda", CUDA_PROGRAM, "leak").returncode, 1)
         self.assertEqual(run("cuda", "--no-leaks", CUDA_PROGRAM, "leak").returncode, 0)
