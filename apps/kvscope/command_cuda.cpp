@@ -1,4 +1,5 @@
 // kvscope cuda PROGRAM [ARGUMENT...]: runs a program of the CUDA runtime on the virtual GPU, with checks.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
@@ -31,6 +32,8 @@
 #include "core/base/numbers.h"
 #include "gpu/driver/fat_binary.h"
 #include "gpu/driver/program_reports.h"
+#include "gpu/virtual/debug/debug_session.h"
+#include "gpu/virtual/machine/cta_sample.h"
 
 namespace kvscope::apps {
 namespace {
@@ -44,7 +47,10 @@ struct CudaCommand {
   std::int64_t most_instructions = 1'000'000'000;
   std::int64_t most_memory = std::int64_t{4} << 30;
   int max_reports = 20;
+  std::string ctas;
   bool no_leaks = false;
+  bool debug = false;
+  std::vector<std::string> breaks;
   std::string report, format;
   std::vector<std::string> program;
 };
@@ -137,6 +143,9 @@ void reject_unsupported(const std::string& path, const fs::path& libraries, int 
   if (!faults.empty()) throw InputError(path, std::move(faults));
 }
 
+// The debugger's commands come from standard input, at this file descriptor in the program's processes.
+constexpr int kCommands = 100;
+
 void set_environment(const CudaCommand& command, const fs::path& libraries) {
   const auto set = [](const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); };
   const char* const path = std::getenv("LD_LIBRARY_PATH");
@@ -147,9 +156,12 @@ void set_environment(const CudaCommand& command, const fs::path& libraries) {
   set("KVSCOPE_CUDA_MAX_INSTRUCTIONS", std::to_string(command.most_instructions));
   set("KVSCOPE_CUDA_MAX_MEMORY", std::to_string(command.most_memory));
   set("KVSCOPE_CUDA_MAX_REPORTS", std::to_string(command.max_reports));
+  set("KVSCOPE_CUDA_CTAS", command.ctas);
   set("KVSCOPE_CUDA_LEAKS", command.no_leaks ? "0" : "1");
   set("KVSCOPE_CUDA_REPORT", command.report.empty() ? "" : fs::absolute(command.report).string());
   set("KVSCOPE_CUDA_FORMAT", command.format);
+  set("KVSCOPE_CUDA_DEBUG", command.debug ? std::to_string(kCommands) : "");
+  set("KVSCOPE_CUDA_BREAKS", fmt::format("{}", fmt::join(command.breaks, "\n")));
 }
 
 std::vector<char*> arguments_of(std::vector<std::string>& words) {
@@ -159,9 +171,16 @@ std::vector<char*> arguments_of(std::vector<std::string>& words) {
   return out;
 }
 
+// The program's own standard input is then empty: what it does not read, the debugger would. Async-signal-safe.
+bool take_standard_input() {
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  return nothing >= 0 && ::dup2(STDIN_FILENO, kCommands) == kCommands &&
+         ::dup2(nothing, STDIN_FILENO) == STDIN_FILENO && ::close(nothing) == 0;
+}
+
 // In a separate process, so that --timeout ends it too. A program that a signal ends gives 128 + its number, as in a
 // shell.
-int run_program(const std::string& path, std::vector<std::string> words) {
+int run_program(const std::string& path, std::vector<std::string> words, bool debug) {
   std::cout.flush();
   const std::vector<char*> arguments = arguments_of(words);
   const pid_t parent = ::getpid();
@@ -171,7 +190,7 @@ int run_program(const std::string& path, std::vector<std::string> words) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(kExitBadInput);
     ::signal(SIGPIPE, SIG_DFL);
-    ::execv(path.c_str(), arguments.data());
+    if (!debug || take_standard_input()) ::execv(path.c_str(), arguments.data());
     const std::string fault = fmt::format("kvscope: {}: it cannot be started: {}\n", path, system_message(errno));
     static_cast<void>(!::write(STDERR_FILENO, fault.data(), fault.size()));
     ::_exit(kExitBadInput);
@@ -186,13 +205,22 @@ int run_program(const std::string& path, std::vector<std::string> words) {
 int run_cuda(const CudaCommand& command) {
   static_cast<void>(read_policy(command.policy));
   static_cast<void>(driver::report_format(command.format, command.report));
+  for (const std::string& place : command.breaks) {
+    try {
+      static_cast<void>(ptx::read_break(place));
+    } catch (const ptx::CommandFault& fault) {
+      throw InputError("command line", "--break", fault.message());
+    }
+  }
+  if (command.debug && ::fcntl(STDIN_FILENO, F_GETFD) < 0)
+    throw InputError("command line", "--gdb", "standard input is closed: the debugger reads its commands there");
   if (command.program.empty())
     throw InputError("command line", "PROGRAM", "missing: kvscope cuda ./my_test and its arguments");
   const fs::path libraries = library_folder();
   const std::string path = find_program(command.program.front());
   reject_unsupported(path, libraries, command.target);
   set_environment(command, libraries);
-  return run_program(path, command.program);
+  return run_program(path, command.program, command.debug);
 }
 
 struct NvccCommand {
@@ -259,10 +287,20 @@ void add_cuda(CLI::App& app, Action& chosen) {
                    "N");
   add_limit_option(*cuda, "--max-memory", command->most_memory, "Device memory; the host's memory backs all of it",
                    "BYTES");
+  cuda->add_option("--ctas", command->ctas, std::string(ptx::kCtasHelp) + ", in each launch")->type_name("LIST");
   cuda->add_option("--max-reports", command->max_reports, "Print at most N different reports of a launch")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   cuda->add_flag("--no-leaks", command->no_leaks, "Do not report memory that is not freed at the end");
+  CLI::Option* debug = cuda->add_flag(
+      "--gdb", command->debug,
+      "Stop at the first report, and read commands of the debugger from standard input, which the program then finds "
+      "empty");
+  cuda->add_option("--break", command->breaks,
+                   "Also stop at FILE:LINE, at FILE:LINE if %REGISTER OP N, or where a kernel begins; may be repeated")
+      ->type_name("PLACE")
+      ->allow_extra_args(false)
+      ->needs(debug);
   cuda->add_option("--report", command->report, "Also write the reports to this file at the end")->type_name("FILE");
   cuda->add_option("--format", command->format,
                    "Format of --report: text, json, junit or sarif [default: by the ending .json, .xml or .sarif]")
@@ -271,8 +309,12 @@ void add_cuda(CLI::App& app, Action& chosen) {
   cuda->prefix_command();
   add_help_section(*cuda, "Program",
                    {"The first word that is no option, and everything after it: the program and its arguments"});
-  add_examples(*cuda, {"kvscope nvcc -o my_test my_test.cu", "kvscope cuda ./my_test --size 64",
-                       "kvscope cuda --report findings.sarif ./my_test"});
+  std::vector<std::string> commands = ptx::debug_commands();
+  commands.insert(commands.end() - 1, "detach          run the program to its end without the debugger");
+  add_help_section(*cuda, "Commands of --gdb", commands);
+  add_examples(
+      *cuda, {"kvscope nvcc -o my_test my_test.cu", "kvscope cuda ./my_test --size 64",
+              "kvscope cuda --report findings.sarif ./my_test", "kvscope cuda --gdb --break my_test.cu:12 ./my_test"});
   cuda->final_callback([command, cuda, &chosen] {
     for (const std::string& word : cuda->remaining()) command->program.push_back(word);
     chosen = [command] { return run_cuda(*command); };

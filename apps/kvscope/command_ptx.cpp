@@ -18,6 +18,7 @@
 #include "core/base/json.h"
 #include "core/base/numbers.h"
 #include "core/base/report.h"
+#include "gpu/virtual/machine/cta_sample.h"
 #include "gpu/virtual/check/check_names.h"
 #include "gpu/virtual/isa/survey.h"
 #include "gpu/virtual/text/parser.h"
@@ -86,6 +87,7 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
       ->allow_extra_args(false);
   command.add_option("--policy", request.policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
   command.add_option("--target", request.target, kTargetHelp)->capture_default_str();
+  command.add_option("--ctas", request.ctas, std::string(ptx::kCtasHelp))->type_name("LIST");
   command.add_flag("--cooperative", request.cooperative, "Start all CTAs together, as a cooperative launch does");
   command.add_flag("--contract", request.contract,
                    "Fuse a product and a sum into one fma where the assembler does, so that the last bit is as on "

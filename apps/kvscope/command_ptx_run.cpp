@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/common/cli.h"
@@ -139,6 +140,7 @@ void write_results(const PtxRunCommand& command, const ptx::LaunchConfig& config
   out.set("policy", command.launch.policy);
   out.set("finished", result.status == ptx::LaunchStatus::finished);
   out.set("warp_instructions", result.steps);
+  out.set("ctas_run", result.ctas);
   json::Array reports, lines, arrays;
   for (const ptx::Report& report : result.reports) reports.push_back(report_json(report));
   for (const ptx::LineCounts& line : counters.by_line()) {
@@ -236,6 +238,11 @@ int run_kernel(const PtxRunCommand& command) {
   std::cout << fmt::format("kernel      {}: {} CTA{} of {} threads\n",
                            ptx::short_name(text, text.find_function(config.kernel)), extents_text(config.grid),
                            of(ctas), extents_text(config.block));
+  if (result.ctas < result.grid_ctas)
+    std::cout << fmt::format(
+        "sampled     {} of {} CTAs ran: elements of the others are unchanged, so do not compare arrays with a whole "
+        "run's\n",
+        result.ctas, result.grid_ctas);
   std::cout << fmt::format("ran         {} warp instructions, {}\n", result.steps,
                            result.status == ptx::LaunchStatus::finished ? "to the end" : "and was stopped");
   for (const DeviceArray& array : arguments.arrays) {
@@ -249,8 +256,11 @@ int run_kernel(const PtxRunCommand& command) {
   if (!command.json.empty()) write_results(command, config, result, counters, device, arguments);
   for (const auto& [array, path] : saves) save_array(device, *array, path);
   if (!command.suggest.empty()) write_file_atomically(command.suggest, ptx::suggested_suppressions(result.reports));
-  std::cout << fmt::format("verdict     {}\n", result.clean() ? (result.reports.empty() ? "clean" : "clean, with notes")
-                                                              : "not clean: see the reports above");
+  const std::string_view verdict = !result.clean()          ? "not clean: see the reports above"
+                                   : result.reports.empty() ? "clean"
+                                                            : "clean, with notes";
+  std::cout << fmt::format("verdict     {}{}{}\n", verdict, result.ctas < result.grid_ctas ? "; " : "",
+                           result.sample_text());
   return result.clean() ? kExitFine : kExitCheckFailed;
 }
 

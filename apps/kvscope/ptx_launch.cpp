@@ -66,6 +66,7 @@ ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& ent
   config.dynamic_shared = request.shared;
   config.options.limits = request.limits;
   config.options.cooperative = request.cooperative;
+  config.options.ctas = request.ctas;
   // As if the program had requested the maximum with cudaFuncSetAttribute.
   config.options.shared_opt_in = ptx::most_shared(request.target);
   const Schedule schedule = read_policy(request.policy);

@@ -24,6 +24,7 @@ struct LaunchRequest {
   ptx::LaunchLimits limits;
   std::int64_t max_memory = std::int64_t{4} << 30;  // [bytes] host memory backs all of it
   bool cooperative = false;
+  std::string ctas;  // a sample; "": all
   bool strict = false;
   bool contract = false;
 };

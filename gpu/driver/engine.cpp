@@ -9,7 +9,8 @@ namespace kvscope::driver {
 
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
-      device_(ptx::ProgramOptions{.target = options_.target}, options_.memory),
+      device_(ptx::ProgramOptions{.target = options_.target, .registers_by_liveness = !options_.keeps_registers},
+              options_.memory),
       written_({.shared = false, .global = options_.global_init}) {}
 
 const ptx::LoadedModule& Engine::load(std::string ptx, const std::string& file) {
@@ -21,10 +22,14 @@ ptx::LaunchResult Engine::launch(const ptx::LoadedModule& module, ptx::LaunchCon
   config.options.seed = options_.seed;
   config.options.limits = options_.limits;
   config.options.max_reports = options_.max_reports;
+  if (config.options.ctas.empty()) config.options.ctas = options_.ctas;
   ptx::Checks checks(ptx::checks_of(options_.checks));
   if (options_.global_init) checks.add(written_);
-  ptx::LaunchResult result = device_.launch(module, config, checks.monitor());
+  ptx::LaunchResult result = launcher_ ? launcher_(device_, module, config, checks.monitor())
+                                       : device_.launch(module, config, checks.monitor());
   warp_instructions_ += result.steps;
+  ctas_ += result.ctas;
+  grid_ctas_ += result.grid_ctas;
   return result;
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpu/virtual/check/checks.h"
@@ -21,7 +23,13 @@ struct EngineOptions {
   ptx::LaunchLimits limits;
   std::int64_t memory = std::int64_t{4} << 30;  // [bytes] of device memory; the host's memory backs all of it
   int max_reports = 20;                         // per launch
+  std::string ctas;                             // of each launch, those that run (cta_sample.h); "": all
+  bool keeps_registers = false;                 // to the end of their function, so that a debugger can print them
 };
+
+// Runs a launch with the monitor of all checks; the default is Device::launch.
+using Launcher =
+    std::function<ptx::LaunchResult(ptx::Device&, const ptx::LoadedModule&, const ptx::LaunchConfig&, ptx::Monitor*)>;
 
 class Engine {
  public:
@@ -35,13 +43,18 @@ class Engine {
   const ptx::LoadedModule& load(std::string ptx, const std::string& file);
   // Takes the schedule and the limits from the options. Throws GeometryError with each rule that the launch breaks.
   ptx::LaunchResult launch(const ptx::LoadedModule& module, ptx::LaunchConfig config);
+  void set_launcher(Launcher launcher) { launcher_ = std::move(launcher); }
+  [[nodiscard]] std::int64_t ctas() const { return ctas_; }                             // that ran, of all launches
+  [[nodiscard]] std::int64_t grid_ctas() const { return grid_ctas_; }                   // more if launches were sampled
   [[nodiscard]] std::uint64_t warp_instructions() const { return warp_instructions_; }  // of all launches
 
  private:
   EngineOptions options_;
   ptx::Device device_;
   ptx::InitChecker written_;
+  Launcher launcher_;
   std::uint64_t warp_instructions_ = 0;
+  std::int64_t ctas_ = 0, grid_ctas_ = 0;
 };
 
 }  // namespace kvscope::driver

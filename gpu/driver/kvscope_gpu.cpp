@@ -25,6 +25,7 @@ struct kvscope_gpu {
   std::vector<const kvscope::ptx::LoadedModule*> modules;
   std::vector<Entry> reports;
   std::string error, printed;
+  std::int64_t ctas = 0;
 };
 
 namespace {
@@ -106,7 +107,7 @@ KVSCOPE_GPU_API int kvscope_gpu_run(kvscope_gpu* gpu, int module, const struct k
       gpu->error = "module " + std::to_string(module) + ": load it first with kvscope_gpu_load";
       return -1;
     }
-    if (launch == nullptr || launch->size < sizeof(struct kvscope_gpu_launch) || launch->kernel == nullptr) {
+    if (launch == nullptr || launch->size < offsetof(struct kvscope_gpu_launch, ctas) || launch->kernel == nullptr) {
       gpu->error = "launch: set its size to sizeof(struct kvscope_gpu_launch), and its kernel";
       return -1;
     }
@@ -118,12 +119,15 @@ KVSCOPE_GPU_API int kvscope_gpu_run(kvscope_gpu* gpu, int module, const struct k
     config.dynamic_shared = launch->dynamic_shared;
     const auto* const params = static_cast<const std::byte*>(launch->params);
     if (params != nullptr) config.params.assign(params, params + launch->params_bytes);
+    if (launch->size >= sizeof(struct kvscope_gpu_launch) && launch->ctas != nullptr)
+      config.options.ctas = launch->ctas;
     config.options.shared_opt_in = kvscope::ptx::most_shared(gpu->engine.options().target);
     kvscope::ptx::LaunchResult result =
         gpu->engine.launch(*gpu->modules[static_cast<std::size_t>(module)], std::move(config));
     for (const kvscope::ptx::Report& report : result.reports)
       gpu->reports.push_back({std::string(name(report.kind)), std::string(name(report.severity)), to_text(report)});
     gpu->printed = std::move(result.printed);
+    gpu->ctas = result.ctas;
     return result.status == kvscope::ptx::LaunchStatus::finished ? 0 : 1;
   });
 }
@@ -141,6 +145,9 @@ KVSCOPE_GPU_API const char* kvscope_gpu_report_severity(const kvscope_gpu* gpu, 
 KVSCOPE_GPU_API const char* kvscope_gpu_report_text(const kvscope_gpu* gpu, int64_t index) {
   const kvscope_gpu::Entry* const entry = entry_at(gpu, index);
   return entry == nullptr ? nullptr : entry->text.c_str();
+}
+KVSCOPE_GPU_API int64_t kvscope_gpu_ctas(const kvscope_gpu* gpu) {
+  return gpu == nullptr ? 0 : gpu->ctas;
 }
 KVSCOPE_GPU_API const char* kvscope_gpu_printed(const kvscope_gpu* gpu) {
   return gpu == nullptr ? "" : gpu->printed.c_str();

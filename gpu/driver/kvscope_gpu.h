@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define KVSCOPE_GPU_VERSION 1
+#define KVSCOPE_GPU_VERSION 2
 
 typedef struct kvscope_gpu kvscope_gpu;
 
@@ -33,6 +33,7 @@ struct kvscope_gpu_launch {
   int64_t dynamic_shared; /* bytes */
   const void* params;     /* the parameter block, laid out as the kernel declares it */
   size_t params_bytes;
+  const char* ctas; /* version 2: run these CTAs only, such as "0-3,last" or "(1,2,0)"; NULL: all */
 };
 
 int kvscope_gpu_version(void); /* of the library */
@@ -59,6 +60,8 @@ int64_t kvscope_gpu_reports(const kvscope_gpu* gpu);
 const char* kvscope_gpu_report_kind(const kvscope_gpu* gpu, int64_t index);     /* "RACE_WR" */
 const char* kvscope_gpu_report_severity(const kvscope_gpu* gpu, int64_t index); /* "note", "warning", "error" */
 const char* kvscope_gpu_report_text(const kvscope_gpu* gpu, int64_t index);
+/* Version 2: CTAs of the last launch that ran; fewer than its grid has if it was sampled: do not compare its arrays then. */
+int64_t kvscope_gpu_ctas(const kvscope_gpu* gpu);
 const char* kvscope_gpu_printed(const kvscope_gpu* gpu); /* by printf of the last launch */
 
 #ifdef __cplusplus

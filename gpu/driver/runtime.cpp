@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <sstream>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -64,6 +65,17 @@ void set_checks(EngineOptions& options) {
   options.global_init = std::find(options.checks.begin(), options.checks.end(), "none") == options.checks.end();
 }
 
+// The debugger's commands, and its breakpoints, one a line.
+void set_debugger(RuntimeOptions& options) {
+  std::int64_t commands = -1;
+  set_number("KVSCOPE_CUDA_DEBUG", commands);
+  if (commands < 0) return;
+  options.debug_commands = static_cast<int>(std::min<std::int64_t>(commands, INT32_MAX));
+  options.engine.keeps_registers = true;
+  std::istringstream breaks(variable("KVSCOPE_CUDA_BREAKS"));
+  for (std::string line; std::getline(breaks, line);) options.breaks.push_back(ptx::read_break(line));
+}
+
 Runtime* instance = nullptr;
 struct sigaction previous_action;
 
@@ -105,9 +117,11 @@ RuntimeOptions options_from_environment() {
     throw InputError(kEnvironment, "KVSCOPE_CUDA_TARGET", fmt::format("{} is not one of 90, 100, 120", target));
   out.engine.target = static_cast<int>(target);
   out.engine.max_reports = static_cast<int>(std::min<std::int64_t>(reports, 10'000));
+  out.engine.ctas = variable("KVSCOPE_CUDA_CTAS");
   out.leaks = variable("KVSCOPE_CUDA_LEAKS") != "0";
   out.report_path = variable("KVSCOPE_CUDA_REPORT");
   out.report_format = variable("KVSCOPE_CUDA_FORMAT");
+  set_debugger(out);
   return out;
 }
 
@@ -129,7 +143,9 @@ std::string CallSite::text() const {
 }
 
 Runtime::Runtime(RuntimeOptions options)
-    : options_(std::move(options)), engine_(std::make_unique<Engine>(options_.engine)) {}
+    : options_(std::move(options)), engine_(std::make_unique<Engine>(options_.engine)) {
+  set_debugger();
+}
 
 Runtime::~Runtime() {
   for (auto& [address, block] : blocks_) unmap(block);

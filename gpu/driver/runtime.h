@@ -23,6 +23,7 @@
 #include "gpu/driver/cuda_types.h"
 #include "gpu/driver/engine.h"
 #include "gpu/driver/fat_binary.h"
+#include "gpu/driver/program_debugger.h"
 #include "gpu/driver/program_reports.h"
 #include "gpu/driver/status.h"
 
@@ -34,6 +35,8 @@ struct RuntimeOptions {
   bool prints = true;       // each report, to standard error
   std::string report_path;  // a file with all reports, written at exit; "": none
   std::string report_format;
+  int debug_commands = -1;  // file descriptor of the debugger's commands; -1: no debugger
+  std::vector<ptx::BreakPlace> breaks;
 };
 // The variables KVSCOPE_CUDA_*, which `kvscope cuda` sets. Throws InputError for a value that is none.
 [[nodiscard]] RuntimeOptions options_from_environment();
@@ -189,9 +192,12 @@ class Runtime {
   // --- reports: runtime_reports.cpp ---
   // `address` 0: about none. The lines after the first: the call, the allocation, `hint`.
   void report_call(std::string kind, const std::string& subject, std::uint64_t address, const std::string& hint);
-  void report_kernel(const ptx::Report& report);
+  void report_kernel(const ptx::Report& report, bool prints);
+  [[nodiscard]] ProgramReport described(const ptx::Report& report) const;  // with the calls that it is about
   // Leaks, then the file of all reports. Returns the number of findings. Once only.
   std::int64_t finish();
+  // The same, and the exit code that replaces the program's own: 0 keeps it, 1 findings, 2 a wrong command of the debugger.
+  int exit_code();
   // Host code accessed this address and the process is about to end. True if the address is one of the device.
   bool host_fault(std::uint64_t address);
   void reset();  // frees all memory and forgets streams, events, graphs and the sticky error
@@ -203,13 +209,17 @@ class Runtime {
   };
   Side side_of(std::uint64_t address, std::size_t bytes, bool write, bool as_device);
   void write_reports();
+  [[noreturn]] void quit();  // at a command of the debugger
   std::vector<std::string> block_lines(std::uint64_t address) const;
   void unmap(Block& block);
+  void set_debugger();
 
   RuntimeOptions options_;
   std::unique_ptr<Engine> engine_;
   ProgramReports reports_;
-  std::map<std::uint64_t, Block> blocks_;  // by address; freed ones too
+  std::unique_ptr<ProgramDebugger> debugger_;  // null: none
+  std::set<std::string> told_;                 // reports of this launch that the debugger has printed
+  std::map<std::uint64_t, Block> blocks_;      // by address; freed ones too
   std::map<const void*, std::unique_ptr<Binary>> binaries_;
   std::map<const void*, std::unique_ptr<Kernel>> kernels_;  // by host function
   std::vector<std::unique_ptr<Kernel>> named_;              // of libraries, without a host function

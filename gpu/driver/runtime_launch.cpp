@@ -43,7 +43,24 @@ Status status_of(const ptx::Report& report) {
   }
 }
 
+// The same for each time that the debugger reaches the report.
+std::string report_key(const ptx::Report& report) {
+  return fmt::format("{} {} {}", report.step, ptx::name(report.kind), report.message);
+}
+
 }  // namespace
+
+void Runtime::set_debugger() {
+  if (options_.debug_commands < 0) return;
+  debugger_ = std::make_unique<ProgramDebugger>(options_.debug_commands, options_.breaks);
+  engine_->set_launcher([this](ptx::Device& device, const ptx::LoadedModule& module, const ptx::LaunchConfig& config,
+                               ptx::Monitor* monitor) {
+    return debugger_->launch(device, module, config, monitor, [this](const ptx::Report& report) {
+      std::fputs(fmt::format("{}\n\n", described(report).text).c_str(), stderr);
+      told_.insert(report_key(report));
+    });
+  });
+}
 
 Status Runtime::pack(Kernel& kernel, void** arguments, std::vector<std::byte>& params) {
   if (const Status status = load(*kernel.binary); status != kSuccess) return status;
@@ -90,9 +107,11 @@ Status Runtime::launch(const KernelLaunch& launch) {
     std::fflush(stdout);
   }
   for (const ptx::Report& report : result.reports) {
-    report_kernel(report);
+    report_kernel(report, options_.prints && !told_.contains(report_key(report)));
     if (sticky == kSuccess) sticky = status_of(report);
   }
+  told_.clear();
+  if (debugger_ != nullptr && debugger_->quits()) quit();
   if (result.repeated_reports > 0 && options_.prints)
     std::fputs(fmt::format("{} more like these\n\n", counted(result.repeated_reports, "report")).c_str(), stderr);
   if (result.status != ptx::LaunchStatus::finished && sticky == kSuccess) sticky = kLaunchFailure;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cinttypes>
 #include <cstdio>
@@ -75,7 +76,7 @@ void Runtime::report_call(std::string kind, const std::string& subject, std::uin
   reports_.add(std::move(report), options_.prints);
 }
 
-void Runtime::report_kernel(const ptx::Report& found) {
+ProgramReport Runtime::described(const ptx::Report& found) const {
   ProgramReport report;
   report.kind = ptx::name(found.kind);
   report.severity = found.severity;
@@ -95,7 +96,11 @@ void Runtime::report_kernel(const ptx::Report& found) {
   } else if (found.address.known && found.address.space == ptx::Space::global) {
     for (const std::string& line : block_lines(found.address.absolute)) report.text += "\n  " + line;
   }
-  reports_.add(std::move(report), options_.prints);
+  return report;
+}
+
+void Runtime::report_kernel(const ptx::Report& found, bool prints) {
+  reports_.add(described(found), prints);
 }
 
 void Runtime::write_reports() {
@@ -112,7 +117,8 @@ void Runtime::write_reports() {
 std::int64_t Runtime::finish() {
   if (std::exchange(finished_, true)) return reports_.findings();
   std::int64_t leaks = 0;
-  if (options_.leaks && sticky == kSuccess) {
+  const bool quits = debugger_ != nullptr && debugger_->quits();
+  if (options_.leaks && sticky == kSuccess && !quits) {
     for (const auto& [address, block] : blocks_) {
       if (block.freed.ordinal != 0 || block.kind == MemoryKind::registered || block.kind == MemoryKind::variable ||
           ++leaks > kMostLeaks)
@@ -129,14 +135,29 @@ std::int64_t Runtime::finish() {
   if (options_.prints && calls > 0) {
     const std::int64_t findings = reports_.findings();
     std::fflush(stdout);
-    std::fputs(fmt::format("kvscope cuda: {}, {}: {}\n", counted(calls, "call"),
+    const std::string sampled =
+        engine_->ctas() == engine_->grid_ctas()
+            ? ""
+            : fmt::format("; sampled: {} of {} CTAs ran, so the program's results are not those of whole launches",
+                          engine_->ctas(), engine_->grid_ctas());
+    std::fputs(fmt::format("kvscope cuda: {}, {}: {}{}\n", counted(calls, "call"),
                            counted(static_cast<std::int64_t>(engine_->warp_instructions()), "warp instruction"),
-                           findings == 0 ? "no findings" : counted(findings, "finding"))
+                           findings == 0 ? "no findings" : counted(findings, "finding"), sampled)
                    .c_str(),
                stderr);
   }
   write_reports();
   return reports_.findings();
+}
+
+int Runtime::exit_code() {
+  const bool findings = finish() > 0;
+  return debugger_ != nullptr && debugger_->has_faults() ? 2 : findings ? 1 : 0;
+}
+
+void Runtime::quit() {
+  std::fflush(nullptr);
+  _exit(exit_code());
 }
 
 bool Runtime::host_fault(std::uint64_t address) {

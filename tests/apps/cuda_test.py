@@ -9,6 +9,7 @@ nvcc, and under the sanitizers, which a program must be compiled with.
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import subprocess
@@ -130,6 +131,82 @@ class WithoutNvcc(unittest.TestCase):
         self.assertEqual(done.returncode, 128 + 11)
         self.assertIn("DEVICE_POINTER  host code  0x300000000", done.stderr)
         self.assertIn("allocated by call 2, cudaMalloc", done.stderr)
+
+    def debug(self, commands, *arguments):
+        return run("cuda", "--gdb", *arguments, input=commands)
+
+    def test_the_debugger_opens_at_each_report_and_continue_leads_to_the_next(self):
+        done = self.debug("print %rd4\nback\nlist\nx global 0x200000000 8\nc\nc\nquit\n", CUDA_PROGRAM, "uninitialized")
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        self.assertEqual(done.stderr.count("stopped at a report\nUNINITIALIZED  global 0x200000000"), 3, "one of them twice")
+        self.assertIn("launched by call 3, cudaLaunchKernel of scale", done.stderr)
+        self.assertIn("launched by call 4, cudaLaunchKernel of scale", done.stderr)
+        self.assertIn("lanes 0-7         0x200000000 0x200000004", done.stderr)
+        self.assertRegex(done.stderr, r"\n>    15    st\.global\.f32 \[%rd5\], %f2;\n")
+        self.assertIn("\n0x200000000  ffffffff ffffffff\n", done.stderr)
+        # A report counts once however often the debugger has reached it. The program did not reach its leaks.
+        self.assertRegex(done.stderr, r"kvscope cuda: 4 calls, 47 warp instructions: 2 findings\n$")
+
+    def test_the_debugger_changes_neither_outputs_nor_exit_code(self):
+        plain = run("cuda", CUDA_PROGRAM, "uninitialized")
+        done = self.debug("c\nc\nc\n", CUDA_PROGRAM, "uninitialized")
+        self.assertEqual((done.returncode, done.stdout), (1, plain.stdout))
+        self.assertEqual(done.stderr.splitlines()[-1], plain.stderr.splitlines()[-1])
+        done = self.debug("detach\n", CUDA_PROGRAM, "uninitialized")
+        self.assertEqual((done.returncode, done.stdout), (1, plain.stdout))
+        self.assertEqual(done.stderr.count("stopped at"), 1)
+        done = self.debug("", CUDA_PROGRAM, "code")
+        self.assertEqual((done.returncode, done.stdout), (5, "no error\ny[3] = 6\n"), "no report: the debugger is silent")
+
+    def test_the_debugger_stops_at_breakpoints_of_the_command_line(self):
+        done = self.debug("where\nstep\nregisters\nquit\n", "--break", "scale", CUDA_PROGRAM)
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(done.stderr.startswith("stopped at breakpoint 1\nstep 0  cta 0 warp 0"), done.stderr)
+        done = self.debug("print %r4\nquit\n", "--break", "ptx:13 if %r4 == 40", CUDA_PROGRAM)
+        self.assertRegex(done.stderr, r"^stopped at breakpoint 1\nstep \d+  cta 0 warp 1 .*\n.*ld\.global\.f32")
+        # A breakpoint that no kernel has never stops; a script's mistake is an error, and the program goes on.
+        self.assertEqual(self.debug("", "--break", "other.cu:7", CUDA_PROGRAM).returncode, 0)
+        done = self.debug("nonsense\ndetach\n", "--break", "scale", CUDA_PROGRAM, "leak")
+        self.assertEqual((done.returncode, done.stdout), (2, "no error\ny[3] = 6\n"))
+        self.assertIn("there is no command 'nonsense'", done.stderr)
+        for wrong in (["--break", "scale if 3", CUDA_PROGRAM], ["--break", "", CUDA_PROGRAM]):
+            self.assertEqual(self.debug("", *wrong).returncode, 2)
+
+    def test_the_debugger_prompts_on_a_terminal(self):
+        try:
+            ours, theirs = pty.openpty()
+        except OSError as error:
+            self.skipTest(f"no pseudo-terminal is available ({error}): is /dev/pts mounted?")
+        with subprocess.Popen([program.KVSCOPE, "cuda", "--gdb", CUDA_PROGRAM, "uninitialized"], stdin=theirs, stdout=theirs,
+                              stderr=theirs, env=ENVIRONMENT) as process:
+            os.close(theirs)
+            text = ""
+            for answer in ("wrong\n", "back\n", "quit\n"):
+                while not text.endswith("\n> "):
+                    text += os.read(ours, 65536).decode().replace("\r", "")
+                os.write(ours, answer.encode())
+                text += "|"
+            while True:
+                try:
+                    text += os.read(ours, 65536).decode().replace("\r", "")
+                except OSError:
+                    break
+            os.close(ours)
+        self.assertEqual(process.returncode, 1, "a person's mistyped command is no failure")
+        self.assertIn("help lists the commands\n> |wrong\nthere is no command 'wrong'", text)
+        self.assertIn("> |back\nstep 14  cta 0 warp 0", text)
+
+    def test_a_sample_of_the_ctas_is_stated_at_the_end(self):
+        done = run("cuda", "--ctas", "0,last", CUDA_PROGRAM, "grid")
+        self.assertEqual((done.returncode, done.stdout), (0, "no error\ny[3] = 6\n"), done.stderr)
+        self.assertTrue(done.stderr.endswith("no findings; sampled: 2 of 4 CTAs ran, so the program's results are not those of whole "
+                                             "launches\n"), done.stderr)
+        done = run("cuda", "--ctas", "1", CUDA_PROGRAM, "grid")
+        self.assertEqual(done.returncode, 1, "y was not written")
+        self.assertNotIn("sampled", run("cuda", "--ctas", "0-3", CUDA_PROGRAM, "grid").stderr)
+        done = run("cuda", "--ctas", "first", CUDA_PROGRAM)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ctas: 'first' is not a CTA: write a number", done.stderr)
 
     def test_leaks_can_be_left_out(self):
         self.assertEqual(run("cuda", CUDA_PROGRAM, "leak").returncode, 1)

@@ -133,6 +133,7 @@ std::shared_ptr<Launch> launch(const std::shared_ptr<Module>& module, const std:
   if (const auto cluster = option<std::array<std::int64_t, 3>>(options, "cluster")) out->config.cluster = *cluster;
   out->config.dynamic_shared = option<std::int64_t>(options, "shared").value_or(0);
   out->config.options.cooperative = option<bool>(options, "cooperative").value_or(false);
+  out->config.options.ctas = option<std::string>(options, "ctas").value_or("");
   out->config.options.max_reports = option<int>(options, "max_reports").value_or(20);
   out->config.options.shared_opt_in = ptx::most_shared(module->target);
   if (const auto most = option<std::int64_t>(options, "max_instructions")) {
@@ -170,11 +171,7 @@ std::shared_ptr<Launch> launch(const std::shared_ptr<Module>& module, const std:
           if (counts) checks.add(counters.emplace(program));
         },
         [&](ptx::Launch& ended, ptx::Device& device, const std::vector<std::uint64_t>& addresses) {
-          out->result = {.status = ended.status,
-                         .steps = ended.step,
-                         .reports = ended.reports.all(),
-                         .repeated_reports = ended.reports.repeated(),
-                         .printed = std::move(ended.printed)};
+          out->result = ptx::result_of(ended);
           for (std::size_t i = 0; i < addresses.size(); ++i) {
             Array& array = out->arrays[i];
             if (!array.before.empty()) array.after = device.memory().read(addresses[i], std::ssize(array.before));
@@ -255,6 +252,8 @@ py::dict results(const Launch& launch) {
   out["finished"] = launch.result.status == ptx::LaunchStatus::finished;
   out["clean"] = launch.result.clean();
   out["steps"] = launch.result.steps;
+  out["ctas"] = launch.result.ctas;
+  out["grid_ctas"] = launch.result.grid_ctas;
   out["printed"] = py::bytes(launch.result.printed);
   out["repeated_reports"] = launch.result.repeated_reports;
   out["reports"] = reports;

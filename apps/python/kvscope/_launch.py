@@ -168,6 +168,8 @@ class LaunchResult:
         self.finished: bool = self._results["finished"]
         self.clean: bool = self._results["clean"]  # finished, without a report of severity error
         self.steps: int = self._results["steps"]   # warp instructions
+        self.ctas: int = self._results["ctas"]     # that ran: fewer than grid_ctas in a sampled launch
+        self.grid_ctas: int = self._results["grid_ctas"]
         self.printed = self._results["printed"].decode("utf-8", "replace")
         self.reports = [_report(one) for one in self._results["reports"]]
 
@@ -192,7 +194,9 @@ class LaunchResult:
     def __repr__(self) -> str:
         end = "to the end" if self.finished else "and was stopped"
         found = "".join(f"\n{report.text}\n" for report in self.reports)
-        return f"kernel {self.kernel}: {self.steps} warp instructions, {end}, {len(self.reports)} reports{found}"
+        sampled = f", sampled: {self.ctas} of {self.grid_ctas} CTAs ran" if self.ctas < self.grid_ctas else ""
+        return (f"kernel {self.kernel}: {self.steps} warp instructions, {end}, {len(self.reports)} reports{sampled}"
+                f"{found}")
 
     def _repr_html_(self) -> str:
         return text(repr(self)) + "".join(race._repr_html_() for race in self.races[:3])
@@ -384,7 +388,7 @@ class Kernel:
                args: Mapping[str, Any] | Sequence[Any] = (), shared: int = 0,
                cluster: int | Sequence[int] | None = None,
                checks: str | Sequence[str] = "all", schedule: str = "late", counters: bool = True,
-               cooperative: bool = False, max_reports: int = 20, max_instructions: int | None = None,
+               cooperative: bool = False, ctas: str = "", max_reports: int = 20, max_instructions: int | None = None,
                max_memory: int = 4 << 30) -> LaunchResult:
         """Runs the kernel on the virtual GPU and writes the arrays that it changed.
 
@@ -392,6 +396,7 @@ class Kernel:
                   None for a null pointer, numbers for scalars, a dict or record for a struct, kv.TensorMap for a map
         shared    dynamic shared memory [bytes];  grid, block, cluster: a number or up to three, x first
         checks    "all", "none", or names such as "race,init" (docs/15_virtual_gpu.md)
+        ctas      the CTAs that run, such as "0-3,last" or "(1,2,0)"; others leave their elements as they were
         schedule  "late", "early" or "seed:N": when asynchronous copies land, and the order of warps
 
         Every array is an allocation of its own: an access outside of it is reported. InputError names a wrong argument
@@ -407,6 +412,7 @@ class Kernel:
         options = {"grid": _extents("grid", grid), "block": _extents("block", block), "shared": shared,
                    "policy": policy,
                    "seed": seed, "checks": names, "counters": counters, "cooperative": cooperative,
+                   "ctas": ctas,
                    "max_reports": max_reports, "max_instructions": max_instructions, "max_memory": max_memory,
                    "cluster": None if cluster is None else _extents("cluster", cluster)}
         core = _core.launch(self._module._core, self.name, options, arrays.arrays, arguments)

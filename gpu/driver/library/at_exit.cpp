@@ -15,10 +15,11 @@ __attribute__((constructor)) void library_begins() {
 
 // After the destructors of the program, which may still free memory. Without findings the program's own exit code stays.
 __attribute__((destructor)) void library_ends() {
-  if (runtime().finish() == 0) return;
+  const int code = runtime().exit_code();
+  if (code == 0) return;
   std::cout.flush();
   std::fflush(nullptr);
-  _exit(1);
+  _exit(code);
 }
 
 }  // namespace

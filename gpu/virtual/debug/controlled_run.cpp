@@ -404,7 +404,9 @@ Stop ControlledRun::back_line() {
 std::vector<std::int32_t> ControlledRun::pcs_of(std::string_view file, std::int32_t line) const {
   const Program& program = *launch_.program;
   const auto is_there = [&](std::int32_t pc) {
-    for (std::int32_t f = program.statement(pc).frame; f >= 0;) {
+    const Statement& s = program.statement(pc);
+    if (s.frame < 0) return s.at.line == line && program.module->file.ends_with(file);
+    for (std::int32_t f = s.frame; f >= 0;) {
       const Frame& frame = program.module->frames[static_cast<std::size_t>(f)];
       if (frame.line == line && program.module->file_of(frame).ends_with(file)) return true;
       f = frame.outer;

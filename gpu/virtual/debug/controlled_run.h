@@ -98,7 +98,7 @@ class ControlledRun {
   Stop back_line();  // to where that warp was last at a different line
 
   // --- stop conditions --- The pcs where a line begins: each op of the line, or of code inlined into it, that follows
-  // an op of another line. `file` may be the end of a path.
+  // an op of another line. `file` may be the end of a path. Ops without a source line have their line in the PTX.
   [[nodiscard]] std::vector<std::int32_t> pcs_of(std::string_view file, std::int32_t line) const;
   int add_breakpoint(std::vector<std::int32_t> pcs);
   int add_watch(const Watch& watch);

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "core/base/errors.h"
+#include "gpu/virtual/machine/cta_sample.h"
 #include "gpu/virtual/machine/launch_checks.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/program/detail/address_operand.h"
@@ -99,6 +100,20 @@ bool LaunchResult::clean() const {
          std::none_of(reports.begin(), reports.end(), [](const Report& r) { return r.severity != Severity::note; });
 }
 
+std::string LaunchResult::sample_text() const {
+  return ctas == grid_ctas ? "" : fmt::format("sampled: {} of {} CTAs ran", ctas, grid_ctas);
+}
+
+LaunchResult result_of(Launch& launch) {
+  return {.status = launch.status,
+          .steps = launch.step,
+          .reports = launch.reports.all(),
+          .repeated_reports = launch.reports.repeated(),
+          .printed = std::move(launch.printed),
+          .ctas = launch.ctas_to_run(),
+          .grid_ctas = launch.cta_count()};
+}
+
 Device::Device(ProgramOptions options, std::int64_t most_bytes) : options_(options), memory_(most_bytes) {}
 
 const LoadedModule& Device::load(Module module) {
@@ -137,6 +152,8 @@ Launch Device::begin(const LoadedModule& module, const LaunchConfig& config, Mon
   launch.config = config;
   const auto& required = program.module->functions[static_cast<std::size_t>(launch.function)].limits.cluster;
   if (launch.config.cluster[0] == 0 && required[0] > 0) launch.config.cluster = {required[0], required[1], required[2]};
+  if (!config.options.ctas.empty())
+    launch.sample = sample_ctas(config.options.ctas, config.grid, cluster_extents(launch.config.cluster)).clusters;
   launch.layout = &program.kernels.at(launch.function);
   launch.memory = &memory_;
   launch.monitor = monitor;
@@ -160,11 +177,7 @@ std::uint64_t Device::new_grid_workspace() {
 LaunchResult Device::launch(const LoadedModule& module, const LaunchConfig& config, Monitor* monitor) {
   Launch launch = begin(module, config, monitor);
   while (launch.status == LaunchStatus::running) run(launch, ~std::uint64_t{0});
-  return {.status = launch.status,
-          .steps = launch.step,
-          .reports = launch.reports.all(),
-          .repeated_reports = launch.reports.repeated(),
-          .printed = std::move(launch.printed)};
+  return result_of(launch);
 }
 
 }  // namespace kvscope::ptx

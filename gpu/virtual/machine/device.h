@@ -36,10 +36,16 @@ struct LaunchResult {
   std::vector<Report> reports;
   std::int64_t repeated_reports = 0;
   std::string printed;
+  std::int64_t ctas = 0, grid_ctas = 0;  // that ran, and of the whole grid: more in a sampled launch
 
   // True if the launch finished, and no report is an error or a warning.
   [[nodiscard]] bool clean() const;
+  // "sampled: 4 of 10 CTAs ran"; "": all of them did.
+  [[nodiscard]] std::string sample_text() const;
 };
+
+// Of a launch that is not running. Moves its printed text.
+[[nodiscard]] LaunchResult result_of(Launch& launch);
 
 class Device {
  public:

@@ -6,6 +6,10 @@
 #include <array>
 #include <limits>
 
+#include "gpu/virtual/machine/cta_sample.h"
+#include "gpu/virtual/machine/program/cta_communication.h"
+#include "gpu/virtual/machine/warp/special_registers.h"
+
 namespace kvscope::ptx {
 namespace {
 
@@ -48,6 +52,7 @@ class Checks {
     shared();
     params();
     if (grid_fits) cluster();
+    if (grid_fits && faults_.empty()) sample();
     return std::move(faults_);
   }
 
@@ -186,6 +191,19 @@ class Checks {
     if (rank > 0 && product(own) > rank) {
       fault("cluster", fmt::format("{} CTAs: the kernel's .maxclusterrank is {}", product(own), rank));
     }
+  }
+
+  void sample() {
+    if (config_.options.ctas.empty()) return;
+    Extents cluster = config_.cluster;
+    if (cluster[0] == 0) cluster = wide(function_.limits.cluster);
+    const CtaSample chosen = sample_ctas(config_.options.ctas, config_.grid, cluster_extents(cluster));
+    if (!chosen.fault.empty()) return fault("ctas", chosen.fault);
+    if (chosen.clusters.empty()) return;
+    if (config_.options.cooperative)
+      return fault("ctas", "the CTAs of a cooperative launch wait for one another: run all of them");
+    if (const std::string why = cta_communication(program_, kernel_).waits; !why.empty())
+      fault("ctas", fmt::format("CTAs of this kernel can wait for one another: {}: run all of them", why));
   }
 
   const Program& program_;

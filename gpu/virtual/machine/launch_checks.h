@@ -9,6 +9,7 @@
 //
 //   local       512 KiB per thread; one cluster within limits.local_bytes
 //   cooperative limits.cooperative_ctas, all within limits.local_bytes
+//   ctas        a sample (cta_sample.h) of a kernel whose CTAs do not wait for one another
 //
 // Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 #pragma once

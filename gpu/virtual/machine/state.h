@@ -160,6 +160,7 @@ struct LaunchOptions {
   std::int64_t shared_opt_in = 0;     // [bytes] of dynamic and static shared memory; 0: at most 48 KiB
   bool report_div_by_zero = true;
   bool report_uni_diverged = true;
+  std::string ctas;  // the CTAs that run: cta_sample.h; "": all
 };
 
 struct LaunchConfig {
@@ -202,8 +203,10 @@ struct Launch {
   // that this kernel can reach.
   std::shared_ptr<const std::vector<RegisterBuffer>> initial_registers;
 
-  std::deque<Cta> ctas;  // started and not ended, and those a cluster still needs
-  std::int64_t next_cta = 0;
+  std::vector<std::int64_t> sample;  // clusters that run, ascending; empty: all
+
+  std::deque<Cta> ctas;       // started and not ended, and those a cluster still needs
+  std::int64_t next_cta = 0;  // of those that run: their number if all do
   std::int64_t ended_ctas = 0;
   std::uint64_t step = 0;  // warp instructions of the launch
   std::uint64_t next_async = 1;
@@ -221,6 +224,7 @@ struct Launch {
   std::int64_t heap_blocks = 0;  // by malloc, freed ones included
 
   [[nodiscard]] std::int64_t cta_count() const { return config.grid[0] * config.grid[1] * config.grid[2]; }
+  [[nodiscard]] std::int64_t ctas_to_run() const;  // fewer in a sampled launch
 };
 
 // The argument of a handler: the running lane group and its registers.

@@ -56,6 +56,18 @@ int main(void) {
   EXPECT(strstr(kvscope_gpu_report_text(gpu, 0), "x + 12") != NULL);
   EXPECT(kvscope_gpu_report_text(gpu, 1) == NULL);
 
+  launch.block[0] = 3;
+  launch.grid[0] = 5;
+  launch.ctas = "1-2,last";
+  EXPECT(kvscope_gpu_run(gpu, module, &launch) == 0);
+  EXPECT(kvscope_gpu_ctas(gpu) == 3);
+  launch.ctas = "7";
+  EXPECT(kvscope_gpu_run(gpu, module, &launch) < 0);
+  EXPECT(strstr(kvscope_gpu_error(gpu), "CTAs 0 to 4") != NULL);
+  launch.size = offsetof(struct kvscope_gpu_launch, ctas); /* of a program that was compiled for version 1 */
+  EXPECT(kvscope_gpu_run(gpu, module, &launch) == 0);
+  EXPECT(kvscope_gpu_ctas(gpu) == 5);
+
   launch.block[0] = 5000;
   EXPECT(kvscope_gpu_run(gpu, module, &launch) < 0);
   EXPECT(strstr(kvscope_gpu_error(gpu), "block") != NULL);

@@ -34,11 +34,18 @@ int main(int count, char** arguments) {
   void *x = nullptr, *y = nullptr;
   cudaMalloc(&x, sizeof host);
   cudaMalloc(&y, sizeof host);
-  cudaMemcpy(x, host, sizeof host, 1);
+  if (what != "uninitialized") cudaMemcpy(x, host, sizeof host, 1);
   void* from = what == "host_pointer" ? static_cast<void*>(host) : x;
   unsigned n = 64;
+  const unsigned ctas = what == "grid" ? 4 : 1;  // all but the first have nothing to do
   void* launch_arguments[] = {&y, &from, &n};
-  cudaLaunchKernel(reinterpret_cast<const void*>(&scale_function), {1, 1, 1}, {64, 1, 1}, launch_arguments, 0, nullptr);
+  cudaLaunchKernel(reinterpret_cast<const void*>(&scale_function), {ctas, 1, 1}, {64, 1, 1}, launch_arguments, 0,
+                   nullptr);
+  if (what == "uninitialized") {
+    cudaLaunchKernel(reinterpret_cast<const void*>(&scale_function), {1, 1, 1}, {32, 1, 1}, launch_arguments, 0,
+                     nullptr);
+    if (std::getchar() != EOF) std::puts("standard input is not empty");
+  }
   std::printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
   if (what == "device_pointer") host[0] = static_cast<volatile float*>(y)[0];
   cudaMemcpy(host, y, sizeof host, 2);

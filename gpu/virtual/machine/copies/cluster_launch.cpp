@@ -25,11 +25,11 @@ using Response = std::array<std::uint32_t, 4>;
 // Takes the next cluster from the launch.
 Response cancel_next(Launch& launch) {
   const std::int64_t size = cluster_size(launch);
-  if (launch.next_cta >= launch.cta_count()) return {};
+  if (launch.next_cta >= launch.ctas_to_run()) return {};
   const auto extents = cluster_extents(launch);
   std::array<std::int64_t, 3> clusters{};
   for (std::size_t i = 0; i < 3; ++i) clusters[i] = launch.config.grid[i] / extents[i];
-  const auto cluster = thread_at(clusters, launch.next_cta / size);
+  const auto cluster = thread_at(clusters, next_cluster(launch));
   launch.next_cta += size;
   launch.ended_ctas += size;
   Response response{1, 0, 0, 0};

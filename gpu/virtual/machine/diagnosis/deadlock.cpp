@@ -398,9 +398,11 @@ void report_of(Launch& launch, Cta& cta, ReportKind kind, const std::vector<cons
     }
   }
   if (kind == ReportKind::global_spin) {
-    text.hint(launch.next_cta < launch.cta_count()
+    if (!launch.sample.empty())
+      text.hint("the launch is sampled: the CTA that writes what they poll may be none of those that run");
+    text.hint(launch.next_cta < launch.ctas_to_run()
                   ? fmt::format("needs co-resident CTAs: {} of {} could not start beside them (resident limit {})",
-                                launch.cta_count() - launch.next_cta, launch.cta_count(),
+                                launch.ctas_to_run() - launch.next_cta, launch.ctas_to_run(),
                                 launch.config.options.resident_limit)
                   : "needs co-resident CTAs, or no thread writes what they poll");
   }

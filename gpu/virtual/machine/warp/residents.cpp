@@ -55,6 +55,12 @@ std::int64_t local_bytes_in(const Cta& cta) {
 
 }  // namespace
 
+std::int64_t Launch::ctas_to_run() const {
+  if (sample.empty()) return cta_count();
+  const auto extents = cluster_extents(*this);
+  return std::ssize(sample) * extents[0] * extents[1] * extents[2];
+}
+
 std::int64_t cluster_of(const Launch& launch, const Cta& cta) {
   const auto extents = cluster_extents(launch);
   std::array<std::int64_t, 3> at{}, clusters{};
@@ -65,11 +71,16 @@ std::int64_t cluster_of(const Launch& launch, const Cta& cta) {
   return at[0] + clusters[0] * (at[1] + clusters[1] * at[2]);
 }
 
+std::int64_t next_cluster(const Launch& launch) {
+  const auto extents = cluster_extents(launch);
+  const std::int64_t turn = launch.next_cta / (extents[0] * extents[1] * extents[2]);
+  return launch.sample.empty() ? turn : launch.sample[static_cast<std::size_t>(turn)];
+}
+
 bool start_next(Launch& launch) {
   const auto extents = cluster_extents(launch);
   const std::int64_t size = extents[0] * extents[1] * extents[2];
-  const std::int64_t total = launch.cta_count();
-  if (launch.next_cta >= total) return false;
+  if (launch.next_cta >= launch.ctas_to_run()) return false;
   const std::int64_t resident = static_cast<std::int64_t>(launch.ctas.size());
   const std::int64_t local = size * local_bytes_of_cta(launch.config, *launch.program, launch.function);
   const bool room = (resident + size <= launch.config.options.resident_limit || launch.config.options.cooperative) &&
@@ -77,7 +88,7 @@ bool start_next(Launch& launch) {
   if (!room && resident > 0) return false;
   const std::array<std::int64_t, 3> clusters{launch.config.grid[0] / extents[0], launch.config.grid[1] / extents[1],
                                              launch.config.grid[2] / extents[2]};
-  const auto cluster = thread_at(clusters, launch.next_cta / size);
+  const auto cluster = thread_at(clusters, next_cluster(launch));
   for (std::int64_t rank = 0; rank < size; ++rank) {
     std::array<std::int64_t, 3> at = thread_at(extents, rank);
     for (std::size_t i = 0; i < 3; ++i) at[i] += cluster[i] * extents[i];

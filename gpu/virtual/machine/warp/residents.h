@@ -16,5 +16,7 @@ void drop_ended(Launch& launch);
 
 // The cluster of a CTA: 0 and up; in a launch without clusters, each CTA is its own cluster.
 [[nodiscard]] std::int64_t cluster_of(const Launch& launch, const Cta& cta);
+// The cluster that starts next. Precondition: next_cta < ctas_to_run().
+[[nodiscard]] std::int64_t next_cluster(const Launch& launch);
 
 }  // namespace kvscope::ptx

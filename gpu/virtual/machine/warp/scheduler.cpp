@@ -207,7 +207,7 @@ Cta* whose_turn(Launch& launch) {
     while (start_next(launch)) {
     }
   }
-  if (launch.ended_ctas == launch.cta_count()) {
+  if (launch.ended_ctas == launch.ctas_to_run()) {
     launch.status = LaunchStatus::finished;
     return nullptr;
   }

@@ -42,7 +42,10 @@ std::array<std::int64_t, 3> thread_at(const std::array<std::int64_t, 3>& block, 
 }
 
 std::array<std::int64_t, 3> cluster_extents(const Launch& launch) {
-  const auto& c = launch.config.cluster;
+  return cluster_extents(launch.config.cluster);
+}
+
+std::array<std::int64_t, 3> cluster_extents(const std::array<std::int64_t, 3>& c) {
   return {std::max<std::int64_t>(c[0], 1), std::max<std::int64_t>(c[1], 1), std::max<std::int64_t>(c[2], 1)};
 }
 

@@ -29,5 +29,6 @@ void fill_special(const Launch& launch, const Cta& cta, const Warp& warp, const 
 [[nodiscard]] std::array<std::int64_t, 3> thread_at(const std::array<std::int64_t, 3>& block, std::int64_t linear);
 // Extents of a cluster; {1, 1, 1} without clusters.
 [[nodiscard]] std::array<std::int64_t, 3> cluster_extents(const Launch& launch);
+[[nodiscard]] std::array<std::int64_t, 3> cluster_extents(const std::array<std::int64_t, 3>& cluster);  // 0 is 1
 
 }  // namespace kvscope::ptx
