@@ -156,6 +156,27 @@ TEST(UndefinedUses, AProductIsUndefinedInTheRowsOfAThatAre) {
   EXPECT_THAT(said(product("st.global.f32 [%rd4], %f3;\nst.global.f32 [%rd4], %f4;")).size(), 2U);
 }
 
+// Nothing has written rows k = 10 and 11 of B, which lanes 4 n + 1 hold in %r23. Metadata 0b0100 selects k = 8 and 9 of
+// these four, 0b1110 k = 10 and 11. The metadata of rows g and g + 8 is in lane 4 g.
+std::string sparse_product(const std::string& metadata, const std::string& b, const std::string& store) {
+  return "and.b32 %r21, %r0, 3;\nsetp.eq.u32 %p3, %r21, 1;\nmov.b32 %r22, 0x3c003c00;\n" + b + "mov.b32 %r24, " +
+         metadata + ";\nmov.b32 %r25, %r22;\n" +
+         "mov.f32 %f0, 0f00000000;\n"
+         "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r25,%r25}, {%r22,%r23}, "
+         "{%f0,%f0,%f0,%f0}, %r24, 0;\n" +
+         "shl.b32 %r15, %r0, 2;\ncvt.u64.u32 %rd4, %r15;\nadd.u64 %rd4, %rd0, %rd4;\n" + store;
+}
+
+TEST(UndefinedUses, ASparseProductDependsOnTheElementsThatItsMetadataSelects) {
+  const std::string b = "mov.b32 %r23, %r22;\n@%p3 ld.shared.u32 %r23, [%r3];\n";
+  EXPECT_THAT(said(sparse_product("0x44444444", b, "st.global.f32 [%rd4], %f1;\nst.global.f32 [%rd4], %f4;")),
+              IsEmpty());
+  EXPECT_EQ(said(sparse_product("0x44444e44", b, "st.global.f32 [%rd4], %f1;")).size(), 1U);  // rows 0 to 7
+  EXPECT_THAT(said(sparse_product("0x44444e44", b, "st.global.f32 [%rd4], %f3;")), IsEmpty());
+  EXPECT_EQ(said(sparse_product("0x4e444444", b, "st.global.f32 [%rd4], %f3;")).size(), 1U);  // rows 8 to 15
+  EXPECT_THAT(said(sparse_product("0x4e444444", b, "st.global.f32 [%rd4], %f1;")), IsEmpty());
+}
+
 // Row 1 of a matrix is not written: transposed, it is the upper half of lanes 0, 4, 8 ...; stored transposed, row 1 again.
 TEST(UndefinedUses, TransposedLoadsAndStoresOfAMatrixMoveItsElements) {
   const std::string load =
