@@ -8,8 +8,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "gpu/virtual/machine/matrix/matrix_operand.h"
-#include "gpu/virtual/machine/matrix/wgmma.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/state.h"
@@ -19,7 +17,6 @@ namespace kvscope::ptx {
 namespace {
 
 constexpr std::uint32_t kForgetEvery = 256;  // watched instructions of a warp
-constexpr int kWarpRows = 16;                // of a wgmma's D
 
 // How an instruction treats the undefined bits of its operands.
 enum class Treatment : std::uint8_t {
@@ -71,37 +68,6 @@ std::string use_by(const Instr& instr) {
     default:
       return fmt::format("is an operand of {}", name(instr.opcode));
   }
-}
-
-std::int32_t constant_at(const Exec& exec, const Op& op, int at) {
-  return at < 0 ? 0 : register_of<std::int32_t>(exec, op.list[at])[0];
-}
-
-// Whether a wgmma adds to its accumulators; otherwise it does not read them.
-bool adds(const Exec& exec, const Op& op, const WgmmaShape& shape) {
-  std::uint32_t scale = 0;
-  std::memcpy(&scale, exec.registers + op.list[shape.scale_d_at], sizeof scale);
-  if (!shape.scale_is_predicate) return scale != 0;
-  return ((op.negated >> 3 & 1) != 0 ? ~scale & 1 : scale & 1) != 0;
-}
-
-// The rows of A, or columns of B, that have an undefined byte in shared memory.
-std::vector<bool> undefined_lines(const UndefinedBytes& shared, std::uint64_t descriptor, bool mn_major, Type type,
-                                  int first, int lines, int k) {
-  std::vector<bool> out(static_cast<std::size_t>(lines));
-  const int element_bits = bits(type);
-  for (const WgmmaChunk& chunk : wgmma_chunks(descriptor, mn_major, element_bits, first, lines, k)) {
-    const std::uint64_t bytes = shared.mask(chunk.offset, kWgmmaChunkBytes);
-    if (bytes == 0) continue;
-    const int at = chunk.mn - first;
-    if (!mn_major) {
-      out[static_cast<std::size_t>(at)] = true;
-      continue;
-    }
-    for (std::uint64_t left = bytes; left != 0; left &= left - 1)
-      out[static_cast<std::size_t>(at + std::countr_zero(left) * 8 / element_bits)] = true;
-  }
-  return out;
 }
 
 }  // namespace
@@ -412,75 +378,6 @@ void InitChecker::vote(const Exec& exec, const Op& op, const UndefinedEffects& e
   const bool decided = instr.has(Mod::all) ? no != 0 : instr.has(Mod::any) ? yes != 0 : yes != 0 && no != 0;
   if (!decided) use(exec, op, registers, {op.at[1], 0}, lanes, "decides a vote");
   for (const RegisterAt w : e.writes) registers.define(w, lanes);
-}
-
-// D has an undefined element in each row of A, and each column of B, that has one.
-void InitChecker::product_of_warpgroup(const Exec& exec, const Op& op, const AsyncOp& async, ByteRanges reads) {
-  UndefinedBytes* const shared =
-      shared_of(exec.launch, exec.cta, shared_address(static_cast<std::uint64_t>(exec.cta.cluster_rank), kSharedBase));
-  std::optional<std::uint32_t> origin;
-  for (const ByteRange& range : reads) {
-    const std::int64_t first = shared == nullptr ? -1 : shared->first(offset_of(range.address), range.bytes);
-    if (first < 0) continue;
-    origin = origin_at(exec, op, Space::shared, range.address + static_cast<std::uint64_t>(first),
-                       async.thread % kLanes, range.bytes - first);
-    break;
-  }
-  WarpState* warp = active_warp(exec);
-  if (!origin && warp == nullptr) return;
-  if (warp == nullptr) warp = &warp_of(exec.cta, exec.warp);
-  activate(exec, *warp);
-  UndefinedRegisters& registers = registers_of(exec, *warp);
-  const WgmmaShape shape = wgmma_shape(exec, op);
-  const Instr& instr = exec.program().instr(op);
-  const std::uint32_t scale = op.list[shape.scale_d_at];
-  use(exec, op, registers, {scale, static_cast<std::uint8_t>(shape.scale_is_predicate ? 0 : 4)}, kAllLanes,
-      "decides whether a product adds to its accumulators");
-  use(exec, op, registers, {op.list[shape.b_at], 8}, kAllLanes, "is part of an address");
-  std::vector<bool> rows(kWarpRows), columns(static_cast<std::size_t>(shape.n));
-  const auto take = [&](std::uint32_t reg) {
-    name_unwritten(exec, op, registers, reg, kAllLanes);
-    if (!origin && registers.lanes(reg) != 0) origin = registers.origin(reg);
-  };
-  if (shape.a_registers == 0) {
-    use(exec, op, registers, {op.list[shape.a_at], 8}, kAllLanes, "is part of an address");
-  }
-  for (int r = 0; r < shape.a_registers; ++r) {
-    const std::uint32_t reg = op.list[shape.a_at + r];
-    take(reg);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      if ((registers.lanes(reg) >> lane & 1) != 0) rows[static_cast<std::size_t>(lane / 4 + 8 * (r % 2))] = true;
-    }
-  }
-  if (shared != nullptr) {
-    const auto descriptor = [&](int at) { return register_of<std::uint64_t>(exec, op.list[at])[0]; };
-    columns = undefined_lines(*shared, descriptor(shape.b_at), constant_at(exec, op, shape.trans_b_at) != 0,
-                              instr.type(2), 0, shape.n, shape.k);
-    if (shape.a_registers == 0) {
-      rows = undefined_lines(*shared, descriptor(shape.a_at), constant_at(exec, op, shape.trans_a_at) != 0,
-                             instr.type(1), kWarpRows * (exec.warp.index % 4), kWarpRows, shape.k);
-    }
-  }
-  const bool halves = instr.type(0) == Type::f16;
-  const bool keeps = adds(exec, op, shape);
-  for (int i = 0; i < shape.d_registers; ++i) {
-    const RegisterAt d{op.list[i], 4};
-    if (keeps) take(d.reg);
-    std::array<std::uint32_t, kLanes> bits{};
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const auto old = keeps ? static_cast<std::uint32_t>(registers.bits(d, lane)) : 0;
-      std::uint32_t& out = bits[static_cast<std::size_t>(lane)];
-      for (int half = 0; half < (halves ? 2 : 1); ++half) {
-        const std::uint32_t element = !halves ? 0xffffffffU : 0xffffU << (16 * half);
-        const int row = lane / 4 + 8 * (halves ? i % 2 : i / 2 % 2);
-        const int column = halves ? 8 * (i / 2) + 2 * (lane % 4) + half : 8 * (i / 4) + 2 * (lane % 4) + i % 2;
-        if ((old & element) != 0 || rows[static_cast<std::size_t>(row)] || columns[static_cast<std::size_t>(column)])
-          out |= element;
-      }
-    }
-    registers.assign(d, kAllLanes, std::as_bytes(std::span(bits)).data(), origin.value_or(0));
-  }
-  deactivate_if_clean(exec, *warp);
 }
 
 }  // namespace kvscope::ptx

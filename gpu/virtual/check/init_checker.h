@@ -71,6 +71,7 @@ class InitChecker final : public Monitor {
   void collective(const Exec& exec, const Op& op, LaneMask lanes) override;
   void discarded(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
+  void box_moves(Launch& launch, const Cta& cta, const PendingOp& copy) override;
   void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
   void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
                 std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
@@ -133,6 +134,7 @@ class InitChecker final : public Monitor {
                UndefinedRegisters& registers);
   void vote(const Exec& exec, const Op& op, const UndefinedEffects& effects, LaneMask lanes,
             UndefinedRegisters& registers);
+  // init_products.cpp
   void product_of_warpgroup(const Exec& exec, const Op& op, const AsyncOp& async, ByteRanges reads);
 
   // init_memory.cpp: values in memory.

@@ -482,7 +482,8 @@ void InitChecker::async_moves(Launch& launch, const Cta& cta, const AsyncOp& asy
     return {g == nullptr ? nullptr : &g->bytes, range.address};
   };
   const bool adds = async.kind == AsyncKind::bulk_reduce || async.kind == AsyncKind::red_async;
-  const ByteRange* const source = reads.size() == 1 ? &reads[0] : nullptr;
+  const bool linear = reads.size() == 1 && async.kind != AsyncKind::tensor_load;  // of those: box_moves
+  const ByteRange* const source = linear ? &reads[0] : nullptr;
   Bytes from = source == nullptr ? Bytes{} : bytes_at(*source);
   if (from.bytes != nullptr && from.bytes->first(from.at, source->bytes) < 0) from.bytes = nullptr;
   for (const ByteRange& range : writes) {

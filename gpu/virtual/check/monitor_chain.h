@@ -61,6 +61,7 @@ class MonitorChain final : public Monitor {
   KVSCOPE_FORWARD(async_moves,
                   (Launch & launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes),
                   (launch, cta, op, reads, writes))
+  KVSCOPE_FORWARD(box_moves, (Launch & launch, const Cta& cta, const PendingOp& copy), (launch, cta, copy))
   KVSCOPE_FORWARD(async_done, (Launch & launch, const Cta& cta, const AsyncOp& op), (launch, cta, op))
   KVSCOPE_FORWARD(group_commit, (const Exec& exec, AsyncKind kind, LaneMask lanes), (exec, kind, lanes))
   KVSCOPE_FORWARD(group_wait,

@@ -15,6 +15,9 @@ std::string target_message(const Instr& instr, int target) {
   if (instr.only_100a && (target < 100 || target >= 120)) {
     return fmt::format("needs sm_100a, this machine is sm_{}", target);
   }
+  if (instr.only_120a && (target < 120 || target >= 130)) {
+    return fmt::format("needs sm_120a, this machine is sm_{}", target);
+  }
   if (instr.least_target > target) {
     return fmt::format("needs sm_{}, this machine is sm_{}", instr.least_target, target);
   }

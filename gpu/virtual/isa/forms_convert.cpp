@@ -47,6 +47,11 @@ constexpr Form kConvertForms[] = {
     {"cvt", "rn relu? satfinite e4m3x2|e5m2x2 f32", "=T T2 T2"},
     {"cvt", "rn relu? satfinite e4m3x2|e5m2x2 f16x2", "=T T2"},
     {"cvt", "rn relu? f16x2 e4m3x2|e5m2x2", "=T T2"},
+    {"cvt", "rn relu? satfinite e2m3x2|e3m2x2|e2m1x2 f32", "=T T2 T2", 100},
+    {"cvt", "rn relu? f16x2 e2m3x2|e3m2x2|e2m1x2", "=T T2", 100},
+    {"cvt", "rz|rp satfinite? ue8m0x2 f32", "=T T2 T2", 100},
+    {"cvt", "rz|rp satfinite? ue8m0x2 bf16x2", "=T T2", 100},
+    {"cvt", "rn bf16x2 ue8m0x2", "=T T2", 100},
     {"cvt.pack", "sat u16|s16 s32", "=b32 T2 T2"},
     {"cvt.pack", "sat u8|s8 s32 b32", "=b32 T2 T2 b32"},
 };

@@ -26,6 +26,9 @@ constexpr Group kGroups[] = {
     // floating point
     {"rnd", "rn|rz|rm|rp"},
     {"rnd-integer", "rni|rzi|rmi|rpi"},
+    {"up-to-8-bits", "e4m3|e5m2|e2m3|e3m2|e2m1"},
+    {"up-to-6-bits", "e2m3|e3m2|e2m1"},
+    {"sparse", "sp|sp::ordered_metadata"},
     // comparison
     {"equal", "eq|ne"},
     {"order", "eq|ne|lt|le|gt|ge"},
@@ -307,6 +310,7 @@ OperandPattern read_operand(std::string_view item) {
   if (rest == "v") p.elements = OperandPattern::Elements::vector;
   if (rest == "n") p.elements = OperandPattern::Elements::matrices;
   if (rest == "m") p.elements = OperandPattern::Elements::lane_mask;
+  if (rest == "p") p.elements = OperandPattern::Elements::pair;
   read_operand_name(item, p);
   return p;
 }

@@ -19,6 +19,7 @@
 //   =x  written     +x  read and written     #x  a constant     ~x  registers may be wider (ld, st, cvt)
 //   x*v  a vector of the word's size     x*n  of .x1 .x2 .x4 ..  x|pred  a pair d|p     x|pred?  x or a pair
 //   x*m  a vector of a bit for each lane of tensor memory: 4 of 32 bits, 8 with .cta_group::2
+//   x*p  two x in braces
 //   x/y  x or y     x/A  x or an address     x&  or {a, b, ...}, the pieces of one x (mov)
 //   x?   may be missing     mask, policy  present if the words include .multicast::cluster, .L2::cache_hint
 //
@@ -45,6 +46,7 @@ struct Form {
 };
 inline constexpr std::int32_t kOnly90a = 9000;    // Form::target of wgmma
 inline constexpr std::int32_t kOnly100a = 10000;  // of tcgen05: sm_100a, sm_103a, sm_110a, not sm_120
+inline constexpr std::int32_t kOnly120a = 12000;  // of mma with 6 and 4 bits or block scales: sm_120a, sm_121a
 
 // The forms by family, one source file each.
 [[nodiscard]] std::span<const Form> integer_forms();
@@ -88,7 +90,7 @@ struct Slot {
 
 struct OperandPattern {
   enum class TypeFrom : std::uint8_t { fixed, word, wide, matrix };
-  enum class Elements : std::uint8_t { one, vector, matrices, fragment, lane_mask };
+  enum class Elements : std::uint8_t { one, vector, matrices, fragment, lane_mask, pair };
   OperandRule rule;                      // the part that does not depend on the word
   TypeFrom type_from = TypeFrom::fixed;  // rule.type
   std::int32_t which = 0;                // word: T, T2 .. from 0; matrix: 'd', 'a', 'b', 'c'
@@ -106,7 +108,7 @@ struct Pattern {
   std::vector<OperandPattern> operands;
 };
 
-inline constexpr int kMostOperands = 9;
+inline constexpr int kMostOperands = 10;
 
 // Whether the instruction accepts a statement without operands: true for ret, false for bar.warp.sync.
 [[nodiscard]] bool takes_no_operand(const Instr& instr);

@@ -66,12 +66,20 @@ struct Instr {
   std::int32_t least_target = 0;  // 90: sm_90
   bool only_90a = false;          // wgmma, setmaxnreg: neither before nor after
   bool only_100a = false;         // tcgen05: sm_100 to sm_110, with the suffix a or f
+  bool only_120a = false;         // mma with block scales: sm_120, sm_121, with the suffix a or f
   std::int32_t form = -1;         // the row of the grammar (gpu/virtual/isa/grammar.h) that the word is an example of
   std::string unsupported;        // "needs textures, not modeled", "unknown opcode 'foo'"; "": can be run
 
   [[nodiscard]] bool has(Mod mod) const { return mods.test(static_cast<std::size_t>(mod)); }
   [[nodiscard]] Type type(int i = 0) const { return types[static_cast<std::size_t>(i)]; }
 };
+
+// The block scales of a row of A, of a word with .block_scale: 1, 2 or 4.
+[[nodiscard]] int block_scales_of(const Instr& instr);
+// Whether A is sparse: mma.sp, wgmma.mma_async.sp, tcgen05.mma.sp.
+[[nodiscard]] inline bool is_sparse(const Instr& instr) {
+  return instr.has(Mod::sp) || instr.has(Mod::sp_ordered_metadata);
+}
 
 // Decodes the word alone. A fault is stored in `unsupported`.
 [[nodiscard]] Instr understand(std::string_view word);

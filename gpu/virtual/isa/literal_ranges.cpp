@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gpu/virtual/isa/detail/operand_check.h"
+#include "gpu/virtual/isa/sparse_metadata.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -33,6 +34,8 @@ class LiteralCheck {
         return multiple_of_16(1);
       case Opcode::wgmma_wait_group:
         return is(0) && value(0) < 0 ? "group count must not be negative" : "";
+      case Opcode::mma:
+        return matrix();
       case Opcode::wgmma_mma_async:
         return warpgroup_matrix();
       case Opcode::tcgen05_alloc:
@@ -111,18 +114,61 @@ class LiteralCheck {
     return is(i) && value(i) % 16 != 0 ? "size must be a multiple of 16" : "";
   }
 
-  // d, a, b, scale-d, sign a, sign b, {trans a,} trans b
+  // Operand `at` is the metadata of a sparse A, and the next one its selector.
+  std::string metadata(std::size_t at, int selectors) {
+    if (operands_[at].kind != OperandKind::reg) return "the metadata of A must be a register";
+    if (!outside(at + 1, 0, selectors - 1)) return {};
+    return selectors == 1 ? "the sparsity selector must be 0"
+                          : fmt::format("the sparsity selector must be 0 to {}", selectors - 1);
+  }
+
+  // d, a, b, c {, metadata, selector} {, scales of a, {byte, lane}, scales of b, {byte, lane}}
+  std::string matrix() {
+    const Instr& instr = s_.instr;
+    std::size_t next = 4;
+    if (is_sparse(instr)) {
+      const bool in_bytes = instr.has(Mod::kind_f8f6f4) || instr.has(Mod::kind_mxf8f6f4);
+      const std::string fault = metadata(next, metadata_selectors(in_bytes ? 8 : bits(instr.type(1)), instr.shape.k));
+      if (!fault.empty()) return fault;
+      next += 2;
+    }
+    if (!instr.has(Mod::block_scale)) return {};
+    for (const bool of_a : {true, false}) {
+      const auto choice = s_.function.elements_of(operands_[next + 1]);
+      const int step = block_scales_of(instr), lanes = of_a ? 2 : 4;
+      const auto wrong = [](const Operand& o, int most, int multiple) {
+        return o.kind == OperandKind::integer && (o.value < 0 || o.value > most || o.value % multiple != 0);
+      };
+      if (wrong(choice[0], 3, step))
+        return step == 4 ? "the byte of the scales must be 0"
+                         : fmt::format("the byte of the scales must be 0 to 3, a multiple of {}", step);
+      if (wrong(choice[1], lanes - 1, 1))
+        return fmt::format("the lane of the scales of {} must be 0 to {}", of_a ? 'A' : 'B', lanes - 1);
+      next += 2;
+    }
+    return {};
+  }
+
+  // d, a, b, {metadata, selector,} scale-d, sign a, sign b, {trans a,} trans b
   std::string warpgroup_matrix() {
-    if (outside(3, 0, 1)) return "scale-d must be 0 or 1";
-    for (std::size_t i = 4; i < 6; ++i) {
+    const bool sparse = is_sparse(s_.instr);
+    if (sparse) {
+      const std::string fault = metadata(3, metadata_selectors(bits(s_.instr.type(1)), s_.instr.shape.k));
+      if (!fault.empty()) return fault;
+    }
+    const std::size_t scale = sparse ? 5 : 3, end = scale + 5;
+    if (outside(scale, 0, 1)) return "scale-d must be 0 or 1";
+    for (std::size_t i = scale + 1; i < scale + 3; ++i) {
       if (is(i) && value(i) != 1 && value(i) != -1) return "the signs of A and B must be 1 or -1";
     }
-    for (std::size_t i = 6; i < 8; ++i) {
+    for (std::size_t i = scale + 3; i < end; ++i) {
       if (outside(i, 0, 1)) return "transposition must be 0 or 1";
     }
     const bool from_registers = operands_[1].kind == OperandKind::vector;
-    if (from_registers && operands_.size() == 8) return "A in registers cannot be transposed: 7 operands";
-    if (!from_registers && operands_.size() == 7) return "A by descriptor has a transposition too: 8 operands";
+    if (from_registers && operands_.size() == end)
+      return fmt::format("A in registers cannot be transposed: {} operands", end - 1);
+    if (!from_registers && operands_.size() == end - 1)
+      return fmt::format("A by descriptor has a transposition too: {} operands", end);
     return {};
   }
 

@@ -409,6 +409,8 @@ constexpr NamedMod kMods[] = {
     {Mod::collector_b3_lastuse, "collector::b3::lastuse"},
     {Mod::collector_b3_discard, "collector::b3::discard"},
     {Mod::mbarrier_arrive_one, "mbarrier::arrive::one"},
+    {Mod::sp, "sp"},
+    {Mod::sp_ordered_metadata, "sp::ordered_metadata"},
     {Mod::multicast_cluster_all, "multicast::cluster::all"},
     {Mod::is_canceled, "is_canceled"},
     {Mod::get_first_ctaid, "get_first_ctaid"},

@@ -442,6 +442,9 @@ enum class Mod : std::uint16_t {
   collector_b3_lastuse,
   collector_b3_discard,
   mbarrier_arrive_one,
+  // sparse products
+  sp,
+  sp_ordered_metadata,
   // cluster launch control
   multicast_cluster_all,
   is_canceled,

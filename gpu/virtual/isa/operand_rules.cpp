@@ -44,16 +44,22 @@ Type register_of(Type element) {
   return Type::b32;  // packed, or tf32
 }
 
-// m16n8k16 of bf16: A 16 x 16 x 16 bits over 32 lanes: 4 registers; D 16 x 8 x 32 bits: 4.
+// Bits of an element of A or B in a register: .kind::f8f6f4 and mxf8f6f4 have 8 for each type.
+std::int32_t stored_bits(const Instr& instr, Type element) {
+  return instr.has(Mod::kind_f8f6f4) || instr.has(Mod::kind_mxf8f6f4) ? 8 : bits(element);
+}
+
+// m16n8k16 of bf16: A 16 x 16 x 16 bits over 32 lanes: 4 registers; D 16 x 8 x 32 bits: 4. A sparse A has half.
 std::int32_t registers_of(const Instr& instr, char matrix, Type element) {
   const bool wmma =
       instr.opcode == Opcode::wmma_load || instr.opcode == Opcode::wmma_store || instr.opcode == Opcode::wmma_mma;
   const bool input = matrix == 'a' || matrix == 'b';
   if (wmma && input && element == Type::f16) return 8;  // PTX ISA: eight registers of f16x2 for each shape
   const std::int32_t rows = matrix == 'b' ? instr.shape.k : instr.shape.m;
-  const std::int32_t columns = matrix == 'a' ? instr.shape.k : instr.shape.n;
+  const std::int32_t of_a = is_sparse(instr) ? instr.shape.k / 2 : instr.shape.k;
+  const std::int32_t columns = matrix == 'a' ? of_a : instr.shape.n;
   const std::int32_t lanes = instr.opcode == Opcode::wgmma_mma_async ? 128 : 32;
-  return rows * columns * bits(element) / lanes / bits(register_of(element));
+  return rows * columns * (input ? stored_bits(instr, element) : bits(element)) / lanes / bits(register_of(element));
 }
 
 // The wmma fragment that a load or store accesses.
@@ -103,6 +109,7 @@ OperandRule rule_of(const Instr& instr, const OperandPattern& p) {
   if (p.elements == OperandPattern::Elements::vector) rule.elements = instr.vector;
   if (p.elements == OperandPattern::Elements::matrices) rule.elements = repeated_registers(instr);
   if (p.elements == OperandPattern::Elements::lane_mask) rule.elements = instr.has(Mod::cta_group_2) ? 8 : 4;
+  if (p.elements == OperandPattern::Elements::pair) rule.elements = 2;
   if (p.elements == OperandPattern::Elements::vector) rule.braces = Braces::allowed;
   if (rule.elements > 1 || p.elements == OperandPattern::Elements::matrices ||
       p.elements == OperandPattern::Elements::fragment) {
@@ -114,6 +121,11 @@ OperandRule rule_of(const Instr& instr, const OperandPattern& p) {
 }
 
 }  // namespace
+
+int block_scales_of(const Instr& instr) {
+  if (instr.has(Mod::kind_mxf8f6f4)) return 1;
+  return instr.has(Mod::scale_vec_4X) || instr.has(Mod::block16) ? 4 : 2;
+}
 
 Space space_of(const Instr& instr) {
   if (instr.has(Mod::shared) || instr.has(Mod::shared_cta) || instr.has(Mod::shared_cluster)) return Space::shared;

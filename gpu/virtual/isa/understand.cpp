@@ -184,7 +184,8 @@ Instr understand(std::string_view word) {
       instr.form = i;
       instr.only_90a = pattern.form->target == kOnly90a;
       instr.only_100a = pattern.form->target == kOnly100a;
-      instr.least_target = instr.only_90a ? 90 : instr.only_100a ? 100 : pattern.form->target;
+      instr.only_120a = pattern.form->target == kOnly120a;
+      instr.least_target = instr.only_90a ? 90 : instr.only_100a ? 100 : instr.only_120a ? 120 : pattern.form->target;
       if (base.starts_with("barrier") && base.find("cluster") == std::string_view::npos && !instr.has(Mod::aligned)) {
         instr.mods.set(static_cast<std::size_t>(Mod::barrier));
       }

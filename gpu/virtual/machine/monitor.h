@@ -160,6 +160,8 @@ class Monitor {
   virtual void async_issue(const Exec&, const AsyncOp&, ByteRanges /*reads*/, ByteRanges /*writes*/) {}
   // The bytes move: called before and after.
   virtual void async_moves(Launch&, const Cta&, const AsyncOp&, ByteRanges /*reads*/, ByteRanges /*writes*/) {}
+  // After async_moves of a tensor load, or of a part of one: the copy, for each_loaded_run (async.h).
+  virtual void box_moves(Launch&, const Cta&, const PendingOp&) {}
   virtual void async_done(Launch&, const Cta&, const AsyncOp&) {}
   virtual void group_commit(const Exec&, AsyncKind, LaneMask) {}
   // The copies of these lanes up to `last` (per lane operation number + 1; 0: none) are ordered before later accesses.

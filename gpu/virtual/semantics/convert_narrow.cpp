@@ -1,5 +1,5 @@
-// cvt to the formats of tensor cores: pairs of e4m3 and e5m2, tf32, f16 and bf16 with .relu or .satfinite or toward
-// zero, in pairs; and cvt.pack. Of two sources, the first becomes the upper half.
+// cvt to and from the formats of tensor cores: pairs of 8, 6 and 4 bits, scales, tf32, f16 and bf16 with .relu or
+// .satfinite or toward zero, in pairs; and cvt.pack. Of two sources, the first becomes the upper half.
 //
 //   cvt.rn.satfinite.e4m3x2.f32 d, 448, 464    7e7e      one rounding, never through f16
 //   cvt.pack.sat.s8.s32.b32 d, 300, -300, c    (c << 16) | 7f80
@@ -116,6 +116,72 @@ OpHandler find_of_8(const OpQuery& query) {
   return query.relu ? lanewise<f16_pair_of_8<kOne, true>> : lanewise<f16_pair_of_8<kOne, false>>;
 }
 
+// --- 6 and 4 bits ----------------------------------------------------------------------------------------------------
+// Pairs of e2m3 and e3m2 take two bytes, pairs of e2m1 one.
+template <int kExponentBits, int kFractionBits>
+inline constexpr int kPairShift = kExponentBits + kFractionBits == 3 ? 4 : 8;
+
+template <int kExponentBits, int kFractionBits, bool kRelu>
+u16 pair_small(float upper, float lower) {
+  const auto one = [](float x) -> u32 {
+    const u32 code = to_small<kExponentBits, kFractionBits>(double{x});
+    return kRelu && x <= 0 ? 0 : code;
+  };
+  return static_cast<u16>(one(upper) << kPairShift<kExponentBits, kFractionBits> | one(lower));
+}
+template <int kExponentBits, int kFractionBits>
+OpHandler find_to_small(const OpQuery& query) {
+  if (!query.satfinite || query.type2 != Type::f32 || !has_widths(query, 2, 4, 4)) return nullptr;
+  return query.relu ? lanewise<pair_small<kExponentBits, kFractionBits, true>>
+                    : lanewise<pair_small<kExponentBits, kFractionBits, false>>;
+}
+
+template <int kExponentBits, int kFractionBits, bool kRelu>
+u32 f16_pair_of_small(u16 pair) {
+  const auto one = [](u32 code) -> u32 {
+    const u16 bits = f64_to_f16(double{small_to_f32<kExponentBits, kFractionBits>(code)});
+    return kRelu && (bits & 0x8000) != 0 ? 0 : bits;
+  };
+  return one(u32{pair} >> kPairShift<kExponentBits, kFractionBits>) << 16 | one(pair);
+}
+template <int kExponentBits, int kFractionBits>
+OpHandler find_of_small(const OpQuery& query) {
+  if (!has_widths(query, 4, 2)) return nullptr;
+  return query.relu ? lanewise<f16_pair_of_small<kExponentBits, kFractionBits, true>>
+                    : lanewise<f16_pair_of_small<kExponentBits, kFractionBits, false>>;
+}
+
+// --- ue8m0: powers of two, 2^(code - 127), NaN ff ------------------------------------------------------------------
+// Of the magnitude, rounded down or up to a power of two, at least 2^-127. Past 2^127: ff, with .satfinite fe.
+template <Rounding kRounding, bool kFinite>
+u32 to_ue8m0(float x) {
+  const u32 magnitude = bits_as<u32>(x) & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return 0xff;
+  const bool inexact = (magnitude & 0x7fffffu) != 0 && magnitude > 0x00400000u && magnitude < 0x7f800000u;
+  const u32 code = (magnitude >> 23) + (kRounding == Rounding::up && inexact ? 1 : 0);
+  return kFinite && code == 0xff ? 0xfe : code;
+}
+template <Rounding kRounding, bool kFinite>
+u16 pair_ue8m0(float upper, float lower) {
+  return static_cast<u16>(to_ue8m0<kRounding, kFinite>(upper) << 8 | to_ue8m0<kRounding, kFinite>(lower));
+}
+template <Rounding kRounding, bool kFinite>
+u16 pair_ue8m0_of_bf16(u32 pair) {
+  return pair_ue8m0<kRounding, kFinite>(bits_as<float>(pair & 0xffff0000u), bits_as<float>(pair << 16));
+}
+template <Rounding kRounding>
+OpHandler find_to_ue8m0(const OpQuery& query) {
+  if (query.type2 == Type::f32 && has_widths(query, 2, 4, 4))
+    return query.satfinite ? lanewise<pair_ue8m0<kRounding, true>> : lanewise<pair_ue8m0<kRounding, false>>;
+  if (query.type2 != Type::bf16x2 || !has_widths(query, 2, 4)) return nullptr;
+  return query.satfinite ? lanewise<pair_ue8m0_of_bf16<kRounding, true>>
+                         : lanewise<pair_ue8m0_of_bf16<kRounding, false>>;
+}
+u32 bf16_pair_of_ue8m0(u16 pair) {
+  const auto one = [](u32 code) -> u32 { return code == 0xff ? kNan16 : code == 0 ? 0x0040 : code << 7; };
+  return one(u32{pair} >> 8) << 16 | one(u32{pair} & 0xff);
+}
+
 OpHandler find_narrow(const OpQuery& query) {
   switch (query.type) {
     case Type::f16:
@@ -123,10 +189,14 @@ OpHandler find_narrow(const OpQuery& query) {
     case Type::bf16:
       return query.type2 == Type::f32 ? find_to_16<FormatBf16>(query) : nullptr;
     case Type::bf16x2:
+      if (query.type2 == Type::ue8m0x2) return has_widths(query, 4, 2) ? lanewise<bf16_pair_of_ue8m0> : nullptr;
       return query.type2 == Type::f32 ? find_to_16<FormatBf16>(query) : nullptr;
     case Type::f16x2:
       if (query.type2 == Type::f32) return find_to_16<FormatF16>(query);
       if (query.type2 == Type::e4m3x2) return find_of_8<e4m3_to_f16>(query);
+      if (query.type2 == Type::e2m3x2) return find_of_small<2, 3>(query);
+      if (query.type2 == Type::e3m2x2) return find_of_small<3, 2>(query);
+      if (query.type2 == Type::e2m1x2) return find_of_small<2, 1>(query);
       return query.type2 == Type::e5m2x2 ? find_of_8<e5m2_to_f16>(query) : nullptr;
     case Type::tf32:
       return query.type2 == Type::f32 ? find_tf32(query) : nullptr;
@@ -134,6 +204,14 @@ OpHandler find_narrow(const OpQuery& query) {
       return find_to_8<to_e4m3>(query);
     case Type::e5m2x2:
       return find_to_8<to_e5m2>(query);
+    case Type::e2m3x2:
+      return find_to_small<2, 3>(query);
+    case Type::e3m2x2:
+      return find_to_small<3, 2>(query);
+    case Type::e2m1x2:
+      return find_to_small<2, 1>(query);
+    case Type::ue8m0x2:
+      return query.rounding == Rounding::up ? find_to_ue8m0<Rounding::up>(query) : find_to_ue8m0<Rounding::zero>(query);
     default:
       return nullptr;
   }

@@ -1,6 +1,8 @@
 #include "gpu/virtual/semantics/matrix_product.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "gpu/virtual/semantics/detail/float_bits.h"
@@ -84,6 +86,68 @@ void multiply_add(const MatrixProduct& product, const double* a, const double* b
       d[i * product.n + j] = canonical(sum);
     }
   }
+}
+
+namespace {
+
+// Row by row: the rows of B that the row's numbers select, then a product of one row.
+template <class T, class Multiply>
+void for_each_sparse_row(const MatrixProduct& product, const T* a, const std::uint16_t* positions, const T* b, T* d,
+                         const Multiply& multiply) {
+  const int numbers = product.k / 2;
+  MatrixProduct row = product;
+  row.m = 1;
+  row.k = numbers;
+  row.sparse = false;
+  std::vector<T> selected(static_cast<std::size_t>(numbers * product.n));
+  for (int i = 0; i < product.m; ++i) {
+    for (int j = 0; j < numbers; ++j)
+      std::copy_n(b + positions[i * numbers + j] * product.n, product.n, selected.data() + j * product.n);
+    multiply(row, a + i * numbers, selected.data(), d + i * product.n);
+  }
+}
+
+}  // namespace
+
+void multiply_add_sparse(const MatrixProduct& product, const float* a, const std::uint16_t* positions, const float* b,
+                         float* d, Simd simd) {
+  for_each_sparse_row(product, a, positions, b, d,
+                      [simd](const MatrixProduct& row, const float* row_a, const float* row_b, float* row_d) {
+                        multiply_add(row, row_a, row_b, row_d, simd);
+                      });
+}
+void multiply_add_sparse(const MatrixProduct& product, const std::int32_t* a, const std::uint16_t* positions,
+                         const std::int32_t* b, std::int32_t* d) {
+  for_each_sparse_row(product, a, positions, b, d,
+                      [](const MatrixProduct& row, const std::int32_t* row_a, const std::int32_t* row_b,
+                         std::int32_t* row_d) { multiply_add(row, row_a, row_b, row_d); });
+}
+
+void multiply_add_scaled(const MatrixProduct& product, const BlockScales& scales, const float* a,
+                         const std::uint16_t* positions, const float* b, float* d) {
+  const int per_row = product.k / scales.block;
+  const int numbers = positions != nullptr ? product.k / 2 : product.k;
+  std::vector<double> scales_b(static_cast<std::size_t>(per_row * product.n));  // [k / block][n]
+  for (int j = 0; j < product.n; ++j) {
+    for (int s = 0; s < per_row; ++s) scales_b[static_cast<std::size_t>(s * product.n + j)] = scales.b[j * per_row + s];
+  }
+  for (int i = 0; i < product.m; ++i) {
+    float* const sums = d + i * product.n;
+    for (int x = 0; x < numbers; ++x) {
+      const int column = positions != nullptr ? positions[i * numbers + x] : x;
+      const double scaled = double{a[i * numbers + x]} * scales.a[i * per_row + column / scales.block];
+      const float* const row_b = b + column * product.n;
+      const double* const of_b = scales_b.data() + column / scales.block * product.n;
+      for (int j = 0; j < product.n; ++j)
+        sums[j] = static_cast<float>(double{sums[j]} + scaled * (double{row_b[j]} * of_b[j]));
+    }
+    for (int j = 0; j < product.n; ++j) sums[j] = canonical(sums[j]);
+  }
+}
+
+double decode_scale(Type type, std::uint8_t bits) {
+  if (type == Type::ue8m0) return bits == 0xff ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, bits - 127);
+  return double{e4m3_to_f32(bits & 0x7f)};
 }
 
 void decode_elements(Type type, const std::byte* from, int count, float* to, Simd simd) {

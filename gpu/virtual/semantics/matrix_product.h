@@ -2,7 +2,7 @@
 //
 //   a [m][k]   b [k][n]   d [m][n], C before and D after; all row-major
 //
-// Elements are passed as numbers: float for f16 bf16 tf32 e4m3 e5m2 (each is exact in float), int32 for s8 u8 s4 u4 b1,
+// Elements are passed as numbers: float for f16 bf16 tf32 e4m3 e5m2 e2m3 e3m2 e2m1 (each is exact in float), int32 for s8 u8 s4 u4 b1,
 // double for f64. The mode (op.h) orders the sums of floats; f64 uses fused multiply-adds in ascending k; integers are
 // exact, then wrap or clamp. A NaN result is the canonical NaN.
 //
@@ -27,17 +27,41 @@ struct MatrixProduct {
   SumMode sum = SumMode::seq;
   bool saturate = false;  // s32
   bool both = false;      // b1: multiplies by AND, not XOR
+  bool sparse = false;    // A has k / 2 numbers a row (isa/sparse_metadata.h)
   friend bool operator==(const MatrixProduct&, const MatrixProduct&) = default;
 };
 
+// Precondition: not sparse.
 void multiply_add(const MatrixProduct& product, const float* a, const float* b, float* d, Simd simd = best_simd());
 void multiply_add(const MatrixProduct& product, const std::int32_t* a, const std::int32_t* b, std::int32_t* d);
 void multiply_add(const MatrixProduct& product, const double* a, const double* b, double* d);
 
-// Converts `count` packed elements of a type, lowest first (two s4 per byte, eight b1): to floats for f16 bf16 tf32
-// e4m3 e5m2 and f32, to integers for s8 u8 s4 u4 b1. The lower 13 bits of tf32 are ignored.
+// With a sparse A: number j of row i, a[i][j], is the one in column positions[i][j] of A; j < k / 2. Products are added
+// in the order of j, and rows of B that no number selects are not read.
+void multiply_add_sparse(const MatrixProduct& product, const float* a, const std::uint16_t* positions, const float* b,
+                         float* d, Simd simd = best_simd());
+void multiply_add_sparse(const MatrixProduct& product, const std::int32_t* a, const std::uint16_t* positions,
+                         const std::int32_t* b, std::int32_t* d);
+
+// With block scales: A's number in column x is multiplied by a[row][x / block], B's by b[column][x / block].
+struct BlockScales {
+  int block = 0;              // columns of A for each scale
+  const double* a = nullptr;  // [m][k / block]
+  const double* b = nullptr;  // [n][k / block]
+};
+// Each scaled product is exact, and is added with one rounding to f32, in ascending k; the mode has no effect.
+// `positions`: of a sparse A; otherwise nullptr. Precondition: numbers have at most 4 significant bits, and so have scales.
+void multiply_add_scaled(const MatrixProduct& product, const BlockScales& scales, const float* a,
+                         const std::uint16_t* positions, const float* b, float* d);
+
+// Converts `count` packed elements of a type, lowest first (two s4 or e2m1 per byte, eight b1; e2m3 and e3m2 take a
+// byte each): to floats for f16 bf16 tf32 e4m3 e5m2 e2m3 e3m2 e2m1 and f32, to integers for s8 u8 s4 u4 b1. The lower 13
+// bits of tf32 are ignored.
 void decode_elements(Type type, const std::byte* from, int count, float* to, Simd simd = best_simd());
 void decode_elements(Type type, const std::byte* from, int count, std::int32_t* to);
+
+// A block scale, ue8m0 or ue4m3; NaN for ff of ue8m0 and 7f of ue4m3.
+[[nodiscard]] double decode_scale(Type type, std::uint8_t bits);
 
 // Rounds to nearest even, for D in f16.
 [[nodiscard]] std::uint16_t f16_bits_of(float x);

@@ -104,7 +104,7 @@ i64 cut(double x, int unit) {
 }
 
 bool is_fp8(Type type) {
-  return type == Type::e4m3 || type == Type::e5m2;
+  return type == Type::e4m3 || type == Type::e5m2 || type == Type::e2m3 || type == Type::e3m2 || type == Type::e2m1;
 }
 
 }  // namespace

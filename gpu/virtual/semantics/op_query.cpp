@@ -12,6 +12,7 @@ int register_bytes_of(Type type) {
     case Type::s8:
     case Type::e4m3:
     case Type::e5m2:
+    case Type::e2m1x2:
       return 1;
     case Type::b16:
     case Type::u16:
@@ -20,6 +21,9 @@ int register_bytes_of(Type type) {
     case Type::bf16:
     case Type::e4m3x2:
     case Type::e5m2x2:
+    case Type::e2m3x2:
+    case Type::e3m2x2:
+    case Type::ue8m0x2:
       return 2;
     case Type::b32:
     case Type::u32:
@@ -62,6 +66,10 @@ bool is_float_type(Type type) {
     case Type::f32x2:
     case Type::e4m3x2:
     case Type::e5m2x2:
+    case Type::e2m3x2:
+    case Type::e3m2x2:
+    case Type::e2m1x2:
+    case Type::ue8m0x2:
       return true;
     default:
       return false;
@@ -152,6 +160,12 @@ OpQuery query_of(const OpRequest& request) {
   query.m = instr.shape.m;
   query.n = instr.shape.n;
   query.k = instr.shape.k;
+  query.sparse = is_sparse(instr);
+  query.in_bytes = instr.has(Mod::kind_f8f6f4) || instr.has(Mod::kind_mxf8f6f4);
+  if (instr.has(Mod::block_scale)) {
+    query.scale = instr.type(4);
+    query.scales = block_scales_of(instr);
+  }
   for (std::size_t i = 0; i < request.register_bytes.size(); ++i) query.register_bytes[i] = request.register_bytes[i];
   query.uses_list = query.register_bytes[2] != 0 || query.register_bytes[3] != 0 || query.register_bytes[4] != 0;
   query.results = request.results;

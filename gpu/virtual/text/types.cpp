@@ -13,7 +13,7 @@ struct TypeRow {
 };
 
 // In the order of Type.
-constexpr std::array<TypeRow, 32> kTypes = {{
+constexpr std::array<TypeRow, 41> kTypes = {{
     {"", 0, TypeClass::none},
     {"pred", 1, TypeClass::predicate},
     {"b8", 8, TypeClass::bits},
@@ -36,6 +36,11 @@ constexpr std::array<TypeRow, 32> kTypes = {{
     {"tf32", 32, TypeClass::floating},
     {"e4m3", 8, TypeClass::floating},
     {"e5m2", 8, TypeClass::floating},
+    {"e2m3", 6, TypeClass::floating},
+    {"e3m2", 6, TypeClass::floating},
+    {"e2m1", 4, TypeClass::floating},
+    {"ue8m0", 8, TypeClass::floating},
+    {"ue4m3", 8, TypeClass::floating},
     {"f16x2", 32, TypeClass::floating},
     {"bf16x2", 32, TypeClass::floating},
     {"f32x2", 64, TypeClass::floating},
@@ -43,6 +48,10 @@ constexpr std::array<TypeRow, 32> kTypes = {{
     {"s16x2", 32, TypeClass::signed_integer},
     {"e4m3x2", 16, TypeClass::floating},
     {"e5m2x2", 16, TypeClass::floating},
+    {"e2m3x2", 16, TypeClass::floating},
+    {"e3m2x2", 16, TypeClass::floating},
+    {"e2m1x2", 8, TypeClass::floating},
+    {"ue8m0x2", 16, TypeClass::floating},
     {"u4", 4, TypeClass::unsigned_integer},
     {"s4", 4, TypeClass::signed_integer},
     {"b1", 1, TypeClass::bits},

@@ -32,6 +32,11 @@ enum class Type : std::uint8_t {
   tf32,
   e4m3,
   e5m2,
+  e2m3,
+  e3m2,
+  e2m1,
+  ue8m0,
+  ue4m3,
   f16x2,
   bf16x2,
   f32x2,
@@ -39,6 +44,10 @@ enum class Type : std::uint8_t {
   s16x2,
   e4m3x2,
   e5m2x2,
+  e2m3x2,
+  e3m2x2,
+  e2m1x2,
+  ue8m0x2,
   u4,
   s4,
   b1,
@@ -48,7 +57,7 @@ enum class TypeClass : std::uint8_t { none, predicate, bits, unsigned_integer, s
 
 [[nodiscard]] std::string_view name(Type type);                      // "bf16x2"; "" for none
 [[nodiscard]] std::optional<Type> type_from_name(std::string_view);  // without the dot; std::nullopt: not a type
-[[nodiscard]] int bits(Type type);                                   // 1 for pred and b1, 4 for u4; 0 for none
+[[nodiscard]] int bits(Type type);                                   // 1 for pred and b1, 4 for u4 and e2m1; 0 for none
 [[nodiscard]] TypeClass class_of(Type type);                         // f16x2 and e4m3x2 are floating
 [[nodiscard]] constexpr bool is_declarable(Type type) {
   return type != Type::none && type < Type::tf32;

@@ -147,6 +147,7 @@ void issue_part(Exec& exec, PendingOp op) {
 
 void perform(Launch& launch, Cta& cta, const PendingOp& op) {
   if (launch.monitor != nullptr) launch.monitor->async_moves(launch, cta, op.op, op.reads, op.writes);
+  if (launch.monitor != nullptr && op.op.kind == AsyncKind::tensor_load) launch.monitor->box_moves(launch, cta, op);
   switch (op.op.kind) {
     case AsyncKind::tensor_load:
     case AsyncKind::tensor_store:

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -75,8 +76,9 @@ struct CpAsyncArrival {
 // A warp's wgmma operations that are not yet performed. The accumulators stay in their registers.
 struct WgmmaOp {
   AsyncOp op;
-  std::uint64_t a = 0, b = 0;       // descriptors; `a` if the operand is in shared memory
-  std::vector<std::byte> a_values;  // otherwise the registers at the time of issue
+  std::uint64_t a = 0, b = 0;                // descriptors; `a` if the operand is in shared memory
+  std::vector<std::byte> a_values;           // otherwise the registers at the time of issue
+  std::array<std::uint32_t, 32> metadata{};  // of a sparse A, at the time of issue
   bool scale_d = true;
   std::int32_t activation = 0;  // owner of the registers: Warp::activations, and `entered` of that activation
   std::uint64_t entered = 0;
@@ -137,6 +139,9 @@ struct AsyncState {
 void issue(Exec& exec, PendingOp op);
 // The same for a part of a copy; the caller has already called copy_issued for the whole.
 void issue_part(Exec& exec, PendingOp op);
+// Calls run(device address, offset in the shared window, bytes) for at most 8 bytes at a time of a tensor load that come
+// from memory: the swizzle keeps them together. Fill is omitted. Precondition: the copy has been issued.
+void each_loaded_run(const PendingOp& copy, const std::function<void(std::uint64_t, std::uint64_t, int)>& run);
 // Performs the operation: moves the bytes and credits the barrier. Each kind is defined in its own file.
 void perform(Launch& launch, Cta& cta, const PendingOp& op);
 // Performs the queued operations with these numbers.

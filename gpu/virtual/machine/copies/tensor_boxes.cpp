@@ -48,6 +48,23 @@ std::vector<PendingOp> rows_of(const PendingOp& whole) {
   return rows;
 }
 
+void each_loaded_run(const PendingOp& copy, const std::function<void(std::uint64_t, std::uint64_t, int)>& run) {
+  constexpr std::int64_t kTogether = 8;
+  for (const BoxPiece& piece : pieces_of(copy)) {
+    const TensorBox box = tensor_box(copy.map, piece.at, piece.shared);
+    box.each_row([&](const BoxRow& row) {
+      if (!row.inside) return;
+      const auto change = static_cast<std::int64_t>(box.swizzle.change(static_cast<std::uint64_t>(row.shared)));
+      for (std::int64_t c = box.begin & -kTogether; c < box.end; c += kTogether) {
+        const std::int64_t from = std::max(c, box.begin), to = std::min(c + kTogether, box.end);
+        const std::int64_t place = ((row.shared + c) ^ change) + from - c;
+        run(row.global + static_cast<std::uint64_t>(from - box.begin), static_cast<std::uint64_t>(place),
+            static_cast<int>(to - from));
+      }
+    });
+  }
+}
+
 std::vector<CopyChunk> chunks_of(const PendingOp& p) {
   std::vector<CopyChunk> all;
   std::int64_t rows = 0;

@@ -223,7 +223,8 @@ Flow load_tensor(Exec& exec, const Op& op, LaneMask lanes) {
                 check_global(exec, op, lane, p, AccessKind::load);
     const std::uint64_t barrier = lane_address(exec.registers, op, 2, lane);
     MbarrierAt at;
-    if (good) at = find_mbarrier_at(exec, op, lane, Space::shared, barrier, !own);
+    const bool of_pair = instr.has(Mod::cta_group_2);
+    if (good) at = find_mbarrier_at(exec, op, lane, Space::shared, barrier, !own || of_pair);
     if (at.object == nullptr) {
       if (exec.launch.status == LaunchStatus::failed) return Flow::stopped;
       continue;
@@ -315,6 +316,10 @@ bool move_piece(const Launch& launch, const PendingOp& p, const BoxPiece& piece,
   return store_bytes(p.map, box, *launch.memory, window);
 }
 
+const Instr& instr_of_copy(const Launch& launch, const PendingOp& p) {
+  return launch.program->instr(launch.program->ops[static_cast<std::size_t>(p.op.pc)]);
+}
+
 }  // namespace
 
 void perform_tensor(Launch& launch, Cta& cta, const PendingOp& p) {
@@ -337,8 +342,12 @@ void perform_tensor(Launch& launch, Cta& cta, const PendingOp& p) {
   }
   if (launch.monitor != nullptr) launch.monitor->async_done(launch, cta, p.op);
   if (!loads) return;
+  // .cta_group::2: of each pair that receives bytes, the CTA of the barrier's parity.
+  const bool of_pair = instr_of_copy(launch, p).has(Mod::cta_group_2);
   for (std::uint32_t rest = ranks; rest != 0; rest &= rest - 1) {
-    Cta* const target = cta_of_rank(launch, cta, static_cast<std::uint64_t>(std::countr_zero(rest)));
+    auto rank = static_cast<std::uint64_t>(std::countr_zero(rest));
+    if (of_pair) rank = (rank & ~std::uint64_t{1}) | (rank_of(p.op.mbarrier) & 1);
+    Cta* const target = cta_of_rank(launch, cta, rank);
     if (target != nullptr && (target->state != CtaState::done || target == &cta)) {
       complete_tx(launch, *target, offset_of(p.op.mbarrier), p.op.bytes, p.op);
     }

@@ -127,6 +127,10 @@ OperandSteps steps_of(const OperandLayout& operand, bool mn_major) {
 
 std::vector<WgmmaChunk> chunks_of(const OperandLayout& operand, bool mn_major, int element_bits, int mn_from, int mns,
                                   int ks) {
+  if (const int bytes = ks * element_bits / 8; operand.swizzle.active() && !mn_major && bytes > operand.swizzle.span) {
+    throw UnsupportedError(fmt::format("a K-major operand with a {}: a row of {} B holds no {} B of k",
+                                       operand.swizzle_name, operand.swizzle.span, bytes));
+  }
   const OperandSteps steps = steps_of(operand, mn_major);
   const int elements = kVectorBits / element_bits;  // per vector
   const int first = mn_major ? mn_from : 0, end = first + (mn_major ? mns : ks);

@@ -11,8 +11,10 @@
 #include <numeric>
 #include <type_traits>
 
+#include "gpu/virtual/isa/sparse_metadata.h"
 #include "gpu/virtual/machine/copies/async.h"
 #include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/matrix/detail/sparse_operand.h"
 #include "gpu/virtual/machine/matrix/detail/warpgroup.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
@@ -122,6 +124,7 @@ Product product_of(const Exec& exec, const Op& op) {
   p.sum = exec.program().options.sum;
   p.saturate = instr.has(Mod::satfinite);
   p.both = p.a == Type::b1;
+  p.sparse = is_sparse(instr);
   return {instr, shape, p};
 }
 
@@ -130,7 +133,8 @@ WgmmaOperand* a_operand(Exec& exec, const Op& op, const Product& p, std::uint64_
   if (p.shape.a_registers > 0) return nullptr;
   const bool mn_major = constant(exec, op, p.shape.trans_a_at, 0) != 0;
   const int first = kWarpRows * (exec.warp.index % kGroupWarps);
-  return &exec.cta.async.operands.at({descriptor, p.product.a, mn_major, false, first, kWarpRows, p.shape.k}, exec.cta);
+  return &exec.cta.async.operands.at({descriptor, p.product.a, mn_major, false, first, kWarpRows, p.shape.a_k},
+                                     exec.cta);
 }
 WgmmaOperand& b_operand(Exec& exec, const Op& op, const Product& p, std::uint64_t descriptor) {
   const bool mn_major = constant(exec, op, p.shape.trans_b_at, 0) != 0;
@@ -141,26 +145,36 @@ constexpr int kMostColumns = 256, kMostSteps = 256;  // n; k of b1
 
 template <class T>
 void multiply(Exec& exec, const Op& op, const Product& p, const WgmmaOp& w, WgmmaOperand* a_shared, WgmmaOperand& b) {
-  const int n = p.shape.n, k = p.shape.k,
+  const int n = p.shape.n, a_k = p.shape.a_k,
             sign = constant(exec, op, p.shape.imm_a_at, 1) * constant(exec, op, p.shape.imm_b_at, 1);
   std::array<T, kWarpRows * kMostSteps> own;  // A from registers, or with the other sign
   const T* a = own.data();
   if (a_shared == nullptr) {
-    read_a_registers(w.a_values.data(), p.product.a, p.shape.a_registers, k, own.data());
+    read_a_registers(w.a_values.data(), p.product.a, p.shape.a_registers, a_k, own.data());
   } else {
     a = a_shared->numbers<T>(exec.cta).data();
   }
-  if (sign < 0) std::transform(a, a + kWarpRows * k, own.data(), std::negate<T>()), a = own.data();
+  if (sign < 0) std::transform(a, a + kWarpRows * a_k, own.data(), std::negate<T>()), a = own.data();
   std::array<T, kWarpRows * kMostColumns> d;
   if (!w.scale_d) std::fill_n(d.data(), kWarpRows * n, T{0});
+  std::vector<std::uint16_t> columns;
+  if (p.product.sparse) {
+    columns.resize(static_cast<std::size_t>(kWarpRows * a_k));
+    metadata_columns(bits(p.product.a), p.shape.k, constant(exec, op, p.shape.selector_at, 0), w.metadata.data(),
+                     columns.data());
+  }
   const bool halves = p.product.d == Type::f16;
+  const T* const numbers_b = b.numbers<T>(exec.cta).data();
   if constexpr (std::is_same_v<T, float>) {
     if (w.scale_d) halves ? read_halves(exec, op, n, d.data()) : read_d(exec, op, n, d.data());
-    multiply_add(p.product, a, b.numbers<T>(exec.cta).data(), d.data(), exec.program().options.simd);
+    const Simd simd = exec.program().options.simd;
+    p.product.sparse ? multiply_add_sparse(p.product, a, columns.data(), numbers_b, d.data(), simd)
+                     : multiply_add(p.product, a, numbers_b, d.data(), simd);
     if (halves) return write_halves(exec, op, n, d.data());
   } else {
     if (w.scale_d) read_d(exec, op, n, d.data());
-    multiply_add(p.product, a, b.numbers<T>(exec.cta).data(), d.data());
+    p.product.sparse ? multiply_add_sparse(p.product, a, columns.data(), numbers_b, d.data())
+                     : multiply_add(p.product, a, numbers_b, d.data());
   }
   write_d(exec, op, n, d.data());
 }
@@ -253,9 +267,16 @@ Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
       std::memcpy(w.a_values.data() + r * kLanes * 4, exec.registers + op.list[p.shape.a_at + r], kLanes * 4);
     }
   }
+  if (p.product.sparse) {
+    if (const auto wrong = invalid_metadata(exec, op, p.shape.metadata_at, p.shape.selector_at))
+      return fault(exec, op, wrong->lane, ReportKind::product_arg, wrong->message, wrong->hint);
+    std::memcpy(w.metadata.data(), exec.registers + op.list[p.shape.metadata_at], sizeof w.metadata);
+  }
   std::uint32_t scale = 0;
   std::memcpy(&scale, exec.registers + op.list[p.shape.scale_d_at], sizeof scale);
-  w.scale_d = p.shape.scale_is_predicate ? ((op.negated >> 3 & 1) != 0 ? (~scale & 1) : (scale & 1)) != 0 : scale != 0;
+  w.scale_d = p.shape.scale_is_predicate
+                  ? ((op.negated >> (p.product.sparse ? 5 : 3) & 1) != 0 ? (~scale & 1) : (scale & 1)) != 0
+                  : scale != 0;
   try {
     exec.cta.async.operands.trim();
     const WgmmaOperand* const a = a_operand(exec, op, p, w.a);
@@ -348,8 +369,17 @@ WgmmaShape wgmma_shape(const Exec& exec, const Op& op) {
   s.a_at = s.d_registers;
   s.b_at = s.a_at + std::max(1, s.a_registers);
   s.scale_d_at = s.b_at + 1;
-  s.scale_is_predicate = operands[3].kind != OperandKind::reg ||
-                         function.registers[static_cast<std::size_t>(operands[3].index)].type == Type::pred;
+  s.a_k = s.k;
+  const Operand* scale = &operands[3];
+  if (is_sparse(instr)) {
+    s.metadata_at = s.b_at + 1;
+    s.selector_at = s.b_at + 2;
+    s.scale_d_at = s.b_at + 3;
+    s.a_k = s.k / 2;
+    scale = &operands[5];
+  }
+  s.scale_is_predicate =
+      scale->kind != OperandKind::reg || function.registers[static_cast<std::size_t>(scale->index)].type == Type::pred;
   const int immediates = op.count - s.scale_d_at - 1;
   if (immediates >= 2) s.imm_a_at = s.scale_d_at + 1, s.imm_b_at = s.scale_d_at + 2;
   if (immediates == 3) s.trans_b_at = s.scale_d_at + 3;

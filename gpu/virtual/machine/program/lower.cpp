@@ -198,7 +198,7 @@ class Lowering {
     }
     op.compute = find_op_handler(request, options_.simd);
     if (op.compute != nullptr) {
-      if (is_aligned_matrix(instr)) op.machine = run_aligned;
+      if (is_aligned_matrix(instr)) op.machine = is_sparse(instr) ? run_sparse_aligned : run_aligned;
       if (is_integer_division(instr) && divisor_may_be_zero(s)) op.machine = run_division;
       if (reads_clock(s)) op.machine = run_clock;
       return "";

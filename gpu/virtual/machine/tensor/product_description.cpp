@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -265,11 +264,7 @@ void decode_cell(ElementType type, std::uint32_t cell, std::int32_t* to) {
 }
 
 double decode_scale(ScaleType type, std::uint8_t bits) {
-  if (type == ScaleType::ue8m0) {
-    return bits == 0xff ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, bits - 127);
-  }
-  if ((bits & 0x7f) == 0x7f) return std::numeric_limits<double>::quiet_NaN();
-  return small_number(bits & 0x7fU, 4, 3);
+  return decode_scale(type == ScaleType::ue8m0 ? Type::ue8m0 : Type::ue4m3, bits);
 }
 
 }  // namespace kvscope::ptx

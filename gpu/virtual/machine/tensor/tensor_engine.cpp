@@ -35,6 +35,8 @@ class StatementOperands {
   [[nodiscard]] std::uint64_t value(std::size_t i, int bytes, int lane, int e = 0) const {
     return lane_value(exec_, op_.list[first_[i] + e], bytes, lane);
   }
+  // Of a number in the text.
+  [[nodiscard]] std::int64_t number(std::size_t i) const { return operands_[i].value; }
   [[nodiscard]] bool predicate(std::size_t i, int lane) const {
     LaneMask word = 0;
     std::memcpy(&word, exec_.registers + op_.list[first_[i]], sizeof word);
@@ -156,7 +158,7 @@ Flow issue_product(Exec& exec, const Op& op, LaneMask lanes) {
         return fault(exec, op, lane, ReportKind::unsupported,
                      "tcgen05.mma.ws with a mask of zero columns is not modeled") != Flow::stopped;
       }
-      t.scale_d = static_cast<int>(operands.value(next + 1, 4, lane));
+      t.scale_d = static_cast<int>(operands.number(next + 1));
     }
     return check_and_issue(exec, op, lane, std::move(t),
                            [&](const TensorOp& u) { return use_of_product(exec.launch, exec.cta, u); });

@@ -67,31 +67,18 @@ void read_scales(const Cta& cta, std::uint32_t address, const TensorProduct& p, 
     to[s] = decode_scale(p.scale, static_cast<std::uint8_t>(word >> (8 * (byte + s)) & 0xff));
 }
 
-// d += (a scaled) (b scaled), k ascending. Each product is exact in double: at most 8 bits by 8 bits, and scales of 4
-// bits.
-void multiply_scaled(const ProductParts& parts, const TensorOp& t, const Cta& cta, const float* a, const float* b,
-                     float* d) {
+// d += (a scaled) (b scaled).
+void multiply_scaled(const ProductParts& parts, const TensorOp& t, const Cta& cta, const MatrixProduct& product,
+                     const float* a, const float* b, float* d) {
   const TensorProduct& p = parts.p;
-  const int block = p.k / p.scales;
-  std::vector<double> of_b(static_cast<std::size_t>(p.n) * static_cast<std::size_t>(p.scales));
-  for (int n = 0; n < p.n; ++n) {
-    std::array<double, 4> scales{};
-    read_scales(cta, t.b_scales, p, p.b_scale_byte, n, scales.data());
-    for (int s = 0; s < p.scales; ++s)
-      of_b[static_cast<std::size_t>(s * p.n + n)] = scales[static_cast<std::size_t>(s)];
-  }
-  for (int m = 0; m < parts.rows; ++m) {
-    std::array<double, 4> of_a{};
-    read_scales(cta, t.a_scales, p, p.a_scale_byte, m, of_a.data());
-    for (int k = 0; k < p.k; ++k) {
-      const double scaled = static_cast<double>(a[m * p.k + k]) * of_a[static_cast<std::size_t>(k / block)];
-      const float* const row = b + k * p.n;
-      const double* const scales = of_b.data() + k / block * p.n;
-      float* const to = d + m * p.n;
-      for (int n = 0; n < p.n; ++n)
-        to[n] = static_cast<float>(static_cast<double>(to[n]) + scaled * (static_cast<double>(row[n]) * scales[n]));
-    }
-  }
+  const auto all_scales = [&](std::uint32_t address, int byte, int rows) {
+    std::vector<double> scales(static_cast<std::size_t>(rows * p.scales));
+    for (int row = 0; row < rows; ++row) read_scales(cta, address, p, byte, row, scales.data() + row * p.scales);
+    return scales;
+  };
+  const std::vector<double> of_a = all_scales(t.a_scales, p.a_scale_byte, parts.rows),
+                            of_b = all_scales(t.b_scales, p.b_scale_byte, p.n);
+  multiply_add_scaled(product, {p.k / p.scales, of_a.data(), of_b.data()}, a, nullptr, b, d);
 }
 
 bool is_kept(const TensorOp& t, int cta, int lane) {
@@ -138,13 +125,15 @@ class TensorCoreProduct {
         }
       }
     };
-    if (t_.adds) {
+    const auto read_d = [&] {
+      if (!t_.adds) return;
       const double scale = std::ldexp(1.0, -t_.scale_d);
       each_cell([&](T& d, const std::uint32_t& cell, int) {
         d = number_of<T>(cell, p.d);
         if constexpr (std::is_same_v<T, float>) d = static_cast<float>(static_cast<double>(d) * scale);
       });
-    }
+    };
+    read_d();
     if (t_.a_in_tensor && parts_.d == TensorLayout::b) {
       // Each half of the columns has its copy of A.
       std::vector<T> lower(d_.size());
@@ -152,7 +141,7 @@ class TensorCoreProduct {
       multiply(cta);
       lower.swap(d_);
       d_.assign(lower.size(), T{0});
-      if (t_.adds) each_cell([&](T& d, const std::uint32_t& cell, int) { d = number_of<T>(cell, p.d); });
+      read_d();
       read_a(cta, true);
       multiply(cta);
       for (int m = 0; m < parts_.rows; ++m) std::copy_n(lower.data() + m * p.n, p.n / 2, d_.data() + m * p.n);
@@ -187,7 +176,7 @@ class TensorCoreProduct {
     product.sum = launch_.program->options.sum;
     product.saturate = p.saturate;
     if constexpr (std::is_same_v<T, float>) {
-      if (p.scales > 0) return multiply_scaled(parts_, t_, cta, a_.data(), b_.data(), d_.data());
+      if (p.scales > 0) return multiply_scaled(parts_, t_, cta, product, a_.data(), b_.data(), d_.data());
       multiply_add(product, a_.data(), b_.data(), d_.data(), launch_.program->options.simd);
     } else {
       multiply_add(product, a_.data(), b_.data(), d_.data());

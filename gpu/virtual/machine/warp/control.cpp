@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "gpu/virtual/machine/detail/handlers.h"
+#include "gpu/virtual/machine/matrix/detail/sparse_operand.h"
 #include "gpu/virtual/machine/warp/detail/calls.h"
 #include "gpu/virtual/machine/warp/detail/lane_groups.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
@@ -172,6 +173,12 @@ Flow run_aligned(Exec& exec, const Op& op, LaneMask lanes) {
   if (exec.launch.monitor != nullptr) exec.launch.monitor->collective(exec, op, lanes);
   op.compute(exec.registers, op, kAllLanes);
   return Flow::next;
+}
+
+Flow run_sparse_aligned(Exec& exec, const Op& op, LaneMask lanes) {
+  if (!all_lanes_here(exec, lanes)) return Flow::waits;
+  if (!has_valid_metadata(exec, op) && exec.launch.status != LaunchStatus::running) return Flow::stopped;
+  return run_aligned(exec, op, lanes);
 }
 
 MachineHandler find_control(const Instr& instr) {

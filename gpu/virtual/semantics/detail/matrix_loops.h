@@ -255,6 +255,15 @@ inline void decode_numbers(Type type, const std::byte* from, int count, float* t
     case Type::e5m2:
       for (int i = 0; i < count; ++i) to[i] = e5m2_to_f32(bytes[i]);
       return;
+    case Type::e2m3:
+      for (int i = 0; i < count; ++i) to[i] = e2m3_to_f32(bytes[i]);
+      return;
+    case Type::e3m2:
+      for (int i = 0; i < count; ++i) to[i] = e3m2_to_f32(bytes[i]);
+      return;
+    case Type::e2m1:
+      for (int i = 0; i < count; ++i) to[i] = e2m1_to_f32(static_cast<u8>(bytes[i / 2] >> (4 * (i % 2))));
+      return;
     case Type::tf32:
       for (int i = 0; i < count; ++i) to[i] = bits_as<float>(words[i] & 0xffffe000u);
       return;
@@ -267,7 +276,7 @@ inline void decode_numbers(Type type, const std::byte* from, int count, float* t
 inline OpHandler find_mma_in_order(const OpQuery& query) {
   if (query.opcode != Opcode::mma || query.sum != SumMode::seq || query.type != Type::f32 || query.m != 16)
     return nullptr;
-  if (query.type2 != query.type3 || query.n != 8 || (query.k != 8 && query.k != 16)) return nullptr;
+  if (query.sparse || query.type2 != query.type3 || query.n != 8 || (query.k != 8 && query.k != 16)) return nullptr;
   if (query.type2 == Type::bf16) return query.k == 8 ? mma_in_order<true, 1> : mma_in_order<true, 2>;
   if (query.type2 == Type::f16) return query.k == 8 ? mma_in_order<false, 1> : mma_in_order<false, 2>;
   return nullptr;

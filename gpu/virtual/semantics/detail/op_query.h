@@ -29,6 +29,10 @@ struct OpQuery {
   bool is_float = false;
   int vector = 1;
   int m = 0, n = 0, k = 0;                            // mma's shape
+  bool sparse = false;                                // mma.sp
+  bool in_bytes = false;                              // of mma: elements of 6 and 4 bits take 8
+  Type scale = Type::none;                            // of mma: the type of block scales
+  int scales = 0;                                     // along k
   unsigned char register_bytes[5] = {0, 0, 0, 0, 0};  // OpRequest::register_bytes
   bool uses_list = false;                             // a vector, or more than four operands
   int results = 0;                                    // OpRequest::results

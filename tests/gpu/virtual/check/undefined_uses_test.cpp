@@ -156,6 +156,55 @@ TEST(UndefinedUses, AProductIsUndefinedInTheRowsOfAThatAre) {
   EXPECT_THAT(said(product("st.global.f32 [%rd4], %f3;\nst.global.f32 [%rd4], %f4;")).size(), 2U);
 }
 
+// Nothing has written rows k = 10 and 11 of B, which lanes 4 n + 1 hold in %r23. Metadata 0b0100 selects k = 8 and 9 of
+// these four, 0b1110 k = 10 and 11. The metadata of rows g and g + 8 is in lane 4 g.
+std::string sparse_product(const std::string& metadata, const std::string& b, const std::string& store) {
+  return "and.b32 %r21, %r0, 3;\nsetp.eq.u32 %p3, %r21, 1;\nmov.b32 %r22, 0x3c003c00;\n" + b + "mov.b32 %r24, " +
+         metadata + ";\nmov.b32 %r25, %r22;\n" +
+         "mov.f32 %f0, 0f00000000;\n"
+         "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r25,%r25}, {%r22,%r23}, "
+         "{%f0,%f0,%f0,%f0}, %r24, 0;\n" +
+         "shl.b32 %r15, %r0, 2;\ncvt.u64.u32 %rd4, %r15;\nadd.u64 %rd4, %rd0, %rd4;\n" + store;
+}
+
+TEST(UndefinedUses, ASparseProductDependsOnTheElementsThatItsMetadataSelects) {
+  const std::string b = "mov.b32 %r23, %r22;\n@%p3 ld.shared.u32 %r23, [%r3];\n";
+  EXPECT_THAT(said(sparse_product("0x44444444", b, "st.global.f32 [%rd4], %f1;\nst.global.f32 [%rd4], %f4;")),
+              IsEmpty());
+  EXPECT_EQ(said(sparse_product("0x44444e44", b, "st.global.f32 [%rd4], %f1;")).size(), 1U);  // rows 0 to 7
+  EXPECT_THAT(said(sparse_product("0x44444e44", b, "st.global.f32 [%rd4], %f3;")), IsEmpty());
+  EXPECT_EQ(said(sparse_product("0x4e444444", b, "st.global.f32 [%rd4], %f3;")).size(), 1U);  // rows 8 to 15
+  EXPECT_THAT(said(sparse_product("0x4e444444", b, "st.global.f32 [%rd4], %f1;")), IsEmpty());
+}
+
+// Lane 0 has the metadata of rows 0 and 8, which lanes 0 to 3 hold.
+TEST(UndefinedUses, UndefinedMetadataMakesItsRowsUndefined) {
+  const std::string metadata = "0x44444444;\n@%p0 ld.shared.u32 %r24, [%r3]", b = "mov.b32 %r23, %r22;\n";
+  const std::string first = "setp.lt.u32 %p4, %r0, 4;\n";
+  EXPECT_EQ(said(sparse_product(metadata, b, first + "@%p4 st.global.f32 [%rd4], %f1;")).size(), 1U);
+  EXPECT_EQ(said(sparse_product(metadata, b, first + "@%p4 st.global.f32 [%rd4], %f4;")).size(), 1U);
+  EXPECT_THAT(said(sparse_product(metadata, b, first + "@!%p4 st.global.f32 [%rd4], %f1;")), IsEmpty());
+}
+
+// Nothing has written k = 16 and 17 of B: metadata 0b0100 of rows g selects them, 0b1110 of rows g + 8 the next two.
+TEST(UndefinedUses, ASparseProductOfAWarpgroupDependsOnTheElementsThatItsMetadataSelects) {
+  const auto run = [](const std::string& store) {
+    return said(
+        "shl.b32 %r4, %r0, 4;\nadd.u32 %r4, %r4, %r60;\nmov.u32 %r6, 0;\nshr.u32 %r5, %r0, 3;\n"
+        "setp.ne.u32 %p3, %r5, 2;\nand.pred %p4, %p3, %p2;\n@%p2 st.shared.v2.u32 [%r4+8], {%r6,%r6};\n"
+        "@%p2 st.shared.u32 [%r4+4], %r6;\n@%p4 st.shared.u32 [%r4], %r6;\nfence.proxy.async;\nbar.sync 0;\n"
+        "shr.u32 %r7, %r60, 4;\ncvt.u64.u32 %rd4, %r7;\nmov.u64 %rd5, 0x0000001000080000;\n"
+        "or.b64 %rd6, %rd4, %rd5;\nmov.b32 %r22, 0;\nmov.b32 %r24, 0xeeee4444;\nwgmma.fence.sync.aligned;\n"
+        "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f0,%f1,%f2,%f3}, {%r22,%r22,%r22,%r22}, %rd6, %r24, 0, "
+        "0, 1, 1, 0;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
+        "shl.b32 %r15, %r0, 2;\ncvt.u64.u32 %rd8, %r15;\nadd.u64 %rd8, %rd0, %rd8;\n" +
+            store,
+        128);
+  };
+  EXPECT_THAT(run("st.global.f32 [%rd8], %f2;\nst.global.f32 [%rd8], %f3;"), IsEmpty());
+  EXPECT_FALSE(run("st.global.f32 [%rd8], %f0;").empty());
+}
+
 // Row 1 of a matrix is not written: transposed, it is the upper half of lanes 0, 4, 8 ...; stored transposed, row 1 again.
 TEST(UndefinedUses, TransposedLoadsAndStoresOfAMatrixMoveItsElements) {
   const std::string load =

@@ -118,10 +118,15 @@ struct Case {
   std::string tail = {};   // operands after the description; empty: whether D is an input
   std::string scale = {};  // ".block_scale.scale_vec::1X"
   int scales = 0;
+  bool ue4m3 = false;        // the type of the scales; otherwise ue8m0
+  bool a_in_tensor = false;  // A in tensor memory
+  bool weights = false;      // .ws
+  int scale_d = 0;           // D is multiplied by 2^-scale_d before it is added to
 };
 
 constexpr int kTiles = 0x2000;  // tiles begin at 0x2000 of the window: a multiple of 1024
 constexpr int kTileBytes = 16384;
+constexpr int kTensorA = 128;  // column of A in tensor memory
 
 struct Outcome {
   std::vector<std::string> messages;
@@ -137,11 +142,33 @@ int scale_exponent(int i, int s, int salt) {
   return (i + 2 * s + salt) % 4;
 }
 
+// A in tensor memory: element k of row m is in cell k / E of its lane, E elements a cell. Elements of 6 bits are in the low bits
+// of a byte, of 4 bits in bits 2 to 5.
+std::vector<std::byte> cells_of_a(const Case& c, int cta) {
+  std::vector<std::byte> cells(128 * 32);
+  const int rows = c.m / (c.pair ? 2 : 1), wide = stored(*c.a);
+  for (int lane = 0; lane < 128; ++lane) {
+    int row = lane;  // M 128, and 256 of a pair
+    if (rows == 64) row = c.pair ? lane % 64 : lane % 32 < 16 ? lane / 32 * 16 + lane % 16 : -1;
+    if (row < 0) continue;
+    for (int k = 0; k < k_of(c); ++k) {
+      const std::uint32_t value = bits_of(*c.a, number_at(*c.a, cta * rows + row, k, 1))
+                                  << (c.a->bits == 4 && wide == 8 ? 2 : 0);
+      for (int b = 0; b < wide; ++b) {
+        const int bit = k * wide + b;
+        if ((value >> b & 1) != 0)
+          cells[static_cast<std::size_t>(lane * 32 + bit / 8)] |= static_cast<std::byte>(1 << (bit % 8));
+      }
+    }
+  }
+  return cells;
+}
+
 Outcome run_product(const Case& c) {
   const int ctas = c.pair ? 2 : 1, k = k_of(c), rows = c.m / ctas, columns = c.n / ctas;
   const int a_at = kTiles, b_at = kTiles + kTileBytes, scales_at = b_at + kTileBytes;
   const Tile a{c.a, rows, k, c.row_a, c.a_along_m}, b{c.b, columns, k, c.row_b, c.b_along_n};
-  const int bytes = 36 * 1024;
+  const int bytes = 40 * 1024, cells_at = scales_at + 2048;
   std::vector<std::byte> in(static_cast<std::size_t>(ctas * bytes));
   for (int r = 0; r < ctas; ++r) {
     std::vector<std::byte> window(static_cast<std::size_t>(kTiles + bytes));
@@ -150,10 +177,15 @@ Outcome run_product(const Case& c) {
     for (int i = 0; i < (c.scales > 0 ? 128 : 0); ++i) {
       for (int s = 0; s < c.scales; ++s) {
         const auto cell = static_cast<std::size_t>(scales_at + i % 32 * 16 + i / 32 * 4 + s);
-        window[cell] = static_cast<std::byte>(127 + scale_exponent(r * rows + i, s, 0));
-        window[cell + 512] = static_cast<std::byte>(127 + scale_exponent(i, s, 1));
+        const auto code = [&](int exponent) {
+          return static_cast<std::byte>(c.ue4m3 ? (7 + exponent) << 3 : 127 + exponent);
+        };
+        window[cell] = code(scale_exponent(r * rows + i, s, 0));
+        window[cell + 512] = code(scale_exponent(i, s, 1));
       }
     }
+    const std::vector<std::byte> cells = cells_of_a(c, r);
+    std::copy(cells.begin(), cells.end(), window.begin() + cells_at);
     std::copy(window.begin() + kTiles, window.end(), in.begin() + r * bytes);
   }
   std::uint32_t description = static_cast<std::uint32_t>(c.a->code) << 7 | static_cast<std::uint32_t>(c.b->code) << 10 |
@@ -161,7 +193,7 @@ Outcome run_product(const Case& c) {
                               static_cast<std::uint32_t>(c.a_along_m) << 15 |
                               static_cast<std::uint32_t>(c.b_along_n) << 16 |
                               static_cast<std::uint32_t>(c.n / 8) << 17 | static_cast<std::uint32_t>(c.m / 16) << 24;
-  description |= c.scales > 0 ? 1U << 23 : static_cast<std::uint32_t>(c.d) << 4;
+  description |= c.scales > 0 ? (c.ue4m3 ? 0U : 1U << 23) : static_cast<std::uint32_t>(c.d) << 4;
   const std::string group = c.pair ? ".cta_group::2" : ".cta_group::1";
   std::string body = "{ .shared .align 1024 .b8 t[" + std::to_string(kTiles - 0x1400 + bytes) + "];\n";
   // Copies the tiles: 128 threads of 16 bytes. Only variables that the kernel names have a place.
@@ -178,6 +210,19 @@ Outcome run_product(const Case& c) {
           "READY: tcgen05.fence::before_thread_sync; bar.sync 0;\n";
   if (c.pair) body += "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n";
   body += "tcgen05.fence::after_thread_sync; ld.shared.u32 %r1, [s];\n";
+  if (c.a_in_tensor) {
+    body += "mad.wide.u32 %rd6, %r2, " + std::to_string(bytes) +
+            ", %rd1; mul.wide.u32 %rd3, %r0, 32; add.u64 %rd6, %rd6, "
+            "%rd3;\nld.global.v4.u32 {%r20, %r21, %r22, %r23}, [%rd6+" +
+            std::to_string(cells_at - kTiles) + "]; ld.global.v4.u32 {%r24, %r25, %r26, %r27}, [%rd6+" +
+            std::to_string(cells_at - kTiles + 16) + "];\n" +
+            "and.b32 %r13, %r0, 96; shl.b32 %r13, %r13, 16; add.u32 %r13, %r13, %r1;\n" +
+            "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r13+" + std::to_string(kTensorA) +
+            "], {%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27};\ntcgen05.wait::st.sync.aligned;\n" +
+            "tcgen05.fence::before_thread_sync; bar.sync 0;\n";
+    if (c.pair) body += "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n";
+    body += "tcgen05.fence::after_thread_sync; add.u32 %r15, %r1, " + std::to_string(kTensorA) + ";\n";
+  }
   body += "@%p2 bra ISSUED;\n";
   if (c.pair) body += "setp.ne.u32 %p3, %r2, 0; @%p3 bra ISSUED;\n";
   const auto number = [](std::uint64_t x) { return std::to_string(x); };
@@ -196,7 +241,9 @@ Outcome run_product(const Case& c) {
   }
   for (int i = 0; i < c.times; ++i) {
     if (i == 1) body += "setp.eq.u32 %p4, %r0, %r0;\n";
-    body += "tcgen05.mma" + group + ".kind::" + c.kind + c.scale + " [%r1], %rd4, %rd5, %r9, " + tail + ";\n";
+    body += std::string("tcgen05.mma") + (c.weights ? ".ws" : "") + group + ".kind::" + c.kind + c.scale + " [%r1], " +
+            (c.a_in_tensor ? "[%r15]" : "%rd4") + ", %rd5, %r9, " + tail +
+            (c.scale_d > 0 ? ", " + std::to_string(c.scale_d) : "") + ";\n";
   }
   if (c.pair) {
     body +=
@@ -211,7 +258,9 @@ Outcome run_product(const Case& c) {
   body += "and.b32 %r13, %r0, 96; shl.b32 %r13, %r13, 16; add.u32 %r13, %r13, %r1;\n";
   body += "mad.lo.u32 %r14, %r2, 128, %r0; mad.wide.u32 %rd7, %r14, " + std::to_string(4 * c.n) + ", %rd0;\n";
   // The columns that D has: of a pair with M 128, half of N.
-  const int width = c.pair && c.m == 128 ? c.n / 2 : c.n;
+  const int width = (c.pair && c.m == 128) || (c.weights && c.m == 64) ? c.n / 2
+                    : c.weights && c.m == 32                           ? c.n / 4
+                                                                       : c.n;
   for (int n = 0; n < width; n += 8) {
     body += "tcgen05.ld.sync.aligned.32x32b.x8.b32 {%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27}, [%r13+" +
             std::to_string(n) + "]; tcgen05.wait::ld.sync.aligned;\n";
@@ -268,9 +317,10 @@ void expect_product(const Case& c) {
         }
         sum += product;
       }
-      sum *= c.times * (c.negate_a ? -1 : 1);
+      sum *= (c.scale_d > 0 ? 1 + std::ldexp(1.0, -c.scale_d) : c.times) * (c.negate_a ? -1 : 1);
       int cta = 0, lane = m, column = n;
-      if (c.m == 64) lane = m / 16 * 32 + m % 16;
+      if (c.m == 64 && !c.weights) lane = m / 16 * 32 + m % 16;
+      if (c.weights && c.m < 128) lane = m + c.m * (n / (c.n * c.m / 128)), column = n % (c.n * c.m / 128);
       if (c.pair && c.m == 256) cta = m / 128, lane = m % 128;
       if (c.pair && c.m == 128) {
         cta = m / 64;
@@ -338,6 +388,51 @@ TEST(TensorProduct, WithBlockScales) {
   expect_product({.kind = "mxf4", .a = &kPacked, .b = &kPacked, .n = 40, .scale = ".block_scale", .scales = 2});
   expect_product(
       {.kind = "mxf4nvf4", .a = &kPacked, .b = &kPacked, .n = 128, .scale = ".block_scale.scale_vec::4X", .scales = 4});
+}
+
+TEST(TensorProduct, OfAInTensorMemory) {
+  const Element* const narrow[] = {&kE4m3, &kE5m2, &kE2m3, &kE3m2, &kE2m1};
+  for (const Policy policy : {Policy::late, Policy::early, Policy::seeded}) {
+    expect_product({.a = &kBf16, .b = &kBf16, .policy = policy, .a_in_tensor = true});
+    expect_product({.m = 64, .n = 24, .policy = policy, .a_in_tensor = true});
+  }
+  expect_product({.kind = "tf32", .a = &kTf32, .b = &kTf32, .a_in_tensor = true});
+  for (const Element* a : narrow) expect_product({.kind = "f8f6f4", .a = a, .b = &kE4m3, .a_in_tensor = true});
+  expect_product({.kind = "i8", .a = &kS8, .b = &kU8, .d = 2, .a_in_tensor = true});
+  expect_product({.m = 256, .n = 64, .pair = true, .a_in_tensor = true});
+  expect_product({.m = 128, .n = 64, .pair = true, .times = 2, .a_in_tensor = true});
+  expect_product(
+      {.kind = "mxf4", .a = &kPacked, .b = &kPacked, .scale = ".block_scale", .scales = 2, .a_in_tensor = true});
+}
+
+TEST(TensorProduct, WithStationaryWeights) {
+  for (const int m : {32, 64, 128}) {
+    for (const int n : {64, 128}) {
+      expect_product({.m = m, .n = n, .weights = true});
+      expect_product({.kind = "f8f6f4", .a = &kE4m3, .b = &kE2m3, .m = m, .n = n, .times = 2, .weights = true});
+    }
+    expect_product({.kind = "tf32", .a = &kTf32, .b = &kTf32, .m = m, .n = 64, .weights = true});
+    expect_product({.kind = "i8", .a = &kS8, .b = &kS8, .m = m, .n = 64, .d = 2, .weights = true});
+  }
+}
+
+TEST(TensorProduct, MultipliesDByAPowerOfTwoBeforeItAdds) {
+  for (const int scale : {1, 3, 15}) {
+    expect_product({.times = 2, .scale_d = scale});
+    expect_product({.kind = "tf32", .a = &kTf32, .b = &kTf32, .m = 64, .n = 24, .times = 2, .scale_d = scale});
+    expect_product({.m = 256, .n = 64, .pair = true, .times = 2, .scale_d = scale});
+  }
+  expect_product({.m = 128, .n = 64, .pair = true, .times = 2, .a_in_tensor = true, .scale_d = 3});
+}
+
+TEST(TensorProduct, WithScalesOfE4m3) {
+  expect_product({.kind = "mxf4nvf4",
+                  .a = &kPacked,
+                  .b = &kPacked,
+                  .n = 64,
+                  .scale = ".block_scale.scale_vec::4X",
+                  .scales = 4,
+                  .ue4m3 = true});
 }
 
 TEST(TensorProduct, KeepsDisabledLanes) {

@@ -87,9 +87,9 @@ struct Layout {
   }
 };
 // The densest layout.
-Layout layout_of(int row, bool along_mn, int mns) {
-  if (row == 16) return along_mn ? Layout{16, 16 * mns, 128, true} : Layout{16, 128, 256, false};
-  return along_mn ? Layout{row, 16 * row, 8 * row, true} : Layout{row, 16, 8 * row, false};
+Layout layout_of(int row, bool along_mn, int mns, int bytes_of_k = 32) {
+  if (row == 16) return along_mn ? Layout{16, 16 * mns, 128, true} : Layout{16, 128, 8 * bytes_of_k, false};
+  return along_mn ? Layout{row, bytes_of_k / 2 * row, 8 * row, true} : Layout{row, 16, 8 * row, false};
 }
 
 int registers_of_d(const WgmmaProduct& p) {
@@ -111,6 +111,33 @@ void for_each_d(const WgmmaProduct& p, const Visit& visit) {
   }
 }
 
+// The two indices of a chunk of a sparse row, ascending.
+struct SparseChunk {
+  int first = 0, second = 0;
+};
+SparseChunk sparse_chunk(int row, int chunk) {
+  const int first = (row + chunk * chunk) % 3;
+  return {first, first + 1 + (row + chunk) % (3 - first)};
+}
+
+// The metadata of thread 32 w + 4 g + t, for rows of warp w. 8 bits: row g + 8 (t % 2), columns 32 (t / 2) and on. Otherwise
+// the threads with t / 2 == selector: columns of half t % 2, row g in the low half, row g + 8 in the high half.
+std::vector<std::byte> metadata_of(const WgmmaProduct& p) {
+  std::vector<std::byte> words(4 * kThreads);
+  for (int thread = 0; thread < kThreads; ++thread) {
+    const int first_row = thread / 32 * 16 + thread % 32 / 4, t = thread % 4;
+    for (int i = 0; i < 8; ++i) {
+      const bool bytes = bits(p.a) == 8;
+      const SparseChunk chunk = bytes ? sparse_chunk(first_row + 8 * (t % 2), 8 * (t / 2) + i)
+                                      : sparse_chunk(first_row + 8 * (i / 4), 4 * (t % 2) + i % 4);
+      const int four = p.a == Type::tf32 ? (chunk.first / 2 == 0 ? 0b0100 : 0b1110) : chunk.first | chunk.second << 2;
+      const bool chosen = bytes || t / 2 == p.selector;
+      put_bits(words, 32 * thread + 4 * i, 4, static_cast<std::uint64_t>(chosen ? four : thread + i));
+    }
+  }
+  return words;
+}
+
 std::string instruction(const WgmmaProduct& p, std::string_view a, std::string_view b) {
   const auto list = [](char letter, int count) {
     std::string text = "{";
@@ -120,9 +147,10 @@ std::string instruction(const WgmmaProduct& p, std::string_view a, std::string_v
   const bool has_signs = p.d != Type::s32;
   const bool has_major = p.a == Type::f16 || p.a == Type::bf16;
   std::string text =
-      fmt::format("wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{}{}{} {}, {}, {}, {}", p.n, wgmma_k(p.a), name(p.d),
-                  name(p.a), name(p.b), p.a == Type::b1 ? ".and.popc" : "", p.saturate ? ".satfinite" : "",
-                  list('d', registers_of_d(p)), p.a_in_registers ? list('a', 4) : a, b,
+      fmt::format("wgmma.mma_async{}.sync.aligned.m64n{}k{}.{}.{}.{}{}{} {}, {}, {}, {}{}", p.sparse ? ".sp" : "", p.n,
+                  wgmma_k(p.a) * (p.sparse ? 2 : 1), name(p.d), name(p.a), name(p.b),
+                  p.a == Type::b1 ? ".and.popc" : "", p.saturate ? ".satfinite" : "", list('d', registers_of_d(p)),
+                  p.a_in_registers ? list('a', 4) : a, b, p.sparse ? fmt::format("%r9, {}, ", p.selector) : "",
                   p.scale_by_register ? "%p1"
                   : p.adds            ? "1"
                                       : "0");
@@ -138,6 +166,11 @@ int wgmma_k(Type a) {
   return 256 / bits(a);
 }
 
+int sparse_column(Type a, int i, int j) {
+  const SparseChunk chunk = sparse_chunk(i, a == Type::tf32 ? j : j / 2);
+  return a == Type::tf32 ? 2 * j + chunk.first / 2 : 4 * (j / 2) + (j % 2 == 0 ? chunk.first : chunk.second);
+}
+
 double integer_a(Type type, int i, int k) {
   if (type == Type::b1) return (i * 7 + k * k) % 3 == 0 ? 1 : 0;
   return (i + 2 * k) % 5 - (type == Type::u8 ? 0 : 2);
@@ -149,7 +182,7 @@ double integer_b(Type type, int k, int j) {
 
 std::string wgmma_text(const WgmmaProduct& p, const std::string& kernel) {
   std::string text =
-      fmt::format(R"(.visible .entry {}(.param .u64 out, .param .u64 image, .param .u64 c, .param .u64 a)
+      fmt::format(R"(.visible .entry {}(.param .u64 out, .param .u64 image, .param .u64 c, .param .u64 a, .param .u64 e)
 {{
   .reg .b32 %r<16>; .reg .b64 %rd<16>; .reg .pred %p<3>; .reg .b32 %a<4>; .reg .{} %d<{}>;
   .shared .align 1024 .b8 s[{}];
@@ -169,7 +202,9 @@ L: ld.global.v4.u32 {{%r4, %r5, %r6, %r7}}, [%rd5];
                   kernel, p.d == Type::f32 ? "f32" : "b32", registers_of_d(p), kBytesA + kBytesB, kBytesA + kBytesB);
   for (int i = 0; i < registers_of_d(p); ++i) text += fmt::format("  ld.global.b32 %d{}, [%rd2+{}];\n", i, 512 * i);
   for (int i = 0; i < 4; ++i) text += fmt::format("  ld.global.b32 %a{}, [%rd3+{}];\n", i, 512 * i);
-  const Layout a = layout_of(p.row, p.a_along_m, kWgmmaRows), b = layout_of(p.row, p.b_along_n, p.n);
+  text += "  ld.param.u64 %rd6, [e]; add.s64 %rd6, %rd6, %rd4; ld.global.b32 %r9, [%rd6];\n";
+  const Layout a = layout_of(p.row, p.a_along_m, kWgmmaRows),
+               b = layout_of(p.row, p.b_along_n, p.n, p.sparse ? 64 : 32);
   text += fmt::format("  mov.b64 %rd10, 0x{:x}; mov.b64 %rd11, 0x{:x}; mov.u32 %r8, {}; setp.ne.u32 %p1, %r8, 0;\n",
                       a.descriptor(kStart), b.descriptor(kStart + kBytesA), p.adds ? 1 : 0);
   const std::string text_a = fmt::format("0x{:x}", a.descriptor(kStart)),
@@ -189,9 +224,10 @@ WgmmaOutcome run_wgmma(const WgmmaProduct& p) {
   const auto c_at = [&](int i, int j) { return p.c_at ? p.c_at(i, j) : static_cast<double>(i - j); };
 
   std::vector<std::byte> image(kBytesA + kBytesB, std::byte{0xa5});  // bytes that must not be read
-  const Layout a_layout = layout_of(p.row, p.a_along_m, kWgmmaRows), b_layout = layout_of(p.row, p.b_along_n, p.n);
-  for (int x = 0; x < k; ++x) {
-    for (int i = 0; i < kWgmmaRows && !p.a_in_registers; ++i) {
+  const Layout a_layout = layout_of(p.row, p.a_along_m, kWgmmaRows),
+               b_layout = layout_of(p.row, p.b_along_n, p.n, p.sparse ? 64 : 32);
+  for (int x = 0; x < (p.sparse ? 2 * k : k); ++x) {
+    for (int i = 0; x < k && i < kWgmmaRows && !p.a_in_registers; ++i) {
       put_bits(image, a_layout.bit_of(i, x, width_a), width_a, encode(p.a, a_at(i, x)));
     }
     for (int j = 0; j < p.n; ++j) {
@@ -228,7 +264,9 @@ WgmmaOutcome run_wgmma(const WgmmaProduct& p) {
   config.kernel = "k";
   config.block = {kThreads, 1, 1};
   config.options.policy = p.policy;
-  config.params = pack_params(module, "k", {out, upload("image", image), upload("c", c), upload("a", a_registers)});
+  config.params =
+      pack_params(module, "k",
+                  {out, upload("image", image), upload("c", c), upload("a", a_registers), upload("e", metadata_of(p))});
   WgmmaRegisters registers;
   const LaunchResult result = device.launch(module, config, &registers);
 

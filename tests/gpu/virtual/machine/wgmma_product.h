@@ -21,6 +21,8 @@ struct WgmmaProduct {
   bool a_along_m = false, b_along_n = false;
   bool a_in_registers = false;
   bool saturate = false;
+  bool sparse = false;  // A has half of its elements: sparse_column
+  int selector = 0;     // of the lanes that have the metadata; the other lanes' is random
   int sign_a = 1, sign_b = 1;
   bool adds = true;                  // scale-d
   bool scale_by_register = false;    // scale-d is a predicate
@@ -35,6 +37,8 @@ struct WgmmaProduct {
 
 inline constexpr int kWgmmaRows = 64;
 [[nodiscard]] int wgmma_k(Type a);  // 32 bytes of k
+// The column of stored element j of row i of a sparse A: two of four elements, of tf32 one of two.
+[[nodiscard]] int sparse_column(Type a, int i, int j);
 [[nodiscard]] double integer_a(Type type, int i, int k);
 [[nodiscard]] double integer_b(Type type, int k, int j);
 

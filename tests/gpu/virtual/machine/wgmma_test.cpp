@@ -115,6 +115,54 @@ TEST(Wgmma, EveryLayoutOfBothOperandsSignAndScale) {
   }
 }
 
+// The dense product of a sparse A: b_at(k, j) of the columns that the metadata names.
+void expect_sparse_product(const WgmmaProduct& p) {
+  SCOPED_TRACE(title(p) + " selector " + std::to_string(p.selector));
+  const WgmmaOutcome outcome = run_wgmma(p);
+  EXPECT_THAT(outcome.messages, IsEmpty());
+  std::vector<double> expected;
+  for (int i = 0; i < kWgmmaRows; ++i) {
+    for (int j = 0; j < p.n; ++j) {
+      double sum = p.adds ? i - j : 0;
+      for (int x = 0; x < wgmma_k(p.a); ++x)
+        sum += p.sign_a * integer_a(p.a, i, x) * p.sign_b * integer_b(p.b, sparse_column(p.a, i, x), j);
+      expected.push_back(sum);
+    }
+  }
+  EXPECT_EQ(outcome.d, expected);
+}
+
+TEST(Wgmma, ASparseAMultipliesTheColumnsThatItsMetadataNames) {
+  int i = 0;
+  for (const Types& types : every_type()) {
+    if (types.a == Type::b1) continue;
+    const bool major = types.a == Type::f16 || types.a == Type::bf16;
+    for (const int n : {8, 24, 96, 256}) {
+      for (int selector = 0; selector < (bits(types.a) == 8 ? 1 : 2); ++selector) {
+        constexpr int kRows[] = {128, 64, 16};
+        WgmmaProduct p{.n = n, .d = types.d, .a = types.a, .b = types.b, .row = kRows[i % 3]};
+        p.sparse = true;
+        p.selector = selector;
+        p.a_in_registers = i % 4 == 1;
+        p.a_along_m = major && !p.a_in_registers && i % 5 < 2;
+        p.b_along_n = major && i % 7 < 4;
+        if (types.d != Type::s32) p.sign_a = i % 2 == 0 ? -1 : 1;
+        p.adds = i % 6 != 4;
+        p.scale_by_register = i % 2 == 0;
+        p.policy = i % 4 == 3 ? Policy::early : Policy::late;
+        expect_sparse_product(p);
+        ++i;
+      }
+    }
+  }
+}
+
+TEST(Wgmma, ASparseBNeedsRowsOfSixtyFourBytes) {
+  WgmmaProduct p{.n = 8, .row = 32};
+  p.sparse = true;
+  EXPECT_THAT(run_wgmma(p).messages, ::testing::ElementsAre(::testing::HasSubstr("a row of 32 B holds no 64 B of k")));
+}
+
 TEST(Wgmma, DescriptorsMayBeNumbersInTheText) {
   for (const bool in_registers : {false, true}) {
     WgmmaProduct p;

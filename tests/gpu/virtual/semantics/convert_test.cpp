@@ -2,8 +2,12 @@
 // integer arithmetic, every float type from integers and floats in every rounding.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
 
 #include "tests/gpu/virtual/semantics/one_op.h"
 
@@ -124,6 +128,111 @@ TEST(Convert, EightBitPairs) {
   EXPECT_EQ(one("cvt.rn.f16x2.e4m3x2", {0x7e00}), 0x5f000000u);
   EXPECT_EQ(one("cvt.rn.f16x2.e5m2x2", {0x7c7d}), 0x7c007fffu);
   EXPECT_EQ(one("cvt.rn.f16x2.e5m2x2", {0x0480}), 0x04008000u);
+}
+
+// Formats of 6 and 4 bits, and ue8m0. Every code and the values half way between two codes, against a search over all
+// codes: the nearest one, at a tie the even one.
+struct Narrow {
+  const char* pair;
+  int exponent_bits, fraction_bits, shift;  // shift of the upper number of a pair
+  [[nodiscard]] int codes() const { return 1 << (exponent_bits + fraction_bits); }  // of one sign
+  [[nodiscard]] double value(int code) const {
+    const int fraction = code % (1 << fraction_bits), exponent = code >> fraction_bits;
+    const int bias = (1 << (exponent_bits - 1)) - 1;
+    return exponent == 0 ? std::ldexp(fraction, 1 - bias - fraction_bits)
+                         : std::ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+  }
+  [[nodiscard]] std::uint64_t nearest(float x) const {
+    if (std::isnan(x)) return static_cast<std::uint64_t>(codes() - 1);
+    int best = 0;
+    for (int code = 0; code < codes(); ++code) {
+      const double size = std::min(std::abs(double{x}), 1e6);  // past the largest number
+      const double distance = std::abs(value(code) - size), least = std::abs(value(best) - size);
+      if (distance < least || (distance == least && code % 2 == 0)) best = code;
+    }
+    return static_cast<std::uint64_t>(best + (std::signbit(x) ? codes() : 0));
+  }
+};
+const Narrow kNarrows[] = {{"e2m3x2", 2, 3, 8}, {"e3m2x2", 3, 2, 8}, {"e2m1x2", 2, 1, 4}};
+
+TEST(Convert, SixAndFourBitsRoundToTheNearestCode) {
+  for (const Narrow& n : kNarrows) {
+    std::vector<float> values{std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 1e30f,
+                              1e-30f};
+    for (int code = 0; code < n.codes(); ++code) {
+      const auto exact = static_cast<float>(n.value(code));
+      values.push_back(exact);
+      if (code + 1 == n.codes()) continue;
+      const auto middle = static_cast<float>((n.value(code) + n.value(code + 1)) / 2);
+      values.insert(values.end(), {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 100.0f)});
+    }
+    for (std::uint32_t upper = 0; upper < 0x10000; upper += 37) values.push_back(std::bit_cast<float>(upper << 16));
+    const std::string word = std::string("cvt.rn.satfinite.") + n.pair + ".f32";
+    const std::string relu = std::string("cvt.rn.relu.satfinite.") + n.pair + ".f32";
+    for (const float x : values) {
+      for (const float y : {x, -x}) {
+        const std::uint64_t code = n.nearest(y), other = n.nearest(1.5f);
+        ASSERT_EQ(one(word, {bits(y), bits(1.5f)}), code << n.shift | other) << word << " " << y;
+        ASSERT_EQ(one(word, {bits(1.5f), bits(y)}), other << n.shift | code) << word << " " << y;
+        const std::uint64_t positive = y <= 0 ? 0 : code;
+        ASSERT_EQ(one(relu, {bits(y), bits(1.5f)}), positive << n.shift | other) << relu << " " << y;
+      }
+    }
+  }
+}
+
+TEST(Convert, EveryCodeOfSixAndFourBitsToF16) {
+  for (const Narrow& n : kNarrows) {
+    const std::string word = std::string("cvt.rn.f16x2.") + n.pair, relu = std::string("cvt.rn.relu.f16x2.") + n.pair;
+    for (int code = 0; code < 2 * n.codes(); ++code) {
+      const double size = n.value(code % n.codes());
+      int exponent = 0;
+      const double part = std::frexp(size, &exponent);
+      const auto magnitude = size == 0 ? 0U : static_cast<unsigned>((exponent + 14) * 1024 + (2 * part - 1) * 1024);
+      const std::uint64_t f16 = magnitude | (code >= n.codes() ? 0x8000U : 0U);
+      const std::uint64_t pair = static_cast<std::uint64_t>(code) << n.shift | 1U;
+      const auto low = static_cast<std::uint64_t>(n.fraction_bits == 3   ? 0x3000
+                                                  : n.fraction_bits == 2 ? 0x2c00
+                                                                         : 0x3800);
+      ASSERT_EQ(one(word, {pair}), f16 << 16 | low) << word << " " << code;
+      ASSERT_EQ(one(relu, {pair}), (code >= n.codes() ? 0 : f16) << 16 | low) << relu << " " << code;
+    }
+  }
+}
+
+// Powers of two: the magnitude rounded down or up; 2^-127 is the least, past 2^127 is NaN or, with .satfinite, 2^127.
+TEST(Convert, ScalesArePowersOfTwo) {
+  std::vector<float> values{0.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::max(), std::numeric_limits<float>::denorm_min()};
+  for (int exponent = -149; exponent < 128; ++exponent) {
+    const float x = std::ldexp(1.0f, exponent);
+    values.insert(values.end(),
+                  {x, std::nextafter(x, 0.0f), std::nextafter(x, std::numeric_limits<float>::infinity())});
+  }
+  for (const float x : values) {
+    for (const bool up : {false, true}) {
+      for (const bool finite : {false, true}) {
+        int code = 0;
+        for (int power = -127; power < 128; ++power) {  // the highest power up to x, then the first one not below x
+          if (std::ldexp(1.0, power) <= double{x}) code = power + 127;
+        }
+        if (up && double{x} > std::ldexp(1.0, code - 127)) ++code;
+        if (std::isinf(x)) code = 255;
+        if (finite && code == 255) code = 254;
+        if (std::isnan(x)) code = 255;
+        const std::string word = std::string("cvt.") + (up ? "rp" : "rz") + (finite ? ".satfinite" : "") + ".ue8m0x2.";
+        ASSERT_EQ(one(word + "f32", {bits(x), bits(2.0f)}), static_cast<std::uint64_t>(code) << 8 | 128U) << word << x;
+        ASSERT_EQ(one(word + "f32", {bits(2.0f), bits(-x)}), 128U << 8 | static_cast<std::uint64_t>(code))
+            << word << -x;
+        if ((bits(x) & 0xffff) != 0) continue;
+        ASSERT_EQ(one(word + "bf16x2", {bits(x) | 0x4000}), static_cast<std::uint64_t>(code) << 8 | 128U) << word << x;
+      }
+    }
+  }
+  for (std::uint64_t code = 0; code < 256; ++code) {
+    const std::uint64_t bf16 = code == 255 ? 0x7fff : bits(std::ldexp(1.0f, static_cast<int>(code) - 127)) >> 16;
+    ASSERT_EQ(one("cvt.rn.bf16x2.ue8m0x2", {code << 8 | 0x7f}), bf16 << 16 | 0x3f80) << code;
+  }
 }
 
 TEST(Convert, Tf32AndPacks) {

@@ -52,7 +52,7 @@ std::vector<std::string> pure_words() {
 }
 
 int read_elements(const Instr& instr) {
-  for (int count = 1; count < 9; ++count) {
+  for (int count = 1; count <= kMostOperands; ++count) {
     const auto rules = operand_rules(instr, count);
     int read = 0;
     for (const OperandRule& rule : rules) read += rule.role == Role::written ? 0 : rule.elements;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <memory>
 
+#include "gpu/virtual/isa/grammar.h"
+
 namespace kvscope::ptx::testing {
 namespace {
 
@@ -48,7 +50,7 @@ Layout layout_of(const Case& c) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(c.results); ++i) layout.elements[i].written = true;
     return layout;
   }
-  for (int count = 1; count < 9; ++count) {
+  for (int count = 1; count <= kMostOperands; ++count) {
     const std::vector<OperandRule> rules = operand_rules(layout.instr, count);
     std::vector<Element> elements;
     std::size_t read = 0;

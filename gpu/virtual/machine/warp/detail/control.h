@@ -17,7 +17,8 @@ Flow run_unsupported(Exec& exec, const Op& op, LaneMask lanes);     // reports w
 
 Flow run_clock(Exec& exec, const Op& op, LaneMask lanes);
 Flow run_division(Exec& exec, const Op& op, LaneMask lanes);
-Flow run_aligned(Exec& exec, const Op& op, LaneMask lanes);  // mma, movmatrix
+Flow run_aligned(Exec& exec, const Op& op, LaneMask lanes);         // mma, movmatrix
+Flow run_sparse_aligned(Exec& exec, const Op& op, LaneMask lanes);  // mma.sp
 
 // Whether all lanes of the warp are at this instruction. If not, sets the lane group's wait, for Flow::waits.
 [[nodiscard]] bool all_lanes_here(Exec& exec, LaneMask lanes);
