@@ -116,7 +116,7 @@ int detect(const DetectCommand& command) {
   return found ? kExitFine : kExitCheckFailed;
 }
 
-struct DiffCommand {
+struct LayoutDiffCommand {
   std::string a, b;
   golden::PlaceRequest request;
   std::string dtype = "bf16";
@@ -169,7 +169,7 @@ void print_side(const std::string& name, const golden::LayoutDescription& layout
   }
 }
 
-int diff(const DiffCommand& command) {
+int diff_layouts(const LayoutDiffCommand& command) {
   const golden::LayoutDescription a = layout_named(command.a), b = layout_named(command.b);
   golden::PlaceRequest request = command.request;
   request.dtype = *dtype_from_name(command.dtype);
@@ -224,7 +224,7 @@ void add_detect(CLI::App& layout, Action& chosen) {
 }
 
 void add_diff(CLI::App& layout, Action& chosen) {
-  const auto command = std::make_shared<DiffCommand>();
+  const auto command = std::make_shared<LayoutDiffCommand>();
   CLI::App* diff_app = layout.add_subcommand("diff", "Print where the bytes of a token are in two layouts");
   add_layout_name(*diff_app, "A", command->a, "First layout, or a file that describes it")->required();
   add_layout_name(*diff_app, "B", command->b, "Second layout, or a file that describes it")->required();
@@ -250,7 +250,7 @@ void add_diff(CLI::App& layout, Action& chosen) {
       ->type_name("TYPE")
       ->capture_default_str();
   add_examples(*diff_app, {"kvscope layout diff nhd hnd", "kvscope layout diff flashinfer vllm_legacy --token 9"});
-  diff_app->callback([command, &chosen] { chosen = [command] { return diff(*command); }; });
+  diff_app->callback([command, &chosen] { chosen = [command] { return diff_layouts(*command); }; });
 }
 
 }  // namespace

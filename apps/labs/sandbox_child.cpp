@@ -30,11 +30,11 @@ constexpr unsigned kNobody = 65534;
 constexpr std::int64_t kOpenFiles = 64;
 
 #if defined(__x86_64__)
-constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
+constexpr std::uint32_t kAuditArchitecture = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
-constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
+constexpr std::uint32_t kAuditArchitecture = AUDIT_ARCH_AARCH64;
 #else
-constexpr std::uint32_t kArchitecture = 0;
+constexpr std::uint32_t kAuditArchitecture = 0;
 #endif
 
 constexpr std::array kBeyondTheSandbox{SYS_ptrace,
@@ -199,10 +199,10 @@ std::vector<SandboxMount> system_mounts() {
 }
 
 std::string seccomp_program(bool processes) {
-  if (kArchitecture == 0) return {};
+  if (kAuditArchitecture == 0) return {};
   std::string program;
   append(program, statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)));
-  append(program, {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, kArchitecture});
+  append(program, {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, kAuditArchitecture});
   append(program, statement(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
   append(program, statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
 #if defined(__x86_64__)

@@ -284,9 +284,11 @@ void OutputBudgets::of_row(const ElementRow& elements, const BudgetRow& budgets)
 
 void OutputBudgets::of_row(const ElementRow& elements, const BudgetRow& budgets, InstructionSet set) const {
   switch (set) {
-#if defined(__x86_64__)
+#if defined(KVSCOPE_AVX2)
     case InstructionSet::avx2:
       return avx2::budgets_of_row(factors_, elements, budgets);
+#endif
+#if defined(KVSCOPE_AVX512)
     case InstructionSet::avx512:
       return avx512::budgets_of_row(factors_, elements, budgets);
 #endif

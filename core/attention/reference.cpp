@@ -83,11 +83,13 @@ const ReferenceKernels* reference_kernels(InstructionSet set) {
   switch (set) {
     case InstructionSet::baseline:
       return baseline::reference_kernels();
-#if defined(__x86_64__)
+#if defined(KVSCOPE_AVX2)
     case InstructionSet::avx2:
       return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 && has_f16c()
                  ? avx2::reference_kernels()
                  : nullptr;
+#endif
+#if defined(KVSCOPE_AVX512)
     case InstructionSet::avx512:
       return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0
                  ? avx512::reference_kernels()

@@ -77,6 +77,23 @@ struct Curve {
   Figure at;
 };
 
+constexpr std::array<NamedFigure, 13> kFigures = {{
+    {"time_us", &StepFigures::time_us},
+    {"waiting", &StepFigures::waiting},
+    {"running", &StepFigures::running},
+    {"used_blocks", &StepFigures::used_blocks},
+    {"cached_blocks", &StepFigures::cached_blocks},
+    {"free_blocks", &StepFigures::free_blocks},
+    {"slots_filled", &StepFigures::slots_filled},
+    {"prefill_tokens", &StepFigures::prefill_tokens},
+    {"decode_tokens", &StepFigures::decode_tokens},
+    {"hit_tokens", &StepFigures::hit_tokens},
+    {"query_tokens", &StepFigures::query_tokens},
+    {"preemptions", &StepFigures::preemptions},
+    {"finished", &StepFigures::finished},
+}};
+static_assert(sizeof(StepFigures) == kFigures.size() * sizeof(std::int64_t), "a figure of a step has no name");
+
 constexpr std::array<Curve, 8> kCurves = {{
     {"utilization", "utilization", utilization_at},
     {"internal fragmentation", "internal_fragmentation", fragmentation_at},
@@ -119,6 +136,10 @@ std::string curve_line(const RunReport& report, const Curve& curve) {
 }
 
 }  // namespace
+
+std::span<const NamedFigure> step_figures() {
+  return kFigures;
+}
 
 double RunReport::utilization() const {
   return over_steps(*this, utilization_at).mean;
@@ -192,25 +213,12 @@ json::Value to_json(const RunReport& r, bool with_curve) {
 
   // One array per figure, ready for plotting.
   json::Value curves;
-  const auto add = [&](const char* name, std::int64_t StepFigures::*member) {
+  for (const NamedFigure& named : kFigures) {
     json::Array values;
     values.reserve(r.curve.size());
-    for (const StepFigures& f : r.curve) values.emplace_back(f.*member);
-    curves.set(name, std::move(values));
-  };
-  add("time_us", &StepFigures::time_us);
-  add("waiting", &StepFigures::waiting);
-  add("running", &StepFigures::running);
-  add("used_blocks", &StepFigures::used_blocks);
-  add("cached_blocks", &StepFigures::cached_blocks);
-  add("free_blocks", &StepFigures::free_blocks);
-  add("slots_filled", &StepFigures::slots_filled);
-  add("prefill_tokens", &StepFigures::prefill_tokens);
-  add("decode_tokens", &StepFigures::decode_tokens);
-  add("hit_tokens", &StepFigures::hit_tokens);
-  add("query_tokens", &StepFigures::query_tokens);
-  add("preemptions", &StepFigures::preemptions);
-  add("finished", &StepFigures::finished);
+    for (const StepFigures& f : r.curve) values.emplace_back(f.*named.figure);
+    curves.set(named.name, std::move(values));
+  }
   for (const Curve& curve : kCurves) {
     if (curve.share == nullptr) continue;
     json::Array values;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,13 @@ struct StepFigures {
   std::int64_t hit_tokens = 0, query_tokens = 0;                     // prefix cache, at admission
   std::int64_t preemptions = 0, finished = 0;
 };
+
+// Each number of a step with its name, which is that of the field of trace::StepEnded, in the order of reports.
+struct NamedFigure {
+  const char* name;
+  std::int64_t StepFigures::*figure;
+};
+[[nodiscard]] std::span<const NamedFigure> step_figures();
 
 struct RunReport {
   bool paged = true;           // false: a continuous cache, which has no null page

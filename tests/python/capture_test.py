@@ -3,6 +3,7 @@
 The stand-ins compute attention with NumPy from the tensors that the real backends read: a wrong hook gives a wrong
 golden output, which replay rejects.
 """
+import functools
 import json
 import pathlib
 import subprocess
@@ -113,6 +114,58 @@ def test_calls_of_vllm_are_kept_and_pass(vllm, tmp_path, capsys):
     np.testing.assert_array_equal(problem.lookup_table, [[2, 0, 4], [1, 3, -1]])
     assert main(["replay", str(tmp_path / "dumps")]) == 0
     assert "pass  000000_layer3" in capsys.readouterr().out and "1 left out: a profiling call" in repr(capture)
+
+
+class LaterFlashAttentionImpl(FlashAttentionImpl):
+    """vLLM 0.33: a cache [N, H, P, 2 * D] with the row of V after that of K, and an fp8 query with its scale."""
+    head_size, dcp_world_size = 8, 1
+
+    def forward(self, layer, query, key, value, kv_cache, attn_metadata, output, output_scale=None,
+                output_block_scale=None):
+        halves = np.stack([kv_cache.swapaxes(1, 2)[..., :8], kv_cache.swapaxes(1, 2)[..., 8:]])
+        return super().forward(layer, query, key, value, halves, attn_metadata, output)
+
+
+def later_call(**options):
+    call = call_in_bounds(**options)
+    call["kv_cache"] = np.concatenate(call["kv_cache"], axis=-1).swapaxes(1, 2).copy()
+    vars(call["attn_metadata"]).update(mm_prefix_query_range_tensor=None, rswa_prefix_lens=None)
+    return call
+
+
+@pytest.fixture
+def later_vllm(vllm, monkeypatch):
+    monkeypatch.setattr(VllmModule, "FlashAttentionImpl", LaterFlashAttentionImpl)
+    return LaterFlashAttentionImpl()
+
+
+def test_calls_of_a_later_vllm_with_k_and_v_in_one_row_are_kept_and_pass(later_vllm, tmp_path):
+    with kv.capture.to(tmp_path) as capture:
+        capture.vllm()
+        later_vllm.forward(**later_call())
+    assert capture.kept == 1, capture
+    call, = kv.capture.calls(tmp_path)
+    assert call.verdict() and call.blocks == [2, 9, 17, 30, 31]
+
+
+@pytest.mark.parametrize("of,name,value,reason", [
+    ("metadata", "causal", np.array([True, False]), "differs between sequences"),
+    ("metadata", "mm_prefix_query_range_tensor", np.zeros((4, 2)), "differs between sequences"),
+    ("metadata", "rswa_prefix_lens", np.zeros(2), "differs between sequences"),
+    ("impl", "dcp_world_size", 2, "split between devices"), ("impl", "kv_cache_dtype", "nvfp4", "type nvfp4"),
+    ("impl", "head_size", 8, "")])
+def test_calls_of_a_later_vllm_that_are_another_attention_are_left_out(later_vllm, tmp_path, monkeypatch, of, name, value, reason):
+    call = later_call()
+    if of == "impl":
+        monkeypatch.setattr(LaterFlashAttentionImpl, name, value)
+    plain = dict(vars(call["attn_metadata"]))
+    with kv.capture.to(tmp_path) as capture:
+        capture.vllm()
+        if of == "metadata":
+            setattr(call["attn_metadata"], name, value)
+        later_vllm.forward(**call)
+        vars(call["attn_metadata"]).update(plain)
+    assert capture.kept == (0 if reason else 1) and (not reason or reason in repr(capture)), capture
 
 
 def test_a_wrong_page_of_vllm_is_named_by_replay(vllm, tmp_path, capsys):
@@ -338,6 +391,69 @@ def test_calls_of_flashinfer_are_kept_and_pass(monkeypatch, tmp_path, kind, opti
     g = kv.golden(kv.Problem.load(tmp_path / "000000" / "inputs.safetensors"))
     assert np.isfinite(g.o).all()
     assert main(["replay", str(tmp_path), "--accuracy", "fast"]) == 0
+
+
+class LaterDecodeWrapper(BatchDecodeWithPagedKVCacheWrapper):
+    """FlashInfer 0.7: `plan` names no optional argument, and its second names hold the functions themselves."""
+
+    def plan(self, indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size,
+             *deprecated_positional_args, **kwargs):
+        names = ("pos_encoding_mode", "window_left", "logits_soft_cap", "q_data_type", "kv_data_type", "o_data_type", "data_type",
+                 "sm_scale")
+        options = {**kwargs, **dict(zip(names, deprecated_positional_args))}
+        self.planned = (indptr, indices, last_page_len, page_size, options.get("sm_scale") or head_dim ** -0.5,
+                        options.get("window_left", -1), options.get("logits_soft_cap") or 0.0)
+
+    begin_forward = plan
+
+    def run(self, q, paged_kv_cache, *args, q_scale=None, k_scale=None, v_scale=None, out=None, lse=None, return_lse=False,
+            lse_base="log2", lse_layout="NH", window_left=None, sinks=None, kv_cache_sf=None,
+            skip_softmax_threshold_scale_factor=None):
+        indptr, indices, last, page, scale, left, cap = self.planned
+        rows = np.arange(len(last) + 1) * (len(q) // len(last))
+        o, base_2 = self.compute(q, paged_kv_cache, rows, True, scale * (q_scale or 1) * (k_scale or 1), left, cap, v_scale or 1, True)
+        base_2 = base_2 * np.float32(np.log(2)) if lse_base == "ln" else base_2
+        return (o, base_2.T.copy() if lse_layout == "HN" else base_2) if return_lse else o
+
+    run_return_lse = functools.partialmethod(run, return_lse=True)
+
+
+@pytest.mark.parametrize("plan,positions,options,run,more,queries", [
+    ("plan", (), dict(window_left=3, logits_soft_cap=4.0, sm_scale=0.2), "run", {}, 2),
+    ("plan", ("NONE", 3, 4.0, "float32", None, None, None, 0.2), {}, "run", dict(q_scale=0.5), 2),
+    ("begin_forward", (), dict(sm_scale=0.3), "run_return_lse", {}, 2),
+    ("plan", (), {}, "run_return_lse", dict(lse_base="ln", lse_layout="HN"), 2),
+    ("plan", (), dict(q_len_per_req=3), "run", dict(return_lse=True), 6)])
+def test_calls_of_a_later_flashinfer_are_kept_and_pass(monkeypatch, tmp_path, plan, positions, options, run, more, queries):
+    module = types.ModuleType("flashinfer")
+    module.BatchDecodeWithPagedKVCacheWrapper = LaterDecodeWrapper
+    monkeypatch.setitem(sys.modules, "flashinfer", module)
+    indptr, indices, last = np.array([0, 3, 5], np.int32), np.array([7, 1, 12, 3, 9], np.int32), np.array([2, 4], np.int32)
+    cache = np.full((16, 2, 4, 2, 8), np.nan, np.float32)
+    cache[indices] = some(5, *cache.shape[1:])
+    wrapper, own = LaterDecodeWrapper(), dict(vars(LaterDecodeWrapper))
+    with kv.capture.to(tmp_path) as capture:
+        capture.flashinfer(names=["BatchDecodeWithPagedKVCacheWrapper"])
+        getattr(wrapper, plan)(indptr, indices, last, 4, 2, 8, 4, *positions, **options)
+        getattr(wrapper, run)(some(queries, 4, 8), cache, **more)
+    assert (capture.seen, capture.kept) == (1, 1), capture
+    assert dict(vars(LaterDecodeWrapper)) == own
+    assert main(["replay", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("options,arguments,more,reason", [
+    (dict(window_right=2), (), {}, "a window to the right"), ({}, (1.0,), {}, "a custom kernel"),
+    ({}, (), dict(kv_cache_sf=1), "NVFP4"), ({}, (), dict(skip_softmax_threshold_scale_factor=0.5), "skipped softmax")])
+def test_calls_of_flashinfer_that_are_another_attention_are_left_out(monkeypatch, tmp_path, options, arguments, more, reason):
+    module = types.ModuleType("flashinfer")
+    module.BatchDecodeWithPagedKVCacheWrapper = LaterDecodeWrapper
+    monkeypatch.setitem(sys.modules, "flashinfer", module)
+    wrapper = LaterDecodeWrapper()
+    with kv.capture.to(tmp_path) as capture:
+        capture.flashinfer(names=["BatchDecodeWithPagedKVCacheWrapper"])
+        wrapper.plan(np.array([0, 1], np.int32), np.array([0], np.int32), np.array([4], np.int32), 4, 2, 8, 4, **options)
+        wrapper.run(some(1, 4, 8), some(2, 2, 4, 2, 8), *arguments, **more)
+    assert capture.kept == 0 and reason in repr(capture), capture
 
 
 def test_flashinfer_needs_its_plan_and_knows_no_layer(tmp_path, monkeypatch):

@@ -10,8 +10,8 @@ namespace {
 
 // [px] at font scale 1
 constexpr double kMapHeight = 36, kBarrierHeight = 116, kBarHeight = 12, kBarrierTitle = 24;
-constexpr double kHeading = 24, kState = 22, kBetween = 8, kInset = 8;
-constexpr double kHighestRow = 12, kGapFrom = 3, kTallBox = 74, kTallBody = 220;
+constexpr double kBoxHeading = 24, kState = 22, kBetween = 8, kInset = 8;
+constexpr double kHighestBoxRow = 12, kBoxGapFrom = 3, kTallBox = 74, kTallBody = 220;
 constexpr double kBodyOfAxes = 300, kBodyOfOffers = 300, kOffers = 24, kBelowMap = 6;
 
 }  // namespace
@@ -48,13 +48,13 @@ TmaLayout tma_layout(const TmaSize& size, const QRectF& body, double font_scale)
   const double between = std::min(kBetween, area.width() / static_cast<double>(4 * across));
   const double width = (area.width() - between * static_cast<double>(across - 1)) / static_cast<double>(across);
   const bool tall = height >= kTallBox * font_scale;
-  const double heading = tall ? std::round(kHeading * font_scale) : 0,
+  const double heading = tall ? std::round(kBoxHeading * font_scale) : 0,
                state = tall ? std::round(kState * font_scale) : 0;
   const double inset = std::min(tall ? kInset : std::min(2.0, height / 8), width / 8);
   const double room = height - heading - state - inset - (tall ? 0 : inset);
   const double fit = room / static_cast<double>(size.rows);
-  layout.pitch = fit >= kGapFrom ? std::floor(std::min(fit, kHighestRow * font_scale)) : fit;
-  layout.gap = layout.pitch >= kGapFrom ? 1 : 0;
+  layout.pitch = fit >= kBoxGapFrom ? std::floor(std::min(fit, kHighestBoxRow * font_scale)) : fit;
+  layout.gap = layout.pitch >= kBoxGapFrom ? 1 : 0;
   const double rows = layout.pitch * static_cast<double>(size.rows);
   const double frame = heading + rows + inset + (tall ? 0 : inset);
   for (std::int64_t n = 0; n < size.boxes; ++n) {

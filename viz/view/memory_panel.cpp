@@ -16,7 +16,7 @@ namespace kvscope::viz {
 namespace {
 
 // [px] at font scale 1
-constexpr double kBlockName = 12.5, kRowNumber = 9, kWords = 11, kTableCell = 24, kNestHeight = 12, kFooter = 12;
+constexpr double kBlockName = 12.5, kRowNumber = 9, kMemoryWords = 11, kTableCell = 24, kNestHeight = 12, kFooter = 12;
 constexpr double kLowestNumber = 10;       // [px] of a row that its number fits in
 constexpr double kNarrowestHead = 22;      // [px] of a head that is drawn beside the others
 constexpr std::int64_t kMostNested = 128;  // cells of the drawing of one block
@@ -125,7 +125,7 @@ void MemoryPanel::paint_tile_footer(QPainter& painter, const QRectF& footer, con
 void MemoryPanel::paint_table(QPainter& painter, const QRectF& line, const Scene& scene) {
   const Tile& tile = *scene.tile;
   if (tile.pages.empty()) return;
-  const QFont mono = mono_font(scene.px(kWords));
+  const QFont mono = mono_font(scene.px(kMemoryWords));
   const QString name = QStringLiteral("lookup_table[%1]").arg(tile.opened.seq.value);
   draw_text_in(painter, mono, scene.theme->text_quiet, line, Qt::AlignLeft, name);
   const double left = line.left() + text_width(mono, name) + scene.px(10);
@@ -265,7 +265,7 @@ void MemoryPanel::paint_jump(QPainter& painter, const QRectF& rect, std::int64_t
   painter.setPen(QPen(scene.theme->text_quiet, 1, Qt::DashLine));
   painter.drawLine(QPointF(at, rect.top() + 2), QPointF(at, rect.bottom() - 3));
   if (rect.height() < line) return;
-  const QFont mono = mono_font(scene.px(kWords - 0.5));
+  const QFont mono = mono_font(scene.px(kMemoryWords - 0.5));
   const std::int64_t rows = to.row - from.row, blocks = to.block - from.block;
   const auto signed_text = [](std::int64_t n) {
     return (n < 0 ? QString(QChar(u'−')) : QStringLiteral("+")) + number_text(std::abs(n));

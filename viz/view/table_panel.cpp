@@ -22,7 +22,7 @@
 namespace kvscope::viz {
 namespace {
 
-QString tr(const char* text, const char* comment = nullptr, int n = -1) {
+QString table_tr(const char* text, const char* comment = nullptr, int n = -1) {
   return QCoreApplication::translate("TablePanel", text, comment, n);
 }
 
@@ -34,7 +34,7 @@ QFont page_font(const Scene& scene) {
 }
 
 QString name_of(SeqIdx seq) {
-  return tr("seq %1").arg(seq.value);
+  return table_tr("seq %1").arg(seq.value);
 }
 
 KernelTable table_of(const Scene& scene) {
@@ -84,29 +84,29 @@ Look unused_look(const Scene& scene) {
 QString cell_name(const Scene& scene, SeqIdx seq, std::int64_t page) {
   const std::int32_t block = scene.state().sequences[seq.value].pages[page];
   if (block < 0 && is_padded(scene.facts())) {
-    return tr("sequence %1 page %2, not assigned: the null page, block %3")
+    return table_tr("sequence %1 page %2, not assigned: the null page, block %3")
         .arg(seq.value)
         .arg(page)
         .arg(scene.facts().blocks);
   }
-  if (block < 0) return tr("sequence %1 page %2, not assigned").arg(seq.value).arg(page);
+  if (block < 0) return table_tr("sequence %1 page %2, not assigned").arg(seq.value).arg(page);
   const BlockState& of = scene.state().blocks[block];
-  const QString tokens = tr("%1 of %2 tokens").arg(of.filled).arg(scene.facts().page_size);
+  const QString tokens = table_tr("%1 of %2 tokens").arg(of.filled).arg(scene.facts().page_size);
   if (of.ref_count > 1) {
-    return tr("sequence %1 page %2, block %3 shared by %4 sequences, %5")
+    return table_tr("sequence %1 page %2, block %3 shared by %4 sequences, %5")
         .arg(seq.value)
         .arg(page)
         .arg(block)
         .arg(of.ref_count)
         .arg(tokens);
   }
-  return tr("sequence %1 page %2, block %3, %4").arg(seq.value).arg(page).arg(block).arg(tokens);
+  return table_tr("sequence %1 page %2, block %3, %4").arg(seq.value).arg(page).arg(block).arg(tokens);
 }
 
 class TablePanel final : public Panel {
  public:
   [[nodiscard]] PanelId id() const override { return PanelId::table; }
-  [[nodiscard]] QString title() const override { return tr("Lookup table"); }
+  [[nodiscard]] QString title() const override { return table_tr("Lookup table"); }
   [[nodiscard]] QString subtitle(const Scene& scene) const override;
   [[nodiscard]] QString summary(const Scene& scene) const override;
   void paint_base(QPainter& painter, const QRectF& body, const Scene& scene) const override;
@@ -131,23 +131,23 @@ class TablePanel final : public Panel {
 
 QString TablePanel::subtitle(const Scene& scene) const {
   if (scene.facts().cache == CacheKind::continuous) {
-    return tr("sequence → its one block: a continuous cache has a single column");
+    return table_tr("sequence → its one block: a continuous cache has a single column");
   }
   const KernelTable table = table_of(scene);
   if (is_padded(scene.facts()) && !table.rows.empty()) {
-    return tr("sequence, page → block · %1 columns; unused ones hold the null page, %2")
+    return table_tr("sequence, page → block · %1 columns; unused ones hold the null page, %2")
         .arg(table.columns)
         .arg(scene.facts().blocks);
   }
-  return tr("sequence, page → block · a dot where no page is assigned");
+  return table_tr("sequence, page → block · a dot where no page is assigned");
 }
 
 QString TablePanel::summary(const Scene& scene) const {
-  if (scene.facts().detail != trace::Detail::full) return tr("The content of blocks is not in this trace.");
+  if (scene.facts().detail != trace::Detail::full) return table_tr("The content of blocks is not in this trace.");
   const KernelTable table = table_of(scene);
   std::int64_t entries = 0;
   for (const SeqIdx seq : table.rows) entries += scene.state().sequences[seq.value].pages.size();
-  return tr("Rows: %1; pages of the longest: %2; entries that point at a block: %3 of %4.")
+  return table_tr("Rows: %1; pages of the longest: %2; entries that point at a block: %3 of %4.")
       .arg(table.rows.size())
       .arg(table.pages)
       .arg(entries)
@@ -263,8 +263,8 @@ void TablePanel::paint_base(QPainter& painter, const QRectF& body, const Scene& 
   const Standing now(body, scene);
   if (now.rows.empty()) {
     const QString text = scene.facts().detail == trace::Detail::full
-                             ? tr("No sequence is in the cache at this step.")
-                             : tr("Which block holds which page is not in this trace.");
+                             ? table_tr("No sequence is in the cache at this step.")
+                             : table_tr("Which block holds which page is not in this trace.");
     return paint_message(painter, body, text, *scene.theme, scene.font_scale);
   }
   if (now.layout.detail == TableDetail::pixels) {
@@ -302,10 +302,10 @@ void TablePanel::paint_footer(QPainter& painter, const QRectF& footer, const Sce
   const std::vector<SeqIdx> owners = table_of(scene).rows;
   if (owners.empty()) return;
   std::vector<LegendEntry> kinds;
-  if (can_share(scene.facts())) kinds.push_back({kSharedLook, tr("shared")});
-  const QString null_page = tr("unused: the null page");
+  if (can_share(scene.facts())) kinds.push_back({kSharedLook, table_tr("shared")});
+  const QString null_page = table_tr("unused: the null page");
   kinds.push_back({unused_look(scene),
-                   is_padded(scene.facts()) ? tr("%1, %2").arg(null_page).arg(scene.facts().blocks) : null_page});
+                   is_padded(scene.facts()) ? table_tr("%1, %2").arg(null_page).arg(scene.facts().blocks) : null_page});
   paint_legend(painter, footer, owners, kinds, *scene.theme, scene.font_scale);
 }
 

@@ -16,7 +16,7 @@ constexpr double kFaint = 0.22;                      // how much of the fill suc
 constexpr double kHatch = 5;                         // [px] from line to line
 constexpr std::int64_t kHues = 5;
 
-QColor mixed(const QColor& a, const QColor& b, double share_of_a) {
+QColor mixed_color(const QColor& a, const QColor& b, double share_of_a) {
   const auto mix = [&](double x, double y) { return static_cast<float>(share_of_a * x + (1 - share_of_a) * y); };
   return QColor::fromRgbF(mix(a.redF(), b.redF()), mix(a.greenF(), b.greenF()), mix(a.blueF(), b.blueF()));
 }
@@ -64,7 +64,7 @@ void paint_tile_cell(QPainter& painter, const QRectF& rect, const Theme& theme, 
   const QColor color = tile_row_color(theme, tile, row);
   const bool token = tile.holds_token(row);
   const QColor fill = arrival == Arrival::there    ? color
-                      : arrival == Arrival::moving ? mixed(color, theme.card, kMoving)
+                      : arrival == Arrival::moving ? mixed_color(color, theme.card, kMoving)
                                                    : theme.card;
   painter.fillRect(rect, token || arrival != Arrival::outlined ? fill : theme.card);
   const double side = std::min(rect.width(), rect.height());
@@ -79,12 +79,12 @@ void paint_tile_cell(QPainter& painter, const QRectF& rect, const Theme& theme, 
   }
   if (arrival == Arrival::there) return;
   if (std::min(rect.width(), rect.height()) < kLeastOutline) {
-    if (arrival == Arrival::outlined && token) painter.fillRect(rect, mixed(color, theme.card, kFaint));
+    if (arrival == Arrival::outlined && token) painter.fillRect(rect, mixed_color(color, theme.card, kFaint));
     return;
   }
   painter.save();
   painter.setBrush(Qt::NoBrush);
-  painter.setPen(QPen(token ? mixed(color, theme.card, 0.75) : theme.cell_line, 1));
+  painter.setPen(QPen(token ? mixed_color(color, theme.card, 0.75) : theme.cell_line, 1));
   painter.drawRect(rect.adjusted(0.5, 0.5, -0.5, -0.5));
   painter.restore();
 }
@@ -93,7 +93,7 @@ QColor tile_ink(const Theme& theme, const Tile& tile, std::int64_t row, Arrival 
   if (!tile.holds_token(row)) return theme.text_quiet;
   const QColor color = tile_row_color(theme, tile, row);
   if (arrival == Arrival::there) return theme.ink_on(color);
-  return readable(theme, color, arrival == Arrival::moving ? mixed(color, theme.card, kMoving) : theme.card);
+  return readable(theme, color, arrival == Arrival::moving ? mixed_color(color, theme.card, kMoving) : theme.card);
 }
 
 QRectF part_of_row(const QRectF& row, std::int64_t first, std::int64_t count, std::int64_t columns) {

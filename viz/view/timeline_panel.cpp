@@ -24,7 +24,7 @@ namespace {
 
 // Sizes in px at font scale 1.
 constexpr double kRow = 17, kBoxPadding = 8;  // of a readout
-constexpr double kDot = 3.5;                  // radius of a value at the cursor
+constexpr double kPlotDot = 3.5;              // radius of a value at the cursor
 
 class TimelinePanel final : public Panel {
   Q_DECLARE_TR_FUNCTIONS(Timeline)
@@ -140,7 +140,7 @@ void TimelinePanel::paint_cursor(QPainter& painter, const PreparedTimeline& p, c
     const double y = y_of(p.plot(series), value_now(*scene.cursor, series), p.top(series));
     painter.setPen(QPen(scene.theme->card, 1.5));
     painter.setBrush(series_color(*scene.theme, series));
-    painter.drawEllipse(QPointF(*x, y), kDot, kDot);
+    painter.drawEllipse(QPointF(*x, y), kPlotDot, kPlotDot);
   }
   paint_marks_over(painter, p, *x, scene);
   if (flag.isEmpty()) return;

@@ -14,8 +14,8 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr int kQuarters = 4;                     // resolution of the slider: positions per doubling
-constexpr int kSliderWidth = 110, kBetween = 8;  // [px]
+constexpr int kQuarters = 4;                            // resolution of the slider: positions per doubling
+constexpr int kSliderWidth = 110, kBetweenButtons = 8;  // [px]
 
 double speed_of(int slider) {
   return Player::kSlowest * std::exp2(static_cast<double>(slider) / kQuarters);
@@ -74,7 +74,7 @@ TransportBar::TransportBar(const Actions& actions, QWidget* parent)
   slider_->setFixedWidth(kSliderWidth);
   addWidget(slider_);
   auto* between = new QWidget;
-  between->setFixedWidth(kBetween);
+  between->setFixedWidth(kBetweenButtons);
   addWidget(between);
   speed_->setSuffix(tr(" steps/s"));
   addWidget(speed_);

@@ -1,5 +1,8 @@
-// Tensors and bundles: bytes in by the buffer protocol, bytes out as buffers that share the bundle's memory.
-#include <cstring>
+// Tensors and bundles: bytes in by the buffer protocol, copied or in place; bytes out as buffers that share the
+// bundle's memory.
+#include <cstdint>
+#include <memory>
+#include <span>
 
 #include "apps/python/bindings/bindings.h"
 #include "core/base/errors.h"
@@ -16,8 +19,21 @@ struct TensorView {
   golden::Tensor* tensor;
 };
 
+// The memory of an exporter of Python, which can neither free nor move it until the last copy is gone.
+std::shared_ptr<const void> owner_of(const py::buffer& data) {
+  return {new py::buffer_info(data.request()), [](const py::buffer_info* view) {
+            if (!Py_IsInitialized()) return;  // the memory went with the interpreter
+            const py::gil_scoped_acquire lock;
+            delete view;
+          }};
+}
+
+// Vectors have at least this alignment; borrowed bytes of less are copied.
+constexpr std::uintptr_t kAlignment = 8;  // [bytes]
+
+// Adds a tensor; with `borrow` it reads the memory of `data` in place.
 void add(Bundle& bundle, const std::string& name, const std::string& dtype, std::vector<std::int64_t> shape,
-         const py::buffer& data) {
+         const py::buffer& data, bool borrow) {
   const std::optional<DType> type = dtype_from_name(dtype);
   if (!type) throw InputError("arguments", name, "has the element type '" + dtype + "', which kvscope does not have");
   if (shape.size() > golden::kMaxRank) {
@@ -32,10 +48,12 @@ void add(Bundle& bundle, const std::string& name, const std::string& dtype, std:
                          golden::shape_text(shape));
   }
   golden::Tensor tensor{*type, std::move(shape), {}};
-  {
+  const std::span given(static_cast<const std::byte*>(info.ptr), static_cast<std::size_t>(*bytes));
+  if (borrow && !given.empty() && reinterpret_cast<std::uintptr_t>(info.ptr) % kAlignment == 0) {
+    tensor.bytes = golden::TensorBytes::borrow(given, owner_of(data));
+  } else {
     const py::gil_scoped_release release;
-    tensor.bytes.resize(static_cast<std::size_t>(*bytes));
-    if (*bytes > 0) std::memcpy(tensor.bytes.data(), info.ptr, static_cast<std::size_t>(*bytes));
+    tensor.bytes = golden::TensorBytes(given.begin(), given.end());
   }
   bundle.tensors[name] = std::move(tensor);
 }
@@ -47,12 +65,15 @@ void bind_arrays(py::module_& module) {
       .def_property_readonly("dtype", [](const TensorView& view) { return std::string(name(view.tensor->dtype)); })
       .def_property_readonly("shape", [](const TensorView& view) { return view.tensor->shape; })
       .def_buffer([](TensorView& view) {
-        return py::buffer_info(reinterpret_cast<unsigned char*>(view.tensor->bytes.data()),
-                               static_cast<py::ssize_t>(view.tensor->bytes.size()), true);
+        const golden::TensorBytes& bytes = view.tensor->bytes;
+        return py::buffer_info(reinterpret_cast<const unsigned char*>(bytes.data()),
+                               static_cast<py::ssize_t>(bytes.size()), true);
       });
   py::class_<Bundle, std::shared_ptr<Bundle>>(module, "Bundle")
       .def(py::init<>())
       .def("add", &add)
+      .def("borrows",
+           [](const Bundle& bundle, const std::string& name) { return bundle.tensors.at(name).bytes.borrows(); })
       .def("names",
            [](const Bundle& bundle) {
              std::vector<std::string> names;

@@ -99,17 +99,7 @@ void on_device(const Launch& launch, const Watch& watch, const Finish& finish) {
   std::vector<ptx::ParamValue> values;
   for (Argument argument : launch.arguments) {
     for (const Patch& patch : argument.patches) write_patch(patch, addresses, launch.module->target, argument.bytes);
-    // pack_params takes scalars as their bits.
     values.emplace_back(std::move(argument.bytes));
-  }
-  const ptx::Module& text = *module.program->module;
-  const ptx::Function& function = text.functions[static_cast<std::size_t>(text.find_function(launch.config.kernel))];
-  for (std::size_t i = 0; i < values.size() && i < function.parameters.size(); ++i) {
-    if (!text.variables[static_cast<std::size_t>(function.parameters[i])].extents.empty()) continue;
-    std::uint64_t bits = 0;
-    const auto& bytes = std::get<std::vector<std::byte>>(values[i]);
-    std::memcpy(&bits, bytes.data(), std::min(bytes.size(), sizeof bits));
-    values[i] = bits;
   }
   ptx::LaunchConfig config = launch.config;
   config.params = ptx::pack_params(module, config.kernel, values);

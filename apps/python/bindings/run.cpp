@@ -111,28 +111,15 @@ py::dict explain_one(const Run& run, std::int64_t seq, std::int64_t token, std::
   return out;
 }
 
-// The numbers of each step, one list a figure, by the names of trace::StepEnded.
+// The numbers of each step, one list a figure.
 py::dict curve(const Run& run) {
   const std::vector<StepFigures>& steps = run.outcome.engine.report.curve;
   py::dict out;
-  const auto add = [&](const char* name, std::int64_t StepFigures::*figure) {
+  for (const NamedFigure& named : step_figures()) {
     py::list list;
-    for (const StepFigures& step : steps) list.append(step.*figure);
-    out[name] = list;
-  };
-  add("time_us", &StepFigures::time_us);
-  add("waiting", &StepFigures::waiting);
-  add("running", &StepFigures::running);
-  add("used_blocks", &StepFigures::used_blocks);
-  add("cached_blocks", &StepFigures::cached_blocks);
-  add("free_blocks", &StepFigures::free_blocks);
-  add("slots_filled", &StepFigures::slots_filled);
-  add("prefill_tokens", &StepFigures::prefill_tokens);
-  add("decode_tokens", &StepFigures::decode_tokens);
-  add("hit_tokens", &StepFigures::hit_tokens);
-  add("query_tokens", &StepFigures::query_tokens);
-  add("preemptions", &StepFigures::preemptions);
-  add("finished", &StepFigures::finished);
+    for (const StepFigures& step : steps) list.append(step.*named.figure);
+    out[named.name] = list;
+  }
   return out;
 }
 

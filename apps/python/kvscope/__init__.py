@@ -14,6 +14,12 @@
 
 docs/17_from_python.md explains each part.
 """
+try:
+    import numpy as _numpy
+except ModuleNotFoundError:
+    raise ModuleNotFoundError("kvscope needs NumPy: pip install numpy", name="numpy") from None
+del _numpy
+
 from . import capture, numba, triton
 from ._arrays import bits
 from ._compile import compile

@@ -105,15 +105,24 @@ def raw_bytes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 
-def bundle_of(tensors: Mapping[str, Any]) -> tuple[_core.Bundle, str]:
-    """The tensors as a bundle, and the kind of the result: that of the first one that is not of NumPy."""
+# A table or a list of lengths is checked once and read again later: it must not change in between.
+_INDICES = ("i32", "u32", "i64", "u64")
+
+
+def bundle_of(tensors: Mapping[str, Any], copy: bool = False) -> tuple[_core.Bundle, str]:
+    """The tensors as a bundle, and the kind of the result: that of the first one that is not of NumPy.
+
+    The bundle reads contiguous tensors in place and keeps them alive. Integers of 32 and 64 bits are copied, and so is
+    every tensor with `copy`.
+    """
     bundle, kind = _core.Bundle(), "numpy"
     for name, value in tensors.items():
         if value is None:
             continue
         array = array_of(name, value)
         kind = array.kind if kind == "numpy" else kind
-        bundle.add(name, array.dtype, list(array.values.shape), raw_bytes(array.values))
+        borrow = not copy and array.dtype not in _INDICES
+        bundle.add(name, array.dtype, list(array.values.shape), raw_bytes(array.values), borrow)
     return bundle, kind
 
 

@@ -1,8 +1,8 @@
 """What a call of an attention backend holds: the tensors of a problem, its conventions, and the output.
 
-Arguments are found by the names in the function's own signature, which are those of vLLM 0.11
-(vllm/v1/attention/backends/flash_attn.py), SGLang 0.5 (python/sglang/srt/layers/attention/base_attn_backend.py) and
-FlashInfer 0.4 (flashinfer/decode.py, flashinfer/prefill.py).
+Arguments are found by the names in the function's own signature. tests/python/capture_signatures_test.py checks these names
+against the sources of installed packages: vLLM 0.11 and 0.33 (vllm/v1/attention/backends/flash_attn.py), SGLang 0.5.4
+(sglang/srt/layers/attention/base_attn_backend.py), FlashInfer 0.5.3 and 0.7.2 (flashinfer/decode.py, flashinfer/prefill.py).
 """
 from __future__ import annotations
 
@@ -144,30 +144,56 @@ def _window(value: Any) -> tuple[int, int]:
     return (int(value[0]), int(value[1])) if isinstance(value, (tuple, list)) else (int(value), -1 if value < 0 else 0)
 
 
+_VLLM_CACHES = ("auto", "half", "float16", "bfloat16", "float", "fp8", "fp8_e4m3", "fp8_e5m2")  # values of kv_cache_dtype
+
+
+def _vllm_halves(cache: Any, head_size: int) -> tuple[Any, Any]:
+    """K and V [block, page_row, head, dim] of vLLM's caches: [2, N, P, H, D] in 0.11, [N, H, P, 2 * D] in 0.33, and
+    [N, 2, P, H, D] in between."""
+    if len(cache.shape) == 4 and cache.shape[3] == 2 * head_size:
+        rows = cache.swapaxes(1, 2)
+        return rows[..., :head_size], rows[..., head_size:]
+    if len(cache.shape) == 5 and cache.shape[0] == 2:
+        return cache[0], cache[1]
+    if len(cache.shape) == 5 and cache.shape[1] == 2:
+        return cache[:, 0], cache[:, 1]
+    raise Left(f"a cache of shape {list(cache.shape)}, without an axis of K and V")
+
+
 def _vllm(call: Call) -> Kept:
-    """FlashAttentionImpl.forward: the cache is [2, N, P, H, D], or [N, 2, P, H, D] in later versions."""
+    """FlashAttentionImpl.forward."""
     metadata, impl, layer = call.at("attn_metadata"), call.at("self"), call.at("layer")
     if metadata is None:
         raise Left("a profiling call, without metadata")
     if "decoder" != str(getattr(getattr(impl, "attn_type", "decoder"), "value", getattr(impl, "attn_type", "decoder"))):
         raise Left("not decoder attention")
-    cache = call.at("kv_cache")
-    first = 0 if cache.shape[0] == 2 else 1
-    if cache.shape[first] != 2:
-        raise Left(f"a cache of shape {list(cache.shape)}, without an axis of K and V")
-    key, value = (cache[0], cache[1]) if first == 0 else (cache[:, 0], cache[:, 1])
+    causal = getattr(metadata, "causal", True)
+    if not isinstance(causal, bool) or getattr(metadata, "mm_prefix_query_range_tensor", None) is not None or \
+            getattr(metadata, "rswa_prefix_lens", None) is not None:
+        raise Left("a mask that differs between sequences or tokens")
+    if getattr(impl, "dcp_world_size", 1) > 1:
+        raise Left("a cache that is split between devices")
+    kind = str(getattr(impl, "kv_cache_dtype", "auto"))
+    if kind not in _VLLM_CACHES:
+        raise Left(f"a cache of type {kind}")
+    query = call.at("query")
+    key, value = _vllm_halves(call.at("kv_cache"), int(query.shape[-1] if len(query.shape) == 3 else impl.head_size))
     tokens, heads = int(metadata.num_actual_tokens), int(impl.num_heads)
     out = call.result if call.arguments.get("output") is None else call.at("output")
     lengths = _numbers(metadata.seq_lens)
     scales: dict[str, Any] = {}
-    options = _attention_options(impl.scale, getattr(impl, "logits_soft_cap", None),
+    # The layer quantizes queries to fp8, the kernel multiplies the scores by their scale.
+    scale = impl.scale * (float(layer._q_scale) if "float8" in str(getattr(query, "dtype", "")) else 1.0)
+    options = _attention_options(scale, getattr(impl, "logits_soft_cap", None),
                                  _window(getattr(impl, "sliding_window", None)))
-    if "mask" not in options and not getattr(metadata, "causal", True):
+    if not causal and "mask" in options:
+        raise Left("a window without causal order")
+    if not causal:
         options["mask"] = "none"
-    if str(getattr(impl, "kv_cache_dtype", "auto")).startswith("fp8"):
-        options["cache_dtype"] = "e5m2" if "e5m2" in impl.kv_cache_dtype else "e4m3"
+    if kind.startswith("fp8"):
+        options["cache_dtype"] = "e5m2" if "e5m2" in kind else "e4m3"
         scales = {"k_scale": layer._k_scale, "v_scale": layer._v_scale}
-    given = {"q": call.at("query")[:tokens], "key_cache": key, "value_cache": value, "block_table": metadata.block_table,
+    given = {"q": query[:tokens], "key_cache": key, "value_cache": value, "block_table": metadata.block_table,
              "seq_lens": metadata.seq_lens, "query_start_loc": metadata.query_start_loc,
              "alibi_slopes": getattr(impl, "alibi_slopes", None), "sinks": getattr(impl, "sinks", None), **scales}
     return Kept("vllm", given, {"o": out[:tokens].reshape(tokens, heads, -1)}, options,
@@ -180,6 +206,8 @@ def _sglang(call: Call) -> Kept:
     if getattr(layer, "is_cross_attention", False):
         raise Left("not decoder attention")
     pool, number = batch.token_to_kv_pool, int(layer.layer_id)
+    if hasattr(pool, "full_to_swa_index_mapping"):
+        raise Left("a pool with other slots for layers with a window")
     lengths, requests = _numbers(batch.seq_lens), _numbers(batch.req_pool_indices)
     slots_of = _numbers(batch.req_to_token_pool.req_to_token)
     slots = [slots_of[request, :length] for request, length in zip(requests, lengths)]
@@ -199,9 +227,15 @@ def _sglang(call: Call) -> Kept:
 _plans: "weakref.WeakKeyDictionary[Any, Mapping[str, Any]]" = weakref.WeakKeyDictionary()
 
 
+# FlashInfer 0.7 takes these after page_size by position too, as earlier versions do, but no longer names them in `plan`.
+_PLAN_BY_POSITION = ("pos_encoding_mode", "window_left", "logits_soft_cap", "q_data_type", "kv_data_type", "o_data_type",
+                     "data_type", "sm_scale")
+
+
 def _flashinfer_plan(call: Call) -> None:
     """`plan` of a wrapper: its arguments are kept for the calls of `run`."""
-    _plans[call.at("self")] = {name: value for name, value in call.arguments.items() if name != "self"}
+    plan = {name: value for name, value in call.arguments.items() if name != "self"}
+    _plans[call.at("self")] = {**plan, **dict(zip(_PLAN_BY_POSITION, plan.pop("deprecated_positional_args", ())))}
 
 
 def _flashinfer_run(call: Call) -> Kept:
@@ -213,26 +247,39 @@ def _flashinfer_run(call: Call) -> Kept:
     if str(plan.get("pos_encoding_mode", "NONE")) != "NONE" or plan.get("custom_mask") is not None or \
             plan.get("packed_custom_mask") is not None:
         raise Left("position encoding or a mask inside of the kernel")
+    if call.arguments.get("args") or call.arguments.get("kv_cache_sf") is not None or \
+            call.arguments.get("skip_softmax_threshold_scale_factor") is not None:
+        raise Left("arguments of another attention: a custom kernel, NVFP4 scales or a skipped softmax")
+    if plan.get("window_right", 0) != 0:
+        raise Left(f"a window to the right: window_right {plan['window_right']}")
     decode = "qo_indptr" not in plan
     prefix = "" if decode else "paged_kv_"
     cache = call.at("paged_kv_cache")
     key, value = cache if isinstance(cache, (tuple, list)) else (cache[:, 0], cache[:, 1])
     named = {name: plan[prefix + name] for name in ("indptr", "indices", "last_page_len")}
-    given = {"q": call.at("q"), "k_cache": key, "v_cache": value, "kv_indptr": named["indptr"],
+    query = call.at("q")
+    rows = plan.get("qo_indptr")
+    if decode:  # each sequence has the same number of queries
+        sequences = len(named["last_page_len"])
+        rows = np.arange(sequences + 1, dtype=np.int32) * (len(query) // max(sequences, 1))
+    given = {"q": query, "k_cache": key, "v_cache": value, "kv_indptr": named["indptr"],
              "kv_indices": named["indices"], "kv_last_page_len": named["last_page_len"],
-             "qo_indptr": None if decode else plan["qo_indptr"]}
+             "qo_indptr": rows, "sinks": call.arguments.get("sinks")}
     scale = plan.get("sm_scale") or 1 / float(key.shape[-1]) ** 0.5
     for name in ("q_scale", "k_scale"):
         scale *= float(call.arguments.get(name) or 1)
     if call.arguments.get("v_scale") is not None:
         given["v_scale"] = np.array([float(call.arguments["v_scale"])], np.float32)
         given["k_scale"] = np.ones(1, np.float32)
-    options = _attention_options(scale, plan.get("logits_soft_cap"), _window(plan.get("window_left", -1)))
+    left = call.arguments.get("window_left")
+    options = _attention_options(scale, plan.get("logits_soft_cap"), _window(plan.get("window_left", -1) if left is None else left))
     if "mask" not in options:
         options["mask"] = "causal" if decode or plan.get("causal") else "none"
     outputs = dict(zip(("o", "lse"), call.result)) if isinstance(call.result, tuple) else {"o": call.result}
     if "lse" in outputs:
-        options["lse_base"] = "two"
+        options["lse_base"] = "natural" if call.arguments.get("lse_base") == "ln" else "two"
+        if call.arguments.get("lse_layout") == "HN":
+            outputs["lse"] = outputs["lse"].T
     held = np.arange(len(_numbers(named["indices"]))) < int(_numbers(named["indptr"])[-1])
     return Kept("flashinfer_hnd" if getattr(wrapper, "_kv_layout", "NHD") == "HND" else "flashinfer", given, outputs,
                 options, ("k_cache", "v_cache"), "kv_indices", held)

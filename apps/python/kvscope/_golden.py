@@ -166,7 +166,7 @@ def _judge(out: Any, g: Golden, lse: Any, dtype: str | None, options: dict[str, 
     if array.dtype not in ("f64", "f32", "f16", "bf16"):
         raise InputError(f"out has the element type {array.dtype}: an output is f64, f32, f16 or bf16; pass "
                          "dtype=\"bf16\" for bit patterns")
-    candidate, _ = bundle_of({"o": array, "lse": lse})
+    candidate, _ = bundle_of({"o": array, "lse": lse}, copy=True)  # the verdict's map of errors is made later
     return Verdict(_core.judge(g.problem._core, g._core, candidate, options, diagnosis),
                    lambda: _core.errors(g.problem._core, g._core, candidate, options))
 

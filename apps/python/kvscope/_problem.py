@@ -38,9 +38,13 @@ class Problem(LayoutConstructors, Drawn):
     lse_base      "natural" (default) or "two";   empty_lse   "-inf" (default) or "+inf"
     cache_dtype, query_dtype    the type of bit patterns: "bf16", "f16", "e4m3", "e5m2", "e4m3fnuz", "e2m1", "i8"
     layer, head_size, value_size, granularity, k_scales_order, v_scales_order, ignore    as `kvscope golden --help` describes them
+    copy          True: the problem keeps copies of all tensors, which may then change
+
+    Contiguous queries, caches, scales and masks are read in place and kept alive: do not write to them while the
+    problem, its golden output or a verdict is computed, or pass copy=True. Strided tensors and integers of 32 and 64
+    bits (tables, lengths) are copied. kvscope never writes to the caller's tensors.
 
     Raises InputError with all faults: tensors missing, unused or of other shapes, entries outside of the pool.
-    The tensors are copied once.
     """
 
     def __init__(self, core: _core.Problem, kind: str = "numpy") -> None:
@@ -50,16 +54,20 @@ class Problem(LayoutConstructors, Drawn):
 
     @classmethod
     def _make(cls, layout: str, given: Mapping[str, Any]) -> "Problem":
+        given = dict(given)
+        copy = given.pop("copy", False)
+        if not isinstance(copy, bool):
+            raise InputError(f"copy is {copy!r}: pass True, or leave it out")
         tensors, options = split_options(given)
-        bundle, kind = bundle_of(tensors)
+        bundle, kind = bundle_of(tensors, copy)
         return cls(_core.Problem.make(bundle, {**options, "layout": layout}), kind)
 
     @classmethod
     def of(cls, layout: str, tensors: Mapping[str, Any], **options: Any) -> "Problem":
         """The same as the layout's constructor, with the layout as text and the tensors as a dict."""
-        unknown = [name for name in options if name not in _OPTIONS]
+        unknown = [name for name in options if name not in (*_OPTIONS, "copy")]
         if unknown:
-            raise InputError(f"{', '.join(unknown)}: no option of a problem; options are {', '.join(_OPTIONS)}")
+            raise InputError(f"{', '.join(unknown)}: no option of a problem; options are {', '.join(_OPTIONS)}, copy")
         return cls._make(layout, {**tensors, **options})
 
     @classmethod
@@ -94,7 +102,7 @@ class Problem(LayoutConstructors, Drawn):
         return [(name, bundle.get(name).dtype, bundle.get(name).shape) for name in bundle.names()]
 
     def tensor(self, name: str) -> Any:
-        """A tensor of the problem, of the kind that the arguments had."""
+        """A tensor of the problem, of the kind that the arguments had; read-only in NumPy."""
         return from_bundle(self._core.tensors, name, self._kind)
 
     def __repr__(self) -> str:

@@ -90,7 +90,7 @@ class Capture:
 
     def vllm(self, module: str = "vllm.v1.attention.backends.flash_attn", name: str = "FlashAttentionImpl") -> None:
         """Keeps the calls of a vLLM backend: decoder attention whose `forward` has the arguments of
-        FlashAttentionImpl of vLLM 0.11 (layer, query, key, value, kv_cache, attn_metadata, output)."""
+        FlashAttentionImpl of vLLM 0.11 to 0.33 (layer, query, key, value, kv_cache, attn_metadata, output)."""
         self.patch(_class_of(module, name), "forward", sources.vllm)
 
     def sglang(self, module: str = "sglang.srt.layers.attention.base_attn_backend",
@@ -102,14 +102,17 @@ class Capture:
     def flashinfer(self, module: str = "flashinfer",
                    names: Sequence[str] = ("BatchDecodeWithPagedKVCacheWrapper",
                                            "BatchPrefillWithPagedKVCacheWrapper")) -> None:
-        """Keeps the calls of FlashInfer's paged wrappers: `run` with the arguments that `plan` of the same wrapper had,
-        by the names of FlashInfer 0.4. The wrappers do not know the layer."""
+        """Keeps the calls of FlashInfer's paged wrappers: `run` and `run_return_lse` with the arguments that `plan` or
+        `begin_forward` of the same wrapper had, by the names of FlashInfer 0.5 to 0.7. The wrappers have no layer."""
         if self.layers is not None:
             raise InputError("FlashInfer's wrappers do not know their layer: leave `layers` out, and choose with `every`")
         for name in names:
             owner = _class_of(module, name)
-            self.patch(owner, "plan", sources.flashinfer_plan)
-            self.patch(owner, "run", sources.flashinfer_run)
+            # The second names of each are other attributes of the class, which hold the functions themselves.
+            for function, source in (("plan", sources.flashinfer_plan), ("begin_forward", sources.flashinfer_plan),
+                                     ("run", sources.flashinfer_run), ("run_return_lse", sources.flashinfer_run)):
+                if function in ("plan", "run") or hasattr(owner, function):
+                    self.patch(owner, function, source)
 
     def offer(self, call: Call, source: Source) -> None:
         """Keeps the call if it is one of those that were asked for."""
@@ -241,7 +244,11 @@ def wrap(function: Callable[..., Any], source: Source | Mapping[str, str]) -> Ca
         if _active:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            _active[-1].offer(Call(getattr(function, "__qualname__", repr(function)), bound.arguments, result), find)
+            given = dict(bound.arguments)
+            for name, parameter in signature.parameters.items():
+                if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                    given.update(given.pop(name))
+            _active[-1].offer(Call(getattr(function, "__qualname__", repr(function)), given, result), find)
         return result
     return kept
 

@@ -203,7 +203,7 @@ void copy_fortran(const char* src, std::byte* dst, std::span<const std::int64_t>
   }
 }
 
-void swap_bytes(std::vector<std::byte>& bytes, std::size_t size) {
+void swap_bytes(TensorBytes& bytes, std::size_t size) {
   for (std::size_t at = 0; at + size <= bytes.size(); at += size) {
     std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(at),
                  bytes.begin() + static_cast<std::ptrdiff_t>(at + size));

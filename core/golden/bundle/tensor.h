@@ -15,6 +15,7 @@
 #include "core/base/dtype.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
+#include "core/golden/bundle/tensor_bytes.h"
 #include "core/layout/strided_view.h"
 
 namespace kvscope::golden {
@@ -22,7 +23,7 @@ namespace kvscope::golden {
 struct Tensor {
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
-  std::vector<std::byte> bytes;  // row-major; size = count * size_of(dtype)
+  TensorBytes bytes;  // row-major; size = count * size_of(dtype)
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 

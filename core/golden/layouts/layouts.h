@@ -71,7 +71,7 @@ struct PreparedProblem {
   xt::xtensor<std::uint32_t, 2> sequence_table;  // [batch, columns] the row's number: for scales per sequence
   std::vector<double> k_scales, v_scales;        // block scales of packed rows, or both kinds of scales: their products
   std::vector<std::byte> k_copy, v_copy;         // for layouts that the strides of PagedRows cannot express
-  std::vector<std::byte> q_copy;                 // for queries in two tensors or with heads first
+  TensorBytes q_copy;                            // for queries in two tensors or with heads first
   std::optional<QueryMasks> masks;               // the tensor that states the keys of each query, if one does
 
   PreparedProblem() = default;

@@ -12,9 +12,9 @@ namespace kvscope::golden {
 namespace {
 
 // Appends `count` elements from `element` on.
-void append_bytes(std::vector<std::byte>& to, const Tensor& tensor, std::int64_t element, std::int64_t count) {
+void append_bytes(TensorBytes& to, const Tensor& tensor, std::int64_t element, std::int64_t count) {
   const auto first = tensor.bytes.begin() + element * size_of(tensor.dtype);
-  to.insert(to.end(), first, first + count * size_of(tensor.dtype));
+  to.append(first, first + count * size_of(tensor.dtype));
 }
 
 // q_nope [.., Hq, latent] and q_pe [.., Hq, rope] as one q [.., Hq, latent + rope]; null after a fault or when missing.
@@ -183,7 +183,7 @@ void read_queries(LayoutReader& r, const LayoutDescription& layout, PreparedProb
             fmt::format("must be {} entries, rising from 0 to the {} rows of q", batch + 1, rows));
   }
   problem.query_heads = q.shape[q.shape.size() - 2];
-  problem.q = found == &made ? prepared.q_copy.data() : q.bytes.data();
+  problem.q = found == &made ? std::as_const(prepared.q_copy).data() : q.bytes.data();
   if (q.shape.back() != r.head_size && r.head_size > 0) {
     r.fault(q_name,
             fmt::format("has shape {}, but a head of the cache has {} elements", shape_text(q.shape), r.head_size));

@@ -149,6 +149,7 @@ void cut_mask(const SlicedInput& input, const Bundle& tensors, const ProblemSlic
     starts.push_back(starts.back() + (packed ? (count + 7) / 8 : count));
   }
   Tensor mask{given.dtype, {}, {}};
+  std::vector<std::byte>& cut = mask.bytes.own();
   for (const SequenceSlice& sequence : slice.sequences) {
     const std::int64_t start = starts[static_cast<std::size_t>(sequence.index)];
     const std::int64_t first_key = sequence.first_page * whole.k.page_size;
@@ -158,13 +159,13 @@ void cut_mask(const SlicedInput& input, const Bundle& tensors, const ProblemSlic
         const std::int64_t at = query * whole.keys(sequence.index) + key;
         if (!packed) {
           const auto from = given.bytes.begin() + (start + at) * size;
-          mask.bytes.insert(mask.bytes.end(), from, from + size);
+          cut.insert(cut.end(), from, from + size);
           continue;
         }
         const auto bit =
             given.bytes[static_cast<std::size_t>(start + at / 8)] >> static_cast<int>(at % 8) & std::byte{1};
-        if (written % 8 == 0) mask.bytes.push_back(std::byte{0});
-        mask.bytes.back() |= bit << static_cast<int>(written % 8);
+        if (written % 8 == 0) cut.push_back(std::byte{0});
+        cut.back() |= bit << static_cast<int>(written % 8);
       }
     }
   }

@@ -16,7 +16,7 @@ struct RowOrder {
   std::string words;
 };
 
-struct Rows {
+struct RowCounts {
   std::int64_t rows = 0, heads = 0, batch = 0;
   std::vector<std::int64_t> offsets;  // [batch + 1]
   std::int64_t most = 0;              // queries of a sequence
@@ -24,7 +24,7 @@ struct Rows {
 };
 
 // The order of a candidate of `shape`, whose rows have `dims` elements (lse: 1, without an axis).
-std::vector<RowOrder> orders_of(const Extents& shape, const Rows& r, std::int64_t dims, bool is_lse) {
+std::vector<RowOrder> orders_of(const Extents& shape, const RowCounts& r, std::int64_t dims, bool is_lse) {
   std::vector<RowOrder> found;
   Extents own = shape;
   if (!is_lse) {
@@ -63,7 +63,7 @@ std::vector<std::string> use_output_shapes(const Bundle& golden, Bundle& candida
   if (o == golden.tensors.end() || offsets == golden.tensors.end() || o->second.shape.size() != 3) return notes;
   const Tensor& starts = offsets->second;
   if (starts.dtype != DType::i64 || starts.shape.size() != 1 || starts.shape[0] < 1) return notes;
-  Rows rows{o->second.shape[0], o->second.shape[1], starts.shape[0] - 1, {}, 0, true};
+  RowCounts rows{o->second.shape[0], o->second.shape[1], starts.shape[0] - 1, {}, 0, true};
   const auto given = values<std::int64_t>(starts);
   rows.offsets.assign(given.begin(), given.end());
   if (rows.offsets.front() != 0 || rows.offsets.back() != rows.rows || !std::ranges::is_sorted(rows.offsets))

@@ -26,9 +26,11 @@ NumberType number_type(DType type) {
 
 const VerdictLoops& verdict_loops(attention::InstructionSet set) {
   switch (set) {
-#if defined(__x86_64__)
+#if defined(KVSCOPE_AVX2)
     case attention::InstructionSet::avx2:
       return *avx2::verdict_loops();
+#endif
+#if defined(KVSCOPE_AVX512)
     case attention::InstructionSet::avx512:
       return *avx512::verdict_loops();
 #endif

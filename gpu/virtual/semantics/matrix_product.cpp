@@ -22,8 +22,10 @@ struct MatrixLoops {
   decltype(&baseline::numbers) numbers;
 };
 MatrixLoops loops_for(Simd simd) {
-#if defined(__x86_64__)
+#if defined(KVSCOPE_AVX512)
   if (simd == Simd::avx512) return {avx512::product, avx512::numbers};
+#endif
+#if defined(KVSCOPE_AVX2)
   if (simd == Simd::avx2) return {avx2::product, avx2::numbers};
 #endif
   static_cast<void>(simd);
