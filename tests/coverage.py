@@ -1,23 +1,46 @@
-"""Tables of what `llvm-cov export` prints: called by coverage.sh."""
+"""Tables of what `llvm-cov export` prints: called by coverage.sh.
+
+A branch is one outcome, true or false, of one condition in the source. It is taken if any instantiation of a template takes it. Conditions
+that the compiler decides are left out: `if constexpr`, and comparisons that `= default` generates.
+"""
 import collections
 import json
 import os
+import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DECIDED = re.compile(r"\bif constexpr\b|\) (const )?= default;")
+
+
+def conditions(file, text):
+    """{(line, column): [times true, times false]} of the conditions of one file."""
+    found = collections.defaultdict(lambda: [0, 0])
+    for line, column, _, _, true_count, false_count, *_ in file.get("branches", []):
+        if not DECIDED.search(text[line - 1]):
+            found[line, column][0] += true_count
+            found[line, column][1] += false_count
+    return found
+
+
+def sources(files):
+    """(path in the project, lines of text, conditions) of each file of the project outside of tests."""
+    for file in files:
+        name = os.path.relpath(file["filename"], ROOT)
+        if name.startswith(("..", "tests", "build")):
+            continue
+        with open(file["filename"], encoding="utf-8") as source:
+            text = source.read().split("\n")
+        yield name, text, conditions(file, text)
 
 
 def folders(files):
     """Sums of branches per folder."""
     sums = collections.defaultdict(lambda: [0, 0])
-    for file in files:
-        name = os.path.relpath(file["filename"], ROOT)
-        branches = file["summary"]["branches"]
-        if name.startswith("..") or name.startswith(("tests", "build")):
-            continue
+    for name, _, found in sources(files):
         for folder in {os.path.dirname(name), name.split("/")[0]}:
-            sums[folder][0] += branches["count"]
-            sums[folder][1] += branches["covered"]
+            sums[folder][0] += 2 * len(found)
+            sums[folder][1] += sum(count > 0 for counts in found.values() for count in counts)
     print(f"{'folder':<36} {'branches':>9} {'taken':>9} {'share':>8}")
     for folder, (count, covered) in sorted(sums.items()):
         if count:
@@ -26,20 +49,13 @@ def folders(files):
 
 def lines(files, wanted):
     """Lines with an outcome that no test takes."""
-    for file in files:
-        name = os.path.relpath(file["filename"], ROOT)
-        if not any(name.startswith(one) for one in wanted):
+    for name, text, found in sources(files):
+        if not name.startswith(tuple(wanted)):
             continue
-        missing = collections.defaultdict(set)
-        for line, column, _, _, true_count, false_count, *_ in file.get("branches", []):
-            if not true_count:
-                missing[line, column].add("true")
-            if not false_count:
-                missing[line, column].add("false")
-        with open(file["filename"], encoding="utf-8") as source:
-            text = source.read().split("\n")
-        for (line, column), outcomes in sorted(missing.items()):
-            print(f"{name}:{line}:{column}: never {' or '.join(sorted(outcomes))}: {text[line - 1].strip()[:100]}")
+        for (line, column), counts in sorted(found.items()):
+            missing = [outcome for outcome, count in zip(("true", "false"), counts) if count == 0]
+            if missing:
+                print(f"{name}:{line}:{column}: never {' or '.join(missing)}: {text[line - 1].strip()[:100]}")
 
 
 def main():

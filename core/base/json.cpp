@@ -347,6 +347,12 @@ void dump_value(const Value& value, int indent, int level, std::string& out) {
 
 }  // namespace
 
+Value::Value(const Value& other) : data_(std::visit([](const auto& x) { return Data(x); }, other.data_)) {}
+
+Value& Value::operator=(const Value& other) {
+  return *this = Value(other);
+}
+
 Value::Value(std::uint64_t u) {
   if (u <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     data_ = static_cast<std::int64_t>(u);

@@ -39,6 +39,12 @@ class Value {
   Value(std::string s) : data_(std::move(s)) {}
   Value(Array a) : data_(std::move(a)) {}
   Value(Object o) : data_(std::move(o)) {}
+  // The copies of std::variant in libstdc++ 12 destroy an alternative that was never constructed if memory runs out.
+  Value(const Value& other);
+  Value& operator=(const Value& other);
+  Value(Value&&) noexcept = default;
+  Value& operator=(Value&&) noexcept = default;
+  ~Value() = default;
 
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::nullptr_t>(data_); }
   [[nodiscard]] bool is_integer() const { return as_i64() != nullptr || std::holds_alternative<std::uint64_t>(data_); }

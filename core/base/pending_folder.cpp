@@ -217,7 +217,7 @@ void PendingFolder::move_files() {
     moved.push_back(std::move(move));
   }
   if (const int error = detail::sync_folder(final_)) reject(take_back(error));
-  detail::remove_flat_folder(temporary_.c_str());
+  remove_displaced();
 }
 
 void PendingFolder::commit() {

@@ -40,6 +40,12 @@ bool is_wanted(const Scenario& scenario, const trace::Recorder& recorder) {
 
 // focus.sequence, or the sequence with the most tokens, the first one of several.
 SeqIdx focus_row(const Scenario& scenario, const CacheState& state) {
+  if (state.batch.empty()) {
+    reject(scenario, "$.focus.step",
+           fmt::format("step {} computes no sequence, so there is no tile: choose another step, or requests that fit "
+                       "into the pool",
+                       state.step.value));
+  }
   if (scenario.focus.sequence >= 0) {
     if (const auto row = batch_row_of(state, SeqIdx{scenario.focus.sequence})) return *row;
     reject(scenario, "$.focus.sequence",

@@ -2,6 +2,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,10 @@ from program import SCENARIOS, SOURCE, kvscope  # noqa: E402, F401
 
 INJECTOR = os.path.abspath(os.environ["FAULTS_INJECT"])
 FULL = os.environ.get("KVSCOPE_FULL") == "1"
+SAMPLE = int(os.environ.get("FAULTS_SAMPLE", "0"))  # calls of each kind and command without FULL; 0: those of the test
+# A program inherits ignored signals, and a shell starts background jobs with some.
+for each in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGTERM", "SIGPIPE"):
+    signal.signal(getattr(signal, each), signal.SIG_DFL)
 TEMPORARY = re.compile(r"\.kvscope-[0-9a-f]{32}\.tmp")
 EXAMPLES = os.path.join(SOURCE, "apps", "examples")
 SCENARIO = os.path.join(SCENARIOS, "first_light.json")
@@ -92,8 +97,9 @@ def count_calls(arguments, under):
             return {name: int(number) for name, number in (line.split() for line in lines)}
 
 
-def sampled(count, most):
-    """All of 1 to count with KVSCOPE_FULL=1, else at most `most` of them: the first, the last, and evenly spaced ones."""
-    if FULL or count <= most:
-        return range(1, count + 1)
-    return sorted({1 + round(i * (count - 1) / (most - 1)) for i in range(most)})
+def sampled(count, most, first=1):
+    """All of `first` to count with KVSCOPE_FULL=1, else at most `most` of them: the first, the last, and evenly spaced ones."""
+    most = SAMPLE or most
+    if FULL or count - first < most:
+        return range(first, count + 1)
+    return sorted({first + round(i * (count - first) / (most - 1)) for i in range(most)})

@@ -6,6 +6,7 @@ Three levels, because a reader that checks a magic number or a checksum first wo
   structure  a JSON value changed at one path; the tensors of .npz and .safetensors changed and packed again with valid checksums and
              offsets; one cell, row or table of an SQLite file changed through SQLite
 """
+import copy
 import io
 import json
 import os
@@ -163,21 +164,21 @@ def change_json(rng, value):
     """Changes one place of a JSON value; the result may be written with a key twice (see json_text)."""
     every = [path for path in paths(value) if path]
     if not every:
-        return rng.choice(VALUES)
+        return copy.deepcopy(rng.choice(VALUES))
     path = rng.choice(every)
     above, key = at_path(value, path[:-1]), path[-1]
     kind = rng.randrange(7)
     if kind == 0:
         del above[key]
     elif kind in (1, 2):
-        above[key] = rng.choice(VALUES)
+        above[key] = copy.deepcopy(rng.choice(VALUES))  # a later change must not reach the constant
     elif kind == 3:
         above[key] = json.loads(json.dumps(at_path(value, rng.choice(every))))
     elif kind == 4 and isinstance(above, dict):
         name = rng.choice([key.upper(), key + "_", key[:-1], "", "\x00", "__metadata__", str(rng.choice(list(above)))])
         above[name] = above.pop(key)
     elif kind == 5 and isinstance(above, list):
-        above[key:key] = [above[key]] * rng.choice([1, 2, 100])
+        above[key:key] = [copy.deepcopy(above[key]) for _ in range(rng.choice([1, 2, 100]))]
     else:
         above[key] = [above[key]] if rng.random() < 0.5 else {"a": above[key]}
     return value

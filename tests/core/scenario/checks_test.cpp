@@ -4,7 +4,11 @@
 
 #include <functional>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "core/scenario/detail/fault_list.h"
 #include "tests/core/scenario/support.h"
 
 namespace kvscope::checks_test {
@@ -356,6 +360,82 @@ TEST(Checks, RangesOfAStructAreCheckedWithoutAFile) {
                   Fault{"$.attention.soft_cap",
                         "0 is outside (0, 1000000]: choose a cap such as 50, or leave it "
                         "out"}));
+}
+
+// A rule between two numbers is not checked with a number that is out of its own range.
+TEST(Checks, ARuleIsSkippedWhereOneOfItsNumbersIsFaulty) {
+  const auto where = [](const std::function<void(Scenario&)>& change) {
+    std::vector<std::string> places;
+    for (const Fault& fault : after(change)) places.push_back(fault.where);
+    return places;
+  };
+  const auto generator = [](Scenario& s) {
+    s.requests.list.clear();
+    s.requests.generator.emplace().count = 3;
+  };
+  EXPECT_THAT(where([&](Scenario& s) {
+                generator(s);
+                s.requests.generator->prompt_min = 0;
+                s.requests.generator->prompt_max = -5;
+              }),
+              ElementsAre("$.requests.generator.prompt_min", "$.requests.generator.prompt_max"));
+  EXPECT_THAT(where([&](Scenario& s) {
+                generator(s);
+                s.requests.generator->prefix_groups = 3;
+                s.requests.generator->prefix_tokens = -1;
+              }),
+              ElementsAre("$.requests.generator.prefix_tokens"));
+  EXPECT_THAT(where([](Scenario& s) { s.tile.base_alignment = -7; }), ElementsAre("$.tile.base_alignment"));
+  EXPECT_THAT(where([](Scenario& s) {
+                s.tile.base_alignment = -7;
+                s.tile.BN = 4;
+              }),
+              ElementsAre("$.tile.base_alignment"));
+  EXPECT_THAT(where([](Scenario& s) {
+                s.lds.head_dim_offset = -1;
+                s.lds.reg_chunk_depth = 1000;
+              }),
+              testing::Contains("$.lds.head_dim_offset"));
+}
+
+// With more faults than are kept, the rules do not run: they rely on every number without a reported fault.
+TEST(Checks, ManyFaultsAreCountedAndNoRuleRuns) {
+  const std::vector<Fault> faults = after([](Scenario& s) {
+    s.requests.list.assign(2 * kScenarioFaults, Request{0, 0, 4, {}});
+    s.model.query_heads = 7;  // a rule would report it
+  });
+  ASSERT_EQ(faults.size(), kScenarioFaults + 1);
+  EXPECT_EQ(faults.front().where, "$.requests.list[0].prompt_tokens");
+  for (const Fault& fault : faults) EXPECT_NE(fault.where, "$.model.query_heads");
+}
+
+TEST(Checks, AMeanIsInsideItsRange) {
+  const auto with = [](double mean) {
+    return after([&](Scenario& s) {
+      s.requests.list.clear();
+      s.requests.generator.emplace().count = 3;
+      s.requests.generator->prompt_min = 10;
+      s.requests.generator->prompt_max = 20;
+      s.requests.generator->prompt_mean = mean;
+    });
+  };
+  for (const double mean : {0.0, 10.0, 15.5, 20.0}) EXPECT_THAT(with(mean), IsEmpty());
+  for (const auto& [mean, text] : {std::pair{9.5, "9.5"}, std::pair{20.5, "20.5"}}) {
+    EXPECT_THAT(with(mean), ElementsAre(Fault{"$.requests.generator.prompt_mean",
+                                              std::string(text) +
+                                                  " is outside [10, 20], the shortest and the longest: choose a mean "
+                                                  "between, or 0 for uniform lengths"}));
+  }
+}
+
+TEST(Checks, AWindowHasNoMeaningWithoutAMask) {
+  EXPECT_THAT(after([](Scenario& s) {
+                s.attention.mask = MaskKind::none;
+                s.attention.window = 3;
+              }),
+              ElementsAre(Fault{"$.attention.window",
+                                "3 has no meaning with mask none: choose mask sliding_window or chunked, or leave the "
+                                "window out"}));
 }
 
 // "$.tile.B" is not "$.tile.BN", and a fault inside a group suppresses only the rules about that group.

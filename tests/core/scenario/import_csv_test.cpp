@@ -94,6 +94,17 @@ TEST(ImportCsv, ABadRowNamesItsLineAndColumn) {
               ElementsAre(Fault{"line 2",
                                 "ContextTokens \"99999999999999999999\" is not an integer in [1, 2147483647]: correct "
                                 "or remove the row"}));
+  EXPECT_THAT(
+      row_faults("2024-01-01 00:00:00,,x\n"),
+      ElementsAre(Fault{"line 2", "ContextTokens \"\" is not an integer in [1, 2147483647]: correct or remove the row"},
+                  Fault{"line 2",
+                        "GeneratedTokens \"x\" is not an integer in [0, 2147483647]: correct or remove the "
+                        "row"}));
+  // A long cell is cut, so that a message stays one line of a terminal.
+  EXPECT_THAT(
+      row_faults("2024-01-01 00:00:00," + std::string(41, '7') + ",1\n"),
+      ElementsAre(Fault{"line 2", "ContextTokens \"" + std::string(40, '7') +
+                                      "...\" is not an integer in [1, 2147483647]: correct or remove the row"}));
   EXPECT_THAT(row_faults("2024-01-01 00:00:00,2147483647,1\n"),
               ElementsAre(Fault{"line 2",
                                 "2147483647 context and 1 generated tokens are together more than 2147483647: "
@@ -110,10 +121,36 @@ TEST(ImportCsv, ABadRowNamesItsLineAndColumn) {
 }
 
 TEST(ImportCsv, ATimeMustExist) {
-  for (const char* time : {"", "2024-01-01", "2024-02-30 00:00:00", "2023-02-29 00:00:00", "2024-13-01 00:00:00",
-                           "2024-01-01 24:00:00", "2024-01-01 00:60:00", "2024-01-01 00:00:60", "2024-01-01 00:00:00.",
-                           "2024-01-01 00:00:00.1234567890", "1969-12-31 23:59:59", "2262-01-01 00:00:00",
-                           "2024-01-01 00:00:00+1", "2024-01-01 00:00:00ZZ", "24-01-01 00:00:00"}) {
+  for (const char* time : {"",
+                           "2024-01-01",
+                           "2024-02-30 00:00:00",
+                           "2023-02-29 00:00:00",
+                           "2024-13-01 00:00:00",
+                           "2024-01-01 24:00:00",
+                           "2024-01-01 00:60:00",
+                           "2024-01-01 00:00:60",
+                           "2024-01-01 00:00:00.",
+                           "2024-01-01 00:00:00.1234567890",
+                           "1969-12-31 23:59:59",
+                           "2262-01-01 00:00:00",
+                           "2024-01-01 00:00:00+1",
+                           "2024-01-01 00:00:00ZZ",
+                           "24-01-01 00:00:00",
+                           "2024",
+                           "2024/01-01 00:00:00",
+                           "2024-01",
+                           "2024-01/01 00:00:00",
+                           "2024-01-01_00:00:00",
+                           "2024-01-01 00",
+                           "2024-01-01 00-00:00",
+                           "2024-01-01 00:00",
+                           "2024-01-01 00:00-00",
+                           "2024-01-01 00:00:00.5x",
+                           "2024-01-01 00:00:00.5/",
+                           "2024-01-01 00:00:00x01:00",
+                           "2024-01-01 00:00:00+24:00",
+                           "2024-01-01 00:00:00+01-00",
+                           "2024-01-01 00:00:00-01:60"}) {
     EXPECT_THAT(
         row_faults(std::string(time) + ",5,1"),
         ElementsAre(Fault{"line 2", "TIMESTAMP \"" + std::string(time) +

@@ -98,6 +98,26 @@ TEST(ImportJsonl, ABadRowNamesItsLine) {
               (Fault{"line 1",
                      "input_length 2147483647 and output_length 1 are together more than 2147483647: correct or "
                      "remove the row"}));
+  // The last legal value of each number and the first that is not.
+  EXPECT_THAT(
+      faults(row("9000000000001", "2147483648", "2147483648", "[]")),
+      ElementsAre(Fault{"line 1",
+                        "timestamp 9000000000001 is not a number of milliseconds in [0, 9000000000000]: correct "
+                        "or remove the row"},
+                  Fault{"line 1",
+                        "input_length 2147483648 is not an integer in [1, 2147483647]: correct or remove the "
+                        "row"},
+                  Fault{"line 1",
+                        "output_length 2147483648 is not an integer in [0, 2147483647]: correct or remove the "
+                        "row"}));
+  EXPECT_THAT(
+      faults(row("9000000000000", "5", "-1", "[4611686018427387903]")),
+      ElementsAre(Fault{"line 1", "output_length -1 is not an integer in [0, 2147483647]: correct or remove the row"}));
+  EXPECT_THAT(
+      faults(row("0", "5", "1", "[4611686018427387904]")),
+      ElementsAre(Fault{"line 1",
+                        "hash_ids[0] 4611686018427387904 is not an integer in [0, 4611686018427387903]: correct "
+                        "or remove the row"}));
   EXPECT_THAT(faults("{}"), ElementsAre(Fault{"line 1", "timestamp is missing: correct or remove the row"},
                                         Fault{"line 1", "input_length is missing: correct or remove the row"},
                                         Fault{"line 1", "output_length is missing: correct or remove the row"}));

@@ -59,6 +59,11 @@ TEST(Notes, EveryFaultOfALinkIsReported) {
                           "link [b]: step is given twice: keep one", "link [b]: view has no value: write view=..."));
 }
 
+// A key without a value is reported whether or not an equals sign follows.
+TEST(Notes, AKeyWithoutAnEqualsSignHasNoValue) {
+  EXPECT_THAT(faults_of("[a](step=1, view)"), ElementsAre("link [a]: view has no value: write view=..."));
+}
+
 // A broken link is a fault of the scenario, at its description.
 TEST(Notes, AFaultIsOneOfTheScenario) {
   Scenario scenario;

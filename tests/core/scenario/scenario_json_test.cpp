@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <initializer_list>
 #include <string>
+#include <utility>
 
 #include "core/scenario/checks.h"
 #include "core/scenario/presets.h"
@@ -250,6 +252,54 @@ TEST(ScenarioJson, WhatIsNoObjectIsNoScenario) {
 }
 
 // A list of a thousand wrong requests gives the first hundred faults.
+// A path is a JSON path: a key that is no identifier is quoted, a long one is left out.
+TEST(ScenarioJson, KeysThatAreNoIdentifiersAreQuoted) {
+  for (const auto& [key, path] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"", R"($[""])"},
+           {"a b", R"($["a b"])"},
+           {"9a", R"($["9a"])"},
+           {"a9{", R"($["a9{"])"},
+           {"a[", R"($["a["])"},
+           {"[", R"($["["])"},
+           {"a/", R"($["a/"])"},
+           {"a:", R"($["a:"])"},
+           {"Z_9$", "$.Z_9$"},
+           {"$a", "$.$a"},
+           {std::string(64, '-'), R"($[")" + std::string(64, '-') + R"("])"},
+           {std::string(65, '-'), R"($["..."])"}}) {
+    const std::vector<Fault> told = faults(document("\"" + key + "\": 1"));
+    ASSERT_EQ(told.size(), 1u) << key;
+    EXPECT_EQ(told[0].where, path);
+  }
+}
+
+// The last legal length or number of each kind and the first that is not.
+TEST(ScenarioJson, LongTextsAndListsAreRejected) {
+  EXPECT_EQ(parsed("\"description\": \"" + std::string(65'536, 'x') + "\"").description.size(), 65'536u);
+  EXPECT_THAT(faults(document("\"description\": \"" + std::string(65'537, 'x') + "\"")),
+              ElementsAre(testing::FieldsAre("$.description",
+                                             testing::StartsWith("65537 bytes are more than the 65536 allowed"))));
+  std::string spans;
+  for (int i = 0; i < 65'537; ++i) spans += "{},";
+  spans.pop_back();
+  const std::vector<Fault> told =
+      faults(R"({"kvscope_scenario": 1, "requests": {"list": [{"prompt_tokens": 9, "content": [)" + spans + "]}]}}");
+  EXPECT_THAT(told,
+              ElementsAre(testing::FieldsAre("$.requests.list[0].content",
+                                             testing::StartsWith("65537 entries are more than the 65536 allowed"))));
+}
+
+TEST(ScenarioJson, NumbersOfOtherKindsAreRejected) {
+  EXPECT_THAT(faults(document(R"("seed": 1e300)")),
+              ElementsAre(testing::FieldsAre("$.seed", HasSubstr("instead of an integer in [0, "))));
+  EXPECT_THAT(faults(document(R"("seed": 1.5)")),
+              ElementsAre(testing::FieldsAre("$.seed", HasSubstr("instead of an integer in [0, "))));
+  EXPECT_THAT(faults(document(R"("attention": {"soft_cap": "high"})")),
+              ElementsAre(Fault{"$.attention.soft_cap", "the string \"high\" instead of a number in (0, 1000000]"}));
+  EXPECT_THAT(faults(document(R"("cache": {"kind": ")" + std::string(41, 'x') + "\"}")),
+              ElementsAre(testing::FieldsAre("$.cache.kind", testing::StartsWith("\"...\" is not one of"))));
+}
+
 TEST(ScenarioJson, FaultsAreToldUpToABound) {
   std::string list;
   for (int i = 0; i < 1000; ++i) list += i == 0 ? "0" : ", 0";

@@ -549,6 +549,17 @@ TEST(StagingEvents, AFocusThatTheStepDoesNotHaveIsRejected) {
   EXPECT_EQ(rejection(scenario), "no error");
 }
 
+// A pool that no request fits into runs one step with an empty batch, which has no longest sequence.
+TEST(StagingEvents, AStepThatComputesNothingHasNoTile) {
+  Scenario scenario = scenario_of(DType::bf16, 64, StagingDetail::copies);
+  scenario.requests.list = {Request{0, 1000000, 3, {}}};
+  scenario.focus.step = 0;
+  ASSERT_TRUE(state_of(scenario).batch.empty());
+  EXPECT_EQ(rejection(scenario),
+            "scenario 'events' rejected: $.focus.step: step 0 computes no sequence, so there is no tile: choose "
+            "another step, or requests that fit into the pool");
+}
+
 TEST(StagingEvents, TheFocusIsTheSequenceAskedForOrTheLongest) {
   Scenario scenario = scenario_of(DType::bf16, 64, StagingDetail::copies);
   const CacheState state = state_of(scenario);
