@@ -7,7 +7,7 @@
 //                NVFP4): (s / 128 * (G / 4) + g / 4) * 512 + s % 32 * 16 + s % 128 / 32 * 4 + g % 4; P is a multiple of
 //                128, and G of 4
 //
-// Example: G = 2, interleaved: scale 1 of slot 2 is at place 6. G = 8, tiled: scale 5 of slot 33 is at 512 + 16 + 4 + 1.
+// Examples: G = 2, interleaved: scale 1 of slot 2 is at place 6. G = 8, tiled: scale 5 of slot 33 is at place 533.
 #pragma once
 
 #include <array>

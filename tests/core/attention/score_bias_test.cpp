@@ -126,7 +126,7 @@ TEST(ScoreBias, ReferenceFastAndTiledAgreeWithTheDefinition) {
             EXPECT_EQ(golden.keys(at, h), static_cast<double>(want.keys));
             EXPECT_EQ(fast.keys(at, h), static_cast<double>(want.keys));
             EXPECT_NEAR(golden.smax(at, h), want.smax, 1e-12);
-            EXPECT_LT(golden.repeats(at, h), 0.5);  // weights of 0 are no equal weights
+            EXPECT_LT(golden.repeats(at, h), 5);  // hidden keys, a third of all, are no equal weights
             const Rounding rounding = rounding_of(DType::f32);
             const RowTerms terms = row_terms(golden, at, h, kDims);
             EXPECT_TRUE(lse_within(rounding, terms, candidate.lse(at, h)));
