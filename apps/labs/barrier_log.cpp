@@ -140,6 +140,8 @@ std::string BarrierLog::cause(const ptx::Report& report, std::int64_t threads) c
       return "bytes land that no thread has announced: call barrier_arrive_expect once, with all bytes of the tile";
     case Kind::deadlock:
       return party_executes(report, "mbarrier") ? cause_of_deadlock() : std::string();
+    case Kind::exit_in_flight:
+      return "the kernel ends before the copies have landed: call barrier_wait before the buffer is read";
     case Kind::uninitialized:
       return cause_of_early_read(threads);
     case Kind::race_wr:

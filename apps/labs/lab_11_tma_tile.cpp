@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -13,73 +14,12 @@
 #include "apps/labs/barrier_log.h"
 #include "apps/labs/graders.h"
 #include "apps/labs/kernel_run.h"
+#include "apps/labs/tma_case.h"
 #include "core/base/report.h"
+#include "gpu/virtual/text/kernel_names.h"
 
 namespace kvscope::labs {
 namespace {
-
-constexpr std::int64_t kTileRows = 64, kTileColumns = 128, kTileBytes = kTileRows * kTileColumns * 2;
-constexpr std::int64_t kHalfBytes = kTileBytes / 2, kMapRows = 640, kTmaThreads = 128;
-
-struct TmaCase {
-  std::int64_t tiles = 1, pages = 4;
-  std::vector<std::int32_t> rows;   // [tiles, pages]
-  std::vector<std::uint16_t> pool;  // [kMapRows, kTileColumns]
-  [[nodiscard]] std::int64_t page_rows() const { return kTileRows / pages; }
-  // Map row of row r of tile n.
-  [[nodiscard]] std::int64_t row(std::int64_t n, std::int64_t r) const {
-    return rows[static_cast<std::size_t>(n * pages + r / page_rows())] + r % page_rows();
-  }
-  [[nodiscard]] std::uint16_t element(std::int64_t map_row, std::int64_t column) const {
-    return pool[static_cast<std::size_t>(map_row * kTileColumns + column)];
-  }
-};
-
-TmaCase make_tma(const CounterRng& random, std::int64_t tiles, std::int64_t pages) {
-  std::uint64_t at = 0;
-  TmaCase made;
-  made.tiles = tiles;
-  made.pages = pages;
-  // A block of the pool has four times the rows of a page: K and V of two layers.
-  const std::int64_t stride = 4 * made.page_rows(), blocks = kMapRows / stride;
-  std::vector<std::int32_t> used;
-  while (static_cast<std::int64_t>(made.rows.size()) < tiles * pages) {
-    const auto row = static_cast<std::int32_t>(random.integer(at++, 0, blocks - 1) * stride);
-    const bool repeats = std::ranges::find(used, row) != used.end();
-    if (repeats && static_cast<std::int64_t>(used.size()) < blocks) continue;
-    used.push_back(row);
-    made.rows.push_back(row);
-  }
-  made.pool.resize(static_cast<std::size_t>(kMapRows * kTileColumns));
-  for (std::size_t e = 0; e < made.pool.size(); ++e) made.pool[e] = static_cast<std::uint16_t>(random.bits(1000 + e));
-  return made;
-}
-
-LabCall tma_call(const TmaCase& made) {
-  TensorMap map;
-  map.data_type = TmaDataType::bf16;
-  map.rank = 2;
-  map.dims = {static_cast<std::uint64_t>(kTileColumns), static_cast<std::uint64_t>(kMapRows)};
-  map.strides = {static_cast<std::uint64_t>(kTileColumns * 2)};
-  map.box = {64, static_cast<std::uint32_t>(made.page_rows())};
-  map.swizzle = TmaSwizzle::b128;
-  LabCall call;
-  call.entry = "tile";
-  call.block = {kTmaThreads, 1, 1};
-  const auto out_bytes = static_cast<std::size_t>(made.tiles * kTileBytes);
-  call.arrays = {{"pool", lab_bytes(made.pool)},
-                 {"rows", lab_bytes(made.rows)},
-                 {"out", std::vector<std::byte>(out_bytes, kUnwritten), false}};
-  call.params = {MapOf{0, map}, AddressOf{1}, AddressOf{2}, static_cast<std::uint64_t>(made.tiles),
-                 static_cast<std::uint64_t>(made.pages)};
-  call.global_races = false;
-  return call;
-}
-
-std::string tma_text(const TmaCase& made) {
-  return fmt::format("{} of {} pages of {} rows; first rows {}", made.tiles == 1 ? "one tile" : "tiles", made.pages,
-                     made.page_rows(), fmt::join(made.rows, " "));
-}
 
 struct Box {
   std::int64_t column = 0, row = 0, shared = 0, bytes = 0;
@@ -229,18 +169,35 @@ struct TmaFault {
   std::string message, text;
 };
 
+// Variables as tile.cu names them: "_ZZ4tileE4full" -> "full".
+std::string with_plain_names(std::string_view text) {
+  constexpr std::string_view kMangled = "_ZZ";
+  std::string result;
+  while (true) {
+    const std::size_t at = text.find(kMangled);
+    result += text.substr(0, at);
+    if (at == std::string_view::npos) return result;
+    text.remove_prefix(at);
+    const auto end =
+        std::ranges::find_if(text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_'; });
+    const auto length = static_cast<std::size_t>(end - text.begin());
+    const std::string name = ptx::demangled(text.substr(0, length));
+    result += name.substr(name.rfind(':') + 1);
+    text.remove_prefix(length);
+  }
+}
+
 TmaFault fault_in_words(const KernelRun& run, const BarrierLog& log) {
-  if (run.reports.empty()) return {fault_of(run), report_case(run)};
-  const std::string cause = log.cause(run.reports.front(), kTmaThreads);
+  const std::string cause = run.reports.empty() ? std::string() : log.cause(run.reports.front(), kTmaThreads);
   if (cause.empty()) {
     const std::string fault = fault_of(run);
-    return {fault.substr(0, fault.find('\n')), report_case(run)};
+    return {with_plain_names(fault.substr(0, fault.find('\n'))), with_plain_names(report_case(run))};
   }
   // The report's own words are about instructions; its parties are the lines that matter.
   ptx::Report parties = run.reports.front();
   parties.message.clear();
   parties.hint.clear();
-  return {cause + "; " + head_of(run), ptx::to_text(parties) + "\n" + log.text(kTmaThreads)};
+  return {cause + "; " + head_of(run), with_plain_names(ptx::to_text(parties)) + "\n" + log.text(kTmaThreads)};
 }
 
 // The buffer by pages and halves: the box that lands in each place, and the expected one below it.
@@ -303,7 +260,7 @@ std::string chunk_name(const TmaCase& made, std::int64_t n, const MapChunk& chun
 // The rows of the tile around the first wrong element, by chunks of 8 elements of its half: which chunk of the tile out
 // has there.
 CasePicture picture_of_values(const TmaCase& made, const std::vector<std::uint16_t>& out, std::int64_t wrong) {
-  constexpr std::int64_t kRowsShown = 8, kChunk = 8, kChunksShown = 8;
+  constexpr std::int64_t kRowsShown = 8, kChunk = 8;  // 8 chunks in a half
   const std::int64_t n = wrong / kTileColumns / kTileRows, row = wrong / kTileColumns % kTileRows,
                      half = wrong % kTileColumns / 64;
   PictureGrid grid{
@@ -312,13 +269,13 @@ CasePicture picture_of_values(const TmaCase& made, const std::vector<std::uint16
                   n, half * 64, half * 64 + 63),
       {},
       {}};
-  for (std::int64_t c = 0; c < kChunksShown; ++c) {
+  for (std::int64_t c = 0; c < kChunk; ++c) {
     grid.columns.push_back(fmt::format("{}-{}", half * 64 + c * kChunk, half * 64 + c * kChunk + kChunk - 1));
   }
   const CellWindow window = window_around(row, kTileRows, kRowsShown);
   for (std::int64_t r = window.first; r < window.last; ++r) {
     PictureRow line{fmt::format("row {}", r), {}};
-    for (std::int64_t c = 0; c < kChunksShown; ++c) {
+    for (std::int64_t c = 0; c < kChunk; ++c) {
       const std::int64_t column = half * 64 + c * kChunk;
       const std::uint16_t* const got = out.data() + (n * kTileRows + r) * kTileColumns + column;
       const std::int64_t first = made.row(n, r) * kTileColumns + column;
