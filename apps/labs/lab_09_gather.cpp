@@ -349,7 +349,7 @@ class GatherGrader final : public Grader {
                  text, 2),
           picture_past_row(made, *writes.past()));
     }
-    if (outside && array == "tokens") {
+    if (outside && array == "tokens" && report.address.offset >= made.count() * 4) {
       return failed(lab(), test,
                     fmt::format("a warp without a row reads tokens[{}], and tokens has {} entries; {}",
                                 report.address.offset / 4, made.count(), fault),
@@ -529,10 +529,12 @@ class GatherGrader final : public Grader {
       if (!fault_of(run).empty()) return stopped("sectors", made, run, RowWrites(made));
       const std::int64_t copied = made.count() * made.row * 2 / 32;
       SectorCount count{{copied, made.count(), made.count(), copied}, {}};
-      std::size_t array = kPool;  // with the most sectors too many
-      for (std::size_t a = 0; a < count.taken.size(); ++a) {
-        count.taken[a] = traffic.sectors(run, a);
-        if (count.taken[a] - count.needed[a] > count.taken[array] - count.needed[array]) array = a;
+      for (std::size_t a = 0; a < count.taken.size(); ++a) count.taken[a] = traffic.sectors(run, a);
+      // The array with the most sectors too many: of the rows, unless both copies of the rows are within the limit.
+      const auto excess = [&](std::size_t a) { return count.taken[a] - count.needed[a]; };
+      std::size_t array = excess(kOut) > excess(kPool) ? kOut : kPool;
+      if (static_cast<double>(count.taken[array]) <= kSectorLimit * static_cast<double>(count.needed[array])) {
+        array = excess(kTokens) > excess(kTable) ? kTokens : kTable;
       }
       sectors += run.total.sectors;
       ideal += SectorCount::sum(count.needed);
@@ -541,7 +543,7 @@ class GatherGrader final : public Grader {
       if (count.ratio() <= worst || !line) continue;
       worst = count.ratio();
       const std::string& name = call.arrays[array].name;
-      const bool entry = (array == kTable || array == kTokens) && line->traffic.same == 0;
+      const bool entry = array == kTable || array == kTokens;
       reason =
           fmt::format("{}, line {}: {}", name, line->number,
                       entry ? "the entry is read again in each turn of the loop: keep it in a variable" : line->reason);

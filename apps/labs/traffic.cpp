@@ -31,7 +31,7 @@ std::string reason_of(const LineTraffic& line) {
     return "lanes access different rows: adjacent lanes must access adjacent elements";
   }
   if (line.gaps * 10 > line.sectors) return "there are gaps between the elements of adjacent lanes";
-  if (line.same * 2 > line.runs) return "several lanes store the same element: each lane copies elements of its own";
+  if (line.same * 2 > line.runs) return "several lanes copy the same element: each lane copies elements of its own";
   if (line.alone * 2 > line.runs)
     return "one lane of the warp works alone: 32 lanes share a sector when they work at once";
   return "the same bytes are accessed more than once";
@@ -61,7 +61,7 @@ void Traffic::access(const ptx::Exec& exec, const ptx::Op& /*op*/, const ptx::Wa
   line.sectors += touched;
   (rows.size() > 2 ? line.several : line.gaps) += touched - needed;
   line.alone += active == 1 ? 1 : 0;
-  line.same += access.kind == ptx::AccessKind::store && addresses.size() < active ? 1 : 0;
+  line.same += addresses.size() < active ? 1 : 0;
   if (touched - needed <= line.most_wasted) return;
   line.most_wasted = touched - needed;
   line.sample = {access.bytes, access.lanes, {}};

@@ -31,7 +31,7 @@ struct WarpSample {
 struct LineTraffic {
   std::int64_t runs = 0, sectors = 0;
   std::int64_t several = 0, gaps = 0;  // sectors wasted as lanes access different rows, or leave gaps
-  std::int64_t alone = 0, same = 0;    // runs with one active lane; runs in which several lanes store to one address
+  std::int64_t alone = 0, same = 0;    // runs with one active lane; runs in which lanes share an address
   std::int64_t most_wasted = -1;       // of `sample`
   WarpSample sample;                   // the instruction that wastes the most sectors
 };
