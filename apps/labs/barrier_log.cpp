@@ -177,6 +177,7 @@ PictureGrid BarrierLog::grid(std::int64_t threads) const {
   grid.columns = {"arrivals", "bytes announced", "bytes landed"};
   for (std::size_t p = 0; p < std::min(phases_.size(), kPhasesShown); ++p) {
     const Phase& phase = phases_[p];
+    if (p > 0 && phase.arrivals + phase.announced + phase.landed == 0) break;  // of no tile
     const auto cell = [](std::string text, bool right) {
       return PictureCell{std::move(text), right ? CellMark::plain : CellMark::wrong};
     };

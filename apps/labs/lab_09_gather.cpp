@@ -278,35 +278,21 @@ CasePicture picture_past_row(const GatherCase& made, const RowWrites::Past& past
   return {{std::move(grid)}};
 }
 
-// The sector that each lane of one instruction accesses.
-CasePicture picture_of_lanes(const std::string& array, const Traffic::Line& line) {
-  constexpr std::uint64_t kSector = 32;  // [bytes]
-  const WarpSample& sample = line.traffic.sample;
-  std::set<std::uint64_t> sectors, addresses;
-  for (std::size_t lane = 0; lane < ptx::kLanes; ++lane) {
-    if ((sample.lanes >> lane & 1U) == 0) continue;
-    sectors.insert(sample.addresses[lane] / kSector);
-    addresses.insert(sample.addresses[lane]);
+// The row of a hole by vectors of 8 elements.
+CasePicture picture_of_hole(const GatherCase& made, const std::uint16_t* row) {
+  constexpr std::int64_t kVectorsShown = 8;
+  PictureGrid grid{"the row of out, by vectors of 8 elements: all must be zeros", {}, {{"the first vectors", {}}}};
+  for (std::int64_t v = 0; v < std::min(made.row / 8, kVectorsShown); ++v) {
+    const auto all = [&](std::uint16_t value) {
+      return std::all_of(row + v * 8, row + v * 8 + 8, [&](std::uint16_t x) { return x == value; });
+    };
+    grid.columns.push_back(fmt::format("{}-{}", v * 8, v * 8 + 7));
+    grid.rows[0].cells.push_back({all(0)        ? "zeros"
+                                  : all(0xcdcd) ? "not written"
+                                                : "a row of pool",
+                                  all(0) ? CellMark::plain : CellMark::wrong});
   }
-  PictureGrid grid{fmt::format("one instruction of line {}: the sector of {}, 32 bytes, that each lane accesses",
-                               line.number, array),
-                   {},
-                   {}};
-  for (int lane = 0; lane < 8; ++lane) grid.columns.push_back(fmt::format("+{}", lane));
-  for (std::size_t lane = 0; lane < ptx::kLanes; ++lane) {
-    if (lane % 8 == 0) grid.rows.push_back({fmt::format("lane {}", lane), {}});
-    if ((sample.lanes >> lane & 1U) == 0) {
-      grid.rows.back().cells.push_back({"-", CellMark::quiet});
-      continue;
-    }
-    const std::uint64_t sector = sample.addresses[lane] / kSector;
-    const auto used =
-        std::ranges::count_if(addresses, [&](std::uint64_t a) { return a / kSector == sector; }) * sample.bytes;
-    grid.rows.back().cells.push_back({fmt::format("{}", sector - *sectors.begin()),
-                                      used < 32 ? CellMark::wrong : CellMark::plain,
-                                      fmt::format("{} of 32 B", std::min<std::int64_t>(used, 32))});
-  }
-  return {{std::move(grid)}, {}, "a lane that does not take part"};
+  return {{std::move(grid)}};
 }
 
 class GatherGrader final : public Grader {
@@ -475,12 +461,14 @@ class GatherGrader final : public Grader {
         const auto* const row = out.data() + i * made.row;
         const auto zeros = std::count(row, row + made.row, 0), untouched = std::count(row, row + made.row, 0xcdcd);
         if (zeros == made.row) continue;
-        return failed(lab(), "holes",
-                      untouched == made.row ? "the row of a negative token is not written: it must be zeros"
-                      : untouched + zeros == made.row
-                          ? fmt::format("only {} of {} elements of the row are zeros", zeros, made.row)
-                          : "a negative token is looked up: its row must be zeros",
-                      gather_text(made, i), 3);
+        return with_picture(
+            failed(lab(), "holes",
+                   untouched == made.row ? "the row of a negative token is not written: it must be zeros"
+                   : untouched + zeros == made.row
+                       ? fmt::format("only {} of {} elements of the row are zeros", zeros, made.row)
+                       : "a negative token is looked up: its row must be zeros",
+                   gather_text(made, i), 3),
+            picture_of_hole(made, row));
       }
     }
     return passed(lab(), "holes");
@@ -554,7 +542,15 @@ class GatherGrader final : public Grader {
             fmt::format("\n{:<6}  {:>6} sectors, {:>6} needed", call.arrays[a].name, count.taken[a], count.needed[a]);
       }
       text += "\ncompiled by " + compiler_of(kernel.ptx);
-      picture = picture_of_lanes(name, *line);
+      PictureGrid arrays{
+          fmt::format("sectors of 32 bytes: {} rows of {} elements", made.count(), made.row), {"taken", "needed"}, {}};
+      for (const std::size_t a : {kPool, kOut, kTokens, kTable}) {
+        arrays.rows.push_back({call.arrays[a].name,
+                               {{fmt::format("{}", count.taken[a]), a == array ? CellMark::wrong : CellMark::plain},
+                                {fmt::format("{}", count.needed[a])}}});
+      }
+      picture = entry ? CasePicture{} : picture_of_lanes(name, *line);
+      picture.grids.insert(picture.grids.begin(), std::move(arrays));
     }
     const double ratio = static_cast<double>(sectors) / static_cast<double>(ideal);
     if (ratio <= kSectorLimit) {

@@ -86,6 +86,35 @@ std::optional<Traffic::Line> Traffic::worst_line(const KernelRun& run, std::size
   return worst;
 }
 
+CasePicture picture_of_lanes(const std::string& array, const Traffic::Line& line) {
+  const WarpSample& sample = line.traffic.sample;
+  std::set<std::uint64_t> sectors, addresses;
+  for (std::size_t lane = 0; lane < ptx::kLanes; ++lane) {
+    if ((sample.lanes >> lane & 1U) == 0) continue;
+    sectors.insert(sample.addresses[lane] / kTrafficSector);
+    addresses.insert(sample.addresses[lane]);
+  }
+  PictureGrid grid{fmt::format("one instruction of line {}: the sector of {}, 32 bytes, that each lane accesses",
+                               line.number, array),
+                   {},
+                   {}};
+  for (int lane = 0; lane < 8; ++lane) grid.columns.push_back(fmt::format("+{}", lane));
+  for (std::size_t lane = 0; lane < ptx::kLanes; ++lane) {
+    if (lane % 8 == 0) grid.rows.push_back({fmt::format("lane {}", lane), {}});
+    if ((sample.lanes >> lane & 1U) == 0) {
+      grid.rows.back().cells.push_back({"-", CellMark::quiet});
+      continue;
+    }
+    const std::uint64_t sector = sample.addresses[lane] / kTrafficSector;
+    const auto used =
+        std::ranges::count_if(addresses, [&](std::uint64_t a) { return a / kTrafficSector == sector; }) * sample.bytes;
+    grid.rows.back().cells.push_back({fmt::format("{}", sector - *sectors.begin()),
+                                      used < 32 ? CellMark::wrong : CellMark::plain,
+                                      fmt::format("{} of 32 B", std::min<std::int64_t>(used, 32))});
+  }
+  return {{std::move(grid)}, {}, "a lane that does not take part"};
+}
+
 std::string compiler_of(std::string_view ptx) {
   const std::string_view head = ptx.substr(0, 2000);
   if (head.find("LLVM NVPTX") != std::string_view::npos) return "clang";

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "apps/labs/kernel_run.h"
+#include "apps/labs/picture.h"
 #include "gpu/virtual/machine/monitor.h"
 
 namespace kvscope::labs {
@@ -56,6 +57,9 @@ class Traffic final : public ptx::Monitor {
   std::uint64_t row_bytes_;
   std::map<Key, LineTraffic> lines_;
 };
+
+// The sector of `array` that each lane of the line's sample accesses.
+[[nodiscard]] CasePicture picture_of_lanes(const std::string& array, const Traffic::Line& line);
 
 // Who wrote the PTX, by its first lines: "clang", "nvcc or NVRTC 12.8"; "an unknown compiler" otherwise. Compilers keep
 // other values in registers, so sectors may differ.
