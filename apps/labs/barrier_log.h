@@ -1,7 +1,7 @@
 // What threads and copies do with the arrival barrier of a CTA, phase by phase, and which mistake explains a report of
 // the virtual GPU. The sentences use the functions of the course's tma.h, not the instructions of PTX.
 //
-//   phase 0   1 of 128 arrivals   16384 bytes announced   16384 landed      barrier_init asks for 128 arrivals, 1 arrives
+//   phase 0   1 of 128 arrivals   16384 bytes announced   16384 landed    barrier_init asks for 128 arrivals, 1 arrives
 //
 // For kernels with one barrier and one CTA.
 #pragma once

@@ -1,5 +1,5 @@
-// The sectors of global memory that each line of a kernel reads and writes, by array, and why they are too many. A sector
-// has 32 bytes.
+// The sectors of global memory that each line of a kernel reads and writes, by array, and why they are too many. A
+// sector has 32 bytes.
 //
 //   table  line 8   396 sectors where 12 are needed     the same entry is read in each turn of the loop
 //
