@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "apps/labs/compile.h"
@@ -51,13 +52,42 @@ std::int64_t with_chunk(const SwizzleTile& tile, std::int64_t row, std::int64_t 
 std::vector<SwizzleError> swizzle_errors() {
   using Tile = const SwizzleTile&;
   using Int = std::int64_t;
+  static constexpr const char* kElements = "XOR counted in elements, not in 16-byte chunks";
+  static constexpr const char* kNumber =
+      "the swizzle is applied to the number of the element: it is of byte addresses, number * element_bytes";
+  const auto chunk_of = [](Tile t, Int c) { return c / t.per_chunk(); };
+  const auto byte_of = [](Tile t, Int r, Int c) { return (r * t.columns() + c) * t.element(); };
   return {
+      {"offset() is not written: it returns -1 for every element", [](Tile, Int, Int) { return Int{-1}; }},
       {"there is no swizzle: rows are stored one after the other",
        [](Tile t, Int r, Int c) { return r * t.columns() + c; }},
-      {"XOR counted in elements, not in 16-byte chunks",
+      {kElements,
        [](Tile t, Int r, Int c) {
          const Int bits = t.columns() / t.per_chunk() - 1;
          return r * t.columns() + (c ^ (line_of(t, r, c) & bits));
+       }},
+      {kElements, [](Tile t, Int r, Int c) { return r * t.columns() + (c ^ (r % 8)); }},
+      {kNumber,
+       [](Tile t, Int r, Int c) {
+         const Int number = r * t.columns() + c;
+         return number ^ (number >> 3 & (bytes(t.mode) - 16));
+       }},
+      {kNumber,
+       [](Tile t, Int r, Int c) {
+         const Int number = r * t.columns() + c;
+         return number ^ (number >> 3 & 0x70);
+       }},
+      {"XOR with row % 8 in every mode: a narrow mode has fewer chunks in a row, so chunks leave their row",
+       [=](Tile t, Int r, Int c) { return with_chunk(t, r, c, chunk_of(t, c) ^ (r % 8)); }},
+      {"XOR with three bits of the line in every mode: the 64-byte mode XORs two bits and the 32-byte mode one, so "
+       "chunks "
+       "leave their row",
+       [=](Tile t, Int r, Int c) { return with_chunk(t, r, c, chunk_of(t, c) ^ (line_of(t, r, c) % 8)); }},
+      {"the XORed bits are one too high: bits 7 and above of the byte address are XORed into bits 4 and above, a shift "
+       "by 3",
+       [=](Tile t, Int r, Int c) {
+         const Int byte = byte_of(t, r, c);
+         return (byte ^ (byte >> 4 & (bytes(t.mode) - 16))) / t.element();
        }},
       {"XOR with the row: the chunk is XORed with the number of the 128-byte line, which holds several rows of a "
        "narrow mode",
@@ -127,6 +157,11 @@ std::string at(const SwizzleTile& tile, std::size_t index) {
   return fmt::format("row {}, column {}", i / tile.columns(), i % tile.columns());
 }
 
+// Offsets count elements; kvscope swizzle table and the handout's tables count bytes.
+std::string offset_text(const SwizzleTile& tile, std::int64_t offset) {
+  return fmt::format("offset {} (byte {})", offset, offset * tile.element());
+}
+
 // The 16-byte places of the first lines of 128 bytes, with the chunks that the student's offsets put there. Chunks that
 // are torn, outside the tile or two in one place are wrong. `shown`: the element of the case's text.
 CasePicture picture_of_offsets(const SwizzleTile& tile, const Words& offsets, std::size_t shown,
@@ -183,6 +218,36 @@ CasePicture picture_of_offsets(const SwizzleTile& tile, const Words& offsets, st
   return {{std::move(grid)}, {}, "a chunk that is torn apart"};
 }
 
+// What the harness has in *row and *col before it calls place().
+constexpr std::int64_t kPlaceUnwritten = std::numeric_limits<std::int64_t>::min();
+
+std::string place_text(std::int64_t row, std::int64_t col) {
+  const auto word = [](std::int64_t x) { return x == kPlaceUnwritten ? std::string("nothing") : fmt::format("{}", x); };
+  return fmt::format("row {}, column {}", word(row), word(col));
+}
+
+// The chunks of the line that has the shown offset: the first element of each by the mode, and by place().
+CasePicture picture_of_places(const SwizzleTile& tile, const Words& expected, const Words& given, std::int64_t shown) {
+  constexpr std::int64_t kLine = 8;  // [chunks]
+  PictureGrid grid{fmt::format("line at byte {}, by chunks of 16 bytes: row and column of each chunk's first element",
+                               shown * tile.element() / 128 * 128),
+                   {},
+                   {{"the mode", {}}, {"place()", {}}}};
+  const std::int64_t first = shown * tile.element() / 128 * 128 / tile.element();
+  for (std::int64_t c = 0; c < kLine; ++c) {
+    const auto at = static_cast<std::size_t>(first + c * tile.per_chunk());
+    grid.columns.push_back(fmt::format("byte {}", static_cast<std::int64_t>(at) * tile.element()));
+    const auto words = [&](const Words& of) {
+      const auto word = [](std::int64_t x) { return x == kPlaceUnwritten ? std::string("-") : fmt::format("{}", x); };
+      return fmt::format("{},{}", word(of[2 * at]), word(of[2 * at + 1]));
+    };
+    const bool same = words(expected) == words(given);
+    grid.rows[0].cells.push_back({words(expected), same ? CellMark::plain : CellMark::expected});
+    grid.rows[1].cells.push_back({words(given), same ? CellMark::plain : CellMark::wrong});
+  }
+  return {{std::move(grid)}};
+}
+
 // A phase of ldmatrix: lane i reads a chunk of row first + i. A group of four banks that several lanes ask for delivers
 // one chunk in each wavefront.
 CasePicture picture_of_wavefronts(const SwizzleTile& tile, const Words& offsets, std::int64_t first, std::int64_t col) {
@@ -206,7 +271,7 @@ CasePicture picture_of_wavefronts(const SwizzleTile& tile, const Words& offsets,
 
 // A fault of one tile: its sentence and where it is.
 struct TileFault {
-  std::string text;
+  std::string message, text;
   std::size_t element = 0;
   bool of_banks = false;  // the chunk that begins at `element`, and those of the next rows
 
@@ -222,11 +287,16 @@ std::optional<TileFault> collision(const SwizzleTile& tile, const Words& offsets
   std::vector<std::optional<std::size_t>> owner(offsets.size());
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     if (offsets[i] < 0 || offsets[i] >= tile.elements()) {
-      return TileFault{fmt::format("{} is at offset {}, outside [0, {})", at(tile, i), offsets[i], tile.elements()), i};
+      return TileFault{"an element is outside the tile",
+                       fmt::format("{} is at {}; offsets of the tile are 0 to {}", at(tile, i),
+                                   offset_text(tile, offsets[i]), tile.elements() - 1),
+                       i};
     }
     auto& other = owner[static_cast<std::size_t>(offsets[i])];
     if (other.has_value()) {
-      return TileFault{fmt::format("{} and {} are both at offset {}", at(tile, *other), at(tile, i), offsets[i]), i};
+      return TileFault{
+          "two elements share a place",
+          fmt::format("{} and {} are both at {}", at(tile, *other), at(tile, i), offset_text(tile, offsets[i])), i};
     }
     other = i;
   }
@@ -238,7 +308,9 @@ std::optional<TileFault> torn_chunk(const SwizzleTile& tile, const Words& offset
     const auto in_chunk = static_cast<std::int64_t>(i) % tile.per_chunk();
     const std::int64_t first = offsets[i - static_cast<std::size_t>(in_chunk)];
     if (offsets[i] != first + in_chunk || first % tile.per_chunk() != 0) {
-      return TileFault{fmt::format("{} is at offset {}; its chunk begins at offset {}", at(tile, i), offsets[i], first),
+      return TileFault{"a chunk of 16 bytes is torn apart",
+                       fmt::format("{} is at {}; its chunk begins at {}", at(tile, i), offset_text(tile, offsets[i]),
+                                   offset_text(tile, first)),
                        i};
     }
   }
@@ -254,18 +326,18 @@ std::optional<TileFault> bank_conflict(const SwizzleTile& tile, const Words& off
       for (std::int64_t lane = 0; lane < kGroupRows; ++lane) {
         const std::int64_t offset = offsets[static_cast<std::size_t>((first + lane) * tile.columns() + col)];
         if (offset % tile.per_chunk() != 0) {
-          return TileFault{
-              fmt::format("the chunk of row {}, column {} begins at offset {}, which is no multiple of 16 bytes: "
-                          "ldmatrix cannot read it",
-                          first + lane, col, offset),
-              static_cast<std::size_t>((first + lane) * tile.columns() + col)};
+          return TileFault{"a chunk cannot be read at once",
+                           fmt::format("the chunk of row {}, column {} begins at {}, which is no multiple of 16 bytes",
+                                       first + lane, col, offset_text(tile, offset)),
+                           static_cast<std::size_t>((first + lane) * tile.columns() + col)};
         }
         const std::int64_t address = std::clamp<std::int64_t>(offset, 0, 1 << 20) * tile.element();
         access.addresses[static_cast<std::size_t>(lane)] = address / kChunkBytes * kChunkBytes;
       }
       const int cycles = bank_report(profile, access).cycles();
       if (cycles > 1) {
-        return TileFault{fmt::format("columns {} to {} of rows {} to {} take {} wavefronts instead of 1", col,
+        return TileFault{"a column read has bank conflicts",
+                         fmt::format("columns {} to {} of rows {} to {} take {} wavefronts instead of 1", col,
                                      col + tile.per_chunk() - 1, first, first + kGroupRows - 1, cycles),
                          static_cast<std::size_t>(first * tile.columns() + col), true};
       }
@@ -285,11 +357,10 @@ class SwizzleGrader final : public Grader {
     const HarnessRun offsets = run_cases(options(), compiled.product, questions(tiles, 0));
     const HarnessRun places = run_cases(options(), compiled.product, questions(tiles, 1));
     const std::string error = diagnosis(tiles, offsets);
-    return {property("bijection", tiles, offsets, collision, "two elements share a place, or one is outside the tile",
-                     error, 1),
-            property("chunks", tiles, offsets, torn_chunk, "a chunk of 16 bytes is torn apart", error, 2),
-            property("wavefronts", tiles, offsets, bank_conflict, "a column read has bank conflicts", error, 2),
-            agreement(tiles, offsets, error), inverse(tiles, places)};
+    return {property("bijection", tiles, offsets, collision, error, 1),
+            property("chunks", tiles, offsets, torn_chunk, error, 2),
+            property("wavefronts", tiles, offsets, bank_conflict, error, 2), agreement(tiles, offsets, error),
+            inverse(tiles, places)};
   }
 
  private:
@@ -312,7 +383,21 @@ class SwizzleGrader final : public Grader {
     return result;
   }
 
-  // The typical error that explains every offset; empty without one.
+  // "right for mode 128B with elements of 2 B; wrong for the other 8 of 9 tiles"; empty if no tile is right, or all are.
+  static std::string right_so_far(const std::vector<SwizzleTile>& tiles, const HarnessRun& run) {
+    std::string right;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < std::min(tiles.size(), run.results.size()); ++i) {
+      if (run.results[i] != mode_offsets(tiles[i])) continue;
+      right += fmt::format("{}mode {}B with elements of {} B", count == 0 ? "" : ", ", bytes(tiles[i].mode),
+                           tiles[i].element());
+      ++count;
+    }
+    if (count == 0 || count == tiles.size()) return {};
+    return fmt::format("right for {}; wrong for the other {} of {} tiles", right, tiles.size() - count, tiles.size());
+  }
+
+  // The typical error that explains every offset, else the tiles that are right; empty without either.
   static std::string diagnosis(const std::vector<SwizzleTile>& tiles, const HarnessRun& run) {
     for (const SwizzleError& error : swizzle_errors()) {
       bool explains = run.results.size() == tiles.size();
@@ -321,7 +406,7 @@ class SwizzleGrader final : public Grader {
       }
       if (explains) return error.message;
     }
-    return {};
+    return right_so_far(tiles, run);
   }
 
   [[nodiscard]] std::optional<TestResult> stopped(std::string_view test, const std::vector<SwizzleTile>& tiles,
@@ -337,12 +422,12 @@ class SwizzleGrader final : public Grader {
 
   template <class Fault>
   TestResult property(std::string_view test, const std::vector<SwizzleTile>& tiles, const HarnessRun& run, Fault fault,
-                      const std::string& message, const std::string& error, int hint) const {
+                      const std::string& error, int hint) const {
     if (auto result = stopped(test, tiles, run, 1)) return *result;
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       const std::optional<TileFault> found = fault(tiles[i], run.results[i]);
       if (found) {
-        return with_picture(failed(lab(), test, error.empty() ? message : message + ": " + error,
+        return with_picture(failed(lab(), test, error.empty() ? found->message : found->message + ": " + error,
                                    tiles[i].text() + "\n" + found->text, hint),
                             found->picture(tiles[i], run.results[i]));
       }
@@ -358,8 +443,9 @@ class SwizzleGrader final : public Grader {
       const auto found = std::ranges::mismatch(expected, run.results[i]);
       if (found.in1 == expected.end()) continue;
       const auto index = static_cast<std::size_t>(found.in1 - expected.begin());
-      const std::string text = fmt::format("{}\n{}: expected offset {}, your code gave {}", tiles[i].text(),
-                                           at(tiles[i], index), *found.in1, *found.in2);
+      const std::string text =
+          fmt::format("{}\n{}: expected {}, your code gave {}", tiles[i].text(), at(tiles[i], index),
+                      offset_text(tiles[i], *found.in1), offset_text(tiles[i], *found.in2));
       return with_picture(
           failed(lab(), "tma_mode", error.empty() ? "the offsets are not those of the TMA mode" : error, text, 3),
           picture_of_offsets(tiles[i], run.results[i], index, *found.in1));
@@ -369,8 +455,9 @@ class SwizzleGrader final : public Grader {
 
   [[nodiscard]] TestResult inverse(const std::vector<SwizzleTile>& tiles, const HarnessRun& run) const {
     if (auto result = stopped("inverse", tiles, run, 2)) return *result;
-    bool plain = true, exchanged = true;
+    bool plain = true, exchanged = true, unwritten = true;
     std::string text;
+    CasePicture picture;
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       const Words expected = mode_places(tiles[i]);
       const Words& given = run.results[i];
@@ -379,18 +466,23 @@ class SwizzleGrader final : public Grader {
         const auto whole = static_cast<std::int64_t>(offset);
         plain = plain && row == whole / tiles[i].columns() && col == whole % tiles[i].columns();
         exchanged = exchanged && row == expected[2 * offset + 1] && col == expected[2 * offset];
+        unwritten = unwritten && row == kPlaceUnwritten && col == kPlaceUnwritten;
         if (text.empty() && (row != expected[2 * offset] || col != expected[2 * offset + 1])) {
-          text = fmt::format("{}\noffset {}: expected row {}, column {}; your code gave row {}, column {}",
-                             tiles[i].text(), offset, expected[2 * offset], expected[2 * offset + 1], row, col);
+          text = fmt::format("{}\n{}: expected row {}, column {}; your code gave {}", tiles[i].text(),
+                             offset_text(tiles[i], whole), expected[2 * offset], expected[2 * offset + 1],
+                             place_text(row, col));
+          picture = picture_of_places(tiles[i], expected, given, whole);
         }
       }
     }
     if (text.empty()) return passed(lab(), "inverse");
-    return failed(lab(), "inverse",
-                  plain       ? "the inverse ignores the swizzle"
-                  : exchanged ? "the inverse returns row and column in each other's place"
-                              : "the inverse does not give the element that the mode stores there",
-                  text, 3);
+    return with_picture(failed(lab(), "inverse",
+                               unwritten   ? "place() writes neither *row nor *col"
+                               : plain     ? "the inverse ignores the swizzle"
+                               : exchanged ? "the inverse returns row and column in each other's place"
+                                           : "the inverse does not give the element that the mode stores there",
+                               text, 3),
+                        picture);
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -12,9 +13,11 @@
 #include "apps/labs/graders.h"
 #include "apps/labs/kernel_run.h"
 #include "apps/labs/pool_picture.h"
-#include "apps/labs/row_accesses.h"
+#include "apps/labs/traffic.h"
 #include "core/cache/paged_kv_cache.h"
 #include "core/layout/table_columns.h"
+#include "gpu/virtual/machine/memory/device_memory.h"
+#include "gpu/virtual/machine/state.h"
 
 namespace kvscope::labs {
 namespace {
@@ -122,10 +125,14 @@ LabCall gather_call(const GatherCase& made, const std::vector<std::uint16_t>& po
   return call;
 }
 
+std::string case_of(const GatherCase& made) {
+  return fmt::format("page_size {}, {} layers, row {}, block_stride {}, count {}; pages are in blocks {}",
+                     made.page_size, made.layers, made.row, made.block_stride(), made.count(),
+                     fmt::join(made.table, " "));
+}
+
 std::string gather_text(const GatherCase& made, std::int64_t i) {
-  return fmt::format("page_size {}, {} layers, row {}, block_stride {}; pages are in blocks {}\nout row {}: token {}",
-                     made.page_size, made.layers, made.row, made.block_stride(), fmt::join(made.table, " "), i,
-                     made.tokens[static_cast<std::size_t>(i)]);
+  return fmt::format("{}\noutput row {}: token {}", case_of(made), i, made.tokens[static_cast<std::size_t>(i)]);
 }
 
 // What one output vector holds.
@@ -214,10 +221,78 @@ const std::vector<GatherFormula>& gather_formulas() {
        [](C c, T i) { return c.block(i) * c.block_stride() + slot(c, i); }},
       {"the whole token number is added: inside its block a token is in slot token % page_size",
        [](C c, T i) { return c.block(token(c, i)) * c.block_stride() + token(c, i) * c.row; }},
+      {"the slot is counted in bytes: pool points to elements of 2 bytes, and a slot is `row` of them",
+       [](C c, T i) { return c.block(token(c, i)) * c.block_stride() + 2 * slot(c, token(c, i)); }},
       {"the slot is not multiplied by the row: a slot is `row` elements",
        [](C c, T i) { return c.block(token(c, i)) * c.block_stride() + token(c, i) % c.page_size; }},
   };
   return formulas;
+}
+
+// The rows of out that each warp writes. Warp w of CTA c writes row 4 * c + w alone.
+class RowWrites final : public ptx::Monitor {
+ public:
+  explicit RowWrites(const GatherCase& made) : row_bytes_(static_cast<std::uint64_t>(made.row * 2)) {}
+
+  void access(const ptx::Exec& exec, const ptx::Op& /*op*/, const ptx::WarpAccess& access) override {
+    if (access.kind != ptx::AccessKind::store) return;
+    const auto own = static_cast<std::uint64_t>(4 * exec.cta.index + exec.warp.index);
+    std::uint64_t past = 0;
+    bool inside = false;
+    for (std::size_t lane = 0; lane < ptx::kLanes; ++lane) {
+      if ((access.lanes >> lane & 1U) == 0) continue;
+      const std::uint64_t row = access.addresses[lane] % ptx::DeviceMemory::kSpacing / row_bytes_;
+      inside |= row == own;
+      past += row > own ? 1U : 0U;
+    }
+    if (past > 0 && (inside || own_ == own) && !past_) past_ = Past{access.bytes, access.lanes};
+    if (inside) own_ = own;
+  }
+
+  struct Past {
+    std::int64_t bytes = 0;  // of a lane
+    ptx::LaneMask lanes = 0;
+  };
+  // The first store of a warp that goes on behind the end of the warp's row.
+  [[nodiscard]] const std::optional<Past>& past() const { return past_; }
+
+ private:
+  std::uint64_t row_bytes_;
+  std::optional<std::uint64_t> own_;  // the row that was written last by its own warp
+  std::optional<Past> past_;
+};
+
+// The vectors of a warp whose lanes have more of them than the row.
+CasePicture picture_past_row(const GatherCase& made, const RowWrites::Past& past) {
+  const std::int64_t per_row = made.row * 2 / past.bytes;
+  constexpr std::int64_t kLanesShown = 16;
+  if (per_row >= ptx::kLanes) return {};
+  PictureGrid grid{fmt::format("out, by vectors of {} bytes: the lanes of the warp of row 0", past.bytes), {}, {}};
+  for (std::int64_t lane = 0; lane < kLanesShown; ++lane) {
+    if (lane % std::min(per_row, std::int64_t{8}) == 0) {
+      grid.rows.push_back({fmt::format("row {}, vector {}", lane / per_row, lane % per_row), {}});
+    }
+    grid.rows.back().cells.push_back(
+        {fmt::format("lane {}", lane), lane < per_row ? CellMark::plain : CellMark::wrong});
+  }
+  return {{std::move(grid)}};
+}
+
+// The row of a hole by vectors of 8 elements.
+CasePicture picture_of_hole(const GatherCase& made, const std::uint16_t* row) {
+  constexpr std::int64_t kVectorsShown = 8;
+  PictureGrid grid{"the row of out, by vectors of 8 elements: all must be zeros", {}, {{"the first vectors", {}}}};
+  for (std::int64_t v = 0; v < std::min(made.row / 8, kVectorsShown); ++v) {
+    const auto all = [&](std::uint16_t value) {
+      return std::all_of(row + v * 8, row + v * 8 + 8, [&](std::uint16_t x) { return x == value; });
+    };
+    grid.columns.push_back(fmt::format("{}-{}", v * 8, v * 8 + 7));
+    grid.rows[0].cells.push_back({all(0)        ? "zeros"
+                                  : all(0xcdcd) ? "not written"
+                                                : "a row of pool",
+                                  all(0) ? CellMark::plain : CellMark::wrong});
+  }
+  return {{std::move(grid)}};
 }
 
 class GatherGrader final : public Grader {
@@ -239,8 +314,35 @@ class GatherGrader final : public Grader {
  private:
   static constexpr std::size_t kGatherCases = 8;
 
-  [[nodiscard]] TestResult stopped(std::string_view test, const KernelRun& run) const {
-    return failed(lab(), test, fault_of(run), report_case(run), run.failure.empty() ? 2 : 0);
+  // A launch that ended with a report. `looked_up`: tokens of the case are negative.
+  [[nodiscard]] TestResult stopped(std::string_view test, const GatherCase& made, const KernelRun& run,
+                                   const RowWrites& writes, bool looked_up = false) const {
+    if (!run.failure.empty()) return failed(lab(), test, fault_of(run), run.failure, 0);
+    const std::string fault = fault_of(run);
+    const std::string text = case_of(made) + "\n" + report_case(run);
+    if (run.reports.empty()) return failed(lab(), test, fault, text, 2);
+    const ptx::Report& report = run.reports.front();
+    const bool outside = report.kind == ptx::ReportKind::out_of_bounds;
+    const std::string& array = report.address.symbol;
+    if (writes.past() && (!outside || array == "out")) {
+      const std::int64_t vectors = made.row * 2 / writes.past()->bytes;
+      return with_picture(
+          failed(lab(), test,
+                 fmt::format(
+                     "lanes write behind the end of their row: a row of {} elements has {} vectors of {} bytes, so "
+                     "vector {} is in the next row; {}",
+                     made.row, vectors, writes.past()->bytes, vectors, fault),
+                 text, 2),
+          picture_past_row(made, *writes.past()));
+    }
+    if (outside && array == "tokens" && report.address.offset >= made.count() * 4) {
+      return failed(lab(), test,
+                    fmt::format("a warp without a row reads tokens[{}], and tokens has {} entries; {}",
+                                report.address.offset / 4, made.count(), fault),
+                    text, 2);
+    }
+    if (looked_up && outside) return failed(lab(), test, "a negative token is looked up: " + fault, text, 3);
+    return failed(lab(), test, fault, text, outside ? 1 : 2);
   }
 
   [[nodiscard]] TestResult grade_rows(const LabKernel& kernel, const CounterRng& random, bool& right) const {
@@ -250,8 +352,11 @@ class GatherGrader final : public Grader {
     for (std::size_t number = 0; number < kGatherCases; ++number) {
       const GatherCase made = make_gather(random, number, GatherKind::whole);
       const std::vector<std::uint16_t> pool = numbered_pool(made);
-      const KernelRun run = run_kernel(kernel, gather_call(made, pool));
-      if (!fault_of(run).empty()) return stopped("rows", run);
+      RowWrites writes(made);
+      LabCall call = gather_call(made, pool);
+      call.monitor = &writes;
+      const KernelRun run = run_kernel(kernel, call);
+      if (!fault_of(run).empty()) return stopped("rows", made, run, writes);
       const std::vector<std::uint16_t> out = lab_values<std::uint16_t>(run.arrays[kOut]);
       std::vector<Found> places;
       for (std::size_t e = 0; e < out.size(); e += 8) places.push_back(find_vector(made, pool, out.data() + e));
@@ -276,7 +381,8 @@ class GatherGrader final : public Grader {
     for (const GatherFormula& formula : gather_formulas()) {
       if (agrees(formula.offset)) return first_wrong(formula.message, formula.hint, cases, found);
     }
-    return first_wrong(partly_wrong(cases, found), 2, cases, found);
+    const Part part = partly_wrong(cases, found);
+    return first_wrong(part.message, part.hint, cases, found);
   }
 
   // The failed test, with the first wrong vector of the first case that has one.
@@ -303,45 +409,66 @@ class GatherGrader final : public Grader {
     return failed(lab(), "rows", std::move(message), {}, hint);
   }
 
-  static std::string partly_wrong(const std::vector<GatherCase>& cases, const std::vector<std::vector<Found>>& found) {
-    std::int64_t unwritten = 0, behind = 0, other = 0, all = 0;
+  struct Part {
+    std::string message;
+    int hint = 2;
+  };
+  static Part partly_wrong(const std::vector<GatherCase>& cases, const std::vector<std::vector<Found>>& found) {
+    std::int64_t unwritten = 0, behind = 0, second_half = 0, halves = 0, other = 0, all = 0, rows = 0, lost_rows = 0;
     for (std::size_t c = 0; c < cases.size(); ++c) {
+      const std::int64_t vectors = cases[c].row / 8;
+      rows += cases[c].count();
       for (std::size_t v = 0; v < found[c].size(); ++v) {
-        ++all;
+        const std::int64_t column = static_cast<std::int64_t>(v) % vectors;
         const bool is_unwritten = found[c][v].kind == Found::Kind::unwritten;
+        ++all;
         unwritten += is_unwritten ? 1 : 0;
-        behind += is_unwritten && static_cast<std::int64_t>(v) % (cases[c].row / 8) >= 32 ? 1 : 0;
+        behind += is_unwritten && column >= 32 ? 1 : 0;
+        second_half += is_unwritten && column >= vectors / 2 ? 1 : 0;
+        halves += column >= vectors / 2 ? 1 : 0;
         other += found[c][v].kind == Found::Kind::other ? 1 : 0;
+        lost_rows += column == 0 && is_unwritten ? 1 : 0;
       }
     }
-    if (unwritten == all) return "nothing is written to out";
+    if (unwritten == all) return {"nothing is written to out", 1};
     if (unwritten > 0 && unwritten == behind) {
-      return "only the first 512 bytes of a row are copied: 32 lanes copy 16 bytes each, and longer rows need a loop";
+      return {"only the first 512 bytes of a row are copied: 32 lanes copy 16 bytes each, and longer rows need a loop"};
     }
-    if (unwritten > 0) return fmt::format("{} of {} vectors of 16 bytes are not written", unwritten, all);
-    if (other > 0) return fmt::format("{} of {} vectors of 16 bytes are in no place of the pool", other, all);
-    return "rows of other tokens are copied";
+    if (unwritten > 0 && unwritten == second_half && unwritten == halves) {
+      return {"only the first half of each row is copied: an element has 2 bytes, so a vector of 16 bytes has 8"};
+    }
+    if (lost_rows > 0) {
+      return {
+          fmt::format("{} of {} rows of out are not written: CTA c copies rows 4 * c to 4 * c + 3, one for each warp",
+                      lost_rows, rows)};
+    }
+    if (unwritten > 0) return {fmt::format("{} of {} vectors of 16 bytes are not written", unwritten, all)};
+    if (other > 0) return {fmt::format("{} of {} vectors of 16 bytes are in no place of the pool", other, all)};
+    return {"rows of other tokens are copied", 1};
   }
 
   [[nodiscard]] TestResult grade_holes(const LabKernel& kernel, const CounterRng& random) const {
     for (std::size_t number = 0; number < 4; ++number) {
       const GatherCase made = make_gather(random, number, GatherKind::holes);
-      const KernelRun run = run_kernel(kernel, gather_call(made, numbered_pool(made)));
-      if (!fault_of(run).empty()) {
-        return failed(lab(), "holes", "a negative token is looked up: " + fault_of(run), report_case(run), 3);
-      }
+      RowWrites writes(made);
+      LabCall call = gather_call(made, numbered_pool(made));
+      call.monitor = &writes;
+      const KernelRun run = run_kernel(kernel, call);
+      if (!fault_of(run).empty()) return stopped("holes", made, run, writes, true);
       const std::vector<std::uint16_t> out = lab_values<std::uint16_t>(run.arrays[kOut]);
       for (std::int64_t i = 0; i < made.count(); ++i) {
         if (made.tokens[static_cast<std::size_t>(i)] >= 0) continue;
         const auto* const row = out.data() + i * made.row;
         const auto zeros = std::count(row, row + made.row, 0), untouched = std::count(row, row + made.row, 0xcdcd);
         if (zeros == made.row) continue;
-        return failed(lab(), "holes",
-                      untouched == made.row ? "the row of a negative token is not written: it must be zeros"
-                      : untouched + zeros == made.row
-                          ? fmt::format("only {} of {} elements of the row are zeros", zeros, made.row)
-                          : "a negative token is looked up: its row must be zeros",
-                      gather_text(made, i), 3);
+        return with_picture(
+            failed(lab(), "holes",
+                   untouched == made.row ? "the row of a negative token is not written: it must be zeros"
+                   : untouched + zeros == made.row
+                       ? fmt::format("only {} of {} elements of the row are zeros", zeros, made.row)
+                       : "a negative token is looked up: its row must be zeros",
+                   gather_text(made, i), 3),
+            picture_of_hole(made, row));
       }
     }
     return passed(lab(), "holes");
@@ -350,42 +477,88 @@ class GatherGrader final : public Grader {
   [[nodiscard]] TestResult grade_bounds(const LabKernel& kernel, const CounterRng& random) const {
     for (std::size_t number = 0; number < 6; ++number) {
       const GatherCase made = make_gather(random, number, GatherKind::ragged);
-      const KernelRun run = run_kernel(kernel, gather_call(made, numbered_pool(made)));
-      const std::string text = gather_text(made, made.count() - 1) + fmt::format(", the last of {}", made.count());
-      if (!fault_of(run).empty()) {
-        return failed(lab(), "in_bounds", fault_of(run), text + "\n" + report_case(run), 2);
-      }
+      RowWrites writes(made);
+      LabCall call = gather_call(made, numbered_pool(made));
+      call.monitor = &writes;
+      const KernelRun run = run_kernel(kernel, call);
+      if (!fault_of(run).empty()) return stopped("in_bounds", made, run, writes);
       const std::vector<std::uint16_t> out = lab_values<std::uint16_t>(run.arrays[kOut]);
       for (std::int64_t i = 0; i < made.count(); ++i) {
         const auto* const row = out.data() + i * made.row;
         if (std::count(row, row + 8, 0xcdcd) == 8) {
-          return failed(lab(), "in_bounds", fmt::format("row {} of {} is not written", i, made.count()), text, 2);
+          return failed(lab(), "in_bounds", fmt::format("row {} of {} is not written", i, made.count()),
+                        gather_text(made, i), 2);
         }
       }
     }
     return passed(lab(), "in_bounds");
   }
 
+  // One launch for the sectors: what each array needs, and what the kernel takes.
+  struct SectorCount {
+    std::array<std::int64_t, 4> needed{}, taken{};  // by GatherArray
+    [[nodiscard]] static std::int64_t sum(const std::array<std::int64_t, 4>& counts) {
+      return counts[kPool] + counts[kTable] + counts[kTokens] + counts[kOut];
+    }
+    [[nodiscard]] double ratio() const { return static_cast<double>(sum(taken)) / static_cast<double>(sum(needed)); }
+  };
+
   [[nodiscard]] TestResult grade_sectors(const LabKernel& kernel, const CounterRng& random) const {
-    std::int64_t sectors = 0, ideal = 0;
-    std::string_view reason;  // of the longest rows
+    std::int64_t sectors = 0, ideal = 0, requests = 0;
+    double worst = 0;
+    std::string reason, text;  // of the launch with the largest ratio
+    CasePicture picture;
     for (std::size_t number = 2; number < 8; ++number) {
       const GatherCase made = make_gather(random, number, GatherKind::whole);
-      RowAccesses accesses(made.row * 2);
+      Traffic traffic(made.row * 2);
       LabCall call = gather_call(made, numbered_pool(made));
-      call.monitor = &accesses;
+      call.monitor = &traffic;
       const KernelRun run = run_kernel(kernel, call);
-      if (!fault_of(run).empty()) return stopped("sectors", run);
+      if (!fault_of(run).empty()) return stopped("sectors", made, run, RowWrites(made));
+      const std::int64_t copied = made.count() * made.row * 2 / 32;
+      SectorCount count{{copied, made.count(), made.count(), copied}, {}};
+      for (std::size_t a = 0; a < count.taken.size(); ++a) count.taken[a] = traffic.sectors(run, a);
+      // The array with the most sectors too many: of the rows, unless both copies of the rows are within the limit.
+      const auto excess = [&](std::size_t a) { return count.taken[a] - count.needed[a]; };
+      std::size_t array = excess(kOut) > excess(kPool) ? kOut : kPool;
+      if (static_cast<double>(count.taken[array]) <= kSectorLimit * static_cast<double>(count.needed[array])) {
+        array = excess(kTokens) > excess(kTable) ? kTokens : kTable;
+      }
       sectors += run.total.sectors;
-      ideal += made.count() * (2 * made.row * 2 / 32 + 2);
-      reason = accesses.reason();
+      ideal += SectorCount::sum(count.needed);
+      requests += run.total.requests;
+      const auto line = traffic.worst_line(run, array);
+      if (count.ratio() <= worst || !line) continue;
+      worst = count.ratio();
+      const std::string& name = call.arrays[array].name;
+      const bool entry = array == kTable || array == kTokens;
+      reason =
+          fmt::format("{}, line {}: {}", name, line->number,
+                      entry ? "the entry is read again in each turn of the loop: keep it in a variable" : line->reason);
+      text = fmt::format("{} rows of {} elements; a row needs {} sectors of pool, {} of out, 1 of tokens, 1 of table",
+                         made.count(), made.row, made.row * 2 / 32, made.row * 2 / 32);
+      for (const std::size_t a : {kPool, kOut, kTokens, kTable}) {
+        text +=
+            fmt::format("\n{:<6}  {:>6} sectors, {:>6} needed", call.arrays[a].name, count.taken[a], count.needed[a]);
+      }
+      text += "\ncompiled by " + compiler_of(kernel.ptx);
+      PictureGrid arrays{
+          fmt::format("sectors of 32 bytes: {} rows of {} elements", made.count(), made.row), {"taken", "needed"}, {}};
+      for (const std::size_t a : {kPool, kOut, kTokens, kTable}) {
+        arrays.rows.push_back({call.arrays[a].name,
+                               {{fmt::format("{}", count.taken[a]), a == array ? CellMark::wrong : CellMark::plain},
+                                {fmt::format("{}", count.needed[a])}}});
+      }
+      picture = entry ? CasePicture{} : picture_of_lanes(name, *line);
+      picture.grids.insert(picture.grids.begin(), std::move(arrays));
     }
     const double ratio = static_cast<double>(sectors) / static_cast<double>(ideal);
-    if (ratio <= kSectorLimit) return passed(lab(), "sectors", fmt::format("sectors {:.2f}x ideal", ratio));
-    return failed(
-        lab(), "sectors", fmt::format("sectors {:.1f}x ideal: {}", ratio, reason),
-        fmt::format("{} sectors of 32 bytes for rows that need {}; at most {} x that", sectors, ideal, kSectorLimit),
-        3);
+    if (ratio <= kSectorLimit) {
+      return passed(lab(), "sectors",
+                    fmt::format("sectors {:.2f}x ideal, {} loads and stores of warps", ratio, requests));
+    }
+    return with_picture(failed(lab(), "sectors", fmt::format("sectors {:.1f}x ideal: {}", ratio, reason), text, 3),
+                        picture);
   }
 };
 

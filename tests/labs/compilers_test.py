@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
 FINDER = ROOT / "apps" / "python" / "kvscope" / "_nvrtc.py"
 WHEEL = "nvidia-cuda-nvrtc-cu12"
+NVCC = pathlib.Path("/usr/local/cuda/bin/nvcc")
 CLANG = pathlib.Path("/usr/bin/clang++")  # as apps/labs/compile_cuda.cpp
 LABS = ("09_gather", "10_four_kernels", "11_tma_tile", "13_paged_decode")
 KVSCOPE = ""
@@ -109,6 +110,34 @@ class CompilersTest(unittest.TestCase):
             "  out[-1 - threadIdx.x] = 7;\n}\n", encoding="utf-8")
         for options in (self.need_clang(), ("--nvrtc", self.nvrtc) if self.nvrtc else self.need_clang()):
             self.assertIn("OUT_OF_BOUNDS line 3", self.check("09_gather", folder, *options)["tests"][0]["message"])
+
+    def test_too_many_sectors_name_the_array_the_line_and_the_compiler(self):
+        """2 bytes for each lane: right with the table's entry in a variable, too many sectors with the entry in the loop."""
+        folder = pathlib.Path(self.folder.name) / "traffic"
+        folder.mkdir(exist_ok=True)
+        kernel = (
+            "extern \"C\" __global__ void gather(const unsigned short* pool, const unsigned* table, const int* tokens,\n"
+            "                                  unsigned short* out, int count, int page_size, int row, long long stride) {\n"
+            "  const int i = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;\n"
+            "  if (i >= count) return;\n"
+            "  const int t = tokens[i];\n"
+            "  const long long block = t < 0 ? 0 : table[t / page_size];\n"
+            "  for (int e = lane; e < row; e += 32) {\n"
+            "    out[(long long)i * row + e] = t < 0 ? 0 : pool[BLOCK * stride + t % page_size * row + e];\n"
+            "  }\n}\n")
+        for options, compiler in ((("--clang",) if CLANG.exists() else None, "clang"),
+                                  (("--nvrtc", self.nvrtc) if self.nvrtc else None, "nvcc or NVRTC"),
+                                  (() if NVCC.exists() else None, "nvcc or NVRTC")):
+            if options is None:
+                print(f"skipped: no {compiler}")
+                continue
+            for block, points in (("block", 30), ("table[t / page_size]", 0)):
+                (folder / "gather.cu").write_text(kernel.replace("BLOCK", block), encoding="utf-8")
+                sectors = next(test for test in self.check("09_gather", folder, *options)["tests"] if test["name"] == "sectors")
+                self.assertEqual(sectors["points"], points, sectors)
+                if points == 0:
+                    self.assertIn("table, line 8: the entry is read again", sectors["message"])
+                    self.assertIn(f"compiled by {compiler}", sectors["case"])
 
     def test_a_library_that_is_none_is_a_message(self):
         fake = pathlib.Path(self.folder.name) / "libnvrtc.so.12"

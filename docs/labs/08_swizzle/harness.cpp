@@ -1,4 +1,6 @@
 // case: 0 or 1, rows, columns, element_bytes, mode_bytes. 0: offset of every element; 1: row and column of every place.
+#include <limits>
+
 #include "cases.h"
 #include "swizzle.h"
 
@@ -11,7 +13,8 @@ int main() {
         result.push_back(offset(tile, i / tile.columns, i % tile.columns));
         continue;
       }
-      std::int64_t row = -1, col = -1;
+      // A value that no place() computes: the grader reports "nothing".
+      std::int64_t row = std::numeric_limits<std::int64_t>::min(), col = row;
       place(tile, i, &row, &col);
       result.push_back(row);
       result.push_back(col);

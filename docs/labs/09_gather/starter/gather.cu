@@ -9,7 +9,7 @@
 // tokens        [count] token of each output row; negative: the row is zeros
 // out           [count, row], 16-byte aligned
 // page_size     [tokens] of a page
-// row           [elements] of a token: a multiple of 16
+// row           [elements] of a token: a multiple of 16; may have fewer than 32 vectors of 16 bytes, or more
 // block_stride  [elements] from block to block: every layer's K and V
 //
 // The launch has (count + 3) / 4 CTAs of 128 threads: warp w of CTA c copies row 4 * c + w.

@@ -12,7 +12,8 @@ using Barrier = unsigned long long;  // in shared memory
 DEVICE unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
-// Makes a barrier whose phases need `arrivals` arrivals and all announced bytes. One thread calls it, once.
+// Makes a barrier whose phases need `arrivals` calls of barrier_arrive_expect and all announced bytes. One thread calls
+// it, once; the others may use the barrier after a __syncthreads.
 DEVICE void barrier_init(Barrier* barrier, unsigned arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -22,7 +23,8 @@ DEVICE void barrier_arrive_expect(Barrier* barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// Waits until the phase of this parity is complete: 0 for the first phase, 1 for the second, 0 for the third.
+// Waits until the phase of this parity is complete: 0 for the first phase, 1 for the second, 0 for the third. PTX defines
+// no other parity.
 DEVICE void barrier_wait(Barrier* barrier, unsigned parity) {
   unsigned done = 0;
   while (done == 0) {
