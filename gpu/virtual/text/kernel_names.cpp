@@ -11,6 +11,8 @@
 namespace kvscope::ptx {
 namespace {
 
+constexpr std::size_t kMostDemangled = 1024;  // characters, of libstdc++
+
 // The position after the bracket that closes the one at `open`.
 std::size_t after_bracket(std::string_view text, std::size_t open) {
   int depth = 0;
@@ -67,6 +69,28 @@ std::string without_blanks(std::string_view text) {
   return out;
 }
 
+// "_ZN7cutlass13device_kernelI...": "cutlass::device_kernel<...>". The scopes and the identifier, which a mangled name
+// begins with, each after its length. "": it begins otherwise.
+std::string outer_name(std::string_view mangled) {
+  std::string_view rest = mangled.substr(2);  // _Z
+  if (rest.starts_with('N')) rest.remove_prefix(1);
+  std::string out;
+  while (!rest.empty() && rest[0] >= '1' && rest[0] <= '9') {
+    std::size_t length = 0;
+    while (!rest.empty() && rest[0] >= '0' && rest[0] <= '9' && length <= rest.size()) {
+      length = 10 * length + static_cast<std::size_t>(rest[0] - '0');
+      rest.remove_prefix(1);
+    }
+    if (length > rest.size()) return {};
+    const std::string_view part = rest.substr(0, length);
+    out += out.empty() ? "" : "::";
+    out += part.starts_with("_GLOBAL__N_") ? "(anonymous namespace)" : part;
+    rest.remove_prefix(length);
+  }
+  if (!out.empty() && rest.starts_with('I')) out += "<...>";
+  return out;
+}
+
 }  // namespace
 
 std::string demangled(std::string_view name) {
@@ -74,7 +98,9 @@ std::string demangled(std::string_view name) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 && text != nullptr ? std::string(text.get()) : std::string(name);
+  if (status == 0 && text != nullptr) return text.get();
+  const std::string outer = name.size() > kMostDemangled ? outer_name(name) : std::string();
+  return outer.empty() ? std::string(name) : outer;
 }
 
 std::vector<std::string> name_forms(std::string_view name) {

@@ -13,7 +13,9 @@
 
 namespace kvscope::ptx {
 
-[[nodiscard]] std::string demangled(std::string_view name);  // the name itself if it is not mangled
+// The name itself if it is not mangled. The C++ runtime demangles names of at most 1024 characters; a longer one, as
+// CUTLASS has them, is "cutlass::device_kernel<...>", cut at its first template arguments.
+[[nodiscard]] std::string demangled(std::string_view name);
 
 // The forms of a name from the most exact to the shortest: mangled, demangled, without return type and parameters, without
 // scopes, without template arguments (with and without scopes).

@@ -54,5 +54,36 @@ TEST(KernelNames, UnknownNamesFindNothing) {
   EXPECT_EQ(demangled("_Znonsense"), "_Znonsense");
 }
 
+std::string repeated(const std::string& text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+// The C++ runtime rejects names of more than 1024 characters. CUTLASS's kernels have up to several thousand.
+TEST(KernelNames, NamesThatAreTooLongAreCutAtTheirTemplateArguments) {
+  const auto kernel = [](int arguments) {
+    return "_ZN7cutlass13device_kernelI" + repeated("Li1E", arguments) + "EEvPf";
+  };
+  EXPECT_EQ(demangled(kernel(2)), "void cutlass::device_kernel<1, 1>(float*)");
+  const std::string whole = demangled(kernel(248));  // of 1024 characters
+  EXPECT_EQ(whole, "void cutlass::device_kernel<" + repeated("1, ", 247) + "1>(float*)");
+  EXPECT_EQ(kernel(248).size(), 1024U);
+  EXPECT_EQ(demangled(kernel(249)), "cutlass::device_kernel<...>");
+  EXPECT_EQ(demangled("_Z6kernelI" + repeated("Li1E", 300) + "EvPf"), "kernel<...>");
+  EXPECT_EQ(demangled("_ZN12_GLOBAL__N_16kernelI" + repeated("Li1E", 300) + "EEvPf"),
+            "(anonymous namespace)::kernel<...>");
+  // Not a name: a length past the end, and none at all.
+  const std::string wrong = "_ZN99999999999999999999kern" + repeated("x", 1024), none = "_Z" + repeated("x", 1024);
+  EXPECT_EQ(demangled(wrong), wrong);
+  EXPECT_EQ(demangled(none), none);
+
+  const std::string text = ".visible .entry " + kernel(400) + "() { ret; }\n.visible .entry other() { ret; }\n";
+  const Module module = parse_items(text);
+  EXPECT_EQ(short_name(module, 0), "device_kernel");
+  for (const char* word : {"device_kernel", "cutlass::device_kernel", "cutlass::dev", "device_kernel<...>"})
+    EXPECT_THAT(find_kernels(module, word), ElementsAre(0)) << word;
+}
+
 }  // namespace
 }  // namespace kvscope::ptx::kernel_names_test
