@@ -21,8 +21,8 @@
 namespace kvscope {
 
 // The tile that the focus names, for a path whose tiles are BN tokens.
-// InputError naming $.focus.step, $.focus.sequence or $.focus.tile: the step computes nothing, the sequence is not in its
-// batch, the tile is past the sequence's end.
+// InputError naming $.focus.step, $.focus.sequence or $.focus.tile: the step computes nothing, the sequence is not in
+// its batch, the tile is past the sequence's end.
 [[nodiscard]] StagedTile focus_tile(const Scenario& scenario, const CacheState& state, KOrV kv, std::int64_t BN);
 
 // Records nothing when scenario.focus.staging is none or the recorder's detail excludes these events.

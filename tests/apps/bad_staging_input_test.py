@@ -373,7 +373,7 @@ STAGE = [
       "these, or -1 for the longest"]),
     ("requests that never run",
      {"s.json": staged({"requests": {"list": [{"prompt_tokens": 1000000, "generate_tokens": 3}]}})}, "stage s.json",
-     ["scenario '': $.focus.step: step 0 computes no sequence, so there is no tile: choose another step, or "
+     ["scenario 'good': $.focus.step: step 0 computes no sequence, so there is no tile: choose another step, or "
       "requests that fit into the pool"]),
     ("tile past the end", {"s.json": staged()}, "stage s.json --tile 3",
      ["scenario 'good': $.focus.tile: 3 is outside [0, 2): sequence 0 has 101 tokens at step 1, 64 a tile"]),
