@@ -1,7 +1,7 @@
 """The wheel of `pip install ./apps/python`: how long it takes to make, what it links, and that its repaired form runs on a machine
 with nothing but Python and NumPy.
 
-Compiles kvscope without a compiler cache, about 5 minutes of CPU time: only with KVSCOPE_FULL=1.
+Compiles kvscope without a compiler cache, about 5.5 minutes of CPU time on a busy machine: only with KVSCOPE_FULL=1.
 """
 import os
 import pathlib
