@@ -383,7 +383,7 @@ class SwizzleGrader final : public Grader {
     return result;
   }
 
-  // "right for mode 128B with elements of 2 B; wrong for the other 8 of 9 tiles"; empty if no tile is right, or all are.
+  // "right for mode 128B with elements of 2 B; wrong for the other 8 of 9 tiles"; empty if none or all are right.
   static std::string right_so_far(const std::vector<SwizzleTile>& tiles, const HarnessRun& run) {
     std::string right;
     std::size_t count = 0;
