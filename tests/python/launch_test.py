@@ -292,3 +292,14 @@ def test_without_triton_the_error_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "triton.runtime.driver", None)
     with pytest.raises(kv.CompileError, match="pip install triton"):
         kv.triton.activate()
+
+
+def test_a_sampled_launch_runs_some_ctas_and_tells():
+    y = np.ones(128, np.float32)
+    kernel = kv.Module((EXAMPLES / "scale.ptx").read_text(encoding="utf-8"), "scale.ptx")["scale"]
+    result = kernel.launch(grid=4, block=32, args=[y, 2.5], ctas="0,last")
+    assert (result.ctas, result.grid_ctas) == (2, 4)
+    assert "sampled: 2 of 4 CTAs ran" in repr(result)
+    assert y[[0, 31, 32, 95, 96]].tolist() == [2.5, 2.5, 1, 1, 2.5]
+    with pytest.raises(ValueError, match="'9' names no CTA of this grid, which has CTAs 0 to 3"):
+        kernel.launch(grid=4, block=32, args=[y, 2.5], ctas="9")

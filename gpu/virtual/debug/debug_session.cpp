@@ -117,8 +117,8 @@ const std::vector<std::string>& debug_commands() {
       "print %REGISTER, registers          print one register of the next warp, or all",
       "x shared ADDRESS BYTES              print bytes of shared memory and their last writers",
       "x global ADDRESS BYTES              print bytes of global memory",
-      "barriers, copies, reports           print the barriers in use, the copies in flight, the reports so far",
-      "pick CTA WARP                       print registers and shared memory of this warp, until the next movement",
+      "barriers, copies, reports           print the barriers in use, copies in flight, reports so far",
+      "pick CTA WARP                       print registers and bytes of this warp until the next movement",
       "help, quit"};
   return kHelp;
 }
