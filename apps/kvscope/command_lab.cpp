@@ -33,7 +33,8 @@ constexpr std::int64_t kMaxHint = 64 * 1024;         // [bytes]
 constexpr std::int64_t kMaxGradeFile = 1024 * 1024;  // [bytes]
 
 struct LabCommand {
-  std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv, picture, nvrtc, cache;
+  std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv, picture, nvrtc,
+      cache;
   std::vector<std::string> folders;
   std::int64_t hint = 0;
   bool trust = false, students = false, clang = false;
@@ -284,11 +285,11 @@ void add_lab(CLI::App& app, Action& chosen) {
   hinted.first->add_option("K", hinted.second->hint, "Number of the hint; later ones say more")->capture_default_str();
   add_examples(*hinted.first, {"kvscope lab hint 2"});
 
-  const auto packed = add("pack", "Copy the course to a new folder", pack);
+  const auto packed = add("pack", "Copy the course to a new folder, with the pages that its handouts link to", pack);
   add_course_option(*packed.first, *packed.second);
   packed.first->add_option("OUT", packed.second->out, "The new folder")->required();
   packed.first->add_flag("--students", packed.second->students, "Without solutions, wrong submissions and notes");
-  add_examples(*packed.first, {"kvscope lab pack labs --students"});
+  add_examples(*packed.first, {"kvscope lab pack course --students"});
 
   const auto graded = add("grade", "Grade submissions with the cases of each student's own seed", grade_class);
   add_lab_option(*graded.first, *graded.second);

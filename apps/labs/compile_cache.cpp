@@ -45,6 +45,10 @@ void add_identity(std::string& text, const fs::path& path) {
                              fs::last_write_time(file, ignored).time_since_epoch().count()));
 }
 
+std::string cache_header(std::string_view rest) {
+  return fmt::format("{} {:08x}\n", kCacheFormat, crc32(rest));
+}
+
 }  // namespace
 
 std::string CompileCache::key(const SandboxJob& job, bool trusted) {
@@ -69,22 +73,23 @@ std::string CompileCache::key(const SandboxJob& job, bool trusted) {
   return Seed{sha256(text)}.text();
 }
 
-// kvscope compiled 1 <crc32 of what follows> <bytes of the messages>
+// kvscope compiled 1 <crc32 of what follows this line>
+// <bytes of the messages>
 // <messages><product>
 std::optional<Compiled> CompileCache::find(const std::string& name) const {
   std::error_code ignored;
   if (folder_.empty() || !fs::is_regular_file(entry(name), ignored)) return std::nullopt;
   const std::string bytes = read_file(entry(name), kMaxEntry);
-  const std::size_t line = bytes.find('\n');
-  if (line == std::string::npos) return std::nullopt;
-  const std::string_view rest = std::string_view(bytes).substr(line + 1);
+  const std::size_t header = cache_header("").size();
+  if (bytes.size() < header) return std::nullopt;
+  const std::string rest = bytes.substr(header);
+  if (!bytes.starts_with(cache_header(rest))) return std::nullopt;
   std::size_t messages = 0;
-  const std::string begin = fmt::format("{} {:08x} ", kCacheFormat, crc32(rest));
-  if (!bytes.starts_with(begin)) return std::nullopt;
-  const char* const last = bytes.data() + line;
-  const auto [end, error] = std::from_chars(bytes.data() + begin.size(), last, messages);
-  if (error != std::errc() || end != last || messages > rest.size()) return std::nullopt;
-  return Compiled{true, std::string(rest.substr(0, messages)), std::string(rest.substr(messages))};
+  const char* const last = rest.data() + rest.size();
+  const auto [end, error] = std::from_chars(rest.data(), last, messages);
+  const std::size_t first = static_cast<std::size_t>(end - rest.data()) + 1;
+  if (error != std::errc() || first > rest.size() || messages > rest.size() - first) return std::nullopt;
+  return Compiled{true, rest.substr(first, messages), rest.substr(first + messages)};
 }
 
 void CompileCache::keep(const std::string& name, const Compiled& compiled) const {
@@ -92,9 +97,8 @@ void CompileCache::keep(const std::string& name, const Compiled& compiled) const
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw InputError("command line", "--cache", fmt::format("{}: {}", folder_.string(), error.message()));
-  const std::string rest = compiled.messages + compiled.product;
-  write_file_atomically(entry(name),
-                        fmt::format("{} {:08x} {}\n", kCacheFormat, crc32(rest), compiled.messages.size()) + rest);
+  const std::string rest = fmt::format("{}\n", compiled.messages.size()) + compiled.messages + compiled.product;
+  write_file_atomically(entry(name), cache_header(rest) + rest);
 }
 
 }  // namespace kvscope::labs

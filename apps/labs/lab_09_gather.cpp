@@ -369,6 +369,7 @@ class GatherGrader final : public Grader {
   [[nodiscard]] TestResult grade_sectors(const LabKernel& kernel, const CounterRng& random) const {
     std::int64_t sectors = 0, ideal = 0;
     std::string_view reason;  // of the longest rows
+    std::string lines;
     for (std::size_t number = 2; number < 8; ++number) {
       const GatherCase made = make_gather(random, number, GatherKind::whole);
       RowAccesses accesses(made.row * 2);
@@ -379,12 +380,14 @@ class GatherGrader final : public Grader {
       sectors += run.total.sectors;
       ideal += made.count() * (2 * made.row * 2 / 32 + 2);
       reason = accesses.reason();
+      lines = sectors_by_line(run);
     }
     const double ratio = static_cast<double>(sectors) / static_cast<double>(ideal);
     if (ratio <= kSectorLimit) return passed(lab(), "sectors", fmt::format("sectors {:.2f}x ideal", ratio));
     return failed(
         lab(), "sectors", fmt::format("sectors {:.1f}x ideal: {}", ratio, reason),
-        fmt::format("{} sectors of 32 bytes for rows that need {}; at most {} x that", sectors, ideal, kSectorLimit),
+        fmt::format("{} sectors of 32 bytes for rows that need {}; at most {} x that\nwith the longest rows, {}",
+                    sectors, ideal, kSectorLimit, lines),
         3);
   }
 };

@@ -10,7 +10,7 @@ lab, all of its wrong submissions, one seed.
 
 A patch docs/labs/staff/NN_name/wrong/KK_slug.patch changes files of solution/. It begins with lines
     # loses: TEST, TEST
-    # message: text that the report of a lost test contains
+    # message: text that the report of a lost test contains; "A | B": one of two, where the cases of a seed decide which fault is first
     # earns: POINTS of the whole submission, where a lost test keeps a part of its points; may be absent
 Where the task depends on the student, each seed has students of its own. solve.py writes the answers of one, applies the patch, and
 prints "WORD TEST" for each test that patches name @WORD.
@@ -131,7 +131,7 @@ class Course:
         if lost != [test for test in tests if test in loses] or len(lost) != len(loses):
             return (f"loses {', '.join(lost) or 'nothing'}; expected {', '.join(loses) or 'nothing'}: "
                     f"{[tests[test][2] for test in lost][:2]}")
-        if lost and not any(message in tests[test][2] for test in lost):
+        if lost and not any(text in tests[test][2] for test in lost for text in message.split(" | ")):
             return f"no message contains '{message}': {[tests[test][2] for test in lost][:2]}"
         if earns and points != float(earns):
             return f"earns {points:g} points, not {earns}"
