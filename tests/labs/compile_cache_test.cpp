@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <string>
 
-#include "apps/labs/detail/compile_job.h"
 #include "core/base/file.h"
 #include "core/base/pending_folder.h"
 
@@ -24,8 +23,8 @@ struct Compilation {
     write("rows.h", "// rows");
     write_file_atomically(folder / "compiler", "a compiler");
     job.command = {"/usr/bin/true", "-O1"};
-    job.mounts = {{folder / "src", std::string(kSources)},
-                  {folder / "out", std::string(kOut), true},
+    job.mounts = {{folder / "src", "/lab/src"},
+                  {folder / "out", "/lab/out", true},
                   {folder / "compiler", "/lab/kvscope"}};
   }
   void write(const std::string& name, const std::string& text) const {
