@@ -41,8 +41,8 @@ viz::Labs lab_list(const fs::path& program_folder) {
   const std::optional<fs::path> folder = labs::course_folder(program_folder);
   if (!folder) {
     return {{},
-            fmt::format("The course is missing: neither share/kvscope/labs beside {} nor docs/labs in a folder above "
-                        "it exists.",
+            fmt::format("The course is missing: neither share/kvscope/docs/labs beside {} nor docs/labs in a folder "
+                        "above it exists.",
                         program_folder.string())};
   }
   try {

@@ -33,7 +33,8 @@ constexpr std::int64_t kMaxHint = 64 * 1024;         // [bytes]
 constexpr std::int64_t kMaxGradeFile = 1024 * 1024;  // [bytes]
 
 struct LabCommand {
-  std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv, picture, nvrtc;
+  std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv, picture, nvrtc,
+      cache;
   std::vector<std::string> folders;
   std::int64_t hint = 0;
   bool trust = false, students = false, clang = false;
@@ -53,7 +54,7 @@ std::unique_ptr<labs::Grader> open_grader(const labs::Course& course, const labs
                                           const LabCommand& command) {
   std::error_code ignored;
   labs::GradeOptions options{labs::SandboxKind::none, course.folder, fs::read_symlink("/proc/self/exe", ignored),
-                             command.nvrtc, command.clang};
+                             command.nvrtc, command.clang, command.cache};
   const bool compiles = lab.kind == labs::LabKind::cpp || lab.kind == labs::LabKind::cuda;
   if (run && compiles) options.sandbox = labs::require_sandbox(command.trust);
   return labs::make_grader(lab, options);
@@ -232,6 +233,9 @@ void add_report_options(CLI::App& command, LabCommand& values) {
           "clang]")
       ->type_name("FILE");
   command.add_flag("--clang", values.clang, "Compile CUDA with clang")->excludes("--nvrtc");
+  command
+      .add_option("--cache", values.cache, "Keep compiled submissions there: a second grading compiles only new files")
+      ->type_name("DIR");
   command.add_flag("--trust", values.trust, "Run submitted code without a sandbox: only for code that you wrote");
 }
 
@@ -281,11 +285,11 @@ void add_lab(CLI::App& app, Action& chosen) {
   hinted.first->add_option("K", hinted.second->hint, "Number of the hint; later ones say more")->capture_default_str();
   add_examples(*hinted.first, {"kvscope lab hint 2"});
 
-  const auto packed = add("pack", "Copy the course to a new folder", pack);
+  const auto packed = add("pack", "Copy the course to a new folder, with the pages that its handouts link to", pack);
   add_course_option(*packed.first, *packed.second);
   packed.first->add_option("OUT", packed.second->out, "The new folder")->required();
   packed.first->add_flag("--students", packed.second->students, "Without solutions, wrong submissions and notes");
-  add_examples(*packed.first, {"kvscope lab pack labs --students"});
+  add_examples(*packed.first, {"kvscope lab pack course --students"});
 
   const auto graded = add("grade", "Grade submissions with the cases of each student's own seed", grade_class);
   add_lab_option(*graded.first, *graded.second);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "apps/labs/compile_cache.h"
 #include "apps/labs/detail/compile_job.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -13,9 +14,6 @@
 namespace kvscope::labs {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr std::int64_t kMaxProduct = std::int64_t{64} << 20;  // [bytes]
-constexpr std::string_view kHarness = "/lab/harness", kMain = "/lab/main.cpp", kObject = "/lab/main.o";
 
 // "/lab/src/rows.cpp:3: ..." -> "rows.cpp:3: ...", and the same for the folders outside, which --trust shows.
 std::string shortened(std::string messages, const std::vector<std::string>& folders) {
@@ -49,6 +47,10 @@ SandboxLimits compiler_limits() {
 
 Compiled run_compiler(const GradeOptions& options, SandboxJob job, const fs::path& product,
                       const std::vector<std::string>& folders) {
+  const CompileCache cache(options.cache);
+  const std::string key =
+      options.cache.empty() ? std::string() : CompileCache::key(job, options.sandbox == SandboxKind::trusted);
+  if (auto known = cache.find(key)) return *std::move(known);
   const SandboxEnd end = run_in_sandbox(options.sandbox, job);
   Compiled result;
   result.messages = shortened(end.errors, folders);
@@ -57,6 +59,7 @@ Compiled run_compiler(const GradeOptions& options, SandboxJob job, const fs::pat
   if (!end.fine() && (end.exit_code == 0 || result.messages.empty())) {
     result.messages += fmt::format("the compiler was stopped: {}\n", end_text(end, job.limits));
   }
+  cache.keep(key, result);
   return result;
 }
 

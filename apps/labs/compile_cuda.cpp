@@ -17,8 +17,7 @@ namespace kvscope::labs {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kNvrtcFolder = "/lab/nvrtc", kProgram = "/lab/kvscope", kHeaders = "/lab/harness",
-                           kClang = "/usr/bin/clang++";
+constexpr std::string_view kNvrtcFolder = "/lab/nvrtc", kProgram = "/lab/kvscope", kClang = "/usr/bin/clang++";
 constexpr std::int64_t kCompilerMemory = std::int64_t{8} << 30;  // [bytes]
 
 std::optional<fs::path> find_nvcc() {
@@ -79,11 +78,11 @@ SandboxJob clang_job(const fs::path& course, std::string_view file) {
                  "-gline-tables-only",
                  "-S",
                  "-include",
-                 fmt::format("{}/clang_cuda.h", kHeaders),
+                 fmt::format("{}/clang_cuda.h", kHarness),
                  "-o",
                  fmt::format("{}/kernel.ptx", kOut),
                  fmt::format("{}/{}", kSources, file)};
-  job.mounts = {{course / "harness", std::string(kHeaders)}};
+  job.mounts = {{course / "harness", std::string(kHarness)}};
   return job;
 }
 

@@ -135,7 +135,7 @@ const Lab& Course::lab(std::string_view word) const {
 
 std::optional<fs::path> course_folder(const fs::path& program_folder) {
   std::error_code ignored;
-  const fs::path installed = program_folder.parent_path() / "share" / "kvscope" / "labs";
+  const fs::path installed = program_folder.parent_path() / "share" / "kvscope" / "docs" / "labs";
   if (fs::is_directory(installed, ignored)) return installed;
   for (fs::path folder = program_folder; folder.has_relative_path(); folder = folder.parent_path()) {
     if (fs::is_directory(folder / "docs" / "labs", ignored)) return folder / "docs" / "labs";
@@ -189,8 +189,9 @@ Lab load_lab(const fs::path& folder) {
   return lab;
 }
 
-Course load_course(const fs::path& folder) {
+Course load_course(const fs::path& whole) {
   std::error_code ignored;
+  const fs::path folder = fs::is_directory(whole / "labs", ignored) ? whole / "labs" : whole;
   Course course{folder, {}};
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     if (!fs::is_regular_file(entry.path() / "lab.json", ignored)) continue;

@@ -65,11 +65,12 @@ struct Course {
   [[nodiscard]] const Lab& lab(std::string_view word) const;
 };
 
-// The folder of the installed course (share/kvscope/labs beside the program), or docs/labs of the sources that contain
-// the program. Empty when there is neither.
+// The folder of the installed course (share/kvscope/docs/labs beside the program), or docs/labs of the sources that
+// contain the program. Empty when there is neither.
 [[nodiscard]] std::optional<std::filesystem::path> course_folder(const std::filesystem::path& program_folder);
 
-// Reads every manifest. InputError: a folder without labs, an invalid manifest, names or numbers that occur twice.
+// Reads every manifest of the folder, or of the folder `labs` in it (course_files.h: pack_course). InputError: a folder
+// without labs, an invalid manifest, names or numbers that occur twice.
 [[nodiscard]] Course load_course(const std::filesystem::path& folder);
 [[nodiscard]] Lab load_lab(const std::filesystem::path& folder);
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -15,6 +17,8 @@ namespace {
 constexpr std::int64_t kMaxStudentFile = 4096;  // [bytes]
 constexpr std::int64_t kMaxCourseFile = std::int64_t{64} << 20;
 constexpr std::size_t kLeastSecret = 16;
+constexpr std::string_view kPageOfLabs = "08_labs.md";  // beside it are the pages that handouts link to
+constexpr std::array<std::string_view, 4> kPageFiles{".md", ".svg", ".png", ".gif"};
 
 }  // namespace
 
@@ -69,17 +73,29 @@ std::string student_of(const Lab& lab, const fs::path& folder) {
 
 std::size_t pack_course(const Course& course, const fs::path& out, bool students) {
   if (fs::exists(fs::symlink_status(out))) throw InputError(out.string(), "", "exists already: name a new folder");
-  std::size_t count = 0;
+  const fs::path pages = course.folder / "..";
+  std::vector<std::pair<fs::path, fs::path>> files;  // from, to in `out`
   for (const auto& entry : fs::recursive_directory_iterator(course.folder)) {
     const fs::path relative = fs::relative(entry.path(), course.folder);
-    if (!entry.is_regular_file() || (students && *relative.begin() == "staff")) continue;
-    std::error_code error;
-    fs::create_directories((out / relative).parent_path(), error);
-    if (error) throw InputError(out.string(), "", fmt::format("cannot be created: {}", error.message()));
-    write_file_atomically(out / relative, read_file(entry.path(), kMaxCourseFile));
-    ++count;
+    if (entry.is_regular_file() && !(students && *relative.begin() == "staff")) {
+      files.emplace_back(entry.path(), "labs" / relative);
+    }
   }
-  return count;
+  if (fs::exists(pages / kPageOfLabs)) {
+    for (const char* const folder : {".", "figures"}) {
+      for (const auto& entry : fs::directory_iterator(pages / folder)) {
+        const bool shown = std::ranges::find(kPageFiles, entry.path().extension().string()) != kPageFiles.end();
+        if (shown) files.emplace_back(entry.path(), fs::path(folder) / entry.path().filename());
+      }
+    }
+  }
+  for (const auto& [from, to] : files) {
+    std::error_code error;
+    fs::create_directories((out / to).parent_path(), error);
+    if (error) throw InputError(out.string(), "", fmt::format("cannot be created: {}", error.message()));
+    write_file_atomically(out / to, read_file(from, kMaxCourseFile));
+  }
+  return files.size();
 }
 
 std::string read_secret(const fs::path& path) {

@@ -21,8 +21,8 @@ std::vector<std::string> start_lab(const Grader& grader, const std::filesystem::
 // invalid or belongs to another lab.
 [[nodiscard]] std::string student_of(const Lab& lab, const std::filesystem::path& folder);
 
-// Copies the course to `out`, a folder that must not exist; `students` omits the staff part. Returns the number of
-// files.
+// Copies the course to `out`/labs, and the pages and figures that its handouts link to beside it, as they are in docs/;
+// `out` must not exist. `students` omits the staff part. Returns the number of files.
 std::size_t pack_course(const Course& course, const std::filesystem::path& out, bool students);
 
 // A course's secret: the text of a file without white space at its ends. InputError when it has fewer than 16 bytes.

@@ -64,6 +64,7 @@ struct GradeOptions {
   std::filesystem::path program = {};  // kvscope itself, which loads NVRTC in the sandbox; empty: NVRTC is not used
   std::filesystem::path nvrtc = {};    // libnvrtc.so in place of nvcc; empty: nvcc, else the library that is found
   bool clang = false;                  // clang in place of nvcc and NVRTC
+  std::filesystem::path cache = {};    // compiled submissions, compile_cache.h; empty: every submission is compiled
 };
 
 // A file that `lab start` writes beside the starter files: the numbers of a student's own task.

@@ -13,6 +13,7 @@
 #include "gpu/virtual/check/checks.h"
 #include "gpu/virtual/debug/tile_trace.h"
 #include "gpu/virtual/machine/launch_checks.h"
+#include "gpu/virtual/text/kernel_names.h"
 #include "gpu/virtual/text/parser.h"
 
 namespace kvscope::labs {
@@ -58,8 +59,8 @@ bool is_block_barrier(std::string_view text) {
 }
 
 // The innermost place in the student's file: "copies.h:9 <- stream.cu:14" -> "line 14".
-std::string line_of(const ptx::ReportParty& party) {
-  std::string_view rest = party.source, place;
+std::string line_of(std::string_view source) {
+  std::string_view rest = source, place;
   while (!rest.empty()) {
     const std::size_t end = rest.find("<-");
     place = rest.substr(0, end);
@@ -69,6 +70,23 @@ std::string line_of(const ptx::ReportParty& party) {
   }
   const std::size_t colon = place.rfind(':');
   return colon == std::string_view::npos ? std::string(place) : fmt::format("line {}", place.substr(colon + 1));
+}
+
+// The report in the words of a lab: the message in one line, variables as the student's file names them, and no options
+// of other commands.
+ptx::Report report_for_students(ptx::Report report) {
+  if (report.message.find("collectives_order") != std::string::npos) {
+    report.message =
+        "the shuffle between them orders no accesses of memory: use __syncthreads, or __syncwarp if one warp alone "
+        "accesses the bytes";
+  }
+  report.message = report.message.substr(0, report.message.find('\n'));
+  if (report.kind == ptx::ReportKind::runaway) {
+    report.hint = "a loop that does not end, or every thread does the work that one thread should do";
+  }
+  const std::string variable = ptx::demangled(report.address.symbol);  // "decode::scores"
+  if (variable != report.address.symbol) report.address.symbol = variable.substr(variable.rfind(':') + 1);
+  return report;
 }
 
 }  // namespace
@@ -137,13 +155,14 @@ KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedul
 
     run.finished = result.status == ptx::LaunchStatus::finished;
     for (ptx::Report& report : result.reports) {
-      if (report.severity != ptx::Severity::note) run.reports.push_back(std::move(report));
+      if (report.severity != ptx::Severity::note) run.reports.push_back(report_for_students(std::move(report)));
     }
     for (std::size_t i = 0; i < call.arrays.size(); ++i) {
       run.arrays.push_back(
           device.memory().read(run.addresses[i], static_cast<std::int64_t>(call.arrays[i].bytes.size())));
     }
     run.total = counters.total();
+    run.lines = counters.by_line();
     for (std::size_t pc = 0; pc < counters.ops().size(); ++pc) {
       const ptx::OpCounts& counts = counters.ops()[pc];
       const auto at = static_cast<std::int32_t>(pc);
@@ -162,7 +181,7 @@ std::string fault_of(const KernelRun& run) {
   const ptx::Report& report = run.reports.front();
   std::vector<std::string> lines;
   for (const ptx::ReportParty& party : report.parties) {
-    const std::string line = party.source.empty() ? std::string() : line_of(party);
+    const std::string line = party.source.empty() ? std::string() : line_of(party.source);
     if (!line.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
   }
   const std::string kind(ptx::name(report.kind));
@@ -174,6 +193,20 @@ std::string fault_of(const KernelRun& run) {
 std::string report_case(const KernelRun& run) {
   if (!run.failure.empty()) return run.failure;
   return run.reports.empty() ? std::string() : ptx::to_text(run.reports.front());
+}
+
+std::string sectors_by_line(const KernelRun& run) {
+  constexpr std::size_t kLinesShown = 3;
+  std::vector<std::pair<std::int64_t, std::string>> lines;
+  for (const ptx::LineCounts& each : run.lines) {
+    if (each.counts.sectors > 0) lines.emplace_back(each.counts.sectors, line_of(each.source));
+  }
+  std::ranges::stable_sort(lines, std::ranges::greater(), &std::pair<std::int64_t, std::string>::first);
+  std::vector<std::string> texts;
+  for (const auto& [sectors, line] : lines) {
+    if (texts.size() < kLinesShown) texts.push_back(fmt::format("{}: {} sectors", line, sectors));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 }  // namespace kvscope::labs

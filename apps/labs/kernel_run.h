@@ -82,10 +82,11 @@ struct Schedule {
 struct KernelRun {
   std::string failure;  // why the launch could not be made: no such kernel, other parameters
   bool finished = false;
-  std::vector<ptx::Report> reports;            // warnings and errors
+  std::vector<ptx::Report> reports;            // warnings and errors, in the words of a lab
   std::vector<std::vector<std::byte>> arrays;  // after the launch
   std::vector<std::uint64_t> addresses;        // of the arrays
   ptx::OpCounts total;
+  std::vector<ptx::LineCounts> lines;  // of the student's file
   std::int64_t barriers = 0;  // runs of bar.sync and barrier.sync by warps
   std::vector<trace::Event> events;
 };
@@ -95,6 +96,9 @@ struct KernelRun {
 // launch finished without reports. The whole report is `report_case`.
 [[nodiscard]] std::string fault_of(const KernelRun& run);
 [[nodiscard]] std::string report_case(const KernelRun& run);
+
+// The lines that read and write the most sectors, at most three: "line 16: 4096 sectors, line 23: 1024 sectors".
+[[nodiscard]] std::string sectors_by_line(const KernelRun& run);
 
 // [bytes] as an array of values.
 template <class T>

@@ -180,7 +180,7 @@ std::string grade_text(const Lab& lab, const Grade& grade) {
     if (!result.case_text.empty()) explained = &result;
     if (hint == 0 && !result.passed()) hint = result.hint;
   }
-  if (hint != 0) text += fmt::format("Next hint: kvscope lab hint {} {}\n", lab.number, hint);
+  if (hint != 0) text += fmt::format("Hint for the first failed test: kvscope lab hint {} {}\n", lab.number, hint);
   return text;
 }
 

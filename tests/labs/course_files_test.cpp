@@ -72,12 +72,29 @@ TEST(PackCourse, LeavesTheStaffPartOutForStudents) {
   const TemporaryFolder folder;
   const Course course = load_course(kCourse);
   EXPECT_LT(pack_course(course, folder / "students", true), pack_course(course, folder / "staff", false));
-  EXPECT_FALSE(fs::exists((folder / "students") / "staff"));
-  EXPECT_TRUE(fs::exists((folder / "staff") / "staff"));
+  EXPECT_FALSE(fs::exists(folder / "students" / "labs" / "staff"));
+  EXPECT_TRUE(fs::exists(folder / "staff" / "labs" / "staff"));
   EXPECT_EQ(load_course(folder / "students").labs.size(), course.labs.size());
   for (const auto& entry : fs::recursive_directory_iterator(folder / "students")) {
     EXPECT_NE(entry.path().filename(), "solution");
   }
+}
+
+// A student reads the handout in the packed folder: its pages and figures must be there.
+TEST(PackCourse, HasEveryFileThatAHandoutLinksTo) {
+  const TemporaryFolder folder;
+  (void)pack_course(load_course(kCourse), folder / "students", true);
+  std::size_t links = 0;
+  for (const Lab& lab : load_course(folder / "students").labs) {
+    const std::string text = read_file(lab.folder / "README.md", 1 << 20);
+    for (std::size_t at = text.find("]("); at != std::string::npos; at = text.find("](", at + 1)) {
+      const std::string link = text.substr(at + 2, text.find_first_of(")#", at) - at - 2);
+      if (link.empty() || link.starts_with("http")) continue;
+      EXPECT_TRUE(fs::exists(lab.folder / link)) << lab.id() << ": " << link;
+      ++links;
+    }
+  }
+  EXPECT_GT(links, 40U);
 }
 
 TEST(ReadSecret, RejectsAShortOne) {

@@ -4,14 +4,16 @@ the message that it names, under several seeds.
 
     course_test.py --kvscope PROGRAM
 
-A compiler runs for each submission, so the normal size grades every solution and every fourth wrong submission under one seed.
-KVSCOPE_FULL=1: all of them under 20 seeds. KVSCOPE_LAB=02_rows: one lab, all of its wrong submissions, one seed.
+A compiler runs once for each submission (--cache), and most of the time of one grading is the compiler's, so the normal size grades
+every solution and every fourth wrong submission under one seed. KVSCOPE_FULL=1: all of them under 20 seeds. KVSCOPE_LAB=02_rows: one
+lab, all of its wrong submissions, one seed.
 
 A patch docs/labs/staff/NN_name/wrong/KK_slug.patch changes files of solution/. It begins with lines
     # loses: TEST, TEST
-    # message: text that the report of a lost test contains
+    # message: text that the report of a lost test contains; "A | B": one of two, where the cases of a seed decide which fault is first
     # earns: POINTS of the whole submission, where a lost test keeps a part of its points; may be absent
-Where the task depends on the student, solve.py applies the patch, and prints "WORD TEST" for each test that patches name @WORD.
+Where the task depends on the student, each seed has students of its own. solve.py writes the answers of one, applies the patch, and
+prints "WORD TEST" for each test that patches name @WORD.
 """
 import argparse
 import json
@@ -27,7 +29,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
 NVCC = ("/usr/local/cuda/bin/nvcc", "/usr/bin/nvcc")  # as apps/labs/compile.cpp
 LEAST_WRONG = 8  # wrong submissions of a lab in which students write code
-MORE_STUDENTS = 2  # whose own tasks are solved, for each seed
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 
@@ -72,7 +73,7 @@ class Course:
     def __init__(self, kvscope, folder, all_wrong):
         self.all_wrong = all_wrong
         self.kvscope, self.folder, self.faults = kvscope, pathlib.Path(folder), []
-        self.graded = 0
+        self.table = []  # [lab, solutions, wrong submissions, seeds, gradings, faults]
 
     def grade(self, lab, submissions, seed):
         """{student: {test: (earned, maximum, message and case)}}"""
@@ -81,11 +82,10 @@ class Course:
         out = self.folder / "grades"
         shutil.rmtree(out, ignore_errors=True)
         done = subprocess.run([self.kvscope, "lab", "grade", lab, *map(str, submissions), "--course", str(COURSE), "--secret",
-                               str(secret), "--out", str(out)], capture_output=True, text=True, timeout=1200, check=False)
+                               str(secret), "--out", str(out), "--cache", str(self.folder / "compiled")], capture_output=True, text=True, timeout=1200, check=False)
         if done.returncode != 0:
             self.faults.append(f"{lab}: kvscope lab grade: exit code {done.returncode}: {done.stderr}")
             return {}
-        self.graded += len(submissions)
         grades = {}
         for submission in submissions:
             grade = json.loads((out / (submission.name + ".json")).read_text(encoding="utf-8"))
@@ -93,66 +93,69 @@ class Course:
                                        for test in grade["tests"]}
         return grades
 
+    def submission(self, lab, patch_file, name):
+        """Writes the solution, changed by the patch if there is one. Returns the folder and what it must lose: (tests, message, points)."""
+        staff, target, names = COURSE / "staff" / lab, self.folder / lab / name, {}
+        solve = [sys.executable, staff / "solve.py", self.kvscope, COURSE, target, name]
+        if (staff / "solve.py").exists():  # the answers depend on the student: a script writes them
+            subprocess.run(solve, check=True, stdout=subprocess.DEVNULL)
+        else:
+            shutil.copytree(staff / "solution", target)
+        if patch_file is None:
+            return target, ([], "", "")
+        patch = patch_file.read_text(encoding="utf-8")
+        if (staff / "solve.py").exists():
+            solved = subprocess.run([*solve, patch_file], check=True, stdout=subprocess.PIPE, text=True)
+            names = dict(line.split() for line in solved.stdout.splitlines())
+        else:
+            patched(target, patch)
+        loses = [word.strip() for word in header(patch, "loses").split(",")]
+        loses = [names[word[1:]] if word.startswith("@") else word for word in loses]
+        return target, (loses, header(patch, "message"), header(patch, "earns", ""))
+
+    def submissions(self, lab, patch_files, suffix):
+        """[folder], {name: what it must lose}"""
+        folders, expected = [], {}
+        for patch_file in [None, *patch_files]:
+            name = ("solution" if patch_file is None else patch_file.stem) + suffix
+            try:
+                folder, expected[name] = self.submission(lab, patch_file, name)
+                folders.append(folder)
+            except (ValueError, KeyError, OSError, IndexError, subprocess.CalledProcessError) as error:
+                self.faults.append(f"{lab}/{name}: {error}")
+        return folders, expected
+
+    def fault_of(self, tests, loses, message, earns):
+        lost = [test for test, (earned, maximum, _) in tests.items() if earned < maximum]
+        points = sum(earned for earned, _, _ in tests.values())
+        if lost != [test for test in tests if test in loses] or len(lost) != len(loses):
+            return (f"loses {', '.join(lost) or 'nothing'}; expected {', '.join(loses) or 'nothing'}: "
+                    f"{[tests[test][2] for test in lost][:2]}")
+        if lost and not any(text in tests[test][2] for test in lost for text in message.split(" | ")):
+            return f"no message contains '{message}': {[tests[test][2] for test in lost][:2]}"
+        if earns and points != float(earns):
+            return f"earns {points:g} points, not {earns}"
+        return ""
+
     def check_lab(self, lab, seeds):
-        staff = COURSE / "staff" / lab
-        manifest = json.loads((COURSE / lab / "lab.json").read_text(encoding="utf-8"))
-        work = self.folder / lab
-        submissions, expected = [], {}
-        solution = staff / "solution"
-        if not solution.is_dir():  # the answers depend on the student: a script writes them
-            solution = None
+        staff, known_faults = COURSE / "staff" / lab, len(self.faults)
         wrong = sorted((staff / "wrong").glob("*.patch"))
         if len(wrong) < LEAST_WRONG:
             self.faults.append(f"{lab}: has {len(wrong)} wrong submissions, fewer than {LEAST_WRONG}")
-        graded = wrong if self.all_wrong else wrong[::4]
-        if solution is None:  # the task of each student is another one; the seed changes nothing
-            for number in range(MORE_STUDENTS * seeds):
-                target = work / f"student_{number}"
-                subprocess.run([sys.executable, staff / "solve.py", self.kvscope, COURSE, target, target.name], check=True,
-                               stdout=subprocess.DEVNULL)
-                submissions.append(target)
-                expected[target.name] = ([], "", "")
-        for patch_file in [None, *graded]:
-            name = "solution" if patch_file is None else patch_file.stem
-            target = work / name
-            if solution is not None:
-                shutil.copytree(solution, target)
-            else:
-                subprocess.run([sys.executable, staff / "solve.py", self.kvscope, COURSE, target, name], check=True,
-                               stdout=subprocess.DEVNULL)
-            submissions.append(target)
-            if patch_file is None:
-                expected[name] = ([], "", "")
-                continue
-            patch = patch_file.read_text(encoding="utf-8")
-            try:
-                names = {}
-                if (staff / "solve.py").exists():
-                    solved = subprocess.run([sys.executable, staff / "solve.py", self.kvscope, COURSE, target, name, patch_file],
-                                            check=True, stdout=subprocess.PIPE, text=True)
-                    names = dict(line.split() for line in solved.stdout.splitlines())
-                else:
-                    patched(target, patch)
-                loses = [word.strip() for word in header(patch, "loses").split(",")]
-                loses = [names[word[1:]] if word.startswith("@") else word for word in loses]
-                expected[name] = (loses, header(patch, "message"), header(patch, "earns", ""))
-            except (ValueError, KeyError, OSError, IndexError) as error:
-                self.faults.append(f"{lab}/{name}: {error}")
-                submissions.pop()
+        patches = wrong if self.all_wrong else wrong[::4]
+        own_tasks = (staff / "solve.py").exists()  # the name of the student, not the seed, selects the task
+        folders, expected, gradings = [], {}, 0
         for seed in range(seeds):
-            for name, tests in self.grade(lab, submissions, seed).items():
-                loses, message, earns = expected[name]
-                points = sum(earned for earned, _, _ in tests.values())
-                lost = [test for test, (earned, maximum, _) in tests.items() if earned < maximum]
-                if lost != [test for test in tests if test in loses] or len(lost) != len(loses):
-                    self.faults.append(f"{lab}/{name}, seed {seed}: loses {', '.join(lost) or 'nothing'}; expected "
-                                       f"{', '.join(loses) or 'nothing'}: {[tests[test][2] for test in lost][:2]}")
-                elif lost and not any(message in tests[test][2] for test in lost):
-                    self.faults.append(f"{lab}/{name}, seed {seed}: no message contains '{message}': "
-                                       f"{[tests[test][2] for test in lost][:2]}")
-                elif earns and points != float(earns):
-                    self.faults.append(f"{lab}/{name}, seed {seed}: earns {points:g} points, not {earns}")
-        return len(graded)
+            if own_tasks or seed == 0:
+                folders, expected = self.submissions(lab, patches, f"_{seed}" if own_tasks else "")
+            grades = self.grade(lab, folders, seed)
+            gradings += len(grades)
+            for name, tests in grades.items():
+                fault = self.fault_of(tests, *expected[name])
+                if fault:
+                    self.faults.append(f"{lab}/{name}, seed {seed}: {fault}")
+        solutions = seeds if own_tasks else 1
+        self.table.append((lab, solutions, len(patches), seeds, gradings, len(self.faults) - known_faults))
 
     def kind(self, lab):
         return json.loads((COURSE / lab / "lab.json").read_text(encoding="utf-8"))["kind"]
@@ -198,7 +201,7 @@ def main():
     labs = ["_".join(line.split()[:2]) for line in listed.stdout.splitlines()]
     chosen = os.environ.get("KVSCOPE_LAB")
     with tempfile.TemporaryDirectory() as folder:
-        course, wrong = Course(kvscope, folder, seeds > 1 or chosen is not None), 0
+        course = Course(kvscope, folder, seeds > 1 or chosen is not None)
         for lab in labs:
             if chosen in (None, lab):
                 course.check_manifest(lab)
@@ -206,10 +209,13 @@ def main():
                     print(f"skipped the submissions of {lab}: no CUDA compiler at {' or '.join(NVCC)}")
                     continue
                 course.check_starter(lab)
-                wrong += course.check_lab(lab, seeds)
+                course.check_lab(lab, seeds)
     for fault in course.faults:
         print(fault)
-    print(f"{len(labs)} labs, {wrong} wrong submissions, {course.graded} gradings, {len(course.faults)} faults")
+    print(f"{'lab':<16}{'solutions':>10}{'wrong':>7}{'seeds':>7}{'gradings':>10}{'faults':>8}")
+    for row in [*course.table, ("all", *(sum(row[k] for row in course.table) for k in (1, 2)), seeds,
+                                *(sum(row[k] for row in course.table) for k in (4, 5)))]:
+        print(f"{row[0]:<16}{row[1]:>10}{row[2]:>7}{row[3]:>7}{row[4]:>10}{row[5]:>8}")
     return 1 if course.faults or not labs else 0
 
 

@@ -37,7 +37,7 @@ TEST(GradeText, ShowsPointsMessageCaseAndTheNextHint) {
             "  FAIL  second     0 of 40    wrong\n"
             "        case 1\n"
             "        case 2\n"
-            "Next hint: kvscope lab hint 2 3\n");
+            "Hint for the first failed test: kvscope lab hint 2 3\n");
 }
 
 // A submission prints an escape sequence; the report must not contain it.

@@ -15,6 +15,8 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
+from published_formats import gradescope_faults, junit_faults
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "docs" / "labs" / "staff" / "templates"
 COURSE = ROOT / "docs" / "labs"
@@ -66,6 +68,30 @@ class TemplatesTest(unittest.TestCase):
             self.assertLessEqual(set(test), {"name", "score", "max_score", "status", "output", "output_format"})
             self.assertEqual(test["score"], 0)
         self.assertNotIn("a secret of at least", json.dumps(results))
+        self.assertEqual(gradescope_faults(results), [])
+
+    def test_gradescope_results_of_a_leaderboard_are_of_the_published_format(self):
+        solution, results = COURSE / "staff" / "05_scheduler" / "solution", self.folder / "results.json"
+        self.kvscope("lab", "check", "5", str(solution), "--gradescope", str(results), "--course", str(COURSE))
+        value = json.loads(results.read_text(encoding="utf-8"))
+        self.assertEqual(gradescope_faults(value), [])
+        self.assertEqual(len(value["leaderboard"]), 1)
+
+    def test_a_file_of_another_format_has_faults(self):
+        right = {"tests": [{"name": "a", "score": 1.5, "max_score": 2, "status": "failed", "output": ""}]}
+        self.assertEqual(gradescope_faults(right), [])
+        wrong = [{}, {"tests": []}, {"test": []}, {"tests": {}}, {"tests": [{"name": "a"}]}, {"tests": [{"name": 1, "score": 1}]},
+                 {"tests": [{"score": "1"}]}, {"tests": [{"score": True}]}, {"tests": [{"score": 3, "max_score": 2}]},
+                 {"tests": [{"score": 1, "status": "pass"}]}, {"score": 1, "output_format": "markdown"},
+                 {"score": 1, "leaderboard": [{"name": "score"}]}, {"score": 1, "visibility": "never"}]
+        for value in wrong:
+            self.assertNotEqual(gradescope_faults(value), [], value)
+        suite = '<testsuites><testsuite tests="{}">{}</testsuite></testsuites>'
+        one, other = '<testcase classname="c" name="a"/>', '<testcase classname="c" name="b"><failure/></testcase>'
+        self.assertEqual(junit_faults(xml.etree.ElementTree.fromstring(suite.format(2, one + other)), 100), [])
+        for text, size in ((suite.format(0, ""), 100), (suite.format(2, one + one), 100), (suite.format(1, one + other), 100),
+                           (suite.format(1, '<testcase name="a"/>'), 100), (suite.format(1, one), 30_000_000), ("<tests/>", 100)):
+            self.assertNotEqual(junit_faults(xml.etree.ElementTree.fromstring(text), size), [], text)
 
     def test_gradescope_names_the_files_that_were_not_submitted(self):
         root = self.gradescope()
@@ -91,8 +117,10 @@ class TemplatesTest(unittest.TestCase):
         done = subprocess.run(["/bin/sh", "-e", "-c", lines[0]], cwd=checkout, env=environment, capture_output=True, text=True,
                               check=False)
         self.assertEqual(done.returncode, 1, done.stderr)  # the starter has no points, and the job fails
-        tests = xml.etree.ElementTree.parse(checkout / "report.xml").getroot().iter("testcase")
-        self.assertGreater(len(list(tests)), 3)
+        report = checkout / "report.xml"
+        root = xml.etree.ElementTree.parse(report).getroot()
+        self.assertEqual(junit_faults(root, report.stat().st_size), [])
+        self.assertGreater(len(list(root.iter("testcase"))), 3)
         self.assertIn("</svg>", (checkout / "case.svg").read_text(encoding="utf-8"))
 
     def test_github_classroom(self):

@@ -1,6 +1,7 @@
 // What the compilers of C++ and of CUDA share: one job in the sandbox that leaves one file.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -10,13 +11,16 @@
 
 namespace kvscope::labs {
 
-// Folders inside the sandbox: the submission with the lab's headers, and what the compiler writes.
-inline constexpr std::string_view kSources = "/lab/src", kOut = "/lab/out";
+// Places inside the sandbox: the submission with the lab's headers, the course's harness folder, the lab's harness and
+// its object file, and the folder that the compiler writes.
+inline constexpr std::string_view kSources = "/lab/src", kHarness = "/lab/harness", kMain = "/lab/main.cpp",
+                                  kObject = "/lab/main.o", kOut = "/lab/out";
+inline constexpr std::int64_t kMaxProduct = std::int64_t{64} << 20;  // [bytes] that a compiler may write
 
 [[nodiscard]] SandboxLimits compiler_limits();
 
-// Runs the job and reads `product`, a file outside the sandbox that the compiler wrote. `folders` are removed from the
-// messages.
+// Runs the job and reads `product`, a file outside the sandbox that the compiler wrote, or takes the result of an
+// earlier run from the cache of the options. `folders` are removed from the messages.
 [[nodiscard]] Compiled run_compiler(const GradeOptions& options, SandboxJob job, const std::filesystem::path& product,
                                     const std::vector<std::string>& folders);
 

@@ -18,8 +18,8 @@ struct Batch {
   std::uint32_t null_page;  // the pool's last block, which no request holds
 };
 
-// Columns of a table whose longest request has `pages` pages: a multiple of 8, so that rows are aligned, and at least
-// 16 more than `pages` rounded up to 8, so that a read of 16 entries from any page on stays in the row.
+// Columns of a table whose longest request has `pages` pages: exactly 16 more than `pages` rounded up to a multiple of
+// 8. Rows are then aligned to 8 entries, and a read of 16 entries from any page on stays in the row.
 std::int64_t table_columns(std::int64_t pages);
 
 // Writes all entries of `table`, [rows, columns].
