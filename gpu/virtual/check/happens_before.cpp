@@ -101,13 +101,9 @@ void HappensBefore::learn(const Exec& exec, WarpViews& warp, LaneMask lanes, Ord
 
 void HappensBefore::barrier_arrive(const Exec& exec, int barrier, LaneMask lanes) {
   WarpViews& w = warp(exec);
-  Gathered& gathered =
-      threads(w.cta()).barriers.try_emplace(barrier, Gathered{.view = nothing(), .seen = nullptr}).first->second;
+  Gathered& gathered = threads(w.cta()).barriers.try_emplace(barrier, Gathered{nothing(), nullptr}).first->second;
   w.publish(lanes, gathered.view);
-  if (memory_ == Space::global) {
-    w.publish_seen(lanes, gathered.seen);
-    w.publish_fenced(lanes, gathered.fenced);
-  }
+  if (memory_ == Space::global) w.publish_seen(lanes, gathered.seen);
   w.synchronized(lanes, exec.lane_group.pc, "barrier");
 }
 
@@ -117,14 +113,12 @@ void HappensBefore::barrier_done(const Cta& cta, int barrier, LaneMasks waiting)
   if (gathered == barriers.end()) return;
   const auto all = std::make_shared<const View>(std::move(gathered->second.view));
   const Known seen = std::move(gathered->second.seen);
-  const std::array<Known, kAudiences> fenced = std::move(gathered->second.fenced);
   barriers.erase(gathered);
   for (std::size_t w = 0; w < waiting.size(); ++w) {
     if (waiting[w] == 0) continue;
     WarpViews& views = warp(cta, static_cast<int>(w));
     views.acquire(waiting[w], all);
     if (seen != nullptr) views.see_at_barrier(waiting[w], seen);
-    views.acquire_fenced(waiting[w], fenced);
   }
 }
 
@@ -132,13 +126,9 @@ void HappensBefore::meet(WarpViews& warp, LaneMask lanes) {
   const auto all = std::make_shared<View>(nothing());
   warp.publish(lanes, *all);
   warp.acquire(lanes, all);
-  if (memory_ != Space::global) return;
   Known seen;
-  warp.publish_seen(lanes, seen);
+  if (memory_ == Space::global) warp.publish_seen(lanes, seen);
   if (seen != nullptr) warp.see_at_barrier(lanes, seen);
-  std::array<Known, kAudiences> fenced;
-  warp.publish_fenced(lanes, fenced);
-  warp.acquire_fenced(lanes, fenced);
 }
 
 void HappensBefore::cluster_arrive(const Exec& exec, LaneMask lanes, Order order) {

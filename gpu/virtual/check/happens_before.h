@@ -16,8 +16,6 @@
 //   a barrier hands on what its        no              yes, to strong reads and to writes: the last block's sum of the
 //     threads saw by relaxed reads                     CUDA programming guide has an atomic, then __syncthreads, then
 //                                                      volatile reads. A weak read needs a fence after the atomic
-//   a barrier hands on what its        no              yes: a relaxed atomic after it publishes that too
-//     threads did before fences
 //   wait_group.read of a bulk store    orders it       does not: the bytes may not have been written yet
 //
 // CTAs are numbered within what is watched: by rank in a cluster, linearly in a grid. Clocks: clock.h; the state of a
@@ -112,8 +110,7 @@ class HappensBefore {
  private:
   struct Gathered {
     View view;
-    Known seen;                                 // by relaxed reads that no fence has followed; null: nothing
-    std::array<Known, kAudiences> fenced = {};  // before a fence of an arriving thread, by its audience
+    Known seen;  // by relaxed reads that no fence has followed; null: nothing
   };
   struct CtaThreads {
     std::vector<WarpViews> warps;

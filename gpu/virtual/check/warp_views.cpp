@@ -118,10 +118,8 @@ LaneMask WarpViews::fence(LaneMask lanes, Audience audience) {
 
 Known WarpViews::at_fence(int lane, Audience audience) {
   if (fences_ == nullptr) return nullptr;
-  const LaneFences& f = (*fences_)[static_cast<std::size_t>(lane)];
-  const Known& handed_on = f.handed_on[static_cast<std::size_t>(audience)];
-  const auto& at = f.before[static_cast<std::size_t>(audience)];
-  if (at == nullptr) return handed_on;
+  const auto& at = (*fences_)[static_cast<std::size_t>(lane)].before[static_cast<std::size_t>(audience)];
+  if (at == nullptr) return nullptr;
   if (at->whole == nullptr) {
     const auto whole = std::make_shared<View>(*at->known);
     whole->ordered.raise(thread(lane), at->step);
@@ -129,32 +127,7 @@ Known WarpViews::at_fence(int lane, Audience audience) {
     for (const auto& [engine, up_to] : at->engines) whole->ordered.raise(engine, up_to);
     at->whole = whole;
   }
-  return handed_on == nullptr ? at->whole : joined(handed_on, at->whole);
-}
-
-void WarpViews::publish_fenced(LaneMask lanes, std::array<Known, kAudiences>& to) {
-  if (fences_ == nullptr) return;
-  for (std::size_t r = 0; r < kAudiences; ++r) {
-    each_lane(lanes, [&](int lane) {
-      const Known fenced = at_fence(lane, static_cast<Audience>(r));
-      if (fenced != nullptr && fenced != to[r]) to[r] = joined(to[r], fenced);
-    });
-  }
-}
-
-void WarpViews::acquire_fenced(LaneMask lanes, const std::array<Known, kAudiences>& fenced) {
-  for (std::size_t r = 0; r < kAudiences; ++r) {
-    if (fenced[r] == nullptr) continue;
-    Known before, after;  // most lanes have the same
-    each_lane(lanes, [&](int lane) {
-      Known& own = fences()[static_cast<std::size_t>(lane)].handed_on[r];
-      if (after == nullptr || own != before) {
-        before = own;
-        after = joined(own, fenced[r]);
-      }
-      own = after;
-    });
-  }
+  return at->whole;
 }
 
 void WarpViews::see(LaneMask lanes, Audience audience, const Known& seen) {

@@ -85,17 +85,11 @@ class WarpViews {
   // Later relaxed accesses for this audience, or for a narrower one, publish what these lanes did and have acquired so
   // far. The lanes acquire what they saw by relaxed accesses; returns those that saw anything.
   LaneMask fence(LaneMask lanes, Audience audience);
-  // What the lane's last fence for this audience covers, and the fences of other threads that it has met; null: nothing.
+  // What the lane did and had acquired at its last fence for this audience; null: there was none.
   [[nodiscard]] Known at_fence(int lane, Audience audience);
   [[nodiscard]] bool has_fenced(int lane) const {
-    if (fences_ == nullptr) return false;
-    const LaneFences& f = (*fences_)[static_cast<std::size_t>(lane)];
-    return f.before[0] != nullptr || f.handed_on[0] != nullptr;
+    return fences_ != nullptr && (*fences_)[static_cast<std::size_t>(lane)].before[0] != nullptr;
   }
-  // Fences are cumulative: what threads did before their fences counts as done before a fence of each thread that they
-  // meet at a barrier. Joins, for each audience, what these lanes' fences cover.
-  void publish_fenced(LaneMask lanes, std::array<Known, kAudiences>& to);
-  void acquire_fenced(LaneMask lanes, const std::array<Known, kAudiences>& fenced);
   // Lanes see a view by a relaxed access.
   void see(LaneMask lanes, Audience audience, const Known& seen);
   // Lanes wait at a barrier whose other threads have seen this.
@@ -161,7 +155,6 @@ class WarpViews {
   };
   struct LaneFences {  // by Audience
     std::array<std::shared_ptr<AtFence>, kAudiences> before;
-    std::array<Known, kAudiences> handed_on;  // by fences of other threads before barriers
     std::array<Known, kAudiences> pending;
     Known at_barriers;
   };

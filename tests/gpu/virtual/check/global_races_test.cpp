@@ -122,49 +122,6 @@ TEST(GlobalRaces, AReleaseAndAnAcquireAtGpuScopeOrderTwoCtas) {
   EXPECT_THAT(watch_all(handed_over(release, relaxed, "fence.acq_rel.cta;")), race);
 }
 
-// Each thread of CTA 0 stores and fences; thread 0 signals behind a barrier. CTA 1 reads the word of thread 40, of another warp.
-Watched signaled(const std::string& fence, const std::string& barrier, const std::string& behind = "",
-                 const std::string& raise = "@%p0 atom.relaxed.gpu.global.exch.b32 %r7, [%rd0+512], 1;") {
-  return on(
-      "mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0;\n@!%p3 bra OTHER;\nmul.wide.u32 %rd4, %r0, 4; add.u64 %rd4, "
-      "%rd4, %rd0; st.global.u32 [%rd4], 7;\n" +
-          fence + "\n" + barrier + "\n" + behind + "\n" + raise +
-          "\nret;\nOTHER: @!%p0 ret;\nWAIT: ld.relaxed.gpu.global.u32 %r5, [%rd0+512];\nsetp.ne.u32 %p4, %r5, 1;\n@%p4 "
-          "bra WAIT;\nfence.acq_rel.gpu;\nld.global.u32 %r6, [%rd0+160];",
-      2);
-}
-
-TEST(GlobalRaces, FencesBeforeABarrierCountForTheThreadThatSignalsBehindIt) {
-  const char* const fence = "fence.acq_rel.gpu;";
-  const auto race = Contains(StartsWith("RACE_WR x+160 4: write thread 40 (warp 1 lane 8) of cta (0,0,0)"));
-  EXPECT_THAT(watch_all(signaled(fence, "bar.sync 0;")), IsEmpty());
-  EXPECT_THAT(watch_all(signaled("membar.gl;", "bar.sync 0;")), IsEmpty());
-  EXPECT_THAT(watch_all(signaled(fence, "bar.sync 0;\nbar.sync 1;")), IsEmpty()) << "handed on by a second barrier";
-  EXPECT_THAT(watch_all(signaled("", "bar.sync 0;", fence)), IsEmpty()) << "each thread's own fence behind the barrier";
-  // Wrong: no fence, a fence of fewer threads than signal, of too small a scope, no barrier, and a store after the fence.
-  EXPECT_THAT(watch_all(signaled("", "bar.sync 0;")), race);
-  EXPECT_THAT(watch_all(signaled("@%p0 fence.acq_rel.gpu;", "bar.sync 0;")), race);
-  EXPECT_THAT(watch_all(signaled("fence.acq_rel.cta;", "bar.sync 0;")), race);
-  EXPECT_THAT(watch_all(signaled(fence, "")), race);
-  EXPECT_THAT(watch_all(signaled(fence, "st.global.u32 [%rd4], 8;\nbar.sync 0;")), race);
-  EXPECT_THAT(watch_all(signaled(fence, "bar.sync 0;\nst.global.u32 [%rd4], 8;\nbar.sync 0;")), race);
-  EXPECT_THAT(watch_all(signaled(fence, "bar.sync 0;", "", "@%p0 st.global.u32 [%rd0+512], 1;")), race)
-      << "a weak store signals nothing";
-}
-
-TEST(GlobalRaces, FencesBeforeAWarpBarrierCountForItsOtherLanes) {
-  const auto in_warp = [](const std::string& fence, const std::string& barrier) {
-    Watched kernel = signaled(fence, barrier);
-    kernel.threads = 32;
-    kernel.body.replace(kernel.body.rfind("+160"), 4, "+32");
-    return watch_all(kernel);
-  };
-  const auto race = Contains(StartsWith("RACE_WR x+32 4: write thread 8 (warp 0 lane 8) of cta (0,0,0)"));
-  EXPECT_THAT(in_warp("fence.acq_rel.gpu;", "bar.warp.sync -1;"), IsEmpty());
-  EXPECT_THAT(in_warp("", "bar.warp.sync -1;"), race);
-  EXPECT_THAT(in_warp("fence.acq_rel.gpu;", ""), race);
-}
-
 TEST(GlobalRaces, AStoreAfterAReleaseIsNotOrderedByIt) {
   const auto kernel = [](const char* raise) {
     return handed_over(std::string(raise) + " st.global.u32 [%rd0+4], 8;", "ld.acquire.gpu.global.u32 %r5, [%rd0+128];",
