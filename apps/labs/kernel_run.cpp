@@ -57,20 +57,6 @@ bool is_block_barrier(std::string_view text) {
          text.starts_with("barrier.cta.sync");
 }
 
-// The innermost place in the student's file: "copies.h:9 <- stream.cu:14" -> "line 14".
-std::string line_of(const ptx::ReportParty& party) {
-  std::string_view rest = party.source, place;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find("<-");
-    place = rest.substr(0, end);
-    place = place.substr(0, place.find_last_not_of(' ') + 1);
-    if (place.find(".h:") == std::string_view::npos) break;
-    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 3);
-  }
-  const std::size_t colon = place.rfind(':');
-  return colon == std::string_view::npos ? std::string(place) : fmt::format("line {}", place.substr(colon + 1));
-}
-
 }  // namespace
 
 LabKernel compile_kernel(const Grader& grader, const Submission& submission, std::string_view name) {
@@ -84,7 +70,8 @@ LabKernel compile_kernel(const Grader& grader, const Submission& submission, std
     return kernel;
   }
   kernel.file = std::string(name);
-  Compiled compiled = compile_cuda(grader, {kernel.file, submission.file(name)}, kArchitecture);
+  kernel.source = submission.file(name);
+  Compiled compiled = compile_cuda(grader, {kernel.file, kernel.source}, kArchitecture);
   kernel.messages = compile_failure(compiled);
   if (!compiled.ok) return kernel;
   if (static_cast<std::int64_t>(compiled.product.size()) > kMaxPtx) {
@@ -97,8 +84,9 @@ LabKernel compile_kernel(const Grader& grader, const Submission& submission, std
 }
 
 std::string schedule_name(const Schedule& schedule) {
-  if (schedule.policy == ptx::Policy::seeded) return fmt::format("seed {}", schedule.seed);
-  return schedule.policy == ptx::Policy::late ? "late" : "early";
+  if (schedule.policy == ptx::Policy::seeded) return fmt::format("random order {}", schedule.seed);
+  return schedule.policy == ptx::Policy::late ? "late: copies land as late as the waits allow"
+                                              : "early: copies land at once";
 }
 
 const std::vector<Schedule>& all_schedules() {
@@ -110,6 +98,7 @@ const std::vector<Schedule>& all_schedules() {
 
 KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedule& schedule) {
   KernelRun run;
+  run.source = kernel.source;
   try {
     ptx::Device device(ptx::ProgramOptions{.target = kTarget}, kMaxLabMemory);
     const ptx::LoadedModule& module = device.load(ptx::parse_module(kernel.ptx, kernel.file));
@@ -144,6 +133,7 @@ KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedul
           device.memory().read(run.addresses[i], static_cast<std::int64_t>(call.arrays[i].bytes.size())));
     }
     run.total = counters.total();
+    run.lines = counters.by_line();
     for (std::size_t pc = 0; pc < counters.ops().size(); ++pc) {
       const ptx::OpCounts& counts = counters.ops()[pc];
       const auto at = static_cast<std::int32_t>(pc);
@@ -154,26 +144,6 @@ KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedul
     run.failure = error.what();
   }
   return run;
-}
-
-std::string fault_of(const KernelRun& run) {
-  if (!run.failure.empty()) return "the kernel cannot be launched";
-  if (run.reports.empty()) return run.finished ? "" : "the kernel did not finish";
-  const ptx::Report& report = run.reports.front();
-  std::vector<std::string> lines;
-  for (const ptx::ReportParty& party : report.parties) {
-    const std::string line = party.source.empty() ? std::string() : line_of(party);
-    if (!line.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
-  }
-  const std::string kind(ptx::name(report.kind));
-  const bool race = kind.starts_with("RACE");
-  return fmt::format("{}{}{}{}", race ? "RACE" : kind, lines.empty() ? "" : " ", fmt::join(lines, " and "),
-                     report.message.empty() ? "" : ": " + report.message);
-}
-
-std::string report_case(const KernelRun& run) {
-  if (!run.failure.empty()) return run.failure;
-  return run.reports.empty() ? std::string() : ptx::to_text(run.reports.front());
 }
 
 }  // namespace kvscope::labs

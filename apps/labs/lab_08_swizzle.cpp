@@ -1,10 +1,12 @@
 // Lab 08: where a swizzled tile stores each element, compared with the TMA modes and with the banks.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "apps/labs/compile.h"
 #include "apps/labs/exact_cases.h"
@@ -312,6 +314,26 @@ class SwizzleGrader final : public Grader {
     return result;
   }
 
+  // "right for elements of 2 bytes in the 128B mode only", where exactly the tiles of some sizes and modes are right.
+  static std::string right_tiles(const std::vector<SwizzleTile>& tiles, const HarnessRun& run) {
+    std::set<std::int64_t> elements, modes;
+    std::vector<bool> right;
+    for (std::size_t i = 0; i < tiles.size(); ++i) {
+      right.push_back(run.results[i] == mode_offsets(tiles[i]));
+      if (!right.back()) continue;
+      elements.insert(tiles[i].element());
+      modes.insert(bytes(tiles[i].mode));
+    }
+    if (elements.empty() || std::ranges::find(right, false) == right.end()) return {};
+    for (std::size_t i = 0; i < tiles.size(); ++i) {
+      const bool among = elements.contains(tiles[i].element()) && modes.contains(bytes(tiles[i].mode));
+      if (among != right[i]) return {};
+    }
+    const bool all_modes = modes.size() == 3, all_elements = elements.size() == 3;
+    return fmt::format("right{}{} only", all_elements ? "" : fmt::format(" for elements of {} bytes", fmt::join(elements, " and ")),
+                       all_modes ? "" : fmt::format(" in the modes of {} bytes", fmt::join(modes, " and ")));
+  }
+
   // The typical error that explains every offset; empty without one.
   static std::string diagnosis(const std::vector<SwizzleTile>& tiles, const HarnessRun& run) {
     for (const SwizzleError& error : swizzle_errors()) {
@@ -321,7 +343,7 @@ class SwizzleGrader final : public Grader {
       }
       if (explains) return error.message;
     }
-    return {};
+    return run.results.size() == tiles.size() ? right_tiles(tiles, run) : std::string();
   }
 
   [[nodiscard]] std::optional<TestResult> stopped(std::string_view test, const std::vector<SwizzleTile>& tiles,
@@ -358,8 +380,9 @@ class SwizzleGrader final : public Grader {
       const auto found = std::ranges::mismatch(expected, run.results[i]);
       if (found.in1 == expected.end()) continue;
       const auto index = static_cast<std::size_t>(found.in1 - expected.begin());
-      const std::string text = fmt::format("{}\n{}: expected offset {}, your code gave {}", tiles[i].text(),
-                                           at(tiles[i], index), *found.in1, *found.in2);
+      const std::string text =
+          fmt::format("{}\n{}: expected offset {} (byte {}), your code gave {}", tiles[i].text(), at(tiles[i], index),
+                      *found.in1, *found.in1 * tiles[i].element(), *found.in2);
       return with_picture(
           failed(lab(), "tma_mode", error.empty() ? "the offsets are not those of the TMA mode" : error, text, 3),
           picture_of_offsets(tiles[i], run.results[i], index, *found.in1));
@@ -369,7 +392,7 @@ class SwizzleGrader final : public Grader {
 
   [[nodiscard]] TestResult inverse(const std::vector<SwizzleTile>& tiles, const HarnessRun& run) const {
     if (auto result = stopped("inverse", tiles, run, 2)) return *result;
-    bool plain = true, exchanged = true;
+    bool plain = true, exchanged = true, unwritten = true;
     std::string text;
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       const Words expected = mode_places(tiles[i]);
@@ -377,6 +400,7 @@ class SwizzleGrader final : public Grader {
       for (std::size_t offset = 0; 2 * offset < given.size(); ++offset) {
         const std::int64_t row = given[2 * offset], col = given[2 * offset + 1];
         const auto whole = static_cast<std::int64_t>(offset);
+        unwritten = unwritten && row == -1 && col == -1;
         plain = plain && row == whole / tiles[i].columns() && col == whole % tiles[i].columns();
         exchanged = exchanged && row == expected[2 * offset + 1] && col == expected[2 * offset];
         if (text.empty() && (row != expected[2 * offset] || col != expected[2 * offset + 1])) {
@@ -387,7 +411,8 @@ class SwizzleGrader final : public Grader {
     }
     if (text.empty()) return passed(lab(), "inverse");
     return failed(lab(), "inverse",
-                  plain       ? "the inverse ignores the swizzle"
+                  unwritten   ? "place() writes neither row nor col"
+                  : plain     ? "the inverse ignores the swizzle"
                   : exchanged ? "the inverse returns row and column in each other's place"
                               : "the inverse does not give the element that the mode stores there",
                   text, 3);

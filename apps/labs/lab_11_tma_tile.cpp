@@ -11,6 +11,7 @@
 
 #include "apps/labs/graders.h"
 #include "apps/labs/kernel_run.h"
+#include "apps/labs/report_text.h"
 
 namespace kvscope::labs {
 namespace {
@@ -84,7 +85,8 @@ struct Box {
 };
 
 std::string box_text(const Box& box) {
-  return fmt::format("box_copied column={} row={} shared={} bytes={}", box.column, box.row, box.shared, box.bytes);
+  return fmt::format("{} bytes from column {}, map row {} to byte {} of the buffer", box.bytes, box.column, box.row,
+                     box.shared);
 }
 
 using BoxPlace = std::function<Box(const TmaCase&, std::int64_t page, std::int64_t half)>;
@@ -199,13 +201,24 @@ std::vector<std::uint16_t> buffer_of(const TmaCase& made, std::int64_t n) {
 // What a report means in this lab, before the report itself.
 std::string meaning_of(const KernelRun& run) {
   if (run.reports.empty()) return {};
-  switch (run.reports.front().kind) {
+  const ptx::Report& report = *shown_report(run);
+  const bool of_barrier = std::ranges::any_of(
+      report.parties, [](const ptx::ReportParty& party) { return party.opcode.starts_with("mbarrier"); });
+  switch (report.kind) {
     case ptx::ReportKind::uninitialized:
-      return "the buffer is read before its copies have landed; ";
+      return "the buffer is read before its copies have landed: every thread that reads waits, first with parity 0; ";
     case ptx::ReportKind::race_wr:
+    case ptx::ReportKind::race_ww:
+      if (of_barrier) return "threads use the barrier before thread 0 has made it visible to them: __syncthreads; ";
       return "a tile is read while its copies are in flight; ";
     case ptx::ReportKind::race_rw:
       return "copies overwrite the buffer while it is still read; ";
+    case ptx::ReportKind::mbar_underflow:
+      return "more arrivals than barrier_init was given: one arrival announces all bytes of a tile; ";
+    case ptx::ReportKind::mbarrier_touched:
+      return "the barrier is made again while it is in use: one thread makes it, once, before the first tile; ";
+    case ptx::ReportKind::no_mbarrier:
+      return "the barrier is used before barrier_init has made it; ";
     default:
       return {};
   }
@@ -280,7 +293,8 @@ class TmaTileGrader final : public Grader {
     TestResult boxes = grade_boxes(kernel, seed.random(1), complete);
     TestResult bytes = complete ? grade_bytes(kernel, seed.random(1))
                                 : failed(lab(), "bytes", "not judged: the boxes must be right first", {}, 1);
-    TestResult values = grade_values(kernel, seed.random(2));
+    TestResult values = complete ? grade_values(kernel, seed.random(2))
+                                 : failed(lab(), "values", "not judged: the boxes must be right first", {}, 1);
     TestResult phases = values.passed() ? grade_phases(kernel, seed.random(3))
                                         : failed(lab(), "phases", "not judged: one tile must be right first", {}, 3);
     return {std::move(boxes), std::move(bytes), std::move(values), std::move(phases)};
@@ -312,7 +326,7 @@ class TmaTileGrader final : public Grader {
       copied.push_back(boxes_in(run));
       const bool rejected = !run.reports.empty() && run.reports.front().kind == ptx::ReportKind::tma_arg;
       if (rejected || (copied.back().empty() && !fault_of(run).empty())) {
-        return failed(lab(), "boxes", fault_of(run), report_case(run), 1);
+        return failed(lab(), "boxes", fault_of(run), tma_text(cases.back()) + "\n" + report_case(run), 1);
       }
     }
     const auto agrees = [&](const BoxPlace& place, std::int64_t halves) {
@@ -344,11 +358,13 @@ class TmaTileGrader final : public Grader {
                                                     const std::vector<std::vector<Box>>& copied) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const std::vector<Box> expected = boxes_of(cases[i], right_box);
-      for (std::size_t b = 0; b < std::max(expected.size(), copied[i].size()); ++b) {
+      std::vector<Box> once = copied[i];  // a box that several threads copy is listed once
+      once.erase(std::unique(once.begin(), once.end()), once.end());
+      for (std::size_t b = 0; b < std::max(expected.size(), once.size()); ++b) {
         const std::string right = b < expected.size() ? box_text(expected[b]) : "no more boxes";
-        const std::string got = b < copied[i].size() ? box_text(copied[i][b]) : "no more boxes";
+        const std::string got = b < once.size() ? box_text(once[b]) : "no more boxes";
         if (right == got) continue;
-        return fmt::format("{}\nfirst differing event, in the order of the buffer:\nexpected {}\ngot      {}",
+        return fmt::format("{}\nfirst differing box, in the order of the buffer:\nexpected {}\ngot      {}",
                            tma_text(cases[i]), right, got);
       }
     }
@@ -369,12 +385,15 @@ class TmaTileGrader final : public Grader {
           ++announcements;
         }
       }
-      if (expects == arrive) continue;
+      const bool too_often = announcements > 1 && !fault_of(run).empty();
+      if (expects == arrive && !too_often) continue;
       std::string message = fmt::format("expects {} bytes, {} arrive", expects, arrive);
       if (expects == 0 && announcements == 0) message = fmt::format("expects no bytes, {} arrive", arrive);
       if (expects * 2 == arrive && pages > 0) message += ": elements of bf16 have 2 bytes, and a page has two boxes";
       if (expects * pages == arrive && pages > 2) message += ": that is one page of the tile";
       if (expects == 128 * arrive) message += ": every thread announces the bytes";
+      if (expects == arrive)
+        message = fmt::format("the bytes are announced {} times: one thread announces all of them at once", announcements);
       return failed(lab(), "bytes", message, tma_text(made) + "\n" + report_case(run), 2);
     }
     return passed(lab(), "bytes");
@@ -402,9 +421,10 @@ class TmaTileGrader final : public Grader {
       for (const Schedule& schedule : all_schedules()) {
         const KernelRun run = run_kernel(kernel, tma_call(made), schedule);
         if (!fault_of(run).empty()) {
-          return failed(lab(), "values", meaning_of(run) + fault_of(run),
-                        fmt::format("{}, schedule {}\n{}", tma_text(made), schedule_name(schedule), report_case(run)),
-                        2);
+          return with_picture(
+              failed(lab(), "values", meaning_of(run) + fault_of(run),
+                     fmt::format("{}, schedule {}\n{}", tma_text(made), schedule_name(schedule), report_case(run)), 2),
+              report_picture(run));
         }
         const std::vector<std::uint16_t> out = lab_values<std::uint16_t>(run.arrays[2]);
         CasePicture picture;
@@ -427,6 +447,26 @@ class TmaTileGrader final : public Grader {
     return passed(lab(), "values");
   }
 
+  // Which tile each part of the output has, where one tile alone is right.
+  [[nodiscard]] static std::string fault_of_tiles(const TmaCase& made, const std::vector<std::uint16_t>& out) {
+    constexpr std::int64_t kElements = kTileRows * kTileColumns;
+    const auto has = [&](std::int64_t part, std::int64_t tile) {
+      for (std::int64_t i = 0; i < kElements; ++i) {
+        const std::uint16_t right = made.element(made.row(tile, i / kTileColumns), i % kTileColumns);
+        if (out[static_cast<std::size_t>(part * kElements + i)] != right) return false;
+      }
+      return true;
+    };
+    const bool rest_unwritten = std::all_of(out.begin() + kElements, out.end(), [](auto x) { return x == 0xcdcd; });
+    if (rest_unwritten && has(0, 0)) return "only tile 0 is written: load and write `tiles` tiles";
+    if (rest_unwritten && has(0, made.tiles - 1))
+      return "every tile is written to the place of the first: tile n begins at element n * 64 * 128 of out";
+    bool first_everywhere = true;
+    for (std::int64_t n = 0; first_everywhere && n < made.tiles; ++n) first_everywhere = has(n, 0);
+    if (first_everywhere) return "every tile is copied from the pages of tile 0: page p of tile n is rows[n * pages + p]";
+    return "one tile is right, and several are not";
+  }
+
   [[nodiscard]] TestResult grade_phases(const LabKernel& kernel, const CounterRng& random) const {
     const TmaCase made = make_tma(random, 4, 4);
     std::string fault, text;
@@ -441,8 +481,9 @@ class TmaTileGrader final : public Grader {
       const std::string wrong =
           reported ? std::string() : wrong_element(made, lab_values<std::uint16_t>(run.arrays[2]), wrong_tile);
       if (!fault.empty() || (!reported && wrong.empty())) continue;
-      fault = reported ? meaning_of(run) + fault_of(run) : "one tile is right, and several are not";
-      if (!reported) picture = wrong_tile;
+      fault = reported ? meaning_of(run) + fault_of(run)
+                       : fault_of_tiles(made, lab_values<std::uint16_t>(run.arrays[2]));
+      picture = reported ? report_picture(run) : wrong_tile;
       text = fmt::format("4 tiles, schedule {}\n{}", schedule_name(schedule), reported ? report_case(run) : wrong);
     }
     if (fault.empty()) return passed(lab(), "phases");

@@ -11,6 +11,7 @@
 
 #include "apps/labs/graders.h"
 #include "apps/labs/kernel_run.h"
+#include "apps/labs/report_text.h"
 #include "apps/labs/row_accesses.h"
 #include "core/attention/bounds.h"
 #include "core/attention/reference.h"
@@ -145,6 +146,8 @@ struct DecodeError {
   Keys keys = {};
   Place place = {};  // [elements] of a token from the layer's first
   Head q_head = {};
+  Head head_place = {};  // [elements] of a KV head from its token
+  bool bits_as_numbers = false;  // of bf16
   bool scaled = true, normalized = true, softmax = true, base_two = false, v_is_k = false, one_query = false;
   int hint = 1;
 };
@@ -156,6 +159,7 @@ std::int64_t right_place(const DecodeCase& made, std::int64_t sequence, std::int
 // [batch, heads, kDim]; empty when the error reads outside the table or the pool.
 std::vector<double> decode_with(const DecodeCase& made, const DecodeError& error) {
   std::vector<double> out;
+  const auto number = [&](std::uint16_t bits) { return error.bits_as_numbers ? static_cast<double>(bits) : bf16_value(bits); };
   const auto limit = static_cast<std::int64_t>(made.pool.size()) - made.first_v() - kDim;
   for (std::int64_t row = 0; row < made.batch * made.heads; ++row) {
     const std::int64_t b = row / made.heads, h = row % made.heads;
@@ -166,12 +170,13 @@ std::vector<double> decode_with(const DecodeCase& made, const DecodeError& error
     std::vector<double> scores;
     std::vector<std::int64_t> places;
     for (std::int64_t key = 0; key < keys; ++key) {
-      const std::int64_t place = (error.place ? error.place : right_place)(made, b, key) + kv * kDim;
+      const std::int64_t place = (error.place ? error.place : right_place)(made, b, key) +
+                                 (error.head_place ? error.head_place(made, kv) : kv * kDim);
       if (place < 0 || place > limit) return {};
       double dot = 0;
       for (std::int64_t d = 0; d < kDim; ++d) {
-        dot += bf16_value(made.q[static_cast<std::size_t>(q_row * kDim + d)]) *
-               bf16_value(made.pool[static_cast<std::size_t>(made.first_k() + place + d)]);
+        dot += number(made.q[static_cast<std::size_t>(q_row * kDim + d)]) *
+               number(made.pool[static_cast<std::size_t>(made.first_k() + place + d)]);
       }
       scores.push_back(error.scaled ? dot * static_cast<double>(made.scale) : dot);
       places.push_back(place);
@@ -186,7 +191,7 @@ std::vector<double> decode_with(const DecodeCase& made, const DecodeError& error
       double sum = 0;
       for (std::size_t key = 0; key < scores.size(); ++key) {
         const std::int64_t first = error.v_is_k ? made.first_k() : made.first_v();
-        sum += scores[key] * bf16_value(made.pool[static_cast<std::size_t>(first + places[key] + d)]);
+        sum += scores[key] * number(made.pool[static_cast<std::size_t>(first + places[key] + d)]);
       }
       out.push_back(error.normalized ? sum / total : sum);
     }
@@ -239,6 +244,22 @@ const std::vector<DecodeError>& decode_errors() {
     add("the whole key number is added: inside its block a key is in slot key % page_size", 1, [](auto& e) {
       e.place = [](C c, T b, T t) { return c.block(b, t / c.page_size) * c.block_stride() + t * c.token(); };
     });
+    add("the heads of a page are taken as adjacent: a page is [page_size, kv_heads, 64], token after token", 1,
+        [](auto& e) {
+          e.place = [](C c, T b, T t) {
+            return c.block(b, t / c.page_size) * c.block_stride() + t % c.page_size * kDim;
+          };
+          e.head_place = [](C c, T kv) { return kv * c.page_size * kDim; };
+        });
+    add("a row of the table has `columns` entries, not the pages of its sequence", 1, [](auto& e) {
+      e.place = [](C c, T b, T t) {
+        const T length = c.lengths[static_cast<std::size_t>(b)];
+        const auto entry = static_cast<std::size_t>(b * ((length + c.page_size - 1) / c.page_size) + t / c.page_size);
+        return T{c.table[entry]} * c.block_stride() + t % c.page_size * c.token();
+      };
+    });
+    add("the bits of bf16 are used as whole numbers: they are the upper 16 bits of a float", 3,
+        [](auto& e) { e.bits_as_numbers = true; });
     add("the scores are not scaled", 3, [](auto& e) { e.scaled = false; });
     add("the weights are not divided by their sum", 3, [](auto& e) { e.normalized = false; });
     add("every key has the same weight: the softmax is missing", 3, [](auto& e) { e.softmax = false; });
@@ -344,24 +365,36 @@ class PagedDecodeGrader final : public Grader {
     return true;
   }
 
+  // A read past the pool, at the block whose number the unused entries of the table hold.
+  [[nodiscard]] static std::string unused_entry(const DecodeCase& made, const KernelRun& run) {
+    const ptx::Report* const report = shown_report(run);
+    if (report == nullptr || report->kind != ptx::ReportKind::out_of_bounds || report->address.symbol != "pool" ||
+        report->address.offset / (made.block_stride() * 2) != kDecodeBlocks) {
+      return {};
+    }
+    return fmt::format("block {} is read, the number in unused entries of the table: a row has `columns` entries; ",
+                       kDecodeBlocks);
+  }
+
   // Values alone count here; reports of a finished launch are judged by `clean`.
   [[nodiscard]] TestResult grade_values(std::string_view test, const LabKernel& kernel, const CounterRng& random,
                                         const std::vector<DecodeShape>& shapes) const {
     std::vector<DecodeCase> cases;
     std::vector<std::vector<float>> outs;
     std::string text, fault, report;  // of the first wrong output, of the first report
-    CasePicture picture;
+    CasePicture picture, race;
     std::uint64_t stream = 0;
     for (const DecodeShape& shape : shapes) {
       const DecodeCase made = make_decode(CounterRng(random.bits(stream), 13), shape);
       ++stream;
       const KernelRun run = run_kernel(kernel, decode_call(made));
       if (!run.finished) {
-        return failed(lab(), test, fault_of(run), decode_text(made) + "\n" + report_case(run), 1);
+        return failed(lab(), test, unused_entry(made, run) + fault_of(run), decode_text(made) + "\n" + report_case(run),
+                      1);
       }
       outs.push_back(lab_values<float>(run.arrays[4]));
       if (text.empty()) text = first_wrong(made, outs.back(), picture);
-      if (fault.empty()) fault = fault_of(run), report = report_case(run);
+      if (fault.empty()) fault = fault_of(run), report = report_case(run), race = report_picture(run);
       cases.push_back(made);
     }
     if (text.empty()) return passed(lab(), test);
@@ -376,7 +409,10 @@ class PagedDecodeGrader final : public Grader {
     const bool nothing =
         std::ranges::all_of(outs[0], [](float x) { return std::bit_cast<std::uint32_t>(x) == 0xcdcdcdcd; });
     if (nothing) return wrong_values("nothing is written to out", text, 1);
-    if (!fault.empty()) return wrong_values(fault, text + "\n" + report, 3);
+    if (!fault.empty()) {
+      return with_picture(failed(lab(), test, fault, text + "\n" + report, 3),
+                          race.empty() ? std::move(picture) : std::move(race));
+    }
     return wrong_values("the output is outside the error bound of f32 arithmetic", text, 1);
   }
 
@@ -385,7 +421,9 @@ class PagedDecodeGrader final : public Grader {
     for (const Schedule& schedule : all_schedules()) {
       const KernelRun run = run_kernel(kernel, decode_call(made), schedule);
       const std::string at = fmt::format("{}, schedule {}\n", decode_text(made), schedule_name(schedule));
-      if (!fault_of(run).empty()) return failed(lab(), "clean", fault_of(run), at + report_case(run), 3);
+      if (!fault_of(run).empty()) {
+        return with_picture(failed(lab(), "clean", fault_of(run), at + report_case(run), 3), report_picture(run));
+      }
       CasePicture picture;
       const std::string wrong = first_wrong(made, lab_values<float>(run.arrays[4]), picture);
       if (wrong.empty()) continue;
@@ -398,7 +436,7 @@ class PagedDecodeGrader final : public Grader {
     const std::vector<float> out = lab_values<float>(run.arrays[4]);
     CasePicture picture;
     const std::string wrong = first_wrong(large, out, picture);
-    if (wrong.empty()) return passed(lab(), "clean");
+    if (wrong.empty()) return grade_negative(kernel, random);
     const bool finite = std::ranges::all_of(out, [](float x) { return std::isfinite(x); });
     return with_picture(
         failed(lab(), "clean",
@@ -406,6 +444,25 @@ class PagedDecodeGrader final : public Grader {
                       : fmt::format("no maximum is subtracted: inf at a score of {:.0f}", golden_of(large).smax(0, 0)),
                wrong, 3),
         picture);
+  }
+
+  // Every score is far below 0: with a maximum that begins with 0, all weights are 0.
+  [[nodiscard]] TestResult grade_negative(const LabKernel& kernel, const CounterRng& random) const {
+    constexpr std::uint16_t kSign = 0x8000;
+    DecodeCase made = make_decode(random, {1, 1, 1, 16, 4, false, 100});
+    for (std::uint16_t& bits : made.q) bits = static_cast<std::uint16_t>(bits & ~kSign);
+    for (std::uint16_t& bits : made.pool) bits = static_cast<std::uint16_t>(bits | kSign);
+    const KernelRun run = run_kernel(kernel, decode_call(made));
+    if (!fault_of(run).empty()) return failed(lab(), "clean", fault_of(run), report_case(run), 3);
+    CasePicture picture;
+    const std::string wrong = first_wrong(made, lab_values<float>(run.arrays[4]), picture);
+    if (wrong.empty()) return passed(lab(), "clean");
+    return with_picture(failed(lab(), "clean",
+                               fmt::format("the output is wrong where every score is negative, here at most {:.0f}: the "
+                                           "maximum begins with -infinity, not with 0",
+                                           golden_of(made).smax(0, 0)),
+                               wrong, 3),
+                        picture);
   }
 
   [[nodiscard]] TestResult grade_traffic(const LabKernel& kernel, const CounterRng& random) const {
@@ -421,8 +478,8 @@ class PagedDecodeGrader final : public Grader {
     const double ratio = static_cast<double>(run.total.sectors) / static_cast<double>(ideal);
     if (ratio <= kTrafficLimit) return passed(lab(), "traffic", fmt::format("sectors {:.2f}x ideal", ratio));
     return failed(lab(), "traffic", fmt::format("sectors {:.1f}x ideal: {}", ratio, accesses.reason()),
-                  fmt::format("{}\n{} sectors of 32 bytes for a step that needs {}; at most {} x that",
-                              decode_text(made), run.total.sectors, ideal, kTrafficLimit),
+                  fmt::format("{}\n{} sectors of 32 bytes for a step that needs {}; at most {} x that\n{}",
+                              decode_text(made), run.total.sectors, ideal, kTrafficLimit, sector_lines(run)),
                   3);
   }
 };

@@ -11,6 +11,7 @@ A patch docs/labs/staff/NN_name/wrong/KK_slug.patch changes files of solution/. 
     # loses: TEST, TEST
     # message: text that the report of a lost test contains
     # earns: POINTS of the whole submission, where a lost test keeps a part of its points; may be absent
+A patch docs/labs/staff/NN_name/right/KK_slug.patch is another form of the solution, which gets all points too.
 Where the task depends on the student, solve.py applies the patch, and prints "WORD TEST" for each test that patches name @WORD.
 """
 import argparse
@@ -112,8 +113,9 @@ class Course:
                                stdout=subprocess.DEVNULL)
                 submissions.append(target)
                 expected[target.name] = ([], "", "")
-        for patch_file in [None, *graded]:
-            name = "solution" if patch_file is None else patch_file.stem
+        right = sorted((staff / "right").glob("*.patch"))
+        for patch_file in [None, *right, *graded]:
+            name = "solution" if patch_file is None else "right_" * (patch_file in right) + patch_file.stem
             target = work / name
             if solution is not None:
                 shutil.copytree(solution, target)
@@ -133,6 +135,9 @@ class Course:
                     names = dict(line.split() for line in solved.stdout.splitlines())
                 else:
                     patched(target, patch)
+                if patch_file in right:
+                    expected[name] = ([], "", "")
+                    continue
                 loses = [word.strip() for word in header(patch, "loses").split(",")]
                 loses = [names[word[1:]] if word.startswith("@") else word for word in loses]
                 expected[name] = (loses, header(patch, "message"), header(patch, "earns", ""))
