@@ -89,7 +89,7 @@ struct KernelRun {
   std::vector<std::uint64_t> addresses;        // of the arrays
   ptx::OpCounts total;
   std::vector<ptx::LineCounts> lines;  // by place in the sources
-  std::int64_t barriers = 0;  // runs of bar.sync and barrier.sync by warps
+  std::int64_t barriers = 0;           // runs of bar.sync and barrier.sync by warps
   std::vector<trace::Event> events;
 };
 [[nodiscard]] KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedule& schedule = {});

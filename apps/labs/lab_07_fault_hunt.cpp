@@ -350,8 +350,8 @@ GivenAnswer given_answer(const json::Value& answers, const std::string& report) 
     if (present || !given.missing.empty()) return;
     const json::Value* const value = answer->find(field);
     const bool none = value == nullptr || value->is_null();
-    given.missing = none ? fmt::format("\"{}\" is missing: write {}", field, type)
-                         : fmt::format("\"{}\" is not {}", field, type);
+    given.missing =
+        none ? fmt::format("\"{}\" is missing: write {}", field, type) : fmt::format("\"{}\" is not {}", field, type);
   };
   state("cause", "a name of the handout's list in quotes", !given.cause.empty());
   state("sequences", "a list of whole numbers, such as [0, 2]", given.sequences.has_value());
@@ -396,10 +396,11 @@ std::string hunt_row_text(const HuntTask& task, const HuntAnswer& right, const H
     const std::span<const float> o = std::span(output.o).subspan(row * kDims, kDims);
     return fmt::format("{}  lse {:.4g}  o {:.5g}", name, output.lse[row], fmt::join(o, " "));
   };
-  return fmt::format("sequence {} of {}, query head {}\n{}\n{}{}", sequence,
-                     counted(task.problem.lengths[static_cast<std::size_t>(sequence)], "key"), head,
-                     line("golden", task.golden), line("report", candidate),
-                     named == nullptr ? "" : "\n" + line("cause ", *named) + "  of a kernel with the cause that you name");
+  return fmt::format(
+      "sequence {} of {}, query head {}\n{}\n{}{}", sequence,
+      counted(task.problem.lengths[static_cast<std::size_t>(sequence)], "key"), head, line("golden", task.golden),
+      line("report", candidate),
+      named == nullptr ? "" : "\n" + line("cause ", *named) + "  of a kernel with the cause that you name");
 }
 
 class FaultHuntGrader final : public Grader {
@@ -450,7 +451,8 @@ class FaultHuntGrader final : public Grader {
   [[nodiscard]] TestResult grade_form(const std::vector<GivenAnswer>& given) const {
     std::string all;  // of the reports
     for (std::size_t i = 0; i < given.size(); ++i) {
-      if (!given[i].missing.empty()) all += fmt::format("{}report_{}: {}", all.empty() ? "" : "\n", i + 1, given[i].missing);
+      if (!given[i].missing.empty())
+        all += fmt::format("{}report_{}: {}", all.empty() ? "" : "\n", i + 1, given[i].missing);
     }
     if (!all.empty()) {
       const auto reports = std::ranges::count_if(given, [](const GivenAnswer& one) { return !one.missing.empty(); });
@@ -505,9 +507,8 @@ class FaultHuntGrader final : public Grader {
     const double part = kCausePart + place_part + (same_evidence ? 1 - kCausePart - kPlacePart : 0);
     if (!same_place) {
       return lost("right cause, other place: " +
-                      (same_sequences
-                           ? list_fault("head", given.heads, right.heads, task.problem.query_heads())
-                           : list_fault("sequence", given.sequences, right.sequences, task.problem.batch())),
+                      (same_sequences ? list_fault("head", given.heads, right.heads, task.problem.query_heads())
+                                      : list_fault("sequence", given.sequences, right.sequences, task.problem.batch())),
                   1, part);
     }
     const std::string asked = fmt::format(": it is {}", kEvidence[cause]);

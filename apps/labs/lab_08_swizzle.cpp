@@ -330,7 +330,8 @@ class SwizzleGrader final : public Grader {
       if (among != right[i]) return {};
     }
     const bool all_modes = modes.size() == 3, all_elements = elements.size() == 3;
-    return fmt::format("right{}{} only", all_elements ? "" : fmt::format(" for elements of {} bytes", fmt::join(elements, " and ")),
+    return fmt::format("right{}{} only",
+                       all_elements ? "" : fmt::format(" for elements of {} bytes", fmt::join(elements, " and ")),
                        all_modes ? "" : fmt::format(" in the modes of {} bytes", fmt::join(modes, " and ")));
   }
 

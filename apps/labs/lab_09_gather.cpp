@@ -246,9 +246,8 @@ class GatherGrader final : public Grader {
     const bool writes = report != nullptr && report->kind == ptx::ReportKind::race_ww;
     const std::string meaning =
         writes ? "two warps write the same elements of out: does a warp write past the end of its row? " : "";
-    return with_picture(
-        failed(lab(), test, meaning + fault_of(run), report_case(run), run.failure.empty() ? 2 : 0),
-        report_picture(run));
+    return with_picture(failed(lab(), test, meaning + fault_of(run), report_case(run), run.failure.empty() ? 2 : 0),
+                        report_picture(run));
   }
 
   [[nodiscard]] TestResult grade_rows(const LabKernel& kernel, const CounterRng& random, bool& right) const {
@@ -398,11 +397,10 @@ class GatherGrader final : public Grader {
     if (ratio <= kSectorLimit) {
       return passed(lab(), "sectors", fmt::format("sectors {:.2f}x ideal, {} warp instructions", ratio, instructions));
     }
-    return failed(
-        lab(), "sectors", fmt::format("sectors {:.1f}x ideal: {}", ratio, reason),
-        fmt::format("{} sectors of 32 bytes for rows that need {} in all cases; at most {} x that\n{}", sectors, ideal,
-                    kSectorLimit, lines),
-        3);
+    return failed(lab(), "sectors", fmt::format("sectors {:.1f}x ideal: {}", ratio, reason),
+                  fmt::format("{} sectors of 32 bytes for rows that need {} in all cases; at most {} x that\n{}",
+                              sectors, ideal, kSectorLimit, lines),
+                  3);
   }
 };
 

@@ -393,7 +393,8 @@ class TmaTileGrader final : public Grader {
       if (expects * pages == arrive && pages > 2) message += ": that is one page of the tile";
       if (expects == 128 * arrive) message += ": every thread announces the bytes";
       if (expects == arrive)
-        message = fmt::format("the bytes are announced {} times: one thread announces all of them at once", announcements);
+        message =
+            fmt::format("the bytes are announced {} times: one thread announces all of them at once", announcements);
       return failed(lab(), "bytes", message, tma_text(made) + "\n" + report_case(run), 2);
     }
     return passed(lab(), "bytes");
@@ -463,7 +464,8 @@ class TmaTileGrader final : public Grader {
       return "every tile is written to the place of the first: tile n begins at element n * 64 * 128 of out";
     bool first_everywhere = true;
     for (std::int64_t n = 0; first_everywhere && n < made.tiles; ++n) first_everywhere = has(n, 0);
-    if (first_everywhere) return "every tile is copied from the pages of tile 0: page p of tile n is rows[n * pages + p]";
+    if (first_everywhere)
+      return "every tile is copied from the pages of tile 0: page p of tile n is rows[n * pages + p]";
     return "one tile is right, and several are not";
   }
 
@@ -481,8 +483,8 @@ class TmaTileGrader final : public Grader {
       const std::string wrong =
           reported ? std::string() : wrong_element(made, lab_values<std::uint16_t>(run.arrays[2]), wrong_tile);
       if (!fault.empty() || (!reported && wrong.empty())) continue;
-      fault = reported ? meaning_of(run) + fault_of(run)
-                       : fault_of_tiles(made, lab_values<std::uint16_t>(run.arrays[2]));
+      fault =
+          reported ? meaning_of(run) + fault_of(run) : fault_of_tiles(made, lab_values<std::uint16_t>(run.arrays[2]));
       picture = reported ? report_picture(run) : wrong_tile;
       text = fmt::format("4 tiles, schedule {}\n{}", schedule_name(schedule), reported ? report_case(run) : wrong);
     }

@@ -176,8 +176,8 @@ void add_overlaps(const ScheduledBlock& run, Overlaps& overlaps) {
         landed = std::max(landed, issued - op.count);
       }
       if (op.kind != WaveOpKind::compute || op.tile + 1 == run.block.tiles) continue;  // the last tile may wait for all
-      const std::string where = fmt::format("{}\nwave {}, line {}, {} of tile {}", block_text(run.block), w, op.line,
-                                            to_text(op), op.tile);
+      const std::string where =
+          fmt::format("{}\nwave {}, line {}, {} of tile {}", block_text(run.block), w, op.line, to_text(op), op.tile);
       if (op.computed == WaveCompute::scores) {
         overlaps.v_under_scores.add(flying(true, op.tile), run.block.v_copies[w], where);
       } else {
@@ -250,9 +250,13 @@ class ThroughLdsGrader final : public Grader {
                                        WaveFaultKind kind, int hint) const {
     for (const ScheduledBlock& run : runs) {
       if (const auto& fault = run.search.faults[static_cast<std::size_t>(kind)]) {
-        return with_picture(failed(lab(), test, fault->message,
-                                   block_text(run.block) + "\n" + steps_text(*fault) + idle_wait_text(*fault), hint),
-                            wave_picture(run.block, *fault));
+        return with_picture(
+            failed(lab(), test, fault->message,
+                   block_text(run.block) + "\n" + steps_text(*fault) +
+                       (kind == WaveFaultKind::own_copy || kind == WaveFaultKind::other_copy ? idle_wait_text(*fault)
+                                                                                             : std::string()),
+                   hint),
+            wave_picture(run.block, *fault));
       }
       if (!run.search.complete) {
         return failed(lab(), test, fmt::format("more than {} states of the waves: use barriers", kMostWaveStates),

@@ -146,7 +146,7 @@ struct DecodeError {
   Keys keys = {};
   Place place = {};  // [elements] of a token from the layer's first
   Head q_head = {};
-  Head head_place = {};  // [elements] of a KV head from its token
+  Head head_place = {};          // [elements] of a KV head from its token
   bool bits_as_numbers = false;  // of bf16
   bool scaled = true, normalized = true, softmax = true, base_two = false, v_is_k = false, one_query = false;
   int hint = 1;
@@ -159,7 +159,9 @@ std::int64_t right_place(const DecodeCase& made, std::int64_t sequence, std::int
 // [batch, heads, kDim]; empty when the error reads outside the table or the pool.
 std::vector<double> decode_with(const DecodeCase& made, const DecodeError& error) {
   std::vector<double> out;
-  const auto number = [&](std::uint16_t bits) { return error.bits_as_numbers ? static_cast<double>(bits) : bf16_value(bits); };
+  const auto number = [&](std::uint16_t bits) {
+    return error.bits_as_numbers ? static_cast<double>(bits) : bf16_value(bits);
+  };
   const auto limit = static_cast<std::int64_t>(made.pool.size()) - made.first_v() - kDim;
   for (std::int64_t row = 0; row < made.batch * made.heads; ++row) {
     const std::int64_t b = row / made.heads, h = row % made.heads;
@@ -457,12 +459,13 @@ class PagedDecodeGrader final : public Grader {
     CasePicture picture;
     const std::string wrong = first_wrong(made, lab_values<float>(run.arrays[4]), picture);
     if (wrong.empty()) return passed(lab(), "clean");
-    return with_picture(failed(lab(), "clean",
-                               fmt::format("the output is wrong where every score is negative, here at most {:.0f}: the "
-                                           "maximum begins with -infinity, not with 0",
-                                           golden_of(made).smax(0, 0)),
-                               wrong, 3),
-                        picture);
+    return with_picture(
+        failed(lab(), "clean",
+               fmt::format("the output is wrong where every score is negative, here at most {:.0f}: the "
+                           "maximum begins with -infinity, not with 0",
+                           golden_of(made).smax(0, 0)),
+               wrong, 3),
+        picture);
   }
 
   [[nodiscard]] TestResult grade_traffic(const LabKernel& kernel, const CounterRng& random) const {

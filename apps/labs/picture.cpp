@@ -196,7 +196,8 @@ class Drawing {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
         "{1:.0f}\" "
-        "role=\"img\" xml:space=\"preserve\" font-family=\"JetBrains Mono, DejaVu Sans Mono, Menlo, Consolas, monospace\">\n"
+        "role=\"img\" xml:space=\"preserve\" font-family=\"JetBrains Mono, DejaVu Sans Mono, Menlo, Consolas, "
+        "monospace\">\n"
         "<title>{2}</title>\n<desc>{3}</desc>\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{4}</svg>\n",
         width_, height, xml_text(title), xml_text(description), body_);

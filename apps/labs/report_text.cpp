@@ -40,8 +40,7 @@ int student_line(std::string_view rest) {
   }
   const std::size_t colon = place.rfind(':');
   int line = -1;
-  if (colon != std::string_view::npos)
-    std::from_chars(place.data() + colon + 1, place.data() + place.size(), line);
+  if (colon != std::string_view::npos) std::from_chars(place.data() + colon + 1, place.data() + place.size(), line);
   return line;
 }
 
@@ -68,8 +67,8 @@ std::string with_declared_names(std::string_view text) {
 // have. PTX of a student may have names of any length: the rest of a long text is cut off.
 std::string student_text(const std::string& text) {
   constexpr std::size_t kLongest = 4000;
-  static const std::regex operands("(?: (?:p|_),)? \\[%r\\w*(?:\\+\\d+)?\\](?:, %\\w+)*"),
-      ptx_line(" \\(line \\d+\\)"), option("[;:] --[a-z-]+[^\\n]*"), inval("\\n *execute mbarrier\\.inval[^\\n]*");
+  static const std::regex operands("(?: (?:p|_),)? \\[%r\\w*(?:\\+\\d+)?\\](?:, %\\w+)*"), ptx_line(" \\(line \\d+\\)"),
+      option("[;:] --[a-z-]+[^\\n]*"), inval("\\n *execute mbarrier\\.inval[^\\n]*");
   std::string result = text.substr(0, kLongest);
   for (const std::regex* const part : {&operands, &ptx_line, &option, &inval})
     result = std::regex_replace(result, *part, "");
@@ -78,7 +77,8 @@ std::string student_text(const std::string& text) {
 
 // What an arrival barrier waits for, from the text of a deadlock.
 std::string missing_arrivals(const std::string& message) {
-  static const std::regex state("mbarrier (\\S+) \\+ (\\d+): parity \\d+, phase \\d+, pending (\\d+) of (\\d+), tx (-?\\d+)");
+  static const std::regex state(
+      "mbarrier (\\S+) \\+ (\\d+): parity \\d+, phase \\d+, pending (\\d+) of (\\d+), tx (-?\\d+)");
   std::smatch found;
   if (!std::regex_search(message, found, state)) return {};
   const std::string name = found[2] == "0" ? found[1].str() : fmt::format("{} + {}", found[1].str(), found[2].str());
@@ -101,7 +101,8 @@ std::string headline(const ptx::Report& report) {
   if (message.starts_with("only "))
     return "no barrier is between them: __syncthreads orders all threads of the CTA, __syncwarp those of one warp";
   const std::string first = message.substr(0, message.find('\n'));
-  if (report.kind == ptx::ReportKind::runaway) return "the kernel executes more instructions than the lab allows: " + first;
+  if (report.kind == ptx::ReportKind::runaway)
+    return "the kernel executes more instructions than the lab allows: " + first;
   return first;
 }
 

@@ -51,9 +51,10 @@ PictureGrid steps_grid(const WaveBlock& block, const WaveFault& fault) {
     const WaveStep& step = fault.steps[i];
     PictureRow row{fmt::format("step {}", i + 1), {}};
     for (std::int64_t w = 0; w < block.waves(); ++w) {
-      PictureCell cell{"", CellMark::plain};
+      PictureCell cell{"", CellMark::quiet};
       if (step.wave < 0 || step.wave == w) {
-        cell = {to_text(step.op), step.wave < 0 ? CellMark::used : CellMark::plain, fmt::format("line {}", step.op.line)};
+        cell = {to_text(step.op), step.wave < 0 ? CellMark::used : CellMark::plain,
+                fmt::format("line {}", step.op.line)};
         if (i + 1 == fault.steps.size() && step.wave == w) cell.mark = CellMark::wrong;
       }
       row.cells.push_back(std::move(cell));
@@ -78,7 +79,8 @@ PictureGrid stages_grid(const WaveBlock& block, const WaveFault& fault) {
         const std::int64_t landed = state.issued[w] - (w < last.in_flight.size() ? last.in_flight[w] : 0);
         const bool in_flight = part && part->end > landed;
         PictureCell cell{part ? fmt::format("tile {}", part->tile) : "empty", CellMark::plain};
-        if (part) cell.note = in_flight ? fmt::format("{} in flight", part->end - std::max(landed, part->first)) : "landed";
+        if (part)
+          cell.note = in_flight ? fmt::format("{} in flight", part->end - std::max(landed, part->first)) : "landed";
         if (read && (!part || in_flight || part->tile != last.op.tile)) cell.mark = CellMark::wrong;
         row.cells.push_back(std::move(cell));
       }

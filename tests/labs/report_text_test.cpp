@@ -26,8 +26,12 @@ ptx::Report race() {
   report.kind = ptx::ReportKind::race_wr;
   report.severity = ptx::Severity::error;
   report.kernel = "sum";
-  report.address = {
-      .space = ptx::Space::shared, .absolute = 0x440, .symbol = "_ZZ3sumE4part", .offset = 64, .bytes = 4, .known = true};
+  report.address = {.space = ptx::Space::shared,
+                    .absolute = 0x440,
+                    .symbol = "_ZZ3sumE4part",
+                    .offset = 64,
+                    .bytes = 4,
+                    .known = true};
   report.parties = {{.action = "write", .actor = "thread 16", .source = "sum.cu:2"},
                     {.action = "read", .actor = "thread 0", .source = "copies.h:9  <- sum.cu:4"}};
   report.message = "no order between them";
@@ -61,13 +65,15 @@ TEST(ReportText, ADeadlockSaysWhatTheBarrierLacksOnceForAllWarps) {
   ptx::Report report;
   report.kind = ptx::ReportKind::deadlock;
   const std::string wait =
-      " lanes ffffffff mbarrier.try_wait.parity.shared::cta.b64 p, [%r160], %r23 at tma.h:36  <- tile.cu:27 (line 339): "
+      " lanes ffffffff mbarrier.try_wait.parity.shared::cta.b64 p, [%r160], %r23 at tma.h:36  <- tile.cu:27 (line "
+      "339): "
       "mbarrier _ZZ4tileE4full + 0: parity 0, phase 0, pending 127 of 128, tx 0, 8 copies";
   report.message = "warp 0" + wait + "\nwarp 1" + wait;
   report.parties = {{.action = "waits", .actor = "warp 0", .source = "tile.cu:4"}};
   const KernelRun run = run_with(report);
-  EXPECT_EQ(fault_of(run),
-            "DEADLOCK line 4: threads wait for ever: full waits for 128 arrivals in a phase, and 127 of them are missing");
+  EXPECT_EQ(
+      fault_of(run),
+      "DEADLOCK line 4: threads wait for ever: full waits for 128 arrivals in a phase, and 127 of them are missing");
   const std::string text = report_case(run);
   EXPECT_EQ(text.find("pending 127"), text.rfind("pending 127"));
   EXPECT_THAT(text, Not(HasSubstr("%r160")));
@@ -124,9 +130,10 @@ TEST(SectorLines, AreTheLinesWithTheMostSectors) {
     return counts;
   };
   run.lines = {line("sum.cu:2", 5), line("sum.cu:4", 70), line("copies.h:3  <- sum.cu:2", 6), line("sum.cu:1", 0)};
-  EXPECT_EQ(sector_lines(run),
-            "the lines with the most sectors:\nline 4: 70 sectors   sum += part[t + 1];\nline 2: 11 sectors   part[t] = "
-            "x[t];");
+  EXPECT_EQ(
+      sector_lines(run),
+      "the lines with the most sectors:\nline 4: 70 sectors   sum += part[t + 1];\nline 2: 11 sectors   part[t] = "
+      "x[t];");
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ WaveFault fault_of_program(const std::string& text, const WaveBlock& block, Wave
 const WaveBlock kBlock{1, {1, 1}, {1, 1}};
 
 TEST(WavePicture, HasEachStatementInTheColumnOfItsWaveAndMarksTheLast) {
-  const WaveFault fault = fault_of_program(
-      "tile\n  issue K i into 0\n  barrier\n  read K i from 0\n  compute scores\n", kBlock, WaveFaultKind::own_copy);
+  const WaveFault fault = fault_of_program("tile\n  issue K i into 0\n  barrier\n  read K i from 0\n  compute scores\n",
+                                           kBlock, WaveFaultKind::own_copy);
   const CasePicture picture = wave_picture(kBlock, fault);
   ASSERT_EQ(picture.grids.size(), 2U);
   const PictureGrid& steps = picture.grids[0];
@@ -49,8 +49,8 @@ TEST(WavePicture, HasEachStatementInTheColumnOfItsWaveAndMarksTheLast) {
 // Own copies have landed; the part of the other wave has not.
 TEST(WavePicture, MarksOnlyThePartThatIsMissing) {
   const WaveFault fault =
-      fault_of_program("tile\n  issue K i into 0\n  barrier\n  wait vmcnt(0)\n  read K i from 0\n  compute scores\n", kBlock,
-                       WaveFaultKind::other_copy);
+      fault_of_program("tile\n  issue K i into 0\n  barrier\n  wait vmcnt(0)\n  read K i from 0\n  compute scores\n",
+                       kBlock, WaveFaultKind::other_copy);
   const CasePicture picture = wave_picture(kBlock, fault);
   ASSERT_EQ(picture.grids.size(), 2U);
   const auto reader = static_cast<std::size_t>(fault.steps.back().wave);

@@ -81,18 +81,19 @@ std::string cta_order_hint(const Exec& exec, const HappensBefore& order, const W
            "and a fence";
   }
   const std::uint32_t number = before.number + (before.lanes != 0 ? static_cast<std::uint32_t>(other) : 0);
-  const bool reader =
-      warp.is_pending(lane, order.key(static_cast<std::uint32_t>(before.cta), number), before.step);
+  const bool reader = warp.is_pending(lane, order.key(static_cast<std::uint32_t>(before.cta), number), before.step);
   const std::int32_t cta = reader ? now.cta : before.cta;
   const std::string who = cta_text(exec.launch, cta);
   std::string text =
-      reader ? fmt::format(
-                   "the half of {} is missing: a fence at gpu scope (__threadfence) after the atomic or volatile access\n"
-                   "that saw the other CTA, and before this access",
-                   who)
-             : fmt::format("the half of {} is missing: a fence at gpu scope (__threadfence) after its access, and before\n"
-                           "the atomic or volatile access that tells the other CTA",
-                           who);
+      reader
+          ? fmt::format(
+                "the half of {} is missing: a fence at gpu scope (__threadfence) after the atomic or volatile access\n"
+                "that saw the other CTA, and before this access",
+                who)
+          : fmt::format(
+                "the half of {} is missing: a fence at gpu scope (__threadfence) after its access, and before\n"
+                "the atomic or volatile access that tells the other CTA",
+                who);
   if (const std::int32_t narrow = order.narrow_fence(static_cast<std::uint32_t>(cta)); narrow >= 0)
     text += fmt::format("\nits fence at {} orders the threads of one CTA or cluster only",
                         exec.program().source_text(narrow));

@@ -101,7 +101,8 @@ void HappensBefore::learn(const Exec& exec, WarpViews& warp, LaneMask lanes, Ord
 
 void HappensBefore::barrier_arrive(const Exec& exec, int barrier, LaneMask lanes) {
   WarpViews& w = warp(exec);
-  Gathered& gathered = threads(w.cta()).barriers.try_emplace(barrier, Gathered{nothing(), nullptr, nullptr}).first->second;
+  Gathered& gathered =
+      threads(w.cta()).barriers.try_emplace(barrier, Gathered{nothing(), nullptr, nullptr}).first->second;
   w.publish(lanes, gathered.view);
   if (memory_ == Space::global) {
     w.publish_seen(lanes, gathered.seen);
@@ -231,8 +232,7 @@ void HappensBefore::fence(const Exec& exec, LaneMask lanes, Order order, Scope s
   acquired |= w.fence(lanes, memory_ == Space::shared ? Audience::grid : audience_of(scope));
   if (sc) w.fence_all(lanes);
   has_fences_ = true;
-  if (memory_ == Space::global && audience_of(scope) != Audience::grid)
-    narrow_fences_[w.cta()] = exec.lane_group.pc;
+  if (memory_ == Space::global && audience_of(scope) != Audience::grid) narrow_fences_[w.cta()] = exec.lane_group.pc;
   w.synchronized(acquired, exec.lane_group.pc, "fence");
 }
 

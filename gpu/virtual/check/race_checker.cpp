@@ -107,8 +107,8 @@ void RaceChecker::check_proxy(Toucher& who, const Piece& piece, const Mark& befo
     if (who.warp.is_fenced(who.lane, actor, before.step)) continue;
     missing_fence(who, piece.address, before, piece.mark, other,
                   before.write
-                      ? "fence.proxy.async is missing between the ordinary stores and this access: each thread that "
-                        "stored before the barrier, or the issuing thread after it"
+                      ? "fence.proxy.async is missing between the ordinary stores and this access: in each thread "
+                        "that stored, before the barrier, or in the issuing thread, after it"
                       : "ordinary loads must be followed by fence.proxy.async before the bytes are overwritten");
     return;
   }

@@ -128,13 +128,14 @@ TEST(GlobalRaces, AReleaseAndAnAcquireAtGpuScopeOrderTwoCtas) {
 // counts. Thread 0 of CTA 1 waits for the count and executes `after`; after a barrier, `theirs` and a load by thread 7.
 Watched counted(const std::string& mine, const std::string& before, const std::string& after,
                 const std::string& theirs) {
-  return on("mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0; setp.eq.u32 %p4, %r0, 5; setp.eq.u32 %p5, %r0, 7;\n"
-            "@!%p3 bra WAIT;\n@%p4 st.global.u32 [%rd0], 7;\n" +
-                mine + "\nbar.sync 0;\n@!%p0 ret;\n" + before +
-                "\natom.global.exch.b32 %r7, [%rd0+128], 1;\nret;\nWAIT: @!%p0 bra MEET;\n"
-                "SPIN: atom.global.add.u32 %r5, [%rd0+128], 0;\nsetp.ne.u32 %p6, %r5, 1;\n@%p6 bra SPIN;\n" +
-                after + "\nMEET: bar.sync 0;\n" + theirs + "\n@%p5 ld.global.u32 %r6, [%rd0];",
-            2);
+  return on(
+      "mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0; setp.eq.u32 %p4, %r0, 5; setp.eq.u32 %p5, %r0, 7;\n"
+      "@!%p3 bra WAIT;\n@%p4 st.global.u32 [%rd0], 7;\n" +
+          mine + "\nbar.sync 0;\n@!%p0 ret;\n" + before +
+          "\natom.global.exch.b32 %r7, [%rd0+128], 1;\nret;\nWAIT: @!%p0 bra MEET;\n"
+          "SPIN: atom.global.add.u32 %r5, [%rd0+128], 0;\nsetp.ne.u32 %p6, %r5, 1;\n@%p6 bra SPIN;\n" +
+          after + "\nMEET: bar.sync 0;\n" + theirs + "\n@%p5 ld.global.u32 %r6, [%rd0];",
+      2);
 }
 
 // PTX orders any two fence.sc of the grid. If the reader's came first, its read of the counter would precede the
@@ -158,8 +159,10 @@ TEST(GlobalRaces, AFenceOfTheStoringThreadCountsIfBothFencesAreSequentiallyConsi
 }
 
 TEST(GlobalRaces, TheReportNamesTheHalfThatIsMissing) {
-  const char* const writer = "the half of cta (0,0,0) is missing: a fence at gpu scope (__threadfence) after its access";
-  const char* const reader = "the half of cta (1,0,0) is missing: a fence at gpu scope (__threadfence) after the atomic";
+  const char* const writer =
+      "the half of cta (0,0,0) is missing: a fence at gpu scope (__threadfence) after its access";
+  const char* const reader =
+      "the half of cta (1,0,0) is missing: a fence at gpu scope (__threadfence) after the atomic";
   const char* const narrow = "orders the threads of one CTA or cluster only";
   EXPECT_THAT(watch(counted("", "", "membar.gl;", "")).text, HasSubstr(writer));
   EXPECT_THAT(watch(counted("", "membar.gl;", "", "")).text, HasSubstr(reader));
