@@ -25,7 +25,8 @@ namespace kvscope::labs {
 // "line 12: 1592 sectors   const int block = table[...]".
 [[nodiscard]] std::string sector_lines(const KernelRun& run, std::size_t most = 3);
 
-// Time runs downward, one column for each of the two accesses, with the lines of the student's file. Empty where the shown report does not have two accesses.
+// Time runs downward, one column for each of the two accesses, with the lines of the student's file. Empty where the
+// shown report does not have two accesses.
 [[nodiscard]] CasePicture report_picture(const KernelRun& run);
 
 }  // namespace kvscope::labs

@@ -6,8 +6,8 @@
 //   mbarrier.arrive ... wait              arrivals of the phase, its copies   lanes that find the phase complete
 //   release, or fence and relaxed access  the lane, through that location     lanes that read it with acquire, or read it
 //                                                                             relaxed and then execute a fence
-//   two fence.sc of the grid, linked by   what the earlier fence covers,      the thread of the later fence: PTX orders any
-//     relaxed accesses (global memory)    published by any thread after it    two fence.sc, here the earlier one first
+//   two fence.sc of the grid, linked by   what the earlier fence covers,      the thread of the later fence, as PTX orders
+//     relaxed accesses (global memory)    published by any thread after it    any two fence.sc
 //   waits for cp.async, bulk              engines of the thread               the thread
 //   waits for wgmma                       products of all four warps          the warp
 //
