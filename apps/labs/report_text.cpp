@@ -101,6 +101,8 @@ std::string headline(const ptx::Report& report) {
   if (message.starts_with("only "))
     return "no barrier is between them: __syncthreads orders all threads of the CTA, __syncwarp those of one warp";
   const std::string first = message.substr(0, message.find('\n'));
+  // Between CTAs the hint names the side whose fence is missing.
+  if (report.hint.starts_with("the half of")) return first + "; " + report.hint.substr(0, report.hint.find(':'));
   if (report.kind == ptx::ReportKind::runaway)
     return "the kernel executes more instructions than the lab allows: " + first;
   return first;

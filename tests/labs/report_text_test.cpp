@@ -60,6 +60,14 @@ TEST(ReportText, OptionsOfOtherCommandsAreNotNamed) {
   EXPECT_THAT(report_case(run_with(report)), Not(HasSubstr("--check")));
 }
 
+TEST(ReportText, BetweenCtasTheHeadlineNamesTheSideThatLacksItsFence) {
+  ptx::Report report = race();
+  report.message = "nothing orders them";
+  report.hint = "the half of cta (0,0,0) is missing: a fence at gpu scope";
+  EXPECT_EQ(fault_of(run_with(report)),
+            "RACE line 2 and line 4: nothing orders them; the half of cta (0,0,0) is missing");
+}
+
 // Each warp repeats the wait and its arrivals.
 TEST(ReportText, ADeadlockSaysWhatTheBarrierLacksOnceForAllWarps) {
   ptx::Report report;
