@@ -396,7 +396,8 @@ class PagedDecodeGrader final : public Grader {
       }
       outs.push_back(lab_values<float>(run.arrays[4]));
       if (text.empty()) text = first_wrong(made, outs.back(), picture);
-      if (fault.empty()) fault = fault_of(run), report = report_case(run), race = report_picture(run);
+      if (fault.empty() && !fault_of(run).empty())
+        fault = unused_entry(made, run) + fault_of(run), report = report_case(run), race = report_picture(run);
       cases.push_back(made);
     }
     if (text.empty()) return passed(lab(), test);

@@ -16,7 +16,7 @@ using testing::Not;
 KernelRun run_with(ptx::Report report) {
   KernelRun run;
   run.finished = true;
-  run.source = "first\n  part[t] = x[t];\nthird\n  sum += part[t + 1];\n";
+  run.opcode = "", .source = "first\n  part[t] = x[t];\nthird\n  sum += part[t + 1];\n";
   run.reports.push_back(std::move(report));
   return run;
 }
@@ -32,8 +32,8 @@ ptx::Report race() {
                     .offset = 64,
                     .bytes = 4,
                     .known = true};
-  report.parties = {{.action = "write", .actor = "thread 16", .source = "sum.cu:2"},
-                    {.action = "read", .actor = "thread 0", .source = "copies.h:9  <- sum.cu:4"}};
+  report.parties = {{.action = "write", .actor = "thread 16", .opcode = "", .source = "sum.cu:2"},
+                    {.action = "read", .actor = "thread 0", .opcode = "", .source = "copies.h:9  <- sum.cu:4"}};
   report.message = "no order between them";
   return report;
 }
@@ -77,7 +77,7 @@ TEST(ReportText, ADeadlockSaysWhatTheBarrierLacksOnceForAllWarps) {
       "339): "
       "mbarrier _ZZ4tileE4full + 0: parity 0, phase 0, pending 127 of 128, tx 0, 8 copies";
   report.message = "warp 0" + wait + "\nwarp 1" + wait;
-  report.parties = {{.action = "waits", .actor = "warp 0", .source = "tile.cu:4"}};
+  report.parties = {{.action = "waits", .actor = "warp 0", .opcode = "", .source = "tile.cu:4"}};
   const KernelRun run = run_with(report);
   EXPECT_EQ(
       fault_of(run),
