@@ -16,7 +16,7 @@ using testing::Not;
 KernelRun run_with(ptx::Report report) {
   KernelRun run;
   run.finished = true;
-  run.opcode = "", .source = "first\n  part[t] = x[t];\nthird\n  sum += part[t + 1];\n";
+  run.source = "first\n  part[t] = x[t];\nthird\n  sum += part[t + 1];\n";
   run.reports.push_back(std::move(report));
   return run;
 }
