@@ -13,7 +13,6 @@
 #include "gpu/virtual/check/checks.h"
 #include "gpu/virtual/debug/tile_trace.h"
 #include "gpu/virtual/machine/launch_checks.h"
-#include "gpu/virtual/text/kernel_names.h"
 #include "gpu/virtual/text/parser.h"
 
 namespace kvscope::labs {
@@ -58,37 +57,6 @@ bool is_block_barrier(std::string_view text) {
          text.starts_with("barrier.cta.sync");
 }
 
-// The innermost place in the student's file: "copies.h:9 <- stream.cu:14" -> "line 14".
-std::string line_of(std::string_view source) {
-  std::string_view rest = source, place;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find("<-");
-    place = rest.substr(0, end);
-    place = place.substr(0, place.find_last_not_of(' ') + 1);
-    if (place.find(".h:") == std::string_view::npos) break;
-    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 3);
-  }
-  const std::size_t colon = place.rfind(':');
-  return colon == std::string_view::npos ? std::string(place) : fmt::format("line {}", place.substr(colon + 1));
-}
-
-// The report in the words of a lab: the message in one line, variables as the student's file names them, and no options
-// of other commands.
-ptx::Report report_for_students(ptx::Report report) {
-  if (report.message.find("collectives_order") != std::string::npos) {
-    report.message =
-        "the shuffle between them orders no accesses of memory: use __syncthreads, or __syncwarp if one warp alone "
-        "accesses the bytes";
-  }
-  report.message = report.message.substr(0, report.message.find('\n'));
-  if (report.kind == ptx::ReportKind::runaway) {
-    report.hint = "a loop that does not end, or every thread does the work that one thread should do";
-  }
-  const std::string variable = ptx::demangled(report.address.symbol);  // "decode::scores"
-  if (variable != report.address.symbol) report.address.symbol = variable.substr(variable.rfind(':') + 1);
-  return report;
-}
-
 }  // namespace
 
 LabKernel compile_kernel(const Grader& grader, const Submission& submission, std::string_view name) {
@@ -102,7 +70,8 @@ LabKernel compile_kernel(const Grader& grader, const Submission& submission, std
     return kernel;
   }
   kernel.file = std::string(name);
-  Compiled compiled = compile_cuda(grader, {kernel.file, submission.file(name)}, kArchitecture);
+  kernel.source = submission.file(name);
+  Compiled compiled = compile_cuda(grader, {kernel.file, kernel.source}, kArchitecture);
   kernel.messages = compile_failure(compiled);
   if (!compiled.ok) return kernel;
   if (static_cast<std::int64_t>(compiled.product.size()) > kMaxPtx) {
@@ -115,8 +84,9 @@ LabKernel compile_kernel(const Grader& grader, const Submission& submission, std
 }
 
 std::string schedule_name(const Schedule& schedule) {
-  if (schedule.policy == ptx::Policy::seeded) return fmt::format("seed {}", schedule.seed);
-  return schedule.policy == ptx::Policy::late ? "late" : "early";
+  if (schedule.policy == ptx::Policy::seeded) return fmt::format("random order {}", schedule.seed);
+  return schedule.policy == ptx::Policy::late ? "late: copies land as late as the waits allow"
+                                              : "early: copies land at once";
 }
 
 const std::vector<Schedule>& all_schedules() {
@@ -128,6 +98,7 @@ const std::vector<Schedule>& all_schedules() {
 
 KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedule& schedule) {
   KernelRun run;
+  run.source = kernel.source;
   try {
     ptx::Device device(ptx::ProgramOptions{.target = kTarget}, kMaxLabMemory);
     const ptx::LoadedModule& module = device.load(ptx::parse_module(kernel.ptx, kernel.file));
@@ -155,7 +126,7 @@ KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedul
 
     run.finished = result.status == ptx::LaunchStatus::finished;
     for (ptx::Report& report : result.reports) {
-      if (report.severity != ptx::Severity::note) run.reports.push_back(report_for_students(std::move(report)));
+      if (report.severity != ptx::Severity::note) run.reports.push_back(std::move(report));
     }
     for (std::size_t i = 0; i < call.arrays.size(); ++i) {
       run.arrays.push_back(
@@ -173,40 +144,6 @@ KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedul
     run.failure = error.what();
   }
   return run;
-}
-
-std::string fault_of(const KernelRun& run) {
-  if (!run.failure.empty()) return "the kernel cannot be launched";
-  if (run.reports.empty()) return run.finished ? "" : "the kernel did not finish";
-  const ptx::Report& report = run.reports.front();
-  std::vector<std::string> lines;
-  for (const ptx::ReportParty& party : report.parties) {
-    const std::string line = party.source.empty() ? std::string() : line_of(party.source);
-    if (!line.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
-  }
-  const std::string kind(ptx::name(report.kind));
-  const bool race = kind.starts_with("RACE");
-  return fmt::format("{}{}{}{}", race ? "RACE" : kind, lines.empty() ? "" : " ", fmt::join(lines, " and "),
-                     report.message.empty() ? "" : ": " + report.message);
-}
-
-std::string report_case(const KernelRun& run) {
-  if (!run.failure.empty()) return run.failure;
-  return run.reports.empty() ? std::string() : ptx::to_text(run.reports.front());
-}
-
-std::string sectors_by_line(const KernelRun& run) {
-  constexpr std::size_t kLinesShown = 3;
-  std::vector<std::pair<std::int64_t, std::string>> lines;
-  for (const ptx::LineCounts& each : run.lines) {
-    if (each.counts.sectors > 0) lines.emplace_back(each.counts.sectors, line_of(each.source));
-  }
-  std::ranges::stable_sort(lines, std::ranges::greater(), &std::pair<std::int64_t, std::string>::first);
-  std::vector<std::string> texts;
-  for (const auto& [sectors, line] : lines) {
-    if (texts.size() < kLinesShown) texts.push_back(fmt::format("{}: {} sectors", line, sectors));
-  }
-  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 }  // namespace kvscope::labs

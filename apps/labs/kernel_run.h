@@ -36,6 +36,7 @@ inline constexpr std::int64_t kMaxLabInstructions = 4'000'000;         // warp i
 struct LabKernel {
   std::string ptx;
   std::string file;      // "gather.cu", or "gather.ptx" as submitted
+  std::string source;    // the CUDA text, whose lines reports quote; empty for PTX
   std::string messages;  // of the compiler, if there is no PTX
   [[nodiscard]] bool ok() const { return !ptx.empty(); }
 };
@@ -75,30 +76,23 @@ struct Schedule {
   ptx::Policy policy = ptx::Policy::late;
   std::uint64_t seed = 0;
 };
-[[nodiscard]] std::string schedule_name(const Schedule& schedule);  // "late", "early", "seed 3"
+[[nodiscard]] std::string schedule_name(const Schedule& schedule);  // "early: copies land at once", "random order 3"
 // Late, early and five seeds.
 [[nodiscard]] const std::vector<Schedule>& all_schedules();
 
 struct KernelRun {
+  std::string source;   // of the LabKernel
   std::string failure;  // why the launch could not be made: no such kernel, other parameters
   bool finished = false;
-  std::vector<ptx::Report> reports;            // warnings and errors, in the words of a lab
+  std::vector<ptx::Report> reports;            // warnings and errors
   std::vector<std::vector<std::byte>> arrays;  // after the launch
   std::vector<std::uint64_t> addresses;        // of the arrays
   ptx::OpCounts total;
-  std::vector<ptx::LineCounts> lines;  // of the student's file
-  std::int64_t barriers = 0;  // runs of bar.sync and barrier.sync by warps
+  std::vector<ptx::LineCounts> lines;  // by place in the sources
+  std::int64_t barriers = 0;           // runs of bar.sync and barrier.sync by warps
   std::vector<trace::Event> events;
 };
 [[nodiscard]] KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedule& schedule = {});
-
-// The first report in one line, with the lines of the student's file: "RACE line 14 and line 19: ..."; empty when the
-// launch finished without reports. The whole report is `report_case`.
-[[nodiscard]] std::string fault_of(const KernelRun& run);
-[[nodiscard]] std::string report_case(const KernelRun& run);
-
-// The lines that read and write the most sectors, at most three: "line 16: 4096 sectors, line 23: 1024 sectors".
-[[nodiscard]] std::string sectors_by_line(const KernelRun& run);
 
 // [bytes] as an array of values.
 template <class T>

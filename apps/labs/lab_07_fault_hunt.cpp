@@ -51,6 +51,33 @@ constexpr std::array<std::string_view, kHuntGroups * kFaultsPerGroup> kCauses{"t
                                                                               "divided_by_slots",
                                                                               "divided_twice"};
 
+// The number that proves each cause, as in the handout's list.
+constexpr std::array<std::string_view, kHuntGroups * kFaultsPerGroup> kEvidence{
+    "that block",
+    "the larger of the two sequences",
+    "the block that the first sequence reads",
+    "the keys read in the first sequence",
+    "the keys read in the first sequence",
+    "the keys read in the first sequence",
+    "the KV head that the last query head of your list read",
+    "the KV head that the last query head of your list read",
+    "the KV head that the last query head of your list read",
+    "the elements by which the address of V is too low",
+    "the layer",
+    "the block that the sequence with one key reads",
+    "the factor of a in the scores: (lse - ln n) / a",
+    "the factor of a in the scores: (lse - ln n) / a",
+    "the factor of a in the lse: (lse - ln n) / a",
+    "lse of the report / golden lse, in the first row",
+    "lse of the report / golden lse, in the first row",
+    "lse of the report / golden lse, in the first row",
+    "the weight of the last split in o of the first sequence",
+    "the weight of the last split in o of the first sequence",
+    "the weight of the last split in o of the first sequence",
+    "o of the report / golden o, in the first row",
+    "o of the report / golden o, in the first row",
+    "o of the report / golden o, in the first row"};
+
 // What tells the faults of a group apart.
 constexpr std::array<std::string_view, kHuntGroups> kQuestions{
     "which pages were read, and from which blocks? o[7] * n in hexadecimal, o[0] * n and o[6] * n",
@@ -287,7 +314,7 @@ struct GivenAnswer {
   std::string cause;
   std::optional<HuntNumbers> sequences, heads;
   std::optional<double> evidence;
-  [[nodiscard]] bool complete() const { return !cause.empty() && sequences && heads && evidence; }
+  std::string missing;  // the first answer that is missing or of another type; empty: none
 };
 
 // A list of whole numbers in rising order without repetitions; empty for anything else.
@@ -307,7 +334,10 @@ std::optional<HuntNumbers> hunt_list(const json::Value& answer, std::string_view
 GivenAnswer given_answer(const json::Value& answers, const std::string& report) {
   GivenAnswer given;
   const json::Value* answer = answers.find(report);
-  if (answer == nullptr) return given;
+  if (answer == nullptr) {
+    given.missing = "all four answers are missing";
+    return given;
+  }
   if (const json::Value* cause = answer->find("cause"); cause != nullptr && cause->as_string() != nullptr) {
     given.cause = cause->as_string()->substr(0, kLongestCause);
   }
@@ -316,6 +346,17 @@ GivenAnswer given_answer(const json::Value& answers, const std::string& report) 
   if (const json::Value* evidence = answer->find("evidence"); evidence != nullptr && evidence->is_number()) {
     given.evidence = evidence->number();
   }
+  const auto state = [&](std::string_view field, std::string_view type, bool present) {
+    if (present || !given.missing.empty()) return;
+    const json::Value* const value = answer->find(field);
+    const bool none = value == nullptr || value->is_null();
+    given.missing =
+        none ? fmt::format("\"{}\" is missing: write {}", field, type) : fmt::format("\"{}\" is not {}", field, type);
+  };
+  state("cause", "a name of the handout's list in quotes", !given.cause.empty());
+  state("sequences", "a list of whole numbers, such as [0, 2]", given.sequences.has_value());
+  state("heads", "a list of whole numbers, such as [0, 2]", given.heads.has_value());
+  state("evidence", "a number without quotes", given.evidence.has_value());
   return given;
 }
 
@@ -323,17 +364,43 @@ bool near_evidence(double right, double given) {
   return std::abs(right - given) <= std::max(5e-4, 2e-3 * std::abs(right));
 }
 
+// What is wrong with a list of rows, for a student who has the right cause. `count`: of the sequences or heads.
+std::string list_fault(std::string_view what, const std::optional<HuntNumbers>& given, const HuntNumbers& right,
+                       std::int64_t count) {
+  if (!given) return fmt::format("the list of {}s is missing", what);
+  for (const std::int64_t number : *given) {
+    if (number < 0 || number >= count)
+      return fmt::format("{} {} does not exist: {}s are counted from 0 to {}", what, number, what, count - 1);
+  }
+  const auto missing = std::ranges::find_if(right, [&](std::int64_t n) { return !std::ranges::count(*given, n); });
+  return fmt::format("{} {}s fail; {}", missing == right.end() ? "fewer" : "other", what,
+                     missing == right.end() ? "not every one of your list differs" : "compare o and lse of every row");
+}
+
+// The line of a comma before a closing bracket, which JSON does not allow; 0: there is none.
+std::int64_t line_of_trailing_comma(std::string_view text) {
+  for (std::size_t at = text.find(','); at != std::string_view::npos; at = text.find(',', at + 1)) {
+    const std::size_t next = text.find_first_not_of(" \t\r\n", at + 1);
+    if (next != std::string_view::npos && (text[next] == '}' || text[next] == ']'))
+      return 1 + std::ranges::count(text.substr(0, at), '\n');
+  }
+  return 0;
+}
+
 // The first row that fails, for a student to work out by hand.
-std::string hunt_row_text(const HuntTask& task, const HuntAnswer& right, const HuntOutput& candidate) {
+std::string hunt_row_text(const HuntTask& task, const HuntAnswer& right, const HuntOutput& candidate,
+                          const HuntOutput* named) {
   const std::int64_t sequence = right.sequences.front(), head = right.heads.front();
   const auto row = static_cast<std::size_t>(sequence * task.problem.query_heads() + head);
   const auto line = [&](std::string_view name, const HuntOutput& output) {
     const std::span<const float> o = std::span(output.o).subspan(row * kDims, kDims);
     return fmt::format("{}  lse {:.4g}  o {:.5g}", name, output.lse[row], fmt::join(o, " "));
   };
-  return fmt::format("sequence {} of {}, query head {}\n{}\n{}", sequence,
-                     counted(task.problem.lengths[static_cast<std::size_t>(sequence)], "key"), head,
-                     line("golden", task.golden), line("report", candidate));
+  return fmt::format(
+      "sequence {} of {}, query head {}\n{}\n{}{}", sequence,
+      counted(task.problem.lengths[static_cast<std::size_t>(sequence)], "key"), head, line("golden", task.golden),
+      line("report", candidate),
+      named == nullptr ? "" : "\n" + line("cause ", *named) + "  of a kernel with the cause that you name");
 }
 
 class FaultHuntGrader final : public Grader {
@@ -361,7 +428,12 @@ class FaultHuntGrader final : public Grader {
     try {
       answers = json::parse(submission.file(kHuntAnswers), kHuntAnswers);
     } catch (const InputError& error) {
-      return all_failed(lab(), error.what());
+      const std::int64_t comma = line_of_trailing_comma(submission.file(kHuntAnswers));
+      std::vector<TestResult> rejected = all_failed(lab(), "not judged: answers.json is not valid JSON");
+      rejected.front().message =
+          comma == 0 ? error.what()
+                     : fmt::format("answers.json, line {}: remove the comma before the closing bracket", comma);
+      return rejected;
     }
     const HuntTask task = make_hunt_task(submission.student);
     std::vector<GivenAnswer> given;
@@ -377,13 +449,16 @@ class FaultHuntGrader final : public Grader {
 
  private:
   [[nodiscard]] TestResult grade_form(const std::vector<GivenAnswer>& given) const {
+    std::string all;  // of the reports
     for (std::size_t i = 0; i < given.size(); ++i) {
-      if (!given[i].complete()) {
-        return failed(lab(), kHuntForm,
-                      fmt::format("report_{} lacks an answer: a cause, two lists of whole numbers and a "
-                                  "number",
-                                  i + 1));
-      }
+      if (!given[i].missing.empty())
+        all += fmt::format("{}report_{}: {}", all.empty() ? "" : "\n", i + 1, given[i].missing);
+    }
+    if (!all.empty()) {
+      const auto reports = std::ranges::count_if(given, [](const GivenAnswer& one) { return !one.missing.empty(); });
+      return failed(lab(), kHuntForm, fmt::format("{} of {} reports lack an answer", reports, given.size()), all);
+    }
+    for (std::size_t i = 0; i < given.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         if (given[j].cause == given[i].cause) {
           return failed(lab(), kHuntForm,
@@ -399,7 +474,12 @@ class FaultHuntGrader final : public Grader {
                                         const GivenAnswer& given) const {
     const HuntOutput candidate = run_hunt_kernel(task.problem, fault_of(cause));
     const HuntAnswer right = right_answer(task, cause, candidate);
-    const std::string row = hunt_row_text(task, right, candidate);
+    const auto named = std::ranges::find(kCauses, given.cause);
+    const bool other_cause = named != kCauses.end() && given.cause != right.cause;
+    const HuntOutput output_of_named =
+        other_cause ? run_hunt_kernel(task.problem, fault_of(static_cast<std::size_t>(named - kCauses.begin())))
+                    : HuntOutput();
+    const std::string row = hunt_row_text(task, right, candidate, other_cause ? &output_of_named : nullptr);
     const bool same_sequences = given.sequences == right.sequences, same_heads = given.heads == right.heads;
     const bool same_place = same_sequences && same_heads, same_cause = given.cause == right.cause;
     const std::size_t group = cause / kFaultsPerGroup;
@@ -420,22 +500,23 @@ class FaultHuntGrader final : public Grader {
                                       kFaultsPerGroup;
       if (!same_place) return lost("another cause, and other rows fail", 1, 0);
       if (alike) return lost(fmt::format("right place, other cause: {}", kQuestions[group]), 3, place_part);
-      return lost("right place, other cause: the numbers of the row come from another part of the kernel", 2,
-                  place_part);
+      return lost("right place, other cause: a kernel with the cause that you name gives other numbers", 2, place_part);
     }
     const bool same_evidence = given.evidence && near_evidence(right.evidence, *given.evidence);
     if (same_place && same_evidence) return passed(lab(), name);
     const double part = kCausePart + place_part + (same_evidence ? 1 - kCausePart - kPlacePart : 0);
     if (!same_place) {
-      return lost(fmt::format("right cause, other place: {} fail; compare o and lse of every row",
-                              same_sequences ? "other heads" : "other sequences"),
+      return lost("right cause, other place: " +
+                      (same_sequences ? list_fault("head", given.heads, right.heads, task.problem.query_heads())
+                                      : list_fault("sequence", given.sequences, right.sequences, task.problem.batch())),
                   1, part);
     }
-    if (!given.evidence) return lost("right cause and place; the evidence is missing", 2, part);
+    const std::string asked = fmt::format(": it is {}", kEvidence[cause]);
+    if (!given.evidence) return lost("right cause and place; the evidence is missing or not a number" + asked, 2, part);
     if (right.evidence != 0 && near_evidence(1 / right.evidence, *given.evidence)) {
-      return lost("right cause and place; the evidence is the inverse of the number asked for", 2, part);
+      return lost("right cause and place; the evidence is the inverse of the number asked for" + asked, 2, part);
     }
-    return lost(fmt::format("right cause and place; the evidence is not {:.5g}", *given.evidence), 2, part);
+    return lost(fmt::format("right cause and place; the evidence is not {:.5g}{}", *given.evidence, asked), 2, part);
   }
 };
 

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "apps/labs/graders.h"
+#include "apps/labs/wave_picture.h"
 #include "apps/labs/wave_program.h"
 #include "apps/labs/wave_search.h"
 #include "core/base/errors.h"
@@ -48,6 +49,21 @@ std::vector<WaveBlock> make_blocks(const Seed& seed) {
 std::string block_text(const WaveBlock& block) {
   return fmt::format("{} waves, {}; copies of each wave: {} of K, {} of V", block.waves(), counted(block.tiles, "tile"),
                      fmt::join(block.k_copies, " "), fmt::join(block.v_copies, " "));
+}
+
+// The last wait of the wave that reads, if it had nothing to wait for: fewer copies were in flight than it leaves.
+std::string idle_wait_text(const WaveFault& fault) {
+  if (fault.steps.empty() || fault.steps.back().op.kind != WaveOpKind::read) return {};
+  const auto reader = static_cast<std::size_t>(fault.steps.back().wave);
+  for (std::size_t i = fault.steps.size() - 1; i-- > 1;) {
+    const WaveStep& step = fault.steps[i];
+    if (step.wave != fault.steps.back().wave || step.op.kind != WaveOpKind::wait) continue;
+    const std::int64_t before = fault.steps[i - 1].in_flight[reader];
+    if (before > step.op.count) return {};
+    return fmt::format("\nstep {}: the wait in line {} waits for nothing: {} in flight, and it leaves {}", i + 1,
+                       step.op.line, before, step.op.count);
+  }
+  return {};
 }
 
 // A program on one block.
@@ -160,7 +176,8 @@ void add_overlaps(const ScheduledBlock& run, Overlaps& overlaps) {
         landed = std::max(landed, issued - op.count);
       }
       if (op.kind != WaveOpKind::compute || op.tile + 1 == run.block.tiles) continue;  // the last tile may wait for all
-      const std::string where = fmt::format("wave {}, {} of tile {}", w, to_text(op), op.tile);
+      const std::string where =
+          fmt::format("{}\nwave {}, line {}, {} of tile {}", block_text(run.block), w, op.line, to_text(op), op.tile);
       if (op.computed == WaveCompute::scores) {
         overlaps.v_under_scores.add(flying(true, op.tile), run.block.v_copies[w], where);
       } else {
@@ -185,7 +202,9 @@ class ThroughLdsGrader final : public Grader {
         runs.push_back(std::move(run));
       }
     } catch (const InputError& error) {
-      return all_failed(lab(), error.what(), {}, 1);
+      std::vector<TestResult> rejected = all_failed(lab(), "not tested: schedule.txt is rejected", {}, 1);
+      rejected.front().message = error.what();
+      return rejected;
     }
     std::vector<TestResult> results{first_remark("order", runs, fault_of_order, 1)};
     if (!results.front().passed()) return rest_not_tested(std::move(results), "the order of the steps is not right");
@@ -231,7 +250,13 @@ class ThroughLdsGrader final : public Grader {
                                        WaveFaultKind kind, int hint) const {
     for (const ScheduledBlock& run : runs) {
       if (const auto& fault = run.search.faults[static_cast<std::size_t>(kind)]) {
-        return failed(lab(), test, fault->message, block_text(run.block) + "\n" + steps_text(*fault), hint);
+        return with_picture(
+            failed(lab(), test, fault->message,
+                   block_text(run.block) + "\n" + steps_text(*fault) +
+                       (kind == WaveFaultKind::own_copy || kind == WaveFaultKind::other_copy ? idle_wait_text(*fault)
+                                                                                             : std::string()),
+                   hint),
+            wave_picture(run.block, *fault));
       }
       if (!run.search.complete) {
         return failed(lab(), test, fmt::format("more than {} states of the waves: use barriers", kMostWaveStates),
@@ -244,7 +269,8 @@ class ThroughLdsGrader final : public Grader {
   [[nodiscard]] TestResult overlap_result(std::string_view test, std::string_view what, const Overlap& overlap) const {
     if (overlap.in_flight == overlap.possible) return passed(lab(), test);
     return failed(lab(), test,
-                  fmt::format("{} of {} copies may be in flight: {}", overlap.in_flight, overlap.possible, what),
+                  fmt::format("{} of {} copies may be in flight: {}, added up over all blocks, waves and tiles",
+                              overlap.in_flight, overlap.possible, what),
                   overlap.worst, 3, std::floor(overlap.share() * 100) / 100);
   }
 

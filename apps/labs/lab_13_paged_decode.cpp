@@ -11,6 +11,7 @@
 
 #include "apps/labs/graders.h"
 #include "apps/labs/kernel_run.h"
+#include "apps/labs/report_text.h"
 #include "apps/labs/row_accesses.h"
 #include "core/attention/bounds.h"
 #include "core/attention/reference.h"
@@ -80,13 +81,6 @@ DecodeCase make_decode(const CounterRng& random, const DecodeShape& shape) {
   return made;
 }
 
-// q's elements become positive and the pool's negative: every score is the negative of a sum of 64 products.
-void make_scores_negative(DecodeCase& made) {
-  constexpr std::uint16_t kSign = 0x8000;
-  for (std::uint16_t& bits : made.q) bits = static_cast<std::uint16_t>(bits & ~kSign);
-  for (std::uint16_t& bits : made.pool) bits = static_cast<std::uint16_t>(bits | kSign);
-}
-
 LabCall decode_call(const DecodeCase& made) {
   LabCall call;
   call.entry = "decode";
@@ -150,11 +144,11 @@ struct DecodeError {
   using Place = std::function<std::int64_t(const DecodeCase&, std::int64_t sequence, std::int64_t key)>;
   Head kv_head = {};
   Keys keys = {};
-  Place place = {};       // [elements] of a token from the layer's first
-  Head head_offset = {};  // [elements] of a KV head from its token
+  Place place = {};  // [elements] of a token from the layer's first
   Head q_head = {};
+  Head head_place = {};          // [elements] of a KV head from its token
+  bool bits_as_numbers = false;  // of bf16
   bool scaled = true, normalized = true, softmax = true, base_two = false, v_is_k = false, one_query = false;
-  bool as_integers = false;  // the 16 bits of a bf16 are converted as a whole number
   int hint = 1;
 };
 
@@ -166,7 +160,7 @@ std::int64_t right_place(const DecodeCase& made, std::int64_t sequence, std::int
 std::vector<double> decode_with(const DecodeCase& made, const DecodeError& error) {
   std::vector<double> out;
   const auto number = [&](std::uint16_t bits) {
-    return error.as_integers ? static_cast<double>(bits) : bf16_value(bits);
+    return error.bits_as_numbers ? static_cast<double>(bits) : bf16_value(bits);
   };
   const auto limit = static_cast<std::int64_t>(made.pool.size()) - made.first_v() - kDim;
   for (std::int64_t row = 0; row < made.batch * made.heads; ++row) {
@@ -179,7 +173,7 @@ std::vector<double> decode_with(const DecodeCase& made, const DecodeError& error
     std::vector<std::int64_t> places;
     for (std::int64_t key = 0; key < keys; ++key) {
       const std::int64_t place = (error.place ? error.place : right_place)(made, b, key) +
-                                 (error.head_offset ? error.head_offset(made, kv) : kv * kDim);
+                                 (error.head_place ? error.head_place(made, kv) : kv * kDim);
       if (place < 0 || place > limit) return {};
       double dot = 0;
       for (std::int64_t d = 0; d < kDim; ++d) {
@@ -252,19 +246,27 @@ const std::vector<DecodeError>& decode_errors() {
     add("the whole key number is added: inside its block a key is in slot key % page_size", 1, [](auto& e) {
       e.place = [](C c, T b, T t) { return c.block(b, t / c.page_size) * c.block_stride() + t * c.token(); };
     });
-    add("a slot is [kv_heads, 64]: the heads of a token are adjacent, not the tokens of a head", 1, [](auto& e) {
+    add("the heads of a page are taken as adjacent: a page is [page_size, kv_heads, 64], token after token", 1,
+        [](auto& e) {
+          e.place = [](C c, T b, T t) {
+            return c.block(b, t / c.page_size) * c.block_stride() + t % c.page_size * kDim;
+          };
+          e.head_place = [](C c, T kv) { return kv * c.page_size * kDim; };
+        });
+    add("a row of the table has `columns` entries, not the pages of its sequence", 1, [](auto& e) {
       e.place = [](C c, T b, T t) {
-        return c.block(b, t / c.page_size) * c.block_stride() + t % c.page_size * kDim;
+        const T length = c.lengths[static_cast<std::size_t>(b)];
+        const auto entry = static_cast<std::size_t>(b * ((length + c.page_size - 1) / c.page_size) + t / c.page_size);
+        return T{c.table[entry]} * c.block_stride() + t % c.page_size * c.token();
       };
-      e.head_offset = [](C c, T kv) { return kv * c.page_size * kDim; };
     });
-    add("bf16 is converted as a whole number: its value is __uint_as_float(bits << 16)", 1,
-        [](auto& e) { e.as_integers = true; });
+    add("the bits of bf16 are used as whole numbers: they are the upper 16 bits of a float", 3,
+        [](auto& e) { e.bits_as_numbers = true; });
     add("the scores are not scaled", 3, [](auto& e) { e.scaled = false; });
     add("the weights are not divided by their sum", 3, [](auto& e) { e.normalized = false; });
     add("every key has the same weight: the softmax is missing", 3, [](auto& e) { e.softmax = false; });
     add("the weights are powers of 2: exp2 needs the score times log2(e)", 3, [](auto& e) { e.base_two = true; });
-    add("K is read in place of V", 1, [](auto& e) { e.v_is_k = true; });
+    add("K is read in place of V", 3, [](auto& e) { e.v_is_k = true; });
     add("every query head reads the query of head 0", 2, [](auto& e) { e.q_head = [](C, T) { return T{0}; }; });
     add("every sequence reads the query of sequence 0", 2, [](auto& e) { e.one_query = true; });
     return made;
@@ -365,12 +367,15 @@ class PagedDecodeGrader final : public Grader {
     return true;
   }
 
-  // Where the kernel left the pool: the block that it read, if that is the number in the table's unused entries.
+  // A read past the pool, at the block whose number the unused entries of the table hold.
   [[nodiscard]] static std::string unused_entry(const DecodeCase& made, const KernelRun& run) {
-    if (run.reports.empty() || run.reports.front().address.symbol != "pool") return {};
-    const std::int64_t block = run.reports.front().address.offset / (2 * made.block_stride());
-    if (block != kDecodeBlocks) return {};
-    return fmt::format(": that is block {}, the number in entries of the table that no page uses", block);
+    const ptx::Report* const report = shown_report(run);
+    if (report == nullptr || report->kind != ptx::ReportKind::out_of_bounds || report->address.symbol != "pool" ||
+        report->address.offset / (made.block_stride() * 2) != kDecodeBlocks) {
+      return {};
+    }
+    return fmt::format("block {} is read, the number in unused entries of the table: a row has `columns` entries; ",
+                       kDecodeBlocks);
   }
 
   // Values alone count here; reports of a finished launch are judged by `clean`.
@@ -379,19 +384,20 @@ class PagedDecodeGrader final : public Grader {
     std::vector<DecodeCase> cases;
     std::vector<std::vector<float>> outs;
     std::string text, fault, report;  // of the first wrong output, of the first report
-    CasePicture picture;
+    CasePicture picture, race;
     std::uint64_t stream = 0;
     for (const DecodeShape& shape : shapes) {
       const DecodeCase made = make_decode(CounterRng(random.bits(stream), 13), shape);
       ++stream;
       const KernelRun run = run_kernel(kernel, decode_call(made));
       if (!run.finished) {
-        return failed(lab(), test, fault_of(run) + unused_entry(made, run),
-                      decode_text(made) + "\n" + report_case(run), 1);
+        return failed(lab(), test, unused_entry(made, run) + fault_of(run), decode_text(made) + "\n" + report_case(run),
+                      1);
       }
       outs.push_back(lab_values<float>(run.arrays[4]));
       if (text.empty()) text = first_wrong(made, outs.back(), picture);
-      if (fault.empty()) fault = fault_of(run), report = report_case(run);
+      if (fault.empty() && !fault_of(run).empty())
+        fault = unused_entry(made, run) + fault_of(run), report = report_case(run), race = report_picture(run);
       cases.push_back(made);
     }
     if (text.empty()) return passed(lab(), test);
@@ -406,7 +412,10 @@ class PagedDecodeGrader final : public Grader {
     const bool nothing =
         std::ranges::all_of(outs[0], [](float x) { return std::bit_cast<std::uint32_t>(x) == 0xcdcdcdcd; });
     if (nothing) return wrong_values("nothing is written to out", text, 1);
-    if (!fault.empty()) return wrong_values(fault, text + "\n" + report, fault.starts_with("RACE") ? 3 : 1);
+    if (!fault.empty()) {
+      return with_picture(failed(lab(), test, fault, text + "\n" + report, 3),
+                          race.empty() ? std::move(picture) : std::move(race));
+    }
     return wrong_values("the output is outside the error bound of f32 arithmetic", text, 1);
   }
 
@@ -415,35 +424,49 @@ class PagedDecodeGrader final : public Grader {
     for (const Schedule& schedule : all_schedules()) {
       const KernelRun run = run_kernel(kernel, decode_call(made), schedule);
       const std::string at = fmt::format("{}, schedule {}\n", decode_text(made), schedule_name(schedule));
-      if (!fault_of(run).empty()) return failed(lab(), "clean", fault_of(run), at + report_case(run), 3);
+      if (!fault_of(run).empty()) {
+        return with_picture(failed(lab(), "clean", fault_of(run), at + report_case(run), 3), report_picture(run));
+      }
       CasePicture picture;
       const std::string wrong = first_wrong(made, lab_values<float>(run.arrays[4]), picture);
       if (wrong.empty()) continue;
       return with_picture(failed(lab(), "clean", "the output depends on the schedule", at + wrong, 3), picture);
     }
-    // Scores of several hundred: exp() of one overflows. Then scores that are all negative and as large: a maximum that
-    // begins with 0 leaves weights of 0.
-    for (const bool negative : {false, true}) {
-      DecodeCase large = make_decode(random, {1, 1, 1, 16, 4, false, 1000});
-      if (negative) make_scores_negative(large);
-      const KernelRun run = run_kernel(kernel, decode_call(large));
-      if (!fault_of(run).empty()) return failed(lab(), "clean", fault_of(run), report_case(run), 3);
-      const std::vector<float> out = lab_values<float>(run.arrays[4]);
-      CasePicture picture;
-      const std::string wrong = first_wrong(large, out, picture);
-      if (wrong.empty()) continue;
-      const double largest = golden_of(large).smax(0, 0);
-      const bool finite = std::ranges::all_of(out, [](float x) { return std::isfinite(x); });
-      std::string message = "the output is wrong for large scores";
-      if (!finite && negative) {
-        message =
-            fmt::format("not finite with scores of {:.0f} and less: a maximum begins with -INFINITY, not 0", largest);
-      } else if (!finite) {
-        message = fmt::format("no maximum is subtracted: inf at a score of {:.0f}", largest);
-      }
-      return with_picture(failed(lab(), "clean", std::move(message), wrong, 3), picture);
-    }
-    return passed(lab(), "clean");
+    // Scores of several hundred: exp() of one overflows.
+    const DecodeCase large = make_decode(random, {1, 1, 1, 16, 4, false, 1000});
+    const KernelRun run = run_kernel(kernel, decode_call(large));
+    if (!fault_of(run).empty()) return failed(lab(), "clean", fault_of(run), report_case(run), 3);
+    const std::vector<float> out = lab_values<float>(run.arrays[4]);
+    CasePicture picture;
+    const std::string wrong = first_wrong(large, out, picture);
+    if (wrong.empty()) return grade_negative(kernel, random);
+    const bool finite = std::ranges::all_of(out, [](float x) { return std::isfinite(x); });
+    return with_picture(
+        failed(lab(), "clean",
+               finite ? "the output is wrong for large scores"
+                      : fmt::format("no maximum is subtracted: inf at a score of {:.0f}", golden_of(large).smax(0, 0)),
+               wrong, 3),
+        picture);
+  }
+
+  // Every score is far below 0: with a maximum that begins with 0, all weights are 0.
+  [[nodiscard]] TestResult grade_negative(const LabKernel& kernel, const CounterRng& random) const {
+    constexpr std::uint16_t kSign = 0x8000;
+    DecodeCase made = make_decode(random, {1, 1, 1, 16, 4, false, 100});
+    for (std::uint16_t& bits : made.q) bits = static_cast<std::uint16_t>(bits & ~kSign);
+    for (std::uint16_t& bits : made.pool) bits = static_cast<std::uint16_t>(bits | kSign);
+    const KernelRun run = run_kernel(kernel, decode_call(made));
+    if (!fault_of(run).empty()) return failed(lab(), "clean", fault_of(run), report_case(run), 3);
+    CasePicture picture;
+    const std::string wrong = first_wrong(made, lab_values<float>(run.arrays[4]), picture);
+    if (wrong.empty()) return passed(lab(), "clean");
+    return with_picture(
+        failed(lab(), "clean",
+               fmt::format("the output is wrong where every score is negative, here at most {:.0f}: the "
+                           "maximum begins with -infinity, not with 0",
+                           golden_of(made).smax(0, 0)),
+               wrong, 3),
+        picture);
   }
 
   [[nodiscard]] TestResult grade_traffic(const LabKernel& kernel, const CounterRng& random) const {
@@ -460,7 +483,7 @@ class PagedDecodeGrader final : public Grader {
     if (ratio <= kTrafficLimit) return passed(lab(), "traffic", fmt::format("sectors {:.2f}x ideal", ratio));
     return failed(lab(), "traffic", fmt::format("sectors {:.1f}x ideal: {}", ratio, accesses.reason()),
                   fmt::format("{}\n{} sectors of 32 bytes for a step that needs {}; at most {} x that\n{}",
-                              decode_text(made), run.total.sectors, ideal, kTrafficLimit, sectors_by_line(run)),
+                              decode_text(made), run.total.sectors, ideal, kTrafficLimit, sector_lines(run)),
                   3);
   }
 };

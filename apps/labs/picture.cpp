@@ -136,6 +136,20 @@ class Drawing {
     text(x + width / 2, middle + kNoteHeight + kNoteSize * 0.4, kNoteSize, cell.note, style.ink, "middle");
   }
 
+  void link(double x1, double y1, double x2, double y2, std::string_view words) {
+    const std::string_view ink = style_of(CellMark::wrong).stroke;
+    body_ += fmt::format(
+        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"2.5\" "
+        "stroke-dasharray=\"7 5\"/>\n"
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"/>\n",
+        x1, y1, x2, y2, ink, x2, y2, ink);
+    const double wide = width_of(words, kTextSize) + 16, x = (x1 + x2) / 2, y = (y1 + y2) / 2;
+    body_ += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"20\" rx=\"10\" fill=\"#ffffff\" stroke=\"{}\"/>\n",
+        x - wide / 2, y - 10, wide, ink);
+    text(x, y + kTextSize * 0.36, kTextSize, words, ink, "middle", "bold");
+  }
+
   void grid(double& y, const PictureGrid& grid) {
     const GridSize size = size_of_grid(grid);
     text(kPageMargin, y + kTextSize, kTextSize, grid.title, "#1f2328", "start", "bold");
@@ -151,6 +165,14 @@ class Drawing {
       text(kPageMargin, y + size.row / 2 + kTextSize * 0.36, kTextSize, row.heading, "#57606a");
       for (std::size_t i = 0; i < row.cells.size(); ++i) cell(column_x(i), y, size.cell, size.row, row.cells[i]);
       y += size.row + kCellGap;
+    }
+    const double below = y;
+    const auto row_y = [&](std::size_t row) {
+      return below - static_cast<double>(grid.rows.size() - row) * (size.row + kCellGap);
+    };
+    for (const PictureLink& at : grid.links) {
+      const auto middle = [&](std::size_t i) { return column_x(i) + size.cell / 2; };
+      link(middle(at.from_column), row_y(at.from_row) + size.row, middle(at.to_column), row_y(at.to_row), at.text);
     }
     y += kGridGap;
   }
@@ -174,7 +196,8 @@ class Drawing {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
         "{1:.0f}\" "
-        "role=\"img\" font-family=\"JetBrains Mono, DejaVu Sans Mono, Menlo, Consolas, monospace\">\n"
+        "role=\"img\" xml:space=\"preserve\" font-family=\"JetBrains Mono, DejaVu Sans Mono, Menlo, Consolas, "
+        "monospace\">\n"
         "<title>{2}</title>\n<desc>{3}</desc>\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{4}</svg>\n",
         width_, height, xml_text(title), xml_text(description), body_);

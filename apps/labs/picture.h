@@ -35,10 +35,17 @@ struct PictureRow {
   std::vector<PictureCell> cells;
 };
 
+// A dashed arrow from one cell of a grid to another: an order that is missing.
+struct PictureLink {
+  std::size_t from_row = 0, from_column = 0, to_row = 0, to_column = 0;
+  std::string text;  // at its middle
+};
+
 struct PictureGrid {
   std::string title;
   std::vector<std::string> columns;  // headings of the cells; may be fewer than the cells, or none
   std::vector<PictureRow> rows;
+  std::vector<PictureLink> links = {};
 };
 
 struct CasePicture {

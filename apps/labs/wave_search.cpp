@@ -192,7 +192,8 @@ WaveSearch search_interleavings(std::span<const std::vector<WaveOp>> ops) {
 
 std::string steps_text(const WaveFault& fault, std::size_t most) {
   const std::size_t first = fault.steps.size() > most ? fault.steps.size() - most : 0;
-  std::string text = fmt::format("{:>4}  {:>4}  {:>4}  {:<20}  in flight", "step", "wave", "line", "statement");
+  std::string text =
+      fmt::format("{:>4}  {:>4}  {:>4}  {:<20}  in flight, by wave", "step", "wave", "line", "statement");
   if (first > 0) text += fmt::format("\n{} steps before these", first);
   for (std::size_t i = first; i < fault.steps.size(); ++i) {
     const WaveStep& step = fault.steps[i];

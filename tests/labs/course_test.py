@@ -12,6 +12,7 @@ A patch docs/labs/staff/NN_name/wrong/KK_slug.patch changes files of solution/. 
     # loses: TEST, TEST
     # message: text that the report of a lost test contains; "A | B": one of two, where the cases of a seed decide which fault is first
     # earns: POINTS of the whole submission, where a lost test keeps a part of its points; may be absent
+A patch docs/labs/staff/NN_name/right/KK_slug.patch is another form of the solution, which gets all points too.
 Where the task depends on the student, each seed has students of its own. solve.py writes the answers of one, applies the patch, and
 prints "WORD TEST" for each test that patches name @WORD.
 """
@@ -109,6 +110,8 @@ class Course:
             names = dict(line.split() for line in solved.stdout.splitlines())
         else:
             patched(target, patch)
+        if patch_file.parent.name == "right":
+            return target, ([], "", "")
         loses = [word.strip() for word in header(patch, "loses").split(",")]
         loses = [names[word[1:]] if word.startswith("@") else word for word in loses]
         return target, (loses, header(patch, "message"), header(patch, "earns", ""))
@@ -117,7 +120,7 @@ class Course:
         """[folder], {name: what it must lose}"""
         folders, expected = [], {}
         for patch_file in [None, *patch_files]:
-            name = ("solution" if patch_file is None else patch_file.stem) + suffix
+            name = ("solution" if patch_file is None else f"{patch_file.parent.name}_{patch_file.stem}") + suffix
             try:
                 folder, expected[name] = self.submission(lab, patch_file, name)
                 folders.append(folder)
@@ -143,18 +146,19 @@ class Course:
         if len(wrong) < LEAST_WRONG:
             self.faults.append(f"{lab}: has {len(wrong)} wrong submissions, fewer than {LEAST_WRONG}")
         patches = wrong if self.all_wrong else wrong[::4]
+        right = sorted((staff / "right").glob("*.patch"))
         own_tasks = (staff / "solve.py").exists()  # the name of the student, not the seed, selects the task
         folders, expected, gradings = [], {}, 0
         for seed in range(seeds):
             if own_tasks or seed == 0:
-                folders, expected = self.submissions(lab, patches, f"_{seed}" if own_tasks else "")
+                folders, expected = self.submissions(lab, [*right, *patches], f"_{seed}" if own_tasks else "")
             grades = self.grade(lab, folders, seed)
             gradings += len(grades)
             for name, tests in grades.items():
                 fault = self.fault_of(tests, *expected[name])
                 if fault:
                     self.faults.append(f"{lab}/{name}, seed {seed}: {fault}")
-        solutions = seeds if own_tasks else 1
+        solutions = (seeds if own_tasks else 1) + len(right)
         self.table.append((lab, solutions, len(patches), seeds, gradings, len(self.faults) - known_faults))
 
     def kind(self, lab):

@@ -90,6 +90,7 @@ class Clock {
   // The minimum of each warp's number. Entries of single actors are dropped.
   void lower(const Clock& other);
 
+  [[nodiscard]] bool empty() const { return parts_.empty(); }
   [[nodiscard]] bool covers_warp(ActorKey lane0, Step step) const {
     const Part* part = find(cta_of(lane0));
     return part != nullptr && part->of_warp(number_of(lane0)) >= step;
@@ -139,7 +140,8 @@ class Clock {
   std::vector<Entry> parts_;  // by CTA
 };
 
-// What a thread has acquired: everything ordered before it, and the part of that which a proxy fence covers.
+// What a thread has acquired: everything ordered before it, and the part of that which a fence of any thread on the way
+// covers: fence.proxy.async in shared memory, fence.sc of the whole grid in global memory.
 struct View {
   explicit View(int warps = 0) : ordered(warps), fenced(warps) {}
   Clock ordered;

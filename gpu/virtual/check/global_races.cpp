@@ -73,6 +73,33 @@ bool needs_fence(ReportKind kind, const GlobalTouch& now) {
   return kind == ReportKind::race_wr && !now.strong && now.lanes != 0;
 }
 
+// What is missing between two accesses of different CTAs: the half of the writer, or the half of the reader.
+std::string cta_order_hint(const Exec& exec, const HappensBefore& order, const WarpViews& warp, int lane,
+                           const GlobalTouch& before, int other, const GlobalTouch& now) {
+  if (!order.has_fences() && order.flag_count() == 0) {
+    return "CTAs are ordered by a release and an acquire at gpu scope, or by a fence, an atomic or volatile access, "
+           "and a fence";
+  }
+  const std::uint32_t number = before.number + (before.lanes != 0 ? static_cast<std::uint32_t>(other) : 0);
+  const bool reader = warp.is_pending(lane, order.key(static_cast<std::uint32_t>(before.cta), number), before.step);
+  const std::int32_t cta = reader ? now.cta : before.cta;
+  const std::string who = cta_text(exec.launch, cta);
+  std::string text =
+      reader
+          ? fmt::format(
+                "the half of {} is missing: a fence at gpu scope (__threadfence) after the atomic or volatile access\n"
+                "that saw the other CTA, and before this access",
+                who)
+          : fmt::format(
+                "the half of {} is missing: a fence at gpu scope (__threadfence) after its access, and before\n"
+                "the atomic or volatile access that tells the other CTA",
+                who);
+  if (const std::int32_t narrow = order.narrow_fence(static_cast<std::uint32_t>(cta)); narrow >= 0)
+    text += fmt::format("\nits fence at {} orders the threads of one CTA or cluster only",
+                        exec.program().source_text(narrow));
+  return text;
+}
+
 }  // namespace
 
 struct GlobalRaces::Grid {
@@ -183,11 +210,8 @@ void GlobalRaces::Grid::tell(const Exec& exec, ReportKind kind, const GlobalTouc
   }
   r.parties = {party_of(exec, before, other, was_write), party_of(exec, now, lane, is_write)};
   r.message = fmt::format("nothing orders them{}", more);
-  if (before.cta != now.cta && r.severity == Severity::error) {
-    r.hint =
-        "CTAs are ordered by a release and an acquire at gpu scope, or by a fence, an atomic or volatile access, "
-        "and a fence";
-  }
+  if (before.cta != now.cta && r.severity == Severity::error)
+    r.hint = cta_order_hint(exec, order, order.warp(exec), lane, before, other, now);
   Exec copy = exec;
   static_cast<void>(report(copy, std::move(r)));
 }

@@ -101,9 +101,13 @@ void HappensBefore::learn(const Exec& exec, WarpViews& warp, LaneMask lanes, Ord
 
 void HappensBefore::barrier_arrive(const Exec& exec, int barrier, LaneMask lanes) {
   WarpViews& w = warp(exec);
-  Gathered& gathered = threads(w.cta()).barriers.try_emplace(barrier, Gathered{nothing(), nullptr}).first->second;
+  Gathered& gathered =
+      threads(w.cta()).barriers.try_emplace(barrier, Gathered{nothing(), nullptr, nullptr}).first->second;
   w.publish(lanes, gathered.view);
-  if (memory_ == Space::global) w.publish_seen(lanes, gathered.seen);
+  if (memory_ == Space::global) {
+    w.publish_seen(lanes, gathered.seen);
+    w.publish_seen_sc(lanes, gathered.seen_sc);
+  }
   w.synchronized(lanes, exec.lane_group.pc, "barrier");
 }
 
@@ -112,13 +116,14 @@ void HappensBefore::barrier_done(const Cta& cta, int barrier, LaneMasks waiting)
   const auto gathered = barriers.find(barrier);
   if (gathered == barriers.end()) return;
   const auto all = std::make_shared<const View>(std::move(gathered->second.view));
-  const Known seen = std::move(gathered->second.seen);
+  const Known seen = std::move(gathered->second.seen), seen_sc = std::move(gathered->second.seen_sc);
   barriers.erase(gathered);
   for (std::size_t w = 0; w < waiting.size(); ++w) {
     if (waiting[w] == 0) continue;
     WarpViews& views = warp(cta, static_cast<int>(w));
     views.acquire(waiting[w], all);
     if (seen != nullptr) views.see_at_barrier(waiting[w], seen);
+    if (seen_sc != nullptr) views.see_sc(waiting[w], seen_sc);
   }
 }
 
@@ -126,9 +131,12 @@ void HappensBefore::meet(WarpViews& warp, LaneMask lanes) {
   const auto all = std::make_shared<View>(nothing());
   warp.publish(lanes, *all);
   warp.acquire(lanes, all);
-  Known seen;
-  if (memory_ == Space::global) warp.publish_seen(lanes, seen);
+  if (memory_ != Space::global) return;
+  Known seen, seen_sc;
+  warp.publish_seen(lanes, seen);
+  warp.publish_seen_sc(lanes, seen_sc);
   if (seen != nullptr) warp.see_at_barrier(lanes, seen);
+  if (seen_sc != nullptr) warp.see_sc(lanes, seen_sc);
 }
 
 void HappensBefore::cluster_arrive(const Exec& exec, LaneMask lanes, Order order) {
@@ -214,9 +222,17 @@ void HappensBefore::cp_async_arrive(const Exec& exec, LaneMask lanes, std::uint6
 
 // --- fences and flags ------------------------------------------------------------------------------------------------
 
-void HappensBefore::fence(const Exec& exec, LaneMask lanes, Scope scope) {
+// Thread 5 stores and executes fence.sc; after a barrier, thread 0 of its CTA adds to a counter by a relaxed atomic. A
+// thread that sees the sum and then executes fence.sc has acquired the store: were its fence the earlier one of the two,
+// its read of the counter would precede the addition that it has seen.
+void HappensBefore::fence(const Exec& exec, LaneMask lanes, Order order, Scope scope) {
   WarpViews& w = warp(exec);
-  const LaneMask acquired = w.fence(lanes, memory_ == Space::shared ? Audience::grid : audience_of(scope));
+  const bool sc = order == Order::sc && memory_ == Space::global && audience_of(scope) == Audience::grid;
+  LaneMask acquired = sc ? w.acquire_sc(lanes) : 0;
+  acquired |= w.fence(lanes, memory_ == Space::shared ? Audience::grid : audience_of(scope));
+  if (sc) w.fence_all(lanes);
+  has_fences_ = true;
+  if (memory_ == Space::global && audience_of(scope) != Audience::grid) narrow_fences_[w.cta()] = exec.lane_group.pc;
   w.synchronized(acquired, exec.lane_group.pc, "fence");
 }
 
@@ -232,14 +248,17 @@ void HappensBefore::look_at_flag(const Exec& exec, WarpViews& warp, int lane, co
   const Audience audience = audience_of(access.scope);
   learn_from(Audience::cta, of(flag.ctas, warp.cta()));
   if (audience >= Audience::cluster) learn_from(Audience::cluster, of(flag.clusters, cluster_of(warp.cta())));
-  if (audience >= Audience::grid) learn_from(Audience::grid, flag.grid);
+  if (audience < Audience::grid) return;
+  learn_from(Audience::grid, flag.grid);
+  if (flag.sc != nullptr) warp.see_sc(LaneMask{1} << lane, flag.sc);
 }
 
 void HappensBefore::publish_flag(WarpViews& warp, int lane, std::uint64_t key, const WarpAccess& access) {
   // A reader that sees the value of a store does not see what was published before it. An atomic passes that on.
   if (access.kind != AccessKind::atomic) flags_.erase(key);
   const bool release = releases(access.order);
-  if (access.order == Order::weak || (!release && !warp.has_fenced(lane))) return;
+  const bool sc = memory_ == Space::global && !release && !warp.known(lane)->fenced.empty();
+  if (access.order == Order::weak || (!release && !sc && !warp.has_fenced(lane))) return;
   Flag& flag = flags_[key];
   Known all;
   if (release) {
@@ -255,7 +274,9 @@ void HappensBefore::publish_flag(WarpViews& warp, int lane, std::uint64_t key, c
   const Audience audience = audience_of(access.scope);
   add(flag.ctas[warp.cta()], Audience::cta);
   if (audience >= Audience::cluster) add(flag.clusters[cluster_of(warp.cta())], Audience::cluster);
-  if (audience >= Audience::grid) add(flag.grid, Audience::grid);
+  if (audience < Audience::grid) return;
+  add(flag.grid, Audience::grid);
+  if (sc) flag.sc = joined(flag.sc, warp.known(lane));
 }
 
 void HappensBefore::flags(const Exec& exec, const WarpAccess& access) {
@@ -367,8 +388,8 @@ void OrderMonitor::mbarrier(Launch&, const Cta& cta, const Exec* exec, LaneMask 
   if (HappensBefore* order = order_of(cta)) order->mbarrier(cta, exec, lanes, event, address, how);
 }
 
-void OrderMonitor::fence(const Exec& exec, LaneMask lanes, Order, Scope scope) {
-  if (HappensBefore* order = order_of(exec.cta)) order->fence(exec, lanes, scope);
+void OrderMonitor::fence(const Exec& exec, LaneMask lanes, Order how, Scope scope) {
+  if (HappensBefore* order = order_of(exec.cta)) order->fence(exec, lanes, how, scope);
 }
 
 void OrderMonitor::group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only,

@@ -6,6 +6,8 @@
 //   mbarrier.arrive ... wait              arrivals of the phase, its copies   lanes that find the phase complete
 //   release, or fence and relaxed access  the lane, through that location     lanes that read it with acquire, or read it
 //                                                                             relaxed and then execute a fence
+//   two fence.sc of the grid, linked by   what the earlier fence covers,      the thread of the later fence, as PTX orders
+//     relaxed accesses (global memory)    published by any thread after it    any two fence.sc
 //   waits for cp.async, bulk              engines of the thread               the thread
 //   waits for wgmma                       products of all four warps          the warp
 //
@@ -91,11 +93,19 @@ class HappensBefore {
 
   // --- fences and flags ---
 
-  void fence(const Exec& exec, LaneMask lanes, Scope scope);
+  void fence(const Exec& exec, LaneMask lanes, Order order, Scope scope);
   // A strong access, or a store to a location that has been published through.
   void flags(const Exec& exec, const WarpAccess& access);
   // Locations that a release, or an access after a fence, has published through.
   [[nodiscard]] std::size_t flag_count() const { return flags_.size(); }
+
+  // For reports: whether any thread has executed a fence, and the last fence of a CTA that does not reach the grid, as
+  // its pc; -1: none.
+  [[nodiscard]] bool has_fences() const { return has_fences_; }
+  [[nodiscard]] std::int32_t narrow_fence(std::uint32_t cta) const {
+    const auto at = narrow_fences_.find(cta);
+    return at == narrow_fences_.end() ? -1 : at->second;
+  }
 
   // --- engines ---
 
@@ -110,7 +120,8 @@ class HappensBefore {
  private:
   struct Gathered {
     View view;
-    Known seen;  // by relaxed reads that no fence has followed; null: nothing
+    Known seen;     // by relaxed reads that no fence has followed; null: nothing
+    Known seen_sc;  // of that, what only a fence.sc acquires; null: nothing
   };
   struct CtaThreads {
     std::vector<WarpViews> warps;
@@ -132,6 +143,7 @@ class HappensBefore {
   struct Flag {
     Known grid;
     std::map<std::uint32_t, Known> clusters, ctas;
+    Known sc;  // its View::fenced, for readers that execute a fence.sc of the grid
   };
   // Operations of one engine. They move their bytes in any order, and count as done up to the last one before the
   // oldest that still has bytes to move.
@@ -176,6 +188,8 @@ class HappensBefore {
   std::map<ObjectKey, Object> objects_;
   std::map<ActorKey, OpenOperations> open_;
   std::unordered_map<std::uint64_t, Flag> flags_;
+  std::unordered_map<std::uint32_t, std::int32_t> narrow_fences_;  // by CTA, in global memory
+  bool has_fences_ = false;
 };
 
 // A monitor that asks what happens before what: it forwards every event that orders something to a HappensBefore.

@@ -87,7 +87,7 @@ void RaceChecker::cta_ends(Launch&, const Cta& cta) {
 
 void RaceChecker::proxy_fence(const Exec& exec, LaneMask lanes, Space space) {
   if (space == Space::global) return;  // only shared memory is watched
-  if (Cluster* cluster = of(exec.cta)) cluster->order.warp(exec).fence_proxy(lanes);
+  if (Cluster* cluster = of(exec.cta)) cluster->order.warp(exec).fence_all(lanes);
 }
 
 // --- mark against mark ----------------------------------------------------------------------------------------
@@ -107,7 +107,8 @@ void RaceChecker::check_proxy(Toucher& who, const Piece& piece, const Mark& befo
     if (who.warp.is_fenced(who.lane, actor, before.step)) continue;
     missing_fence(who, piece.address, before, piece.mark, other,
                   before.write
-                      ? "ordinary stores must be followed by fence.proxy.async before the barrier"
+                      ? "fence.proxy.async is missing between the ordinary stores and this access: in each thread "
+                        "that stored, before the barrier, or in the issuing thread, after it"
                       : "ordinary loads must be followed by fence.proxy.async before the bytes are overwritten");
     return;
   }

@@ -147,6 +147,36 @@ void WarpViews::publish_seen(LaneMask lanes, Known& to) const {
   });
 }
 
+void WarpViews::see_sc(LaneMask lanes, const Known& seen) {
+  each_lane(lanes, [&](int lane) {
+    Known& pending = fences()[static_cast<std::size_t>(lane)].pending_sc;
+    pending = joined(pending, seen);
+  });
+}
+
+void WarpViews::publish_seen_sc(LaneMask lanes, Known& to) const {
+  if (fences_ == nullptr) return;
+  each_lane(lanes, [&](int lane) {
+    const Known& seen = (*fences_)[static_cast<std::size_t>(lane)].pending_sc;
+    if (seen != nullptr && seen != to) to = joined(to, seen);
+  });
+}
+
+LaneMask WarpViews::acquire_sc(LaneMask lanes) {
+  if (fences_ == nullptr) return 0;
+  LaneMask acquired = 0;
+  each_lane(lanes, [&](int lane) {
+    const Known seen = std::move((*fences_)[static_cast<std::size_t>(lane)].pending_sc);
+    (*fences_)[static_cast<std::size_t>(lane)].pending_sc = nullptr;
+    if (seen == nullptr) return;
+    const auto covered = std::make_shared<View>();
+    covered->ordered = covered->fenced = seen->fenced;
+    acquire(LaneMask{1} << lane, covered);
+    acquired |= LaneMask{1} << lane;
+  });
+  return acquired;
+}
+
 void WarpViews::see_at_barrier(LaneMask lanes, const Known& seen) {
   each_lane(lanes, [&](int lane) {
     Known& known = fences()[static_cast<std::size_t>(lane)].at_barriers;
@@ -154,7 +184,7 @@ void WarpViews::see_at_barrier(LaneMask lanes, const Known& seen) {
   });
 }
 
-void WarpViews::fence_proxy(LaneMask lanes) {
+void WarpViews::fence_all(LaneMask lanes) {
   const auto fence = [&](int lead, LaneMask of) -> Known {
     const auto next = std::make_shared<View>(*known(lead));
     next->fenced.join(next->ordered);
@@ -206,6 +236,14 @@ bool WarpViews::is_seen(int lane, ActorKey actor, Step step) const {
   if (fences_ == nullptr) return false;
   const Known& seen = (*fences_)[static_cast<std::size_t>(lane)].at_barriers;
   return seen != nullptr && seen->ordered.covers(actor, step);
+}
+
+bool WarpViews::is_pending(int lane, ActorKey actor, Step step) const {
+  if (fences_ == nullptr) return false;
+  const LaneFences& f = (*fences_)[static_cast<std::size_t>(lane)];
+  const auto covers = [&](const Known& seen) { return seen != nullptr && seen->ordered.covers(actor, step); };
+  return std::any_of(f.pending.begin(), f.pending.end(), covers) || covers(f.at_barriers) ||
+         (f.pending_sc != nullptr && f.pending_sc->fenced.covers(actor, step));
 }
 
 void WarpViews::meet(LaneMask lanes, std::int32_t pc) {

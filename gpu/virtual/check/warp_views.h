@@ -10,7 +10,8 @@
 //
 // A publication has an audience: the threads of the CTA, of the cluster, or of the grid. A relaxed access publishes the
 // state of its lane at the lane's last fence for that audience. A view that a relaxed access sees is pending until the
-// next fence of the lane, which acquires it.
+// next fence of the lane, which acquires it. Of two fence.sc whose threads are linked by relaxed accesses, the later one
+// acquires also what the earlier one covers although another thread publishes it (happens_before.h).
 #pragma once
 
 #include <array>
@@ -96,8 +97,13 @@ class WarpViews {
   void see_at_barrier(LaneMask lanes, const Known& seen);
   // Publishes everything that these lanes, or others before a barrier, have seen by relaxed accesses since their last fence.
   void publish_seen(LaneMask lanes, Known& to) const;
-  // fence.proxy.async: what these lanes did and have acquired is fenced.
-  void fence_proxy(LaneMask lanes);
+  // What these lanes did and have acquired is fenced (View::fenced).
+  void fence_all(LaneMask lanes);
+  // A relaxed access of these lanes sees what another thread has fenced by fence.sc: their next fence.sc acquires it.
+  void see_sc(LaneMask lanes, const Known& seen);
+  void publish_seen_sc(LaneMask lanes, Known& to) const;
+  // fence.sc of the grid. Returns the lanes that acquired anything.
+  LaneMask acquire_sc(LaneMask lanes);
 
   // --- shuffles, votes, matrix instructions: they order no memory access, but reports tell whether one is between ---
 
@@ -131,6 +137,8 @@ class WarpViews {
   [[nodiscard]] bool is_ordered(int lane, ActorKey actor, Step step) const;
   // Whether a barrier since the lane's last fence came after a relaxed access that saw it.
   [[nodiscard]] bool is_seen(int lane, ActorKey actor, Step step) const;
+  // Whether the lane has seen it by a relaxed access, and only its fence after that access is missing.
+  [[nodiscard]] bool is_pending(int lane, ActorKey actor, Step step) const;
   [[nodiscard]] bool is_fenced(int lane, ActorKey actor, Step step) const {
     return known(lane)->fenced.covers(actor, step);
   }
@@ -157,6 +165,7 @@ class WarpViews {
     std::array<std::shared_ptr<AtFence>, kAudiences> before;
     std::array<Known, kAudiences> pending;
     Known at_barriers;
+    Known pending_sc;  // of its View::fenced
   };
   using Fences = std::array<LaneFences, kLanes>;
 

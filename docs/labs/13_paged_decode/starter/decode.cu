@@ -4,7 +4,7 @@
 //   out[d]   = sum over t of softmax(score)[t] * v[t][d]
 //
 // q             [batch, heads, 64] bf16 as 16 bits: its value is __uint_as_float(bits << 16)
-// k, v          the first element of the layer's K and V in block 0: [page_size, kv_heads, 64] bf16 of its first page
+// k, v          the first element of the layer's K and V in block 0; a token is [kv_heads, 64] bf16
 // table         [batch, columns] block of each page; entries past a sequence's last page are not blocks
 // lengths       [batch] keys of each sequence: at least 1, at most 128
 // out           [batch, heads, 64] f32

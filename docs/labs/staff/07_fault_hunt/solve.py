@@ -43,10 +43,19 @@ class Hunt:
         self.a = np.array(self.task["query_dim_4_of_each_head"])
         self.one = int(np.argmin(self.n))
 
+    def printed(self, report):
+        """[sequence][head]: whether `diff golden.txt REPORT` prints the row, as the handout has it."""
+        with open(os.path.join(self.folder, "golden.txt"), encoding="utf-8") as golden, \
+                open(os.path.join(self.folder, report), encoding="utf-8") as other:
+            rows = [right != given for right, given in zip(golden, other, strict=True)][1:]
+        return [rows[b * self.o.shape[1]:(b + 1) * self.o.shape[1]] for b in range(self.o.shape[0])]
+
     def diagnose(self, number):
         report = np.load(os.path.join(self.folder, f"report_{number}.npz"))
         o, lse = report["o"].astype(float), report["lse"].astype(float)
         wrong = ~(np.isclose(o, self.o, rtol=1e-5, atol=1e-5).all(2) & np.isclose(lse, self.lse, rtol=1e-5, atol=1e-5))
+        if self.printed(f"report_{number}.txt") != wrong.tolist():
+            raise ValueError(f"report_{number}: diff of the text files does not print the rows that fail")
         sequences = np.flatnonzero(wrong.any(1)).tolist()
         heads = np.flatnonzero(wrong.any(0)).tolist()
         cause, evidence = self.cause(o, lse, sequences, heads)

@@ -224,7 +224,8 @@ TEST(ProxyFence, IsRequiredBetweenStoresAndAnEngineThatReadsThem) {
             "PROXY_FENCE  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
             "  write  thread 0 (warp 0 lane 0)  st.shared.u32          k.ptx:1\n"
             "  read   bulk store issued by thread 0                    k.ptx:5\n"
-            "  ordinary stores must be followed by fence.proxy.async before the barrier");
+            "  fence.proxy.async is missing between the ordinary stores and this access: in each thread that stored, "
+            "before the barrier, or in the issuing thread, after it");
   EXPECT_THAT(watch(kernel("fence.proxy.async.global;", "")).races, ElementsAre(StartsWith("PROXY_FENCE")));
   EXPECT_THAT(watch(kernel("fence.acq_rel.cta;", "")).races, ElementsAre(StartsWith("PROXY_FENCE")));
 }

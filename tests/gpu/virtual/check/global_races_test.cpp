@@ -8,10 +8,12 @@
 namespace kvscope::ptx::test::global_races_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr CheckOptions kGlobal{.init = false, .race = {.races = false, .proxy = false}, .global_race = true};
@@ -120,6 +122,55 @@ TEST(GlobalRaces, AReleaseAndAnAcquireAtGpuScopeOrderTwoCtas) {
   EXPECT_THAT(watch_all(handed_over(release, "ld.acquire.cta.global.u32 %r5, [%rd0+128];", "")), race);
   EXPECT_THAT(watch_all(handed_over("fence.acq_rel.cta; st.relaxed.gpu.global.u32 [%rd0+128], 1;", acquire, "")), race);
   EXPECT_THAT(watch_all(handed_over(release, relaxed, "fence.acq_rel.cta;")), race);
+}
+
+// Thread 5 of CTA 0 stores, `mine` is executed by all its threads, and after a barrier thread 0 executes `before` and
+// counts. Thread 0 of CTA 1 waits for the count and executes `after`; after a barrier, `theirs` and a load by thread 7.
+Watched counted(const std::string& mine, const std::string& before, const std::string& after,
+                const std::string& theirs) {
+  return on(
+      "mov.u32 %r4, %ctaid.x; setp.eq.u32 %p3, %r4, 0; setp.eq.u32 %p4, %r0, 5; setp.eq.u32 %p5, %r0, 7;\n"
+      "@!%p3 bra WAIT;\n@%p4 st.global.u32 [%rd0], 7;\n" +
+          mine + "\nbar.sync 0;\n@!%p0 ret;\n" + before +
+          "\natom.global.exch.b32 %r7, [%rd0+128], 1;\nret;\nWAIT: @!%p0 bra MEET;\n"
+          "SPIN: atom.global.add.u32 %r5, [%rd0+128], 0;\nsetp.ne.u32 %p6, %r5, 1;\n@%p6 bra SPIN;\n" +
+          after + "\nMEET: bar.sync 0;\n" + theirs + "\n@%p5 ld.global.u32 %r6, [%rd0];",
+      2);
+}
+
+// PTX orders any two fence.sc of the grid. If the reader's came first, its read of the counter would precede the
+// addition that it has seen: so a fence of the storing thread counts although another thread counts (PTX ISA, "Fence-SC
+// Order"). Fences that are not .sc are ordered by nothing, and must be executed by the thread that counts.
+TEST(GlobalRaces, AFenceOfTheStoringThreadCountsIfBothFencesAreSequentiallyConsistent) {
+  const auto race = Contains(StartsWith("RACE_WR x+0 4: write thread 5 (warp 0 lane 5) of cta (0,0,0)"));
+  for (const char* sc : {"membar.gl;", "fence.sc.gpu;", "fence.sc.sys;"}) {
+    SCOPED_TRACE(sc);
+    EXPECT_THAT(watch_all(counted(sc, "", sc, "")), IsEmpty());
+    EXPECT_THAT(watch_all(counted(sc, "", "", sc)), IsEmpty());  // by the thread that loads
+    EXPECT_THAT(watch_all(counted("", sc, sc, "")), IsEmpty());
+    EXPECT_THAT(watch_all(counted(sc, "", "", "")), race);
+    EXPECT_THAT(watch_all(counted("", "", sc, "")), race);
+    EXPECT_THAT(watch_all(counted(sc, "", "fence.acq_rel.gpu;", "")), race);
+    EXPECT_THAT(watch_all(counted(sc, "", "fence.sc.cta;", "")), race);
+    EXPECT_THAT(watch_all(counted("@!%p4 " + std::string(sc), "", sc, "")), race);  // all threads but the storing one
+  }
+  EXPECT_THAT(watch_all(counted("fence.acq_rel.gpu;", "", "fence.sc.gpu;", "")), race);
+  EXPECT_THAT(watch_all(counted("fence.sc.cta;", "", "fence.sc.gpu;", "")), race);
+}
+
+TEST(GlobalRaces, TheReportNamesTheHalfThatIsMissing) {
+  const char* const writer =
+      "the half of cta (0,0,0) is missing: a fence at gpu scope (__threadfence) after its access";
+  const char* const reader =
+      "the half of cta (1,0,0) is missing: a fence at gpu scope (__threadfence) after the atomic";
+  const char* const narrow = "orders the threads of one CTA or cluster only";
+  EXPECT_THAT(watch(counted("", "", "membar.gl;", "")).text, HasSubstr(writer));
+  EXPECT_THAT(watch(counted("", "membar.gl;", "", "")).text, HasSubstr(reader));
+  EXPECT_THAT(watch(counted("membar.gl;", "", "", "")).text, HasSubstr(reader));
+  EXPECT_THAT(watch(counted("", "membar.gl;", "", "")).text, Not(HasSubstr(narrow)));
+  EXPECT_THAT(watch(counted("", "membar.cta;", "membar.gl;", "")).text,
+              AllOf(HasSubstr(writer), HasSubstr("its fence at k.ptx:"), HasSubstr(narrow)));
+  EXPECT_THAT(watch(counted("", "membar.gl;", "membar.cta;", "")).text, AllOf(HasSubstr(reader), HasSubstr(narrow)));
 }
 
 TEST(GlobalRaces, AStoreAfterAReleaseIsNotOrderedByIt) {

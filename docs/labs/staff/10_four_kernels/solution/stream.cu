@@ -9,12 +9,11 @@ extern "C" __global__ void stream(const int* x, int* out, int tiles) {
   copy_16(&stage[0][4 * t], x + 4 * t);
   commit_copies();
   for (int tile = 0; tile < tiles; ++tile) {
+    wait_copies<0>();
+    __syncthreads();
     if (tile + 1 < tiles) copy_16(&stage[(tile + 1) % 2][4 * t], x + (tile + 1) * 512 + 4 * t);
     commit_copies();
-    wait_copies<1>();
-    __syncthreads();
     for (int i = 0; i < 4; ++i) sum += (tile + 1) * stage[tile % 2][(4 * t + i + 256) % 512];
-    __syncthreads();
   }
   out[t] = sum;
 }
