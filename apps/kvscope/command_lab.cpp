@@ -34,7 +34,7 @@ constexpr std::int64_t kMaxGradeFile = 1024 * 1024;  // [bytes]
 
 struct LabCommand {
   std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv, picture, nvrtc,
-      cache;
+                           cache;
   std::vector<std::string> folders;
   std::int64_t hint = 0;
   bool trust = false, students = false, clang = false;
@@ -54,7 +54,7 @@ std::unique_ptr<labs::Grader> open_grader(const labs::Course& course, const labs
                                           const LabCommand& command) {
   std::error_code ignored;
   labs::GradeOptions options{labs::SandboxKind::none, course.folder, fs::read_symlink("/proc/self/exe", ignored),
-                             command.nvrtc, command.clang, command.cache};
+                             command.nvrtc,           command.clang, command.cache};
   const bool compiles = lab.kind == labs::LabKind::cpp || lab.kind == labs::LabKind::cuda;
   if (run && compiles) options.sandbox = labs::require_sandbox(command.trust);
   return labs::make_grader(lab, options);

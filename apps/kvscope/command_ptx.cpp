@@ -18,9 +18,9 @@
 #include "core/base/json.h"
 #include "core/base/numbers.h"
 #include "core/base/report.h"
-#include "gpu/virtual/machine/cta_sample.h"
 #include "gpu/virtual/check/check_names.h"
 #include "gpu/virtual/isa/survey.h"
+#include "gpu/virtual/machine/cta_sample.h"
 #include "gpu/virtual/text/parser.h"
 #include "gpu/virtual/text/print.h"
 

@@ -39,9 +39,9 @@ inline constexpr std::int64_t kMaxSubmittedFile = 256 * 1024;  // [bytes]
 struct TestResult {
   std::string name;
   double points = 0, earned = 0;
-  std::string message;    // empty: full points without a remark
-  std::string case_text;  // the first failing case, small enough to work out by hand; may have several lines
-  int hint = 0;           // the hint to read next; 0: none
+  std::string message;               // empty: full points without a remark
+  std::string case_text;             // the first failing case, small enough to work out by hand; may have several lines
+  int hint = 0;                      // the hint to read next; 0: none
   std::optional<double> score = {};  // of a test with a leaderboard, the higher the better; no points by itself
   CasePicture picture = {};          // of the failing case; empty: the grader draws none
 

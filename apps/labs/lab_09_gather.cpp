@@ -13,6 +13,7 @@
 #include "apps/labs/graders.h"
 #include "apps/labs/kernel_run.h"
 #include "apps/labs/pool_picture.h"
+#include "apps/labs/report_text.h"
 #include "apps/labs/traffic.h"
 #include "core/cache/paged_kv_cache.h"
 #include "core/layout/table_columns.h"

@@ -14,6 +14,7 @@
 #include "apps/labs/barrier_log.h"
 #include "apps/labs/graders.h"
 #include "apps/labs/kernel_run.h"
+#include "apps/labs/report_text.h"
 #include "apps/labs/tma_case.h"
 #include "core/base/report.h"
 #include "gpu/virtual/text/kernel_names.h"

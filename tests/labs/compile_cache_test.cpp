@@ -23,9 +23,8 @@ struct Compilation {
     write("rows.h", "// rows");
     write_file_atomically(folder / "compiler", "a compiler");
     job.command = {"/usr/bin/true", "-O1"};
-    job.mounts = {{folder / "src", "/lab/src"},
-                  {folder / "out", "/lab/out", true},
-                  {folder / "compiler", "/lab/kvscope"}};
+    job.mounts = {
+        {folder / "src", "/lab/src"}, {folder / "out", "/lab/out", true}, {folder / "compiler", "/lab/kvscope"}};
   }
   void write(const std::string& name, const std::string& text) const {
     write_file_atomically(folder / "src" / name, text);

@@ -160,7 +160,7 @@ struct LaunchOptions {
   std::int64_t shared_opt_in = 0;     // [bytes] of dynamic and static shared memory; 0: at most 48 KiB
   bool report_div_by_zero = true;
   bool report_uni_diverged = true;
-  std::string ctas;  // the CTAs that run: cta_sample.h; "": all
+  std::string ctas = {};  // the CTAs that run: cta_sample.h; "": all
 };
 
 struct LaunchConfig {

@@ -83,13 +83,14 @@ struct Errors {
   std::vector<std::pair<const char*, int>> reported;
   std::vector<const char*> harmless;
 };
-const std::vector<Errors> kErrors{{"open", {{"EIO", EIO}, {"EACCES", EACCES}}, {"EINTR"}},
-                                  {"read", {{"EIO", EIO}}, {"EINTR", "SHORT"}},
-                                  {"write", {{"ENOSPC", ENOSPC}, {"EIO", EIO}}, {"EINTR", "SHORT"}},
-                                  {"fsync", {{"EIO", EIO}, {"ENOSPC", ENOSPC}}, {"EINTR", "EINVAL", "EROFS"}},
-                                  {"close", {{"EIO", EIO}}, {"EINTR"}},
-                                  {"rename", {{"EIO", EIO}, {"ENOSPC", ENOSPC}, {"EINVAL", EINVAL}, {"ENOSYS", ENOSYS}}, {}},
-                                  {"mkdir", {{"ENOSPC", ENOSPC}, {"EACCES", EACCES}}, {}}};
+const std::vector<Errors> kErrors{
+    {"open", {{"EIO", EIO}, {"EACCES", EACCES}}, {"EINTR"}},
+    {"read", {{"EIO", EIO}}, {"EINTR", "SHORT"}},
+    {"write", {{"ENOSPC", ENOSPC}, {"EIO", EIO}}, {"EINTR", "SHORT"}},
+    {"fsync", {{"EIO", EIO}, {"ENOSPC", ENOSPC}}, {"EINTR", "EINVAL", "EROFS"}},
+    {"close", {{"EIO", EIO}}, {"EINTR"}},
+    {"rename", {{"EIO", EIO}, {"ENOSPC", ENOSPC}, {"EINVAL", EINVAL}, {"ENOSYS", ENOSYS}}, {}},
+    {"mkdir", {{"ENOSPC", ENOSPC}, {"EACCES", EACCES}}, {}}};
 
 class FileFaults : public testing::TestWithParam<std::string> {
  protected:
@@ -207,7 +208,9 @@ TEST_P(FileFaults, AreReportedAndLeaveTheOldOrTheNewContent) {
         EXPECT_THAT(ended.message, testing::HasSubstr(folder().string()));
         EXPECT_THAT(ended.message, testing::EndsWith(system_message(error)));
         EXPECT_THAT(ended.message, testing::Not(testing::HasSubstr(".kvscope-")));
-        if (GetParam() != "folder of others") EXPECT_TRUE(left == old || left == whole);
+        if (GetParam() != "folder of others") {
+          EXPECT_TRUE(left == old || left == whole);
+        }
       }
       for (const char* name : errors->harmless) {
         SCOPED_TRACE(fmt::format("{}:{}:{}", call, name, at));

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "core/base/convert.h"
 #include "core/base/errors.h"
@@ -110,7 +111,7 @@ struct StagingStep {
     data.blocks.shape.assign(extents.begin(), extents.end());
     // NaN of every type, or, for V, whose poison is multiplied by zero, a small finite number.
     const std::byte poison{c.kv == KOrV::k ? std::uint8_t{0xFF} : std::uint8_t{0x11}};
-    data.blocks.bytes.assign(static_cast<std::size_t>(count_of(extents) * size_of(c.dtype)), poison);
+    data.blocks.bytes = std::vector<std::byte>(static_cast<std::size_t>(count_of(extents) * size_of(c.dtype)), poison);
     for (std::int64_t token = 0; token < c.tokens; ++token) {
       for (HeadIdx head{0}; head.value < scenario.model.kv_heads; ++head) {
         for (std::int64_t dim = 0; dim < c.head_size; ++dim) {

@@ -130,7 +130,7 @@ class Staged {
   Value last_value() const { return value(point_.of.tokens - 1, point_.of.head_size - 1); }
 
   void stage(Value part) {
-    std::vector<std::byte>& bytes = step_.data.blocks.bytes;
+    std::vector<std::byte>& bytes = step_.data.blocks.bytes.own();
     std::ranges::fill(bytes, std::byte{0xFF});
     for (std::int64_t token = 0; token < point_.of.tokens; ++token) {
       std::byte* const row = bytes.data() + step_.pool_byte(token, StagingStep::kHead, 0, point_.of.kv);
