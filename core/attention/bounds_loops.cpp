@@ -19,13 +19,7 @@ inline void budgets_at(const OutputFactors& f, const ElementRow& elements, const
 
 template <bool Rare>
 inline void budgets_of(const OutputFactors& factors, const ElementRow& elements, const BudgetRow& budgets) {
-#if defined(__AVX512F__)
-  constexpr int kWidth = 8;
-#elif defined(__AVX2__)
-  constexpr int kWidth = 4;
-#else
-  constexpr int kWidth = 2;
-#endif
+  constexpr int kWidth = kWidestLanes;
   const OutputFactors f = factors;  // a copy: the stores cannot change it
   std::int64_t i = 0;
   for (; i + kWidth <= elements.count; i += kWidth) budgets_at<kWidth, Rare>(f, elements, budgets, i);

@@ -12,6 +12,15 @@
 namespace kvscope {
 namespace {
 
+// The widest of them that the instruction set has.
+#if defined(__AVX512F__)
+constexpr int kWidestLanes = 8;
+#elif defined(__AVX2__)
+constexpr int kWidestLanes = 4;
+#else
+constexpr int kWidestLanes = 2;
+#endif
+
 // Written as specializations, because g++ 12 ignores the attribute on a dependent size.
 template <int W>
 struct LaneTypes;

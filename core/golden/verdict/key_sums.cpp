@@ -5,14 +5,6 @@
 namespace kvscope::golden::KVSCOPE_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kWidth = 8;
-#elif defined(__AVX2__)
-constexpr int kWidth = 4;
-#else
-constexpr int kWidth = 2;
-#endif
-
 // The sums of W dims stay in registers for all keys.
 template <int W>
 void add_dims(const double* e, const double* const* values, std::int64_t keys, std::int64_t at, double* o, double* a1,
@@ -33,21 +25,21 @@ void add_dims(const double* e, const double* const* values, std::int64_t keys, s
 void add(const double* e, const double* const* values, std::int64_t keys, std::int64_t dims, double* o, double* a1,
          double* a2) {
   std::int64_t at = 0;
-  for (; at + kWidth <= dims; at += kWidth) add_dims<kWidth>(e, values, keys, at, o, a1, a2);
+  for (; at + kWidestLanes <= dims; at += kWidestLanes) add_dims<kWidestLanes>(e, values, keys, at, o, a1, a2);
   for (; at < dims; ++at) add_dims<1>(e, values, keys, at, o, a1, a2);
 }
 
 void project(const double* value, const double* o, const double* columns, std::int64_t dims, double* products) {
-  using L = Lanes<kWidth>;
-  constexpr int kVectors = static_cast<int>(kTogether) / kWidth;
+  using L = Lanes<kWidestLanes>;
+  constexpr int kVectors = static_cast<int>(kTogether) / kWidestLanes;
   typename L::Vec sums[kVectors] = {};
   for (std::int64_t i = 0; i < dims; ++i) {
     const double distance = value[i] - o[i];
     for (int j = 0; j < kVectors; ++j) {
-      sums[j] += L::load(columns + i * static_cast<std::int64_t>(kTogether) + j * kWidth) * distance;
+      sums[j] += L::load(columns + i * static_cast<std::int64_t>(kTogether) + j * kWidestLanes) * distance;
     }
   }
-  for (int j = 0; j < kVectors; ++j) L::store(products + j * kWidth, sums[j]);
+  for (int j = 0; j < kVectors; ++j) L::store(products + j * kWidestLanes, sums[j]);
 }
 
 }  // namespace

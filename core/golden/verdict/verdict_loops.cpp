@@ -90,14 +90,7 @@ struct Elements {
   }
 };
 
-#if defined(__AVX512F__)
-constexpr int kWidth = 8;
-#elif defined(__AVX2__)
-constexpr int kWidth = 4;
-#else
-constexpr int kWidth = 2;
-#endif
-using Wide = Elements<kWidth>;
+using Wide = Elements<kWidestLanes>;
 using Single = Elements<1>;
 
 void measure(const NumberType& type, const double* candidate, const double* golden, std::int64_t count,
@@ -106,12 +99,12 @@ void measure(const NumberType& type, const double* candidate, const double* gold
   Wide::Measured wide;
   Single::Measured single;
   std::int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) Wide::measure(t, candidate, golden, i, block, wide);
+  for (; i + kWidestLanes <= count; i += kWidestLanes) Wide::measure(t, candidate, golden, i, block, wide);
   for (; i < count; ++i) Single::measure(t, candidate, golden, i, block, single);
   block->finite = !Wide::L::any(wide.infinite) && !Single::L::any(single.infinite);
   block->max_abs = single.max_abs;
   auto max_ulp = static_cast<std::uint64_t>(single.max_ulp);
-  for (int lane = 0; lane < kWidth; ++lane) {
+  for (int lane = 0; lane < kWidestLanes; ++lane) {
     block->max_abs = Single::L::larger(block->max_abs, wide.max_abs[lane]);
     const auto ulp = static_cast<std::uint64_t>(wide.max_ulp[lane]);
     max_ulp = max_ulp < ulp ? ulp : max_ulp;
@@ -126,7 +119,7 @@ void weigh(const NumberType& type, double deviations, const double* candidate, c
   Wide::Bits wide{};
   Single::Bits single{};
   std::int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) {
+  for (; i + kWidestLanes <= count; i += kWidestLanes) {
     wide |= Wide::weigh(t, per_deviations2, candidate, golden, systematic, variance, i, block);
   }
   for (; i < count; ++i) {
@@ -139,7 +132,7 @@ bool exceeds(const double* candidate, const double* golden, const double* allowe
   Wide::Bits wide{};
   Single::Bits single{};
   std::int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) wide |= Wide::exceeds(candidate, golden, allowed, share, i);
+  for (; i + kWidestLanes <= count; i += kWidestLanes) wide |= Wide::exceeds(candidate, golden, allowed, share, i);
   for (; i < count; ++i) single |= Single::exceeds(candidate, golden, allowed, share, i);
   return Wide::L::any(wide) || Single::L::any(single);
 }
@@ -148,7 +141,7 @@ bool all_of_type(const NumberType& type, const double* x, std::int64_t count) {
   Wide::Bits wide{};
   Single::Bits single{};
   std::int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) wide |= Wide::not_of_type(type, x, i);
+  for (; i + kWidestLanes <= count; i += kWidestLanes) wide |= Wide::not_of_type(type, x, i);
   for (; i < count; ++i) single |= Single::not_of_type(type, x, i);
   return !Wide::L::any(wide) && !Single::L::any(single);
 }
