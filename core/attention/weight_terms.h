@@ -78,6 +78,7 @@ class WeightTerms {
     }
   }
 
+  [[nodiscard]] const WeightSums& sums() const { return sums_; }
   // `row_sum`: of all weights, with the sink's.
   [[nodiscard]] double p2(double row_sum) const { return std::sqrt(sums_.squares) / row_sum; }
   // Relative to the row's maximum; rising_clump.h has what maxima of tiles add.

@@ -20,7 +20,7 @@ from program import kvscope  # noqa: E402
 # The types of values in the help pages: whole numbers, and all others.
 WHOLE = {"N", "BYTE", "BYTES", "BITS", "KEYS", "N,...", "N,N,...", "N,N,N,N", "X[,Y[,Z]]", "ROWS,ELEMENTS", "SECONDS"}
 OTHER = {"A", "AXES", "CHECK,", "CHECK,...", "COMMAND", "DIR", "ERROR", "FILE", "FIRST", "FIRST:LAST", "KEY", "KEY=N,...",
-         "KIND", "KIND,...", "LAYOUT", "MASK", "MODE", "N=FILE", "NAME", "NAME=FILE", "NAME=FILE[:TYPE]", "N[,M]", "POLICY",
+         "KIND", "KIND,...", "LAYOUT", "LIST", "MASK", "MODE", "N=FILE", "NAME", "NAME=FILE", "NAME=FILE[:TYPE]", "N[,M]", "POLICY",
          "SCENARIO", "SUITE", "TEXT", "TYPE", "HEX", "UUID", "VALUE", "WHICH", "X"}
 # Options whose numbers may be negative: a seed, coordinates of a box, rows of a gather, its first column.
 SIGNED = {("import", "--seed"), ("tma copy", "--at"), ("tma gather4", "--rows"), ("tma gather4", "--column")}

@@ -280,7 +280,7 @@ class QueryBlock {
     double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
-    write_weights(WeightTerms(sums), rising_clump(std::span<const T>(weights), sum), keys, sum, i, head);
+    write_weights(WeightTerms(sums), rising_clump(std::span<const T>(weights), sums, sum), keys, sum, i, head);
     result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
 
     result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
@@ -348,8 +348,8 @@ class QueryBlock {
     result_.p2(i, head) = canonical_nan(terms.p2(sum));
     result_.repeats(i, head) = terms.repeats();
     for (std::size_t k = 0; k < kClumpTypes; ++k) {
-      const double both = terms.clump(k, sum) + rising[k];
-      result_.clump(i, head, k) = canonical_nan(both > 1 ? 1 : both);
+      const double still = terms.clump(k, sum);
+      result_.clump(i, head, k) = canonical_nan(rising[k] > still ? rising[k] : still);
     }
     for (std::size_t k = 0; k < kFaintTerms; ++k) result_.faint(i, head, k) = canonical_nan(terms.faint(k, sum));
     for (std::size_t k = 0; k < kLostTerms; ++k) result_.lost(i, head, k) = canonical_nan(terms.lost(k, sum));

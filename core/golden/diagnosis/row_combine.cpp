@@ -274,9 +274,9 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
   row.head_size = static_cast<double>(problem_.k.head_size);
   row.p2 = weights.p2(sum);
   row.repeats = weights.repeats();
-  const auto rising = attention::rising_clump(of_keys, sum);
+  const auto rising = attention::rising_clump(of_keys, weights.sums(), sum);
   for (std::size_t i = 0; i < attention::kClumpTypes; ++i) {
-    row.clump[i] = std::min(1.0, weights.clump(i, sum) + rising[i]);
+    row.clump[i] = std::max(weights.clump(i, sum), rising[i]);
   }
   for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
   for (std::size_t i = 0; i < attention::kLostTerms; ++i) row.lost[i] = weights.lost(i, sum);

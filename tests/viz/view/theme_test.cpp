@@ -257,8 +257,9 @@ TEST(Fonts, AreTheEmbeddedOnes) {
   EXPECT_EQ(QFontInfo(ui_font(13)).family(), QStringLiteral("Inter"));
   EXPECT_EQ(QFontInfo(ui_font(13, QFont::DemiBold)).family(), QStringLiteral("Inter"));
   EXPECT_EQ(QFontInfo(mono_font(13)).family(), QStringLiteral("JetBrains Mono"));
-  EXPECT_TRUE(QFontInfo(ui_font(13)).exactMatch());
-  EXPECT_TRUE(QFontInfo(mono_font(13)).exactMatch());
+  // The faces themselves; QFontInfo::exactMatch() of Qt 6.4 crashes for a font with several families.
+  EXPECT_EQ(QRawFont::fromFont(ui_font(13)).familyName(), QStringLiteral("Inter"));
+  EXPECT_EQ(QRawFont::fromFont(mono_font(13)).familyName(), QStringLiteral("JetBrains Mono"));
 }
 
 // Regular, medium, semibold and bold are separate files: without the file Qt synthesizes the weight.
