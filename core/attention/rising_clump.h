@@ -5,10 +5,10 @@
 // probabilities of the tile are just below 1 and round up together, in every tile: the errors of the row do not cancel,
 // although its weights, relative to the row's maximum, have all phases.
 //
-// Measured is the mean phase with the keys of each tile that raises m, below the row's maximum, taken relative to m: for
-// tiles of 16, 32, ... 256 keys, from the first tile on and from the last one on. The other keys share their maximum
-// with many, and keep the phase that the clump has. A mean below kIndependentPhases standard deviations of independent
-// phases is none: the independent part of the bound allows seven.
+// Measured is the mean phase with the keys of each tile that raises m, below the row's maximum, taken relative to m:
+// for tiles of 16, 32, ... 256 keys, from the first tile on and from the last one on. The other keys share their
+// maximum with many, and keep the phase that the clump has. A mean below kIndependentPhases standard deviations of
+// independent phases is none: the independent part of the bound allows seven.
 //
 // Example: 16,384 sorted scores of a normal distribution: a tile of 32 keys spans about 0.015 in the middle of the row.
 // e4m3 has a step of 1/16 below 1, so that each tile rounds up by about 0.007, a quarter of a half step.
@@ -26,7 +26,8 @@ inline constexpr std::size_t kSmallestTile = 16;
 inline constexpr std::size_t kLargestTile = 256;
 inline constexpr double kIndependentPhases = 4;
 
-// For each type of kClumpTypes the largest mean phase of all tiles and both directions, 0 to 1; 0 for none. `weights`: exp(score - maximum) of the keys in order; `sums`: of them; `row_sum`: with the sink's weight.
+// For each type of kClumpTypes the largest mean phase of all tiles and both directions, 0 to 1; 0 for none. `weights`:
+// exp(score - maximum) of the keys in order; `sums`: of them; `row_sum`: with the sink's weight.
 [[nodiscard]] std::array<double, kClumpTypes> rising_clump(std::span<const double> weights, const WeightSums& sums,
                                                            double row_sum);
 [[nodiscard]] std::array<double, kClumpTypes> rising_clump(std::span<const float> weights, const WeightSums& sums,

@@ -114,7 +114,8 @@ class Shell:
 
     def run(self, command):
         mark = "end-of-command-7d1f"
-        self.process.stdin.write(f"(exit ${{last:-0}})\n{command}\nlast=$?\necho; echo {mark}\n")
+        # Without the redirection, a program that reads its input would read the commands that follow.
+        self.process.stdin.write(f"(exit ${{last:-0}})\n{{ {command}\n}} < /dev/null\nlast=$?\necho; echo {mark}\n")
         self.process.stdin.flush()
         printed = []
         for line in self.process.stdout:

@@ -9,7 +9,7 @@ every solution and every fourth wrong submission under one seed. KVSCOPE_FULL=1:
 lab, all of its wrong submissions, one seed.
 
 A patch docs/labs/staff/NN_name/wrong/KK_slug.patch changes files of solution/. It begins with lines
-    # loses: TEST, TEST
+    # loses: TEST, TEST, TEST?; a test with a question mark is lost if the cases of the seed show the fault in it
     # message: text that the report of a lost test contains; "A | B": one of two, where the cases of a seed decide which fault is first
     # earns: POINTS of the whole submission, where a lost test keeps a part of its points; may be absent
 A patch docs/labs/staff/NN_name/right/KK_slug.patch is another form of the solution, which gets all points too.
@@ -120,7 +120,7 @@ class Course:
         """[folder], {name: what it must lose}"""
         folders, expected = [], {}
         for patch_file in [None, *patch_files]:
-            name = ("solution" if patch_file is None else f"{patch_file.parent.name}_{patch_file.stem}") + suffix
+            name = ("solution" if patch_file is None else patch_file.stem) + suffix
             try:
                 folder, expected[name] = self.submission(lab, patch_file, name)
                 folders.append(folder)
@@ -130,6 +130,7 @@ class Course:
 
     def fault_of(self, tests, loses, message, earns):
         lost = [test for test, (earned, maximum, _) in tests.items() if earned < maximum]
+        loses = [test.rstrip("?") for test in loses if not test.endswith("?") or test.rstrip("?") in lost]
         points = sum(earned for earned, _, _ in tests.values())
         if lost != [test for test in tests if test in loses] or len(lost) != len(loses):
             return (f"loses {', '.join(lost) or 'nothing'}; expected {', '.join(loses) or 'nothing'}: "
