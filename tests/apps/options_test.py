@@ -19,9 +19,10 @@ from program import kvscope  # noqa: E402
 
 # The types of values in the help pages: whole numbers, and all others.
 WHOLE = {"N", "BYTE", "BYTES", "BITS", "KEYS", "N,...", "N,N,...", "N,N,N,N", "X[,Y[,Z]]", "ROWS,ELEMENTS", "SECONDS"}
-OTHER = {"A", "AXES", "CHECK,", "CHECK,...", "COMMAND", "DIR", "ERROR", "FILE", "FIRST", "FIRST:LAST", "KEY", "KEY=N,...",
-         "KIND", "KIND,...", "LAYOUT", "LIST", "MASK", "MODE", "N=FILE", "NAME", "NAME=FILE", "NAME=FILE[:TYPE]", "N[,M]", "POLICY",
-         "SCENARIO", "SUITE", "TEXT", "TYPE", "HEX", "UUID", "VALUE", "WHICH", "X"}
+OTHER = {"A", "AXES", "CHECK,", "CHECK,...", "COMMAND", "DIR", "ERROR", "FILE", "FIRST", "FIRST:LAST", "HEX", "KEY",
+         "KEY=N,...", "KIND", "KIND,...", "LAYOUT", "LIST", "MASK", "MODE", "N=FILE", "NAME", "NAME=FILE",
+         "NAME=FILE[:TYPE]", "N[,M]", "PLACE", "POLICY", "SCENARIO", "SUITE", "TEXT", "TYPE", "UUID", "VALUE",
+         "WHICH", "X"}
 # Options whose numbers may be negative: a seed, coordinates of a box, rows of a gather, its first column.
 SIGNED = {("import", "--seed"), ("tma copy", "--at"), ("tma gather4", "--rows"), ("tma gather4", "--column")}
 TOO_LARGE = "99999999999999999999"  # 2^64 is about 1.8e19
