@@ -22,9 +22,11 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"```(\w+) *(\S*)$")
@@ -34,6 +36,7 @@ PROJECT_PATH = re.compile(r"`((?:core|gpu|viz|apps|tests|docs)/[\w./-]+)`")
 NOTE_LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*=[^()]*\)")  # core/scenario/notes.h
 GALLERY, GALLERY_PAGE = ROOT / "apps" / "scenarios", ROOT / "docs" / "10_the_gallery.md"
 SYSTEM_PYTHON = "/usr/bin/python3"
+MOST_SECONDS = 200  # of one command
 CUDA_FOLDER = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin")
 
 
@@ -110,18 +113,24 @@ class Shell:
                            QT_QPA_PLATFORM="offscreen", PYTHONPATH=python_path(programs))
         self.process = subprocess.Popen(["bash", "--noprofile", "--norc"], cwd=folder, env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        text=True, encoding="utf-8")
+                                        text=True, encoding="utf-8", start_new_session=True)
 
     def run(self, command):
         mark = "end-of-command-7d1f"
         # Without the redirection, a program that reads its input would read the commands that follow.
         self.process.stdin.write(f"(exit ${{last:-0}})\n{{ {command}\n}} < /dev/null\nlast=$?\necho; echo {mark}\n")
         self.process.stdin.flush()
-        printed = []
+        printed, ended = [], False
+        watch = threading.Timer(MOST_SECONDS, os.killpg, (self.process.pid, signal.SIGKILL))
+        watch.start()
         for line in self.process.stdout:
             if line.rstrip("\n") == mark:
+                ended = True
                 break
             printed.append(line.rstrip("\n"))
+        watch.cancel()
+        if not ended:
+            sys.exit(f"'{command}' ended the shell, or did not end within {MOST_SECONDS} s; it printed: {printed[-5:]}")
         if printed and printed[-1] == "":
             printed.pop()
         return printed
