@@ -52,10 +52,12 @@ constexpr void metadata_columns(int element_bits, std::uint32_t four_bits, int c
 struct MetadataPlace {
   int lane = 0, bit = 0;
 };
+
 // The selectors of a shape: 4, 2 or 1, so that each of four lanes is chosen by one of them.
 [[nodiscard]] constexpr int metadata_selectors(int element_bits, int k) {
   return 16 / (k / metadata_chunk(element_bits));
 }
+
 // A selector past the last one is taken modulo their number.
 [[nodiscard]] constexpr MetadataPlace metadata_place(int element_bits, int k, int selector, int row, int chunk) {
   const auto selectors = static_cast<unsigned>(metadata_selectors(element_bits, k));
@@ -64,6 +66,7 @@ struct MetadataPlace {
   if (element_bits >= 16) return {base + chunk / 4, 4 * (chunk % 4) + 16 * (row / 8)};
   return {base + row / 8 + 2 * (chunk / 8), 4 * (chunk % 8)};
 }
+
 // The columns of all stored elements of 16 rows: [16][k / 2]. `words`: a register, [32] lanes.
 constexpr void metadata_columns(int element_bits, int k, int selector, const std::uint32_t* words, std::uint16_t* to) {
   const int size = metadata_chunk(element_bits);
