@@ -4,9 +4,11 @@ namespace kvscope::golden {
 
 const KeySums& key_sums(attention::InstructionSet set) {
   switch (set) {
-#if defined(__x86_64__)
+#if defined(KVSCOPE_AVX2)
     case attention::InstructionSet::avx2:
       return *avx2::key_sums();
+#endif
+#if defined(KVSCOPE_AVX512)
     case attention::InstructionSet::avx512:
       return *avx512::key_sums();
 #endif
