@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -17,7 +16,6 @@
 #include "apps/labs/report_text.h"
 #include "apps/labs/tma_case.h"
 #include "core/base/report.h"
-#include "gpu/virtual/text/kernel_names.h"
 
 namespace kvscope::labs {
 namespace {
@@ -170,35 +168,17 @@ struct TmaFault {
   std::string message, text;
 };
 
-// Variables as tile.cu names them: "_ZZ4tileE4full" -> "full".
-std::string with_plain_names(std::string_view text) {
-  constexpr std::string_view kMangled = "_ZZ";
-  std::string result;
-  while (true) {
-    const std::size_t at = text.find(kMangled);
-    result += text.substr(0, at);
-    if (at == std::string_view::npos) return result;
-    text.remove_prefix(at);
-    const auto end =
-        std::ranges::find_if(text, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_'; });
-    const auto length = static_cast<std::size_t>(end - text.begin());
-    const std::string name = ptx::demangled(text.substr(0, length));
-    result += name.substr(name.rfind(':') + 1);
-    text.remove_prefix(length);
-  }
-}
-
 TmaFault fault_in_words(const KernelRun& run, const BarrierLog& log) {
   const std::string cause = run.reports.empty() ? std::string() : log.cause(run.reports.front(), kTmaThreads);
   if (cause.empty()) {
     const std::string fault = fault_of(run);
-    return {with_plain_names(fault.substr(0, fault.find('\n'))), with_plain_names(report_case(run))};
+    return {fault.substr(0, fault.find('\n')), report_case(run)};
   }
   // The report's own words are about instructions; its parties are the lines that matter.
   ptx::Report parties = run.reports.front();
   parties.message.clear();
   parties.hint.clear();
-  return {cause + "; " + head_of(run), with_plain_names(ptx::to_text(parties)) + "\n" + log.text(kTmaThreads)};
+  return {cause + "; " + head_of(run), with_declared_names(ptx::to_text(parties)) + "\n" + log.text(kTmaThreads)};
 }
 
 // The buffer by pages and halves: the box that lands in each place, and the expected one below it.

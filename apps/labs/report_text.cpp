@@ -16,6 +16,25 @@
 #include "gpu/virtual/text/kernel_names.h"
 
 namespace kvscope::labs {
+
+std::string with_declared_names(std::string_view text) {
+  constexpr std::size_t kLongestName = 200;
+  const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t begin = std::min(text.find("_Z"), text.size());
+    result += text.substr(0, begin);
+    text.remove_prefix(begin);
+    const auto end = static_cast<std::size_t>(std::ranges::find_if_not(text, in_name) - text.begin());
+    const std::string name(text.substr(0, end));
+    const std::string declared = end > kLongestName ? name : ptx::demangled(name);
+    const std::size_t scope = declared.rfind("::");
+    result += scope == std::string::npos ? declared : declared.substr(scope + 2);
+    text.remove_prefix(end);
+  }
+  return result;
+}
+
 namespace {
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -42,25 +61,6 @@ int student_line(std::string_view rest) {
   int line = -1;
   if (colon != std::string_view::npos) std::from_chars(place.data() + colon + 1, place.data() + place.size(), line);
   return line;
-}
-
-// "_ZZ4tileE4full + 0" -> "full + 0". Longer names than a compiler makes of a lab's variables stay.
-std::string with_declared_names(std::string_view text) {
-  constexpr std::size_t kLongestName = 200;
-  const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  std::string result;
-  while (!text.empty()) {
-    const std::size_t begin = std::min(text.find("_Z"), text.size());
-    result += text.substr(0, begin);
-    text.remove_prefix(begin);
-    const auto end = static_cast<std::size_t>(std::ranges::find_if_not(text, in_name) - text.begin());
-    const std::string name(text.substr(0, end));
-    const std::string declared = end > kLongestName ? name : ptx::demangled(name);
-    const std::size_t scope = declared.rfind("::");
-    result += scope == std::string::npos ? declared : declared.substr(scope + 2);
-    text.remove_prefix(end);
-  }
-  return result;
 }
 
 // Without registers, lines of the PTX, instructions that the labs' headers lack, and options that `lab check` does not

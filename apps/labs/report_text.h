@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "apps/labs/kernel_run.h"
 #include "apps/labs/picture.h"
@@ -20,6 +21,10 @@ namespace kvscope::labs {
 // The shown report in one line; empty when the launch finished without reports. The whole report is `report_case`.
 [[nodiscard]] std::string fault_of(const KernelRun& run);
 [[nodiscard]] std::string report_case(const KernelRun& run);
+
+// Variables as the student's file names them: "_ZZ4tileE4full + 0" -> "full + 0". Longer names than a compiler makes of
+// a lab's variables stay.
+[[nodiscard]] std::string with_declared_names(std::string_view text);
 
 // The lines of the student's file with the most sectors of global memory, the first ones of at most `most`:
 // "line 12: 1592 sectors   const int block = table[...]".
