@@ -7,11 +7,14 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <random>
 #include <span>
 #include <vector>
 
 #include "core/attention/bounds.h"
+#include "core/attention/fast.h"
+#include "core/attention/reference.h"
 #include "core/attention/weight_terms.h"
 
 namespace kvscope::attention::rising_clump_test {
@@ -218,6 +221,45 @@ TEST(RisingClump, CoversKernelsOnRisingAndFallingScores) {
     }
   }
   EXPECT_GT(outside_without, kernels / 50);
+}
+
+// The golden output has it, and so does its fast path: the row sum of a kernel with tiles of 32 is within the bound.
+TEST(RisingClump, IsInTheGoldenOutputAndItsFastPath) {
+  constexpr std::int64_t kKeys = 4096, kDims = 4;
+  const Row row = row_of(rising(kKeys, 7.5));
+  std::vector<float> q(kDims), k(kKeys * kDims), v(kKeys * kDims, 1);
+  q[0] = 1;
+  for (std::size_t t = 0; t < row.scores.size(); ++t) k[t * kDims] = static_cast<float>(row.scores[t]);
+  const std::array<std::int64_t, 2> offsets{0, 1};
+  const std::array<std::int64_t, 1> lengths{kKeys};
+  const std::uint32_t block = 0;
+  Problem p;
+  p.batch = p.query_heads = 1;
+  p.q = reinterpret_cast<const std::byte*>(q.data());
+  p.query_offsets = offsets;
+  p.key_lengths = lengths;
+  p.k = {.data = reinterpret_cast<const std::byte*>(k.data()),
+         .blocks = 1,
+         .page_size = kKeys,
+         .heads = 1,
+         .head_size = kDims,
+         .block_stride = kKeys * kDims,
+         .token_stride = kDims,
+         .head_stride = kDims,
+         .table = &block,
+         .table_stride = 1};
+  p.v = p.k;
+  p.v.data = reinterpret_cast<const std::byte*>(v.data());
+  p.options.scale = 1;
+  Rounding rounding = rounding_of(DType::f32);
+  rounding.probabilities = DType::e4m3;
+  rounding.row_sum = RowSum::rounded;
+  const double error = std::fabs(std::log(kernel_sum(row, 32, 3, false)));
+  for (const Result& golden : {reference(p), fast_reference(p)}) {
+    EXPECT_NEAR(golden.clump(0, 0, 2), clump_of(row)[2], 1e-3);
+    EXPECT_LE(error, lse_budget(rounding, row_terms(golden, 0, 0, kDims)).total());
+  }
+  EXPECT_GT(clump_of(row)[2], 2 * row.terms.clump(2, row.sum));
 }
 
 }  // namespace
