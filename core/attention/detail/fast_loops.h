@@ -33,7 +33,7 @@ class Lines {
 
  private:
   [[gnu::always_inline]] void fetch() {
-    __builtin_prefetch(at_, 0, 3);
+    __builtin_prefetch(at_, 0, 2);
     at_ += 64;
     if (at_ >= end_) next();
   }
@@ -399,6 +399,7 @@ const ReferenceKernels* kernels_of() {
                                                           .accumulate = Exact::accumulate,
                                                           .scan = Exact::scan,
                                                           .weigh = Exact::weigh,
+                                                          .raise = Exact::raise,
                                                           .join = Exact::join,
                                                           .end_group = Exact::end_group,
                                                           .divide = Exact::divide,
@@ -410,6 +411,7 @@ const ReferenceKernels* kernels_of() {
                                                          .e5m2 = FastLoops<kFloats, E5m2Rows<kFloats>>::kernels(),
                                                          .scale = Weights::scale,
                                                          .weigh = Weights::weigh,
+                                                         .raise = Weights::raise,
                                                          .join = Weights::join}};
   return &kKernels;
 }

@@ -280,7 +280,8 @@ class QueryBlock {
     double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
-    write_weights(WeightTerms(sums), rising_clump(std::span<const T>(weights), sums, sum), keys, sum, i, head);
+    write_weights(WeightTerms(sums), rising_clump(kernels_, std::span<const T>(weights), sums, sum), keys, sum, i,
+                  head);
     result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
 
     result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);

@@ -27,7 +27,8 @@ inline constexpr std::int64_t kFastStep = 32;
 inline constexpr std::int64_t kFastKeys = 64;
 
 // Rows that the next call will decode: their cache lines are prefetched while this call computes. A row of one head is
-// a few hundred bytes, which the hardware prefetcher does not predict.
+// a few hundred bytes, which the hardware prefetcher does not predict. They are fetched to the second-level cache: a
+// block of keys of all heads is several times as large as the first, and few lines can be on the way to that one.
 struct Ahead {
   const std::byte* const* rows = nullptr;
   std::int64_t count = 0;
@@ -66,6 +67,10 @@ struct ExactKernels {
   // The sums over `count` weights e: their own, in the order of reference.h, and those of the error bound, which are
   // added in eight lanes too.
   void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
+
+  // What a tile of `count` weights adds to the phases if they are taken relative to `maximum` (rising_clump.h):
+  //   phases[type][move] = sum over e of e * (phase of e / maximum - phase of e), in eight lanes
+  void (*raise)(const double* e, std::int64_t count, double maximum, double (*phases)[kPhaseMoves]);
 
   // The weighted sum of the values of keys with equal weights (equal_weights.h): for `count` keys of weight e
   //   together[dim] += e * values[i][dim]
@@ -112,6 +117,9 @@ struct FastKernels {
   // e[t] = exp(scores[t] - largest) to 3 units of 2^-24 for differences in [-87, 0], and the sums over e. The row sum
   // and the sum of squares are added in double.
   void (*weigh)(const double* scores, std::int64_t count, double largest, float* e, WeightSums* sums);
+
+  // As of ExactKernels, with the same bits for weights that are floats.
+  void (*raise)(const float* e, std::int64_t count, double maximum, double (*phases)[kPhaseMoves]);
 
   // As of ExactKernels.
   void (*join)(double e, const float* const* values, const float* const* partners, std::int64_t count, double others,

@@ -30,7 +30,7 @@ struct Fetcher {
 
  private:
   void fetch() {
-    __builtin_prefetch(ahead.rows[row] + at, 0, 3);
+    __builtin_prefetch(ahead.rows[row] + at, 0, 2);
     at += 64;
     if (at < ahead.bytes) return;
     at = 0;
@@ -290,6 +290,43 @@ struct Loops {
     }
   }
 
+  // rounding_phase() of weight_terms.h, plus kPhaseZero. `removed`: the bits that rounding removes, at the top. Their
+  // upper 32 bits, as a signed number n, become the fraction of 2^52 + 2^31 + n.
+  static constexpr double kPhaseZero = 0x1p52 + 0x1p31;
+  static Vec phase_from_2_52(UnsignedBits removed, std::size_t move) {
+    const UnsignedBits moved = removed + (static_cast<unsigned long long>(move) << 62);
+    return (Vec)((moved >> 32) ^ 0x4330000080000000ULL);
+  }
+
+  // raise() of weights of which `load_at(t)` returns those of keys t to t + W - 1 as doubles, 0 after the last one.
+  template <class F>
+  static void raise_weights(std::int64_t count, double maximum, double (*phases)[kPhaseMoves], const F& load_at) {
+    Vec sum[kClumpTypes][kPhaseMoves][kParts] = {};
+    for (std::int64_t t = 0; t < count; t += kLanes) {
+      for (int part = 0; part < kParts; ++part) {
+        const Vec e = load_at(t + part * W), of_tile = e / maximum;
+        for (std::size_t type = 0; type < kClumpTypes; ++type) {
+          const UnsignedBits of_row = (UnsignedBits)e << (12 + kClumpKeptBits[type]);
+          const UnsignedBits raised = (UnsignedBits)of_tile << (12 + kClumpKeptBits[type]);
+          for (std::size_t move = 0; move < kPhaseMoves; ++move) {
+            sum[type][move][part] += e * (phase_from_2_52(raised, move) - phase_from_2_52(of_row, move));
+          }
+        }
+      }
+    }
+    for (std::size_t type = 0; type < kClumpTypes; ++type) {
+      for (std::size_t move = 0; move < kPhaseMoves; ++move) phases[type][move] = fold(sum[type][move]);
+    }
+  }
+  static void raise(const double* e, std::int64_t count, double maximum, double (*phases)[kPhaseMoves]) {
+    raise_weights(count, maximum, phases, [&](std::int64_t t) {
+      if (t + W <= count) return load(e + t);
+      double rest[W] = {};
+      for (std::int64_t i = t; i < count; ++i) rest[i - t] = e[i];
+      return load(rest);
+    });
+  }
+
   // Eight lanes of each sum of weigh().
   struct WeightLanes {
     Vec row_sum[kParts] = {}, squares[kParts] = {};
@@ -306,10 +343,7 @@ struct Loops {
       for (std::size_t type = 0; type < kClumpTypes; ++type) {
         const UnsignedBits removed = (UnsignedBits)e << (12 + kClumpKeptBits[type]);
         for (std::size_t move = 0; move < kPhaseMoves; ++move) {
-          // The signed number in the upper 32 bits as a double: 2^52 + 2^31 + number, less 2^52 + 2^31.
-          const UnsignedBits moved = removed + (static_cast<unsigned long long>(move) << 62);
-          const UnsignedBits shifted = ((moved >> 32) ^ 0x80000000ULL) | 0x4330000000000000ULL;
-          phases[type][move][part] += e * ((Vec)shifted - (0x1p52 + 0x1p31));
+          phases[type][move][part] += e * (phase_from_2_52(removed, move) - kPhaseZero);
         }
       }
       const Vec faintly = (Vec)((Bits)e & (e < 0x1p-7));
