@@ -41,6 +41,20 @@ struct ScoreScan {
   bool all_numbers = true;
 };
 
+// The loops of the reference over rows of one element type, each `padded` elements long, which is a multiple of kLanes.
+struct ExactRowKernels {
+  // scores[r * score_stride + t] = dot(q[r], k[t]) for `rows` rows of q and `keys` rows of k.
+  using Dots = void(const double* q, std::int64_t rows, const std::byte* const* k, std::int64_t keys,
+                    std::int64_t padded, double* scores, std::int64_t score_stride, const Ahead& ahead);
+  Dots* dots;
+  Dots* dots_of_exact_products;  // the same bits, sooner, where each product of q and k is exact
+
+  // Key by key, for `rows` rows of weights e and every dim of v: x = e * v, then
+  //   sums[r][0][dim] += x      sums[r][1][dim] += |x|      sums[r][2][dim] += x * x
+  void (*accumulate)(const double* weights, std::int64_t weight_stride, std::int64_t rows, const std::byte* const* v,
+                     std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead);
+};
+
 // The loops of the reference.
 struct ExactKernels {
   // Elements of one row as doubles, exactly. `source` need not be aligned.
@@ -49,17 +63,7 @@ struct ExactKernels {
   Widen* widen_f16;
   Widen* widen_bf16;
 
-  // scores[r * score_stride + t] = dot(q[r], k[t]) for `rows` rows of q and `keys` rows of k, each `padded` long.
-  using Dots = void(const double* q, std::int64_t rows, const double* k, std::int64_t keys, std::int64_t padded,
-                    double* scores, std::int64_t score_stride, const Ahead& ahead);
-  Dots* dots;
-  Dots* dots_of_exact_products;  // the same bits, sooner, where each product of q and k is exact
-
-  // Key by key, for `rows` rows of weights e and every dim of v: x = e * v, then
-  //   sums[r][0][dim] += x      sums[r][1][dim] += |x|      sums[r][2][dim] += x * x
-  // v is [key, v_stride]; v_stride >= padded, both in elements.
-  void (*accumulate)(const double* weights, std::int64_t weight_stride, std::int64_t rows, const double* v,
-                     std::int64_t v_stride, std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead);
+  ExactRowKernels f64, f32, bf16;  // by the type of the rows; null functions of f32 and bf16: decode the rows first
 
   // The extremes of `count` scores. NaN is no extreme.
   void (*scan)(const double* scores, std::int64_t count, ScoreScan* result);
@@ -85,8 +89,8 @@ struct ExactKernels {
   void (*divide_roots)(const double* values, std::int64_t count, double count_of_sums, double divisor, double* target);
 };
 
-// The loops of the fast path (fast.h) over rows of one element type. Elements become floats in registers; rows are
-// read where they are, each `padded` elements long, which is a multiple of kFastStep.
+// The loops of the fast path (fast.h) over rows of one element type, each `padded` elements long, which is a multiple
+// of kFastStep. Elements become floats in registers.
 struct FastRowKernels {
   // The rows of q of one KV head in the order in which dots() reads elements.
   void (*arrange)(const float* q, std::int64_t rows, std::int64_t padded, float* target);
@@ -99,7 +103,7 @@ struct FastRowKernels {
   // The largest sum of squares of `keys` rows.
   double (*largest_square)(const std::byte* const* k, std::int64_t keys, std::int64_t padded);
 
-  // As of ExactKernels, for at most kFastKeys keys, whose sum is made of floats. Then
+  // As of ExactRowKernels, for at most kFastKeys keys, whose sum is made of floats. Then
   //   running[r][dim] += sums[r][0][dim]^2
   void (*accumulate)(const float* weights, std::int64_t weight_stride, std::int64_t rows, const std::byte* const* v,
                      std::int64_t keys, std::int64_t padded, double* sums, double* running, const Ahead& ahead);
