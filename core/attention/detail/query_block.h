@@ -529,7 +529,7 @@ class QueryBlock {
   xt::xtensor<double, 1> blocks_;        // [query * query_head]: blocks that running_ sums up
   xt::xtensor<T, 2> keys_;               // [kKeyBlock, k_padded]
   xt::xtensor<T, 2> values_;  // [kKeyBlock, v_padded + kPadding]: a stride of 2^n bytes would use few cache sets
-  xt::xtensor<double, 1> k_squares_;         // [kv_head] largest |k|^2; fast path only
+  xt::xtensor<double, 1> k_squares_;       // [kv_head] largest |k|^2; fast path only
   std::vector<const std::byte*> decoded_;  // [key] rows of keys_ or values_
   const RowKernels* k_loops_ = nullptr;    // null if rows are decoded first, as v_loops_
   const RowKernels* v_loops_ = nullptr;
