@@ -257,23 +257,25 @@ ProbabilityErrors probability_errors(const Rounding& r, const RowTerms& row) {
 }
 
 Budget OutputBudgets::of(const ElementTerms& element) const {
-  const double length =
-      std::hypot(largest_sum<1>(element.a1, element.a2, element.running), factors_.row_sum * std::fabs(element.o));
-  const OutputParts<1> parts =
-      output_parts<1, true>(factors_, element.o, element.a1, element.a2, element.running, length);
+  const OutputFactors& f = factors_;
+  const OutputTerms<1> terms = output_terms<1, true>(f, element.o, element.a1, element.a2, element.running);
+  // The errors of scores and of sums are independent: together they are the root of their squares. Each source has the
+  // part that its variance has.
+  const double together = Lanes<1>::length(terms.score, terms.largest_sum, terms.sum_of_weights);
+  const double of_scores = terms.score / std::max(together, kTiny) * terms.score;
   Budget b;
-  b.inputs = parts.inputs;
-  b.scores = parts.scores;
-  b.ex2 = parts.ex2;
-  b.p = parts.p;
-  b.sum = parts.sum;
-  b.cut = parts.cut;
-  b.merge = parts.merge;
-  b.golden = parts.golden;
-  b.output = parts.output;
-  b.common = parts.common;
-  b.independent = parts.independent;
-  b.deviation = std::sqrt(parts.variance);
+  b.inputs = terms.inputs;
+  b.scores = f.scores * element.a1 + f.k * of_scores;
+  b.ex2 = f.ex2 * (terms.size + terms.spread);
+  b.p = f.clump * terms.size + f.p * terms.spread + terms.lost + f.k * terms.lost_deviation;
+  b.sum = f.k * (together - of_scores) + f.repeated * terms.size;
+  b.cut = terms.cut;
+  b.merge = terms.merge;
+  b.golden = terms.golden;
+  b.output = half_step_at<1>(f.output, terms.size + b.before_output());
+  b.common = (f.clump + f.ex2) * terms.size;
+  b.independent = independent_part<1>(f, terms, together);
+  b.deviation = std::sqrt(variance_of<1>(f, terms));
   return b;
 }
 

@@ -133,8 +133,8 @@ class OutputBudgets {
   [[nodiscard]] Budget of(const ElementTerms& element) const;
 
   // Of many elements, with the widest vectors of this machine: total(), before_output() - independent, and deviation^2.
-  // Each is within 1e-14 of what of() returns, relative to total() and deviation^2: of() computes the length of two
-  // numbers with std::hypot, and this function with a square root. The results are the same on every machine.
+  // Each is within 1e-14 of what of() returns, relative to total() and deviation^2: of() adds the sources one by one.
+  // The results are the same on every machine.
   // Held by tests/core/attention/budget_row_test.cpp.
   void of_row(const ElementRow& elements, const BudgetRow& budgets) const;
   void of_row(const ElementRow& elements, const BudgetRow& budgets, InstructionSet set) const;  // an available one

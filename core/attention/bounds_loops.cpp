@@ -4,17 +4,21 @@
 namespace kvscope::attention::KVSCOPE_ISA {
 namespace {
 
-// W elements from `at` on.
+// W elements from `at` on. The sources are not separated, which takes a root and a division less than Budget.
 template <int W, bool Rare>
 inline void budgets_at(const OutputFactors& f, const ElementRow& elements, const BudgetRow& budgets, std::int64_t at) {
   using L = Lanes<W>;
   const auto o = L::load(elements.o + at), a1 = L::load(elements.a1 + at), a2 = L::load(elements.a2 + at),
              running = L::load(elements.running + at);
-  const auto length = L::length(largest_sum<W>(a1, a2, running), f.row_sum * L::magnitude(o));
-  const OutputParts<W> parts = output_parts<W, Rare>(f, o, a1, a2, running, length);
-  L::store(budgets.total + at, parts.before_output + parts.output);
-  L::store(budgets.systematic + at, parts.before_output - parts.independent);
-  L::store(budgets.variance + at, parts.variance);
+  const OutputTerms<W> terms = output_terms<W, Rare>(f, o, a1, a2, running);
+  const auto together = L::length(terms.score, terms.largest_sum, terms.sum_of_weights);
+  auto systematic =
+      f.scores * a1 + f.ex2 * terms.spread + (f.ex2 + f.clump + f.repeated) * terms.size + terms.lost + terms.merge;
+  if constexpr (Rare) systematic += terms.inputs + terms.cut + terms.golden;
+  const auto before_output = systematic + independent_part<W>(f, terms, together);
+  L::store(budgets.total + at, before_output + half_step_at<W>(f.output, terms.size + before_output));
+  L::store(budgets.systematic + at, systematic);
+  L::store(budgets.variance + at, variance_of<W>(f, terms));
 }
 
 template <bool Rare>

@@ -39,12 +39,6 @@ int significand_bits(DType dtype) {
   }
 }
 
-// Whether the product of an element of q and of k is exact in double. Exponents of f32 are far from a double's limits.
-bool products_are_exact(const Problem& p) {
-  const int k_bits = significand_bits(p.k.dtype) + (p.k.scales != nullptr ? significand_bits(p.k.scale_dtype) : 0);
-  return significand_bits(p.q_dtype) + k_bits <= 53;
-}
-
 Result run(const Problem& problem, const ReferenceKernels& kernels) {
   check_problem(problem);
   Result result = empty_result(problem);
@@ -56,6 +50,12 @@ Result run(const Problem& problem, const ReferenceKernels& kernels) {
 }
 
 }  // namespace
+
+// Exponents of f32 are far from a double's limits.
+bool products_are_exact(const Problem& p) {
+  const int k_bits = significand_bits(p.k.dtype) + (p.k.scales != nullptr ? significand_bits(p.k.scale_dtype) : 0);
+  return significand_bits(p.q_dtype) + k_bits <= 53;
+}
 
 Result empty_result(const Problem& p) {
   const auto row = [&] { return filled(0.0, p.total_queries(), p.query_heads); };
@@ -73,10 +73,6 @@ Result empty_result(const Problem& p) {
           .faint = row_of(kFaintTerms),
           .lost = row_of(kLostTerms),
           .partial_sums = filled(1.0, p.total_queries(), p.query_heads, kPartialTerms)};
-}
-
-ExactKernels::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels) {
-  return products_are_exact(problem) ? kernels.exact.dots_of_exact_products : kernels.exact.dots;
 }
 
 const ReferenceKernels* reference_kernels(InstructionSet set) {

@@ -21,13 +21,22 @@
 
 namespace kvscope::attention {
 
+struct ReferenceKernels;  // detail/reference_kernels.h
+
 // Smallest and largest tile that are measured, in keys; those between are powers of two.
 inline constexpr std::size_t kSmallestTile = 16;
 inline constexpr std::size_t kLargestTile = 256;
 inline constexpr double kIndependentPhases = 4;
 
 // For each type of kClumpTypes the largest mean phase of all tiles and both directions, 0 to 1; 0 for none. `weights`:
-// exp(score - maximum) of the keys in order; `sums`: of them; `row_sum`: with the sink's weight.
+// exp(score - maximum) of the keys in order; `sums`: of them; `row_sum`: with the sink's weight. The result has the
+// same bits with every instruction set; without `kernels`, those of the widest instructions of this machine are used.
+[[nodiscard]] std::array<double, kClumpTypes> rising_clump(const ReferenceKernels& kernels,
+                                                           std::span<const double> weights, const WeightSums& sums,
+                                                           double row_sum);
+[[nodiscard]] std::array<double, kClumpTypes> rising_clump(const ReferenceKernels& kernels,
+                                                           std::span<const float> weights, const WeightSums& sums,
+                                                           double row_sum);
 [[nodiscard]] std::array<double, kClumpTypes> rising_clump(std::span<const double> weights, const WeightSums& sums,
                                                            double row_sum);
 [[nodiscard]] std::array<double, kClumpTypes> rising_clump(std::span<const float> weights, const WeightSums& sums,

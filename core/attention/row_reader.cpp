@@ -25,6 +25,19 @@ void look_up(const Table& table, const std::byte* source, std::int64_t count, do
 
 }  // namespace
 
+const ExactRowKernels* exact_row_kernels(const ReferenceKernels& kernels, DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return &kernels.exact.f64;
+    case DType::f32:
+      return &kernels.exact.f32;
+    case DType::bf16:
+      return &kernels.exact.bf16;
+    default:
+      return nullptr;
+  }
+}
+
 const FastRowKernels* fast_row_kernels(const ReferenceKernels& kernels, DType dtype) {
   switch (dtype) {
     case DType::f32:

@@ -146,13 +146,13 @@ struct Lanes : LaneTypes<W> {
     }
   }
 
-  // sqrt(x^2 + y^2) of two numbers that are at least 0, scaled by a power of two so that the squares neither overflow
-  // nor vanish. Within 3 units in the last place.
-  static Vec length(Vec x, Vec y) {
-    const Vec power = power_below(larger(x, y));
+  // sqrt(x^2 + y^2 + z^2) of three numbers that are at least 0, scaled by a power of two so that the squares neither
+  // overflow nor vanish. Within 3 units in the last place.
+  static Vec length(Vec x, Vec y, Vec z) {
+    const Vec power = power_below(larger(larger(x, y), z));
     const Vec inverse = number(0x7fe0000000000000ll - bits(power));
-    const Vec a = x * inverse, b = y * inverse;
-    return root(a * a + b * b) * power;
+    const Vec a = x * inverse, b = y * inverse, c = z * inverse;
+    return root(a * a + b * b + c * c) * power;
   }
 };
 

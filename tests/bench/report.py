@@ -247,6 +247,7 @@ def main():
     differing = milliseconds(lookup(rows, "GoldenDecodeB8H32K8D128T4096P16/bf16"))
     bandwidth = lookup(rows, "FloorMemoryRead")["bytes_per_second"]
     fma = lookup(rows, "FloorFmaDouble")["items_per_second"]
+    decode_products = 4 * 8 * 4096 * 32 * 128  # of the fast path, for one decode step: of a score, o, a1 and a2
     prefill = lookup(rows, "GoldenPrefill2048")["items_per_second"]
     fast_prefill = lookup(rows, "GoldenFastPrefill2048")["items_per_second"]
     populate = lookup(rows, "PopulateP16BN64")["rows"]
@@ -334,7 +335,10 @@ def main():
         "Limits of `--accuracy fast`: for each score and element of o it makes four multiply-adds in f32, one for the score and three for o, a1 and",
         "a2, with twice the lanes of double. The loop over V has 28 vector instructions for 24 multiply-adds, a tile of 16 scores has 45 for its sums",
         "beside 128 multiply-adds, and 16 weights take about 100. On a core with two vector units, these limit the prompt to about 0.5 of the peak.",
-        "For one query, arithmetic and memory overlap in part only: the time is near the sum of both.", "",
+        "For one query of 32 heads, these multiply-adds take at least",
+        f"{decode_products / (2 * fma) * 1e3:.0f} ms at this core's peak, so that a bf16 cache cannot be read faster than "
+        f"{268.4e6 / 2 / (decode_products / (2 * fma)) / bandwidth:.2f} of the bandwidth.",
+        "K and V are prefetched to the second-level cache one block of 64 keys ahead; the loop over K still waits for memory, the one over V rarely.", "",
         *copies_section(rows),
         *watching_section(rows, instructions),
         "## Every benchmark", "",

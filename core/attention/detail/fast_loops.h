@@ -4,6 +4,7 @@
 // reference_loops.h.
 #pragma once
 
+#include "core/attention/detail/exact_rows.h"
 #include "core/attention/detail/fast_weights.h"
 #include "core/attention/detail/float_lanes.h"
 #include "core/attention/detail/reference_loops.h"
@@ -33,7 +34,7 @@ class Lines {
 
  private:
   [[gnu::always_inline]] void fetch() {
-    __builtin_prefetch(at_, 0, 3);
+    __builtin_prefetch(at_, 0, 2);
     at_ += 64;
     if (at_ >= end_) next();
   }
@@ -394,11 +395,12 @@ const ReferenceKernels* kernels_of() {
   static constexpr ReferenceKernels kKernels = {.exact = {.widen_f32 = Exact::widen_f32,
                                                           .widen_f16 = Exact::widen_f16,
                                                           .widen_bf16 = Exact::widen_bf16,
-                                                          .dots = Exact::template dots<false>,
-                                                          .dots_of_exact_products = Exact::template dots<true>,
-                                                          .accumulate = Exact::accumulate,
+                                                          .f64 = ExactRows<W, F64Elements<W>>::kernels(),
+                                                          .f32 = ExactRows<W, F32Elements<W>>::kernels_in_place(),
+                                                          .bf16 = ExactRows<W, Bf16Elements<W>>::kernels_in_place(),
                                                           .scan = Exact::scan,
                                                           .weigh = Exact::weigh,
+                                                          .raise = Exact::raise,
                                                           .join = Exact::join,
                                                           .end_group = Exact::end_group,
                                                           .divide = Exact::divide,
@@ -410,6 +412,7 @@ const ReferenceKernels* kernels_of() {
                                                          .e5m2 = FastLoops<kFloats, E5m2Rows<kFloats>>::kernels(),
                                                          .scale = Weights::scale,
                                                          .weigh = Weights::weigh,
+                                                         .raise = Weights::raise,
                                                          .join = Weights::join}};
   return &kKernels;
 }

@@ -29,6 +29,15 @@ struct FastWeights {
     for (; t < count; ++t) scores[t] = static_cast<double>(dots[t]) * factor;
   }
 
+  static void raise(const float* e, std::int64_t count, double maximum, double (*phases)[kPhaseMoves]) {
+    Loops<W / 2>::raise_weights(count, maximum, phases, [&](std::int64_t t) {
+      if (t + W / 2 <= count) return as_doubles<W>(loaded<Half>(e + t));
+      float rest[W / 2] = {};
+      for (std::int64_t i = t; i < count; ++i) rest[i - t] = e[i];
+      return as_doubles<W>(loaded<Half>(rest));
+    });
+  }
+
   static void join(double e, const float* const* values, const float* const* partners, std::int64_t count,
                    double others, std::int64_t padded, double* together, double* pairs) {
     Loops<W / 2>::join_rows(e, values, partners, count, others, padded, together, pairs,

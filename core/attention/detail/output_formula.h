@@ -24,68 +24,62 @@ namespace {
 
 inline constexpr double kTiny = 0x1p-1000;  // instead of a divisor of 0
 
-// W elements side by side; W = 1 is one element.
+// False: the sources inputs, cut and golden are 0, and what P loses below its normal range has one part, as for most
+// kernels and goldens.
+inline bool has_rare_sources(const OutputFactors& f) {
+  return f.inputs != 0 || f.cut != 0 || f.cut_scores != 0 || f.golden_score != 0 || f.golden_sum != 0 ||
+         f.lost_deviation != 0 || f.lost_systematic != f.lost;
+}
+
+// The terms of which the budget is made, of W elements side by side; W = 1 is one element.
 template <int W>
-struct OutputParts {
-  typename Lanes<W>::Vec inputs, scores, ex2, p, sum, cut, merge, golden, output, common, independent, variance,
-      before_output;
+struct OutputTerms {
+  typename Lanes<W>::Vec size, spread, score, largest_sum, sum_of_weights, lost, lost_deviation, inputs, cut, golden,
+      merge;
 };
 
-// False: the sources inputs, cut and golden are 0, as for most kernels and goldens.
-inline bool has_rare_sources(const OutputFactors& f) {
-  return f.inputs != 0 || f.cut != 0 || f.cut_scores != 0 || f.golden_score != 0 || f.golden_sum != 0;
-}
-
-// `running` exceeds a1 only if equal additions round alike (equal_weights.h).
-template <int W, class V = typename Lanes<W>::Vec>
-inline V largest_sum(V a1, V a2, V running) {
-  using L = Lanes<W>;
-  return L::larger(running, L::smaller(a1, running + a2));
-}
-
-// `length` is sqrt(largest^2 + (f.row_sum o)^2) of the largest partial sum, largest_sum(). Without Rare, the factors
-// of inputs, cut and golden are 0; adding these zeros would not change a sum.
+// `running` exceeds a1 only if equal additions round alike (equal_weights.h). Without Rare, the factors of the rare
+// sources are 0, and adding these zeros would not change a sum.
 template <int W, bool Rare, class V = typename Lanes<W>::Vec>
-inline OutputParts<W> output_parts(const OutputFactors& f, V o, V a1, V a2, V running, V length) {
+inline OutputTerms<W> output_terms(const OutputFactors& f, V o, V a1, V a2, V running) {
   using L = Lanes<W>;
+  OutputTerms<W> terms;
   const V size = L::magnitude(o);
-  const V spread = L::smaller(a1, f.spread * a2);
-  const V score = f.score * (a2 + size * f.p2);
-  const V sum = f.sum * length;
-  // What P loses below its normal range: all in one direction, or a systematic part and independent errors.
-  const V lost_one_way = f.lost * a1, systematic = f.lost_systematic * a1, deviation = f.lost_deviation * a2;
-  const auto separate = systematic + f.k * deviation < lost_one_way;
-  const V lost = separate ? systematic : lost_one_way;
-  const V lost_deviation = separate ? deviation : V{};
+  terms.size = size;
+  terms.spread = L::smaller(a1, f.spread * a2);
+  terms.score = f.score * (a2 + size * f.p2);
+  // The deviation of the sums over the keys is sqrt(largest_sum^2 + sum_of_weights^2).
+  terms.largest_sum = f.sum * L::larger(running, L::smaller(a1, running + a2));
+  terms.sum_of_weights = f.sum * f.row_sum * size;
   const V largest_partial = L::smaller(a1, size + 8 * running + 4 * a2);
-  OutputParts<W> parts;
-  parts.inputs = parts.cut = parts.golden = V{};
+  terms.merge = f.merge * largest_partial + f.partial_floor;
+  terms.lost = f.lost * a1;
+  terms.lost_deviation = terms.inputs = terms.cut = terms.golden = V{};
   if constexpr (Rare) {
-    parts.inputs = f.inputs * a1;
-    parts.cut = f.cut * (f.in_tiles ? a1 : largest_partial) + f.cut_scores * (a1 + size);
-    parts.golden = f.golden_score * (a1 + size) + f.golden_sum * a1;
+    // What P loses below its normal range: all in one direction, or a systematic part and independent errors.
+    const V systematic = f.lost_systematic * a1, deviation = f.lost_deviation * a2;
+    const auto separate = systematic + f.k * deviation < terms.lost;
+    terms.lost = separate ? systematic : terms.lost;
+    terms.lost_deviation = separate ? deviation : V{};
+    terms.inputs = f.inputs * a1;
+    terms.cut = f.cut * (f.in_tiles ? a1 : largest_partial) + f.cut_scores * (a1 + size);
+    terms.golden = f.golden_score * (a1 + size) + f.golden_sum * a1;
   }
-  // The errors of scores and of sums are independent: together they are the root of their squares. Each source has the
-  // part that its variance has.
-  const V together = L::length(score, sum), share = score / L::larger(together, V{} + kTiny);
-  parts.scores = f.scores * a1 + f.k * share * score;
-  parts.ex2 = f.ex2 * (size + spread);
-  parts.p = f.clump * size + f.p * spread + lost + f.k * lost_deviation;
-  parts.sum = f.k * (together - share * score) + f.repeated * size;
-  parts.merge = f.merge * largest_partial + f.partial_floor;
-  // In the order of Budget::before_output.
-  if constexpr (Rare) {
-    parts.before_output =
-        parts.inputs + parts.scores + parts.ex2 + parts.p + parts.sum + parts.cut + parts.merge + parts.golden;
-  } else {
-    parts.before_output = parts.scores + parts.ex2 + parts.p + parts.sum + parts.merge;
-  }
-  parts.output = half_step_at<W>(f.output, size + parts.before_output);
-  parts.common = (f.clump + f.ex2) * size;
-  parts.independent = f.k * (together + lost_deviation) + f.p * spread;
-  const V p_deviation = f.p_deviation * spread;
-  parts.variance = score * score + sum * sum + p_deviation * p_deviation + lost_deviation * lost_deviation;
-  return parts;
+  return terms;
+}
+
+// What allows for independent errors. `together`: the deviation of scores and sums, the root of their squares.
+template <int W, class V = typename Lanes<W>::Vec>
+inline V independent_part(const OutputFactors& f, const OutputTerms<W>& terms, V together) {
+  return f.k * (together + terms.lost_deviation) + f.p * terms.spread;
+}
+
+template <int W, class V = typename Lanes<W>::Vec>
+inline V variance_of(const OutputFactors& f, const OutputTerms<W>& terms) {
+  const V p_deviation = f.p_deviation * terms.spread;
+  return terms.score * terms.score + terms.largest_sum * terms.largest_sum +
+         terms.sum_of_weights * terms.sum_of_weights + p_deviation * p_deviation +
+         terms.lost_deviation * terms.lost_deviation;
 }
 
 }  // namespace

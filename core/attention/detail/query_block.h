@@ -44,8 +44,8 @@ inline double canonical_nan(double x) {
 // All zero, in the shapes of a result of `problem`.
 [[nodiscard]] Result empty_result(const Problem& problem);
 
-// The dot products of the reference for the types of `problem`.
-[[nodiscard]] ExactKernels::Dots* exact_dots(const Problem& problem, const ReferenceKernels& kernels);
+// Whether the product of an element of q and of k is exact in double.
+[[nodiscard]] bool products_are_exact(const Problem& problem);
 
 // Resizes `tensor` and sets every element. Memory is kept from block to block: large allocations cost page faults.
 template <class T, std::size_t N, class... Extent>
@@ -70,12 +70,13 @@ void each_query_block(const Problem& problem, const F& per_block) {
 }
 
 // Reads every needed row of K once, then every needed row of V once.
-// T is the type of elements, products and weights: double for the reference, float for the fast path, whose loops read
-// rows of common types where they are.
+// T is the type of elements, products and weights: double for the reference, float for the fast path. Rows of common
+// types are read where they are, others are decoded first.
 template <class T>
 class QueryBlock {
  public:
   static constexpr bool kFast = std::is_same_v<T, float>;
+  using RowKernels = std::conditional_t<kFast, FastRowKernels, ExactRowKernels>;
   static constexpr std::int64_t kPadding = kFast ? kFastStep : kLanes;
   // Keys read at a time: 32 KB at head size 128.
   static constexpr std::int64_t kKeyBlock = kFast ? kFastKeys : 32;
@@ -83,7 +84,7 @@ class QueryBlock {
   QueryBlock(const Problem& problem, const ReferenceKernels& kernels, Result& result)
       : p_(problem),
         kernels_(kernels),
-        dots_(exact_dots(problem, kernels)),
+        exact_products_(products_are_exact(problem)),
         result_(result),
         group_(problem.query_heads / problem.k.heads),
         k_padded_(round_up(problem.k.head_size, kPadding)),
@@ -108,11 +109,11 @@ class QueryBlock {
       position_.push_back(query_position(p_.options, query, all, keys));
     }
     load_queries();
-    if constexpr (kFast) {
-      fill(k_squares_, 0.0, p_.k.heads);
-      k_loops_ = loops_in_place(p_.k);
-      v_loops_ = loops_in_place(p_.v);
-    }
+    if constexpr (kFast) fill(k_squares_, 0.0, p_.k.heads);
+    k_loops_ = loops_in_place(p_.k);
+    v_loops_ = loops_in_place(p_.v);
+    if (k_loops_ != nullptr && k_loops_->dots == nullptr) k_loops_ = nullptr;
+    if (v_loops_ != nullptr && v_loops_->accumulate == nullptr) v_loops_ = nullptr;
     score_keys();
     fill(denominators_, 1.0, queries_ * p_.query_heads);  // 1: of a row without a key
     for (std::int64_t query = 0; query < queries_; ++query) {
@@ -189,16 +190,29 @@ class QueryBlock {
     }
   }
 
-  // The loops that read the rows where they are; null if rows are decoded first: into floats of another value or
-  // number, or once for several queries.
-  const FastRowKernels* loops_in_place(const PagedRows& rows) const {
+  // The loops that read the rows where they are; null if rows are decoded first: into another type or number of
+  // elements, or once for several queries.
+  const RowKernels* loops_in_place(const PagedRows& rows) const {
     constexpr std::int64_t kFewQueries = 4;
-    const bool in_place = rows.scales == nullptr && rows.head_size % kFastStep == 0 && queries_ <= kFewQueries;
-    return in_place ? fast_row_kernels(kernels_, rows.dtype) : nullptr;
+    if (rows.scales != nullptr || rows.head_size % kPadding != 0 || queries_ > kFewQueries) return nullptr;
+    if constexpr (kFast) {
+      return fast_row_kernels(kernels_, rows.dtype);
+    } else {
+      return exact_row_kernels(kernels_, rows.dtype);
+    }
+  }
+  // `in_place`, or without it those for decoded rows.
+  const RowKernels& loops_or_decoded(const RowKernels* in_place) const {
+    if (in_place != nullptr) return *in_place;
+    if constexpr (kFast) {
+      return kernels_.fast.f32;
+    } else {
+      return kernels_.exact.f64;
+    }
   }
 
-  // The rows of run_ for the loops of the fast path: where they are, or decoded to `buffer`.
-  const std::byte* const* fast_rows(const RowReader& reader, bool in_place, xt::xtensor<T, 2>& buffer) {
+  // The rows of run_: where they are, or decoded to `buffer`.
+  const std::byte* const* rows_of(const RowReader& reader, bool in_place, xt::xtensor<T, 2>& buffer) {
     if (in_place) return run_.elements.data();
     const auto stride = static_cast<std::int64_t>(buffer.shape(1));
     reader.decode(run_, buffer.data(), stride);
@@ -212,33 +226,33 @@ class QueryBlock {
   void score_keys() {
     scores_.resize(static_cast<std::size_t>(queries_ * p_.query_heads * needed_.size()));
     fill(keys_, T{0}, kKeyBlock, k_padded_);
-    const FastRowKernels& loops = k_loops_ != nullptr ? *k_loops_ : kernels_.fast.f32;
+    const RowKernels& loops = loops_or_decoded(k_loops_);
     if constexpr (kFast) arrange_queries(loops);
     each_run(k_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
-      const std::byte* const* rows = nullptr;
+      const std::byte* const* rows = rows_of(k_rows_, k_loops_ != nullptr, keys_);
+      // A single query sees all rows that are read, and its products give their squares too.
       if constexpr (kFast) {
-        rows = fast_rows(k_rows_, k_loops_ != nullptr, keys_);
-        // A single query sees all rows that are read, and its products give their squares too.
         if (queries_ > 1) {
           k_squares_(kv_head) = std::max(k_squares_(kv_head), loops.largest_square(rows, end - block, k_padded_));
         }
-      } else {
-        k_rows_.decode(run_, keys_.data(), k_padded_);
       }
       each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
         const std::int64_t row = row_of(query, kv_head * group_);
+        const std::byte* const* seen = rows + (first - block);
+        T* const scores = scores_at(row, first);
         if constexpr (kFast) {
-          loops.dots(&arranged_(row, 0), group_, rows + (first - block), last - first, k_padded_, scores_at(row, first),
-                     needed_.size(), queries_ > 1 ? nullptr : &k_squares_(kv_head), std::exchange(ahead, Ahead{}));
+          loops.dots(&arranged_(row, 0), group_, seen, last - first, k_padded_, scores, needed_.size(),
+                     queries_ > 1 ? nullptr : &k_squares_(kv_head), std::exchange(ahead, Ahead{}));
         } else {
-          dots_(&q_(row, 0), group_, &keys_(first - block, 0), last - first, k_padded_, scores_at(row, first),
-                needed_.size(), std::exchange(ahead, Ahead{}));
+          const auto dots = exact_products_ ? loops.dots_of_exact_products : loops.dots;
+          dots(&q_(row, 0), group_, seen, last - first, k_padded_, scores, needed_.size(),
+               std::exchange(ahead, Ahead{}));
         }
       });
     });
   }
 
-  void arrange_queries(const FastRowKernels& loops) {
+  void arrange_queries(const RowKernels& loops) {
     fill(arranged_, T{0}, queries_ * p_.query_heads, k_padded_);
     for (std::int64_t row = 0; row < queries_ * p_.query_heads; row += group_) {
       loops.arrange(&q_(row, 0), group_, k_padded_, &arranged_(row, 0));
@@ -280,7 +294,8 @@ class QueryBlock {
     double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
-    write_weights(WeightTerms(sums), rising_clump(std::span<const T>(weights), sums, sum), keys, sum, i, head);
+    write_weights(WeightTerms(sums), rising_clump(kernels_, std::span<const T>(weights), sums, sum), keys, sum, i,
+                  head);
     result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
 
     result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
@@ -396,12 +411,12 @@ class QueryBlock {
   }
 
   void sum_doubles(std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
-    const auto stride = static_cast<std::int64_t>(values_.shape(1));
-    v_rows_.decode(run_, values_.data(), stride);
+    const RowKernels& loops = loops_or_decoded(v_loops_);
+    const std::byte* const* rows = rows_of(v_rows_, v_loops_ != nullptr, values_);
     each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
       const std::int64_t row = row_of(query, kv_head * group_);
-      kernels_.exact.accumulate(scores_at(row, first), needed_.size(), group_, &values_(first - block, 0), stride,
-                                last - first, v_padded_, &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
+      loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
+                       &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
     });
     const std::int64_t running_block = (block - origin_) / kRunningBlock * kRunningBlock + origin_;
     if (end - running_block < kRunningBlock && end < needed_.last) return;
@@ -413,8 +428,8 @@ class QueryBlock {
 
   void sum_floats(std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
     static_assert(kFastKeys == kRunningBlock, "each call looks at the running sum once");
-    const FastRowKernels& loops = v_loops_ != nullptr ? *v_loops_ : kernels_.fast.f32;
-    const std::byte* const* rows = fast_rows(v_rows_, v_loops_ != nullptr, values_);
+    const RowKernels& loops = loops_or_decoded(v_loops_);
+    const std::byte* const* rows = rows_of(v_rows_, v_loops_ != nullptr, values_);
     each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
       const std::int64_t row = row_of(query, kv_head * group_);
       loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
@@ -489,7 +504,7 @@ class QueryBlock {
 
   const Problem& p_;
   const ReferenceKernels& kernels_;
-  ExactKernels::Dots* dots_;
+  bool exact_products_;
   Result& result_;
   std::int64_t group_;     // query heads a KV head
   std::int64_t k_padded_;  // [elements]
@@ -514,10 +529,10 @@ class QueryBlock {
   xt::xtensor<double, 1> blocks_;        // [query * query_head]: blocks that running_ sums up
   xt::xtensor<T, 2> keys_;               // [kKeyBlock, k_padded]
   xt::xtensor<T, 2> values_;  // [kKeyBlock, v_padded + kPadding]: a stride of 2^n bytes would use few cache sets
-  xt::xtensor<double, 1> k_squares_;         // [kv_head] largest |k|^2; fast path only
-  std::vector<const std::byte*> decoded_;    // [key] rows of keys_ or values_; fast path only
-  const FastRowKernels* k_loops_ = nullptr;  // fast path only, as v_loops_: null if rows are decoded first
-  const FastRowKernels* v_loops_ = nullptr;
+  xt::xtensor<double, 1> k_squares_;       // [kv_head] largest |k|^2; fast path only
+  std::vector<const std::byte*> decoded_;  // [key] rows of keys_ or values_
+  const RowKernels* k_loops_ = nullptr;    // null if rows are decoded first, as v_loops_
+  const RowKernels* v_loops_ = nullptr;
   double lowest_ = 0;               // the lowest score less its row's maximum
   std::vector<std::size_t> shown_;  // places of the keys of one row that its biases do not hide
   std::vector<double> products_;    // of one score, for rows with small scores

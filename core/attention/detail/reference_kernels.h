@@ -27,7 +27,8 @@ inline constexpr std::int64_t kFastStep = 32;
 inline constexpr std::int64_t kFastKeys = 64;
 
 // Rows that the next call will decode: their cache lines are prefetched while this call computes. A row of one head is
-// a few hundred bytes, which the hardware prefetcher does not predict.
+// a few hundred bytes, which the hardware prefetcher does not predict. They are fetched to the second-level cache: a
+// block of keys of all heads is several times as large as the first, and few lines can be on the way to that one.
 struct Ahead {
   const std::byte* const* rows = nullptr;
   std::int64_t count = 0;
@@ -40,6 +41,20 @@ struct ScoreScan {
   bool all_numbers = true;
 };
 
+// The loops of the reference over rows of one element type, each `padded` elements long, which is a multiple of kLanes.
+struct ExactRowKernels {
+  // scores[r * score_stride + t] = dot(q[r], k[t]) for `rows` rows of q and `keys` rows of k.
+  using Dots = void(const double* q, std::int64_t rows, const std::byte* const* k, std::int64_t keys,
+                    std::int64_t padded, double* scores, std::int64_t score_stride, const Ahead& ahead);
+  Dots* dots;
+  Dots* dots_of_exact_products;  // the same bits, sooner, where each product of q and k is exact
+
+  // Key by key, for `rows` rows of weights e and every dim of v: x = e * v, then
+  //   sums[r][0][dim] += x      sums[r][1][dim] += |x|      sums[r][2][dim] += x * x
+  void (*accumulate)(const double* weights, std::int64_t weight_stride, std::int64_t rows, const std::byte* const* v,
+                     std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead);
+};
+
 // The loops of the reference.
 struct ExactKernels {
   // Elements of one row as doubles, exactly. `source` need not be aligned.
@@ -48,17 +63,7 @@ struct ExactKernels {
   Widen* widen_f16;
   Widen* widen_bf16;
 
-  // scores[r * score_stride + t] = dot(q[r], k[t]) for `rows` rows of q and `keys` rows of k, each `padded` long.
-  using Dots = void(const double* q, std::int64_t rows, const double* k, std::int64_t keys, std::int64_t padded,
-                    double* scores, std::int64_t score_stride, const Ahead& ahead);
-  Dots* dots;
-  Dots* dots_of_exact_products;  // the same bits, sooner, where each product of q and k is exact
-
-  // Key by key, for `rows` rows of weights e and every dim of v: x = e * v, then
-  //   sums[r][0][dim] += x      sums[r][1][dim] += |x|      sums[r][2][dim] += x * x
-  // v is [key, v_stride]; v_stride >= padded, both in elements.
-  void (*accumulate)(const double* weights, std::int64_t weight_stride, std::int64_t rows, const double* v,
-                     std::int64_t v_stride, std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead);
+  ExactRowKernels f64, f32, bf16;  // by the type of the rows; null functions of f32 and bf16: decode the rows first
 
   // The extremes of `count` scores. NaN is no extreme.
   void (*scan)(const double* scores, std::int64_t count, ScoreScan* result);
@@ -66,6 +71,10 @@ struct ExactKernels {
   // The sums over `count` weights e: their own, in the order of reference.h, and those of the error bound, which are
   // added in eight lanes too.
   void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
+
+  // What a tile of `count` weights adds to the phases if they are taken relative to `maximum` (rising_clump.h):
+  //   phases[type][move] = sum over e of e * (phase of e / maximum - phase of e), in eight lanes
+  void (*raise)(const double* e, std::int64_t count, double maximum, double (*phases)[kPhaseMoves]);
 
   // The weighted sum of the values of keys with equal weights (equal_weights.h): for `count` keys of weight e
   //   together[dim] += e * values[i][dim]
@@ -80,8 +89,8 @@ struct ExactKernels {
   void (*divide_roots)(const double* values, std::int64_t count, double count_of_sums, double divisor, double* target);
 };
 
-// The loops of the fast path (fast.h) over rows of one element type. Elements become floats in registers; rows are
-// read where they are, each `padded` elements long, which is a multiple of kFastStep.
+// The loops of the fast path (fast.h) over rows of one element type, each `padded` elements long, which is a multiple
+// of kFastStep. Elements become floats in registers.
 struct FastRowKernels {
   // The rows of q of one KV head in the order in which dots() reads elements.
   void (*arrange)(const float* q, std::int64_t rows, std::int64_t padded, float* target);
@@ -94,7 +103,7 @@ struct FastRowKernels {
   // The largest sum of squares of `keys` rows.
   double (*largest_square)(const std::byte* const* k, std::int64_t keys, std::int64_t padded);
 
-  // As of ExactKernels, for at most kFastKeys keys, whose sum is made of floats. Then
+  // As of ExactRowKernels, for at most kFastKeys keys, whose sum is made of floats. Then
   //   running[r][dim] += sums[r][0][dim]^2
   void (*accumulate)(const float* weights, std::int64_t weight_stride, std::int64_t rows, const std::byte* const* v,
                      std::int64_t keys, std::int64_t padded, double* sums, double* running, const Ahead& ahead);
@@ -112,6 +121,9 @@ struct FastKernels {
   // e[t] = exp(scores[t] - largest) to 3 units of 2^-24 for differences in [-87, 0], and the sums over e. The row sum
   // and the sum of squares are added in double.
   void (*weigh)(const double* scores, std::int64_t count, double largest, float* e, WeightSums* sums);
+
+  // As of ExactKernels, with the same bits for weights that are floats.
+  void (*raise)(const float* e, std::int64_t count, double maximum, double (*phases)[kPhaseMoves]);
 
   // As of ExactKernels.
   void (*join)(double e, const float* const* values, const float* const* partners, std::int64_t count, double others,

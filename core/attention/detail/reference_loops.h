@@ -30,7 +30,7 @@ struct Fetcher {
 
  private:
   void fetch() {
-    __builtin_prefetch(ahead.rows[row] + at, 0, 3);
+    __builtin_prefetch(ahead.rows[row] + at, 0, 2);
     at += 64;
     if (at < ahead.bytes) return;
     at = 0;
@@ -113,40 +113,6 @@ struct Loops {
     return z + x * y;
   }
 
-  // The scores of R rows of q and T keys.
-  template <int R, int T, bool ExactProducts>
-  static void dots_tile(const double* q, const double* k, std::int64_t padded, double* scores,
-                        std::int64_t score_stride) {
-    Vec sum[R * T][kParts];
-    for (int i = 0; i < R * T * kParts; ++i) sum[i / kParts][i % kParts] = Vec{};
-    for (std::int64_t d = 0; d < padded; d += kLanes) {
-      for (int part = 0; part < kParts; ++part) {
-        Vec x[T];
-        for (int t = 0; t < T; ++t) x[t] = load(k + t * padded + d + part * W);
-        for (int r = 0; r < R; ++r) {
-          Vec y = load(q + r * padded + d + part * W);
-          if constexpr (T > 1) asm("" : "+x"(y));  // in a register: loaded once, not as an operand of each product
-          for (int t = 0; t < T; ++t) {
-            sum[r * T + t][part] = multiply_add<ExactProducts>(y, x[t], sum[r * T + t][part]);
-          }
-        }
-      }
-    }
-    if constexpr (W == 8 && R * T == 8) {
-      // fold_eight returns the sums of its arguments in the order 0 4 1 5 2 6 3 7, which puts a row's keys side by
-      // side.
-      const Vec folded =
-          fold_eight(sum[0][0], sum[2][0], sum[4][0], sum[6][0], sum[1][0], sum[3][0], sum[5][0], sum[7][0]);
-      double lane[8];
-      store(lane, folded);
-      for (int r = 0; r < R; ++r) __builtin_memcpy(scores + r * score_stride, lane + r * T, sizeof(double) * T);
-      return;
-    }
-    for (int r = 0; r < R; ++r) {
-      for (int t = 0; t < T; ++t) scores[r * score_stride + t] = fold(sum[r * T + t]);
-    }
-  }
-
   // The sum of each argument in the order of fold(): halves, then quarters, then neighbors. Lane 2 i is argument i, and
   // lane 2 i + 1 is argument 4 + i. W = 8.
   static Vec fold_eight(Vec a, Vec b, Vec c, Vec d, Vec e, Vec f, Vec g, Vec h) {
@@ -162,38 +128,6 @@ struct Loops {
   static Vec fold_halves(Vec a, Vec b) {  // two lanes of each of four
     return __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13) +
            __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15);
-  }
-
-  // R rows of q, T keys at a time.
-  template <int R, int T, bool ExactProducts>
-  static void dots_of(const double* q, const double* k, std::int64_t keys, std::int64_t padded, double* scores,
-                      std::int64_t score_stride, const Ahead& ahead) {
-    Fetcher fetcher(ahead, keys / T);
-    std::int64_t t = 0;
-    for (; t + T <= keys; t += T) {
-      fetcher.step();
-      dots_tile<R, T, ExactProducts>(q, k + t * padded, padded, scores + t, score_stride);
-    }
-    for (; t < keys; ++t) dots_tile<R, 1, ExactProducts>(q, k + t * padded, padded, scores + t, score_stride);
-    fetcher.finish();
-  }
-
-  template <bool ExactProducts>
-  static void dots(const double* q, std::int64_t rows, const double* k, std::int64_t keys, std::int64_t padded,
-                   double* scores, std::int64_t score_stride, const Ahead& ahead) {
-    // As many accumulators as registers hold, with a row for itself and with several.
-    constexpr int kRows = W == 2 ? 2 : 4;
-    constexpr int kKeys = W == 8 ? 2 : 1;
-    constexpr int kKeysOfOneRow = W == 8 ? 8 : W == 4 ? 4 : 2;
-    std::int64_t r = 0;
-    for (; r + kRows <= rows; r += kRows) {
-      dots_of<kRows, kKeys, ExactProducts>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride,
-                                           r == 0 ? ahead : Ahead{});
-    }
-    for (; r < rows; ++r) {
-      dots_of<1, kKeysOfOneRow, ExactProducts>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride,
-                                               r == 0 ? ahead : Ahead{});
-    }
   }
 
   static Vec all(double x) {
@@ -290,6 +224,43 @@ struct Loops {
     }
   }
 
+  // rounding_phase() of weight_terms.h, plus kPhaseZero. `removed`: the bits that rounding removes, at the top. Their
+  // upper 32 bits, as a signed number n, become the fraction of 2^52 + 2^31 + n.
+  static constexpr double kPhaseZero = 0x1p52 + 0x1p31;
+  static Vec phase_from_2_52(UnsignedBits removed, std::size_t move) {
+    const UnsignedBits moved = removed + (static_cast<unsigned long long>(move) << 62);
+    return (Vec)((moved >> 32) ^ 0x4330000080000000ULL);
+  }
+
+  // raise() of weights of which `load_at(t)` returns those of keys t to t + W - 1 as doubles, 0 after the last one.
+  template <class F>
+  static void raise_weights(std::int64_t count, double maximum, double (*phases)[kPhaseMoves], const F& load_at) {
+    Vec sum[kClumpTypes][kPhaseMoves][kParts] = {};
+    for (std::int64_t t = 0; t < count; t += kLanes) {
+      for (int part = 0; part < kParts; ++part) {
+        const Vec e = load_at(t + part * W), of_tile = e / maximum;
+        for (std::size_t type = 0; type < kClumpTypes; ++type) {
+          const UnsignedBits of_row = (UnsignedBits)e << (12 + kClumpKeptBits[type]);
+          const UnsignedBits raised = (UnsignedBits)of_tile << (12 + kClumpKeptBits[type]);
+          for (std::size_t move = 0; move < kPhaseMoves; ++move) {
+            sum[type][move][part] += e * (phase_from_2_52(raised, move) - phase_from_2_52(of_row, move));
+          }
+        }
+      }
+    }
+    for (std::size_t type = 0; type < kClumpTypes; ++type) {
+      for (std::size_t move = 0; move < kPhaseMoves; ++move) phases[type][move] = fold(sum[type][move]);
+    }
+  }
+  static void raise(const double* e, std::int64_t count, double maximum, double (*phases)[kPhaseMoves]) {
+    raise_weights(count, maximum, phases, [&](std::int64_t t) {
+      if (t + W <= count) return load(e + t);
+      double rest[W] = {};
+      for (std::int64_t i = t; i < count; ++i) rest[i - t] = e[i];
+      return load(rest);
+    });
+  }
+
   // Eight lanes of each sum of weigh().
   struct WeightLanes {
     Vec row_sum[kParts] = {}, squares[kParts] = {};
@@ -306,10 +277,7 @@ struct Loops {
       for (std::size_t type = 0; type < kClumpTypes; ++type) {
         const UnsignedBits removed = (UnsignedBits)e << (12 + kClumpKeptBits[type]);
         for (std::size_t move = 0; move < kPhaseMoves; ++move) {
-          // The signed number in the upper 32 bits as a double: 2^52 + 2^31 + number, less 2^52 + 2^31.
-          const UnsignedBits moved = removed + (static_cast<unsigned long long>(move) << 62);
-          const UnsignedBits shifted = ((moved >> 32) ^ 0x80000000ULL) | 0x4330000000000000ULL;
-          phases[type][move][part] += e * ((Vec)shifted - (0x1p52 + 0x1p31));
+          phases[type][move][part] += e * (phase_from_2_52(removed, move) - kPhaseZero);
         }
       }
       const Vec faintly = (Vec)((Bits)e & (e < 0x1p-7));
@@ -378,51 +346,6 @@ struct Loops {
       sums->subnormal_squares[type] = fold(lanes.subnormal_squares[type]);
     }
     sums->faint_squares = fold(lanes.faint_squares);
-  }
-
-  // Twelve sums stay in registers over all keys. |e * v| is e * |v|, and o adds it times the sign of v: the product
-  // with 1 or -1 is exact.
-  template <int R>
-  static void accumulate_of(const double* weights, std::int64_t weight_stride, const double* v, std::int64_t v_stride,
-                            std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead) {
-    const Bits sign_bit = Bits{} + static_cast<long long>(0x8000000000000000ULL);
-    Fetcher fetcher(ahead, keys * padded / W);
-    for (std::int64_t d = 0; d < padded; d += W) {
-      Vec sum[R][3];
-      for (int r = 0; r < R; ++r) {
-        for (int s = 0; s < 3; ++s) sum[r][s] = load(sums + (r * 3 + s) * padded + d);
-      }
-      const double* column = v + d;
-      for (std::int64_t t = 0; t < keys; ++t, column += v_stride) {
-        fetcher.step();
-        const Vec y = load(column);
-        const Vec sign = (Vec)(((Bits)y & sign_bit) | (Bits)all(1.0));
-        const Vec size = (Vec)((Bits)y & ~sign_bit);
-        for (int r = 0; r < R; ++r) {
-          const Vec x = size * weights[r * weight_stride + t];
-          sum[r][0] = multiply_add<true>(x, sign, sum[r][0]);
-          sum[r][1] += x;
-          sum[r][2] += x * x;
-        }
-      }
-      for (int r = 0; r < R; ++r) {
-        for (int s = 0; s < 3; ++s) store(sums + (r * 3 + s) * padded + d, sum[r][s]);
-      }
-    }
-  }
-
-  static void accumulate(const double* weights, std::int64_t weight_stride, std::int64_t rows, const double* v,
-                         std::int64_t v_stride, std::int64_t keys, std::int64_t padded, double* sums,
-                         const Ahead& ahead) {
-    std::int64_t r = 0;
-    for (; r + 4 <= rows; r += 4) {
-      accumulate_of<4>(weights + r * weight_stride, weight_stride, v, v_stride, keys, padded, sums + r * 3 * padded,
-                       r == 0 ? ahead : Ahead{});
-    }
-    for (; r < rows; ++r) {
-      accumulate_of<1>(weights + r * weight_stride, weight_stride, v, v_stride, keys, padded, sums + r * 3 * padded,
-                       r == 0 ? ahead : Ahead{});
-    }
   }
 };
 

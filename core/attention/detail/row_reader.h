@@ -19,7 +19,8 @@ struct RowRun {
   std::vector<const std::byte*> scales;    // [token]; empty when not quantized
 };
 
-// The loops of the fast path that read rows of this type where they are; null for types that must be decoded first.
+// The loops that read rows of this type where they are; null for types that must be decoded first.
+[[nodiscard]] const ExactRowKernels* exact_row_kernels(const ReferenceKernels& kernels, DType dtype);
 [[nodiscard]] const FastRowKernels* fast_row_kernels(const ReferenceKernels& kernels, DType dtype);
 
 class RowReader {

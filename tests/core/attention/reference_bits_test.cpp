@@ -62,6 +62,29 @@ TEST(ReferenceBits, EveryInstructionSetGivesTheSame) {
   }
 }
 
+// Rows of a multiple of eight elements are read where they are by some instruction sets and decoded first by others:
+// sizes of one step of sixteen elements, of a step and a half, and of several; groups of 6 rows, of 3 and of one.
+TEST(ReferenceBits, RowsReadInPlaceGiveTheBitsOfDecodedRows) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    for (const auto& [size, value_size] : {std::pair{8, 24}, {16, 8}, {24, 64}, {64, 40}}) {
+      for (const std::int64_t kv_heads : {2, 4, 12}) {
+        Spec spec = uneven(dtype);
+        spec.kv_heads = kv_heads;
+        spec.head_size = size;
+        spec.value_size = value_size;
+        spec.hnd = kv_heads == 4;
+        const PagedCase c(spec);
+        const Result expected = reference(c.problem, InstructionSet::baseline);
+        for (const InstructionSet set : available_instruction_sets()) {
+          const Result result = reference(c.problem, set);
+          EXPECT_EQ(bits_of(result), bits_of(expected)) << name(set) << ' ' << testing::describe(spec);
+          EXPECT_EQ(testing::term_bits_of(result), testing::term_bits_of(expected)) << name(set);
+        }
+      }
+    }
+  }
+}
+
 // A difference in compiler or library, or a fused multiply-add, would change the last digits of some output.
 TEST(ReferenceBits, ChecksumIsTheOneEveryCompilerGives) {
   EXPECT_EQ(fnv1a(bits_of(reference(PagedCase(uneven()).problem))), 0x3bf6de0bc62afcc8u);

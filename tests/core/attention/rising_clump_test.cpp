@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/attention/bounds.h"
+#include "core/attention/detail/reference_kernels.h"
 #include "core/attention/fast.h"
 #include "core/attention/reference.h"
 #include "core/attention/weight_terms.h"
@@ -163,6 +164,25 @@ TEST(RisingClump, OfFloatsIsThatOfDoubles) {
   const std::vector<double> doubles(floats.begin(), floats.end());
   EXPECT_EQ(rising_clump(std::span<const float>(floats), row.terms.sums(), row.sum),
             rising_clump(std::span<const double>(doubles), row.terms.sums(), row.sum));
+}
+
+// Lengths with a last tile of any size: lanes after its end must add nothing.
+TEST(RisingClump, HasTheSameBitsWithEveryInstructionSet) {
+  for (const std::size_t keys : {17, 31, 300, 1000}) {
+    const Row row = row_of(rising(keys, 3, 0.01));
+    const std::vector<float> floats(row.weights.begin(), row.weights.end());
+    const std::span<const double> doubles(row.weights);
+    const WeightSums& sums = row.terms.sums();
+    for (const InstructionSet set : available_instruction_sets()) {
+      const ReferenceKernels& kernels = *reference_kernels(set);
+      const ReferenceKernels& baseline = *reference_kernels(InstructionSet::baseline);
+      EXPECT_EQ(rising_clump(kernels, doubles, sums, row.sum), rising_clump(baseline, doubles, sums, row.sum))
+          << name(set) << ", " << keys << " keys";
+      EXPECT_EQ(rising_clump(kernels, std::span<const float>(floats), sums, row.sum),
+                rising_clump(baseline, std::span<const float>(floats), sums, row.sum))
+          << name(set) << ", " << keys << " keys";
+    }
+  }
 }
 
 // So a wrong page of such a row is found as before. Many weights of a narrow spread share a number of e4m3: their mean
