@@ -127,7 +127,8 @@ class Limits(unittest.TestCase):
         def trace(name, steps, events, text=0):
             """A trace of empty steps, and of `events` events that the index claims for the last one."""
             path = os.path.join(self.folder.name, name)
-            done = subprocess.run([program.KVSCOPE, "run", program.gallery("first_light"), "--out", os.path.join(self.folder.name, "run")],
+            done = subprocess.run([program.KVSCOPE, "run", program.gallery("first_light"), "--trace", "full", "--out",
+                                   os.path.join(self.folder.name, "run")],
                                   capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             os.replace(os.path.join(self.folder.name, "run", "trace.kvt"), path)
