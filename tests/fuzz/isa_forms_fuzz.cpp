@@ -184,7 +184,7 @@ class Statements {
   std::string number_of(std::string_view family, std::size_t count) {
     return std::string(family) + std::to_string(choices_.below(count));
   }
-  // A register of the type's width, mostly without a type of its own.
+  // A register of the type's width, mostly of a .bN type.
   std::string reg(ptx::Type type, bool wider) {
     if (type == ptx::Type::pred) return number_of("%p", 6);
     int bits = ptx::bits(type);
