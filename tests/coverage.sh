@@ -53,4 +53,4 @@ else
 fi
 find "$profiles" -name '*.profraw' -size +0 >"$profiles/list"
 llvm-profdata merge -sparse -f "$profiles/list" -o "$data"
-export_coverage -summary-only | python3 tests/coverage.py
+export_coverage | python3 tests/coverage.py

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/common/bundle_input.h"
 #include "apps/common/diagnosis_inputs.h"
 #include "apps/common/faults.h"
 #include "core/attention/bounds.h"
@@ -81,7 +82,7 @@ std::unique_ptr<AttentionStep> AttentionStep::of_scenario(Scenario scenario, Foc
 std::unique_ptr<AttentionStep> AttentionStep::of_bundle(const std::string& path) {
   std::unique_ptr<AttentionStep> step(new AttentionStep);
   step->golden_path_ = path;
-  step->golden_ = golden::load_bundle(path);
+  step->golden_ = open_bundle(path, step->remarks_);
   const golden::Bundle& golden = step->golden_;
   std::vector<Fault> faults;
   for (const char* name : {"o", "a1", "a2", "smax", "query_offsets", "key_lengths"}) {
@@ -106,7 +107,7 @@ std::unique_ptr<AttentionStep> AttentionStep::of_bundle(const std::string& path)
   }
   step->inputs_path_ = *inputs;
   try {
-    if (!inputs->empty()) step->inputs_ = golden::load_bundle(*inputs);
+    if (!inputs->empty()) step->inputs_ = open_bundle(*inputs, step->remarks_);
     step->prepared_ =
         golden::prepare_problem(inputs->empty() ? golden : step->inputs_, golden::layout_options_of(golden, path),
                                 inputs->empty() ? path : *inputs);
@@ -205,18 +206,20 @@ viz::AttentionErrors AttentionStep::errors(const std::string& candidate_path) co
   golden::CompareOptions options;
   options.golden_name = golden_path_.empty() ? "golden" : golden_path_;
   golden::Bundle candidate;
+  std::vector<std::string> remarks;
   if (candidate_path.empty()) {
     const attention::Problem& problem = need_problem();
     candidate = candidate_bundle(attention::tiled(problem, {.tile_keys = default_tile_}), DType::f32, problem.options);
     options.candidate_name = "the tiled flow";
   } else {
-    candidate = golden::load_bundle(candidate_path);
+    candidate = open_bundle(candidate_path, remarks);
     static_cast<void>(golden::use_output_names(golden_, candidate, candidate_path));
     options.candidate_name = candidate_path;
   }
   const golden::CompareResult compared = golden::compare(golden_, candidate, options);
   const golden::ElementErrors elements = golden::element_errors(golden_, candidate, options);
   viz::AttentionErrors errors;
+  errors.remarks = std::move(remarks);
   errors.golden_name = file_of(options.golden_name);
   errors.candidate_name = candidate_path.empty() ? options.candidate_name : file_of(candidate_path);
   errors.of_flow = candidate_path.empty();

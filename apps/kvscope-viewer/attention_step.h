@@ -37,6 +37,8 @@ class AttentionStep {
   [[nodiscard]] viz::AttentionErrors errors(const std::string& candidate) const;
 
   [[nodiscard]] const golden::Bundle& golden() const { return golden_; }
+  // Checks that the golden's file or its inputs' lacks because of its version, one sentence each.
+  [[nodiscard]] const std::vector<std::string>& remarks() const { return remarks_; }
   // Null without the golden's inputs.
   [[nodiscard]] const attention::Problem* problem() const { return problem_ ? &*problem_ : nullptr; }
   // The table with all entries that the inputs give; null without inputs, or for a scenario.
@@ -56,6 +58,7 @@ class AttentionStep {
   std::int64_t page_size_ = 1;     // [tokens]
   std::int64_t default_tile_ = 64;
   golden::Bundle golden_;
+  std::vector<std::string> remarks_;
   std::optional<attention::Problem> problem_;
   // Of a scenario.
   Scenario scenario_;

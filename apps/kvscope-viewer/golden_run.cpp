@@ -157,7 +157,7 @@ std::unique_ptr<viz::EventSource> golden_run(const AttentionStep& step) {
   ended.free_blocks = std::max<std::int64_t>(0, cache.blocks - ended.used_blocks);
   ended.slots_filled = writer.slots_filled();
   recorder.record(ended);
-  return viz::from_tape(recorder.take(), {{"producer", "kvscope-viewer"}}, recorder.detail());
+  return viz::from_tape(recorder.take(), {{"producer", "kvscope-viewer"}}, recorder.detail(), step.remarks());
 }
 
 }  // namespace kvscope::apps

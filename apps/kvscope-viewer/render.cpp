@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -31,6 +34,10 @@
 namespace kvscope::apps {
 namespace {
 
+void print_remarks(const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks) std::cerr << fmt::format("kvscope-viewer: note: {}\n", remark);
+}
+
 std::shared_ptr<const viz::Run> open_run(const RenderRequest& request) {
   const FileKind kind = request.kind == FileKind::by_content ? kind_of(request.file) : request.kind;
   std::unique_ptr<viz::EventSource> source;
@@ -38,6 +45,7 @@ std::shared_ptr<const viz::Run> open_run(const RenderRequest& request) {
     source = viz::open_trace(request.file);
   } else if (kind == FileKind::bundle) {
     source = golden_run(*AttentionStep::of_bundle(request.file));
+    print_remarks(source->remarks());
   } else {
     Progress bar("requests");
     source = simulate_in_memory(request.file,
@@ -274,12 +282,16 @@ void set_attention(viz::Picture& picture, const RenderRequest& request, const st
   const viz::State state = run->state_at(picture.position);
   const bool several = picture.last_row && *picture.last_row > run->row_at(picture.position);
   if (several) {
-    picture.attention_of = [backend, request, run, picture](const viz::State& of) {
-      return attention_at(*backend, request, *run, of, picture, false);
+    const auto printed = std::make_shared<std::once_flag>();
+    picture.attention_of = [backend, request, run, picture, printed](const viz::State& state_of_frame) {
+      viz::AttentionOfStep of = attention_at(*backend, request, *run, state_of_frame, picture, false);
+      if (of.errors) std::call_once(*printed, print_remarks, of.errors->remarks);
+      return of;
     };
     return;
   }
   viz::AttentionOfStep of = attention_at(*backend, request, *run, state, picture, true);
+  if (of.errors) print_remarks(of.errors->remarks);
   picture.flow = of.flow;
   picture.flow_instead = of.flow_instead;
   picture.errors = of.errors;

@@ -27,6 +27,7 @@ struct ShowCommand {
   std::vector<std::int64_t> events;  // first and last, or nothing
   bool verify = false;
   bool json = false;
+  trace::TraceLimits limits;
 };
 
 // Metadata and counts, without the events.
@@ -59,7 +60,7 @@ std::optional<std::int64_t> sequence_of(const trace::Event& event) {
 
 // The summary, or the events of one step or of all, one line each.
 int show(const ShowCommand& command) {
-  trace::TraceReader reader(command.file);
+  trace::TraceReader reader(command.file, command.limits);
   std::optional<std::size_t> kind;
   if (command.kind) kind = trace::find_kind(*command.kind);
   if (command.verify) {
@@ -108,11 +109,12 @@ struct DiffCommand {
   std::string left, right;
   std::vector<std::string> kinds;
   std::vector<std::int64_t> tiles;  // of both, or of each
+  trace::TraceLimits limits;
 };
 
 int diff(const DiffCommand& command) {
-  trace::TraceReader left(command.left);
-  trace::TraceReader right(command.right);
+  trace::TraceReader left(command.left, command.limits);
+  trace::TraceReader right(command.right, command.limits);
   trace::DiffOptions options;
   for (const std::string& kind : command.kinds) options.kinds.push_back(*trace::find_kind(kind));
   if (!command.tiles.empty()) {
@@ -128,6 +130,16 @@ std::vector<std::string> kind_names() {
   std::vector<std::string> names;
   for (std::size_t kind = 0; kind < trace::kKinds; ++kind) names.emplace_back(trace::kind_name(kind));
   return names;
+}
+
+void add_limits(CLI::App& app, trace::TraceLimits& limits) {
+  const auto add = [&app](const char* option, std::int64_t& limit, const char* text) {
+    app.add_option(option, limit, text)->check(at_least(1))->capture_default_str();
+  };
+  add("--max-steps", limits.steps, "Reject a trace of more steps; a step takes 40 bytes of memory");
+  add("--max-events", limits.events, "Reject a trace of more events");
+  add("--max-step-events", limits.step_events, "Reject a trace with more events in one step, which is read as a whole");
+  add("--max-text", limits.text_bytes, "Reject a trace with more bytes of metadata, such as its scenario");
 }
 
 }  // namespace
@@ -152,6 +164,7 @@ void add_trace(CLI::App& app, Action& chosen) {
   show_app->add_flag("--verify", command->verify, "Check every event against the checksums of the file")
       ->excludes("--step", "--kind", "--seq", "--events");
   show_app->add_flag("--json", command->json, "Print one JSON object per event");
+  add_limits(*show_app, command->limits);
   add_examples(*show_app,
                {recorded, "kvscope trace show run/trace.kvt", "kvscope trace show run/trace.kvt --step 3 --seq 0"});
   show_app->callback([command, &chosen] { chosen = [command] { return show(*command); }; });
@@ -171,6 +184,7 @@ void add_trace(CLI::App& app, Action& chosen) {
       ->type_name("KIND,...")
       ->delimiter(',')
       ->check(CLI::IsMember(kind_names()));
+  add_limits(*diff_app, files->limits);
   add_examples(*diff_app,
                {recorded, "kvscope trace diff run/trace.kvt run/trace.kvt --kinds tokens_written,block_copied"});
   diff_app->callback([files, &chosen] { chosen = [files] { return diff(*files); }; });

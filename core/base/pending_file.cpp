@@ -64,8 +64,8 @@ PendingFile::PendingFile(OutputPath path) : shown_(std::move(path.shown)), final
   const struct stat old = replaced_file(final_, shown_);
   const bool replaces = old.st_mode != 0;
   while (descriptor_ < 0) {
-    temporary_ = final_;
-    temporary_.replace_filename(detail::random_entry_name());
+    // Not replace_filename: in libstdc++ 12 a failed allocation in it leaves a path that cannot be destroyed.
+    temporary_ = final_.parent_path() / detail::random_entry_name();
     slot_ = detail::remember_pending(temporary_.native(), false);
     // A file that replaces a private one is private from its creation on.
     constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;

@@ -1,5 +1,6 @@
 #include "core/base/pending_folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -8,6 +9,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -57,6 +62,24 @@ int rename_flags(const std::filesystem::path& from, const std::filesystem::path&
 
 bool is_unsupported(int error) {
   return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP;
+}
+
+// The names in a folder; none: the folder cannot be read. Not by std::filesystem::directory_iterator: that of
+// libstdc++ 12 ends the program when memory runs out.
+std::optional<std::vector<std::string>> names_in(const std::filesystem::path& folder) {
+  struct Close {
+    void operator()(DIR* entries) const { ::closedir(entries); }
+  };
+  const std::unique_ptr<DIR, Close> entries(::opendir(folder.c_str()));
+  if (entries == nullptr && errno == ENOMEM) throw std::bad_alloc();
+  if (entries == nullptr) return std::nullopt;
+  std::vector<std::string> names;
+  for (errno = 0; const dirent* entry = ::readdir(entries.get()); errno = 0) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) return std::nullopt;
+  return names;
 }
 
 // Held while a set takes its place in the folder, so that two programs do not mix their sets. Without a lock where the
@@ -146,12 +169,12 @@ OutputPath PendingFolder::operator/(std::string_view name) const {
 }
 
 bool PendingFolder::has_only_the_set() const {
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(final_, error), end; !error && entry != end; entry.increment(error)) {
-    if (!entry->is_regular_file(error) || entry->is_symlink(error)) return false;
-    if (std::ranges::find(names_, entry->path().filename().string()) == names_.end()) return false;
-  }
-  return !error;
+  const auto names = names_in(final_);
+  return names && std::ranges::all_of(*names, [this](const std::string& name) {
+           struct stat status = {};
+           return ::lstat((final_ / name).c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+                  std::ranges::find(names_, name) != names_.end();
+         });
 }
 
 void PendingFolder::keep_access_of_files() const {
@@ -169,10 +192,8 @@ void PendingFolder::keep_access_of_files() const {
 void PendingFolder::remove_displaced() const {
   for (const std::string& name : names_) ::unlink((temporary_ / name).c_str());
   if (::rmdir(temporary_.c_str()) == 0) return;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(temporary_, error), end; !error && entry != end;
-       entry.increment(error)) {
-    static_cast<void>(rename_flags(entry->path(), final_ / entry->path().filename(), RENAME_NOREPLACE));
+  for (const std::string& name : names_in(temporary_).value_or(std::vector<std::string>())) {
+    static_cast<void>(rename_flags(temporary_ / name, final_ / name, RENAME_NOREPLACE));
   }
   ::rmdir(temporary_.c_str());
 }

@@ -167,9 +167,8 @@ Bundle without_answer(Bundle golden) {
 }
 
 std::string golden_name_of(std::string_view inputs_name) {
-  std::filesystem::path path(inputs_name);
-  path.replace_filename(path.stem().string() + "_golden" + path.extension().string());
-  return path.string();
+  const std::filesystem::path path(inputs_name);
+  return (path.parent_path() / (path.stem().string() + "_golden" + path.extension().string())).string();
 }
 
 void check_has_answer(const Bundle& golden, std::string_view golden_name, std::string_view candidate_name) {

@@ -4,7 +4,9 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -71,7 +73,7 @@ Database Database::open_untrusted(const std::filesystem::path& path, std::string
   sqlite3_db_config(db.db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(db.db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(db.db_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  sqlite3_limit(db.db_, SQLITE_LIMIT_LENGTH, static_cast<int>(max_value));
+  sqlite3_limit(db.db_, SQLITE_LIMIT_LENGTH, static_cast<int>(std::min<std::int64_t>(max_value, INT_MAX)));
   sqlite3_limit(db.db_, SQLITE_LIMIT_COLUMN, 64);
   sqlite3_limit(db.db_, SQLITE_LIMIT_ATTACHED, 0);
   for (const char* pragma : {"PRAGMA cell_size_check = ON", "PRAGMA mmap_size = 0", "PRAGMA query_only = ON",
@@ -121,6 +123,11 @@ bool Database::has_column(std::string_view table, std::string_view column) const
 void Database::fail(int code) const {
   if (code == SQLITE_INTERRUPT) throw InputError(shown_, "", "is damaged: it takes too long to read");
   const int kind = code & 0xff;
+  if (kind == SQLITE_TOOBIG) {
+    throw InputError(shown_, "",
+                     fmt::format("holds a text of more than {} bytes: a larger limit: --max-text of kvscope trace",
+                                 sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, -1)));
+  }
   if (kind == SQLITE_NOMEM || db_ == nullptr) throw std::bad_alloc();  // SQLite makes no handle without memory
   if (const int error = system_error_of(db_, kind); error != 0) {
     throw InputError(shown_, "", fmt::format("cannot be {}: {}", writing_ ? "written" : "read", system_message(error)));

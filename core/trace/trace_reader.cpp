@@ -16,6 +16,7 @@
 namespace kvscope::trace {
 namespace {
 
+constexpr std::int64_t kTableBytes = 1 << 16;  // more than the statement that creates any table of a trace
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
 // One kind's table, read forwards.
@@ -31,10 +32,11 @@ struct Cursor {
 
 class TraceReader::File {
  public:
-  explicit File(const std::filesystem::path& path)
+  File(const std::filesystem::path& path, const TraceLimits& limits)
       : shown(path.string()),
+        limits_(limits),
         bytes_(check_header(path, shown)),
-        db_(Database::open_untrusted(path, shown, kMaxMetaBytes)),
+        db_(Database::open_untrusted(path, shown, std::max(limits.text_bytes, kTableBytes))),
         pages_(path) {
     // Far more than an honest file of this size needs: about 20 instructions a row.
     db_.limit_work(10'000'000 + 64 * bytes_);
@@ -81,9 +83,7 @@ class TraceReader::File {
       const auto value = rows.text(1);
       if (!key || !value) throw InputError(shown, "table 'meta'", "holds a row that is not text");
       bytes += static_cast<std::int64_t>(key->size() + value->size());
-      if (bytes > kMaxMetaBytes) {
-        throw InputError(shown, "table 'meta'", fmt::format("holds more than {} bytes", kMaxMetaBytes));
-      }
+      require_at_most("table 'meta'", bytes, limits_.text_bytes, "bytes of text", "--max-text");
       if (!meta.empty() && meta.rbegin()->first >= *key) {
         throw InputError(shown, "table 'meta'", fmt::format("key '{}' is out of order", *key));
       }
@@ -95,6 +95,15 @@ class TraceReader::File {
       throw InputError(shown, "meta 'detail'", fmt::format("'{}' is neither 'steps' nor 'full'", meta_text("detail")));
     }
     events = meta_number("events");
+    require_at_most("meta 'events'", events, limits_.events, "events", "--max-events");
+  }
+
+  void require_at_most(const std::string& where, std::int64_t value, std::int64_t limit, std::string_view what,
+                       std::string_view option) const {
+    if (value <= limit) return;
+    throw InputError(
+        shown, where,
+        fmt::format("{} {} are more than {}: a larger limit: {} of kvscope trace", value, what, limit, option));
   }
 
   const std::string& meta_text(std::string_view key) const {
@@ -143,6 +152,7 @@ class TraceReader::File {
     const auto expected = static_cast<std::int64_t>(index.size());
     const std::int64_t next = index.empty() ? 0 : index.back().end_event();
     const std::string where = fmt::format("table 'step', row {}", expected);
+    require_at_most(where, expected, limits_.steps, "steps", "--max-steps");
     if (number != expected) throw InputError(shown, where, fmt::format("is missing: row {} follows", number));
     if (first != next) throw InputError(shown, where, fmt::format("begins at event {} instead of {}", first, next));
     if (count < (expected > 0 ? 1 : 0) || count > events - first) {
@@ -155,6 +165,7 @@ class TraceReader::File {
     if (crc < 0 || crc > std::int64_t{0xFFFFFFFF}) {
       throw InputError(shown, where, fmt::format("crc {} is outside [0, 4294967296)", crc));
     }
+    require_at_most(where, count, limits_.step_events, "events of one step", "--max-step-events");
     index.push_back({StepIdx{step}, first, count, static_cast<std::uint32_t>(crc)});
   }
 
@@ -341,6 +352,7 @@ class TraceReader::File {
     return std::nullopt;
   }
 
+  TraceLimits limits_;
   std::int64_t bytes_;  // of the file
   Database db_;
   PageReader pages_;
@@ -349,7 +361,8 @@ class TraceReader::File {
   std::int64_t position_ = kNone;  // the event at which all cursors are
 };
 
-TraceReader::TraceReader(const std::filesystem::path& path) : file_(std::make_unique<File>(path)) {}
+TraceReader::TraceReader(const std::filesystem::path& path, const TraceLimits& limits)
+    : file_(std::make_unique<File>(path, limits)) {}
 TraceReader::TraceReader(TraceReader&&) noexcept = default;
 TraceReader::~TraceReader() = default;
 

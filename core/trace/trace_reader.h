@@ -1,5 +1,5 @@
 // A trace file (trace_file.h), opened for reading by step or by event number. The file may be hostile: every fault in
-// it is an InputError, and memory use is bounded by the step that is read plus the index.
+// it is an InputError, and memory use is bounded by the step that is read plus the index, each with a limit.
 //
 //   TraceReader trace("run.kvt");
 //   for (std::int64_t row = 0; row < trace.rows(); ++row) show(trace.span(row), trace.events_of_row(row));
@@ -24,10 +24,19 @@
 
 namespace kvscope::trace {
 
+// What a file may ask for; `kvscope trace` has an option for each. Example: the index of 4,000,000 steps takes 160 MB.
+struct TraceLimits {
+  std::int64_t steps = 4'000'000;
+  std::int64_t events = 1'000'000'000;
+  std::int64_t step_events = 4'000'000;     // of one step, which is read as a whole
+  std::int64_t text_bytes = kMaxMetaBytes;  // [bytes] of meta keys and values together
+};
+
 class TraceReader {
  public:
-  // Throws InputError "<path> rejected: ..."; tests/core/trace/bad_trace_test.cpp lists the messages.
-  explicit TraceReader(const std::filesystem::path& path);
+  // Throws InputError "<path> rejected: ..."; tests/core/trace/bad_trace_test.cpp lists the messages. A limit that is
+  // exceeded is a fault of the file too. Precondition (caller): every limit is at least 1.
+  explicit TraceReader(const std::filesystem::path& path, const TraceLimits& limits = {});
   TraceReader(TraceReader&&) noexcept;
   ~TraceReader();
 

@@ -7,6 +7,7 @@ processor time (RLIMIT_CPU). No stopwatch: a process over a limit fails or is ki
 import json
 import os
 import resource
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -121,6 +122,38 @@ class Limits(unittest.TestCase):
         files = {"s.json": json.dumps(scenario).encode()}
         self.rejected(["run", "s.json"], "request 0 generates 2000000000 tokens, one in a step: a run has at most 2000000 steps", files)
         self.rejected(["run", "s.json", "--max-steps", "0"], "--max-steps: 0 is below 1", files)
+
+    def test_a_trace_of_many_steps_or_events(self):
+        def trace(name, steps, events, text=0):
+            """A trace of empty steps, and of `events` events that the index claims for the last one."""
+            path = os.path.join(self.folder.name, name)
+            done = subprocess.run([program.KVSCOPE, "run", program.gallery("first_light"), "--trace", "full", "--out",
+                                   os.path.join(self.folder.name, "run")],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            os.replace(os.path.join(self.folder.name, "run", "trace.kvt"), path)
+            with sqlite3.connect(path) as base:
+                base.execute("DELETE FROM step")
+                base.executemany("INSERT INTO step VALUES (?, ?, ?, ?, 0)", ((row, row - 1, max(0, row - 1), 1 if row else 0)
+                                                                             for row in range(steps)))
+                base.execute("INSERT INTO step VALUES (?, ?, ?, ?, 0)", (steps, steps - 1, max(0, steps - 1), events))
+                base.execute("UPDATE meta SET value = ? WHERE key = 'events'", (str(max(0, steps - 1) + events),))
+                base.execute("INSERT INTO meta VALUES ('text', ?)", ("x" * text,))
+            base.close()
+
+        trace("steps.kvt", 4_000_001, 1)
+        self.rejected(["trace", "show", "steps.kvt"],
+                      "table 'step', row 4000001: 4000001 steps are more than 4000000: a larger limit: --max-steps of kvscope trace", mib=512)
+        self.rejected(["trace", "diff", "steps.kvt", "steps.kvt", "--max-steps", "1000"], "1001 steps are more than 1000", mib=512)
+        trace("events.kvt", 1, 1_000_000_001)
+        self.rejected(["trace", "show", "events.kvt"],
+                      "meta 'events': 1000000001 events are more than 1000000000: a larger limit: --max-events of kvscope trace", mib=512)
+        self.rejected(["trace", "show", "events.kvt", "--max-events", "2000000000"],
+                      "1000000001 events of one step are more than 4000000: a larger limit: --max-step-events of kvscope trace", mib=512)
+        trace("text.kvt", 1, 1, 68_000_000)
+        self.rejected(["trace", "show", "text.kvt"],
+                      "holds a text of more than 67108864 bytes: a larger limit: --max-text of kvscope trace", mib=512)
+        self.rejected(["trace", "show", "text.kvt", "--max-text", "0"], "--max-text: 0 is below 1", mib=512)
 
     # --- kernels ---
 

@@ -12,7 +12,10 @@
 
 #include "apps/kvscope-viewer/simulator_backend.h"
 #include "core/base/errors.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
 #include "core/golden/bundle/bundle.h"
+#include "core/golden/bundle/npz.h"
 #include "core/golden/verdict/compare.h"
 #include "core/golden/verdict/measures.h"
 #include "core/pipeline/run_scenario.h"
@@ -62,6 +65,16 @@ class Files {
     const std::string path = (fs::path(dir_.path().toStdString()) / name).string();
     golden::save_bundle(path, candidate);
     return path;
+  }
+
+  // Rewrites the file as the first version of the format, without a checksum of the manifest.
+  static void make_version_1(const std::string& path) {
+    const golden::Bundle bundle = golden::load_bundle(path);
+    json::Object manifest;
+    for (const auto& [key, value] : *bundle.manifest.as_object()) {
+      if (key != "manifest_crc32") manifest.emplace_back(key, key == "kvscope_bundle" ? json::Value(1) : value);
+    }
+    write_file_atomically(path, golden::npz_bytes(bundle.tensors, json::Value(std::move(manifest))));
   }
 
   [[nodiscard]] double stored(int kv, std::size_t b, std::int64_t token, std::int64_t head, std::int64_t dim) const {
@@ -288,6 +301,25 @@ TEST(ViewerAttention, AGoldenIsARunWithItsCache) {
                     files.table[b * static_cast<std::size_t>(files.columns) + static_cast<std::size_t>(page)]));
     }
   }
+}
+
+// Version 1 had no checksum of the manifest: the file opens, and what is not checked is told for each file.
+TEST(ViewerAttention, FilesOfVersion1HaveARemark) {
+  const Files files;
+  SimulatorBackend of = backend();
+  const std::string mine = files.put("mine.npz", files.output());
+  const auto run = open(of, files.golden_path());
+  viz::ErrorsRequest request;
+  request.candidate = mine;
+  EXPECT_EQ(run->remarks(), std::vector<std::string>{});
+  EXPECT_EQ(of.compare(run->facts(), files.golden_path(), request).remarks, std::vector<std::string>{});
+  const std::string remark =
+      ": bundle version 1 has no checksum of its manifest, so damage to its conventions is not detected: write the "
+      "file again with this version of kvscope";
+  files.make_version_1(mine);
+  EXPECT_EQ(of.compare(run->facts(), files.golden_path(), request).remarks, std::vector<std::string>{mine + remark});
+  files.make_version_1(files.golden_path());
+  EXPECT_EQ(open(of, files.golden_path())->remarks(), std::vector<std::string>{files.golden_path() + remark});
 }
 
 TEST(ViewerAttention, FaultsNameTheFileAndTheNextStep) {

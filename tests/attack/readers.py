@@ -12,9 +12,10 @@ import mutators
 import seeds
 
 BATCH = 250
-KINDS = {"import_csv": "csv", "import_jsonl": "jsonl", "json": "json", "layout_expr": "text", "layouts": "safetensors", "lint": "safetensors",
-         "npy": "npy", "npz": "npz", "parameter_layout": "text", "playback": "text", "ptx_decode": "ptx", "ptx_run": "ptx", "ptx_text": "ptx",
-         "safetensors": "safetensors", "scenario": "json", "tensor_map": "text", "tensor_map_json": "json", "trace": "kvt"}
+KINDS = {"import_csv": "csv", "import_jsonl": "jsonl", "isa_forms": "text", "json": "json", "layout_expr": "text",
+         "layouts": "safetensors", "lint": "safetensors", "npy": "npy", "npz": "npz", "parameter_layout": "text", "playback": "text",
+         "ptx_decode": "ptx", "ptx_run": "ptx", "ptx_text": "ptx", "safetensors": "safetensors", "scenario": "json", "tensor_map": "text",
+         "tensor_map_json": "json", "trace": "kvt"}
 
 
 ADDRESS_SPACE = resource.RLIM_INFINITY if os.environ.get("KVSCOPE_SLOW_BUILD") == "1" else checks.ADDRESS_SPACE

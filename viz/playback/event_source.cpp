@@ -25,8 +25,12 @@ class FileSource final : public EventSource {
 
 class TapeSource final : public EventSource {
  public:
-  TapeSource(EventTape tape, trace::Meta meta, trace::Detail detail)
-      : tape_(std::make_shared<const EventTape>(std::move(tape))), meta_(std::move(meta)), detail_(detail), spans_(1) {
+  TapeSource(EventTape tape, trace::Meta meta, trace::Detail detail, std::vector<std::string> remarks)
+      : tape_(std::make_shared<const EventTape>(std::move(tape))),
+        meta_(std::move(meta)),
+        detail_(detail),
+        remarks_(std::move(remarks)),
+        spans_(1) {
     spans_[0].step = StepIdx{-1};
     for (EventTape::Reader reader(*tape_, 0); reader.position() < tape_->size(); ++spans_.back().events) {
       const std::int64_t number = reader.position();
@@ -46,12 +50,14 @@ class TapeSource final : public EventSource {
     const trace::StepSpan of = span(row);
     return tape_->read(of.first_event, of.end_event());
   }
+  std::vector<std::string> remarks() const override { return remarks_; }
   std::shared_ptr<const EventTape> tape() const override { return tape_; }
 
  private:
   std::shared_ptr<const EventTape> tape_;
   trace::Meta meta_;
   trace::Detail detail_;
+  std::vector<std::string> remarks_;
   std::vector<trace::StepSpan> spans_;  // their checksums are not set
 };
 
@@ -61,8 +67,9 @@ std::unique_ptr<EventSource> open_trace(const std::filesystem::path& path) {
   return std::make_unique<FileSource>(path);
 }
 
-std::unique_ptr<EventSource> from_tape(EventTape tape, trace::Meta meta, trace::Detail detail) {
-  return std::make_unique<TapeSource>(std::move(tape), std::move(meta), detail);
+std::unique_ptr<EventSource> from_tape(EventTape tape, trace::Meta meta, trace::Detail detail,
+                                       std::vector<std::string> remarks) {
+  return std::make_unique<TapeSource>(std::move(tape), std::move(meta), detail, std::move(remarks));
 }
 
 }  // namespace kvscope::viz

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,8 @@ class EventSource {
   [[nodiscard]] virtual std::int64_t rows() const = 0;                                  // 1 + steps
   [[nodiscard]] virtual trace::StepSpan span(std::int64_t row) const = 0;               // IndexError past rows()
   [[nodiscard]] virtual std::vector<trace::Event> events_of_row(std::int64_t row) = 0;  // InputError: damaged there
+  // What the file's version does not check, one sentence each, for the person who opens it.
+  [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
   // All events packed, if the source stores them that way; else null.
   [[nodiscard]] virtual std::shared_ptr<const EventTape> tape() const { return nullptr; }
 };
@@ -48,6 +51,7 @@ class TapeRecorder final : public trace::Recorder {
   EventTape tape_;
 };
 // `meta` has the keys that trace::TraceWriter takes: "producer", "scenario", ...
-[[nodiscard]] std::unique_ptr<EventSource> from_tape(EventTape tape, trace::Meta meta, trace::Detail detail);
+[[nodiscard]] std::unique_ptr<EventSource> from_tape(EventTape tape, trace::Meta meta, trace::Detail detail,
+                                                     std::vector<std::string> remarks = {});
 
 }  // namespace kvscope::viz

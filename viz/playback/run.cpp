@@ -71,6 +71,7 @@ class Run::Impl {
 
   Facts facts;
   trace::Meta meta;
+  std::vector<std::string> remarks;
   Timeline timeline;
   std::vector<trace::StepSpan> spans;
   std::shared_ptr<const EventTape> tape;
@@ -78,6 +79,7 @@ class Run::Impl {
  private:
   void read(EventSource& source, FactsScan& scan) {
     meta = source.meta();
+    remarks = source.remarks();
     const std::int64_t rows = source.rows();
     spans.reserve(static_cast<std::size_t>(rows));
     for (std::int64_t row = 0; row < rows; ++row) spans.push_back(source.span(row));
@@ -184,6 +186,9 @@ const Facts& Run::facts() const {
 }
 const trace::Meta& Run::meta() const {
   return impl_->meta;
+}
+const std::vector<std::string>& Run::remarks() const {
+  return impl_->remarks;
 }
 const Timeline& Run::timeline() const {
   return impl_->timeline;

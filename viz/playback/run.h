@@ -55,6 +55,7 @@ class Run {
 
   [[nodiscard]] const Facts& facts() const;
   [[nodiscard]] const trace::Meta& meta() const;
+  [[nodiscard]] const std::vector<std::string>& remarks() const;  // of the event source
   [[nodiscard]] const Timeline& timeline() const;
 
   // Entry of the event source's index.

@@ -89,9 +89,7 @@ MainWindow::MainWindow(Backend& backend, const QString& folder, QWidget* parent)
   connect(&asker_, &Asker::not_attended, this, [this](const QStringList& faults) {
     if (document_) document_->attention().show_no_flow(faults.join(QLatin1Char('\n')));
   });
-  connect(&asker_, &Asker::compared, this, [this](const std::shared_ptr<const AttentionErrors>& errors) {
-    if (document_) document_->attention().show_errors(errors);
-  });
+  connect(&asker_, &Asker::compared, this, &MainWindow::show_errors);
   connect(&asker_, &Asker::not_compared, this, [this](const QStringList& faults) {
     if (document_) document_->attention().show_no_errors(faults.join(QLatin1Char('\n')));
   });

@@ -131,6 +131,8 @@ class MainWindow final : public QMainWindow {
   void opened(const std::shared_ptr<const Run>& run, const QString& path);
   void open_failed(const QString& path, const QStringList& faults);
   void show_open_failed(const QString& path, const QStringList& faults);
+  void show_remarks(const QString& topic, const QString& path, const std::vector<std::string>& remarks);
+  void show_errors(const std::shared_ptr<const AttentionErrors>& errors);
   void apply(const OpenWish& wish);
   void apply_tile(const OpenWish& wish);
   void check_notes();
@@ -172,6 +174,7 @@ class MainWindow final : public QMainWindow {
   std::optional<SessionPlace> offered_;  // the state offered for restoring, until the offer is accepted or dismissed
   std::vector<Breakpoint> breakpoints_;  // passed from document to document
   QString job_target_;
+  QString remarked_;      // the candidate whose remarks were shown last
   QTimer session_timer_;  // the session is saved when it times out
   QTimer gallery_timer_;  // the pictures of the gallery are painted when it times out
   History history_;

@@ -167,6 +167,8 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   messages_->dismiss(QStringLiteral("session"));
   messages_->dismiss(QStringLiteral("trace"));
   messages_->dismiss(QStringLiteral("write"));
+  messages_->dismiss(QStringLiteral("candidate"));
+  remarked_.clear();
   offered_.reset();
   const std::unique_ptr<Document> before = std::move(document_);  // destroyed at the end, when nothing refers to it
   run_ = run;
@@ -177,10 +179,31 @@ void MainWindow::opened(const std::shared_ptr<const Run>& run, const QString& pa
   show_lab_panel();
   apply(std::exchange(wish_, {}));
   check_notes();
+  show_remarks(QStringLiteral("bundle"), path, run->remarks());
   visited();
   recent_.add(path);
   canvas_->focusWithoutRing();
   changed();
+}
+
+// A file of an older version is shown, with what its format cannot check.
+void MainWindow::show_remarks(const QString& topic, const QString& path, const std::vector<std::string>& remarks) {
+  messages_->dismiss(topic);
+  if (remarks.empty()) return;
+  QStringList lines;
+  for (const std::string& remark : remarks) lines += QString::fromStdString(remark);
+  messages_->show_message(
+      {topic, false, tr("%1 was opened, but not all of it could be checked").arg(file_name(path)), lines, {}});
+}
+
+// The remarks of a candidate are shown once, not at each step that it is compared at.
+void MainWindow::show_errors(const std::shared_ptr<const AttentionErrors>& errors) {
+  if (!document_) return;
+  const QString candidate = document_->attention().candidate();
+  if (std::exchange(remarked_, candidate) != candidate) {
+    show_remarks(QStringLiteral("candidate"), candidate, errors->remarks);
+  }
+  document_->attention().show_errors(errors);
 }
 
 void MainWindow::open_failed(const QString& path, const QStringList& faults) {
@@ -289,7 +312,8 @@ OpenWish MainWindow::wish_of_now() const {
 void MainWindow::close_document() {
   const std::unique_ptr<Document> last = std::move(document_);
   run_.reset();
-  for (const char* of_run : {"trace", "write", "drop"}) messages_->dismiss(QString::fromLatin1(of_run));
+  for (const char* of_run : {"trace", "write", "drop", "bundle", "candidate"})
+    messages_->dismiss(QString::fromLatin1(of_run));
   show_document();
   center_->currentWidget()->setFocus();
   changed();

@@ -61,9 +61,9 @@ struct ZipEntry {
 };
 
 // Call after a call of libzip has failed, with errno set to 0 before it: libzip reports some failed allocations as
-// damage of the archive.
+// damage of the archive, and some without an error ("No error").
 void throw_if_out_of_memory(int code) {
-  if (code == ZIP_ER_MEMORY || errno == ENOMEM) throw std::bad_alloc();
+  if (code == ZIP_ER_OK || code == ZIP_ER_MEMORY || errno == ENOMEM) throw std::bad_alloc();
 }
 
 // The checks that need only the archive's directory.
@@ -80,6 +80,7 @@ std::vector<ZipEntry> check_directory(zip_t* archive, std::uint64_t archive_size
     zip_stat_t stat;
     zip_stat_init(&stat);
     if (zip_stat_index(archive, index, 0, &stat) != 0) {
+      throw_if_out_of_memory(zip_error_code_zip(zip_get_error(archive)));
       faults.push_back({fmt::format("member {}", i), zip_strerror(archive)});
       continue;
     }
@@ -143,16 +144,19 @@ std::string unpack(zip_t* archive, const ZipEntry& entry, std::vector<Fault>& fa
 }
 
 void add_member(zip_t* archive, const std::string& member, const std::string& bytes) {
-  zip_source_t* source = zip_source_buffer(archive, bytes.data(), bytes.size(), 0);
-  const zip_int64_t index = zip_file_add(archive, member.c_str(), source, ZIP_FL_ENC_UTF_8);
-  if (index < 0) {
-    zip_source_free(source);
+  const auto require = [&](bool succeeded) {
+    if (succeeded) return;
     throw_if_out_of_memory(zip_error_code_zip(zip_get_error(archive)));
     throw InputError(fmt::format("member '{}'", member), "", zip_strerror(archive));
-  }
+  };
+  Source source(zip_source_buffer(archive, bytes.data(), bytes.size(), 0));
+  require(source != nullptr);
+  const zip_int64_t index = zip_file_add(archive, member.c_str(), source.get(), ZIP_FL_ENC_UTF_8);
+  require(index >= 0);
+  static_cast<void>(source.release());  // the archive owns it now
   const auto at = static_cast<zip_uint64_t>(index);
-  KVSCOPE_ASSERT(zip_set_file_compression(archive, at, ZIP_CM_STORE, 0) == 0);
-  KVSCOPE_ASSERT(zip_file_set_dostime(archive, at, 0, kFirstOfJanuary1980, 0) == 0);
+  require(zip_set_file_compression(archive, at, ZIP_CM_STORE, 0) == 0);
+  require(zip_file_set_dostime(archive, at, 0, kFirstOfJanuary1980, 0) == 0);
 }
 
 std::string read_back(zip_source_t* source) {
@@ -171,7 +175,7 @@ Bundle parse_npz(std::string_view bytes, std::string_view source) {
   Error error;
   errno = 0;
   Source buffer(zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error));
-  if (buffer == nullptr) throw InputError(source, "", error.text());
+  if (buffer == nullptr) throw std::bad_alloc();
   const Archive archive(zip_open_from_source(buffer.get(), ZIP_RDONLY | ZIP_CHECKCONS, &error));
   if (archive == nullptr) {
     throw_if_out_of_memory(zip_error_code_zip(&error));

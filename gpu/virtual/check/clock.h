@@ -18,6 +18,7 @@
 // an entry {thread 40, at least 7}.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -115,10 +116,8 @@ class Clock {
     [[nodiscard]] Step of_warp(std::uint32_t number) const { return number < kEngines ? steps[slot(number)] : 0; }
     [[nodiscard]] bool covers(std::uint32_t number, Step step) const {
       if (of_warp(number) >= step) return true;
-      for (const auto& [other, up_to] : singles) {  // few
-        if (other >= number) return other == number && up_to >= step;
-      }
-      return false;
+      const auto at = std::lower_bound(singles.begin(), singles.end(), std::pair{number, Step{0}});
+      return at != singles.end() && at->first == number && at->second >= step;
     }
     [[nodiscard]] bool includes(const Part& other) const;
     void join(const Part& other);

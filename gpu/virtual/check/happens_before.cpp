@@ -302,9 +302,9 @@ void HappensBefore::OpenOperations::issue(std::uint64_t number, std::int64_t byt
 }
 
 void HappensBefore::OpenOperations::moved(std::uint64_t number, std::int64_t bytes) {
-  for (auto& [open, left] : open_) {
-    if (open == number) left -= bytes;
-  }
+  const auto at = std::lower_bound(open_.begin(), open_.end(), number,
+                                   [](const auto& open, std::uint64_t wanted) { return open.first < wanted; });
+  if (at != open_.end() && at->first == number) at->second -= bytes;
   while (!open_.empty() && open_.front().second <= 0) open_.pop_front();
 }
 
@@ -314,8 +314,10 @@ void HappensBefore::moved(ActorKey engine, std::uint64_t number, std::int64_t by
   open.moved(number, bytes);
   const std::uint32_t cluster = cta_of(engine);
   const std::uint64_t offset = offset_of(mbarrier_of_engine(engine));
-  for (auto at = objects_.lower_bound({cluster, 0}); at != objects_.end() && at->first.first == cluster; ++at) {
-    if (offset_of(at->first.second) == offset) at->second.collecting.ordered.raise(engine, step_of(open.done()));
+  const auto ranks = static_cast<std::uint64_t>(cluster_[0] * cluster_[1] * cluster_[2]);
+  for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+    const auto at = objects_.find({cluster, shared_address(rank, offset)});
+    if (at != objects_.end()) at->second.collecting.ordered.raise(engine, step_of(open.done()));
   }
 }
 

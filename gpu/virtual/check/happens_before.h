@@ -154,7 +154,7 @@ class HappensBefore {
     [[nodiscard]] std::uint64_t done() const { return open_.empty() ? last_ : open_.front().first - 1; }
 
    private:
-    std::deque<std::pair<std::uint64_t, std::int64_t>> open_;  // number, bytes
+    std::deque<std::pair<std::uint64_t, std::int64_t>> open_;  // number, which increases; bytes
     std::uint64_t last_ = 0;                                   // issued
   };
   using ObjectKey = std::pair<std::uint32_t, std::uint64_t>;  // cluster, shared address with the rank

@@ -206,11 +206,12 @@ void InitChecker::mark_alloca(const Exec& exec, const Op& op, WarpState& warp, L
     const int lane = std::countr_zero(left);
     const auto end = static_cast<std::uint64_t>(a.local_end[static_cast<std::size_t>(lane)]);
     const std::uint64_t size = lane_value(exec, op.at[1], width_of(op, 1), lane);
-    const std::uint64_t align =
-        op.at[2] != kNoRegister ? std::max<std::uint64_t>(1, lane_value(exec, op.at[2], width_of(op, 2), lane)) : 8;
+    constexpr auto kMost = static_cast<std::uint64_t>(kMostLocal);
+    const std::uint64_t said = op.at[2] != kNoRegister ? lane_value(exec, op.at[2], width_of(op, 2), lane) : 8;
+    const std::uint64_t align = std::clamp<std::uint64_t>(said, 1, kMost + 1);
     const std::uint64_t from = (end + align - 1) / align * align;
-    if (size <= static_cast<std::uint64_t>(kMostLocal))
-      mark_local(exec, warp, lane, from, static_cast<std::int64_t>(size));
+    // The machine reports what does not fit.
+    if (from <= kMost && size <= kMost - from) mark_local(exec, warp, lane, from, static_cast<std::int64_t>(size));
   }
 }
 

@@ -150,7 +150,7 @@ void RaceChecker::check_all(Toucher& who, const Piece& piece) {
   if (const Mark* only = piece.shadow->alone(piece.chunk)) {
     if (only->bytes == 0 || (covered(who, *only) && !needs_fence(who, *only, piece.mark))) return;
   }
-  for (const Mark& before : piece.shadow->marks(piece.chunk)) {
+  for (const Mark& before : piece.mark.write ? piece.shadow->marks(piece.chunk) : piece.shadow->writes(piece.chunk)) {
     const auto common = static_cast<ChunkBytes>(before.bytes & piece.mark.bytes);
     if (common == 0 || (!before.write && !piece.mark.write)) continue;
     if (covered(who, before) && !needs_fence(who, before, piece.mark)) continue;

@@ -180,26 +180,17 @@ void RaceChecker::meet_reads(const Toucher& who, std::size_t rank, const Regions
 // Drops earlier reads of these bytes that happened before this one: an access ordered after this read is ordered after
 // them.
 void RaceChecker::forget_older_reads(const Clock* known, const Piece& piece) {
-  bool some = false;
   for (Mark& before : piece.shadow->marks(piece.chunk)) {
     if (before.write || (before.bytes & ~piece.mark.bytes) != 0 || (piece.mark.strong && !before.strong)) continue;
-    if (!covers(known, before)) continue;
-    before.bytes = 0;
-    some = true;
+    if (covers(known, before)) before.bytes = 0;
   }
-  if (some) piece.shadow->drop_empty(piece.chunk);
+  piece.shadow->drop_empty(piece.chunk);
 }
 
 // `known`: what all readers had acquired; null: they had different views.
 void RaceChecker::add_read(const Clock* known, const Piece& piece) {
-  for (Mark& before : piece.shadow->marks(piece.chunk)) {
-    // A later read by the same lanes, or the same engine, of the same bytes replaces the earlier one, except that a
-    // strong read does not replace a weak one: a later strong write races only with the weak one.
-    const bool same_engine = before.lanes == 0 && piece.mark.lanes == 0 && before.actor == piece.mark.actor;
-    if (before.write || !(same_engine || before.same_places(piece.mark)) || (before.bytes & ~piece.mark.bytes) != 0 ||
-        (piece.mark.strong && !before.strong))
-      continue;
-    before = piece.mark;
+  if (Mark* before = piece.shadow->replaced_read(piece.chunk, piece.mark)) {
+    *before = piece.mark;
     return;
   }
   if (piece.shadow->crowded(piece.chunk)) forget_older_reads(known, piece);

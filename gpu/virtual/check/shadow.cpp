@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 namespace kvscope::ptx {
 
@@ -21,9 +22,59 @@ Shadow::Shadow(std::uint64_t first, std::int64_t bytes)
 }
 
 void Shadow::drop_empty_of(std::size_t chunk) {
+  Chunk& c = chunks_[chunk];
   const std::span<Mark> all = listed(chunk);
   const auto end = std::remove_if(all.begin(), all.end(), [](const Mark& mark) { return mark.bytes == 0; });
-  chunks_[chunk].count = static_cast<std::uint32_t>(end - all.begin());
+  if (end == all.end()) return;
+  c.count = static_cast<std::uint32_t>(end - all.begin());
+  if (c.more == 0) return;
+  More& more = more_[c.more - 1];
+  more.forget_places();
+  more.writes = static_cast<std::uint32_t>(
+      std::find_if(all.begin(), end, [](const Mark& mark) { return !mark.write; }) - all.begin());
+}
+
+void Shadow::drop_empty(std::uint64_t address) {
+  const std::size_t chunk = index(address);
+  drop_empty_of(chunk);
+  const Chunk& c = chunks_[chunk];
+  if (c.more != 0) more_[c.more - 1].crowded = c.count > kMany ? 2 * c.count : 0;
+}
+
+void Shadow::clear(std::size_t chunk) {
+  Chunk& c = chunks_[chunk];
+  c.count = 0;
+  if (c.more == 0) return;
+  More& more = more_[c.more - 1];
+  more.writes = more.crowded = 0;
+  more.forget_places();
+}
+
+std::span<Mark> Shadow::writes(std::uint64_t address) {
+  const std::size_t chunk = index(address);
+  const std::span<Mark> all = marks_of(chunk);
+  const Chunk& c = chunks_[chunk];
+  return c.more != 0 ? all.first(more_[c.more - 1].writes) : all;
+}
+
+Mark* Shadow::replaced_read(std::uint64_t address, const Mark& mark) {
+  const std::size_t chunk = index(address);
+  const std::span<Mark> all = marks_of(chunk);
+  if (all.size() <= kMany) {
+    const auto at = std::find_if(all.begin(), all.end(), [&](const Mark& read) { return read.is_replaced_by(mark); });
+    return at == all.end() ? nullptr : &*at;
+  }
+  const auto key = [](const Mark& read) { return read.actor ^ std::uint64_t{read.lanes} << 32; };
+  More& more = more_[chunks_[chunk].more - 1];
+  for (more.placed = std::max(more.placed, more.writes); more.placed < all.size(); ++more.placed) {
+    more.places.emplace(key(all[more.placed]), more.placed);
+  }
+  const auto [begin, end] = more.places.equal_range(key(mark));
+  std::size_t first = all.size();  // equal keys have no order
+  for (auto at = begin; at != end; ++at) {
+    if (at->second < first && all[at->second].is_replaced_by(mark)) first = at->second;
+  }
+  return first == all.size() ? nullptr : &all[first];
 }
 
 void Shadow::add(std::size_t chunk, const Mark& mark) {
@@ -34,14 +85,25 @@ void Shadow::add(std::size_t chunk, const Mark& mark) {
   }
   if (c.more == 0) {
     const std::span<Mark> all = listed(chunk);
-    more_.push_back({{all.begin(), all.end()}, kMany});
+    More more;
+    more.marks.assign(all.begin(), all.end());
+    const auto reads =
+        std::stable_partition(more.marks.begin(), more.marks.end(), [](const Mark& one) { return one.write; });
+    more.writes = static_cast<std::uint32_t>(reads - more.marks.begin());
+    more_.push_back(std::move(more));
     c.more = static_cast<std::uint32_t>(more_.size());
   }
-  auto& all = more_[c.more - 1].marks;
-  if (c.count < all.size()) {
-    all[c.count] = mark;
+  More& more = more_[c.more - 1];
+  if (c.count < more.marks.size()) {
+    more.marks[c.count] = mark;
   } else {
-    all.push_back(mark);
+    more.marks.push_back(mark);
+  }
+  if (mark.write) {
+    const auto begin = more.marks.begin();
+    std::rotate(begin + more.writes, begin + c.count, begin + c.count + 1);
+    ++more.writes;
+    more.forget_places();
   }
   ++c.count;
 }
@@ -49,7 +111,7 @@ void Shadow::add(std::size_t chunk, const Mark& mark) {
 void Shadow::list(std::size_t chunk) {
   const Written& written = writers_[last_[chunk] >> 1];
   last_[chunk] |= 1;
-  chunks_[chunk].count = 0;
+  clear(chunk);
   chunks_[chunk].since = written.since;
   if (written.mark.bytes == 0) return;
   const Mark mark = written.mark;
@@ -98,7 +160,7 @@ void Shadow::write_at(std::size_t chunk, const Mark& mark, std::uint64_t now) {
   last_[chunk] = last | 1;
   Chunk& c = chunks_[chunk];
   c.since = now;
-  c.count = 0;
+  clear(chunk);
   add(chunk, mark);
 }
 
@@ -111,7 +173,7 @@ void Shadow::write_part(std::size_t chunk, const Mark& mark) {
   if (some) {
     drop_empty_of(chunk);
   } else {
-    chunks_[chunk].count = 0;
+    clear(chunk);
   }
   add(chunk, mark);
   bool several = false;
@@ -160,9 +222,9 @@ void Shadow::put_reads_together(std::size_t chunk) {
     }
   }
   std::erase_if(out, [](const Mark& mark) { return mark.bytes == 0; });
-  Chunk& c = chunks_[chunk];
-  c.count = 0;
+  clear(chunk);
   for (const Mark& mark : out) add(chunk, mark);
+  const Chunk& c = chunks_[chunk];
   more_[c.more - 1].most = 2 * c.count + kMany;
 }
 

@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "gpu/virtual/check/clock.h"
@@ -59,6 +60,12 @@ struct Mark {
   [[nodiscard]] bool meets_itself(const Mark& other) const {
     return same_places(other) && (shift != kEveryLane || std::has_single_bit(lanes));
   }
+  // This is a read, and `later` reads at least its bytes by the same lanes or the same engine. A strong read does not
+  // replace a weak one: a later strong write races only with the weak one.
+  [[nodiscard]] bool is_replaced_by(const Mark& later) const {
+    const bool same_engine = lanes == 0 && later.lanes == 0 && actor == later.actor;
+    return !write && (same_engine || same_places(later)) && (bytes & ~later.bytes) == 0 && (strong || !later.strong);
+  }
 };
 
 class Shadow {
@@ -71,17 +78,22 @@ class Shadow {
   [[nodiscard]] bool holds(std::uint64_t address) const { return index(address) < chunks_.size(); }
   // The marks of the chunk that contains the address. Valid until the next write or read.
   [[nodiscard]] std::span<Mark> marks(std::uint64_t address) { return marks_of(index(address)); }
+  // At least its marks of writes. Of a long list only these: a read is not checked against thousands of other reads.
+  [[nodiscard]] std::span<Mark> writes(std::uint64_t address);
+  // The first read of the chunk that this one replaces; null: none. Constant cost, however many reads there are.
+  [[nodiscard]] Mark* replaced_read(std::uint64_t address, const Mark& mark);
   // A write replaces all marks of its bytes. `now`: see written_at.
   void write(std::uint64_t address, const Mark& mark, std::uint64_t now) { write_at(index(address), mark, now); }
   // Adds a read to those of the chunk.
   void read(std::uint64_t address, const Mark& mark);
-  // The chunk has no room for another mark: reads that are redundant should be dropped first.
+  // The chunk has no room for another mark, or its long list has doubled: reads that are redundant should be dropped.
   [[nodiscard]] bool crowded(std::uint64_t address) {
     const std::size_t i = index(address);
-    return is_listed(i) && chunks_[i].count >= kInline;
+    const Chunk& c = chunks_[i];
+    return is_listed(i) && c.count >= kInline && (c.more == 0 || c.count >= more_[c.more - 1].crowded);
   }
-  // Removes marks whose `bytes` have become 0.
-  void drop_empty(std::uint64_t address) { drop_empty_of(index(address)); }
+  // Removes marks whose `bytes` have become 0. A long list is not crowded again before it has doubled.
+  void drop_empty(std::uint64_t address);
   // `now` of the last write of the whole chunk; 0 if there was none.
   [[nodiscard]] std::uint64_t written_at(std::uint64_t address) const {
     const std::size_t i = index(address);
@@ -120,8 +132,17 @@ class Shadow {
     std::uint64_t since = 0;
   };
   struct More {
-    std::vector<Mark> marks;     // [at least count]
+    std::vector<Mark> marks;     // [at least count], writes first
+    std::uint32_t writes = 0;    // of the marks
     std::uint32_t most = kMany;  // with more marks than this, reads are merged
+    std::uint32_t crowded = 0;   // with this many marks or more, redundant reads are dropped
+    std::uint32_t placed = 0;    // of the marks: those whose reads are in `places`
+    std::unordered_multimap<std::uint64_t, std::uint32_t> places;  // of reads, by actor and lanes
+
+    void forget_places() {
+      placed = 0;
+      places.clear();
+    }
   };
   struct Written {
     Mark mark;
@@ -145,6 +166,7 @@ class Shadow {
   void write_at(std::size_t chunk, const Mark& mark, std::uint64_t now);
   void write_part(std::size_t chunk, const Mark& mark);
   void drop_empty_of(std::size_t chunk);
+  void clear(std::size_t chunk);  // of marks
   void add(std::size_t chunk, const Mark& mark);
   // Splits reads by lane and keeps the last one of each byte, so that random reads of a table stay bounded.
   void put_reads_together(std::size_t chunk);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <limits>
+#include <new>
+#include <stdexcept>
 
 namespace kvscope::errors_test {
 namespace {
@@ -32,6 +34,27 @@ TEST(ErrorsTest, ALineBreakOfANameDoesNotBeginALine) {
             std::vector<std::string>{"a.npy: header: unknown key 'x\\u000akvscope: all is well\\u000a'"});
   const InputError excerpt("a.ptx", "3:1", "unexpected '}'\n    \n    ^");
   EXPECT_EQ(fault_lines(excerpt), std::vector<std::string>{"a.ptx: 3:1: unexpected '}'\n    \n    ^"});
+}
+
+// One line for each fault, which names the object unless the error has none.
+TEST(ErrorsTest, EachKindOfErrorHasLinesForTheTerminal) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(fault_lines(InputError("a.json", "", "empty")), Lines{"a.json: empty"});
+  EXPECT_EQ(fault_lines(InputError("a.json", {{"line 1", "bad"}, {"", "worse"}})),
+            (Lines{"a.json: line 1: bad", "a.json: worse"}));
+  EXPECT_EQ(fault_lines(GeometryError("tile 128 is not a multiple of page 48")),
+            Lines{"tile 128 is not a multiple of page 48"});
+  EXPECT_EQ(fault_lines(GeometryError("tensor map 'K'", {{"box axis 0", "256 B"}})),
+            Lines{"tensor map 'K': box axis 0: 256 B"});
+  EXPECT_EQ(fault_lines(GeometryError("tensor map 'K'", {{"box axis 0", "256 B"}, {"", "no base address"}})),
+            (Lines{"tensor map 'K': box axis 0: 256 B", "tensor map 'K': no base address"}));
+  EXPECT_EQ(fault_lines(std::bad_alloc()), Lines{"out of memory: ask for fewer tokens, layers or heads at a time"});
+  EXPECT_EQ(fault_lines(std::runtime_error("late")), Lines{"late"});
+}
+
+TEST(ErrorsTest, AnErrorNumberWithoutWordsIsPrintedAsANumber) {
+  EXPECT_EQ(system_message(2), "No such file or directory");
+  EXPECT_EQ(system_message(99999), "error 99999");
 }
 
 TEST(ErrorsTest, EachKindIsCaughtAsTheStandardKindItDerivesFrom) {

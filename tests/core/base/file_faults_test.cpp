@@ -1,5 +1,6 @@
 // Files and folders of files whose system calls fail: each call of each operation fails once with each error. The fault is reported with
 // the file and the system's words and leaves the old content or the new one, or it has no effect. No temporary file is left.
+// The same for each allocation, which ends in std::bad_alloc.
 //
 // The operation runs in a process of its own, this program again, into which tests/attack/faults_inject.cpp is preloaded.
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -59,10 +61,15 @@ const std::map<std::string, void (*)(const fs::path&)> kOperations{
     {"folder of others", [](const fs::path& folder) { write_set(folder / "others"); }},
 };
 
-// Runs only in the child.
+constexpr int kOutOfMemory = 4;
+
+// Runs only in the child. Without an operation it does nothing: the allocations of the program itself are counted.
 TEST(FileFaultsChild, DISABLED_Operation) {
+  const char* const operation = std::getenv("KVSCOPE_OPERATION");
   try {
-    kOperations.at(std::getenv("KVSCOPE_OPERATION"))(std::getenv("KVSCOPE_FOLDER"));
+    if (*operation != '\0') kOperations.at(operation)(std::getenv("KVSCOPE_FOLDER"));
+  } catch (const std::bad_alloc&) {
+    std::exit(kOutOfMemory);
   } catch (const InputError& error) {
     std::cerr << error.what() << std::flush;
     std::exit(2);
@@ -135,7 +142,8 @@ class FileFaults : public testing::TestWithParam<std::string> {
     return found;
   }
 
-  [[nodiscard]] Ended run(const std::string& fault) const {
+  [[nodiscard]] Ended run(const std::string& fault) const { return run(fault, GetParam()); }
+  [[nodiscard]] Ended run(const std::string& fault, const std::string& operation) const {
 #ifdef KVSCOPE_FAULTS_INJECT
     const pid_t child = ::fork();
     if (child == 0) {
@@ -146,7 +154,7 @@ class FileFaults : public testing::TestWithParam<std::string> {
       } else {
         ::setenv("FAULTS_AT", fault.c_str(), 1);
       }
-      ::setenv("KVSCOPE_OPERATION", GetParam().c_str(), 1);
+      ::setenv("KVSCOPE_OPERATION", operation.c_str(), 1);
       ::setenv("KVSCOPE_FOLDER", folder().c_str(), 1);
       if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(97);
       if (std::freopen((work_ / "message").c_str(), "w", stderr) == nullptr) ::_exit(97);
@@ -158,7 +166,7 @@ class FileFaults : public testing::TestWithParam<std::string> {
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(work_ / "message")};
 #else
-    return {98, fault};
+    return {98, fault + operation};
 #endif
   }
 
@@ -222,6 +230,33 @@ TEST_P(FileFaults, AreReportedAndLeaveTheOldOrTheNewContent) {
     }
   }
   EXPECT_GT(reported, 0);
+}
+
+// A path whose replace_filename runs out of memory, in libstdc++ 12, ends the program when it is destroyed.
+TEST_P(FileFaults, AFailedAllocationIsAnExceptionAndLeavesTheOldOrTheNewContent) {
+  const Content old = reset();
+  ASSERT_EQ(run("", "").code, 0);
+  const int before = counts().at("malloc");
+  ASSERT_EQ(run("").code, 0);
+  const int number = counts().at("malloc");
+  const Content whole = content();
+  int failed = 0;
+  for (int at = before + 1; at <= number; ++at) {
+    for (const char* later : {"", "+"}) {
+      SCOPED_TRACE(fmt::format("malloc:ENOMEM:{}{}", at, later));
+      static_cast<void>(reset());
+      const Ended ended = run(fmt::format("malloc:ENOMEM:{}{}", at, later));
+      const Content left = content();
+      EXPECT_THAT(ended.code, testing::AnyOf(0, 2, kOutOfMemory)) << ended.message;
+      if (ended.code == 0) {
+        EXPECT_EQ(left, whole);
+      } else if (GetParam() != "folder of others") {
+        EXPECT_TRUE(left == old || left == whole);
+      }
+      failed += ended.code == kOutOfMemory ? 1 : 0;
+    }
+  }
+  EXPECT_GT(failed, 0);
 }
 
 std::vector<std::string> operations() {

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <memory>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "core/base/errors.h"
 
@@ -227,10 +229,37 @@ TEST_F(FileTest, ALinkIsFollowedAndStays) {
   EXPECT_EQ(read_file(folder_ / "data" / "not_yet.txt", 100), "made");
   EXPECT_TRUE(fs::is_symlink(folder_ / "dangling"));
 
+  fs::create_symlink(folder_ / "data" / "real.txt", folder_ / "absolute");
+  write_file_atomically(folder_ / "absolute", "newer");
+  EXPECT_EQ(read_file(folder_ / "data" / "real.txt", 100), "newer");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "absolute"));
+
   fs::create_symlink("round", folder_ / "about");
   fs::create_symlink("about", folder_ / "round");
   EXPECT_THAT(message([&] { write_file_atomically(folder_ / "round", "x"); }),
               HasSubstr("cannot be written: Too many levels of symbolic links"));
+}
+
+TEST_F(FileTest, ANameWithoutAFolderIsWrittenInTheCurrentOne) {
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  write_file_atomically("plain", "here");
+  fs::current_path(before);
+  EXPECT_EQ(read_file(folder_ / "plain", 100), "here");
+  EXPECT_EQ(names(), std::set<std::string>{"plain"});
+}
+
+// A signal removes at most 64 temporary files. More may be written at the same time.
+TEST_F(FileTest, AnyNumberOfFilesIsPendingAtOnce) {
+  std::vector<std::unique_ptr<PendingFile>> files;
+  for (int i = 0; i < 70; ++i) {
+    files.push_back(std::make_unique<PendingFile>(folder_ / std::to_string(i)));
+    files.back()->write(std::to_string(i));
+  }
+  for (const auto& file : files) file->commit();
+  files.clear();
+  EXPECT_EQ(names().size(), 70u);
+  for (int i = 0; i < 70; ++i) EXPECT_EQ(read_file(folder_ / std::to_string(i), 100), std::to_string(i));
 }
 
 unsigned mode_of(const fs::path& path) {

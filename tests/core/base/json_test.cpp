@@ -116,6 +116,8 @@ TEST(JsonTest, DoublesPastTheirRangeAreRejected) {
   EXPECT_THAT(message("{\"a\": 1" + zeros + "e-10}"), HasSubstr("number is outside the range of a double"));
   EXPECT_THAT(message("[1e99999999999999999999]"), HasSubstr("number is outside the range of a double"));
   EXPECT_THAT(message("[1e309]"), HasSubstr("number is outside the range of a double"));
+  EXPECT_THAT(message("[1e+400]"), HasSubstr("number is outside the range of a double"));
+  EXPECT_EQ(parse("1e+2", "x").number(), 100);
   EXPECT_THAT(message("[-1e999]"), StartsWith("a.json rejected: line 1, column "));
   EXPECT_FALSE(parse("1.0", "x").is_integer()) << "a point makes it a double";
   EXPECT_FALSE(parse("1e2", "x").is_integer());
@@ -129,6 +131,27 @@ TEST(JsonTest, DuplicateKeysAreRejectedWhereTheSecondStands) {
   expect_rejected(R"({"a\"b": 1, "a\"b": 2})", "line 1, column 13", "duplicate key");
   expect_rejected(R"({"a": 1, "\u0061": 2})", "line 1, column 10", "duplicate key \"a\"");
   EXPECT_EQ(message(R"([{"a": 1}, {"a": 2}, {"b": {"a": {"a": 3}}}])"), "accepted") << "other objects' keys are free";
+}
+
+// Names in files are printed as ASCII, and shortened.
+TEST(JsonTest, ADuplicateKeyIsPrintedWithoutOtherCharacters) {
+  expect_rejected("{\"\xc3\xa9\\n\": 1, \"\xc3\xa9\\n\": 2}", "line 1, column 12", "duplicate key \"???\"");
+  const std::string name(121, 'k');
+  EXPECT_THAT(message("{\"" + name + "\": 1, \"" + name + "\": 2}"),
+              HasSubstr("duplicate key \"" + std::string(120, 'k') + "...\""));
+  expect_rejected(R"({"\\": 1, "\\": 2})", "line 1, column 11", "duplicate key \"\\\"");
+}
+
+// The number of each kind, and of what is none.
+TEST(JsonTest, NumberIsTheValueOfEveryKindOfNumber) {
+  EXPECT_EQ(Value(std::int64_t{-3}).number(), -3);
+  EXPECT_EQ(Value(std::uint64_t{1} << 63).number(), 0x1p63);
+  EXPECT_EQ(Value(0.5).number(), 0.5);
+  EXPECT_EQ(Value("7").number(), 0);
+  EXPECT_TRUE(Value(std::uint64_t{1} << 63).is_integer());
+  EXPECT_FALSE(Value(0.5).is_integer());
+  EXPECT_EQ(dump(Value(std::uint64_t{1} << 63)), "9223372036854775808");
+  EXPECT_EQ(dump(parse("[[1, 2], [], [[3]], {}]", "x")), "[\n  [1, 2],\n  [],\n  [\n    [3]\n  ],\n  {}\n]");
 }
 
 // Short objects are scanned, long ones use a table: both sides of the change, and a duplicate of each key.

@@ -17,6 +17,7 @@ TEST(XmlText, KeepsLineEndsAndTabsAsNumbers) {
 
 TEST(XmlText, PutsAQuestionMarkForWhatXmlCannotHold) {
   EXPECT_EQ(xml_text("a\x01\xff z"), "a?? z");
+  EXPECT_EQ(xml_text("\xef\xbf\xbd \xef\xbf\xbe \xef\xbf\xbf"), "\xef\xbf\xbd ??? ???") << "U+FFFD, FFFE, FFFF";
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // those marked resealed have correct checksums again, as a forged file would.
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "core/trace/trace_reader.h"
 #include "tests/core/trace/support.h"
@@ -40,6 +40,27 @@ class BadTrace : public ::testing::Test {
     std::string bytes = testing::bytes_of(path_);
     bytes.at(at) = byte;
     return with_bytes(bytes);
+  }
+
+  // The message of opening the file with other limits; empty if it opens.
+  std::string opened(const TraceLimits& limits) {
+    try {
+      const TraceReader reader(path_, limits);
+      return "";
+    } catch (const InputError& error) {
+      return std::string(error.what()).substr((path_ + " rejected").size());
+    }
+  }
+  TraceLimits exact_limits() {
+    const TraceReader reader(path_);
+    TraceLimits limits{reader.rows() - 1, reader.events(), 0, 0};
+    for (std::int64_t row = 0; row < reader.rows(); ++row) {
+      limits.step_events = std::max(limits.step_events, reader.span(row).events);
+    }
+    for (const auto& [key, value] : reader.meta()) {
+      limits.text_bytes += static_cast<std::int64_t>(key.size() + value.size());
+    }
+    return limits;
   }
 
   testing::Folder folder_;
@@ -229,11 +250,40 @@ TEST_F(BadTrace, MetaThatIsNotText) {
 
 TEST_F(BadTrace, MetaPastItsBoundIsRejectedBeforeItIsHeld) {
   // Two values that fit separately; then one that exceeds SQLite's limit.
-  EXPECT_EQ(after("INSERT INTO meta VALUES ('a', hex(zeroblob(20000000))), "
-                  "('b', hex(zeroblob(20000000)))"),
-            ": table 'meta': holds more than 67108864 bytes");
+  EXPECT_EQ(
+      after("INSERT INTO meta VALUES ('a', hex(zeroblob(20000000))), "
+            "('b', hex(zeroblob(20000000)))"),
+      ": table 'meta': 80000002 bytes of text are more than 67108864: a larger limit: --max-text of kvscope trace");
   EXPECT_EQ(after("DELETE FROM meta WHERE key = 'b'; UPDATE meta SET value = value || value WHERE key = 'a'"),
-            ": is damaged: string or blob too big");
+            ": holds a text of more than 67108864 bytes: a larger limit: --max-text of kvscope trace");
+}
+
+// --- limits: the largest legal value of each, and one less ------------------------------------------------------------
+
+TEST_F(BadTrace, EachLimitIsNamedWhenItIsExceeded) {
+  const TraceLimits exact = exact_limits();
+  EXPECT_EQ(opened(exact), "");
+  const auto less = [&](std::int64_t TraceLimits::*limit) {
+    TraceLimits limits = exact;
+    --(limits.*limit);
+    return opened(limits);
+  };
+  EXPECT_EQ(
+      less(&TraceLimits::steps),
+      fmt::format(": table 'step', row {0}: {0} steps are more than {1}: a larger limit: --max-steps of kvscope trace",
+                  exact.steps, exact.steps - 1));
+  EXPECT_EQ(less(&TraceLimits::events),
+            fmt::format(": meta 'events': {} events are more than {}: a larger limit: --max-events of kvscope trace",
+                        exact.events, exact.events - 1));
+  EXPECT_THAT(
+      less(&TraceLimits::step_events),
+      ::testing::EndsWith(fmt::format(": {} events of one step are more than {}: a larger limit: --max-step-events of "
+                                      "kvscope trace",
+                                      exact.step_events, exact.step_events - 1)));
+  EXPECT_EQ(
+      less(&TraceLimits::text_bytes),
+      fmt::format(": table 'meta': {} bytes of text are more than {}: a larger limit: --max-text of kvscope trace",
+                  exact.text_bytes, exact.text_bytes - 1));
 }
 
 // --- the index -------------------------------------------------------------------------------------------------------

@@ -124,6 +124,20 @@ TEST_F(TwoTraces, DifferInMetaThoughTheirEventsAreTheSame) {
                 "the 9 events are the same\n");
 }
 
+// Long texts, such as scenarios, are shown around their first difference.
+TEST_F(TwoTraces, OfLongTextsShowWhereTheyDiffer) {
+  const std::string same(100, 's'), tail(50, 't');
+  const auto text = [&](const std::string& left, const std::string& right) {
+    return to_text(diff(short_run(), short_run(), 1, {{"scenario", left}}, {{"scenario", right}}), "a.kvt", "b.kvt");
+  };
+  EXPECT_NE(text(same + "x" + tail, same + "y" + tail)
+                .find("meta 'scenario': differs from character 100 on: ..." + same.substr(0, 20) + "x" +
+                      tail.substr(0, 19) + "... | ..." + same.substr(0, 20) + "y" + tail.substr(0, 19) + "...\n"),
+            std::string::npos);
+  EXPECT_NE(text("x" + tail, "y").find("differs from character 0 on: x" + tail.substr(0, 39) + "... | y\n"),
+            std::string::npos);
+}
+
 TEST_F(TwoTraces, OfAnotherDetailSaySo) {
   testing::write_trace(folder_ / "a.kvt", short_run(), {}, Detail::steps);
   testing::write_trace(folder_ / "b.kvt", short_run(), {}, Detail::full);

@@ -29,7 +29,8 @@ TEST_F(UntrustedDatabase, IsNotWrittenTo) {
 
 TEST_F(UntrustedDatabase, HandsOutNoValuePastItsBound) {
   EXPECT_EQ(message_of("SELECT zeroblob(1000)"), "");
-  EXPECT_EQ(message_of("SELECT zeroblob(1001)"), "t.db rejected: is damaged: string or blob too big");
+  EXPECT_EQ(message_of("SELECT zeroblob(1001)"),
+            "t.db rejected: holds a text of more than 1000 bytes: a larger limit: --max-text of kvscope trace");
 }
 
 // Simulates a tree of pages that contains itself.

@@ -52,6 +52,7 @@ class FakeBackend final : public Backend {
     if (name == "deaf") std::this_thread::sleep_for(std::chrono::milliseconds(300));  // ignores progress()
     if (name == "trace") return trace_without_scenario();
     if (std::filesystem::path(path).extension() == ".npz") {
+      if (name == "old") return simulate(gallery_path("first_light"), {path + ": bundle version 1 has no checksum"});
       if (name != "golden") throw InputError(path, "golden 'a1'", "is missing");
       return simulate(gallery_path("first_light"));
     }
@@ -99,7 +100,8 @@ class FakeBackend final : public Backend {
     return recorder.events();
   }
 
-  // Made-up numbers: two tiles of one key, one head of one dim. A candidate named "faulty" cannot be compared.
+  // Made-up numbers: two tiles of one key, one head of one dim. A candidate named "faulty" cannot be compared, one named
+  // "old" has a remark.
   AttentionFlow attend(const Facts&, const std::string&, const FlowRequest& request) override {
     ++attends;
     if (request.head.value > 3) throw IndexError("head 4 is outside [0, 4): query heads");
@@ -125,6 +127,7 @@ class FakeBackend final : public Backend {
     AttentionErrors errors;
     errors.candidate_name = request.candidate;
     errors.of_flow = request.candidate.empty();
+    if (request.candidate.find("old") != std::string::npos) errors.remarks = {request.candidate + ": bundle version 1"};
     errors.heads = errors.dims = 1;
     errors.rows = {{SeqIdx{0}, 0, 1, 0, 0}};
     errors.ratio = {2};
@@ -183,13 +186,13 @@ class FakeBackend final : public Backend {
     }
   }
 
-  static std::unique_ptr<EventSource> simulate(const std::string& path) {
+  static std::unique_ptr<EventSource> simulate(const std::string& path, std::vector<std::string> remarks = {}) {
     const Scenario scenario = load_scenario(path);
     TapeRecorder recorder;
     static_cast<void>(
         run_engine(scenario, make_requests(scenario, std::filesystem::path(path).parent_path()), recorder));
     return from_tape(recorder.take(), {{"producer", "test"}, {"scenario", json::dump(to_json(scenario))}},
-                     recorder.detail());
+                     recorder.detail(), std::move(remarks));
   }
 
   // Opens without a fault; reading its events fails.

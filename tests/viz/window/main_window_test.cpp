@@ -344,6 +344,47 @@ TEST_F(MainWindowTest, TwoBundlesWithoutAGoldenShowTheFaultsOfTheFirst) {
       -1);
 }
 
+// --- files of older versions -----------------------------------------------------------------------------------------
+
+TEST_F(MainWindowTest, AFileWithARemarkIsShownAndTheRemarkGoesWithIt) {
+  window->open(QStringLiteral("/old.npz"));
+  ASSERT_TRUE(wait_until([&] { return window->document() != nullptr; }));
+  EXPECT_EQ(window->messages().lines(QStringLiteral("bundle")),
+            QStringList{QStringLiteral("/old.npz: bundle version 1 has no checksum")});
+  EXPECT_NE(window->messages().findChild<QFrame*>()->accessibleName().indexOf(
+                QLatin1String("old.npz was opened, but not all of it could be checked")),
+            -1);
+  window->open(QStringLiteral("/golden.npz"));
+  ASSERT_TRUE(wait_until([&] { return window->document()->path() == QStringLiteral("/golden.npz"); }));
+  EXPECT_FALSE(window->messages().showing(QStringLiteral("bundle")));
+  window->open(QStringLiteral("/old.npz"));
+  ASSERT_TRUE(wait_until([&] { return window->messages().showing(QStringLiteral("bundle")); }));
+  window->close_document();
+  EXPECT_FALSE(window->messages().showing(QStringLiteral("bundle")));
+}
+
+// A dismissed remark does not return at the next step, which compares the candidate again.
+TEST_F(MainWindowTest, ARemarkOfACandidateIsShownOnceForEachCandidate) {
+  ASSERT_TRUE(open(path_of("preemption")));
+  window->set_view(View::attention);
+  AttentionModel& attention = window->document()->attention();
+  attention.set_candidate(QStringLiteral("old.npz"));
+  ASSERT_TRUE(wait_until([&] { return window->messages().showing(QStringLiteral("candidate")); }));
+  EXPECT_EQ(window->messages().lines(QStringLiteral("candidate")),
+            QStringList{QStringLiteral("old.npz: bundle version 1")});
+  window->messages().dismiss(QStringLiteral("candidate"));
+  const int compared = backend.compares;
+  window->document()->seek_step(StepIdx{step().value + 1});
+  ASSERT_TRUE(wait_until([&] { return backend.compares > compared && attention.errors() != nullptr; }));
+  EXPECT_FALSE(window->messages().showing(QStringLiteral("candidate")));
+  attention.set_candidate(QStringLiteral("mine.npz"));
+  attention.set_candidate(QStringLiteral("old.npz"));
+  ASSERT_TRUE(wait_until([&] { return attention.errors()->candidate_name == "old.npz"; }));
+  attention.set_candidate({});
+  ASSERT_TRUE(wait_until([&] { return attention.errors()->of_flow; }));
+  EXPECT_FALSE(window->messages().showing(QStringLiteral("candidate")));
+}
+
 // --- the attention view ----------------------------------------------------------------------------------------------
 
 TEST_F(MainWindowTest, TheAttentionViewIsWalkedThroughTileByTileWithKeys) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/errors.h"
 #include "gpu/virtual/machine/warp/detail/random_schedule.h"
 
 namespace kvscope::ptx {
@@ -88,7 +89,8 @@ LaneGroup& split_off(Exec& exec, LaneMask lanes, std::int32_t pc) {
   ++exec.warp.activations[static_cast<std::size_t>(from.activation)].users;
   exec.warp.current = -1;
   if (exec.launch.monitor != nullptr) exec.launch.monitor->split(exec, lanes, pc);
-  exec.warp.lane_groups.push_back(taken);  // kMaxLaneGroups are reserved: `from` stays valid
+  KVSCOPE_ASSERT(exec.warp.lane_groups.size() < exec.warp.lane_groups.capacity());  // so that `from` stays valid
+  exec.warp.lane_groups.push_back(taken);
   return exec.warp.lane_groups.back();
 }
 
@@ -98,8 +100,12 @@ std::int32_t choose_lane_group(Launch& launch, Cta& cta, Warp& warp) {
     warp.current = -1;
     return -1;
   }
-  const std::int32_t best = any_of(launch, warp, first_of(warp));
+  std::int32_t best = any_of(launch, warp, first_of(warp));
   merge(launch, cta, warp, best);
+  // Merged lane groups are empty. They would take the room of those that split off from the one that runs.
+  const auto first = warp.lane_groups.begin();
+  best -= static_cast<std::int32_t>(std::count_if(first, first + best, [](const LaneGroup& f) { return f.lanes == 0; }));
+  drop_empty(warp);
   warp.current = best;
   return limit_of(warp, warp.lane_groups[static_cast<std::size_t>(best)]);
 }

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <tuple>
 
 #include "tests/property.h"
@@ -83,6 +85,74 @@ TEST(Shadow, KeepsTheLastWriteOfEveryByte) {
     }
     for (std::size_t chunk = 0; chunk < kChunks; ++chunk) same(shadow, model, chunk);
   }));
+}
+
+bool is_same(const Mark& a, const Mark& b) {
+  return a.actor == b.actor && a.lanes == b.lanes && a.step == b.step && a.pc == b.pc && a.bytes == b.bytes &&
+         a.write == b.write && a.strong == b.strong;
+}
+
+// One chunk with many reads by engines and lanes, and writes of some bytes in between: what the index of a long list
+// answers, against a search of all marks. An index that is not renewed after marks were removed would return another
+// read, or none.
+TEST(Shadow, FindsTheReadThatALaterOneReplacesHoweverManyThereAre) {
+  EXPECT_TRUE(prop::check("replaced reads", [] {
+    Shadow shadow(kFirst, kChunkBytes);
+    const int engines = 1 + below(200);
+    for (int n = 0; n < 600; ++n) {
+      Mark mark{.step = static_cast<Step>(n + 1), .pc = n};
+      if (below(4) != 0) {
+        mark.actor = kEngines + static_cast<ActorKey>(below(engines));
+      } else {
+        mark.actor = static_cast<ActorKey>(below(3) * kLanes);
+        mark.lanes = LaneMask{1} << below(kLanes);
+        mark.shift = Mark::kEveryLane;
+        mark.strong = below(3) == 0;
+      }
+      mark.bytes = below(2) == 0 ? Shadow::kWholeChunk : static_cast<ChunkBytes>(0xff << 4 * below(3) & 0xffff);
+      mark.write = below(60) == 0;
+      if (mark.write) {
+        shadow.write(kFirst, mark, static_cast<std::uint64_t>(n + 1));
+        continue;
+      }
+      const std::span<Mark> all = shadow.marks(kFirst);
+      const auto expected = std::find_if(all.begin(), all.end(), [&](const Mark& m) { return m.is_replaced_by(mark); });
+      Mark* const found = shadow.replaced_read(kFirst, mark);
+      RC_ASSERT(found == (expected == all.end() ? nullptr : &*expected));
+      const std::span<Mark> writes = shadow.writes(kFirst);
+      for (const Mark& one : all) {
+        RC_ASSERT(!one.write ||
+                  std::any_of(writes.begin(), writes.end(), [&](const Mark& m) { return is_same(m, one); }));
+      }
+      if (found != nullptr) {
+        *found = mark;
+      } else {
+        shadow.read(kFirst, mark);
+      }
+      if (below(30) == 0) {  // some reads have become redundant
+        for (Mark& one : shadow.marks(kFirst)) {
+          if (!one.write && below(3) == 0) one.bytes = 0;
+        }
+        shadow.drop_empty(kFirst);
+      }
+    }
+  }));
+}
+
+// Reads of other engines are not among the marks that a read is checked against.
+TEST(Shadow, OfALongListOnlyTheWritesConcernARead) {
+  Shadow shadow(kFirst, kChunkBytes);
+  const Mark write{.actor = kEngines, .step = 1, .bytes = Shadow::kWholeChunk, .write = true};
+  shadow.write(kFirst, write, 1);
+  for (Step i = 1; i <= 1000; ++i) shadow.read(kFirst, {.actor = kEngines + i, .step = 1 + i, .bytes = 0x00ff});
+  EXPECT_EQ(shadow.marks(kFirst).size(), 1001u);
+  ASSERT_EQ(shadow.writes(kFirst).size(), 1u);
+  EXPECT_TRUE(is_same(shadow.writes(kFirst)[0], write));
+  const Mark part{.actor = kEngines + 2000, .step = 2000, .bytes = 0xff00, .write = true};
+  shadow.write(kFirst, part, 2);
+  ASSERT_EQ(shadow.writes(kFirst).size(), 2u);
+  EXPECT_EQ(shadow.writes(kFirst)[0].bytes, 0x00ff);
+  EXPECT_TRUE(is_same(shadow.writes(kFirst)[1], part));
 }
 
 }  // namespace

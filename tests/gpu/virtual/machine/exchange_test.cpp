@@ -234,6 +234,15 @@ TEST(Exchange, ALaneOutsideItsOwnMaskIsAnError) {
   EXPECT_EQ(ran.messages[0], "DIVERGED lanes ffff0000 are not in the mask 0000ffff that they name");
 }
 
+// Each lane names a mask of its own, so each waits alone. An exit wakes them all: they continue as one lane group, which
+// splits into as many again. There is room for that many lane groups only once those that were merged are removed.
+TEST(Exchange, LanesThatWaitAloneAreMergedAndSplitAgain) {
+  const auto ran = run({.body = "vote.sync.ballot.b32 %r9, %p0, %r0;"});
+  ASSERT_FALSE(ran.messages.empty());
+  EXPECT_EQ(ran.messages[0], "DIVERGED lanes 00000001 are not in the mask 00000000 that they name");
+  EXPECT_FALSE(ran.result.clean());
+}
+
 TEST(Exchange, ElectNamesTheLowestLaneThatIsLeft) {
   const auto ran = run({.body = R"(
     setp.lt.u32 %p1, %r0, 5;
