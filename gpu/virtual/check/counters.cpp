@@ -318,6 +318,11 @@ void Counters::count_gathered() {
   gathered_ = {};
 }
 
+void Counters::join(Monitor& part) {
+  const std::vector<OpCounts>& others = static_cast<Counters&>(part).ops_;
+  for (std::size_t pc = 0; pc < ops_.size(); ++pc) ops_[pc] += others[pc];
+}
+
 void Counters::launch_ends(Launch&) {
   count_gathered();
 }
