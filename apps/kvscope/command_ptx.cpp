@@ -20,8 +20,8 @@
 #include "core/base/report.h"
 #include "gpu/virtual/check/check_names.h"
 #include "gpu/virtual/isa/survey.h"
-#include "gpu/virtual/machine/launch_parts.h"
 #include "gpu/virtual/machine/cta_sample.h"
+#include "gpu/virtual/machine/launch_parts.h"
 #include "gpu/virtual/text/parser.h"
 #include "gpu/virtual/text/print.h"
 

@@ -45,8 +45,8 @@ class Engine {
   // Takes the schedule and the limits from the options. Throws GeometryError with each rule that the launch breaks.
   ptx::LaunchResult launch(const ptx::LoadedModule& module, ptx::LaunchConfig config);
   void set_launcher(Launcher launcher) { launcher_ = std::move(launcher); }
-  [[nodiscard]] std::int64_t ctas() const { return ctas_; }                             // that ran, of all launches
-  [[nodiscard]] std::int64_t grid_ctas() const { return grid_ctas_; }                   // more if launches were sampled
+  [[nodiscard]] std::int64_t ctas() const { return ctas_; }            // that ran, of all launches
+  [[nodiscard]] std::int64_t grid_ctas() const { return grid_ctas_; }  // more if launches were sampled
   // "6 of 8 launches on 4 threads, the others on one, the first of them because it has one CTA"; "": one thread was asked for.
   [[nodiscard]] std::string jobs_text() const;
   [[nodiscard]] std::uint64_t warp_instructions() const { return warp_instructions_; }  // of all launches

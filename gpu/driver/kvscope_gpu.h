@@ -34,7 +34,8 @@ struct kvscope_gpu_launch {
   const void* params;     /* the parameter block, laid out as the kernel declares it */
   size_t params_bytes;
   const char* ctas; /* version 2: run these CTAs only, such as "0-3,last" or "(1,2,0)"; NULL: all */
-  int32_t jobs;     /* version 3: threads that run CTAs which cannot see one another, with the results of one; 0 and 1: one */
+  int32_t
+      jobs; /* version 3: threads that run CTAs which cannot see one another, with the results of one; 0 and 1: one */
 };
 
 int kvscope_gpu_version(void); /* of the library */

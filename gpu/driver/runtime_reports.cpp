@@ -143,8 +143,8 @@ std::int64_t Runtime::finish() {
     const std::string jobs = engine_->jobs_text();
     std::fputs(fmt::format("kvscope cuda: {}, {}: {}{}{}{}\n", counted(calls, "call"),
                            counted(static_cast<std::int64_t>(engine_->warp_instructions()), "warp instruction"),
-                           findings == 0 ? "no findings" : counted(findings, "finding"), sampled, jobs.empty() ? "" : "; ",
-                           jobs)
+                           findings == 0 ? "no findings" : counted(findings, "finding"), sampled,
+                           jobs.empty() ? "" : "; ", jobs)
                    .c_str(),
                stderr);
   }

@@ -178,7 +178,7 @@ class InitChecker final : public Monitor {
   [[nodiscard]] std::string cause_of(const Exec& exec, const Origin& origin) const;
 
   InitOptions options_;
-  const InitChecker* whole_ = nullptr;  // of a part of a launch: what was written before
+  const InitChecker* whole_ = nullptr;                       // of a part of a launch: what was written before
   std::unordered_map<std::int32_t, UndefinedBytes> shared_;  // by CTA
   const Cta* last_cta_ = nullptr;                            // the last CTA that shared_of returned
   UndefinedBytes* last_ = nullptr;

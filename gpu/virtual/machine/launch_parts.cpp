@@ -48,8 +48,7 @@ std::string obstacle(const Launch& launch) {
   const LaunchOptions& options = launch.config.options;
   if (options.cooperative) return "it is cooperative";
   if (options.policy == Policy::seeded) return "its schedule depends on a seed";
-  if (clusters_of(launch) < 2)
-    return launch.config.cluster[0] > 0 ? "it has one cluster" : "it has one CTA";
+  if (clusters_of(launch) < 2) return launch.config.cluster[0] > 0 ? "it has one cluster" : "it has one CTA";
   if (clusters_of(launch) > kMostClusters) return fmt::format("it has more than {} CTAs", kMostClusters);
   if (const std::string shares = cta_communication(*launch.program, launch.function).shares; !shares.empty())
     return fmt::format("its CTAs can see one another: {}", shares);

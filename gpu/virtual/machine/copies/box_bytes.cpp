@@ -177,8 +177,7 @@ bool load_bytes(const CopyMap& map, const TensorBox& box, const DeviceMemory& me
 bool store_bytes(const CopyMap& map, const TensorBox& box, DeviceMemory& memory, const std::byte* window) {
   if (!box.has_data()) return true;
   const std::int64_t stored = (box.end + kCopyChunk - 1) & -kCopyChunk;
-  std::byte* const hull =
-      has_hull(box, memory) ? memory.writable_at(box.lowest, box.hull + stored - box.end) : nullptr;
+  std::byte* const hull = has_hull(box, memory) ? memory.writable_at(box.lowest, box.hull + stored - box.end) : nullptr;
   if (hull != nullptr) {
     if (box.swizzle.active()) {
       stored == kLineBytes ? store_swizzled<true>(box, stored, hull, window)

@@ -58,7 +58,8 @@ struct Region {
 std::byte* open_global(Exec& exec, AccessKind kind, std::uint64_t address, std::uint64_t bytes) {
   const auto count = static_cast<std::int64_t>(bytes);
   DeviceMemory& memory = *exec.launch.memory;
-  return kind == AccessKind::load ? const_cast<std::byte*>(memory.at(address, count)) : memory.writable_at(address, count);
+  return kind == AccessKind::load ? const_cast<std::byte*>(memory.at(address, count))
+                                  : memory.writable_at(address, count);
 }
 
 Region region_of(Exec& exec, const AccessRequest& request, Space space, std::uint64_t address) {
@@ -236,8 +237,7 @@ std::byte* lane_bytes(Exec& exec, const LaneRequest& request, Space space, int l
   } else {
     const AccessRequest shape{.space = space, .kind = request.kind, .own_cta = request.own_cta};
     const Region region = region_of(exec, shape, space, address);
-    if (region.exists() && address - region.start <= region.size &&
-        count <= region.size - (address - region.start)) {
+    if (region.exists() && address - region.start <= region.size && count <= region.size - (address - region.start)) {
       parted = region.parted;
       if (!parted) found = region.bytes + (address - region.start);
     } else {

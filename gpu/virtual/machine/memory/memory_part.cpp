@@ -104,8 +104,8 @@ std::optional<MemoryPart::Conflict> MemoryPart::first_conflict(std::span<const M
         const Page& now = *pages[p];
         Page& before = earlier[p];
         for (std::size_t w = 0; w < now.read.size(); ++w) {
-          const std::uint64_t both = (now.written[w] & (before.read[w] | before.written[w])) |
-                                     (now.read[w] & before.written[w]);
+          const std::uint64_t both =
+              (now.written[w] & (before.read[w] | before.written[w])) | (now.read[w] & before.written[w]);
           if (both != 0) {
             const auto cell = static_cast<std::uint64_t>(std::countr_zero(both));
             return Conflict{a, p * kPage + (w * 64 + cell) * kCell};

@@ -146,7 +146,8 @@ TEST(MemoryPart, ConflictsAreThoseOfTheModel) {
       for (std::size_t cell = 0; cell < models[0][at].read.size(); ++cell) {
         for (std::size_t p = 0; p < 3; ++p) {
           for (std::size_t q = 0; q < 3; ++q)
-            wanted |= p != q && models[p][at].written[cell] && (models[q][at].read[cell] || models[q][at].written[cell]);
+            wanted |=
+                p != q && models[p][at].written[cell] && (models[q][at].read[cell] || models[q][at].written[cell]);
         }
       }
     }

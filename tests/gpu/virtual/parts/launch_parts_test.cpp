@@ -88,8 +88,15 @@ Ran run(Kernel kernel, std::int64_t jobs) {
   if (kernel.also != nullptr) checks.add(*kernel.also);
   LaunchResult result = device.launch(module, config, checks.monitor());
   Ran out;
-  out.seen = {device.memory().read(x, kBytes), device.memory().read(y, kBytes), result.steps, result.status, "",
-              result.printed, result.repeated_reports, counters.ops(), written.host_missing(device.memory(), y, kBytes)};
+  out.seen = {device.memory().read(x, kBytes),
+              device.memory().read(y, kBytes),
+              result.steps,
+              result.status,
+              "",
+              result.printed,
+              result.repeated_reports,
+              counters.ops(),
+              written.host_missing(device.memory(), y, kBytes)};
   for (const Report& report : result.reports)
     out.seen.reports += fmt::format("{} {}\n{}\n", report.step, report.repeated, to_text(report));
   out.jobs = result.jobs_text();
@@ -176,9 +183,9 @@ TEST(LaunchParts, AFaultAcrossCtasIsThatOfOneThread) {
   for (const bool global_race : {false, true}) {
     const CheckOptions checks{.global_race = global_race};
     EXPECT_THAT(same_for_all({.body = "st.global.u32 [%rd0], %r1;", .checks = checks}), HasSubstr("one thread: "));
-    EXPECT_THAT(same_for_all({.body = "ld.global.nc.u32 %r4, [%rd2+256]; st.global.u32 [%rd2], %r4;",
-                              .checks = checks}),
-                HasSubstr("one thread: "));
+    EXPECT_THAT(
+        same_for_all({.body = "ld.global.nc.u32 %r4, [%rd2+256]; st.global.u32 [%rd2], %r4;", .checks = checks}),
+        HasSubstr("one thread: "));
   }
   // Bytes of one word, by CTAs of different parts: the check of read-only loads has cells of 4 bytes.
   EXPECT_EQ(same_for_all({.body = "cvt.u64.u32 %rd4, %r1; add.u64 %rd4, %rd4, %rd0; ld.global.nc.u8 %h0, [%rd4];\n"
@@ -189,8 +196,9 @@ TEST(LaunchParts, AFaultAcrossCtasIsThatOfOneThread) {
 }
 
 TEST(LaunchParts, AReportIsThatOfOneThread) {
-  EXPECT_EQ(same_for_all({.body = "add.u64 %rd4, %rd3, 65000; setp.eq.u32 %p0, %r1, 20; @%p0 st.global.u32 [%rd4], 1;"}),
-            "one thread: its CTAs make a report");
+  EXPECT_EQ(
+      same_for_all({.body = "add.u64 %rd4, %rd3, 65000; setp.eq.u32 %p0, %r1, 20; @%p0 st.global.u32 [%rd4], 1;"}),
+      "one thread: its CTAs make a report");
   EXPECT_EQ(same_for_all({.body = "st.shared.u32 [s], %r0; ld.shared.u32 %r4, [s]; st.global.u32 [%rd3], %r4;"}),
             "one thread: its CTAs make a report");
   EXPECT_EQ(same_for_all({.body = "ld.global.u32 %r4, [%rd3]; st.global.u32 [%rd2], %r4;"}),
@@ -241,7 +249,8 @@ TEST(LaunchParts, LaunchesThatNeedOneThreadTellWhy) {
 TEST(LaunchParts, ClustersAndSamplesAreDividedWhole) {
   // Each CTA reads a word of the next CTA of its cluster.
   const char* const kPairs =
-      "st.shared.u32 [s], %r1; barrier.cluster.arrive; barrier.cluster.wait; mov.u32 %r4, s; mov.u32 %r5, %cluster_ctarank;\n"
+      "st.shared.u32 [s], %r1; barrier.cluster.arrive; barrier.cluster.wait; mov.u32 %r4, s; mov.u32 %r5, "
+      "%cluster_ctarank;\n"
       "xor.b32 %r5, %r5, 1; mapa.shared::cluster.u32 %r6, %r4, %r5; ld.shared::cluster.u32 %r7, [%r6];\n"
       "barrier.cluster.arrive; barrier.cluster.wait; st.global.u32 [%rd3], %r7;";
   EXPECT_EQ(same_for_all({.body = kPairs, .threads = 1, .cluster = {2, 1, 1}}), "3 threads");
