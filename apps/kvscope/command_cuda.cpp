@@ -48,6 +48,7 @@ struct CudaCommand {
   std::int64_t most_memory = std::int64_t{4} << 30;
   int max_reports = 20;
   std::string ctas;
+  std::int64_t jobs = 1;
   bool no_leaks = false;
   bool debug = false;
   std::vector<std::string> breaks;
@@ -157,6 +158,7 @@ void set_environment(const CudaCommand& command, const fs::path& libraries) {
   set("KVSCOPE_CUDA_MAX_MEMORY", std::to_string(command.most_memory));
   set("KVSCOPE_CUDA_MAX_REPORTS", std::to_string(command.max_reports));
   set("KVSCOPE_CUDA_CTAS", command.ctas);
+  set("KVSCOPE_CUDA_JOBS", std::to_string(command.jobs));
   set("KVSCOPE_CUDA_LEAKS", command.no_leaks ? "0" : "1");
   set("KVSCOPE_CUDA_REPORT", command.report.empty() ? "" : fs::absolute(command.report).string());
   set("KVSCOPE_CUDA_FORMAT", command.format);
@@ -288,6 +290,7 @@ void add_cuda(CLI::App& app, Action& chosen) {
   add_limit_option(*cuda, "--max-memory", command->most_memory, "Device memory; the host's memory backs all of it",
                    "BYTES");
   cuda->add_option("--ctas", command->ctas, std::string(ptx::kCtasHelp) + ", in each launch")->type_name("LIST");
+  add_jobs_option(*cuda, command->jobs);
   cuda->add_option("--max-reports", command->max_reports, "Print at most N different reports of a launch")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();

@@ -21,6 +21,7 @@
 #include "gpu/virtual/check/check_names.h"
 #include "gpu/virtual/isa/survey.h"
 #include "gpu/virtual/machine/cta_sample.h"
+#include "gpu/virtual/machine/launch_parts.h"
 #include "gpu/virtual/text/parser.h"
 #include "gpu/virtual/text/print.h"
 
@@ -139,6 +140,16 @@ void add_check_option(CLI::App& command, std::vector<std::string>& names) {
       ->type_name("CHECK,...")
       ->delimiter(',')
       ->check(CLI::IsMember(ptx::check_names()));
+}
+
+void add_jobs_option(CLI::App& command, std::int64_t& jobs) {
+  command
+      .add_option("--jobs", jobs,
+                  "Run CTAs that cannot see one another on N threads. Reports, counters and outputs are those of one "
+                  "thread; a launch that needs one thread says why")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, ptx::kMostJobs))
+      ->capture_default_str();
 }
 
 namespace {

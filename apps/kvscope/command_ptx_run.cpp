@@ -45,6 +45,7 @@ struct PtxRunCommand {
   std::string json;
   std::optional<std::uint64_t> step;
   int max_reports = 20;
+  std::int64_t jobs = 1;
   std::vector<std::string> suppress;  // files
   std::string suggest;
   RecordingOptions recordings;
@@ -141,6 +142,7 @@ void write_results(const PtxRunCommand& command, const ptx::LaunchConfig& config
   out.set("finished", result.status == ptx::LaunchStatus::finished);
   out.set("warp_instructions", result.steps);
   out.set("ctas_run", result.ctas);
+  out.set("threads", result.threads);
   json::Array reports, lines, arrays;
   for (const ptx::Report& report : result.reports) reports.push_back(report_json(report));
   for (const ptx::LineCounts& line : counters.by_line()) {
@@ -214,6 +216,7 @@ int run_kernel(const PtxRunCommand& command) {
   ptx::Suppressions suppressions = suppressions_of(command);
   PreparedLaunch prepared = prepare(command.launch);
   prepared.config.options.max_reports = command.max_reports;
+  prepared.config.options.jobs = command.jobs;
   prepared.config.options.suppressions = &suppressions;
   ptx::Device& device = *prepared.device;
   const ptx::LoadedModule& module = *prepared.module;
@@ -245,6 +248,7 @@ int run_kernel(const PtxRunCommand& command) {
         result.ctas, result.grid_ctas);
   std::cout << fmt::format("ran         {} warp instructions, {}\n", result.steps,
                            result.status == ptx::LaunchStatus::finished ? "to the end" : "and was stopped");
+  if (const std::string jobs = result.jobs_text(); !jobs.empty()) std::cout << fmt::format("jobs        {}\n", jobs);
   for (const DeviceArray& array : arguments.arrays) {
     std::cout << fmt::format("argument {:<2} {} at 0x{:x}, fnv {:016x}\n", array.names.back(), array.word,
                              array.address, fnv1a(device.memory().read(array.address, array.bytes)));
@@ -342,6 +346,7 @@ void add_ptx_run(CLI::App& ptx, Action& chosen) {
   add_check_option(*run, command->checks);
   run->add_flag("--counters", command->counters,
                 "Print instructions, wavefronts, sectors and copies by class and source line");
+  add_jobs_option(*run, command->jobs);
   run->add_option("--json", command->json, "Write results, reports and counters to this file")->type_name("FILE");
   run->add_option("--max-reports", command->max_reports, "Print at most N different reports")
       ->check(CLI::Range(1, 10'000))

@@ -1,5 +1,7 @@
 #include "gpu/driver/engine.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "gpu/virtual/check/check_names.h"
@@ -22,6 +24,7 @@ ptx::LaunchResult Engine::launch(const ptx::LoadedModule& module, ptx::LaunchCon
   config.options.seed = options_.seed;
   config.options.limits = options_.limits;
   config.options.max_reports = options_.max_reports;
+  if (config.options.jobs == 1) config.options.jobs = options_.jobs;
   if (config.options.ctas.empty()) config.options.ctas = options_.ctas;
   ptx::Checks checks(ptx::checks_of(options_.checks));
   if (options_.global_init) checks.add(written_);
@@ -30,7 +33,17 @@ ptx::LaunchResult Engine::launch(const ptx::LoadedModule& module, ptx::LaunchCon
   warp_instructions_ += result.steps;
   ctas_ += result.ctas;
   grid_ctas_ += result.grid_ctas;
+  ++launches_;
+  if (result.threads > 1) ++parted_;
+  if (one_thread_.empty()) one_thread_ = result.one_thread;
   return result;
+}
+
+std::string Engine::jobs_text() const {
+  if (options_.jobs < 2) return "";
+  const std::string all = fmt::format("{} of {} launches on {} threads", parted_, launches_, options_.jobs);
+  if (one_thread_.empty()) return all;
+  return fmt::format("{}, the others on one, the first of them because {}", all, one_thread_);
 }
 
 }  // namespace kvscope::driver

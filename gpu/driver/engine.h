@@ -24,6 +24,7 @@ struct EngineOptions {
   std::int64_t memory = std::int64_t{4} << 30;  // [bytes] of device memory; the host's memory backs all of it
   int max_reports = 20;                         // per launch
   std::string ctas;                             // of each launch, those that run (cta_sample.h); "": all
+  std::int64_t jobs = 1;                        // threads of a launch: launch_parts.h
   bool keeps_registers = false;                 // to the end of their function, so that a debugger can print them
 };
 
@@ -44,8 +45,10 @@ class Engine {
   // Takes the schedule and the limits from the options. Throws GeometryError with each rule that the launch breaks.
   ptx::LaunchResult launch(const ptx::LoadedModule& module, ptx::LaunchConfig config);
   void set_launcher(Launcher launcher) { launcher_ = std::move(launcher); }
-  [[nodiscard]] std::int64_t ctas() const { return ctas_; }                             // that ran, of all launches
-  [[nodiscard]] std::int64_t grid_ctas() const { return grid_ctas_; }                   // more if launches were sampled
+  [[nodiscard]] std::int64_t ctas() const { return ctas_; }            // that ran, of all launches
+  [[nodiscard]] std::int64_t grid_ctas() const { return grid_ctas_; }  // more if launches were sampled
+  // "6 of 8 launches on 4 threads, the others on one, the first of them because it has one CTA"; "": one thread was asked for.
+  [[nodiscard]] std::string jobs_text() const;
   [[nodiscard]] std::uint64_t warp_instructions() const { return warp_instructions_; }  // of all launches
 
  private:
@@ -55,6 +58,8 @@ class Engine {
   Launcher launcher_;
   std::uint64_t warp_instructions_ = 0;
   std::int64_t ctas_ = 0, grid_ctas_ = 0;
+  std::int64_t launches_ = 0, parted_ = 0;  // parted_: on several threads
+  std::string one_thread_;                  // why the first of the others was not
 };
 
 }  // namespace kvscope::driver

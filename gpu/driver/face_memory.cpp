@@ -212,7 +212,7 @@ KVSCOPE_CUDA int cudaPointerGetAttributes(PointerAttributes* out, const void* po
       out->host_pointer = block.host == nullptr ? nullptr : block.host + offset;
       return kSuccess;
     }
-    if (r.engine().memory().at(address, 1) != nullptr) {  // a variable of the device
+    if (r.engine().memory().contains(address, 1)) {  // a variable of the device
       out->type = 2;
       out->device_pointer = const_cast<void*>(pointer);
       out->host_pointer = nullptr;

@@ -24,7 +24,7 @@ struct kvscope_gpu {
   kvscope::driver::Engine engine;
   std::vector<const kvscope::ptx::LoadedModule*> modules;
   std::vector<Entry> reports;
-  std::string error, printed;
+  std::string error, printed, jobs;
   std::int64_t ctas = 0;
 };
 
@@ -119,8 +119,11 @@ KVSCOPE_GPU_API int kvscope_gpu_run(kvscope_gpu* gpu, int module, const struct k
     config.dynamic_shared = launch->dynamic_shared;
     const auto* const params = static_cast<const std::byte*>(launch->params);
     if (params != nullptr) config.params.assign(params, params + launch->params_bytes);
-    if (launch->size >= sizeof(struct kvscope_gpu_launch) && launch->ctas != nullptr)
+    const auto has = [&](std::size_t member, std::size_t bytes) { return launch->size >= member + bytes; };
+    if (has(offsetof(struct kvscope_gpu_launch, ctas), sizeof launch->ctas) && launch->ctas != nullptr)
       config.options.ctas = launch->ctas;
+    if (has(offsetof(struct kvscope_gpu_launch, jobs), sizeof launch->jobs) && launch->jobs != 0)
+      config.options.jobs = launch->jobs;
     config.options.shared_opt_in = kvscope::ptx::most_shared(gpu->engine.options().target);
     kvscope::ptx::LaunchResult result =
         gpu->engine.launch(*gpu->modules[static_cast<std::size_t>(module)], std::move(config));
@@ -128,6 +131,7 @@ KVSCOPE_GPU_API int kvscope_gpu_run(kvscope_gpu* gpu, int module, const struct k
       gpu->reports.push_back({std::string(name(report.kind)), std::string(name(report.severity)), to_text(report)});
     gpu->printed = std::move(result.printed);
     gpu->ctas = result.ctas;
+    gpu->jobs = result.jobs_text();
     return result.status == kvscope::ptx::LaunchStatus::finished ? 0 : 1;
   });
 }
@@ -151,4 +155,7 @@ KVSCOPE_GPU_API int64_t kvscope_gpu_ctas(const kvscope_gpu* gpu) {
 }
 KVSCOPE_GPU_API const char* kvscope_gpu_printed(const kvscope_gpu* gpu) {
   return gpu == nullptr ? "" : gpu->printed.c_str();
+}
+KVSCOPE_GPU_API const char* kvscope_gpu_jobs(const kvscope_gpu* gpu) {
+  return gpu == nullptr ? "" : gpu->jobs.c_str();
 }

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define KVSCOPE_GPU_VERSION 2
+#define KVSCOPE_GPU_VERSION 3
 
 typedef struct kvscope_gpu kvscope_gpu;
 
@@ -34,6 +34,8 @@ struct kvscope_gpu_launch {
   const void* params;     /* the parameter block, laid out as the kernel declares it */
   size_t params_bytes;
   const char* ctas; /* version 2: run these CTAs only, such as "0-3,last" or "(1,2,0)"; NULL: all */
+  int32_t
+      jobs; /* version 3: threads that run CTAs which cannot see one another, with the results of one; 0 and 1: one */
 };
 
 int kvscope_gpu_version(void); /* of the library */
@@ -63,6 +65,8 @@ const char* kvscope_gpu_report_text(const kvscope_gpu* gpu, int64_t index);
 /* Version 2: CTAs of the last launch that ran; fewer than its grid has if it was sampled: do not compare its arrays then. */
 int64_t kvscope_gpu_ctas(const kvscope_gpu* gpu);
 const char* kvscope_gpu_printed(const kvscope_gpu* gpu); /* by printf of the last launch */
+/* Version 3: "4 threads", or "one thread: " and why, for the last launch; "" if it did not ask for several. */
+const char* kvscope_gpu_jobs(const kvscope_gpu* gpu);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,7 @@
 #include "core/base/errors.h"
 #include "core/base/numbers.h"
 #include "gpu/virtual/check/check_names.h"
+#include "gpu/virtual/machine/launch_parts.h"
 
 namespace kvscope::driver {
 namespace {
@@ -111,6 +112,10 @@ RuntimeOptions options_from_environment() {
   std::int64_t target = out.engine.target, reports = out.engine.max_reports;
   set_number("KVSCOPE_CUDA_TARGET", target);
   set_number("KVSCOPE_CUDA_MAX_REPORTS", reports);
+  set_number("KVSCOPE_CUDA_JOBS", out.engine.jobs);
+  if (out.engine.jobs > ptx::kMostJobs)
+    throw InputError(kEnvironment, "KVSCOPE_CUDA_JOBS",
+                     fmt::format("{} threads: 1 to {}", out.engine.jobs, ptx::kMostJobs));
   set_number("KVSCOPE_CUDA_MAX_MEMORY", out.engine.memory);
   set_number("KVSCOPE_CUDA_MAX_INSTRUCTIONS", out.engine.limits.instructions);
   if (target != 90 && target != 100 && target != 120)

@@ -155,7 +155,7 @@ Runtime::Side Runtime::side_of(std::uint64_t address, std::size_t bytes, bool wr
     report_call("USE_AFTER_FREE", range, address, "copy before the memory is freed");
     return {};
   }
-  std::byte* const at = memory.at(address, static_cast<std::int64_t>(bytes));
+  std::byte* const at = memory.writable_at(address, static_cast<std::int64_t>(bytes));
   if (at == nullptr) {
     const ptx::Allocation* const nearest = memory.nearest(address);
     report_call("OUT_OF_BOUNDS", range, address,
@@ -237,7 +237,7 @@ Status Runtime::set(std::uint64_t address, std::size_t pitch, std::size_t slice,
 void Runtime::to_device() {
   for (auto& [address, block] : blocks_) {
     if (block.host == nullptr || block.freed.ordinal != 0) continue;
-    std::memcpy(engine_->memory().at(address, static_cast<std::int64_t>(block.size)), block.host, block.size);
+    std::memcpy(engine_->memory().writable_at(address, static_cast<std::int64_t>(block.size)), block.host, block.size);
   }
 }
 

@@ -140,9 +140,11 @@ std::int64_t Runtime::finish() {
             ? ""
             : fmt::format("; sampled: {} of {} CTAs ran, so the program's results are not those of whole launches",
                           engine_->ctas(), engine_->grid_ctas());
-    std::fputs(fmt::format("kvscope cuda: {}, {}: {}{}\n", counted(calls, "call"),
+    const std::string jobs = engine_->jobs_text();
+    std::fputs(fmt::format("kvscope cuda: {}, {}: {}{}{}{}\n", counted(calls, "call"),
                            counted(static_cast<std::int64_t>(engine_->warp_instructions()), "warp instruction"),
-                           findings == 0 ? "no findings" : counted(findings, "finding"), sampled)
+                           findings == 0 ? "no findings" : counted(findings, "finding"), sampled,
+                           jobs.empty() ? "" : "; ", jobs)
                    .c_str(),
                stderr);
   }

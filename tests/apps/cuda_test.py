@@ -196,6 +196,17 @@ class WithoutNvcc(unittest.TestCase):
         self.assertIn("help lists the commands\n> |wrong\nthere is no command 'wrong'", text)
         self.assertIn("> |back\nstep 14  cta 0 warp 0", text)
 
+    def test_jobs_are_stated_at_the_end_and_change_nothing_else(self):
+        one, several = run("cuda", CUDA_PROGRAM, "grid"), run("cuda", "--jobs", "3", CUDA_PROGRAM, "grid")
+        self.assertEqual((several.returncode, several.stdout), (0, one.stdout))
+        self.assertEqual(several.stderr, one.stderr.rstrip("\n") + "; 1 of 1 launches on 3 threads\n")
+        done = run("cuda", "--jobs", "3", CUDA_PROGRAM, "none")
+        self.assertTrue(done.stderr.endswith("; 0 of 1 launches on 3 threads, the others on one, the first of them because it has "
+                                             "one CTA\n"), done.stderr)
+        done = run("cuda", "--jobs", "257", CUDA_PROGRAM)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--jobs: Value 257 not in range 1 to 256", done.stderr)
+
     def test_a_sample_of_the_ctas_is_stated_at_the_end(self):
         done = run("cuda", "--ctas", "0,last", CUDA_PROGRAM, "grid")
         self.assertEqual((done.returncode, done.stdout), (0, "no error\ny[3] = 6\n"), done.stderr)

@@ -64,6 +64,28 @@ void qk_cp_async(benchmark::State& state) {
   run_watched(state, gpu, data.by_cp_async(gpu, "qk_cp_async", -1));
 }
 
+// All checks on this number of threads: items are warp instructions per second of the clock.
+void decode_jobs(benchmark::State& state) {
+  const test::DecodeCase data(4096);
+  test::Gpu gpu("decode.ptx", {"threads", Policy::late, 0, state.range(0)});
+  const auto launch = data.launch(gpu, "paged_decode", -1);
+  std::int64_t steps = 0;
+  for (auto _ : state) {
+    Checks checks;
+    const LaunchResult result = gpu.run(launch.run, checks.monitor());
+    if (!result.clean() || result.threads != state.range(0)) state.SkipWithError("not clean, or on one thread");
+    steps += static_cast<std::int64_t>(result.steps);
+  }
+  state.SetItemsProcessed(steps);
+}
+BENCHMARK(decode_jobs)
+    ->Name("ptx_jobs/decode")
+    ->Arg(1)
+    ->Arg(2)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
+
 // 0 no checks, 1 races and fences, 2 uninitialized bytes, 3 all checks, 4 counters.
 BENCHMARK(alu)->Name("ptx_check/alu")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
 BENCHMARK(decode)->Name("ptx_check/decode")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);

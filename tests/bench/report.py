@@ -161,6 +161,12 @@ def watching_section(rows, instructions):
     ]
 
 
+def on_two_threads(rows):
+    """The cost of private memory and of its records: processor time, which is independent of the number of cores."""
+    one, two = (lookup(rows, f"ptx_jobs/decode/{jobs}")["cpu_time"] for jobs in (1, 2))
+    return "run with all checks and --jobs 2, processor time relative to one thread", f"{two / one:.2f} times", "at most 1.3 times", two <= 1.3 * one
+
+
 def virtual_gpu(rows):
     """The speed of the machine that runs PTX, and the cost of the race checks."""
     def rate(what, name, least):
@@ -175,6 +181,7 @@ def virtual_gpu(rows):
         rate("decode kernel with tensor copies and mma, warp instructions", "ptx_check/decode/0", 20),
         slower("run with all checks, time relative to no checks", 3, 2),
         slower("run with counters, time relative to no checks", 4, 1.15),
+        on_two_threads(rows),
     ]
 
 

@@ -303,3 +303,15 @@ def test_a_sampled_launch_runs_some_ctas_and_tells():
     assert y[[0, 31, 32, 95, 96]].tolist() == [2.5, 2.5, 1, 1, 2.5]
     with pytest.raises(ValueError, match="'9' names no CTA of this grid, which has CTAs 0 to 3"):
         kernel.launch(grid=4, block=32, args=[y, 2.5], ctas="9")
+
+
+def test_jobs_give_the_results_of_one_thread_or_tell_why_not():
+    kernel = kv.Module((EXAMPLES / "scale.ptx").read_text(encoding="utf-8"), "scale.ptx")["scale"]
+    ys = [np.arange(128, dtype=np.float32) for _ in range(2)]
+    one, several = (kernel.launch(grid=4, block=32, args=[y, 2.5], jobs=jobs) for y, jobs in zip(ys, (1, 3)))
+    assert (one.threads, several.threads, several.one_thread) == (1, 3, "")
+    assert ys[0].tobytes() == ys[1].tobytes() and repr(one) == repr(several) and one.counters == several.counters
+    single = kernel.launch(grid=1, block=32, args=[ys[0], 2.5], jobs=3)
+    assert (single.threads, single.one_thread) == (1, "it has one CTA")
+    with pytest.raises(ValueError, match="jobs: 300 threads: 1 to 256"):
+        kernel.launch(grid=4, block=32, args=[ys[0], 2.5], jobs=300)

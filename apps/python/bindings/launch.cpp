@@ -16,6 +16,7 @@
 #include "gpu/virtual/debug/tile_trace.h"
 #include "gpu/virtual/machine/device.h"
 #include "gpu/virtual/machine/launch_checks.h"
+#include "gpu/virtual/machine/launch_parts.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 #include "gpu/virtual/text/kernel_names.h"
 #include "gpu/virtual/text/parameter_layout.h"
@@ -106,6 +107,7 @@ void on_device(const Launch& launch, const Watch& watch, const Finish& finish) {
   ptx::Checks checks(launch.checks);
   watch(checks, *module.program);
   ptx::Launch running = device.begin(module, config, checks.monitor());
+  ptx::run_parts(running);
   while (running.status == ptx::LaunchStatus::running) {
     ptx::run(running, kSlice);
     interruption_point();
@@ -124,6 +126,7 @@ std::shared_ptr<Launch> launch(const std::shared_ptr<Module>& module, const std:
   out->config.dynamic_shared = option<std::int64_t>(options, "shared").value_or(0);
   out->config.options.cooperative = option<bool>(options, "cooperative").value_or(false);
   out->config.options.ctas = option<std::string>(options, "ctas").value_or("");
+  out->config.options.jobs = option<std::int64_t>(options, "jobs").value_or(1);
   out->config.options.max_reports = option<int>(options, "max_reports").value_or(20);
   out->config.options.shared_opt_in = ptx::most_shared(module->target);
   if (const auto most = option<std::int64_t>(options, "max_instructions")) {
@@ -244,6 +247,8 @@ py::dict results(const Launch& launch) {
   out["steps"] = launch.result.steps;
   out["ctas"] = launch.result.ctas;
   out["grid_ctas"] = launch.result.grid_ctas;
+  out["threads"] = launch.result.threads;
+  out["one_thread"] = launch.result.one_thread;
   out["printed"] = py::bytes(launch.result.printed);
   out["repeated_reports"] = launch.result.repeated_reports;
   out["reports"] = reports;

@@ -170,6 +170,8 @@ class LaunchResult:
         self.steps: int = self._results["steps"]   # warp instructions
         self.ctas: int = self._results["ctas"]     # that ran: fewer than grid_ctas in a sampled launch
         self.grid_ctas: int = self._results["grid_ctas"]
+        self.threads: int = self._results["threads"]        # that ran the CTAs
+        self.one_thread: str = self._results["one_thread"]  # why only one did although jobs asked for several, or ""
         self.printed = self._results["printed"].decode("utf-8", "replace")
         self.reports = [_report(one) for one in self._results["reports"]]
 
@@ -388,8 +390,8 @@ class Kernel:
                args: Mapping[str, Any] | Sequence[Any] = (), shared: int = 0,
                cluster: int | Sequence[int] | None = None,
                checks: str | Sequence[str] = "all", schedule: str = "late", counters: bool = True,
-               cooperative: bool = False, ctas: str = "", max_reports: int = 20, max_instructions: int | None = None,
-               max_memory: int = 4 << 30) -> LaunchResult:
+               cooperative: bool = False, ctas: str = "", jobs: int = 1, max_reports: int = 20,
+               max_instructions: int | None = None, max_memory: int = 4 << 30) -> LaunchResult:
         """Runs the kernel on the virtual GPU and writes the arrays that it changed.
 
         args      a dict by parameter name (or number), or a list in order. Arrays for pointers, kv.offset(array, n),
@@ -397,6 +399,7 @@ class Kernel:
         shared    dynamic shared memory [bytes];  grid, block, cluster: a number or up to three, x first
         checks    "all", "none", or names such as "race,init" (docs/15_virtual_gpu.md)
         ctas      the CTAs that run, such as "0-3,last" or "(1,2,0)"; others leave their elements as they were
+        jobs      threads that run CTAs which cannot see one another; all results are those of one thread
         schedule  "late", "early" or "seed:N": when asynchronous copies land, and the order of warps
 
         Every array is an allocation of its own: an access outside of it is reported. InputError names a wrong argument
@@ -412,7 +415,7 @@ class Kernel:
         options = {"grid": _extents("grid", grid), "block": _extents("block", block), "shared": shared,
                    "policy": policy,
                    "seed": seed, "checks": names, "counters": counters, "cooperative": cooperative,
-                   "ctas": ctas,
+                   "ctas": ctas, "jobs": jobs,
                    "max_reports": max_reports, "max_instructions": max_instructions, "max_memory": max_memory,
                    "cluster": None if cluster is None else _extents("cluster", cluster)}
         core = _core.launch(self._module._core, self.name, options, arrays.arrays, arguments)

@@ -300,12 +300,12 @@ def activate(*, raises: bool = True, keep: int = 8, target: int = 90, multiproce
     multiprocessors  what a persistent kernel is told; the virtual GPU itself has no such number
     cost             what autotune minimizes in place of time: a name of LaunchResult.counters, "runs" are warp
                      instructions, or a function of a LaunchResult
-    options          checks, schedule, max_reports, max_instructions, max_memory of Kernel.launch()
+    options          checks, schedule, max_reports, max_instructions, max_memory, jobs of Kernel.launch()
 
     autotune counts, it does not measure: the configuration that it chooses and keeps says nothing about time on a GPU.
     """
     config = _triton("triton.runtime.driver").driver
-    unknown = set(options) - {"checks", "schedule", "max_reports", "max_instructions", "max_memory", "counters"}
+    unknown = set(options) - {"checks", "schedule", "max_reports", "max_instructions", "max_memory", "counters", "jobs"}
     if unknown:
         raise InputError(f"{', '.join(sorted(unknown))}: no option of activate; grid, block, shared and cluster come "
                          "from the kernel")

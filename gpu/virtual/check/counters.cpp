@@ -77,6 +77,7 @@ InstructionClass class_of(const Instr& instr) {
       return InstructionClass::warp;
     case ld:
     case st:
+    case st_bulk:
     case ldu:
       return class_of_access(instr);
     case atom:
@@ -133,6 +134,8 @@ InstructionClass class_of(const Instr& instr) {
     case tcgen05_cp:
     case tcgen05_mma:
     case tcgen05_mma_ws:
+    case tcgen05_mma_sp:
+    case tcgen05_mma_ws_sp:
     case tcgen05_commit:
     case tcgen05_fence_before:
     case tcgen05_fence_after:
@@ -316,6 +319,11 @@ void Counters::count_gathered() {
     counts.lines += cost.lines;
   }
   gathered_ = {};
+}
+
+void Counters::join(Monitor& part) {
+  const std::vector<OpCounts>& others = static_cast<Counters&>(part).ops_;
+  for (std::size_t pc = 0; pc < ops_.size(); ++pc) ops_[pc] += others[pc];
 }
 
 void Counters::launch_ends(Launch&) {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,6 +78,8 @@ class Counters final : public Monitor {
   [[nodiscard]] std::array<std::int64_t, kInstructionClasses> by_class() const;  // runs
   [[nodiscard]] std::vector<LineCounts> by_line() const;                         // in the order of first pc
 
+  [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t) override { return std::make_unique<Counters>(program_); }
+  void join(Monitor& part) override;
   [[nodiscard]] bool wants_instructions() const override { return true; }
   void instruction(const Exec& exec, const Op& op, LaneMask lanes) override;
   void split(const Exec& exec, LaneMask taken, std::int32_t pc) override;

@@ -139,6 +139,15 @@ struct GlobalRaces::Grid {
 GlobalRaces::GlobalRaces(GlobalRaceOptions options) : OrderMonitor(options.collectives_order), options_(options) {}
 GlobalRaces::~GlobalRaces() = default;
 
+std::unique_ptr<Monitor> GlobalRaces::fork(std::int64_t parts) {
+  const auto share = static_cast<std::size_t>(parts);
+  GlobalRaceOptions options = options_;
+  options.most_cells /= share;
+  options.most_reads /= share;
+  options.most_flags /= share;
+  return std::make_unique<GlobalRaces>(options);
+}
+
 void GlobalRaces::launch_begins(Launch& launch) {
   grid_ = std::make_unique<Grid>(options_, launch);
 }

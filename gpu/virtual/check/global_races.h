@@ -39,6 +39,8 @@ class GlobalRaces final : public OrderMonitor {
   explicit GlobalRaces(GlobalRaceOptions options = {});
   ~GlobalRaces() override;
 
+  // With its share of the limits: a part that stays within it reports no limit, and neither would the whole.
+  [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t parts) override;
   void launch_begins(Launch& launch) override;
   void launch_ends(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;

@@ -215,6 +215,7 @@ class OrderMonitor : public Monitor {
  protected:
   // Null: nothing of this CTA is watched.
   [[nodiscard]] virtual HappensBefore* order_of(const Cta& cta) = 0;
+  [[nodiscard]] bool collectives_order() const { return collectives_order_; }
 
  private:
   bool collectives_order_;  // lanes that meet at a shuffle, vote, ldmatrix or mma are ordered by it

@@ -25,6 +25,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,6 +61,8 @@ class InitChecker final : public Monitor {
   // Offset of the first byte of the range that nothing has written; -1: all have been.
   [[nodiscard]] std::int64_t host_missing(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes);
 
+  [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t parts) override;
+  void join(Monitor& part) override;
   [[nodiscard]] bool wants_instructions() const override { return options_.registers || options_.local; }
   [[nodiscard]] bool wants_instructions_of(const Cta& cta, const Warp& warp) const override;
   void launch_begins(Launch& launch) override;
@@ -175,6 +178,7 @@ class InitChecker final : public Monitor {
   [[nodiscard]] std::string cause_of(const Exec& exec, const Origin& origin) const;
 
   InitOptions options_;
+  const InitChecker* whole_ = nullptr;                       // of a part of a launch: what was written before
   std::unordered_map<std::int32_t, UndefinedBytes> shared_;  // by CTA
   const Cta* last_cta_ = nullptr;                            // the last CTA that shared_of returned
   UndefinedBytes* last_ = nullptr;

@@ -41,21 +41,25 @@ RowByte row_byte(bool transposed, int at) {
 // --- between launches ------------------------------------------------------------------------------------------------
 
 InitChecker::Global* InitChecker::global_of(const DeviceMemory& memory, std::uint64_t address) {
-  if (!options_.global && global_.empty()) return nullptr;
+  if (!options_.global && global_.empty() && (whole_ == nullptr || whole_->global_.empty())) return nullptr;
   const Allocation* a = memory.find(address);
   if (a == nullptr) return nullptr;
   if (const auto place = global_.find(a->address); place != global_.end()) return &place->second;
+  if (whole_ != nullptr) {
+    if (const auto place = whole_->global_.find(a->address); place != whole_->global_.end())
+      return &global_.emplace(a->address, place->second).first->second;
+  }
   if (!options_.global || a->initialized) return nullptr;
   return &global_.try_emplace(a->address, Global{UndefinedBytes(a->address, a->size, true)}).first->second;
 }
 
 void InitChecker::host_wrote(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes) {
-  if (bytes <= 0 || memory.at(address, bytes) == nullptr) return;
+  if (bytes <= 0 || !memory.contains(address, bytes)) return;
   if (Global* g = global_of(memory, address)) g->bytes.define(address, bytes);
 }
 
 void InitChecker::host_copied(const DeviceMemory& memory, std::uint64_t to, std::uint64_t from, std::int64_t bytes) {
-  if (bytes <= 0 || memory.at(to, bytes) == nullptr || memory.at(from, bytes) == nullptr) return;
+  if (bytes <= 0 || !memory.contains(to, bytes) || !memory.contains(from, bytes)) return;
   Global* const target = global_of(memory, to);
   if (target == nullptr) return;
   Global* const source = global_of(memory, from);
@@ -68,7 +72,7 @@ void InitChecker::host_copied(const DeviceMemory& memory, std::uint64_t to, std:
 }
 
 std::int64_t InitChecker::host_missing(const DeviceMemory& memory, std::uint64_t address, std::int64_t bytes) {
-  if (bytes <= 0 || memory.at(address, bytes) == nullptr) return -1;
+  if (bytes <= 0 || !memory.contains(address, bytes)) return -1;
   const Global* const g = global_of(memory, address);
   return g == nullptr ? -1 : g->bytes.first(address, bytes);
 }
@@ -108,6 +112,25 @@ void InitChecker::cta_ends(Launch&, const Cta& cta) {
   if (found == warps_.end()) return;
   active_ -= std::count_if(found->second.begin(), found->second.end(), [](const WarpState& w) { return w.active; });
   warps_.erase(found);
+}
+
+// --- parts of a launch -----------------------------------------------------------------------------------------------
+
+std::unique_ptr<Monitor> InitChecker::fork(std::int64_t) {
+  auto part = std::make_unique<InitChecker>(options_);
+  part->whole_ = this;
+  return part;
+}
+
+// Parts that are joined made no report, and their kernel has no discard: they have only defined bytes of global memory.
+void InitChecker::join(Monitor& monitor) {
+  for (auto& [address, theirs] : static_cast<InitChecker&>(monitor).global_) {
+    const auto [place, fresh] = global_.try_emplace(address, theirs);
+    if (fresh) continue;
+    std::vector<std::uint64_t>& words = place->second.bytes.words();
+    const std::vector<std::uint64_t>& others = theirs.bytes.words();
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] &= others[i];
+  }
 }
 
 // --- places ----------------------------------------------------------------------------------------------------------
@@ -239,7 +262,7 @@ bool InitChecker::is_quick(const Exec& exec, const WarpAccess& access) {
 void InitChecker::access(const Exec& exec, const Op& op, const WarpAccess& access) {
   if (active_warp(exec) == nullptr) {
     const bool kept = access.space == Space::shared   ? options_.shared || !shared_.empty()
-                      : access.space == Space::global ? options_.global || !global_.empty()
+                      : access.space == Space::global ? options_.global || !global_.empty() || whole_ != nullptr
                       : access.space == Space::local  ? has_local_
                                                       : false;
     if (!kept || (access.space == Space::shared && is_quick(exec, access))) return;

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "gpu/virtual/machine/monitor.h"
@@ -12,6 +15,21 @@ class MonitorChain final : public Monitor {
  public:
   void add(Monitor& monitor) { monitors_.push_back(&monitor); }  // must outlive the chain
   [[nodiscard]] bool empty() const { return monitors_.empty(); }
+
+  // A chain of the parts of all monitors; null if one of them has none.
+  [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t parts) override {
+    auto chain = std::make_unique<MonitorChain>();
+    for (Monitor* monitor : monitors_) {
+      chain->owned_.push_back(monitor->fork(parts));
+      if (chain->owned_.back() == nullptr) return nullptr;
+      chain->add(*chain->owned_.back());
+    }
+    return chain;
+  }
+  void join(Monitor& part) override {
+    const auto& parts = static_cast<MonitorChain&>(part).monitors_;
+    for (std::size_t i = 0; i < monitors_.size(); ++i) monitors_[i]->join(*parts[i]);
+  }
 
   [[nodiscard]] bool wants_instructions() const override {
     return std::any_of(monitors_.begin(), monitors_.end(), [](const Monitor* m) { return m->wants_instructions(); });
@@ -83,6 +101,7 @@ class MonitorChain final : public Monitor {
 
  private:
   std::vector<Monitor*> monitors_;
+  std::vector<std::unique_ptr<Monitor>> owned_;  // of a chain for a part of a launch
 };
 
 }  // namespace kvscope::ptx

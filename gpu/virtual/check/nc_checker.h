@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace kvscope::ptx {
 
 class NcChecker final : public Monitor {
  public:
+  [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t) override { return std::make_unique<NcChecker>(); }
   void launch_begins(Launch& launch) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;

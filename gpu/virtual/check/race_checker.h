@@ -47,6 +47,7 @@ class RaceChecker final : public OrderMonitor {
   explicit RaceChecker(RaceOptions options = {});
   ~RaceChecker() override;
 
+  [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t) override { return std::make_unique<RaceChecker>(options_); }
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;

@@ -12,9 +12,18 @@ namespace kvscope::ptx {
 namespace {
 
 bool is_tensor_access(const Instr& instr) {
-  return instr.opcode == Opcode::tcgen05_ld || instr.opcode == Opcode::tcgen05_st ||
-         instr.opcode == Opcode::tcgen05_mma || instr.opcode == Opcode::tcgen05_mma_ws ||
-         instr.opcode == Opcode::tcgen05_cp;
+  switch (instr.opcode) {
+    case Opcode::tcgen05_ld:
+    case Opcode::tcgen05_st:
+    case Opcode::tcgen05_cp:
+    case Opcode::tcgen05_mma:
+    case Opcode::tcgen05_mma_ws:
+    case Opcode::tcgen05_mma_sp:
+    case Opcode::tcgen05_mma_ws_sp:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // Whether a view covers an access of any lane of a warp.

@@ -35,6 +35,9 @@ class TensorChecker final : public OrderMonitor {
  public:
   explicit TensorChecker(bool collectives_order = false) : OrderMonitor(collectives_order) {}
 
+  [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t) override {
+    return std::make_unique<TensorChecker>(collectives_order());
+  }
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;

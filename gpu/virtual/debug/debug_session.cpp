@@ -315,7 +315,7 @@ void DebugSession::check_watch(const Watch& watch) const {
   if (watch.bytes < 1 || watch.bytes > kMostBytes) {
     throw CommandFault(fmt::format("{} bytes: watch 1 to {} bytes", watch.bytes, kMostBytes));
   }
-  if (watch.space == Space::global && run_.memory().at(watch.address, watch.bytes) == nullptr) {
+  if (watch.space == Space::global && !run_.memory().contains(watch.address, watch.bytes)) {
     throw CommandFault(fmt::format("no array has {} bytes at 0x{:x}: ptx run prints the address of each array",
                                    watch.bytes, watch.address));
   }

@@ -52,6 +52,8 @@ constexpr Form kMemoryForms[] = {
     {"prefetch.const.tensormap", "", "A"},
     {"prefetchu", "L1", "A"},
     {"applypriority", "global? L2::evict_normal", "A #u32"},
+    // the size, and the value, which must be 0
+    {"st.bulk", "weak? shared::cta?", "A u64 #u32", 100},
     {"discard", "global? L2", "A #u32"},
     {"createpolicy", "fractional <L2-first> <L2-second>? b64", "=b64 f32?"},
     {"createpolicy", "range global? <L2-first> <L2-second>? b64", "=b64 A:global u32 u32"},

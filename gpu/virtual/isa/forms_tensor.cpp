@@ -40,6 +40,22 @@ constexpr Form kTensorForms[] = {
      "cta_group::1 kind::f16|kind::tf32|kind::f8f6f4|kind::i8 "
      "<collector-b0>|<collector-b1>|<collector-b2>|<collector-b3>?",
      "A u64/A u64 u32 pred u64?", kOnly100a},
+    // The same with a sparse A: its metadata in tensor memory after b's descriptor.
+    {"tcgen05.mma.sp", "<cta-group> kind::f16|kind::tf32 <collector-a>?",
+     "A u64/A u64 A u32 u32*m/pred pred/u32? #u32?", kOnly100a},
+    {"tcgen05.mma.sp", "<cta-group> kind::f8f6f4|kind::i8 <collector-a>?", "A u64/A u64 A u32 u32*m/pred pred?",
+     kOnly100a},
+    {"tcgen05.mma.sp", "<cta-group> kind::mxf8f6f4 block_scale scale_vec::1X|block32? <collector-a>?",
+     "A u64/A u64 A u32 A A pred", kOnly100a},
+    {"tcgen05.mma.sp", "<cta-group> kind::mxf4 block_scale scale_vec::2X|block32? <collector-a>?",
+     "A u64/A u64 A u32 A A pred", kOnly100a},
+    {"tcgen05.mma.sp",
+     "<cta-group> kind::mxf4nvf4 block_scale scale_vec::2X|scale_vec::4X|block16|block32 <collector-a>?",
+     "A u64/A u64 A u32 A A pred", kOnly100a},
+    {"tcgen05.mma.ws.sp",
+     "cta_group::1 kind::f16|kind::tf32|kind::f8f6f4|kind::i8 "
+     "<collector-b0>|<collector-b1>|<collector-b2>|<collector-b3>?",
+     "A u64/A u64 A u32 pred u64?", kOnly100a},
     {"tcgen05.commit", "<cta-group> mbarrier::arrive::one shared::cluster? b64", "A", kOnly100a},
     {"tcgen05.commit", "<cta-group> mbarrier::arrive::one shared::cluster? multicast::cluster b64", "A mask",
      kOnly100a},

@@ -30,6 +30,10 @@ class LiteralCheck {
         return multiple_of_16(2);
       case Opcode::cp_reduce_async_bulk:
         return multiple_of_16(2);
+      case Opcode::st_bulk:
+        if (is(1) && (outside(1, 0, 1 << 24) || value(1) % 8 != 0))
+          return "size must be a multiple of 8 up to 16777216";
+        return value(2) != 0 ? "value must be 0" : "";
       case Opcode::cp_async_bulk_prefetch:
         return multiple_of_16(1);
       case Opcode::wgmma_wait_group:
@@ -47,8 +51,10 @@ class LiteralCheck {
       case Opcode::tcgen05_st:
       case Opcode::tcgen05_cp:
       case Opcode::tcgen05_mma_ws:
+      case Opcode::tcgen05_mma_ws_sp:
         return wide_tensor_address();
       case Opcode::tcgen05_mma:
+      case Opcode::tcgen05_mma_sp:
         if (const std::string fault = wide_tensor_address(); !fault.empty()) return fault;
         return tensor_product();
       case Opcode::setmaxnreg:
@@ -182,12 +188,13 @@ class LiteralCheck {
   }
 
   // d, a, b, description, then {lanes} p scale, {lanes} p, p scale, or p; with block scales: d, a, b, description,
-  // scales of a, scales of b, p
+  // scales of a, scales of b, p. A sparse A: its metadata before the description.
   std::string tensor_product() {
     if (s_.instr.has(Mod::block_scale)) return "";
-    const bool lanes = operands_[4].kind == OperandKind::vector;
-    const std::size_t p = lanes ? 5 : 4, scale = p + 1;
-    if (lanes && operands_.size() < 6) return "the lanes are followed by a predicate: whether D is an input";
+    const std::size_t next = s_.instr.opcode == Opcode::tcgen05_mma_sp ? 5 : 4;
+    const bool lanes = operands_[next].kind == OperandKind::vector;
+    const std::size_t p = lanes ? next + 1 : next, scale = p + 1;
+    if (lanes && operands_.size() <= p) return "the lanes are followed by a predicate: whether D is an input";
     if (operands_.size() > scale + 1) return "too many operands";
     if (operands_[p].kind == OperandKind::reg && type_of(operands_[p]) != Type::pred)
       return "whether D is an input must be a predicate";

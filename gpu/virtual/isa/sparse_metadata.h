@@ -35,6 +35,11 @@ namespace kvscope::ptx {
   return ordered ? first < second : first != second;
 }
 
+// Of tcgen05.mma.sp, which also takes the elements 2 and 1, in this order.
+[[nodiscard]] constexpr bool is_valid_tensor_metadata(int element_bits, std::uint32_t four_bits) {
+  return is_valid_metadata(element_bits, four_bits, true) || (element_bits != 32 && four_bits == 0b0110);
+}
+
 // The columns of the stored elements of chunk `chunk`: metadata_chunk / 2 numbers. Of invalid metadata: those that the
 // indices name.
 constexpr void metadata_columns(int element_bits, std::uint32_t four_bits, int chunk, std::uint16_t* to) {

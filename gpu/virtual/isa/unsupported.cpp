@@ -9,7 +9,6 @@ constexpr std::string_view kTextures = "needs textures, not modeled";
 constexpr std::string_view kSurfaces = "needs surfaces, not modeled";
 constexpr std::string_view kMulticast = "needs memory of several GPUs, not modeled";
 constexpr std::string_view kVideo = "a video instruction, not modeled";
-constexpr std::string_view kSparse = "needs sparse matrices, not modeled";
 constexpr std::string_view kIm2col = "needs im2col copies, not modeled";
 constexpr std::string_view kScatter = "needs scattering copies, not modeled";
 
@@ -25,10 +24,8 @@ constexpr Refusal kRefusals[] = {
     {"tcgen05.shift", "", "moves rows of tensor memory, not modeled"},
     {"tcgen05.ld.red", "", "needs sm_103a, not modeled"},
     {"tcgen05.mma", "ashift", "moves the rows of A, not modeled"},
-    {"tcgen05.mma.sp", "", kSparse},
-    {"tcgen05.mma.ws.sp", "", kSparse},
+    {"tcgen05.mma.sp", "ashift", "moves the rows of A, not modeled"},
     {"multimem", "", kMulticast},
-    {"st.bulk", "", kNewer},
     {"vadd", "", kVideo},
     {"vsub", "", kVideo},
     {"vabsdiff", "", kVideo},

@@ -11,6 +11,7 @@
 #include "core/base/errors.h"
 #include "gpu/virtual/machine/cta_sample.h"
 #include "gpu/virtual/machine/launch_checks.h"
+#include "gpu/virtual/machine/launch_parts.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
@@ -104,6 +105,11 @@ std::string LaunchResult::sample_text() const {
   return ctas == grid_ctas ? "" : fmt::format("sampled: {} of {} CTAs ran", ctas, grid_ctas);
 }
 
+std::string LaunchResult::jobs_text() const {
+  if (jobs < 2) return "";
+  return one_thread.empty() ? fmt::format("{} threads", threads) : fmt::format("one thread: {}", one_thread);
+}
+
 LaunchResult result_of(Launch& launch) {
   return {.status = launch.status,
           .steps = launch.step,
@@ -111,7 +117,10 @@ LaunchResult result_of(Launch& launch) {
           .repeated_reports = launch.reports.repeated(),
           .printed = std::move(launch.printed),
           .ctas = launch.ctas_to_run(),
-          .grid_ctas = launch.cta_count()};
+          .grid_ctas = launch.cta_count(),
+          .jobs = launch.config.options.jobs,
+          .threads = launch.threads,
+          .one_thread = launch.one_thread};
 }
 
 Device::Device(ProgramOptions options, std::int64_t most_bytes) : options_(options), memory_(most_bytes) {}
@@ -176,6 +185,7 @@ std::uint64_t Device::new_grid_workspace() {
 
 LaunchResult Device::launch(const LoadedModule& module, const LaunchConfig& config, Monitor* monitor) {
   Launch launch = begin(module, config, monitor);
+  run_parts(launch);
   while (launch.status == LaunchStatus::running) run(launch, ~std::uint64_t{0});
   return result_of(launch);
 }

@@ -38,10 +38,16 @@ struct LaunchResult {
   std::string printed;
   std::int64_t ctas = 0, grid_ctas = 0;  // that ran, and of the whole grid: more in a sampled launch
 
+  std::int64_t jobs = 1;        // threads that were asked for
+  std::int32_t threads = 1;     // that ran the CTAs
+  std::string one_thread = {};  // why one did although several were asked for; "": neither
+
   // True if the launch finished, and no report is an error or a warning.
   [[nodiscard]] bool clean() const;
   // "sampled: 4 of 10 CTAs ran"; "": all of them did.
   [[nodiscard]] std::string sample_text() const;
+  // "4 threads", "one thread: it is cooperative"; "": one thread was asked for.
+  [[nodiscard]] std::string jobs_text() const;
 };
 
 // Of a launch that is not running. Moves its printed text.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "gpu/virtual/machine/cta_sample.h"
+#include "gpu/virtual/machine/launch_parts.h"
 #include "gpu/virtual/machine/program/cta_communication.h"
 #include "gpu/virtual/machine/warp/special_registers.h"
 
@@ -128,6 +129,8 @@ class Checks {
     at_least("malloc blocks", own.heap_blocks);
     at_least("cooperative CTAs", own.cooperative_ctas);
     at_least("copies in flight", own.copies);
+    const std::int64_t jobs = config_.options.jobs;
+    if (jobs < 1 || jobs > kMostJobs) fault("jobs", fmt::format("{} threads: 1 to {}", jobs, kMostJobs));
   }
 
   // Extents have already been checked: at most 1024 threads of 2^32 bytes, and 2^63 / 2^42 CTAs are more than any memory.

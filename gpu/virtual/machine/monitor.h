@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -110,6 +111,13 @@ enum class MbarrierEvent : std::uint8_t {
 class Monitor {
  public:
   virtual ~Monitor() = default;
+
+  // Several threads (launch_parts.h). fork: a new monitor for some of a launch's CTAs, one of `parts`; it receives the events
+  // of these CTAs, from launch_begins to launch_ends, while other threads run the other parts and this monitor does not
+  // change. Null: this monitor needs all events in the order of one thread. join: adds what a part has found, which is no
+  // report; parts are joined in the order of their CTAs.
+  [[nodiscard]] virtual std::unique_ptr<Monitor> fork(std::int64_t /*parts*/) { return nullptr; }
+  virtual void join(Monitor& /*part: from fork*/) {}
 
   // Called once: whether this monitor needs the calls that are costly.
   [[nodiscard]] virtual bool wants_instructions() const { return false; }

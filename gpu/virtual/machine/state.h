@@ -161,6 +161,7 @@ struct LaunchOptions {
   bool report_div_by_zero = true;
   bool report_uni_diverged = true;
   std::string ctas = {};  // the CTAs that run: cta_sample.h; "": all
+  std::int64_t jobs = 1;  // threads that run CTAs which cannot see one another: launch_parts.h
 };
 
 struct LaunchConfig {
@@ -222,6 +223,8 @@ struct Launch {
   std::string printed;           // by vprintf
   std::int64_t local_bytes = 0;  // local memory of the CTAs in `ctas`
   std::int64_t heap_blocks = 0;  // by malloc, freed ones included
+  std::int32_t threads = 1;      // that ran the CTAs
+  std::string one_thread;        // why one thread ran them although several were asked for; "": neither
 
   [[nodiscard]] std::int64_t cta_count() const { return config.grid[0] * config.grid[1] * config.grid[2]; }
   [[nodiscard]] std::int64_t ctas_to_run() const;  // fewer in a sampled launch

@@ -68,6 +68,17 @@ int main(void) {
   EXPECT(kvscope_gpu_run(gpu, module, &launch) == 0);
   EXPECT(kvscope_gpu_ctas(gpu) == 5);
 
+  launch.size = sizeof launch;
+  launch.ctas = NULL;
+  launch.grid[0] = 1;
+  launch.jobs = 2; /* all CTAs of this kernel would write the same words */
+  EXPECT(kvscope_gpu_run(gpu, module, &launch) == 0);
+  EXPECT(strcmp(kvscope_gpu_jobs(gpu), "one thread: it has one CTA") == 0);
+  launch.jobs = -1;
+  EXPECT(kvscope_gpu_run(gpu, module, &launch) < 0);
+  EXPECT(strstr(kvscope_gpu_error(gpu), "jobs: -1 threads: 1 to 256") != NULL);
+  launch.jobs = 0;
+
   launch.block[0] = 5000;
   EXPECT(kvscope_gpu_run(gpu, module, &launch) < 0);
   EXPECT(strstr(kvscope_gpu_error(gpu), "block") != NULL);

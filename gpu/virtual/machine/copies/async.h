@@ -100,7 +100,9 @@ struct TensorOp {
   std::uint32_t d = 0;         // addresses in tensor memory
   std::uint32_t a_tensor = 0;  // of A, if it is there
   std::uint32_t a_scales = 0, b_scales = 0;
-  std::uint32_t description = 0;  // instruction descriptor
+  std::uint32_t description = 0;   // instruction descriptor
+  std::uint32_t metadata = 0;      // address of a sparse A's
+  std::uint64_t zero_columns = 0;  // .ws: descriptor of the columns of B that count as zero
   bool a_in_tensor = false, adds = false;
   int scale_d = 0;                      // D is divided by 2^scale_d first
   std::array<std::uint32_t, 8> kept{};  // bit i: lane i of D stays as it is; the odd CTA's lanes from bit 128 on

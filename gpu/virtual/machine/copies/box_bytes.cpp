@@ -68,8 +68,18 @@ void round_to_tf32(std::byte* values, std::int64_t bytes, bool flushes) {
   }
 }
 
-// Fetches the data of one row chunk by chunk, because it is in several allocations.
+// Whether the box may be accessed as one range from its lowest byte on. A part of a launch records each row by itself: the
+// bytes between two rows are not accessed.
+bool has_hull(const TensorBox& box, const DeviceMemory& memory) {
+  return box.has_data() && !memory.is_part();
+}
+
+// Fetches the data of one row, chunk by chunk if it is in several allocations.
 bool fetch_row(const CopyMap& map, const TensorBox& box, const BoxRow& row, const DeviceMemory& memory, std::byte* to) {
+  if (const std::byte* const whole = memory.at(row.global, box.end - box.begin); whole != nullptr) {
+    std::memcpy(to, whole, byte_count(box.end - box.begin));
+    return true;
+  }
   return each_chunk(box, row, map.element_bytes(), [&](const CopyChunk& chunk) {
     if (chunk.filled()) return true;
     const std::byte* const from = memory.at(chunk.global, chunk.data_bytes);
@@ -94,7 +104,7 @@ bool load_rows_of(const CopyMap& map, const TensorBox& box, const DeviceMemory& 
     round_to_tf32(rounded.data() + box.begin, box.end - box.begin, rounds == ElementFormat::Rounds::to_tf32_flushed);
     put_bytes(row, rounded.data());
   };
-  const std::byte* const hull = box.has_data() ? memory.at(box.lowest, box.hull) : nullptr;
+  const std::byte* const hull = has_hull(box, memory) ? memory.at(box.lowest, box.hull) : nullptr;
   const bool nan = map.fill != 0, whole = box.begin == 0 && box.end == box.size.inner;
   std::array<std::byte, kMaxRowBytes> edge, empty;  // rows with fill, built at the first use
   bool edge_made = false, empty_made = false, good = true;
@@ -167,7 +177,8 @@ bool load_bytes(const CopyMap& map, const TensorBox& box, const DeviceMemory& me
 bool store_bytes(const CopyMap& map, const TensorBox& box, DeviceMemory& memory, const std::byte* window) {
   if (!box.has_data()) return true;
   const std::int64_t stored = (box.end + kCopyChunk - 1) & -kCopyChunk;
-  if (std::byte* const hull = memory.at(box.lowest, box.hull + stored - box.end); hull != nullptr) {
+  std::byte* const hull = has_hull(box, memory) ? memory.writable_at(box.lowest, box.hull + stored - box.end) : nullptr;
+  if (hull != nullptr) {
     if (box.swizzle.active()) {
       stored == kLineBytes ? store_swizzled<true>(box, stored, hull, window)
                            : store_swizzled<false>(box, stored, hull, window);
@@ -185,8 +196,8 @@ bool store_bytes(const CopyMap& map, const TensorBox& box, DeviceMemory& memory,
     good = good && each_chunk(box, row, map.element_bytes(), [&](const CopyChunk& chunk) {
              if (chunk.filled()) return true;
              std::int64_t bytes = kCopyChunk;
-             std::byte* to = memory.at(chunk.global, bytes);
-             if (to == nullptr) to = memory.at(chunk.global, bytes = chunk.data_bytes);
+             std::byte* to = memory.writable_at(chunk.global, bytes);
+             if (to == nullptr) to = memory.writable_at(chunk.global, bytes = chunk.data_bytes);
              if (to == nullptr) return false;
              std::memcpy(to, window + (chunk.shared - box.shared), byte_count(bytes));
              return true;
@@ -202,7 +213,7 @@ bool reduce_bytes(const CopyMap& map, const TensorBox& box, DeviceMemory& memory
   box.each_row([&](const BoxRow& row) {
     good = good && (!row.inside || each_chunk(box, row, size, [&](const CopyChunk& chunk) {
              if (chunk.filled()) return true;
-             std::byte* const to = memory.at(chunk.global, chunk.data_bytes);
+             std::byte* const to = memory.writable_at(chunk.global, chunk.data_bytes);
              if (to == nullptr) return false;
              const std::byte* const from = window + (chunk.shared - box.shared);
              for (std::int64_t b = 0; b < chunk.data_bytes; b += size) reduce(to + b, from + b, nullptr, true);

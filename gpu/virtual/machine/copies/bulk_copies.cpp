@@ -311,7 +311,7 @@ void add_to_group(Exec& exec, const Op& op, int lane, std::uint64_t number) {
 void perform_bulk(Launch& launch, Cta& cta, const PendingOp& p) {
   const std::byte* const from = source_of(launch, cta, p);
   if (p.op.kind == AsyncKind::bulk_store || p.op.kind == AsyncKind::bulk_reduce) {
-    std::byte* const to = launch.memory->at(p.other, p.bytes);
+    std::byte* const to = launch.memory->writable_at(p.other, p.bytes);
     if (from != nullptr && (to != nullptr || p.bytes == 0)) {
       move(launch, p, to, from, true);
     } else {

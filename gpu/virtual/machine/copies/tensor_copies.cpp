@@ -107,11 +107,11 @@ bool check_global(Exec& exec, const Op& op, int lane, const PendingOp& p, Access
   try {
     for (const BoxPiece& piece : pieces_of(p)) {
       const TensorBox box = tensor_box(p.map, piece.at, piece.shared);
-      if (!box.has_data() || exec.launch.memory->at(box.lowest, box.hull) != nullptr) continue;
+      if (!box.has_data() || exec.launch.memory->contains(box.lowest, box.hull)) continue;
       bool good = true;
       box.each_row([&](const BoxRow& row) {
         good = good && (!row.inside || each_chunk(box, row, p.map.element_bytes(), [&](const CopyChunk& chunk) {
-                 if (chunk.filled() || exec.launch.memory->at(chunk.global, chunk.data_bytes) != nullptr) return true;
+                 if (chunk.filled() || exec.launch.memory->contains(chunk.global, chunk.data_bytes)) return true;
                  std::uint64_t address = chunk.global;
                  Space space = Space::global;
                  const LaneRequest request{Space::global, kind, chunk.data_bytes, 1};

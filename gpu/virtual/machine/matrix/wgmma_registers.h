@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@ namespace kvscope::ptx {
 
 class WgmmaRegisters : public Monitor {
  public:
+  [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t) override { return std::make_unique<WgmmaRegisters>(); }
   [[nodiscard]] bool wants_instructions() const override { return has_products_; }
   void launch_begins(Launch& launch) override;
   void instruction(const Exec& exec, const Op& op, LaneMask lanes) override;

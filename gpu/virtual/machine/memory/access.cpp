@@ -50,7 +50,17 @@ struct Region {
   std::byte* bytes = nullptr;
   std::uint64_t start = 0;
   std::uint64_t size = 0;
+  bool parted = false;  // device memory of a part of a launch: open_global() has the bytes of each access
+  [[nodiscard]] bool exists() const { return bytes != nullptr || parted; }
 };
+
+// An access to device memory that is inside of an allocation. A load does not write to what it gets.
+std::byte* open_global(Exec& exec, AccessKind kind, std::uint64_t address, std::uint64_t bytes) {
+  const auto count = static_cast<std::int64_t>(bytes);
+  DeviceMemory& memory = *exec.launch.memory;
+  return kind == AccessKind::load ? const_cast<std::byte*>(memory.at(address, count))
+                                  : memory.writable_at(address, count);
+}
 
 Region region_of(Exec& exec, const AccessRequest& request, Space space, std::uint64_t address) {
   switch (space) {
@@ -58,7 +68,8 @@ Region region_of(Exec& exec, const AccessRequest& request, Space space, std::uin
     case Space::constant: {
       const Allocation* a = exec.launch.memory->find(address);
       if (a == nullptr || a->freed || space_of(a->address) != space) return {};
-      return {exec.launch.memory->at(a->address, 0), a->address, a->size};
+      if (exec.launch.memory->is_part()) return {nullptr, a->address, a->size, true};
+      return {exec.launch.memory->writable_at(a->address, 0), a->address, a->size};
     }
     case Space::shared: {
       Cta* cta = &exec.cta;
@@ -211,6 +222,7 @@ std::byte* lane_bytes(Exec& exec, const LaneRequest& request, Space space, int l
     return nullptr;
   }
   std::byte* found = nullptr;
+  bool parted = false;
   if (is_lanes_own(space, address)) {
     const std::span<std::byte> own = lanes_own(exec, space, lane);
     const std::uint64_t from = space == Space::param ? address - kBodyParams : address;
@@ -225,9 +237,9 @@ std::byte* lane_bytes(Exec& exec, const LaneRequest& request, Space space, int l
   } else {
     const AccessRequest shape{.space = space, .kind = request.kind, .own_cta = request.own_cta};
     const Region region = region_of(exec, shape, space, address);
-    if (region.bytes != nullptr && address - region.start <= region.size &&
-        count <= region.size - (address - region.start)) {
-      found = region.bytes + (address - region.start);
+    if (region.exists() && address - region.start <= region.size && count <= region.size - (address - region.start)) {
+      parted = region.parted;
+      if (!parted) found = region.bytes + (address - region.start);
     } else {
       wrong = space == Space::shared  ? wrong_shared(exec, request.own_cta, address, request.bytes)
               : space == Space::param ? Wrong{ReportKind::out_of_bounds,
@@ -242,7 +254,7 @@ std::byte* lane_bytes(Exec& exec, const LaneRequest& request, Space space, int l
     wrong = misaligned(exec, space, address, request.bytes, request.align);
     return nullptr;
   }
-  return found;
+  return parted ? open_global(exec, request.kind, address, count) : found;
 }
 
 // A constant's 32-bit address is the low half of its generic one.
@@ -272,6 +284,14 @@ bool reach_lane_by_lane(Exec& exec, const Op& op, const AccessRequest& request, 
     }
   }
   return true;
+}
+
+// The bytes of lanes in device memory of a part of a launch. Lanes that do not take part have an address of one that does.
+void open_lanes(Exec& exec, const AccessRequest& request, const LaneAddresses& addresses, bool unit, Reach& out) {
+  const auto count = static_cast<std::uint64_t>(request.bytes);
+  out.contiguous = unit ? open_global(exec, request.kind, addresses.at[0], kLanes * count) : nullptr;
+  if (unit) return;
+  for (std::size_t i = 0; i < kLanes; ++i) out.lane[i] = open_global(exec, request.kind, addresses.at[i], count);
 }
 
 }  // namespace
@@ -327,12 +347,16 @@ bool reach(Exec& exec, const Op& op, const AccessRequest& request, LaneAddresses
   const Spread spread = spread_of(*mine, part, request.bytes);
   const Region region = region_of(exec, request, out.space, spread.low);
   const auto count = static_cast<std::uint64_t>(request.bytes);
-  if (region.bytes == nullptr || (spread.bits & (count - 1)) != 0 || spread.low < region.start || region.size < count ||
+  if (!region.exists() || (spread.bits & (count - 1)) != 0 || spread.low < region.start || region.size < count ||
       spread.high - region.start > region.size - count ||
       (request.kind != AccessKind::load && !may_store(out.space, spread.low))) [[unlikely]] {
     return reach_lane_by_lane(exec, op, request, addresses, part, out);
   }
   out.lanes = part;
+  if (region.parted) {
+    open_lanes(exec, request, *mine, spread.unit, out);
+    return true;
+  }
   std::byte* const base = region.bytes;
   if (spread.unit) {
     out.contiguous = base + (spread.low - region.start);

@@ -26,6 +26,24 @@ std::string what_is_there(const DeviceMemory& memory, std::uint64_t address) {
 
 DeviceMemory::DeviceMemory(std::int64_t most) : most_(most) {}
 
+DeviceMemory::DeviceMemory(const DeviceMemory& whole, MemoryPart& part)
+    : most_(whole.most_),
+      used_(whole.used_),
+      heap_used_(whole.heap_used_),
+      heap_live_(whole.heap_live_),
+      arrays_(whole.arrays_),
+      heap_(whole.heap_),
+      constants_(whole.constants_),
+      part_(&part) {
+  allocations_.reserve(whole.allocations_.size());
+  for (const Allocation& a : whole.allocations_)
+    allocations_.push_back({a.name, a.address, a.size, {}, a.freed, a.initialized, a.heap});
+}
+
+void DeviceMemory::commit(const MemoryPart& part) {
+  for (std::size_t i = 0; i < part.allocations(); ++i) part.commit(i, allocations_[i].bytes);
+}
+
 std::uint64_t DeviceMemory::place(Range& range, std::int64_t bytes, std::string_view name) {
   if (bytes < 1) throw GeometryError(fmt::format("allocation '{}' of {} bytes: at least 1", name, bytes));
   if (bytes > most_ - used_) {
@@ -89,7 +107,7 @@ void DeviceMemory::free(std::uint64_t address) {
 
 void DeviceMemory::write(std::uint64_t address, std::span<const std::byte> bytes) {
   const auto count = static_cast<std::int64_t>(bytes.size());
-  std::byte* to = at(address, count);
+  std::byte* to = writable_at(address, count);
   if (to == nullptr) {
     throw IllegalAddress(fmt::format("write of {} bytes at 0x{:x}: {}", count, address, what_is_there(*this, address)),
                          address, count);
@@ -108,11 +126,25 @@ std::vector<std::byte> DeviceMemory::read(std::uint64_t address, std::int64_t co
   return {from, from + count};
 }
 
-std::byte* DeviceMemory::at(std::uint64_t address, std::int64_t count) const {
+const Allocation* DeviceMemory::inside(std::uint64_t address, std::int64_t count) const {
   const Allocation* a = find(address);
   if (a == nullptr || a->freed || count < 0) return nullptr;
+  return static_cast<std::uint64_t>(count) > a->size - (address - a->address) ? nullptr : a;
+}
+
+const std::byte* DeviceMemory::at(std::uint64_t address, std::int64_t count) const {
+  const Allocation* a = inside(address, count);
+  if (a == nullptr) return nullptr;
   const std::uint64_t offset = address - a->address;
-  if (static_cast<std::uint64_t>(count) > a->size - offset) return nullptr;
+  if (part_ != nullptr) return part_->read(index_of(*a), offset, static_cast<std::uint64_t>(count));
+  return a->bytes.data() + offset;
+}
+
+std::byte* DeviceMemory::writable_at(std::uint64_t address, std::int64_t count) {
+  const Allocation* a = inside(address, count);
+  if (a == nullptr) return nullptr;
+  const std::uint64_t offset = address - a->address;
+  if (part_ != nullptr) return part_->write(index_of(*a), offset, static_cast<std::uint64_t>(count));
   return const_cast<std::byte*>(a->bytes.data()) + offset;
 }
 

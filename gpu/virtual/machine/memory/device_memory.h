@@ -14,7 +14,7 @@
 // Addresses are never reused. A device has addresses for 28670 arrays of at most 3 GiB during its lifetime, freed ones
 // included; a larger array uses one more slot per 4 GiB. OverflowError past that.
 // Addresses do not depend on the host: the same calls return the same addresses on every machine. A copy of this object
-// is a second memory with the same bytes.
+// is a second memory with the same bytes, unless it belongs to a part of a launch.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +27,7 @@
 
 #include "core/base/errors.h"
 #include "gpu/virtual/machine/limits.h"
+#include "gpu/virtual/machine/memory/memory_part.h"
 #include "gpu/virtual/machine/memory/windows.h"
 
 namespace kvscope::ptx {
@@ -60,6 +61,12 @@ class DeviceMemory {
 
   // Throws OverflowError past `most` bytes of all allocations together, and when the addresses are exhausted.
   explicit DeviceMemory(std::int64_t most = kDeviceBytes);
+  // The allocations of `whole`, with the bytes of `part`, which was made from them: an access reads and writes there, and is
+  // recorded. Both must outlive this object.
+  DeviceMemory(const DeviceMemory& whole, MemoryPart& part);
+  [[nodiscard]] bool is_part() const { return part_ != nullptr; }
+  // Takes over what a part has written.
+  void commit(const MemoryPart& part);
 
   [[nodiscard]] std::int64_t room() const { return most_ - used_; }      // [bytes] that can be allocated
   [[nodiscard]] std::int64_t heap_bytes() const { return heap_used_; }   // of heap blocks that are not freed
@@ -85,8 +92,13 @@ class DeviceMemory {
     }
     return look_up(address);
   }
-  // The bytes of [address, address + count) if they are inside one live allocation, otherwise null.
-  [[nodiscard]] std::byte* at(std::uint64_t address, std::int64_t count) const;
+  // The bytes of [address, address + count), to read or to write, if they are inside one live allocation, otherwise null.
+  [[nodiscard]] const std::byte* at(std::uint64_t address, std::int64_t count) const;
+  [[nodiscard]] std::byte* writable_at(std::uint64_t address, std::int64_t count);
+  // Whether they are, without an access.
+  [[nodiscard]] bool contains(std::uint64_t address, std::int64_t count) const {
+    return inside(address, count) != nullptr;
+  }
   // The allocation nearest to an unmapped address, for a message.
   [[nodiscard]] const Allocation* nearest(std::uint64_t address) const;
   [[nodiscard]] const std::vector<Allocation>& allocations() const { return allocations_; }
@@ -102,6 +114,11 @@ class DeviceMemory {
   };
   std::uint64_t place(Range& range, std::int64_t bytes, std::string_view name);
   [[nodiscard]] const Allocation* look_up(std::uint64_t address) const;
+  // The live allocation that contains the range; null: none does.
+  [[nodiscard]] const Allocation* inside(std::uint64_t address, std::int64_t count) const;
+  [[nodiscard]] std::size_t index_of(const Allocation& a) const {
+    return static_cast<std::size_t>(&a - allocations_.data());
+  }
 
   std::int64_t most_;
   std::int64_t used_ = 0;
@@ -112,6 +129,7 @@ class DeviceMemory {
   Range constants_{kConstWindow, kConstWindow + kWindowBytes, kGap, kAlign};
   std::vector<Allocation> allocations_;  // by address
   mutable std::size_t last_ = 0;
+  MemoryPart* part_ = nullptr;  // of a part of a launch: has the bytes
 };
 
 }  // namespace kvscope::ptx

@@ -201,6 +201,7 @@ void write_predicate(Exec& exec, std::uint32_t reg, LaneMask lanes, LaneMask val
 
 MachineHandler find_memory(const Instr& instr) {
   if (const MachineHandler handler = find_load_store(instr)) return handler;
+  if (const MachineHandler handler = find_bulk_fill(instr)) return handler;
   if (const MachineHandler handler = find_matrix_move(instr)) return handler;
   switch (instr.opcode) {
     case Opcode::cvta:

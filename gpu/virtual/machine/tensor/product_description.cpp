@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -71,17 +73,18 @@ class DescriptionReader {
 
   TensorProduct read() {
     p_.pair = instr_.has(Mod::cta_group_2);
-    p_.weight_stationary = instr_.opcode == Opcode::tcgen05_mma_ws;
+    p_.weight_stationary = instr_.opcode == Opcode::tcgen05_mma_ws || instr_.opcode == Opcode::tcgen05_mma_ws_sp;
+    p_.sparse = instr_.opcode == Opcode::tcgen05_mma_sp || instr_.opcode == Opcode::tcgen05_mma_ws_sp;
     p_.m = 16 * field_of(bits_, 24, 5);
     p_.n = 8 * field_of(bits_, 17, 6);
     p_.negate_a = field_of(bits_, 13, 1) != 0;
     p_.negate_b = field_of(bits_, 14, 1) != 0;
     p_.a_along_m = field_of(bits_, 15, 1) != 0;
     p_.b_along_n = field_of(bits_, 16, 1) != 0;
-    if (field_of(bits_, 2, 1) != 0) fail("sparsity", "bit 2 is 1, but only tcgen05.mma.sp multiplies a sparse A");
+    sparsity();
     types();
     if (faults_.empty()) {
-      p_.k = 8 * kStepBytes / stored_bits(p_.a);
+      p_.k = 8 * kStepBytes / stored_bits(p_.a) * (p_.sparse ? 2 : 1);
       majors();
       shape();
     }
@@ -97,6 +100,19 @@ class DescriptionReader {
 
  private:
   void fail(std::string what, std::string why) { faults_.push_back({std::move(what), std::move(why)}); }
+
+  void sparsity() {
+    const bool bit = field_of(bits_, 2, 1) != 0;
+    if (bit && !p_.sparse) fail("sparsity", "bit 2 is 1, but only tcgen05.mma.sp multiplies a sparse A");
+    if (!bit && p_.sparse) fail("sparsity", "bit 2 is 0, but tcgen05.mma.sp multiplies a sparse A: set it to 1");
+    if (!p_.sparse || scaled_) return;  // with block scales the selector counts as 0
+    p_.selector = field_of(bits_, 0, 2);
+    const bool selects = instr_.has(Mod::kind_f16) || instr_.has(Mod::kind_tf32);
+    if (!selects && p_.selector != 0)
+      fail("sparsity selector", fmt::format("{} in bits 0-1: this kind takes 0", p_.selector));
+    if (selects && p_.selector > 1)
+      fail("sparsity selector", fmt::format("{} in bits 0-1: 0 or 1, a column of the metadata", p_.selector));
+  }
 
   void types() {
     if (!element_of(instr_, field_of(bits_, 7, 3), p_.a))
@@ -126,6 +142,8 @@ class DescriptionReader {
       if (p_.n != 64 && p_.n != 128 && p_.n != 256) wrong_n("64, 128 or 256");
       return;
     }
+    if (p_.sparse && p_.pair && p_.m == 128)
+      throw UnsupportedError("a sparse product of a pair of CTAs with M 128 is not modeled: use M 256");
     if (p_.pair) {
       if (p_.m != 128 && p_.m != 256) wrong_m("128 or 256 for a pair of CTAs");
       const int step = scaled_ ? 16 : 32;
@@ -156,8 +174,8 @@ class DescriptionReader {
     if (field_of(bits_, 23, 1) != 0 || field_of(bits_, 29, 1) != 0 || field_of(bits_, 6, 1) != 0)
       fail("reserved bits", "6, 23 and 29 must be 0");
     if (!p_.weight_stationary && field_of(bits_, 30, 2) != 0) fail("shift", "bits 30-31 must be 0: only .ws shifts B");
-    if (p_.weight_stationary && field_of(bits_, 30, 2) != 0)
-      throw UnsupportedError("tcgen05.mma.ws with a shift of B (bits 30-31) is not modeled");
+    constexpr std::array<int, 4> kMostShift{0, 8, 16, 32};
+    p_.most_shift = kMostShift[static_cast<std::size_t>(field_of(bits_, 30, 2))];
   }
 
   void scales() {
@@ -188,6 +206,39 @@ class DescriptionReader {
 };
 
 }  // namespace
+
+ColumnMask column_mask_of(const TensorProduct& product, std::uint64_t descriptor) {
+  const auto field = [descriptor](int lowest, int bits) {
+    return static_cast<int>(descriptor >> lowest & ((std::uint64_t{1} << bits) - 1));
+  };
+  std::vector<Fault> faults;
+  ColumnMask mask;
+  mask.skipped = field(56, 6);
+  mask.zero.resize(static_cast<std::size_t>(product.n));
+  if (field(36, 3) != 0 || field(62, 2) != 0) faults.push_back({"reserved bits", "36-38 and 62-63 must be 0"});
+  const int most = std::min(product.most_shift, product.m == 32 ? 16 : 32);
+  if (mask.skipped > most) {
+    faults.push_back({"column shift", fmt::format("{} in bits 56-61: at most {}, by M and by bits 30-31 of the "
+                                                  "instruction descriptor",
+                                                  mask.skipped, most)});
+  }
+  const int zeros = field(40, 8) + 1, used = field(48, 8) + 1, part = product.n * product.m / 128;
+  for (int i = 0; field(39, 1) != 0 && i < product.n / part; ++i) {
+    const int start = field(8 * i, 8);
+    const bool begins_with_zeros = field(32 + i, 1) != 0;
+    if (start >= (begins_with_zeros ? zeros : used)) {
+      faults.push_back(
+          {fmt::format("start count {}", i), fmt::format("{}: less than the first run of the mask, {} columns", start,
+                                                         begins_with_zeros ? zeros : used)});
+    }
+    for (int n = 0; n < part; ++n) {
+      const int at = (n + start) % (zeros + used);
+      mask.zero[static_cast<std::size_t>(i * part + n)] = begins_with_zeros ? at < zeros : at >= used;
+    }
+  }
+  if (!faults.empty()) throw GeometryError(fmt::format("zero-column mask 0x{:016x}", descriptor), std::move(faults));
+  return mask;
+}
 
 TensorProduct product_of(const Instr& instr, std::uint32_t descriptor) {
   return DescriptionReader(instr, descriptor).read();

@@ -1,7 +1,8 @@
 // A product of tcgen05.mma: its instruction descriptor of 32 bits, decoded and checked.
 //
 //   bits          f16 tf32 f8f6f4 i8                        mxf8f6f4 mxf4 mxf4nvf4
-//   2             0: dense                                  0
+//   1..0          sparse A: which column of metadata        0
+//   2             A is dense (0) or sparse (1)              the same
 //   3             s32: saturate                             0
 //   5..4          D: 0 f16, 1 f32, 2 s32                    which byte of a scale of B
 //   9..7, 12..10  A, B: f16 bf16 tf32 0 1 2; u8 s8 0 1; e4m3 e5m2 e2m3 e3m2 e2m1 0 1 3 4 5; mxf4: e2m1 1
@@ -11,8 +12,11 @@
 //   23            0                                         scales: 0 ue4m3, 1 ue8m0
 //   28..24        M / 16
 //   30..29        0                                         which byte of a scale of A
+//   31..30        .ws: at most 0, 8, 16, 32 columns of B    0 (31: K 96)
+//                 are skipped
 //
-// K is 32 bytes of elements as they are stored: 16 of 16 bits, 8 of tf32, 32 of 8, 6 or 4 bits in bytes, 64 of mxf4.
+// K is 32 bytes of elements as they are stored: 16 of 16 bits, 8 of tf32, 32 of 8, 6 or 4 bits in bytes, 64 of mxf4; twice
+// as many with a sparse A, of which half are stored.
 // Example: 0x08200490: f32 = bf16 x bf16, M 128, N 128.
 // Source: PTX ISA 9.0, "Instruction Descriptor", "Shape", "Block Scaling"; CUTLASS, mma_sm100_desc.
 #pragma once
@@ -38,9 +42,36 @@ struct TensorProduct {
   bool pair = false;               // .cta_group::2
   bool weight_stationary = false;  // .ws
   ScaleType scale = ScaleType::none;
-  int scales = 0;                          // along k, per row
+  int scales = 0;      // along k, per row
+  int most_shift = 0;  // .ws: columns of B that the zero-column mask may skip
+  bool sparse = false;
+  int selector = 0;                        // of the metadata's column
   int a_scale_byte = 0, b_scale_byte = 0;  // of a row's word, of its first scale
 };
+
+// Columns of A that are stored.
+[[nodiscard]] inline int stored_columns(const TensorProduct& p) {
+  return p.sparse ? p.k / 2 : p.k;
+}
+
+// The zero-column mask of .ws: columns of B that count as zero, whatever shared memory has, and how many columns before the
+// first one are skipped.
+//
+//   bits   31..24 .. 7..0   start counts 3 to 0           47..40  columns in a row that are zero, less 1
+//          35..32           first spans 3 to 0            55..48  columns in a row that are used, less 1
+//          39               the mask is not all used      61..56  columns that are skipped
+//
+// With M 128 the mask is one part, with M 64 two, with M 32 four; part i has columns [i N M / 128, (i + 1) N M / 128), start
+// count i and first span i. It alternates between used and zero columns, beginning with zero ones if its first span is 1;
+// of the first run, the start count is omitted.
+//   zero 3, used 4, first span 1, start count 1:  0 0 B B B B 0 0 0 B B B B ..
+// Source: PTX ISA 9.0, "Zero-Column Mask Descriptor": its examples have zeros where its table has B, and the reverse.
+struct ColumnMask {
+  int skipped = 0;
+  std::vector<bool> zero;  // [n]
+};
+// Throws GeometryError for a descriptor that does not fit the product.
+[[nodiscard]] ColumnMask column_mask_of(const TensorProduct& product, std::uint64_t descriptor);
 
 // Throws GeometryError with every fault of the descriptor, or UnsupportedError.
 [[nodiscard]] TensorProduct product_of(const Instr& instr, std::uint32_t descriptor);

@@ -123,7 +123,7 @@ bool check_and_issue(Exec& exec, const Op& op, int lane, TensorOp t, const UseOf
   return exec.launch.status == LaunchStatus::running;
 }
 
-// [d], a or [a], b, description, ...
+// [d], a or [a], b, {[metadata],} description, ...
 Flow issue_product(Exec& exec, const Op& op, LaneMask lanes) {
   if (!agrees_on_group(exec, op)) return Flow::stopped;
   const Instr& instr = exec.program().instr(op);
@@ -141,24 +141,26 @@ Flow issue_product(Exec& exec, const Op& op, LaneMask lanes) {
       t.a = operands.value(1, 8, lane);
     }
     t.b = operands.value(2, 8, lane);
-    t.description = static_cast<std::uint32_t>(operands.value(3, 4, lane));
-    std::size_t next = 4;
+    const bool weights = instr.opcode == Opcode::tcgen05_mma_ws || instr.opcode == Opcode::tcgen05_mma_ws_sp;
+    std::size_t next = 3;
+    if (instr.opcode == Opcode::tcgen05_mma_sp || instr.opcode == Opcode::tcgen05_mma_ws_sp)
+      t.metadata = operands.address(next++, lane);
+    t.description = static_cast<std::uint32_t>(operands.value(next++, 4, lane));
     if (instr.has(Mod::block_scale)) {
-      t.a_scales = operands.address(4, lane);
-      t.b_scales = operands.address(5, lane);
-      next = 6;
-    } else if (operands.kind(4) == OperandKind::vector) {
+      t.a_scales = operands.address(next++, lane);
+      t.b_scales = operands.address(next++, lane);
+    } else if (operands.kind(next) == OperandKind::vector) {
       for (int e = 0; e < (pair ? 8 : 4); ++e)
-        t.kept[static_cast<std::size_t>(e)] = static_cast<std::uint32_t>(operands.value(4, 4, lane, e));
-      next = 5;
+        t.kept[static_cast<std::size_t>(e)] = static_cast<std::uint32_t>(operands.value(next, 4, lane, e));
+      ++next;
     }
     t.adds = operands.predicate(next, lane);
     if (next + 1 < operands.count()) {
-      if (instr.opcode == Opcode::tcgen05_mma_ws) {
-        return fault(exec, op, lane, ReportKind::unsupported,
-                     "tcgen05.mma.ws with a mask of zero columns is not modeled") != Flow::stopped;
+      if (weights) {
+        t.zero_columns = operands.value(next + 1, 8, lane);
+      } else {
+        t.scale_d = static_cast<int>(operands.number(next + 1));
       }
-      t.scale_d = static_cast<int>(operands.number(next + 1));
     }
     return check_and_issue(exec, op, lane, std::move(t),
                            [&](const TensorOp& u) { return use_of_product(exec.launch, exec.cta, u); });
@@ -235,6 +237,8 @@ MachineHandler find_tensor_engine(const Instr& instr) {
   switch (instr.opcode) {
     case Opcode::tcgen05_mma:
     case Opcode::tcgen05_mma_ws:
+    case Opcode::tcgen05_mma_sp:
+    case Opcode::tcgen05_mma_ws_sp:
       return issue_product;
     case Opcode::tcgen05_cp:
       return issue_tensor_copy;

@@ -13,6 +13,8 @@
 namespace kvscope::ptx {
 namespace {
 
+constexpr int kMetadataRows = 16;  // that share 16 lanes
+
 std::vector<std::uint64_t> chunk_offsets(const std::vector<WgmmaChunk>& chunks) {
   std::vector<std::uint64_t> offsets;
   offsets.reserve(chunks.size());
@@ -32,7 +34,32 @@ std::vector<TensorRegion> scale_regions(std::uint32_t address, int count) {
   return {{static_cast<std::int32_t>(at.lane), kTensorLanes, static_cast<std::int32_t>(at.column), (count + 31) / 32}};
 }
 
+// Lane of row `row` of the metadata's first half of a row, from the address' lane on: as A has its rows in tensor memory.
+// Rows of 16 are contiguous in each layout.
+int metadata_lane(const ProductParts& parts, int row) {
+  return parts.p.weight_stationary ? row : cell_of(parts.a, row, 0, 1).lane;
+}
+// One column, or two where a row has 64 bits.
+int metadata_width(const TensorProduct& p) {
+  return stored_bits(p.a) >= 16 ? 1 : 2;
+}
+
+std::vector<TensorRegion> metadata_regions(const ProductParts& parts, TensorAddress at) {
+  std::vector<TensorRegion> out;
+  for (int row = 0; row < parts.rows; row += kMetadataRows) {
+    out.push_back({static_cast<std::int32_t>(at.lane) + metadata_lane(parts, row), kMetadataRows,
+                   static_cast<std::int32_t>(at.column) + parts.p.selector, metadata_width(parts.p)});
+  }
+  return out;
+}
+
 }  // namespace
+
+MetadataCell metadata_cell(const ProductParts& parts, int row, int chunk) {
+  const int first = row % kMetadataRows, lane = metadata_lane(parts, row - first);
+  if (stored_bits(parts.p.a) < 16) return {lane + first, chunk / 8, 4 * (chunk % 8)};
+  return {lane + first % 8 + 8 * (chunk / 4), parts.p.selector, 16 * (first / 8) + 4 * (chunk % 4)};
+}
 
 std::vector<ByteRange> TensorUse::ranges() const {
   std::vector<ByteRange> out;
@@ -67,7 +94,7 @@ ProductParts parts_of(const Launch& launch, const TensorOp& t) {
   parts.d = layout_of_product(p.m, p.pair, p.weight_stationary);
   // A is not folded: with a pair and M 128, both halves of the lanes hold it, one for each half of D's columns.
   parts.a = p.pair ? TensorLayout::a : p.m == 64 ? TensorLayout::f : TensorLayout::d;
-  parts.a_cells = p.k * stored_bits(p.a) / 32;
+  parts.a_cells = stored_columns(p) * stored_bits(p.a) / 32;
   return parts;
 }
 
@@ -78,6 +105,7 @@ TensorUse use_of_product(Launch& launch, Cta& cta, const TensorOp& t) {
     throw UnsupportedError("tcgen05.mma.ws with A in tensor memory and M below 128 is not modeled");
   if (t.a_in_tensor && p.a_along_m)
     throw GeometryError("A in tensor memory must be K-major: bit 15 of the descriptor is 1");
+  const int skipped = column_mask_of(p, t.zero_columns).skipped;
   const TensorAddress d = tensor_address(t.d);
   const bool half = parts.d == TensorLayout::f;
   require_lane("D", t.d, d.lane == 0 || (half && d.lane == 16), half ? "0 or 16 with M 64" : "0");
@@ -89,10 +117,19 @@ TensorUse use_of_product(Launch& launch, Cta& cta, const TensorOp& t) {
           {"A", AccessKind::load, part, regions_of(parts.a, parts.a_cells, tensor_address(t.a_tensor))});
     } else {
       use.bytes.push_back(
-          {"A", part, chunk_offsets(tcgen05_chunks(t.a, p.a_along_m, stored_bits(p.a), parts.rows, p.k))});
+          {"A", part,
+           chunk_offsets(tcgen05_chunks(t.a, p.a_along_m, stored_bits(p.a), parts.rows, stored_columns(p)))});
     }
     use.bytes.push_back(
-        {"B", part, chunk_offsets(tcgen05_chunks(t.b, p.b_along_n, stored_bits(p.b), parts.columns, p.k))});
+        {"B", part, chunk_offsets(tcgen05_chunks(t.b, p.b_along_n, stored_bits(p.b), parts.columns + skipped, p.k))});
+    if (p.sparse) {
+      const TensorAddress metadata = tensor_address(t.metadata);
+      const bool fits =
+          p.weight_stationary ? metadata.lane % p.m == 0 && metadata.lane < kTensorLanes : metadata.lane == d.lane;
+      require_lane("metadata of A", t.metadata, fits,
+                   p.weight_stationary ? fmt::format("a multiple of M, {}", p.m) : "the lane of D");
+      use.cells.push_back({"metadata of A", AccessKind::load, part, metadata_regions(parts, metadata)});
+    }
     if (p.scales > 0) {
       require_lane("scales of A", t.a_scales, (t.a_scales >> 16 & 0x3fff) == 0, "0");
       require_lane("scales of B", t.b_scales, (t.b_scales >> 16 & 0x3fff) == 0, "0");

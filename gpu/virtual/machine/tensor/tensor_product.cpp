@@ -1,12 +1,16 @@
 // tcgen05.mma and cp as the tensor core performs them. Products are added in the order of k, in the machine's SumMode
 // (op.h); products with block scales are exact, and each is added with one rounding.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
+#include "gpu/virtual/isa/sparse_metadata.h"
 #include "gpu/virtual/machine/copies/async.h"
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/tensor/detail/tensor_handlers.h"
@@ -38,7 +42,8 @@ void read_tensor(const Cta& cta, const TensorOp& t, const ProductParts& parts, b
   for (int m = 0; m < parts.rows; ++m) {
     const int lane = cell_of(parts.a, m, 0, parts.a_cells).lane + (upper ? 64 : 0);
     const std::uint32_t* const cells = cta.tensor.row(from.lane + lane) + from.column;
-    for (int c = 0; c < parts.a_cells; ++c) decode_cell(parts.p.a, cells[c], to + m * parts.p.k + c * per);
+    for (int c = 0; c < parts.a_cells; ++c)
+      decode_cell(parts.p.a, cells[c], to + m * stored_columns(parts.p) + c * per);
   }
 }
 
@@ -69,7 +74,7 @@ void read_scales(const Cta& cta, std::uint32_t address, const TensorProduct& p, 
 
 // d += (a scaled) (b scaled).
 void multiply_scaled(const ProductParts& parts, const TensorOp& t, const Cta& cta, const MatrixProduct& product,
-                     const float* a, const float* b, float* d) {
+                     const float* a, const std::uint16_t* positions, const float* b, float* d) {
   const TensorProduct& p = parts.p;
   const auto all_scales = [&](std::uint32_t address, int byte, int rows) {
     std::vector<double> scales(static_cast<std::size_t>(rows * p.scales));
@@ -78,7 +83,36 @@ void multiply_scaled(const ProductParts& parts, const TensorOp& t, const Cta& ct
   };
   const std::vector<double> of_a = all_scales(t.a_scales, p.a_scale_byte, parts.rows),
                             of_b = all_scales(t.b_scales, p.b_scale_byte, p.n);
-  multiply_add_scaled(product, {p.k / p.scales, of_a.data(), of_b.data()}, a, nullptr, b, d);
+  multiply_add_scaled(product, {p.k / p.scales, of_a.data(), of_b.data()}, a, positions, b, d);
+}
+
+// The columns of the stored elements of a sparse A, of one CTA: [rows][k / 2]. Metadata that PTX leaves undefined is
+// reported; the product takes the elements that it names.
+std::vector<std::uint16_t> positions_of(Launch& launch, const Cta& cta, const TensorOp& t, const ProductParts& parts) {
+  const TensorProduct& p = parts.p;
+  const int bits = stored_bits(p.a), size = metadata_chunk(bits), columns = stored_columns(p);
+  const TensorAddress from = tensor_address(t.metadata);
+  std::vector<std::uint16_t> out(static_cast<std::size_t>(parts.rows * columns));
+  bool told = false;
+  for (int row = 0; row < parts.rows; ++row) {
+    for (int chunk = 0; chunk < p.k / size; ++chunk) {
+      const MetadataCell at = metadata_cell(parts, row, chunk);
+      const std::uint32_t four = cta.tensor.row(from.lane + at.lane)[from.column + at.column] >> at.bit & 0xf;
+      if (!told && !is_valid_tensor_metadata(bits, four)) {
+        told = true;
+        engine_fault(
+            launch, cta, t.op, ReportKind::product_arg,
+            fmt::format("metadata 0b{:04b} of row {}, columns {} to {} of A, in bits {} to {} of lane {}, "
+                        "column {}: expected {}",
+                        four, row, chunk * size, chunk * size + size - 1, at.bit, at.bit + 3, from.lane + at.lane,
+                        from.column + at.column,
+                        bits == 32 ? "0b0100 or 0b1110" : "two different indices, the lower one in the lower bits"),
+            "the result is undefined");
+      }
+      metadata_columns(bits, four, chunk, out.data() + row * columns + chunk * size / 2);
+    }
+  }
+  return out;
 }
 
 bool is_kept(const TensorOp& t, int cta, int lane) {
@@ -94,16 +128,34 @@ class TensorCoreProduct {
 
   void run() {
     const TensorProduct& p = parts_.p;
-    b_.resize(static_cast<std::size_t>(p.k) * static_cast<std::size_t>(p.n));
+    const ColumnMask mask = column_mask_of(p, t_.zero_columns);
+    const int width = p.n + mask.skipped;  // of .ws, which has one CTA; otherwise nothing is skipped
+    std::vector<T> b(static_cast<std::size_t>(p.k) * static_cast<std::size_t>(width));
     for (int c = 0; c < parts_.ctas; ++c) {
-      read_shared<T>(*ctas_[static_cast<std::size_t>(c)], t_.b, p.b_along_n, p.b, parts_.columns, p.k,
-                     b_.data() + c * parts_.columns, 1, p.n);
+      read_shared<T>(*ctas_[static_cast<std::size_t>(c)], t_.b, p.b_along_n, p.b, parts_.columns + mask.skipped, p.k,
+                     b.data() + c * parts_.columns, 1, width);
     }
+    if (t_.zero_columns != 0) b = masked(b, mask, width);
+    b_ = std::move(b);
     if (p.negate_b) negate(b_);
     for (int c = 0; c < parts_.ctas; ++c) rows_of(c);
   }
 
  private:
+  // [k][n] of [k][width].
+  std::vector<T> masked(const std::vector<T>& b, const ColumnMask& mask, int width) const {
+    const TensorProduct& p = parts_.p;
+    std::vector<T> out;
+    out.reserve(static_cast<std::size_t>(p.k) * static_cast<std::size_t>(p.n));
+    for (int k = 0; k < p.k; ++k) {
+      for (int n = 0; n < p.n; ++n) {
+        const auto from = static_cast<std::size_t>(k * width + n + mask.skipped);
+        out.push_back(mask.zero[static_cast<std::size_t>(n)] ? T{0} : b[from]);
+      }
+    }
+    return out;
+  }
+
   static void negate(std::vector<T>& numbers) {
     for (T& x : numbers) x = -x;
   }
@@ -112,7 +164,8 @@ class TensorCoreProduct {
   void rows_of(int c) {
     const TensorProduct& p = parts_.p;
     Cta& cta = *ctas_[static_cast<std::size_t>(c)];
-    a_.resize(static_cast<std::size_t>(parts_.rows) * static_cast<std::size_t>(p.k));
+    a_.resize(static_cast<std::size_t>(parts_.rows) * static_cast<std::size_t>(stored_columns(p)));
+    if (p.sparse) positions_ = positions_of(launch_, cta, t_, parts_);
     d_.assign(static_cast<std::size_t>(parts_.rows) * static_cast<std::size_t>(p.n), T{0});
     const TensorAddress at = tensor_address(t_.d);
     const auto each_cell = [&](const auto& body) {
@@ -159,7 +212,8 @@ class TensorCoreProduct {
     if (t_.a_in_tensor) {
       read_tensor<T>(cta, t_, parts_, upper, a_.data());
     } else {
-      read_shared<T>(cta, t_.a, p.a_along_m, p.a, parts_.rows, p.k, a_.data(), p.k, 1);
+      const int columns = stored_columns(p);
+      read_shared<T>(cta, t_.a, p.a_along_m, p.a, parts_.rows, columns, a_.data(), columns, 1);
     }
     if (p.negate_a) negate(a_);
   }
@@ -175,10 +229,15 @@ class TensorCoreProduct {
     product.d = p.d;
     product.sum = launch_.program->options.sum;
     product.saturate = p.saturate;
+    product.sparse = p.sparse;
+    const std::uint16_t* const positions = p.sparse ? positions_.data() : nullptr;
     if constexpr (std::is_same_v<T, float>) {
-      if (p.scales > 0) return multiply_scaled(parts_, t_, cta, product, a_.data(), b_.data(), d_.data());
-      multiply_add(product, a_.data(), b_.data(), d_.data(), launch_.program->options.simd);
+      const Simd simd = launch_.program->options.simd;
+      if (p.scales > 0) return multiply_scaled(parts_, t_, cta, product, a_.data(), positions, b_.data(), d_.data());
+      if (p.sparse) return multiply_add_sparse(product, a_.data(), positions, b_.data(), d_.data(), simd);
+      multiply_add(product, a_.data(), b_.data(), d_.data(), simd);
     } else {
+      if (p.sparse) return multiply_add_sparse(product, a_.data(), positions, b_.data(), d_.data());
       multiply_add(product, a_.data(), b_.data(), d_.data());
     }
   }
@@ -188,6 +247,7 @@ class TensorCoreProduct {
   ProductParts parts_;
   std::vector<Cta*> ctas_;
   std::vector<T> a_, b_, d_;
+  std::vector<std::uint16_t> positions_;  // of a sparse A
 };
 
 // 16 bytes of the source, as they are stored in tensor memory.

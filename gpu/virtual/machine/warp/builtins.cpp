@@ -217,7 +217,8 @@ std::span<const std::byte> bytes_at(const Exec& exec, int lane, std::uint64_t ad
   if (space == Space::param) return cut(exec.launch.config.params, inside);
   const Allocation* a = exec.launch.memory->find(address);
   if (a == nullptr || a->freed) return {};
-  return cut(a->bytes, address - a->address);
+  const std::uint64_t count = std::min<std::uint64_t>(most, a->end() - address);
+  return {exec.launch.memory->at(address, static_cast<std::int64_t>(count)), static_cast<std::size_t>(count)};
 }
 
 std::string string_at(const Exec& exec, int lane, std::uint64_t address) {

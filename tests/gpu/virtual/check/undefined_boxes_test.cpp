@@ -90,7 +90,7 @@ std::vector<LoadedByte> load(const BoxCase& c, const std::vector<bool>& written,
   const auto size = static_cast<std::int64_t>(written.size());
   map.base = device.memory().allocate(size, "tensor", false);
   InitChecker checker({.shared = true, .global = true});
-  std::byte* const bytes = device.memory().at(map.base, size);
+  std::byte* const bytes = device.memory().writable_at(map.base, size);
   for (std::size_t i = 0; i < written.size(); ++i) {
     bytes[i] = written[i] ? static_cast<std::byte>(kvscope::test::source_byte(i)) : std::byte{filling};
     if (written[i]) checker.host_wrote(device.memory(), map.base + i, 1);

@@ -52,6 +52,7 @@ std::string reports_of(const std::string& text, const LaunchConfig& like, const 
   LaunchConfig config = like;
   config.params = pack_params(module, config.kernel, values);
   config.options.policy = schedule.policy;
+  config.options.jobs = schedule.jobs;
   config.options.seed = schedule.seed;
   Checks checks({.global_race = true});
   return reports_text(device.launch(module, config, checks.monitor()));

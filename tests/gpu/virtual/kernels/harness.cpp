@@ -41,6 +41,7 @@ LaunchResult Gpu::run(const Run& run, Monitor* monitor) {
   config.params = pack_params(*module_, run.kernel, run.values);
   config.options.policy = schedule_.policy;
   config.options.seed = schedule_.seed;
+  config.options.jobs = schedule_.jobs;
   config.options.limits.instructions = run.max_instructions;
   config.options.resident_limit = static_cast<std::int32_t>(run.resident_limit);
   config.options.cooperative = run.cooperative;

@@ -28,15 +28,17 @@ struct Schedule {
   const char* name;
   Policy policy;
   std::uint64_t seed;
+  std::int64_t jobs = 1;
 };
-inline constexpr std::array<Schedule, 5> kEverySchedule = {{{"late", Policy::late, 0},
+inline constexpr std::array<Schedule, 6> kEverySchedule = {{{"late", Policy::late, 0},
                                                             {"early", Policy::early, 0},
                                                             {"seed 1", Policy::seeded, 1},
                                                             {"seed 2", Policy::seeded, 2},
-                                                            {"seed 3", Policy::seeded, 3}}};
+                                                            {"seed 3", Policy::seeded, 3},
+                                                            {"3 threads", Policy::late, 0, 3}}};
 // Under the sanitizers one seed: another seed runs the same code in another order, which other builds check.
 inline const std::span<const Schedule> kSchedules =
-    std::span(kEverySchedule).first(static_cast<std::size_t>(kvscope::test::size_for_sanitizers(3, 5)));
+    std::span(kEverySchedule).first(static_cast<std::size_t>(kvscope::test::size_for_sanitizers(3, 6)));
 inline constexpr Schedule kLate = kEverySchedule[0];
 
 // The same sources as compiled by the two generations of the compiler.

@@ -64,5 +64,20 @@ TEST(EverySeededBugIsTheSame, RunTwice) {
     }
 }
 
+// The steps, too: a launch that falls back on one thread repeats everything.
+TEST(EverySeededBugIsTheSame, OnAnyNumberOfThreads) {
+  for (const SeededBug& bug : seeded_bugs()) {
+    const LaunchResult one = bug.run(kLate).result;
+    for (const std::int64_t jobs : {2, 3, 8}) {
+      SCOPED_TRACE(std::string(bug.name) + ' ' + std::to_string(jobs));
+      const LaunchResult several = bug.run({"threads", Policy::late, 0, jobs}).result;
+      EXPECT_EQ(one.steps, several.steps);
+      EXPECT_EQ(reports_text(one), reports_text(several));
+      EXPECT_EQ(one.repeated_reports, several.repeated_reports);
+      EXPECT_EQ(one.printed, several.printed);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kvscope::ptx::test::sameness_test

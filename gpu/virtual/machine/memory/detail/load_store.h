@@ -8,6 +8,7 @@
 namespace kvscope::ptx {
 
 [[nodiscard]] MachineHandler find_load_store(const Instr& instr);  // ld ldu st; nullptr: another one
+[[nodiscard]] MachineHandler find_bulk_fill(const Instr& instr);   // st.bulk
 
 // Derived from the modifiers: .volatile, .relaxed, .acquire ...; weak without any. Scope: none without any, sys for
 // volatile.

@@ -12,7 +12,12 @@
 //            128x256b 128x128b: lane r    64x128b .warpx2::02_13: r, r + 64    .warpx2::01_23: r + 32 (r / 32), and 32
 //            more
 //            32x128b .warpx4: r, r + 32, r + 64, r + 96                       4x256b: from the address' lane on, 32 r
-// Source: PTX ISA 9.0, "tcgen05.mma", "Block Scaling", "tcgen05.cp".
+//   metadata of a sparse A: four bits (isa/sparse_metadata.h) for chunk c of row r, of n chunks. The rows are in the lanes
+//            that A has in tensor memory, M / CTAs of them; .ws: in M lanes from the address on. g = r % 16
+//            16 and 32 bits (n 8)   lane of (r - g) + g % 8 + 8 (c / 4), the selector's column, bits 16 (g / 8) + 4 (c % 4)
+//            8 and 4 bits (n 16)    lane of r, column c / 8, bits 4 (c % 8)
+// Source: PTX ISA 9.0, "tcgen05.mma", "Block Scaling", "tcgen05.cp"; for the metadata CUTLASS, tmem_e_frg of
+// mma_traits_sm100, which has M 128, and of .ws M 32 to 128.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +63,11 @@ struct ProductParts {
   TensorLayout d{}, a{};
   int a_cells = 0;  // columns of A in tensor memory
 };
+// Of a sparse A: where the four bits of a chunk are, from the metadata's address on.
+struct MetadataCell {
+  int lane = 0, column = 0, bit = 0;
+};
+[[nodiscard]] MetadataCell metadata_cell(const ProductParts& parts, int row, int chunk);
 [[nodiscard]] ProductParts parts_of(const Launch& launch, const TensorOp& t);
 
 // --- copies ----------------------------------------------------------------------------------------------------------
