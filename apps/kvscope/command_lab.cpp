@@ -158,8 +158,8 @@ void check_reports_of_class(const LabCommand& command, std::size_t submissions) 
        {std::pair("--json", &command.json), {"--junit", &command.junit}, {"--gradescope", &command.gradescope}}) {
     if (file->empty()) continue;
     throw InputError("command line", option,
-                     fmt::format("is the report of one submission, and {} are given: --out DIR writes one JSON file per "
-                                 "student, --csv FILE a table of all",
+                     fmt::format("is the report of one submission, and {} are given: --out DIR writes one JSON file "
+                                 "per student, --csv FILE a table of all",
                                  submissions));
   }
 }

@@ -47,8 +47,8 @@ std::string task_fault(const Grader& grader, const fs::path& folder, const std::
   if (!started.has_value() || *started == student || grader.task_files(student).empty()) return {};
   const std::string task = started->empty() ? "started without --student" : fmt::format("of student '{}'", *started);
   return fmt::format(
-      "the work is {} ({}), but its folder is named '{}', and each name has other numbers: give the folder the name that "
-      "the student used, or start the lab with --student '{}'",
+      "the work is {} ({}), but its folder is named '{}', and each name has other numbers: give the folder the name "
+      "that the student used, or start the lab with --student '{}'",
       task, kStudentFile, student, student);
 }
 

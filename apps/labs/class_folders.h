@@ -22,8 +22,8 @@ struct StudentFolder {
 [[nodiscard]] std::vector<std::string> read_roster(const std::filesystem::path& file,
                                                    const std::vector<StudentFolder>& folders);
 
-// The folder with the lab's files: `folder`, or the only folder in it when it holds none of them, as archives unpack to.
-// Hidden entries and __MACOSX are not counted, symbolic links are not followed.
+// The folder with the lab's files: `folder`, or the only folder in it when it holds none of them, as archives unpack
+// to. Hidden entries and __MACOSX are not counted, symbolic links are not followed.
 // Example: "ada" with "ada/lab02/rows.cpp" -> "ada/lab02".
 [[nodiscard]] std::filesystem::path folder_of_files(const Lab& lab, const std::filesystem::path& folder);
 

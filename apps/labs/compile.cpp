@@ -110,9 +110,9 @@ const std::string& harness_object(const Grader& grader) {
 
 Compiled compile_cpp(const Grader& grader, const Submission& submission) {
   if (std::error_code ignored; !fs::exists(kCompiler, ignored)) {
-    throw InputError(grader.lab().id(), "",
-                     fmt::format("needs the compiler {}: install the package g++ (Debian, Ubuntu) or gcc-c++ (Fedora)",
-                                 kCompiler));
+    throw InputError(
+        grader.lab().id(), "",
+        fmt::format("needs the compiler {}: install the package g++ (Debian, Ubuntu) or gcc-c++ (Fedora)", kCompiler));
   }
   const TemporaryFolder folder;
   const fs::path sources = folder / "src", out = folder / "out", object = folder / "main.o";

@@ -73,21 +73,26 @@ TEST_F(ClassFolders, AreNamedAsTheirStudents) {
 TEST_F(ClassFolders, TwoOfOneStudentAndPathsThatAreNoFoldersAreFaults) {
   const fs::path first = write("group1/ada/schedule.txt", ""), second = write("group2/ada/schedule.txt", "");
   const std::string file = (first / "schedule.txt").string();
-  EXPECT_THAT(
-      fault_of([&] { (void)student_folders({first.string(), second.string(), file, "nothing_here"}); }),
-      AllOf(HasSubstr("3 faults"), HasSubstr("are both of student 'ada'"), HasSubstr(file + " is not a folder: unpack it"),
-            HasSubstr("nothing_here does not exist")));
+  EXPECT_THAT(fault_of([&] {
+                (void)student_folders({first.string(), second.string(), file, "nothing_here"});
+              }),
+              AllOf(HasSubstr("3 faults"), HasSubstr("are both of student 'ada'"), HasSubstr(file + " is not a folder"),
+                    HasSubstr("nothing_here does not exist")));
 }
 
 // A table of Excel has a byte order mark and Windows line ends.
 TEST_F(ClassFolders, ARosterMayComeFromWindows) {
-  const fs::path folder = write("roster", "\xef\xbb\xbf" "ada\r\n\r\nZoë Müller \r\nbob");
+  const fs::path folder = write("roster",
+                                "\xef\xbb\xbf"
+                                "ada\r\n\r\nZoë Müller \r\nbob");
   EXPECT_THAT(read_roster(folder / "roster", {{"bob", folder}}), ElementsAre("ada", "Zoë Müller", "bob"));
 }
 
 TEST_F(ClassFolders, ARosterMustListEverySubmissionOnce) {
   const fs::path folder = write("roster", "ada\nbob\nada\n");
-  EXPECT_THAT(fault_of([&] { (void)read_roster(folder / "roster", {{"bob", "b"}, {"eve", "class/eve"}}); }),
+  EXPECT_THAT(fault_of([&] {
+                (void)read_roster(folder / "roster", {{"bob", "b"}, {"eve", "class/eve"}});
+              }),
               AllOf(HasSubstr("2 faults"), HasSubstr("line 3: 'ada' occurs twice"),
                     HasSubstr("has no line 'eve', but class/eve is a submission")));
 }
