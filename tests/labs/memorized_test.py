@@ -255,7 +255,7 @@ def faults_of_own_task(kvscope, lab, folder):
     """Ada's right answers, submitted by Grace: less than half of the points."""
     subprocess.run([sys.executable, COURSE / "staff" / lab / "solve.py", kvscope, COURSE, folder / "ada", "ada"], check=True,
                    stdout=subprocess.DEVNULL)
-    shutil.copytree(folder / "ada", folder / "grace")
+    shutil.copytree(folder / "ada", folder / "grace", ignore=shutil.ignore_patterns("kvscope-lab.json"))  # it names ada
     mine, hers = graded(kvscope, lab, folder / "ada", folder), graded(kvscope, lab, folder / "grace", folder)
     print(f"{lab}: {mine:g} points, {hers:g} points for the same answers of another student")
     faults = [f"{lab}: the student's own answers earn {mine} points"] if mine != 100 else []
