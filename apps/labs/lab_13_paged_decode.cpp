@@ -444,7 +444,8 @@ class PagedDecodeGrader final : public Grader {
     return with_picture(
         failed(lab(), "clean",
                finite ? "the output is wrong for large scores"
-                      : fmt::format("no maximum is subtracted: inf at a score of {:.0f}", golden_of(large).smax(0, 0)),
+                      : fmt::format("the largest score is not subtracted: inf at a score of {:.0f}",
+                                    golden_of(large).smax(0, 0)),
                wrong, 3),
         picture);
   }
