@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
+#include "apps/labs/class_folders.h"
 #include "apps/labs/course.h"
 #include "apps/labs/course_files.h"
 #include "apps/labs/grade.h"
@@ -23,18 +25,20 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/report.h"
+#include "core/base/terminal_text.h"
 
 namespace kvscope::apps {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kCourseVariable = "KVSCOPE_COURSE";
 constexpr std::int64_t kMaxHint = 64 * 1024;         // [bytes]
 constexpr std::int64_t kMaxGradeFile = 1024 * 1024;  // [bytes]
 
 struct LabCommand {
   std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv, picture, nvrtc,
-                           cache;
+                           cache, roster;
   std::vector<std::string> folders;
   std::int64_t hint = 0;
   bool trust = false, students = false, clang = false;
@@ -44,8 +48,12 @@ labs::Course open_course(const LabCommand& command) {
   if (!command.course.empty()) return labs::load_course(command.course);
   std::error_code ignored;
   const auto folder = labs::course_folder(fs::read_symlink("/proc/self/exe", ignored).parent_path());
-  if (!folder)
-    throw InputError("command line", "--course", "the course was not found beside the program: name its folder");
+  if (!folder) {
+    throw InputError("command line", "--course",
+                     fmt::format("no course is installed with the program: name the folder that your teacher handed "
+                                 "out, or set {} to it",
+                                 kCourseVariable));
+  }
   return labs::load_course(*folder);
 }
 
@@ -77,6 +85,11 @@ int start(const LabCommand& command) {
   std::cout << fmt::format("Lab {:02}: {}\nhandout  {}\n", lab.number, lab.title, (lab.folder / "README.md").string());
   for (const std::string& name : names)
     std::cout << fmt::format("wrote    {}\n", (fs::path(command.folder) / name).string());
+  // The commands that are printed as next steps name no course.
+  const char* const variable = std::getenv(kCourseVariable);
+  if (!command.course.empty() && (variable == nullptr || command.course != variable)) {
+    std::cout << fmt::format("once     export {}={}\n", kCourseVariable, fs::absolute(command.course).string());
+  }
   std::cout << fmt::format("next     kvscope lab check {} {}\n", lab.number, command.folder);
   return kExitFine;
 }
@@ -138,21 +151,16 @@ int pack(const LabCommand& command) {
   return kExitFine;
 }
 
-// The folder's own name, also for "." and "a/".
-std::string student_name(const fs::path& folder) {
-  const fs::path whole = fs::weakly_canonical(folder);
-  return whole.filename().string();
-}
-
-labs::Grade grade_folder(const labs::Grader& grader, const std::string& folder, const std::string& secret) {
-  const labs::Lab& lab = grader.lab();
-  const std::string student = student_name(folder);
-  const labs::Seed seed = labs::grading_seed(secret, student, lab.id());
-  try {
-    return labs::grade(grader, labs::read_submission(lab, folder, student), seed);
-  } catch (const InputError& error) {
-    // A submission that cannot be read has no points, and the class is graded on.
-    return {student, lab.id(), seed, labs::all_failed(lab, fault_lines(error).front())};
+// These reports have a place for one submission.
+void check_reports_of_class(const LabCommand& command, std::size_t submissions) {
+  if (submissions == 1) return;
+  for (const auto& [option, file] :
+       {std::pair("--json", &command.json), {"--junit", &command.junit}, {"--gradescope", &command.gradescope}}) {
+    if (file->empty()) continue;
+    throw InputError("command line", option,
+                     fmt::format("is the report of one submission, and {} are given: --out DIR writes one JSON file "
+                                 "per student, --csv FILE a table of all",
+                                 submissions));
   }
 }
 
@@ -160,23 +168,29 @@ int grade_class(const LabCommand& command) {
   const labs::Course course = open_course(command);
   const labs::Lab& lab = course.lab(command.lab);
   const std::string secret = labs::read_secret(command.secret);
+  const std::vector<labs::StudentFolder> folders = labs::student_folders(command.folders);
+  check_reports_of_class(command, folders.size());
+  std::vector<std::string> roster;
+  if (!command.roster.empty()) roster = labs::read_roster(command.roster, folders);
   const auto grader = open_grader(course, lab, true, command);
   if (!command.out.empty()) fs::create_directories(command.out);
   std::vector<labs::Grade> grades;
-  for (const std::string& folder : command.folders) {
-    if (!fs::is_directory(folder)) throw InputError("command line", "DIR", fmt::format("{} is not a folder", folder));
-  }
-  for (const std::string& folder : command.folders) {
-    labs::Grade grade = grade_folder(*grader, folder, secret);
-    std::cout << fmt::format("{}  seed {}\n{}", grade.student, grade.seed.text(), labs::grade_text(lab, grade));
+  const auto add = [&](labs::Grade grade) {
+    std::cout << fmt::format("{}  seed {}\n{}", terminal_text(grade.student), grade.seed.text(),
+                             labs::grade_text(lab, grade));
     if (!command.out.empty()) {
       write_file_atomically(fs::path(command.out) / (grade.student + ".json"),
                             json::dump(labs::grade_json(lab, grade)) + "\n");
     }
     grades.push_back(std::move(grade));
+  };
+  for (const labs::StudentFolder& folder : folders) add(labs::grade_folder(*grader, folder, secret));
+  for (const std::string& student : roster) {
+    if (std::ranges::find(folders, student, &labs::StudentFolder::student) != folders.end()) continue;
+    add(labs::grade_without_submission(lab, student, secret));
   }
   if (!command.csv.empty()) write_file_atomically(command.csv, labs::class_csv(lab, grades));
-  if (grades.size() == 1) write_reports(command, lab, grades.front());
+  if (folders.size() == 1) write_reports(command, lab, grades.front());
   return kExitFine;
 }
 
@@ -212,8 +226,11 @@ int report(const LabCommand& command) {
 }
 
 void add_course_option(CLI::App& command, LabCommand& values) {
-  command.add_option("--course", values.course, "Folder of the course [default: the one installed with the program]")
-      ->type_name("DIR");
+  command
+      .add_option("--course", values.course,
+                  "Folder of the course [default: $KVSCOPE_COURSE, else the one installed with the program]")
+      ->type_name("DIR")
+      ->envname(kCourseVariable);
 }
 
 void add_lab_option(CLI::App& command, LabCommand& values) {
@@ -300,6 +317,10 @@ void add_lab(CLI::App& app, Action& chosen) {
       ->required();
   graded.first->add_option("--out", graded.second->out, "Write one JSON file per student, for lab report")
       ->type_name("DIR");
+  graded.first
+      ->add_option("--roster", graded.second->roster,
+                   "The class, one student per line: those without a folder are graded with 0 points")
+      ->type_name("FILE");
   graded.first->add_option("--csv", graded.second->csv, "Write a table of all grades, for Moodle")->type_name("FILE");
   add_report_options(*graded.first, *graded.second);
   add_examples(*graded.first, {"head -c 32 /dev/urandom | base64 > secret", "kvscope lab start 2 ada",

@@ -15,6 +15,8 @@ namespace kvscope::labs {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr std::string_view kCompiler = "/usr/bin/g++";
+
 // "/lab/src/rows.cpp:3: ..." -> "rows.cpp:3: ...", and the same for the folders outside, which --trust shows.
 std::string shortened(std::string messages, const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
@@ -85,7 +87,7 @@ const std::string& harness_object(const Grader& grader) {
   fs::create_directory(out);
   SandboxJob job;
   job.limits = compiler_limits();
-  job.command = {"/usr/bin/g++",
+  job.command = {std::string(kCompiler),
                  "-std=c++20",
                  "-O1",
                  fmt::format("-I{}", kSources),
@@ -107,6 +109,11 @@ const std::string& harness_object(const Grader& grader) {
 }  // namespace
 
 Compiled compile_cpp(const Grader& grader, const Submission& submission) {
+  if (std::error_code ignored; !fs::exists(kCompiler, ignored)) {
+    throw InputError(
+        grader.lab().id(), "",
+        fmt::format("needs the compiler {}: install the package g++ (Debian, Ubuntu) or gcc-c++ (Fedora)", kCompiler));
+  }
   const TemporaryFolder folder;
   const fs::path sources = folder / "src", out = folder / "out", object = folder / "main.o";
   copy_headers(grader.lab(), sources);
@@ -114,7 +121,7 @@ Compiled compile_cpp(const Grader& grader, const Submission& submission) {
   write_file_atomically(object, harness_object(grader));
   SandboxJob job;
   job.limits = compiler_limits();
-  job.command = {"/usr/bin/g++",
+  job.command = {std::string(kCompiler),
                  "-std=c++20",
                  "-O1",
                  "-Wall",

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,9 +16,47 @@ namespace kvscope::labs {
 namespace fs = std::filesystem;
 namespace {
 
-// The file's bytes, or why it is rejected. The open file is checked, so a name that is replaced between the check and
-// the read changes nothing.
-std::string read_submitted(const fs::path& path, std::string& fault) {
+std::string lower_case(std::string text) {
+  for (char& c : text) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+// Files of the folder whose names contain the missing one's stem and extension, in alphabetical order: "rows (1).cpp",
+// "Rows.cpp" and "rows.cpp.txt" for "rows.cpp".
+std::vector<std::string> similar_names(const fs::path& folder, const fs::path& missing) {
+  const std::string stem = lower_case(missing.stem().string()), extension = lower_case(missing.extension().string());
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string(), lower = lower_case(name);
+    const std::size_t at = lower.find(stem);
+    if (at != std::string::npos && lower.find(extension, at + stem.size()) != std::string::npos) names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// What a student or a teacher does about a missing file.
+std::string next_step(const Lab& lab, const fs::path& folder, const std::string& missing) {
+  const std::vector<std::string> similar = similar_names(folder, missing);
+  if (similar.empty()) return fmt::format("'kvscope lab start {} DIR' writes the file to begin with", lab.number);
+  return fmt::format("the folder has '{}': rename the right one to {}", fmt::join(similar, "', '"), missing);
+}
+
+}  // namespace
+
+const std::string& Submission::file(std::string_view name) const {
+  const auto found = std::ranges::find(files, name, &SubmittedFile::name);
+  if (found == files.end()) throw InputError("submission", std::string(name), "was not submitted");
+  return found->text;
+}
+
+std::string ptx_name_of(std::string_view cuda_name) {
+  return std::string(cuda_name.substr(0, cuda_name.rfind('.'))) + ".ptx";
+}
+
+std::string read_submitted_file(const fs::path& path, std::string& fault) {
+  // The open file is checked, so a name that is replaced between the check and the read changes nothing.
   const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {
     fault = errno == ELOOP ? "is a symbolic link: submit the file itself" : system_message(errno);
@@ -39,19 +78,10 @@ std::string read_submitted(const fs::path& path, std::string& fault) {
     bytes.resize(done);
   }
   close(file);
+  if (bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff")) fault = "is UTF-16 text: save it as UTF-8";
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (bytes.starts_with(kByteOrderMark)) bytes.erase(0, kByteOrderMark.size());
   return bytes;
-}
-
-}  // namespace
-
-const std::string& Submission::file(std::string_view name) const {
-  const auto found = std::ranges::find(files, name, &SubmittedFile::name);
-  if (found == files.end()) throw InputError("submission", std::string(name), "was not submitted");
-  return found->text;
-}
-
-std::string ptx_name_of(std::string_view cuda_name) {
-  return std::string(cuda_name.substr(0, cuda_name.rfind('.'))) + ".ptx";
 }
 
 Submission read_submission(const Lab& lab, const fs::path& folder, std::string student) {
@@ -65,11 +95,11 @@ Submission read_submission(const Lab& lab, const fs::path& folder, std::string s
       const auto ptx = fs::symlink_status(folder / ptx_name_of(name), ignored).type();
       if (ptx != fs::file_type::not_found) name = ptx_name_of(name);
     }
-    std::string bytes = read_submitted(folder / name, fault);
+    std::string bytes = read_submitted_file(folder / name, fault);
     if (fault.empty()) {
       submission.files.push_back({name, std::move(bytes)});
     } else {
-      if (missing) fault += fmt::format(": 'kvscope lab start {} DIR' writes the file to begin with", lab.number);
+      if (missing) fault = "is missing: " + next_step(lab, folder, name);
       faults.push_back({name, fault});
     }
   }

@@ -31,9 +31,14 @@ inline constexpr std::int64_t kMaxSubmittedFile = 256 * 1024;  // [bytes]
 // The PTX that may be submitted in place of a CUDA file: "gather.cu" -> "gather.ptx".
 [[nodiscard]] std::string ptx_name_of(std::string_view cuda_name);
 
+// Bytes of a file that a student submitted, without the UTF-8 byte order mark of Windows editors. Otherwise empty, and
+// `fault` has the reason: there is no such file, it is a symbolic link, not a regular file, larger than
+// kMaxSubmittedFile, or UTF-16 text.
+[[nodiscard]] std::string read_submitted_file(const std::filesystem::path& path, std::string& fault);
+
 // Reads the files that lab.json names; in place of a CUDA file that is missing, its PTX. InputError, all faults at
-// once: a missing file, a symbolic link, a file that is not a regular one or is larger than kMaxSubmittedFile. Nothing
-// else in the folder is read.
+// once: those of read_submitted_file(), with the names of files that are probably meant ("rows (1).cpp") for a missing
+// one. Nothing else in the folder is read.
 [[nodiscard]] Submission read_submission(const Lab& lab, const std::filesystem::path& folder, std::string student);
 
 struct TestResult {

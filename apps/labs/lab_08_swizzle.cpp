@@ -317,6 +317,22 @@ std::optional<TileFault> torn_chunk(const SwizzleTile& tile, const Words& offset
   return std::nullopt;
 }
 
+// Two lanes of a phase that read one chunk take one wavefront, but one of the rows is not there.
+std::optional<TileFault> shared_chunk(const SwizzleTile& tile, const SharedAccess& access, std::int64_t first,
+                                      std::int64_t col) {
+  for (std::int64_t lane = 0; lane < kGroupRows; ++lane) {
+    for (std::int64_t other = 0; other < lane; ++other) {
+      const std::int64_t address = *access.addresses[static_cast<std::size_t>(lane)];
+      if (address != *access.addresses[static_cast<std::size_t>(other)]) continue;
+      return TileFault{"two rows of a read share a chunk",
+                       fmt::format("columns {} to {} of rows {} and {} are in the 16 bytes from byte {}", col,
+                                   col + tile.per_chunk() - 1, first + other, first + lane, address),
+                       static_cast<std::size_t>(first * tile.columns() + col), true};
+    }
+  }
+  return std::nullopt;
+}
+
 // A phase of ldmatrix: the same chunk of 8 rows.
 std::optional<TileFault> bank_conflict(const SwizzleTile& tile, const Words& offsets) {
   const BankProfile profile = bank_profile(SharedTarget::nvidia, SharedOp::ldmatrix, 16, 1);
@@ -334,6 +350,7 @@ std::optional<TileFault> bank_conflict(const SwizzleTile& tile, const Words& off
         const std::int64_t address = std::clamp<std::int64_t>(offset, 0, 1 << 20) * tile.element();
         access.addresses[static_cast<std::size_t>(lane)] = address / kChunkBytes * kChunkBytes;
       }
+      if (auto shared = shared_chunk(tile, access, first, col)) return shared;
       const int cycles = bank_report(profile, access).cycles();
       if (cycles > 1) {
         return TileFault{"a column read has bank conflicts",
@@ -357,8 +374,8 @@ class SwizzleGrader final : public Grader {
     const HarnessRun offsets = run_cases(options(), compiled.product, questions(tiles, 0));
     const HarnessRun places = run_cases(options(), compiled.product, questions(tiles, 1));
     const std::string error = diagnosis(tiles, offsets);
-    return {property("bijection", tiles, offsets, collision, error, 1),
-            property("chunks", tiles, offsets, torn_chunk, error, 2),
+    return {of_moved_chunks("bijection", tiles, offsets, collision, error, 1),
+            of_moved_chunks("chunks", tiles, offsets, torn_chunk, error, 2),
             property("wavefronts", tiles, offsets, bank_conflict, error, 2), agreement(tiles, offsets, error),
             inverse(tiles, places)};
   }
@@ -433,6 +450,18 @@ class SwizzleGrader final : public Grader {
       }
     }
     return passed(lab(), test);
+  }
+
+  // The properties of plain rows, which earn no points: chunks must move.
+  template <class Fault>
+  TestResult of_moved_chunks(std::string_view test, const std::vector<SwizzleTile>& tiles, const HarnessRun& run,
+                             Fault fault, const std::string& error, int hint) const {
+    const auto plain_rows = [](const SwizzleTile& t, std::int64_t r, std::int64_t c) { return r * t.columns() + c; };
+    bool plain = run.results.size() == tiles.size();
+    for (std::size_t i = 0; plain && i < tiles.size(); ++i) plain = run.results[i] == offsets_of(tiles[i], plain_rows);
+    if (!plain) return property(test, tiles, run, fault, error, hint);
+    return failed(lab(), test, error, tiles.front().text() + "\nno chunk has moved: every row begins with its column 0",
+                  hint);
   }
 
   [[nodiscard]] TestResult agreement(const std::vector<SwizzleTile>& tiles, const HarnessRun& run,

@@ -441,12 +441,12 @@ class PagedDecodeGrader final : public Grader {
     const std::string wrong = first_wrong(large, out, picture);
     if (wrong.empty()) return grade_negative(kernel, random);
     const bool finite = std::ranges::all_of(out, [](float x) { return std::isfinite(x); });
-    return with_picture(
-        failed(lab(), "clean",
-               finite ? "the output is wrong for large scores"
-                      : fmt::format("no maximum is subtracted: inf at a score of {:.0f}", golden_of(large).smax(0, 0)),
-               wrong, 3),
-        picture);
+    return with_picture(failed(lab(), "clean",
+                               finite ? "the output is wrong for large scores"
+                                      : fmt::format("the largest score is not subtracted: inf at a score of {:.0f}",
+                                                    golden_of(large).smax(0, 0)),
+                               wrong, 3),
+                        picture);
   }
 
   // Every score is far below 0: with a maximum that begins with 0, all weights are 0.

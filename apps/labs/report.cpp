@@ -15,7 +15,8 @@ namespace kvscope::labs {
 namespace {
 
 constexpr std::int64_t kGradeVersion = 1;
-constexpr std::size_t kMaxText = 2000;  // [bytes] of one message or case in a report
+constexpr std::size_t kMaxText = 2000;    // [bytes] of one message or case in a report
+constexpr std::size_t kLongMessage = 60;  // [bytes]; a longer one is printed once
 
 std::string printable(std::string_view text) {
   std::string result = terminal_text(text.substr(0, kMaxText));
@@ -165,19 +166,19 @@ std::string grade_text(const Lab& lab, const Grade& grade) {
   std::string text = fmt::format("Lab {:02} {}: {} of {} points\n", lab.number, lab.name, points_text(grade.earned()),
                                  points_text(grade.points()));
   const std::size_t width = widest(grade.results, &TestResult::name);
-  // Tests that fail in one way are explained once: a compiler's message, for example.
+  // Tests that fail in one way are explained once: a compiler's message, or why the work cannot be read.
   const TestResult* explained = nullptr;
   int hint = 0;
   for (const TestResult& result : grade.results) {
-    const bool again = explained != nullptr && result.message == explained->message &&
-                       result.case_text == explained->case_text && !result.case_text.empty();
+    const bool again =
+        explained != nullptr && result.message == explained->message && result.case_text == explained->case_text;
     text += fmt::format("  {}  {:<{}}  {:>4} of {:<4}", result.passed() ? "PASS" : "FAIL", result.name, width,
                         points_text(result.earned), points_text(result.points));
     if (!result.message.empty()) text += "  " + printable(again ? "as above" : result.message);
     while (text.ends_with(' ')) text.pop_back();
     text += '\n';
     if (!result.case_text.empty() && !again) text += indented(printable(result.case_text), "        ");
-    if (!result.case_text.empty()) explained = &result;
+    if (!result.case_text.empty() || result.message.size() > kLongMessage) explained = &result;
     if (hint == 0 && !result.passed()) hint = result.hint;
   }
   if (hint != 0) text += fmt::format("Hint for the first failed test: kvscope lab hint {} {}\n", lab.number, hint);

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <optional>
 
 #include "apps/common/signals.h"
 #include "apps/labs/detail/sandbox_child.h"
@@ -74,8 +75,9 @@ std::vector<std::string> outside_command(const SandboxJob& job) {
 }
 
 [[noreturn]] void child(SandboxKind kind, const SandboxJob& job, const std::string& seccomp, const Channel& in,
-                        const Channel& out, const Channel& errors) {
+                        const Channel& out, const Channel& errors, const std::optional<ControlGroup>& group) {
   setsid();
+  if (group.has_value() && !group->enter()) sandbox_failed("control group");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   dup2(in.theirs.number(), STDIN_FILENO);
   dup2(out.theirs.number(), STDOUT_FILENO);
@@ -153,10 +155,20 @@ std::string_view sandbox_name(SandboxKind kind) {
   }
 }
 
+ControlLimits control_limits(const SandboxLimits& limits) {
+  constexpr int kSandboxProcesses = 8;  // bubblewrap has up to three, and the program is one
+  constexpr int kCompilerProcesses = 128, kCompilerCpus = 2;
+  // A file in /tmp is memory too.
+  return {limits.memory_bytes + limits.file_bytes, limits.processes ? kCompilerProcesses : kSandboxProcesses,
+          limits.processes ? kCompilerCpus : 1};
+}
+
 SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job) {
   if (kind == SandboxKind::none) throw InputError("sandbox", "", "no kind was selected: use require_sandbox()");
   const std::string seccomp = kind == SandboxKind::trusted ? "" : seccomp_program(job.limits.processes);
   Channel in, out, errors;
+  std::optional<ControlGroup> group;  // destroyed after the process was reaped
+  if (const auto& groups = delegated_group().folder) group.emplace(*groups, control_limits(job.limits));
   const pid_t parent = getpid();
   pid_t process = -1;
   {
@@ -165,7 +177,7 @@ SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job) {
     if (process == 0) {
       delayed.undo_in_child();
       if (getppid() != parent) _exit(kSandboxFailed);
-      child(kind, job, seccomp, in, out, errors);
+      child(kind, job, seccomp, in, out, errors, group);
     }
     if (process > 0) apps::end_group_on_signals(process);
   }
@@ -197,6 +209,7 @@ SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job) {
     while (!reaped) reaped = waitpid(process, &status, 0) == process || errno != EINTR;
     apps::end_group_on_signals(0);
   }
+  end.out_of_memory = group.has_value() && group->out_of_memory();
   if (!end.timed_out && !end.output_too_long) {
     if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
     if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
@@ -242,6 +255,9 @@ SandboxKind require_sandbox(bool trust) {
 std::string end_text(const SandboxEnd& end, const SandboxLimits& limits) {
   if (end.timed_out) return fmt::format("the program did not end within {} s", limits.wall_seconds);
   if (end.output_too_long) return fmt::format("the program wrote more than {} bytes", limits.output_bytes);
+  if (end.out_of_memory) {
+    return fmt::format("the program used more than {} bytes of memory", control_limits(limits).memory_bytes);
+  }
   if (end.signal == SIGXCPU || (end.signal == SIGKILL)) {
     return fmt::format("the program used more than {} s of CPU time", limits.cpu_seconds);
   }

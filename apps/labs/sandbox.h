@@ -6,8 +6,9 @@
 //                allowed
 //   trusted      limits only, for code that the caller wrote (--trust)
 //
-// In all of them: limits of CPU time, memory, file size and open files; wall clock by this process; the process group,
-// and with it the private process namespace, is killed at the end; standard output and errors are cut at a limit.
+// In all of them: limits of CPU time, memory, file size and open files of each process, and of memory and processes
+// together where a control group may be created (control_group.h); wall clock by this process; the process group, and
+// with it the private process namespace, is killed at the end; standard output and errors are cut at a limit.
 // Programs that need no other process may also not start one, or a thread (seccomp).
 #pragma once
 
@@ -17,6 +18,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "apps/labs/control_group.h"
 
 namespace kvscope::labs {
 
@@ -56,10 +59,16 @@ struct SandboxEnd {
   int signal = 0;  // if a signal ended it
   bool timed_out = false;
   bool output_too_long = false;  // killed at the limit
+  bool out_of_memory = false;    // killed because all processes together used more than the control group's memory
   std::string output, errors;    // errors: the first kMaxErrors bytes
 
-  [[nodiscard]] bool fine() const { return exit_code == 0 && signal == 0 && !timed_out && !output_too_long; }
+  [[nodiscard]] bool fine() const {
+    return exit_code == 0 && signal == 0 && !timed_out && !output_too_long && !out_of_memory;
+  }
 };
+
+// The limits of the control group around a job: those of each process, for all of them together.
+[[nodiscard]] ControlLimits control_limits(const SandboxLimits& limits);
 
 // InputError when the sandbox itself cannot be started.
 [[nodiscard]] SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job);

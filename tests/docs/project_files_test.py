@@ -64,6 +64,13 @@ class ProjectFiles(unittest.TestCase):
         wanted = [line.split("#")[0].strip() for line in readme.strip().split("\n")]
         self.assertEqual(re.findall(r"^RUN (.*)$", text("Containerfile"), re.M), wanted)
 
+    def test_the_page_of_the_labs_builds_the_image_as_the_container_file_says(self):
+        build = re.search(r"^ *(podman build .*)$", text("docs/08_labs.md"), re.M)[1]
+        self.assertRegex(text("Containerfile"), f"(?m)^# *{re.escape(build)}( |$)")
+        target, image = re.fullmatch(r"podman build --target (\w+) -t (\w+) \.", build).groups()
+        self.assertRegex(text("Containerfile"), rf"(?m)^FROM \S+ AS {target}$")
+        self.assertIn(f" -w /mine {image} bash\n", text("docs/08_labs.md"))
+
     def test_one_version_and_one_license(self):
         version = re.search(r"project\(kvscope VERSION ([\d.]+)", text("CMakeLists.txt"))[1]
         printed = subprocess.run([KVSCOPE, "--version"], capture_output=True, text=True, check=True).stdout

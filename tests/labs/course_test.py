@@ -3,6 +3,7 @@
 the message that it names, under several seeds.
 
     course_test.py --kvscope PROGRAM
+    course_test.py --update             write the table of docs/labs/staff/README.md
 
 A compiler runs once for each submission (--cache), and most of the time of one grading is the compiler's, so the normal size grades
 every solution and every fourth wrong submission under one seed. KVSCOPE_FULL=1: all of them under 20 seeds. KVSCOPE_LAB=02_rows: one
@@ -15,6 +16,8 @@ A patch docs/labs/staff/NN_name/wrong/KK_slug.patch changes files of solution/. 
 A patch docs/labs/staff/NN_name/right/KK_slug.patch is another form of the solution, which gets all points too.
 Where the task depends on the student, each seed has students of its own. solve.py writes the answers of one, applies the patch, and
 prints "WORD TEST" for each test that patches name @WORD.
+
+The table of docs/labs/staff/README.md has for each lab what the full size grades; the normal size checks its numbers.
 """
 import argparse
 import json
@@ -30,6 +33,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
 NVCC = ("/usr/local/cuda/bin/nvcc", "/usr/bin/nvcc")  # as apps/labs/compile.cpp
 LEAST_WRONG = 8  # wrong submissions of a lab in which students write code
+SEEDS = 20  # of the full size
+PAGE = COURSE / "staff" / "README.md"
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 
@@ -59,6 +64,26 @@ def patched(folder, patch):
         elif name is not None and line.startswith("+") and not line.startswith("+++ "):
             result.append(line[1:])
     finish()
+
+
+def table_of_full_size():
+    """The lines of the table in the staff's page: what KVSCOPE_FULL=1 grades."""
+    rows = []
+    for staff in sorted(COURSE.glob("staff/[0-9]*")):
+        wrong, right = (len(list((staff / kind).glob("*.patch"))) for kind in ("wrong", "right"))
+        solutions = (SEEDS if (staff / "solve.py").exists() else 1) + right
+        rows.append((staff.name, solutions, wrong, SEEDS, SEEDS * (1 + right + wrong)))
+    rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows), SEEDS, sum(row[4] for row in rows)))
+    return ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+
+
+def table_of_page():
+    return re.findall(r"^\| (?:\d\d_\w+|all) \| \d.*$", PAGE.read_text(encoding="utf-8"), re.M)
+
+
+def write_table():
+    text, old = PAGE.read_text(encoding="utf-8"), table_of_page()
+    PAGE.write_text(text.replace("\n".join(old), "\n".join(table_of_full_size())), encoding="utf-8")
 
 
 def header(patch, key, absent=None):
@@ -199,9 +224,14 @@ class Course:
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    kvscope = parser.parse_args().kvscope
-    seeds = 20 if os.environ.get("KVSCOPE_FULL") == "1" else 1
+    parser.add_argument("--kvscope", type=os.path.abspath)
+    parser.add_argument("--update", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.update:
+        write_table()
+        return 0
+    kvscope = arguments.kvscope or parser.error("--kvscope PROGRAM is missing")
+    seeds = SEEDS if os.environ.get("KVSCOPE_FULL") == "1" else 1
     listed = subprocess.run([kvscope, "lab", "list", "--course", str(COURSE)], capture_output=True, text=True, check=True)
     labs = ["_".join(line.split()[:2]) for line in listed.stdout.splitlines()]
     chosen = os.environ.get("KVSCOPE_LAB")
@@ -215,6 +245,8 @@ def main():
                     continue
                 course.check_starter(lab)
                 course.check_lab(lab, seeds)
+    if table_of_page() != table_of_full_size():
+        course.faults.append(f"{PAGE.relative_to(ROOT)}: the table is of other submissions: run tests/labs/course_test.py --update")
     for fault in course.faults:
         print(fault)
     print(f"{'lab':<16}{'solutions':>10}{'wrong':>7}{'seeds':>7}{'gradings':>10}{'faults':>8}")

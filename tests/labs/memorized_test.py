@@ -155,8 +155,7 @@ CPP = {"02_rows": ("rows.cpp", {"row_idx(": "right_row_idx(", "populate(": "righ
        "04_block_pool": ("pool.cpp", {"make_allocator(": "right_allocator("}, POOL, 0),
        "05_scheduler": ("policy.cpp", {"decide(": "right_decide("}, POLICY, 0),
        "06_softmax": ("softmax.cpp", {"attend(": "right_attend(", "merge(": "right_merge("}, SOFTMAX, 0),
-       # 25 for `wavefronts`: the submission gives 0 for what it does not know, and lanes that read one address have no conflict
-       "08_swizzle": ("swizzle.cpp", {"offset(": "right_offset(", "place(": "right_place("}, SWIZZLE, 25)}
+       "08_swizzle": ("swizzle.cpp", {"offset(": "right_offset(", "place(": "right_place("}, SWIZZLE, 0)}
 
 # CUDA lab: of each file, the numbers that tell one case from another.
 CUDA = {"09_gather": {"gather.cu": ["count", "page_size", "row", "block_stride", "tokens[0]", "table[0]"]},
@@ -256,7 +255,7 @@ def faults_of_own_task(kvscope, lab, folder):
     """Ada's right answers, submitted by Grace: less than half of the points."""
     subprocess.run([sys.executable, COURSE / "staff" / lab / "solve.py", kvscope, COURSE, folder / "ada", "ada"], check=True,
                    stdout=subprocess.DEVNULL)
-    shutil.copytree(folder / "ada", folder / "grace")
+    shutil.copytree(folder / "ada", folder / "grace", ignore=shutil.ignore_patterns("kvscope-lab.json"))  # it names ada
     mine, hers = graded(kvscope, lab, folder / "ada", folder), graded(kvscope, lab, folder / "grace", folder)
     print(f"{lab}: {mine:g} points, {hers:g} points for the same answers of another student")
     faults = [f"{lab}: the student's own answers earn {mine} points"] if mine != 100 else []

@@ -40,6 +40,16 @@ TEST(GradeText, ShowsPointsMessageCaseAndTheNextHint) {
             "Hint for the first failed test: kvscope lab hint 2 3\n");
 }
 
+// A file that is missing fails every test: the class's output has the reason once for each student.
+TEST(GradeText, PrintsALongMessageOnce) {
+  const Lab lab = two_tests();
+  const std::string why(61, 'x'), brief(60, 'y');
+  const Grade grade{"ada", lab.id(), public_seed(lab.id()), all_failed(lab, why)};
+  EXPECT_THAT(grade_text(lab, grade), HasSubstr("0 of 60    " + why + "\n  FAIL  second     0 of 40    as above\n"));
+  const Grade other{"ada", lab.id(), public_seed(lab.id()), all_failed(lab, brief)};
+  EXPECT_THAT(grade_text(lab, other), HasSubstr("0 of 40    " + brief));
+}
+
 // A submission prints an escape sequence; the report must not contain it.
 TEST(GradeText, EscapesControlCharacters) {
   const Lab lab = two_tests();

@@ -1,33 +1,67 @@
 #!/usr/bin/env python3
-"""The templates for course systems: their commands run in folders laid out as Gradescope, GitHub and GitLab lay them out.
+"""The templates for course systems, and the formats of the files that these systems read.
 
     templates_test.py --kvscope PROGRAM
+
+The job files of GitHub Classroom and GitLab are read as YAML, and their steps run in order in a clone of a repository: a step that
+exits with another code than the system expects fails the test. Gradescope's script runs in a folder laid out as /autograder;
+gradescope_test.py runs it in a container.
 """
 import argparse
 import csv
 import json
 import os
 import pathlib
-import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
 
+try:
+    import yaml
+except ImportError:
+    yaml = None
+
 from published_formats import gradescope_faults, junit_faults
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "docs" / "labs" / "staff" / "templates"
 COURSE = ROOT / "docs" / "labs"
+STUDENT = "ada@example.org"
 LAB = "1"  # of which no submission is compiled, unless a template names its own
 KVSCOPE = ""
 
 
-def script_lines(name):
-    """The command lines of a CI file: the values of `run:` and the items of `script:`."""
-    text = (TEMPLATES / name).read_text(encoding="utf-8")
-    return re.findall(r"^ *- (?:run: )?(kvscope .*)$", text, re.M)
+class Job:
+    """The steps of a job file: shell commands in order, variables, and the files that the system keeps even when a step fails."""
+
+    def __init__(self, name):
+        value = yaml.safe_load((TEMPLATES / name).read_text(encoding="utf-8"))
+        job = value["jobs"]["check"] if "jobs" in value else value["check"]
+        self.image = job["container"] if "jobs" in value else job["image"]
+        self.variables = {key: str(text) for key, text in job.get("variables", {}).items()}
+        if "jobs" in value:
+            self.commands = [step["run"] for step in job["steps"] if "run" in step]
+            self.uses = [step["uses"].split("@")[0] for step in job["steps"] if "uses" in step]
+            kept = [step for step in job["steps"] if step.get("if") == "always()"]
+            self.kept = [path for step in kept for path in step["with"]["path"].split()]
+        else:
+            self.commands, self.uses = list(job["script"]), []
+            artifacts = job["artifacts"] if job["artifacts"]["when"] == "always" else {}
+            self.kept = [*artifacts.get("paths", []), *artifacts.get("reports", {}).values()]
+
+    def run(self, checkout):
+        """Exit code of the first command that fails, or 0, and what was printed: as the systems run them, with sh -e."""
+        environment = {**os.environ, **self.variables, "PATH": f"{pathlib.Path(KVSCOPE).parent}:{os.environ['PATH']}"}
+        printed = ""
+        for command in self.commands:
+            done = subprocess.run(["/bin/sh", "-e", "-c", command], cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+            printed += done.stdout + done.stderr
+            if done.returncode != 0:
+                return done.returncode, printed
+        return 0, printed
 
 
 class TemplatesTest(unittest.TestCase):
@@ -39,14 +73,14 @@ class TemplatesTest(unittest.TestCase):
     def kvscope(self, *arguments, check=True):
         return subprocess.run([KVSCOPE, *arguments], capture_output=True, text=True, check=check)
 
-    def gradescope(self, student="4711"):
+    def gradescope(self):
         """/autograder with the starter of LAB as the submission."""
         root = self.folder / "autograder"
         (root / "source" / "kvscope" / "bin").mkdir(parents=True)
         os.symlink(KVSCOPE, root / "source" / "kvscope" / "bin" / "kvscope")
         (root / "source" / "secret").write_text("a secret of at least sixteen bytes\n", encoding="utf-8")
         (root / "submission_metadata.json").write_text(
-            json.dumps({"id": 1, "users": [{"email": "ada@example.org", "id": int(student), "name": "Ada"}]}),
+            json.dumps({"id": 1, "users": [{"email": "Ada@example.org", "id": 4711, "name": "Ada"}]}),
             encoding="utf-8")
         (root / "submission").mkdir()
         return root
@@ -58,7 +92,7 @@ class TemplatesTest(unittest.TestCase):
 
     def test_gradescope_gets_a_score_for_each_test(self):
         root = self.gradescope()
-        self.kvscope("lab", "start", LAB, str(root / "submission"), "--student", "4711", "--course", str(COURSE))
+        self.kvscope("lab", "start", LAB, str(root / "submission"), "--student", STUDENT, "--course", str(COURSE))
         done = self.autograde(root)
         self.assertEqual(done.returncode, 0, done.stderr)
         results = json.loads((root / "results" / "results.json").read_text(encoding="utf-8"))
@@ -67,6 +101,7 @@ class TemplatesTest(unittest.TestCase):
         for test in results["tests"]:
             self.assertLessEqual(set(test), {"name", "score", "max_score", "status", "output", "output_format"})
             self.assertEqual(test["score"], 0)
+            self.assertNotIn("the work is of", test["output"])  # the name is that of lab start
         self.assertNotIn("a secret of at least", json.dumps(results))
         self.assertEqual(gradescope_faults(results), [])
 
@@ -107,32 +142,49 @@ class TemplatesTest(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertFalse((root / "results" / "results.json").exists())
 
-    def run_ci(self, name):
-        """The job's commands in a checkout, with kvscope in PATH. Exit code of the last one."""
-        lines = script_lines(name)
-        self.assertEqual(len(lines), 1, lines)
-        checkout = self.folder / "checkout"
-        self.kvscope("lab", "start", "2", str(checkout), "--student", "ada", "--course", str(COURSE))
-        environment = {**os.environ, "PATH": f"{pathlib.Path(KVSCOPE).parent}:{os.environ['PATH']}", "LAB": "2"}
-        done = subprocess.run(["/bin/sh", "-e", "-c", lines[0]], cwd=checkout, env=environment, capture_output=True, text=True,
-                              check=False)
-        self.assertEqual(done.returncode, 1, done.stderr)  # the starter has no points, and the job fails
+    def clone(self, files=None):
+        """A checkout of a student's repository: the starter of lab 02, with some files replaced and committed."""
+        repository, checkout = self.folder / "repository", self.folder / "checkout"
+        git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main"]
+        self.kvscope("lab", "start", "2", str(repository), "--student", "ada", "--course", str(COURSE))
+        for file in files or []:
+            shutil.copy(file, repository)
+        for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "My work"]):
+            subprocess.run([*git, "-C", repository, *command], check=True)
+        subprocess.run([*git, "clone", "-q", repository, checkout], check=True)
+        return checkout
+
+    def run_job(self, name):
+        if yaml is None:
+            self.skipTest("the Python module yaml is missing (Debian package python3-yaml): job files are not read")
+        job = Job(name)
+        self.assertEqual(job.image, "kvscope")
+        self.assertEqual(sorted(job.kept), ["case.svg", "report.xml"])
+        checkout = self.clone()
+        code, printed = job.run(checkout)
+        self.assertEqual(code, 1, printed)  # the starter has no points, and the job fails
+        self.check_kept(checkout)
+        shutil.rmtree(checkout)
+        shutil.rmtree(self.folder / "repository")
+        checkout = self.clone([COURSE / "staff" / "02_rows" / "solution" / "rows.cpp"])
+        code, printed = job.run(checkout)
+        self.assertEqual(code, 0, printed)
+        self.assertIn("100 of 100 points", printed)
+        return job
+
+    def check_kept(self, checkout):
+        """The files that the system keeps are of the formats that it shows."""
         report = checkout / "report.xml"
         root = xml.etree.ElementTree.parse(report).getroot()
         self.assertEqual(junit_faults(root, report.stat().st_size), [])
-        self.assertGreater(len(list(root.iter("testcase"))), 3)
+        self.assertEqual(len(list(root.iter("testcase"))), len(json.loads((COURSE / "02_rows" / "lab.json").read_text(encoding="utf-8"))["tests"]))
         self.assertIn("</svg>", (checkout / "case.svg").read_text(encoding="utf-8"))
 
     def test_github_classroom(self):
-        self.run_ci("github-classroom.yml")
+        self.assertEqual(self.run_job("github-classroom.yml").uses, ["actions/checkout", "actions/upload-artifact"])
 
     def test_gitlab(self):
-        self.run_ci("gitlab-ci.yml")
-
-    def test_every_artifact_is_written_by_the_command(self):
-        for name in ("github-classroom.yml", "gitlab-ci.yml"):
-            for file in ("report.xml", "case.svg"):
-                self.assertEqual((TEMPLATES / name).read_text(encoding="utf-8").count(file), 2, f"{name}: {file}")
+        self.assertEqual(self.run_job("gitlab-ci.yml").variables, {"LAB": "2"})
 
     def test_moodle_gets_points_and_feedback_of_each_student(self):
         secret = self.folder / "secret"

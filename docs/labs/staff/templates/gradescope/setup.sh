@@ -3,7 +3,7 @@
 #   cmake --install build/release --prefix kvscope && zip -r autograder.zip setup.sh run_autograder secret kvscope
 # Choose a base image that is at least as new as the system on which kvscope was built: Ubuntu 24.04 for a build on Debian 12.
 set -e
-CUDA_LABS=no  # yes: also NVRTC, which compiles labs 09 to 13 without the CUDA toolkit
+CUDA_LABS=${CUDA_LABS:-no}  # yes: also NVRTC, which compiles labs 09 to 13 without the CUDA toolkit
 apt-get update
 apt-get install -y --no-install-recommends g++ bubblewrap python3 libfmt9 libsqlite3-0 libzip4
 if [ "$CUDA_LABS" = yes ]; then
