@@ -289,8 +289,8 @@ class SoftmaxGrader final : public Grader {
   }
 
  private:
-  // Of the test one_pass. In a short row, a tile that is read too late has scores and values far above those of the row;
-  // the long row does not fit into memory.
+  // Of the test one_pass. In a short row, a tile that is read too late has scores and values far above those of the
+  // row; the long row does not fit into memory.
   [[nodiscard]] static std::string second_pass(std::span<const SoftmaxCase> cases, const HarnessRun& run) {
     for (std::size_t i = 0; i < run.results.size(); ++i) {
       if (std::ranges::any_of(run.results[i], [](std::int64_t word) { return double_of(word) > kTakenValue / 2; })) {

@@ -126,6 +126,7 @@ class Drawing {
   }
 
   void cell(double x, double y, double width, double height, const PictureCell& cell) {
+    if (cell.mark == CellMark::none) return;
     const MarkStyle& style = style_of(cell.mark);
     body_ += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\" fill=\"{}\" stroke=\"{}\"{}/>\n",

@@ -21,7 +21,8 @@ enum class CellMark : std::uint8_t {
   quiet,     // as CasePicture::quiet says: padding, for example
   used,      // as CasePicture::used says: entries that are read, for example
   expected,  // the expected place or value
-  wrong      // the student's place or value
+  wrong,     // the student's place or value
+  none       // nothing is drawn in this place
 };
 
 struct PictureCell {
