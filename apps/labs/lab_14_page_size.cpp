@@ -220,7 +220,7 @@ bool near_curve(const MeasuredCurve& curve, double given, std::size_t i) {
 // The student's curve, and a band around the right one. Its edges are whole quarters of an octave, at least one quarter
 // away from the right number: they tell a form, and no number that would earn points.
 CasePicture curve_picture(const MeasuredCurve& curve, const CurveValues& given) {
-  PictureChart chart{curve.member + " over the page sizes, on a logarithmic scale", "", {}};
+  PictureChart chart{curve.member + " over the page sizes, on a logarithmic scale", {}};
   for (std::size_t i = 0; i < given.size(); ++i) {
     const double quarters = std::floor(4 * std::log2(std::max(curve.right[i], 1e-3)));
     const std::string_view direction = given[i] < curve.right[i] ? "too low" : "too high";

@@ -114,6 +114,11 @@ GridSize size_of_grid(const PictureGrid& grid) {
   return size;
 }
 
+// Large numbers are whole ones, without an exponent.
+std::string chart_number(double value, int digits) {
+  return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.{}g}", value, digits);
+}
+
 class Drawing {
  public:
   explicit Drawing(double width) : width_(width) {}
@@ -188,7 +193,7 @@ class Drawing {
       low = std::min({low, point.low, point.value > 0 ? point.value : point.low});
       high = std::max({high, point.high, point.value});
     }
-    const double top = y + kNoteHeight, bottom = top + kChartHeight, left = kPageMargin + kChartColumn;
+    const double top = y + 3 * kNoteHeight, bottom = top + kChartHeight, left = kPageMargin + kChartColumn;
     const auto place = [&](double value) {
       if (!(value > low)) return bottom;
       return std::max(top, bottom - (bottom - top) * std::log(value / low) / std::log(high / low));
@@ -198,7 +203,7 @@ class Drawing {
     for (const double value : {low, std::sqrt(low) * std::sqrt(high), high}) {
       body_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#d0d7de\"/>\n", left,
                            place(value), right, place(value));
-      text(left - 8, place(value) + 4, kTextSize - 1, fmt::format("{:.3g}{}", value, chart.unit), "#57606a", "end");
+      text(left - 8, place(value) + 4, kTextSize - 1, chart_number(value, 3), "#57606a", "end");
     }
     std::string upper, lower, curve;
     for (std::size_t i = 0; i < chart.points.size(); ++i) {
@@ -216,9 +221,8 @@ class Drawing {
       const double x = column(i), at = place(point.value);
       body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:g}\" fill=\"{}\" stroke=\"{}\"{}/>\n", x, at,
                            kPointRadius, style.fill, style.stroke, style.extra);
-      const bool above = at - top > kChartHeight / 2;
-      text(x, at + (above ? -12 : 22), kNoteSize + 1, fmt::format("{:.5g}", point.value), style.ink, "middle", "bold");
-      text(x, at + (above ? -25 : 35), kNoteSize + 1, point.wrong, style.ink, "middle");
+      text(x, at - 12, kNoteSize + 1, chart_number(point.value, 6), style.ink, "middle", "bold");
+      text(x, at - 12 - kNoteHeight, kNoteSize + 1, point.wrong, style.ink, "middle");
       text(x, bottom + kLineHeight, kTextSize - 1, point.category, "#57606a", "middle");
     }
     y = bottom + kLineHeight + kGridGap;

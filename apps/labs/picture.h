@@ -58,7 +58,7 @@ struct PictureChart {
     double low = 1, high = 1;  // of the band, above 0
     std::string wrong = {};    // "too low": the point has CellMark::wrong; empty: it is right
   };
-  std::string title, unit;
+  std::string title;
   std::vector<Point> points;
 };
 
