@@ -1,5 +1,5 @@
-// A failing case as a picture: labeled grids of cells, drawn as SVG. A grader describes the grids; picture_svg() is the
-// only code that draws.
+// A failing case as a picture: labeled grids of cells, and charts, drawn as SVG. A grader describes them; picture_svg()
+// is the only code that draws.
 //
 //   the table of the case
 //            0    1    2    3      columns: one heading per cell
