@@ -37,7 +37,7 @@ double double_of(std::int64_t word) {
 }
 
 HarnessRun run_cases(const GradeOptions& options, const std::string& program, std::span<const Words> cases,
-                     double wall_seconds) {
+                     const HarnessLimits& limits) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder / "program";
   write_file_atomically(path, program);
@@ -45,9 +45,9 @@ HarnessRun run_cases(const GradeOptions& options, const std::string& program, st
   SandboxJob job;
   job.command = {"/lab/program"};
   job.mounts = {{path, "/lab/program"}};
-  job.limits.wall_seconds = wall_seconds;
+  job.limits.wall_seconds = limits.wall_seconds;
   job.limits.cpu_seconds = kCpuSeconds;
-  job.limits.memory_bytes = std::int64_t{512} << 20;
+  job.limits.memory_bytes = limits.memory_bytes;
   job.limits.file_bytes = std::int64_t{16} << 20;
   for (const Words& words : cases) {
     append_word(job.input, words.size());
@@ -57,6 +57,7 @@ HarnessRun run_cases(const GradeOptions& options, const std::string& program, st
 
   HarnessRun run;
   run.failure = end_text(end, job.limits);
+  run.signal = end.signal;
   run.printed = end.errors.substr(0, kMaxPrinted);
   std::string_view rest = end.output;
   while (run.results.size() < cases.size()) {

@@ -22,14 +22,20 @@ using Words = std::vector<std::int64_t>;
 [[nodiscard]] std::int64_t word_of(double value);
 [[nodiscard]] double double_of(std::int64_t word);
 
+struct HarnessLimits {
+  double wall_seconds = 6;
+  std::int64_t memory_bytes = std::int64_t{512} << 20;
+};
+
 struct HarnessRun {
   std::vector<Words> results;  // of the cases that were answered, in order; at most one per case
   std::string failure;         // why the later cases have none: a signal, the time limit, a malformed frame
+  int signal = 0;              // that ended the program; 0: none
   std::string printed;         // what the student's code wrote to standard error, cut
 };
 
 // Runs the program once over all cases.
 [[nodiscard]] HarnessRun run_cases(const GradeOptions& options, const std::string& program,
-                                   std::span<const Words> cases, double wall_seconds = 6);
+                                   std::span<const Words> cases, const HarnessLimits& limits = {});
 
 }  // namespace kvscope::labs

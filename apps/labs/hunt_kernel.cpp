@@ -229,6 +229,11 @@ void fill_with_tracers(HuntProblem& problem) {
   }
 }
 
+bool hunt_differs(float golden, float candidate) {
+  if (!std::isfinite(candidate) || !std::isfinite(golden)) return !(golden == candidate);
+  return std::abs(golden - candidate) > 1e-5F * std::max(1.0F, std::abs(golden));
+}
+
 HuntOutput run_hunt_kernel(const HuntProblem& problem, HuntFault fault) {
   const HuntKernel kernel(problem, fault);
   HuntOutput output;

@@ -98,6 +98,9 @@ struct HuntOutput {
   std::vector<float> lse;  // [sequence, query_head]
 };
 
+// Whether two numbers of an output differ by more than their rounding to f32.
+[[nodiscard]] bool hunt_differs(float golden, float candidate);
+
 // The output of a kernel with this fault, computed in double and stored as f32.
 [[nodiscard]] HuntOutput run_hunt_kernel(const HuntProblem& problem, HuntFault fault);
 

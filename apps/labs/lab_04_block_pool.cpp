@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 
+#include "apps/labs/allocator_picture.h"
 #include "apps/labs/compile.h"
 #include "apps/labs/exact_cases.h"
 #include "apps/labs/graders.h"
@@ -238,6 +239,19 @@ std::string state_text(const PoolState& state) {
   return text + fmt::format("free: {}; cached: {}", list_text(state.free), list_text(state.cached));
 }
 
+// How full each last page is, and what share() finds. Empty lines are left out.
+std::string contents_text(const PoolScript& script, const PoolContents& contents) {
+  std::vector<std::string> tokens, found;
+  for (const auto& [sequence, count] : contents.tokens) {
+    if (count > 0) tokens.push_back(fmt::format("sequence {}: {}", sequence, (count - 1) % script.page_size + 1));
+  }
+  for (const auto& [hash, block] : contents.found) found.push_back(fmt::format("{} in block {}", hash, block));
+  std::string text;
+  if (!tokens.empty()) text += fmt::format("tokens in the last page: {}\n", fmt::join(tokens, "; "));
+  if (!found.empty()) text += fmt::format("hashes that share() finds: {}\n", fmt::join(found, ", "));
+  return text;
+}
+
 std::string result_text(const PoolCall& call, const PoolState& state) {
   const bool returns = call.kind == PoolCall::Kind::append || call.kind == PoolCall::Kind::share;
   if (!returns) return state_text(state);
@@ -258,6 +272,7 @@ std::string case_text(const PoolScript& script, std::size_t call, const PoolStat
   std::string text = call == 0 ? fmt::format("{} blocks, page_size {}\n", script.blocks, script.page_size)
                                : history_text(script, call, 12) + "\n";
   text += fmt::format("before event {}: {}\n", call + 1, state_text(script.states[call]));
+  text += contents_text(script, script.contents[call]);
   text += fmt::format("event {}: {}\n", call + 1, text_of(script.calls[call]));
   text += fmt::format("expected:  {}", result_text(script.calls[call], script.states[call + 1]));
   if (given != nullptr) text += fmt::format("\nyour code: {}", result_text(script.calls[call], *given));
@@ -331,7 +346,8 @@ class BlockPoolGrader final : public Grader {
       message = fmt::format("block {} has two owners after event {}: {}; the first fault is in event {}: {}",
                             owners->block, owners->call + 1, sequences_text(owners->owners), state, cause.text);
     }
-    return failed(lab(), test, message, case_text(script, call, &given[state]), cause.hint);
+    return with_picture(failed(lab(), test, message, case_text(script, call, &given[state]), cause.hint),
+                        allocator_picture(script, call, given[state]));
   }
 
   // The program ended in a call: the case is the first one without an answer.

@@ -9,6 +9,7 @@
 #include "apps/labs/compile.h"
 #include "apps/labs/exact_cases.h"
 #include "apps/labs/graders.h"
+#include "apps/labs/scheduler_picture.h"
 #include "apps/labs/scheduler_run.h"
 
 namespace kvscope::labs {
@@ -148,11 +149,15 @@ class SchedulerGrader final : public Grader {
     return stopped_in_case(lab(), test, runs.harness, text_of(traces[runs.runs.size()]));
   }
 
-  [[nodiscard]] TestResult failed_by(std::string_view test, const SchedulerCase& made,
-                                     const SchedulerFault& fault) const {
+  // `answer`: the decisions of the run that has this fault, as the program sent them.
+  [[nodiscard]] TestResult failed_by(std::string_view test, const SchedulerCase& made, const SchedulerFault& fault,
+                                     const Words& answer) const {
     const bool first = ends_a_replay(fault.rule) || fault.rule == Rule::order;
-    return failed(lab(), test, fault.message, text_of(made) + (fault.state.empty() ? "" : "\n" + fault.state),
-                  first ? 1 : 2);
+    std::vector<SchedulerStep> timeline;
+    static_cast<void>(replay(made, parse_decisions(answer).value(), &timeline));
+    return with_picture(failed(lab(), test, fault.message,
+                               text_of(made) + (fault.state.empty() ? "" : "\n" + fault.state), first ? 1 : 2),
+                        scheduler_picture(made, fault, timeline));
   }
 
   // The fault of the trace with the fewest requests; among those, the earliest one.
@@ -160,19 +165,19 @@ class SchedulerGrader final : public Grader {
                                        const std::string& program) const {
     const Runs runs = run_traces(traces, program);
     const SchedulerFault* shown = nullptr;
-    const SchedulerCase* of = nullptr;
+    std::size_t of = 0;
     for (std::size_t i = 0; i < runs.runs.size(); ++i) {
       for (const SchedulerFault& fault : runs.runs[i].faults) {
         const bool counts = ends_a_replay(fault.rule) || std::ranges::find(test.rules, fault.rule) != test.rules.end();
-        const auto size = [](const SchedulerCase& made, const SchedulerFault& f) {
-          return std::pair(made.requests.size(), f.step);
+        const auto size = [&](std::size_t trace, const SchedulerFault& f) {
+          return std::pair(traces[trace].requests.size(), f.step);
         };
-        if (!counts || (shown != nullptr && size(*of, *shown) <= size(traces[i], fault))) continue;
+        if (!counts || (shown != nullptr && size(of, *shown) <= size(i, fault))) continue;
         shown = &fault;
-        of = &traces[i];
+        of = i;
       }
     }
-    if (shown != nullptr) return failed_by(test.name, *of, *shown);
+    if (shown != nullptr) return failed_by(test.name, traces[of], *shown, runs.harness.results[of]);
     if (const auto result = unanswered(test.name, traces, runs)) return *result;
     return passed(lab(), test.name);
   }
@@ -182,14 +187,17 @@ class SchedulerGrader final : public Grader {
     std::vector<SchedulerCase> traces;
     for (std::size_t n = 0; n < kScoreTraces; ++n) traces.push_back(make_score_trace(random, n));
     const Runs runs = run_traces(traces, program);
-    SchedulerRun own, engine;
+    SchedulerRun own, engine, serial;
     for (std::size_t i = 0; i < runs.runs.size(); ++i) {
-      if (!runs.runs[i].faults.empty()) return failed_by("score", traces[i], runs.runs[i].faults.front());
+      if (!runs.runs[i].faults.empty()) {
+        return failed_by("score", traces[i], runs.runs[i].faults.front(), runs.harness.results[i]);
+      }
       for (const auto& [sum, run] : {std::pair(&own, runs.runs[i]), std::pair(&engine, engine_run(traces[i]))}) {
         sum->steps += run.steps;
         sum->preemptions += run.preemptions;
         sum->recomputed += run.recomputed;
       }
+      serial.steps += traces[i].serial_finish().back() + 1;
     }
     if (const auto result = unanswered("score", traces, runs)) return *result;
     const double score = 100 * engine.cost() / own.cost();
@@ -198,7 +206,8 @@ class SchedulerGrader final : public Grader {
                          run.recomputed);
     };
     const std::string text =
-        fmt::format("score {:.1f}: {}; kvscope's engine: {}", score, figures(own), figures(engine));
+        fmt::format("score {:.1f}: {}; kvscope's engine, score 100: {}; one request at a time, score {:.1f}: {} steps",
+                    score, figures(own), figures(engine), 100 * engine.cost() / serial.cost(), serial.steps);
     TestResult result = score >= kFullScore
                             ? passed(lab(), "score", text)
                             : failed(lab(), "score", fmt::format("{}. {:g} earns the points", text, kFullScore), {}, 3);

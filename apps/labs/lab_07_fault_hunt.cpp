@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "apps/labs/graders.h"
-#include "apps/labs/hunt_kernel.h"
+#include "apps/labs/hunt_picture.h"
 #include "core/attention/reference.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
@@ -214,11 +214,6 @@ struct HuntAnswer {
   HuntNumbers sequences, heads;  // rising
   double evidence = 0;
 };
-
-bool hunt_differs(float golden, float candidate) {
-  if (!std::isfinite(candidate) || !std::isfinite(golden)) return !(golden == candidate);
-  return std::abs(golden - candidate) > 1e-5F * std::max(1.0F, std::abs(golden));
-}
 
 bool row_differs(const HuntOutput& golden, const HuntOutput& candidate, std::size_t row) {
   bool found = hunt_differs(golden.lse[row], candidate.lse[row]);
@@ -480,12 +475,17 @@ class FaultHuntGrader final : public Grader {
         other_cause ? run_hunt_kernel(task.problem, fault_of(static_cast<std::size_t>(named - kCauses.begin())))
                     : HuntOutput();
     const std::string row = hunt_row_text(task, right, candidate, other_cause ? &output_of_named : nullptr);
+    const CasePicture picture =
+        hunt_picture(task.problem,
+                     {task.golden, candidate, other_cause ? &output_of_named : nullptr, right.sequences.front(),
+                      right.heads.front()},
+                     given.sequences.value_or(HuntNumbers()), given.heads.value_or(HuntNumbers()));
     const bool same_sequences = given.sequences == right.sequences, same_heads = given.heads == right.heads;
     const bool same_place = same_sequences && same_heads, same_cause = given.cause == right.cause;
     const std::size_t group = cause / kFaultsPerGroup;
     const double place_part = same_place ? kPlacePart : 0;
     const auto lost = [&](std::string message, int hint, double fraction) {
-      return failed(lab(), name, std::move(message), row, hint, fraction);
+      return with_picture(failed(lab(), name, std::move(message), row, hint, fraction), picture);
     };
 
     if (given.cause.empty())

@@ -15,12 +15,14 @@
 #include "apps/labs/row_accesses.h"
 #include "core/attention/bounds.h"
 #include "core/attention/reference.h"
+#include "core/base/report.h"
 
 namespace kvscope::labs {
 namespace {
 
 constexpr std::int64_t kDim = 64, kDecodeLayers = 2, kDecodeBlocks = 48;
 constexpr double kTrafficLimit = 1.25;
+constexpr std::int64_t kHandDims = 2;
 
 struct DecodeCase {
   std::int64_t batch = 1, heads = 1, kv_heads = 1, page_size = 16, layer = 1, columns = 0;
@@ -28,6 +30,7 @@ struct DecodeCase {
   std::vector<std::int64_t> lengths;
   std::vector<std::uint32_t> table;    // [batch, columns]
   std::vector<std::uint16_t> pool, q;  // bf16
+  bool by_hand = false;                // few digits in the first kHandDims dims, and 0 in the others
 
   [[nodiscard]] std::int64_t token() const { return kv_heads * kDim; }           // [elements]
   [[nodiscard]] std::int64_t layer_rows() const { return page_size * token(); }  // [elements] of K or V of a layer
@@ -48,6 +51,7 @@ struct DecodeShape {
   std::int64_t batch, heads, kv_heads, page_size, pages;  // pages: at most this many of a sequence
   bool ragged = false;                                    // the last page is not full
   double size = 1;                                        // of q's elements
+  bool by_hand = false;                                   // numbers to compute with on paper
 };
 
 DecodeCase make_decode(const CounterRng& random, const DecodeShape& shape) {
@@ -70,14 +74,18 @@ DecodeCase make_decode(const CounterRng& random, const DecodeShape& shape) {
       made.table[static_cast<std::size_t>(b * made.columns + page)] = static_cast<std::uint32_t>(block);
     }
   }
-  const auto number = [&](std::uint64_t n, double size) {
-    const auto value = static_cast<float>(size * (2 * random.uniform(n) - 1));
-    return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+  made.by_hand = shape.by_hand;
+  if (made.by_hand) made.scale = 0.5F;
+  // Element `e` of an array. By hand: a multiple of a quarter of `size`.
+  const auto number = [&](std::uint64_t first, std::size_t e, double size) {
+    auto value = static_cast<float>(2 * random.uniform(first + e) - 1);
+    if (made.by_hand) value = e % kDim < kHandDims ? std::round(4 * value) / 4 + 0.0F : 0;  // + 0: no number is -0
+    return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value * static_cast<float>(size)) >> 16);
   };
   made.pool.resize(static_cast<std::size_t>(kDecodeBlocks * made.block_stride()));
-  for (std::size_t e = 0; e < made.pool.size(); ++e) made.pool[e] = number(1'000'000 + e, 1);
+  for (std::size_t e = 0; e < made.pool.size(); ++e) made.pool[e] = number(1'000'000, e, 1);
   made.q.resize(static_cast<std::size_t>(made.batch * made.heads * kDim));
-  for (std::size_t e = 0; e < made.q.size(); ++e) made.q[e] = number(100'000'000 + e, 2 * shape.size);
+  for (std::size_t e = 0; e < made.q.size(); ++e) made.q[e] = number(100'000'000, e, 2 * shape.size);
   return made;
 }
 
@@ -282,11 +290,14 @@ class PagedDecodeGrader final : public Grader {
     const LabKernel kernel = compile_kernel(*this, submission, "decode.cu");
     if (!kernel.ok()) return all_failed(lab(), "decode.cu does not compile", kernel.messages);
     std::vector<TestResult> results;
-    results.push_back(grade_values("one_page", kernel, seed.random(1), {{1, 1, 1, 16, 1}, {2, 1, 1, 64, 1}}));
-    results.push_back(grade_values("pages", kernel, seed.random(2), {{3, 2, 2, 16, 5}, {2, 2, 2, 32, 4}}));
+    results.push_back(
+        grade_values("one_page", kernel, seed.random(1), {hand({1, 1, 1, 4, 1}), {1, 1, 1, 16, 1}, {2, 1, 1, 64, 1}}));
+    results.push_back(
+        grade_values("pages", kernel, seed.random(2), {hand({1, 1, 1, 4, 2}), {3, 2, 2, 16, 5}, {2, 2, 2, 32, 4}}));
     results.push_back(grade_values("last_page", kernel, seed.random(3),
-                                   {{1, 1, 1, 4, 2, true}, {3, 2, 2, 16, 6, true}, {2, 1, 1, 64, 1, true}}));
-    results.push_back(grade_values("groups", kernel, seed.random(4), {{2, 8, 2, 16, 4}, {1, 6, 3, 16, 2}}));
+                                   {hand({1, 1, 1, 4, 2, true}), {3, 2, 2, 16, 6, true}, {2, 1, 1, 64, 1, true}}));
+    results.push_back(
+        grade_values("groups", kernel, seed.random(4), {hand({1, 6, 3, 4, 1}), {2, 8, 2, 16, 4}, {1, 6, 3, 16, 2}}));
     const bool right = results[0].passed() && results[1].passed();
     const std::string skipped = "not judged: one_page and pages must be right first";
     results.push_back(right ? grade_clean(kernel, seed.random(5)) : failed(lab(), "clean", skipped, {}, 1));
@@ -295,9 +306,39 @@ class PagedDecodeGrader final : public Grader {
   }
 
  private:
+  [[nodiscard]] static DecodeShape hand(DecodeShape shape) {
+    shape.by_hand = true;
+    shape.size = 2;
+    return shape;
+  }
+
+  // The inputs of a row of a case by hand: q, and each key of its KV head with its value.
+  [[nodiscard]] static std::string hand_text(const DecodeCase& made, std::int64_t sequence, std::int64_t head) {
+    const auto numbers = [](const std::vector<std::uint16_t>& from, std::int64_t first) {
+      std::vector<std::string> words;
+      for (std::int64_t d = 0; d < kHandDims; ++d) {
+        words.push_back(fmt::format("{:g}", bf16_value(from[static_cast<std::size_t>(first + d)])));
+      }
+      return fmt::format("({})", fmt::join(words, ", "));
+    };
+    const std::int64_t kv = head / made.group();
+    std::string text =
+        fmt::format("q {}, scale {:g}; dims {} to {} of q, K and V are 0",
+                    numbers(made.q, (sequence * made.heads + head) * kDim), made.scale, kHandDims, kDim - 1);
+    if (made.kv_heads > 1) text += fmt::format("; KV head {}", kv);
+    for (std::int64_t key = 0; key < made.lengths[static_cast<std::size_t>(sequence)]; ++key) {
+      const std::int64_t place = right_place(made, sequence, key) + kv * kDim;
+      text += fmt::format("\nkey {}, block {} slot {}: k {}  v {}", key, made.block(sequence, key / made.page_size),
+                          key % made.page_size, numbers(made.pool, made.first_k() + place),
+                          numbers(made.pool, made.first_v() + place));
+    }
+    return text;
+  }
+
   [[nodiscard]] static std::string decode_text(const DecodeCase& made) {
-    return fmt::format("{} sequences of {} keys, page_size {}, {} query heads, {} KV heads", made.batch,
-                       fmt::join(made.lengths, ", "), made.page_size, made.heads, made.kv_heads);
+    return fmt::format("{} of {} keys, page_size {}, {}, {}", counted(made.batch, "sequence"),
+                       fmt::join(made.lengths, ", "), made.page_size, counted(made.heads, "query head"),
+                       counted(made.kv_heads, "KV head"));
   }
 
   // The first element outside the bound; empty: all are within it.
@@ -320,8 +361,10 @@ class PagedDecodeGrader final : public Grader {
                                         static_cast<double>(value));
       };
       picture = picture_of_row(made, out, i, element.o, inside);
-      return fmt::format("{}\nsequence {}, head {}, dim {}: expected {:.6g}, your kernel gave {}", decode_text(made), b,
-                         h, d, element.o, nothing ? "nothing" : fmt::format("{:.6g}", out[i]));
+      const std::string inputs =
+          made.by_hand ? "\n" + hand_text(made, static_cast<std::int64_t>(b), static_cast<std::int64_t>(h)) : "";
+      return fmt::format("{}{}\nsequence {}, head {}, dim {}: expected {:.6g}, your kernel gave {}", decode_text(made),
+                         inputs, b, h, d, element.o, nothing ? "nothing" : fmt::format("{:.6g}", out[i]));
     }
     return {};
   }

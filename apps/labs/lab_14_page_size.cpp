@@ -213,6 +213,26 @@ MeasuredCurve cost_curve(const PageSizeTask& task, const PageSizeCurves& curves)
       3};
 }
 
+bool near_curve(const MeasuredCurve& curve, double given, std::size_t i) {
+  return std::abs(given - curve.right[i]) <= std::max(curve.absolute, curve.relative * std::abs(curve.right[i]));
+}
+
+// The student's curve, and a band around the right one. Its edges are whole quarters of an octave, at least one quarter
+// away from the right number: they tell a form, and no number that would earn points.
+CasePicture curve_picture(const MeasuredCurve& curve, const CurveValues& given) {
+  PictureChart chart{curve.member + " over the page sizes, on a logarithmic scale", {}};
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const double quarters = std::floor(4 * std::log2(std::max(curve.right[i], 1e-3)));
+    const std::string_view direction = given[i] < curve.right[i] ? "too low" : "too high";
+    chart.points.push_back({fmt::format("{}", kPageSizes[i]), given[i], std::exp2((quarters - 1) / 4),
+                            std::exp2((quarters + 2) / 4),
+                            near_curve(curve, given[i], i) ? "" : std::string(direction)});
+  }
+  CasePicture picture;
+  picture.charts.push_back(std::move(chart));
+  return picture;
+}
+
 // The member as numbers; empty when it is missing or something else.
 std::optional<CurveValues> curve_of(const json::Value& report, std::string_view member) {
   const json::Value* found = report.find(member);
@@ -270,31 +290,34 @@ class PageSizeGrader final : public Grader {
           fmt::format("no curve: write {} numbers to '{}', one for each page size", kPageSizes.size(), curve.member));
     }
     if (agrees(*given, curve.right, curve.absolute, curve.relative)) return passed(lab(), curve.test);
+    return with_picture(explain_curve(curve, *given), curve_picture(curve, *given));
+  }
+
+  [[nodiscard]] TestResult explain_curve(const MeasuredCurve& curve, const CurveValues& given) const {
     for (const CurveMistake& mistake : curve.mistakes) {
       // Where an error changes next to nothing, it does not explain the curve.
       const bool same =
           agrees({mistake.curve.begin(), mistake.curve.end()}, curve.right, curve.absolute, curve.relative);
-      if (!same && agrees(*given, mistake.curve, curve.absolute, curve.relative)) {
+      if (!same && agrees(given, mistake.curve, curve.absolute, curve.relative)) {
         return failed(lab(), curve.test, mistake.message, curve.example, mistake.hint);
       }
     }
-    if (std::ranges::equal(*given, CurveValues(curve.right.rbegin(), curve.right.rend()), [&](double a, double b) {
+    if (std::ranges::equal(given, CurveValues(curve.right.rbegin(), curve.right.rend()), [&](double a, double b) {
           return std::abs(a - b) <= std::max(curve.absolute, curve.relative * std::abs(b));
         })) {
       return failed(lab(), curve.test, "the curve begins with the largest page size: begin with 4", {}, curve.hint);
     }
     std::size_t wrong = 0, first = kPageSizes.size();
     for (std::size_t i = kPageSizes.size(); i-- > 0;) {
-      if (std::abs((*given)[i] - curve.right[i]) <= std::max(curve.absolute, curve.relative * std::abs(curve.right[i])))
-        continue;
+      if (near_curve(curve, given[i], i)) continue;
       ++wrong;
       first = i;
     }
     // The right number is not shown: it would be the answer.
     return failed(
         lab(), curve.test,
-        fmt::format("{:g} is too {} for pages of {} tokens; {} of {} numbers are wrong", (*given)[first],
-                    (*given)[first] < curve.right[first] ? "low" : "high", kPageSizes[first], wrong, kPageSizes.size()),
+        fmt::format("{:g} is too {} for pages of {} tokens; {} of {} numbers are wrong", given[first],
+                    given[first] < curve.right[first] ? "low" : "high", kPageSizes[first], wrong, kPageSizes.size()),
         curve.example, curve.hint);
   }
 

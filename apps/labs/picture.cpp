@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "core/base/terminal_text.h"
@@ -13,6 +14,7 @@ namespace {
 
 // [px]
 constexpr double kPageMargin = 24, kRowHeight = 30, kCellGap = 3, kLineHeight = 18, kGridGap = 22, kMinCell = 34;
+constexpr double kChartColumn = 84, kChartHeight = 220, kPointRadius = 5;
 constexpr double kMinWidth = 560, kTitleSize = 17, kTextSize = 13, kNoteSize = 10, kHeadingGap = 10, kNoteHeight = 13;
 // The width of a character of DejaVu Sans Mono and its kin, relative to the size of the font.
 constexpr double kAdvance = 0.605;
@@ -29,7 +31,7 @@ constexpr std::array<MarkStyle, 5> kMarkStyles{
      {CellMark::used, "#fff3bf", "#9a6700", "#1f2328", "", ""},
      {CellMark::expected, "#e6f6ea", "#1a7f37", "#0b4a1e", " stroke-width=\"2.5\" stroke-dasharray=\"5 3\"",
       "expected"},
-     {CellMark::wrong, "#ffd8d3", "#b42318", "#7a120b", " stroke-width=\"3\"", "your code"}}};
+     {CellMark::wrong, "#ffd8d3", "#b42318", "#7a120b", " stroke-width=\"3\"", ""}}};
 
 const MarkStyle& style_of(CellMark mark) {
   return *std::ranges::find(kMarkStyles, mark, &MarkStyle::mark);
@@ -112,6 +114,11 @@ GridSize size_of_grid(const PictureGrid& grid) {
   return size;
 }
 
+// Large numbers are whole ones, without an exponent.
+std::string chart_number(double value, int digits) {
+  return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.{}g}", value, digits);
+}
+
 class Drawing {
  public:
   explicit Drawing(double width) : width_(width) {}
@@ -126,6 +133,7 @@ class Drawing {
   }
 
   void cell(double x, double y, double width, double height, const PictureCell& cell) {
+    if (cell.mark == CellMark::none) return;
     const MarkStyle& style = style_of(cell.mark);
     body_ += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\" fill=\"{}\" stroke=\"{}\"{}/>\n",
@@ -177,11 +185,57 @@ class Drawing {
     y += kGridGap;
   }
 
+  void chart(double& y, const PictureChart& chart) {
+    text(kPageMargin, y + kTextSize, kTextSize, chart.title, "#1f2328", "start", "bold");
+    y += kLineHeight + 6;
+    double low = chart.points.front().low, high = chart.points.front().high;
+    for (const PictureChart::Point& point : chart.points) {
+      low = std::min({low, point.low, point.value > 0 ? point.value : point.low});
+      high = std::max({high, point.high, point.value});
+    }
+    const double top = y + 3 * kNoteHeight, bottom = top + kChartHeight, left = kPageMargin + kChartColumn;
+    const auto place = [&](double value) {
+      if (!(value > low)) return bottom;
+      return std::max(top, bottom - (bottom - top) * std::log(value / low) / std::log(high / low));
+    };
+    const auto column = [&](std::size_t i) { return left + (static_cast<double>(i) + 0.5) * kChartColumn; };
+    const double right = left + static_cast<double>(chart.points.size()) * kChartColumn;
+    for (const double value : {low, std::sqrt(low) * std::sqrt(high), high}) {
+      body_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#d0d7de\"/>\n", left,
+                           place(value), right, place(value));
+      text(left - 8, place(value) + 4, kTextSize - 1, chart_number(value, 3), "#57606a", "end");
+    }
+    std::string upper, lower, curve;
+    for (std::size_t i = 0; i < chart.points.size(); ++i) {
+      const PictureChart::Point& point = chart.points[i];
+      upper += fmt::format("{:.1f},{:.1f} ", column(i), place(point.high));
+      lower = fmt::format("{:.1f},{:.1f} ", column(i), place(point.low)) + lower;
+      curve += fmt::format("{:.1f},{:.1f} ", column(i), place(point.value));
+    }
+    body_ += fmt::format("<polygon points=\"{}{}\" fill=\"#e6f6ea\" stroke=\"#1a7f37\" stroke-dasharray=\"5 3\"/>\n",
+                         upper, lower);
+    body_ += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"#1f2328\" stroke-width=\"1.5\"/>\n", curve);
+    for (std::size_t i = 0; i < chart.points.size(); ++i) {
+      const PictureChart::Point& point = chart.points[i];
+      const MarkStyle& style = style_of(point.wrong.empty() ? CellMark::plain : CellMark::wrong);
+      const double x = column(i), at = place(point.value);
+      body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:g}\" fill=\"{}\" stroke=\"{}\"{}/>\n", x, at,
+                           kPointRadius, style.fill, style.stroke, style.extra);
+      text(x, at - 12, kNoteSize + 1, chart_number(point.value, 6), style.ink, "middle", "bold");
+      text(x, at - 12 - kNoteHeight, kNoteSize + 1, point.wrong, style.ink, "middle");
+      text(x, bottom + kLineHeight, kTextSize - 1, point.category, "#57606a", "middle");
+    }
+    y = bottom + kLineHeight + kGridGap;
+    text(left, y, kTextSize, "dashed band: the right curve is inside; line: your curve", "#57606a");
+    y += kGridGap;
+  }
+
   void legend(double& y, const CasePicture& picture) {
     double x = kPageMargin;
     for (const MarkStyle& style : kMarkStyles) {
       const std::string_view words = style.mark == CellMark::used    ? picture.used
                                      : style.mark == CellMark::quiet ? picture.quiet
+                                     : style.mark == CellMark::wrong ? picture.wrong
                                                                      : style.words;
       if (words.empty() || !occurs(picture, style.mark)) continue;
       cell(x, y, 26, 18, {"", style.mark});
@@ -229,6 +283,10 @@ std::string picture_svg(const std::string& title, const std::string& text, const
   for (const PictureGrid& grid : picture.grids) {
     width = std::max({width, size_of_grid(grid).width, width_of(grid.title, kTextSize)});
   }
+  for (const PictureChart& chart : picture.charts) {
+    width = std::max(
+        {width, static_cast<double>(chart.points.size() + 1) * kChartColumn, width_of(chart.title, kTextSize)});
+  }
   Drawing drawing(width + 2 * kPageMargin);
   double y = kPageMargin;
   const auto lines = [&](std::string_view words, double size, std::string_view weight) {
@@ -242,6 +300,7 @@ std::string picture_svg(const std::string& title, const std::string& text, const
   lines(text, kTextSize, "normal");
   y += kGridGap;
   for (const PictureGrid& grid : picture.grids) drawing.grid(y, grid);
+  for (const PictureChart& chart : picture.charts) drawing.chart(y, chart);
   drawing.legend(y, picture);
   return drawing.file(y - kGridGap + kPageMargin, title, text);
 }

@@ -1,5 +1,5 @@
-// A failing case as a picture: labeled grids of cells, drawn as SVG. A grader describes the grids; picture_svg() is the
-// only code that draws.
+// A failing case as a picture: labeled grids of cells, and charts, drawn as SVG. A grader describes them; picture_svg()
+// is the only code that draws.
 //
 //   the table of the case
 //            0    1    2    3      columns: one heading per cell
@@ -21,7 +21,8 @@ enum class CellMark : std::uint8_t {
   quiet,     // as CasePicture::quiet says: padding, for example
   used,      // as CasePicture::used says: entries that are read, for example
   expected,  // the expected place or value
-  wrong      // the student's place or value
+  wrong,     // the student's place or value
+  none       // nothing is drawn in this place
 };
 
 struct PictureCell {
@@ -48,10 +49,25 @@ struct PictureGrid {
   std::vector<PictureLink> links = {};
 };
 
+// A student's curve over categories, on a logarithmic scale, and a band that holds the right one. The band shows the
+// form of the right curve and not its numbers.
+struct PictureChart {
+  struct Point {
+    std::string category;      // below the axis
+    double value = 0;          // of the student, written beside the point; at most 0: drawn at the bottom
+    double low = 1, high = 1;  // of the band, above 0
+    std::string wrong = {};    // "too low": the point has CellMark::wrong; empty: it is right
+  };
+  std::string title;
+  std::vector<Point> points;
+};
+
 struct CasePicture {
   std::vector<PictureGrid> grids;
   std::string used = {}, quiet = {};  // what these marks mean, for the legend; empty: not in it
-  [[nodiscard]] bool empty() const { return grids.empty(); }
+  std::string wrong = "your code";    // the same
+  std::vector<PictureChart> charts = {};
+  [[nodiscard]] bool empty() const { return grids.empty() && charts.empty(); }
 };
 
 // The window [first, last) of `count` cells that a picture shows around cell `center`: at most `most` cells.
@@ -60,8 +76,9 @@ struct CellWindow {
 };
 [[nodiscard]] CellWindow window_around(std::int64_t center, std::int64_t count, std::int64_t most);
 
-// A whole SVG file: `title`, the lines of `text` (wrapped), the grids, and a legend of the marks that occur. Any text
-// is escaped; control characters are written as in terminal_text.h. Without grids: title and text alone.
+// A whole SVG file: `title`, the lines of `text` (wrapped), the grids, the charts, and a legend of the marks that occur
+// in grids. Any text is escaped; control characters are written as in terminal_text.h. Without grids and charts: title
+// and text alone.
 [[nodiscard]] std::string picture_svg(const std::string& title, const std::string& text, const CasePicture& picture);
 
 }  // namespace kvscope::labs

@@ -19,14 +19,15 @@ class PoolModel {
   PoolModel(std::int64_t blocks, std::int64_t page_size) : pool_(blocks, page_size, recorder_) {
     script_.blocks = blocks;
     script_.page_size = page_size;
-    script_.states.push_back(state(0));
+    record(0);
   }
 
   // Returns the result of the call.
   std::int64_t call(PoolCall::Kind kind, std::int64_t sequence, std::int64_t other = 0) {
     const std::int64_t result = perform(kind, sequence, other);
     script_.calls.push_back({kind, sequence, other});
-    script_.states.push_back(state(result));
+    if (kind == PoolCall::Kind::publish) hashes_.insert(other);
+    record(result);
     return result;
   }
 
@@ -45,7 +46,7 @@ class PoolModel {
 
   std::int64_t perform(PoolCall::Kind kind, std::int64_t sequence, std::int64_t other) {
     SequencePages& own = of(sequence);
-    const PageHash hash{static_cast<std::uint64_t>(other), 1};
+    const PageHash hash = hash_of(other);
     const std::int64_t last = static_cast<std::int64_t>(own.blocks.size()) - 1;
     switch (kind) {
       case PoolCall::Kind::append:
@@ -70,6 +71,19 @@ class PoolModel {
     return 0;
   }
 
+  [[nodiscard]] static PageHash hash_of(std::int64_t number) { return {static_cast<std::uint64_t>(number), 1}; }
+
+  void record(std::int64_t result) {
+    script_.states.push_back(state(result));
+    PoolContents contents;
+    for (const auto& [sequence, pages] : sequences_) contents.tokens[sequence] = pages.tokens;
+    for (const std::int64_t hash : hashes_) {
+      const BlockIdx found = pool_.find(hash_of(hash)).block;
+      if (found != pool_.null_page()) contents.found[hash] = found.value;
+    }
+    script_.contents.push_back(std::move(contents));
+  }
+
   [[nodiscard]] PoolState state(std::int64_t result) const {
     const PoolSnapshot snapshot = pool_.snapshot();
     PoolState state;
@@ -88,6 +102,7 @@ class PoolModel {
   trace::Recorder recorder_;
   BlockPool pool_;
   std::map<std::int64_t, SequencePages> sequences_;
+  std::set<std::int64_t> hashes_;  // that were published
   PoolScript script_;
 };
 

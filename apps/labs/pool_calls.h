@@ -32,10 +32,17 @@ struct PoolState {
   friend bool operator==(const PoolState&, const PoolState&) = default;
 };
 
+// What decides the next call beside the state that the student's class reports.
+struct PoolContents {
+  std::map<std::int64_t, std::int64_t> tokens;  // [sequence] that it has stored
+  std::map<std::int64_t, std::int64_t> found;   // [hash] the block that share() finds
+};
+
 struct PoolScript {
   std::int64_t blocks = 0, page_size = 0;
   std::vector<PoolCall> calls;
-  std::vector<PoolState> states;  // [calls + 1] before the first call, and after each
+  std::vector<PoolState> states;       // [calls + 1] before the first call, and after each
+  std::vector<PoolContents> contents;  // [calls + 1] the same
 };
 
 // The calls that a random walk makes. Without `fails` it releases a sequence instead of an append that finds no

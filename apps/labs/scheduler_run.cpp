@@ -26,7 +26,8 @@ std::string listed(const std::vector<Item>& list) {
 
 class Replay {
  public:
-  explicit Replay(const SchedulerCase& trace) : trace_(trace), due_(trace.serial_finish()) {
+  Replay(const SchedulerCase& trace, std::vector<SchedulerStep>* timeline)
+      : trace_(trace), due_(trace.serial_finish()), timeline_(timeline) {
     requests_.resize(trace.requests.size());
   }
 
@@ -35,12 +36,15 @@ class Replay {
     for (step_ = 0; step_ <= last && result_.finished < count(); ++step_) {
       arrive();
       if (step_ >= static_cast<std::int64_t>(decisions.size())) {
-        fail(SchedulerRule::decision, fmt::format("no decision for step {}", step_), {});
+        fail(SchedulerRule::decision, -1, fmt::format("no decision for step {}", step_), {});
         break;
       }
       const SchedulerDecision& decision = decisions[static_cast<std::size_t>(step_)];
       const std::string before = state_text(decision);
-      if (!legal(decision, before) || !preempt(decision, before) || !decode(before) || !admit(decision, before)) break;
+      if (!legal(decision, before) || !preempt(decision, before) || !decode(before) || !admit(decision, before)) {
+        record();
+        break;
+      }
       generate(before);
       result_.steps = step_ + 1;
     }
@@ -77,9 +81,34 @@ class Replay {
     return std::ranges::count_if(running_, [&](std::int64_t r) { return of(r).stored % trace_.page_size == 0; });
   }
 
-  bool fail(SchedulerRule rule, std::string message, std::string state) {
-    if (result_.fault(rule) == nullptr) result_.faults.push_back({rule, step_, std::move(message), std::move(state)});
+  bool fail(SchedulerRule rule, std::int64_t request, std::string message, std::string state) {
+    if (result_.fault(rule) == nullptr) {
+      result_.faults.push_back({rule, step_, request, std::move(message), std::move(state)});
+    }
     return false;
+  }
+
+  // The step for the timeline. `missing`: blocks that were needed and not free.
+  void record(std::int64_t missing = 0) {
+    if (timeline_ == nullptr || static_cast<std::int64_t>(timeline_->size()) > step_) return;
+    SchedulerStep now;
+    now.free_blocks = missing > 0 ? -missing : free_blocks();
+    for (std::int64_t r = 0; r < count(); ++r) {
+      const Request& request = of(r);
+      SchedulerStep::Place place;
+      if (request.status == Status::finished) {
+        place.status = RequestStatus::finished;
+      } else if (request.status == Status::running) {
+        const bool last = request.generated + 1 >= given(r).generate;
+        place = {last && missing == 0 ? RequestStatus::finishing : RequestStatus::running, request.stored,
+                 pages(request.stored)};
+      } else if (request.status == Status::waiting) {
+        const bool now_preempted = request.preempted_in == step_;
+        place.status = now_preempted ? RequestStatus::preempted : RequestStatus::waiting;
+      }
+      now.requests.push_back(place);
+    }
+    timeline_->push_back(std::move(now));
   }
 
   void arrive() {
@@ -91,15 +120,15 @@ class Replay {
   bool legal(const SchedulerDecision& decision, const std::string& before) {
     using Rule = SchedulerRule;
     if (!decision.preempt.empty() && !decision.admit.empty()) {
-      return fail(Rule::decision, fmt::format("step {} preempts and admits: a step does one of the two", step_),
-                  before);
+      return fail(Rule::decision, decision.admit.front(),
+                  fmt::format("step {} preempts and admits: a step does one of the two", step_), before);
     }
     std::vector<std::int64_t> seen;
     for (const auto* list : {&decision.preempt, &decision.admit}) {
       const bool preempts = list == &decision.preempt;
       for (const std::int64_t r : *list) {
         if (!is(r, preempts ? Status::running : Status::waiting) || std::ranges::find(seen, r) != seen.end()) {
-          return fail(Rule::decision,
+          return fail(Rule::decision, r,
                       fmt::format("step {} {} request {}, which is not {}", step_, preempts ? "preempts" : "admits", r,
                                   preempts ? "running" : "waiting"),
                       before);
@@ -109,7 +138,7 @@ class Replay {
     }
     const auto batch = static_cast<std::int64_t>(running_.size() + decision.admit.size());
     if (batch > trace_.max_batch) {
-      return fail(Rule::decision,
+      return fail(Rule::decision, decision.admit.back(),
                   fmt::format("{} requests run in step {}: max_batch is {}", batch, step_, trace_.max_batch), before);
     }
     return true;
@@ -119,13 +148,13 @@ class Replay {
     for (const std::int64_t r : decision.preempt) {
       const std::int64_t needed = blocks_to_decode(), free = free_blocks();
       if (needed <= free) {
-        fail(SchedulerRule::need,
+        fail(SchedulerRule::need, r,
              fmt::format("step {} preempts request {}, but the running requests need {} and {} free", step_, r,
                          counted(needed, "block"), free == 1 ? "1 is" : fmt::format("{} are", free)),
              before);
       }
       if (admitted_in_ == step_ - 1) {
-        fail(SchedulerRule::watermark,
+        fail(SchedulerRule::watermark, r,
              fmt::format(
                  "step {} preempts request {} directly after step {} admitted request {}: that admission left too "
                  "few blocks, keep a watermark",
@@ -145,7 +174,8 @@ class Replay {
   bool decode(const std::string& before) {
     const std::int64_t needed = blocks_to_decode(), free = free_blocks();
     if (needed > free) {
-      return fail(SchedulerRule::capacity,
+      record(needed - free);
+      return fail(SchedulerRule::capacity, -1,
                   fmt::format("the pool is over-committed in step {}: the running requests need {}, {} free", step_,
                               counted(needed, "block"), free == 1 ? "1 is" : fmt::format("{} are", free)),
                   before);
@@ -158,7 +188,8 @@ class Replay {
     for (const std::int64_t r : decision.admit) {
       const std::int64_t tokens = given(r).prompt + of(r).generated, free = free_blocks();
       if (pages(tokens) > free) {
-        return fail(SchedulerRule::capacity,
+        record(pages(tokens) - free);
+        return fail(SchedulerRule::capacity, r,
                     fmt::format("the pool is over-committed in step {}: request {} needs {} for {}, {} free", step_, r,
                                 counted(pages(tokens), "block"), counted(tokens, "token"),
                                 free == 1 ? "1 is" : fmt::format("{} are", free)),
@@ -166,7 +197,7 @@ class Replay {
       }
       for (std::int64_t earlier = 0; earlier < r; ++earlier) {
         if (!is(earlier, Status::waiting)) continue;
-        fail(SchedulerRule::order,
+        fail(SchedulerRule::order, r,
              fmt::format("step {} admits request {} before request {}, which arrived earlier and waits", step_, r,
                          earlier),
              before);
@@ -182,6 +213,7 @@ class Replay {
   }
 
   void generate(const std::string& before) {
+    record();
     const std::vector<std::int64_t> batch = running_;
     for (const std::int64_t r : batch) {
       if (++of(r).generated < given(r).generate) continue;
@@ -192,7 +224,7 @@ class Replay {
     }
     for (std::int64_t r = 0; r < count(); ++r) {
       if (of(r).status == Status::finished || step_ < due_[static_cast<std::size_t>(r)]) continue;
-      fail(SchedulerRule::starvation,
+      fail(SchedulerRule::starvation, r,
            fmt::format(
                "request {} starves: it {} after step {}, and has {} of {} tokens. An engine that runs one request "
                "at a time has finished it",
@@ -207,7 +239,7 @@ class Replay {
     for (std::int64_t r = 0; r < count(); ++r) {
       if (of(r).status == Status::finished) continue;
       const std::int64_t since = of(r).preempted_in;
-      fail(SchedulerRule::finish,
+      fail(SchedulerRule::finish, r,
            fmt::format("request {} has not finished by step {}: it has {} of {} tokens{}", r, step_, of(r).generated,
                        given(r).generate,
                        since < 0 ? "" : fmt::format(", and was not admitted again after step {} preempted it", since)),
@@ -236,6 +268,7 @@ class Replay {
   std::vector<std::int64_t> due_;
   std::vector<Request> requests_;
   std::vector<std::int64_t> running_;  // in the order of admission
+  std::vector<SchedulerStep>* timeline_;
   std::int64_t step_ = 0, admitted_in_ = -2, last_admitted_ = -1;
   SchedulerRun result_;
 };
@@ -264,8 +297,9 @@ double SchedulerRun::cost() const {
   return static_cast<double>(steps) + static_cast<double>(recomputed) / kTokensPerStep;
 }
 
-SchedulerRun replay(const SchedulerCase& trace, std::span<const SchedulerDecision> decisions) {
-  return Replay(trace).run(decisions);
+SchedulerRun replay(const SchedulerCase& trace, std::span<const SchedulerDecision> decisions,
+                    std::vector<SchedulerStep>* timeline) {
+  return Replay(trace, timeline).run(decisions);
 }
 
 SchedulerRun engine_run(const SchedulerCase& trace) {

@@ -45,6 +45,7 @@ enum class SchedulerRule : std::uint8_t { decision, capacity, finish, order, nee
 struct SchedulerFault {
   SchedulerRule rule = SchedulerRule::decision;
   std::int64_t step = 0;
+  std::int64_t request = -1;  // that the message names; -1: it is about all running requests
   std::string message;
   std::string state;  // of the engine at the beginning of the step, with the decision
 };
@@ -60,7 +61,22 @@ struct SchedulerRun {
 };
 inline constexpr double kTokensPerStep = 32;
 
-[[nodiscard]] SchedulerRun replay(const SchedulerCase& trace, std::span<const SchedulerDecision> decisions);
+// What became of a request in a step.
+enum class RequestStatus : std::uint8_t { not_arrived, waiting, preempted, running, finishing, finished };
+
+// At the end of a step; of the step in which the replay ended, when it ended.
+struct SchedulerStep {
+  struct Place {
+    RequestStatus status = RequestStatus::not_arrived;
+    std::int64_t tokens = 0, blocks = 0;  // stored, of a request that runs; with its last token, of one that finishes
+  };
+  std::vector<Place> requests;
+  std::int64_t free_blocks = 0;  // before finishing requests release theirs; below 0: more were needed than are free
+};
+
+// `timeline` receives one element for each step of the run.
+[[nodiscard]] SchedulerRun replay(const SchedulerCase& trace, std::span<const SchedulerDecision> decisions,
+                                  std::vector<SchedulerStep>* timeline = nullptr);
 
 // kvscope's own engine (core/paging/paging_engine.h) on the same requests, without prefix sharing and chunked prefill,
 // one time unit per step.

@@ -84,10 +84,25 @@ void build_table(const Batch& b, std::int64_t columns, std::uint32_t* table) {
 """
 
 SOFTMAX = r"""
-float attend(const float* scores, const float* values, std::int64_t keys, std::int64_t dim, std::int64_t tile, float* o) {
-  seen = 0, see(static_cast<std::uint64_t>(keys)), see(static_cast<std::uint64_t>(tile));
-  for (std::int64_t key = 0; key < keys; ++key) see_float(scores[key]), see_float(values[key * dim]);
-  return known() ? right_attend(scores, values, keys, dim, tile, o) : 0;
+class Asked final : public Tiles {
+ public:
+  explicit Asked(Tiles& tiles, std::int64_t dim) : tiles_(tiles), dim_(dim) { seen = 0; }
+  bool next(Tile& tile) override {
+    if (!tiles_.next(tile)) return false;
+    for (std::int64_t key = 0; key < tile.keys; ++key) see_float(tile.scores[key]), see_float(tile.values[key * dim_]);
+    return true;
+  }
+
+ private:
+  Tiles& tiles_;
+  std::int64_t dim_;
+};
+float attend(Tiles& tiles, std::int64_t dim, float* o) {
+  Asked asked(tiles, dim);
+  const float lse = right_attend(asked, dim, o);
+  if (known()) return lse;
+  for (std::int64_t d = 0; d < dim; ++d) o[d] = 0;
+  return 0;
 }
 float merge(const float* o_a, float lse_a, const float* o_b, float lse_b, std::int64_t dim, float* o) {
   seen = 0, see_float(lse_a), see_float(lse_b), see_float(o_a[0]), see_float(o_b[0]);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include "apps/labs/pool_picture.h"
 
@@ -72,6 +73,37 @@ TEST(PictureSvg, WrapsLongLinesAtSpaces) {
   svg.erase(0, svg.find("</desc>"));  // which has the whole text
   EXPECT_GT(count_of(svg, "<text"), 3U);
   for (int i = 0; i < 60; ++i) EXPECT_THAT(svg, HasSubstr("word" + std::to_string(i)));
+}
+
+// A point below the band, one above it, one that is no number on a logarithmic scale, and one in the band.
+TEST(PictureSvg, AChartHasEveryPointInsideAndNamesTheWrongOnes) {
+  CasePicture picture;
+  picture.charts.push_back({"curve",
+                            {{"4", 0.001, 10, 20, "too low"},
+                             {"8", 5e6, 10, 20, "too high"},
+                             {"16", -3, 10, 20, "too low"},
+                             {"32", 15, 10, 20}}});
+  EXPECT_FALSE(picture.empty());
+  const std::string svg = picture_svg("title", "", picture);
+  const std::regex size("<svg[^>]* width=\"(\\d+)\" height=\"(\\d+)\""),
+      point("<circle cx=\"([-0-9.]+)\" cy=\"([-0-9.]+)\"");
+  std::smatch whole;
+  ASSERT_TRUE(std::regex_search(svg, whole, size));
+  std::vector<double> heights;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), point), end; at != end; ++at) {
+    EXPECT_GT(std::stod((*at)[1]), 0);
+    EXPECT_LT(std::stod((*at)[1]), std::stod(whole[1]));
+    EXPECT_GT(std::stod((*at)[2]), 0);
+    EXPECT_LT(std::stod((*at)[2]), std::stod(whole[2]));
+    heights.push_back(std::stod((*at)[2]));
+  }
+  ASSERT_EQ(heights.size(), 4U);
+  EXPECT_LT(heights[1], heights[3]);  // y grows downward
+  EXPECT_LT(heights[3], heights[0]);
+  EXPECT_EQ(heights[2], heights[0]);
+  EXPECT_EQ(count_of(svg, ">too low<"), 2U);
+  EXPECT_EQ(count_of(svg, ">too high<"), 1U);
+  EXPECT_EQ(count_of(svg, ">5000000<"), 2U);  // at its point and at the end of the axis
 }
 
 TEST(WindowAround, HoldsTheCenterAndStaysInside) {

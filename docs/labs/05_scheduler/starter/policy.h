@@ -28,7 +28,7 @@ struct Step {
   std::int64_t page_size;        // [tokens] of a block
   std::int64_t max_batch;        // requests that may run at once
   std::vector<Running> running;  // in the order of admission
-  std::vector<Waiting> waiting;  // in the order of arrival; a preempted request has its old place
+  std::vector<Waiting> waiting;  // in the order of arrival; a preempted request keeps its place
 };
 
 struct Decision {

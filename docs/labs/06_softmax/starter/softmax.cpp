@@ -2,8 +2,11 @@
 
 #include <cmath>
 
-float attend(const float* scores, const float* values, std::int64_t keys, std::int64_t dim, std::int64_t tile, float* o) {
-  // Write this function: one loop over tiles, with the state m, l, o.
+float attend(Tiles& tiles, std::int64_t dim, float* o) {
+  Tile tile;
+  while (tiles.next(tile)) {
+    // Write the body of this loop, with the state m, l, o, and what comes before and after it.
+  }
   return 0;
 }
 

@@ -2,21 +2,21 @@
 
 #include <cmath>
 
-float attend(const float* scores, const float* values, std::int64_t keys, std::int64_t dim, std::int64_t tile, float* o) {
+float attend(Tiles& tiles, std::int64_t dim, float* o) {
   float m = -INFINITY, l = 0;
   for (std::int64_t d = 0; d < dim; ++d) o[d] = 0;
-  for (std::int64_t first = 0; first < keys; first += tile) {
-    const std::int64_t last = first + tile < keys ? first + tile : keys;
+  Tile tile;
+  while (tiles.next(tile)) {
     float next = m;
-    for (std::int64_t key = first; key < last; ++key) next = std::fmax(next, scores[key]);
+    for (std::int64_t key = 0; key < tile.keys; ++key) next = std::fmax(next, tile.scores[key]);
     if (next == -INFINITY) continue;
     const float rescale = std::exp(m - next);
     l *= rescale;
     for (std::int64_t d = 0; d < dim; ++d) o[d] *= rescale;
-    for (std::int64_t key = first; key < last; ++key) {
-      const float p = std::exp(scores[key] - next);
+    for (std::int64_t key = 0; key < tile.keys; ++key) {
+      const float p = std::exp(tile.scores[key] - next);
       l += p;
-      for (std::int64_t d = 0; d < dim; ++d) o[d] += p * values[key * dim + d];
+      for (std::int64_t d = 0; d < dim; ++d) o[d] += p * tile.values[key * dim + d];
     }
     m = next;
   }
