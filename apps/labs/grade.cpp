@@ -90,16 +90,15 @@ Submission read_submission(const Lab& lab, const fs::path& folder, std::string s
   for (const std::string& listed : lab.files) {
     std::string fault, name = listed;
     std::error_code ignored;
-    const bool missing = fs::symlink_status(folder / name, ignored).type() == fs::file_type::not_found;
-    if (missing && lab.kind == LabKind::cuda) {
-      const auto ptx = fs::symlink_status(folder / ptx_name_of(name), ignored).type();
-      if (ptx != fs::file_type::not_found) name = ptx_name_of(name);
-    }
+    const auto absent = [&](const std::string& file) {
+      return fs::symlink_status(folder / file, ignored).type() == fs::file_type::not_found;
+    };
+    if (absent(name) && lab.kind == LabKind::cuda && !absent(ptx_name_of(name))) name = ptx_name_of(name);
     std::string bytes = read_submitted_file(folder / name, fault);
     if (fault.empty()) {
       submission.files.push_back({name, std::move(bytes)});
     } else {
-      if (missing) fault = "is missing: " + next_step(lab, folder, name);
+      if (absent(name)) fault = "is missing: " + next_step(lab, folder, name);
       faults.push_back({name, fault});
     }
   }

@@ -48,8 +48,7 @@ CasePicture scheduler_picture(const SchedulerCase& trace, const SchedulerFault& 
     if (named || (seen && shown.size() < kRequestsShown - 1)) shown.push_back(r);
   }
 
-  PictureGrid grid{
-      fmt::format("blocks of the requests in each step, from a pool of {}", trace.blocks), {}, {}};
+  PictureGrid grid{fmt::format("blocks of the requests in each step, from a pool of {}", trace.blocks), {}, {}};
   for (std::size_t i = first; i < last; ++i) grid.columns.push_back(fmt::format("step {}", i));
   for (const std::size_t r : shown) {
     const SchedulerRequest& request = trace.requests[r];

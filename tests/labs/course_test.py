@@ -108,7 +108,8 @@ class Course:
         out = self.folder / "grades"
         shutil.rmtree(out, ignore_errors=True)
         done = subprocess.run([self.kvscope, "lab", "grade", lab, *map(str, submissions), "--course", str(COURSE), "--secret",
-                               str(secret), "--out", str(out), "--cache", str(self.folder / "compiled")], capture_output=True, text=True, timeout=1200, check=False)
+                               str(secret), "--out", str(out), "--cache", str(self.folder / "compiled")],
+                              capture_output=True, text=True, timeout=1200, check=False)
         if done.returncode != 0:
             self.faults.append(f"{lab}: kvscope lab grade: exit code {done.returncode}: {done.stderr}")
             return {}

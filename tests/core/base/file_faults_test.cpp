@@ -142,7 +142,9 @@ class FileFaults : public testing::TestWithParam<std::string> {
     return found;
   }
 
-  [[nodiscard]] Ended run(const std::string& fault) const { return run(fault, GetParam()); }
+  [[nodiscard]] Ended run(const std::string& fault) const {
+    return run(fault, GetParam());
+  }
   [[nodiscard]] Ended run(const std::string& fault, const std::string& operation) const {
 #ifdef KVSCOPE_FAULTS_INJECT
     const pid_t child = ::fork();

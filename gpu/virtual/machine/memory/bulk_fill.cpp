@@ -13,7 +13,7 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr std::uint64_t kWord = 8, kMostBytes = std::uint64_t{16} << 20;  // PTX ISA 9.0, "st.bulk"
+constexpr std::uint64_t kWord = 8, kMostBulkBytes = std::uint64_t{16} << 20;  // PTX ISA 9.0, "st.bulk"
 
 using Sizes = std::array<std::uint64_t, kLanes>;
 
@@ -45,7 +45,7 @@ LaneMask valid_lanes(Exec& exec, const Op& op, LaneMask lanes, const LaneAddress
   for (LaneMask left = lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const auto i = static_cast<std::size_t>(lane);
-    const bool size_fits = sizes[i] % kWord == 0 && sizes[i] <= kMostBytes;
+    const bool size_fits = sizes[i] % kWord == 0 && sizes[i] <= kMostBulkBytes;
     const bool window_fits = !generic || space_of(from.at[i]) == Space::shared;
     if (size_fits && window_fits) {
       valid |= LaneMask{1} << lane;
@@ -56,7 +56,7 @@ LaneMask valid_lanes(Exec& exec, const Op& op, LaneMask lanes, const LaneAddress
                             fmt::format("0x{:x} is an address of {}: st.bulk fills shared memory of its CTA only",
                                         from.at[i], name(space_of(from.at[i]))))
                     : fault(exec, op, lane, ReportKind::cp_arg,
-                            fmt::format("{} bytes: a multiple of {}, at most {}", sizes[i], kWord, kMostBytes));
+                            fmt::format("{} bytes: a multiple of {}, at most {}", sizes[i], kWord, kMostBulkBytes));
       if (flow == Flow::stopped) return 0;
     }
   }

@@ -13,7 +13,7 @@
 namespace kvscope::ptx {
 namespace {
 
-constexpr int kMetadataRows = 16;  // that share 16 lanes
+constexpr int kTensorMetadataRows = 16;  // that share 16 lanes
 
 std::vector<std::uint64_t> chunk_offsets(const std::vector<WgmmaChunk>& chunks) {
   std::vector<std::uint64_t> offsets;
@@ -46,8 +46,8 @@ int metadata_width(const TensorProduct& p) {
 
 std::vector<TensorRegion> metadata_regions(const ProductParts& parts, TensorAddress at) {
   std::vector<TensorRegion> out;
-  for (int row = 0; row < parts.rows; row += kMetadataRows) {
-    out.push_back({static_cast<std::int32_t>(at.lane) + metadata_lane(parts, row), kMetadataRows,
+  for (int row = 0; row < parts.rows; row += kTensorMetadataRows) {
+    out.push_back({static_cast<std::int32_t>(at.lane) + metadata_lane(parts, row), kTensorMetadataRows,
                    static_cast<std::int32_t>(at.column) + parts.p.selector, metadata_width(parts.p)});
   }
   return out;
@@ -56,7 +56,7 @@ std::vector<TensorRegion> metadata_regions(const ProductParts& parts, TensorAddr
 }  // namespace
 
 MetadataCell metadata_cell(const ProductParts& parts, int row, int chunk) {
-  const int first = row % kMetadataRows, lane = metadata_lane(parts, row - first);
+  const int first = row % kTensorMetadataRows, lane = metadata_lane(parts, row - first);
   if (stored_bits(parts.p.a) < 16) return {lane + first, chunk / 8, 4 * (chunk % 8)};
   return {lane + first % 8 + 8 * (chunk / 4), parts.p.selector, 16 * (first / 8) + 4 * (chunk % 4)};
 }

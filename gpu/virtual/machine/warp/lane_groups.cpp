@@ -104,7 +104,8 @@ std::int32_t choose_lane_group(Launch& launch, Cta& cta, Warp& warp) {
   merge(launch, cta, warp, best);
   // Merged lane groups are empty. They would take the room of those that split off from the one that runs.
   const auto first = warp.lane_groups.begin();
-  best -= static_cast<std::int32_t>(std::count_if(first, first + best, [](const LaneGroup& f) { return f.lanes == 0; }));
+  best -=
+      static_cast<std::int32_t>(std::count_if(first, first + best, [](const LaneGroup& f) { return f.lanes == 0; }));
   drop_empty(warp);
   warp.current = best;
   return limit_of(warp, warp.lane_groups[static_cast<std::size_t>(best)]);

@@ -75,15 +75,16 @@ TEST(Bulk, ReadsOfOneTileThatCountOnManyBarriersTakeLinearTime) {
     const std::string many = std::to_string(barriers);
     const std::clock_t began = std::clock();
     const Seen seen = watch(
-        {.body = ".shared .align 16 .b64 many[" + many +
-                 "];\nmov.u32 %r4, 0; mov.u32 %r5, many;\nL: mbarrier.init.shared.b64 [%r5], 1; "
-                 "fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], 2048;\n"
-                 "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [s+2048], [s], 2048, [%r5];\n"
-                 "add.u32 %r5, %r5, 8; add.u32 %r4, %r4, 1; setp.lt.u32 %p3, %r4, " +
-                 many +
-                 "; @%p3 bra L;\nsub.u32 %r5, %r5, 8;\nW: mbarrier.try_wait.parity.shared.b64 %p3, [%r5], 0; @!%p3 bra W;\n"
-                 "sub.u32 %r5, %r5, 16; sub.u32 %r4, %r4, 2; setp.gt.u32 %p3, %r4, 1; @%p3 bra W;\n"
-                 "st.shared.u32 [s], %r0;\n",
+        {.body =
+             ".shared .align 16 .b64 many[" + many +
+             "];\nmov.u32 %r4, 0; mov.u32 %r5, many;\nL: mbarrier.init.shared.b64 [%r5], 1; "
+             "fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r5], 2048;\n"
+             "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [s+2048], [s], 2048, [%r5];\n"
+             "add.u32 %r5, %r5, 8; add.u32 %r4, %r4, 1; setp.lt.u32 %p3, %r4, " +
+             many +
+             "; @%p3 bra L;\nsub.u32 %r5, %r5, 8;\nW: mbarrier.try_wait.parity.shared.b64 %p3, [%r5], 0; @!%p3 bra W;\n"
+             "sub.u32 %r5, %r5, 16; sub.u32 %r4, %r4, 2; setp.gt.u32 %p3, %r4, 1; @%p3 bra W;\n"
+             "st.shared.u32 [s], %r0;\n",
          .threads = 1});
     EXPECT_THAT(seen.races, Contains(HasSubstr("read bulk copy")));
     return static_cast<double>(std::clock() - began);
