@@ -33,8 +33,8 @@ void check_golden(const GoldenAndCandidate& both, const std::string& golden, con
   const auto is_in_candidate = [&](const auto& entry) { return both.candidate.tensors.contains(entry.first); };
   if (both.golden.tensors.contains("o") || std::ranges::any_of(both.golden.tensors, is_in_candidate)) return;
   throw InputError(golden, "",
-                   fmt::format("is not a golden bundle: it has no tensor 'o' and none of '{0}'. If it holds the inputs of "
-                               "the kernel, compute the golden output with `kvscope golden --input {1} --out {2}`",
+                   fmt::format("is not a golden bundle: it has no tensor 'o' and none of '{0}'. If it holds the inputs "
+                               "of the kernel, compute the golden output with `kvscope golden --input {1} --out {2}`",
                                candidate, golden, golden::golden_name_of(golden)));
 }
 

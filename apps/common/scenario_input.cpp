@@ -23,7 +23,7 @@ std::string other_kind(const std::filesystem::path& path) {
   constexpr Kind kKinds[] = {{".npz", kTensors},
                              {".npy", kTensors},
                              {".safetensors", kTensors},
-                             {".kvt", "is a recorded run: open it with `kvscope trace show {0}` or `kvscope-viewer {0}`"},
+                             {".kvt", "is a recorded run: open it with `kvscope trace show {0}` or kvscope-viewer"},
                              {".ptx", "is a compiled kernel: run it with `kvscope ptx run {0}`"}};
   for (const Kind& kind : kKinds) {
     if (path.extension() == kind.ending) return fmt::format(fmt::runtime(kind.words), path.string());
