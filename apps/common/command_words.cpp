@@ -114,6 +114,7 @@ std::vector<HelpSection> sections_of(const std::string& footer) {
 CommandWords words_below(const CLI::App& app, std::vector<std::string> path, const std::string& name) {
   CommandWords words;
   words.path = std::move(path);
+  words.group = app.get_group();
   words.description = app.get_description();
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_group().empty()) words.options.push_back(option_words(*option));
@@ -126,6 +127,16 @@ CommandWords words_below(const CLI::App& app, std::vector<std::string> path, con
   words.usage = usage_of(app, words, name);
   words.sections = sections_of(app.get_footer());
   return words;
+}
+
+// The groups of options or commands, in the order of their first members.
+template <typename Words>
+std::vector<std::string> groups_of(const std::vector<Words>& all) {
+  std::vector<std::string> groups;
+  for (const Words& each : all) {
+    if (std::ranges::find(groups, each.group) == groups.end()) groups.push_back(each.group);
+  }
+  return groups;
 }
 
 void flatten(const CommandWords& command, std::vector<const CommandWords*>& all) {
@@ -146,12 +157,13 @@ CommandWords command_words(const CLI::App& app) {
 }
 
 std::vector<std::string> option_groups(const CommandWords& command) {
-  std::vector<std::string> groups;
-  for (const OptionWords& option : command.options) {
-    if (std::ranges::find(groups, option.group) == groups.end()) groups.push_back(option.group);
-  }
+  std::vector<std::string> groups = groups_of(command.options);
   std::ranges::stable_partition(groups, [](const std::string& group) { return group == "Positionals"; });
   return groups;
+}
+
+std::vector<std::string> subcommand_groups(const CommandWords& command) {
+  return groups_of(command.subcommands);
 }
 
 std::vector<const CommandWords*> flattened(const CommandWords& program) {

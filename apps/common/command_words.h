@@ -33,6 +33,7 @@ struct HelpSection {
 
 struct CommandWords {
   std::vector<std::string> path;  // {"trace", "show"}; empty for the program itself
+  std::string group;              // heading in the help page of its parent: "Subcommands"
   std::string description;
   std::string usage;  // "kvscope trace show [OPTIONS] FILE"
   std::vector<CommandWords> subcommands;
@@ -45,6 +46,9 @@ struct CommandWords {
 
 // The groups of a command's options in the order of the help page: "Positionals", "Options", "Options of --render".
 [[nodiscard]] std::vector<std::string> option_groups(const CommandWords& command);
+
+// The groups of a command's subcommands, in the order of the help page.
+[[nodiscard]] std::vector<std::string> subcommand_groups(const CommandWords& command);
 
 // The program and all its commands, each before its subcommands: kvscope, run, ..., trace, trace show, trace diff, ...
 [[nodiscard]] std::vector<const CommandWords*> flattened(const CommandWords& program);

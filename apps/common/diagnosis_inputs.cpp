@@ -1,9 +1,12 @@
 #include "apps/common/diagnosis_inputs.h"
-#include "apps/common/bundle_input.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
+#include "apps/common/bundle_input.h"
 #include "apps/common/faults.h"
 #include "core/base/errors.h"
 #include "core/golden/bundle/bundle.h"
@@ -13,6 +16,29 @@
 #include "core/golden/verdict/output_names.h"
 
 namespace kvscope::apps {
+
+namespace {
+
+bool is_written_by_kvscope(const golden::Bundle& bundle) {
+  return bundle.manifest.find("kvscope_bundle") != nullptr;
+}
+
+// The two mistakes in what is passed as the golden bundle: the candidate, or the tensors that the kernel reads.
+void check_golden(const GoldenAndCandidate& both, const std::string& golden, const std::string& candidate) {
+  if (is_written_by_kvscope(both.golden)) return;
+  if (is_written_by_kvscope(both.candidate) && both.candidate.tensors.contains("o")) {
+    throw InputError(golden, "",
+                     fmt::format("is not a golden bundle, but '{}' is one: exchange the two files", candidate));
+  }
+  const auto is_in_candidate = [&](const auto& entry) { return both.candidate.tensors.contains(entry.first); };
+  if (both.golden.tensors.contains("o") || std::ranges::any_of(both.golden.tensors, is_in_candidate)) return;
+  throw InputError(golden, "",
+                   fmt::format("is not a golden bundle: it has no tensor 'o' and none of '{0}'. If it holds the inputs "
+                               "of the kernel, compute the golden output with `kvscope golden --input {1} --out {2}`",
+                               candidate, golden, golden::golden_name_of(golden)));
+}
+
+}  // namespace
 
 GoldenAndCandidate load_both(const std::string& golden, const std::string& candidate) {
   GoldenAndCandidate both;
@@ -27,6 +53,7 @@ GoldenAndCandidate load_both(const std::string& golden, const std::string& candi
   load(golden, both.golden);
   load(candidate, both.candidate);
   if (!faults.empty()) throw InputError("", faults);
+  check_golden(both, golden, candidate);
   golden::check_has_answer(both.golden, golden, candidate);
   both.notes = golden::use_output_names(both.golden, both.candidate, candidate);
   return both;

@@ -74,8 +74,12 @@ class HelpPage : public CLI::FormatterBase {
   std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
     const CommandWords words = command_words(*app);
     std::string out = wrapped(words.description, 0) + "Usage: " + words.usage + '\n' + options_text(words);
-    if (!words.subcommands.empty()) out += "\nSubcommands:\n";
-    for (const CommandWords& sub : words.subcommands) out += entry(sub.path.back(), sub.description);
+    for (const std::string& group : subcommand_groups(words)) {
+      out += fmt::format("\n{}:\n", group);
+      for (const CommandWords& sub : words.subcommands) {
+        if (sub.group == group) out += entry(sub.path.back(), sub.description);
+      }
+    }
     return out + '\n' + app->get_footer() + '\n';
   }
 };

@@ -1,7 +1,9 @@
 #include "apps/common/usage.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -13,7 +15,8 @@
 namespace kvscope::apps {
 namespace {
 
-// The deepest command that was parsed, to whose --help the message refers, and its full name.
+// The command at fault, to whose --help the message refers, and its full name: the first one that left words over, else
+// the deepest one.
 struct Reached {
   const CLI::App* command;
   std::string name;
@@ -21,7 +24,7 @@ struct Reached {
 
 Reached reached(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
-  if (parsed.empty()) return {&app, app.get_name()};
+  if (parsed.empty() || !app.remaining().empty()) return {&app, app.get_name()};
   const Reached deeper = reached(*parsed.front());
   return {deeper.command, app.get_name() + " " + deeper.name};
 }
@@ -40,17 +43,85 @@ std::string chosen_word(const CLI::App& app, const CLI::App& command, std::strin
   return left.empty() || left.front().starts_with('-') ? std::string() : left.front();
 }
 
+// A command of commands without one, such as `kvscope` and `kvscope trace --json`.
+bool lacks_command(const CLI::ParseError& error) {
+  return std::string_view(error.what()) == "A subcommand is required";
+}
+
+// "a", "a or b", "a, b or c".
+std::string either(const std::vector<std::string>& names) {
+  if (names.size() == 1) return names.front();
+  return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+}
+
+// The options of a command that a mistyped one may stand for: the closest in spelling, else those that contain its
+// word. Example: --inptu is close to --input; --dtype is contained in --cache-dtype and --query-dtype.
+std::vector<std::string> similar_options(const CLI::App& command, const std::string& typed) {
+  constexpr std::size_t kMostOffered = 4;
+  constexpr std::size_t kShortestPart = 4;  // "in" is part of many names
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  if (const std::string_view near = nearest_name(typed, views); !near.empty()) return {std::string(near)};
+  const std::string part = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
+  if (part.size() < kShortestPart) return {};
+  std::erase_if(names, [&](const std::string& name) { return name.find(part) == std::string::npos; });
+  if (names.size() > kMostOffered) names.clear();
+  return names;
+}
+
+bool is_option(const std::string& word) {
+  return word.size() > 1 && word.starts_with('-') && word != "--";
+}
+
+// Words that the command does not take. If one of them is an option, the words behind it may be its values, so only
+// the option is reported.
+std::string unexpected_words(const Reached& at) {
+  std::vector<std::string> left = at.command->remaining();
+  std::erase(left, "--");
+  const auto option = std::ranges::find_if(left, is_option);
+  if (option == left.end()) return fmt::format("'{}' takes no further argument '{}'", at.name, left.front());
+  const std::string typed = option->substr(0, option->find('='));
+  const std::vector<std::string> similar = similar_options(*at.command, typed);
+  const std::string offer = similar.empty() ? "" : fmt::format(": did you mean {}?", either(similar));
+  return fmt::format("'{}' is not an option of '{}'{}", typed, at.name, offer);
+}
+
+// "--layout: vlm not in {max,nhd}" of a closed list of values.
+std::string not_a_value(std::string_view text) {
+  constexpr std::string_view kNotIn = " not in {";
+  const std::size_t colon = text.find(": ");
+  const std::size_t list = text.rfind(kNotIn);
+  const std::string_view option = text.substr(0, colon);
+  const std::string_view value = text.substr(colon + 2, list - colon - 2);
+  const std::string names(text.substr(list + kNotIn.size(), text.size() - list - kNotIn.size() - 1));
+  const std::vector<std::string> known = CLI::detail::split(names, ',');
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  return fmt::format("{}: '{}' is not a valid value{}", option, value, suggest_name(value, views));
+}
+
 // The parser's message, reworded to name the value and what is allowed.
 std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseError& error,
                      std::string_view first_word) {
   const std::string text = error.what();
   const std::vector<std::string> known = commands_of(*at.command);
-  const std::string word = chosen_word(app, *at.command, first_word);
-  if (!known.empty() && !word.empty()) {
+  const std::string of = at.command == &app ? "" : fmt::format(" of '{}'", at.name);
+  if (!known.empty() && at.command->get_subcommands().empty()) {
     const std::vector<std::string_view> views(known.begin(), known.end());
-    const std::string of = at.command == &app ? "" : fmt::format(" of '{}'", at.name);
-    return fmt::format("'{}' is not a command{}{}", word, of, suggest_name(word, views));
+    const std::string word = chosen_word(app, *at.command, first_word);
+    if (!word.empty()) return fmt::format("'{}' is not a command{}{}", word, of, suggest_name(word, views));
+    if (lacks_command(error)) {
+      return fmt::format("a command{} is missing: choose one of {}", of, fmt::join(known, ", "));
+    }
   }
+  // A mistyped name of a required option leaves both faults; the typing error is the cause.
+  const bool is_mistyped = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+                           std::ranges::any_of(at.command->remaining(), is_option);
+  if (is_mistyped || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return unexpected_words(at);
+  if (text.find(" not in {") != std::string::npos && text.ends_with('}')) return not_a_value(text);
   constexpr std::string_view kConversion = "Could not convert: ";
   if (text.starts_with(kConversion)) {
     const std::size_t equals = text.find(" = ");
@@ -68,6 +139,10 @@ std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseErr
 
 int usage_fault(const CLI::App& app, const CLI::ParseError& error, std::string_view first_word) {
   const Reached at = reached(app);
+  if (lacks_command(error) && at.command->remaining().empty() && (at.command != &app || first_word.empty())) {
+    std::cerr << at.command->help();
+    return kExitBadInput;
+  }
   const std::string words = words_of(app, at, error, first_word);
   std::cerr << app.get_name() << ": command line: " << words << (words.ends_with('?') ? " See '" : ": see '") << at.name
             << " --help'\n";

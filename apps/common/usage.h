@@ -11,7 +11,8 @@ class ParseError;
 
 namespace kvscope::apps {
 
-// Prints one line to standard error and returns kExitBadInput. `first_word` is the first argument of the program.
+// Prints one line to standard error and returns kExitBadInput; for a command of commands with nothing behind it, its
+// help page instead of the line. `first_word` is the first argument of the program.
 int usage_fault(const CLI::App& app, const CLI::ParseError& error, std::string_view first_word);
 
 }  // namespace kvscope::apps

@@ -33,6 +33,11 @@ int run_convert(const ConvertCommand& command) {
   const golden::Bundle bundle = open_bundle(command.file);
   golden::ConvertOptions options;
   const bool stated = command.from.layout.empty() && command.from.axes.empty() && golden::states_layout(bundle);
+  if (!stated && command.from.layout.empty() && command.from.axes.empty()) {
+    throw InputError("command line", "--from",
+                     fmt::format("is required, because the manifest of '{}' does not state the layout: {}",
+                                 command.file, fitting_layouts(bundle, command.from, command.file, "--from")));
+  }
   options.from = stated ? golden::layout_options_of(bundle, command.file) : chosen_layout(command.from, "--from");
   if (stated) {
     options.from.ignore.insert(options.from.ignore.end(), command.from.ignore.begin(), command.from.ignore.end());

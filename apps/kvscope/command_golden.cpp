@@ -236,6 +236,15 @@ void refuse_idle_options(const GoldenCommand& command) {
   if (!faults.empty()) throw InputError("command line", faults);
 }
 
+golden::PreparedProblem prepare(const GoldenCommand& command, const golden::Bundle& bundle,
+                                const golden::LayoutOptions& options) {
+  try {
+    return golden::prepare_problem(bundle, options, *command.input);
+  } catch (const InputError& error) {
+    throw_with_fitting_layouts(error, bundle, command.layout, *command.input, "--layout");
+  }
+}
+
 int over_tensors(const GoldenCommand& given) {
   golden::Bundle bundle;
   GoldenCommand command = given;
@@ -244,9 +253,8 @@ int over_tensors(const GoldenCommand& given) {
     bundle = open_bundle(*given.input);
     if (!golden::states_layout(bundle)) {
       throw InputError("command line", "--layout",
-                       fmt::format("is required with --input: it names the layout of the tensors, which the manifest "
-                                   "of '{}' does not state; see --help",
-                                   *given.input));
+                       fmt::format("is required, because the manifest of '{0}' does not state the layout: {1}",
+                                   *given.input, fitting_layouts(bundle, given.layout, *given.input, "--layout")));
     }
     const golden::LayoutOptions stated = golden::layout_options_of(bundle, *given.input);
     command = with_manifest(given, stated);
@@ -257,7 +265,7 @@ int over_tensors(const GoldenCommand& given) {
     options = layout_options(command, chosen_layout(command.layout, "--layout"));
     bundle = open_bundle(*given.input);
   }
-  const golden::PreparedProblem prepared = golden::prepare_problem(bundle, options, *command.input);
+  const golden::PreparedProblem prepared = prepare(command, bundle, options);
   if (command.layout.granularity && prepared.problem.k.scales == nullptr && prepared.problem.v.scales == nullptr) {
     throw InputError("command line", "--granularity", "has no effect: the input has no block scales; remove it");
   }

@@ -10,8 +10,38 @@
 #include "apps/common/cli.h"
 #include "apps/kvscope/layout_choice.h"
 #include "core/base/errors.h"
+#include "core/golden/layouts/layout_detect.h"
 
 namespace kvscope::apps {
+namespace {
+
+// The named layouts that the tensors fit without a further option. A missing q does not depend on the layout: neither
+// lint nor convert needs it.
+std::vector<std::string> layouts_that_fit(const golden::Bundle& bundle, LayoutChoice choice, const std::string& file) {
+  choice.layout = golden::layout_names().front();  // detect_layouts puts each layout in its place
+  choice.axes.clear();
+  std::vector<std::string> names;
+  for (const golden::LayoutFit& fit :
+       golden::detect_layouts(bundle, chosen_layout(choice, "--layout"), nullptr, file)) {
+    const bool fits = std::ranges::all_of(fit.faults, [](const Fault& fault) {
+      return fault.where == "q" && fault.message.starts_with("is missing");
+    });
+    if (fits && fit.options.empty()) names.push_back(fit.layout);
+  }
+  return names;
+}
+
+// "the tensors fit 'nhd' and 'hnd': pass --layout nhd or --layout hnd".
+std::string fit_text(const std::vector<std::string>& names, std::string_view option) {
+  std::string layouts, options;
+  for (const std::string& each : names) {
+    layouts += fmt::format("{}'{}'", layouts.empty() ? "" : " and ", each);
+    options += fmt::format("{}{} {}", options.empty() ? "" : " or ", option, each);
+  }
+  return fmt::format("the tensors fit {}: pass {}", layouts, options);
+}
+
+}  // namespace
 
 CLI::Option* add_layout_name(CLI::App& command, const std::string& option, std::string& layout,
                              const std::string& help) {
@@ -105,6 +135,25 @@ golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* opti
   options.head_size = choice.head_size;
   options.ignore = choice.ignore;
   return options;
+}
+
+std::string fitting_layouts(const golden::Bundle& bundle, const LayoutChoice& choice, const std::string& file,
+                            std::string_view option) {
+  const std::vector<std::string> names = layouts_that_fit(bundle, choice, file);
+  if (names.empty()) {
+    return fmt::format("the tensors fit no named layout: 'kvscope layout detect {} --all' prints what each one lacks",
+                       file);
+  }
+  return fit_text(names, option);
+}
+
+void throw_with_fitting_layouts(const InputError& error, const golden::Bundle& bundle, const LayoutChoice& choice,
+                                const std::string& file, std::string_view option) {
+  const std::vector<std::string> names = layouts_that_fit(bundle, choice, file);
+  if (names.empty() || std::ranges::count(names, choice.layout) > 0 || error.source() != file) throw error;
+  std::vector<Fault> faults = error.faults();
+  faults.push_back({std::string(option), fit_text(names, option)});
+  throw InputError(file, std::move(faults));
 }
 
 }  // namespace kvscope::apps

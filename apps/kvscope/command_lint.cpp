@@ -42,8 +42,9 @@ int run(const LintCommand& command) {
     options.layout = golden::layout_options_of(bundle, command.file);
   } else {
     throw InputError("command line", "--layout",
-                     fmt::format("is required, because the manifest of '{}' does not state the layout: pass {}",
-                                 command.file, fmt::join(golden::layout_names(), ", ")));
+                     fmt::format("is required, because the manifest of '{}' does not state the layout: {}",
+                                 command.file,
+                                 fitting_layouts(bundle, command.layout, command.file, "--layout")));
   }
   const std::vector<std::string>& ignore = command.layout.ignore;
   options.layout.ignore.insert(options.layout.ignore.end(), ignore.begin(), ignore.end());

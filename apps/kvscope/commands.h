@@ -17,7 +17,7 @@ namespace kvscope::apps {
 
 using Action = std::function<int()>;
 
-// In the order of --help: from requests to a verdict, then tools.
+// main.cpp groups them, in the order of --help.
 void add_run(CLI::App& app, Action& chosen);      // run SCENARIO [--requests FILE] [--out DIR] [--trace ...]
 void add_explain(CLI::App& app, Action& chosen);  // explain SCENARIO --seq N --token N [--layer ...] [--json]
 void add_stage(CLI::App& app, Action& chosen);    // stage SCENARIO --tile N [--path tma|lds] --out IMAGE

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/base/errors.h"
+#include "core/golden/bundle/tensor.h"
 #include "core/golden/layouts/layouts.h"
 
 namespace CLI {
@@ -38,5 +41,16 @@ void add_layout_sizes(CLI::App& command, LayoutChoice& choice, const std::string
 
 // InputError when neither a layout nor axes are given, or both; `option` is the name of the layout's option.
 [[nodiscard]] golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* option);
+
+// For a message about a missing layout: the named layouts that the tensors fit, "the tensors fit 'vllm': pass --layout
+// vllm". Without one it names `kvscope layout detect`, which prints what each layout lacks.
+[[nodiscard]] std::string fitting_layouts(const golden::Bundle& bundle, const LayoutChoice& choice,
+                                          const std::string& file, std::string_view option);
+
+// Throws `error` again, which the tensors of `file` caused in the chosen layout. If they fit another named layout, a
+// further fault names it.
+[[noreturn]] void throw_with_fitting_layouts(const InputError& error, const golden::Bundle& bundle,
+                                             const LayoutChoice& choice, const std::string& file,
+                                             std::string_view option);
 
 }  // namespace kvscope::apps

@@ -1,6 +1,7 @@
 // kvscope, the command line: registers the commands, parses, and runs the selected one.
 // Exit codes: 0 success, 1 a check failed, 2 invalid input or usage.
 #include <iostream>
+#include <vector>
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
@@ -15,35 +16,35 @@ namespace {
 
 using namespace kvscope::apps;
 
+// The commands under one heading of --help.
+struct CommandGroup {
+  const char* heading;
+  std::vector<void (*)(CLI::App&, Action&)> commands;
+};
+
+const CommandGroup kCommandGroups[] = {
+    {"Commands that simulate a cache", {add_run, add_explain, add_scenario, add_trace}},
+    {"Commands that check the output of an attention kernel",
+     {add_golden, add_verify, add_diagnose, add_reduce, add_merge}},
+    {"Commands that prepare the tensors of a kernel", {add_layout, add_convert, add_lint, add_import, add_dtype}},
+    {"Commands that run CUDA kernels without a GPU", {add_ptx, add_cuda, add_nvcc, add_kernels}},
+    {"Commands that follow a tile into shared memory and registers",
+     {add_stage, add_tma, add_swizzle, add_fragment, add_lds}},
+    {"Other commands", {add_lab, add_completion}}};
+
 void add_commands(CLI::App& app, Action& chosen) {
-  add_run(app, chosen);
-  add_explain(app, chosen);
-  add_stage(app, chosen);
-  add_golden(app, chosen);
-  add_import(app, chosen);
-  add_lint(app, chosen);
-  add_verify(app, chosen);
-  add_diagnose(app, chosen);
-  add_reduce(app, chosen);
-  add_merge(app, chosen);
-  add_convert(app, chosen);
-  add_trace(app, chosen);
-  add_scenario(app, chosen);
-  add_tma(app, chosen);
-  add_swizzle(app, chosen);
-  add_lds(app, chosen);
-  add_fragment(app, chosen);
-  add_ptx(app, chosen);
-  add_cuda(app, chosen);
-  add_nvcc(app, chosen);
-  add_kernels(app, chosen);
-  add_layout(app, chosen);
-  add_dtype(app, chosen);
-  add_lab(app, chosen);
-  add_completion(app, chosen);
+  for (const CommandGroup& group : kCommandGroups) {
+    for (const auto add : group.commands) {
+      add(app, chosen);
+      app.get_subcommands([](const CLI::App*) { return true; }).back()->group(group.heading);
+    }
+  }
   add_examples(app, {"kvscope run apps/scenarios/first_light.json",
                      "kvscope explain apps/scenarios/first_light.json --seq 0 --token 5",
-                     "kvscope golden apps/scenarios/first_light.json --out golden.safetensors"});
+                     "kvscope golden apps/scenarios/first_light.json --out golden.safetensors --candidate mine.npz",
+                     "kvscope verify golden.safetensors mine.npz",
+                     "kvscope ptx run apps/examples/scale.ptx --block 64 --arg 'f32[64]' --arg 2.5",
+                     "kvscope lab start 1 my_lab"});
 }
 
 }  // namespace

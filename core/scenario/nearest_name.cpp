@@ -35,7 +35,7 @@ constexpr std::size_t kLongestTyped = 64;  // no legal name is longer; a limit, 
 std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> names) {
   if (typed.size() > kLongestTyped) return {};
   std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(1, typed.size() / 3) + 1;
+  std::size_t best_distance = std::min(std::max<std::size_t>(1, typed.size() / 3) + 1, typed.size());
   for (const std::string_view candidate : names) {
     const std::size_t distance = edit_distance(typed, candidate);
     if (distance < best_distance) {

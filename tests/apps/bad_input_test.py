@@ -131,22 +131,20 @@ JSONL = "run s.json --requests r.jsonl --out out"
 # <size> is that of the recorded trace.
 
 COMMAND_LINE = [
-    ("no command", {}, "",
-     ["command line: A subcommand is required: see 'kvscope --help'"]),
     ("unknown command", {}, "walk",
      ["command line: 'walk' is not a command: "
-      "choose one of run, explain, stage, golden, import, lint, verify, diagnose, reduce, merge, convert, trace, scenario, tma, swizzle, lds, fragment, ptx, cuda, nvcc, kernels, "
-      "layout, dtype, lab, completion: see 'kvscope --help'"]),
+      "choose one of run, explain, scenario, trace, golden, verify, diagnose, reduce, merge, layout, convert, lint, import, "
+      "dtype, ptx, cuda, nvcc, kernels, stage, tma, swizzle, fragment, lds, lab, completion: see 'kvscope --help'"]),
     ("mistyped command", {}, "explian s.json",
      ["command line: 'explian' is not a command: did you mean \"explain\"? See 'kvscope --help'"]),
     ("unknown option", {}, "run s.json --fast",
-     ["command line: The following argument was not expected: --fast: see 'kvscope run --help'"]),
+     ["command line: '--fast' is not an option of 'kvscope run': see 'kvscope run --help'"]),
     ("no scenario", {}, "run",
      ["command line: SCENARIO is required: see 'kvscope run --help'"]),
     ("two scenarios", {}, "run a.json b.json",
-     ["command line: The following argument was not expected: b.json: see 'kvscope run --help'"]),
+     ["command line: 'kvscope run' takes no further argument 'b.json': see 'kvscope run --help'"]),
     ("detail of no meaning", {}, "run s.json --trace all",
-     ["command line: --trace: all not in {off,steps,full}: see 'kvscope run --help'"]),
+     ["command line: --trace: 'all' is not a valid value: choose one of off, steps, full: see 'kvscope run --help'"]),
     ("interval below zero", {}, "run s.json --check-every -1",
      ["command line: --check-every: -1 is below 0: give a number of steps"]),
     ("interval that is no number", {}, "run s.json --check-every often",
@@ -156,7 +154,7 @@ COMMAND_LINE = [
     ("explain without a token", {}, "explain s.json --seq 0",
      ["command line: --token: is required, unless a place is given: --shared-address, or --lane with --register"]),
     ("neither K nor V", {}, "explain s.json --seq 0 --token 0 --kv q",
-     ["command line: --kv: q not in {k,v}: see 'kvscope explain --help'"]),
+     ["command line: --kv: 'q' is not a valid value: choose one of k, v: see 'kvscope explain --help'"]),
     ("golden of nothing", {}, "golden --out g.npz",
      ["command line: golden: give either a SCENARIO or --input TENSORS, and not both"]),
     ("golden of two things", {}, "golden s.json --input t.npz --layout nhd --out g.npz",
@@ -172,39 +170,36 @@ COMMAND_LINE = [
      [f"command line: {option}: applies only to --input: with SCENARIO, mask, scale and types come from the scenario "
       "file; 'kvscope scenario schema' prints its keys" for option in ("--layout", "--mask")]),
     ("layout of no engine", {}, "golden --input t.npz --layout torch --out g.npz",
-     ["command line: --layout: torch not in {max,nhd,hnd,flashinfer,flashinfer_hnd,vllm_legacy,sglang,mla,vllm,vllm_hnd,"
-      "vllm_diffkv,flashinfer_trtllm,trtllm,flashmla_fp8,mla_indptr,sglang_mla,sglang_req,hf,dense,varlen,mlc,lmcache,"
-      "lmcache_2td,lmcache_t2d,lmcache_mla,flashmla_sparse}: see "
-      "'kvscope golden --help'"]),
+     ["command line: --layout: 'torch' is not a valid value: choose one of max, nhd, hnd, flashinfer, flashinfer_hnd, "
+      "vllm_legacy, sglang, mla, vllm, vllm_hnd, vllm_diffkv, flashinfer_trtllm, trtllm, flashmla_fp8, mla_indptr, "
+      "sglang_mla, sglang_req, hf, dense, varlen, mlc, lmcache, lmcache_2td, lmcache_t2d, lmcache_mla, flashmla_sparse: "
+      "see 'kvscope golden --help'"]),
     ("mask of no meaning", {}, "golden --input t.npz --layout nhd --mask windowed --out g.npz",
-     ["command line: --mask: windowed not in {none,causal,sliding_window,chunked}: see 'kvscope golden --help'"]),
+     ["command line: --mask: 'windowed' is not a valid value: choose one of none, causal, sliding_window, chunked: see 'kvscope golden --help'"]),
     ("verify of one file", {}, "verify g.npz",
      ["command line: CANDIDATE is required: see 'kvscope verify --help'"]),
     ("unknown profile", {}, "verify g.npz c.npz --profile numpy",
-     ["command line: --profile: numpy not in {flashattention,flashinfer,vllm,flashmla,torch}: see 'kvscope verify "
+     ["command line: --profile: 'numpy' is not a valid value: choose one of flashattention, flashinfer, vllm, flashmla, torch: see 'kvscope verify "
       "--help'"]),
     ("merge of one part", {}, "merge a.npz --out m.npz",
      ["command line: PART: At least 2 required but received 1: see 'kvscope merge --help'"]),
-    ("trace alone", {}, "trace",
-     ["command line: A subcommand is required: see 'kvscope trace --help'"]),
     ("mistyped command of a command", {}, "trace shwo t.kvt",
      ["command line: 'shwo' is not a command of 'kvscope trace': did you mean \"show\"? See 'kvscope trace --help'"]),
     ("option where a command of a command stands", {}, "trace --json replay t.kvt --step 3",
-     ["command line: A subcommand is required: see 'kvscope trace --help'"]),
+     ["command line: a command of 'kvscope trace' is missing: choose one of show, diff: see 'kvscope trace --help'"]),
     ("unknown command of a command", {}, "trace replay t.kvt --step 3",
      ["command line: 'replay' is not a command of 'kvscope trace': choose one of show, diff: see 'kvscope trace --help'"]),
     ("kind of no event", {}, "trace show t.kvt --kind token_read",
-     ["command line: --kind: token_read not in {step_began,step_ended,request_arrived,request_admitted,"
-      "request_preempted,request_finished,request_refused,block_allocated,block_shared,block_copied,block_released,"
-      "block_evicted,tokens_written,tile_opened,barrier_expects,box_copied,barrier_completed,lds_copied,wave_waited,"
-      "fragment_read,chunk_landed,lane_read,tile_memory,tile_page,tile_map,tile_shared,tile_fragments,bank_phase,"
-      "register_filled,operand_read,operand_chunk}: see 'kvscope trace show --help'"]),
+     ["command line: --kind: 'token_read' is not a valid value: choose one of step_began, step_ended, request_arrived, "
+      "request_admitted, request_preempted, request_finished, request_refused, block_allocated, block_shared, "
+      "block_copied, block_released, block_evicted, tokens_written, tile_opened, barrier_expects, box_copied, "
+      "barrier_completed, lds_copied, wave_waited, fragment_read, chunk_landed, lane_read, tile_memory, tile_page, "
+      "tile_map, tile_shared, tile_fragments, bank_phase, register_filled, operand_read, operand_chunk: see 'kvscope "
+      "trace show --help'"]),
     ("diff of one trace", {}, "trace diff t.kvt",
      ["command line: B is required: see 'kvscope trace diff --help'"]),
-    ("scenario alone", {}, "scenario",
-     ["command line: A subcommand is required: see 'kvscope scenario --help'"]),
     ("shell of another house", {}, "completion tcsh",
-     ["command line: SHELL: tcsh not in {bash,zsh,fish}: see 'kvscope completion --help'"]),
+     ["command line: SHELL: 'tcsh' is not a valid value: choose one of bash, zsh, fish: see 'kvscope completion --help'"]),
     ("file where a folder is to be", {"s.json": scenario(), "out": "a file"}, "run s.json --out out",
      ["out: cannot be written: Not a directory"]),
     ("file on the way to a folder", {"s.json": scenario(), "out": "a file"}, "run s.json --out out/deeper",
@@ -477,10 +472,25 @@ BUNDLE = [
      {"g.npz": of_run("golden.npz"), "c.npz": npz(x=STATE["lse"])}, "verify g.npz c.npz",
      ["c.npz: candidate 'o': is missing; the golden has f64 [1, 4, 8]. The candidate has x: save the kernel's output "
       "as o, out or output"]),
-    ("candidate in an array file of another name",
-     {"g.npz": of_run("golden.npz"), "x.npy": npy(STATE["o"])}, "verify g.npz x.npy",
-     ["x.npy: candidate 'o': is missing; the golden has f64 [1, 4, 8]. The candidate has x: a .npy file has the name "
+    ("candidate in an array file, of another shape",
+     {"g.npz": of_run("golden.npz"), "x.npy": npy(np.ones((1, 3, 8)))}, "verify g.npz x.npy",
+     ["x.npy: candidate 'o': has shape [1, 3, 8], the golden [1, 4, 8]"]),
+    ("candidate in an array file called like another tensor",
+     {"g.npz": of_run("golden.npz"), "lse.npy": npy(np.ones((1, 4)))}, "verify g.npz lse.npy",
+     ["lse.npy: candidate 'o': is missing; the golden has f64 [1, 4, 8]. The candidate has lse: a .npy file has the name "
       "of its tensor, so rename the file to o.npy"]),
+    ("golden and candidate exchanged",
+     {"g.npz": of_run("golden.npz"), "c.npz": npz(out=STATE["o"])}, "verify c.npz g.npz",
+     ["c.npz: is not a golden bundle, but 'g.npz' is one: exchange the two files"]),
+    ("inputs of a kernel in the place of the golden",
+     {"in.npz": npz(q=STATE["lse"]), "c.npz": npz(o=STATE["o"])}, "verify in.npz c.npz",
+     ["in.npz: is not a golden bundle: it has no tensor 'o' and none of 'c.npz'. If it holds the inputs of the kernel, "
+      "compute the golden output with `kvscope golden --input in.npz --out in_golden.npz`"]),
+    ("tensors in the place of a scenario", {"t.npz": npz(o=STATE["o"])}, "golden t.npz --out g.npz",
+     ["t.npz: is not a scenario (JSON). It is a file of tensors: pass it as `kvscope golden --input t.npz`, or to kvscope "
+      "lint, layout detect or convert"]),
+    ("kernel in the place of a scenario", {"k.ptx": ".version 8.0"}, "run k.ptx",
+     ["k.ptx: is not a scenario (JSON). It is a compiled kernel: run it with `kvscope ptx run k.ptx`"]),
     ("candidate with two outputs",
      {"g.npz": of_run("golden.npz"),
       "c.npz": npz(o=STATE["o"], out=STATE["o"], lse=STATE["lse"], softmax_lse=STATE["lse"])}, "verify g.npz c.npz",
@@ -527,7 +537,9 @@ LAYOUTS = [
       "in.npz: block_table: is missing; layout 'nhd' needs block_table [B, columns]",
       "in.npz: cache_seqlens: is missing; layout 'nhd' needs cache_seqlens [B]",
       "in.npz: q: is missing; it is [T, Hq, D] with query_offsets [B + 1], or [B, queries, Hq, D]",
-      "in.npz: x: is not a tensor of layout 'nhd': did you mean \"q\"? Pass --ignore x to leave it out"]),
+      "in.npz: x: is not a tensor of layout 'nhd': choose one of k_cache, v_cache, block_table, cache_seqlens, q, "
+      "query_offsets, k_scale, v_scale, kv_scale, sm_scale, sinks, alibi_slopes, q_lens, custom_mask, packed_custom_mask, "
+      "tree_mask, attn_mask, k_block_scale, v_block_scale. Pass --ignore x to leave it out"]),
     ("nhd of the wrong rank", *golden("nhd", NHD, {"k_cache": np.ones((6, 2, 8), np.float32)}),
      ["in.npz: k_cache: has shape [6, 2, 8], but layout 'nhd' needs [N, P, H, D]"]),
     ("K and V of different shapes", *golden("nhd", NHD, {"v_cache": np.ones((6, 2, 2, 5), np.float32)}),
@@ -573,14 +585,22 @@ LAYOUTS = [
      ["in.npz: cache_seqlens[0]: sequence 0 has 1099511627776 keys, which are 549755813888 pages of 2 tokens, but "
       "block_table has 3 columns"]),
     ("bits that the array cannot hold", *golden("nhd", NHD, {}, "--cache-dtype bf16"),
-     ["in.npz: k_cache: is f32, which holds no bf16 bit patterns",
-      "in.npz: v_cache: is f32, which holds no bf16 bit patterns"]),
+     ["in.npz: k_cache: is f32: --cache-dtype bf16 is for bit patterns that are stored as u8, i8 or u16; remove it",
+      "in.npz: v_cache: is f32: --cache-dtype bf16 is for bit patterns that are stored as u8, i8 or u16; remove it"]),
+    # As wide as bf16: reading the bits of one type as the other gives a golden output of other numbers.
+    ("f16 read as bf16",
+     *golden("nhd", NHD, {"k_cache": np.ones((6, 2, 2, 4), np.float16), "v_cache": np.ones((6, 2, 2, 4), np.float16),
+                          "q": np.ones((2, 1, 4, 4), np.float16)}, "--cache-dtype bf16 --query-dtype bf16"),
+     ["in.npz: k_cache: is f16: --cache-dtype bf16 is for bit patterns that are stored as u8, i8 or u16; remove it",
+      "in.npz: v_cache: is f16: --cache-dtype bf16 is for bit patterns that are stored as u8, i8 or u16; remove it",
+      "in.npz: q: is f16: --query-dtype bf16 is for bit patterns that are stored as u8 or u16; remove it"]),
     ("no query", *golden("nhd", NHD, {"q": None}),
      ["in.npz: q: is missing; it is [T, Hq, D] with query_offsets [B + 1], or [B, queries, Hq, D]"]),
     ("heads where the tokens of a page are",
      *golden("hnd", NHD, {"k_cache": np.ones((6, 3, 2, 4), np.float32), "v_cache": np.ones((6, 3, 2, 4),
       np.float32)}),
-     ["in.npz: q: has 4 heads, not a multiple of the 3 kv heads"]),
+     ["in.npz: q: has 4 heads, not a multiple of the 3 kv heads",
+      "in.npz: --layout: the tensors fit 'nhd': pass --layout nhd"]),
     ("max with three slots", *golden("max", MAX, {"blocks": np.ones((6, 3, 3, 2, 2, 4), np.float32)}),
      ["in.npz: blocks: has shape [6, 3, 3, 2, 2, 4]: axis 1 is 2 (K and V) or 1 (MLA)"]),
     ("layer past the last", *golden("max", MAX, {}, "--layer 3"),

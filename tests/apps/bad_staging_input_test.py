@@ -231,8 +231,6 @@ STAGING_FIELDS = [
 ]
 
 STAGING_COMMANDS = [
-    ("tma alone", {}, "tma",
-     ["command line: A subcommand is required: see 'kvscope tma --help'"]),
     ("mistyped tma command", {}, "tma chek m.json",
      ["command line: 'chek' is not a command of 'kvscope tma': did you mean \"check\"? See 'kvscope tma --help'"]),
     ("barrier of no operations", {}, "tma barrier",
@@ -247,8 +245,6 @@ STAGING_COMMANDS = [
      ["barrier, init: 0 arrivals are outside 1 to 1048575"]),
     ("gather without rows", {}, "tma gather4 m.json --data d.npy",
      ["command line: --rows is required: see 'kvscope tma gather4 --help'"]),
-    ("swizzle alone", {}, "swizzle",
-     ["command line: A subcommand is required: see 'kvscope swizzle --help'"]),
     ("swizzle of no meaning", {}, "swizzle table 256B",
      ["command line: SWIZZLE: '256B' is not a swizzle: use none, 32B, 64B, 128B, or bits,base,shift on bytes "
       "such as 3,4,3"]),
@@ -274,7 +270,7 @@ STAGING_COMMANDS = [
     ("tile inside a chunk", {}, "swizzle table 128B --dst 8",
      ["command line: --dst: 8 is not a multiple of 16, from 0 on"]),
     ("reader of no meaning", {}, "swizzle solve --read wmma",
-     ["command line: --read: wmma not in {ldmatrix,mfma32,mfma16,row,column}: see 'kvscope swizzle solve --help'"]),
+     ["command line: --read: 'wmma' is not a valid value: choose one of ldmatrix, mfma32, mfma16, row, column: see 'kvscope swizzle solve --help'"]),
     ("ldmatrix on another vendor", {}, "swizzle solve --target gfx950",
      ["command line: --target: ldmatrix is an instruction of NVIDIA GPUs: use --target nvidia"]),
     ("mfma on another vendor", {}, "swizzle solve --read mfma32",
@@ -284,7 +280,7 @@ STAGING_COMMANDS = [
       "tile read by ldmatrix.x4, K as B, 2 B elements: pitch: 100 is not a multiple of 32, what one read "
       "takes: use 128"]),
     ("width that no lane reads", {}, "swizzle solve --read row --width 3",
-     ["command line: --width: 3 not in {1,2,4,8,16}: see 'kvscope swizzle solve --help'"]),
+     ["command line: --width: '3' is not a valid value: choose one of 1, 2, 4, 8, 16: see 'kvscope swizzle solve --help'"]),
     ("chunk narrower than a read", {}, "swizzle solve --chunk 8",
      ["layout to solve: ldmatrix.x4, K as B, 2 B elements: reads 16 B at a time, but chunks of 8 B may "
       "be torn apart: use a chunk of 16"]),
@@ -295,10 +291,8 @@ STAGING_COMMANDS = [
     ("column of too few rows", {}, "swizzle solve --read column --rows 8",
      ["pattern 'a column, 4 B a lane': rows: 8 is not a whole number of the 32 rows that one access "
       "reads: choose 32"]),
-    ("lds alone", {}, "lds",
-     ["command line: A subcommand is required: see 'kvscope lds --help'"]),
     ("table of no meaning", {"s.json": scenario()}, "lds table s.json --what swizzle",
-     ["command line: --what: swizzle not in {constants,copy,registers}: see 'kvscope lds table --help'"]),
+     ["command line: --what: 'swizzle' is not a valid value: choose one of constants, copy, registers: see 'kvscope lds table --help'"]),
     ("values that are not staged", {"s.json": scenario()}, "lds table s.json --what copy",
      ["KVBuffer (K): dtype: f32 is not staged: use bf16, f16, e4m3 or e5m2"]),
     ("stage that does not hold a row", {"s.json": staged()}, "lds table s.json --smem-depth 96",
@@ -330,8 +324,6 @@ STAGING_COMMANDS = [
      ["--wave 4 is outside [0, 4): waves of the block"]),
     ("schedule of values that are not staged", {"s.json": scenario()}, "lds schedule s.json",
      ["KVBuffer (K): dtype: f32 is not staged: use bf16, f16, e4m3 or e5m2"]),
-    ("fragment alone", {}, "fragment",
-     ["command line: A subcommand is required: see 'kvscope fragment --help'"]),
     ("fragment without a name", {}, "fragment table",
      ["command line: NAME is required: see 'kvscope fragment table --help'"]),
     ("mistyped fragment", {}, "fragment table mma.m16n8k61.a",
@@ -357,9 +349,9 @@ STAGE = [
     ("stage without a scenario", {}, "stage",
      ["command line: SCENARIO is required: see 'kvscope stage --help'"]),
     ("path of no meaning", {"s.json": staged()}, "stage s.json --path smem",
-     ["command line: --path: smem not in {tma,lds}: see 'kvscope stage --help'"]),
+     ["command line: --path: 'smem' is not a valid value: choose one of tma, lds: see 'kvscope stage --help'"]),
     ("neither K nor V", {"s.json": staged()}, "stage s.json --kv q",
-     ["command line: --kv: q not in {k,v}: see 'kvscope stage --help'"]),
+     ["command line: --kv: 'q' is not a valid value: choose one of k, v: see 'kvscope stage --help'"]),
     ("layer past the last", {"s.json": staged()}, "stage s.json --layer 2",
      ["--layer 2 is outside [0, 2): layers of the scenario's model"]),
     ("head past the last", {"s.json": staged()}, "stage s.json --head 2",
@@ -440,7 +432,7 @@ WAY_BACK = [
     ("wave past the last", {"s.json": staged()}, "explain s.json --seq 0 --lane 0 --register 0 --wave 4 --path lds",
      ["wave 4 is outside [0, 4): waves of the block"]),
     ("path of no meaning", {"s.json": staged()}, "explain s.json --seq 0 --lane 0 --register 0 --path smem",
-     ["command line: --path: smem not in {tma,lds}: see 'kvscope explain --help'"]),
+     ["command line: --path: 'smem' is not a valid value: choose one of tma, lds: see 'kvscope explain --help'"]),
     ("register of values without fragments",
      {"s.json": staged({"cache": {"dtype": "f32"}})}, "explain s.json --seq 0 --lane 0 --register 0",
      ["mma.sync reads elements of 8 and 16 bits, and these have 32: a kernel converts them"]),

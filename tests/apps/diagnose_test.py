@@ -234,8 +234,9 @@ class Command(Folder):
         only_lse = self.save("only_lse.npz", lse=self.lse)
         self.rejects(f"{only_lse}: candidate 'o': is missing; the golden has f64 [4, 8, 32]. The candidate has lse: save "
                      "the kernel's output as o, out or output", "diagnose", self.golden, only_lse)
-        self.rejects(f"{self.input}: golden 'o': is missing: only an attention output is diagnosed. Make the golden "
-                     "with `kvscope golden`", "diagnose", self.input, self.wrong)
+        self.rejects(f"{self.input}: is not a golden bundle: it has no tensor 'o' and none of '{self.wrong}'. If it holds the "
+                     f"inputs of the kernel, compute the golden output with `kvscope golden --input {self.input} --out "
+                     f"{self.input.replace('.npz', '_golden.npz')}`", "diagnose", self.input, self.wrong)
         self.rejects("command line: CANDIDATE is required: see 'kvscope diagnose --help'", "diagnose", self.golden)
 
     def test_inputs_of_another_golden_are_an_error_that_names_the_file(self):

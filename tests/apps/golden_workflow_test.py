@@ -272,7 +272,8 @@ class Layouts(Folder):
         np.savez(self.path("input.npz"), **tensors("nhd", batch, Pages(batch, 1)))
         done = kvscope("golden", "--input", "input.npz", "--layout", "hnd", "--out", "out.npz", cwd=self.folder)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertEqual(done.stderr, f"kvscope: input.npz: q: has {HQ} heads, not a multiple of the {P} kv heads\n")
+        self.assertEqual(done.stderr, f"kvscope: input.npz: q: has {HQ} heads, not a multiple of the {P} kv heads\n"
+                                      "kvscope: input.npz: --layout: the tensors fit 'nhd': pass --layout nhd\n")
         self.assertEqual(os.listdir(self.folder), ["input.npz"])
 
     def test_reads_and_writes_safetensors(self):

@@ -18,9 +18,15 @@ def section(page, title):
     return page.partition(f"\n{title}:\n")[2].partition("\n\n")[0].splitlines()
 
 
+def command_titles(page):
+    """The headings of a help page under which commands are listed."""
+    return re.findall(r"(?m)^(Subcommands|Commands that .*|Other commands):$", page)
+
+
 def commands(page):
-    """The names under "Subcommands:" of a help page. The further lines of a description have a deeper indent."""
-    return re.findall(r"(?m)^  (\w+) ", "\n".join(section(page, "Subcommands")))
+    """The commands of a help page, by name. The further lines of a description have a deeper indent."""
+    return [name for title in command_titles(page)
+            for name in re.findall(r"(?m)^  (\w+) ", "\n".join(section(page, title)))]
 
 
 def description(page):
@@ -89,7 +95,7 @@ class Help(unittest.TestCase):
                 self.assertEqual(len(found), len(arguments(page)[0]))
                 for text in found:
                     self.assertRegex(text, r"(?s)  +[A-Za-z0-9][^\n]{8,}", "an option without a description")
-                options = page.partition("\nOptions:\n")[2].partition("\nSubcommands:")[0].partition("\nExamples:")[0]
+                options = page.partition("\nOptions:\n")[2].partition("\nExamples:")[0]
                 for line in options.partition("\nLayouts of --input")[0].partition("\nValues of --arg")[0].splitlines():
                     self.assertLessEqual(len(line), 100, line)
 
@@ -101,12 +107,21 @@ class Help(unittest.TestCase):
         self.assertRegex(self.pages[("ptx", "run")], r"\nOptions of --events:\n(  .*\n)*  --event-lanes ")
         self.assertRegex(self.pages[("trace", "show")], r"--step N .*\s+\[not with --events, --verify\]")
 
+    def test_the_first_page_groups_its_commands_by_task(self):
+        titles = command_titles(self.pages[()])
+        self.assertGreater(len(titles), 3)
+        self.assertEqual(len(set(titles)), len(titles))
+        self.assertEqual(titles[-1], "Other commands")
+        names = commands(self.pages[()])
+        self.assertEqual(len(set(names)), len(names), "a command is in two groups")
+        self.assertIn("verify", [line.split()[0] for line in section(self.pages[()], titles[1])])
+
     def test_every_option_of_a_page_is_known_to_its_command(self):
-        # The message for an unknown option contains "not expected". A known one fails for another reason, such as a missing value.
+        # A known option fails for another reason, such as a missing value.
         for words, page in self.pages.items():
             for option in arguments(page)[0]:
                 if option not in ("--help", "--version"):
-                    self.assertNotIn("was not expected: " + option, kvscope(*words, option).stderr, (words, option))
+                    self.assertNotIn(f"'{option}' is not an option", kvscope(*words, option).stderr, (words, option))
 
     def test_help_wins_over_what_else_is_wrong(self):
         for line in [["run", "--help"], ["run", "none.json", "--trace", "full", "--help"], ["golden", "-h"]]:

@@ -462,7 +462,23 @@ class Conversion(Folder):
             self.assertEqual(self.refused("convert", "a.npz", "--from", "nhd", "--to", to, "--out", "b.npz"),
                              f"kvscope: a.npz: --to: layout '{to}' {text}\n")
         self.assertEqual(self.refused("convert", "a.npz", "--to", "hnd", "--out", "b.npz"),
-                         "kvscope: command line: --from: is required: it names the layout of the tensors; see --help\n")
+                         "kvscope: command line: --from: is required, because the manifest of 'a.npz' does not state the "
+                         "layout: the tensors fit 'nhd' and 'hnd': pass --from nhd or --from hnd\n")
+
+    def test_a_missing_or_wrong_layout_is_answered_with_those_that_fit(self):
+        cache = Cache(24)
+        tensors = {**LAYOUTS["flashinfer"][0](cache), **queries_of(cache)[1]}
+        self.save("a.npz", tensors)
+        fits = "the tensors fit 'flashinfer': pass --layout flashinfer\n"
+        missing = "kvscope: command line: --layout: is required, because the manifest of 'a.npz' does not state the layout: "
+        self.assertEqual(self.refused("golden", "--input", "a.npz", "--out", "g.npz"), missing + fits)
+        self.assertEqual(self.refused("lint", "a.npz"), missing + fits)
+        wrong = self.refused("golden", "--input", "a.npz", "--layout", "nhd", "--out", "g.npz")
+        self.assertTrue(wrong.endswith("kvscope: a.npz: --layout: " + fits), wrong)
+        self.save("b.npz", {**tensors, "other": np.ones(3, np.float32)})
+        self.assertEqual(self.refused("golden", "--input", "b.npz", "--out", "g.npz"),
+                         missing.replace("a.npz", "b.npz") + "the tensors fit no named layout: 'kvscope layout detect b.npz "
+                         "--all' prints what each one lacks\n")
 
 
 class Described(Folder):

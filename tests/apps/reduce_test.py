@@ -199,7 +199,7 @@ class InputsOnly(unittest.TestCase):
         fine(*own, "--out", self.path("golden.npz"))
         bare = kvscope("golden", "--input", self.path("t.npz"), "--out", self.path("no.npz"))
         self.assertEqual(bare.returncode, 2)
-        self.assertIn("--layout: is required with --input: it names the layout of the tensors, which the manifest of",
+        self.assertIn("--layout: is required, because the manifest of",
                       bare.stderr)
         printed = fine(*own, "--inputs-only", "--out", self.path("inputs.npz"))
         self.assertIn("next       kvscope golden --input", printed)

@@ -6,6 +6,7 @@
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -27,16 +28,45 @@ class Common(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_names_the_help_page_when_the_line_cannot_be_parsed(self):
-        for line, fault in [([], "A subcommand is required: see 'kvscope --help'"),
-                            (["layout"], "EXPR is required: see 'kvscope layout --help'"),
+        for line, fault in [(["layout"], "EXPR is required: see 'kvscope layout --help'"),
                             (["layout", "(2,2)", "--jsn"],
-                             "The following argument was not expected: --jsn: see 'kvscope layout --help'"),
+                             "'--jsn' is not an option of 'kvscope layout': did you mean --json? "
+                             "See 'kvscope layout --help'"),
                             (["completion", "csh"],
-                             "SHELL: csh not in {bash,zsh,fish}: see 'kvscope completion --help'")]:
+                             "SHELL: 'csh' is not a valid value: did you mean \"zsh\"? See 'kvscope completion --help'")]:
             with self.subTest(line=line):
                 done = kvscope(*line)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertEqual(done.stderr, f"kvscope: command line: {fault}\n")
+
+    def test_offers_the_options_that_a_mistyped_one_may_stand_for(self):
+        for line, fault in [
+                # --out is missing too, but its absence is not the mistake.
+                (["golden", "--inptu=a.npz"], "'--inptu' is not an option of 'kvscope golden': did you mean --input?"),
+                # The word is part of one name or of three, and close to none.
+                (["convert", "a.npz", "--dtype", "bf16", "--from", "nhd", "--to", "hnd", "--out", "b.npz"],
+                 "'--dtype' is not an option of 'kvscope convert': did you mean --cache-dtype?"),
+                (["golden", "--input", "a.npz", "--dtype", "bf16", "--out", "b.npz"],
+                 "'--dtype' is not an option of 'kvscope golden': did you mean --candidate-dtype, --cache-dtype or --query-dtype?"),
+                # The values behind an unknown option are not faults of their own; nor is an option of the program itself.
+                (["ptx", "run", "k.ptx", "--args", "u32[64]", "x"],
+                 "'--args' is not an option of 'kvscope ptx run': did you mean --arg?"),
+                (["--jsn", "run", "s.json"], "'--jsn' is not an option of 'kvscope'"),
+                (["run", "s.json", "--zzzzzz"], "'--zzzzzz' is not an option of 'kvscope run'"),
+                (["run", "a.json", "b.json"], "'kvscope run' takes no further argument 'b.json'")]:
+            with self.subTest(line=line):
+                done = kvscope(*line)
+                of = fault.split("'")[3] if "not an option" in fault else "kvscope run"
+                end = f" See '{of} --help'\n" if fault.endswith("?") else f": see '{of} --help'\n"
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertEqual(done.stderr, f"kvscope: command line: {fault}{end}")
+
+    def test_a_command_of_commands_alone_prints_its_help_page_and_fails(self):
+        for line in ([], ["trace"], ["scenario"], ["tma"], ["swizzle"], ["lds"], ["fragment"], ["ptx"]):
+            with self.subTest(line=line):
+                done = kvscope(*line)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertEqual(done.stderr, kvscope(*line, "--help").stdout)
 
     def test_says_so_when_standard_output_is_full(self):
         # Without the check a full disk leaves an empty file and exit code 0.
@@ -186,9 +216,7 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kvscope; printf '%s\\n' "${COMPREPLY
         self.assertIn("complete -o default -F _kvscope kvscope", kvscope("completion", "bash").stdout)
 
     def test_names_every_command_of_the_help_page_in_every_shell(self):
-        commands = kvscope("--help").stdout.split("Subcommands:\n")[1].split("\n\n")[0]
-        listed = [line.split()[0] for line in commands.splitlines()
-                  if line.startswith("  ") and line[2] != " "]
+        listed = re.findall(r"(?m)^  ([a-z]\w*) {2,}", kvscope("--help").stdout)
         self.assertGreater(len(listed), 2)
         for shell in ["bash", "zsh", "fish"]:
             script = kvscope("completion", shell).stdout

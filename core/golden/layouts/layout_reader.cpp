@@ -105,7 +105,11 @@ const Tensor* LayoutReader::cache(const std::string& name, std::size_t rank, std
   cache_dtype = options_.cache_dtype.value_or(found->dtype);
   const bool packed = cache_dtype == DType::e2m1 && bits(found->dtype) == 8;  // two elements in a byte
   const bool is_cache = is_float(cache_dtype) || cache_dtype == DType::i8;
-  if (bits(cache_dtype) != bits(found->dtype) && !packed) {
+  if (is_float(found->dtype) && cache_dtype != found->dtype) {  // f16 read as bf16 would be another number
+    fault(given(name), fmt::format("is {}: --cache-dtype {} is for bit patterns that are stored as u8, i8 or "
+                                   "u16; remove it",
+                                   kvscope::name(found->dtype), kvscope::name(cache_dtype)));
+  } else if (bits(cache_dtype) != bits(found->dtype) && !packed) {
     fault(given(name), fmt::format("is {}, which holds no {} bit patterns", kvscope::name(found->dtype),
                                    kvscope::name(cache_dtype)));
   } else if (!is_cache) {

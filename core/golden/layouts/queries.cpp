@@ -143,7 +143,10 @@ void read_queries(LayoutReader& r, const LayoutDescription& layout, PreparedProb
   if (found == &made) prepared.q_copy = std::move(made.bytes);
   const Tensor& q = *found;
   problem.q_dtype = r.options().query_dtype.value_or(q.dtype);
-  if (bits(problem.q_dtype) != bits(q.dtype) || !is_float(problem.q_dtype)) {
+  if (is_float(q.dtype) && problem.q_dtype != q.dtype) {
+    r.fault(q_name, fmt::format("is {}: --query-dtype {} is for bit patterns that are stored as u8 or u16; remove it",
+                                name(q.dtype), name(problem.q_dtype)));
+  } else if (bits(problem.q_dtype) != bits(q.dtype) || !is_float(problem.q_dtype)) {
     r.fault(q_name, fmt::format("is {}: say which floats its bit patterns are, by the ending of its name (_bf16, _f16)",
                                 name(q.dtype)));
   }

@@ -14,7 +14,8 @@ namespace kvscope::golden {
 
 // Renames the output in `candidate` to `o` and `lse`, if `golden` has these tensors, and returns one note for each
 // renamed tensor. Then it rearranges them, if they have a shape of detail/output_shapes.h: lse [H, T] becomes [T, H].
-// A tensor that `golden` has under the same name keeps it. `source` is the candidate's file.
+// A tensor that `golden` has under the same name keeps it. `source` is the candidate's file; the tensor of a .npy file
+// has no name and is `o`, unless the file is called like another tensor of `golden`, such as lse.npy.
 // Throws InputError(source) if the candidate holds one tensor under two of its names: it is unknown which to compare.
 // Example: {"out", "softmax_lse"} -> {"o", "lse"}, notes "candidate 'out' is compared as 'o'" and the same for lse.
 std::vector<std::string> use_output_names(const Bundle& golden, Bundle& candidate, std::string_view source);

@@ -28,6 +28,8 @@ TEST(NearestName, AllowsAThirdOfWhatWasTyped) {
   constexpr std::array<std::string_view, 1> kTwo{"ab"};
   EXPECT_EQ(nearest_name("ax", kTwo), "ab");
   EXPECT_EQ(nearest_name("xx", kTwo), "");
+  constexpr std::array<std::string_view, 2> kOne{"k", "v"};
+  EXPECT_EQ(nearest_name("q", kOne), "");  // one edit, but nothing of the typed word is kept
 }
 
 // Swapping two letters is the most common typing error and counts as one edit, so that short names are found.
