@@ -13,6 +13,7 @@
 #include "core/base/checked.h"
 #include "core/base/convert.h"
 #include "core/base/errors.h"
+#include "core/base/interruption.h"
 #include "core/layout/filled.h"
 #include "core/layout/strided_view.h"
 
@@ -183,6 +184,7 @@ class Flow {
     }
     const std::int64_t keys = p_.keys(sequence);
     for (std::int64_t query = 0; query < queries_; ++query) {
+      interruption_point();
       const KeyRange visible = visible_keys(p_.options, query, queries_, keys);
       const std::int64_t first = std::max(tile.first, visible.first);
       const std::int64_t last = std::min(tile.last, visible.last);

@@ -4,8 +4,9 @@
 //   const Interruptible scope([] { return !stop_requested; });
 //   attention::reference(problem);  // throws Cancelled within about 20 ms + one piece of work
 //
-// Computations that ask: the golden reference and its fast path, the comparison of outputs, the diagnosis. They are
-// single-threaded, so the function belongs to one thread. Without an Interruptible, a point costs one load.
+// Computations that ask: the paging engine, the golden reference and its fast path, the tiled flow, the comparison of
+// outputs, the diagnosis. They are single-threaded, so the function belongs to one thread. Without an Interruptible, a
+// point costs one load.
 #pragma once
 
 #include <chrono>

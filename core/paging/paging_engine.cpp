@@ -8,6 +8,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/errors.h"
+#include "core/base/interruption.h"
 #include "core/paging/detail/paging_state.h"
 #include "core/paging/lookup_table.h"
 
@@ -20,6 +21,7 @@ PagingEngine::PagingEngine(const Scenario& scenario, std::span<const Request> re
 PagingEngine::~PagingEngine() = default;
 
 bool PagingEngine::step() {
+  interruption_point();
   return state_->step();
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/convert.h"
+#include "core/base/interruption.h"
 #include "core/base/random.h"
 #include "core/cache/layer_view.h"
 #include "core/layout/filled.h"
@@ -58,6 +59,7 @@ xt::xtensor<double, 2> values_of(const CounterRng& rng, std::uint64_t id, std::i
 void each_token(const FocusState& focus, const LayerData& data, const auto& first, const auto& per_token) {
   for (std::size_t row = 0; row < focus.cache.batch.size(); ++row) {
     for (std::int64_t t = first(row); t < data.key_lengths[row]; ++t) {
+      interruption_point();
       per_token(row, t, focus.token_ids[row][static_cast<std::size_t>(t)]);
     }
   }

@@ -420,6 +420,13 @@ def _(k, rng):
         side.block_stride = side.layer_stride
 
 
+@fault("the cache as [2, blocks, ...]", "kv_axis", when=lambda s: s.layout == "flashinfer")
+def _(k, rng):
+    k.v.offset = k.v.memory.size // 2
+    k.k.block_stride = k.v.block_stride = k.k.block_stride // 2
+    return "[2, blocks, ...] instead of [blocks, 2, ...]"
+
+
 @fault("layer 0", "layer", when=lambda s: s.layers > 1)
 def _(k, rng):
     k.k, k.v = k.k.in_layer(0), k.v.in_layer(0)
@@ -810,6 +817,17 @@ def _(k, rng):
 def _(k, rng):
     batch, queries = len(k.shape.lengths), k.shape.queries[0]
     k.store = lambda o: o.reshape(batch, queries, *o.shape[1:]).transpose(0, 2, 1, 3).reshape(o.shape)
+
+
+@fault("lse as [heads, rows]", "lse_axes")
+def _(k, rng):
+    k.store_lse = lambda lse: lse.T.reshape(lse.shape)
+
+
+@fault("lse as [batch, heads, queries]", "lse_axes", when=lambda s: prefill(s) and len(set(s.queries)) == 1)
+def _(k, rng):
+    batch, queries = len(k.shape.lengths), k.shape.queries[0]
+    k.store_lse = lambda lse: lse.reshape(batch, queries, -1).transpose(0, 2, 1).reshape(lse.shape)
 
 
 # --- faults that no hypothesis describes ------------------------------------------------------------------------------

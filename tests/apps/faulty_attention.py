@@ -266,7 +266,7 @@ class Kernel:
         self.merged = None  # function from the results of the splits to (o, lse)
         self.zeros = lambda b, i: 0  # keys past the end that are read as zeros and not masked
         self.used = None  # elements of q and K that a score has
-        self.lse_factor, self.store = 1.0, None
+        self.lse_factor, self.store, self.store_lse = 1.0, None, None
         self.key_order = None  # function from K rows [keys, head, dim] to the rows that are used
         self.value_order = None
         self.rotate = None
@@ -306,6 +306,8 @@ class Kernel:
                     o[at], lse[at] = self.row(b, i, at, keys, dtype, real)
         if self.store:
             o = self.store(o)
+        if self.store_lse:
+            lse = self.store_lse(lse)
         return rounded(dtype, o), lse * real(self.lse_factor)
 
     def row(self, b, i, at, keys, dtype, real):

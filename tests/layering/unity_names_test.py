@@ -4,7 +4,7 @@
     unity_names_test.py ROOT
 
 KVSCOPE_UNITY compiles several sources of a library as one translation unit, so that they share their unnamed namespaces. Which
-sources meet depends on the batch: release takes 8, the Python wheel 32. This check takes all sources of a library together, in a
+sources meet depends on the batch: release takes 8, the Python wheel 40. This check takes all sources of a library together, in a
 second and without a compiler. Functions may be overloaded; the same parameter types are a fault. Prints one line a fault,
 "file:line: 'name' is defined in file:line too: next step", and exits 1 when there is one.
 

@@ -19,8 +19,8 @@ from kvscope.__main__ import main
 RNG = np.random.default_rng(11)
 
 
-def attention(q, keys, values, scale, causal=True, left=-1, cap=0.0):
-    """One sequence: q [T, Hq, D], keys and values [S, H, D] -> o [T, Hq, Dv], lse [T, Hq] in base 2."""
+def attention(q, keys, values, scale, causal=True, left=-1, cap=0.0, sinks=None):
+    """One sequence: q [T, Hq, D], keys and values [S, H, D], sinks [Hq] -> o [T, Hq, Dv], lse [T, Hq] in base 2."""
     rows, query_heads = q.shape[:2]
     o, lse = np.zeros((rows, query_heads, values.shape[2])), np.zeros((rows, query_heads))
     for t in range(rows):
@@ -32,8 +32,9 @@ def attention(q, keys, values, scale, causal=True, left=-1, cap=0.0):
             scores = scale * (keys[first:last, group].astype(np.float64) @ q[t, h].astype(np.float64))
             scores = cap * np.tanh(scores / cap) if cap else scores
             weights = np.exp(scores - scores.max())
-            o[t, h] = weights @ values[first:last, group] / weights.sum()
-            lse[t, h] = (scores.max() + np.log(weights.sum())) / np.log(2)
+            total = weights.sum() + (0 if sinks is None else np.exp(sinks[h] - scores.max()))
+            o[t, h] = weights @ values[first:last, group] / total
+            lse[t, h] = (scores.max() + np.log(total)) / np.log(2)
     return o.astype(np.float32), lse.astype(np.float32)
 
 
@@ -54,7 +55,7 @@ class FlashAttentionImpl:
         for b, length in enumerate(attn_metadata.seq_lens):
             table = attn_metadata.block_table[b][::-1] if self.wrong_page and b == 1 else attn_metadata.block_table[b]
             pages = kv_cache[:, table].reshape(2, -1, *kv_cache.shape[3:])[:, :length]
-            output[start[b]:start[b + 1]] = attention(query[start[b]:start[b + 1]], *pages, self.scale)[0].reshape(
+            output[start[b]:start[b + 1]] = attention(query[start[b]:start[b + 1]], *pages, self.scale, sinks=self.sinks)[0].reshape(
                 output[start[b]:start[b + 1]].shape)
         return output
 
@@ -179,6 +180,16 @@ def test_a_wrong_page_of_vllm_is_named_by_replay(vllm, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "FAIL" in printed and "sequence 1" in printed and "0 of 1 calls pass" in printed
     assert "<svg" in (tmp_path / "page.html").read_text()
+
+
+def test_sinks_of_vllm_are_kept(vllm, tmp_path):
+    vllm.sinks = np.array([2, -1, 0.5, 3], np.float32)
+    with kv.capture.to(tmp_path) as capture:
+        capture.vllm()
+        forward(vllm, call_in_bounds())
+    assert capture.kept == 1 and main(["replay", str(tmp_path)]) == 0
+    kept = kv.Problem.load(next(tmp_path.iterdir()) / "inputs.safetensors")
+    assert kept.tensor("sinks").tolist() == vllm.sinks.tolist()
 
 
 def test_every_nth_call_of_chosen_layers_within_the_size_limit(vllm, tmp_path):
@@ -328,6 +339,8 @@ def test_calls_of_sglang_are_kept_and_pass(monkeypatch, tmp_path, decode, window
 
 
 class BatchDecodeWithPagedKVCacheWrapper:
+    sinks = None
+
     def __init__(self, float_workspace_buffer=None, kv_layout="NHD"):
         self._kv_layout = kv_layout
 
@@ -349,7 +362,7 @@ class BatchDecodeWithPagedKVCacheWrapper:
             pages = cache[blocks] if self._kv_layout == "NHD" else cache[blocks].swapaxes(2, 3)
             tokens = (len(blocks) - 1) * page + last[b]
             keys, values = pages.swapaxes(0, 1).reshape(2, -1, *pages.shape[3:])[:, :tokens]
-            outs.append(attention(q[rows[b]:rows[b + 1]], keys, v_scale * values, scale, causal, left, cap))
+            outs.append(attention(q[rows[b]:rows[b + 1]], keys, v_scale * values, scale, causal, left, cap, self.sinks))
         o, lse = (np.concatenate(parts) for parts in zip(*outs))
         return (o, lse) if return_lse else o
 
@@ -410,7 +423,7 @@ class LaterDecodeWrapper(BatchDecodeWithPagedKVCacheWrapper):
             lse_base="log2", lse_layout="NH", window_left=None, sinks=None, kv_cache_sf=None,
             skip_softmax_threshold_scale_factor=None):
         indptr, indices, last, page, scale, left, cap = self.planned
-        rows = np.arange(len(last) + 1) * (len(q) // len(last))
+        rows, self.sinks = np.arange(len(last) + 1) * (len(q) // len(last)), sinks
         o, base_2 = self.compute(q, paged_kv_cache, rows, True, scale * (q_scale or 1) * (k_scale or 1), left, cap, v_scale or 1, True)
         base_2 = base_2 * np.float32(np.log(2)) if lse_base == "ln" else base_2
         return (o, base_2.T.copy() if lse_layout == "HN" else base_2) if return_lse else o
@@ -423,6 +436,7 @@ class LaterDecodeWrapper(BatchDecodeWithPagedKVCacheWrapper):
     ("plan", ("NONE", 3, 4.0, "float32", None, None, None, 0.2), {}, "run", dict(q_scale=0.5), 2),
     ("begin_forward", (), dict(sm_scale=0.3), "run_return_lse", {}, 2),
     ("plan", (), {}, "run_return_lse", dict(lse_base="ln", lse_layout="HN"), 2),
+    ("plan", (), {}, "run", dict(sinks=np.array([2, -1, 0.5, 3], np.float32)), 2),
     ("plan", (), dict(q_len_per_req=3), "run", dict(return_lse=True), 6)])
 def test_calls_of_a_later_flashinfer_are_kept_and_pass(monkeypatch, tmp_path, plan, positions, options, run, more, queries):
     module = types.ModuleType("flashinfer")

@@ -167,9 +167,64 @@ def test_tensors_that_are_not_plain_host_memory_are_named():
             array_of("cache", tensor)
 
 
-def test_arrays_of_cupy_are_told_to_be_copied():
-    class OnDevice:  # as cupy.ndarray, which cannot be made without a GPU
-        def __array__(self, *_):
-            raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
-    with pytest.raises(kv.InputError, match=r"cache is OnDevice.*\.get\(\)"):
-        array_of("cache", OnDevice())
+class OnDevice:
+    """As cupy.ndarray, which cannot be made without a GPU: no conversion but get(), and the CUDA array interface."""
+    __cuda_array_interface__ = {"version": 3}
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, *_, **options):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
+
+    def get(self):
+        return self.values.copy()
+
+
+def test_arrays_of_cupy_are_copied_with_a_warning():
+    q, cache, table, lengths = inputs()
+    expected = kv.golden(kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths))
+    with pytest.warns(kv.DeviceMemoryWarning, match=f"kv_cache is on a CUDA device: .*{cache.nbytes:,} bytes"):
+        g = kv.golden(kv.Problem.vllm(q, OnDevice(cache), block_table=table, seq_lens=lengths))
+    assert g.o.tobytes() == expected.o.tobytes()
+    with pytest.warns(kv.DeviceMemoryWarning, match="out is on"):
+        assert kv.verify(OnDevice(g.o.astype(np.float32)), g)
+    with pytest.raises(kv.InputError, match=r"data is OnDevice.*\.get\(\)"):  # the results would be lost with the copy
+        kv.load(EXAMPLES / "scale.ptx")["scale"].launch(block=32, args=[OnDevice(np.ones(32, np.float32)), 3.0])
+
+
+def test_tensors_of_a_gpu_are_copied_with_a_warning():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
+
+    class OnGpu(torch.Tensor):  # a tensor of CUDA cannot be made without a GPU
+        device = property(lambda self: torch.device("cuda:1"))
+
+        def cpu(self):
+            return torch.Tensor(self.numpy())
+    q, cache, table, lengths = inputs()
+    g = kv.golden(kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths))
+    out = torch.from_numpy(np.asarray(g.o, np.float32)).as_subclass(OnGpu)
+    with pytest.warns(kv.DeviceMemoryWarning, match=f"out is on cuda:1: .*{out.nbytes:,} bytes"):
+        assert kv.verify(out, g)
+    with pytest.raises(kv.InputError, match="kv_cache is on meta and cannot be copied to the CPU"):
+        kv.Problem.vllm(q, torch.ones(cache.shape, device="meta"), block_table=table, seq_lens=lengths)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch", "jax"])
+def test_a_golden_output_is_of_the_kind_that_went_in(kind):
+    q, cache, table, lengths = inputs()
+    plain = kv.golden(kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths))
+    library = np if kind == "numpy" else pytest.importorskip(kind, reason=f"{kind} is not installed")
+    if kind == "torch":
+        q = torch_q = library.from_numpy(q)
+    elif kind == "jax":
+        q = library.numpy.asarray(q)
+    g = kv.golden(kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths))
+    # Without its types of 64 bits, JAX could not hold the golden output.
+    expected = library.Tensor if kind == "torch" else np.ndarray
+    for name in ("o", "lse", "bounds"):
+        value = getattr(g, name)
+        assert isinstance(value, expected) and np.asarray(value).tobytes() == np.asarray(getattr(plain, name)).tobytes()
+    if kind == "torch":
+        assert g.o.dtype == library.float64 and (torch_q.double() - g.o).shape == g.o.shape
+    assert g._repr_html_() and kv.verify(g.o, g).errors.ratio.max() < 1

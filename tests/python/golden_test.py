@@ -1,7 +1,6 @@
 """Problems, golden outputs, verdicts, diagnoses, layouts: against NumPy and against known faults."""
 import json
 import pickle
-import threading
 
 import numpy as np
 import pytest
@@ -120,16 +119,6 @@ def test_a_header_whose_length_looks_like_a_pickle_is_read(tmp_path, protocol):
     path.write_bytes(pickle.dumps({"x": [1] * 100}, protocol))
     with pytest.raises(kv.InputError, match="pickle"):
         _core.load_bundle(str(path))
-
-
-def test_golden_is_the_same_in_eight_threads():
-    one, out = problem(), []
-    threads = [threading.Thread(target=lambda: out.append(kv.golden(one).o.tobytes())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(out) == 8 and len(set(out)) == 1
 
 
 def test_what_a_golden_returned_outlives_it():

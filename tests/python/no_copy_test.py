@@ -56,8 +56,12 @@ def test_tensors_of_pytorch_are_read_in_place():
     before = kv.golden(problem).o
     cache.mul_(2)
     assert not np.array_equal(kv.golden(problem).o, before)
-    with pytest.raises(RuntimeError):
-        cache.resize_(0)  # the problem reads this memory
+    after = kv.golden(problem).o
+    with pytest.raises(RuntimeError, match="not resizable"):
+        cache.resize_(1 << 20)  # the problem reads this memory
+    cache.set_(torch.zeros(3).bfloat16())  # the tensor leaves it
+    spare = [torch.full((6 * 2 * 4 * 2 * 8,), float("nan")).bfloat16() for _ in range(100)]  # would reuse it
+    assert torch.equal(kv.golden(problem).o, after) and len(spare) == 100
 
 
 @pytest.mark.parametrize("strided", [lambda a: a[::2], lambda a: a[::-1], lambda a: a.swapaxes(2, 3).copy().swapaxes(2, 3)],

@@ -65,12 +65,10 @@ std::shared_ptr<Run> run(const std::string& text, const std::string& source, con
 }
 
 py::dict step(const Run& run, std::int64_t number) {
-  CacheState state;
-  {
-    const py::gil_scoped_release release;
+  const CacheState state = without_lock([&] {
     check_index("step", number, run.outcome.engine.report.steps, "steps of the run");
-    state = state_at(run.scenario, run.requests, StepIdx{number}).cache;
-  }
+    return state_at(run.scenario, run.requests, StepIdx{number}).cache;
+  });
   std::vector<std::int64_t> batch;
   for (const SeqIdx seq : state.batch) batch.push_back(seq.value);
   py::dict out;
@@ -95,11 +93,7 @@ py::dict explain_one(const Run& run, std::int64_t seq, std::int64_t token, std::
   question.dim = DimIdx{dim};
   question.kv = values ? KOrV::v : KOrV::k;
   question.step = StepIdx{step};
-  trace::Explanation explanation;
-  {
-    const py::gil_scoped_release release;
-    explanation = explain(run.scenario, run.requests, question);
-  }
+  const trace::Explanation explanation = without_lock([&] { return explain(run.scenario, run.requests, question); });
   py::dict out;
   py::list links;
   for (const trace::Link& link : explanation.links) {
@@ -143,8 +137,7 @@ py::dict event_dict(const trace::Event& event) {
 py::list tile(const Run& run, std::int64_t seq, std::int64_t token, std::int64_t layer, std::int64_t head,
               std::int64_t dim, bool values, std::int64_t number, bool lds) {
   trace::MemoryRecorder recorder;
-  {
-    const py::gil_scoped_release release;
+  without_lock([&] {
     const Scenario& scenario = run.scenario;
     const KOrV kv = values ? KOrV::v : KOrV::k;
     check_index("token", token, std::numeric_limits<std::int64_t>::max(), "tokens");
@@ -167,7 +160,7 @@ py::list tile(const Run& run, std::int64_t seq, std::int64_t token, std::int64_t
     question.tile = token / tile_tokens(scenario, question.path, kv);
     question.dim = DimIdx{dim};
     record_tile(scenario, state_at(scenario, run.requests, step).cache, question, recorder);
-  }
+  });
   py::list out;
   for (const trace::Event& event : recorder.events()) out.append(event_dict(event));
   return out;

@@ -4,13 +4,14 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import sys
+import warnings
 from typing import Any, Mapping
 
 import numpy as np
 
 from . import _core
 from ._dlpack import narrow_floats
-from ._errors import InputError
+from ._errors import DeviceMemoryWarning, InputError
 
 _NUMPY = {"float64": "f64", "float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "bool": "u8",
           "int16": "i16",
@@ -43,7 +44,7 @@ def _is_jax(value: Any) -> bool:
 def _of_torch(name: str, value: Any) -> Array:
     torch = sys.modules["torch"]
     if value.device.type != "cpu":
-        raise InputError(f"{name} is on {value.device}: kvscope reads host memory, pass {name}.cpu()")
+        raise InputError(f"{name} is on {value.device}, not in host memory: pass {name}.cpu()")
     if value.layout != torch.strided:
         raise InputError(f"{name} has the layout {value.layout}: pass {name}.to_dense()")
     if value.is_neg():
@@ -99,6 +100,30 @@ def array_of(name: str, value: Any, dtype: str | None = None) -> Array:
     return array
 
 
+def _device_of(value: Any) -> str | None:
+    """The device that holds the elements of an array; None: host memory, or unknown."""
+    if _is_torch(value):
+        return None if value.device.type == "cpu" else str(value.device)
+    if hasattr(value, "__cuda_array_interface__"):
+        return "a CUDA device"
+    return None
+
+
+def readable(name: str, value: Any, dtype: str | None = None) -> Array:
+    """array_of(), for an array that is only read: one in a device's memory is copied, with a DeviceMemoryWarning."""
+    device = _device_of(value)
+    # PyTorch, CuPy, Numba
+    copies = [getattr(value, method) for method in ("cpu", "get", "copy_to_host") if hasattr(value, method)]
+    if device is not None and copies:
+        try:
+            value = copies[0]()
+        except Exception as error:  # of the library that owns the device
+            raise InputError(f"{name} is on {device} and cannot be copied to the CPU: {error}") from None
+        warnings.warn(f"{name} is on {device}: it was copied to host memory, {value.nbytes:,} bytes",
+                      DeviceMemoryWarning, stacklevel=2)
+    return array_of(name, value, dtype)
+
+
 def raw_bytes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The bytes of an array in row-major order; a view where the array is contiguous."""
     # ascontiguousarray turns a scalar into one element
@@ -119,7 +144,7 @@ def bundle_of(tensors: Mapping[str, Any], copy: bool = False) -> tuple[_core.Bun
     for name, value in tensors.items():
         if value is None:
             continue
-        array = array_of(name, value)
+        array = readable(name, value)
         kind = array.kind if kind == "numpy" else kind
         borrow = not copy and array.dtype not in _INDICES
         bundle.add(name, array.dtype, list(array.values.shape), raw_bytes(array.values), borrow)
@@ -127,15 +152,19 @@ def bundle_of(tensors: Mapping[str, Any], copy: bool = False) -> tuple[_core.Bun
 
 
 def from_bundle(bundle: _core.Bundle, name: str, kind: str = "numpy") -> Any:
-    """A tensor of a bundle, as an array that shares its memory, or copied to a tensor of PyTorch or JAX.
+    """A tensor of a bundle, as an array that shares its memory, or copied to a tensor of PyTorch or JAX."""
+    tensor = bundle.get(name)
+    short = tensor.dtype
+    plain = np.frombuffer(tensor, dtype=_OF_KVSCOPE.get(short) or _NARROW.get(short, ("", "uint8"))[1])
+    return as_kind(plain.reshape(tensor.shape), short, kind)
+
+
+def as_kind(values: np.ndarray[Any, Any], short: str, kind: str) -> Any:
+    """`values` of kvscope's type `short` as an array of NumPy, or copied to a tensor of PyTorch or JAX.
 
     Narrow floats of NumPy are arrays of ml_dtypes if that is installed, and otherwise their bit patterns. JAX has no
     types of 64 bits unless they are enabled: such a tensor is an array of NumPy.
     """
-    tensor = bundle.get(name)
-    short = tensor.dtype
-    plain = np.frombuffer(tensor, dtype=_OF_KVSCOPE.get(short) or _NARROW.get(short, ("", "uint8"))[1])
-    values = plain.reshape(tensor.shape)
     if kind == "torch":
         torch = sys.modules["torch"]
         values = torch.from_numpy(np.array(values))  # torch has no read-only tensors

@@ -37,6 +37,10 @@ class OverflowError(Error, builtins.OverflowError):
     """A number does not fit its type."""
 
 
+class DeviceMemoryWarning(UserWarning):
+    """An array was copied from the memory of a device to host memory, in which kvscope reads it."""
+
+
 class DeviceError(Error, RuntimeError):
     """A call that the virtual GPU rejected."""
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Sequence
 import numpy as np
 
 from . import _core
-from ._arrays import array_of, bundle_of, from_bundle
+from ._arrays import as_kind, bundle_of, from_bundle, readable
 from ._drawn import Drawn
 from ._errors import InputError, KernelMismatch
 from ._html import text
@@ -19,7 +19,7 @@ from ._svg import Drawing
 
 
 class Golden(Drawn):
-    """The reference output of a problem, in double.
+    """The reference output of a problem, in double, as arrays of the kind that the problem's tensors had.
 
     o     f64 [queries, query_heads, value_size]
     lse   f64 [queries, query_heads], in the base of the problem's lse_base
@@ -30,22 +30,22 @@ class Golden(Drawn):
         self._core = core
 
     @property
-    def o(self) -> np.ndarray[Any, Any]:
-        return np.asarray(from_bundle(self._core, "o"))
+    def o(self) -> Any:
+        return from_bundle(self._core, "o", self.problem._kind)
 
     @property
-    def lse(self) -> np.ndarray[Any, Any]:
-        return np.asarray(from_bundle(self._core, "lse"))
+    def lse(self) -> Any:
+        return from_bundle(self._core, "lse", self.problem._kind)
 
     @property
-    def bounds(self) -> np.ndarray[Any, Any]:
+    def bounds(self) -> Any:
         """The allowed |out - o| of each element for an output in the type of q: shape of o."""
         dtype = str(self.problem.about["query_dtype"])
         return self.bounds_for(dtype if dtype in ("f64", "f32", "f16", "bf16") else "bf16")
 
-    def bounds_for(self, dtype: str) -> np.ndarray[Any, Any]:
+    def bounds_for(self, dtype: str) -> Any:
         """The allowed |out - o| of each element for an output of that type: "f64", "f32", "f16" or "bf16"."""
-        return np.asarray(_core.bounds(self._core, dtype))
+        return as_kind(np.asarray(_core.bounds(self._core, dtype)), "f64", self.problem._kind)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the golden bundle; `kvscope verify` and `diagnose` read it with --input."""
@@ -58,7 +58,7 @@ class Golden(Drawn):
         return draw_golden(self)
 
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
-        o, lse = self.o, self.lse
+        o, lse = np.asarray(self.o), np.asarray(self.lse)
         return (["query", "head", "lse", "smallest o", "largest o"],
                 [[query, head, lse[query, head], o[query, head].min(initial=0), o[query, head].max(initial=0)]
                  for query in range(o.shape[0]) for head in range(o.shape[1])] if o.size <= 1 << 20 else ())
@@ -162,7 +162,7 @@ class Verdict(Drawn):
 def _judge(out: Any, g: Golden, lse: Any, dtype: str | None, options: dict[str, Any], diagnosis: str) -> Verdict:
     if not isinstance(g, Golden):
         raise InputError(f"the golden is {type(g).__name__}: pass the result of kv.golden(problem)")
-    array = array_of("out", out, dtype)
+    array = readable("out", out, dtype)
     if array.dtype not in ("f64", "f32", "f16", "bf16"):
         raise InputError(f"out has the element type {array.dtype}: an output is f64, f32, f16 or bf16; pass "
                          "dtype=\"bf16\" for bit patterns")
@@ -203,7 +203,7 @@ def assert_close(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = No
     os.makedirs(folder, exist_ok=True)
     g.problem.save(os.path.join(folder, "inputs.safetensors"))
     g.save(os.path.join(folder, "golden.safetensors"))
-    candidate, _ = bundle_of({"o": array_of("out", out, dtype), "lse": lse})
+    candidate, _ = bundle_of({"o": readable("out", out, dtype), "lse": lse})
     candidate.save(os.path.join(folder, "candidate.safetensors"))
     again = (f"kept in {folder}; again: kvscope diagnose {folder}/golden.safetensors {folder}/candidate.safetensors "
              f"--input {folder}/inputs.safetensors")

@@ -197,7 +197,8 @@ class LaunchResult:
         end = "to the end" if self.finished else "and was stopped"
         found = "".join(f"\n{report.text}\n" for report in self.reports)
         sampled = f", sampled: {self.ctas} of {self.grid_ctas} CTAs ran" if self.ctas < self.grid_ctas else ""
-        return (f"kernel {self.kernel}: {self.steps} warp instructions, {end}, {len(self.reports)} reports{sampled}"
+        reports = "1 report" if len(self.reports) == 1 else f"{len(self.reports)} reports"
+        return (f"kernel {self.kernel}: {self.steps} warp instructions, {end}, {reports}{sampled}"
                 f"{found}")
 
     def _repr_html_(self) -> str:

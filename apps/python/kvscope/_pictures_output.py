@@ -123,7 +123,7 @@ def _draw_causes(d: Drawing, verdict: Verdict) -> None:
 
 def draw_golden(golden: Golden) -> Drawing:
     """lse and the largest |o| of each query and head."""
-    o, lse = golden.o, golden.lse
+    o, lse = np.asarray(golden.o), np.asarray(golden.lse)
     a = golden.problem.about
     d = Drawing(WIDTH, "Golden output", f"o f64 {list(o.shape)}, lse f64 {list(lse.shape)}, of a problem in layout "
                                         f"{a['layout']} with {a['sequences']} sequences")

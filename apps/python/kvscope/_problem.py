@@ -7,7 +7,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from . import _core
-from ._arrays import array_of, bundle_of, from_bundle
+from ._arrays import bundle_of, from_bundle
 from ._drawn import Drawn
 from ._errors import InputError
 from ._layouts import LayoutConstructors
@@ -187,7 +187,7 @@ class LayoutFit:
 def detect(tensors: Mapping[str, Any], out: Any = None, **options: Any) -> list[LayoutFit]:
     """All layouts, those that the tensors fit first. With a kernel's output `out`, `passed` tells which gives it."""
     bundle, _ = bundle_of(tensors)
-    candidate = None if out is None else bundle_of({"o": array_of("out", out)})[0]
+    candidate = None if out is None else bundle_of({"o": out})[0]
     return [LayoutFit(fit) for fit in _core.detect(bundle, options, candidate)]
 
 

@@ -5,11 +5,11 @@
 //   conventions  scale, soft cap, ALiBi, sinks, base of lse, rotary embedding applied again
 //   mask         alignment, window, length, last page
 //   heads        KV head of a query head, query rows
-//   cache        K and V exchanged, head and slot axes exchanged, strides, page size, types, scales
+//   cache        K and V exchanged, axes exchanged (K/V and blocks, heads and slots), strides, page size, types, scales
 //   masks        tensors that state the keys of each query: order of axes and bits, rows, indices
 //   pages        lookup table rows and columns; one page read from another block, layer or side (page_search.h)
 //   combination  split merge, rescaling of the running maximum, normalization
-//   output       axes of o exchanged
+//   output       axes of o or lse exchanged
 #pragma once
 
 #include <functional>

@@ -178,6 +178,22 @@ void add_layout(Trials& trials) {
                "the block stride: it includes the K/V and layer axes",
                [stride](Recipe& r, const RowEvaluator&) { r.k.block_stride = r.v.block_stride = stride; });
   }
+  // One tensor of K and V, packed: engines have both orders of its first two axes.
+  const std::int64_t side = packed * size_of(k.dtype);  // [bytes] of a block of K
+  const auto first_axes = [&](const char* as, const char* is, std::int64_t block_stride, std::int64_t v_from_k) {
+    trials.add("kv_axis", fmt::format("the cache is read as [{}, ...] instead of [{}, ...]", as, is),
+               "the strides of the K/V axis and of the block axis",
+               [block_stride, v_from_k](Recipe& r, const RowEvaluator&) {
+                 r.k.block_stride = r.v.block_stride = block_stride;
+                 r.v.data = r.k.data + v_from_k;
+               });
+  };
+  if (k.blocks > 1 && k.head_size == v.head_size) {
+    if (k.block_stride == 2 * packed && v.data == k.data + side)
+      first_axes("2, blocks", "blocks, 2", packed, k.blocks * side);
+    if (k.block_stride == packed && v.data == k.data + k.blocks * side)
+      first_axes("blocks, 2", "2, blocks", 2 * packed, side);
+  }
   for (std::int64_t layer = 0; layer < trials.input.layers; ++layer) {
     const std::int64_t by = layer - trials.input.layer;
     if (by == 0) continue;

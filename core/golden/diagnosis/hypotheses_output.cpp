@@ -1,10 +1,12 @@
-// Hypotheses about the output: axes of o, rows that were not written.
+// Hypotheses about the output: axes of o and of lse, rows that were not written.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/golden/diagnosis/detail/trials.h"
 #include "core/golden/verdict/golden_terms.h"
@@ -94,11 +96,43 @@ void add_output(Trials& trials) {
   }
 }
 
+// lse in the order of FlashAttention, [head, query] or [batch, head, query]: o is correct.
+void add_lse_axes(Trials& trials) {
+  const std::int64_t rows = trials.problem.total_queries();
+  const std::int64_t heads = trials.problem.query_heads;
+  const std::int64_t dims = trials.problem.v.head_size;
+  if (heads == 1 || rows == 1) return;
+  const auto source = std::make_shared<GoldenRows>(trials.input.golden);
+  // The lse of row and head is the golden's of the flat index `from(index)`.
+  const auto add = [&](const char* axes, std::function<std::int64_t(std::int64_t index)> from) {
+    trials.all.push_back(
+        {"lse_axes", fmt::format("lse is stored as {}", axes), "the order of the axes of lse: [query, query head]", -1,
+         [source, heads, dims, from = std::move(from)](const RowEvaluator& row) {
+           const std::int64_t index = row.query() * heads + row.head();
+           RowValue value = source->gather(
+               dims, [=](std::int64_t d) { return index * dims + d; }, static_cast<std::size_t>(index));
+           const attention::RowTerms other = source->terms.row(static_cast<std::size_t>(from(index)));
+           value.terms.lse = other.lse;
+           value.terms.smax = std::max(value.terms.smax, other.smax);
+           return value;
+         }});
+  };
+  add("[head, query]", [=](std::int64_t index) { return index % rows * heads + index / rows; });
+  const std::int64_t batch = trials.problem.batch;
+  if (batch > 1 && rows > batch && rows % batch == 0) {
+    add("[batch, head, query]", [=, queries = rows / batch](std::int64_t index) {
+      const std::int64_t in_batch = index % (heads * queries);
+      return index - in_batch + in_batch % queries * heads + in_batch / queries;
+    });
+  }
+}
+
 }  // namespace
 
 void add_outputs(Trials& trials) {
   add_nothing(trials);
   add_output(trials);
+  add_lse_axes(trials);
 }
 
 }  // namespace kvscope::golden
