@@ -186,6 +186,24 @@ def test_a_fragment_is_a_bijection_of_lanes_and_elements():
         kv.fragment("mma.m16n8k16")
 
 
+def test_a_race_in_compiled_cuda_has_the_names_of_the_source():
+    kernel = kv.load(pathlib.Path(__file__).resolve().parents[2] / "docs" / "notebooks" / "neighbor.ptx")["no_barrier"]
+    race = kernel.launch(block=64, args=[np.zeros(64, np.float32), np.zeros(64, np.float32)]).races[0]
+    words = texts(race._repr_svg_())
+    assert race.address_text == "4 bytes at tile + 4, shared"
+    assert "Race: read after write" in words and not any("_Z" in word for word in words), words
+
+
+@pytest.mark.parametrize("keys", [1, 4, 5, 8, 15, 16])
+def test_the_block_of_a_partial_page_is_written_on_one_color(keys):
+    q, cache = np.zeros((1, 2, 4), np.float32), np.zeros((20, 2, 16, 1, 4), np.float32)
+    problem = kv.Problem.vllm(q, cache, block_table=np.array([[17]], np.int32), seq_lens=np.array([keys], np.int32))
+    [number] = [float(one.get("x")) for one in ET.fromstring(problem._repr_svg_()).iter("{http://www.w3.org/2000/svg}text")
+                if "".join(one.itertext()) == "17"]
+    fill = 190 + 42 * keys / 16  # [px] right edge of the page's keys
+    assert number >= fill or number + 2 * 6.6 <= fill or keys == 16
+
+
 def test_a_race_names_both_accesses():
     race = kv.Module(RACE)["race"].launch(block=128, args=[np.zeros(128, np.uint32)]).races[0]
     words = texts(race._repr_svg_())

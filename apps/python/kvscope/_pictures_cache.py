@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Sequence
 
 from ._errors import IndexError as KvscopeIndexError
-from ._svg import Drawing, fit, owner_pattern, owner_role
+from ._svg import Drawing, fit, owner_pattern, owner_role, text_width
 
 if TYPE_CHECKING:
     from ._problem import Problem
@@ -47,8 +47,12 @@ def draw_problem(problem: Problem) -> Drawing:
             d.box(x, y, wide, 23, fill="free", tip=f"page {page} of sequence {b}: block {block}, {keys} of {page_size} "
                                                    "keys")
             d.box(x, y, wide * keys / page_size, 23, fill=owner_role(b), pattern=owner_pattern(b))
-            role = f"ink-{owner_role(b)}" if keys * 2 >= page_size else "text"
-            d.text(x + 4, y + 16, fit(block, wide - 4, 11, True), role=role, size=11, mono=True)
+            filled, number = wide * keys / page_size, fit(block, wide - 4, 11, True)
+            inside = keys == page_size or filled >= text_width(number, 11, True) + 7
+            if not inside and wide - filled < text_width(number, 11, True) + 3:
+                number = ""  # neither part has room; the tip of the box has the number
+            d.text(x + (4 if inside else filled + 3), y + 16, number, role=f"ink-{owner_role(b)}" if inside else "text",
+                   size=11, mono=True)
         if pages > MOST_PAGES:
             d.text(190 + MOST_PAGES * (wide + 3) + 2, y + 16, f"+{pages - MOST_PAGES:,}", role="quiet", size=11)
         if pages == 0:

@@ -53,7 +53,8 @@ def draw_explanation(explanation: Explanation) -> Drawing:
 
 def draw_race(race: Race) -> Drawing:
     """The two accesses, one column each in the order in which they ran, the address, and the missing edge."""
-    d = Drawing(WIDTH, race.kind.replace("_", " "), race.where)
+    orders = {"WW": "write after write", "WR": "read after write", "RW": "write after read"}
+    d = Drawing(WIDTH, f"Race: {orders.get(race.kind.removeprefix('RACE_'), race.kind)}", race.where)
     first, second = race.parties[0], race.parties[1]
     wide = 360.0
     xs = (24.0, WIDTH - 24 - wide)
