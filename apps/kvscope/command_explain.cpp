@@ -136,7 +136,8 @@ int explain_backward(const ExplainCommand& command, const ScenarioInput& input) 
                            command.shared_address ? fmt::format("shared byte {}", *command.shared_address)
                                                   : fmt::format("register {} of lane {}", *command.reg, *command.lane),
                            fmt::join(elements, "; "))
-            << to_text(explanation);
+            << to_text(explanation) << '\n'
+            << places_text(explanation);
   return kExitFine;
 }
 
@@ -145,7 +146,9 @@ int run(const ExplainCommand& command) {
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
   if (is_backward(command)) return explain_backward(command, input);
   const trace::Explanation explanation = explain(input.scenario, input.requests, forward(command, input));
-  std::cout << (command.json ? json::dump(to_json(explanation)) + "\n" : to_text(explanation));
+  std::cout << (command.json ? json::dump(to_json(explanation))
+                             : to_text(explanation) + "\n" + places_text(explanation));
+  if (command.json) std::cout << '\n';
   return kExitFine;
 }
 

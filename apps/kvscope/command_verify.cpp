@@ -101,10 +101,9 @@ int run(const VerifyCommand& command) {
     if (diagnosis) report.set("diagnosis", golden::json_report(*diagnosis));
     std::cout << json::dump(report) << "\n";
   } else {
-    if (diagnosis && !diagnosis->candidate_passes) result.worst_heads.clear();  // the diagnosis has a map of all
-    std::cout << golden::text_report(result);
+    const bool explained = diagnosis && !diagnosis->candidate_passes;
+    std::cout << golden::text_report(result, explained ? golden::text_report(*diagnosis) : std::string());
     if (command.explain) std::cout << golden::budget_report(result);
-    if (diagnosis && !diagnosis->candidate_passes) std::cout << golden::text_report(*diagnosis);
   }
   return result.passed ? kExitFine : kExitCheckFailed;
 }

@@ -45,4 +45,11 @@ struct Explanation {
 [[nodiscard]] std::string to_text(const Explanation& explanation);
 [[nodiscard]] json::Value to_json(const Explanation& explanation);
 
+// The results that name a place, one line for the cache and one for each way of the tile that the chain has:
+//
+// in the cache  page 4, slot 6, block 9, row 582, byte 161414
+// by TMA        box at (0, 1, 576), shared byte 870, bank 25, held by lane 15, register 0
+// through LDS   copied by wave 0, instruction 0, lane 12, byte 208, bank 52, held by lane 3, register 0
+[[nodiscard]] std::string places_text(const Explanation& explanation);
+
 }  // namespace kvscope::trace

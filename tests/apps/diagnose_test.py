@@ -347,7 +347,7 @@ class Command(Folder):
                           lse=self.lse)
         done = kvscope("diagnose", self.golden, noise)
         self.assertEqual((done.returncode, done.stderr), (1, ""))
-        self.assertRegex(done.stdout, r"\ndiagnosis  none of \d+ hypotheses explains the failing rows\n")
+        self.assertRegex(done.stdout, r"\Adiagnosis  none of \d+ hypotheses explains the failing rows\n")
 
 
 if __name__ == "__main__":

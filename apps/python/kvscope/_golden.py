@@ -150,7 +150,7 @@ class Verdict(Drawn):
         return self.passed
 
     def __repr__(self) -> str:
-        return self.text + ("" if self.diagnosis is None else self.diagnosis.text)
+        return self.text
 
     def _draw(self) -> Drawing:
         return draw_verdict(self)

@@ -2,11 +2,11 @@
 // hypothesis (hypotheses.h); a hypothesis explains the candidate when its prediction is within the error bound of every
 // failing row. The result is a ranking, with the place of the fault where the hypothesis has one.
 //
-//   fails at   32 of 96 rows: sequence 2 of 3; all 8 heads; all 64 dims
 //   diagnosis  page 3 of sequence 2 was read from block 11, not 40
 //     look at  lookup table entry [2, 3] as the kernel reads it
 //     evidence 16 of 16 failing rows reproduced within 0.31x the allowed error; 8 of 8 correct rows too
 //     excluded every page uses table column 0: differs from the output by at least 4.1e+03x the allowed error
+//   fails at   32 of 96 rows: sequence 2 of 3; all 8 heads; all 64 dims
 //
 // The cause is certain when it explains all rows looked at and no other hypothesis does. When none explains the failing
 // rows the answer is "none of N hypotheses", with the pattern of the failures over sequences, heads and dims.

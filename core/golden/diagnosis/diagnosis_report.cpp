@@ -163,9 +163,7 @@ json::Value pattern_json(const FailurePattern& pattern) {
 
 std::string text_report(const Diagnosis& d) {
   if (d.candidate_passes) return "diagnosis  the candidate is within its bound: nothing to explain\n";
-  std::string text = fmt::format("fails at   {} of {} rows{}: {}\n", d.pattern.failing_rows, d.pattern.rows,
-                                 d.of_groups ? " together" : "", d.pattern.words);
-  text += map_text(d.pattern);
+  std::string text;
   if (d.pattern.no_numbers) {
     text += without_numbers_text(d);
   } else if (d.explanations.empty()) {
@@ -178,7 +176,10 @@ std::string text_report(const Diagnosis& d) {
   } else {
     text += explanations_text(d);
   }
-  return text + nearest_text(d);
+  text += nearest_text(d);
+  text += fmt::format("fails at   {} of {} rows{}: {}\n", d.pattern.failing_rows, d.pattern.rows,
+                      d.of_groups ? " together" : "", d.pattern.words);
+  return text + map_text(d.pattern);
 }
 
 json::Value json_report(const Diagnosis& d) {

@@ -1,5 +1,4 @@
 #include "core/golden/verdict/compare.h"
-#include "core/base/report.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 
 #include "core/attention/bounds.h"
 #include "core/base/convert.h"
+#include "core/base/report.h"
 #include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
 #include "core/golden/verdict/detail/comparable.h"
@@ -135,12 +135,8 @@ void compare_output(const Bundle& golden, const Bundle& candidate, const Compare
   for (const auto& [key, summary] : pass.summaries) result.worst_heads.push_back(summary);
   std::stable_sort(result.worst_heads.begin(), result.worst_heads.end(),
                    [](const HeadSummary& a, const HeadSummary& b) { return a.worst_ratio > b.worst_ratio; });
-  if (result.worst_heads.size() > kWorstHeads) {
-    result.notes.push_back(
-        fmt::format("{} heads of sequences have elements that exceed the bound; the worst {} are listed",
-                    result.worst_heads.size(), kWorstHeads));
-    result.worst_heads.resize(kWorstHeads);
-  }
+  result.failing_heads = std::ssize(result.worst_heads);
+  if (result.worst_heads.size() > kWorstHeads) result.worst_heads.resize(kWorstHeads);
 }
 
 // Returns the rounding that lse was held to.

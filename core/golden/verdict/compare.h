@@ -98,7 +98,8 @@ struct CompareResult {
   std::string golden_name, candidate_name, policy;  // "derived bound, bf16" or "profile vllm, bf16"
   std::vector<Criterion> criteria;
   std::vector<TensorReport> tensors;
-  std::vector<HeadSummary> worst_heads;      // at most 5, those with failing elements
+  std::int64_t failing_heads = 0;            // heads of sequences that have failing elements
+  std::vector<HeadSummary> worst_heads;      // the worst 5 of them
   std::optional<Measures> quantization;      // o_unquantized against o
   std::vector<BudgetReport> budgets;         // of o and lse; none with a profile
   std::vector<std::string> conventions;      // "lse_base: natural"

@@ -22,6 +22,19 @@ std::string measures_text(const Measures& m) {
                      ulp_text(m.max_ulp), m.rms_relative, m.cosine_difference);
 }
 
+std::string heads_text(const CompareResult& result) {
+  if (result.worst_heads.empty()) return "";
+  std::string text = "elements that exceed the bound, by sequence and head, worst first:\n";
+  for (const HeadSummary& s : result.worst_heads) {
+    const std::string sequence = s.sequence < 0 ? "unknown" : fmt::format("{}", s.sequence);
+    text += fmt::format(
+        "  sequence {}, head {}: {} of {} exceed the bound, max abs {:.3g}, largest error {:.3g}x the allowed error\n",
+        sequence, s.head, s.failing, s.elements, s.max_abs, s.worst_ratio);
+  }
+  const std::int64_t more = result.failing_heads - std::ssize(result.worst_heads);
+  return more > 0 ? text + fmt::format("  and {} more\n", more) : text;
+}
+
 json::Value measures_json(const Measures& m) {
   json::Value value;
   value.set("elements", m.elements);
@@ -54,9 +67,10 @@ json::Value worst_json(const Worst& w) {
 
 }  // namespace
 
-std::string text_report(const CompareResult& result) {
+std::string text_report(const CompareResult& result, std::string_view diagnosis) {
   std::string text = fmt::format("{}  {} against {} ({})\n", result.passed ? "pass" : "FAIL", result.candidate_name,
                                  result.golden_name, result.policy);
+  if (!diagnosis.empty()) text += fmt::format("{}criteria\n", diagnosis);
   const std::size_t width = widest(result.criteria, &Criterion::name);
   for (const Criterion& c : result.criteria) {
     text += fmt::format("  {}  {:<{}}  {}\n", c.passed ? "pass" : "FAIL", c.name, width, c.detail);
@@ -64,18 +78,8 @@ std::string text_report(const CompareResult& result) {
   for (const TensorReport& tensor : result.tensors) {
     text += fmt::format("{} {} {}: {}\n", tensor.name, name(tensor.dtype), shape_text(tensor.shape),
                         measures_text(tensor.measures));
-    if (tensor.worst) {
-      text += fmt::format("  largest error {:.3g}x the allowed error, at {}\n", tensor.worst->ratio,
-                          describe(tensor.worst->place));
-    }
   }
-  if (!result.worst_heads.empty()) text += "elements that exceed the bound, by sequence and head, worst first:\n";
-  for (const HeadSummary& s : result.worst_heads) {
-    const std::string sequence = s.sequence < 0 ? "unknown" : fmt::format("{}", s.sequence);
-    text += fmt::format(
-        "  sequence {}, head {}: {} of {} exceed the bound, max abs {:.3g}, largest error {:.3g}x the allowed error\n",
-        sequence, s.head, s.failing, s.elements, s.max_abs, s.worst_ratio);
-  }
+  if (diagnosis.empty()) text += heads_text(result);
   if (result.quantization) {
     text += fmt::format("quantization error, reported separately from the criteria: {}\n",
                         measures_text(*result.quantization));
@@ -173,6 +177,7 @@ json::Value json_report(const CompareResult& result) {
                                     {"max_abs", s.max_abs},
                                     {"error_over_allowed", s.worst_ratio}});
   }
+  report.set("failing_heads", result.failing_heads);
   report.set("worst_heads", std::move(heads));
   if (result.quantization) report.set("quantization", measures_json(*result.quantization));
   report.set("conventions", json::strings(result.conventions));

@@ -7,13 +7,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/base/json.h"
 #include "core/golden/verdict/compare.h"
 
 namespace kvscope::golden {
 
-[[nodiscard]] std::string text_report(const CompareResult& result);
+// The text of a diagnosis (diagnose.h) follows the first line, because it is what a reader of a failure needs first. It has a map of
+// the failing rows, which replaces the list of the worst heads.
+[[nodiscard]] std::string text_report(const CompareResult& result, std::string_view diagnosis = {});
 
 // The error budgets, one number for each source of rounding; ends with a newline. Empty when the bound was not used.
 [[nodiscard]] std::string budget_report(const CompareResult& result);  // ends with a newline

@@ -18,6 +18,31 @@ TEST(ExplanationText, HasALineForEachPartThatALinkHas) {
   EXPECT_EQ(to_text({"nothing", {}}), "nothing\n");
 }
 
+// A way that the tile does not take has no line, and details of a result are left out.
+TEST(ExplanationPlaces, HasALineForTheCacheAndForEachWayOfTheTile) {
+  EXPECT_EQ(places_text(kExplanation), "in the cache  page 2, block 7\n");
+  EXPECT_EQ(places_text({"nothing", {}}), "");
+  const Explanation whole{"V",
+                          {{"page", "", "", "4", ""},
+                           {"slot", "", "", "6", ""},
+                           {"block", "", "", "9", ""},
+                           {"byte", "", "", "161414 (0x27686)", ""},
+                           {"row", "", "", "582 of 2064", ""},
+                           {"TMA box", "", "", "(0, 1, 576)", ""},
+                           {"swizzle", "", "", "chunk 6, shared byte 870", ""},
+                           {"bank", "", "", "25", ""},
+                           {"register", "", "", "lane 15, register 0, bits 0-15", ""},
+                           {"LDS tile", "", "", "tile 0, key 3", ""},
+                           {"LDS copy", "", "", "wave 0, instruction 0, lane 12", ""},
+                           {"LDS byte", "", "", "208", ""},
+                           {"LDS bank", "", "", "52", ""},
+                           {"wave register", "", "", "none", ""}}};
+  EXPECT_EQ(places_text(whole),
+            "in the cache  page 4, slot 6, block 9, row 582, byte 161414\n"
+            "by TMA        box at (0, 1, 576), shared byte 870, bank 25, held by lane 15, register 0\n"
+            "through LDS   copied by wave 0, instruction 0, lane 12, byte 208, bank 52\n");
+}
+
 TEST(ExplanationJson, HasEveryPartOfEveryLink) {
   EXPECT_EQ(json::dump(to_json(kExplanation), -1),
             R"({"subject":"K of sequence 3","links":[)"

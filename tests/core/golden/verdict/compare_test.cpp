@@ -1,5 +1,6 @@
 #include "core/golden/verdict/compare.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -111,9 +112,7 @@ TEST(Compare, ReportSaysWhichElementWhichTokenWhichBlock) {
   pass  lse: bound  0 of 6 elements exceed the bound; largest error 0x the allowed error, at sequence 0, query 0, head 0 (query at token 4): 10, golden 10
   pass  lse: rows   0 of 8 groups of rows exceed the bound; largest sum of squares 0x the allowed sum, head 0 of all sequences (1 row)
 o f32 [3, 2, 4]: max abs 0.0625, max ulp > 1e6 (see max abs), rms relative 0.0255, cosine difference 0.000324
-  largest error 1.09e+04x the allowed error, at sequence 1, query 1, head 1, dim 3 (query at token 8)
 lse f32 [3, 2]: max abs 0, max ulp 0, rms relative 0, cosine difference 0
-  largest error 0x the allowed error, at sequence 0, query 0, head 0 (query at token 4)
 elements that exceed the bound, by sequence and head, worst first:
   sequence 1, head 1: 1 of 8 exceed the bound, max abs 0.0625, largest error 1.09e+04x the allowed error
 conventions: mask: causal, lse_base: natural
@@ -362,7 +361,11 @@ TEST(Compare, WorstHeadsComeWorstFirstAndAtMostFive) {
   EXPECT_EQ(result.worst_heads[0].elements, 4);
   EXPECT_EQ(result.worst_heads[4].sequence, 0);
   EXPECT_EQ(result.worst_heads[4].head, 1);
-  EXPECT_EQ(result.notes.back(), "6 heads of sequences have elements that exceed the bound; the worst 5 are listed");
+  EXPECT_EQ(result.failing_heads, 6);
+  EXPECT_THAT(text_report(result), testing::HasSubstr("\n  and 1 more\n"));
+  const std::string diagnosed = text_report(result, "diagnosis  a fault\n");
+  EXPECT_THAT(diagnosed, testing::HasSubstr("(derived bound, f32)\ndiagnosis  a fault\ncriteria\n  pass  o: masks"));
+  EXPECT_THAT(diagnosed, testing::Not(testing::HasSubstr("by sequence and head")));
 }
 
 TEST(Compare, CandidateWithoutLseIsLegalAndSaysSo) {
