@@ -14,8 +14,8 @@
 
 namespace kvscope::golden {
 
-// The text of a diagnosis (diagnose.h) follows the first line, because it is what a reader of a failure needs first. It has a map of
-// the failing rows, which replaces the list of the worst heads.
+// The text of a diagnosis (diagnose.h) follows the first line, because it is what a reader of a failure needs first. It
+// has a map of the failing rows, which replaces the list of the worst heads.
 [[nodiscard]] std::string text_report(const CompareResult& result, std::string_view diagnosis = {});
 
 // The error budgets, one number for each source of rounding; ends with a newline. Empty when the bound was not used.
