@@ -122,6 +122,11 @@ std::vector<trace::Question> backward(const ExplainCommand& command, const Scena
                          *command.reg);
 }
 
+// The chain, and behind it, where a terminal shows it, the short answer.
+std::string whole_text(const trace::Explanation& explanation) {
+  return to_text(explanation) + "\n" + places_text(explanation);
+}
+
 int explain_backward(const ExplainCommand& command, const ScenarioInput& input) {
   const CacheState state = state_of(command, input);
   const std::vector<trace::Question> found = backward(command, input, state);
@@ -136,8 +141,7 @@ int explain_backward(const ExplainCommand& command, const ScenarioInput& input) 
                            command.shared_address ? fmt::format("shared byte {}", *command.shared_address)
                                                   : fmt::format("register {} of lane {}", *command.reg, *command.lane),
                            fmt::join(elements, "; "))
-            << to_text(explanation) << '\n'
-            << places_text(explanation);
+            << whole_text(explanation);
   return kExitFine;
 }
 
@@ -146,9 +150,7 @@ int run(const ExplainCommand& command) {
   const ScenarioInput input = read_scenario(command.scenario, command.requests);
   if (is_backward(command)) return explain_backward(command, input);
   const trace::Explanation explanation = explain(input.scenario, input.requests, forward(command, input));
-  std::cout << (command.json ? json::dump(to_json(explanation))
-                             : to_text(explanation) + "\n" + places_text(explanation));
-  if (command.json) std::cout << '\n';
+  std::cout << (command.json ? json::dump(to_json(explanation)) + "\n" : whole_text(explanation));
   return kExitFine;
 }
 

@@ -19,11 +19,8 @@ namespace {
 constexpr std::int64_t kMaxRoster = 1024 * 1024;  // [bytes]
 
 bool has_a_file_of(const Lab& lab, const fs::path& folder) {
-  std::error_code ignored;
-  return std::ranges::any_of(lab.files, [&](const std::string& name) {
-    return fs::exists(fs::symlink_status(folder / name, ignored)) ||
-           (lab.kind == LabKind::cuda && fs::exists(fs::symlink_status(folder / ptx_name_of(name), ignored)));
-  });
+  return std::ranges::any_of(lab.files,
+                             [&](const std::string& name) { return submitted_name(lab, folder, name).has_value(); });
 }
 
 // The student whose task is in the folder: the name given to `kvscope lab start`, empty without one. Nothing where the
@@ -81,9 +78,7 @@ std::vector<std::string> read_roster(const fs::path& file, const std::vector<Stu
   const std::string text = read_file(file, kMaxRoster);
   std::vector<std::string> students;
   std::vector<Fault> faults;
-  std::string_view rest = text;
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of a table that Excel saved
-  if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
+  std::string_view rest = without_byte_order_mark(text);
   for (int line = 1; !rest.empty(); ++line) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view name = rest.substr(0, end);

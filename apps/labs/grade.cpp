@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/base/file.h"
 
 namespace kvscope::labs {
 namespace fs = std::filesystem;
@@ -55,6 +56,16 @@ std::string ptx_name_of(std::string_view cuda_name) {
   return std::string(cuda_name.substr(0, cuda_name.rfind('.'))) + ".ptx";
 }
 
+std::optional<std::string> submitted_name(const Lab& lab, const fs::path& folder, const std::string& file) {
+  const auto has = [&folder](const std::string& name) {
+    std::error_code error;  // a file that cannot be examined is there
+    return fs::symlink_status(folder / name, error).type() != fs::file_type::not_found;
+  };
+  if (has(file)) return file;
+  if (lab.kind == LabKind::cuda && has(ptx_name_of(file))) return ptx_name_of(file);
+  return std::nullopt;
+}
+
 std::string read_submitted_file(const fs::path& path, std::string& fault) {
   // The open file is checked, so a name that is replaced between the check and the read changes nothing.
   const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -78,27 +89,25 @@ std::string read_submitted_file(const fs::path& path, std::string& fault) {
     bytes.resize(done);
   }
   close(file);
-  if (bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff")) fault = "is UTF-16 text: save it as UTF-8";
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (bytes.starts_with(kByteOrderMark)) bytes.erase(0, kByteOrderMark.size());
-  return bytes;
+  if (bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff")) {
+    fault = "is UTF-16 text: save it as UTF-8";
+    return {};
+  }
+  return std::string(without_byte_order_mark(bytes));
 }
 
 Submission read_submission(const Lab& lab, const fs::path& folder, std::string student) {
   Submission submission{std::move(student), {}};
   std::vector<Fault> faults;
   for (const std::string& listed : lab.files) {
-    std::string fault, name = listed;
-    std::error_code ignored;
-    const auto absent = [&](const std::string& file) {
-      return fs::symlink_status(folder / file, ignored).type() == fs::file_type::not_found;
-    };
-    if (absent(name) && lab.kind == LabKind::cuda && !absent(ptx_name_of(name))) name = ptx_name_of(name);
+    std::string fault;
+    const std::optional<std::string> found = submitted_name(lab, folder, listed);
+    const std::string& name = found ? *found : listed;
     std::string bytes = read_submitted_file(folder / name, fault);
     if (fault.empty()) {
       submission.files.push_back({name, std::move(bytes)});
     } else {
-      if (absent(name)) fault = "is missing: " + next_step(lab, folder, name);
+      if (!found) fault = "is missing: " + next_step(lab, folder, name);
       faults.push_back({name, fault});
     }
   }

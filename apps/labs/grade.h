@@ -31,6 +31,10 @@ inline constexpr std::int64_t kMaxSubmittedFile = 256 * 1024;  // [bytes]
 // The PTX that may be submitted in place of a CUDA file: "gather.cu" -> "gather.ptx".
 [[nodiscard]] std::string ptx_name_of(std::string_view cuda_name);
 
+// The name under which the folder has `file` of the lab: the file's own, or that of its PTX. Nothing if it has neither.
+[[nodiscard]] std::optional<std::string> submitted_name(const Lab& lab, const std::filesystem::path& folder,
+                                                        const std::string& file);
+
 // Bytes of a file that a student submitted, without the UTF-8 byte order mark of Windows editors. Otherwise empty, and
 // `fault` has the reason: there is no such file, it is a symbolic link, not a regular file, larger than
 // kMaxSubmittedFile, or UTF-16 text.

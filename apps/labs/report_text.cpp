@@ -27,9 +27,7 @@ std::string with_declared_names(std::string_view text) {
     text.remove_prefix(begin);
     const auto end = static_cast<std::size_t>(std::ranges::find_if_not(text, in_name) - text.begin());
     const std::string name(text.substr(0, end));
-    const std::string declared = end > kLongestName ? name : ptx::demangled(name);
-    const std::size_t scope = declared.rfind("::");
-    result += scope == std::string::npos ? declared : declared.substr(scope + 2);
+    result += end > kLongestName ? name : ptx::declared_name(name);
     text.remove_prefix(end);
   }
   return result;

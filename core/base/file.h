@@ -18,6 +18,13 @@ namespace kvscope {
 // The first `bytes` bytes of a file, fewer if it is shorter: enough to recognize its format. InputError as read_file().
 [[nodiscard]] std::string read_file_start(const std::filesystem::path& path, std::size_t bytes);
 
+// Without the UTF-8 byte order mark that editors and tables of Windows begin with.
+[[nodiscard]] constexpr std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return text;
+}
+
 // Where a file is written, and its name in messages. The two differ for a file of a PendingFolder, which is written to
 // the temporary folder.
 struct OutputPath {

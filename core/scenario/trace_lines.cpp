@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/file.h"
 #include "core/base/numbers.h"
 
 namespace kvscope {
 
-TraceLines::TraceLines(std::string_view text) : rest_(text) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
+TraceLines::TraceLines(std::string_view text) : rest_(without_byte_order_mark(text)) {
   const std::size_t last = rest_.find_last_not_of("\r\n\t ");
   rest_ = rest_.substr(0, last == std::string_view::npos ? 0 : last + 1);
 }

@@ -195,13 +195,6 @@ py::dict counts_dict(const ptx::OpCounts& c) {
   return out;
 }
 
-// A variable as the source declares it: "_ZZ10no_barrierE4tile" -> "tile".
-std::string declared_name(const std::string& symbol) {
-  const std::string whole = ptx::demangled(symbol);
-  const std::size_t scope = whole.rfind("::");
-  return scope == std::string::npos ? whole : whole.substr(scope + 2);
-}
-
 py::dict results(const Launch& launch) {
   py::dict out;
   py::list reports, lines;
@@ -223,7 +216,7 @@ py::dict results(const Launch& launch) {
     py::dict address;
     address["known"] = report.address.known;
     address["space"] = std::string(name(report.address.space));
-    address["symbol"] = declared_name(report.address.symbol);
+    address["symbol"] = ptx::declared_name(report.address.symbol);
     address["offset"] = report.address.offset;
     address["bytes"] = report.address.bytes;
     one["kind"] = std::string(name(report.kind));

@@ -103,6 +103,12 @@ std::string demangled(std::string_view name) {
   return outer.empty() ? std::string(name) : outer;
 }
 
+std::string declared_name(std::string_view name) {
+  const std::string whole = demangled(name);
+  const std::size_t scope = whole.rfind("::");
+  return scope == std::string::npos ? whole : whole.substr(scope + 2);
+}
+
 std::vector<std::string> name_forms(std::string_view name) {
   const std::string whole = demangled(name);
   const std::string plain = without_parameters(whole);

@@ -17,6 +17,10 @@ namespace kvscope::ptx {
 // CUTLASS has them, is "cutlass::device_kernel<...>", cut at its first template arguments.
 [[nodiscard]] std::string demangled(std::string_view name);
 
+// The name of a variable as its source declares it: "_ZZ10no_barrierE4tile" -> "tile". A name that is not
+// mangled stays as it is.
+[[nodiscard]] std::string declared_name(std::string_view name);
+
 // The forms of a name from the most exact to the shortest: mangled, demangled, without return type and parameters, without
 // scopes, without template arguments (with and without scopes).
 [[nodiscard]] std::vector<std::string> name_forms(std::string_view name);

@@ -54,6 +54,11 @@ TEST(KernelNames, UnknownNamesFindNothing) {
   EXPECT_EQ(demangled("_Znonsense"), "_Znonsense");
 }
 
+TEST(KernelNames, VariablesHaveTheNameOfTheirSource) {
+  EXPECT_EQ(declared_name("_ZZ10no_barrierE4tile"), "tile");
+  EXPECT_EQ(declared_name("not_mangled"), "not_mangled");
+}
+
 std::string repeated(const std::string& text, int times) {
   std::string out;
   for (int i = 0; i < times; ++i) out += text;
