@@ -54,7 +54,7 @@ TEST(DecodeIsTheSame, OnEveryInstructionSetOfTheHost) {
 
 // Reports contain threads, places and steps: all of them must be equal.
 TEST(EverySeededBugIsTheSame, RunTwice) {
-  for (const SeededBug& bug : seeded_bugs())
+  for (const SeededBug& bug : kvscope::test::cases_for_sanitizers("seeded bugs", seeded_bugs(), 5))
     for (const Schedule& schedule : {kSchedules[0], kSchedules[2]}) {
       SCOPED_TRACE(std::string(bug.name) + ' ' + schedule.name);
       const LaunchResult first = bug.run(schedule).result, second = bug.run(schedule).result;
@@ -66,7 +66,7 @@ TEST(EverySeededBugIsTheSame, RunTwice) {
 
 // The steps, too: a launch that falls back on one thread repeats everything.
 TEST(EverySeededBugIsTheSame, OnAnyNumberOfThreads) {
-  for (const SeededBug& bug : seeded_bugs()) {
+  for (const SeededBug& bug : kvscope::test::cases_for_sanitizers("seeded bugs", seeded_bugs(), 3)) {
     const LaunchResult one = bug.run(kLate).result;
     for (const std::int64_t jobs : {2, 3, 8}) {
       SCOPED_TRACE(std::string(bug.name) + ' ' + std::to_string(jobs));
