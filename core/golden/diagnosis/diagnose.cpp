@@ -107,8 +107,8 @@ void check_shapes_are_the_goldens(const DiagnosisInput& input) {
   }
 }
 
-// Whether the cause explains all failing rows that it predicts. If it leaves some unpredicted, two of the others must hold
-// numbers: NaN fits each fault that reads one. `of_numbers`: the explained rows without NaN.
+// Whether the cause explains all failing rows that it predicts. If it leaves some unpredicted, two of the others must
+// hold numbers: NaN fits each fault that reads one. `of_numbers`: the explained rows without NaN.
 bool explains_rows(const Explanation& e, std::int64_t failing_rows, std::int64_t of_numbers) {
   return e.failing_explained + e.failing_outside == failing_rows && (e.failing_outside == 0 || of_numbers > 1);
 }
@@ -184,8 +184,8 @@ void keep_nearest(const Outputs& outputs, const Rows& rows, std::vector<Judged*>
   causes = std::move(kept);
 }
 
-// The first failing row that the trial changes and predicts, which decides whether the others are computed, and the misfit
-// of its first dims. No row: the trial changes none.
+// The first failing row that the trial changes and predicts, which decides whether the others are computed, and the
+// misfit of its first dims. No row: the trial changes none.
 std::pair<const OutputRow*, double> deciding_row(const Trial& trial, const std::vector<OutputRow>& failing) {
   const OutputRow* outside = nullptr;
   for (const OutputRow& row : failing) {
