@@ -96,6 +96,8 @@ def test_a_notebook_is_stripped_and_has_its_parts(name):
     for cell in cells:
         most = 150 if cell["cell_type"] == "markdown" else 120
         assert all(len(line) <= most for line in source_of(cell).split("\n")), source_of(cell)
+        if is_solution(cell):  # JupyterLab shows the first line of a hidden cell
+            assert source_of(cell).startswith("# The solution: click here\n"), source_of(cell)
 
 
 @pytest.mark.parametrize("name", NAMES)

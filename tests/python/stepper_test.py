@@ -41,6 +41,7 @@ const click = (select) => {
 click("block 7"); click("block 8"); click("block 8"); click("block 7"); click(null);
 click("block 7"); key("Escape");
 slider.value = "12"; slider.heard.input(); say();
+slider.heard.keydown({ key: "ArrowLeft", preventDefault() { stopped++; }, stopPropagation() { stopped++; } }); say();
 values.picture = "<svg>two</svg>"; model.save_changes();
 out.push([label.textContent, words.textContent, picture.innerHTML, slider.max, stopped]);
 leave();
@@ -97,8 +98,8 @@ def test_the_script_reports_keys_clicks_and_the_slider(tmp_path):
     assert json.loads(done.stdout) == [
         [7, ""], [6, ""], [24, ""], [24, ""], [0, ""], [0, ""], [0, ""],
         [0, "block 7"], [0, "block 8"], [0, ""], [0, "block 7"], [0, ""],
-        [0, "block 7"], [0, ""], [12, ""],
-        ["step 12 of 24", "5 running", "<svg>two</svg>", 24, 14], 0]
+        [0, "block 7"], [0, ""], [12, ""], [11, ""],
+        ["step 11 of 24", "5 running", "<svg>two</svg>", 24, 16], 0]
 
 
 def test_the_widget_keeps_its_state_in_step(run):

@@ -53,6 +53,7 @@ function render({ model, el }) {
     picture.innerHTML = model.get("picture"); // made by kvscope, with all text escaped
   };
   slider.addEventListener("input", onSlide);
+  slider.addEventListener("keydown", onKey); // JupyterLab takes the keys of a slider otherwise
   picture.addEventListener("keydown", onKey);
   picture.addEventListener("click", onClick);
   model.on("change", update);
