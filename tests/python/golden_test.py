@@ -48,7 +48,7 @@ def test_correct_output_passes_and_a_wrong_page_is_named(tmp_path):
         kv.assert_close(bad, g, keep=tmp_path)
     cause = caught.value.diagnosis.causes[0]
     assert (cause.sequence, cause.page) == (0, 1) and f"block {table[3, 2]}" in cause.cause
-    assert "sequence 0, page 1" == cause.place and cause.residual < 1
+    assert "sequence 0, page 1" == cause.place and 0 < cause.residual < 1
     assert kv.diagnose(bad, g).causes[0].name == cause.name
     # The kept bundle is the problem again.
     again = kv.golden(kv.Problem.load(caught.value.bundle + "/inputs.safetensors"))
@@ -60,6 +60,16 @@ def test_verify_returns_and_does_not_raise():
     assert kv.verify(g.o.astype(np.float32), g)
     verdict = kv.verify(2 * g.o.astype(np.float32), g)
     assert not verdict and verdict.diagnosis is not None and "FAIL" in repr(verdict)
+
+
+def test_tensors_without_names_are_one_clear_error():
+    q, cache, _, _ = inputs()
+    for call in (lambda: kv.convert(cache, "vllm", "flashinfer"), lambda: kv.detect(cache), lambda: kv.lint(cache, "vllm"),
+                 lambda: kv.Problem.of("vllm", [q, cache])):
+        with pytest.raises(kv.InputError, match='pass a dict of tensors by their names in the layout, such as {"kv_cache": cache'):
+            call()
+    with pytest.raises(kv.InputError, match="the name of a tensor is 3: pass a text"):
+        kv.detect({3: cache})
 
 
 def test_bf16_patterns_and_strided_inputs_are_read():

@@ -47,6 +47,16 @@ def test_a_sweep_is_columns_with_a_row_for_each_combination(first_light):
         first_light.sweep(pages=[1])
 
 
+def test_a_sweep_draws_a_bar_where_it_is_asked_to(first_light, capsys):
+    first_light.sweep(page_size=[8, 16, 32, 64], progress=True)
+    lines = capsys.readouterr().err.split("\r")
+    assert lines[1:] == [f"sweep [{'#' * n}{'-' * (30 - n)}] {done} of 4{end}"
+                         for done, n, end in ((1, 7, ""), (2, 15, ""), (3, 22, ""), (4, 30, "\n"))]
+    first_light.sweep(page_size=[8])  # no terminal: no bar
+    first_light.sweep(page_size=[8], progress=False)
+    assert capsys.readouterr().err == ""
+
+
 def test_the_golden_of_a_run_passes_its_own_check(first_light):
     g = first_light.golden()
     kv.assert_close(g.o.astype(np.float32), g)

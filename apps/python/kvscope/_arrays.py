@@ -134,6 +134,17 @@ def raw_bytes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 _INDICES = ("i32", "u32", "i64", "u64")
 
 
+def named(tensors: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The argument; InputError if it is no dict of tensors by name."""
+    if not isinstance(tensors, Mapping):
+        raise InputError(f"tensors is a {type(tensors).__name__}: pass a dict of tensors by their names in the layout, such as "
+                         "{\"kv_cache\": cache, \"block_table\": table}")
+    for name in tensors:
+        if not isinstance(name, str):
+            raise InputError(f"the name of a tensor is {name!r}: pass a text")
+    return tensors
+
+
 def bundle_of(tensors: Mapping[str, Any], copy: bool = False) -> tuple[_core.Bundle, str]:
     """The tensors as a bundle, and the kind of the result: that of the first one that is not of NumPy.
 
@@ -141,7 +152,7 @@ def bundle_of(tensors: Mapping[str, Any], copy: bool = False) -> tuple[_core.Bun
     every tensor with `copy`.
     """
     bundle, kind = _core.Bundle(), "numpy"
-    for name, value in tensors.items():
+    for name, value in named(tensors).items():
         if value is None:
             continue
         array = readable(name, value)

@@ -113,7 +113,7 @@ def _cause(one: dict[str, Any]) -> Cause:
         value = one.get(key, -1)
         return None if value is None or value < 0 else int(value)
     return Cause(str(one.get("name", "")), str(one.get("cause", "")), str(one.get("look_at", "")),
-                 float(one.get("misfit", 0)), place("sequence"), place("page"), int(one.get("failing_explained", 0)))
+                 float(one["error_over_allowed"]), place("sequence"), place("page"), int(one.get("failing_explained", 0)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from . import _core
-from ._arrays import bundle_of, from_bundle
+from ._arrays import bundle_of, from_bundle, named
 from ._drawn import Drawn
 from ._errors import InputError
 from ._layouts import LayoutConstructors
@@ -68,7 +68,7 @@ class Problem(LayoutConstructors, Drawn):
         unknown = [name for name in options if name not in (*_OPTIONS, "copy")]
         if unknown:
             raise InputError(f"{', '.join(unknown)}: no option of a problem; options are {', '.join(_OPTIONS)}, copy")
-        return cls._make(layout, {**tensors, **options})
+        return cls._make(layout, {**named(tensors), **options})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Problem":

@@ -6,7 +6,8 @@ import dataclasses
 import itertools
 import json
 import os
-from typing import Any, Callable, Mapping, Sequence
+import sys
+from typing import Any, Callable, Mapping, Sequence, TextIO
 
 import numpy as np
 
@@ -162,12 +163,14 @@ class Run(Drawn):
         bundle = self._core.golden()
         return Golden(Problem(_core.Problem.of_bundle(bundle, self._source)), bundle)
 
-    def sweep(self, *, progress: Progress | None = None, **values: Sequence[Any]) -> dict[str, list[Any]]:
+    def sweep(self, *, progress: Progress | bool | None = None, **values: Sequence[Any]) -> dict[str, list[Any]]:
         """Runs the scenario once for each combination of values, without a golden output.
 
         A value is a key of the scenario, such as page_size, or a path, such as **{"cache.page_size": [8, 16]}. Returns
-        columns of equal length, for pandas.DataFrame: the values, then each number of the report.
+        columns of equal length, for pandas.DataFrame: the values, then each number of the report. A bar on standard
+        error shows the progress where it is a terminal, or with progress=True; progress(done, all) is called instead.
         """
+        report = _bar(sys.stderr) if progress is True or (progress is None and sys.stderr.isatty()) else progress
         base = self.scenario
         places = {name: _place_of(base, name) for name in values}
         rows: list[dict[str, Any]] = []
@@ -185,8 +188,8 @@ class Run(Drawn):
             row.update({key: value for key, value in core.report()["run"].items()
                         if isinstance(value, (int, float)) and not isinstance(value, bool) and key not in row})
             rows.append(row)
-            if progress is not None:
-                progress(done + 1, len(combinations))
+            if callable(report):
+                report(done + 1, len(combinations))
         names = list(dict.fromkeys(key for row in rows for key in row)) or list(values)
         return {name: [row.get(name) for row in rows] for name in names}
 
@@ -199,6 +202,15 @@ class Run(Drawn):
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
         return (["figure", "value"], [[name, value] for name, value in self.report["run"].items()
                                       if isinstance(value, (int, float))])
+
+
+def _bar(out: TextIO) -> Progress:
+    """Draws "sweep [#####-----] 2 of 4" on one line of a terminal or of a notebook's output."""
+    def draw(done: int, whole: int) -> None:
+        marks = 30 * done // whole
+        out.write(f"\rsweep [{'#' * marks}{'-' * (30 - marks)}] {done} of {whole}" + ("\n" if done == whole else ""))
+        out.flush()
+    return draw
 
 
 def _whole(name: str, value: Any) -> int:

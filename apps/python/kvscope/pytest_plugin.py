@@ -110,8 +110,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_FAILED] = []
 
 
-@pytest.hookimpl(hookwrapper=True)  # type: ignore[misc]
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[None]:
+def _makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[None]:
     outcome: Any = yield
     error = call.excinfo.value if call.excinfo is not None else None
     if isinstance(error, KernelMismatch):
@@ -119,6 +118,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
         report.sections.append(("kvscope", str(error)))
         drawing = error.verdict._repr_html_() if isinstance(error.verdict, Verdict) else ""
         item.config.stash[_FAILED].append((item.nodeid, str(error), drawing))
+
+
+_around: Any = pytest.hookimpl(hookwrapper=True)  # typed in some versions of pytest only
+pytest_runtest_makereport = _around(_makereport)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
