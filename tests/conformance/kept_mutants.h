@@ -42,6 +42,7 @@ class WatchedDevice final : public Device {
   void write(std::uint64_t address, std::span<const std::byte> bytes) override { device_.write(address, bytes); }
   void read(std::uint64_t address, std::span<std::byte> bytes) override { device_.read(address, bytes); }
   [[nodiscard]] TensorMapSlot encode(const TensorMap& map) override { return device_.encode(map); }
+  void use_ptx(const std::string& kernel, const std::string& text) override { device_.use_ptx(kernel, text); }
   Outcome launch(const KernelLaunch& launch, std::span<const std::byte> params) override {
     Outcome outcome = device_.launch(launch, params);
     reports.insert(reports.end(), outcome.faults.begin(), outcome.faults.end());
