@@ -7,7 +7,6 @@
 #include "apps/common/help_page.h"
 #include "apps/common/signals.h"
 #include "apps/common/usage.h"
-#include "core/base/pending_folder.h"
 #include "gpu/hardware/check.h"
 
 namespace {
@@ -28,15 +27,7 @@ int run(const gpu::CheckOptions& options, const std::string& one, const std::str
   }
   std::cout << "checking " << report.device.name << std::endl;
   gpu::check(options, report, [](const std::string& doing) { std::cerr << doing << '\n'; });
-  const std::string name = gpu::report_name(report), path = (std::filesystem::path(out) / name).string();
-  std::vector<std::string> files{name + ".json", name + ".md"};
-  if (!report.instructions.empty()) files.push_back(gpu::instruction_file_name(report));
-  PendingFolder folder(out, files);
-  write_file_atomically(folder / (name + ".json"), json::dump(gpu::json_report(report)) + "\n");
-  write_file_atomically(folder / (name + ".md"), gpu::markdown_report(report));
-  if (!report.instructions.empty())
-    write_file_atomically(folder / gpu::instruction_file_name(report), gpu::instruction_file(report));
-  folder.commit();
+  const std::string path = gpu::write_report(report, out);
   std::cout << gpu::summary(report) << "written " << path << ".json and .md\n";
   return report.passed() ? apps::kExitFine : apps::kExitCheckFailed;
 }

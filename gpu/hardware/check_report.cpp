@@ -6,8 +6,11 @@
 #include <array>
 #include <cctype>
 #include <ctime>
+#include <filesystem>
 #include <string_view>
 
+#include "core/base/file.h"
+#include "core/base/pending_folder.h"
 #include "core/base/report.h"
 #include "core/tma/box_plan.h"
 #include "gpu/hardware/instruction_kernels.h"
@@ -215,6 +218,18 @@ json::Value json_report(const CheckReport& report) {
   value.set("instructions_that_differ", std::move(differing));
   value.set("bench", report.bench);
   return value;
+}
+
+std::string write_report(const CheckReport& report, const std::string& folder) {
+  const std::string name = report_name(report), instructions = instruction_file_name(report);
+  std::vector<std::string> names{name + ".json", name + ".md"};
+  if (!report.instructions.empty()) names.push_back(instructions);
+  PendingFolder files(folder, names);
+  write_file_atomically(files / (name + ".json"), json::dump(json_report(report)) + "\n");
+  write_file_atomically(files / (name + ".md"), markdown_report(report));
+  if (!report.instructions.empty()) write_file_atomically(files / instructions, instruction_file(report));
+  files.commit();
+  return (std::filesystem::path(folder) / name).string();
 }
 
 std::string markdown_report(const CheckReport& report) {

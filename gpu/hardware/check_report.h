@@ -60,5 +60,7 @@ struct CheckReport {
 [[nodiscard]] std::string instruction_file(const CheckReport& report);
 [[nodiscard]] std::string instruction_file_name(const CheckReport& report);
 [[nodiscard]] std::string markdown_report(const CheckReport& report);
+// Writes the files of the report, all or none. Returns the path of the first two without their suffix.
+std::string write_report(const CheckReport& report, const std::string& folder);
 
 }  // namespace kvscope::gpu
