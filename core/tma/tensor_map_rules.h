@@ -19,9 +19,9 @@
 // Each rule is checked for all dimensions before the next rule. Strides may overlap or decrease from one dimension to
 // the next: shipped kernels use both. Example: bf16, 128B swizzle, box {72, 8}: V17, "72 x bf16 = 144 B, but 128B
 // swizzle takes at most 128 B: use boxes of 64 elements".
-// Source: CUDA driver API, cuTensorMapEncodeTiled. V16 for [0] without interleave, V23, and V01 for the strides of
-// rank 1 are not in its text: an H100 with driver 13.0 rejects these maps (docs/hardware, probe H8). It returns INVALID_VALUE
-// for the modes of sm_100 too (H7).
+// Source: CUDA driver API, cuTensorMapEncodeTiled. V16 for [0] without interleave, V23, and V01 for the strides of rank
+// 1 are not in its text: an H100 with driver 13.0 rejects these maps (docs/hardware, probe H8). It returns
+// INVALID_VALUE for the modes of sm_100 too (H7).
 #pragma once
 
 #include <cstdint>
