@@ -401,11 +401,12 @@ std::string entry_text(const InstructionKernel& kernel, std::size_t number) {
       "shl.b32 %cell, %t, 3; mov.u32 %t, cells; add.u32 %cell, %cell, %t;\n"
       "add.u64 %at, %at, %x; shl.b64 %at, %at, 3; add.u64 %in, %in, %at; add.u64 %out, %out, %at;\n";
   for (std::size_t i = 0; i < kernel.reads.size(); ++i) {
-    text += fmt::format("ld.global.u64 %x, [%in+{}]; ", static_cast<std::int64_t>(i) * 8 * kOperandSets);
+    // In the register's own width: ptxas 13.0 takes the upper word of a 64-bit load for the upper half of the operand of
+    // atom.shared.add.noftz.f16x2, if the operand is the load's lower word.
+    const std::string from = fmt::format("[%in+{}]", static_cast<std::int64_t>(i) * 8 * kOperandSets);
     const int bits = kernel.reads[i].bits;
-    text += bits == 1    ? fmt::format("setp.ne.u64 %a{}, %x, 0;\n", i)
-            : bits == 64 ? fmt::format("mov.b64 %a{}, %x;\n", i)
-                         : fmt::format("cvt.u{}.u64 %a{}, %x;\n", bits, i);
+    text += bits == 1 ? fmt::format("ld.global.u32 %t, {}; setp.ne.u32 %a{}, %t, 0;\n", from, i)
+                      : fmt::format("ld.global.b{} %a{}, {};\n", bits, i, from);
   }
   text += kernel.text;
   for (std::size_t i = 0; i < kernel.writes.size(); ++i) {

@@ -45,14 +45,39 @@ def sanitized(sanitizer, tool, program, number, limit):
     return int(found[1] or found[2]) if found else "no summary"
 
 
+def reported(mutant):
+    """The tools that report the mutant."""
+    return [tool for tool in TOOLS if isinstance(mutant.get(tool), int) and mutant[tool] > 0]
+
+
+def table(mutants):
+    """Markdown: what each kind of mutant does in a plain run, and how many of them compute-sanitizer and kvscope report."""
+    ran = [m for m in mutants if "left out" not in m["plain"]]
+    rows = ["| on the GPU, a plain run | kernels | compute-sanitizer reports | the virtual GPU rejects |", "|---|---|---|---|"]
+    for kind, what in (("values", "an address or a formula"), ("reports", "a barrier, a wait, a fence or a bound")):
+        for outcome, text in (("wrong", "wrong output"), ("hangs", "no end"), ("fault", "an error of the driver"),
+                              ("right", "right output")):
+            some = [m for m in ran if (m["virtual"] == "values") == (kind == "values") and m["plain"].startswith(outcome)]
+            if some:
+                tools = "not run" if outcome == "hangs" else sum(bool(reported(m)) for m in some)
+                rows.append(f"| mistake in {what}: {text} | {len(some)} | {tools} | {len(some)} |")
+    return "\n".join(rows) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--out", required=True)
+    parser.add_argument("--table", metavar="FILE", help="print the table of a file that --out wrote, and end")
+    parser.add_argument("--program", help="the built mutants_on_gpu")
+    parser.add_argument("--out", help="the file to write")
     parser.add_argument("--sanitizer", help="compute-sanitizer; without it, plain runs only")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, default=20, help="seconds after which a plain run hangs")
     asked = parser.parse_args()
+    if asked.table:
+        print(table(json.loads(pathlib.Path(asked.table).read_text())), end="")
+        return 0
+    if not asked.program or not asked.out:
+        parser.error("--program and --out are required, or --table")
     listed, _ = run([asked.program, "list"], 60)
     mutants = [dict(zip(("number", "name", "virtual", "mistake"), line.split("\t"))) for line in listed.splitlines()]
     with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
@@ -69,16 +94,9 @@ def main():
                 mutant[tool] = sanitized(asked.sanitizer, tool, asked.program, mutant["number"], 2 * asked.limit)
             list(pool.map(check, [(m, tool) for m in mutants if m["plain"] != "hangs" and "left out" not in m["plain"]
                                   for tool in TOOLS]))
-    pathlib.Path(asked.out).write_text(json.dumps(mutants, indent=1) + "\n")
+    pathlib.Path(asked.out).write_text("[\n" + ",\n".join(json.dumps(m) for m in mutants) + "\n]\n")
+    print(table(mutants), end="")
     ran = [m for m in mutants if "left out" not in m["plain"]]
-    kinds = {}
-    for m in ran:
-        kind = "values" if m["virtual"] == "values" else "reports"
-        plainly = m["plain"].split(":")[0]
-        tools = "+".join(tool for tool in TOOLS if isinstance(m.get(tool), int) and m[tool] > 0) or "-"
-        kinds[kind, plainly, tools] = kinds.get((kind, plainly, tools), 0) + 1
-    for key, count in sorted(kinds.items()):
-        print(*key, count, sep="\t")
     bad = [m["name"] for m in ran if m["base"] != "right"]
     print("bases that fail:", bad)
     return 1 if bad else 0
