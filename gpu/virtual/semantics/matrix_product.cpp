@@ -84,8 +84,11 @@ void multiply_add(const MatrixProduct& product, const double* a, const double* b
   for (int i = 0; i < product.m; ++i) {
     for (int j = 0; j < product.n; ++j) {
       double sum = d[i * product.n + j];
-      for (int k = 0; k < product.k; ++k) sum = __builtin_fma(a[i * product.k + k], b[k * product.n + j], sum);
-      d[i * product.n + j] = canonical(sum);
+      for (int k = 0; k < product.k; ++k) {
+        const double x = a[i * product.k + k], y = b[k * product.n + j];
+        sum = with_nan_of(__builtin_fma(x, y, sum), x, y, sum);
+      }
+      d[i * product.n + j] = sum;
     }
   }
 }
@@ -144,6 +147,33 @@ void multiply_add_scaled(const MatrixProduct& product, const BlockScales& scales
         sums[j] = static_cast<float>(double{sums[j]} + scaled * (double{row_b[j]} * of_b[j]));
     }
     for (int j = 0; j < product.n; ++j) sums[j] = canonical(sums[j]);
+  }
+}
+
+void multiply_add_in_halves(const MatrixProduct& product, const float* a, const std::uint16_t* positions,
+                            const float* b, float* d) {
+  constexpr int kMostRows = 16, kMostK = 64, kMostColumns = 8;
+  const MatrixProduct& p = product;
+  MatrixProduct half = p;
+  half.a = half.b = Type::f16;
+  half.k = p.k / 2;
+  const int numbers = p.sparse ? half.k : p.k, half_numbers = numbers / 2;  // of a row of A
+  float sums[kMostRows * kMostColumns] = {}, half_a[kMostRows * kMostK], half_b[kMostK * kMostColumns];
+  std::uint16_t half_positions[kMostRows * kMostK];
+  for (int upper = 0; upper < 2; ++upper) {
+    for (int k = 0; k < half_numbers; ++k) {
+      const int from = k / 2 * 4 + 2 * upper + k % 2;
+      for (int i = 0; i < p.m; ++i) {
+        half_a[i * half_numbers + k] = a[i * numbers + from];
+        if (p.sparse) half_positions[i * half_numbers + k] = positions[i * numbers + from];
+      }
+      for (int j = 0; j < p.n && !p.sparse; ++j) half_b[k * p.n + j] = b[from * p.n + j];
+    }
+    p.sparse ? multiply_add_sparse(half, half_a, half_positions, b, sums) : multiply_add(half, half_a, half_b, sums);
+  }
+  for (int i = 0; i < p.m * p.n; ++i) {
+    const float sum = d[i] + sums[i];
+    d[i] = p.d == Type::f16 ? f16_to_f32(f64_to_f16(double{sum})) : canonical(sum);
   }
 }
 

@@ -43,6 +43,13 @@ void multiply_add_sparse(const MatrixProduct& product, const float* a, const std
 void multiply_add_sparse(const MatrixProduct& product, const std::int32_t* a, const std::uint16_t* positions,
                          const std::int32_t* b, std::int32_t* d);
 
+// mma.sync of fp8 on Hopper, which has no such instruction: A and B are converted to f16 and multiplied by two, of the lower
+// and of the upper two numbers of each register of four. The first begins with 0, the second with the first's sum, and C is
+// added at the end with one rounding. An H100 computes these bits (docs/hardware). wgmma has fp8 instructions.
+// `positions`: of a sparse A; otherwise nullptr. Precondition: m is at most 16, n 8, k 64.
+void multiply_add_in_halves(const MatrixProduct& product, const float* a, const std::uint16_t* positions,
+                            const float* b, float* d);
+
 // With block scales: A's number in column x is multiplied by a[row][x / block], B's by b[column][x / block].
 struct BlockScales {
   int block = 0;              // columns of A for each scale
