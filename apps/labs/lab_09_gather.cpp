@@ -126,6 +126,19 @@ LabCall gather_call(const GatherCase& made, const std::vector<std::uint16_t>& po
   return call;
 }
 
+// The same parameters. Rows and strides are multiples of 16 elements (make_gather), and arrays begin at multiples of 256.
+TritonTask gather_in_triton() {
+  return {"gather",
+          {{"pool", "*bf16", 16},
+           {"table", "*i32", 16},
+           {"tokens", "*i32", 16},
+           {"out", "*bf16", 16},
+           {"count", "i32"},
+           {"page_size", "i32"},
+           {"row", "i32", 16},
+           {"block_stride", "i64", 16}}};
+}
+
 std::string case_of(const GatherCase& made) {
   return fmt::format("page_size {}, {} layers, row {}, block_stride {}, count {}; pages are in blocks {}",
                      made.page_size, made.layers, made.row, made.block_stride(), made.count(),
@@ -301,8 +314,8 @@ class GatherGrader final : public Grader {
   using Grader::Grader;
 
   [[nodiscard]] std::vector<TestResult> grade(const Submission& submission, const Seed& seed) const override {
-    const LabKernel kernel = compile_kernel(*this, submission, "gather.cu");
-    if (!kernel.ok()) return all_failed(lab(), "gather.cu does not compile", kernel.messages);
+    const LabKernel kernel = compile_kernel(*this, submission, "gather.cu", gather_in_triton());
+    if (!kernel.ok()) return all_failed(lab(), kernel.file + " does not compile", kernel.messages);
     bool right = true;
     TestResult rows = grade_rows(kernel, seed.random(1), right);
     TestResult holes = grade_holes(kernel, seed.random(2));
@@ -542,7 +555,7 @@ class GatherGrader final : public Grader {
         text +=
             fmt::format("\n{:<6}  {:>6} sectors, {:>6} needed", call.arrays[a].name, count.taken[a], count.needed[a]);
       }
-      text += "\ncompiled by " + compiler_of(kernel.ptx);
+      text += "\ncompiled by " + compiler_of(kernel);
       PictureGrid arrays{
           fmt::format("sectors of 32 bytes: {} rows of {} elements", made.count(), made.row), {"taken", "needed"}, {}};
       for (const std::size_t a : {kPool, kOut, kTokens, kTable}) {

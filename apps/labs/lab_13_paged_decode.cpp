@@ -116,6 +116,23 @@ LabCall decode_call(const DecodeCase& made) {
   return call;
 }
 
+// The same parameters. A token has kv_heads * 64 elements, so block_stride is a multiple of 16.
+TritonTask decode_in_triton() {
+  return {"decode",
+          {{"q", "*bf16", 16},
+           {"k", "*bf16", 16},
+           {"v", "*bf16", 16},
+           {"table", "*i32", 16},
+           {"lengths", "*i32", 16},
+           {"out", "*fp32", 16},
+           {"heads", "i32"},
+           {"kv_heads", "i32"},
+           {"page_size", "i32"},
+           {"columns", "i32"},
+           {"block_stride", "i64", 16},
+           {"scale", "fp32"}}};
+}
+
 attention::Result golden_of(const DecodeCase& made) {
   attention::PagedRows rows;
   rows.dtype = DType::bf16;
@@ -287,8 +304,8 @@ class PagedDecodeGrader final : public Grader {
   using Grader::Grader;
 
   [[nodiscard]] std::vector<TestResult> grade(const Submission& submission, const Seed& seed) const override {
-    const LabKernel kernel = compile_kernel(*this, submission, "decode.cu");
-    if (!kernel.ok()) return all_failed(lab(), "decode.cu does not compile", kernel.messages);
+    const LabKernel kernel = compile_kernel(*this, submission, "decode.cu", decode_in_triton());
+    if (!kernel.ok()) return all_failed(lab(), kernel.file + " does not compile", kernel.messages);
     std::vector<TestResult> results;
     results.push_back(
         grade_values("one_page", kernel, seed.random(1), {hand({1, 1, 1, 4, 1}), {1, 1, 1, 16, 1}, {2, 1, 1, 64, 1}}));
