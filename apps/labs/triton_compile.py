@@ -11,6 +11,7 @@ OUT      one line of JSON, {"name": ..., "num_warps": ..., "num_ctas": ..., "sha
 The submission is code that runs in this process. apps/labs/triton.cpp therefore treats OUT as data from a student.
 """
 import importlib.util
+import inspect
 import json
 import os
 import sys
@@ -60,7 +61,7 @@ def constants_of(function, task, path):
         if parameter.name in names:
             if parameter.is_constexpr:
                 fail(f"{path}: {parameter.name} is a value of the launch: remove its tl.constexpr")
-        elif not parameter.is_constexpr or parameter.default is parameter._param.empty:
+        elif not parameter.is_constexpr or parameter.default is inspect.Parameter.empty:
             fail(f"{path}: the launch has no value for {parameter.name}: write '{parameter.name}: tl.constexpr = VALUE'")
         else:
             value = parameter.default
