@@ -517,6 +517,18 @@ class GatherGrader final : public Grader {
     [[nodiscard]] double ratio() const { return static_cast<double>(sum(taken)) / static_cast<double>(sum(needed)); }
   };
 
+  // Why an entry of tokens or of the table is read more than once. In Triton, all warps of a program may share a row.
+  [[nodiscard]] static std::string reason_of_entry(const LabKernel& kernel, const GatherCase& made,
+                                                   const Traffic::Line& line) {
+    const std::int64_t warps = (made.count() + 3) / 4 * 4;
+    if (kernel.triton && line.traffic.runs <= warps * 4) {
+      return "every warp of the program reads the entry: take blocks of 4 rows and at most 512 columns, in which a "
+             "warp "
+             "has one row";
+    }
+    return "the entry is read again in each turn of the loop: keep it in a variable";
+  }
+
   [[nodiscard]] TestResult grade_sectors(const LabKernel& kernel, const CounterRng& random) const {
     std::int64_t sectors = 0, ideal = 0, requests = 0;
     double worst = 0;
@@ -546,9 +558,8 @@ class GatherGrader final : public Grader {
       worst = count.ratio();
       const std::string& name = call.arrays[array].name;
       const bool entry = array == kTable || array == kTokens;
-      reason =
-          fmt::format("{}, line {}: {}", name, line->number,
-                      entry ? "the entry is read again in each turn of the loop: keep it in a variable" : line->reason);
+      reason = fmt::format("{}, line {}: {}", name, line->number,
+                           entry ? reason_of_entry(kernel, made, *line) : line->reason);
       text = fmt::format("{} rows of {} elements; a row needs {} sectors of pool, {} of out, 1 of tokens, 1 of table",
                          made.count(), made.row, made.row * 2 / 32, made.row * 2 / 32);
       for (const std::size_t a : {kPool, kOut, kTokens, kTable}) {

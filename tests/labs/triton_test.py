@@ -39,16 +39,16 @@ def manifest(lab):
 
 
 def sources(lab):
-    """{name: text} of the starter, the solution, and each wrong submission."""
+    """{name: text} of the starter, the solution, its other forms, and each wrong submission."""
     name, staff = manifest(lab)["triton"], COURSE / "staff" / lab / "triton"
     texts = {"starter": (COURSE / lab / "triton" / name).read_text(encoding="utf-8"),
              "solution": (staff / "solution" / name).read_text(encoding="utf-8")}
-    for patch in sorted(staff.glob("wrong/*.patch")):
+    for patch in sorted(staff.glob("*/*.patch")):
         with tempfile.TemporaryDirectory() as folder:
             target = pathlib.Path(folder) / name
             target.write_text(texts["solution"], encoding="utf-8")
             course_test.patched(pathlib.Path(folder), patch.read_text(encoding="utf-8"))
-            texts[patch.stem] = target.read_text(encoding="utf-8")
+            texts[f"{patch.parent.name}/{patch.stem}"] = target.read_text(encoding="utf-8")
     return texts
 
 
@@ -117,8 +117,8 @@ class TritonTest(unittest.TestCase):
             course.check_starter(lab)
             course.check_lab(lab, 1)
         self.assertEqual(course.faults, [])
-        self.assertEqual([row[4] for row in course.table], [1 + len(list((COURSE / "staff" / lab / "triton").glob("wrong/*.patch")))
-                                                           for lab in LABS])
+        graded = [1 + len(list((COURSE / "staff" / lab / "triton").glob("*/*.patch"))) for lab in LABS]
+        self.assertEqual([row[4] for row in course.table], graded)
 
     def test_the_kept_ptx_is_that_of_triton(self):
         version, kept = self.need_triton(), triton_standin.read_kept()
