@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::int64_t kDim = 64, kDecodeLayers = 2, kDecodeBlocks = 48;
 constexpr double kTrafficLimit = 1.25;
+constexpr double kRounded = 0x1p-8;  // of 1 + the value: weights that are rounded to bf16 differ by less
 constexpr std::int64_t kHandDims = 2;
 
 struct DecodeCase {
@@ -482,14 +483,32 @@ class PagedDecodeGrader final : public Grader {
     return {{std::move(table), std::move(grid)}, "pages of the sequence", "after the last page"};
   }
 
-  [[nodiscard]] static bool explains(const DecodeError& error, const DecodeCase& made, const std::vector<float>& out) {
-    const std::vector<double> wrong = decode_with(made, error);
-    if (wrong.size() != out.size()) return false;
+  // `share` of 1 + the value, for each element.
+  [[nodiscard]] static bool near(const std::vector<double>& values, const std::vector<double>& out, double share) {
+    if (values.size() != out.size()) return false;
     for (std::size_t i = 0; i < out.size(); ++i) {
-      if (std::isnan(wrong[i]) && std::isnan(out[i])) continue;
-      if (!(std::abs(wrong[i] - static_cast<double>(out[i])) <= 1e-3 * (1 + std::abs(wrong[i])))) return false;
+      if (std::isnan(values[i]) && std::isnan(out[i])) continue;
+      if (!(std::abs(values[i] - out[i]) <= share * (1 + std::abs(values[i])))) return false;
     }
     return true;
+  }
+
+  // The typical error that gives these outputs. An error that changes nothing in these cases, such as another KV head where
+  // there is one, explains nothing. Null: none.
+  [[nodiscard]] static const DecodeError* error_of(const std::vector<DecodeCase>& cases,
+                                                   const std::vector<std::vector<double>>& outs,
+                                                   const std::vector<std::vector<double>>& right) {
+    constexpr double kSame = 1e-3;
+    for (const DecodeError& error : decode_errors()) {
+      bool all = true, differs = false;
+      for (std::size_t c = 0; all && c < cases.size(); ++c) {
+        const std::vector<double> wrong = decode_with(cases[c], error);
+        all = near(wrong, outs[c], kSame);
+        differs = differs || !near(wrong, right[c], kSame);
+      }
+      if (all && differs) return &error;
+    }
+    return nullptr;
   }
 
   // A read past the pool, at the block whose number the unused entries of the table hold.
@@ -529,11 +548,15 @@ class PagedDecodeGrader final : public Grader {
     const auto wrong_values = [&](std::string message, const std::string& shown, int hint) {
       return with_picture(failed(lab(), test, std::move(message), shown, hint), picture);
     };
-    for (const DecodeError& error : decode_errors()) {
-      bool all = true;
-      for (std::size_t c = 0; all && c < cases.size(); ++c) all = explains(error, cases[c], outs[c]);
-      if (all) return wrong_values(error.message, text, error.hint);
+    std::vector<std::vector<double>> found, right;
+    bool close = true;
+    for (std::size_t c = 0; c < cases.size(); ++c) {
+      found.emplace_back(outs[c].begin(), outs[c].end());
+      right.push_back(decode_with(cases[c], {}));
+      close = close && near(right[c], found[c], kRounded);
     }
+    const DecodeError* const error = error_of(cases, found, right);
+    if (error != nullptr) return wrong_values(error->message, text, error->hint);
     const bool nothing =
         std::ranges::all_of(outs[0], [](float x) { return std::bit_cast<std::uint32_t>(x) == 0xcdcdcdcd; });
     if (nothing) return wrong_values("nothing is written to out", text, 1);
@@ -541,7 +564,11 @@ class PagedDecodeGrader final : public Grader {
       return with_picture(failed(lab(), test, fault, text + "\n" + report, 3),
                           race.empty() ? std::move(picture) : std::move(race));
     }
-    return wrong_values("the output is outside the error bound of f32 arithmetic", text, 1);
+    return wrong_values(
+        close ? "the output is close to the right one and outside the error bound of f32 arithmetic: keep scores, "
+                "weights and sums in f32, and round none of them to bf16"
+              : "the output is outside the error bound of f32 arithmetic",
+        text, close ? 3 : 1);
   }
 
   [[nodiscard]] TestResult grade_clean(const LabKernel& kernel, const CounterRng& random) const {

@@ -88,16 +88,30 @@ def compile_kernel(function, constants, task):
                           options={"num_warps": task["warps"], "ptx_version": PTX_VERSION, "enable_fp_fusion": False})
 
 
+def chain_of(error):
+    """The error and its causes, the innermost last."""
+    chain = [error]
+    while chain[-1].__cause__ is not None:
+        chain.append(chain[-1].__cause__)
+    return chain
+
+
 def message_of(error, path):
-    """The innermost error of Triton, which points at the line: "at 5:4:" counts from the line of `def`."""
-    cause = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    text = str(error).strip() or type(error).__name__
-    reason = str(cause).strip()
-    if cause is not error and reason and reason not in text:
-        text += f"\n{type(cause).__name__}: {reason}"
-    return f"{path}: {text}"
+    """"gather.py:12: REASON", then the line of the submission. Triton counts lines from that of `def`, and quotes all of them."""
+    chain = chain_of(error)
+    placed = [one for one in chain if getattr(getattr(one, "node", None), "lineno", None) and getattr(one, "src", None)]
+    reason = getattr(chain[-1], "error_message", None) or str(chain[-1]) or type(chain[-1]).__name__
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for one in reversed(placed):  # the innermost in the submission: functions of Triton itself are in other files
+        at = text.find(one.src)
+        if at < 0:
+            continue
+        line = text.count("\n", 0, at) + one.node.lineno
+        quoted = text.split("\n")[line - 1]
+        column = one.node.col_offset
+        return f"{path}:{line}: {reason}\n{quoted}\n{' ' * column}^"
+    return f"{path}: {type(chain[-1]).__name__}: {reason}"
 
 
 def main():
