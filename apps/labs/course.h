@@ -9,7 +9,7 @@
 // (core/scenario/notes.h). A test may have its own "place", which the viewer shows with a failing case of that test.
 // "goal", "scenario" and "place" may be missing. Of kind "cuda", a lab has one of these two:
 //
-//   "triton": "gather.py"        a file in Triton that may be submitted in place of the one file; its starter is in triton/
+//   "triton": "gather.py"                      in place of the one file; its starter is in triton/
 //   "without_triton": "Triton writes the barriers itself"        why Triton cannot express the task
 //
 //   starter/    the files that a student starts from: all of `files`, and headers

@@ -126,7 +126,7 @@ LabCall gather_call(const GatherCase& made, const std::vector<std::uint16_t>& po
   return call;
 }
 
-// The same parameters. Rows and strides are multiples of 16 elements (make_gather), and arrays begin at multiples of 256.
+// The same parameters. Rows and strides are multiples of 16 elements (make_gather); arrays begin at multiples of 256.
 TritonTask gather_in_triton() {
   return {"gather",
           {{"pool", "*bf16", 16},
@@ -533,7 +533,7 @@ class GatherGrader final : public Grader {
     double worst = 0;
     std::string reason, text;  // of the launch with the largest ratio
     CasePicture picture;
-    // Two launches of each length of a row, so that entries that four warps read are more than the limit for every seed.
+    // Two launches of each length of a row, so that entries that four warps read exceed the limit for every seed.
     for (std::size_t number = 2; number < 10; ++number) {
       const GatherCase made = make_gather(random, number, GatherKind::whole);
       Traffic traffic(made.row * 2);

@@ -57,8 +57,8 @@ struct DecodeShape {
   bool growing = false;                                   // K of a sequence's last page is 4 times as large
 };
 
-// Multiplies K of the last page of each sequence by 4, so that the largest score grows there: a loop over blocks of keys
-// must rescale what it has summed.
+// Multiplies K of the last page of each sequence by 4, so that the largest score grows there: a loop over blocks of
+// keys must rescale what it has summed.
 void enlarge_last_page(DecodeCase& made) {
   constexpr std::uint16_t kExponent = 0x7f80, kTimesFour = 2 << 7;
   for (std::int64_t b = 0; b < made.batch; ++b) {
@@ -493,8 +493,8 @@ class PagedDecodeGrader final : public Grader {
     return true;
   }
 
-  // The typical error that gives these outputs. An error that changes nothing in these cases, such as another KV head where
-  // there is one, explains nothing. Null: none.
+  // The typical error that gives these outputs. An error that changes nothing in these cases, such as another KV head
+  // where there is one, explains nothing. Null: none.
   [[nodiscard]] static const DecodeError* error_of(const std::vector<DecodeCase>& cases,
                                                    const std::vector<std::vector<double>>& outs,
                                                    const std::vector<std::vector<double>>& right) {

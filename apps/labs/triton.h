@@ -36,8 +36,8 @@ struct TritonKernel {
   std::string fault;        // why it cannot be launched; empty: it can
 };
 
-// The file that triton_compile.py writes: one line of JSON, then the PTX. A submission may have written it: each fact is
-// checked, and neither a wrong type nor a nested or long line is an exception.
+// The file that triton_compile.py writes: one line of JSON, then the PTX. A submission may have written it: each fact
+// is checked, and neither a wrong type nor a nested or long line is an exception.
 [[nodiscard]] TritonKernel read_triton_product(std::string_view product, const TritonTask& task);
 
 // A Python program that prints where the python3 that runs it and its package triton are, for find_triton().

@@ -3,8 +3,8 @@
     this Python                                          /usr/bin/python3.11
     its standard library                                 /usr/lib/python3.11
     its libpython, where that is outside of /usr/lib
-    the package                                          /home/ada/venv/lib/python3.11/site-packages/triton
-    what pip wrote about it, for its entry points        /home/ada/venv/lib/python3.11/site-packages/triton-3.9.0.dist-info
+    the package                                          .../site-packages/triton
+    what pip wrote about it, for its entry points        .../site-packages/triton-3.9.0.dist-info
 
 `kvscope lab` runs this file as a program, outside the sandbox. It imports nothing of triton, and prints nothing where the
 package is missing or is not a folder.

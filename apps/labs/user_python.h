@@ -8,8 +8,8 @@
 
 namespace kvscope::labs {
 
-// `python`: an absolute path, or empty for the first python3 in PATH, or else in /usr/local/bin and /usr/bin. Nothing of
-// the current folder is imported: it may be a submission's, with a json.py.
+// `python`: an absolute path, or empty for the first python3 in PATH, or else in /usr/local/bin and /usr/bin. Nothing
+// of the current folder is imported: it may be a submission's, with a json.py.
 [[nodiscard]] SandboxEnd run_user_python(const std::filesystem::path& python, std::string_view program);
 
 }  // namespace kvscope::labs

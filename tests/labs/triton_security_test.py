@@ -26,7 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
 SOLUTION = (COURSE / "staff" / "09_gather" / "triton" / "solution" / "gather.py").read_text(encoding="utf-8")
 KVSCOPE = ""
-LONGEST = 60  # [s] of one grading
+LONGEST = 90  # [s] of one grading
 MARK = "kvscope_triton"  # in the name of each process that an attack starts
 PTX = """.version 8.0
 .target sm_90a
@@ -169,7 +169,7 @@ class TritonSecurityTest(unittest.TestCase):
         self.assert_no_process()
 
     def test_an_endless_loop_ends_at_the_time_limit(self):
-        self.zero("while True:\n    pass\n", "of CPU time")
+        self.zero("while True:\n    pass\n", "of CPU time|did not end within")  # the wall clock, on a busy machine
 
     def test_sleep_ends_at_the_time_limit(self):
         self.zero("import time\ntime.sleep(1000000)\n", "did not end within")
