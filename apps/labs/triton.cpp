@@ -173,7 +173,8 @@ Compiled compile_triton(const Grader& grader, const SubmittedFile& file, const T
   write_file_atomically(tool, triton_compiler());
   SandboxJob job = triton_job(place, task, file.name, empty);
   job.limits = compiler_limits();
-  job.limits.processes = false;  // Triton needs no other: ptxas is not started
+  job.limits.processes = false;  // ptxas is not started
+  job.limits.threads = true;     // Triton 3.4 runs each pass in a thread of its own
   job.limits.memory_bytes = kTritonMemory;
   job.mounts.push_back({tool, std::string(kTool)});
   job.mounts.push_back({sources, std::string(kSources)});

@@ -119,8 +119,7 @@ def main():
     task = json.loads(task)
     sys.path.append(os.path.dirname(package))
     sys.dont_write_bytecode = True
-    for name, value in (("HOME", "/tmp"), ("TRITON_HOME", "/tmp"), ("TRITON_CACHE_DIR", "/tmp/triton"),
-                        ("MLIR_DISABLE_MULTITHREADING", "1")):
+    for name, value in (("HOME", "/tmp"), ("TRITON_HOME", "/tmp"), ("TRITON_CACHE_DIR", "/tmp/triton")):
         os.environ[name] = value
     try:
         from triton.runtime import JITFunction

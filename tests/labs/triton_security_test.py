@@ -158,10 +158,17 @@ class TritonSecurityTest(unittest.TestCase):
 
     # Time, memory, processes, output.
 
-    def test_processes_and_threads_cannot_be_started(self):
-        self.harmless("import os, subprocess, threading\nfor start in (os.fork, threading.Thread(target=print).start,\n"
+    def test_processes_cannot_be_started(self):
+        self.harmless("import os, subprocess\nfor start in (os.fork, os.forkpty,\n"
                       "              lambda: subprocess.run(['/usr/bin/true']), lambda: os.posix_spawn('/usr/bin/true', ['x'], {})):\n"
                       "    try:\n        start()\n        raise SystemExit('started')\n    except (OSError, RuntimeError):\n        pass\n")
+
+    def test_threads_are_threads_of_the_process_and_share_its_limits(self):
+        """Triton 3.4 needs some. They end with the process, at its limits of memory and time."""
+        self.harmless("import threading\nthread = threading.Thread(target=print)\nthread.start()\nthread.join()\n")
+        bomb = self.submit("import threading\ndef spin():\n    while True:\n        pass\ndef more():\n    while True:\n"
+                           "        threading.Thread(target=spin, daemon=True).start()\nmore()\n", "threads")
+        self.assertEqual(self.grade(bomb)[0]["points"], 0)
 
     def test_a_fork_bomb_leaves_no_process(self):
         self.harmless(f"import os\nopen('/tmp/{MARK}', 'w').close()\ntry:\n    open('/proc/self/comm', 'w').write('{MARK}')\n"
