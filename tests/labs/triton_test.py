@@ -167,6 +167,20 @@ class TritonTest(unittest.TestCase):
             self.assertEqual(grade["points"], grade["maximum"], grade["tests"])
             (self.folder / "python").rename(self.folder / ("python " + lab))
 
+    def test_a_class_has_submissions_in_cuda_in_triton_and_in_a_folder_of_the_archive(self):
+        solution = sources("09_gather")["solution"]
+        for place in ("ada", "grace/lab09"):
+            (self.folder / place).mkdir(parents=True)
+            (self.folder / place / "gather.py").write_text("\ufeff" + solution if place == "ada" else solution, encoding="utf-8")
+        (self.folder / "alan").mkdir()
+        (self.folder / "alan" / "gather.ptx").write_text("no PTX", encoding="utf-8")
+        (self.folder / "secret").write_text("a secret of the test of Triton\n", encoding="utf-8")
+        done = run("grade", 9, *(self.folder / name for name in ("ada", "grace", "alan")), "--course", COURSE, "--secret",
+                   self.folder / "secret", "--out", self.folder / "grades", "--python", self.standin())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        grades = {path.stem: json.loads(path.read_text(encoding="utf-8"))["points"] for path in (self.folder / "grades").iterdir()}
+        self.assertEqual(grades, {"ada": 100, "grace": 100, "alan": 0})
+
     def test_start_writes_the_file_in_triton_alone(self):
         for lab in LABS:
             done = run("start", lab, self.folder / lab, "--course", COURSE, "--language", "triton")
