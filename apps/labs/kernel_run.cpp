@@ -52,7 +52,7 @@ ptx::ParamValue value_of(const LabParam& param, const std::vector<std::uint64_t>
   return map_bytes(map, kTarget);
 }
 
-// Pointers to scratch memory, which no kernel of a lab needs (triton.h). Triton 3.3 has one, 3.9 two.
+// Pointers to scratch memory, which no kernel of a lab needs (triton.h). Triton 3.4 has one, 3.9 two.
 constexpr std::size_t kTritonPointers = 2;
 
 std::size_t parameters_of(const ptx::LoadedModule& module, std::string_view kernel) {
