@@ -225,6 +225,17 @@ class TritonTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn(f"--python: '{self.folder / 'none'}' cannot be run as Python", done.stderr)
 
+    def test_a_libpython_outside_of_usr_lib_is_in_the_sandbox(self):
+        """As in the images of Docker's python: the third line of the finder names it, and the sandbox has no cache of the linker."""
+        library = self.folder / "lib" / "libpython3.99.so"
+        library.parent.mkdir()
+        library.write_text("no library", encoding="utf-8")
+        python = self.folder / "shared"
+        python.write_text(f"#!/bin/sh\n'{self.standin()}' \"$@\" | sed '3s|.*|{library}|'\n", encoding="utf-8")
+        python.chmod(0o755)
+        text = f"import os\nraise ValueError((os.environ['LD_LIBRARY_PATH'], open({str(library)!r}).read()))\n"
+        self.assertIn(f"gather.py:2: ValueError: ('{library.parent}', 'no library')", self.message(text, python=python))
+
     def test_the_python_of_the_path_is_asked(self):
         folder = pathlib.Path(self.standin()).parent
         work = self.work(gather_dot_py=sources("09_gather")["solution"])
