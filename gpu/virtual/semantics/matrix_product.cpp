@@ -20,17 +20,23 @@ namespace {
 struct MatrixLoops {
   decltype(&baseline::product) product;
   decltype(&baseline::numbers) numbers;
+  decltype(&baseline::exact_products) exact_products;
+  decltype(&baseline::fragment_product) fragment_product;
+  decltype(&baseline::quads) quads;
 };
+#define KVSCOPE_MATRIX_LOOPS(isa) \
+  { isa::product, isa::numbers, isa::exact_products, isa::fragment_product, isa::quads }
 MatrixLoops loops_for(Simd simd) {
 #if defined(KVSCOPE_AVX512)
-  if (simd == Simd::avx512) return {avx512::product, avx512::numbers};
+  if (simd == Simd::avx512) return KVSCOPE_MATRIX_LOOPS(avx512);
 #endif
 #if defined(KVSCOPE_AVX2)
-  if (simd == Simd::avx2) return {avx2::product, avx2::numbers};
+  if (simd == Simd::avx2) return KVSCOPE_MATRIX_LOOPS(avx2);
 #endif
   static_cast<void>(simd);
-  return {baseline::product, baseline::numbers};
+  return KVSCOPE_MATRIX_LOOPS(baseline);
 }
+#undef KVSCOPE_MATRIX_LOOPS
 
 }  // namespace
 
@@ -206,6 +212,16 @@ void decode_elements(Type type, const std::byte* from, int count, std::int32_t* 
         break;
     }
   }
+}
+
+void multiply_add_fragments(const FragmentProduct& product, std::byte* registers, Simd simd) {
+  loops_for(simd).fragment_product(product, registers);
+}
+bool have_exact_products(const float* numbers, int count, Simd simd) {
+  return loops_for(simd).exact_products(numbers, count);
+}
+void arrange_quads(bool by_columns, int columns, int length, const float* from, float* to, Simd simd) {
+  loops_for(simd).quads(by_columns, columns, length, from, to);
 }
 
 std::uint16_t f16_bits_of(float x) {
