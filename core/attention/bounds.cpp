@@ -257,6 +257,7 @@ OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row) {
   const double all = additions(r, row.keys);
   f.sum = e * 0.5 * std::sqrt(all);
   f.row_sum = row_sum_at_additions(row, all);
+  f.row_sum_so_far = row.row_sum_so_far;
   f.repeated = e * repeated_additions(r, row);
   f.cut = cut_sum(r, row);
   f.cut_sum_so_far = cut_sum_so_far(r, row);

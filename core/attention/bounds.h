@@ -11,7 +11,7 @@
 //   ex2     ex2_error * (|o| + min(a1, k / sqrt 3 * a2))
 //   p       u(P) * (min(1, 2 clump) * |o| + min(a1, k / sqrt 3 * a2)) + lost
 //   sum     k y^2 / t + e * repeats * |o|
-//   cut     c (keys + repeats) * min(a1, running + a2) + c head_size * score_sum * (a1 + |o|)     P in 16 or 8 bits
+//   cut     c (keys + repeats) * so_far + c head_size * score_sum * (a1 + |o|)     P in 16 or 8 bits
 //           min(1, T n) * a1 + T (head_size + head_size / 32) / 2 * (1 + smax) * (a1 + |o|)       accumulator_bits
 //   merge   (2 e |lse| + u(partials)) * min(a1, |o| + 8 running + 4 a2)
 //   golden  1.01 score_error * (a1 + |o|) + sum_error * a1                       0 for the reference (fast.h)
@@ -24,7 +24,8 @@
 // c = 1.625 * 2^-26 is what a matrix instruction with an f32 sum loses for each product, in proportion to the sum so
 // far: it aligns 8 or 16 products and the sum to the largest of them, and cuts each to 2^-25 of it and the result to 24
 // bits, all toward zero. An H100 does so bit by bit (docs/hardware), and cutting loses half a unit on average, or up to
-// a whole one if the products are equal (repeats).
+// a whole one if the products are equal (repeats). so_far = min(a1, max(running, row_sum_so_far * |o|) + a2) is the
+// size of the sum so far from the first key on, or from the last one on, as flash attention adds.
 // T = 2^(1 - accumulator_bits) is the unit of a matrix instruction that truncates its addends, and n = m + m / 32
 // their number in a sum of m terms: m = tile_keys, or without tiles m = keys, and the largest partial sum instead of
 // a1. additions = 16 + n, with n = keys when keys are added one by one, and tile + keys / tile in tiles. score_sum is
@@ -119,7 +120,8 @@ struct OutputFactors {
   StepOfType output;
   bool in_tiles;
   double spread, inputs, score, p2, scores, ex2, p, p_deviation, clump, lost, lost_systematic, lost_deviation, sum,
-      row_sum, repeated, cut, cut_sum_so_far, cut_scores, merge, partial_floor, golden_score, golden_sum, k;
+      row_sum, row_sum_so_far, repeated, cut, cut_sum_so_far, cut_scores, merge, partial_floor, golden_score,
+      golden_sum, k;
 };
 
 // Terms of `count` elements side by side, and the parts of their budgets by which a comparison judges them.

@@ -27,8 +27,10 @@ MARGIN = 8.0
 # keys: kernels drawn for each data set, in addition to the usual ones. A data set for each kind of data and length.
 FULL = {17: 75, 33: 75, 188: 75, 1000: 20, 4096: 6, 16384: 3, 65536: 2}
 QUICK = {17: 3, 188: 3, 1000: 3}
-QUICK_KINDS = ("normal", "biased", "constant_v", "same_key", "recency", "large_values")
-TRUNCATING = 2      # kernels with truncating sums of each data set
+QUICK_KINDS = ("normal", "biased", "constant_v", "same_key", "recency", "large_values",
+               *study.TRUNCATION_KINDS)
+TRUNCATING = 2      # kernels with truncating fp8 sums of each data set
+MATRIX = 6          # kernels on 16-bit matrix instructions of each data set
 LONG = 16384        # from this length on: fewer usual kernels, and one type of output for each fault
 FAULTS_OF_LONGEST = 6   # faults of each data set of 65,536 keys
 # The kept results of full runs, and the page that shows them.
@@ -139,6 +141,7 @@ class Study:
         chosen = usual + study.right_kernels(rng, kernels)
         if keys <= 4096:
             chosen += study.truncating_kernels(rng, TRUNCATING)
+        chosen += study.matrix_kernels(rng, MATRIX)
         for kernel in chosen:
             o, lse = study.run_kernel(data, kernel)
             if not kernel.options():
@@ -312,7 +315,7 @@ def main():
     if not options.kvscope or not options.judge:
         parser.error("--kvscope and --judge are required")
     extent = FULL if options.full else QUICK
-    kinds = study.TUNED_KINDS + study.OTHER_KINDS + study.LATER_KINDS if options.full else QUICK_KINDS
+    kinds = study.ALL_KINDS if options.full else QUICK_KINDS
     with tempfile.TemporaryDirectory() as folder:
         result = Study(options.kvscope, options.judge, folder)
         seeds = result.load(options.add) if options.add and options.add.exists() else []

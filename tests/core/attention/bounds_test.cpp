@@ -35,7 +35,7 @@ double total(DType type, const ElementTerms& element = kElement, const RowTerms&
 
 // What matrix instructions cut from the f32 sums of 64 keys and of 64 products of a score of at most 4, for kElement.
 constexpr double kCutProduct = 1.625 * 0x1p-26;
-constexpr double kCut = kCutProduct * (64 * 0.75 + 64 * 4 * 3);
+constexpr double kCut = kCutProduct * (64 * 1.25 + 64 * 4 * 3);
 
 TEST(OutputBound, WorkedNumbersOfEachType) {
   EXPECT_NEAR(total(DType::bf16), 0.007859742247631437 + kCut, 1e-15);
@@ -137,12 +137,15 @@ TEST(OutputBound, MatrixInstructionsTruncateTheirF32Sums) {
   row.keys = 65536;
   row.head_size = 0;
   row.row_sum_so_far = 0.58;
-  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCutProduct * 65536 * 0.75, 1e-15);
+  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCutProduct * 65536 * 0.83, 1e-15);
   EXPECT_NEAR(lse_budget(rounding, row).cut, kCutProduct * 65536 * 0.58, 1e-15);
+  row.row_sum_so_far = 0.4;  // less than the sum from the first key on
+  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCutProduct * 65536 * 0.75, 1e-15);
+  row.row_sum_so_far = 0.58;
   row.repeats = 32768;
-  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCutProduct * 98304 * 0.75, 1e-15);
+  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCutProduct * 98304 * 0.83, 1e-15);
   row.repeats = -1;  // not known
-  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCutProduct * 131072 * 0.75, 1e-15);
+  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCutProduct * 131072 * 0.83, 1e-15);
   // The sums of an f32 P are not those of matrix instructions, and sums in double are not truncated.
   EXPECT_EQ(output_budget(rounding_of(DType::f32), row, kElement).cut, 0);
   EXPECT_EQ(output_budget(rounding_of(DType::f64), row, kElement).cut, 0);
