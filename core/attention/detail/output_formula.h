@@ -50,7 +50,8 @@ inline OutputTerms<W> output_terms(const OutputFactors& f, V o, V a1, V a2, V ru
   terms.score = f.score * (a2 + size * f.p2);
   // The deviation of the sums over the keys is sqrt(largest_sum^2 + sum_of_weights^2).
   terms.largest_sum = f.sum * L::larger(running, L::smaller(a1, running + a2));
-  // `running` is the sum so far from the first key on. From the last key on, it has the part of |o| that the row sum has.
+  // `running` is the sum so far from the first key on. From the last key on, it has the part of |o| that the row sum
+  // has.
   const V sum_so_far = L::smaller(a1, L::larger(running, f.row_sum_so_far * size) + a2);
   terms.cut = f.cut_sum_so_far * sum_so_far + f.cut_scores * (a1 + size);
   terms.sum_of_weights = f.sum * f.row_sum * size;
