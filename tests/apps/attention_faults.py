@@ -5,7 +5,7 @@ batch, so no test on outputs can tell them apart. `apply` returns text that the 
 """
 import numpy as np
 
-from faulty_attention import Kernel, rounded
+from faulty_attention import Kernel, rounded, to_bits
 
 FAULTS = []
 
@@ -296,6 +296,33 @@ def _(k, rng):
     until(k, lambda n: n // k.page * k.page)
 
 
+@fault("last tile omitted", "last_tile_missing", "last_page_missing", when=windowless)
+def _(k, rng):
+    tile = rng.choice([16, 32, 64])
+    until(k, lambda n: n // tile * tile)
+
+
+@fault("last tile omitted, NaN without a tile", "last_tile_missing", "last_page_missing", when=windowless)
+def _(k, rng):
+    tile = rng.choice([16, 32, 64])
+    until(k, lambda n: n // tile * tile)
+    k.without_keys = np.nan
+
+
+def full_tiles(shape):
+    """Sizes of tiles with which a sequence ends with a full one."""
+    return [tile for tile in (16, 32, 64) if ((shape.lengths > 0) & (shape.lengths % tile == 0)).any()]
+
+
+@fault("last tile omitted, full or not", "last_tile_missing", "last_page_missing",
+       when=lambda s: windowless(s) and full_tiles(s))
+def _(k, rng):
+    tile = rng.choice(full_tiles(k.shape))
+    until(k, lambda n: max(0, -(-n // tile) - 1) * tile)
+    k.without_keys = rng.choice([0, np.nan])
+    return "full or not"
+
+
 @fault("one slot too many", "one_token_too_many", "length_with_new_twice", "next_token_seen", when=decode)
 def _(k, rng):
     until(k, lambda n: n + 1)
@@ -379,6 +406,70 @@ def _(k, rng):
 @fault("V read from K", "v_is_k", when=two_sides)
 def _(k, rng):
     k.v = k.k
+
+
+def in_larger_memory(side, rng):
+    """The memory behind the cache holds values of another tensor: a kernel may read them."""
+    side.memory = np.concatenate([side.memory, to_bits(side.dtype, rng.standard_normal(2 * side.block_stride))])
+
+
+@fault("V read from the next block's K", "v_offset", when=two_sides)
+def _(k, rng):
+    k.v.memory, k.v.offset = k.k.memory, k.k.offset + k.k.block_stride
+    in_larger_memory(k.v, rng)
+    return "K of the next block"
+
+
+@fault("V read from the next block's K, with its scales", "v_offset", when=lambda s: two_sides(s) and s.scales)
+def _(k, rng):
+    scales = k.k.scales, k.k.scale_offset
+    k.v.memory, k.v.offset = k.k.memory, k.k.offset + k.k.block_stride
+    k.v.scales, k.v.scale_offset = scales
+    in_larger_memory(k.v, rng)
+    return "the scales of K"
+
+
+@fault("K/V stride without the layers", "v_offset", when=lambda s: s.layout == "max" and s.layers > 1)
+def _(k, rng):
+    k.v.offset = k.k.offset + k.k.layer_stride
+    return f"{k.k.layer_stride} elements after K instead of {k.shape.layers * k.k.layer_stride}"
+
+
+@fault("strides of blocks and K/V exchanged", "strides_exchanged", when=lambda s: s.layout in ("flashinfer", "max"))
+def _(k, rng):
+    block, side = k.k.block_stride, k.v.offset - k.k.offset
+    for rows in (k.k, k.v):
+        rows.block_stride = side
+    k.v.offset = k.k.offset + block
+    in_larger_memory(k.k, rng), in_larger_memory(k.v, rng)
+    return "block axis and of the K/V axis"
+
+
+def strided(shape):
+    """K and V have strides of blocks, slots and heads."""
+    return shape.layout != "vllm_legacy"
+
+
+@fault("strides of blocks and slots exchanged", "strides_exchanged", when=lambda s: strided(s) and paged(s))
+def _(k, rng):
+    for side in (k.k, k.v):
+        side.block_stride, side.token_stride = side.token_stride, side.block_stride
+    return "block axis and of the slot axis of the cache"
+
+
+@fault("strides of slots and heads exchanged", "strides_exchanged",
+       when=lambda s: strided(s) and paged(s) and several_heads(s) and s.kv_heads != s.page)
+def _(k, rng):
+    for side in (k.k, k.v):
+        side.token_stride, side.head_stride = side.head_stride, side.token_stride
+    return "slot axis and of the head axis of the cache"
+
+
+@fault("strides of V's slots and heads exchanged", "strides_exchanged",
+       when=lambda s: two_sides(s) and paged(s) and several_heads(s) and s.kv_heads != s.page)
+def _(k, rng):
+    k.v.token_stride, k.v.head_stride = k.v.head_stride, k.v.token_stride
+    return "slot axis and of the head axis of V"
 
 
 def exchange_axes(k, sides):
@@ -800,6 +891,41 @@ def _(k, rng):
 @fault("lse in base two", "lse_base")
 def _(k, rng):
     k.lse_factor = 1 / np.log(2)
+
+
+@fault("lse times ln(2)", "lse_base")
+def _(k, rng):
+    k.lse_factor = np.log(2)
+
+
+@fault("lse with log2 of the sum", "lse_mixed_bases")
+def _(k, rng):
+    k.lse_of = lambda top, total: top + np.log2(total)
+    return "maximum + log2(sum) instead of maximum + log(sum)"
+
+
+@fault("lse with the maximum in base two", "lse_mixed_bases")
+def _(k, rng):
+    k.lse_of = lambda top, total: top / np.log(2) + np.log(total)
+    return "maximum * log2(e) + log(sum) instead of"
+
+
+@fault("lse with log2 of a sum without the sink's maximum", "lse_mixed_bases", when=lambda s: s.sinks)
+def _(k, rng):
+    split = k.split
+
+    def of_scores(score, *rest):
+        o, lse = split(score, *rest)
+        top = score.max(1)
+        return o, top + np.log2(np.exp(lse - top))
+    k.split = of_scores
+    return "maximum + log2(sum) instead of maximum + log(sum)"
+
+
+@fault("lse with log2 in the merge", "lse_mixed_bases", when=plain)
+def _(k, rng):
+    k.splits, k.merged_lse_of = splits_of(rng.choice([2, 3, 4])), lambda top, total: top + np.log2(total)
+    return "largest lse of the splits + log2"
 
 
 @fault("o as [heads, rows, dim]", "output_axes")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""kvscope diagnose of ten faulty kernels, each written out in full as a decode kernel is: flat memory, strides, splits with
+"""kvscope diagnose of fourteen faulty kernels, each written out in full as a decode kernel is: flat memory, strides, splits with
 a running maximum, and a merge.
 
     diagnose_by_hand_test.py --kvscope PROGRAM
@@ -117,7 +117,7 @@ class ByHand(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = folder.name
 
-    def check(self, inputs, correct, faulty, names, *options, layout="nhd", says=None):
+    def check(self, inputs, correct, faulty, names, *options, layout="nhd", says=None, certain=None):
         """The correct kernel passes; the first explanation of the faulty one is among `names`."""
         files = [os.path.join(self.folder, name) for name in ("in.npz", "golden.npz", "candidate.npz")]
         np.savez(files[0], **inputs)
@@ -137,6 +137,8 @@ class ByHand(unittest.TestCase):
         self.assertIn(causes[0]["name"], names, causes)
         if says:
             self.assertIn(says, causes[0]["cause"])
+        if certain is not None:
+            self.assertEqual(report["diagnosis"]["certain"], certain, causes)
 
     def test_query_heads_are_mapped_to_kv_heads_in_turn(self):
         inputs = batch(1)
@@ -205,6 +207,79 @@ class ByHand(unittest.TestCase):
             return out * math.exp(log - joined), joined
 
         self.check(inputs, decode(inputs, finish=with_sink), decode(inputs), ["sink_missing"])  # FAULT
+
+    def test_the_keys_are_rounded_down_to_whole_tiles(self):
+        inputs = batch(11)
+        inputs["cache_seqlens"] = np.array([60, 110, 9], np.int32)  # the last sequence has no whole tile: 0 / 0
+        lengths = [int(n) for n in inputs["cache_seqlens"]]
+
+        def kernel(keys_of):
+            o, lse = decode(inputs, keys_of=lambda b, n: range(max(1, keys_of(lengths[b]))))
+            for b, n in enumerate(lengths):
+                if keys_of(n) == 0:  # no iteration: 0 / 0, and -inf + log(0)
+                    o[b], lse[b] = np.nan, -np.inf
+            return o, lse
+
+        correct, faulty = kernel(lambda n: n), kernel(lambda n: n // 32 * 32)  # FAULT
+        self.assertTrue(np.isnan(faulty[0][2]).all())
+        self.check(inputs, correct, faulty, ["last_tile_missing"], says="the partly filled last tile of 32 keys is left out")
+
+    def test_v_is_read_from_k_of_the_next_block(self):
+        # vLLM's cache [block, 2, slot, head, dim]. Behind it is another tensor.
+        inputs = batch(12)
+        cache = np.stack([inputs.pop("k_cache"), inputs.pop("v_cache")], 1)
+        cache = np.concatenate([cache, cache[:1]])  # a block that no sequence holds
+        for last in (False, True):
+            if last:  # a sequence holds the last block, of which K of the next block is outside
+                inputs["block_table"][2, 0] = len(cache) - 1
+            with self.subTest(last=last):
+                behind = np.random.default_rng(120).normal(size=cache[0].size).astype(np.float16)
+                memory = np.concatenate([cache.reshape(-1), behind])
+                side = PAGE * KV_HEADS * DIM
+                row = lambda block, slot, head: block * 2 * side + slot * KV_HEADS * DIM + head * DIM
+                kernel = lambda v: decode({**inputs, "k_cache": memory, "v_cache": memory[v:]}, row_of=row)
+                given = {"q": inputs["q"], "kv_cache": cache, "block_table": inputs["block_table"],
+                         "seq_lens": inputs["cache_seqlens"]}
+                self.check(given, kernel(side), kernel(2 * side), ["v_offset"], layout="vllm",  # FAULT
+                           says="V is read where K of the next block is stored", certain=not last)
+
+    def test_the_strides_of_blocks_and_of_k_and_v_are_exchanged(self):
+        inputs = batch(13)
+        cache = np.stack([inputs.pop("k_cache"), inputs.pop("v_cache")], 1)
+        memory = cache.reshape(-1)
+        strides = [s // cache.itemsize for s in cache.strides]
+        kernel = lambda block_stride, side_stride: decode(
+            {**inputs, "k_cache": memory, "v_cache": memory[side_stride:]},
+            row_of=lambda block, slot, head: block * block_stride + slot * strides[2] + head * strides[3])
+        given = {"q": inputs["q"], "kv_cache": cache, "block_table": inputs["block_table"],
+                 "seq_lens": inputs["cache_seqlens"]}
+        self.check(given, kernel(strides[0], strides[1]), kernel(strides[1], strides[0]), ["strides_exchanged"],  # FAULT
+                   layout="vllm", says="the strides of the block axis and of the K/V axis of the cache are exchanged",
+                   certain=True)
+
+    def test_lse_has_the_maximum_and_the_sum_in_different_bases(self):
+        inputs = batch(14)
+        # The lse of a kernel with one split: maximum and log of the sum, each in the base that a fault gives it.
+        def stored(of_maximum, of_sum):
+            tops = {}
+
+            def score(s):
+                return s / math.sqrt(DIM)
+
+            o, lse = decode(inputs, score_of=score, splits=lambda keys: [(0, keys)])
+            for b, n in enumerate(LENGTHS):
+                for h in range(HEADS):
+                    keys = inputs["k_cache"][inputs["block_table"][b]].reshape(-1, KV_HEADS, DIM)[:n, h // (HEADS // KV_HEADS)]
+                    tops[b, h] = max(score(float(warp_dot(inputs["q"][b, h], key))) for key in keys)
+                    lse[b, h] = tops[b, h] * of_maximum + (lse[b, h] - tops[b, h]) * of_sum
+            return o, lse
+
+        for base, right in (("natural", 1.0), ("two", LOG2E)):
+            for of_maximum, of_sum, words in ((1.0, LOG2E, "lse is maximum + log2(sum) instead of"),
+                                              (LOG2E, 1.0, "lse is maximum * log2(e) + log(sum) instead of")):
+                with self.subTest(base=base, words=words):
+                    self.check(inputs, stored(right, right), stored(of_maximum, of_sum), ["lse_mixed_bases"],  # FAULT
+                               "--lse-base", base, says=words, certain=True)
 
 
 if __name__ == "__main__":

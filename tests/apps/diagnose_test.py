@@ -187,7 +187,11 @@ class Faults(Folder):
                     continue
                 # The product of two factors of the scale is a factor of the scale; two faults of the combination replace
                 # each other.
+                # The exchange of two axes of K and V, and once more of V, is an exchange of K. K without scales, because it
+                # takes those of V, which are left out, is a kernel without scales.
                 one_factor = all(fault.name.startswith(("scale ", "log2")) for fault in pair) or \
+                    all(fault.name.startswith("strides ") for fault in pair) or \
+                    all("scales of" in fault.name for fault in pair) or \
                     all(COMBINATION.intersection(fault.hypotheses) for fault in pair)
                 # Pages of which all tokens are seen can be exchanged without an effect.
                 visible = all(np.abs(outputs[i][0] - outputs[j][0]).max() > least

@@ -264,6 +264,8 @@ class Kernel:
         self.rescale_sum = self.rescale_output = self.subtract_maximum = self.normalize = True
         self.merge, self.empty_splits, self.sinks_joined = "exact", 0, 1
         self.merged = None  # function from the results of the splits to (o, lse)
+        self.lse_of = self.merged_lse_of = lambda top, total: top + np.log(total)
+        self.without_keys = 0.0  # o of a row that lost all its keys: NaN in a kernel that divides by its sum
         self.zeros = lambda b, i: 0  # keys past the end that are read as zeros and not masked
         self.used = None  # elements of q and K that a score has
         self.lse_factor, self.store, self.store_lse = 1.0, None, None
@@ -304,6 +306,8 @@ class Kernel:
                 if len(keys):
                     at = self.inputs.offsets[b] + i
                     o[at], lse[at] = self.row(b, i, at, keys, dtype, real)
+                elif len(Kernel(self.inputs).visible(b, i)):
+                    o[self.inputs.offsets[b] + i] = self.without_keys
         if self.store:
             o = self.store(o)
         if self.store_lse:
@@ -348,7 +352,7 @@ class Kernel:
         weigh = {"exact": lambda: np.exp(lse - top), "base two": lambda: np.exp2(lse - top)}
         weight = weigh.get(self.merge, lambda: np.ones_like(lse))()
         total = weight.sum(0)
-        exact = top + np.log(np.exp(lse - top).sum(0))
+        exact = self.merged_lse_of(top, np.exp(lse - top).sum(0))
         merged = {"exact": exact, "base two": top + np.log2(total), "mean": exact, "count": top + np.log(total)}[self.merge]
         return (out * weight[..., None]).sum(0) / total[:, None], merged
 
@@ -374,4 +378,4 @@ class Kernel:
             p = np.exp(part - top[:, None])
             total = total + p.sum(1)
             out = out + (rounded(dtype, p)[:, None] @ v[:, start:start + tile])[:, 0]
-        return out / (total[:, None] if self.normalize else 1), top + np.log(total)
+        return out / (total[:, None] if self.normalize else 1), self.lse_of(top, total)

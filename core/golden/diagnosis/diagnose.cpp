@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -106,7 +107,12 @@ void check_shapes_are_the_goldens(const DiagnosisInput& input) {
   }
 }
 
-// A cause with its predictions of the failing and the correct rows; none unless it explains each failing row.
+// Whether the cause explains all failing rows that it predicts: two of them at least, if it leaves others unpredicted.
+bool explains_rows(const Explanation& e, std::int64_t failing_rows) {
+  return e.failing_explained + e.failing_outside == failing_rows && (e.failing_outside == 0 || e.failing_explained > 1);
+}
+
+// A cause with its predictions of the failing and the correct rows; none unless it explains the failing rows.
 struct Judged {
   Explanation explanation;
   std::vector<RowValue> predictions;
@@ -117,13 +123,14 @@ Judged judge(const Trial& trial, const Rows& rows) {
   Explanation& e = judged.explanation;
   for (const OutputRow& row : rows.failing) {
     judged.predictions.push_back(predicted(trial, row));
+    if (judged.predictions.back().outside) ++e.failing_outside;
     const double m = misfit(row.candidate, judged.predictions.back());
     if (m <= kExplained) {
       ++e.failing_explained;
       e.misfit = std::max(e.misfit, m);
     }
   }
-  if (e.failing_explained < static_cast<std::int64_t>(rows.failing.size())) {
+  if (!explains_rows(e, static_cast<std::int64_t>(rows.failing.size()))) {
     judged.predictions.clear();
     return judged;
   }
@@ -174,6 +181,19 @@ void keep_nearest(const Outputs& outputs, const Rows& rows, std::vector<Judged*>
   causes = std::move(kept);
 }
 
+// The first failing row that the trial changes and predicts, which decides whether the others are computed, and the misfit
+// of its first dims. No row: the trial changes none.
+std::pair<const OutputRow*, double> deciding_row(const Trial& trial, const std::vector<OutputRow>& failing) {
+  const OutputRow* outside = nullptr;
+  for (const OutputRow& row : failing) {
+    if (!changes(trial, row)) continue;
+    const RowValue value = trial.predict(row.probe());
+    if (!value.outside) return {&row, misfit(row.candidate, value)};
+    if (outside == nullptr) outside = &row;
+  }
+  return {outside, std::numeric_limits<double>::infinity()};
+}
+
 bool better(const Judged& x, const Judged& y) {
   const Explanation &a = x.explanation, &b = y.explanation;
   if (a.failing_explained != b.failing_explained) return a.failing_explained > b.failing_explained;
@@ -215,11 +235,8 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   std::vector<Judged> all;
   for (const Trial& trial : trials) {
     names.insert(trial.name);
-    // The first failing row that the trial can change decides whether the others are computed.
-    const auto row =
-        std::find_if(rows.failing.begin(), rows.failing.end(), [&](const OutputRow& r) { return changes(trial, r); });
-    if (row == rows.failing.end()) continue;
-    double m = misfit(row->candidate, trial.predict(row->probe()));
+    auto [row, m] = deciding_row(trial, rows.failing);
+    if (row == nullptr) continue;
     if (m <= kExplained) m = misfit(row->candidate, predicted(trial, *row));
     if (m > kExplained) {
       all.push_back({{trial.name, trial.cause, trial.look_at, 0, 0, m, trial.sequence, trial.page}, {}});
@@ -237,11 +254,14 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   diagnosis.hypotheses = static_cast<std::int64_t>(names.size());
   std::stable_sort(all.begin(), all.end(), better);
   // A fitted factor, or rows of other rows, repeat what a named cause predicts.
-  const std::int64_t most = all.empty() ? 0 : all.front().explanation.correct_explained;
+  const auto best = std::ranges::find_if(all, [](const Judged& j) { return !j.predictions.empty(); });
   std::vector<Judged*> explaining;
   for (Judged& j : all) {
     const Explanation& e = j.explanation;
-    if (e.failing_explained == diagnosis.failing_rows && e.correct_explained == most) explaining.push_back(&j);
+    if (!j.predictions.empty() && e.failing_explained == best->explanation.failing_explained &&
+        e.correct_explained == best->explanation.correct_explained) {
+      explaining.push_back(&j);
+    }
   }
   keep_nearest(outputs, rows, explaining);
   const auto fitted = [](const Judged* j) { return is_fitted(j->explanation.name); };
@@ -262,6 +282,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
     if (diagnosis.nearest.size() < kNearest && listed.insert(e.name).second) diagnosis.nearest.push_back(std::move(e));
   }
   diagnosis.certain = diagnosis.explanations.size() == 1 && !diagnosis.pattern.no_numbers &&
+                      diagnosis.explanations.front().failing_explained == diagnosis.failing_rows &&
                       diagnosis.explanations.front().correct_explained == diagnosis.correct_rows;
   return diagnosis;
 }

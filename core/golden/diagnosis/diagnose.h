@@ -8,8 +8,10 @@
 //     excluded every page uses table column 0: differs from the output by at least 4.1e+03x the allowed error
 //   fails at   32 of 96 rows: sequence 2 of 3; all 8 heads; all 64 dims
 //
-// The cause is certain when it explains all rows looked at and no other hypothesis does. When none explains the failing
-// rows the answer is "none of N hypotheses", with the pattern of the failures over sequences, heads and dims.
+// The cause is certain when it explains all rows looked at and no other hypothesis does. A cause that reads past the
+// cache in some failing rows, where the values are unknown, is named if it explains all others and these are at least
+// two, but it is never certain. When none explains the failing rows the answer is "none of N hypotheses", with the
+// pattern of the failures over sequences, heads and dims.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +31,7 @@ struct Explanation {
   double misfit = 0;                   // worst error / allowed over the explained failing rows
   std::int64_t sequence = -1;          // the only sequence that the cause changes; -1: all
   std::int64_t page = -1;              // its page that the cause names; -1: none
+  std::int64_t failing_outside = 0;    // of failing_rows: the cause reads past the cache, so its values are unknown
   // Of a diagnosis of groups: the share of the change that the cause makes which the candidate has, and the size of
   // this change in standard deviations of rounding.
   double change_share = 0, change_deviations = 0;

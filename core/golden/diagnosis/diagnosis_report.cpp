@@ -22,7 +22,9 @@ std::string evidence_text(const Diagnosis& d, const Explanation& e) {
   }
   std::string line = fmt::format("{} of {} failing rows reproduced within {:.2g}x the allowed error",
                                  e.failing_explained, d.failing_rows, e.misfit);
-  if (d.correct_rows > 0 && e.failing_explained == d.failing_rows) {
+  if (e.failing_outside > 0)
+    line += fmt::format("; {} read past the cache, which holds unknown values", e.failing_outside);
+  if (d.correct_rows > 0 && e.failing_explained + e.failing_outside == d.failing_rows) {
     line += fmt::format("; {} of {} correct rows too", e.correct_explained, d.correct_rows);
   }
   return line;
@@ -120,6 +122,7 @@ json::Value explanations_json(const std::vector<Explanation>& explanations) {
       value.set("change_share", e.change_share);
       value.set("change_deviations", e.change_deviations);
     }
+    if (e.failing_outside > 0) value.set("failing_outside", e.failing_outside);
     if (e.sequence >= 0) value.set("sequence", e.sequence);
     if (e.page >= 0) value.set("page", e.page);
     array.push_back(std::move(value));

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/checked.h"
 #include "core/golden/diagnosis/detail/trials.h"
@@ -104,6 +106,100 @@ void take_elements(PagedRows& rows, const PagedRows& from) {
   rows.head_stride = from.head_stride;
 }
 
+// Elements from K to V. Of two tensors it is where they happen to be allocated.
+std::int64_t elements_to_v(const PagedRows& k, const PagedRows& v) {
+  return (reinterpret_cast<std::intptr_t>(v.data) - reinterpret_cast<std::intptr_t>(k.data)) / size_of(k.dtype);
+}
+
+// Whether K and V, `distance` elements apart, are parts of one tensor: [blocks, 2, ...], [2, blocks, ...], or a pool.
+bool is_one_tensor(const Trials& trials, std::int64_t distance) {
+  const PagedRows& k = trials.problem.k;
+  return distance > 0 &&
+         (2 * distance == k.block_stride || distance == k.blocks * k.block_stride || !trials.input.pool.empty());
+}
+
+// V is read at another distance from K, with the strides of K.
+void add_v_offsets(Trials& trials) {
+  const PagedRows& k = trials.problem.k;
+  const PagedRows& v = trials.problem.v;
+  if (k.data == v.data || k.head_size != v.head_size || k.dtype != v.dtype) return;
+  const std::int64_t size = size_of(k.dtype), packed = k.page_size * k.heads * k.head_size;
+  const std::int64_t correct = elements_to_v(k, v);
+  std::vector<std::int64_t> tried{0, correct};
+  const auto add = [&](std::int64_t distance, const std::string& cause) {
+    if (std::ranges::find(tried, distance) != tried.end()) return;
+    tried.push_back(distance);
+    const std::int64_t last = is_one_tensor(trials, correct) ? k.blocks : k.blocks - 1 - distance / k.block_stride;
+    const auto trial = [&](const char* more, bool scales_of_k) {
+      trials.add("v_offset", cause + more, "the offset of V from K: the stride of the K/V axis",
+                 [distance, size, scales_of_k, last](Recipe& r, const RowEvaluator& row) {
+                   if (scales_of_k) {
+                     r.v = row.correct().k;
+                   } else {
+                     take_elements(r.v, row.correct().k);
+                   }
+                   r.v.data += distance * size;
+                   for (KeyRead& key : r.keys) {
+                     if (key.block > last) key.block = -1;  // past the tensor of K, also where V follows it in memory
+                   }
+                 });
+    };
+    trial("", false);
+    if (v.scales != nullptr && v.scales != k.scales) trial(", with the scales of K", true);
+  };
+  add(k.block_stride, "V is read where K of the next block is stored");
+  // Other strides of the K/V axis of one tensor: without the layers, or of a tensor with another order of axes.
+  if (!is_one_tensor(trials, correct)) return;
+  for (const std::int64_t distance :
+       {packed, k.block_stride / 2, k.blocks * k.block_stride, k.blocks * packed, k.token_stride, k.head_stride}) {
+    add(distance, fmt::format("V is read {} elements after K instead of {}", distance, correct));
+  }
+}
+
+// Two strides of the cache's tensor exchanged, as a kernel does whose strides are passed in the wrong order.
+void add_exchanged_strides(Trials& trials) {
+  const PagedRows& k = trials.problem.k;
+  const PagedRows& v = trials.problem.v;
+  const std::int64_t size = size_of(k.dtype);
+  // The K/V axis of one tensor, in front of the blocks or behind them.
+  const std::int64_t distance = elements_to_v(k, v);
+  const bool one_tensor = is_one_tensor(trials, distance);
+  const bool alike = k.block_stride == v.block_stride && k.token_stride == v.token_stride &&
+                     k.head_stride == v.head_stride && k.dtype == v.dtype;
+  if (!alike) return;
+  enum Axis : std::uint8_t { block, side, slot, head };
+  constexpr const char* kNames[] = {"block", "K/V", "slot", "head"};
+  const auto add = [&](Axis a, Axis b, const std::string& of, bool in_k, bool in_v) {
+    std::array<std::int64_t, 4> strides{k.block_stride, distance, k.token_stride, k.head_stride};
+    if (strides[a] == strides[b]) return;
+    std::swap(strides[a], strides[b]);
+    trials.add(
+        "strides_exchanged",
+        fmt::format("the strides of the {} axis and of the {} axis of {} are exchanged", kNames[a], kNames[b], of),
+        "the order in which the strides of the cache are passed and used", [=](Recipe& r, const RowEvaluator&) {
+          for (PagedRows* rows : {in_k ? &r.k : nullptr, in_v ? &r.v : nullptr}) {
+            if (rows == nullptr) continue;
+            rows->block_stride = strides[block];
+            rows->token_stride = strides[slot];
+            rows->head_stride = strides[head];
+          }
+          if (in_k && in_v) r.v.data += (strides[side] - distance) * size;
+        });
+  };
+  const auto of_each = [&](Axis a, Axis b) {
+    add(a, b, "the cache", true, true);
+    if (k.data == v.data) return;  // MLA: V is a part of K's rows
+    add(a, b, "K", true, false);
+    add(a, b, "V", false, true);
+  };
+  if (one_tensor && k.blocks > 2) add(block, side, "the cache", true, true);  // 2 blocks: read as the other order
+  if (one_tensor && k.page_size > 1) add(side, slot, "the cache", true, true);
+  if (k.page_size > 1) of_each(block, slot);
+  if (k.heads > 1) of_each(block, head);
+  // With as many heads as slots, an exchange is the other order of these axes (head_and_slot_axes).
+  if (k.heads > 1 && k.page_size > 1 && k.heads != k.page_size) of_each(slot, head);
+}
+
 void add_layout(Trials& trials) {
   const PagedRows& k = trials.problem.k;
   const PagedRows& v = trials.problem.v;
@@ -194,6 +290,8 @@ void add_layout(Trials& trials) {
     if (k.block_stride == packed && v.data == k.data + k.blocks * side)
       first_axes("blocks, 2", "2, blocks", 2 * packed, side);
   }
+  add_v_offsets(trials);
+  add_exchanged_strides(trials);
   for (std::int64_t layer = 0; layer < trials.input.layers; ++layer) {
     const std::int64_t by = layer - trials.input.layer;
     if (by == 0) continue;

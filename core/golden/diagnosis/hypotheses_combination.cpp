@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -164,6 +166,22 @@ void add_merges(Trials& trials, std::int64_t longest) {
          Combine::mean, StoredLse::maximum_and_count);
   merged("lse_maximum_twice", "lse has the largest lse of the splits added twice", Combine::online,
          StoredLse::maximum_twice);
+  for (const auto& [what, of_largest, of_sum] :
+       {std::tuple{"lse is the largest lse of the splits + log2 of the sum of their weights", 1.0, std::numbers::log2e},
+        {"lse is the largest lse of the splits * log2(e) + log of the sum of their weights", std::numbers::log2e,
+         1.0}}) {
+    each_split(trials, longest,
+               [&, what = what, of_largest = of_largest, of_sum = of_sum](const std::string& how, SplitSize size) {
+                 trials.add("lse_mixed_bases", fmt::format("{} ({})", what, how),
+                            "the merge of the splits' partial results",
+                            [of_largest, of_sum, size = std::move(size)](Recipe& r, const RowEvaluator&) {
+                              r.stored_lse = StoredLse::mixed_bases;
+                              r.lse_maximum = of_largest;
+                              r.lse_sum = of_sum;
+                              r.split = std::max<std::int64_t>(1, size(static_cast<std::int64_t>(r.keys.size())));
+                            });
+               });
+  }
   merged("merge_base",
          trials.problem.options.lse_base == attention::LseBase::two
              ? "the splits are merged with e^lse although lse is in base 2"

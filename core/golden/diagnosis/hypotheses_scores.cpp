@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/checked.h"
 #include "core/golden/diagnosis/detail/trials.h"
@@ -134,6 +135,39 @@ void add_conventions(Trials& trials) {
   }
 }
 
+// The maximum and log(sum) in different bases: a kernel that uses exp2 has a maximum in base 2, and log2 of the sum. Each
+// factor is then 1, log2(e) or ln(2). With a sink, the maximum may include it or not.
+void add_mixed_bases(Trials& trials) {
+  struct Factor {
+    double value;
+    const char* maximum;
+    const char* sum;
+  };
+  constexpr Factor kFactors[] = {{1.0, "maximum", "log(sum)"},
+                                 {std::numbers::log2e, "maximum * log2(e)", "log2(sum)"},
+                                 {std::numbers::ln2, "maximum * ln(2)", "log(sum) * ln(2)"}};
+  const bool two = trials.problem.options.lse_base == attention::LseBase::two;
+  for (const Factor& maximum : kFactors) {
+    for (const Factor& sum : kFactors) {
+      const bool same = maximum.value == sum.value;
+      if (same && maximum.value != std::numbers::ln2) continue;  // correct, or in the other base
+      for (const SinkJoins joins : {SinkJoins::first_tile, SinkJoins::after}) {
+        if (joins == SinkJoins::after && trials.problem.options.sinks.empty()) continue;
+        trials.add(same ? "lse_base" : "lse_mixed_bases",
+                   fmt::format("lse is {} + {} instead of {}", maximum.maximum, sum.sum,
+                               two ? "maximum * log2(e) + log2(sum)" : "maximum + log(sum)"),
+                   "the base of the maximum and of the logarithm of the sum: exp goes with log, exp2 with log2",
+                   [m = maximum.value, s = sum.value, joins](Recipe& r, const RowEvaluator&) {
+                     r.stored_lse = StoredLse::mixed_bases;
+                     r.lse_maximum = m;
+                     r.lse_sum = s;
+                     r.sink_joins = joins;
+                   });
+      }
+    }
+  }
+}
+
 void add_lse(Trials& trials) {
   const bool two = trials.problem.options.lse_base == attention::LseBase::two;
   trials.add("lse_base", fmt::format("lse is in base {} instead of base {}", two ? "e" : "2", two ? "2" : "e"),
@@ -141,6 +175,7 @@ void add_lse(Trials& trials) {
              [](Recipe& r, const RowEvaluator&) { r.stored_lse = StoredLse::other_base; });
   trials.add("lse_without_maximum", "lse is log(sum) without the maximum", "lse = maximum + log(sum)",
              [](Recipe& r, const RowEvaluator&) { r.stored_lse = StoredLse::sum_only; });
+  add_mixed_bases(trials);
   trials.add("lse_is_maximum", "lse holds the maximum score only", "lse = maximum + log(sum)",
              [](Recipe& r, const RowEvaluator&) { r.stored_lse = StoredLse::maximum_only; });
 }
@@ -291,12 +326,28 @@ void add_lengths(Trials& trials) {
       [](std::int64_t keys) { return keys + 1; });
   end("last_page_unmasked", fmt::format("all {} slots of the last page are read, also those without a token", page),
       "the mask of the last page", [page](std::int64_t keys) { return ceil_div(keys, page) * page; });
-  end("last_page_missing", "the partly filled last page is left out", "the number of pages: it rounds up",
-      [page](std::int64_t keys) { return keys / page * page; });
-  for (const std::int64_t tile : {16, 32, 64, 128, 256}) {
-    if (tile == page) continue;
-    end("last_tile_missing", fmt::format("the partly filled last tile of {} keys is left out", tile),
-        "the number of tiles: it rounds up", [tile](std::int64_t keys) { return keys / tile * tile; });
+  // Loops that end too early: at the last full page or tile, or one page or tile before the end.
+  std::vector<std::int64_t> tiles{page};  // first: of faults with the same output, the first is named
+  for (const std::int64_t tile : {16, 32, 64, 128, 256, 512}) {
+    if (tile != page) tiles.push_back(tile);
+  }
+  for (const std::int64_t tile : tiles) {
+    const bool is_page = tile == page;
+    const std::string name = is_page ? "last_page_missing" : "last_tile_missing";
+    const std::string what = is_page ? "page" : fmt::format("tile of {} keys", tile);
+    const std::string look_at = fmt::format("the number of {}s: it rounds up", is_page ? "page" : "tile");
+    if (tile > 1) {
+      end(name, fmt::format("the partly filled last {} is left out", what), look_at,
+          [tile](std::int64_t keys) { return keys / tile * tile; });
+    }
+    bool full = false;  // whether a sequence ends with a full one: others cannot tell the two faults apart
+    for (std::int64_t b = 0; b < trials.problem.batch; ++b) {
+      const std::int64_t keys = trials.problem.keys(b);
+      full = full || (keys > 0 && keys % tile == 0);
+    }
+    if (tile == 1 || !full) continue;
+    end(name, fmt::format("the last {} is left out, full or not", what), look_at,
+        [tile](std::int64_t keys) { return std::max<std::int64_t>(0, ceil_div(keys, tile) - 1) * tile; });
   }
   // Keys past the end of a sequence that are zeros, as a copy fills them, and whose scores of 0 are not masked.
   const auto zeros = [&](const std::string& until, std::function<std::int64_t(std::int64_t keys)> changed) {

@@ -123,6 +123,14 @@ bool is_empty_row(const CandidateRow& candidate, attention::EmptyRow empty) {
          (!candidate.has_lse || candidate.lse == (empty == attention::EmptyRow::minus_infinity ? -kNoFit : kNoFit));
 }
 
+// What kernels store for a row without keys: o of zeros or of NaN (0 / 0), and lse without a finite value. -1e9 and less
+// are initial values of a running maximum.
+bool is_without_keys(const CandidateRow& candidate) {
+  const bool zeros = std::ranges::all_of(candidate.o, [](double x) { return x == 0; });
+  const bool nan = std::ranges::all_of(candidate.o, [](double x) { return std::isnan(x); });
+  return (zeros || nan) && (!candidate.has_lse || !std::isfinite(candidate.lse) || candidate.lse <= -1e9);
+}
+
 std::vector<std::int64_t> blocks_to_search(const attention::Problem& problem) {
   std::vector<std::int64_t> blocks;
   if (problem.k.blocks <= kSearchedBlocks) {
@@ -323,6 +331,7 @@ void search_exchanges(const RowEvaluator& row, const RowEvaluator::Terms& all_te
 
 double misfit(const CandidateRow& candidate, const RowValue& predicted) {
   if (predicted.outside) return kNoFit;
+  if (predicted.lost_keys) return is_without_keys(candidate) ? 0.0 : kNoFit;
   const auto ratio = [](double have, double want, double allowed) {
     if (std::isnan(have) || std::isnan(want)) return std::isnan(have) && std::isnan(want) ? 0.0 : kNoFit;
     if (std::isinf(have) || std::isinf(want)) return have == want ? 0.0 : kNoFit;

@@ -152,6 +152,7 @@ double lse_of(const Recipe& recipe, const RunningSoftmax& total) {
     case StoredLse::mean_of_splits:  // of one split
     case StoredLse::maximum_and_count:
     case StoredLse::maximum_twice:  // of one split: largest_split_lse is added
+    case StoredLse::mixed_bases:    // mixed_lse replaces it
       break;
     case StoredLse::other_base:
       return natural * (recipe.lse_base == attention::LseBase::two ? 1.0 : std::numbers::log2e);
@@ -237,7 +238,7 @@ double size_of_distinct(std::span<const double> weights, std::span<const std::si
   return std::sqrt(squares);
 }
 
-// Largest lse of splits of `recipe.split` keys, in the stored base.
+// Largest natural lse of splits of `recipe.split` keys.
 double largest_split_lse(const Recipe& recipe, const RowEvaluator::Terms& terms) {
   const Tiles tiles(recipe, terms, 0);
   const std::int64_t step = recipe.split < 1 ? tiles.keys() : recipe.split;
@@ -246,7 +247,19 @@ double largest_split_lse(const Recipe& recipe, const RowEvaluator::Terms& terms)
     const RunningSoftmax split = tiles.split(first, std::min(tiles.keys(), first + step));
     largest = std::max(largest, split.maximum + std::log(split.sum));
   }
-  return largest * to_stored_lse(recipe);
+  return largest;
+}
+
+// Example: scores 2 and 1 give maximum 2 and sum 1 + exp(-1) = 1.368, lse 2.313. With log2 of the sum: 2 + 0.452 = 2.452.
+double mixed_lse(const Recipe& recipe, const RowEvaluator::Terms& terms, const RunningSoftmax& total) {
+  double maximum = total.maximum;
+  if (recipe.split > 0) {
+    maximum = largest_split_lse(recipe, terms);
+  } else if (recipe.sink_joins == SinkJoins::after) {
+    maximum = *std::ranges::max_element(terms.scores);
+  }
+  const double log_sum = total.maximum + std::log(total.sum) - maximum;
+  return maximum * recipe.lse_maximum + log_sum * recipe.lse_sum;
 }
 
 }  // namespace
@@ -305,6 +318,7 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
     row.o.assign(dims, 0);
     row.a1 = row.a2 = row.o;
     row.terms.lse = recipe.empty_row == attention::EmptyRow::minus_infinity ? kNoMaximum : -kNoMaximum;
+    row.lost_keys = !correct_.keys.empty();
     return row;
   }
   // The lse of these combinations is known before the values are read; sinks are left to the code below.
@@ -349,7 +363,10 @@ RowValue RowEvaluator::combine(const Recipe& recipe, const Terms& terms, RowValu
   }
   set_output(row, total, recipe.normalized ? total.sum : 1.0);
   row.terms.lse = lse_of(recipe, total);
-  if (recipe.stored_lse == StoredLse::maximum_twice) row.terms.lse += largest_split_lse(recipe, terms);
+  if (recipe.stored_lse == StoredLse::maximum_twice) {
+    row.terms.lse += largest_split_lse(recipe, terms) * to_stored_lse(recipe);
+  }
+  if (recipe.stored_lse == StoredLse::mixed_bases) row.terms.lse = mixed_lse(recipe, terms, total);
   return row;
 }
 

@@ -62,6 +62,7 @@ enum class StoredLse : std::uint8_t {
   mean_of_splits,
   maximum_and_count,  // of the splits: largest lse + log(number of splits)
   maximum_twice,      // largest lse of the splits + lse
+  mixed_bases,        // maximum * lse_maximum + log(sum) * lse_sum
 };
 
 // Order of the elements of a head.
@@ -103,6 +104,9 @@ struct Recipe {
   attention::LseBase lse_base = attention::LseBase::natural;
   attention::EmptyRow empty_row = attention::EmptyRow::minus_infinity;
   StoredLse stored_lse = StoredLse::correct;
+  // Factors of StoredLse::mixed_bases. The maximum is that of the scores and, unless it joins after the last tile, the
+  // sink; with `split` > 0 it is the largest lse of the splits.
+  double lse_maximum = 1, lse_sum = 1;
 };
 
 // The predicted row with the terms of the error bound (attention/bounds.h).
@@ -111,6 +115,9 @@ struct RowValue {
   std::vector<double> running;    // [value_dim]; empty: a1, its largest value
   attention::RowTerms terms;      // with lse
   bool outside = false;           // a row past the pool was read: the values mean nothing
+  // The recipe leaves this row no key, but a correct kernel reads some. What a kernel stores after a loop without
+  // iterations is not a part of the fault: zeros or 0 / 0.
+  bool lost_keys = false;
 
   [[nodiscard]] attention::ElementTerms element(std::size_t dim) const {
     return {o[dim], a1[dim], a2[dim], running.empty() ? a1[dim] : running[dim]};
