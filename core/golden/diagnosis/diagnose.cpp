@@ -181,9 +181,8 @@ void keep_nearest(const Outputs& outputs, const Rows& rows, std::vector<Judged*>
   causes = std::move(kept);
 }
 
-// The first failing row that the trial changes and predicts, which decides whether the others are computed, and
-// the misfit
-// of its first dims. No row: the trial changes none.
+// The first failing row that the trial changes and predicts, which decides whether the others are computed, and the
+// misfit of its first dims. No row: the trial changes none.
 std::pair<const OutputRow*, double> deciding_row(const Trial& trial, const std::vector<OutputRow>& failing) {
   const OutputRow* outside = nullptr;
   for (const OutputRow& row : failing) {

@@ -135,9 +135,8 @@ void add_conventions(Trials& trials) {
   }
 }
 
-// The maximum and log(sum) in different bases: a kernel that uses exp2 has a maximum in base 2, and log2 of the
-// sum. Each
-// factor is then 1, log2(e) or ln(2). With a sink, the maximum may include it or not.
+// The maximum and log(sum) in different bases: a kernel that uses exp2 has a maximum in base 2, and log2 of the sum.
+// Each factor is then 1, log2(e) or ln(2). With a sink, the maximum may include it or not.
 void add_mixed_bases(Trials& trials) {
   struct Factor {
     double value;

@@ -123,9 +123,8 @@ bool is_empty_row(const CandidateRow& candidate, attention::EmptyRow empty) {
          (!candidate.has_lse || candidate.lse == (empty == attention::EmptyRow::minus_infinity ? -kNoFit : kNoFit));
 }
 
-// What kernels store for a row without keys: o of zeros or of NaN (0 / 0), and lse without a finite value. -1e9
-// and less
-// are initial values of a running maximum.
+// What kernels store for a row without keys: o of zeros or of NaN (0 / 0), and lse without a finite value. -1e9 and
+// less are initial values of a running maximum.
 bool is_without_keys(const CandidateRow& candidate) {
   const bool zeros = std::ranges::all_of(candidate.o, [](double x) { return x == 0; });
   const bool nan = std::ranges::all_of(candidate.o, [](double x) { return std::isnan(x); });
