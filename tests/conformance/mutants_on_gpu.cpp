@@ -11,6 +11,7 @@
 
 #include "gpu/launch/cuda_gpu.h"
 #include "tests/conformance/kept_mutants.h"
+#include "tests/gpu/launch/forwarding_device.h"
 
 namespace {
 
@@ -18,17 +19,9 @@ using namespace kvscope;
 using namespace kvscope::gpu;
 
 // Passes everything on, and keeps the faults of launches.
-class Recorded final : public Device {
+class Recorded final : public test::ForwardingDevice {
  public:
-  [[nodiscard]] const DeviceInfo& info() const override { return device_.info(); }
-  [[nodiscard]] std::uint64_t allocate(std::int64_t bytes, std::string_view name) override {
-    return device_.allocate(bytes, name);
-  }
-  void release(std::uint64_t address) noexcept override { device_.release(address); }
-  void write(std::uint64_t address, std::span<const std::byte> bytes) override { device_.write(address, bytes); }
-  void read(std::uint64_t address, std::span<std::byte> bytes) override { device_.read(address, bytes); }
-  [[nodiscard]] TensorMapSlot encode(const TensorMap& map) override { return device_.encode(map); }
-  void use_ptx(const std::string& kernel, const std::string& text) override { device_.use_ptx(kernel, text); }
+  Recorded() : ForwardingDevice(device_) {}
   Outcome launch(const KernelLaunch& launch, std::span<const std::byte> params) override {
     Outcome outcome = device_.launch(launch, params);
     if (fault.empty() && !outcome.faults.empty()) fault = outcome.faults.front();

@@ -16,6 +16,7 @@
 #include "core/base/errors.h"
 #include "core/base/fnv.h"
 #include "gpu/launch/virtual_gpu.h"
+#include "tests/gpu/launch/forwarding_device.h"
 #include "tests/whole_grid.h"
 
 namespace kvscope::gpu::instruction_results_test {
@@ -125,7 +126,7 @@ TEST(Instructions, AreThoseOfTheHardware) {
     const std::vector<InstructionResult> all = read_instruction_results(text_of(file), file.filename().string());
     ASSERT_GT(all.size(), 5000U) << file;
     std::size_t equal = 0;
-    const auto step = kBatch * static_cast<std::size_t>(test::size_for_sanitizers(8, 1));
+    const auto step = kBatch * static_cast<std::size_t>(kvscope::test::size_for_sanitizers(8, 1));
     for (std::size_t begin = 0; begin < all.size(); begin += step) {
       std::vector<InstructionKernel> kernels;
       for (std::size_t i = begin; i < std::min(all.size(), begin + kBatch); ++i)
@@ -214,22 +215,12 @@ TEST(Distance, CountsRepresentableNumbers) {
 }
 
 // A device whose results have one flipped bit.
-class Flipped final : public Device {
+class Flipped final : public test::ForwardingDevice {
  public:
-  [[nodiscard]] const DeviceInfo& info() const override { return device_.info(); }
-  [[nodiscard]] std::uint64_t allocate(std::int64_t bytes, std::string_view name) override {
-    return device_.allocate(bytes, name);
-  }
-  void release(std::uint64_t address) noexcept override { device_.release(address); }
-  void write(std::uint64_t address, std::span<const std::byte> bytes) override { device_.write(address, bytes); }
+  Flipped() : ForwardingDevice(device_) {}
   void read(std::uint64_t address, std::span<std::byte> bytes) override {
     device_.read(address, bytes);
     bytes[8 * 5] ^= std::byte{1};  // set 5 of the first result
-  }
-  [[nodiscard]] TensorMapSlot encode(const TensorMap& map) override { return device_.encode(map); }
-  void use_ptx(const std::string& kernel, const std::string& text) override { device_.use_ptx(kernel, text); }
-  Outcome launch(const KernelLaunch& launch, std::span<const std::byte> params) override {
-    return device_.launch(launch, params);
   }
 
  private:
