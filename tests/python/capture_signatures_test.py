@@ -109,6 +109,16 @@ def test_a_class_has_the_attributes_that_a_hook_reads(package, source, variable,
         assert not missing, f"{folder}: {name} has no attribute {missing}"
 
 
+def test_batches_of_sglang_or_its_backends_have_the_pools():
+    pools = {"token_to_kv_pool", "req_to_token_pool"}
+    batches = parsed("sglang", "srt/model_executor/forward_batch_info.py")
+    for file, name in (("triton_backend.py", "TritonAttnBackend"), ("flashinfer_backend.py", "FlashInferAttnBackend"),
+                       ("flashattention_backend.py", "FlashAttentionBackend"), ("torch_native_backend.py", "TorchNativeAttnBackend")):
+        for (folder, batch), (_, backend) in zip(batches, parsed("sglang", f"srt/layers/attention/{file}")):
+            missing = pools - members_of(class_of(batch, "ForwardBatch")) - members_of(class_of(backend, name))
+            assert not missing, f"{folder}: neither ForwardBatch nor {name} has {missing}"
+
+
 @pytest.mark.parametrize("file,name", [("decode.py", "BatchDecodeWithPagedKVCacheWrapper"),
                                        ("prefill.py", "BatchPrefillWithPagedKVCacheWrapper")])
 def test_a_plan_of_flashinfer_names_what_decides_the_result(file, name):

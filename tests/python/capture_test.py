@@ -298,10 +298,11 @@ def test_only_the_blocks_that_sequences_hold_are_copied_from_a_device(vllm, tmp_
 
 
 class AttentionBackend:
-    """SGLang's base class: forward calls forward_decode or forward_extend."""
+    """SGLang's base class: forward calls forward_decode or forward_extend. The pools are in the batch or in the backend."""
 
     def forward(self, q, k, v, layer, forward_batch, save_kv_cache=True, **kwargs):
-        pool, slots = forward_batch.token_to_kv_pool, forward_batch.req_to_token_pool.req_to_token
+        owner = self if hasattr(self, "token_to_kv_pool") else forward_batch
+        pool, slots = owner.token_to_kv_pool, owner.req_to_token_pool.req_to_token
         decode, out, first = forward_batch.forward_mode.is_decode(), [], 0
         for b, length in enumerate(forward_batch.seq_lens):
             rows = 1 if decode else forward_batch.extend_seq_lens[b]
@@ -313,8 +314,8 @@ class AttentionBackend:
         return np.concatenate(out).reshape(len(q), -1)
 
 
-@pytest.mark.parametrize("decode,window,cap", [(True, -1, 0.0), (False, -1, 0.0), (True, 3, 5.0)])
-def test_calls_of_sglang_are_kept_and_pass(monkeypatch, tmp_path, decode, window, cap):
+def sglang_call(monkeypatch, decode=True, window=-1, cap=0.0, in_backend=False):
+    """A backend of the stand-in, and the arguments of a call of its forward."""
     module = types.ModuleType("base_attn_backend")
     module.AttentionBackend = AttentionBackend
     monkeypatch.setitem(sys.modules, "base_attn_backend", module)
@@ -325,17 +326,36 @@ def test_calls_of_sglang_are_kept_and_pass(monkeypatch, tmp_path, decode, window
     buffers[:, free] = np.nan
     pool = types.SimpleNamespace(get_key_buffer=lambda layer: buffers[0], get_value_buffer=lambda layer: buffers[1])
     extend = np.array([4, 2], np.int32)
+    pools = dict(token_to_kv_pool=pool, req_to_token_pool=types.SimpleNamespace(req_to_token=table))
+    backend = AttentionBackend()
+    vars(backend).update(pools if in_backend else {})
     batch = types.SimpleNamespace(
-        token_to_kv_pool=pool, req_to_token_pool=types.SimpleNamespace(req_to_token=table),
-        req_pool_indices=np.array([3, 1]), seq_lens=np.array([9, 6]), extend_seq_lens=extend,
+        **({} if in_backend else pools), req_pool_indices=np.array([3, 1]), seq_lens=np.array([9, 6]), extend_seq_lens=extend,
         forward_mode=types.SimpleNamespace(is_decode=lambda: decode))
     layer = types.SimpleNamespace(layer_id=7, tp_q_head_num=4, qk_head_dim=8, scaling=0.35, logit_cap=cap,
                                   sliding_window_size=window, is_cross_attention=False)
+    return backend, (some(2 if decode else 6, 32), None, None, layer, batch)
+
+
+@pytest.mark.parametrize("in_backend", [False, True])
+@pytest.mark.parametrize("decode,window,cap", [(True, -1, 0.0), (False, -1, 0.0), (True, 3, 5.0)])
+def test_calls_of_sglang_are_kept_and_pass(monkeypatch, tmp_path, decode, window, cap, in_backend):
+    backend, arguments = sglang_call(monkeypatch, decode, window, cap, in_backend)
     with kv.capture.to(tmp_path) as capture:
         capture.sglang("base_attn_backend")
-        AttentionBackend().forward(some(2 if decode else 6, 32), None, None, layer, batch)
+        backend.forward(*arguments)
     assert capture.kept == 1, capture
     assert main(["replay", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("name", ["full_to_swa_index_mapping", "translate_loc_from_full_to_swa"])
+def test_a_pool_of_sglang_with_other_slots_for_windows_is_left_out(monkeypatch, tmp_path, name):
+    backend, arguments = sglang_call(monkeypatch, in_backend=True)
+    setattr(backend.token_to_kv_pool, name, lambda slots: slots)
+    with kv.capture.to(tmp_path) as capture:
+        capture.sglang("base_attn_backend")
+        backend.forward(*arguments)
+    assert capture.left == {"a pool with other slots for layers with a window": 1}
 
 
 class BatchDecodeWithPagedKVCacheWrapper:

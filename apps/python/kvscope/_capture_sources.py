@@ -1,7 +1,7 @@
 """What a call of an attention backend holds: the tensors of a problem, its conventions, and the output.
 
 Arguments are found by the names in the function's own signature. tests/python/capture_signatures_test.py checks these names
-against the sources of installed packages: vLLM 0.11 and 0.33 (vllm/v1/attention/backends/flash_attn.py), SGLang 0.5.4
+against the sources of installed packages: vLLM 0.11 and 0.33 (vllm/v1/attention/backends/flash_attn.py), SGLang 0.5.4 and 0.5.23
 (sglang/srt/layers/attention/base_attn_backend.py), FlashInfer 0.5.3 and 0.7.2 (flashinfer/decode.py, flashinfer/prefill.py).
 """
 from __future__ import annotations
@@ -205,11 +205,15 @@ def _sglang(call: Call) -> Kept:
     layer, batch = call.at("layer"), call.at("forward_batch")
     if getattr(layer, "is_cross_attention", False):
         raise Left("not decoder attention")
-    pool, number = batch.token_to_kv_pool, int(layer.layer_id)
-    if hasattr(pool, "full_to_swa_index_mapping"):
+    # SGLang 0.5.4 has the pools in the batch; 0.5.23 in the backend.
+    backend = call.at("self")
+    pool, tokens = (getattr(backend, name) if getattr(batch, name, None) is None else getattr(batch, name)
+                    for name in ("token_to_kv_pool", "req_to_token_pool"))
+    if hasattr(pool, "full_to_swa_index_mapping") or hasattr(pool, "translate_loc_from_full_to_swa"):
         raise Left("a pool with other slots for layers with a window")
+    number = int(layer.layer_id)
     lengths, requests = _numbers(batch.seq_lens), _numbers(batch.req_pool_indices)
-    slots_of = _numbers(batch.req_to_token_pool.req_to_token)
+    slots_of = _numbers(tokens.req_to_token)
     slots = [slots_of[request, :length] for request, length in zip(requests, lengths)]
     queries = np.ones(len(lengths), np.int64) if batch.forward_mode.is_decode() else _numbers(batch.extend_seq_lens)
     indices = np.concatenate([np.zeros(0, np.int64), *slots])

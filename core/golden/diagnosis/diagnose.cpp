@@ -107,9 +107,10 @@ void check_shapes_are_the_goldens(const DiagnosisInput& input) {
   }
 }
 
-// Whether the cause explains all failing rows that it predicts: two of them at least, if it leaves others unpredicted.
-bool explains_rows(const Explanation& e, std::int64_t failing_rows) {
-  return e.failing_explained + e.failing_outside == failing_rows && (e.failing_outside == 0 || e.failing_explained > 1);
+// Whether the cause explains all failing rows that it predicts. If it leaves some unpredicted, two of the others must hold
+// numbers: NaN fits each fault that reads one. `of_numbers`: the explained rows without NaN.
+bool explains_rows(const Explanation& e, std::int64_t failing_rows, std::int64_t of_numbers) {
+  return e.failing_explained + e.failing_outside == failing_rows && (e.failing_outside == 0 || of_numbers > 1);
 }
 
 // A cause with its predictions of the failing and the correct rows; none unless it explains the failing rows.
@@ -121,16 +122,18 @@ struct Judged {
 Judged judge(const Trial& trial, const Rows& rows) {
   Judged judged{{trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page}, {}};
   Explanation& e = judged.explanation;
+  std::int64_t of_numbers = 0;
   for (const OutputRow& row : rows.failing) {
     judged.predictions.push_back(predicted(trial, row));
     if (judged.predictions.back().outside) ++e.failing_outside;
     const double m = misfit(row.candidate, judged.predictions.back());
     if (m <= kExplained) {
       ++e.failing_explained;
+      if (!row.has_nan) ++of_numbers;
       e.misfit = std::max(e.misfit, m);
     }
   }
-  if (!explains_rows(e, static_cast<std::int64_t>(rows.failing.size()))) {
+  if (!explains_rows(e, static_cast<std::int64_t>(rows.failing.size()), of_numbers)) {
     judged.predictions.clear();
     return judged;
   }
