@@ -107,8 +107,8 @@ void check_shapes_are_the_goldens(const DiagnosisInput& input) {
   }
 }
 
-// Whether the cause explains all failing rows that it predicts. If it leaves some unpredicted, two of the others must hold
-// numbers: NaN fits each fault that reads one. `of_numbers`: the explained rows without NaN.
+// Whether the cause explains all failing rows that it predicts. If it leaves some unpredicted, two of the others must
+// hold numbers: NaN fits each fault that reads one. `of_numbers`: the explained rows without NaN.
 bool explains_rows(const Explanation& e, std::int64_t failing_rows, std::int64_t of_numbers) {
   return e.failing_explained + e.failing_outside == failing_rows && (e.failing_outside == 0 || of_numbers > 1);
 }

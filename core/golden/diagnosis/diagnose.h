@@ -9,9 +9,9 @@
 //   fails at   32 of 96 rows: sequence 2 of 3; all 8 heads; all 64 dims
 //
 // The cause is certain when it explains all rows looked at and no other hypothesis does. A cause that reads past the
-// cache in some failing rows, where the values are unknown, is named if it explains all others, at least two with numbers,
-// but it is never certain. When none explains the failing rows the answer is "none of N hypotheses", with the pattern of
-// the failures over sequences, heads and dims.
+// cache in some failing rows, where the values are unknown, is named if it explains all others, at least two with
+// numbers, but it is never certain. When none explains the failing rows the answer is "none of N hypotheses", with the
+// pattern of the failures over sequences, heads and dims.
 #pragma once
 
 #include <cstdint>

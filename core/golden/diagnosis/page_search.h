@@ -31,8 +31,8 @@ struct RowNoise {
 };
 
 // max over the row of |candidate - predicted| / bound of the prediction; infinity where NaN or infinities
-// differ. A prediction without o is judged by lse alone. Of a row that lost its keys, each value that kernels store
-// for a row without keys fits.
+// differ. A prediction without o is judged by lse alone. Of a row that lost its keys, each value that kernels store for
+// a row without keys fits.
 [[nodiscard]] double misfit(const CandidateRow& candidate, const RowValue& predicted);
 
 // Trials of one page read from another block, another layer or the other side of the K/V axis, left out, read twice or

@@ -250,8 +250,7 @@ double largest_split_lse(const Recipe& recipe, const RowEvaluator::Terms& terms)
   return largest;
 }
 
-// Example: scores 2 and 1 give maximum 2 and sum 1 + exp(-1) = 1.368, lse 2.313. With log2 of the sum: 2 + 0.452 =
-// 2.452.
+// Example: scores 2 and 1 give maximum 2, sum 1 + exp(-1) = 1.368 and lse 2.313. With log2 of the sum: 2 + 0.452.
 double mixed_lse(const Recipe& recipe, const RowEvaluator::Terms& terms, const RunningSoftmax& total) {
   double maximum = total.maximum;
   if (recipe.split > 0) {
