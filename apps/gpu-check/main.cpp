@@ -7,7 +7,6 @@
 #include "apps/common/help_page.h"
 #include "apps/common/signals.h"
 #include "apps/common/usage.h"
-#include "core/base/pending_folder.h"
 #include "gpu/hardware/check.h"
 
 namespace {
@@ -28,11 +27,7 @@ int run(const gpu::CheckOptions& options, const std::string& one, const std::str
   }
   std::cout << "checking " << report.device.name << std::endl;
   gpu::check(options, report, [](const std::string& doing) { std::cerr << doing << '\n'; });
-  const std::string name = gpu::report_name(report), path = (std::filesystem::path(out) / name).string();
-  PendingFolder folder(out, {name + ".json", name + ".md"});
-  write_file_atomically(folder / (name + ".json"), json::dump(gpu::json_report(report)) + "\n");
-  write_file_atomically(folder / (name + ".md"), gpu::markdown_report(report));
-  folder.commit();
+  const std::string path = gpu::write_report(report, out);
   std::cout << gpu::summary(report) << "written " << path << ".json and .md\n";
   return report.passed() ? apps::kExitFine : apps::kExitCheckFailed;
 }
@@ -45,7 +40,8 @@ int main(int argc, char** argv) {
       "Tests a GPU: compares kernels with the CPU model, probes behavior that the manuals leave open, measures times.",
       "gpu-check"};
   apps::set_up_program(app, "0 all passed, 1 something failed, 2 usage, 77 no GPU.");
-  gpu::CheckOptions options{.which = {}, .probes = false, .cases = false, .program = "/proc/self/exe"};
+  gpu::CheckOptions options{
+      .which = {}, .probes = false, .cases = false, .instructions = false, .program = "/proc/self/exe"};
   std::string one, out;
   bool in_process = false;
   app.add_option("--device", options.which.device,
@@ -59,11 +55,14 @@ int main(int argc, char** argv) {
       ->type_name("DIR");
   app.add_flag("--cases", options.cases, "Run the test cases of the kernels");
   app.add_flag("--probes", options.probes, "Run the probes of behavior that the manuals leave open");
-  app.add_flag("--bench", options.bench, "Measure times; needs a GPU [default without these three: --cases --probes]");
+  app.add_flag("--instructions", options.instructions,
+               "Run every instruction that computes, and compare its results with the virtual GPU's");
+  app.add_flag("--bench", options.bench,
+               "Measure times; needs a GPU [default without these four: --cases --probes --instructions]");
   app.add_option("--kernel", options.which.kernel,
                  "Test and measure this kernel only, a name of 'kvscope kernels list'")
       ->type_name("NAME");
-  app.add_flag("--small", options.which.small, "Run one small case per kernel");
+  app.add_flag("--small", options.which.small, "Run one small case per kernel, and one of 16 instructions");
   app.add_option("--blocks", options.which.random_blocks,
                  "Random products that a probe of summation order compares, more for a stronger test")
       ->check(CLI::Range(1, 10'000'000));
@@ -74,9 +73,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--in-process", in_process,
                "Run the tests in this process, for a sanitizer or a debugger, instead of one process each");
-  app.add_option(
-         "--one", one,
-         "Run one test only and print its results as JSON lines: device, cases:KERNEL/N, probe:ID/PART, or bench")
+  app.add_option("--one", one,
+                 "Run one test only and print its results as JSON lines: device, cases:KERNEL/N, probe:ID/PART, "
+                 "instructions/N, or bench")
       ->type_name("TEST");
   apps::add_examples(app, {"gpu-check --device virtual --cases --small --kernel gather_rows --out report",
                            "gpu-check --device virtual --one device"});
@@ -90,7 +89,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return apps::usage_fault(app, error, argc > 1 ? argv[1] : "");
   }
-  if (!options.cases && !options.probes && !options.bench) options.cases = options.probes = true;
+  if (!options.cases && !options.probes && !options.instructions && !options.bench)
+    options.cases = options.probes = options.instructions = true;
   if (in_process) options.program.clear();
   try {
     return run(options, one, out);

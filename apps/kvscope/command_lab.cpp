@@ -38,7 +38,7 @@ constexpr std::int64_t kMaxGradeFile = 1024 * 1024;  // [bytes]
 
 struct LabCommand {
   std::string course, lab, folder = ".", student, seed, secret, out, json, junit, gradescope, csv, picture, nvrtc,
-                           cache, roster;
+                           python, cache, roster, language = "cuda";
   std::vector<std::string> folders;
   std::int64_t hint = 0;
   bool trust = false, students = false, clang = false;
@@ -61,8 +61,9 @@ labs::Course open_course(const LabCommand& command) {
 std::unique_ptr<labs::Grader> open_grader(const labs::Course& course, const labs::Lab& lab, bool run,
                                           const LabCommand& command) {
   std::error_code ignored;
-  labs::GradeOptions options{labs::SandboxKind::none, course.folder, fs::read_symlink("/proc/self/exe", ignored),
-                             command.nvrtc,           command.clang, command.cache};
+  labs::GradeOptions options{
+      labs::SandboxKind::none, course.folder, fs::read_symlink("/proc/self/exe", ignored), command.nvrtc, command.clang,
+      command.python,          command.cache};
   const bool compiles = lab.kind == labs::LabKind::cpp || lab.kind == labs::LabKind::cuda;
   if (run && compiles) options.sandbox = labs::require_sandbox(command.trust);
   return labs::make_grader(lab, options);
@@ -81,7 +82,9 @@ int start(const LabCommand& command) {
   const labs::Course course = open_course(command);
   const labs::Lab& lab = course.lab(command.lab);
   const auto grader = open_grader(course, lab, false, command);
-  const std::vector<std::string> names = labs::start_lab(*grader, command.folder, command.student);
+  const std::vector<std::string> names =
+      labs::start_lab(*grader, command.folder, command.student,
+                      command.language == "triton" ? labs::Language::triton : labs::Language::of_lab);
   std::cout << fmt::format("Lab {:02}: {}\nhandout  {}\n", lab.number, lab.title, (lab.folder / "README.md").string());
   for (const std::string& name : names)
     std::cout << fmt::format("wrote    {}\n", (fs::path(command.folder) / name).string());
@@ -251,6 +254,10 @@ void add_report_options(CLI::App& command, LabCommand& values) {
       ->type_name("FILE");
   command.add_flag("--clang", values.clang, "Compile CUDA with clang")->excludes("--nvrtc");
   command
+      .add_option("--python", values.python,
+                  "Compile Triton with the package of this Python [default: the python3 in PATH]")
+      ->type_name("FILE");
+  command
       .add_option("--cache", values.cache, "Keep compiled submissions there: a second grading compiles only new files")
       ->type_name("DIR");
   command.add_flag("--trust", values.trust, "Run submitted code without a sandbox: only for code that you wrote");
@@ -278,7 +285,10 @@ void add_lab(CLI::App& app, Action& chosen) {
   started.first
       ->add_option("--student", started.second->student, "Your name in the course: selects the numbers of your task")
       ->type_name("NAME");
-  add_examples(*started.first, {"kvscope lab start 2 lab02"});
+  started.first->add_option("--language", started.second->language, "Of the starter file, in a lab of kind cuda")
+      ->check(CLI::IsMember({"cuda", "triton"}))
+      ->capture_default_str();
+  add_examples(*started.first, {"kvscope lab start 2 lab02", "kvscope lab start 9 lab09 --language triton"});
 
   const auto checked = add("check", "Test your work with the public cases, and explain each lost point", check);
   add_lab_option(*checked.first, *checked.second);

@@ -50,7 +50,7 @@ void add_rounding_options(CLI::App& command, golden::StatedRounding& rounding) {
       .add_option("--accumulator-bits", rounding.accumulator_bits,
                   "Significant bits to which the kernel's matrix instructions cut each product and the sum so far, "
                   "toward zero: 14 for fp8 on Hopper. With --tile-keys, each tile is such a sum, added to an f32 sum "
-                  "[default: sums are rounded to nearest]")
+                  "[default: f32 sums, which matrix instructions truncate if P has 16 or 8 bits]")
       ->type_name("BITS")
       ->check(CLI::Range(4, 24));
   command

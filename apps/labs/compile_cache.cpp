@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kCacheFormat = "kvscope compiled 1";
 constexpr std::int64_t kMaxEntry = kMaxProduct + kMaxErrors + 1024;  // [bytes]
 // Mounts whose bytes decide the product. The others are programs: their path, size and time decide.
-constexpr std::array kTextMounts{kSources, kHarness, kMain, kObject};
+constexpr std::array kTextMounts{kSources, kHarness, kMain, kObject, kTool};
 
 // Every part with its length, so that no two lists of parts give one text.
 void add_part(std::string& text, std::string_view part) {

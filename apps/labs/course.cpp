@@ -171,6 +171,17 @@ Lab load_lab(const fs::path& folder) {
   if (lab.files.empty() || !std::ranges::all_of(lab.files, is_plain_name)) {
     manifest.fault("files", "must name at least one file, without a folder");
   }
+  lab.triton = manifest.text_or_empty("triton");
+  lab.without_triton = manifest.text_or_empty("without_triton");
+  if (lab.kind == LabKind::cuda && lab.triton.empty() == lab.without_triton.empty()) {
+    manifest.fault("triton", "must name a file, or $.without_triton must have the reason why there is none");
+  }
+  if (lab.kind != LabKind::cuda && !(lab.triton.empty() && lab.without_triton.empty())) {
+    manifest.fault("triton", "is for labs of kind cuda");
+  }
+  if (!lab.triton.empty() && (!is_plain_name(lab.triton) || lab.files.size() != 1)) {
+    manifest.fault("triton", "must be a name without a folder, in place of one file");
+  }
   for (const json::Value& item : manifest.array("tests")) {
     Manifest test(item, faults, fmt::format("$.tests[{}]", lab.tests.size()));
     lab.tests.push_back({test.text("name"), test.whole("points", 1, 1000), test.text("text"), test.place()});

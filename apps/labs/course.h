@@ -7,7 +7,10 @@
 //
 // "scenario" names a file of the gallery, and "place" what the viewer shows of it, as in a link of a scenario's notes
 // (core/scenario/notes.h). A test may have its own "place", which the viewer shows with a failing case of that test.
-// "goal", "scenario" and "place" may be missing.
+// "goal", "scenario" and "place" may be missing. Of kind "cuda", a lab has one of these two:
+//
+//   "triton": "gather.py"                      in place of the one file; its starter is in triton/
+//   "without_triton": "Triton writes the barriers itself"        why Triton cannot express the task
 //
 //   starter/    the files that a student starts from: all of `files`, and headers
 //   hints/      1.md, 2.md, ...: from a question to the formula
@@ -47,6 +50,8 @@ struct Lab {
   NoteLink place;                  // what the viewer shows of it
   std::vector<std::string> reads;  // pages of docs/
   std::vector<std::string> files;  // that the student writes and submits
+  std::string triton;              // the file in Triton that may stand in place of files.front(); empty: none
+  std::string without_triton;      // why there is none, of kind cuda
   std::vector<LabTest> tests;
   std::filesystem::path folder;
 
@@ -55,6 +60,7 @@ struct Lab {
   [[nodiscard]] const LabTest& test(std::string_view test_name) const;  // InputError when lab.json lacks it
   [[nodiscard]] std::int64_t hints() const;                             // files in hints/: 1.md, 2.md, ...
   [[nodiscard]] std::filesystem::path starter() const { return folder / "starter"; }
+  [[nodiscard]] std::filesystem::path triton_starter() const { return folder / "triton" / triton; }
 };
 
 struct Course {

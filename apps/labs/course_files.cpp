@@ -22,14 +22,24 @@ constexpr std::array<std::string_view, 4> kPageFiles{".md", ".svg", ".png", ".gi
 
 }  // namespace
 
-std::vector<std::string> start_lab(const Grader& grader, const fs::path& folder, std::string_view student) {
+std::vector<std::string> start_lab(const Grader& grader, const fs::path& folder, std::string_view student,
+                                   Language language) {
   const Lab& lab = grader.lab();
+  const bool triton = language == Language::triton;
+  if (triton && lab.triton.empty()) {
+    throw InputError("command line", "--language",
+                     fmt::format("lab {} takes no Triton: {}", lab.id(),
+                                 lab.without_triton.empty() ? fmt::format("its kind is {}", kind_name(lab.kind))
+                                                            : lab.without_triton));
+  }
   std::vector<TaskFile> files;
   if (fs::is_directory(lab.starter())) {
     for (const auto& entry : fs::directory_iterator(lab.starter())) {
+      if (triton && entry.path().filename() == lab.files.front()) continue;
       files.push_back({entry.path().filename().string(), read_file(entry.path(), kMaxCourseFile)});
     }
   }
+  if (triton) files.push_back({lab.triton, read_file(lab.triton_starter(), kMaxCourseFile)});
   for (TaskFile& file : grader.task_files(student)) files.push_back(std::move(file));
   json::Value owner;
   owner.set("kvscope_lab", 1);

@@ -1,6 +1,7 @@
 // Copies of a course's files: a student's folder of one lab, and the course without its staff part.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -13,9 +14,13 @@ namespace kvscope::labs {
 // In the student's folder: which lab and which student it belongs to.
 inline constexpr std::string_view kStudentFile = "kvscope-lab.json";
 
+enum class Language : std::uint8_t { of_lab, triton };
+
 // Copies the starter files, and writes the task of the student and kStudentFile. Returns the names of the files.
-// InputError when one of them exists already in `folder`: a student's work is never overwritten.
-std::vector<std::string> start_lab(const Grader& grader, const std::filesystem::path& folder, std::string_view student);
+// InputError when one of them exists already in `folder`: a student's work is never overwritten; and when the lab takes
+// no Triton.
+std::vector<std::string> start_lab(const Grader& grader, const std::filesystem::path& folder, std::string_view student,
+                                   Language language = Language::of_lab);
 
 // The student of a folder that start_lab() wrote; empty when it has no kStudentFile. InputError when the file is
 // invalid or belongs to another lab.

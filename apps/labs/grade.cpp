@@ -39,7 +39,18 @@ std::vector<std::string> similar_names(const fs::path& folder, const fs::path& m
 
 // What a student or a teacher does about a missing file.
 std::string next_step(const Lab& lab, const fs::path& folder, const std::string& missing) {
-  const std::vector<std::string> similar = similar_names(folder, missing);
+  std::vector<std::string> similar = similar_names(folder, missing);
+  if (similar.empty() && lab.kind == LabKind::cuda) {
+    const std::string triton = lab.triton.empty() ? fs::path(missing).stem().string() + ".py" : lab.triton;
+    similar = similar_names(folder, triton);
+    if (!similar.empty() && lab.triton.empty()) {
+      return fmt::format("the folder has '{}', and this lab takes no Triton: {}", fmt::join(similar, "', '"),
+                         lab.without_triton);
+    }
+    if (!similar.empty()) {
+      return fmt::format("the folder has '{}': rename the right one to {}", fmt::join(similar, "', '"), triton);
+    }
+  }
   if (similar.empty()) return fmt::format("'kvscope lab start {} DIR' writes the file to begin with", lab.number);
   return fmt::format("the folder has '{}': rename the right one to {}", fmt::join(similar, "', '"), missing);
 }
@@ -62,6 +73,7 @@ std::optional<std::string> submitted_name(const Lab& lab, const fs::path& folder
     return fs::symlink_status(folder / name, error).type() != fs::file_type::not_found;
   };
   if (has(file)) return file;
+  if (!lab.triton.empty() && has(lab.triton)) return lab.triton;
   if (lab.kind == LabKind::cuda && has(ptx_name_of(file))) return ptx_name_of(file);
   return std::nullopt;
 }
@@ -104,6 +116,10 @@ Submission read_submission(const Lab& lab, const fs::path& folder, std::string s
     const std::optional<std::string> found = submitted_name(lab, folder, listed);
     const std::string& name = found ? *found : listed;
     std::string bytes = read_submitted_file(folder / name, fault);
+    std::error_code error;
+    if (!lab.triton.empty() && name == listed && fs::exists(fs::symlink_status(folder / lab.triton, error))) {
+      fault = fmt::format("and {} are both in the folder: remove the one that is not your submission", lab.triton);
+    }
     if (fault.empty()) {
       submission.files.push_back({name, std::move(bytes)});
     } else {

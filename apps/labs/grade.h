@@ -31,7 +31,8 @@ inline constexpr std::int64_t kMaxSubmittedFile = 256 * 1024;  // [bytes]
 // The PTX that may be submitted in place of a CUDA file: "gather.cu" -> "gather.ptx".
 [[nodiscard]] std::string ptx_name_of(std::string_view cuda_name);
 
-// The name under which the folder has `file` of the lab: the file's own, or that of its PTX. Nothing if it has neither.
+// The name under which the folder has `file` of the lab: the file's own, or that in Triton, or that of its PTX. Nothing
+// if it has none of them.
 [[nodiscard]] std::optional<std::string> submitted_name(const Lab& lab, const std::filesystem::path& folder,
                                                         const std::string& file);
 
@@ -40,9 +41,10 @@ inline constexpr std::int64_t kMaxSubmittedFile = 256 * 1024;  // [bytes]
 // kMaxSubmittedFile, or UTF-16 text.
 [[nodiscard]] std::string read_submitted_file(const std::filesystem::path& path, std::string& fault);
 
-// Reads the files that lab.json names; in place of a CUDA file that is missing, its PTX. InputError, all faults at
-// once: those of read_submitted_file(), with the names of files that are probably meant ("rows (1).cpp") for a missing
-// one. Nothing else in the folder is read.
+// Reads the files that lab.json names; in place of a CUDA file that is missing, the file in Triton or the PTX.
+// InputError, all faults at once: those of read_submitted_file(), with the names of files that are probably meant
+// ("rows (1).cpp") for a missing one, and a folder with the file in CUDA and in Triton. Nothing else in the folder is
+// read.
 [[nodiscard]] Submission read_submission(const Lab& lab, const std::filesystem::path& folder, std::string student);
 
 struct TestResult {
@@ -73,6 +75,7 @@ struct GradeOptions {
   std::filesystem::path program = {};  // kvscope itself, which loads NVRTC in the sandbox; empty: NVRTC is not used
   std::filesystem::path nvrtc = {};    // libnvrtc.so in place of nvcc; empty: nvcc, else the library that is found
   bool clang = false;                  // clang in place of nvcc and NVRTC
+  std::filesystem::path python = {};   // a Python with the package triton; empty: the python3 in PATH
   std::filesystem::path cache = {};    // compiled submissions, compile_cache.h; empty: every submission is compiled
 };
 

@@ -52,6 +52,15 @@ ptx::ParamValue value_of(const LabParam& param, const std::vector<std::uint64_t>
   return map_bytes(map, kTarget);
 }
 
+// Pointers to scratch memory, which no kernel of a lab needs (triton.h). Triton 3.4 has one, 3.9 two.
+constexpr std::size_t kTritonPointers = 2;
+
+std::size_t parameters_of(const ptx::LoadedModule& module, std::string_view kernel) {
+  const ptx::Program& program = *module.program;
+  const std::int32_t index = ptx::find_kernel(program, kernel);
+  return index < 0 ? 0 : program.module->functions[static_cast<std::size_t>(index)].parameters.size();
+}
+
 bool is_block_barrier(std::string_view text) {
   return text.starts_with("bar.sync") || text.starts_with("barrier.sync") || text.starts_with("bar.red") ||
          text.starts_with("barrier.cta.sync");
@@ -59,8 +68,24 @@ bool is_block_barrier(std::string_view text) {
 
 }  // namespace
 
-LabKernel compile_kernel(const Grader& grader, const Submission& submission, std::string_view name) {
+LabKernel compile_kernel(const Grader& grader, const Submission& submission, std::string_view name,
+                         const TritonTask& task) {
   LabKernel kernel;
+  const std::string& triton = grader.lab().triton;
+  const auto python = std::ranges::find(submission.files, triton, &SubmittedFile::name);
+  if (!triton.empty() && python != submission.files.end()) {
+    kernel.file = triton;
+    kernel.source = python->text;
+    kernel.triton = true;
+    const Compiled compiled = compile_triton(grader, *python, task);
+    kernel.messages = compile_failure(compiled);
+    if (!compiled.ok) return kernel;
+    TritonKernel read = read_triton_product(compiled.product, task);
+    kernel.ptx = std::move(read.ptx);
+    kernel.shared = read.shared;
+    if (!read.fault.empty()) kernel.messages = read.fault + "\n";
+    return kernel;
+  }
   const std::string ptx_name = ptx_name_of(name);
   const auto submitted = std::ranges::find(submission.files, ptx_name, &SubmittedFile::name);
   if (submitted != submission.files.end()) {
@@ -110,6 +135,12 @@ KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedul
     ptx::LaunchConfig config = launch_config(call, schedule);
     std::vector<ptx::ParamValue> values;
     for (const LabParam& param : call.params) values.push_back(value_of(param, run.addresses));
+    if (kernel.triton) {
+      config.dynamic_shared = kernel.shared;
+      const std::size_t declared = parameters_of(module, call.entry);
+      if (declared <= values.size() + kTritonPointers)
+        values.resize(std::max(declared, values.size()), std::uint64_t{0});
+    }
     config.params = ptx::pack_params(module, call.entry, values);
 
     ptx::CheckOptions checked;

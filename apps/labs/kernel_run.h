@@ -22,6 +22,7 @@
 
 #include "apps/labs/compile.h"
 #include "apps/labs/grade.h"
+#include "apps/labs/triton.h"
 #include "core/tma/tensor_map.h"
 #include "core/trace/events.h"
 #include "gpu/virtual/check/counters.h"
@@ -35,14 +36,18 @@ inline constexpr std::int64_t kMaxLabInstructions = 4'000'000;         // warp i
 
 struct LabKernel {
   std::string ptx;
-  std::string file;      // "gather.cu", or "gather.ptx" as submitted
-  std::string source;    // the CUDA text, whose lines reports quote; empty for PTX
-  std::string messages;  // of the compiler, if there is no PTX
+  std::string file;         // "gather.cu", or "gather.py" or "gather.ptx" as submitted
+  std::string source;       // the text whose lines reports quote; empty for PTX
+  std::string messages;     // of the compiler, if there is no PTX
+  bool triton = false;      // its last parameters may be two pointers of Triton's own, which are null
+  std::int64_t shared = 0;  // [bytes] of dynamic shared memory, of Triton
   [[nodiscard]] bool ok() const { return !ptx.empty(); }
 };
 
-// `name` is the file of lab.json, "gather.cu". A submission of "gather.ptx" needs no compiler.
-[[nodiscard]] LabKernel compile_kernel(const Grader& grader, const Submission& submission, std::string_view name);
+// `name` is the file of lab.json, "gather.cu". A submission of "gather.ptx" needs no compiler. `task`: what a kernel in
+// Triton is compiled for, in a lab that takes one.
+[[nodiscard]] LabKernel compile_kernel(const Grader& grader, const Submission& submission, std::string_view name,
+                                       const TritonTask& task = {});
 
 struct LabArray {
   std::string name;

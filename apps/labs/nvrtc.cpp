@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/labs/sandbox.h"
+#include "apps/labs/user_python.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 
@@ -76,11 +76,7 @@ std::string text_of(NvrtcFunctions::Program program, int (*size_of)(NvrtcFunctio
 
 std::optional<fs::path> find_nvrtc() {
   static const std::optional<fs::path> found = []() -> std::optional<fs::path> {
-    SandboxJob job;  // the user's own Python
-    job.command = {"/bin/sh", "-c", "PATH=$PATH:/usr/local/bin:/usr/bin exec python3 -"};
-    job.input = std::string(nvrtc_finder());
-    job.limits.processes = true;
-    const SandboxEnd end = run_in_sandbox(SandboxKind::trusted, job);
+    const SandboxEnd end = run_user_python({}, nvrtc_finder());
     const std::string path = end.output.substr(0, end.output.find('\n'));
     std::error_code error;
     const fs::path library = fs::canonical(path, error);

@@ -33,6 +33,24 @@ std::string with_declared_names(std::string_view text) {
   return result;
 }
 
+int student_line(std::string_view places) {
+  constexpr std::string_view kInto = " <- ";
+  std::vector<std::pair<std::string_view, int>> found;  // file and line, the innermost first
+  while (!places.empty()) {
+    const std::size_t end = std::min(places.find(kInto), places.size());
+    const std::string_view place = places.substr(0, end);
+    const std::size_t colon = std::min(place.rfind(':'), place.size());
+    int line = -1;
+    if (colon < place.size()) std::from_chars(place.data() + colon + 1, place.data() + place.size(), line);
+    found.emplace_back(place.substr(0, colon), line);
+    places.remove_prefix(std::min(end + kInto.size(), places.size()));
+  }
+  for (const auto& [file, line] : found) {
+    if (file == found.back().first) return line;
+  }
+  return -1;
+}
+
 namespace {
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -43,22 +61,6 @@ std::vector<std::string> lines_of(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines;
-}
-
-// The innermost line of the student's file: "copies.h:9 <- stream.cu:14" -> 14; -1: none is known.
-int student_line(std::string_view rest) {
-  std::string_view place;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find("<-");
-    place = rest.substr(0, end);
-    place = place.substr(0, place.find_last_not_of(' ') + 1);
-    if (place.find(".h:") == std::string_view::npos) break;
-    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 3);
-  }
-  const std::size_t colon = place.rfind(':');
-  int line = -1;
-  if (colon != std::string_view::npos) std::from_chars(place.data() + colon + 1, place.data() + place.size(), line);
-  return line;
 }
 
 // Without registers, lines of the PTX, instructions that the labs' headers lack, and options that `lab check` does not

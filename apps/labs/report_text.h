@@ -26,6 +26,10 @@ namespace kvscope::labs {
 // a lab's variables stay.
 [[nodiscard]] std::string with_declared_names(std::string_view text);
 
+// The innermost line of the student's file in a chain of inlined places: the file of the last place is the student's.
+// Examples: "copies.h:9 <- stream.cu:14" -> 14; "standard.py:287 <- decode.py:24" -> 24; -1: none is known.
+[[nodiscard]] int student_line(std::string_view places);
+
 // The lines of the student's file with the most sectors of global memory, the first ones of at most `most`:
 // "line 12: 1592 sectors   const int block = table[...]".
 [[nodiscard]] std::string sector_lines(const KernelRun& run, std::size_t most = 3);

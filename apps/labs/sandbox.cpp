@@ -159,13 +159,14 @@ ControlLimits control_limits(const SandboxLimits& limits) {
   constexpr int kSandboxProcesses = 8;  // bubblewrap has up to three, and the program is one
   constexpr int kCompilerProcesses = 128, kCompilerCpus = 2;
   // A file in /tmp is memory too.
-  return {limits.memory_bytes + limits.file_bytes, limits.processes ? kCompilerProcesses : kSandboxProcesses,
-          limits.processes ? kCompilerCpus : 1};
+  const bool several = limits.processes || limits.threads;
+  return {limits.memory_bytes + limits.file_bytes, several ? kCompilerProcesses : kSandboxProcesses,
+          several ? kCompilerCpus : 1};
 }
 
 SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job) {
   if (kind == SandboxKind::none) throw InputError("sandbox", "", "no kind was selected: use require_sandbox()");
-  const std::string seccomp = kind == SandboxKind::trusted ? "" : seccomp_program(job.limits.processes);
+  const std::string seccomp = kind == SandboxKind::trusted ? "" : seccomp_program(job.limits);
   Channel in, out, errors;
   std::optional<ControlGroup> group;  // destroyed after the process was reaped
   if (const auto& groups = delegated_group().folder) group.emplace(*groups, control_limits(job.limits));

@@ -9,7 +9,7 @@
 // In all of them: limits of CPU time, memory, file size and open files of each process, and of memory and processes
 // together where a control group may be created (control_group.h); wall clock by this process; the process group, and
 // with it the private process namespace, is killed at the end; standard output and errors are cut at a limit.
-// Programs that need no other process may also not start one, or a thread (seccomp).
+// Programs that need no other process may also not start one, nor a thread unless they need it (seccomp).
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,7 @@ struct SandboxLimits {
   std::int64_t file_bytes = std::int64_t{64} << 20;   // of a written file, and of /tmp
   std::int64_t output_bytes = std::int64_t{4} << 20;  // of standard output; errors: kMaxErrors
   bool processes = false;                             // may start processes and threads
+  bool threads = false;                               // may start threads; without `processes`, no process
 };
 inline constexpr std::int64_t kMaxErrors = 16 * 1024;  // [bytes] of standard error that are kept
 

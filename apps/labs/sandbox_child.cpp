@@ -62,12 +62,12 @@ constexpr std::array kBeyondTheSandbox{SYS_ptrace,
                                        SYS_socket,
                                        SYS_connect};
 
-constexpr std::array kNewProcesses {
-  SYS_clone,
 #if defined(SYS_fork)
-      SYS_fork, SYS_vfork,
+constexpr std::array kForks{SYS_fork, SYS_vfork};
+#else
+constexpr std::array<long, 0> kForks{};
 #endif
-};
+constexpr std::uint32_t kNewThread = 0x10000;  // CLONE_THREAD of <sched.h>
 
 void append(std::string& program, const sock_filter& instruction) {
   program.append(reinterpret_cast<const char*>(&instruction), sizeof instruction);
@@ -198,7 +198,7 @@ std::vector<SandboxMount> system_mounts() {
   return mounts;
 }
 
-std::string seccomp_program(bool processes) {
+std::string seccomp_program(const SandboxLimits& limits) {
   if (kAuditArchitecture == 0) return {};
   std::string program;
   append(program, statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)));
@@ -210,9 +210,20 @@ std::string seccomp_program(bool processes) {
   append(program, statement(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
 #endif
   for (const long call : kBeyondTheSandbox) reject(program, call, EPERM);
-  if (!processes) {
-    for (const long call : kNewProcesses) reject(program, call, EPERM);
+  if (!limits.processes) {
+    for (const long call : kForks) reject(program, call, EPERM);
+    // The flags of clone3 are in memory, which a filter cannot read: the C library calls clone where it is missing.
     reject(program, SYS_clone3, ENOSYS);
+    if (limits.threads) {
+      append(program, {BPF_JMP | BPF_JEQ | BPF_K, 0, 4, SYS_clone});
+      append(program,
+             statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)));  // the lower half of the flags
+      append(program, {BPF_JMP | BPF_JSET | BPF_K, 1, 0, kNewThread});
+      append(program, statement(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+      append(program, statement(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    } else {
+      reject(program, SYS_clone, EPERM);
+    }
   }
   append(program, statement(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   return program;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <vector>
 
+#include "apps/labs/report_text.h"
 #include "gpu/virtual/machine/memory/device_memory.h"
 #include "gpu/virtual/machine/program/program.h"
 #include "gpu/virtual/machine/state.h"
@@ -16,14 +16,10 @@ namespace {
 
 constexpr std::uint64_t kTrafficSector = 32;  // [bytes]
 
-// "clang_cuda.h:9 <- gather.cu:14" -> 14; 0 without line information.
-std::int64_t line_in_cuda_file(std::string_view source) {
-  const std::size_t at = source.find(".cu:");
-  if (at == std::string_view::npos) return 0;
-  const std::string_view digits = source.substr(at + 4);
-  std::int64_t line = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), line);
-  return line;
+// 0 without line information of the student's file.
+std::int64_t line_in_submission(std::string_view source) {
+  const bool known = source.find(".cu:") != std::string_view::npos || source.find(".py:") != std::string_view::npos;
+  return known ? std::max(0, student_line(source)) : 0;
 }
 
 std::string reason_of(const LineTraffic& line) {
@@ -44,7 +40,7 @@ void Traffic::access(const ptx::Exec& exec, const ptx::Op& /*op*/, const ptx::Wa
   if (access.lanes == 0) return;
   const auto first_lane = static_cast<std::size_t>(std::countr_zero(access.lanes));
   const std::uint64_t place = access.addresses[first_lane] / ptx::DeviceMemory::kSpacing;
-  LineTraffic& line = lines_[{place, line_in_cuda_file(exec.program().source_text(exec.lane_group.pc))}];
+  LineTraffic& line = lines_[{place, line_in_submission(exec.program().source_text(exec.lane_group.pc))}];
   std::set<std::uint64_t> rows, addresses, sectors;
   const auto bytes = static_cast<std::uint64_t>(access.bytes);
   for (std::size_t lane = 0; lane < ptx::kLanes; ++lane) {
@@ -115,8 +111,9 @@ CasePicture picture_of_lanes(const std::string& array, const Traffic::Line& line
   return {{std::move(grid)}, {}, "a lane that does not take part"};
 }
 
-std::string compiler_of(std::string_view ptx) {
-  const std::string_view head = ptx.substr(0, 2000);
+std::string compiler_of(const LabKernel& kernel) {
+  if (kernel.triton) return "Triton";
+  const std::string_view head = std::string_view(kernel.ptx).substr(0, 2000);
   if (head.find("LLVM NVPTX") != std::string_view::npos) return "clang";
   if (head.find("NVIDIA NVVM") == std::string_view::npos) return "an unknown compiler";
   constexpr std::string_view kRelease = "release ";

@@ -61,8 +61,8 @@ class Traffic final : public ptx::Monitor {
 // The sector of `array` that each lane of the line's sample accesses.
 [[nodiscard]] CasePicture picture_of_lanes(const std::string& array, const Traffic::Line& line);
 
-// Who wrote the PTX, by its first lines: "clang", "nvcc or NVRTC 12.8"; "an unknown compiler" otherwise. Compilers keep
-// other values in registers, so sectors may differ.
-[[nodiscard]] std::string compiler_of(std::string_view ptx);
+// The compiler of the PTX, by its first lines: "Triton", "clang", "nvcc or NVRTC 12.8"; "an unknown compiler"
+// otherwise. Compilers keep other values in registers, so sectors may differ.
+[[nodiscard]] std::string compiler_of(const LabKernel& kernel);
 
 }  // namespace kvscope::labs

@@ -106,9 +106,26 @@ double cut_of(const Rounding& r, double terms) {
   return r.accumulator_bits == 0 ? 0 : std::ldexp(terms + std::ceil(terms / kInstructionTerms), 1 - r.accumulator_bits);
 }
 
+// What a matrix instruction with an f32 sum loses for each product, relative to the sum so far: of each of 8 products
+// and the sum half of 2^-25, and of the result half of 2^-23.
+constexpr double kCutProduct = (9 * 0x1p-26 + 0x1p-24) / 8;
+
+// Whether sums over keys and over a head are those of matrix instructions with an f32 sum.
+bool on_matrix_units(const Rounding& r) {
+  return r.accumulator_bits == 0 && r.output != DType::f64 && r.probabilities != DType::f32 &&
+         r.probabilities != DType::f64;
+}
+
 // Of a score. A truncated product loses half a unit on average, with the product's sign.
 double cut_score(const Rounding& r, const RowTerms& row) {
+  if (on_matrix_units(r)) return kCutProduct * row.head_size * score_sum_of(row);
   return 0.5 * cut_of(r, row.head_size) * (1 + row.smax);
+}
+
+// Of the sum over the keys, relative to the sum so far. Equal products may each lose a whole unit.
+double cut_sum_so_far(const Rounding& r, const RowTerms& row) {
+  const double repeats = row.repeats < 0 ? row.keys : std::min(row.keys, row.repeats);
+  return on_matrix_units(r) ? std::min(1.0, kCutProduct * (row.keys + repeats)) : 0;
 }
 
 // Of the sum over the keys. No sum can lose more than its terms.
@@ -240,8 +257,10 @@ OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row) {
   const double all = additions(r, row.keys);
   f.sum = e * 0.5 * std::sqrt(all);
   f.row_sum = row_sum_at_additions(row, all);
+  f.row_sum_so_far = row.row_sum_so_far;
   f.repeated = e * repeated_additions(r, row);
   f.cut = cut_sum(r, row);
+  f.cut_sum_so_far = cut_sum_so_far(r, row);
   f.cut_scores = cut_score(r, row);
   f.merge = 2 * e * (std::isfinite(row.lse) ? std::fabs(row.lse) : 0) + (r.partials ? unit_of(*r.partials) : 0);
   f.partial_floor = r.partials ? half_smallest(*r.partials) : 0;
@@ -365,7 +384,8 @@ Budget lse_budget(const Rounding& r, const RowTerms& row) {
     independent_p += k * parts.lost;
   }
   b.sum = k * (of_sums - of_scores) + base * e * repeated_additions(r, row);
-  b.cut = base * (cut_score(r, row) + (r.row_sum == RowSum::exact ? 0 : cut_sum(r, row)));
+  const double cut = cut_sum(r, row) + cut_sum_so_far(r, row) * row.row_sum_so_far;
+  b.cut = base * (cut_score(r, row) + (r.row_sum == RowSum::exact ? 0 : cut));
   b.merge = base * 2 * e * natural;
   b.golden = base * row.score_error;
   b.output = half_step(r.lse, std::fabs(row.lse) + b.before_output());

@@ -11,7 +11,8 @@
 //   ex2     ex2_error * (|o| + min(a1, k / sqrt 3 * a2))
 //   p       u(P) * (min(1, 2 clump) * |o| + min(a1, k / sqrt 3 * a2)) + lost
 //   sum     k y^2 / t + e * repeats * |o|
-//   cut     min(1, T n) * a1 + T (head_size + head_size / 32) / 2 * (1 + smax) * (a1 + |o|)     0 for rounded sums
+//   cut     c (keys + repeats) * so_far + c head_size * score_sum * (a1 + |o|)     P in 16 or 8 bits
+//           min(1, T n) * a1 + T (head_size + head_size / 32) / 2 * (1 + smax) * (a1 + |o|)       accumulator_bits
 //   merge   (2 e |lse| + u(partials)) * min(a1, |o| + 8 running + 4 a2)
 //   golden  1.01 score_error * (a1 + |o|) + sum_error * a1                       0 for the reference (fast.h)
 //   output  half a step of the output's type at the largest magnitude that these allow
@@ -20,6 +21,11 @@
 // a2)^2 + (r o)^2) are standard deviations of independent errors, and t = sqrt(x^2 + y^2) is that of both together.
 // lost is what P loses below its normal range: the smaller of min(1, 4 faint(P) / faint) * a1, every error in one
 // direction, and min(1, 4 systematic / faint) * a1 + 2 k / sqrt 3 * independent / faint_size * a2 (weight_terms.h).
+// c = 1.625 * 2^-26 is what a matrix instruction with an f32 sum loses for each product, in proportion to the sum so
+// far: it aligns 8 or 16 products and the sum to the largest of them, and cuts each to 2^-25 of it and the result to 24
+// bits, all toward zero. An H100 does so bit by bit (docs/hardware), and cutting loses half a unit on average, or up to
+// a whole one if the products are equal (repeats). so_far = min(a1, max(running, row_sum_so_far * |o|) + a2) is the
+// size of the sum so far from the first key on, or from the last one on, as flash attention adds.
 // T = 2^(1 - accumulator_bits) is the unit of a matrix instruction that truncates its addends, and n = m + m / 32
 // their number in a sum of m terms: m = tile_keys, or without tiles m = keys, and the largest partial sum instead of
 // a1. additions = 16 + n, with n = keys when keys are added one by one, and tile + keys / tile in tiles. score_sum is
@@ -54,8 +60,9 @@ struct Rounding {
   double ex2_error = 0x1p-22;        // relative, of one exponential
   std::int64_t tile_keys = 1;        // keys whose terms are added before they join the running sum; 1: one by one
   // Significant bits to which matrix instructions cut each product and the sum so far, toward zero, aligned to the
-  // largest addend: 14 for fp8 on Hopper. 0: sums are rounded to nearest in the arithmetic's type. Tiles of `tile_keys`
-  // keys, if above 1, are summed separately and added to an f32 sum.
+  // largest addend: 14 for fp8 on Hopper. Tiles of `tile_keys` keys, if above 1, are summed separately and added to an
+  // f32 sum. 0: sums with P in 16 or 8 bits are those of matrix instructions with an f32 sum, others are rounded to
+  // nearest in the arithmetic's type.
   int accumulator_bits = 0;
   RowSum row_sum = RowSum::either;
   double deviations = 7;  // k: standard deviations allowed for independent errors; deviations_for()
@@ -113,7 +120,8 @@ struct OutputFactors {
   StepOfType output;
   bool in_tiles;
   double spread, inputs, score, p2, scores, ex2, p, p_deviation, clump, lost, lost_systematic, lost_deviation, sum,
-      row_sum, repeated, cut, cut_scores, merge, partial_floor, golden_score, golden_sum, k;
+      row_sum, row_sum_so_far, repeated, cut, cut_sum_so_far, cut_scores, merge, partial_floor, golden_score,
+      golden_sum, k;
 };
 
 // Terms of `count` elements side by side, and the parts of their budgets by which a comparison judges them.

@@ -12,9 +12,9 @@ inline void budgets_at(const OutputFactors& f, const ElementRow& elements, const
              running = L::load(elements.running + at);
   const OutputTerms<W> terms = output_terms<W, Rare>(f, o, a1, a2, running);
   const auto together = L::length(terms.score, terms.largest_sum, terms.sum_of_weights);
-  auto systematic =
-      f.scores * a1 + f.ex2 * terms.spread + (f.ex2 + f.clump + f.repeated) * terms.size + terms.lost + terms.merge;
-  if constexpr (Rare) systematic += terms.inputs + terms.cut + terms.golden;
+  auto systematic = f.scores * a1 + f.ex2 * terms.spread + (f.ex2 + f.clump + f.repeated) * terms.size + terms.lost +
+                    terms.merge + terms.cut;
+  if constexpr (Rare) systematic += terms.inputs + terms.golden;
   const auto before_output = systematic + independent_part<W>(f, terms, together);
   L::store(budgets.total + at, before_output + half_step_at<W>(f.output, terms.size + before_output));
   L::store(budgets.systematic + at, systematic);

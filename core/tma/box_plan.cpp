@@ -89,8 +89,10 @@ std::vector<Fault> coordinate_faults(const TensorMap& map, const TmaCoord& at, B
   if (direction == BoxDirection::store) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i) {
       if (at.at[i] < 0) {
-        faults.push_back({fmt::format("coordinate {}", i),
-                          fmt::format("{} is below 0, where a store must not start: clip the tile first", at.at[i])});
+        faults.push_back(
+            {fmt::format("coordinate {}", i),
+             fmt::format("{} is below 0, where a store must not start (error 715 on Hopper): clip the tile first",
+                         at.at[i])});
       }
     }
   }

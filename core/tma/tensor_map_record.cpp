@@ -66,7 +66,12 @@ std::vector<BrokenMapRule> broken_pointers(const void* out, const TensorMapArgum
         {TensorMapRule::V01, "output", fmt::format("{} B past a multiple of 64: align the 128 bytes", past)});
   }
   given(arguments.dims, "dims");
-  if (arguments.rank != 1) given(arguments.strides, "strides");
+  if (arguments.rank != 1) {
+    given(arguments.strides, "strides");
+  } else if (arguments.strides == nullptr) {
+    broken.push_back(
+        {TensorMapRule::V01, "strides", "is null: the driver wants an array for rank 1 too, and reads none of it"});
+  }
   given(arguments.box, "box");
   given(arguments.element_strides, "elementStrides");
   return broken;
@@ -99,8 +104,7 @@ TensorMapReport encode_tensor_map(void* out, const TensorMapArguments& arguments
   TensorMapReport report;
   report.broken = broken_pointers(out, arguments);
   const bool arrays_given = arguments.dims != nullptr && arguments.box != nullptr &&
-                            arguments.element_strides != nullptr &&
-                            (arguments.strides != nullptr || arguments.rank == 1);
+                            arguments.element_strides != nullptr && arguments.strides != nullptr;
   if (!arrays_given) return report;
   const TensorMap map = map_of(arguments);
   TensorMapReport rules = check_tensor_map(map, target);

@@ -39,7 +39,7 @@ struct TensorMapArguments {
   std::uint32_t rank = 0;
   std::uint64_t base = 0;
   const std::uint64_t* dims = nullptr;
-  const std::uint64_t* strides = nullptr;  // [bytes]; may be null for rank 1
+  const std::uint64_t* strides = nullptr;  // [bytes]; rank 1: an array that is not read
   const std::uint32_t* box = nullptr;
   const std::uint32_t* element_strides = nullptr;
   TmaInterleave interleave = TmaInterleave::none;
@@ -48,7 +48,7 @@ struct TensorMapArguments {
   OobFill fill = OobFill::none;
 };
 
-// Checks rules V01 .. V22 (tensor_map_rules.h) and the target. Writes the 128 bytes at `out` only when no rule is
+// Checks rules V01 .. V23 (tensor_map_rules.h) and the target. Writes the 128 bytes at `out` only when no rule is
 // broken. With a null array it reports V01 alone, because the other rules need the arrays.
 TensorMapReport encode_tensor_map(void* out, const TensorMapArguments& arguments, TmaTarget target);
 

@@ -14,6 +14,8 @@ namespace kvscope {
 
 namespace {
 
+constexpr std::int64_t kMostBoxBytes = 228 * 1024;  // the shared memory of an SM of compute capability 9.0
+
 // A map and its faults. A rule that depends on a field with a reported fault is not checked, because it would only
 // repeat that fault.
 class Checker {
@@ -30,6 +32,7 @@ class Checker {
     element_strides();
     swizzle();
     fill();
+    size();
     target();
     return std::move(report_);
   }
@@ -152,8 +155,7 @@ class Checker {
   }
 
   void element_strides() {
-    const bool first_counts = interleave_known_ && map_.interleave != TmaInterleave::none;
-    each_dimension(first_counts ? 0 : 1, [&](std::size_t i) {
+    each_dimension(0, [&](std::size_t i) {
       require(
           map_.element_strides[i] >= 1 && map_.element_strides[i] <= 8, TensorMapRule::V16,
           [&] { return fmt::format("elementStrides[{}]", i); },
@@ -195,6 +197,23 @@ class Checker {
             [&] { return fmt::format("NaN with {}, which has none: fill with zeros", name(map_.data_type)); });
   }
 
+  // The bytes that a box occupies in shared memory: of each axis past the first, every element_strides-th position.
+  void size() {
+    if (!rank_known_ || !type_known_) return;
+    std::int64_t bytes = shared_inner();
+    bool in_range = map_.box[0] >= 1 && map_.box[0] <= 256;
+    each_dimension(1, [&](std::size_t i) {
+      const std::int64_t every = map_.element_strides[i];
+      in_range = in_range && map_.box[i] >= 1 && map_.box[i] <= 256 && every >= 1 && every <= 8;
+      if (in_range) bytes *= (map_.box[i] + every - 1) / every;
+    });
+    if (!in_range) return;  // V13, V16
+    require(bytes <= kMostBoxBytes, TensorMapRule::V23, "box", [&] {
+      return fmt::format("{} B, but a box has at most {} B, the shared memory of an SM: copy the tile in several boxes",
+                         bytes, kMostBoxBytes);
+    });
+  }
+
   void target() {
     if (target_ != TmaTarget::sm_90) return;
     require(!swizzle_known_ || map_.swizzle <= TmaSwizzle::b128, TensorMapRule::target, "swizzle",
@@ -222,9 +241,9 @@ class Checker {
 }  // namespace
 
 std::string_view name(TensorMapRule rule) {
-  static constexpr std::array<std::string_view, 23> kNames = {"V01", "V02", "V03", "V04", "V05", "V06", "V07",   "V08",
-                                                              "V09", "V10", "V11", "V12", "V13", "V14", "V15",   "V16",
-                                                              "V17", "V18", "V19", "V20", "V21", "V22", "target"};
+  static constexpr std::array<std::string_view, 24> kNames = {
+      "V01", "V02", "V03", "V04", "V05", "V06", "V07", "V08", "V09", "V10", "V11", "V12",
+      "V13", "V14", "V15", "V16", "V17", "V18", "V19", "V20", "V21", "V22", "V23", "target"};
   return kNames.at(static_cast<std::size_t>(rule));
 }
 

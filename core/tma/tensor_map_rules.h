@@ -6,19 +6,22 @@
 //   V02   every enumeration inside its table                    V13   1 <= box[i] <= 256
 //   V03   1 <= rank <= 5                                        V14   no interleave: box[0] is whole 16-byte chunks
 //   V04   interleave: rank >= 3                                 V15   16-byte packed types: box[0] == 128
-//   V05   base % 16 B                                           V16   1 <= elementStrides[i] <= 8; [0] if interleaved
+//   V05   base % 16 B                                           V16   1 <= elementStrides[i] <= 8, also [0]
 //   V06   32B interleave: base % 32 B                           V17   no interleave: box[0] fits the swizzle's span
 //   V07   16-byte packed types: base % 32 B                     V18   32B interleave: 32B swizzle
 //   V08   1 <= dim[i] <= 2^32                                   V19   6-bit type: no interleave
 //   V09   packed: dim[0] % 128 (16-byte), % 2 (8-byte)          V20   6-bit type: none, 128B, ATOM_32B or ATOM_64B
 //   V10   stride[i - 1] % 16 B                                  V21   4-bit 16-byte type: none, 128B or ATOM_32B
 //   V11   stride[i - 1] < 2^40                                  V22   NaN fill: a floating type
-//                                                             target  ATOM swizzles and packed types need sm_100
+//   V23   the box's bytes fit the shared memory of an SM: 228 KiB = 233,472 B
+//   target  ATOM swizzles and packed types need sm_100
 //
 // Each rule is checked for all dimensions before the next rule. Strides may overlap or decrease from one dimension to
 // the next: shipped kernels use both. Example: bf16, 128B swizzle, box {72, 8}: V17, "72 x bf16 = 144 B, but 128B
 // swizzle takes at most 128 B: use boxes of 64 elements".
-// Source: CUDA driver API, cuTensorMapEncodeTiled. Its result on sm_90 for a mode of sm_100 is not documented.
+// Source: CUDA driver API, cuTensorMapEncodeTiled. V16 for [0] without interleave, V23, and V01 for the strides of rank
+// 1 are not in its text: an H100 with driver 13.0 rejects these maps (docs/hardware, probe H8). It returns
+// INVALID_VALUE for the modes of sm_100 too (H7).
 #pragma once
 
 #include <cstdint>
@@ -55,6 +58,7 @@ enum class TensorMapRule : std::uint8_t {
   V20,
   V21,
   V22,
+  V23,
   target,
 };
 [[nodiscard]] std::string_view name(TensorMapRule rule);  // "V03", "target"
@@ -85,7 +89,7 @@ struct TensorMapReport {
   void throw_if_broken(std::string_view object) const;
 };
 
-// V02 .. V22 and the target; V01 is about the call, not the map (tensor_map_record.h).
+// V02 .. V23 and the target; V01 is about the call, not the map (tensor_map_record.h).
 [[nodiscard]] TensorMapReport check_tensor_map(const TensorMap& map, TmaTarget target);
 
 }  // namespace kvscope

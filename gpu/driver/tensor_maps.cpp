@@ -37,7 +37,7 @@ int encode_tiled(void* out, int data_type, std::uint32_t rank, void* base, const
                  int interleave, int swizzle, int l2, int fill) {
   return enter("cuTensorMapEncodeTiled", KVSCOPE_CALLER, [&](Runtime& r) {
     if (out == nullptr || dims == nullptr || box == nullptr || element_strides == nullptr || rank < 1 ||
-        rank > kTmaMaxRank || (rank > 1 && strides == nullptr))
+        rank > kTmaMaxRank || strides == nullptr)
       return kInvalidValue;
     TensorMap map;
     map.data_type = static_cast<TmaDataType>(data_type);

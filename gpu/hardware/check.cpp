@@ -130,6 +130,30 @@ PartRecord check_part(const CheckOptions& options, const Probe& probe, std::size
   return record;
 }
 
+void check_instructions(const CheckOptions& options, std::size_t part, CheckReport& report) {
+  const std::size_t before = report.instructions.size();
+  const std::string ended = run(options, fmt::format("instructions/{}", part), [&](const json::Value& line) {
+    const json::Value* found = line.find("instruction");
+    if (found == nullptr) return;
+    InstructionSummary summary{.word = text_at(*found, "word"),
+                               .fault = text_at(*found, "fault"),
+                               .differing = number_at(*found, "differing"),
+                               .distance = {},
+                               .examples = texts_at(*found, "examples")};
+    if (const json::Value* steps = found->find("distance"); steps != nullptr && steps->as_i64() != nullptr)
+      summary.distance = *steps->as_i64();
+    report.instructions.push_back(std::move(summary));
+    report.instruction_lines += text_at(*found, "line");
+  });
+  const std::vector<std::string> words = words_of_part(options.which, part);
+  for (std::size_t i = report.instructions.size() - before; i < words.size(); ++i)  // words without a result
+    report.instructions.push_back({.word = words[i],
+                                   .fault = "its process: " + (ended.empty() ? "no result" : ended),
+                                   .differing = 0,
+                                   .distance = {},
+                                   .examples = {}});
+}
+
 void check_times(const CheckOptions& options, CheckReport& report) {
   const std::string ended = run(options, "bench", [&](const json::Value& line) {
     const json::Value* bench = line.find("bench");
@@ -181,6 +205,12 @@ void check(const CheckOptions& options, CheckReport& report,
       for (std::size_t part = 0; part < probe.parts.size(); ++part)
         record.parts.push_back(check_part(options, probe, part));
       report.probes.push_back(std::move(record));
+    }
+  }
+  if (options.instructions) {
+    for (std::size_t part = 0; part < instruction_parts(); ++part) {
+      doing(fmt::format("instructions {} of {}", part + 1, instruction_parts()));
+      check_instructions(options, part, report);
     }
   }
   if (options.bench) {

@@ -19,7 +19,7 @@ namespace kvscope::gpu {
 
 struct CheckOptions {
   WhichDevice which;
-  bool probes = true, cases = true, bench = false;
+  bool probes = true, cases = true, instructions = true, bench = false;
   double most_silence = 120;  // [s] without output, before a child process is killed
   std::string program;        // this program, started with --one; empty: everything runs in this process
 };

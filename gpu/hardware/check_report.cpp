@@ -6,10 +6,14 @@
 #include <array>
 #include <cctype>
 #include <ctime>
+#include <filesystem>
 #include <string_view>
 
+#include "core/base/file.h"
+#include "core/base/pending_folder.h"
 #include "core/base/report.h"
 #include "core/tma/box_plan.h"
+#include "gpu/hardware/instruction_kernels.h"
 
 namespace kvscope::gpu {
 namespace {
@@ -52,6 +56,64 @@ std::string case_counts(const CheckReport& report) {
                      report.left_out.size());
 }
 
+bool failed(const InstructionSummary& one) {
+  return !one.fault.empty();
+}
+
+std::string instruction_counts(const CheckReport& report) {
+  std::int64_t equal = 0, differ = 0, without = 0;
+  for (const InstructionSummary& one : report.instructions)
+    ++(failed(one) ? without : one.differing == 0 ? equal : differ);
+  return fmt::format("{} equal to the virtual GPU in every bit, {} differ, {} without a result", equal, differ,
+                     without);
+}
+
+std::string distance_text(const InstructionSummary& one) {
+  return one.distance ? std::to_string(*one.distance) : "not defined";
+}
+
+std::string markdown_instructions(const CheckReport& report) {
+  std::string text = fmt::format(
+      "\n## Instructions\n\n{}. Each was executed with {} sets of operands: edges of the type, random bits, "
+      "subnormals, "
+      "ties. The distance is in steps from one number to the next representable one.\n",
+      instruction_counts(report), kOperandSets);
+  for (const InstructionSummary& one : report.instructions)
+    if (failed(one)) text += fmt::format("\n**{}**\n\n```\n{}\n```\n", one.word, one.fault);
+  const bool some = std::any_of(report.instructions.begin(), report.instructions.end(),
+                                [](const InstructionSummary& one) { return one.differing > 0; });
+  if (!some) return text;
+  text += "\n" + markdown_head({"instruction", "sets that differ", "greatest distance", "example"});
+  for (const InstructionSummary& one : report.instructions)
+    if (one.differing > 0)
+      text += fmt::format("| `{}` | {} | {} | {} |\n", one.word, one.differing, distance_text(one),
+                          one.examples.empty() ? "" : markdown_cell(one.examples.front()));
+  return text;
+}
+
+std::string gpu_and_date(const CheckReport& report) {
+  std::string gpu;
+  for (const char c : report.device.name) {
+    const auto letter = static_cast<unsigned char>(c);
+    if (std::isalnum(letter) != 0)
+      gpu += static_cast<char>(std::tolower(letter));
+    else if (!gpu.empty() && gpu.back() != '-')
+      gpu += '-';
+  }
+  while (gpu.ends_with('-')) gpu.pop_back();
+  return fmt::format("{}-{}", gpu.empty() ? "gpu" : gpu, report.date);
+}
+
+json::Value json_of(const InstructionSummary& one) {
+  json::Value value;
+  value.set("word", one.word);
+  value.set("fault", one.fault);
+  value.set("differing", one.differing);
+  value.set("distance", one.distance ? json::Value(*one.distance) : json::Value());
+  value.set("examples", json::strings(one.examples));
+  return value;
+}
+
 json::Value json_of(const ProbeRecord& probe) {
   json::Value value;
   value.set("id", probe.id);
@@ -82,23 +144,22 @@ std::string ProbeRecord::verdict() const {
 }
 
 bool CheckReport::passed() const {
-  const bool asked =
-      !cases.empty() || !bench.is_null() || parts_with(*this, "as expected") + parts_with(*this, "settled") > 0;
+  const bool asked = !cases.empty() || !bench.is_null() || !instructions.empty() ||
+                     parts_with(*this, "as expected") + parts_with(*this, "settled") > 0;
   return asked && failed_cases(*this) == 0 && parts_with(*this, "failed") == 0 && parts_with(*this, "differs") == 0 &&
-         bench_passed;
+         std::none_of(instructions.begin(), instructions.end(), failed) && bench_passed;
 }
 
 std::string report_name(const CheckReport& report) {
-  std::string gpu;
-  for (const char c : report.device.name) {
-    const auto letter = static_cast<unsigned char>(c);
-    if (std::isalnum(letter) != 0)
-      gpu += static_cast<char>(std::tolower(letter));
-    else if (!gpu.empty() && gpu.back() != '-')
-      gpu += '-';
-  }
-  while (gpu.ends_with('-')) gpu.pop_back();
-  return fmt::format("report-{}-{}", gpu.empty() ? "gpu" : gpu, report.date);
+  return "report-" + gpu_and_date(report);
+}
+
+std::string instruction_file_name(const CheckReport& report) {
+  return "instructions-" + gpu_and_date(report) + ".txt";
+}
+
+std::string instruction_file(const CheckReport& report) {
+  return fmt::format("# {}, {}\n{}", device_line(report.device), report.date, report.instruction_lines);
 }
 
 std::string today() {
@@ -112,6 +173,7 @@ std::string summary(const CheckReport& report) {
   std::string text = fmt::format("device  {}\n", device_line(report.device));
   if (!report.cases.empty() || !report.left_out.empty()) text += fmt::format("cases   {}\n", case_counts(report));
   if (!report.probes.empty()) text += fmt::format("probes  {}\n", probe_counts(report));
+  if (!report.instructions.empty()) text += fmt::format("instr   {}\n", instruction_counts(report));
   if (!report.bench_markdown.empty())
     text += fmt::format("bench   {}\n", report.bench_passed ? "every target met" : "a target missed, or no result");
   for (const CaseRecord& record : report.cases)
@@ -127,6 +189,12 @@ std::string summary(const CheckReport& report) {
             fmt::format("differs {} {}: {}, expected: {}\n", probe.id, part.name, part.measured, expected_text(part));
       if (part.verdict == "settled") text += fmt::format("settled {} {}: {}\n", probe.id, part.name, part.measured);
     }
+  for (const InstructionSummary& one : report.instructions) {
+    if (failed(one)) text += fmt::format("FAILED  {}: {}\n", one.word, first_line(one.fault));
+    if (one.differing > 0)
+      text += fmt::format("differs {}: in {} of {} sets, distance {}\n", one.word, one.differing, kOperandSets,
+                          distance_text(one));
+  }
   return text + (report.passed() ? "all passed\n" : "something failed\n");
 }
 
@@ -143,8 +211,25 @@ json::Value json_report(const CheckReport& report) {
   value.set("cases", std::move(cases));
   value.set("left_out", json::strings(report.left_out));
   value.set("probes", std::move(probes));
+  json::Array differing;
+  for (const InstructionSummary& one : report.instructions)
+    if (failed(one) || one.differing > 0) differing.push_back(json_of(one));
+  value.set("instructions", static_cast<std::int64_t>(report.instructions.size()));
+  value.set("instructions_that_differ", std::move(differing));
   value.set("bench", report.bench);
   return value;
+}
+
+std::string write_report(const CheckReport& report, const std::string& folder) {
+  const std::string name = report_name(report), instructions = instruction_file_name(report);
+  std::vector<std::string> names{name + ".json", name + ".md"};
+  if (!report.instructions.empty()) names.push_back(instructions);
+  PendingFolder files(folder, names);
+  write_file_atomically(files / (name + ".json"), json::dump(json_report(report)) + "\n");
+  write_file_atomically(files / (name + ".md"), markdown_report(report));
+  if (!report.instructions.empty()) write_file_atomically(files / instructions, instruction_file(report));
+  files.commit();
+  return (std::filesystem::path(folder) / name).string();
 }
 
 std::string markdown_report(const CheckReport& report) {
@@ -190,6 +275,7 @@ std::string markdown_report(const CheckReport& report) {
       }
     }
   }
+  if (!report.instructions.empty()) text += markdown_instructions(report);
   if (!report.bench_markdown.empty()) text += "\n## Times\n\n" + report.bench_markdown;
   return text;
 }

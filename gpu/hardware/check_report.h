@@ -1,8 +1,9 @@
-// The results of a check of a GPU: cases of every kernel, answers to the probes, times. Written as a JSON file and a
+// The results of a check of a GPU: cases of every kernel, answers to the probes, instructions, times. Written as a JSON file and a
 // Markdown file, named after the GPU and the date.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,17 +26,26 @@ struct ProbeRecord {
   [[nodiscard]] std::string verdict() const;
 };
 
+struct InstructionSummary {
+  std::string word, fault;
+  std::int64_t differing = 0;  // sets of operands with other bits than on the virtual GPU
+  std::optional<std::int64_t> distance;
+  std::vector<std::string> examples;
+};
+
 struct CheckReport {
   std::string date;  // "2026-03-01", of the host's clock
   DeviceInfo device;
   std::vector<CaseRecord> cases;
   std::vector<std::string> left_out;  // cases that need another architecture
   std::vector<ProbeRecord> probes;
-  json::Value bench;           // null: not requested
-  std::string bench_markdown;  // or why there is none
+  std::vector<InstructionSummary> instructions;
+  std::string instruction_lines;  // of the file of instruction_results.h
+  json::Value bench;              // null: not requested
+  std::string bench_markdown;     // or why there is none
   bool bench_passed = true;
-  // True if no case failed, every probe has an answer and none differs, the benchmark met its targets, and something
-  // ran.
+  // True if no case failed, every probe has an answer and none differs, every instruction ran, the benchmark met its
+  // targets, and something ran. Instructions may differ: approximations have no exact result.
   [[nodiscard]] bool passed() const;
 };
 
@@ -46,6 +56,11 @@ struct CheckReport {
 // A short text: counts, failed cases with the first line of their faults, probes that differ or were settled.
 [[nodiscard]] std::string summary(const CheckReport& report);
 [[nodiscard]] json::Value json_report(const CheckReport& report);
+// The file that keeps the results of the instructions, and its name: "instructions-nvidia-h200-2026-03-01.txt".
+[[nodiscard]] std::string instruction_file(const CheckReport& report);
+[[nodiscard]] std::string instruction_file_name(const CheckReport& report);
 [[nodiscard]] std::string markdown_report(const CheckReport& report);
+// Writes the files of the report, all or none. Returns the path of the first two without their suffix.
+std::string write_report(const CheckReport& report, const std::string& folder);
 
 }  // namespace kvscope::gpu

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "core/base/errors.h"
 #include "gpu/bench/bench.h"
+#include "gpu/hardware/instruction_results.h"
 #include "gpu/hardware/probe.h"
 #include "gpu/launch/cuda_gpu.h"
 #include "gpu/launch/device_error.h"
@@ -113,6 +115,21 @@ void say_bench(const WhichDevice& which, const Say& say) {
   say(value);
 }
 
+void say_instructions(const WhichDevice& which, std::size_t part, const Say& say) {
+  const std::unique_ptr<Device> device = open(which, kProbed);
+  const std::vector<std::string> words = words_of_part(which, part);
+  for (const InstructionResult& result : instruction_results(*device, words)) {
+    json::Value value;
+    value.set("word", result.word);
+    value.set("fault", result.fault);
+    value.set("differing", result.differing);
+    value.set("distance", result.distance ? json::Value(*result.distance) : json::Value());
+    value.set("examples", json::strings(result.examples));
+    value.set("line", to_text(result));
+    say(message("instruction", std::move(value)));
+  }
+}
+
 // "12" after the last '/' of "cases:lds_stage/12".
 std::optional<std::size_t> number_behind(const std::string& text) {
   const std::size_t slash = text.rfind('/');
@@ -131,10 +148,24 @@ std::vector<const Case*> chosen_cases(const WhichDevice& which, const std::strin
   return cases;
 }
 
+std::size_t instruction_parts() {
+  return (measured_words().size() + kWordsOfAPart - 1) / kWordsOfAPart;
+}
+
+std::vector<std::string> words_of_part(const WhichDevice& which, std::size_t part) {
+  const std::vector<std::string>& all = measured_words();
+  std::vector<std::string> words;
+  for (std::size_t i = part * kWordsOfAPart; i < std::min(all.size(), (part + 1) * kWordsOfAPart); ++i)
+    if (!which.small || i % 16 == 0) words.push_back(all[i]);
+  return words;
+}
+
 void do_one(const WhichDevice& which, const std::string& what, const Say& say) {
   if (what == "device") return say_device(which, say);
   if (what == "bench") return say_bench(which, say);
   const std::optional<std::size_t> number = number_behind(what);
+  if (number && what.starts_with("instructions/") && *number < instruction_parts())
+    return say_instructions(which, *number, say);
   const std::size_t colon = what.find(':');
   if (number && colon != std::string::npos) {
     const std::string kind = what.substr(0, colon), name = what.substr(colon + 1, what.rfind('/') - colon - 1);
@@ -143,8 +174,9 @@ void do_one(const WhichDevice& which, const std::string& what, const Say& say) {
       if (kind == "probe" && probe.id == name && *number < probe.parts.size())
         return say_answer(which, probe.parts[*number], say);
   }
-  throw InputError("command line", "--one",
-                   fmt::format("'{}' is not one of device, cases:KERNEL/N, probe:ID/PART, bench", what));
+  throw InputError(
+      "command line", "--one",
+      fmt::format("'{}' is not one of device, cases:KERNEL/N, probe:ID/PART, instructions/N, bench", what));
 }
 
 }  // namespace kvscope::gpu

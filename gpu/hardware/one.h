@@ -4,6 +4,7 @@
 //   device            {"device": {"kind": "cuda", "name": "NVIDIA H200", ...}}  or  {"none": "cuInit: ..."}
 //   cases:KERNEL/N    {"begin": N} and {"case": {...}} for the kernel's cases from N on; {"lost": true}: no context
 //   probe:ID/PART     {"answer": {...}}
+//   instructions/N    {"instruction": {...}} for each word of part N of measured_words()
 //   bench             {"progress": N} repeatedly, {"bench": {...}, "markdown": "...", "passed": true}
 #pragma once
 
@@ -29,6 +30,11 @@ using Say = std::function<void(const json::Value&)>;
 
 // Throws InputError if `what` is none of the above.
 void do_one(const WhichDevice& which, const std::string& what, const Say& say);
+
+// The words of part N: kWordsOfAPart of them, or, if `which.small`, one of each sixteen.
+inline constexpr std::size_t kWordsOfAPart = 256;
+[[nodiscard]] std::vector<std::string> words_of_part(const WhichDevice& which, std::size_t part);
+[[nodiscard]] std::size_t instruction_parts();
 
 // The cases of a kernel, in order.
 [[nodiscard]] std::vector<const Case*> chosen_cases(const WhichDevice& which, const std::string& kernel);

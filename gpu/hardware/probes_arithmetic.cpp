@@ -63,7 +63,9 @@ Products multiply_on(Device& device, const std::string& entry, const Operands& o
 }
 
 // The products of tile `t`, added in `mode`.
-std::vector<float> model_products(const Operands& operands, const Format& format, std::int64_t t, SumMode mode) {
+// `group`: of wgmma, which differs from mma for fp8 on Hopper.
+std::vector<float> model_products(const Operands& operands, const Format& format, std::int64_t t, SumMode mode,
+                                  bool group) {
   const int k = kProbeRowBytes / format.bytes, n = kProbeColumns, m = static_cast<int>(operands.m);
   std::vector<float> a(static_cast<std::size_t>(m * k)), columns(static_cast<std::size_t>(n * k)), b(columns.size());
   ptx::decode_elements(format.type, operands.a.data() + t * m * kProbeRowBytes, m * k, a.data());
@@ -72,8 +74,13 @@ std::vector<float> model_products(const Operands& operands, const Format& format
     for (int j = 0; j < n; ++j) b[static_cast<std::size_t>(i * n + j)] = columns[static_cast<std::size_t>(j * k + i)];
   const auto begin = operands.c.begin() + t * m * n;
   std::vector<float> d(begin, begin + m * n);
-  ptx::multiply_add({.m = m, .n = n, .k = k, .a = format.type, .b = format.type, .d = Type::f32, .sum = mode}, a.data(),
-                    b.data(), d.data());
+  const ptx::MatrixProduct product{
+      .m = m, .n = n, .k = k, .a = format.type, .b = format.type, .d = Type::f32, .sum = mode};
+  if (mode == SumMode::hopper && format.type == Type::e4m3 && !group) {
+    ptx::multiply_add_in_halves(product, a.data(), nullptr, b.data(), d.data());
+  } else {
+    ptx::multiply_add(product, a.data(), b.data(), d.data());
+  }
   return d;
 }
 
@@ -123,7 +130,7 @@ Answer random_sums(ProbeDevice& whom, const Format& format, bool group) {
     elements += static_cast<std::int64_t>(products.d.size());
     for (std::size_t mode = 0; mode < kModes.size(); ++mode)
       for (std::int64_t t = 0; t < tiles; ++t) {
-        const std::vector<float> d = model_products(operands, format, t, kModes[mode].first);
+        const std::vector<float> d = model_products(operands, format, t, kModes[mode].first, group);
         for (std::size_t i = 0; i < d.size(); ++i)
           if (std::bit_cast<std::uint32_t>(d[i]) !=
               std::bit_cast<std::uint32_t>(products.d[static_cast<std::size_t>(t * m * kProbeColumns) + i]))
@@ -283,20 +290,20 @@ std::vector<Probe> probes_of_arithmetic() {
        "Which bits does a NaN have?",
        "inf - inf, 0 inf, 0 / 0, NaN + 1, 1 + NaN, NaN + NaN, a signalling NaN + 1; min and max",
        {bits_part("f64 arithmetic", "probe_nan", kProbeNanResults, 0, 7, 16,
-                  "fff8000000000000 fff8000000000000 fff8000000000000 fff8000000000000 fff8000000000000 "
-                  "fff8000000000000 fff8000000000000",
+                  "fff8000000000000 fff8000000000000 fff8000000000000 7ff8000000000123 fff8000000000456 "
+                  "fff8000000000456 7ff8000000000001",
                   true),
         bits_part("f64 min and max", "probe_nan", kProbeNanResults, 7, 4, 16,
-                  "fff8000000000000 fff8000000000000 3ff0000000000000 3ff0000000000000", true),
+                  "fff8000000000456 fff8000000000456 3ff0000000000000 3ff0000000000000", true),
         bits_part("f32", "probe_nan", kProbeNanResults, 11, 3, 8, "7fffffff 7fffffff 7fffffff", false),
         bits_part("f16 and bf16", "probe_nan", kProbeNanResults, 14, 2, 4, "7fff 7fff", false)}},
       {"P3",
        "What does integer division by zero give?",
        "100 / 0, 100 % 0, -100 / 0, -100 % 0",
-       {bits_part("16 bits", "probe_divide", kProbeDivisions, 0, 4, 4, "ffff ffff ffff ffff", true),
+       {bits_part("16 bits", "probe_divide", kProbeDivisions, 0, 4, 4, "ffff ffff ffff ffff", false),
         bits_part("32 bits", "probe_divide", kProbeDivisions, 4, 4, 8, "ffffffff ffffffff ffffffff ffffffff", false),
         bits_part("64 bits", "probe_divide", kProbeDivisions, 8, 4, 16,
-                  "ffffffffffffffff ffffffffffffffff ffffffffffffffff ffffffffffffffff", true)}},
+                  "ffffffffffffffff ffffffffffffffff ffffffffffffffff ffffffffffffffff", false)}},
       {"P4",
        "Which lane does elect.sync select from a part of a warp?",
        "eight masks, the answer of every lane",

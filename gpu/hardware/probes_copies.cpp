@@ -250,8 +250,7 @@ Answer negative_store(ProbeDevice& whom) {
                     .image = counting(1024),
                     .store_map = map_2d(bf16, tensor.base(), {64, 20}, 128, {64, 8}, none),
                     .store = {0, -1, 0}};
-  std::optional<std::string> expected;
-  if (whom.is_virtual()) expected = stopped_with(whom, 0, "TMA_ARG");
+  const std::string expected = stopped_with(whom, 715, "TMA_ARG");
   const CopySeen seen = copy_window(whom, ask);
   if (!seen.outcome.faults.empty())
     return answer(how_it_stopped(whom, seen.outcome), expected, first_fault(seen.outcome));
@@ -343,7 +342,7 @@ std::vector<Probe> probes_of_copies() {
        "How does a load round to TF32?",
        "halfway patterns, and NaN",
        {tf32_part("halfway", {0x3F801000, 0x3F803000}, "3f800000 3f804000"),
-        tf32_part("NaN", {0x7FC00001, 0xFFFFFFFF, 0x7F800001}, std::nullopt)}},
+        tf32_part("NaN", {0x7FC00001, 0xFFFFFFFF, 0x7F800001}, "7fffe000 7fffe000 7fffe000")}},
       {"H14", "Does the swizzle follow the address, not the place in the tile?",
        "tiles at 128, 512 and 1024 of a window of 4096 bytes", phases()},
       {"H15", "Do four loads of a row gather as one instruction of sm_100 would?", "rows in any order, some not there",

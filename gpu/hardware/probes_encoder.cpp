@@ -75,7 +75,7 @@ ProbePart later_mode(const char* name, TmaDataType type, TmaSwizzle swizzle) {
             TensorMapSlot slot{};
             const cuda::Status status = by_driver(*whom.driver, call, slot);
             std::string text = fmt::format("returns {}", status);
-            if (status != 0) return answer(text, std::nullopt, {whom.driver->words(status)});
+            if (status != 0) return answer(text, "returns 1", {whom.driver->words(status)});
             const CopySeen seen =
                 copy_window(whom, {.load_map = call.map, .loads = {{0, 3, 0}}, .window_bytes = 1024}, slot);
             if (!seen.outcome.faults.empty())
@@ -115,9 +115,9 @@ std::vector<ProbePart> corners() {
       corner(
           "rows that overlap", [](Call& c) { c.map.strides[0] = 64; }, "returns 0"),
       corner(
-          "element stride 0 of the first axis", [](Call& c) { c.map.element_strides[0] = 0; }, "returns 0"),
+          "element stride 0 of the first axis", [](Call& c) { c.map.element_strides[0] = 0; }, "returns 1"),
       corner(
-          "element stride 9 of the first axis", [](Call& c) { c.map.element_strides[0] = 9; }, "returns 0"),
+          "element stride 9 of the first axis", [](Call& c) { c.map.element_strides[0] = 9; }, "returns 1"),
       corner(
           "2^32 rows", [](Call& c) { c.map.dims[1] = std::uint64_t{1} << 32; }, "returns 0"),
       corner(
@@ -126,6 +126,25 @@ std::vector<ProbePart> corners() {
           "a box of 256 KiB",
           [](Call& c) {
             c.map = map_2d(TmaDataType::f32, 0x1000, {256, 256}, 1024, {256, 256}, TmaSwizzle::none);
+          },
+          "returns 1"),
+      corner(
+          "a box of 228 KiB",
+          [](Call& c) {
+            c.map = map_2d(TmaDataType::f32, 0x1000, {256, 256}, 1024, {256, 228}, TmaSwizzle::none);
+          },
+          "returns 0"),
+      corner(
+          "a box of 228 KiB and a row",
+          [](Call& c) {
+            c.map = map_2d(TmaDataType::f32, 0x1000, {256, 256}, 1024, {256, 229}, TmaSwizzle::none);
+          },
+          "returns 1"),
+      corner(
+          "a box of 256 KiB, every second row of it",
+          [](Call& c) {
+            c.map = map_2d(TmaDataType::f32, 0x1000, {256, 256}, 1024, {256, 256}, TmaSwizzle::none);
+            c.map.element_strides[1] = 2;
           },
           "returns 0"),
       corner(
@@ -138,7 +157,7 @@ std::vector<ProbePart> corners() {
             c.map.rank = 1;
             c.no_strides = true;
           },
-          "returns 0"),
+          "returns 1"),
   };
 }
 

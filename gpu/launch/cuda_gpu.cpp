@@ -66,9 +66,9 @@ struct CudaGpu::Handles {
   cuda::DeviceHandle device = 0;
   cuda::Context context = nullptr;
   cuda::Event begin = nullptr, end = nullptr;
-  int most_shared = 0;                              // [bytes] of a block
-  std::map<std::string, cuda::Module> modules;      // by kernel
-  std::map<std::string, cuda::Function> functions;  // by entry
+  int most_shared = 0;                                                      // [bytes] of a block
+  std::map<std::string, cuda::Module> modules;                              // by kernel
+  std::map<std::pair<std::string, std::string>, cuda::Function> functions;  // by kernel and entry
 };
 
 CudaGpu::CudaGpu(CudaGpuOptions options) : handles_(std::make_unique<Handles>(cuda::driver(options.library))) {
@@ -136,8 +136,33 @@ TensorMapSlot CudaGpu::encode(const TensorMap& map) {
   return slot;
 }
 
-// Loads the machine code if the program contains it and the driver accepts it, otherwise PTX, which the driver
-// compiles.
+namespace {
+
+// The driver compiles the text, which ends with a zero byte.
+cuda::Module compiled(const cuda::Driver& driver, const char* text, const std::string& what) {
+  cuda::Module module = nullptr;
+  std::string log(8192, '\0');
+  int names[] = {cuda::kJitErrorLog, cuda::kJitErrorLogBytes};
+  void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
+  const cuda::Status status = driver.module_load(&module, text, 2, names, values);
+  driver.check(status, fmt::format("cuModuleLoadDataEx of {}: {}", what, log.c_str()));
+  return module;
+}
+
+}  // namespace
+
+void CudaGpu::use_ptx(const std::string& kernel, const std::string& text) {
+  const cuda::Driver& driver = handles_->driver;
+  cuda::Module module = compiled(driver, text.c_str(), fmt::format("kernel {} (driver {})", kernel, info_.driver));
+  cuda::Module& kept = handles_->modules[kernel];
+  if (kept != nullptr) {
+    driver.module_unload(kept);
+    std::erase_if(handles_->functions, [&](const auto& one) { return one.first.first == kernel; });
+  }
+  kept = module;
+}
+
+// Loads the machine code if the program contains it and the driver accepts it, otherwise PTX.
 void* CudaGpu::module_of(const std::string& kernel) {
   const cuda::Driver& driver = handles_->driver;
   const auto found = handles_->modules.find(kernel);
@@ -146,26 +171,22 @@ void* CudaGpu::module_of(const std::string& kernel) {
   const KernelImage* code = machine_image(kernel, info_.architecture);
   if (code == nullptr || driver.module_load(&module, code->bytes.data(), 0, nullptr, nullptr) != 0) {
     const KernelImage& image = kernel_image(kernel, info_.architecture);
-    std::string log(8192, '\0');
-    int names[] = {cuda::kJitErrorLog, cuda::kJitErrorLogBytes};
-    void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
-    const cuda::Status status = driver.module_load(&module, image.bytes.data(), 2, names, values);
-    driver.check(status, fmt::format("cuModuleLoadDataEx of kernel {} ({}, driver {}): {}", kernel, image.architecture,
-                                     info_.driver, log.c_str()));
+    module = compiled(driver, image.bytes.data(),
+                      fmt::format("kernel {} ({}, driver {})", kernel, image.architecture, info_.driver));
   }
   handles_->modules.emplace(kernel, module);
   return module;
 }
 
 void* CudaGpu::function_of(const KernelLaunch& launch) {
-  if (const auto found = handles_->functions.find(launch.entry); found != handles_->functions.end())
-    return found->second;
+  const std::pair key(launch.kernel, launch.entry);
+  if (const auto found = handles_->functions.find(key); found != handles_->functions.end()) return found->second;
   const cuda::Driver& driver = handles_->driver;
   auto* module = static_cast<cuda::Module>(module_of(launch.kernel));
   cuda::Function function = nullptr;
   driver.check(driver.module_function(&function, module, launch.entry.c_str()),
                fmt::format("cuModuleGetFunction of '{}' in kernel {}", launch.entry, launch.kernel));
-  handles_->functions.emplace(launch.entry, function);
+  handles_->functions.emplace(key, function);
   return function;
 }
 

@@ -36,6 +36,7 @@ class CudaGpu final : public Device {
   void write(std::uint64_t address, std::span<const std::byte> bytes) override;
   void read(std::uint64_t address, std::span<std::byte> bytes) override;
   [[nodiscard]] TensorMapSlot encode(const TensorMap& map) override;
+  void use_ptx(const std::string& kernel, const std::string& text) override;
   Outcome launch(const KernelLaunch& launch, std::span<const std::byte> params) override;
 
   // As launch, without waiting for the end: faults are reported by the next call that waits.

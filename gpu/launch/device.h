@@ -112,6 +112,10 @@ class Device {
   // GeometryError (a rule of core/tma/tensor_map_rules.h) or DeviceError (the driver rejects it).
   [[nodiscard]] virtual TensorMapSlot encode(const TensorMap& map) = 0;
 
+  // Uses this PTX instead of a kept image; `kernel` is then its name in KernelLaunch::kernel. Throws InputError (the
+  // virtual GPU) or DeviceError (the driver) with the errors of the text.
+  virtual void use_ptx(const std::string& kernel, const std::string& text) = 0;
+
   // Runs the kernel to its end. Faults of the kernel are in the outcome. Throws DeviceError if the launch cannot be
   // made: no such kernel, a shape out of range, an image of another architecture.
   virtual Outcome launch(const KernelLaunch& launch, std::span<const std::byte> params) = 0;

@@ -40,7 +40,8 @@ Costs costs_of(const ptx::Counters& counters) {
 VirtualGpu::VirtualGpu(VirtualGpuOptions options)
     : options_(std::move(options)),
       info_({.kind = "virtual", .name = "virtual GPU", .architecture = options_.architecture, .driver = {}}),
-      device_(std::make_unique<ptx::Device>(ptx::ProgramOptions{.target = target_of(options_.architecture)})),
+      device_(std::make_unique<ptx::Device>(
+          ptx::ProgramOptions{.target = target_of(options_.architecture), .sum = options_.sum})),
       written_(std::make_unique<ptx::InitChecker>(ptx::InitOptions{.shared = false, .global = true})) {
   info_.memory_bytes = ptx::kDeviceBytes;
 }
@@ -78,7 +79,7 @@ TensorMapSlot VirtualGpu::encode(const TensorMap& map) {
   return slot;
 }
 
-void VirtualGpu::use_ptx(const std::string& kernel, std::string text) {
+void VirtualGpu::use_ptx(const std::string& kernel, const std::string& text) {
   modules_[kernel] = &device_->load(ptx::parse_module(text, kernel + ".ptx"));
 }
 

@@ -25,7 +25,8 @@ namespace kvscope::gpu {
 struct VirtualGpuOptions {
   std::string architecture = "sm_90a";  // or "sm_100a"
   ptx::Policy policy = ptx::Policy::late;
-  std::uint64_t seed = 0;  // for policy seeded: not 0
+  std::uint64_t seed = 0;                // for policy seeded: not 0
+  ptx::SumMode sum = ptx::SumMode::seq;  // how matrix instructions add
   bool checks = true;
   bool counters = true;
   std::int64_t most_instructions = 200'000'000;  // warp instructions per launch
@@ -45,8 +46,7 @@ class VirtualGpu final : public Device {
   [[nodiscard]] TensorMapSlot encode(const TensorMap& map) override;
   Outcome launch(const KernelLaunch& launch, std::span<const std::byte> params) override;
 
-  // Uses this PTX instead of a kept image; `kernel` is then its name in KernelLaunch::kernel.
-  void use_ptx(const std::string& kernel, std::string text);
+  void use_ptx(const std::string& kernel, const std::string& text) override;
 
  private:
   const ptx::LoadedModule& module_of(const std::string& kernel);

@@ -44,6 +44,10 @@ OTHER_KINDS = ("trend", "outlier_channels", "low_rank", "first_key", "equal_keys
 # Distributions and shapes that were first run after the bound was finished.
 LATER_KINDS = ("strong_sink", "cauchy", "subnormal", "one_hot", "same_key", "signs", "common_offset", "half_zero",
                "repeated_pages", "recency", "large_values", "mixed_scales", "near_ties", "ramp_scores", "rare_spikes")
+# Distributions for which truncating sums lose most: all values positive, with weights that are even, that rise, or half
+# of which the last keys have, so that sums from the last key on are large early.
+TRUNCATION_KINDS = ("far_from_zero", "rising_positive", "heavy_end")
+ALL_KINDS = TUNED_KINDS + OTHER_KINDS + LATER_KINDS + TRUNCATION_KINDS
 # Query heads, KV heads, head size of K and of V.
 SHAPES = ((8, 2, 64, 64), (8, 2, 128, 128), (8, 2, 32, 32))
 LATER_SHAPES = ((4, 4, 80, 80), (16, 2, 96, 96), (8, 1, 64, 64), (8, 1, 192, 192), (2, 2, 256, 256), (4, 1, 576, 576),
@@ -157,6 +161,18 @@ def make_data(kind, keys, stored, seed, shape=SHAPES[0]):
     elif kind == "rare_spikes":
         v *= 0.01
         v[rng.random(v.shape) < 3 / keys] = 50
+    elif kind == "far_from_zero":
+        v += 4
+    elif kind == "rising_positive":
+        q[:, 0] = np.sqrt(dim)
+        k[:, :, 0] = np.linspace(0, 12, keys)[:, None]
+        v = 1 + 0.3 * v
+    elif kind == "heavy_end":
+        q *= 0.3
+        q[:, 0] = np.sqrt(dim)
+        k[:, :, 0] = 0
+        k[-max(1, keys // 64):, :, 0] = np.log(64)
+        v += 4
     data = Data(kind, stored, *(rounded(x.astype(F32), stored) for x in (q, k, v)))
     return data
 
@@ -184,7 +200,7 @@ def exact(data, weights=None, scale=None, k=None, v=None, q=None):
 class Kernel:
     output: str = "f32"
     p: str = "f32"
-    row_sum: str = "exact"     # or "rounded": of P as it is multiplied with V
+    row_sum: str = "exact"     # or "rounded": of P as it is multiplied with V; "matrix": as another column of V
     tile: int = 64             # 1: keys one by one
     splits: int = 1
     partials: str = "f32"
@@ -195,6 +211,7 @@ class Kernel:
     shift: float = 0.0         # P = exp(score - maximum + shift): a maximum that is raised late, or a scale of P
     accumulator_bits: int = 0  # matrix instructions that cut each product and the sum to these bits, toward zero
     promoted: bool = True      # such a sum of a tile is added to a float32 sum; False: it goes on from tile to tile
+    instruction: int = 0       # products that a matrix instruction adds to a float32 sum, as matrix_sum(); 0: float32 sums
 
     def options(self):
         """What `kvscope verify` cannot know: types that are not the output's, and truncating sums."""
@@ -213,7 +230,7 @@ class Kernel:
 def scores_of(data, kernel, k=None, scale=None):
     """[heads, keys] in float32, products added over the head's elements in `dot_lanes` sums."""
     correct = k is None and scale is None and not kernel.accumulator_bits
-    order = kernel.scale_in_q, kernel.dot_lanes
+    order = kernel.scale_in_q, kernel.dot_lanes, kernel.instruction
     if correct and order in data.scores:
         return data.scores[order]
     k = data.k if k is None else k
@@ -223,6 +240,9 @@ def scores_of(data, kernel, k=None, scale=None):
     s = np.zeros((data.q.shape[0], k.shape[0]), F32)
     columns = np.ascontiguousarray(k.transpose(1, 2, 0))   # [kv_head, dim, key]
     for head in range(s.shape[0]):
+        if kernel.instruction:
+            s[head] = matrix_sum(q[head][:, None] * columns[head // group].astype(np.float64), kernel.instruction)
+            continue
         if kernel.accumulator_bits:
             s[head] = truncating_sum(q[head][:, None] * columns[head // group].astype(np.float64), kernel.accumulator_bits)
             continue
@@ -250,6 +270,29 @@ def truncating_sum(products, bits, total=0.0):
         exponent = np.frexp(np.abs(addends).max(0))[1]
         unit = np.ldexp(1.0, np.maximum(exponent, -900) - bits)
         total = (np.trunc(addends / unit) * unit).sum(0)
+    return total.astype(F32)
+
+
+EXPONENT = np.int64(0x7FF << 52)
+SIGNIFICANT_24 = np.int64(-1 << 29)   # of a float64: sign, exponent and 23 bits of the fraction
+
+
+def matrix_sum(products, count, total=0.0):
+    """Sum over the first axis as matrix instructions of f16 and bf16 with a float32 sum compute it. An instruction aligns
+    `count` products and the sum so far to the largest exponent among them, cuts each 25 bits below that exponent, toward
+    zero, adds them, and cuts the result to float32, toward zero. `products`: float64, exact."""
+    total = np.array(np.broadcast_to(np.asarray(total, np.float64), products.shape[1:]))
+    addends = np.empty((count + 1, *products.shape[1:]))
+    for first in range(0, products.shape[0], count):
+        some = products[first:first + count]
+        addends[:len(some)] = some
+        addends[len(some)] = total
+        now = addends[:len(some) + 1]
+        largest = np.maximum(now.max(0), -now.min(0))
+        power = np.maximum((largest.view(np.int64) & EXPONENT).view(np.float64), 2.0 ** -126)
+        total = np.trunc(now * (2.0 ** 25 / power)).sum(0) * (power * 2.0 ** -25)
+        total = (total.view(np.int64) & SIGNIFICANT_24).view(np.float64)
+        total = np.trunc(total * 2.0 ** 149) * 2.0 ** -149
     return total.astype(F32)
 
 
@@ -318,6 +361,9 @@ def tiled(s, v, w, group, kernel):
         running = np.maximum.accumulate(piece.max(2), axis=1) - F32(kernel.shift)  # [head, tile]
         e = exponential(piece - running[:, :, None], kernel) * w[first:last]
         p = rounded(e, kernel.p)
+        if kernel.instruction:
+            parts.append(on_matrix_units(p, e, running, v[first:last], group, kernel))
+            continue
         sums = (p if kernel.row_sum == "rounded" else e).sum(2, dtype=F32)
         outs = None
         if not kernel.accumulator_bits:
@@ -338,6 +384,23 @@ def tiled(s, v, w, group, kernel):
             before = running[:, tile]
         parts.append((before, total, out))
     return parts
+
+
+def on_matrix_units(p, e, running, v, group, kernel):
+    """(maximum, row sum, sum of p v) of a split. The matrix instructions of a tile go on with the sum of the tiles before
+    it, which is multiplied in float32 when the maximum grows. All heads at once."""
+    heads, tiles, _ = p.shape
+    columns = np.concatenate([v, np.ones((*v.shape[:3], 1), F32)], axis=3)[:, :, np.arange(heads) // group]
+    sums = (p if kernel.row_sum == "rounded" else e).sum(2, dtype=F32)
+    total, out = np.zeros(heads, F32), np.zeros((heads, columns.shape[3]), F32)
+    before = running[:, 0]
+    for tile in range(tiles):
+        shrink = np.exp(before - running[:, tile])
+        total = total * shrink + sums[:, tile]
+        products = p[:, tile].T[:, :, None] * columns[tile].astype(np.float64)
+        out = matrix_sum(products, kernel.instruction, out * shrink[:, None])
+        before = running[:, tile]
+    return before, out[:, -1] if kernel.row_sum == "matrix" else total, out[:, :-1]
 
 
 def usual_kernels():
@@ -374,6 +437,22 @@ def right_kernels(rng, count):
                               backwards=bool(rng.random() < 0.2), ex2=float(rng.choice([0, 2.0 ** -23])),
                               scale_in_q=bool(rng.random() < 0.3), dot_lanes=int(rng.choice([1, -1, 2, 4, 8, 16, 32])),
                               shift=float(rng.choice([0, 0, 0.3, 1.7, 5.5]))))
+    return kernels
+
+
+def matrix_kernels(rng, count):
+    """Kernels on matrix instructions with a float32 sum, with P in 16 bits and operands as stored. The first four are those
+    that lose most: from the first key on and from the last key on, as flash attention adds, in one split."""
+    kernels = []
+    for i in range(count):
+        output = ("bf16", "f16")[i % 2]
+        if i < 4:
+            kernels.append(Kernel(output=output, p=output, row_sum=("matrix", "exact")[i // 2], instruction=8, backwards=i >= 2))
+            continue
+        kernels.append(Kernel(output=output, p=output, row_sum=str(rng.choice(["exact", "rounded", "matrix"])),
+                              tile=int(rng.choice([16, 64, 128])), instruction=int(rng.choice([8, 16])),
+                              splits=int(rng.choice([1, 3, 8])), backwards=bool(rng.random() < 0.5),
+                              shift=float(rng.choice([0, 0, 0.3, 5.5]))))
     return kernels
 
 

@@ -28,7 +28,10 @@ MARGIN = 8.0
 FULL = {17: 75, 33: 75, 188: 75, 1000: 20, 4096: 6, 16384: 3, 65536: 2}
 QUICK = {17: 3, 188: 3, 1000: 3}
 QUICK_KINDS = ("normal", "biased", "constant_v", "same_key", "recency", "large_values")
-TRUNCATING = 2      # kernels with truncating sums of each data set
+# Of the subset, correct kernels only: without the term for matrix instructions, some of them are rejected.
+QUICK_TRUNCATION = (("far_from_zero", 16384), ("heavy_end", 65536))
+TRUNCATING = 2      # kernels with truncating fp8 sums of each data set
+MATRIX = 6          # kernels on 16-bit matrix instructions of each data set
 LONG = 16384        # from this length on: fewer usual kernels, and one type of output for each fault
 FAULTS_OF_LONGEST = 6   # faults of each data set of 65,536 keys
 # The kept results of full runs, and the page that shows them.
@@ -118,7 +121,7 @@ class Study:
             sys.exit(result.stderr)
         return {c["name"]: c["detail"] for c in json.loads(result.stdout)["criteria"] if not c["passed"]}
 
-    def data_set(self, kind, keys, stored, seed, kernels, later_shapes):
+    def data_set(self, kind, keys, stored, seed, kernels, later_shapes, with_faults=True):
         rng = np.random.default_rng([seed, keys, 1])
         shapes = (study.LONGEST_SHAPES if keys >= LONG else study.LONG_SHAPES if keys >= 4096 else
                   study.LATER_SHAPES if later_shapes else study.SHAPES)
@@ -139,17 +142,23 @@ class Study:
         chosen = usual + study.right_kernels(rng, kernels)
         if keys <= 4096:
             chosen += study.truncating_kernels(rng, TRUNCATING)
-        for kernel in chosen:
+        # Their own numbers, so that the other kernels and the faults of a seed are those of earlier runs.
+        other = np.random.default_rng([seed, keys, 2])
+        matrix = study.matrix_kernels(other, MATRIX)
+        for kernel in chosen + matrix:
             o, lse = study.run_kernel(data, kernel)
             if not kernel.options():
                 errors = np.abs(o - o64).max(), np.abs(lse - lse64).max()
                 rounding[kernel.output] = tuple(map(max, rounding[kernel.output], errors))
-            failed = self.verdict(kernel, candidate_of(o, lse, kernel.output, rng.random() < 0.8))
+            with_lse = (other if kernel.instruction else rng).random() < 0.8
+            failed = self.verdict(kernel, candidate_of(o, lse, kernel.output, with_lse))
             self.right[keys][0] += 1
             if failed:
                 self.right[keys][1] += 1
                 print("rejected:", kind, keys, stored, data.shape, "seed", seed, kernel,
                       *(f"{name}: {detail}" for name, detail in failed.items()), sep="\n  ", flush=True)
+        if not with_faults:
+            return
         faults = list(study.faults(data, rng))
         if keys > LONG:
             faults = [faults[i] for i in sorted(rng.permutation(len(faults))[:FAULTS_OF_LONGEST])]
@@ -312,7 +321,7 @@ def main():
     if not options.kvscope or not options.judge:
         parser.error("--kvscope and --judge are required")
     extent = FULL if options.full else QUICK
-    kinds = study.TUNED_KINDS + study.OTHER_KINDS + study.LATER_KINDS if options.full else QUICK_KINDS
+    kinds = study.ALL_KINDS if options.full else QUICK_KINDS
     with tempfile.TemporaryDirectory() as folder:
         result = Study(options.kvscope, options.judge, folder)
         seeds = result.load(options.add) if options.add and options.add.exists() else []
@@ -329,6 +338,8 @@ def main():
                     result.write(options.add, seeds)
             if options.full:
                 print(f"{kind}: {result.summary()}", flush=True)
+        for kind, keys in () if options.full else QUICK_TRUNCATION:
+            result.data_set(kind, keys, "f16", options.seed, 0, False, with_faults=False)
     for case in sorted(result.accepted, key=lambda case: -case[-1])[: options.show]:
         print("accepted:", *case)
     print(result.summary())

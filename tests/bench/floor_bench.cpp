@@ -1,5 +1,5 @@
-// The limits of the machine's core that other benchmarks are compared with: memory read bandwidth, and the rate of
-// fused multiply-adds in double.
+// The limits of the machine's core that other benchmarks are compared with: memory read bandwidth, the rate of fused
+// multiply-adds in double, and a matrix product as a program of its own would compute it.
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
@@ -63,6 +63,56 @@ __attribute__((target("avx2,fma"), optimize("fp-contract=fast"))) std::int64_t f
 }
 #endif
 
+#if defined(__x86_64__)
+typedef float FloatLanes __attribute__((vector_size(64)));
+typedef float HalfFloatLanes __attribute__((vector_size(32)));
+
+// D += A B, kRows x kColumns, over kSteps of k, bf16 and f32: both factors are decoded, and each element of D adds its products in
+// ascending k. Four rows and `kWidth` vectors of D are in registers.
+constexpr int kRows = 64, kColumns = 128, kSteps = 16;
+template <class Vector, int kWidth>
+[[gnu::always_inline]] inline void add_product(const std::uint16_t* a, const std::uint16_t* b, float* d) {
+  constexpr int kLength = sizeof(Vector) / sizeof(float);
+  alignas(64) float of_a[kRows * kSteps], of_b[kSteps * kColumns];
+  const auto decode = [](const std::uint16_t* from, int count, float* to) {
+    for (int i = 0; i < count; ++i) {
+      const std::uint32_t bits = std::uint32_t{from[i]} << 16;
+      std::memcpy(to + i, &bits, sizeof bits);
+    }
+  };
+  decode(a, kRows * kSteps, of_a);
+  decode(b, kSteps * kColumns, of_b);
+  for (int j = 0; j < kColumns; j += kWidth * kLength) {
+    for (int i = 0; i < kRows; i += 4) {
+      Vector sum[4][kWidth];
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) std::memcpy(sum[r], d + (i + r) * kColumns + j, sizeof sum[r]);
+      for (int k = 0; k < kSteps; ++k) {
+        Vector row[kWidth];
+        std::memcpy(row, of_b + k * kColumns + j, sizeof row);
+#pragma GCC unroll 4
+        for (int r = 0; r < 4; ++r) {
+#pragma GCC unroll 4
+          for (int v = 0; v < kWidth; ++v) sum[r][v] = sum[r][v] + of_a[(i + r) * kSteps + k] * row[v];
+        }
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) std::memcpy(d + (i + r) * kColumns + j, sum[r], sizeof sum[r]);
+    }
+  }
+}
+__attribute__((target("avx512f"), optimize("fp-contract=fast"))) void add_product_wide(const std::uint16_t* a,
+                                                                                       const std::uint16_t* b,
+                                                                                       float* d) {
+  add_product<FloatLanes, 4>(a, b, d);
+}
+__attribute__((target("avx2,fma"), optimize("fp-contract=fast"))) void add_product_half(const std::uint16_t* a,
+                                                                                        const std::uint16_t* b,
+                                                                                        float* d) {
+  add_product<HalfFloatLanes, 2>(a, b, d);
+}
+#endif
+
 std::int64_t read_words(const std::byte* data) {
   std::int64_t sum = 0;
   for (std::size_t at = 0; at < kReadBytes; at += sizeof sum) {
@@ -101,6 +151,25 @@ void FloorFmaDouble(benchmark::State& state) {
   state.SetItemsProcessed(items);
 }
 BENCHMARK(FloorFmaDouble)->Unit(benchmark::kMillisecond);
+
+// 64 x 128 x 16 in bf16, the product of one wgmma. items: multiply-adds.
+void FloorMatrixProduct(benchmark::State& state) {
+  if (__builtin_cpu_supports("fma") == 0) {
+    state.SkipWithError("this processor has no fused multiply-add");
+    return;
+  }
+  auto* add = __builtin_cpu_supports("avx512f") != 0 ? &add_product_wide : &add_product_half;
+  std::vector<std::uint16_t> a(kRows * kSteps), b(kSteps * kColumns);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<std::uint16_t>(0x3f00 + i % 61);
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<std::uint16_t>((i % 2 == 0 ? 0xbe00 : 0x3e00) + i % 67);
+  std::vector<float> d(kRows * kColumns);
+  for (auto _ : state) {
+    add(a.data(), b.data(), d.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(std::int64_t{kRows} * kColumns * kSteps * state.iterations());
+}
+BENCHMARK(FloorMatrixProduct)->Unit(benchmark::kMicrosecond);
 #endif
 
 }  // namespace

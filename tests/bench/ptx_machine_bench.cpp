@@ -1,5 +1,5 @@
 // The speed of the virtual GPU: warp instructions per second of an arithmetic loop with a divergent branch, and multiply-adds
-// per second of wgmma, to be compared with `float_product` of floor_bench.cpp.
+// per second of wgmma and mma, to be compared with FloorMatrixProduct of floor_bench.cpp.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -92,5 +92,50 @@ void wgmma(benchmark::State& state, const std::string& type) {
 }
 BENCHMARK_CAPTURE(wgmma, f16, "f16")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(wgmma, bf16, "bf16")->Unit(benchmark::kMillisecond);
+
+// One warp, eight mma.m16n8k`k` of `type` in a loop, on eight accumulators.
+constexpr int kMmaRounds = 2000;
+std::string mma_kernel(const std::string& type, int k) {
+  std::string products;
+  for (int i = 0; i < 8; ++i) {
+    products += fmt::format(
+        "mma.sync.aligned.m16n8k{0}.row.col.f32.{1}.{1}.f32 {{%f{2}, %f{3}, %f{4}, %f{5}}}, {{%r1, %r2, %r3, %r4}}, "
+        "{{%r5, %r6}}, {{%f{2}, %f{3}, %f{4}, %f{5}}};\n",
+        k, type, 4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3);
+  }
+  std::string fill;  // numbers around 1 in each type
+  for (int i = 1; i <= 6; ++i)
+    fill += fmt::format(
+        "mad.lo.u32 %r{0}, %r9, {1}, 77; and.b32 %r{0}, %r{0}, 0x003f003f; or.b32 %r{0}, %r{0}, 0x3c383c38;\n", i,
+        40503 * i);
+  return fmt::format(R"(.version 8.5
+.target sm_90a
+.address_size 64
+.visible .entry products() {{
+.reg .f32 %f<32>; .reg .pred %p<2>; .reg .b32 %r<10>;
+mov.u32 %r9, %tid.x; mov.u32 %r8, 0;
+{}next:
+{}add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, {}; @%p1 bra next; ret; }}
+)",
+                     fill, products, kMmaRounds);
+}
+void mma(benchmark::State& state, const std::string& type, int k) {
+  Device device;
+  const LoadedModule& module = device.load(parse_module(mma_kernel(type, k), "products.ptx"));
+  LaunchConfig config;
+  config.kernel = "products";
+  config.block = {32, 1, 1};
+  std::int64_t rounds = 0;
+  for (auto _ : state) {
+    const LaunchResult result = device.launch(module, config);
+    if (!result.reports.empty()) return state.SkipWithError(result.reports.front().message.c_str());
+    rounds += kMmaRounds;
+  }
+  state.SetItemsProcessed(rounds * 8 * 16 * 8 * k);  // multiply-adds
+}
+BENCHMARK_CAPTURE(mma, f16, "f16", 16)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(mma, bf16, "bf16", 16)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(mma, tf32, "tf32", 8)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(mma, e4m3, "e4m3", 32)->Unit(benchmark::kMillisecond);
 
 }  // namespace

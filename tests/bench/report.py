@@ -176,9 +176,16 @@ def virtual_gpu(rows):
         kernel = max(KERNELS, key=lambda name: times_as_long(rows, name, watch))
         ratio = times_as_long(rows, kernel, watch)
         return f"{what}, the slowest ({kernel})", f"{ratio:.2f} times", f"at most {most} times", ratio <= most
+    def products(what, name):
+        fastest, floor = (lookup(rows, of)["items_per_second"] for of in (name, "FloorMatrixProduct"))
+        return (f"{what}, multiply-adds relative to a C loop's product of bf16 on this core",
+                f"{fastest / 1e9:.1f} G/s / {floor / 1e9:.1f} G/s = {fastest / floor:.2f}", "at least 0.25", fastest >= 0.25 * floor)
     return [
+        products("wgmma.m64n128k16 of bf16", "wgmma/bf16"),
+        products("wgmma.m64n128k16 of f16", "wgmma/f16"),
+        *(products(f"mma.m16n8k{k} of {type}", f"mma/{type}") for type, k in (("bf16", 16), ("f16", 16), ("tf32", 8), ("e4m3", 32))),
         rate("PTX parsed, instructions", "ParsePtx", 1),
-        rate("decode kernel with tensor copies and mma, warp instructions", "ptx_check/decode/0", 20),
+        rate("decode kernel with tensor copies and mma, warp instructions", "ptx_check/decode/0", 35),
         slower("run with all checks, time relative to no checks", 3, 2),
         slower("run with counters, time relative to no checks", 4, 1.15),
         on_two_threads(rows),

@@ -9,6 +9,7 @@
 
 #include "gpu/launch/virtual_gpu.h"
 #include "gpu/verify/run_case.h"
+#include "tests/gpu/launch/forwarding_device.h"
 
 namespace kvscope::gpu {
 
@@ -27,21 +28,15 @@ struct KeptMutant {
 // A virtual GPU with a mutant's PTX that stores the reports of its launches. `Reports::hidden`: the case does not see
 // them, and compares the output that the launch left.
 enum class Reports : std::uint8_t { returned, hidden };
-class WatchedDevice final : public Device {
+class WatchedDevice final : public test::ForwardingDevice {
  public:
   WatchedDevice(const std::string& architecture, const std::string& kernel, const std::string& ptx,
                 Reports shown = Reports::returned)
-      : shown_(shown), device_({.architecture = architecture, .most_instructions = 5'000'000}) {
+      : ForwardingDevice(device_),
+        shown_(shown),
+        device_({.architecture = architecture, .most_instructions = 5'000'000}) {
     device_.use_ptx(kernel, ptx);
   }
-  [[nodiscard]] const DeviceInfo& info() const override { return device_.info(); }
-  [[nodiscard]] std::uint64_t allocate(std::int64_t bytes, std::string_view name) override {
-    return device_.allocate(bytes, name);
-  }
-  void release(std::uint64_t address) noexcept override { device_.release(address); }
-  void write(std::uint64_t address, std::span<const std::byte> bytes) override { device_.write(address, bytes); }
-  void read(std::uint64_t address, std::span<std::byte> bytes) override { device_.read(address, bytes); }
-  [[nodiscard]] TensorMapSlot encode(const TensorMap& map) override { return device_.encode(map); }
   Outcome launch(const KernelLaunch& launch, std::span<const std::byte> params) override {
     Outcome outcome = device_.launch(launch, params);
     reports.insert(reports.end(), outcome.faults.begin(), outcome.faults.end());

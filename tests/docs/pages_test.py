@@ -22,7 +22,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS, FIGURES = ROOT / "docs", ROOT / "docs" / "figures"
 # Hints are printed by the program, and the staff's notes are no pages of the site.
-NO_PAGES = re.compile(r"docs/labs/(staff/|[^/]+/hints/)")
+NO_PAGES = re.compile(r"docs/labs/(staff/|[^/]+/hints/)|docs/hardware/report-")
 NUMBERED = sorted(DOCS.glob("[0-9][0-9]_*.md"))
 FIGURE = re.compile(r"!\[(?P<alt>[^\]]*)\]\((?:\.\./\.\./)?figures/(?P<name>[\w@.-]+)\)|<img alt=\"(?P<alt2>[^\"]*)\" src=\"figures/(?P<name2>[\w@.-]+)\">")
 SVG = "{http://www.w3.org/2000/svg}"

@@ -133,6 +133,9 @@ TEST(ControlLimits, CountFilesAndTheProcessesOfTheSandbox) {
   EXPECT_EQ(control_limits(limits).memory_bytes, 1024);
   EXPECT_LE(control_limits(limits).processes, 8);
   EXPECT_EQ(control_limits(limits).cpus, 1);
+  limits.threads = true;  // the group counts them too
+  EXPECT_GT(control_limits(limits).processes, 64);
+  limits.threads = false;
   limits.processes = true;
   EXPECT_GT(control_limits(limits).processes, 64);
   EXPECT_EQ(control_limits(limits).cpus, 2);

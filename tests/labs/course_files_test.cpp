@@ -54,6 +54,29 @@ TEST(Manifest, ReportsAllFaultsAtOnce) {
   }
 }
 
+// A lab of kind cuda has a file in Triton or the reason why it has none, and no other lab has either.
+TEST(Manifest, EveryCudaLabStatesWhetherItTakesTriton) {
+  for (const Lab& lab : load_course(kCourse).labs) {
+    EXPECT_EQ(lab.kind == LabKind::cuda, lab.triton.empty() != lab.without_triton.empty()) << lab.id();
+    EXPECT_EQ(!lab.triton.empty(), fs::exists(lab.folder / "triton")) << lab.id();
+  }
+  const auto fault = [](const char* kind, const char* members) {
+    const TemporaryFolder folder;
+    fs::create_directory(folder / "09_gather");
+    write_file_atomically((folder / "09_gather") / "lab.json",
+                          std::string(R"({"number": 9, "name": "gather", "title": "t", "kind": ")") + kind +
+                              R"(", "minutes": 1, "reads": [], "files": ["gather.cu"],)" + members +
+                              R"("tests": [{"name": "a", "points": 1, "text": "t"}]})");
+    return fault_of([&] { (void)load_lab(folder / "09_gather"); });
+  };
+  EXPECT_EQ(fault("cuda", R"("triton": "gather.py",)"), "no error");
+  EXPECT_EQ(fault("cuda", R"("without_triton": "it has no barriers",)"), "no error");
+  EXPECT_THAT(fault("cuda", ""), HasSubstr("$.triton: must name a file, or $.without_triton must have the reason"));
+  EXPECT_THAT(fault("cuda", R"("triton": "a.py", "without_triton": "b",)"), HasSubstr("$.triton: must name a file"));
+  EXPECT_THAT(fault("cuda", R"("triton": "../a.py",)"), HasSubstr("$.triton: must be a name without a folder"));
+  EXPECT_THAT(fault("cpp", R"("triton": "a.py",)"), HasSubstr("$.triton: is for labs of kind cuda"));
+}
+
 TEST(StartLab, NeverOverwritesWork) {
   const TemporaryFolder folder;
   const Course course = load_course(kCourse);

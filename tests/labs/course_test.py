@@ -14,6 +14,8 @@ A patch docs/labs/staff/NN_name/wrong/KK_slug.patch changes files of solution/. 
     # message: text that the report of a lost test contains; "A | B": one of two, where the cases of a seed decide which fault is first
     # earns: POINTS of the whole submission, where a lost test keeps a part of its points; may be absent
 A patch docs/labs/staff/NN_name/right/KK_slug.patch is another form of the solution, which gets all points too.
+docs/labs/staff/NN_name/triton has the same for submissions in Triton. Their PTX was made by Triton and kept (triton_standin.py), so
+that they are graded where Triton is not installed; triton_test.py compiles them where it is.
 Where the task depends on the student, each seed has students of its own. solve.py writes the answers of one, applies the patch, and
 prints "WORD TEST" for each test that patches name @WORD.
 
@@ -28,6 +30,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import triton_standin
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
@@ -69,16 +73,17 @@ def patched(folder, patch):
 def table_of_full_size():
     """The lines of the table in the staff's page: what KVSCOPE_FULL=1 grades."""
     rows = []
-    for staff in sorted(COURSE.glob("staff/[0-9]*")):
+    for staff in sorted([*COURSE.glob("staff/[0-9]*"), *COURSE.glob("staff/[0-9]*/triton")]):
         wrong, right = (len(list((staff / kind).glob("*.patch"))) for kind in ("wrong", "right"))
         solutions = (SEEDS if (staff / "solve.py").exists() else 1) + right
-        rows.append((staff.name, solutions, wrong, SEEDS, SEEDS * (1 + right + wrong)))
+        name = staff.name if staff.name != "triton" else f"{staff.parent.name} in Triton"
+        rows.append((name, solutions, wrong, SEEDS, SEEDS * (1 + right + wrong)))
     rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows), SEEDS, sum(row[4] for row in rows)))
     return ["| " + " | ".join(map(str, row)) + " |" for row in rows]
 
 
 def table_of_page():
-    return re.findall(r"^\| (?:\d\d_\w+|all) \| \d.*$", PAGE.read_text(encoding="utf-8"), re.M)
+    return re.findall(r"^\| (?:\d\d_\w+(?: in Triton)?|all) \| \d.*$", PAGE.read_text(encoding="utf-8"), re.M)
 
 
 def write_table():
@@ -96,7 +101,10 @@ def header(patch, key, absent=None):
 
 
 class Course:
-    def __init__(self, kvscope, folder, all_wrong):
+    """`python`: compiles Triton, `kvscope lab grade --python`."""
+
+    def __init__(self, kvscope, folder, all_wrong, python):
+        self.python, self.triton = python, False
         self.all_wrong = all_wrong
         self.kvscope, self.folder, self.faults = kvscope, pathlib.Path(folder), []
         self.table = []  # [lab, solutions, wrong submissions, seeds, gradings, faults]
@@ -108,7 +116,7 @@ class Course:
         out = self.folder / "grades"
         shutil.rmtree(out, ignore_errors=True)
         done = subprocess.run([self.kvscope, "lab", "grade", lab, *map(str, submissions), "--course", str(COURSE), "--secret",
-                               str(secret), "--out", str(out), "--cache", str(self.folder / "compiled")],
+                               str(secret), "--out", str(out), "--cache", str(self.folder / "compiled"), "--python", self.python],
                               capture_output=True, text=True, timeout=1200, check=False)
         if done.returncode != 0:
             self.faults.append(f"{lab}: kvscope lab grade: exit code {done.returncode}: {done.stderr}")
@@ -120,9 +128,12 @@ class Course:
                                        for test in grade["tests"]}
         return grades
 
+    def staff(self, lab):
+        return COURSE / "staff" / lab / "triton" if self.triton else COURSE / "staff" / lab
+
     def submission(self, lab, patch_file, name):
         """Writes the solution, changed by the patch if there is one. Returns the folder and what it must lose: (tests, message, points)."""
-        staff, target, names = COURSE / "staff" / lab, self.folder / lab / name, {}
+        staff, target, names = self.staff(lab), self.folder / ("triton" if self.triton else "lab") / lab / name, {}
         solve = [sys.executable, staff / "solve.py", self.kvscope, COURSE, target, name]
         if (staff / "solve.py").exists():  # the answers depend on the student: a script writes them
             subprocess.run(solve, check=True, stdout=subprocess.DEVNULL)
@@ -168,7 +179,7 @@ class Course:
         return ""
 
     def check_lab(self, lab, seeds):
-        staff, known_faults = COURSE / "staff" / lab, len(self.faults)
+        staff, known_faults = self.staff(lab), len(self.faults)
         wrong = sorted((staff / "wrong").glob("*.patch"))
         if len(wrong) < LEAST_WRONG:
             self.faults.append(f"{lab}: has {len(wrong)} wrong submissions, fewer than {LEAST_WRONG}")
@@ -186,21 +197,21 @@ class Course:
                 if fault:
                     self.faults.append(f"{lab}/{name}, seed {seed}: {fault}")
         solutions = (seeds if own_tasks else 1) + len(right)
-        self.table.append((lab, solutions, len(patches), seeds, gradings, len(self.faults) - known_faults))
+        self.table.append((f"{lab} in Triton" if self.triton else lab, solutions, len(patches), seeds, gradings, len(self.faults) - known_faults))
 
-    def kind(self, lab):
-        return json.loads((COURSE / lab / "lab.json").read_text(encoding="utf-8"))["kind"]
+    def manifest(self, lab):
+        return json.loads((COURSE / lab / "lab.json").read_text(encoding="utf-8"))
 
     def check_manifest(self, lab):
         """The handout has a line for each test with its points, and three hints exist."""
-        manifest = json.loads((COURSE / lab / "lab.json").read_text(encoding="utf-8"))
+        manifest = self.manifest(lab)
         handout = (COURSE / lab / "README.md").read_text(encoding="utf-8")
         if "goal" in manifest and f"| you learn | {manifest['goal']} |" not in handout:
             self.faults.append(f"{lab}: the handout has no row '| you learn | {manifest['goal']} |'")
         for test in manifest["tests"]:
             if f"| `{test['name']}` | {test['points']} |" not in handout:
                 self.faults.append(f"{lab}: the handout has no row '| `{test['name']}` | {test['points']} |'")
-        for file in manifest["files"]:
+        for file in [*manifest["files"], *([manifest["triton"]] if "triton" in manifest else [])]:
             if f"`{file}`" not in handout:
                 self.faults.append(f"{lab}: the handout does not name `{file}`")
         for page in manifest["reads"]:
@@ -214,9 +225,9 @@ class Course:
 
     def check_starter(self, lab):
         """The starter earns no points."""
-        target = self.folder / "starter" / lab
-        subprocess.run([self.kvscope, "lab", "start", lab, str(target), "--course", str(COURSE)], check=True,
-                       capture_output=True)
+        target = self.folder / ("triton_starter" if self.triton else "starter") / lab
+        subprocess.run([self.kvscope, "lab", "start", lab, str(target), "--course", str(COURSE), "--language",
+                        "triton" if self.triton else "cuda"], check=True, capture_output=True)
         for name, tests in self.grade(lab, [target], 0).items():
             points = sum(earned for earned, _, _ in tests.values())
             if points != 0:
@@ -237,11 +248,17 @@ def main():
     labs = ["_".join(line.split()[:2]) for line in listed.stdout.splitlines()]
     chosen = os.environ.get("KVSCOPE_LAB")
     with tempfile.TemporaryDirectory() as folder:
-        course = Course(kvscope, folder, seeds > 1 or chosen is not None)
+        python = triton_standin.standin_python(pathlib.Path(folder) / "python")
+        course = Course(kvscope, folder, seeds > 1 or chosen is not None, python)
         for lab in labs:
             if chosen in (None, lab):
                 course.check_manifest(lab)
-                if course.kind(lab) == "cuda" and not any(pathlib.Path(path).exists() for path in NVCC):
+                if "triton" in course.manifest(lab):
+                    course.triton = True
+                    course.check_starter(lab)
+                    course.check_lab(lab, seeds)
+                    course.triton = False
+                if course.manifest(lab)["kind"] == "cuda" and not any(pathlib.Path(path).exists() for path in NVCC):
                     print(f"skipped the submissions of {lab}: no CUDA compiler at {' or '.join(NVCC)}")
                     continue
                 course.check_starter(lab)
@@ -250,10 +267,10 @@ def main():
         course.faults.append(f"{PAGE.relative_to(ROOT)}: the table is of other submissions: run tests/labs/course_test.py --update")
     for fault in course.faults:
         print(fault)
-    print(f"{'lab':<16}{'solutions':>10}{'wrong':>7}{'seeds':>7}{'gradings':>10}{'faults':>8}")
+    print(f"{'lab':<26}{'solutions':>10}{'wrong':>7}{'seeds':>7}{'gradings':>10}{'faults':>8}")
     for row in [*course.table, ("all", *(sum(row[k] for row in course.table) for k in (1, 2)), seeds,
                                 *(sum(row[k] for row in course.table) for k in (4, 5)))]:
-        print(f"{row[0]:<16}{row[1]:>10}{row[2]:>7}{row[3]:>7}{row[4]:>10}{row[5]:>8}")
+        print(f"{row[0]:<26}{row[1]:>10}{row[2]:>7}{row[3]:>7}{row[4]:>10}{row[5]:>8}")
     return 1 if course.faults or not labs else 0
 
 

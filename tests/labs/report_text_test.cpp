@@ -129,6 +129,17 @@ TEST(ReportPicture, IsEmptyWithoutTwoAccesses) {
   EXPECT_TRUE(report_picture(KernelRun()).empty());
 }
 
+// The file of the outermost place is the student's. Triton's own functions are in .py files too.
+TEST(StudentLine, IsTheInnermostOneOfTheStudentsFile) {
+  EXPECT_EQ(student_line("sum.cu:4"), 4);
+  EXPECT_EQ(student_line("copies.h:9  <- stream.cu:14"), 14);
+  EXPECT_EQ(student_line("stream.cu:3  <- stream.cu:14"), 3);
+  EXPECT_EQ(student_line("standard.py:287  <- standard.py:314  <- decode.py:24"), 24);
+  EXPECT_EQ(student_line("standard.py:287  <- decode.py:9  <- decode.py:24"), 9);
+  EXPECT_EQ(student_line(""), -1);
+  EXPECT_EQ(student_line("no place"), -1);
+}
+
 TEST(SectorLines, AreTheLinesWithTheMostSectors) {
   KernelRun run = run_with(race());
   const auto line = [](std::string source, std::int64_t sectors) {

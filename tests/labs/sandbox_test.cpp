@@ -86,6 +86,15 @@ TEST_P(Sandbox, StartsNoProcessUnlessItMay) {
   EXPECT_FALSE(run(shell("/usr/bin/true | /usr/bin/true", false)).fine());
 }
 
+// Python threads are clone with CLONE_THREAD, a fork is clone without it; tests/labs/triton_security_test.py has both.
+TEST_P(Sandbox, AProgramThatMayStartThreadsStartsNoProcess) {
+  SandboxJob job = shell("/usr/bin/true | /usr/bin/true", false);
+  job.limits.threads = true;
+  EXPECT_FALSE(run(job).fine());
+  job.command.back() = "exec /usr/bin/true";
+  EXPECT_TRUE(run(job).fine());
+}
+
 TEST_P(Sandbox, EndsAtTheWallClockWithAllItsProcesses) {
   SandboxJob job = shell("/usr/bin/sleep 1000 & /usr/bin/sleep 1000");
   job.limits.wall_seconds = 0.3;

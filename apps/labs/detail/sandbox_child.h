@@ -17,9 +17,9 @@ inline constexpr std::string_view kSandboxFailure = "kvscope sandbox: ";
 // course, with its solutions, would be there.
 [[nodiscard]] std::vector<SandboxMount> system_mounts();
 
-// A seccomp program (BPF instructions as bytes). It rejects calls that reach beyond the sandbox, and with
-// `processes` == false also those that start processes or threads. Empty on machines other than x86-64 and AArch64.
-[[nodiscard]] std::string seccomp_program(bool processes);
+// A seccomp program (BPF instructions as bytes). It rejects calls that reach beyond the sandbox, and those that start
+// processes or threads as far as the limits allow none. Empty on machines other than x86-64 and AArch64.
+[[nodiscard]] std::string seccomp_program(const SandboxLimits& limits);
 
 // The arguments of bwrap; `seccomp` is the descriptor that the program is read from, below 0 without one.
 [[nodiscard]] std::vector<std::string> bubblewrap_command(const SandboxJob& job, int seccomp);

@@ -24,11 +24,11 @@ namespace {
 
 inline constexpr double kTiny = 0x1p-1000;  // instead of a divisor of 0
 
-// False: the sources inputs, cut and golden are 0, and what P loses below its normal range has one part, as for most
-// kernels and goldens.
+// False: the sources inputs and golden, and what accumulator_bits truncates, are 0, and what P loses below its normal
+// range has one part, as for most kernels and goldens.
 inline bool has_rare_sources(const OutputFactors& f) {
-  return f.inputs != 0 || f.cut != 0 || f.cut_scores != 0 || f.golden_score != 0 || f.golden_sum != 0 ||
-         f.lost_deviation != 0 || f.lost_systematic != f.lost;
+  return f.inputs != 0 || f.cut != 0 || f.golden_score != 0 || f.golden_sum != 0 || f.lost_deviation != 0 ||
+         f.lost_systematic != f.lost;
 }
 
 // The terms of which the budget is made, of W elements side by side; W = 1 is one element.
@@ -50,11 +50,15 @@ inline OutputTerms<W> output_terms(const OutputFactors& f, V o, V a1, V a2, V ru
   terms.score = f.score * (a2 + size * f.p2);
   // The deviation of the sums over the keys is sqrt(largest_sum^2 + sum_of_weights^2).
   terms.largest_sum = f.sum * L::larger(running, L::smaller(a1, running + a2));
+  // `running` is the sum so far from the first key on. From the last key on, it has the part of |o| that the row sum
+  // has.
+  const V sum_so_far = L::smaller(a1, L::larger(running, f.row_sum_so_far * size) + a2);
+  terms.cut = f.cut_sum_so_far * sum_so_far + f.cut_scores * (a1 + size);
   terms.sum_of_weights = f.sum * f.row_sum * size;
   const V largest_partial = L::smaller(a1, size + 8 * running + 4 * a2);
   terms.merge = f.merge * largest_partial + f.partial_floor;
   terms.lost = f.lost * a1;
-  terms.lost_deviation = terms.inputs = terms.cut = terms.golden = V{};
+  terms.lost_deviation = terms.inputs = terms.golden = V{};
   if constexpr (Rare) {
     // What P loses below its normal range: all in one direction, or a systematic part and independent errors.
     const V systematic = f.lost_systematic * a1, deviation = f.lost_deviation * a2;
@@ -62,7 +66,7 @@ inline OutputTerms<W> output_terms(const OutputFactors& f, V o, V a1, V a2, V ru
     terms.lost = separate ? systematic : terms.lost;
     terms.lost_deviation = separate ? deviation : V{};
     terms.inputs = f.inputs * a1;
-    terms.cut = f.cut * (f.in_tiles ? a1 : largest_partial) + f.cut_scores * (a1 + size);
+    terms.cut += f.cut * (f.in_tiles ? a1 : largest_partial);
     terms.golden = f.golden_score * (a1 + size) + f.golden_sum * a1;
   }
   return terms;

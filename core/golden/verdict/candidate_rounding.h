@@ -24,7 +24,7 @@ struct StatedRounding {
   std::optional<DType> inputs;         // f16 (also tf32), bf16, e4m3, e5m2
   std::optional<double> ex2_error;     // relative, 0 .. 1
   std::int64_t tile_keys = 1;
-  int accumulator_bits = 0;  // 0: sums are rounded, not truncated
+  int accumulator_bits = 0;  // 0: as Rounding::accumulator_bits (attention/bounds.h)
   attention::RowSum row_sum = attention::RowSum::either;
 };
 

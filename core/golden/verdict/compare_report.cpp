@@ -103,8 +103,9 @@ std::string budget_report(const CompareResult& result) {
                                              ? std::string("unrounded P")
                                              : fmt::format("P, possibly rounded to {}", name(r.probabilities)));
     const std::string order = r.tile_keys <= 1 ? "keys added one by one" : fmt::format("tiles of {} keys", r.tile_keys);
-    const std::string cut = r.accumulator_bits == 0
-                                ? std::string("no sum is truncated")
+    const std::string cut = report.budget.cut == 0 ? std::string("no sum is truncated")
+                            : r.accumulator_bits == 0
+                                ? std::string("matrix instructions truncate their f32 sums")
                                 : fmt::format("matrix instructions cut addends to {} bits", r.accumulator_bits);
     const std::string merge =
         fmt::format("splits merged by lse, partial outputs in {}", name(r.partials.value_or(DType::f32)));

@@ -231,13 +231,6 @@ std::vector<LineCounts> Counters::by_line() const {
   return out;
 }
 
-void Counters::instruction(const Exec& exec, const Op& op, LaneMask lanes) {
-  OpCounts& counts = at(pc_of(program_, op));
-  counts.runs += 1;
-  counts.lanes += lanes == kAllLanes ? kLanes : std::popcount(lanes);
-  counts.divergent += exec.lane_group.lanes != ~exec.warp.exited;
-}
-
 void Counters::split(const Exec& exec, LaneMask, std::int32_t) {
   at(exec.lane_group.pc).splits += 1;
 }
@@ -326,8 +319,14 @@ void Counters::join(Monitor& part) {
   for (std::size_t pc = 0; pc < ops_.size(); ++pc) ops_[pc] += others[pc];
 }
 
-void Counters::launch_ends(Launch&) {
+void Counters::launch_ends(Launch& launch) {
   count_gathered();
+  const std::vector<RunCounts::Of> counts = launch.run_counts.by_op();
+  for (std::size_t pc = 0; pc < counts.size(); ++pc) {
+    ops_[pc].runs += counts[pc].runs;
+    ops_[pc].lanes += counts[pc].lanes;
+    ops_[pc].divergent += counts[pc].divergent;
+  }
 }
 
 }  // namespace kvscope::ptx

@@ -73,6 +73,7 @@ class Counters final : public Monitor {
  public:
   explicit Counters(const Program& program) : program_(program), ops_(program.ops.size()) {}
 
+  // After the launch; counts of several launches are added.
   [[nodiscard]] const std::vector<OpCounts>& ops() const { return ops_; }  // by pc
   [[nodiscard]] OpCounts total() const;
   [[nodiscard]] std::array<std::int64_t, kInstructionClasses> by_class() const;  // runs
@@ -80,8 +81,7 @@ class Counters final : public Monitor {
 
   [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t) override { return std::make_unique<Counters>(program_); }
   void join(Monitor& part) override;
-  [[nodiscard]] bool wants_instructions() const override { return true; }
-  void instruction(const Exec& exec, const Op& op, LaneMask lanes) override;
+  [[nodiscard]] bool wants_run_counts() const override { return true; }
   void split(const Exec& exec, LaneMask taken, std::int32_t pc) override;
   void park(const Exec& exec, const Op& op) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;

@@ -247,6 +247,11 @@ bool InitChecker::is_quick(const Exec& exec, const WarpAccess& access) {
   if (bytes == nullptr || access.bytes > 16) return false;
   std::uint64_t* const words = bytes->words().data();
   if (lane_offsets(first, access.addresses, access.lanes, offsets) >= bytes->words().size() * 64) return false;
+  std::uint64_t all = words[static_cast<std::size_t>(offsets[0]) / 64];
+  if (differing_bits(offsets) >= 64) {
+    for (const std::int32_t offset : offsets) all |= words[static_cast<std::size_t>(offset) / 64];
+  }
+  if (all == 0) return true;
   // An aligned access is in one word.
   const std::uint64_t ones = low_bits(access.bytes);
   const auto word = [&](std::int32_t offset) -> std::uint64_t& { return words[static_cast<std::size_t>(offset) / 64]; };

@@ -35,4 +35,11 @@ inline std::uint64_t lane_offsets(std::uint64_t first, std::span<const std::uint
   return bits;
 }
 
+// The bits in which any two offsets differ: all are in one block of 2^n bytes, aligned, exactly if the result is below 2^n.
+inline std::uint32_t differing_bits(const LaneOffsets& offsets) {
+  std::uint32_t bits = 0;
+  for (const std::int32_t offset : offsets) bits |= static_cast<std::uint32_t>(offset ^ offsets[0]);
+  return bits;
+}
+
 }  // namespace kvscope::ptx

@@ -39,6 +39,10 @@ class MonitorChain final : public Monitor {
                        [&](const Monitor* m) { return m->wants_instructions_of(cta, warp); });
   }
 
+  [[nodiscard]] bool wants_run_counts() const override {
+    return std::any_of(monitors_.begin(), monitors_.end(), [](const Monitor* m) { return m->wants_run_counts(); });
+  }
+
   // Forwards one event of Monitor: its name, its parameters, their names.
 #define KVSCOPE_FORWARD(event, parameters, arguments)             \
   void event parameters override {                                \

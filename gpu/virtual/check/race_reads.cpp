@@ -10,18 +10,45 @@
 
 namespace kvscope::ptx {
 
+PendingReads::Read* PendingReads::repeated(const Read& read) {
+  const auto part = [&](std::size_t lane, std::uint32_t factor) {
+    return static_cast<std::uint32_t>(read.offsets[lane]) * factor;
+  };
+  const std::uint32_t hash = part(0, 0x9e3779b1) ^ part(1, 0x85ebca77) ^ part(8, 0xc2b2ae3d) ^ part(18, 0x27d4eb2f) ^
+                             part(31, 0x165667b1) ^ read.lanes * 0xd3a2646c;
+  std::uint16_t& place = places_[hash >> 21];
+  static_assert(kPlaces == 1u << (32 - 21));
+  const std::size_t at = place;
+  place = static_cast<std::uint16_t>(count_);
+  if (at >= count_) return nullptr;
+  Read& before = reads_[at];
+  if (before.segment != segments_.size() - 1 || before.lanes != read.lanes || before.bytes != read.bytes ||
+      before.strong != read.strong || before.offsets != read.offsets)
+    return nullptr;
+  place = static_cast<std::uint16_t>(at);
+  return &before;
+}
+
 void PendingReads::keep(ActorKey warp, Step step, const Known* known) {
   if (segments_.empty() || segments_.back().warp != warp || segments_.back().step != step ||
       segments_.back().known.get() != (known != nullptr ? known->get() : nullptr)) {
     segments_.push_back({warp, step, known != nullptr ? *known : nullptr, {}});
   }
+  if (Read* before = repeated(reads_[count_])) {
+    before->number = next_++;
+    before->pc = reads_[count_].pc;
+    before->meets = reads_[count_].meets;
+    return;
+  }
   Read& read = reads_[count_++];
   read.number = next_++;
   read.segment = static_cast<std::uint32_t>(segments_.size() - 1);
   std::int32_t low = read.offsets[0], high = low;
-  for (const std::int32_t offset : read.offsets) {
-    low = std::min(low, offset);
-    high = std::max(high, offset);
+  if (differing_bits(read.offsets) >= Regions::kBytes) {
+    for (const std::int32_t offset : read.offsets) {
+      low = std::min(low, offset);
+      high = std::max(high, offset);
+    }
   }
   // The bytes of one lane are in one chunk, and therefore in one region.
   segments_.back().regions.add(static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high));
@@ -97,7 +124,9 @@ bool RaceChecker::behind_writes(const Toucher& who, LaneMask lanes, const Shadow
   const auto at = [&](std::size_t i) { return last[static_cast<std::size_t>(offsets[i]) / kChunkBytes] >> 1; };
   const Shadow::Writer first = at(0);
   std::uint32_t others = 0;
-  for (std::size_t i = 0; i < kLanes; ++i) others |= at(i) ^ first;
+  if (differing_bits(offsets) >= kChunkBytes) {
+    for (std::size_t i = 0; i < kLanes; ++i) others |= at(i) ^ first;
+  }
   const LaneViews views(who, lanes);
   Shadow::Writer good = Shadow::kNobody;
   for (std::size_t i = 0; i < kLanes; ++i) {

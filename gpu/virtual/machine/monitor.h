@@ -125,6 +125,9 @@ class Monitor {
   // changes during the turn sets Launch::watch_changed, which ends the turn after the current instruction.
   [[nodiscard]] virtual bool wants_instructions_of(const Cta&, const Warp&) const { return wants_instructions(); }
 
+  // Whether this monitor reads Launch::run_counts at the end of the launch. Asked after launch_begins.
+  [[nodiscard]] virtual bool wants_run_counts() const { return false; }
+
   virtual void launch_begins(Launch&) {}
   virtual void launch_ends(Launch&) {}
   virtual void cta_begins(Launch&, const Cta&) {}

@@ -36,6 +36,7 @@
 #include "gpu/virtual/machine/program/program.h"
 #include "gpu/virtual/machine/program/register_buffer.h"
 #include "gpu/virtual/machine/tensor/tensor_memory.h"
+#include "gpu/virtual/machine/warp/run_counts.h"
 
 namespace kvscope::ptx {
 
@@ -216,6 +217,7 @@ struct Launch {
   // [ops] number of times that a backward branch was taken, counted only near the end of limits.instructions; otherwise
   // empty.
   std::vector<std::uint32_t> backward_taken;
+  RunCounts run_counts;  // if the monitor wants them
   Turn turn;
   LaunchStatus status = LaunchStatus::running;
   Reports reports{20};

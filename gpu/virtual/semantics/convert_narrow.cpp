@@ -46,11 +46,15 @@ OpHandler find_to_16(const OpQuery& query) {
 }
 
 // --- tf32 ------------------------------------------------------------------------------------------------------------
-// f32 with 10 bits of fraction, the lower 13 zero. The NaNs are those of the assembler's constant folding.
+// f32 with 10 bits of fraction, the lower 13 zero. A NaN becomes 7fffe000; .rna treats it as bits: it drops
+// the lower ones, and .satfinite takes one step down, as from infinity. Measured on an H100 (docs/hardware).
 using FormatTf32 = Format<8, 10>;
 template <Rounding kRounding, bool kRelu, bool kFinite>
 u32 to_tf32(float x) {
-  if (x != x) return kFinite ? 0x7fbfe000u : 0x7fc00000u;
+  if (x != x) {
+    const u32 kept = bits_as<u32>(x) & ~0x1fffu;
+    return kRounding != Rounding::away ? 0x7fffe000u : kFinite ? kept - 0x2000u : kept;
+  }
   const u32 bits = round_to<FormatTf32, kRounding>(double{x}, 0) << 13;
   if (kRelu && (bits >> 31) != 0) return 0;
   if (kFinite && (bits & 0x7fffffffu) == 0x7f800000u) return (bits & 0x80000000u) | 0x7f7fe000u;

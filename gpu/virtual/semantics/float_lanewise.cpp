@@ -99,22 +99,22 @@ double fma_exact(double a, double b, double c) {
   if (!is_finite(a) || !is_finite(b) || !is_finite(c)) {
     // Infinities and NaN: no rounding. The product of finite factors must not overflow to infinity.
     const double product = is_finite(a) && is_finite(b) ? 0.0 : a * b;
-    return canonical(product + c);
+    return with_nan_of(product + c, a, b, c);
   }
   return rounded_f64<kRounding>(added(multiplied(a, b), exact_of(c), kRounding));
 }
 template <Rounding kRounding>
 double add_exact(double a, double b) {
   return is_finite(a) && is_finite(b) ? rounded_f64<kRounding>(added(exact_of(a), exact_of(b), kRounding))
-                                      : canonical(a + b);
+                                      : with_nan_of(a + b, a, b);
 }
 template <Rounding kRounding>
 double sub_exact(double a, double b) {
-  return add_exact<kRounding>(a, -b);
+  return b == b ? add_exact<kRounding>(a, -b) : quiet(b);
 }
 template <Rounding kRounding>
 double mul_exact(double a, double b) {
-  return is_finite(a) && is_finite(b) ? rounded_f64<kRounding>(multiplied(a, b)) : canonical(a * b);
+  return is_finite(a) && is_finite(b) ? rounded_f64<kRounding>(multiplied(a, b)) : with_nan_of(a * b, a, b);
 }
 
 // --- quotients and roots ---------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ u64 quotient_bits(double a, double b) {
 }
 template <Rounding kRounding>
 double quotient_f64(double a, double b) {
-  if (is_special(a) || is_special(b)) return canonical(a / b);
+  if (is_special(a) || is_special(b)) return with_nan_of(a / b, b, a);
   return bits_as<double>(quotient_bits<FormatF64, kRounding>(a, b));
 }
 template <Rounding kRounding, bool kFlush>
@@ -175,7 +175,7 @@ Exact root_of(double a) {
 }
 template <Rounding kRounding>
 double root_f64(double a) {
-  if (is_special(a) || a < 0) return a < 0 || a != a ? nan_f64() : a;
+  if (is_special(a) || a < 0) return a < 0 ? nan_f64() : a != a ? quiet(a) : a;
   return rounded_f64<kRounding>(root_of(a));
 }
 template <Rounding kRounding, bool kFlush>
@@ -186,7 +186,7 @@ float root_f32(float a) {
 }
 
 // --- approximate reciprocals of f64 ----------------------------------------------------------------------------------
-// Only the upper 32 bits are read and written: 20 bits of the fraction.
+// rcp and rsqrt.ftz read and write the upper 32 bits only: 20 bits of the fraction, truncated.
 template <bool kFlush>
 double upper_half(double x) {
   const u64 bits = bits_as<u64>(x) & 0xffffffff00000000u;
@@ -194,8 +194,8 @@ double upper_half(double x) {
 }
 template <bool kFlush>
 double coarse(double x) {
-  if (x != x) return nan_f64();
-  const u64 magnitude = round_magnitude<Format<11, 20>, Rounding::nearest>(x);
+  if (x != x) return bits_as<double>(u64{0x7fffffff00000000u});
+  const u64 magnitude = round_magnitude<Format<11, 20>, Rounding::zero>(x);
   const u64 bits = (bits_as<u64>(x) & 0x8000000000000000u) | magnitude << 32;
   return upper_half<kFlush>(bits_as<double>(bits));
 }
@@ -205,7 +205,17 @@ double coarse_reciprocal(double a) {
 template <bool kFlush>
 double coarse_reciprocal_root(double a) {
   const double x = upper_half<kFlush>(a);
-  return x < 0 ? nan_f64() : coarse<kFlush>(1.0 / __builtin_sqrt(x));
+  return coarse<kFlush>(1.0 / __builtin_sqrt(x));
+}
+
+// Without .ftz: the coarse root of the upper word, and one step toward the exact one, as the assembler writes it.
+double reciprocal_root(double a) {
+  const double x = a;
+  if (!(x > 0) || !is_finite(x)) return with_nan_of(1.0 / __builtin_sqrt(x), x);
+  if (x < 0x1p-1022) return reciprocal_root(x * 0x1p54) * 0x1p27;
+  const double y = coarse_reciprocal_root<false>(x);
+  const double error = __builtin_fma(x, -(y * y), 1.0);
+  return __builtin_fma(__builtin_fma(error, 0.375, 0.5), error * y, y);
 }
 
 // --- sin, cos, tanh --------------------------------------------------------------------------------------------------
@@ -329,7 +339,7 @@ OpHandler find_function(const OpQuery& query) {
   if (query.type == Type::f64) {
     if (query.opcode == Opcode::rcp) return query.ftz ? lanewise<coarse_reciprocal> : nullptr;
     if (query.opcode != Opcode::rsqrt) return nullptr;
-    return query.ftz ? lanewise<coarse_reciprocal_root<true>> : lanewise<coarse_reciprocal_root<false>>;
+    return query.ftz ? lanewise<coarse_reciprocal_root<true>> : lanewise<reciprocal_root>;
   }
   switch (query.opcode) {
     case Opcode::sin:

@@ -31,7 +31,8 @@ bool is_nan(float x) {
 template <class H, bool kFlush, Limit kLimit>
 u16 leave(double exact) {
   u16 x = H::bits(exact);
-  if constexpr (kFlush) x = flush_f16(x);
+  // Flushed before rounding: a result that would round up to the least normal number is below it.
+  if constexpr (kFlush) x = absolute_of(exact) < 0x1p-14 ? static_cast<u16>(x & 0x8000) : x;
   const bool nan = is_nan(H::value(x));
   const bool negative = (x & 0x8000) != 0;
   if constexpr (kLimit == Limit::saturate) return nan || negative ? u16{0} : x > H::kOne ? H::kOne : x;
@@ -68,19 +69,26 @@ template <class H, bool kFlush, bool kMax, bool kNan, bool kXorSign>
 u16 extreme_of(u16 a, u16 b) {
   const float x = H::value(kFlush ? flush_f16(a) : a);
   const float y = H::value(kFlush ? flush_f16(b) : b);
-  return H::bits(double{extreme<float, kMax, kNan, kXorSign>(x, y)});
+  const u16 bits = H::bits(double{extreme<float, kMax, kNan, kXorSign>(x, y)});
+  // The sign is that of both operands' bits, also of a NaN, whose sign the conversion drops.
+  if constexpr (kXorSign) return bits == kNan16 ? bits : static_cast<u16>((bits & 0x7fff) | ((a ^ b) & 0x8000));
+  return bits;
 }
+template <class H>
 u16 negate_16(u16 x) {
-  return static_cast<u16>(x ^ 0x8000);
+  return is_nan(H::value(x)) ? kNan16 : static_cast<u16>(x ^ 0x8000);
 }
+template <class H>
 u16 absolute_16(u16 x) {
-  return static_cast<u16>(x & 0x7fff);
+  return is_nan(H::value(x)) ? kNan16 : static_cast<u16>(x & 0x7fff);
 }
+template <class H>
 u16 negate_16_flushed(u16 x) {
-  return flush_f16(negate_16(x));
+  return flush_f16(negate_16<H>(x));
 }
+template <class H>
 u16 absolute_16_flushed(u16 x) {
-  return flush_f16(absolute_16(x));
+  return flush_f16(absolute_16<H>(x));
 }
 
 // The f32 function's result, rounded once more.
@@ -170,9 +178,9 @@ OpHandler find_half(const OpQuery& query) {
     case Opcode::max:
       return find_extreme_16<H, kFlush, true>(query);
     case Opcode::neg:
-      return kFlush ? alone_or_paired<negate_16_flushed>(query) : alone_or_paired<negate_16>(query);
+      return kFlush ? alone_or_paired<negate_16_flushed<H>>(query) : alone_or_paired<negate_16<H>>(query);
     case Opcode::abs:
-      return kFlush ? alone_or_paired<absolute_16_flushed>(query) : alone_or_paired<absolute_16>(query);
+      return kFlush ? alone_or_paired<absolute_16_flushed<H>>(query) : alone_or_paired<absolute_16<H>>(query);
     case Opcode::tanh:
       return alone_or_paired<tangent_of<H>>(query);
     default:

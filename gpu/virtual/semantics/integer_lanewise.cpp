@@ -212,6 +212,7 @@ u32 extend_from(u32 a, u32 width) {
 }
 // The offset-th set bit from `base`, upward or downward; offset 0 tests `base` itself.
 u32 nth_set_bit(u32 mask, u32 base, i32 offset) {
+  if (static_cast<u32>(offset) == 0x80000000u) return 0;  // as on an H100, whatever the mask
   if (base > 31) return 0xffffffffu;
   if (offset == 0) return (mask >> base & 1) != 0 ? base : 0xffffffffu;
   u32 left = offset < 0 ? u32{0} - static_cast<u32>(offset) : static_cast<u32>(offset);

@@ -20,17 +20,23 @@ namespace {
 struct MatrixLoops {
   decltype(&baseline::product) product;
   decltype(&baseline::numbers) numbers;
+  decltype(&baseline::exact_products) exact_products;
+  decltype(&baseline::fragment_product) fragment_product;
+  decltype(&baseline::quads) quads;
 };
+#define KVSCOPE_MATRIX_LOOPS(isa) \
+  { isa::product, isa::numbers, isa::exact_products, isa::fragment_product, isa::quads }
 MatrixLoops loops_for(Simd simd) {
 #if defined(KVSCOPE_AVX512)
-  if (simd == Simd::avx512) return {avx512::product, avx512::numbers};
+  if (simd == Simd::avx512) return KVSCOPE_MATRIX_LOOPS(avx512);
 #endif
 #if defined(KVSCOPE_AVX2)
-  if (simd == Simd::avx2) return {avx2::product, avx2::numbers};
+  if (simd == Simd::avx2) return KVSCOPE_MATRIX_LOOPS(avx2);
 #endif
   static_cast<void>(simd);
-  return {baseline::product, baseline::numbers};
+  return KVSCOPE_MATRIX_LOOPS(baseline);
 }
+#undef KVSCOPE_MATRIX_LOOPS
 
 }  // namespace
 
@@ -84,8 +90,11 @@ void multiply_add(const MatrixProduct& product, const double* a, const double* b
   for (int i = 0; i < product.m; ++i) {
     for (int j = 0; j < product.n; ++j) {
       double sum = d[i * product.n + j];
-      for (int k = 0; k < product.k; ++k) sum = __builtin_fma(a[i * product.k + k], b[k * product.n + j], sum);
-      d[i * product.n + j] = canonical(sum);
+      for (int k = 0; k < product.k; ++k) {
+        const double x = a[i * product.k + k], y = b[k * product.n + j];
+        sum = with_nan_of(__builtin_fma(x, y, sum), x, y, sum);
+      }
+      d[i * product.n + j] = sum;
     }
   }
 }
@@ -147,6 +156,33 @@ void multiply_add_scaled(const MatrixProduct& product, const BlockScales& scales
   }
 }
 
+void multiply_add_in_halves(const MatrixProduct& product, const float* a, const std::uint16_t* positions,
+                            const float* b, float* d) {
+  constexpr int kMostRows = 16, kMostK = 64, kMostColumns = 8;
+  const MatrixProduct& p = product;
+  MatrixProduct half = p;
+  half.a = half.b = Type::f16;
+  half.k = p.k / 2;
+  const int numbers = p.sparse ? half.k : p.k, half_numbers = numbers / 2;  // of a row of A
+  float sums[kMostRows * kMostColumns] = {}, half_a[kMostRows * kMostK], half_b[kMostK * kMostColumns];
+  std::uint16_t half_positions[kMostRows * kMostK];
+  for (int upper = 0; upper < 2; ++upper) {
+    for (int k = 0; k < half_numbers; ++k) {
+      const int from = k / 2 * 4 + 2 * upper + k % 2;
+      for (int i = 0; i < p.m; ++i) {
+        half_a[i * half_numbers + k] = a[i * numbers + from];
+        if (p.sparse) half_positions[i * half_numbers + k] = positions[i * numbers + from];
+      }
+      for (int j = 0; j < p.n && !p.sparse; ++j) half_b[k * p.n + j] = b[from * p.n + j];
+    }
+    p.sparse ? multiply_add_sparse(half, half_a, half_positions, b, sums) : multiply_add(half, half_a, half_b, sums);
+  }
+  for (int i = 0; i < p.m * p.n; ++i) {
+    const float sum = d[i] + sums[i];
+    d[i] = p.d == Type::f16 ? f16_to_f32(f64_to_f16(double{sum})) : canonical(sum);
+  }
+}
+
 double decode_scale(Type type, std::uint8_t bits) {
   if (type == Type::ue8m0) return bits == 0xff ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, bits - 127);
   return double{e4m3_to_f32(bits & 0x7f)};
@@ -176,6 +212,16 @@ void decode_elements(Type type, const std::byte* from, int count, std::int32_t* 
         break;
     }
   }
+}
+
+void multiply_add_fragments(const FragmentProduct& product, std::byte* registers, Simd simd) {
+  loops_for(simd).fragment_product(product, registers);
+}
+bool have_exact_products(const float* numbers, int count, Simd simd) {
+  return loops_for(simd).exact_products(numbers, count);
+}
+void arrange_quads(bool by_columns, int columns, int length, const float* from, float* to, Simd simd) {
+  loops_for(simd).quads(by_columns, columns, length, from, to);
 }
 
 std::uint16_t f16_bits_of(float x) {

@@ -36,12 +36,37 @@ void multiply_add(const MatrixProduct& product, const float* a, const float* b, 
 void multiply_add(const MatrixProduct& product, const std::int32_t* a, const std::int32_t* b, std::int32_t* d);
 void multiply_add(const MatrixProduct& product, const double* a, const double* b, double* d);
 
+// A product of mode seq, 16 rows of f32 in the registers of a warp, as wgmma has them (machine/matrix/wgmma.h): it needs no
+// row-major D. k is at most 32.
+struct FragmentProduct {
+  int n = 0, k = 0;
+  const float* a = nullptr;          // [k][16]
+  const float* b = nullptr;          // [k][n / 8][2][4]: of each eight columns the even ones, then the odd ones
+  const std::uint32_t* d = nullptr;  // [n / 2] places of the registers
+  bool adds = true;                  // false: C is 0
+  bool exact_products = false;       // have_exact_products of a and of b
+};
+void multiply_add_fragments(const FragmentProduct& product, std::byte* registers, Simd simd = best_simd());
+// Whether the product of any two of these numbers, with at most 12 significant bits each, is exact in f32; false if that is
+// unknown. Such products may be fused with their sums.
+[[nodiscard]] bool have_exact_products(const float* numbers, int count, Simd simd = best_simd());
+// Numbers as FragmentProduct::b has them, from [columns][length], or from [length][columns]. columns is a multiple of 8,
+// length of 4.
+void arrange_quads(bool by_columns, int columns, int length, const float* from, float* to, Simd simd = best_simd());
+
 // With a sparse A: number j of row i, a[i][j], is the one in column positions[i][j] of A; j < k / 2. Products are added
 // in the order of j, and rows of B that no number selects are not read.
 void multiply_add_sparse(const MatrixProduct& product, const float* a, const std::uint16_t* positions, const float* b,
                          float* d, Simd simd = best_simd());
 void multiply_add_sparse(const MatrixProduct& product, const std::int32_t* a, const std::uint16_t* positions,
                          const std::int32_t* b, std::int32_t* d);
+
+// mma.sync of fp8 on Hopper, which has no such instruction: A and B are converted to f16 and multiplied by two, of the lower
+// and of the upper two numbers of each register of four. The first begins with 0, the second with the first's sum, and C is
+// added at the end with one rounding. An H100 computes these bits (docs/hardware). wgmma has fp8 instructions.
+// `positions`: of a sparse A; otherwise nullptr. Precondition: m is at most 16, n 8, k 64.
+void multiply_add_in_halves(const MatrixProduct& product, const float* a, const std::uint16_t* positions,
+                            const float* b, float* d);
 
 // With block scales: A's number in column x is multiplied by a[row][x / block], B's by b[column][x / block].
 struct BlockScales {

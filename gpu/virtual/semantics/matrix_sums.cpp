@@ -142,11 +142,15 @@ float hopper_element(const MatrixProduct& product, float c, const float* a, cons
     const double exact = static_cast<double>(sum) * power_of_two(unit);
     if (product.d == Type::f16) {
       c = f16_to_f32(f64_to_f16(exact));
+      if (c == 0) c = 0;  // underflow gives +0
     } else if (fp8) {
       c = bits_as<float>(round_to<Format<8, 13>, Rounding::zero>(exact, kNanF32 >> 10) << 10);
     } else {
       c = round_to_f32<Rounding::zero>(exact);
     }
+    // Truncated, except past the largest number.
+    if (product.d == Type::f32 && absolute_of(exact) >= 0x1p128)
+      c = bits_as<float>(exact < 0 ? 0xff800000u : 0x7f800000u);
   }
   return c;
 }

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "gpu/virtual/isa/sparse_metadata.h"
+#include "gpu/virtual/semantics/detail/float_bits.h"
 #include "gpu/virtual/semantics/detail/lanes.h"
 #include "gpu/virtual/semantics/detail/op_families.h"
 #include "gpu/virtual/semantics/matrix_product.h"
@@ -179,6 +180,12 @@ void read_scales(const MmaForm& form, const std::byte* registers, const u32* lis
   }
 }
 
+// Multiplied by multiply_add_in_halves: fp8 on Hopper.
+bool is_two_products(const MmaForm& form) {
+  const MatrixProduct& p = form.product;
+  return p.sum == SumMode::hopper && !form.in_bytes && (p.a == Type::e4m3 || p.a == Type::e5m2);
+}
+
 // After the registers of C: metadata and selector of a sparse A, scales of A and B with {byte, lane} each.
 template <class T>
 void multiply_registers(const MmaForm& form, const T* a, const T* b, const std::byte* registers, const u32* list,
@@ -195,6 +202,7 @@ void multiply_registers(const MmaForm& form, const T* a, const T* b, const std::
     }
   }
   if constexpr (std::is_same_v<T, float>) {
+    if (is_two_products(form)) return multiply_add_in_halves(p, a, p.sparse ? columns : nullptr, b, d);
     if (form.scales > 0) {
       double of_a[16 * 4], of_b[8 * 4];
       read_scales(form, registers, list, true, of_a);

@@ -92,7 +92,7 @@ void Lexer::skip_blanks() {
     } else if (is(c, kBlank)) {
       ++next_;
     } else if (c == '/' && next_[1] == '/') {
-      while (next_ != end_ && *next_ != '\n') ++next_;
+      skip_line_comment();
     } else if (c == '/' && next_[1] == '*') {
       const TextPlace at = place(next_);
       next_ += 2;
@@ -106,6 +106,17 @@ void Lexer::skip_blanks() {
       return;
     }
   }
+}
+
+void Lexer::skip_line_comment() {
+  const char* const first = next_;
+  while (next_ != end_ && *next_ != '\n') ++next_;
+  const std::string_view comment = from(first);
+  if (comment.starts_with("// begin inline asm")) {
+    in_assembly_ = true;
+    ++assembly_;
+  }
+  if (comment.starts_with("// end inline asm")) in_assembly_ = false;
 }
 
 void Lexer::read_word() {

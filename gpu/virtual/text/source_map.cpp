@@ -41,6 +41,11 @@ SourceMap::Place SourceMap::read_place(Reader& reader) {
 }
 
 void SourceMap::read_loc(Reader& reader, Module& module) {
+  // LLVM counts on, from the line of the statement, in each line of inline assembly that has several: the load of
+  //   .loc 1 19 32 // begin inline asm .loc 1 19 32 mov.u16 %rs2, 0x0; .loc 1 20 32 ld.global.b16 ... // end inline asm
+  // is in line 19, and line 20 of the source is another statement.
+  const std::int32_t assembly = reader.lexer().inline_assembly();
+  const bool counted_on = assembly != 0 && assembly == std::exchange(assembly_, assembly);
   Key key;
   key.place = read_place(reader);
   while (reader.accept(',')) {
@@ -56,7 +61,7 @@ void SourceMap::read_loc(Reader& reader, Module& module) {
     }
   }
   const std::int32_t frame = frame_of(module, key);
-  if (key.place.line != 0 || current_ < 0) current_ = frame;
+  if (!counted_on && (key.place.line != 0 || current_ < 0)) current_ = frame;
 }
 
 std::int32_t SourceMap::frame_of(Module& module, const Key& key) {

@@ -33,9 +33,13 @@ double total(DType type, const ElementTerms& element = kElement, const RowTerms&
   return output_budget(rounding_of(type), row, element).total();
 }
 
+// What matrix instructions cut from the f32 sums of 64 keys and of 64 products of a score of at most 4, for kElement.
+constexpr double kCutProduct = 1.625 * 0x1p-26;
+constexpr double kCut = kCutProduct * (64 * 1.25 + 64 * 4 * 3);
+
 TEST(OutputBound, WorkedNumbersOfEachType) {
-  EXPECT_NEAR(total(DType::bf16), 0.007859742247631437, 1e-15);
-  EXPECT_NEAR(total(DType::f16), 0.000988384436316538, 1e-15);
+  EXPECT_NEAR(total(DType::bf16), 0.007859742247631437 + kCut, 1e-15);
+  EXPECT_NEAR(total(DType::f16), 0.000988384436316538 + kCut, 1e-15);
   EXPECT_NEAR(total(DType::f32), 6.881718813741671e-06 + 0x1p-24, 1e-18);  // the clump of f32 is not measured
   EXPECT_LT(total(DType::f64), 8.3e-6 * 0x1p-26);
 }
@@ -47,6 +51,7 @@ TEST(OutputBound, BudgetNamesEachSource) {
   EXPECT_NEAR(b.ex2, 4.79307883043729e-07, 1e-18);
   EXPECT_NEAR(b.p, 0.003946730355788457, 1e-15);
   EXPECT_NEAR(b.sum, 1.589944707582834e-06, 1e-18);
+  EXPECT_NEAR(b.cut, kCut, 1e-18);
   EXPECT_NEAR(b.merge, 9.5367431640625e-07, 1e-18);
   EXPECT_EQ(b.output, 0x1p-8);
 }
@@ -122,10 +127,36 @@ TEST(OutputBound, PartialOutputsMayBeLargerThanTheOutput) {
   EXPECT_LT(output_budget(rounding, example_row(), {0, 1, 0.01, 0.01}).merge, 0.13 * 0x1p-8);
 }
 
+// P in 16 bits: products of matrix instructions with an f32 sum, in proportion to the sum so far and to the keys; twice
+// as much for equal products.
+TEST(OutputBound, MatrixInstructionsTruncateTheirF32Sums) {
+  const Rounding rounding = rounding_of(DType::f16);
+  RowTerms row = example_row();
+  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCut, 1e-18);
+  EXPECT_NEAR(lse_budget(rounding, row).cut, kCutProduct * (64 + 64 * 4), 1e-18);
+  row.keys = 65536;
+  row.head_size = 0;
+  row.row_sum_so_far = 0.58;
+  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCutProduct * 65536 * 0.83, 1e-15);
+  EXPECT_NEAR(lse_budget(rounding, row).cut, kCutProduct * 65536 * 0.58, 1e-15);
+  row.row_sum_so_far = 0.4;  // less than the sum from the first key on
+  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCutProduct * 65536 * 0.75, 1e-15);
+  row.row_sum_so_far = 0.58;
+  row.repeats = 32768;
+  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCutProduct * 98304 * 0.83, 1e-15);
+  row.repeats = -1;  // not known
+  EXPECT_NEAR(output_budget(rounding, row, kElement).cut, kCutProduct * 131072 * 0.83, 1e-15);
+  // The sums of an f32 P are not those of matrix instructions, and sums in double are not truncated.
+  EXPECT_EQ(output_budget(rounding_of(DType::f32), row, kElement).cut, 0);
+  EXPECT_EQ(output_budget(rounding_of(DType::f64), row, kElement).cut, 0);
+  Rounding split = rounding_of(DType::f32);
+  split.probabilities = DType::bf16;
+  EXPECT_GT(output_budget(split, row, kElement).cut, 0);
+}
+
 // fp8 on Hopper: 64 products and 2 sums so far in each tile, and the same for the scores of 64 dims.
 TEST(OutputBound, TruncatingSumsLoseAUnitOfTheLargestAddendEachTime) {
   Rounding rounding = rounding_of(DType::bf16);
-  EXPECT_EQ(output_budget(rounding, example_row(), kElement).cut, 0);
   rounding.accumulator_bits = 14;
   rounding.tile_keys = 64;
   const double score = 0.5 * 66 * 0x1p-13 * 4;
@@ -229,9 +260,11 @@ TEST(OutputWithin, NanAndInfinitiesMustStandInTheSamePlaces) {
 
 TEST(LseBound, FollowsItsOwnTypeAndTheRowSum) {
   Rounding rounding = rounding_of(DType::bf16);
-  EXPECT_NEAR(lse_budget(rounding, example_row()).total(), 0.001977793377209238, 1e-15);
+  const double of_scores = kCutProduct * 64 * 4, of_keys = kCutProduct * 64;
+  EXPECT_NEAR(lse_budget(rounding, example_row()).total(), 0.001977793377209238 + of_scores + of_keys, 1e-15);
   rounding.row_sum = RowSum::exact;
-  EXPECT_NEAR(lse_budget(rounding, example_row()).total(), 0.001977793377209238 - 0.0019733651778942284, 1e-15);
+  EXPECT_NEAR(lse_budget(rounding, example_row()).total(), 0.001977793377209238 - 0.0019733651778942284 + of_scores,
+              1e-15);
   rounding.lse = DType::bf16;
   EXPECT_NEAR(lse_budget(rounding, example_row()).output, 0x1p-6, 1e-15);
   EXPECT_NEAR(lse_budget(rounding_of(DType::f32), example_row()).total(), 4.487803959784776e-06, 1e-16);

@@ -692,8 +692,8 @@ TEST(StoreBox, RejectsNegativeStartsAndModesForLoads) {
               (void)store_box(map, {-8, -1}, tensor.memory, image, 0);
             }),
             "store of a box rejected, 2 faults:\n"
-            "  coordinate 0: -8 is below 0, where a store must not start: clip the tile first\n"
-            "  coordinate 1: -1 is below 0, where a store must not start: clip the tile first");
+            "  coordinate 0: -8 is below 0, where a store must not start (error 715 on Hopper): clip the tile first\n"
+            "  coordinate 1: -1 is below 0, where a store must not start (error 715 on Hopper): clip the tile first");
   EXPECT_NO_THROW((void)store_box(map, {0, 19}, tensor.memory, image, 0));
   map.swizzle = TmaSwizzle::b128_atom32_flip8;
   EXPECT_EQ(message_of<UnsupportedError>([&] {

@@ -295,7 +295,7 @@ FAKE cuTensorMapEncodeTiled(void* map, int data_type, std::uint32_t rank, void* 
                             const std::uint64_t* strides, const std::uint32_t* box,
                             const std::uint32_t* element_strides, int interleave, int swizzle, int l2, int fill) {
   if (behavior.encode != 0) return behavior.encode;
-  if (dims == nullptr || box == nullptr || element_strides == nullptr) return kInvalidValue;
+  if (dims == nullptr || strides == nullptr || box == nullptr || element_strides == nullptr) return kInvalidValue;
   return guarded(kInvalidValue, [&] {
     kvscope::TensorMap made;
     made.data_type = static_cast<kvscope::TmaDataType>(data_type);

@@ -5,6 +5,9 @@
 //   a tensor load ordered after that step       nothing to check
 //   a store that is not ordered after it        the pending reads get their marks, and the store is checked against them
 //
+// A read that its warp repeats in the same step, of the same bytes by the same lanes, takes the place of the earlier one, as its
+// marks would: a loop that reads a row again and again costs one read.
+//
 // Reads are numbered in the order of execution. Shadow::written_at tells which of them came before the last write of a
 // chunk.
 #pragma once
@@ -24,6 +27,8 @@ namespace kvscope::ptx {
 // The set of kibibytes of a window that have been accessed. The last bit also covers everything beyond it.
 class Regions {
  public:
+  static constexpr std::uint64_t kBytes = 1024;
+
   // `low`, `high`: offsets of the first and the last byte.
   void add(std::uint64_t low, std::uint64_t high) {
     const std::uint64_t last = std::min(high / kBytes, kCount - 1);
@@ -40,7 +45,7 @@ class Regions {
   }
 
  private:
-  static constexpr std::uint64_t kBytes = 1024, kCount = 256;
+  static constexpr std::uint64_t kCount = 256;
   std::array<std::uint64_t, kCount / 64> bits_{};
 };
 
@@ -68,7 +73,7 @@ class PendingReads {
   [[nodiscard]] bool full() const { return count_ == kMost || segments_.size() == kMostSegments; }
   // The number that the next read gets.
   [[nodiscard]] std::uint64_t now() const { return next_; }
-  // The place of the next read. keep() adds it after it has been filled in.
+  // The place of the next read. keep() adds it after it has been filled in, unless it repeats one.
   [[nodiscard]] Read& room() {
     if (count_ == reads_.size()) reads_.resize(std::clamp<std::size_t>(2 * count_, 16, kMost));
     return reads_[count_];
@@ -88,12 +93,15 @@ class PendingReads {
   void clear();
 
  private:
-  static constexpr std::size_t kMost = 1024, kMostSegments = 256;
+  static constexpr std::size_t kMost = 2048, kMostSegments = 256, kPlaces = 2048;
+  // The last read of these places, if the current segment has one; otherwise null. Its entry of places_ is then the next read's.
+  [[nodiscard]] Read* repeated(const Read& read);
   std::uint64_t next_ = 1;
   std::size_t count_ = 0;  // of reads_
   std::vector<Read> reads_;
   std::vector<Segment> segments_;
   Regions all_;
+  std::array<std::uint16_t, kPlaces> places_{};  // by a hash: a read, which may be gone
 };
 
 }  // namespace kvscope::ptx

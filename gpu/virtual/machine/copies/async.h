@@ -76,9 +76,9 @@ struct CpAsyncArrival {
 // A warp's wgmma operations that are not yet performed. The accumulators stay in their registers.
 struct WgmmaOp {
   AsyncOp op;
-  std::uint64_t a = 0, b = 0;                // descriptors; `a` if the operand is in shared memory
-  std::vector<std::byte> a_values;           // otherwise the registers at the time of issue
-  std::array<std::uint32_t, 32> metadata{};  // of a sparse A, at the time of issue
+  std::uint64_t a = 0, b = 0;           // descriptors; `a` if the operand is in shared memory
+  std::vector<std::byte> a_values;      // otherwise the registers at the time of issue
+  std::vector<std::uint32_t> metadata;  // of a sparse A, at the time of issue: [lanes]
   bool scale_d = true;
   std::int32_t activation = 0;  // owner of the registers: Warp::activations, and `entered` of that activation
   std::uint64_t entered = 0;

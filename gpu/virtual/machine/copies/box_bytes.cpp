@@ -49,12 +49,12 @@ void fill_row(std::byte* row, std::int64_t bytes, bool nan) {
   for (std::int64_t b = 0; b < bytes; ++b) row[b] = !nan ? std::byte{0} : std::byte(b % 2 == 0 ? 0xf7 : 0x7f);
 }
 
-// A load of TF32 rounds f32 to 10 bits of fraction, to nearest, ties to even. NaN and infinities stay as they are. With
-// _FTZ, subnormal numbers become zeros of their sign.
+// A load of TF32 rounds f32 to 10 bits of fraction, to nearest, ties to even. Infinities stay as they are, and a NaN
+// becomes 7fffe000, as an H100 does (docs/hardware, probe H13). With _FTZ, subnormal numbers become zeros of their sign.
 //   0x3f801000 -> 0x3f800000 (tie)   0x3f803000 -> 0x3f804000 (tie)   0x3fffffff -> 0x40000000
 std::uint32_t rounded_to_tf32(std::uint32_t number, bool flushes) {
-  constexpr std::uint32_t kExponent = 0x7f80'0000, kSign = 0x8000'0000, kDropped = 0x1fff;
-  if ((number & kExponent) == kExponent) return number;
+  constexpr std::uint32_t kExponent = 0x7f80'0000, kSign = 0x8000'0000, kDropped = 0x1fff, kNan = 0x7fff'e000;
+  if ((number & kExponent) == kExponent) return (number & ~(kExponent | kSign)) == 0 ? number : kNan;
   if (flushes && (number & kExponent) == 0) return number & kSign;
   const std::uint32_t odd = number >> 13 & 1;
   return (number + 0xfff + odd) & ~kDropped;

@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint64_t kMaxDim = std::uint64_t{1} << 32;     // [elements]
 constexpr std::uint64_t kStrideEnd = std::uint64_t{1} << 40;  // [bytes]
 constexpr std::uint32_t kMaxBox = 256, kMaxElementStride = 8;
+constexpr std::int64_t kSharedOfSm = 233'472;  // [bytes]
 constexpr std::int64_t kChunkBits = 128;
 constexpr int kNan = 1;
 
@@ -130,7 +131,7 @@ void check_box(const CopyMap& m, const MapFacts& is, MapFaults& faults) {
       faults.add(15, "box[0]", fmt::format("{} values of {}: it takes 128", m.box[0], is.element.name));
     }
   }
-  for (std::size_t i = is.interleaved && m.interleave != 0 ? 0 : 1; i < is.rank; ++i) {
+  for (std::size_t i = 0; i < is.rank; ++i) {
     if (m.every[i] < 1 || m.every[i] > kMaxElementStride) {
       faults.add(16, list_entry("elementStrides", i), fmt::format("{} is outside 1 to 8", m.every[i]));
     }
@@ -168,6 +169,20 @@ void check_swizzle(const CopyMap& m, const MapFacts& is, MapFaults& faults) {
   }
 }
 
+void check_size(const CopyMap& m, const MapFacts& is, MapFaults& faults) {
+  if (!is.ranked || !is.typed) return;
+  std::int64_t bytes = is.shared_bytes;
+  for (std::size_t i = 0; i < is.rank; ++i) {
+    if (m.box[i] < 1 || m.box[i] > kMaxBox || (i > 0 && (m.every[i] < 1 || m.every[i] > kMaxElementStride)))
+      return;  // V13, V16
+    if (i > 0) bytes *= (m.box[i] - 1) / m.every[i] + 1;
+  }
+  if (bytes <= kSharedOfSm) return;
+  faults.add(23, "box",
+             fmt::format("{} B, but a box has at most {} B, the shared memory of an SM: copy the tile in several boxes",
+                         bytes, kSharedOfSm));
+}
+
 }  // namespace
 
 std::vector<Fault> map_faults(const CopyMap& map) {
@@ -181,6 +196,7 @@ std::vector<Fault> map_faults(const CopyMap& map) {
   if (is.typed && map.fill == kNan && !is.element.floating) {
     faults.add(22, "fill", fmt::format("NaN with {}, which has none: fill with zeros", is.element.name));
   }
+  check_size(map, is, faults);
   return faults.take();
 }
 

@@ -96,8 +96,10 @@ std::string start_fault(const CopyMap& map, const Coordinates& at, std::int64_t 
     for (int i = 0; direction == CopyDirection::store && i < at.count; ++i) {
       const std::int32_t value = at.at[static_cast<std::size_t>(i)];
       if (value >= 0) continue;
-      faults.push_back({fmt::format("coordinate {}", i),
-                        fmt::format("{} is below 0, where a store must not start: clip the tile first", value)});
+      faults.push_back(
+          {fmt::format("coordinate {}", i),
+           fmt::format("{} is below 0, where a store must not start (error 715 on Hopper): clip the tile first",
+                       value)});
     }
   }
   if (shared < 0 || shared % kSharedAlign != 0) {

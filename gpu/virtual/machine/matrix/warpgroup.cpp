@@ -69,9 +69,22 @@ std::uint64_t value_in(const std::byte* registers, const GroupValue& value, int 
   return v;
 }
 
+// Whether all lanes of the warp have one value; false if that is not certain.
+bool is_uniform(const std::byte* registers, const GroupValue& value, LaneMask lanes) {
+  const std::byte* const first = registers + value.reg;
+  if (value.bytes == 0) {
+    LaneMask word = 0;
+    std::memcpy(&word, first, sizeof word);
+    return (word & lanes) == 0 || (word & lanes) == lanes;
+  }
+  if (lanes != kAllLanes) return false;
+  return std::memcmp(first, first + value.bytes, static_cast<std::size_t>((kLanes - 1) * value.bytes)) == 0;
+}
+
 // Checks the values within the warp, before it waits. False: stopped.
 bool lanes_agree(Exec& exec, const Op& op, LaneMask lanes, std::span<const GroupValue> values) {
   for (const GroupValue& value : values) {
+    if (is_uniform(exec.registers, value, lanes)) continue;
     const int first = std::countr_zero(lanes);
     const std::uint64_t own = value_in(exec.registers, value, first);
     for (LaneMask left = lanes; left != 0; left &= left - 1) {

@@ -128,23 +128,70 @@ Product product_of(const Exec& exec, const Op& op) {
   return {instr, shape, p};
 }
 
+// Whether D is added to in its registers.
+bool is_in_fragments(const Product& p) {
+  return p.product.sum == SumMode::seq && p.product.d == Type::f32 && !p.product.sparse;
+}
+
 // The operand in shared memory; A: nullptr if it is in registers.
 WgmmaOperand* a_operand(Exec& exec, const Op& op, const Product& p, std::uint64_t descriptor) {
   if (p.shape.a_registers > 0) return nullptr;
   const bool mn_major = constant(exec, op, p.shape.trans_a_at, 0) != 0;
   const int first = kWarpRows * (exec.warp.index % kGroupWarps);
-  return &exec.cta.async.operands.at({descriptor, p.product.a, mn_major, false, first, kWarpRows, p.shape.a_k},
+  const OperandOrder order = is_in_fragments(p) ? OperandOrder::columns : OperandOrder::rows;
+  return &exec.cta.async.operands.at({descriptor, p.product.a, mn_major, order, first, kWarpRows, p.shape.a_k},
                                      exec.cta);
 }
 WgmmaOperand& b_operand(Exec& exec, const Op& op, const Product& p, std::uint64_t descriptor) {
   const bool mn_major = constant(exec, op, p.shape.trans_b_at, 0) != 0;
-  return exec.cta.async.operands.at({descriptor, p.product.b, mn_major, true, 0, p.shape.n, p.shape.k}, exec.cta);
+  const OperandOrder order = is_in_fragments(p) ? OperandOrder::quads : OperandOrder::columns;
+  return exec.cta.async.operands.at({descriptor, p.product.b, mn_major, order, 0, p.shape.n, p.shape.k}, exec.cta);
 }
 
 constexpr int kMostColumns = 256, kMostSteps = 256;  // n; k of b1
 
+// Registers of A, 32 lanes each, consecutive -> [ks][16].
+void read_a_columns(const std::byte* values, Type type, int registers, float* to) {
+  const int per = 32 / bits(type);
+  const int run = 4 * per;  // elements of a row that one register of four lanes holds
+  std::array<float, kLanes * 4> some;
+  for (int r = 0; r < registers; ++r) {
+    decode_elements(type, values + r * kLanes * 4, kLanes * per, some.data());
+    float* const column = to + run * (r / 2) * kWarpRows + 8 * (r % 2);
+    for (int i = 0; i < run; ++i) {
+      for (int g = 0; g < kLanes / 4; ++g) column[i * kWarpRows + g] = some[static_cast<std::size_t>(g * run + i)];
+    }
+  }
+}
+
+void multiply_fragments(Exec& exec, const Op& op, const Product& p, const WgmmaOp& w, WgmmaOperand* a,
+                        WgmmaOperand& b) {
+  const int sign = constant(exec, op, p.shape.imm_a_at, 1) * constant(exec, op, p.shape.imm_b_at, 1);
+  const std::uint64_t moment = exec.cta.async.operands.moment();
+  const Simd simd = exec.program().options.simd;
+  const int count = kWarpRows * p.shape.k;
+  FragmentProduct product{.n = p.shape.n, .k = p.shape.k, .d = op.list, .adds = w.scale_d};
+  std::array<float, kWarpRows * 32> own;  // A from registers, or with the other sign
+  if (a == nullptr) {
+    read_a_columns(w.a_values.data(), p.product.a, p.shape.a_registers, own.data());
+    product.a = own.data();
+    product.exact_products = have_exact_products(own.data(), count, simd);
+  } else {
+    product.a = a->numbers<float>(exec.cta, moment).data();
+    product.exact_products = a->exact_products();
+  }
+  if (sign < 0) {
+    std::transform(product.a, product.a + count, own.data(), std::negate<float>());
+    product.a = own.data();
+  }
+  product.b = b.numbers<float>(exec.cta, moment).data();
+  product.exact_products = product.exact_products && b.exact_products();
+  multiply_add_fragments(product, exec.registers, simd);
+}
+
 template <class T>
 void multiply(Exec& exec, const Op& op, const Product& p, const WgmmaOp& w, WgmmaOperand* a_shared, WgmmaOperand& b) {
+  const std::uint64_t moment = exec.cta.async.operands.moment();
   const int n = p.shape.n, a_k = p.shape.a_k,
             sign = constant(exec, op, p.shape.imm_a_at, 1) * constant(exec, op, p.shape.imm_b_at, 1);
   std::array<T, kWarpRows * kMostSteps> own;  // A from registers, or with the other sign
@@ -152,7 +199,7 @@ void multiply(Exec& exec, const Op& op, const Product& p, const WgmmaOp& w, Wgmm
   if (a_shared == nullptr) {
     read_a_registers(w.a_values.data(), p.product.a, p.shape.a_registers, a_k, own.data());
   } else {
-    a = a_shared->numbers<T>(exec.cta).data();
+    a = a_shared->numbers<T>(exec.cta, moment).data();
   }
   if (sign < 0) std::transform(a, a + kWarpRows * a_k, own.data(), std::negate<T>()), a = own.data();
   std::array<T, kWarpRows * kMostColumns> d;
@@ -164,7 +211,7 @@ void multiply(Exec& exec, const Op& op, const Product& p, const WgmmaOp& w, Wgmm
                      columns.data());
   }
   const bool halves = p.product.d == Type::f16;
-  const T* const numbers_b = b.numbers<T>(exec.cta).data();
+  const T* const numbers_b = b.numbers<T>(exec.cta, moment).data();
   if constexpr (std::is_same_v<T, float>) {
     if (w.scale_d) halves ? read_halves(exec, op, n, d.data()) : read_d(exec, op, n, d.data());
     const Simd simd = exec.program().options.simd;
@@ -236,24 +283,26 @@ void perform_product(Exec& now, const WgmmaOp& w) {
   if (monitor != nullptr) monitor->async_moves(exec.launch, exec.cta, w.op, ranges_of(exec, a, b), {});
   if (p.product.d == Type::s32) {
     multiply<std::int32_t>(exec, op, p, w, a, b);
+  } else if (is_in_fragments(p)) {
+    multiply_fragments(exec, op, p, w, a, b);
   } else {
     multiply<float>(exec, op, p, w, a, b);
   }
   if (monitor != nullptr) monitor->async_done(exec.launch, exec.cta, w.op);
 }
 
-// The operands that must be equal in all 128 threads.
-std::vector<GroupValue> common_values(const Op& op, const WgmmaShape& shape) {
-  std::vector<GroupValue> values;
-  if (shape.a_registers == 0) values.push_back({"descriptor of A", op.list[shape.a_at], 8});
-  values.push_back({"descriptor of B", op.list[shape.b_at], 8});
-  values.push_back({"scale of D", op.list[shape.scale_d_at], shape.scale_is_predicate ? 0 : 4});
-  return values;
+// The operands that must be equal in all 128 threads; without the first one, if A is in registers.
+std::array<GroupValue, 3> common_values(const Op& op, const WgmmaShape& shape) {
+  return {{{"descriptor of A", op.list[shape.a_at], 8},
+           {"descriptor of B", op.list[shape.b_at], 8},
+           {"scale of D", op.list[shape.scale_d_at], shape.scale_is_predicate ? 0 : 4}}};
 }
 
 Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
   const Product p = product_of(exec, op);
-  if (const auto flow = meet_warpgroup(exec, op, lanes, common_values(op, p.shape))) return *flow;
+  const auto common = common_values(op, p.shape);
+  const auto values = std::span(common).subspan(p.shape.a_registers == 0 ? 0 : 1);
+  if (const auto flow = meet_warpgroup(exec, op, lanes, values)) return *flow;
   WgmmaOp w;
   w.op = new_operation(exec, op, 0, AsyncKind::wgmma);
   w.activation = exec.lane_group.activation;
@@ -270,7 +319,8 @@ Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
   if (p.product.sparse) {
     if (const auto wrong = invalid_metadata(exec, op, p.shape.metadata_at, p.shape.selector_at))
       return fault(exec, op, wrong->lane, ReportKind::product_arg, wrong->message, wrong->hint);
-    std::memcpy(w.metadata.data(), exec.registers + op.list[p.shape.metadata_at], sizeof w.metadata);
+    w.metadata.resize(kLanes);
+    std::memcpy(w.metadata.data(), exec.registers + op.list[p.shape.metadata_at], kLanes * sizeof w.metadata[0]);
   }
   std::uint32_t scale = 0;
   std::memcpy(&scale, exec.registers + op.list[p.shape.scale_d_at], sizeof scale);
@@ -294,6 +344,7 @@ Flow mma_async(Exec& exec, const Op& op, LaneMask lanes) {
     return fault(exec, op, 0, ReportKind::unsupported, e.what());
   }
   if (exec.launch.config.options.policy == Policy::early) {
+    exec.cta.async.operands.next_moment();
     perform_product(exec, w);
     w.performed = true;
   }
@@ -344,6 +395,7 @@ Flow wait_wgmma_group(Exec& exec, const Op& op, LaneMask lanes) {
     const std::uint64_t most = lane_value(exec, op.at[0], width_of(op, 0), 0);
     std::vector<Exec> warps = met_warps(exec);
     std::uint64_t behind = 0;
+    exec.cta.async.operands.next_moment();  // products write registers only
     for (Exec& warp : warps) behind = std::max(behind, complete_groups(warp, most));
     for (Exec& warp : warps) products_of(warp).completed = behind;
   }

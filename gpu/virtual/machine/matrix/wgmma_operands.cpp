@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/semantics/matrix_product.h"
@@ -46,15 +47,16 @@ bool WgmmaOperand::read(const Cta& cta) {
   const std::byte* const window = shared_at(cta, kSharedBase, 0);
   if (!bytes_.empty()) {
     const std::byte* known = bytes_.data();
-    std::uint64_t changed = 0;
+    typedef std::uint64_t Chunk __attribute__((vector_size(kWgmmaChunkBytes)));
+    Chunk changed{};
     for (const std::uint64_t offset : chunks_) {
-      std::uint64_t now[2], before[2];
-      std::memcpy(now, window + (offset - kSharedBase), sizeof now);
-      std::memcpy(before, known, sizeof before);
-      changed |= (now[0] ^ before[0]) | (now[1] ^ before[1]);
+      Chunk now, before;
+      std::memcpy(&now, window + (offset - kSharedBase), sizeof now);
+      std::memcpy(&before, known, sizeof before);
+      changed |= now ^ before;
       known += kWgmmaChunkBytes;
     }
-    if (changed == 0) return false;
+    if ((changed[0] | changed[1]) == 0) return false;
   }
   bytes_.resize(chunks_.size() * kWgmmaChunkBytes);
   std::byte* to = bytes_.data();
@@ -70,24 +72,36 @@ void WgmmaOperand::decode(std::vector<T>& numbers) {
   const int count = key_.mns * key_.ks;
   numbers.resize(static_cast<std::size_t>(count));
   // The chunks are in the order [mn][k], or [k][mn] if the operand is MN-major.
-  if (key_.mn_major == key_.k_rows) return decode_elements(key_.type, bytes_.data(), count, numbers.data());
+  if (key_.order == (key_.mn_major ? OperandOrder::columns : OperandOrder::rows))
+    return decode_elements(key_.type, bytes_.data(), count, numbers.data());
   std::vector<T> as_stored(numbers.size());
   decode_elements(key_.type, bytes_.data(), count, as_stored.data());
+  if constexpr (std::is_same_v<T, float>) {
+    if (key_.order == OperandOrder::quads)
+      return arrange_quads(!key_.mn_major, key_.mns, key_.ks, as_stored.data(), numbers.data());
+  }
   transpose(as_stored.data(), key_.mn_major ? key_.ks : key_.mns, key_.mn_major ? key_.mns : key_.ks, numbers.data());
 }
 
 template <class T>
-std::span<const T> WgmmaOperand::numbers(const Cta& cta) {
+std::span<const T> WgmmaOperand::numbers(const Cta& cta, std::uint64_t moment) {
   auto& numbers = std::get<std::vector<T>>(numbers_);
-  if (read(cta)) decode(numbers);
+  if (moment == moment_) return numbers;
+  moment_ = moment;
+  if (read(cta)) {
+    decode(numbers);
+    if constexpr (std::is_same_v<T, float>)
+      exact_products_ = have_exact_products(numbers.data(), static_cast<int>(numbers.size()));
+  }
   return numbers;
 }
-template std::span<const float> WgmmaOperand::numbers(const Cta& cta);
-template std::span<const std::int32_t> WgmmaOperand::numbers(const Cta& cta);
+template std::span<const float> WgmmaOperand::numbers(const Cta& cta, std::uint64_t moment);
+template std::span<const std::int32_t> WgmmaOperand::numbers(const Cta& cta, std::uint64_t moment);
 
 std::size_t WgmmaOperands::Hash::operator()(const WgmmaOperandKey& key) const {
   std::uint64_t hash = key.descriptor;
-  for (const int part : {static_cast<int>(key.type) * 4 + key.mn_major * 2 + key.k_rows, key.mn_from, key.mns, key.ks})
+  for (const int part :
+       {static_cast<int>(key.type) * 4 + key.mn_major * 2, static_cast<int>(key.order), key.mn_from, key.mns, key.ks})
     hash = (hash ^ hash >> 29 ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15U;
   return hash ^ hash >> 32;
 }

@@ -2,7 +2,8 @@
 // the same B, and a loop comes back to the same tiles. An operand is decoded again if its bytes have changed, so that a
 // product always has the numbers that shared memory holds.
 //
-//   operands.at({descriptor of B, Type::f16, false, true, 0, 128, 16}, cta).numbers<float>(cta)   [16][128] numbers
+//   operands.at({descriptor of B, Type::f16, false, OperandOrder::columns, 0, 128, 16}, cta).numbers<float>(cta)
+//   [16][128] numbers
 #pragma once
 
 #include <cstddef>
@@ -20,12 +21,18 @@ namespace kvscope::ptx {
 
 struct Cta;
 
+enum class OperandOrder : std::uint8_t {
+  rows,     // [mn][k]
+  columns,  // [k][mn]
+  quads,    // as FragmentProduct::b has them; floats only
+};
+
 // Elements [mn_from, mn_from + mns) x [0, ks) of an operand.
 struct WgmmaOperandKey {
   std::uint64_t descriptor = 0;
   Type type = Type::none;
   bool mn_major = false;
-  bool k_rows = false;  // numbers in the order [k][mn], as those of B; otherwise [mn][k], as those of A
+  OperandOrder order{};
   int mn_from = 0, mns = 0, ks = 0;
   friend bool operator==(const WgmmaOperandKey&, const WgmmaOperandKey&) = default;
 };
@@ -40,9 +47,12 @@ class WgmmaOperand {
   // The first chunk that is outside of the CTA's shared memory. Such an operand has no numbers.
   [[nodiscard]] std::optional<std::uint64_t> outside() const { return outside_; }
   // The mns * ks numbers in shared memory now; T is float or std::int32_t, as decode_elements has it for the key's type.
-  // Valid until the next call. Precondition: !outside().
+  // Valid until the next call. `moment`: shared memory has not changed since an earlier call with the same number. Precondition:
+  // !outside().
   template <class T>
-  [[nodiscard]] std::span<const T> numbers(const Cta& cta);
+  [[nodiscard]] std::span<const T> numbers(const Cta& cta, std::uint64_t moment);
+  // have_exact_products of these floats.
+  [[nodiscard]] bool exact_products() const { return exact_products_; }
   [[nodiscard]] std::size_t memory() const;  // [bytes], about
 
  private:
@@ -55,6 +65,8 @@ class WgmmaOperand {
   std::vector<std::uint64_t> chunks_;  // offsets in the order of wgmma_chunks
   std::vector<std::uint64_t> offsets_;
   std::optional<std::uint64_t> outside_;
+  std::uint64_t moment_ = 0;  // of the last call of numbers()
+  bool exact_products_ = false;
   std::vector<std::byte> bytes_;                                       // of the chunks, as decoded last
   std::tuple<std::vector<float>, std::vector<std::int32_t>> numbers_;  // one of them is used
 };
@@ -66,6 +78,9 @@ class WgmmaOperands {
   WgmmaOperand& at(const WgmmaOperandKey& key, const Cta& cta);
   // Removes all operands if they hold more than a megabyte.
   void trim();
+  // Shared memory may have changed: a new number for numbers().
+  void next_moment() { ++moment_; }
+  [[nodiscard]] std::uint64_t moment() const { return moment_; }
 
  private:
   struct Hash {
@@ -73,6 +88,7 @@ class WgmmaOperands {
   };
   std::unordered_map<WgmmaOperandKey, WgmmaOperand, Hash> operands_;
   std::size_t memory_ = 0;
+  std::uint64_t moment_ = 1;
 };
 
 }  // namespace kvscope::ptx

@@ -47,6 +47,7 @@ struct MatrixFragment {
   [[nodiscard]] Place place(int r, int lane, int e) const {
     const int g = lane / 4, t = lane % 4;
     r %= distinct();
+    if (m == 8 && n == 32) return turned_place(r, g, t, e);
     switch (matrix) {
       case Matrix::a: {
         const int half = r % halves(), step = r / halves() % steps(), block = r / (halves() * steps());
@@ -62,6 +63,23 @@ struct MatrixFragment {
     const int block = (per_register == 2 ? r : r / 2) / halves();
     const int across = n / 8;
     return {8 * halves() * (block / across) + 8 * half + g, 8 * (block % across) + 2 * t + two};
+  }
+
+ private:
+  // m8n32k16 is the product of B^T with 32 rows and A^T: registers as in m32n8k16 with A and B exchanged (docs/hardware).
+  [[nodiscard]] Place turned_place(int r, int g, int t, int e) const {
+    const MatrixFragment turned{.matrix = matrix == Matrix::a   ? Matrix::b
+                                          : matrix == Matrix::b ? Matrix::a
+                                                                : Matrix::c,
+                                .type = type,
+                                .m = n,
+                                .n = m,
+                                .k = k,
+                                .per_register = per_register,
+                                .register_bytes = register_bytes,
+                                .registers = registers};
+    const Place p = turned.place(r, 4 * g + t, e);
+    return {p.column, p.row};
   }
 };
 
@@ -292,6 +310,19 @@ void for_each_sum(const Exec& exec, const MatrixFragment& f, const std::uint32_t
   }
 }
 
+// On Hopper, wmma of tf32 is two instructions, of four columns of A each.
+void multiply_tf32(const MatrixProduct& p, const MatrixNumbers<float>& a, const MatrixNumbers<float>& b,
+                   MatrixNumbers<float>& sums, Simd simd) {
+  MatrixProduct part = p;
+  part.k = 4;
+  MatrixNumbers<float> columns;
+  for (int first = 0; first < p.k; first += part.k) {
+    for (int i = 0; i < p.m * part.k; ++i)
+      columns[static_cast<std::size_t>(i)] = a[static_cast<std::size_t>(i / part.k * p.k + first + i % part.k)];
+    multiply_add(part, columns.data(), b.data() + first * p.n, sums.data(), simd);
+  }
+}
+
 template <class T>
 void multiply(Exec& exec, const Op& op, const Instr& instr) {
   const Types types = types_of(instr);
@@ -321,7 +352,14 @@ void multiply(Exec& exec, const Op& op, const Instr& instr) {
   p.both = instr.has(Mod::and_);
   if constexpr (std::is_same_v<T, float>) {
     p.sum = exec.program().options.sum;
-    multiply_add(p, factor_a.data(), factor_b.data(), sums.data(), exec.program().options.simd);
+    // Hopper adds to a C of f32 in f32, and rounds the sum to f16.
+    if (p.sum == SumMode::hopper && half_d && !half_c) p.d = Type::f32;
+    const Simd simd = exec.program().options.simd;
+    if (p.sum == SumMode::hopper && p.a == Type::tf32) {
+      multiply_tf32(p, factor_a, factor_b, sums, simd);
+    } else {
+      multiply_add(p, factor_a.data(), factor_b.data(), sums.data(), simd);
+    }
   } else {
     multiply_add(p, factor_a.data(), factor_b.data(), sums.data());
   }

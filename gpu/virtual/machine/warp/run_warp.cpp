@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "gpu/virtual/machine/barriers/detail/cluster_barriers.h"
 #include "gpu/virtual/machine/barriers/detail/named_barriers.h"
@@ -18,6 +19,14 @@ namespace {
   LaneMask predicate;
   std::memcpy(&predicate, registers + op.guard, sizeof predicate);
   return lanes & ((op.flags & kGuardNegated) != 0 ? ~predicate : predicate);
+}
+
+// std::popcount, which is a call of a library on processors that may lack the instruction.
+[[gnu::always_inline]] inline std::int64_t count_of(LaneMask lanes) {
+  if (lanes == kAllLanes) return kLanes;
+  lanes -= lanes >> 1 & 0x55555555U;
+  lanes = (lanes & 0x33333333U) + (lanes >> 2 & 0x33333333U);
+  return ((lanes + (lanes >> 4)) & 0x0f0f0f0fU) * 0x01010101U >> 24;
 }
 
 bool others_are_ready(const Warp& warp, const LaneGroup& f) {
@@ -39,8 +48,8 @@ bool went_back(Launch& launch, Warp& warp, LaneGroup& f, std::int32_t from) {
   return false;
 }
 
-// Runs one lane group until another must be chosen.
-template <bool kWatched>
+// Runs one lane group until another must be chosen. kWatched: a monitor is told each instruction; kCounted: Launch::run_counts.
+template <bool kWatched, bool kCounted>
 class LaneGroupRun {
  public:
   LaneGroupRun(Launch& launch, Cta& cta, Warp& warp, std::int32_t limit, std::int64_t most)
@@ -54,9 +63,13 @@ class LaneGroupRun {
     std::byte* const registers = exec_.registers;
     const LaneMask all = f.lanes;
     std::int32_t pc = f.pc;
+    if constexpr (kCounted) begin_sequence(f.retries ? pc + 1 : pc);
     while (ran_ < most_) {
       const Op& op = ops[pc];
       const LaneMask lanes = guarded(registers, op, all);
+      if constexpr (kCounted) {
+        if (lanes != all && !f.retries) exec_.launch.run_counts.leave_out(pc, count_of(all & ~lanes));
+      }
       if constexpr (kWatched) {
         f.pc = pc;
         count();
@@ -75,13 +88,16 @@ class LaneGroupRun {
         } else {
           if (lanes != all) {
             f.pc = pc;
+            end_sequence(pc + 1);
             branch(exec_, lanes, op.target);
             ++ran_;
             break;
           }
           const bool back = (op.flags & kBackward) != 0;
           const std::int32_t from = pc;
+          end_sequence(pc + 1);
           pc = op.target;
+          begin_sequence(pc);
           if (back) {
             f.pc = pc;
             const bool goes_on = went_back(exec_.launch, exec_.warp, f, from);
@@ -98,7 +114,10 @@ class LaneGroupRun {
         } else {
           f.pc = pc;
           const bool goes_on = run_machine(op, lanes);
-          if (!goes_on) break;
+          if (!goes_on) {
+            end_sequence(pc + 1);
+            break;
+          }
           pc = f.pc;
           if (pc >= limit_) break;
           continue;
@@ -114,6 +133,7 @@ class LaneGroupRun {
         if (exec_.launch.watch_changed) break;
       }
     }
+    end_sequence(pc);
     if (f.pc >= limit_) exec_.warp.current = -1;
     count();
     return ran_;
@@ -128,6 +148,19 @@ class LaneGroupRun {
     exec_.launch.turn.warp_left -= fresh;
     exec_.cta.steps += fresh;
     exec_.warp.steps += fresh;
+  }
+
+  // Ops that run one behind the other, by the same lanes.
+  void begin_sequence(std::int32_t pc) {
+    if constexpr (kCounted) begin_ = pc;
+  }
+  // At `pc` or at the end of one that has ended already: nothing.
+  void end_sequence(std::int32_t pc) {
+    if constexpr (kCounted) {
+      if (begin_ >= pc) return;
+      exec_.launch.run_counts.add(begin_, pc, lane_count_, divergent_);
+      begin_ = kNoSequence;
+    }
   }
 
   // Returns false if another lane group must be chosen.
@@ -179,7 +212,16 @@ class LaneGroupRun {
   std::int64_t most_;
   std::int64_t ran_ = 0;
   std::int64_t counted_ = 0;
+  static constexpr std::int32_t kNoSequence = std::numeric_limits<std::int32_t>::max();
+  std::int32_t begin_ = kNoSequence;
+  std::int64_t lane_count_ = count_of(exec_.lane_group.lanes);
+  bool divergent_ = exec_.lane_group.lanes != ~exec_.warp.exited;
 };
+
+template <bool kWatched, bool kCounted>
+std::int64_t run_lane_group(Launch& launch, Cta& cta, Warp& warp, std::int32_t limit, std::int64_t most) {
+  return LaneGroupRun<kWatched, kCounted>(launch, cta, warp, limit, most).run();
+}
 
 // Lanes have exited: re-evaluates waits for all lanes of this warp, or of its warpgroup.
 void look_again(Launch& launch, Cta& cta, const Warp& left) {
@@ -210,8 +252,10 @@ std::int64_t run_warp(Launch& launch, Cta& cta, Warp& warp, std::int64_t most) {
     const std::int64_t left = most - ran;
     launch.watch_changed = false;
     const bool watched = launch.monitor != nullptr && launch.monitor->wants_instructions_of(cta, warp);
-    const std::int64_t now = watched ? LaneGroupRun<true>(launch, cta, warp, limit, left).run()
-                                     : LaneGroupRun<false>(launch, cta, warp, limit, left).run();
+    const auto run = launch.run_counts.started()
+                         ? (watched ? run_lane_group<true, true> : run_lane_group<false, true>)
+                         : (watched ? run_lane_group<true, false> : run_lane_group<false, false>);
+    const std::int64_t now = run(launch, cta, warp, limit, left);
     LaneGroup& f = warp.lane_groups[chosen];
     if (f.quiet_since != cta.events) f.quiet = 0, f.quiet_since = cta.events;
     f.quiet += now;

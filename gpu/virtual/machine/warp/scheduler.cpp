@@ -241,7 +241,10 @@ std::uint64_t run(Launch& launch, std::uint64_t instructions) {
   const std::uint64_t begin = launch.step;
   if (!launch.turn.told_begin) {
     launch.turn.told_begin = true;
-    if (launch.monitor != nullptr) launch.monitor->launch_begins(launch);
+    if (launch.monitor != nullptr) {
+      launch.monitor->launch_begins(launch);
+      if (launch.monitor->wants_run_counts()) launch.run_counts.start(launch.program->ops.size());
+    }
   }
   const auto most = static_cast<std::uint64_t>(launch.config.options.limits.instructions);
   const std::uint64_t end = begin + std::min(instructions, most - std::min(most, begin));

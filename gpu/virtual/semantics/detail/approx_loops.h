@@ -52,13 +52,13 @@ inline float reciprocal_root(float a) {
   return leaving<kFlush>(1.0 / __builtin_sqrt(double{entering<kFlush>(a)}));
 }
 inline double quotient_f64(double a, double b) {
-  return canonical(a / b);
+  return with_nan_of(a / b, b, a);  // of two NaN, the dividend
 }
 inline double reciprocal_f64(double a) {
-  return canonical(1.0 / a);
+  return with_nan_of(1.0 / a, a);
 }
 inline double root_f64(double a) {
-  return canonical(__builtin_sqrt(a));
+  return with_nan_of(__builtin_sqrt(a), a);
 }
 
 // 2^x = 2^n 2^f, n the nearest integer, 2^f = exp(f ln 2) by its Taylor series to the 13th power: |f ln 2| <= 0.3466,

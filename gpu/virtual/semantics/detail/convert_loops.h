@@ -42,11 +42,12 @@ inline float f16_to_float(u16 x) {
 inline float bf16_to_float(u16 x) {
   return bf16_to_f32(x);
 }
+// Between f32 and f64, a NaN keeps its sign and the upper bits of its payload, quieted.
 inline double widened(float x) {
-  return canonical(double{x});
+  return double{x};
 }
 inline float narrowed(double x) {
-  return canonical(static_cast<float>(x));
+  return static_cast<float>(x);
 }
 
 // To nearest even in 32-bit arithmetic, which processes twice as many lanes. f16 and bf16 of one float.

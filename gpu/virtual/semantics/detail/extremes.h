@@ -18,11 +18,26 @@ inline T absolute_float(T x) {
   constexpr Unsigned<T> kSign = Unsigned<T>{1} << (8 * sizeof(T) - 1);
   return bits_as<T>(static_cast<Unsigned<T>>(bits_as<Unsigned<T>>(x) & ~kSign));
 }
+// The instructions: a NaN becomes the canonical one, in f64 the same one, quieted. Its sign never changes.
+inline float nan_of(float x) {
+  return canonical(x);
+}
+inline double nan_of(double x) {
+  return quiet(x);
+}
+template <class T>
+inline T negate_number(T x) {
+  return x == x ? negate_float(x) : nan_of(x);
+}
+template <class T>
+inline T absolute_number(T x) {
+  return x == x ? absolute_float(x) : nan_of(x);
+}
 inline float negate_flushed(float x) {
-  return flush(negate_float(x));
+  return flush(negate_number(x));
 }
 inline float absolute_flushed(float x) {
-  return flush(absolute_float(x));
+  return flush(absolute_number(x));
 }
 
 // -0 is less than +0 in either operand order. With one NaN: the other operand; with two NaNs, or with kNan and any NaN:
@@ -30,6 +45,7 @@ inline float absolute_flushed(float x) {
 template <class T, bool kMax, bool kNan, bool kXorSign>
 inline T extreme(T a, T b) {
   using U = Unsigned<T>;
+  const T first = a, second = b;
   constexpr U kSign = U{1} << (8 * sizeof(T) - 1);
   const U sign = static_cast<U>((bits_as<U>(a) ^ bits_as<U>(b)) & kSign);
   if constexpr (kXorSign) {
@@ -45,7 +61,11 @@ inline T extreme(T a, T b) {
     result = numbers ? result : canonical(a + b);
   } else {
     result = a != a ? b : b != b ? a : result;
-    result = canonical(result);
+    if constexpr (sizeof(T) == 8) {
+      result = with_nan_of(result, first, second);
+    } else {
+      result = canonical(result);
+    }
   }
   if constexpr (kXorSign) result = result == result ? bits_as<T>(static_cast<U>(bits_as<U>(result) | sign)) : result;
   return result;

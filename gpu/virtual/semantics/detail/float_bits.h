@@ -22,6 +22,20 @@ inline constexpr u64 kNanF64 = 0xfff8000000000000u;
 inline float canonical(float x) {
   return x == x ? x : bits_as<float>(kNanF32);
 }
+// f64 arithmetic returns a NaN operand, quieted; with several, the second, then the third, then the first. Without a NaN
+// operand, the result of inf - inf and the like is kNanF64. Measured on an H100 (docs/hardware).
+inline double quiet(double x) {
+  return bits_as<double>(bits_as<u64>(x) | 0x0008000000000000u);
+}
+inline double with_nan_of(double x, double a) {
+  return x == x ? x : a != a ? quiet(a) : bits_as<double>(kNanF64);
+}
+inline double with_nan_of(double x, double a, double b) {
+  return x == x ? x : b != b ? quiet(b) : with_nan_of(x, a);
+}
+inline double with_nan_of(double x, double a, double b, double c) {
+  return x == x ? x : b != b ? quiet(b) : c != c ? quiet(c) : with_nan_of(x, a);
+}
 inline double canonical(double x) {
   return x == x ? x : bits_as<double>(kNanF64);
 }

@@ -44,34 +44,43 @@ struct F32 {
     return out(directed<kRounding>(add_for<kRounding>(double{a}, double{b})));
   }
   static float sub(float a, float b) { return add(a, -b); }
+  // With .ftz, a result below the least normal number is flushed even if it would round up to it; an H100 does so.
+  // `exact` is the sum or the product, or rounded to odd.
+  static float out_of(double exact, float x) {
+    if constexpr (kFlush) x = absolute_of(exact) < 0x1p-126 ? bits_as<float>(bits_as<u32>(x) & 0x80000000u) : x;
+    return out(x);
+  }
   static float mul(float a, float b) {
     a = in(a);
     b = in(b);
-    if constexpr (kRounding == Rounding::nearest) return out(canonical(a * b));
-    return out(directed<kRounding>(double{a} * double{b}));
+    const double exact = double{a} * double{b};
+    if constexpr (kRounding == Rounding::nearest) return out_of(exact, canonical(a * b));
+    return out_of(exact, directed<kRounding>(exact));
   }
   static float fma(float a, float b, float c) {
     a = in(a);
     b = in(b);
     c = in(c);
 #if defined(__FMA__)
-    if constexpr (kRounding == Rounding::nearest) return out(canonical(__builtin_fmaf(a, b, c)));
+    // Without .ftz the exact sum is not needed.
+    if constexpr (kRounding == Rounding::nearest && !kFlush) return out(canonical(__builtin_fmaf(a, b, c)));
 #endif
-    return out(directed<kRounding>(add_for<kRounding>(double{a} * double{b}, double{c})));
+    const double exact = add_for<kRounding>(double{a} * double{b}, double{c});
+    return out_of(exact, directed<kRounding>(exact));
   }
 };
 
 inline double add_f64(double a, double b) {
-  return canonical(a + b);
+  return with_nan_of(a + b, a, b);
 }
 inline double sub_f64(double a, double b) {
-  return canonical(a - b);
+  return with_nan_of(a - b, a, b);
 }
 inline double mul_f64(double a, double b) {
-  return canonical(a * b);
+  return with_nan_of(a * b, a, b);
 }
 inline double fma_f64(double a, double b, double c) {
-  return canonical(__builtin_fma(a, b, c));
+  return with_nan_of(__builtin_fma(a, b, c), a, b, c);
 }
 
 template <Rounding kRounding, bool kFlush, bool kSaturate>
@@ -215,10 +224,10 @@ inline OpHandler find_f32(const OpQuery& query) {
       }
     case Opcode::neg:
       if (!has_widths(query, 4, 4)) return nullptr;
-      return query.ftz ? lanewise<negate_flushed> : lanewise<negate_float<float>>;
+      return query.ftz ? lanewise<negate_flushed> : lanewise<negate_number<float>>;
     case Opcode::abs:
       if (!has_widths(query, 4, 4)) return nullptr;
-      return query.ftz ? lanewise<absolute_flushed> : lanewise<absolute_float<float>>;
+      return query.ftz ? lanewise<absolute_flushed> : lanewise<absolute_number<float>>;
     case Opcode::min:
       return has_widths(query, 4, 4, 4) ? find_extreme<false>(query) : nullptr;
     case Opcode::max:
@@ -241,9 +250,9 @@ inline OpHandler find_f64(const OpQuery& query) {
     case Opcode::mad:
       return nearest && has_widths(query, 8, 8, 8, 8) ? lanewise<fma_f64> : nullptr;
     case Opcode::neg:
-      return has_widths(query, 8, 8) ? lanewise<negate_float<double>> : nullptr;
+      return has_widths(query, 8, 8) ? lanewise<negate_number<double>> : nullptr;
     case Opcode::abs:
-      return has_widths(query, 8, 8) ? lanewise<absolute_float<double>> : nullptr;
+      return has_widths(query, 8, 8) ? lanewise<absolute_number<double>> : nullptr;
     case Opcode::min:
       return has_widths(query, 8, 8, 8) ? find_extreme<false>(query) : nullptr;
     case Opcode::max:

@@ -191,15 +191,20 @@ inline u32 find_highest(T a) {
   return kShiftAmount ? zeros : static_cast<u32>(8 * sizeof(T) - 1) - zeros;
 }
 
-// bfe: `count` bits beginning at bit `from`. Both are taken modulo 256. Bits past the top are zero or, for signed
+template <class T>
+inline u32 at_most_255(u32 x) {
+  return sizeof(T) < 8 ? x & 0xff : x < 255 ? x : 255;
+}
+// bfe: `count` bits beginning at bit `from`. Both are taken modulo 256, except in
+// 64 bits, where an H100 takes them in full. Bits past the top are zero or, for signed
 // numbers, bit min(from + count - 1, top).
 //   89abcdef   from 8, count 8: cd    from 28, count 8: 8    signed: ffffffcd, fffffff8
 template <class T>
 inline T extract(T a, u32 from, u32 count) {
   constexpr u32 kTop = 8 * sizeof(T) - 1;
   using U = Unsigned<T>;
-  from &= 0xff;
-  count &= 0xff;
+  from = at_most_255<T>(from);
+  count = at_most_255<T>(count);
   if (count == 0) return 0;
   const u32 last = from + count - 1 < kTop ? from + count - 1 : kTop;
   const U fill = T(-1) < T(0) && (static_cast<U>(a) >> last & 1) != 0 ? static_cast<U>(~U{0}) : U{0};
@@ -214,8 +219,8 @@ inline T extract(T a, u32 from, u32 count) {
 template <class T>
 inline T insert(T a, T b, u32 from, u32 count) {
   constexpr u32 kBits = 8 * sizeof(T);
-  from &= 0xff;
-  count &= 0xff;
+  from = at_most_255<T>(from);
+  count = at_most_255<T>(count);
   if (count == 0 || from >= kBits) return b;
   const T mask = static_cast<T>((count >= kBits ? ~T{0} : (T{1} << count) - 1) << from);
   return static_cast<T>((b & ~mask) | (static_cast<T>(a << from) & mask));

@@ -6,12 +6,16 @@
 
 #include "gpu/virtual/semantics/detail/op_query.h"
 
+namespace kvscope::ptx {
+struct FragmentProduct;
+}
 namespace kvscope::ptx::semantics {
 
 using Family = OpHandler (*)(const OpQuery& query);
 
 // Compiled once per instruction set, each in its namespace.
 // product: d += a b, row-major, the products of each element are added in ascending k. numbers: decode_elements to floats.
+// exact_products, fragment_product, quads: the functions of matrix_product.h that have these names, or nearly.
 #define KVSCOPE_LOOP_FAMILIES(instruction_set)                                                                   \
   namespace instruction_set {                                                                                    \
   [[nodiscard]] OpHandler integer_family(const OpQuery& query);                                                  \
@@ -23,6 +27,9 @@ using Family = OpHandler (*)(const OpQuery& query);
   [[nodiscard]] OpHandler matrix_family(const OpQuery& query);                                                   \
   void product(int m, int n, int k, const float* a, const float* b, float* d);                                   \
   void numbers(Type type, const std::byte* from, int count, float* to);                                          \
+  bool exact_products(const float* numbers, int count);                                                          \
+  void fragment_product(const FragmentProduct& product, std::byte* registers);                                   \
+  void quads(bool by_columns, int columns, int length, const float* from, float* to);                            \
   inline constexpr std::array<Family, 7> kFamilies{integer_family, bits_family,    compare_family, float_family, \
                                                    approx_family,  convert_family, matrix_family};               \
   }

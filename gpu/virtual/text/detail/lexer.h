@@ -50,6 +50,9 @@ class Lexer {
 
   [[nodiscard]] const Token& token() const { return token_; }
   [[nodiscard]] std::int32_t previous_line() const { return previous_line_; }  // of the previous token
+  // The block of inline assembly that token() is in, which compilers mark by comments: 1, 2, ... in the order of the text;
+  // 0 outside of all.
+  [[nodiscard]] std::int32_t inline_assembly() const { return in_assembly_ ? assembly_ : 0; }
   // Reads the next token. On a throw the cursor is already past the offending text, so calling again makes progress.
   void advance();
 
@@ -66,6 +69,7 @@ class Lexer {
 
  private:
   void skip_blanks();
+  void skip_line_comment();
   void read_word();
   void read_number();
   void read_string();
@@ -86,6 +90,8 @@ class Lexer {
   const char* line_start_;
   std::int32_t line_ = 1;
   std::int32_t previous_line_ = 1;
+  std::int32_t assembly_ = 0;  // the last block that began
+  bool in_assembly_ = false;
   Token token_;
 };
 

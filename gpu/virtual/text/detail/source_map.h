@@ -57,6 +57,7 @@ class SourceMap {
   std::int32_t frame_of(Module& module, const Key& key);
 
   std::int32_t current_ = -1;
+  std::int32_t assembly_ = 0;                             // the block of inline assembly of the last .loc
   std::vector<Name> names_;                               // [frame]
   std::unordered_map<Key, std::int32_t, Hash> frames_;    // equal frames are stored once
   std::unordered_map<Place, std::int32_t, Hash> newest_;  // the frame of the most recent .loc of each place

@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gpu/virtual/machine/state.h"
 #include "tests/gpu/virtual/check/watched.h"
@@ -19,10 +21,15 @@ namespace {
 // Creates its Counters when the launch begins and its program is available. Counts a second time with sets and loops.
 class Counted final : public Monitor {
  public:
-  std::unique_ptr<Counters> counters;
-  std::int64_t runs = 0, lanes = 0, sectors = 0, waits = 0;
+  explicit Counted(bool watches) : watches_(watches) {}  // false: it is not told of instructions, as Counters alone
 
-  [[nodiscard]] bool wants_instructions() const override { return true; }
+  std::unique_ptr<Counters> counters;
+  std::int64_t runs = 0, lanes = 0, sectors = 0, waits = 0, retries = 0;
+
+  std::vector<RunCounts::Of> by_op;
+
+  [[nodiscard]] bool wants_instructions() const override { return watches_; }
+  [[nodiscard]] bool wants_run_counts() const override { return true; }
   void launch_begins(Launch& launch) override {
     counters = std::make_unique<Counters>(*launch.program);
     kept_ = launch.program;
@@ -31,8 +38,13 @@ class Counted final : public Monitor {
   void instruction(const Exec& exec, const Op& op, LaneMask mask) override {
     ++runs;
     for (LaneMask left = mask; left != 0; left &= left - 1) ++lanes;
-    counters->instruction(exec, op, mask);
+    const auto pc = static_cast<std::size_t>(&op - exec.program().ops.data());
+    by_op.resize(exec.program().ops.size());
+    by_op[pc].runs += 1;
+    by_op[pc].lanes += std::popcount(mask);
+    by_op[pc].divergent += exec.lane_group.lanes != ~exec.warp.exited;
   }
+  void retried(const Exec&, const Op&, LaneMask) override { ++retries; }
   void split(const Exec& exec, LaneMask taken, std::int32_t pc) override { counters->split(exec, taken, pc); }
   void park(const Exec& exec, const Op& op) override {
     ++waits;
@@ -61,15 +73,28 @@ class Counted final : public Monitor {
   }
 
  private:
+  bool watches_;
   std::shared_ptr<const Program> kept_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> copied_;  // step, sector
 };
 
-OpCounts counts_of(const std::string& body, std::int64_t threads = 32) {
-  Counted counted;
+OpCounts counts_of(const std::string& body, std::int64_t threads = 32, std::int64_t* retries = nullptr) {
+  Counted counted(true), unwatched(false);
   const Seen seen =
       watch({.body = body, .threads = threads, .checks = {.init = false, .race = {.races = false}}, .also = &counted});
+  static_cast<void>(watch({.body = body,
+                           .threads = threads,
+                           .checks = {.init = false, .race = {.races = false}, .wgmma = false},
+                           .also = &unwatched}));
+  EXPECT_EQ(unwatched.counters->ops(), counted.counters->ops());
+  if (retries != nullptr) *retries = counted.retries;
   const OpCounts total = counted.counters->total();
+  for (std::size_t pc = 0; pc < counted.by_op.size(); ++pc) {
+    const OpCounts& of = counted.counters->ops()[pc];
+    EXPECT_EQ(of.runs, counted.by_op[pc].runs) << pc;
+    EXPECT_EQ(of.lanes, counted.by_op[pc].lanes) << pc;
+    EXPECT_EQ(of.divergent, counted.by_op[pc].divergent) << pc;
+  }
   EXPECT_EQ(total.runs, counted.runs);
   EXPECT_EQ(total.lanes, counted.lanes);
   EXPECT_EQ(total.sectors, counted.sectors);
@@ -147,6 +172,35 @@ TEST(Counters, CountSplitsWaitsAndCopies) {
   EXPECT_EQ(counts.copies, 64);
   EXPECT_EQ(counts.copied_bytes, 256);
   EXPECT_EQ(counts.wavefronts, 2);
+}
+
+// Guards, branches of some lanes, loops of different lengths, a call, lanes that exit early, and barriers that park: each op is
+// compared with a count of each instruction.
+TEST(Counters, RunsAndLanesOfEachInstructionAreThoseOfItsEvents) {
+  const OpCounts counts = counts_of(
+      "and.b32 %r5, %r0, 3; mov.u32 %r6, 0;\n"
+      "next: add.u32 %r6, %r6, 1; setp.le.u32 %p1, %r6, %r5; @%p1 bra next;\n"
+      "setp.lt.u32 %p2, %r5, 2; @%p2 add.u32 %r6, %r6, 7; @!%p2 bra odd; add.u32 %r6, %r6, 1; bra.uni met;\n"
+      "odd: sub.u32 %r6, %r6, 1;\n"
+      "met: bar.sync 0; @%p1 bra other; bar.warp.sync 0xffffffff; bra.uni both; other: bar.warp.sync 0xffffffff; "
+      "both:\n"
+      " setp.eq.u32 %p3, %r5, 3; @%p3 exit; bar.warp.sync 0x77777777; add.u32 %r6, %r6, 2;\n"
+      "setp.gt.u32 %p4, %r0, 200; @%p4 add.u32 %r6, %r6, 9; @%p4 bra next;",
+      96);
+  EXPECT_GT(counts.divergent, 0);
+  EXPECT_GT(counts.splits, 6);
+}
+
+// Warp 1 parks at the wait, and executes it again after warp 0 has arrived.
+TEST(Counters, AnInstructionThatIsExecutedAgainCountsOnce) {
+  std::int64_t retries = 0;
+  static_cast<void>(
+      counts_of("mov.u32 %r5, m; @%p0 mbarrier.init.shared.b64 [%r5], 1; bar.sync 0; @%p2 bra arrive;\n"
+                "wait: mbarrier.try_wait.parity.shared.b64 %p3, [%r5], 0; @!%p3 bra wait; bra.uni met;\n"
+                "arrive: @%p0 mbarrier.arrive.shared.b64 %rd1, [%r5];\n"
+                "met: bar.sync 0;",
+                64, &retries));
+  EXPECT_GE(retries, 1);
 }
 
 }  // namespace

@@ -20,6 +20,15 @@ std::string warp_0_reads(int times) {
          "%r20, 1;\nsetp.lt.u32 %p4, %r20, " +
          std::to_string(times) + ";\n@%p4 bra L;\nREAD:\n";
 }
+// Twice as many reads of warp 0, each of other places or of other lanes: none repeats an earlier one.
+std::string warp_0_reads_all(int times) {
+  return "setp.ne.u32 %p3, %r2, 0;\n@%p3 bra READ;\nmov.u32 %r20, 0;\nL: shr.u32 %r13, %r20, 7; mad.lo.u32 %r13, %r13, "
+         "%r1, "
+         "%r20; shl.b32 %r13, %r13, 2; and.b32 %r13, %r13, 1020; add.u32 %r13, %r13, %r60;\n"
+         "ld.shared.u32 %r12, [%r13];\nld.shared.u32 %r12, [%r13+1024];\nadd.u32 %r20, %r20, 1;\nsetp.lt.u32 %p4, "
+         "%r20, " +
+         std::to_string(times) + ";\n@%p4 bra L;\nREAD:\n";
+}
 // A flag that orders nothing: relaxed accesses without a fence.
 std::string raise_flag(int warp, int flag) {
   const std::string f = std::to_string(2048 + 64 * flag);
@@ -46,6 +55,37 @@ TEST(ManyReads, AWriteRacesWithTheOneItIsNotOrderedAfter) {
       EXPECT_THAT(watch({.body = body}).races, ElementsAre(StartsWith("RACE_RW s+32 4: read thread 8 (warp "
                                                                       "0 lane 8) k.ptx:4; write thread 32")))
           << times;
+    }
+  }
+}
+
+// The last read of a place counts, if the warp repeats it: its instruction is named, not that of the first.
+TEST(ManyReads, OfRepeatedReadsTheLastOneIsNamed) {
+  const std::string again = "setp.ne.u32 %p3, %r2, 0;\n@%p3 bra AGAIN;\nld.shared.u32 %r12, [%r3];\nAGAIN:\n";
+  const std::string body = warp_0_reads(40) + again + raise_flag(0, 0) + await_flag(1, 0) + warp_stores(1, kWord);
+  EXPECT_THAT(watch({.body = body}).races,
+              ElementsAre(StartsWith("RACE_RW s+32 4: read thread 8 (warp 0 lane 8) k.ptx:11;")));
+}
+
+// A read after a barrier is another one, by the same lanes or by one of them: the barrier orders only the earlier reads.
+TEST(ManyReads, AReadAfterABarrierIsAnother) {
+  for (const std::string outside : {"%r2, 0", "%r0, 8"}) {
+    const std::string again =
+        "setp.ne.u32 %p3, " + outside + ";\n@%p3 bra AGAIN;\nld.shared.u32 %r12, [%r3];\nAGAIN:\n";
+    const std::string body =
+        warp_0_reads(40) + "bar.sync 0;\n" + again + raise_flag(0, 0) + await_flag(1, 0) + warp_stores(1, kWord);
+    EXPECT_THAT(watch({.body = body}).races,
+                ElementsAre(StartsWith("RACE_RW s+32 4: read thread 8 (warp 0 lane 8) k.ptx:12;")));
+  }
+}
+
+// More reads than may be pending without marks.
+TEST(ManyReads, OfManyPlacesKeepTheirOrder) {
+  for (const int times : {100, 600, 1100}) {
+    for (const std::string& store : {kWord, kChunk}) {
+      const std::string racing = warp_0_reads_all(times) + raise_flag(0, 0) + await_flag(1, 0) + warp_stores(1, store);
+      EXPECT_THAT(watch({.body = racing}).races, ElementsAre(StartsWith("RACE_RW s+32 "))) << times;
+      EXPECT_THAT(watch({.body = warp_0_reads_all(times) + "bar.sync 0;\n" + warp_stores(1, store)}).races, IsEmpty());
     }
   }
 }

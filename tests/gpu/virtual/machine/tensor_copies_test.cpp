@@ -286,7 +286,7 @@ TEST(TensorArguments, EachIsReportedByName) {
             std::vector<std::string>{"OUT_OF_BOUNDS 16 bytes at in + 4864 (size 4864)"});
   EXPECT_EQ(said("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {0, -1}], [%r10];"),
             std::vector<std::string>{
-                "TMA_ARG store of a box rejected: coordinate 1: -1 is below 0, where a store must not start: clip the "
+                "TMA_ARG store of a box rejected: coordinate 1: -1 is below 0, where a store must not start (error 715 on Hopper): clip the "
                 "tile first"});
   EXPECT_EQ(said(load + "[%r10], [%rd2, {0, 0}], [%r10+1024];"),
             std::vector<std::string>{"NO_MBARRIER there is no mbarrier at s + 1024"});

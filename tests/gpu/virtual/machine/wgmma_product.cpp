@@ -251,7 +251,7 @@ WgmmaOutcome run_wgmma(const WgmmaProduct& p) {
     put_bits(c, std::int64_t{32} * (r * kThreads + thread) + half * 16, width_d, encode(p.d, c_at(row, column)));
   });
 
-  Device device(ProgramOptions{.sum = p.sum});
+  Device device(ProgramOptions{.sum = p.sum, .simd = p.simd});
   const std::string head = ".version 8.4\n.target sm_90a\n.address_size 64\n";
   const LoadedModule& module = device.load(parse_module(head + wgmma_text(p), "wgmma.ptx"));
   const auto upload = [&](const char* what, const std::vector<std::byte>& bytes) {

@@ -28,6 +28,7 @@ struct WgmmaProduct {
   bool scale_by_register = false;    // scale-d is a predicate
   bool descriptors_in_text = false;  // numbers in place of registers
   SumMode sum = SumMode::seq;
+  Simd simd = best_simd();
   Policy policy = Policy::late;
   // The numbers; by default small integers, for which every order of adding is exact.
   std::function<double(int i, int k)> a_at = {};

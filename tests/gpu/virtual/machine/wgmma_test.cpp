@@ -1,6 +1,7 @@
 // wgmma.mma_async: every type, every N, every layout of a descriptor, signs and scales, compared with a plain loop.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <random>
 #include <sstream>
 
 #include "tests/gpu/virtual/machine/one_kernel.h"
@@ -270,6 +272,73 @@ TEST(Wgmma, TheThreeWaysOfAddingDifferWhereTheyShould) {
                                              : sum.hopper)
               << name(type) << " mode " << static_cast<int>(mode) << " sum " << j;
         }
+      }
+    }
+  }
+}
+
+// In mode seq each product is rounded to f32, then added, on every instruction set: also where a fused operation would round
+// otherwise, because a product is subnormal, zero or infinite. Some sums are NaN.
+TEST(Wgmma, SumsInOrderAreThoseOfAPlainLoopOnEveryInstructionSet) {
+  struct Numbers {
+    Type type;
+    int bits, range;  // of a significand; exponents from -range to range
+  };
+  int turn = 0;
+  for (const Numbers& numbers : {Numbers{Type::f16, 11, 14},
+                                 {Type::bf16, 8, 4},
+                                 {Type::bf16, 8, 75},
+                                 {Type::bf16, 8, 127},
+                                 {Type::tf32, 11, 60},
+                                 {Type::tf32, 11, 120},
+                                 {Type::e4m3, 4, 6},
+                                 {Type::e5m2, 3, 14}}) {
+    for (const int n : {8, 24, 128}) {
+      const int k = wgmma_k(numbers.type);
+      std::mt19937 random(static_cast<unsigned>(++turn));
+      const auto some = [&](int rows, int columns, int significant, int range) {
+        std::vector<float> all;
+        for (int i = 0; i < rows * columns; ++i) {
+          const unsigned half = 1U << (significant - 1);
+          const int exponent = static_cast<int>(random() % static_cast<unsigned>(2 * range + 1)) - range;
+          const float x = std::ldexp(static_cast<float>(half + random() % half), exponent - significant + 1);
+          all.push_back(random() % 16 == 0 ? 0.0F : random() % 2 == 0 ? x : -x);
+        }
+        return all;
+      };
+      const std::vector<float> a = some(kWgmmaRows, k, numbers.bits, numbers.range);
+      const std::vector<float> b = some(k, n, numbers.bits, numbers.range);
+      const std::vector<float> c = some(kWgmmaRows, n, 24, std::min(2 * numbers.range, 126));
+      const auto at = [](const std::vector<float>& all, int columns, int row, int column) {
+        return all[static_cast<std::size_t>(row * columns + column)];
+      };
+      WgmmaProduct p{.n = n, .a = numbers.type, .b = numbers.type};
+      const bool major = bits(numbers.type) == 16;
+      p.a_in_registers = turn % 3 == 0;
+      p.a_along_m = major && !p.a_in_registers && turn % 2 == 0;
+      p.b_along_n = major && turn % 4 < 2;
+      p.sign_b = turn % 5 == 0 ? -1 : 1;
+      p.adds = turn % 7 != 6;
+      p.a_at = [&](int i, int x) { return double{at(a, k, i, x)}; };
+      p.b_at = [&](int x, int j) { return double{at(b, n, x, j)}; };
+      p.c_at = [&](int i, int j) { return double{at(c, n, i, j)}; };
+      std::vector<std::uint32_t> expected;
+      for (int i = 0; i < kWgmmaRows; ++i) {
+        for (int j = 0; j < n; ++j) {
+          volatile float sum = p.adds ? at(c, n, i, j) : 0.0F;
+          for (int x = 0; x < k; ++x) {
+            const volatile float product = static_cast<float>(p.sign_b) * at(a, k, i, x) * at(b, n, x, j);
+            sum = sum + product;
+          }
+          expected.push_back(std::isnan(sum) ? 0x7fffffffU : std::bit_cast<std::uint32_t>(static_cast<float>(sum)));
+        }
+      }
+      for (const Simd simd : {Simd::baseline, Simd::avx2, Simd::avx512}) {
+        if (simd > best_simd()) continue;
+        p.simd = simd;
+        std::vector<std::uint32_t> words;
+        for (const double x : run_wgmma(p).d) words.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(x)));
+        EXPECT_EQ(words, expected) << title(p) << " range " << numbers.range << " on " << static_cast<int>(simd);
       }
     }
   }

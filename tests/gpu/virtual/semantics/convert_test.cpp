@@ -239,8 +239,18 @@ TEST(Convert, Tf32AndPacks) {
   EXPECT_EQ(one("cvt.rna.tf32.f32", {0x3f801000}), 0x3f802000u);
   EXPECT_EQ(one("cvt.rn.tf32.f32", {0x3f801000}), 0x3f800000u);
   EXPECT_EQ(one("cvt.rz.tf32.f32", {0x3f801fff}), 0x3f800000u);
-  EXPECT_EQ(one("cvt.rna.tf32.f32", {kNan}), 0x7fc00000u);
-  EXPECT_EQ(one("cvt.rna.satfinite.tf32.f32", {kNan}), 0x7fbfe000u);
+  // NaN as an H100 converts it: .rna drops lower bits only.
+  EXPECT_EQ(one("cvt.rn.tf32.f32", {0xffc00001}), 0x7fffe000u);
+  EXPECT_EQ(one("cvt.rna.tf32.f32", {0xffffffff}), 0xffffe000u);
+  EXPECT_EQ(one("cvt.rna.tf32.f32", {0x7f800001}), 0x7f800000u);
+  EXPECT_EQ(one("cvt.rna.satfinite.tf32.f32", {0xffffffff}), 0xffffc000u);
+  EXPECT_EQ(one("cvt.f64.f32", {0xff800001}), 0xfff8000020000000u);
+  EXPECT_EQ(one("cvt.ftz.f64.f32", {0xff800001}), 0x7fffffffe0000000u);
+  EXPECT_EQ(one("cvt.f64.f16", {0xfc03}), 0xfff80c0000000000u);
+  EXPECT_EQ(one("cvt.rn.f32.f64", {0xfff0000000000001}), 0xffc00000u);
+  EXPECT_EQ(one("cvt.rn.bf16.f64", {0xffffffffffffffff}), 0xffffu);
+  EXPECT_EQ(one("cvt.f32.f32", {0xff800001}), 0xff800001u);
+  EXPECT_EQ(one("cvt.rm.ftz.f16.f32", {0x8066a089}), 0x8001u);  // the source is not flushed
   EXPECT_EQ(one("cvt.rna.tf32.f32", {0x7f7fffff}), 0x7f800000u);
   EXPECT_EQ(one("cvt.rna.satfinite.tf32.f32", {0x7f7fffff}), 0x7f7fe000u);
   EXPECT_EQ(one("cvt.pack.sat.s8.s32.b32", {300, s32(-300), 12345678}), 0x614e7f80u);

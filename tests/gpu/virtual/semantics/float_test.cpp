@@ -15,12 +15,37 @@ namespace {
 
 constexpr std::uint64_t kInf = 0x7f800000, kNan = 0x7fffffff;
 
-TEST(Float, NanIsCanonicalAndOnlySignsOfItAreKept) {
+// As an H100 computes (docs/hardware).
+TEST(Float, NanIsCanonicalExceptInDouble) {
   EXPECT_EQ(one("add.f32", {kInf, 0xff800000}), kNan);
   EXPECT_EQ(one("mul.f32", {0x7fc12345, 0x3f800000}), kNan);
-  EXPECT_EQ(one("neg.f32", {0x7fc12345}), 0xffc12345u);
-  EXPECT_EQ(one("abs.f32", {0xffc12345}), 0x7fc12345u);
+  EXPECT_EQ(one("neg.f32", {0x7fc12345}), kNan);
+  EXPECT_EQ(one("abs.f32", {0xffc12345}), kNan);
   EXPECT_EQ(one("fma.rn.f16", {0x7e01, 0x3c00, 0x3c00}), 0x7fffu);
+  EXPECT_EQ(one("neg.f16", {0x7e01}), 0x7fffu);
+  EXPECT_EQ(one("abs.bf16", {0xff81}), 0x7fffu);
+  constexpr std::uint64_t kQuiet = 0x7ff8000000000123, kSignaling = 0xfff0000000000456, kOne = 0x3ff0000000000000;
+  EXPECT_EQ(one("add.f64", {kQuiet, kOne}), kQuiet);
+  EXPECT_EQ(one("add.f64", {kOne, kSignaling}), kSignaling | 0x0008000000000000);
+  EXPECT_EQ(one("sub.rz.f64", {kOne, kSignaling}), kSignaling | 0x0008000000000000);  // the sign too
+  EXPECT_EQ(one("mul.f64", {kQuiet, kSignaling}), kSignaling | 0x0008000000000000);   // the second of two
+  EXPECT_EQ(one("div.rn.f64", {kQuiet, kSignaling}), kQuiet);                         // the dividend
+  EXPECT_EQ(one("fma.rn.f64", {kQuiet, kOne, kSignaling}), kSignaling | 0x0008000000000000);
+  EXPECT_EQ(one("fma.rn.f64", {kOne, kQuiet, kSignaling}), kQuiet);
+  EXPECT_EQ(one("neg.f64", {kSignaling}), kSignaling | 0x0008000000000000);
+  EXPECT_EQ(one("max.f64", {kQuiet, kSignaling}), kSignaling | 0x0008000000000000);
+  EXPECT_EQ(one("sqrt.rn.f64", {0xbff0000000000000}), 0xfff8000000000000);
+}
+
+// A product below the least normal number that rounds up to it is flushed; without .ftz it is that number.
+TEST(Float, FlushingComesBeforeRounding) {
+  EXPECT_EQ(one("mul.f32", {0x3f7fffff, 0x00800000}), 0x00800000u);
+  EXPECT_EQ(one("mul.ftz.f32", {0x3f7fffff, 0x00800000}), 0u);
+  EXPECT_EQ(one("mul.rm.ftz.f32", {0xbf7fffff, 0x00800000}), 0x80000000u);
+  EXPECT_EQ(one("fma.rn.ftz.f32", {0x3f7fffff, 0x00800000, 0}), 0u);
+  EXPECT_EQ(one("fma.rn.ftz.f32", {0x3f800000, 0x00800000, 0}), 0x00800000u);
+  EXPECT_EQ(one("mul.ftz.f16", {0x3bff, 0x0400}), 0u);
+  EXPECT_EQ(one("fma.rn.ftz.f16", {0x0400, 0x3c00, 0}), 0x0400u);
 }
 
 TEST(Float, FlushingSaturatingAndRelu) {

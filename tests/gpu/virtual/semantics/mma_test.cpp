@@ -342,6 +342,78 @@ TEST(Mma, SumsInOrderAreThoseOfAPlainLoopOnEveryInstructionSet) {
   }
 }
 
+// A number of s, e exponent bits and m bits of a significand; the highest exponent is infinity and NaN, except that e4m3 has
+// one NaN and no infinity.
+float number_of(Type type, std::uint32_t code) {
+  if (type == Type::bf16) return std::bit_cast<float>(code << 16);
+  if (type == Type::tf32) return std::bit_cast<float>(code & 0xffffe000u);
+  const int e = type == Type::e4m3 ? 4 : 5, m = type == Type::f16 ? 10 : type == Type::e4m3 ? 3 : 2;
+  const int bias = (1 << (e - 1)) - 1, highest = (1 << e) - 1;
+  const int exponent = static_cast<int>(code >> m) & highest, fraction = static_cast<int>(code) & ((1 << m) - 1);
+  float x = exponent == 0 ? std::ldexp(static_cast<float>(fraction), 1 - bias - m)
+                          : std::ldexp(static_cast<float>((1 << m) + fraction), exponent - bias - m);
+  if (type == Type::e4m3 ? exponent == highest && fraction == 7 : exponent == highest)
+    x = type != Type::e4m3 && fraction == 0 ? std::numeric_limits<float>::infinity() : std::nanf("");
+  return (code >> (e + m) & 1) != 0 ? -x : x;
+}
+
+// Random registers. Turn 0: any bits, subnormal numbers, infinities and NaN too. For bf16 and tf32, exponents decide between fused
+// and separate operations: near 0 in turn 1, products that are subnormal in turn 2, and sums near the largest number in turn 3.
+TEST(Mma, RandomRegistersGiveTheSumsOfAPlainLoopOnEveryInstructionSet) {
+  Random random{11};
+  for (const Mma& mma : every_mma()) {
+    const auto [m, n, k] = mma.shape;
+    if (mma.d != Type::f32 || m != 16) continue;
+    const int width = width_of_type(mma.a), each = 32 / width;
+    for (int turn = 0; turn < 16; ++turn) {
+      const auto words = [&](int count, bool of_c) {
+        std::vector<Lanes> all_words(static_cast<std::size_t>(count));
+        for (Lanes& lanes : all_words) {
+          for (std::uint64_t& word : lanes) {
+            word = random.next() & 0xffffffffu;
+            if (turn % 4 == 0) continue;
+            if (of_c || mma.a == Type::bf16 || mma.a == Type::tf32) {
+              const std::uint32_t exponents[] = {0, 0x3f803f80u, of_c ? 0x00800080u : 0x1c001c00u,
+                                                 of_c ? 0x7e807e80u : 0x5f005f00u};
+              word = (word & 0x80ff80ffu) ^ exponents[turn % 4];
+            }
+            if (random.next() % 8 == 0) word = 0;
+          }
+        }
+        return all_words;
+      };
+      const std::vector<Lanes> a = words(m * k / (32 * each), false), b = words(k * n / (32 * each), false),
+                               c = words(4, true);
+      const auto code = [&](const std::vector<Lanes>& of, int r, int lane, int e) {
+        const std::uint64_t word = of[static_cast<std::size_t>(r)][static_cast<std::size_t>(lane)];
+        return static_cast<std::uint32_t>(word >> (width * e) & ((std::uint64_t{1} << width) - 1));
+      };
+      std::vector<Lanes> expected(4);
+      for (int i = 0; i < m; ++i) {
+        for (int j = 0; j < n; ++j) {
+          const auto r = static_cast<std::size_t>(2 * (i / 8) + j % 2),
+                     lane = static_cast<std::size_t>(4 * (i % 8) + j / 2);
+          volatile float sum = as_float(c[r][lane]);
+          for (int x = 0; x < k; ++x) {
+            const int t = x % (4 * each) / each, e = x % each, group = x / (4 * each);
+            const float of_a = number_of(mma.a, code(a, i / 8 + 2 * group, 4 * (i % 8) + t, e));
+            const float of_b = number_of(mma.b, code(b, group, 4 * j + t, e));
+            const volatile float product = of_a * of_b;
+            sum = sum + product;
+          }
+          expected[r][lane] = std::isnan(sum) ? 0x7fffffffu : bits(static_cast<float>(sum));
+        }
+      }
+      Case x{.word = mma.word};
+      for (const auto* operand : {&a, &b, &c}) x.in.insert(x.in.end(), operand->begin(), operand->end());
+      for (const Simd simd : simds()) {
+        x.simd = simd;
+        EXPECT_EQ(run(x).d, expected) << mma.word << " turn " << turn << " on " << static_cast<int>(simd);
+      }
+    }
+  }
+}
+
 // The registers of lanes 0 and 31, low number in the low half.
 TEST(Mma, FragmentsOfTheIntegerVectorsInBf16) {
   const auto a = registers(Type::bf16, 4, [](int e, int r, int g, int t) {

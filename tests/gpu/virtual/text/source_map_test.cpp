@@ -41,6 +41,18 @@ TEST(SourceMap, EveryFunctionBeginsWithoutAPlace) {
   EXPECT_EQ(kernel(m).body[0].frame, -1);
 }
 
+// As written by LLVM 21 for Triton 3.9. A second block begins anew, in the same line too.
+TEST(SourceMap, OnlyTheFirstPlaceInABlockOfInlineAssemblyCounts) {
+  const Module m = parse_body(
+      ".loc 1 19 40\nadd;\n.loc 1 19 32\n// begin inline asm\n.loc 1 19 32\nmov;\n.loc 1 20 32\nld;\n// end inline "
+      "asm\ncvt;\n.loc 1 20 5\n// begin inline asm\n.loc 1 20 5\nst;\n// end inline asm\n.loc 1 21 1\nret;");
+  EXPECT_EQ(chain(m, 1), "1:19:32");
+  EXPECT_EQ(chain(m, 2), "1:19:32");
+  EXPECT_EQ(chain(m, 3), "1:19:32");
+  EXPECT_EQ(chain(m, 4), "1:20:5");
+  EXPECT_EQ(chain(m, 5), "1:21:1");
+}
+
 // As written by nvcc: each outer place directly before the inner one; the names at the end of the file.
 TEST(SourceMap, InlinedCallsAreChains) {
   const Module m = parse_items(
