@@ -4,7 +4,8 @@
 //
 // Elements are passed as numbers: float for f16 bf16 tf32 e4m3 e5m2 e2m3 e3m2 e2m1 (each is exact in float), int32 for s8 u8 s4 u4 b1,
 // double for f64. The mode (op.h) orders the sums of floats; f64 uses fused multiply-adds in ascending k, each with one
-// rounding; integers are exact, then wrap or clamp. A NaN result is the canonical NaN; of f64, the NaN that fma repeats.
+// rounding; integers are exact, then wrap or clamp. A NaN result is the canonical NaN; of f64, that of the fused
+// multiply-add.
 //
 //   c = 1, sixteen products 2^-13 * 2^-13:   seq 1   exact 1 + 2^-22   hopper 1 (each is truncated at 2^-25)
 //

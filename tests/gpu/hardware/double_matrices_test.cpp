@@ -1,7 +1,7 @@
-// Matrices of f64 in every rounding, compared with the processor's fused multiply-adds in that rounding. An H100 computes
-// the bits of the forms that round to nearest (docs/hardware), so these forms check the oracle itself: the order of the
-// sums, the places of the numbers in the registers, and which NaN a result repeats. The forms in the other directions
-// were not measured.
+// Matrices of f64 in every rounding, compared with the processor's fused multiply-adds in that rounding. An H100
+// computes the bits of the forms that round to nearest (docs/hardware). These forms check the oracle itself: the order
+// of the sums, the places of the numbers in the registers, and which NaN a result repeats. The forms in the other
+// directions were not measured.
 #include <gtest/gtest.h>
 
 #include <array>
