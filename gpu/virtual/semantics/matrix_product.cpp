@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "gpu/virtual/semantics/detail/exact_fma.h"
 #include "gpu/virtual/semantics/detail/float_bits.h"
 #include "gpu/virtual/semantics/detail/fp8.h"
 #include "gpu/virtual/semantics/detail/matrix_sums.h"
@@ -92,7 +93,8 @@ void multiply_add(const MatrixProduct& product, const double* a, const double* b
       double sum = d[i * product.n + j];
       for (int k = 0; k < product.k; ++k) {
         const double x = a[i * product.k + k], y = b[k * product.n + j];
-        sum = with_nan_of(__builtin_fma(x, y, sum), x, y, sum);
+        sum = product.rounding == Rounding::nearest ? with_nan_of(__builtin_fma(x, y, sum), x, y, sum)
+                                                    : fma_rounded(x, y, sum, product.rounding);
       }
       d[i * product.n + j] = sum;
     }

@@ -3,8 +3,9 @@
 //   a [m][k]   b [k][n]   d [m][n], C before and D after; all row-major
 //
 // Elements are passed as numbers: float for f16 bf16 tf32 e4m3 e5m2 e2m3 e3m2 e2m1 (each is exact in float), int32 for s8 u8 s4 u4 b1,
-// double for f64. The mode (op.h) orders the sums of floats; f64 uses fused multiply-adds in ascending k; integers are
-// exact, then wrap or clamp. A NaN result is the canonical NaN.
+// double for f64. The mode (op.h) orders the sums of floats; f64 uses fused multiply-adds in ascending k, each with one
+// rounding; integers are exact, then wrap or clamp. A NaN result is the canonical NaN; of f64, that of the fused
+// multiply-add.
 //
 //   c = 1, sixteen products 2^-13 * 2^-13:   seq 1   exact 1 + 2^-22   hopper 1 (each is truncated at 2^-25)
 //
@@ -25,9 +26,10 @@ struct MatrixProduct {
   Type b = Type::none;
   Type d = Type::none;  // f32 f16 s32 f64
   SumMode sum = SumMode::seq;
-  bool saturate = false;  // s32
-  bool both = false;      // b1: multiplies by AND, not XOR
-  bool sparse = false;    // A has k / 2 numbers a row (isa/sparse_metadata.h)
+  Rounding rounding = Rounding::nearest;  // of each fused multiply-add of f64
+  bool saturate = false;                  // s32
+  bool both = false;                      // b1: multiplies by AND, not XOR
+  bool sparse = false;                    // A has k / 2 numbers a row (isa/sparse_metadata.h)
   friend bool operator==(const MatrixProduct&, const MatrixProduct&) = default;
 };
 

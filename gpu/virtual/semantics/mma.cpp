@@ -345,8 +345,13 @@ constexpr void add_all(List& list) {
       list.add(form);
     }
   }
-  for (const auto& [m, k] : {std::pair{8, 4}, std::pair{16, 4}, std::pair{16, 8}, std::pair{16, 16}})
-    list.add({of(m, k, Type::f64, Type::f64, Type::f64, SumMode::seq, false)});
+  for (const auto& [m, k] : {std::pair{8, 4}, std::pair{16, 4}, std::pair{16, 8}, std::pair{16, 16}}) {
+    for (const Rounding rounding : {Rounding::nearest, Rounding::zero, Rounding::down, Rounding::up}) {
+      MmaForm form{of(m, k, Type::f64, Type::f64, Type::f64, SumMode::seq, false)};
+      form.product.rounding = rounding;
+      list.add(form);
+    }
+  }
 }
 
 constexpr std::size_t count_forms() {
@@ -407,12 +412,12 @@ void transpose(std::byte* registers, const Op& op, LaneMask lanes) {
 OpHandler matrices(const OpQuery& query) {
   if (query.opcode == Opcode::movmatrix) return transpose;
   if (query.opcode != Opcode::mma || query.n != 8) return nullptr;
-  if (query.type == Type::f64 && query.rounding != Rounding::nearest) return nullptr;
   const bool floats = (query.type == Type::f32 || query.type == Type::f16) && query.scales == 0;
   MmaForm wanted{
       of(query.m, query.k, query.type, query.type2, query.type3, floats ? query.sum : SumMode::seq, query.sparse),
       query.in_bytes, query.scale, query.scales};
   wanted.product.saturate = query.satfinite;
+  wanted.product.rounding = query.rounding;
   wanted.product.both = query.type2 == Type::b1 && query.combine == Combine::and_;
   return find_mma(wanted);
 }

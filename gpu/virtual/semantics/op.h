@@ -82,6 +82,9 @@ enum OpFlag : std::uint8_t {
   return code == 0 ? 0 : 1 << code;
 }
 
+enum class Rounding : std::uint8_t { nearest, zero, down, up, away /* ties away from zero: .rna */ };
+[[nodiscard]] Rounding rounding_of(const Instr& instr);  // .rn, .rz, .rm, .rp or .rna; without one of them, nearest
+
 // The order in which a matrix instruction adds; all are fp32 sums. docs/FIDELITY.md lists what hardware does.
 enum class SumMode : std::uint8_t {
   seq,     // d = c; for k ascending d = round(d + a b): a plain loop

@@ -1,5 +1,7 @@
 #include "gpu/virtual/semantics/detail/op_query.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace kvscope::ptx::semantics {
@@ -76,19 +78,18 @@ bool is_float_type(Type type) {
   }
 }
 
+constexpr std::pair<Mod, Rounding> kRoundings[] = {{Mod::rn, Rounding::nearest},
+                                                   {Mod::rz, Rounding::zero},
+                                                   {Mod::rm, Rounding::down},
+                                                   {Mod::rp, Rounding::up},
+                                                   {Mod::rna, Rounding::away}};
+
 void read_rounding(const Instr& instr, OpQuery& query) {
-  static constexpr std::pair<Mod, Rounding> kTo[] = {{Mod::rn, Rounding::nearest},
-                                                     {Mod::rz, Rounding::zero},
-                                                     {Mod::rm, Rounding::down},
-                                                     {Mod::rp, Rounding::up},
-                                                     {Mod::rna, Rounding::away}};
   static constexpr std::pair<Mod, Rounding> kToInteger[] = {
       {Mod::rni, Rounding::nearest}, {Mod::rzi, Rounding::zero}, {Mod::rmi, Rounding::down}, {Mod::rpi, Rounding::up}};
-  for (const auto& [mod, rounding] : kTo) {
-    if (!instr.has(mod)) continue;
-    query.rounding = rounding;
-    query.rounded = true;
-  }
+  query.rounding = rounding_of(instr);
+  query.rounded =
+      std::any_of(std::begin(kRoundings), std::end(kRoundings), [&](const auto& to) { return instr.has(to.first); });
   for (const auto& [mod, rounding] : kToInteger) {
     if (!instr.has(mod)) continue;
     query.rounding = rounding;
@@ -178,3 +179,14 @@ OpQuery query_of(const OpRequest& request) {
 }
 
 }  // namespace kvscope::ptx::semantics
+
+namespace kvscope::ptx {
+
+Rounding rounding_of(const Instr& instr) {
+  for (const auto& [mod, rounding] : semantics::kRoundings) {
+    if (instr.has(mod)) return rounding;
+  }
+  return Rounding::nearest;
+}
+
+}  // namespace kvscope::ptx

@@ -349,6 +349,7 @@ void multiply(Exec& exec, const Op& op, const Instr& instr) {
   p.m = instr.shape.m, p.n = instr.shape.n, p.k = instr.shape.k;
   p.a = types.a, p.b = types.b, p.d = types.d;
   p.saturate = instr.has(Mod::satfinite);
+  p.rounding = rounding_of(instr);
   p.both = instr.has(Mod::and_);
   if constexpr (std::is_same_v<T, float>) {
     p.sum = exec.program().options.sum;
@@ -400,8 +401,7 @@ MachineHandler find_wmma(const Instr& instr) {
     case Opcode::wmma_store:
       return store_matrix;
     case Opcode::wmma_mma:
-      // Doubles are rounded to nearest, as in mma.
-      return instr.has(Mod::rz) || instr.has(Mod::rm) || instr.has(Mod::rp) ? nullptr : mma;
+      return mma;
     default:
       return nullptr;
   }

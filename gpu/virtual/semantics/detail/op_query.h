@@ -9,7 +9,6 @@
 
 namespace kvscope::ptx::semantics {
 
-enum class Rounding : std::uint8_t { nearest, zero, down, up, away /* ties away from zero: .rna */ };
 enum class Half : std::uint8_t { none, lo, hi, wide };
 enum class Compare : std::uint8_t { eq, ne, lt, le, gt, ge, equ, neu, ltu, leu, gtu, geu, num, nan };
 inline constexpr int kCompares = 14;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <set>
 
 #include "gpu/virtual/isa/grammar.h"
 #include "tests/gpu/virtual/semantics/one_op.h"
@@ -27,17 +26,6 @@ bool is_pure(Opcode opcode) {
   return (opcode <= Opcode::cvt_pack && opcode != Opcode::mov) || opcode == Opcode::mma;
 }
 
-// Not implemented, each by name: double-precision matrices with directed rounding, which compilers do not emit.
-const std::set<std::string> kNotDone = [] {
-  std::set<std::string> words;
-  for (const char* shape : {"m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"}) {
-    for (const char* rounding : {"rz", "rm", "rp"}) {
-      words.insert(std::string("mma.sync.aligned.") + shape + ".row.col." + rounding + ".f64.f64.f64.f64");
-    }
-  }
-  return words;
-}();
-
 std::vector<std::string> pure_words() {
   std::vector<std::string> words;
   for (const Pattern& pattern : patterns()) {
@@ -45,7 +33,7 @@ std::vector<std::string> pure_words() {
     spell(pattern, 0, std::string(pattern.form->base), of_form);
     if (of_form.empty() || !is_pure(understand(of_form.front()).opcode)) continue;
     for (const std::string& word : of_form) {
-      if (understand(word).unsupported.empty() && !kNotDone.contains(word)) words.push_back(word);
+      if (understand(word).unsupported.empty()) words.push_back(word);
     }
   }
   return words;

@@ -190,8 +190,10 @@ std::vector<Mma> every_mma() {
       }
     }
   }
-  add({8, 8, 4}, "f64", "f64", "f64");
-  for (const int k : {4, 8, 16}) add({16, 8, k}, "f64", "f64", "f64");
+  for (const char* tail : {"", "rn", "rz", "rm", "rp"}) {
+    add({8, 8, 4}, "f64", "f64", "f64", tail);
+    for (const int k : {4, 8, 16}) add({16, 8, k}, "f64", "f64", "f64", tail);
+  }
   return all_mma;
 }
 
