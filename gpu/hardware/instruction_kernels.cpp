@@ -49,7 +49,7 @@ bool is_matrix_product(Opcode opcode) {
   return opcode == Opcode::mma || opcode == Opcode::wmma_mma;
 }
 
-// Of atomic operations, those that name the state space and nothing about order.
+// Atomic operations count only with a state space, and without an order, a scope, a hint or a vector.
 bool is_plain(Opcode opcode, std::string_view word) {
   constexpr std::array<std::string_view, 10> kOthers{".relaxed", ".acq",  ".release", ".gpu", ".cta",
                                                      ".sys",     ".clus", ".L2",      "::",   ".v"};

@@ -9,10 +9,9 @@
 //
 //   in   [read registers][kOperandSets]      out  [written registers][kOperandSets]
 //
-// An atomic operation works on a cell of the thread's own: its content before and after are a value read and a value
-// written. A predicate is 0 or 1; a value of 16 or 32 bits is in the low bits. An instruction on the carry flag reads and writes
-// it as one more value. Operands are a function of the word, the register and the set, so that results recorded on one
-// machine can be compared on another.
+// A predicate is 0 or 1; a value of 16 or 32 bits is in the low bits. The carry flag is one more value. Each thread has one
+// memory cell for an atomic operation: the cell before it is a value read, the cell after it a value written. Operands
+// are a function of the word, the register and the set, so results of one machine can be compared on another.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +41,7 @@ struct InstructionRegister {
   ptx::Type type = ptx::Type::none;  // of the numbers
   int bits = 32;                     // of the register; 1: a predicate
   Operands operands = Operands::scalar;
-  int same_as = -1;  // holds the numbers of this register, plus 32 bits of others: -1: none
+  int same_as = -1;  // index of an earlier register with the same values; -1: none
 };
 
 struct InstructionKernel {

@@ -36,7 +36,7 @@ struct InstructionResult {
   std::int64_t differing = 0;            // sets in which a result has other bits than on the virtual GPU
   std::optional<std::int64_t> distance;  // over all sets; std::nullopt: not defined, or no set differs
   std::vector<std::uint64_t> kept;       // [written register][kKeptSets], if a set differs
-  std::vector<std::string> examples;     // at most 4: "(3f800000, 40000000) gives 40400000, here 40400001"
+  std::vector<std::string> examples;     // at most 4: "(3f800000) gives 3f800001, on the virtual GPU 3f800002"
   [[nodiscard]] bool same() const { return fault.empty() && differing == 0; }
   friend bool operator==(const InstructionResult&, const InstructionResult&) = default;
 };

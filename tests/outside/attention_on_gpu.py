@@ -293,12 +293,12 @@ def main():
         mine = [row for row in rows if row["kernel"] == kernel]
         right = [row for row in mine if not row["mistake"] and "exit" in row and row["exit"] != 2]
         wrong = [row for row in mine if row["mistake"] and "exit" in row and row["exit"] != 2]
-        refused = [row["problem"] for row in right if row["exit"] == 1]
+        rejected = [row["problem"] for row in right if row["exit"] == 1]
         accepted = [f"{row['problem']} {row['mistake']} {row['effect']:.1f}" for row in wrong if row["exit"] == 0]
         above = [row for row in wrong if row["effect"] >= 8]
         missed = [f"{row['problem']} {row['mistake']} {row['effect']:.1f}" for row in above if row["exit"] == 0]
-        good = good and not refused and not missed and not [row for row in mine if "skipped" in row and "verify" in row["skipped"]]
-        print(f"{kernel}: {len(right)} right, {len(refused)} of them rejected {refused[:8]}; {len(wrong)} wrong, "
+        good = good and not rejected and not missed and not [row for row in mine if "skipped" in row and "verify" in row["skipped"]]
+        print(f"{kernel}: {len(right)} right, {len(rejected)} of them rejected {rejected[:8]}; {len(wrong)} wrong, "
               f"{len(accepted)} of them accepted; {len(above)} of effect 8 times rounding or more, {len(missed)} accepted "
               f"{missed[:12]}; {sum('skipped' in row for row in mine)} skipped "
               f"{sorted({row['skipped'] for row in mine if 'skipped' in row})[:3]}", flush=True)
