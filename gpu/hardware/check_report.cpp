@@ -104,16 +104,6 @@ std::string gpu_and_date(const CheckReport& report) {
   return fmt::format("{}-{}", gpu.empty() ? "gpu" : gpu, report.date);
 }
 
-json::Value json_of(const InstructionSummary& one) {
-  json::Value value;
-  value.set("word", one.word);
-  value.set("fault", one.fault);
-  value.set("differing", one.differing);
-  value.set("distance", one.distance ? json::Value(*one.distance) : json::Value());
-  value.set("examples", json::strings(one.examples));
-  return value;
-}
-
 json::Value json_of(const ProbeRecord& probe) {
   json::Value value;
   value.set("id", probe.id);
@@ -213,7 +203,7 @@ json::Value json_report(const CheckReport& report) {
   value.set("probes", std::move(probes));
   json::Array differing;
   for (const InstructionSummary& one : report.instructions)
-    if (failed(one) || one.differing > 0) differing.push_back(json_of(one));
+    if (failed(one) || one.differing > 0) differing.push_back(to_json(one));
   value.set("instructions", static_cast<std::int64_t>(report.instructions.size()));
   value.set("instructions_that_differ", std::move(differing));
   value.set("bench", report.bench);

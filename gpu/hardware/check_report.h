@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/json.h"
+#include "gpu/hardware/instruction_results.h"
 #include "gpu/verify/report.h"
 
 namespace kvscope::gpu {
@@ -24,13 +24,6 @@ struct ProbeRecord {
   std::vector<PartRecord> parts;
   // The most severe verdict of its parts: failed, differs, settled, as expected, not applicable.
   [[nodiscard]] std::string verdict() const;
-};
-
-struct InstructionSummary {
-  std::string word, fault;
-  std::int64_t differing = 0;  // sets of operands with other bits than on the virtual GPU
-  std::optional<std::int64_t> distance;
-  std::vector<std::string> examples;
 };
 
 struct CheckReport {

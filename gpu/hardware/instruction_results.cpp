@@ -193,6 +193,16 @@ std::vector<InstructionResult> instruction_results(Device& device, std::span<con
   return results;
 }
 
+json::Value to_json(const InstructionSummary& summary) {
+  json::Value value;
+  value.set("word", summary.word);
+  value.set("fault", summary.fault);
+  value.set("differing", summary.differing);
+  value.set("distance", summary.distance ? json::Value(*summary.distance) : json::Value());
+  value.set("examples", json::strings(summary.examples));
+  return value;
+}
+
 std::string to_text(const InstructionResult& result) {
   if (!result.fault.empty()) return "";
   std::string text = fmt::format("{} {:016x}", result.word, result.checksum);

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "gpu/hardware/instruction_kernels.h"
 #include "gpu/launch/device.h"
 
@@ -29,15 +30,19 @@ namespace kvscope::gpu {
 
 inline constexpr std::int64_t kKeptSets = 64;
 
-struct InstructionResult {
+struct InstructionSummary {
   std::string word;
-  std::string fault;  // the driver rejected the word, or its kernel stopped; empty: none
-  std::uint64_t checksum = 0;
+  std::string fault;                     // the driver rejected the word, or its kernel stopped; empty: none
   std::int64_t differing = 0;            // sets in which a result has other bits than on the virtual GPU
   std::optional<std::int64_t> distance;  // over all sets; std::nullopt: not defined, or no set differs
-  std::vector<std::uint64_t> kept;       // [written register][kKeptSets], if a set differs
   std::vector<std::string> examples;     // at most 4: "(3f800000) gives 3f800001, on the virtual GPU 3f800002"
   [[nodiscard]] bool same() const { return fault.empty() && differing == 0; }
+  friend bool operator==(const InstructionSummary&, const InstructionSummary&) = default;
+};
+
+struct InstructionResult : InstructionSummary {
+  std::uint64_t checksum = 0;
+  std::vector<std::uint64_t> kept;  // [written register][kKeptSets], if a set differs
   friend bool operator==(const InstructionResult&, const InstructionResult&) = default;
 };
 
@@ -53,6 +58,7 @@ struct InstructionResult {
 // has a fault, and the others are still measured; after a kernel that ended the context, all words have faults.
 [[nodiscard]] std::vector<InstructionResult> instruction_results(Device& device, std::span<const std::string> words);
 
+[[nodiscard]] json::Value to_json(const InstructionSummary& summary);
 // The lines of the file, without its first one.
 [[nodiscard]] std::string to_text(const InstructionResult& result);
 // Throws InputError with file and line. Lines of words with faults have no results and are not in the file.

@@ -119,12 +119,7 @@ void say_instructions(const WhichDevice& which, std::size_t part, const Say& say
   const std::unique_ptr<Device> device = open(which, kProbed);
   const std::vector<std::string> words = words_of_part(which, part);
   for (const InstructionResult& result : instruction_results(*device, words)) {
-    json::Value value;
-    value.set("word", result.word);
-    value.set("fault", result.fault);
-    value.set("differing", result.differing);
-    value.set("distance", result.distance ? json::Value(*result.distance) : json::Value());
-    value.set("examples", json::strings(result.examples));
+    json::Value value = to_json(result);
     value.set("line", to_text(result));
     say(message("instruction", std::move(value)));
   }
