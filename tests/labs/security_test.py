@@ -36,7 +36,7 @@ class SecurityTest(attacks.Attacks, unittest.TestCase):
 
     def test_an_endless_loop_ends_at_the_time_limit(self):
         self.assertEqual(self.points(inside("for (volatile int i = 0;;) i = i + 1;")), 0)
-        self.assertIn("of CPU time", self.report)
+        self.assertRegex(self.report, "of CPU time|did not end within")  # the wall clock, on a busy machine; sandbox_test.cpp has both limits
 
     def test_sleep_ends_at_the_time_limit(self):
         text = SOLUTION.replace("  rows[0] =", "  if (tile > cache.page_size) sleep(1000000);\n  rows[0] =", 1)
