@@ -15,10 +15,12 @@
 #include "apps/common/faults.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
+#include "apps/kvscope/ptx_commands.h"
 #include "apps/labs/class_folders.h"
 #include "apps/labs/course.h"
 #include "apps/labs/course_files.h"
 #include "apps/labs/grade.h"
+#include "apps/labs/limits.h"
 #include "apps/labs/nvrtc.h"
 #include "apps/labs/picture_file.h"
 #include "apps/labs/report.h"
@@ -42,6 +44,7 @@ struct LabCommand {
   std::vector<std::string> folders;
   std::int64_t hint = 0;
   bool trust = false, students = false, clang = false;
+  labs::LabLimits limits;
 };
 
 labs::Course open_course(const LabCommand& command) {
@@ -61,9 +64,9 @@ labs::Course open_course(const LabCommand& command) {
 std::unique_ptr<labs::Grader> open_grader(const labs::Course& course, const labs::Lab& lab, bool run,
                                           const LabCommand& command) {
   std::error_code ignored;
-  labs::GradeOptions options{
-      labs::SandboxKind::none, course.folder, fs::read_symlink("/proc/self/exe", ignored), command.nvrtc, command.clang,
-      command.python,          command.cache};
+  labs::GradeOptions options{labs::SandboxKind::none, course.folder, fs::read_symlink("/proc/self/exe", ignored),
+                             command.nvrtc,           command.clang, command.python,
+                             command.cache,           command.limits};
   const bool compiles = lab.kind == labs::LabKind::cpp || lab.kind == labs::LabKind::cuda;
   if (run && compiles) options.sandbox = labs::require_sandbox(command.trust);
   return labs::make_grader(lab, options);
@@ -179,7 +182,7 @@ int grade_class(const LabCommand& command) {
   if (!command.out.empty()) fs::create_directories(command.out);
   std::vector<labs::Grade> grades;
   const auto add = [&](labs::Grade grade) {
-    std::cout << fmt::format("{}  seed {}\n{}", terminal_text(grade.student), grade.seed.text(),
+    std::cout << fmt::format("{}  seed {}\n{}", terminal_text(grade.student), labs::repeat_text(grade),
                              labs::grade_text(lab, grade));
     if (!command.out.empty()) {
       write_file_atomically(fs::path(command.out) / (grade.student + ".json"),
@@ -190,7 +193,7 @@ int grade_class(const LabCommand& command) {
   for (const labs::StudentFolder& folder : folders) add(labs::grade_folder(*grader, folder, secret));
   for (const std::string& student : roster) {
     if (std::ranges::find(folders, student, &labs::StudentFolder::student) != folders.end()) continue;
-    add(labs::grade_without_submission(lab, student, secret));
+    add(labs::grade_without_submission(*grader, student, secret));
   }
   if (!command.csv.empty()) write_file_atomically(command.csv, labs::class_csv(lab, grades));
   if (folders.size() == 1) write_reports(command, lab, grades.front());
@@ -241,6 +244,21 @@ void add_lab_option(CLI::App& command, LabCommand& values) {
   add_course_option(command, values);
 }
 
+// The limits of apps/labs/limits.h. Results of a program and PTX are kept in memory, so theirs have an upper end.
+void add_limit_options(CLI::App& command, labs::LabLimits& limits) {
+  constexpr LimitRange kSeconds{1, 86'400}, kRunMemory{std::int64_t{64} << 20, std::int64_t{1} << 40},
+      kKept{1024, std::int64_t{1} << 30};
+  add_kernel_limit_options(command, limits.launch, limits.launch_memory);
+  add_limit_option(command, "--max-ptx", limits.ptx_bytes, "PTX of a compiled kernel", "BYTES", kKept);
+  add_limit_option(command, "--max-run-time", limits.run_seconds,
+                   "CPU time of a C++ program in a test; wall clock: three times as much", "SECONDS", kSeconds);
+  add_limit_option(command, "--max-run-memory", limits.run_memory, "Memory of a C++ program", "BYTES", kRunMemory);
+  add_limit_option(command, "--max-run-output", limits.run_output_bytes, "Results of a C++ program in a test", "BYTES",
+                   kKept);
+  add_limit_option(command, "--max-compile-time", limits.compile_seconds,
+                   "CPU time of each compiler process; wall clock: one and a half times as much", "SECONDS", kSeconds);
+}
+
 void add_report_options(CLI::App& command, LabCommand& values) {
   command.add_option("--json", values.json, "Write the grade as JSON")->type_name("FILE");
   command.add_option("--junit", values.junit, "Write the tests as a JUnit file")->type_name("FILE");
@@ -261,6 +279,7 @@ void add_report_options(CLI::App& command, LabCommand& values) {
       .add_option("--cache", values.cache, "Keep compiled submissions there: a second grading compiles only new files")
       ->type_name("DIR");
   command.add_flag("--trust", values.trust, "Run submitted code without a sandbox: only for code that you wrote");
+  add_limit_options(command, values.limits);
 }
 
 }  // namespace

@@ -38,23 +38,20 @@ namespace {
 constexpr const char* kFileHelp = "PTX file, as nvcc -ptx writes it; compile with -lineinfo to see source lines";
 constexpr const char* kTargetHelp = "Compute capability of the virtual GPU: 90 for sm_90a, 100 for sm_100a";
 
-// The limits of gpu/virtual/machine/limits.h.
-void add_limit_options(CLI::App& command, LaunchRequest& request) {
+}  // namespace
+
+void add_kernel_limit_options(CLI::App& command, ptx::LaunchLimits& limits, std::int64_t& memory) {
   const auto limit = [&](const char* name, std::int64_t& value, const char* help, const char* type = "N") {
     add_limit_option(command, name, value, help, type);
   };
-  ptx::LaunchLimits& limits = request.limits;
   limit("--max-instructions", limits.instructions, "Stop after N warp instructions");
-  limit("--max-memory", request.max_memory, "Device memory: arrays, variables and malloc blocks together", "BYTES");
+  limit("--max-memory", memory, "Device memory: arrays, variables and malloc blocks together", "BYTES");
   limit("--max-local", limits.local_bytes, "Local memory of all threads that have started", "BYTES");
   limit("--max-printed", limits.printed_bytes, "Output of printf", "BYTES");
   limit("--max-heap", limits.heap_bytes, "Malloc blocks of a kernel; past it malloc returns 0", "BYTES");
   limit("--max-mallocs", limits.heap_blocks, "Calls of malloc that return a block");
-  limit("--max-ctas", limits.cooperative_ctas, "CTAs of a cooperative launch");
   limit("--max-copies", limits.copies, "Asynchronous copies and their groups in flight, per CTA");
 }
-
-}  // namespace
 
 void add_launch_options(CLI::App& command, LaunchRequest& request) {
   command.add_option("FILE", request.path, kFileHelp)->required();
@@ -95,7 +92,8 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
                    "hardware");
   command.add_flag("--strict", request.strict,
                    "Reject a file with unsupported instructions, even if the kernel does not execute them");
-  add_limit_options(command, request);
+  add_kernel_limit_options(command, request.limits, request.max_memory);
+  add_limit_option(command, "--max-ctas", request.limits.cooperative_ctas, "CTAs of a cooperative launch", "N");
 }
 
 void add_argument_help(CLI::App& command) {
@@ -117,15 +115,18 @@ void add_argument_help(CLI::App& command) {
                     "p.in[1].page=VALUE          a field of the struct p; fields that are not set are 0"});
 }
 
-void add_limit_option(CLI::App& command, const char* name, std::int64_t& value, const char* help, const char* type) {
+void add_limit_option(CLI::App& command, const char* name, std::int64_t& value, const char* help, const char* type,
+                      LimitRange range) {
   command.add_option(name, value, help)
       ->type_name(type)
       ->capture_default_str()
       ->check(CLI::Validator(
-          [](const std::string& text) {
+          [range](const std::string& text) {
             const auto number = whole_number<std::int64_t>(text);
-            return number && *number >= 1 ? std::string()
-                                          : fmt::format("'{}' is not a whole number from 1 to 2^63 - 1", text);
+            if (number && *number >= range.least && *number <= range.most) return std::string();
+            const bool open = range.most == std::numeric_limits<std::int64_t>::max();
+            return fmt::format("'{}' is not a whole number from {} to {}", text, range.least,
+                               open ? "2^63 - 1" : std::to_string(range.most));
           },
           ""))
       ->group("Limits");

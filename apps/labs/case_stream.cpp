@@ -11,7 +11,7 @@
 namespace kvscope::labs {
 namespace {
 
-constexpr std::int64_t kCpuSeconds = 2;    // all cases of a test take milliseconds
+constexpr double kWallOfCpu = 3;           // wall clock of a program, in times of its CPU time
 constexpr std::int64_t kMaxPrinted = 400;  // [bytes] of what the student's code printed
 
 void append_word(std::string& bytes, std::uint64_t word) {
@@ -37,7 +37,7 @@ double double_of(std::int64_t word) {
 }
 
 HarnessRun run_cases(const GradeOptions& options, const std::string& program, std::span<const Words> cases,
-                     const HarnessLimits& limits) {
+                     std::optional<std::int64_t> memory) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder / "program";
   write_file_atomically(path, program);
@@ -45,9 +45,11 @@ HarnessRun run_cases(const GradeOptions& options, const std::string& program, st
   SandboxJob job;
   job.command = {"/lab/program"};
   job.mounts = {{path, "/lab/program"}};
-  job.limits.wall_seconds = limits.wall_seconds;
-  job.limits.cpu_seconds = kCpuSeconds;
-  job.limits.memory_bytes = limits.memory_bytes;
+  const LabLimits& limits = options.limits;
+  job.limits.cpu_seconds = limits.run_seconds;
+  job.limits.wall_seconds = kWallOfCpu * static_cast<double>(limits.run_seconds);
+  job.limits.memory_bytes = memory.value_or(limits.run_memory);
+  job.limits.output_bytes = limits.run_output_bytes;
   job.limits.file_bytes = std::int64_t{16} << 20;
   for (const Words& words : cases) {
     append_word(job.input, words.size());
@@ -56,7 +58,9 @@ HarnessRun run_cases(const GradeOptions& options, const std::string& program, st
   const SandboxEnd end = run_in_sandbox(options.sandbox, job);
 
   HarnessRun run;
-  run.failure = end_text(end, job.limits);
+  const std::string_view of_memory = memory.has_value() ? "" : "--max-run-memory";
+  run.failure =
+      end_text(end, job.limits, {.time = "--max-run-time", .memory = of_memory, .output = "--max-run-output"});
   run.signal = end.signal;
   run.printed = end.errors.substr(0, kMaxPrinted);
   std::string_view rest = end.output;

@@ -22,11 +22,6 @@ using Words = std::vector<std::int64_t>;
 [[nodiscard]] std::int64_t word_of(double value);
 [[nodiscard]] double double_of(std::int64_t word);
 
-struct HarnessLimits {
-  double wall_seconds = 6;
-  std::int64_t memory_bytes = std::int64_t{512} << 20;
-};
-
 struct HarnessRun {
   std::vector<Words> results;  // of the cases that were answered, in order; at most one per case
   std::string failure;         // why the later cases have none: a signal, the time limit, a malformed frame
@@ -34,8 +29,9 @@ struct HarnessRun {
   std::string printed;         // what the student's code wrote to standard error, cut
 };
 
-// Runs the program once over all cases.
+// Runs the program once over all cases, under the limits of the options. `memory`: [bytes] of a test in which too
+// little memory is the point; no option changes them.
 [[nodiscard]] HarnessRun run_cases(const GradeOptions& options, const std::string& program,
-                                   std::span<const Words> cases, const HarnessLimits& limits = {});
+                                   std::span<const Words> cases, std::optional<std::int64_t> memory = std::nullopt);
 
 }  // namespace kvscope::labs

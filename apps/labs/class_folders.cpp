@@ -117,7 +117,7 @@ Grade grade_folder(const Grader& grader, const StudentFolder& folder, const std:
   const Seed seed = grading_seed(secret, folder.student, lab.id());
   const fs::path files = folder_of_files(lab, folder.path);
   const std::string fault = task_fault(grader, files, folder.student);
-  if (!fault.empty()) return {folder.student, lab.id(), seed, all_failed(lab, fault)};
+  if (!fault.empty()) return grade_of(grader, folder.student, seed, all_failed(lab, fault));
   try {
     return grade(grader, read_submission(lab, files, folder.student), seed);
   } catch (const InputError& error) {
@@ -125,12 +125,13 @@ Grade grade_folder(const Grader& grader, const StudentFolder& folder, const std:
     for (const Fault& part : error.faults()) {
       message += fmt::format("{}{}: {}", message.empty() ? "" : "; ", part.where, part.message);
     }
-    return {folder.student, lab.id(), seed, all_failed(lab, message)};
+    return grade_of(grader, folder.student, seed, all_failed(lab, message));
   }
 }
 
-Grade grade_without_submission(const Lab& lab, const std::string& student, const std::string& secret) {
-  return {student, lab.id(), grading_seed(secret, student, lab.id()), all_failed(lab, "no submission")};
+Grade grade_without_submission(const Grader& grader, const std::string& student, const std::string& secret) {
+  const Lab& lab = grader.lab();
+  return grade_of(grader, student, grading_seed(secret, student, lab.id()), all_failed(lab, "no submission"));
 }
 
 }  // namespace kvscope::labs

@@ -32,6 +32,7 @@ struct StudentFolder {
 [[nodiscard]] Grade grade_folder(const Grader& grader, const StudentFolder& folder, const std::string& secret);
 
 // The grade of a student without a folder: no points, "no submission".
-[[nodiscard]] Grade grade_without_submission(const Lab& lab, const std::string& student, const std::string& secret);
+[[nodiscard]] Grade grade_without_submission(const Grader& grader, const std::string& student,
+                                             const std::string& secret);
 
 }  // namespace kvscope::labs

@@ -36,10 +36,10 @@ std::string read_product(const fs::path& path) {
 
 }  // namespace
 
-SandboxLimits compiler_limits() {
+SandboxLimits compiler_limits(const LabLimits& lab) {
   SandboxLimits limits;
-  limits.wall_seconds = 30;
-  limits.cpu_seconds = 20;
+  limits.cpu_seconds = lab.compile_seconds;
+  limits.wall_seconds = 1.5 * static_cast<double>(lab.compile_seconds);
   limits.memory_bytes = std::int64_t{2} << 30;
   limits.file_bytes = kMaxProduct;
   limits.output_bytes = 64 * 1024;
@@ -59,7 +59,8 @@ Compiled run_compiler(const GradeOptions& options, SandboxJob job, const fs::pat
   if (end.fine()) result.product = read_product(product);
   result.ok = !result.product.empty();
   if (!end.fine() && (end.exit_code == 0 || result.messages.empty())) {
-    result.messages += fmt::format("the compiler was stopped: {}\n", end_text(end, job.limits));
+    result.messages +=
+        fmt::format("the compiler was stopped: {}\n", end_text(end, job.limits, {.time = "--max-compile-time"}));
   }
   cache.keep(key, result);
   return result;
@@ -86,7 +87,7 @@ const std::string& harness_object(const Grader& grader) {
   copy_headers(grader.lab(), sources);
   fs::create_directory(out);
   SandboxJob job;
-  job.limits = compiler_limits();
+  job.limits = compiler_limits(grader.options().limits);
   job.command = {std::string(kCompiler),
                  "-std=c++20",
                  "-O1",
@@ -120,7 +121,7 @@ Compiled compile_cpp(const Grader& grader, const Submission& submission) {
   fs::create_directory(out);
   write_file_atomically(object, harness_object(grader));
   SandboxJob job;
-  job.limits = compiler_limits();
+  job.limits = compiler_limits(grader.options().limits);
   job.command = {std::string(kCompiler),
                  "-std=c++20",
                  "-O1",

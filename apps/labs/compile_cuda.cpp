@@ -121,7 +121,7 @@ Compiled compile_cuda(const Grader& grader, const SubmittedFile& file, std::stri
   SandboxJob job = runs_itself ? nvrtc_job(options.program, *nvrtc, architecture, file.name)
                    : by_clang  ? clang_job(options.course, file.name)
                                : nvcc_job(*toolkit, architecture, file.name);
-  job.limits = compiler_limits();
+  job.limits = compiler_limits(options.limits);
   job.limits.memory_bytes = kCompilerMemory;
   job.mounts.push_back({sources, std::string(kSources)});
   job.mounts.push_back({out, std::string(kOut), true});

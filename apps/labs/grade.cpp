@@ -165,8 +165,13 @@ double Grade::points() const {
   return sum;
 }
 
+Grade grade_of(const Grader& grader, const std::string& student, const Seed& seed, std::vector<TestResult> results) {
+  return {student, grader.lab().id(), seed, std::move(results),
+          limit_values(grader.options().limits, grader.lab().kind)};
+}
+
 Grade grade(const Grader& grader, const Submission& submission, const Seed& seed) {
-  Grade result{submission.student, grader.lab().id(), seed, grader.grade(submission, seed)};
+  Grade result = grade_of(grader, submission.student, seed, grader.grade(submission, seed));
   const std::vector<LabTest>& tests = grader.lab().tests;
   const bool same = std::ranges::equal(result.results, tests, {}, &TestResult::name, &LabTest::name);
   if (!same) {

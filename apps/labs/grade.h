@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/labs/course.h"
+#include "apps/labs/limits.h"
 #include "apps/labs/picture.h"
 #include "apps/labs/sandbox.h"
 #include "apps/labs/seed.h"
@@ -77,6 +78,7 @@ struct GradeOptions {
   bool clang = false;                  // clang in place of nvcc and NVRTC
   std::filesystem::path python = {};   // a Python with the package triton; empty: the python3 in PATH
   std::filesystem::path cache = {};    // compiled submissions, compile_cache.h; empty: every submission is compiled
+  LabLimits limits = {};               // of compilers, programs and launches
 };
 
 // A file that `lab start` writes beside the starter files: the numbers of a student's own task.
@@ -112,9 +114,13 @@ struct Grade {
   std::string student, lab_id;
   Seed seed;
   std::vector<TestResult> results;
+  std::vector<LimitValue> limits = {};  // that apply to the lab; empty in a file of an earlier version
   [[nodiscard]] double earned() const;
   [[nodiscard]] double points() const;
 };
+// A grade of these results, with the seed and the limits of the grading.
+[[nodiscard]] Grade grade_of(const Grader& grader, const std::string& student, const Seed& seed,
+                             std::vector<TestResult> results);
 [[nodiscard]] Grade grade(const Grader& grader, const Submission& submission, const Seed& seed);
 
 }  // namespace kvscope::labs

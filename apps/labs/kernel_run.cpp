@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/errors.h"
 #include "core/tma/tensor_map_record.h"
 #include "core/trace/recorder.h"
 #include "gpu/virtual/check/checks.h"
@@ -21,7 +22,7 @@ namespace {
 constexpr int kTarget = 90;
 constexpr std::string_view kArchitecture = "sm_90a";
 
-ptx::LaunchConfig launch_config(const LabCall& call, const Schedule& schedule) {
+ptx::LaunchConfig launch_config(const LabCall& call, const Schedule& schedule, const LabLimits& limits) {
   ptx::LaunchConfig config;
   config.kernel = call.entry;
   config.grid = call.grid;
@@ -30,13 +31,7 @@ ptx::LaunchConfig launch_config(const LabCall& call, const Schedule& schedule) {
   config.options.policy = schedule.policy;
   config.options.seed = schedule.seed;
   config.options.shared_opt_in = ptx::most_shared(kTarget);
-  config.options.limits = {.instructions = kMaxLabInstructions,
-                           .local_bytes = kMaxLabMemory,
-                           .printed_bytes = 64 * 1024,
-                           .heap_bytes = 1024 * 1024,
-                           .heap_blocks = 1000,
-                           .cooperative_ctas = 64,
-                           .copies = 100'000};
+  config.options.limits = limits.launch;
   return config;
 }
 
@@ -61,6 +56,16 @@ std::size_t parameters_of(const ptx::LoadedModule& module, std::string_view kern
   return index < 0 ? 0 : program.module->functions[static_cast<std::size_t>(index)].parameters.size();
 }
 
+// The arrays of the lab itself have room. If they had none, a right kernel would lose its points for a limit that the
+// teacher chose.
+void require_room(const LabCall& call, std::int64_t most) {
+  std::int64_t needed = 0;
+  for (const LabArray& array : call.arrays) needed += static_cast<std::int64_t>(array.bytes.size());
+  if (needed <= most) return;
+  throw OverflowError(fmt::format(
+      "--max-memory: {} bytes do not hold the arrays of the lab: those of one launch have {} bytes", most, needed));
+}
+
 bool is_block_barrier(std::string_view text) {
   return text.starts_with("bar.sync") || text.starts_with("barrier.sync") || text.starts_with("bar.red") ||
          text.starts_with("barrier.cta.sync");
@@ -71,6 +76,8 @@ bool is_block_barrier(std::string_view text) {
 LabKernel compile_kernel(const Grader& grader, const Submission& submission, std::string_view name,
                          const TritonTask& task) {
   LabKernel kernel;
+  kernel.limits = grader.options().limits;
+  const std::int64_t most_ptx = kernel.limits.ptx_bytes;
   const std::string& triton = grader.lab().triton;
   const auto python = std::ranges::find(submission.files, triton, &SubmittedFile::name);
   if (!triton.empty() && python != submission.files.end()) {
@@ -80,7 +87,7 @@ LabKernel compile_kernel(const Grader& grader, const Submission& submission, std
     const Compiled compiled = compile_triton(grader, *python, task);
     kernel.messages = compile_failure(compiled);
     if (!compiled.ok) return kernel;
-    TritonKernel read = read_triton_product(compiled.product, task);
+    TritonKernel read = read_triton_product(compiled.product, task, most_ptx);
     kernel.ptx = std::move(read.ptx);
     kernel.shared = read.shared;
     if (!read.fault.empty()) kernel.messages = read.fault + "\n";
@@ -99,9 +106,9 @@ LabKernel compile_kernel(const Grader& grader, const Submission& submission, std
   Compiled compiled = compile_cuda(grader, {kernel.file, kernel.source}, kArchitecture);
   kernel.messages = compile_failure(compiled);
   if (!compiled.ok) return kernel;
-  if (static_cast<std::int64_t>(compiled.product.size()) > kMaxPtx) {
-    kernel.messages = fmt::format("the compiled kernel has {} bytes of PTX, more than {}: remove unrolled loops\n",
-                                  compiled.product.size(), kMaxPtx);
+  if (static_cast<std::int64_t>(compiled.product.size()) > most_ptx) {
+    kernel.messages = fmt::format("the compiled kernel has {} bytes of PTX, more than {}: remove unrolled loops{}\n",
+                                  compiled.product.size(), most_ptx, larger_limit("--max-ptx"));
     return kernel;
   }
   kernel.ptx = std::move(compiled.product);
@@ -124,15 +131,16 @@ const std::vector<Schedule>& all_schedules() {
 KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedule& schedule) {
   KernelRun run;
   run.source = kernel.source;
+  require_room(call, kernel.limits.launch_memory);
   try {
-    ptx::Device device(ptx::ProgramOptions{.target = kTarget}, kMaxLabMemory);
+    ptx::Device device(ptx::ProgramOptions{.target = kTarget}, kernel.limits.launch_memory);
     const ptx::LoadedModule& module = device.load(ptx::parse_module(kernel.ptx, kernel.file));
     for (const LabArray& array : call.arrays) {
       const auto bytes = static_cast<std::int64_t>(array.bytes.size());
       run.addresses.push_back(device.memory().allocate(bytes, array.name, array.written));
       device.memory().write(run.addresses.back(), array.bytes);
     }
-    ptx::LaunchConfig config = launch_config(call, schedule);
+    ptx::LaunchConfig config = launch_config(call, schedule, kernel.limits);
     std::vector<ptx::ParamValue> values;
     for (const LabParam& param : call.params) values.push_back(value_of(param, run.addresses));
     if (kernel.triton) {

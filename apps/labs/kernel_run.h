@@ -1,5 +1,5 @@
 // The kernel of a CUDA lab: compiled in the sandbox, then run as PTX on the virtual GPU. PTX is data: whatever it
-// contains, a launch ends within the limits below, and only the grader's copies of its arrays are compared.
+// contains, a launch ends within its limits (limits.h), and only the grader's copies of its arrays are compared.
 //
 //   LabKernel kernel = compile_kernel(*this, submission, "gather.cu");       messages if it has none
 //   KernelRun run = run_kernel(kernel, {.entry = "gather", .grid = {4, 1, 1}, .block = {128, 1, 1},
@@ -22,6 +22,7 @@
 
 #include "apps/labs/compile.h"
 #include "apps/labs/grade.h"
+#include "apps/labs/limits.h"
 #include "apps/labs/triton.h"
 #include "core/tma/tensor_map.h"
 #include "core/trace/events.h"
@@ -30,10 +31,6 @@
 
 namespace kvscope::labs {
 
-inline constexpr std::int64_t kMaxPtx = 1024 * 1024;                   // [bytes] of a module
-inline constexpr std::int64_t kMaxLabMemory = std::int64_t{64} << 20;  // [bytes] of all arrays and variables
-inline constexpr std::int64_t kMaxLabInstructions = 4'000'000;         // warp instructions of a launch
-
 struct LabKernel {
   std::string ptx;
   std::string file;         // "gather.cu", or "gather.py" or "gather.ptx" as submitted
@@ -41,6 +38,7 @@ struct LabKernel {
   std::string messages;     // of the compiler, if there is no PTX
   bool triton = false;      // its last parameters may be two pointers of Triton's own, which are null
   std::int64_t shared = 0;  // [bytes] of dynamic shared memory, of Triton
+  LabLimits limits = {};    // of its launches
   [[nodiscard]] bool ok() const { return !ptx.empty(); }
 };
 
@@ -97,6 +95,7 @@ struct KernelRun {
   std::int64_t barriers = 0;           // runs of bar.sync and barrier.sync by warps
   std::vector<trace::Event> events;
 };
+// OverflowError: the arrays of the call exceed the memory of a launch, which is no fault of the submission.
 [[nodiscard]] KernelRun run_kernel(const LabKernel& kernel, const LabCall& call, const Schedule& schedule = {});
 
 // [bytes] as an array of values.

@@ -311,8 +311,8 @@ class SoftmaxGrader final : public Grader {
       sent.push_back(words_of(cases.back()));
     }
     const bool once = test.scores == Scores::once;
-    const HarnessRun run = once ? run_cases(options(), program, sent, {.memory_bytes = kOnePassMemory})
-                                : run_cases(options(), program, sent);
+    const HarnessRun run =
+        once ? run_cases(options(), program, sent, kOnePassMemory) : run_cases(options(), program, sent);
     std::string text;
     CasePicture picture;
     for (std::size_t i = 0; i < run.results.size() && text.empty(); ++i) {

@@ -64,6 +64,22 @@ double number_member(const json::Value& value, std::string_view key, std::string
   return member->number();
 }
 
+// Files of earlier versions have no limits.
+std::vector<LimitValue> limits_member(const json::Value& value, std::string_view source) {
+  std::vector<LimitValue> limits;
+  const json::Value* member = value.find("limits");
+  if (member == nullptr) return limits;
+  const auto fault = [source](const std::string& where) -> InputError {
+    return {source, where, "must be whole numbers by option: is this a file of kvscope lab --json?"};
+  };
+  if (member->as_object() == nullptr) throw fault("$.limits");
+  for (const auto& [option, number] : *member->as_object()) {
+    if (number.as_i64() == nullptr) throw fault(fmt::format("$.limits.{}", option));
+    limits.push_back({option, *number.as_i64()});
+  }
+  return limits;
+}
+
 // "blocks: the stride is of one layer; mla: ..." of the failed tests; a message that repeats is not repeated.
 std::string feedback_text(const Grade& grade) {
   std::string text, last;
@@ -119,6 +135,24 @@ std::string failures_text(const Lab& lab, std::span<const Grade> grades) {
                           printable(failure.messages[i].first));
     }
   }
+  return text;
+}
+
+// Limits that are not the defaults; a line for each group of grades if they differ between grades.
+std::string limits_text(std::span<const Grade> grades) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // changed limits, students
+  for (const Grade& grade : grades) {
+    std::string changed = changed_limits(grade.limits);
+    auto group = std::ranges::find(groups, changed, &std::pair<std::string, std::vector<std::string>>::first);
+    if (group == groups.end()) group = groups.insert(group, {std::move(changed), {}});
+    group->second.push_back(printable(grade.student));
+  }
+  const auto name = [](const std::string& changed) { return changed.empty() ? "the default limits" : changed; };
+  if (groups.size() == 1 && groups[0].first.empty()) return {};
+  if (groups.size() == 1) return fmt::format("limits: {}\n", printable(groups[0].first));
+  std::string text = "the grades have different limits, so compare them with care:\n";
+  for (const auto& [changed, students] : groups)
+    text += fmt::format("  {}: {}\n", printable(name(changed)), fmt::join(students, ", "));
   return text;
 }
 
@@ -185,6 +219,11 @@ std::string grade_text(const Lab& lab, const Grade& grade) {
   return text;
 }
 
+std::string repeat_text(const Grade& grade) {
+  const std::string changed = printable(changed_limits(grade.limits));
+  return fmt::format("{}{}{}", grade.seed.text(), changed.empty() ? "" : " ", changed);
+}
+
 std::string failure_picture(const Lab& lab, const TestResult& result) {
   const std::string title = fmt::format("Lab {:02} {}: {}, {} of {} points", lab.number, lab.name, result.name,
                                         points_text(result.earned), points_text(result.points));
@@ -204,6 +243,9 @@ json::Value grade_json(const Lab& lab, const Grade& grade) {
   value.set("lab", grade.lab_id);
   value.set("student", grade.student);
   value.set("seed", grade.seed.text());
+  json::Value limits = json::Object();
+  for (const LimitValue& limit : grade.limits) limits.set(limit.option, limit.value);
+  value.set("limits", std::move(limits));
   value.set("points", grade.earned());
   value.set("maximum", grade.points());
   json::Array tests;
@@ -233,6 +275,7 @@ Grade read_grade(const json::Value& value, std::string_view source) {
   grade.student = text_member(value, "student", source);
   grade.lab_id = text_member(value, "lab", source);
   grade.seed = parse_seed(text_member(value, "seed", source));
+  grade.limits = limits_member(value, source);
   const json::Value* tests = value.find("tests");
   if (tests == nullptr || tests->as_array() == nullptr) throw InputError(source, "$.tests", "must be a list");
   for (const json::Value& test : *tests->as_array()) {
@@ -270,7 +313,8 @@ json::Value gradescope_json(const Lab& lab, const Grade& grade) {
     tests.push_back(std::move(test));
   }
   json::Value value;
-  value.set("output", fmt::format("Lab {:02}: {}. Seed of this grading: {}", lab.number, lab.title, grade.seed.text()));
+  value.set("output",
+            fmt::format("Lab {:02}: {}. Seed of this grading: {}", lab.number, lab.title, repeat_text(grade)));
   value.set("output_format", "text");
   value.set("tests", std::move(tests));
   if (const std::optional<double> score = score_of(grade)) {
@@ -314,6 +358,7 @@ std::string class_text(const Lab& lab, std::span<const Grade> grades) {
   for (const double points : all) sum += points;
   text += fmt::format("mean {:.1f}, median {:.1f} of {} points\n", sum / static_cast<double>(all.size()), median(all),
                       lab.points());
+  text += limits_text(grades);
   for (std::size_t bin = 0; bin < kBins; ++bin) {
     text += fmt::format("  {:>3} to {:>3} %  {:>3}{}{}\n", bin * 10, (bin + 1) * 10, bins[bin],
                         bins[bin] == 0 ? "" : "  ", std::string(bins[bin], '#'));

@@ -17,6 +17,10 @@ namespace kvscope::labs {
 //           page_size 4, 2 layers, ...
 [[nodiscard]] std::string grade_text(const Lab& lab, const Grade& grade);
 
+// What repeats the grading with `kvscope lab check --seed`: the seed, and the limits that are not the defaults, as
+// "3f...c1 --max-run-time 8".
+[[nodiscard]] std::string repeat_text(const Grade& grade);
+
 // The failed test's message, its case and the grader's picture of it, as an SVG file.
 [[nodiscard]] std::string failure_picture(const Lab& lab, const TestResult& result);
 // The first failed test; null when all tests passed.
@@ -32,9 +36,9 @@ namespace kvscope::labs {
 // One line per student: "student,lab,points,maximum,<test>,...,feedback"; the feedback is each failed test with its
 // message. A cell that a spreadsheet would take for a formula begins with an apostrophe.
 [[nodiscard]] std::string class_csv(const Lab& lab, std::span<const Grade> grades);
-// Histogram of points in ten bins, mean and median; each test by the number of students that lost points in it, with
-// its most frequent messages; the scores of the class, if the lab has a leaderboard; and each student with the failed
-// tests, the fewest points first.
+// Histogram of points in ten bins, mean and median; limits that are not the defaults; each test by the number of
+// students that lost points in it, with its most frequent messages; the scores of the class, if the lab has a
+// leaderboard; and each student with the failed tests, the fewest points first.
 [[nodiscard]] std::string class_text(const Lab& lab, std::span<const Grade> grades);
 
 }  // namespace kvscope::labs

@@ -64,11 +64,11 @@ std::vector<std::string> lines_of(std::string_view text) {
 }
 
 // Without registers, lines of the PTX, instructions that the labs' headers lack, and options that `lab check` does not
-// have. PTX of a student may have names of any length: the rest of a long text is cut off.
+// have: it has those of limits. PTX of a student may have names of any length: the rest of a long text is cut off.
 std::string student_text(const std::string& text) {
   constexpr std::size_t kLongest = 4000;
   static const std::regex operands("(?: (?:p|_),)? \\[%r\\w*(?:\\+\\d+)?\\](?:, %\\w+)*"), ptx_line(" \\(line \\d+\\)"),
-      option("[;:] --[a-z-]+[^\\n]*"), inval("\\n *execute mbarrier\\.inval[^\\n]*");
+      option("[;:] --(?!max-)[a-z-]+[^\\n]*"), inval("\\n *execute mbarrier\\.inval[^\\n]*");
   std::string result = text.substr(0, kLongest);
   for (const std::regex* const part : {&operands, &ptx_line, &option, &inval})
     result = std::regex_replace(result, *part, "");
@@ -103,8 +103,10 @@ std::string headline(const ptx::Report& report) {
   const std::string first = message.substr(0, message.find('\n'));
   // Between CTAs the hint names the side whose fence is missing.
   if (report.hint.starts_with("the half of")) return first + "; " + report.hint.substr(0, report.hint.find(':'));
-  if (report.kind == ptx::ReportKind::runaway)
-    return "the kernel executes more instructions than the lab allows: " + first;
+  if (report.kind == ptx::ReportKind::runaway) {
+    return "the kernel executes more instructions than the lab allows: " + first + larger_limit("--max-instructions");
+  }
+  if (report.kind == ptx::ReportKind::limit && !report.hint.empty()) return first + ": " + student_text(report.hint);
   return first;
 }
 

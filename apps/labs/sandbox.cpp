@@ -19,6 +19,7 @@
 
 #include "apps/common/signals.h"
 #include "apps/labs/detail/sandbox_child.h"
+#include "apps/labs/limits.h"
 #include "core/base/errors.h"
 
 namespace kvscope::labs {
@@ -253,14 +254,24 @@ SandboxKind require_sandbox(bool trust) {
   return kind;
 }
 
-std::string end_text(const SandboxEnd& end, const SandboxLimits& limits) {
-  if (end.timed_out) return fmt::format("the program did not end within {} s", limits.wall_seconds);
-  if (end.output_too_long) return fmt::format("the program wrote more than {} bytes", limits.output_bytes);
+std::string end_text(const SandboxEnd& end, const SandboxLimits& limits, const LimitOptions& options) {
+  if (end.timed_out) {
+    return fmt::format("the program did not end within {} s{}", limits.wall_seconds, larger_limit(options.time));
+  }
+  if (end.output_too_long) {
+    return fmt::format("the program wrote more than {} bytes{}", limits.output_bytes, larger_limit(options.output));
+  }
   if (end.out_of_memory) {
-    return fmt::format("the program used more than {} bytes of memory", control_limits(limits).memory_bytes);
+    return fmt::format("the program used more than {} bytes of memory{}", control_limits(limits).memory_bytes,
+                       larger_limit(options.memory));
   }
   if (end.signal == SIGXCPU || (end.signal == SIGKILL)) {
-    return fmt::format("the program used more than {} s of CPU time", limits.cpu_seconds);
+    return fmt::format("the program used more than {} s of CPU time{}", limits.cpu_seconds, larger_limit(options.time));
+  }
+  if (end.signal == SIGABRT && end.errors.find("std::bad_alloc") != std::string::npos) {
+    return fmt::format(
+        "the program was ended by signal 6 (abort): an allocation failed, and a process may have {} bytes of memory{}",
+        limits.memory_bytes, larger_limit(options.memory));
   }
   if (end.signal == SIGSEGV) return "the program was ended by signal 11 (segmentation fault)";
   if (end.signal == SIGABRT) return "the program was ended by signal 6 (abort)";

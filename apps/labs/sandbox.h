@@ -74,7 +74,14 @@ struct SandboxEnd {
 // InputError when the sandbox itself cannot be started.
 [[nodiscard]] SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job);
 
-// "the program was ended by signal 11 (segmentation fault)"; empty when it ended normally.
-[[nodiscard]] std::string end_text(const SandboxEnd& end, const SandboxLimits& limits);
+// The options that raise limits of a job, for messages. Empty: the limit has no option.
+struct LimitOptions {
+  std::string_view time = {}, memory = {}, output = {};
+};
+
+// "the program was ended by signal 11 (segmentation fault)"; empty when it ended normally. An exceeded limit that has
+// an option is followed by it: "the program used more than 2 s of CPU time; a larger limit: --max-run-time".
+[[nodiscard]] std::string end_text(const SandboxEnd& end, const SandboxLimits& limits,
+                                   const LimitOptions& options = {});
 
 }  // namespace kvscope::labs

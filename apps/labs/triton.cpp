@@ -123,7 +123,7 @@ SandboxJob triton_job(const TritonPlace& place, const TritonTask& task, std::str
 
 }  // namespace
 
-TritonKernel read_triton_product(std::string_view product, const TritonTask& task) {
+TritonKernel read_triton_product(std::string_view product, const TritonTask& task, std::int64_t most_ptx) {
   TritonKernel kernel;
   const std::size_t end = product.substr(0, kMaxFacts).find('\n');
   if (end == std::string_view::npos) {
@@ -137,11 +137,11 @@ TritonKernel read_triton_product(std::string_view product, const TritonTask& tas
     kernel.fault = "the compiled kernel does not begin with a line of its facts";
   }
   product.remove_prefix(end + 1);
-  if (kernel.fault.empty() && static_cast<std::int64_t>(product.size()) > kMaxPtx) {
+  if (kernel.fault.empty() && static_cast<std::int64_t>(product.size()) > most_ptx) {
     kernel.fault = fmt::format(
         "the compiled kernel has {} bytes of PTX, more than {}: take smaller blocks, and remove "
-        "tl.static_range",
-        product.size(), kMaxPtx);
+        "tl.static_range{}",
+        product.size(), most_ptx, larger_limit("--max-ptx"));
   }
   if (kernel.fault.empty()) kernel.ptx = product;
   return kernel;
@@ -172,7 +172,7 @@ Compiled compile_triton(const Grader& grader, const SubmittedFile& file, const T
   write_file_atomically(sources / file.name, file.text);
   write_file_atomically(tool, triton_compiler());
   SandboxJob job = triton_job(place, task, file.name, empty);
-  job.limits = compiler_limits();
+  job.limits = compiler_limits(options.limits);
   job.limits.processes = false;  // ptxas is not started
   job.limits.threads = true;     // Triton 3.4 runs each pass in a thread of its own
   job.limits.memory_bytes = kTritonMemory;

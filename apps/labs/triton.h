@@ -38,7 +38,8 @@ struct TritonKernel {
 
 // The file that triton_compile.py writes: one line of JSON, then the PTX. A submission may have written it: each fact
 // is checked, and neither a wrong type nor a nested or long line is an exception.
-[[nodiscard]] TritonKernel read_triton_product(std::string_view product, const TritonTask& task);
+[[nodiscard]] TritonKernel read_triton_product(std::string_view product, const TritonTask& task,
+                                               std::int64_t most_ptx = LabLimits().ptx_bytes);
 
 // A Python program that prints where the python3 that runs it and its package triton are, for find_triton().
 [[nodiscard]] std::string_view triton_finder();

@@ -174,7 +174,7 @@ TEST_F(ClassFolders, TheNameDoesNotMatterWhereAllHaveOneTask) {
 }
 
 TEST_F(ClassFolders, AMissingSubmissionHasNoPoints) {
-  const Grade grade = grade_without_submission(course().lab("12"), "eve", kSecret);
+  const Grade grade = grade_without_submission(*grader("12"), "eve", kSecret);
   EXPECT_EQ(grade.earned(), 0);
   EXPECT_EQ(grade.points(), 100);
   EXPECT_EQ(grade.seed, grading_seed(kSecret, "eve", "12_through_lds"));

@@ -103,7 +103,7 @@ class GradescopeTest(unittest.TestCase):
         shutil.copy(source / "run_autograder", source.parent)
         (source.parent / "run_autograder").chmod(0o755)
 
-    def autograde(self, files, lab="2"):
+    def autograde(self, files, lab="2", limits=""):
         """results.json of a submission, or None. Files are texts by name."""
         root = self.container.autograder
         for name in ("submission", "results"):
@@ -115,7 +115,7 @@ class GradescopeTest(unittest.TestCase):
         metadata = {"id": 7, "users": [{"email": "Ada@Example.org", "id": 1234, "name": "Ada"}], "previous_submissions": []}
         (root / "submission_metadata.json").write_text(json.dumps(metadata), encoding="utf-8")
         script = (TEMPLATE / "run_autograder").read_text(encoding="utf-8")
-        (root / "run_autograder").write_text(script.replace("LAB:-2", f"LAB:-{lab}"), encoding="utf-8")  # as a teacher sets it
+        (root / "run_autograder").write_text(script.replace("LAB:-2", f"LAB:-{lab}").replace("LIMITS:-", f"LIMITS:-{limits}"), encoding="utf-8")  # as a teacher sets it
         self.done = self.container.run("/autograder/run_autograder")
         results = root / "results" / "results.json"
         if not results.exists():
@@ -159,6 +159,12 @@ class GradescopeTest(unittest.TestCase):
         results = self.autograde({})
         self.assertEqual(self.score(results), 0)
         self.assertIn("rows.cpp: is missing", results["tests"][0]["output"])
+
+    def test_limits_of_the_template_reach_the_grading(self):
+        results = self.autograde({"rows.cpp": self.solution("02_rows", "rows.cpp")}, limits="--max-run-time 3 --max-run-output 1024")
+        self.assertIsNotNone(results, self.done.stderr)
+        self.assertLess(self.score(results), 100)
+        self.assertIn(" --max-run-time 3 --max-run-output 1024", results["output"])
 
     def points_with(self, path, mode):
         """Points of a solution that ends its process if it can open the file."""

@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
-"""Numbers in the handouts and hints of the labs.
+"""Equations in the handouts and hints of the labs, such as "3 * 24 + 2 = 74" or "0.5 * 1 + 1 = 1.5", hold as they are written.
 
-- Every equation, such as "3 * 24 + 2 = 74" or "0.5 * 1 + 1 = 1.5", holds.
-- The examples and answers of labs 02, 03, 06, 08, 09 and 13 are computed from their sizes, and the handout has these numbers.
-
-Commands in the handouts are run by tests/apps/docs_test.py; examples of labs 05, 07, 12 and 14 are computed by tests of their own
-(scheduler_run_test.cpp, hunt_kernel_test.cpp, wave_picture_test.cpp, page_size_task_test.cpp).
+prose_numbers_test.py computes every number from the sizes of its lab. This test needs no program. It also computes the table of the
+swizzle in lab 08, which is in a code block. Commands in the handouts are run by tests/apps/docs_test.py.
 """
 import ast
 import math
@@ -69,72 +66,6 @@ class HandoutNumbersTest(unittest.TestCase):
         found = EQUATION.search("the row is 3 * 24 + 2 = 75, and")
         self.assertEqual(found[0], "3 * 24 + 2 = 75")
         self.assertNotEqual(*map(value, found[0].split(" = ")))
-
-    def test_02_rows_of_the_example(self):
-        text, page_size, block_rows, table = handout("02"), 4, 2 * 3 * 4, {0: 3, 1: 0, 2: 1}
-        for token in (2, 5, 9):
-            page, slot = divmod(token, page_size)
-            row = table[page] * block_rows + slot
-            self.assertIn(f"| {token} | {page} | {slot} | {table[page]} | {table[page]} * {block_rows} + {slot} = {row} |", text)
-        self.assertIn(f"A block has 2 * 3 * 4 = {block_rows} rows", text)
-
-    def test_03_table_of_the_example(self):
-        text, pages, null, batch = handout("03"), {0: [5, 2, 7], 1: [0]}, 8, [1, 0, None]
-        columns = -(-max(map(len, pages.values())) // 8) * 8 + 16
-        self.assertIn(f"the table has 8 + 16 = {columns} columns", one_line(text))
-        for row, request in enumerate(batch):
-            entries = (pages.get(request, []) + [null] * columns)[:columns]
-            self.assertEqual(set(entries[3:]), {null})
-            first = " | ".join(map(str, entries[:3]))
-            self.assertIn(f"| {row} | {'none' if request is None else request} | {first} | {null} |", text)
-
-    def test_06_state_after_each_tile(self):
-        text, state = handout("06"), (-math.inf, 0.0, 0.0)
-        for tile, (score, v) in enumerate([(0.0, 0.0), (math.log(2), 3.0)], 1):
-            maximum = max(state[0], score)
-            factor, weight = math.exp(state[0] - maximum), math.exp(score - maximum)
-            state = (maximum, state[1] * factor + weight, state[2] * factor + weight * v)
-            row = next(line for line in text.split("\n") if line.startswith(f"| {tile} | "))
-            m, shown_factor, total, output = [cell.strip() for cell in row.strip("|").split("|")][1:]
-            self.assertAlmostEqual(float(m), state[0], delta=5e-5)
-            self.assertEqual(shown_factor, "" if tile == 1 else f"{factor:g}")
-            self.assertAlmostEqual(float(total.split("= ")[-1]), state[1])
-            self.assertAlmostEqual(float(output.split("= ")[-1]), state[2])
-        self.assertIn(f"The output is 3 / 1.5 = {state[2] / state[1]:g}", text)
-        self.assertIn(f"= {state[0] + math.log(state[1]):.4f}.", text)
-
-    def test_09_addresses_and_sectors(self):
-        text = one_line(handout("09"))
-        page_size, layers, row, table = 4, 2, 64, [0, 11, 8]
-        page, slot = divmod(11, page_size)
-        stride = 2 * layers * page_size * row
-        place = table[page] * stride + slot * row
-        self.assertIn(f"token 11 is in page {page}, slot {slot}, block {table[page]}", text)
-        self.assertIn(f"{stride} elements: {table[page]} * {stride} + {slot} * {row} = {place}", text)
-
-        def sectors(addresses):  # of vectors of 16 bytes
-            return len({a // 32 for a in addresses})
-
-        one_row, many_rows = sectors(16 * lane for lane in range(16)), sectors(4096 * lane for lane in range(32))
-        self.assertIn(f"| 16 lanes read one row | 256 adjacent bytes | {one_row} | 256 of {32 * one_row} |", text)
-        self.assertIn(f"| each lane reads another row | 16 bytes of 32 rows | {many_rows} | 512 of {32 * many_rows} |", text)
-        of_row = sectors(16 * vector for vector in range(1024 * 2 // 16))
-        self.assertIn(f"A row of 1024 elements needs {of_row} sectors of `pool` and {of_row} of `out`, and one each of `tokens` and "
-                      f"`table`: {2 * of_row + 2}.", text)
-        for elements in (64, 1024):
-            self.assertIn(f"with {elements} elements it has {elements * 2 // 16}", text.replace("elements it has 8 vectors", "elements it has 8"))
-        self.assertIn("each lane copies four", text)
-        self.assertEqual(1024 * 2 // 16 // 32, 4)
-
-    def test_13_addresses_heads_and_sectors(self):
-        text = one_line(handout("13"))
-        page, slot = divmod(37, 16)
-        self.assertEqual(page, 2)
-        self.assertIn(f"element {3 * 8192 + (slot * 4 + 2) * 64} = 3 * 8192 + {slot} * 4 * 64 + 2 * 64", text)
-        heads = [head for head in range(6) if head // (6 // 3) == 1]
-        self.assertIn(f"heads {heads[0]} and {heads[1]}: KV head = head / (6 / 3)", text)
-        of_key, of_output = 64 * 2 // 32, 64 * 4 // 32
-        self.assertIn(f"{of_key} sectors of 32 bytes for each key's row of K and of V, {of_key} for the query, {of_output} for the output", text)
 
     def test_08_places_of_the_first_rows(self):
         lines = handout("08").split("\n")

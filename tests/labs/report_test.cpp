@@ -50,6 +50,55 @@ TEST(GradeText, PrintsALongMessageOnce) {
   EXPECT_THAT(grade_text(lab, other), HasSubstr("0 of 40    " + brief));
 }
 
+// The line of a complaint: the seed, and what differs from the defaults of this version.
+TEST(RepeatText, HasTheLimitsThatAreNotTheDefaults) {
+  const Lab lab = two_tests();
+  Grade grade = half(lab, "ada", "wrong");
+  EXPECT_EQ(repeat_text(grade), grade.seed.text());
+  grade.limits = limit_values({}, LabKind::cuda);
+  EXPECT_EQ(repeat_text(grade), grade.seed.text());
+  LabLimits limits;
+  limits.launch_memory = 7;
+  limits.run_seconds = 8;  // of C++ labs only
+  grade.limits = limit_values(limits, LabKind::cuda);
+  EXPECT_EQ(repeat_text(grade), grade.seed.text() + " --max-memory 7");
+}
+
+// A file of a later version may have a limit that this one does not know.
+TEST(GradeJson, KeepsTheLimits) {
+  const Lab lab = two_tests();
+  Grade grade = half(lab, "ada", "wrong");
+  LabLimits limits;
+  limits.run_output_bytes = 2048;
+  grade.limits = limit_values(limits, LabKind::cpp);
+  grade.limits.push_back({"--max-later", 5});
+  const Grade again = read_grade(grade_json(lab, grade), "grade.json");
+  EXPECT_EQ(again.limits, grade.limits);
+  EXPECT_EQ(changed_limits(again.limits), "--max-run-output 2048 --max-later 5");
+  json::Value earlier = grade_json(lab, grade), wrong = earlier;
+  std::erase_if(*earlier.as_object(), [](const json::Member& member) { return member.first == "limits"; });
+  EXPECT_TRUE(read_grade(earlier, "grade.json").limits.empty());
+  for (const json::Value& value : {json::Value("4"), json::Value(json::Object{{"--max-ptx", "4"}})}) {
+    wrong.set("limits", value);
+    EXPECT_THROW((void)read_grade(wrong, "grade.json"), InputError);
+  }
+}
+
+TEST(ClassText, TellsIfTheGradesHaveDifferentLimits) {
+  const Lab lab = two_tests();
+  std::vector<Grade> grades{half(lab, "ada", "wrong"), half(lab, "grace", "wrong"), half(lab, "alan", "wrong")};
+  EXPECT_THAT(class_text(lab, grades), Not(HasSubstr("limits")));
+  const auto with = [](std::int64_t seconds) {
+    LabLimits limits;
+    limits.run_seconds = seconds;
+    return limit_values(limits, LabKind::cpp);
+  };
+  for (Grade& grade : grades) grade.limits = with(8);
+  EXPECT_THAT(class_text(lab, grades), HasSubstr("\nlimits: --max-run-time 8\n"));
+  grades[1].limits = with(2);
+  EXPECT_THAT(class_text(lab, grades), HasSubstr("  --max-run-time 8: ada, alan\n  the default limits: grace\n"));
+}
+
 // A submission prints an escape sequence; the report must not contain it.
 TEST(GradeText, EscapesControlCharacters) {
   const Lab lab = two_tests();

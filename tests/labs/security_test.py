@@ -6,81 +6,27 @@
 docs/labs/staff/SECURITY.md is the threat model. Each attack is a rows.cpp of lab 02; a correct submission that is graded after
 the attacks must still get all points.
 """
-import argparse
 import json
-import os
 import pathlib
-import socket
-import subprocess
-import sys
-import tempfile
-import threading
-import time
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-COURSE = ROOT / "docs" / "labs"
+import attacks
+from attacks import COURSE
+
 SOLUTION = (COURSE / "staff" / "02_rows" / "solution" / "rows.cpp").read_text(encoding="utf-8")
-KVSCOPE = ""
-MARK = "kvscope_security_test_mark"
+
 
 # The solution, with `code` at the beginning of row_idx.
 def inside(code, includes=""):
     return includes + SOLUTION.replace("const std::int64_t page =", code + "\n  const std::int64_t page =", 1)
 
 
-class SecurityTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        (self.folder / "secret").write_text("a secret of the security test\n", encoding="utf-8")
-
-    def submit(self, text, name="attack"):
-        target = self.folder / name
-        target.mkdir()
-        (target / "rows.cpp").write_text(text, encoding="utf-8")
-        return target
-
-    def grade(self, *folders, timeout=120):
-        started = time.monotonic()
-        done = subprocess.run([KVSCOPE, "lab", "grade", "2", *map(str, folders), "--course", str(COURSE), "--secret",
-                               str(self.folder / "secret"), "--out", str(self.folder / "grades")],
-                              capture_output=True, text=True, timeout=timeout, check=False)
-        self.seconds = time.monotonic() - started
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.printed = done.stdout
-        return [json.loads((self.folder / "grades" / (folder.name + ".json")).read_text(encoding="utf-8"))
-                for folder in folders]
-
-    def points(self, text):
-        """Points of a submission. A correct one, graded in the same run after it, must get all of them."""
-        grades = self.grade(self.submit(text), self.submit(SOLUTION, "honest"))
-        self.assertEqual(grades[1]["points"], 100)
-        self.report = grades[0]
-        return grades[0]["points"]
-
-    def assert_no_process(self):
-        """No process of the sandbox is left: the mark is in the name of each one that an attack starts."""
-        for _ in range(50):
-            left = [entry for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit() and self.marked(entry)]
-            if not left:
-                return
-            time.sleep(0.1)
-        self.fail(f"processes are left: {left}")
-
-    @staticmethod
-    def marked(process):
-        try:
-            return MARK[:15] in (process / "comm").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return False
-
-    def messages(self):
-        return " ".join(test["message"] + " " + test["case"] for test in self.report["tests"])
+class SecurityTest(attacks.Attacks, unittest.TestCase):
+    LAB, FILE, SOLUTION, MARK = "2", "rows.cpp", SOLUTION, "kvscope_security_test_mark"
+    LONGEST = 120
 
     def test_a_fork_bomb_starts_no_process(self):
-        bomb = f'prctl(PR_SET_NAME, "{MARK[:15]}"); while (fork() >= 0) {{}}'
+        bomb = f'prctl(PR_SET_NAME, "{self.MARK[:attacks.MOST_MARK]}"); while (fork() >= 0) {{}}'
         self.assertEqual(self.points(inside(bomb, "#include <sys/prctl.h>\n#include <unistd.h>\n")), 100)  # fork fails
         self.assert_no_process()
 
@@ -90,17 +36,17 @@ class SecurityTest(unittest.TestCase):
 
     def test_an_endless_loop_ends_at_the_time_limit(self):
         self.assertEqual(self.points(inside("for (volatile int i = 0;;) i = i + 1;")), 0)
-        self.assertIn("of CPU time", self.messages())
+        self.assertRegex(self.report, "of CPU time|did not end within")  # the wall clock, on a busy machine; sandbox_test.cpp has both limits
 
     def test_sleep_ends_at_the_time_limit(self):
         text = SOLUTION.replace("  rows[0] =", "  if (tile > cache.page_size) sleep(1000000);\n  rows[0] =", 1)
         self.assertEqual(self.points("#include <unistd.h>\n" + text), 75)
-        self.assertIn("did not end within", self.messages())
+        self.assertIn("did not end within", self.report)
 
     def test_100_gb_are_not_allocated(self):
         grab = "static char* p = new char[100'000'000'000]; for (std::int64_t i = 0; i < 100'000'000'000; i += 4096) p[i] = 1;"
         self.assertEqual(self.points(inside(grab)), 0)
-        self.assertIn("signal 6", self.messages())
+        self.assertIn("signal 6", self.report)
 
     def test_writing_outside_fails(self):
         target = self.folder / "written"
@@ -114,11 +60,11 @@ class SecurityTest(unittest.TestCase):
         fill = 'static FILE* f = std::fopen("/tmp/x", "w"); for (int i = 0; f && i < 1000; ++i) std::fputs(big, f);'
         big = "#include <cstdio>\n#include <cstring>\nstatic char big[65536];\n"
         self.assertEqual(self.points(inside("std::memset(big, 120, 65535); " + fill, big)), 0)
-        self.assertIn("wrote a file of more than", self.messages())
+        self.assertIn("wrote a file of more than", self.report)
 
     def test_the_course_and_other_files_cannot_be_read(self):
         paths = [COURSE / "staff" / "02_rows" / "solution" / "rows.cpp", "/etc/passwd", "/etc/shadow", self.folder / "secret",
-                 pathlib.Path(KVSCOPE), "/proc/1/environ", "/proc/self/maps"]
+                 pathlib.Path(attacks.KVSCOPE), "/proc/1/environ", "/proc/self/maps"]
         read = " ".join(f'if (std::fopen("{path}", "r")) std::abort();' for path in paths)
         self.assertEqual(self.points(inside(read, "#include <cstdio>\n#include <cstdlib>\n")), 100)
 
@@ -136,26 +82,14 @@ class SecurityTest(unittest.TestCase):
         self.assertEqual(self.points(f'asm(".incbin \\"{self.folder}/secret\\"");\n' + SOLUTION), 0)
 
     def test_there_is_no_network(self):
-        server = socket.create_server(("127.0.0.1", 0))
-        self.addCleanup(server.close)
-        server.settimeout(0.2)
-        heard = []
+        def attack(port):
+            connect = (f"sockaddr_in a{{}}; a.sin_family = AF_INET; a.sin_port = htons({port}); "
+                       "a.sin_addr.s_addr = htonl(0x7f000001); int s = socket(AF_INET, SOCK_STREAM, 0); "
+                       "if (connect(s, reinterpret_cast<sockaddr*>(&a), sizeof a) == 0) std::abort();")
+            includes = "#include <arpa/inet.h>\n#include <netinet/in.h>\n#include <sys/socket.h>\n#include <cstdlib>\n"
+            self.assertEqual(self.points(inside(connect, includes)), 100)
 
-        def listen():
-            try:
-                heard.append(server.accept())
-            except OSError:
-                pass
-
-        thread = threading.Thread(target=listen)
-        thread.start()
-        connect = (f"sockaddr_in a{{}}; a.sin_family = AF_INET; a.sin_port = htons({server.getsockname()[1]}); "
-                   "a.sin_addr.s_addr = htonl(0x7f000001); int s = socket(AF_INET, SOCK_STREAM, 0); "
-                   "if (connect(s, reinterpret_cast<sockaddr*>(&a), sizeof a) == 0) std::abort();")
-        text = inside(connect, "#include <arpa/inet.h>\n#include <netinet/in.h>\n#include <sys/socket.h>\n#include <cstdlib>\n")
-        self.assertEqual(self.points(text), 100)
-        thread.join()
-        self.assertEqual(heard, [])
+        self.assert_not_reached(attack)
 
     def test_killing_the_parent_or_all_processes_does_not_reach_the_grader(self):
         kill = "kill(getppid(), SIGKILL); kill(-1, SIGKILL); kill(0, SIGSTOP);"
@@ -179,22 +113,6 @@ class SecurityTest(unittest.TestCase):
         self.assertNotIn("\x1b", self.printed)
         self.assertIn("\\u001b", self.printed)
 
-    def test_symbolic_links_are_rejected(self):
-        target = self.folder / "link"
-        target.mkdir()
-        (target / "rows.cpp").symlink_to(COURSE / "staff" / "02_rows" / "solution" / "rows.cpp")
-        grade, = self.grade(target)
-        self.assertEqual(grade["points"], 0)
-        self.assertIn("symbolic link", grade["tests"][0]["message"])
-
-    def test_a_pipe_or_a_large_file_is_rejected(self):
-        for name, make in (("pipe", os.mkfifo), ("large", lambda path: path.write_bytes(b" " * (1 << 20)))):
-            target = self.folder / name
-            target.mkdir()
-            make(target / "rows.cpp")
-            grade, = self.grade(target, timeout=20)
-            self.assertEqual(grade["points"], 0)
-
     def test_template_and_include_bombs_end_at_the_limits(self):
         bombs = ["template <int N> struct B { B<N - 1> l; B<N - 2> r; static const int v = B<N - 1>::v + B<N + 1>::v; };\n"
                  "int x = B<0>::v;\n",
@@ -214,7 +132,7 @@ class SecurityTest(unittest.TestCase):
     def test_code_before_main_that_ends_the_program_earns_nothing(self):
         early = "static const int stop = (_exit(0), 0);\n"
         self.assertEqual(self.points("#include <unistd.h>\n" + SOLUTION + early), 0)
-        self.assertIn("before it answered every case", self.messages())
+        self.assertIn("before it answered every case", self.report)
 
     def test_answers_of_the_public_cases_do_not_pass_the_grading(self):
         table = "#include <map>\n#include <tuple>\n" + SOLUTION.replace(
@@ -225,14 +143,5 @@ class SecurityTest(unittest.TestCase):
         self.assertLess(self.points(table), 20)
 
 
-def main():
-    global KVSCOPE
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    known, rest = parser.parse_known_args()
-    KVSCOPE = known.kvscope
-    unittest.main(argv=[sys.argv[0], *rest])
-
-
 if __name__ == "__main__":
-    main()
+    attacks.main()

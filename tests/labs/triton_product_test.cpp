@@ -79,7 +79,7 @@ TEST(TritonProduct, ALineThatIsNoObjectIsAFault) {
 }
 
 TEST(TritonProduct, PtxIsAsLongAsAKernelOfALabMayBe) {
-  const auto limit = static_cast<std::size_t>(kMaxPtx);
+  const auto limit = static_cast<std::size_t>(LabLimits().ptx_bytes);
   EXPECT_EQ(read_triton_product(fmt::format("{}\n{}", kFine, std::string(limit, ' ')), task()).ptx.size(), limit);
   const TritonKernel longer = read_triton_product(fmt::format("{}\n{}", kFine, std::string(limit + 1, ' ')), task());
   EXPECT_THAT(longer.fault, HasSubstr("has 1048577 bytes of PTX, more than 1048576"));

@@ -8,26 +8,17 @@ compiled. Each attack is a gather.py of lab 09: the solution with `code` in fron
 triton_standin.py, in which nothing is executed that Triton would execute otherwise, so the attacks need no Triton. An attack that
 changes nothing keeps the solution's points: this shows that the code in front ran to its end.
 """
-import argparse
 import json
 import os
 import pathlib
-import socket
-import subprocess
-import sys
 import tempfile
-import threading
-import time
 import unittest
 
+import attacks
 import triton_standin
+from attacks import COURSE
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-COURSE = ROOT / "docs" / "labs"
 SOLUTION = (COURSE / "staff" / "09_gather" / "triton" / "solution" / "gather.py").read_text(encoding="utf-8")
-KVSCOPE = ""
-LONGEST = 90  # [s] of one grading
-MARK = "kvscope_triton"  # in the name of each process that an attack starts
 PTX = """.version 8.0
 .target sm_90a
 .address_size 64
@@ -44,42 +35,14 @@ def forged(text, code=0):
     return FORGE.format(text, code)
 
 
-class TritonSecurityTest(unittest.TestCase):
+class TritonSecurityTest(attacks.Attacks, unittest.TestCase):
+    LAB, FILE, SOLUTION, MARK = "9", "gather.py", SOLUTION, "kvscope_triton"
+
     @classmethod
     def setUpClass(cls):
-        cls.shared = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.shared.cleanup)
-        cls.python = triton_standin.standin_python(pathlib.Path(cls.shared.name) / "python")
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        (self.folder / "secret").write_text("a secret of the security test\n", encoding="utf-8")
-
-    def submit(self, text, name="attack"):
-        target = self.folder / name
-        target.mkdir()
-        (target / "gather.py").write_text(text, encoding="utf-8")
-        return target
-
-    def grade(self, *folders):
-        started = time.monotonic()
-        done = subprocess.run([KVSCOPE, "lab", "grade", "9", *map(str, folders), "--course", str(COURSE), "--secret",
-                               str(self.folder / "secret"), "--out", str(self.folder / "grades"), "--python", self.python],
-                              capture_output=True, text=True, timeout=2 * LONGEST, check=False)
-        self.assertLess(time.monotonic() - started, LONGEST)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.printed = done.stdout
-        return [json.loads((self.folder / "grades" / (folder.name + ".json")).read_text(encoding="utf-8"))
-                for folder in folders]
-
-    def points(self, text):
-        """Points of a submission. A correct one, graded in the same run after it, must get all of them."""
-        grades = self.grade(self.submit(text), self.submit(SOLUTION, "honest"))
-        self.assertEqual(grades[1]["points"], 100, grades[1]["tests"])
-        self.report = " ".join(test["message"] + " " + test["case"] for test in grades[0]["tests"])
-        return grades[0]["points"]
+        shared = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(shared.cleanup)
+        cls.OPTIONS = ("--python", triton_standin.standin_python(pathlib.Path(shared.name) / "python"))
 
     def harmless(self, code):
         """The code fails at its attack, ends, and the solution behind it is graded as ever. The stand-in knows files by their bytes:
@@ -96,26 +59,11 @@ class TritonSecurityTest(unittest.TestCase):
         self.assertEqual(self.points(text), 0, self.report)
         self.assertRegex(self.report, wanted)
 
-    def assert_no_process(self):
-        for _ in range(50):
-            left = [entry for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit() and self.marked(entry)]
-            if not left:
-                return
-            time.sleep(0.1)
-        self.fail(f"processes are left: {left}")
-
-    @staticmethod
-    def marked(process):
-        try:
-            return MARK in (process / "comm").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return False
-
     # What the code reads and writes.
 
     def test_expected_values_solutions_and_files_of_the_grader_cannot_be_read(self):
         paths = [COURSE / "09_gather" / "lab.json", COURSE / "staff" / "09_gather" / "solution" / "gather.cu",
-                 self.folder / "secret", self.folder / "grades", pathlib.Path(KVSCOPE), "/etc/passwd", "/etc/shadow",
+                 self.folder / "secret", self.folder / "grades", pathlib.Path(attacks.KVSCOPE), "/etc/passwd", "/etc/shadow",
                  "/proc/1/environ", "/proc/self/maps", pathlib.Path.home() / ".bashrc", self.folder / "honest"]
         self.harmless("import os\nfor path in " + repr([str(path) for path in paths]) + ":\n"
                       "    if os.path.exists(path):\n        raise SystemExit('found ' + path)\n")
@@ -138,23 +86,9 @@ class TritonSecurityTest(unittest.TestCase):
         self.assertFalse((pathlib.Path(os.__file__).parent / "written").exists())
 
     def test_there_is_no_network(self):
-        server = socket.create_server(("127.0.0.1", 0))
-        self.addCleanup(server.close)
-        server.settimeout(0.2)
-        heard = []
-
-        def listen():
-            try:
-                heard.append(server.accept())
-            except OSError:
-                pass
-
-        thread = threading.Thread(target=listen)
-        thread.start()
-        self.harmless(f"import socket\ntry:\n    socket.create_connection(('127.0.0.1', {server.getsockname()[1]}))\n"
-                      "    raise SystemExit('connected')\nexcept OSError:\n    pass\n")
-        thread.join()
-        self.assertEqual(heard, [])
+        self.assert_not_reached(lambda port: self.harmless(
+            f"import socket\ntry:\n    socket.create_connection(('127.0.0.1', {port}))\n"
+            "    raise SystemExit('connected')\nexcept OSError:\n    pass\n"))
 
     # Time, memory, processes, output.
 
@@ -171,7 +105,7 @@ class TritonSecurityTest(unittest.TestCase):
         self.assertEqual(self.grade(bomb)[0]["points"], 0)
 
     def test_a_fork_bomb_leaves_no_process(self):
-        self.harmless(f"import os\nopen('/tmp/{MARK}', 'w').close()\ntry:\n    open('/proc/self/comm', 'w').write('{MARK}')\n"
+        self.harmless(f"import os\nopen('/tmp/{self.MARK}', 'w').close()\ntry:\n    open('/proc/self/comm', 'w').write('{self.MARK}')\n"
                       "except OSError:\n    pass\ntry:\n    while True:\n        os.fork()\nexcept OSError:\n    pass\n")
         self.assert_no_process()
 
@@ -274,20 +208,6 @@ class TritonSecurityTest(unittest.TestCase):
         self.assertEqual(grade["points"], 0)
         self.assertIn("does not compile", json.dumps(grade["tests"]))
 
-    def test_symbolic_links_and_large_files_are_rejected(self):
-        for name, make in (("link", lambda path: path.symlink_to(COURSE / "staff" / "09_gather" / "triton" / "solution" / "gather.py")),
-                           ("large", lambda path: path.write_bytes(b"#" * (1 << 20))), ("pipe", os.mkfifo)):
-            target = self.folder / name
-            target.mkdir()
-            make(target / "gather.py")
-            grade, = self.grade(target)
-            self.assertEqual(grade["points"], 0)
-            self.assertRegex(grade["tests"][0]["message"], "symbolic link|more than 262144|not a regular file")
-
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    arguments, rest = parser.parse_known_args()
-    KVSCOPE = arguments.kvscope
-    unittest.main(argv=[sys.argv[0], *rest])
+    attacks.main()

@@ -17,7 +17,7 @@ inline constexpr std::string_view kSources = "/lab/src", kHarness = "/lab/harnes
                                   kObject = "/lab/main.o", kTool = "/lab/tool.py", kOut = "/lab/out";
 inline constexpr std::int64_t kMaxProduct = std::int64_t{64} << 20;  // [bytes] that a compiler may write
 
-[[nodiscard]] SandboxLimits compiler_limits();
+[[nodiscard]] SandboxLimits compiler_limits(const LabLimits& limits);
 
 // Runs the job and reads `product`, a file outside the sandbox that the compiler wrote, or takes the result of an
 // earlier run from the cache of the options. `folders` are removed from the messages.
