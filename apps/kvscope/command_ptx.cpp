@@ -88,6 +88,7 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
       ->allow_extra_args(false);
   command.add_option("--policy", request.policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
   command.add_option("--target", request.target, kTargetHelp)->capture_default_str();
+  add_sum_option(command, request.sum);
   command.add_option("--ctas", request.ctas, std::string(ptx::kCtasHelp))->type_name("LIST");
   command.add_flag("--cooperative", request.cooperative, "Start all CTAs together, as a cooperative launch does");
   command.add_flag("--contract", request.contract,

@@ -4,6 +4,16 @@
 #include <iterator>
 #include <utility>
 
+namespace kvscope::ptx {
+
+std::optional<SumMode> sum_from_name(std::string_view name) {
+  const auto found = std::find(kSumNames.begin(), kSumNames.end(), name);
+  if (found == kSumNames.end()) return std::nullopt;
+  return static_cast<SumMode>(found - kSumNames.begin());
+}
+
+}  // namespace kvscope::ptx
+
 namespace kvscope::ptx::semantics {
 namespace {
 
