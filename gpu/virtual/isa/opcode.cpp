@@ -178,6 +178,7 @@ constexpr NamedMod kMods[] = {
     {Mod::rm, "rm"},
     {Mod::rp, "rp"},
     {Mod::rna, "rna"},
+    {Mod::rs, "rs"},
     {Mod::rni, "rni"},
     {Mod::rzi, "rzi"},
     {Mod::rmi, "rmi"},

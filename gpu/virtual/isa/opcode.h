@@ -197,6 +197,7 @@ enum class Mod : std::uint16_t {
   rm,
   rp,
   rna,
+  rs,
   rni,
   rzi,
   rmi,

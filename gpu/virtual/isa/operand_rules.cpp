@@ -110,6 +110,7 @@ OperandRule rule_of(const Instr& instr, const OperandPattern& p) {
   if (p.elements == OperandPattern::Elements::matrices) rule.elements = repeated_registers(instr);
   if (p.elements == OperandPattern::Elements::lane_mask) rule.elements = instr.has(Mod::cta_group_2) ? 8 : 4;
   if (p.elements == OperandPattern::Elements::pair) rule.elements = 2;
+  if (p.elements == OperandPattern::Elements::four) rule.elements = 4;
   if (p.elements == OperandPattern::Elements::vector) rule.braces = Braces::allowed;
   if (rule.elements > 1 || p.elements == OperandPattern::Elements::matrices ||
       p.elements == OperandPattern::Elements::fragment) {

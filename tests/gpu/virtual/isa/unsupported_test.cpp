@@ -41,7 +41,6 @@ TEST(Unsupported, IsNamedWithItsReason) {
       {"stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "needs sm_100, not modeled"},
       {"add.f32.f16", "needs sm_100, not modeled"},
       {"fma.rn.f32.bf16", "needs sm_100, not modeled"},
-      {"cvt.rs.f16x2.f32", "needs sm_100, not modeled"},
       {"vadd.s32.s32.s32", "a video instruction, not modeled"},
       {"vset4.s32.u32.lt", "a video instruction, not modeled"},
       {"vabsdiff4.s32.s32.s32", "a video instruction, not modeled"},
