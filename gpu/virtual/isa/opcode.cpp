@@ -316,6 +316,7 @@ constexpr NamedMod kMods[] = {
     {Mod::multicast_cluster, "multicast::cluster"},
     {Mod::tile, "tile"},
     {Mod::tile_gather4, "tile::gather4"},
+    {Mod::tile_scatter4, "tile::scatter4"},
     {Mod::d1, "1d"},
     {Mod::d2, "2d"},
     {Mod::d3, "3d"},

@@ -345,6 +345,7 @@ enum class Mod : std::uint16_t {
   multicast_cluster,
   tile,
   tile_gather4,
+  tile_scatter4,
   d1 /* .1d */,
   d2,
   d3,

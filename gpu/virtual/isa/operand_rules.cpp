@@ -80,7 +80,7 @@ std::int32_t repeated_registers(const Instr& instr) {
 }
 
 std::int32_t coordinates(const Instr& instr) {
-  if (instr.has(Mod::tile_gather4)) return 5;  // a column and four rows
+  if (instr.has(Mod::tile_gather4) || instr.has(Mod::tile_scatter4)) return 5;  // a column and four rows
   for (int d = 0; d < 5; ++d) {
     if (instr.has(static_cast<Mod>(static_cast<int>(Mod::d1) + d))) return d + 1;
   }
