@@ -18,6 +18,7 @@
 #include "apps/kvscope/changed_kernel.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/gpu_devices.h"
+#include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_policy.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"

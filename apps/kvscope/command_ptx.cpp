@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
@@ -141,6 +142,16 @@ void add_check_option(CLI::App& command, std::vector<std::string>& names) {
       ->type_name("CHECK,...")
       ->delimiter(',')
       ->check(CLI::IsMember(ptx::check_names()));
+}
+
+void add_sum_option(CLI::App& command, std::string& sum) {
+  command
+      .add_option(
+          "--sum", sum,
+          "How matrix instructions add products. seq: one after the other, each sum rounded; exact: all, rounded "
+          "once; hopper: aligned and truncated, with the bits of an H100 where it was measured")
+      ->check(CLI::IsMember(std::vector<std::string>(ptx::kSumNames.begin(), ptx::kSumNames.end())))
+      ->capture_default_str();
 }
 
 void add_jobs_option(CLI::App& command, std::int64_t& jobs) {

@@ -1,11 +1,10 @@
-// --policy: the order in which the virtual GPU executes warps and lets copies land. --sum: the order in which its matrix
-// instructions add.
+// --policy: the order in which the virtual GPU executes warps and lets copies land. --sum: the order in which its
+// matrix instructions add.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "apps/kvscope/commands.h"
 #include "gpu/virtual/machine/state.h"
 
 namespace kvscope::apps {
@@ -22,7 +21,6 @@ struct Schedule {
 // Throws InputError with --policy for any other text.
 [[nodiscard]] Schedule read_policy(const std::string& text);
 
-void add_sum_option(CLI::App& command, std::string& sum);
-[[nodiscard]] ptx::SumMode sum_of(const std::string& checked);  // precondition: the option accepted it
+[[nodiscard]] ptx::SumMode sum_of(const std::string& checked);  // precondition: add_sum_option accepted it
 
 }  // namespace kvscope::apps

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "gpu/virtual/check/init_checker.h"
-#include "gpu/virtual/machine/program/detail/address_operand.h"
+#include "gpu/virtual/machine/program/body_params.h"
 #include "gpu/virtual/machine/state.h"
 
 namespace kvscope::ptx {
