@@ -44,6 +44,7 @@ struct CudaCommand {
   std::string policy = "late";
   std::vector<std::string> checks{"all"};
   int target = 90;
+  std::string sum = "seq";
   std::int64_t most_instructions = 1'000'000'000;
   std::int64_t most_memory = std::int64_t{4} << 30;
   int max_reports = 20;
@@ -154,6 +155,7 @@ void set_environment(const CudaCommand& command, const fs::path& libraries) {
   set("KVSCOPE_CUDA_POLICY", command.policy);
   set("KVSCOPE_CUDA_CHECKS", fmt::format("{}", fmt::join(command.checks, ",")));
   set("KVSCOPE_CUDA_TARGET", std::to_string(command.target));
+  set("KVSCOPE_CUDA_SUM", command.sum);
   set("KVSCOPE_CUDA_MAX_INSTRUCTIONS", std::to_string(command.most_instructions));
   set("KVSCOPE_CUDA_MAX_MEMORY", std::to_string(command.most_memory));
   set("KVSCOPE_CUDA_MAX_REPORTS", std::to_string(command.max_reports));
@@ -285,6 +287,7 @@ void add_cuda(CLI::App& app, Action& chosen) {
   cuda->add_option("--target", command->target, "Architecture: 90 for sm_90a, 100 for sm_100a, 120 for sm_120a")
       ->check(CLI::IsMember({90, 100, 120}))
       ->capture_default_str();
+  add_sum_option(*cuda, command->sum);
   add_limit_option(*cuda, "--max-instructions", command->most_instructions, "Stop a kernel after N warp instructions",
                    "N");
   add_limit_option(*cuda, "--max-memory", command->most_memory, "Device memory; the host's memory backs all of it",

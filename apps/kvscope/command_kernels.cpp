@@ -18,6 +18,7 @@
 #include "apps/kvscope/changed_kernel.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/gpu_devices.h"
+#include "apps/kvscope/ptx_commands.h"
 #include "apps/kvscope/ptx_policy.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -34,6 +35,7 @@ struct KernelsCommand {
   std::string device = "virtual";
   std::string kernel, part;
   std::string policy = "late";
+  std::string sum = "seq";
   bool small = false;
   bool json = false;
   std::optional<std::string> junit;
@@ -80,10 +82,12 @@ int list_cases(const std::string& kernel) {
 
 int verify(const KernelsCommand& command) {
   const Schedule schedule = read_policy(command.policy);
-  gpu::VirtualGpuOptions options{.policy = schedule.policy, .seed = schedule.seed};
+  gpu::VirtualGpuOptions options{.policy = schedule.policy, .seed = schedule.seed, .sum = sum_of(command.sum)};
   const gpu::Budgets budgets = schedule.policy == ptx::Policy::late ? gpu::Budgets::held : gpu::Budgets::left_alone;
   if (!command.ptx.empty() && command.device != "virtual")
     throw InputError("command line", "--ptx", "runs on the virtual GPU only: leave --device out");
+  if (command.sum != "seq" && command.device != "virtual")
+    throw InputError("command line", "--sum", "is an option of the virtual GPU: leave --device out");
   std::optional<ChangedKernel> changed;
   if (!command.ptx.empty()) changed = read_changed_kernel(command.ptx, command.kernel);
   std::unique_ptr<gpu::CudaGpu> cuda;
@@ -91,6 +95,7 @@ int verify(const KernelsCommand& command) {
 
   gpu::VerifyReport report;
   report.device = cuda ? cuda->info() : gpu::VirtualGpu(options).info();
+  if (!cuda) report.sum = command.sum;
   std::vector<const gpu::Case*> cases;
   for (const gpu::Case* c : gpu::select_cases(changed ? changed->kernel : command.kernel, command.part))
     if (c->demo || !command.small) cases.push_back(c);
@@ -169,6 +174,7 @@ void add_kernels(CLI::App& app, Action& chosen) {
       ->type_name("NAME");
   verify_app->add_option("--case", command->part, "Run only cases whose name contains this text")->type_name("TEXT");
   verify_app->add_option("--policy", command->policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
+  add_sum_option(*verify_app, command->sum);
   verify_app
       ->add_option("--ptx", command->ptx,
                    "Run this PTX file in place of a kernel's own, a changed copy of a file of gpu/ptx: the kernel of "

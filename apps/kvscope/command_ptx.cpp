@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
@@ -85,6 +86,7 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
       ->allow_extra_args(false);
   command.add_option("--policy", request.policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
   command.add_option("--target", request.target, kTargetHelp)->capture_default_str();
+  add_sum_option(command, request.sum);
   command.add_option("--ctas", request.ctas, std::string(ptx::kCtasHelp))->type_name("LIST");
   command.add_flag("--cooperative", request.cooperative, "Start all CTAs together, as a cooperative launch does");
   command.add_flag("--contract", request.contract,
@@ -141,6 +143,16 @@ void add_check_option(CLI::App& command, std::vector<std::string>& names) {
       ->type_name("CHECK,...")
       ->delimiter(',')
       ->check(CLI::IsMember(ptx::check_names()));
+}
+
+void add_sum_option(CLI::App& command, std::string& sum) {
+  command
+      .add_option(
+          "--sum", sum,
+          "How matrix instructions add products. seq: one after the other, each sum rounded; exact: all, rounded "
+          "once; hopper: aligned and truncated, with the bits of an H100 where it was measured")
+      ->check(CLI::IsMember(std::vector<std::string>(ptx::kSumNames.begin(), ptx::kSumNames.end())))
+      ->capture_default_str();
 }
 
 void add_jobs_option(CLI::App& command, std::int64_t& jobs) {

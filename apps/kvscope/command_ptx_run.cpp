@@ -139,6 +139,7 @@ void write_results(const PtxRunCommand& command, const ptx::LaunchConfig& config
   out.set("block", json::Array{config.block[0], config.block[1], config.block[2]});
   out.set("dynamic_shared", config.dynamic_shared);
   out.set("policy", command.launch.policy);
+  out.set("sum", command.launch.sum);
   out.set("finished", result.status == ptx::LaunchStatus::finished);
   out.set("warp_instructions", result.steps);
   out.set("ctas_run", result.ctas);

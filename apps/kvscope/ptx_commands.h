@@ -18,6 +18,7 @@ inline constexpr std::int64_t kMostPtxBytes = std::int64_t{256} << 20;
 [[nodiscard]] ptx::Module read_ptx(const std::string& path);
 
 void add_check_option(CLI::App& command, std::vector<std::string>& names);  // --check
+void add_sum_option(CLI::App& command, std::string& sum);                   // --sum, as in sum_of of ptx_policy.h
 void add_jobs_option(CLI::App& command, std::int64_t& jobs);                // --jobs, as in launch_parts.h
 // A limit of a range. `type`: "N" or "BYTES".
 struct LimitRange {

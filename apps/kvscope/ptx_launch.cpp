@@ -97,10 +97,11 @@ PreparedLaunch prepare(const LaunchRequest& request, bool keeps_registers) {
   const std::string entry = entry_of(text, request.entry);
   PreparedLaunch out;
   out.config = config_of(request, entry);
-  out.device = std::make_unique<ptx::Device>(
-      ptx::ProgramOptions{
-          .target = request.target, .registers_by_liveness = !keeps_registers, .contract = request.contract},
-      request.max_memory);
+  out.device = std::make_unique<ptx::Device>(ptx::ProgramOptions{.target = request.target,
+                                                                 .sum = sum_of(request.sum),
+                                                                 .registers_by_liveness = !keeps_registers,
+                                                                 .contract = request.contract},
+                                             request.max_memory);
   out.module = &out.device->load(std::move(text));
   if (request.strict) reject_unsupported(request.path, *out.module->program);
   out.arguments = place_arguments(*out.device, *out.module, entry, request.args, request.structs);

@@ -20,6 +20,7 @@ struct LaunchRequest {
   std::int64_t shared = 0;  // [bytes] dynamic, per CTA
   std::vector<std::string> args, structs;
   std::string policy = "late";
+  std::string sum = "seq";
   int target = 90;
   ptx::LaunchLimits limits;
   std::int64_t max_memory = std::int64_t{4} << 30;  // [bytes] host memory backs all of it

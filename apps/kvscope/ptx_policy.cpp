@@ -18,4 +18,8 @@ Schedule read_policy(const std::string& text) {
   return {.policy = ptx::Policy::seeded, .seed = seed};
 }
 
+ptx::SumMode sum_of(const std::string& checked) {
+  return ptx::sum_from_name(checked).value();
+}
+
 }  // namespace kvscope::apps

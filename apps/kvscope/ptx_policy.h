@@ -1,4 +1,5 @@
-// --policy: the order in which the virtual GPU executes warps and lets copies land.
+// --policy: the order in which the virtual GPU executes warps and lets copies land. --sum: the order in which its
+// matrix instructions add.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +20,7 @@ struct Schedule {
 };
 // Throws InputError with --policy for any other text.
 [[nodiscard]] Schedule read_policy(const std::string& text);
+
+[[nodiscard]] ptx::SumMode sum_of(const std::string& checked);  // precondition: add_sum_option accepted it
 
 }  // namespace kvscope::apps

@@ -11,9 +11,16 @@ namespace kvscope::driver {
 
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
-      device_(ptx::ProgramOptions{.target = options_.target, .registers_by_liveness = !options_.keeps_registers},
-              options_.memory),
+      device_(
+          ptx::ProgramOptions{
+              .target = options_.target, .sum = options_.sum, .registers_by_liveness = !options_.keeps_registers},
+          options_.memory),
       written_({.shared = false, .global = options_.global_init}) {}
+
+void Engine::set_sum(ptx::SumMode sum) {
+  options_.sum = sum;
+  device_.set_sum(sum);
+}
 
 const ptx::LoadedModule& Engine::load(std::string ptx, const std::string& file) {
   return device_.load(ptx::parse_module(std::move(ptx), file));

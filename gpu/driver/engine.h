@@ -18,6 +18,7 @@ struct EngineOptions {
   int target = 90;  // sm_90a; 100: sm_100a
   ptx::Policy policy = ptx::Policy::late;
   std::uint64_t seed = 0;  // for policy seeded: not 0
+  ptx::SumMode sum = ptx::SumMode::seq;
   std::vector<std::string> checks{"all"};
   bool global_init = true;  // reads of device memory that nothing has written
   ptx::LaunchLimits limits;
@@ -37,6 +38,7 @@ class Engine {
   explicit Engine(EngineOptions options = {});
 
   [[nodiscard]] const EngineOptions& options() const { return options_; }
+  void set_sum(ptx::SumMode sum);                                            // of modules that are loaded from now on
   void set_heap(std::int64_t bytes) { options_.limits.heap_bytes = bytes; }  // of malloc in kernels
   [[nodiscard]] ptx::DeviceMemory& memory() { return device_.memory(); }
   [[nodiscard]] ptx::InitChecker& written() { return written_; }

@@ -1,5 +1,8 @@
 #include "gpu/driver/kvscope_gpu.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -92,6 +95,18 @@ KVSCOPE_GPU_API int kvscope_gpu_read(kvscope_gpu* gpu, void* to, uint64_t addres
     if (bytes == 0) return 0;
     const std::vector<std::byte> read = gpu->engine.memory().read(address, static_cast<std::int64_t>(bytes));
     std::memcpy(to, read.data(), read.size());
+    return 0;
+  });
+}
+KVSCOPE_GPU_API int kvscope_gpu_set_sum(kvscope_gpu* gpu, const char* sum) {
+  return guarded(gpu, -1, [&] {
+    const std::string name = sum == nullptr ? "" : sum;
+    const auto mode = kvscope::ptx::sum_from_name(name);
+    if (!mode) {
+      gpu->error = fmt::format("sum: '{}' is not one of {}", name, fmt::join(kvscope::ptx::kSumNames, ", "));
+      return -1;
+    }
+    gpu->engine.set_sum(*mode);
     return 0;
   });
 }

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define KVSCOPE_GPU_VERSION 3
+#define KVSCOPE_GPU_VERSION 4
 
 typedef struct kvscope_gpu kvscope_gpu;
 
@@ -50,6 +50,10 @@ uint64_t kvscope_gpu_allocate(kvscope_gpu* gpu, int64_t bytes, const char* name)
 int kvscope_gpu_free(kvscope_gpu* gpu, uint64_t address);
 int kvscope_gpu_write(kvscope_gpu* gpu, uint64_t address, const void* from, size_t bytes);
 int kvscope_gpu_read(kvscope_gpu* gpu, void* to, uint64_t address, size_t bytes);
+
+/* Version 4: how matrix instructions of the modules that are loaded from now on add products: "seq", the default, "exact" or
+ * "hopper", as the option --sum of kvscope ptx run. Modules that were loaded before keep theirs. */
+int kvscope_gpu_set_sum(kvscope_gpu* gpu, const char* sum);
 
 /* The number of the module, from 0. `file` appears in messages. */
 int kvscope_gpu_load(kvscope_gpu* gpu, const char* ptx, size_t bytes, const char* file);

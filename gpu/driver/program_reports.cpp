@@ -14,7 +14,7 @@
 namespace kvscope::driver {
 namespace {
 
-json::Value json_of(const std::vector<ProgramReport>& reports, const std::string& program) {
+json::Value json_of(const std::vector<ProgramReport>& reports, const ProgramRun& run) {
   json::Array list;
   for (const ProgramReport& report : reports) {
     json::Value one;
@@ -29,7 +29,8 @@ json::Value json_of(const std::vector<ProgramReport>& reports, const std::string
   }
   json::Value out;
   out.set("kvscope_cuda_reports", 1);
-  out.set("program", program);
+  out.set("program", run.program);
+  out.set("sum", run.sum);
   out.set("reports", std::move(list));
   return out;
 }
@@ -66,7 +67,7 @@ json::Value location_of(const std::string& source) {
   return location;
 }
 
-json::Value sarif_of(const std::vector<ProgramReport>& reports) {
+json::Value sarif_of(const std::vector<ProgramReport>& reports, const ProgramRun& run) {
   json::Array results, rules;
   std::set<std::string> kinds;
   for (const ProgramReport& report : reports) {
@@ -84,15 +85,17 @@ json::Value sarif_of(const std::vector<ProgramReport>& reports) {
     rule.set("id", kind);
     rules.push_back(std::move(rule));
   }
-  json::Value driver, tool, run, out;
+  json::Value driver, tool, run_of, options, out;
   driver.set("name", "kvscope cuda");
   driver.set("rules", std::move(rules));
   tool.set("driver", std::move(driver));
-  run.set("tool", std::move(tool));
-  run.set("results", std::move(results));
+  options.set("sum", run.sum);
+  run_of.set("tool", std::move(tool));
+  run_of.set("properties", std::move(options));
+  run_of.set("results", std::move(results));
   out.set("$schema", "https://json.schemastore.org/sarif-2.1.0.json");
   out.set("version", "2.1.0");
-  out.set("runs", json::Array{std::move(run)});
+  out.set("runs", json::Array{std::move(run_of)});
   return out;
 }
 
@@ -116,14 +119,14 @@ ReportFormat report_format(const std::string& name, const std::string& path) {
   throw InputError("command line", "--format", fmt::format("'{}' is not one of text, json, junit, sarif", name));
 }
 
-std::string format_reports(const std::vector<ProgramReport>& reports, ReportFormat format, const std::string& program) {
+std::string format_reports(const std::vector<ProgramReport>& reports, ReportFormat format, const ProgramRun& run) {
   switch (format) {
     case ReportFormat::json:
-      return json::dump(json_of(reports, program)) + "\n";
+      return json::dump(json_of(reports, run)) + "\n";
     case ReportFormat::junit:
-      return junit_of(reports, program);
+      return junit_of(reports, run.program);
     case ReportFormat::sarif:
-      return json::dump(sarif_of(reports)) + "\n";
+      return json::dump(sarif_of(reports, run)) + "\n";
     case ReportFormat::text:
       break;
   }

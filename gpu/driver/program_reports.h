@@ -39,10 +39,14 @@ class ProgramReports {
   std::int64_t findings_ = 0;
 };
 
+struct ProgramRun {
+  std::string program;      // its name
+  std::string sum = "seq";  // how matrix instructions added
+};
 enum class ReportFormat : std::uint8_t { text, json, junit, sarif };
 // "json", or by the ending of a path: .json, .xml, .sarif; any other is text. Throws InputError for an unknown name.
 [[nodiscard]] ReportFormat report_format(const std::string& name, const std::string& path);
 [[nodiscard]] std::string format_reports(const std::vector<ProgramReport>& reports, ReportFormat format,
-                                         const std::string& program);
+                                         const ProgramRun& run);
 
 }  // namespace kvscope::driver

@@ -50,6 +50,16 @@ void set_schedule(EngineOptions& options) {
   options.seed = *seed;
 }
 
+void set_sum(EngineOptions& options) {
+  const std::string text = variable("KVSCOPE_CUDA_SUM");
+  if (text.empty()) return;
+  const auto sum = ptx::sum_from_name(text);
+  if (!sum)
+    throw InputError(kEnvironment, "KVSCOPE_CUDA_SUM",
+                     fmt::format("'{}' is not one of {}", text, fmt::join(ptx::kSumNames, ", ")));
+  options.sum = *sum;
+}
+
 void set_checks(EngineOptions& options) {
   const std::string text = variable("KVSCOPE_CUDA_CHECKS");
   if (text.empty()) return;
@@ -108,6 +118,7 @@ void watch_faults() {
 RuntimeOptions options_from_environment() {
   RuntimeOptions out;
   set_schedule(out.engine);
+  set_sum(out.engine);
   set_checks(out.engine);
   std::int64_t target = out.engine.target, reports = out.engine.max_reports;
   set_number("KVSCOPE_CUDA_TARGET", target);

@@ -106,9 +106,9 @@ void Runtime::report_kernel(const ptx::Report& found, bool prints) {
 void Runtime::write_reports() {
   if (options_.report_path.empty()) return;
   try {
-    write_file_atomically(
-        options_.report_path,
-        format_reports(reports_.all(), report_format(options_.report_format, options_.report_path), program_name()));
+    write_file_atomically(options_.report_path,
+                          format_reports(reports_.all(), report_format(options_.report_format, options_.report_path),
+                                         {.program = program_name(), .sum = std::string(name(options_.engine.sum))}));
   } catch (const std::exception& error) {
     std::fputs(fmt::format("kvscope cuda: {}\n", error.what()).c_str(), stderr);
   }
@@ -141,12 +141,14 @@ std::int64_t Runtime::finish() {
             : fmt::format("; sampled: {} of {} CTAs ran, so the program's results are not those of whole launches",
                           engine_->ctas(), engine_->grid_ctas());
     const std::string jobs = engine_->jobs_text();
-    std::fputs(fmt::format("kvscope cuda: {}, {}: {}{}{}{}\n", counted(calls, "call"),
-                           counted(static_cast<std::int64_t>(engine_->warp_instructions()), "warp instruction"),
-                           findings == 0 ? "no findings" : counted(findings, "finding"), sampled,
-                           jobs.empty() ? "" : "; ", jobs)
-                   .c_str(),
-               stderr);
+    const ptx::SumMode sum = options_.engine.sum;
+    std::fputs(
+        fmt::format("kvscope cuda: {}, {}: {}{}{}{}{}\n", counted(calls, "call"),
+                    counted(static_cast<std::int64_t>(engine_->warp_instructions()), "warp instruction"),
+                    findings == 0 ? "no findings" : counted(findings, "finding"), sampled, jobs.empty() ? "" : "; ",
+                    jobs, sum == ptx::SumMode::seq ? "" : fmt::format("; sum {}", name(sum)))
+            .c_str(),
+        stderr);
   }
   write_reports();
   return reports_.findings();

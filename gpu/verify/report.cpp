@@ -112,6 +112,7 @@ json::Value json_report(const VerifyReport& report) {
     cases.push_back(to_json(record_of(result), report.device.kind == "virtual" ? &result.costs : nullptr));
   json::Value value;
   value.set("device", to_json(report.device));
+  if (!report.sum.empty()) value.set("sum", report.sum);
   value.set("passed", report.passed());
   value.set("cases", std::move(cases));
   value.set("left_out", json::strings(report.left_out));

@@ -22,6 +22,7 @@ struct CaseRecord {
 
 struct VerifyReport {
   DeviceInfo device;
+  std::string sum;                    // how the virtual GPU's matrix instructions add; "" on a GPU
   std::vector<CaseResult> results;    // in the order of all_kernels()
   std::vector<std::string> left_out;  // "gather4_tile_load hardware_form: needs sm_100a"
   [[nodiscard]] bool passed() const;

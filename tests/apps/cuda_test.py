@@ -20,6 +20,7 @@ import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 import docs_test  # noqa: E402
+import matrix_sums  # noqa: E402
 import program  # noqa: E402
 
 PAGE = pathlib.Path(program.SOURCE) / "docs" / "15_virtual_gpu.md"
@@ -206,6 +207,26 @@ class WithoutNvcc(unittest.TestCase):
         done = run("cuda", "--jobs", "257", CUDA_PROGRAM)
         self.assertEqual(done.returncode, 2)
         self.assertIn("--jobs: Value 257 not in range 1 to 256", done.stderr)
+
+    def test_the_sum_of_matrix_instructions_is_that_of_the_option_and_is_stated(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for how in matrix_sums.NAMES:
+                done = run("cuda", "--sum", how, "--report", "r.json", CUDA_PROGRAM, "sum", cwd=folder)
+                product = re.search(r"^product = (.*)$", done.stdout, re.MULTILINE)
+                self.assertEqual(float.fromhex(product[1]), float(matrix_sums.of_kernel(how)), how)
+                self.assertEqual(json.loads(pathlib.Path(folder, "r.json").read_text(encoding="utf-8"))["sum"], how)
+                self.assertEqual(f"; sum {how}\n" in done.stderr, how != "seq")
+        self.assertEqual(run("cuda", "--sum", "seq", CUDA_PROGRAM, "sum").stdout, run("cuda", CUDA_PROGRAM, "sum").stdout)
+        done = run("cuda", "--sum", "ampere", CUDA_PROGRAM, "sum")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--sum: 'ampere' is not a valid value: choose one of seq, exact, hopper", done.stderr)
+
+    def test_a_sum_in_the_environment_that_is_none_is_rejected_with_the_names(self):
+        libraries = os.path.join(os.path.dirname(program.KVSCOPE), "..", "..", "lib", "kvscope", "cuda")
+        done = subprocess.run([CUDA_PROGRAM, "sum"], env=dict(ENVIRONMENT, KVSCOPE_CUDA_SUM="ampere", LD_LIBRARY_PATH=libraries),
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("KVSCOPE_CUDA_SUM: 'ampere' is not one of seq, exact, hopper", done.stderr)
 
     def test_a_sample_of_the_ctas_is_stated_at_the_end(self):
         done = run("cuda", "--ctas", "0,last", CUDA_PROGRAM, "grid")

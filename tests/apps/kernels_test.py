@@ -49,6 +49,12 @@ class Verify(unittest.TestCase):
         for policy in ("early", "seed:3"):
             self.assertIn("passed", fine("kernels", "verify", "--kernel", "gather_rows", "--policy", policy))
 
+    def test_products_summed_as_on_an_h100_pass_and_are_recorded(self):
+        for how in ("exact", "hopper"):
+            report = json.loads(fine("kernels", "verify", "--small", "--kernel", "paged_prefill", "--sum", how, "--json"))
+            self.assertEqual((report["passed"], report["sum"]), (True, how))
+        self.assertEqual(json.loads(fine("kernels", "verify", "--small", "--kernel", "gather_rows", "--json"))["sum"], "seq")
+
     def test_json_and_junit_say_the_same_to_programs(self):
         with tempfile.TemporaryDirectory() as folder:
             junit = os.path.join(folder, "kernels.xml")
@@ -113,6 +119,9 @@ class Missing(unittest.TestCase):
         self.assertIn("no kernel 'warp': one of append_tokens, gather_rows", self.rejected("kernels", "verify", "--kernel", "warp"))
         self.assertIn("no case has 'xyz' in its name", self.rejected("kernels", "verify", "--case", "xyz"))
         self.assertIn("--policy: 'soon' is not one of late, early, seed:N", self.rejected("kernels", "verify", "--policy", "soon"))
+        self.assertIn("--sum: 'ampere' is not a valid value: choose one of seq, exact, hopper", self.rejected("kernels", "verify", "--sum", "ampere"))
+        self.assertIn("--sum: is an option of the virtual GPU: leave --device out",
+                      self.rejected("kernels", "verify", "--sum", "exact", "--device", "cuda"))
         self.assertIn("a seed is a number from 1 on", self.rejected("kernels", "verify", "--policy", "seed:0"))
         self.assertIn("--device", self.rejected("kernels", "verify", "--device", "cpu"))
 

@@ -212,6 +212,7 @@ class Statements {
     }
     if (rule.constant)
       return choices_.of(is_float_type(rule.type) ? std::array<std::string_view, 20>{"1.0", "0.5"} : kIntegers);
+    if (rule.in_register) return reg(rule.type, rule.wider);
     const bool negated = rule.type == ptx::Type::pred && choices_.one_in(4);
     switch (choices_.below(8)) {
       case 5:

@@ -305,6 +305,34 @@ def test_a_sampled_launch_runs_some_ctas_and_tells():
         kernel.launch(grid=4, block=32, args=[y, 2.5], ctas="9")
 
 
+def test_sums_of_matrix_instructions_are_those_of_fractions():
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
+    import matrix_sums
+
+    kernel = kv.Module(matrix_sums.ANY_KERNEL, "product.ptx")["product"]
+    rng = np.random.default_rng(5)
+    told_apart = set()
+    for _ in range(24):
+        # Powers of two apart, so that lower bits are dropped; no subnormal number, to which the test's formula does not apply.
+        a, b = (np.float16(rng.uniform(1, 2, 16) * 2.0**rng.integers(-6, 1, 16) * rng.choice([-1, 1], 16)) for _ in range(2))
+        c = np.float32(rng.uniform(-4, 4))
+        got = {}
+        for how in matrix_sums.NAMES:
+            out = np.zeros(32, np.float32)
+            result = kernel.launch(block=32, args=[out, matrix_sums.words_of(a, b, c)], sum=how)
+            assert result.clean and result.sum == how
+            assert out.tobytes() == np.full(32, matrix_sums.summed(how, c, a, b)).tobytes(), how
+            got[how] = out[0].tobytes()
+        told_apart.add(tuple(got[how] != got["seq"] for how in ("exact", "hopper")))
+    assert (True, True) in told_apart
+    out = np.zeros(32, np.float32)
+    result = kernel.launch(block=32, args=[out, matrix_sums.words_of(a, b, c)])
+    assert (result.sum, out[0]) == ("seq", matrix_sums.summed("seq", c, a, b))
+    for wrong in ("ampere", 3, None):
+        with pytest.raises(kv.InputError, match="sum is .*: pass one of seq, exact, hopper"):
+            kernel.launch(block=32, args=[out, matrix_sums.words_of(a, b, c)], sum=wrong)
+
+
 def test_jobs_give_the_results_of_one_thread_or_tell_why_not():
     kernel = kv.Module((EXAMPLES / "scale.ptx").read_text(encoding="utf-8"), "scale.ptx")["scale"]
     ys = [np.arange(128, dtype=np.float32) for _ in range(2)]

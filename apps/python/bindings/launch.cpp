@@ -55,6 +55,7 @@ struct Launch {
   std::vector<Array> arrays;
   ptx::CheckOptions checks;
   std::int64_t most_bytes = 0;
+  ptx::SumMode sum = ptx::SumMode::seq;
   ptx::LaunchResult result;
   std::optional<ptx::OpCounts> total;
   std::vector<ptx::LineCounts> lines;
@@ -89,7 +90,7 @@ void write_patch(const Patch& patch, const std::vector<std::uint64_t>& addresses
 // point is between two slices.
 template <class Watch, class Finish>
 void on_device(const Launch& launch, const Watch& watch, const Finish& finish) {
-  ptx::Device device(ptx::ProgramOptions{.target = launch.module->target}, launch.most_bytes);
+  ptx::Device device(ptx::ProgramOptions{.target = launch.module->target, .sum = launch.sum}, launch.most_bytes);
   const ptx::LoadedModule& module = device.load(launch.module->text);
   std::vector<std::uint64_t> addresses;
   for (const Array& array : launch.arrays) {
@@ -137,6 +138,7 @@ std::shared_ptr<Launch> launch(const std::shared_ptr<Module>& module, const std:
                                : policy == "seeded" ? ptx::Policy::seeded
                                                     : ptx::Policy::late;
   out->config.options.seed = option<std::uint64_t>(options, "seed").value_or(0);
+  out->sum = ptx::sum_from_name(*option<std::string>(options, "sum")).value();
   out->checks = ptx::checks_of(*option<std::vector<std::string>>(options, "checks"));
   out->most_bytes = option<std::int64_t>(options, "max_memory").value_or(std::int64_t{4} << 30);
   for (const py::handle& item : arrays) {
@@ -247,6 +249,7 @@ py::dict results(const Launch& launch) {
   out["steps"] = launch.result.steps;
   out["ctas"] = launch.result.ctas;
   out["grid_ctas"] = launch.result.grid_ctas;
+  out["sum"] = std::string(name(launch.sum));
   out["threads"] = launch.result.threads;
   out["one_thread"] = launch.result.one_thread;
   out["printed"] = py::bytes(launch.result.printed);
@@ -348,6 +351,7 @@ void bind_launch(py::module_& module) {
     return py::make_tuple(layout.type_name, layout.bytes, fields_of(layout));
   });
   module.def("check_names", &ptx::check_names);
+  module.def("sum_names", [] { return std::vector<std::string>(ptx::kSumNames.begin(), ptx::kSumNames.end()); });
   module.def("most_shared", [](int target) { return ptx::most_shared(target); });
 }
 

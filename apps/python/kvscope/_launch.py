@@ -170,6 +170,7 @@ class LaunchResult:
         self.steps: int = self._results["steps"]   # warp instructions
         self.ctas: int = self._results["ctas"]     # that ran: fewer than grid_ctas in a sampled launch
         self.grid_ctas: int = self._results["grid_ctas"]
+        self.sum: str = self._results["sum"]       # how matrix instructions added: "seq", "exact" or "hopper"
         self.threads: int = self._results["threads"]        # that ran the CTAs
         self.one_thread: str = self._results["one_thread"]  # why only one did although jobs asked for several, or ""
         self.printed = self._results["printed"].decode("utf-8", "replace")
@@ -390,7 +391,7 @@ class Kernel:
     def launch(self, grid: int | Sequence[int] = 1, block: int | Sequence[int] = 1, *,
                args: Mapping[str, Any] | Sequence[Any] = (), shared: int = 0,
                cluster: int | Sequence[int] | None = None,
-               checks: str | Sequence[str] = "all", schedule: str = "late", counters: bool = True,
+               checks: str | Sequence[str] = "all", schedule: str = "late", sum: str = "seq", counters: bool = True,
                cooperative: bool = False, ctas: str = "", jobs: int = 1, max_reports: int = 20,
                max_instructions: int | None = None, max_memory: int = 4 << 30) -> LaunchResult:
         """Runs the kernel on the virtual GPU and writes the arrays that it changed.
@@ -402,6 +403,7 @@ class Kernel:
         ctas      the CTAs that run, such as "0-3,last" or "(1,2,0)"; others leave their elements as they were
         jobs      threads that run CTAs which cannot see one another; all results are those of one thread
         schedule  "late", "early" or "seed:N": when asynchronous copies land, and the order of warps
+        sum       "seq", "exact" or "hopper": how matrix instructions add products (docs/15_virtual_gpu.md)
 
         Every array is an allocation of its own: an access outside of it is reported. InputError names a wrong argument
         and the kernel's signature. Ctrl+C stops the launch; no array is changed then.
@@ -411,10 +413,12 @@ class Kernel:
         unknown = [name for name in names if name not in _CHECKS]
         if unknown:
             raise InputError(f"checks {', '.join(map(str, unknown))}: unknown; one of {', '.join(_CHECKS)}")
+        if not isinstance(sum, str) or sum not in _SUMS:
+            raise InputError(f"sum is {sum!r}: pass one of {', '.join(_SUMS)}")
         arrays = _Arrays()
         arguments = [self._argument(p, value, arrays) for p, value in zip(self.parameters, self._numbered(args))]
         options = {"grid": _extents("grid", grid), "block": _extents("block", block), "shared": shared,
-                   "policy": policy,
+                   "policy": policy, "sum": sum,
                    "seed": seed, "checks": names, "counters": counters, "cooperative": cooperative,
                    "ctas": ctas, "jobs": jobs,
                    "max_reports": max_reports, "max_instructions": max_instructions, "max_memory": max_memory,
@@ -433,6 +437,7 @@ class Kernel:
 
 _MISSING = object()
 _CHECKS = tuple(_core.check_names())
+_SUMS = tuple(_core.sum_names())
 
 
 def _extents(name: str, value: int | Sequence[int]) -> list[int]:

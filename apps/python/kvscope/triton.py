@@ -300,12 +300,13 @@ def activate(*, raises: bool = True, keep: int = 8, target: int = 90, multiproce
     multiprocessors  what a persistent kernel is told; the virtual GPU itself has no such number
     cost             what autotune minimizes in place of time: a name of LaunchResult.counters, "runs" are warp
                      instructions, or a function of a LaunchResult
-    options          checks, schedule, max_reports, max_instructions, max_memory, jobs of Kernel.launch()
+    options          checks, schedule, sum, max_reports, max_instructions, max_memory, jobs of Kernel.launch()
 
     autotune counts, it does not measure: the configuration that it chooses and keeps says nothing about time on a GPU.
     """
     config = _triton("triton.runtime.driver").driver
-    unknown = set(options) - {"checks", "schedule", "max_reports", "max_instructions", "max_memory", "counters", "jobs"}
+    unknown = set(options) - {"checks", "schedule", "sum", "max_reports", "max_instructions", "max_memory", "counters",
+                              "jobs"}
     if unknown:
         raise InputError(f"{', '.join(sorted(unknown))}: no option of activate; grid, block, shared and cluster come "
                          "from the kernel")
@@ -334,7 +335,7 @@ def launch(kernel: Any, grid: int | Sequence[int] | Callable[[Any], Sequence[int
 
     args, named   as in `kernel[grid](...)`: tensors in host memory (PyTorch, NumPy, JAX), numbers, constants, and
                   options of Triton such as num_warps and num_stages
-    checks, schedule, max_...   as in Kernel.launch()
+    checks, schedule, max_...   as in Kernel.launch(); for its `sum`, use activate(): kernels may have that parameter
 
     Tensors may be strided, and views of one buffer: views that interleave share an allocation. What the kernel reads or
     writes outside of the bytes of a tensor is reported. Reports raise nothing: see LaunchResult.clean.

@@ -63,8 +63,6 @@ std::string use_by(const Instr& instr) {
     case Opcode::bra:
     case Opcode::brx:
       return "decides a branch";
-    case Opcode::call:
-      return "is passed to a function";
     default:
       return fmt::format("is an operand of {}", name(instr.opcode));
   }
@@ -103,7 +101,7 @@ void InitChecker::activate(const Exec& exec, WarpState& warp) {
 void InitChecker::deactivate_if_clean(const Exec& exec, WarpState& warp) {
   if (!warp.active || wants_instructions()) return;
   for (const ActivationState& a : warp.activations) {
-    if (a.registers.count() != 0) return;
+    if (a.registers.count() != 0 || a.params.count() != 0) return;
   }
   warp.active = false;
   warp.calling = 0;
@@ -112,23 +110,13 @@ void InitChecker::deactivate_if_clean(const Exec& exec, WarpState& warp) {
 }
 
 UndefinedRegisters& InitChecker::registers_of(const Exec& exec, WarpState& warp) {
-  const auto place = static_cast<std::size_t>(exec.lane_group.activation);
-  if (warp.activations.size() <= place) warp.activations.resize(place + 1);
-  ActivationState& state = warp.activations[place];
-  const Activation& activation = exec.warp.activations[place];
-  if (state.function != activation.function || state.entered != activation.entered || state.registers.empty()) {
-    state.function = activation.function;
-    state.entered = activation.entered;
-    state.registers = UndefinedRegisters(activation.registers.size());
-    if (options_.registers) mark_unwritten(exec, state.registers, kAllLanes);
-  }
-  return state.registers;
+  return state_of(exec, warp, exec.lane_group.activation).registers;
 }
 
 // All registers of the function except its parameters.
-void InitChecker::mark_unwritten(const Exec& exec, UndefinedRegisters& registers, LaneMask lanes) const {
-  const auto function =
-      static_cast<std::size_t>(exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)].function);
+void InitChecker::mark_unwritten(const Exec& exec, std::int32_t activation, UndefinedRegisters& registers,
+                                 LaneMask lanes) const {
+  const auto function = static_cast<std::size_t>(exec.warp.activations[static_cast<std::size_t>(activation)].function);
   const std::vector<RegisterPlace>& places = exec.program().functions[function].registers;
   for (const RegisterPlace& r : places) {
     if (r.reg != kNoRegister) registers.mark({r.reg, r.bytes}, lanes, 0);
@@ -146,12 +134,13 @@ void InitChecker::enter(const Exec& exec, WarpState& warp, LaneMask lanes) {
   UndefinedRegisters& registers = registers_of(exec, warp);
   const auto function = static_cast<std::size_t>(activation.function);
   if (options_.registers) {
-    mark_unwritten(exec, registers, lanes);
+    mark_unwritten(exec, exec.lane_group.activation, registers, lanes);
   } else {
     for (const RegisterPlace& r : exec.program().functions[function].registers) {
       if (r.reg != kNoRegister) registers.define({r.reg, r.bytes}, lanes);
     }
   }
+  take_arguments(exec, warp, lanes);
   if (!options_.local) return;
   const auto from = static_cast<std::uint64_t>(activation.local_base);
   const std::int64_t bytes = exec.program().functions[function].local_bytes;
@@ -218,10 +207,14 @@ void InitChecker::instruction(const Exec& exec, const Op& op, LaneMask lanes) {
       }
       break;
     case Treatment::uses:
+      if (e.of_call) call(exec, op, e, lanes, *warp);
+      if (instr.opcode == Opcode::ret && f.depth > 0) give_results(exec, *warp, lanes);
       for (const RegisterAt r : e.reads) {
-        if ((registers.lanes(r.reg) & lanes) != 0) use(exec, op, registers, r, lanes, use_by(instr));
+        if (!e.of_call && (registers.lanes(r.reg) & lanes) != 0) use(exec, op, registers, r, lanes, use_by(instr));
       }
-      for (const RegisterAt w : e.writes) registers.define(w, lanes);
+      for (const RegisterAt w : e.writes) {
+        if (!e.of_call) registers.define(w, lanes);
+      }
       if (instr.opcode == Opcode::alloca && options_.local) mark_alloca(exec, op, *warp, lanes);
       break;
   }

@@ -1,10 +1,10 @@
 // Finds uses of undefined values: of bytes of shared, global or local memory, and of registers, that nothing has written.
-// A read alone is not reported. The checker follows the value through registers and memory, and reports where it changes
-// what others observe:
+// A read alone is not reported. The checker follows the value through registers, memory and the parameters of calls, and
+// reports where it changes what others observe:
 //
 //   a branch, or a predicate of an instruction that does more than compute    an address
 //   a store or a copy to global memory                                        vote.all, .any, .uni, and match
-//   a call, a printf, an operand of a barrier or of another instruction that is not a computation
+//   a printf, an operand of a barrier or of another instruction that is not a computation
 //
 //   accumulator not zeroed: UNINITIALIZED  shared 0x00400 (sum + 0)
 //     read   thread 0 (warp 0 lane 0)  ld.shared.f32          k.cu:7
@@ -19,11 +19,12 @@
 // allocated without initial values. The 128 bytes of a discard are always checked, until they are written again or the
 // launch ends.
 //
-// Cost: a warp's instructions are examined only while one of its registers has undefined bits.
+// Cost: a warp's instructions are examined only while one of its registers or parameters has undefined bits.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,10 +34,12 @@
 #include <vector>
 
 #include "gpu/virtual/check/undefined_bytes.h"
+#include "gpu/virtual/check/undefined_params.h"
 #include "gpu/virtual/check/undefined_registers.h"
 #include "gpu/virtual/check/undefined_results.h"
 #include "gpu/virtual/machine/diagnosis/report.h"
 #include "gpu/virtual/machine/monitor.h"
+#include "gpu/virtual/machine/program/program.h"
 
 namespace kvscope::ptx {
 
@@ -98,11 +101,13 @@ class InitChecker final : public Monitor {
   struct ActivationState {
     std::int32_t function = -1;
     std::uint64_t entered = 0;
+    std::int64_t param_bytes = 0;  // per lane
     UndefinedRegisters registers;
+    UndefinedParams params;
   };
   struct WarpState {
-    bool active = false;  // a register has undefined bits
-    std::vector<ActivationState> activations;
+    bool active = false;                       // a register has undefined bits
+    std::deque<ActivationState> activations;   // references stay valid when it grows
     std::uint32_t watched = 0;                 // instructions
     LaneMask calling = 0;                      // lanes that executed a call and nothing since
     std::array<std::int32_t, kLanes> depth{};  // of these lanes: the call depth before
@@ -122,7 +127,7 @@ class InitChecker final : public Monitor {
   void deactivate_if_clean(const Exec& exec, WarpState& warp);
   [[nodiscard]] const UndefinedEffects& effects_of(const Program& program, std::int32_t pc);
   void enter(const Exec& exec, WarpState& warp, LaneMask lanes);
-  void mark_unwritten(const Exec& exec, UndefinedRegisters& registers, LaneMask lanes) const;
+  void mark_unwritten(const Exec& exec, std::int32_t activation, UndefinedRegisters& registers, LaneMask lanes) const;
   void forget_dead(const Exec& exec, UndefinedRegisters& registers);
   // Reports undefined bits of these registers in `lanes`, which then count as defined.
   void use(const Exec& exec, const Op& op, UndefinedRegisters& registers, RegisterAt reg, LaneMask lanes,
@@ -137,6 +142,19 @@ class InitChecker final : public Monitor {
                UndefinedRegisters& registers);
   void vote(const Exec& exec, const Op& op, const UndefinedEffects& effects, LaneMask lanes,
             UndefinedRegisters& registers);
+  // init_calls.cpp: values that calls pass.
+  [[nodiscard]] ActivationState& state_of(const Exec& exec, WarpState& warp, std::int32_t activation);
+  [[nodiscard]] static std::uint64_t undefined_in(const ActivationState& state, const CallValue& value, int lane,
+                                                  std::int64_t from, std::int64_t bytes, std::uint32_t& origin);
+  static void pass_undefined(const ActivationState& from, const CallValue& source, ActivationState& to,
+                             const CallValue& target, LaneMask lanes);
+  void call(const Exec& exec, const Op& op, const UndefinedEffects& effects, LaneMask lanes, WarpState& warp);
+  void take_arguments(const Exec& exec, WarpState& warp, LaneMask lanes);
+  void give_results(const Exec& exec, WarpState& warp, LaneMask lanes);
+  void write_params(const Exec& exec, WarpState& warp, const WarpAccess& access, const LaneBytes& undefined,
+                    std::uint32_t origin);
+  [[nodiscard]] std::optional<std::uint32_t> read_params(const Exec& exec, WarpState& warp, const WarpAccess& access,
+                                                         LaneBytes& undefined);
   // init_products.cpp
   void product_of_warpgroup(const Exec& exec, const Op& op, const AsyncOp& async, ByteRanges reads);
 

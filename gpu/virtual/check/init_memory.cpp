@@ -275,7 +275,8 @@ void InitChecker::access(const Exec& exec, const Op& op, const WarpAccess& acces
   if (access.kind == AccessKind::store) return store(exec, op, access);
   LaneBytes undefined{};
   std::optional<std::uint32_t> origin;
-  for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
+  if (access.space == Space::param) origin = read_params(exec, warp_of(exec.cta, exec.warp), access, undefined);
+  for (LaneMask left = access.space == Space::param ? 0 : access.lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const auto i = static_cast<std::size_t>(lane);
     const Bytes from = bytes_of(exec, access.space, access.addresses[i], lane);
@@ -405,8 +406,9 @@ void InitChecker::store(const Exec& exec, const Op& op, const WarpAccess& access
     }
     if (any != 0) undefined.fill(low_bits(access.bytes));
   }
+  if (access.space == Space::param) return write_params(exec, *warp, access, undefined, origin);
   write_bytes(exec, op, access, undefined, origin);
-  if (access.space != Space::global && access.space != Space::param) return;
+  if (access.space != Space::global) return;
   for (const RegisterAt r : e.reads) registers.define(r, access.matrix_rows ? kAllLanes : access.lanes);
   deactivate_if_clean(exec, *warp);
 }
@@ -414,18 +416,15 @@ void InitChecker::store(const Exec& exec, const Op& op, const WarpAccess& access
 // In global memory undefined bytes are reported; elsewhere they are followed.
 void InitChecker::write_bytes(const Exec& exec, const Op& op, const WarpAccess& access, const LaneBytes& undefined,
                               std::uint32_t origin) {
-  const bool is_output = access.space == Space::global || access.space == Space::param;
+  const bool is_output = access.space == Space::global;
   LaneMask told = 0;
   for (LaneMask left = access.lanes; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const auto i = static_cast<std::size_t>(lane);
     if (undefined[i] != 0 && is_output) told |= LaneMask{1} << lane;
-    if (access.space == Space::param) continue;
     mark_bytes(exec, access.space, access.addresses[i], lane, access.bytes, is_output ? 0 : undefined[i], origin);
   }
-  if (told == 0) return;
-  tell(exec, op, std::countr_zero(told), told, origin,
-       access.space == Space::param ? "is passed to a function" : "is stored to global memory");
+  if (told != 0) tell(exec, op, std::countr_zero(told), told, origin, "is stored to global memory");
 }
 
 // The memory's new bytes depend on its old ones, except for an exchange. The result is the old bytes.

@@ -34,6 +34,7 @@ UndefinedRule rule_of_arithmetic(const Instr& instr, UndefinedRule of_integers) 
 }
 
 UndefinedRule rule_of_conversion(const Instr& instr, std::size_t operands) {
+  if (instr.has(Mod::rs)) return UndefinedRule::whole;
   if (operands == 3) return UndefinedRule::packs;
   const bool plain = is_integer(instr.type(0)) && is_integer(instr.type(1)) && !instr.has(Mod::sat);
   return plain ? UndefinedRule::moves : UndefinedRule::whole;

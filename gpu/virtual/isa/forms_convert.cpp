@@ -52,6 +52,9 @@ constexpr Form kConvertForms[] = {
     {"cvt", "rz|rp satfinite? ue8m0x2 f32", "=T T2 T2", 100},
     {"cvt", "rz|rp satfinite? ue8m0x2 bf16x2", "=T T2", 100},
     {"cvt", "rn bf16x2 ue8m0x2", "=T T2", 100},
+    // stochastic rounding by random bits, which are the last operand
+    {"cvt", "rs relu? satfinite? f16x2|bf16x2 f32", "=T T2 T2 %b32", kOnly100a},
+    {"cvt", "rs relu? satfinite e4m3x4|e5m2x4|e2m3x4|e3m2x4|e2m1x4 f32", "=T T2*q %b32", kOnly100a},
     {"cvt.pack", "sat u16|s16 s32", "=b32 T2 T2"},
     {"cvt.pack", "sat u8|s8 s32 b32", "=b32 T2 T2 b32"},
 };

@@ -290,6 +290,7 @@ OperandPattern read_operand(std::string_view item) {
   if (drop_prefix(item, '=')) p.rule.role = Role::written;
   if (drop_prefix(item, '+')) p.rule.role = Role::read_written;
   p.rule.constant = drop_prefix(item, '#');
+  p.rule.in_register = drop_prefix(item, '%');
   p.rule.wider = drop_prefix(item, '~');
   const bool question = drop_suffix(item, '?');
   p.rule.packs = drop_suffix(item, '&');
@@ -311,6 +312,7 @@ OperandPattern read_operand(std::string_view item) {
   if (rest == "n") p.elements = OperandPattern::Elements::matrices;
   if (rest == "m") p.elements = OperandPattern::Elements::lane_mask;
   if (rest == "p") p.elements = OperandPattern::Elements::pair;
+  if (rest == "q") p.elements = OperandPattern::Elements::four;
   read_operand_name(item, p);
   return p;
 }

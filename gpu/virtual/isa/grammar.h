@@ -19,7 +19,7 @@
 //   =x  written     +x  read and written     #x  a constant     ~x  registers may be wider (ld, st, cvt)
 //   x*v  a vector of the word's size     x*n  of .x1 .x2 .x4 ..  x|pred  a pair d|p     x|pred?  x or a pair
 //   x*m  a vector of a bit for each lane of tensor memory: 4 of 32 bits, 8 with .cta_group::2
-//   x*p  two x in braces
+//   x*p  two x in braces     x*q  four x in braces     %x  a register of exactly this type, not a constant
 //   x/y  x or y     x/A  x or an address     x&  or {a, b, ...}, the pieces of one x (mov)
 //   x?   may be missing     mask, policy  present if the words include .multicast::cluster, .L2::cache_hint
 //
@@ -90,7 +90,7 @@ struct Slot {
 
 struct OperandPattern {
   enum class TypeFrom : std::uint8_t { fixed, word, wide, matrix };
-  enum class Elements : std::uint8_t { one, vector, matrices, fragment, lane_mask, pair };
+  enum class Elements : std::uint8_t { one, vector, matrices, fragment, lane_mask, pair, four };
   OperandRule rule;                      // the part that does not depend on the word
   TypeFrom type_from = TypeFrom::fixed;  // rule.type
   std::int32_t which = 0;                // word: T, T2 .. from 0; matrix: 'd', 'a', 'b', 'c'

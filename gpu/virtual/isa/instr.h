@@ -51,6 +51,7 @@ struct OperandRule {
   Type alternative = Type::none;  // a second accepted type: cp.async a size or a predicate, wgmma's A one descriptor
   bool or_address = false;        // an address is accepted too: tcgen05.mma's A
   bool constant = false;          // a number in the text, not a register
+  bool in_register = false;       // a register of exactly this type, not a number: the random bits of cvt.rs
   bool wider = false;             // registers may be wider than the type: ld, st, cvt
   bool packs = false;             // mov: a vector is the pieces of one value of `type`
   Braces braces = Braces::none;   // whether the operand may or must be a vector: {a}, {a, b}

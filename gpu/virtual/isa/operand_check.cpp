@@ -264,6 +264,7 @@ class OperandCheck {
         break;
     }
     if (rule.role != Role::read) return fail("is {}, expected a register to write", kind_of(o));
+    if (rule.in_register) return fail("is {}, expected a register of type {}", kind_of(o), name(rule.type));
     if (rule.type == Type::none) return fail("is {}, expected _", kind_of(o));
     switch (o.kind) {
       case OperandKind::integer:
@@ -302,6 +303,8 @@ class OperandCheck {
       return fail("'{}' is {}, expected {}", text, predicate ? fmt::format(".{}", name(r.type)) : "a predicate",
                   predicate ? "a predicate" : fmt::format(".{}", name(rule.type)));
     }
+    if (rule.in_register && r.type != rule.type)
+      return fail("'{}' is .{}, expected .{}", text, name(r.type), name(rule.type));
     const bool wide_enough = rule.wider ? width >= wanted : width == wanted;
     if (!wide_enough) {
       return fail("'{}' is {} bits wide, expected {}{}", text, width, wanted, rule.wider ? " or more" : "");

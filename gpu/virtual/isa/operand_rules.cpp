@@ -80,7 +80,7 @@ std::int32_t repeated_registers(const Instr& instr) {
 }
 
 std::int32_t coordinates(const Instr& instr) {
-  if (instr.has(Mod::tile_gather4)) return 5;  // a column and four rows
+  if (instr.has(Mod::tile_gather4) || instr.has(Mod::tile_scatter4)) return 5;  // a column and four rows
   for (int d = 0; d < 5; ++d) {
     if (instr.has(static_cast<Mod>(static_cast<int>(Mod::d1) + d))) return d + 1;
   }
@@ -110,6 +110,7 @@ OperandRule rule_of(const Instr& instr, const OperandPattern& p) {
   if (p.elements == OperandPattern::Elements::matrices) rule.elements = repeated_registers(instr);
   if (p.elements == OperandPattern::Elements::lane_mask) rule.elements = instr.has(Mod::cta_group_2) ? 8 : 4;
   if (p.elements == OperandPattern::Elements::pair) rule.elements = 2;
+  if (p.elements == OperandPattern::Elements::four) rule.elements = 4;
   if (p.elements == OperandPattern::Elements::vector) rule.braces = Braces::allowed;
   if (rule.elements > 1 || p.elements == OperandPattern::Elements::matrices ||
       p.elements == OperandPattern::Elements::fragment) {

@@ -10,7 +10,7 @@ constexpr std::string_view kSurfaces = "needs surfaces, not modeled";
 constexpr std::string_view kMulticast = "needs memory of several GPUs, not modeled";
 constexpr std::string_view kVideo = "a video instruction, not modeled";
 constexpr std::string_view kIm2col = "needs im2col copies, not modeled";
-constexpr std::string_view kScatter = "needs scattering copies, not modeled";
+constexpr std::string_view kScatter = "a reduction of scattered rows is not in the PTX ISA, not modeled";
 
 constexpr Refusal kRefusals[] = {
     {"tex", "", kTextures},
@@ -58,9 +58,6 @@ constexpr Refusal kRefusals[] = {
     {"fma", "f32 f16", kNewer},
     {"fma", "f32 bf16", kNewer},
     {"add", "f32x4", kNewer},
-    {"cvt", "rs", kNewer},
-    {"cvt", "e4m3x4", kNewer},
-    {"cvt", "e5m2x4", kNewer},
     {"cvt.pack", "u4", kVideo},
     {"cvt.pack", "s4", kVideo},
     {"cvt.pack", "u2", kVideo},
@@ -70,12 +67,11 @@ constexpr Refusal kRefusals[] = {
     {"cp.async.bulk.tensor", "im2col_no_offs", kIm2col},
     {"cp.async.bulk.tensor", "im2col::w", kIm2col},
     {"cp.async.bulk.tensor", "im2col::w::128", kIm2col},
-    {"cp.async.bulk.tensor", "tile::scatter4", kScatter},
     {"cp.async.bulk.prefetch.tensor", "im2col", kIm2col},
     {"cp.async.bulk.prefetch.tensor", "im2col::w", kIm2col},
     {"cp.async.bulk.prefetch.tensor", "im2col::w::128", kIm2col},
-    {"cp.async.bulk.prefetch.tensor", "tile::gather4", kNewer},
     {"cp.reduce.async.bulk.tensor", "im2col_no_offs", kIm2col},
+    {"cp.reduce.async.bulk.tensor", "tile::scatter4", kScatter},
     {"tensormap.replace", "swizzle_atomicity", kNewer},
     {"mma", "m8n8k4 f16", "mma m8n8k4 of f16 is not modeled"},
     {"ldmatrix", "b8", kNewer},

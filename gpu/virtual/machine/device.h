@@ -59,6 +59,7 @@ class Device {
 
   [[nodiscard]] DeviceMemory& memory() { return memory_; }
   [[nodiscard]] int target() const { return options_.target; }  // 90 for sm_90a
+  void set_sum(SumMode sum) { options_.sum = sum; }             // of modules that are loaded from now on
   // Throws InputError with the module's errors.
   const LoadedModule& load(Module module);
   // Throws GeometryError with every rule that the launch breaks, before anything runs. `monitor` may be null.

@@ -311,7 +311,8 @@ bool kind_of(Type type, Kind& kind) {
 
 OpHandler convert_any(const OpQuery& query) {
   Conversion c;
-  if (query.opcode != Opcode::cvt || query.relu || query.satfinite || query.uses_list) return nullptr;
+  if (query.opcode != Opcode::cvt || query.stochastic || query.relu || query.satfinite || query.uses_list)
+    return nullptr;
   if (!kind_of(query.type, c.to) || !kind_of(query.type2, c.from) || query.rounding == Rounding::away) return nullptr;
   c.rounding = query.rounding;
   c.whole = query.to_integer && !is_integer(c.to);

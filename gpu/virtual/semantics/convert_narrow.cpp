@@ -1,5 +1,6 @@
 // cvt to and from the formats of tensor cores: pairs of 8, 6 and 4 bits, scales, tf32, f16 and bf16 with .relu or
-// .satfinite or toward zero, in pairs; and cvt.pack. Of two sources, the first becomes the upper half.
+// .satfinite or toward zero, in pairs; the same by random bits (.rs), in pairs and fours; and cvt.pack. The first source
+// becomes the upper part.
 //
 //   cvt.rn.satfinite.e4m3x2.f32 d, 448, 464    7e7e      one rounding, never through f16
 //   cvt.pack.sat.s8.s32.b32 d, 300, -300, c    (c << 16) | 7f80
@@ -186,7 +187,119 @@ u32 bf16_pair_of_ue8m0(u16 pair) {
   return one(u32{pair} >> 8) << 16 | one(u32{pair} & 0xff);
 }
 
+// --- .rs: stochastic rounding ----------------------------------------------------------------------------------------
+// Random bits are added to the first bits that the format drops, as integers. A carry rounds away from zero:
+//
+//   e4m3 of 1 + 3/16:   fraction 001|1 0000000 ...   001 is kept, 8 bits are dropped: 80
+//   rbits below 80: 1.001 (code 39)      rbits from 80 on: 1.010 (code 3a)
+//
+// So half of all random bits round it away. In the subnormal range, the unit of the last kept bit is fixed. Lower bits
+// that are dropped cannot change the carry. f16 takes 13 random bits, bf16 16, all others 8.
+struct StochasticFormat {
+  int fraction;   // [bits]
+  int least;      // exponent of the smallest normal number
+  int random;     // [bits]
+  u32 highest;    // code of the largest finite number
+  bool infinity;  // the next code is infinity
+  u32 nan;        // code
+  int code_bits;  // with the sign
+};
+constexpr StochasticFormat kRandomF16{10, -14, 13, 0x7bff, true, kNan16, 16};
+constexpr StochasticFormat kRandomBf16{7, -126, 16, 0x7f7f, true, kNan16, 16};
+constexpr StochasticFormat kRandomE4m3{3, -6, 8, 0x7e, false, 0x7f, 8};
+constexpr StochasticFormat kRandomE5m2{2, -14, 8, 0x7b, false, 0x7f, 8};
+constexpr StochasticFormat kRandomE2m3{3, 0, 8, 0x1f, false, 0x1f, 6};
+constexpr StochasticFormat kRandomE3m2{2, -2, 8, 0x1f, false, 0x1f, 6};
+constexpr StochasticFormat kRandomE2m1{1, 0, 8, 0x7, false, 0x7, 4};
+
+template <const StochasticFormat& kTo, bool kRelu, bool kFinite>
+u32 round_stochastic(float x, u32 random) {
+  const u32 bits = bits_as<u32>(x);
+  const u32 magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return kTo.nan;
+  const u32 sign = (bits >> 31) << (kTo.code_bits - 1);
+  if (kRelu && sign != 0) return 0;
+  const u32 past = kTo.infinity && !kFinite ? kTo.highest + 1 : kTo.highest;
+  if (magnitude == 0x7f800000u) return sign | past;
+  const int biased = static_cast<int>(magnitude >> 23);
+  const u32 significand = (magnitude & 0x7fffffu) | (biased == 0 ? 0 : 0x800000u);
+  const int exponent = biased == 0 ? -126 : biased - 127;
+  const int unit = (exponent > kTo.least ? exponent : kTo.least) - kTo.fraction;  // of the last kept bit
+  const int dropped = unit - (exponent - 23);                                     // [bits] of the significand
+  const int below = dropped - kTo.random;
+  const u32 kept = dropped < 32 ? significand >> dropped : 0;
+  const u32 first = below < 32 ? significand >> below & ((u32{1} << kTo.random) - 1) : 0;
+  const u32 rounded = kept + ((first + (random & ((u32{1} << kTo.random) - 1))) >> kTo.random);
+  const u32 code = (static_cast<u32>(unit + kTo.fraction - kTo.least) << kTo.fraction) + rounded;
+  return sign | (code > kTo.highest ? past : code);
+}
+
+template <const StochasticFormat& kTo, bool kRelu, bool kFinite>
+u32 pair_stochastic(float upper, float lower, u32 random) {
+  return round_stochastic<kTo, kRelu, kFinite>(upper, random >> 16) << 16 |
+         round_stochastic<kTo, kRelu, kFinite>(lower, random);
+}
+template <const StochasticFormat& kTo>
+OpHandler find_pair_stochastic(const OpQuery& query) {
+  if (!has_widths(query, 4, 4, 4, 4)) return nullptr;
+  if (query.relu)
+    return query.satfinite ? lanewise<pair_stochastic<kTo, true, true>> : lanewise<pair_stochastic<kTo, true, false>>;
+  return query.satfinite ? lanewise<pair_stochastic<kTo, false, true>> : lanewise<pair_stochastic<kTo, false, false>>;
+}
+
+// {a, b, e, f}: a is the upper part. 8 and 6 bits: each takes the byte of the random bits at its own place. 4 bits: the
+// lower bytes of both halves are for e and f, the upper ones for a and b (docs/FIDELITY.md).
+template <const StochasticFormat& kTo, bool kRelu>
+u32 four_stochastic(float a, float b, float e, float f, u32 random) {
+  const auto one = [random](float x, int byte) -> u32 {
+    return round_stochastic<kTo, kRelu, true>(x, random >> (8 * byte));
+  };
+  if constexpr (kTo.code_bits == 4) return one(a, 1) << 12 | one(b, 3) << 8 | one(e, 0) << 4 | one(f, 2);
+  return one(a, 3) << 24 | one(b, 2) << 16 | one(e, 1) << 8 | one(f, 0);
+}
+template <const StochasticFormat& kTo, bool kRelu>
+void convert_four(std::byte* registers, const Op& op, LaneMask lanes) {
+  const Cell<float>* from[4];
+  for (int i = 0; i < 4; ++i) from[i] = register_of<float>(registers, op.list[1 + i]);
+  const Cell<u32>* random = register_of<u32>(registers, op.list[5]);
+  const auto value = [&](int i) {
+    return four_stochastic<kTo, kRelu>(from[0][i], from[1][i], from[2][i], from[3][i], random[i]);
+  };
+  if constexpr (kTo.code_bits == 4) {
+    store_lanes<u16>(register_of<u16>(registers, op.list[0]), lanes, [&](int i) { return static_cast<u16>(value(i)); });
+  } else {
+    store_lanes<u32>(register_of<u32>(registers, op.list[0]), lanes, value);
+  }
+}
+template <const StochasticFormat& kTo>
+OpHandler find_four_stochastic(const OpQuery& query) {
+  if (!query.satfinite || !query.uses_list || !has_widths(query, query.bytes, 4, 4, 4, 4)) return nullptr;
+  return query.relu ? convert_four<kTo, true> : convert_four<kTo, false>;
+}
+OpHandler find_stochastic(const OpQuery& query) {
+  if (query.type2 != Type::f32) return nullptr;
+  switch (query.type) {
+    case Type::f16x2:
+      return find_pair_stochastic<kRandomF16>(query);
+    case Type::bf16x2:
+      return find_pair_stochastic<kRandomBf16>(query);
+    case Type::e4m3x4:
+      return find_four_stochastic<kRandomE4m3>(query);
+    case Type::e5m2x4:
+      return find_four_stochastic<kRandomE5m2>(query);
+    case Type::e2m3x4:
+      return find_four_stochastic<kRandomE2m3>(query);
+    case Type::e3m2x4:
+      return find_four_stochastic<kRandomE3m2>(query);
+    case Type::e2m1x4:
+      return find_four_stochastic<kRandomE2m1>(query);
+    default:
+      return nullptr;
+  }
+}
+
 OpHandler find_narrow(const OpQuery& query) {
+  if (query.stochastic) return find_stochastic(query);
   switch (query.type) {
     case Type::f16:
       return query.type2 == Type::f32 ? find_to_16<FormatF16>(query) : nullptr;

@@ -17,6 +17,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "gpu/virtual/isa/instr.h"
 
@@ -85,12 +87,17 @@ enum OpFlag : std::uint8_t {
 enum class Rounding : std::uint8_t { nearest, zero, down, up, away /* ties away from zero: .rna */ };
 [[nodiscard]] Rounding rounding_of(const Instr& instr);  // .rn, .rz, .rm, .rp or .rna; without one of them, nearest
 
-// The order in which a matrix instruction adds; all are fp32 sums. docs/FIDELITY.md lists what hardware does.
+// The order in which a matrix instruction adds; all are fp32 sums. docs/15_virtual_gpu.md describes them.
 enum class SumMode : std::uint8_t {
   seq,     // d = c; for k ascending d = round(d + a b): a plain loop
   exact,   // one rounding of the exact sum
-  hopper,  // terms aligned to the largest and truncated, as published models of the H100 do
+  hopper,  // terms aligned to the largest and truncated, as an H100 adds
 };
+inline constexpr std::array<std::string_view, 3> kSumNames{"seq", "exact", "hopper"};  // of all programs' option sum
+[[nodiscard]] constexpr std::string_view name(SumMode sum) {
+  return kSumNames[static_cast<std::size_t>(sum)];
+}
+[[nodiscard]] std::optional<SumMode> sum_from_name(std::string_view name);
 
 // A sum fused with a product: the computation of add or sub with registers d, a, b, c.
 enum class Fused : std::uint8_t {

@@ -4,6 +4,16 @@
 #include <iterator>
 #include <utility>
 
+namespace kvscope::ptx {
+
+std::optional<SumMode> sum_from_name(std::string_view name) {
+  const auto found = std::find(kSumNames.begin(), kSumNames.end(), name);
+  if (found == kSumNames.end()) return std::nullopt;
+  return static_cast<SumMode>(found - kSumNames.begin());
+}
+
+}  // namespace kvscope::ptx
+
 namespace kvscope::ptx::semantics {
 namespace {
 
@@ -26,6 +36,7 @@ int register_bytes_of(Type type) {
     case Type::e2m3x2:
     case Type::e3m2x2:
     case Type::ue8m0x2:
+    case Type::e2m1x4:
       return 2;
     case Type::b32:
     case Type::u32:
@@ -36,6 +47,10 @@ int register_bytes_of(Type type) {
     case Type::bf16x2:
     case Type::u16x2:
     case Type::s16x2:
+    case Type::e4m3x4:
+    case Type::e5m2x4:
+    case Type::e2m3x4:
+    case Type::e3m2x4:
       return 4;
     case Type::b64:
     case Type::u64:
@@ -72,6 +87,11 @@ bool is_float_type(Type type) {
     case Type::e3m2x2:
     case Type::e2m1x2:
     case Type::ue8m0x2:
+    case Type::e4m3x4:
+    case Type::e5m2x4:
+    case Type::e2m3x4:
+    case Type::e3m2x4:
+    case Type::e2m1x4:
       return true;
     default:
       return false;
@@ -88,6 +108,7 @@ void read_rounding(const Instr& instr, OpQuery& query) {
   static constexpr std::pair<Mod, Rounding> kToInteger[] = {
       {Mod::rni, Rounding::nearest}, {Mod::rzi, Rounding::zero}, {Mod::rmi, Rounding::down}, {Mod::rpi, Rounding::up}};
   query.rounding = rounding_of(instr);
+  query.stochastic = instr.has(Mod::rs);
   query.rounded =
       std::any_of(std::begin(kRoundings), std::end(kRoundings), [&](const auto& to) { return instr.has(to.first); });
   for (const auto& [mod, rounding] : kToInteger) {

@@ -13,7 +13,7 @@ struct TypeRow {
 };
 
 // In the order of Type.
-constexpr std::array<TypeRow, 41> kTypes = {{
+constexpr std::array<TypeRow, 46> kTypes = {{
     {"", 0, TypeClass::none},
     {"pred", 1, TypeClass::predicate},
     {"b8", 8, TypeClass::bits},
@@ -52,6 +52,11 @@ constexpr std::array<TypeRow, 41> kTypes = {{
     {"e3m2x2", 16, TypeClass::floating},
     {"e2m1x2", 8, TypeClass::floating},
     {"ue8m0x2", 16, TypeClass::floating},
+    {"e4m3x4", 32, TypeClass::floating},
+    {"e5m2x4", 32, TypeClass::floating},
+    {"e2m3x4", 32, TypeClass::floating},
+    {"e3m2x4", 32, TypeClass::floating},
+    {"e2m1x4", 16, TypeClass::floating},
     {"u4", 4, TypeClass::unsigned_integer},
     {"s4", 4, TypeClass::signed_integer},
     {"b1", 1, TypeClass::bits},

@@ -12,6 +12,17 @@ static const char ptx[] =
     "  add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;\n"
     "  ld.global.u32 %r2, [%rd5]; add.u32 %r3, %r2, %r2; st.global.u32 [%rd4], %r3; ret;\n}\n";
 
+/* tests/apps/matrix_sums.py derives what the three ways of adding give. */
+static const char product_ptx[] =
+    ".version 8.0\n.target sm_90a\n.address_size 64\n"
+    ".visible .entry product(.param .u64 out) {\n"
+    "  .reg .b32 %r<4>; .reg .b64 %rd<2>; .reg .f32 %f<6>;\n"
+    "  mov.b32 %r1, 0x0f000f00; mov.b32 %r2, 0x0c000c00; mov.f32 %f5, 0f3f800000;\n"
+    "  mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r1, %r1, %r1}, {%r2, %r2},\n"
+    "    {%f5, %f5, %f5, %f5};\n"
+    "  ld.param.u64 %rd1, [out]; mov.u32 %r3, %tid.x; mad.wide.u32 %rd1, %r3, 4, %rd1;\n"
+    "  st.global.f32 [%rd1], %f1; ret;\n}\n";
+
 #define EXPECT(condition)                                                        \
   do {                                                                           \
     if (!(condition)) {                                                          \
@@ -19,6 +30,40 @@ static const char ptx[] =
       return 1;                                                                  \
     }                                                                            \
   } while (0)
+
+static int sums(void) {
+  static const char* const names[] = {"seq", "exact", "hopper"};
+  static const uint32_t expected[] = {0x3f800010, 0x3f80000e, 0x3f80000c};
+  int i, first, again;
+  uint32_t got;
+  struct kvscope_gpu_launch launch;
+  kvscope_gpu* gpu = kvscope_gpu_open(90);
+  uint64_t out = kvscope_gpu_allocate(gpu, 128, "out");
+  memset(&launch, 0, sizeof launch);
+  launch.size = sizeof launch;
+  launch.kernel = "product";
+  launch.grid[0] = launch.grid[1] = launch.grid[2] = launch.block[1] = launch.block[2] = 1;
+  launch.block[0] = 32;
+  launch.params = &out;
+  launch.params_bytes = sizeof out;
+  first = kvscope_gpu_load(gpu, product_ptx, strlen(product_ptx), "product.ptx");
+  for (i = 0; i < 3; ++i) {
+    EXPECT(kvscope_gpu_set_sum(gpu, names[i]) == 0);
+    again = kvscope_gpu_load(gpu, product_ptx, strlen(product_ptx), "product.ptx");
+    EXPECT(kvscope_gpu_run(gpu, again, &launch) == 0);
+    EXPECT(kvscope_gpu_read(gpu, &got, out, sizeof got) == 0);
+    EXPECT(got == expected[i]);
+    EXPECT(kvscope_gpu_run(gpu, first, &launch) == 0); /* keeps the default */
+    EXPECT(kvscope_gpu_read(gpu, &got, out, sizeof got) == 0);
+    EXPECT(got == expected[0]);
+  }
+  EXPECT(kvscope_gpu_set_sum(gpu, "ampere") < 0);
+  EXPECT(strcmp(kvscope_gpu_error(gpu), "sum: 'ampere' is not one of seq, exact, hopper") == 0);
+  EXPECT(kvscope_gpu_set_sum(gpu, NULL) < 0);
+  EXPECT(kvscope_gpu_set_sum(NULL, "seq") < 0);
+  kvscope_gpu_close(gpu);
+  return 0;
+}
 
 int main(void) {
   uint32_t numbers[4] = {1, 2, 3, 4};
@@ -29,6 +74,7 @@ int main(void) {
   EXPECT(gpu != NULL);
   EXPECT(kvscope_gpu_version() == KVSCOPE_GPU_VERSION);
   EXPECT(kvscope_gpu_open(35) == NULL);
+  EXPECT(sums() == 0);
 
   module = kvscope_gpu_load(gpu, ptx, strlen(ptx), "twice.ptx");
   EXPECT(module == 0);

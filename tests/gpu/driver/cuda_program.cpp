@@ -11,12 +11,15 @@ namespace {
 using kvscope::driver_tests::FatWrapper;
 
 void scale_function() {}
+void product_function() {}
 
 struct Registration {
   Registration() {
     wrapper.container = container.data();
     binary = __cudaRegisterFatBinary(&wrapper);
     __cudaRegisterFunction(binary, reinterpret_cast<const char*>(&scale_function), nullptr, "scale", -1, nullptr,
+                           nullptr, nullptr, nullptr, nullptr);
+    __cudaRegisterFunction(binary, reinterpret_cast<const char*>(&product_function), nullptr, "product", -1, nullptr,
                            nullptr, nullptr, nullptr, nullptr);
     __cudaRegisterFatBinaryEnd(binary);
   }
@@ -47,6 +50,13 @@ int main(int count, char** arguments) {
     if (std::getchar() != EOF) std::puts("standard input is not empty");
   }
   std::printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
+  if (what == "sum") {
+    void* product_arguments[] = {&y};
+    cudaLaunchKernel(reinterpret_cast<const void*>(&product_function), {1, 1, 1}, {32, 1, 1}, product_arguments, 0,
+                     nullptr);
+    cudaMemcpy(host, y, sizeof host, 2);
+    std::printf("product = %a\n", static_cast<double>(host[0]));
+  }
   if (what == "device_pointer") host[0] = static_cast<volatile float*>(y)[0];
   cudaMemcpy(host, y, sizeof host, 2);
   std::printf("y[3] = %g\n", static_cast<double>(host[3]));

@@ -9,7 +9,8 @@
 
 namespace kvscope::driver_tests {
 
-// scale: y[i] = 2 * x[i] for i < n. reverse: reverses 64 numbers in shared memory, without the barrier that it needs.
+// scale: y[i] = 2 * x[i] for i < n. product: the first number of a product whose sum has other bits in each mode of adding, see
+// tests/apps/matrix_sums.py. reverse: reverses 64 numbers in shared memory, without the barrier that it needs.
 inline constexpr std::string_view kPtx = R"(.version 8.0
 .target sm_90a
 .address_size 64
@@ -25,6 +26,14 @@ inline constexpr std::string_view kPtx = R"(.version 8.0
   ld.global.f32 %f1, [%rd4];
   add.f32 %f2, %f1, %f1;
   st.global.f32 [%rd5], %f2;
+  ret;
+}
+.visible .entry product(.param .u64 out) {
+  .reg .b32 %r<4>; .reg .b64 %rd<2>; .reg .f32 %f<6>;
+  mov.b32 %r1, 0x0f000f00; mov.b32 %r2, 0x0c000c00; mov.f32 %f5, 0f3f800000;
+  mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r1, %r1, %r1}, {%r2, %r2}, {%f5, %f5, %f5, %f5};
+  ld.param.u64 %rd1, [out]; mov.u32 %r3, %tid.x; mad.wide.u32 %rd1, %r3, 4, %rd1;
+  st.global.f32 [%rd1], %f1;
   ret;
 }
 .visible .entry reverse(.param .u64 d) {

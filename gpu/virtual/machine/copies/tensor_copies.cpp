@@ -34,6 +34,20 @@ int target_of(const Exec& exec) {
   return exec.launch.program->module->target;
 }
 
+// The coordinates of the instruction: a column and four rows, or one for each dimension.
+bool takes_rows(const Instr& instr) {
+  return instr.has(Mod::tile_gather4) || instr.has(Mod::tile_scatter4);
+}
+int coordinates_of(const Instr& instr) {
+  return takes_rows(instr) ? 1 + static_cast<int>(kGatherRows) : tensor_rank(instr);
+}
+// Why the map's boxes are not the rows of a gather or scatter; "": they are.
+std::string rows_fault(const Instr& instr, const CopyMap& map) {
+  if (!takes_rows(instr) || (map.rank == 2 && map.box[1] == 1)) return "";
+  return fmt::format("tile::{} with a box of {} rows: its box is one row, {{w, 1}}",
+                     instr.has(Mod::tile_gather4) ? "gather4" : "scatter4", map.box[1]);
+}
+
 // The bytes of all boxes of the copy.
 std::int64_t bytes_of(const PendingOp& p) {
   return box_size(p.map).bytes() * (p.gather ? static_cast<std::int64_t>(kGatherRows) : 1);
@@ -83,15 +97,15 @@ bool check_arguments(Exec& exec, const Op& op, int lane, const PendingOp& p, Cop
   std::string wrong;
   if (tensor_rank(instr) != p.map.rank) {
     wrong = fmt::format("{}.{}d with a tensor map of rank {}", name(instr.opcode), tensor_rank(instr), p.map.rank);
-  } else if (p.gather && (p.map.rank != 2 || p.map.box[1] != 1)) {
-    wrong = fmt::format("tile::gather4 with a box of {} rows: its box is one row, {{w, 1}}", p.map.box[1]);
-  } else {
+  } else if (wrong = rows_fault(instr, p.map); wrong.empty()) {
     wrong = map_fault(p.map, direction, target_of(exec));
     const auto offset = static_cast<std::int64_t>(offset_of(p.shared));
     if (wrong.empty()) {
       const std::int64_t window = box_size(p.map).window() * (p.gather ? static_cast<std::int64_t>(kGatherRows) : 1);
       const auto bytes = static_cast<std::int64_t>(kSharedBase + exec.cta.shared.size());
-      wrong = start_fault(p.map, pieces_of(p).begin()->at, offset, window, bytes, direction);
+      for (const BoxPiece& piece : pieces_of(p)) {
+        if (wrong.empty()) wrong = start_fault(p.map, piece.at, offset, window, bytes, direction);
+      }
     }
     if (wrong.empty() && offset_of(p.shared) < kSharedBase) {
       wrong = fmt::format("shared 0x{:05x}: the first 1024 bytes are reserved by the system", offset);
@@ -127,7 +141,8 @@ bool check_global(Exec& exec, const Op& op, int lane, const PendingOp& p, Access
   return true;
 }
 
-// Ranges for monitors: memory by rows, shared memory as one window if the box accesses all of it.
+// Ranges for monitors: memory by rows, shared memory as one window if the box accesses all of it. Rows that a store leaves
+// out, because they are outside of the tensor, are not read.
 void add_ranges(const PendingOp& p, std::vector<ByteRange>& global, std::vector<ByteRange>& shared,
                 std::uint64_t rank) {
   const auto add = [](std::vector<ByteRange>& to, Space space, std::uint64_t address, std::int64_t bytes) {
@@ -138,14 +153,16 @@ void add_ranges(const PendingOp& p, std::vector<ByteRange>& global, std::vector<
       to.push_back({space, address, bytes});
     }
   };
+  const bool loads = p.op.kind == AsyncKind::tensor_load;
   const auto at = [&](std::int64_t offset) { return shared_address(rank, static_cast<std::uint64_t>(offset)); };
   for (const BoxPiece& piece : pieces_of(p)) {
     const TensorBox box = tensor_box(p.map, piece.at, piece.shared);
     const bool whole = box.size.inner == box.size.pitch;
-    if (whole) add(shared, Space::shared, at(piece.shared), box.size.window());
+    if (whole && loads) add(shared, Space::shared, at(piece.shared), box.size.window());
     box.each_row([&](const BoxRow& row) {
       if (row.inside) add(global, Space::global, row.global, box.end - box.begin);
-      if (whole) return;
+      if (whole && !loads && row.inside) add(shared, Space::shared, at(row.shared), box.size.pitch);
+      if (whole || (!loads && !row.inside)) return;
       static_cast<void>(each_chunk(box, row, p.map.element_bytes(), [&](const CopyChunk& chunk) {
         add(shared, Space::shared, at(chunk.shared), kCopyChunk);
         return true;
@@ -164,6 +181,42 @@ void note_all_fill(Exec& exec, const Op& op, int lane, const PendingOp& p) {
   fault(exec, op, lane, ReportKind::tma_all_fill,
         fmt::format("the whole box at {{{}}} is outside the tensor: only fill is loaded", at),
         "coordinates go fastest dimension first, as in the map");
+}
+
+// Whether two rows in shared memory contain the same data.
+bool same_data(Exec& exec, const PendingOp& p, const BoxPiece& one, const BoxPiece& other) {
+  const auto data_of = [&](const BoxPiece& piece) {
+    std::vector<std::byte> data;
+    const TensorBox box = tensor_box(p.map, piece.at, piece.shared);
+    box.each_row([&](const BoxRow& row) {
+      static_cast<void>(each_chunk(box, row, p.map.element_bytes(), [&](const CopyChunk& chunk) {
+        const std::byte* const from = shared_at(exec.cta, static_cast<std::uint64_t>(chunk.shared), kCopyChunk);
+        if (from != nullptr) data.insert(data.end(), from, from + chunk.data_bytes);
+        return true;
+      }));
+    });
+    return data;
+  };
+  return data_of(one) == data_of(other);
+}
+
+// scatter4: two rows of shared memory for one row of the tensor.
+void note_equal_rows(Exec& exec, const Op& op, int lane, const PendingOp& p) {
+  if (!p.gather) return;
+  const BoxPieces pieces = pieces_of(p);
+  for (const BoxPiece* one = pieces.begin(); one != pieces.end(); ++one) {
+    for (const BoxPiece* other = one + 1; other != pieces.end(); ++other) {
+      if (one->at.at[1] != other->at.at[1] || !tensor_box(p.map, one->at, one->shared).has_data() ||
+          same_data(exec, p, *one, *other))
+        continue;
+      static_cast<void>(
+          fault(exec, op, lane, ReportKind::tma_arg,
+                fmt::format("rows {} and {} of shared memory are both stored to row {} of the tensor, and differ",
+                            one - pieces.begin(), other - pieces.begin(), one->at.at[1]),
+                "PTX does not order the rows of one copy: give each row of the tensor at most once"));
+      return;
+    }
+  }
 }
 
 // --- issue -----------------------------------------------------------------------------------------------------------
@@ -205,14 +258,13 @@ void issue_box(Exec& exec, const Op& op, int lane, PendingOp p) {
 // [dst], [map, {c}], [m] {, mask} {, policy}
 Flow load_tensor(Exec& exec, const Op& op, LaneMask lanes) {
   const Instr& instr = exec.program().instr(op);
-  const bool own = !instr.has(Mod::shared_cluster), gather = instr.has(Mod::tile_gather4);
-  const int count = gather ? 1 + static_cast<int>(kGatherRows) : tensor_rank(instr);
+  const bool own = !instr.has(Mod::shared_cluster);
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     PendingOp p;
     p.shared = lane_address(exec.registers, op, 0, lane);
-    p.gather = gather;
-    p.at = read_coordinates(exec, op, 2, count, lane);
+    p.gather = takes_rows(instr);
+    p.at = read_coordinates(exec, op, 2, coordinates_of(instr), lane);
     const auto map = read_map(exec, op, 1, lane);
     if (map) p.map = *map;
     std::uint64_t to = p.shared;
@@ -249,7 +301,8 @@ Flow store_tensor(Exec& exec, const Op& op, LaneMask lanes) {
     const int lane = std::countr_zero(rest);
     PendingOp p;
     p.shared = lane_address(exec.registers, op, 1, lane);
-    p.at = read_coordinates(exec, op, 1, tensor_rank(instr), lane);
+    p.gather = takes_rows(instr);
+    p.at = read_coordinates(exec, op, 1, coordinates_of(instr), lane);
     const auto map = read_map(exec, op, 0, lane);
     if (map) p.map = *map;
     p.instr = op.instr;
@@ -268,6 +321,7 @@ Flow store_tensor(Exec& exec, const Op& op, LaneMask lanes) {
       if (exec.launch.status == LaunchStatus::failed) return Flow::stopped;
       continue;
     }
+    note_equal_rows(exec, op, lane, p);
     p.op = new_operation(exec, op, lane, reduces ? AsyncKind::tensor_reduce : AsyncKind::tensor_store);
     p.bytes = bytes_of(p);
     issue_box(exec, op, lane, std::move(p));
@@ -282,11 +336,15 @@ Flow prefetch_tensor(Exec& exec, const Op& op, LaneMask lanes) {
     const int lane = std::countr_zero(rest);
     const auto map = read_map(exec, op, 0, lane);
     if (map) {
-      std::string wrong = map_fault(*map, CopyDirection::load, target_of(exec));
+      std::string wrong = rows_fault(instr, *map);
+      if (wrong.empty()) wrong = map_fault(*map, CopyDirection::load, target_of(exec));
       if (wrong.empty()) {
         const std::int64_t window = box_size(*map).window();
-        const Coordinates at = read_coordinates(exec, op, 1, tensor_rank(instr), lane);
-        wrong = start_fault(*map, at, 0, window, window, CopyDirection::load);
+        PendingOp p;
+        p.map = *map;
+        p.gather = takes_rows(instr);
+        p.at = read_coordinates(exec, op, 1, coordinates_of(instr), lane);
+        wrong = start_fault(*map, pieces_of(p).begin()->at, 0, window, window, CopyDirection::load);
       }
       if (!wrong.empty()) fault(exec, op, lane, ReportKind::tma_arg, std::move(wrong));
     }

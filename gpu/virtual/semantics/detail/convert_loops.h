@@ -190,7 +190,7 @@ inline OpHandler find_float_conversion(const OpQuery& query) {
 }
 
 inline OpHandler find_conversion(const OpQuery& query) {
-  if (query.opcode != Opcode::cvt) return nullptr;
+  if (query.opcode != Opcode::cvt || query.stochastic) return nullptr;
   int from_bytes = 0;
   int to_bytes = 0;
   if (is_integer(query.type2, from_bytes)) {

@@ -39,6 +39,7 @@ struct OpQuery {
   Fused fused = Fused::none;  // OpRequest::fused
 
   bool rounded = false;     // the word includes .rn .rz .rm .rp or .rna
+  bool stochastic = false;  // .rs
   bool to_integer = false;  // the word includes .rni .rzi .rmi or .rpi
   Rounding rounding{};      // direction of either
   Half half{};

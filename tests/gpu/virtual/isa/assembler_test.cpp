@@ -1,4 +1,4 @@
-// Compares with the assembler of CUDA 13.0 (13.0.88, sm_90a); its recorded results are in data/.
+// Compares with the assembler of CUDA 13.0 (13.0.88, sm_90a and sm_100a); its recorded results are in data/.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -20,9 +20,10 @@ std::vector<std::string> lines_of(const std::string& file) {
   return lines;
 }
 
-// The registers that the statements of data/operands.txt use.
-std::string kernel_with(const std::string& statement) {
-  return ".version 9.0\n.target sm_90a\n.address_size 64\n"
+// The registers that the statements of data/operands.txt and operands_sm_100a.txt use.
+std::string kernel_with(const std::string& statement, int target) {
+  return ".version 9.0\n.target sm_" + std::to_string(target) +
+         "a\n.address_size 64\n"
          ".visible .entry k(.param .b128 px) .maxnreg 64 {\n"
          ".reg .b8 %rb8_<8>; .reg .b128 %rb128_<8>; .reg .u32 %ru32_<8>; .reg .f32 %rf32_<8>;\n"
          ".reg .b64 %rd<8>; .reg .b32 %r<8>; .reg .f32 %f<8>; .reg .f64 %d<8>; .reg .b16 %h<8>; .reg .pred %p<9>;\n"
@@ -31,10 +32,10 @@ std::string kernel_with(const std::string& statement) {
 }
 
 // "": accepted.
-std::string rejection(const std::string& statement) {
-  const Parsed parsed = parse_text(kernel_with(statement), "t.ptx");
+std::string rejection(const std::string& statement, int target = 90) {
+  const Parsed parsed = parse_text(kernel_with(statement, target), "t.ptx");
   if (!parsed.errors.empty()) return parsed.errors[0].message;
-  const Decoded decoded = decode(parsed.module);
+  const Decoded decoded = decode(parsed.module, target);
   if (!decoded.errors.empty()) return decoded.errors[0].message;
   if (!decoded.unsupported.empty()) return decoded.unsupported[0].message;
   return "";
@@ -52,6 +53,23 @@ TEST(Assembler, AcceptsAndRejectsTheSameStatements) {
     ++asked;
   }
   EXPECT_GT(asked, 250);
+}
+
+// cvt.rs and the copies of four rows, which sm_90a does not have.
+TEST(Assembler, AcceptsAndRejectsTheSameStatementsForSm100a) {
+  int accepted = 0, rejected = 0;
+  for (const std::string& line : lines_of("operands_sm_100a.txt")) {
+    const bool takes = line.starts_with("ok ");
+    (takes ? accepted : rejected)++;
+    const std::string statement = line.substr(3);
+    const std::string message = rejection(statement, 100);
+    EXPECT_EQ(message.empty(), takes) << statement << "\n  " << message;
+    if (takes) {
+      EXPECT_NE(rejection(statement, 90), "") << statement;
+    }
+  }
+  EXPECT_GT(accepted, 20);
+  EXPECT_GT(rejected, 45);
 }
 
 // Opcode words alone: derived from the grammar and, by adding, dropping and exchanging words, close to it.

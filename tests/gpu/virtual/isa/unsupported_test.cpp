@@ -35,13 +35,13 @@ TEST(Unsupported, IsNamedWithItsReason) {
       {"cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes",
        "needs im2col copies, not modeled"},
       {"cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group", "needs im2col copies, not modeled"},
-      {"cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group", "needs scattering copies, not modeled"},
+      {"cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile::scatter4.bulk_group",
+       "a reduction of scattered rows is not in the PTX ISA, not modeled"},
       {"mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", "mma m8n8k4 of f16 is not modeled"},
       {"ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "needs sm_100, not modeled"},
       {"stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "needs sm_100, not modeled"},
       {"add.f32.f16", "needs sm_100, not modeled"},
       {"fma.rn.f32.bf16", "needs sm_100, not modeled"},
-      {"cvt.rs.f16x2.f32", "needs sm_100, not modeled"},
       {"vadd.s32.s32.s32", "a video instruction, not modeled"},
       {"vset4.s32.u32.lt", "a video instruction, not modeled"},
       {"vabsdiff4.s32.s32.s32", "a video instruction, not modeled"},
@@ -58,6 +58,7 @@ TEST(Unsupported, DoesNotAffectSupportedForms) {
   for (const char* word : {"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "add.rn.f32", "add.rn.f16",
                            "cvt.rn.f16.f32", "vabsdiff4.u32.u32.u32.add", "cp.async.bulk.global.shared::cta.bulk_group",
                            "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes",
+                           "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group", "cvt.rs.f16x2.f32",
                            "redux.sync.min.s32", "st.global.b32", "fma.rn.bf16"}) {
     EXPECT_EQ(understand(word).unsupported, "") << word;
   }

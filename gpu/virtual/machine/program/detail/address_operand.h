@@ -23,12 +23,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "gpu/virtual/machine/program/body_params.h"
 #include "gpu/virtual/semantics/op.h"
 
 namespace kvscope::ptx {
-
-// Parameters of calls begin here in the parameter space; a kernel has at most 32764 bytes of parameters.
-inline constexpr std::int64_t kBodyParams = 0x10000;
 
 inline constexpr std::uint64_t kCodeBase = 0x7b00'0000'0000;
 [[nodiscard]] constexpr std::uint64_t code_address(std::int32_t function) {
