@@ -176,6 +176,21 @@ TEST(Scatter4, OneRowTwiceIsReportedIfItsDataDiffer) {
   EXPECT_THAT(run_scatter({.rows = {30, 7, 3, 30}}).messages, IsEmpty());  // outside of the tensor
 }
 
+// A prefetch moves nothing; it has the rules of the load, which fills rows outside of the tensor.
+TEST(Scatter4, APrefetchOfFourRowsHasTheRulesOfGather4) {
+  const std::string prefetch =
+      "cp.async.bulk.wait_group 0;\n@%p3 cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4 [%rd1, {";
+  const Scatter good{.after = prefetch + "0, 5, -1, 30, 5}];"};
+  const Result result = run_scatter(good);
+  EXPECT_THAT(result.messages, IsEmpty());
+  EXPECT_EQ(result.tensor, expected(good));
+  EXPECT_THAT(run_scatter({.after = prefetch + "4, 5, 1, 2, 3}];"}).messages,
+              ElementsAre(HasSubstr("load of a box rejected: coordinate 0: 4 x bf16 = 8 B is not a multiple of 16 B")));
+  EXPECT_THAT(run_scatter({.box_rows = 2, .after = prefetch + "0, 5, 1, 2, 3}];"}).messages,
+              ElementsAre("TMA_ARG tile::scatter4 with a box of 2 rows: its box is one row, {w, 1}",
+                          "TMA_ARG tile::gather4 with a box of 2 rows: its box is one row, {w, 1}"));
+}
+
 TEST(Scatter4, TheChecksSeeWhatItReads) {
   // A row that nothing has written, unless it is not stored.
   for (int r = 0; r < 4; ++r) {
@@ -185,12 +200,13 @@ TEST(Scatter4, TheChecksSeeWhatItReads) {
   }
   EXPECT_THAT(run_scatter({.rows = {5, 30, 3, 0}, .unwritten = 1}).messages, IsEmpty());
   EXPECT_THAT(run_scatter({.rows = {5, 30, 3, 0}, .unwritten = 1}, Policy::seeded, 2).messages, IsEmpty());
+  EXPECT_THAT(run_scatter({.box = 32, .rows = {5, 30, 3, 0}, .unwritten = 1}).messages, IsEmpty());
+  EXPECT_THAT(run_scatter({.box = 32, .unwritten = 1}).messages, ElementsAre(StartsWith("UNINITIALIZED")));
   EXPECT_THAT(run_scatter({.unwritten = 4}).messages, IsEmpty());
   // Stores before the copy without the proxy fence, and after it without waiting for its reads.
   EXPECT_THAT(run_scatter({.before = ""}).messages, ElementsAre(StartsWith("PROXY_FENCE")));
   const std::string overwrite = "st.shared.u32 [%r1+384], %r0;\ncp.async.bulk.wait_group 0;";
-  EXPECT_THAT(run_scatter({.after = "@%p3 " + overwrite}).messages,
-              ElementsAre(StartsWith("RACE_RW")));
+  EXPECT_THAT(run_scatter({.after = "@%p3 " + overwrite}).messages, ElementsAre(StartsWith("RACE_RW")));
   EXPECT_THAT(run_scatter({.after = "cp.async.bulk.wait_group.read 0;\n@%p3 " + overwrite}).messages, IsEmpty());
 }
 
