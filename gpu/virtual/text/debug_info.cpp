@@ -25,7 +25,8 @@ constexpr std::uint64_t name = 0x03, byte_size = 0x0b, bit_size = 0x0d, upper_bo
                         count = 0x37, member_location = 0x38, encoding = 0x3e, specification = 0x47, type = 0x49,
                         data_bit_offset = 0x6b, linkage_name = 0x6e, mips_linkage_name = 0x2007;
 }
-constexpr int kMostDepth = 64;  // of nested types
+constexpr int kMostDepth = 64;                         // of nested types
+constexpr std::size_t kMostValues = 16 * kMostFields;  // records without a field, in arrays or nested, would not end
 
 // A description of the source: a type, a member, a function.
 struct DebugEntry {
@@ -358,7 +359,7 @@ class DebugTypes {
     if (depth == kMostDepth) throw BrokenDebugInfo();
     const DebugEntry& type = at(offset);
     if (is_pointer(type.tag)) return type_name(type.type, depth + 1) + (type.tag == tag::pointer ? "*" : "&");
-    if (type.tag == tag::constant && type.type) return "const " + type_name(type.type, depth + 1);
+    if (type.tag == tag::constant) return "const " + type_name(type.type, depth + 1);
     if (type.tag != tag::alias && is_alias(type.tag)) return type_name(type.type, depth + 1);
     if (type.tag == tag::array) return type_name(type.type, depth + 1) + "[]";
     return type.name.empty() ? "unnamed" : type.name;
@@ -409,7 +410,7 @@ class DebugTypes {
   // Adds the fields of a value of this type at that offset.
   void add(const DebugEntry& type, std::optional<std::uint64_t> named, const std::string& path, std::int64_t offset,
            std::vector<ParameterField>& out, int depth) {
-    if (depth == kMostDepth) throw BrokenDebugInfo();
+    if (depth == kMostDepth || ++values_ > kMostValues) throw BrokenDebugInfo();
     const std::int64_t bytes = bytes_of(type, 0);
     if (is_pointer(type.tag)) return leaf(path, offset, 8, Type::u64, true, type_name(named, 0), out);
     if (type.tag == tag::base_type || type.tag == tag::enumeration) {
@@ -442,7 +443,10 @@ class DebugTypes {
     const std::vector<std::int64_t> shape = extents(array);
     std::vector<std::int64_t> index(shape.size(), 0);
     std::int64_t count = 1;
-    for (const std::int64_t extent : shape) count *= extent;
+    for (const std::int64_t extent : shape) {
+      count *= extent;
+      if (count > static_cast<std::int64_t>(kMostValues)) throw BrokenDebugInfo();
+    }
     for (std::int64_t i = 0; i < count; ++i) {
       std::string at = path;
       for (const std::int64_t x : index) at += "[" + std::to_string(x) + "]";
@@ -455,7 +459,7 @@ class DebugTypes {
   }
 
   const DebugEntries& entries_;
-  std::size_t leaves_ = 0;
+  std::size_t leaves_ = 0, values_ = 0;
 };
 
 // The bytes of .debug_info, in which each reference to a string is its offset in .debug_str.
