@@ -83,7 +83,7 @@ TEST(Databases, SayWhyTheyCannotBeReadOrWritten) {
   const std::string path = folder / "t.db";
   const auto created = [&] { return Database::create(path, "t.db"); };
   EXPECT_EQ(testing::message_of([&] { created(); }), "t.db rejected: cannot be written: No such file or directory");
-  EXPECT_EQ(testing::message_of([&] { Database::open_untrusted(path, "t.db", 1000); }),
+  EXPECT_EQ(testing::message_of([&] { (void)Database::open_untrusted(path, "t.db", 1000); }),
             "t.db rejected: cannot be read: No such file or directory");
   testing::put_bytes(path, "");
   EXPECT_EQ(testing::message_of([&] { created().run("INSERT INTO t VALUES (1)"); }),
@@ -112,7 +112,7 @@ TEST(Databases, OfAFileThatMayNotBeWrittenAreRejected) {
   ASSERT_EQ(::chmod(std::filesystem::path(path).parent_path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
   const test::AsUser user(1234);
-  EXPECT_EQ(testing::message_of([&] { Database::create(path, "t.db"); }),
+  EXPECT_EQ(testing::message_of([&] { (void)Database::create(path, "t.db"); }),
             "t.db rejected: cannot be written: Permission denied");
 }
 

@@ -23,7 +23,7 @@ struct Form {
   bool descriptor = false;  // checksum and sizes follow the data
   bool signature = true;    // of the descriptor
   bool left_open = true;    // with a descriptor: zeros in the local header
-  std::string extra;        // before the zip64 field, in both headers
+  std::string extra = {};   // before the zip64 field, in both headers
   std::string a = "a.npy", b = "b.npy";
   std::string bytes = "xyz";  // of the first member; the second has "uvwx"
 };

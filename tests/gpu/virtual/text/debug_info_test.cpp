@@ -24,7 +24,7 @@ std::string le(std::uint64_t value, int bytes) {
 }
 std::string uleb(std::uint64_t value) {
   std::string out;
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value & 0x7f | 0x80);
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>((value & 0x7f) | 0x80);
   return out + static_cast<char>(value);
 }
 
@@ -123,7 +123,7 @@ class Unit {
       case 0x14:
         return le(place, 8);
       case 0x15:  // two bytes whatever the number, so that both passes agree
-        return {static_cast<char>(place & 0x7f | 0x80), static_cast<char>(place >> 7)};
+        return {static_cast<char>((place & 0x7f) | 0x80), static_cast<char>(place >> 7)};
       default:
         return le(place, 4);
     }
