@@ -415,6 +415,35 @@ TEST(DebugDamage, GivesNoLayout) {
   EXPECT_EQ(of("T", {array("T", "int", {256, 257})}), kNone) << "65792 fields";
 }
 
+// Values are written at the places of fields: a place outside of the parameter would be another object's memory.
+TEST(DebugDamage, AFieldOutsideOfItsParameterIsNone) {
+  const auto of = [](const std::string& form, const std::string& value) {
+    const Entry record{kStruct,
+                       {name("S"), bytes(8)},
+                       {{kMember, {name("m"), type("int"), {0x38, form == "signed" ? 0x0dU : 0x0fU, value}}}},
+                       "S"};
+    return layout_of({base("int", 4, 5), record, kernel_of("S")}, 8);
+  };
+  const Lines last{"p S", "m 4 4 s32 = int"};
+  EXPECT_EQ(of("signed", "\x04"), last);
+  EXPECT_EQ(of("unsigned", uleb(4)), last);
+  EXPECT_EQ(of("unsigned", uleb(5)), kNone);
+  EXPECT_EQ(of("unsigned", uleb(10'000)), kNone);
+  EXPECT_EQ(of("unsigned", uleb(std::uint64_t{1} << 62)), kNone);
+  EXPECT_EQ(of("unsigned", uleb(~std::uint64_t{0})), kNone) << "-1";
+  EXPECT_EQ(of("signed", "\x7c"), kNone) << "-4";
+  EXPECT_EQ(of("signed", "\xfc\x7f"), kNone) << "-4, in two bytes";
+  for (const char* called : {"__half", "__nv_bfloat16"}) {  // without a size of its own
+    const Entry half{kStruct, {name(called)}, {}, "h"};
+    const auto with_place = [&](std::uint64_t place) {
+      return layout_of({half, {kStruct, {name("S"), bytes(8)}, {member("m", "h", place)}, "S"}, kernel_of("S")}, 8);
+    };
+    EXPECT_EQ(with_place(6).size(), 2U);
+    EXPECT_EQ(with_place(7), kNone);
+    EXPECT_EQ(with_place(8), kNone);
+  }
+}
+
 // Records without a field: no count of fields ends the walk.
 TEST(DebugDamage, RecordsWithoutFieldsEndTheWalkToo) {
   const Entry empty{kStruct, {name("E"), bytes(1)}, {}, "E"};
