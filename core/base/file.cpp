@@ -63,7 +63,6 @@ std::string read_file(const std::filesystem::path& path, std::int64_t max_bytes)
     if (got == 0) break;
     used += static_cast<std::size_t>(got);
   }
-  if (used > static_cast<std::size_t>(max_bytes)) reject_size(path, fmt::format("more than {}", max_bytes), max_bytes);
   bytes.resize(used);
   return bytes;
 }

@@ -33,7 +33,7 @@ class CountingIterator {
   reference operator*() const { return *at_; }
   CountingIterator& operator++() {
     ++at_;
-    if (seen_ != nullptr) *seen_ = at_;
+    *seen_ = at_;
     return *this;
   }
   CountingIterator operator++(int) {
@@ -101,7 +101,7 @@ class Builder {
     }
     const char* const begin = text_.data();
     const char* const end = begin + text_.size();
-    nlohmann::json::sax_parse(CountingIterator(begin, &at_), CountingIterator(end, nullptr), this);
+    nlohmann::json::sax_parse(CountingIterator(begin, &at_), CountingIterator(end, &at_), this);
     return std::move(root_);
   }
 
@@ -190,7 +190,7 @@ class Builder {
     for (;;) {
       i = text_.rfind('"', i - 1);
       std::size_t backslashes = 0;
-      while (i > backslashes && text_[i - backslashes - 1] == '\\') ++backslashes;
+      while (text_[i - backslashes - 1] == '\\') ++backslashes;  // ends at the object's brace, or earlier
       if (backslashes % 2 == 0) return i;
     }
   }

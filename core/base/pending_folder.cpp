@@ -258,7 +258,11 @@ void PendingFolder::commit() {
 }
 
 TemporaryFolder::TemporaryFolder() {
-  const std::filesystem::path parent = std::filesystem::temp_directory_path();
+  std::error_code missing;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(missing);
+  if (missing) {
+    throw InputError("temporary folder", "", missing.message() + ": set TMPDIR to a folder that can be written");
+  }
   int error = EEXIST;
   while (error == EEXIST) {
     path_ = parent / detail::random_entry_name();

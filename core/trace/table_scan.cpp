@@ -29,7 +29,7 @@ std::uint32_t big_endian_32(const std::uint8_t* at) {
 // A varint of SQLite: 7 bits a byte, the highest first; a ninth byte has 8 bits. False: it does not end before `end`.
 bool take_varint(const std::uint8_t*& at, const std::uint8_t* end, std::uint64_t& number) {
   number = 0;
-  for (int byte = 0; byte < 9; ++byte) {
+  for (int byte = 0;; ++byte) {
     if (at == end) return false;
     const std::uint8_t bits = *at++;
     if (byte == 8) {
@@ -39,7 +39,6 @@ bool take_varint(const std::uint8_t*& at, const std::uint8_t* end, std::uint64_t
     number = number << 7 | (bits & 0x7F);
     if (bits < 0x80) return true;
   }
-  return false;
 }
 
 // Two's complement of `bytes` bytes, big-endian.
@@ -117,7 +116,7 @@ TableScan::Result TableScan::next_leaf() {
   ++page.at;
   std::uint32_t number = 0;
   if (!child(page, number) || !descend(number, depth, before + 1)) return Result::odd;
-  return path_[depth_ - 1].at == 0 && decode() && row_ > before ? Result::row : Result::odd;
+  return decode() && row_ > before ? Result::row : Result::odd;
 }
 
 bool TableScan::load(std::uint32_t number, std::size_t depth, bool& leaf) {
@@ -180,7 +179,7 @@ bool TableScan::decode() {
   const std::uint8_t* const payload_end = at + payload;
   // One byte for the header's length, the primary key's NULL and each type: a table has at most 64 columns.
   const std::size_t header = *at;
-  if (header != values_.size() + 2 || header >= 0x80 || header > payload || at[1] != 0) return false;
+  if (header != values_.size() + 2 || header > payload || at[1] != 0) return false;
   const std::uint8_t* types = at + 2;
   at += header;
   for (std::int64_t& value : values_) {

@@ -233,12 +233,7 @@ class TraceReader::File {
       cursor.head = kNone;
       return;
     }
-    const auto number = cursor.rows.integer(0);
-    if (!number) {
-      throw InputError(shown, fmt::format("table '{}'", kind_name(cursor.kind)),
-                       fmt::format("column 'event' holds {}, not an integer", cursor.rows.type(0)));
-    }
-    cursor.head = *number;
+    cursor.head = cursor.rows.integer(0).value_or(-1);  // the primary key: always an integer
   }
 
   Event take(Cursor& cursor, Checksum& crc) {
@@ -337,6 +332,8 @@ class TraceReader::File {
       if (cursor == cursors_.end()) reject_gap(number);
       out.push_back(take(*cursor, crc));
     }
+    // A number that is in two tables remains as the head of the second.
+    if (std::any_of(cursors_.begin(), cursors_.end(), [&](const Cursor& c) { return c.head < end; })) reject_gap(end);
     position_ = end;
   }
 

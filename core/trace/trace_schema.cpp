@@ -76,19 +76,19 @@ std::vector<FileKind> read_kinds(Database& db, std::vector<Fault>& faults) {
   std::vector<FileKind> kinds;
   std::set<std::size_t> seen;
   while (rows.step() && kinds.size() + faults.size() < kMaxObjects) {
-    const auto id = rows.integer(0);
+    const std::int64_t id = rows.integer(0).value_or(-1);  // the primary key: always an integer
     const auto name = rows.text(1);
     const auto events = rows.integer(2);
-    if (!id || !name || !events) {
+    if (!name || !events) {
       throw InputError(db.shown(), "table 'kind'", "holds a row that is not integer, text, integer");
     }
     const auto kind = find_kind(*name);
     if (!kind) {
-      faults.push_back({fmt::format("table 'kind', row {}", *id), fmt::format("'{}' is not a kind of event", *name)});
+      faults.push_back({fmt::format("table 'kind', row {}", id), fmt::format("'{}' is not a kind of event", *name)});
     } else if (!seen.insert(*kind).second) {
-      faults.push_back({fmt::format("table 'kind', row {}", *id), fmt::format("'{}' occurs twice", *name)});
+      faults.push_back({fmt::format("table 'kind', row {}", id), fmt::format("'{}' occurs twice", *name)});
     } else {
-      kinds.push_back({*kind, *id, *events});
+      kinds.push_back({*kind, id, *events});
     }
   }
   return kinds;

@@ -25,7 +25,9 @@ constexpr std::uint64_t name = 0x03, byte_size = 0x0b, bit_size = 0x0d, upper_bo
                         count = 0x37, member_location = 0x38, encoding = 0x3e, specification = 0x47, type = 0x49,
                         data_bit_offset = 0x6b, linkage_name = 0x6e, mips_linkage_name = 0x2007;
 }
-constexpr int kMostDepth = 64;  // of nested types
+constexpr int kMostDepth = 64;                              // of nested types
+constexpr std::int64_t kMostPlace = std::int64_t{1} << 30;  // [bytes] of a member in its record
+constexpr std::size_t kMostValues = 16 * kMostFields;  // records without a field, in arrays or nested, would not end
 
 // A description of the source: a type, a member, a function.
 struct DebugEntry {
@@ -326,6 +328,10 @@ class DebugTypes {
     out.type_name = type_name(parameter.type, 0);
     out.bytes = bytes_of(type, 0);
     add(type, parameter.type, "", 0, out.fields, 0);
+    // Values are written at these places. A bit field is not written, and its type may be larger than the struct.
+    for (const ParameterField& f : out.fields) {
+      if (f.type != Type::none && (f.offset < 0 || f.offset + f.bytes > out.bytes)) throw BrokenDebugInfo();
+    }
     std::stable_sort(out.fields.begin(), out.fields.end(),
                      [](const ParameterField& a, const ParameterField& b) { return a.offset < b.offset; });
     return out;
@@ -358,7 +364,7 @@ class DebugTypes {
     if (depth == kMostDepth) throw BrokenDebugInfo();
     const DebugEntry& type = at(offset);
     if (is_pointer(type.tag)) return type_name(type.type, depth + 1) + (type.tag == tag::pointer ? "*" : "&");
-    if (type.tag == tag::constant && type.type) return "const " + type_name(type.type, depth + 1);
+    if (type.tag == tag::constant) return "const " + type_name(type.type, depth + 1);
     if (type.tag != tag::alias && is_alias(type.tag)) return type_name(type.type, depth + 1);
     if (type.tag == tag::array) return type_name(type.type, depth + 1) + "[]";
     return type.name.empty() ? "unnamed" : type.name;
@@ -409,14 +415,14 @@ class DebugTypes {
   // Adds the fields of a value of this type at that offset.
   void add(const DebugEntry& type, std::optional<std::uint64_t> named, const std::string& path, std::int64_t offset,
            std::vector<ParameterField>& out, int depth) {
-    if (depth == kMostDepth) throw BrokenDebugInfo();
+    if (depth == kMostDepth || ++values_ > kMostValues) throw BrokenDebugInfo();
     const std::int64_t bytes = bytes_of(type, 0);
     if (is_pointer(type.tag)) return leaf(path, offset, 8, Type::u64, true, type_name(named, 0), out);
     if (type.tag == tag::base_type || type.tag == tag::enumeration) {
       return leaf(path, offset, bytes, number_type(type), false, type_name(named, 0), out);
     }
-    if (type.name == "__half") return leaf(path, offset, bytes, Type::f16, false, "__half", out);
-    if (type.name == "__nv_bfloat16") return leaf(path, offset, bytes, Type::bf16, false, "__nv_bfloat16", out);
+    if (type.name == "__half") return leaf(path, offset, 2, Type::f16, false, "__half", out);
+    if (type.name == "__nv_bfloat16") return leaf(path, offset, 2, Type::bf16, false, "__nv_bfloat16", out);
     if (type.tag == tag::array) return add_array(type, path, offset, out, depth);
     if (!is_record(type.tag)) throw BrokenDebugInfo();
     for (const std::uint64_t child : type.children) {
@@ -426,7 +432,9 @@ class DebugTypes {
       const bool base = member.tag == tag::inheritance || member.name.starts_with("__b_");
       if (member.tag == tag::member && !member.location && type.tag != tag::union_type && !member.bit_size) continue;
       const std::string inner = base ? path : path.empty() ? member.name : path + "." + member.name;
-      const std::int64_t place = offset + member.location.value_or(0);
+      const std::int64_t within = member.location.value_or(0);
+      if (within < 0 || within > kMostPlace) throw BrokenDebugInfo();
+      const std::int64_t place = offset + within;
       if (member.bit_size) {
         leaf(inner, place, bytes_of(resolved(member), 0), Type::none, false, type_name(member.type, 0), out);
       } else {
@@ -442,7 +450,10 @@ class DebugTypes {
     const std::vector<std::int64_t> shape = extents(array);
     std::vector<std::int64_t> index(shape.size(), 0);
     std::int64_t count = 1;
-    for (const std::int64_t extent : shape) count *= extent;
+    for (const std::int64_t extent : shape) {
+      count *= extent;
+      if (count > static_cast<std::int64_t>(kMostValues)) throw BrokenDebugInfo();
+    }
     for (std::int64_t i = 0; i < count; ++i) {
       std::string at = path;
       for (const std::int64_t x : index) at += "[" + std::to_string(x) + "]";
@@ -455,7 +466,7 @@ class DebugTypes {
   }
 
   const DebugEntries& entries_;
-  std::size_t leaves_ = 0;
+  std::size_t leaves_ = 0, values_ = 0;
 };
 
 // The bytes of .debug_info, in which each reference to a string is its offset in .debug_str.

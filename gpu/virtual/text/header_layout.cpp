@@ -16,6 +16,9 @@
 namespace kvscope::ptx {
 namespace {
 
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;  // of a type
+constexpr int kMostNested = 64;                             // structs in structs
+
 struct HeaderToken {
   std::string_view text;  // a word, a number or one character; "": the end
   int line = 1;
@@ -85,7 +88,7 @@ class HeaderReader {
       } else if (text_.substr(at_, 2) == "//" || (text_[at_] == '#' && line_start)) {
         do {
           skip_to("\n", 1);
-        } while (at_ > 0 && text_[at_ - 1] == '\\' && at_ < text_.size() && (++at_, ++line_, true));
+        } while (text_[at_ - 1] == '\\' && at_ < text_.size() && (++at_, ++line_, true));
       } else if (text_.substr(at_, 2) == "/*") {
         skip_to("*/", 0);
       } else {
@@ -186,7 +189,9 @@ class HeaderParser {
     if (reader_.accept("using")) {
       const std::string name(reader_.word("the name of a type"));
       reader_.expect("=");
-      types_[name] = read_type();
+      HeaderType type = read_type();
+      read_pointers(type);
+      types_[name] = std::move(type);
       return reader_.expect(";");
     }
     if (reader_.accept("typedef")) return read_typedef();
@@ -212,7 +217,7 @@ class HeaderParser {
     while (reader_.is("alignas") || reader_.is("__align__")) {
       reader_.take();
       reader_.expect("(");
-      align = std::max(align, read_number("alignment"));
+      align = std::max(align, read_alignment());
       reader_.expect(")");
     }
     std::string name;
@@ -222,8 +227,10 @@ class HeaderParser {
       reader_.fail(fmt::format("struct {} is not defined before this line", name));
     }
     reader_.expect("{");
+    if (++nested_ > kMostNested) reader_.fail(fmt::format("more than {} structs in one another", kMostNested));
     HeaderType out{0, align, {}};
     while (!reader_.accept("}")) read_members(out);
+    --nested_;
     out.bytes = std::max<std::int64_t>((out.bytes + out.align - 1) / out.align * out.align, 1);
     if (!name.empty()) {
       types_[name] = out;
@@ -270,14 +277,16 @@ class HeaderParser {
       field.offset += at;
       out.fields.push_back(std::move(field));
     }
-    limit(out.fields.size());
     out.bytes = at + type.bytes;
+    limit(out.fields.size(), out.bytes);
     out.align = std::max(out.align, type.align);
   }
 
-  void limit(std::size_t fields) const {
+  void limit(std::size_t fields, std::int64_t bytes) const {
     if (fields > kMostFields)
       reader_.fail(fmt::format("more than {} fields: a kernel's parameters are smaller", kMostFields));
+    if (bytes > kMostBytes)
+      reader_.fail(fmt::format("more than {} bytes: a kernel's parameters are smaller", kMostBytes));
   }
 
   // "const unsigned long long", "struct Inner", "uint4": without the '*' that follow.
@@ -329,11 +338,11 @@ class HeaderParser {
 
   void read_pointers(HeaderType& type) {
     while (reader_.accept("*") || reader_.accept("&")) {
-      const std::string name = type.fields.size() == 1 ? type.fields[0].type_name : "struct";
+      const bool is_number = type.fields.size() == 1 && type.fields[0].path.empty();
+      const std::string name = is_number ? type.fields[0].type_name : "struct";
       type = {8, 8, {{"", 0, 8, Type::u64, true, name + "*"}}};
       skip_qualifiers();
     }
-    if (type.bytes == 0) reader_.fail("a member has a type without size: only pointers to it are possible");
   }
 
   void read_extents(HeaderType& type) {
@@ -343,7 +352,7 @@ class HeaderParser {
       reader_.expect("]");
     }
     for (std::size_t axis = extents.size(); axis-- > 0;) {
-      limit(type.fields.size() * static_cast<std::size_t>(extents[axis]));
+      limit(type.fields.size() * static_cast<std::size_t>(extents[axis]), type.bytes * extents[axis]);
       HeaderType array{type.bytes * extents[axis], type.align, {}};
       for (std::int64_t i = 0; i < extents[axis]; ++i) {
         for (ParameterField field : type.fields) {
@@ -355,6 +364,13 @@ class HeaderParser {
       }
       type = std::move(array);
     }
+  }
+
+  std::int64_t read_alignment() {
+    const std::string shown = reader_.shown();
+    const std::int64_t align = read_number("alignment");
+    if ((align & (align - 1)) != 0) reader_.fail(fmt::format("expected alignment, a power of two, found {}", shown));
+    return align;
   }
 
   std::int64_t read_number(std::string_view meaning) {
@@ -370,6 +386,7 @@ class HeaderParser {
   HeaderReader reader_;
   std::map<std::string, HeaderType> types_;
   std::vector<std::string> structs_;  // in the order of their definitions
+  int nested_ = 0;                    // structs whose closing brace is not read yet
 };
 
 }  // namespace

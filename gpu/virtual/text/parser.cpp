@@ -36,7 +36,7 @@ void read_version(Reader& reader, Module& module) {
   const std::size_t dot = token.text.find('.');
   const auto number = [&](std::string_view digits) {
     const auto value = whole_number<std::int32_t>(digits);
-    if (!value || *value < 0 || *value >= 1000) reader.fail_expected("version as in 9.0");
+    if (!value || *value >= 1000) reader.fail_expected("version as in 9.0");
     return *value;
   };
   if (token.kind != TokenKind::number || dot == std::string_view::npos) reader.fail_expected("version as in 9.0");
@@ -56,8 +56,7 @@ void read_target(Reader& reader, Module& module) {
     const std::string_view digits = token.text.substr(3);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), module.target);
     const std::string_view suffix(end, static_cast<std::size_t>(digits.data() + digits.size() - end));
-    if (error != std::errc() || module.target < 0 || suffix.size() > 1 ||
-        (suffix != "" && suffix != "a" && suffix != "f")) {
+    if (error != std::errc() || suffix.size() > 1 || (suffix != "" && suffix != "a" && suffix != "f")) {
       fail(token.at, fmt::format("expected target as in sm_90a, found {}", token.shown()));
     }
     module.target_suffix = suffix.empty() ? '\0' : suffix[0];

@@ -31,6 +31,15 @@ bool same_number(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
+// An empty tensor has no bytes: a null pointer is not read, copied or written, whatever the dtypes.
+TEST(ConvertBulkTest, NoElementsTouchNoBytes) {
+  for (const DType from : kAll) {
+    for (const DType to : kAll) {
+      for (const std::int64_t count : {0, -1}) convert(from, nullptr, to, nullptr, count, Overflow::saturate);
+    }
+  }
+}
+
 // Lengths on both sides of the width of a vector and of a chunk, from an odd address: a vector loop that skips its
 // remainder, or one that requires alignment, passes a test with 1024 aligned elements.
 TEST(ConvertBulkTest, EveryTypeIsReadAsItsElementsAreOneByOne) {

@@ -1,10 +1,13 @@
 #include "core/base/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -12,11 +15,13 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "tests/core/base/as_user.h"
 
 namespace kvscope::file_test {
 namespace {
 
 namespace fs = std::filesystem;
+using test::AsUser;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -63,6 +68,18 @@ TEST_F(FileTest, ReadsEveryByteUpToTheBoundAndRejectsOneMore) {
                     std::to_string(bound - 1) + " are read: split it or give a smaller one");
     }
   }
+}
+
+// The start of a file shorter than what is asked for is the whole file: formats are told apart by their first bytes.
+TEST_F(FileTest, TheStartIsAtMostTheFile) {
+  const fs::path path = folder_ / "a.bin";
+  put(path, "PK");
+  EXPECT_EQ(read_file_start(path, 0), "");
+  EXPECT_EQ(read_file_start(path, 1), "P");
+  EXPECT_EQ(read_file_start(path, 2), "PK");
+  EXPECT_EQ(read_file_start(path, 8), "PK");
+  EXPECT_EQ(message([&] { (void)read_file_start(folder_ / "none", 8); }),
+            (folder_ / "none").string() + " rejected: cannot be read: No such file or directory");
 }
 
 TEST_F(FileTest, AMissingFileAndAFolderAreRejectedInWords) {
@@ -166,6 +183,27 @@ TEST_F(FileTest, APipeReceivesTheBytes) {
   EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
+// `--out /dev/stdout >file`, and a file that is standard output under another name: a rename would leave the shell's
+// file without the bytes. With standard output closed, a file is a file.
+TEST_F(FileTest, StandardOutputReceivesTheBytesAfterWhatItHolds) {
+  const fs::path path = folder_ / "f";
+  std::fflush(stdout);
+  const int kept = ::dup(STDOUT_FILENO), file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::dup2(file, STDOUT_FILENO), STDOUT_FILENO);
+  EXPECT_EQ(::write(STDOUT_FILENO, "head, ", 6), 6);
+  write_file_atomically("/dev/stdout", "middle, ");
+  write_file_atomically(path, "end");
+  ::close(file);
+  ::close(STDOUT_FILENO);
+  const std::string redirected = read_file(path, 100);
+  write_file_atomically(path, "new");
+  ASSERT_EQ(::dup2(kept, STDOUT_FILENO), STDOUT_FILENO);
+  ::close(kept);
+  EXPECT_EQ(redirected, "head, middle, end");
+  EXPECT_EQ(read_file(path, 100), "new");
+  EXPECT_EQ(names(), std::set<std::string>{"f"});
+}
+
 // Processes of different containers that share a volume may have the same process number. A name of process number and
 // counter would be the same in both, and each would remove the other's file.
 TEST_F(FileTest, TemporaryNamesDoNotDependOnTheProcess) {
@@ -212,6 +250,19 @@ TEST_F(FileTest, NamesOfUpTo255BytesAreWritten) {
   EXPECT_THAT(message([&] { write_file_atomically(folder_ / std::string(256, 'n'), "x"); }),
               HasSubstr("cannot be written: File name too long"));
   EXPECT_EQ(names().size(), 4u);
+}
+
+// The temporary file's path may be longer than the final one: 4095 bytes is the longest path of Linux. Of such a path
+// nothing may be kept in the list of 4096 bytes that the signal handler reads.
+TEST_F(FileTest, APathWhoseTemporaryNameIsTooLongIsRejectedByItsOwnName) {
+  fs::path folder = folder_;
+  while (folder.native().size() + 2 < 4090) {
+    folder /= std::string(std::min<std::size_t>(200, 4090 - 1 - folder.native().size()), 'd');
+  }
+  const fs::path path = folder / "f";
+  ASSERT_LT(path.native().size(), 4096u);
+  EXPECT_EQ(message([&] { write_file_atomically(path, "x"); }),
+            path.string() + " rejected: cannot be written: File name too long");
 }
 
 TEST_F(FileTest, ALinkIsFollowedAndStays) {
@@ -302,6 +353,38 @@ TEST_F(FileTest, AReplacedFileKeepsItsOwner) {
   EXPECT_EQ(status.st_uid, 1234u);
   EXPECT_EQ(status.st_gid, 2345u);
   EXPECT_EQ(status.st_mode & 07777U, 06755u);
+}
+
+// A group of its own, such as that of a folder shared in a team.
+TEST_F(FileTest, AReplacedFileKeepsItsGroup) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may give a file to another group";
+  const fs::path path = folder_ / "f";
+  put(path, "old");
+  ASSERT_EQ(::chown(path.c_str(), ::geteuid(), 2345), 0);
+  write_file_atomically(path, "new");
+  struct stat status = {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, ::geteuid());
+  EXPECT_EQ(status.st_gid, 2345u);
+}
+
+// In a folder that all may write, another user's program is replaced by a file of the writer. With the set-user-ID bit
+// it would run as the writer for everyone.
+TEST_F(FileTest, AFileOfAnotherUserIsReplacedWithoutItsSetIdBits) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may act as another user";
+  ASSERT_EQ(::chmod(folder_.c_str(), 0777), 0);
+  const fs::path path = folder_ / "f";
+  put(path, "old");
+  ASSERT_EQ(::chmod(path.c_str(), 06755), 0);
+  {
+    const AsUser user(1234);
+    write_file_atomically(path, "new");
+  }
+  struct stat status = {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, 1234u);
+  EXPECT_EQ(status.st_mode & 07777U, 0755u);
+  EXPECT_EQ(read_file(path, 10), "new");
 }
 
 // Computed bit by bit from the polynomial, without the code of the table-driven library.

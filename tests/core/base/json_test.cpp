@@ -140,6 +140,7 @@ TEST(JsonTest, ADuplicateKeyIsPrintedWithoutOtherCharacters) {
   EXPECT_THAT(message("{\"" + name + "\": 1, \"" + name + "\": 2}"),
               HasSubstr("duplicate key \"" + std::string(120, 'k') + "...\""));
   expect_rejected(R"({"\\": 1, "\\": 2})", "line 1, column 11", "duplicate key \"\\\"");
+  expect_rejected("{\"a\x7f\": 1, \"a\x7f\": 2}", "line 1, column 11", "duplicate key \"a?\"");
 }
 
 // The number of each kind, and of what is none.
@@ -149,6 +150,7 @@ TEST(JsonTest, NumberIsTheValueOfEveryKindOfNumber) {
   EXPECT_EQ(Value(0.5).number(), 0.5);
   EXPECT_EQ(Value("7").number(), 0);
   EXPECT_TRUE(Value(std::uint64_t{1} << 63).is_integer());
+  EXPECT_TRUE(Value(-3).is_integer());
   EXPECT_FALSE(Value(0.5).is_integer());
   EXPECT_EQ(dump(Value(std::uint64_t{1} << 63)), "9223372036854775808");
   EXPECT_EQ(dump(parse("[[1, 2], [], [[3]], {}]", "x")), "[\n  [1, 2],\n  [],\n  [\n    [3]\n  ],\n  {}\n]");
@@ -267,6 +269,7 @@ TEST(JsonTest, DumpIndentsObjectsAndKeepsListsOfScalarsOnOneLine) {
   }
 })");
   EXPECT_EQ(dump(v, -1), R"({"table":[7,3,0],"empty":[],"none":{},"rows":[[1,2],[3]],"o":{"k":null}})");
+  EXPECT_EQ(dump(parse(R"([1, {"k": 2}])", "x")), "[\n  1,\n  {\n    \"k\": 2\n  }\n]") << "an object is no scalar";
 }
 
 TEST(JsonTest, DoublesPrintTheFewestDigitsThatReadBack) {

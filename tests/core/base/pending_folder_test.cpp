@@ -4,17 +4,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <map>
 #include <set>
 #include <thread>
 
 #include "core/base/errors.h"
+#include "tests/core/base/as_user.h"
 
 namespace kvscope::pending_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
+using test::AsUser;
 using ::testing::HasSubstr;
 using Files = std::map<std::string, std::string>;
 
@@ -92,6 +96,70 @@ TEST_F(PendingFolderTest, OtherFilesOfTheFolderStay) {
   write_set(out, "2", false);
   EXPECT_EQ(files_of(out), (Files{{"a.txt", "a 2"}, {"b.txt", "b 2"}, {"notes.md", "notes"}, {"sub", "<folder>"}}));
   EXPECT_EQ(files_of(folder_), (Files{{"out", "<folder>"}}));
+}
+
+// A file of the set that neither the old nor the new set has is no fault.
+TEST_F(PendingFolderTest, AFileThatNoSetHasIsLeftOutAmongOtherFiles) {
+  const fs::path out = folder_ / "out";
+  fs::create_directory(out);
+  std::ofstream(out / "notes.md") << "notes";
+  for (const char* mark : {"1", "2"}) {
+    write_set(out, mark, false);
+    const std::string text = mark;
+    EXPECT_EQ(files_of(out), (Files{{"a.txt", "a " + text}, {"b.txt", "b " + text}, {"notes.md", "notes"}}));
+  }
+}
+
+// A library may leave a file of its own beside the one that it was asked to write. Among other files the set is moved
+// file by file, and the temporary folder cannot be removed while such a file is in it.
+TEST_F(PendingFolderTest, AFileBesideTheSetIsKeptUnlessItsNameIsTaken) {
+  const fs::path out = folder_ / "out";
+  fs::create_directory(out);
+  std::ofstream(out / "notes.md") << "notes";
+  PendingFolder set(out, {"a.txt"});
+  write_file_atomically(set / "a.txt", "a 1");
+  const fs::path temporary = (set / "a.txt").file.parent_path();
+  std::ofstream(temporary / "a.txt-journal") << "journal";
+  set.commit();
+  EXPECT_EQ(files_of(out), (Files{{"a.txt", "a 1"}, {"a.txt-journal", "journal"}, {"notes.md", "notes"}}));
+  EXPECT_EQ(files_of(folder_), (Files{{"out", "<folder>"}}));
+}
+
+// The root of a file system cannot be exchanged, and neither can a folder whose parent folder may not be written, or
+// whose names may not be read: the files are moved one by one.
+TEST_F(PendingFolderTest, AFolderThatCannotBeExchangedTakesTheSetFileByFile) {
+  const auto same_folder_holds = [](const fs::path& out, const std::string& name) {
+    struct stat before = {}, after = {};
+    EXPECT_EQ(::stat(out.c_str(), &before), 0);
+    for (const char* mark : {"1", "2"}) {
+      PendingFolder set(out, {name});
+      write_file_atomically(set / name, mark);
+      set.commit();
+      EXPECT_EQ(read_file(out / name, 10), mark);
+    }
+    EXPECT_EQ(::stat(out.c_str(), &after), 0);
+    EXPECT_EQ(before.st_ino, after.st_ino);
+  };
+  if (struct stat root = {}, shared = {}; ::stat("/dev", &root) == 0 && ::stat("/dev/shm", &shared) == 0 &&
+                                          root.st_dev != shared.st_dev && ::access("/dev/shm", W_OK | X_OK) == 0) {
+    const std::string name = folder_.filename().string();
+    same_folder_holds("/dev/shm", name);
+    EXPECT_TRUE(fs::remove(fs::path("/dev/shm") / name));
+  } else {
+    std::cout << "not tested: /dev/shm is not the root of a file system here\n";
+  }
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may act as another user";
+  const fs::path fixed = folder_ / "fixed" / "out", unread = folder_ / "open" / "out";
+  for (const fs::path& out : {fixed, unread}) {
+    fs::create_directories(out);
+    ASSERT_EQ(::chmod(out.c_str(), 0777), 0);
+  }
+  ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(unread.parent_path().c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(unread.c_str(), 0733), 0);
+  const AsUser user(1234);
+  same_folder_holds(fixed, "a.txt");
+  same_folder_holds(unread, "a.txt");
 }
 
 // A program in the folder would otherwise be left in a folder without a name.
@@ -183,6 +251,21 @@ TEST_F(PendingFolderTest, ASignalHandlerRemovesTheTemporaryFolderWithItsFiles) {
   EXPECT_EQ(files_of(folder_), Files{});
   EXPECT_FALSE(fs::exists(work / "run.kvt"));
   EXPECT_FALSE(fs::exists((work / "run.kvt").parent_path()));
+}
+
+TEST_F(PendingFolderTest, ATemporaryFolderThatCannotBeMadeIsRejectedInWords) {
+  const char* const set = std::getenv("TMPDIR");
+  const std::string before = set != nullptr ? set : "";
+  const auto within = [](const fs::path& parent) {
+    ::setenv("TMPDIR", parent.c_str(), 1);
+    return message([] { const TemporaryFolder work; });
+  };
+  EXPECT_EQ(within(folder_ / "none"),
+            "temporary folder rejected: No such file or directory: set TMPDIR to a folder that can be written");
+  EXPECT_EQ(within("/dev/null"),
+            "temporary folder rejected: Not a directory: set TMPDIR to a folder that can be written");
+  EXPECT_EQ(within("/proc"), "/proc rejected: no temporary folder can be made: No such file or directory");
+  set != nullptr ? ::setenv("TMPDIR", before.c_str(), 1) : ::unsetenv("TMPDIR");
 }
 
 TEST_F(PendingFolderTest, ATemporaryFolderIsPrivateAndRemovedWithAllInIt) {

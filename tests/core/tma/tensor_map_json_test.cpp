@@ -181,6 +181,17 @@ TEST(TensorMapJson, FormsThatAreNone) {
                                                  "syntax error while parsing object key - unexpected end of input; "
                                                  "expected string literal"}}));
   EXPECT_EQ(faults_with(R"("copy": [0, 17])"), (std::vector<Fault>{{"$.copy", "an array instead of an object"}}));
+  for (const char* version : {"\"1\"", "1.0", "true", "2"}) {
+    const std::string document =
+        std::string(R"({"kvscope_tensor_map": )") + version + R"(, "type": "u8", "dims": [64], "box": [32]})";
+    ASSERT_EQ(faults_of(document).size(), 1U) << version;
+    EXPECT_EQ(faults_of(document)[0].where, "$.kvscope_tensor_map");
+    EXPECT_THAT(faults_of(document)[0].message, testing::HasSubstr(" is not the version this program reads: 1"));
+  }
+  EXPECT_EQ(faults_with(R"("copy": {"at": [0, 0], "dst": 9223372036854775808})"),
+            (std::vector<Fault>{{"$.copy.dst",
+                                 "9223372036854775808 instead of an integer in "
+                                 "[-9223372036854775808, 9223372036854775807]"}}));
   EXPECT_EQ(faults_with(R"("copy": {})"),
             (std::vector<Fault>{{"$.copy.at", "missing: a list of integers, fastest dimension first"}}));
   EXPECT_EQ(faults_with(R"("copy": {"at": [0]})"),

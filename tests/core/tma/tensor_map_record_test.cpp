@@ -72,6 +72,15 @@ TEST(EncodeCall, RejectsMissingAndMisalignedPointers) {
             "V01 strides: is null: give an array of rank entries\n"
             "V01 box: is null: give an array of rank entries\n"
             "V01 elementStrides: is null: give an array of rank entries\n");
+  for (const auto& [array, without] : std::vector<std::pair<std::string, void (*)(TensorMapArguments&)>>{
+           {"dims", [](TensorMapArguments& a) { a.dims = nullptr; }},
+           {"strides", [](TensorMapArguments& a) { a.strides = nullptr; }},
+           {"box", [](TensorMapArguments& a) { a.box = nullptr; }},
+           {"elementStrides", [](TensorMapArguments& a) { a.element_strides = nullptr; }}}) {
+    TensorMapArguments one = call.arguments();
+    without(one);
+    EXPECT_EQ(broken(call.out.data(), one), "V01 " + array + ": is null: give an array of rank entries\n");
+  }
   TensorMapArguments line = call.arguments();
   line.rank = 1;
   line.strides = nullptr;  // rank 1 reads none, but the driver wants a pointer
@@ -115,6 +124,26 @@ TEST(Record, HasEveryFieldWhereTheFormatSaysSo) {
   EXPECT_EQ(test::hex(record, 76, 10), "10000100000103000500");
   EXPECT_EQ(test::hex(record, 86, 5), "0108070605");
   EXPECT_EQ(test::hex(record, 91, 33), std::string(66, '0'));
+}
+
+// With interleave the first element stride is used, and kept; without, it is written as 1.
+TEST(Record, KeepsTheFirstElementStrideWhereItCounts) {
+  TensorMap map = test::map_of(TmaDataType::u8, {32, 20, 8}, {32, 640}, {16, 4, 2}, TmaSwizzle::none, {2, 1, 1});
+  EXPECT_EQ(test::hex(encode_tensor_map("map", map, TmaTarget::sm_90), 86, 3), "010101");
+  map.interleave = TmaInterleave::b16;
+  const TensorMapReport report = check_tensor_map(map, TmaTarget::sm_90);
+  ASSERT_TRUE(report.broken.empty()) << report.broken[0].where << ": " << report.broken[0].message;
+  const TensorMapRecord record = encode_tensor_map("map", map, TmaTarget::sm_90);
+  EXPECT_EQ(test::hex(record, 86, 3), "020101");
+  EXPECT_EQ(decode_tensor_map("record", record), map);
+}
+
+// sm_100 has types that sm_90 rejects.
+TEST(Record, AKernelsMapIsCheckedForItsTarget) {
+  TensorMap map = test::map_of(TmaDataType::u4x16_align8, {128, 20}, {64}, {128, 8}, TmaSwizzle::none);
+  EXPECT_THROW((void)map_bytes(map, 90), UnsupportedError);
+  const std::vector<std::byte> bytes = map_bytes(map, 100);
+  EXPECT_EQ(decode_tensor_map("record", bytes), map);
 }
 
 TEST(Record, KeepsEveryMap) {

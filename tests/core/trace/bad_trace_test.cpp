@@ -183,6 +183,13 @@ TEST_F(BadTrace, TwoTablesInOnePlace) {
   EXPECT_NE(after("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'step'"), "");
 }
 
+// A list of tables without end would be read into memory and be a fault each.
+TEST_F(BadTrace, MoreTablesThanAnyTraceHas) {
+  std::string tables = "BEGIN;";
+  for (int i = 0; i < 1000; ++i) tables += fmt::format("CREATE TABLE extra{} (x);", i);
+  EXPECT_EQ(after(tables + "COMMIT"), ": is damaged: its list of tables is not one of a trace");
+}
+
 // --- the kinds -------------------------------------------------------------------------------------------------------
 
 TEST_F(BadTrace, KindThatDoesNotExist) {
@@ -193,6 +200,14 @@ TEST_F(BadTrace, KindThatDoesNotExist) {
 TEST_F(BadTrace, KindListedTwice) {
   EXPECT_EQ(after("INSERT INTO kind VALUES (99, 'step_began', 0)"),
             ": table 'kind', row 99: 'step_began' occurs twice");
+}
+
+TEST_F(BadTrace, MoreKindsThanAnyTraceHas) {
+  const std::string message = after(
+      "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 2999) "
+      "INSERT INTO kind SELECT i, 'block_painted', 0 FROM n");
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1000 - static_cast<std::ptrdiff_t>(kKinds)) << "not 2000";
+  EXPECT_THAT(message, ::testing::HasSubstr("table 'kind', row 1000: 'block_painted' is not a kind of event\n"));
 }
 
 TEST_F(BadTrace, KindOfAnotherType) {
@@ -359,6 +374,17 @@ TEST_F(BadTrace, EventInTwoTables) {
             ": table 'request_arrived', event 23: occurs twice or is out of order");
 }
 
+// The last event of both tables: no later one of either stumbles over it. Reading only its step finds it too.
+TEST_F(BadTrace, EventInTwoTablesIsFoundInItsStep) {
+  edit(path_, "INSERT INTO request_arrived VALUES (78, 1, 2, 3)");
+  const std::string fault = ": table 'block_released', event 78: occurs twice or is out of order";
+  EXPECT_EQ(rejection(), fault);
+  TraceReader trace(path_);
+  const std::int64_t row = trace.row_of_event(78);
+  EXPECT_EQ(testing::message_of([&] { (void)trace.events_of_row(row); }), path_ + " rejected" + fault);
+  EXPECT_EQ(trace.events_of_row(row - 1).size(), static_cast<std::size_t>(trace.span(row - 1).events));
+}
+
 TEST_F(BadTrace, EventOutsideTheTrace) {
   EXPECT_EQ(after("INSERT INTO step_began VALUES (79, 1, 2)"),
             ": table 'step_began', event 79: is outside the trace's [0, 79)");
@@ -399,6 +425,32 @@ TEST_F(BadTrace, FlagThatIsNeitherZeroNorOne) {
   const std::string event = testing::select(path_, "SELECT min(event) FROM block_released")[0][0];
   EXPECT_EQ(after("UPDATE block_released SET cached = 2 WHERE event = " + event),
             fmt::format(": table 'block_released', event {}: column 'cached' holds 2, which does not fit", event));
+}
+
+// All checksums are correct, but the steps of the index are not those of the events: two are one row, and one is two.
+TEST_F(BadTrace, IndexThatJoinsOrSplitsStepsIsFoundThoughResealed) {
+  const std::string renumber =
+      "UPDATE step SET row = -row WHERE row > {0}; UPDATE step SET row = -row {1} 1 WHERE row < 0;";
+  const std::string whole = testing::bytes_of(path_);
+  edit(path_,
+       "UPDATE step SET events = events + (SELECT events FROM step WHERE row = 6) WHERE row = 5;"
+       "DELETE FROM step WHERE row = 6;" +
+           fmt::format(fmt::runtime(renumber), 6, "-") + "UPDATE meta SET value = 20 WHERE key = 'steps'");
+  testing::reseal_row(path_, 5);
+  const auto second = testing::select(path_, "SELECT event, time_us FROM step_began WHERE step = 5")[0];
+  EXPECT_EQ(rejection(),
+            fmt::format(": step 4: event {} is 'step_began step=5 time_us={}', which the index contradicts", second[0],
+                        second[1]));
+
+  testing::put_bytes(path_, whole);
+  edit(path_, fmt::format(fmt::runtime(renumber), 6, "+") +
+                  "INSERT INTO step SELECT 7, 100, first_event + 1, events - 1, 0 FROM step WHERE row = 6;"
+                  "UPDATE step SET events = 1 WHERE row = 6; UPDATE meta SET value = 22 WHERE key = 'steps'");
+  testing::reseal_row(path_, 6);
+  testing::reseal_row(path_, 7);
+  const std::int64_t event = std::stoll(testing::select(path_, "SELECT first_event FROM step WHERE row = 7")[0][0]);
+  const std::string text = to_text(testing::sample_events(20)[static_cast<std::size_t>(event)]);
+  EXPECT_EQ(rejection(), fmt::format(": step 100: event {} is '{}', which the index contradicts", event, text));
 }
 
 // All checksums are correct, but the index and the event disagree about the step's number.

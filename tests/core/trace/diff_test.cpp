@@ -134,6 +134,8 @@ TEST_F(TwoTraces, OfLongTextsShowWhereTheyDiffer) {
                 .find("meta 'scenario': differs from character 100 on: ..." + same.substr(0, 20) + "x" +
                       tail.substr(0, 19) + "... | ..." + same.substr(0, 20) + "y" + tail.substr(0, 19) + "...\n"),
             std::string::npos);
+  EXPECT_NE(text("y", "x" + tail).find("differs from character 0 on: y | x" + tail.substr(0, 39) + "...\n"),
+            std::string::npos);
   EXPECT_NE(text("x" + tail, "y").find("differs from character 0 on: x" + tail.substr(0, 39) + "... | y\n"),
             std::string::npos);
 }
@@ -221,6 +223,38 @@ TEST_F(Tiles, OnlyTheKindsThatAreAskedForAreCompared) {
   // Kinds and tile together: both options apply at once.
   EXPECT_TRUE(part(with_tiles({}, {tile_of(1), tile_of(7)}), other, {.kinds = boxes, .left_tile = 1, .right_tile = 0})
                   .same_events());
+}
+
+// A kernel's trace has those kinds of geometry that its instructions determine, and numbers registers otherwise than the
+// model: registers are compared only between two kernels or two runs of the model, bank passes always.
+TEST_F(Tiles, GeometryIsComparedWhereBothHaveItAndRegistersOnlyOfAlikeProducers) {
+  struct Tile {
+    std::int64_t memory, bank, register_of;
+    bool has_memory = true;
+  };
+  const std::size_t memory = *find_kind("tile_memory"), bank = *find_kind("bank_phase"),
+                    fragments = *find_kind("tile_fragments");
+  const auto events = [&](const Tile& tile) {
+    std::vector<Event> made = tile_of(7);
+    if (tile.has_memory) made.push_back(testing::event_of(memory, {tile.memory}));
+    made.push_back(testing::event_of(fragments, {tile.register_of}));
+    made.push_back(testing::event_of(bank, {tile.bank}));
+    return made;
+  };
+  const auto same = [&](const Tile& model, const Tile& other, bool is_kernel) {
+    testing::write_trace(folder_ / "a.kvt", events(model));
+    testing::write_trace(folder_ / "b.kvt", events(other), is_kernel ? Meta{{"kernel", "decode"}} : Meta{});
+    TraceReader a(folder_ / "a.kvt"), b(folder_ / "b.kvt");
+    return diff_traces(a, b, {.left_tile = 0, .right_tile = 0}).same_events();
+  };
+  EXPECT_TRUE(same({1, 1, 1}, {1, 1, 1}, false));
+  EXPECT_FALSE(same({1, 1, 1}, {0, 1, 1}, false)) << "both have the kind";
+  EXPECT_FALSE(same({1, 1, 1}, {0, 1, 1}, true));
+  EXPECT_TRUE(same({1, 1, 1}, {1, 1, 1, false}, true)) << "only one has the kind";
+  EXPECT_TRUE(same({1, 1, 1, false}, {1, 1, 1}, true));
+  EXPECT_FALSE(same({1, 1, 1}, {1, 1, 0}, false)) << "registers of two runs of the model";
+  EXPECT_TRUE(same({1, 1, 1}, {1, 1, 0}, true)) << "registers of the model and a kernel";
+  EXPECT_FALSE(same({1, 1, 1}, {1, 0, 1}, true)) << "bank passes";
 }
 
 TEST_F(Tiles, OneThatIsNotThereIsRejected) {

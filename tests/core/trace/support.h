@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -141,6 +142,30 @@ inline void reseal_index(const std::filesystem::path& path) {
   edit(path, "SELECT key, value FROM meta WHERE key <> 'checksum' ORDER BY key",
        [&](const auto& row) { bytes += row[0] + '\0' + row[1] + '\0'; });
   edit(path, "UPDATE meta SET value = '" + std::to_string(crc32(bytes)) + "' WHERE key = 'checksum'");
+}
+
+// Corrects the checksum of one row of the index, from the tables as they are, and then that of the index.
+inline void reseal_row(const std::filesystem::path& path, int row) {
+  const auto span =
+      select(path, "SELECT first_event, first_event + events FROM step WHERE row = " + std::to_string(row));
+  std::map<std::int64_t, std::vector<std::int64_t>> events;
+  for (const auto& kind : select(path, "SELECT kind, name FROM kind")) {
+    edit(path, "SELECT * FROM " + kind[1] + " WHERE event >= " + span[0][0] + " AND event < " + span[0][1],
+         [&](const auto& values) {
+           std::vector<std::int64_t>& numbers = events[std::stoll(values[0])];
+           for (const std::string& value : values) numbers.push_back(std::stoll(value));
+           numbers.insert(numbers.begin() + 1, std::stoll(kind[0]));
+         });
+  }
+  std::string bytes;
+  for (const auto& [number, values] : events) {
+    for (const std::int64_t value : values) {
+      for (int shift = 0; shift < 64; shift += 8)
+        bytes += static_cast<char>(static_cast<std::uint64_t>(value) >> shift);
+    }
+  }
+  edit(path, "UPDATE step SET crc = " + std::to_string(crc32(bytes)) + " WHERE row = " + std::to_string(row));
+  reseal_index(path);
 }
 
 // The message of the InputError that `action` throws; empty when it throws none.

@@ -21,7 +21,14 @@ using Result = TableScan::Result;
 // One table `t` of three columns after the primary key, by plain SQL.
 class Table {
  public:
-  Table(int page_bytes, const std::string& sql) : path_((folder_ / "t.db").string()) {
+  Table(int page_bytes, const std::string& sql, int reserved_bytes = 0) : path_((folder_ / "t.db").string()) {
+    if (reserved_bytes > 0) {
+      sqlite3* db = nullptr;
+      sqlite3_open(path_.c_str(), &db);
+      sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved_bytes);
+      sqlite3_exec(db, fmt::format("PRAGMA page_size = {}; VACUUM", page_bytes).c_str(), nullptr, nullptr, nullptr);
+      sqlite3_close(db);
+    }
     testing::edit(path_, fmt::format("PRAGMA page_size = {}; CREATE TABLE t (event INTEGER PRIMARY KEY, a INTEGER, "
                                      "b INTEGER, c INTEGER); {}",
                                      page_bytes, sql));
@@ -114,6 +121,49 @@ TEST(TableScan, EndsAsOddOnAMissingPageAnEmptyRootOrNoFile) {
   EXPECT_EQ(TableScan(none, 2, 4).seek(0), Result::odd);
 }
 
+// Headers that no SQLite writes: a file that ends in its header, sizes of pages below 512 bytes or not a power of two,
+// and less than 480 usable bytes (sqlite.org/fileformat.html, section 1.3). The page after the change would still be read.
+TEST(TableScan, EndsAsOddForAHeaderThatNoDatabaseHas) {
+  const Table table(1024, many_rows(60));
+  const std::string bytes = testing::bytes_of(table.path());
+  const auto result_of = [&](const std::string& changed) {
+    testing::put_bytes(table.path(), changed);
+    return table.by_pages(0).second;
+  };
+  const auto with = [&](std::size_t at, std::initializer_list<int> values) {
+    std::string changed = bytes;
+    for (const int value : values) changed[at++] = static_cast<char>(value);
+    return changed;
+  };
+  EXPECT_EQ(result_of(bytes), Result::end);
+  EXPECT_EQ(result_of(bytes.substr(0, 99)), Result::odd);
+  EXPECT_EQ(result_of(with(16, {1, 0})), Result::odd) << "256 bytes";
+  EXPECT_EQ(result_of(with(16, {6, 0})), Result::odd) << "1536 bytes";
+  const Table small(512, many_rows(60), 32);
+  EXPECT_EQ(small.by_pages(0), std::pair(small.by_sql(0), Result::end)) << "480 usable bytes are enough";
+  std::string reserved = testing::bytes_of(small.path());
+  ASSERT_EQ(reserved[20], 32);
+  reserved[20] = 33;
+  testing::put_bytes(small.path(), reserved);
+  EXPECT_EQ(small.by_pages(0), std::pair(std::vector<Row>{}, Result::odd));
+}
+
+// A cell whose length or row number does not end on the page.
+TEST(TableScan, EndsAsOddAtANumberThatThePageCutsOff) {
+  const Table table(1024, "INSERT INTO t VALUES (0, 5, 6, 7);");
+  const std::string bytes = testing::bytes_of(table.path());
+  for (const int tail : {1, 2}) {  // bytes of the cell that are on the page
+    std::string changed = bytes;
+    const int cell = 1024 - tail;
+    changed[1024 + 8] = static_cast<char>(cell >> 8);
+    changed[1024 + 9] = static_cast<char>(cell & 0xFF);
+    changed[2048 - 2] = 7;                        // the length, when two bytes are there
+    changed[2048 - 1] = static_cast<char>(0x81);  // continues
+    testing::put_bytes(table.path(), changed);
+    EXPECT_EQ(table.by_pages(0), (std::pair{std::vector<Row>{}, Result::odd})) << tail;
+  }
+}
+
 // Any byte of any page: the scan ends, and rows ascend up to its end. Address checks are the sanitizers' part.
 TEST(TableScan, EndsForEveryDamagedByte) {
   const Table table(512, many_rows(120));
@@ -136,7 +186,7 @@ TEST(TableScan, EndsAsOddOnAPageThatIsItsOwnChild) {
   const Table table(512, many_rows(120));
   std::string bytes = testing::bytes_of(table.path());
   ASSERT_EQ(bytes[512], 0x05) << "page 2 is an interior page";
-  for (const std::size_t at : {512 + 8, 512 + 11}) bytes[at] = at == 512 + 11 ? 2 : 0;
+  bytes[512 + 8] = 0, bytes[512 + 11] = 2;
   testing::put_bytes(table.path(), bytes);
   EXPECT_EQ(table.by_pages(0).second, Result::odd);
 }

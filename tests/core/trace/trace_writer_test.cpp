@@ -100,6 +100,46 @@ TEST(TraceWriter, FullDiskIsReportedAndLeavesNothingBehind) {
   EXPECT_TRUE(folder.names().empty());
 }
 
+// After one failure rows may be missing in the middle: the writer repeats the fault and writes nothing any more.
+TEST(TraceWriter, AfterAFullDiskItSaysTheSameAgainAndFinishesNothing) {
+  const Folder folder;
+  std::size_t widest = 0;
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    if (field_names(kind).size() > field_names(widest).size()) widest = kind;
+  }
+  const Event event = testing::event_of(widest, std::vector<std::int64_t>(kMaxFields, INT64_MAX));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const std::string path = folder / "a.kvt";
+  TraceWriter writer(path, Detail::full);
+  const rlimit small{64 * 1024, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string message;
+  for (int round = 0; round < 1000 && message.empty(); ++round) {  // more than the database keeps in memory
+    message = message_of([&] { testing::record_all(writer, std::vector<Event>(1000, event)); });
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_TRUE(message.starts_with(path + " rejected: cannot be written: ")) << message;
+  const std::int64_t written = writer.events();
+  EXPECT_EQ(message_of([&] { writer.record(BlockEvicted{BlockIdx{1}}); }), message) << "though the disk has room again";
+  EXPECT_EQ(writer.events(), written);
+  EXPECT_EQ(message_of([&] { writer.finish(); }), message);
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(TraceWriter, CountsItsEventsBeforeAndAfterItFinishes) {
+  const Folder folder;
+  TraceWriter writer(folder / "a.kvt", Detail::full);
+  EXPECT_EQ(writer.events(), 0);
+  const std::vector<Event> events = testing::sample_events(5);
+  testing::record_all(writer, events);
+  EXPECT_EQ(writer.events(), static_cast<std::int64_t>(events.size()));
+  writer.finish();
+  EXPECT_EQ(writer.events(), static_cast<std::int64_t>(events.size()));
+}
+
 TEST(TraceWriter, MetaPastTheBoundIsRejectedAndLeavesNothingBehind) {
   const Folder folder;
   const std::string path = folder / "a.kvt";

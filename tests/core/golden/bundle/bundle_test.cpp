@@ -105,6 +105,63 @@ TEST(Bundle, ManifestsThatDoNotMatchAreRejectedByName) {
       "  tensor 'lse': the file has it, the manifest does not list it");
 }
 
+// Each value of another kind than the format gives it.
+TEST(Bundle, ManifestsOfAnotherShapeAreRejected) {
+  const std::string version =
+      "b.npz rejected: manifest: 'kvscope_bundle', the format version, is missing or not a positive integer";
+  for (const char* text : {R"({"kvscope_bundle": "1"})", R"({"kvscope_bundle": 1.0})", R"({})"}) {
+    EXPECT_EQ(manifest_rejection(text), version);
+  }
+  EXPECT_EQ(
+      manifest_rejection(R"({"kvscope_bundle": 1, "tensors": []})"),
+      "b.npz rejected: manifest: 'tensors', the list of types, shapes and checksums, is missing or not an object");
+  EXPECT_THAT(manifest_rejection(R"({"kvscope_bundle": 1, "manifest_crc32": 7, "tensors": {}})"),
+              testing::ContainsRegex("^b.npz rejected: manifest: manifest_crc32 is 7, but the manifest has "
+                                     "\"[0-9a-f]{8}\": the file was changed or damaged$"));
+  EXPECT_EQ(manifest_rejection(R"({"kvscope_bundle": 1, "tensors": {"k": 7, "lse": {"dtype": "f64", "shape": [1]}}})"),
+            "b.npz rejected, 4 faults:\n"
+            "  tensor 'k': the manifest does not give its dtype\n"
+            "  tensor 'k': the manifest does not give its shape\n"
+            "  tensor 'k': the manifest does not give its crc32\n"
+            "  tensor 'lse': the manifest does not give its crc32");
+  Bundle bundle = small_bundle();
+  bundle.manifest = json::parse(R"({"kvscope_bundle": "1"})", "test");
+  EXPECT_EQ(manifest_note(bundle), "");
+}
+
+// Programs of others keep texts of their own beside the manifest.
+TEST(Bundle, OtherMetadataOfASafetensorsIsLeftAlone) {
+  const TempFolder folder;
+  spit(folder / "b.safetensors", safetensors_bytes({small_bundle().tensors, {{"format", "pt"}, {"note", "mine"}}}));
+  const Bundle bundle = load_bundle(folder / "b.safetensors");
+  EXPECT_EQ(bundle.tensors, small_bundle().tensors);
+  EXPECT_TRUE(bundle.manifest.is_null());
+}
+
+TEST(Bundle, FilesThatAreMissingEmptyOrTooLongAreRejected) {
+  const TempFolder folder;
+  const auto loaded = [&](const char* name) {
+    const std::string path = (folder / name).string();
+    const std::string message = message_of([&] { static_cast<void>(load_bundle(path)); });
+    EXPECT_TRUE(message.starts_with(path)) << message;
+    return message.substr(std::min(path.size(), message.size()));
+  };
+  for (const char* name : {"b.npz", "b.npy", "b.safetensors"}) {
+    EXPECT_EQ(loaded(name), " rejected: cannot be read: No such file or directory");
+    std::filesystem::create_directory(folder / name);
+    EXPECT_EQ(loaded(name), " rejected: is a folder: name a file in it");
+    std::filesystem::remove(folder / name);
+    spit(folder / name, "");
+    std::filesystem::resize_file(folder / name, (std::uintmax_t{64} << 30) + 1);
+    EXPECT_EQ(loaded(name),
+              " rejected: 68719476737 bytes, but at most 68719476736 are read: split it or give a smaller one");
+    std::filesystem::resize_file(folder / name, 0);
+  }
+  EXPECT_EQ(loaded("b.npz"), " rejected: empty: not a zip archive");
+  EXPECT_EQ(loaded("b.npy"), " rejected: does not begin with \\x93NUMPY: not an npy file; write it with numpy.save");
+  EXPECT_EQ(loaded("b.safetensors"), " rejected: 0 bytes long; the header's length alone takes 8: truncated");
+}
+
 TEST(Bundle, AVersionWithoutAChecksumOfItsManifestOpensWithANote) {
   Bundle bundle = small_bundle();
   bundle.manifest = json::parse(
@@ -212,6 +269,10 @@ TEST(Bundle, PicklesAndUnknownEndingsAreRejectedWithTheNextStep) {
             "  import torch; from safetensors.torch import save_file\n"
             "  save_file({k: v.contiguous() for k, v in torch.load('w.pt', weights_only=True).items()}, "
             "'w.safetensors')");
+  for (const std::string ending : {".pth", ".bin", ".pkl", ".pickle", ".ckpt"}) {
+    EXPECT_THAT(message_of([&] { static_cast<void>(load_bundle("w" + ending)); }),
+                testing::StartsWith("w" + ending + " rejected: '" + ending + "' is a Python pickle, which is code"));
+  }
   EXPECT_EQ(message_of([] { static_cast<void>(load_bundle("w.h5")); }),
             "w.h5 rejected: ending '.h5' names no bundle; endings are .safetensors, .npz and .npy");
 }
@@ -240,9 +301,21 @@ TEST(Bundle, ASafetensorsHeaderOfAnyLengthIsNoPickle) {
     spit(folder / "x.safetensors", bytes + header + std::string(4, '\0'));
     EXPECT_EQ(load_bundle(folder / "x.safetensors").tensors.size(), 1u) << length;
   }
-  spit(folder / "p.safetensors", std::string("\x80\x02}q\0X", 6) + std::string(20, ' '));
-  EXPECT_THAT(message_of([&] { static_cast<void>(load_bundle(folder / "p.safetensors")); }),
-              testing::HasSubstr("written by torch.save"));
+  // Protocols 2 to 5 are pickles; bytes like a header's length that no header follows are none.
+  const auto is_pickle = [&](std::string start) {
+    spit(folder / "p.safetensors", start);
+    const std::string message = message_of([&] { static_cast<void>(load_bundle(folder / "p.safetensors")); });
+    return message.find("written by torch.save") != std::string::npos;
+  };
+  const std::string rest(20, ' ');
+  EXPECT_TRUE(is_pickle(std::string("\x80\x02}q\0X", 6) + rest));
+  EXPECT_TRUE(is_pickle("\x80\x05}q" + rest));
+  EXPECT_TRUE(is_pickle("\x80\x02}"));
+  EXPECT_TRUE(is_pickle(std::string("\x80\x02\0\0\0\0\0\0[", 9) + rest)) << "no header begins with a bracket";
+  EXPECT_FALSE(is_pickle("\x80\x01}q" + rest));
+  EXPECT_FALSE(is_pickle("\x80\x06}q" + rest));
+  EXPECT_FALSE(is_pickle("\x80\x02"));
+  EXPECT_FALSE(is_pickle("\x7f\x02}q" + rest));
 }
 
 TEST(Bundle, AFailedSaveLeavesTheOldFileAndNoOther) {

@@ -151,6 +151,15 @@ TEST(Npy, HostileFilesGetOneClearMessage) {
             head + "npy header, character 25: 'descr' occurs twice");
   EXPECT_EQ(rejection(file_of("{'descr': '<f4', 'shape': ()}", "")),
             head + "npy header, character 29: 'fortran_order' is missing");
+  EXPECT_EQ(rejection(file_of("{'fortran_order': False, 'shape': ()}", "")),
+            head + "npy header, character 37: 'descr' is missing");
+  EXPECT_EQ(rejection(file_of("{'descr': '<f4', 'fortran_order': False}", "")),
+            head + "npy header, character 40: 'shape' is missing");
+  EXPECT_EQ(rejection(file_of("{", "")), head + "npy header, character 1: expected a key in quotes");
+  EXPECT_EQ(rejection(file_of("{'descr':", "")), head + "npy header, character 9: expected a type in quotes");
+  EXPECT_EQ(rejection(file_of("{'de\\x73cr': '<f4'}", "")), head + "npy header, character 1: escapes are not read");
+  EXPECT_EQ(rejection(file_of(dict("|u1", "False", "(9223372036854775808,)"), "")),
+            head + "npy header, character 69: an extent does not fit in 64 bits");
   EXPECT_EQ(rejection(file_of("{'evil': 1}", "")),
             head + "npy header, character 8: unknown key 'evil'; the keys are descr, fortran_order, shape");
   EXPECT_EQ(rejection(file_of("__import__('os')", "")), head + "npy header, character 0: expected '{'");
@@ -162,6 +171,23 @@ TEST(Npy, HostileFilesGetOneClearMessage) {
   for (int i = 0; i < 33; ++i) axes += "1,";
   EXPECT_EQ(rejection(file_of(dict("|u1", "False", axes + ")"), "x")),
             head + "npy header, character 116: more than 32 axes");
+}
+
+// Numbers of NumPy's names of types, and the one that has none.
+TEST(Npy, EveryTypeIsWrittenUnderItsName) {
+  const std::pair<DType, const char*> names[] = {
+      {DType::f64, "<f8"},  {DType::f32, "<f4"},  {DType::f16, "<u2"}, {DType::bf16, "<u2"}, {DType::e4m3, "|u1"},
+      {DType::e5m2, "|u1"}, {DType::e8m0, "|u1"}, {DType::i8, "|i1"},  {DType::u8, "|u1"},   {DType::i16, "<i2"},
+      {DType::u16, "<u2"},  {DType::i32, "<i4"},  {DType::u32, "<u4"}, {DType::i64, "<i8"},  {DType::u64, "<u8"}};
+  for (const auto& [dtype, descr] : names) {
+    EXPECT_THAT(npy_bytes(make_tensor(dtype, {1})), testing::HasSubstr(std::string("'descr': '") + descr + "'"));
+  }
+  try {
+    static_cast<void>(npy_bytes({DType::e2m1, {2}, {}}));
+    FAIL() << "expected UnsupportedError";
+  } catch (const UnsupportedError& error) {
+    EXPECT_STREQ(error.what(), "npy holds no e2m1: two elements share a byte; store u8");
+  }
 }
 
 // Every prefix of a valid file is rejected: no length is used unchecked.

@@ -139,6 +139,12 @@ TEST(Npz, AMemberThatClaimsMoreThanItsBytesCanGiveIsRejected) {
   EXPECT_EQ(rejection(bytes).substr(0, 61), "a.npz rejected: member 'a.npy': claims 268435455 bytes from 1");
 }
 
+// A stored member has as many bytes as it is long; 65536 members are one more than a zip file without zip64 can count.
+TEST(Npz, MoreMembersThanTheLimitAreRejected) {
+  EXPECT_EQ(rejection(made_by_python("[z.writestr(f'{i}', b'') for i in range(65536)]")),
+            "a.npz rejected: 65536 members, more than 65535");
+}
+
 // Only the member's checksum detects a flipped bit in the data, because every length is intact.
 TEST(Npz, AFlippedBitIsFound) {
   std::string bytes = npz_bytes({{"a", tensor_of<float>({2}, std::array{1.f, 2.f})}}, {});
@@ -165,6 +171,10 @@ TEST(Npz, NamesThatWouldNotComeBackAreNotWritten) {
               static_cast<void>(npz_bytes({{"../a", make_tensor(DType::f32, {1})}}, {}));
             }),
             "tensor '../a' rejected: no legal member name: absolute names, empty parts and '..' are rejected");
+  EXPECT_EQ(message_of([] {
+              static_cast<void>(npz_bytes({{"", make_tensor(DType::f32, {1})}}, {}));
+            }),
+            "tensor '' rejected: no legal member name: absolute names, empty parts and '..' are rejected");
 }
 
 }  // namespace

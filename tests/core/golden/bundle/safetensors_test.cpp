@@ -94,6 +94,26 @@ TEST(Safetensors, HostileFilesGetOneClearMessage) {
                 "to U64, BOOL");
   EXPECT_EQ(header_rejection(R"({"a":{"shape":[2],"data_offsets":[0,8]}})", 8),
             head + "tensor 'a': 'dtype' is missing or not a string");
+  EXPECT_EQ(header_rejection(R"({"a":{"dtype":4,"shape":[2],"data_offsets":[0,8]}})", 8),
+            head + "tensor 'a': 'dtype' is missing or not a string");
+  for (const char* offsets : {"[0.0,8]", "[0,8.0]", "[0,8,9]", "{}"}) {
+    EXPECT_EQ(header_rejection(std::string(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":)") + offsets + "}}", 8),
+              head + "tensor 'a': 'data_offsets' is missing or not [begin, end]");
+  }
+  EXPECT_EQ(header_rejection(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[-8,0]}})", 8),
+            head + "tensor 'a': data_offsets [-8, 0] run backwards or are negative");
+  std::string ones = "1";
+  for (int i = 0; i < 32; ++i) ones += ",1";
+  EXPECT_EQ(header_rejection(R"({"a":{"dtype":"U8","shape":[)" + ones + R"(],"data_offsets":[0,1]}})", 1),
+            head + "tensor 'a': 33 axes, more than 32");
+  // The third overlaps the first, which ends after the second, though not the second.
+  EXPECT_EQ(header_rejection(R"({"a":{"dtype":"U8","shape":[6],"data_offsets":[0,6]},)"
+                             R"("b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},)"
+                             R"("c":{"dtype":"U8","shape":[3],"data_offsets":[4,7]}})",
+                             7),
+            "a.safetensors rejected, 2 faults:\n"
+            "  tensor 'b': data_offsets [1, 3] overlap tensor 'a', which ends at 6\n"
+            "  tensor 'c': data_offsets [4, 7] overlap tensor 'a', which ends at 6");
   EXPECT_EQ(header_rejection(R"({"a":7})", 0), head + "tensor 'a': not an object with dtype, shape and data_offsets");
   EXPECT_EQ(header_rejection(R"({"__metadata__":{"n":7}})", 0),
             head + "__metadata__ 'n': not a string; the format has strings only");

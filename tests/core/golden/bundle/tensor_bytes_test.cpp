@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/base/errors.h"
 #include "core/golden/bundle/tensor.h"
 
 namespace kvscope::golden::tensor_bytes_test {
@@ -95,6 +96,41 @@ TEST(TensorBytes, ATensorOfBorrowedBytesHasTheirValues) {
   const Tensor tensor{DType::f32, {3}, TensorBytes::borrow(std::as_bytes(std::span(*numbers)), numbers)};
   EXPECT_EQ(values<float>(tensor).data(), numbers->data());
   EXPECT_EQ(tensor, tensor_of<float>({3}, std::span<const float>(*numbers)));
+}
+
+// An extent of 0 hides no overflow of bytes that are not there, and no negative extent.
+TEST(Tensor, CountsItsElementsAndBytesOrSaysThatItCannot) {
+  const auto elements = [](std::vector<std::int64_t> shape) { return element_count(shape); };
+  const auto bytes = [](DType dtype, std::vector<std::int64_t> shape) { return byte_count(dtype, shape); };
+  constexpr std::int64_t kTwo62 = std::int64_t{1} << 62;
+  EXPECT_EQ(elements({}), 1);
+  EXPECT_EQ(elements({3, 5}), 15);
+  EXPECT_EQ(elements({kTwo62, 0}), 0);
+  EXPECT_EQ(elements({kTwo62, 2}), std::nullopt);
+  EXPECT_EQ(elements({3, -1}), std::nullopt);
+  EXPECT_EQ(elements({0, -1}), std::nullopt);
+  EXPECT_EQ(bytes(DType::f64, {3, 5}), 120);
+  EXPECT_EQ(bytes(DType::u8, {kTwo62}), kTwo62);
+  EXPECT_EQ(bytes(DType::u16, {kTwo62}), std::nullopt);
+  EXPECT_EQ(bytes(DType::u8, {-1}), std::nullopt);
+}
+
+template <class Error, class Call>
+std::string text_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Tensor, OfAShapeThatFitsNoMemoryOrReadAsAnotherWidthIsAnError) {
+  EXPECT_EQ(text_of<OverflowError>([] { (void)make_tensor(DType::u16, {std::int64_t{1} << 62}); }),
+            "a tensor of shape [4611686018427387904] does not fit in memory");
+  EXPECT_EQ(text_of<GeometryError>([] { (void)reinterpret_as(make_tensor(DType::u16, {1}), DType::u8); }),
+            "a u16 element has 16 bits and cannot be read as u8, which has 8");
+  EXPECT_EQ(reinterpret_as(make_tensor(DType::u16, {1}), DType::bf16).dtype, DType::bf16);
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace kvscope::ptx::constant_test {
 namespace {
@@ -82,6 +84,68 @@ TEST(Constant, ExpressionsFollowC) {
   expect_integer("2*-3", -6);
 }
 
+// Each operator where the operands are less, equal and greater; a swapped pair of operators changes one of the three.
+TEST(Constant, ComparisonsHoldForEachOrder) {
+  const struct {
+    const char* op;
+    int less, equal, greater;
+  } rows[] = {{"<", 1, 0, 0}, {"<=", 1, 1, 0}, {">", 0, 0, 1}, {">=", 0, 1, 1}, {"==", 0, 1, 0}, {"!=", 1, 0, 1}};
+  for (const auto& row : rows) {
+    const auto compared = [&](const std::string& a, const std::string& b) { return a + row.op + b; };
+    for (const auto& [small, large] : {std::pair<std::string, std::string>{"-2", "3"},
+                                       {"2U", "0xFFFFFFFFFFFFFFFF"},
+                                       {"-1.5", "0.25"},
+                                       {"1", "1.5"},
+                                       {"1.5", "2U"}}) {
+      expect_integer(compared(small, large), row.less);
+      expect_integer(compared(small, small), row.equal);
+      expect_integer(compared(large, small), row.greater);
+    }
+    expect_integer(compared("1", "1.0"), row.equal);
+    expect_integer(compared("1.0", "1U"), row.equal);
+  }
+}
+
+TEST(Constant, LogicIsThatOfNumbersThatAreNotZero) {
+  for (const char* yes : {"1", "-1", "2U", "0.5", "0f3F800000"}) {
+    for (const char* no : {"0", "0U", "0.0", "0f00000000"}) {
+      const std::string t = yes, f = no;
+      expect_integer(t + " && " + t, 1);
+      expect_integer(t + " && " + f, 0);
+      expect_integer(f + " && " + t, 0);
+      expect_integer(f + " && " + f, 0);
+      expect_integer(t + " || " + f, 1);
+      expect_integer(f + " || " + t, 1);
+      expect_integer(f + " || " + f, 0);
+      expect_integer("!" + t, 0);
+      expect_integer("!" + f, 1);
+      expect_integer(t + " ? 7 : 8", 7);
+      expect_integer(f + " ? 7 : 8", 8);
+    }
+  }
+}
+
+TEST(Constant, FloatingPointArithmeticIsThatOfDoubles) {
+  const auto expect_double = [](const std::string& text, double value) {
+    const Constant c = read(text);
+    EXPECT_EQ(c.kind, Constant::Kind::double_bits) << text;
+    EXPECT_EQ(c.value, std::bit_cast<std::int64_t>(value)) << text;
+  };
+  expect_double("1.5 - 2.0", -0.5);
+  expect_double("1.5 * 3", 4.5);
+  expect_double("0.1 / 3.0", 0.1 / 3.0);
+  expect_double("1 / 4.0", 0.25);
+  expect_double("-1 + 0.5", -0.5);
+  expect_double("18446744073709551615 * 1.0", 18446744073709551616.0);
+  expect_double("+1.5", 1.5);
+  expect_double("1 ? 0.5 : 2", 0.5);
+  expect_double("0D3FF8000000000000", 1.5);
+  expect_integer("+5", 5);
+  expect_integer("0B101", 5);
+  expect_integer("(.u64)0xFFFFFFFFFFFFFFFF % 10", 5);
+  expect_integer("12U % 5", 2);
+}
+
 TEST(Constant, IsSignedUntilSomethingUnsignedComesIn) {
   expect_integer("-8 >> 1", -4);
   expect_integer("-8/3", -2);
@@ -119,10 +183,56 @@ TEST(Constant, FaultsNameTheNumber) {
   EXPECT_EQ(fault("4/0"), "division by zero in a constant expression");
   EXPECT_EQ(fault("4%(2-2)"), "division by zero in a constant expression");
   EXPECT_EQ(fault("-0f3F800000"), "operator '-' on a 0f number");
+  EXPECT_EQ(fault("0f3F800000 + 1"), "operator '+' on a 0f number");
+  EXPECT_EQ(fault("1.0 < 0f3F800000"), "operator '<' on a 0f number");
+  EXPECT_EQ(fault("~1.5"), "operator '~' on a floating-point constant");
+  EXPECT_EQ(fault("7 & 1.5"), "operator '&' on a floating-point constant");
+  EXPECT_EQ(fault("1.5 % 2"), "operator '%' on a floating-point constant");
+  EXPECT_EQ(fault("2 >> 1.5"), "operator '>>' on a floating-point constant");
+  EXPECT_EQ(fault("(.s64)1.5"), "expected an integer after a cast");
+  EXPECT_EQ(fault("18446744073709551616U"), "integer '18446744073709551616U' does not fit 64 bits");
+  EXPECT_EQ(fault("99999999999999999999x"), "malformed number '99999999999999999999x'");
+  EXPECT_EQ(fault("1e"), "malformed number '1e'");
+  EXPECT_EQ(fault("1e+"), "malformed number '1e'");
   EXPECT_EQ(fault("1.5 << 2"), "operator '<<' on a floating-point constant");
   EXPECT_EQ(fault("(.u32)3"), "expected .s64 or .u64, found '.u32'");
   EXPECT_EQ(fault("(3"), "expected ')', found end of file");
   EXPECT_EQ(fault("3+"), "expected number, found end of file");
+}
+
+// Where the grammar has a count, an offset or a number of a range, instead of a constant.
+TEST(Constant, CountsOffsetsAndNumbersOfARangeAreIntegers) {
+  const auto with = [](const std::string& text, const auto& read_from) -> std::string {
+    Reader reader(text);
+    try {
+      reader.advance();
+      return std::to_string(read_from(reader));
+    } catch (const TextFault& fault) {
+      return fault.error.message;
+    }
+  };
+  const auto ranged = [](Reader& reader) { return read_integer(reader, "lane", -2, 31); };
+  EXPECT_EQ(with("-2", ranged), "-2");
+  EXPECT_EQ(with("16 + 15", ranged), "31");
+  EXPECT_EQ(with("-3", ranged), "lane -3 is outside [-2, 31]");
+  EXPECT_EQ(with("WARP_SZ", ranged), "lane 32 is outside [-2, 31]");
+  EXPECT_EQ(with("1.0", ranged), "expected an integer, found a floating-point constant");
+  EXPECT_EQ(with("4 * 8", read_count), "4") << "a count is no expression";
+  EXPECT_EQ(with("0f3F800000", read_count), "expected an integer, found a floating-point constant");
+  EXPECT_EQ(with("+ 4 * 8", read_offset), "32");
+  EXPECT_EQ(with("+ -8", read_offset), "-8");
+  EXPECT_EQ(with("]", read_offset), "0");
+  EXPECT_EQ(with("+ 0.5", read_offset), "expected an integer, found a floating-point constant");
+  for (const std::string text : {"1", "WARP_SZ", "-1", "+1", "(1)", "~1", "!1"}) {
+    Reader reader(text);
+    reader.advance();
+    EXPECT_TRUE(at_constant(reader)) << text;
+  }
+  for (const std::string text : {"x", "%r1", "[1]", "*1", ".b8", ""}) {
+    Reader reader(text);
+    reader.advance();
+    EXPECT_FALSE(at_constant(reader)) << text;
+  }
 }
 
 // A text with a million parentheses must not use a million stack frames of this program.

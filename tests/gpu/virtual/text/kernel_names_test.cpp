@@ -34,6 +34,7 @@ TEST(KernelNames, AnyFormOfANameFindsItsKernel) {
                            "ns::kern<4,float>", "kern<4, float>", "ns::kern<4", "kern<4"}) {
     EXPECT_THAT(found(word), ElementsAre(four)) << word;
   }
+  EXPECT_THAT(found("\tns::kern< 4 , float >"), ElementsAre(four));
   EXPECT_THAT(found("other::kern"), ElementsAre("other::kern(int)"));
   EXPECT_THAT(found("other"), ElementsAre("other::kern(int)"));
   EXPECT_THAT(found("kernel2"), ElementsAre("kernel2"));
@@ -45,6 +46,28 @@ TEST(KernelNames, TheMostExactFormWins) {
   EXPECT_THAT(found("kern"), ElementsAre("other::kern(int)"));
   EXPECT_THAT(found("ns::kern"),
               ElementsAre("void ns::kern<4, float>(float*, int)", "void ns::kern<8, float>(float*, int)"));
+}
+
+// Of each name: mangled, demangled, without parameters, without scopes, and both without template arguments.
+TEST(KernelNames, FormsLeaveOutMoreAndMore) {
+  EXPECT_THAT(name_forms("_ZN2ns4kernINS_1TIiEEEEvv"),
+              ElementsAre("_ZN2ns4kernINS_1TIiEEEEvv", "void ns::kern<ns::T<int> >()", "ns::kern<ns::T<int> >",
+                          "kern<ns::T<int> >", "ns::kern", "kern"));
+  EXPECT_THAT(name_forms("_ZN12_GLOBAL__N_14kernEi"),
+              ElementsAre("_ZN12_GLOBAL__N_14kernEi", "(anonymous namespace)::kern(int)", "(anonymous namespace)::kern",
+                          "kern", "(anonymous namespace)::kern", "kern"));
+  EXPECT_THAT(name_forms("_Z4kernILi2EXsr3std1vEEvPFivE"), testing::SizeIs(6));
+  EXPECT_THAT(name_forms("kern<4"), ElementsAre("kern<4", "kern<4", "kern<4", "kern<4", "kern", "kern"));
+}
+
+// The shortest form that is one kernel's alone; functions and declarations are no kernels.
+TEST(KernelNames, TheShortNameIsUniqueAmongTheKernels) {
+  const std::string text = std::string(kKernels) + ".visible .entry kernel3();\n";
+  const Module module = parse_items(text);
+  std::vector<std::string> names;
+  for (std::int32_t f = 0; f < 4; ++f) names.push_back(short_name(module, f));
+  EXPECT_THAT(names, ElementsAre("kern<4, float>", "kern<8, float>", "other::kern", "kernel2"));
+  EXPECT_THAT(find_kernels(module, "kernel3"), IsEmpty()) << "it has no body";
 }
 
 TEST(KernelNames, UnknownNamesFindNothing) {
@@ -82,6 +105,10 @@ TEST(KernelNames, NamesThatAreTooLongAreCutAtTheirTemplateArguments) {
   const std::string wrong = "_ZN99999999999999999999kern" + repeated("x", 1024), none = "_Z" + repeated("x", 1024);
   EXPECT_EQ(demangled(wrong), wrong);
   EXPECT_EQ(demangled(none), none);
+  const std::string plain = "_Z1100" + repeated("x", 1100);
+  EXPECT_EQ(demangled(plain), repeated("x", 1100)) << "without arguments";
+  EXPECT_EQ(demangled(plain + "v"), repeated("x", 1100));
+  EXPECT_EQ(demangled("_Z" + repeated("9", 1100)), "_Z" + repeated("9", 1100)) << "a length without an end";
 
   const std::string text = ".visible .entry " + kernel(400) + "() { ret; }\n.visible .entry other() { ret; }\n";
   const Module module = parse_items(text);

@@ -133,6 +133,50 @@ TEST(HeaderLayout, ReadsTheTypesOfCuda) {
   EXPECT_EQ(layout.bytes, 96);
 }
 
+// Where a comment, a directive or a qualifier may be.
+TEST(HeaderLayout, SkipsWhatIsNoPartOfTheLayout) {
+  const auto layout = layout_from_header(
+      "#define JOINED \\\n  more { of it } \\\n  and the end\n#pragma once\n// a comment that goes on \\\n struct X {\n"
+      "namespace a::b {\nstruct Params {\n  ; mutable int x = 1, y{2}, z = f(1, g{2, 3}); /* int no; */ // int no;\n"
+      "  const volatile float* __restrict__ p; short* restrict q;\n};\n};\n;\n// no newline, and the file ends \\",
+      "p.h", "");
+  EXPECT_EQ(layout.type_name, "Params") << "the only struct";
+  EXPECT_THAT(shown(layout),
+              ElementsAre("x 0 4 s32", "y 4 4 s32", "z 8 4 s32", "p 16 8 u64 pointer", "q 24 8 u64 pointer"));
+  EXPECT_EQ(layout.fields[3].type_name, "float*");
+}
+
+TEST(HeaderLayout, ReadsEveryTypeByItsName) {
+  const auto field = [](const std::string& type) {
+    const auto layout = layout_from_header("struct A { char c; " + type + " x; };", "p.h", "A");
+    return shown(layout.fields.at(1)) + ", " + std::to_string(layout.bytes);
+  };
+  EXPECT_EQ(field("unsigned"), "x 4 4 u32, 8");
+  EXPECT_EQ(field("signed char"), "x 1 1 s8, 2");
+  EXPECT_EQ(field("unsigned char"), "x 1 1 u8, 2");
+  EXPECT_EQ(field("short int"), "x 2 2 s16, 4");
+  EXPECT_EQ(field("unsigned short"), "x 2 2 u16, 4");
+  EXPECT_EQ(field("long const"), "x 8 8 s64, 16");
+  EXPECT_EQ(field("unsigned long long int"), "x 8 8 u64, 16");
+  EXPECT_EQ(field("std::int32_t"), "x 4 4 s32, 8");
+  EXPECT_EQ(field("cuda::std::size_t"), "x 8 8 u64, 16");
+  EXPECT_EQ(field("bool"), "x 1 1 u8, 2");
+  EXPECT_EQ(field("Opaque*"), "x 8 8 u64 pointer, 16");
+  EXPECT_EQ(field("int&"), "x 8 8 u64 pointer, 16");
+  const auto named = layout_from_header("using P = const float*; struct A { P p; };", "p.h", "A");
+  EXPECT_THAT(shown(named), ElementsAre("p 0 8 u64 pointer"));
+  EXPECT_EQ(named.fields[0].type_name, "float*");
+  EXPECT_EQ(field("uchar4"), "x.x 4 1 u8, 8");
+  EXPECT_EQ(field("float3"), "x.x 4 4 f32, 16");
+  EXPECT_EQ(field("double4"), "x.x 16 8 f64, 48");
+  EXPECT_EQ(field("struct B { short s; }"), "x.s 2 2 s16, 4");
+  EXPECT_EQ(field("struct { short s; }"), "x.s 2 2 s16, 4");
+  EXPECT_EQ(field("struct __align__(8) { char s; }"), "x.s 8 1 s8, 16");
+  const auto used = layout_from_header("struct B { int i; }; struct A { struct B b; char pad; B* next; };", "p.h", "A");
+  EXPECT_THAT(shown(used), ElementsAre("b.i 0 4 s32", "pad 4 1 s8", "next 8 8 u64 pointer"));
+  EXPECT_EQ(used.fields[2].type_name, "struct*") << "of one field, its type's name would be taken for the struct's";
+}
+
 TEST(HeaderLayout, NamesTheLineOfWhatItCannotRead) {
   const auto fault = [](const std::string& text, const std::string& type = "") -> std::string {
     try {
@@ -150,9 +194,38 @@ TEST(HeaderLayout, NamesTheLineOfWhatItCannotRead) {
   EXPECT_THAT(fault("struct A { int x[9999][9999]; };"), HasSubstr("more than 65536 fields"));
   EXPECT_THAT(fault("struct A { int x;"), HasSubstr("found the end of the file"));
   EXPECT_THAT(fault("struct A { static int x; };"), HasSubstr("static member"));
+  EXPECT_THAT(fault("struct A { dim4 x; };"), HasSubstr("type 'dim4' is unknown"));
+  EXPECT_THAT(fault("struct A { int5 x; };"), HasSubstr("type 'int5' is unknown"));
+  EXPECT_THAT(fault("struct A { int0 x; };"), HasSubstr("type 'int0' is unknown"));
+  EXPECT_THAT(fault("struct A { half2 x; };"), HasSubstr("type 'half2' is unknown"));
+  EXPECT_THAT(fault("struct A { T x; };"), HasSubstr("type 'T' is unknown"));
+  EXPECT_THAT(fault("struct A { struct B b; };"), HasSubstr("struct B is not defined before this line"));
+  EXPECT_THAT(fault("struct A { int x; }"), HasSubstr("expected ';', found the end of the file"));
+  EXPECT_THAT(fault("struct A { int x = f(1;\n"), HasSubstr("expected ';', found the end of the file"));
+  EXPECT_THAT(fault("struct A { int 3; };"), HasSubstr("expected the name of a member, found '3'"));
+  EXPECT_THAT(fault("struct A { int x; /* never closed"), HasSubstr("found the end of the file"));
+  EXPECT_THAT(fault("struct A { int x"), HasSubstr("expected ';', found the end of the file"));
+  EXPECT_THAT(fault("struct A { int x; # };"), HasSubstr("expected a type, found '#'"));
+  EXPECT_THAT(fault("struct A { int x[1'000]; };"), HasSubstr("a number from 1 to 65536, found '1'000'"));
+  EXPECT_THAT(fault("using A int;"), HasSubstr("expected '=', found 'int'"));
+  EXPECT_THAT(fault("typedef Opaque Name;"), HasSubstr("type 'Opaque' is unknown"));
+  EXPECT_THAT(fault("struct A { int x[n]; };"), HasSubstr("a number from 1 to 65536, found 'n'"));
+  EXPECT_THAT(fault("struct A { int x[65537]; };"), HasSubstr("a number from 1 to 65536, found '65537'"));
+  EXPECT_THAT(fault("struct alignas(3) A { int x; };"),
+              HasSubstr("line 1: expected alignment, a power of two, found '3'"));
   EXPECT_THAT(fault("struct A { int x; }; struct B { A a; };"), HasSubstr("which struct: it defines A, B"));
   EXPECT_THAT(fault("struct A { int x; };", "C"), HasSubstr("no struct 'C': it defines A"));
   EXPECT_THAT(fault(""), HasSubstr("it defines no struct"));
+  // Without a field, no count of fields ends these; the bytes would overflow, and the structs fill the stack.
+  EXPECT_THAT(fault("struct E {}; struct A { E e[65536][65536][65536][65536]; };"),
+              HasSubstr("more than 1073741824 bytes"));
+  EXPECT_THAT(fault("struct E {}; struct A { E e[16384][65536]; E f; };"), HasSubstr("more than 1073741824 bytes"));
+  std::string nested;
+  for (int i = 0; i < 100'000; ++i) nested += "struct {";
+  EXPECT_THAT(fault(nested), HasSubstr("more than 64 structs in one another"));
+  std::string deep = "int x;";
+  for (int i = 0; i < 64; ++i) deep = "struct S" + std::to_string(i) + " {" + deep + "}" + (i < 63 ? " m;" : ";");
+  EXPECT_EQ(fault(deep, "S63"), "no fault");
 }
 
 }  // namespace

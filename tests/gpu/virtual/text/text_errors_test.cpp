@@ -100,6 +100,90 @@ TEST(TextErrors, SyntaxErrorsNameWhatWasExpected) {
   for (const auto& row : rows) EXPECT_THAT(errors_of(with_body(row.text)), ElementsAre(row.error)) << row.text;
 }
 
+// Outside of functions.
+TEST(TextErrors, DeclarationsNameWhatIsWrong) {
+  const struct {
+    std::string text, error;
+  } rows[] = {
+      {".global .align 0 .u32 x;", "2:16: alignment 0 is no power of two up to 1048576"},
+      {".global .align 3 .u32 x;", "2:16: alignment 3 is no power of two up to 1048576"},
+      {".global .align -4 .u32 x;", "2:16: alignment -4 is no power of two up to 1048576"},
+      {".global .align 2097152 .u32 x;", "2:16: alignment 2097152 is no power of two up to 1048576"},
+      {".global .attribute(.managed .u32 x;", "2:35: expected ')', found ';'"},
+      {".global .attribute(.managed", "3:1: expected ')', found end of file"},
+      {".extern .global .u32 a;\n.global .u64 a;", "3:14: duplicate symbol 'a', first at 2:22"},
+      {".extern .global .u32 a;\n.const .u32 a;", "3:13: duplicate symbol 'a', first at 2:22"},
+      {".extern .global .u32 a;\n.global .v2 .u32 a;", "3:18: duplicate symbol 'a', first at 2:22"},
+      {".global .u32 a;\n.global .u32 a;", "3:14: duplicate symbol 'a', first at 2:14"},
+      {".weak .global .u32 a;\n.visible .global .u32 a;", "3:23: duplicate symbol 'a', first at 2:20"},
+      {".func f() { ret; }\n.global .u32 f;", "3:14: duplicate symbol 'f', first at 2:7"},
+      {".global .f16 h = 1.0;", "2:18: no initial value for type .f16"},
+      {".global .bf16 h = 1.0;", "2:19: no initial value for type .bf16"},
+      {".global .texref t = 1;", "2:21: no initial value for type .texref"},
+      {".entry f { ret; }\n.alias f, g;", "3:11: unknown function 'g'"},
+      {".global .u32 g;\n.alias g, g;", "3:8: unknown function 'g'"},
+      {".version 9.0", "2:1: '.version' must be at the head of the file, once"},
+      {".target sm_80", "2:1: '.target' must be at the head of the file, once"},
+      {".address_size 64", "2:1: '.address_size' must be at the head of the file, once"},
+      {".pragma \"x\"", "3:1: expected ';', found end of file"},
+      {".pragma \"x\\", "2:9: unterminated string, expected '\"'"},
+      {".$x 1;", "2:1: unknown directive '.$x'"},
+      {".section 5 {}", "2:10: expected section name, found '5'"},
+      {".section .x 5", "2:13: expected '{', found '5'"},
+      {".func f(.param .b32 x);\n.func f(.param .b64 x) { ret; }", "3:7: 'f' has other parameters than at 2:7"},
+      {".func f(.param .b32 x);\n.func f(.reg .b32 x) { ret; }", "3:7: 'f' has other parameters than at 2:7"},
+      {".func f(.param .b32 x);\n.func f() { ret; }", "3:7: 'f' has other parameters than at 2:7"},
+      {".func f();\n.func (.param .b32 r) f() { ret; }", "3:23: 'f' has other parameters than at 2:7"},
+      {".func f();\n.entry f() { ret; }", "3:8: 'f' has other parameters than at 2:7"},
+      {".weak .func f() { ret; }\n.func f() { ret; }", "3:7: duplicate symbol 'f', first at 2:13"},
+      {".func f() { ret; }\n.weak .func f() { ret; }", "3:13: duplicate symbol 'f', first at 2:7"},
+      {".entry f() .pragma \"x\" { ret }", "3:1: expected ';', found end of file"},
+  };
+  for (const auto& row : rows) EXPECT_THAT(errors_of(with_head(row.text)), ElementsAre(row.error)) << row.text;
+}
+
+TEST(TextErrors, TheHeadNamesWhatItExpects) {
+  const struct {
+    const char* text;
+    const char* error;
+  } rows[] = {
+      {".version abc .target sm_90", "1:10: expected version as in 9.0, found 'abc'"},
+      {".version 9 .target sm_90", "1:10: expected version as in 9.0, found '9'"},
+      {".version 9.x .target sm_90", "1:10: expected version as in 9.0, found '9.x'"},
+      {".version 1000.0 .target sm_90", "1:10: expected version as in 9.0, found '1000.0'"},
+      {".version 9.0 .target sm_", "1:22: expected target as in sm_90a, found 'sm_'"},
+      {".version 9.0 .target sm_90x", "1:22: expected target as in sm_90a, found 'sm_90x'"},
+      {".version 9.0 .target sm_90af", "1:22: expected target as in sm_90a, found 'sm_90af'"},
+      {".version 9.0 .target debug, sm_90", "1:22: expected target as in sm_90a, found 'debug'"},
+      {".version 9.0 .address_size 64", "1:14: expected '.target', found '.address_size'"},
+  };
+  for (const auto& row : rows) EXPECT_THAT(errors_of(row.text), ElementsAre(row.error)) << row.text;
+  EXPECT_THAT(errors_of(".version 9.0 .target sm_100f, debug"), IsEmpty());
+}
+
+// Forms that are rare, and no faults.
+TEST(TextErrors, NoneForFormsThatAreRare) {
+  for (const char* text :
+       {".common .global .u32 c;\n.common .global .u32 c;", ".weak .global .u32 c;\n.weak .global .u32 c;",
+        ".extern .global .u32 e;\n.extern .global .u32 e;", ".global .v8 .f32 v;",
+        ".func f() .abi_preserve 5 .abi_preserve_control 3 { ret; }", ".entry f() .pragma \"nounroll\"; { ret; }",
+        ".func f(.param .b32 _, .param .b32 _) { ret; }", ".pragma \"a\\\"b\";", "/* a * b / c ** */",
+        ".func a() { ret; }\n.func b() { ret; }\n.alias a, b;\n.alias b, a;\n.func c() { call a; ret; }",
+        ".extern .func f();\n.extern .func f();", ".func f();\n.extern .func f() { ret; }"}) {
+    EXPECT_THAT(errors_of(with_head(text)), IsEmpty()) << text;
+  }
+  for (const char* text : {"mov.f64 %fd1, 1E+2;", "mov.f64 %fd1, 1e-2;", "P: .callprototype _;",
+                           "P: .callprototype (.param .b32 _) _;", "P: .callprototype _ (.param .b32 _);"}) {
+    EXPECT_THAT(errors_of(with_body(text)), IsEmpty()) << text;
+  }
+}
+
+// A token of any length is cut in the message.
+TEST(TextErrors, CutLongTokens) {
+  EXPECT_THAT(errors_of(with_body("mov.u32 %r1, \"" + std::string(100, 'x') + "\";")),
+              ElementsAre("2:14: expected operand, found '\"" + std::string(59, 'x') + "...'"));
+}
+
 // The brace of an unfinished vector must not close the body.
 TEST(TextErrors, AFaultInsideBracesEndsAtItsStatement) {
   EXPECT_THAT(errors_of(with_body("ld.global.v4.u32 {%r1, %r2 %r3, %r4}, [%rd1];\nmov.u32 %r1, %q;\nret;")),
