@@ -292,9 +292,11 @@ class Masks(Folder):
         needed = int((cache.queries * cache.lengths).sum())
         for more, options, text in [
                 ({"custom_mask": np.ones(needed - 1, np.uint8)}, [],
-                 f"custom_mask: has shape [{needed - 1}], but the queries and keys of all sequences need [{needed}]"),
+                 f"custom_mask: has shape [{needed - 1}], but the queries and keys of all sequences need [{needed}]: save a value for "
+                 "each query and key"),
                 ({"tree_mask": np.ones((2, 2), np.uint8)}, [],
-                 "tree_mask: is for 2 queries, but sequence 0 has 1 queries and 5 keys"),
+                 "tree_mask: is for 2 queries, but sequence 0 has 1 queries and 5 keys: the nodes of a tree are the queries, and the "
+                 "last keys, of their sequence"),
                 ({"custom_mask": np.ones(needed, np.uint8), "alibi_slopes": np.ones(HQ)}, [],
                  "alibi_slopes: is not supported together with custom_mask"),
                 ({"custom_mask": np.ones(needed, np.uint8)}, ["--mask", "sliding_window", "--window-left", 2],
