@@ -351,8 +351,11 @@ double MaskValues::value(std::size_t b, std::int64_t head, std::int64_t query, s
 }
 
 bool MaskValues::sees(std::size_t b, std::int64_t head, std::int64_t query, std::int64_t key) const {
-  if (key < walk_->origin[b]) return true;
-  const double x = value(b, head, query, key);
+  return key < walk_->origin[b] || shows(walk_->at(b, head, query, key));
+}
+
+bool MaskValues::shows(std::int64_t at) const {
+  const double x = number(at);
   return additive() ? x > attention::kHiddenBias : x != 0;
 }
 

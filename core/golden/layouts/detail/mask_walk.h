@@ -95,6 +95,7 @@ class MaskValues {
   [[nodiscard]] double value(std::size_t b, std::int64_t head, std::int64_t query, std::int64_t key) const;
   [[nodiscard]] bool sees(std::size_t b, std::int64_t head, std::int64_t query, std::int64_t key) const;
   [[nodiscard]] double number(std::int64_t at) const;  // element or bit
+  [[nodiscard]] bool shows(std::int64_t at) const;     // whether that number is of a visible key
   // "[1, 0, 3]", or "[23]" of a list; for bits, the element that holds the bit: "[2] bit 7".
   [[nodiscard]] std::string place(std::int64_t at) const;
 
