@@ -1,5 +1,4 @@
-// kvscope layout list|show|detect|diff: the cache layouts of engines, where a token is in them, and which of them a file
-// has.
+// kvscope layout list|show|detect|diff: the cache layouts of engines, where a token is in them, and which a file has.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -333,7 +332,7 @@ std::vector<CLI::Option*> add_place_options(CLI::App& app, PlaceCommand& command
   choice("--scales", request.scales,
          "Show k_scale and v_scale with one scale per: tensor, head, token, token-head, block, block-head",
          golden::scale_units())
-      ->type_name("UNIT");
+      ->type_name("KIND");
   choice("--scale-dtype", command.scale_dtype,
          "Element type of the scales [default: e4m3 for groups of 16, e8m0 for groups of 32, otherwise f32]",
          {"f32", "f16", "bf16", "e4m3", "e8m0"})

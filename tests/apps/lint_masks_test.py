@@ -210,6 +210,10 @@ class LintMasks(program.FolderTest):
         found = self.found({**self.arrays(), "custom_mask": np.concatenate([m.ravel() for m in masks])})
         self.assertEqual({line.split()[1] for line in found}, {"mask-row"})
 
+    def test_more_queries_than_keys_are_no_inverted_mask(self):
+        arrays = {**self.arrays(lengths=(2, 3), queries=(4, 5)), "attn_mask": np.ones((5, 3), bool)}
+        self.assertEqual(self.found(arrays), [])
+
     def test_files_without_queries_or_with_faulty_lengths_are_not_checked(self):
         arrays = {**self.arrays(), "attn_mask": np.ones((4, 14), bool)}
         without = {name: a for name, a in arrays.items() if name not in ("q", "query_offsets")}

@@ -1,5 +1,5 @@
-// Checks the index and mask tensors of a paged cache, before a kernel reads them. A kernel follows a wrong entry without a
-// message, to a wrong result or to an illegal address; lint reports all faults of a file at once.
+// Checks the index and mask tensors of a paged cache, before a kernel reads them. A kernel follows a wrong entry
+// without a message, to a wrong result or to an illegal address; lint reports all faults of a file at once.
 //
 //   rule        finds
 //   missing     an index tensor that the layout needs
@@ -24,8 +24,8 @@
 //   tma         strides, sizes and boxes that a tensor map of the cache cannot have
 //
 // The rules up to write and mask-value are faults of the data, except for the sharing of a file without cache tensors;
-// the others are warnings about kernels that read the data in a certain way, or about masks that are rarely meant. Masks
-// have faults of the rules type, shape and indptr too. Only entries of pages that the mask shows to a query are
+// the others are warnings about kernels that read the data in a certain way, or about masks that are rarely meant.
+// Masks have faults of the rules type, shape and indptr too. Only entries of pages that the mask shows to a query are
 // judged: an engine may free the others. Every form of table is checked; caches without one (padded, ragged, chunks)
 // have lengths, offsets and strides to check. A sparse table has a row for each query, which may share keys.
 #pragma once

@@ -131,8 +131,8 @@ class MaskRules {
     });
   }
 
-  // Whether the mask is 1 for hidden keys, as masks of PyTorch's MultiheadAttention are. Certain where every query's own
-  // token is hidden and only later ones are visible, and in trees, where each node sees itself.
+  // Whether the mask is 1 for hidden keys, as masks of PyTorch's MultiheadAttention are. Certain where every query's
+  // own token is hidden and only later ones are visible, and in trees, where each node sees itself.
   bool is_inverted() {
     if (values_.additive()) return false;
     const bool tree = walk_.form == MaskForm::tree || walk_.form == MaskForm::packed_tree;
@@ -140,6 +140,7 @@ class MaskRules {
     bool certain = true;
     each_row([&](std::size_t b, std::int64_t head, std::int64_t query) {
       const std::int64_t own = own_key(b, query);
+      certain = certain && own >= 0;  // more queries than keys: they are no tokens of the cache
       if (!certain) return;
       ++rows;
       for (std::int64_t key = std::max<std::int64_t>(walk_.origin[b], 0); key < batch_.keys[b]; ++key) {

@@ -76,11 +76,12 @@ struct MaskReading {
 // The canonical names of the tensors that are masks.
 [[nodiscard]] const std::vector<std::string>& mask_names();
 
-// Precondition: counts of the batch are not negative. `name`: the canonical one, `given`: that of the file. `offsets`: mask_indptr, under its name in the file.
-struct MaskOffsets {
-  std::string name;
+struct MaskOffsets {  // mask_indptr
+  std::string name;   // in the file
   std::vector<std::int64_t> values;
 };
+
+// `name`: the canonical one, `given`: that of the file. Precondition: counts of the batch are not negative.
 [[nodiscard]] MaskReading read_mask_walk(std::string_view name, const std::string& given, const Tensor& mask,
                                          const std::optional<MaskOffsets>& offsets, const MaskBatch& batch);
 
