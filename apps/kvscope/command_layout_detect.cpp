@@ -1,4 +1,4 @@
-// kvscope layout list|show|detect|diff: the cache layouts of engines, and which of them a file has.
+// kvscope layout list|show|detect|diff: the cache layouts of engines, where a token is in them, and which a file has.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/common/bundle_input.h"
@@ -116,31 +117,60 @@ int detect(const DetectCommand& command) {
   return found ? kExitFine : kExitCheckFailed;
 }
 
-struct LayoutDiffCommand {
+// Where a token of a cache of given sizes is: layout show --token, layout diff.
+struct PlaceCommand {
   std::string a, b;
   golden::PlaceRequest request;
-  std::string dtype = "bf16";
+  std::string dtype = "bf16", k_order = "linear", v_order = "linear";
   std::optional<std::int64_t> value_size;
+  std::optional<std::string> scale_dtype;
 };
 
 // The address of a run, and its elements when a head has more than one run.
 std::string text_of(const golden::PlaceRun& run, std::int64_t head_size) {
-  const std::string part =
-      run.scales ? fmt::format(", {} scale{}", run.count, run.count == 1 ? "" : "s")
-      : run.count < head_size
-          ? fmt::format(", element{} {}", run.count == 1 ? "" : "s",
-                        run.count == 1 ? std::to_string(run.first)
-                                       : fmt::format("{} to {}", run.first, run.first + run.count - 1))
-          : "";
-  return fmt::format("{} bytes {} to {}{}", run.tensor, run.byte, run.byte + run.bytes - 1, part);
+  const std::int64_t end = run.first + run.count * run.each;  // of the elements, or of those that the scales are for
+  const std::string range =
+      end == run.first + 1 ? fmt::format(" {}", run.first) : fmt::format("s {} to {}", run.first, end - 1);
+  const std::string part = run.scales
+                               ? fmt::format(", {} scale{} of element{}", run.count, run.count == 1 ? "" : "s", range)
+                           : run.count < head_size ? fmt::format(", element{}", range)
+                                                   : "";
+  return fmt::format("{} {}{}", run.tensor,
+                     run.bytes == 1 ? fmt::format("byte {}", run.byte)
+                                    : fmt::format("bytes {} to {}", run.byte, run.byte + run.bytes - 1),
+                     part);
+}
+
+std::string text_of(const golden::PlaceStrides& s) {
+  const char* side = s.k_or_v == 'k' ? "K" : "V";
+  if (!s.scales) {
+    return fmt::format("strides of {} in {}, {}: block {} B, slot {} B, head {} B, element {} B", side, s.tensor,
+                       s.shape, s.block, s.slot, s.head, s.half_bytes ? "1/2" : std::to_string(s.next));
+  }
+  if (!s.unit.empty()) {
+    return fmt::format("scales of {} in {}, {}, per {}: block {} B, slot {} B, head {} B", side, s.tensor, s.shape,
+                       s.unit, s.block, s.slot, s.head);
+  }
+  const std::string of =
+      fmt::format("scales of {} in {}, {}, groups of {}, {}", side, s.tensor, s.shape, s.each, golden::name(s.order));
+  if (s.order == golden::ScaleOrder::linear) {
+    return fmt::format("{}: block {} B, slot {} B, head {} B, group {} B", of, s.block, s.slot, s.head, s.next);
+  }
+  const std::string place =
+      s.order == golden::ScaleOrder::interleaved
+          ? fmt::format("(s / 4 * {} + g) * 4 + s % 4", s.groups)
+          : fmt::format("(s / 128 * {} + g / 4) * 512 + s % 32 * 16 + s % 128 / 32 * 4 + g % 4", s.groups / 4);
+  return fmt::format("{}: block {} B, head {} B\n    scale g of slot s: place p = {}, byte p / {} * {} + p % {} * {}",
+                     of, s.block, s.head, place, s.groups, s.slot, s.groups, s.next);
 }
 
 void print_side(const std::string& name, const golden::LayoutDescription& layout, const golden::TokenPlace& place) {
-  constexpr std::size_t kMostRuns = 3;  // of one head; the others follow the strides
+  constexpr std::size_t kMostRuns = 3;  // of one head and tensor; the others follow the strides
   std::cout << fmt::format("\n{}: {}\n", name, layout.about);
   std::cout << fmt::format("  the token is {}\n", place.at);
   for (const char side : {'k', 'v'}) {
     std::int64_t head = -1;
+    bool scales = false;
     std::size_t printed = 0, runs = 0;
     const auto flush = [&] {
       if (runs > printed) std::cout << fmt::format("  {:<12}... {} more runs\n", "", runs - printed);
@@ -148,7 +178,8 @@ void print_side(const std::string& name, const golden::LayoutDescription& layout
     };
     for (const golden::PlaceRun& run : place.runs) {
       if (run.k_or_v != side) continue;
-      if (run.head != head) flush();
+      if (run.head != head || run.scales != scales) flush();
+      scales = run.scales;
       ++runs;
       if (printed < kMostRuns) {
         std::int64_t elements = 0;
@@ -163,14 +194,11 @@ void print_side(const std::string& name, const golden::LayoutDescription& layout
     }
     flush();
   }
-  for (const golden::PlaceStrides& s : place.strides) {
-    std::cout << fmt::format("  strides of {} in {}, {}: block {} B, slot {} B, head {} B, element {} B\n",
-                             s.k_or_v == 'k' ? "K" : "V", s.tensor, s.shape, s.block, s.slot, s.head, s.next);
-  }
+  for (const golden::PlaceStrides& s : place.strides) std::cout << fmt::format("  {}\n", text_of(s));
 }
 
-int diff_layouts(const LayoutDiffCommand& command) {
-  const golden::LayoutDescription a = layout_named(command.a), b = layout_named(command.b);
+// The request of the options, after a check of their ranges.
+golden::PlaceRequest checked_request(const PlaceCommand& command) {
   golden::PlaceRequest request = command.request;
   request.dtype = *dtype_from_name(command.dtype);
   const auto at_least_one = [](const char* option, std::int64_t value) {
@@ -186,16 +214,58 @@ int diff_layouts(const LayoutDiffCommand& command) {
   check_index("--layer", request.layer, request.layers);
   if (request.token < 0) throw InputError("command line", "--token", fmt::format("{} is below 0", request.token));
   for (const std::int64_t block : request.table) check_index("--table", block, request.blocks, "pass --blocks");
-  const auto own = [&](const golden::LayoutDescription& layout) {
-    golden::PlaceRequest sized = request;
-    const bool mla = layout.forms.front().values_in_keys;
-    sized.value_size =
-        command.value_size.value_or(mla ? std::max<std::int64_t>(request.head_size * 8 / 9, 1) : request.head_size);
-    return golden::place_of_token(layout, sized);
-  };
-  const golden::TokenPlace in_a = own(a), in_b = own(b);
+  if (request.group != 0) at_least_one("--group", request.group);
+  if (request.dtype == DType::e2m1) {
+    for (const auto& [option, size] : {std::pair{"--head-size", request.head_size},
+                                       {"--value-size", command.value_size.value_or(request.head_size)}}) {
+      if (size % 2 == 0) continue;
+      throw InputError("command line", option, fmt::format("{} is odd: two elements of e2m1 fill a byte", size));
+    }
+  }
+  request.k_order = *golden::scale_order_from_name(command.k_order);
+  request.v_order = *golden::scale_order_from_name(command.v_order);
+  const bool is_ordered =
+      request.k_order != golden::ScaleOrder::linear || request.v_order != golden::ScaleOrder::linear;
+  if (is_ordered && request.group == 0) {
+    throw InputError("command line", request.k_order != golden::ScaleOrder::linear ? "--k-scales" : "--v-scales",
+                     "is the order of block scales: pass --group, the elements that share one");
+  }
+  // NVFP4 and MXFP8, by their groups.
+  request.scale_dtype = command.scale_dtype   ? *dtype_from_name(*command.scale_dtype)
+                        : request.group == 16 ? DType::e4m3
+                        : request.group == 32 ? DType::e8m0
+                                              : DType::f32;
+  return request;
+}
+
+golden::TokenPlace place_in(const golden::LayoutDescription& layout, golden::PlaceRequest request,
+                            const std::optional<std::int64_t>& value_size) {
+  const bool mla = layout.forms.front().values_in_keys;
+  request.value_size =
+      value_size.value_or(mla ? std::max<std::int64_t>(request.head_size * 8 / 9, 1) : request.head_size);
+  return golden::place_of_token(layout, request);
+}
+
+void print_token(const golden::PlaceRequest& request) {
   std::cout << fmt::format("token {} of sequence {}, whose pages are blocks {}; pages of {} tokens\n", request.token,
                            request.sequence, fmt::join(request.table, ", "), request.page_size);
+}
+
+int show_places(const PlaceCommand& command) {
+  const golden::LayoutDescription layout = layout_named(command.a);
+  const golden::PlaceRequest request = checked_request(command);
+  const golden::TokenPlace place = place_in(layout, request, command.value_size);
+  print_token(request);
+  print_side(command.a, layout, place);
+  return kExitFine;
+}
+
+int diff_layouts(const PlaceCommand& command) {
+  const golden::LayoutDescription a = layout_named(command.a), b = layout_named(command.b);
+  const golden::PlaceRequest request = checked_request(command);
+  const golden::TokenPlace in_a = place_in(a, request, command.value_size);
+  const golden::TokenPlace in_b = place_in(b, request, command.value_size);
+  print_token(request);
   print_side(command.a, a, in_a);
   print_side(command.b, b, in_b);
   return kExitFine;
@@ -223,34 +293,85 @@ void add_detect(CLI::App& layout, Action& chosen) {
   detect_app->callback([command, &chosen] { chosen = [command] { return detect(*command); }; });
 }
 
-void add_diff(CLI::App& layout, Action& chosen) {
-  const auto command = std::make_shared<LayoutDiffCommand>();
-  CLI::App* diff_app = layout.add_subcommand("diff", "Print where the bytes of a token are in two layouts");
-  add_layout_name(*diff_app, "A", command->a, "First layout, or a file that describes it")->required();
-  add_layout_name(*diff_app, "B", command->b, "Second layout, or a file that describes it")->required();
-  golden::PlaceRequest& request = command->request;
+// The options of a place. Returns all but --token.
+std::vector<CLI::Option*> add_place_options(CLI::App& app, PlaceCommand& command) {
+  golden::PlaceRequest& request = command.request;
+  std::vector<CLI::Option*> options;
   const auto number = [&](const char* option, std::int64_t& target, const char* help) {
-    diff_app->add_option(option, target, help)->capture_default_str();
+    options.push_back(app.add_option(option, target, help)->capture_default_str());
+  };
+  const auto choice = [&](const char* option, auto& target, const char* help, const std::vector<std::string>& of) {
+    options.push_back(app.add_option(option, target, help)->check(CLI::IsMember(of)));
+    return options.back();
   };
   number("--sequence", request.sequence, "Sequence of the token");
-  diff_app->get_option("--sequence")->check(at_least(0));
-  number("--token", request.token, "Token, from 0");
+  options.back()->check(at_least(0));
   number("--blocks", request.blocks, "Blocks of the cache, or its sequences");
   number("--page-size", request.page_size, "Tokens of a page, or positions of a sequence");
   number("--heads", request.heads, "KV heads");
   number("--head-size", request.head_size, "Elements of a head");
   number("--layers", request.layers, "Layers of the cache");
   number("--layer", request.layer, "Layer, from 0");
-  diff_app->add_option("--table", request.table, "Blocks of the sequence's pages")
-      ->delimiter(',')
-      ->default_str("5,0,2");
-  diff_app->add_option("--value-size", command->value_size, "Elements of V [default: those of K; MLA: 8/9 of them]");
-  diff_app->add_option("--dtype", command->dtype, "Element type of the cache")
-      ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16", "e4m3", "e5m2"}))
+  options.push_back(
+      app.add_option("--table", request.table, "Blocks of the sequence's pages")->delimiter(',')->default_str("5,0,2"));
+  options.push_back(
+      app.add_option("--value-size", command.value_size, "Elements of V [default: those of K; MLA: 8/9 of them]"));
+  choice("--dtype", command.dtype, "Element type of the cache", {"f32", "f16", "bf16", "e4m3", "e5m2", "e2m1", "i8"})
       ->type_name("TYPE")
       ->capture_default_str();
-  add_examples(*diff_app, {"kvscope layout diff nhd hnd", "kvscope layout diff flashinfer vllm_legacy --token 9"});
+  options.push_back(
+      app.add_option("--group", request.group,
+                     "Show block scales, one for that many elements of a head: 16 for NVFP4, 32 for MXFP8")
+          ->type_name("N")
+          ->check(at_least(1)));
+  const std::vector<std::string> orders(golden::kScaleOrderNames.begin(), golden::kScaleOrderNames.end());
+  choice("--k-scales", command.k_order, "Order of K's block scales within a page and head", orders)
+      ->type_name("ORDER")
+      ->capture_default_str();
+  choice("--v-scales", command.v_order, "The same for V", orders)->type_name("ORDER")->capture_default_str();
+  choice("--scales", request.scales,
+         "Show k_scale and v_scale with one scale per: tensor, head, token, token-head, block, block-head",
+         golden::scale_units())
+      ->type_name("KIND");
+  choice("--scale-dtype", command.scale_dtype,
+         "Element type of the scales [default: e4m3 for groups of 16, e8m0 for groups of 32, otherwise f32]",
+         {"f32", "f16", "bf16", "e4m3", "e8m0"})
+      ->type_name("TYPE");
+  return options;
+}
+
+void add_diff(CLI::App& layout, Action& chosen) {
+  const auto command = std::make_shared<PlaceCommand>();
+  CLI::App* diff_app = layout.add_subcommand("diff", "Print where the bytes of a token are in two layouts");
+  add_layout_name(*diff_app, "A", command->a, "First layout, or a file that describes it")->required();
+  add_layout_name(*diff_app, "B", command->b, "Second layout, or a file that describes it")->required();
+  diff_app->add_option("--token", command->request.token, "Token, from 0")->capture_default_str();
+  static_cast<void>(add_place_options(*diff_app, *command));
+  add_examples(*diff_app, {"kvscope layout diff nhd hnd", "kvscope layout diff flashinfer vllm_legacy --token 9",
+                           "kvscope layout diff nhd hnd --dtype e4m3 --scales token-head"});
   diff_app->callback([command, &chosen] { chosen = [command] { return diff_layouts(*command); }; });
+}
+
+void add_show(CLI::App& layout, Action& chosen) {
+  const auto command = std::make_shared<PlaceCommand>();
+  CLI::App* show_app =
+      layout.add_subcommand("show", "Print the description of a cache layout as JSON, or where a token is in it");
+  add_layout_name(*show_app, "LAYOUT", command->a, "Name of a layout, or a file to check")->required();
+  CLI::Option* token =
+      show_app->add_option("--token", command->request.token,
+                           "Print where that token is, with the strides, instead of the description; the other "
+                           "options need it");
+  for (CLI::Option* option : add_place_options(*show_app, *command)) option->needs(token);
+  add_examples(*show_app, {"kvscope layout show nhd", "kvscope layout show nhd --token 5 --dtype e4m3 --scales head",
+                           "kvscope layout show flashinfer_hnd --token 5 --dtype e2m1 --head-size 32 --group 16 "
+                           "--v-scales interleaved"});
+  show_app->callback([command, token, &chosen] {
+    if (token->count() > 0) {
+      chosen = [command] { return show_places(*command); };
+    } else {
+      chosen = [command] { return show_layout_file(command->a); };
+    }
+  });
 }
 
 }  // namespace
@@ -259,11 +380,7 @@ void add_layout_files(CLI::App& layout, Action& chosen) {
   CLI::App* list_app = layout.add_subcommand("list", "List the cache layouts of engines");
   add_examples(*list_app, {"kvscope layout list"});
   list_app->callback([&chosen] { chosen = list_layouts; });
-  const auto name = std::make_shared<std::string>();
-  CLI::App* show_app = layout.add_subcommand("show", "Print the description of a cache layout as JSON");
-  add_layout_name(*show_app, "LAYOUT", *name, "Name of a layout, or a file to check")->required();
-  add_examples(*show_app, {"kvscope layout show nhd"});
-  show_app->callback([name, &chosen] { chosen = [name] { return show_layout_file(*name); }; });
+  add_show(layout, chosen);
   add_detect(layout, chosen);
   add_diff(layout, chosen);
 }

@@ -1,4 +1,4 @@
-// kvscope lint FILE: are the index tensors of a paged cache legal?
+// kvscope lint FILE: are the index and mask tensors of a paged cache legal?
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -43,8 +43,7 @@ int run(const LintCommand& command) {
   } else {
     throw InputError("command line", "--layout",
                      fmt::format("is required, because the manifest of '{}' does not state the layout: {}",
-                                 command.file,
-                                 fitting_layouts(bundle, command.layout, command.file, "--layout")));
+                                 command.file, fitting_layouts(bundle, command.layout, command.file, "--layout")));
   }
   const std::vector<std::string>& ignore = command.layout.ignore;
   options.layout.ignore.insert(options.layout.ignore.end(), ignore.begin(), ignore.end());
@@ -73,7 +72,8 @@ int run(const LintCommand& command) {
 
 void add_lint(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<LintCommand>();
-  CLI::App* lint = app.add_subcommand("lint", "Check the index tensors of a paged cache before a kernel reads them");
+  CLI::App* lint =
+      app.add_subcommand("lint", "Check the index and mask tensors of a paged cache before a kernel reads them");
   lint->add_option("FILE", command->file, "Tensors of a cache (.safetensors, .npz), as for kvscope golden --input")
       ->required();
   add_layout_name(*lint, "--layout", command->layout.layout,
@@ -95,6 +95,8 @@ void add_lint(CLI::App& app, Action& chosen) {
       ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16", "e4m3", "e5m2", "e2m1", "i8"}));
   lint->add_option("--vector-read", command->options.vector_read,
                    "Also check that a kernel can read the table in vectors of that many entries [default: 1]");
+  lint->add_flag("--causal", command->options.causal,
+                 "The kernel also applies a causal mask: report keys of a mask tensor that it hides");
   lint->add_flag("--tma", command->options.tma, "Also check the rules of a TMA tensor map of K and V");
   lint->add_option(
           "--box", command->box,

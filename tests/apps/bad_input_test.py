@@ -539,7 +539,7 @@ LAYOUTS = [
       "in.npz: q: is missing; it is [T, Hq, D] with query_offsets [B + 1], or [B, queries, Hq, D]",
       "in.npz: x: is not a tensor of layout 'nhd': choose one of k_cache, v_cache, block_table, cache_seqlens, q, "
       "query_offsets, k_scale, v_scale, kv_scale, sm_scale, sinks, alibi_slopes, q_lens, custom_mask, packed_custom_mask, "
-      "tree_mask, attn_mask, k_block_scale, v_block_scale. Pass --ignore x to leave it out"]),
+      "mask_indptr, tree_mask, attn_mask, k_block_scale, v_block_scale. Pass --ignore x to leave it out"]),
     ("nhd of the wrong rank", *golden("nhd", NHD, {"k_cache": np.ones((6, 2, 8), np.float32)}),
      ["in.npz: k_cache: has shape [6, 2, 8], but layout 'nhd' needs [N, P, H, D]"]),
     ("K and V of different shapes", *golden("nhd", NHD, {"v_cache": np.ones((6, 2, 2, 5), np.float32)}),

@@ -103,11 +103,13 @@ class DenseMasks(Folder):
         infinite[1, 2], unknown[2, 1, 0, 3] = np.inf, np.nan
         for mask, text in [
                 (masks[:2], "attn_mask: is u8 [2, 3, 7]; it is [Sq, Sk], [3, Sq, Sk] or [3, 4, Sq, Sk]"),
-                (masks[:, :2], "attn_mask: has 2 rows and 7 columns, but sequence 0 has 3 queries and 7 keys"),
-                (masks[..., :6], "attn_mask: has 3 rows and 6 columns, but sequence 0 has 3 queries and 7 keys"),
+                (masks[:, :2], "attn_mask: has 2 rows; allowed: 1, shared by all queries, or 3, the queries of sequence 0; row i is query i of its "
+                                  "sequence"),
+                (masks[..., :6], "attn_mask: has 6 columns; allowed: 1, shared by all keys, or 7, the keys of sequence 0, or 12, the tokens that the "
+                                  "table or the cache holds for it; save a column for each key"),
                 (np.zeros((3, 2, 3, 7)), "attn_mask: is f64 [3, 2, 3, 7]; it is [Sq, Sk], [3, Sq, Sk] or [3, 4, Sq, Sk]"),
-                (infinite, "attn_mask[1, 2]: is inf; a float mask is added to the scores"),
-                (unknown, "attn_mask[2, 1, 0, 3]: is nan; a float mask is added to the scores")]:
+                (infinite, "attn_mask[1, 2]: is inf; allowed: a finite number, and -inf or at most -10000 for a hidden key"),
+                (unknown, "attn_mask[2, 1, 0, 3]: is nan; allowed: a finite number, and -inf or at most -10000")]:
             self.assertIn(text, self.rejected({**arrays, "attn_mask": mask}, "--layout", "nhd"))
         padded = LAYOUTS["hf"][0](cache)
         padded["attention_mask"] = np.ones((3, 1, 3, 9), np.int64)

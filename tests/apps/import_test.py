@@ -17,7 +17,8 @@ sys.dont_write_bytecode = True
 import program  # noqa: E402
 from program import fine, kvscope, read_safetensors, safetensors  # noqa: E402
 
-TYPES = {np.dtype(np.float32): "F32", np.dtype(np.float64): "F64", np.dtype(np.int32): "I32", np.dtype(np.int64): "I64"}
+TYPES = {np.dtype(np.float32): "F32", np.dtype(np.float64): "F64", np.dtype(np.int32): "I32", np.dtype(np.int64): "I64",
+         np.dtype(bool): "BOOL", np.dtype(np.uint8): "U8"}
 DECODE_PLAN = ("(self, indptr: torch.Tensor, indices: torch.Tensor, last_page_len: torch.Tensor, num_qo_heads: int, "
                "num_kv_heads: int, head_dim: int, page_size: int, pos_encoding_mode: str = 'NONE', window_left: int = -1, "
                "logits_soft_cap: Optional[float] = None, q_data_type: Optional[Union[str, torch.dtype]] = 'float16', "
@@ -25,7 +26,7 @@ DECODE_PLAN = ("(self, indptr: torch.Tensor, indices: torch.Tensor, last_page_le
 PREFILL_PLAN = ("(self, qo_indptr: torch.Tensor, paged_kv_indptr: torch.Tensor, paged_kv_indices: torch.Tensor, "
                 "paged_kv_last_page_len: torch.Tensor, num_qo_heads: int, num_kv_heads: int, head_dim_qk: int, "
                 "page_size: int, head_dim_vo: Optional[int] = None, custom_mask: Optional[torch.Tensor] = None, "
-                "packed_custom_mask: Optional[torch.Tensor] = None, causal: bool = False) -> None")
+                "packed_custom_mask: Optional[torch.Tensor] = None, causal: bool = False, window_left: int = -1) -> None")
 RUN = ("(self, q: torch.Tensor, paged_kv_cache: Union[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]], *args, "
        "q_scale: Optional[float] = None, k_scale: Optional[float] = None, v_scale: Optional[float] = None, "
        "return_lse: bool = False) -> Union[torch.Tensor, Tuple[torch.Tensor, torch.Tensor]]")
@@ -39,13 +40,16 @@ def file_of(arrays):
                         for name, a in arrays.items()})
 
 
-def attention(q, rows_k, rows_v, scale, causal=True, window=None, cap=None):
-    """[queries, heads, value size] and the log-sum-exp in base 2, of one sequence; keys [n, kv heads, size]."""
+def attention(q, rows_k, rows_v, scale, causal=True, window=None, cap=None, mask=None):
+    """[queries, heads, value size] and the log-sum-exp in base 2, of one sequence; keys [n, kv heads, size]. `mask`
+    [queries, n] replaces the causal one."""
     n, queries, heads = len(rows_k), *q.shape[:2]
     o, lse = np.zeros((queries, heads, rows_v.shape[2])), np.full((queries, heads), -np.inf)
     for i in range(queries):
         at = n - queries + i
         seen = [t for t in range(n) if (not causal or t <= at) and (window is None or t >= at - window)]
+        if mask is not None:
+            seen = np.flatnonzero(mask[i])
         for h in range(heads):
             g = h * rows_k.shape[1] // heads
             s = rows_k[seen, g].astype(float) @ q[i, h].astype(float) * scale
@@ -73,13 +77,13 @@ class Batch:
         self.offsets = np.concatenate([[0], np.cumsum(self.queries)]).astype(np.int32)
         self.q = rng.standard_normal((int(self.queries.sum()), query_heads, size)).astype(np.float32)
 
-    def expected(self, scale=None, **options):
+    def expected(self, scale=None, masks=None, **options):
         results = []
         for b, length in enumerate(self.lengths):
             pages = self.cache[self.indices[self.indptr[b]:self.indptr[b + 1]]]
             rows = pages.transpose(1, 0, 2, 3, 4).reshape(2, -1, self.heads, self.size)[:, :length]
             results.append(attention(self.q[self.offsets[b]:self.offsets[b + 1]], *rows, scale or self.size ** -0.5,
-                                     **options))
+                                     mask=None if masks is None else masks[b], **options))
         return [np.concatenate(parts) for parts in zip(*results)]
 
 
@@ -189,6 +193,36 @@ class Imports(unittest.TestCase):
             self.call(name + ".run", RUN, ([batch.q], {"paged_kv_cache": batch.cache}), root=root)
             _, found = self.imported(self.path(root))
             self.close(found, batch.expected(causal=causal))
+
+    def test_prefill_with_a_custom_mask(self):
+        batch = Batch(8, lengths=(9, 5), queries=[4, 2])
+        rng = np.random.default_rng(8)
+        masks = [rng.random((4, 9)) < 0.5, rng.random((2, 5)) < 0.5]
+        for mask in masks:
+            mask[:, 1] = True
+        flat = np.concatenate([mask.ravel() for mask in masks])
+        packed = np.concatenate([np.packbits(mask.ravel(), bitorder="little") for mask in masks])
+        wrapper = "BatchPrefillWithPagedKVCacheWrapper"
+        # The kernel ignores `causal`, and the values if there are bits.
+        for root, more in [("values", {"custom_mask": flat, "causal": True}), ("bits", {"packed_custom_mask": packed}),
+                           ("both", {"custom_mask": ~flat, "packed_custom_mask": packed})]:
+            self.call(wrapper + ".plan", PREFILL_PLAN,
+                      ([batch.offsets, batch.indptr, batch.indices, batch.last, 4, 2, 8, 4], more), root=root)
+            self.call(wrapper + ".run", RUN, ([batch.q], {"paged_kv_cache": batch.cache}), root=root)
+            inputs, golden = self.path("inputs.safetensors"), self.path("golden.safetensors")
+            for arguments in [("import", self.path(root), "--out", inputs), ("golden", "--input", inputs, "--out", golden)]:
+                done = kvscope(*arguments)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertRegex(done.stderr, "^kvscope: warning: (packed_)?custom_mask: reports count each query as a "
+                                              "sequence of the keys that it sees\n$")
+            tensors, _ = read_safetensors(golden)
+            found = [np.frombuffer(tensors[name][2]).reshape(tensors[name][1]) for name in ("o", "lse")]
+            self.close(found, batch.expected(masks=masks))
+        self.call(wrapper + ".plan", PREFILL_PLAN, ([batch.offsets, batch.indptr, batch.indices, batch.last, 4, 2, 8, 4],
+                                                    {"custom_mask": flat, "window_left": 3}), root="window")
+        self.call(wrapper + ".run", RUN, ([batch.q], {"paged_kv_cache": batch.cache}), root="window")
+        self.assertIn("window_left: is 3, and a custom mask is set: kvscope computes one of the two",
+                      self.rejected(self.path("window")))
 
     def test_mla_becomes_a_block_table_and_one_query_tensor(self):
         rng = np.random.default_rng(6)

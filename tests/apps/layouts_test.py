@@ -292,9 +292,11 @@ class Masks(Folder):
         needed = int((cache.queries * cache.lengths).sum())
         for more, options, text in [
                 ({"custom_mask": np.ones(needed - 1, np.uint8)}, [],
-                 f"custom_mask: has shape [{needed - 1}], but the queries and keys of all sequences need [{needed}]"),
+                 f"custom_mask: has shape [{needed - 1}], but the queries and keys of all sequences need [{needed}]: save a value for "
+                 "each query and key"),
                 ({"tree_mask": np.ones((2, 2), np.uint8)}, [],
-                 "tree_mask: is for 2 queries, but sequence 0 has 1 queries and 5 keys"),
+                 "tree_mask: is for 2 queries, but sequence 0 has 1 queries and 5 keys: the nodes of a tree are the queries, and the "
+                 "last keys, of their sequence"),
                 ({"custom_mask": np.ones(needed, np.uint8), "alibi_slopes": np.ones(HQ)}, [],
                  "alibi_slopes: is not supported together with custom_mask"),
                 ({"custom_mask": np.ones(needed, np.uint8)}, ["--mask", "sliding_window", "--window-left", 2],
@@ -616,7 +618,101 @@ class Diff(Folder):
         out = fine("layout", "diff", "vllm_legacy", "flashmla_fp8", "--head-size", 16)
         self.assertIn("key_cache bytes 16 to 31, elements 0 to 7\n", out)
         self.assertIn("kv_cache bytes 656 to 1167, elements 0 to 511\n", out)
-        self.assertIn("kv_cache bytes 1168 to 1183, 4 scales\n", out)
+        self.assertIn("kv_cache bytes 1168 to 1183, 4 scales of elements 0 to 511\n", out)
+
+    @staticmethod
+    def places(order, slots, scales):
+        """[slots, scales]: where the order of the scales of a page and head has each of them."""
+        numbers = np.arange(slots * scales).reshape(slots, scales)
+        if order == "interleaved":
+            numbers = numbers.reshape(slots // 4, 4, scales).transpose(0, 2, 1)
+        if order == "tiled":
+            numbers = numbers.reshape(slots // 128, 4, 32, scales // 4, 4).transpose(0, 3, 2, 1, 4)
+        return numbers.ravel().argsort().reshape(slots, scales)
+
+    def test_block_scales_of_each_order_are_where_numpy_has_them(self):
+        for layout, axes in [("nhd", "NPH"), ("hnd", "NHP")]:
+            for order, page, size, group in [("linear", 4, 64, 16), ("interleaved", 8, 64, 16), ("tiled", 128, 256, 32)]:
+                for token in (3, page - 1, page + 2):
+                    out = fine("layout", "show", layout, "--token", token, "--page-size", page, "--head-size", size, "--dtype",
+                               "e4m3", "--group", group, "--v-scales", order)
+                    block, slot, scales = (5, 0)[token // page], token % page, size // group
+                    extents = {"N": 6, "P": page, "H": 2}
+                    shape = [*(extents[a] for a in axes), scales]
+                    dtype = {16: "e4m3", 32: "e8m0"}[group]
+                    self.assertIn(f"scales of V in v_block_scale, {dtype} {shape}, groups of {group}, {order}: ", out)
+                    for side, places in [("k", self.places("linear", page, scales)), ("v", self.places(order, page, scales))]:
+                        for head in range(2):
+                            bytes_of = []
+                            for g in range(scales):
+                                place = divmod(int(places[slot, g]), scales)
+                                at = {"N": block, "P": place[0], "H": head}
+                                bytes_of.append(int(np.ravel_multi_index([*(at[a] for a in axes), place[1]], shape)))
+                            lines = []
+                            for g, byte in enumerate(bytes_of):  # runs of consecutive bytes
+                                if g and byte == bytes_of[g - 1] + 1:
+                                    lines[-1][1:] = [byte, g]
+                                else:
+                                    lines.append([byte, byte, g])
+                            first, texts = 0, []
+                            for start, end, last in lines:
+                                count = last - first + 1
+                                texts.append(f"{side}_block_scale " + (f"byte {start}" if start == end else
+                                                                       f"bytes {start} to {end}") +
+                                             f", {count} scale{'s' if count > 1 else ''} of elements {first * group} to "
+                                             f"{(last + 1) * group - 1}\n")
+                                first = last + 1
+                            for text in texts[:3]:
+                                self.assertIn(text, out)
+                            self.assertEqual("... 1 more runs" in out, order == "interleaved")
+
+    def test_scales_by_unit(self):
+        sizes = {"N": 6, "P": 4, "H": 3}
+        at = {"N": 0, "P": 2, "H": None}  # token 6: block 0, slot 2
+        for layout, axes in [("nhd", "NPH"), ("hnd", "NHP"), ("vllm_hnd", "NHP")]:
+            for unit, varying, words in [("tensor", "", "tensor"), ("head", "H", "KV head"), ("token", "NP", "token"),
+                                         ("token-head", "NPH", "token and KV head"), ("block", "N", "block"),
+                                         ("block-head", "NH", "block and KV head")]:
+                own = [a for a in axes if a in varying]
+                for dtype, size in [("f32", 4), ("bf16", 2)]:
+                    out = fine("layout", "show", layout, "--token", 6, "--heads", 3, "--dtype", "e4m3", "--scales", unit,
+                               "--scale-dtype", dtype)
+                    shape = [sizes[a] for a in own]
+                    for side in "kv":
+                        self.assertIn(f"scales of {side.upper()} in {side}_scale, {dtype} {shape}, per {words}: ", out)
+                        for head in range(3):
+                            index = [head if a == "H" else at[a] for a in own]
+                            byte = size * (int(np.ravel_multi_index(index, shape)) if own else 0)
+                            self.assertIn(f"{side}_scale bytes {byte} to {byte + size - 1}, 1 scale of elements 0 to 7\n", out)
+
+    def test_two_elements_of_e2m1_fill_a_byte(self):
+        out = fine("layout", "show", "hnd", "--token", 5, "--dtype", "e2m1", "--head-size", 32, "--group", 16)
+        byte = int(np.ravel_multi_index((0, 1, 1, 0), (6, 2, 4, 16)))
+        self.assertIn(f"K head 1    k_cache bytes {byte} to {byte + 15}\n", out)
+        self.assertIn("element 1/2 B\n", out)
+
+    def test_scales_that_a_layout_cannot_have_are_named(self):
+        for arguments, text in [
+                (["nhd", "--token", 5, "--group", 3], "--group: 3 does not divide the 8 elements of a head"),
+                (["nhd", "--token", 5, "--group", 4, "--k-scales", "interleaved", "--page-size", 6],
+                 "--k-scales: interleaved: 4 slots share a run, which does not divide the page size 6"),
+                (["nhd", "--token", 5, "--group", 4, "--page-size", 128, "--v-scales", "tiled"],
+                 "--v-scales: tiled: 2 scales of a slot are not a multiple of 4"),
+                (["nhd", "--token", 5, "--v-scales", "tiled"],
+                 "--v-scales: is the order of block scales: pass --group, the elements that share one"),
+                (["vllm_legacy", "--token", 5, "--group", 4], "--group: layout 'vllm_legacy' has no tensor of block scales"),
+                (["sglang", "--token", 5, "--scales", "block"],
+                 "--scales: block: layout 'sglang' has no blocks of several tokens"),
+                (["nhd", "--token", 5, "--scales", "head", "--group", 4],
+                 "--scales: shows k_scale and v_scale, and --group block scales: give one of them"),
+                (["nhd", "--token", 5, "--dtype", "e2m1", "--head-size", 7],
+                 "--head-size: 7 is odd: two elements of e2m1 fill a byte"),
+                (["vllm_diffkv", "--token", 5, "--dtype", "e2m1", "--value-size", 5],
+                 "--value-size: 5 is odd: two elements of e2m1 fill a byte"),
+                (["vllm_legacy", "--token", 5, "--dtype", "e2m1"],
+                 "--dtype: e2m1: layout 'vllm_legacy' has runs of whole bytes"),
+                (["nhd", "--group", 4], "--group requires --token: see 'kvscope layout show --help'")]:
+            self.assertIn(text + "\n", self.refused("layout", "show", *arguments))
 
 
 if __name__ == "__main__":

@@ -297,6 +297,20 @@ def test_only_the_blocks_that_sequences_hold_are_copied_from_a_device(vllm, tmp_
     assert capture.kept == 0 and DeviceTensor.copied < 200
 
 
+E4M3 = np.array([(-1 if code & 128 else 1) * (np.nan if code & 127 == 127 else
+                                              code % 8 * 2.0**-9 if code >> 3 & 15 == 0 else
+                                              (8 + code % 8) * 2.0**((code >> 3 & 15) - 10)) for code in range(256)])
+
+
+class Query(np.ndarray):
+    """A query with PyTorch's conversion to another type: its values are those of e4m3."""
+
+    def to(self, dtype):
+        assert str(dtype) == "torch.float8_e4m3fn"
+        codes = np.abs(np.asarray(self)[..., None] - np.nan_to_num(E4M3, nan=1e9)).argmin(-1)
+        return E4M3[codes].astype(np.float32)
+
+
 class AttentionBackend:
     """SGLang's base class: forward calls forward_decode or forward_extend. The pools are in the batch or in the backend."""
 
@@ -308,8 +322,12 @@ class AttentionBackend:
             rows = 1 if decode else forward_batch.extend_seq_lens[b]
             at = slots[forward_batch.req_pool_indices[b], :length]
             keys, values = pool.get_key_buffer(layer.layer_id)[at], pool.get_value_buffer(layer.layer_id)[at]
-            out.append(attention(q.reshape(len(q), 4, 8)[first:first + rows], keys, values, layer.scaling,
-                                 left=layer.sliding_window_size, cap=layer.logit_cap)[0])
+            if hasattr(pool, "dtype"):
+                keys, values = (E4M3[x] * (1 if scale is None else np.reshape(scale, (-1, 1)))
+                                for x, scale in ((keys, layer.k_scale), (values, layer.v_scale)))
+            own = q.reshape(len(q), 4, 8)[first:first + rows]
+            own = own.to(self.kv_cache_dtype) if getattr(self, "kv_cache_dtype_str", "auto") != "auto" else own
+            out.append(attention(own, keys, values, layer.scaling, left=layer.sliding_window_size, cap=layer.logit_cap)[0])
             first += rows
         return np.concatenate(out).reshape(len(q), -1)
 
@@ -346,6 +364,76 @@ def test_calls_of_sglang_are_kept_and_pass(monkeypatch, tmp_path, decode, window
         backend.forward(*arguments)
     assert capture.kept == 1, capture
     assert main(["replay", str(tmp_path)]) == 0
+
+
+def sglang_fp8_call(monkeypatch, decode=True, k_scale=None, v_scale=None, flash=True):
+    """A call on a pool of e4m3 codes: get_key_buffer returns a view of the stored bytes. `flash`: FlashAttention's backend,
+    which converts q to the type of the cache."""
+    backend, (q, k, v, layer, batch) = sglang_call(monkeypatch, decode)
+    pool = batch.token_to_kv_pool
+    codes = np.random.default_rng(5).integers(0x28, 0x48, (2, 64, 2, 8)).astype(np.uint8)
+    pool.get_key_buffer, pool.get_value_buffer = lambda layer: codes[0], lambda layer: codes[1]
+    pool.dtype, pool.store_dtype = "torch.float8_e4m3fn", "torch.uint8"
+    layer.k_scale, layer.v_scale = k_scale, v_scale
+    if flash:
+        backend.kv_cache_dtype_str, backend.kv_cache_dtype, q = "fp8_e4m3", "torch.float8_e4m3fn", q.view(Query)
+    return backend, (q, k, v, layer, batch)
+
+
+@pytest.mark.parametrize("decode,flash", [(True, True), (False, True), (True, False)])
+@pytest.mark.parametrize("k_scale,v_scale", [
+    (None, None), (np.float32(0.5), np.float32(0.125)), (np.array([0.5], np.float32), np.array([3], np.float32)),
+    (np.array([0.5, 0.25], np.float32), np.array([2, 0.75], np.float32))], ids=["none", "numbers", "layer", "heads"])
+def test_fp8_pools_of_sglang_are_kept_with_their_scales(monkeypatch, tmp_path, decode, flash, k_scale, v_scale):
+    backend, arguments = sglang_fp8_call(monkeypatch, decode, k_scale, v_scale, flash)
+    with kv.capture.to(tmp_path) as capture:
+        capture.sglang("base_attn_backend")
+        backend.forward(*arguments)
+    assert capture.kept == 1, capture
+    kept = kv.Problem.load(next(tmp_path.iterdir()) / "inputs.safetensors")
+    if k_scale is not None:
+        assert kept.tensor("k_scale").reshape(-1).tolist() == np.reshape(k_scale, -1).tolist()
+    assert main(["replay", str(tmp_path)]) == 0
+
+
+def test_an_fp8_kernel_of_sglang_without_the_scale_of_v_fails(monkeypatch, tmp_path, capsys):
+    backend, arguments = sglang_fp8_call(monkeypatch, k_scale=np.float32(0.5), v_scale=np.float32(0.25))
+    whole = AttentionBackend.forward
+    monkeypatch.setattr(AttentionBackend, "forward", lambda self, q, k, v, layer, forward_batch: 4 * whole(
+        self, q, k, v, layer, forward_batch))
+    with kv.capture.to(tmp_path) as capture:
+        capture.sglang("base_attn_backend")
+        backend.forward(*arguments)
+    assert main(["replay", str(tmp_path)]) == 1
+    assert "0 of 1 calls pass" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("change,reason", [
+    (dict(decode=False, flash=False), "new keys that the kernel reads before they are quantized"),
+    (dict(k_scale=np.float32(1)), "a scale for only one of K and V"),
+    (dict(k_scale=np.ones(3, np.float32), v_scale=np.ones(3, np.float32)), "3 scales for 2 KV heads")])
+def test_fp8_calls_of_sglang_that_read_something_else_are_left_out(monkeypatch, tmp_path, change, reason):
+    scales = {name: change.get(name) for name in ("k_scale", "v_scale")}
+    if np.size(scales["k_scale"]) == 3:
+        scales = {name: np.ones(1, np.float32) for name in scales}
+    backend, (q, k, v, layer, batch) = sglang_fp8_call(monkeypatch, change.get("decode", True), flash=change.get("flash", True),
+                                                       **scales)
+    if "k_scale" in change:
+        monkeypatch.setattr(AttentionBackend, "forward", lambda self, q, k, v, layer, forward_batch: np.zeros((2, 32), np.float32))
+        layer.k_scale, layer.v_scale = change.get("k_scale"), change.get("v_scale")
+    with kv.capture.to(tmp_path) as capture:
+        capture.sglang("base_attn_backend")
+        backend.forward(q, k, v, layer, batch)
+    assert capture.left == {reason: 1}, capture
+
+
+def test_the_type_of_a_pool_of_amd_is_left_out(monkeypatch, tmp_path):
+    backend, arguments = sglang_fp8_call(monkeypatch)
+    arguments[4].token_to_kv_pool.dtype = "torch.float8_e4m3fnuz"
+    with kv.capture.to(tmp_path) as capture:
+        capture.sglang("base_attn_backend")
+        backend.forward(*arguments)
+    assert capture.left == {"a cache of type e4m3fnuz": 1}, capture
 
 
 @pytest.mark.parametrize("name", ["full_to_swa_index_mapping", "translate_loc_from_full_to_swa"])
@@ -424,6 +512,58 @@ def test_calls_of_flashinfer_are_kept_and_pass(monkeypatch, tmp_path, kind, opti
     g = kv.golden(kv.Problem.load(tmp_path / "000000" / "inputs.safetensors"))
     assert np.isfinite(g.o).all()
     assert main(["replay", str(tmp_path), "--accuracy", "fast"]) == 0
+
+
+class MaskedPrefillWrapper(BatchPrefillWithPagedKVCacheWrapper):
+    """A custom mask replaces the causal one: the kernel reads the bits if there are both."""
+
+    def plan(self, qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads,
+             head_dim_qk, page_size, head_dim_vo=None, custom_mask=None, packed_custom_mask=None, causal=False,
+             pos_encoding_mode="NONE", sm_scale=None, window_left=-1, logits_soft_cap=None):
+        super().plan(qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads,
+                     head_dim_qk, page_size)
+        self.bits, self.values = packed_custom_mask, custom_mask
+
+    def run(self, q, paged_kv_cache, *args, k_scale=None, v_scale=None, return_lse=False):
+        (indptr, indices, last, page), rows = self.planned, self.rest[0]
+        out, at = [], 0
+        for b, tokens in enumerate((np.diff(indptr) - 1) * page + last):
+            keys, values = paged_kv_cache[indices[indptr[b]:indptr[b + 1]]].swapaxes(0, 1).reshape(2, -1, 2, 8)[:, :tokens]
+            size = (rows[b + 1] - rows[b]) * tokens
+            if self.bits is not None:
+                own = np.unpackbits(self.bits[at:at + (size + 7) // 8], bitorder="little")[:size]
+                at += (size + 7) // 8
+            else:
+                own = self.values[at:at + size]
+                at += size
+            for i, seen in enumerate(own.reshape(-1, tokens).astype(bool)):
+                out.append(attention(q[rows[b] + i][None], keys[seen], values[seen], self.rest[2])[0])
+        return np.concatenate(out)
+
+
+@pytest.mark.parametrize("kind", ["values", "bits", "both"])
+def test_custom_masks_of_flashinfer_are_kept_and_pass(monkeypatch, tmp_path, kind):
+    module = types.ModuleType("flashinfer")
+    module.BatchPrefillWithPagedKVCacheWrapper = MaskedPrefillWrapper
+    monkeypatch.setitem(sys.modules, "flashinfer", module)
+    indptr, indices, last = np.array([0, 3, 5], np.int32), np.array([7, 1, 12, 3, 9], np.int32), np.array([2, 3], np.int32)
+    cache = np.full((16, 2, 4, 2, 8), np.nan, np.float32)
+    cache[indices] = some(5, 2, 4, 2, 8)
+    masks = [RNG.random((3, 10)) < 0.5, RNG.random((1, 7)) < 0.5]
+    for mask in masks:
+        mask[:, 2] = True
+    bits = np.concatenate([np.packbits(mask.ravel(), bitorder="little") for mask in masks])
+    values = np.concatenate([mask.ravel() for mask in masks])
+    given = {"values": dict(custom_mask=values, causal=True), "bits": dict(packed_custom_mask=bits),
+             "both": dict(custom_mask=~values, packed_custom_mask=bits)}[kind]
+    for more in ({}, dict(window_left=3)):
+        wrapper = MaskedPrefillWrapper()
+        with kv.capture.to(tmp_path) as capture:
+            capture.flashinfer(names=["BatchPrefillWithPagedKVCacheWrapper"])
+            wrapper.plan(np.array([0, 3, 4], np.int32), indptr, indices, last, 4, 2, 8, 4, **given, **more)
+            wrapper.run(some(4, 4, 8), cache)
+        assert capture.left == ({"a window together with a custom mask": 1} if more else {}), capture
+    assert main(["replay", str(tmp_path)]) == 0
 
 
 class LaterDecodeWrapper(BatchDecodeWithPagedKVCacheWrapper):

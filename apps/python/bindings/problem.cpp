@@ -85,6 +85,7 @@ py::dict lint(const std::shared_ptr<Bundle>& tensors, const py::dict& options) {
   lint_options.layout = layout_options(options);
   lint_options.vector_read = option<std::int64_t>(options, "vector_read").value_or(1);
   lint_options.tma = option<bool>(options, "tma").value_or(false);
+  lint_options.causal = option<bool>(options, "causal").value_or(false);
   golden::LintReport report;
   {
     const py::gil_scoped_release release;

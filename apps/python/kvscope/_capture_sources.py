@@ -200,6 +200,48 @@ def _vllm(call: Call) -> Kept:
                 ("key_cache", "value_cache"), "block_table", _pages_held(metadata.block_table, lengths, int(key.shape[1])))
 
 
+_SGLANG_FP8 = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2", "float8_e4m3fnuz": "e4m3fnuz"}  # pool.dtype
+
+
+def _sglang_fp8(call: Call, decode: bool, kind: str) -> None:
+    """Leaves out the calls on an fp8 pool whose kernel also reads something else than the pool."""
+    backend, layer = call.at("self"), call.at("layer")
+    if kind == "e4m3fnuz":
+        raise Left("a cache of type e4m3fnuz")
+    if (layer.k_scale is None) != (layer.v_scale is None):
+        raise Left("a scale for only one of K and V")
+    # FlashAttention's backend reads all keys from the pool. The others read the new keys of an extend call as they were
+    # before the pool quantized them, except FlashInfer's without its ragged wrapper.
+    paged = hasattr(backend, "kv_cache_dtype_str") or \
+        getattr(getattr(backend, "forward_metadata", None), "use_ragged", True) is False
+    if not decode and not paged:
+        raise Left("new keys that the kernel reads before they are quantized")
+
+
+def _sglang_query(call: Call) -> Any:
+    """q as the kernel reads it: FlashAttention's backend converts it to the type of an fp8 cache, without a scale."""
+    backend, layer, q = call.at("self"), call.at("layer"), call.at("q")
+    converts = str(getattr(backend, "kv_cache_dtype_str", "auto")) != "auto" and int(layer.qk_head_dim) <= 256 and \
+        getattr(backend, "fa_impl_ver", 3) != 4
+    q = q.reshape(-1, int(layer.tp_q_head_num), int(layer.qk_head_dim))
+    return q.to(backend.kv_cache_dtype) if converts else q
+
+
+def _fp8_bits(buffer: Any) -> Any:
+    """The bit patterns of a pool: PyTorch cannot gather rows of fp8 on every device."""
+    return buffer.view(sys.modules["torch"].uint8) if "float8" in str(buffer.dtype) else buffer
+
+
+def _sglang_scale(scale: Any, heads: int) -> Any:
+    """The scale of a layer, one number or one for each KV head, as [1] or [heads]."""
+    if isinstance(scale, (int, float)):
+        return np.array([scale], np.float32)
+    scale = _host(scale.detach() if hasattr(scale, "detach") else scale).reshape(-1)
+    if len(scale) not in (1, heads):
+        raise Left(f"{len(scale)} scales for {heads} KV heads")
+    return scale
+
+
 def _sglang(call: Call) -> Kept:
     """AttentionBackend.forward: the slots of each request's tokens are those of req_to_token."""
     layer, batch = call.at("layer"), call.at("forward_batch")
@@ -215,17 +257,26 @@ def _sglang(call: Call) -> Kept:
     lengths, requests = _numbers(batch.seq_lens), _numbers(batch.req_pool_indices)
     slots_of = _numbers(tokens.req_to_token)
     slots = [slots_of[request, :length] for request, length in zip(requests, lengths)]
-    queries = np.ones(len(lengths), np.int64) if batch.forward_mode.is_decode() else _numbers(batch.extend_seq_lens)
+    decode = bool(batch.forward_mode.is_decode())
+    queries = np.ones(len(lengths), np.int64) if decode else _numbers(batch.extend_seq_lens)
     indices = np.concatenate([np.zeros(0, np.int64), *slots])
     given = {"q": call.at("q").reshape(-1, int(layer.tp_q_head_num), int(layer.qk_head_dim)),
              "k_buffer": pool.get_key_buffer(number), "v_buffer": pool.get_value_buffer(number),
              "kv_indptr": np.append(0, np.cumsum(lengths)).astype(np.int32), "kv_indices": indices,
              "qo_indptr": np.append(0, np.cumsum(queries)).astype(np.int32)}
+    options = _attention_options(layer.scaling, getattr(layer, "logit_cap", 0),
+                                 _window(getattr(layer, "sliding_window_size", None)))
+    kind = _SGLANG_FP8.get(str(getattr(pool, "dtype", "")).rpartition(".")[2])
+    if kind is not None:
+        _sglang_fp8(call, decode, kind)
+        given["q"], options["cache_dtype"] = _sglang_query(call), kind
+        given.update({name: _fp8_bits(given[name]) for name in ("k_buffer", "v_buffer")})
+        if layer.k_scale is not None:  # stored elements are k / k_scale, in the pool's type
+            heads = int(given["k_buffer"].shape[1])
+            given.update(k_scale=_sglang_scale(layer.k_scale, heads), v_scale=_sglang_scale(layer.v_scale, heads))
     result = call.result[0] if isinstance(call.result, tuple) else call.result
     out = {"o": result.reshape(len(given["q"]), int(layer.tp_q_head_num), -1)}
-    return Kept("sglang", given, out, _attention_options(layer.scaling, getattr(layer, "logit_cap", 0),
-                                                         _window(getattr(layer, "sliding_window_size", None))),
-                ("k_buffer", "v_buffer"), "kv_indices", np.ones(indices.shape, bool))
+    return Kept("sglang", given, out, options, ("k_buffer", "v_buffer"), "kv_indices", np.ones(indices.shape, bool))
 
 
 _plans: "weakref.WeakKeyDictionary[Any, Mapping[str, Any]]" = weakref.WeakKeyDictionary()
@@ -248,9 +299,10 @@ def _flashinfer_run(call: Call) -> Kept:
     plan = _plans.get(wrapper)
     if plan is None:
         raise Left("run without a plan: activate the capture before plan is called")
-    if str(plan.get("pos_encoding_mode", "NONE")) != "NONE" or plan.get("custom_mask") is not None or \
-            plan.get("packed_custom_mask") is not None:
-        raise Left("position encoding or a mask inside of the kernel")
+    if str(plan.get("pos_encoding_mode", "NONE")) != "NONE":
+        raise Left("position encoding inside of the kernel")
+    # The kernel takes the packed mask if both are given, and no causal one beside it.
+    mask = next((name for name in ("packed_custom_mask", "custom_mask") if plan.get(name) is not None), None)
     if call.arguments.get("args") or call.arguments.get("kv_cache_sf") is not None or \
             call.arguments.get("skip_softmax_threshold_scale_factor") is not None:
         raise Left("arguments of another attention: a custom kernel, NVFP4 scales or a skipped softmax")
@@ -268,7 +320,7 @@ def _flashinfer_run(call: Call) -> Kept:
         rows = np.arange(sequences + 1, dtype=np.int32) * (len(query) // max(sequences, 1))
     given = {"q": query, "k_cache": key, "v_cache": value, "kv_indptr": named["indptr"],
              "kv_indices": named["indices"], "kv_last_page_len": named["last_page_len"],
-             "qo_indptr": rows, "sinks": call.arguments.get("sinks")}
+             "qo_indptr": rows, "sinks": call.arguments.get("sinks"), **({mask: plan[mask]} if mask else {})}
     scale = plan.get("sm_scale") or 1 / float(key.shape[-1]) ** 0.5
     for name in ("q_scale", "k_scale"):
         scale *= float(call.arguments.get(name) or 1)
@@ -277,6 +329,8 @@ def _flashinfer_run(call: Call) -> Kept:
         given["k_scale"] = np.ones(1, np.float32)
     left = call.arguments.get("window_left")
     options = _attention_options(scale, plan.get("logits_soft_cap"), _window(plan.get("window_left", -1) if left is None else left))
+    if mask is not None and "mask" in options:
+        raise Left("a window together with a custom mask")
     if "mask" not in options:
         options["mask"] = "causal" if decode or plan.get("causal") else "none"
     outputs = dict(zip(("o", "lse"), call.result)) if isinstance(call.result, tuple) else {"o": call.result}

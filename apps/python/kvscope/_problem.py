@@ -144,13 +144,15 @@ class LintReport:
 
 
 def lint(problem: Problem | Mapping[str, Any], layout: str | None = None, *, vector_read: int = 1, tma: bool = False,
-         **options: Any) -> LintReport:
-    """Checks index tensors before a kernel reads them. Faulty tensors make no Problem: pass them as a dict."""
+         causal: bool = False, **options: Any) -> LintReport:
+    """Checks index and mask tensors before a kernel reads them. `causal`: the kernel is causal too, so a mask should show
+    no later key. Faulty tensors make no Problem: pass them as a dict."""
     if isinstance(problem, Problem):
         bundle, layout = problem._core.tensors, problem.about["layout"]
     else:
         bundle, _ = bundle_of(problem)
-    return LintReport(_core.lint(bundle, {**options, "layout": layout or "", "vector_read": vector_read, "tma": tma}))
+    return LintReport(_core.lint(bundle, {**options, "layout": layout or "", "vector_read": vector_read, "tma": tma,
+                                          "causal": causal}))
 
 
 def convert(cache: Mapping[str, Any] | Problem, source: str | None = None, to: str | None = None, *,

@@ -235,8 +235,12 @@ class DumpReader {
   }
 
   void check_supported() {
-    for (const char* name : {"custom_mask", "packed_custom_mask", "prefix_len_ptr", "token_pos_in_items_ptr"}) {
-      if (plan_.tensor(name) != nullptr) fault(name, "is set; kvscope computes causal masks and windows only");
+    for (const char* name : {"prefix_len_ptr", "token_pos_in_items_ptr"}) {
+      if (plan_.tensor(name) != nullptr) fault(name, "is set; kvscope computes causal masks, windows and custom masks");
+    }
+    const bool masked = plan_.tensor("custom_mask") != nullptr || plan_.tensor("packed_custom_mask") != nullptr;
+    if (const double window = plan_.number("window_left").value_or(-1); masked && window >= 0) {
+      fault("window_left", fmt::format("is {}, and a custom mask is set: kvscope computes one of the two", window));
     }
     if (const json::Value* mode = plan_.value("pos_encoding_mode");
         mode != nullptr && mode->as_string() != nullptr && *mode->as_string() != "NONE") {
@@ -269,6 +273,10 @@ class DumpReader {
     move_tensor(plan_, {"paged_kv_indices", "indices"}, "kv_indices");
     move_tensor(plan_, {"paged_kv_last_page_len", "last_page_len"}, "kv_last_page_len");
     if (const Tensor* sinks = run_.tensor("sinks"); sinks != nullptr) out_.tensors.tensors["sinks"] = *sinks;
+    // The kernel takes the packed mask if both are given.
+    const bool packed = plan_.tensor("packed_custom_mask") != nullptr;
+    const char* name = packed ? "packed_custom_mask" : "custom_mask";
+    if (const Tensor* mask = plan_.tensor(name); mask != nullptr) out_.tensors.tensors[name] = *mask;
     const std::string layout = kv_layout();
     out_.options.layout = layout == "HND" ? "flashinfer_hnd" : "flashinfer";
   }

@@ -29,9 +29,11 @@ constexpr auto kCommonTensors = std::to_array<CommonTensor>({
     {"alibi_slopes", "alibi", "[Hq]"},
     {"q_lens", "seqused_q query_lens q_seq_lens", "[B]"},
     {"custom_mask", "", "[sum of queries * keys]"},
-    {"packed_custom_mask", "", "bytes of 8 bits"},
-    {"tree_mask", "tree_attn_mask", "[S, S] or [B, S, S]"},
-    {"attn_mask", "attention_bias attn_bias", "[Sq, Sk], [B, Sq, Sk] or [B, Hq, Sq, Sk]"},
+    {"packed_custom_mask", "custom_mask_buf", "bytes of 8 bits"},
+    {"mask_indptr", "mask_indptr_buf", "[B + 1]"},
+    {"tree_mask", "tree_attn_mask tree_attn_bias qq_bias spec_decoding_packed_mask",
+     "[S, S], [B, S, S], or a list of all keys, of all queries, or of bits"},
+    {"attn_mask", "attention_bias attn_bias", "[Sq, Sk], [B, Sq, Sk] or [B, Hq, Sq, Sk]; 1 for a shared axis"},
 });
 
 // Forms of a layout may have a tensor in common, with the same names.

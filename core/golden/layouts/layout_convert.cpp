@@ -14,6 +14,7 @@
 #include "core/golden/layouts/detail/cache_reader.h"
 #include "core/golden/layouts/detail/convert_parts.h"
 #include "core/golden/layouts/detail/layout_scales.h"
+#include "core/golden/layouts/detail/mask_walk.h"
 #include "core/golden/layouts/detail/queries.h"
 #include "core/golden/layouts/detail/token_map.h"
 
@@ -21,7 +22,7 @@ namespace kvscope::golden {
 namespace {
 
 constexpr std::int64_t kDefaultPage = 16;  // [tokens] of a pool made from a cache without pages
-constexpr const char* kMoved[] = {"q", "k_scale", "v_scale", "kv_scale"};  // copied with changes
+constexpr const char* kMoved[] = {"q", "k_scale", "v_scale", "kv_scale", "attn_mask"};  // copied with changes
 
 // Forms whose table has an entry for each token.
 bool by_token(TableForm form) {
@@ -330,7 +331,34 @@ class Converter {
     if (apart) moved_apart_ = given;
   }
 
+  // The columns of a dense mask are the positions of a padded cache, or the tokens that a row of the table can hold.
+  // Neither is the same in the target, so each column becomes that of a key.
+  void move_mask() {
+    const Tensor* mask = r_.peek("attn_mask");
+    if (mask == nullptr || mask->shape.size() < 2 || mask->shape.size() > 4 || mask->dtype == DType::e2m1) return;
+    MaskBatch batch;
+    bool is_padded = false;
+    std::int64_t longest = 0;
+    for (std::size_t b = 0; b < have_.slots.size(); ++b) {
+      const bool left = from_.table.form == TableForm::dense && r_.pages.by_token;
+      batch.queries.push_back(queries_[b]);
+      batch.keys.push_back(static_cast<std::int64_t>(have_.slots[b].size()));
+      batch.padding.push_back(left ? r_.page_size - r_.pages.columns[b] : 0);
+      batch.capacity = std::max(batch.capacity, from_.table.form == TableForm::dense
+                                                    ? r_.page_size
+                                                    : r_.pages.columns[b] * (r_.pages.by_token ? 1 : r_.page_size));
+      is_padded = is_padded || batch.padding.back() > 0;
+      longest = std::max(longest, batch.keys.back());
+    }
+    const std::int64_t columns = mask->shape.back();
+    const std::int64_t sequences = mask->shape.size() > 2 ? mask->shape[0] : 1;
+    if (columns != batch.capacity || columns == 1 || (columns == longest && !is_padded)) return;
+    if (sequences != 1 && std::cmp_not_equal(sequences, batch.size())) return;  // a fault wherever it is read
+    result_.bundle.tensors[r_.given("attn_mask")] = with_columns_of_keys(*mask, batch);
+  }
+
   void copy_the_rest() {
+    move_mask();
     move_scales(r_.has("kv_scale") ? "kv_scale" : "k_scale", scales_.k, 0);
     if (!moved_apart_.empty()) move_scales("kv_scale", scales_.v, 1);
     if (!r_.has("kv_scale") && r_.has("v_scale")) move_scales("v_scale", scales_.v, 1);

@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
+#include "core/base/checked.h"
 #include "core/base/errors.h"
 #include "core/golden/layouts/detail/cache_view.h"
 
@@ -20,6 +23,10 @@ CacheSizes sizes_in(const LayoutDescription& layout, const CacheForm& form, cons
                                [&](const CacheTensor& t) { return std::ranges::count(t.axes, name) > 0; });
   };
   if (!axis("head") && !axis("head*dim")) sizes.heads = 1;
+  if (axis("x") && bits(request.dtype) < 8) {
+    throw InputError("command line", "--dtype",
+                     fmt::format("{}: layout '{}' has runs of whole bytes", name(request.dtype), layout.name));
+  }
   if (axis("x")) sizes.run = std::max<std::int64_t>(layout.run_bytes.value / size_of(request.dtype), 1);
   if (axis("latent")) sizes.latent = request.value_size;
   if (!axis("slot") && !axis("position")) {
@@ -53,30 +60,115 @@ CacheSizes sizes_in(const LayoutDescription& layout, const CacheForm& form, cons
 void add_runs(const CachePiece& piece, const CacheTensor& tensor, char k_or_v, std::int64_t block, std::int64_t slot,
               std::int64_t head, TokenPlace& place) {
   const std::int64_t unit = bits(piece.dtype);
+  const bool scales = tensor.holds_scales() || piece.each > 1;
+  std::int64_t end = -1;  // [bits] of the last run
   for (std::int64_t d = 0; d < piece.count; ++d) {
-    const std::int64_t byte = piece.walk.at(block, slot, head, d) / 8;
-    PlaceRun* last = place.runs.empty() ? nullptr : &place.runs.back();
-    const bool joins = d > 0 && last != nullptr && last->byte + last->bytes == byte;
-    if (joins) {
-      ++last->count;
-      last->bytes += unit / 8;
+    const std::int64_t bit = piece.walk.at(block, slot, head, d);
+    if (d > 0 && end == bit) {
+      PlaceRun& last = place.runs.back();
+      ++last.count;
+      last.bytes = ceil_div(bit + unit, 8) - last.byte;
     } else {
-      place.runs.push_back(
-          {tensor.name, k_or_v, piece.each > 1, head, piece.first + d * piece.each, 1, byte, unit / 8});
+      place.runs.push_back({tensor.name, k_or_v, scales, head, piece.first + d * piece.each, 1, piece.each, bit / 8,
+                            ceil_div(bit % 8 + unit, 8)});
+    }
+    end = bit + unit;
+  }
+}
+
+std::string shape_of(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+// Faults of block scales: the sizes that a form with scales and their order need.
+void check_block_scales(const LayoutDescription& layout, const CacheForm& form, const CacheSizes& sizes,
+                        const PlaceRequest& request, std::vector<Fault>& faults) {
+  const bool has_any = std::ranges::any_of(form.tensors, &CacheTensor::holds_scales);
+  if (!has_any) {
+    faults.push_back({"--group", fmt::format("layout '{}' has no tensor of block scales", layout.name)});
+    return;
+  }
+  const bool in_keys = form.values_in_keys;
+  for (const auto& [which, order, size] : {std::tuple{"--k-scales", request.k_order, sizes.head_size},
+                                           {"--v-scales", request.v_order, sizes.value_size}}) {
+    if (in_keys && which == std::string_view("--v-scales")) continue;
+    if (size % request.group != 0) {
+      faults.push_back({"--group", fmt::format("{} does not divide the {} elements of a head", request.group, size)});
+    }
+    if (order == ScaleOrder::linear) continue;
+    if (sizes.page_size % slots_of_run(order) != 0) {
+      faults.push_back({which, fmt::format("{}: {} slots share a run, which does not divide the page size {}",
+                                           name(order), slots_of_run(order), sizes.page_size)});
+    }
+    if (size / request.group % scales_of_run(order) != 0) {
+      faults.push_back({which, fmt::format("{}: {} scales of a slot are not a multiple of {}", name(order),
+                                           size / request.group, scales_of_run(order))});
     }
   }
 }
 
+// The strides of k_scale and v_scale of a unit: the axes of the cache that vary with it, in their order.
+PlaceStrides unit_strides(const CacheForm& form, const CacheSizes& sizes, const PlaceRequest& request, char k_or_v) {
+  const std::string& unit = request.scales;
+  const bool by_block = unit.starts_with("block") || unit.starts_with("token"), by_slot = unit.starts_with("token");
+  const bool by_head = unit.ends_with("head");
+  std::vector<std::int64_t> shape;
+  PlaceStrides strides;
+  std::int64_t next = size_of(request.scale_dtype);
+  const std::string axes = scale_axes(form);
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    std::int64_t* stride = *axis == 'N' && by_block  ? &strides.block
+                           : *axis == 'P' && by_slot ? &strides.slot
+                           : *axis == 'H' && by_head ? &strides.head
+                                                     : nullptr;
+    if (stride == nullptr) continue;
+    *stride = next;
+    shape.insert(shape.begin(), *axis == 'N' ? sizes.blocks : *axis == 'P' ? sizes.page_size : sizes.heads);
+    next *= shape.front();
+  }
+  strides.tensor = k_or_v == 'k' ? "k_scale" : "v_scale";
+  strides.k_or_v = k_or_v;
+  strides.shape = fmt::format("{} {}", name(request.scale_dtype), shape_of(shape));
+  strides.scales = true;
+  strides.unit = unit == "token-head"   ? "token and KV head"
+                 : unit == "block-head" ? "block and KV head"
+                 : unit == "head"       ? "KV head"
+                                        : unit;
+  return strides;
+}
+
 }  // namespace
 
+const std::vector<std::string>& scale_units() {
+  static const std::vector<std::string> units{"tensor", "head", "token", "token-head", "block", "block-head"};
+  return units;
+}
+
 TokenPlace place_of_token(const LayoutDescription& layout, const PlaceRequest& request) {
-  const CacheForm& form = layout.forms.front();
-  const CacheSizes sizes = sizes_in(layout, form, request);
+  const CacheForm form = request.group > 0 ? with_block_scales(layout.forms.front()) : layout.forms.front();
+  CacheSizes sizes = sizes_in(layout, form, request);
+  std::vector<Fault> faults;
+  if (request.group > 0) check_block_scales(layout, form, sizes, request, faults);
+  if (request.group > 0 && !request.scales.empty()) {
+    faults.push_back({"--scales", "shows k_scale and v_scale, and --group block scales: give one of them"});
+  }
+  const bool by_place = request.scales.starts_with("block");
+  if (by_place && !layout.has_axis("slot") && !layout.has_axis("position")) {
+    faults.push_back(
+        {"--scales", fmt::format("{}: layout '{}' has no blocks of several tokens", request.scales, layout.name)});
+  }
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+  if (request.group > 0) {
+    sizes.k_group = sizes.v_group = request.group;
+    sizes.k_order = request.k_order;
+    sizes.v_order = request.v_order;
+  }
   std::vector<DType> stored;
   std::vector<bool> present;
   for (const CacheTensor& tensor : form.tensors) {
-    stored.push_back(tensor.row.empty() ? request.dtype : DType::u8);
-    present.push_back(!tensor.optional);
+    const bool scales = tensor.holds_scales();
+    stored.push_back(scales ? request.scale_dtype : tensor.row.empty() ? request.dtype : DType::u8);
+    present.push_back(!tensor.optional || (scales && request.group > 0));
   }
   const CacheView view = view_of(form, sizes, layout.has_axis("layer") ? request.layer : 0, stored, present);
   const std::int64_t pages = static_cast<std::int64_t>(request.table.size());
@@ -117,6 +209,8 @@ TokenPlace place_of_token(const LayoutDescription& layout, const PlaceRequest& r
       place.at = fmt::format("block {}, slot {}", block, slot);
   }
   const auto add = [&](const CacheSide& side, char k_or_v) {
+    const bool has_unit = !request.scales.empty();
+    const PlaceStrides unit = has_unit ? unit_strides(form, sizes, request, k_or_v) : PlaceStrides{};
     for (std::int64_t head = 0; head < sizes.heads; ++head) {
       for (const CachePiece& piece : side.elements) {
         add_runs(piece, form.tensors[piece.tensor], k_or_v, block, slot, head, place);
@@ -124,15 +218,36 @@ TokenPlace place_of_token(const LayoutDescription& layout, const PlaceRequest& r
       for (const CachePiece& piece : side.scales) {
         add_runs(piece, form.tensors[piece.tensor], k_or_v, block, slot, head, place);
       }
+      if (!has_unit) continue;
+      const std::int64_t byte = block * unit.block + slot * unit.slot + head * unit.head;
+      place.runs.push_back({unit.tensor, k_or_v, true, head, 0, 1, k_or_v == 'k' ? sizes.head_size : sizes.value_size,
+                            byte, size_of(request.scale_dtype)});
     }
-    for (const CachePiece& piece : side.elements) {
+    const auto add_strides = [&](const CachePiece& piece, bool scales) {
       const CacheTensor& tensor = form.tensors[piece.tensor];
-      const std::string shape =
-          fmt::format("{} {}", tensor.row.empty() ? std::string(name(piece.dtype)) : "bytes",
-                      fmt::format("[{}]", fmt::join(shape_for(tensor, sizes, stored[piece.tensor]), ", ")));
-      place.strides.push_back({tensor.name, k_or_v, shape, piece.walk.by_block / 8, piece.walk.by_slot / 8,
-                               piece.walk.by_head / 8, piece.walk.by_element / 8});
+      PlaceStrides strides;
+      strides.tensor = tensor.name;
+      strides.k_or_v = k_or_v;
+      strides.shape = fmt::format("{} {}", tensor.row.empty() ? std::string(name(piece.dtype)) : "bytes",
+                                  shape_of(shape_for(tensor, sizes, stored[piece.tensor])));
+      strides.block = piece.walk.by_block / 8;
+      strides.slot = piece.walk.by_slot / 8;
+      strides.head = piece.walk.by_head / 8;
+      strides.next = piece.walk.by_element / 8;
+      strides.half_bytes = piece.walk.by_element == 4;
+      strides.scales = scales;
+      if (scales) {
+        strides.each = piece.each;
+        strides.groups = piece.count;
+        strides.order = piece.walk.order;
+      }
+      place.strides.push_back(std::move(strides));
+    };
+    for (const CachePiece& piece : side.elements) add_strides(piece, false);
+    for (const CachePiece& piece : side.scales) {
+      if (form.tensors[piece.tensor].holds_scales()) add_strides(piece, true);
     }
+    if (has_unit) place.strides.push_back(unit);
   };
   add(view.k, 'k');
   if (!view.values_in_keys) add(view.v, 'v');

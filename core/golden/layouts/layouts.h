@@ -67,6 +67,7 @@ struct PreparedProblem {
   std::vector<std::int64_t> key_lengths;         // [batch]
   std::vector<double> alibi_slopes, sinks;       // [query_heads] or empty
   std::vector<std::int64_t> bias_columns;        // [batch] of a mask tensor with biases: the column of key 0
+  std::vector<double> bias_values;               // biases that are not read in place: [batch, head, query, key]
   std::vector<std::string> scales;               // "K: k_scale f32 [2], per KV head"
   xt::xtensor<std::uint32_t, 2> sequence_table;  // [batch, columns] the row's number: for scales per sequence
   std::vector<double> k_scales, v_scales;        // block scales of packed rows, or both kinds of scales: their products

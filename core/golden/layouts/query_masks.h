@@ -4,7 +4,8 @@
 //   custom_mask         values [sum of queries * keys], 0 or 1
 //   packed_custom_mask  values are bytes, lowest bit first; each sequence starts at a byte
 //   attn_mask           as custom_mask: the values of each sequence's queries and keys
-//   tree_mask           values [S, S] or [B, S, S] among the last S keys of a sequence; all keys before are seen
+//   tree_mask           values [S, S] or [B, S, S] among the last S keys of a sequence; all keys before are seen.
+//                       Trees of bits, or of different sizes: as custom_mask
 //   indices             slots of the cache [T, width], -1 for none
 #pragma once
 

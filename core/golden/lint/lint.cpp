@@ -392,9 +392,10 @@ void check_lint_options(const LintOptions& options) {
 }  // namespace
 
 const std::vector<std::string_view>& lint_rules() {
-  static const std::vector<std::string_view> rules{"missing", "type",    "shape",  "indptr",   "last-page",
-                                                   "length",  "padding", "range",  "pair",     "duplicate",
-                                                   "sharing", "write",   "vector", "overflow", "tma"};
+  static const std::vector<std::string_view> rules{"missing",    "type",       "shape",      "indptr",    "last-page",
+                                                   "length",     "padding",    "range",      "pair",      "duplicate",
+                                                   "sharing",    "write",      "mask-value", "mask-past", "mask-row",
+                                                   "mask-later", "mask-sense", "vector",     "overflow",  "tma"};
   return rules;
 }
 
@@ -424,6 +425,7 @@ LintReport lint(Bundle tensors, const LintOptions& options) {
   } else {
     report.not_checked.emplace_back("entries: the sizes of the cache are not known");
   }
+  check_lint_masks(LintTensors(tensors, options.layout), cache, indices, options.causal, report);
   const auto rank = [](const LintFinding& finding) { return std::ranges::find(lint_rules(), finding.rule); };
   std::ranges::stable_sort(report.findings, {}, rank);
   return report;

@@ -1,5 +1,5 @@
-// Checks the index tensors of a paged cache, before a kernel reads them. A kernel follows a wrong entry without a
-// message, to a wrong result or to an illegal address; lint reports all faults of a file at once.
+// Checks the index and mask tensors of a paged cache, before a kernel reads them. A kernel follows a wrong entry
+// without a message, to a wrong result or to an illegal address; lint reports all faults of a file at once.
 //
 //   rule        finds
 //   missing     an index tensor that the layout needs
@@ -14,12 +14,18 @@
 //   duplicate   a block twice in one sequence, a key twice for one query, a request twice in a batch
 //   sharing     a block in two sequences at different pages, or behind pages of different contents
 //   write       a block that takes a new token of one sequence in a slot that another sequence reads
+//   mask-value  a value of a mask that is not 0 or 1; NaN or +inf in a mask that is added to the scores
+//   mask-past   values past the keys of a sequence that a kernel which reads the whole mask takes for visible keys
+//   mask-row    a query that sees no key
+//   mask-later  a key after the query's own token, where the kernel is causal too
+//   mask-sense  a mask that is 1 where the key is hidden
 //   vector      a table row that a kernel which loads several entries at once reads past, or loads unaligned
 //   overflow    a row, element or byte offset of a used block that does not fit 32 bits
 //   tma         strides, sizes and boxes that a tensor map of the cache cannot have
 //
-// The first twelve are faults of the data, except for the sharing of a file without cache tensors; the others are
-// warnings about kernels that read the data in a certain way. Only entries of pages that the mask shows to a query are
+// The rules up to write and mask-value are faults of the data, except for the sharing of a file without cache tensors;
+// the others are warnings about kernels that read the data in a certain way, or about masks that are rarely meant.
+// Masks have faults of the rules type, shape and indptr too. Only entries of pages that the mask shows to a query are
 // judged: an engine may free the others. Every form of table is checked; caches without one (padded, ragged, chunks)
 // have lengths, offsets and strides to check. A sparse table has a row for each query, which may share keys.
 #pragma once
@@ -41,6 +47,7 @@ struct LintOptions {
   LayoutOptions layout;                            // its mask and layer decide which entries are read
   std::int64_t vector_read = 1;                    // [entries] that a kernel loads at once; 1: the rule is not checked
   bool tma = false;                                // check a tensor map of K and V
+  bool causal = false;                             // the kernel is causal too: check rule mask-later
   std::optional<std::array<std::int64_t, 2>> box;  // of the tensor map, [rows, elements]; empty: a page, 128 bytes
   // For a file without cache tensors: the shape and type that they have. The first axis is the number of blocks.
   std::vector<std::int64_t> cache_shape;

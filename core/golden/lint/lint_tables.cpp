@@ -325,6 +325,7 @@ void read_lint_dense(const LintTensors& tensors, const LintCache& cache, LintInd
           before > 0 ? fmt::format("the positions after {} of padding", before) : "the positions", findings);
     }
     if (sequence.known) sequence.keys = tokens[b];
+    sequence.padding = before;
     indices.sequences.push_back(sequence);
   }
 }

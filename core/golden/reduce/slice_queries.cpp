@@ -1,8 +1,12 @@
 // The queries of a slice, with their offsets, and the mask tensors.
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/errors.h"
+#include "core/golden/layouts/detail/mask_walk.h"
 #include "core/golden/layouts/detail/queries.h"
 #include "core/golden/reduce/detail/slice_parts.h"
 
@@ -96,31 +100,81 @@ Indices range_between(std::int64_t first, std::int64_t end) {
   return indices;
 }
 
-// [Sq, Sk], [B, Sq, Sk] or [B, Hq, Sq, Sk]: the sequences have their rows and columns in common.
+// [Sq, Sk], [B, Sq, Sk] or [B, Hq, Sq, Sk]: the sequences have their first row and column in common.
 Tensor cut_dense_mask(const SlicedInput& input, const Tensor& given, const ProblemSlice& slice, const Indices& heads) {
   const std::size_t rank = given.shape.size();
   const SequenceSlice& first = slice.sequences.front();
-  const std::int64_t columns = given.shape[rank - 1];
+  const std::int64_t rows = given.shape[rank - 2], columns = given.shape[rank - 1];
   const bool positions = input.form() == TableForm::dense && columns == input.sizes.page_size;
   std::int64_t end_query = 0, end_key = 0;
   Indices sequences;
   for (const SequenceSlice& sequence : slice.sequences) {
-    const bool alike = sequence.first_query == first.first_query &&
-                       (sequence.end_query == first.end_query || input.has("q_lens")) &&
-                       (sequence.first_page == first.first_page || positions);
-    if (!alike) throw InputError("slice", "", "sequences of a mask [Sq, Sk] keep the same queries and first keys");
+    const bool alike = (rows == 1 || sequence.first_query == first.first_query) &&
+                       (columns == 1 || positions || sequence.first_page == first.first_page);
+    if (!alike) throw InputError("slice", "", "sequences of a mask [Sq, Sk] keep the same first query and first key");
     sequences.push_back(sequence.index);
     end_query = std::max(end_query, sequence.end_query);
     end_key = std::max(end_key, sequence.keys);
   }
-  const KeptPositions kept = positions ? kept_positions(input, slice)
-                                       : KeptPositions{first.first_page * input.prepared.problem.k.page_size,
-                                                       slice.only_used_columns ? end_key : columns};
-  Tensor mask = take(given, rank - 1, range_between(kept.first, kept.end));
-  mask = take(mask, rank - 2, range_between(first.first_query, end_query));
+  Tensor mask = given;
+  if (columns > 1) {
+    const KeptPositions kept = positions
+                                   ? kept_positions(input, slice)
+                                   : KeptPositions{first.first_page * input.prepared.problem.k.page_size, end_key};
+    mask = take(mask, rank - 1, range_between(kept.first, kept.end));
+  }
+  if (rows > 1) mask = take(mask, rank - 2, range_between(first.first_query, end_query));
   if (rank == 4 && given.shape[1] > 1) mask = take(mask, 1, heads);
   if (rank >= 3 && given.shape[0] > 1) mask = take(mask, 0, sequences);
   return mask;
+}
+
+// The numbers of a mask that lists its sequences: elements, or bits.
+class CutList {
+ public:
+  CutList(const Tensor& given, bool bits) : given_(given), bits_(bits), made_{given.dtype, {}, {}} {}
+
+  void add(std::int64_t at) {
+    std::vector<std::byte>& cut = made_.bytes.own();
+    const std::int64_t size = size_of(given_.dtype);
+    if (!bits_) {
+      const auto from = given_.bytes.begin() + at * size;
+      cut.insert(cut.end(), from, from + size);
+      ++count_;
+      return;
+    }
+    const auto bit = given_.bytes[static_cast<std::size_t>(at / 8)] >> static_cast<int>(at % 8) & std::byte{1};
+    if (count_ % 8 == 0) cut.push_back(std::byte{0});
+    cut.back() |= bit << static_cast<int>(count_++ % 8);
+  }
+  void end_of_sequence() {
+    if (bits_) count_ = static_cast<std::int64_t>(made_.bytes.size()) * 8;
+    ends.push_back(bits_ ? count_ / 8 : count_);
+  }
+  Tensor take() {
+    made_.shape = {static_cast<std::int64_t>(made_.bytes.size()) / size_of(given_.dtype)};
+    return std::move(made_);
+  }
+  Indices ends{0};  // [elements, or bytes of bits]
+
+ private:
+  const Tensor& given_;
+  bool bits_;
+  Tensor made_;
+  std::int64_t count_ = 0;
+};
+
+// A list of trees, whose queries and keys are all kept: the part of each kept sequence.
+Tensor cut_tree_list(const Tensor& given, const MaskWalk& walk, const MaskBatch& batch, const ProblemSlice& slice) {
+  const std::int64_t unit = walk.bits ? bits(given.dtype) : 1;
+  Indices kept;
+  for (const SequenceSlice& sequence : slice.sequences) {
+    const auto b = static_cast<std::size_t>(sequence.index);
+    for (std::int64_t i = 0; i < batch.queries[b] * walk.query_stride[b] / unit; ++i) {
+      kept.push_back(walk.first[b] / unit + i);
+    }
+  }
+  return take(given, 0, kept);
 }
 
 }  // namespace
@@ -129,48 +183,48 @@ void cut_mask(const SlicedInput& input, const Bundle& tensors, const ProblemSlic
               Bundle& made) {
   const std::string name(input.mask());
   if (name.empty()) return;
-  const Tensor& given = tensors.tensors.at(input.name(name));
+  const std::string& given_name = input.name(name);
+  const Tensor& given = tensors.tensors.at(given_name);
+  Indices sequences;
+  for (const SequenceSlice& sequence : slice.sequences) sequences.push_back(sequence.index);
   if (name == "attn_mask") {
-    made.tensors[input.name(name)] = cut_dense_mask(input, given, slice, heads);
+    made.tensors[given_name] = cut_dense_mask(input, given, slice, heads);
     return;
   }
-  if (name == "tree_mask") {
-    Indices sequences;
-    for (const SequenceSlice& sequence : slice.sequences) sequences.push_back(sequence.index);
-    made.tensors[input.name(name)] = given.shape.size() == 3 ? take(given, 0, sequences) : given;
+  if (name == "tree_mask" && given.shape.size() > 1) {
+    made.tensors[given_name] = given.shape.size() == 3 ? take(given, 0, sequences) : given;
     return;
   }
   const attention::Problem& whole = input.prepared.problem;
-  const bool packed = name == "packed_custom_mask";
-  const std::int64_t size = packed ? 1 : size_of(given.dtype);
-  std::vector<std::int64_t> starts{0};  // [elements, or bytes of 8]
+  MaskBatch batch;
   for (std::int64_t b = 0; b < whole.batch; ++b) {
-    const std::int64_t count = (whole.first_query(b + 1) - whole.first_query(b)) * whole.keys(b);
-    starts.push_back(starts.back() + (packed ? (count + 7) / 8 : count));
+    batch.queries.push_back(whole.first_query(b + 1) - whole.first_query(b));
+    batch.keys.push_back(whole.keys(b));
   }
-  Tensor mask{given.dtype, {}, {}};
-  std::vector<std::byte>& cut = mask.bytes.own();
+  std::optional<MaskOffsets> offsets;
+  if (input.has("mask_indptr")) {
+    offsets = {input.name("mask_indptr"), integers_of(tensors.tensors.at(input.name("mask_indptr")))};
+  }
+  const MaskWalk walk = read_mask_walk(name, given_name, given, offsets, batch).walk;
+  if (name == "tree_mask") {
+    made.tensors[given_name] = cut_tree_list(given, walk, batch, slice);
+    return;
+  }
+  CutList list(given, walk.bits);
   for (const SequenceSlice& sequence : slice.sequences) {
-    const std::int64_t start = starts[static_cast<std::size_t>(sequence.index)];
     const std::int64_t first_key = sequence.first_page * whole.k.page_size;
-    std::int64_t written = 0;
     for (std::int64_t query = sequence.first_query; query < sequence.end_query; ++query) {
-      for (std::int64_t key = first_key; key < sequence.keys; ++key, ++written) {
-        const std::int64_t at = query * whole.keys(sequence.index) + key;
-        if (!packed) {
-          const auto from = given.bytes.begin() + (start + at) * size;
-          cut.insert(cut.end(), from, from + size);
-          continue;
-        }
-        const auto bit =
-            given.bytes[static_cast<std::size_t>(start + at / 8)] >> static_cast<int>(at % 8) & std::byte{1};
-        if (written % 8 == 0) cut.push_back(std::byte{0});
-        cut.back() |= bit << static_cast<int>(written % 8);
+      for (std::int64_t key = first_key; key < sequence.keys; ++key) {
+        list.add(walk.at(static_cast<std::size_t>(sequence.index), 0, query, key));
       }
     }
+    list.end_of_sequence();
   }
-  mask.shape = {static_cast<std::int64_t>(mask.bytes.size()) / size};
-  made.tensors[input.name(name)] = std::move(mask);
+  if (offsets) {
+    made.tensors[offsets->name] =
+        integers_as(tensors.tensors.at(offsets->name).dtype, {static_cast<std::int64_t>(list.ends.size())}, list.ends);
+  }
+  made.tensors[given_name] = list.take();
 }
 
 }  // namespace kvscope::golden

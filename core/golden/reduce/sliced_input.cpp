@@ -9,12 +9,11 @@
 
 #include "core/golden/layouts/detail/cache_reader.h"
 #include "core/golden/layouts/detail/layout_scales.h"
+#include "core/golden/layouts/detail/mask_walk.h"
 #include "core/golden/reduce/detail/tensor_cut.h"
 
 namespace kvscope::golden {
 namespace {
-
-constexpr const char* kSlicedMasks[] = {"custom_mask", "packed_custom_mask", "tree_mask", "attn_mask"};
 
 std::vector<std::string> axes_of_scales(std::string_view letters, const LayoutDescription& layout) {
   std::vector<std::string> axes;
@@ -115,8 +114,8 @@ std::int64_t SlicedInput::block_of(std::int64_t entry) const {
 }
 
 std::string_view SlicedInput::mask() const {
-  const auto* found = std::ranges::find_if(kSlicedMasks, [&](const char* mask) { return names.contains(mask); });
-  return found == std::end(kSlicedMasks) ? std::string_view() : *found;
+  const auto found = std::ranges::find_if(mask_names(), [&](const std::string& mask) { return names.contains(mask); });
+  return found == mask_names().end() ? std::string_view() : std::string_view(*found);
 }
 
 std::int64_t SlicedInput::padding(std::int64_t sequence) const {
@@ -129,9 +128,10 @@ SlicedInput read_sliced_input(const Bundle& bundle, const LayoutOptions& options
   input.layout = &layout_of(options);
   LayoutReader reader(bundle, options, *input.layout);
   LayoutOptions without_masks = options;
-  for (const char* mask : kSlicedMasks) {
+  for (const std::string& mask : mask_names()) {
     if (reader.has(mask)) without_masks.ignore.push_back(reader.given(mask));
   }
+  if (reader.has("mask_indptr")) without_masks.ignore.push_back(reader.given("mask_indptr"));
   input.prepared = prepare_problem(bundle, without_masks, source);
   const CacheReading cache = read_cache(reader, *input.layout);
   reader.read_pages();

@@ -21,7 +21,8 @@ struct LintSequence {
   std::int64_t queries = 1;  // this step's tokens
   std::int64_t begin = 0;    // the pages that its queries see, [begin, end), within `columns`
   std::int64_t end = 0;
-  bool known = true;  // false: its offsets or its length are faulty
+  bool known = true;         // false: its offsets or its length are faulty
+  std::int64_t padding = 0;  // positions before its first token, in a padded cache
 };
 
 // The table, in whichever form. An entry stands for a page: of P tokens, or of one token where the table has an entry
@@ -103,6 +104,10 @@ class LintTensors {
 // Sets the entries and sequences of `indices`, whose form, page_tokens and places are set.
 void read_lint_table(const LintTensors& tensors, const LintCache& cache, LintIndices& indices,
                      std::vector<LintFinding>& findings);
+
+// Rules of the mask tensors (lint_masks.cpp). `causal`: rule mask-later is checked.
+void check_lint_masks(const LintTensors& tensors, const LintCache& cache, const LintIndices& indices, bool causal,
+                      LintReport& report);
 
 // The finding in one call.
 inline LintFinding lint_fault(std::string rule, std::string object, std::string problem, std::string range,

@@ -1,0 +1,249 @@
+// The mask tensors of a file: their shapes and values, and masks that are rarely meant.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/golden/layouts/detail/mask_walk.h"
+#include "core/golden/lint/detail/lint_inputs.h"
+
+namespace kvscope::golden {
+namespace {
+
+constexpr std::int64_t kMostMaskedTokens = std::int64_t{1} << 31;  // of a sequence
+
+class MaskRules {
+ public:
+  MaskRules(const std::string& given, const Tensor& mask, const MaskWalk& walk, const MaskBatch& batch,
+            std::vector<LintFinding>& findings)
+      : given_(given), walk_(walk), batch_(batch), values_(mask, walk), findings_(findings) {}
+
+  void check(bool causal) {
+    if (walk_.bits) {
+      check_last_bits();
+    } else if (walk_.form == MaskForm::dense && walk_.columns > 1 && walk_.by_sequence) {
+      check_last_columns();
+    }
+    const bool inverted = is_inverted();
+    if (inverted) return;  // every other finding follows from it
+    check_rows();
+    if (causal) check_later_keys();
+  }
+
+ private:
+  void add(LintFinding finding) { findings_.push_back(std::move(finding)); }
+  [[nodiscard]] std::string at(std::size_t b, std::int64_t head, std::int64_t query, std::int64_t key) const {
+    return given_ + values_.place(walk_.at(b, head, query, key));
+  }
+  [[nodiscard]] std::int64_t own_key(std::size_t b, std::int64_t query) const {
+    return batch_.keys[b] - batch_.queries[b] + query;
+  }
+  [[nodiscard]] std::string query_text(std::int64_t head, std::int64_t query) const {
+    return walk_.heads > 1 ? fmt::format("query {} of head {}", query, head) : fmt::format("query {}", query);
+  }
+
+  // Calls visit(b, head, query) for each query.
+  void each_row(const auto& visit) const {
+    for (std::size_t b = 0; b < batch_.size(); ++b) {
+      for (std::int64_t head = 0; head < walk_.heads; ++head) {
+        for (std::int64_t query = 0; query < batch_.queries[b]; ++query) visit(b, head, query);
+      }
+    }
+  }
+
+  // Bits behind a sequence's mask, in its last byte, or behind a row of a tree.
+  void check_last_bits() {
+    const bool tree = walk_.form == MaskForm::packed_tree;
+    for (std::size_t b = 0; b < batch_.size(); ++b) {
+      const std::int64_t rows = tree ? batch_.queries[b] : 1;
+      const std::int64_t used = tree ? batch_.queries[b] : batch_.queries[b] * batch_.keys[b];
+      const std::int64_t all = tree ? walk_.query_stride[b] : (used + 7) / 8 * 8;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const std::int64_t start = walk_.first[b] + (tree ? row * walk_.query_stride[b] : 0);
+        for (std::int64_t bit = used; bit < all; ++bit) {
+          if (values_.number(start + bit) == 0) continue;
+          add(lint_warning(
+              "mask-past", given_ + values_.place(start + bit),
+              tree ? fmt::format("is 1 in the row of query {} of sequence {}, whose tree has {} nodes", row, b, used)
+                   : fmt::format("is 1 behind the {} queries of {} keys of sequence {}", batch_.queries[b],
+                                 batch_.keys[b], b),
+              tree ? fmt::format("bits 0 to {}", used - 1) : fmt::format("{} bits", used),
+              "the mask was packed for other lengths, or from the highest bit on", 1));
+          break;  // one finding for a row
+        }
+      }
+    }
+  }
+
+  // Columns before and behind the keys of a sequence, in the rows of its queries.
+  void check_last_columns() {
+    for (std::size_t b = 0; b < batch_.size(); ++b) {
+      const std::int64_t padding = batch_.padding.empty() || walk_.columns != batch_.capacity ? 0 : batch_.padding[b];
+      std::int64_t others = 0;
+      std::string first;
+      for (std::int64_t head = 0; head < walk_.heads; ++head) {
+        for (std::int64_t query = 0; query < std::min(batch_.queries[b], walk_.rows); ++query) {
+          for (std::int64_t column = 0; column < walk_.columns; ++column) {
+            if (column >= padding && column < padding + batch_.keys[b]) continue;
+            if (!values_.shows(walk_.at(b, head, query, column - padding))) continue;
+            if (others++ == 0) first = at(b, head, query, column - padding);
+          }
+        }
+      }
+      if (others == 0) continue;
+      add(lint_warning(
+          "mask-past", first,
+          fmt::format("is visible, and {} others, outside the {} keys of sequence {}", others - 1, batch_.keys[b], b),
+          padding > 0 ? fmt::format("columns {} to {}", padding, padding + batch_.keys[b] - 1)
+                      : fmt::format("columns below {}", batch_.keys[b]),
+          "a kernel that reads the mask without the lengths takes padding for keys: hide it", others));
+    }
+  }
+
+  void check_rows() {
+    each_row([&](std::size_t b, std::int64_t head, std::int64_t query) {
+      const std::int64_t keys = walk_.key_stride == 0 ? std::min<std::int64_t>(batch_.keys[b], 1) : batch_.keys[b];
+      if (keys == 0) return;
+      for (std::int64_t key = 0; key < keys; ++key) {
+        if (values_.sees(b, head, query, key)) return;
+      }
+      add(lint_warning("mask-row", at(b, head, query, std::max<std::int64_t>(walk_.origin[b], 0)),
+                       fmt::format("starts a row without a visible key: {} of sequence {}, which has {} keys",
+                                   query_text(head, query), b, batch_.keys[b]),
+                       "at least one visible key", "its output is 0 and its lse -inf, and NaN in PyTorch's SDPA"));
+    });
+  }
+
+  void check_later_keys() {
+    each_row([&](std::size_t b, std::int64_t head, std::int64_t query) {
+      const std::int64_t own = own_key(b, query);
+      for (std::int64_t key = std::max<std::int64_t>(own + 1, 0); key < batch_.keys[b]; ++key) {
+        if (!values_.sees(b, head, query, key)) continue;
+        add(lint_warning("mask-later", at(b, head, query, key),
+                         fmt::format("shows key {} to {} of sequence {}, whose own token is key {}", key,
+                                     query_text(head, query), b, own),
+                         fmt::format("keys up to {}", own), "a kernel that is causal too hides it", key));
+        return;
+      }
+    });
+  }
+
+  // Whether the mask is 1 for hidden keys, as masks of PyTorch's MultiheadAttention are. Certain where every query's
+  // own token is hidden and only later ones are visible, and in trees, where each node sees itself.
+  bool is_inverted() {
+    if (values_.additive()) return false;
+    const bool tree = walk_.form == MaskForm::tree || walk_.form == MaskForm::packed_tree;
+    std::int64_t rows = 0, visible = 0;
+    bool certain = true;
+    each_row([&](std::size_t b, std::int64_t head, std::int64_t query) {
+      const std::int64_t own = own_key(b, query);
+      certain = certain && own >= 0;  // more queries than keys: they are no tokens of the cache
+      if (!certain) return;
+      ++rows;
+      for (std::int64_t key = std::max<std::int64_t>(walk_.origin[b], 0); key < batch_.keys[b]; ++key) {
+        if (!values_.sees(b, head, query, key)) continue;
+        ++visible;
+        if (key == own || (!tree && key < own)) {
+          certain = false;
+          return;
+        }
+      }
+    });
+    if (!certain || rows < 2 || visible == 0) return false;
+    add(lint_warning(
+        "mask-sense", given_,
+        tree ? fmt::format("hides the own token of each of the {} queries", rows)
+             : fmt::format("hides the own token of each of the {} queries and all before, and shows {} later "
+                           "ones",
+                           rows, visible),
+        "1 for a visible key", "it is 1 for hidden keys: invert it"));
+    return true;
+  }
+
+  const std::string& given_;
+  const MaskWalk& walk_;
+  const MaskBatch& batch_;
+  MaskValues values_;
+  std::vector<LintFinding>& findings_;
+};
+
+// Empty where the sequences are not all known; a fault is reported then.
+std::optional<MaskBatch> lint_batch(const LintTensors& tensors, const LintCache& cache, const LintIndices& indices) {
+  MaskBatch batch;
+  for (const LintSequence& sequence : indices.sequences) {
+    const std::int64_t most = sequence.columns * std::max<std::int64_t>(indices.page_tokens, 0);
+    if (!sequence.known || sequence.queries < 0 || sequence.queries > kMostMaskedTokens || sequence.keys > most ||
+        sequence.keys > kMostMaskedTokens) {
+      return std::nullopt;
+    }
+    batch.queries.push_back(sequence.queries);
+    batch.keys.push_back(sequence.keys);
+    batch.capacity = std::max(batch.capacity, most);
+    if (indices.form == TableForm::dense) batch.padding.push_back(sequence.padding);
+  }
+  if (indices.form == TableForm::dense) batch.capacity = cache.page_size;
+  const LintTensor q = tensors.get("q");
+  if (q.tensor != nullptr && q.tensor->shape.size() >= 3) {
+    const std::vector<std::int64_t>& shape = q.tensor->shape;
+    const bool by_head = shape.size() == 4 && tensors.layout().queries_by_head;
+    batch.query_heads = by_head ? shape[1] : shape[shape.size() - 2];
+    if (shape.size() == 4) batch.padded_queries = shape[by_head ? 2 : 1];
+  }
+  return batch;
+}
+
+}  // namespace
+
+void check_lint_masks(const LintTensors& tensors, const LintCache& cache, const LintIndices& indices, bool causal,
+                      LintReport& report) {
+  std::vector<std::pair<std::string, LintTensor>> found;
+  for (const std::string& name : mask_names()) {
+    if (const LintTensor mask = tensors.get(name); mask.tensor != nullptr) found.emplace_back(name, mask);
+  }
+  const LintTensor indptr = tensors.get("mask_indptr");
+  std::vector<LintFinding>& findings = report.findings;
+  if (found.empty()) {
+    if (indptr.tensor != nullptr) {
+      findings.push_back(lint_fault("missing", "custom_mask", fmt::format("is missing, but {} is given", indptr.name),
+                                    "custom_mask or packed_custom_mask", "save the mask too"));
+    }
+    return;
+  }
+  const auto& [name, mask] = found.front();
+  for (std::size_t i = 1; i < found.size(); ++i) {
+    findings.push_back(lint_fault("shape", found[i].second.name, fmt::format("is given together with {}", mask.name),
+                                  "one mask", "keep the one that the kernel reads"));
+  }
+  std::optional<MaskOffsets> offsets;
+  if (indptr.tensor != nullptr) {
+    auto values = index_values(indptr, 1, "[B + 1]", findings);
+    if (!values) return;
+    offsets = {indptr.name, std::move(*values)};
+  }
+  if (!causal) report.not_checked.emplace_back("mask-later: pass --causal");
+  const bool counted = indices.queries_known && cache.blocks > 0 && indices.form != TableForm::sparse;
+  const std::optional<MaskBatch> batch = counted ? lint_batch(tensors, cache, indices) : std::nullopt;
+  if (!batch) {
+    report.not_checked.push_back(fmt::format("{}: {}", mask.name,
+                                             !indices.queries_known ? "the file has no q or query_offsets"
+                                             : cache.blocks == 0    ? "the file has no cache tensors"
+                                             : counted              ? "the sequences that it is for have faults"
+                                                                    : "the table lists the keys of each query"));
+    return;
+  }
+  const MaskReading reading = read_mask_walk(name, mask.name, *mask.tensor, offsets, *batch);
+  const auto report_all = [&](const std::vector<MaskFault>& faults) {
+    for (const MaskFault& fault : faults) {
+      findings.push_back(lint_fault(fault.rule, fault.object, fault.problem, fault.allowed, fault.next, fault.value));
+    }
+    return !faults.empty();
+  };
+  if (report_all(reading.faults)) return;
+  if (report_all(check_mask_values(mask.name, *mask.tensor, reading.walk, *batch))) return;
+  MaskRules(mask.name, *mask.tensor, reading.walk, *batch, findings).check(causal);
+}
+
+}  // namespace kvscope::golden
