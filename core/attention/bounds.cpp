@@ -68,6 +68,8 @@ double arithmetic_unit(const Rounding& r) {
   return r.output == DType::f64 ? 2 * 0x1p-53 : 0x1p-24;
 }
 
+constexpr double kUnlimited = 0x1p1000;
+
 constexpr double kFurtherAdditions = 16;  // of the whole sum: rescaling, merging parts, dividing
 
 double additions(const Rounding& r, double keys) {
@@ -215,6 +217,7 @@ RowTerms row_terms(const Result& golden, std::size_t query, std::size_t head, do
   for (std::size_t i = 0; i < kLostTerms; ++i) row.lost[i] = golden.lost(query, head, i);
   row.score_sum = golden.partial_sums(query, head, 0);
   row.row_sum_so_far = golden.partial_sums(query, head, 1);
+  row.largest_value = golden.largest_value(query, head);
   if (golden.score_error.size() > 0) {
     row.score_error = golden.score_error(query, head);
     row.sum_error = row.score_error > 0 ? golden.sum_error : 0;
@@ -252,6 +255,7 @@ OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row) {
   f.clump = f.p * clump_of(r, row);
   const Lost lost = lost_by(r, row);
   f.lost = lost.share;
+  f.most_lost = row.largest_value >= 0 ? std::min(lost.weight * row.largest_value, kUnlimited) : kUnlimited;
   f.lost_systematic = lost.systematic_share;
   f.lost_deviation = lost.deviation_share;
   const double all = additions(r, row.keys);
@@ -385,7 +389,8 @@ Budget lse_budget(const Rounding& r, const RowTerms& row) {
   }
   b.sum = k * (of_sums - of_scores) + base * e * repeated_additions(r, row);
   const double cut = cut_sum(r, row) + cut_sum_so_far(r, row) * row.row_sum_so_far;
-  b.cut = base * (cut_score(r, row) + (r.row_sum == RowSum::exact ? 0 : cut));
+  b.falling = r.row_sum == RowSum::exact ? 0 : base * cut;
+  b.cut = base * cut_score(r, row) + b.falling;
   b.merge = base * 2 * e * natural;
   b.golden = base * row.score_error;
   b.output = half_step(r.lse, std::fabs(row.lse) + b.before_output());
@@ -414,7 +419,7 @@ bool output_within(const Rounding& rounding, const RowTerms& row, const ElementT
 bool lse_within(const Rounding& rounding, const RowTerms& golden, double lse) {
   bool finite = false;
   if (!same_mask(lse, golden.lse, finite)) return false;
-  return !finite || std::fabs(lse - golden.lse) <= lse_budget(rounding, golden).total();
+  return !finite || std::fabs(lse - golden.lse) <= lse_budget(rounding, golden).toward(lse - golden.lse).total();
 }
 
 }  // namespace kvscope::attention

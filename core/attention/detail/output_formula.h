@@ -57,7 +57,7 @@ inline OutputTerms<W> output_terms(const OutputFactors& f, V o, V a1, V a2, V ru
   terms.sum_of_weights = f.sum * f.row_sum * size;
   const V largest_partial = L::smaller(a1, size + 8 * running + 4 * a2);
   terms.merge = f.merge * largest_partial + f.partial_floor;
-  terms.lost = f.lost * a1;
+  terms.lost = L::smaller(f.lost * a1, V{} + f.most_lost);
   terms.lost_deviation = terms.inputs = terms.golden = V{};
   if constexpr (Rare) {
     // What P loses below its normal range: all in one direction, or a systematic part and independent errors.

@@ -331,6 +331,7 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   read_values(recipe, terms);
   row.outside = terms.outside;
   if (terms.outside) return row;
+  if (row.terms.faint[0] > 0 && row.terms.faint[0] < attention::kFewFaint) row.terms.largest_value = largest(terms);
   row = combine(recipe, terms, std::move(row));
   if (!weights.joined.empty()) join_equal_weights(weights.of_keys, weights.sum, weights.joined, terms.values, row);
   if (!recipe.zero_weight_keys.empty()) {
@@ -344,6 +345,18 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
     }
   }
   return row;
+}
+
+double RowEvaluator::largest(const Terms& terms) const {
+  double largest = 0;
+  for (const double* value : terms.values) {
+    for (std::int64_t d = 0; d < dims_; ++d) {
+      const double size = std::fabs(value[d]);
+      if (!std::isfinite(size)) return -1;  // not known
+      largest = std::max(largest, size);
+    }
+  }
+  return largest;
 }
 
 RowValue RowEvaluator::combine(const Recipe& recipe, const Terms& terms, RowValue row) const {
