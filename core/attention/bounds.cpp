@@ -281,7 +281,7 @@ ProbabilityErrors probability_errors(const Rounding& r, const RowTerms& row) {
 
 Budget OutputBudgets::of(const ElementTerms& element) const {
   const OutputFactors& f = factors_;
-  const OutputTerms<1> terms = output_terms<1, true>(f, element.o, element.a1, element.a2, element.running);
+  const OutputTerms<1> terms = output_terms<1, true, true>(f, element.o, element.a1, element.a2, element.running);
   // The errors of scores and of sums are independent: together they are the root of their squares. Each source has the
   // part that its variance has.
   const double together = Lanes<1>::length(terms.score, terms.largest_sum, terms.sum_of_weights);
@@ -292,7 +292,7 @@ Budget OutputBudgets::of(const ElementTerms& element) const {
   b.ex2 = f.ex2 * (terms.size + terms.spread);
   b.p = f.clump * terms.size + f.p * terms.spread + terms.lost + f.k * terms.lost_deviation;
   b.sum = f.k * (together - of_scores) + f.repeated * terms.size;
-  b.cut = terms.cut;
+  b.cut = terms.cut + f.cut_scores * (element.a1 + terms.size);
   b.merge = terms.merge;
   b.golden = terms.golden;
   b.output = half_step_at<1>(f.output, terms.size + b.before_output());
