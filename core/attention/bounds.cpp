@@ -130,6 +130,18 @@ double cut_sum_so_far(const Rounding& r, const RowTerms& row) {
   return on_matrix_units(r) ? std::min(1.0, kCutProduct * (row.keys + repeats)) : 0;
 }
 
+// Of the row sum, relative to it. Equal weights may each lose a whole unit.
+double cut_row_sum(const Rounding& r, const RowTerms& row) {
+  if (!on_matrix_units(r)) return 0;
+  const double known = r.probabilities == DType::bf16   ? row.row_sum_cut[0]
+                       : r.probabilities == DType::f16  ? row.row_sum_cut[1]
+                       : r.probabilities == DType::e4m3 ? row.row_sum_cut[2]
+                                                        : -1;
+  if (known < 0) return cut_sum_so_far(r, row) * row.row_sum_so_far;
+  const double repeats = row.repeats < 0 ? row.keys : std::min(row.keys, row.repeats);
+  return std::min(1.0, known * (1 + repeats / std::max(row.keys, 1.0)));
+}
+
 // Of the sum over the keys. No sum can lose more than its terms.
 double cut_sum(const Rounding& r, const RowTerms& row) {
   return std::min(1.0, cut_of(r, r.tile_keys <= 1 ? row.keys : std::min(row.keys, static_cast<double>(r.tile_keys))));
@@ -217,6 +229,7 @@ RowTerms row_terms(const Result& golden, std::size_t query, std::size_t head, do
   for (std::size_t i = 0; i < kLostTerms; ++i) row.lost[i] = golden.lost(query, head, i);
   row.score_sum = golden.partial_sums(query, head, 0);
   row.row_sum_so_far = golden.partial_sums(query, head, 1);
+  for (std::size_t i = 0; i < kClumpTypes; ++i) row.row_sum_cut[i] = golden.row_sum_cut(query, head, i);
   row.largest_value = golden.largest_value(query, head);
   if (golden.score_error.size() > 0) {
     row.score_error = golden.score_error(query, head);
@@ -388,7 +401,7 @@ Budget lse_budget(const Rounding& r, const RowTerms& row) {
     independent_p += k * parts.lost;
   }
   b.sum = k * (of_sums - of_scores) + base * e * repeated_additions(r, row);
-  const double cut = cut_sum(r, row) + cut_sum_so_far(r, row) * row.row_sum_so_far;
+  const double cut = cut_sum(r, row) + cut_row_sum(r, row);
   b.falling = r.row_sum == RowSum::exact ? 0 : base * cut;
   b.cut = base * cut_score(r, row) + b.falling;
   b.merge = base * 2 * e * natural;

@@ -32,7 +32,7 @@
 // the size of the partial sums of a score, at most 1 + smax, and r^2 = (16 + n row_sum_so_far^2) / (16 + n): the
 // additions of the row sum round in proportion to the sum so far (partial_sums.h). lse differs by the same sources
 // with weights 1 for the row sum and p2 for errors that are independent between keys. A row sum has no negative terms,
-// so what matrix instructions cut from it only makes lse smaller.
+// so what matrix instructions cut from it only makes lse smaller: row_sum_cut * (1 + repeats / keys).
 // Example: bf16, o = 1, a1 = 2, a2 = 0.25, smax = 3, p2 = 0.125, clump 0, k = 7, 64 keys of head size 64: p 0.00395,
 // output 0.00391, total 0.0079.
 #pragma once
@@ -92,6 +92,7 @@ struct RowTerms {
   double lost[kLostTerms] = {-1, -1, -1, -1, -1};  // below 0: not known
   double score_sum = -1;      // size of the partial sums of a score (partial_sums.h); below 0: not known, 1 + smax
   double row_sum_so_far = 1;  // rms of the row sum so far over the whole one
+  double row_sum_cut[kClumpTypes] = {-1, -1, -1};  // below 0: not known
   double largest_value = -1;  // at least |v| of all keys; below 0: not known
   double score_error = 0, sum_error = 0;  // of the golden itself: fast.h
 };

@@ -302,6 +302,8 @@ class QueryBlock {
     result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
     result_.partial_sums(i, head, 1) =
         canonical_nan(row_sum_so_far(std::span<const T>(weights), sum - sums.row_sum, sum));
+    const auto cut = row_sum_cut(std::span<const T>(weights), sum - sums.row_sum, sum);
+    for (std::size_t k = 0; k < kClumpTypes; ++k) result_.row_sum_cut(i, head, k) = canonical_nan(cut[k]);
     if (keys < visible.size()) spread(all);
 
     const double natural = largest + portable_log(sum);

@@ -75,6 +75,7 @@ struct Judge {
     correct.score_sum = any.score_sum = -1;
     correct.row_sum_so_far = any.row_sum_so_far = 1;
     correct.largest_value = any.largest_value = -1;  // and other values
+    for (std::size_t i = 0; i < attention::kClumpTypes; ++i) correct.row_sum_cut[i] = any.row_sum_cut[i] = -1;
     std::fill(std::begin(any.clump), std::end(any.clump), 1.0);
     any.lse = std::isfinite(candidate.lse) ? candidate.lse : 0;
     loose = 2 * attention::lse_budget(candidate.lse_rounding, any).total();

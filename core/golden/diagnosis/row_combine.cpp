@@ -294,6 +294,7 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
   for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
   for (std::size_t i = 0; i < attention::kLostTerms; ++i) row.lost[i] = weights.lost(i, sum);
   row.row_sum_so_far = attention::row_sum_so_far(of_keys, sum - without_sink, sum);
+  std::ranges::copy(attention::row_sum_cut(of_keys, sum - without_sink, sum), row.row_sum_cut);
   if (equal_weights_.many(of_keys)) {
     result.joined = attention::EqualWeights::sorted(of_keys);
     row.p2 = std::max(row.p2, size_of_distinct(of_keys, result.joined) / sum);

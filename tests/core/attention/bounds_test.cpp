@@ -292,6 +292,18 @@ TEST(LseBound, TruncatedRowSumsOnlyMakeItSmaller) {
   EXPECT_FALSE(lse_within(rounding, row, row.lse - 1.001 * below));
   row.base_two = true;
   EXPECT_NEAR(lse_budget(rounding, row).falling, of_keys / std::log(2.0), 1e-15);
+  row.base_two = false;
+  row.row_sum_cut[0] = 3e-5, row.row_sum_cut[1] = 2e-4, row.row_sum_cut[2] = 0;  // measured: bf16, f16, e4m3
+  EXPECT_NEAR(lse_budget(rounding, row).falling, 2e-4, 1e-15);
+  row.repeats = 16384;  // a quarter of the additions may lose a whole unit
+  EXPECT_NEAR(lse_budget(rounding, row).falling, 2.5e-4, 1e-15);
+  row.repeats = 0;
+  rounding.probabilities = DType::bf16;
+  EXPECT_NEAR(lse_budget(rounding, row).falling, 3e-5, 1e-15);
+  rounding.probabilities = DType::e4m3;
+  EXPECT_EQ(lse_budget(rounding, row).falling, 0);
+  rounding.probabilities = DType::f32;
+  EXPECT_EQ(lse_budget(rounding, row).falling, 0);
   rounding.row_sum = RowSum::exact;
   EXPECT_EQ(lse_budget(rounding, row).falling, 0);
   EXPECT_EQ(output_budget(rounding, row, kElement).falling, 0);
