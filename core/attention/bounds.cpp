@@ -68,6 +68,8 @@ double arithmetic_unit(const Rounding& r) {
   return r.output == DType::f64 ? 2 * 0x1p-53 : 0x1p-24;
 }
 
+constexpr double kUnlimited = 0x1p1000;
+
 constexpr double kFurtherAdditions = 16;  // of the whole sum: rescaling, merging parts, dividing
 
 double additions(const Rounding& r, double keys) {
@@ -126,6 +128,18 @@ double cut_score(const Rounding& r, const RowTerms& row) {
 double cut_sum_so_far(const Rounding& r, const RowTerms& row) {
   const double repeats = row.repeats < 0 ? row.keys : std::min(row.keys, row.repeats);
   return on_matrix_units(r) ? std::min(1.0, kCutProduct * (row.keys + repeats)) : 0;
+}
+
+// Of the row sum, relative to it. Equal weights may each lose a whole unit.
+double cut_row_sum(const Rounding& r, const RowTerms& row) {
+  if (!on_matrix_units(r)) return 0;
+  const double known = r.probabilities == DType::bf16   ? row.row_sum_cut[0]
+                       : r.probabilities == DType::f16  ? row.row_sum_cut[1]
+                       : r.probabilities == DType::e4m3 ? row.row_sum_cut[2]
+                                                        : -1;
+  if (known < 0) return cut_sum_so_far(r, row) * row.row_sum_so_far;
+  const double repeats = row.repeats < 0 ? row.keys : std::min(row.keys, row.repeats);
+  return std::min(1.0, known * (1 + repeats / std::max(row.keys, 1.0)));
 }
 
 // Of the sum over the keys. No sum can lose more than its terms.
@@ -215,6 +229,8 @@ RowTerms row_terms(const Result& golden, std::size_t query, std::size_t head, do
   for (std::size_t i = 0; i < kLostTerms; ++i) row.lost[i] = golden.lost(query, head, i);
   row.score_sum = golden.partial_sums(query, head, 0);
   row.row_sum_so_far = golden.partial_sums(query, head, 1);
+  for (std::size_t i = 0; i < kClumpTypes; ++i) row.row_sum_cut[i] = golden.row_sum_cut(query, head, i);
+  row.largest_value = golden.largest_value(query, head);
   if (golden.score_error.size() > 0) {
     row.score_error = golden.score_error(query, head);
     row.sum_error = row.score_error > 0 ? golden.sum_error : 0;
@@ -252,6 +268,7 @@ OutputBudgets::OutputBudgets(const Rounding& r, const RowTerms& row) {
   f.clump = f.p * clump_of(r, row);
   const Lost lost = lost_by(r, row);
   f.lost = lost.share;
+  f.most_lost = row.largest_value >= 0 ? std::min(lost.weight * row.largest_value, kUnlimited) : kUnlimited;
   f.lost_systematic = lost.systematic_share;
   f.lost_deviation = lost.deviation_share;
   const double all = additions(r, row.keys);
@@ -277,7 +294,7 @@ ProbabilityErrors probability_errors(const Rounding& r, const RowTerms& row) {
 
 Budget OutputBudgets::of(const ElementTerms& element) const {
   const OutputFactors& f = factors_;
-  const OutputTerms<1> terms = output_terms<1, true>(f, element.o, element.a1, element.a2, element.running);
+  const OutputTerms<1> terms = output_terms<1, true, true>(f, element.o, element.a1, element.a2, element.running);
   // The errors of scores and of sums are independent: together they are the root of their squares. Each source has the
   // part that its variance has.
   const double together = Lanes<1>::length(terms.score, terms.largest_sum, terms.sum_of_weights);
@@ -288,7 +305,7 @@ Budget OutputBudgets::of(const ElementTerms& element) const {
   b.ex2 = f.ex2 * (terms.size + terms.spread);
   b.p = f.clump * terms.size + f.p * terms.spread + terms.lost + f.k * terms.lost_deviation;
   b.sum = f.k * (together - of_scores) + f.repeated * terms.size;
-  b.cut = terms.cut;
+  b.cut = terms.cut + f.cut_scores * (element.a1 + terms.size);
   b.merge = terms.merge;
   b.golden = terms.golden;
   b.output = half_step_at<1>(f.output, terms.size + b.before_output());
@@ -384,8 +401,9 @@ Budget lse_budget(const Rounding& r, const RowTerms& row) {
     independent_p += k * parts.lost;
   }
   b.sum = k * (of_sums - of_scores) + base * e * repeated_additions(r, row);
-  const double cut = cut_sum(r, row) + cut_sum_so_far(r, row) * row.row_sum_so_far;
-  b.cut = base * (cut_score(r, row) + (r.row_sum == RowSum::exact ? 0 : cut));
+  const double cut = cut_sum(r, row) + cut_row_sum(r, row);
+  b.falling = r.row_sum == RowSum::exact ? 0 : base * cut;
+  b.cut = base * cut_score(r, row) + b.falling;
   b.merge = base * 2 * e * natural;
   b.golden = base * row.score_error;
   b.output = half_step(r.lse, std::fabs(row.lse) + b.before_output());
@@ -414,7 +432,7 @@ bool output_within(const Rounding& rounding, const RowTerms& row, const ElementT
 bool lse_within(const Rounding& rounding, const RowTerms& golden, double lse) {
   bool finite = false;
   if (!same_mask(lse, golden.lse, finite)) return false;
-  return !finite || std::fabs(lse - golden.lse) <= lse_budget(rounding, golden).total();
+  return !finite || std::fabs(lse - golden.lse) <= lse_budget(rounding, golden).toward(lse - golden.lse).total();
 }
 
 }  // namespace kvscope::attention

@@ -19,8 +19,8 @@
 //
 // x = e / 2 * sqrt(head_size) * score_sum * (a2 + |o| p2) and y = e / 2 * sqrt(additions) * sqrt(min(a1, running +
 // a2)^2 + (r o)^2) are standard deviations of independent errors, and t = sqrt(x^2 + y^2) is that of both together.
-// lost is what P loses below its normal range: the smaller of min(1, 4 faint(P) / faint) * a1, every error in one
-// direction, and min(1, 4 systematic / faint) * a1 + 2 k / sqrt 3 * independent / faint_size * a2 (weight_terms.h).
+// lost is what P loses below its normal range: the smallest of min(1, 4 faint(P) / faint) * a1, every error in one
+// direction, faint(P) * largest_value, the same, and min(1, 4 systematic / faint) * a1 + 2 k / sqrt 3 * independent / faint_size * a2 (weight_terms.h).
 // c = 1.625 * 2^-26 is what a matrix instruction with an f32 sum loses for each product, in proportion to the sum so
 // far: it aligns 8 or 16 products and the sum to the largest of them, and cuts each to 2^-25 of it and the result to 24
 // bits, all toward zero. An H100 does so bit by bit (docs/hardware), and cutting loses half a unit on average, or up to
@@ -31,13 +31,15 @@
 // a1. additions = 16 + n, with n = keys when keys are added one by one, and tile + keys / tile in tiles. score_sum is
 // the size of the partial sums of a score, at most 1 + smax, and r^2 = (16 + n row_sum_so_far^2) / (16 + n): the
 // additions of the row sum round in proportion to the sum so far (partial_sums.h). lse differs by the same sources
-// with weights 1 for the row sum and p2 for errors that are independent between keys.
+// with weights 1 for the row sum and p2 for errors that are independent between keys. A row sum has no negative terms,
+// so what matrix instructions cut from it only makes lse smaller: row_sum_cut * (1 + repeats / keys).
 // Example: bf16, o = 1, a1 = 2, a2 = 0.25, smax = 3, p2 = 0.125, clump 0, k = 7, 64 keys of head size 64: p 0.00395,
 // output 0.00391, total 0.0079.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "core/attention/result.h"
 #include "core/base/dtype.h"
@@ -90,6 +92,8 @@ struct RowTerms {
   double lost[kLostTerms] = {-1, -1, -1, -1, -1};  // below 0: not known
   double score_sum = -1;      // size of the partial sums of a score (partial_sums.h); below 0: not known, 1 + smax
   double row_sum_so_far = 1;  // rms of the row sum so far over the whole one
+  double row_sum_cut[kClumpTypes] = {-1, -1, -1};  // below 0: not known
+  double largest_value = -1;  // at least |v| of all keys; below 0: not known
   double score_error = 0, sum_error = 0;  // of the golden itself: fast.h
 };
 struct ElementTerms {
@@ -104,8 +108,15 @@ struct Budget {
   double deviation = 0;  // one standard deviation of the independent errors among them, the output's rounding excluded
   double common = 0;     // the part of p and ex2 that is the same relative error of all elements of a row of o
   double independent = 0;  // the part of total() that k deviations of them take
+  double falling = 0;      // the part of cut that only makes lse smaller; 0 for o
   [[nodiscard]] double before_output() const { return inputs + scores + ex2 + p + sum + cut + merge + golden; }
   [[nodiscard]] double total() const { return before_output() + output; }
+  // The budget of a value that is larger than the golden's by `error`, or smaller if `error` is negative.
+  [[nodiscard]] Budget toward(double error) const {
+    Budget b = *this;
+    if (error > 0) b.cut -= std::exchange(b.falling, 0);
+    return b;
+  }
 };
 
 // Half the distance between neighboring numbers of a floating-point type: `unit` times the power of two below a number,
@@ -119,9 +130,9 @@ struct StepOfType {
 struct OutputFactors {
   StepOfType output;
   bool in_tiles;
-  double spread, inputs, score, p2, scores, ex2, p, p_deviation, clump, lost, lost_systematic, lost_deviation, sum,
-      row_sum, row_sum_so_far, repeated, cut, cut_sum_so_far, cut_scores, merge, partial_floor, golden_score,
-      golden_sum, k;
+  double spread, inputs, score, p2, scores, ex2, p, p_deviation, clump, lost, most_lost, lost_systematic,
+      lost_deviation, sum, row_sum, row_sum_so_far, repeated, cut, cut_sum_so_far, cut_scores, merge, partial_floor,
+      golden_score, golden_sum, k;
 };
 
 // Terms of `count` elements side by side, and the parts of their budgets by which a comparison judges them.

@@ -14,10 +14,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "core/attention/weight_sums.h"
 
 namespace kvscope::attention {
 
@@ -54,6 +57,50 @@ template <class T>
   const double share =
       std::sqrt(std::max(squares_forwards, squares_backwards) / static_cast<double>(weights.size())) / row_sum;
   return share < 1 ? share : 1;
+}
+
+// What matrix instructions may cut from a row sum of P in each of kClumpTypes, relative to it: the larger of the values
+// from the first key on and from the last key on. The products are P itself, with few bits, so nothing is cut while all of
+// them are multiples of the unit. With S the sum so far and b the bits of P's significand:
+//
+//   result    half of 2^-23 S for each 8 keys, if P of any key of their block is below 2^(b - 23) S
+//   products  half of 2^-25 S for each key whose P is below 2^(b - 25) S
+//
+// Blocks are those of row_sum_so_far. A key with weight 0 adds nothing.
+// Example: 1,600 equal weights: nothing for f16 and bf16, because P is at least S / 1,600 > 2^-12 S.
+template <class T>
+[[nodiscard]] std::array<double, kClumpTypes> row_sum_cut(std::span<const T> weights, double sink, double row_sum) {
+  constexpr double kProductsOfAnInstruction = 8;
+  std::array<double, kClumpTypes> cut{}, backwards{};
+  double before = 0;
+  for (std::size_t at = 0; at < weights.size(); at += kPartialBlock) {
+    const std::span<const T> keys = weights.subspan(at, std::min(kPartialBlock, weights.size() - at));
+    double block = 0, smallest = 0;
+    for (const T x : keys) {
+      const auto e = static_cast<double>(x);
+      block += e;
+      smallest = e > 0 && (smallest == 0 || e < smallest) ? e : smallest;
+    }
+    const double from_here = std::max(row_sum - sink - before, block) + sink;
+    before += block;
+    const double instructions = std::ceil(static_cast<double>(keys.size()) / kProductsOfAnInstruction);
+    for (std::size_t type = 0; type < kClumpTypes; ++type) {
+      const double fine = std::ldexp(1.0, kClumpKeptBits[type] + 1 - 23);
+      const auto cut_at = [&](double sum) {
+        if (smallest == 0 || smallest >= fine * sum) return 0.0;
+        const double below = fine / 4 * sum;
+        double products = 0;
+        for (const T x : keys) products += x > 0 && static_cast<double>(x) < below ? 1 : 0;
+        return sum * (instructions * 0x1p-24 + products * 0x1p-26);
+      };
+      cut[type] += cut_at(sink + before);
+      backwards[type] += cut_at(from_here);
+    }
+  }
+  for (std::size_t type = 0; type < kClumpTypes; ++type) {
+    cut[type] = std::max(cut[type], backwards[type]) / row_sum;
+  }
+  return cut;
 }
 
 // Additions that an f32 sum loses: weights below half a unit of the sum, in such half units. `smallest`: about the

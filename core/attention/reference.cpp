@@ -72,7 +72,9 @@ Result empty_result(const Problem& p) {
           .repeats = row(),
           .faint = row_of(kFaintTerms),
           .lost = row_of(kLostTerms),
-          .partial_sums = filled(1.0, p.total_queries(), p.query_heads, kPartialTerms)};
+          .partial_sums = filled(1.0, p.total_queries(), p.query_heads, kPartialTerms),
+          .row_sum_cut = row_of(kClumpTypes),
+          .largest_value = filled(-1.0, p.total_queries(), p.query_heads)};
 }
 
 const ReferenceKernels* reference_kernels(InstructionSet set) {

@@ -74,6 +74,8 @@ std::span<const std::string_view> golden_answer_names() {
                                                 "lost",
                                                 "repeats",
                                                 "partial_sums",
+                                                "row_sum_cut",
+                                                "largest_value",
                                                 "query_offsets",
                                                 "key_lengths",
                                                 "block_table",
@@ -126,6 +128,8 @@ Bundle golden_bundle(const attention::Problem& problem, const attention::Result&
   bundle.tensors.emplace("faint", doubles(result.faint));
   bundle.tensors.emplace("lost", doubles(result.lost));
   bundle.tensors.emplace("partial_sums", doubles(result.partial_sums));
+  bundle.tensors.emplace("row_sum_cut", doubles(result.row_sum_cut));
+  bundle.tensors.emplace("largest_value", doubles(result.largest_value));
   const bool fast = result.score_error.size() > 0;
   if (fast) bundle.tensors.emplace("golden_error", golden_error(result));
   bundle.tensors.emplace("query_offsets", tensor_of<std::int64_t>({problem.batch + 1}, problem.query_offsets));

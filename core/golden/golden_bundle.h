@@ -5,6 +5,8 @@
 //   clump, faint   f64 [query, query_head, 3]: of P in narrow types (attention/weight_terms.h)
 //   lost           f64 [query, query_head, 5]: errors of P below the normal range of f16 and e4m3 (the same file)
 //   partial_sums   f64 [query, query_head, 2]: how large partial sums are (attention/partial_sums.h)
+//   row_sum_cut    f64 [query, query_head, 3]: what matrix instructions cut from row sums (attention/partial_sums.h)
+//   largest_value  f64 [query, query_head]: largest |v| of rows with few faint keys, else -1 (attention/result.h)
 //   golden_error   f64 [query, query_head, 2]: score_error and sum_error, of the fast path only (attention/fast.h)
 //   query_offsets  i64 [batch + 1]                           key_lengths i64 [batch]
 //   block_table    u32 [batch, columns]: blocks of the pages that a query sees, 2^32 - 1 elsewhere

@@ -212,6 +212,7 @@ class Kernel:
     accumulator_bits: int = 0  # matrix instructions that cut each product and the sum to these bits, toward zero
     promoted: bool = True      # such a sum of a tile is added to a float32 sum; False: it goes on from tile to tile
     instruction: int = 0       # products that a matrix instruction adds to a float32 sum, as matrix_sum(); 0: float32 sums
+    dot_order: int = 0         # which order of the head's elements the products of a score are added in; 0: as stored
 
     def options(self):
         """What `kvscope verify` cannot know: types that are not the output's, and truncating sums."""
@@ -230,13 +231,16 @@ class Kernel:
 def scores_of(data, kernel, k=None, scale=None):
     """[heads, keys] in float32, products added over the head's elements in `dot_lanes` sums."""
     correct = k is None and scale is None and not kernel.accumulator_bits
-    order = kernel.scale_in_q, kernel.dot_lanes, kernel.instruction
+    order = kernel.scale_in_q, kernel.dot_lanes, kernel.instruction, kernel.dot_order
     if correct and order in data.scores:
         return data.scores[order]
     k = data.k if k is None else k
     scale = F32(data.scale if scale is None else scale)
     group = data.q.shape[0] // k.shape[1]
     q = data.q * scale if kernel.scale_in_q else data.q
+    if kernel.dot_order:
+        elements = np.random.default_rng(kernel.dot_order).permutation(q.shape[1])
+        q, k = q[:, elements], k[:, :, elements]
     s = np.zeros((data.q.shape[0], k.shape[0]), F32)
     columns = np.ascontiguousarray(k.transpose(1, 2, 0))   # [kv_head, dim, key]
     for head in range(s.shape[0]):
@@ -420,6 +424,22 @@ def kernels_of_long_sequences():
              ((1, "exact", 0), (64, "rounded", 0.3), (1, "rounded", 0.4447))]
     return fewer + [Kernel(tile=1, shift=shift, backwards=backwards)
                     for shift, backwards in ((0.1, False), (0.2, True), (0.6, False), (0.85, True))]
+
+
+DOT_ORDERS = 16
+
+
+def rounding_kernels(rng, count):
+    """`count` kernels of each output type, with nothing that `kvscope verify` cannot know, for an estimate of the largest
+    error that rounding can make. What decides the errors of a correct kernel is drawn for each: the number that it
+    subtracts from the scores, which moves every probability between two numbers of P's type, the orders in which it adds
+    products and keys, and whether the row sum is that of rounded P. P's type has the same numbers in each octave, so the
+    shift is at most ln 2."""
+    return [Kernel(output=output, p=output, row_sum=("exact", "rounded")[i % 2],
+                   tile=int(rng.choice([1, 1, 16, 64, 128])), backwards=bool(rng.random() < 0.5),
+                   shift=float(rng.uniform(0, np.log(2))), dot_lanes=int(rng.choice([1, 1, 2, 8, 32])),
+                   scale_in_q=bool(i // 2 % DOT_ORDERS % 2), dot_order=1 + i // 2 % DOT_ORDERS)
+            for output in ("f32", "bf16", "f16") for i in range(count)]
 
 
 def right_kernels(rng, count):

@@ -3,8 +3,10 @@
 
 Simulated kernels (bound_study_kernels.py) write outputs over the same data as the golden: right ones in many orders of
 summation and types, wrong ones with a missing key, an exchanged page and so on. The effect of a fault is compared with
-the rounding of the right kernels: the largest error of any of them with the same output type over the same data. A
-wrong kernel must be rejected when the effect of its fault is at least MARGIN times that.
+the rounding of the right kernels: the largest error of any of them with the same output type over the same data, at
+least 64 of each type (32 for long sequences), in which everything is drawn that decides how a correct kernel rounds. A
+wrong kernel must be rejected when the effect of its fault is at least MARGIN times that: each may round by 8 standard
+deviations, and the largest of 16 errors is about 2.
 
   bound_study_test.py --kvscope PROGRAM --judge PROGRAM        a subset, and whether docs/04 has the tables
   bound_study_test.py --kvscope PROGRAM --judge PROGRAM --full --seed 7 --add FILE    all lengths, added to FILE
@@ -32,6 +34,8 @@ QUICK_KINDS = ("normal", "biased", "constant_v", "same_key", "recency", "large_v
 QUICK_TRUNCATION = (("far_from_zero", 16384), ("heavy_end", 65536))
 TRUNCATING = 2      # kernels with truncating fp8 sums of each data set
 MATRIX = 6          # kernels on 16-bit matrix instructions of each data set
+# Kernels of each output type for the estimate of the largest error that rounding can make.
+ROUNDING, ROUNDING_OF_LONG, ROUNDING_OF_SUBSET = 64, 32, 16
 LONG = 16384        # from this length on: fewer usual kernels, and one type of output for each fault
 FAULTS_OF_LONGEST = 6   # faults of each data set of 65,536 keys
 # The kept results of full runs, and the page that shows them.
@@ -80,6 +84,7 @@ class Study:
         # criterion but "o: pages"]
         self.wrong = collections.defaultdict(lambda: [0, 0, 0])
         self.accepted = []
+        self.sampled = lambda keys: ROUNDING_OF_LONG if keys >= LONG else ROUNDING
 
     def run(self, *arguments):
         return subprocess.run([self.kvscope, *map(str, arguments)], capture_output=True, text=True)
@@ -145,7 +150,8 @@ class Study:
         # Their own numbers, so that the other kernels and the faults of a seed are those of earlier runs.
         other = np.random.default_rng([seed, keys, 2])
         matrix = study.matrix_kernels(other, MATRIX)
-        for kernel in chosen + matrix:
+        sampled = study.rounding_kernels(np.random.default_rng([seed, keys, 3]), self.sampled(keys)) if with_faults else []
+        for kernel in chosen + matrix + sampled:
             o, lse = study.run_kernel(data, kernel)
             if not kernel.options():
                 errors = np.abs(o - o64).max(), np.abs(lse - lse64).max()
@@ -324,6 +330,8 @@ def main():
     kinds = study.ALL_KINDS if options.full else QUICK_KINDS
     with tempfile.TemporaryDirectory() as folder:
         result = Study(options.kvscope, options.judge, folder)
+        if not options.full:
+            result.sampled = lambda keys: ROUNDING_OF_SUBSET
         seeds = result.load(options.add) if options.add and options.add.exists() else []
         seeds = sorted({*seeds, options.seed})
         for number, kind in enumerate(kinds):

@@ -31,6 +31,11 @@ inline bool has_rare_sources(const OutputFactors& f) {
          f.lost_systematic != f.lost;
 }
 
+// Whether matrix instructions cut sums over the keys; without it, f.cut_scores is 0 too, unless accumulator_bits cut.
+inline bool has_cut(const OutputFactors& f) {
+  return f.cut_sum_so_far != 0;
+}
+
 // The terms of which the budget is made, of W elements side by side; W = 1 is one element.
 template <int W>
 struct OutputTerms {
@@ -38,9 +43,10 @@ struct OutputTerms {
       merge;
 };
 
-// `running` exceeds a1 only if equal additions round alike (equal_weights.h). Without Rare, the factors of the rare
-// sources are 0, and adding these zeros would not change a sum.
-template <int W, bool Rare, class V = typename Lanes<W>::Vec>
+// `running` exceeds a1 only if equal additions round alike (equal_weights.h). Without Rare or Cut, the factors of these
+// sources are 0, and adding these zeros would not change a sum. `cut` is that of the sum over the keys: what is cut from
+// scores is proportional to a1 and to |o|, as other sources are.
+template <int W, bool Rare, bool Cut, class V = typename Lanes<W>::Vec>
 inline OutputTerms<W> output_terms(const OutputFactors& f, V o, V a1, V a2, V running) {
   using L = Lanes<W>;
   OutputTerms<W> terms;
@@ -52,12 +58,14 @@ inline OutputTerms<W> output_terms(const OutputFactors& f, V o, V a1, V a2, V ru
   terms.largest_sum = f.sum * L::larger(running, L::smaller(a1, running + a2));
   // `running` is the sum so far from the first key on. From the last key on, it has the part of |o| that the row sum
   // has.
-  const V sum_so_far = L::smaller(a1, L::larger(running, f.row_sum_so_far * size) + a2);
-  terms.cut = f.cut_sum_so_far * sum_so_far + f.cut_scores * (a1 + size);
+  terms.cut = V{};
+  if constexpr (Cut) {
+    terms.cut = f.cut_sum_so_far * L::smaller(a1, L::larger(running, f.row_sum_so_far * size) + a2);
+  }
   terms.sum_of_weights = f.sum * f.row_sum * size;
   const V largest_partial = L::smaller(a1, size + 8 * running + 4 * a2);
   terms.merge = f.merge * largest_partial + f.partial_floor;
-  terms.lost = f.lost * a1;
+  terms.lost = L::smaller(f.lost * a1, V{} + f.most_lost);
   terms.lost_deviation = terms.inputs = terms.golden = V{};
   if constexpr (Rare) {
     // What P loses below its normal range: all in one direction, or a systematic part and independent errors.

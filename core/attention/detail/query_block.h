@@ -120,6 +120,7 @@ class QueryBlock {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) soften(query, head);
     }
     sum_values();
+    measure_values();
     join_equal_weights();
     write();
   }
@@ -301,6 +302,8 @@ class QueryBlock {
     result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
     result_.partial_sums(i, head, 1) =
         canonical_nan(row_sum_so_far(std::span<const T>(weights), sum - sums.row_sum, sum));
+    const auto cut = row_sum_cut(std::span<const T>(weights), sum - sums.row_sum, sum);
+    for (std::size_t k = 0; k < kClumpTypes; ++k) result_.row_sum_cut(i, head, k) = canonical_nan(cut[k]);
     if (keys < visible.size()) spread(all);
 
     const double natural = largest + portable_log(sum);
@@ -446,6 +449,44 @@ class QueryBlock {
     blocks_(row) += 1;
   }
 
+  // The largest |v| of a KV head's keys, for the rows of its group that need it.
+  void measure_values() {
+    std::vector<std::pair<std::int64_t, std::int64_t>> rows;  // of the result, and query heads
+    for (std::int64_t kv_head = 0; kv_head < p_.k.heads; ++kv_head) {
+      rows.clear();
+      for (std::int64_t query = 0; query < queries_; ++query) {
+        for (std::int64_t head = kv_head * group_; head < (kv_head + 1) * group_; ++head) {
+          const double faint = result_.faint(result_row(query), head, 0);
+          if (faint > 0 && faint < kFewFaint) rows.emplace_back(result_row(query), head);
+        }
+      }
+      if (rows.empty()) continue;
+      const double largest = largest_value(kv_head);
+      for (const auto& [i, head] : rows) result_.largest_value(i, head) = largest;
+    }
+  }
+
+  double largest_value(std::int64_t kv_head) {
+    largest_.assign(static_cast<std::size_t>(v_padded_), T{0});
+    const auto stride = static_cast<std::int64_t>(values_.shape(1));
+    bool finite = true;
+    for (std::int64_t key = needed_.first; key < needed_.last; key += kKeyBlock) {
+      interruption_point();
+      v_rows_.locate(sequence_, key, std::min(key + kKeyBlock, needed_.last), kv_head, run_);
+      v_rows_.decode(run_, values_.data(), stride);
+      for (std::size_t row = 0; row < run_.elements.size(); ++row) {
+        const T* const v = values_.data() + static_cast<std::int64_t>(row) * stride;
+        for (std::size_t d = 0; d < largest_.size(); ++d) {
+          const T size = std::fabs(v[d]);
+          finite &= size <= std::numeric_limits<T>::max();
+          largest_[d] = size > largest_[d] ? size : largest_[d];
+        }
+      }
+    }
+    if (!finite) return std::numeric_limits<double>::infinity();
+    return static_cast<double>(*std::ranges::max_element(largest_));
+  }
+
   // Errors of equal probabilities are equal. The terms of independent errors count them as one where there are many.
   // The last query and the first head of a group are examined for all queries and heads of the group.
   void join_equal_weights() {
@@ -536,6 +577,7 @@ class QueryBlock {
   double lowest_ = 0;               // the lowest score less its row's maximum
   std::vector<std::size_t> shown_;  // places of the keys of one row that its biases do not hide
   std::vector<double> products_;    // of one score, for rows with small scores
+  std::vector<T> largest_;          // [v_padded] |v|, of largest_value()
   EqualWeights equal_;
   JoinedRows<T> joined_;
   RowRun run_;       // rows of the current computation

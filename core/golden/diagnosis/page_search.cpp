@@ -74,6 +74,8 @@ struct Judge {
     // Other keys have other partial sums: the largest possible ones.
     correct.score_sum = any.score_sum = -1;
     correct.row_sum_so_far = any.row_sum_so_far = 1;
+    correct.largest_value = any.largest_value = -1;  // and other values
+    for (std::size_t i = 0; i < attention::kClumpTypes; ++i) correct.row_sum_cut[i] = any.row_sum_cut[i] = -1;
     std::fill(std::begin(any.clump), std::end(any.clump), 1.0);
     any.lse = std::isfinite(candidate.lse) ? candidate.lse : 0;
     loose = 2 * attention::lse_budget(candidate.lse_rounding, any).total();
@@ -98,7 +100,8 @@ PageFit fit_of(const Judge& judge, const Part& rest, const Part* in, double extr
   double worst = 0, gain = 0;
   const RowNoise& noise = judge.noise;
   if (candidate.has_lse) {
-    worst = std::fabs(candidate.lse - lse) / attention::lse_budget(candidate.lse_rounding, terms).total();
+    const double error = candidate.lse - lse;
+    worst = std::fabs(error) / attention::lse_budget(candidate.lse_rounding, terms).toward(error).total();
     if (!(worst <= 1)) return {};
   }
   const attention::OutputBudgets budgets(candidate.rounding, terms);
@@ -345,8 +348,9 @@ double misfit(const CandidateRow& candidate, const RowValue& predicted) {
     worst = std::max(worst, ratio(candidate.o[d], predicted.o[d], budgets.of(predicted.element(d)).total()));
   }
   if (candidate.has_lse) {
-    worst = std::max(
-        worst, ratio(candidate.lse, predicted.terms.lse, attention::lse_budget(candidate.lse_rounding, terms).total()));
+    const attention::Budget budget =
+        attention::lse_budget(candidate.lse_rounding, terms).toward(candidate.lse - predicted.terms.lse);
+    worst = std::max(worst, ratio(candidate.lse, predicted.terms.lse, budget.total()));
   }
   if (predicted.o.empty() && !(worst > 1)) return kNoFit;
   return std::isnan(worst) ? kNoFit : worst;

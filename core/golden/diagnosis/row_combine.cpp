@@ -294,6 +294,7 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
   for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
   for (std::size_t i = 0; i < attention::kLostTerms; ++i) row.lost[i] = weights.lost(i, sum);
   row.row_sum_so_far = attention::row_sum_so_far(of_keys, sum - without_sink, sum);
+  std::ranges::copy(attention::row_sum_cut(of_keys, sum - without_sink, sum), row.row_sum_cut);
   if (equal_weights_.many(of_keys)) {
     result.joined = attention::EqualWeights::sorted(of_keys);
     row.p2 = std::max(row.p2, size_of_distinct(of_keys, result.joined) / sum);
@@ -331,6 +332,7 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
   read_values(recipe, terms);
   row.outside = terms.outside;
   if (terms.outside) return row;
+  if (row.terms.faint[0] > 0 && row.terms.faint[0] < attention::kFewFaint) row.terms.largest_value = largest(terms);
   row = combine(recipe, terms, std::move(row));
   if (!weights.joined.empty()) join_equal_weights(weights.of_keys, weights.sum, weights.joined, terms.values, row);
   if (!recipe.zero_weight_keys.empty()) {
@@ -344,6 +346,18 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
     }
   }
   return row;
+}
+
+double RowEvaluator::largest(const Terms& terms) const {
+  double largest = 0;
+  for (const double* value : terms.values) {
+    for (std::int64_t d = 0; d < dims_; ++d) {
+      const double size = std::fabs(value[d]);
+      if (!std::isfinite(size)) return -1;  // not known
+      largest = std::max(largest, size);
+    }
+  }
+  return largest;
 }
 
 RowValue RowEvaluator::combine(const Recipe& recipe, const Terms& terms, RowValue row) const {

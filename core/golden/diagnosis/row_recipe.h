@@ -182,6 +182,7 @@ class RowEvaluator {
   [[nodiscard]] std::size_t known(const KeyRead& key, std::size_t near) const;
   // The faulty combinations of tiles and splits.
   [[nodiscard]] RowValue combine(const Recipe& recipe, const Terms& terms, RowValue row) const;
+  [[nodiscard]] double largest(const Terms& terms) const;  // |v|; -1 if an element is not finite
   // Sets lse, as of a recipe whose keys are combined correctly, and the terms of the bound that need no values.
   // Returns the weights of the keys, exp(score - maximum), and their sum.
   struct Weights {

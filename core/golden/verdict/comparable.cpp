@@ -59,6 +59,8 @@ void check_golden_output(const Bundle& golden, std::vector<Fault>& faults) {
   terms.push_back({"golden_error", {o.shape[0], o.shape[1], 2}});
   terms.push_back({"lost", {o.shape[0], o.shape[1], static_cast<std::int64_t>(attention::kLostTerms)}});
   terms.push_back({"partial_sums", {o.shape[0], o.shape[1], static_cast<std::int64_t>(attention::kPartialTerms)}});
+  terms.push_back({"row_sum_cut", {o.shape[0], o.shape[1], static_cast<std::int64_t>(attention::kClumpTypes)}});
+  terms.push_back({"largest_value", {o.shape[0], o.shape[1]}});
   for (const TermShape& term : terms) {
     const Tensor* tensor = find_tensor(golden, term.name);
     if (tensor != nullptr && (tensor->dtype != DType::f64 || tensor->shape != term.shape)) {

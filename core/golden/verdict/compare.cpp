@@ -175,7 +175,7 @@ attention::Rounding compare_lse(const Bundle& golden, const Bundle& candidate, c
       continue;
     }
     const attention::Budget budget = attention::lse_budget(rounding, terms.row(i));
-    judged.add(i, ratio_of(error, budget.total()));
+    judged.add(i, ratio_of(error, budget.toward(have[i] - want[i]).total()));
     add_evidence(evidence[i], rounding, rounding.lse, budget, have[i], want[i], rounded_to(rounding.lse, want[i]));
   }
   result.criteria.push_back(mask_criterion("lse", masks, place_of(masks.first)));
@@ -186,7 +186,7 @@ attention::Rounding compare_lse(const Bundle& golden, const Bundle& candidate, c
     if (fixed) {
       worst->allowed = fixed->allowed(want[at]);
     } else {
-      const attention::Budget budget = attention::lse_budget(rounding, terms.row(at));
+      const attention::Budget budget = attention::lse_budget(rounding, terms.row(at)).toward(have[at] - want[at]);
       worst->allowed = budget.total();
       result.budgets.push_back({"lse", worst->place, rounding, budget});
     }

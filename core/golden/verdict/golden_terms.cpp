@@ -42,6 +42,8 @@ GoldenTerms::GoldenTerms(const Bundle& golden)
     faint_ = doubles_or_none(golden, "faint");
     lost_ = doubles_or_none(golden, "lost");
     partial_sums_ = doubles_or_none(golden, "partial_sums");
+    row_sum_cut_ = doubles_or_none(golden, "row_sum_cut");
+    largest_value_ = doubles_or_none(golden, "largest_value");
   }
   if (const json::Value* size = golden.manifest.find("head_size"); size != nullptr && size->as_i64() != nullptr) {
     head_size_ = static_cast<double>(std::max<std::int64_t>(1, *size->as_i64()));
@@ -88,6 +90,10 @@ attention::RowTerms GoldenTerms::row(std::size_t row) const {
       terms.score_sum = partial_sums_[row * attention::kPartialTerms];
       terms.row_sum_so_far = partial_sums_[row * attention::kPartialTerms + 1];
     }
+    for (std::size_t i = 0; i < attention::kClumpTypes && !row_sum_cut_.empty(); ++i) {
+      terms.row_sum_cut[i] = row_sum_cut_[row * attention::kClumpTypes + i];
+    }
+    if (!largest_value_.empty()) terms.largest_value = largest_value_[row];
   } else if (const std::size_t query = row / static_cast<std::size_t>(heads_); query < lengths_.size()) {
     terms.keys = lengths_[query];
   }

@@ -3,7 +3,8 @@
 // Bundles written before the bound had the terms `running`, `key_counts`, `p2`, `repeats`, `clump` and `faint` are
 // read with the largest values that these can have, so that their bound is looser; complete() is then false. Without
 // `lost`, all errors of P below its normal range are allowed in one direction. Without `partial_sums`, every partial
-// sum of a row sum is as large as the whole one, and every one of a score as large as 1 + smax.
+// sum of a row sum is as large as the whole one, and every one of a score as large as 1 + smax. Without `row_sum_cut`,
+// matrix instructions cut as much from a row sum as from o, and without `largest_value`, faint keys may have all of a1.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ class GoldenTerms {
   double head_size_ = 1;
   bool base_two_ = false;
   std::span<const double> o_, a1_, a2_, smax_, lse_, running_, key_counts_, p2_, repeats_, clump_, faint_, lost_,
-      partial_sums_, golden_error_;
+      partial_sums_, row_sum_cut_, largest_value_, golden_error_;
   std::vector<double> lengths_;  // [query]: keys of the query's sequence, for a bundle without key_counts
 };
 

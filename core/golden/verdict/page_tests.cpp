@@ -58,7 +58,8 @@ struct Test {
   }
 };
 
-// The distance of a candidate's stored value from the golden's, and what rounding may contribute to it.
+// The distance of a candidate's stored value from the golden's, and what rounding may contribute to it. Truncation that
+// only makes lse smaller, by up to f, is half of it: the distance from a value that is f / 2 smaller is f / 2 at most.
 struct ElementError {
   double error = 0, systematic = 0, deviation = 0, rounding_variance = 0, step = 0;
   [[nodiscard]] double variance() const { return deviation * deviation + rounding_variance; }
@@ -66,11 +67,11 @@ struct ElementError {
 
 ElementError element_error(DType type, const attention::Budget& budget, double candidate, double golden) {
   ElementError e;
-  e.error = candidate - rounded_to(type, golden);
-  e.systematic = budget.before_output() - budget.independent - budget.common;
+  e.error = candidate - rounded_to(type, golden) + budget.falling / 2;
+  e.systematic = budget.before_output() - budget.independent - budget.common - budget.falling / 2;
   e.deviation = budget.deviation;
   e.step = 2 * attention::half_step(type, std::fabs(golden) + budget.before_output());
-  const double before = budget.deviation + e.systematic + budget.common;
+  const double before = budget.deviation + e.systematic + budget.common + budget.falling / 2;
   e.rounding_variance = std::min(before * e.step, e.step * e.step / 4);
   return e;
 }

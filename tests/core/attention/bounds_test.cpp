@@ -217,6 +217,22 @@ TEST(OutputBound, SubnormalProbabilitiesRoundInBothDirections) {
   EXPECT_EQ(output_budget(rounding, row, element).p, together.p);
 }
 
+// One key has nearly all the weight, and a1 is its own: the values of the faint keys are known from their largest one.
+TEST(OutputBound, FaintKeysLoseAtMostTheirWeightTimesTheLargestValue) {
+  const Rounding rounding = rounding_of(DType::f16);
+  RowTerms row = example_row();
+  const ElementTerms element{0.5, 0.5, 0.5, 0.5};
+  const double normal = output_budget(rounding, row, element).p;
+  row.faint[0] = row.faint[1] = 1e-9;  // all of them are below the range of f16
+  EXPECT_NEAR(output_budget(rounding, row, element).p - normal, 0.5, 1e-12);
+  row.largest_value = 4;
+  EXPECT_NEAR(output_budget(rounding, row, element).p - normal, 4e-9, 1e-15);
+  row.largest_value = kInf;
+  EXPECT_NEAR(output_budget(rounding, row, element).p - normal, 0.5, 1e-12);
+  row.largest_value = 0;
+  EXPECT_EQ(output_budget(rounding, row, element).p, normal);
+}
+
 TEST(OutputBound, RejectsTypesNoKernelWrites) {
   EXPECT_THROW(static_cast<void>(rounding_of(DType::e4m3)), UnsupportedError);
   EXPECT_THROW(static_cast<void>(rounding_of(DType::i32)), UnsupportedError);
@@ -256,6 +272,41 @@ TEST(OutputWithin, NanAndInfinitiesMustStandInTheSamePlaces) {
   EXPECT_FALSE(output_within(f32, row, {kInf, kInf, kInf, kInf}, -kInf));
   EXPECT_FALSE(output_within(f32, row, {kInf, kInf, kInf, kInf}, 1e30));
   EXPECT_FALSE(output_within(f32, row, {1, kInf, 1, 1}, kInf));
+}
+
+// A row sum adds numbers that are not negative. What a matrix instruction cuts from it makes lse smaller, never larger.
+TEST(LseBound, TruncatedRowSumsOnlyMakeItSmaller) {
+  RowTerms row = example_row();
+  row.keys = 65536;
+  Rounding rounding = rounding_of(DType::f16);
+  const double of_scores = kCutProduct * 64 * 4, of_keys = kCutProduct * 65536;
+  const Budget b = lse_budget(rounding, row);
+  EXPECT_NEAR(b.falling, of_keys, 1e-15);
+  EXPECT_NEAR(b.toward(-1).cut, of_scores + of_keys, 1e-15);
+  EXPECT_NEAR(b.toward(1).cut, of_scores, 1e-15);
+  EXPECT_NEAR(b.toward(-1).total() - b.toward(1).total(), of_keys, 1e-15);
+  const double above = b.toward(1).total(), below = b.toward(-1).total();
+  EXPECT_TRUE(lse_within(rounding, row, row.lse + 0.999 * above));
+  EXPECT_FALSE(lse_within(rounding, row, row.lse + 1.001 * above));
+  EXPECT_TRUE(lse_within(rounding, row, row.lse - 0.999 * below));
+  EXPECT_FALSE(lse_within(rounding, row, row.lse - 1.001 * below));
+  row.base_two = true;
+  EXPECT_NEAR(lse_budget(rounding, row).falling, of_keys / std::log(2.0), 1e-15);
+  row.base_two = false;
+  row.row_sum_cut[0] = 3e-5, row.row_sum_cut[1] = 2e-4, row.row_sum_cut[2] = 0;  // measured: bf16, f16, e4m3
+  EXPECT_NEAR(lse_budget(rounding, row).falling, 2e-4, 1e-15);
+  row.repeats = 16384;  // a quarter of the additions may lose a whole unit
+  EXPECT_NEAR(lse_budget(rounding, row).falling, 2.5e-4, 1e-15);
+  row.repeats = 0;
+  rounding.probabilities = DType::bf16;
+  EXPECT_NEAR(lse_budget(rounding, row).falling, 3e-5, 1e-15);
+  rounding.probabilities = DType::e4m3;
+  EXPECT_EQ(lse_budget(rounding, row).falling, 0);
+  rounding.probabilities = DType::f32;
+  EXPECT_EQ(lse_budget(rounding, row).falling, 0);
+  rounding.row_sum = RowSum::exact;
+  EXPECT_EQ(lse_budget(rounding, row).falling, 0);
+  EXPECT_EQ(output_budget(rounding, row, kElement).falling, 0);
 }
 
 TEST(LseBound, FollowsItsOwnTypeAndTheRowSum) {

@@ -71,7 +71,9 @@ std::vector<RowTerms> rows() {
   RowTerms fast = plain;
   fast.score_error = 1e-6;
   fast.sum_error = 1e-7;
-  return {plain, unknown, fast};
+  RowTerms sink = plain;
+  sink.largest_value = 0.5;
+  return {plain, unknown, fast, sink};
 }
 
 TEST(BudgetRow, EqualsTheBudgetOfEachElementForEachKernelAndMagnitude) {

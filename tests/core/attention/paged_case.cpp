@@ -300,6 +300,7 @@ std::vector<std::uint64_t> term_bits_of(const Result& r) {
     for (const double x : tensor) bits.push_back(std::bit_cast<std::uint64_t>(x));
   };
   add(r.running), add(r.keys), add(r.p2), add(r.clump), add(r.repeats), add(r.faint), add(r.lost), add(r.partial_sums);
+  add(r.row_sum_cut), add(r.largest_value);
   return bits;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -178,6 +179,115 @@ TEST(PartialSums, OfSmallScoresAreSmall) {
   const Row large(33, 128, 0.1F);
   EXPECT_GE(large.golden.smax(0, 0), 1);
   EXPECT_EQ(large.golden.partial_sums(0, 0, 0), 1 + large.golden.smax(0, 0));
+}
+
+// --- what matrix instructions cut from row sums -----------------------------------------------------------------------
+
+std::array<double, kClumpTypes> cut(const std::vector<double>& weights, double sink = 0) {
+  double sum = sink;
+  for (const double e : weights) sum += e;
+  return row_sum_cut<double>(weights, sink, sum);
+}
+
+// 11 bits of P are multiples of the unit of a sum up to 2^12 P, and 8 bits up to 2^15 P.
+TEST(RowSumCut, IsZeroWhilePIsAMultipleOfTheUnit) {
+  for (const double x : cut(std::vector<double>(1600, 1.0))) EXPECT_EQ(x, 0);
+  for (const double x : cut(std::vector<double>(4096, 0.3))) EXPECT_EQ(x, 0);
+  const auto more = cut(std::vector<double>(4112, 0.3));
+  EXPECT_EQ(more[0], 0);
+  EXPECT_NEAR(more[1], 2 * 0x1p-24, 1e-12);  // the last block, in both directions
+  EXPECT_EQ(more[2], 0);
+}
+
+TEST(RowSumCut, OfManyEqualWeightsIsThatOfResultsAndOfProducts) {
+  const auto have = cut(std::vector<double>(65536, 1.0));
+  double bf16 = 0, f16 = 0;
+  for (double sum = 16; sum <= 65536; sum += 16) {
+    if (sum > 32768) bf16 += sum * 2 * 0x1p-24;
+    if (sum > 4096) f16 += sum * 2 * 0x1p-24;
+    if (sum > 16384) f16 += sum * 16 * 0x1p-26;
+  }
+  EXPECT_NEAR(have[0], bf16 / 65536, 1e-12);
+  EXPECT_NEAR(have[1], f16 / 65536, 1e-12);
+  EXPECT_EQ(have[2], 0);
+}
+
+// One small weight in a block of large ones: its last bits are below the unit of the sum, those of the others are not.
+TEST(RowSumCut, OneSmallWeightMakesItsBlockInexact) {
+  std::vector<double> weights(64, 1.0);
+  EXPECT_EQ(cut(weights)[1], 0);
+  weights[40] = 0x1p-8;  // below 2^-12 of a sum of 47, and above 2^-14 of it
+  const double sum = 63 + 0x1p-8;
+  EXPECT_NEAR(cut(weights)[1] * sum, 2 * 0x1p-24 * (47 + 0x1p-8), 1e-15);
+  EXPECT_EQ(cut(weights)[0], 0);
+  weights[40] = 0x1p-10;  // its product is cut too
+  EXPECT_NEAR(cut(weights)[1] * (63 + 0x1p-10), (2 * 0x1p-24 + 0x1p-26) * (47 + 0x1p-10), 1e-15);
+  weights[40] = 0;  // of a hidden key
+  EXPECT_EQ(cut(weights)[1], 0);
+}
+
+// Backwards, the sum is large from the beginning; a sink's weight belongs to every sum.
+TEST(RowSumCut, IsThatOfTheLargerSums) {
+  std::vector<double> weights(2048, 0x1p-12);
+  weights.back() = 8;
+  const double sum = 2047 * 0x1p-12 + 8, all = 2 * 0x1p-24 + 16 * 0x1p-26;
+  EXPECT_NEAR(cut(weights)[1] * sum / (128 * 8.25 * all), 1, 0.01);
+  std::ranges::reverse(weights);
+  EXPECT_NEAR(cut(weights)[1] * sum / (128 * 8.25 * all), 1, 0.01);
+  EXPECT_NEAR(cut(std::vector<double>(1600, 1.0), 1e6)[1] / (100 * all), 1, 0.01);
+}
+
+// The truncated sum of P as a matrix instruction makes it: `count` products and the sum so far aligned to the largest,
+// cut 25 bits below its exponent, added, and cut to 24 bits.
+double truncated(const std::vector<double>& p, std::size_t count) {
+  double total = 0;
+  for (std::size_t at = 0; at < p.size(); at += count) {
+    double largest = total;
+    for (std::size_t i = at; i < std::min(at + count, p.size()); ++i) largest = std::max(largest, p[i]);
+    const double unit = std::ldexp(1.0, std::ilogb(largest) - 25);
+    double sum = std::trunc(total / unit);
+    for (std::size_t i = at; i < std::min(at + count, p.size()); ++i) sum += std::trunc(p[i] / unit);
+    sum *= unit;
+    const double last = std::ldexp(1.0, std::ilogb(sum) - 23);
+    total = std::trunc(sum / last) * last;
+  }
+  return total;
+}
+
+// Weights of normal scores of several widths, P with the bits of each type, both directions, 8 and 16 products.
+TEST(RowSumCut, HoldsForTruncatedSumsAndIsNotFarAboveThem) {
+  std::mt19937_64 random(11);
+  std::normal_distribution<double> normal;
+  double largest[2] = {};
+  for (const std::size_t keys : {500u, 4096u, 16384u, 65536u}) {
+    for (const double width : {0.1, 1.0, 2.5}) {
+      std::vector<double> weights(keys);
+      for (double& e : weights) e = width * normal(random);
+      const double top = *std::ranges::max_element(weights);
+      for (double& e : weights) e = std::exp(e - top);
+      for (const std::size_t type : {0u, 1u}) {
+        std::vector<double> p = weights;
+        double exact = 0;
+        for (double& x : p) {
+          const double step = std::ldexp(1.0, std::ilogb(x) - kClumpKeptBits[type]);
+          x = std::nearbyint(x / step) * step;
+          exact += x;
+        }
+        const double allowed = cut(weights)[type];
+        for (const std::size_t count : {8u, 16u}) {
+          for (int direction = 0; direction < 2; ++direction) {
+            const double lost = 1 - truncated(p, count) / exact;
+            EXPECT_GE(lost, -1e-15);
+            EXPECT_LE(lost, allowed + 1e-15) << keys << ' ' << width << ' ' << type << ' ' << count;
+            if (allowed > 1e-6) largest[type] = std::max(largest[type], lost / allowed);
+            std::ranges::reverse(p);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(largest[0], 0.4);
+  EXPECT_GT(largest[1], 0.4);
 }
 
 }  // namespace

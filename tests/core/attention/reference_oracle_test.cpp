@@ -56,6 +56,12 @@ void expect_matches_oracle(const Spec& spec) {
         ASSERT_NEAR(r.smax(row, head), static_cast<double>(want.smax), unit);
         ASSERT_NEAR(r.p2(row, head), static_cast<double>(want.p2), unit);
         ASSERT_EQ(r.keys(row, head), static_cast<double>(want.keys));
+        const double faint = r.faint(row, head, 0);
+        if (faint > 0 && faint < kFewFaint) {  // of all keys that a query of the sequence sees, at least of these
+          ASSERT_GE(r.largest_value(row, head), static_cast<double>(want.largest_value));
+        } else {
+          ASSERT_EQ(r.largest_value(row, head), -1);
+        }
         for (std::size_t d = 0; d < want.o.size() && want.keys <= 64; ++d) {  // one block: the final sum alone
           ASSERT_NEAR(r.running(row, head, d), std::fabs(r.o(row, head, d)), bound);
         }
@@ -68,6 +74,29 @@ Spec sized(double scale = 0.35) {
   Spec spec;
   spec.options.scale = scale;
   return spec;
+}
+
+// With one query a sequence, all keys are visible. Keys of more than one block, some rows with few faint keys.
+TEST(ReferenceAgainstPlainLoops, TheLargestValueOfRowsWithFewFaintKeys) {
+  std::int64_t measured = 0, others = 0;
+  for (const double scale : {0.35, 3.0}) {
+    Spec spec = sized(scale);
+    spec.lengths = {70, 9, 33};
+    spec.queries = {1, 1, 1};
+    const PagedCase c(spec);
+    const Result r = reference(c.problem);
+    for (std::size_t b = 0; b < spec.lengths.size(); ++b) {
+      for (std::int64_t h = 0; h < spec.query_heads; ++h) {
+        const double largest = r.largest_value(b, at(h));
+        largest < 0 ? ++others : ++measured;
+        if (largest < 0) continue;
+        const testing::OracleRow want = testing::oracle(c, static_cast<std::int64_t>(b), 0, h);
+        EXPECT_EQ(largest, static_cast<double>(want.largest_value)) << b << ' ' << h;
+      }
+    }
+  }
+  EXPECT_GT(measured, 3);
+  EXPECT_GT(others, 0);
 }
 
 TEST(ReferenceAgainstPlainLoops, OneKeyTwoThirdsOfTheWay) {

@@ -53,12 +53,14 @@ struct Judged {
   }
 };
 
-// The systematic part of a budget is allowed in full; the rest is measured in standard deviations.
+// The systematic part of a budget is allowed in full; the rest is measured in standard deviations. An error upwards has
+// no part that only falls. What is expected does not depend on the direction of the error.
 inline void add_evidence(RowEvidence& row, const attention::Rounding& rounding, DType type,
                          const attention::Budget& budget, double candidate, double golden, double rounded_golden) {
   const double systematic = budget.before_output() - budget.independent;
   const double boundary = attention::half_step(type, golden) - std::abs(rounded_golden - golden);
-  const double excess = std::abs(candidate - golden) - attention::half_step(type, candidate) - systematic;
+  const double falling = candidate > golden ? budget.falling : 0;
+  const double excess = std::abs(candidate - golden) - attention::half_step(type, candidate) - (systematic - falling);
   row.add(std::max(0.0, excess) / budget.deviation, std::max(0.0, boundary - systematic) / budget.deviation,
           rounding.deviations);
 }

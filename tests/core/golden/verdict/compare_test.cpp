@@ -238,6 +238,37 @@ TEST(Compare, BundlesWithoutPartialSumsAreReadWithALooserBound) {
   EXPECT_THROW(static_cast<void>(compare(golden, candidate_of(golden))), InputError);
 }
 
+// Bundles written before `largest_value` allow faint keys the whole of a1.
+TEST(Compare, BundlesWithoutTheLargestValueAreReadWithALooserBound) {
+  Bundle golden = small_golden();
+  golden.tensors["faint"] = filled({3, 2, 3}, 1e-9);
+  CompareOptions options;
+  options.rounding.probabilities = DType::f16;
+  const double loose = compare(golden, candidate_of(golden), options).tensors[0].worst->allowed;
+  golden.tensors["largest_value"] = filled({3, 2}, 3);
+  const CompareResult tight = compare(golden, candidate_of(golden), options);
+  EXPECT_EQ(failed(tight), Names{});
+  EXPECT_LT(tight.tensors[0].worst->allowed, 0.01 * loose);
+  golden.tensors["largest_value"] = filled({3, 2, 1}, 3);
+  EXPECT_THROW(static_cast<void>(compare(golden, candidate_of(golden), options)), InputError);
+}
+
+// Matrix instructions cut row sums toward zero: lse may be smaller by what they cut, but not larger.
+TEST(Compare, TruncatedRowSumsExcuseASmallerLseOnly) {
+  Bundle golden = small_golden();
+  golden.tensors["key_counts"] = filled({3, 2}, 65536);
+  golden.tensors["p2"] = filled({3, 2}, 1e-3);
+  Bundle smaller = candidate_of(golden, DType::f16), larger = smaller;
+  for (float& lse : values<float>(smaller.tensors["lse"])) lse -= 1e-3f;
+  for (float& lse : values<float>(larger.tensors["lse"])) lse += 1e-3f;
+  EXPECT_EQ(failed(compare(golden, smaller)), Names{});
+  const CompareResult failing = compare(golden, larger);
+  EXPECT_EQ(failed(failing), (Names{"lse: bound", "lse: rows"}));
+  const CompareResult passing = compare(golden, smaller);
+  EXPECT_NEAR(passing.tensors[1].worst->allowed - failing.tensors[1].worst->allowed, 1.625 * 0x1p-26 * 65536, 1e-6);
+  EXPECT_NEAR(failing.budgets.back().budget.total(), failing.tensors[1].worst->allowed, 1e-15);
+}
+
 // The type of lse is its own: a bf16 kernel that writes lse in f32 has an exact row sum or a rounded one, but never the
 // rounding of o.
 TEST(Compare, LseIsJudgedByItsOwnTypeAndRowSum) {

@@ -129,6 +129,26 @@ std::string detail(const CompareResult& result, const std::string& name) {
   return "";
 }
 
+// With sums of 14 bits, the row sum of 500 keys may lose 0.06 of itself, toward zero: a smaller lse is that of a correct
+// kernel, and a larger one follows the direction of a missing page.
+TEST(PageTests, TruncatedRowSumsExcuseASmallerLseOnly) {
+  const Case c(0);
+  CompareOptions options;
+  options.inputs = &c.problem;
+  options.rounding.accumulator_bits = 14;
+  const auto of_lse_changed_by = [&](double change) {
+    Case::Output output = c.attend(true, [](std::int64_t, std::int64_t) { return 1.0; });
+    for (double& lse : output.lse) lse += change;
+    return compare(c.golden, c.candidate(output, DType::f32), options);
+  };
+  options.rounding.row_sum = attention::RowSum::rounded;
+  EXPECT_TRUE(passed(of_lse_changed_by(-0.06), "lse: pages"));
+  EXPECT_FALSE(passed(of_lse_changed_by(0.03), "lse: pages"));
+  EXPECT_FALSE(passed(of_lse_changed_by(-0.09), "lse: pages"));
+  options.rounding.row_sum = attention::RowSum::exact;
+  EXPECT_FALSE(passed(of_lse_changed_by(-0.06), "lse: pages"));
+}
+
 // Errors of P that are as large as bf16 makes them, in any row and key.
 TEST(PageTests, ErrorsOfProbabilitiesHaveNoDirection) {
   for (const double offset : {0.0, 2.0}) {
