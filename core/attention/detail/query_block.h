@@ -19,6 +19,7 @@
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
 #include "core/attention/equal_weights.h"
+#include "core/attention/flat_clump.h"
 #include "core/attention/mask.h"
 #include "core/attention/partial_sums.h"
 #include "core/attention/problem.h"
@@ -295,8 +296,7 @@ class QueryBlock {
     double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
-    write_weights(WeightTerms(sums), rising_clump(kernels_, std::span<const T>(weights), sums, sum), keys, sum, i,
-                  head);
+    write_weights(weights, sums, sum, i, head);
     result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
 
     result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
@@ -360,14 +360,17 @@ class QueryBlock {
   }
 
   // The terms of the bounds that depend on the weights alone.
-  void write_weights(const WeightTerms& terms, const std::array<double, kClumpTypes>& rising, std::int64_t keys,
-                     double sum, std::int64_t i, std::int64_t head) {
-    result_.keys(i, head) = static_cast<double>(keys);
+  void write_weights(std::span<const T> weights, const WeightSums& sums, double sum, std::int64_t i,
+                     std::int64_t head) {
+    const WeightTerms terms(sums);
+    const std::array<double, kClumpTypes> rising = rising_clump(kernels_, weights, sums, sum);
+    const std::array<double, kClumpTypes> flat = flat_clump(weights, sums, sum);
+    result_.keys(i, head) = static_cast<double>(weights.size());
     result_.p2(i, head) = canonical_nan(terms.p2(sum));
     result_.repeats(i, head) = terms.repeats();
     for (std::size_t k = 0; k < kClumpTypes; ++k) {
-      const double still = terms.clump(k, sum);
-      result_.clump(i, head, k) = canonical_nan(rising[k] > still ? rising[k] : still);
+      const double still = terms.clump(k, sum), more = std::max(rising[k], flat[k]);
+      result_.clump(i, head, k) = canonical_nan(more > still ? more : still);
     }
     for (std::size_t k = 0; k < kFaintTerms; ++k) result_.faint(i, head, k) = canonical_nan(terms.faint(k, sum));
     for (std::size_t k = 0; k < kLostTerms; ++k) result_.lost(i, head, k) = canonical_nan(terms.lost(k, sum));

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/attention/equal_weights.h"
+#include "core/attention/flat_clump.h"
 #include "core/attention/partial_sums.h"
 #include "core/attention/rising_clump.h"
 #include "core/attention/weight_terms.h"
@@ -288,8 +289,9 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
   row.p2 = weights.p2(sum);
   row.repeats = weights.repeats();
   const auto rising = attention::rising_clump(of_keys, weights.sums(), sum);
+  const auto flat = attention::flat_clump(of_keys, weights.sums(), sum);
   for (std::size_t i = 0; i < attention::kClumpTypes; ++i) {
-    row.clump[i] = std::max(weights.clump(i, sum), rising[i]);
+    row.clump[i] = std::max({weights.clump(i, sum), rising[i], flat[i]});
   }
   for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
   for (std::size_t i = 0; i < attention::kLostTerms; ++i) row.lost[i] = weights.lost(i, sum);

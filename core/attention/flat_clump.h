@@ -1,0 +1,38 @@
+// What nearly equal weights add to the clump (weight_terms.h).
+//
+// The clump is the mean phase of weights relative to the row's maximum. A kernel that subtracts another number moves all
+// probabilities by the same factor, and nearly equal ones may come to lie around a power of two, above which the steps of
+// P are twice as wide as below. If they spread evenly over w of the wide steps, then
+//
+//   w < 1/2    all of them can lie in one half of a step, and the mean phase is up to 1 - w;
+//   w >= 1/2   those just above the power of two fill the first half of a step, and round down by half a half step on
+//              average: a share of 1 / (2 w) with a phase of 1/2. The others fill whole steps, and cancel.
+//
+// So the mean phase is at most the largest share of the weights in a quarter of a wide step: 1 for w < 1/4, 1 / (4 w)
+// otherwise. This share is measured in numbers of P's type with three more bits: four of them side by side are a quarter
+// of a wide step just below a power of two, and half of one above it.
+//
+// Example: 16,384 scores spread evenly over 0.008, P in bf16, with wide steps of 1/128: w is 1.02, and 0.245 is the
+// largest mean phase. Relative to the row's maximum they fill 2.05 steps, and the mean phase is nearly 0.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "core/attention/weight_sums.h"
+
+namespace kvscope::attention {
+
+// Rows whose weights vary more, as the mean square over the squared mean, have none: their errors cancel.
+inline constexpr double kFlatVariation = 1.25;
+// Weights that are measured: those within so many wide steps, or half of it, of the mean weight.
+inline constexpr double kFlatSteps = 32;
+
+// For each type of kClumpTypes half the share, 0 to 1/2, because the bounds take the clump twice; 0 for rows that vary.
+// `weights`: exp(score - maximum) of the keys; `sums`: of them; `row_sum`: with the sink's weight.
+[[nodiscard]] std::array<double, kClumpTypes> flat_clump(std::span<const double> weights, const WeightSums& sums,
+                                                         double row_sum);
+[[nodiscard]] std::array<double, kClumpTypes> flat_clump(std::span<const float> weights, const WeightSums& sums,
+                                                         double row_sum);
+
+}  // namespace kvscope::attention
