@@ -20,19 +20,20 @@
 // x = e / 2 * sqrt(head_size) * score_sum * (a2 + |o| p2) and y = e / 2 * sqrt(additions) * sqrt(min(a1, running +
 // a2)^2 + (r o)^2) are standard deviations of independent errors, and t = sqrt(x^2 + y^2) is that of both together.
 // lost is what P loses below its normal range: the smallest of min(1, 4 faint(P) / faint) * a1, every error in one
-// direction, faint(P) * largest_value, the same, and min(1, 4 systematic / faint) * a1 + 2 k / sqrt 3 * independent / faint_size * a2 (weight_terms.h).
-// c = 1.625 * 2^-26 is what a matrix instruction with an f32 sum loses for each product, in proportion to the sum so
-// far: it aligns 8 or 16 products and the sum to the largest of them, and cuts each to 2^-25 of it and the result to 24
-// bits, all toward zero. An H100 does so bit by bit (docs/hardware), and cutting loses half a unit on average, or up to
-// a whole one if the products are equal (repeats). so_far = min(a1, max(running, row_sum_so_far * |o|) + a2) is the
-// size of the sum so far from the first key on, or from the last one on, as flash attention adds.
-// T = 2^(1 - accumulator_bits) is the unit of a matrix instruction that truncates its addends, and n = m + m / 32
-// their number in a sum of m terms: m = tile_keys, or without tiles m = keys, and the largest partial sum instead of
-// a1. additions = 16 + n, with n = keys when keys are added one by one, and tile + keys / tile in tiles. score_sum is
-// the size of the partial sums of a score, at most 1 + smax, and r^2 = (16 + n row_sum_so_far^2) / (16 + n): the
-// additions of the row sum round in proportion to the sum so far (partial_sums.h). lse differs by the same sources
-// with weights 1 for the row sum and p2 for errors that are independent between keys. A row sum has no negative terms,
-// so what matrix instructions cut from it only makes lse smaller: row_sum_cut * (1 + repeats / keys).
+// direction, faint(P) * largest_value, the same, and min(1, 4 systematic / faint) * a1 + 2 k / sqrt 3 * independent /
+// faint_size * a2 (weight_terms.h). c = 1.625 * 2^-26 is what a matrix instruction with an f32 sum loses for each
+// product, in proportion to the sum so far: it aligns 8 or 16 products and the sum to the largest of them, and cuts
+// each to 2^-25 of it and the result to 24 bits, all toward zero. An H100 does so bit by bit (docs/hardware), and
+// cutting loses half a unit on average, or up to a whole one if the products are equal (repeats). so_far = min(a1,
+// max(running, row_sum_so_far * |o|) + a2) is the size of the sum so far from the first key on, or from the last one
+// on, as flash attention adds. T = 2^(1 - accumulator_bits) is the unit of a matrix instruction that truncates its
+// addends, and n = m + m / 32 their number in a sum of m terms: m = tile_keys, or without tiles m = keys, and the
+// largest partial sum instead of a1. additions = 16 + n, with n = keys when keys are added one by one, and tile + keys
+// / tile in tiles. score_sum is the size of the partial sums of a score, at most 1 + smax, and r^2 = (16 + n
+// row_sum_so_far^2) / (16 + n): the additions of the row sum round in proportion to the sum so far (partial_sums.h).
+// lse differs by the same sources with weights 1 for the row sum and p2 for errors that are independent between keys. A
+// row sum has no negative terms, so what matrix instructions cut from it only makes lse smaller: row_sum_cut * (1 +
+// repeats / keys).
 // Example: bf16, o = 1, a1 = 2, a2 = 0.25, smax = 3, p2 = 0.125, clump 0, k = 7, 64 keys of head size 64: p 0.00395,
 // output 0.00391, total 0.0079.
 #pragma once
@@ -93,8 +94,8 @@ struct RowTerms {
   double score_sum = -1;      // size of the partial sums of a score (partial_sums.h); below 0: not known, 1 + smax
   double row_sum_so_far = 1;  // rms of the row sum so far over the whole one
   double row_sum_cut[kClumpTypes] = {-1, -1, -1};  // below 0: not known
-  double largest_value = -1;  // at least |v| of all keys; below 0: not known
-  double score_error = 0, sum_error = 0;  // of the golden itself: fast.h
+  double largest_value = -1;                       // at least |v| of all keys; below 0: not known
+  double score_error = 0, sum_error = 0;           // of the golden itself: fast.h
 };
 struct ElementTerms {
   double o = 0, a1 = 0, a2 = 0, running = 0;

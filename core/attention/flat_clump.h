@@ -1,16 +1,16 @@
 // What nearly equal weights add to the clump (weight_terms.h).
 //
-// The clump is the mean phase of weights relative to the row's maximum. A kernel that subtracts another number moves all
-// probabilities by the same factor, and nearly equal ones may come to lie around a power of two, above which the steps of
-// P are twice as wide as below. If they spread evenly over w of the wide steps, then
+// The clump is the mean phase of weights relative to the row's maximum. A kernel that subtracts another number moves
+// all probabilities by the same factor, and nearly equal ones may come to lie around a power of two, above which the
+// steps of P are twice as wide as below. If they spread evenly over w of the wide steps, then
 //
 //   w < 1/2    all of them can lie in one half of a step, and the mean phase is up to 1 - w;
 //   w >= 1/2   those just above the power of two fill the first half of a step, and round down by half a half step on
 //              average: a share of 1 / (2 w) with a phase of 1/2. The others fill whole steps, and cancel.
 //
 // So the mean phase is at most the largest share of the weights in a quarter of a wide step: 1 for w < 1/4, 1 / (4 w)
-// otherwise. This share is measured in numbers of P's type with three more bits: four of them side by side are a quarter
-// of a wide step just below a power of two, and half of one above it.
+// otherwise. This share is measured in numbers of P's type with three more bits: four of them side by side are a
+// quarter of a wide step just below a power of two, and half of one above it.
 //
 // Example: 16,384 scores spread evenly over 0.008, P in bf16, with wide steps of 1/128: w is 1.02, and 0.245 is the
 // largest mean phase. Relative to the row's maximum they fill 2.05 steps, and the mean phase is nearly 0.

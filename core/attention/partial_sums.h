@@ -60,8 +60,8 @@ template <class T>
 }
 
 // What matrix instructions may cut from a row sum of P in each of kClumpTypes, relative to it: the larger of the values
-// from the first key on and from the last key on. The products are P itself, with few bits, so nothing is cut while all of
-// them are multiples of the unit. With S the sum so far and b the bits of P's significand:
+// from the first key on and from the last key on. The products are P itself, with few bits, so nothing is cut while all
+// of them are multiples of the unit. With S the sum so far and b the bits of P's significand:
 //
 //   result    half of 2^-23 S for each 8 keys, if P of any key of their block is below 2^(b - 23) S
 //   products  half of 2^-25 S for each key whose P is below 2^(b - 25) S

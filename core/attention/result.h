@@ -31,11 +31,11 @@ struct Result {
   // [query, query_head, kPartialTerms] how large partial sums are (partial_sums.h): of a score, and of the row sum
   // divided by the whole row sum
   xt::xtensor<double, 3> partial_sums;
-  // [query, query_head, kClumpTypes] what matrix instructions may cut from a row sum of P in these types, relative to it
-  // (partial_sums.h)
+  // [query, query_head, kClumpTypes] what matrix instructions may cut from a row sum of P in these types, relative to
+  // it (partial_sums.h)
   xt::xtensor<double, 3> row_sum_cut;
-  // [query, query_head] at least |v| of all elements of all visible keys, infinite if one is not finite; -1 where it was
-  // not measured: rows whose faint keys have kFewFaint of the weight or more, or none, and rows without keys
+  // [query, query_head] at least |v| of all elements of all visible keys, infinite if one is not finite; -1 where it
+  // was not measured: rows whose faint keys have kFewFaint of the weight or more, or none, and rows without keys
   xt::xtensor<double, 2> largest_value;
 
   // The error of the result itself, when the fast path computed it (fast.h). Empty and 0: the reference.

@@ -11,8 +11,8 @@ namespace kvscope::attention {
 inline constexpr std::size_t kClumpTypes = 3;
 // Terms of `faint`: the weight of keys below 2^-7 of the largest, and what of it f16 and e4m3 lose.
 inline constexpr std::size_t kFaintTerms = 3;
-// Rows whose faint keys have less of the weight get the largest |v|: a1 is then that of other keys, and says little about
-// the values of faint ones.
+// Rows whose faint keys have less of the weight get the largest |v|: a1 is then that of other keys, and says little
+// about the values of faint ones.
 inline constexpr double kFewFaint = 1.0 / 16;
 // Types with subnormal probabilities, f16 and e4m3 in this order, and the terms of `lost`: the systematic and the
 // independent part of their errors for each type, and the size of the weights below 2^-7.

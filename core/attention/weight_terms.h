@@ -8,8 +8,8 @@
 // its distance from the nearest number of the narrow type, in half steps: -1 .. 1. The clump of a row is the largest
 // magnitude of the weighted mean phase, when all phases are moved by 0, a quarter or half a step: kernels round
 // exp(score - m), and m moves all phases. m need not be the row's maximum: kernels raise it late, take an upper bound
-// of it, or scale P to the range of its type, so that the largest probability rounds too. flat_clump.h and rising_clump.h
-// add to it.
+// of it, or scale P to the range of its type, so that the largest probability rounds too. flat_clump.h and
+// rising_clump.h add to it.
 //
 // faint is what P loses below the normal range of its type: the weight of keys under 2^-7 of the largest, and the sums
 // of min(e, half the smallest number) for f16 and for e4m3: the largest possible loss.

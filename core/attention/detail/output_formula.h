@@ -44,8 +44,8 @@ struct OutputTerms {
 };
 
 // `running` exceeds a1 only if equal additions round alike (equal_weights.h). Without Rare or Cut, the factors of these
-// sources are 0, and adding these zeros would not change a sum. `cut` is that of the sum over the keys: what is cut from
-// scores is proportional to a1 and to |o|, as other sources are.
+// sources are 0, and adding these zeros would not change a sum. `cut` is that of the sum over the keys: what is cut
+// from scores is proportional to a1 and to |o|, as other sources are.
 template <int W, bool Rare, bool Cut, class V = typename Lanes<W>::Vec>
 inline OutputTerms<W> output_terms(const OutputFactors& f, V o, V a1, V a2, V running) {
   using L = Lanes<W>;
