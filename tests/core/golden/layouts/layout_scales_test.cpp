@@ -378,11 +378,12 @@ TEST(LayoutScales, AKnownTensorThatIsNotUsedIsAFaultToo) {
             "leave it out");
   bundle = Batch().in("sglang");
   bundle.tensors["frobnicate"] = scalar(1);
-  EXPECT_EQ(rejection(bundle, options_for("sglang")),
-            "mine.npz rejected: frobnicate: is not a tensor of layout 'sglang': choose one of k_buffer, v_buffer, "
-            "kv_indptr, kv_indices, q, query_offsets, k_scale, v_scale, kv_scale, sm_scale, sinks, alibi_slopes, "
-            "q_lens, custom_mask, packed_custom_mask, mask_indptr, tree_mask, attn_mask, k_block_scale, v_block_scale. Pass "
-            "--ignore frobnicate to leave it out");
+  EXPECT_EQ(
+      rejection(bundle, options_for("sglang")),
+      "mine.npz rejected: frobnicate: is not a tensor of layout 'sglang': choose one of k_buffer, v_buffer, "
+      "kv_indptr, kv_indices, q, query_offsets, k_scale, v_scale, kv_scale, sm_scale, sinks, alibi_slopes, "
+      "q_lens, custom_mask, packed_custom_mask, mask_indptr, tree_mask, attn_mask, k_block_scale, v_block_scale. Pass "
+      "--ignore frobnicate to leave it out");
   LayoutOptions options = options_for("sglang");
   options.ignore = {"frobnicate"};
   EXPECT_EQ(attention::reference(prepare_problem(bundle, options, "x").problem).o,
