@@ -172,7 +172,8 @@ TokenPlace place_of_token(const LayoutDescription& layout, const PlaceRequest& r
   }
   const CacheView view = view_of(form, sizes, layout.has_axis("layer") ? request.layer : 0, stored, present);
   const std::int64_t pages = static_cast<std::int64_t>(request.table.size());
-  check_index("token", request.token, pages * request.page_size, "the sequence's pages hold no more");
+  check_index("--token", request.token, pages * request.page_size,
+              "the pages hold no more: give --table more blocks, or set a larger --page-size");
   const std::int64_t own_block = request.table[static_cast<std::size_t>(request.token / request.page_size)];
   const std::int64_t own_slot = request.token % request.page_size;
   TokenPlace place;
