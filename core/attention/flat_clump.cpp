@@ -11,22 +11,24 @@ namespace kvscope::attention {
 namespace {
 
 constexpr int kMoreBits = 3;
+// From the fewest bits to the most: a quarter step of one type is inside that of the type before it.
+constexpr std::size_t kByBits[kClumpTypes] = {2, 0, 1};  // e4m3, bf16, f16
 
-// The largest weight of four neighboring numbers of a type with `kept` bits, of the weights from `low` to `high`.
+// The largest weight of four neighboring significands of a type with `kept` bits; the highest and the lowest are
+// neighbors.
 template <class T>
-double largest_quarter(std::span<const T> weights, int kept, double low, double high) {
+double largest_quarter(std::span<const T> weights, int kept) {
   const int shift = 52 - kept - kMoreBits;
-  const auto number = [shift](double e) { return std::bit_cast<std::uint64_t>(e) >> shift; };
-  const std::uint64_t first = number(low), last = number(high);
-  std::vector<double> weight_of(last - first + 1);
+  const std::uint64_t count = std::uint64_t{1} << (kept + kMoreBits);
+  std::vector<double> weight_of(count);
   for (const T weight : weights) {
-    const std::uint64_t at = number(static_cast<double>(weight)) - first;  // below `low`: larger than any
-    if (at < weight_of.size()) weight_of[at] += static_cast<double>(weight);
+    const auto e = static_cast<double>(weight);
+    weight_of[std::bit_cast<std::uint64_t>(e) >> shift & (count - 1)] += e;
   }
   double largest = 0;
-  for (std::size_t i = 0; i < weight_of.size(); ++i) {
-    double four = 0;
-    for (std::size_t j = i; j < std::min(i + 4, weight_of.size()); ++j) four += weight_of[j];
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const double four =
+        weight_of[i] + weight_of[(i + 1) % count] + weight_of[(i + 2) % count] + weight_of[(i + 3) % count];
     largest = std::max(largest, four);
   }
   return largest;
@@ -35,14 +37,12 @@ double largest_quarter(std::span<const T> weights, int kept, double low, double 
 template <class T>
 std::array<double, kClumpTypes> measured(std::span<const T> weights, const WeightSums& sums, double row_sum) {
   std::array<double, kClumpTypes> clump{};
-  const auto keys = static_cast<double>(weights.size());
-  // False for sums that are not numbers, too.
-  if (!(sums.row_sum > 0 && keys * sums.squares <= kFlatVariation * sums.row_sum * sums.row_sum)) return clump;
-  const double mean = sums.row_sum / keys;
-  for (std::size_t type = 0; type < kClumpTypes; ++type) {
-    const double around = std::min(0.5, std::ldexp(kFlatSteps, -kClumpKeptBits[type]));
-    clump[type] =
-        largest_quarter(weights, kClumpKeptBits[type], mean * (1 - around), mean * (1 + around)) / row_sum / 2;
+  const double least = kFlatShare * std::sqrt(sums.squares);
+  if (!(least > 0 && least < sums.row_sum)) return clump;  // also of sums that are not numbers
+  for (const std::size_t type : kByBits) {
+    const double share = largest_quarter(weights, kClumpKeptBits[type]);
+    if (!(share > least)) break;
+    clump[type] = share / row_sum / 2;
   }
   return clump;
 }

@@ -8,9 +8,10 @@
 //   w >= 1/2   those just above the power of two fill the first half of a step, and round down by half a half step on
 //              average: a share of 1 / (2 w) with a phase of 1/2. The others fill whole steps, and cancel.
 //
-// So the mean phase is at most the largest share of the weights in a quarter of a wide step: 1 for w < 1/4, 1 / (4 w)
-// otherwise. This share is measured in numbers of P's type with three more bits: four of them side by side are a
-// quarter of a wide step just below a power of two, and half of one above it.
+// So the mean phase is at most the largest share of the weights in a quarter of a wide step: 1 for w < 1/4, about
+// 1 / (4 w) otherwise. Weights that differ by a power of two have the same phase, relative to any number, so only their
+// significands count. The share is measured in numbers of P's type with three more bits: four of them side by side are
+// a quarter of a wide step just below a power of two, and half of one above it.
 //
 // Example: 16,384 scores spread evenly over 0.008, P in bf16, with wide steps of 1/128: w is 1.02, and 0.245 is the
 // largest mean phase. Relative to the row's maximum they fill 2.05 steps, and the mean phase is nearly 0.
@@ -23,13 +24,12 @@
 
 namespace kvscope::attention {
 
-// Rows whose weights vary more, as the mean square over the squared mean, have none: their errors cancel.
-inline constexpr double kFlatVariation = 1.25;
-// Weights that are measured: those within so many wide steps, or half of it, of the mean weight.
-inline constexpr double kFlatSteps = 32;
+// A share below so many times p2 is none: single weights have it, and the independent part of the bound allows seven
+// standard deviations, 4 p2.
+inline constexpr double kFlatShare = 2;
 
-// For each type of kClumpTypes half the share, 0 to 1/2, because the bounds take the clump twice; 0 for rows that vary.
-// `weights`: exp(score - maximum) of the keys; `sums`: of them; `row_sum`: with the sink's weight.
+// For each type of kClumpTypes half the share, 0 to 1/2, because the bounds take the clump twice. `weights`:
+// exp(score - maximum) of the keys; `sums`: of them; `row_sum`: with the sink's weight.
 [[nodiscard]] std::array<double, kClumpTypes> flat_clump(std::span<const double> weights, const WeightSums& sums,
                                                          double row_sum);
 [[nodiscard]] std::array<double, kClumpTypes> flat_clump(std::span<const float> weights, const WeightSums& sums,
