@@ -30,7 +30,7 @@ InitChecker::ActivationState& InitChecker::state_of(const Exec& exec, WarpState&
   if (warp.activations.size() <= place) warp.activations.resize(place + 1);
   ActivationState& state = warp.activations[place];
   const Activation& now = exec.warp.activations[place];
-  if (state.function != now.function || state.entered != now.entered || state.registers.empty()) {
+  if (state.function != now.function || state.entered != now.entered) {  // -1: a new one
     state.function = now.function;
     state.entered = now.entered;
     state.registers = UndefinedRegisters(now.registers.size());

@@ -136,6 +136,24 @@ ret;
   EXPECT_THAT(run(loads, again + "setp.gt.u32 %p3, %r1, 7;\n@%p3 bra E;\nE:").reports(), IsEmpty());
 }
 
+// A function without registers, or without any of its own, keeps the undefined bytes of its parameters and results.
+TEST(UndefinedCalls, AFunctionWithoutRegistersPassesValuesOn) {
+  const std::string functions = R"(.func (.param .b32 r) inner(.param .b32 x) {
+.reg .b32 %r<4>;
+ld.param.u32 %r1, [x]; add.u32 %r1, %r1, 1; st.param.b32 [r], %r1;
+ret;
+}
+.func (.param .b32 r) wrap(.param .b32 x) {
+call (r), inner, (x);
+ret;
+})";
+  const Called used = run(functions,
+                          "ld.shared.u32 %r1, [%r8]; // read\n"
+                          "{ .param .b32 p; .param .b32 q; st.param.b32 [p], %r1; call (q), wrap, (p);\n"
+                          "ld.param.b32 %r2, [q]; }\nst.global.u32 [out], %r2; // use");
+  EXPECT_THAT(used.reports(), ElementsAre(used.report(16, "read", "use", kStored, kNotWritten)));
+}
+
 // struct { char c; int n; } as nvcc passes and returns it: words that contain the padding.
 TEST(UndefinedCalls, PaddingOfAStructIsReportedOnlyIfItIsUsed) {
   const std::string head = ".func (.param .align 4 .b8 r[8]) twice(.param .align 4 .b8 x[8]) {\n.reg .b32 %r<4>;\n";
