@@ -122,8 +122,8 @@ void InitChecker::call(const Exec& exec, const Op& op, const UndefinedEffects& e
   }
 }
 
-// These lanes are at the first statement of a called function. Its parameters take the arguments, which the caller does not
-// read again.
+// These lanes are at the first statement of a called function. Its parameters take the arguments. The caller keeps them: it
+// may pass them again, or read them.
 void InitChecker::take_arguments(const Exec& exec, WarpState& warp, LaneMask lanes) {
   const Activation& activation = exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)];
   const Program& program = exec.program();
@@ -139,11 +139,6 @@ void InitChecker::take_arguments(const Exec& exec, WarpState& warp, LaneMask lan
   for (std::size_t i = 0; i < std::min(site.arguments.size(), formals.size()); ++i) {
     const CallValue& argument = site.arguments[i];
     pass_undefined(outer, argument, inner, formal_of(program, program.functions[function], formals[i]), lanes);
-  }
-  for (const CallValue& argument : site.arguments) {
-    if (argument.param < kBodyParams) continue;
-    for (LaneMask left = lanes; left != 0; left &= left - 1)
-      outer.params.define(std::countr_zero(left), argument.param - kBodyParams, argument.bytes);
   }
 }
 

@@ -116,6 +116,42 @@ ret;
               IsEmpty());
 }
 
+// The .param variable keeps its value after a call.
+TEST(UndefinedCalls, AnArgumentThatIsPassedAgainIsStillUndefined) {
+  const std::string functions = std::string(kStore) + R"(
+.func drop(.param .b32 x) {
+.reg .b32 %r<4>;
+ld.param.u32 %r1, [x];
+ret;
+}
+.func second(.param .b32 n, .param .b32 x) {
+.reg .b32 %r<4>; .reg .pred %p<2>;
+ld.param.u32 %r1, [n];
+setp.ne.u32 %p1, %r1, 2;
+@%p1 bra END;
+ld.param.u32 %r2, [x];
+st.global.u32 [out], %r2; // in the third turn
+END: ret;
+})";
+  const std::string load = "ld.shared.u32 %r1, [%r8]; // read\n";
+  const Called twice =
+      run(functions, load + "{ .param .b32 p; st.param.b32 [p], %r1; call drop, (p); call keep, (p); }");
+  EXPECT_THAT(twice.reports(), ElementsAre(twice.report(16, "read", "use", kStored, kNotWritten)));
+  const Called loop = run(functions, load + R"(mov.u32 %r2, 0;
+{ .param .b32 n; .param .b32 x; st.param.b32 [x], %r1;
+LOOP: st.param.b32 [n], %r2;
+call second, (n, x);
+add.u32 %r2, %r2, 1;
+setp.lt.u32 %p3, %r2, 4;
+@%p3 bra LOOP; })");
+  EXPECT_THAT(loop.reports(), ElementsAre(loop.report(16, "read", "in the third turn", kStored, kNotWritten)));
+  const std::string back = "{ .param .b32 p; st.param.b32 [p], %r1; call drop, (p);\n";
+  const Called read = run(functions, load + back + "ld.param.b32 %r2, [p]; }\nst.global.u32 [out], %r2; // back");
+  EXPECT_THAT(read.reports(), ElementsAre(read.report(16, "read", "back", kStored, kNotWritten)));
+  // A defined value in its place.
+  EXPECT_THAT(run(functions, load + back + "st.param.b32 [p], %r9; call keep, (p); }").reports(), IsEmpty());
+}
+
 TEST(UndefinedCalls, AResultIsReportedWhereTheCallerUsesIt) {
   const char* const loads = R"(.func (.param .b32 r) value(.param .b32 at) {
 .reg .b32 %r<4>;
