@@ -143,7 +143,7 @@ void InitChecker::take_arguments(const Exec& exec, WarpState& warp, LaneMask lan
 }
 
 // These lanes return: the caller's values take the results, and nothing of the function remains.
-void InitChecker::give_results(const Exec& exec, WarpState& warp, LaneMask lanes) {
+void InitChecker::give_results(const Exec& exec, const Op& op, WarpState& warp, LaneMask lanes) {
   const Activation& activation = exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)];
   const Program& program = exec.program();
   const auto function = static_cast<std::size_t>(activation.function);
@@ -153,8 +153,12 @@ void InitChecker::give_results(const Exec& exec, WarpState& warp, LaneMask lanes
   const Op& call = program.ops[static_cast<std::size_t>(activation.return_pc - 1)];
   const CallSite& site = program.calls[static_cast<std::size_t>(call.target)];
   const std::vector<std::int32_t>& formals = program.module->functions[function].results;
-  for (std::size_t i = 0; i < std::min(site.results.size(), formals.size()); ++i)
-    pass_undefined(inner, formal_of(program, code, formals[i]), outer, site.results[i], lanes);
+  for (std::size_t i = 0; i < std::min(site.results.size(), formals.size()); ++i) {
+    const CallValue formal = formal_of(program, code, formals[i]);
+    // A register that the function has not written is named here, not as the caller's register of the result.
+    if (formal.reg != kNoRegister) name_unwritten(exec, op, inner.registers, formal.reg, lanes);
+    pass_undefined(inner, formal, outer, site.results[i], lanes);
+  }
   for (const RegisterPlace& r : code.registers) {
     if (r.reg != kNoRegister) inner.registers.define({r.reg, r.bytes}, lanes);
   }

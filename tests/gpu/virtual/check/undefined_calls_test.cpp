@@ -283,6 +283,19 @@ TEST(UndefinedCalls, AnUnwrittenRegisterIsNamedWhereItIsPassed) {
               ElementsAre(passed.report(0, "read", "use", kStored, "nothing had written %r11 in this lane")));
 }
 
+// A result that the function did not write in some of the lanes: the function's register, at its return.
+TEST(UndefinedCalls, AnUnwrittenResultIsNamedInTheFunction) {
+  const char* const some = R"(.func (.reg .u32 %sum) some(.reg .u32 %a) {
+.reg .pred %p<2>;
+setp.lt.u32 %p1, %a, 16;
+@%p1 mov.u32 %sum, %a;
+ret; // read
+})";
+  const Called result = run(some, "call (%r2), some, (%r0);\nst.global.u32 [out], %r2; // use", kRegisters);
+  EXPECT_THAT(result.reports(),
+              ElementsAre(result.report(16, "read", "use", kStored, "nothing had written %sum in this lane")));
+}
+
 // malloc, free, printf and the failed assertion belong to the machine: an argument is used by the call.
 TEST(UndefinedCalls, AFunctionOfTheMachineUsesItsArguments) {
   const Called size =
