@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -343,3 +344,27 @@ def test_jobs_give_the_results_of_one_thread_or_tell_why_not():
     assert (single.threads, single.one_thread) == (1, "it has one CTA")
     with pytest.raises(ValueError, match="jobs: 300 threads: 1 to 256"):
         kernel.launch(grid=4, block=32, args=[ys[0], 2.5], jobs=300)
+
+
+def test_a_launch_of_triton_takes_sum_from_activate(monkeypatch):
+    # In place of Triton: its driver, and a kernel that keeps the options it runs with.
+    driver = types.SimpleNamespace(_active=None)
+    driver.set_active = lambda gpu: setattr(driver, "_active", gpu)
+    fake = types.SimpleNamespace(driver=driver, GPUTarget=lambda *target: target)
+    monkeypatch.setattr(kv.triton, "_triton", lambda module: fake)
+    seen = []
+
+    class Kernel:
+        def __getitem__(self, grid):
+            return lambda *args: (seen.append(driver._active.options), driver._active.results.append("result"))
+
+    assert kv.triton.launch(Kernel(), 1, checks="races") == "result"
+    with kv.triton.activate(sum="exact", checks="init"):
+        with kv.triton.activate(sum="hopper"):
+            kv.triton.launch(Kernel(), 1)
+        kv.triton.launch(Kernel(), 1, checks="races")
+    with kv.triton.activate():
+        kv.triton.launch(Kernel(), 1)
+    assert [options.get("sum") for options in seen] == [None, "hopper", "exact", None]
+    assert [options["checks"] for options in seen] == ["races", "all", "races", "all"]
+    assert driver._active is None

@@ -335,14 +335,18 @@ def launch(kernel: Any, grid: int | Sequence[int] | Callable[[Any], Sequence[int
 
     args, named   as in `kernel[grid](...)`: tensors in host memory (PyTorch, NumPy, JAX), numbers, constants, and
                   options of Triton such as num_warps and num_stages
-    checks, schedule, max_...   as in Kernel.launch(); for its `sum`, use activate(): kernels may have that parameter
+    checks, schedule, max_...   as in Kernel.launch()
+
+    `sum` of Kernel.launch() is no argument here, because kernels may have a parameter of that name. It is taken from the
+    innermost activate() in progress: `with kv.triton.activate(sum="hopper"): kv.triton.launch(...)`.
 
     Tensors may be strided, and views of one buffer: views that interleave share an allocation. What the kernel reads or
     writes outside of the bytes of a tensor is reported. Reports raise nothing: see LaunchResult.clean.
     """
     wrapped = [_wrapped(value) for value in args]
+    outer = {"sum": _active[-1].options["sum"]} if _active and "sum" in _active[-1].options else {}
     with activate(raises=False, keep=1, target=target, checks=checks, schedule=schedule, max_reports=max_reports,
-                  max_instructions=max_instructions, max_memory=max_memory) as gpu:
+                  max_instructions=max_instructions, max_memory=max_memory, **outer) as gpu:
         kernel[(grid,) if isinstance(grid, int) else grid](*wrapped, **{name: _wrapped(value)
                                                                         for name, value in named.items()})
     if not gpu.results:

@@ -30,7 +30,7 @@ InitChecker::ActivationState& InitChecker::state_of(const Exec& exec, WarpState&
   if (warp.activations.size() <= place) warp.activations.resize(place + 1);
   ActivationState& state = warp.activations[place];
   const Activation& now = exec.warp.activations[place];
-  if (state.function != now.function || state.entered != now.entered || state.registers.empty()) {
+  if (state.function != now.function || state.entered != now.entered) {  // -1: a new one
     state.function = now.function;
     state.entered = now.entered;
     state.registers = UndefinedRegisters(now.registers.size());
@@ -122,8 +122,8 @@ void InitChecker::call(const Exec& exec, const Op& op, const UndefinedEffects& e
   }
 }
 
-// These lanes are at the first statement of a called function. Its parameters take the arguments, which the caller does not
-// read again.
+// These lanes are at the first statement of a called function. Its parameters take the arguments. The caller keeps them: it
+// may pass them again, or read them.
 void InitChecker::take_arguments(const Exec& exec, WarpState& warp, LaneMask lanes) {
   const Activation& activation = exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)];
   const Program& program = exec.program();
@@ -140,15 +140,10 @@ void InitChecker::take_arguments(const Exec& exec, WarpState& warp, LaneMask lan
     const CallValue& argument = site.arguments[i];
     pass_undefined(outer, argument, inner, formal_of(program, program.functions[function], formals[i]), lanes);
   }
-  for (const CallValue& argument : site.arguments) {
-    if (argument.param < kBodyParams) continue;
-    for (LaneMask left = lanes; left != 0; left &= left - 1)
-      outer.params.define(std::countr_zero(left), argument.param - kBodyParams, argument.bytes);
-  }
 }
 
 // These lanes return: the caller's values take the results, and nothing of the function remains.
-void InitChecker::give_results(const Exec& exec, WarpState& warp, LaneMask lanes) {
+void InitChecker::give_results(const Exec& exec, const Op& op, WarpState& warp, LaneMask lanes) {
   const Activation& activation = exec.warp.activations[static_cast<std::size_t>(exec.lane_group.activation)];
   const Program& program = exec.program();
   const auto function = static_cast<std::size_t>(activation.function);
@@ -158,8 +153,12 @@ void InitChecker::give_results(const Exec& exec, WarpState& warp, LaneMask lanes
   const Op& call = program.ops[static_cast<std::size_t>(activation.return_pc - 1)];
   const CallSite& site = program.calls[static_cast<std::size_t>(call.target)];
   const std::vector<std::int32_t>& formals = program.module->functions[function].results;
-  for (std::size_t i = 0; i < std::min(site.results.size(), formals.size()); ++i)
-    pass_undefined(inner, formal_of(program, code, formals[i]), outer, site.results[i], lanes);
+  for (std::size_t i = 0; i < std::min(site.results.size(), formals.size()); ++i) {
+    const CallValue formal = formal_of(program, code, formals[i]);
+    // A register that the function has not written is named here, not as the caller's register of the result.
+    if (formal.reg != kNoRegister) name_unwritten(exec, op, inner.registers, formal.reg, lanes);
+    pass_undefined(inner, formal, outer, site.results[i], lanes);
+  }
   for (const RegisterPlace& r : code.registers) {
     if (r.reg != kNoRegister) inner.registers.define({r.reg, r.bytes}, lanes);
   }

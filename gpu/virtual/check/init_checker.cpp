@@ -208,7 +208,7 @@ void InitChecker::instruction(const Exec& exec, const Op& op, LaneMask lanes) {
       break;
     case Treatment::uses:
       if (e.of_call) call(exec, op, e, lanes, *warp);
-      if (instr.opcode == Opcode::ret && f.depth > 0) give_results(exec, *warp, lanes);
+      if (instr.opcode == Opcode::ret && f.depth > 0) give_results(exec, op, *warp, lanes);
       for (const RegisterAt r : e.reads) {
         if (!e.of_call && (registers.lanes(r.reg) & lanes) != 0) use(exec, op, registers, r, lanes, use_by(instr));
       }

@@ -150,7 +150,7 @@ class InitChecker final : public Monitor {
                              const CallValue& target, LaneMask lanes);
   void call(const Exec& exec, const Op& op, const UndefinedEffects& effects, LaneMask lanes, WarpState& warp);
   void take_arguments(const Exec& exec, WarpState& warp, LaneMask lanes);
-  void give_results(const Exec& exec, WarpState& warp, LaneMask lanes);
+  void give_results(const Exec& exec, const Op& op, WarpState& warp, LaneMask lanes);
   void write_params(const Exec& exec, WarpState& warp, const WarpAccess& access, const LaneBytes& undefined,
                     std::uint32_t origin);
   [[nodiscard]] std::optional<std::uint32_t> read_params(const Exec& exec, WarpState& warp, const WarpAccess& access,

@@ -37,6 +37,10 @@ std::int32_t register_named(const Program& program, std::int32_t pc, std::uint32
   for (std::size_t i = operands.size(); i-- > 0;) {  // results come first, and may share the place
     if (const std::int32_t found = find(operands[i]); found >= 0) return found;
   }
+  for (const std::int32_t result : function.results) {  // read by ret, which does not name them
+    const std::int32_t r = program.module->variables[static_cast<std::size_t>(result)].in_register;
+    if (is_there(r)) return r;
+  }
   return -1;
 }
 

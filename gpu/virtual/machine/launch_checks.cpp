@@ -140,6 +140,11 @@ class Checks {
       return fault("local", fmt::format("'{}' needs {} bytes of local memory per thread: at most {}", function_.name,
                                         thread, kMostLocal));
     }
+    const std::int64_t params = program_.functions[static_cast<std::size_t>(kernel_)].param_bytes;
+    if (params > kMostLocal) {
+      return fault("local", fmt::format("'{}' needs {} bytes of .param variables per thread: at most {}",
+                                        function_.name, params, kMostLocal));
+    }
     const LaunchLimits& own = config_.options.limits;
     const std::int64_t ctas = config_.grid[0] * config_.grid[1] * config_.grid[2];
     if (config_.options.cooperative && ctas > own.cooperative_ctas) {
@@ -238,7 +243,8 @@ std::string unknown_kernel(const Program& program, std::string_view name) {
 
 std::int64_t local_bytes_of_cta(const LaunchConfig& config, const Program& program, std::int32_t kernel) {
   const std::int64_t threads = config.block[0] * config.block[1] * config.block[2];
-  return threads * program.functions[static_cast<std::size_t>(kernel)].local_bytes;
+  const FunctionCode& code = program.functions[static_cast<std::size_t>(kernel)];
+  return threads * code.local_bytes + (threads + kLanes - 1) / kLanes * kLanes * code.param_bytes;
 }
 
 std::vector<Fault> launch_faults(const Program& program, const LaunchConfig& config) {

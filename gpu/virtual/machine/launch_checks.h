@@ -7,7 +7,7 @@
 //   cluster     up to 8 CTAs, 16 if non-portable; divides the grid; .reqnctapercluster matched
 //   target      the machine's target covers the module's; sm_90a runs on sm_90 only
 //
-//   local       512 KiB per thread; one cluster within limits.local_bytes
+//   local       512 KiB per thread, and 512 KiB of .param variables; one cluster within limits.local_bytes
 //   cooperative limits.cooperative_ctas, all within limits.local_bytes
 //   ctas        a sample (cta_sample.h) of a kernel whose CTAs do not wait for one another
 //
@@ -29,7 +29,7 @@ namespace kvscope::ptx {
   return target >= 120 ? 101376 : 232448;
 }
 
-// The local memory that the kernel's own variables take in one CTA. // [bytes]
+// What the kernel's own .local and .param variables take in one CTA. // [bytes]
 [[nodiscard]] std::int64_t local_bytes_of_cta(const LaunchConfig& config, const Program& program, std::int32_t kernel);
 
 [[nodiscard]] std::vector<Fault> launch_faults(const Program& program, const LaunchConfig& config);

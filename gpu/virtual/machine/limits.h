@@ -5,7 +5,8 @@
 //   limit               default              counts                                                      option
 //   instructions        1,000,000,000        warp instructions of a launch                               --max-instructions
 //   memory of a Device  16 GiB (4 GiB)       arrays, variables and malloc blocks                         --max-memory
-//   local_bytes         1 GiB                local memory of all threads that have started               --max-local
+//   local_bytes         1 GiB                local memory of all threads that have started; .param       --max-local
+//                                            variables and parameters of calls: 32 lanes of each warp
 //   printed_bytes       16 MiB               output of printf                                            --max-printed
 //   heap_bytes          8 MiB                malloc blocks that are not freed; past it malloc returns 0  --max-heap
 //   heap_blocks         1,000,000            malloc blocks of a launch, freed ones included              --max-mallocs

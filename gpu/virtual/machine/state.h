@@ -85,6 +85,7 @@ struct Activation {
   std::int32_t return_pc = -1;    // where the caller continues
   RegisterBuffer registers;       // FunctionCode::initial, then the lanes' values
   std::vector<std::byte> params;  // [lane][FunctionCode::param_bytes]: addresses from kBodyParams (address_operand.h)
+  std::int64_t param_room = 0;    // [bytes] of params that Launch::local_bytes counts: the most since it exists
   std::int64_t local_base = 0;    // [bytes] in each lane's local memory: its .local variables
   // [lane]: end of its local memory, extended by alloca; the local memory of callees begins after the largest one.
   std::array<std::int64_t, kLanes> local_end{};
@@ -223,7 +224,7 @@ struct Launch {
   Reports reports{20};
   std::string short_kernel;      // as reports name the kernel: found at the first one
   std::string printed;           // by vprintf
-  std::int64_t local_bytes = 0;  // local memory of the CTAs in `ctas`
+  std::int64_t local_bytes = 0;  // local memory and call parameters of the CTAs in `ctas`
   std::int64_t heap_blocks = 0;  // by malloc, freed ones included
   std::int32_t threads = 1;      // that ran the CTAs
   std::string one_thread;        // why one thread ran them although several were asked for; "": neither

@@ -247,6 +247,10 @@ class HeaderParser {
       HeaderType type = base;
       read_pointers(type);
       const std::string name(reader_.word("the name of a member"));
+      if (type.bytes == 0) {  // an unknown type, of which the first member is a pointer: "Foo *a, b;"
+        reader_.fail(fmt::format("member '{}' has a type without size, '{}': only pointers to it are possible", name,
+                                 type.fields[0].type_name));
+      }
       read_extents(type);
       if (reader_.accept("=") || reader_.is("{")) skip_initializer();
       if (reader_.is("(") || reader_.is(":")) {

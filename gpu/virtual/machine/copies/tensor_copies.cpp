@@ -44,8 +44,10 @@ int coordinates_of(const Instr& instr) {
 // Why the map's boxes are not the rows of a gather or scatter; "": they are.
 std::string rows_fault(const Instr& instr, const CopyMap& map) {
   if (!takes_rows(instr) || (map.rank == 2 && map.box[1] == 1)) return "";
-  return fmt::format("tile::{} with a box of {} rows: its box is one row, {{w, 1}}",
-                     instr.has(Mod::tile_gather4) ? "gather4" : "scatter4", map.box[1]);
+  const std::string_view name = instr.has(Mod::tile_gather4) ? "gather4" : "scatter4";
+  if (map.rank != 2)
+    return fmt::format("tile::{} with a tensor map of rank {}: its map has two dimensions", name, map.rank);
+  return fmt::format("tile::{} with a box of {} rows: its box is one row, {{w, 1}}", name, map.box[1]);
 }
 
 // The bytes of all boxes of the copy.
@@ -103,8 +105,12 @@ bool check_arguments(Exec& exec, const Op& op, int lane, const PendingOp& p, Cop
     if (wrong.empty()) {
       const std::int64_t window = box_size(p.map).window() * (p.gather ? static_cast<std::int64_t>(kGatherRows) : 1);
       const auto bytes = static_cast<std::int64_t>(kSharedBase + exec.cta.shared.size());
-      for (const BoxPiece& piece : pieces_of(p)) {
-        if (wrong.empty()) wrong = start_fault(p.map, piece.at, offset, window, bytes, direction);
+      const BoxPieces pieces = pieces_of(p);
+      for (const BoxPiece* piece = pieces.begin(); piece != pieces.end() && wrong.empty(); ++piece) {
+        wrong = start_fault(p.map, piece->at, offset, window, bytes, direction);
+        if (wrong.empty() || !p.gather || direction == CopyDirection::load || piece->at.at[1] >= 0) continue;
+        const std::ptrdiff_t row = piece - pieces.begin();
+        wrong = fmt::format("row {} of the four, coordinate {} of the instruction: {}", row, row + 1, wrong);
       }
     }
     if (wrong.empty() && offset_of(p.shared) < kSharedBase) {
@@ -141,10 +147,11 @@ bool check_global(Exec& exec, const Op& op, int lane, const PendingOp& p, Access
   return true;
 }
 
-// Ranges for monitors: memory by rows, shared memory as one window if the box accesses all of it. Rows that a store leaves
-// out, because they are outside of the tensor, are not read.
+// Ranges for monitors: memory by rows, shared memory as one window if the box accesses all of it. A store reads only the
+// bytes of positions inside the tensor: runs of 8 bytes, the smallest that a swizzle moves.
 void add_ranges(const PendingOp& p, std::vector<ByteRange>& global, std::vector<ByteRange>& shared,
                 std::uint64_t rank) {
+  constexpr std::int64_t kTogether = 8;
   const auto add = [](std::vector<ByteRange>& to, Space space, std::uint64_t address, std::int64_t bytes) {
     if (!to.empty() && to.back().space == space &&
         to.back().address + static_cast<std::uint64_t>(to.back().bytes) == address) {
@@ -158,15 +165,21 @@ void add_ranges(const PendingOp& p, std::vector<ByteRange>& global, std::vector<
   for (const BoxPiece& piece : pieces_of(p)) {
     const TensorBox box = tensor_box(p.map, piece.at, piece.shared);
     const bool whole = box.size.inner == box.size.pitch;
+    const bool whole_rows = whole && box.begin == 0 && box.end == box.size.inner;
     if (whole && loads) add(shared, Space::shared, at(piece.shared), box.size.window());
     box.each_row([&](const BoxRow& row) {
       if (row.inside) add(global, Space::global, row.global, box.end - box.begin);
-      if (whole && !loads && row.inside) add(shared, Space::shared, at(row.shared), box.size.pitch);
-      if (whole || (!loads && !row.inside)) return;
-      static_cast<void>(each_chunk(box, row, p.map.element_bytes(), [&](const CopyChunk& chunk) {
-        add(shared, Space::shared, at(chunk.shared), kCopyChunk);
-        return true;
-      }));
+      if (loads && !whole) {
+        static_cast<void>(each_chunk(box, row, p.map.element_bytes(), [&](const CopyChunk& chunk) {
+          add(shared, Space::shared, at(chunk.shared), kCopyChunk);
+          return true;
+        }));
+      }
+      if (loads || !row.inside) return;
+      if (whole_rows) return add(shared, Space::shared, at(row.shared), box.size.pitch);
+      const auto change = static_cast<std::int64_t>(box.swizzle.change(static_cast<std::uint64_t>(row.shared)));
+      for (std::int64_t c = box.begin; c < box.end; c += kTogether)
+        add(shared, Space::shared, at((row.shared + c) ^ change), std::min(kTogether, box.end - c));
     });
   }
 }

@@ -58,8 +58,13 @@ std::int32_t free_activation(Warp& warp, std::int32_t function) {
   return static_cast<std::int32_t>(warp.activations.size()) - 1;
 }
 
-// A new activation, or an existing one that other lanes entered by the same calls. The caller extends the
-// lanes' local memory.
+// Bytes of the parameters and .param variables of an activation, in all lanes.
+std::int64_t param_bytes_of(const Launch& launch, std::int32_t function) {
+  return code_of(launch, function).param_bytes * kLanes;
+}
+
+// A new activation, or an existing one that other lanes entered by the same calls; -1: its parameters would exceed
+// limits.local_bytes. The caller extends the lanes' local memory.
 std::int32_t enter(Launch& launch, const Cta& cta, Warp& warp, std::int32_t function, std::int32_t caller,
                    std::int32_t return_pc, LaneMask lanes) {
   std::int64_t base = 0;
@@ -83,13 +88,17 @@ std::int32_t enter(Launch& launch, const Cta& cta, Warp& warp, std::int32_t func
     return static_cast<std::int32_t>(i);
   }
   const std::int32_t index = free_activation(warp, function);
-  if (caller >= 0) ++activation(warp, caller).users;
   Activation& a = activation(warp, index);
+  const std::int64_t more = std::max<std::int64_t>(param_bytes_of(launch, function) - a.param_room, 0);
+  if (more > launch.config.options.limits.local_bytes - launch.local_bytes) return -1;
+  launch.local_bytes += more;
+  a.param_room += more;
+  if (caller >= 0) ++activation(warp, caller).users;
   a.function = function;
   a.caller = caller;
   a.return_pc = return_pc;
   a.registers = (*launch.initial_registers)[static_cast<std::size_t>(function)];
-  a.params.assign(static_cast<std::size_t>(code_of(launch, function).param_bytes * kLanes), std::byte{0});
+  a.params.assign(static_cast<std::size_t>(param_bytes_of(launch, function)), std::byte{0});
   a.local_base = base;
   a.local_end.fill(end);
   a.users = 0;
@@ -158,8 +167,15 @@ Flow enter_function(Exec& exec, const CallSite& site, std::int32_t function, Lan
     return report(exec,
                   too_deep(fmt::format("{} nested calls are the limit: '{}' exceeds it", kMostCalls, callee.name)));
   }
+  if (code.param_bytes > kMostLocal) {
+    return report(exec, too_deep(fmt::format("'{}' needs {} bytes of parameters and .param variables per thread: at "
+                                             "most {}",
+                                             callee.name, code.param_bytes, kMostLocal)));
+  }
   const std::int32_t caller = exec.lane_group.activation;
   const std::int32_t inside = enter(exec.launch, exec.cta, exec.warp, function, caller, call_pc + 1, lanes);
+  if (inside < 0)
+    return report(exec, over_local(exec.launch, callee.name, code.param_bytes, "parameters and .param variables"));
   const std::int64_t end = activation(exec.warp, inside).local_base + code.local_bytes;
   if (end > kMostLocal) {
     return report(exec, too_deep(fmt::format("'{}' needs {} bytes of local memory per thread: at most {}", callee.name,
@@ -231,21 +247,21 @@ bool grow_local(Launch& launch, Warp& warp, LaneMask lanes, std::int64_t end) {
   return true;
 }
 
-Report over_local(const Launch& launch, std::string_view object, std::int64_t bytes) {
+Report over_local(const Launch& launch, std::string_view object, std::int64_t bytes, std::string_view what) {
   Report r;
   r.kind = ReportKind::limit;
-  r.message = fmt::format(
-      "'{}' needs {} bytes of local memory per thread: the threads that have started hold {} of at "
-      "most {} bytes",
-      object, bytes, launch.local_bytes, launch.config.options.limits.local_bytes);
+  r.message =
+      fmt::format("'{}' needs {} bytes of {} per thread: the threads that have started hold {} of at most {} bytes",
+                  object, bytes, what, launch.local_bytes, launch.config.options.limits.local_bytes);
   r.hint = "less local memory or fewer calls within one another, or a larger limit: --max-local";
   return r;
 }
 
 void begin_kernel(Launch& launch, const Cta& cta, Warp& warp) {
   const std::int32_t inside = enter(launch, cta, warp, launch.function, -1, -1, live_lanes(warp));
+  // Launch checks and start_next() have made room for the kernel's own local memory and .param variables.
+  KVSCOPE_ASSERT(inside >= 0);
   activation(warp, inside).users = 1;
-  // Launch checks and start_next() have made room for the kernel's own local memory.
   KVSCOPE_ASSERT(grow_local(launch, warp, live_lanes(warp), code_of(launch, launch.function).local_bytes));
   warp.lane_groups.reserve(kMaxLaneGroups);
   LaneGroup f;

@@ -49,6 +49,7 @@ std::int64_t local_bytes_in(const Cta& cta) {
   std::int64_t bytes = 0;
   for (const Warp& warp : cta.warps) {
     for (const std::vector<std::byte>& lane : warp.local) bytes += static_cast<std::int64_t>(lane.size());
+    for (const Activation& a : warp.activations) bytes += a.param_room;
   }
   return bytes;
 }

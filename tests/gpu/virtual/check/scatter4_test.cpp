@@ -36,6 +36,9 @@ struct Scatter {
   std::uint32_t box_rows = 1;  // of the map
   int tensor_rows = kRows;     // that are allocated
   int unwritten = -1;          // this row of shared memory is not filled
+  std::array<int, 2> gap{};    // [bytes] of shared memory that are not filled: the first, and how many
+  int map_columns = 0;         // of the tensor map; 0: all
+  int planes = 0;              // extent of a third dimension of the map; 0: it has two
   std::string words = "bf16";  // each word of shared memory: "hash", "row": its number in 128 bytes, or 7
   std::string before = "fence.proxy.async.shared::cta;";  // between the stores and the copy
   std::string after = "cp.async.bulk.wait_group 0;";
@@ -75,17 +78,23 @@ FILL:
   ret;
 }}
 )",
-      s.unwritten < 0 ? 0 : s.from + s.unwritten * s.pitch(), s.unwritten < 0 ? 0 : s.pitch(), kShared, s.before,
-      s.after,
+      s.unwritten < 0 ? s.gap[0] : s.from + s.unwritten * s.pitch(), s.unwritten < 0 ? s.gap[1] : s.pitch(), kShared,
+      s.before, s.after,
       s.words == "row" ? "shr.u32 %r3, %r2, 7;"
       : s.words == "7" ? "mov.u32 %r3, 7;"
                        : "",
       s.column, s.rows[0], s.rows[1], s.rows[2], s.rows[3], s.from);
   Device device(ProgramOptions{.target = 100});
   const LoadedModule& module = device.load(parse_module(text, "k.ptx"));
-  TensorMap map =
-      map_of(s.type, {static_cast<std::uint64_t>(s.columns), kRows}, {static_cast<std::uint64_t>(s.stride())},
-             {static_cast<std::uint32_t>(s.box), s.box_rows}, s.swizzle);
+  std::vector<std::uint64_t> dims{static_cast<std::uint64_t>(s.map_columns > 0 ? s.map_columns : s.columns), kRows};
+  std::vector<std::uint64_t> strides{static_cast<std::uint64_t>(s.stride())};
+  std::vector<std::uint32_t> box{static_cast<std::uint32_t>(s.box), s.box_rows};
+  if (s.planes > 0) {
+    dims.push_back(static_cast<std::uint64_t>(s.planes));
+    strides.push_back(static_cast<std::uint64_t>(kRows * s.stride()));
+    box.push_back(1);
+  }
+  TensorMap map = map_of(s.type, dims, strides, box, s.swizzle);
   const std::int64_t bytes = std::int64_t{s.tensor_rows} * s.stride();
   map.base = device.memory().allocate(bytes, "tensor");
   device.memory().write(map.base, std::vector<std::byte>(static_cast<std::size_t>(bytes), std::byte{0xee}));
@@ -154,8 +163,8 @@ TEST(Scatter4, StoresEachRowAtItsIndexUnderEveryPolicy) {
 
 TEST(Scatter4, WrongArgumentsAreReportedByName) {
   EXPECT_THAT(run_scatter({.rows = {5, 3, -1, 0}}).messages,
-              ElementsAre(StartsWith(
-                  "TMA_ARG store of a box rejected: coordinate 1: -1 is below 0, where a store must not start")));
+              ElementsAre(StartsWith("TMA_ARG row 2 of the four, coordinate 3 of the instruction: store of a box "
+                                     "rejected: coordinate 1: -1 is below 0, where a store must not start")));
   EXPECT_THAT(run_scatter({.box_rows = 2}).messages,
               ElementsAre("TMA_ARG tile::scatter4 with a box of 2 rows: its box is one row, {w, 1}"));
   EXPECT_THAT(run_scatter({.column = 4}).messages,
@@ -189,6 +198,51 @@ TEST(Scatter4, APrefetchOfFourRowsHasTheRulesOfGather4) {
   EXPECT_THAT(run_scatter({.box_rows = 2, .after = prefetch + "0, 5, 1, 2, 3}];"}).messages,
               ElementsAre("TMA_ARG tile::scatter4 with a box of 2 rows: its box is one row, {w, 1}",
                           "TMA_ARG tile::gather4 with a box of 2 rows: its box is one row, {w, 1}"));
+}
+
+TEST(Scatter4, AMapOfThreeDimensionsIsReportedByItsRank) {
+  const Scatter deep{.planes = 1,
+                     .after = "@%p3 cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4 [%rd1, {0, 5, 1, 2, 3}];"};
+  EXPECT_THAT(run_scatter(deep).messages,
+              ElementsAre(HasSubstr("2d with a tensor map of rank 3"),
+                          "TMA_ARG tile::gather4 with a tensor map of rank 3: its map has two dimensions"));
+}
+
+// Columns outside of the tensor are not stored: their bytes of shared memory are not read. A row of the last columns has
+// data in the bytes before `end`, and the swizzle moves 16 bytes of row 1 by 16.
+TEST(Scatter4, ColumnsOutsideOfTheTensorAreNotRead) {
+  struct Case {
+    Scatter scatter;
+    int outside;      // [bytes] from the start of row 1 in shared memory to bytes outside of the tensor
+    int inside;       // to bytes inside
+    int bytes;        // of each
+    int pitch = 128;  // of rows
+  };
+  const Case cases[] = {
+      // whole rows in one window, of 64 bytes: 48 have data
+      {{.box = 32, .swizzle = TmaSwizzle::none, .span = 0, .column = 40}, 48, 32, 16, 64},
+      // of 128 bytes with a swizzle: 112 have data
+      {{.column = 8}, 112 ^ 16, 96 ^ 16, 16},
+      // rows shorter than the span: 48 of 64 bytes
+      {{.box = 32, .column = 40}, 48 ^ 16, 32 ^ 16, 16},
+      // part of 16 bytes: columns 60 to 63 are outside
+      {{.map_columns = 60}, (112 ^ 16) + 8, 112 ^ 16, 8},
+      {{.box = 32, .column = 40, .map_columns = 60}, (32 ^ 16) + 8, 32 ^ 16, 8},
+  };
+  for (const Case& c : cases) {
+    for (const Policy policy : {Policy::late, Policy::seeded}) {
+      Scatter s = c.scatter;
+      s.gap = {c.pitch + c.outside, c.bytes};
+      EXPECT_THAT(run_scatter(s, policy, 3).messages, IsEmpty()) << c.outside;
+      s.gap = {c.pitch + c.inside, c.bytes};
+      EXPECT_THAT(run_scatter(s, policy, 3).messages, ElementsAre(StartsWith("UNINITIALIZED"))) << c.inside;
+      s.gap = {};
+      s.after = fmt::format("@%p3 st.shared.u32 [%r1+{}], %r0;\ncp.async.bulk.wait_group 0;", c.pitch + c.outside);
+      EXPECT_THAT(run_scatter(s, policy, 3).messages, IsEmpty()) << c.outside;
+      s.after = fmt::format("@%p3 st.shared.u32 [%r1+{}], %r0;\ncp.async.bulk.wait_group 0;", c.pitch + c.inside);
+      EXPECT_THAT(run_scatter(s, policy, 3).messages, ElementsAre(StartsWith("RACE_RW"))) << c.inside;
+    }
+  }
 }
 
 TEST(Scatter4, TheChecksSeeWhatItReads) {

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "gpu/virtual/check/undefined_params.h"
 #include "gpu/virtual/text/parser.h"
 #include "tests/gpu/virtual/check/watched.h"
 
@@ -49,6 +53,8 @@ struct Called {
 };
 constexpr const char* kStored = "is stored to global memory";
 constexpr const char* kNotWritten = "no thread and no copy had written this byte since the CTA began";
+
+const std::string kStoreOf16 = "setp.eq.u32 %p3, %r0, 16; @%p3 st.global.u32 [out], %r2;";  // by one thread
 
 // `s` has 256 bytes, of which each thread t below 16 has written 4 at 4 * t, all of them 3.
 Called run(const std::string& functions, const std::string& body, const CheckOptions& options = kInit) {
@@ -116,6 +122,43 @@ ret;
               IsEmpty());
 }
 
+// The .param variable keeps its value after a call.
+TEST(UndefinedCalls, AnArgumentThatIsPassedAgainIsStillUndefined) {
+  const std::string functions = std::string(kStore) + R"(
+.func drop(.param .b32 x) {
+.reg .b32 %r<4>;
+ld.param.u32 %r1, [x];
+ret;
+}
+.func second(.param .b32 n, .param .b32 x) {
+.reg .b32 %r<4>; .reg .pred %p<2>;
+ld.param.u32 %r1, [n];
+setp.ne.u32 %p1, %r1, 2;
+@%p1 bra END;
+ld.param.u32 %r2, [x]; mov.u32 %r1, %tid.x;
+setp.eq.u32 %p1, %r1, 16;
+@%p1 st.global.u32 [out], %r2; // in the third turn
+END: ret;
+})";
+  const std::string load = "ld.shared.u32 %r1, [%r8]; // read\n";
+  const Called twice =
+      run(functions, load + "{ .param .b32 p; st.param.b32 [p], %r1; call drop, (p); call keep, (p); }");
+  EXPECT_THAT(twice.reports(), ElementsAre(twice.report(16, "read", "use", kStored, kNotWritten)));
+  const Called loop = run(functions, load + R"(mov.u32 %r2, 0;
+{ .param .b32 n; .param .b32 x; st.param.b32 [x], %r1;
+LOOP: st.param.b32 [n], %r2;
+call second, (n, x);
+add.u32 %r2, %r2, 1;
+setp.lt.u32 %p3, %r2, 4;
+@%p3 bra LOOP; })");
+  EXPECT_THAT(loop.reports(), ElementsAre(loop.report(16, "read", "in the third turn", kStored, kNotWritten)));
+  const std::string back = "{ .param .b32 p; st.param.b32 [p], %r1; call drop, (p);\n";
+  const Called read = run(functions, load + back + "ld.param.b32 %r2, [p]; }\n" + kStoreOf16 + " // back");
+  EXPECT_THAT(read.reports(), ElementsAre(read.report(16, "read", "back", kStored, kNotWritten)));
+  // A defined value in its place.
+  EXPECT_THAT(run(functions, load + back + "st.param.b32 [p], %r9; call keep, (p); }").reports(), IsEmpty());
+}
+
 TEST(UndefinedCalls, AResultIsReportedWhereTheCallerUsesIt) {
   const char* const loads = R"(.func (.param .b32 r) value(.param .b32 at) {
 .reg .b32 %r<4>;
@@ -134,6 +177,25 @@ ret;
       "{ .param .b32 p; .param .b32 q; st.param.b32 [p], %r8; call (q), value, (p);\nmov.u32 %r3, s;\n"
       "st.param.b32 [p], %r3; call (q), value, (p); ld.param.b32 %r1, [q]; }\n";
   EXPECT_THAT(run(loads, again + "setp.gt.u32 %p3, %r1, 7;\n@%p3 bra E;\nE:").reports(), IsEmpty());
+}
+
+// A function without registers, or without any of its own, keeps the undefined bytes of its parameters and results.
+TEST(UndefinedCalls, AFunctionWithoutRegistersPassesValuesOn) {
+  const std::string functions = R"(.func (.param .b32 r) inner(.param .b32 x) {
+.reg .b32 %r<4>;
+ld.param.u32 %r1, [x]; add.u32 %r1, %r1, 1; st.param.b32 [r], %r1;
+ret;
+}
+.func (.param .b32 r) wrap(.param .b32 x) {
+call (r), inner, (x);
+ret;
+})";
+  const Called used = run(functions,
+                          "ld.shared.u32 %r1, [%r8]; // read\n"
+                          "{ .param .b32 p; .param .b32 q; st.param.b32 [p], %r1; call (q), wrap, (p);\n"
+                          "ld.param.b32 %r2, [q]; }\n" +
+                              kStoreOf16 + " // use");
+  EXPECT_THAT(used.reports(), ElementsAre(used.report(16, "read", "use", kStored, kNotWritten)));
 }
 
 // struct { char c; int n; } as nvcc passes and returns it: words that contain the padding.
@@ -227,6 +289,65 @@ TEST(UndefinedCalls, AnUnwrittenRegisterIsNamedWhereItIsPassed) {
   const Called passed = run(kStore, "{ .param .b32 p; st.param.b32 [p], %r11; // read\ncall keep, (p); }", kRegisters);
   EXPECT_THAT(passed.reports(),
               ElementsAre(passed.report(0, "read", "use", kStored, "nothing had written %r11 in this lane")));
+}
+
+// A result that the function did not write in some of the lanes: the function's register, at its return.
+TEST(UndefinedCalls, AnUnwrittenResultIsNamedInTheFunction) {
+  const char* const some = R"(.func (.reg .u32 %sum) some(.reg .u32 %a) {
+.reg .pred %p<2>;
+setp.lt.u32 %p1, %a, 16;
+@%p1 mov.u32 %sum, %a;
+ret; // read
+})";
+  const Called result = run(some, "call (%r2), some, (%r0);\n" + kStoreOf16 + " // use", kRegisters);
+  EXPECT_THAT(result.reports(),
+              ElementsAre(result.report(16, "read", "use", kStored, "nothing had written %sum in this lane")));
+}
+
+// Marked and defined ranges of two lanes, against one entry for each byte.
+TEST(UndefinedParams, AreThoseOfASetOfBytes) {
+  UndefinedParams params;
+  std::map<std::pair<int, std::int64_t>, std::uint32_t> all;
+  std::uint32_t state = 1;
+  const auto draw = [&state](std::uint32_t below) {
+    state = state * 1664525 + 1013904223;
+    return (state >> 8) % below;
+  };
+  constexpr std::int64_t kSize = 200;
+  for (std::uint32_t turn = 0; turn < 3000; ++turn) {
+    const int lane = 30 + static_cast<int>(draw(2));
+    const std::int64_t at = static_cast<std::int64_t>(draw(kSize + 20)) - 10;
+    const std::int64_t bytes = draw(150);
+    if (turn % 2 == 0) {  // words: those have one origin
+      for (std::int64_t i = at / 4 * 4; i < at / 4 * 4 + 4; ++i) {
+        params.mark(lane, i, turn, kSize);
+        if (i >= 0 && i < kSize) all[{lane, i}] = turn;
+      }
+    } else {
+      params.define(lane, at, bytes);
+      std::erase_if(all, [&](const auto& e) {
+        return e.first.first == lane && e.first.second >= at && e.first.second < at + bytes;
+      });
+    }
+    ASSERT_EQ(params.count(), std::ssize(all)) << turn;
+    const std::int64_t from = draw(kSize);
+    for (std::int64_t i = 0; i < 64; ++i) {
+      const auto known = all.find({lane, from + i});
+      ASSERT_EQ(params.mask(lane, from, 64) >> i & 1, known == all.end() ? 0U : 1U) << turn << " byte " << from + i;
+      if (known == all.end()) continue;
+      ASSERT_EQ(params.origin(lane, from + i), known->second) << turn;
+    }
+  }
+}
+
+TEST(UndefinedParams, TakeNoMemoryForDefinedBytes) {
+  constexpr std::int64_t kSize = std::int64_t{1} << 50;
+  UndefinedParams params;
+  params.mark(31, kSize - 1, 5, kSize);
+  EXPECT_EQ(params.mask(31, kSize - 2, 4), 2U);
+  EXPECT_EQ(params.origin(31, kSize - 1), 5U);
+  params.define(31, 0, kSize);
+  EXPECT_EQ(params.count(), 0);
 }
 
 // malloc, free, printf and the failed assertion belong to the machine: an argument is used by the call.

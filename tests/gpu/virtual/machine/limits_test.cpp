@@ -196,8 +196,62 @@ TEST(Limits, CallsWithinOneAnotherStopAtTheLocalMemoryOfAllThreads) {
   kernel.options.limits.local_bytes = 100'000;
   EXPECT_THAT(
       run(kernel).messages,
+      // Three levels of 1008 bytes, and 16 bytes of .param variables of the kernel and of four levels, for 32 threads each.
       ElementsAre("LIMIT 'deep' needs 4032 bytes of local memory per thread: the threads that have started hold "
-                  "96768 of at most 100000 bytes"));
+                  "99328 of at most 100000 bytes"));
+}
+
+// .param variables have memory for 32 lanes of a warp. 2^22 bytes of a kernel would be 128 MiB for each warp.
+TEST(Limits, ParamVariablesCountAsLocalMemory) {
+  EXPECT_EQ(rejection([] { run({.body = ".param .b8 y[4194304]; st.param.b8 [y], 1;"}); }),
+            "launch of 'k' rejected: local: 'k' needs 4194304 bytes of .param variables per thread: at most 524288");
+  Kernel own{.body = ".param .b8 y[1000]; st.param.b8 [y], 1;", .threads = 33};
+  own.options.limits.local_bytes = 64'512;  // two warps of 32 * 1008
+  EXPECT_THAT(run(own).messages, IsEmpty());
+  own.options.limits.local_bytes = 64'511;
+  EXPECT_EQ(
+      rejection([&] { run(own); }),
+      "launch of 'k' rejected: local: 1 CTAs start together, with 64512 bytes of local memory each: at most 64511 "
+      "in total; a smaller grid or block, or a larger limit: --max-local");
+  // One CTA after the other: the memory of one that has ended is free.
+  own.grid = 10;
+  own.options.limits.local_bytes = 64'512;
+  EXPECT_THAT(run(own).messages, IsEmpty());
+}
+
+TEST(Limits, ParametersOfCallsCountAsLocalMemory) {
+  const std::string deep = R"(
+.func deep(.param .b32 n, .param .align 8 .b8 x[1000]) {
+  .reg .b32 %a<2>; .reg .pred %p;
+  ld.param.u32 %a0, [n];
+  setp.eq.u32 %p, %a0, 0;
+  @%p bra END;
+  sub.u32 %a0, %a0, 1;
+  { .param .b32 m; .param .align 8 .b8 y[1000]; st.param.b32 [m], %a0; call deep, (m, y); }
+  END: ret;
+}
+)";
+  const std::string call = "{ .param .b32 m; .param .align 8 .b8 y[1000]; st.param.b32 [m], 40; call deep, (m, y); }\n";
+  Kernel kernel{.before = deep, .body = call};
+  kernel.options.limits.local_bytes = 200'000;
+  // The kernel has 1008 bytes a lane, each level 2016: 32256 and 64512 of 32 lanes.
+  EXPECT_THAT(run(kernel).messages,
+              ElementsAre("LIMIT 'deep' needs 2016 bytes of parameters and .param variables per thread: the threads "
+                          "that have started hold 161280 of at most 200000 bytes"));
+  kernel.options.limits.local_bytes = 32'256 + 41 * 64'512 - 1;
+  EXPECT_THAT(run(kernel).messages, ElementsAre(StartsWith("LIMIT 'deep' needs 2016 bytes")));
+  kernel.options.limits.local_bytes += 1;
+  EXPECT_THAT(run(kernel).messages, IsEmpty());
+  // The second call uses the memory of the first; the kernel itself has two sets of variables.
+  kernel.body = call + call;
+  kernel.options.limits.local_bytes = 42 * 64'512;
+  EXPECT_THAT(run(kernel).messages, IsEmpty());
+  // Of one function.
+  const Kernel large{.before = ".func large(.param .align 8 .b8 x[524296]) {\n ret;\n}\n",
+                     .body = "{ .param .align 8 .b8 y[524280]; call large, (y); }"};
+  EXPECT_THAT(run(large).messages,
+              ElementsAre("STACK 'large' needs 524304 bytes of parameters and .param variables per thread: at most "
+                          "524288"));
 }
 
 TEST(Limits, AllocaCountsAndItsAlignmentCannotOverflow) {

@@ -199,6 +199,12 @@ TEST(HeaderLayout, NamesTheLineOfWhatItCannotRead) {
   EXPECT_THAT(fault("struct A { int0 x; };"), HasSubstr("type 'int0' is unknown"));
   EXPECT_THAT(fault("struct A { half2 x; };"), HasSubstr("type 'half2' is unknown"));
   EXPECT_THAT(fault("struct A { T x; };"), HasSubstr("type 'T' is unknown"));
+  // The pointer before it does not give the type a size.
+  EXPECT_THAT(fault("struct A {\n  Foo *a, b;\n  int c;\n};"),
+              HasSubstr("line 2: member 'b' has a type without size, 'Foo': only pointers to it are possible"));
+  EXPECT_THAT(fault("struct A { void *a, b; };"), HasSubstr("member 'b' has a type without size, 'void'"));
+  EXPECT_THAT(fault("struct A { Foo *a, b[4], *c; };"), HasSubstr("member 'b' has a type without size, 'Foo'"));
+  EXPECT_EQ(fault("struct Empty {}; struct A { Foo *a, **b, *const c; Empty d; int e; };", "A"), "no fault");
   EXPECT_THAT(fault("struct A { struct B b; };"), HasSubstr("struct B is not defined before this line"));
   EXPECT_THAT(fault("struct A { int x; }"), HasSubstr("expected ';', found the end of the file"));
   EXPECT_THAT(fault("struct A { int x = f(1;\n"), HasSubstr("expected ';', found the end of the file"));

@@ -17,8 +17,9 @@ void begin_kernel(Launch& launch, const Cta& cta, Warp& warp);
 // Extends the local memory of `lanes` to `end` bytes each. False, and nothing changes, if the launch's threads would
 // then have more than limits.local_bytes.
 [[nodiscard]] bool grow_local(Launch& launch, Warp& warp, LaneMask lanes, std::int64_t end);
-// The report of that: the object that needs `bytes` more per thread.
-[[nodiscard]] Report over_local(const Launch& launch, std::string_view object, std::int64_t bytes);
+// The report of that: the object that needs `bytes` of `what` per thread.
+[[nodiscard]] Report over_local(const Launch& launch, std::string_view object, std::int64_t bytes,
+                                std::string_view what = "local memory");
 
 Flow run_call(Exec& exec, const Op& op, LaneMask lanes);
 Flow run_ret(Exec& exec, const Op& op, LaneMask lanes);
