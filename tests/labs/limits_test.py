@@ -172,7 +172,7 @@ class LimitsTest(unittest.TestCase):
             self.assertRegex(done.stderr, r"--max-memory: 1000 bytes do not hold the arrays of the lab: those of one launch have \d+ bytes\n")
 
     def test_values_outside_their_range_are_rejected_by_name(self):
-        ranges = {"--max-ptx": (1024, 1 << 30), "--max-run-time": (1, 86400), "--max-run-memory": (64 << 20, 1 << 40),
+        ranges = {"--max-ptx": (1024, 64 << 20), "--max-run-time": (1, 86400), "--max-run-memory": (64 << 20, 1 << 40),
                   "--max-run-output": (1024, 1 << 30), "--max-compile-time": (1, 86400)}
         for command in ("check", "grade"):
             for option in CUDA + CPP + BOTH:
@@ -230,9 +230,23 @@ class LimitsTest(unittest.TestCase):
                       "  --max-run-time 3 --max-run-output 1024: ada\n  the default limits: grace\n",
                       kvscope("report", self.folder / "grades", "--course", COURSE).stdout)
 
+    def test_an_option_without_effect_in_the_lab_is_rejected(self):
+        (self.folder / "secret").write_text("a secret of the limits test\n", encoding="utf-8")
+        kinds = {"1": ("01_address", "answers", []), "2": ("02_rows", "cpp", CPP + BOTH), "9": ("09_gather", "cuda", CUDA + BOTH)}
+        for lab, (name, kind, its) in kinds.items():
+            limits = f"its limits are {', '.join(its)}" if its else "no submitted code runs, so the lab has no limits"
+            for option in CUDA + CPP + BOTH:
+                if option in its:
+                    continue
+                value = "1073741824" if option == "--max-run-memory" else "4096"
+                for action in (["check"], ["grade", "--secret", self.folder / "secret"]):
+                    done = kvscope(*action, lab, self.folder, "--course", COURSE, option, value)
+                    self.assertEqual((done.returncode, done.stdout), (2, ""), (lab, option))
+                    self.assertIn(f"{option}: has no effect in lab {name}, of kind {kind}: {limits}\n", done.stderr)
+
     def test_labs_without_submitted_code_have_no_limits(self):
         schedule = (COURSE / "staff" / "12_through_lds" / "solution" / "schedule.txt").read_text(encoding="utf-8")
-        grade = self.check("12", "schedule.txt", schedule, "--max-run-time", "7")
+        grade = self.check("12", "schedule.txt", schedule)
         self.assertEqual((grade["limits"], grade["points"]), ({}, 100))
 
 
