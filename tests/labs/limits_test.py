@@ -129,6 +129,15 @@ class LimitsTest(unittest.TestCase):
                 self.assertNotRegex(fits, "LIMIT|RUNAWAY|OUT_OF_BOUNDS|cannot be launched|--max")
                 self.assertRegex(fits, "expected|not written|nothing is written")
 
+    def test_stores_to_local_memory_are_no_rows_of_out(self):
+        # A recursion that exceeds the local memory of a thread: its stores were taken for those of a row, and the advice was about rows.
+        function = (".func again(.param .align 8 .b8 x[64]) {\n.reg .b32 %r<4>; .local .align 8 .b8 d[65536];\n"
+                    "ld.param.u32 %r1, [x]; st.local.u32 [d], %r1; call again, (x); ret;\n}\n")
+        text = f"{HEAD}{function}{ENTRY}{{\n.param .align 8 .b8 y[64]; .reg .b32 %r<4>; mov.u32 %r1, 0; st.param.u32 [y], %r1; call again, (y); ret;\n}}\n"
+        told = self.told(self.check("9", "gather.ptx", text))
+        self.assertRegex(told, "STACK line .* of local memory per thread")
+        self.assertNotIn("behind the end of their row", told)
+
     def test_compiled_ptx_that_exceeds_the_limit_is_told_its_option(self):
         python = triton_standin.standin_python(self.folder / "python")
         solution = (COURSE / "staff" / "09_gather" / "triton" / "solution" / "gather.py").read_text(encoding="utf-8")
