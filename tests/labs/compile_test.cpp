@@ -61,6 +61,24 @@ TEST(RunCompiler, ACompilerThatExceedsTheWallClockIsToldTheOption) {
                                             "limit: --max-compile-time\n"));
 }
 
+// A product does not depend on the limits; a failure may.
+TEST(RunCompiler, AFailureOfALimitIsNotKeptAndAProductIsFoundUnderAnyLimit) {
+  Compiler compiler("/usr/bin/sleep 2; echo product > /lab/out/program");
+  compiler.options.cache = compiler.folder / "cache";
+  const auto run_within = [&](double wall_seconds) {
+    std::filesystem::remove(compiler.folder / "out" / "program");
+    compiler.job.limits.wall_seconds = wall_seconds;
+    return compiler.run();
+  };
+  EXPECT_FALSE(run_within(0.2).ok);
+  const Compiled compiled = run_within(300);
+  EXPECT_TRUE(compiled.ok);
+  EXPECT_EQ(compiled.product, "product\n");
+  const Compiled kept = run_within(0.2);
+  EXPECT_TRUE(kept.ok) << kept.messages;
+  EXPECT_EQ(kept.product, "product\n");
+}
+
 // Reports show the first lines of the messages.
 TEST(RunCompiler, TheReasonIsTheFirstLineWhateverTheCompilerWrote) {
   const std::string lines = "for i in 1 2 3 4 5 6 7 8 9; do echo line $i >&2; done; ";
