@@ -45,7 +45,14 @@ struct LabCommand {
   std::int64_t hint = 0;
   bool trust = false, students = false, clang = false;
   labs::LabLimits limits;
+  const CLI::App* parsed = nullptr;  // of check and grade: which options were given
 };
+
+void check_limit_options(const LabCommand& command, const labs::Lab& lab) {
+  for (const std::string& option : labs::limit_options()) {
+    if (command.parsed->count(option) > 0) labs::require_limit_of(lab, option);
+  }
+}
 
 labs::Course open_course(const LabCommand& command) {
   if (!command.course.empty()) return labs::load_course(command.course);
@@ -121,6 +128,7 @@ void write_picture(const std::string& file, const labs::Lab& lab, const labs::Gr
 int check(const LabCommand& command) {
   const labs::Course course = open_course(command);
   const labs::Lab& lab = course.lab(command.lab);
+  check_limit_options(command, lab);
   const std::string student = command.student.empty() ? labs::student_of(lab, command.folder) : command.student;
   const labs::Seed seed = command.seed.empty() ? labs::public_seed(lab.id()) : labs::parse_seed(command.seed);
   if (!command.picture.empty()) labs::check_picture_file(command.picture);  // before the tests run
@@ -173,6 +181,7 @@ void check_reports_of_class(const LabCommand& command, std::size_t submissions) 
 int grade_class(const LabCommand& command) {
   const labs::Course course = open_course(command);
   const labs::Lab& lab = course.lab(command.lab);
+  check_limit_options(command, lab);
   const std::string secret = labs::read_secret(command.secret);
   const std::vector<labs::StudentFolder> folders = labs::student_folders(command.folders);
   check_reports_of_class(command, folders.size());
@@ -244,17 +253,18 @@ void add_lab_option(CLI::App& command, LabCommand& values) {
   add_course_option(command, values);
 }
 
-// The limits of apps/labs/limits.h. Results of a program and PTX are kept in memory, so theirs have an upper end.
+// The limits of apps/labs/limits.h. Results of a program are kept in memory, and a compiler's product has a size of its
+// own, so these have an upper end.
 void add_limit_options(CLI::App& command, labs::LabLimits& limits) {
   constexpr LimitRange kSeconds{1, 86'400}, kRunMemory{std::int64_t{64} << 20, std::int64_t{1} << 40},
-      kKept{1024, std::int64_t{1} << 30};
+      kResults{1024, std::int64_t{1} << 30}, kPtx{1024, labs::kMaxProduct};
   add_kernel_limit_options(command, limits.launch, limits.launch_memory);
-  add_limit_option(command, "--max-ptx", limits.ptx_bytes, "PTX of a compiled kernel", "BYTES", kKept);
+  add_limit_option(command, "--max-ptx", limits.ptx_bytes, "PTX of a compiled kernel", "BYTES", kPtx);
   add_limit_option(command, "--max-run-time", limits.run_seconds,
                    "CPU time of a C++ program in a test; wall clock: three times as much", "SECONDS", kSeconds);
   add_limit_option(command, "--max-run-memory", limits.run_memory, "Memory of a C++ program", "BYTES", kRunMemory);
   add_limit_option(command, "--max-run-output", limits.run_output_bytes, "Results of a C++ program in a test", "BYTES",
-                   kKept);
+                   kResults);
   add_limit_option(command, "--max-compile-time", limits.compile_seconds,
                    "CPU time of each compiler process; wall clock: one and a half times as much", "SECONDS", kSeconds);
 }
@@ -280,6 +290,7 @@ void add_report_options(CLI::App& command, LabCommand& values) {
       ->type_name("DIR");
   command.add_flag("--trust", values.trust, "Run submitted code without a sandbox: only for code that you wrote");
   add_limit_options(command, values.limits);
+  values.parsed = &command;
 }
 
 }  // namespace

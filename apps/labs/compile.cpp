@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <map>
+#include <utility>
 
 #include "apps/labs/compile_cache.h"
 #include "apps/labs/detail/compile_job.h"
@@ -34,6 +36,21 @@ std::string read_product(const fs::path& path) {
   return is_file ? read_file(path, kMaxProduct) : std::string();
 }
 
+// The signal that ended a process of the compiler, by what the driver writes about it; 0: none did. g++ writes "fatal
+// error: CPU time limit exceeded signal terminated program cc1plus", or "ld terminated with signal 9 [Killed]"; nvcc
+// writes "'cicc' died due to signal 9".
+int signal_in(const std::string& messages) {
+  constexpr std::pair<std::string_view, int> kSigns[] = {{"CPU time limit exceeded", SIGXCPU},
+                                                         {"died due to signal 24", SIGXCPU},
+                                                         {"Killed signal terminated program", SIGKILL},
+                                                         {"terminated with signal 9", SIGKILL},
+                                                         {"died due to signal 9", SIGKILL}};
+  for (const auto& [sign, signal] : kSigns) {
+    if (messages.find(sign) != std::string::npos) return signal;
+  }
+  return 0;
+}
+
 }  // namespace
 
 SandboxLimits compiler_limits(const LabLimits& lab) {
@@ -53,14 +70,17 @@ Compiled run_compiler(const GradeOptions& options, SandboxJob job, const fs::pat
   const std::string key =
       options.cache.empty() ? std::string() : CompileCache::key(job, options.sandbox == SandboxKind::trusted);
   if (auto known = cache.find(key)) return *std::move(known);
-  const SandboxEnd end = run_in_sandbox(options.sandbox, job);
+  SandboxEnd end = run_in_sandbox(options.sandbox, job);
   Compiled result;
   result.messages = shortened(end.errors, folders);
   if (end.fine()) result.product = read_product(product);
   result.ok = !result.product.empty();
-  if (!end.fine() && (end.exit_code == 0 || result.messages.empty())) {
-    result.messages +=
-        fmt::format("the compiler was stopped: {}\n", end_text(end, job.limits, {.time = "--max-compile-time"}));
+  if (end.exit_code != 0) end.signal = signal_in(end.errors);
+  if (!end.fine() && (end.exit_code == 0 || end.signal != 0 || end.out_of_memory || result.messages.empty())) {
+    // First: reports show the first lines.
+    result.messages =
+        fmt::format("the compiler was stopped: {}\n", end_text(end, job.limits, {.time = "--max-compile-time"})) +
+        result.messages;
   }
   cache.keep(key, result);
   return result;

@@ -3,7 +3,9 @@
 //
 // An entry is named by the SHA-256 of all that decides the product: the command, the submitted text, the lab's headers
 // and harness, and the path, size and time of the compiler. Headers of the system are not part of it: remove the folder
-// when they change. Compilations that fail are not kept. Nothing that runs in the sandbox sees the folder.
+// when they change. The limits of the compiler are not part of it either: they decide whether it ends, not what it
+// writes, so a product is found under any limits. Compilations that fail are not kept, those that exceed a limit among
+// them: a larger limit compiles them again. Nothing that runs in the sandbox sees the folder.
 #pragma once
 
 #include <filesystem>

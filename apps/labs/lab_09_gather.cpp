@@ -249,7 +249,8 @@ class RowWrites final : public ptx::Monitor {
   explicit RowWrites(const GatherCase& made) : row_bytes_(static_cast<std::uint64_t>(made.row * 2)) {}
 
   void access(const ptx::Exec& exec, const ptx::Op& /*op*/, const ptx::WarpAccess& access) override {
-    if (access.kind != ptx::AccessKind::store) return;
+    // Addresses of other spaces are offsets: none is in a row of out.
+    if (access.kind != ptx::AccessKind::store || access.space != ptx::Space::global) return;
     const auto own = static_cast<std::uint64_t>(4 * exec.cta.index + exec.warp.index);
     std::uint64_t past = 0;
     bool inside = false;

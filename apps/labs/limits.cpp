@@ -1,8 +1,11 @@
 #include "apps/labs/limits.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+
+#include "core/base/errors.h"
 
 namespace kvscope::labs {
 namespace {
@@ -37,6 +40,23 @@ std::vector<LimitValue> limit_values(const LabLimits& limits, LabKind kind) {
     if (applies) values.push_back({std::string(entry.option), entry.value(limits)});
   }
   return values;
+}
+
+std::vector<std::string> limit_options() {
+  std::vector<std::string> options;
+  for (const LimitEntry& entry : kLimits) options.emplace_back(entry.option);
+  return options;
+}
+
+void require_limit_of(const Lab& lab, const std::string& option) {
+  const std::vector<LimitValue> values = limit_values({}, lab.kind);
+  if (std::ranges::find(values, option, &LimitValue::option) != values.end()) return;
+  std::vector<std::string> names;
+  for (const LimitValue& value : values) names.push_back(value.option);
+  throw InputError("command line", option,
+                   fmt::format("has no effect in lab {}, of kind {}: {}", lab.id(), kind_name(lab.kind),
+                               names.empty() ? "no submitted code runs, so the lab has no limits"
+                                             : fmt::format("its limits are {}", fmt::join(names, ", "))));
 }
 
 std::string changed_limits(std::span<const LimitValue> values) {

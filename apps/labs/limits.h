@@ -52,8 +52,17 @@ struct LimitValue {
   friend bool operator==(const LimitValue&, const LimitValue&) = default;
 };
 
+// A compiler may write at most this [bytes]: the program, or the PTX. So --max-ptx has no larger value.
+inline constexpr std::int64_t kMaxProduct = std::int64_t{64} << 20;
+
 // Those that apply to a lab of this kind, in the order above; none where no code of a submission runs.
 [[nodiscard]] std::vector<LimitValue> limit_values(const LabLimits& limits, LabKind kind);
+
+// All options, in the order above.
+[[nodiscard]] std::vector<std::string> limit_options();
+
+// An option that was given must have an effect. InputError, with the lab's options, if it does not apply to the lab.
+void require_limit_of(const Lab& lab, const std::string& option);
 
 // Those that differ from the defaults, as they are given on the command line: "--max-run-time 8 --max-ptx 4096". Empty:
 // all are defaults.

@@ -290,6 +290,10 @@ Grade read_grade(const json::Value& value, std::string_view source) {
 
 std::string grade_junit(const Grade& grade) {
   JUnitSuite suite{"kvscope lab " + grade.lab_id, {}, {}};
+  suite.properties.push_back({"seed", grade.seed.text()});
+  if (const std::string changed = changed_limits(grade.limits); !changed.empty()) {
+    suite.properties.push_back({"limits", changed});
+  }
   for (const TestResult& result : grade.results) {
     suite.cases.push_back(
         {grade.lab_id, result.name, std::nullopt,

@@ -29,6 +29,7 @@ namespace kvscope::labs {
 // Read back by read_grade(), except "picture": the SVG file of a failed test with a picture.
 [[nodiscard]] json::Value grade_json(const Lab& lab, const Grade& grade);
 [[nodiscard]] Grade read_grade(const json::Value& value, std::string_view source);  // InputError
+// With the seed, and the limits that are not the defaults, as properties.
 [[nodiscard]] std::string grade_junit(const Grade& grade);
 // results.json of a Gradescope autograder: "tests" with score, max_score, name, output, status.
 [[nodiscard]] json::Value gradescope_json(const Lab& lab, const Grade& grade);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,6 +79,7 @@ std::vector<std::string> outside_command(const SandboxJob& job) {
 [[noreturn]] void child(SandboxKind kind, const SandboxJob& job, const std::string& seccomp, const Channel& in,
                         const Channel& out, const Channel& errors, const std::optional<ControlGroup>& group) {
   setsid();
+  std::signal(SIGXCPU, SIG_DFL);  // the grader's parent may ignore it, and programs inherit that
   if (group.has_value() && !group->enter()) sandbox_failed("control group");
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   dup2(in.theirs.number(), STDIN_FILENO);
@@ -95,6 +97,10 @@ std::vector<std::string> outside_command(const SandboxJob& job) {
   close_range(STDERR_FILENO + 1, ~0U, 0);
   if (kind == SandboxKind::namespaces) run_in_namespaces(job, seccomp);
   run_command(outside_command(job), job.limits);
+}
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
 // Reads what is there. False at the end of the channel.
@@ -190,6 +196,7 @@ SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job) {
 
   SandboxEnd end;
   int status = 0;
+  rusage used = {};
   bool reaped = false;
   // WNOWAIT: the number of a process that is not reaped yet belongs to no other process, so its group can be killed.
   const auto ended = [&] {
@@ -208,9 +215,10 @@ SandboxEnd run_in_sandbox(SandboxKind kind, const SandboxJob& job) {
     const apps::SignalsDelayed reaping;
     kill(-process, SIGKILL);
     kill(process, SIGKILL);
-    while (!reaped) reaped = waitpid(process, &status, 0) == process || errno != EINTR;
+    while (!reaped) reaped = wait4(process, &status, 0, &used) == process || errno != EINTR;
     apps::end_group_on_signals(0);
   }
+  end.cpu_seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
   end.out_of_memory = group.has_value() && group->out_of_memory();
   if (!end.timed_out && !end.output_too_long) {
     if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
@@ -265,9 +273,11 @@ std::string end_text(const SandboxEnd& end, const SandboxLimits& limits, const L
     return fmt::format("the program used more than {} bytes of memory{}", control_limits(limits).memory_bytes,
                        larger_limit(options.memory));
   }
-  if (end.signal == SIGXCPU || (end.signal == SIGKILL)) {
+  const bool reached = end.cpu_seconds >= static_cast<double>(limits.cpu_seconds);
+  if (end.signal == SIGXCPU || (end.signal == SIGKILL && reached)) {
     return fmt::format("the program used more than {} s of CPU time{}", limits.cpu_seconds, larger_limit(options.time));
   }
+  if (end.signal == SIGKILL) return "the program was killed (signal 9)";
   if (end.signal == SIGABRT && end.errors.find("std::bad_alloc") != std::string::npos) {
     return fmt::format(
         "the program was ended by signal 6 (abort): an allocation failed, and a process may have {} bytes of memory{}",

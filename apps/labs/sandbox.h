@@ -61,6 +61,7 @@ struct SandboxEnd {
   bool timed_out = false;
   bool output_too_long = false;  // killed at the limit
   bool out_of_memory = false;    // killed because all processes together used more than the control group's memory
+  double cpu_seconds = 0;        // of all processes that were reaped; bubblewrap does not reap the program
   std::string output, errors;    // errors: the first kMaxErrors bytes
 
   [[nodiscard]] bool fine() const {
@@ -79,6 +80,9 @@ struct LimitOptions {
   std::string_view time = {}, memory = {}, output = {};
 };
 
+// Signals that ended a program. SIGXCPU: the limit of CPU time. SIGKILL: the same if the CPU time was measured and
+// reaches the limit, else another process or the program itself sent it.
+//
 // "the program was ended by signal 11 (segmentation fault)"; empty when it ended normally. An exceeded limit that has
 // an option is followed by it: "the program used more than 2 s of CPU time; a larger limit: --max-run-time".
 [[nodiscard]] std::string end_text(const SandboxEnd& end, const SandboxLimits& limits,

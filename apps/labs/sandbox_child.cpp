@@ -91,8 +91,14 @@ void limit(int resource, std::int64_t value) {
   if (setrlimit(static_cast<__rlimit_resource>(resource), &both) != 0) sandbox_failed("setrlimit");
 }
 
+// At the limit a process gets SIGXCPU, which tells the reason; one that ignores it gets SIGKILL a second later.
+void limit_cpu(std::int64_t seconds) {
+  const rlimit soft_and_hard = {static_cast<rlim_t>(seconds), static_cast<rlim_t>(seconds) + 1};
+  if (setrlimit(RLIMIT_CPU, &soft_and_hard) != 0) sandbox_failed("setrlimit");
+}
+
 void set_limits(const SandboxLimits& limits) {
-  limit(RLIMIT_CPU, limits.cpu_seconds);
+  limit_cpu(limits.cpu_seconds);
   limit(RLIMIT_AS, limits.memory_bytes);
   limit(RLIMIT_FSIZE, limits.file_bytes);
   limit(RLIMIT_NOFILE, kOpenFiles);

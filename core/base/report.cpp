@@ -12,6 +12,13 @@ std::string to_junit(const JUnitSuite& suite) {
   std::string xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
   xml += fmt::format("<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\">\n", xml_text(suite.name),
                      suite.cases.size(), failures);
+  if (!suite.properties.empty()) {
+    xml += "  <properties>\n";
+    for (const JUnitProperty& p : suite.properties) {
+      xml += fmt::format("    <property name=\"{}\" value=\"{}\"/>\n", xml_text(p.name), xml_text(p.value));
+    }
+    xml += "  </properties>\n";
+  }
   for (const JUnitCase& c : suite.cases) {
     xml += fmt::format("  <testcase classname=\"{}\" name=\"{}\"", xml_text(c.class_name), xml_text(c.name));
     if (c.seconds) xml += fmt::format(" time=\"{:.3f}\"", *c.seconds);

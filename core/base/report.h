@@ -19,10 +19,15 @@ struct JUnitCase {
   std::optional<std::string> failure;  // message of a failed case
 };
 
+struct JUnitProperty {
+  std::string name, value;
+};
+
 struct JUnitSuite {
   std::string name;
   std::vector<JUnitCase> cases;
-  std::string output;  // content of <system-out>; empty: the element is omitted
+  std::string output;                          // content of <system-out>; empty: the element is omitted
+  std::vector<JUnitProperty> properties = {};  // what the results depend on
 };
 
 // One <testsuite> with its counts. Any text is escaped; characters that XML cannot hold become '?'.

@@ -69,6 +69,16 @@ TEST(CompileCache, EveryInputOfTheCompilerChangesTheKey) {
   EXPECT_NE(changed.key(true), last) << "a compiler outside the sandbox";
 }
 
+// They decide whether the compiler ends, not what it writes.
+TEST(CompileCache, LimitsDoNotChangeTheKey) {
+  Compilation compilation;
+  const std::string before = compilation.key();
+  compilation.job.limits.cpu_seconds = 77;
+  compilation.job.limits.wall_seconds = 78;
+  compilation.job.limits.memory_bytes = 79;
+  EXPECT_EQ(compilation.key(), before);
+}
+
 // "ab" + "c" and "a" + "bc" are different files.
 TEST(CompileCache, TextThatMovesFromOneFileToTheNextChangesTheKey) {
   const Compilation compilation;

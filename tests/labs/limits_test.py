@@ -120,12 +120,23 @@ class LimitsTest(unittest.TestCase):
             with self.subTest(option=option):
                 exceeded = self.check("9", "gather.ptx", text, *([option, low] if low else []))
                 self.assertIn(message, self.told(exceeded))
-                if option != "--max-heap":  # past it malloc returns 0, as on hardware
+                if option != "--max-heap":
                     self.assertIn(f"larger limit: {option}", self.told(exceeded))
+                else:  # past it malloc returns 0, as on hardware
+                    self.assertNotIn("--max", self.told(exceeded))
                 self.assertEqual(exceeded["points"], 0)
                 fits = self.told(self.check("9", "gather.ptx", text, *([option, high] if high else [])))
                 self.assertNotRegex(fits, "LIMIT|RUNAWAY|OUT_OF_BOUNDS|cannot be launched|--max")
                 self.assertRegex(fits, "expected|not written|nothing is written")
+
+    def test_stores_to_local_memory_are_no_rows_of_out(self):
+        # A recursion that exceeds the local memory of a thread: its stores were taken for those of a row, and the advice was about rows.
+        function = (".func again(.param .align 8 .b8 x[64]) {\n.reg .b32 %r<4>; .local .align 8 .b8 d[65536];\n"
+                    "ld.param.u32 %r1, [x]; st.local.u32 [d], %r1; call again, (x); ret;\n}\n")
+        text = f"{HEAD}{function}{ENTRY}{{\n.param .align 8 .b8 y[64]; .reg .b32 %r<4>; mov.u32 %r1, 0; st.param.u32 [y], %r1; call again, (y); ret;\n}}\n"
+        told = self.told(self.check("9", "gather.ptx", text))
+        self.assertRegex(told, "STACK line .* of local memory per thread")
+        self.assertNotIn("behind the end of their row", told)
 
     def test_compiled_ptx_that_exceeds_the_limit_is_told_its_option(self):
         python = triton_standin.standin_python(self.folder / "python")
@@ -172,7 +183,7 @@ class LimitsTest(unittest.TestCase):
             self.assertRegex(done.stderr, r"--max-memory: 1000 bytes do not hold the arrays of the lab: those of one launch have \d+ bytes\n")
 
     def test_values_outside_their_range_are_rejected_by_name(self):
-        ranges = {"--max-ptx": (1024, 1 << 30), "--max-run-time": (1, 86400), "--max-run-memory": (64 << 20, 1 << 40),
+        ranges = {"--max-ptx": (1024, 64 << 20), "--max-run-time": (1, 86400), "--max-run-memory": (64 << 20, 1 << 40),
                   "--max-run-output": (1024, 1 << 30), "--max-compile-time": (1, 86400)}
         for command in ("check", "grade"):
             for option in CUDA + CPP + BOTH:
@@ -193,6 +204,10 @@ class LimitsTest(unittest.TestCase):
         shared = kvscope("--help").stdout and subprocess.run([KVSCOPE, "ptx", "run", "--help"], capture_output=True, text=True, check=True).stdout
         for option in CUDA[:-1]:
             self.assertIn(f"\n  {option} ", shared)
+
+    def test_the_documentation_names_the_limit_without_a_message(self):
+        page = (ROOT / "docs" / "08_labs.md").read_text(encoding="utf-8").replace("\n", " ")
+        self.assertIn("the message names the option. `--max-heap` has no message: past it `malloc` returns 0", page)
 
     def test_the_documentation_has_the_defaults(self):
         page = (ROOT / "docs" / "08_labs.md").read_text(encoding="utf-8")
@@ -230,9 +245,23 @@ class LimitsTest(unittest.TestCase):
                       "  --max-run-time 3 --max-run-output 1024: ada\n  the default limits: grace\n",
                       kvscope("report", self.folder / "grades", "--course", COURSE).stdout)
 
+    def test_an_option_without_effect_in_the_lab_is_rejected(self):
+        (self.folder / "secret").write_text("a secret of the limits test\n", encoding="utf-8")
+        kinds = {"1": ("01_address", "answers", []), "2": ("02_rows", "cpp", CPP + BOTH), "9": ("09_gather", "cuda", CUDA + BOTH)}
+        for lab, (name, kind, its) in kinds.items():
+            limits = f"its limits are {', '.join(its)}" if its else "no submitted code runs, so the lab has no limits"
+            for option in CUDA + CPP + BOTH:
+                if option in its:
+                    continue
+                value = "1073741824" if option == "--max-run-memory" else "4096"
+                for action in (["check"], ["grade", "--secret", self.folder / "secret"]):
+                    done = kvscope(*action, lab, self.folder, "--course", COURSE, option, value)
+                    self.assertEqual((done.returncode, done.stdout), (2, ""), (lab, option))
+                    self.assertIn(f"{option}: has no effect in lab {name}, of kind {kind}: {limits}\n", done.stderr)
+
     def test_labs_without_submitted_code_have_no_limits(self):
         schedule = (COURSE / "staff" / "12_through_lds" / "solution" / "schedule.txt").read_text(encoding="utf-8")
-        grade = self.check("12", "schedule.txt", schedule, "--max-run-time", "7")
+        grade = self.check("12", "schedule.txt", schedule)
         self.assertEqual((grade["limits"], grade["points"]), ({}, 100))
 
 

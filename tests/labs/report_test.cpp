@@ -64,6 +64,22 @@ TEST(RepeatText, HasTheLimitsThatAreNotTheDefaults) {
   EXPECT_EQ(repeat_text(grade), grade.seed.text() + " --max-memory 7");
 }
 
+// A grading is repeated from its report.
+TEST(GradeJUnit, HasTheSeedAndTheLimitsThatAreNotTheDefaults) {
+  const Lab lab = two_tests();
+  Grade grade = half(lab, "ada", "wrong");
+  grade.limits = limit_values({}, LabKind::cpp);
+  const std::string seed = "    <property name=\"seed\" value=\"" + grade.seed.text() + "\"/>\n";
+  EXPECT_THAT(grade_junit(grade), HasSubstr("  <properties>\n" + seed + "  </properties>\n"));
+  LabLimits limits;
+  limits.run_seconds = 8;
+  limits.compile_seconds = 40;
+  grade.limits = limit_values(limits, LabKind::cpp);
+  EXPECT_THAT(grade_junit(grade),
+              HasSubstr(seed + "    <property name=\"limits\" value=\"--max-run-time 8 --max-compile-time 40\"/>\n"
+                               "  </properties>\n"));
+}
+
 // A file of a later version may have a limit that this one does not know.
 TEST(GradeJson, KeepsTheLimits) {
   const Lab lab = two_tests();

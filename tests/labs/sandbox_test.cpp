@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <string>
 
@@ -112,6 +113,24 @@ TEST_P(Sandbox, EndsAtTheLimitOfCpuTime) {
   EXPECT_EQ(end_text(run(job), job.limits), "the program used more than 1 s of CPU time");
 }
 
+// A process may ignore the signal of its limit. bubblewrap does not tell how much CPU time the program used.
+TEST_P(Sandbox, AProgramThatIgnoresTheSignalOfTheLimitIsKilledASecondLater) {
+  SandboxJob job = shell("trap '' XCPU; while :; do :; done");
+  job.limits.cpu_seconds = 1;
+  job.limits.wall_seconds = 300;
+  const SandboxEnd end = run(job);
+  EXPECT_EQ(end.signal, SIGKILL);
+  EXPECT_EQ(end_text(end, job.limits), GetParam() == SandboxKind::namespaces
+                                           ? "the program used more than 1 s of CPU time"
+                                           : "the program was killed (signal 9)");
+}
+
+// By itself, or by the system when memory runs out: more CPU time would not help.
+TEST_P(Sandbox, AKilledProgramIsNotToldToRaiseTheLimitOfItsTime) {
+  const SandboxJob job = shell("kill -KILL $$");
+  EXPECT_EQ(end_text(run(job), job.limits, {.time = "--max-run-time"}), "the program was killed (signal 9)");
+}
+
 TEST_P(Sandbox, CutsOutputAtItsLimit) {
   SandboxJob job = shell("while :; do echo 0123456789; done");
   job.limits.output_bytes = 1000;
@@ -126,6 +145,34 @@ TEST_P(Sandbox, NamesTheSignalThatEndedAProgram) {
 
 INSTANTIATE_TEST_SUITE_P(Both, Sandbox, testing::Values(SandboxKind::bubblewrap, SandboxKind::namespaces),
                          [](const auto& param) { return std::string(sandbox_name(param.param)); });
+
+// The time of all processes, those that the program started included.
+TEST(EndText, SigkillIsTheLimitOfCpuTimeIfThatMuchWasUsed) {
+  SandboxLimits limits;
+  limits.cpu_seconds = 2;
+  SandboxEnd end;
+  end.signal = SIGKILL;
+  for (const double seconds : {0.0, 1.99}) {
+    end.cpu_seconds = seconds;
+    EXPECT_EQ(end_text(end, limits, {.time = "--max-run-time"}), "the program was killed (signal 9)") << seconds;
+  }
+  for (const double seconds : {2.0, 3.01}) {
+    end.cpu_seconds = seconds;
+    EXPECT_EQ(end_text(end, limits, {.time = "--max-run-time"}),
+              "the program used more than 2 s of CPU time; a larger limit: --max-run-time")
+        << seconds;
+  }
+}
+
+TEST(Trusted, MeasuresTheCpuTimeOfAllProcesses) {
+  SandboxJob job;
+  job.command = {"/usr/bin/dash", "-c", "/usr/bin/dash -c 'while :; do :; done'; true"};
+  job.limits.cpu_seconds = 1;
+  job.limits.wall_seconds = 300;
+  const SandboxEnd end = run_in_sandbox(SandboxKind::trusted, job);
+  EXPECT_TRUE(end.fine());
+  EXPECT_GE(end.cpu_seconds, 0.5);  // the system sends the signal at about the limit
+}
 
 // A path inside becomes the path outside, whole names only.
 TEST(Trusted, SeesThePathsOutside) {

@@ -15,7 +15,6 @@ namespace kvscope::labs {
 // its object file, a program of kvscope that is not compiled, and the folder that the compiler writes.
 inline constexpr std::string_view kSources = "/lab/src", kHarness = "/lab/harness", kMain = "/lab/main.cpp",
                                   kObject = "/lab/main.o", kTool = "/lab/tool.py", kOut = "/lab/out";
-inline constexpr std::int64_t kMaxProduct = std::int64_t{64} << 20;  // [bytes] that a compiler may write
 
 [[nodiscard]] SandboxLimits compiler_limits(const LabLimits& limits);
 

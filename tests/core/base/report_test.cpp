@@ -33,6 +33,23 @@ TEST(JUnit, OutputIsEscapedBehindTheCases) {
 )");
 }
 
+// The schema has them before the cases.
+TEST(JUnit, PropertiesAreEscapedBeforeTheCases) {
+  EXPECT_EQ(to_junit({.name = "s",
+                      .cases = {{.class_name = "c", .name = "n", .seconds = {}, .failure = {}}},
+                      .output = "",
+                      .properties = {{"a<b", "\"1\" & 2"}, {"c", ""}}}),
+            R"(<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="s" tests="1" failures="0" errors="0">
+  <properties>
+    <property name="a&lt;b" value="&quot;1&quot; &amp; 2"/>
+    <property name="c" value=""/>
+  </properties>
+  <testcase classname="c" name="n"/>
+</testsuite>
+)");
+}
+
 TEST(Markdown, AHeadHasARuleOfAsManyColumns) {
   EXPECT_EQ(markdown_head({"kernel", "cases", "failed"}), "| kernel | cases | failed |\n|---|---|---|\n");
 }
