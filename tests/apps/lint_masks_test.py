@@ -128,6 +128,19 @@ class LintMasks(program.FolderTest):
                  ["fault shape tree_mask is given together with custom_mask | one mask | keep the one that the kernel reads"])]:
             self.assertEqual(self.found({**arrays, **more}), lines)
 
+    def test_axes_of_length_0_are_faults(self):
+        for shape, lines in [((0, 14), ["0 rows"]), ((4, 4, 0, 14), ["0 rows"]), ((4, 0), ["0 columns"]),
+                             ((4, 0, 0), ["0 rows", "0 columns"]), ((4, 0, 4, 14), ["u8 [4, 0, 4, 14]"])]:
+            found = self.found({**self.arrays(), "attn_mask": np.zeros(shape, bool)})
+            self.assertEqual(len(found), len(lines))
+            for line, what in zip(found, lines):
+                self.assertRegex(line, "^fault shape attn_mask (has|is) ")
+                self.assertIn(what, line)
+        # Without q, the number of query heads is not known.
+        arrays = {**self.arrays(), "attn_mask": np.zeros((4, 0, 4, 14), bool)}
+        del arrays["q"]
+        self.assertRegex(self.found(arrays)[0], "^fault shape attn_mask is ")
+
     def test_values(self):
         mask = padded(self.causal(), 4, 14, False).astype(np.uint8)
         mask[1, 2, 3], mask[3, 0, 9], mask[0, 3, 0] = 255, 2, 7  # the last is in the row of no query

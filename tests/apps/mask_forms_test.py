@@ -158,6 +158,36 @@ class Dense(Folder):
                           f"attn_mask: has 13 columns; allowed: 1, shared by all keys, or 14, the keys of sequence 3, or "
                           f"{capacity}, the tokens that the table or the cache holds for it; save a column for each key"])
 
+    def test_axes_of_length_0_are_faults_unless_nothing_would_be_read(self):
+        cache, queries, _ = batch(26)
+        arrays = {**LAYOUTS["nhd"][0](cache), **queries}
+        capacity = arrays["block_table"].shape[1] * cache.page
+        padded_q = {**LAYOUTS["nhd"][0](cache), "q": np.zeros((4, 5, 4, 16), np.float32), "q_lens": cache.queries}
+        rows = ("attn_mask: has 0 rows; allowed: 1, shared by all queries, or 3, the queries of sequence 2; row i is query i of "
+                "its sequence")
+        columns = (f"attn_mask: has 0 columns; allowed: 1, shared by all keys, or 14, the keys of sequence 3, or {capacity}, the "
+                   "tokens that the table or the cache holds for it; save a column for each key")
+        for dtype in (bool, np.float32):
+            for shape, lines in [((0, 14), [rows]), ((4, 0, 14), [rows]), ((4, 4, 0, 14), [rows]), ((1, 1, 0, capacity), [rows]),
+                                 ((3, 0), [columns]), ((4, 1, 0), [columns]), ((4, 4, 3, 0), [columns]),
+                                 ((0, 0), [rows, columns])]:
+                self.assertEqual(self.rejected({**arrays, "attn_mask": np.zeros(shape, dtype)}), lines)
+            self.assertEqual(self.rejected({**padded_q, "attn_mask": np.zeros((4, 1, 0, 14), dtype)}),
+                             [rows.replace("; row", ", or 5, the rows of q; row")])
+            for shape in [(0, 3, 14), (0, 4, 3, 14), (4, 0, 3, 14)]:
+                self.assertRegex(self.rejected({**arrays, "attn_mask": np.zeros(shape, dtype)})[0], "where axes that share")
+        for name, shape, text in [("custom_mask", 0, "the queries and keys of all sequences need [72]"),
+                                  ("packed_custom_mask", 0, "the queries and keys of all sequences need [11]"),
+                                  ("tree_mask", 0, "[72] for all keys"), ("tree_mask", (0, 0), "is for 0 queries"),
+                                  ("tree_mask", (4, 0, 0), "is for 0 queries"), ("tree_mask", (4, 0, 2), "queries"),
+                                  ("tree_mask", (4, 3, 0), "has shape [4, 3, 0]"), ("custom_mask", (0, 3), "has shape [0, 3]")]:
+            self.assertIn(text, self.rejected({**arrays, name: np.zeros(shape, np.uint8)})[0])
+        # Without keys, no rows and no columns are the sizes of the batch.
+        empty, queries, _ = batch(27, lengths=(0, 0), queries=(2, 2))
+        for shape in [(2, 0), (2, 2, 0), (1, 0)]:
+            o, lse = self.golden({**LAYOUTS["nhd"][0](empty), **queries, "attn_mask": np.zeros(shape, bool)}, "nhd")
+            self.assertEqual((np.abs(o).max(), lse.max()), (0, -np.inf))
+
     def test_three_axes_are_sequences_and_not_heads(self):
         cache, queries, _ = batch(23)
         arrays = {**LAYOUTS["nhd"][0](cache), **queries}
@@ -227,6 +257,12 @@ class Lists(Folder):
             "negative size"])
         self.assertEqual(self.rejected({**arrays, "custom_mask": values[:-1], "mask_indptr": right}, "flashinfer"), [
             "mask_indptr[4]: is 72; allowed: [0, 71], the values of custom_mask; the kernel would read past the mask"])
+        wild = right.astype(np.int64)
+        wild[0], wild[3], wild[4] = -2**63, 2**63 - 1, 2**63 - 1
+        self.assertEqual(self.rejected({**arrays, "custom_mask": values, "mask_indptr": wild}, "flashinfer"), [
+            f"mask_indptr[0]: is {-2**63}; allowed: 0; the mask of sequence 0 starts the tensor",
+            f"mask_indptr[3]: gives sequence 2 {2**63 - 1 - 21} values, but 3 queries of 3 keys need 9; allowed: 30; the lengths "
+            "and the mask belong to different batches"])
         packed = np.concatenate([np.packbits(mask.ravel(), bitorder="little") for mask in masks])
         self.assertEqual(self.rejected({**arrays, "packed_custom_mask": packed, "mask_indptr": right}, "flashinfer"), [
             "mask_indptr[4]: is 72; allowed: [0, 11], the bytes of packed_custom_mask; these offsets count bits: offsets of a "

@@ -155,6 +155,7 @@ class MaskShapes {
     for (std::size_t b = 0; b < sizes.size(); ++b) {
       const std::string object = fmt::format("{}[{}]", name, b + 1);
       walk_.first[b] = at[b];
+      if (at[b] < 0 || at[b] > walk_.end) continue;  // reported, as an offset of the sequence before or as the first
       if (at[b + 1] < at[b]) {
         fault("indptr", object, fmt::format("is {} after {}", at[b + 1], at[b]), fmt::format("at least {}", at[b]),
               "offsets are running sums, and a sequence cannot have a negative size", at[b + 1]);
@@ -258,7 +259,7 @@ class MaskShapes {
     const std::size_t rank = shape.size();
     const auto batch = static_cast<std::int64_t>(batch_.size());
     const std::int64_t heads = rank == 4 ? shape[1] : 1, sequences = rank >= 3 ? shape[0] : 1;
-    if (rank < 2 || rank > 4 || (sequences != 1 && sequences != batch) ||
+    if (rank < 2 || rank > 4 || (sequences != 1 && sequences != batch) || heads < 1 ||
         (heads != 1 && batch_.query_heads > 0 && heads != batch_.query_heads)) {
       const bool by_head = rank == 3 && sequences == batch_.query_heads;
       const std::string all_heads = batch_.query_heads > 0 ? fmt::to_string(batch_.query_heads) : "Hq";
@@ -290,7 +291,9 @@ class MaskShapes {
       if (positions && walk_.columns > 1) walk_.first[b] += batch_.padding[b];
       walk_.query_stride[b] = walk_.rows == 1 ? 0 : walk_.columns;
     }
-    if (walk_.rows != 1 && walk_.rows != queries.count && walk_.rows != batch_.padded_queries) {
+    // No rows or columns are right only where no sequence has queries or keys: an unknown size is 0 too.
+    const bool padded_rows = batch_.padded_queries > queries.count && walk_.rows == batch_.padded_queries;
+    if (walk_.rows != 1 && walk_.rows != queries.count && !padded_rows) {
       fault("shape", given_, fmt::format("has {} rows", walk_.rows),
             fmt::format(
                 "1, shared by all queries, or {}, the queries of sequence {}{}", queries.count, queries.sequence,
@@ -298,7 +301,8 @@ class MaskShapes {
                                                       : ""),
             "row i is query i of its sequence", walk_.rows);
     }
-    if (walk_.columns != 1 && walk_.columns != keys.count && walk_.columns != batch_.capacity) {
+    const bool spare_columns = batch_.capacity > keys.count && walk_.columns == batch_.capacity;
+    if (walk_.columns != 1 && walk_.columns != keys.count && !spare_columns) {
       fault(
           "shape", given_, fmt::format("has {} columns", walk_.columns),
           fmt::format("1, shared by all keys, or {}, the keys of sequence {}{}", keys.count, keys.sequence,
