@@ -86,7 +86,7 @@ class LintMasks(program.FolderTest):
         first = positions - 8
         self.assertGreater(first, 1)
         self.assertEqual(self.found({**arrays, "attn_mask": mask}, "hf", "--causal"), [
-            f"warning mask-past attn_mask[1, 0, 0, 0] is visible, and 1 others, outside the 8 keys of sequence 1 | columns "
+            f"warning mask-past attn_mask[1, 0, 0, 0] is visible, and 1 other, outside the 8 keys of sequence 1 | columns "
             f"{first} to {first + 7} | a kernel that reads the mask without the lengths takes padding for keys: hide it"])
 
     def test_shapes_types_and_offsets(self):
@@ -155,6 +155,37 @@ class LintMasks(program.FolderTest):
                          ["fault mask-value attn_mask[0, 2] is inf", "fault mask-value attn_mask[3, 13] is nan"])
         self.assertEqual(self.report({**self.arrays(), "attn_mask": np.ones((4, 14), bool)}, "nhd")["not_checked"][0],
                          "vector: pass --vector-read")
+
+    def test_a_wrong_mask_has_its_first_findings_and_a_count_of_the_others(self):
+        queries, lengths = (90, 60), (300, 200)
+        arrays = self.arrays(lengths=lengths, queries=queries)
+        values, rows = sum(q * n for q, n in zip(queries, lengths)), sum(queries)
+        hidden = np.zeros((90, 300), bool)
+        later = np.ones((90, 300), bool)
+        packed = [np.full(-(-q * n // 8), 0, np.uint8) for q, n in zip(queries, lengths)]
+        for mask, options, severity, rule, count in [
+                ({"attn_mask": np.full((90, 300), 7, np.int32)}, [], "fault", "mask-value", 90 * 300),
+                ({"attn_mask": np.full((2, 90, 300), np.nan, np.float32)}, [], "fault", "mask-value", values),
+                ({"custom_mask": np.full(values, 2, np.uint8)}, [], "fault", "mask-value", values),
+                ({"attn_mask": hidden}, [], "warning", "mask-row", rows),
+                ({"packed_custom_mask": np.concatenate(packed)}, [], "warning", "mask-row", rows),
+                ({"attn_mask": later}, ["--causal"], "warning", "mask-later", rows - 2)]:
+            with self.subTest(mask=list(mask), rule=rule):
+                report = self.report({**arrays, **mask}, "nhd", *options)
+                found = report["findings"]
+                self.assertEqual({(f["severity"], f["rule"]) for f in found}, {(severity, rule)})
+                name = next(iter(mask))
+                self.assertEqual(len(found), 65)
+                what = "values" if rule == "mask-value" else "rows"
+                self.assertEqual([found[-1][key] for key in ("object", "problem", "value")],
+                                 [name, f"has {count - 64} more such {what}", count - 64])
+                for place in found[:64]:
+                    self.assertTrue(place["object"].startswith(name + "["))
+                done = kvscope("lint", self.path("in.npz"), "--layout", "nhd", *options)
+                lines = done.stdout.splitlines()
+                self.assertIn(f"         {rule:10} and {count - 8} more: pass --all, or --json", lines)
+                total = f"{count} faults, 0 warnings" if severity == "fault" else f"0 faults, {count} warnings"
+                self.assertIn(total, lines)
 
     def test_bits_and_columns_past_the_keys(self):
         masks = self.causal()

@@ -212,7 +212,11 @@ class Dense(Folder):
                          "custom_mask[0]: is 255; allowed: 0 or 1; bytes of packed bits are packed_custom_mask")
         many = self.rejected({**arrays, "attn_mask": np.full((4, 3, 14), 3, np.int16)})
         self.assertEqual((len(many), many[-1]),
-                         (9, f"attn_mask: and {needed - 8} more faults: `kvscope lint --all` prints them"))
+                         (9, f"attn_mask: and {needed - 8} more faults: `kvscope lint --all` prints the first 64"))
+        mask = np.ones((4, 3, 14), np.int16)
+        mask[3, 0, :9] = 3
+        self.assertEqual(self.rejected({**arrays, "attn_mask": mask})[-1],
+                         "attn_mask: and 1 more faults: `kvscope lint --all` prints them")
 
 
 class Lists(Folder):

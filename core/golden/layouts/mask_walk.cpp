@@ -369,48 +369,57 @@ std::string MaskValues::place(std::int64_t at) const {
   return fmt::format("{} bit {}", index_of(at / bits, tensor_->shape), at % bits);
 }
 
-std::vector<MaskFault> check_mask_values(const std::string& given, const Tensor& mask, const MaskWalk& walk,
-                                         const MaskBatch& batch) {
-  std::vector<MaskFault> faults;
+MaskValueFaults check_mask_values(const std::string& given, const Tensor& mask, const MaskWalk& walk,
+                                  const MaskBatch& batch) {
+  MaskValueFaults faults;
   if (walk.bits) return faults;
   const MaskValues values(mask, walk);
   const bool additive = values.additive();
   std::vector<bool> checked(static_cast<std::size_t>(walk.end), false);  // shared values are reported once
   bool only_zero_or_one = true, has_one = false;
+  const auto check = [&](std::int64_t at) {
+    if (checked[static_cast<std::size_t>(at)]) return;
+    checked[static_cast<std::size_t>(at)] = true;
+    const double x = values.number(at);
+    has_one = has_one || x == 1;
+    only_zero_or_one = only_zero_or_one && (x == 0 || x == 1);
+    if (additive ? !std::isnan(x) && x != std::numeric_limits<double>::infinity() : x == 0 || x == 1) return;
+    faults.add([&] {
+      const auto whole = is_integer(mask.dtype) ? std::optional(static_cast<std::int64_t>(x)) : std::nullopt;
+      const bool bytes = mask.dtype == DType::u8 && walk.form == MaskForm::custom;
+      return MaskFault{
+          "mask-value",
+          given + values.place(at),
+          fmt::format("is {}", x),
+          additive ? fmt::format("a finite number, and -inf or at most {} for a hidden key", attention::kHiddenBias)
+                   : "0 or 1",
+          additive               ? "a float mask is added to the scores. Save a mask of 0 and 1 as integers"
+          : is_float(mask.dtype) ? "a mask that is added to the scores is attn_mask or tree_mask"
+          : bytes                ? "bytes of packed bits are packed_custom_mask"
+                                 : "save the mask as bool; one that is added to the scores must be a float",
+          whole};
+    });
+  };
   for (std::size_t b = 0; b < batch.size(); ++b) {
     for (std::int64_t head = 0; head < walk.heads; ++head) {
       for (std::int64_t query = 0; query < batch.queries[b]; ++query) {
         if (query > 0 && walk.query_stride[b] == 0) break;
         for (std::int64_t key = std::max<std::int64_t>(walk.origin[b], 0); key < batch.keys[b]; ++key) {
           if (key > 0 && walk.key_stride == 0) break;
-          const std::int64_t at = walk.at(b, head, query, key);
-          if (checked[static_cast<std::size_t>(at)]) continue;
-          checked[static_cast<std::size_t>(at)] = true;
-          const double x = values.number(at);
-          has_one = has_one || x == 1;
-          only_zero_or_one = only_zero_or_one && (x == 0 || x == 1);
-          const bool legal =
-              additive ? !std::isnan(x) && x != std::numeric_limits<double>::infinity() : x == 0 || x == 1;
-          if (legal) continue;
-          const auto whole = is_integer(mask.dtype) ? std::optional(static_cast<std::int64_t>(x)) : std::nullopt;
-          const bool bytes = mask.dtype == DType::u8 && walk.form == MaskForm::custom;
-          faults.push_back({"mask-value", given + values.place(at), fmt::format("is {}", x),
-                            additive ? fmt::format("a finite number, and -inf or at most {} for a hidden key",
-                                                   attention::kHiddenBias)
-                                     : "0 or 1",
-                            additive ? "a float mask is added to the scores. Save a mask of 0 and 1 as integers"
-                            : is_float(mask.dtype) ? "a mask that is added to the scores is attn_mask or tree_mask"
-                            : bytes                ? "bytes of packed bits are packed_custom_mask"
-                                    : "save the mask as bool; one that is added to the scores must be a float",
-                            whole});
+          check(walk.at(b, head, query, key));
         }
       }
     }
   }
   if (additive && walk.form == MaskForm::tree && only_zero_or_one && has_one) {
-    faults.push_back({"mask-value", given, fmt::format("holds only 0 and 1 as {}", name(mask.dtype)),
-                      "integers of 0 and 1, or floats of 0 and -inf", "a float mask is added to the scores",
-                      std::nullopt});
+    faults.add([&] {
+      return MaskFault{"mask-value",
+                       given,
+                       fmt::format("holds only 0 and 1 as {}", name(mask.dtype)),
+                       "integers of 0 and 1, or floats of 0 and -inf",
+                       "a float mask is added to the scores",
+                       std::nullopt};
+    });
   }
   return faults;
 }

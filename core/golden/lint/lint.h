@@ -64,6 +64,7 @@ struct LintFinding {
   std::string range;                  // "[0, 6)"; empty where the problem states it
   std::string next;                   // what to look at
   std::optional<std::int64_t> value;  // the offending number
+  std::int64_t count = 1;             // findings that it stands for: a mask may have one for each of its values
 };
 
 struct LintReport {
@@ -74,7 +75,7 @@ struct LintReport {
   std::vector<LintFinding> findings;     // in the order of the rules
   std::vector<std::string> not_checked;  // with the option that checks it
 
-  [[nodiscard]] std::int64_t faults() const;
+  [[nodiscard]] std::int64_t faults() const;  // of all counts
   [[nodiscard]] std::int64_t warnings() const;
 };
 

@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/golden/bundle/tensor.h"
@@ -105,9 +106,25 @@ class MaskValues {
   const MaskWalk* walk_;
 };
 
+// A mask can have a fault for each of its values, and a fault is much larger than a value: the first are kept.
+inline constexpr std::int64_t kMostListedFaults = 64;
+
+struct MaskValueFaults {
+  std::vector<MaskFault> first;
+  std::int64_t others = 0;  // that are not listed
+
+  void add(const auto& make_fault) {
+    if (std::cmp_less(first.size(), kMostListedFaults)) {
+      first.push_back(make_fault());
+    } else {
+      ++others;
+    }
+  }
+};
+
 // Values of used queries and keys that the type does not allow, in the order of sequences, heads, queries and keys.
-[[nodiscard]] std::vector<MaskFault> check_mask_values(const std::string& given, const Tensor& mask,
-                                                       const MaskWalk& walk, const MaskBatch& batch);
+[[nodiscard]] MaskValueFaults check_mask_values(const std::string& given, const Tensor& mask, const MaskWalk& walk,
+                                                const MaskBatch& batch);
 
 // A dense mask whose columns are positions, with a column for each key instead: key t of sequence b is column t, the
 // columns of longer padding left out. Sequences with different padding no longer share a mask.
