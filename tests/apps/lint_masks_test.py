@@ -163,6 +163,7 @@ class LintMasks(program.FolderTest):
         hidden = np.zeros((90, 300), bool)
         later = np.ones((90, 300), bool)
         packed = [np.full(-(-q * n // 8), 0, np.uint8) for q, n in zip(queries, lengths)]
+        tree_bits = np.full((2, 150, 5), -1, np.int32)
         for mask, options, severity, rule, count in [
                 ({"attn_mask": np.full((90, 300), 7, np.int32)}, [], "fault", "mask-value", 90 * 300),
                 ({"attn_mask": np.full((2, 90, 300), np.nan, np.float32)}, [], "fault", "mask-value", values),
@@ -186,6 +187,10 @@ class LintMasks(program.FolderTest):
                 self.assertIn(f"         {rule:10} and {count - 8} more: pass --all, or --json", lines)
                 total = f"{count} faults, 0 warnings" if severity == "fault" else f"0 faults, {count} warnings"
                 self.assertIn(total, lines)
+        arrays = self.arrays(lengths=(200, 200), queries=(150, 150))
+        found = self.report({**arrays, "tree_mask": tree_bits}, "nhd")["findings"]
+        self.assertEqual((len(found), found[0]["object"], found[-1]["problem"], {f["rule"] for f in found}),
+                         (65, "tree_mask[0, 0, 4] bit 22", "has 236 more such values", {"mask-value"}))
 
     def test_bits_and_columns_past_the_keys(self):
         masks = self.causal()

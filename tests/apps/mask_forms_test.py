@@ -329,6 +329,38 @@ class Trees(Folder):
         self.assertEqual(packed.shape, (3, 35, 2))
         self.assert_output(self.golden({**arrays, "spec_decoding_packed_mask": packed}, "sglang"), want)
 
+    def test_a_mask_of_all_keys_is_not_read_as_bits_of_a_tree(self):
+        arrays, _, masks, want = self.case(44, (5,) * 3)
+        all_keys = padded(masks, 5, 14, False)
+        step = "a mask of all keys is attn_mask [B, Sq, Sk], or one list"
+        for dtype in (bool, np.uint8, np.int8, np.float32):
+            with self.subTest(dtype=dtype):
+                self.assertEqual(self.rejected({**arrays, "tree_mask": all_keys.astype(dtype)}, "sglang"), [
+                    "tree_mask: has shape [3, 5, 14]; allowed: [S, S], [3, S, S], bits as [3, S, W] of at least 16 each, or one "
+                    f"list of all sequences; S is the number of queries of a sequence; {step}"])
+        for dtype in (np.int16, np.int32, np.int64):
+            bits = dtype().itemsize * 8
+            found = self.rejected({**arrays, "tree_mask": all_keys.astype(dtype)}, "sglang")
+            places = [(b, i, int(np.flatnonzero(all_keys[b, i, 1:])[0]) + 1) for b in range(3) for i in range(5)
+                      if all_keys[b, i, 1:].any()]
+            self.assertGreater(len(places), 8)
+            self.assertEqual(found[:8], [
+                f"tree_mask[{b}, {i}, {word}] bit 0: is 1 in the row of query {i} of sequence {b}, whose tree has 5 nodes; "
+                f"allowed: bits 0 to 4 of a row; {step}" for b, i, word in places[:8]], bits)
+        self.assert_output(self.golden({**arrays, "attn_mask": all_keys}, "sglang"), want)
+
+    def test_rows_of_bits_may_be_wider_than_the_tree_and_hold_0_there(self):
+        arrays, trees, _, want = self.case(45, (5,) * 3)
+        bits = np.stack([(own * (1 << np.arange(5))).sum(-1) for own in trees])
+        for dtype in (np.int16, np.int32, np.uint32, np.int64):
+            rows = np.zeros((3, 5, 4), dtype)
+            rows[..., 0] = bits
+            self.assert_output(self.golden({**arrays, "tree_mask": rows}, "sglang"), want)
+        rows[1, 2, 0] |= 1 << 5
+        rows[2, 4, 3] = 1 << 9
+        found = self.rejected({**arrays, "tree_mask": rows}, "sglang")
+        self.assertEqual([line.split(":")[0] for line in found], ["tree_mask[1, 2, 0] bit 5", "tree_mask[2, 4, 3] bit 9"])
+
     def test_the_bias_of_vllm_is_added(self):
         arrays, trees, masks, _ = self.case(42, (6,) * 3)
         rng = np.random.default_rng(42)

@@ -40,6 +40,8 @@ std::string index_of(std::int64_t at, const std::vector<std::int64_t>& shape) {
   return "[" + index + "]";
 }
 
+constexpr const char* kMaskOfAllKeys = "a mask of all keys is attn_mask [B, Sq, Sk], or one list";
+
 class MaskShapes {
  public:
   MaskShapes(std::string_view name, std::string given, const Tensor& mask, const std::optional<MaskOffsets>& offsets,
@@ -183,7 +185,8 @@ class MaskShapes {
     const bool square = (rank == 2 || rank == 3) && shape[rank - 1] == shape[rank - 2];
     const bool sequences = rank == 2 || (rank == 3 && shape[0] == batch);
     const std::int64_t bits = kvscope::bits(mask_.dtype);
-    if (rank == 3 && sequences && !square && is_integer(mask_.dtype) && shape[2] * bits >= shape[1]) {
+    // Words of 8 bits are left out: [B, S, Sk] of them is a mask of all keys.
+    if (rank == 3 && sequences && !square && is_integer(mask_.dtype) && bits > 8 && shape[2] * bits >= shape[1]) {
       walk_.form = MaskForm::packed_tree;
       walk_.bits = true;
       walk_.end *= bits;
@@ -191,8 +194,9 @@ class MaskShapes {
     }
     if (!square || !sequences) {
       fault("shape", given_, fmt::format("has shape {}", shape_text(shape)),
-            fmt::format("[S, S], [{}, S, S], or one list of all sequences", batch),
-            "S is the number of queries of a sequence");
+            fmt::format("[S, S], [{0}, S, S], bits as [{0}, S, W] of at least 16 each, or one list of all sequences",
+                        batch),
+            fmt::format("S is the number of queries of a sequence; {}", kMaskOfAllKeys));
       return;
     }
     walk_.form = MaskForm::tree;
@@ -369,10 +373,42 @@ std::string MaskValues::place(std::int64_t at) const {
   return fmt::format("{} bit {}", index_of(at / bits, tensor_->shape), at % bits);
 }
 
+namespace {
+
+// Set bits past the nodes of a tree, in rows of [B, S, W]: padding of the rows is 0. Other values are no rows of bits.
+void check_tree_rows(const std::string& given, const Tensor& mask, const MaskWalk& walk, const MaskBatch& batch,
+                     MaskValueFaults& faults) {
+  const MaskValues values(mask, walk);
+  for (std::size_t b = 0; b < batch.size(); ++b) {
+    for (std::int64_t query = 0; query < batch.queries[b]; ++query) {
+      const std::int64_t start = walk.first[b] + query * walk.query_stride[b];
+      std::int64_t bit = walk.columns;
+      while (bit < walk.query_stride[b] && values.number(start + bit) == 0) ++bit;
+      if (bit == walk.query_stride[b]) continue;
+      faults.add([&] {
+        return MaskFault{
+            "mask-value",
+            given + values.place(start + bit),
+            fmt::format("is 1 in the row of query {} of sequence {}, whose tree has {} nodes", query, b, walk.columns),
+            fmt::format("bits 0 to {} of a row", walk.columns - 1),
+            kMaskOfAllKeys,
+            1};
+      });
+    }
+  }
+}
+
+}  // namespace
+
 MaskValueFaults check_mask_values(const std::string& given, const Tensor& mask, const MaskWalk& walk,
                                   const MaskBatch& batch) {
   MaskValueFaults faults;
-  if (walk.bits) return faults;
+  if (walk.bits) {
+    if (walk.form == MaskForm::packed_tree && mask.shape.size() == 3) {
+      check_tree_rows(given, mask, walk, batch, faults);
+    }
+    return faults;
+  }
   const MaskValues values(mask, walk);
   const bool additive = values.additive();
   std::vector<bool> checked(static_cast<std::size_t>(walk.end), false);  // shared values are reported once

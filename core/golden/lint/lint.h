@@ -14,7 +14,8 @@
 //   duplicate   a block twice in one sequence, a key twice for one query, a request twice in a batch
 //   sharing     a block in two sequences at different pages, or behind pages of different contents
 //   write       a block that takes a new token of one sequence in a slot that another sequence reads
-//   mask-value  a value of a mask that is not 0 or 1; NaN or +inf in a mask that is added to the scores
+//   mask-value  a value of a mask that is not 0 or 1; NaN or +inf in a mask that is added to the scores; a bit past the
+//               nodes in a row of a packed tree [B, S, W]
 //   mask-past   values past the keys of a sequence that a kernel which reads the whole mask takes for visible keys
 //   mask-row    a query that sees no key
 //   mask-later  a key after the query's own token, where the kernel is causal too
