@@ -15,6 +15,8 @@ from engine_layouts import LAYOUTS, Cache  # noqa: E402
 from mask_forms_test import padded, tree  # noqa: E402
 from program import kvscope  # noqa: E402
 
+EMPTY_ROW = ("its output is 0 and its lse -inf. PyTorch's SDPA returns 0 from 2.5 on, and NaN before; with finfo.min instead of "
+             "-inf, most kernels return a mean of the values")
 LENGTHS, QUERIES = (6, 8, 5, 14), (2, 3, 2, 4)
 
 
@@ -216,7 +218,7 @@ class LintMasks(program.FolderTest):
         masks = self.causal()
         masks[1][2] = False
         masks[3][0] = False
-        next_step = "at least one visible key | its output is 0 and its lse -inf, and NaN in PyTorch's SDPA"
+        next_step = "at least one visible key | " + EMPTY_ROW
         lines = ["starts a row without a visible key: query 2 of sequence 1, which has 8 keys | " + next_step,
                  "starts a row without a visible key: query 0 of sequence 3, which has 14 keys | " + next_step]
         self.assertEqual(self.found({**self.arrays(), "attn_mask": padded(masks, 4, 14, False)}), [
@@ -231,6 +233,29 @@ class LintMasks(program.FolderTest):
         shared = np.zeros((1, 1, 4, 1), bool)
         shared[0, 0, 1:] = True
         self.assertEqual(len(self.found({**self.arrays(), "attn_mask": shared})), 4)  # query 0 of each sequence
+        shared = np.ones((4, 1, 1, 14), bool)
+        shared[2] = False
+        self.assertEqual([line for line in self.found({**self.arrays(), "attn_mask": shared}) if "mask-row" in line], [
+            "warning mask-row attn_mask[2, 0, 0, 0] starts a row without a visible key: all 2 queries of sequence 2, which has 5 "
+            "keys | " + next_step])
+        shared = np.repeat(shared, 4, 1)
+        shared[2, 1, 0, 0] = True
+        self.assertEqual([line.split(" | ")[0].split(": ")[1] for line in self.found({**self.arrays(), "attn_mask": shared})
+                          if "mask-row" in line],
+                         [f"all 2 queries of head {head} of sequence 2, which has 5 keys" for head in (0, 2, 3)])
+
+    def test_floats_of_0_and_1_are_doubted(self):
+        dense = padded(self.causal(), 4, 14, False)
+        self.assertEqual(self.found({**self.arrays(), "attn_mask": dense.astype(np.float16)})[-1],
+                         "warning mask-sense attn_mask holds only 0 and 1 as f16, and a float mask is added to the scores |  | it "
+                         "hides no key; save a mask of 0 and 1 as bool")
+
+    def test_causal_needs_a_mask(self):
+        np.savez(self.path("in.npz"), **self.arrays())
+        done = kvscope("lint", self.path("in.npz"), "--layout", "nhd", "--causal")
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (2, "", "kvscope: command line: --causal: has no effect: the file has no mask tensor to check; remove "
+                          "it\n"))
 
     def test_later_keys_where_the_kernel_is_causal(self):
         masks = self.causal()

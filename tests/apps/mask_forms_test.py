@@ -387,6 +387,86 @@ class Trees(Folder):
                 f"bits; {step}"])
 
 
+class Doubts(Folder):
+    def warnings(self, arrays, *options):
+        self.save("in.npz", arrays)
+        done = kvscope("golden", "--input", self.path("in.npz"), "--layout", "nhd", "--out", self.path("golden.npz"), *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [line for line in done.stderr.splitlines() if "reports count" not in line]
+
+    def test_floats_of_0_and_1_are_added_with_a_warning(self):
+        cache, queries, rng = batch(70, query_heads=2)
+        arrays = {**LAYOUTS["nhd"][0](cache), **queries}
+        mask = padded(ragged_masks(cache, rng), 3, 14, False)
+        for dtype, name in [(np.float32, "f32"), (np.float16, "f16"), (np.float64, "f64")]:
+            self.assertEqual(self.warnings({**arrays, "attn_mask": mask.astype(dtype)}), [
+                f"kvscope: warning: attn_mask: holds only 0 and 1 as {name}, and a float mask is added to the scores: it hides no "
+                "key; save a mask of 0 and 1 as bool"])
+        own = [m[None, :count, :n].astype(float) for m, count, n in zip(mask, cache.queries, cache.lengths)]
+        self.assert_output(self.golden({**arrays, "attn_mask": mask.astype(np.float32)}, "nhd"),
+                           reference(queries["q"], list(zip(cache.k, cache.v)), own))
+        halves = mask.astype(np.float32)
+        halves[0, 0, 0] = 0.5
+        unread = np.zeros((4, 3, 14), np.float32)
+        unread[0, 2] = 1  # sequence 0 has one query
+        for silent in (halves, unread, np.where(mask, 0, -np.inf).astype(np.float32), mask):
+            self.assertEqual(self.warnings({**arrays, "attn_mask": silent}), [])
+
+    def test_padding_of_sequences_is_not_silently_a_mask_of_queries(self):
+        cache, queries, _ = batch(71, lengths=(9, 5, 7), queries=(3, 3, 3))
+        arrays = {**LAYOUTS["nhd"][0](cache), **queries}
+        padding = np.arange(9) < np.array([9, 5, 7])[:, None]
+        self.assertEqual(self.warnings({**arrays, "attn_mask": padding}), [
+            "kvscope: warning: attn_mask: [3, 9] has a row for each of the 3 queries, shared by all 3 sequences; padding of each "
+            "sequence is [3, 1, Sk]"])
+        self.assertEqual(self.warnings({**arrays, "attn_mask": padding[:, None]}), [])
+        cache, queries, _ = batch(72, lengths=(9, 5, 7), queries=(2, 2, 2))
+        self.assertIn("attn_mask: has 3 rows; allowed: 1, shared by all queries, or 2, the queries of sequence 0; row i is query i "
+                      "of its sequence; padding of each sequence is [3, 1, Sk]",
+                      self.rejected({**LAYOUTS["nhd"][0](cache), **queries, "attn_mask": padding}))
+        one, queries, _ = batch(73, lengths=(9,), queries=(1,))
+        self.assertEqual(self.warnings({**LAYOUTS["nhd"][0](one), **queries, "attn_mask": padding[:1]}), [])
+
+    def test_options_of_other_masks_are_refused_if_they_are_given(self):
+        cache, queries, _ = batch(74)
+        self.save("in.npz", {**LAYOUTS["nhd"][0](cache), **queries, "attention_bias": np.zeros((3, 14), np.float32)})
+        for options, names in [(["--mask", "causal"], ["--mask"]), (["--mask", "none"], ["--mask"]),
+                               (["--alignment", "top_left"], ["--alignment"]),
+                               (["--mask", "causal", "--alignment", "bottom_right"], ["--mask", "--alignment"])]:
+            done = kvscope("golden", "--input", self.path("in.npz"), "--layout", "nhd", "--out", self.path("no.npz"), *options)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            text = "has no effect with attention_bias, which states the keys of each query: remove it, or pass --ignore "
+            self.assertEqual(done.stderr.splitlines(),
+                             [f"kvscope: command line: {name}: {text}attention_bias" for name in names])
+            self.assertFalse(os.path.exists(self.path("no.npz")))
+            done = kvscope("golden", "--input", self.path("in.npz"), "--layout", "nhd", "--out", self.path("golden.npz"), *options,
+                           "--ignore", "attention_bias")
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Scaled(Folder):
+    def test_masks_of_0_and_1_with_scales_by_place(self):
+        cache, queries, rng = batch(75)
+        arrays = {**LAYOUTS["nhd"][0](cache), **queries}
+        masks = ragged_masks(cache, rng)
+        blocks, page = arrays["k_cache"].shape[:2]
+        lists = {"attn_mask": padded(masks, 3, 14, False), "custom_mask": np.concatenate([m.ravel() for m in masks]),
+                 "packed_custom_mask": np.concatenate([np.packbits(m.ravel(), bitorder="little") for m in masks])}
+        for shape in [(blocks, page), (blocks,)]:
+            k_scale, v_scale = (rng.uniform(0.5, 2, shape).astype(np.float32) for _ in range(2))
+            rows = []
+            for b, n in enumerate(cache.lengths):
+                at = np.arange(n)
+                block = arrays["block_table"][b][at // page]
+                ks, vs = ((s[block, at % page] if s.ndim == 2 else s[block]).astype(float) for s in (k_scale, v_scale))
+                rows.append((cache.k[b] * ks[:, None, None], cache.v[b] * vs[:, None, None]))
+            want = reference(queries["q"], rows, hidden(masks))
+            for name, mask in lists.items():
+                with self.subTest(shape=shape, mask=name):
+                    found = self.golden({**arrays, "k_scale": k_scale, "v_scale": v_scale, name: mask}, "nhd")
+                    self.assert_output(found, want)
+
+
 class Programs(Folder):
     def test_a_conversion_gives_each_key_its_column(self):
         # Left padding: a column for each position. The mask is shared, so the sequences need masks of their own.

@@ -210,8 +210,12 @@ void apply_mask_tensors(LayoutReader& r, const CacheScales& scales, PreparedProb
   report(r, given, wrong.first, wrong.others);
   if (!r.ok()) return;
   r.warnings.insert(r.warnings.end(), reading.warnings.begin(), reading.warnings.end());
+  if (wrong.doubt) r.warnings.push_back(fmt::format("{}: {}", wrong.doubt->object, wrong.doubt->message()));
+  prepared.mask_tensor = given;
   const MaskValues values(tensor, reading.walk);
-  if (is_bias_of_scores(values, reading.walk, batch)) {
+  // Scales by place belong to the pages of the input, which a list of keys replaces.
+  const bool scaled_by_place = varies_by_place(scales.k) || varies_by_place(scales.v);
+  if (scaled_by_place || is_bias_of_scores(values, reading.walk, batch)) {
     prepared.problem.options.bias = bias_of(tensor, values, reading.walk, batch, prepared);
     prepared.problem.options.mask = MaskKind::none;
     return;

@@ -282,6 +282,7 @@ class MaskShapes {
                       "[1, {}, Sq, Sk]",
                       given_, shape_text(shape), batch, batch_.query_heads, batch_.query_heads));
     }
+    const bool by_batch = rank == 2 && batch > 1 && shape[0] == batch;  // as padding [B, Sk] of Hugging Face
     walk_.rows = shape[rank - 2];
     walk_.columns = shape[rank - 1];
     walk_.heads = heads;
@@ -303,7 +304,14 @@ class MaskShapes {
                 "1, shared by all queries, or {}, the queries of sequence {}{}", queries.count, queries.sequence,
                 batch_.padded_queries > queries.count ? fmt::format(", or {}, the rows of q", batch_.padded_queries)
                                                       : ""),
-            "row i is query i of its sequence", walk_.rows);
+            by_batch ? fmt::format("row i is query i of its sequence; padding of each sequence is [{}, 1, Sk]", batch)
+                     : "row i is query i of its sequence",
+            walk_.rows);
+    } else if (by_batch) {
+      made_.warnings.push_back(
+          fmt::format("{}: {} has a row for each of the {} queries, shared by all {} sequences; padding of each "
+                      "sequence is [{}, 1, Sk]",
+                      given_, shape_text(shape), walk_.rows, batch, batch));
     }
     const bool spare_columns = batch_.capacity > keys.count && walk_.columns == batch_.capacity;
     if (walk_.columns != 1 && walk_.columns != keys.count && !spare_columns) {
@@ -456,6 +464,13 @@ MaskValueFaults check_mask_values(const std::string& given, const Tensor& mask, 
                        "a float mask is added to the scores",
                        std::nullopt};
     });
+  } else if (additive && only_zero_or_one && has_one) {
+    faults.doubt = {"mask-sense",
+                    given,
+                    fmt::format("holds only 0 and 1 as {}, and a float mask is added to the scores", name(mask.dtype)),
+                    "",
+                    "it hides no key; save a mask of 0 and 1 as bool",
+                    std::nullopt};
   }
   return faults;
 }

@@ -19,7 +19,7 @@
 //   mask-past   values past the keys of a sequence that a kernel which reads the whole mask takes for visible keys
 //   mask-row    a query that sees no key
 //   mask-later  a key after the query's own token, where the kernel is causal too
-//   mask-sense  a mask that is 1 where the key is hidden
+//   mask-sense  a mask that is 1 where the key is hidden; floats of 0 and 1, which are added to the scores
 //   vector      a table row that a kernel which loads several entries at once reads past, or loads unaligned
 //   overflow    a row, element or byte offset of a used block that does not fit 32 bits
 //   tma         strides, sizes and boxes that a tensor map of the cache cannot have
@@ -84,7 +84,7 @@ struct LintReport {
 [[nodiscard]] const std::vector<std::string_view>& lint_rules();
 
 // The tensors are moved into the check. Throws InputError for options that do not fit the layout: a `cache_shape` of a
-// rank that it does not have, `vector_read` below 1, a box below 1.
+// rank that it does not have, `vector_read` below 1, a box below 1, `causal` for a file without a mask tensor.
 [[nodiscard]] LintReport lint(Bundle tensors, const LintOptions& options);
 
 // At most `most` findings of each rule; 0: all of them. Example:

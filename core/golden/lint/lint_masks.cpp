@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/errors.h"
 #include "core/base/report.h"
 #include "core/golden/layouts/detail/mask_walk.h"
 #include "core/golden/lint/detail/lint_inputs.h"
@@ -125,6 +126,8 @@ class MaskRules {
 
   void check_rows() {
     each_row([&](std::size_t b, std::int64_t head, std::int64_t query) {
+      const bool shared = walk_.query_stride[b] == 0 && batch_.queries[b] > 1;
+      if (shared && query > 0) return;
       const std::int64_t keys = walk_.key_stride == 0 ? std::min<std::int64_t>(batch_.keys[b], 1) : batch_.keys[b];
       if (keys == 0) return;
       for (std::int64_t key = 0; key < keys; ++key) {
@@ -133,8 +136,13 @@ class MaskRules {
       if (!lists("mask-row")) return;
       add(lint_warning("mask-row", at(b, head, query, std::max<std::int64_t>(walk_.origin[b], 0)),
                        fmt::format("starts a row without a visible key: {} of sequence {}, which has {} keys",
-                                   query_text(head, query), b, batch_.keys[b]),
-                       "at least one visible key", "its output is 0 and its lse -inf, and NaN in PyTorch's SDPA"));
+                                   shared ? fmt::format("all {} queries{}", batch_.queries[b],
+                                                        walk_.heads > 1 ? fmt::format(" of head {}", head) : "")
+                                          : query_text(head, query),
+                                   b, batch_.keys[b]),
+                       "at least one visible key",
+                       "its output is 0 and its lse -inf. PyTorch's SDPA returns 0 from 2.5 on, and NaN before; with "
+                       "finfo.min instead of -inf, most kernels return a mean of the values"));
     });
   }
 
@@ -232,6 +240,8 @@ void check_lint_masks(const LintTensors& tensors, const LintCache& cache, const 
     if (indptr.tensor != nullptr) {
       findings.push_back(lint_fault("missing", "custom_mask", fmt::format("is missing, but {} is given", indptr.name),
                                     "custom_mask or packed_custom_mask", "save the mask too"));
+    } else if (causal) {
+      throw InputError("command line", "--causal", "has no effect: the file has no mask tensor to check; remove it");
     }
     return;
   }
@@ -271,6 +281,9 @@ void check_lint_masks(const LintTensors& tensors, const LintCache& cache, const 
       findings.push_back(rest_of(LintSeverity::fault, "mask-value", mask.name, wrong.others, "values"));
     }
     return;
+  }
+  if (const auto& doubt = wrong.doubt) {
+    findings.push_back(lint_warning(doubt->rule, doubt->object, doubt->problem, doubt->allowed, doubt->next));
   }
   MaskRules(mask.name, *mask.tensor, reading.walk, *batch, findings).check(causal);
 }

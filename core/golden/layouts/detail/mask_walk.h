@@ -112,7 +112,8 @@ inline constexpr std::int64_t kMostListedFaults = 64;
 
 struct MaskValueFaults {
   std::vector<MaskFault> first;
-  std::int64_t others = 0;  // that are not listed
+  std::int64_t others = 0;         // that are not listed
+  std::optional<MaskFault> doubt;  // legal, and rarely meant
 
   void add(const auto& make_fault) {
     if (std::cmp_less(first.size(), kMostListedFaults)) {
