@@ -245,6 +245,19 @@ golden::PreparedProblem prepare(const GoldenCommand& command, const golden::Bund
   }
 }
 
+// A mask tensor states the keys of each query: what the command line states of them would be ignored.
+void refuse_options_of_other_masks(const GoldenCommand& command, const std::string& tensor) {
+  if (tensor.empty()) return;
+  std::vector<Fault> faults;
+  for (const char* option : {"--mask", "--alignment"}) {
+    if (std::ranges::count(command.given, option) == 0) continue;
+    faults.push_back({option, fmt::format("has no effect with {0}, which states the keys of each query: remove it, or "
+                                          "pass --ignore {0}",
+                                          tensor)});
+  }
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+}
+
 int over_tensors(const GoldenCommand& given) {
   golden::Bundle bundle;
   GoldenCommand command = given;
@@ -269,6 +282,7 @@ int over_tensors(const GoldenCommand& given) {
   if (command.layout.granularity && prepared.problem.k.scales == nullptr && prepared.problem.v.scales == nullptr) {
     throw InputError("command line", "--granularity", "has no effect: the input has no block scales; remove it");
   }
+  refuse_options_of_other_masks(given, prepared.mask_tensor);
   for (const std::string& warning : prepared.warnings) std::cerr << "kvscope: warning: " << warning << "\n";
   for (const std::string& note : prepared.notes) {
     if (command.lint) std::cerr << "kvscope: note: " << note << "\n";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -230,6 +231,9 @@ golden::PlaceRequest checked_request(const PlaceCommand& command) {
     throw InputError("command line", request.k_order != golden::ScaleOrder::linear ? "--k-scales" : "--v-scales",
                      "is the order of block scales: pass --group, the elements that share one");
   }
+  if (command.scale_dtype && request.group == 0 && request.scales.empty()) {
+    throw InputError("command line", "--scale-dtype", "is the type of scales: pass --group or --scales to show them");
+  }
   // NVFP4 and MXFP8, by their groups.
   request.scale_dtype = command.scale_dtype   ? *dtype_from_name(*command.scale_dtype)
                         : request.group == 16 ? DType::e4m3
@@ -246,6 +250,17 @@ golden::TokenPlace place_in(const golden::LayoutDescription& layout, golden::Pla
   return golden::place_of_token(layout, request);
 }
 
+// Where V is in K's rows, it has no scales of its own.
+void refuse_idle_order(const golden::PlaceRequest& request, std::initializer_list<golden::LayoutDescription> layouts) {
+  if (request.v_order == golden::ScaleOrder::linear) return;
+  for (const golden::LayoutDescription& layout : layouts) {
+    if (!layout.forms.front().values_in_keys) return;
+  }
+  throw InputError(
+      "command line", "--v-scales",
+      fmt::format("has no effect with layout '{}', whose K rows hold V: pass --k-scales", layouts.begin()->name));
+}
+
 void print_token(const golden::PlaceRequest& request) {
   std::cout << fmt::format("token {} of sequence {}, whose pages are blocks {}; pages of {} tokens\n", request.token,
                            request.sequence, fmt::join(request.table, ", "), request.page_size);
@@ -254,6 +269,7 @@ void print_token(const golden::PlaceRequest& request) {
 int show_places(const PlaceCommand& command) {
   const golden::LayoutDescription layout = layout_named(command.a);
   const golden::PlaceRequest request = checked_request(command);
+  refuse_idle_order(request, {layout});
   const golden::TokenPlace place = place_in(layout, request, command.value_size);
   print_token(request);
   print_side(command.a, layout, place);
@@ -263,6 +279,7 @@ int show_places(const PlaceCommand& command) {
 int diff_layouts(const PlaceCommand& command) {
   const golden::LayoutDescription a = layout_named(command.a), b = layout_named(command.b);
   const golden::PlaceRequest request = checked_request(command);
+  refuse_idle_order(request, {a, b});
   const golden::TokenPlace in_a = place_in(a, request, command.value_size);
   const golden::TokenPlace in_b = place_in(b, request, command.value_size);
   print_token(request);

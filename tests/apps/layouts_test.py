@@ -703,6 +703,10 @@ class Diff(Folder):
                 (["vllm_legacy", "--token", 5, "--group", 4], "--group: layout 'vllm_legacy' has no tensor of block scales"),
                 (["sglang", "--token", 5, "--scales", "block"],
                  "--scales: block: layout 'sglang' has no blocks of several tokens"),
+                (["nhd", "--token", 5, "--scale-dtype", "f16"],
+                 "--scale-dtype: is the type of scales: pass --group or --scales to show them"),
+                (["mla", "--token", 5, "--head-size", 576, "--group", 16, "--v-scales", "tiled"],
+                 "--v-scales: has no effect with layout 'mla', whose K rows hold V: pass --k-scales"),
                 (["nhd", "--token", 5, "--scales", "head", "--group", 4],
                  "--scales: shows k_scale and v_scale, and --group block scales: give one of them"),
                 (["nhd", "--token", 5, "--dtype", "e2m1", "--head-size", 7],
@@ -712,7 +716,8 @@ class Diff(Folder):
                 (["vllm_legacy", "--token", 5, "--dtype", "e2m1"],
                  "--dtype: e2m1: layout 'vllm_legacy' has runs of whole bytes"),
                 (["nhd", "--group", 4], "--group requires --token: see 'kvscope layout show --help'")]:
-            self.assertIn(text + "\n", self.refused("layout", "show", *arguments))
+            found = self.refused("layout", "show", *arguments)
+            self.assertEqual(found.count(text + "\n"), 1, found)
 
 
 if __name__ == "__main__":

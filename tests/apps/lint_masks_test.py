@@ -15,6 +15,8 @@ from engine_layouts import LAYOUTS, Cache  # noqa: E402
 from mask_forms_test import padded, tree  # noqa: E402
 from program import kvscope  # noqa: E402
 
+EMPTY_ROW = ("its output is 0 and its lse -inf. PyTorch's SDPA returns 0 from 2.5 on, and NaN before; with finfo.min instead of "
+             "-inf, most kernels return a mean of the values")
 LENGTHS, QUERIES = (6, 8, 5, 14), (2, 3, 2, 4)
 
 
@@ -86,7 +88,7 @@ class LintMasks(program.FolderTest):
         first = positions - 8
         self.assertGreater(first, 1)
         self.assertEqual(self.found({**arrays, "attn_mask": mask}, "hf", "--causal"), [
-            f"warning mask-past attn_mask[1, 0, 0, 0] is visible, and 1 others, outside the 8 keys of sequence 1 | columns "
+            f"warning mask-past attn_mask[1, 0, 0, 0] is visible, and 1 other, outside the 8 keys of sequence 1 | columns "
             f"{first} to {first + 7} | a kernel that reads the mask without the lengths takes padding for keys: hide it"])
 
     def test_shapes_types_and_offsets(self):
@@ -128,6 +130,19 @@ class LintMasks(program.FolderTest):
                  ["fault shape tree_mask is given together with custom_mask | one mask | keep the one that the kernel reads"])]:
             self.assertEqual(self.found({**arrays, **more}), lines)
 
+    def test_axes_of_length_0_are_faults(self):
+        for shape, lines in [((0, 14), ["0 rows"]), ((4, 4, 0, 14), ["0 rows"]), ((4, 0), ["0 columns"]),
+                             ((4, 0, 0), ["0 rows", "0 columns"]), ((4, 0, 4, 14), ["u8 [4, 0, 4, 14]"])]:
+            found = self.found({**self.arrays(), "attn_mask": np.zeros(shape, bool)})
+            self.assertEqual(len(found), len(lines))
+            for line, what in zip(found, lines):
+                self.assertRegex(line, "^fault shape attn_mask (has|is) ")
+                self.assertIn(what, line)
+        # Without q, the number of query heads is not known.
+        arrays = {**self.arrays(), "attn_mask": np.zeros((4, 0, 4, 14), bool)}
+        del arrays["q"]
+        self.assertRegex(self.found(arrays)[0], "^fault shape attn_mask is ")
+
     def test_values(self):
         mask = padded(self.causal(), 4, 14, False).astype(np.uint8)
         mask[1, 2, 3], mask[3, 0, 9], mask[0, 3, 0] = 255, 2, 7  # the last is in the row of no query
@@ -142,6 +157,42 @@ class LintMasks(program.FolderTest):
                          ["fault mask-value attn_mask[0, 2] is inf", "fault mask-value attn_mask[3, 13] is nan"])
         self.assertEqual(self.report({**self.arrays(), "attn_mask": np.ones((4, 14), bool)}, "nhd")["not_checked"][0],
                          "vector: pass --vector-read")
+
+    def test_a_wrong_mask_has_its_first_findings_and_a_count_of_the_others(self):
+        queries, lengths = (90, 60), (300, 200)
+        arrays = self.arrays(lengths=lengths, queries=queries)
+        values, rows = sum(q * n for q, n in zip(queries, lengths)), sum(queries)
+        hidden = np.zeros((90, 300), bool)
+        later = np.ones((90, 300), bool)
+        packed = [np.full(-(-q * n // 8), 0, np.uint8) for q, n in zip(queries, lengths)]
+        tree_bits = np.full((2, 150, 5), -1, np.int32)
+        for mask, options, severity, rule, count in [
+                ({"attn_mask": np.full((90, 300), 7, np.int32)}, [], "fault", "mask-value", 90 * 300),
+                ({"attn_mask": np.full((2, 90, 300), np.nan, np.float32)}, [], "fault", "mask-value", values),
+                ({"custom_mask": np.full(values, 2, np.uint8)}, [], "fault", "mask-value", values),
+                ({"attn_mask": hidden}, [], "warning", "mask-row", rows),
+                ({"packed_custom_mask": np.concatenate(packed)}, [], "warning", "mask-row", rows),
+                ({"attn_mask": later}, ["--causal"], "warning", "mask-later", rows - 2)]:
+            with self.subTest(mask=list(mask), rule=rule):
+                report = self.report({**arrays, **mask}, "nhd", *options)
+                found = report["findings"]
+                self.assertEqual({(f["severity"], f["rule"]) for f in found}, {(severity, rule)})
+                name = next(iter(mask))
+                self.assertEqual(len(found), 65)
+                what = "values" if rule == "mask-value" else "rows"
+                self.assertEqual([found[-1][key] for key in ("object", "problem", "value")],
+                                 [name, f"has {count - 64} more such {what}", count - 64])
+                for place in found[:64]:
+                    self.assertTrue(place["object"].startswith(name + "["))
+                done = kvscope("lint", self.path("in.npz"), "--layout", "nhd", *options)
+                lines = done.stdout.splitlines()
+                self.assertIn(f"         {rule:10} and {count - 8} more: pass --all, or --json", lines)
+                total = f"{count} faults, 0 warnings" if severity == "fault" else f"0 faults, {count} warnings"
+                self.assertIn(total, lines)
+        arrays = self.arrays(lengths=(200, 200), queries=(150, 150))
+        found = self.report({**arrays, "tree_mask": tree_bits}, "nhd")["findings"]
+        self.assertEqual((len(found), found[0]["object"], found[-1]["problem"], {f["rule"] for f in found}),
+                         (65, "tree_mask[0, 0, 4] bit 22", "has 236 more such values", {"mask-value"}))
 
     def test_bits_and_columns_past_the_keys(self):
         masks = self.causal()
@@ -167,7 +218,7 @@ class LintMasks(program.FolderTest):
         masks = self.causal()
         masks[1][2] = False
         masks[3][0] = False
-        next_step = "at least one visible key | its output is 0 and its lse -inf, and NaN in PyTorch's SDPA"
+        next_step = "at least one visible key | " + EMPTY_ROW
         lines = ["starts a row without a visible key: query 2 of sequence 1, which has 8 keys | " + next_step,
                  "starts a row without a visible key: query 0 of sequence 3, which has 14 keys | " + next_step]
         self.assertEqual(self.found({**self.arrays(), "attn_mask": padded(masks, 4, 14, False)}), [
@@ -182,6 +233,29 @@ class LintMasks(program.FolderTest):
         shared = np.zeros((1, 1, 4, 1), bool)
         shared[0, 0, 1:] = True
         self.assertEqual(len(self.found({**self.arrays(), "attn_mask": shared})), 4)  # query 0 of each sequence
+        shared = np.ones((4, 1, 1, 14), bool)
+        shared[2] = False
+        self.assertEqual([line for line in self.found({**self.arrays(), "attn_mask": shared}) if "mask-row" in line], [
+            "warning mask-row attn_mask[2, 0, 0, 0] starts a row without a visible key: all 2 queries of sequence 2, which has 5 "
+            "keys | " + next_step])
+        shared = np.repeat(shared, 4, 1)
+        shared[2, 1, 0, 0] = True
+        self.assertEqual([line.split(" | ")[0].split(": ")[1] for line in self.found({**self.arrays(), "attn_mask": shared})
+                          if "mask-row" in line],
+                         [f"all 2 queries of head {head} of sequence 2, which has 5 keys" for head in (0, 2, 3)])
+
+    def test_floats_of_0_and_1_are_doubted(self):
+        dense = padded(self.causal(), 4, 14, False)
+        self.assertEqual(self.found({**self.arrays(), "attn_mask": dense.astype(np.float16)})[-1],
+                         "warning mask-sense attn_mask holds only 0 and 1 as f16, and a float mask is added to the scores |  | it "
+                         "hides no key; save a mask of 0 and 1 as bool")
+
+    def test_causal_needs_a_mask(self):
+        np.savez(self.path("in.npz"), **self.arrays())
+        done = kvscope("lint", self.path("in.npz"), "--layout", "nhd", "--causal")
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (2, "", "kvscope: command line: --causal: has no effect: the file has no mask tensor to check; remove "
+                          "it\n"))
 
     def test_later_keys_where_the_kernel_is_causal(self):
         masks = self.causal()

@@ -158,6 +158,36 @@ class Dense(Folder):
                           f"attn_mask: has 13 columns; allowed: 1, shared by all keys, or 14, the keys of sequence 3, or "
                           f"{capacity}, the tokens that the table or the cache holds for it; save a column for each key"])
 
+    def test_axes_of_length_0_are_faults_unless_nothing_would_be_read(self):
+        cache, queries, _ = batch(26)
+        arrays = {**LAYOUTS["nhd"][0](cache), **queries}
+        capacity = arrays["block_table"].shape[1] * cache.page
+        padded_q = {**LAYOUTS["nhd"][0](cache), "q": np.zeros((4, 5, 4, 16), np.float32), "q_lens": cache.queries}
+        rows = ("attn_mask: has 0 rows; allowed: 1, shared by all queries, or 3, the queries of sequence 2; row i is query i of "
+                "its sequence")
+        columns = (f"attn_mask: has 0 columns; allowed: 1, shared by all keys, or 14, the keys of sequence 3, or {capacity}, the "
+                   "tokens that the table or the cache holds for it; save a column for each key")
+        for dtype in (bool, np.float32):
+            for shape, lines in [((0, 14), [rows]), ((4, 0, 14), [rows]), ((4, 4, 0, 14), [rows]), ((1, 1, 0, capacity), [rows]),
+                                 ((3, 0), [columns]), ((4, 1, 0), [columns]), ((4, 4, 3, 0), [columns]),
+                                 ((0, 0), [rows, columns])]:
+                self.assertEqual(self.rejected({**arrays, "attn_mask": np.zeros(shape, dtype)}), lines)
+            self.assertEqual(self.rejected({**padded_q, "attn_mask": np.zeros((4, 1, 0, 14), dtype)}),
+                             [rows.replace("; row", ", or 5, the rows of q; row")])
+            for shape in [(0, 3, 14), (0, 4, 3, 14), (4, 0, 3, 14)]:
+                self.assertRegex(self.rejected({**arrays, "attn_mask": np.zeros(shape, dtype)})[0], "where axes that share")
+        for name, shape, text in [("custom_mask", 0, "the queries and keys of all sequences need [72]"),
+                                  ("packed_custom_mask", 0, "the queries and keys of all sequences need [11]"),
+                                  ("tree_mask", 0, "[72] for all keys"), ("tree_mask", (0, 0), "is for 0 queries"),
+                                  ("tree_mask", (4, 0, 0), "is for 0 queries"), ("tree_mask", (4, 0, 2), "queries"),
+                                  ("tree_mask", (4, 3, 0), "has shape [4, 3, 0]"), ("custom_mask", (0, 3), "has shape [0, 3]")]:
+            self.assertIn(text, self.rejected({**arrays, name: np.zeros(shape, np.uint8)})[0])
+        # Without keys, no rows and no columns are the sizes of the batch.
+        empty, queries, _ = batch(27, lengths=(0, 0), queries=(2, 2))
+        for shape in [(2, 0), (2, 2, 0), (1, 0)]:
+            o, lse = self.golden({**LAYOUTS["nhd"][0](empty), **queries, "attn_mask": np.zeros(shape, bool)}, "nhd")
+            self.assertEqual((np.abs(o).max(), lse.max()), (0, -np.inf))
+
     def test_three_axes_are_sequences_and_not_heads(self):
         cache, queries, _ = batch(23)
         arrays = {**LAYOUTS["nhd"][0](cache), **queries}
@@ -182,7 +212,11 @@ class Dense(Folder):
                          "custom_mask[0]: is 255; allowed: 0 or 1; bytes of packed bits are packed_custom_mask")
         many = self.rejected({**arrays, "attn_mask": np.full((4, 3, 14), 3, np.int16)})
         self.assertEqual((len(many), many[-1]),
-                         (9, f"attn_mask: and {needed - 8} more faults: `kvscope lint --all` prints them"))
+                         (9, f"attn_mask: and {needed - 8} more faults: `kvscope lint --all` prints the first 64"))
+        mask = np.ones((4, 3, 14), np.int16)
+        mask[3, 0, :9] = 3
+        self.assertEqual(self.rejected({**arrays, "attn_mask": mask})[-1],
+                         "attn_mask: and 1 more faults: `kvscope lint --all` prints them")
 
 
 class Lists(Folder):
@@ -227,6 +261,12 @@ class Lists(Folder):
             "negative size"])
         self.assertEqual(self.rejected({**arrays, "custom_mask": values[:-1], "mask_indptr": right}, "flashinfer"), [
             "mask_indptr[4]: is 72; allowed: [0, 71], the values of custom_mask; the kernel would read past the mask"])
+        wild = right.astype(np.int64)
+        wild[0], wild[3], wild[4] = -2**63, 2**63 - 1, 2**63 - 1
+        self.assertEqual(self.rejected({**arrays, "custom_mask": values, "mask_indptr": wild}, "flashinfer"), [
+            f"mask_indptr[0]: is {-2**63}; allowed: 0; the mask of sequence 0 starts the tensor",
+            f"mask_indptr[3]: gives sequence 2 {2**63 - 1 - 21} values, but 3 queries of 3 keys need 9; allowed: 30; the lengths "
+            "and the mask belong to different batches"])
         packed = np.concatenate([np.packbits(mask.ravel(), bitorder="little") for mask in masks])
         self.assertEqual(self.rejected({**arrays, "packed_custom_mask": packed, "mask_indptr": right}, "flashinfer"), [
             "mask_indptr[4]: is 72; allowed: [0, 11], the bytes of packed_custom_mask; these offsets count bits: offsets of a "
@@ -289,6 +329,38 @@ class Trees(Folder):
         self.assertEqual(packed.shape, (3, 35, 2))
         self.assert_output(self.golden({**arrays, "spec_decoding_packed_mask": packed}, "sglang"), want)
 
+    def test_a_mask_of_all_keys_is_not_read_as_bits_of_a_tree(self):
+        arrays, _, masks, want = self.case(44, (5,) * 3)
+        all_keys = padded(masks, 5, 14, False)
+        step = "a mask of all keys is attn_mask [B, Sq, Sk], or one list"
+        for dtype in (bool, np.uint8, np.int8, np.float32):
+            with self.subTest(dtype=dtype):
+                self.assertEqual(self.rejected({**arrays, "tree_mask": all_keys.astype(dtype)}, "sglang"), [
+                    "tree_mask: has shape [3, 5, 14]; allowed: [S, S], [3, S, S], bits as [3, S, W] of at least 16 each, or one "
+                    f"list of all sequences; S is the number of queries of a sequence; {step}"])
+        for dtype in (np.int16, np.int32, np.int64):
+            bits = dtype().itemsize * 8
+            found = self.rejected({**arrays, "tree_mask": all_keys.astype(dtype)}, "sglang")
+            places = [(b, i, int(np.flatnonzero(all_keys[b, i, 1:])[0]) + 1) for b in range(3) for i in range(5)
+                      if all_keys[b, i, 1:].any()]
+            self.assertGreater(len(places), 8)
+            self.assertEqual(found[:8], [
+                f"tree_mask[{b}, {i}, {word}] bit 0: is 1 in the row of query {i} of sequence {b}, whose tree has 5 nodes; "
+                f"allowed: bits 0 to 4 of a row; {step}" for b, i, word in places[:8]], bits)
+        self.assert_output(self.golden({**arrays, "attn_mask": all_keys}, "sglang"), want)
+
+    def test_rows_of_bits_may_be_wider_than_the_tree_and_hold_0_there(self):
+        arrays, trees, _, want = self.case(45, (5,) * 3)
+        bits = np.stack([(own * (1 << np.arange(5))).sum(-1) for own in trees])
+        for dtype in (np.int16, np.int32, np.uint32, np.int64):
+            rows = np.zeros((3, 5, 4), dtype)
+            rows[..., 0] = bits
+            self.assert_output(self.golden({**arrays, "tree_mask": rows}, "sglang"), want)
+        rows[1, 2, 0] |= 1 << 5
+        rows[2, 4, 3] = 1 << 9
+        found = self.rejected({**arrays, "tree_mask": rows}, "sglang")
+        self.assertEqual([line.split(":")[0] for line in found], ["tree_mask[1, 2, 0] bit 5", "tree_mask[2, 4, 3] bit 9"])
+
     def test_the_bias_of_vllm_is_added(self):
         arrays, trees, masks, _ = self.case(42, (6,) * 3)
         rng = np.random.default_rng(42)
@@ -313,6 +385,86 @@ class Trees(Folder):
             self.assertEqual(self.rejected({**arrays, "tree_mask": values}, "sglang"), [
                 f"tree_mask: is {what}; allowed: [351] for all keys, [243] for queries only, or [27] integers of at least 9 "
                 f"bits; {step}"])
+
+
+class Doubts(Folder):
+    def warnings(self, arrays, *options):
+        self.save("in.npz", arrays)
+        done = kvscope("golden", "--input", self.path("in.npz"), "--layout", "nhd", "--out", self.path("golden.npz"), *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [line for line in done.stderr.splitlines() if "reports count" not in line]
+
+    def test_floats_of_0_and_1_are_added_with_a_warning(self):
+        cache, queries, rng = batch(70, query_heads=2)
+        arrays = {**LAYOUTS["nhd"][0](cache), **queries}
+        mask = padded(ragged_masks(cache, rng), 3, 14, False)
+        for dtype, name in [(np.float32, "f32"), (np.float16, "f16"), (np.float64, "f64")]:
+            self.assertEqual(self.warnings({**arrays, "attn_mask": mask.astype(dtype)}), [
+                f"kvscope: warning: attn_mask: holds only 0 and 1 as {name}, and a float mask is added to the scores: it hides no "
+                "key; save a mask of 0 and 1 as bool"])
+        own = [m[None, :count, :n].astype(float) for m, count, n in zip(mask, cache.queries, cache.lengths)]
+        self.assert_output(self.golden({**arrays, "attn_mask": mask.astype(np.float32)}, "nhd"),
+                           reference(queries["q"], list(zip(cache.k, cache.v)), own))
+        halves = mask.astype(np.float32)
+        halves[0, 0, 0] = 0.5
+        unread = np.zeros((4, 3, 14), np.float32)
+        unread[0, 2] = 1  # sequence 0 has one query
+        for silent in (halves, unread, np.where(mask, 0, -np.inf).astype(np.float32), mask):
+            self.assertEqual(self.warnings({**arrays, "attn_mask": silent}), [])
+
+    def test_padding_of_sequences_is_not_silently_a_mask_of_queries(self):
+        cache, queries, _ = batch(71, lengths=(9, 5, 7), queries=(3, 3, 3))
+        arrays = {**LAYOUTS["nhd"][0](cache), **queries}
+        padding = np.arange(9) < np.array([9, 5, 7])[:, None]
+        self.assertEqual(self.warnings({**arrays, "attn_mask": padding}), [
+            "kvscope: warning: attn_mask: [3, 9] has a row for each of the 3 queries, shared by all 3 sequences; padding of each "
+            "sequence is [3, 1, Sk]"])
+        self.assertEqual(self.warnings({**arrays, "attn_mask": padding[:, None]}), [])
+        cache, queries, _ = batch(72, lengths=(9, 5, 7), queries=(2, 2, 2))
+        self.assertIn("attn_mask: has 3 rows; allowed: 1, shared by all queries, or 2, the queries of sequence 0; row i is query i "
+                      "of its sequence; padding of each sequence is [3, 1, Sk]",
+                      self.rejected({**LAYOUTS["nhd"][0](cache), **queries, "attn_mask": padding}))
+        one, queries, _ = batch(73, lengths=(9,), queries=(1,))
+        self.assertEqual(self.warnings({**LAYOUTS["nhd"][0](one), **queries, "attn_mask": padding[:1]}), [])
+
+    def test_options_of_other_masks_are_refused_if_they_are_given(self):
+        cache, queries, _ = batch(74)
+        self.save("in.npz", {**LAYOUTS["nhd"][0](cache), **queries, "attention_bias": np.zeros((3, 14), np.float32)})
+        for options, names in [(["--mask", "causal"], ["--mask"]), (["--mask", "none"], ["--mask"]),
+                               (["--alignment", "top_left"], ["--alignment"]),
+                               (["--mask", "causal", "--alignment", "bottom_right"], ["--mask", "--alignment"])]:
+            done = kvscope("golden", "--input", self.path("in.npz"), "--layout", "nhd", "--out", self.path("no.npz"), *options)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            text = "has no effect with attention_bias, which states the keys of each query: remove it, or pass --ignore "
+            self.assertEqual(done.stderr.splitlines(),
+                             [f"kvscope: command line: {name}: {text}attention_bias" for name in names])
+            self.assertFalse(os.path.exists(self.path("no.npz")))
+            done = kvscope("golden", "--input", self.path("in.npz"), "--layout", "nhd", "--out", self.path("golden.npz"), *options,
+                           "--ignore", "attention_bias")
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Scaled(Folder):
+    def test_masks_of_0_and_1_with_scales_by_place(self):
+        cache, queries, rng = batch(75)
+        arrays = {**LAYOUTS["nhd"][0](cache), **queries}
+        masks = ragged_masks(cache, rng)
+        blocks, page = arrays["k_cache"].shape[:2]
+        lists = {"attn_mask": padded(masks, 3, 14, False), "custom_mask": np.concatenate([m.ravel() for m in masks]),
+                 "packed_custom_mask": np.concatenate([np.packbits(m.ravel(), bitorder="little") for m in masks])}
+        for shape in [(blocks, page), (blocks,)]:
+            k_scale, v_scale = (rng.uniform(0.5, 2, shape).astype(np.float32) for _ in range(2))
+            rows = []
+            for b, n in enumerate(cache.lengths):
+                at = np.arange(n)
+                block = arrays["block_table"][b][at // page]
+                ks, vs = ((s[block, at % page] if s.ndim == 2 else s[block]).astype(float) for s in (k_scale, v_scale))
+                rows.append((cache.k[b] * ks[:, None, None], cache.v[b] * vs[:, None, None]))
+            want = reference(queries["q"], rows, hidden(masks))
+            for name, mask in lists.items():
+                with self.subTest(shape=shape, mask=name):
+                    found = self.golden({**arrays, "k_scale": k_scale, "v_scale": v_scale, name: mask}, "nhd")
+                    self.assert_output(found, want)
 
 
 class Programs(Folder):

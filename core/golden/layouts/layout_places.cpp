@@ -92,7 +92,8 @@ void check_block_scales(const LayoutDescription& layout, const CacheForm& form, 
   for (const auto& [which, order, size] : {std::tuple{"--k-scales", request.k_order, sizes.head_size},
                                            {"--v-scales", request.v_order, sizes.value_size}}) {
     if (in_keys && which == std::string_view("--v-scales")) continue;
-    if (size % request.group != 0) {
+    const bool reported = !faults.empty() && size == sizes.head_size;  // as K's
+    if (size % request.group != 0 && !reported) {
       faults.push_back({"--group", fmt::format("{} does not divide the {} elements of a head", request.group, size)});
     }
     if (order == ScaleOrder::linear) continue;

@@ -26,10 +26,6 @@ namespace {
 constexpr std::int64_t kInt32Reach = std::int64_t{1} << 31;  // [elements] what a kernel's 32-bit offset can address
 constexpr std::size_t kMaxEntryFaults = 8;
 
-bool varies_by_place(const ScaleReading& scales) {
-  return scales.walk[0].block != 0 || scales.walk[0].slot != 0 || scales.walk[1].block != 0 || scales.walk[1].slot != 0;
-}
-
 // The factor of the scores: --scale, or the tensor sm_scale; both may be given when they agree.
 std::optional<double> score_scale(LayoutReader& r) {
   const std::optional<double>& option = r.options().scale;

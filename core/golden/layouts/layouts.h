@@ -73,6 +73,7 @@ struct PreparedProblem {
   std::vector<double> k_scales, v_scales;        // block scales of packed rows, or both kinds of scales: their products
   std::vector<std::byte> k_copy, v_copy;         // for layouts that the strides of PagedRows cannot express
   TensorBytes q_copy;                            // for queries in two tensors or with heads first
+  std::string mask_tensor;                       // the file's name of the mask tensor; empty: none
   std::optional<QueryMasks> masks;               // the tensor that states the keys of each query, if one does
 
   PreparedProblem() = default;

@@ -44,14 +44,15 @@ MaskBatch batch_of(LayoutReader& r, const PreparedProblem& prepared, std::int64_
   return batch;
 }
 
-void report(LayoutReader& r, const std::string& given, const std::vector<MaskFault>& faults) {
+// `others`: faults behind these, which lint does not list either.
+void report(LayoutReader& r, const std::string& given, const std::vector<MaskFault>& faults, std::int64_t others = 0) {
   for (std::size_t i = 0; i < std::min(faults.size(), kMostMaskFaults); ++i) {
     r.fault(faults[i].object, faults[i].message());
   }
-  if (faults.size() > kMostMaskFaults) {
-    r.fault(given,
-            fmt::format("and {} more faults: `kvscope lint --all` prints them", faults.size() - kMostMaskFaults));
-  }
+  if (faults.size() <= kMostMaskFaults) return;
+  const std::int64_t left = static_cast<std::int64_t>(faults.size() - kMostMaskFaults) + others;
+  r.fault(given, fmt::format("and {} more faults: `kvscope lint --all` prints {}", left,
+                             others == 0 ? "them" : fmt::format("the first {}", faults.size())));
 }
 
 // Whether the tensor is more than the keys of each query: numbers that are added to scores, or other keys by head.
@@ -205,11 +206,16 @@ void apply_mask_tensors(LayoutReader& r, const CacheScales& scales, PreparedProb
   MaskReading reading = read_mask_walk(name, given, tensor, mask_offsets, batch);
   report(r, given, reading.faults);
   if (!r.ok()) return;
-  report(r, given, check_mask_values(given, tensor, reading.walk, batch));
+  const MaskValueFaults wrong = check_mask_values(given, tensor, reading.walk, batch);
+  report(r, given, wrong.first, wrong.others);
   if (!r.ok()) return;
   r.warnings.insert(r.warnings.end(), reading.warnings.begin(), reading.warnings.end());
+  if (wrong.doubt) r.warnings.push_back(fmt::format("{}: {}", wrong.doubt->object, wrong.doubt->message()));
+  prepared.mask_tensor = given;
   const MaskValues values(tensor, reading.walk);
-  if (is_bias_of_scores(values, reading.walk, batch)) {
+  // Scales by place belong to the pages of the input, which a list of keys replaces.
+  const bool scaled_by_place = varies_by_place(scales.k) || varies_by_place(scales.v);
+  if (scaled_by_place || is_bias_of_scores(values, reading.walk, batch)) {
     prepared.problem.options.bias = bias_of(tensor, values, reading.walk, batch, prepared);
     prepared.problem.options.mask = MaskKind::none;
     return;

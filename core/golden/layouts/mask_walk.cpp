@@ -40,6 +40,8 @@ std::string index_of(std::int64_t at, const std::vector<std::int64_t>& shape) {
   return "[" + index + "]";
 }
 
+constexpr const char* kMaskOfAllKeys = "a mask of all keys is attn_mask [B, Sq, Sk], or one list";
+
 class MaskShapes {
  public:
   MaskShapes(std::string_view name, std::string given, const Tensor& mask, const std::optional<MaskOffsets>& offsets,
@@ -155,6 +157,7 @@ class MaskShapes {
     for (std::size_t b = 0; b < sizes.size(); ++b) {
       const std::string object = fmt::format("{}[{}]", name, b + 1);
       walk_.first[b] = at[b];
+      if (at[b] < 0 || at[b] > walk_.end) continue;  // reported, as an offset of the sequence before or as the first
       if (at[b + 1] < at[b]) {
         fault("indptr", object, fmt::format("is {} after {}", at[b + 1], at[b]), fmt::format("at least {}", at[b]),
               "offsets are running sums, and a sequence cannot have a negative size", at[b + 1]);
@@ -182,7 +185,8 @@ class MaskShapes {
     const bool square = (rank == 2 || rank == 3) && shape[rank - 1] == shape[rank - 2];
     const bool sequences = rank == 2 || (rank == 3 && shape[0] == batch);
     const std::int64_t bits = kvscope::bits(mask_.dtype);
-    if (rank == 3 && sequences && !square && is_integer(mask_.dtype) && shape[2] * bits >= shape[1]) {
+    // Words of 8 bits are left out: [B, S, Sk] of them is a mask of all keys.
+    if (rank == 3 && sequences && !square && is_integer(mask_.dtype) && bits > 8 && shape[2] * bits >= shape[1]) {
       walk_.form = MaskForm::packed_tree;
       walk_.bits = true;
       walk_.end *= bits;
@@ -190,8 +194,9 @@ class MaskShapes {
     }
     if (!square || !sequences) {
       fault("shape", given_, fmt::format("has shape {}", shape_text(shape)),
-            fmt::format("[S, S], [{}, S, S], or one list of all sequences", batch),
-            "S is the number of queries of a sequence");
+            fmt::format("[S, S], [{0}, S, S], bits as [{0}, S, W] of at least 16 each, or one list of all sequences",
+                        batch),
+            fmt::format("S is the number of queries of a sequence; {}", kMaskOfAllKeys));
       return;
     }
     walk_.form = MaskForm::tree;
@@ -258,7 +263,7 @@ class MaskShapes {
     const std::size_t rank = shape.size();
     const auto batch = static_cast<std::int64_t>(batch_.size());
     const std::int64_t heads = rank == 4 ? shape[1] : 1, sequences = rank >= 3 ? shape[0] : 1;
-    if (rank < 2 || rank > 4 || (sequences != 1 && sequences != batch) ||
+    if (rank < 2 || rank > 4 || (sequences != 1 && sequences != batch) || heads < 1 ||
         (heads != 1 && batch_.query_heads > 0 && heads != batch_.query_heads)) {
       const bool by_head = rank == 3 && sequences == batch_.query_heads;
       const std::string all_heads = batch_.query_heads > 0 ? fmt::to_string(batch_.query_heads) : "Hq";
@@ -277,6 +282,7 @@ class MaskShapes {
                       "[1, {}, Sq, Sk]",
                       given_, shape_text(shape), batch, batch_.query_heads, batch_.query_heads));
     }
+    const bool by_batch = rank == 2 && batch > 1 && shape[0] == batch;  // as padding [B, Sk] of Hugging Face
     walk_.rows = shape[rank - 2];
     walk_.columns = shape[rank - 1];
     walk_.heads = heads;
@@ -290,15 +296,25 @@ class MaskShapes {
       if (positions && walk_.columns > 1) walk_.first[b] += batch_.padding[b];
       walk_.query_stride[b] = walk_.rows == 1 ? 0 : walk_.columns;
     }
-    if (walk_.rows != 1 && walk_.rows != queries.count && walk_.rows != batch_.padded_queries) {
+    // No rows or columns are right only where no sequence has queries or keys: an unknown size is 0 too.
+    const bool padded_rows = batch_.padded_queries > queries.count && walk_.rows == batch_.padded_queries;
+    if (walk_.rows != 1 && walk_.rows != queries.count && !padded_rows) {
       fault("shape", given_, fmt::format("has {} rows", walk_.rows),
             fmt::format(
                 "1, shared by all queries, or {}, the queries of sequence {}{}", queries.count, queries.sequence,
                 batch_.padded_queries > queries.count ? fmt::format(", or {}, the rows of q", batch_.padded_queries)
                                                       : ""),
-            "row i is query i of its sequence", walk_.rows);
+            by_batch ? fmt::format("row i is query i of its sequence; padding of each sequence is [{}, 1, Sk]", batch)
+                     : "row i is query i of its sequence",
+            walk_.rows);
+    } else if (by_batch) {
+      made_.warnings.push_back(
+          fmt::format("{}: {} has a row for each of the {} queries, shared by all {} sequences; padding of each "
+                      "sequence is [{}, 1, Sk]",
+                      given_, shape_text(shape), walk_.rows, batch, batch));
     }
-    if (walk_.columns != 1 && walk_.columns != keys.count && walk_.columns != batch_.capacity) {
+    const bool spare_columns = batch_.capacity > keys.count && walk_.columns == batch_.capacity;
+    if (walk_.columns != 1 && walk_.columns != keys.count && !spare_columns) {
       fault(
           "shape", given_, fmt::format("has {} columns", walk_.columns),
           fmt::format("1, shared by all keys, or {}, the keys of sequence {}{}", keys.count, keys.sequence,
@@ -365,48 +381,96 @@ std::string MaskValues::place(std::int64_t at) const {
   return fmt::format("{} bit {}", index_of(at / bits, tensor_->shape), at % bits);
 }
 
-std::vector<MaskFault> check_mask_values(const std::string& given, const Tensor& mask, const MaskWalk& walk,
-                                         const MaskBatch& batch) {
-  std::vector<MaskFault> faults;
-  if (walk.bits) return faults;
+namespace {
+
+// Set bits past the nodes of a tree, in rows of [B, S, W]: padding of the rows is 0. Other values are no rows of bits.
+void check_tree_rows(const std::string& given, const Tensor& mask, const MaskWalk& walk, const MaskBatch& batch,
+                     MaskValueFaults& faults) {
+  const MaskValues values(mask, walk);
+  for (std::size_t b = 0; b < batch.size(); ++b) {
+    for (std::int64_t query = 0; query < batch.queries[b]; ++query) {
+      const std::int64_t start = walk.first[b] + query * walk.query_stride[b];
+      std::int64_t bit = walk.columns;
+      while (bit < walk.query_stride[b] && values.number(start + bit) == 0) ++bit;
+      if (bit == walk.query_stride[b]) continue;
+      faults.add([&] {
+        return MaskFault{
+            "mask-value",
+            given + values.place(start + bit),
+            fmt::format("is 1 in the row of query {} of sequence {}, whose tree has {} nodes", query, b, walk.columns),
+            fmt::format("bits 0 to {} of a row", walk.columns - 1),
+            kMaskOfAllKeys,
+            1};
+      });
+    }
+  }
+}
+
+}  // namespace
+
+MaskValueFaults check_mask_values(const std::string& given, const Tensor& mask, const MaskWalk& walk,
+                                  const MaskBatch& batch) {
+  MaskValueFaults faults;
+  if (walk.bits) {
+    if (walk.form == MaskForm::packed_tree && mask.shape.size() == 3) {
+      check_tree_rows(given, mask, walk, batch, faults);
+    }
+    return faults;
+  }
   const MaskValues values(mask, walk);
   const bool additive = values.additive();
   std::vector<bool> checked(static_cast<std::size_t>(walk.end), false);  // shared values are reported once
   bool only_zero_or_one = true, has_one = false;
+  const auto check = [&](std::int64_t at) {
+    if (checked[static_cast<std::size_t>(at)]) return;
+    checked[static_cast<std::size_t>(at)] = true;
+    const double x = values.number(at);
+    has_one = has_one || x == 1;
+    only_zero_or_one = only_zero_or_one && (x == 0 || x == 1);
+    if (additive ? !std::isnan(x) && x != std::numeric_limits<double>::infinity() : x == 0 || x == 1) return;
+    faults.add([&] {
+      const auto whole = is_integer(mask.dtype) ? std::optional(static_cast<std::int64_t>(x)) : std::nullopt;
+      const bool bytes = mask.dtype == DType::u8 && walk.form == MaskForm::custom;
+      return MaskFault{
+          "mask-value",
+          given + values.place(at),
+          fmt::format("is {}", x),
+          additive ? fmt::format("a finite number, and -inf or at most {} for a hidden key", attention::kHiddenBias)
+                   : "0 or 1",
+          additive               ? "a float mask is added to the scores. Save a mask of 0 and 1 as integers"
+          : is_float(mask.dtype) ? "a mask that is added to the scores is attn_mask or tree_mask"
+          : bytes                ? "bytes of packed bits are packed_custom_mask"
+                                 : "save the mask as bool; one that is added to the scores must be a float",
+          whole};
+    });
+  };
   for (std::size_t b = 0; b < batch.size(); ++b) {
     for (std::int64_t head = 0; head < walk.heads; ++head) {
       for (std::int64_t query = 0; query < batch.queries[b]; ++query) {
         if (query > 0 && walk.query_stride[b] == 0) break;
         for (std::int64_t key = std::max<std::int64_t>(walk.origin[b], 0); key < batch.keys[b]; ++key) {
           if (key > 0 && walk.key_stride == 0) break;
-          const std::int64_t at = walk.at(b, head, query, key);
-          if (checked[static_cast<std::size_t>(at)]) continue;
-          checked[static_cast<std::size_t>(at)] = true;
-          const double x = values.number(at);
-          has_one = has_one || x == 1;
-          only_zero_or_one = only_zero_or_one && (x == 0 || x == 1);
-          const bool legal =
-              additive ? !std::isnan(x) && x != std::numeric_limits<double>::infinity() : x == 0 || x == 1;
-          if (legal) continue;
-          const auto whole = is_integer(mask.dtype) ? std::optional(static_cast<std::int64_t>(x)) : std::nullopt;
-          const bool bytes = mask.dtype == DType::u8 && walk.form == MaskForm::custom;
-          faults.push_back({"mask-value", given + values.place(at), fmt::format("is {}", x),
-                            additive ? fmt::format("a finite number, and -inf or at most {} for a hidden key",
-                                                   attention::kHiddenBias)
-                                     : "0 or 1",
-                            additive ? "a float mask is added to the scores. Save a mask of 0 and 1 as integers"
-                            : is_float(mask.dtype) ? "a mask that is added to the scores is attn_mask or tree_mask"
-                            : bytes                ? "bytes of packed bits are packed_custom_mask"
-                                    : "save the mask as bool; one that is added to the scores must be a float",
-                            whole});
+          check(walk.at(b, head, query, key));
         }
       }
     }
   }
   if (additive && walk.form == MaskForm::tree && only_zero_or_one && has_one) {
-    faults.push_back({"mask-value", given, fmt::format("holds only 0 and 1 as {}", name(mask.dtype)),
-                      "integers of 0 and 1, or floats of 0 and -inf", "a float mask is added to the scores",
-                      std::nullopt});
+    faults.add([&] {
+      return MaskFault{"mask-value",
+                       given,
+                       fmt::format("holds only 0 and 1 as {}", name(mask.dtype)),
+                       "integers of 0 and 1, or floats of 0 and -inf",
+                       "a float mask is added to the scores",
+                       std::nullopt};
+    });
+  } else if (additive && only_zero_or_one && has_one) {
+    faults.doubt = {"mask-sense",
+                    given,
+                    fmt::format("holds only 0 and 1 as {}, and a float mask is added to the scores", name(mask.dtype)),
+                    "",
+                    "it hides no key; save a mask of 0 and 1 as bool",
+                    std::nullopt};
   }
   return faults;
 }

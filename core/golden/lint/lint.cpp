@@ -399,11 +399,21 @@ const std::vector<std::string_view>& lint_rules() {
   return rules;
 }
 
+namespace {
+
+std::int64_t count_of(const std::vector<LintFinding>& findings, LintSeverity severity) {
+  std::int64_t count = 0;
+  for (const LintFinding& finding : findings) count += finding.severity == severity ? finding.count : 0;
+  return count;
+}
+
+}  // namespace
+
 std::int64_t LintReport::faults() const {
-  return std::ranges::count(findings, LintSeverity::fault, &LintFinding::severity);
+  return count_of(findings, LintSeverity::fault);
 }
 std::int64_t LintReport::warnings() const {
-  return std::ranges::count(findings, LintSeverity::warning, &LintFinding::severity);
+  return count_of(findings, LintSeverity::warning);
 }
 
 LintReport lint(Bundle tensors, const LintOptions& options) {

@@ -14,11 +14,12 @@
 //   duplicate   a block twice in one sequence, a key twice for one query, a request twice in a batch
 //   sharing     a block in two sequences at different pages, or behind pages of different contents
 //   write       a block that takes a new token of one sequence in a slot that another sequence reads
-//   mask-value  a value of a mask that is not 0 or 1; NaN or +inf in a mask that is added to the scores
+//   mask-value  a value of a mask that is not 0 or 1; NaN or +inf in a mask that is added to the scores; a bit past the
+//               nodes in a row of a packed tree [B, S, W]
 //   mask-past   values past the keys of a sequence that a kernel which reads the whole mask takes for visible keys
 //   mask-row    a query that sees no key
 //   mask-later  a key after the query's own token, where the kernel is causal too
-//   mask-sense  a mask that is 1 where the key is hidden
+//   mask-sense  a mask that is 1 where the key is hidden; floats of 0 and 1, which are added to the scores
 //   vector      a table row that a kernel which loads several entries at once reads past, or loads unaligned
 //   overflow    a row, element or byte offset of a used block that does not fit 32 bits
 //   tma         strides, sizes and boxes that a tensor map of the cache cannot have
@@ -64,6 +65,7 @@ struct LintFinding {
   std::string range;                  // "[0, 6)"; empty where the problem states it
   std::string next;                   // what to look at
   std::optional<std::int64_t> value;  // the offending number
+  std::int64_t count = 1;             // findings that it stands for: a mask may have one for each of its values
 };
 
 struct LintReport {
@@ -74,7 +76,7 @@ struct LintReport {
   std::vector<LintFinding> findings;     // in the order of the rules
   std::vector<std::string> not_checked;  // with the option that checks it
 
-  [[nodiscard]] std::int64_t faults() const;
+  [[nodiscard]] std::int64_t faults() const;  // of all counts
   [[nodiscard]] std::int64_t warnings() const;
 };
 
@@ -82,7 +84,7 @@ struct LintReport {
 [[nodiscard]] const std::vector<std::string_view>& lint_rules();
 
 // The tensors are moved into the check. Throws InputError for options that do not fit the layout: a `cache_shape` of a
-// rank that it does not have, `vector_read` below 1, a box below 1.
+// rank that it does not have, `vector_read` below 1, a box below 1, `causal` for a file without a mask tensor.
 [[nodiscard]] LintReport lint(Bundle tensors, const LintOptions& options);
 
 // At most `most` findings of each rule; 0: all of them. Example:

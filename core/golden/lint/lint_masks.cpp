@@ -2,11 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/base/errors.h"
+#include "core/base/report.h"
 #include "core/golden/layouts/detail/mask_walk.h"
 #include "core/golden/lint/detail/lint_inputs.h"
 
@@ -14,6 +18,15 @@ namespace kvscope::golden {
 namespace {
 
 constexpr std::int64_t kMostMaskedTokens = std::int64_t{1} << 31;  // of a sequence
+
+// A mask can have a finding for each of its rows. The first are listed, and this one stands for the rest.
+LintFinding rest_of(LintSeverity severity, std::string rule, const std::string& given, std::int64_t count,
+                    std::string_view what) {
+  LintFinding rest = lint_fault(std::move(rule), given, fmt::format("has {} more such {}", count, what), "", "", count);
+  rest.severity = severity;
+  rest.count = count;
+  return rest;
+}
 
 class MaskRules {
  public:
@@ -27,14 +40,20 @@ class MaskRules {
     } else if (walk_.form == MaskForm::dense && walk_.columns > 1 && walk_.by_sequence) {
       check_last_columns();
     }
-    const bool inverted = is_inverted();
-    if (inverted) return;  // every other finding follows from it
-    check_rows();
-    if (causal) check_later_keys();
+    if (!is_inverted()) {  // every other finding follows from it
+      check_rows();
+      if (causal) check_later_keys();
+    }
+    for (const auto& [rule, count] : counts_) {
+      if (count <= kMostListedFaults) continue;
+      add(rest_of(LintSeverity::warning, rule, given_, count - kMostListedFaults, "rows"));
+    }
   }
 
  private:
   void add(LintFinding finding) { findings_.push_back(std::move(finding)); }
+  // Counts a finding of a row. Whether it is listed.
+  bool lists(const char* rule) { return ++counts_[rule] <= kMostListedFaults; }
   [[nodiscard]] std::string at(std::size_t b, std::int64_t head, std::int64_t query, std::int64_t key) const {
     return given_ + values_.place(walk_.at(b, head, query, key));
   }
@@ -65,6 +84,7 @@ class MaskRules {
         const std::int64_t start = walk_.first[b] + (tree ? row * walk_.query_stride[b] : 0);
         for (std::int64_t bit = used; bit < all; ++bit) {
           if (values_.number(start + bit) == 0) continue;
+          if (!lists("mask-past")) break;
           add(lint_warning(
               "mask-past", given_ + values_.place(start + bit),
               tree ? fmt::format("is 1 in the row of query {} of sequence {}, whose tree has {} nodes", row, b, used)
@@ -93,10 +113,11 @@ class MaskRules {
           }
         }
       }
-      if (others == 0) continue;
+      if (others == 0 || !lists("mask-past")) continue;
       add(lint_warning(
           "mask-past", first,
-          fmt::format("is visible, and {} others, outside the {} keys of sequence {}", others - 1, batch_.keys[b], b),
+          fmt::format("is visible{}, outside the {} keys of sequence {}",
+                      others == 1 ? "" : fmt::format(", and {}", counted(others - 1, "other")), batch_.keys[b], b),
           padding > 0 ? fmt::format("columns {} to {}", padding, padding + batch_.keys[b] - 1)
                       : fmt::format("columns below {}", batch_.keys[b]),
           "a kernel that reads the mask without the lengths takes padding for keys: hide it", others));
@@ -105,15 +126,23 @@ class MaskRules {
 
   void check_rows() {
     each_row([&](std::size_t b, std::int64_t head, std::int64_t query) {
+      const bool shared = walk_.query_stride[b] == 0 && batch_.queries[b] > 1;
+      if (shared && query > 0) return;
       const std::int64_t keys = walk_.key_stride == 0 ? std::min<std::int64_t>(batch_.keys[b], 1) : batch_.keys[b];
       if (keys == 0) return;
       for (std::int64_t key = 0; key < keys; ++key) {
         if (values_.sees(b, head, query, key)) return;
       }
+      if (!lists("mask-row")) return;
       add(lint_warning("mask-row", at(b, head, query, std::max<std::int64_t>(walk_.origin[b], 0)),
                        fmt::format("starts a row without a visible key: {} of sequence {}, which has {} keys",
-                                   query_text(head, query), b, batch_.keys[b]),
-                       "at least one visible key", "its output is 0 and its lse -inf, and NaN in PyTorch's SDPA"));
+                                   shared ? fmt::format("all {} queries{}", batch_.queries[b],
+                                                        walk_.heads > 1 ? fmt::format(" of head {}", head) : "")
+                                          : query_text(head, query),
+                                   b, batch_.keys[b]),
+                       "at least one visible key",
+                       "its output is 0 and its lse -inf. PyTorch's SDPA returns 0 from 2.5 on, and NaN before; with "
+                       "finfo.min instead of -inf, most kernels return a mean of the values"));
     });
   }
 
@@ -122,6 +151,7 @@ class MaskRules {
       const std::int64_t own = own_key(b, query);
       for (std::int64_t key = std::max<std::int64_t>(own + 1, 0); key < batch_.keys[b]; ++key) {
         if (!values_.sees(b, head, query, key)) continue;
+        if (!lists("mask-later")) return;
         add(lint_warning("mask-later", at(b, head, query, key),
                          fmt::format("shows key {} to {} of sequence {}, whose own token is key {}", key,
                                      query_text(head, query), b, own),
@@ -168,6 +198,7 @@ class MaskRules {
   const MaskBatch& batch_;
   MaskValues values_;
   std::vector<LintFinding>& findings_;
+  std::map<std::string, std::int64_t> counts_;  // of the rules that judge each row
 };
 
 // Empty where the sequences are not all known; a fault is reported then.
@@ -209,6 +240,8 @@ void check_lint_masks(const LintTensors& tensors, const LintCache& cache, const 
     if (indptr.tensor != nullptr) {
       findings.push_back(lint_fault("missing", "custom_mask", fmt::format("is missing, but {} is given", indptr.name),
                                     "custom_mask or packed_custom_mask", "save the mask too"));
+    } else if (causal) {
+      throw InputError("command line", "--causal", "has no effect: the file has no mask tensor to check; remove it");
     }
     return;
   }
@@ -242,7 +275,16 @@ void check_lint_masks(const LintTensors& tensors, const LintCache& cache, const 
     return !faults.empty();
   };
   if (report_all(reading.faults)) return;
-  if (report_all(check_mask_values(mask.name, *mask.tensor, reading.walk, *batch))) return;
+  const MaskValueFaults wrong = check_mask_values(mask.name, *mask.tensor, reading.walk, *batch);
+  if (report_all(wrong.first)) {
+    if (wrong.others > 0) {
+      findings.push_back(rest_of(LintSeverity::fault, "mask-value", mask.name, wrong.others, "values"));
+    }
+    return;
+  }
+  if (const auto& doubt = wrong.doubt) {
+    findings.push_back(lint_warning(doubt->rule, doubt->object, doubt->problem, doubt->allowed, doubt->next));
+  }
   MaskRules(mask.name, *mask.tensor, reading.walk, *batch, findings).check(causal);
 }
 

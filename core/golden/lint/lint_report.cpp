@@ -25,16 +25,19 @@ std::string text_report(const LintReport& report, std::string_view file, std::si
                                  counted(report.sequences, "sequence"), counted(report.pages, "page"),
                                  counted(report.page_size, "token"), counted(report.blocks, "block"));
   for (const std::string_view rule : lint_rules()) {
-    std::size_t printed = 0, all = 0;
+    std::size_t printed = 0;
+    std::int64_t left_out = 0;
     for (const LintFinding& finding : report.findings) {
       if (finding.rule != rule) continue;
-      ++all;
-      if (most > 0 && printed == most) continue;
+      if (most > 0 && printed == most) {
+        left_out += finding.count;
+        continue;
+      }
       ++printed;
       text += fmt::format("{:8} {:10} {}\n", finding.severity == LintSeverity::fault ? "FAULT" : "warning", rule,
                           finding_text(finding));
     }
-    if (all > printed) text += fmt::format("         {:10} and {} more: pass --all, or --json\n", rule, all - printed);
+    if (left_out > 0) text += fmt::format("         {:10} and {} more: pass --all, or --json\n", rule, left_out);
   }
   text += fmt::format("{}, {}\n", counted(report.faults(), "fault"), counted(report.warnings(), "warning"));
   if (!report.not_checked.empty()) text += fmt::format("not checked: {}\n", fmt::join(report.not_checked, "; "));

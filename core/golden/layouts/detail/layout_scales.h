@@ -39,6 +39,11 @@ struct ScaleReading {
   std::string axes;                 // a letter for each axis: N, P, H, L, 2, T (N and P as one), B sequence, 1
 };
 
+// Whether a scale depends on the block or the slot.
+[[nodiscard]] inline bool varies_by_place(const ScaleReading& scales) {
+  return scales.walk[0].block != 0 || scales.walk[0].slot != 0 || scales.walk[1].block != 0 || scales.walk[1].slot != 0;
+}
+
 struct CacheScales {
   ScaleReading k, v;
 };

@@ -3,7 +3,8 @@
 //   custom       0 or 1, the rows of all sequences in one list: [sum of queries * keys]
 //   packed       the same as bits of u8, lowest bit first; each sequence starts at a byte
 //   tree         among the last S keys of a sequence, its S queries: [S, S], [B, S, S], or all of them in one list
-//   packed_tree  a tree of bits, lowest bit first: an integer for each query, or [B, S, W] for trees past its bits
+//   packed_tree  a tree of bits, lowest bit first: an integer for each query, or [B, S, W] of at least 16 bits for
+//                trees past its bits
 //   dense        [Sq, Sk], [B, Sq, Sk] or [B, Hq, Sq, Sk]; an axis of length 1 is shared
 //
 // The value of query head h, query i and key t of sequence b is number
@@ -21,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/golden/bundle/tensor.h"
@@ -105,9 +107,27 @@ class MaskValues {
   const MaskWalk* walk_;
 };
 
-// Values of used queries and keys that the type does not allow, in the order of sequences, heads, queries and keys.
-[[nodiscard]] std::vector<MaskFault> check_mask_values(const std::string& given, const Tensor& mask,
-                                                       const MaskWalk& walk, const MaskBatch& batch);
+// A mask can have a fault for each of its values, and a fault is much larger than a value: the first are kept.
+inline constexpr std::int64_t kMostListedFaults = 64;
+
+struct MaskValueFaults {
+  std::vector<MaskFault> first;
+  std::int64_t others = 0;         // that are not listed
+  std::optional<MaskFault> doubt;  // legal, and rarely meant
+
+  void add(const auto& make_fault) {
+    if (std::cmp_less(first.size(), kMostListedFaults)) {
+      first.push_back(make_fault());
+    } else {
+      ++others;
+    }
+  }
+};
+
+// Values of used queries and keys that the type does not allow, in the order of sequences, heads, queries and keys; and
+// bits past the nodes in the rows of a packed tree [B, S, W], one for a row.
+[[nodiscard]] MaskValueFaults check_mask_values(const std::string& given, const Tensor& mask, const MaskWalk& walk,
+                                                const MaskBatch& batch);
 
 // A dense mask whose columns are positions, with a column for each key instead: key t of sequence b is column t, the
 // columns of longer padding left out. Sequences with different padding no longer share a mask.
