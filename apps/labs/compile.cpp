@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "apps/labs/compile_cache.h"
-#include "apps/labs/detail/compile_job.h"
+#include "apps/labs/compile_job.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/pending_folder.h"

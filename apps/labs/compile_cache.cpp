@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/labs/detail/compile_job.h"
+#include "apps/labs/compile_job.h"
 #include "apps/labs/seed.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"

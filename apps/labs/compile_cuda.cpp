@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "apps/labs/compile.h"
-#include "apps/labs/detail/compile_job.h"
+#include "apps/labs/compile_job.h"
 #include "apps/labs/nvrtc.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"

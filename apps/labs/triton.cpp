@@ -7,7 +7,7 @@
 #include <optional>
 #include <system_error>
 
-#include "apps/labs/detail/compile_job.h"
+#include "apps/labs/compile_job.h"
 #include "apps/labs/kernel_run.h"
 #include "apps/labs/user_python.h"
 #include "core/base/errors.h"

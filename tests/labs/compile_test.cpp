@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/labs/detail/compile_job.h"
+#include "apps/labs/compile_job.h"
 #include "core/base/file.h"
 #include "core/base/pending_folder.h"
 
