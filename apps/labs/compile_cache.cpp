@@ -96,7 +96,8 @@ void CompileCache::keep(const std::string& name, const Compiled& compiled) const
   if (folder_.empty() || !compiled.ok) return;
   std::error_code error;
   fs::create_directories(folder_, error);
-  if (error) throw InputError("command line", "--cache", fmt::format("{}: {}", folder_.string(), error.message()));
+  if (error)
+    throw InputError("command line", "--cache", fmt::format("{}: {}", folder_.string(), system_message(error.value())));
   const std::string rest = fmt::format("{}\n", compiled.messages.size()) + compiled.messages + compiled.product;
   write_file_atomically(entry(name), cache_header(rest) + rest);
 }

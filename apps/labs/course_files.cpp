@@ -58,7 +58,7 @@ std::vector<std::string> start_lab(const Grader& grader, const fs::path& folder,
   if (!faults.empty()) throw InputError(folder.string(), std::move(faults));
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw InputError(folder.string(), "", fmt::format("cannot be created: {}", error.message()));
+  if (error) throw InputError(folder.string(), "", fmt::format("cannot be created: {}", system_message(error.value())));
   for (const TaskFile& file : files) write_file_atomically(folder / file.name, file.text);
   std::ranges::sort(names);
   return names;
@@ -102,7 +102,7 @@ std::size_t pack_course(const Course& course, const fs::path& out, bool students
   for (const auto& [from, to] : files) {
     std::error_code error;
     fs::create_directories((out / to).parent_path(), error);
-    if (error) throw InputError(out.string(), "", fmt::format("cannot be created: {}", error.message()));
+    if (error) throw InputError(out.string(), "", fmt::format("cannot be created: {}", system_message(error.value())));
     write_file_atomically(out / to, read_file(from, kMaxCourseFile));
   }
   return files.size();

@@ -261,7 +261,8 @@ TemporaryFolder::TemporaryFolder() {
   std::error_code missing;
   const std::filesystem::path parent = std::filesystem::temp_directory_path(missing);
   if (missing) {
-    throw InputError("temporary folder", "", missing.message() + ": set TMPDIR to a folder that can be written");
+    throw InputError("temporary folder", "",
+                     system_message(missing.value()) + ": set TMPDIR to a folder that can be written");
   }
   int error = EEXIST;
   while (error == EEXIST) {
