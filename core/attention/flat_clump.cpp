@@ -20,15 +20,16 @@ template <class T>
 double largest_quarter(std::span<const T> weights, int kept) {
   const int shift = 52 - kept - kMoreBits;
   const std::uint64_t count = std::uint64_t{1} << (kept + kMoreBits);
+  const std::uint64_t last = count - 1;  // all bits set
   std::vector<double> weight_of(count);
   for (const T weight : weights) {
     const auto e = static_cast<double>(weight);
-    weight_of[std::bit_cast<std::uint64_t>(e) >> shift & (count - 1)] += e;
+    weight_of[std::bit_cast<std::uint64_t>(e) >> shift & last] += e;
   }
   double largest = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     const double four =
-        weight_of[i] + weight_of[(i + 1) % count] + weight_of[(i + 2) % count] + weight_of[(i + 3) % count];
+        weight_of[i] + weight_of[(i + 1) & last] + weight_of[(i + 2) & last] + weight_of[(i + 3) & last];
     largest = std::max(largest, four);
   }
   return largest;

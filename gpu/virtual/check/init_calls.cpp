@@ -21,6 +21,12 @@ CallValue formal_of(const Program& program, const FunctionCode& code, std::int32
   return {.param = -1, .reg = place.reg, .bytes = place.bytes};
 }
 
+// The call that began an activation.
+const CallSite& site_of(const Program& program, const Activation& activation) {
+  const Op& call = program.ops[static_cast<std::size_t>(activation.return_pc - 1)];
+  return program.calls[static_cast<std::size_t>(call.target)];
+}
+
 constexpr std::int64_t kMostRegister = 16;  // [bytes] of a lane
 
 }  // namespace
@@ -133,8 +139,7 @@ void InitChecker::take_arguments(const Exec& exec, WarpState& warp, LaneMask lan
   for (LaneMask left = lanes; left != 0; left &= left - 1)
     inner.params.define(std::countr_zero(left), 0, inner.param_bytes);
   if (outer.registers.count() == 0 && outer.params.count() == 0) return;
-  const Op& call = program.ops[static_cast<std::size_t>(activation.return_pc - 1)];
-  const CallSite& site = program.calls[static_cast<std::size_t>(call.target)];
+  const CallSite& site = site_of(program, activation);
   const std::vector<std::int32_t>& formals = program.module->functions[function].parameters;
   for (std::size_t i = 0; i < std::min(site.arguments.size(), formals.size()); ++i) {
     const CallValue& argument = site.arguments[i];
@@ -150,8 +155,7 @@ void InitChecker::give_results(const Exec& exec, const Op& op, WarpState& warp, 
   const FunctionCode& code = program.functions[function];
   ActivationState& outer = state_of(exec, warp, activation.caller);
   ActivationState& inner = state_of(exec, warp, exec.lane_group.activation);
-  const Op& call = program.ops[static_cast<std::size_t>(activation.return_pc - 1)];
-  const CallSite& site = program.calls[static_cast<std::size_t>(call.target)];
+  const CallSite& site = site_of(program, activation);
   const std::vector<std::int32_t>& formals = program.module->functions[function].results;
   for (std::size_t i = 0; i < std::min(site.results.size(), formals.size()); ++i) {
     const CallValue formal = formal_of(program, code, formals[i]);
