@@ -8,6 +8,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCENARIOS = ROOT / "apps" / "scenarios"
 
 
+def links_of(explained):
+    """{link of the chain: [the lines after its name, without the leading '=']} of what `kvscope explain` prints."""
+    links, name = {}, None
+    for line in explained.split("\n")[1:]:
+        if line and not line.startswith(" "):
+            name = re.split(r"  +", line)[0]
+            links[name] = []
+        elif line.strip().startswith("= "):
+            links[name].append(line.strip()[2:])
+    return links
+
+
 class Program:
     def __init__(self, kvscope, folder):
         self.kvscope, self.folder = os.path.abspath(kvscope), pathlib.Path(folder)
@@ -21,15 +33,7 @@ class Program:
         return done.stdout
 
     def explain(self, scenario, *options):
-        """{link of the chain: [the lines after its name, without the leading '=']}."""
-        links, name = {}, None
-        for line in self.run("explain", scenario, *options).split("\n")[1:]:
-            if line and not line.startswith(" "):
-                name = re.split(r"  +", line)[0]
-                links[name] = []
-            elif line.strip().startswith("= "):
-                links[name].append(line.strip()[2:])
-        return links
+        return links_of(self.run("explain", scenario, *options))
 
     def page_file(self, page, name):
         """Saves a file that a page shows (```json NAME), and returns its path."""

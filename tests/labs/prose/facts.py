@@ -4,18 +4,26 @@ import math
 import re
 import struct
 import subprocess
+import sys
 import tempfile
 
 from claims import COURSE, ROOT
+
+sys.path.append(str(ROOT / "docs" / "figures"))
+from program import links_of
 
 PROGRAM = ""  # kvscope, set by the test
 SCENARIOS = ROOT / "apps" / "scenarios"
 
 
+def block_of(page, name):
+    text = page.read_text(encoding="utf-8")
+    return json.loads(re.search(rf"(?s)```json {re.escape(name)}\n(.*?)\n```", text)[1])
+
+
 def block(lab, name):
     """A JSON file that the handout shows."""
-    text = lab.readme.read_text(encoding="utf-8")
-    return json.loads(re.search(rf"(?s)```json {re.escape(name)}\n(.*?)\n```", text)[1])
+    return block_of(lab.readme, name)
 
 
 def constant(file, name):
@@ -75,8 +83,7 @@ def gallery(name):
 
 def page_block(page, name):
     """A JSON file that another page of the documentation shows."""
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    return json.loads(re.search(rf"(?s)```json {re.escape(name)}\n(.*?)\n```", text)[1])
+    return block_of(ROOT / "docs" / page, name)
 
 
 def explained(scenario, *options):
@@ -85,14 +92,7 @@ def explained(scenario, *options):
         path = f"{folder}/scenario.json"
         with open(path, "w", encoding="utf-8") as file:
             json.dump(scenario, file)
-        links, name = {}, None
-        for line in kvscope("explain", path, *options).splitlines()[1:]:
-            if line and not line.startswith(" "):
-                name = re.split(r"  +", line)[0]
-                links[name] = []
-            elif line.strip().startswith("= "):
-                links[name].append(line.strip()[2:])
-        return links
+        return links_of(kvscope("explain", path, *options))
 
 
 def picture(file):
