@@ -50,7 +50,7 @@ struct Lab {
   NoteLink place;                  // what the viewer shows of it
   std::vector<std::string> reads;  // pages of docs/
   std::vector<std::string> files;  // that the student writes and submits
-  std::string triton;              // the file in Triton that may stand in place of files.front(); empty: none
+  std::string triton;              // the file in Triton that may replace files.front(); empty: none
   std::string without_triton;      // why there is none, of kind cuda
   std::vector<LabTest> tests;
   std::filesystem::path folder;

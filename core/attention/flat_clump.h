@@ -4,7 +4,7 @@
 // all probabilities by the same factor, and nearly equal ones may come to lie around a power of two, above which the
 // steps of P are twice as wide as below. If they spread evenly over w of the wide steps, then
 //
-//   w < 1/2    all of them can lie in one half of a step, and the mean phase is up to 1 - w;
+//   w < 1/2    all of them can be in one half of a step, and the mean phase is up to 1 - w;
 //   w >= 1/2   those just above the power of two fill the first half of a step, and round down by half a half step on
 //              average: a share of 1 / (2 w) with a phase of 1/2. The others fill whole steps, and cancel.
 //

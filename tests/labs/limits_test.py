@@ -58,7 +58,7 @@ def times(count, body):
     return f"AGAIN:\n{body}\nadd.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, {count};\n@%p2 bra AGAIN;"
 
 
-# Option, kernel, a limit that it exceeds and one that it does not ("": the default), and what the grade says of the first.
+# Option, kernel, a limit that it exceeds and one that it does not ("": the default), and the message of the first.
 KERNELS = [
     ("--max-instructions", first_thread(times(2000, "")), "1000", "", "more instructions than the lab allows: the limit of 1000 "),
     ("--max-memory", first_thread("", ".global .b8 large[70000000];\n"), "", "200000000", "the device's 67108864 bytes"),

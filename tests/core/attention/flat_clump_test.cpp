@@ -162,7 +162,7 @@ TEST(FlatClump, CoversEveryNumberThatAKernelSubtracts) {
   EXPECT_GE(outside_without, 30);
 }
 
-// A correct kernel that the bound refused before it had this term: its row sum is of P in bf16, relative to a number
+// A correct kernel that the bound rejected before it had this term: its row sum is of P in bf16, relative to a number
 // 0.017 below the maximum.
 TEST(FlatClump, AcceptsAKernelThatSubtractsLessThanTheMaximum) {
   const Row row(spread(16384, 0.004));
