@@ -34,10 +34,11 @@ inline constexpr std::size_t kDotLanes = 32;  // most interleaved sums of a scor
 // one sum; in a random order about 4 / 6 + 16 / 3 = 6.
 [[nodiscard]] double mean_square_of_dot(std::span<const double> products);
 
-// 0 to 1. `sink`: the weight of the sink, 0 without one; the weights and the sink add up to `row_sum`.
-template <class T>
-[[nodiscard]] double row_sum_so_far(std::span<const T> weights, double sink, double row_sum) {
-  double forwards = 0, squares_forwards = 0, squares_backwards = 0;
+// Calls per_block(keys, from_first, from_last) for each block of kPartialBlock weights: the row sum at its end from the
+// first key on, and at its begin from the last key on, both with the sink.
+template <class T, class F>
+void each_partial_block(std::span<const T> weights, double sink, double row_sum, const F& per_block) {
+  double before = 0;
   for (std::size_t at = 0; at < weights.size(); at += kPartialBlock) {
     const std::span<const T> keys = weights.subspan(at, std::min(kPartialBlock, weights.size() - at));
     double sums[4] = {};  // one sum would wait for each addition
@@ -47,12 +48,21 @@ template <class T>
     }
     for (; i < keys.size(); ++i) sums[0] += static_cast<double>(keys[i]);
     const double block = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    const double from_here = std::max(row_sum - sink - forwards, block) + sink;
-    forwards += block;
-    const auto additions = static_cast<double>(keys.size());
-    squares_forwards += additions * (sink + forwards) * (sink + forwards);
-    squares_backwards += additions * from_here * from_here;
+    const double from_last = std::max(row_sum - sink - before, block) + sink;
+    before += block;
+    per_block(keys, sink + before, from_last);
   }
+}
+
+// 0 to 1. `sink`: the weight of the sink, 0 without one; the weights and the sink add up to `row_sum`.
+template <class T>
+[[nodiscard]] double row_sum_so_far(std::span<const T> weights, double sink, double row_sum) {
+  double squares_forwards = 0, squares_backwards = 0;
+  each_partial_block(weights, sink, row_sum, [&](std::span<const T> keys, double from_first, double from_last) {
+    const auto additions = static_cast<double>(keys.size());
+    squares_forwards += additions * from_first * from_first;
+    squares_backwards += additions * from_last * from_last;
+  });
   if (weights.empty() || !(row_sum > 0)) return 1;
   const double share =
       std::sqrt(std::max(squares_forwards, squares_backwards) / static_cast<double>(weights.size())) / row_sum;
@@ -72,17 +82,12 @@ template <class T>
 [[nodiscard]] std::array<double, kClumpTypes> row_sum_cut(std::span<const T> weights, double sink, double row_sum) {
   constexpr double kProductsOfAnInstruction = 8;
   std::array<double, kClumpTypes> cut{}, backwards{};
-  double before = 0;
-  for (std::size_t at = 0; at < weights.size(); at += kPartialBlock) {
-    const std::span<const T> keys = weights.subspan(at, std::min(kPartialBlock, weights.size() - at));
-    double block = 0, smallest = 0;
+  each_partial_block(weights, sink, row_sum, [&](std::span<const T> keys, double from_first, double from_last) {
+    double smallest = 0;
     for (const T x : keys) {
       const auto e = static_cast<double>(x);
-      block += e;
       smallest = e > 0 && (smallest == 0 || e < smallest) ? e : smallest;
     }
-    const double from_here = std::max(row_sum - sink - before, block) + sink;
-    before += block;
     const double instructions = std::ceil(static_cast<double>(keys.size()) / kProductsOfAnInstruction);
     for (std::size_t type = 0; type < kClumpTypes; ++type) {
       const double fine = std::ldexp(1.0, kClumpKeptBits[type] + 1 - 23);
@@ -93,10 +98,10 @@ template <class T>
         for (const T x : keys) products += x > 0 && static_cast<double>(x) < below ? 1 : 0;
         return sum * (instructions * 0x1p-24 + products * 0x1p-26);
       };
-      cut[type] += cut_at(sink + before);
-      backwards[type] += cut_at(from_here);
+      cut[type] += cut_at(from_first);
+      backwards[type] += cut_at(from_last);
     }
-  }
+  });
   for (std::size_t type = 0; type < kClumpTypes; ++type) {
     cut[type] = std::max(cut[type], backwards[type]) / row_sum;
   }
