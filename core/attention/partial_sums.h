@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "core/attention/weight_sums.h"
@@ -83,20 +84,24 @@ template <class T>
   constexpr double kProductsOfAnInstruction = 8;
   std::array<double, kClumpTypes> cut{}, backwards{};
   each_partial_block(weights, sink, row_sum, [&](std::span<const T> keys, double from_first, double from_last) {
-    double smallest = 0;
-    for (const T x : keys) {
-      const auto e = static_cast<double>(x);
-      smallest = e > 0 && (smallest == 0 || e < smallest) ? e : smallest;
+    // Weights in double, infinite in place of 0 and behind the last one: what is compared side by side.
+    std::array<double, kPartialBlock> e;
+    e.fill(std::numeric_limits<double>::infinity());
+    double smallest = e[0];
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const auto x = static_cast<double>(keys[i]);
+      e[i] = x > 0 ? x : e[i];
+      smallest = e[i] < smallest ? e[i] : smallest;
     }
     const double instructions = std::ceil(static_cast<double>(keys.size()) / kProductsOfAnInstruction);
     for (std::size_t type = 0; type < kClumpTypes; ++type) {
       const double fine = std::ldexp(1.0, kClumpKeptBits[type] + 1 - 23);
       const auto cut_at = [&](double sum) {
-        if (smallest == 0 || smallest >= fine * sum) return 0.0;
+        if (smallest == std::numeric_limits<double>::infinity() || smallest >= fine * sum) return 0.0;
         const double below = fine / 4 * sum;
-        double products = 0;
-        for (const T x : keys) products += x > 0 && static_cast<double>(x) < below ? 1 : 0;
-        return sum * (instructions * 0x1p-24 + products * 0x1p-26);
+        std::int64_t products = 0;
+        for (const double x : e) products += x < below ? 1 : 0;
+        return sum * (instructions * 0x1p-24 + static_cast<double>(products) * 0x1p-26);
       };
       cut[type] += cut_at(from_first);
       backwards[type] += cut_at(from_last);

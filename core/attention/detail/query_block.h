@@ -16,6 +16,7 @@
 #include <xtensor/xtensor.hpp>
 
 #include "core/attention/detail/joined_rows.h"
+#include "core/attention/detail/largest_element.h"
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
 #include "core/attention/equal_weights.h"
@@ -120,8 +121,9 @@ class QueryBlock {
     for (std::int64_t query = 0; query < queries_; ++query) {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) soften(query, head);
     }
+    choose_measured_heads();
     sum_values();
-    measure_values();
+    write_largest_values();
     join_equal_weights();
     write();
   }
@@ -419,6 +421,7 @@ class QueryBlock {
   void sum_doubles(std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
     const RowKernels& loops = loops_or_decoded(v_loops_);
     const std::byte* const* rows = rows_of(v_rows_, v_loops_ != nullptr, values_);
+    measure_values(kv_head, rows, end - block);
     each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
       const std::int64_t row = row_of(query, kv_head * group_);
       loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
@@ -436,6 +439,7 @@ class QueryBlock {
     static_assert(kFastKeys == kRunningBlock, "each call looks at the running sum once");
     const RowKernels& loops = loops_or_decoded(v_loops_);
     const std::byte* const* rows = rows_of(v_rows_, v_loops_ != nullptr, values_);
+    measure_values(kv_head, rows, end - block);
     each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
       const std::int64_t row = row_of(query, kv_head * group_);
       loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
@@ -452,42 +456,41 @@ class QueryBlock {
     blocks_(row) += 1;
   }
 
-  // The largest |v| of a KV head's keys, for the rows of its group that need it.
-  void measure_values() {
-    std::vector<std::pair<std::int64_t, std::int64_t>> rows;  // of the result, and query heads
-    for (std::int64_t kv_head = 0; kv_head < p_.k.heads; ++kv_head) {
-      rows.clear();
-      for (std::int64_t query = 0; query < queries_; ++query) {
-        for (std::int64_t head = kv_head * group_; head < (kv_head + 1) * group_; ++head) {
-          const double faint = result_.faint(result_row(query), head, 0);
-          if (faint > 0 && faint < kFewFaint) rows.emplace_back(result_row(query), head);
-        }
+  // Rows with few faint keys need the largest |v| of their KV head's keys; the pass over V measures it.
+  bool needs_largest_value(std::int64_t query, std::int64_t head) const {
+    const double faint = result_.faint(result_row(query), head, 0);
+    return faint > 0 && faint < kFewFaint;
+  }
+
+  void choose_measured_heads() {
+    largest_.assign(static_cast<std::size_t>(p_.k.heads), -1);
+    for (std::int64_t query = 0; query < queries_; ++query) {
+      for (std::int64_t head = 0; head < p_.query_heads; ++head) {
+        if (needs_largest_value(query, head)) largest_[static_cast<std::size_t>(head / group_)] = 0;
       }
-      if (rows.empty()) continue;
-      const double largest = largest_value(kv_head);
-      for (const auto& [i, head] : rows) result_.largest_value(i, head) = largest;
     }
   }
 
-  double largest_value(std::int64_t kv_head) {
-    largest_.assign(static_cast<std::size_t>(v_padded_), T{0});
-    const auto stride = static_cast<std::int64_t>(values_.shape(1));
-    bool finite = true;
-    for (std::int64_t key = needed_.first; key < needed_.last; key += kKeyBlock) {
-      interruption_point();
-      v_rows_.locate(sequence_, key, std::min(key + kKeyBlock, needed_.last), kv_head, run_);
-      v_rows_.decode(run_, values_.data(), stride);
-      for (std::size_t row = 0; row < run_.elements.size(); ++row) {
-        const T* const v = values_.data() + static_cast<std::int64_t>(row) * stride;
-        for (std::size_t d = 0; d < largest_.size(); ++d) {
-          const T size = std::fabs(v[d]);
-          finite &= size <= std::numeric_limits<T>::max();
-          largest_[d] = size > largest_[d] ? size : largest_[d];
-        }
+  DType dtype_of_value_rows() const {
+    if (v_loops_ != nullptr) return p_.v.dtype;
+    return kFast ? DType::f32 : DType::f64;
+  }
+  void measure_values(std::int64_t kv_head, const std::byte* const* rows, std::int64_t keys) {
+    std::int64_t& largest = largest_[static_cast<std::size_t>(kv_head)];
+    if (largest < 0) return;
+    const std::span<const std::byte* const> all(rows, static_cast<std::size_t>(keys));
+    largest = larger_of_rows(largest, dtype_of_value_rows(), all, p_.v.head_size);
+  }
+
+  void write_largest_values() {
+    for (std::int64_t query = 0; query < queries_; ++query) {
+      for (std::int64_t head = 0; head < p_.query_heads; ++head) {
+        if (!needs_largest_value(query, head)) continue;
+        const std::int64_t bits = largest_[static_cast<std::size_t>(head / group_)];
+        const double x = load_as_double(dtype_of_value_rows(), reinterpret_cast<const std::byte*>(&bits));
+        result_.largest_value(result_row(query), head) = std::isfinite(x) ? x : std::numeric_limits<double>::infinity();
       }
     }
-    if (!finite) return std::numeric_limits<double>::infinity();
-    return static_cast<double>(*std::ranges::max_element(largest_));
   }
 
   // Errors of equal probabilities are equal. The terms of independent errors count them as one where there are many.
@@ -577,10 +580,10 @@ class QueryBlock {
   std::vector<const std::byte*> decoded_;  // [key] rows of keys_ or values_
   const RowKernels* k_loops_ = nullptr;    // null if rows are decoded first, as v_loops_
   const RowKernels* v_loops_ = nullptr;
-  double lowest_ = 0;               // the lowest score less its row's maximum
-  std::vector<std::size_t> shown_;  // places of the keys of one row that its biases do not hide
-  std::vector<double> products_;    // of one score, for rows with small scores
-  std::vector<T> largest_;          // [v_padded] |v|, of largest_value()
+  double lowest_ = 0;                  // the lowest score less its row's maximum
+  std::vector<std::size_t> shown_;     // places of the keys of one row that its biases do not hide
+  std::vector<double> products_;       // of one score, for rows with small scores
+  std::vector<std::int64_t> largest_;  // [kv_head] bits of the largest |v| (largest_element.h); -1: not measured
   EqualWeights equal_;
   JoinedRows<T> joined_;
   RowRun run_;       // rows of the current computation
