@@ -27,6 +27,9 @@ inline constexpr double kSubnormalBelow[kLostTypes] = {0x1p-14, 0x1p-7};
 
 inline constexpr int kClumpKeptBits[kClumpTypes] = {7, 10, 3};  // of the significand after the leading 1
 
+// Of a sum S of P with b bits: P below 2^(b - 23) S is not a multiple of the unit of S in f32.
+inline constexpr double kFineShare[kClumpTypes] = {0x1p-15, 0x1p-12, 0x1p-19};  // b = kept + 1
+
 struct WeightSums {
   double row_sum = 0;  // of the weights, in the order of reference.h
   double squares = 0;
@@ -36,6 +39,15 @@ struct WeightSums {
   double subnormal_errors[kLostTypes][kPhaseMoves] = {};  // of weights that round to multiples of the step
   double subnormal_squares[kLostTypes] = {};              // of the largest errors
   double faint_squares = 0;                               // of the weights below 2^-7
+};
+
+// Keys between two looks at the row sum so far.
+inline constexpr std::int64_t kPartialBlock = 16;
+
+// Sums over the blocks of a row, of which partial_sums.h makes its terms: [0] from the first key on, [1] from the last.
+struct PartialRowSums {
+  double squares[2] = {};           // of the row sum at the end of a block, times its keys
+  double cut[2][kClumpTypes] = {};  // what matrix instructions cut from it
 };
 
 }  // namespace kvscope::attention

@@ -8,7 +8,7 @@
 // its distance from the nearest number of the narrow type, in half steps: -1 .. 1. The clump of a row is the largest
 // magnitude of the weighted mean phase, when all phases are moved by 0, a quarter or half a step: kernels round
 // exp(score - m), and m moves all phases. m need not be the row's maximum: kernels raise it late, take an upper bound
-// of it, or scale P to the range of its type, so that the largest probability rounds too. flat_clump.h and
+// of it, or scale P to the range of its type, so that the largest probability rounds too. flat_weights.h and
 // rising_clump.h add to it.
 //
 // faint is what P loses below the normal range of its type: the weight of keys under 2^-7 of the largest, and the sums
@@ -82,7 +82,7 @@ class WeightTerms {
   [[nodiscard]] const WeightSums& sums() const { return sums_; }
   // `row_sum`: of all weights, with the sink's.
   [[nodiscard]] double p2(double row_sum) const { return std::sqrt(sums_.squares) / row_sum; }
-  // Relative to the row's maximum; rising_clump.h has what maxima of tiles add, flat_clump.h what other numbers do.
+  // Relative to the row's maximum; rising_clump.h has what maxima of tiles add, flat_weights.h what other numbers do.
   [[nodiscard]] double clump(std::size_t type, double row_sum) const {
     double largest = 0;
     for (const double x : sums_.phases[type]) largest = std::fabs(x) > largest ? std::fabs(x) : largest;

@@ -181,15 +181,42 @@ struct ExactRows {
     }
   }
 
-  static constexpr ExactRowKernels kernels() { return {dots<false>, dots<true>, accumulate}; }
+  // Four rows side by side: a comparison waits for the one before it.
+  static double larger(double largest, const std::byte* const* v, std::int64_t keys, std::int64_t padded) {
+    const Bits sign_bit = Bits{} + static_cast<long long>(0x8000000000000000ULL);
+    Vec most[4], of_infinite[4] = {};
+    for (Vec& x : most) x = L::all(largest);
+    for (std::int64_t t = 0; t < keys; t += 4) {
+      const std::byte* rows[4];
+      for (int i = 0; i < 4; ++i) rows[i] = v[t + i < keys ? t + i : t];
+      for (std::int64_t d = 0; d < padded; d += W) {
+        for (int i = 0; i < 4; ++i) {
+          const Vec x = Elements::at(rows[i], d);
+          const Vec size = (Vec)((Bits)x & ~sign_bit);
+          most[i] = L::chosen(size > most[i], size, most[i]);
+          of_infinite[i] += x * 0.0;  // NaN, if x is not finite
+        }
+      }
+    }
+    double zero = 0;
+    for (int i = 0; i < 4; ++i) {
+      for (int lane = 0; lane < W; ++lane) {
+        largest = most[i][lane] > largest ? most[i][lane] : largest;
+        zero += of_infinite[i][lane];
+      }
+    }
+    return zero == 0 ? largest : __builtin_inf();
+  }
+
+  static constexpr ExactRowKernels kernels() { return {dots<false>, dots<true>, accumulate, larger}; }
 
   // Of rows that are read where they are, if that is faster than decoding them first. Each row of K is decoded again
   // for the next rows of q, of which W = 2 has two at a time. Rows of V are in few sets of the first-level cache, where
   // a line is kept for one step only: a step should read all of it.
   static constexpr ExactRowKernels kernels_in_place() {
-    if constexpr (W == 2) return {nullptr, nullptr, nullptr};
+    if constexpr (W == 2) return {nullptr, nullptr, nullptr, nullptr};
     if constexpr (kWideSteps) return kernels();
-    return {dots<false>, dots<true>, nullptr};
+    return {dots<false>, dots<true>, nullptr, nullptr};
   }
 };
 

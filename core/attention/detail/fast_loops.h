@@ -365,6 +365,35 @@ struct FastLoops {
     }
   }
 
+  // Without the sign, the bits of floats have the order of the floats, and those of infinities and NaNs come last. Two
+  // rows side by side: a comparison waits for the one before it.
+  static double larger(double largest, const std::byte* const* v, std::int64_t keys, std::int64_t padded) {
+    Bits most[4] = {};
+    for (std::int64_t t = 0; t < keys; t += 2) {
+      const std::byte *first = v[t], *second = v[t + 1 < keys ? t + 1 : t];
+      for (std::int64_t at = 0; at < padded * Source::kBytes; at += kStepBytes) {
+        keep_larger(Source::template half<0>(first + at), most[0]);
+        keep_larger(Source::template half<1>(first + at), most[1]);
+        keep_larger(Source::template half<0>(second + at), most[2]);
+        keep_larger(Source::template half<1>(second + at), most[3]);
+      }
+    }
+    for (const Bits& bits : most) {
+      for (int lane = 0; lane < W; ++lane) {
+        const int of_lane = bits[lane];
+        float x;
+        __builtin_memcpy(&x, &of_lane, sizeof x);
+        if (!(x < __builtin_inff())) return __builtin_inf();
+        largest = static_cast<double>(x) > largest ? static_cast<double>(x) : largest;
+      }
+    }
+    return largest;
+  }
+  static void keep_larger(Vec x, Bits& most) {
+    const Bits bits = (Bits)size_of_lanes(x);
+    most = bits > most ? bits : most;
+  }
+
   // Elements of a row as floats in their order. `count` is any number.
   static void widen(const std::byte* source, std::int64_t count, float* target) {
     std::int64_t i = 0;
@@ -384,7 +413,7 @@ struct FastLoops {
     __builtin_memcpy(target + W, &high, sizeof high);
   }
 
-  static constexpr FastRowKernels kernels() { return {arrange, dots, largest_square, accumulate, widen}; }
+  static constexpr FastRowKernels kernels() { return {arrange, dots, largest_square, accumulate, larger, widen}; }
 };
 
 template <int W>
@@ -400,6 +429,7 @@ const ReferenceKernels* kernels_of() {
                                                           .bf16 = ExactRows<W, Bf16Elements<W>>::kernels_in_place(),
                                                           .scan = Exact::scan,
                                                           .weigh = Exact::weigh,
+                                                          .partial = Exact::partial,
                                                           .raise = Exact::raise,
                                                           .join = Exact::join,
                                                           .end_group = Exact::end_group,
@@ -412,6 +442,7 @@ const ReferenceKernels* kernels_of() {
                                                          .e5m2 = FastLoops<kFloats, E5m2Rows<kFloats>>::kernels(),
                                                          .scale = Weights::scale,
                                                          .weigh = Weights::weigh,
+                                                         .partial = Weights::partial,
                                                          .raise = Weights::raise,
                                                          .join = Weights::join}};
   return &kKernels;

@@ -30,12 +30,17 @@ struct FastWeights {
   }
 
   static void raise(const float* e, std::int64_t count, double maximum, double (*phases)[kPhaseMoves]) {
-    Loops<W / 2>::raise_weights(count, maximum, phases, [&](std::int64_t t) {
-      if (t + W / 2 <= count) return as_doubles<W>(loaded<Half>(e + t));
-      float rest[W / 2] = {};
-      for (std::int64_t i = t; i < count; ++i) rest[i - t] = e[i];
-      return as_doubles<W>(loaded<Half>(rest));
-    });
+    Loops<W / 2>::raise_weights(count, maximum, phases, [&](std::int64_t t) { return load_rest(e, t, count); });
+  }
+  static void partial(const float* e, std::int64_t count, double sink, double row_sum, PartialRowSums* sums) {
+    Loops<W / 2>::partial_sums_of(count, sink, row_sum, sums, [&](std::int64_t t) { return load_rest(e, t, count); });
+  }
+  // Half a vector from element t on as doubles, 0 from element `count` on.
+  static Doubles load_rest(const float* e, std::int64_t t, std::int64_t count) {
+    if (t + W / 2 <= count) return as_doubles<W>(loaded<Half>(e + t));
+    float rest[W / 2] = {};
+    for (std::int64_t i = t; i < count; ++i) rest[i - t] = e[i];
+    return as_doubles<W>(loaded<Half>(rest));
   }
 
   static void join(double e, const float* const* values, const float* const* partners, std::int64_t count,

@@ -16,11 +16,10 @@
 #include <xtensor/xtensor.hpp>
 
 #include "core/attention/detail/joined_rows.h"
-#include "core/attention/detail/largest_element.h"
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
 #include "core/attention/equal_weights.h"
-#include "core/attention/flat_clump.h"
+#include "core/attention/flat_weights.h"
 #include "core/attention/mask.h"
 #include "core/attention/partial_sums.h"
 #include "core/attention/problem.h"
@@ -118,6 +117,7 @@ class QueryBlock {
     if (v_loops_ != nullptr && v_loops_->accumulate == nullptr) v_loops_ = nullptr;
     score_keys();
     fill(denominators_, 1.0, queries_ * p_.query_heads);  // 1: of a row without a key
+    fill(additions_, 0.0, queries_ * p_.query_heads);
     for (std::int64_t query = 0; query < queries_; ++query) {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) soften(query, head);
     }
@@ -298,14 +298,13 @@ class QueryBlock {
     double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
-    write_weights(weights, sums, sum, i, head);
+    write_weights(weights, sums, sum, row, i, head);
     result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
 
     result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
-    result_.partial_sums(i, head, 1) =
-        canonical_nan(row_sum_so_far(std::span<const T>(weights), sum - sums.row_sum, sum));
-    const auto cut = row_sum_cut(std::span<const T>(weights), sum - sums.row_sum, sum);
-    for (std::size_t k = 0; k < kClumpTypes; ++k) result_.row_sum_cut(i, head, k) = canonical_nan(cut[k]);
+    const RowSumTerms of_sum = row_sum_terms(kernels_, weights, sum - sums.row_sum, sum);
+    result_.partial_sums(i, head, 1) = canonical_nan(of_sum.so_far);
+    for (std::size_t k = 0; k < kClumpTypes; ++k) result_.row_sum_cut(i, head, k) = canonical_nan(of_sum.cut[k]);
     if (keys < visible.size()) spread(all);
 
     const double natural = largest + portable_log(sum);
@@ -362,16 +361,17 @@ class QueryBlock {
   }
 
   // The terms of the bounds that depend on the weights alone.
-  void write_weights(std::span<const T> weights, const WeightSums& sums, double sum, std::int64_t i,
+  void write_weights(std::span<const T> weights, const WeightSums& sums, double sum, std::int64_t row, std::int64_t i,
                      std::int64_t head) {
     const WeightTerms terms(sums);
     const std::array<double, kClumpTypes> rising = rising_clump(kernels_, weights, sums, sum);
-    const std::array<double, kClumpTypes> flat = flat_clump(weights, sums, sum);
+    const FlatTerms flat = flat_terms(weights, sums, sum);
     result_.keys(i, head) = static_cast<double>(weights.size());
     result_.p2(i, head) = canonical_nan(terms.p2(sum));
-    result_.repeats(i, head) = terms.repeats();
+    additions_(row) = flat.additions;
+    result_.repeats(i, head) = std::max(terms.repeats(), flat.additions);
     for (std::size_t k = 0; k < kClumpTypes; ++k) {
-      const double still = terms.clump(k, sum), more = std::max(rising[k], flat[k]);
+      const double still = terms.clump(k, sum), more = std::max(rising[k], flat.clump[k]);
       result_.clump(i, head, k) = canonical_nan(more > still ? more : still);
     }
     for (std::size_t k = 0; k < kFaintTerms; ++k) result_.faint(i, head, k) = canonical_nan(terms.faint(k, sum));
@@ -421,12 +421,12 @@ class QueryBlock {
   void sum_doubles(std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
     const RowKernels& loops = loops_or_decoded(v_loops_);
     const std::byte* const* rows = rows_of(v_rows_, v_loops_ != nullptr, values_);
-    measure_values(kv_head, rows, end - block);
     each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
       const std::int64_t row = row_of(query, kv_head * group_);
       loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
                        &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
     });
+    measure_values(kv_head, rows);  // of rows that are in the processor's caches now
     const std::int64_t running_block = (block - origin_) / kRunningBlock * kRunningBlock + origin_;
     if (end - running_block < kRunningBlock && end < needed_.last) return;
     each_query(running_block, end, [&](std::int64_t query, std::int64_t, std::int64_t) {
@@ -439,13 +439,13 @@ class QueryBlock {
     static_assert(kFastKeys == kRunningBlock, "each call looks at the running sum once");
     const RowKernels& loops = loops_or_decoded(v_loops_);
     const std::byte* const* rows = rows_of(v_rows_, v_loops_ != nullptr, values_);
-    measure_values(kv_head, rows, end - block);
     each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
       const std::int64_t row = row_of(query, kv_head * group_);
       loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
                        &sums_(row, 0, 0), &running_(row, 0), std::exchange(ahead, Ahead{}));
       for (std::int64_t r = row; r < row + group_; ++r) blocks_(r) += 1;
     });
+    measure_values(kv_head, rows);  // of rows that are in the processor's caches now
   }
 
   // Adds the square of the sum so far, at the end of a block of kRunningBlock keys.
@@ -471,24 +471,24 @@ class QueryBlock {
     }
   }
 
-  DType dtype_of_value_rows() const {
-    if (v_loops_ != nullptr) return p_.v.dtype;
-    return kFast ? DType::f32 : DType::f64;
-  }
-  void measure_values(std::int64_t kv_head, const std::byte* const* rows, std::int64_t keys) {
-    std::int64_t& largest = largest_[static_cast<std::size_t>(kv_head)];
+  // Of the rows of run_, which are also at `rows` for the loops. Loops of floats read stored elements sooner.
+  void measure_values(std::int64_t kv_head, const std::byte* const* rows) {
+    double& largest = largest_[static_cast<std::size_t>(kv_head)];
     if (largest < 0) return;
-    const std::span<const std::byte* const> all(rows, static_cast<std::size_t>(keys));
-    largest = larger_of_rows(largest, dtype_of_value_rows(), all, p_.v.head_size);
+    const auto keys = static_cast<std::int64_t>(run_.elements.size());
+    const bool as_stored = p_.v.scales == nullptr && p_.v.head_size % kFastStep == 0;
+    if (const FastRowKernels* stored = as_stored ? fast_row_kernels(kernels_, p_.v.dtype) : nullptr) {
+      largest = stored->larger(largest, run_.elements.data(), keys, p_.v.head_size);
+    } else {
+      largest = loops_or_decoded(v_loops_).larger(largest, rows, keys, v_padded_);
+    }
   }
 
   void write_largest_values() {
     for (std::int64_t query = 0; query < queries_; ++query) {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) {
         if (!needs_largest_value(query, head)) continue;
-        const std::int64_t bits = largest_[static_cast<std::size_t>(head / group_)];
-        const double x = load_as_double(dtype_of_value_rows(), reinterpret_cast<const std::byte*>(&bits));
-        result_.largest_value(result_row(query), head) = std::isfinite(x) ? x : std::numeric_limits<double>::infinity();
+        result_.largest_value(result_row(query), head) = largest_[static_cast<std::size_t>(head / group_)];
       }
     }
   }
@@ -531,7 +531,8 @@ class QueryBlock {
     const double p2 = terms.weights / row_sum;
     double& kept = result_.p2(i, head);
     if (p2 > kept) kept = p2;
-    result_.repeats(i, head) = terms.additions / row_sum + absorbed(e, 0, row_sum);
+    const double additions = std::max(terms.additions / row_sum, additions_(row));
+    result_.repeats(i, head) = additions + absorbed(e, 0, row_sum);
   }
 
   void write() {
@@ -571,6 +572,7 @@ class QueryBlock {
   std::vector<T> scores_;                // [query, query_head, needed key]: dot products, scores, then weights
   std::vector<double> row_scores_;       // [visible key]: scores of one row; fast path only
   xt::xtensor<double, 1> denominators_;  // [query * query_head]
+  xt::xtensor<double, 1> additions_;     // [query * query_head] of nearly equal weights, in one direction
   xt::xtensor<double, 3> sums_;          // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2
   xt::xtensor<double, 2> running_;       // [query * query_head, v_padded]: squares of the sum of e * v after each block
   xt::xtensor<double, 1> blocks_;        // [query * query_head]: blocks that running_ sums up
@@ -580,10 +582,10 @@ class QueryBlock {
   std::vector<const std::byte*> decoded_;  // [key] rows of keys_ or values_
   const RowKernels* k_loops_ = nullptr;    // null if rows are decoded first, as v_loops_
   const RowKernels* v_loops_ = nullptr;
-  double lowest_ = 0;                  // the lowest score less its row's maximum
-  std::vector<std::size_t> shown_;     // places of the keys of one row that its biases do not hide
-  std::vector<double> products_;       // of one score, for rows with small scores
-  std::vector<std::int64_t> largest_;  // [kv_head] bits of the largest |v| (largest_element.h); -1: not measured
+  double lowest_ = 0;               // the lowest score less its row's maximum
+  std::vector<std::size_t> shown_;  // places of the keys of one row that its biases do not hide
+  std::vector<double> products_;    // of one score, for rows with small scores
+  std::vector<double> largest_;     // [kv_head] the largest |v|; -1: not measured
   EqualWeights equal_;
   JoinedRows<T> joined_;
   RowRun run_;       // rows of the current computation

@@ -53,6 +53,9 @@ struct ExactRowKernels {
   //   sums[r][0][dim] += x      sums[r][1][dim] += |x|      sums[r][2][dim] += x * x
   void (*accumulate)(const double* weights, std::int64_t weight_stride, std::int64_t rows, const std::byte* const* v,
                      std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead);
+
+  // The larger of `largest` and the |x| of `keys` rows; infinity if an element is not finite.
+  double (*larger)(double largest, const std::byte* const* v, std::int64_t keys, std::int64_t padded);
 };
 
 // The loops of the reference.
@@ -71,6 +74,9 @@ struct ExactKernels {
   // The sums over `count` weights e: their own, in the order of reference.h, and those of the error bound, which are
   // added in eight lanes too.
   void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
+
+  // The sums of partial_sums.h over `count` weights, which add up to `row_sum` with the sink's weight.
+  void (*partial)(const double* e, std::int64_t count, double sink, double row_sum, PartialRowSums* sums);
 
   // What a tile of `count` weights adds to the phases if they are taken relative to `maximum` (rising_clump.h):
   //   phases[type][move] = sum over e of e * (phase of e / maximum - phase of e), in eight lanes
@@ -108,6 +114,9 @@ struct FastRowKernels {
   void (*accumulate)(const float* weights, std::int64_t weight_stride, std::int64_t rows, const std::byte* const* v,
                      std::int64_t keys, std::int64_t padded, double* sums, double* running, const Ahead& ahead);
 
+  // As of ExactRowKernels.
+  double (*larger)(double largest, const std::byte* const* v, std::int64_t keys, std::int64_t padded);
+
   // Elements of one row as floats, exactly.
   void (*widen)(const std::byte* source, std::int64_t count, float* target);
 };
@@ -123,6 +132,7 @@ struct FastKernels {
   void (*weigh)(const double* scores, std::int64_t count, double largest, float* e, WeightSums* sums);
 
   // As of ExactKernels, with the same bits for weights that are floats.
+  void (*partial)(const float* e, std::int64_t count, double sink, double row_sum, PartialRowSums* sums);
   void (*raise)(const float* e, std::int64_t count, double maximum, double (*phases)[kPhaseMoves]);
 
   // As of ExactKernels.

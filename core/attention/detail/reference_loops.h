@@ -253,12 +253,71 @@ struct Loops {
     }
   }
   static void raise(const double* e, std::int64_t count, double maximum, double (*phases)[kPhaseMoves]) {
-    raise_weights(count, maximum, phases, [&](std::int64_t t) {
-      if (t + W <= count) return load(e + t);
-      double rest[W] = {};
-      for (std::int64_t i = t; i < count; ++i) rest[i - t] = e[i];
-      return load(rest);
-    });
+    raise_weights(count, maximum, phases, [&](std::int64_t t) { return load_rest(e, t, count); });
+  }
+
+  // partial() of weights of which `load_at(t)` returns those of keys t to t + W - 1 as doubles, 0 after the last one.
+  template <class F>
+  static void partial_sums_of(std::int64_t count, double sink, double row_sum, PartialRowSums* sums, const F& load_at) {
+    static_assert(kPartialBlock == 2 * kLanes);
+    constexpr double kHalfUnitOfResults = 0x1p-24, kHalfUnitOfProducts = 0x1p-26;
+    Vec products[2][kClumpTypes][kParts] = {};
+    double squares[2] = {}, results[2][kClumpTypes] = {}, before = 0;
+    for (std::int64_t t = 0; t < count; t += kPartialBlock) {
+      const std::int64_t keys = kPartialBlock < count - t ? kPartialBlock : count - t;
+      Vec pairs[kParts], shown[2][kParts], least[kParts];
+      for (int part = 0; part < kParts; ++part) {
+        const Vec e = load_at(t + part * W), f = load_at(t + kLanes + part * W);
+        pairs[part] = e + f;
+        shown[0][part] = chosen(e > 0.0, e, all(__builtin_inf()));  // a key with weight 0 adds nothing
+        shown[1][part] = chosen(f > 0.0, f, all(__builtin_inf()));
+        least[part] = chosen(shown[0][part] < shown[1][part], shown[0][part], shown[1][part]);
+      }
+      const double block = fold(pairs), smallest = smallest_of(least);
+      const double others = row_sum - sink - before;
+      before += block;
+      const double so_far[2] = {sink + before, (others > block ? others : block) + sink};
+      const double instructions = keys > 8 ? 2 : 1;
+      for (int direction = 0; direction < 2; ++direction) {
+        const double sum = so_far[direction];
+        squares[direction] += static_cast<double>(keys) * sum * sum;
+        for (std::size_t type = 0; type < kClumpTypes; ++type) {
+          const double fine = kFineShare[type] * sum;
+          if (smallest == __builtin_inf() || smallest >= fine) continue;
+          results[direction][type] += sum * instructions * kHalfUnitOfResults;
+          const Vec lost = all(sum * kHalfUnitOfProducts), below = all(fine / 4);
+          for (int part = 0; part < kParts; ++part) {
+            for (int half = 0; half < 2; ++half) {
+              products[direction][type][part] += (Vec)((Bits)lost & (shown[half][part] < below));
+            }
+          }
+        }
+      }
+    }
+    for (int direction = 0; direction < 2; ++direction) {
+      sums->squares[direction] = squares[direction];
+      for (std::size_t type = 0; type < kClumpTypes; ++type) {
+        sums->cut[direction][type] = results[direction][type] + fold(products[direction][type]);
+      }
+    }
+  }
+  static double smallest_of(const Vec* parts) {
+    double lane[8];
+    __builtin_memcpy(lane, parts, sizeof lane);
+    for (int half = 4; half > 0; half /= 2) {
+      for (int i = 0; i < half; ++i) lane[i] = lane[i + half] < lane[i] ? lane[i + half] : lane[i];
+    }
+    return lane[0];
+  }
+  static void partial(const double* e, std::int64_t count, double sink, double row_sum, PartialRowSums* sums) {
+    partial_sums_of(count, sink, row_sum, sums, [&](std::int64_t t) { return load_rest(e, t, count); });
+  }
+  // The vector from element t on, 0 from element `count` on.
+  static Vec load_rest(const double* e, std::int64_t t, std::int64_t count) {
+    if (t + W <= count) return load(e + t);
+    double rest[W] = {};
+    for (std::int64_t i = t; i < count; ++i) rest[i - t] = e[i];
+    return load(rest);
   }
 
   // Eight lanes of each sum of weigh().

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/attention/equal_weights.h"
-#include "core/attention/flat_clump.h"
+#include "core/attention/flat_weights.h"
 #include "core/attention/partial_sums.h"
 #include "core/attention/rising_clump.h"
 #include "core/attention/weight_terms.h"
@@ -287,20 +287,22 @@ RowEvaluator::Weights RowEvaluator::weigh(const Recipe& recipe, const std::vecto
   row.keys = static_cast<double>(std::max<std::size_t>(scores.size(), 1));
   row.head_size = static_cast<double>(problem_.k.head_size);
   row.p2 = weights.p2(sum);
-  row.repeats = weights.repeats();
   const auto rising = attention::rising_clump(of_keys, weights.sums(), sum);
-  const auto flat = attention::flat_clump(of_keys, weights.sums(), sum);
+  const attention::FlatTerms flat = attention::flat_terms(of_keys, weights.sums(), sum);
+  row.repeats = std::max(weights.repeats(), flat.additions);
   for (std::size_t i = 0; i < attention::kClumpTypes; ++i) {
-    row.clump[i] = std::max({weights.clump(i, sum), rising[i], flat[i]});
+    row.clump[i] = std::max({weights.clump(i, sum), rising[i], flat.clump[i]});
   }
   for (std::size_t i = 0; i < attention::kFaintTerms; ++i) row.faint[i] = weights.faint(i, sum);
   for (std::size_t i = 0; i < attention::kLostTerms; ++i) row.lost[i] = weights.lost(i, sum);
-  row.row_sum_so_far = attention::row_sum_so_far(of_keys, sum - without_sink, sum);
-  std::ranges::copy(attention::row_sum_cut(of_keys, sum - without_sink, sum), row.row_sum_cut);
+  const attention::RowSumTerms of_sum = attention::row_sum_terms(of_keys, sum - without_sink, sum);
+  row.row_sum_so_far = of_sum.so_far;
+  std::ranges::copy(of_sum.cut, row.row_sum_cut);
   if (equal_weights_.many(of_keys)) {
     result.joined = attention::EqualWeights::sorted(of_keys);
     row.p2 = std::max(row.p2, size_of_distinct(of_keys, result.joined) / sum);
-    row.repeats = attention::EqualWeights::systematic_additions(of_keys, result.joined) / sum;
+    const double equal = attention::EqualWeights::systematic_additions(of_keys, result.joined) / sum;
+    row.repeats = std::max(equal, flat.additions);
   }
   row.repeats += attention::absorbed(of_keys, 0, sum);
   result.sum = sum;

@@ -21,7 +21,7 @@ namespace {
 double share(const std::vector<double>& weights, double sink = 0) {
   double sum = sink;
   for (const double e : weights) sum += e;
-  return row_sum_so_far<double>(weights, sink, sum);
+  return row_sum_terms(weights, sink, sum).so_far;
 }
 
 TEST(PartialSums, OfARowSumAreItsRootMeanSquareOverBlocks) {
@@ -186,7 +186,7 @@ TEST(PartialSums, OfSmallScoresAreSmall) {
 std::array<double, kClumpTypes> cut(const std::vector<double>& weights, double sink = 0) {
   double sum = sink;
   for (const double e : weights) sum += e;
-  return row_sum_cut<double>(weights, sink, sum);
+  return row_sum_terms(weights, sink, sum).cut;
 }
 
 // 11 bits of P are multiples of the unit of a sum up to 2^12 P, and 8 bits up to 2^15 P.

@@ -1,5 +1,6 @@
-// What nearly equal weights add to the clump: against P rounded relative to any number, and one kernel within the bound.
-#include "core/attention/flat_clump.h"
+// What nearly equal weights add to the clump, and how many of their additions round in one direction: against P rounded
+// relative to any number, against sums in f32, and kernels within the bound.
+#include "core/attention/flat_weights.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@
 #include "core/attention/bounds.h"
 #include "core/attention/weight_terms.h"
 
-namespace kvscope::attention::flat_clump_test {
+namespace kvscope::attention::flat_weights_test {
 namespace {
 
 using Scores = std::vector<double>;
@@ -38,7 +39,7 @@ struct Row {
     }
   }
   [[nodiscard]] std::array<double, kClumpTypes> flat() const {
-    return flat_clump(std::span<const double>(weights), terms.sums(), sum);
+    return flat_terms(std::span<const double>(weights), terms.sums(), sum).clump;
   }
   // Relative error of the sum of P, rounded to `kept` bits relative to a number `below` the maximum.
   [[nodiscard]] double error(int kept, double below) const {
@@ -86,13 +87,13 @@ TEST(FlatClump, IsZeroForWeightsThatVary) {
       EXPECT_LE(flat[2], 0.06) << keys << " keys, " << deviation;  // a quarter step is a 32nd of the number
     }
   }
-  EXPECT_EQ(flat_clump(std::span<const double>(), WeightSums{}, 1), none);
+  EXPECT_EQ(flat_terms(std::span<const double>(), WeightSums{}, 1).clump, none);
   const std::vector<double> zeros(100, 0.0);  // beside a sink with all the weight
-  EXPECT_EQ(flat_clump(std::span<const double>(zeros), WeightSums{}, 1), none);
+  EXPECT_EQ(flat_terms(std::span<const double>(zeros), WeightSums{}, 1).clump, none);
   WeightTerms terms;
   const std::vector<double> nan(3, NAN);
   for (const double e : nan) terms.add(e);
-  EXPECT_EQ(flat_clump(std::span<const double>(nan), terms.sums(), NAN), none);
+  EXPECT_EQ(flat_terms(std::span<const double>(nan), terms.sums(), NAN).clump, none);
 }
 
 // Half of the keys at half the weight have the phases of the others; at a third of it, theirs alone.
@@ -109,14 +110,16 @@ TEST(FlatClump, OfFloatsIsThatOfDoubles) {
   const Row row(spread(4096, 0.01));
   const std::vector<float> floats(row.weights.begin(), row.weights.end());
   const std::vector<double> doubles(floats.begin(), floats.end());
-  EXPECT_EQ(flat_clump(std::span<const float>(floats), row.terms.sums(), row.sum),
-            flat_clump(std::span<const double>(doubles), row.terms.sums(), row.sum));
+  const FlatTerms of_floats = flat_terms(std::span<const float>(floats), row.terms.sums(), row.sum);
+  const FlatTerms of_doubles = flat_terms(std::span<const double>(doubles), row.terms.sums(), row.sum);
+  EXPECT_EQ(of_floats.clump, of_doubles.clump);
+  EXPECT_EQ(of_floats.additions, of_doubles.additions);
 }
 
 TEST(FlatClump, IsOfAllTheWeightWithTheSinks) {
   const Row row(spread(4096, 0.01));
   const std::array<double, kClumpTypes> half =
-      flat_clump(std::span<const double>(row.weights), row.terms.sums(), 2 * row.sum);
+      flat_terms(std::span<const double>(row.weights), row.terms.sums(), 2 * row.sum).clump;
   for (std::size_t type = 0; type < kClumpTypes; ++type) EXPECT_EQ(half[type], row.flat()[type] / 2);
 }
 
@@ -180,5 +183,101 @@ TEST(FlatClump, AcceptsAKernelThatSubtractsLessThanTheMaximum) {
   EXPECT_LE(error, lse_budget(rounding, terms).p);
 }
 
+// --- additions --------------------------------------------------------------------------------------------------------
+
+double additions_of(const Row& row) {
+  return flat_terms(std::span<const double>(row.weights), row.terms.sums(), row.sum).additions;
+}
+
+// Relative error of the row sum in f32, one by one, relative to a number `below` the maximum.
+double error_of_f32(const Row& row, double below, bool backwards) {
+  float sum = 0;
+  double exact = 0;
+  for (std::size_t t = 0; t < row.weights.size(); ++t) {
+    const double e = row.weights[backwards ? row.weights.size() - 1 - t : t] * std::exp(below);
+    sum += static_cast<float>(e);
+    exact += static_cast<double>(static_cast<float>(e));
+  }
+  return std::fabs(static_cast<double>(sum) / exact - 1);
+}
+
+TEST(FlatAdditions, OfEqualWeightsAreAll) {
+  for (const std::size_t keys : {1000u, 4096u, 20000u}) {
+    const Row row(Scores(keys, 0.0));
+    EXPECT_NEAR(additions_of(row) / static_cast<double>(keys), 0.5, 0.03) << keys;
+  }
+}
+
+// As many as errors without a direction add up to.
+TEST(FlatAdditions, AreFewOfWeightsThatVary) {
+  for (const double deviation : {0.5, 1.0, 3.0}) {
+    for (const std::size_t keys : {17u, 188u, 1000u, 16384u, 65536u}) {
+      EXPECT_LE(additions_of(Row(normal(keys, deviation))), 2 * std::sqrt(keys)) << keys << " keys, " << deviation;
+    }
+  }
+  EXPECT_EQ(additions_of(Row(Scores(1, 0.0))), 0);
+}
+
+// Every addition to a sink of 65,536 has the sink's unit.
+TEST(FlatAdditions, OfASinkBeginAtItsWeight) {
+  const Row row(spread(1000, 1e-4));
+  const FlatTerms terms = flat_terms(std::span<const double>(row.weights), row.terms.sums(), 65536 + row.sum);
+  EXPECT_GT(terms.additions, 850);
+  EXPECT_LE(terms.additions, 1000);
+}
+
+// Sums in f32 for 25 numbers that a kernel may subtract, in both directions: the error is within the additions and
+// seven deviations of independent errors, a third of all where every sum is smaller. Without the term, many are outside.
+TEST(FlatAdditions, CoverSumsInF32) {
+  int outside_without = 0;
+  double most = 0;
+  for (const std::size_t keys : {1000u, 4096u, 16384u, 65536u}) {
+    std::vector<std::pair<std::string, Scores>> rows;
+    for (const double deviation : {1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 0.1}) {
+      rows.emplace_back("normal " + std::to_string(deviation), normal(keys, deviation));
+      rows.emplace_back("spread over " + std::to_string(deviation), spread(keys, deviation));
+      Scores half = normal(keys, deviation);
+      for (std::size_t t = 0; t < keys; t += 2) half[t] = std::sin(static_cast<double>(t * t));
+      rows.emplace_back("half of the keys normal " + std::to_string(deviation), half);
+      Scores rising = normal(keys, deviation);
+      std::ranges::sort(rising);
+      rows.emplace_back("rising, normal " + std::to_string(deviation), rising);
+    }
+    for (const auto& [what, scores] : rows) {
+      const Row row(scores);
+      const double independent = 7 * 0.5 * std::sqrt(16 + static_cast<double>(keys) / 3);
+      const double additions = additions_of(row);
+      for (int i = 0; i < 25; ++i) {
+        for (const bool backwards : {false, true}) {
+          const double error = error_of_f32(row, std::log(2.0) * i / 25, backwards) * 0x1p24;
+          EXPECT_LE(error, additions + independent) << what << ", " << keys << " keys, " << i;
+          outside_without += error > independent;
+          if (additions > 0) most = std::max(most, error / (additions + independent));
+        }
+      }
+    }
+  }
+  EXPECT_GE(outside_without, 250);
+  EXPECT_GE(most, 0.5);
+}
+
+// A correct kernel that the bound rejected before it had this term.
+TEST(FlatAdditions, AcceptALongSumInF32) {
+  const Row row(normal(65536, 0.001));
+  Rounding rounding = rounding_of(DType::f32);
+  rounding.row_sum = RowSum::exact;
+  RowTerms terms;
+  terms.keys = 65536, terms.lse = 11, terms.p2 = row.terms.p2(row.sum), terms.row_sum_so_far = std::sqrt(1.0 / 3);
+  for (double& x : terms.clump) x = 0;
+  for (double& x : terms.faint) x = 0;
+  for (double& x : terms.lost) x = 0;
+  double error = 0;
+  for (int i = 0; i < 20; ++i) error = std::max(error, error_of_f32(row, 0.03 * i, false));
+  terms.repeats = row.terms.repeats();
+  EXPECT_GT(error, 2 * lse_budget(rounding, terms).sum);
+  terms.repeats = additions_of(row);
+  EXPECT_LE(error, lse_budget(rounding, terms).sum);
+}
+
 }  // namespace
-}  // namespace kvscope::attention::flat_clump_test
+}  // namespace kvscope::attention::flat_weights_test
