@@ -62,6 +62,8 @@ struct Test {
 // only makes lse smaller, by up to f, is half of it: the distance from a value that is f / 2 smaller is f / 2 at most.
 struct ElementError {
   double error = 0, systematic = 0, deviation = 0, rounding_variance = 0, step = 0;
+  double to_other_value = 0;  // how far the golden is from where the nearest stored value changes
+  double before_output = 0;   // largest error that may take it there
   [[nodiscard]] double variance() const { return deviation * deviation + rounding_variance; }
 };
 
@@ -71,9 +73,24 @@ ElementError element_error(DType type, const attention::Budget& budget, double c
   e.systematic = budget.before_output() - budget.independent - budget.common - budget.falling / 2;
   e.deviation = budget.deviation;
   e.step = 2 * attention::half_step(type, std::fabs(golden) + budget.before_output());
-  const double before = budget.deviation + e.systematic + budget.common + budget.falling / 2;
-  e.rounding_variance = std::min(before * e.step, e.step * e.step / 4);
+  e.before_output = budget.deviation + e.systematic + budget.common + budget.falling / 2;
+  e.rounding_variance = std::min(e.before_output * e.step, e.step * e.step / 4);
+  e.to_other_value = e.step / 2 - std::fabs(golden - rounded_to(type, golden));
   return e;
+}
+
+// The steps of the output are independent if the golden values fall on independent places between two stored values:
+// then the mean of the places, as points of a circle, is near its center. In a row of nearly equal values it is not, and
+// an error that they share takes all that are near the middle of two values to the other one: steps in one direction.
+void allow_steps_together(std::span<const double> golden, std::vector<ElementError>& errors) {
+  constexpr double kMostOfIndependent = 8;  // the square of the sum of n points exceeds 8 n with probability exp(-8)
+  double x = 0, y = 0;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const double place = 2 * std::numbers::pi * golden[i] / errors[i].step;
+    x += std::cos(place), y += std::sin(place);
+  }
+  if (!(x * x + y * y > kMostOfIndependent * static_cast<double>(errors.size()))) return;
+  for (ElementError& e : errors) e.systematic += e.to_other_value < e.before_output ? e.step : 0;
 }
 
 // One head of a sequence's last query.
@@ -102,6 +119,7 @@ class PageRow {
       if (!(errors_.back().variance() > 0)) return false;
       weighted += element.o * element.o / errors_.back().variance();
     }
+    allow_steps_together(o_, errors_);
     along_o_ = weighted;
     probability_ = attention::probability_errors(input_.rounding, terms);
     if (!input_.lse.empty()) {

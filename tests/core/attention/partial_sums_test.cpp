@@ -158,6 +158,39 @@ TEST(PartialSums, OfLongRowsShowAMissingKeyInF32) {
   EXPECT_GT(lse_budget(rounding, unknown).sum, 1.7 * lse_budget(rounding, terms).sum);
 }
 
+// Nearly equal weights and values: the additions of o and of the row sum in f32 round in one direction each, and not by
+// the same part.
+TEST(PartialSums, OfNearlyEqualProductsRoundInOneDirection) {
+  Row row(65536, 1, 0.0004F);
+  double largest = 0;
+  for (const float size : {0.7F, 0.83F, 0.97F}) {
+    for (float& v : row.v) v = size * (1 + 1e-4F * v);
+    row.compute();
+    const RowTerms terms = row_terms(row.golden, 0, 0, 1);
+    ElementTerms element = element_terms(row.golden, 0, 0, 0);
+    Rounding rounding = rounding_of(DType::f32);
+    rounding.row_sum = RowSum::exact;
+    for (const double below : {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6}) {
+      float weights = 0, products = 0;
+      for (std::int64_t key = 0; key < row.keys; ++key) {
+        const float e = std::exp(row.score(key, 1) - static_cast<float>(below));
+        weights += e;
+        products += e * row.v[static_cast<std::size_t>(key)];
+      }
+      const double error = std::fabs(static_cast<double>(products / weights) - element.o);
+      EXPECT_LE(error, output_budget(rounding, terms, element).total()) << size << ' ' << below;
+      ElementTerms as_independent = element;
+      as_independent.running = std::sqrt(1.0 / 3) * std::fabs(element.o);
+      RowTerms no_additions = terms;
+      no_additions.repeats = 0;
+      largest = std::max(largest, error / output_budget(rounding, no_additions, as_independent).total());
+    }
+    EXPECT_GT(element.running, 5 * std::fabs(element.o)) << "as if its additions were independent";
+    for (float& v : row.v) v = (v / size - 1) / 1e-4F;
+  }
+  EXPECT_GT(largest, 2) << "no sum that the terms are for";
+}
+
 // Scores of 0.02: the partial sums are as small, and so are the errors of the scores of a correct kernel.
 TEST(PartialSums, OfSmallScoresAreSmall) {
   const Row row(33, 128, 0.001F);

@@ -27,17 +27,18 @@ struct Case {
   attention::Problem problem;
   Bundle golden;
 
-  explicit Case(double offset_of_v) {
-    const auto fill = [](std::vector<float>& x, std::int64_t count, std::uint64_t stream, double offset) {
+  explicit Case(double offset_of_v, double deviation_of_v = 1) {
+    const auto fill = [](std::vector<float>& x, std::int64_t count, std::uint64_t stream, double offset,
+                         double deviation = 1) {
       for (std::int64_t i = 0; i < count; ++i) {
         double sum = -6;
         for (std::uint64_t n = 0; n < 12; ++n) sum += CounterRng(5 + stream, n).uniform(static_cast<std::uint64_t>(i));
-        x.push_back(static_cast<float>(offset + sum));
+        x.push_back(static_cast<float>(offset + deviation * sum));
       }
     };
     fill(q, kHeads * kDims, 0, 0);
     fill(k, kBlocks * kPage * kKvHeads * kDims, 20, 0);
-    fill(v, kBlocks * kPage * kKvHeads * kDims, 40, offset_of_v);
+    fill(v, kBlocks * kPage * kKvHeads * kDims, 40, offset_of_v, deviation_of_v);
     for (std::uint32_t page = 0; page < kBlocks; ++page) table.push_back((page * 7 + 3) % kBlocks);
     problem.batch = 1;
     problem.query_heads = kHeads;
@@ -176,6 +177,27 @@ TEST(PageTests, ACommonFactorHasNoDirection) {
 }
 
 // A part of a page's weight: every element and row is within its bound, and the page is named.
+// All values of o are near 1 + 2^-8, the middle of two numbers of bf16, and differ by page 7 alone: a small common factor
+// takes them to the other number one after another, in the order of that page's direction.
+TEST(PageTests, NearlyEqualOutputsStepTogether) {
+  constexpr double kMiddle = 1 + 0x1p-8;
+  Case c(kMiddle, 1e-4);
+  constexpr std::size_t kOfPage = kPage * kKvHeads * kDims;
+  for (std::size_t i = 0; i < c.v.size(); ++i) {
+    if (i / kOfPage != c.table[7]) c.v[i] = static_cast<float>(kMiddle);
+  }
+  c.golden = golden_bundle(c.problem, attention::reference(c.problem), {});
+  const Case::Output exact = c.attend(true, [](std::int64_t, std::int64_t) { return 1.0; });
+  for (int i = -30; i <= 30; ++i) {
+    Case::Output output = exact;
+    for (double& x : output.o) x *= 1 + 1e-7 * i;
+    const std::string text = detail(c.compared(output, DType::bf16, DType::bf16), "o: pages");
+    const std::size_t at = text.find("largest ");
+    ASSERT_NE(at, std::string::npos) << text;
+    EXPECT_LT(std::stod(text.substr(at + 8)), 0.45) << text;  // 0.66, and above 1 for more elements, without that
+  }
+}
+
 TEST(PageTests, AFaintPageIsFoundWhereElementsAndRowsPass) {
   const Case c(0);
   const auto output = c.attend(true, [](std::int64_t, std::int64_t t) { return t / kPage == 21 ? 0.97 : 1; });
