@@ -1,0 +1,85 @@
+// Compiled once per instruction set (CMakeLists.txt).
+#include "gpu/virtual/machine/memory/lane_loops.h"
+
+#include "gpu/virtual/machine/memory/detail/lane_loop_sets.h"
+
+namespace kvscope::ptx::lanes::KVSCOPE_ISA {
+namespace {
+
+void add64(const std::uint64_t* base, std::uint64_t offset, std::uint64_t* out) {
+  for (int i = 0; i < kLanes; ++i) out[i] = base[i] + offset;
+}
+
+void add32(const std::uint32_t* base, std::uint64_t offset, std::uint64_t* out) {
+  for (int i = 0; i < kLanes; ++i) out[i] = base[i] + offset;
+}
+
+void fill(const std::uint64_t* at, LaneMask lanes, std::uint64_t* out) {
+  const std::uint64_t lead = at[__builtin_ctz(lanes)];
+  for (int i = 0; i < kLanes; ++i) out[i] = (lanes >> i & 1) != 0 ? at[i] : lead;
+}
+
+LanePattern pattern(const std::uint64_t* at, std::uint64_t bytes) {
+  std::uint64_t row = 0, one = 0;
+  for (int i = 0; i + 1 < kLanes; ++i) row |= (at[i + 1] - at[i]) ^ bytes;
+  for (int i = 0; i < kLanes; ++i) one |= at[i] ^ at[0];
+  return {row, one};
+}
+
+// x <= last exactly if neither x nor last - x has its highest bit: x would be negative, or last - x would wrap.
+bool locate(const std::uint64_t* at, std::uint64_t start, std::uint64_t last, std::byte* bytes, std::byte** out) {
+  std::uint64_t bits = 0;
+  for (int i = 0; i < kLanes; ++i) {
+    const std::uint64_t x = at[i] - start;
+    bits |= x | (last - x);
+    out[i] = bytes + x;
+  }
+  return bits >> 63 == 0;
+}
+
+bool any_within(const std::uint64_t* at, std::uint64_t from, std::uint64_t last) {
+  std::uint64_t outside = ~std::uint64_t{0};
+  for (int i = 0; i < kLanes; ++i) {
+    const std::uint64_t x = at[i] - from;
+    outside &= x | (last - x);
+  }
+  return outside >> 63 == 0;
+}
+
+bool ascending(const std::uint64_t* at) {
+  std::uint64_t bits = 0;
+  for (int i = 0; i + 1 < kLanes; ++i) bits |= at[i + 1] - at[i] - 1;
+  return bits >> 63 == 0;
+}
+
+bool any_equal(const std::uint64_t* at) {
+  std::uint32_t x[2 * kLanes];  // twice, so that x[i + turn] is a lane too
+  for (int i = 0; i < kLanes; ++i) x[i] = x[i + kLanes] = static_cast<std::uint32_t>(at[i] - at[0]);
+  std::uint32_t equal = 0;
+  for (int turn = 1; turn <= kLanes / 2; ++turn) {
+    for (int i = 0; i < kLanes; ++i) equal |= static_cast<std::uint32_t>(x[i] == x[i + turn]);
+  }
+  return equal != 0;
+}
+
+std::uint64_t offsets(const std::uint64_t* at, std::uint64_t first, std::int32_t* out) {
+  std::uint64_t bits = 0;
+  for (int i = 0; i < kLanes; ++i) {
+    const std::uint64_t offset = at[i] - first;
+    bits |= offset;
+    out[i] = static_cast<std::int32_t>(offset);
+  }
+  return bits;
+}
+
+std::uint32_t differing(const std::int32_t* offsets) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < kLanes; ++i) bits |= static_cast<std::uint32_t>(offsets[i] ^ offsets[0]);
+  return bits;
+}
+
+}  // namespace
+
+const LaneLoops kLoops{add64, add32, fill, pattern, locate, any_within, ascending, any_equal, offsets, differing};
+
+}  // namespace kvscope::ptx::lanes::KVSCOPE_ISA
