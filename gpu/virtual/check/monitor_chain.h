@@ -13,7 +13,10 @@ namespace kvscope::ptx {
 
 class MonitorChain final : public Monitor {
  public:
-  void add(Monitor& monitor) { monitors_.push_back(&monitor); }  // must outlive the chain
+  void add(Monitor& monitor) {  // must outlive the chain
+    monitors_.push_back(&monitor);
+    if (monitor.wants_accesses()) of_accesses_.push_back(&monitor);
+  }
   [[nodiscard]] bool empty() const { return monitors_.empty(); }
 
   // A chain of the parts of all monitors; null if one of them has none.
@@ -43,6 +46,10 @@ class MonitorChain final : public Monitor {
     return std::any_of(monitors_.begin(), monitors_.end(), [](const Monitor* m) { return m->wants_run_counts(); });
   }
 
+  void access(const Exec& exec, const Op& op, const WarpAccess& access) override {
+    for (Monitor* monitor : of_accesses_) monitor->access(exec, op, access);
+  }
+
   // Forwards one event of Monitor: its name, its parameters, their names.
 #define KVSCOPE_FORWARD(event, parameters, arguments)             \
   void event parameters override {                                \
@@ -60,7 +67,6 @@ class MonitorChain final : public Monitor {
   KVSCOPE_FORWARD(park, (const Exec& exec, const Op& op), (exec, op))
   KVSCOPE_FORWARD(resume, (const Exec& exec), (exec))
   KVSCOPE_FORWARD(exit, (const Exec& exec, LaneMask lanes), (exec, lanes))
-  KVSCOPE_FORWARD(access, (const Exec& exec, const Op& op, const WarpAccess& access), (exec, op, access))
   KVSCOPE_FORWARD(stored, (const Exec& exec, const Op& op, const WarpAccess& access), (exec, op, access))
   KVSCOPE_FORWARD(discarded, (const Exec& exec, const Op& op, const WarpAccess& access), (exec, op, access))
   KVSCOPE_FORWARD(barrier_arrive, (const Exec& exec, int barrier, LaneMask lanes, bool waits),
@@ -105,6 +111,7 @@ class MonitorChain final : public Monitor {
 
  private:
   std::vector<Monitor*> monitors_;
+  std::vector<Monitor*> of_accesses_;            // of these: Monitor::wants_accesses
   std::vector<std::unique_ptr<Monitor>> owned_;  // of a chain for a part of a launch
 };
 

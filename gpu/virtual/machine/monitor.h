@@ -44,6 +44,7 @@ struct WarpAccess {
   bool read_only = false;  // ld.global.nc
   // ldmatrix and stmatrix: each address names 16 bytes that are distributed over lanes; null for other instructions.
   bool matrix_rows = false;
+  bool one = false;  // all lanes at one address; false: perhaps not
 };
 
 enum class AsyncKind : std::uint8_t {
@@ -124,6 +125,9 @@ class Monitor {
   // Whether this monitor needs them for one warp. Called each time that the warp gets its turn; a monitor whose answer
   // changes during the turn sets Launch::watch_changed, which ends the turn after the current instruction.
   [[nodiscard]] virtual bool wants_instructions_of(const Cta&, const Warp&) const { return wants_instructions(); }
+
+  // Whether access() does anything, which never changes.
+  [[nodiscard]] virtual bool wants_accesses() const { return true; }
 
   // Whether this monitor reads Launch::run_counts at the end of the launch. Asked after launch_begins.
   [[nodiscard]] virtual bool wants_run_counts() const { return false; }

@@ -236,6 +236,7 @@ bool reach_lane_by_lane(Exec& exec, const Op& op, const AccessRequest& request, 
   const LaneRequest one{out.space, request.kind, request.bytes, request.bytes, request.own_cta, request.mbarrier};
   bool told = false;
   out.lanes = 0;
+  out.one = false;
   out.contiguous = nullptr;
   for (LaneMask rest = part; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);

@@ -46,9 +46,9 @@ bool any_within(const std::uint64_t* at, std::uint64_t from, std::uint64_t last)
   return outside >> 63 == 0;
 }
 
-bool ascending(const std::uint64_t* at) {
+bool apart(const std::uint64_t* at, std::uint64_t distance) {
   std::uint64_t bits = 0;
-  for (int i = 0; i + 1 < kLanes; ++i) bits |= at[i + 1] - at[i] - 1;
+  for (int i = 0; i + 1 < kLanes; ++i) bits |= at[i + 1] - at[i] - distance;
   return bits >> 63 == 0;
 }
 
@@ -78,8 +78,17 @@ std::uint32_t differing(const std::int32_t* offsets) {
   return bits;
 }
 
+LaneExtent extent(const std::int32_t* offsets) {
+  std::int32_t low = offsets[0], high = offsets[0];
+  for (int i = 0; i < kLanes; ++i) {
+    low = offsets[i] < low ? offsets[i] : low;
+    high = offsets[i] > high ? offsets[i] : high;
+  }
+  return {low, high};
+}
+
 }  // namespace
 
-const LaneLoops kLoops{add64, add32, fill, pattern, locate, any_within, ascending, any_equal, offsets, differing};
+const LaneLoops kLoops{add64, add32, fill, pattern, locate, any_within, apart, any_equal, offsets, differing, extent};
 
 }  // namespace kvscope::ptx::lanes::KVSCOPE_ISA

@@ -16,6 +16,11 @@ struct LanePattern {
   std::uint64_t from_one = 0;  // bits in which any differs from lane 0's; 0: all are equal
 };
 
+// The smallest and the largest offset.
+struct LaneExtent {
+  std::int32_t low = 0, high = 0;
+};
+
 // Every array has 32 elements. Pointers, because code for one instruction set may not instantiate the library's inline functions: the
 // linker would keep one copy of them for all.
 struct LaneLoops {
@@ -29,8 +34,8 @@ struct LaneLoops {
   bool (*locate)(const std::uint64_t* at, std::uint64_t start, std::uint64_t last, std::byte* bytes, std::byte** out);
   // Whether from <= at[i] <= from + last for any lane; `last` is below 2^63.
   bool (*any_within)(const std::uint64_t* at, std::uint64_t from, std::uint64_t last);
-  // Whether at[i] < at[i + 1] for every lane but the last; addresses are below 2^63.
-  bool (*ascending)(const std::uint64_t* at);
+  // Whether at[i + 1] is at least `distance` above at[i] for every lane but the last; addresses are below 2^63.
+  bool (*apart)(const std::uint64_t* at, std::uint64_t distance);
   // Whether two of the differences at[i] - at[0] are equal in their low 32 bits.
   bool (*any_equal)(const std::uint64_t* at);
   // out[i] = the low 32 bits of at[i] - first. Returns the OR of all 64-bit differences: it is below a power of two p exactly if every
@@ -38,6 +43,7 @@ struct LaneLoops {
   std::uint64_t (*offsets)(const std::uint64_t* at, std::uint64_t first, std::int32_t* out);
   // The bits in which any two offsets differ: all are in one block of 2^n bytes, aligned, exactly if the result is below 2^n.
   std::uint32_t (*differing)(const std::int32_t* offsets);
+  LaneExtent (*extent)(const std::int32_t* offsets);
 };
 // Those of the widest instruction set that this processor has.
 [[nodiscard]] const LaneLoops& lane_loops();

@@ -148,7 +148,7 @@ bool may_collide(const Reach& r, const LaneAddresses& addresses, std::int32_t by
   if (r.contiguous != nullptr || (r.lanes & (r.lanes - 1)) == 0) return false;
   if (r.lanes == kAllLanes) {
     const LaneLoops& loops = lane_loops();
-    return !loops.ascending(addresses.at.data()) && loops.any_equal(addresses.at.data());
+    return !loops.apart(addresses.at.data(), 1) && loops.any_equal(addresses.at.data());
   }
   const int shift = std::countr_zero(static_cast<std::uint32_t>(bytes));
   std::array<std::uint64_t, 4> seen{};
@@ -338,22 +338,24 @@ Scope scope_of(const Instr& instr) {
 namespace {
 WarpAccess as_told(const Exec& exec, const Op& op, const AccessRequest& request, const Reach& r,
                    const LaneAddresses& addresses) {
-  const Instr& instr = exec.program().instr(op);
-  Order order = order_of(instr);
-  Scope scope = scope_of(instr);
-  if (request.kind == AccessKind::atomic) {  // defaults of an atomic
-    if (order == Order::weak) order = Order::relaxed;
-    if (scope == Scope::none) scope = Scope::gpu;
+  WarpAccess out{.kind = request.kind,
+                 .space = r.space,
+                 .bytes = request.bytes,
+                 .lanes = r.lanes,
+                 .addresses = addresses.at,
+                 .matrix_rows = request.matrix_rows,
+                 .one = r.one};
+  if ((op.flags & kOrdinary) == 0) {
+    const Instr& instr = exec.program().instr(op);
+    out.order = order_of(instr);
+    out.scope = scope_of(instr);
+    out.read_only = instr.has(Mod::nc);
   }
-  return {.kind = request.kind,
-          .space = r.space,
-          .bytes = request.bytes,
-          .lanes = r.lanes,
-          .addresses = addresses.at,
-          .order = order,
-          .scope = scope,
-          .read_only = instr.has(Mod::nc),
-          .matrix_rows = request.matrix_rows};
+  if (request.kind == AccessKind::atomic) {  // defaults of an atomic
+    if (out.order == Order::weak) out.order = Order::relaxed;
+    if (out.scope == Scope::none) out.scope = Scope::gpu;
+  }
+  return out;
 }
 }  // namespace
 

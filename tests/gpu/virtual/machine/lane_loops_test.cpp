@@ -115,13 +115,17 @@ TEST(LaneLoops, AnyWithinFindsOneLaneAtEitherEnd) {
   }
 }
 
-TEST(LaneLoops, AscendingNeedsEveryLaneToBeAboveTheOneBefore) {
+TEST(LaneLoops, ApartNeedsEveryLaneToBeThatFarAboveTheOneBefore) {
   for (const Simd simd : sets()) {
-    EXPECT_TRUE(lane_loops(simd).ascending(row(0x1000, 1).data()));
+    EXPECT_TRUE(lane_loops(simd).apart(row(0x1000, 1).data(), 1));
+    EXPECT_TRUE(lane_loops(simd).apart(row(0x1000, 16).data(), 16));
     for (std::size_t lane = 1; lane < kLanes; ++lane) {
       Addresses at = row(0x1000, 256);
+      at[lane] = at[lane - 1] + 15;
+      EXPECT_TRUE(lane_loops(simd).apart(at.data(), 15)) << lane;
+      EXPECT_FALSE(lane_loops(simd).apart(at.data(), 16)) << lane;
       at[lane] = at[lane - 1];
-      EXPECT_FALSE(lane_loops(simd).ascending(at.data())) << lane;
+      EXPECT_FALSE(lane_loops(simd).apart(at.data(), 1)) << lane;
     }
   }
 }
