@@ -18,6 +18,8 @@ class MonitorChain final : public Monitor {
     if (monitor.wants_accesses()) of_accesses_.push_back(&monitor);
   }
   [[nodiscard]] bool empty() const { return monitors_.empty(); }
+  // The monitor that is the only one, which receives the same events without the chain; null: there are several, or none.
+  [[nodiscard]] Monitor* only() const { return monitors_.size() == 1 ? monitors_.front() : nullptr; }
 
   // A chain of the parts of all monitors; null if one of them has none.
   [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t parts) override {

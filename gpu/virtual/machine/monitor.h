@@ -44,7 +44,12 @@ struct WarpAccess {
   bool read_only = false;  // ld.global.nc
   // ldmatrix and stmatrix: each address names 16 bytes that are distributed over lanes; null for other instructions.
   bool matrix_rows = false;
-  bool one = false;  // all lanes at one address; false: perhaps not
+  bool one = false;     // all lanes at one address; false: perhaps not
+  bool row = false;     // all 32 lanes, contiguous from lane 0 on; false: perhaps not
+  bool filled = false;  // `addresses` of lanes outside `lanes` is that of the first lane inside; false: perhaps not
+
+  // `lanes`, or all where the others only repeat one of them.
+  [[nodiscard]] LaneMask at_least() const { return filled ? kAllLanes : lanes; }
 };
 
 enum class AsyncKind : std::uint8_t {

@@ -236,7 +236,7 @@ bool reach_lane_by_lane(Exec& exec, const Op& op, const AccessRequest& request, 
   const LaneRequest one{out.space, request.kind, request.bytes, request.bytes, request.own_cta, request.mbarrier};
   bool told = false;
   out.lanes = 0;
-  out.one = false;
+  out.one = out.filled = false;
   out.contiguous = nullptr;
   for (LaneMask rest = part; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -349,6 +349,7 @@ bool reach(Exec& exec, const Op& op, const AccessRequest& request, LaneAddresses
     return reach_lane_by_lane(exec, op, request, addresses, part, out);
   out.lanes = part;
   out.one = one;
+  out.filled = mine == &addresses;
   if (region.parted) {
     open_lanes(exec, request, *mine, unit, out);
     return true;

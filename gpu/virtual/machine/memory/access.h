@@ -67,6 +67,7 @@ struct Reach {
   Space space = Space::global;  // of these lanes; `addresses` has been converted to it (monitor.h, WarpAccess)
   LaneMask lanes = 0;
   bool one = false;                     // all 32 lanes at one address, that of lane 0
+  bool filled = false;                  // `addresses` of lanes outside is that of the first lane inside
   std::byte* contiguous = nullptr;      // all 32 lanes contiguous from here
   std::array<std::byte*, kLanes> lane;  // of `lanes`, if contiguous is null
   [[nodiscard]] std::byte* of(int i, std::int32_t bytes) const {

@@ -78,6 +78,37 @@ std::uint32_t differing(const std::int32_t* offsets) {
   return bits;
 }
 
+// One bit per access in an aligned block of 128 of them, and one per sector in an aligned block of 2 KiB, in words of 32 bits.
+bool sectors(const std::uint64_t* at, int shift, LaneSectors& out) {
+  std::uint32_t x[kLanes];
+  std::uint64_t differing = 0;
+  for (int i = 0; i < kLanes; ++i) {
+    differing |= at[i] ^ at[0];
+    x[i] = static_cast<std::uint32_t>(at[i]);
+  }
+  if (differing >> shift >= 128 || differing >= 2048) return false;
+  std::uint32_t slots0 = 0, slots1 = 0, slots2 = 0, slots3 = 0, sectors0 = 0, sectors1 = 0;
+  for (int i = 0; i < kLanes; ++i) {
+    const std::uint32_t slot = x[i] >> shift, word = slot >> 5 & 3, bit = 1u << (slot & 31);
+    slots0 |= word == 0 ? bit : 0;
+    slots1 |= word == 1 ? bit : 0;
+    slots2 |= word == 2 ? bit : 0;
+    slots3 |= word == 3 ? bit : 0;
+  }
+  for (int i = 0; i < kLanes; ++i) {
+    const std::uint32_t bit = 1u << (x[i] >> 5 & 31);
+    sectors0 |= (x[i] >> 10 & 1) == 0 ? bit : 0;
+    sectors1 |= (x[i] >> 10 & 1) != 0 ? bit : 0;
+  }
+  const std::uint64_t all = sectors0 | std::uint64_t{sectors1} << 32;
+  const std::uint64_t lines = (all | all >> 1 | all >> 2 | all >> 3) & 0x1111'1111'1111'1111;
+  out.accesses = __builtin_popcountll(slots0 | std::uint64_t{slots1} << 32) +
+                 __builtin_popcountll(slots2 | std::uint64_t{slots3} << 32);
+  out.sectors = __builtin_popcountll(all);
+  out.lines = __builtin_popcountll(lines);
+  return true;
+}
+
 LaneExtent extent(const std::int32_t* offsets) {
   std::int32_t low = offsets[0], high = offsets[0];
   for (int i = 0; i < kLanes; ++i) {
@@ -89,6 +120,7 @@ LaneExtent extent(const std::int32_t* offsets) {
 
 }  // namespace
 
-const LaneLoops kLoops{add64, add32, fill, pattern, locate, any_within, apart, any_equal, offsets, differing, extent};
+const LaneLoops kLoops{add64, add32,     fill,    pattern, locate,    any_within,
+                       apart, any_equal, sectors, offsets, differing, extent};
 
 }  // namespace kvscope::ptx::lanes::KVSCOPE_ISA

@@ -21,6 +21,11 @@ struct LaneExtent {
   std::int32_t low = 0, high = 0;
 };
 
+// The distinct accesses of the lanes, and the distinct sectors of 32 bytes and lines of 128 bytes that have them.
+struct LaneSectors {
+  int accesses = 0, sectors = 0, lines = 0;
+};
+
 // Every array has 32 elements. Pointers, because code for one instruction set may not instantiate the library's inline functions: the
 // linker would keep one copy of them for all.
 struct LaneLoops {
@@ -38,6 +43,9 @@ struct LaneLoops {
   bool (*apart)(const std::uint64_t* at, std::uint64_t distance);
   // Whether two of the differences at[i] - at[0] are equal in their low 32 bits.
   bool (*any_equal)(const std::uint64_t* at);
+  // Counts accesses of 1 << shift bytes, at multiples of their size, within 128 times their size and within 2 KiB. Returns false if they
+  // are further apart.
+  bool (*sectors)(const std::uint64_t* at, int shift, LaneSectors& out);
   // out[i] = the low 32 bits of at[i] - first. Returns the OR of all 64-bit differences: it is below a power of two p exactly if every
   // address is in [first, first + p).
   std::uint64_t (*offsets)(const std::uint64_t* at, std::uint64_t first, std::int32_t* out);

@@ -344,7 +344,9 @@ WarpAccess as_told(const Exec& exec, const Op& op, const AccessRequest& request,
                  .lanes = r.lanes,
                  .addresses = addresses.at,
                  .matrix_rows = request.matrix_rows,
-                 .one = r.one};
+                 .one = r.one,
+                 .row = r.contiguous != nullptr,
+                 .filled = r.filled};
   if ((op.flags & kOrdinary) == 0) {
     const Instr& instr = exec.program().instr(op);
     out.order = order_of(instr);

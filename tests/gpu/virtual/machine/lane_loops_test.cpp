@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <set>
 #include <vector>
 
 namespace kvscope::ptx::test {
@@ -140,6 +141,56 @@ TEST(LaneLoops, AnyEqualFindsEveryPair) {
         Addresses at = apart;
         at[j] = at[i];
         EXPECT_TRUE(lane_loops(simd).any_equal(at.data())) << i << ' ' << j;
+      }
+    }
+  }
+}
+
+// Against sets: accesses of every size in blocks up to the largest that is counted, and just beyond.
+TEST(LaneLoops, SectorsCountsWhatSetsCount) {
+  std::uint64_t random = 1;
+  const auto below = [&](std::uint64_t n) {
+    random = random * 6364136223846793005 + 1442695040888963407;
+    return (random >> 33) % n;
+  };
+  for (const Simd simd : sets()) {
+    int counted = 0, rejected = 0;
+    for (int n = 0; n < 4000; ++n) {
+      const int shift = static_cast<int>(below(6));
+      const std::uint64_t block = std::uint64_t{0x200000000} + below(3) * 1024, size = std::uint64_t{1} << shift;
+      const std::uint64_t span = size << below(9);
+      Addresses at;
+      std::set<std::uint64_t> accesses, sectors, lines, blocks, pages;
+      for (std::uint64_t& a : at) {
+        a = (block + below(span + size)) / size * size;
+        accesses.insert(a), sectors.insert(a / 32), lines.insert(a / 128), blocks.insert(a / (128 * size)),
+            pages.insert(a / 2048);
+      }
+      LaneSectors found;
+      const bool near = blocks.size() == 1 && pages.size() == 1;
+      ASSERT_EQ(lane_loops(simd).sectors(at.data(), shift, found), near);
+      (near ? counted : rejected) += 1;
+      if (!near) continue;
+      ASSERT_EQ(found.accesses, static_cast<int>(accesses.size()));
+      ASSERT_EQ(found.sectors, static_cast<int>(sectors.size()));
+      ASSERT_EQ(found.lines, static_cast<int>(lines.size()));
+    }
+    EXPECT_GT(counted, 1000);
+    EXPECT_GT(rejected, 100);
+  }
+}
+
+TEST(LaneLoops, ExtentIsTheSmallestAndTheLargestOffset) {
+  for (const Simd simd : sets()) {
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      for (std::size_t j = 0; j < kLanes; ++j) {
+        std::array<std::int32_t, kLanes> offsets;
+        offsets.fill(500);
+        offsets[i] = 16;
+        if (j != i) offsets[j] = 70000;
+        const LaneExtent extent = lane_loops(simd).extent(offsets.data());
+        EXPECT_EQ(extent.low, 16);
+        EXPECT_EQ(extent.high, j != i ? 70000 : 500);
       }
     }
   }
