@@ -16,6 +16,7 @@ class MonitorChain final : public Monitor {
   void add(Monitor& monitor) {  // must outlive the chain
     monitors_.push_back(&monitor);
     if (monitor.wants_accesses()) of_accesses_.push_back(&monitor);
+    if (monitor.wants_operations()) of_operations_.push_back(&monitor);
   }
   [[nodiscard]] bool empty() const { return monitors_.empty(); }
   // The monitor that is the only one, which receives the same events without the chain; null: there are several, or none.
@@ -50,6 +51,15 @@ class MonitorChain final : public Monitor {
 
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override {
     for (Monitor* monitor : of_accesses_) monitor->access(exec, op, access);
+  }
+  void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override {
+    for (Monitor* monitor : of_operations_) monitor->async_issue(exec, op, reads, writes);
+  }
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override {
+    for (Monitor* monitor : of_operations_) monitor->async_moves(launch, cta, op, reads, writes);
+  }
+  void async_done(Launch& launch, const Cta& cta, const AsyncOp& op) override {
+    for (Monitor* monitor : of_operations_) monitor->async_done(launch, cta, op);
   }
 
   // Forwards one event of Monitor: its name, its parameters, their names.
@@ -86,13 +96,7 @@ class MonitorChain final : public Monitor {
   KVSCOPE_FORWARD(fence, (const Exec& exec, LaneMask lanes, Order order, Scope scope), (exec, lanes, order, scope))
   KVSCOPE_FORWARD(proxy_fence, (const Exec& exec, LaneMask lanes, Space space), (exec, lanes, space))
   KVSCOPE_FORWARD(copy_issued, (const Exec& exec, const PendingOp& copy), (exec, copy))
-  KVSCOPE_FORWARD(async_issue, (const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes),
-                  (exec, op, reads, writes))
-  KVSCOPE_FORWARD(async_moves,
-                  (Launch & launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes),
-                  (launch, cta, op, reads, writes))
   KVSCOPE_FORWARD(box_moves, (Launch & launch, const Cta& cta, const PendingOp& copy), (launch, cta, copy))
-  KVSCOPE_FORWARD(async_done, (Launch & launch, const Cta& cta, const AsyncOp& op), (launch, cta, op))
   KVSCOPE_FORWARD(group_commit, (const Exec& exec, AsyncKind kind, LaneMask lanes), (exec, kind, lanes))
   KVSCOPE_FORWARD(group_wait,
                   (const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last),
@@ -113,8 +117,8 @@ class MonitorChain final : public Monitor {
 
  private:
   std::vector<Monitor*> monitors_;
-  std::vector<Monitor*> of_accesses_;            // of these: Monitor::wants_accesses
-  std::vector<std::unique_ptr<Monitor>> owned_;  // of a chain for a part of a launch
+  std::vector<Monitor*> of_accesses_, of_operations_;  // of these: Monitor::wants_accesses, wants_operations
+  std::vector<std::unique_ptr<Monitor>> owned_;        // of a chain for a part of a launch
 };
 
 }  // namespace kvscope::ptx

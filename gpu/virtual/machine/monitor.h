@@ -131,8 +131,9 @@ class Monitor {
   // changes during the turn sets Launch::watch_changed, which ends the turn after the current instruction.
   [[nodiscard]] virtual bool wants_instructions_of(const Cta&, const Warp&) const { return wants_instructions(); }
 
-  // Whether access() does anything, which never changes.
+  // Whether access() does anything, and whether async_issue(), async_moves() or async_done() does. The answers never change.
   [[nodiscard]] virtual bool wants_accesses() const { return true; }
+  [[nodiscard]] virtual bool wants_operations() const { return true; }
 
   // Whether this monitor reads Launch::run_counts at the end of the launch. Asked after launch_begins.
   [[nodiscard]] virtual bool wants_run_counts() const { return false; }

@@ -116,6 +116,26 @@ void RaceChecker::each_piece(Cluster& cluster, const Mark& like, int bytes, Lane
                              std::span<const std::uint64_t, kLanes> addresses, Body body) {
   const int piece_bytes = std::min(bytes, static_cast<int>(kChunkBytes));
   const auto shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(piece_bytes)));
+  const auto give = [&](const Mark& mark, std::uint64_t address) {
+    const std::uint64_t rank = rank_of(address), offset = offset_of(address);
+    if (rank >= cluster.shadows.size() || !cluster.shadows[rank] || !cluster.shadows[rank]->holds(offset)) return;
+    body(Piece{&*cluster.shadows[rank], offset, address, mark});
+  };
+  // A row from the beginning of a chunk on: each chunk has as many lanes as fit.
+  const auto size = static_cast<std::uint64_t>(bytes), first = addresses[0];
+  if (lanes == kAllLanes && bytes <= kChunkBytes && first % kChunkBytes == 0 &&
+      addresses[kLanes - 1] - first == (kLanes - 1) * size &&
+      lane_loops().pattern(addresses.data(), size).from_row == 0) {
+    const int each = static_cast<int>(kChunkBytes) / bytes;
+    Mark mark = like;
+    mark.shift = shift;
+    mark.bytes = Shadow::kWholeChunk;
+    for (int lane = 0; lane < kLanes; lane += each) {
+      mark.lanes = ((LaneMask{1} << each) - 1) << lane;
+      give(mark, first + static_cast<std::uint64_t>(lane) * size);
+    }
+    return;
+  }
   // Accesses of more than a chunk per lane are split.
   for (int part = 0; part < bytes; part += piece_bytes) {
     LaneMask left = lanes;
@@ -145,9 +165,7 @@ void RaceChecker::each_piece(Cluster& cluster, const Mark& like, int bytes, Lane
         }
         mark.lanes |= LaneMask{1} << lane;
       }
-      const std::uint64_t rank = rank_of(address), offset = offset_of(address);
-      if (rank >= cluster.shadows.size() || !cluster.shadows[rank] || !cluster.shadows[rank]->holds(offset)) continue;
-      body(Piece{&*cluster.shadows[rank], offset, address, mark});
+      give(mark, address);
     }
   }
 }
