@@ -202,7 +202,7 @@ class Shadow {
   void write_chunks(std::uint64_t address, std::size_t count, Writer writer);
 
  private:
-  static constexpr std::uint32_t kInline = 8;
+  static constexpr std::uint32_t kInline = 4;
   static constexpr std::uint32_t kMany = 24;
   static constexpr std::size_t kFewWriters = 1024;
   struct Chunk {
