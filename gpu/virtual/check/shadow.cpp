@@ -177,39 +177,29 @@ void Shadow::write_at(std::size_t chunk, const Mark& mark, std::uint64_t now) {
 void Shadow::write_part(std::size_t chunk, const Mark& mark) {
   if (!is_listed(chunk)) list(chunk);
   Chunk& c = chunks_[chunk];
-  if (c.more == 0) {  // the same in one pass
-    Mark* const marks = inline_.get() + chunk * kInline;
-    std::uint32_t kept = 0;
-    bool others = false;
-    for (std::uint32_t i = 0; i < c.count; ++i) {
-      const auto left = static_cast<ChunkBytes>(marks[i].bytes & ~mark.bytes);
-      if (left == 0) continue;
-      if (kept != i) marks[kept] = marks[i];
-      marks[kept].bytes = left;
-      others = others || (marks[kept].write && (marks[kept].actor != mark.actor || marks[kept].step != mark.step));
-      ++kept;
+  More* const more = c.more != 0 ? &more_[c.more - 1] : nullptr;
+  Mark* const marks = more != nullptr ? more->marks.data() : inline_.get() + chunk * kInline;
+  std::uint32_t kept = 0, writes = 0;
+  bool others = false;
+  for (std::uint32_t i = 0; i < c.count; ++i) {
+    const auto left = static_cast<ChunkBytes>(marks[i].bytes & ~mark.bytes);
+    if (left == 0) continue;
+    if (kept != i) marks[kept] = marks[i];
+    marks[kept].bytes = left;
+    if (marks[kept].write) {
+      ++writes;
+      others = others || marks[kept].actor != mark.actor || marks[kept].step != mark.step;
     }
-    c.count = kept;
-    add(chunk, mark);
-    last_[chunk] = (others ? kSeveral : writer_of(mark, c.since)) << 1 | 1;
-    return;
+    ++kept;
   }
-  bool some = false;
-  for (Mark& before : marks_of(chunk)) {
-    before.bytes = static_cast<ChunkBytes>(before.bytes & ~mark.bytes);
-    some = some || before.bytes != 0;
-  }
-  if (some) {
-    drop_empty_of(chunk);
-  } else {
-    clear(chunk);
+  c.count = kept;
+  if (more != nullptr) {  // the new write goes behind the other ones
+    more->writes = writes;
+    if (kept == 0) more->crowded = 0;
+    more->forget_places();
   }
   add(chunk, mark);
-  bool several = false;
-  for (const Mark& write : listed(chunk)) {
-    several = several || (write.write && (write.actor != mark.actor || write.step != mark.step));
-  }
-  last_[chunk] = (several ? kSeveral : writer_of(mark, chunks_[chunk].since)) << 1 | 1;
+  last_[chunk] = (others ? kSeveral : writer_of(mark, c.since)) << 1 | 1;
 }
 
 void Shadow::read(std::uint64_t address, const Mark& mark) {

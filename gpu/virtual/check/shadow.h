@@ -220,7 +220,7 @@ class Shadow {
 
     void forget_places() {
       placed = 0;
-      places.clear();
+      if (!places.empty()) places.clear();
     }
   };
   struct Written {
