@@ -11,12 +11,13 @@
 #include "gpu/virtual/machine/device.h"
 #include "gpu/virtual/text/parser.h"
 #include "tests/gpu/virtual/kernels/decode_case.h"
+#include "tests/gpu/virtual/kernels/plain_case.h"
 #include "tests/gpu/virtual/kernels/qk_case.h"
 
 namespace kvscope::ptx {
 namespace {
 
-enum Watch : int { kNobody, kRaces, kInit, kAll, kCounters };
+enum Watch : int { kNobody, kRaces, kInit, kAll, kCounters, kGlobalRaces };
 
 // Runs the launch with these watchers and reports warp instructions per second.
 template <class Case>
@@ -24,8 +25,13 @@ void run_watched(benchmark::State& state, test::Gpu& gpu, const Case& launch) {
   std::int64_t steps = 0;
   for (auto _ : state) {
     const auto watch = static_cast<int>(state.range(0));
-    CheckOptions options{.init = watch == kInit || watch == kAll, .nc_modified = watch == kAll, .wgmma = watch == kAll};
-    options.race.races = options.race.proxy = watch == kRaces || watch == kAll;
+    const bool all = watch == kAll || watch == kGlobalRaces;
+    CheckOptions options{.init = watch == kInit || all,
+                         .nc_modified = all,
+                         .wgmma = all,
+                         .tensor = all,
+                         .global_race = watch == kGlobalRaces};
+    options.race.races = options.race.proxy = watch == kRaces || all;
     Checks checks(options);
     Counters counters(gpu.program());
     if (watch == kCounters) checks.add(counters);
@@ -63,6 +69,17 @@ void qk_cp_async(benchmark::State& state) {
   test::Gpu gpu("qk.ptx");
   run_watched(state, gpu, data.by_cp_async(gpu, "qk_cp_async", -1));
 }
+// Without tensor cores: two loads of shared memory for each fma.
+void plain_gemm(benchmark::State& state) {
+  const test::PlainGemmCase data;
+  test::Gpu gpu("plain.ptx");
+  run_watched(state, gpu, data.launch(gpu));
+}
+void plain_flash(benchmark::State& state) {
+  const test::PlainFlashCase data;
+  test::Gpu gpu("plain.ptx");
+  run_watched(state, gpu, data.launch(gpu));
+}
 
 // All checks on this number of threads: items are warp instructions per second of the clock.
 void decode_jobs(benchmark::State& state) {
@@ -86,11 +103,13 @@ BENCHMARK(decode_jobs)
     ->UseRealTime()
     ->MeasureProcessCPUTime();
 
-// 0 no checks, 1 races and fences, 2 uninitialized bytes, 3 all checks, 4 counters.
-BENCHMARK(alu)->Name("ptx_check/alu")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
-BENCHMARK(decode)->Name("ptx_check/decode")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
-BENCHMARK(qk_tensor)->Name("ptx_check/qk_tensor")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
-BENCHMARK(qk_cp_async)->Name("ptx_check/qk_cp_async")->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
+// 0 no checks, 1 races and fences, 2 uninitialized bytes, 3 all checks, 4 counters, 5 all checks and races in global memory.
+BENCHMARK(alu)->Name("ptx_check/alu")->DenseRange(0, 5)->Unit(benchmark::kMillisecond);
+BENCHMARK(decode)->Name("ptx_check/decode")->DenseRange(0, 5)->Unit(benchmark::kMillisecond);
+BENCHMARK(qk_tensor)->Name("ptx_check/qk_tensor")->DenseRange(0, 5)->Unit(benchmark::kMillisecond);
+BENCHMARK(qk_cp_async)->Name("ptx_check/qk_cp_async")->DenseRange(0, 5)->Unit(benchmark::kMillisecond);
+BENCHMARK(plain_gemm)->Name("ptx_check/plain_gemm")->DenseRange(0, 5)->Unit(benchmark::kMillisecond);
+BENCHMARK(plain_flash)->Name("ptx_check/plain_flash")->DenseRange(0, 5)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace kvscope::ptx

@@ -108,8 +108,9 @@ def painting(rows):
     ]
 
 
-KERNELS = ("alu", "decode", "qk_tensor", "qk_cp_async")
-WATCHERS = ("none", "races and fences", "uninitialized bytes", "all checks", "counters")  # by ptx_check/KERNEL/number
+KERNELS = ("alu", "decode", "qk_tensor", "qk_cp_async", "plain_gemm", "plain_flash")
+WATCHERS = ("none", "races and fences", "uninitialized bytes", "all checks", "counters",
+            "all checks, and races in global memory")  # by ptx_check/KERNEL/number
 
 
 def times_as_long(rows, kernel, watch):
@@ -172,8 +173,8 @@ def virtual_gpu(rows):
     def rate(what, name, least):
         millions = rows[name]["items_per_second"] / 1e6
         return what, f"{millions:.1f} M/s", f"at least {least} M/s", millions >= least
-    def slower(what, watch, most):
-        kernel = max(KERNELS, key=lambda name: times_as_long(rows, name, watch))
+    def slower(what, watch, most, kernels=KERNELS):
+        kernel = max(kernels, key=lambda name: times_as_long(rows, name, watch))
         ratio = times_as_long(rows, kernel, watch)
         return f"{what}, the slowest ({kernel})", f"{ratio:.2f} times", f"at most {most} times", ratio <= most
     def products(what, name):
@@ -188,6 +189,7 @@ def virtual_gpu(rows):
         rate("decode kernel with tensor copies and mma, warp instructions", "ptx_check/decode/0", 35),
         slower("run with all checks, time relative to no checks", 3, 2),
         slower("run with counters, time relative to no checks", 4, 1.15),
+        slower("run with all checks and global_race, time relative to no checks", 5, 3, ("plain_gemm",)),
         on_two_threads(rows),
     ]
 

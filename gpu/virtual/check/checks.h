@@ -50,7 +50,9 @@ class Checks {
 
   void add(Monitor& monitor) { chain_.add(monitor); }  // must outlive the checks
   // Null if no checker is on and no monitor was added.
-  [[nodiscard]] Monitor* monitor() { return chain_.empty() ? nullptr : &chain_; }
+  [[nodiscard]] Monitor* monitor() {
+    return chain_.empty() ? nullptr : chain_.only() != nullptr ? chain_.only() : &chain_;
+  }
 
  private:
   RaceChecker races_;

@@ -1,5 +1,6 @@
 #include "gpu/virtual/check/counters.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <map>
@@ -251,13 +252,23 @@ void Counters::count_shared(OpCounts& counts, std::span<const std::uint64_t, kLa
 void Counters::access(const Exec&, const Op& op, const WarpAccess& access) {
   OpCounts& counts = at(pc_of(program_, op));
   if (access.space == Space::shared) {
+    if (access.kind != AccessKind::atomic &&
+        ((access.row && access.bytes <= 16) || (access.one && access.bytes <= 4))) {
+      // Each group of lanes accesses 32 words in a row, or all lanes the same one.
+      const int groups = std::max(1, access.bytes / 4);
+      counts.wavefronts += groups;
+      counts.ideal_wavefronts += groups;
+      counts.degrees[degree_class(1)] += 1;
+      return;
+    }
     count_shared(counts, access.addresses, access.lanes, access.matrix_rows ? 16 : access.bytes,
                  access.kind == AccessKind::atomic);
     return;
   }
   if (access.space != Space::global && access.space != Space::local) return;
-  const Sectors cost = access.space == Space::global ? global_sectors(access.addresses, access.lanes, access.bytes)
-                                                     : local_sectors(access.addresses, access.lanes, access.bytes);
+  const Sectors cost = access.space == Space::local ? local_sectors(access.addresses, access.lanes, access.bytes)
+                       : access.row ? range_sectors(access.addresses[0], std::int64_t{kLanes} * access.bytes)
+                                    : global_sectors(access.addresses, access.at_least(), access.bytes);
   counts.requests += 1;
   counts.sectors += cost.sectors;
   counts.ideal_sectors += cost.ideal;

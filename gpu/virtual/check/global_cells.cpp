@@ -16,7 +16,7 @@ void GlobalCells::clear() {
   free_.clear();
 }
 
-GlobalCell* GlobalCells::find(std::uint64_t cell) {
+GlobalCell* GlobalCells::find_page(std::uint64_t cell) {
   const std::uint64_t page = cell / kPage;
   if (page != last_page_) {
     auto at = pages_.find(page);

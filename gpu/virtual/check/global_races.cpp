@@ -13,6 +13,7 @@
 
 #include "gpu/virtual/check/detail/global_cells.h"
 #include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/memory/lane_loops.h"
 #include "gpu/virtual/machine/state.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
@@ -256,8 +257,20 @@ void GlobalRaces::access(const Exec& exec, const Op& op, const WarpAccess& acces
                     .thread = static_cast<std::uint16_t>(thread_of(warp.lane0())),
                     .strong = strong,
                     .plain_store = access.kind == AccessKind::store && !strong};
+    const bool distinct = access.row || (access.lanes == kAllLanes && lane_loops().apart(access.addresses.data(), 1));
     // Lanes at one address share a touch.
     const auto groups = [&](auto visit) {
+      if (access.one) {
+        now.lanes = access.lanes;
+        return visit(std::countr_zero(access.lanes));
+      }
+      if (distinct) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+          now.lanes = LaneMask{1} << lane;
+          visit(lane);
+        }
+        return;
+      }
       for (LaneMask left = access.lanes; left != 0;) {
         const int lead = std::countr_zero(left);
         now.lanes = 0;

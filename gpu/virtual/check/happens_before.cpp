@@ -101,8 +101,10 @@ void HappensBefore::learn(const Exec& exec, WarpViews& warp, LaneMask lanes, Ord
 
 void HappensBefore::barrier_arrive(const Exec& exec, int barrier, LaneMask lanes) {
   WarpViews& w = warp(exec);
-  Gathered& gathered =
-      threads(w.cta()).barriers.try_emplace(barrier, Gathered{nothing(), nullptr, nullptr}).first->second;
+  auto& barriers = threads(w.cta()).barriers;
+  auto found = barriers.find(barrier);
+  if (found == barriers.end()) found = barriers.emplace(barrier, Gathered{nothing(), nullptr, nullptr}).first;
+  Gathered& gathered = found->second;
   w.publish(lanes, gathered.view);
   if (memory_ == Space::global) {
     w.publish_seen(lanes, gathered.seen);

@@ -265,6 +265,10 @@ bool InitChecker::is_quick(const Exec& exec, const WarpAccess& access) {
 }
 
 void InitChecker::access(const Exec& exec, const Op& op, const WarpAccess& access) {
+  if (active_ == 0 && access.space == Space::shared && access.kind != AccessKind::atomic && &exec.cta == last_cta_ &&
+      exec.launch.config.cluster[0] == 0) {  // without clusters every address is in the CTA's own window
+    if (last_ == nullptr || last_->all_defined()) return;
+  }
   if (active_warp(exec) == nullptr) {
     const bool kept = access.space == Space::shared   ? options_.shared || !shared_.empty()
                       : access.space == Space::global ? options_.global || !global_.empty() || whole_ != nullptr

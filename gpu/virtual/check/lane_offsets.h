@@ -1,5 +1,4 @@
-// The addresses of an access as 32-bit offsets from one address, in a form that compilers vectorize. Monitors of shared
-// memory start from them.
+// The addresses of an access as 32-bit offsets from one address. Monitors of shared memory start from them.
 #pragma once
 
 #include <array>
@@ -8,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "gpu/virtual/machine/memory/lane_loops.h"
 #include "gpu/virtual/semantics/op.h"
 
 namespace kvscope::ptx {
@@ -19,27 +19,16 @@ using LaneOffsets = std::array<std::int32_t, kLanes>;
 // address is in [first, first + p).
 inline std::uint64_t lane_offsets(std::uint64_t first, std::span<const std::uint64_t, kLanes> addresses, LaneMask lanes,
                                   LaneOffsets& out) {
-  std::uint64_t bits = 0;
-  const std::uint64_t* at = addresses.data();
+  const LaneLoops& loops = lane_loops();
+  if (lanes == kAllLanes) return loops.offsets(addresses.data(), first, out.data());
   std::array<std::uint64_t, kLanes> filled;
-  if (lanes != kAllLanes) {
-    const std::uint64_t lead = addresses[static_cast<std::size_t>(std::countr_zero(lanes))];
-    for (std::size_t i = 0; i < kLanes; ++i) filled[i] = (lanes >> i & 1) != 0 ? addresses[i] : lead;
-    at = filled.data();
-  }
-  for (std::size_t i = 0; i < kLanes; ++i) {
-    const std::uint64_t offset = at[i] - first;
-    bits |= offset;
-    out[i] = static_cast<std::int32_t>(offset);
-  }
-  return bits;
+  loops.fill(addresses.data(), lanes, filled.data());
+  return loops.offsets(filled.data(), first, out.data());
 }
 
 // The bits in which any two offsets differ: all are in one block of 2^n bytes, aligned, exactly if the result is below 2^n.
 inline std::uint32_t differing_bits(const LaneOffsets& offsets) {
-  std::uint32_t bits = 0;
-  for (const std::int32_t offset : offsets) bits |= static_cast<std::uint32_t>(offset ^ offsets[0]);
-  return bits;
+  return lane_loops().differing(offsets.data());
 }
 
 }  // namespace kvscope::ptx

@@ -13,8 +13,14 @@ namespace kvscope::ptx {
 
 class MonitorChain final : public Monitor {
  public:
-  void add(Monitor& monitor) { monitors_.push_back(&monitor); }  // must outlive the chain
+  void add(Monitor& monitor) {  // must outlive the chain
+    monitors_.push_back(&monitor);
+    if (monitor.wants_accesses()) of_accesses_.push_back(&monitor);
+    if (monitor.wants_operations()) of_operations_.push_back(&monitor);
+  }
   [[nodiscard]] bool empty() const { return monitors_.empty(); }
+  // The monitor that is the only one, which receives the same events without the chain; null: there are several, or none.
+  [[nodiscard]] Monitor* only() const { return monitors_.size() == 1 ? monitors_.front() : nullptr; }
 
   // A chain of the parts of all monitors; null if one of them has none.
   [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t parts) override {
@@ -43,6 +49,19 @@ class MonitorChain final : public Monitor {
     return std::any_of(monitors_.begin(), monitors_.end(), [](const Monitor* m) { return m->wants_run_counts(); });
   }
 
+  void access(const Exec& exec, const Op& op, const WarpAccess& access) override {
+    for (Monitor* monitor : of_accesses_) monitor->access(exec, op, access);
+  }
+  void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override {
+    for (Monitor* monitor : of_operations_) monitor->async_issue(exec, op, reads, writes);
+  }
+  void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override {
+    for (Monitor* monitor : of_operations_) monitor->async_moves(launch, cta, op, reads, writes);
+  }
+  void async_done(Launch& launch, const Cta& cta, const AsyncOp& op) override {
+    for (Monitor* monitor : of_operations_) monitor->async_done(launch, cta, op);
+  }
+
   // Forwards one event of Monitor: its name, its parameters, their names.
 #define KVSCOPE_FORWARD(event, parameters, arguments)             \
   void event parameters override {                                \
@@ -60,7 +79,6 @@ class MonitorChain final : public Monitor {
   KVSCOPE_FORWARD(park, (const Exec& exec, const Op& op), (exec, op))
   KVSCOPE_FORWARD(resume, (const Exec& exec), (exec))
   KVSCOPE_FORWARD(exit, (const Exec& exec, LaneMask lanes), (exec, lanes))
-  KVSCOPE_FORWARD(access, (const Exec& exec, const Op& op, const WarpAccess& access), (exec, op, access))
   KVSCOPE_FORWARD(stored, (const Exec& exec, const Op& op, const WarpAccess& access), (exec, op, access))
   KVSCOPE_FORWARD(discarded, (const Exec& exec, const Op& op, const WarpAccess& access), (exec, op, access))
   KVSCOPE_FORWARD(barrier_arrive, (const Exec& exec, int barrier, LaneMask lanes, bool waits),
@@ -78,13 +96,7 @@ class MonitorChain final : public Monitor {
   KVSCOPE_FORWARD(fence, (const Exec& exec, LaneMask lanes, Order order, Scope scope), (exec, lanes, order, scope))
   KVSCOPE_FORWARD(proxy_fence, (const Exec& exec, LaneMask lanes, Space space), (exec, lanes, space))
   KVSCOPE_FORWARD(copy_issued, (const Exec& exec, const PendingOp& copy), (exec, copy))
-  KVSCOPE_FORWARD(async_issue, (const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes),
-                  (exec, op, reads, writes))
-  KVSCOPE_FORWARD(async_moves,
-                  (Launch & launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes),
-                  (launch, cta, op, reads, writes))
   KVSCOPE_FORWARD(box_moves, (Launch & launch, const Cta& cta, const PendingOp& copy), (launch, cta, copy))
-  KVSCOPE_FORWARD(async_done, (Launch & launch, const Cta& cta, const AsyncOp& op), (launch, cta, op))
   KVSCOPE_FORWARD(group_commit, (const Exec& exec, AsyncKind kind, LaneMask lanes), (exec, kind, lanes))
   KVSCOPE_FORWARD(group_wait,
                   (const Exec& exec, AsyncKind kind, LaneMask lanes, bool reads_only, OperationNumbers last),
@@ -105,7 +117,8 @@ class MonitorChain final : public Monitor {
 
  private:
   std::vector<Monitor*> monitors_;
-  std::vector<std::unique_ptr<Monitor>> owned_;  // of a chain for a part of a launch
+  std::vector<Monitor*> of_accesses_, of_operations_;  // of these: Monitor::wants_accesses, wants_operations
+  std::vector<std::unique_ptr<Monitor>> owned_;        // of a chain for a part of a launch
 };
 
 }  // namespace kvscope::ptx

@@ -75,6 +75,7 @@ void RaceChecker::cta_begins(Launch& launch, const Cta& cta) {
   cluster->shadows[static_cast<std::size_t>(cta.cluster_rank)].emplace(kSharedBase,
                                                                        static_cast<std::int64_t>(cta.shared.size()));
   cluster->pending[static_cast<std::size_t>(cta.cluster_rank)] = {};
+  cluster->past_behind[static_cast<std::size_t>(cta.cluster_rank)].clear();
   cluster->order.begin(cta);
   clusters_[cta.index] = std::move(cluster);
   last_cta_ = -1;
@@ -177,8 +178,34 @@ void RaceChecker::write_pieces(Toucher& who) {
   pieces_.clear();
 }
 
+// Lanes that each write a part of a chunk of their own, in ascending order: a column of a tile. Returns the lanes whose earlier accesses
+// have to be looked at more closely: all of them if the lanes are not like this.
+LaneMask RaceChecker::write_far_lanes(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
+                                      std::span<const std::uint64_t, kLanes> addresses) {
+  const std::uint64_t rank = rank_of(addresses[0]);
+  if (lanes != kAllLanes || bytes >= kChunkBytes || rank >= who.cluster.shadows.size() || !who.cluster.shadows[rank])
+    return lanes;
+  if (!lane_loops().apart(addresses.data(), static_cast<std::uint64_t>(kChunkBytes))) return lanes;
+  Shadow& shadow = *who.cluster.shadows[rank];
+  LaneOffsets offsets;
+  lane_loops().offsets(addresses.data(), shared_address(rank, shadow.first_address()), offsets.data());
+  if (!shadow.holds(offset_of(addresses[0])) || rank_of(addresses[kLanes - 1]) != rank ||
+      !shadow.holds(offset_of(addresses[kLanes - 1])))
+    return lanes;
+  if (!who.cluster.pending[rank].empty()) {
+    Regions regions;
+    for (const std::int32_t offset : offsets)
+      regions.add(static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(offset));
+    meet_reads(who, rank, regions, false);
+  }
+  return shadow.write_lanes(like, bytes, lanes, offsets.data(),
+                            [&](const Mark& before) { return covered(who, before); });
+}
+
 void RaceChecker::touch_writes(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
                                std::span<const std::uint64_t, kLanes> addresses) {
+  lanes = write_far_lanes(who, like, bytes, lanes, addresses);
+  if (lanes == 0) return;
   each_piece(who.cluster, like, bytes, lanes, addresses, [this](const Piece& piece) { pieces_.push_back(piece); });
   write_pieces(who);
 }
@@ -273,18 +300,20 @@ void RaceChecker::access(const Exec& exec, const Op& op, const WarpAccess& acces
   if (cluster == nullptr) return;
   const bool strong = access.kind == AccessKind::atomic || access.order != Order::weak;
   if (access.space == Space::shared) {
-    Toucher who(exec, *cluster, std::countr_zero(access.lanes));
-    const Mark mark{.actor = who.warp.lane0(),
-                    .step = who.warp.act(access.lanes),
-                    .pc = pc_of(exec, op),
-                    .meets = who.warp.meets(),
-                    .write = access.kind != AccessKind::load,
-                    .strong = strong};
-    const int bytes = access.matrix_rows ? 16 : access.bytes;
-    if (mark.write) {
-      touch_writes(who, mark, bytes, access.lanes, access.addresses);
-    } else {
-      touch_reads(who, mark, bytes, access.lanes, access.addresses);
+    WarpViews& warp = cluster->order.warp(exec);
+    const Step step = warp.act(access.lanes);
+    const std::int32_t pc = pc_of(exec, op);
+    const bool write = access.kind != AccessKind::load;
+    if (write || !read_behind(*cluster, warp, access, pc, step, strong)) {
+      Toucher who(exec, *cluster, std::countr_zero(access.lanes));
+      const Mark mark{
+          .actor = warp.lane0(), .step = step, .pc = pc, .meets = warp.meets(), .write = write, .strong = strong};
+      const int bytes = access.matrix_rows ? 16 : access.bytes;
+      if (write) {
+        touch_writes(who, mark, bytes, access.lanes, access.addresses);
+      } else {
+        touch_reads(who, mark, bytes, access);
+      }
     }
   }
   if (access.space != Space::shared && access.space != Space::global) return;

@@ -90,15 +90,20 @@ class RaceChecker final : public OrderMonitor {
                     std::span<const std::uint64_t, kLanes> addresses);
   void touch_write(Toucher& who, const Mark& mark, std::uint64_t address);
   void write_pieces(Toucher& who);
-  void touch_reads(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
-                   std::span<const std::uint64_t, kLanes> addresses);
-  static void settle(Cluster& cluster, std::size_t rank);
+  [[nodiscard]] LaneMask write_far_lanes(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
+                                         std::span<const std::uint64_t, kLanes> addresses);
+  [[nodiscard]] bool read_behind(Cluster& cluster, WarpViews& warp, const WarpAccess& access, std::int32_t pc,
+                                 Step step, bool strong);
+  void touch_reads(Toucher& who, const Mark& like, int bytes, const WarpAccess& access);
+  static void settle(Cluster& cluster, std::size_t rank, const Regions& regions);
   static void meet_reads(const Toucher& who, std::size_t rank, const Regions& regions, bool whole);
   void touch_ranges(Toucher& who, const Mark& like, ByteRanges ranges);
   void touch_range(Toucher& who, const Mark& like, Shadow& shadow, const ByteRange& range);
   void check_all(Toucher& who, const Piece& piece);
+  [[nodiscard]] static bool behind_past(Cluster& cluster, const WarpViews& warp, const Clock* known, Shadow& shadow,
+                                        LaneExtent extent);
   [[nodiscard]] static bool behind_writes(const Toucher& who, LaneMask lanes, const Shadow& shadow,
-                                          const LaneOffsets& offsets);
+                                          const LaneOffsets& offsets, bool in_one_chunk);
   static void add_read(const Clock* known, const Piece& piece);
   static void forget_older_reads(const Clock* known, const Piece& piece);
   void touch_object(Toucher& who, MbarrierEvent event, LaneMask lanes, std::uint64_t address);

@@ -77,12 +77,8 @@ Mark* Shadow::replaced_read(std::uint64_t address, const Mark& mark) {
   return first == all.size() ? nullptr : &all[first];
 }
 
-void Shadow::add(std::size_t chunk, const Mark& mark) {
+void Shadow::add_more(std::size_t chunk, const Mark& mark) {
   Chunk& c = chunks_[chunk];
-  if (c.more == 0 && c.count < kInline) {
-    inline_[chunk * kInline + c.count++] = mark;
-    return;
-  }
   if (c.more == 0) {
     const std::span<Mark> all = listed(chunk);
     More more;
@@ -148,11 +144,25 @@ void Shadow::forget_writers() {
 }
 
 void Shadow::write_chunks(std::uint64_t address, std::size_t count, Writer writer) {
+  if (count == 0) return;
+  note(writers_[writer].mark, index(address), index(address) + count - 1);
   const auto begin = last_.begin() + static_cast<std::ptrdiff_t>(index(address));
   std::fill(begin, begin + static_cast<std::ptrdiff_t>(count), writer << 1);
 }
 
+void Shadow::forget_past(const Clock& over) {
+  const auto kept = std::find_if(past_.begin(), past_.end(), [&](const Past& one) { return !one.is_before(over); });
+  past_begin_ += static_cast<std::uint64_t>(kept - past_.begin());
+  past_.erase(past_.begin(), kept);
+  most_past_ = 2 * past_.size() + kFewPast;
+  if (past_.size() <= kMostPast) return;
+  past_begin_ += past_.size();
+  past_.assign(1, {0, ~Step{0}, true, 0, ~std::uint32_t{0}});
+  past_is_lost_ = true;
+}
+
 void Shadow::write_at(std::size_t chunk, const Mark& mark, std::uint64_t now) {
+  note(mark, chunk, chunk);
   if (mark.bytes != kWholeChunk) return write_part(chunk, mark);
   const std::uint32_t last = writer_of(mark, now) << 1;
   last_[chunk] = last;
@@ -165,22 +175,31 @@ void Shadow::write_at(std::size_t chunk, const Mark& mark, std::uint64_t now) {
 }
 
 void Shadow::write_part(std::size_t chunk, const Mark& mark) {
-  bool some = false;
-  for (Mark& before : marks_of(chunk)) {
-    before.bytes = static_cast<ChunkBytes>(before.bytes & ~mark.bytes);
-    some = some || before.bytes != 0;
+  if (!is_listed(chunk)) list(chunk);
+  Chunk& c = chunks_[chunk];
+  More* const more = c.more != 0 ? &more_[c.more - 1] : nullptr;
+  Mark* const marks = more != nullptr ? more->marks.data() : inline_.get() + chunk * kInline;
+  std::uint32_t kept = 0, writes = 0;
+  bool others = false;
+  for (std::uint32_t i = 0; i < c.count; ++i) {
+    const auto left = static_cast<ChunkBytes>(marks[i].bytes & ~mark.bytes);
+    if (left == 0) continue;
+    if (kept != i) marks[kept] = marks[i];
+    marks[kept].bytes = left;
+    if (marks[kept].write) {
+      ++writes;
+      others = others || marks[kept].actor != mark.actor || marks[kept].step != mark.step;
+    }
+    ++kept;
   }
-  if (some) {
-    drop_empty_of(chunk);
-  } else {
-    clear(chunk);
+  c.count = kept;
+  if (more != nullptr) {  // the new write goes behind the other ones
+    more->writes = writes;
+    if (kept == 0) more->crowded = 0;
+    more->forget_places();
   }
   add(chunk, mark);
-  bool several = false;
-  for (const Mark& write : listed(chunk)) {
-    several = several || (write.write && (write.actor != mark.actor || write.step != mark.step));
-  }
-  last_[chunk] = (several ? kSeveral : writer_of(mark, chunks_[chunk].since)) << 1 | 1;
+  last_[chunk] = (others ? kSeveral : writer_of(mark, c.since)) << 1 | 1;
 }
 
 void Shadow::read(std::uint64_t address, const Mark& mark) {

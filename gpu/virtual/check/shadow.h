@@ -12,6 +12,7 @@
 // that an engine wrote as a whole has only this number, until its marks are asked for.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -119,6 +120,84 @@ class Shadow {
   }
   // The number of a write. Invalidates other numbers, unless the last call was for the same write.
   [[nodiscard]] Writer writer_of(const Mark& mark, std::uint64_t now);
+  // Every write so far, as its actor and its step, each pair once: a reader that all of them are ordered before, or are far from, needs
+  // to look at no chunk. A step that a clock covers has ended (warp_views.h), so a pair that was found to be covered stays so.
+  struct Past {
+    ActorKey actor = 0;
+    Step step = 0;
+    bool lanes = false;               // of a warp; otherwise of an engine
+    std::uint32_t low = 0, high = 0;  // the first and the last chunk written, from the window's first one
+    [[nodiscard]] bool is_before(const Clock& clock) const {
+      return lanes ? clock.covers_warp(actor, step) : clock.covers(actor, step);
+    }
+  };
+  // Numbers of writes: those from past_begin() to past_end() - 1 are kept.
+  [[nodiscard]] std::uint64_t past_begin() const { return past_begin_; }
+  [[nodiscard]] std::uint64_t past_end() const { return past_begin_ + past_.size(); }
+  [[nodiscard]] const Past& past(std::uint64_t number) const {
+    return past_[static_cast<std::size_t>(number - past_begin_)];
+  }
+  // Too many are kept: forget_past should drop some.
+  [[nodiscard]] bool past_is_long() const { return past_.size() >= most_past_; }
+  // Drops the first ones, up to the first that is not ordered before all threads. `over`: what all threads have acquired. If too many
+  // are left, the last one is replaced by one that no clock covers, and nothing is added any more.
+  void forget_past(const Clock& over);
+
+  // The lanes of one instruction write `bytes` bytes each, fewer than a chunk, at offsets from the window's first chunk; each in a chunk
+  // of its own, which the window holds, in ascending order. `like`: their common fields. Writes in the order of the lanes, as write() does, as long as each
+  // chunk's earlier accesses of these bytes are by the lane itself or `is_before` is true for them. Returns the lanes that are left.
+  template <class IsBefore>
+  [[nodiscard]] LaneMask write_lanes(const Mark& like, int bytes, LaneMask lanes, const std::int32_t* offsets,
+                                     IsBefore is_before) {
+    const std::uint32_t ones = (1u << bytes) - 1;
+    Mark mark = like;
+    mark.shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(bytes)));
+    Writer writer = kNobody;
+    note(mark, static_cast<std::size_t>(offsets[std::countr_zero(lanes)]) / kChunkBytes,
+         static_cast<std::size_t>(offsets[kLanes - 1 - std::countl_zero(lanes)]) / kChunkBytes);
+    for (; lanes != 0; lanes &= lanes - 1) {
+      const std::int32_t offset = offsets[std::countr_zero(lanes)];
+      const std::size_t chunk = static_cast<std::size_t>(offset) / kChunkBytes;
+      if (!is_listed(chunk)) {
+        const Mark& only = writers_[last_[chunk] >> 1].mark;
+        if (only.bytes != 0 && !is_before(only)) return lanes;
+        list(chunk);
+      }
+      mark.lanes = lanes & (~lanes + 1);
+      mark.first = static_cast<std::uint8_t>(offset % kChunkBytes);
+      mark.bytes = static_cast<ChunkBytes>(ones << mark.first);
+      Chunk& c = chunks_[chunk];
+      const std::span<Mark> marks = listed(chunk);
+      std::size_t changed = marks.size();  // the first mark that loses bytes
+      bool others = false;
+      for (std::size_t i = 0; i < marks.size(); ++i) {
+        const Mark& before = marks[i];
+        if ((before.bytes & mark.bytes) != 0) {
+          if ((before.actor != mark.actor || before.lanes != mark.lanes) && !is_before(before)) return lanes;
+          changed = std::min(changed, i);
+          if ((before.bytes & ~mark.bytes) == 0) continue;
+        }
+        others |= before.write && (before.actor != mark.actor || before.step != mark.step);
+      }
+      if (c.more != 0) {
+        write_part(chunk, mark);
+        continue;
+      }
+      std::size_t kept = changed;
+      for (std::size_t i = changed; i < marks.size(); ++i) {
+        const auto rest = static_cast<ChunkBytes>(marks[i].bytes & ~mark.bytes);
+        if (rest == 0) continue;
+        if (kept != i) marks[kept] = marks[i];
+        marks[kept++].bytes = rest;
+      }
+      c.count = static_cast<std::uint32_t>(kept);
+      add(chunk, mark);
+      if (!others && writer == kNobody) writer = writer_of(mark, c.since);
+      last_[chunk] = (others ? kSeveral : writer) << 1 | 1;
+    }
+    return 0;
+  }
+
   // An engine writes `count` whole chunks from `address` on.
   void write_chunks(std::uint64_t address, std::size_t count, Writer writer);
 
@@ -141,7 +220,7 @@ class Shadow {
 
     void forget_places() {
       placed = 0;
-      places.clear();
+      if (!places.empty()) places.clear();
     }
   };
   struct Written {
@@ -167,21 +246,51 @@ class Shadow {
   void write_part(std::size_t chunk, const Mark& mark);
   void drop_empty_of(std::size_t chunk);
   void clear(std::size_t chunk);  // of marks
-  void add(std::size_t chunk, const Mark& mark);
+  void add(std::size_t chunk, const Mark& mark) {
+    Chunk& c = chunks_[chunk];
+    if (c.more == 0 && c.count < kInline) {
+      inline_[chunk * kInline + c.count++] = mark;
+    } else {
+      add_more(chunk, mark);
+    }
+  }
+  void add_more(std::size_t chunk, const Mark& mark);
   // Splits reads by lane and keeps the last one of each byte, so that random reads of a table stay bounded.
   void put_reads_together(std::size_t chunk);
   // Frees numbers that no chunk has any more.
   void forget_writers();
+  // Adds a write of the chunks from `low` to `high` to the past ones.
+  void note(const Mark& mark, std::size_t low, std::size_t high) {
+    if (past_is_lost_) return;
+    std::uint64_t& number = noted_[(mark.actor ^ mark.actor >> 5) % kNoted];
+    const auto from = static_cast<std::uint32_t>(low), to = static_cast<std::uint32_t>(high);
+    if (number >= past_begin_ && number < past_end()) {
+      Past& last = past_[static_cast<std::size_t>(number - past_begin_)];
+      if (last.actor == mark.actor && last.step == mark.step) {
+        last.low = std::min(last.low, from);
+        last.high = std::max(last.high, to);
+        return;
+      }
+    }
+    number = past_end();
+    past_.push_back({mark.actor, mark.step, !is_engine(mark.actor), from, to});
+  }
 
   struct Release {
     void operator()(Mark* marks) const { std::free(marks); }
   };
   std::uint64_t first_chunk_;
   std::vector<Chunk> chunks_;
-  std::vector<std::uint32_t> last_;          // [chunks, rounded up to a power of two]
-  std::vector<Written> writers_;             // by Writer
-  std::size_t most_writers_ = kFewWriters;   // at this size, unused ones are freed
-  std::unique_ptr<Mark[], Release> inline_;  // [chunks][kInline], not cleared: most are never used
+  std::vector<std::uint32_t> last_;         // [chunks, rounded up to a power of two]
+  std::vector<Written> writers_;            // by Writer
+  std::size_t most_writers_ = kFewWriters;  // at this size, unused ones are freed
+  static constexpr std::size_t kFewPast = 1024, kMostPast = 65536, kNoted = 64;
+  std::vector<Past> past_;
+  std::uint64_t past_begin_ = 0;
+  std::size_t most_past_ = kFewPast;
+  bool past_is_lost_ = false;
+  std::array<std::uint64_t, kNoted> noted_{};  // by a hash of the actor: the number of the last one that note() added
+  std::unique_ptr<Mark[], Release> inline_;    // [chunks][kInline], not cleared: most are never used
   std::vector<More> more_;
 };
 

@@ -38,6 +38,8 @@ class TensorChecker final : public OrderMonitor {
   [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t) override {
     return std::make_unique<TensorChecker>(collectives_order());
   }
+  [[nodiscard]] bool wants_accesses() const override { return false; }
+  [[nodiscard]] bool wants_operations() const override { return false; }
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;

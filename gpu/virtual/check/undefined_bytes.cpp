@@ -24,6 +24,7 @@ void UndefinedBytes::set(std::uint64_t address, std::int64_t count, bool undefin
     const std::uint64_t in_word = std::min<std::uint64_t>(end - i, 64 - i % 64);
     const std::uint64_t bits = (~std::uint64_t{0} >> (64 - in_word)) << i % 64;
     words_[i / 64] = undefined ? words_[i / 64] | bits : words_[i / 64] & ~bits;
+    if (undefined) defined_words_ = std::min<std::size_t>(defined_words_, i / 64);
     i += in_word;
   }
 }

@@ -4,17 +4,21 @@
 
 namespace kvscope::ptx {
 
-WarpViews::WarpViews(ActorKey lane0, const Known& nothing) : lane0_(lane0) {
-  known_.fill(nothing);
+WarpViews::WarpViews(ActorKey lane0, const Known& nothing) : lane0_(lane0), common_(nothing) {}
+
+void WarpViews::split() {
+  if (uniform_) known_.fill(common_);
+  uniform_ = false;
 }
 
 template <class Change>
 void WarpViews::change(LaneMask lanes, Change change) {
   if (uniform_ && (live_ & ~lanes) == 0) {
     if (lanes == 0) return;
-    known_.fill(change(std::countr_zero(lanes), lanes));
+    common_ = change(std::countr_zero(lanes), lanes);
     return;
   }
+  split();
   LaneMask left = lanes;
   while (left != 0) {
     const auto lead = static_cast<std::size_t>(std::countr_zero(left));
@@ -27,10 +31,13 @@ void WarpViews::change(LaneMask lanes, Change change) {
     left &= ~sharing;
   }
   if (live_ == 0) return;
-  const Known& first = known(std::countr_zero(live_));
+  const Known& first = known_[static_cast<std::size_t>(std::countr_zero(live_))];
+  bool same = true;
+  each_lane(live_, [&](int lane) { same = same && known_[static_cast<std::size_t>(lane)] == first; });
+  if (!same) return;
+  common_ = first;
+  known_.fill(nullptr);
   uniform_ = true;
-  each_lane(live_, [&](int lane) { uniform_ = uniform_ && known(lane) == first; });
-  if (uniform_) known_.fill(Known(first));
 }
 
 void WarpViews::lower(std::unique_ptr<Clock>& common) const {
@@ -51,7 +58,8 @@ void WarpViews::publish_own(LaneMask lanes, Clock& to) {
   if (whole(lanes)) {
     to.raise_warp(lane0_, step_);
     Step least = copies();
-    each_lane(lanes, [&](int lane) { least = std::min(least, copies_waited_[static_cast<std::size_t>(lane)]); });
+    each_lane(least > 0 ? lanes : 0,
+              [&](int lane) { least = std::min(least, copies_waited_[static_cast<std::size_t>(lane)]); });
     if (least > 0) to.raise_warp(kCopiesOf + lane0_, least);
   } else {
     each_lane(lanes & acted_, [&](int lane) { to.raise(thread(lane), step_); });
@@ -67,7 +75,7 @@ void WarpViews::publish_own(LaneMask lanes, Clock& to) {
 
 void WarpViews::publish(LaneMask lanes, View& to) {
   const View* last = nullptr;
-  each_lane(lanes, [&](int lane) {
+  each_lane(uniform_ && lanes != 0 ? LaneMask{1} : lanes, [&](int lane) {
     const View* view = known(lane).get();
     if (view != last) to.join(*view);
     last = view;
@@ -193,10 +201,8 @@ void WarpViews::fence_all(LaneMask lanes) {
   };
   if (uniform_ && whole(lanes)) return change(lanes, fence);
   // A lane's fence covers what the lane did itself, not what its neighbors did.
-  each_lane(lanes, [&](int lane) {
-    uniform_ = false;
-    known_[static_cast<std::size_t>(lane)] = fence(lane, LaneMask{1} << lane);
-  });
+  if (lanes != 0) split();
+  each_lane(lanes, [&](int lane) { known_[static_cast<std::size_t>(lane)] = fence(lane, LaneMask{1} << lane); });
 }
 
 // --- engines ---------------------------------------------------------------------------------------------------------

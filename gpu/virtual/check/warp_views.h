@@ -75,7 +75,9 @@ class WarpViews {
   [[nodiscard]] bool published_since(Step step) const { return step_ > step || published_; }
 
   [[nodiscard]] bool uniform() const { return uniform_; }  // all live lanes share one view
-  [[nodiscard]] const Known& known(int lane) const { return known_[static_cast<std::size_t>(lane)]; }
+  [[nodiscard]] const Known& known(int lane) const {
+    return uniform_ ? common_ : known_[static_cast<std::size_t>(lane)];
+  }
   [[nodiscard]] const Clock& ordered(int lane) const { return known(lane)->ordered; }
 
   void publish(LaneMask lanes, View& to);
@@ -144,9 +146,17 @@ class WarpViews {
   }
 
   void synchronized(LaneMask lanes, std::int32_t pc, std::string_view how) {
+    if (lanes == kAllLanes) {
+      common_sync_ = {pc, how};
+      own_syncs_ = 0;
+      return;
+    }
     each_lane(lanes, [&](int lane) { syncs_[static_cast<std::size_t>(lane)] = {pc, how}; });
+    own_syncs_ |= lanes;
   }
-  [[nodiscard]] const LastSync& last_sync(int lane) const { return syncs_[static_cast<std::size_t>(lane)]; }
+  [[nodiscard]] const LastSync& last_sync(int lane) const {
+    return (own_syncs_ >> lane & 1) != 0 ? syncs_[static_cast<std::size_t>(lane)] : common_sync_;
+  }
 
  private:
   struct Waited {
@@ -173,6 +183,7 @@ class WarpViews {
   // Replaces what these lanes have acquired by change(a lane, the lanes that share its view), once per view.
   template <class Change>
   void change(LaneMask lanes, Change change);
+  void split();  // the lanes may acquire different views
 
   ActorKey lane0_;
   LaneMask live_ = kAllLanes, acted_ = 0;
@@ -180,8 +191,12 @@ class WarpViews {
   Step step_ = 1;
   bool published_ = false;  // the accesses of `step_`
   bool uniform_ = true;
-  std::array<Known, kLanes> known_;
-  std::unique_ptr<Fences> fences_;  // null: the warp has come to none
+  // What the lanes have acquired. One pointer while they share it: copies of a shared pointer are atomic operations.
+  Known common_;                     // of all lanes, if uniform_
+  std::array<Known, kLanes> known_;  // otherwise
+  std::unique_ptr<Fences> fences_;   // null: the warp has come to none
+  LastSync common_sync_;
+  LaneMask own_syncs_ = 0;  // lanes whose last one is in syncs_; of the others it is the common one
   std::array<LastSync, kLanes> syncs_{};
   struct Meeting {
     LaneMask lanes;

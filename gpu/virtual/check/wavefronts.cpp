@@ -122,11 +122,12 @@ Wavefronts WavefrontMemory::cost(AccessAddresses addresses, LaneMask lanes, int 
 }
 
 Sectors global_sectors(AccessAddresses addresses, LaneMask lanes, int bytes) {
-  bool side_by_side = lanes == kAllLanes;
-  for (std::size_t i = 1; i < kLanes && side_by_side; ++i) {
-    side_by_side = addresses[i] == addresses[0] + i * static_cast<std::uint64_t>(bytes);
+  LaneSectors found;
+  if (lanes == kAllLanes &&
+      lane_loops().sectors(addresses.data(), std::countr_zero(static_cast<unsigned>(bytes)), found)) {
+    return {found.sectors, ceil_div(std::int64_t{found.accesses} * bytes, static_cast<std::int64_t>(kSector)),
+            found.lines};
   }
-  if (side_by_side) return range_sectors(addresses[0], std::int64_t{kLanes} * bytes);
   Sectors near;
   if (near_sectors(addresses, lanes, bytes, near)) return near;
   std::array<std::uint64_t, kLanes> values;

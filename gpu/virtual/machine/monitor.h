@@ -44,6 +44,12 @@ struct WarpAccess {
   bool read_only = false;  // ld.global.nc
   // ldmatrix and stmatrix: each address names 16 bytes that are distributed over lanes; null for other instructions.
   bool matrix_rows = false;
+  bool one = false;     // all lanes at one address; false: perhaps not
+  bool row = false;     // all 32 lanes, contiguous from lane 0 on; false: perhaps not
+  bool filled = false;  // `addresses` of lanes outside `lanes` is that of the first lane inside; false: perhaps not
+
+  // `lanes`, or all where the others only repeat one of them.
+  [[nodiscard]] LaneMask at_least() const { return filled ? kAllLanes : lanes; }
 };
 
 enum class AsyncKind : std::uint8_t {
@@ -124,6 +130,10 @@ class Monitor {
   // Whether this monitor needs them for one warp. Called each time that the warp gets its turn; a monitor whose answer
   // changes during the turn sets Launch::watch_changed, which ends the turn after the current instruction.
   [[nodiscard]] virtual bool wants_instructions_of(const Cta&, const Warp&) const { return wants_instructions(); }
+
+  // Whether access() does anything, and whether async_issue(), async_moves() or async_done() does. The answers never change.
+  [[nodiscard]] virtual bool wants_accesses() const { return true; }
+  [[nodiscard]] virtual bool wants_operations() const { return true; }
 
   // Whether this monitor reads Launch::run_counts at the end of the launch. Asked after launch_begins.
   [[nodiscard]] virtual bool wants_run_counts() const { return false; }

@@ -74,6 +74,7 @@ enum OpFlag : std::uint8_t {
   kBackward = 2,        // a branch to an earlier op
   kUniformAddress = 4,  // the address is equal in all lanes: a variable or a number
   kBranch = 8,          // a jump to `target` only, executed by the scheduler itself
+  kOrdinary = 16,       // the word has no modifier of order, scope or .nc: an access is weak
 };
 
 // Bytes per lane of the register at[i], 2 4 8 or 16; 0: a predicate, or no register. For handlers whose registers may

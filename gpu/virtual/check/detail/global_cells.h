@@ -66,6 +66,11 @@ class GlobalCells {
   // Calls visit(cell, address, bytes) for each cell of the range. `bytes` is 4, or 1 for a cell that is split.
   template <class Visit>
   void each(std::uint64_t address, std::int64_t count, Visit visit) {
+    if (count == static_cast<std::int64_t>(kBytes) && address % kBytes == 0) [[likely]] {  // one cell
+      GlobalCell* const cell = find(address / kBytes);
+      if (cell == nullptr) return;
+      if (cell->bytes == 0) return visit(*cell, address, kBytes);
+    }
     const std::uint64_t end = address + static_cast<std::uint64_t>(count);
     for (std::uint64_t at = address; at < end;) {
       const std::uint64_t next = std::min((at / kBytes + 1) * kBytes, end);
@@ -107,7 +112,10 @@ class GlobalCells {
  private:
   static constexpr std::uint64_t kPage = 256;  // cells
   using Page = std::array<GlobalCell, kPage>;
-  [[nodiscard]] GlobalCell* find(std::uint64_t cell);
+  [[nodiscard]] GlobalCell* find(std::uint64_t cell) {
+    return cell / kPage == last_page_ ? &(*last_)[cell % kPage] : find_page(cell);
+  }
+  [[nodiscard]] GlobalCell* find_page(std::uint64_t cell);
   [[nodiscard]] std::array<GlobalCell, kBytes>& split(GlobalCell& cell);
   template <class Replaces>
   void read_more(GlobalCell& cell, const GlobalTouch& touch, Replaces replaces) {

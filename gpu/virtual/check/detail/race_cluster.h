@@ -33,12 +33,27 @@ struct RaceChecker::Cluster {
     Mark made;               // mbarrier.init
     std::vector<Mark> uses;  // by threads: a later inval or init must be ordered after them
   };
-  Cluster(const Launch& launch, std::size_t ctas) : order(Space::shared, launch), shadows(ctas), pending(ctas) {}
+  // Of a warp and its CTA's own memory: the writes with lower numbers (Shadow::past) are ordered before all lanes of the warp.
+  struct PastBehind {
+    std::uint64_t end = 0;
+    // The last attempt to raise it. Another clock at the same address is harmless: the next attempt comes later.
+    const Clock* tried = nullptr;
+    std::uint64_t tried_end = 0;
+  };
+  Cluster(const Launch& launch, std::size_t ctas)
+      : order(Space::shared, launch), shadows(ctas), pending(ctas), past_behind(ctas) {}
+
+  [[nodiscard]] PastBehind& behind(std::size_t rank, std::size_t warp) {
+    std::vector<PastBehind>& warps = past_behind[rank];
+    if (warp >= warps.size()) warps.resize(warp + 1);
+    return warps[warp];
+  }
 
   HappensBefore order;
-  std::vector<std::optional<Shadow>> shadows;  // by rank
-  std::vector<PendingReads> pending;           // by rank
-  std::map<std::uint64_t, Object> objects;     // by shared address with rank
+  std::vector<std::optional<Shadow>> shadows;        // by rank
+  std::vector<PendingReads> pending;                 // by rank
+  std::vector<std::vector<PastBehind>> past_behind;  // by rank and warp
+  std::map<std::uint64_t, Object> objects;           // by shared address with rank
 };
 
 // The lanes of a warp, or the engine, that are about to access bytes.
@@ -65,9 +80,9 @@ struct RaceChecker::Toucher {
   int lane;                  // of an engine's issuer
   bool async_proxy = false;  // an earlier write through the generic proxy needs a fence
   const Clock* known;        // what all of them have acquired; null: they have different views
-  // The last engine's step that `known` was found to cover.
-  ActorKey behind = ~ActorKey{0};
-  Step behind_step = 0;
+  // The last steps, of an engine and of a warp, that `known` was found to cover.
+  ActorKey behind = ~ActorKey{0}, behind_warp = ~ActorKey{0};
+  Step behind_step = 0, behind_warp_step = 0;
   // Shadow::last of a chunk of this shadow with which the engine's write does not conflict.
   const Shadow* harmless_in = nullptr;
   std::uint32_t harmless = 0;
@@ -81,7 +96,13 @@ inline bool RaceChecker::covers(const Clock* known, const Mark& before) {
 }
 // The same for a toucher.
 inline bool RaceChecker::covered(Toucher& who, const Mark& before) {
-  if (before.lanes != 0) return covers(who.known, before);
+  if (before.lanes != 0) {
+    if (before.actor == who.behind_warp && before.step <= who.behind_warp_step) return true;
+    if (!covers(who.known, before)) return false;
+    who.behind_warp = before.actor;
+    who.behind_warp_step = before.step;
+    return true;
+  }
   if (before.actor == who.behind && before.step <= who.behind_step) return true;
   if (!covers(who.known, before)) return false;
   who.behind = before.actor;
@@ -95,6 +116,26 @@ void RaceChecker::each_piece(Cluster& cluster, const Mark& like, int bytes, Lane
                              std::span<const std::uint64_t, kLanes> addresses, Body body) {
   const int piece_bytes = std::min(bytes, static_cast<int>(kChunkBytes));
   const auto shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(piece_bytes)));
+  const auto give = [&](const Mark& mark, std::uint64_t address) {
+    const std::uint64_t rank = rank_of(address), offset = offset_of(address);
+    if (rank >= cluster.shadows.size() || !cluster.shadows[rank] || !cluster.shadows[rank]->holds(offset)) return;
+    body(Piece{&*cluster.shadows[rank], offset, address, mark});
+  };
+  // A row from the beginning of a chunk on: each chunk has as many lanes as fit.
+  const auto size = static_cast<std::uint64_t>(bytes), first = addresses[0];
+  if (lanes == kAllLanes && bytes <= kChunkBytes && first % kChunkBytes == 0 &&
+      addresses[kLanes - 1] - first == (kLanes - 1) * size &&
+      lane_loops().pattern(addresses.data(), size).from_row == 0) {
+    const int each = static_cast<int>(kChunkBytes) / bytes;
+    Mark mark = like;
+    mark.shift = shift;
+    mark.bytes = Shadow::kWholeChunk;
+    for (int lane = 0; lane < kLanes; lane += each) {
+      mark.lanes = ((LaneMask{1} << each) - 1) << lane;
+      give(mark, first + static_cast<std::uint64_t>(lane) * size);
+    }
+    return;
+  }
   // Accesses of more than a chunk per lane are split.
   for (int part = 0; part < bytes; part += piece_bytes) {
     LaneMask left = lanes;
@@ -124,9 +165,7 @@ void RaceChecker::each_piece(Cluster& cluster, const Mark& like, int bytes, Lane
         }
         mark.lanes |= LaneMask{1} << lane;
       }
-      const std::uint64_t rank = rank_of(address), offset = offset_of(address);
-      if (rank >= cluster.shadows.size() || !cluster.shadows[rank] || !cluster.shadows[rank]->holds(offset)) continue;
-      body(Piece{&*cluster.shadows[rank], offset, address, mark});
+      give(mark, address);
     }
   }
 }

@@ -10,10 +10,14 @@
 //
 // Reads are numbered in the order of execution. Shadow::written_at tells which of them came before the last write of a
 // chunk.
+//
+// Reads of common kibibytes are one group, so no chunk is read by two groups: a write makes marks of the groups that it meets, and the
+// others stay pending.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,12 +32,20 @@ namespace kvscope::ptx {
 class Regions {
  public:
   static constexpr std::uint64_t kBytes = 1024;
+  static constexpr std::size_t kCount = 256;
 
+  [[nodiscard]] static constexpr std::size_t of(std::uint64_t offset) {
+    return static_cast<std::size_t>(std::min<std::uint64_t>(offset / kBytes, kCount - 1));
+  }
+  [[nodiscard]] static Regions all() {
+    Regions out;
+    out.bits_.fill(~std::uint64_t{0});
+    return out;
+  }
   // `low`, `high`: offsets of the first and the last byte.
   void add(std::uint64_t low, std::uint64_t high) {
-    const std::uint64_t last = std::min(high / kBytes, kCount - 1);
-    for (std::uint64_t r = std::min(low / kBytes, kCount - 1); r <= last; ++r)
-      bits_[r / 64] |= std::uint64_t{1} << r % 64;
+    const std::size_t last = of(high);
+    for (std::size_t r = of(low); r <= last; ++r) bits_[r / 64] |= std::uint64_t{1} << r % 64;
   }
   void add(const Regions& other) {
     for (std::size_t i = 0; i < bits_.size(); ++i) bits_[i] |= other.bits_[i];
@@ -43,9 +55,15 @@ class Regions {
     for (std::size_t i = 0; i < bits_.size(); ++i) common |= bits_[i] & other.bits_[i];
     return common != 0;
   }
+  template <class Body>  // called with the number of each, ascending
+  void each(Body body) const {
+    for (std::size_t i = 0; i < bits_.size(); ++i) {
+      for (std::uint64_t left = bits_[i]; left != 0; left &= left - 1)
+        body(i * 64 + static_cast<std::size_t>(std::countr_zero(left)));
+    }
+  }
 
  private:
-  static constexpr std::uint64_t kCount = 256;
   std::array<std::uint64_t, kCount / 64> bits_{};
 };
 
@@ -62,14 +80,17 @@ class PendingReads {
     std::uint64_t number = 0;
     std::uint32_t segment = 0;
     std::int32_t pc = -1;
-    LaneMask lanes = 0;
+    LaneMask lanes = 0;       // 0: it has got its marks
     std::int16_t bytes = 0;   // per lane, at most 16
     std::uint16_t meets = 0;  // Mark::meets
     bool strong = false;
-    LaneOffsets offsets;  // of all lanes (lane_offsets.h)
+    bool one = false;        // all lanes read at offsets[0]; the others are not filled in
+    std::uint32_t next = 0;  // of its group: 1 + the index of the following read; 0: none
+    LaneExtent extent;       // of the offsets
+    LaneOffsets offsets;     // of all lanes (lane_offsets.h)
   };
 
-  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] bool empty() const { return live_ == 0; }
   [[nodiscard]] bool full() const { return count_ == kMost || segments_.size() == kMostSegments; }
   // The number that the next read gets.
   [[nodiscard]] std::uint64_t now() const { return next_; }
@@ -80,28 +101,55 @@ class PendingReads {
   }
   void keep(ActorKey warp, Step step, const Known* known);
 
-  [[nodiscard]] bool meet(const Regions& regions) const { return count_ != 0 && all_.meets(regions); }
+  [[nodiscard]] bool meet(const Regions& regions) const { return live_ != 0 && all_.meets(regions); }
   // Whether `known` covers all reads that meet the regions.
   [[nodiscard]] bool over(const Regions& regions, const Clock& known) const;
 
-  [[nodiscard]] std::size_t size() const { return count_; }
-  [[nodiscard]] bool crowded() const { return count_ > kMost / 2 || segments_.size() > kMostSegments / 2; }
-  [[nodiscard]] const Read& read(std::size_t i) const { return reads_[i]; }
-  [[nodiscard]] const Segment& segment_of(const Read& read) const { return segments_[read.segment]; }
+  // Reads of the groups that meet the regions, at most `most`.
+  [[nodiscard]] std::size_t count_of(const Regions& regions, std::size_t most) const;
+  [[nodiscard]] bool crowded() const { return live_ > kMost / 2 || segments_.size() > kMostSegments / 2; }
+  // Removes these groups, and calls body(read, its segment) for each read of a group in the order of execution.
+  template <class Body>
+  void take(const Regions& regions, Body body) {
+    regions.each([&](std::size_t r) {
+      if (group_of_[r] == 0) return;
+      const Group group = groups_[group_of_[r] - 1];
+      group.regions.each([&](std::size_t one) { group_of_[one] = 0; });
+      for (std::uint32_t at = group.first; at != 0; at = reads_[at - 1].next) {
+        Read& read = reads_[at - 1];
+        body(read, segments_[read.segment]);
+        read.lanes = 0;
+        --live_;
+      }
+    });
+    if (live_ == 0) clear();
+  }
   // Drops the reads that `over` covers: no thread can race with them any more.
   void forget(const Clock& over);
-  void clear();
 
  private:
-  static constexpr std::size_t kMost = 2048, kMostSegments = 256, kPlaces = 2048;
+  static constexpr std::size_t kMost = 8192, kMostSegments = 256, kPlaces = 8192;
+  // Its number is 1 + that of one of its regions.
+  struct Group {
+    Regions regions;
+    std::uint32_t first = 0, last = 0;  // 1 + index of a read
+  };
+  void clear();
   // The last read of these places, if the current segment has one; otherwise null. Its entry of places_ is then the next read's.
   [[nodiscard]] Read* repeated(const Read& read);
+  void add_to_group(std::size_t read);
+  // Adds the reads of group `from` to those of `to`, in the order of execution.
+  void merge(std::uint16_t to, std::uint16_t from);
+
   std::uint64_t next_ = 1;
   std::size_t count_ = 0;  // of reads_
+  std::size_t live_ = 0;   // of those: without marks
   std::vector<Read> reads_;
   std::vector<Segment> segments_;
   Regions all_;
-  std::array<std::uint16_t, kPlaces> places_{};  // by a hash: a read, which may be gone
+  std::array<std::uint16_t, Regions::kCount> group_of_{};  // by region; 0: none
+  std::vector<Group> groups_;                              // by number - 1
+  std::array<std::uint16_t, kPlaces> places_{};            // by a hash: a read, which may be gone
 };
 
 }  // namespace kvscope::ptx

@@ -334,12 +334,12 @@ MbarrierAt find_mbarrier_at(Exec& exec, const Op& op, int lane, Space space, std
   Space where = space;
   const LaneRequest request{space, AccessKind::load, kObjectBytes, kObjectBytes, !remote, true};
   if (reach_lane(exec, op, lane, request, where, address) == nullptr) return {};
-  const ReportAddress at = name_address(exec.launch, where, address, kObjectBytes);
   Cta* const cta = where == Space::shared ? cta_of_rank(exec.launch, exec.cta, rank_of(address)) : nullptr;
   if (cta != nullptr) {
     const auto found = cta->mbarriers.find(offset_of(address));
     if (found != cta->mbarriers.end()) return {&found->second, cta, offset_of(address)};
   }
+  const ReportAddress at = name_address(exec.launch, where, address, kObjectBytes);
   fault(exec, op, lane, ReportKind::no_mbarrier,
         cta == nullptr ? fmt::format("0x{:x} is not in shared memory, where mbarriers are", address)
                        : fmt::format("there is no mbarrier at {}", place_name(at)),

@@ -22,6 +22,22 @@ AccessRequest op_request(const Instr& instr, AccessKind kind) {
   return {.space = space, .kind = kind, .bytes = kRowBytes, .own_cta = space == Space::shared, .matrix_rows = true};
 }
 
+// Transposes 8 x 8 halfwords: column g of `rows` becomes the 16 bytes from to + 16 g on.
+void transpose(const std::byte* const* rows, std::byte* to) {
+  using Row = std::uint16_t __attribute__((vector_size(kRowBytes)));
+  Row m[8], n[8];
+  for (int k = 0; k < 8; ++k) std::memcpy(&m[k], rows[k], kRowBytes);
+  // Each step interleaves row i with row i + 4: after three, the three bits of the row and of the column have changed places.
+  for (int step = 0; step < 3; ++step) {
+    for (int i = 0; i < 4; ++i) {
+      n[2 * i] = __builtin_shufflevector(m[i], m[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+      n[2 * i + 1] = __builtin_shufflevector(m[i], m[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    std::memcpy(m, n, sizeof m);
+  }
+  std::memcpy(to, m, sizeof m);
+}
+
 // Looks up the rows that lanes 0 .. 8 * count - 1 name. An invalid row is null in `rows`. False: stopped.
 bool reach_rows(Exec& exec, const Op& op, const AccessRequest& request, int count, LaneAddresses& addresses, Reach& r,
                 std::byte** rows) {
@@ -61,10 +77,9 @@ Flow ldmatrix(Exec& exec, const Op& op, LaneMask lanes) {
         std::memcpy(reg + g * kRowBytes, from != nullptr ? from : kUnknown, kRowBytes);
       }
     } else {  // halfword h of lane 4g + t: row 2t + h, column g
-      for (int k = 0; k < 8; ++k) {
-        const std::byte* from = rows[8 * m + k] != nullptr ? rows[8 * m + k] : kUnknown;
-        for (int g = 0; g < 8; ++g) std::memcpy(reg + (4 * g + k / 2) * 4 + k % 2 * 2, from + 2 * g, 2);
-      }
+      const std::byte* from[8];
+      for (int k = 0; k < 8; ++k) from[k] = rows[8 * m + k] != nullptr ? rows[8 * m + k] : kUnknown;
+      transpose(from, reg);
     }
   }
   return Flow::next;

@@ -2,48 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <span>
 
 #include "gpu/virtual/machine/barriers/detail/mbarrier_handlers.h"
+#include "gpu/virtual/machine/memory/lane_loops.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/program/detail/address_operand.h"
 
 namespace kvscope::ptx {
 namespace {
-
-// Properties of the addresses of the lanes in a mask; other lanes get the first one's address.
-struct Spread {
-  std::uint64_t low = 0, high = 0, bits = 0;
-  bool unit = false;  // all 32 lanes contiguous
-};
-
-Spread spread_of(LaneAddresses& addresses, LaneMask lanes, std::int32_t bytes) {
-  auto& a = addresses.at;
-  Spread s;
-  if (lanes == kAllLanes) [[likely]] {
-    std::uint64_t other = 0, bits = 0;
-    const auto step = static_cast<std::uint64_t>(bytes);
-    for (std::size_t i = 0; i < kLanes; ++i) {
-      other |= a[i] - a[0] - i * step;
-      bits |= a[i];
-    }
-    if (other == 0) return {a[0], a[31], bits, true};
-    s.bits = bits;
-  } else {
-    const std::uint64_t first = a[static_cast<std::size_t>(std::countr_zero(lanes))];
-    for (std::size_t i = 0; i < kLanes; ++i) {
-      if ((lanes >> i & 1) == 0) a[i] = first;
-      s.bits |= a[i];
-    }
-  }
-  s.low = s.high = a[0];
-  for (std::size_t i = 1; i < kLanes; ++i) {
-    s.low = a[i] < s.low ? a[i] : s.low;
-    s.high = a[i] > s.high ? a[i] : s.high;
-  }
-  return s;
-}
 
 // A range of memory that may contain several lanes' accesses: addresses [start, start + size) are at `bytes`.
 struct Region {
@@ -267,6 +236,7 @@ bool reach_lane_by_lane(Exec& exec, const Op& op, const AccessRequest& request, 
   const LaneRequest one{out.space, request.kind, request.bytes, request.bytes, request.own_cta, request.mbarrier};
   bool told = false;
   out.lanes = 0;
+  out.one = out.filled = false;
   out.contiguous = nullptr;
   for (LaneMask rest = part; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -286,6 +256,21 @@ bool reach_lane_by_lane(Exec& exec, const Op& op, const AccessRequest& request, 
   return true;
 }
 
+// Whether accesses of `count` bytes in one window are near live mbarriers of the CTA; false positives are possible.
+bool may_touch_mbarriers(const Cta& cta, const LaneAddresses& addresses, std::uint64_t count) {
+  const AsyncState& async = cta.async;
+  if (async.barriers_end == 0) return false;
+  const auto& at = addresses.at;
+  const std::uint64_t rank = rank_of(at[0]);
+  if (rank != static_cast<std::uint64_t>(cta.cluster_rank)) {
+    const auto [low, high] = std::minmax_element(at.begin(), at.end());
+    return touches_mbarriers(cta, *low, *high + count);
+  }
+  // An access meets the range of the objects if it begins after its begin - count, and before its end.
+  const std::uint64_t from = async.barriers_begin + 1 - count;
+  return lane_loops().any_within(at.data(), shared_address(rank, from), async.barriers_end - 1 - from);
+}
+
 // The bytes of lanes in device memory of a part of a launch. Lanes that do not take part have an address of one that does.
 void open_lanes(Exec& exec, const AccessRequest& request, const LaneAddresses& addresses, bool unit, Reach& out) {
   const auto count = static_cast<std::uint64_t>(request.bytes);
@@ -302,11 +287,9 @@ void operand_addresses(const Exec& exec, const Op& op, int operand, LaneAddresse
   if (reg == kNoRegister) {
     out.at.fill(offset);
   } else if (width_of(op, operand) == 8) {
-    const auto* base = register_of<std::uint64_t>(exec, reg);
-    for (std::size_t i = 0; i < kLanes; ++i) out.at[i] = base[i] + offset;
+    lane_loops().add64(register_of<std::uint64_t>(exec, reg), offset, out.at.data());
   } else {
-    const auto* base = register_of<std::uint32_t>(exec, reg);
-    for (std::size_t i = 0; i < kLanes; ++i) out.at[i] = base[i] + offset;
+    lane_loops().add32(register_of<std::uint32_t>(exec, reg), offset, out.at.data());
   }
 }
 
@@ -340,32 +323,41 @@ bool reach(Exec& exec, const Op& op, const AccessRequest& request, LaneAddresses
     return reach_lane_by_lane(exec, op, request, addresses, part, out);
   }
 
-  // Lanes of other parts keep their addresses: `a` must not change for lanes outside this part.
+  // Lanes outside this part get the address of one inside. Lanes of other parts keep theirs: `addresses` changes only if
+  // there are none.
+  const LaneLoops& loops = lane_loops();
   LaneAddresses copy;
   LaneAddresses* mine = &addresses;
-  if (left != 0) copy = addresses, mine = &copy;
-  const Spread spread = spread_of(*mine, part, request.bytes);
-  const Region region = region_of(exec, request, out.space, spread.low);
+  if (part != kAllLanes) {
+    if (left != 0) mine = &copy;
+    loops.fill(a.data(), part, mine->at.data());
+  }
+  const std::uint64_t* const at = mine->at.data();
   const auto count = static_cast<std::uint64_t>(request.bytes);
-  if (!region.exists() || (spread.bits & (count - 1)) != 0 || spread.low < region.start || region.size < count ||
-      spread.high - region.start > region.size - count ||
-      (request.kind != AccessKind::load && !may_store(out.space, spread.low))) [[unlikely]] {
+  const LanePattern pattern = loops.pattern(at, count);
+  const bool unit = pattern.from_row == 0, one = pattern.from_one == 0;
+  const Region region = region_of(exec, request, out.space, at[0]);
+  if (!region.exists() || ((at[0] | pattern.from_one) & (count - 1)) != 0 || region.size < count ||
+      (request.kind != AccessKind::load && !may_store(out.space, at[0]))) [[unlikely]] {
     return reach_lane_by_lane(exec, op, request, addresses, part, out);
   }
+  const std::uint64_t first = at[0] - region.start, last = region.size - count;
+  const std::uint64_t beyond = unit ? (kLanes - 1) * count : 0;  // from the first lane to the last
+  const bool inside = unit || one ? first <= last && beyond <= last - first
+                                  : loops.locate(at, region.start, last, region.bytes, out.lane.data());
+  if (!inside) [[unlikely]]
+    return reach_lane_by_lane(exec, op, request, addresses, part, out);
   out.lanes = part;
+  out.one = one;
+  out.filled = mine == &addresses;
   if (region.parted) {
-    open_lanes(exec, request, *mine, spread.unit, out);
+    open_lanes(exec, request, *mine, unit, out);
     return true;
   }
-  std::byte* const base = region.bytes;
-  if (spread.unit) {
-    out.contiguous = base + (spread.low - region.start);
-  } else {
-    out.contiguous = nullptr;
-    for (std::size_t i = 0; i < kLanes; ++i) out.lane[i] = base + (mine->at[i] - region.start);
-  }
-  if (out.space == Space::shared && !request.mbarrier && touches_mbarriers(exec.cta, spread.low, spread.high + count))
-      [[unlikely]] {
+  std::byte* const bytes = region.bytes + first;
+  out.contiguous = unit ? bytes : nullptr;
+  if (one) out.lane.fill(bytes);
+  if (out.space == Space::shared && !request.mbarrier && may_touch_mbarriers(exec.cta, *mine, count)) [[unlikely]] {
     return report_touched(exec, op, part, addresses, request);
   }
   return true;

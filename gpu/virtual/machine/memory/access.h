@@ -1,5 +1,5 @@
 // Converts the addresses of 32 lanes to bytes, and checks space, allocation, bounds and alignment of every lane. The
-// common case (all lanes in one allocation, or contiguous in it) costs a few vector instructions.
+// common case (all lanes in one allocation, contiguous in it, or at one address) costs a few vector instructions.
 //
 //   LaneMask left = lanes;
 //   while (left != 0) {                                  lanes of one generic access may be in several spaces
@@ -66,6 +66,8 @@ void operand_addresses(const Exec& exec, const Op& op, int operand, LaneAddresse
 struct Reach {
   Space space = Space::global;  // of these lanes; `addresses` has been converted to it (monitor.h, WarpAccess)
   LaneMask lanes = 0;
+  bool one = false;                     // all 32 lanes at one address, that of lane 0
+  bool filled = false;                  // `addresses` of lanes outside is that of the first lane inside
   std::byte* contiguous = nullptr;      // all 32 lanes contiguous from here
   std::array<std::byte*, kLanes> lane;  // of `lanes`, if contiguous is null
   [[nodiscard]] std::byte* of(int i, std::int32_t bytes) const {

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "gpu/virtual/machine/memory/access.h"
+#include "gpu/virtual/machine/memory/lane_loops.h"
 #include "gpu/virtual/machine/program/detail/address_operand.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 
@@ -52,6 +53,11 @@ void load_register(const Reach& r, std::byte* values, std::int64_t skip, std::in
     }
     const std::byte* from = r.contiguous + skip;
     for (int i = 0; i < kLanes; ++i) load_one(i, from + i * each);
+  } else if (r.one && r.lanes == kAllLanes) {
+    load_one(0, r.lane[0] + skip);
+    Reg value;
+    std::memcpy(&value, values, kReg);
+    for (int i = 1; i < kLanes; ++i) std::memcpy(values + i * kReg, &value, kReg);
   } else if (r.lanes == kAllLanes) {
     for (int i = 0; i < kLanes; ++i) load_one(i, r.lane[static_cast<std::size_t>(i)] + skip);
   } else {
@@ -140,6 +146,10 @@ bool store_register(int mem, const Reach& r, const std::byte* values, int reg, s
 // Whether two lanes may have the same address; false positives are possible. Addresses are multiples of `bytes`.
 bool may_collide(const Reach& r, const LaneAddresses& addresses, std::int32_t bytes) {
   if (r.contiguous != nullptr || (r.lanes & (r.lanes - 1)) == 0) return false;
+  if (r.lanes == kAllLanes) {
+    const LaneLoops& loops = lane_loops();
+    return !loops.apart(addresses.at.data(), 1) && loops.any_equal(addresses.at.data());
+  }
   const int shift = std::countr_zero(static_cast<std::uint32_t>(bytes));
   std::array<std::uint64_t, 4> seen{};
   bool twice = false;
@@ -328,22 +338,26 @@ Scope scope_of(const Instr& instr) {
 namespace {
 WarpAccess as_told(const Exec& exec, const Op& op, const AccessRequest& request, const Reach& r,
                    const LaneAddresses& addresses) {
-  const Instr& instr = exec.program().instr(op);
-  Order order = order_of(instr);
-  Scope scope = scope_of(instr);
-  if (request.kind == AccessKind::atomic) {  // defaults of an atomic
-    if (order == Order::weak) order = Order::relaxed;
-    if (scope == Scope::none) scope = Scope::gpu;
+  WarpAccess out{.kind = request.kind,
+                 .space = r.space,
+                 .bytes = request.bytes,
+                 .lanes = r.lanes,
+                 .addresses = addresses.at,
+                 .matrix_rows = request.matrix_rows,
+                 .one = r.one,
+                 .row = r.contiguous != nullptr,
+                 .filled = r.filled};
+  if ((op.flags & kOrdinary) == 0) {
+    const Instr& instr = exec.program().instr(op);
+    out.order = order_of(instr);
+    out.scope = scope_of(instr);
+    out.read_only = instr.has(Mod::nc);
   }
-  return {.kind = request.kind,
-          .space = r.space,
-          .bytes = request.bytes,
-          .lanes = r.lanes,
-          .addresses = addresses.at,
-          .order = order,
-          .scope = scope,
-          .read_only = instr.has(Mod::nc),
-          .matrix_rows = request.matrix_rows};
+  if (request.kind == AccessKind::atomic) {  // defaults of an atomic
+    if (out.order == Order::weak) out.order = Order::relaxed;
+    if (out.scope == Scope::none) out.scope = Scope::gpu;
+  }
+  return out;
 }
 }  // namespace
 

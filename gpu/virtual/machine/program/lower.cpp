@@ -16,6 +16,14 @@
 namespace kvscope::ptx {
 namespace {
 
+// Modifiers that order_of and scope_of (memory/detail/load_store.h) look at, and .nc.
+bool is_ordinary(const Instr& instr) {
+  constexpr Mod kSpecial[] = {Mod::volatile_, Mod::acq_rel, Mod::acquire, Mod::release, Mod::sc,
+                              Mod::relaxed,   Mod::mmio,    Mod::cta,     Mod::cluster, Mod::gpu,
+                              Mod::gl,        Mod::sys,     Mod::nc};
+  return std::none_of(std::begin(kSpecial), std::end(kSpecial), [&](Mod mod) { return instr.has(mod); });
+}
+
 MachineHandler find_machine_handler(const Instr& instr) {
   for (const auto find : {find_memory, find_control, find_warp_exchange, find_named_barrier, find_atomic, find_mbarrier,
                           find_copy, find_warpgroup, find_tensor}) {
@@ -101,6 +109,7 @@ class Lowering {
       op.guard = registers_.of_register(s.guard);
       if (s.guard_negated) op.flags |= kGuardNegated;
     }
+    if (is_ordinary(instr)) op.flags |= kOrdinary;
     program_.sources.push_back({index_, number});
     const std::string rejection = fill(op, s, instr);
     if (!rejection.empty()) reject(op, number, rejection);

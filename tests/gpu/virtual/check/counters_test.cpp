@@ -24,7 +24,7 @@ class Counted final : public Monitor {
   explicit Counted(bool watches) : watches_(watches) {}  // false: it is not told of instructions, as Counters alone
 
   std::unique_ptr<Counters> counters;
-  std::int64_t runs = 0, lanes = 0, sectors = 0, waits = 0, retries = 0;
+  std::int64_t runs = 0, lanes = 0, sectors = 0, wavefronts = 0, ideal = 0, waits = 0, retries = 0;
 
   std::vector<RunCounts::Of> by_op;
 
@@ -52,6 +52,12 @@ class Counted final : public Monitor {
   }
   void access(const Exec& exec, const Op& op, const WarpAccess& a) override {
     counters->access(exec, op, a);
+    if (a.space == Space::shared) {
+      const Wavefronts cost =
+          shared_wavefronts(a.addresses, a.lanes, a.matrix_rows ? 16 : a.bytes, a.kind == AccessKind::atomic);
+      wavefronts += cost.wavefronts;
+      ideal += cost.ideal;
+    }
     if (a.space != Space::global) return;
     std::set<std::uint64_t> touched;
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
@@ -98,6 +104,10 @@ OpCounts counts_of(const std::string& body, std::int64_t threads = 32, std::int6
   EXPECT_EQ(total.runs, counted.runs);
   EXPECT_EQ(total.lanes, counted.lanes);
   EXPECT_EQ(total.sectors, counted.sectors);
+  if (total.copies == 0) {  // whose destinations are no accesses of the warp
+    EXPECT_EQ(total.wavefronts, counted.wavefronts);
+    EXPECT_EQ(total.ideal_wavefronts, counted.ideal);
+  }
   EXPECT_EQ(total.waits, counted.waits);
   OpCounts lines;
   for (const LineCounts& line : counted.counters->by_line()) lines += line.counts;
@@ -160,6 +170,28 @@ TEST(Counters, SectorsOfRealLoadsAreThoseOfTheTable) {
     EXPECT_EQ(counts.lines, row.lines) << row.type << " stride " << row.stride;
     EXPECT_EQ(counts.requests, 1);
   }
+}
+
+// Rows, single places and neither, of every size, by all lanes and by some: counts_of() compares them with those of each access alone.
+TEST(Counters, OfRowsAndSinglePlacesAreThoseOfTheRule) {
+  for (const std::string guard : {"", "@%p3 "}) {
+    for (const int bytes : {1, 2, 4, 8, 16}) {
+      const std::string type = bytes == 16 ? "v4.u32" : "u" + std::to_string(8 * bytes);
+      const std::string to = bytes == 16 ? "{%r20, %r21, %r22, %r23}" : bytes == 8 ? "%rd9" : "%r20";
+      for (const char* place : {"mul.lo.u32 %r11, %r1, ", "and.b32 %r11, %r1, 0; mul.lo.u32 %r11, %r11, ",
+                                "xor.b32 %r11, %r1, 1; mul.lo.u32 %r11, %r11, "}) {
+        const std::string body =
+            "and.b32 %r12, %r1, 5; setp.ne.u32 %p3, %r12, 4;\n" + std::string(place) + std::to_string(bytes) +
+            "; add.u32 %r13, %r11, %r60; cvt.u64.u32 %rd10, %r11; add.u64 %rd11, %rd0, %rd10;\n" + guard +
+            "ld.shared." + type + " " + to + ", [%r13];\n" + guard + "ld.global." + type + " " + to + ", [%rd11];\n";
+        const OpCounts counts = counts_of(body);
+        EXPECT_EQ(counts.requests, 1) << body;
+        EXPECT_EQ(counts.degrees[0], 1) << body;
+      }
+    }
+  }
+  const OpCounts atomics = counts_of("red.shared.add.u32 [s], 1;\nred.shared.add.u32 [%r3], 1;");
+  EXPECT_EQ(atomics.wavefronts, 33);
 }
 
 TEST(Counters, CountSplitsWaitsAndCopies) {

@@ -42,10 +42,10 @@ struct RandomProgram {
           warp, mask);
     }
   }
-  // %r11: where each lane touches `size` bytes of 192.
+  // %r11: where each lane touches `size` bytes of 192, or of a column with a lane in each 16 or 32 bytes.
   void place(int size) {
     const int at = below(4) * 64;
-    switch (below(5)) {
+    switch (below(6)) {
       case 0:
         text += fmt::format("add.u32 %r11, %r60, {};\n", at);  // one place
         break;
@@ -59,6 +59,10 @@ struct RandomProgram {
       case 3:
         text +=
             fmt::format("mul.lo.u32 %r11, %r1, 5; and.b32 %r11, %r11, 31; mad.lo.u32 %r11, %r11, {}, %r60;\n", size);
+        break;
+      case 4:
+        text += fmt::format("mad.lo.u32 %r11, %r1, {}, %r60; add.u32 %r11, %r11, {};\n", 16 << below(2),
+                            below(16 / size) * size);
         break;
       default:
         text += fmt::format("mad.lo.u32 %r11, %r1, {}, %r60;\n", size);

@@ -48,7 +48,6 @@ const std::string kWord = "st.shared.u32 [s+32], %r0;";
 const std::string kChunk = "st.shared.v4.u32 [s+32], {%r0, %r0, %r0, %r0};";
 
 TEST(ManyReads, AWriteRacesWithTheOneItIsNotOrderedAfter) {
-  // Few reads, many reads, and more reads than may be pending without marks.
   for (const int times : {1, 40, 1100, 2100}) {
     for (const std::string& store : {kWord, kChunk}) {
       const std::string body = warp_0_reads(times) + raise_flag(0, 0) + await_flag(1, 0) + warp_stores(1, store);
@@ -79,13 +78,55 @@ TEST(ManyReads, AReadAfterABarrierIsAnother) {
   }
 }
 
-// More reads than may be pending without marks.
+// Few reads, many reads, and more reads than may be pending without marks.
 TEST(ManyReads, OfManyPlacesKeepTheirOrder) {
-  for (const int times : {100, 600, 1100}) {
+  for (const int times : {100, 1100, 4200}) {
     for (const std::string& store : {kWord, kChunk}) {
       const std::string racing = warp_0_reads_all(times) + raise_flag(0, 0) + await_flag(1, 0) + warp_stores(1, store);
       EXPECT_THAT(watch({.body = racing}).races, ElementsAre(StartsWith("RACE_RW s+32 "))) << times;
       EXPECT_THAT(watch({.body = warp_0_reads_all(times) + "bar.sync 0;\n" + warp_stores(1, store)}).races, IsEmpty());
+    }
+  }
+}
+
+// Reads of bytes far apart: a write makes marks of those near it, and the others are found by a later write all the same. Reads that reach
+// from one place to the other are near both.
+TEST(ManyReads, OfFarPlacesAreFoundByALaterWrite) {
+  const auto by_warp_0 = [](const std::string& loads) {
+    return "setp.ne.u32 %p3, %r2, 0;\n@%p3 bra READ;\n" + loads + "\nREAD:\n";
+  };
+  const std::string near = "ld.shared.u32 %r12, [%r3];", far = "ld.shared.u32 %r12, [%r3+2048];",
+                    across = "mad.lo.u32 %r13, %r1, 68, %r60; ld.shared.u32 %r12, [%r13];";
+  // Warp 0 stores again to a word that it has read itself: this word's chunk gets the marks of its reads.
+  const std::string own = "setp.eq.u32 %p6, %r0, 0;\n@%p6 st.shared.u32 [s], %r0;\n";
+  const std::string order = raise_flag(0, 9) + await_flag(1, 9);
+  const auto races = [&](const std::string& loads, const std::string& store) {
+    return watch({.body = by_warp_0(loads) + own + order + warp_stores(1, store)}).races;
+  };
+  const std::string there = "RACE_RW s+2080 4: read thread 8 (warp 0 lane 8)",
+                    here = "RACE_RW s+32 4: read thread 8 (warp 0 lane 8)";
+  for (const std::string& loads : {near + far, far + near, near + across + far, across + far + near}) {
+    EXPECT_THAT(races(loads, "st.shared.u32 [s+2080], %r0;"), ElementsAre(StartsWith(there))) << loads;
+    EXPECT_THAT(races(loads, "st.shared.v4.u32 [s+2080], {%r0, %r0, %r0, %r0};"), ElementsAre(StartsWith(there)))
+        << loads;
+    EXPECT_THAT(races(loads, "st.shared.u32 [s+32], %r0;"), ElementsAre(StartsWith(here))) << loads;
+    EXPECT_THAT(races(loads, "st.shared.u32 [s+3968], %r0;"), IsEmpty()) << loads;
+  }
+}
+
+// A read is checked against writes that are not ordered before it although its warp is ordered after all that came earlier.
+TEST(ManyReads, AreCheckedAgainstWritesAfterTheBarrier) {
+  for (const char* place : {"s+32", "s+2080"}) {
+    const std::string body = std::string("st.shared.u32 [%r3], %r0;\nst.shared.u32 [%r3+2048], %r0;\nbar.sync 0;\n") +
+                             "setp.ne.u32 %p3, %r2, 1;\n@%p3 bra READ;\nld.shared.u32 %r12, [s+32];\nREAD:\n" +
+                             warp_stores(0, std::string("st.shared.u32 [") + place + "], 7;") + raise_flag(0, 9) +
+                             await_flag(1, 9) +
+                             "setp.ne.u32 %p3, %r0, 40;\n@%p3 bra AGAIN;\nld.shared.u32 %r12, [s+32];\nAGAIN:\n";
+    const auto races = watch({.body = body}).races;
+    if (std::string(place) == "s+32") {
+      EXPECT_THAT(races, ::testing::Contains(StartsWith("RACE_WR s+32 4: write thread 0 (warp 0 lane 0)")));
+    } else {
+      EXPECT_THAT(races, IsEmpty());
     }
   }
 }

@@ -155,5 +155,127 @@ TEST(Shadow, OfALongListOnlyTheWritesConcernARead) {
   EXPECT_TRUE(is_same(shadow.writes(kFirst)[1], part));
 }
 
+// A random access of a chunk: an engine's whole chunk, or 1 to 8 bytes by a lane or by several.
+Mark random_mark(int n, Step step) {
+  Mark mark{.actor = static_cast<ActorKey>(below(2) * kLanes), .step = step, .pc = n, .write = below(3) != 0};
+  if (below(6) == 0) {
+    mark.actor = kEngines + static_cast<ActorKey>(below(2));
+    mark.bytes = Shadow::kWholeChunk;
+    return mark;
+  }
+  mark.shift = static_cast<std::uint8_t>(below(4));
+  mark.first = static_cast<std::uint8_t>(below(kChunkBytes >> mark.shift) << mark.shift);
+  mark.lanes = LaneMask{1} << below(kLanes);
+  mark.bytes = static_cast<ChunkBytes>(((1u << (1u << mark.shift)) - 1) << mark.first);
+  if (below(4) == 0) {
+    mark.lanes |= LaneMask{1} << below(kLanes);
+    mark.shift = Mark::kEveryLane;
+  }
+  return mark;
+}
+
+// The lanes of a column, in one call, against a write of each chunk. The call stops at the first chunk where it would overwrite another
+// lane's bytes that are not `before` it.
+TEST(Shadow, WritesOfAColumnAreTheWritesOfItsChunks) {
+  int stopped = 0, complete = 0;
+  EXPECT_TRUE(prop::check("columns", [&] {
+    Shadow columns(kFirst, kChunks * kChunkBytes), chunks(kFirst, kChunks * kChunkBytes);
+    Step step = 1;
+    const int many = below(2) == 0 ? 20 : 200;
+    for (int n = 0; n < many; ++n) {
+      if (below(3) != 0) ++step;
+      const auto now = static_cast<std::uint64_t>(n + 1);
+      if (below(3) != 0) {
+        const Mark mark = random_mark(n, step);
+        const std::uint64_t address = kFirst + static_cast<std::uint64_t>(below(kChunks)) * kChunkBytes;
+        for (Shadow* shadow : {&columns, &chunks}) {
+          if (mark.write) {
+            shadow->write(address, mark, now);
+          } else {
+            shadow->read(address, mark);
+          }
+        }
+        continue;
+      }
+      const int bytes = 1 << below(4), within = below(static_cast<int>(kChunkBytes) / bytes) * bytes;
+      const int first = below(static_cast<int>(kChunks) - kLanes);
+      const Mark like{.actor = static_cast<ActorKey>(below(2) * kLanes), .step = step, .pc = n, .write = true};
+      const Step before = step - std::min<Step>(step, static_cast<Step>(below(4) * below(30)));
+      const auto is_before = [&](const Mark& mark) { return mark.step <= before; };
+      std::array<std::int32_t, kLanes> offsets;
+      for (int i = 0; i < kLanes; ++i)
+        offsets[static_cast<std::size_t>(i)] = (first + i) * static_cast<int>(kChunkBytes) + within;
+      LaneMask left = 0;
+      for (int i = 0; i < kLanes && left == 0; ++i) {
+        const std::uint64_t address = kFirst + static_cast<std::uint64_t>(offsets[static_cast<std::size_t>(i)]);
+        Mark mark = like;
+        mark.lanes = LaneMask{1} << i;
+        mark.first = static_cast<std::uint8_t>(within);
+        mark.shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(bytes)));
+        mark.bytes = static_cast<ChunkBytes>(((1u << bytes) - 1) << within);
+        for (const Mark& one : chunks.marks(address)) {
+          const bool own = one.actor == mark.actor && one.lanes == mark.lanes;
+          if ((one.bytes & mark.bytes) != 0 && !own && !is_before(one)) left = kAllLanes << i;
+        }
+        if (left == 0) chunks.write(address, mark, now);
+      }
+      RC_ASSERT(columns.write_lanes(like, bytes, kAllLanes, offsets.data(), is_before) == left);
+      (left == 0 ? complete : stopped) += 1;
+    }
+    for (std::size_t chunk = 0; chunk < kChunks; ++chunk) {
+      const std::uint64_t address = kFirst + chunk * kChunkBytes;
+      const std::span<Mark> a = columns.marks(address), b = chunks.marks(address);
+      RC_ASSERT(a.size() == b.size());
+      for (std::size_t i = 0; i < a.size(); ++i)
+        RC_ASSERT(is_same(a[i], b[i]) && a[i].same_places(b[i]) == b[i].same_places(b[i]));
+      RC_ASSERT(columns.written_at(address) == chunks.written_at(address));
+      const auto a_last = columns.last()[chunk] >> 1, b_last = chunks.last()[chunk] >> 1;
+      RC_ASSERT((a_last == Shadow::kSeveral) == (b_last == Shadow::kSeveral));
+      if (a_last > Shadow::kSeveral) {
+        RC_ASSERT(columns.mark_of(a_last).actor == chunks.mark_of(b_last).actor &&
+                  columns.mark_of(a_last).step == chunks.mark_of(b_last).step);
+      }
+    }
+  }));
+  EXPECT_GT(stopped, 0);
+  EXPECT_GT(complete, 0);
+}
+
+// Every write of a chunk is among the past ones, with an extent that has the chunk. Writes that are dropped are ordered before all threads.
+TEST(Shadow, ThePastHasEveryWriteThatIsNotOrderedBeforeAllThreads) {
+  EXPECT_TRUE(prop::check("past writes", [] {
+    Shadow shadow(kFirst, kChunks * kChunkBytes);
+    Clock over(2);
+    std::array<Step, 2> step{1, 1}, known{0, 0};
+    const int many = below(6) == 0 ? 3000 : 80;
+    for (int n = 0; n < many; ++n) {
+      const auto warp = static_cast<std::size_t>(below(2));
+      if (below(3) != 0) ++step[warp];
+      if (below(8) == 0) {
+        known[warp] = step[warp];
+        over.raise_warp(warp * kLanes, step[warp]++);
+      }
+      const std::size_t chunk = static_cast<std::size_t>(below(kChunks));
+      const std::uint64_t address = kFirst + chunk * kChunkBytes;
+      Mark mark{.actor = warp * kLanes, .lanes = 1, .step = step[warp], .pc = n, .write = true};
+      mark.shift = Mark::kEveryLane;
+      mark.bytes = below(2) == 0 ? Shadow::kWholeChunk : ChunkBytes{0xff};
+      shadow.write(address, mark, static_cast<std::uint64_t>(n + 1));
+      if (shadow.past_is_long() || below(20) == 0) shadow.forget_past(over);
+    }
+    for (std::size_t chunk = 0; chunk < kChunks; ++chunk) {
+      for (const Mark& mark : shadow.marks(kFirst + chunk * kChunkBytes)) {
+        bool found = mark.step <= known[mark.actor / kLanes];
+        for (std::uint64_t i = shadow.past_begin(); i < shadow.past_end(); ++i) {
+          const Shadow::Past& one = shadow.past(i);
+          found = found || (one.actor == mark.actor && one.step == mark.step && one.low <= chunk && chunk <= one.high);
+        }
+        RC_ASSERT(found);
+      }
+    }
+    RC_ASSERT(shadow.past_end() - shadow.past_begin() <= static_cast<std::uint64_t>(many));
+  }));
+}
+
 }  // namespace
 }  // namespace kvscope::ptx::shadow_test

@@ -247,6 +247,22 @@ TEST(Stores, TheHighestLaneStaysAndACollisionIsReported) {
   EXPECT_EQ(ran.word(0), 31u);
 }
 
+// Lanes 1 KiB apart, in the order of the lanes and in another: far apart in steps of a power of two is not together.
+TEST(Stores, LanesFarApartDoNotCollideAndOnePairAmongThemDoes) {
+  const auto store = [](const std::string& index) {
+    return run({.body = index + "shl.b32 %r2, %r1, 10;  cvt.u64.u32 %rd2, %r2;  add.u64 %rd3, %rd0, %rd2;  "
+                                "st.global.u32 [%rd3], %r0;",
+                .out_bytes = 32 * 1024})
+        .messages;
+  };
+  EXPECT_THAT(store("mov.u32 %r1, %r0;  "), IsEmpty());
+  EXPECT_THAT(store("xor.b32 %r1, %r0, 13;  "), IsEmpty());
+  // Lane 22 stores where lane 9 does.
+  EXPECT_THAT(
+      store("setp.eq.u32 %p0, %r0, 22;  selp.u32 %r1, 9, %r0, %p0;  xor.b32 %r1, %r1, 13;  "),
+      ElementsAre("STORE_COLLISION lanes 9 and 22 store different bytes to one address: the highest lane's stay"));
+}
+
 TEST(Stores, EqualBytesInOnePlaceAreNoCollision) {
   const Ran ran = run({.body = "mov.u32 %r1, 5; st.global.u32 [%rd0], %r1;"});
   EXPECT_THAT(ran.messages, IsEmpty());
