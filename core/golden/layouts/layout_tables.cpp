@@ -320,12 +320,13 @@ void LayoutReader::read_dense() {
   pages.table_name = "the cache";
   pages.lengths_name = "the cache";
   std::vector<std::int64_t> padding;
-  if (given_role("left_padding")) padding = integers(table.name("left_padding"), 1, "[B]");
+  const bool by_mask = !given_role("lengths") && given_role("attention_mask");  // it states the padding too
+  if (given_role("left_padding") && !by_mask) padding = integers(table.name("left_padding"), 1, "[B]");
   if (given_role("lengths")) {
     pages.lengths_name = given(table.name("lengths"));
     pages.lengths = integers(table.name("lengths"), 1, "[B]");
     check_lengths();
-  } else if (given_role("attention_mask")) {
+  } else if (by_mask) {
     read_attention_mask(padding);
   } else {
     pages.lengths.assign(static_cast<std::size_t>(std::max<std::int64_t>(blocks, 0)), page_size);
