@@ -14,6 +14,16 @@ namespace {
 
 constexpr std::int64_t kLongestSequence = std::int64_t{1} << 40;  // [tokens]
 
+// A length of a cache that holds at most `most` tokens of the sequence.
+bool check_length(const std::string& object, std::int64_t length, std::int64_t most, const std::string& holds,
+                  std::vector<LintFinding>& findings) {
+  if (length >= 0 && length <= most) return true;
+  findings.push_back(lint_fault("length", object, fmt::format("is {}", length), fmt::format("[0, {}], {}", most, holds),
+                                length < 0 ? "a length counts tokens" : "the kernel would read past the sequence",
+                                length));
+  return false;
+}
+
 // The new tokens of each sequence. Without `batch`, the table has a fault already and the number of sequences is not
 // known: only what does not depend on it is checked.
 std::vector<std::int64_t> new_tokens(const LintTensors& tensors, std::optional<std::size_t> batch, LintIndices& indices,
@@ -30,8 +40,19 @@ std::vector<std::int64_t> new_tokens(const LintTensors& tensors, std::optional<s
                                     static_cast<std::int64_t>(given->size())));
       return queries;
     }
+    const bool padded = q.tensor != nullptr && q.tensor->shape.size() == 4;
+    const std::int64_t most = padded     ? q.tensor->shape[tensors.layout().queries_by_head ? 2 : 1]
+                              : has_rows ? q.tensor->shape[0]
+                                         : kLongestSequence;
+    const std::string holds = padded     ? "the queries of a sequence in " + q.name
+                              : has_rows ? "the rows of " + q.name
+                                         : "of any q";
+    for (std::size_t b = 0; b < queries.size(); ++b) {
+      const bool fits = check_length(fmt::format("{}[{}]", lens.name, b), (*given)[b], most, holds, findings);
+      queries[b] = fits ? (*given)[b] : -1;  // no mask is read for it
+    }
     indices.queries_known = true;
-    return *given;
+    return queries;
   }
   if (offsets.tensor != nullptr) {
     const auto given = index_values(offsets, 1, "[B + 1]", findings);
@@ -209,16 +230,6 @@ void read_lint_list(const LintTensors& tensors, const LintCache& cache, LintIndi
     }
     indices.sequences.push_back(sequence);
   }
-}
-
-// A length of a cache that holds at most `most` tokens of the sequence.
-bool check_length(const std::string& object, std::int64_t length, std::int64_t most, const std::string& holds,
-                  std::vector<LintFinding>& findings) {
-  if (length >= 0 && length <= most) return true;
-  findings.push_back(lint_fault("length", object, fmt::format("is {}", length), fmt::format("[0, {}], {}", most, holds),
-                                length < 0 ? "a length counts tokens" : "the kernel would read past the sequence",
-                                length));
-  return false;
 }
 
 // Token slots by request: table [requests, columns], requests [B], lengths [B].

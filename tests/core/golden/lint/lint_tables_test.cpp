@@ -203,6 +203,62 @@ TEST(LintQueries, TheirNumberFitsTheBatch) {
   EXPECT_THAT(with("", {}, {5, 4, 6}), IsEmpty());
 }
 
+// A padded q has 3 rows of each sequence. What a kernel would read past them is a fault, whatever the table says.
+TEST(LintQueries, LengthsStayWithinQ) {
+  Bundle bundle = SmallBatch().in("nhd");
+  bundle.tensors.erase("query_offsets");
+  bundle.tensors["q"] = make_tensor(DType::f32, {5, 3, 4, 6});
+  bundle.tensors["q_lens"] = list({0, 1, -1, 4, 3});
+  const auto lines = [&](const std::string& allowed) {
+    return ElementsAre(
+        fmt::format("length q_lens[2] is -1; allowed: {}; a length counts tokens", allowed),
+        fmt::format("length q_lens[3] is 4; allowed: {}; the kernel would read past the sequence", allowed));
+  };
+  EXPECT_THAT(reported(bundle, options_for("nhd")), lines("[0, 3], the queries of a sequence in q"));
+  bundle.tensors["q"] = make_tensor(DType::f32, {3, 4, 6});
+  EXPECT_THAT(reported(bundle, options_for("nhd")), lines("[0, 3], the rows of q"));
+  bundle.tensors.erase("q");
+  bundle.tensors["q_lens"] = list<std::int64_t>({0, 1, 0, (std::int64_t{1} << 40) + 1, std::int64_t{1} << 40});
+  EXPECT_THAT(reported(std::move(bundle), options_for("nhd")),
+              ElementsAre("length q_lens[3] is 1099511627777; allowed: [0, 1099511627776], of any q; the kernel would "
+                          "read past the sequence"));
+}
+
+// While the number of sequences is not known, no form of q and its offsets has a fault of its own, except those that do
+// not depend on it.
+TEST(LintQueries, AreNotBlamedForAFaultOfTheTable) {
+  const auto with = [](const std::string& name, Tensor tensor, std::vector<std::int64_t> q_shape) {
+    Bundle bundle = SmallBatch().in("nhd");
+    bundle.tensors.erase("cache_seqlens");
+    bundle.tensors.erase("query_offsets");
+    if (!name.empty()) bundle.tensors[name] = std::move(tensor);
+    bundle.tensors["q"] = make_tensor(DType::f32, std::move(q_shape));
+    const LintReport report = lint(bundle, options_for("nhd"));
+    EXPECT_THAT(report.not_checked, testing::Not(testing::Contains("write: the file has no q or query_offsets")));
+    return reported(std::move(bundle), options_for("nhd"));
+  };
+  const std::string missing = "missing cache_seqlens is missing; allowed: [B]; save it with the cache";
+  EXPECT_THAT(with("q_lens", list({1, 1, 2}), {5, 3, 4, 6}), ElementsAre(missing));
+  EXPECT_THAT(with("query_offsets", list({0, 3, 8}), {8, 4, 6}), ElementsAre(missing));
+  EXPECT_THAT(with("", {}, {4, 2, 4, 6}), ElementsAre(missing));
+  EXPECT_THAT(with("", {}, {8, 4, 6}), ElementsAre(missing));
+  EXPECT_THAT(with("query_offsets", list({0, 4, 3, 7}), {8, 4, 6}),
+              ElementsAre(missing,
+                          "indptr query_offsets[2] is 3 after 4; allowed: at least 4; offsets are running sums, and a "
+                          "sequence cannot have a negative size",
+                          "indptr query_offsets[3] is 7, but q has 8 rows; allowed: 8; the last rows belong to no "
+                          "sequence"));
+}
+
+TEST(LintQueries, OffsetsAreCheckedWithoutQ) {
+  Bundle bundle = SmallBatch().in("nhd");
+  bundle.tensors.erase("q");
+  EXPECT_THAT(reported(bundle, options_for("nhd")), IsEmpty());
+  bundle.tensors["query_offsets"] = list({-1, 1, 2, 4, 5, 8});
+  EXPECT_THAT(reported(std::move(bundle), options_for("nhd")),
+              ElementsAre("indptr query_offsets[0] is -1; allowed: 0; the first sequence starts at the first entry"));
+}
+
 // hf has heads before queries: [5, 4, 3, 6] are 3 queries of each sequence.
 TEST(LintQueries, OfALayoutWithHeadsFirstAreTheThirdAxis) {
   Bundle bundle = SmallBatch().in("hf");
@@ -496,6 +552,31 @@ TEST(LintRagged, LengthsFitTheOffsets) {
       ElementsAre("indptr cu_seqlens_k is empty; allowed: [B + 1] entries; write a 0 and one end per sequence"));
 }
 
+// Without the cache, its tokens and sequences are not counted.
+TEST(LintRagged, WithoutTheCacheOffsetsAreStillChecked) {
+  const std::string missing =
+      "missing cache tensors are missing; save the cache with the index tensors, or pass its shape with --cache-shape";
+  Bundle ragged = SmallBatch().in("varlen");
+  ragged.tensors.erase("k");
+  ragged.tensors.erase("v");
+  ragged.tensors["seqused_k"] = list({1, 3});
+  ragged.tensors["cu_seqlens_k"] = list({0, 1, 4, 8, 13, 99});
+  EXPECT_THAT(reported(ragged, options_for("varlen")),
+              ElementsAre(missing,
+                          "shape seqused_k has 2 entries; allowed: 5, the sequences of cu_seqlens_k; one length "
+                          "per sequence"));
+  ragged.tensors["cu_seqlens_k"] = list({});
+  EXPECT_THAT(
+      reported(std::move(ragged), options_for("varlen")),
+      ElementsAre(missing,
+                  "indptr cu_seqlens_k is empty; allowed: [B + 1] entries; write a 0 and one end per sequence"));
+  Bundle dense = SmallBatch().in("dense");
+  dense.tensors.erase("k_cache");
+  dense.tensors.erase("v_cache");
+  dense.tensors["cache_leftpad"] = list({0, 1});
+  EXPECT_THAT(reported(std::move(dense), options_for("dense")), ElementsAre(missing));
+}
+
 TEST(LintSparse, RowsAndLengthsFitTheQueries) {
   Bundle bundle;
   bundle.tensors["kv_cache"] = make_tensor(DType::f32, {6, 2, 1, 8});
@@ -525,6 +606,10 @@ TEST(LintSparse, RowsAndLengthsFitTheQueries) {
   bundle.tensors.erase("q");
   bundle.tensors["indices"].shape = {2, 1, 3};
   EXPECT_THAT(reported(bundle, options_for("flashmla_sparse")), ElementsAre(outside, twice));
+  Bundle without = bundle;
+  without.tensors.erase("indices");
+  EXPECT_THAT(reported(std::move(without), options_for("flashmla_sparse")),
+              ElementsAre("missing indices is missing; allowed: [T, k] or [B, queries, k]; save it with the cache"));
   bundle.tensors["indices"] = make_tensor(DType::f32, {2, 3});
   EXPECT_THAT(reported(std::move(bundle), options_for("flashmla_sparse")),
               ElementsAre(testing::StartsWith("type indices is f32")));
@@ -597,6 +682,9 @@ TEST(LintCacheShape, IsOfAFormOfTheLayout) {
       shape_rejection("vllm_hnd", {6, 3, 2, 4, 8}),
       rejected("[6, 3, 2, 4, 8]", "vllm_hnd",
                "kv_cache [N, 2, H, P, D], kv_cache [2, N, H, P, D], key_cache [N, H, P, D], value_cache [N, H, P, D]"));
+  const std::string rows = "kv_cache [N, P, 1, row], kv_cache [N, P, row]";
+  EXPECT_EQ(shape_rejection("flashmla_fp8", {6, 4, 1, 655}), rejected("[6, 4, 1, 655]", "flashmla_fp8", rows));
+  EXPECT_EQ(shape_rejection("flashmla_fp8", {6, 4, 2, 656}), rejected("[6, 4, 2, 656]", "flashmla_fp8", rows));
   EXPECT_EQ(shape_rejection("trtllm", {5, 1, 4, 8}), rejected("[5, 1, 4, 8]", "trtllm", "kv_pool [2*N, H, P, D]"));
   // K and V have axes of their own: no one shape is that of both.
   EXPECT_EQ(shape_rejection("vllm_legacy", {6, 2, 3, 4, 2}),
@@ -764,6 +852,20 @@ TEST(LintTma, BoxesPastAPageAndMapsOfTheirOwnForVAreNamed) {
   options.tma = true;
   EXPECT_THAT(lint(std::move(legacy), options).not_checked,
               testing::Contains("tma: the layout has no row of a token's elements"));
+}
+
+// dense may have V of another head size: its rows are a tensor map of their own.
+TEST(LintTma, VOfAnotherHeadSizeHasItsOwnMap) {
+  Bundle bundle = SmallBatch().in("dense");
+  bundle.tensors["k_cache"] = make_tensor(DType::f32, {5, 19, 2, 8});
+  bundle.tensors["v_cache"] = make_tensor(DType::f32, {5, 19, 2, 6});
+  bundle.tensors.erase("q");
+  LintOptions options = options_for("dense");
+  options.tma = true;
+  const std::vector<std::string> found = reported(std::move(bundle), options);
+  EXPECT_THAT(found, testing::Each(testing::StartsWith("tma tensor map of V ")));
+  EXPECT_THAT(found, testing::Contains(testing::HasSubstr("24")));  // the bytes of a row of V
+  EXPECT_THAT(found, testing::Not(IsEmpty()));
 }
 
 TEST(LintOptions, ABoxHasRowsAndElements) {
