@@ -193,7 +193,14 @@ void LayoutReader::read_windows(const std::vector<std::int64_t>& indptr, const s
     for (std::int64_t key = 0; key < slots - window + sinks; ++key) {
       const std::int64_t slot = key < sinks ? key : key - sinks + window;
       const std::int64_t block = pages.entries[static_cast<std::size_t>(from + slot / page_size)];
-      entries.push_back(block >= 0 && block < blocks ? block * page_size + slot % page_size : -1);
+      if (block < 0 || block >= blocks) {
+        fault(fmt::format("{}[{}]", pages.table_name, from + slot / page_size),
+              fmt::format("is {}, outside the {} blocks; sequence {} has {} keys and reads its page {}", block, blocks,
+                          b, slots - window + sinks, slot / page_size));
+        forget_sequences();
+        return;
+      }
+      entries.push_back(block * page_size + slot % page_size);
     }
     pages.columns.push_back(static_cast<std::int64_t>(entries.size()) - pages.first.back());
     pages.lengths.push_back(pages.columns.back());

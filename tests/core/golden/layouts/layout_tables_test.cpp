@@ -320,8 +320,31 @@ TEST_F(Windows, OfNoPagesAndOfUnknownBlocks) {
   for (const std::int64_t outside : {-1, 13}) {
     bundle.tensors["page_indptr"] = list({0, 0, 1, 2, 4, 9});
     bundle.tensors["page_values"] = list({2, outside, 5, 0, 3, 12, 1, 9, 4});
-    EXPECT_THAT(rejection(bundle, "mlc"), testing::HasSubstr("sequence 2 has 4 keys")) << outside;
+    EXPECT_EQ(
+        rejection(bundle, "mlc"),
+        fmt::format("mine.npz rejected: page_values[1]: is {}, outside the 13 blocks; sequence 2 has 4 keys and reads "
+                    "its page 0",
+                    outside));
   }
+}
+
+// Entries of a list have one index, those of rows two.
+TEST(LayoutTables, EntriesOutsideThePoolAreNamedByTheirPlace) {
+  const auto with = [](const std::string& layout, const std::string& name, std::size_t at, std::int32_t entry) {
+    Bundle bundle = SmallBatch().in(layout);
+    values<std::int32_t>(bundle.tensors.at(name))[at] = entry;
+    return rejection(bundle, layout);
+  };
+  const std::string end = ": is 13, outside the 13 blocks; sequence 4 has 17 keys and reads its page 1";
+  EXPECT_EQ(with("nhd", "block_table", 25, 13), "mine.npz rejected: block_table[4, 1]" + end);
+  EXPECT_EQ(with("flashinfer", "kv_indices", 6, 13), "mine.npz rejected: kv_indices[6]" + end);
+  EXPECT_EQ(with("mlc", "page_values", 6, 13), "mine.npz rejected: page_values[6]" + end);
+  EXPECT_EQ(with("sglang_req", "req_to_token", 5 * 20, 52),
+            "mine.npz rejected: req_to_token[0, 0]: is 52, outside the 52 blocks; sequence 0 has 1 keys and reads its "
+            "page 0");
+  Bundle many = SmallBatch().in("nhd");
+  for (std::int32_t& entry : values<std::int32_t>(many.tensors.at("block_table"))) entry = -1;
+  EXPECT_THAT(rejection(many, "nhd"), testing::HasSubstr("\n  block_table: and 2 more entries outside the blocks"));
 }
 
 TEST(LayoutTables, OfRequestsNameTheirRows) {
