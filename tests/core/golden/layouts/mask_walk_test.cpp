@@ -102,7 +102,7 @@ TEST(MaskWalk, TypesOfBitsAndValues) {
   const MaskBatch batch = two();
   EXPECT_THAT(faults("packed_custom_mask", of(DType::i32, {4}), batch),
               ElementsAre("type packed_custom_mask is i32; allowed: u8; packed bits are u8, lowest bit first"));
-  for (const std::string& name : {"custom_mask", "tree_mask", "attn_mask"}) {
+  for (const char* name : {"custom_mask", "tree_mask", "attn_mask"}) {
     EXPECT_THAT(
         faults(name, of(DType::e8m0, {22}), batch),
         ElementsAre(fmt::format("type {} is e8m0; allowed: bool or another integer, or a float of at least 8 bits; "
