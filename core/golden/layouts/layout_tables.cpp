@@ -96,12 +96,13 @@ void LayoutReader::read_blocks() {
   const std::string& lengths_name = layout_.table.name("lengths");
   pages.table_name = given(table_name);
   pages.lengths_name = given(lengths_name);
-  const std::size_t faults_before = faults.size();
   pages.entries = integers(table_name, 2, "[B, columns]");
+  const std::size_t faults_before = faults.size();  // lengths without a fault are a number of sequences
   pages.lengths = integers(lengths_name, 1, "[B]");
-  if (faults.size() > faults_before) return;
+  if (faults.size() > faults_before || !has(table_name)) return;
   const auto& shape = find(table_name)->shape;
   const auto batch = static_cast<std::int64_t>(pages.lengths.size());
+  if (shape.size() != 2) return;
   if (shape[0] != batch) {
     fault(pages.table_name, fmt::format("has {} rows, but {} has {} entries", shape[0], pages.lengths_name, batch));
     return;
