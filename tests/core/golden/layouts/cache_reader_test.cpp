@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -111,6 +113,29 @@ TEST(CacheReader, KAndVAreAlikeAsFarAsTheLayoutNeeds) {
   parts.tensors["kpe"] = make_tensor(DType::f16, {3, 2, 2});
   EXPECT_THAT(rejection(parts, SmallBatch::options("mla")),
               HasSubstr("kpe: is f16 [3, 2, 2], but ckv is f32 [3, 2, 4]: blocks, pages and type must be alike"));
+}
+
+// Flat storage of strides [8, 4, 1] and sizes [2, 2, 4] reaches element 15.
+TEST(CacheReader, FlatStorageHoldsTheLastElementThatItsStridesReach) {
+  LayoutOptions options;
+  options.description = std::make_shared<const LayoutDescription>(parse_layout(
+      json::parse(
+          R"({"forms": [{"values": "leading", "tensors": [{"name": "k", "holds": "k", "axes": "[seq, position, dim]",
+        "strides": [8, 4, 1], "sizes": [2, 2, 4], "offset": 3}]}], "table": {"form": "dense"}})",
+          "flat.json"),
+      "flat", "flat.json"));
+  options.layout = "flat";
+  options.scale = 0.5;
+  options.value_size = 2;
+  Bundle bundle;
+  bundle.tensors["q"] = make_tensor(DType::f32, {2, 1, 4});
+  for (const std::int64_t elements : {18, 19}) {
+    bundle.tensors["k"] = make_tensor(DType::f32, {elements});
+    EXPECT_EQ(rejection(bundle, options),
+              elements == 19
+                  ? "(no InputError)"
+                  : "mine.npz rejected: k: has 18 elements, but the strides and sizes of layout 'flat' reach 19");
+  }
 }
 
 // Two blocks of two K and V: [N, 2, ...] and [2, N, ...] are the same shape.
