@@ -45,8 +45,8 @@ KeyRange visible_keys(const Options& options, std::int64_t query, std::int64_t q
 KeyRange visible_keys_of(const Options& options, std::int64_t first_query, std::int64_t last_query,
                          std::int64_t queries, std::int64_t keys) {
   // Both ends of a query's range rise with the query, so the queries that see a key are consecutive: those before them
-  // are before the first key, those after them are past what the mask shows of the last one. Offsets of a file can claim
-  // 2^40 queries, so they are not visited one by one.
+  // are before the first key, those after them are past what the mask shows of the last one. Offsets of a file can
+  // claim 2^40 queries, so they are not visited one by one.
   const auto sees_none = [&](std::int64_t query) { return visible_keys(options, query, queries, keys).empty(); };
   const auto first_that = [&](std::int64_t from, const auto& holds) {  // rising: false, then true
     for (std::int64_t end = last_query; from < end;) {

@@ -21,9 +21,9 @@
 namespace kvscope::golden {
 namespace {
 
-constexpr std::int64_t kMostQueries = std::int64_t{1} << 40;
-constexpr std::int64_t kLargestPage = std::int64_t{1} << 31;  // [tokens] keeps numbers of slots within 64 bits
-constexpr std::int64_t kDefaultPage = 16;                     // [tokens] of a pool made from a cache without pages
+constexpr std::int64_t kMostConverted = std::int64_t{1} << 40;  // queries of a sequence, and of all
+constexpr std::int64_t kLargestPage = std::int64_t{1} << 31;    // [tokens] keeps numbers of slots within 64 bits
+constexpr std::int64_t kDefaultPage = 16;                       // [tokens] of a pool made from a cache without pages
 constexpr const char* kMoved[] = {"q", "k_scale", "v_scale", "kv_scale", "attn_mask"};  // copied with changes
 
 // Forms whose table has an entry for each token.
@@ -41,7 +41,7 @@ std::vector<std::int64_t> query_counts(LayoutReader& r, std::size_t batch) {
   if (r.has("q_lens")) {
     const std::vector<std::int64_t> lens = r.integers("q_lens", 1, "[B]");
     if (r.faults.size() > faults_before) return counts;
-    if (lens.size() != batch || std::ranges::any_of(lens, [](std::int64_t n) { return n < 0 || n > kMostQueries; })) {
+    if (lens.size() != batch || std::ranges::any_of(lens, [](std::int64_t n) { return n < 0 || n > kMostConverted; })) {
       r.fault(r.given("q_lens"), fmt::format("must be {} entries in [0, 2^40]", batch));
       return counts;
     }
@@ -51,7 +51,7 @@ std::vector<std::int64_t> query_counts(LayoutReader& r, std::size_t batch) {
     const std::vector<std::int64_t> offsets = r.integers("query_offsets", 1, "[B + 1]");
     if (r.faults.size() > faults_before) return counts;
     if (offsets.size() != batch + 1 || !std::ranges::is_sorted(offsets) || offsets.front() != 0 ||
-        offsets.back() > kMostQueries) {
+        offsets.back() > kMostConverted) {
       r.fault(r.given("query_offsets"), fmt::format("must be {} entries, rising from 0", batch + 1));
       return counts;
     }
