@@ -1,9 +1,10 @@
-"""Tables of what `llvm-cov export` prints: called by coverage.sh.
+"""Tables of what `llvm-cov export` prints, and the programs of a test by what `ctest --show-only=json-v1` prints: called by coverage.sh.
 
 A branch is one outcome, true or false, of one condition in the source. It is taken if any instantiation of a template takes it. Conditions
 that the compiler decides are left out: `if constexpr`, and comparisons that `= default` generates.
 """
 import collections
+import difflib
 import json
 import os
 import re
@@ -58,7 +59,33 @@ def lines(files, wanted):
                 print(f"{name}:{line}:{column}: never {' or '.join(missing)}: {text[line - 1].strip()[:100]}")
 
 
+def programs(tests, build, names):
+    """Prints the programs of the build folder in the commands and environments of these tests. An unknown name ends the program with the nearest one."""
+    found, missing = set(), []
+    for name in names:
+        test = next((test for test in tests if test["name"] == name), None)
+        if test is None:
+            near = difflib.get_close_matches(name, [test["name"] for test in tests], 1)
+            missing.append(f"'{name}' is not a test" + (f"; did you mean '{near[0]}'?" if near else ""))
+            continue
+        words = list(test.get("command", []))
+        for item in test.get("properties", []):
+            if item["name"] == "ENVIRONMENT":
+                words += [word for value in item["value"] for word in value.partition("=")[2].split(":")]
+        # Test programs that another test runs are listed before they are built, so the file need not exist.
+        found |= {os.path.relpath(word, build) for word in words if word.startswith(build + os.sep)}
+    if missing:
+        sys.exit("\n".join(missing))
+    if not found:
+        sys.exit(f"{', '.join(names)}: run no program of {build}")
+    print("\n".join(sorted(found)))
+
+
 def main():
+    if "--programs" in sys.argv:
+        build, *names = sys.argv[sys.argv.index("--programs") + 1:]
+        programs(json.load(sys.stdin)["tests"], build, names)
+        return
     files = json.load(sys.stdin)["data"][0]["files"]
     if "--lines" in sys.argv:
         lines(files, sys.argv[sys.argv.index("--lines") + 1:])

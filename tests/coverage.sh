@@ -1,9 +1,10 @@
 #!/bin/bash
-# Branch coverage of the tests, per folder: which outcomes of each condition the tests take, counted by clang and llvm-cov. Tests of whole
-# programs in Python count too, if their programs are built.
+# Branch coverage of the tests, per folder: which outcomes of each condition the tests take, counted by clang and llvm-cov.
 #
-#   tests/coverage.sh                       every test program; the table of docs/CONTRIBUTING.md
+#   tests/coverage.sh                       every test, those of whole programs in Python too; the table of docs/CONTRIBUTING.md
 #   tests/coverage.sh base_test trace_test  only these test programs
+#   tests/coverage.sh golden_test apps.lint_test apps.layouts_test
+#                                           a name with a dot is a CTest test: the programs that it runs are built first, and count too
 #   tests/coverage.sh --lines core/base     the lines of these files or folders with an outcome that no test takes, after a run
 # Environment: KVSCOPE_JOBS (all processors).
 set -euo pipefail
@@ -12,13 +13,25 @@ cd "$(dirname "$0")/.."
 command -v llvm-cov >/dev/null || stop "llvm-cov is not installed: apt-get install llvm"
 
 build=build/coverage profiles=build/coverage/profiles data=build/coverage/tests.profdata
+ran=build/coverage/programs.list  # the programs whose runs were counted
 jobs=${KVSCOPE_JOBS:-$(nproc)}
 
-# export_coverage [OPTION...]: llvm-cov over every executable of the build. The first is a positional argument, the others are options.
+# llvm-cov over the programs that ran. The first is a positional argument, the others are options.
 export_coverage() {
-  local found
-  mapfile -t found < <(find "$build" -name CMakeFiles -prune -o -type f -executable ! -name '*.so' -print | sort)
-  llvm-cov export "$@" -instr-profile="$data" "${found[0]}" "${found[@]/#/-object=}"
+  local programs
+  mapfile -t programs <"$ran"
+  llvm-cov export -instr-profile="$data" "${programs[0]}" "${programs[@]/#/-object=}"
+}
+
+# program_of TARGET: its executable.
+program_of() { find "$build" -name CMakeFiles -prune -o -type f -executable -name "$1" -print; }
+
+# programs_of TEST...: what the CTest tests run, from their commands and environments, as targets of the build.
+programs_of() {
+  local listed named
+  listed=$(LLVM_PROFILE_FILE=/dev/null ctest --preset coverage --show-only=json-v1)
+  named=$(printf '%s' "$listed" | python3 tests/coverage.py --programs "$PWD/$build" "$@") || return
+  ninja -C "$build" -t targets all | sed 's/: .*//' | grep -xF "$named"
 }
 
 if [ "${1:-}" = --lines ]; then
@@ -28,27 +41,53 @@ if [ "${1:-}" = --lines ]; then
   exit 0
 fi
 
+targets=() tests=()  # of the arguments: test programs, and names of CTest tests
+for name in "$@"; do
+  case "$name" in
+    -*) stop "unknown option '$name': tests/coverage.sh [TEST_PROGRAM | CTEST_TEST]... or --lines PATH..." ;;
+    *.*) tests+=("$name") ;;
+    *) targets+=("$name") ;;
+  esac
+done
+
 # shellcheck disable=SC2086 # one word a package
 install_missing $core_packages $viewer_packages $development_packages $fuzz_packages
+mkdir -p build
 cmake --preset coverage >build/coverage.configure.log 2>&1 || {
   tail -n 30 build/coverage.configure.log >&2
   stop "configuring coverage failed (above)"
 }
+run_by_tests=()
+if [ ${#tests[@]} -gt 0 ]; then
+  list=$(programs_of "${tests[@]}") || stop "no programs of ${tests[*]} (above); ctest --preset coverage -N lists the tests"
+  mapfile -t run_by_tests <<<"$list"
+fi
+rm -f "$data"
 if [ $# -gt 0 ]; then
-  cmake --build --preset coverage -j "$jobs" --target "$@"
+  cmake --build --preset coverage -j "$jobs" --target "${targets[@]}" "${run_by_tests[@]}"
+  for name in "${targets[@]}"; do
+    [ -n "$(program_of "$name")" ] || stop "'$name' is not a program: give a test program such as golden_test"
+  done
+  {
+    for name in "${targets[@]}"; do program_of "$name"; done
+    for name in "${run_by_tests[@]}"; do echo "$build/$name"; done
+  } | grep -v '\.so$' | sort -u >"$ran"
 else
   cmake --build --preset coverage -j "$jobs"
+  find "$build" -name CMakeFiles -prune -o -type f -executable ! -name '*.so' -print | sort >"$ran"
 fi
 
 rm -rf "$profiles"
 mkdir -p "$profiles"
-export LLVM_PROFILE_FILE="$PWD/$profiles/%p-%4m.profraw" QT_QPA_PLATFORM=offscreen
-if [ $# -gt 0 ]; then
-  for name in "$@"; do
-    program=$(find "$build" -type f -executable -name "$name")
-    "$program" --gtest_brief=1
-  done
-else
+# Runs of one program add their counts to one file of four: a test of whole programs can start a program thousands of times.
+export LLVM_PROFILE_FILE="$PWD/$profiles/%4m.profraw" QT_QPA_PLATFORM=offscreen
+for name in "${targets[@]}"; do
+  "$(program_of "$name")" --gtest_brief=1
+done
+if [ ${#tests[@]} -gt 0 ]; then
+  pattern=$(printf '|%s' "${tests[@]//./\\.}")
+  ctest --preset coverage -j "$jobs" --timeout 3600 -R "^(${pattern:1})$"
+elif [ $# -eq 0 ]; then
   ctest --preset coverage -j "$jobs" -LE full
 fi
 find "$profiles" -name '*.profraw' -size +0 >"$profiles/list"

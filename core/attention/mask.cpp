@@ -44,13 +44,27 @@ KeyRange visible_keys(const Options& options, std::int64_t query, std::int64_t q
 
 KeyRange visible_keys_of(const Options& options, std::int64_t first_query, std::int64_t last_query,
                          std::int64_t queries, std::int64_t keys) {
-  KeyRange all;
-  for (std::int64_t query = first_query; query < last_query; ++query) {
-    const KeyRange one = visible_keys(options, query, queries, keys);
-    if (one.empty()) continue;
-    all = all.empty() ? one : KeyRange{std::min(all.first, one.first), std::max(all.last, one.last)};
-  }
-  return all;
+  // Both ends of a query's range rise with the query, so the queries that see a key are consecutive: those before them
+  // are before the first key, those after them are past what the mask shows of the last one. Offsets of a file can
+  // claim 2^40 queries, so they are not visited one by one.
+  const auto sees_none = [&](std::int64_t query) { return visible_keys(options, query, queries, keys).empty(); };
+  const auto first_that = [&](std::int64_t from, const auto& holds) {  // rising: false, then true
+    for (std::int64_t end = last_query; from < end;) {
+      const std::int64_t middle = from + (end - from) / 2;
+      if (holds(middle)) {
+        end = middle;
+      } else {
+        from = middle + 1;
+      }
+    }
+    return from;
+  };
+  const std::int64_t first = first_that(first_query, [&](std::int64_t query) {
+    return query_position(options, query, queries, keys) >= 0 || !sees_none(query);
+  });
+  const std::int64_t end = first_that(first, sees_none);
+  if (first >= end) return {};
+  return {visible_keys(options, first, queries, keys).first, visible_keys(options, end - 1, queries, keys).last};
 }
 
 }  // namespace kvscope::attention

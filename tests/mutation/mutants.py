@@ -191,7 +191,7 @@ MUTANTS = [
      "a chunk taken for a window"),
     (MASK, "? 0 : position - left;", "? 0 : position - left + 1;", "a window one key too short on the left"),
     (MASK, "? keys : position + right + 1;", "? keys : position + right;", "a window one key too short on the right"),
-    (MASK, "std::min(all.first, one.first)", "std::max(all.first, one.first)",
+    (MASK, "visible_keys(options, first, queries, keys).first", "visible_keys(options, end - 1, queries, keys).first",
      "keys of the first query of a block never read"),
     # --- the reference ---
     (REFERENCE, "for (double& x : s) x *= scale;", "for (double& x : s) x *= scale * scale;",

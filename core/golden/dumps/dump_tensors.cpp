@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -12,6 +13,7 @@ namespace kvscope::golden {
 namespace {
 
 constexpr std::int64_t kMostText = std::int64_t{1} << 30;  // [bytes]
+constexpr std::int64_t kMostLength = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
 
@@ -83,9 +85,27 @@ void indptr_to_table(Bundle& bundle, std::vector<std::int64_t> lengths, std::int
                                     indptr[b + 1], indptr[b], count)});
     }
   }
-  if ((by_last_page ? last : lengths).size() != batch) {
-    faults.push_back({by_last_page ? "kv_last_page_len" : "kv_len_arr",
-                      fmt::format("has {} entries for {} sequences", (by_last_page ? last : lengths).size(), batch)});
+  const std::vector<std::int64_t>& given = by_last_page ? last : lengths;
+  const char* given_name = by_last_page ? "kv_last_page_len" : "kv_len_arr";
+  if (given.size() != batch) {
+    faults.push_back({given_name, fmt::format("has {} entries for {} sequences", given.size(), batch)});
+  }
+  // The table has 32 bits: a larger number would become another block or length.
+  const bool sizes_fit = faults.empty();
+  for (std::size_t b = 0; sizes_fit && b < batch; ++b) {
+    const std::int64_t pages = indptr[b + 1] - indptr[b];
+    const std::int64_t least = by_last_page && pages > 0 ? 1 : 0;
+    const std::int64_t most = by_last_page ? page_size : kMostLength;
+    if ((pages > 0 || !by_last_page) && (given[b] < least || given[b] > most)) {
+      faults.push_back(
+          {fmt::format("{}[{}]", given_name, b), fmt::format("is {}, outside [{}, {}]", given[b], least, most)});
+    }
+  }
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] >= -1 && indices[i] <= kMostLength) continue;
+    faults.push_back(
+        {fmt::format("kv_indices[{}]", i), fmt::format("is {}, outside [0, {}]", indices[i], kMostLength)});
+    break;  // the others may follow from the same cause
   }
   if (!faults.empty()) throw InputError(source, std::move(faults));
   std::int64_t columns = 1;

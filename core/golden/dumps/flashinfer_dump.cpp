@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kDecode = "BatchDecodeWithPagedKVCacheWrapper";
 constexpr std::string_view kPrefill = "BatchPrefillWithPagedKVCacheWrapper";
 constexpr std::string_view kMla = "BatchMLAPagedAttentionWrapper";
+constexpr double kMostWindow = 9007199254740992;  // 2^53: larger numbers of JSON have lost digits
 
 // "(self, q: Tensor, kv: Tuple[Tensor, Tensor] = None, *, out=None)" -> {"self", "q", "kv", "*", "out"}.
 std::vector<std::string> parameter_names(std::string_view signature) {
@@ -324,7 +325,9 @@ class DumpReader {
     const bool causal = decode || plan_.flag("causal");
     options.attention.mask = causal ? MaskKind::causal : MaskKind::none;
     const double window = plan_.number("window_left").value_or(-1);
-    if (window >= 0) {
+    if (window > kMostWindow || window != std::floor(window)) {
+      fault("window_left", fmt::format("is {}, no number of keys", window));
+    } else if (window >= 0) {
       options.attention.mask = MaskKind::sliding_window;
       options.attention.window_left = static_cast<std::int64_t>(window);
       options.attention.window_right = causal ? 0 : -1;

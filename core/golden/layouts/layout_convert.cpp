@@ -21,7 +21,9 @@
 namespace kvscope::golden {
 namespace {
 
-constexpr std::int64_t kDefaultPage = 16;  // [tokens] of a pool made from a cache without pages
+constexpr std::int64_t kMostConverted = std::int64_t{1} << 40;  // queries of a sequence, and of all
+constexpr std::int64_t kLargestPage = std::int64_t{1} << 31;    // [tokens] keeps numbers of slots within 64 bits
+constexpr std::int64_t kDefaultPage = 16;                       // [tokens] of a pool made from a cache without pages
 constexpr const char* kMoved[] = {"q", "k_scale", "v_scale", "kv_scale", "attn_mask"};  // copied with changes
 
 // Forms whose table has an entry for each token.
@@ -32,18 +34,29 @@ bool has_pages(TableForm form) {
   return form == TableForm::blocks || form == TableForm::indptr || form == TableForm::offsets;
 }
 
+// The new tokens of each sequence; 0 without q, whose lengths then count what is in the cache.
 std::vector<std::int64_t> query_counts(LayoutReader& r, std::size_t batch) {
   std::vector<std::int64_t> counts(batch, 0);
+  const std::size_t faults_before = r.faults.size();
+  if (r.has("q_lens")) {
+    const std::vector<std::int64_t> lens = r.integers("q_lens", 1, "[B]");
+    if (r.faults.size() > faults_before) return counts;
+    if (lens.size() != batch || std::ranges::any_of(lens, [](std::int64_t n) { return n < 0 || n > kMostConverted; })) {
+      r.fault(r.given("q_lens"), fmt::format("must be {} entries in [0, 2^40]", batch));
+      return counts;
+    }
+    return lens;
+  }
   if (r.has("query_offsets")) {
     const std::vector<std::int64_t> offsets = r.integers("query_offsets", 1, "[B + 1]");
-    if (offsets.size() != batch + 1 || !std::is_sorted(offsets.begin(), offsets.end())) {
-      if (!offsets.empty()) {
-        r.fault(r.given("query_offsets"), fmt::format("must be {} rising entries", batch + 1));
-      }
+    if (r.faults.size() > faults_before) return counts;
+    if (offsets.size() != batch + 1 || !std::ranges::is_sorted(offsets) || offsets.front() != 0 ||
+        offsets.back() > kMostConverted) {
+      r.fault(r.given("query_offsets"), fmt::format("must be {} entries, rising from 0", batch + 1));
       return counts;
     }
     for (std::size_t b = 0; b < batch; ++b) counts[b] = offsets[b + 1] - offsets[b];
-  } else if (const Tensor* q = r.peek("q"); q != nullptr && q->shape.size() >= 3) {
+  } else if (const Tensor* q = r.peek(r.has("q") ? "q" : "q_nope"); q != nullptr && q->shape.size() >= 3) {
     const bool by_head = r.layout().queries_by_head;
     counts.assign(batch, q->shape.size() == 3 ? 1 : q->shape[by_head ? 2 : 1]);
   }
@@ -115,6 +128,10 @@ class Converter {
     for (const auto& row : have_.slots) longest = std::max(longest, static_cast<std::int64_t>(row.size()));
     if (options_.page_size && *options_.page_size < 1) {
       r_.fault("--page-size", fmt::format("{} tokens: a page holds at least 1", *options_.page_size));
+      return;
+    }
+    if (options_.page_size && *options_.page_size > kLargestPage) {
+      r_.fault("--page-size", fmt::format("{} tokens: a page holds at most {}", *options_.page_size, kLargestPage));
       return;
     }
     if (to == TableForm::chunk && have_.slots.size() != 1) {

@@ -42,6 +42,7 @@ class DescriptionReader {
   explicit DescriptionReader(std::string_view source) : source_(source) {}
 
   void fault(const std::string& path, std::string message) { faults_.push_back({path, std::move(message)}); }
+  [[nodiscard]] std::size_t faults() const { return faults_.size(); }
   void throw_if_any() {
     if (!faults_.empty()) throw InputError(source_, std::move(faults_));
   }
@@ -71,13 +72,21 @@ class DescriptionReader {
     return {};
   }
 
-  std::int64_t integer(const json::Value& object, const std::string& path, std::string_view key, bool needed) {
+  // A string that is needed; empty after its fault.
+  std::optional<std::string> word(const json::Value& object, const std::string& path, std::string_view key) {
+    const std::size_t before = faults_.size();
+    std::string read = text(object, path, key, true);
+    return faults_.size() == before ? std::optional(std::move(read)) : std::nullopt;
+  }
+
+  std::int64_t integer(const json::Value& object, const std::string& path, std::string_view key, bool needed,
+                       std::int64_t low = 0) {
     const json::Value* value = object.find(key);
     if (value == nullptr && !needed) return 0;
-    if (value != nullptr && value->as_i64() != nullptr && *value->as_i64() >= 0 && *value->as_i64() <= kLargest) {
+    if (value != nullptr && value->as_i64() != nullptr && *value->as_i64() >= low && *value->as_i64() <= kLargest) {
       return *value->as_i64();
     }
-    fault(path + "." + std::string(key), fmt::format("an integer in [0, {}] is needed", kLargest));
+    fault(path + "." + std::string(key), fmt::format("an integer in [{}, {}] is needed", low, kLargest));
     return 0;
   }
 
@@ -121,12 +130,14 @@ class DescriptionReader {
   }
 
   DType dtype(const json::Value& object, const std::string& path) {
-    const std::string word = text(object, path, "dtype", true);
-    const std::optional<DType> dtype = dtype_from_name(word);
+    const std::optional<std::string> read = word(object, path, "dtype");
+    if (!read) return DType::f32;
+    const std::optional<DType> dtype = dtype_from_name(*read);
     if (!dtype || !is_float(*dtype) || *dtype == DType::e2m1) {
-      fault(path + ".dtype", fmt::format("'{}' is not a float of at least 8 bits", word));
+      fault(path + ".dtype", fmt::format("'{}' is not a float of at least 8 bits", *read));
+      return DType::f32;
     }
-    return dtype.value_or(DType::f32);
+    return *dtype;
   }
 
   std::vector<std::string> axes(const std::string& text, const std::string& path) {
@@ -153,7 +164,7 @@ void read_row(DescriptionReader& in, const json::Value& tensor, const std::strin
     return;
   }
   if (in.object(*row, path + ".row", {"bytes", "fields"}) == nullptr) return;
-  made.row_bytes = in.integer(*row, path + ".row", "bytes", true);
+  made.row_bytes = in.integer(*row, path + ".row", "bytes", true, 1);
   const json::Value* fields = row->find("fields");
   if (fields == nullptr || fields->as_array() == nullptr || fields->as_array()->empty()) {
     return in.fault(path + ".row.fields", "a list of fields is needed");
@@ -162,8 +173,9 @@ void read_row(DescriptionReader& in, const json::Value& tensor, const std::strin
     const json::Value& item = (*fields->as_array())[i];
     const std::string at = fmt::format("{}.row.fields[{}]", path, i);
     if (in.object(item, at, {"elements", "dtype", "at", "scales"}) == nullptr) continue;
+    const std::size_t faults_before = in.faults();
     RowField field;
-    field.elements = in.integer(item, at, "elements", true);
+    field.elements = in.integer(item, at, "elements", true, 1);
     field.dtype = in.dtype(item, at);
     field.at = in.integer(item, at, "at", true);
     std::int64_t end = field.at + field.elements * size_of(field.dtype);
@@ -171,16 +183,16 @@ void read_row(DescriptionReader& in, const json::Value& tensor, const std::strin
         scales != nullptr && in.object(*scales, at + ".scales", {"dtype", "at", "each"}) != nullptr) {
       field.scale_dtype = in.dtype(*scales, at + ".scales");
       field.scales_at = in.integer(*scales, at + ".scales", "at", true);
-      field.scale_each = in.integer(*scales, at + ".scales", "each", true);
-      if (field.scale_each < 1 || field.elements % field.scale_each != 0) {
+      field.scale_each = in.integer(*scales, at + ".scales", "each", true, 1);
+      if (field.scale_each > 0 && field.elements % field.scale_each != 0) {
         in.fault(at + ".scales.each",
                  fmt::format("{} does not divide the {} elements", field.scale_each, field.elements));
-        field.scale_each = 0;
-      } else {
+      } else if (field.scale_each > 0) {
         end = std::max(end, field.scales_at + field.elements / field.scale_each * size_of(field.scale_dtype));
       }
     }
-    if (end > made.row_bytes) {
+    const bool sizes_known = in.faults() == faults_before && made.row_bytes > 0;
+    if (sizes_known && end > made.row_bytes) {
       in.fault(at, fmt::format("ends at byte {}, past the {} bytes of the row", end, made.row_bytes));
     }
     made.row.push_back(field);
@@ -195,13 +207,14 @@ CacheTensor read_tensor(DescriptionReader& in, const json::Value& tensor, const 
   }
   made.name = in.text(tensor, path, "name", true);
   made.also = in.texts(tensor.find("also"), path + ".also");
-  const std::string holds = in.text(tensor, path, "holds", true);
-  if (const auto index = word_of(kAllHolds, holds)) {
-    made.holds = *index;
-  } else {
-    in.fault(path + ".holds", fmt::format("'{}': choose one of {}", holds, names_of(kAllHolds)));
+  if (const auto holds = in.word(tensor, path, "holds")) {
+    if (const auto index = word_of(kAllHolds, *holds)) {
+      made.holds = *index;
+    } else {
+      in.fault(path + ".holds", fmt::format("'{}': choose one of {}", *holds, names_of(kAllHolds)));
+    }
   }
-  made.axes = in.axes(in.text(tensor, path, "axes", true), path + ".axes");
+  if (const auto axes = in.word(tensor, path, "axes")) made.axes = in.axes(*axes, path + ".axes");
   made.strides = in.integers(tensor.find("strides"), path + ".strides", 0);
   made.sizes = in.integers(tensor.find("sizes"), path + ".sizes", 1);
   made.offset = in.integer(tensor, path, "offset", false);
@@ -294,10 +307,11 @@ void read_table_of(DescriptionReader& in, const json::Value& file, LayoutDescrip
   const json::Value* table = file.find("table");
   if (table == nullptr) return in.fault("$.table", "is missing");
   if (in.object(*table, "$.table", {"form", "counts", "tensors"}) == nullptr) return;
-  const std::string form = in.text(*table, "$.table", "form", true);
-  const auto index = word_of(kAllForms, form);
+  const std::optional<std::string> form = in.word(*table, "$.table", "form");
+  if (!form) return;
+  const auto index = word_of(kAllForms, *form);
   if (!index) {
-    return in.fault("$.table.form", fmt::format("'{}': choose one of {}", form, names_of(kAllForms)));
+    return in.fault("$.table.form", fmt::format("'{}': choose one of {}", *form, names_of(kAllForms)));
   }
   layout.table.form = *index;
   const std::string counts = in.text(*table, "$.table", "counts", false);
@@ -311,7 +325,7 @@ void read_table_of(DescriptionReader& in, const json::Value& file, LayoutDescrip
     for (const json::Member& member : *tensors->as_object()) {
       const std::string path = "$.table.tensors." + member.first;
       if (std::ranges::find(roles, member.first) == roles.end()) {
-        in.fault(path, fmt::format("form {} has {}", form,
+        in.fault(path, fmt::format("form {} has {}", *form,
                                    roles.empty() ? "no tensors" : fmt::format("{}", fmt::join(roles, ", "))));
         continue;
       }

@@ -85,14 +85,21 @@ void LayoutReader::check_lengths() {
   }
 }
 
+void LayoutReader::forget_sequences() {
+  pages.first.clear();
+  pages.columns.clear();
+  pages.lengths.clear();
+}
+
 void LayoutReader::read_blocks() {
   const std::string& table_name = layout_.table.name("table");
   const std::string& lengths_name = layout_.table.name("lengths");
   pages.table_name = given(table_name);
   pages.lengths_name = given(lengths_name);
   pages.entries = integers(table_name, 2, "[B, columns]");
+  const std::size_t faults_before = faults.size();  // lengths without a fault are a number of sequences
   pages.lengths = integers(lengths_name, 1, "[B]");
-  if (!has(table_name) || !has(lengths_name)) return;
+  if (faults.size() > faults_before || !has(table_name)) return;
   const auto& shape = find(table_name)->shape;
   const auto batch = static_cast<std::int64_t>(pages.lengths.size());
   if (shape.size() != 2) return;
@@ -112,19 +119,23 @@ void LayoutReader::read_indptr() {
   const std::string& indptr_name = layout_.table.name("indptr");
   const std::string& indices_name = layout_.table.name("indices");
   const std::string& lengths_name = layout_.table.name(by_last ? "last_page_len" : "lengths");
-  pages.table_name = indices_name;
-  pages.lengths_name = lengths_name;
+  pages.table_name = given(indices_name);
+  pages.lengths_name = given(lengths_name);
+  const std::size_t faults_before = faults.size();
   const std::vector<std::int64_t> indptr = integers(indptr_name, 1, "[B + 1]");
   pages.entries = integers(indices_name, 1, "[pages]");
   if (const Tensor* info = peek(lengths_name); by_last && info != nullptr && info->shape.size() == 2) {
-    return read_windows(indptr, integers(lengths_name, 2, "[B], or [3, B] for a sliding window"));
+    const std::vector<std::int64_t> windows = integers(lengths_name, 2, "[B], or [3, B] for a sliding window");
+    if (faults.size() == faults_before && page_size > 0) read_windows(indptr, windows);
+    return;
   }
   std::vector<std::int64_t> lengths = integers(lengths_name, 1, "[B]");
-  if (!has(indptr_name) || !has(indices_name) || !has(lengths_name) || page_size == 0) return;
-  if (!check_indptr(*this, indptr_name, indptr, static_cast<std::int64_t>(pages.entries.size()), indices_name)) return;
+  if (faults.size() > faults_before || page_size == 0) return;
+  const auto entries = static_cast<std::int64_t>(pages.entries.size());
+  if (!check_indptr(*this, given(indptr_name), indptr, entries, pages.table_name)) return;
   if (lengths.size() + 1 != indptr.size()) {
-    fault(lengths_name,
-          fmt::format("has {} entries, but {} has {}: one less is needed", lengths.size(), indptr_name, indptr.size()));
+    fault(pages.lengths_name, fmt::format("has {} entries, but {} has {}: one less is needed", lengths.size(),
+                                          given(indptr_name), indptr.size()));
     return;
   }
   for (std::size_t b = 0; b < lengths.size(); ++b) {
@@ -133,7 +144,7 @@ void LayoutReader::read_indptr() {
     pages.columns.push_back(count);
     if (!by_last) continue;
     if (count > 0 && (lengths[b] < 1 || lengths[b] > page_size)) {
-      fault(fmt::format("{}[{}]", lengths_name, b),
+      fault(fmt::format("{}[{}]", pages.lengths_name, b),
             fmt::format("is {}, but a last page holds 1 to {} tokens: a kernel would read past the page", lengths[b],
                         page_size));
       lengths[b] = std::clamp<std::int64_t>(lengths[b], 0, page_size);
@@ -149,9 +160,8 @@ void LayoutReader::read_indptr() {
 void LayoutReader::read_windows(const std::vector<std::int64_t>& indptr, const std::vector<std::int64_t>& info) {
   const std::string& name = layout_.table.name("last_page_len");
   const Tensor* tensor = peek(name);
-  if (info.empty() || indptr.empty() || page_size == 0) return;
-  if (!check_indptr(*this, layout_.table.name("indptr"), indptr, static_cast<std::int64_t>(pages.entries.size()),
-                    layout_.table.name("indices"))) {
+  if (!check_indptr(*this, given(layout_.table.name("indptr")), indptr, static_cast<std::int64_t>(pages.entries.size()),
+                    pages.table_name)) {
     return;
   }
   const auto batch = static_cast<std::int64_t>(indptr.size()) - 1;
@@ -177,13 +187,21 @@ void LayoutReader::read_windows(const std::vector<std::int64_t>& indptr, const s
                                     window, sinks, slots)
                       : fmt::format("is {}, but a last page holds 1 to {} tokens: a kernel would read past the page",
                                     last, page_size));
+      forget_sequences();
       return;
     }
     pages.first.push_back(static_cast<std::int64_t>(entries.size()));
     for (std::int64_t key = 0; key < slots - window + sinks; ++key) {
       const std::int64_t slot = key < sinks ? key : key - sinks + window;
       const std::int64_t block = pages.entries[static_cast<std::size_t>(from + slot / page_size)];
-      entries.push_back(block >= 0 && block < blocks ? block * page_size + slot % page_size : -1);
+      if (block < 0 || block >= blocks) {
+        fault(fmt::format("{}[{}]", pages.table_name, from + slot / page_size),
+              fmt::format("is {}, outside the {} blocks; sequence {} has {} keys and reads its page {}", block, blocks,
+                          b, slots - window + sinks, slot / page_size));
+        forget_sequences();
+        return;
+      }
+      entries.push_back(block * page_size + slot % page_size);
     }
     pages.columns.push_back(static_cast<std::int64_t>(entries.size()) - pages.first.back());
     pages.lengths.push_back(pages.columns.back());
@@ -195,12 +213,14 @@ void LayoutReader::read_windows(const std::vector<std::int64_t>& indptr, const s
 void LayoutReader::read_tokens() {
   const std::string& indptr_name = layout_.table.name("indptr");
   const std::string& indices_name = layout_.table.name("indices");
-  pages.table_name = indices_name;
-  pages.lengths_name = indptr_name;
+  pages.table_name = given(indices_name);
+  pages.lengths_name = given(indptr_name);
+  const std::size_t faults_before = faults.size();
   const std::vector<std::int64_t> indptr = integers(indptr_name, 1, "[B + 1]");
   pages.entries = integers(indices_name, 1, "[tokens]");
-  if (!has(indptr_name) || !has(indices_name)) return;
-  if (!check_indptr(*this, indptr_name, indptr, static_cast<std::int64_t>(pages.entries.size()), indices_name)) return;
+  if (faults.size() > faults_before) return;
+  const auto entries = static_cast<std::int64_t>(pages.entries.size());
+  if (!check_indptr(*this, pages.lengths_name, indptr, entries, pages.table_name)) return;
   pages.by_token = page_size > 1;
   for (std::size_t b = 0; b + 1 < indptr.size(); ++b) {
     pages.first.push_back(indptr[b]);
@@ -215,11 +235,12 @@ void LayoutReader::read_requests() {
   const std::string& lengths_name = layout_.table.name("lengths");
   pages.table_name = given(table_name);
   pages.lengths_name = given(lengths_name);
+  const std::size_t faults_before = faults.size();
   pages.entries = integers(table_name, 2, "[requests, tokens]");
   const std::vector<std::int64_t> requests = integers(requests_name, 1, "[B]");
   pages.lengths = integers(lengths_name, 1, "[B]");
+  if (faults.size() > faults_before) return;
   const Tensor* table = find(table_name);
-  if (table == nullptr || table->shape.size() != 2 || !has(requests_name) || !has(lengths_name)) return;
   if (requests.size() != pages.lengths.size()) {
     fault(given(requests_name),
           fmt::format("has {} entries, but {} has {}", requests.size(), pages.lengths_name, pages.lengths.size()));
@@ -246,10 +267,11 @@ void LayoutReader::read_offsets() {
   pages.lengths_name = given(lengths_name);
   const Tensor* given_table = peek(table_name);
   const bool pools = given_table != nullptr && given_table->shape.size() == 4;
+  const std::size_t faults_before = faults.size();
   const std::vector<std::int64_t> offsets =
       integers(table_name, pools ? 4 : 3, "[B, 2, columns] or [1, B, 2, columns]");
   pages.lengths = integers(lengths_name, 1, "[B]");
-  if (offsets.empty() || !has(lengths_name)) return;
+  if (faults.size() > faults_before) return;
   std::vector<std::int64_t> shape = given_table->shape;
   if (pools && shape[0] != 1) {
     fault(pages.table_name, fmt::format("has shape {}: axis 0 is 1, one pool", shape_text(shape)));
@@ -320,24 +342,27 @@ void LayoutReader::read_dense() {
   pages.table_name = "the cache";
   pages.lengths_name = "the cache";
   std::vector<std::int64_t> padding;
-  if (given_role("left_padding")) padding = integers(table.name("left_padding"), 1, "[B]");
+  const std::size_t faults_before = faults.size();
+  const bool by_mask = !given_role("lengths") && given_role("attention_mask");  // it states the padding too
+  if (given_role("left_padding") && !by_mask) padding = integers(table.name("left_padding"), 1, "[B]");
   if (given_role("lengths")) {
     pages.lengths_name = given(table.name("lengths"));
     pages.lengths = integers(table.name("lengths"), 1, "[B]");
     check_lengths();
-  } else if (given_role("attention_mask")) {
+  } else if (by_mask) {
     read_attention_mask(padding);
   } else {
     pages.lengths.assign(static_cast<std::size_t>(std::max<std::int64_t>(blocks, 0)), page_size);
   }
-  if (blocks == 0) return;
+  if (blocks == 0 || faults.size() > faults_before) return;
   const auto batch = static_cast<std::size_t>(blocks);
-  if (pages.lengths.size() != batch || (!padding.empty() && padding.size() != batch)) {
-    if (ok()) {
-      fault(pages.lengths_name,
-            fmt::format("has {} entries, but the cache holds {} sequences",
-                        pages.lengths.size() != batch ? pages.lengths.size() : padding.size(), blocks));
-    }
+  const bool padded = given_role("left_padding") && !by_mask;
+  const std::string padding_name = padded ? given(table.name("left_padding")) : pages.lengths_name;
+  if (pages.lengths.size() != batch || (padded && padding.size() != batch)) {
+    const bool lengths = pages.lengths.size() != batch;
+    fault(lengths ? pages.lengths_name : padding_name,
+          fmt::format("has {} entries, but the cache holds {} sequences",
+                      lengths ? pages.lengths.size() : padding.size(), blocks));
     return;
   }
   pages.by_token = std::ranges::any_of(padding, [](std::int64_t tokens) { return tokens != 0; });
@@ -350,9 +375,9 @@ void LayoutReader::read_dense() {
     }
     const std::int64_t skipped = padding[static_cast<std::size_t>(b)];
     if (skipped < 0 || skipped > page_size) {
-      fault(
-          fmt::format("{}[{}]", given_role("left_padding") ? given(table.name("left_padding")) : pages.lengths_name, b),
-          fmt::format("is {}, outside [0, {}], the positions of a sequence", skipped, page_size));
+      fault(fmt::format("{}[{}]", padding_name, b),
+            fmt::format("is {}, outside [0, {}], the positions of a sequence", skipped, page_size));
+      forget_sequences();
       return;
     }
     pages.first.push_back(static_cast<std::int64_t>(pages.entries.size()));
@@ -363,6 +388,7 @@ void LayoutReader::read_dense() {
 
 void LayoutReader::read_ragged() {
   const std::string& indptr_name = layout_.table.name("indptr");
+  const std::size_t faults_before = faults.size();
   const std::vector<std::int64_t> indptr = integers(indptr_name, 1, "[B + 1]");
   pages.table_name = given(indptr_name);
   pages.lengths_name = given(indptr_name);
@@ -372,7 +398,7 @@ void LayoutReader::read_ragged() {
     pages.lengths = integers(layout_.table.name("lengths"), 1, "[B]");
     check_lengths();
   }
-  if (!has(indptr_name) || blocks == 0) return;
+  if (faults.size() > faults_before || blocks == 0) return;
   if (!check_indptr(*this, given(indptr_name), indptr, blocks, "the cache")) return;
   if (used && pages.lengths.size() + 1 != indptr.size()) {
     fault(pages.lengths_name, fmt::format("has {} entries, but {} has {}: one less is needed", pages.lengths.size(),
@@ -403,14 +429,16 @@ void LayoutReader::read_sparse() {
   pages.table_name = pages.lengths_name = given(indices_name);
   const Tensor* given_indices = peek(indices_name);
   const std::size_t rank = given_indices != nullptr && given_indices->shape.size() == 3 ? 3 : 2;
+  const std::size_t faults_before = faults.size();
   const std::vector<std::int64_t> indices = integers(indices_name, rank, "[T, k] or [B, queries, k]");
-  if (indices.empty() || blocks == 0) return;
+  if (faults.size() > faults_before || indices.empty() || blocks == 0) return;
   const std::int64_t width = given_indices->shape.back();
   const std::int64_t rows = rank == 3 ? given_indices->shape[0] * given_indices->shape[1] : given_indices->shape[0];
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(rows), width);
   if (layout_.table.has("lengths") && has(layout_.table.name("lengths"))) {
     const std::string& name = layout_.table.name("lengths");
     lengths = integers(name, 1, "[T]");
+    if (faults.size() > faults_before) return;
     const bool bad = std::ranges::any_of(lengths, [&](std::int64_t n) { return n < 0 || n > width; });
     if (std::cmp_not_equal(lengths.size(), rows) || bad) {
       fault(given(name), fmt::format("must be {} entries in [0, {}]", rows, width));

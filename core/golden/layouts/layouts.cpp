@@ -120,8 +120,9 @@ void build_table(LayoutReader& r, PreparedProblem& prepared) {
       if (entry >= 0 && entry < r.blocks) {
         prepared.table(b, page) = static_cast<std::uint32_t>(entry);
       } else if (bad++ < kMaxEntryFaults) {
-        const bool flat = pages.table_name == "kv_indices";
-        r.fault(flat ? fmt::format("kv_indices[{}]", pages.first[static_cast<std::size_t>(b)] + page)
+        const TableForm form = r.layout().table.form;
+        const bool flat = form == TableForm::indptr || form == TableForm::tokens;
+        r.fault(flat ? fmt::format("{}[{}]", pages.table_name, pages.first[static_cast<std::size_t>(b)] + page)
                      : fmt::format("{}[{}, {}]", pages.table_name, b, page),
                 fmt::format("is {}, outside the {} blocks; sequence {} has {} keys and reads its page {}", entry,
                             r.blocks, b, prepared.key_lengths[static_cast<std::size_t>(b)], page));

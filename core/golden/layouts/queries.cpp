@@ -66,9 +66,10 @@ std::vector<std::int64_t> used_queries(LayoutReader& r, const Tensor& q, std::in
   const bool by_offsets = !by_lens && q.shape.size() == 4 && r.has("query_offsets");
   if (!by_lens && !by_offsets) return {};
   const char* name = by_lens ? "q_lens" : "query_offsets";
+  const std::size_t faults_before = r.faults.size();
   std::vector<std::int64_t> lens = r.integers(name, 1, by_lens ? "[B]" : "[B + 1]");
-  if (lens.empty()) return {};
-  if (by_offsets) {
+  if (r.faults.size() > faults_before) return {};
+  if (by_offsets && !lens.empty()) {
     std::adjacent_difference(lens.begin(), lens.end(), lens.begin());
     lens.erase(lens.begin());
   }

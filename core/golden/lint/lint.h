@@ -7,7 +7,8 @@
 //   shape       tensors whose sizes do not fit each other; cache tensors that do not fit the layout
 //   indptr      offsets that do not start at 0, that decrease, or that end outside the entries
 //   last-page   a last page that holds 0 tokens, or more than the page size P
-//   length      a length below 0, or one that needs more pages than the table has, or more positions than the cache
+//   length      a length below 0, or one that needs more pages than the table has, more positions than the cache, or
+//               more queries than q
 //   padding     left padding outside a sequence; an attention mask with a 0 between its ones
 //   range       an entry outside the pool, of a page that a query sees; a request outside its table
 //   pair        TensorRT-LLM's entries: K of a block at an odd entry, or V not at the next one

@@ -65,6 +65,19 @@ void find_visible_pages(const LintOptions& options, LintIndices& indices) {
   }
 }
 
+// Whether a shape has the tensor's axes, and the extents of those whose extent is fixed.
+bool has_fixed_extents(const CacheTensor& tensor, const std::vector<std::int64_t>& shape) {
+  if (tensor.axes.size() != shape.size()) return false;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const std::string& axis = tensor.axes[i];
+    if ((axis == "kv" && shape[i] != 2) || (axis == "1" && shape[i] != 1) ||
+        (axis == "row" && shape[i] != tensor.row_bytes)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // The cache tensors of a file that has none, with one block; `blocks` of them are given.
 std::map<std::string, Tensor> shaped_caches(const LintOptions& options, std::int64_t& blocks) {
   const std::vector<std::int64_t>& given = options.cache_shape;
@@ -79,7 +92,7 @@ std::map<std::string, Tensor> shaped_caches(const LintOptions& options, std::int
     for (const CacheTensor* tensor : tensors)
       shapes.push_back(fmt::format("{} {}", tensor->name, tensor->shape_words()));
     const bool fits = std::ranges::all_of(tensors, [&](const CacheTensor* tensor) {
-      return tensor->axes.size() == given.size() && tensor->strides.empty() && tensor->axes == tensors.front()->axes;
+      return tensor->strides.empty() && tensor->axes == tensors.front()->axes && has_fixed_extents(*tensor, given);
     });
     if (!fits || tensors.empty() || !caches.empty()) continue;
     const std::vector<std::string>& axes = tensors.front()->axes;
@@ -92,10 +105,13 @@ std::map<std::string, Tensor> shaped_caches(const LintOptions& options, std::int
     const std::int64_t entries = *at == "block*kv" ? 2 : 1;  // of a block
     if (one[count] % entries != 0) continue;
     blocks = std::exchange(one[count], entries) / entries;
-    const std::optional<std::int64_t> bytes = byte_count(options.cache_type, one);
+    // Elements of 4 bits are saved in pairs, as bytes.
+    const bool as_bytes = !tensors.front()->row.empty() || options.cache_type == DType::e2m1;
+    const DType saved = as_bytes ? DType::u8 : options.cache_type;
+    const std::optional<std::int64_t> bytes = byte_count(saved, one);
     if (!bytes || *bytes > (std::int64_t{1} << 30) || blocks > (std::int64_t{1} << 31)) continue;
     for (const CacheTensor* tensor : tensors) {
-      caches.emplace(tensor->name, make_tensor(tensor->row.empty() ? options.cache_type : DType::u8, one));
+      caches.emplace(tensor->name, make_tensor(saved, one));
     }
   }
   if (caches.empty()) {
@@ -268,6 +284,7 @@ LintCache read_lint_cache(Bundle& tensors, const LintOptions& options, std::vect
       return cache;
     }
     cache.tensors.tensors = shaped_caches(options, given_blocks);
+    if (options.cache_type == DType::e2m1) layout.cache_dtype = DType::e2m1;
   }
   if (!layout.head_size && description.has_axis("head*dim")) {
     const Tensor* q = LintTensors(tensors, options.layout).get("q").tensor;

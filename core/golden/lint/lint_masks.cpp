@@ -261,10 +261,11 @@ void check_lint_masks(const LintTensors& tensors, const LintCache& cache, const 
   const std::optional<MaskBatch> batch = counted ? lint_batch(tensors, cache, indices) : std::nullopt;
   if (!batch) {
     report.not_checked.push_back(fmt::format("{}: {}", mask.name,
-                                             !indices.queries_known ? "the file has no q or query_offsets"
-                                             : cache.blocks == 0    ? "the file has no cache tensors"
-                                             : counted              ? "the sequences that it is for have faults"
-                                                                    : "the table lists the keys of each query"));
+                                             indices.form == TableForm::sparse
+                                                 ? "the table lists the keys of each query"
+                                             : !indices.queries_known ? "the file has no q or query_offsets"
+                                             : cache.blocks == 0      ? "the file has no cache tensors"
+                                                                      : "the sequences that it is for have faults"));
     return;
   }
   const MaskReading reading = read_mask_walk(name, mask.name, *mask.tensor, offsets, *batch);

@@ -14,58 +14,82 @@ namespace {
 
 constexpr std::int64_t kLongestSequence = std::int64_t{1} << 40;  // [tokens]
 
-std::vector<std::int64_t> new_tokens(const LintTensors& tensors, std::size_t batch, LintIndices& indices,
+// A length of a cache that holds at most `most` tokens of the sequence.
+bool check_length(const std::string& object, std::int64_t length, std::int64_t most, const std::string& holds,
+                  std::vector<LintFinding>& findings) {
+  if (length >= 0 && length <= most) return true;
+  findings.push_back(lint_fault("length", object, fmt::format("is {}", length), fmt::format("[0, {}], {}", most, holds),
+                                length < 0 ? "a length counts tokens" : "the kernel would read past the sequence",
+                                length));
+  return false;
+}
+
+// The new tokens of each sequence. Without `batch`, the table has a fault already and the number of sequences is not
+// known: only what does not depend on it is checked.
+std::vector<std::int64_t> new_tokens(const LintTensors& tensors, std::optional<std::size_t> batch, LintIndices& indices,
                                      std::vector<LintFinding>& findings) {
-  std::vector<std::int64_t> queries(batch, 1);
+  std::vector<std::int64_t> queries(batch.value_or(0), 1);
   const LintTensor q = tensors.get("q"), offsets = tensors.get("query_offsets");
   const bool has_rows = q.tensor != nullptr && q.tensor->shape.size() == 3;
   if (const LintTensor lens = tensors.get("q_lens"); lens.tensor != nullptr) {  // q is padded
     const auto given = index_values(lens, 1, "[B]", findings);
     if (!given) return queries;
-    if (given->size() != batch) {
+    if (batch && given->size() != *batch) {
       findings.push_back(lint_fault("shape", lens.name, fmt::format("has {} entries", given->size()),
-                                    fmt::format("{}", batch), "one number of queries per sequence",
+                                    fmt::format("{}", *batch), "one number of queries per sequence",
                                     static_cast<std::int64_t>(given->size())));
       return queries;
     }
+    const bool padded = q.tensor != nullptr && q.tensor->shape.size() == 4;
+    const std::int64_t most = padded     ? q.tensor->shape[tensors.layout().queries_by_head ? 2 : 1]
+                              : has_rows ? q.tensor->shape[0]
+                                         : kLongestSequence;
+    const std::string holds = padded     ? "the queries of a sequence in " + q.name
+                              : has_rows ? "the rows of " + q.name
+                                         : "of any q";
+    for (std::size_t b = 0; b < queries.size(); ++b) {
+      const bool fits = check_length(fmt::format("{}[{}]", lens.name, b), (*given)[b], most, holds, findings);
+      queries[b] = fits ? (*given)[b] : -1;  // no mask is read for it
+    }
     indices.queries_known = true;
-    return *given;
+    return queries;
   }
   if (offsets.tensor != nullptr) {
     const auto given = index_values(offsets, 1, "[B + 1]", findings);
     if (!given) return queries;
     const std::int64_t rows = has_rows ? q.tensor->shape[0] : kLongestSequence;
     const std::vector<bool> usable = check_offsets(offsets.name, *given, rows, "the rows of q", findings);
-    if (given->size() != batch + 1) {
+    if (given->empty()) return queries;
+    if (batch && given->size() != *batch + 1) {
       findings.push_back(lint_fault("shape", offsets.name, fmt::format("has {} entries", given->size()),
-                                    fmt::format("{}", batch + 1), "one offset per sequence, and the end",
+                                    fmt::format("{}", *batch + 1), "one offset per sequence, and the end",
                                     static_cast<std::int64_t>(given->size())));
       return queries;
     }
     if (has_rows && !usable.empty() && usable.back() && given->back() < rows) {
-      findings.push_back(lint_fault("indptr", fmt::format("{}[{}]", offsets.name, batch),
+      findings.push_back(lint_fault("indptr", fmt::format("{}[{}]", offsets.name, usable.size()),
                                     fmt::format("is {}, but q has {} rows", given->back(), rows),
                                     fmt::format("{}", rows), "the last rows belong to no sequence", given->back()));
     }
-    for (std::size_t b = 0; b < batch; ++b) {
+    for (std::size_t b = 0; b < queries.size(); ++b) {
       if (usable[b]) queries[b] = (*given)[b + 1] - (*given)[b];
     }
     indices.queries_known = true;
   } else if (q.tensor != nullptr && q.tensor->shape.size() == 4) {
     const std::int64_t of_each = q.tensor->shape[tensors.layout().queries_by_head ? 2 : 1];
     std::ranges::fill(queries, std::min(of_each, kLongestSequence));
-    if (q.tensor->shape[0] != static_cast<std::int64_t>(batch)) {
+    if (batch && q.tensor->shape[0] != static_cast<std::int64_t>(*batch)) {
       findings.push_back(lint_fault("shape", q.name, fmt::format("has {} sequences", q.tensor->shape[0]),
-                                    fmt::format("{}", batch), "q and the table belong to different batches",
+                                    fmt::format("{}", *batch), "q and the table belong to different batches",
                                     q.tensor->shape[0]));
     }
     indices.queries_known = true;
   } else if (has_rows) {
-    indices.queries_known = q.tensor->shape[0] == static_cast<std::int64_t>(batch);
-    if (!indices.queries_known && batch > 0) {
+    indices.queries_known = !batch || q.tensor->shape[0] == static_cast<std::int64_t>(*batch);
+    if (!indices.queries_known) {
       findings.push_back(
-          lint_fault("shape", q.name, fmt::format("has {} rows for {} sequences", q.tensor->shape[0], batch),
-                     fmt::format("{}, or offsets", batch), "add query_offsets [B + 1]", q.tensor->shape[0]));
+          lint_fault("shape", q.name, fmt::format("has {} rows for {} sequences", q.tensor->shape[0], *batch),
+                     fmt::format("{}, or offsets", *batch), "add query_offsets [B + 1]", q.tensor->shape[0]));
     }
   }
   return queries;
@@ -85,9 +109,10 @@ void read_lint_rows(const LintTensors& tensors, const LintCache& cache, LintIndi
                                         : 2,
                               apart ? "[B, 2, columns] or [1, B, 2, columns]" : "[B, columns]", findings);
   const auto given = index_values(lengths, 1, "[B]", findings);
-  const std::size_t batch = given ? given->size() : 0;
-  const std::vector<std::int64_t> queries = new_tokens(tensors, batch, indices, findings);
+  const std::vector<std::int64_t> queries =
+      new_tokens(tensors, given ? std::optional(given->size()) : std::nullopt, indices, findings);
   if (!entries || !given) return;
+  const std::size_t batch = given->size();
   const std::vector<std::int64_t>& shape = table.tensor->shape;
   const std::int64_t rows = shape[has_pools ? 1 : 0], columns = shape.back();
   if ((has_pools && shape[0] != 1) || (apart && shape[has_pools ? 2 : 1] != 2)) {
@@ -161,16 +186,18 @@ void read_lint_list(const LintTensors& tensors, const LintCache& cache, LintIndi
   const bool windows = by_page && !by_length && last.tensor != nullptr && last.tensor->shape.size() == 2;
   const auto last_lengths =
       by_page ? index_values(last, windows ? 2 : 1, windows ? "[B] or [3, B]" : "[B]", findings) : std::nullopt;
-  const std::size_t batch = offsets && !offsets->empty() ? offsets->size() - 1 : 0;
-  const std::vector<std::int64_t> queries = new_tokens(tensors, batch, indices, findings);
+  const std::optional<std::size_t> sequences =
+      offsets && !offsets->empty() ? std::optional(offsets->size() - 1) : std::nullopt;
+  const std::vector<std::int64_t> queries = new_tokens(tensors, sequences, indices, findings);
   if (!offsets) return;
+  const std::size_t batch = sequences.value_or(0);
   const std::vector<bool> usable =
       check_offsets(indptr.name, *offsets, given ? static_cast<std::int64_t>(given->size()) : kLongestSequence,
                     "the entries of " + entries.name, findings);
   const bool has_last =
       last_lengths && (windows ? last.tensor->shape == std::vector<std::int64_t>{3, std::ssize(queries)}
                                : last_lengths->size() == batch);
-  if (last_lengths && !has_last) {
+  if (last_lengths && sequences && !has_last) {
     findings.push_back(
         lint_fault("shape", last.name,
                    windows ? fmt::format("has shape {}", shape_text(last.tensor->shape))
@@ -205,16 +232,6 @@ void read_lint_list(const LintTensors& tensors, const LintCache& cache, LintIndi
   }
 }
 
-// A length of a cache that holds at most `most` tokens of the sequence.
-bool check_length(const std::string& object, std::int64_t length, std::int64_t most, const std::string& holds,
-                  std::vector<LintFinding>& findings) {
-  if (length >= 0 && length <= most) return true;
-  findings.push_back(lint_fault("length", object, fmt::format("is {}", length), fmt::format("[0, {}], {}", most, holds),
-                                length < 0 ? "a length counts tokens" : "the kernel would read past the sequence",
-                                length));
-  return false;
-}
-
 // Token slots by request: table [requests, columns], requests [B], lengths [B].
 void read_lint_requests(const LintTensors& tensors, LintIndices& indices, std::vector<LintFinding>& findings) {
   const LintTensor table = tensors.role("table"), requests = tensors.role("requests"),
@@ -223,9 +240,10 @@ void read_lint_requests(const LintTensors& tensors, LintIndices& indices, std::v
   auto entries = index_values(table, 2, "[requests, columns]", findings);
   const auto numbers = index_values(requests, 1, "[B]", findings);
   const auto given = index_values(lengths, 1, "[B]", findings);
-  const std::size_t batch = numbers ? numbers->size() : 0;
-  const std::vector<std::int64_t> queries = new_tokens(tensors, batch, indices, findings);
+  const std::vector<std::int64_t> queries =
+      new_tokens(tensors, numbers ? std::optional(numbers->size()) : std::nullopt, indices, findings);
   if (!entries || !numbers || !given) return;
+  const std::size_t batch = numbers->size();
   if (given->size() != batch) {
     findings.push_back(lint_fault("shape", lengths.name, fmt::format("has {} entries", given->size()),
                                   fmt::format("{}, the entries of {}", batch, requests.name), "one length per request",
@@ -293,22 +311,29 @@ void read_lint_dense(const LintTensors& tensors, const LintCache& cache, LintInd
   const LintTensor lengths = tensors.role("lengths"), left = tensors.role("left_padding"),
                    mask = tensors.role("attention_mask");
   indices.table_name = "the cache";
-  const std::vector<std::int64_t> queries = new_tokens(tensors, batch, indices, findings);
+  const std::vector<std::int64_t> queries =
+      new_tokens(tensors, cache.blocks > 0 ? std::optional(batch) : std::nullopt, indices, findings);
+  // One number for each sequence; empty after a fault.
+  const auto of_sequences = [&](const LintTensor& found) {
+    std::optional<std::vector<std::int64_t>> numbers = index_values(found, 1, "[B]", findings);
+    if (!numbers) return std::vector<std::int64_t>{};
+    if (cache.blocks > 0 && numbers->size() != batch) {
+      findings.push_back(lint_fault("shape", found.name, fmt::format("has {} entries", numbers->size()),
+                                    fmt::format("{}, the sequences of the cache", batch), "one entry per sequence",
+                                    static_cast<std::int64_t>(numbers->size())));
+      numbers->clear();
+    }
+    return *numbers;
+  };
   std::vector<std::int64_t> padding, tokens;
-  if (left.tensor != nullptr) padding = index_values(left, 1, "[B]", findings).value_or(padding);
+  if (left.tensor != nullptr) padding = of_sequences(left);
   if (lengths.tensor != nullptr) {
-    tokens = index_values(lengths, 1, "[B]", findings).value_or(tokens);
+    tokens = of_sequences(lengths);
   } else if (mask.tensor != nullptr && cache.blocks > 0) {
+    padding.clear();  // the mask states it too
     read_padding(mask, cache.blocks, positions, padding, tokens, findings);
   } else {
     tokens.assign(batch, positions);
-  }
-  for (const auto& [numbers, found] : {std::pair{&tokens, &lengths}, {&padding, &left}}) {
-    if (found->tensor == nullptr || numbers->size() == batch || cache.blocks == 0) continue;
-    findings.push_back(lint_fault("shape", found->name, fmt::format("has {} entries", numbers->size()),
-                                  fmt::format("{}, the sequences of the cache", batch), "one entry per sequence",
-                                  static_cast<std::int64_t>(numbers->size())));
-    numbers->clear();
   }
   for (std::size_t b = 0; b < batch; ++b) {
     indices.entries.push_back(static_cast<std::int64_t>(b));
@@ -337,12 +362,14 @@ void read_lint_ragged(const LintTensors& tensors, const LintCache& cache, LintIn
   indices.table_name = indptr.name;
   const auto offsets = index_values(indptr, 1, "[B + 1]", findings);
   const auto used = lengths.tensor == nullptr ? std::nullopt : index_values(lengths, 1, "[B]", findings);
-  const std::size_t batch = offsets && !offsets->empty() ? offsets->size() - 1 : 0;
-  const std::vector<std::int64_t> queries = new_tokens(tensors, batch, indices, findings);
+  const std::optional<std::size_t> sequences =
+      offsets && !offsets->empty() ? std::optional(offsets->size() - 1) : std::nullopt;
+  const std::vector<std::int64_t> queries = new_tokens(tensors, sequences, indices, findings);
   if (!offsets) return;
+  const std::size_t batch = sequences.value_or(0);
   const std::vector<bool> usable = check_offsets(
       indptr.name, *offsets, cache.blocks > 0 ? cache.blocks : kLongestSequence, "the tokens of the cache", findings);
-  if (used && used->size() != batch) {
+  if (used && sequences && used->size() != batch) {
     findings.push_back(lint_fault("shape", lengths.name, fmt::format("has {} entries", used->size()),
                                   fmt::format("{}, the sequences of {}", batch, indptr.name), "one length per sequence",
                                   static_cast<std::int64_t>(used->size())));

@@ -96,5 +96,21 @@ TEST(Mask, IntervalIsThePredicateKeyByKey) {
   }));
 }
 
+// Offsets of a file can claim any number of queries: their keys are found without a visit to each.
+TEST(Mask, AnyNumberOfQueriesIsJudgedAtOnce) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 60;
+  Options options;
+  for (const MaskKind mask : {MaskKind::none, MaskKind::causal, MaskKind::sliding_window, MaskKind::chunked}) {
+    for (const CausalAlignment alignment : {CausalAlignment::bottom_right, CausalAlignment::top_left}) {
+      options.mask = mask;
+      options.alignment = alignment;
+      options.window_left = options.window_right = 2;
+      options.chunk = 3;
+      EXPECT_EQ(visible_keys_of(options, 0, kMany, kMany, 5), (KeyRange{0, 5}));
+      EXPECT_EQ(visible_keys_of(options, 0, kMany, kMany, 0), KeyRange{});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kvscope::attention::mask_test

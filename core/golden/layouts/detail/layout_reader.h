@@ -88,6 +88,8 @@ class LayoutReader {
   void read_sparse();    // indices of each query: every query is a sequence
   void read_attention_mask(std::vector<std::int64_t>& padding);
   void check_lengths();  // a fault for each length outside [0, 2^40]
+  // After the fault of one of them: their number is not known, and does not become a fault of q.
+  void forget_sequences();
 
   const Bundle& bundle_;
   const LayoutOptions& options_;
