@@ -113,6 +113,14 @@ FlatTerms measured(std::span<const T> weights, const WeightSums& sums, double ro
 
 }  // namespace
 
+double larger_sums_of_products(double additions, double keys, double sum, double magnitudes, double squares) {
+  if (!(additions > 0)) return 1;
+  const double half_unit = keys * 0x1p-24;
+  const double variance = keys * squares / (magnitudes * magnitudes) - 1;  // relative to the mean of the products
+  const bool one_sign = std::fabs(sum) > (1 - half_unit) * magnitudes;
+  return one_sign && variance < half_unit * half_unit ? std::max(1.0, additions * additions / (4 * keys)) : 1;
+}
+
 FlatTerms flat_terms(std::span<const double> weights, const WeightSums& sums, double row_sum) {
   return measured(weights, sums, row_sum);
 }

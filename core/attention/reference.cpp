@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/attention/detail/query_block.h"
+#include "core/attention/detail/query_blocks.h"
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/problem_checks.h"
 #include "core/base/errors.h"

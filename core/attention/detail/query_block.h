@@ -34,9 +34,7 @@
 
 namespace kvscope::attention {
 
-inline constexpr std::int64_t kRunningBlock = 64;     // keys between two looks at the running sum
-inline constexpr std::int64_t kScoresKept = 1 << 20;  // doubles of scores held for one block of queries
-inline constexpr std::int64_t kMostQueries = 64;      // of one block
+inline constexpr std::int64_t kRunningBlock = 64;  // keys between two looks at the running sum
 
 inline double canonical_nan(double x) {
   return x != x ? std::numeric_limits<double>::quiet_NaN() : x;
@@ -53,21 +51,6 @@ template <class T, std::size_t N, class... Extent>
 void fill(xt::xtensor<T, N>& tensor, T element, Extent... extents) {
   tensor.resize(std::array{static_cast<std::size_t>(extents)...});
   std::ranges::fill_n(tensor.data(), static_cast<std::ptrdiff_t>(tensor.size()), element);
-}
-
-// Calls per_block(sequence, first_query, last_query, origin) for the blocks of queries whose scores are held together;
-// `origin` is the first key that any of them sees.
-template <class F>
-void each_query_block(const Problem& problem, const F& per_block) {
-  for (std::int64_t b = 0; b < problem.batch; ++b) {
-    const std::int64_t queries = query_count(problem, b);
-    const std::int64_t scores_a_query = std::max<std::int64_t>(1, problem.query_heads * needed_keys(problem, b).size());
-    const std::int64_t step = std::clamp<std::int64_t>(kScoresKept / scores_a_query, 1, kMostQueries);
-    for (std::int64_t first = 0; first < queries; first += step) {
-      const std::int64_t last = std::min(first + step, queries);
-      per_block(b, first, last, visible_keys_of(problem.options, first, last, queries, problem.keys(b)).first);
-    }
-  }
 }
 
 // Reads every needed row of K once, then every needed row of V once.
@@ -517,17 +500,8 @@ class QueryBlock {
     }
   }
 
-  // Products of nearly equal weights with nearly equal values differ by less than half a unit of their f32 sum, at its
-  // end, so that as many of their additions as of the weights' may have one direction. The factor of the mean square of
-  // the sum so far allows for them: seven deviations of independent errors, 7/2 e sqrt(keys) running, are then about
-  // e times these additions, with running about 0.58 |o|.
   double larger_sums_of_nearly_equal(std::int64_t row, std::int64_t d, double keys) const {
-    const double additions = additions_(row);
-    if (!(additions > 0)) return 1;
-    const double sum = sums_(row, 1, d), half_unit = keys * 0x1p-24;
-    const double variance = keys * sums_(row, 2, d) / (sum * sum) - 1;  // of |e v|, relative to its mean
-    const bool one_sign = std::fabs(sums_(row, 0, d)) > (1 - half_unit) * sum;
-    return one_sign && variance < half_unit * half_unit ? std::max(1.0, additions * additions / (4 * keys)) : 1;
+    return larger_sums_of_products(additions_(row), keys, sums_(row, 0, d), sums_(row, 1, d), sums_(row, 2, d));
   }
   void enlarge_running_sums(std::int64_t first_head) {
     for (std::int64_t query = 0; query < queries_; ++query) {

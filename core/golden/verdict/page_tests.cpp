@@ -80,8 +80,9 @@ ElementError element_error(DType type, const attention::Budget& budget, double c
 }
 
 // The steps of the output are independent if the golden values fall on independent places between two stored values:
-// then the mean of the places, as points of a circle, is near its center. In a row of nearly equal values it is not, and
-// an error that they share takes all that are near the middle of two values to the other one: steps in one direction.
+// then the mean of the places, as points of a circle, is near its center. In a row of nearly equal values it is not,
+// and an error that they share takes all that are near the middle of two values to the other one: steps in one
+// direction.
 void allow_steps_together(std::span<const double> golden, std::vector<ElementError>& errors) {
   constexpr double kMostOfIndependent = 8;  // the square of the sum of n points exceeds 8 n with probability exp(-8)
   double x = 0, y = 0;

@@ -65,8 +65,10 @@ void fill_addresses(const Launch& launch, const FunctionCode& code, RegisterBuff
       }
     }
     base += static_cast<std::uint64_t>(reg.offset);
-    for (int lane = 0; lane < kLanes; ++lane)
-      std::memcpy(registers.data() + reg.reg + lane * reg.bytes, &base, reg.bytes);
+    const std::uint64_t low_and_high[2] = {base, 0};  // an operand of 128 bits holds the address and zeros
+    for (int lane = 0; lane < kLanes; ++lane) {
+      std::memcpy(registers.data() + reg.reg + lane * reg.bytes, low_and_high, reg.bytes);
+    }
   }
 }
 

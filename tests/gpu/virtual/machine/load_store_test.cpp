@@ -69,6 +69,22 @@ TEST(Loads, NarrowTypesFillTheirRegister) {
   EXPECT_EQ(ran.word(12), 0x56780078u);
 }
 
+// ptxas accepts the address of a variable as an operand of 128 bits.
+TEST(Loads, AnAddressOf128BitsHasZerosAbove) {
+  const Ran ran = run({.body = R"(
+    mov.b128 %rq1, s;
+    mov.b128 {%rd2, %rd3}, %rq1;
+    mov.u64 %rd4, s;
+    setp.eq.u32 %p0, %r0, 31;
+    @%p0 st.global.u64 [%rd0], %rd2;
+    @%p0 st.global.u64 [%rd0+8], %rd3;
+    @%p0 st.global.u64 [%rd0+16], %rd4;)"});
+  EXPECT_THAT(ran.messages, IsEmpty());
+  EXPECT_EQ(ran.at<std::uint64_t>(0), ran.at<std::uint64_t>(2));
+  EXPECT_NE(ran.at<std::uint64_t>(0), 0u);
+  EXPECT_EQ(ran.at<std::uint64_t>(1), 0u);
+}
+
 TEST(Loads, VectorsOfEveryLaneComeApartInOrder) {
   const Ran ran = run({.body = R"(
     mul.wide.u32 %rd2, %r0, 16;
