@@ -110,7 +110,8 @@ TEST(Collectives, AreNoExcuseWhereTheyAreNotBetweenBothLanes) {
                      store + "redux.sync.add.u32 %r8, %r0, %r7;\n" + load),
             Severity::error)
       << "even and odd lanes meet separately";
-  EXPECT_EQ(severity(store + shuffle + "sub.u32 %r4, %r3, 128;\n@!%p2 ld.shared.u32 %r9, [%r4];\n", 64), Severity::error)
+  EXPECT_EQ(severity(store + shuffle + "sub.u32 %r4, %r3, 128;\n@!%p2 ld.shared.u32 %r9, [%r4];\n", 64),
+            Severity::error)
       << "another warp";
   EXPECT_EQ(severity("ld.shared.u32 %r9, [%r3];\n" + shuffle + "xor.b32 %r4, %r3, 4;\nst.shared.u32 [%r4], %r0;\n"),
             Severity::warning)

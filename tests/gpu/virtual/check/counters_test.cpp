@@ -194,6 +194,15 @@ TEST(Counters, OfRowsAndSinglePlacesAreThoseOfTheRule) {
   EXPECT_EQ(atomics.wavefronts, 33);
 }
 
+// Lanes of one generic load in two spaces: the lanes in shared memory have addresses that are no sectors.
+TEST(Counters, LanesInAnotherSpaceAreNoSectors) {
+  const OpCounts counts = counts_of(
+      "cvt.u64.u32 %rd9, %r60; cvta.shared.u64 %rd9, %rd9; and.b32 %r12, %r1, 3; setp.ne.u32 %p3, %r12, 0;\n"
+      "mul.wide.u32 %rd10, %r1, 64; add.u64 %rd10, %rd10, %rd0; selp.u64 %rd11, %rd9, %rd10, %p3; ld.u32 %r20, "
+      "[%rd11];");
+  EXPECT_EQ(counts.sectors, 8);
+}
+
 TEST(Counters, CountSplitsWaitsAndCopies) {
   const OpCounts counts = counts_of(
       "@%p0 bra L;\nadd.u32 %r5, %r5, 1;\nL:\nbar.sync 0;\nmul.wide.u32 %rd1, %r0, 4; add.u64 %rd1, %rd1, %rd0;\n"

@@ -67,6 +67,25 @@ TEST(GlobalRaces, ABarrierOrdersTheThreadsOfItsCta) {
               Contains(StartsWith("RACE_WR x+0 4: write thread 0 (warp 0 lane 0) of cta (0,0,0) k.ptx:3")));
 }
 
+// Two lanes that store, and two lanes at each word: the lanes that take part are named, and no others.
+TEST(GlobalRaces, OnlyTheLanesThatTakePartAreNamed) {
+  const std::string words =
+      "shr.u32 %r5, %r1, 1; mul.wide.u32 %rd4, %r5, 4; add.u64 %rd4, %rd4, %rd0; mov.u32 %r4, %ctaid.x;\n";
+  EXPECT_THAT(
+      watch(
+          on(words +
+                 "setp.eq.u32 %p3, %r4, 0; and.b32 %r6, %r1, 27; setp.eq.and.u32 %p4, %r6, 9, %p3; @%p4 st.global.u32 "
+                 "[%rd4], 7;\n@!%p3 ld.global.u32 %r9, [%rd0+16];",
+             2, 32))
+          .races,
+      ElementsAre(StartsWith("RACE_WR x+16 4: write thread 9 (warp 0 lane 9) of cta (0,0,0)")));
+  EXPECT_THAT(
+      watch(on(words + "setp.eq.u32 %p3, %r4, 0; @%p3 ld.global.u32 %r9, [%rd4];\n@!%p3 st.global.u32 [%rd0+16], 7;", 2,
+               32))
+          .races,
+      Contains(StartsWith("RACE_RW x+16 4: read thread 8 (warp 0 lane 8) of cta (0,0,0)")));
+}
+
 TEST(GlobalRaces, AccessesOfAdjacentBytesAreNoRace) {
   EXPECT_THAT(watch_all(on("mov.u32 %r4, %ctaid.x; shl.b32 %r5, %r0, 1; add.u32 %r5, %r5, %r4; cvt.u64.u32 %rd4, %r5;\n"
                            "add.u64 %rd4, %rd4, %rd0;\nst.global.u8 [%rd4], %r0;\nld.global.u8 %r9, [%rd4];",

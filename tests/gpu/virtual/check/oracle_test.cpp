@@ -65,7 +65,7 @@ struct RandomProgram {
                             below(16 / size) * size);
         break;
       default:
-        text += fmt::format("mad.lo.u32 %r11, %r1, {}, %r60;\n", size);
+        text += fmt::format("mad.lo.u32 %r11, %r1, {}, %r60; add.u32 %r11, %r11, {};\n", size, below(2) * size);
     }
   }
   void one() {

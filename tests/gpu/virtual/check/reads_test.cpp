@@ -105,7 +105,8 @@ TEST(ManyReads, OfFarPlacesAreFoundByALaterWrite) {
   };
   const std::string there = "RACE_RW s+2080 4: read thread 8 (warp 0 lane 8)",
                     here = "RACE_RW s+32 4: read thread 8 (warp 0 lane 8)";
-  for (const std::string& loads : {near + far, far + near, near + across + far, across + far + near}) {
+  for (const std::string& loads :
+       {near + far, far + near, near + across + far, across + far + near, near + far + across, far + near + across}) {
     EXPECT_THAT(races(loads, "st.shared.u32 [s+2080], %r0;"), ElementsAre(StartsWith(there))) << loads;
     EXPECT_THAT(races(loads, "st.shared.v4.u32 [s+2080], {%r0, %r0, %r0, %r0};"), ElementsAre(StartsWith(there)))
         << loads;
