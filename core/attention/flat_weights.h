@@ -42,9 +42,9 @@ struct FlatTerms {
   double additions = 0;  // of the row sum, as `repeats` counts them: the sum so far over the row sum, added up
 };
 
-// Products of nearly equal weights with nearly equal values of one sign may differ by less than half a unit of their f32
-// sum, at its end. Then as many of their additions as of the weights' may have one direction. Returns the factor of the
-// mean square of the sum so far that allows for them, or 1: seven deviations of independent errors,
+// Products of nearly equal weights with nearly equal values of one sign may differ by less than half a unit of their
+// f32 sum, at its end. Then as many of their additions as of the weights' may have one direction. Returns the factor of
+// the mean square of the sum so far that allows for them, or 1: seven deviations of independent errors,
 // 7/2 e sqrt(keys) running, are then about e times these additions, with running about 0.58 |o|. The sums are those of
 // e v, e |v| and (e v)^2 over the keys.
 [[nodiscard]] double larger_sums_of_products(double additions, double keys, double sum, double magnitudes,
