@@ -178,7 +178,7 @@ void RaceChecker::write_pieces(Toucher& who) {
   pieces_.clear();
 }
 
-// Lanes that each write a part of a chunk of their own, in ascending order: a column of a tile. Returns the lanes whose earlier accesses
+// Lanes that each write a part of another chunk, in ascending order: a column of a tile. Returns the lanes whose earlier accesses
 // have to be looked at more closely: all of them if the lanes are not like this.
 LaneMask RaceChecker::write_far_lanes(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
                                       std::span<const std::uint64_t, kLanes> addresses) {

@@ -140,11 +140,11 @@ class Shadow {
   // Too many are kept: forget_past should drop some.
   [[nodiscard]] bool past_is_long() const { return past_.size() >= most_past_; }
   // Drops the first ones, up to the first that is not ordered before all threads. `over`: what all threads have acquired. If too many
-  // are left, the last one is replaced by one that no clock covers, and nothing is added any more.
+  // are left, the last one is replaced by one that no clock covers, and no more are added.
   void forget_past(const Clock& over);
 
-  // The lanes of one instruction write `bytes` bytes each, fewer than a chunk, at offsets from the window's first chunk; each in a chunk
-  // of its own, which the window holds, in ascending order. `like`: their common fields. Writes in the order of the lanes, as write() does, as long as each
+  // The lanes of one instruction write `bytes` bytes each, fewer than a chunk, at offsets from the window's first chunk; each in another
+  // chunk, which the window holds, in ascending order. `like`: their common fields. Writes in the order of the lanes, as write() does, as long as each
   // chunk's earlier accesses of these bytes are by the lane itself or `is_before` is true for them. Returns the lanes that are left.
   template <class IsBefore>
   [[nodiscard]] LaneMask write_lanes(const Mark& like, int bytes, LaneMask lanes, const std::int32_t* offsets,

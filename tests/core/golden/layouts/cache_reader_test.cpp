@@ -100,7 +100,7 @@ TEST(CacheReader, KAndVAreAlikeAsFarAsTheLayoutNeeds) {
       with("dense", "v_cache", {5, 18, 2, 6}),
       HasSubstr(
           "v_cache: is f32 [5, 18, 2, 6], but k_cache is f32 [5, 19, 2, 6]: all axes but the last must be alike"));
-  // vllm_legacy: V has axes of its own.
+  // vllm_legacy: V has other axes than K.
   EXPECT_THAT(
       with("vllm_legacy", "value_cache", {13, 2, 5, 4}),
       HasSubstr("value_cache: is f32 [13, 2, 5, 4], but key_cache f32 [13, 2, 3, 4, 2] needs f32 [13, 2, 6, 4]"));
@@ -249,7 +249,7 @@ TEST(ScaleOrders, ReachEachPlaceOnce) {
   EXPECT_EQ(scale_place(ScaleOrder::tiled, 33, 2, 4), 16 + 4 + 2);  // slot 33 is row 1 of the second 32 rows
 }
 
-// A scale of a cache with a fault has none of its own: sizes are unknown.
+// The scales of a cache with a fault have no further fault: sizes are unknown.
 TEST_F(BlockScales, OfACacheWithAFaultHaveNone) {
   bundle_.tensors["k_scale"] = make_tensor(DType::f32, {7});
   bundle_.tensors["v_cache"] = make_tensor(DType::e4m3, {3, 4, 2});

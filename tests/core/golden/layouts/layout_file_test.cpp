@@ -267,7 +267,7 @@ TEST(LayoutFile, FlatStorageNeedsAStrideAndASizeOfEachAxis) {
   EXPECT_EQ(flat.offset, 5);
 }
 
-// What a file says is kept, and is written again so that a second reading gives the same.
+// The content of a file is kept, and is written again so that a second reading gives the same.
 TEST(LayoutFile, IsReadAsWritten) {
   for (const std::string_view text : {kPaged, kPacked, kFlat}) {
     const LayoutDescription layout = read(text);

@@ -38,7 +38,7 @@ std::vector<std::string> found(Bundle bundle, const LintOptions& options) {
   return lines;
 }
 
-// `batch` sequences of one query and one key each, on a block of their own.
+// `batch` sequences of one query and one key each, each on another block.
 Bundle decode(std::int64_t batch) {
   Bundle bundle;
   bundle.tensors["k_cache"] = bundle.tensors["v_cache"] = make_tensor(DType::f32, {batch, 1, 1, 4});
