@@ -134,6 +134,13 @@ class Converter {
       r_.fault("--page-size", fmt::format("{} tokens: a page holds at most {}", *options_.page_size, kLargestPage));
       return;
     }
+    const bool by_slots = by_token(to) && !to_.has_axis("slot");
+    const bool tokens_alone = to == TableForm::ragged || to == TableForm::chunk || by_slots;
+    if (tokens_alone && options_.page_size.value_or(1) != 1) {
+      r_.fault("--page-size", fmt::format("{} tokens, but layout '{}' has no pages: leave the option out",
+                                          *options_.page_size, to_.name));
+      return;
+    }
     if (to == TableForm::chunk && have_.slots.size() != 1) {
       r_.fault("--to", fmt::format("layout '{}' holds one sequence, the input has {}", to_.name, have_.slots.size()));
       return;
@@ -144,7 +151,6 @@ class Converter {
     } else if (to == TableForm::ragged || to == TableForm::chunk) {
       want_ = packed(have_, 1);
     } else {
-      const bool by_slots = by_token(to) && !to_.has_axis("slot");
       const std::int64_t own = has_pages(from) || have_.page_size > 1 ? have_.page_size : 1;
       const std::int64_t otherwise = pool ? hint(bundle_, "page_size").value_or(own) : kDefaultPage;
       const std::int64_t page =

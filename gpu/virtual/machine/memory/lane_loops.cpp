@@ -26,13 +26,14 @@ LanePattern pattern(const std::uint64_t* at, std::uint64_t bytes) {
   return {row, one};
 }
 
-// x <= last exactly if neither x nor last - x has its highest bit: x would be negative, or last - x would wrap.
+// x <= last exactly if neither x nor last - x has its highest bit: x would be negative, or last - x would wrap. Addresses
+// are added as integers: those of lanes that are elsewhere are no pointers, and are not used.
 bool locate(const std::uint64_t* at, std::uint64_t start, std::uint64_t last, std::byte* bytes, std::byte** out) {
   std::uint64_t bits = 0;
   for (int i = 0; i < kLanes; ++i) {
     const std::uint64_t x = at[i] - start;
     bits |= x | (last - x);
-    out[i] = bytes + x;
+    out[i] = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(bytes) + x);
   }
   return bits >> 63 == 0;
 }

@@ -232,10 +232,28 @@ Bundle one_sequence(DType k_type, std::int64_t k_size, DType v_type, std::int64_
   return bundle;
 }
 
+TEST(ConvertForms, WithoutPagesTakeNoPageSize) {
+  const Bundle bundle = SmallBatch().in("nhd");
+  for (const char* layout : {"varlen", "sglang", "flashinfer"}) {
+    ConvertOptions options = between("nhd", layout);
+    options.page_size = 1;
+    EXPECT_NO_THROW((void)convert_cache(bundle, options, "x")) << layout;
+    options.page_size = 5;
+    if (std::string(layout) == "flashinfer") {
+      EXPECT_EQ(convert_cache(bundle, options, "x").page_size, 5);
+    } else {
+      EXPECT_EQ(
+          rejection(bundle, options),
+          fmt::format("mine.npz rejected: --page-size: 5 tokens, but layout '{}' has no pages: leave the option out",
+                      layout));
+    }
+  }
+}
+
 TEST(ConvertForms, NameTheFirstPropertyThatTheLayoutCannotHold) {
   const auto reason = [](const Bundle& bundle, const std::string& to) {
     ConvertOptions options = between("varlen", to);
-    options.page_size = 2;
+    if (!to.starts_with("lmcache")) options.page_size = 2;
     return rejection(bundle, options);
   };
   const auto to = [](const std::string& layout, const std::string& why) {
