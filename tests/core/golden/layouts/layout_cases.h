@@ -281,4 +281,23 @@ struct SmallBatch {
   }
 };
 
+// Numbers as a tensor with one axis, and 0, 1, 2, ... as floats.
+template <class T = std::int32_t>
+Tensor list(const std::vector<std::int64_t>& numbers) {
+  return SmallBatch::ints<T>({static_cast<std::int64_t>(numbers.size())}, numbers);
+}
+inline Tensor rising(std::vector<std::int64_t> shape) {
+  Tensor tensor = make_tensor(DType::f32, std::move(shape));
+  for (float n = 0; float& x : values<float>(tensor)) x = n++;
+  return tensor;
+}
+
+// A tensor of the small batch in a layout.
+struct NamedTensor {
+  const char* layout;
+  const char* name;
+  const char* shape;  // that the layout needs
+  bool may_be_missing = false;
+};
+
 }  // namespace kvscope::golden

@@ -18,17 +18,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-template <class T = std::int32_t>
-Tensor list(const std::vector<std::int64_t>& numbers) {
-  return SmallBatch::ints<T>({static_cast<std::int64_t>(numbers.size())}, numbers);
-}
-
-Tensor rising(std::vector<std::int64_t> shape) {
-  Tensor tensor = make_tensor(DType::f32, std::move(shape));
-  for (float n = 0; float& x : values<float>(tensor)) x = n++;
-  return tensor;
-}
-
 ConvertOptions between(const std::string& from, const std::string& to) {
   ConvertOptions options;
   options.from = SmallBatch::options(from);

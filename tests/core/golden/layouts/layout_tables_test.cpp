@@ -20,18 +20,6 @@ std::string rejection(const Bundle& bundle, const std::string& layout) {
   return message_of([&] { static_cast<void>(prepare_problem(bundle, SmallBatch::options(layout), "mine.npz")); });
 }
 
-template <class T = std::int32_t>
-Tensor list(const std::vector<std::int64_t>& numbers) {
-  return SmallBatch::ints<T>({static_cast<std::int64_t>(numbers.size())}, numbers);
-}
-
-struct NamedTensor {
-  const char* layout;
-  const char* name;   // in the small batch
-  const char* shape;  // that the layout needs
-  bool may_be_missing = false;
-};
-
 // With the shapes that layout_description.h and the files of the layouts state.
 constexpr NamedTensor kCaches[] = {{"max", "blocks", "[N, 2, L, P, H, D] or [N, 1, L, P, H, D]"},
                                    {"nhd", "k_cache", "[N, P, H, D]"},

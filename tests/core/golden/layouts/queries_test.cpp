@@ -17,17 +17,6 @@ namespace {
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 
-template <class T = std::int32_t>
-Tensor list(const std::vector<std::int64_t>& numbers) {
-  return SmallBatch::ints<T>({static_cast<std::int64_t>(numbers.size())}, numbers);
-}
-
-Tensor rising(std::vector<std::int64_t> shape) {
-  Tensor tensor = make_tensor(DType::f32, std::move(shape));
-  for (float n = 0; float& x : values<float>(tensor)) x = n++;
-  return tensor;
-}
-
 std::vector<float> rows_of(const PreparedProblem& prepared) {
   const auto& p = prepared.problem;
   const auto* first = reinterpret_cast<const float*>(p.q);

@@ -9,6 +9,7 @@
 
 #include "core/golden/lint/lint.h"
 #include "tests/core/golden/layouts/layout_cases.h"
+#include "tests/core/golden/lint/lint_cases.h"
 
 namespace kvscope::golden::lint_masks_test {
 namespace {
@@ -17,12 +18,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
-
-LintOptions options_for(const std::string& layout) {
-  LintOptions options;
-  options.layout = SmallBatch::options(layout);
-  return options;
-}
 
 Tensor ones(std::vector<std::int64_t> shape, int byte = 1) {
   Tensor tensor = make_tensor(DType::u8, std::move(shape));
@@ -56,7 +51,7 @@ TEST(LintMasks, BitsAndColumnsPastTheKeysAreCountedFrom64On) {
   for (const std::int64_t batch : {64, 65, 70}) {
     Bundle bundle = decode(batch);
     bundle.tensors["packed_custom_mask"] = ones({batch}, 0x05);  // bit 0 is the key, bit 2 is past it
-    std::vector<std::string> lines = found(std::move(bundle), options_for("nhd"));
+    std::vector<std::string> lines = found(std::move(bundle), lint_options_for("nhd"));
     ASSERT_EQ(lines.size(), batch == 64 ? 64U : 65U);
     EXPECT_EQ(lines[63], "mask-past packed_custom_mask[63] bit 2 is 1 behind the 1 queries of 1 keys of sequence 63");
     if (batch > 64) {
@@ -69,7 +64,7 @@ TEST(LintMasks, BitsAndColumnsPastTheKeysAreCountedFrom64On) {
   for (std::int64_t b = 0; b < 70; ++b) entries.insert(entries.end(), {b, -1});
   bundle.tensors["block_table"] = SmallBatch::ints<std::int32_t>({70, 2}, entries);
   bundle.tensors["attn_mask"] = ones({70, 1, 2});
-  const LintReport report = lint(std::move(bundle), options_for("nhd"));
+  const LintReport report = lint(std::move(bundle), lint_options_for("nhd"));
   ASSERT_EQ(report.findings.size(), 65U);
   EXPECT_EQ(report.findings[0].problem, "is visible, outside the 1 keys of sequence 0");  // no others
   EXPECT_EQ(report.findings[64].problem, "has 6 more such rows");
@@ -82,7 +77,7 @@ TEST(LintMasks, SequencesWithoutKeysHaveNoEmptyRow) {
   bundle.tensors["cache_seqlens"] = SmallBatch::ints<std::int32_t>({2}, {0, 1});
   bundle.tensors["attn_mask"] = ones({2, 1, 1}, 0);
   EXPECT_THAT(
-      found(std::move(bundle), options_for("nhd")),
+      found(std::move(bundle), lint_options_for("nhd")),
       ElementsAre("mask-row attn_mask[1, 0, 0] starts a row without a visible key: query 0 of sequence 1, which "
                   "has 1 keys"));
 }
@@ -91,10 +86,10 @@ TEST(LintMasks, SequencesWithoutKeysHaveNoEmptyRow) {
 TEST(LintMasks, AreInvertedOnlyIfTheyShowLaterKeys) {
   Bundle one = decode(1);
   one.tensors["tree_mask"] = ones({1, 1}, 0);
-  EXPECT_THAT(found(std::move(one), options_for("nhd")), Not(Contains(testing::StartsWith("mask-sense"))));
+  EXPECT_THAT(found(std::move(one), lint_options_for("nhd")), Not(Contains(testing::StartsWith("mask-sense"))));
   Bundle two = decode(2);
   two.tensors["attn_mask"] = ones({2, 1, 1}, 0);
-  EXPECT_THAT(found(std::move(two), options_for("nhd")), Not(Contains(testing::StartsWith("mask-sense"))));
+  EXPECT_THAT(found(std::move(two), lint_options_for("nhd")), Not(Contains(testing::StartsWith("mask-sense"))));
 }
 
 // Whatever is wrong with a sequence, its mask is not read: the walk over it would leave the tensor.
@@ -105,7 +100,7 @@ TEST(LintMasks, OfSequencesWithFaultsAreNotChecked) {
     bundle.tensors["q"] = make_tensor(DType::f32, {5, 3, 4, 6});
     bundle.tensors["attn_mask"] = ones({3, 17});
     if (!name.empty()) bundle.tensors[name] = std::move(tensor);
-    return lint(std::move(bundle), options_for("nhd")).not_checked;
+    return lint(std::move(bundle), lint_options_for("nhd")).not_checked;
   };
   const std::string faulty = "attn_mask: the sequences that it is for have faults";
   EXPECT_THAT(not_checked("", {}), Not(Contains(faulty)));
@@ -121,14 +116,14 @@ TEST(LintMasks, SayWhyTheyAreNotChecked) {
   bundle.tensors["attn_mask"] = ones({3, 17});
   bundle.tensors.erase("k_cache");
   bundle.tensors.erase("v_cache");
-  EXPECT_THAT(lint(std::move(bundle), options_for("nhd")).not_checked,
+  EXPECT_THAT(lint(std::move(bundle), lint_options_for("nhd")).not_checked,
               Contains("attn_mask: the file has no cache tensors"));
   Bundle sparse;
   sparse.tensors["kv_cache"] = make_tensor(DType::f32, {6, 2, 1, 8});
   sparse.tensors["q"] = make_tensor(DType::f32, {2, 4, 8});
   sparse.tensors["indices"] = SmallBatch::ints<std::int32_t>({2, 3}, {0, 11, -1, 5, 4, 1});
   sparse.tensors["attn_mask"] = ones({2, 3});
-  LintOptions options = options_for("flashmla_sparse");
+  LintOptions options = lint_options_for("flashmla_sparse");
   options.causal = true;
   EXPECT_THAT(lint(std::move(sparse), options).not_checked,
               Contains("attn_mask: the table lists the keys of each query"));
@@ -136,19 +131,19 @@ TEST(LintMasks, SayWhyTheyAreNotChecked) {
   without.tensors["attn_mask"] = ones({3, 17});
   without.tensors.erase("q");
   without.tensors.erase("query_offsets");
-  EXPECT_THAT(lint(std::move(without), options_for("nhd")).not_checked,
+  EXPECT_THAT(lint(std::move(without), lint_options_for("nhd")).not_checked,
               Contains("attn_mask: the file has no q or query_offsets"));
 }
 
 TEST(LintMasks, OffsetsWithoutAMaskAndSecondMasksAreFaults) {
   Bundle bundle = SmallBatch().in("nhd");
   bundle.tensors["mask_indptr"] = SmallBatch::ints<std::int32_t>({6}, {0, 1, 2, 3, 4, 5});
-  EXPECT_THAT(found(bundle, options_for("nhd")),
+  EXPECT_THAT(found(bundle, lint_options_for("nhd")),
               ElementsAre("missing custom_mask is missing, but mask_indptr is given"));
   bundle.tensors["mask_indptr"] = make_tensor(DType::f32, {6});
   bundle.tensors["custom_mask"] = ones({1});
   bundle.tensors["tree_mask"] = ones({3, 3});
-  EXPECT_THAT(found(std::move(bundle), options_for("nhd")),
+  EXPECT_THAT(found(std::move(bundle), lint_options_for("nhd")),
               ElementsAre("type mask_indptr is f32", "shape tree_mask is given together with custom_mask"));
 }
 

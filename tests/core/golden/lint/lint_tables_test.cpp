@@ -9,18 +9,13 @@
 
 #include "core/golden/lint/lint.h"
 #include "tests/core/golden/layouts/layout_cases.h"
+#include "tests/core/golden/lint/lint_cases.h"
 
 namespace kvscope::golden::lint_tables_test {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-LintOptions options_for(const std::string& layout) {
-  LintOptions options;
-  options.layout = SmallBatch::options(layout);
-  return options;
-}
 
 // Each finding in one line: "range block_table[0, 2] is 9 for ...; allowed: [0, 6); the kernel would ...".
 std::vector<std::string> reported(Bundle bundle, const LintOptions& options) {
@@ -32,20 +27,8 @@ std::vector<std::string> reported(Bundle bundle, const LintOptions& options) {
   return found;
 }
 
-template <class T = std::int32_t>
-Tensor list(const std::vector<std::int64_t>& numbers) {
-  return SmallBatch::ints<T>({static_cast<std::int64_t>(numbers.size())}, numbers);
-}
-
-struct IndexTensor {
-  const char* layout;
-  const char* name;   // in the small batch
-  const char* shape;  // that the layout needs
-  bool may_be_missing = false;
-};
-
 // The index tensors of each layout of the small batch, with the shapes that layout_description.h states.
-constexpr IndexTensor kIndexTensors[] = {{"max", "lookup_table", "[B, columns]"},
+constexpr NamedTensor kIndexTensors[] = {{"max", "lookup_table", "[B, columns]"},
                                          {"max", "cache_lengths", "[B]"},
                                          {"nhd", "block_table", "[B, columns]"},
                                          {"nhd", "cache_seqlens", "[B]"},
@@ -66,16 +49,16 @@ constexpr IndexTensor kIndexTensors[] = {{"max", "lookup_table", "[B, columns]"}
                                          {"dense", "cache_seqlens", "[B]", true},
                                          {"varlen", "cu_seqlens_k", "[B + 1]"}};
 
-class IndexTensors : public testing::TestWithParam<IndexTensor> {};
+class IndexTensors : public testing::TestWithParam<NamedTensor> {};
 
 TEST_P(IndexTensors, AMissingOneIsTheOnlyFinding) {
   const auto [layout, name, shape, may_be_missing] = GetParam();
   Bundle bundle = SmallBatch().in(layout);
   bundle.tensors.erase(name);
   if (may_be_missing) {
-    EXPECT_THAT(reported(std::move(bundle), options_for(layout)), IsEmpty());
+    EXPECT_THAT(reported(std::move(bundle), lint_options_for(layout)), IsEmpty());
   } else {
-    EXPECT_THAT(reported(std::move(bundle), options_for(layout)),
+    EXPECT_THAT(reported(std::move(bundle), lint_options_for(layout)),
                 ElementsAre(fmt::format("missing {} is missing; allowed: {}; save it with the cache", name, shape)));
   }
 }
@@ -84,7 +67,7 @@ TEST_P(IndexTensors, FloatsAreTheOnlyFinding) {
   const auto [layout, name, shape, may_be_missing] = GetParam();
   Bundle bundle = SmallBatch().in(layout);
   bundle.tensors[name] = make_tensor(DType::f32, bundle.tensors.at(name).shape);
-  EXPECT_THAT(reported(std::move(bundle), options_for(layout)),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for(layout)),
               ElementsAre(fmt::format(
                   "type {} is f32; allowed: i32, u32, i64 or u64; save the integers that the kernel reads", name)));
 }
@@ -95,7 +78,7 @@ TEST_P(IndexTensors, OneOfAnotherRankIsTheOnlyFinding) {
   Tensor& tensor = bundle.tensors.at(name);
   tensor.shape.insert(tensor.shape.end(), 2, 1);  // two more axes: one more may be another form
   const std::string text = shape_text(tensor.shape);
-  EXPECT_THAT(reported(std::move(bundle), options_for(layout)),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for(layout)),
               ElementsAre(fmt::format("shape {} has shape {}; allowed: {}; save it in the shape that the kernel reads",
                                       name, text, shape)));
 }
@@ -116,7 +99,7 @@ TEST_P(IndexTensors, EveryIntegerTypeIsRead) {
     const DType dtype = other.dtype;
     Bundle changed = bundle;
     changed.tensors[name] = std::move(other);
-    const std::vector<std::string> found = reported(std::move(changed), options_for(layout));
+    const std::vector<std::string> found = reported(std::move(changed), lint_options_for(layout));
     const EngineLimit limit = find_layout(layout)->index_bits;
     if (limit.value == 32 && bits(dtype) == 64) {
       EXPECT_THAT(found,
@@ -140,7 +123,7 @@ TEST(LintTables, HugeUnsignedNumbersStayHuge) {
   Bundle bundle = SmallBatch().in("nhd");
   bundle.tensors["cache_seqlens"] = list<std::uint64_t>({1, 3, 4, 5, -1});
   EXPECT_THAT(
-      reported(std::move(bundle), options_for("nhd")),
+      reported(std::move(bundle), lint_options_for("nhd")),
       ElementsAre("length cache_seqlens[4] is 9223372036854775807; allowed: [0, 2^40]; a length counts tokens"));
 }
 
@@ -149,7 +132,7 @@ TEST(LintTables, RowsAndLengthsOfDifferentBatchesAreNamed) {
   bundle.tensors["cache_seqlens"] = list({1, 3, 4, 5});
   bundle.tensors.erase("query_offsets");
   bundle.tensors["q"] = make_tensor(DType::f32, {4, 4, 6});
-  EXPECT_THAT(reported(std::move(bundle), options_for("nhd")),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("nhd")),
               ElementsAre("shape block_table has 5 rows; allowed: 4, the entries of cache_seqlens; table and lengths "
                           "belong to different batches"));
 }
@@ -157,7 +140,7 @@ TEST(LintTables, RowsAndLengthsOfDifferentBatchesAreNamed) {
 TEST(LintTables, LengthsPastTheTableNameTheirPages) {
   Bundle bundle = SmallBatch().in("nhd");
   bundle.tensors["cache_seqlens"] = list({1, 3, -4, 5, 25});
-  EXPECT_THAT(reported(std::move(bundle), options_for("nhd")),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("nhd")),
               ElementsAre("length cache_seqlens[2] is -4; allowed: [0, 2^40]; a length counts tokens",
                           "length cache_seqlens[4] is 25: 25 keys are 7 pages of 4 tokens; allowed: at most 6 pages, "
                           "the columns of block_table; the kernel would take further pages from the next row",
@@ -173,7 +156,7 @@ TEST(LintQueries, TheirNumberFitsTheBatch) {
     bundle.tensors.erase("query_offsets");
     if (!name.empty()) bundle.tensors[name] = std::move(tensor);
     bundle.tensors["q"] = make_tensor(DType::f32, std::move(q_shape));
-    return reported(std::move(bundle), options_for("nhd"));
+    return reported(std::move(bundle), lint_options_for("nhd"));
   };
   EXPECT_THAT(with("q_lens", list({1, 1, 2, 1, 3}), {5, 3, 4, 6}), IsEmpty());
   EXPECT_THAT(with("q_lens", list({1, 1, 2, 1}), {5, 3, 4, 6}),
@@ -214,12 +197,12 @@ TEST(LintQueries, LengthsStayWithinQ) {
         fmt::format("length q_lens[2] is -1; allowed: {}; a length counts tokens", allowed),
         fmt::format("length q_lens[3] is 4; allowed: {}; the kernel would read past the sequence", allowed));
   };
-  EXPECT_THAT(reported(bundle, options_for("nhd")), lines("[0, 3], the queries of a sequence in q"));
+  EXPECT_THAT(reported(bundle, lint_options_for("nhd")), lines("[0, 3], the queries of a sequence in q"));
   bundle.tensors["q"] = make_tensor(DType::f32, {3, 4, 6});
-  EXPECT_THAT(reported(bundle, options_for("nhd")), lines("[0, 3], the rows of q"));
+  EXPECT_THAT(reported(bundle, lint_options_for("nhd")), lines("[0, 3], the rows of q"));
   bundle.tensors.erase("q");
   bundle.tensors["q_lens"] = list<std::int64_t>({0, 1, 0, (std::int64_t{1} << 40) + 1, std::int64_t{1} << 40});
-  EXPECT_THAT(reported(std::move(bundle), options_for("nhd")),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("nhd")),
               ElementsAre("length q_lens[3] is 1099511627777; allowed: [0, 1099511627776], of any q; the kernel would "
                           "read past the sequence"));
 }
@@ -233,9 +216,9 @@ TEST(LintQueries, AreNotBlamedForAFaultOfTheTable) {
     bundle.tensors.erase("query_offsets");
     if (!name.empty()) bundle.tensors[name] = std::move(tensor);
     bundle.tensors["q"] = make_tensor(DType::f32, std::move(q_shape));
-    const LintReport report = lint(bundle, options_for("nhd"));
+    const LintReport report = lint(bundle, lint_options_for("nhd"));
     EXPECT_THAT(report.not_checked, testing::Not(testing::Contains("write: the file has no q or query_offsets")));
-    return reported(std::move(bundle), options_for("nhd"));
+    return reported(std::move(bundle), lint_options_for("nhd"));
   };
   const std::string missing = "missing cache_seqlens is missing; allowed: [B]; save it with the cache";
   EXPECT_THAT(with("q_lens", list({1, 1, 2}), {5, 3, 4, 6}), ElementsAre(missing));
@@ -253,9 +236,9 @@ TEST(LintQueries, AreNotBlamedForAFaultOfTheTable) {
 TEST(LintQueries, OffsetsAreCheckedWithoutQ) {
   Bundle bundle = SmallBatch().in("nhd");
   bundle.tensors.erase("q");
-  EXPECT_THAT(reported(bundle, options_for("nhd")), IsEmpty());
+  EXPECT_THAT(reported(bundle, lint_options_for("nhd")), IsEmpty());
   bundle.tensors["query_offsets"] = list({-1, 1, 2, 4, 5, 8});
-  EXPECT_THAT(reported(std::move(bundle), options_for("nhd")),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("nhd")),
               ElementsAre("indptr query_offsets[0] is -1; allowed: 0; the first sequence starts at the first entry"));
 }
 
@@ -268,7 +251,7 @@ TEST(LintQueries, OfALayoutWithHeadsFirstAreTheThirdAxis) {
   for (std::byte& b : bundle.tensors["attn_mask"].bytes) b = std::byte{1};
   const auto faults = [](Bundle changed) {
     std::vector<std::string> found;
-    for (const LintFinding& f : lint(std::move(changed), options_for("hf")).findings) {
+    for (const LintFinding& f : lint(std::move(changed), lint_options_for("hf")).findings) {
       if (f.severity == LintSeverity::fault)
         found.push_back(fmt::format("{} {}; allowed: {}", f.object, f.problem, f.range));
     }
@@ -288,14 +271,14 @@ TEST(LintLists, LastPagesAndLengthsHaveOneEntryForEachSequence) {
   Bundle bundle = SmallBatch().in("flashinfer");
   bundle.tensors["kv_last_page_len"] = list({1, 3, 4, 1});
   EXPECT_THAT(
-      reported(bundle, options_for("flashinfer")),
+      reported(bundle, lint_options_for("flashinfer")),
       ElementsAre("shape kv_last_page_len has 4 entries; allowed: 5, the sequences of kv_indptr; one length per "
                   "sequence"));
   bundle.tensors["kv_last_page_len"] = list({1, 3, 4, 1, 1});
   bundle.tensors["kv_indptr"] = list({});
   bundle.tensors.erase("q");
   bundle.tensors.erase("query_offsets");
-  EXPECT_THAT(reported(bundle, options_for("flashinfer")),
+  EXPECT_THAT(reported(bundle, lint_options_for("flashinfer")),
               ElementsAre("indptr kv_indptr is empty; allowed: [B + 1] entries; write a 0 and one end per sequence"));
 }
 
@@ -307,9 +290,9 @@ TEST(LintLists, LengthsEndInTheLastPage) {
   bundle.tensors["kv_indptr"] = list({0, 1, 3, 3});
   bundle.tensors["kv_indices"] = list({7, 2, 5});
   bundle.tensors["kv_lens"] = list({4, 5, 0});
-  EXPECT_THAT(reported(bundle, options_for("mla_indptr")), IsEmpty());
+  EXPECT_THAT(reported(bundle, lint_options_for("mla_indptr")), IsEmpty());
   bundle.tensors["kv_lens"] = list({5, 4, 0});
-  EXPECT_THAT(reported(bundle, options_for("mla_indptr")),
+  EXPECT_THAT(reported(bundle, lint_options_for("mla_indptr")),
               ElementsAre("last-page kv_lens[0] is 5; allowed: [1, 4]; the kernel would read past the page",
                           "last-page kv_lens[1] is 4; allowed: [5, 8]; a page without tokens must not be in the list "
                           "of pages"));
@@ -324,7 +307,7 @@ TEST(LintLists, WindowsStartBetweenTheSinksAndTheEnd) {
     info.insert(info.end(), sinks.begin(), sinks.end());
     Bundle changed = bundle;
     changed.tensors["length_info"] = SmallBatch::ints<std::int32_t>({3, 5}, info);
-    return reported(std::move(changed), options_for("mlc"));
+    return reported(std::move(changed), lint_options_for("mlc"));
   };
   EXPECT_THAT(with({0, 1, 0, 2, 17}, {0, 1, 0, 2, 4}), IsEmpty());
   EXPECT_THAT(
@@ -335,7 +318,7 @@ TEST(LintLists, WindowsStartBetweenTheSinksAndTheEnd) {
                   "length length_info[1, 4] is 18; allowed: [4, 17], from the sinks to the slots of the pages; "
                   "the window starts at that slot"));
   bundle.tensors["length_info"] = SmallBatch::ints<std::int32_t>({2, 5}, std::vector<std::int64_t>(10, 1));
-  EXPECT_THAT(reported(std::move(bundle), options_for("mlc")),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("mlc")),
               ElementsAre("shape length_info has shape [2, 5]; allowed: [3, 5]; one length per sequence"));
 }
 
@@ -345,9 +328,9 @@ TEST(LintLists, WithoutTheCacheOffsetsAreStillChecked) {
   bundle.tensors.erase("kv_cache");
   bundle.tensors["kv_last_page_len"] = list({1, 3, 0, 1, 99});
   bundle.tensors["kv_indptr"] = list({0, 1, 2, 3, 5, 11});
-  const LintReport report = lint(bundle, options_for("flashinfer"));
+  const LintReport report = lint(bundle, lint_options_for("flashinfer"));
   EXPECT_THAT(report.not_checked, ElementsAre("entries: the sizes of the cache are not known"));
-  EXPECT_THAT(reported(std::move(bundle), options_for("flashinfer")),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("flashinfer")),
               ElementsAre("missing cache tensors are missing; save the cache with the index tensors, or pass its shape "
                           "with --cache-shape",
                           "indptr kv_indptr[5] is 11; allowed: [0, 10], the entries of kv_indices; the kernel would "
@@ -362,7 +345,7 @@ TEST(LintRequests, NameRowsOfTheTable) {
   Bundle bundle = SmallBatch().in("sglang_req");
   bundle.tensors["req_pool_indices"] = list({5, 4, 7, 4, -1});
   EXPECT_THAT(
-      reported(bundle, options_for("sglang_req")),
+      reported(bundle, lint_options_for("sglang_req")),
       ElementsAre("range req_pool_indices[2] is 7; allowed: [0, 7), the rows of req_to_token; the kernel would "
                   "take a row outside the table",
                   "range req_pool_indices[4] is -1; allowed: [0, 7), the rows of req_to_token; the kernel would "
@@ -374,11 +357,11 @@ TEST(LintRequests, NameRowsOfTheTable) {
                   testing::StartsWith("write req_to_token[4, 2] is ")));
   bundle.tensors["req_pool_indices"] = list({5, 4, 3, 2, 1});
   bundle.tensors["seq_lens"] = list({1, 3, 4, 5});
-  EXPECT_THAT(reported(bundle, options_for("sglang_req")),
+  EXPECT_THAT(reported(bundle, lint_options_for("sglang_req")),
               ElementsAre("shape seq_lens has 4 entries; allowed: 5, the entries of req_pool_indices; one length per "
                           "request"));
   bundle.tensors["seq_lens"] = list({1, 3, 4, -5, 21});
-  EXPECT_THAT(reported(std::move(bundle), options_for("sglang_req")),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("sglang_req")),
               ElementsAre("length seq_lens[3] is -5; allowed: [0, 20], the columns of req_to_token; a length counts "
                           "tokens",
                           "length seq_lens[4] is 21; allowed: [0, 20], the columns of req_to_token; the kernel would "
@@ -389,14 +372,14 @@ TEST(LintOffsets, HaveOnePoolWithEntriesForKAndForV) {
   Bundle bundle = SmallBatch().in("trtllm");
   Tensor& table = bundle.tensors.at("kv_cache_block_offsets");
   table.shape = {1, 5, 2, 6};
-  EXPECT_THAT(reported(bundle, options_for("trtllm")), IsEmpty());
+  EXPECT_THAT(reported(bundle, lint_options_for("trtllm")), IsEmpty());
   table.shape = {5, 6, 2};
   const std::string needed =
       "; allowed: [B, 2, columns] or [1, B, 2, columns]; one pool, and an entry for K and one for V";
-  EXPECT_THAT(reported(bundle, options_for("trtllm")),
+  EXPECT_THAT(reported(bundle, lint_options_for("trtllm")),
               ElementsAre("shape kv_cache_block_offsets has shape [5, 6, 2]" + needed));
   table.shape = {5, 1, 2, 6};
-  EXPECT_THAT(reported(bundle, options_for("trtllm")),
+  EXPECT_THAT(reported(bundle, lint_options_for("trtllm")),
               ElementsAre("shape kv_cache_block_offsets has shape [5, 1, 2, 6]" + needed));
   table.shape = {5, 2, 6};
   const auto entries = values<std::int32_t>(table);
@@ -404,7 +387,7 @@ TEST(LintOffsets, HaveOnePoolWithEntriesForKAndForV) {
   entries[12] = 5;  // sequence 1 for K: odd
   entries[30] = 8;  // sequence 2 for V: of another block
   EXPECT_THAT(
-      reported(std::move(bundle), options_for("trtllm")),
+      reported(std::move(bundle), lint_options_for("trtllm")),
       ElementsAre("range kv_cache_block_offsets[0, :, 0] is 26 for V for page 0 of sequence 0; allowed: [0, 26); "
                   "an entry that counts from 1, or the number of a null block",
                   "pair kv_cache_block_offsets[1, :, 0] is 5 for K and 5 for V, page 0 of sequence 1; allowed: "
@@ -421,7 +404,7 @@ TEST(LintOffsets, TheNumberOfANullBlockIsNamedForKAndForV) {
   entries[0] = 26;
   entries[6] = 27;
   const std::string next = "; allowed: [0, 26); an entry that counts from 1, or the number of a null block";
-  EXPECT_THAT(reported(std::move(bundle), options_for("trtllm")),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("trtllm")),
               ElementsAre("range kv_cache_block_offsets[0, :, 0] is 26 for K for page 0 of sequence 0" + next,
                           "range kv_cache_block_offsets[0, :, 0] is 27 for V for page 0 of sequence 0" + next));
 }
@@ -432,7 +415,7 @@ TEST(LintOffsets, SharedBlocksAreComparedByBlock) {
   batch.lengths = {1, 6, 4, 6, 17};
   batch.table = {{7}, {2, 6}, {11}, {5, 6}, {3, 12, 1, 9, 4}};
   EXPECT_THAT(
-      reported(batch.in("trtllm"), options_for("trtllm")),
+      reported(batch.in("trtllm"), lint_options_for("trtllm")),
       ElementsAre("sharing kv_cache_block_offsets[3, :, 1] is 6, which sequence 1 has too, but their pages 0 are "
                   "5 and 2; keys depend on all tokens before them, so a block can be shared only behind a "
                   "common prefix",
@@ -451,7 +434,7 @@ TEST(LintSharing, BehindAnEntryOutsideThePoolIsAFault) {
       bundle.tensors["block_table"] = batch.table_tensor(-1);
       bundle.tensors["cache_seqlens"] = list(batch.lengths);
       EXPECT_THAT(
-          reported(std::move(bundle), options_for("nhd")),
+          reported(std::move(bundle), lint_options_for("nhd")),
           ElementsAre(testing::StartsWith(fmt::format("range block_table[{}, 0] is {} for page 0 of sequence {}; "
                                                       "allowed: [0, 13)",
                                                       first ? 1 : 3, outside, first ? 1 : 3)),
@@ -475,9 +458,9 @@ TEST(LintSharing, OfSlotsComparesTheirContents) {
   bundle.tensors["q"] = make_tensor(DType::f32, {2, 1, 2});
   bundle.tensors["kv_indptr"] = list({0, 3, 6});
   bundle.tensors["kv_indices"] = list({0, 2, 5, 1, 2, 4});
-  EXPECT_THAT(reported(bundle, options_for("sglang")), IsEmpty());
+  EXPECT_THAT(reported(bundle, lint_options_for("sglang")), IsEmpty());
   values<float>(bundle.tensors["v_buffer"])[2] = 7;  // V of slot 1
-  EXPECT_THAT(reported(std::move(bundle), options_for("sglang")),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("sglang")),
               ElementsAre("sharing kv_indices[4] is 2, which sequence 0 has too, but their tokens 0 are 1 and 0; keys "
                           "depend on all tokens before them, so a block can be shared only behind a common prefix"));
 }
@@ -485,7 +468,7 @@ TEST(LintSharing, OfSlotsComparesTheirContents) {
 TEST(LintDense, LengthsAndPaddingStayWithinASequence) {
   Bundle bundle = SmallBatch().in("dense");  // 5 sequences of 19 positions
   bundle.tensors["cache_leftpad"] = list({0, 16, 20, -1, 2});
-  EXPECT_THAT(reported(bundle, options_for("dense")),
+  EXPECT_THAT(reported(bundle, lint_options_for("dense")),
               ElementsAre("padding cache_leftpad[2] is 20; allowed: [0, 19], the positions of a sequence; the first "
                           "token would be outside the sequence",
                           "padding cache_leftpad[3] is -1; allowed: [0, 19], the positions of a sequence; the first "
@@ -493,7 +476,7 @@ TEST(LintDense, LengthsAndPaddingStayWithinASequence) {
   bundle.tensors["cache_leftpad"] = list({0, 17, 0, 0, 2});
   bundle.tensors["cache_seqlens"] = list({20, 3, 4, -1, 17});
   EXPECT_THAT(
-      reported(bundle, options_for("dense")),
+      reported(bundle, lint_options_for("dense")),
       ElementsAre("length cache_seqlens[0] is 20; allowed: [0, 19], the positions; the kernel would read past "
                   "the sequence",
                   "length cache_seqlens[1] is 3; allowed: [0, 2], the positions after 17 of padding; the kernel "
@@ -501,7 +484,7 @@ TEST(LintDense, LengthsAndPaddingStayWithinASequence) {
                   "length cache_seqlens[3] is -1; allowed: [0, 19], the positions; a length counts tokens"));
   bundle.tensors["cache_leftpad"] = list({0, 0, 0, 0});
   bundle.tensors["cache_seqlens"] = list({1, 3, 4, 5, 17, 1});
-  EXPECT_THAT(reported(bundle, options_for("dense")),
+  EXPECT_THAT(reported(bundle, lint_options_for("dense")),
               ElementsAre("shape cache_leftpad has 4 entries; allowed: 5, the sequences of the cache; one entry per "
                           "sequence",
                           "shape cache_seqlens has 6 entries; allowed: 5, the sequences of the cache; one entry per "
@@ -513,32 +496,32 @@ TEST(LintDense, AttentionMasksHaveOneRunOfTokens) {
   Tensor& mask = bundle.tensors.at("attention_mask");
   for (std::int64_t& x : values<std::int64_t>(mask).subspan(0, 19)) x = 0;  // no token: no position is the first
   values<std::int64_t>(mask)[19 + 17] = 0;                                  // 16, 17, 18 are the tokens of sequence 1
-  const std::vector<std::string> found = reported(bundle, options_for("hf"));
+  const std::vector<std::string> found = reported(bundle, lint_options_for("hf"));
   EXPECT_THAT(found,
               ElementsAre("padding attention_mask[1, 17] is 0 between tokens: position 18 is a token again; allowed: "
                           "padding before or after the tokens; kernels that take lengths instead of a mask cannot skip "
                           "it"));
   mask = make_tensor(DType::f32, {5, 18});
-  EXPECT_THAT(reported(bundle, options_for("hf")),
+  EXPECT_THAT(reported(bundle, lint_options_for("hf")),
               ElementsAre("shape attention_mask is f32 [5, 18]; allowed: [5, 19]; an entry for each position of each "
                           "sequence of the cache"));
   bundle.tensors.erase("key_cache");
   bundle.tensors.erase("value_cache");
-  EXPECT_THAT(reported(std::move(bundle), options_for("hf")),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("hf")),
               ElementsAre(testing::StartsWith("missing cache tensors are missing")));
 }
 
 TEST(LintRagged, LengthsFitTheOffsets) {
   Bundle bundle = SmallBatch().in("varlen");  // 30 tokens
   bundle.tensors["seqused_k"] = list({1, 3, 5, -2, 17});
-  EXPECT_THAT(reported(bundle, options_for("varlen")),
+  EXPECT_THAT(reported(bundle, lint_options_for("varlen")),
               ElementsAre("length seqused_k[2] is 5; allowed: [0, 4], the tokens of the sequence in cu_seqlens_k; the "
                           "kernel would read past the sequence",
                           "length seqused_k[3] is -2; allowed: [0, 5], the tokens of the sequence in cu_seqlens_k; a "
                           "length counts tokens"));
   bundle.tensors["seqused_k"] = list({1, 3, 4});
   bundle.tensors["cu_seqlens_k"] = list({0, 1, 4, 8, 13, 31});
-  EXPECT_THAT(reported(bundle, options_for("varlen")),
+  EXPECT_THAT(reported(bundle, lint_options_for("varlen")),
               ElementsAre("shape seqused_k has 3 entries; allowed: 5, the sequences of cu_seqlens_k; one length per "
                           "sequence",
                           "indptr cu_seqlens_k[5] is 31; allowed: [0, 30], the tokens of the cache; the kernel would "
@@ -548,7 +531,7 @@ TEST(LintRagged, LengthsFitTheOffsets) {
   bundle.tensors.erase("q");
   bundle.tensors.erase("query_offsets");
   EXPECT_THAT(
-      reported(std::move(bundle), options_for("varlen")),
+      reported(std::move(bundle), lint_options_for("varlen")),
       ElementsAre("indptr cu_seqlens_k is empty; allowed: [B + 1] entries; write a 0 and one end per sequence"));
 }
 
@@ -561,20 +544,20 @@ TEST(LintRagged, WithoutTheCacheOffsetsAreStillChecked) {
   ragged.tensors.erase("v");
   ragged.tensors["seqused_k"] = list({1, 3});
   ragged.tensors["cu_seqlens_k"] = list({0, 1, 4, 8, 13, 99});
-  EXPECT_THAT(reported(ragged, options_for("varlen")),
+  EXPECT_THAT(reported(ragged, lint_options_for("varlen")),
               ElementsAre(missing,
                           "shape seqused_k has 2 entries; allowed: 5, the sequences of cu_seqlens_k; one length "
                           "per sequence"));
   ragged.tensors["cu_seqlens_k"] = list({});
   EXPECT_THAT(
-      reported(std::move(ragged), options_for("varlen")),
+      reported(std::move(ragged), lint_options_for("varlen")),
       ElementsAre(missing,
                   "indptr cu_seqlens_k is empty; allowed: [B + 1] entries; write a 0 and one end per sequence"));
   Bundle dense = SmallBatch().in("dense");
   dense.tensors.erase("k_cache");
   dense.tensors.erase("v_cache");
   dense.tensors["cache_leftpad"] = list({0, 1});
-  EXPECT_THAT(reported(std::move(dense), options_for("dense")), ElementsAre(missing));
+  EXPECT_THAT(reported(std::move(dense), lint_options_for("dense")), ElementsAre(missing));
 }
 
 TEST(LintSparse, RowsAndLengthsFitTheQueries) {
@@ -590,35 +573,35 @@ TEST(LintSparse, RowsAndLengthsFitTheQueries) {
       "duplicate indices[1, 1] is 5, which query 1 also has at token 0; the keys of one of the two were overwritten, "
       "or "
       "count twice";
-  EXPECT_THAT(reported(bundle, options_for("flashmla_sparse")), ElementsAre(outside, twice));
+  EXPECT_THAT(reported(bundle, lint_options_for("flashmla_sparse")), ElementsAre(outside, twice));
   bundle.tensors["topk_length"] = list({4, 2});
-  EXPECT_THAT(reported(bundle, options_for("flashmla_sparse")),
+  EXPECT_THAT(reported(bundle, lint_options_for("flashmla_sparse")),
               ElementsAre("length topk_length[0] is 4; allowed: [0, 3], the columns of indices; the kernel would read "
                           "past the sequence",
                           twice));
   bundle.tensors["topk_length"] = list({3});
   bundle.tensors["q"] = make_tensor(DType::f32, {3, 1, 4, 8});
-  EXPECT_THAT(reported(bundle, options_for("flashmla_sparse")),
+  EXPECT_THAT(reported(bundle, lint_options_for("flashmla_sparse")),
               ElementsAre("shape indices has 2 rows; allowed: 3, the queries of q; one row per query",
                           "shape topk_length has 1 entries; allowed: 2, the rows of indices; one length per query",
                           outside, twice));
   bundle.tensors.erase("topk_length");
   bundle.tensors.erase("q");
   bundle.tensors["indices"].shape = {2, 1, 3};
-  EXPECT_THAT(reported(bundle, options_for("flashmla_sparse")), ElementsAre(outside, twice));
+  EXPECT_THAT(reported(bundle, lint_options_for("flashmla_sparse")), ElementsAre(outside, twice));
   Bundle without = bundle;
   without.tensors.erase("indices");
-  EXPECT_THAT(reported(std::move(without), options_for("flashmla_sparse")),
+  EXPECT_THAT(reported(std::move(without), lint_options_for("flashmla_sparse")),
               ElementsAre("missing indices is missing; allowed: [T, k] or [B, queries, k]; save it with the cache"));
   bundle.tensors["indices"] = make_tensor(DType::f32, {2, 3});
-  EXPECT_THAT(reported(std::move(bundle), options_for("flashmla_sparse")),
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("flashmla_sparse")),
               ElementsAre(testing::StartsWith("type indices is f32")));
 }
 
 TEST(LintChunk, HasNoTableAndNoFinding) {
   Bundle bundle;
   bundle.tensors["kv_chunk"] = make_tensor(DType::f32, {2, 3, 7, 12});
-  LintOptions options = options_for("lmcache");
+  LintOptions options = lint_options_for("lmcache");
   options.layout.layer = 1;
   options.vector_read = 4;
   const LintReport report = lint(bundle, options);
@@ -634,9 +617,9 @@ TEST(LintChunk, HasNoTableAndNoFinding) {
 TEST(LintCacheTensors, OfAnotherShapeAreFaultsOfTheLayout) {
   Bundle bundle = SmallBatch().in("nhd");
   bundle.tensors["v_cache"] = make_tensor(DType::f32, {13, 4, 2});
-  EXPECT_THAT(reported(bundle, options_for("nhd")),
+  EXPECT_THAT(reported(bundle, lint_options_for("nhd")),
               ElementsAre("shape v_cache has shape [13, 4, 2], but layout 'nhd' needs [N, P, H, D]"));
-  LintOptions options = options_for("nhd");
+  LintOptions options = lint_options_for("nhd");
   options.layout.ignore = {"k_cache", "v_cache"};
   EXPECT_THAT(reported(std::move(bundle), options),
               ElementsAre("missing cache tensors are missing; save the cache with the index tensors, or pass its shape "
@@ -646,7 +629,7 @@ TEST(LintCacheTensors, OfAnotherShapeAreFaultsOfTheLayout) {
 TEST(LintCacheTensors, AnIgnoredIndexTensorIsMissing) {
   Bundle bundle = SmallBatch().in("nhd");
   bundle.tensors["block_tables"] = bundle.tensors["block_table"];
-  LintOptions options = options_for("nhd");
+  LintOptions options = lint_options_for("nhd");
   options.layout.ignore = {"block_table", "block_tables"};
   EXPECT_THAT(reported(bundle, options),
               ElementsAre("missing block_table is missing; allowed: [B, columns]; save it with the cache"));
@@ -655,7 +638,7 @@ TEST(LintCacheTensors, AnIgnoredIndexTensorIsMissing) {
 }
 
 std::string shape_rejection(const std::string& layout, std::vector<std::int64_t> shape) {
-  LintOptions options = options_for(layout);
+  LintOptions options = lint_options_for(layout);
   options.cache_shape = std::move(shape);
   return message_of([&] { static_cast<void>(lint({}, options)); });
 }
@@ -694,7 +677,7 @@ TEST(LintCacheShape, IsOfAFormOfTheLayout) {
 // The number of blocks is the extent of the axis that counts them, wherever it is.
 TEST(LintCacheShape, GivesTheBlocksOfEveryPlace) {
   const auto blocks = [](const std::string& layout, std::vector<std::int64_t> shape) {
-    LintOptions options = options_for(layout);
+    LintOptions options = lint_options_for(layout);
     options.cache_shape = std::move(shape);
     options.layout.head_size = 8;
     return lint({}, options).blocks;
@@ -711,7 +694,7 @@ TEST(LintCacheShape, GivesTheBlocksOfEveryPlace) {
 
 // Elements of 4 bits are saved in pairs: the last axis counts bytes.
 TEST(LintCacheShape, OfElementsOf4BitsCountsBytes) {
-  LintOptions options = options_for("nhd");
+  LintOptions options = lint_options_for("nhd");
   options.cache_shape = {6, 4, 2, 16};
   options.cache_type = DType::e2m1;
   Bundle bundle;
@@ -726,10 +709,10 @@ TEST(LintCacheShape, OfElementsOf4BitsCountsBytes) {
 // An MLA row without --value-size is V as a whole, and one axis for K and V has half of it for each.
 TEST(LintCacheTensors, ValueSizesAreNotNeeded) {
   Bundle mla = SmallBatch().in("mla");
-  LintOptions options = options_for("mla");
+  LintOptions options = lint_options_for("mla");
   EXPECT_THAT(reported(std::move(mla), options), IsEmpty());
   Bundle joined = SmallBatch().in("vllm_diffkv");
-  options = options_for("vllm_diffkv");
+  options = lint_options_for("vllm_diffkv");
   options.layout.value_size.reset();
   EXPECT_THAT(reported(std::move(joined), options), IsEmpty());
   Bundle parts;
@@ -738,12 +721,12 @@ TEST(LintCacheTensors, ValueSizesAreNotNeeded) {
   parts.tensors["kv_indptr"] = list({0, 1});
   parts.tensors["kv_indices"] = list({7});
   parts.tensors["kv_len_arr"] = list({3});
-  EXPECT_THAT(reported(std::move(parts), options_for("mla_indptr")), IsEmpty());
+  EXPECT_THAT(reported(std::move(parts), lint_options_for("mla_indptr")), IsEmpty());
   Bundle flat;
   flat.tensors["kv_cache"] = make_tensor(DType::f32, {13});
   flat.tensors["block_table"] = SmallBatch::ints<std::int32_t>({1, 1}, {7});
   flat.tensors["cache_seqlens"] = list({3});
-  EXPECT_THAT(reported(std::move(flat), options_for("mla")),
+  EXPECT_THAT(reported(std::move(flat), lint_options_for("mla")),
               ElementsAre(testing::StartsWith("shape kv_cache has shape [13], but layout 'mla' needs ")));
 }
 
@@ -751,20 +734,20 @@ TEST(LintCacheTensors, ValueSizesAreNotNeeded) {
 TEST(LintCacheTensors, HeadsOfOneAxisComeFromQ) {
   Bundle bundle;
   bundle.tensors["kv_chunk"] = make_tensor(DType::f32, {2, 1, 7, 12});
-  EXPECT_THAT(reported(bundle, options_for("lmcache")), IsEmpty());
+  EXPECT_THAT(reported(bundle, lint_options_for("lmcache")), IsEmpty());
   bundle.tensors["q"] = make_tensor(DType::f32, {1, 3, 4});
-  EXPECT_THAT(reported(bundle, options_for("lmcache")), IsEmpty());
+  EXPECT_THAT(reported(bundle, lint_options_for("lmcache")), IsEmpty());
   bundle.tensors["q"] = make_tensor(DType::f32, {1, 3, 5});
-  EXPECT_THAT(reported(bundle, options_for("lmcache")),
+  EXPECT_THAT(reported(bundle, lint_options_for("lmcache")),
               ElementsAre("shape kv_chunk has shape [2, 1, 7, 12]: axis 3 is not a multiple of the head size 5"));
   bundle.tensors["q"] = make_tensor(DType::f32, {});
-  EXPECT_THAT(reported(std::move(bundle), options_for("lmcache")), IsEmpty());
+  EXPECT_THAT(reported(std::move(bundle), lint_options_for("lmcache")), IsEmpty());
 }
 
 // --- reads of several entries, and tensor maps ----------------------------------------------------------------------
 
 TEST(LintVector, ListsAreAlignedAndEndWithinTheTensor) {
-  LintOptions options = options_for("flashinfer");
+  LintOptions options = lint_options_for("flashinfer");
   options.vector_read = 4;
   Bundle bundle = SmallBatch().in("flashinfer");  // sequences of 1, 1, 1, 2 and 5 pages: 10 entries
   EXPECT_THAT(
@@ -782,7 +765,7 @@ TEST(LintVector, ListsAreAlignedAndEndWithinTheTensor) {
 }
 
 TEST(LintVector, OneRowNeedsNoAlignmentAndSequencesWithoutPagesAreNotRead) {
-  LintOptions options = options_for("nhd");
+  LintOptions options = lint_options_for("nhd");
   options.vector_read = 4;
   SmallBatch batch;
   Bundle bundle = batch.in("nhd");
@@ -816,7 +799,7 @@ TEST(LintTma, EveryTypeOfElementHasAMap) {
       bundle.tensors["k_cache"] = bundle.tensors["v_cache"] = make_tensor(dtype, {13, 4, 2, dims - less});
       bundle.tensors["block_table"] = SmallBatch::ints<std::int32_t>({1, 1}, {7});
       bundle.tensors["cache_seqlens"] = list({4});
-      LintOptions options = options_for("nhd");
+      LintOptions options = lint_options_for("nhd");
       options.tma = true;
       const std::vector<std::string> found = reported(std::move(bundle), options);
       if (less == 0) {
@@ -834,7 +817,7 @@ TEST(LintTma, BoxesPastAPageAndMapsOfTheirOwnForVAreNamed) {
   bundle.tensors["v_cache"] = make_tensor(DType::f32, {13, 4, 2, 4});
   bundle.tensors["block_table"] = SmallBatch::ints<std::int32_t>({1, 1}, {7});
   bundle.tensors["cache_seqlens"] = list({4});
-  LintOptions options = options_for("nhd");
+  LintOptions options = lint_options_for("nhd");
   options.tma = true;
   options.box = {8, 4};
   EXPECT_THAT(reported(bundle, options),
@@ -842,13 +825,13 @@ TEST(LintTma, BoxesPastAPageAndMapsOfTheirOwnForVAreNamed) {
                           "crosses the end of a page copies rows of no or of another token"));
   // [N, P, H, K and V in one axis]: V starts 3 elements behind K, 12 bytes.
   Bundle joined = SmallBatch().in("vllm_diffkv");
-  options = options_for("vllm_diffkv");
+  options = lint_options_for("vllm_diffkv");
   options.layout.value_size = 9;
   options.tma = true;
   const std::vector<std::string> found = reported(std::move(joined), options);
   EXPECT_THAT(found, testing::Contains(testing::StartsWith("tma tensor map of V [block, slot, head, dim], ")));
   Bundle legacy = SmallBatch().in("vllm_legacy");
-  options = options_for("vllm_legacy");
+  options = lint_options_for("vllm_legacy");
   options.tma = true;
   EXPECT_THAT(lint(std::move(legacy), options).not_checked,
               testing::Contains("tma: the layout has no row of a token's elements"));
@@ -860,7 +843,7 @@ TEST(LintTma, VOfAnotherHeadSizeHasItsOwnMap) {
   bundle.tensors["k_cache"] = make_tensor(DType::f32, {5, 19, 2, 8});
   bundle.tensors["v_cache"] = make_tensor(DType::f32, {5, 19, 2, 6});
   bundle.tensors.erase("q");
-  LintOptions options = options_for("dense");
+  LintOptions options = lint_options_for("dense");
   options.tma = true;
   const std::vector<std::string> found = reported(std::move(bundle), options);
   EXPECT_THAT(found, testing::Each(testing::StartsWith("tma tensor map of V ")));
@@ -869,7 +852,7 @@ TEST(LintTma, VOfAnotherHeadSizeHasItsOwnMap) {
 }
 
 TEST(LintOptions, ABoxHasRowsAndElements) {
-  LintOptions options = options_for("nhd");
+  LintOptions options = lint_options_for("nhd");
   for (const auto& [rows, elements] : {std::pair{0, 4}, {4, 0}, {-1, -1}}) {
     options.box = {rows, elements};
     EXPECT_EQ(

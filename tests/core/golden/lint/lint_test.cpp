@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/core/golden/layouts/layout_cases.h"
+#include "tests/core/golden/lint/lint_cases.h"
 #include "tests/property.h"
 
 namespace kvscope::golden::lint_test {
@@ -14,12 +15,6 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-LintOptions options_for(const std::string& layout) {
-  LintOptions options;
-  options.layout = SmallBatch::options(layout);
-  return options;
-}
 
 std::vector<std::string> lines(const LintReport& report) {
   std::vector<std::string> found;
@@ -132,7 +127,7 @@ std::set<std::string> by_brute_force(const AnyCase& c) {
 TEST(LintProperty, FindsWhatABruteForceCheckerFinds) {
   EXPECT_TRUE(prop::check("lint of layout nhd finds what a brute-force checker finds", [] {
     const AnyCase c = any_case();
-    const std::vector<std::string> found = lines(lint(bundle_of(c), options_for("nhd")));
+    const std::vector<std::string> found = lines(lint(bundle_of(c), lint_options_for("nhd")));
     const std::set<std::string> once(found.begin(), found.end());
     RC_ASSERT(once == by_brute_force(c));
     RC_ASSERT(once.size() == found.size());  // each fault is reported once
@@ -145,13 +140,13 @@ class LintLayouts : public testing::TestWithParam<const char*> {};
 
 // Poisoned slots, padding of nonsense and unowned blocks are legal.
 TEST_P(LintLayouts, ALegalBatchHasNoFinding) {
-  const LintReport report = lint(SmallBatch().in(GetParam()), options_for(GetParam()));
+  const LintReport report = lint(SmallBatch().in(GetParam()), lint_options_for(GetParam()));
   EXPECT_EQ(lines(report), std::vector<std::string>()) << text_report(report, "x");
   EXPECT_EQ(report.sequences, 5);
 }
 
 TEST_P(LintLayouts, AnEmptyFileHasEachMissingTensorOnce) {
-  const LintReport report = lint({}, options_for(GetParam()));
+  const LintReport report = lint({}, lint_options_for(GetParam()));
   EXPECT_THAT(lines(report), Contains("missing cache tensors"));
   const LayoutDescription& layout = *find_layout(GetParam());
   EXPECT_GE(report.faults(), layout.table.form == TableForm::dense    ? 1
@@ -166,7 +161,7 @@ TEST(Lint, FaultsOfOffsetsAndLastPagesAreReportedTogether) {
   Bundle bundle = SmallBatch().in("flashinfer");
   bundle.tensors["kv_indptr"] = SmallBatch::ints<std::int32_t>({6}, {1, 2, 1, 4, 6, 99});
   bundle.tensors["kv_last_page_len"] = SmallBatch::ints<std::int32_t>({5}, {0, 4, 4, 5, 1});
-  const LintReport report = lint(std::move(bundle), options_for("flashinfer"));
+  const LintReport report = lint(std::move(bundle), lint_options_for("flashinfer"));
   EXPECT_THAT(lines(report), ElementsAre("indptr kv_indptr[0]", "indptr kv_indptr[2]", "indptr kv_indptr[5]",
                                          "last-page kv_last_page_len[0]", "last-page kv_last_page_len[3]",
                                          "write kv_indices[1]"));  // of sequences 0 and 2, by the wrong offsets
@@ -179,7 +174,7 @@ TEST(Lint, FaultsOfOffsetsAndLastPagesAreReportedTogether) {
 TEST(Lint, QueryOffsetsMustRiseToTheRowsOfQ) {
   Bundle bundle = SmallBatch().in("nhd");
   bundle.tensors["query_offsets"] = SmallBatch::ints<std::int32_t>({6}, {0, 1, 2, 1, 5, 7});
-  EXPECT_THAT(lines(lint(std::move(bundle), options_for("nhd"))),
+  EXPECT_THAT(lines(lint(std::move(bundle), lint_options_for("nhd"))),
               ElementsAre("indptr query_offsets[3]", "indptr query_offsets[5]"));
 }
 
@@ -189,7 +184,7 @@ TEST(Lint, PagesThatTheMaskHidesAreNotJudged) {
   batch.table[4][0] = 77;
   Bundle bundle = SmallBatch().in("nhd");
   bundle.tensors["block_table"] = batch.table_tensor(-1);
-  LintOptions options = options_for("nhd");
+  LintOptions options = lint_options_for("nhd");
   Bundle same = bundle;
   EXPECT_THAT(lines(lint(std::move(same), options)), ElementsAre("range block_table[4, 0]"));
   options.layout.attention.mask = MaskKind::sliding_window;
@@ -198,7 +193,7 @@ TEST(Lint, PagesThatTheMaskHidesAreNotJudged) {
 }
 
 TEST(Lint, VectorReadsPastARowAndPastTheTensorAreWarnings) {
-  LintOptions options = options_for("nhd");
+  LintOptions options = lint_options_for("nhd");
   options.vector_read = 4;
   const LintReport report = lint(SmallBatch().in("nhd"), options);  // 6 columns, 1, 1, 1, 2 and 5 pages
   EXPECT_THAT(lines(report), ElementsAre("vector block_table", "vector block_table[4, 4]"));
@@ -214,7 +209,7 @@ TEST(Lint, OffsetsOf32BitsAreJudgedByTheLargestUsedBlock) {
     Bundle bundle;
     bundle.tensors["block_table"] = SmallBatch::ints<std::int32_t>({1, 1}, {block});
     bundle.tensors["cache_seqlens"] = SmallBatch::ints<std::int32_t>({1}, {1});
-    LintOptions options = options_for("nhd");
+    LintOptions options = lint_options_for("nhd");
     options.cache_shape = {20000, 128, 8, 128};
     const LintReport report = lint(std::move(bundle), options);
     if (block == 16383) {
@@ -229,7 +224,7 @@ TEST(Lint, OffsetsOf32BitsAreJudgedByTheLargestUsedBlock) {
 
 // A row of 6 f32 is 24 bytes: not a multiple of 16.
 TEST(Lint, TmaRulesNameTheStrideAndTheBox) {
-  LintOptions options = options_for("nhd");
+  LintOptions options = lint_options_for("nhd");
   options.tma = true;
   options.box = {3, 6};
   const LintReport report = lint(SmallBatch().in("nhd"), options);
@@ -244,7 +239,7 @@ TEST(Lint, SharingWithoutCacheTensorsIsAWarning) {
   Bundle bundle;
   bundle.tensors["block_table"] = SmallBatch::ints<std::int32_t>({2, 2}, {3, 5, 4, 5});
   bundle.tensors["cache_seqlens"] = SmallBatch::ints<std::int32_t>({2}, {7, 8});
-  LintOptions options = options_for("nhd");
+  LintOptions options = lint_options_for("nhd");
   options.cache_shape = {6, 4, 1, 8};
   const LintReport report = lint(std::move(bundle), options);
   EXPECT_THAT(lines(report), ElementsAre("sharing block_table[1, 1]"));
@@ -254,8 +249,8 @@ TEST(Lint, SharingWithoutCacheTensorsIsAWarning) {
 TEST(Lint, IndexTensorsOfFloatsAndOptionsBelowOneAreRejected) {
   Bundle bundle = SmallBatch().in("nhd");
   bundle.tensors["block_table"] = make_tensor(DType::f32, {5, 6});
-  EXPECT_THAT(lines(lint(std::move(bundle), options_for("nhd"))), ElementsAre("type block_table"));
-  LintOptions options = options_for("nhd");
+  EXPECT_THAT(lines(lint(std::move(bundle), lint_options_for("nhd"))), ElementsAre("type block_table"));
+  LintOptions options = lint_options_for("nhd");
   options.vector_read = 0;
   options.box = {0, 1};
   EXPECT_EQ(

@@ -20,11 +20,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-template <class T = std::int32_t>
-Tensor list(const std::vector<std::int64_t>& numbers) {
-  return SmallBatch::ints<T>({static_cast<std::int64_t>(numbers.size())}, numbers);
-}
-
 // `batch` sequences of one key each, on the block of their number, whose K is that number.
 Bundle numbered(std::int64_t batch, std::int64_t queries = 1) {
   Bundle bundle;

@@ -6,23 +6,13 @@
 
 #include "core/attention/reference.h"
 #include "tests/core/golden/layouts/layout_cases.h"
+#include "tests/core/golden/reduce/slice_cases.h"
 #include "tests/property.h"
 
 namespace kvscope::golden::slice_test {
 namespace {
 
 using testing::ElementsAre;
-
-template <class T>
-std::vector<T> any_part(const std::vector<T>& items) {
-  std::vector<T> part;
-  while (part.empty()) {
-    for (const T& item : items) {
-      if (prop::in_range(0, 2) == 0) part.push_back(item);
-    }
-  }
-  return part;
-}
 
 class SliceLayouts : public testing::TestWithParam<const char*> {};
 
@@ -53,29 +43,12 @@ TEST_P(SliceLayouts, RowsAndHeadsOfASliceKeepTheirBits) {
     const Bundle cut = slicer.cut(slice);
     const PreparedProblem prepared = prepare_problem(cut, slicer.options(slice), "slice");
     const attention::Result part = attention::reference(prepared.problem);
-    const auto group = static_cast<std::int64_t>(slicer.whole().group_heads.size());
-    std::int64_t row = 0;
-    for (const SequenceSlice& sequence : slice.sequences) {
-      for (std::int64_t query = sequence.first_query; query < sequence.end_query; ++query, ++row) {
-        std::int64_t head = 0;
-        for (const std::int64_t kv_head : slice.kv_heads) {
-          for (const std::int64_t in_group : slice.group_heads) {
-            const std::int64_t from_row = slicer.problem().problem.first_query(sequence.index) + query;
-            const std::int64_t from_head = kv_head * group + in_group;
-            RC_ASSERT(part.lse(row, head) == whole.lse(from_row, from_head));
-            for (std::int64_t dim = 0; dim < static_cast<std::int64_t>(whole.o.shape(2)); ++dim) {
-              RC_ASSERT(part.o(row, head, dim) == whole.o(from_row, from_head, dim));
-            }
-            ++head;
-          }
-        }
-      }
-    }
-    RC_ASSERT(row == prepared.problem.total_queries());
+    const std::int64_t rows = compare_bits(slicer, slice, whole, part);
+    RC_ASSERT(rows == prepared.problem.total_queries());
     const ProblemSizes sizes = slicer.sizes(slice);
     // Left padding gives each position a table entry: the blocks of that problem are positions.
     if (options.layout != "hf") RC_ASSERT(sizes.blocks == prepared.problem.k.blocks);
-    RC_ASSERT(sizes.queries == row);
+    RC_ASSERT(sizes.queries == rows);
     RC_ASSERT(sizes.query_heads == prepared.problem.query_heads);
   }));
 }

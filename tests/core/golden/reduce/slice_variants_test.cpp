@@ -11,6 +11,7 @@
 #include "core/attention/reference.h"
 #include "core/golden/reduce/slice.h"
 #include "tests/core/golden/layouts/layout_cases.h"
+#include "tests/core/golden/reduce/slice_cases.h"
 #include "tests/property.h"
 
 namespace kvscope::golden::slice_variants_test {
@@ -33,11 +34,6 @@ constexpr const char* kOneCount = "sequences of q [B, queries, Hq, D] have one n
 
 constexpr const char* kOneLength = "sequences without a tensor of lengths have one length";
 constexpr const char* kAmbiguous = "], which is read as per ";
-
-template <class T = std::int32_t>
-Tensor list(const std::vector<std::int64_t>& numbers) {
-  return SmallBatch::ints<T>({static_cast<std::int64_t>(numbers.size())}, numbers);
-}
 
 float unit(std::uint64_t seed, std::uint64_t n) {
   return static_cast<float>(CounterRng(seed, 1).uniform(n));
@@ -290,17 +286,6 @@ std::vector<Variant> variants() {
   return all;
 }
 
-template <class T>
-std::vector<T> any_part(const std::vector<T>& items) {
-  std::vector<T> part;
-  while (part.empty()) {
-    for (const T& item : items) {
-      if (prop::in_range(0, 2) == 0) part.push_back(item);
-    }
-  }
-  return part;
-}
-
 class SliceVariants : public testing::TestWithParam<Variant> {};
 
 TEST_P(SliceVariants, RowsAndHeadsOfASliceKeepTheirBits) {
@@ -339,26 +324,9 @@ TEST_P(SliceVariants, RowsAndHeadsOfASliceKeepTheirBits) {
       return;
     }
     const attention::Result part = attention::reference(prepared.problem);
-    const auto group = static_cast<std::int64_t>(slicer.whole().group_heads.size());
-    std::int64_t row = 0;
-    for (const SequenceSlice& sequence : slice.sequences) {
-      for (std::int64_t query = sequence.first_query; query < sequence.end_query; ++query, ++row) {
-        std::int64_t head = 0;
-        for (const std::int64_t kv_head : slice.kv_heads) {
-          for (const std::int64_t in_group : slice.group_heads) {
-            const std::int64_t from_row = slicer.problem().problem.first_query(sequence.index) + query;
-            const std::int64_t from_head = kv_head * group + in_group;
-            RC_ASSERT(part.lse(row, head) == whole.lse(from_row, from_head));
-            for (std::int64_t dim = 0; dim < static_cast<std::int64_t>(whole.o.shape(2)); ++dim) {
-              RC_ASSERT(part.o(row, head, dim) == whole.o(from_row, from_head, dim));
-            }
-            ++head;
-            ++compared;
-          }
-        }
-      }
-    }
-    RC_ASSERT(row == prepared.problem.total_queries());
+    const std::int64_t rows = compare_bits(slicer, slice, whole, part);
+    RC_ASSERT(rows == prepared.problem.total_queries());
+    compared += rows * prepared.problem.query_heads;
   }));
   EXPECT_GT(compared, 20);
 }
