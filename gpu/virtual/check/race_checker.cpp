@@ -75,6 +75,7 @@ void RaceChecker::cta_begins(Launch& launch, const Cta& cta) {
   cluster->shadows[static_cast<std::size_t>(cta.cluster_rank)].emplace(kSharedBase,
                                                                        static_cast<std::int64_t>(cta.shared.size()));
   cluster->pending[static_cast<std::size_t>(cta.cluster_rank)] = {};
+  cluster->rows[static_cast<std::size_t>(cta.cluster_rank)] = {};
   cluster->past_behind[static_cast<std::size_t>(cta.cluster_rank)].clear();
   cluster->order.begin(cta);
   clusters_[cta.index] = std::move(cluster);
@@ -192,7 +193,7 @@ LaneMask RaceChecker::write_far_lanes(Toucher& who, const Mark& like, int bytes,
   if (!shadow.holds(offset_of(addresses[0])) || rank_of(addresses[kLanes - 1]) != rank ||
       !shadow.holds(offset_of(addresses[kLanes - 1])))
     return lanes;
-  if (!who.cluster.pending[rank].empty()) {
+  if (!who.cluster.pending[rank].empty() || !who.cluster.rows[rank].empty()) {
     Regions regions;
     for (const std::int32_t offset : offsets)
       regions.add(static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(offset));
@@ -204,6 +205,7 @@ LaneMask RaceChecker::write_far_lanes(Toucher& who, const Mark& like, int bytes,
 
 void RaceChecker::touch_writes(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
                                std::span<const std::uint64_t, kLanes> addresses) {
+  if (stays_in_rows(who, like, bytes, lanes, addresses)) return;
   lanes = write_far_lanes(who, like, bytes, lanes, addresses);
   if (lanes == 0) return;
   each_piece(who.cluster, like, bytes, lanes, addresses, [this](const Piece& piece) { pieces_.push_back(piece); });
@@ -217,7 +219,7 @@ void RaceChecker::touch_write(Toucher& who, const Mark& mark, std::uint64_t addr
     return;
   Shadow& shadow = *who.cluster.shadows[rank];
   const PendingReads& pending = who.cluster.pending[rank];
-  if (!pending.empty()) {
+  if (!pending.empty() || !who.cluster.rows[rank].empty()) {
     Regions regions;
     regions.add(offset - shadow.first_address(), offset - shadow.first_address());
     meet_reads(who, rank, regions, mark.bytes == Shadow::kWholeChunk);

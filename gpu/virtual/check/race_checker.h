@@ -97,6 +97,11 @@ class RaceChecker final : public OrderMonitor {
   void touch_reads(Toucher& who, const Mark& like, int bytes, const WarpAccess& access);
   static void settle(Cluster& cluster, std::size_t rank, const Regions& regions);
   static void meet_reads(const Toucher& who, std::size_t rank, const Regions& regions, bool whole);
+  [[nodiscard]] bool stays_in_rows(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
+                                   std::span<const std::uint64_t, kLanes> addresses);
+  template <class Leave>
+  static void leave_rows(Cluster& cluster, std::size_t rank, Leave leave);
+  static void leave_rows(Cluster& cluster, std::size_t rank, const Regions& regions);
   void touch_ranges(Toucher& who, const Mark& like, ByteRanges ranges);
   void touch_range(Toucher& who, const Mark& like, Shadow& shadow, const ByteRange& range);
   void check_all(Toucher& who, const Piece& piece);

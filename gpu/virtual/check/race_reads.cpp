@@ -117,6 +117,14 @@ std::size_t PendingReads::count_of(const Regions& regions, std::size_t most) con
   return count;
 }
 
+Regions PendingReads::in_groups_of(const Regions& regions) const {
+  Regions out;
+  regions.each([&](std::size_t r) {
+    if (group_of_[r] != 0) out.add(groups_[group_of_[r] - 1u].regions);
+  });
+  return out;
+}
+
 bool PendingReads::over(const Regions& regions, const Clock& known) const {
   return std::all_of(segments_.begin(), segments_.end(),
                      [&](const Segment& s) { return known.covers_warp(s.warp, s.step) || !s.regions.meets(regions); });
@@ -264,6 +272,7 @@ bool RaceChecker::read_behind(Cluster& cluster, WarpViews& warp, const WarpAcces
 void RaceChecker::touch_reads(Toucher& who, const Mark& like, int bytes, const WarpAccess& access) {
   Cluster& cluster = who.cluster;
   const LaneMask lanes = access.lanes;
+  if (stays_in_rows(who, like, bytes, lanes, access.addresses)) return;
   const std::uint64_t lead = access.addresses[static_cast<std::size_t>(who.lane)], rank = rank_of(lead);
   if (rank < cluster.shadows.size() && cluster.shadows[rank] && bytes <= kChunkBytes && !options_.strict_war_proxy) {
     Shadow& shadow = *cluster.shadows[rank];
@@ -285,6 +294,11 @@ void RaceChecker::touch_reads(Toucher& who, const Mark& like, int bytes, const W
     if (bits < shadow.limit()) {
       read.extent = {read.offsets[0], read.offsets[0]};
       if (differing >= static_cast<std::uint32_t>(kChunkBytes)) read.extent = lane_loops().extent(read.offsets.data());
+      if (!cluster.rows[rank].empty()) {
+        Regions regions;
+        regions.add(static_cast<std::uint64_t>(read.extent.low), static_cast<std::uint64_t>(read.extent.high));
+        leave_rows(cluster, rank, regions);
+      }
       if (!behind_writes(who, lanes, shadow, read.offsets, differing < static_cast<std::uint32_t>(kChunkBytes))) {
         each_piece(cluster, like, bytes, lanes, access.addresses, [&](const Piece& piece) { check_all(who, piece); });
       }
@@ -299,7 +313,10 @@ void RaceChecker::touch_reads(Toucher& who, const Mark& like, int bytes, const W
     }
   }
   // The lanes access several windows, or more than a chunk each.
-  for (std::size_t r = 0; r < cluster.pending.size(); ++r) settle(cluster, r, Regions::all());
+  for (std::size_t r = 0; r < cluster.pending.size(); ++r) {
+    leave_rows(cluster, r, Regions::all());
+    settle(cluster, r, Regions::all());
+  }
   each_piece(cluster, like, bytes, lanes, access.addresses, [&](const Piece& piece) {
     check_all(who, piece);
     add_read(who.known, piece);
@@ -315,6 +332,8 @@ void RaceChecker::settle(Cluster& cluster, std::size_t rank, const Regions& regi
   Shadow& shadow = *cluster.shadows[rank];
   const std::uint64_t base = shared_address(rank, shadow.first_address());
   if (pending.count_of(regions, kWorthAsking) >= kWorthAsking) pending.forget(cluster.order.known_to_all());
+  if (!pending.meet(regions)) return;
+  leave_rows(cluster, rank, pending.in_groups_of(regions));  // earlier writes
   pending.take(regions, [&](const PendingReads::Read& read, const PendingReads::Segment& segment) {
     const Clock* known = segment.known != nullptr ? &segment.known->ordered : nullptr;
     std::array<std::uint64_t, kLanes> addresses;
@@ -329,8 +348,10 @@ void RaceChecker::settle(Cluster& cluster, std::size_t rank, const Regions& regi
   });
 }
 
-// Called before these regions are written. `whole`: only whole chunks are, so earlier reads are redundant afterwards.
+// Called before an engine touches these regions, or lanes write them. `whole`: only whole chunks are written, so earlier reads are
+// redundant afterwards.
 void RaceChecker::meet_reads(const Toucher& who, std::size_t rank, const Regions& regions, bool whole) {
+  leave_rows(who.cluster, rank, regions);
   const PendingReads& pending = who.cluster.pending[rank];
   if (!pending.meet(regions)) return;
   if (!whole || who.known == nullptr || !pending.over(regions, *who.known)) settle(who.cluster, rank, regions);

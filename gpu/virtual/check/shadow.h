@@ -143,6 +143,23 @@ class Shadow {
   // are left, the last one is replaced by one that no clock covers, and no more are added.
   void forget_past(const Clock& over);
 
+  // Adds a write of the chunks from `low` to `high` to the past ones.
+  void note(const Mark& mark, std::size_t low, std::size_t high) {
+    if (past_is_lost_) return;
+    std::uint64_t& number = noted_[(mark.actor ^ mark.actor >> 5) % kNoted];
+    const auto from = static_cast<std::uint32_t>(low), to = static_cast<std::uint32_t>(high);
+    if (number >= past_begin_ && number < past_end()) {
+      Past& last = past_[static_cast<std::size_t>(number - past_begin_)];
+      if (last.actor == mark.actor && last.step == mark.step) {
+        last.low = std::min(last.low, from);
+        last.high = std::max(last.high, to);
+        return;
+      }
+    }
+    number = past_end();
+    past_.push_back({mark.actor, mark.step, !is_engine(mark.actor), from, to});
+  }
+
   // The lanes of one instruction write `bytes` bytes each, fewer than a chunk, at offsets from the window's first chunk; each in another
   // chunk, which the window holds, in ascending order. `like`: their common fields. Writes in the order of the lanes, as write() does, as long as each
   // chunk's earlier accesses of these bytes are by the lane itself or `is_before` is true for them. Returns the lanes that are left.
@@ -197,6 +214,31 @@ class Shadow {
     }
     return 0;
   }
+
+  // 32 lanes, lane i at `first` + i * `stride` from the window's first chunk: whether the earlier accesses to these `bytes` bytes, which are
+  // in one chunk, are each by the lane itself, or `is_before` is true for them. `like`: the fields that the lanes have in common.
+  template <class IsBefore>
+  [[nodiscard]] bool is_clear_of(const Mark& like, int bytes, std::int32_t first, std::int32_t stride,
+                                 IsBefore is_before) {
+    const std::uint32_t ones = (1u << bytes) - 1;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const std::int32_t offset = first + lane * stride;
+      const std::size_t chunk = static_cast<std::size_t>(offset) / kChunkBytes;
+      if (!is_listed(chunk)) {
+        const Mark& only = writers_[last_[chunk] >> 1].mark;
+        if (only.bytes != 0 && !is_before(only)) return false;
+        continue;
+      }
+      const auto here = static_cast<ChunkBytes>(ones << offset % kChunkBytes);
+      for (const Mark& before : listed(chunk)) {
+        const bool own = before.actor == like.actor && before.lanes == LaneMask{1} << lane;
+        if ((before.bytes & here) != 0 && !own && !is_before(before)) return false;
+      }
+    }
+    return true;
+  }
+  // A write of a part of a chunk that note() has been called for.
+  void write_noted(std::uint64_t address, const Mark& mark) { write_part(index(address), mark); }
 
   // An engine writes `count` whole chunks from `address` on.
   void write_chunks(std::uint64_t address, std::size_t count, Writer writer);
@@ -259,23 +301,6 @@ class Shadow {
   void put_reads_together(std::size_t chunk);
   // Frees numbers that no chunk has any more.
   void forget_writers();
-  // Adds a write of the chunks from `low` to `high` to the past ones.
-  void note(const Mark& mark, std::size_t low, std::size_t high) {
-    if (past_is_lost_) return;
-    std::uint64_t& number = noted_[(mark.actor ^ mark.actor >> 5) % kNoted];
-    const auto from = static_cast<std::uint32_t>(low), to = static_cast<std::uint32_t>(high);
-    if (number >= past_begin_ && number < past_end()) {
-      Past& last = past_[static_cast<std::size_t>(number - past_begin_)];
-      if (last.actor == mark.actor && last.step == mark.step) {
-        last.low = std::min(last.low, from);
-        last.high = std::max(last.high, to);
-        return;
-      }
-    }
-    number = past_end();
-    past_.push_back({mark.actor, mark.step, !is_engine(mark.actor), from, to});
-  }
-
   struct Release {
     void operator()(Mark* marks) const { std::free(marks); }
   };

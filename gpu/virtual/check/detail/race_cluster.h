@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gpu/virtual/check/detail/race_reads.h"
+#include "gpu/virtual/check/detail/race_rows.h"
 #include "gpu/virtual/check/race_checker.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/state.h"
@@ -41,7 +42,7 @@ struct RaceChecker::Cluster {
     std::uint64_t tried_end = 0;
   };
   Cluster(const Launch& launch, std::size_t ctas)
-      : order(Space::shared, launch), shadows(ctas), pending(ctas), past_behind(ctas) {}
+      : order(Space::shared, launch), shadows(ctas), pending(ctas), rows(ctas), past_behind(ctas) {}
 
   [[nodiscard]] PastBehind& behind(std::size_t rank, std::size_t warp) {
     std::vector<PastBehind>& warps = past_behind[rank];
@@ -52,6 +53,7 @@ struct RaceChecker::Cluster {
   HappensBefore order;
   std::vector<std::optional<Shadow>> shadows;        // by rank
   std::vector<PendingReads> pending;                 // by rank
+  std::vector<LaneRows> rows;                        // by rank
   std::vector<std::vector<PastBehind>> past_behind;  // by rank and warp
   std::map<std::uint64_t, Object> objects;           // by shared address with rank
 };

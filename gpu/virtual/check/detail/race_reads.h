@@ -105,6 +105,8 @@ class PendingReads {
   // Whether `known` covers all reads that meet the regions.
   [[nodiscard]] bool over(const Regions& regions, const Clock& known) const;
 
+  // All regions of the groups that meet these.
+  [[nodiscard]] Regions in_groups_of(const Regions& regions) const;
   // Reads of the groups that meet the regions, at most `most`.
   [[nodiscard]] std::size_t count_of(const Regions& regions, std::size_t most) const;
   [[nodiscard]] bool crowded() const { return live_ > kMost / 2 || segments_.size() > kMostSegments / 2; }

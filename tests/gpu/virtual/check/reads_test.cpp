@@ -47,6 +47,20 @@ std::string warp_stores(int warp, const std::string& store) {
 const std::string kWord = "st.shared.u32 [s+32], %r0;";
 const std::string kChunk = "st.shared.v4.u32 [s+32], {%r0, %r0, %r0, %r0};";
 
+// Lane i reads 4 bytes of row i twice, with bar.warp.sync and a store to both sides of the rows in between. Only the second read races with the
+// store of the other lane, although both reads get their marks at that store.
+TEST(Rows, AReadOfARowTakesThePlaceOfAnEarlierOne) {
+  const std::string body =
+      "mad.lo.u32 %r11, %r1, 64, %r60; add.u32 %r11, %r11, 1024; setp.lt.u32 %p3, %r1, 16; selp.u32 %r12, 0, 3072, "
+      "%p3; "
+      "add.u32 %r12, %r12, %r3; xor.b32 %r13, %r1, 1; mad.lo.u32 %r13, %r13, 64, %r60; add.u32 %r13, %r13, 1024;\n"
+      "ld.shared.u32 %r14, [%r11];\nbar.warp.sync 0xffffffff;\nst.shared.u32 [%r12], %r0;\n"
+      "ld.shared.u32 %r14, [%r11];\nst.shared.u32 [%r13], %r0;";
+  EXPECT_THAT(watch({.body = body, .threads = 32}).races,
+              ElementsAre(StartsWith("RACE_RW s+1088 4: read thread 1 (warp 0 lane 1) "
+                                     "k.ptx:5; write thread 0")));
+}
+
 TEST(ManyReads, AWriteRacesWithTheOneItIsNotOrderedAfter) {
   for (const int times : {1, 40, 1100, 2100}) {
     for (const std::string& store : {kWord, kChunk}) {
