@@ -41,6 +41,7 @@ class GlobalRaces final : public OrderMonitor {
 
   // With its share of the limits: a part that stays within it reports no limit, and neither would the whole.
   [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t parts) override;
+  [[nodiscard]] OperationEvents wants_operations() const override { return {true, true, false}; }
   void launch_begins(Launch& launch) override;
   void launch_ends(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;

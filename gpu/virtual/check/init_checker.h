@@ -68,6 +68,7 @@ class InitChecker final : public Monitor {
   void join(Monitor& part) override;
   [[nodiscard]] bool wants_instructions() const override { return options_.registers || options_.local; }
   [[nodiscard]] bool wants_instructions_of(const Cta& cta, const Warp& warp) const override;
+  [[nodiscard]] OperationEvents wants_operations() const override { return {true, true, false}; }
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;

@@ -16,7 +16,10 @@ class MonitorChain final : public Monitor {
   void add(Monitor& monitor) {  // must outlive the chain
     monitors_.push_back(&monitor);
     if (monitor.wants_accesses()) of_accesses_.push_back(&monitor);
-    if (monitor.wants_operations()) of_operations_.push_back(&monitor);
+    const OperationEvents operations = monitor.wants_operations();
+    if (operations.issue) of_issues_.push_back(&monitor);
+    if (operations.moves) of_moves_.push_back(&monitor);
+    if (operations.done) of_ends_.push_back(&monitor);
   }
   [[nodiscard]] bool empty() const { return monitors_.empty(); }
   // The monitor that is the only one, which receives the same events without the chain; null: there are several, or none.
@@ -53,13 +56,13 @@ class MonitorChain final : public Monitor {
     for (Monitor* monitor : of_accesses_) monitor->access(exec, op, access);
   }
   void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override {
-    for (Monitor* monitor : of_operations_) monitor->async_issue(exec, op, reads, writes);
+    for (Monitor* monitor : of_issues_) monitor->async_issue(exec, op, reads, writes);
   }
   void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override {
-    for (Monitor* monitor : of_operations_) monitor->async_moves(launch, cta, op, reads, writes);
+    for (Monitor* monitor : of_moves_) monitor->async_moves(launch, cta, op, reads, writes);
   }
   void async_done(Launch& launch, const Cta& cta, const AsyncOp& op) override {
-    for (Monitor* monitor : of_operations_) monitor->async_done(launch, cta, op);
+    for (Monitor* monitor : of_ends_) monitor->async_done(launch, cta, op);
   }
 
   // Forwards one event of Monitor: its name, its parameters, their names.
@@ -117,8 +120,9 @@ class MonitorChain final : public Monitor {
 
  private:
   std::vector<Monitor*> monitors_;
-  std::vector<Monitor*> of_accesses_, of_operations_;  // of these: Monitor::wants_accesses, wants_operations
-  std::vector<std::unique_ptr<Monitor>> owned_;        // of a chain for a part of a launch
+  std::vector<Monitor*> of_accesses_, of_issues_, of_moves_,
+      of_ends_;                                  // of these: Monitor::wants_accesses, wants_operations
+  std::vector<std::unique_ptr<Monitor>> owned_;  // of a chain for a part of a launch
 };
 
 }  // namespace kvscope::ptx

@@ -48,6 +48,7 @@ class RaceChecker final : public OrderMonitor {
   ~RaceChecker() override;
 
   [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t) override { return std::make_unique<RaceChecker>(options_); }
+  [[nodiscard]] OperationEvents wants_operations() const override { return {true, true, false}; }
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;

@@ -41,11 +41,7 @@ void Shadow::drop_empty(std::uint64_t address) {
   if (c.more != 0) more_[c.more - 1].crowded = c.count > kMany ? 2 * c.count : 0;
 }
 
-void Shadow::clear(std::size_t chunk) {
-  Chunk& c = chunks_[chunk];
-  c.count = 0;
-  if (c.more == 0) return;
-  More& more = more_[c.more - 1];
+void Shadow::clear_more(More& more) {
   more.writes = more.crowded = 0;
   more.forget_places();
 }
@@ -114,13 +110,7 @@ void Shadow::list(std::size_t chunk) {
   add(chunk, mark);
 }
 
-Shadow::Writer Shadow::writer_of(const Mark& mark, std::uint64_t now) {
-  const Mark& newest = writers_.back().mark;
-  const bool same = writers_.size() > 2 && newest.actor == mark.actor && newest.step == mark.step;
-  // For lanes the number identifies actor and step; for an engine it identifies the whole mark.
-  if (same &&
-      (mark.lanes != 0 || (newest.pc == mark.pc && newest.issuer == mark.issuer && writers_.back().since == now)))
-    return static_cast<Writer>(writers_.size() - 1);
+Shadow::Writer Shadow::new_writer(const Mark& mark, std::uint64_t now) {
   if (writers_.size() >= most_writers_) forget_writers();
   writers_.push_back({mark, now});
   writers_.back().mark.bytes = kWholeChunk;
@@ -150,7 +140,19 @@ void Shadow::write_chunks(std::uint64_t address, std::size_t count, Writer write
   std::fill(begin, begin + static_cast<std::ptrdiff_t>(count), writer << 1);
 }
 
+Shadow::Past& Shadow::past_of(const Mark& mark, std::size_t low) {
+  std::uint64_t& number = noted_[(mark.actor ^ mark.actor >> 5) % kNoted];
+  if (number >= past_begin_ && number < past_end()) {
+    Past& last = past_[static_cast<std::size_t>(number - past_begin_)];
+    if (last.actor == mark.actor && last.step == mark.step) return last;
+  }
+  number = past_end();
+  const auto chunk = static_cast<std::uint32_t>(low);
+  return past_.emplace_back(Past{mark.actor, mark.step, !is_engine(mark.actor), chunk, chunk});
+}
+
 void Shadow::forget_past(const Clock& over) {
+  newest_past_ = nullptr;
   const auto kept = std::find_if(past_.begin(), past_.end(), [&](const Past& one) { return !one.is_before(over); });
   past_begin_ += static_cast<std::uint64_t>(kept - past_.begin());
   past_.erase(past_.begin(), kept);

@@ -119,7 +119,14 @@ class Shadow {
     return is_listed(i) ? nullptr : &writers_[last_[i] >> 1].mark;
   }
   // The number of a write. Invalidates other numbers, unless the last call was for the same write.
-  [[nodiscard]] Writer writer_of(const Mark& mark, std::uint64_t now);
+  [[nodiscard]] Writer writer_of(const Mark& mark, std::uint64_t now) {
+    const Written& newest = writers_.back();
+    // For lanes the number identifies actor and step; for an engine it identifies the whole mark.
+    const bool same =
+        newest.mark.actor == mark.actor && newest.mark.step == mark.step && newest.mark.bytes != 0 &&
+        (mark.lanes != 0 || (newest.mark.pc == mark.pc && newest.mark.issuer == mark.issuer && newest.since == now));
+    return same ? static_cast<Writer>(writers_.size() - 1) : new_writer(mark, now);
+  }
   // Every write so far, as its actor and its step, each pair once: a reader that all of them are ordered before, or are far from, needs
   // to look at no chunk. A step that a clock covers has ended (warp_views.h), so a pair that was found to be covered stays so.
   struct Past {
@@ -145,21 +152,13 @@ class Shadow {
 
   // Adds a write of the chunks from `low` to `high` to the past ones.
   void note(const Mark& mark, std::size_t low, std::size_t high) {
-    if (past_is_lost_) return;
-    std::uint64_t& number = noted_[(mark.actor ^ mark.actor >> 5) % kNoted];
-    const auto from = static_cast<std::uint32_t>(low), to = static_cast<std::uint32_t>(high);
-    if (number >= past_begin_ && number < past_end()) {
-      Past& last = past_[static_cast<std::size_t>(number - past_begin_)];
-      if (last.actor == mark.actor && last.step == mark.step) {
-        last.low = std::min(last.low, from);
-        last.high = std::max(last.high, to);
-        return;
-      }
+    if (newest_past_ == nullptr || newest_past_->actor != mark.actor || newest_past_->step != mark.step) {
+      if (past_is_lost_) return;
+      newest_past_ = &past_of(mark, low);
     }
-    number = past_end();
-    past_.push_back({mark.actor, mark.step, !is_engine(mark.actor), from, to});
+    newest_past_->low = std::min(newest_past_->low, static_cast<std::uint32_t>(low));
+    newest_past_->high = std::max(newest_past_->high, static_cast<std::uint32_t>(high));
   }
-
   // The lanes of one instruction write `bytes` bytes each, fewer than a chunk, at offsets from the window's first chunk; each in another
   // chunk, which the window holds, in ascending order. `like`: their common fields. Writes in the order of the lanes, as write() does, as long as each
   // chunk's earlier accesses of these bytes are by the lane itself or `is_before` is true for them. Returns the lanes that are left.
@@ -287,7 +286,12 @@ class Shadow {
   void write_at(std::size_t chunk, const Mark& mark, std::uint64_t now);
   void write_part(std::size_t chunk, const Mark& mark);
   void drop_empty_of(std::size_t chunk);
-  void clear(std::size_t chunk);  // of marks
+  // Removes all marks.
+  void clear(std::size_t chunk) {
+    chunks_[chunk].count = 0;
+    if (chunks_[chunk].more != 0) clear_more(more_[chunks_[chunk].more - 1]);
+  }
+  static void clear_more(More& more);
   void add(std::size_t chunk, const Mark& mark) {
     Chunk& c = chunks_[chunk];
     if (c.more == 0 && c.count < kInline) {
@@ -299,6 +303,9 @@ class Shadow {
   void add_more(std::size_t chunk, const Mark& mark);
   // Splits reads by lane and keeps the last one of each byte, so that random reads of a table stay bounded.
   void put_reads_together(std::size_t chunk);
+  [[nodiscard]] Writer new_writer(const Mark& mark, std::uint64_t now);
+  // The past write of this actor in this step; a new one, of chunk `low`, if it is not among the last ones.
+  [[nodiscard]] Past& past_of(const Mark& mark, std::size_t low);
   // Frees numbers that no chunk has any more.
   void forget_writers();
   struct Release {
@@ -314,7 +321,8 @@ class Shadow {
   std::uint64_t past_begin_ = 0;
   std::size_t most_past_ = kFewPast;
   bool past_is_lost_ = false;
-  std::array<std::uint64_t, kNoted> noted_{};  // by a hash of the actor: the number of the last one that note() added
+  Past* newest_past_ = nullptr;                // the last one that note() changed; null: it may be gone
+  std::array<std::uint64_t, kNoted> noted_{};  // by a hash of the actor: the number of the last one that was added
   std::unique_ptr<Mark[], Release> inline_;    // [chunks][kInline], not cleared: most are never used
   std::vector<More> more_;
 };

@@ -131,9 +131,12 @@ class Monitor {
   // changes during the turn sets Launch::watch_changed, which ends the turn after the current instruction.
   [[nodiscard]] virtual bool wants_instructions_of(const Cta&, const Warp&) const { return wants_instructions(); }
 
-  // Whether access() does anything, and whether async_issue(), async_moves() or async_done() does. The answers never change.
+  // Whether access() does anything, and which of async_issue(), async_moves() and async_done() do. The answers never change.
+  struct OperationEvents {
+    bool issue = true, moves = true, done = true;
+  };
   [[nodiscard]] virtual bool wants_accesses() const { return true; }
-  [[nodiscard]] virtual bool wants_operations() const { return true; }
+  [[nodiscard]] virtual OperationEvents wants_operations() const { return {}; }
 
   // Whether this monitor reads Launch::run_counts at the end of the launch. Asked after launch_begins.
   [[nodiscard]] virtual bool wants_run_counts() const { return false; }

@@ -138,6 +138,18 @@ void RaceChecker::each_piece(Cluster& cluster, const Mark& like, int bytes, Lane
     }
     return;
   }
+  // A chunk for each lane.
+  if (bytes == kChunkBytes && first % kChunkBytes == 0 && lanes == kAllLanes &&
+      !lane_loops().any_equal(addresses.data())) {
+    Mark mark = like;
+    mark.shift = shift;
+    mark.bytes = Shadow::kWholeChunk;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      mark.lanes = LaneMask{1} << lane;
+      give(mark, addresses[static_cast<std::size_t>(lane)]);
+    }
+    return;
+  }
   // Accesses of more than a chunk per lane are split.
   for (int part = 0; part < bytes; part += piece_bytes) {
     LaneMask left = lanes;
