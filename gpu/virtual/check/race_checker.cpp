@@ -74,7 +74,13 @@ void RaceChecker::cta_begins(Launch& launch, const Cta& cta) {
   if (cluster == nullptr) cluster = std::make_shared<Cluster>(launch, ctas);
   cluster->shadows[static_cast<std::size_t>(cta.cluster_rank)].emplace(kSharedBase,
                                                                        static_cast<std::int64_t>(cta.shared.size()));
-  cluster->pending[static_cast<std::size_t>(cta.cluster_rank)] = {};
+  PendingReads& pending = cluster->pending[static_cast<std::size_t>(cta.cluster_rank)];
+  if (spare_.empty()) {
+    pending = {};
+  } else {
+    pending = std::move(spare_.back());
+    spare_.pop_back();
+  }
   cluster->rows[static_cast<std::size_t>(cta.cluster_rank)] = {};
   cluster->past_behind[static_cast<std::size_t>(cta.cluster_rank)].clear();
   cluster->order.begin(cta);
@@ -83,6 +89,10 @@ void RaceChecker::cta_begins(Launch& launch, const Cta& cta) {
 }
 
 void RaceChecker::cta_ends(Launch&, const Cta& cta) {
+  if (Cluster* cluster = of(cta); cluster != nullptr && cluster->pending.size() == 1) {
+    cluster->pending.front().reset();
+    spare_.push_back(std::move(cluster->pending.front()));
+  }
   clusters_.erase(cta.index);
   last_cta_ = -1;
 }

@@ -29,6 +29,7 @@
 
 namespace kvscope::ptx {
 
+class PendingReads;
 class Regions;
 
 enum class SameValue : std::uint8_t { note, error, ignore };
@@ -140,6 +141,7 @@ class RaceChecker final : public OrderMonitor {
   std::vector<std::tuple<ReportKind, Severity, std::int32_t, std::int32_t>> told_;
   std::vector<Suspect> suspects_;
   std::vector<Piece> pieces_;
+  std::vector<PendingReads> spare_;  // of CTAs that have ended
 };
 
 }  // namespace kvscope::ptx

@@ -16,6 +16,7 @@ PendingReads::Read* PendingReads::repeated(const Read& read) {
   };
   std::uint32_t hash = part(0, 0x9e3779b1) ^ read.lanes * 0xd3a2646c;
   if (!read.one) hash ^= part(1, 0x85ebca77) ^ part(8, 0xc2b2ae3d) ^ part(18, 0x27d4eb2f) ^ part(31, 0x165667b1);
+  if (places_.empty()) places_.resize(kPlaces);
   std::uint16_t& place = places_[hash >> 19];
   static_assert(kPlaces == 1u << (32 - 19) && kMost <= 0xffff);
   const std::size_t at = place;

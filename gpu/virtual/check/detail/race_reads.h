@@ -90,6 +90,11 @@ class PendingReads {
     LaneOffsets offsets;     // of all lanes (lane_offsets.h)
   };
 
+  // Forgets everything but its memory, which another CTA can use.
+  void reset() {
+    clear();
+    next_ = 1;
+  }
   [[nodiscard]] bool empty() const { return live_ == 0; }
   [[nodiscard]] bool full() const { return count_ == kMost || segments_.size() == kMostSegments; }
   // The number that the next read gets.
@@ -151,7 +156,7 @@ class PendingReads {
   Regions all_;
   std::array<std::uint16_t, Regions::kCount> group_of_{};  // by region; 0: none
   std::vector<Group> groups_;                              // by number - 1
-  std::array<std::uint16_t, kPlaces> places_{};            // by a hash: a read, which may be gone
+  std::vector<std::uint16_t> places_;  // [kPlaces] by a hash: a read, which may be gone; empty before the first one
 };
 
 }  // namespace kvscope::ptx
