@@ -11,27 +11,61 @@ void GlobalCells::clear() {
   pages_.clear();
   last_page_ = ~std::uint64_t{0};
   last_ = nullptr;
+  lists_.clear();
+  free_lists_.clear();
   bytes_.clear();
+  free_bytes_.clear();
   more_.clear();
   free_.clear();
 }
 
-GlobalCell* GlobalCells::find_page(std::uint64_t cell) {
-  const std::uint64_t page = cell / kPage;
-  if (page != last_page_) {
-    auto at = pages_.find(page);
-    if (at == pages_.end()) {
-      if (cells_ + kPage > most_cells_) {
-        full_ = true;
-        return nullptr;
-      }
-      cells_ += kPage;
-      at = pages_.emplace(page, std::make_unique<Page>()).first;
+GlobalChunk* GlobalCells::find_page(std::uint64_t chunk) {
+  static constexpr std::size_t kCells = kPage * kChunk / kBytes;
+  const std::uint64_t page = chunk / kPage;
+  auto at = pages_.find(page);
+  if (at == pages_.end()) {
+    if (cells_ + kCells > most_cells_) {
+      full_ = true;
+      return nullptr;
     }
-    last_page_ = page;
-    last_ = at->second.get();
+    cells_ += kCells;
+    at = pages_.emplace(page, std::make_unique<Page>()).first;
   }
-  return &(*last_)[cell % kPage];
+  last_page_ = page;
+  last_ = at->second.get();
+  return &(*last_)[chunk % kPage];
+}
+
+GlobalCells::Cells& GlobalCells::split(GlobalChunk& chunk) {
+  if (free_lists_.empty()) {
+    lists_.emplace_back();
+    chunk.cells = static_cast<std::uint32_t>(lists_.size());
+  } else {
+    chunk.cells = free_lists_.back();
+    free_lists_.pop_back();
+  }
+  Cells& cells = lists_[chunk.cells - 1];
+  if (chunk.write.is_by_nobody() && chunk.read.is_by_nobody()) {
+    cells = {};
+    return cells;
+  }
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const auto number = static_cast<int>(i);
+    cells[i] = {chunk.write.of_cell(number), chunk.read.of_cell(number), 0, 0};
+  }
+  return cells;
+}
+
+void GlobalCells::release(GlobalChunk& chunk) {
+  for (GlobalCell& cell : lists_[chunk.cells - 1]) {
+    if (cell.bytes != 0) {
+      for (GlobalCell& byte : bytes_[cell.bytes - 1]) release(byte);
+      free_bytes_.push_back(cell.bytes);
+    }
+    release(cell);
+  }
+  free_lists_.push_back(chunk.cells);
+  chunk.cells = 0;
 }
 
 std::array<GlobalCell, GlobalCells::kBytes>& GlobalCells::split(GlobalCell& cell) {
@@ -45,8 +79,14 @@ std::array<GlobalCell, GlobalCells::kBytes>& GlobalCells::split(GlobalCell& cell
       reads_ += more_[b.more - 1].size();
     }
     release(cell);
-    bytes_.push_back(bytes);
-    cell.bytes = static_cast<std::uint32_t>(bytes_.size());
+    if (free_bytes_.empty()) {
+      bytes_.push_back(bytes);
+      cell.bytes = static_cast<std::uint32_t>(bytes_.size());
+    } else {
+      cell.bytes = free_bytes_.back();
+      free_bytes_.pop_back();
+      bytes_[cell.bytes - 1] = bytes;
+    }
   }
   return bytes_[cell.bytes - 1];
 }

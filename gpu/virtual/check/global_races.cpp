@@ -108,7 +108,7 @@ struct GlobalRaces::Grid {
   struct Suspect {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
-    GlobalTouch before, now;
+    GlobalTouch before{}, now{};
     int lane = 0;
     std::array<std::byte, GlobalCells::kBytes> old{};
   };
@@ -123,6 +123,15 @@ struct GlobalRaces::Grid {
                 std::uint64_t address, std::uint64_t bytes);
   void tell(const Exec& exec, ReportKind kind, const GlobalTouch& before, const GlobalTouch& now, int lane,
             std::uint64_t address, std::uint64_t bytes, std::string_view more);
+  // Records what touches all of a chunk, if it is easy to see that it conflicts with nothing. Otherwise the cells have to be looked at.
+  [[nodiscard]] bool touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
+                                 GlobalChunk& chunk) const;
+  [[nodiscard]] bool is_behind(const WarpViews& warp, int lane, const GlobalTouch& before,
+                               const GlobalTouch& now) const;
+  void touch_cells(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
+                   std::uint64_t address, std::int64_t bytes);
+  void touch_lanes(const Exec& exec, const WarpViews& warp, GlobalTouch now, bool write, const WarpAccess& access);
+  void touch_groups(const Exec& exec, const WarpViews& warp, GlobalTouch now, bool write, const WarpAccess& access);
   void touch_range(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
                    const ByteRange& range);
   void tell_limit(const Exec& exec, const Op& op);
@@ -174,8 +183,8 @@ void GlobalRaces::cta_ends(Launch&, const Cta& cta) {
 void GlobalRaces::Grid::look(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
                              const GlobalCell& cell, std::uint64_t address, std::uint64_t bytes) {
   const auto against = [&](const GlobalTouch& before, ReportKind kind) {
-    if (before.is_by_nobody() || (before.strong && now.strong)) return;
-    if (before.lanes == 0 && before.same_actor(now)) return;  // an engine executes its operations in order
+    // An engine executes its operations in order, and so does a lane.
+    if (before.is_by_nobody() || (before.strong && now.strong) || before.meets_itself(now)) return;
     LaneMask lanes = now.lanes != 0 ? now.lanes : LaneMask{1} << lane;
     for (; lanes != 0; lanes &= lanes - 1) {
       const int i = std::countr_zero(lanes);
@@ -242,58 +251,132 @@ void GlobalRaces::Grid::tell_limit(const Exec& exec, const Op& op) {
   static_cast<void>(report(copy, std::move(r)));
 }
 
+// Whether each actor of `now`, lanes of the warp or an engine on behalf of `lane`, is the only one in `before` that touched its cell, or is
+// ordered after all of them; false means that each has to be checked.
+bool GlobalRaces::Grid::is_behind(const WarpViews& warp, int lane, const GlobalTouch& before,
+                                  const GlobalTouch& now) const {
+  if (before.meets_itself(now)) return true;
+  if (now.lanes != 0 && !warp.uniform()) return false;
+  const ActorKey actor = order.key(static_cast<std::uint32_t>(before.cta), before.number);
+  return before.lanes == 0 ? warp.is_ordered(lane, actor, before.step)
+                           : warp.ordered(lane).covers_warp(actor, before.step);
+}
+
+bool GlobalRaces::Grid::touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
+                                    GlobalChunk& chunk) const {
+  const auto is_harmless = [&](const GlobalTouch& before) {
+    return before.is_by_nobody() || (before.strong && now.strong) || is_behind(warp, lane, before, now);
+  };
+  if (chunk.cells != 0 || !is_harmless(chunk.write)) return false;
+  const GlobalTouch& read = chunk.read;
+  if (write) {
+    if (!is_harmless(read)) return false;
+    chunk.write = now;
+    chunk.read = GlobalTouch{};
+    return true;
+  }
+  // Whether it replaces the earlier read (GlobalCells::read).
+  if (!read.is_by_nobody() && ((now.strong && !read.strong) || !is_behind(warp, lane, read, now))) return false;
+  chunk.read = now;
+  return true;
+}
+
+// Lanes at one address, the first of which is `lane`, or one engine.
+void GlobalRaces::Grid::touch_cells(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now,
+                                    bool write, std::uint64_t address, std::int64_t bytes) {
+  cells.each(address, bytes, [&](GlobalCell& cell, std::uint64_t at, std::uint64_t count) {
+    look(exec, warp, lane, now, write, cell, at, count);
+    if (write) {
+      cells.write(cell, now);
+    } else {
+      cells.read(cell, now, [&](const GlobalTouch& t) { return is_ordered(order, warp, lane, t); });
+    }
+  });
+}
+
+// All lanes, in ascending order, at bytes of their own.
+void GlobalRaces::Grid::touch_lanes(const Exec& exec, const WarpViews& warp, GlobalTouch now, bool write,
+                                    const WarpAccess& access) {
+  const auto at = [&](int lane) { return access.addresses[static_cast<std::size_t>(lane)]; };
+  const int bytes = access.bytes, each = bytes <= 16 && bytes >= 4 ? 16 / bytes : 0;  // lanes of a chunk
+  for (int lane = 0; lane < kLanes;) {
+    const std::uint64_t address = at(lane);
+    const bool whole = each > 0 && address % GlobalCells::kChunk == 0 && lane + each <= kLanes &&
+                       at(lane + each - 1) - address == static_cast<std::uint64_t>((each - 1) * bytes);
+    GlobalChunk* const chunk = whole ? cells.chunk(address) : nullptr;
+    if (chunk == nullptr) {
+      now.lanes = LaneMask{1} << lane;
+      now.cells_each = 0;
+      touch_cells(exec, warp, lane++, now, write, address, bytes);
+      continue;
+    }
+    now.lanes = ((LaneMask{1} << each) - 1) << lane;
+    now.cells_each = (each == 1 ? 0U : 4U / static_cast<unsigned>(each)) & 3U;
+    if (!touch_chunk(warp, lane, now, write, *chunk)) {
+      for (int i = 0; i < static_cast<int>(GlobalCells::kChunk / GlobalCells::kBytes); ++i) {
+        const GlobalTouch one = now.of_cell(i);
+        touch_cells(exec, warp, std::countr_zero(one.lanes), one, write,
+                    address + static_cast<std::uint64_t>(i) * GlobalCells::kBytes, GlobalCells::kBytes);
+      }
+      if (write) cells.write(*chunk, now);
+    }
+    lane += each;
+  }
+}
+
+// Any lanes. Those at one address share a touch. All are checked before any is recorded: lanes of one instruction do not conflict here.
+void GlobalRaces::Grid::touch_groups(const Exec& exec, const WarpViews& warp, GlobalTouch now, bool write,
+                                     const WarpAccess& access) {
+  const auto address_of = [&](int lane) { return access.addresses[static_cast<std::size_t>(lane)]; };
+  const auto groups = [&](auto visit) {
+    if (access.one) {
+      now.lanes = access.lanes;
+      return visit(std::countr_zero(access.lanes));
+    }
+    for (LaneMask left = access.lanes; left != 0;) {
+      const int lead = std::countr_zero(left);
+      now.lanes = 0;
+      for (LaneMask l = left; l != 0; l &= l - 1) {
+        if (address_of(std::countr_zero(l)) == address_of(lead)) now.lanes |= l & (~l + 1);
+      }
+      left &= ~now.lanes;
+      visit(lead);
+    }
+  };
+  if (!write)
+    return groups([&](int lead) { touch_cells(exec, warp, lead, now, false, address_of(lead), access.bytes); });
+  groups([&](int lead) {
+    cells.each(address_of(lead), access.bytes, [&](GlobalCell& cell, std::uint64_t at, std::uint64_t bytes) {
+      look(exec, warp, lead, now, true, cell, at, bytes);
+    });
+  });
+  groups([&](int lead) {
+    cells.each(address_of(lead), access.bytes,
+               [&](GlobalCell& cell, std::uint64_t, std::uint64_t) { cells.write(cell, now); });
+  });
+}
+
 void GlobalRaces::access(const Exec& exec, const Op& op, const WarpAccess& access) {
   Grid& g = *grid_;
   if (g.blind()) return g.tell_limit(exec, op);
   WarpViews& warp = g.order.warp(exec);
   const bool strong = access.kind == AccessKind::atomic || access.order != Order::weak;
   const bool write = access.kind != AccessKind::load;
-  const auto address_of = [&](int lane) { return access.addresses[static_cast<std::size_t>(lane)]; };
   if (access.space == Space::global) {
-    GlobalTouch now{.cta = exec.cta.index,
-                    .number = number_of(warp.lane0()),
-                    .pc = pc_of(exec, op),
-                    .step = warp.act(access.lanes),
-                    .thread = static_cast<std::uint16_t>(thread_of(warp.lane0())),
-                    .strong = strong,
-                    .plain_store = access.kind == AccessKind::store && !strong};
-    const bool distinct = access.row || (access.lanes == kAllLanes && lane_loops().apart(access.addresses.data(), 1));
-    // Lanes at one address share a touch.
-    const auto groups = [&](auto visit) {
-      if (access.one) {
-        now.lanes = access.lanes;
-        return visit(std::countr_zero(access.lanes));
-      }
-      if (distinct) {
-        for (int lane = 0; lane < kLanes; ++lane) {
-          now.lanes = LaneMask{1} << lane;
-          visit(lane);
-        }
-        return;
-      }
-      for (LaneMask left = access.lanes; left != 0;) {
-        const int lead = std::countr_zero(left);
-        now.lanes = 0;
-        for (LaneMask l = left; l != 0; l &= l - 1) {
-          if (address_of(std::countr_zero(l)) == address_of(lead)) now.lanes |= l & (~l + 1);
-        }
-        left &= ~now.lanes;
-        visit(lead);
-      }
-    };
-    // All lanes are checked before any is recorded: lanes of one instruction do not conflict here.
-    groups([&](int lead) {
-      g.cells.each(address_of(lead), access.bytes, [&](GlobalCell& cell, std::uint64_t at, std::uint64_t bytes) {
-        g.look(exec, warp, lead, now, write, cell, at, bytes);
-        if (write) return;
-        g.cells.read(cell, now, [&](const GlobalTouch& t) { return is_ordered(g.order, warp, lead, t); });
-      });
-    });
-    if (write) {
-      groups([&](int lead) {
-        g.cells.each(address_of(lead), access.bytes,
-                     [&](GlobalCell& cell, std::uint64_t, std::uint64_t) { g.cells.write(cell, now); });
-      });
+    GlobalTouch now{};
+    now.cta = exec.cta.index;
+    now.number = number_of(warp.lane0());
+    now.pc = pc_of(exec, op);
+    now.step = warp.act(access.lanes);
+    now.thread = static_cast<std::uint16_t>(thread_of(warp.lane0()));
+    now.somebody = true;
+    now.strong = strong;
+    now.plain_store = access.kind == AccessKind::store && !strong;
+    if (access.row || (access.lanes == kAllLanes &&
+                       lane_loops().apart(access.addresses.data(), static_cast<std::uint64_t>(access.bytes)))) {
+      g.touch_lanes(exec, warp, now, write, access);
+    } else {
+      g.touch_groups(exec, warp, now, write, access);
     }
     g.tell_limit(exec, op);
   }
@@ -317,14 +400,16 @@ void GlobalRaces::stored(const Exec& exec, const Op&, const WarpAccess&) {
 void GlobalRaces::Grid::touch_range(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now,
                                     bool write, const ByteRange& range) {
   if (range.space != Space::global) return;
-  cells.each(range.address, range.bytes, [&](GlobalCell& cell, std::uint64_t at, std::uint64_t bytes) {
-    look(exec, warp, lane, now, write, cell, at, bytes);
-    if (write) {
-      cells.write(cell, now);
-    } else {
-      cells.read(cell, now, [&](const GlobalTouch& t) { return is_ordered(order, warp, lane, t); });
+  const std::uint64_t end = range.address + static_cast<std::uint64_t>(range.bytes);
+  for (std::uint64_t at = range.address; at < end;) {
+    const std::uint64_t next = std::min((at / GlobalCells::kChunk + 1) * GlobalCells::kChunk, end);
+    GlobalChunk* const chunk = next - at == GlobalCells::kChunk ? cells.chunk(at) : nullptr;
+    if (chunk == nullptr || !touch_chunk(warp, lane, now, write, *chunk)) {
+      touch_cells(exec, warp, lane, now, write, at, static_cast<std::int64_t>(next - at));
+      if (chunk != nullptr && write) cells.write(*chunk, now);
     }
-  });
+    at = next;
+  }
 }
 
 // --- engines ---------------------------------------------------------------------------------------------------------
@@ -334,11 +419,13 @@ void GlobalRaces::async_issue(const Exec& exec, const AsyncOp& op, ByteRanges re
   if (g.blind()) return;
   WarpViews& warp = g.order.warp(exec);
   const int lane = op.thread % kLanes;
-  GlobalTouch now{.cta = exec.cta.index,
-                  .pc = op.pc,
-                  .step = step_of(op.number),
-                  .thread = static_cast<std::uint16_t>(op.thread),
-                  .kind = op.kind};
+  GlobalTouch now{};
+  now.cta = exec.cta.index;
+  now.pc = op.pc;
+  now.step = step_of(op.number);
+  now.thread = static_cast<std::uint16_t>(op.thread);
+  now.kind = op.kind;
+  now.somebody = true;
   // Stores of all kinds by one thread are one engine, and so are loads of all kinds on one barrier.
   if (op.kind == AsyncKind::cp_async) {
     now.number = kCopiesOf + static_cast<std::uint32_t>(op.thread);

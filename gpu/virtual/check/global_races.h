@@ -14,7 +14,8 @@
 // Not found: missing proxy fences for global memory.
 // Source: PTX ISA, "Memory Consistency Model".
 //
-// Off by default: every access to global memory is recorded, in cells of 4 bytes that take about 70 bytes each.
+// Off by default: every access to global memory is recorded, in 52 bytes for each 16 that are accessed as a whole, and about 70 bytes for
+// each 4 of the others.
 #pragma once
 
 #include <cstddef>

@@ -1,19 +1,25 @@
-// The last accesses to each 4 bytes of global memory in one launch: the last write, and the reads since that write that
-// are not ordered before one another. A cell is split into bytes at the first access of fewer than 4 bytes, so that
-// accesses of adjacent bytes are never confused.
+// The last accesses to global memory in one launch: of each 4 bytes the last write, and the reads since that write that are not ordered
+// before one another.
 //
-//   st.global.u32 of adjacent words by a warp   32 cells, one lane each
-//   ld.global.u32 of one address by a warp      1 cell, 32 lanes
+// The cells of 4 bytes are in chunks of 16. A chunk whose cells have all been touched by the same operations, each by one lane or each by
+// all, keeps these once. It is split into cells at the first access of a part of it, and a cell into bytes at the first access of fewer
+// than 4 bytes, so that accesses of adjacent bytes are never confused.
+//
+//   st.global.u32 of adjacent words by a warp   8 chunks, four lanes each
+//   a tensor load of 256 bytes                  16 chunks, one engine
+//   ld.global.u32 of one address by a warp      1 cell of a chunk, 32 lanes
 //
 // Bounded: beyond `most_cells` or `most_reads` nothing more is recorded, and full() returns true.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -22,39 +28,64 @@
 
 namespace kvscope::ptx {
 
+// All zeros: by nobody. No member has another initial value, so that a page of chunks is cleared at once.
 struct GlobalTouch {
-  static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+  std::int32_t cta;      // linear, of the thread or of the issuer
+  std::uint32_t number;  // actor (clock.h): lane 0 of the warp, or cp.async or engine of `thread`
+  std::int32_t pc;
+  Step step;
+  LaneMask lanes;        // 0: cp.async or an engine
+  std::uint16_t thread;  // lane 0 of the warp, or the issuer
+  AsyncKind kind;
+  bool somebody : 1;
+  bool strong : 1;  // atomic, volatile, relaxed, acquire, release
+  bool plain_store : 1;
+  std::uint8_t
+      cells_each : 2;  // of a chunk: each lane, in order, has touched so many of its cells; 0: every lane all of them
 
-  std::int32_t cta = 0;            // linear, of the thread or of the issuer
-  std::uint32_t number = kNobody;  // actor (clock.h): lane 0 of the warp, or cp.async or engine of `thread`
-  std::int32_t pc = -1;
-  Step step = 0;
-  LaneMask lanes = 0;        // 0: cp.async or an engine
-  std::uint16_t thread = 0;  // lane 0 of the warp, or the issuer
-  AsyncKind kind = AsyncKind::cp_async;
-  bool strong : 1 = false;  // atomic, volatile, relaxed, acquire, release
-  bool plain_store : 1 = false;
-
-  [[nodiscard]] bool is_by_nobody() const { return number == kNobody; }
+  [[nodiscard]] bool is_by_nobody() const { return !somebody; }
   // The same warp or the same engine.
   [[nodiscard]] bool same_actor(const GlobalTouch& o) const { return cta == o.cta && number == o.number; }
   // All actors of this touch are actors of `later` as well.
   [[nodiscard]] bool is_within(const GlobalTouch& later) const {
     return same_actor(later) && (lanes & ~later.lanes) == 0;
   }
+  // The same instruction, at another time or by other lanes, as far as the order of what they touch is concerned.
+  [[nodiscard]] bool is_like(const GlobalTouch& o) const {
+    return same_actor(o) && step == o.step && pc == o.pc && lanes != 0 && o.lanes != 0;
+  }
+  // Each cell is touched by one actor, the same one in both.
+  [[nodiscard]] bool meets_itself(const GlobalTouch& o) const {
+    return same_actor(o) && lanes == o.lanes && cells_each == o.cells_each &&
+           ((lanes & (lanes - 1)) == 0 || cells_each != 0);
+  }
+  // What touches cell `i` of the chunk that this touches.
+  [[nodiscard]] GlobalTouch of_cell(int i) const {
+    GlobalTouch out = *this;
+    out.cells_each = 0;
+    if (cells_each != 0) out.lanes = LaneMask{1} << (std::countr_zero(lanes) + i / cells_each);
+    return out;
+  }
 };
 static_assert(sizeof(GlobalTouch) == 24);
 
 struct GlobalCell {
   GlobalTouch write;
-  GlobalTouch read;         // the first one since
-  std::uint32_t more = 0;   // 1 + index of the other reads in GlobalCells; 0: none
-  std::uint32_t bytes = 0;  // 1 + index of its four bytes in GlobalCells, which replace all other fields; 0: none
+  GlobalTouch read;     // the first one since
+  std::uint32_t more;   // 1 + index of the other reads in GlobalCells; 0: none
+  std::uint32_t bytes;  // 1 + index of its four bytes in GlobalCells, which replace all other fields; 0: none
 };
+
+struct GlobalChunk {
+  GlobalTouch write, read;  // of all cells
+  std::uint32_t cells;      // 1 + index of its four cells in GlobalCells, which replace all other fields; 0: none
+};
+static_assert(std::is_trivial_v<GlobalCell> && std::is_trivial_v<GlobalChunk>);
 
 class GlobalCells {
  public:
-  static constexpr std::uint64_t kBytes = 4;
+  static constexpr std::uint64_t kBytes = 4, kChunk = 16;
+  using Cells = std::array<GlobalCell, kChunk / kBytes>;
 
   GlobalCells(std::size_t most_cells, std::size_t most_reads) : most_cells_(most_cells), most_reads_(most_reads) {}
 
@@ -63,26 +94,33 @@ class GlobalCells {
   [[nodiscard]] bool full() const { return full_; }
   [[nodiscard]] std::size_t most_cells() const { return most_cells_; }
 
+  // The chunk that contains the address; null: it is not recorded.
+  [[nodiscard]] GlobalChunk* chunk(std::uint64_t address) {
+    const std::uint64_t i = address / kChunk;
+    return i / kPage == last_page_ ? &(*last_)[i % kPage] : find_page(i);
+  }
   // Calls visit(cell, address, bytes) for each cell of the range. `bytes` is 4, or 1 for a cell that is split.
   template <class Visit>
   void each(std::uint64_t address, std::int64_t count, Visit visit) {
     if (count == static_cast<std::int64_t>(kBytes) && address % kBytes == 0) [[likely]] {  // one cell
-      GlobalCell* const cell = find(address / kBytes);
-      if (cell == nullptr) return;
-      if (cell->bytes == 0) return visit(*cell, address, kBytes);
+      GlobalChunk* const here = chunk(address);
+      if (here == nullptr) return;
+      GlobalCell& cell = cells_of(*here)[address % kChunk / kBytes];
+      if (cell.bytes == 0) return visit(cell, address, kBytes);
     }
     const std::uint64_t end = address + static_cast<std::uint64_t>(count);
     for (std::uint64_t at = address; at < end;) {
       const std::uint64_t next = std::min((at / kBytes + 1) * kBytes, end);
-      GlobalCell* cell = find(at / kBytes);
-      if (cell == nullptr) {
+      GlobalChunk* const here = chunk(at);
+      if (here == nullptr) {
         at = next;
         continue;
       }
-      if (cell->bytes == 0 && next - at == kBytes) {
-        visit(*cell, at, kBytes);
+      GlobalCell& cell = cells_of(*here)[at % kChunk / kBytes];
+      if (cell.bytes == 0 && next - at == kBytes) {
+        visit(cell, at, kBytes);
       } else {
-        std::array<GlobalCell, kBytes>& bytes = split(*cell);
+        std::array<GlobalCell, kBytes>& bytes = split(cell);
         for (std::uint64_t b = at; b < next; ++b) visit(bytes[b % kBytes], b, 1);
       }
       at = next;
@@ -96,6 +134,12 @@ class GlobalCells {
     for (const GlobalTouch& t : more_[cell.more - 1]) visit(t);
   }
   void write(GlobalCell& cell, const GlobalTouch& touch);
+  // All cells of the chunk.
+  void write(GlobalChunk& chunk, const GlobalTouch& touch) {
+    if (chunk.cells != 0) release(chunk);
+    chunk.write = touch;
+    chunk.read = GlobalTouch{};
+  }
   // `older(t)`: whether the read t is ordered before this one, which then replaces it.
   template <class Older>
   void read(GlobalCell& cell, const GlobalTouch& touch, Older older) {
@@ -106,22 +150,32 @@ class GlobalCells {
       cell.read = touch;
       return;
     }
+    if (cell.read.is_like(touch)) {
+      cell.read.lanes |= touch.lanes;
+      return;
+    }
     read_more(cell, touch, replaces);
   }
 
  private:
-  static constexpr std::uint64_t kPage = 256;  // cells
-  using Page = std::array<GlobalCell, kPage>;
-  [[nodiscard]] GlobalCell* find(std::uint64_t cell) {
-    return cell / kPage == last_page_ ? &(*last_)[cell % kPage] : find_page(cell);
+  static constexpr std::uint64_t kPage = 64;  // chunks
+  using Page = std::array<GlobalChunk, kPage>;
+  [[nodiscard]] GlobalChunk* find_page(std::uint64_t chunk);
+  [[nodiscard]] Cells& cells_of(GlobalChunk& chunk) {
+    return chunk.cells != 0 ? lists_[chunk.cells - 1] : split(chunk);
   }
-  [[nodiscard]] GlobalCell* find_page(std::uint64_t cell);
+  [[nodiscard]] Cells& split(GlobalChunk& chunk);
   [[nodiscard]] std::array<GlobalCell, kBytes>& split(GlobalCell& cell);
   template <class Replaces>
   void read_more(GlobalCell& cell, const GlobalTouch& touch, Replaces replaces) {
     if (cell.more == 0) cell.more = take();
     std::vector<GlobalTouch>& more = more_[cell.more - 1];
     const std::size_t before = more.size();
+    for (std::size_t i = before; i > 0 && i + kFew > before; --i) {
+      if (!more[i - 1].is_like(touch)) continue;
+      more[i - 1].lanes |= touch.lanes;
+      return;
+    }
     if (before >= 4 && before == more.capacity()) {
       // A list of reads is cleaned whenever it has doubled: constant cost per read, even if every warp reads the cell.
       std::erase_if(more, replaces);
@@ -138,8 +192,10 @@ class GlobalCells {
     more.push_back(touch);
     ++reads_;
   }
+  static constexpr std::size_t kFew = 8;
   [[nodiscard]] std::uint32_t take();
   void release(GlobalCell& cell);
+  void release(GlobalChunk& chunk);
   // Keeps the last of several reads by one actor.
   static void keep_last_of_each(std::vector<GlobalTouch>& reads);
 
@@ -149,7 +205,10 @@ class GlobalCells {
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
   std::uint64_t last_page_ = ~std::uint64_t{0};
   Page* last_ = nullptr;
+  std::deque<Cells> lists_;
+  std::vector<std::uint32_t> free_lists_;  // 1 + indices of unused elements of lists_
   std::deque<std::array<GlobalCell, kBytes>> bytes_;
+  std::vector<std::uint32_t> free_bytes_;  // of bytes_
   std::deque<std::vector<GlobalTouch>> more_;
   std::vector<std::uint32_t> free_;  // 1 + indices of unused lists in more_
 };

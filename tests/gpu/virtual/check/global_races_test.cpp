@@ -32,6 +32,59 @@ TEST(GlobalRaces, TwoCtasThatWriteOneWordAreNamedWithTheirCtas) {
             "and a fence");
 }
 
+// Warp 1 stores a row and raises a flag. Only lane 0 of warp 0 acquires it, then all its lanes read the row, four in each chunk.
+TEST(GlobalRaces, OneLaneThatHasAcquiredDoesNotOrderItsNeighbors) {
+  const std::string body =
+      "mad.lo.u32 %r4, %r1, 4, 0; cvt.u64.u32 %rd4, %r4; add.u64 %rd4, %rd0, %rd4; mov.u32 %r5, 1; setp.eq.u32 %p3, "
+      "%r0, 32;\n"
+      "@!%p2 st.global.u32 [%rd4], %r0;\n"
+      "@!%p2 bar.warp.sync 0xffffffff;\n"
+      "@%p3 st.release.gpu.global.u32 [%rd0+2048], %r5;\n"
+      "@!%p2 bra E;\nW: @%p0 ld.acquire.gpu.global.u32 %r6, [%rd0+2048];\n@!%p0 mov.u32 %r6, 1;\nsetp.ne.u32 %p4, %r6, "
+      "1;\n@%p4 bra W;\n"
+      "bar.warp.sync 0xffff0000;\nld.global.u32 %r9, [%rd4];\nE:";
+  std::string ordered = body;
+  ordered.replace(ordered.find("0xffff0000"), 10, "0xffffffff");
+  EXPECT_THAT(watch_all(on(ordered)), IsEmpty());
+  std::string alone = body;
+  alone.replace(alone.find("bar.warp.sync 0xffff0000;"), 25, "");
+  EXPECT_THAT(watch(on(alone)).races,
+              ElementsAre(StartsWith(
+                  "RACE_WR x+4 4: write thread 33 (warp 1 lane 1) of cta (0,0,0) k.ptx:2; read thread 1 (")));
+}
+
+// A strong store races with the weak reads of a row, not with the strong ones after them.
+TEST(GlobalRaces, AStrongReadDoesNotTakeThePlaceOfAWeakOne) {
+  const std::string body =
+      "mad.lo.u32 %r4, %r1, 4, 0; cvt.u64.u32 %rd4, %r4; add.u64 %rd4, %rd0, %rd4; mov.u32 %r5, 1; setp.eq.u32 %p3, "
+      "%r0, 32;\n"
+      "@!%p2 ld.global.u32 %r9, [%rd4];\n@!%p2 ld.relaxed.gpu.global.u32 %r9, [%rd4];\n"
+      "@%p3 st.relaxed.gpu.global.u32 [%rd0+2048], %r5;\n@!%p2 bra E;\n"
+      "W: ld.relaxed.gpu.global.u32 %r6, [%rd0+2048];\nsetp.ne.u32 %p4, %r6, 1;\n@%p4 bra W;\n"
+      "st.relaxed.gpu.global.u32 [%rd4], %r0;\nE:";
+  EXPECT_THAT(watch(on(body)).races,
+              ElementsAre(StartsWith(
+                  "RACE_RW x+0 4: read thread 32 (warp 1 lane 0) of cta (0,0,0) k.ptx:2; write thread 0 (")));
+}
+
+// Lanes 0 and 1 of warp 1 read one word at one instruction, lane 0 before both raise the flags that warp 0 acquires, and lane 1 after that.
+TEST(GlobalRaces, ReadsOfOneInstructionBeforeAndAfterAFlagAreTwo) {
+  const std::string body =
+      "mov.u32 %r5, 1; mov.u32 %r20, 0; mad.lo.u32 %r4, %r1, 256, 2048; cvt.u64.u32 %rd4, %r4; add.u64 %rd4, %rd0, "
+      "%rd4; @%p2 bra A;\n"
+      "L: setp.eq.u32 %p3, %r1, %r20;\n@%p3 ld.global.u32 %r9, [%rd0];\nsetp.eq.u32 %p4, %r20, 0;\n"
+      "setp.lt.and.u32 %p5, %r1, 2, %p4;\n@%p5 st.release.gpu.global.u32 [%rd4], %r5;\nadd.u32 %r20, %r20, 1;\n"
+      "setp.lt.u32 %p4, %r20, 2;\n@%p4 bra L;\n"
+      "setp.eq.u32 %p3, %r1, 1;\n@%p3 st.relaxed.gpu.global.u32 [%rd0+3072], %r5;\nbra E;\n"
+      "A: @!%p0 bra E;\nB: ld.acquire.gpu.global.u32 %r6, [%rd0+2048];\nsetp.ne.u32 %p4, %r6, 1;\n@%p4 bra B;\n"
+      "C: ld.acquire.gpu.global.u32 %r6, [%rd0+2304];\nsetp.ne.u32 %p4, %r6, 1;\n@%p4 bra C;\n"
+      "D: ld.relaxed.gpu.global.u32 %r6, [%rd0+3072];\nsetp.ne.u32 %p4, %r6, 1;\n@%p4 bra D;\nst.global.u32 [%rd0], "
+      "%r5;\nE:";
+  EXPECT_THAT(watch(on(body)).races,
+              ElementsAre(StartsWith(
+                  "RACE_RW x+0 4: read thread 33 (warp 1 lane 1) of cta (0,0,0) k.ptx:3; write thread 0 (")));
+}
+
 TEST(GlobalRaces, AreOffByDefault) {
   EXPECT_THAT(watch({.body = "mov.u32 %r4, %ctaid.x;\n@%p0 st.global.u32 [%rd0+16], %r4;", .grid = 2}).races,
               IsEmpty());

@@ -18,11 +18,13 @@ void each_thread(const Exec& exec, LaneMask lanes, Body body) {
 
 }  // namespace
 
-Oracle::Oracle(std::int64_t threads)
+Oracle::Oracle(std::int64_t threads, Space space)
     : threads_(static_cast<std::size_t>(threads + kLanes - 1) / kLanes * kLanes),
+      space_(space),
       clocks_(threads_, Clock(2 * threads_)),
       fenced_(threads_),
       pending_(threads_),
+      met_(threads_),
       copies_(threads_) {
   for (std::size_t t = 0; t < threads_; ++t) clocks_[t][t] = 1;
 }
@@ -46,6 +48,7 @@ void Oracle::look(std::size_t thread, std::uint64_t address, std::int64_t bytes,
       for (const Touch& before : all) {
         if (before.actor == now.actor || (before.strong && now.strong)) continue;
         if (clocks_[thread][before.actor] >= before.stamp) continue;
+        if ((write || now.strong) && !met_[thread].empty() && met_[thread][before.actor] >= before.stamp) continue;
         races_.insert({kind, before.pc, now.pc});
         if (!only_last || &before == &all.back()) certain_.insert({kind, before.pc, now.pc});
       }
@@ -69,7 +72,7 @@ void Oracle::keep(std::uint64_t address, std::int64_t bytes, const Touch& now, b
 }
 
 void Oracle::access(const Exec& exec, const Op& op, const WarpAccess& access) {
-  if (access.space != Space::shared) return;
+  if (access.space != space_) return;
   ++instructions_;
   const bool strong = access.kind == AccessKind::atomic || access.order != Order::weak;
   const bool writes = access.kind != AccessKind::load;
@@ -105,26 +108,47 @@ void Oracle::fence(const Exec& exec, LaneMask lanes, Order, Scope) {
   each_thread(exec, lanes, [&](std::size_t t, int) {
     if (!pending_[t].empty()) join(clocks_[t], pending_[t]);
     pending_[t].clear();
+    if (!met_[t].empty()) join(clocks_[t], met_[t]);
+    met_[t].clear();
     fenced_[t] = clocks_[t];
   });
 }
 
+// What the thread has seen by relaxed reads, or met at barriers, without a fence since.
+void Oracle::hand_on(std::size_t thread, Clock& to) const {
+  if (space_ != Space::global) return;
+  if (!pending_[thread].empty()) join(to, pending_[thread]);
+  if (!met_[thread].empty()) join(to, met_[thread]);
+}
+
 void Oracle::barrier_arrive(const Exec& exec, int barrier, LaneMask lanes, bool) {
-  each_thread(exec, lanes, [&](std::size_t t, int) { join(barriers_[barrier], clocks_[t]); });
+  each_thread(exec, lanes, [&](std::size_t t, int) {
+    join(barriers_[barrier], clocks_[t]);
+    hand_on(t, pending_at_[barrier]);
+  });
 }
 
 void Oracle::barrier_done(Launch&, const Cta&, int barrier, std::span<const LaneMask>,
                           std::span<const LaneMask> waiting) {
   for (std::size_t t = 0; t < threads_; ++t) {
-    if ((waiting[t / kLanes] >> t % kLanes & 1) != 0) join(clocks_[t], barriers_[barrier]);
+    if ((waiting[t / kLanes] >> t % kLanes & 1) == 0) continue;
+    join(clocks_[t], barriers_[barrier]);
+    if (!pending_at_[barrier].empty()) join(met_[t], pending_at_[barrier]);
   }
   barriers_.erase(barrier);
+  pending_at_.erase(barrier);
 }
 
 void Oracle::warp_barrier(const Exec& exec, LaneMask lanes) {
-  Clock all;
-  each_thread(exec, lanes, [&](std::size_t t, int) { join(all, clocks_[t]); });
-  each_thread(exec, lanes, [&](std::size_t t, int) { join(clocks_[t], all); });
+  Clock all, pending;
+  each_thread(exec, lanes, [&](std::size_t t, int) {
+    join(all, clocks_[t]);
+    hand_on(t, pending);
+  });
+  each_thread(exec, lanes, [&](std::size_t t, int) {
+    join(clocks_[t], all);
+    if (!pending.empty()) join(met_[t], pending);
+  });
 }
 
 void Oracle::mbarrier(Launch&, const Cta&, const Exec* exec, LaneMask lanes, MbarrierEvent event, std::uint64_t address,

@@ -1,4 +1,4 @@
-// Happens-before by brute force: every clock has a number for each thread and for each thread's copies; every thread
+// Happens-before of one CTA's accesses to shared memory, or to global memory, by brute force: every clock has a number for each thread and for each thread's copies; every thread
 // and every object has a clock; every byte has its last write and all reads since. A monitor of the same launch as the
 // checker, with which it shares no code.
 #pragma once
@@ -18,7 +18,7 @@ namespace kvscope::ptx::test {
 
 class Oracle final : public Monitor {
  public:
-  explicit Oracle(std::int64_t threads);
+  explicit Oracle(std::int64_t threads, Space space = Space::shared);
 
   // (kind: "RACE_WW", pc before, pc now)
   using Race = std::tuple<std::string, std::int32_t, std::int32_t>;
@@ -62,13 +62,18 @@ class Oracle final : public Monitor {
   void keep(std::uint64_t address, std::int64_t bytes, const Touch& now, bool write);
   void tick(std::size_t thread) { ++clocks_[thread][thread]; }
   static void join(Clock& to, const Clock& from);
+  void hand_on(std::size_t thread, Clock& to) const;
   [[nodiscard]] Object& object(std::uint64_t address);
 
   std::size_t threads_;
-  std::vector<Clock> clocks_;                                                 // [threads]
-  std::vector<Clock> fenced_, pending_;                                       // [threads]; empty: none
+  Space space_;
+  std::vector<Clock> clocks_;            // [threads]
+  std::vector<Clock> fenced_, pending_;  // [threads]; empty: none
+  // Of global memory: what others had pending that a thread has met at a barrier. Orders its writes and strong reads, and at its next
+  // fence everything.
+  std::vector<Clock> met_;                                                    // [threads]; empty: none
   std::vector<std::vector<std::pair<std::uint64_t, std::uint32_t>>> copies_;  // [threads] number -> stamp
-  std::map<int, Clock> barriers_;
+  std::map<int, Clock> barriers_, pending_at_;                                // by barrier
   std::map<std::uint64_t, Object> objects_;
   std::map<std::uint64_t, Clock> flags_;
   std::map<std::uint64_t, Byte> bytes_;

@@ -1,5 +1,5 @@
-// Random programs of loads, stores, atomics, barriers, fences, flags and copies: the checker finds exactly the races that
-// the brute-force oracle finds.
+// Random programs of loads, stores, atomics, barriers, fences, flags and copies, in shared and in global memory: the checkers find exactly
+// the races that the brute-force oracle finds.
 #include "tests/gpu/virtual/check/oracle.h"
 
 #include <fmt/format.h>
@@ -163,6 +163,56 @@ struct RandomProgram {
                                                            : "ld.relaxed.cta.shared.u32 %r12, [%r11]"));
     }
   }
+  // The same kinds of accesses in global memory; %r58 is 0.
+  void one_in_global() {
+    const auto access = [&](int size, const std::string& form) {
+      const std::size_t begin = text.size();
+      if (below(4) == 0) {
+        text += fmt::format("mad.lo.u32 %r11, %r1, {}, {}; mad.lo.u32 %r11, %r2, {}, %r11;\n", size, 16 * below(4),
+                            below(2) * 32 * size);  // rows
+      } else {
+        place(size);
+        for (std::size_t at = text.find("%r60", begin); at != std::string::npos; at = text.find("%r60", at))
+          text.replace(at, 4, "%r58");
+      }
+      text += "cvt.u64.u32 %rd11, %r11; add.u64 %rd11, %rd0, %rd11;\n@%p3 " + form + ";\n";
+    };
+    const int sizes[] = {1, 2, 4, 4, 8, 16};
+    const int size = sizes[below(6)];
+    choose();
+    switch (below(12)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        access(size, size == 16  ? "ld.global.v4.u32 {%r12, %r13, %r14, %r15}, [%rd11]"
+                     : size == 8 ? "ld.global.v2.u32 {%r12, %r13}, [%rd11]"
+                                 : fmt::format("ld.global.u{} %r12, [%rd11]", 8 * size));
+        break;
+      case 4:
+      case 5:
+      case 6:
+        access(size, size == 16  ? "st.global.v4.u32 [%rd11], {%r0, %r0, %r0, %r0}"
+                     : size == 8 ? "st.global.v2.u32 [%rd11], {%r0, %r0}"
+                                 : fmt::format("st.global.u{} [%rd11], %r0", 8 * size));
+        break;
+      case 7:
+        access(4, below(2) == 0 ? "red.global.add.u32 [%rd11], 1" : "ld.relaxed.gpu.global.u32 %r12, [%rd11]");
+        break;
+      case 8:
+        text += "bar.sync 0;\n";
+        break;
+      case 9:
+        text += fmt::format("setp.eq.u32 %p4, %r2, {};\n@%p4 bar.warp.sync 0xffffffff;\n", below(2));
+        break;
+      case 10:
+        text += "@%p3 fence.acq_rel.gpu;\n";
+        break;
+      default:
+        text += below(2) == 0 ? fmt::format("@%p3 st.release.gpu.global.u32 [%rd0+{}], %r0;\n", 3968 + 4 * below(2))
+                              : fmt::format("@%p3 ld.acquire.gpu.global.u32 %r12, [%rd0+{}];\n", 3968 + 4 * below(2));
+    }
+  }
   void wait() {
     choose();
     const int object = objects++;
@@ -173,20 +223,13 @@ struct RandomProgram {
   }
 };
 
-// One program through both.
-void compare_one() {
-  RandomProgram program;
-  for (int object = 0; object < kObjects; ++object)
-    program.text += fmt::format("@%p0 mbarrier.init.shared.b64 [n+{}], 1;\n", 8 * object);
-  program.text += "bar.sync 0;\n";
-  const int length = 4 + below(40);
-  for (int i = 0; i < length; ++i) program.one();
-  Oracle oracle(kThreads);
+// Runs the program under the checkers and the oracle.
+void compare(const RandomProgram& program, const CheckOptions& checks, Oracle& oracle) {
   Watched kernel{.body = program.text, .threads = kThreads};
   kernel.launch.policy = below(3) == 0 ? Policy::late : below(2) == 0 ? Policy::early : Policy::seeded;
   if (kernel.launch.policy == Policy::seeded) kernel.launch.seed = static_cast<std::uint64_t>(1 + below(1000));
   kernel.launch.max_reports = 10'000;
-  kernel.checks = {.init = false, .race = {.same_value = SameValue::error, .init_fence = false}, .nc_modified = false};
+  kernel.checks = checks;
   kernel.also = &oracle;
   const Seen seen = watch(kernel);
   std::set<Oracle::Race> found;
@@ -213,7 +256,34 @@ void compare_one() {
 
 TEST(RaceChecker, FindsTheRacesThatTheBruteForceOracleFinds) {
   EXPECT_TRUE(prop::check("the same races", [] {
-    for (int i = 0; i < 10; ++i) compare_one();
+    for (int i = 0; i < 10; ++i) {
+      RandomProgram program;
+      for (int object = 0; object < kObjects; ++object)
+        program.text += fmt::format("@%p0 mbarrier.init.shared.b64 [n+{}], 1;\n", 8 * object);
+      program.text += "bar.sync 0;\n";
+      for (int length = 4 + below(40); length > 0; --length) program.one();
+      Oracle oracle(kThreads);
+      compare(program,
+              {.init = false, .race = {.same_value = SameValue::error, .init_fence = false}, .nc_modified = false},
+              oracle);
+    }
+  }));
+}
+
+TEST(GlobalRaces, AreThoseThatTheBruteForceOracleFinds) {
+  EXPECT_TRUE(prop::check("the same races", [] {
+    for (int i = 0; i < 10; ++i) {
+      RandomProgram program;
+      program.text = "mov.u32 %r58, 0;\n";
+      for (int length = 4 + below(40); length > 0; --length) program.one_in_global();
+      Oracle oracle(kThreads, Space::global);
+      compare(program,
+              {.init = false,
+               .race = {.races = false, .proxy = false, .same_value = SameValue::error},
+               .nc_modified = false,
+               .global_race = true},
+              oracle);
+    }
   }));
 }
 
