@@ -5,20 +5,6 @@
 
 namespace kvscope::ptx {
 
-void GlobalCells::clear() {
-  cells_ = reads_ = 0;
-  full_ = false;
-  pages_.clear();
-  last_page_ = ~std::uint64_t{0};
-  last_ = nullptr;
-  lists_.clear();
-  free_lists_.clear();
-  bytes_.clear();
-  free_bytes_.clear();
-  more_.clear();
-  free_.clear();
-}
-
 GlobalChunk* GlobalCells::find_page(std::uint64_t chunk) {
   static constexpr std::size_t kCells = kPage * kChunk / kBytes;
   const std::uint64_t page = chunk / kPage;
@@ -37,14 +23,8 @@ GlobalChunk* GlobalCells::find_page(std::uint64_t chunk) {
 }
 
 GlobalCells::Cells& GlobalCells::split(GlobalChunk& chunk) {
-  if (free_lists_.empty()) {
-    lists_.emplace_back();
-    chunk.cells = static_cast<std::uint32_t>(lists_.size());
-  } else {
-    chunk.cells = free_lists_.back();
-    free_lists_.pop_back();
-  }
-  Cells& cells = lists_[chunk.cells - 1];
+  chunk.cells = lists_.take();
+  Cells& cells = lists_[chunk.cells];
   if (chunk.write.is_by_nobody() && chunk.read.is_by_nobody()) {
     cells = {};
     return cells;
@@ -57,55 +37,38 @@ GlobalCells::Cells& GlobalCells::split(GlobalChunk& chunk) {
 }
 
 void GlobalCells::release(GlobalChunk& chunk) {
-  for (GlobalCell& cell : lists_[chunk.cells - 1]) {
+  for (GlobalCell& cell : lists_[chunk.cells]) {
     if (cell.bytes != 0) {
-      for (GlobalCell& byte : bytes_[cell.bytes - 1]) release(byte);
-      free_bytes_.push_back(cell.bytes);
+      for (GlobalCell& byte : bytes_[cell.bytes]) release(byte);
+      bytes_.give_back(cell.bytes);
     }
     release(cell);
   }
-  free_lists_.push_back(chunk.cells);
+  lists_.give_back(chunk.cells);
   chunk.cells = 0;
 }
 
 std::array<GlobalCell, GlobalCells::kBytes>& GlobalCells::split(GlobalCell& cell) {
   if (cell.bytes == 0) {
-    std::array<GlobalCell, kBytes> bytes;
-    for (GlobalCell& b : bytes) {
-      b = cell;
+    const std::uint32_t number = bytes_.take();
+    for (GlobalCell& byte : bytes_[number]) {
+      byte = cell;
       if (cell.more == 0) continue;
-      b.more = take();
-      more_[b.more - 1] = more_[cell.more - 1];
-      reads_ += more_[b.more - 1].size();
+      byte.more = more_.take();
+      more_[byte.more] = more_[cell.more];
+      reads_ += more_[byte.more].size();
     }
     release(cell);
-    if (free_bytes_.empty()) {
-      bytes_.push_back(bytes);
-      cell.bytes = static_cast<std::uint32_t>(bytes_.size());
-    } else {
-      cell.bytes = free_bytes_.back();
-      free_bytes_.pop_back();
-      bytes_[cell.bytes - 1] = bytes;
-    }
+    cell.bytes = number;
   }
-  return bytes_[cell.bytes - 1];
-}
-
-std::uint32_t GlobalCells::take() {
-  if (free_.empty()) {
-    more_.emplace_back();
-    return static_cast<std::uint32_t>(more_.size());
-  }
-  const std::uint32_t place = free_.back();
-  free_.pop_back();
-  return place;
+  return bytes_[cell.bytes];
 }
 
 void GlobalCells::release(GlobalCell& cell) {
   if (cell.more == 0) return;
-  reads_ -= more_[cell.more - 1].size();
-  more_[cell.more - 1].clear();
-  free_.push_back(cell.more);
+  reads_ -= more_[cell.more].size();
+  more_[cell.more].clear();
+  more_.give_back(cell.more);
   cell.more = 0;
 }
 

@@ -324,22 +324,18 @@ void GlobalRaces::Grid::touch_lanes(const Exec& exec, const WarpViews& warp, Glo
   }
 }
 
-// Any lanes. Those at one address share a touch. All are checked before any is recorded: lanes of one instruction do not conflict here.
+// Any lanes. All writes are checked before any is recorded: lanes of one instruction do not conflict here. Those at one address share a
+// touch; reads do so in any case (GlobalCells::read).
 void GlobalRaces::Grid::touch_groups(const Exec& exec, const WarpViews& warp, GlobalTouch now, bool write,
                                      const WarpAccess& access) {
   const auto address_of = [&](int lane) { return access.addresses[static_cast<std::size_t>(lane)]; };
   const auto groups = [&](auto visit) {
-    if (access.one) {
-      now.lanes = access.lanes;
-      return visit(std::countr_zero(access.lanes));
-    }
-    for (LaneMask left = access.lanes; left != 0;) {
+    for (LaneMask left = access.lanes; left != 0; left &= ~now.lanes) {
       const int lead = std::countr_zero(left);
-      now.lanes = 0;
-      for (LaneMask l = left; l != 0; l &= l - 1) {
+      now.lanes = access.one ? left : left & (~left + 1);
+      for (LaneMask l = left & ~now.lanes; write && l != 0; l &= l - 1) {
         if (address_of(std::countr_zero(l)) == address_of(lead)) now.lanes |= l & (~l + 1);
       }
-      left &= ~now.lanes;
       visit(lead);
     }
   };

@@ -17,7 +17,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <type_traits>
 #include <unordered_map>
@@ -72,15 +71,41 @@ static_assert(sizeof(GlobalTouch) == 24);
 struct GlobalCell {
   GlobalTouch write;
   GlobalTouch read;     // the first one since
-  std::uint32_t more;   // 1 + index of the other reads in GlobalCells; 0: none
-  std::uint32_t bytes;  // 1 + index of its four bytes in GlobalCells, which replace all other fields; 0: none
+  std::uint32_t more;   // number of the other reads in GlobalCells; 0: none
+  std::uint32_t bytes;  // number of its four bytes in GlobalCells, which replace all other fields; 0: none
 };
 
 struct GlobalChunk {
   GlobalTouch write, read;  // of all cells
-  std::uint32_t cells;      // 1 + index of its four cells in GlobalCells, which replace all other fields; 0: none
+  std::uint32_t cells;      // number of its four cells in GlobalCells, which replace all other fields; 0: none
 };
 static_assert(std::is_trivial_v<GlobalCell> && std::is_trivial_v<GlobalChunk>);
+
+// Elements by number, from 1 on, that stay where they are. Those that were given back are used again, as they were left.
+template <class T>
+class Pool {
+ public:
+  [[nodiscard]] T& operator[](std::uint32_t number) { return (*blocks_[(number - 1) / kBlock])[(number - 1) % kBlock]; }
+  [[nodiscard]] const T& operator[](std::uint32_t number) const {
+    return (*blocks_[(number - 1) / kBlock])[(number - 1) % kBlock];
+  }
+  [[nodiscard]] std::uint32_t take() {
+    if (!free_.empty()) {
+      const std::uint32_t number = free_.back();
+      free_.pop_back();
+      return number;
+    }
+    if (count_ == blocks_.size() * kBlock) blocks_.push_back(std::make_unique<std::array<T, kBlock>>());
+    return static_cast<std::uint32_t>(++count_);
+  }
+  void give_back(std::uint32_t number) { free_.push_back(number); }
+
+ private:
+  static constexpr std::size_t kBlock = 64;
+  std::vector<std::unique_ptr<std::array<T, kBlock>>> blocks_;
+  std::size_t count_ = 0;
+  std::vector<std::uint32_t> free_;
+};
 
 class GlobalCells {
  public:
@@ -89,7 +114,6 @@ class GlobalCells {
 
   GlobalCells(std::size_t most_cells, std::size_t most_reads) : most_cells_(most_cells), most_reads_(most_reads) {}
 
-  void clear();
   // Whether an access was not recorded.
   [[nodiscard]] bool full() const { return full_; }
   [[nodiscard]] std::size_t most_cells() const { return most_cells_; }
@@ -131,7 +155,7 @@ class GlobalCells {
   void each_read(const GlobalCell& cell, Visit visit) const {
     if (!cell.read.is_by_nobody()) visit(cell.read);
     if (cell.more == 0) return;
-    for (const GlobalTouch& t : more_[cell.more - 1]) visit(t);
+    for (const GlobalTouch& t : more_[cell.more]) visit(t);
   }
   void write(GlobalCell& cell, const GlobalTouch& touch);
   // All cells of the chunk.
@@ -146,12 +170,12 @@ class GlobalCells {
     const auto replaces = [&](const GlobalTouch& t) {
       return (t.strong || !touch.strong) && (t.is_within(touch) || older(t));
     };
-    if (cell.read.is_by_nobody() || (cell.more == 0 && replaces(cell.read))) {
-      cell.read = touch;
-      return;
-    }
     if (cell.read.is_like(touch)) {
       cell.read.lanes |= touch.lanes;
+      return;
+    }
+    if (cell.read.is_by_nobody() || (cell.more == 0 && replaces(cell.read))) {
+      cell.read = touch;
       return;
     }
     read_more(cell, touch, replaces);
@@ -161,15 +185,13 @@ class GlobalCells {
   static constexpr std::uint64_t kPage = 64;  // chunks
   using Page = std::array<GlobalChunk, kPage>;
   [[nodiscard]] GlobalChunk* find_page(std::uint64_t chunk);
-  [[nodiscard]] Cells& cells_of(GlobalChunk& chunk) {
-    return chunk.cells != 0 ? lists_[chunk.cells - 1] : split(chunk);
-  }
+  [[nodiscard]] Cells& cells_of(GlobalChunk& chunk) { return chunk.cells != 0 ? lists_[chunk.cells] : split(chunk); }
   [[nodiscard]] Cells& split(GlobalChunk& chunk);
   [[nodiscard]] std::array<GlobalCell, kBytes>& split(GlobalCell& cell);
   template <class Replaces>
   void read_more(GlobalCell& cell, const GlobalTouch& touch, Replaces replaces) {
-    if (cell.more == 0) cell.more = take();
-    std::vector<GlobalTouch>& more = more_[cell.more - 1];
+    if (cell.more == 0) cell.more = more_.take();
+    std::vector<GlobalTouch>& more = more_[cell.more];
     const std::size_t before = more.size();
     for (std::size_t i = before; i > 0 && i + kFew > before; --i) {
       if (!more[i - 1].is_like(touch)) continue;
@@ -193,7 +215,6 @@ class GlobalCells {
     ++reads_;
   }
   static constexpr std::size_t kFew = 8;
-  [[nodiscard]] std::uint32_t take();
   void release(GlobalCell& cell);
   void release(GlobalChunk& chunk);
   // Keeps the last of several reads by one actor.
@@ -205,12 +226,9 @@ class GlobalCells {
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
   std::uint64_t last_page_ = ~std::uint64_t{0};
   Page* last_ = nullptr;
-  std::deque<Cells> lists_;
-  std::vector<std::uint32_t> free_lists_;  // 1 + indices of unused elements of lists_
-  std::deque<std::array<GlobalCell, kBytes>> bytes_;
-  std::vector<std::uint32_t> free_bytes_;  // of bytes_
-  std::deque<std::vector<GlobalTouch>> more_;
-  std::vector<std::uint32_t> free_;  // 1 + indices of unused lists in more_
+  Pool<Cells> lists_;
+  Pool<std::array<GlobalCell, kBytes>> bytes_;
+  Pool<std::vector<GlobalTouch>> more_;
 };
 
 }  // namespace kvscope::ptx
