@@ -4,8 +4,8 @@
 //   element (b, h, i, t) is data[b * sequence_stride + h * head_stride + i * query_stride + first_key[b] + t]
 //
 // for query i and key t of sequence b. A stride of 0 shares the numbers. In an integer type, 0 hides the key and any
-// other number adds nothing. A float of at most kHiddenBias hides the key too: engines write the lowest number of a
-// type for minus infinity.
+// other number adds nothing. A float of at most hidden_bias hides the key too: engines write the lowest number of a
+// type for minus infinity, or -10000.
 //
 // A hidden key has the weight 0, is not counted as a key of its row, and its bias is not a score: smax leaves it out.
 // K and V of hidden keys are read, so they must be finite. A row whose keys are all hidden is a row without keys.
@@ -25,6 +25,11 @@ namespace kvscope::attention {
 
 inline constexpr double kHiddenBias = -1e4;
 
+// kHiddenBias as a number of the type: bf16 has steps of 64 there, and -10000 becomes -9984.
+[[nodiscard]] constexpr double hidden_bias(DType dtype) {
+  return dtype == DType::bf16 ? -9984 : kHiddenBias;
+}
+
 struct ScoreBias {
   const std::byte* data = nullptr;  // null: none
   DType dtype = DType::f32;
@@ -40,7 +45,7 @@ struct ScoreBias {
     const std::int64_t element = sequence * sequence_stride + head * head_stride + query * query_stride + start + key;
     const double x = load_as_double(dtype, data + element * size_of(dtype));
     if (!is_float(dtype)) return x != 0 ? 0 : kHidden;
-    return x <= kHiddenBias ? kHidden : x;
+    return x <= hidden_bias(dtype) ? kHidden : x;
   }
 };
 

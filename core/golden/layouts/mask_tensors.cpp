@@ -124,7 +124,7 @@ void keep_values(const Tensor& tensor, const MaskValues& values, const MaskWalk&
     const bool additive = values.additive();
     for (std::int64_t at = 0; at < walk.end; ++at) {
       const double x = values.number(at);
-      kept.values.push_back((additive ? x > attention::kHiddenBias : x != 0) ? 1 : 0);
+      kept.values.push_back((additive ? x > attention::hidden_bias(tensor.dtype) : x != 0) ? 1 : 0);
     }
   } else {
     kept.form = QueryMasks::Form::custom;
@@ -210,7 +210,9 @@ void apply_mask_tensors(LayoutReader& r, const CacheScales& scales, PreparedProb
   report(r, given, wrong.first, wrong.others);
   if (!r.ok()) return;
   r.warnings.insert(r.warnings.end(), reading.warnings.begin(), reading.warnings.end());
-  if (wrong.doubt) r.warnings.push_back(fmt::format("{}: {}", wrong.doubt->object, wrong.doubt->message()));
+  for (const auto& doubt : {wrong.doubt, padding_as_rows(given, tensor, reading.walk, batch)}) {
+    if (doubt) r.warnings.push_back(fmt::format("{}: {}", doubt->object, doubt->message()));
+  }
   prepared.mask_tensor = given;
   const MaskValues values(tensor, reading.walk);
   // Scales by place belong to the pages of the input, which a list of keys replaces.
