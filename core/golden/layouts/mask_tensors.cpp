@@ -102,13 +102,13 @@ attention::ScoreBias bias_of(const Tensor& tensor, const MaskValues& values, con
 // a value for each query and key of each sequence.
 void keep_values(const Tensor& tensor, const MaskValues& values, const MaskWalk& walk, const MaskBatch& batch,
                  QueryMasks& kept) {
-  const bool tree = walk.form == MaskForm::tree && walk.rows > 0;
-  if (walk.form == MaskForm::packed) {
-    kept.form = QueryMasks::Form::packed;
+  if (walk.bits) {
+    kept.form = walk.form == MaskForm::packed ? QueryMasks::Form::packed : QueryMasks::Form::packed_tree;
+    kept.word_bits = kvscope::bits(tensor.dtype);
+    kept.row_bits = walk.query_stride.empty() ? kept.word_bits : walk.query_stride.front();  // of trees: all are alike
     for (const std::byte byte : tensor.bytes) kept.values.push_back(static_cast<std::uint8_t>(byte));
-  } else if (tree || walk.form == MaskForm::custom) {
-    kept.form = tree ? QueryMasks::Form::tree : QueryMasks::Form::custom;
-    kept.tree = tree ? walk.rows : 0;
+  } else if (walk.form == MaskForm::tree || walk.form == MaskForm::custom) {
+    kept.form = walk.form == MaskForm::tree ? QueryMasks::Form::tree : QueryMasks::Form::custom;
     const bool additive = values.additive();
     for (std::int64_t at = 0; at < walk.end; ++at) {
       const double x = values.number(at);
