@@ -30,25 +30,8 @@ class MaskBatch:
 
     def __init__(self, form, dtype, seed):
         rng = np.random.default_rng([seed, len(form)])
-        self.form, self.dtype = form, dtype
-        self.lengths, self.queries = (LENGTHS, QUERIES) if form != "tree" else ([21, 37, 13], [6, 6, 6])
-        self.starts = np.concatenate([[0], np.cumsum(self.queries)])
-        pages = [-(-n // PAGE) for n in self.lengths]
-        blocks = sum(pages) + 4
-        order = rng.permutation(blocks)
-        table = np.full((len(pages), max(pages)), order[-1])
-        for row, own in zip(table, np.split(order[:sum(pages)], np.cumsum(pages)[:-1])):
-            row[:len(own)] = own
-        self.slots = [table[b][np.arange(n) // PAGE] * PAGE + np.arange(n) % PAGE for b, n in enumerate(self.lengths)]
-        q, k, v = (to_bits(dtype, rng.standard_normal(shape)) for shape in
-                   [(self.starts[-1], HEADS, DIM), (blocks, PAGE, KV_HEADS, DIM), (blocks, PAGE, KV_HEADS, DIM)])
-        self.q = to_real(dtype, q).astype(float)
-        self.k, self.v = (to_real(dtype, x).astype(float).reshape(-1, KV_HEADS, DIM) for x in (k, v))
-        self.value_dim, self.scale = DIM, DIM ** -0.5
-        self.arrays = {suffixed("q", dtype): q, suffixed("k_cache", dtype): k, suffixed("v_cache", dtype): v,
-                       "block_table": table.astype(np.int32), "cache_seqlens": np.array(self.lengths, np.int32),
-                       "query_offsets": self.starts.astype(np.int32)}
-        self.options = ["--layout", "nhd"]
+        self.form = form
+        self.fill(dtype, *((LENGTHS, QUERIES) if form != "tree" else ([21, 37, 13], [6, 6, 6])), rng)
         if form == "tree":
             trees = rng.random((3, 6, 6)) < 0.5
             trees |= np.eye(6, dtype=bool)
@@ -66,6 +49,27 @@ class MaskBatch:
             self.memory = np.concatenate([np.packbits(m.ravel(), bitorder="little") for m in masks])
             self.first = np.concatenate([[0], np.cumsum([(m.size + 7) // 8 for m in masks])])
             self.arrays["packed_custom_mask"] = self.memory
+
+    def fill(self, dtype, lengths, queries, rng):
+        """q and the pages of sequences of these sizes."""
+        self.dtype, self.lengths, self.queries = dtype, lengths, queries
+        self.starts = np.concatenate([[0], np.cumsum(self.queries)])
+        pages = [-(-n // PAGE) for n in self.lengths]
+        blocks = sum(pages) + 4
+        order = rng.permutation(blocks)
+        table = np.full((len(pages), max(pages)), order[-1])
+        for row, own in zip(table, np.split(order[:sum(pages)], np.cumsum(pages)[:-1])):
+            row[:len(own)] = own
+        self.slots = [table[b][np.arange(n) // PAGE] * PAGE + np.arange(n) % PAGE for b, n in enumerate(self.lengths)]
+        q, k, v = (to_bits(dtype, rng.standard_normal(shape)) for shape in
+                   [(self.starts[-1], HEADS, DIM), (blocks, PAGE, KV_HEADS, DIM), (blocks, PAGE, KV_HEADS, DIM)])
+        self.q = to_real(dtype, q).astype(float)
+        self.k, self.v = (to_real(dtype, x).astype(float).reshape(-1, KV_HEADS, DIM) for x in (k, v))
+        self.value_dim, self.scale = DIM, DIM ** -0.5
+        self.arrays = {suffixed("q", dtype): q, suffixed("k_cache", dtype): k, suffixed("v_cache", dtype): v,
+                       "block_table": table.astype(np.int32), "cache_seqlens": np.array(self.lengths, np.int32),
+                       "query_offsets": self.starts.astype(np.int32)}
+        self.options = ["--layout", "nhd"]
 
     def value(self, at):
         return self.memory[at] != 0 if 0 <= at < len(self.memory) else False
@@ -97,14 +101,10 @@ class TreeBatch(MaskBatch):
     different sizes, a value for each pair of nodes."""
 
     def __init__(self, form, dtype, seed):
-        super().__init__("custom", dtype, seed)
         rng = np.random.default_rng([seed, 77])
         self.form = form
-        del self.arrays["custom_mask"]
-        if form in ("words", "word"):
-            self.resize([self.nodes_of(form)] * 3, dtype, rng)
-        else:
-            self.resize([5, 7, 4], dtype, rng)
+        queries = {"words": [37] * 3, "word": [11] * 3}.get(form, [5, 7, 4])
+        self.fill(dtype, [n + before for n, before in zip(queries, (17, 26, 9))], queries, rng)
         trees = [rng.random((n, n)) < 0.5 for n in self.queries]
         for own in trees:
             own |= np.eye(len(own), dtype=bool)
@@ -124,34 +124,10 @@ class TreeBatch(MaskBatch):
             rows = np.frombuffer(self.memory, np.int32).reshape(3, -1, self.words)
             self.arrays["spec_decoding_packed_mask"] = rows
 
-    @staticmethod
-    def nodes_of(form):
-        return 37 if form == "words" else 11
-
-    def resize(self, queries, dtype, rng):
-        """Other numbers of queries, in longer sequences."""
-        self.queries = queries
-        self.lengths = [n + extra for n, extra in zip(queries, (17, 26, 9))]
-        self.starts = np.concatenate([[0], np.cumsum(queries)])
-        pages = [-(-n // PAGE) for n in self.lengths]
-        blocks = sum(pages) + 4
-        order = rng.permutation(blocks)
-        table = np.full((len(pages), max(pages)), order[-1])
-        for row, own in zip(table, np.split(order[:sum(pages)], np.cumsum(pages)[:-1])):
-            row[:len(own)] = own
-        self.slots = [table[b][np.arange(n) // PAGE] * PAGE + np.arange(n) % PAGE for b, n in enumerate(self.lengths)]
-        q, k, v = (to_bits(dtype, rng.standard_normal(shape)) for shape in
-                   [(self.starts[-1], HEADS, DIM), (blocks, PAGE, KV_HEADS, DIM), (blocks, PAGE, KV_HEADS, DIM)])
-        self.q = to_real(dtype, q).astype(float)
-        self.k, self.v = (to_real(dtype, x).astype(float).reshape(-1, KV_HEADS, DIM) for x in (k, v))
-        self.arrays = {suffixed("q", dtype): q, suffixed("k_cache", dtype): k, suffixed("v_cache", dtype): v,
-                       "block_table": table.astype(np.int32), "cache_seqlens": np.array(self.lengths, np.int32),
-                       "query_offsets": self.starts.astype(np.int32)}
-
-    def row(self, number, order="little", words=None):
+    def row(self, number, words=None):
         """Row `number` of the tensor as one integer, of `words` integers; past the tensor 0."""
         size = self.bits // 8 * (words or self.words)
-        return int.from_bytes(self.memory[size * number:size * (number + 1)], order)
+        return int.from_bytes(self.memory[size * number:size * (number + 1)], "little")
 
     def prefix(self, b):
         return self.lengths[b] - self.queries[b]
@@ -252,6 +228,12 @@ MASK_FAULTS = [
     ("mask_sequence", "custom", lambda m: lambda b, i, t: m.value(i * m.lengths[b] + t)),
     ("mask_sequence", "packed", lambda m: lambda b, i, t: m.bit(0, i * m.lengths[b] + t)),
     ("mask_sequence", "tree", lambda m: lambda b, i, t: t < m.lengths[b] - 6 or m.value(i * 6 + t - m.lengths[b] + 6)),
+    ("mask_sequence", "custom", lambda m: lambda b, i, t: m.value(m.first[min(b + 1, 2)] + i * m.lengths[b] + t)),
+    ("mask_sequence", "custom", lambda m: lambda b, i, t: m.value(m.first[max(b - 1, 0)] + i * m.lengths[b] + t)),
+    ("mask_sequence", "packed", lambda m: lambda b, i, t: m.bit(m.first[min(b + 1, 2)], i * m.lengths[b] + t)),
+    ("mask_sequence", "packed", lambda m: lambda b, i, t: m.bit(m.first[max(b - 1, 0)], i * m.lengths[b] + t)),
+    ("mask_sequence", "tree", lambda m: lambda b, i, t: m.sees(min(b + 1, 2), i, t + m.lengths[min(b + 1, 2)] - m.lengths[b])),
+    ("mask_sequence", "tree", lambda m: lambda b, i, t: m.sees(max(b - 1, 0), i, t + m.lengths[max(b - 1, 0)] - m.lengths[b])),
     ("mask_sequence", "packed", lambda m: lambda b, i, t:
      m.bit(0, sum(c * n for c, n in zip(m.queries[:b], m.lengths[:b])) + i * m.lengths[b] + t)),
 ]
