@@ -229,6 +229,11 @@ class InvertedMasks(Folder):
                 found, rules = self.rules({**arrays, "attn_mask": mask[:, None]})
                 self.assertEqual((found, "mask-row" in rules), ([], True))
 
+    def test_a_mask_of_hidden_keys_without_padding_is_no_inverted_one(self):
+        for shape in [(2, 3, 9), (2, 1, 9), (3, 9)]:
+            found, rules = self.rules({**self.batch(3, (9, 9), (3, 3)), "attn_mask": np.zeros(shape, bool)})
+            self.assertEqual((found, rules), ([], {"mask-row"}))
+
     def test_positions_of_a_cache_that_is_padded_on_the_left(self):
         cache = Cache(3, lengths=(6, 8, 5))
         arrays = {**LAYOUTS["hf"][0](cache), "q": np.zeros((3, HEADS, 3, 16), np.float32)}
