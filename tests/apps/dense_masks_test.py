@@ -12,6 +12,7 @@ import numpy as np
 sys.dont_write_bytecode = True
 import program  # noqa: E402
 from engine_layouts import E2M1, E4M3, LAYOUTS, Cache, attention  # noqa: E402
+from faulty_attention import to_bits  # noqa: E402
 from program import kvscope  # noqa: E402
 
 HQ = 4
@@ -170,6 +171,21 @@ class Biases(Folder):
                 fast = self.golden(arrays, "--layout", "nhd", "--accuracy", "fast")
                 for got, expected in zip(fast, want):
                     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+    def test_minus_10000_hides_a_key_in_each_type(self):
+        arrays, rows, bias, rng = self.case(7)
+        seen = rng.random(bias.shape) < 0.6
+        seen[1, 2, 0] = seen[0, :, 1] = False  # rows without a key, of one head and of all
+        want = biased(arrays["q"], rows, np.where(seen, 0, -np.inf))
+        lowest = np.where(seen, 0, -10000)
+        for name, values in [("attn_mask", lowest.astype(np.float16)), ("attn_mask", lowest.astype(np.float32)),
+                             ("attn_mask_bf16", to_bits("bf16", lowest))]:
+            with self.subTest(name=name, dtype=values.dtype):
+                self.assert_output(self.golden({**arrays, name: values}, "--layout", "nhd"), want)
+        # The bf16 number above it is a bias.
+        above = np.where(seen, 0, -9920)
+        found = self.golden({**arrays, "attn_mask_bf16": to_bits("bf16", above)}, "--layout", "nhd")
+        self.assert_output(found, biased(arrays["q"], rows, above.astype(float)))
 
     def test_a_wrong_bias_is_named(self):
         arrays, rows, bias, _ = self.case(5)

@@ -15,6 +15,8 @@ import tempfile
 import unittest
 import zipfile
 
+import numpy as np
+
 sys.dont_write_bytecode = True
 import program  # noqa: E402
 
@@ -112,6 +114,39 @@ class Limits(unittest.TestCase):
             for i in range(6):
                 z.writestr(f"{i}.npy", bytes(100 * MIB))
         self.rejected(["lint", "bomb.npz"], "rejected as a zip bomb", mib=512)
+
+    def test_a_bias_with_shared_axes_is_not_expanded(self):
+        """16 sequences of 512 queries and keys, 16 query heads: the whole bias [B, Hq, Sq, Sk] takes 256 MiB in f32 and 512 MiB in
+        f64, and [B, Sq, Sk] 32 MiB in f64. Without a mask the commands need 248, 55 and 138 MiB of addresses."""
+        small, large = (272, 96, 162), (288, 160, 186)  # a file of 1 MiB for the mask, or of 16 MiB
+        batch, heads, length, page = 16, 16, 512, 64
+        rng = np.random.default_rng(1)
+        some = lambda *shape: rng.standard_normal(shape).astype(np.float32)
+        blocks = batch * length // page
+        arrays = {"q": some(batch * length, heads, 4), "k_cache": some(blocks, page, 1, 4), "v_cache": some(blocks, page, 1, 4),
+                  "block_table": np.arange(blocks, dtype=np.int32).reshape(batch, -1),
+                  "cache_seqlens": np.full(batch, length, np.int32),
+                  "query_offsets": np.arange(batch + 1, dtype=np.int32) * length}
+        path = os.path.join(self.folder.name, "in.npz")
+        for name, shape, (golden, lint, verify) in [
+                ("attn_mask", (length, length), small), ("attn_mask", (1, heads, length, length), large),
+                ("attn_mask", (batch, 1, length, length), large), ("attn_mask", (1, heads, 1, length), small),
+                ("attn_mask", (1, heads, length, 1), small), ("tree_mask", (length, length), small)]:
+            np.savez(path, **arrays, **{name: some(*shape)})
+            with self.subTest(name=name, shape=shape):
+                for mib, arguments in [
+                        (golden, ["golden", "--input", "in.npz", "--layout", "nhd", "--accuracy", "fast", "--out", "golden.npz"]),
+                        (lint, ["lint", "in.npz", "--layout", "nhd"])]:
+                    code, _, errors = self.run_limited(arguments, mib=mib)
+                    self.assertEqual((code, errors), (0, ""))
+                with np.load(os.path.join(self.folder.name, "golden.npz")) as file:
+                    o = file["o"].astype(np.float32)
+                o[700] += 1
+                np.savez(os.path.join(self.folder.name, "candidate.npz"), o=o)
+                for command in ("verify", "diagnose"):
+                    code, output, errors = self.run_limited([command, "golden.npz", "candidate.npz"], mib=verify)
+                    self.assertEqual((code, errors), (1, ""))
+                    self.assertIn("sequence 1 of 16", output)
 
     def test_a_scenario_of_two_billion_steps_is_refused_by_an_estimate(self):
         with open(program.gallery("first_light"), encoding="utf-8") as f:

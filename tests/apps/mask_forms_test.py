@@ -417,9 +417,12 @@ class Doubts(Folder):
         arrays = {**LAYOUTS["nhd"][0](cache), **queries}
         padding = np.arange(9) < np.array([9, 5, 7])[:, None]
         self.assertEqual(self.warnings({**arrays, "attn_mask": padding}), [
-            "kvscope: warning: attn_mask: [3, 9] has a row for each of the 3 queries, shared by all 3 sequences; padding of each "
-            "sequence is [3, 1, Sk]"])
-        self.assertEqual(self.warnings({**arrays, "attn_mask": padding[:, None]}), [])
+            "kvscope: warning: attn_mask: has as many rows as there are sequences, and each row shows exactly the keys of its "
+            "sequence: 9 in row 0, 5 in row 1: two axes are read as [Sq, Sk], a row for each query of all sequences; padding of "
+            "each sequence is [3, 1, Sk]"])
+        causal = np.arange(9) <= 6 + np.arange(3)[:, None]
+        for silent in (padding[:, None], padding[::-1], causal, np.ones((3, 9), bool)):
+            self.assertEqual(self.warnings({**arrays, "attn_mask": silent}), [])
         cache, queries, _ = batch(72, lengths=(9, 5, 7), queries=(2, 2, 2))
         self.assertIn("attn_mask: has 3 rows; allowed: 1, shared by all queries, or 2, the queries of sequence 0; row i is query i "
                       "of its sequence; padding of each sequence is [3, 1, Sk]",

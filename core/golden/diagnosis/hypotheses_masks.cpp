@@ -48,15 +48,20 @@ struct MaskRead {
     const std::int64_t at = highest ? 7 - (i & 7) : i & 7;
     return (masks.values[static_cast<std::size_t>(byte)] >> at & 1) != 0;
   }
-  // Element `i` of the sequence's mask [queries, keys], or of a tree [S, S].
+  [[nodiscard]] bool is_tree() const { return masks.form == Form::tree || masks.form == Form::packed_tree; }
+  // Element or bit `i` from the sequence's first on.
   [[nodiscard]] bool element(std::int64_t i) const {
-    return masks.form == Form::packed ? bit(sequence.first_value, i) : value(sequence.first_value + i);
+    const bool bits = masks.form == Form::packed || masks.form == Form::packed_tree;
+    return bits ? bit(sequence.first_value, i) : value(sequence.first_value + i);
   }
-  [[nodiscard]] std::int64_t width() const { return masks.form == Form::tree ? masks.tree : sequence.keys; }
+  // Columns of the sequence's mask [queries, keys], or of its tree [S, S].
+  [[nodiscard]] std::int64_t width() const { return is_tree() ? sequence.queries : sequence.keys; }
+  [[nodiscard]] std::int64_t row_stride() const { return masks.form == Form::packed_tree ? masks.row_bits : width(); }
   // The first key that the tensor is about: all keys before are seen.
   [[nodiscard]] std::int64_t first_key() const { return sequence.keys - width(); }
+  [[nodiscard]] std::int64_t column(std::int64_t key) const { return key - first_key(); }
   [[nodiscard]] bool sees(std::int64_t own, std::int64_t key) const {
-    return key < first_key() || element(own * width() + key - first_key());
+    return key < first_key() || element(own * row_stride() + column(key));
   }
 };
 
@@ -87,6 +92,76 @@ bool causal(const MaskRead& m, std::int64_t key) {
   return key <= m.sequence.keys - m.sequence.queries + m.query;
 }
 
+// Rows of integers of word_bits bits, each for one node of a tree.
+void add_rows_of_bits(Trials& trials) {
+  const QueryMasks& masks = *trials.input.masks;
+  const std::string& name = masks.name;
+  const std::int64_t row = masks.row_bits, word = masks.word_bits;
+  // `at`: the bit of a row, from the row's start on, that is read for node `node`.
+  const auto add_order = [&](std::string cause, std::function<std::int64_t(const MaskRead&, std::int64_t node)> at) {
+    add_mask(trials, "mask_bit_order", std::move(cause),
+             [at = std::move(at), row](const MaskRead& m, std::int64_t key) {
+               return key < m.first_key() || m.element(m.query * row + at(m, m.column(key)));
+             });
+  };
+  // `at`: the bit, from the sequence's first on, that is read for node `node` of the query's row.
+  const auto add_rows = [&](std::string hypothesis, std::string cause,
+                            std::function<std::int64_t(const MaskRead&, std::int64_t node)> at) {
+    add_mask(trials, std::move(hypothesis), std::move(cause),
+             [at = std::move(at)](const MaskRead& m, std::int64_t key) {
+               return key < m.first_key() || m.element(at(m, m.column(key)));
+             });
+  };
+  add_order(fmt::format("the first node of a row of {} is taken to be the highest bit of its tree's nodes", name),
+            [](const MaskRead& m, std::int64_t node) { return m.width() - 1 - node; });
+  add_order(fmt::format("the bits of an integer of {} are read from the highest on", name),
+            [word](const MaskRead&, std::int64_t node) { return node / word * word + word - 1 - node % word; });
+  if (word > 8) {
+    add_order(fmt::format("the bits of a byte of {} are read from the highest on", name),
+              [](const MaskRead&, std::int64_t node) { return node / 8 * 8 + 7 - node % 8; });
+    add_order(fmt::format("the bytes of an integer of {} are read from the highest on", name),
+              [word](const MaskRead&, std::int64_t node) {
+                return node / word * word + (word / 8 - 1 - node % word / 8) * 8 + node % 8;
+              });
+  }
+  if (row > word) {
+    add_order(fmt::format("the integers of a row of {} are read from the last on", name),
+              [row, word](const MaskRead&, std::int64_t node) {
+                return (row / word - 1 - node / word) * word + node % word;
+              });
+    add_rows("mask_rows_padded",
+             fmt::format("rows of {} are taken to be one integer apart instead of {}", name, row / word),
+             [word](const MaskRead& m, std::int64_t node) { return m.query * word + node; });
+    add_mask(trials, "mask_words", fmt::format("only the first integer of a row of {} is read", name),
+             [word](const MaskRead& m, std::int64_t key) {
+               return key < m.first_key() || (m.column(key) < word && m.sees(m.query, key));
+             });
+    add_order(fmt::format("the first integer of a row of {} is read again for each further one", name),
+              [word](const MaskRead&, std::int64_t node) { return node % word; });
+  }
+  add_rows("mask_rows_padded", fmt::format("rows of {} are taken to follow without the bits past the tree", name),
+           [](const MaskRead& m, std::int64_t node) { return m.query * m.width() + node; });
+  if (word > 8) {
+    add_rows("mask_rows_padded", fmt::format("each row of {} is taken to start at the next byte", name),
+             [](const MaskRead& m, std::int64_t node) { return m.query * ((m.width() + 7) / 8 * 8) + node; });
+  }
+  std::int64_t most = 0;
+  bool alike = true;
+  for (const QueryMasks::Sequence& s : masks.sequences) {
+    most = std::max(most, s.queries);
+    alike = alike && s.queries == masks.sequences.front().queries;
+  }
+  if (alike) return;
+  add_mask(trials, "mask_sequence",
+           fmt::format("sequences of {} are taken to be {} rows apart, as many as the largest tree has", name, most),
+           [row, most](const MaskRead& m, std::int64_t key) {
+             const auto before = std::ranges::count_if(m.masks.sequences, [&](const QueryMasks::Sequence& s) {
+               return s.first_query < m.sequence.first_query;
+             });
+             return key < m.first_key() || m.bit(0, (before * most + m.query) * row + m.column(key));
+           });
+}
+
 void add_masks_of_queries(Trials& trials) {
   const QueryMasks& masks = *trials.input.masks;
   const std::string& name = masks.name;
@@ -100,7 +175,8 @@ void add_masks_of_queries(Trials& trials) {
            [](const MaskRead& m, std::int64_t key) { return key < m.first_key() || !m.sees(m.query, key); });
   add_mask(trials, "mask_transposed", fmt::format("{} is read with its axes exchanged: [key, query]", name),
            [](const MaskRead& m, std::int64_t key) {
-             return key < m.first_key() || m.element((key - m.first_key()) * m.sequence.queries + m.query);
+             const std::int64_t stride = m.is_tree() ? m.row_stride() : m.sequence.queries;
+             return key < m.first_key() || m.element(m.column(key) * stride + m.query);
            });
   for (const std::int64_t by : {1, -1}) {
     add_mask(trials, "mask_row",
@@ -111,15 +187,17 @@ void add_masks_of_queries(Trials& trials) {
     add_mask(trials, "mask_column",
              fmt::format("each key uses the value of {} of the key {} it", name, by > 0 ? "after" : "before"),
              [by](const MaskRead& m, std::int64_t key) {
-               return key < m.first_key() || m.element(m.query * m.width() + key - m.first_key() + by);
+               return key < m.first_key() || m.element(m.query * m.row_stride() + m.column(key) + by);
              });
   }
   add_mask(trials, "mask_row", fmt::format("every query uses the row of {} of its sequence's first query", name),
            [](const MaskRead& m, std::int64_t key) { return m.sees(0, key); });
-  if (masks.form == Form::tree) {
-    add_mask(
-        trials, "mask_place", fmt::format("{} is applied to the first keys of a sequence instead of the last", name),
-        [](const MaskRead& m, std::int64_t key) { return key >= m.width() || m.element(m.query * m.width() + key); });
+  if (masks.form == Form::tree || masks.form == Form::packed_tree) {
+    add_mask(trials, "mask_place",
+             fmt::format("{} is applied to the first keys of a sequence instead of the last", name),
+             [](const MaskRead& m, std::int64_t key) {
+               return key >= m.width() || m.element(m.query * m.row_stride() + key);
+             });
     add_mask(trials, "mask_place", fmt::format("the keys before those of {} are masked", name),
              [](const MaskRead& m, std::int64_t key) { return key >= m.first_key() && m.sees(m.query, key); });
   }
@@ -133,6 +211,7 @@ void add_masks_of_queries(Trials& trials) {
                return m.bit(m.sequence.first_value + m.query * ((m.sequence.keys + 7) / 8), key);
              });
   }
+  if (masks.form == Form::packed_tree) add_rows_of_bits(trials);
   if (masks.sequences.size() < 2) return;
   add_mask(trials, "mask_sequence", fmt::format("every sequence starts at the first value of {}", name),
            [](const MaskRead& m, std::int64_t key) {
@@ -140,6 +219,22 @@ void add_masks_of_queries(Trials& trials) {
              first.sequence.first_value = 0;
              return first.sees(m.query, key);
            });
+  for (const std::int64_t by : {1, -1}) {
+    if (by < 0 && masks.sequences.size() == 2) continue;  // every sequence would start at the first value
+    add_mask(trials, "mask_sequence",
+             fmt::format("each sequence starts at the values of {} of the sequence {} it", name,
+                         by > 0 ? "after" : "before"),
+             [by](const MaskRead& m, std::int64_t key) {
+               const std::vector<QueryMasks::Sequence>& all = m.masks.sequences;
+               const auto own = std::find_if(all.begin(), all.end(), [&](const QueryMasks::Sequence& s) {
+                 return s.first_query == m.sequence.first_query && s.queries == m.sequence.queries;
+               });
+               const std::int64_t other = std::clamp<std::int64_t>(own - all.begin() + by, 0, std::ssize(all) - 1);
+               MaskRead moved = m;
+               moved.sequence.first_value = all[static_cast<std::size_t>(other)].first_value;
+               return moved.sees(m.query, key);
+             });
+  }
   std::int64_t longest = 0;
   for (const QueryMasks::Sequence& s : masks.sequences) longest = std::max(longest, s.keys);
   if (masks.form == Form::custom) {

@@ -66,8 +66,10 @@ struct PreparedProblem {
   std::vector<std::int64_t> query_offsets;       // [batch + 1]
   std::vector<std::int64_t> key_lengths;         // [batch]
   std::vector<double> alibi_slopes, sinks;       // [query_heads] or empty
-  std::vector<std::int64_t> bias_columns;        // [batch] of a mask tensor with biases: the column of key 0
-  std::vector<double> bias_values;               // biases that are not read in place: [batch, head, query, key]
+  std::vector<std::int64_t> bias_columns;        // [batch] of a mask tensor with biases: the element of key 0
+  std::vector<std::int64_t> bias_rows;           // [batch] its query strides
+  std::vector<std::int64_t> bias_origins;        // [batch] keys before them have no bias; or empty
+  std::vector<std::uint8_t> bias_flags;          // a mask of floats that are 0 or 1 and not added to the scores
   std::vector<std::string> scales;               // "K: k_scale f32 [2], per KV head"
   xt::xtensor<std::uint32_t, 2> sequence_table;  // [batch, columns] the row's number: for scales per sequence
   std::vector<double> k_scales, v_scales;        // block scales of packed rows, or both kinds of scales: their products

@@ -73,58 +73,46 @@ bool is_bias_of_scores(const MaskValues& values, const MaskWalk& walk, const Mas
   return false;
 }
 
-// Biases are read in place where the strides of a ScoreBias express the mask; otherwise they are copied.
+// The biases, read in place: a mask with shared axes is not expanded.
 attention::ScoreBias bias_of(const Tensor& tensor, const MaskValues& values, const MaskWalk& walk,
-                             const MaskBatch& batch, PreparedProblem& prepared) {
-  if (walk.form == MaskForm::dense && walk.key_stride == 1) {
-    const std::int64_t sequence =
-        tensor.shape.size() >= 3 && tensor.shape[0] > 1 ? walk.heads * walk.rows * walk.columns : 0;
-    for (std::size_t b = 0; b < batch.size(); ++b) {
-      prepared.bias_columns.push_back(walk.first[b] - static_cast<std::int64_t>(b) * sequence);
-    }
-    return {tensor.bytes.data(),  tensor.dtype, sequence, walk.head_stride, walk.rows == 1 ? 0 : walk.columns,
-            prepared.bias_columns};
+                             PreparedProblem& prepared) {
+  for (std::size_t b = 0; b < walk.first.size(); ++b) {
+    prepared.bias_columns.push_back(walk.first[b] - walk.origin[b] * walk.key_stride);
   }
-  const std::int64_t rows = batch.size() == 0 ? 0 : *std::ranges::max_element(batch.queries);
-  const std::int64_t columns = batch.size() == 0 ? 0 : *std::ranges::max_element(batch.keys);
-  const std::int64_t sequence = walk.heads * rows * columns;
-  prepared.bias_values.assign(static_cast<std::size_t>(static_cast<std::int64_t>(batch.size()) * sequence), 0);
-  for (std::size_t b = 0; b < batch.size(); ++b) {
-    for (std::int64_t head = 0; head < walk.heads; ++head) {
-      for (std::int64_t query = 0; query < batch.queries[b]; ++query) {
-        for (std::int64_t key = std::max<std::int64_t>(walk.origin[b], 0); key < batch.keys[b]; ++key) {
-          const bool hidden = !values.sees(b, head, query, key);
-          const std::int64_t at = static_cast<std::int64_t>(b) * sequence + (head * rows + query) * columns + key;
-          prepared.bias_values[static_cast<std::size_t>(at)] = hidden              ? 2 * attention::kHiddenBias
-                                                               : values.additive() ? values.value(b, head, query, key)
-                                                                                   : 0;
-        }
-      }
-    }
+  prepared.bias_rows = walk.query_stride;
+  if (std::ranges::any_of(walk.origin, [](std::int64_t n) { return n != 0; })) prepared.bias_origins = walk.origin;
+  attention::ScoreBias bias;
+  bias.data = tensor.bytes.data();
+  bias.dtype = tensor.dtype;
+  bias.bits = walk.bits;
+  bias.head_stride = walk.head_stride;
+  bias.first_key = prepared.bias_columns;
+  bias.key_stride = walk.key_stride;
+  bias.query_strides = prepared.bias_rows;
+  bias.origin = prepared.bias_origins;
+  if (is_float(tensor.dtype) && !values.additive()) {
+    for (std::int64_t at = 0; at < walk.end; ++at) prepared.bias_flags.push_back(values.number(at) != 0 ? 1 : 0);
+    bias.data = reinterpret_cast<const std::byte*>(prepared.bias_flags.data());
+    bias.dtype = DType::u8;
   }
-  return {reinterpret_cast<const std::byte*>(prepared.bias_values.data()),
-          DType::f64,
-          sequence,
-          walk.heads == 1 ? 0 : rows * columns,
-          columns,
-          {}};
+  return bias;
 }
 
 // The tensor as a diagnosis reads it again: its own values where a kernel's index is that of QueryMasks, and otherwise
 // a value for each query and key of each sequence.
 void keep_values(const Tensor& tensor, const MaskValues& values, const MaskWalk& walk, const MaskBatch& batch,
                  QueryMasks& kept) {
-  const bool tree = walk.form == MaskForm::tree && walk.rows > 0;
-  if (walk.form == MaskForm::packed) {
-    kept.form = QueryMasks::Form::packed;
+  if (walk.bits) {
+    kept.form = walk.form == MaskForm::packed ? QueryMasks::Form::packed : QueryMasks::Form::packed_tree;
+    kept.word_bits = kvscope::bits(tensor.dtype);
+    kept.row_bits = walk.query_stride.empty() ? kept.word_bits : walk.query_stride.front();  // of trees: all are alike
     for (const std::byte byte : tensor.bytes) kept.values.push_back(static_cast<std::uint8_t>(byte));
-  } else if (tree || walk.form == MaskForm::custom) {
-    kept.form = tree ? QueryMasks::Form::tree : QueryMasks::Form::custom;
-    kept.tree = tree ? walk.rows : 0;
+  } else if (walk.form == MaskForm::tree || walk.form == MaskForm::custom) {
+    kept.form = walk.form == MaskForm::tree ? QueryMasks::Form::tree : QueryMasks::Form::custom;
     const bool additive = values.additive();
     for (std::int64_t at = 0; at < walk.end; ++at) {
       const double x = values.number(at);
-      kept.values.push_back((additive ? x > attention::kHiddenBias : x != 0) ? 1 : 0);
+      kept.values.push_back((additive ? x > attention::hidden_bias(tensor.dtype) : x != 0) ? 1 : 0);
     }
   } else {
     kept.form = QueryMasks::Form::custom;
@@ -210,13 +198,15 @@ void apply_mask_tensors(LayoutReader& r, const CacheScales& scales, PreparedProb
   report(r, given, wrong.first, wrong.others);
   if (!r.ok()) return;
   r.warnings.insert(r.warnings.end(), reading.warnings.begin(), reading.warnings.end());
-  if (wrong.doubt) r.warnings.push_back(fmt::format("{}: {}", wrong.doubt->object, wrong.doubt->message()));
+  for (const auto& doubt : {wrong.doubt, padding_as_rows(given, tensor, reading.walk, batch)}) {
+    if (doubt) r.warnings.push_back(fmt::format("{}: {}", doubt->object, doubt->message()));
+  }
   prepared.mask_tensor = given;
   const MaskValues values(tensor, reading.walk);
   // Scales by place belong to the pages of the input, which a list of keys replaces.
   const bool scaled_by_place = varies_by_place(scales.k) || varies_by_place(scales.v);
   if (scaled_by_place || is_bias_of_scores(values, reading.walk, batch)) {
-    prepared.problem.options.bias = bias_of(tensor, values, reading.walk, batch, prepared);
+    prepared.problem.options.bias = bias_of(tensor, values, reading.walk, prepared);
     prepared.problem.options.mask = MaskKind::none;
     return;
   }

@@ -307,11 +307,6 @@ class MaskShapes {
             by_batch ? fmt::format("row i is query i of its sequence; padding of each sequence is [{}, 1, Sk]", batch)
                      : "row i is query i of its sequence",
             walk_.rows);
-    } else if (by_batch) {
-      made_.warnings.push_back(
-          fmt::format("{}: {} has a row for each of the {} queries, shared by all {} sequences; padding of each "
-                      "sequence is [{}, 1, Sk]",
-                      given_, shape_text(shape), walk_.rows, batch, batch));
     }
     const bool spare_columns = batch_.capacity > keys.count && walk_.columns == batch_.capacity;
     if (walk_.columns != 1 && walk_.columns != keys.count && !spare_columns) {
@@ -372,7 +367,7 @@ bool MaskValues::sees(std::size_t b, std::int64_t head, std::int64_t query, std:
 
 bool MaskValues::shows(std::int64_t at) const {
   const double x = number(at);
-  return additive() ? x > attention::kHiddenBias : x != 0;
+  return additive() ? x > attention::hidden_bias(tensor_->dtype) : x != 0;
 }
 
 std::string MaskValues::place(std::int64_t at) const {
@@ -431,17 +426,17 @@ MaskValueFaults check_mask_values(const std::string& given, const Tensor& mask, 
     faults.add([&] {
       const auto whole = is_integer(mask.dtype) ? std::optional(static_cast<std::int64_t>(x)) : std::nullopt;
       const bool bytes = mask.dtype == DType::u8 && walk.form == MaskForm::custom;
-      return MaskFault{
-          "mask-value",
-          given + values.place(at),
-          fmt::format("is {}", x),
-          additive ? fmt::format("a finite number, and -inf or at most {} for a hidden key", attention::kHiddenBias)
-                   : "0 or 1",
-          additive               ? "a float mask is added to the scores. Save a mask of 0 and 1 as integers"
-          : is_float(mask.dtype) ? "a mask that is added to the scores is attn_mask or tree_mask"
-          : bytes                ? "bytes of packed bits are packed_custom_mask"
-                                 : "save the mask as bool; one that is added to the scores must be a float",
-          whole};
+      return MaskFault{"mask-value",
+                       given + values.place(at),
+                       fmt::format("is {}", x),
+                       additive ? fmt::format("a finite number, and -inf or at most {} for a hidden key",
+                                              attention::hidden_bias(mask.dtype))
+                                : "0 or 1",
+                       additive ? "a float mask is added to the scores. Save a mask of 0 and 1 as integers"
+                       : is_float(mask.dtype) ? "a mask that is added to the scores is attn_mask or tree_mask"
+                       : bytes                ? "bytes of packed bits are packed_custom_mask"
+                               : "save the mask as bool; one that is added to the scores must be a float",
+                       whole};
     });
   };
   for (std::size_t b = 0; b < batch.size(); ++b) {

@@ -392,10 +392,10 @@ void check_lint_options(const LintOptions& options) {
 }  // namespace
 
 const std::vector<std::string_view>& lint_rules() {
-  static const std::vector<std::string_view> rules{"missing",    "type",       "shape",      "indptr",    "last-page",
-                                                   "length",     "padding",    "range",      "pair",      "duplicate",
-                                                   "sharing",    "write",      "mask-value", "mask-past", "mask-row",
-                                                   "mask-later", "mask-sense", "vector",     "overflow",  "tma"};
+  static const std::vector<std::string_view> rules{
+      "missing",  "type",       "shape",      "indptr",    "last-page", "length",     "padding",
+      "range",    "pair",       "duplicate",  "sharing",   "write",     "mask-value", "mask-past",
+      "mask-row", "mask-later", "mask-sense", "mask-axes", "vector",    "overflow",   "tma"};
   return rules;
 }
 

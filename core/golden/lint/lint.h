@@ -20,7 +20,9 @@
 //   mask-past   values past the keys of a sequence that a kernel which reads the whole mask takes for visible keys
 //   mask-row    a query that sees no key
 //   mask-later  a key after the query's own token, where the kernel is causal too
-//   mask-sense  a mask that is 1 where the key is hidden; floats of 0 and 1, which are added to the scores
+//   mask-sense  a mask that is 1, or a float of 0, where the key is hidden; floats of 0 and 1, which are added to the
+//               scores
+//   mask-axes   a mask of two axes whose rows are the padding of each sequence
 //   vector      a table row that a kernel which loads several entries at once reads past, or loads unaligned
 //   overflow    a row, element or byte offset of a used block that does not fit 32 bits
 //   tma         strides, sizes and boxes that a tensor map of the cache cannot have

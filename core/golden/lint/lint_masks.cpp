@@ -34,13 +34,14 @@ class MaskRules {
             std::vector<LintFinding>& findings)
       : given_(given), walk_(walk), batch_(batch), values_(mask, walk), findings_(findings) {}
 
-  void check(bool causal) {
+  // `tree`: the mask is of the nodes of a tree, also where it has the keys before them.
+  void check(bool causal, bool tree) {
     if (walk_.bits) {
       check_last_bits();
     } else if (walk_.form == MaskForm::dense && walk_.columns > 1 && walk_.by_sequence) {
       check_last_columns();
     }
-    if (!is_inverted()) {  // every other finding follows from it
+    if (!is_inverted(tree)) {  // every other finding follows from it
       check_rows();
       if (causal) check_later_keys();
     }
@@ -62,6 +63,11 @@ class MaskRules {
   }
   [[nodiscard]] std::string query_text(std::int64_t head, std::int64_t query) const {
     return walk_.heads > 1 ? fmt::format("query {} of head {}", query, head) : fmt::format("query {}", query);
+  }
+
+  // Columns before the first key of a sequence.
+  [[nodiscard]] std::int64_t padding_of(std::size_t b) const {
+    return batch_.padding.empty() || walk_.columns != batch_.capacity ? 0 : batch_.padding[b];
   }
 
   // Calls visit(b, head, query) for each query.
@@ -101,7 +107,7 @@ class MaskRules {
   // Columns before and behind the keys of a sequence, in the rows of its queries.
   void check_last_columns() {
     for (std::size_t b = 0; b < batch_.size(); ++b) {
-      const std::int64_t padding = batch_.padding.empty() || walk_.columns != batch_.capacity ? 0 : batch_.padding[b];
+      const std::int64_t padding = padding_of(b);
       std::int64_t others = 0;
       std::string first;
       for (std::int64_t head = 0; head < walk_.heads; ++head) {
@@ -161,36 +167,113 @@ class MaskRules {
     });
   }
 
-  // Whether the mask is 1 for hidden keys, as masks of PyTorch's MultiheadAttention are. Certain where every query's
-  // own token is hidden and only later ones are visible, and in trees, where each node sees itself.
-  bool is_inverted() {
-    if (values_.additive()) return false;
-    const bool tree = walk_.form == MaskForm::tree || walk_.form == MaskForm::packed_tree;
-    std::int64_t rows = 0, visible = 0;
-    bool certain = true;
+  // What the rows of a mask have in common, to tell an inverted one.
+  struct RowSense {
+    std::int64_t rows = 0;
+    std::int64_t pairs = 0;        // of queries and keys
+    std::int64_t visible = 0;      // keys
+    std::int64_t later = 0;        // of these behind the query's own token
+    bool own_hidden = true;        // of each query
+    bool before_hidden = true;     // all keys before each query's own token
+    bool all_others_shown = true;  // but a run of keys that ends at the query's own token
+    std::int64_t longest_run = 0;  // of these
+    bool same_runs = true;         // each is longest_run, or starts at key 0
+    bool queries_are_keys = true;  // false: more queries than keys; they are no tokens of the cache
+  };
+
+  RowSense row_sense() const {
+    RowSense sense;
+    std::vector<std::pair<std::int64_t, bool>> runs;  // length, and whether it starts at the first key
     each_row([&](std::size_t b, std::int64_t head, std::int64_t query) {
-      const std::int64_t own = own_key(b, query);
-      certain = certain && own >= 0;  // more queries than keys: they are no tokens of the cache
-      if (!certain) return;
-      ++rows;
-      for (std::int64_t key = std::max<std::int64_t>(walk_.origin[b], 0); key < batch_.keys[b]; ++key) {
-        if (!values_.sees(b, head, query, key)) continue;
-        ++visible;
-        if (key == own || (!tree && key < own)) {
-          certain = false;
-          return;
+      const std::int64_t own = own_key(b, query), first = std::max<std::int64_t>(walk_.origin[b], 0);
+      sense.queries_are_keys = sense.queries_are_keys && own >= 0;
+      if (!sense.queries_are_keys || !sense.own_hidden) return;
+      ++sense.rows;
+      std::int64_t hidden = 0, last_shown = first - 1;  // up to the own token
+      for (std::int64_t key = first; key < batch_.keys[b]; ++key) {
+        ++sense.pairs;
+        const bool sees = values_.sees(b, head, query, key);
+        sense.visible += sees ? 1 : 0;
+        if (key > own) {
+          sense.later += sees ? 1 : 0;
+          sense.all_others_shown = sense.all_others_shown && sees;
+        } else if (sees) {
+          last_shown = key;
+        } else {
+          ++hidden;
         }
       }
+      sense.own_hidden = last_shown < own;
+      sense.before_hidden = sense.before_hidden && last_shown < first;
+      sense.all_others_shown = sense.all_others_shown && hidden == own - last_shown;
+      runs.emplace_back(hidden, last_shown < first);
+      sense.longest_run = std::max(sense.longest_run, hidden);
     });
-    if (!certain || rows < 2 || visible == 0) return false;
-    add(lint_warning(
-        "mask-sense", given_,
-        tree ? fmt::format("hides the own token of each of the {} queries", rows)
-             : fmt::format("hides the own token of each of the {} queries and all before, and shows {} later "
-                           "ones",
-                           rows, visible),
-        "1 for a visible key", "it is 1 for hidden keys: invert it"));
+    sense.same_runs =
+        std::ranges::all_of(runs, [&](const auto& run) { return run.first == sense.longest_run || run.second; });
+    return sense;
+  }
+
+  // Whether all columns outside of the keys are visible, and there are some.
+  bool shows_all_outside() const {
+    if (walk_.form != MaskForm::dense || walk_.columns < 2 || !walk_.by_sequence) return false;
+    std::int64_t outside = 0;
+    for (std::size_t b = 0; b < batch_.size(); ++b) {
+      const std::int64_t padding = padding_of(b);
+      for (std::int64_t head = 0; head < walk_.heads; ++head) {
+        for (std::int64_t query = 0; query < std::min(batch_.queries[b], walk_.rows); ++query) {
+          for (std::int64_t column = 0; column < walk_.columns; ++column) {
+            if (column >= padding && column < padding + batch_.keys[b]) continue;
+            if (!values_.shows(walk_.at(b, head, query, column - padding))) return false;
+            ++outside;
+          }
+        }
+      }
+    }
+    return outside > 0;
+  }
+
+  // Whether the mask is 1 for hidden keys, as masks of PyTorch's MultiheadAttention are, or a float of 0 for them.
+  // Certain in four cases. In the first and the third, the last query of each sequence would see no key. In the fourth,
+  // the kernel would see all but the window; a mask that hides each query's own token alone is legal, and so is one that
+  // hides some of the last keys and all later ones.
+  bool is_inverted(bool tree) {
+    constexpr std::int64_t kMinPairs = 16;  // a mask without a rule hides these keys, and no others, once in 2^16
+    const RowSense sense = row_sense();
+    if (!sense.queries_are_keys || !sense.own_hidden || sense.rows == 0) return false;
+    const std::string queries = sense.rows == 1 ? "the query" : fmt::format("each of the {} queries", sense.rows);
+    std::string problem;
+    if (tree) {  // each node sees itself
+      if (sense.rows < 2 || sense.visible == 0) return false;
+      problem = fmt::format("hides the own token of {}", queries);
+    } else if (sense.before_hidden && sense.visible > 0) {
+      if (sense.rows < 2) return false;
+      problem = fmt::format("hides the own token of {} and all before, and shows {} later ones", queries, sense.later);
+    } else if (sense.visible == 0) {
+      if (!shows_all_outside()) return false;
+      problem = fmt::format("hides all keys of {}, and shows all columns outside of their keys", queries);
+    } else {
+      if (!sense.all_others_shown || !sense.same_runs || sense.longest_run < 2 || sense.later == 0 ||
+          sense.pairs < kMinPairs) {
+        return false;
+      }
+      problem = fmt::format("hides the last {} keys of {}, its own token included, and shows all others",
+                            sense.longest_run, queries);
+    }
+    if (values_.additive()) {
+      add(lint_warning("mask-sense", given_, problem, "0 for a visible key, -inf for a hidden one",
+                       fmt::format("it is {} for visible keys: invert it", own_value())));
+    } else {
+      add(lint_warning("mask-sense", given_, problem, "1 for a visible key", "it is 1 for hidden keys: invert it"));
+    }
     return true;
+  }
+
+  // The value of the first query's own token. Precondition: there is one.
+  [[nodiscard]] double own_value() const {
+    std::size_t b = 0;
+    while (batch_.queries[b] == 0) ++b;
+    return values_.value(b, 0, 0, own_key(b, 0));
   }
 
   const std::string& given_;
@@ -286,7 +369,11 @@ void check_lint_masks(const LintTensors& tensors, const LintCache& cache, const 
   if (const auto& doubt = wrong.doubt) {
     findings.push_back(lint_warning(doubt->rule, doubt->object, doubt->problem, doubt->allowed, doubt->next));
   }
-  MaskRules(mask.name, *mask.tensor, reading.walk, *batch, findings).check(causal);
+  if (const auto doubt = padding_as_rows(mask.name, *mask.tensor, reading.walk, *batch)) {
+    findings.push_back(lint_warning(doubt->rule, doubt->object, doubt->problem, doubt->allowed, doubt->next));
+    return;  // every other finding follows from it
+  }
+  MaskRules(mask.name, *mask.tensor, reading.walk, *batch, findings).check(causal, name == "tree_mask");
 }
 
 }  // namespace kvscope::golden

@@ -55,7 +55,10 @@ struct Biases {
             heads * queries * columns,
             queries * columns,
             columns,
-            first_key};
+            first_key,
+            1,
+            {},
+            {}};
   }
 };
 
@@ -159,16 +162,50 @@ TEST(ScoreBias, HiddenKeysStayOnTheFastPath) {
 
 TEST(ScoreBias, IntegersOf0AndTheLowestFloatsHideTheKey) {
   const std::vector<std::uint8_t> flags{0, 1, 2};
-  const ScoreBias mask{reinterpret_cast<const std::byte*>(flags.data()), DType::u8, 0, 0, 3, {}};
+  const ScoreBias mask{reinterpret_cast<const std::byte*>(flags.data()), DType::u8, 0, 0, 3, {}, 1, {}, {}};
   EXPECT_EQ(mask.at(5, 7, 0, 0), kHidden);
   EXPECT_EQ(mask.at(0, 0, 0, 1), 0);
   EXPECT_EQ(mask.at(0, 0, 0, 2), 0);
   const std::vector<float> numbers{-1e4F, -9999.0F, std::numeric_limits<float>::lowest(), 0.5F};
-  const ScoreBias bias{reinterpret_cast<const std::byte*>(numbers.data()), DType::f32, 0, 1, 2, {}};
+  const ScoreBias bias{reinterpret_cast<const std::byte*>(numbers.data()), DType::f32, 0, 1, 2, {}, 1, {}, {}};
   EXPECT_EQ(bias.at(0, 0, 0, 0), kHidden);
   EXPECT_EQ(bias.at(0, 1, 0, 0), -9999.0);
   EXPECT_EQ(bias.at(0, 0, 1, 0), kHidden);
   EXPECT_EQ(bias.at(0, 1, 1, 0), 0.5);
+}
+
+// -10000 is -9984 in bf16, the pattern C61C; the next number, -9920, is a bias.
+TEST(ScoreBias, Minus10000HidesTheKeyInBf16) {
+  const std::vector<std::uint16_t> bits{0xC61C, 0xC61B};
+  const ScoreBias bias{reinterpret_cast<const std::byte*>(bits.data()), DType::bf16, 0, 0, 2, {}, 1, {}, {}};
+  EXPECT_EQ(bias.at(0, 0, 0, 0), kHidden);
+  EXPECT_EQ(bias.at(0, 0, 0, 1), -9920);
+}
+
+// Two sequences in one list: 2 queries of 3 keys, and 3 queries with a stride of 5 whose biases start at key 4.
+TEST(ScoreBias, SequencesMayHaveStridesAndOriginsOfTheirOwn) {
+  std::vector<float> numbers(6 + 15);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  const std::vector<std::int64_t> first{0, 6 - 4}, rows{3, 5}, origin{0, 4};
+  ScoreBias bias{reinterpret_cast<const std::byte*>(numbers.data()), DType::f32, 0, 0, 0, first, 1, rows, origin};
+  EXPECT_EQ(bias.at(0, 0, 1, 2), 5);
+  EXPECT_EQ(bias.at(1, 0, 0, 4), 6);
+  EXPECT_EQ(bias.at(1, 0, 2, 8), 6 + 10 + 4);
+  EXPECT_EQ(bias.at(1, 0, 2, 3), 0);  // before the origin
+  bias.key_stride = 0;                // one number for all keys
+  EXPECT_EQ(bias.at(0, 0, 1, 2), 3);
+}
+
+// Query 1, key 3 of rows of 5 bits that start at bit 3: bit 3 + 5 + 3 = 11, the fourth of the second byte.
+TEST(ScoreBias, BitsAreReadLowestFirst) {
+  const std::vector<std::uint8_t> bytes{0x00, 0x08, 0xFF};
+  const std::vector<std::int64_t> first{3}, rows{5};
+  ScoreBias bias{reinterpret_cast<const std::byte*>(bytes.data()), DType::u8, 0, 0, 0, first, 1, rows, {}};
+  bias.bits = true;
+  EXPECT_EQ(bias.at(0, 0, 1, 3), 0);
+  EXPECT_EQ(bias.at(0, 0, 1, 2), kHidden);
+  EXPECT_EQ(bias.at(0, 0, 1, 4), kHidden);
+  EXPECT_EQ(bias.at(0, 0, 2, 3), 0);  // bit 16
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 // are bit 16 + 1 * 4 + 3 = 23: the 10 bits of sequence 0 fill 2 bytes.
 //
 // Integers are 0 or 1, 1 for a key that is seen. Floats of a tree or a dense mask are added to the scores: a finite
-// number, and -inf or at most kHiddenBias for a hidden key. Floats of a custom mask are 0 or 1.
+// number, and -inf or at most hidden_bias for a hidden key. Floats of a custom mask are 0 or 1.
 #pragma once
 
 #include <cstdint>
@@ -128,6 +128,14 @@ struct MaskValueFaults {
 // bits past the nodes in the rows of a packed tree [B, S, W], one for a row.
 [[nodiscard]] MaskValueFaults check_mask_values(const std::string& given, const Tensor& mask, const MaskWalk& walk,
                                                 const MaskBatch& batch);
+
+// An attn_mask of two axes that holds the padding of each sequence, [B, Sk] as in Hugging Face: it is legal if there are as
+// many queries as sequences, and is read as [Sq, Sk]. Empty where the data does not tell the two apart: rows that are all
+// alike, and rows that rise by at most one key, as those of a causal mask or a window do.
+//
+// Example: 3 sequences of 9, 5 and 7 keys with 3 queries each, and rows of 9, 5 and 7 ones.
+[[nodiscard]] std::optional<MaskFault> padding_as_rows(const std::string& given, const Tensor& mask,
+                                                       const MaskWalk& walk, const MaskBatch& batch);
 
 // A dense mask whose columns are positions, with a column for each key instead: key t of sequence b is column t, the
 // columns of longer padding left out. Sequences with different padding no longer share a mask.

@@ -325,11 +325,41 @@ TEST(DenseMasks, OfAmbiguousShapesAreWarnedOf) {
       read_mask_walk("attn_mask", "m", of(DType::u8, {2, 3, 5}), std::nullopt, batch).warnings,
       ElementsAre("m: [2, 3, 5] has a mask for each of the 2 sequences; a mask for each of the 2 query heads is [1, 2, "
                   "Sq, Sk]"));
+}
+
+// [2, 5] of two sequences with two queries is [Sq, Sk], or padding: only the values tell.
+TEST(DenseMasks, OfPaddingAreNamedByTheirValues) {
+  MaskBatch batch = two();
   batch.queries = {2, 2};
-  EXPECT_THAT(
-      read_mask_walk("attn_mask", "m", of(DType::u8, {2, 5}), std::nullopt, batch).warnings,
-      ElementsAre("m: [2, 5] has a row for each of the 2 queries, shared by all 2 sequences; padding of each sequence "
-                  "is [2, 1, Sk]"));
+  const auto doubt = [&](const std::vector<int>& values) {
+    Tensor mask = of(DType::u8, {2, 5});
+    for (std::size_t i = 0; i < values.size(); ++i) mask.bytes.data()[i] = static_cast<std::byte>(values[i]);
+    const MaskWalk walk = read_mask_walk("attn_mask", "m", mask, std::nullopt, batch).walk;
+    const std::optional<MaskFault> found = padding_as_rows("m", mask, walk, batch);
+    return found ? found->message() : "";
+  };
+  batch.keys = {3, 5};
+  EXPECT_EQ(
+      doubt({1, 1, 1, 0, 0, 1, 1, 1, 1, 1}),
+      "has as many rows as there are sequences, and each row shows exactly the keys of its sequence: 3 in row 0, 5 "
+      "in row 1: two axes are read as [Sq, Sk], a row for each query of all sequences; padding of each sequence is "
+      "[2, 1, Sk]");
+  EXPECT_THAT(doubt({0, 0, 0, 1, 1, 0, 0, 0, 0, 0}),
+              testing::EndsWith("[2, 1, Sk], visible where a sequence has keys"));
+  EXPECT_NE(doubt({0, 0, 1, 1, 1, 1, 1, 1, 1, 1}), "");  // padded on the left
+  EXPECT_EQ(doubt({0, 1, 1, 1, 0, 1, 1, 1, 1, 1}), "");  // in the middle
+  EXPECT_EQ(doubt({1, 1, 0, 1, 0, 1, 1, 1, 1, 1}), "");  // two runs
+  batch.padding = {1, 0};
+  batch.capacity = 5;
+  EXPECT_NE(doubt({0, 1, 1, 1, 0, 1, 1, 1, 1, 1}), "");  // the positions of a padded cache
+  batch.capacity = 6;
+  EXPECT_EQ(doubt({0, 1, 1, 1, 0, 1, 1, 1, 1, 1}), "");
+  batch = two();
+  batch.queries = {2, 2};
+  batch.keys = {4, 5};
+  EXPECT_EQ(doubt({1, 1, 1, 1, 0, 1, 1, 1, 1, 1}), "");  // a causal mask
+  batch.keys = {5, 5};
+  EXPECT_EQ(doubt({1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), "");  // the same in both forms
 }
 
 // Columns that count positions start after the padding of each sequence.
