@@ -3,11 +3,10 @@
 //
 //   element (b, h, i, t) is data[b * sequence_stride + h * head_stride + i * query_stride + first_key[b] +
 //                                t * key_stride]
-//
 // for query i and key t of sequence b. A stride of 0 shares the numbers. A sequence may have a query stride of its own,
 // and keys without biases, before those that the numbers are for. In an integer type, 0 hides the key and any other
-// number adds nothing; `bits` counts bits instead of elements, lowest first. A float of at most hidden_bias hides the key too: engines write the lowest number of a
-// type for minus infinity, or -10000.
+// number adds nothing; `bits` counts bits instead of elements, lowest first. A float of at most hidden_bias hides the
+// key too: engines write the lowest number of a type for minus infinity, or -10000.
 //
 // A hidden key has the weight 0, is not counted as a key of its row, and its bias is not a score: smax leaves it out.
 // K and V of hidden keys are read, so they must be finite. A row whose keys are all hidden is a row without keys.

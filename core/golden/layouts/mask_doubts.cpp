@@ -19,7 +19,7 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-// The run of columns that are visible, or hidden, in a row that starts at number `start`; empty if there are several runs.
+// The run of columns that are visible, or hidden, in a row that starts at number `start`; empty if there are several.
 std::optional<Run> only_run(const MaskValues& values, std::int64_t start, std::int64_t columns, bool visible) {
   Run run;
   std::int64_t count = 0;

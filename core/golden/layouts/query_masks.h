@@ -4,9 +4,9 @@
 //   custom_mask         values [sum of queries * keys], 0 or 1
 //   packed_custom_mask  values are bytes, lowest bit first; each sequence starts at a byte
 //   attn_mask           as custom_mask: the values of each sequence's queries and keys
-//   tree_mask           values [S, S], [B, S, S] or [sum of S * S] among the last S keys of a sequence, its queries; all
-//                       keys before are seen. Trees with all keys: as custom_mask
-//                       of bits: values are the bytes of rows of integers, lowest bit first
+//   tree_mask           values [S, S], [B, S, S] or [sum of S * S] among the last S keys of a sequence, its queries;
+//                       all keys before are seen. Trees of bits: values are the bytes of rows of integers, lowest bit
+//                       first. Trees with all keys: as custom_mask
 //   indices             slots of the cache [T, width], -1 for none
 #pragma once
 

@@ -234,9 +234,9 @@ class MaskRules {
   }
 
   // Whether the mask is 1 for hidden keys, as masks of PyTorch's MultiheadAttention are, or a float of 0 for them.
-  // Certain in four cases. In the first and the third, the last query of each sequence would see no key. In the fourth,
-  // the kernel would see all but the window; a mask that hides each query's own token alone is legal, and so is one that
-  // hides some of the last keys and all later ones.
+  // Certain in four cases: a tree, a causal mask, padding, a window. In the second and the third, the last query of
+  // each sequence would see no key. In the fourth, a kernel would see all but the window: a mask that hides each
+  // query's own token alone is legal, and so is one that hides some of the last keys and all later ones.
   bool is_inverted(bool tree) {
     constexpr std::int64_t kMinPairs = 16;  // a mask without a rule hides these keys, and no others, once in 2^16
     const RowSense sense = row_sense();

@@ -129,9 +129,9 @@ struct MaskValueFaults {
 [[nodiscard]] MaskValueFaults check_mask_values(const std::string& given, const Tensor& mask, const MaskWalk& walk,
                                                 const MaskBatch& batch);
 
-// An attn_mask of two axes that holds the padding of each sequence, [B, Sk] as in Hugging Face: it is legal if there are as
-// many queries as sequences, and is read as [Sq, Sk]. Empty where the data does not tell the two apart: rows that are all
-// alike, and rows that rise by at most one key, as those of a causal mask or a window do.
+// An attn_mask of two axes that holds the padding of each sequence, [B, Sk] as in Hugging Face: it is legal if there
+// are as many queries as sequences, and is read as [Sq, Sk]. Empty where the data does not tell the two apart: rows
+// that are all alike, and rows that move by at most one key, as those of a causal mask or a window do.
 //
 // Example: 3 sequences of 9, 5 and 7 keys with 3 queries each, and rows of 9, 5 and 7 ones.
 [[nodiscard]] std::optional<MaskFault> padding_as_rows(const std::string& given, const Tensor& mask,
