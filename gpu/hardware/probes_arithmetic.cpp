@@ -35,7 +35,7 @@ struct Format {
 constexpr Format kBf16{"bf16", Type::bf16, 2}, kF16{"f16", Type::f16, 2}, kE4m3{"e4m3", Type::e4m3, 1};
 
 // Operands of several tiles as stored in memory: rows of 32 bytes along k.
-struct Operands {
+struct TileOperands {
   std::int64_t m = 16, tiles = 0;
   std::vector<std::byte> a, b;  // [tile][m][32], [tile][8][32]
   std::vector<float> c;         // [tile][m][8]
@@ -46,7 +46,7 @@ struct Products {
   std::vector<float> d;  // as c
 };
 
-Products multiply_on(Device& device, const std::string& entry, const Operands& operands) {
+Products multiply_on(Device& device, const std::string& entry, const TileOperands& operands) {
   const DeviceArray a = device.upload("a", operands.a), b = device.upload("b", operands.b);
   const DeviceArray c = device.upload_values("c", operands.c);
   const DeviceArray d = device.filled("d", c.bytes(), std::byte{0xff});
@@ -64,7 +64,7 @@ Products multiply_on(Device& device, const std::string& entry, const Operands& o
 
 // The products of tile `t`, added in `mode`.
 // `group`: of wgmma, which differs from mma for fp8 on Hopper.
-std::vector<float> model_products(const Operands& operands, const Format& format, std::int64_t t, SumMode mode,
+std::vector<float> model_products(const TileOperands& operands, const Format& format, std::int64_t t, SumMode mode,
                                   bool group) {
   const int k = kProbeRowBytes / format.bytes, n = kProbeColumns, m = static_cast<int>(operands.m);
   std::vector<float> a(static_cast<std::size_t>(m * k)), columns(static_cast<std::size_t>(n * k)), b(columns.size());
@@ -94,9 +94,9 @@ std::uint32_t random_element(const Format& format, std::uint64_t bits) {
   return sign << 7 | (1 + exponent) << 3 | (fraction & 0x7);
 }
 
-Operands random_operands(const Format& format, std::int64_t m, std::int64_t tiles, std::uint64_t stream) {
+TileOperands random_operands(const Format& format, std::int64_t m, std::int64_t tiles, std::uint64_t stream) {
   const CounterRng random(20, stream);
-  Operands operands{.m = m, .tiles = tiles, .a = {}, .b = {}, .c = {}};
+  TileOperands operands{.m = m, .tiles = tiles, .a = {}, .b = {}, .c = {}};
   std::uint64_t n = 0;
   const auto fill = [&](std::vector<std::byte>& bytes, std::int64_t rows) {
     bytes.resize(static_cast<std::size_t>(rows * kProbeRowBytes));
@@ -123,7 +123,7 @@ Answer random_sums(ProbeDevice& whom, const Format& format, bool group) {
   const std::int64_t all = std::max<std::int64_t>(1, whom.random_blocks * 16 / m);
   for (std::int64_t done = 0; done < all; done += kTilesOfALaunch) {
     const std::int64_t tiles = std::min(kTilesOfALaunch, all - done);
-    const Operands operands = random_operands(format, m, tiles, static_cast<std::uint64_t>(done));
+    const TileOperands operands = random_operands(format, m, tiles, static_cast<std::uint64_t>(done));
     const Products products = multiply_on(whom.device, entry, operands);
     if (!products.outcome.faults.empty())
       return answer(how_it_stopped(whom, products.outcome), expected, first_fault(products.outcome));
@@ -176,11 +176,11 @@ Answer seven_sums(ProbeDevice& whom, const Format& format) {
   const std::string seq = "4b800000 3f800000 3f800000 3f800002 bf800002 3f800008 00000000";
   const std::string hopper = "4b800008 3f800008 3f800000 3f800001 bf800001 3f800007 00000000";
   const std::string expected = whom.is_virtual() ? seq : hopper;
-  Operands operands{.m = 16,
-                    .tiles = 1,
-                    .a = std::vector<std::byte>(16 * kProbeRowBytes),
-                    .b = std::vector<std::byte>(kProbeColumns * kProbeRowBytes),
-                    .c = std::vector<float>(16 * kProbeColumns)};
+  TileOperands operands{.m = 16,
+                        .tiles = 1,
+                        .a = std::vector<std::byte>(16 * kProbeRowBytes),
+                        .b = std::vector<std::byte>(kProbeColumns * kProbeRowBytes),
+                        .c = std::vector<float>(16 * kProbeColumns)};
   const auto put = [&](std::vector<std::byte>& to, std::size_t row, std::size_t k, float x) {
     const auto bits = static_cast<std::uint16_t>(format.type == Type::bf16 ? std::bit_cast<std::uint32_t>(x) >> 16
                                                                            : ptx::f16_bits_of(x));

@@ -25,6 +25,7 @@ TWICE = [
     ("Extents", "using Extents = std::vector<int>;", "using Extents = std::vector<long>;"),
     ("show", "int show(const Command& command) {\n  return 1;\n}", "void show(const Command& c) {\n  // {\n}"),
     ("show", "int show(int n = 3) {\n  return n;\n}", "int show(int) {\n  return 0;\n}"),
+    ("show", "int show(const QRectF& rect, double side) {\n  return 1;\n}", "int show(QRectF rect, double size) {\n  return 0;\n}"),
     ("table", "std::vector<int> table() {\n  return {};\n}", "[[nodiscard]] auto table() {\n  return 1;\n}"),
     ("sum", "template <class T>\nT sum(std::span<const T> x) {\n  return {};\n}",
      "template <class T>\nT sum(std::span<const T> values) {\n  return {};\n}"),
@@ -49,10 +50,10 @@ APART = [
 ]
 
 
-def faults(first, second, build="kvscope_library(base)\n", first_folder="core/base"):
+def faults(first, second, build="kvscope_library(base)\n", first_folder="core/base", first_name="a.cpp"):
     with tempfile.TemporaryDirectory() as root:
         for path, text in {"core/base/CMakeLists.txt": build, "core/tma/CMakeLists.txt": "kvscope_library(tma)\n",
-                           f"{first_folder}/a.cpp": first, "core/base/deep/b.cpp": second}.items():
+                           f"{first_folder}/{first_name}": first, "core/base/deep/b.cpp": second}.items():
             os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
             with open(os.path.join(root, path), "w", encoding="utf-8") as file:
                 file.write(text)
@@ -78,6 +79,15 @@ class UnityNames(unittest.TestCase):
         self.assertEqual(faults(source(text), source(text, "kvscope::golden")), [])
         self.assertEqual(faults(source(text), source(text), first_folder="core/tma"), [])
         self.assertEqual(faults(source(text), f"namespace kvscope {{\n{text}\n}}\n"), [])
+
+    def test_a_name_of_a_header_is_not_repeated_in_a_source(self):
+        header = "namespace kvscope {\n\nstruct Column {\n  int n = 0;\n};\nstruct Row;\nint size_of(const Row& row);\n\n}  // namespace kvscope\n"
+        for text, found in [("struct Column {\n  int wide = 0;\n};", 1), ("struct Row {\n};", 0), ("struct Columns {\n};", 0),
+                            ("std::function<Column(int)> column(int n) {\n  return {};\n}", 0)]:
+            with self.subTest(text=text):
+                self.assertEqual([(f.name, f.path, f.line, f.other, f.other_line)
+                                  for f in faults(header, source(text), first_name="a.h")],
+                                 [("Column", "core/base/deep/b.cpp", 6, "core/base/a.h", 3)] * found)
 
     def test_sources_that_are_always_compiled_separately_may_repeat_names(self):
         build = "kvscope_library(base)\nset_target_properties(kvscope_base PROPERTIES UNITY_BUILD OFF)\n"

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Checks that sources of one library can be compiled together: no name is defined twice in its unnamed namespaces.
+"""Checks that sources of one library can be compiled together: no name of its unnamed namespaces is defined twice, or in a header of the
+library too.
 
     unity_names_test.py ROOT
 
 KVSCOPE_UNITY compiles several sources of a library as one translation unit, so that they share their unnamed namespaces. Which
-sources meet depends on the batch: release takes 8, the Python wheel 40. This check takes all sources of a library together, in a
+sources meet depends on the batch: release takes 24, the Python wheel 40. This check takes all sources of a library together, in a
 second and without a compiler. Functions may be overloaded; the same parameter types are a fault. Prints one line a fault,
 "file:line: 'name' is defined in file:line too: next step", and exits 1 when there is one.
 
@@ -60,12 +61,13 @@ def parts_of(text):
 
 
 def parameter_types(text):
-    """The types of a parameter list without its parentheses: "const Op& op, int n = 3" -> ("const Op&", "int")."""
+    """The types of a parameter list without its parentheses: "const Op* op, const Row& row, int n = 3" -> ("const Op*", "Row", "int")."""
     types = []
     for part in parts_of(text):
         part = VALUE.split(part)[0].strip()
         # A name follows its type: after a space, &, * or >.
-        types.append(re.sub(r"\s+", " ", re.sub(r"(?<=[\w>&*])(?:\s+|(?<=[>&*]))(?!(?:const|int|long|char|unsigned)$)\w+$", "", part)))
+        kind = re.sub(r"\s+", " ", re.sub(r"(?<=[\w>&*])(?:\s+|(?<=[>&*]))(?!(?:const|int|long|char|unsigned)$)\w+$", "", part))
+        types.append(re.sub(r"^const (.*[^*&])&$", r"\1", kind).strip())  # a call cannot choose between T and const T&
     return tuple(types) if types != [""] else ()
 
 
@@ -93,7 +95,8 @@ def names_of(namespace, line, declaration):
         specialized = re.match(r"[\w ]+<", text[found.start(1):])
         return [] if forward or specialized else [Name(namespace, found[1], None, line)]
     head = VALUE.split(text)[0] if "operator" not in text else text
-    called = re.search(r"(operator\s*(?:\(\)|\S+?)|\w+(?:::\w+)*)\s*\(", head)
+    calls = re.finditer(r"(operator\s*(?:\(\)|\S+?)|\w+(?:::\w+)*)\s*\(", head)
+    called = next((c for c in calls if head.count("<", 0, c.start()) == head.count(">", 0, c.start())), None)  # no std::function<R(A)>
     if called:
         if "::" in called[1] or "{" not in declaration:  # a member, or a declaration without its body
             return []
@@ -109,8 +112,8 @@ def names_of(namespace, line, declaration):
     return [Name(namespace, variable[1], None, line) for variable in variables if variable]
 
 
-def names_in(source):
-    """The names that unnamed namespaces of a source declare."""
+def names_in(source, unnamed=True):
+    """The names that unnamed namespaces of a source declare, or those that its named namespaces define."""
     open_namespaces, held, begin = [], "", 0
     for number, text in enumerate(without_text(source).split("\n"), 1):
         opened = OPENS.match(text.rstrip())
@@ -118,7 +121,7 @@ def names_in(source):
             open_namespaces.append(opened[1])
         elif not held and text.rstrip() == "}" and open_namespaces:
             open_namespaces.pop()
-        elif "" in open_namespaces and (held or (text.strip() and text[0] not in "#} ")):
+        elif open_namespaces and ("" in open_namespaces) == unnamed and (held or (text.strip() and text[0] not in "#} ")):
             begin = begin if held else number
             held += text + "\n"
             whole = held.count("{") == held.count("}") and held.count("(") == held.count(")")
@@ -128,7 +131,7 @@ def names_in(source):
 
 
 def libraries(root):
-    """(folder, sources) of each folder with a CMakeLists.txt whose sources may be compiled together."""
+    """(folder, sources and headers) of each folder with a CMakeLists.txt whose sources may be compiled together."""
     found = {}
     for top in TOPS:
         for folder, below, files in os.walk(os.path.join(root, top)):
@@ -136,7 +139,7 @@ def libraries(root):
             library = folder
             while not os.path.exists(os.path.join(library, "CMakeLists.txt")) and library != root:
                 library = os.path.dirname(library)
-            sources = [os.path.relpath(os.path.join(folder, name), root) for name in sorted(files) if name.endswith(".cpp")]
+            sources = [os.path.relpath(os.path.join(folder, name), root) for name in sorted(files) if name.endswith((".cpp", ".h"))]
             found.setdefault(library, []).extend(sources)
     for library, sources in found.items():
         build = os.path.join(library, "CMakeLists.txt")
@@ -147,9 +150,15 @@ def libraries(root):
 
 
 def faults_of(sources):
-    """The faults of a library's sources, given as {path: text}."""
+    """The faults of a library's sources, given as {path: text}. A source may see any header of its library."""
     seen = {}
     for path, text in sources.items():
+        if path.endswith(".h"):
+            for name in names_in(text, unnamed=False):
+                seen.setdefault((name.namespace, name.name), []).append((path, name))
+    for path, text in sources.items():
+        if path.endswith(".h"):
+            continue
         for name in names_in(text):
             earlier = seen.setdefault((name.namespace, name.name), [])
             for other_path, other in earlier:
@@ -177,7 +186,7 @@ def main():
     for fault in faults:
         print(f"{fault.path}:{fault.line}: '{fault.name}' is defined in {fault.other}:{fault.other_line} too, and both sources may be "
               "compiled as one: give one of them another name")
-    print(f"{len(faults)} faults in {sum(len(sources) for _, sources in libraries(root))} sources")
+    print(f"{len(faults)} faults in {sum(len(sources) for _, sources in libraries(root))} sources and headers")
     return 1 if faults else 0
 
 

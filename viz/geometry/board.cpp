@@ -11,14 +11,14 @@ constexpr std::array<std::string_view, kViews.size()> kNames{"overview", "sequen
                                                              "timeline", "tile",      "attention"};
 
 // A card of a band; a band of the board is divided into cards from left to right.
-struct Column {
+struct BoardColumn {
   PanelId panel;
   double share;  // of the band's width
 };
 struct Band {
   double share;  // of the height that the header and bands of a fixed height leave
   double least;  // [px] at font scale 1: the height at which its panels show title, body and footer
-  std::vector<Column> columns;
+  std::vector<BoardColumn> columns;
 };
 
 // Minimum widths of the board, without its margins, for panels side by side. [px] at font scale 1
@@ -219,8 +219,8 @@ std::vector<Place> board(View view, QSizeF size, double font_scale) {
   const std::vector<Band> rows = bands_with_room(view, {inner.width(), cards}, font_scale);
   const std::vector<double> y = cuts(inner.top() + header, cards, shares(rows, &Band::share));
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    const std::vector<Column>& columns = rows[row].columns;
-    const std::vector<double> x = cuts(inner.left(), inner.width(), shares(columns, &Column::share));
+    const std::vector<BoardColumn>& columns = rows[row].columns;
+    const std::vector<double> x = cuts(inner.left(), inner.width(), shares(columns, &BoardColumn::share));
     for (std::size_t column = 0; column < columns.size(); ++column) {
       places.push_back(place(columns[column].panel,
                              QRectF(QPointF(x[column], y[row]), QPointF(x[column + 1] - kGap, y[row + 1] - kGap)),

@@ -5,9 +5,9 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr double kThickness = 4, kBeside = 5, kUnder = 2;  // [px] of a bar, and its distance from the body
-constexpr double kShortest = 24;                           // [px] of the bright part
-constexpr double kBeyond = 1e7;                            // [px] more than the content of any panel
+constexpr double kThickness = 4, kBesideBody = 5, kUnder = 2;  // [px] of a bar, and its distance from the body
+constexpr double kShortest = 24;                               // [px] of the bright part
+constexpr double kBeyond = 1e7;                                // [px] more than the content of any panel
 
 // The bright part of a bar that shows `window` px of `window` + `range`, the first of them `before`.
 std::pair<double, double> bright_part(double length, double window, double range, double before) {
@@ -34,7 +34,7 @@ void paint_scroll_marks(QPainter& painter, const Place& place, const Panel& pane
   };
   const QRectF& body = place.body;
   if (range.y() >= 1) {
-    const QRectF bar(body.right() + kBeside, body.top(), kThickness, body.height());
+    const QRectF bar(body.right() + kBesideBody, body.top(), kThickness, body.height());
     const auto [from, part] = bright_part(bar.height(), body.height(), range.y(), before.y());
     paint(bar, QRectF(bar.left(), bar.top() + from, kThickness, part));
   }

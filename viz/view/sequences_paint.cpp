@@ -189,20 +189,20 @@ void paint_axis(QPainter& painter, const SequencesLayout& layout, const Scene& s
 
 // --- highlighted objects ---------------------------------------------------------------------------------------------
 
-QRectF at_least(QRectF rect, double size) {
+QRectF marker_at_least(QRectF rect, double size) {
   const double wider = std::max(0.0, size - rect.width()) / 2, higher = std::max(0.0, size - rect.height()) / 2;
   return rect.adjusted(-wider, -higher, wider, higher);
 }
 
 QRectF page_rect(const SequencesLayout& layout, std::int64_t row, std::int64_t page) {
-  return at_least(layout.page_box(row, page), kLeastMarker);
+  return marker_at_least(layout.page_box(row, page), kLeastMarker);
 }
 
 QRectF token_rect(const SequencesLayout& layout, std::int64_t row, std::int64_t token) {
   if (layout.cell_gap > 0) return layout.token_cell(row, token);
   // A token in a bar: its part of the bar, as high as the bar.
   const QRectF box = layout.page_box(row, token / layout.extent.page_size);
-  return at_least(QRectF(layout.x_of(token), box.top(), layout.cell, box.height()), kLeastMarker);
+  return marker_at_least(QRectF(layout.x_of(token), box.top(), layout.cell, box.height()), kLeastMarker);
 }
 
 QRectF pages_rect(const SequencesLayout& layout, std::int64_t row, std::int64_t pages) {

@@ -114,13 +114,13 @@ bool explains_rows(const Explanation& e, std::int64_t failing_rows, std::int64_t
 }
 
 // A cause with its predictions of the failing and the correct rows; none unless it explains the failing rows.
-struct Judged {
+struct JudgedCause {
   Explanation explanation;
   std::vector<RowValue> predictions;
 };
 
-Judged judge(const Trial& trial, const Rows& rows) {
-  Judged judged{{trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page}, {}};
+JudgedCause judge(const Trial& trial, const Rows& rows) {
+  JudgedCause judged{{trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page}, {}};
   Explanation& e = judged.explanation;
   std::int64_t of_numbers = 0;
   for (const OutputRow& row : rows.failing) {
@@ -147,14 +147,14 @@ Judged judge(const Trial& trial, const Rows& rows) {
 // Of causes that explain the same rows, those whose predictions are nearest to the candidate. A wide bound fits many
 // predictions; the distances, summed over all elements in variances of rounding, tell them apart. Variances are the
 // largest of these causes, so that a cause does not win by a small one.
-void keep_nearest(const Outputs& outputs, const Rows& rows, std::vector<Judged*>& causes) {
+void keep_nearest(const Outputs& outputs, const Rows& rows, std::vector<JudgedCause*>& causes) {
   std::vector<double> distance(causes.size());
   const std::size_t count = rows.failing.size() + rows.correct.size();
   for (std::size_t i = 0; i < count && causes.size() > 1; ++i) {
     const CandidateRow& x =
         (i < rows.failing.size() ? rows.failing[i] : rows.correct[i - rows.failing.size()]).candidate;
     RowNoise largest;
-    for (const Judged* cause : causes) {
+    for (const JudgedCause* cause : causes) {
       const RowValue& p = cause->predictions[i];
       if (p.o.size() != x.o.size()) continue;  // another lse
       const RowNoise noise = noise_of(outputs, p);
@@ -177,7 +177,7 @@ void keep_nearest(const Outputs& outputs, const Rows& rows, std::vector<Judged*>
   }
   if (causes.size() < 2) return;
   const double least = *std::min_element(distance.begin(), distance.end());
-  std::vector<Judged*> kept;
+  std::vector<JudgedCause*> kept;
   for (std::size_t n = 0; n < causes.size(); ++n) {
     if (distance[n] <= least + kDistanceMargin) kept.push_back(causes[n]);
   }
@@ -197,7 +197,7 @@ std::pair<const OutputRow*, double> deciding_row(const Trial& trial, const std::
   return {outside, std::numeric_limits<double>::infinity()};
 }
 
-bool better(const Judged& x, const Judged& y) {
+bool better(const JudgedCause& x, const JudgedCause& y) {
   const Explanation &a = x.explanation, &b = y.explanation;
   if (a.failing_explained != b.failing_explained) return a.failing_explained > b.failing_explained;
   if (a.correct_explained != b.correct_explained) return a.correct_explained > b.correct_explained;
@@ -235,7 +235,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   }
   std::set<std::string> names;
   std::map<std::string, std::size_t> judged;  // place of a cause in `all`
-  std::vector<Judged> all;
+  std::vector<JudgedCause> all;
   for (const Trial& trial : trials) {
     names.insert(trial.name);
     auto [row, m] = deciding_row(trial, rows.failing);
@@ -246,7 +246,7 @@ Diagnosis diagnose(const DiagnosisInput& input) {
       continue;
     }
     // A cause may have several trials: the best of them counts.
-    Judged found = judge(trial, rows);
+    JudgedCause found = judge(trial, rows);
     const auto [known, is_new] = judged.try_emplace(found.explanation.cause, all.size());
     if (is_new) {
       all.push_back(std::move(found));
@@ -257,9 +257,9 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   diagnosis.hypotheses = static_cast<std::int64_t>(names.size());
   std::stable_sort(all.begin(), all.end(), better);
   // A fitted factor, or rows of other rows, repeat what a named cause predicts.
-  const auto best = std::ranges::find_if(all, [](const Judged& j) { return !j.predictions.empty(); });
-  std::vector<Judged*> explaining;
-  for (Judged& j : all) {
+  const auto best = std::ranges::find_if(all, [](const JudgedCause& j) { return !j.predictions.empty(); });
+  std::vector<JudgedCause*> explaining;
+  for (JudgedCause& j : all) {
     const Explanation& e = j.explanation;
     if (!j.predictions.empty() && e.failing_explained == best->explanation.failing_explained &&
         e.correct_explained == best->explanation.correct_explained) {
@@ -267,10 +267,10 @@ Diagnosis diagnose(const DiagnosisInput& input) {
     }
   }
   keep_nearest(outputs, rows, explaining);
-  const auto fitted = [](const Judged* j) { return is_fitted(j->explanation.name); };
+  const auto fitted = [](const JudgedCause* j) { return is_fitted(j->explanation.name); };
   const bool named = !std::all_of(explaining.begin(), explaining.end(), fitted);
   std::vector<Explanation> rest;
-  for (Judged& j : all) {
+  for (JudgedCause& j : all) {
     if (std::find(explaining.begin(), explaining.end(), &j) == explaining.end()) {
       rest.push_back(j.explanation);
     } else if (!named || !fitted(&j)) {

@@ -95,9 +95,9 @@ void allow_steps_together(std::span<const double> golden, std::vector<ElementErr
 }
 
 // One head of a sequence's last query.
-class PageRow {
+class TestedRow {
  public:
-  PageRow(const PageTestInput& input, std::int64_t sequence, std::int64_t query, std::int64_t head)
+  TestedRow(const PageTestInput& input, std::int64_t sequence, std::int64_t query, std::int64_t head)
       : input_(input),
         evaluator_(input.problem, {}, sequence, query, head),
         row_(static_cast<std::size_t>(query * input.problem.query_heads + head)),
@@ -371,7 +371,7 @@ class Tester {
     const attention::Problem& p = input_.problem;
     const std::int64_t query = p.first_query(sequence + 1) - 1;
     const Units units = units_of(sequence);
-    std::vector<PageRow> rows;
+    std::vector<TestedRow> rows;
     std::set<double> seen;  // equal heads have equal errors
     std::vector<Test> output_all(units.count()), lse_all(units.count());
     std::set<Direction> chosen;
@@ -379,7 +379,7 @@ class Tester {
       for (const Direction& direction : largest(units, of_unit, x_)) chosen.insert(direction);
     };
     for (std::int64_t head = 0; head < p.query_heads; ++head) {
-      PageRow row(input_, sequence, query, head);
+      TestedRow row(input_, sequence, query, head);
       if (!row.prepare()) continue;
       if (!seen.insert(input_.terms.row(static_cast<std::size_t>(query * p.query_heads + head)).lse).second) continue;
       if (!row.read()) return false;
@@ -402,7 +402,7 @@ class Tester {
       output_sums.emplace_back(direction, Test{});
       lse_sums.emplace_back(direction, Test{});
     }
-    for (PageRow& row : rows) {
+    for (TestedRow& row : rows) {
       if (!row.read()) return false;
       row.sort();
       std::vector<Test> tests;

@@ -48,7 +48,7 @@ Seen watch(const Watched& kernel) {
   config.block = {kernel.threads, 1, 1};
   config.cluster = kernel.cluster;
   config.options = kernel.launch;
-  config.options.limits.instructions = 100'000;
+  config.options.limits.instructions = kernel.instructions;
   config.params = pack_params(module, "k", {memory});
   Checks checks(kernel.checks);
   if (kernel.also != nullptr) checks.add(*kernel.also);

@@ -24,7 +24,8 @@ struct Watched {
   std::array<std::int64_t, 3> cluster{};
   LaunchOptions launch = {};
   CheckOptions checks = {.init = false};
-  Monitor* also = nullptr;  // receives the same events
+  Monitor* also = nullptr;              // receives the same events
+  std::int64_t instructions = 100'000;  // a launch that executes more ends
 };
 
 struct Seen {

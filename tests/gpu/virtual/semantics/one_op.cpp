@@ -4,7 +4,10 @@
 
 #include <bit>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <string>
+#include <tuple>
 
 #include "gpu/virtual/isa/grammar.h"
 
@@ -37,7 +40,7 @@ struct Layout {
   int operands = 0;
 };
 
-Layout layout_of(const Case& c) {
+Layout parsed_layout(const Case& c) {
   Layout layout;
   layout.instr = understand(c.word);
   if (!layout.instr.unsupported.empty()) {
@@ -69,6 +72,17 @@ Layout layout_of(const Case& c) {
     return layout;
   }
   ADD_FAILURE() << c.word << ": no form of it reads " << c.in.size() << " values";
+  return layout;
+}
+
+// A test runs one instruction on thousands of values: its word is parsed once.
+Layout layout_of(const Case& c) {
+  static std::map<std::tuple<std::string, int, std::size_t>, Layout> parsed;
+  const std::tuple key{c.word, c.results, c.in.size()};
+  const auto found = parsed.find(key);
+  if (found != parsed.end()) return found->second;
+  Layout layout = parsed_layout(c);
+  if (!layout.elements.empty()) parsed.emplace(key, layout);
   return layout;
 }
 
