@@ -124,7 +124,8 @@ class Kvscope(unittest.TestCase):
         for number, test in enumerate(TEST_PROGRAMS):
             for locale in both if os.environ.get("KVSCOPE_FULL") == "1" else [both[number % 2]]:
                 with self.subTest(test=os.path.basename(test), locale=locale):
-                    done = preloaded(locale, test, "--gtest_brief=1")
+                    # What a failed allocation leaves behind has nothing to do with a locale, and takes longer than all the rest.
+                    done = preloaded(locale, test, "--gtest_brief=1", "--gtest_filter=-*AFailedAllocation*")
                     self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode(errors="replace")[-3000:])
 
 
