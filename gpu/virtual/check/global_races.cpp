@@ -311,7 +311,9 @@ void GlobalRaces::Grid::touch_lanes(const Exec& exec, const WarpViews& warp, Glo
       continue;
     }
     now.lanes = ((LaneMask{1} << each) - 1) << lane;
-    now.cells_each = (each == 1 ? 0U : 4U / static_cast<unsigned>(each)) & 3U;
+    now.cells_each = 0;
+    if (bytes == 4) now.cells_each = 1;
+    if (bytes == 8) now.cells_each = 2;
     if (!touch_chunk(warp, lane, now, write, *chunk)) {
       for (int i = 0; i < static_cast<int>(GlobalCells::kChunk / GlobalCells::kBytes); ++i) {
         const GlobalTouch one = now.of_cell(i);
