@@ -123,9 +123,9 @@ struct GlobalRaces::Grid {
                 std::uint64_t address, std::uint64_t bytes);
   void tell(const Exec& exec, ReportKind kind, const GlobalTouch& before, const GlobalTouch& now, int lane,
             std::uint64_t address, std::uint64_t bytes, std::string_view more);
-  // Records what touches all of a chunk, if it is easy to see that it conflicts with nothing. Otherwise the cells have to be looked at.
+  // Records what touches all of a chunk, if a quick test shows that it conflicts with nothing. Otherwise returns false: the cells have to be checked.
   [[nodiscard]] bool touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
-                                 GlobalChunk& chunk) const;
+                                 GlobalChunk& chunk);
   [[nodiscard]] bool is_behind(const WarpViews& warp, int lane, const GlobalTouch& before,
                                const GlobalTouch& now) const;
   void touch_cells(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
@@ -263,7 +263,7 @@ bool GlobalRaces::Grid::is_behind(const WarpViews& warp, int lane, const GlobalT
 }
 
 bool GlobalRaces::Grid::touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
-                                    GlobalChunk& chunk) const {
+                                    GlobalChunk& chunk) {
   const auto is_harmless = [&](const GlobalTouch& before) {
     return before.is_by_nobody() || (before.strong && now.strong) || is_behind(warp, lane, before, now);
   };
@@ -271,8 +271,7 @@ bool GlobalRaces::Grid::touch_chunk(const WarpViews& warp, int lane, const Globa
   const GlobalTouch& read = chunk.read;
   if (write) {
     if (!is_harmless(read)) return false;
-    chunk.write = now;
-    chunk.read = GlobalTouch{};
+    cells.write(chunk, now);
     return true;
   }
   // Whether it replaces the earlier read (GlobalCells::read).
@@ -294,7 +293,7 @@ void GlobalRaces::Grid::touch_cells(const Exec& exec, const WarpViews& warp, int
   });
 }
 
-// All lanes, in ascending order, at bytes of their own.
+// All lanes. The bytes of each lie behind those of the lane before.
 void GlobalRaces::Grid::touch_lanes(const Exec& exec, const WarpViews& warp, GlobalTouch now, bool write,
                                     const WarpAccess& access) {
   const auto at = [&](int lane) { return access.addresses[static_cast<std::size_t>(lane)]; };

@@ -79,8 +79,8 @@ void RaceChecker::leave_rows(Cluster& cluster, std::size_t rank, const Regions& 
   leave_rows(cluster, rank, [&](const LaneRows::Rows& rows) { return rows.regions.meets(regions); });
 }
 
-// Whether this access is kept as one of lanes in rows of their own: of the CTA's own memory, by all lanes of a warp that share a view,
-// and ordered after whatever other accesses there were to these bytes. Otherwise it has to be checked.
+// Keeps an access of the CTA's memory in which each lane stays in one row, if all lanes of the warp share a view and earlier accesses of
+// these bytes by others are ordered before it. Otherwise returns false: the access has to be checked.
 bool RaceChecker::stays_in_rows(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
                                 std::span<const std::uint64_t, kLanes> addresses) {
   static constexpr std::uint64_t kMostStride = 4096;

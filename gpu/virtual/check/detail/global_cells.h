@@ -39,8 +39,8 @@ struct GlobalTouch {
   bool somebody : 1;
   bool strong : 1;  // atomic, volatile, relaxed, acquire, release
   bool plain_store : 1;
-  std::uint8_t
-      cells_each : 2;  // of a chunk: each lane, in order, has touched so many of its cells; 0: every lane all of them
+  // Of a chunk: each lane, in order, has touched so many of its cells; 0: every lane has touched all of them.
+  std::uint8_t cells_each : 2;
 
   [[nodiscard]] bool is_by_nobody() const { return !somebody; }
   // The same warp or the same engine.
@@ -49,7 +49,7 @@ struct GlobalTouch {
   [[nodiscard]] bool is_within(const GlobalTouch& later) const {
     return same_actor(later) && (lanes & ~later.lanes) == 0;
   }
-  // The same instruction, at another time or by other lanes, as far as the order of what they touch is concerned.
+  // Reads of one instruction by one warp in one step: one touch can have the lanes of both.
   [[nodiscard]] bool is_like(const GlobalTouch& o) const {
     return same_actor(o) && step == o.step && pc == o.pc && lanes != 0 && o.lanes != 0;
   }
@@ -58,7 +58,7 @@ struct GlobalTouch {
     return same_actor(o) && lanes == o.lanes && cells_each == o.cells_each &&
            ((lanes & (lanes - 1)) == 0 || cells_each != 0);
   }
-  // What touches cell `i` of the chunk that this touches.
+  // The touch of cell `i`, where this is the touch of the whole chunk.
   [[nodiscard]] GlobalTouch of_cell(int i) const {
     GlobalTouch out = *this;
     out.cells_each = 0;

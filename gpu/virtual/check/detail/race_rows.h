@@ -1,5 +1,5 @@
-// Accesses of a CTA's shared memory by which each lane of a warp stays in a row of its own. Such lanes never race with one another, so
-// these accesses get no marks until another access comes to the same bytes.
+// Accesses of a CTA's shared memory in which each lane of a warp stays in one row, and no two lanes in the same. Such lanes never race with
+// one another, so these accesses get no marks until another access comes to the same bytes.
 //
 //   tile[lane * 64 + i] = x[i]     64 stores, each of 4 bytes in 32 rows: 64 cells, where marks would be in 32 * 16 chunks
 //   y += tile[lane * 64 + i]       the cells of the same rows
