@@ -1,6 +1,7 @@
 #include "gpu/virtual/check/detail/global_cells.h"
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 namespace kvscope::ptx {
@@ -22,54 +23,53 @@ GlobalChunk* GlobalCells::find_page(std::uint64_t chunk) {
   return &(*last_)[chunk % kPage];
 }
 
-GlobalCells::Cells& GlobalCells::split(GlobalChunk& chunk) {
+GlobalCells::Cells* GlobalCells::split(GlobalChunk& chunk) {
   chunk.cells = lists_.take();
-  Cells& cells = lists_[chunk.cells];
-  if (chunk.write.is_by_nobody() && chunk.read.is_by_nobody()) {
-    cells = {};
-    return cells;
+  *chunk.cells = {};
+  for (const GlobalTouch& touch : chunk.touches) {
+    for (unsigned left = touch.cells; left != 0; left &= left - 1) {
+      const int i = std::countr_zero(left);
+      GlobalCell& cell = (*chunk.cells)[static_cast<std::size_t>(i)];
+      (touch.write ? cell.write : cell.read) = touch.of_cell(i);
+    }
   }
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const auto number = static_cast<int>(i);
-    cells[i] = {chunk.write.of_cell(number), chunk.read.of_cell(number), 0, 0};
-  }
-  return cells;
+  return chunk.cells;
 }
 
 void GlobalCells::release(GlobalChunk& chunk) {
-  for (GlobalCell& cell : lists_[chunk.cells]) {
-    if (cell.bytes != 0) {
-      for (GlobalCell& byte : bytes_[cell.bytes]) release(byte);
+  for (GlobalCell& cell : *chunk.cells) {
+    if (cell.bytes != nullptr) {
+      for (GlobalCell& byte : *cell.bytes) release(byte);
       bytes_.give_back(cell.bytes);
     }
     release(cell);
   }
   lists_.give_back(chunk.cells);
-  chunk.cells = 0;
+  chunk.cells = nullptr;
 }
 
 std::array<GlobalCell, GlobalCells::kBytes>& GlobalCells::split(GlobalCell& cell) {
-  if (cell.bytes == 0) {
-    const std::uint32_t number = bytes_.take();
-    for (GlobalCell& byte : bytes_[number]) {
+  if (cell.bytes == nullptr) {
+    auto* const bytes = bytes_.take();
+    for (GlobalCell& byte : *bytes) {
       byte = cell;
-      if (cell.more == 0) continue;
+      if (cell.more == nullptr) continue;
       byte.more = more_.take();
-      more_[byte.more] = more_[cell.more];
-      reads_ += more_[byte.more].size();
+      *byte.more = *cell.more;
+      reads_ += byte.more->size();
     }
     release(cell);
-    cell.bytes = number;
+    cell.bytes = bytes;
   }
-  return bytes_[cell.bytes];
+  return *cell.bytes;
 }
 
 void GlobalCells::release(GlobalCell& cell) {
-  if (cell.more == 0) return;
-  reads_ -= more_[cell.more].size();
-  more_[cell.more].clear();
+  if (cell.more == nullptr) return;
+  reads_ -= cell.more->size();
+  cell.more->clear();
   more_.give_back(cell.more);
-  cell.more = 0;
+  cell.more = nullptr;
 }
 
 void GlobalCells::keep_last_of_each(std::vector<GlobalTouch>& reads) {
@@ -81,12 +81,6 @@ void GlobalCells::keep_last_of_each(std::vector<GlobalTouch>& reads) {
   const auto kept = std::unique(reads.rbegin(), reads.rend(),
                                 [&](const GlobalTouch& a, const GlobalTouch& b) { return actor(a) == actor(b); });
   reads.erase(reads.begin(), kept.base());
-}
-
-void GlobalCells::write(GlobalCell& cell, const GlobalTouch& touch) {
-  cell.write = touch;
-  cell.read = {};
-  release(cell);
 }
 
 }  // namespace kvscope::ptx

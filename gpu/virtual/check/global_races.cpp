@@ -117,23 +117,23 @@ struct GlobalRaces::Grid {
       : options(o), order(Space::global, launch), cells(o.most_cells, o.most_reads) {}
 
   // Checks `now`, by lanes of the warp or by an engine on behalf of `lane`, against the accesses of the cell.
-  void look(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
-            const GlobalCell& cell, std::uint64_t address, std::uint64_t bytes);
+  void look(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now, const GlobalCell& cell,
+            std::uint64_t address, std::uint64_t bytes);
   void conflict(const Exec& exec, ReportKind kind, const GlobalTouch& before, const GlobalTouch& now, int lane,
                 std::uint64_t address, std::uint64_t bytes);
   void tell(const Exec& exec, ReportKind kind, const GlobalTouch& before, const GlobalTouch& now, int lane,
             std::uint64_t address, std::uint64_t bytes, std::string_view more);
-  // Records what touches all of a chunk, if a quick test shows that it conflicts with nothing. Otherwise returns false: the cells have to be checked.
-  [[nodiscard]] bool touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
-                                 GlobalChunk& chunk);
+  // Records what touches cells of a chunk, if a quick test shows that it conflicts with nothing. Otherwise returns false: each cell has to
+  // be checked.
+  [[nodiscard]] bool touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now, GlobalChunk& chunk);
   [[nodiscard]] bool is_behind(const WarpViews& warp, int lane, const GlobalTouch& before,
                                const GlobalTouch& now) const;
-  void touch_cells(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
-                   std::uint64_t address, std::int64_t bytes);
-  void touch_lanes(const Exec& exec, const WarpViews& warp, GlobalTouch now, bool write, const WarpAccess& access);
-  void touch_groups(const Exec& exec, const WarpViews& warp, GlobalTouch now, bool write, const WarpAccess& access);
-  void touch_range(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
-                   const ByteRange& range);
+  void touch_cells(const Exec& exec, const WarpViews& warp, int lane, GlobalTouch now, std::uint64_t address,
+                   std::int64_t bytes);
+  void touch_lanes(const Exec& exec, const WarpViews& warp, GlobalTouch now, const WarpAccess& access);
+  void touch_groups(const Exec& exec, const WarpViews& warp, GlobalTouch now, const WarpAccess& access);
+  void touch_range(const Exec& exec, const WarpViews& warp, int lane, GlobalTouch now, std::uint64_t address,
+                   std::int64_t bytes);
   void tell_limit(const Exec& exec, const Op& op);
 
   const GlobalRaceOptions& options;
@@ -180,7 +180,7 @@ void GlobalRaces::cta_ends(Launch&, const Cta& cta) {
 
 // --- touches ---------------------------------------------------------------------------------------------------------
 
-void GlobalRaces::Grid::look(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
+void GlobalRaces::Grid::look(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now,
                              const GlobalCell& cell, std::uint64_t address, std::uint64_t bytes) {
   const auto against = [&](const GlobalTouch& before, ReportKind kind) {
     // An engine executes its operations in order, and so does a lane.
@@ -192,8 +192,8 @@ void GlobalRaces::Grid::look(const Exec& exec, const WarpViews& warp, int lane, 
         return conflict(exec, kind, before, now, i, address, bytes);
     }
   };
-  against(cell.write, write ? ReportKind::race_ww : ReportKind::race_wr);
-  if (write) cells.each_read(cell, [&](const GlobalTouch& t) { against(t, ReportKind::race_rw); });
+  against(cell.write, now.write ? ReportKind::race_ww : ReportKind::race_wr);
+  if (now.write) cells.each_read(cell, [&](const GlobalTouch& t) { against(t, ReportKind::race_rw); });
 }
 
 void GlobalRaces::Grid::conflict(const Exec& exec, ReportKind kind, const GlobalTouch& before, const GlobalTouch& now,
@@ -262,30 +262,41 @@ bool GlobalRaces::Grid::is_behind(const WarpViews& warp, int lane, const GlobalT
                            : warp.ordered(lane).covers_warp(actor, before.step);
 }
 
-bool GlobalRaces::Grid::touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now, bool write,
-                                    GlobalChunk& chunk) {
-  const auto is_harmless = [&](const GlobalTouch& before) {
-    return before.is_by_nobody() || (before.strong && now.strong) || is_behind(warp, lane, before, now);
-  };
-  if (chunk.cells != 0 || !is_harmless(chunk.write)) return false;
-  const GlobalTouch& read = chunk.read;
-  if (write) {
-    if (!is_harmless(read)) return false;
-    cells.write(chunk, now);
-    return true;
+bool GlobalRaces::Grid::touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now, GlobalChunk& chunk) {
+  if (chunk.cells != nullptr) return false;
+  GlobalTouch* place = nullptr;  // one of nobody, or one that this touch replaces
+  GlobalTouch* other = nullptr;  // another one that it replaces
+  for (GlobalTouch& before : chunk.touches) {
+    if (before.is_by_nobody()) {
+      if (place == nullptr) place = &before;
+      continue;
+    }
+    if ((before.cells & now.cells) == 0) continue;
+    if (before.write || now.write) {
+      if (!(before.strong && now.strong) && !is_behind(warp, lane, before, now)) return false;
+      if (!now.write) continue;
+    } else {  // whether it replaces the earlier read (GlobalCells::read)
+      const bool within = now.cells_each == 0 && before.is_within(now);
+      if ((now.strong && !before.strong) || (!within && !is_behind(warp, lane, before, now))) return false;
+    }
+    if ((before.cells & ~now.cells) != 0) return false;
+    if (place != nullptr) other = place;
+    place = &before;
   }
-  // Whether it replaces the earlier read (GlobalCells::read).
-  if (!read.is_by_nobody() && ((now.strong && !read.strong) || !is_behind(warp, lane, read, now))) return false;
-  chunk.read = now;
+  if (place == nullptr) return false;
+  if (other != nullptr) *other = GlobalTouch{};
+  *place = now;
   return true;
 }
 
 // Lanes at one address, the first of which is `lane`, or one engine.
-void GlobalRaces::Grid::touch_cells(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now,
-                                    bool write, std::uint64_t address, std::int64_t bytes) {
+void GlobalRaces::Grid::touch_cells(const Exec& exec, const WarpViews& warp, int lane, GlobalTouch now,
+                                    std::uint64_t address, std::int64_t bytes) {
+  now.set_cells(0, 0);
   cells.each(address, bytes, [&](GlobalCell& cell, std::uint64_t at, std::uint64_t count) {
-    look(exec, warp, lane, now, write, cell, at, count);
-    if (write) {
+    if (!cell.write.is_by_nobody() || (now.write && !cell.read.is_by_nobody()))
+      look(exec, warp, lane, now, cell, at, count);
+    if (now.write) {
       cells.write(cell, now);
     } else {
       cells.read(cell, now, [&](const GlobalTouch& t) { return is_ordered(order, warp, lane, t); });
@@ -294,57 +305,61 @@ void GlobalRaces::Grid::touch_cells(const Exec& exec, const WarpViews& warp, int
 }
 
 // All lanes. The bytes of each lie behind those of the lane before.
-void GlobalRaces::Grid::touch_lanes(const Exec& exec, const WarpViews& warp, GlobalTouch now, bool write,
+void GlobalRaces::Grid::touch_lanes(const Exec& exec, const WarpViews& warp, GlobalTouch now,
                                     const WarpAccess& access) {
+  static constexpr std::uint64_t kChunk = GlobalCells::kChunk, kBytes = GlobalCells::kBytes;
   const auto at = [&](int lane) { return access.addresses[static_cast<std::size_t>(lane)]; };
-  const int bytes = access.bytes, each = bytes <= 16 && bytes >= 4 ? 16 / bytes : 0;  // lanes of a chunk
-  for (int lane = 0; lane < kLanes;) {
-    const std::uint64_t address = at(lane);
-    const bool whole = each > 0 && address % GlobalCells::kChunk == 0 && lane + each <= kLanes &&
-                       at(lane + each - 1) - address == static_cast<std::uint64_t>((each - 1) * bytes);
-    GlobalChunk* const chunk = whole ? cells.chunk(address) : nullptr;
+  const auto bytes = static_cast<std::uint64_t>(access.bytes);
+  const auto cells_at = [&](std::uint64_t address) {
+    return address % kChunk + bytes <= kChunk ? GlobalCells::cells_of(address, bytes) : 0;
+  };
+  for (int lane = 0, next = 0; lane < kLanes; lane = next) {
+    const std::uint64_t address = at(lane), number = address / kChunk;
+    next = lane + 1;
+    unsigned all = cells_at(address);
+    for (; all != 0 && next < kLanes && at(next) / kChunk == number && cells_at(at(next)) != 0; ++next)
+      all |= cells_at(at(next));
+    now.lanes = (kAllLanes >> (kLanes - (next - lane))) << lane;
+    now.set_cells(all, next - lane > 1 ? static_cast<unsigned>(bytes / kBytes) : 0);
+    GlobalChunk* const chunk = all != 0 ? cells.chunk(address) : nullptr;
     if (chunk == nullptr) {
-      now.lanes = LaneMask{1} << lane;
-      now.cells_each = 0;
-      touch_cells(exec, warp, lane++, now, write, address, bytes);
-      continue;
-    }
-    now.lanes = ((LaneMask{1} << each) - 1) << lane;
-    now.cells_each = 0;
-    if (bytes == 4) now.cells_each = 1;
-    if (bytes == 8) now.cells_each = 2;
-    if (!touch_chunk(warp, lane, now, write, *chunk)) {
-      for (int i = 0; i < static_cast<int>(GlobalCells::kChunk / GlobalCells::kBytes); ++i) {
+      touch_cells(exec, warp, lane, now, address, access.bytes);
+    } else if (!touch_chunk(warp, lane, now, *chunk)) {
+      for (unsigned left = now.cells; left != 0; left &= left - 1) {
+        const int i = std::countr_zero(left);
         const GlobalTouch one = now.of_cell(i);
-        touch_cells(exec, warp, std::countr_zero(one.lanes), one, write,
-                    address + static_cast<std::uint64_t>(i) * GlobalCells::kBytes, GlobalCells::kBytes);
+        touch_cells(exec, warp, std::countr_zero(one.lanes), one,
+                    number * kChunk + static_cast<std::uint64_t>(i) * kBytes, kBytes);
       }
-      if (write) cells.write(*chunk, now);
+      if (now.write && now.cells == GlobalCells::kAllCells) cells.write(*chunk, now);
     }
-    lane += each;
   }
 }
 
 // Any lanes. All writes are checked before any is recorded: lanes of one instruction do not conflict here. Those at one address share a
 // touch; reads do so in any case (GlobalCells::read).
-void GlobalRaces::Grid::touch_groups(const Exec& exec, const WarpViews& warp, GlobalTouch now, bool write,
+void GlobalRaces::Grid::touch_groups(const Exec& exec, const WarpViews& warp, GlobalTouch now,
                                      const WarpAccess& access) {
   const auto address_of = [&](int lane) { return access.addresses[static_cast<std::size_t>(lane)]; };
   const auto groups = [&](auto visit) {
     for (LaneMask left = access.lanes; left != 0; left &= ~now.lanes) {
       const int lead = std::countr_zero(left);
       now.lanes = access.one ? left : left & (~left + 1);
-      for (LaneMask l = left & ~now.lanes; write && l != 0; l &= l - 1) {
+      for (LaneMask l = left & ~now.lanes; now.write && l != 0; l &= l - 1) {
         if (address_of(std::countr_zero(l)) == address_of(lead)) now.lanes |= l & (~l + 1);
       }
       visit(lead);
     }
   };
-  if (!write)
-    return groups([&](int lead) { touch_cells(exec, warp, lead, now, false, address_of(lead), access.bytes); });
+  if (!now.write) {
+    return groups([&](int lead) {
+      const std::uint64_t address = address_of(lead);
+      if (!cells.reads_again(address, access.bytes, now)) touch_range(exec, warp, lead, now, address, access.bytes);
+    });
+  }
   groups([&](int lead) {
     cells.each(address_of(lead), access.bytes, [&](GlobalCell& cell, std::uint64_t at, std::uint64_t bytes) {
-      look(exec, warp, lead, now, true, cell, at, bytes);
+      look(exec, warp, lead, now, cell, at, bytes);
     });
   });
   groups([&](int lead) {
@@ -367,13 +382,14 @@ void GlobalRaces::access(const Exec& exec, const Op& op, const WarpAccess& acces
     now.step = warp.act(access.lanes);
     now.thread = static_cast<std::uint16_t>(thread_of(warp.lane0()));
     now.somebody = true;
+    now.write = write;
     now.strong = strong;
     now.plain_store = access.kind == AccessKind::store && !strong;
     if (access.row || (access.lanes == kAllLanes &&
                        lane_loops().apart(access.addresses.data(), static_cast<std::uint64_t>(access.bytes)))) {
-      g.touch_lanes(exec, warp, now, write, access);
+      g.touch_lanes(exec, warp, now, access);
     } else {
-      g.touch_groups(exec, warp, now, write, access);
+      g.touch_groups(exec, warp, now, access);
     }
     g.tell_limit(exec, op);
   }
@@ -394,16 +410,17 @@ void GlobalRaces::stored(const Exec& exec, const Op&, const WarpAccess&) {
   g.suspects.clear();
 }
 
-void GlobalRaces::Grid::touch_range(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now,
-                                    bool write, const ByteRange& range) {
-  if (range.space != Space::global) return;
-  const std::uint64_t end = range.address + static_cast<std::uint64_t>(range.bytes);
-  for (std::uint64_t at = range.address; at < end;) {
+// Lanes that touch the same bytes, the first of which is `lane`, or one engine.
+void GlobalRaces::Grid::touch_range(const Exec& exec, const WarpViews& warp, int lane, GlobalTouch now,
+                                    std::uint64_t address, std::int64_t bytes) {
+  const std::uint64_t end = address + static_cast<std::uint64_t>(bytes);
+  for (std::uint64_t at = address; at < end;) {
     const std::uint64_t next = std::min((at / GlobalCells::kChunk + 1) * GlobalCells::kChunk, end);
-    GlobalChunk* const chunk = next - at == GlobalCells::kChunk ? cells.chunk(at) : nullptr;
-    if (chunk == nullptr || !touch_chunk(warp, lane, now, write, *chunk)) {
-      touch_cells(exec, warp, lane, now, write, at, static_cast<std::int64_t>(next - at));
-      if (chunk != nullptr && write) cells.write(*chunk, now);
+    now.set_cells(GlobalCells::cells_of(at, next - at), 0);
+    GlobalChunk* const chunk = now.cells != 0 ? cells.chunk(at) : nullptr;
+    if (chunk == nullptr || !touch_chunk(warp, lane, now, *chunk)) {
+      touch_cells(exec, warp, lane, now, at, static_cast<std::int64_t>(next - at));
+      if (chunk != nullptr && now.write && now.cells == GlobalCells::kAllCells) cells.write(*chunk, now);
     }
     at = next;
   }
@@ -437,11 +454,14 @@ void GlobalRaces::async_issue(const Exec& exec, const AsyncOp& op, ByteRanges re
   } else {
     return;
   }
-  const bool update = reduces(op.kind);
-  for (const ByteRange& range : reads) {
-    if (!update) g.touch_range(exec, warp, lane, now, false, range);
-  }
-  for (const ByteRange& range : writes) g.touch_range(exec, warp, lane, now, true, range);
+  const auto touch = [&](ByteRanges ranges, bool write) {
+    now.write = write;
+    for (const ByteRange& range : ranges) {
+      if (range.space == Space::global) g.touch_range(exec, warp, lane, now, range.address, range.bytes);
+    }
+  };
+  if (!reduces(op.kind)) touch(reads, false);
+  touch(writes, true);
   g.tell_limit(exec, exec.program().ops[static_cast<std::size_t>(op.pc)]);
 }
 

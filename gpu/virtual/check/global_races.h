@@ -14,8 +14,8 @@
 // Not found: missing proxy fences for global memory.
 // Source: PTX ISA, "Memory Consistency Model".
 //
-// Off by default: every access to global memory is recorded, in 52 bytes for each 16 that are accessed as a whole, and about 70 bytes for
-// each 4 of the others.
+// Off by default: every access to global memory is recorded, in 56 bytes for each 16 that few operations access, and in 64 more for each 4 of
+// the others.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ class GlobalRaces final : public OrderMonitor {
 
   // With its share of the limits: a part that stays within it reports no limit, and neither would the whole.
   [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t parts) override;
-  [[nodiscard]] OperationEvents wants_operations() const override { return {true, true, false}; }
+  [[nodiscard]] OperationEvents wants_operations() const override { return {true, true, false, false}; }
   void launch_begins(Launch& launch) override;
   void launch_ends(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;

@@ -68,7 +68,7 @@ class InitChecker final : public Monitor {
   void join(Monitor& part) override;
   [[nodiscard]] bool wants_instructions() const override { return options_.registers || options_.local; }
   [[nodiscard]] bool wants_instructions_of(const Cta& cta, const Warp& warp) const override;
-  [[nodiscard]] OperationEvents wants_operations() const override { return {true, true, false}; }
+  [[nodiscard]] OperationEvents wants_operations() const override { return {true, true, false, true}; }
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;
@@ -80,6 +80,7 @@ class InitChecker final : public Monitor {
   void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
   void box_moves(Launch& launch, const Cta& cta, const PendingOp& copy) override;
   void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
+  void copies_issue(const Exec&, const LaneCopies&) override {}  // from global memory: async_moves
   void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
                 std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
 

@@ -488,7 +488,6 @@ void InitChecker::discarded(const Exec& exec, const Op&, const WarpAccess& acces
 // --- engines ---------------------------------------------------------------------------------------------------------
 
 void InitChecker::async_issue(const Exec& exec, const AsyncOp& async, ByteRanges reads, ByteRanges writes) {
-  if (async.kind == AsyncKind::cp_async) return;  // from global memory: async_moves
   const Op& op = exec.program().ops[static_cast<std::size_t>(async.pc)];
   if (async.kind == AsyncKind::wgmma) return product_of_warpgroup(exec, op, async, reads);
   const bool to_global =

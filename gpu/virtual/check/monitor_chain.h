@@ -19,6 +19,7 @@ class MonitorChain final : public Monitor {
     const OperationEvents operations = monitor.wants_operations();
     if (operations.issue) of_issues_.push_back(&monitor);
     if (operations.moves) of_moves_.push_back(&monitor);
+    if (operations.lane_moves) of_lane_moves_.push_back(&monitor);
     if (operations.done) of_ends_.push_back(&monitor);
   }
   [[nodiscard]] bool empty() const { return monitors_.empty(); }
@@ -58,8 +59,12 @@ class MonitorChain final : public Monitor {
   void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override {
     for (Monitor* monitor : of_issues_) monitor->async_issue(exec, op, reads, writes);
   }
+  void copies_issue(const Exec& exec, const LaneCopies& copies) override {
+    for (Monitor* monitor : of_issues_) monitor->copies_issue(exec, copies);
+  }
   void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override {
-    for (Monitor* monitor : of_moves_) monitor->async_moves(launch, cta, op, reads, writes);
+    for (Monitor* monitor : op.kind == AsyncKind::cp_async ? of_lane_moves_ : of_moves_)
+      monitor->async_moves(launch, cta, op, reads, writes);
   }
   void async_done(Launch& launch, const Cta& cta, const AsyncOp& op) override {
     for (Monitor* monitor : of_ends_) monitor->async_done(launch, cta, op);
@@ -120,8 +125,8 @@ class MonitorChain final : public Monitor {
 
  private:
   std::vector<Monitor*> monitors_;
-  std::vector<Monitor*> of_accesses_, of_issues_, of_moves_,
-      of_ends_;                                  // of these: Monitor::wants_accesses, wants_operations
+  // Of these: Monitor::wants_accesses, wants_operations.
+  std::vector<Monitor*> of_accesses_, of_issues_, of_moves_, of_lane_moves_, of_ends_;
   std::vector<std::unique_ptr<Monitor>> owned_;  // of a chain for a part of a launch
 };
 

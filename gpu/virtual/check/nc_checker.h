@@ -18,7 +18,7 @@ namespace kvscope::ptx {
 class NcChecker final : public Monitor {
  public:
   [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t) override { return std::make_unique<NcChecker>(); }
-  [[nodiscard]] OperationEvents wants_operations() const override { return {false, true, false}; }
+  [[nodiscard]] OperationEvents wants_operations() const override { return {false, true, false, false}; }
   void launch_begins(Launch& launch) override;
   void access(const Exec& exec, const Op& op, const WarpAccess& access) override;
   void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;

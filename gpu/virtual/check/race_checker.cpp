@@ -189,28 +189,34 @@ void RaceChecker::write_pieces(Toucher& who) {
   pieces_.clear();
 }
 
-// Lanes that each write a part of another chunk, in ascending order: a column of a tile. Returns the lanes whose earlier accesses
-// have to be looked at more closely: all of them if the lanes are not like this.
+// Lanes that each write another chunk, all of it or, in ascending order, a part: a row, or a column of a tile. Returns the lanes whose earlier
+// accesses have to be looked at more closely: all of them if the lanes are not like this.
 LaneMask RaceChecker::write_far_lanes(Toucher& who, const Mark& like, int bytes, LaneMask lanes,
                                       std::span<const std::uint64_t, kLanes> addresses) {
   const std::uint64_t rank = rank_of(addresses[0]);
-  if (lanes != kAllLanes || bytes >= kChunkBytes || rank >= who.cluster.shadows.size() || !who.cluster.shadows[rank])
+  if (lanes != kAllLanes || bytes > kChunkBytes || rank >= who.cluster.shadows.size() || !who.cluster.shadows[rank])
     return lanes;
-  if (!lane_loops().apart(addresses.data(), static_cast<std::uint64_t>(kChunkBytes))) return lanes;
+  const bool whole = bytes == kChunkBytes;
+  if (whole ? lane_loops().any_equal(addresses.data())
+            : !lane_loops().apart(addresses.data(), static_cast<std::uint64_t>(kChunkBytes)))
+    return lanes;
   Shadow& shadow = *who.cluster.shadows[rank];
   LaneOffsets offsets;
-  lane_loops().offsets(addresses.data(), shared_address(rank, shadow.first_address()), offsets.data());
-  if (!shadow.holds(offset_of(addresses[0])) || rank_of(addresses[kLanes - 1]) != rank ||
-      !shadow.holds(offset_of(addresses[kLanes - 1])))
+  const std::uint64_t bits =
+      lane_loops().offsets(addresses.data(), shared_address(rank, shadow.first_address()), offsets.data());
+  const LaneExtent extent = lane_loops().extent(offsets.data());
+  const auto high = static_cast<std::uint64_t>(extent.high);
+  if (bits >= shadow.limit() || !shadow.holds(shadow.first_address() + high) || (whole && bits % kChunkBytes != 0))
     return lanes;
   if (!who.cluster.pending[rank].empty() || !who.cluster.rows[rank].empty()) {
     Regions regions;
     for (const std::int32_t offset : offsets)
       regions.add(static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(offset));
-    meet_reads(who, rank, regions, false);
+    meet_reads(who, rank, regions, whole);
   }
-  return shadow.write_lanes(like, bytes, lanes, offsets.data(),
-                            [&](const Mark& before) { return covered(who, before); });
+  const auto is_before = [&](const Mark& before) { return covered(who, before); };
+  if (whole) return shadow.write_lane_chunks(like, offsets.data(), extent, who.cluster.pending[rank].now(), is_before);
+  return shadow.write_lanes(like, bytes, lanes, offsets.data(), is_before);
 }
 
 void RaceChecker::touch_writes(Toucher& who, const Mark& like, int bytes, LaneMask lanes,

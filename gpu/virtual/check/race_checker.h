@@ -49,7 +49,7 @@ class RaceChecker final : public OrderMonitor {
   ~RaceChecker() override;
 
   [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t) override { return std::make_unique<RaceChecker>(options_); }
-  [[nodiscard]] OperationEvents wants_operations() const override { return {true, true, false}; }
+  [[nodiscard]] OperationEvents wants_operations() const override { return {true, true, false, false}; }
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;
@@ -58,6 +58,7 @@ class RaceChecker final : public OrderMonitor {
   void mbarrier(Launch& launch, const Cta& cta, const Exec* exec, LaneMask lanes, MbarrierEvent event,
                 std::uint64_t address, std::int64_t amount, Order order, Scope scope) override;
   void proxy_fence(const Exec& exec, LaneMask lanes, Space space) override;
+  void copies_issue(const Exec& exec, const LaneCopies& copies) override;
   void async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
   void async_moves(Launch& launch, const Cta& cta, const AsyncOp& op, ByteRanges reads, ByteRanges writes) override;
   void launch_ends(Launch& launch) override;
@@ -119,8 +120,6 @@ class RaceChecker final : public OrderMonitor {
   [[nodiscard]] static bool covers(const Clock* known, const Mark& before);
   [[nodiscard]] static bool covered(Toucher& who, const Mark& before);
   [[nodiscard]] bool needs_fence(const Toucher& who, const Mark& before, const Mark& mark) const;
-
-  void issue_copy(const Exec& exec, Cluster& cluster, const AsyncOp& op, ByteRanges writes);
 
   [[nodiscard]] bool told(ReportKind kind, Severity severity, const Mark& before, const Mark& now);
   // Of a race, where two lanes of one warp have executed a shuffle or an mma together in between; -1: nowhere.

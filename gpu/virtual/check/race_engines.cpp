@@ -81,28 +81,30 @@ void RaceChecker::mbarrier(Launch& launch, const Cta& cta, const Exec* exec, Lan
 
 // --- engines ---------------------------------------------------------------------------------------------------------
 
-// A copy is a mark of its lane. All lanes of one instruction share a step.
-void RaceChecker::issue_copy(const Exec& exec, Cluster& cluster, const AsyncOp& op, ByteRanges writes) {
-  const int lane = op.thread % kLanes;
-  Toucher who(exec, cluster, lane, false);
-  Mark mark{.actor = kCopiesOf + who.warp.lane0(),
-            .lanes = LaneMask{1} << lane,
-            .step = who.warp.issue_copy(op.number, exec.launch.step, op.pc),
-            .pc = op.pc,
+// A copy is a mark of its lane. All lanes of one instruction share a step. Their copies are not ordered: two of one chunk conflict.
+void RaceChecker::copies_issue(const Exec& exec, const LaneCopies& copies) {
+  Cluster* cluster = of(exec.cta);
+  if (cluster == nullptr) return;
+  const int bytes = static_cast<int>(copies.bytes);
+  Toucher lanes(exec, *cluster, std::countr_zero(copies.lanes));
+  Mark mark{.actor = kCopiesOf + lanes.warp.lane0(),
+            .step = lanes.warp.issue_copy(copies.first, exec.launch.step, copies.pc),
+            .pc = copies.pc,
             .write = true};
-  for (const ByteRange& range : writes) {
-    if (range.space != Space::shared) continue;
-    mark.bytes = chunk_bytes(range.address, range.bytes);
-    mark.first = static_cast<std::uint8_t>(range.address % kChunkBytes);
-    mark.shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(range.bytes)));
-    touch_write(who, mark, range.address);
-  }
+  mark.shift = static_cast<std::uint8_t>(std::countr_zero(static_cast<unsigned>(bytes)));
+  each_lane(write_far_lanes(lanes, mark, bytes, copies.lanes, copies.targets), [&](int lane) {
+    const std::uint64_t address = copies.targets[static_cast<std::size_t>(lane)];
+    mark.lanes = LaneMask{1} << lane;
+    mark.bytes = chunk_bytes(address, bytes);
+    mark.first = static_cast<std::uint8_t>(address % kChunkBytes);
+    Toucher who(exec, *cluster, lane, false);
+    touch_write(who, mark, address);
+  });
 }
 
 void RaceChecker::async_issue(const Exec& exec, const AsyncOp& op, ByteRanges reads, ByteRanges writes) {
   Cluster* cluster = of(exec.cta);
   if (cluster == nullptr) return;
-  if (op.kind == AsyncKind::cp_async) return issue_copy(exec, *cluster, op, writes);
   const int lane = op.thread % kLanes;
   HappensBefore& order = cluster->order;
   Toucher who(exec, *cluster, lane, is_async_proxy(op.kind));

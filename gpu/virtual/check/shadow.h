@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "gpu/virtual/check/clock.h"
+#include "gpu/virtual/check/lane_offsets.h"
 #include "gpu/virtual/semantics/op.h"
 
 namespace kvscope::ptx {
@@ -210,6 +211,38 @@ class Shadow {
       add(chunk, mark);
       if (!others && writer == kNobody) writer = writer_of(mark, c.since);
       last_[chunk] = (others ? kSeveral : writer) << 1 | 1;
+    }
+    return 0;
+  }
+
+  // All 32 lanes of one instruction write a chunk each, at `offsets` from the window's first chunk, no two of them the same one. As
+  // write_lanes otherwise. `now`: as in write().
+  template <class IsBefore>
+  [[nodiscard]] LaneMask write_lane_chunks(const Mark& like, const std::int32_t* offsets, LaneExtent extent,
+                                           std::uint64_t now, IsBefore is_before) {
+    Mark mark = like;
+    mark.bytes = kWholeChunk;
+    mark.shift = std::countr_zero(static_cast<unsigned>(kChunkBytes));
+    note(mark, static_cast<std::size_t>(extent.low) / kChunkBytes, static_cast<std::size_t>(extent.high) / kChunkBytes);
+    mark.lanes = 1;
+    const std::uint32_t last = writer_of(mark, now) << 1 | 1;
+    const auto is_harmless = [&](const Mark& before) {
+      return before.bytes == 0 || (before.actor == mark.actor && before.lanes == mark.lanes) || is_before(before);
+    };
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const std::size_t chunk = static_cast<std::size_t>(offsets[lane]) / kChunkBytes;
+      mark.lanes = LaneMask{1} << lane;
+      if (is_listed(chunk)) {
+        for (const Mark& before : listed(chunk)) {
+          if (!is_harmless(before)) return kAllLanes << lane;
+        }
+      } else if (!is_harmless(writers_[last_[chunk] >> 1].mark)) {
+        return kAllLanes << lane;
+      }
+      last_[chunk] = last;
+      chunks_[chunk].since = now;
+      clear(chunk);
+      add(chunk, mark);
     }
     return 0;
   }

@@ -39,7 +39,7 @@ class TensorChecker final : public OrderMonitor {
     return std::make_unique<TensorChecker>(collectives_order());
   }
   [[nodiscard]] bool wants_accesses() const override { return false; }
-  [[nodiscard]] OperationEvents wants_operations() const override { return {false, false, false}; }
+  [[nodiscard]] OperationEvents wants_operations() const override { return {false, false, false, false}; }
   void launch_begins(Launch& launch) override;
   void cta_begins(Launch& launch, const Cta& cta) override;
   void cta_ends(Launch& launch, const Cta& cta) override;

@@ -91,6 +91,17 @@ struct AsyncOp {
   std::int64_t bytes = 0;      // credited to that barrier
 };
 
+// The copies that the lanes of one cp.async issue, one each. Lanes outside `lanes` have no meaning in the arrays.
+struct LaneCopies {
+  LaneMask lanes = 0;
+  std::int32_t pc = -1;
+  std::uint64_t first = 0;  // number of the lowest lane's operation; those of the other lanes follow
+  std::int64_t bytes = 0;   // written by each lane
+  std::span<const std::uint64_t, kLanes> sources;  // global addresses
+  std::span<const std::uint64_t, kLanes> targets;  // shared addresses
+  std::span<const std::int64_t, kLanes> reads;     // bytes; the rest are zeros
+};
+
 // Cells of the tensor memory of CTA `cta`. `operation`: the tensor core accesses them, for AsyncOp::number; 0: the
 // warp does.
 struct TensorAccess {
@@ -131,9 +142,10 @@ class Monitor {
   // changes during the turn sets Launch::watch_changed, which ends the turn after the current instruction.
   [[nodiscard]] virtual bool wants_instructions_of(const Cta&, const Warp&) const { return wants_instructions(); }
 
-  // Whether access() does anything, and which of async_issue(), async_moves() and async_done() do. The answers never change.
+  // Whether access() does anything, and which of async_issue(), async_moves() and async_done() do; `lane_moves`: async_moves() of cp.async,
+  // which comes once per lane. The answers never change.
   struct OperationEvents {
-    bool issue = true, moves = true, done = true;
+    bool issue = true, moves = true, done = true, lane_moves = true;
   };
   [[nodiscard]] virtual bool wants_accesses() const { return true; }
   [[nodiscard]] virtual OperationEvents wants_operations() const { return {}; }
@@ -182,6 +194,8 @@ class Monitor {
   // operations that the copy consists of are issued; their numbers begin with this one.
   virtual void copy_issued(const Exec&, const PendingOp&) {}
   virtual void async_issue(const Exec&, const AsyncOp&, ByteRanges /*reads*/, ByteRanges /*writes*/) {}
+  // The lanes of an instruction issue a cp.async each. Unless a monitor overrides it, it gets async_issue for each of them.
+  virtual void copies_issue(const Exec& exec, const LaneCopies& copies);
   // The bytes move: called before and after.
   virtual void async_moves(Launch&, const Cta&, const AsyncOp&, ByteRanges /*reads*/, ByteRanges /*writes*/) {}
   // After async_moves of a tensor load, or of a part of one: the copy, for each_loaded_run (async.h).

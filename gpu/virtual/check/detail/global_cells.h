@@ -1,11 +1,12 @@
 // The last accesses to global memory in one launch: of each 4 bytes the last write, and the reads since that write that are not ordered
 // before one another.
 //
-// The cells of 4 bytes are in chunks of 16. A chunk whose cells have all been touched by the same operations, each by one lane or each by
-// all, keeps these once. It is split into cells at the first access of a part of it, and a cell into bytes at the first access of fewer
-// than 4 bytes, so that accesses of adjacent bytes are never confused.
+// The cells of 4 bytes are in chunks of 16. A chunk keeps two touches as long as these are enough: a write and a read of the same cells, or
+// two of different cells. Otherwise it is split into cells, and a cell into bytes at the first access of fewer than 4 bytes, so that
+// accesses of adjacent bytes are never confused.
 //
 //   st.global.u32 of adjacent words by a warp   8 chunks, four lanes each
+//   st.global.u32 of every second word          16 chunks, two lanes each, for two of its cells
 //   a tensor load of 256 bytes                  16 chunks, one engine
 //   ld.global.u32 of one address by a warp      1 cell of a chunk, 32 lanes
 //
@@ -17,7 +18,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <unordered_map>
 #include <vector>
@@ -35,76 +38,84 @@ struct GlobalTouch {
   Step step;
   LaneMask lanes;        // 0: cp.async or an engine
   std::uint16_t thread;  // lane 0 of the warp, or the issuer
-  AsyncKind kind;
+  AsyncKind kind : 4;
+  std::uint8_t cells : 4;  // of a chunk: bit i: cell i
   bool somebody : 1;
+  bool write : 1;
   bool strong : 1;  // atomic, volatile, relaxed, acquire, release
   bool plain_store : 1;
-  // Of a chunk: each lane, in order, has touched so many of its cells; 0: every lane has touched all of them.
+  // Of a chunk: each lane, in order, has touched so many of `cells`; 0: every lane has touched all of them.
   std::uint8_t cells_each : 2;
 
+  void set_cells(unsigned all, unsigned each) {
+    cells = all & 0xf;
+    cells_each = each & 0x3;
+  }
   [[nodiscard]] bool is_by_nobody() const { return !somebody; }
   // The same warp or the same engine.
   [[nodiscard]] bool same_actor(const GlobalTouch& o) const { return cta == o.cta && number == o.number; }
+  // And of one instruction in one step. Faster than four comparisons: this is asked of each lane of most reads.
+  [[nodiscard]] bool same_step(const GlobalTouch& o) const {
+    return std::memcmp(this, &o, offsetof(GlobalTouch, lanes)) == 0;
+  }
   // All actors of this touch are actors of `later` as well.
   [[nodiscard]] bool is_within(const GlobalTouch& later) const {
     return same_actor(later) && (lanes & ~later.lanes) == 0;
   }
   // Reads of one instruction by one warp in one step: one touch can have the lanes of both.
-  [[nodiscard]] bool is_like(const GlobalTouch& o) const {
-    return same_actor(o) && step == o.step && pc == o.pc && lanes != 0 && o.lanes != 0;
-  }
+  [[nodiscard]] bool is_like(const GlobalTouch& o) const { return same_step(o) && lanes != 0 && o.lanes != 0; }
   // Each cell is touched by one actor, the same one in both.
   [[nodiscard]] bool meets_itself(const GlobalTouch& o) const {
-    return same_actor(o) && lanes == o.lanes && cells_each == o.cells_each &&
+    return same_actor(o) && lanes == o.lanes && cells == o.cells && cells_each == o.cells_each &&
            ((lanes & (lanes - 1)) == 0 || cells_each != 0);
   }
-  // The touch of cell `i`, where this is the touch of the whole chunk.
+  // The touch of cell `i`, one of `cells`, where this is a touch of a chunk.
   [[nodiscard]] GlobalTouch of_cell(int i) const {
     GlobalTouch out = *this;
+    out.cells = 0;
     out.cells_each = 0;
-    if (cells_each != 0) out.lanes = LaneMask{1} << (std::countr_zero(lanes) + i / cells_each);
+    if (cells_each != 0) {
+      const int before = std::popcount(cells & ((1U << i) - 1));
+      out.lanes = LaneMask{1} << (std::countr_zero(lanes) + before / cells_each);
+    }
     return out;
   }
 };
-static_assert(sizeof(GlobalTouch) == 24);
+static_assert(sizeof(GlobalTouch) == 24 && offsetof(GlobalTouch, lanes) == 16);
 
 struct GlobalCell {
   GlobalTouch write;
-  GlobalTouch read;     // the first one since
-  std::uint32_t more;   // number of the other reads in GlobalCells; 0: none
-  std::uint32_t bytes;  // number of its four bytes in GlobalCells, which replace all other fields; 0: none
+  GlobalTouch read;                  // the first one since
+  std::vector<GlobalTouch>* more;    // the other reads; null: none
+  std::array<GlobalCell, 4>* bytes;  // which replace all other fields; null: none
 };
 
 struct GlobalChunk {
-  GlobalTouch write, read;  // of all cells
-  std::uint32_t cells;      // number of its four cells in GlobalCells, which replace all other fields; 0: none
+  std::array<GlobalTouch, 2> touches;  // no two writes, and no two reads, have a cell in common
+  std::array<GlobalCell, 4>* cells;    // which replace all other fields; null: none
 };
 static_assert(std::is_trivial_v<GlobalCell> && std::is_trivial_v<GlobalChunk>);
 
-// Elements by number, from 1 on, that stay where they are. Those that were given back are used again, as they were left.
+// Elements that stay where they are. Whoever takes one sets it, unless its type has a constructor: it is as it was when it was given back, or
+// was never set.
 template <class T>
 class Pool {
  public:
-  [[nodiscard]] T& operator[](std::uint32_t number) { return (*blocks_[(number - 1) / kBlock])[(number - 1) % kBlock]; }
-  [[nodiscard]] const T& operator[](std::uint32_t number) const {
-    return (*blocks_[(number - 1) / kBlock])[(number - 1) % kBlock];
-  }
-  [[nodiscard]] std::uint32_t take() {
-    if (!free_.empty()) {
-      const std::uint32_t number = free_.back();
-      free_.pop_back();
-      return number;
+  [[nodiscard]] T* take() {
+    if (free_.empty()) {
+      blocks_.push_back(std::make_unique_for_overwrite<std::array<T, kBlock>>());
+      for (T& one : *blocks_.back()) free_.push_back(&one);
     }
-    if (count_ == blocks_.size() * kBlock) blocks_.push_back(std::make_unique<std::array<T, kBlock>>());
-    return static_cast<std::uint32_t>(++count_);
+    T* const out = free_.back();
+    free_.pop_back();
+    return out;
   }
-  void give_back(std::uint32_t number) { free_.push_back(number); }
+  void give_back(T* one) { free_.push_back(one); }
 
  private:
   static constexpr std::size_t kBlock = 64;
   std::vector<std::unique_ptr<std::array<T, kBlock>>> blocks_;
-  std::size_t count_ = 0;
-  std::vector<std::uint32_t> free_;
+  std::vector<T*> free_;
 };
 
 class GlobalCells {
@@ -129,8 +140,8 @@ class GlobalCells {
     if (count == static_cast<std::int64_t>(kBytes) && address % kBytes == 0) [[likely]] {  // one cell
       GlobalChunk* const here = chunk(address);
       if (here == nullptr) return;
-      GlobalCell& cell = cells_of(*here)[address % kChunk / kBytes];
-      if (cell.bytes == 0) return visit(cell, address, kBytes);
+      GlobalCell& cell = (*cells_of(*here))[address % kChunk / kBytes];
+      if (cell.bytes == nullptr) return visit(cell, address, kBytes);
     }
     const std::uint64_t end = address + static_cast<std::uint64_t>(count);
     for (std::uint64_t at = address; at < end;) {
@@ -140,8 +151,8 @@ class GlobalCells {
         at = next;
         continue;
       }
-      GlobalCell& cell = cells_of(*here)[at % kChunk / kBytes];
-      if (cell.bytes == 0 && next - at == kBytes) {
+      GlobalCell& cell = (*cells_of(*here))[at % kChunk / kBytes];
+      if (cell.bytes == nullptr && next - at == kBytes) {
         visit(cell, at, kBytes);
       } else {
         std::array<GlobalCell, kBytes>& bytes = split(cell);
@@ -154,15 +165,23 @@ class GlobalCells {
   template <class Visit>
   void each_read(const GlobalCell& cell, Visit visit) const {
     if (!cell.read.is_by_nobody()) visit(cell.read);
-    if (cell.more == 0) return;
-    for (const GlobalTouch& t : more_[cell.more]) visit(t);
+    if (cell.more == nullptr) return;
+    for (const GlobalTouch& t : *cell.more) visit(t);
   }
-  void write(GlobalCell& cell, const GlobalTouch& touch);
-  // All cells of the chunk.
+  static constexpr unsigned kAllCells = (1U << kChunk / kBytes) - 1;
+  void write(GlobalCell& cell, const GlobalTouch& touch) {
+    cell.write = touch;
+    cell.read = GlobalTouch{};
+    if (cell.more != nullptr) release(cell);
+  }
+  // A write of all cells of the chunk.
   void write(GlobalChunk& chunk, const GlobalTouch& touch) {
-    if (chunk.cells != 0) release(chunk);
-    chunk.write = touch;
-    chunk.read = GlobalTouch{};
+    if (chunk.cells != nullptr) release(chunk);
+    chunk.touches = {touch, GlobalTouch{}};
+  }
+  // The cells that consist of these bytes, which are in one chunk, as in GlobalTouch::cells; 0: some are touched in part.
+  [[nodiscard]] static unsigned cells_of(std::uint64_t address, std::uint64_t bytes) {
+    return (address | bytes) % kBytes == 0 ? ((1U << bytes / kBytes) - 1) << address % kChunk / kBytes : 0;
   }
   // `older(t)`: whether the read t is ordered before this one, which then replaces it.
   template <class Older>
@@ -170,34 +189,58 @@ class GlobalCells {
     const auto replaces = [&](const GlobalTouch& t) {
       return (t.strong || !touch.strong) && (t.is_within(touch) || older(t));
     };
-    if (cell.read.is_like(touch)) {
-      cell.read.lanes |= touch.lanes;
-      return;
-    }
-    if (cell.read.is_by_nobody() || (cell.more == 0 && replaces(cell.read))) {
+    if (joins(cell, touch)) return;
+    if (cell.read.is_by_nobody() || (cell.more == nullptr && replaces(cell.read))) {
       cell.read = touch;
       return;
     }
     read_more(cell, touch, replaces);
+  }
+  // Whether a read of whole cells of one chunk adds only lanes to reads that these cells have, so that no more has to be recorded. Lanes of
+  // a warp that read scattered words in a loop mostly do. False for cells that somebody has written, against which it has to be checked.
+  [[nodiscard]] bool reads_again(std::uint64_t address, std::int64_t bytes, const GlobalTouch& touch) {
+    const std::uint64_t first = address % kChunk;
+    if (address % kBytes != 0 || bytes % static_cast<std::int64_t>(kBytes) != 0 ||
+        first + static_cast<std::uint64_t>(bytes) > kChunk) {
+      return false;
+    }
+    const GlobalChunk* const here = chunk(address);
+    if (here == nullptr || here->cells == nullptr) return false;
+    for (std::uint64_t at = first; at < first + static_cast<std::uint64_t>(bytes); at += kBytes) {
+      GlobalCell& cell = (*here->cells)[at / kBytes];
+      if (cell.bytes != nullptr || !cell.write.is_by_nobody() || !joins(cell, touch)) return false;
+    }
+    return true;
   }
 
  private:
   static constexpr std::uint64_t kPage = 64;  // chunks
   using Page = std::array<GlobalChunk, kPage>;
   [[nodiscard]] GlobalChunk* find_page(std::uint64_t chunk);
-  [[nodiscard]] Cells& cells_of(GlobalChunk& chunk) { return chunk.cells != 0 ? lists_[chunk.cells] : split(chunk); }
-  [[nodiscard]] Cells& split(GlobalChunk& chunk);
+  [[nodiscard]] Cells* cells_of(GlobalChunk& chunk) { return chunk.cells != nullptr ? chunk.cells : split(chunk); }
+  [[nodiscard]] Cells* split(GlobalChunk& chunk);
   [[nodiscard]] std::array<GlobalCell, kBytes>& split(GlobalCell& cell);
+  // Whether the cell has a read like this one, which then has the lanes of both. The last few of many are compared.
+  [[nodiscard]] bool joins(GlobalCell& cell, const GlobalTouch& touch) {
+    if (cell.read.is_like(touch)) {
+      cell.read.lanes |= touch.lanes;
+      return true;
+    }
+    if (cell.more == nullptr) return false;
+    const std::span more(*cell.more);
+    const std::span last = more.last(std::min(more.size(), kFew));
+    for (auto read = last.rbegin(); read != last.rend(); ++read) {
+      if (!read->is_like(touch)) continue;
+      read->lanes |= touch.lanes;
+      return true;
+    }
+    return false;
+  }
   template <class Replaces>
   void read_more(GlobalCell& cell, const GlobalTouch& touch, Replaces replaces) {
-    if (cell.more == 0) cell.more = more_.take();
-    std::vector<GlobalTouch>& more = more_[cell.more];
+    if (cell.more == nullptr) cell.more = more_.take();
+    std::vector<GlobalTouch>& more = *cell.more;
     const std::size_t before = more.size();
-    for (std::size_t i = before; i > 0 && i + kFew > before; --i) {
-      if (!more[i - 1].is_like(touch)) continue;
-      more[i - 1].lanes |= touch.lanes;
-      return;
-    }
     if (before >= 4 && before == more.capacity()) {
       // A list of reads is cleaned whenever it has doubled: constant cost per read, even if every warp reads the cell.
       std::erase_if(more, replaces);

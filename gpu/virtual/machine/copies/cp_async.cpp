@@ -126,6 +126,7 @@ Flow cp_async(Exec& exec, const Op& op, LaneMask lanes) {
 
   const bool now = exec.launch.config.options.policy == Policy::early;
   const std::int32_t pc = pc_of(exec, op);
+  const std::uint64_t number = exec.launch.next_async;
   for (LaneMask rest = good; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
     const auto i = static_cast<std::size_t>(lane);
@@ -134,13 +135,12 @@ Flow cp_async(Exec& exec, const Op& op, LaneMask lanes) {
     mine.copies.push_back({exec.launch.next_async++, sources.at[i], static_cast<std::uint32_t>(targets.at[i]), pc,
                            static_cast<std::uint8_t>(n), static_cast<std::uint8_t>(sizes.of[i]), false});
     ++exec.cta.async.pushed;
-    CpAsyncCopy& c = mine.copies.back();
-    if (exec.launch.monitor != nullptr) {
-      const ByteRange read{Space::global, c.source, c.read}, written{Space::shared, c.target, c.bytes};
-      exec.launch.monitor->async_issue(exec, as_operation(exec.cta, thread, c), std::span(&read, c.read > 0 ? 1 : 0),
-                                       std::span(&written, 1));
-    }
-    if (now) move(exec.launch, exec.cta, thread, c);
+  }
+  if (good != 0 && exec.launch.monitor != nullptr)
+    exec.launch.monitor->copies_issue(exec, {good, pc, number, n, sources.at, targets.at, sizes.of});
+  for (LaneMask rest = now ? good : 0; rest != 0; rest &= rest - 1) {
+    const std::int32_t thread = thread_of(exec, std::countr_zero(rest));
+    move(exec.launch, exec.cta, thread, copies_of(exec.cta, thread).copies.back());
   }
   return Flow::next;
 }
@@ -238,6 +238,18 @@ Flow mbarrier_arrive(Exec& exec, const Op& op, LaneMask lanes) {
 }
 
 }  // namespace
+
+void Monitor::copies_issue(const Exec& exec, const LaneCopies& copies) {
+  std::uint64_t number = copies.first;
+  for (LaneMask rest = copies.lanes; rest != 0; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const auto i = static_cast<std::size_t>(lane);
+    const ByteRange read{Space::global, copies.sources[i], copies.reads[i]};
+    const ByteRange written{Space::shared, copies.targets[i], copies.bytes};
+    const AsyncOp op{number++, AsyncKind::cp_async, exec.cta.index, thread_of(exec, lane), copies.pc, 0, 0};
+    async_issue(exec, op, std::span(&read, read.bytes > 0 ? 1 : 0), std::span(&written, 1));
+  }
+}
 
 void perform_copies(Launch& launch, Cta& cta, std::int32_t thread, std::uint64_t last) {
   ThreadCopies& t = copies_of(cta, thread);

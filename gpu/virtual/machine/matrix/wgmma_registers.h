@@ -25,7 +25,7 @@ class WgmmaRegisters : public Monitor {
   [[nodiscard]] std::unique_ptr<Monitor> fork(std::int64_t) override { return std::make_unique<WgmmaRegisters>(); }
   [[nodiscard]] bool wants_instructions() const override { return has_products_; }
   [[nodiscard]] bool wants_accesses() const override { return false; }
-  [[nodiscard]] OperationEvents wants_operations() const override { return {false, false, false}; }
+  [[nodiscard]] OperationEvents wants_operations() const override { return {false, false, false, false}; }
   void launch_begins(Launch& launch) override;
   void instruction(const Exec& exec, const Op& op, LaneMask lanes) override;
 

@@ -184,6 +184,23 @@ TEST(BulkLoad, OverwritesOnlyWhatHasBeenRead) {
                   "thread 0 k.ptx:5"));
 }
 
+// All lanes of a warp overwrite 16 bytes each: the first half of them what is being loaded.
+TEST(BulkLoad, ItsBytesMayBeOverwrittenByAWarpAfterThePhase) {
+  for (const char* form : {"st.shared.v4.u32 [%r9], {%r0, %r0, %r0, %r0};\n",
+                           "cp.async.ca.shared.global [%r9], [%rd0], 16; cp.async.wait_all;\n"}) {
+    const auto kernel = [&](const std::string& before, const std::string& behind) {
+      return Watched{
+          .body = kInit + bulk_load() + before + "shl.b32 %r9, %r0, 4; add.u32 %r9, %r9, %r60;\n" + form + behind,
+          .threads = 32};
+    };
+    EXPECT_THAT(watch_all(kernel(kWait, "")), IsEmpty()) << form;
+    EXPECT_THAT(
+        watch(kernel("", kWait)).races,
+        Contains(StartsWith("RACE_WW s+0 16: write bulk load, mbarrier m + 0 issued by thread 0 k.ptx:3; write")))
+        << form;
+  }
+}
+
 // The phase completes when half of the bytes have landed.
 TEST(BulkLoad, APhaseThatCompletesTooEarlyPublishesNothing) {
   const std::string second =

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+#include <tuple>
+
 #include "tests/gpu/virtual/check/watched.h"
 
 namespace kvscope::ptx::test::global_races_test {
@@ -51,6 +55,42 @@ TEST(GlobalRaces, OneLaneThatHasAcquiredDoesNotOrderItsNeighbors) {
   EXPECT_THAT(watch(on(alone)).races,
               ElementsAre(StartsWith(
                   "RACE_WR x+4 4: write thread 33 (warp 1 lane 1) of cta (0,0,0) k.ptx:2; read thread 1 (")));
+}
+
+// Two lanes in each 16 bytes, one word apart: they access words 0 and 1, then words 1 and 2. Word 1 is then accessed by the lower lane
+// after the upper one.
+TEST(GlobalRaces, PairsOfLanesThatMoveByAWordMeetTheirNeighbors) {
+  const auto body = [](std::string_view first, std::string_view second, std::string_view between) {
+    return "shr.u32 %r4, %r1, 1; shl.b32 %r4, %r4, 4; and.b32 %r5, %r1, 1; mad.lo.u32 %r4, %r5, 4, %r4; cvt.u64.u32 "
+           "%rd4, %r4; add.u64 %rd4, %rd0, %rd4;\n" +
+           std::string(first) + std::string(between) + "\n" + std::string(second);
+  };
+  const char* const store = "st.global.u32 [%rd4], %r0;\n";
+  const char* const load = "ld.global.u32 %r9, [%rd4];\n";
+  const char* const next_store = "st.global.u32 [%rd4+4], %r0;";
+  const char* const next_load = "ld.global.u32 %r9, [%rd4+4];";
+  for (const auto& [first, second, kind] : {std::tuple{store, next_load, "RACE_WR x+4 4: write thread 1"},
+                                            std::tuple{store, next_store, "RACE_WW x+4 4: write thread 1"},
+                                            std::tuple{load, next_store, "RACE_RW x+4 4: read thread 1"}}) {
+    EXPECT_THAT(watch(on(body(first, second, ""), 1, 32)).races, ElementsAre(StartsWith(kind)));
+    EXPECT_THAT(watch_all(on(body(first, second, "bar.warp.sync 0xffffffff;"), 1, 32)), IsEmpty());
+  }
+  EXPECT_THAT(watch_all(on(body(load, next_load, ""), 1, 32)), IsEmpty());
+}
+
+// Four lanes read all words of a chunk, then each reads one of them. A store that is ordered after the lane that has read its word twice
+// races with the other three.
+TEST(GlobalRaces, AReadByOneLaneDoesNotTakeThePlaceOfReadsByAll) {
+  const std::string body =
+      "mad.lo.u32 %r4, %r1, 4, 0; cvt.u64.u32 %rd4, %r4; add.u64 %rd4, %rd0, %rd4; mov.u32 %r5, 1; setp.eq.u32 %p3, "
+      "%r0, 33; setp.lt.u32 %p5, %r1, 4;\n@%p2 bra W;\n"
+      "@%p5 ld.global.v4.u32 {%r12, %r13, %r14, %r15}, [%rd0];\n"
+      "ld.global.u32 %r9, [%rd4];\n"
+      "@%p3 st.release.gpu.global.u32 [%rd0+2048], %r5;\nbra E;\n"
+      "W: ld.acquire.gpu.global.u32 %r6, [%rd0+2048];\nsetp.ne.u32 %p4, %r6, 1;\n@%p4 bra W;\n"
+      "@%p0 st.global.u32 [%rd0+4], %r0;\nE:";
+  EXPECT_THAT(watch(on(body)).races, ElementsAre(StartsWith("RACE_RW x+4 4: read thread 32 (warp 1 lane 0) of cta "
+                                                            "(0,0,0) k.ptx:3; write thread 0 (")));
 }
 
 // A strong store races with the weak reads of a row, not with the strong ones after them.

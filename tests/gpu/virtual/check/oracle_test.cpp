@@ -44,10 +44,15 @@ struct RandomProgram {
           warp, mask);
     }
   }
-  // %r11: where each lane touches `size` bytes of 192, or of a column with a lane in each 16 or 32 bytes.
+  // %r11: where each lane touches `size` bytes of a small range, or of a column of one lane in each 16, 32, or 2 * size bytes.
   void place(int size) {
     const int at = below(4) * 64;
-    switch (below(6)) {
+    switch (below(7)) {
+      case 5:  // two lanes in each 16 bytes
+        text += fmt::format("shr.u32 %r11, %r1, 1; mad.lo.u32 %r11, %r11, {}, %r60; and.b32 %r16, %r1, 1;\n",
+                            std::max(16, 2 * size));
+        text += fmt::format("mad.lo.u32 %r11, %r16, {0}, %r11; add.u32 %r11, %r11, {1};\n", size, below(3) * size);
+        break;
       case 0:
         text += fmt::format("add.u32 %r11, %r60, {};\n", at);  // one place
         break;
@@ -62,10 +67,12 @@ struct RandomProgram {
         text +=
             fmt::format("mul.lo.u32 %r11, %r1, 5; and.b32 %r11, %r11, 31; mad.lo.u32 %r11, %r11, {}, %r60;\n", size);
         break;
-      case 4:
-        text += fmt::format("mad.lo.u32 %r11, %r1, {}, %r60; add.u32 %r11, %r11, {};\n", 16 << below(2),
-                            below(16 / size) * size);
+      case 4: {
+        const int stride = below(3) == 0 ? 2 * size : 16 << below(2);
+        text += fmt::format("mad.lo.u32 %r11, %r1, {}, %r60; add.u32 %r11, %r11, {};\n", stride,
+                            below(stride / size) * size);
         break;
+      }
       default:
         text += fmt::format("mad.lo.u32 %r11, %r1, {}, %r60; add.u32 %r11, %r11, {};\n", size, below(2) * size);
     }
@@ -88,8 +95,8 @@ struct RandomProgram {
   }
   void one() {
     if (below(6) == 0) return go_through_rows();
-    const int sizes[] = {1, 2, 4, 8};
-    const int size = sizes[below(4)];
+    const int sizes[] = {1, 2, 4, 4, 8, 16};
+    const int size = sizes[below(6)];
     switch (below(17)) {
       case 0:
       case 1:
@@ -97,16 +104,18 @@ struct RandomProgram {
       case 3:
         choose();
         place(size);
-        text += size == 8 ? "@%p3 ld.shared.u64 %rd9, [%r11];\n"
-                          : fmt::format("@%p3 ld.shared.u{} %r12, [%r11];\n", 8 * size);
+        text += size == 16  ? "@%p3 ld.shared.v4.u32 {%r12, %r13, %r14, %r15}, [%r11];\n"
+                : size == 8 ? "@%p3 ld.shared.u64 %rd9, [%r11];\n"
+                            : fmt::format("@%p3 ld.shared.u{} %r12, [%r11];\n", 8 * size);
         break;
       case 4:
       case 5:
       case 6:
         choose();
         place(size);
-        text += size == 8 ? "@%p3 st.shared.u64 [%r11], %rd0;\n"
-                          : fmt::format("@%p3 st.shared.u{} [%r11], %r0;\n", 8 * size);
+        text += size == 16  ? "@%p3 st.shared.v4.u32 [%r11], {%r0, %r0, %r0, %r0};\n"
+                : size == 8 ? "@%p3 st.shared.u64 [%r11], %rd0;\n"
+                            : fmt::format("@%p3 st.shared.u{} [%r11], %r0;\n", 8 * size);
         break;
       case 7:
         choose();
@@ -141,11 +150,13 @@ struct RandomProgram {
                             below(kThreads), 8 * objects);
         wait();
         break;
-      case 13:
+      case 13: {
+        const int bytes = 4 << below(3);
         choose();
-        place(4);
-        text += "@%p3 cp.async.ca.shared.global [%r11], [%rd0], 4;\n@%p3 cp.async.commit_group;\n";
+        place(bytes);
+        text += fmt::format("@%p3 cp.async.ca.shared.global [%r11], [%rd0], {};\n@%p3 cp.async.commit_group;\n", bytes);
         break;
+      }
       case 14:
         choose();
         text += fmt::format("@%p3 cp.async.wait_group {};\n", below(3));
