@@ -23,7 +23,7 @@ GlobalChunk* GlobalCells::find_page(std::uint64_t chunk) {
   return &(*last_)[chunk % kPage];
 }
 
-GlobalCells::Cells* GlobalCells::split(GlobalChunk& chunk) {
+GlobalCells::Cells& GlobalCells::split(GlobalChunk& chunk) {
   chunk.cells = lists_.take();
   *chunk.cells = {};
   for (const GlobalTouch& touch : chunk.touches) {
@@ -33,7 +33,7 @@ GlobalCells::Cells* GlobalCells::split(GlobalChunk& chunk) {
       (touch.write ? cell.write : cell.read) = touch.of_cell(i);
     }
   }
-  return chunk.cells;
+  return *chunk.cells;
 }
 
 void GlobalCells::release(GlobalChunk& chunk) {

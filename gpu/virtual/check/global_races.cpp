@@ -123,11 +123,13 @@ struct GlobalRaces::Grid {
                 std::uint64_t address, std::uint64_t bytes);
   void tell(const Exec& exec, ReportKind kind, const GlobalTouch& before, const GlobalTouch& now, int lane,
             std::uint64_t address, std::uint64_t bytes, std::string_view more);
-  // Records what touches cells of a chunk, if a quick test shows that it conflicts with nothing. Otherwise returns false: each cell has to
+  // Records what touches cells of a chunk that is not split, if a quick test shows that it conflicts with nothing. Otherwise returns false: each cell has to
   // be checked.
   [[nodiscard]] bool touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now, GlobalChunk& chunk);
   [[nodiscard]] bool is_behind(const WarpViews& warp, int lane, const GlobalTouch& before,
                                const GlobalTouch& now) const;
+  void touch_cell(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now, GlobalCell& cell,
+                  std::uint64_t address, std::uint64_t bytes);
   void touch_cells(const Exec& exec, const WarpViews& warp, int lane, GlobalTouch now, std::uint64_t address,
                    std::int64_t bytes);
   void touch_lanes(const Exec& exec, const WarpViews& warp, GlobalTouch now, const WarpAccess& access);
@@ -262,8 +264,12 @@ bool GlobalRaces::Grid::is_behind(const WarpViews& warp, int lane, const GlobalT
                            : warp.ordered(lane).covers_warp(actor, before.step);
 }
 
-bool GlobalRaces::Grid::touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now, GlobalChunk& chunk) {
-  if (chunk.cells != nullptr) return false;
+inline bool GlobalRaces::Grid::touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now,
+                                           GlobalChunk& chunk) {
+  if (chunk.touches[0].is_by_nobody()) {
+    chunk.touches[0] = now;
+    return true;
+  }
   GlobalTouch* place = nullptr;  // one of nobody, or one that this touch replaces
   GlobalTouch* other = nullptr;  // another one that it replaces
   for (GlobalTouch& before : chunk.touches) {
@@ -280,8 +286,7 @@ bool GlobalRaces::Grid::touch_chunk(const WarpViews& warp, int lane, const Globa
       if ((now.strong && !before.strong) || (!within && !is_behind(warp, lane, before, now))) return false;
     }
     if ((before.cells & ~now.cells) != 0) return false;
-    if (place != nullptr) other = place;
-    place = &before;
+    (place == nullptr ? place : other) = &before;
   }
   if (place == nullptr) return false;
   if (other != nullptr) *other = GlobalTouch{};
@@ -290,17 +295,22 @@ bool GlobalRaces::Grid::touch_chunk(const WarpViews& warp, int lane, const Globa
 }
 
 // Lanes at one address, the first of which is `lane`, or one engine.
+void GlobalRaces::Grid::touch_cell(const Exec& exec, const WarpViews& warp, int lane, const GlobalTouch& now,
+                                   GlobalCell& cell, std::uint64_t address, std::uint64_t bytes) {
+  if (!cell.write.is_by_nobody() || (now.write && !cell.read.is_by_nobody()))
+    look(exec, warp, lane, now, cell, address, bytes);
+  if (now.write) {
+    cells.write(cell, now);
+  } else {
+    cells.read(cell, now, [&](const GlobalTouch& t) { return is_ordered(order, warp, lane, t); });
+  }
+}
+
 void GlobalRaces::Grid::touch_cells(const Exec& exec, const WarpViews& warp, int lane, GlobalTouch now,
                                     std::uint64_t address, std::int64_t bytes) {
   now.set_cells(0, 0);
   cells.each(address, bytes, [&](GlobalCell& cell, std::uint64_t at, std::uint64_t count) {
-    if (!cell.write.is_by_nobody() || (now.write && !cell.read.is_by_nobody()))
-      look(exec, warp, lane, now, cell, at, count);
-    if (now.write) {
-      cells.write(cell, now);
-    } else {
-      cells.read(cell, now, [&](const GlobalTouch& t) { return is_ordered(order, warp, lane, t); });
-    }
+    touch_cell(exec, warp, lane, now, cell, at, count);
   });
 }
 
@@ -313,25 +323,28 @@ void GlobalRaces::Grid::touch_lanes(const Exec& exec, const WarpViews& warp, Glo
   const auto cells_at = [&](std::uint64_t address) {
     return address % kChunk + bytes <= kChunk ? GlobalCells::cells_of(address, bytes) : 0;
   };
+  const int each = bytes >= kBytes && bytes <= kChunk ? static_cast<int>(kChunk / bytes) : 0;  // lanes of a full chunk
   for (int lane = 0, next = 0; lane < kLanes; lane = next) {
     const std::uint64_t address = at(lane), number = address / kChunk;
-    next = lane + 1;
-    unsigned all = cells_at(address);
-    for (; all != 0 && next < kLanes && at(next) / kChunk == number && cells_at(at(next)) != 0; ++next)
-      all |= cells_at(at(next));
+    unsigned all = GlobalCells::kAllCells;
+    next = lane + each;
+    if (each == 0 || address % kChunk != 0 || next > kLanes || at(next - 1) - address != kChunk - bytes) {
+      all = cells_at(address);
+      for (next = lane + 1; all != 0 && next < kLanes && at(next) / kChunk == number && cells_at(at(next)) != 0; ++next)
+        all |= cells_at(at(next));
+    }
     now.lanes = (kAllLanes >> (kLanes - (next - lane))) << lane;
     now.set_cells(all, next - lane > 1 ? static_cast<unsigned>(bytes / kBytes) : 0);
     GlobalChunk* const chunk = all != 0 ? cells.chunk(address) : nullptr;
     if (chunk == nullptr) {
       touch_cells(exec, warp, lane, now, address, access.bytes);
-    } else if (!touch_chunk(warp, lane, now, *chunk)) {
-      for (unsigned left = now.cells; left != 0; left &= left - 1) {
-        const int i = std::countr_zero(left);
-        const GlobalTouch one = now.of_cell(i);
-        touch_cells(exec, warp, std::countr_zero(one.lanes), one,
-                    number * kChunk + static_cast<std::uint64_t>(i) * kBytes, kBytes);
-      }
-      if (now.write && now.cells == GlobalCells::kAllCells) cells.write(*chunk, now);
+    } else if (chunk->cells != nullptr || !touch_chunk(warp, lane, now, *chunk)) {
+      cells.each_of(*chunk, all, number * kChunk,
+                    [&](GlobalCell& cell, int i, std::uint64_t where, std::uint64_t count) {
+                      const GlobalTouch one = now.of_cell(i);
+                      touch_cell(exec, warp, std::countr_zero(one.lanes), one, cell, where, count);
+                    });
+      if (now.write && all == GlobalCells::kAllCells) cells.write(*chunk, now);
     }
   }
 }
@@ -413,16 +426,26 @@ void GlobalRaces::stored(const Exec& exec, const Op&, const WarpAccess&) {
 // Lanes that touch the same bytes, the first of which is `lane`, or one engine.
 void GlobalRaces::Grid::touch_range(const Exec& exec, const WarpViews& warp, int lane, GlobalTouch now,
                                     std::uint64_t address, std::int64_t bytes) {
+  static constexpr std::uint64_t kChunk = GlobalCells::kChunk;
   const std::uint64_t end = address + static_cast<std::uint64_t>(bytes);
   for (std::uint64_t at = address; at < end;) {
-    const std::uint64_t next = std::min((at / GlobalCells::kChunk + 1) * GlobalCells::kChunk, end);
-    now.set_cells(GlobalCells::cells_of(at, next - at), 0);
-    GlobalChunk* const chunk = now.cells != 0 ? cells.chunk(at) : nullptr;
-    if (chunk == nullptr || !touch_chunk(warp, lane, now, *chunk)) {
+    const std::uint64_t next = std::min((at / kChunk + 1) * kChunk, end);
+    const bool whole = next - at == kChunk;
+    now.set_cells(whole ? GlobalCells::kAllCells : GlobalCells::cells_of(at, next - at), 0);
+    const std::span<GlobalChunk> chunks =
+        now.cells != 0 ? cells.chunks(at, whole ? (end - at) / kChunk : 1) : std::span<GlobalChunk>();
+    if (chunks.empty()) {
       touch_cells(exec, warp, lane, now, at, static_cast<std::int64_t>(next - at));
-      if (chunk != nullptr && now.write && now.cells == GlobalCells::kAllCells) cells.write(*chunk, now);
+      at = next;
     }
-    at = next;
+    for (GlobalChunk& chunk : chunks) {
+      const std::uint64_t count = whole ? kChunk : next - at;
+      if (chunk.cells != nullptr || !touch_chunk(warp, lane, now, chunk)) {
+        touch_cells(exec, warp, lane, now, at, static_cast<std::int64_t>(count));
+        if (now.write && whole) cells.write(chunk, now);
+      }
+      at += count;
+    }
   }
 }
 

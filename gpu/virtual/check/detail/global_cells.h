@@ -91,8 +91,9 @@ struct GlobalCell {
 };
 
 struct GlobalChunk {
-  std::array<GlobalTouch, 2> touches;  // no two writes, and no two reads, have a cell in common
-  std::array<GlobalCell, 4>* cells;    // which replace all other fields; null: none
+  // No two writes, and no two reads, have a cell in common. The first is somebody's if the second is.
+  std::array<GlobalTouch, 2> touches;
+  std::array<GlobalCell, 4>* cells;  // which replace all other fields; null: none
 };
 static_assert(std::is_trivial_v<GlobalCell> && std::is_trivial_v<GlobalChunk>);
 
@@ -134,31 +135,45 @@ class GlobalCells {
     const std::uint64_t i = address / kChunk;
     return i / kPage == last_page_ ? &(*last_)[i % kPage] : find_page(i);
   }
-  // Calls visit(cell, address, bytes) for each cell of the range. `bytes` is 4, or 1 for a cell that is split.
+  // At most `count` chunks from the one that contains the address on, and at least one; empty: they are not recorded.
+  [[nodiscard]] std::span<GlobalChunk> chunks(std::uint64_t address, std::uint64_t count) {
+    GlobalChunk* const first = chunk(address);
+    if (first == nullptr) return {};
+    return {first, static_cast<std::size_t>(std::min(count, kPage - address / kChunk % kPage))};
+  }
+  // Calls visit(cell, its number in the chunk, address, bytes) for these cells of a chunk, which begins at `begin`. `bytes` is 4, or 1 for each
+  // byte of a cell that is split.
   template <class Visit>
-  void each(std::uint64_t address, std::int64_t count, Visit visit) {
-    if (count == static_cast<std::int64_t>(kBytes) && address % kBytes == 0) [[likely]] {  // one cell
-      GlobalChunk* const here = chunk(address);
-      if (here == nullptr) return;
-      GlobalCell& cell = (*cells_of(*here))[address % kChunk / kBytes];
-      if (cell.bytes == nullptr) return visit(cell, address, kBytes);
-    }
-    const std::uint64_t end = address + static_cast<std::uint64_t>(count);
-    for (std::uint64_t at = address; at < end;) {
-      const std::uint64_t next = std::min((at / kBytes + 1) * kBytes, end);
-      GlobalChunk* const here = chunk(at);
-      if (here == nullptr) {
-        at = next;
+  void each_of(GlobalChunk& chunk, unsigned cells, std::uint64_t begin, Visit visit) {
+    Cells& all = chunk.cells != nullptr ? *chunk.cells : split(chunk);
+    for (; cells != 0; cells &= cells - 1) {
+      const int i = std::countr_zero(cells);
+      const std::uint64_t at = begin + static_cast<std::uint64_t>(i) * kBytes;
+      GlobalCell& cell = all[static_cast<std::size_t>(i)];
+      if (cell.bytes == nullptr) {
+        visit(cell, i, at, kBytes);
         continue;
       }
-      GlobalCell& cell = (*cells_of(*here))[at % kChunk / kBytes];
-      if (cell.bytes == nullptr && next - at == kBytes) {
-        visit(cell, at, kBytes);
-      } else {
-        std::array<GlobalCell, kBytes>& bytes = split(cell);
-        for (std::uint64_t b = at; b < next; ++b) visit(bytes[b % kBytes], b, 1);
+      for (std::uint64_t b = 0; b < kBytes; ++b) visit((*cell.bytes)[b], i, at + b, 1);
+    }
+  }
+  // The same for each cell of a range, without the number. Cells that it has in part are split.
+  template <class Visit>
+  void each(std::uint64_t address, std::int64_t count, Visit visit) {
+    const std::uint64_t end = address + static_cast<std::uint64_t>(count);
+    for (std::uint64_t at = address, next = 0; at < end; at = next) {
+      next = std::min((at / kChunk + 1) * kChunk, end);
+      GlobalChunk* const here = chunk(at);
+      if (here == nullptr) continue;
+      if (const unsigned cells = cells_of(at, next - at); cells != 0) {
+        each_of(*here, cells, at / kChunk * kChunk,
+                [&](GlobalCell& cell, int, std::uint64_t where, std::uint64_t bytes) { visit(cell, where, bytes); });
+        continue;
       }
-      at = next;
+      for (std::uint64_t b = at; b < next; ++b) {
+        Cells& all = here->cells != nullptr ? *here->cells : split(*here);
+        visit(split(all[b % kChunk / kBytes])[b % kBytes], b, 1);
+      }
     }
   }
 
@@ -217,8 +232,7 @@ class GlobalCells {
   static constexpr std::uint64_t kPage = 64;  // chunks
   using Page = std::array<GlobalChunk, kPage>;
   [[nodiscard]] GlobalChunk* find_page(std::uint64_t chunk);
-  [[nodiscard]] Cells* cells_of(GlobalChunk& chunk) { return chunk.cells != nullptr ? chunk.cells : split(chunk); }
-  [[nodiscard]] Cells* split(GlobalChunk& chunk);
+  [[nodiscard]] Cells& split(GlobalChunk& chunk);
   [[nodiscard]] std::array<GlobalCell, kBytes>& split(GlobalCell& cell);
   // Whether the cell has a read like this one, which then has the lanes of both. The last few of many are compared.
   [[nodiscard]] bool joins(GlobalCell& cell, const GlobalTouch& touch) {
