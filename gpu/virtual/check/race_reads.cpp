@@ -126,9 +126,15 @@ Regions PendingReads::in_groups_of(const Regions& regions) const {
   return out;
 }
 
-bool PendingReads::over(const Regions& regions, const Clock& known) const {
-  return std::all_of(segments_.begin(), segments_.end(),
-                     [&](const Segment& s) { return known.covers_warp(s.warp, s.step) || !s.regions.meets(regions); });
+bool PendingReads::over(const Regions& regions, const Known& known) {
+  const auto is_over = [&](const Segment& s) { return known->ordered.covers_warp(s.warp, s.step); };
+  if (over_ != known) {
+    over_ = known;
+    over_end_ = 0;
+  }
+  while (over_end_ < segments_.size() && is_over(segments_[over_end_])) ++over_end_;
+  return std::all_of(segments_.begin() + static_cast<std::ptrdiff_t>(over_end_), segments_.end(),
+                     [&](const Segment& s) { return is_over(s) || !s.regions.meets(regions); });
 }
 
 void PendingReads::forget(const Clock& over) {
@@ -142,6 +148,7 @@ void PendingReads::forget(const Clock& over) {
     if (kept != s) segments_[kept] = std::move(segments_[s]);
     ++kept;
   }
+  over_end_ = 0;
   const std::size_t before = count_;
   count_ = live_ = 0;
   group_of_.fill(0);
@@ -156,6 +163,8 @@ void PendingReads::forget(const Clock& over) {
 
 void PendingReads::clear() {
   count_ = live_ = 0;
+  over_ = nullptr;
+  over_end_ = 0;
   segments_.clear();
   all_ = {};
   group_of_.fill(0);
@@ -353,9 +362,10 @@ void RaceChecker::settle(Cluster& cluster, std::size_t rank, const Regions& regi
 // redundant afterwards.
 void RaceChecker::meet_reads(const Toucher& who, std::size_t rank, const Regions& regions, bool whole) {
   leave_rows(who.cluster, rank, regions);
-  const PendingReads& pending = who.cluster.pending[rank];
+  PendingReads& pending = who.cluster.pending[rank];
   if (!pending.meet(regions)) return;
-  if (!whole || who.known == nullptr || !pending.over(regions, *who.known)) settle(who.cluster, rank, regions);
+  if (!whole || who.known == nullptr || !pending.over(regions, who.warp.known(who.lane)))
+    settle(who.cluster, rank, regions);
 }
 
 // Drops earlier reads of these bytes that happened before this one: an access ordered after this read is ordered after

@@ -108,7 +108,7 @@ class PendingReads {
 
   [[nodiscard]] bool meet(const Regions& regions) const { return live_ != 0 && all_.meets(regions); }
   // Whether `known` covers all reads that meet the regions.
-  [[nodiscard]] bool over(const Regions& regions, const Clock& known) const;
+  [[nodiscard]] bool over(const Regions& regions, const Known& known);
 
   // All regions of the groups that meet these.
   [[nodiscard]] Regions in_groups_of(const Regions& regions) const;
@@ -153,6 +153,10 @@ class PendingReads {
   std::size_t live_ = 0;   // of those: without marks
   std::vector<Read> reads_;
   std::vector<Segment> segments_;
+  // The view of the last question of over(), and how many of the first segments it was found to cover: a warp's writes between two
+  // barriers ask with one view.
+  Known over_;
+  std::size_t over_end_ = 0;
   Regions all_;
   std::array<std::uint16_t, Regions::kCount> group_of_{};  // by region; 0: none
   std::vector<Group> groups_;                              // by number - 1
