@@ -39,9 +39,10 @@ void fill_addresses(const Launch& launch, const Cta& cta, Activation& a) {
     for (int lane = 0; lane < kLanes; ++lane) {
       std::byte* at = a.registers.data() + reg.reg + lane * reg.bytes;
       std::uint64_t value = 0;
-      std::memcpy(&value, at, reg.bytes);
+      const std::size_t bytes = std::min(sizeof value, std::size_t{reg.bytes});  // the upper half of 128 bits is 0
+      std::memcpy(&value, at, bytes);
       value += add;
-      std::memcpy(at, &value, reg.bytes);
+      std::memcpy(at, &value, bytes);
     }
   }
 }

@@ -85,6 +85,29 @@ TEST(Loads, AnAddressOf128BitsHasZerosAbove) {
   EXPECT_EQ(ran.at<std::uint64_t>(1), 0u);
 }
 
+// In a cluster the address depends on the rank, so it is filled in when the CTA begins.
+TEST(Loads, AnAddressOf128BitsInAClusterHasTheRank) {
+  const Ran ran = run({.body = R"(
+    mov.b128 %rq1, s;
+    mov.b128 {%rd2, %rd3}, %rq1;
+    mov.u64 %rd4, s;
+    mov.u32 %r1, %cluster_ctarank;
+    mul.wide.u32 %rd5, %r1, 24;
+    add.u64 %rd5, %rd5, %rd0;
+    setp.eq.u32 %p0, %r0, 31;
+    @%p0 st.global.u64 [%rd5], %rd2;
+    @%p0 st.global.u64 [%rd5+8], %rd3;
+    @%p0 st.global.u64 [%rd5+16], %rd4;)",
+                       .grid = 2,
+                       .cluster = {2, 1, 1}});
+  EXPECT_THAT(ran.messages, IsEmpty());
+  for (const std::size_t rank : {0, 1}) {
+    EXPECT_EQ(ran.at<std::uint64_t>(3 * rank), ran.at<std::uint64_t>(3 * rank + 2)) << rank;
+    EXPECT_EQ(ran.at<std::uint64_t>(3 * rank + 1), 0u) << rank;
+  }
+  EXPECT_EQ(ran.at<std::uint64_t>(3) - ran.at<std::uint64_t>(0), std::uint64_t{1} << 24);
+}
+
 TEST(Loads, VectorsOfEveryLaneComeApartInOrder) {
   const Ran ran = run({.body = R"(
     mul.wide.u32 %rd2, %r0, 16;
