@@ -153,26 +153,27 @@ class QueryBlock {
   }
 
   // Calls per_run(first_key, last_key, kv_head, ahead) with the rows of `reader` in run_: every needed row in runs of
-  // one head, all heads of a block of keys before the next block, so that pages are walked once and in order. `ahead`
-  // is this head's share of the next block.
+  // one head and at most `most_keys` keys, all heads of a block of keys before the next block, so that pages are walked
+  // once and in order. `ahead` is this head's share of the next block.
   template <class F>
-  void each_run(const RowReader& reader, const F& per_run) {
+  void each_run(const RowReader& reader, std::int64_t most_keys, const F& per_run) {
     const std::int64_t heads = p_.k.heads;
+    const bool neighbors = reader.heads_are_neighbors();
     for (std::int64_t block = needed_.first, end = block; block < needed_.last; block = end) {
-      end = std::min(origin_ + ((block - origin_) / kKeyBlock + 1) * kKeyBlock, needed_.last);
-      const std::int64_t next = std::min(kKeyBlock, needed_.last - end);
+      interruption_point();
+      end = std::min(origin_ + ((block - origin_) / most_keys + 1) * most_keys, needed_.last);
+      const std::int64_t next = std::min(most_keys, needed_.last - end);
+      reader.locate(sequence_, block, end, 0, run_);
+      reader.locate(sequence_, end, end + next, 0, next_run_);
       for (std::int64_t kv_head = 0; kv_head < heads; ++kv_head) {
-        interruption_point();
-        reader.locate(sequence_, block, end, kv_head, run_);
+        if (kv_head > 0) reader.move_to_next_head(run_);
+        if (kv_head > 0 && !neighbors) reader.move_to_next_head(next_run_);
         // In the order of addresses: memory delivers neighbors sooner than rows of one head, which are apart.
-        if (reader.heads_are_neighbors()) {
-          reader.locate(sequence_, end + next * kv_head / heads, end + next * (kv_head + 1) / heads, 0, next_run_);
-        } else {
-          reader.locate(sequence_, end, end + next, kv_head, next_run_);
-        }
+        const std::int64_t first = neighbors ? next * kv_head / heads : 0;
+        const std::int64_t last = neighbors ? next * (kv_head + 1) / heads : next;
         per_run(block, end, kv_head,
-                Ahead{next_run_.elements.data(), static_cast<std::int64_t>(next_run_.elements.size()),
-                      reader.heads_are_neighbors() ? reader.token_bytes() : reader.row_bytes()});
+                Ahead{next_run_.elements.data() + first, last - first,
+                      neighbors ? reader.token_bytes() : reader.row_bytes()});
       }
     }
   }
@@ -210,12 +211,20 @@ class QueryBlock {
     return decoded_.data();
   }
 
+  // Keys whose scores are computed together. Rows that are read where they are were prefetched to the first-level cache,
+  // which holds few of all heads: from the second level they would wait for the prefetches on the way.
+  std::int64_t scored_keys() const {
+    constexpr std::int64_t kFew = 8, kBytes = 24 << 10;
+    if (k_loops_ == nullptr || !k_rows_.heads_are_neighbors()) return kKeyBlock;
+    return std::clamp(kBytes / k_rows_.token_bytes() / kFew * kFew, kFew, kKeyBlock);
+  }
+
   void score_keys() {
     scores_.resize(static_cast<std::size_t>(queries_ * p_.query_heads * needed_.size()));
     fill(keys_, T{0}, kKeyBlock, k_padded_);
     const RowKernels& loops = loops_or_decoded(k_loops_);
     if constexpr (kFast) arrange_queries(loops);
-    each_run(k_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+    each_run(k_rows_, scored_keys(), [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       const std::byte* const* rows = rows_of(k_rows_, k_loops_ != nullptr, keys_);
       // A single query sees all rows that are read, and its products give their squares too.
       if constexpr (kFast) {
@@ -392,7 +401,7 @@ class QueryBlock {
     fill(running_, 0.0, queries_ * p_.query_heads, v_padded_);
     fill(blocks_, 0.0, queries_ * p_.query_heads);
     fill(values_, T{0}, kKeyBlock, stride);
-    each_run(v_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+    each_run(v_rows_, kKeyBlock, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       if constexpr (kFast) {
         sum_floats(block, end, kv_head, ahead);
       } else {

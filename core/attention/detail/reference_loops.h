@@ -30,7 +30,7 @@ struct Fetcher {
 
  private:
   void fetch() {
-    __builtin_prefetch(ahead.rows[row] + at, 0, 2);
+    __builtin_prefetch(ahead.rows[row] + at, 0, 3);
     at += 64;
     if (at < ahead.bytes) return;
     at = 0;
