@@ -25,10 +25,13 @@ class Significands {
     const std::size_t last = weight_of_.size() - 1;  // all bits set
     const int shift = 52 - kept - kMoreBits;
     std::vector<double> sums(kSums * weight_of_.size());
-    for (std::size_t t = 0; t < weights.size(); ++t) {
+    const auto add = [&](std::size_t t, std::size_t sum) {
       const auto e = static_cast<double>(weights[t]);
-      sums[(std::bit_cast<std::uint64_t>(e) >> shift & last) * kSums + t % kSums] += e;
-    }
+      sums[(std::bit_cast<std::uint64_t>(e) >> shift & last) * kSums + sum] += e;
+    };
+    std::size_t t = 0;
+    for (; t + kSums <= weights.size(); t += kSums) add(t, 0), add(t + 1, 1), add(t + 2, 2), add(t + 3, 3);
+    for (; t < weights.size(); ++t) add(t, 0);
     for (std::size_t i = 0; i < weight_of_.size(); ++i) {
       const double* const of = &sums[i * kSums];
       weight_of_[i] = (of[0] + of[1]) + (of[2] + of[3]);

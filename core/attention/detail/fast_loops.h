@@ -303,17 +303,41 @@ struct FastLoops {
     }
   }
 
+  // One row and one step of dims of the sums of a block, which `finish` adds to those in double or keeps in its parts.
+  // Vector by vector: the compiler would keep the sums in memory, not in registers, if they were copied as a whole.
+  static void start(const float* parts, Sums& first, Sums& second) {
+    first.o = loaded<Vec>(parts), first.a1 = loaded<Vec>(parts + W), first.a2 = loaded<Vec>(parts + 2 * W);
+    second.o = loaded<Vec>(parts + 3 * W), second.a1 = loaded<Vec>(parts + 4 * W), second.a2 = loaded<Vec>(parts + 5 * W);
+  }
+  static void store(Vec x, float* target) { __builtin_memcpy(target, &x, sizeof x); }
+  [[gnu::always_inline]] static void finish(const Sums& first, const Sums& second, const BlockSums& to,
+                                            std::int64_t padded, std::int64_t row, std::int64_t d) {
+    if (!to.last) {
+      float* parts = to.parts + 3 * (row * padded + d);
+      store(first.o, parts), store(first.a1, parts + W), store(first.a2, parts + 2 * W);
+      store(second.o, parts + 3 * W), store(second.a1, parts + 4 * W), store(second.a2, parts + 5 * W);
+      return;
+    }
+    double* target = to.sums + row * 3 * padded + d;
+    add_step(first.o, second.o, target);
+    add_step(first.a1, second.a1, target + padded);
+    add_step(first.a2, second.a2, target + 2 * padded);
+    add_squares(target, to.running + row * padded + d);
+  }
+
   template <int R>
   static void accumulate_of(const float* weights, std::int64_t stride, const std::byte* const* v, std::int64_t keys,
-                            std::int64_t padded, double* sums, double* running, const Ahead& ahead) {
+                            std::int64_t padded, const BlockSums& to, const Ahead& ahead) {
     const Weights<R> e(weights, stride, keys);
     Lines lines(ahead, keys * padded / (2 * W));
     Lines none(Ahead{}, 1);
+    constexpr float zeros[6 * W] = {};
     for (std::int64_t d = 0; d < padded; d += 2 * W) {
       const std::int64_t at = d * Source::kBytes;
       Sums first[R], second[R];
-      const Vec zero = unknown_zero<W>();
-      unrolled<R>([&](auto r) KVSCOPE_INLINED { first[r.value] = second[r.value] = {zero, zero, zero}; });
+      unrolled<R>([&](auto r) KVSCOPE_INLINED {
+        start(to.first ? zeros : to.parts + 3 * (r.value * padded + d), first[r.value], second[r.value]);
+      });
       if constexpr (W == 16) {  // enough registers for both vectors of a step
         for (std::int64_t t = 0; t < keys; ++t) {
           lines.step();
@@ -329,13 +353,8 @@ struct FastLoops {
         add_half<R, 0>(e, v, at, keys, first, lines);
         add_half<R, 1>(e, v, at, keys, second, none);
       }
-      unrolled<R>([&](auto r) KVSCOPE_INLINED {
-        double* target = sums + r.value * 3 * padded + d;
-        add_step(first[r.value].o, second[r.value].o, target);
-        add_step(first[r.value].a1, second[r.value].a1, target + padded);
-        add_step(first[r.value].a2, second[r.value].a2, target + 2 * padded);
-        add_squares(target, running + r.value * padded + d);
-      });
+      unrolled<R>([&](auto r)
+                      KVSCOPE_INLINED { finish(first[r.value], second[r.value], to, padded, r.value, d); });
     }
     lines.finish();
   }
@@ -353,15 +372,16 @@ struct FastLoops {
   }
 
   static void accumulate(const float* weights, std::int64_t stride, std::int64_t rows, const std::byte* const* v,
-                         std::int64_t keys, std::int64_t padded, double* sums, double* running, const Ahead& ahead) {
+                         std::int64_t keys, std::int64_t padded, const BlockSums& to, const Ahead& ahead) {
+    const auto of_row = [&](std::int64_t r) {
+      return BlockSums{to.sums + r * 3 * padded, to.running + r * padded, to.parts + r * 3 * padded, to.first, to.last};
+    };
     std::int64_t r = 0;
     for (; r + 4 <= rows; r += 4) {
-      accumulate_of<4>(weights + r * stride, stride, v, keys, padded, sums + r * 3 * padded, running + r * padded,
-                       r == 0 ? ahead : Ahead{});
+      accumulate_of<4>(weights + r * stride, stride, v, keys, padded, of_row(r), r == 0 ? ahead : Ahead{});
     }
     for (; r < rows; ++r) {
-      accumulate_of<1>(weights + r * stride, stride, v, keys, padded, sums + r * 3 * padded, running + r * padded,
-                       r == 0 ? ahead : Ahead{});
+      accumulate_of<1>(weights + r * stride, stride, v, keys, padded, of_row(r), r == 0 ? ahead : Ahead{});
     }
   }
 
@@ -378,14 +398,13 @@ struct FastLoops {
         keep_larger(Source::template half<1>(second + at), most[3]);
       }
     }
-    for (const Bits& bits : most) {
-      for (int lane = 0; lane < W; ++lane) {
-        const int of_lane = bits[lane];
-        float x;
-        __builtin_memcpy(&x, &of_lane, sizeof x);
-        if (!(x < __builtin_inff())) return __builtin_inf();
-        largest = static_cast<double>(x) > largest ? static_cast<double>(x) : largest;
-      }
+    for (int i = 1; i < 4; ++i) most[0] = most[i] > most[0] ? most[i] : most[0];
+    for (int lane = 0; lane < W; ++lane) {
+      const int of_lane = most[0][lane];
+      float x;
+      __builtin_memcpy(&x, &of_lane, sizeof x);
+      if (!(x < __builtin_inff())) return __builtin_inf();
+      largest = static_cast<double>(x) > largest ? static_cast<double>(x) : largest;
     }
     return largest;
   }

@@ -395,13 +395,21 @@ class QueryBlock {
     }
   }
 
+  // Keys whose values are summed together: at least a few, because each call loads and stores the sums of all heads.
+  std::int64_t summed_keys() const {
+    constexpr std::int64_t kFew = 8, kBytes = 128 << 10;
+    if (v_loops_ == nullptr || !v_rows_.heads_are_neighbors()) return kKeyBlock;
+    return std::clamp(kBytes / v_rows_.token_bytes() / kFew * kFew, kFew, kKeyBlock);
+  }
+
   void sum_values() {
     const std::int64_t stride = v_padded_ + kPadding;
     fill(sums_, 0.0, queries_ * p_.query_heads, 3, v_padded_);
     fill(running_, 0.0, queries_ * p_.query_heads, v_padded_);
     fill(blocks_, 0.0, queries_ * p_.query_heads);
     fill(values_, T{0}, kKeyBlock, stride);
-    each_run(v_rows_, kKeyBlock, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+    if constexpr (kFast) parts_.resize({static_cast<std::size_t>(queries_ * p_.query_heads), static_cast<std::size_t>(3 * v_padded_)});
+    each_run(v_rows_, summed_keys(), [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       if constexpr (kFast) {
         sum_floats(block, end, kv_head, ahead);
       } else {
@@ -428,14 +436,19 @@ class QueryBlock {
   }
 
   void sum_floats(std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
-    static_assert(kFastKeys == kRunningBlock, "each call looks at the running sum once");
+    static_assert(kFastKeys == kRunningBlock, "each block looks at the running sum once");
     const RowKernels& loops = loops_or_decoded(v_loops_);
     const std::byte* const* rows = rows_of(v_rows_, v_loops_ != nullptr, values_);
+    const std::int64_t running_block = (block - origin_) / kRunningBlock * kRunningBlock + origin_;
     each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
+      const KeyRange& visible = visible_[static_cast<std::size_t>(query)];
       const std::int64_t row = row_of(query, kv_head * group_);
+      const bool starts = first == std::max(running_block, visible.first);
+      const bool ends = last == std::min(running_block + kRunningBlock, visible.last);
       loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
-                       &sums_(row, 0, 0), &running_(row, 0), std::exchange(ahead, Ahead{}));
-      for (std::int64_t r = row; r < row + group_; ++r) blocks_(r) += 1;
+                       BlockSums{&sums_(row, 0, 0), &running_(row, 0), &parts_(row, 0), starts, ends},
+                       std::exchange(ahead, Ahead{}));
+      for (std::int64_t r = row; ends && r < row + group_; ++r) blocks_(r) += 1;
     });
     measure_values(kv_head, rows);  // of rows that are in the processor's caches now
   }
@@ -585,6 +598,7 @@ class QueryBlock {
   xt::xtensor<double, 1> additions_;     // [query * query_head] of nearly equal weights, in one direction
   xt::xtensor<double, 3> sums_;          // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2
   xt::xtensor<double, 2> running_;       // [query * query_head, v_padded]: squares of the sum of e * v after each block
+  xt::xtensor<float, 2> parts_;          // [query * query_head, 3 * v_padded]: of a block so far; fast path only
   xt::xtensor<double, 1> blocks_;        // [query * query_head]: blocks that running_ sums up
   xt::xtensor<T, 2> keys_;               // [kKeyBlock, k_padded]
   xt::xtensor<T, 2> values_;  // [kKeyBlock, v_padded + kPadding]: a stride of 2^n bytes would use few cache sets
