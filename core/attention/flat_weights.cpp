@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace kvscope::attention {
@@ -38,19 +39,35 @@ class Significands {
     }
   }
 
-  // The largest weight of `count` neighboring significands; the highest and the lowest are neighbors. `step`: of the
-  // first of them.
-  [[nodiscard]] double largest(std::size_t count, std::size_t step = 1) const {
-    double largest = 0;
-    for (std::size_t i = 0; i < weight_of_.size(); i += step) {
-      double sum = 0;
-      for (std::size_t n = 0; n < count; ++n) sum += weight_of_[(i + n) & (weight_of_.size() - 1)];
-      largest = std::max(largest, sum);
+  // With two bits less.
+  [[nodiscard]] Significands fewer() const {
+    std::vector<double> weight_of(weight_of_.size() / 4);
+    for (std::size_t i = 0; i < weight_of.size(); ++i) {
+      const double* const of = &weight_of_[4 * i];
+      weight_of[i] = (of[0] + of[1]) + (of[2] + of[3]);
     }
-    return largest;
+    return Significands(std::move(weight_of));
+  }
+
+  // The largest weight of `Count` neighboring significands; the highest and the lowest are neighbors.
+  template <std::size_t Count>
+  [[nodiscard]] double largest() const {
+    std::vector<double> in_turn = weight_of_;
+    in_turn.insert(in_turn.end(), weight_of_.begin(), weight_of_.begin() + Count - 1);
+    double most[8] = {};  // one maximum would wait for each comparison
+    for (std::size_t i = 0; i < weight_of_.size(); i += 8) {
+      for (std::size_t j = 0; j < 8; ++j) {
+        double sum = in_turn[i + j];
+        for (std::size_t n = 1; n < Count; ++n) sum += in_turn[i + j + n];
+        most[j] = sum > most[j] ? sum : most[j];
+      }
+    }
+    return *std::ranges::max_element(most);
   }
 
  private:
+  explicit Significands(std::vector<double> weight_of) : weight_of_(std::move(weight_of)) {}
+
   std::vector<double> weight_of_;
 };
 
@@ -118,14 +135,14 @@ FlatTerms measured(std::span<const T> weights, const WeightSums& sums, double ro
   if (!(least > 0 && least < sums.row_sum && std::isfinite(row_sum))) return terms;  // or sums that are no numbers
   // Significands with two more bits than the fewest: four of them are one with the fewest.
   const Significands some(weights, kFewestBits + 2);
-  const double of_fewest = some.largest(16, 4), of_pair = some.largest(2);
+  const double of_fewest = some.fewer().largest<4>(), of_pair = some.largest<2>();
   if (!(of_fewest > least)) return terms;  // a quarter step of more bits is inside one of the fewest
   // The share with `kept` bits, or 0 if it is less than `least`: four neighbors with four more bits than the fewest are
   // inside a pair of `some`, whose weight mostly decides. The sums have different orders, so that last digits differ.
   const auto share = [&](int kept) {
     if (kept == kFewestBits) return of_fewest;
     if (kept >= kFewestBits + 4 && of_pair < least * (1 - 1e-9)) return 0.0;
-    return Significands(weights, kept).largest(4);
+    return Significands(weights, kept).largest<4>();
   };
   for (const std::size_t type : kByBits) {
     const double of_type = share(kClumpKeptBits[type]);
