@@ -440,17 +440,20 @@ class QueryBlock {
     const RowKernels& loops = loops_or_decoded(v_loops_);
     const std::byte* const* rows = rows_of(v_rows_, v_loops_ != nullptr, values_);
     const std::int64_t running_block = (block - origin_) / kRunningBlock * kRunningBlock + origin_;
+    // A single query sees all rows that are read, and its sums find the largest element too.
+    double& largest = largest_[static_cast<std::size_t>(kv_head)];
+    const bool measured = largest >= 0 && queries_ == 1 && v_loops_ != nullptr;
     each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
       const KeyRange& visible = visible_[static_cast<std::size_t>(query)];
       const std::int64_t row = row_of(query, kv_head * group_);
       const bool starts = first == std::max(running_block, visible.first);
       const bool ends = last == std::min(running_block + kRunningBlock, visible.last);
       loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
-                       BlockSums{&sums_(row, 0, 0), &running_(row, 0), &parts_(row, 0), starts, ends},
+                       BlockSums{&sums_(row, 0, 0), &running_(row, 0), &parts_(row, 0), measured ? &largest : nullptr, starts, ends},
                        std::exchange(ahead, Ahead{}));
       for (std::int64_t r = row; ends && r < row + group_; ++r) blocks_(r) += 1;
     });
-    measure_values(kv_head, rows);  // of rows that are in the processor's caches now
+    if (!measured) measure_values(kv_head, rows);  // of rows that are in the processor's caches now
   }
 
   // Adds the square of the sum so far, at the end of a block of kRunningBlock keys.

@@ -102,6 +102,7 @@ struct BlockSums {
   double* sums = nullptr;     // [row, 3, padded]
   double* running = nullptr;  // [row, padded]
   float* parts = nullptr;     // [row, 3 * padded] of the block so far, in an order of the loops
+  double* largest = nullptr;  // raised to the largest |v|, as by larger(), unless it is null: V is read once for both
   bool first = true;          // whether the call is the block's first, and its last
   bool last = true;
 };
