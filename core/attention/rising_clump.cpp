@@ -38,7 +38,8 @@ class Tiles {
     for (std::size_t level = 0, size = kSmallestTile; level < kLevels; ++level, size *= 2) {
       std::vector<Tile>& tiles = tiles_[level];
       tiles.resize((weights.size() + size - 1) / size);
-      for (std::size_t i = 0; i < tiles.size(); ++i) tiles[i].largest = level == 0 ? largest_of(keys(0, i)) : largest_of(level, i);
+      for (std::size_t i = 0; i < tiles.size(); ++i)
+        tiles[i].largest = level == 0 ? largest_of(keys(0, i)) : largest_of(level, i);
     }
   }
 
@@ -84,7 +85,8 @@ class Tiles {
 
   [[nodiscard]] T largest_of(std::size_t level, std::size_t i) const {
     const std::vector<Tile>& halves = tiles_[level - 1];
-    return 2 * i + 1 < halves.size() ? std::max(halves[2 * i].largest, halves[2 * i + 1].largest) : halves[2 * i].largest;
+    return 2 * i + 1 < halves.size() ? std::max(halves[2 * i].largest, halves[2 * i + 1].largest)
+                                     : halves[2 * i].largest;
   }
   static T largest_of(std::span<const T> keys) {
     T most[4] = {};  // one maximum would wait for each comparison

@@ -307,7 +307,8 @@ struct FastLoops {
   // Vector by vector: the compiler would keep the sums in memory, not in registers, if they were copied as a whole.
   static void start(const float* parts, Sums& first, Sums& second) {
     first.o = loaded<Vec>(parts), first.a1 = loaded<Vec>(parts + W), first.a2 = loaded<Vec>(parts + 2 * W);
-    second.o = loaded<Vec>(parts + 3 * W), second.a1 = loaded<Vec>(parts + 4 * W), second.a2 = loaded<Vec>(parts + 5 * W);
+    second.o = loaded<Vec>(parts + 3 * W), second.a1 = loaded<Vec>(parts + 4 * W),
+    second.a2 = loaded<Vec>(parts + 5 * W);
   }
   static void store(Vec x, float* target) { __builtin_memcpy(target, &x, sizeof x); }
   [[gnu::always_inline]] static void finish(const Sums& first, const Sums& second, const BlockSums& to,
@@ -355,8 +356,7 @@ struct FastLoops {
         add_half<R, 0, WithLargest>(e, v, at, keys, first, most[0], lines);
         add_half<R, 1, WithLargest>(e, v, at, keys, second, most[1], none);
       }
-      unrolled<R>([&](auto r)
-                      KVSCOPE_INLINED { finish(first[r.value], second[r.value], to, padded, r.value, d); });
+      unrolled<R>([&](auto r) KVSCOPE_INLINED { finish(first[r.value], second[r.value], to, padded, r.value, d); });
     }
     if constexpr (WithLargest) *to.largest = larger_of(*to.largest, most[0], most[1]);
     lines.finish();
@@ -378,8 +378,8 @@ struct FastLoops {
   static void accumulate(const float* weights, std::int64_t stride, std::int64_t rows, const std::byte* const* v,
                          std::int64_t keys, std::int64_t padded, const BlockSums& to, const Ahead& ahead) {
     const auto of_row = [&](std::int64_t r) {
-      return BlockSums{to.sums + r * 3 * padded, to.running + r * padded, to.parts + r * 3 * padded, to.largest, to.first,
-                       to.last};
+      return BlockSums{
+          to.sums + r * 3 * padded, to.running + r * padded, to.parts + r * 3 * padded, to.largest, to.first, to.last};
     };
     std::int64_t r = 0;
     if (to.largest != nullptr && rows >= 4) {

@@ -211,8 +211,8 @@ class QueryBlock {
     return decoded_.data();
   }
 
-  // Keys whose scores are computed together. Rows that are read where they are were prefetched to the first-level cache,
-  // which holds few of all heads: from the second level they would wait for the prefetches on the way.
+  // Keys whose scores are computed together: few of all heads, which are prefetched to the first-level cache and are
+  // still there when they are read.
   std::int64_t scored_keys() const {
     constexpr std::int64_t kFew = 8, kBytes = 24 << 10;
     if (k_loops_ == nullptr || !k_rows_.heads_are_neighbors()) return kKeyBlock;
@@ -395,7 +395,8 @@ class QueryBlock {
     }
   }
 
-  // Keys whose values are summed together: at least a few, because each call loads and stores the sums of all heads.
+  // Keys whose values are summed together: more, because each call loads and stores the sums of its heads. The block
+  // and the next one stay in the second-level cache.
   std::int64_t summed_keys() const {
     constexpr std::int64_t kFew = 8, kBytes = 128 << 10;
     if (v_loops_ == nullptr || !v_rows_.heads_are_neighbors()) return kKeyBlock;
@@ -408,7 +409,8 @@ class QueryBlock {
     fill(running_, 0.0, queries_ * p_.query_heads, v_padded_);
     fill(blocks_, 0.0, queries_ * p_.query_heads);
     fill(values_, T{0}, kKeyBlock, stride);
-    if constexpr (kFast) parts_.resize({static_cast<std::size_t>(queries_ * p_.query_heads), static_cast<std::size_t>(3 * v_padded_)});
+    if constexpr (kFast)
+      parts_.resize({static_cast<std::size_t>(queries_ * p_.query_heads), static_cast<std::size_t>(3 * v_padded_)});
     each_run(v_rows_, summed_keys(), [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       if constexpr (kFast) {
         sum_floats(block, end, kv_head, ahead);
@@ -448,9 +450,10 @@ class QueryBlock {
       const std::int64_t row = row_of(query, kv_head * group_);
       const bool starts = first == std::max(running_block, visible.first);
       const bool ends = last == std::min(running_block + kRunningBlock, visible.last);
-      loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
-                       BlockSums{&sums_(row, 0, 0), &running_(row, 0), &parts_(row, 0), measured ? &largest : nullptr, starts, ends},
-                       std::exchange(ahead, Ahead{}));
+      loops.accumulate(
+          scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
+          BlockSums{&sums_(row, 0, 0), &running_(row, 0), &parts_(row, 0), measured ? &largest : nullptr, starts, ends},
+          std::exchange(ahead, Ahead{}));
       for (std::int64_t r = row; ends && r < row + group_; ++r) blocks_(r) += 1;
     });
     if (!measured) measure_values(kv_head, rows);  // of rows that are in the processor's caches now

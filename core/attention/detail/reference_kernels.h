@@ -26,9 +26,10 @@ inline constexpr std::int64_t kFastStep = 32;
 // Most keys of one block of the fast path's accumulate(): floats are added this many times before a double takes them.
 inline constexpr std::int64_t kFastKeys = 64;
 
-// Rows that the next call will decode: their cache lines are prefetched while this call computes. A row of one head is
-// a few hundred bytes, which the hardware prefetcher does not predict. They are fetched to the second-level cache: a
-// block of keys of all heads is several times as large as the first, and few lines can be on the way to that one.
+// Rows that a later call will read: their cache lines are prefetched while this call computes. A row of one head is a
+// few hundred bytes, which the hardware prefetcher does not predict. They are fetched to the first-level cache, as far as
+// it holds them: rows that wait in the second one would have to pass the same few places for lines on the way as the
+// prefetches from memory.
 struct Ahead {
   const std::byte* const* rows = nullptr;
   std::int64_t count = 0;

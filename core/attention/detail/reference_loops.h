@@ -111,7 +111,8 @@ struct Loops {
     }
     double lane[8];
     __builtin_memcpy(lane, parts, sizeof lane);
-    return join(join(join(lane[0], lane[4]), join(lane[2], lane[6])), join(join(lane[1], lane[5]), join(lane[3], lane[7])));
+    return join(join(join(lane[0], lane[4]), join(lane[2], lane[6])),
+                join(join(lane[1], lane[5]), join(lane[3], lane[7])));
   }
 
   // x * y + z with the product rounded first, and with one rounding: equal where the product is exact.
@@ -291,8 +292,10 @@ struct Loops {
           least[b][part] = smaller(shown[b][0][part], shown[b][1][part]);
         }
       }
-      fold_blocks(pairs, [](auto x, auto y) { return x + y; }, sums);
-      fold_blocks(least, [](auto x, auto y) { return smaller(x, y); }, smallest);
+      fold_blocks(
+          pairs, [](auto x, auto y) { return x + y; }, sums);
+      fold_blocks(
+          least, [](auto x, auto y) { return smaller(x, y); }, smallest);
     }
     // Eight vectors of eight lanes, each in the order of fold().
     template <class F>
