@@ -111,7 +111,7 @@ bool EqualWeights::may_be_many(std::span<const T> weights) {
   places_.assign(places / 64, 0);
   Equal equal;
   for (const T weight : weights) {
-    const auto e = static_cast<double>(weight);
+    const double e = weight > 0 ? static_cast<double>(weight) : 0;
     const std::size_t place = place_of(e, shift);
     std::uint64_t& word = places_[place / 64];
     const std::uint64_t bit = std::uint64_t{1} << place % 64;

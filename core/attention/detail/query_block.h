@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -64,6 +65,10 @@ class QueryBlock {
   static constexpr std::int64_t kPadding = kFast ? kFastStep : kLanes;
   // Keys read at a time: 32 KB at head size 128.
   static constexpr std::int64_t kKeyBlock = kFast ? kFastKeys : 32;
+  // Of rows that are read where they are, fewer, of all heads. Scores: they are prefetched to the first-level cache and
+  // still there when they are read. Sums: more, because each call loads and stores the sums of its heads; these keys
+  // and the next ones stay in the second-level cache.
+  static constexpr std::int64_t kFewKeys = 8, kScoredBytes = 24 << 10, kSummedBytes = 128 << 10;
 
   QueryBlock(const Problem& problem, const ReferenceKernels& kernels, Result& result)
       : p_(problem),
@@ -211,12 +216,12 @@ class QueryBlock {
     return decoded_.data();
   }
 
-  // Keys whose scores are computed together: few of all heads, which are prefetched to the first-level cache and are
-  // still there when they are read.
-  std::int64_t scored_keys() const {
-    constexpr std::int64_t kFew = 8, kBytes = 24 << 10;
-    if (k_loops_ == nullptr || !k_rows_.heads_are_neighbors()) return kKeyBlock;
-    return std::clamp(kBytes / k_rows_.token_bytes() / kFew * kFew, kFew, kKeyBlock);
+  // Keys of all heads that are read together, about `bytes` of `rows`. A power of two: a block of kRunningBlock keys is
+  // a number of them.
+  std::int64_t keys_at_a_time(const RowReader& rows, bool in_place, std::int64_t bytes) const {
+    if (!in_place || !rows.heads_are_neighbors()) return kKeyBlock;
+    const auto keys = static_cast<std::uint64_t>(bytes / rows.token_bytes());
+    return std::clamp(static_cast<std::int64_t>(std::bit_floor(keys)), kFewKeys, kKeyBlock);
   }
 
   void score_keys() {
@@ -224,7 +229,8 @@ class QueryBlock {
     fill(keys_, T{0}, kKeyBlock, k_padded_);
     const RowKernels& loops = loops_or_decoded(k_loops_);
     if constexpr (kFast) arrange_queries(loops);
-    each_run(k_rows_, scored_keys(), [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+    const std::int64_t at_a_time = keys_at_a_time(k_rows_, k_loops_ != nullptr, kScoredBytes);
+    each_run(k_rows_, at_a_time, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       const std::byte* const* rows = rows_of(k_rows_, k_loops_ != nullptr, keys_);
       // A single query sees all rows that are read, and its products give their squares too.
       if constexpr (kFast) {
@@ -395,23 +401,15 @@ class QueryBlock {
     }
   }
 
-  // Keys whose values are summed together: more, because each call loads and stores the sums of its heads. The block
-  // and the next one stay in the second-level cache.
-  std::int64_t summed_keys() const {
-    constexpr std::int64_t kFew = 8, kBytes = 128 << 10;
-    if (v_loops_ == nullptr || !v_rows_.heads_are_neighbors()) return kKeyBlock;
-    return std::clamp(kBytes / v_rows_.token_bytes() / kFew * kFew, kFew, kKeyBlock);
-  }
-
   void sum_values() {
     const std::int64_t stride = v_padded_ + kPadding;
     fill(sums_, 0.0, queries_ * p_.query_heads, 3, v_padded_);
     fill(running_, 0.0, queries_ * p_.query_heads, v_padded_);
     fill(blocks_, 0.0, queries_ * p_.query_heads);
     fill(values_, T{0}, kKeyBlock, stride);
-    if constexpr (kFast)
-      parts_.resize({static_cast<std::size_t>(queries_ * p_.query_heads), static_cast<std::size_t>(3 * v_padded_)});
-    each_run(v_rows_, summed_keys(), [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+    if constexpr (kFast) fill(parts_, 0.0F, queries_ * p_.query_heads, 3 * v_padded_);
+    const std::int64_t at_a_time = keys_at_a_time(v_rows_, v_loops_ != nullptr, kSummedBytes);
+    each_run(v_rows_, at_a_time, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       if constexpr (kFast) {
         sum_floats(block, end, kv_head, ahead);
       } else {

@@ -343,7 +343,7 @@ struct Loops {
           }
         }
         for (int b = 0; b < 8; ++b) {
-          if (W < 8 && !(blocks.smallest[b] < below[direction][kFinest][b])) continue;  // a branch costs 8 lanes more
+          if (W < 8 && !(blocks.smallest[b] < below[direction][kFinest][b])) continue;  // costs more than eight lanes
           const Vec lost = all(so_far[direction][b] * kHalfUnitOfProducts);
           for (std::size_t type = 0; type < kClumpTypes; ++type) {
             for (int part = 0; part < kParts; ++part) {
