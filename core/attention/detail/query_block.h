@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -19,6 +18,7 @@
 #include "core/attention/detail/joined_rows.h"
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
+#include "core/attention/detail/row_walk.h"
 #include "core/attention/equal_weights.h"
 #include "core/attention/flat_weights.h"
 #include "core/attention/mask.h"
@@ -68,7 +68,7 @@ class QueryBlock {
   // Of rows that are read where they are, fewer, of all heads. Scores: they are prefetched to the first-level cache and
   // still there when they are read. Sums: more, because each call loads and stores the sums of its heads; these keys
   // and the next ones stay in the second-level cache.
-  static constexpr std::int64_t kFewKeys = 8, kScoredBytes = 24 << 10, kSummedBytes = 128 << 10;
+  static constexpr std::int64_t kScoredBytes = 24 << 10, kSummedBytes = 128 << 10;
 
   QueryBlock(const Problem& problem, const ReferenceKernels& kernels, Result& result)
       : p_(problem),
@@ -157,30 +157,10 @@ class QueryBlock {
     }
   }
 
-  // Calls per_run(first_key, last_key, kv_head, ahead) with the rows of `reader` in run_: every needed row in runs of
-  // one head and at most `most_keys` keys, all heads of a block of keys before the next block, so that pages are walked
-  // once and in order. `ahead` is this head's share of the next block.
+  // As each_row_run(), of the needed rows, which run_ holds.
   template <class F>
   void each_run(const RowReader& reader, std::int64_t most_keys, const F& per_run) {
-    const std::int64_t heads = p_.k.heads;
-    const bool neighbors = reader.heads_are_neighbors();
-    for (std::int64_t block = needed_.first, end = block; block < needed_.last; block = end) {
-      interruption_point();
-      end = std::min(origin_ + ((block - origin_) / most_keys + 1) * most_keys, needed_.last);
-      const std::int64_t next = std::min(most_keys, needed_.last - end);
-      reader.locate(sequence_, block, end, 0, run_);
-      reader.locate(sequence_, end, end + next, 0, next_run_);
-      for (std::int64_t kv_head = 0; kv_head < heads; ++kv_head) {
-        if (kv_head > 0) reader.move_to_next_head(run_);
-        if (kv_head > 0 && !neighbors) reader.move_to_next_head(next_run_);
-        // In the order of addresses: memory delivers neighbors sooner than rows of one head, which are apart.
-        const std::int64_t first = neighbors ? next * kv_head / heads : 0;
-        const std::int64_t last = neighbors ? next * (kv_head + 1) / heads : next;
-        per_run(block, end, kv_head,
-                Ahead{next_run_.elements.data() + first, last - first,
-                      neighbors ? reader.token_bytes() : reader.row_bytes()});
-      }
-    }
+    each_row_run(reader, {sequence_, needed_, origin_, p_.k.heads, most_keys}, run_, next_run_, per_run);
   }
 
   // The loops that read the rows where they are; null if rows are decoded first: into another type or number of
@@ -216,12 +196,8 @@ class QueryBlock {
     return decoded_.data();
   }
 
-  // Keys of all heads that are read together, about `bytes` of `rows`. A power of two: a block of kRunningBlock keys is
-  // a number of them.
   std::int64_t keys_at_a_time(const RowReader& rows, bool in_place, std::int64_t bytes) const {
-    if (!in_place || !rows.heads_are_neighbors()) return kKeyBlock;
-    const auto keys = static_cast<std::uint64_t>(bytes / rows.token_bytes());
-    return std::clamp(static_cast<std::int64_t>(std::bit_floor(keys)), kFewKeys, kKeyBlock);
+    return in_place ? keys_of_all_heads(rows, bytes, kKeyBlock) : kKeyBlock;
   }
 
   void score_keys() {
