@@ -82,29 +82,62 @@ double systematic_additions_of(std::span<const T> weights, std::span<const std::
   return smallest;
 }
 
+// What many() counts: keys with the weight of an earlier key.
+class Equal {
+ public:
+  void add(double e, bool equal) {
+    squares_ += e * e;
+    keys_equal_ += equal ? 1 : 0;
+    squares_equal_ += equal ? e * e : 0;
+  }
+  [[nodiscard]] bool many(std::size_t keys) const {
+    constexpr double kShare = 1.0 / 64;
+    return keys_equal_ > 0 &&
+           (keys_equal_ >= kShare * static_cast<double>(keys) || squares_equal_ >= kShare * squares_);
+  }
+
+ private:
+  double keys_equal_ = 0, squares_equal_ = 0, squares_ = 0;
+};
+
 }  // namespace
+
+// Counts weights that fall on the place of an earlier one, in 64 places for each key: at least those that are equal,
+// and few others. Mostly they are too few, and the places of all keys stay in the first-level cache.
+template <class T>
+bool EqualWeights::may_be_many(std::span<const T> weights) {
+  const std::size_t places = 64 * std::bit_ceil(std::max<std::size_t>(weights.size(), 1));
+  const int shift = 64 - std::countr_zero(places);
+  places_.assign(places / 64, 0);
+  Equal equal;
+  for (const T weight : weights) {
+    const double e = weight > 0 ? static_cast<double>(weight) : 0;
+    const std::size_t place = place_of(e, shift);
+    std::uint64_t& word = places_[place / 64];
+    const std::uint64_t bit = std::uint64_t{1} << place % 64;
+    equal.add(e, e > 0 && (word & bit) != 0);
+    word |= bit;
+  }
+  return equal.many(weights.size());
+}
 
 template <class T>
 bool EqualWeights::many_of(std::span<const T> weights) {
-  constexpr double kShare = 1.0 / 64;
+  if (!may_be_many(weights)) return false;
   const std::size_t places = table_size(weights.size());
   const int shift = 64 - std::countr_zero(places);
   seen_.assign(places, 0);
-  double equal = 0, equal_squares = 0, squares = 0;
+  Equal equal;
   for (const T weight : weights) {
     const auto e = static_cast<double>(weight);
     if (!(e > 0)) continue;
-    squares += e * e;
     const auto bits = std::bit_cast<std::uint64_t>(e);
     std::size_t place = place_of(e, shift);
     while (seen_[place] != 0 && seen_[place] != bits) place = (place + 1) & (places - 1);
-    if (seen_[place] == bits) {
-      equal += 1;
-      equal_squares += e * e;
-    }
+    equal.add(e, seen_[place] == bits);
     seen_[place] = bits;
   }
-  return equal > 0 && (equal >= kShare * static_cast<double>(weights.size()) || equal_squares >= kShare * squares);
+  return equal.many(weights.size());
 }
 
 bool EqualWeights::many(std::span<const double> weights) {

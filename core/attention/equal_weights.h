@@ -53,8 +53,11 @@ class EqualWeights {
  private:
   template <class T>
   bool many_of(std::span<const T> weights);
+  template <class T>
+  bool may_be_many(std::span<const T> weights);
 
-  std::vector<std::uint64_t> seen_;  // hash table of bit patterns; 0 is an empty place
+  std::vector<std::uint64_t> seen_;    // hash table of bit patterns; 0 is an empty place
+  std::vector<std::uint64_t> places_;  // one bit for each place of a larger table, which shows collisions
 };
 
 }  // namespace kvscope::attention

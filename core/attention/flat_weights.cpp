@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace kvscope::attention {
@@ -16,26 +17,59 @@ constexpr int kMoreBits = 3;
 constexpr std::size_t kByBits[kClumpTypes] = {2, 0, 1};  // e4m3, bf16, f16
 constexpr int kFewestBits = kClumpKeptBits[2], kMostBits = kClumpKeptBits[1];
 
-// The largest weight of four neighboring significands of a type with `kept` bits; the highest and the lowest are
-// neighbors.
-template <class T>
-double largest_quarter(std::span<const T> weights, int kept) {
-  const int shift = 52 - kept - kMoreBits;
-  const std::uint64_t count = std::uint64_t{1} << (kept + kMoreBits);
-  const std::uint64_t last = count - 1;  // all bits set
-  std::vector<double> weight_of(count);
-  for (const T weight : weights) {
-    const auto e = static_cast<double>(weight);
-    weight_of[std::bit_cast<std::uint64_t>(e) >> shift & last] += e;
+// The weights by their significands, of a type with a number of bits.
+class Significands {
+ public:
+  template <class T>
+  Significands(std::span<const T> weights, int kept) : weight_of_(std::size_t{1} << (kept + kMoreBits)) {
+    constexpr std::size_t kSums = 4;  // taken in turn: an addition to the sum of the weight before would wait for it
+    const std::size_t last = weight_of_.size() - 1;  // all bits set
+    const int shift = 52 - kept - kMoreBits;
+    std::vector<double> sums(kSums * weight_of_.size());
+    const auto add = [&](std::size_t t, std::size_t sum) {
+      const auto e = static_cast<double>(weights[t]);
+      sums[(std::bit_cast<std::uint64_t>(e) >> shift & last) * kSums + sum] += e;
+    };
+    std::size_t t = 0;
+    for (; t + kSums <= weights.size(); t += kSums) add(t, 0), add(t + 1, 1), add(t + 2, 2), add(t + 3, 3);
+    for (; t < weights.size(); ++t) add(t, 0);
+    for (std::size_t i = 0; i < weight_of_.size(); ++i) {
+      const double* const of = &sums[i * kSums];
+      weight_of_[i] = (of[0] + of[1]) + (of[2] + of[3]);
+    }
   }
-  double largest = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const double four =
-        weight_of[i] + weight_of[(i + 1) & last] + weight_of[(i + 2) & last] + weight_of[(i + 3) & last];
-    largest = std::max(largest, four);
+
+  // With two bits less.
+  [[nodiscard]] Significands fewer() const {
+    std::vector<double> weight_of(weight_of_.size() / 4);
+    for (std::size_t i = 0; i < weight_of.size(); ++i) {
+      const double* const of = &weight_of_[4 * i];
+      weight_of[i] = (of[0] + of[1]) + (of[2] + of[3]);
+    }
+    return Significands(std::move(weight_of));
   }
-  return largest;
-}
+
+  // The largest weight of `Count` neighboring significands; the highest and the lowest are neighbors.
+  template <std::size_t Count>
+  [[nodiscard]] double largest() const {
+    std::vector<double> in_turn = weight_of_;
+    in_turn.insert(in_turn.end(), weight_of_.begin(), weight_of_.begin() + Count - 1);
+    double most[8] = {};  // one maximum would wait for each comparison
+    for (std::size_t i = 0; i < weight_of_.size(); i += 8) {
+      for (std::size_t j = 0; j < 8; ++j) {
+        double sum = in_turn[i + j];
+        for (std::size_t n = 1; n < Count; ++n) sum += in_turn[i + j + n];
+        most[j] = sum > most[j] ? sum : most[j];
+      }
+    }
+    return *std::ranges::max_element(most);
+  }
+
+ private:
+  explicit Significands(std::vector<double> weight_of) : weight_of_(std::move(weight_of)) {}
+
+  std::vector<double> weight_of_;
+};
 
 // Errors of the additions of an f32 sum, for kPlaces places of all addends between two multiples of the sum's unit.
 class Additions {
@@ -99,13 +133,23 @@ FlatTerms measured(std::span<const T> weights, const WeightSums& sums, double ro
   FlatTerms terms;
   const double least = kFlatShare * std::sqrt(sums.squares);
   if (!(least > 0 && least < sums.row_sum && std::isfinite(row_sum))) return terms;  // or sums that are no numbers
+  // Significands with two more bits than the fewest: four of them are one with the fewest.
+  const Significands some(weights, kFewestBits + 2);
+  const double of_fewest = some.fewer().largest<4>(), of_pair = some.largest<2>();
+  if (!(of_fewest > least)) return terms;  // a quarter step of more bits is inside one of the fewest
+  // The share with `kept` bits, or 0 if it is less than `least`: four neighbors with four more bits than the fewest are
+  // inside a pair of `some`, whose weight mostly decides. The sums have different orders, so that last digits differ.
+  const auto share = [&](int kept) {
+    if (kept == kFewestBits) return of_fewest;
+    if (kept >= kFewestBits + 4 && of_pair < least * (1 - 1e-9)) return 0.0;
+    return Significands(weights, kept).largest<4>();
+  };
   for (const std::size_t type : kByBits) {
-    const double share = largest_quarter(weights, kClumpKeptBits[type]);
-    if (!(share > least)) break;
-    terms.clump[type] = share / row_sum / 2;
+    const double of_type = share(kClumpKeptBits[type]);
+    if (!(of_type > least)) break;
+    terms.clump[type] = of_type / row_sum / 2;
   }
-  // A quarter step of the fewest bits holds those of more bits.
-  if (terms.clump[kByBits[0]] > 0 && largest_quarter(weights, bits_that_stay(weights.size())) > least) {
+  if (share(bits_that_stay(weights.size())) > least) {
     terms.additions = additions_in_one_direction(weights, row_sum - sums.row_sum, row_sum);
   }
   return terms;

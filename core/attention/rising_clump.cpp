@@ -1,11 +1,10 @@
 #include "core/attention/rising_clump.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
-#include <memory>
 #include <vector>
 
 #include "core/attention/detail/reference_kernels.h"
@@ -23,35 +22,72 @@ void raise(const ReferenceKernels& kernels, std::span<const float> tile, double 
   kernels.fast.raise(tile.data(), std::ssize(tile), maximum, phases);
 }
 
-// The weights of a row in tiles of kSmallestTile keys, of which larger tiles are made.
-template <class T>
-class SmallTiles {
- public:
-  SmallTiles(const ReferenceKernels& kernels, std::span<const T> weights)
-      : kernels_(kernels),
-        weights_(weights),
-        maxima_((weights.size() + kSmallestTile - 1) / kSmallestTile),
-        raised_(std::make_unique_for_overwrite<Phases[]>(maxima_.size())) {}
+void add(const Phases& from, Phases& to) {
+  for (std::size_t type = 0; type < kClumpTypes; ++type) {
+    for (std::size_t move = 0; move < kPhaseMoves; ++move) to[type][move] += from[type][move];
+  }
+}
 
-  [[nodiscard]] std::vector<T> largest() const {
-    std::vector<T> result(maxima_.size());
-    for (std::size_t i = 0; i < result.size(); ++i) result[i] = largest_of(keys(i));
-    return result;
+// The tiles of a row. Those of level 0 have kSmallestTile keys; each of the others is two of the level below.
+template <class T>
+class Tiles {
+ public:
+  static constexpr std::size_t kLevels = std::bit_width(kLargestTile / kSmallestTile);
+
+  Tiles(const ReferenceKernels& kernels, std::span<const T> weights) : kernels_(kernels), weights_(weights) {
+    for (std::size_t level = 0, size = kSmallestTile; level < kLevels; ++level, size *= 2) {
+      std::vector<Tile>& tiles = tiles_[level];
+      tiles.resize((weights.size() + size - 1) / size);
+      for (std::size_t i = 0; i < tiles.size(); ++i)
+        tiles[i].largest = level == 0 ? largest_of(keys(0, i)) : largest_of(level, i);
+    }
   }
 
-  // What tile `i` adds to the phases of the row if it is taken relative to `maximum`. Kept for the next call: half of a
-  // tile that raised the maximum has the same maximum as the whole.
-  const Phases& raised(std::size_t i, T maximum) {
-    if (maxima_[i] != maximum) raise(kernels_, keys(i), static_cast<double>(maximum), raised_[i]);
-    maxima_[i] = maximum;
-    return raised_[i];
+  [[nodiscard]] std::size_t size(std::size_t level) const { return tiles_[level].size(); }
+  [[nodiscard]] T largest(std::size_t level, std::size_t i) const { return tiles_[level][i].largest; }
+
+  // What tile `i` adds to the phases of the row if it is taken relative to its own maximum. Its half with this maximum
+  // adds what it does as a tile of the level below.
+  const Phases& raised(std::size_t level, std::size_t i) {
+    Tile& tile = tiles_[level][i];
+    if (tile.measured) return tile.phases;
+    tile.measured = true;
+    const auto maximum = static_cast<double>(tile.largest);
+    if (level == 0) {
+      raise(kernels_, keys(0, i), maximum, tile.phases);
+      return tile.phases;
+    }
+    const std::size_t first = 2 * i, second = 2 * i + 1;
+    const bool of_first = largest(level - 1, first) == tile.largest;
+    const std::span<const T> others = keys(level - 1, of_first ? second : first);
+    if (others.empty()) {
+      for (auto& of_type : tile.phases) std::ranges::fill(of_type, 0.0);
+    } else {
+      raise(kernels_, others, maximum, tile.phases);
+    }
+    add(raised(level - 1, of_first ? first : second), tile.phases);
+    return tile.phases;
   }
 
  private:
-  [[nodiscard]] std::span<const T> keys(std::size_t i) const {
-    return weights_.subspan(i * kSmallestTile, std::min(kSmallestTile, weights_.size() - i * kSmallestTile));
+  struct Tile {
+    T largest;
+    bool measured = false;
+    Phases phases;  // raised(), once it is measured
+    Tile() {}       // leaves the phases as they are: most tiles do not raise the maximum
+  };
+
+  // Empty for a tile behind the last one.
+  [[nodiscard]] std::span<const T> keys(std::size_t level, std::size_t i) const {
+    const std::size_t size = kSmallestTile << level, first = std::min(i * size, weights_.size());
+    return weights_.subspan(first, std::min(size, weights_.size() - first));
   }
 
+  [[nodiscard]] T largest_of(std::size_t level, std::size_t i) const {
+    const std::vector<Tile>& halves = tiles_[level - 1];
+    return 2 * i + 1 < halves.size() ? std::max(halves[2 * i].largest, halves[2 * i + 1].largest)
+                                     : halves[2 * i].largest;
+  }
   static T largest_of(std::span<const T> keys) {
     T most[4] = {};  // one maximum would wait for each comparison
     std::size_t i = 0;
@@ -64,48 +100,30 @@ class SmallTiles {
 
   const ReferenceKernels& kernels_;
   std::span<const T> weights_;
-  std::vector<T> maxima_;  // of raised_; 0: not computed
-  std::unique_ptr<Phases[]> raised_;
+  std::vector<Tile> tiles_[kLevels];
 };
-
-// The largest of each two tiles.
-template <class T>
-void join_pairs(std::vector<T>& largest) {
-  for (std::size_t i = 0; i < largest.size(); i += 2) {
-    largest[i / 2] = i + 1 < largest.size() ? std::max(largest[i], largest[i + 1]) : largest[i];
-  }
-  largest.resize((largest.size() + 1) / 2);
-}
-
-void add(const Phases& from, Phases& to) {
-  for (std::size_t type = 0; type < kClumpTypes; ++type) {
-    for (std::size_t move = 0; move < kPhaseMoves; ++move) to[type][move] += from[type][move];
-  }
-}
 
 template <class T>
 Clump measured(const ReferenceKernels& kernels, std::span<const T> weights, const WeightSums& sums, double row_sum) {
   Clump clump{};
-  SmallTiles<T> small(kernels, weights);
-  std::vector<T> largest = small.largest();  // of each tile of `parts` small ones
-  const std::size_t small_tiles = largest.size();
-  const T whole = largest.empty() ? T{0} : *std::max_element(largest.begin(), largest.end());
+  Tiles<T> tiles(kernels, weights);
+  T whole = 0;
+  for (std::size_t i = 0; i < tiles.size(0); ++i) whole = std::max(whole, tiles.largest(0, i));
   if (!(whole > 0)) return clump;
-  for (std::size_t parts = 1; parts <= kLargestTile / kSmallestTile; parts *= 2, join_pairs(largest)) {
-    const std::size_t tiles = largest.size();
+  for (std::size_t level = 0; level < Tiles<T>::kLevels; ++level) {
+    const std::size_t count = tiles.size(level);
     for (const bool backwards : {false, true}) {
       Phases phases{};  // what the tiles that raised the maximum add to the row's
       bool any = false;
       T maximum = 0;
-      for (std::size_t n = 0; n < tiles; ++n) {
-        const std::size_t at = backwards ? tiles - 1 - n : n;
-        const T of_tile = largest[at];
+      for (std::size_t n = 0; n < count; ++n) {
+        const std::size_t at = backwards ? count - 1 - n : n;
+        const T of_tile = tiles.largest(level, at);
         if (of_tile == whole) break;  // the tiles that follow are rounded relative to the row's maximum
         if (of_tile <= maximum) continue;
         maximum = of_tile;
         any = true;
-        const std::size_t last = std::min((at + 1) * parts, small_tiles);
-        for (std::size_t i = at * parts; i < last; ++i) add(small.raised(i, maximum), phases);
+        add(tiles.raised(level, at), phases);
       }
       if (!any) continue;
       add(sums.phases, phases);

@@ -119,6 +119,11 @@ void RowReader::locate(std::int64_t sequence, std::int64_t first, std::int64_t l
   }
 }
 
+void RowReader::move_to_next_head(RowRun& run) const {
+  for (const std::byte*& element : run.elements) element += rows_.head_stride * element_bytes_;
+  for (const std::byte*& scale : run.scales) scale += rows_.scale_head_stride * scale_bytes_;
+}
+
 template <class T>
 void RowReader::decode(const RowRun& run, T* target, std::int64_t stride) const {
   for (std::size_t i = 0; i < run.elements.size(); ++i, target += stride) decode_row(run, i, target);

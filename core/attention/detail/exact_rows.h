@@ -75,8 +75,8 @@ struct ExactRows {
     if constexpr (W == 8 && R * T == 8) {
       // fold_eight returns the sums of its arguments in the order 0 4 1 5 2 6 3 7, which puts a row's keys side by
       // side.
-      const Vec folded =
-          L::fold_eight(sum[0][0], sum[2][0], sum[4][0], sum[6][0], sum[1][0], sum[3][0], sum[5][0], sum[7][0]);
+      const Vec folded = L::fold_eight([](Vec x, Vec y) { return x + y; }, sum[0][0], sum[2][0], sum[4][0], sum[6][0],
+                                       sum[1][0], sum[3][0], sum[5][0], sum[7][0]);
       double lane[8];
       L::store(lane, folded);
       for (int r = 0; r < R; ++r) __builtin_memcpy(scores + r * score_stride, lane + r * T, sizeof(double) * T);

@@ -34,7 +34,7 @@ class Lines {
 
  private:
   [[gnu::always_inline]] void fetch() {
-    __builtin_prefetch(at_, 0, 2);
+    __builtin_prefetch(at_, 0, 3);
     at_ += 64;
     if (at_ >= end_) next();
   }
@@ -303,22 +303,49 @@ struct FastLoops {
     }
   }
 
-  template <int R>
+  // One row and one step of dims of the sums of a block, which `finish` adds to those in double or keeps in its parts.
+  // Vector by vector: the compiler would keep the sums in memory, not in registers, if they were copied as a whole.
+  static void start(const float* parts, Sums& first, Sums& second) {
+    first.o = loaded<Vec>(parts), first.a1 = loaded<Vec>(parts + W), first.a2 = loaded<Vec>(parts + 2 * W);
+    second.o = loaded<Vec>(parts + 3 * W), second.a1 = loaded<Vec>(parts + 4 * W),
+    second.a2 = loaded<Vec>(parts + 5 * W);
+  }
+  static void store(Vec x, float* target) { __builtin_memcpy(target, &x, sizeof x); }
+  [[gnu::always_inline]] static void finish(const Sums& first, const Sums& second, const BlockSums& to,
+                                            std::int64_t padded, std::int64_t row, std::int64_t d) {
+    if (!to.last) {
+      float* parts = to.parts + 3 * (row * padded + d);
+      store(first.o, parts), store(first.a1, parts + W), store(first.a2, parts + 2 * W);
+      store(second.o, parts + 3 * W), store(second.a1, parts + 4 * W), store(second.a2, parts + 5 * W);
+      return;
+    }
+    double* target = to.sums + row * 3 * padded + d;
+    add_step(first.o, second.o, target);
+    add_step(first.a1, second.a1, target + padded);
+    add_step(first.a2, second.a2, target + 2 * padded);
+    add_squares(target, to.running + row * padded + d);
+  }
+
+  template <int R, bool WithLargest>
   static void accumulate_of(const float* weights, std::int64_t stride, const std::byte* const* v, std::int64_t keys,
-                            std::int64_t padded, double* sums, double* running, const Ahead& ahead) {
+                            std::int64_t padded, const BlockSums& to, const Ahead& ahead) {
     const Weights<R> e(weights, stride, keys);
     Lines lines(ahead, keys * padded / (2 * W));
     Lines none(Ahead{}, 1);
+    constexpr float zeros[6 * W] = {};
+    Bits most[2] = {};  // of the first and the second vectors
     for (std::int64_t d = 0; d < padded; d += 2 * W) {
       const std::int64_t at = d * Source::kBytes;
       Sums first[R], second[R];
-      const Vec zero = unknown_zero<W>();
-      unrolled<R>([&](auto r) KVSCOPE_INLINED { first[r.value] = second[r.value] = {zero, zero, zero}; });
+      unrolled<R>([&](auto r) KVSCOPE_INLINED {
+        start(to.first ? zeros : to.parts + 3 * (r.value * padded + d), first[r.value], second[r.value]);
+      });
       if constexpr (W == 16) {  // enough registers for both vectors of a step
         for (std::int64_t t = 0; t < keys; ++t) {
           lines.step();
           const Vec y = Source::template half<0>(v[t] + at), z = Source::template half<1>(v[t] + at);
           const Vec y_size = size_of_lanes(y), z_size = size_of_lanes(z), y_square = y * y, z_square = z * z;
+          if constexpr (WithLargest) keep_larger(y_size, most[0]), keep_larger(z_size, most[1]);
           unrolled<R>([&](auto r) KVSCOPE_INLINED {
             const Vec one = all_lanes<W>(e.of[r.value][t]), square = all_lanes<W>(e.squares[r.value][t]);
             first[r.value].add(one, square, y, y_size, y_square);
@@ -326,26 +353,22 @@ struct FastLoops {
           });
         }
       } else {
-        add_half<R, 0>(e, v, at, keys, first, lines);
-        add_half<R, 1>(e, v, at, keys, second, none);
+        add_half<R, 0, WithLargest>(e, v, at, keys, first, most[0], lines);
+        add_half<R, 1, WithLargest>(e, v, at, keys, second, most[1], none);
       }
-      unrolled<R>([&](auto r) KVSCOPE_INLINED {
-        double* target = sums + r.value * 3 * padded + d;
-        add_step(first[r.value].o, second[r.value].o, target);
-        add_step(first[r.value].a1, second[r.value].a1, target + padded);
-        add_step(first[r.value].a2, second[r.value].a2, target + 2 * padded);
-        add_squares(target, running + r.value * padded + d);
-      });
+      unrolled<R>([&](auto r) KVSCOPE_INLINED { finish(first[r.value], second[r.value], to, padded, r.value, d); });
     }
+    if constexpr (WithLargest) *to.largest = larger_of(*to.largest, most[0], most[1]);
     lines.finish();
   }
-  template <int R, int H>
+  template <int R, int H, bool WithLargest>
   [[gnu::always_inline]] static void add_half(const Weights<R>& e, const std::byte* const* v, std::int64_t at,
-                                              std::int64_t keys, Sums* sums, Lines& lines) {
+                                              std::int64_t keys, Sums* sums, Bits& most, Lines& lines) {
     for (std::int64_t t = 0; t < keys; ++t) {
       lines.step();
       const Vec y = Source::template half<H>(v[t] + at);
       const Vec size = size_of_lanes(y), square = y * y;
+      if constexpr (WithLargest) keep_larger(size, most);
       unrolled<R>([&](auto r) KVSCOPE_INLINED {
         sums[r.value].add(all_lanes<W>(e.of[r.value][t]), all_lanes<W>(e.squares[r.value][t]), y, size, square);
       });
@@ -353,15 +376,24 @@ struct FastLoops {
   }
 
   static void accumulate(const float* weights, std::int64_t stride, std::int64_t rows, const std::byte* const* v,
-                         std::int64_t keys, std::int64_t padded, double* sums, double* running, const Ahead& ahead) {
+                         std::int64_t keys, std::int64_t padded, const BlockSums& to, const Ahead& ahead) {
+    const auto of_row = [&](std::int64_t r) {
+      return BlockSums{
+          to.sums + r * 3 * padded, to.running + r * padded, to.parts + r * 3 * padded, to.largest, to.first, to.last};
+    };
     std::int64_t r = 0;
+    if (to.largest != nullptr && rows >= 4) {
+      accumulate_of<4, true>(weights, stride, v, keys, padded, to, ahead);
+      r = 4;
+    } else if (to.largest != nullptr) {
+      accumulate_of<1, true>(weights, stride, v, keys, padded, to, ahead);
+      r = 1;
+    }
     for (; r + 4 <= rows; r += 4) {
-      accumulate_of<4>(weights + r * stride, stride, v, keys, padded, sums + r * 3 * padded, running + r * padded,
-                       r == 0 ? ahead : Ahead{});
+      accumulate_of<4, false>(weights + r * stride, stride, v, keys, padded, of_row(r), r == 0 ? ahead : Ahead{});
     }
     for (; r < rows; ++r) {
-      accumulate_of<1>(weights + r * stride, stride, v, keys, padded, sums + r * 3 * padded, running + r * padded,
-                       r == 0 ? ahead : Ahead{});
+      accumulate_of<1, false>(weights + r * stride, stride, v, keys, padded, of_row(r), r == 0 ? ahead : Ahead{});
     }
   }
 
@@ -372,26 +404,29 @@ struct FastLoops {
     for (std::int64_t t = 0; t < keys; t += 2) {
       const std::byte *first = v[t], *second = v[t + 1 < keys ? t + 1 : t];
       for (std::int64_t at = 0; at < padded * Source::kBytes; at += kStepBytes) {
-        keep_larger(Source::template half<0>(first + at), most[0]);
-        keep_larger(Source::template half<1>(first + at), most[1]);
-        keep_larger(Source::template half<0>(second + at), most[2]);
-        keep_larger(Source::template half<1>(second + at), most[3]);
+        keep_larger(size_of_lanes(Source::template half<0>(first + at)), most[0]);
+        keep_larger(size_of_lanes(Source::template half<1>(first + at)), most[1]);
+        keep_larger(size_of_lanes(Source::template half<0>(second + at)), most[2]);
+        keep_larger(size_of_lanes(Source::template half<1>(second + at)), most[3]);
       }
     }
-    for (const Bits& bits : most) {
-      for (int lane = 0; lane < W; ++lane) {
-        const int of_lane = bits[lane];
-        float x;
-        __builtin_memcpy(&x, &of_lane, sizeof x);
-        if (!(x < __builtin_inff())) return __builtin_inf();
-        largest = static_cast<double>(x) > largest ? static_cast<double>(x) : largest;
-      }
+    keep_larger((Vec)most[2], most[0]), keep_larger((Vec)most[3], most[1]);
+    return larger_of(largest, most[0], most[1]);
+  }
+  static void keep_larger(Vec size, Bits& most) {
+    const Bits bits = (Bits)size;
+    most = bits > most ? bits : most;
+  }
+  static double larger_of(double largest, Bits first, Bits second) {
+    keep_larger((Vec)second, first);
+    for (int lane = 0; lane < W; ++lane) {
+      const int of_lane = first[lane];
+      float x;
+      __builtin_memcpy(&x, &of_lane, sizeof x);
+      if (!(x < __builtin_inff())) return __builtin_inf();
+      largest = static_cast<double>(x) > largest ? static_cast<double>(x) : largest;
     }
     return largest;
-  }
-  static void keep_larger(Vec x, Bits& most) {
-    const Bits bits = (Bits)size_of_lanes(x);
-    most = bits > most ? bits : most;
   }
 
   // Elements of a row as floats in their order. `count` is any number.

@@ -154,14 +154,15 @@ struct FastWeights {
   static void weigh(const double* scores, std::int64_t count, double largest, float* e, WeightSums* sums) {
     *sums = WeightSums{};
     const std::int64_t whole = count / W * W;
-    for (std::int64_t t = 0; t < whole;) {
-      Sums block;
-      const std::int64_t end = t + kFloatSums * W < whole ? t + kFloatSums * W : whole;
-      for (; t < end; t += W) {
+    for (std::int64_t first = 0; first < whole; first += kFloatSums * W) {
+      const std::int64_t end = first + kFloatSums * W < whole ? first + kFloatSums * W : whole;
+      // Two loops: an exponential takes long, and the processor overlaps those of more keys without the sums between.
+      for (std::int64_t t = first; t < end; t += W) {
         const Vec x = exp(loaded<Doubles>(scores + t) - largest, loaded<Doubles>(scores + t + W / 2) - largest);
         __builtin_memcpy(e + t, &x, sizeof x);
-        block.add(x);
       }
+      Sums block;
+      for (std::int64_t t = first; t < end; t += W) block.add(loaded<Vec>(e + t));
       block.add_to(sums);
     }
     if (whole < count) {  // the rest, with weights of 0 after its end

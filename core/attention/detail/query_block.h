@@ -18,6 +18,7 @@
 #include "core/attention/detail/joined_rows.h"
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
+#include "core/attention/detail/row_walk.h"
 #include "core/attention/equal_weights.h"
 #include "core/attention/flat_weights.h"
 #include "core/attention/mask.h"
@@ -64,6 +65,10 @@ class QueryBlock {
   static constexpr std::int64_t kPadding = kFast ? kFastStep : kLanes;
   // Keys read at a time: 32 KB at head size 128.
   static constexpr std::int64_t kKeyBlock = kFast ? kFastKeys : 32;
+  // Of rows that are read where they are, fewer, of all heads. Scores: they are prefetched to the first-level cache and
+  // still there when they are read. Sums: more, because each call loads and stores the sums of its heads; these keys
+  // and the next ones stay in the second-level cache.
+  static constexpr std::int64_t kScoredBytes = 24 << 10, kSummedBytes = 128 << 10;
 
   QueryBlock(const Problem& problem, const ReferenceKernels& kernels, Result& result)
       : p_(problem),
@@ -152,29 +157,10 @@ class QueryBlock {
     }
   }
 
-  // Calls per_run(first_key, last_key, kv_head, ahead) with the rows of `reader` in run_: every needed row in runs of
-  // one head, all heads of a block of keys before the next block, so that pages are walked once and in order. `ahead`
-  // is this head's share of the next block.
+  // As each_row_run(), of the needed rows, which run_ holds.
   template <class F>
-  void each_run(const RowReader& reader, const F& per_run) {
-    const std::int64_t heads = p_.k.heads;
-    for (std::int64_t block = needed_.first, end = block; block < needed_.last; block = end) {
-      end = std::min(origin_ + ((block - origin_) / kKeyBlock + 1) * kKeyBlock, needed_.last);
-      const std::int64_t next = std::min(kKeyBlock, needed_.last - end);
-      for (std::int64_t kv_head = 0; kv_head < heads; ++kv_head) {
-        interruption_point();
-        reader.locate(sequence_, block, end, kv_head, run_);
-        // In the order of addresses: memory delivers neighbors sooner than rows of one head, which are apart.
-        if (reader.heads_are_neighbors()) {
-          reader.locate(sequence_, end + next * kv_head / heads, end + next * (kv_head + 1) / heads, 0, next_run_);
-        } else {
-          reader.locate(sequence_, end, end + next, kv_head, next_run_);
-        }
-        per_run(block, end, kv_head,
-                Ahead{next_run_.elements.data(), static_cast<std::int64_t>(next_run_.elements.size()),
-                      reader.heads_are_neighbors() ? reader.token_bytes() : reader.row_bytes()});
-      }
-    }
+  void each_run(const RowReader& reader, std::int64_t most_keys, const F& per_run) {
+    each_row_run(reader, {sequence_, needed_, origin_, p_.k.heads, most_keys}, run_, next_run_, per_run);
   }
 
   // The loops that read the rows where they are; null if rows are decoded first: into another type or number of
@@ -210,12 +196,17 @@ class QueryBlock {
     return decoded_.data();
   }
 
+  std::int64_t keys_at_a_time(const RowReader& rows, bool in_place, std::int64_t bytes) const {
+    return in_place ? keys_of_all_heads(rows, bytes, kKeyBlock) : kKeyBlock;
+  }
+
   void score_keys() {
     scores_.resize(static_cast<std::size_t>(queries_ * p_.query_heads * needed_.size()));
     fill(keys_, T{0}, kKeyBlock, k_padded_);
     const RowKernels& loops = loops_or_decoded(k_loops_);
     if constexpr (kFast) arrange_queries(loops);
-    each_run(k_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+    const std::int64_t at_a_time = keys_at_a_time(k_rows_, k_loops_ != nullptr, kScoredBytes);
+    each_run(k_rows_, at_a_time, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       const std::byte* const* rows = rows_of(k_rows_, k_loops_ != nullptr, keys_);
       // A single query sees all rows that are read, and its products give their squares too.
       if constexpr (kFast) {
@@ -392,7 +383,9 @@ class QueryBlock {
     fill(running_, 0.0, queries_ * p_.query_heads, v_padded_);
     fill(blocks_, 0.0, queries_ * p_.query_heads);
     fill(values_, T{0}, kKeyBlock, stride);
-    each_run(v_rows_, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
+    if constexpr (kFast) fill(parts_, 0.0F, queries_ * p_.query_heads, 3 * v_padded_);
+    const std::int64_t at_a_time = keys_at_a_time(v_rows_, v_loops_ != nullptr, kSummedBytes);
+    each_run(v_rows_, at_a_time, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       if constexpr (kFast) {
         sum_floats(block, end, kv_head, ahead);
       } else {
@@ -419,16 +412,25 @@ class QueryBlock {
   }
 
   void sum_floats(std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
-    static_assert(kFastKeys == kRunningBlock, "each call looks at the running sum once");
+    static_assert(kFastKeys == kRunningBlock, "each block looks at the running sum once");
     const RowKernels& loops = loops_or_decoded(v_loops_);
     const std::byte* const* rows = rows_of(v_rows_, v_loops_ != nullptr, values_);
+    const std::int64_t running_block = (block - origin_) / kRunningBlock * kRunningBlock + origin_;
+    // A single query sees all rows that are read, and its sums find the largest element too.
+    double& largest = largest_[static_cast<std::size_t>(kv_head)];
+    const bool measured = largest >= 0 && queries_ == 1 && v_loops_ != nullptr;
     each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
+      const KeyRange& visible = visible_[static_cast<std::size_t>(query)];
       const std::int64_t row = row_of(query, kv_head * group_);
-      loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
-                       &sums_(row, 0, 0), &running_(row, 0), std::exchange(ahead, Ahead{}));
-      for (std::int64_t r = row; r < row + group_; ++r) blocks_(r) += 1;
+      const bool starts = first == std::max(running_block, visible.first);
+      const bool ends = last == std::min(running_block + kRunningBlock, visible.last);
+      loops.accumulate(
+          scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
+          BlockSums{&sums_(row, 0, 0), &running_(row, 0), &parts_(row, 0), measured ? &largest : nullptr, starts, ends},
+          std::exchange(ahead, Ahead{}));
+      for (std::int64_t r = row; ends && r < row + group_; ++r) blocks_(r) += 1;
     });
-    measure_values(kv_head, rows);  // of rows that are in the processor's caches now
+    if (!measured) measure_values(kv_head, rows);  // of rows that are in the processor's caches now
   }
 
   // Adds the square of the sum so far, at the end of a block of kRunningBlock keys.
@@ -576,6 +578,7 @@ class QueryBlock {
   xt::xtensor<double, 1> additions_;     // [query * query_head] of nearly equal weights, in one direction
   xt::xtensor<double, 3> sums_;          // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2
   xt::xtensor<double, 2> running_;       // [query * query_head, v_padded]: squares of the sum of e * v after each block
+  xt::xtensor<float, 2> parts_;          // [query * query_head, 3 * v_padded]: of a block so far; fast path only
   xt::xtensor<double, 1> blocks_;        // [query * query_head]: blocks that running_ sums up
   xt::xtensor<T, 2> keys_;               // [kKeyBlock, k_padded]
   xt::xtensor<T, 2> values_;  // [kKeyBlock, v_padded + kPadding]: a stride of 2^n bytes would use few cache sets

@@ -23,12 +23,13 @@ inline constexpr std::int64_t kLanes = 8;
 inline constexpr std::int64_t kFastLanes = 16;
 inline constexpr std::int64_t kFastStep = 32;
 
-// Most keys of one call of the fast path's accumulate(): floats are added this many times before a double takes them.
+// Most keys of one block of the fast path's accumulate(): floats are added this many times before a double takes them.
 inline constexpr std::int64_t kFastKeys = 64;
 
-// Rows that the next call will decode: their cache lines are prefetched while this call computes. A row of one head is
-// a few hundred bytes, which the hardware prefetcher does not predict. They are fetched to the second-level cache: a
-// block of keys of all heads is several times as large as the first, and few lines can be on the way to that one.
+// Rows that a later call will read: their cache lines are prefetched while this call computes. A row of one head is a
+// few hundred bytes, which the hardware prefetcher does not predict. They are fetched to the first-level cache, as far
+// as it holds them: rows that wait in the second one would have to pass the same few places for lines on the way as
+// the prefetches from memory.
 struct Ahead {
   const std::byte* const* rows = nullptr;
   std::int64_t count = 0;
@@ -95,6 +96,18 @@ struct ExactKernels {
   void (*divide_roots)(const double* values, std::int64_t count, double count_of_sums, double divisor, double* target);
 };
 
+// Sums over a block of at most kFastKeys keys, which several calls of accumulate() make, of floats. The first call
+// starts them, the last one adds them to those in double, and then
+//   running[r][dim] += sums[r][0][dim]^2
+struct BlockSums {
+  double* sums = nullptr;     // [row, 3, padded]
+  double* running = nullptr;  // [row, padded]
+  float* parts = nullptr;     // [row, 3 * padded] of the block so far, in an order of the loops
+  double* largest = nullptr;  // raised to the largest |v|, as by larger(), unless it is null: V is read once for both
+  bool first = true;          // whether the call is the block's first, and its last
+  bool last = true;
+};
+
 // The loops of the fast path (fast.h) over rows of one element type, each `padded` elements long, which is a multiple
 // of kFastStep. Elements become floats in registers.
 struct FastRowKernels {
@@ -109,10 +122,9 @@ struct FastRowKernels {
   // The largest sum of squares of `keys` rows.
   double (*largest_square)(const std::byte* const* k, std::int64_t keys, std::int64_t padded);
 
-  // As of ExactRowKernels, for at most kFastKeys keys, whose sum is made of floats. Then
-  //   running[r][dim] += sums[r][0][dim]^2
+  // As of ExactRowKernels, into sums that `to` describes.
   void (*accumulate)(const float* weights, std::int64_t weight_stride, std::int64_t rows, const std::byte* const* v,
-                     std::int64_t keys, std::int64_t padded, double* sums, double* running, const Ahead& ahead);
+                     std::int64_t keys, std::int64_t padded, const BlockSums& to, const Ahead& ahead);
 
   // As of ExactRowKernels.
   double (*larger)(double largest, const std::byte* const* v, std::int64_t keys, std::int64_t padded);

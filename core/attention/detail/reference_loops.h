@@ -30,7 +30,7 @@ struct Fetcher {
 
  private:
   void fetch() {
-    __builtin_prefetch(ahead.rows[row] + at, 0, 2);
+    __builtin_prefetch(ahead.rows[row] + at, 0, 3);
     at += 64;
     if (at < ahead.bytes) return;
     at = 0;
@@ -97,9 +97,22 @@ struct Loops {
 
   // ((0+4) + (2+6)) + ((1+5) + (3+7)): halves are added to each other, which every vector width can do in registers.
   static double fold(const Vec* parts) {
+    return fold(parts, [](auto x, auto y) { return x + y; });
+  }
+  // The same with another operation.
+  template <class F>
+  static double fold(const Vec* parts, const F& join) {
+    if constexpr (W == 8) {
+      const Vec x = parts[0];
+      const auto halves = join(__builtin_shufflevector(x, x, 0, 1, 2, 3), __builtin_shufflevector(x, x, 4, 5, 6, 7));
+      const auto quarters =
+          join(__builtin_shufflevector(halves, halves, 0, 1), __builtin_shufflevector(halves, halves, 2, 3));
+      return join(quarters[0], quarters[1]);
+    }
     double lane[8];
     __builtin_memcpy(lane, parts, sizeof lane);
-    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+    return join(join(join(lane[0], lane[4]), join(lane[2], lane[6])),
+                join(join(lane[1], lane[5]), join(lane[3], lane[7])));
   }
 
   // x * y + z with the product rounded first, and with one rounding: equal where the product is exact.
@@ -113,21 +126,23 @@ struct Loops {
     return z + x * y;
   }
 
-  // The sum of each argument in the order of fold(): halves, then quarters, then neighbors. Lane 2 i is argument i, and
-  // lane 2 i + 1 is argument 4 + i. W = 8.
-  static Vec fold_eight(Vec a, Vec b, Vec c, Vec d, Vec e, Vec f, Vec g, Vec h) {
-    const Vec first = fold_halves(fold_half(a, b), fold_half(c, d));
-    const Vec second = fold_halves(fold_half(e, f), fold_half(g, h));
-    return __builtin_shufflevector(first, second, 0, 8, 2, 10, 4, 12, 6, 14) +
-           __builtin_shufflevector(first, second, 1, 9, 3, 11, 5, 13, 7, 15);
+  // fold() of each argument. Lane 2 i is argument i, and lane 2 i + 1 is argument 4 + i. W = 8.
+  template <class F>
+  static Vec fold_eight(const F& join, Vec a, Vec b, Vec c, Vec d, Vec e, Vec f, Vec g, Vec h) {
+    const Vec first = fold_halves(join, fold_half(join, a, b), fold_half(join, c, d));
+    const Vec second = fold_halves(join, fold_half(join, e, f), fold_half(join, g, h));
+    return join(__builtin_shufflevector(first, second, 0, 8, 2, 10, 4, 12, 6, 14),
+                __builtin_shufflevector(first, second, 1, 9, 3, 11, 5, 13, 7, 15));
   }
-  static Vec fold_half(Vec a, Vec b) {  // lanes 0+4, 1+5, 2+6, 3+7 of a, then those of b
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
-           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+  template <class F>
+  static Vec fold_half(const F& join, Vec a, Vec b) {  // lanes 0 4, 1 5, 2 6, 3 7 of a, then those of b
+    return join(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),
+                __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15));
   }
-  static Vec fold_halves(Vec a, Vec b) {  // two lanes of each of four
-    return __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13) +
-           __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15);
+  template <class F>
+  static Vec fold_halves(const F& join, Vec a, Vec b) {  // two lanes of each of four
+    return join(__builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13),
+                __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15));
   }
 
   static Vec all(double x) {
@@ -256,58 +271,96 @@ struct Loops {
     raise_weights(count, maximum, phases, [&](std::int64_t t) { return load_rest(e, t, count); });
   }
 
+  static constexpr std::size_t kFinest = 1;  // the type of the largest kFineShare
+  static_assert(kFineShare[kFinest] > kFineShare[0] && kFineShare[kFinest] > kFineShare[2]);
+
+  // Eight blocks of kPartialBlock weights, side by side: block b is lane b.
+  struct PartialBlocks {
+    Vec shown[8][2][kParts];  // of each block: infinite for a key with weight 0, which adds nothing
+    double sums[8], smallest[8];
+
+    template <class F>
+    PartialBlocks(std::int64_t first, const F& load_at) {
+      Vec pairs[8][kParts], least[8][kParts];
+      for (int b = 0; b < 8; ++b) {
+        for (int part = 0; part < kParts; ++part) {
+          const std::int64_t t = first + b * kPartialBlock + part * W;
+          const Vec e = load_at(t), f = load_at(t + kLanes);
+          pairs[b][part] = e + f;
+          shown[b][0][part] = chosen(e > 0.0, e, all(__builtin_inf()));
+          shown[b][1][part] = chosen(f > 0.0, f, all(__builtin_inf()));
+          least[b][part] = smaller(shown[b][0][part], shown[b][1][part]);
+        }
+      }
+      fold_blocks(
+          pairs, [](auto x, auto y) { return x + y; }, sums);
+      fold_blocks(
+          least, [](auto x, auto y) { return smaller(x, y); }, smallest);
+    }
+    // Eight vectors of eight lanes, each in the order of fold().
+    template <class F>
+    static void fold_blocks(const Vec (&x)[8][kParts], const F& join, double* target) {
+      if constexpr (W == 8) {
+        store(target, fold_eight(join, x[0][0], x[2][0], x[4][0], x[6][0], x[1][0], x[3][0], x[5][0], x[7][0]));
+      } else {
+        for (int b = 0; b < 8; ++b) target[b] = fold(x[b], join);
+      }
+    }
+  };
+  template <class V>
+  static V smaller(V a, V b) {
+    return a < b ? a : b;
+  }
+
   // partial() of weights of which `load_at(t)` returns those of keys t to t + W - 1 as doubles, 0 after the last one.
   template <class F>
   static void partial_sums_of(std::int64_t count, double sink, double row_sum, PartialRowSums* sums, const F& load_at) {
     static_assert(kPartialBlock == 2 * kLanes);
     constexpr double kHalfUnitOfResults = 0x1p-24, kHalfUnitOfProducts = 0x1p-26;
-    Vec products[2][kClumpTypes][kParts] = {};
-    double squares[2] = {}, results[2][kClumpTypes] = {}, before = 0;
-    for (std::int64_t t = 0; t < count; t += kPartialBlock) {
-      const std::int64_t keys = kPartialBlock < count - t ? kPartialBlock : count - t;
-      Vec pairs[kParts], shown[2][kParts], least[kParts];
-      for (int part = 0; part < kParts; ++part) {
-        const Vec e = load_at(t + part * W), f = load_at(t + kLanes + part * W);
-        pairs[part] = e + f;
-        shown[0][part] = chosen(e > 0.0, e, all(__builtin_inf()));  // a key with weight 0 adds nothing
-        shown[1][part] = chosen(f > 0.0, f, all(__builtin_inf()));
-        least[part] = chosen(shown[0][part] < shown[1][part], shown[0][part], shown[1][part]);
+    Vec squares[2][kParts] = {}, results[2][kClumpTypes][kParts] = {}, products[2][kClumpTypes][kParts] = {};
+    double before = 0;
+    for (std::int64_t t = 0; t < count; t += 8 * kPartialBlock) {
+      const PartialBlocks blocks(t, load_at);
+      double so_far[2][8], keys[8], below[2][kClumpTypes][8];
+      for (int b = 0; b < 8; ++b) {
+        const double others = row_sum - sink - before, block = blocks.sums[b];
+        before += block;
+        so_far[0][b] = sink + before;
+        so_far[1][b] = (others > block ? others : block) + sink;
+        const std::int64_t rest = count - t - b * kPartialBlock;
+        keys[b] = rest >= kPartialBlock ? kPartialBlock : rest > 0 ? static_cast<double>(rest) : 0;
       }
-      const double block = fold(pairs), smallest = smallest_of(least);
-      const double others = row_sum - sink - before;
-      before += block;
-      const double so_far[2] = {sink + before, (others > block ? others : block) + sink};
-      const double instructions = keys > 8 ? 2 : 1;
       for (int direction = 0; direction < 2; ++direction) {
-        const double sum = so_far[direction];
-        squares[direction] += static_cast<double>(keys) * sum * sum;
-        for (std::size_t type = 0; type < kClumpTypes; ++type) {
-          const double fine = kFineShare[type] * sum;
-          if (smallest == __builtin_inf() || smallest >= fine) continue;
-          results[direction][type] += sum * instructions * kHalfUnitOfResults;
-          const Vec lost = all(sum * kHalfUnitOfProducts), below = all(fine / 4);
-          for (int part = 0; part < kParts; ++part) {
-            for (int half = 0; half < 2; ++half) {
-              products[direction][type][part] += (Vec)((Bits)lost & (shown[half][part] < below));
+        for (int part = 0; part < kParts; ++part) {
+          const Vec sum = load(so_far[direction] + part * W), of = load(keys + part * W);
+          const Vec smallest = load(blocks.smallest + part * W);
+          squares[direction][part] += of * sum * sum;
+          const Vec result = sum * chosen(of > 8.0, all(2), all(1)) * kHalfUnitOfResults;
+          for (std::size_t type = 0; type < kClumpTypes; ++type) {
+            const Vec fine = kFineShare[type] * sum;
+            results[direction][type][part] += (Vec)((Bits)result & (smallest < fine));
+            store(below[direction][type] + part * W, fine / 4);
+          }
+        }
+        for (int b = 0; b < 8; ++b) {
+          if (W < 8 && !(blocks.smallest[b] < below[direction][kFinest][b])) continue;  // costs more than eight lanes
+          const Vec lost = all(so_far[direction][b] * kHalfUnitOfProducts);
+          for (std::size_t type = 0; type < kClumpTypes; ++type) {
+            for (int part = 0; part < kParts; ++part) {
+              for (const auto& half : blocks.shown[b]) {
+                products[direction][type][part] += (Vec)((Bits)lost & (half[part] < all(below[direction][type][b])));
+              }
             }
           }
         }
       }
     }
     for (int direction = 0; direction < 2; ++direction) {
-      sums->squares[direction] = squares[direction];
+      sums->squares[direction] = fold(squares[direction]);
       for (std::size_t type = 0; type < kClumpTypes; ++type) {
-        sums->cut[direction][type] = results[direction][type] + fold(products[direction][type]);
+        sums->cut[direction][type] = fold(results[direction][type]) + fold(products[direction][type]);
       }
     }
-  }
-  static double smallest_of(const Vec* parts) {
-    double lane[8];
-    __builtin_memcpy(lane, parts, sizeof lane);
-    for (int half = 4; half > 0; half /= 2) {
-      for (int i = 0; i < half; ++i) lane[i] = lane[i + half] < lane[i] ? lane[i + half] : lane[i];
-    }
-    return lane[0];
   }
   static void partial(const double* e, std::int64_t count, double sink, double row_sum, PartialRowSums* sums) {
     partial_sums_of(count, sink, row_sum, sums, [&](std::int64_t t) { return load_rest(e, t, count); });

@@ -31,6 +31,9 @@ class RowReader {
   // nothing is checked again.
   void locate(std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t head, RowRun& run) const;
 
+  // From the rows of one KV head to those of the next one.
+  void move_to_next_head(RowRun& run) const;
+
   // Row i of `run` to target + i * stride [elements], head_size values each: element * scale where quantized. T is
   // double or float; a float is rounded when its type or its scale does not fit it.
   template <class T>

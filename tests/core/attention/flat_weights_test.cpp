@@ -96,6 +96,44 @@ TEST(FlatClump, IsZeroForWeightsThatVary) {
   EXPECT_EQ(flat_terms(std::span<const double>(nan), terms.sums(), NAN).clump, none);
 }
 
+// Four neighboring significands by the definition: few bits are counted first, and more only if they may matter. Shares
+// around the smallest one that counts, so that a wrong condition for counting shows.
+TEST(FlatClump, IsTheLargestOfAllQuarterSteps) {
+  const auto one_by_one = [](const Row& row) {
+    std::array<double, kClumpTypes> clump{};
+    for (const std::size_t type : {2, 0, 1}) {
+      const int bits = kKept[type] + 3;
+      std::vector<double> weight_of(std::size_t{1} << bits);
+      for (const double e : row.weights) {
+        weight_of[static_cast<std::size_t>(std::ldexp(e, bits - std::ilogb(e))) - weight_of.size()] += e;
+      }
+      double largest = 0;
+      for (std::size_t i = 0; i < weight_of.size(); ++i) {
+        double four = 0;
+        for (std::size_t n = 0; n < 4; ++n) four += weight_of[(i + n) % weight_of.size()];
+        largest = std::max(largest, four);
+      }
+      if (largest <= 2 * std::sqrt(row.terms.sums().squares)) break;
+      clump[type] = largest / row.sum / 2;
+    }
+    return clump;
+  };
+  std::array<int, kClumpTypes + 1> with_types{};
+  for (const std::size_t keys : {31, 64, 200, 1000, 5000, 40'000}) {
+    for (double width = 1; width > 1e-4; width *= 0.7) {
+      const Row row(spread(keys, width));
+      const std::array<double, kClumpTypes> expected = one_by_one(row), flat = row.flat();
+      int types = 0;
+      for (std::size_t type = 0; type < kClumpTypes; ++type) {
+        EXPECT_NEAR(flat[type], expected[type], 1e-9 * expected[type]) << keys << ' ' << width << ' ' << type;
+        types += expected[type] > 0 ? 1 : 0;
+      }
+      ++with_types[static_cast<std::size_t>(types)];
+    }
+  }
+  for (const int rows : with_types) EXPECT_GT(rows, 3);
+}
+
 // Half of the keys at half the weight have the phases of the others; at a third of it, theirs alone.
 TEST(FlatClump, FoldsWeightsThatDifferByAPowerOfTwo) {
   const Scores scores = spread(16384, 0.008);

@@ -85,6 +85,31 @@ TEST(ReferenceBits, RowsReadInPlaceGiveTheBitsOfDecodedRows) {
   }
 }
 
+// Rows that are read where they are come in blocks of fewer keys if their tokens have many bytes: 16 keys of 21 heads, 8
+// of 60, where decoded rows come in blocks of 32. The terms look at the ends of blocks of 64.
+TEST(ReferenceBits, TokensOfManyBytesGiveTheBitsOfDecodedRows) {
+  for (const std::int64_t kv_heads : {21, 60}) {
+    for (const std::int64_t window : {1000, 150}) {
+      Spec spec = uneven(DType::f32);
+      spec.lengths = {77, 64, 201};
+      spec.queries = {1, 1, 2};
+      spec.query_heads = spec.kv_heads = kv_heads;
+      spec.slopes.clear();
+      spec.sinks.clear();
+      spec.head_size = spec.value_size = 64;
+      spec.options.mask = MaskKind::sliding_window;
+      spec.options.window_left = window;
+      const PagedCase c(spec);
+      const Result expected = reference(c.problem, InstructionSet::baseline);
+      for (const InstructionSet set : available_instruction_sets()) {
+        const Result result = reference(c.problem, set);
+        EXPECT_EQ(bits_of(result), bits_of(expected)) << name(set) << ' ' << testing::describe(spec);
+        EXPECT_EQ(testing::term_bits_of(result), testing::term_bits_of(expected)) << name(set);
+      }
+    }
+  }
+}
+
 // A difference in compiler or library, or a fused multiply-add, would change the last digits of some output.
 TEST(ReferenceBits, ChecksumIsTheOneEveryCompilerGives) {
   EXPECT_EQ(fnv1a(bits_of(reference(PagedCase(uneven()).problem))), 0x3bf6de0bc62afcc8u);
