@@ -297,6 +297,9 @@ int over_tensors(const GoldenCommand& given) {
   golden::Bundle answer = golden::golden_bundle(prepared.problem, result, {kProducer, options.layout, {}});
   answer.manifest.set("inputs", golden::inputs_manifest(options, *command.input));
   golden::save_bundle(command.out, answer);
+  if (const std::string rows = golden::non_finite_rows(answer); !rows.empty()) {
+    std::cerr << "kvscope: warning: " << rows << "\n";
+  }
   print_result(command, prepared.problem);
   if (command.accuracy == "fast") print_accuracy(result);
   for (const std::string& scales : prepared.scales) std::cout << "scales     " << scales << "\n";

@@ -559,6 +559,31 @@ class Verdicts(Folder):
                 self.assertEqual((diagnosis.returncode, diagnosis.stderr), (code, ""), diagnosis.stdout)
                 self.assertIn(note, diagnosis.stdout)
 
+    def test_says_that_the_golden_itself_is_not_finite(self):
+        with np.load(self.path("input.npz")) as file:
+            arrays = dict(file)
+        block = arrays["block_table"][0, 0]
+        for name, place, cause in [("k_cache", (block, 0, 0, 1), "q is, or K of a token that it sees is"),
+                                   ("v_cache", (block, 0, 0, 1), "V of a token that it sees is"),
+                                   ("q", (0, 0, 1), "q is, or K of a token that it sees is")]:
+            for value in (np.nan, np.inf):
+                changed = {**arrays, name: arrays[name].copy()}
+                changed[name][place] = value
+                np.savez(self.path("not_finite.npz"), **changed)
+                done = kvscope("golden", "--input", self.path("not_finite.npz"), "--layout", "nhd", "--out",
+                               self.path("golden_nan.npz"))
+                with np.load(self.path("golden_nan.npz")) as file:
+                    o, lse = file["o"], file["lse"]
+                rows = int((~np.isfinite(o).all(2)).sum())
+                query, head = np.argwhere(~np.isfinite(o).all(2))[0]
+                said = f"{rows} of {o[..., 0].size} rows of o are NaN or infinite, the first at query {query}, head {head}: "
+                self.assertEqual((done.returncode, done.stderr), (0, f"kvscope: warning: {said}{cause}\n"))
+                np.savez(self.path("nan_candidate.npz"), o=o, lse=lse)
+                verified = kvscope("verify", self.path("golden_nan.npz"), self.path("nan_candidate.npz"))
+                self.assertEqual(verified.returncode, 0)
+                self.assertIn(f"note: the golden: {said}{cause}. A candidate needs NaN or infinities at the same elements\n",
+                              verified.stdout)
+
     def test_compares_bit_for_bit_when_asked(self):
         o, lse = attention(self.batch)[:2]
         with np.load(self.path("golden.npz")) as file:
