@@ -92,8 +92,8 @@ int detect(const DetectCommand& command) {
   const golden::Bundle bundle = open_bundle(command.file);
   std::optional<golden::Bundle> candidate;
   if (command.candidate) candidate = open_bundle(*command.candidate);
-  const std::vector<golden::LayoutFit> fits =
-      golden::detect_layouts(bundle, options, candidate ? &*candidate : nullptr, command.file);
+  const std::vector<golden::LayoutFit> fits = golden::detect_layouts(bundle, options, candidate ? &*candidate : nullptr,
+                                                                     command.file, command.candidate.value_or(""));
   bool found = false;
   for (const golden::LayoutFit& fit : fits) found = found || (fit.faults.empty() && fit.passed.value_or(true));
   if (command.json) {

@@ -589,6 +589,8 @@ class Detect(Folder):
             done = kvscope("layout", "detect", "in.npz", "out.npz", cwd=self.folder)
             self.assertEqual(done.returncode, 0)
             self.assertRegex(done.stdout.splitlines()[0], f"^fits  {layout} +.*; the candidate passes, ")
+            np.save(os.path.join(self.folder, "mine.npy"), o.astype(np.float32))  # whatever the file is called
+            self.assertTrue(self.fits("in.npz", "mine.npy")[layout]["candidate_passes"])
 
     def test_names_the_nearest_when_none_fits(self):
         cache = Cache(41)
