@@ -70,7 +70,10 @@ void add_convert(CLI::App& app, Action& chosen) {
                   "Layout of the file, or a file that describes it [default: as the file's manifest states]");
   add_axes(*convert, command->from, "");
   add_layout_name(*convert, "--to", command->to, "Layout to write, or a file that describes it")->required();
-  convert->add_option("--out", command->out, "File to write (.safetensors, .npz)")->required()->type_name("FILE");
+  convert->add_option("--out", command->out, "File to write (.safetensors, .npz)")
+      ->required()
+      ->type_name("FILE")
+      ->check(writes_file());
   convert->add_option("--page-size", command->page_size,
                       "Tokens of a page of the result, or positions of a cache without a table [default: the file's]");
   convert

@@ -156,7 +156,9 @@ void check_candidate(const Bundle& golden, const Bundle& candidate, const std::v
     } else if (have == nullptr) {
       fault(tensor_name, fmt::format("is missing; the golden has {}", describe(*want)));
     } else if (have->dtype != want->dtype || have->shape != want->shape) {
-      fault(tensor_name, fmt::format("is {}, the golden {}", describe(*have), describe(*want)));
+      fault(tensor_name, fmt::format("is {}, the golden {}: data that a kernel only moves has the same type and "
+                                     "shape; compare the result of arithmetic without --exact",
+                                     describe(*have), describe(*want)));
     }
   }
 }
