@@ -14,8 +14,8 @@ namespace kvscope::apps {
 // Whether both paths name one file. Neither needs to exist.
 [[nodiscard]] bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b);
 
-// Checks the options marked with writes_file() (cli.h) of the command that was parsed. InputError, with a fault for each
-// file that is also the file of another option, is a folder, or is in a folder that does not exist.
+// Checks the options marked with writes_file() (cli.h) of the command that was parsed. InputError for files that other
+// options name too, and for one that is a folder, or is in a folder that does not exist.
 void check_written_files(const CLI::App& app);
 
 }  // namespace kvscope::apps
