@@ -812,6 +812,62 @@ QUESTION = [
      ["command line: --token: 'last' is not a valid number: see 'kvscope explain --help'"]),
 ]
 
+# Words of frameworks and of other engines, and of the pages: the message names kvscope's.
+def not_a_value(option, word, ours, command):
+    return [f"command line: {option}: '{word}' is not a valid value: did you mean \"{ours}\"? See 'kvscope {command} --help'"]
+
+
+def axes(*texts):
+    return "golden --input in.npz --out g.npz " + " ".join(f"--axes {shlex.quote(text)}" for text in texts)
+
+
+OTHER_WORDS = [
+    ("layout in capitals", IN, "golden --input in.npz --layout NHD --out g.npz", not_a_value("--layout", "NHD", "nhd", "golden")),
+    *((f"type called {word}", IN, ON_NHD + f" --cache-dtype {word}", not_a_value("--cache-dtype", word, ours, "golden"))
+      for word, ours in [("bfloat16", "bf16"), ("half", "f16"), ("fp8", "e4m3"), ("float8_e4m3fn", "e4m3"),
+                         ("fp8_e5m2", "e5m2"), ("BF16", "bf16"), ("int8", "i8")]),
+    ("base called 2", IN, ON_NHD + " --lse-base 2", not_a_value("--lse-base", "2", "two", "golden")),
+    ("number outside of a range", G, "verify g.npz g.npz --ex2-error 2",
+     ["command line: --ex2-error: 2 is not a number from 0 to 1: see 'kvscope verify --help'"]),
+    ("word in the place of a number", G, "verify g.npz g.npz --tile-keys abc",
+     ["command line: --tile-keys: abc is not a number from 1 to 1073741824: see 'kvscope verify --help'"]),
+    ("layout in the place of an expression", {}, "layout nhd",
+     ["command line: EXPR: 'nhd' is the layout of a cache: 'kvscope layout show nhd' prints it"]),
+    ("no command of layout", {}, "layout detetc",
+     ["command line: EXPR: 'detetc' is no layout expression such as '(8,4):(4,1)', and no command of 'kvscope layout': did "
+      "you mean \"detect\"?"]),
+    ("axes by the words of the pages", IN, axes("k=[block, page_row, head, head_dim]", "v=[N, P, H, D]"),
+     ["command line: --axes 'k=[block, page_row, head, head_dim]': 'page_row' is not an axis: did you mean \"slot\"?",
+      "command line: --axes 'k=[block, page_row, head, head_dim]': 'head_dim' is not an axis: did you mean \"dim\"?",
+      "command line: --axes 'v=[N, P, H, D]': 'N' is not an axis: did you mean \"block\"?",
+      "command line: --axes 'v=[N, P, H, D]': 'P' is not an axis: did you mean \"slot\"?",
+      "command line: --axes 'v=[N, P, H, D]': 'H' is not an axis: did you mean \"head\"?",
+      "command line: --axes 'v=[N, P, H, D]': 'D' is not an axis: did you mean \"dim\"?"]),
+    ("axes of no meaning", IN, axes("k=[block, quark, gluon, dim]"),
+     ["command line: --axes 'k=[block, quark, gluon, dim]': 'quark' and 'gluon' are not axes: choose of block, slot, token, "
+      "seq, position, head, dim, dim/x, x, latent, rope, kv, layer, 1, group, row, head*dim, block*kv, dim+vdim, query"]),
+    ("K described twice", IN, axes("k=[block, slot, head, dim]", "k=[block, slot, head, dim]"),
+     ["command line: --axes: k= is given twice: describe each part of the cache once"]),
+    ("part in capitals, and the name of a tensor", IN, axes("K=[block, slot, head, dim]", "v_cache=[block, slot, head, dim]"),
+     ["command line: --axes: 'K' is not a part of a cache: write k=[...], or K:k=[...] for a tensor of that name",
+      "command line: --axes: 'v_cache' is not a part of a cache: write v=[...], or v_cache:v=[...] for a tensor of that name"]),
+    ("scales without a name", IN, axes("k=[block, slot, head, dim]", "k_scales=[block]"),
+     ["command line: --axes: k_scales= needs the name of the tensor: write NAME:k_scales=[...]"]),
+    ("V without K", IN, axes("v=[block, slot, head, dim]"), ["command line: --axes: no tensor holds k"]),
+    ("K without V", IN, axes("k=[block, slot, head, dim]"),
+     ["in.npz: --axes: describes K only, and the file has v_cache: pass the axes of V too, such as --axes 'v=[block, slot, "
+      "head, dim]'",
+      "in.npz: --layout: the tensors fit 'nhd' and 'hnd': pass --layout nhd or --layout hnd"]),
+    ("folder in the place of tensors", {"tensors/x": ""}, "golden --input tensors --layout nhd --out g.npz",
+     ["tensors: is a folder: name a file in it"]),
+    ("file without an ending", {"tensors": "x"}, "golden --input tensors --layout nhd --out g.npz",
+     ["tensors: has no ending; endings of bundles are .safetensors, .npz and .npy"]),
+    ("several tensors cut off",
+     {"in.safetensors": safetensors({"a": ("F32", [4], bytes(16)), "b": ("F32", [4], bytes(16)),
+                                     "c": ("F32", [4], bytes(16))})[:-24]}, "golden --input in.safetensors --layout nhd --out g.npz",
+     ["in.safetensors: tensor 'b': data_offsets [16, 32] run past the 24 bytes of data: truncated"]),
+]
+
 SMALL_COMMANDS = [
     ("layout cut off", {}, "layout (8,4):(4",
      ["layout \"(8,4):(4\": column 9: expected ',' or ')'\n  (8,4):(4\n          ^"]),
@@ -900,6 +956,9 @@ class BadInput(unittest.TestCase):
 
     def test_command_lines(self):
         self.check(COMMAND_LINE)
+
+    def test_words_of_other_programs(self):
+        self.check(OTHER_WORDS)
 
     def test_options_without_an_effect(self):
         self.check(IDLE)

@@ -442,12 +442,13 @@ ReduceResult reduce(const ReduceInput& input, std::string_view producer) {
     result.notes.emplace_back(
         "keys, dims and blocks are kept: only a run of the kernel shows whether it still fails "
         "without them; pass --command");
-  } else if (reduction.last().kind != Verdict::Kind::wrong && result.rejected == 0 && result.runs > 1) {
-    result.notes.emplace_back(
-        "every run failed in this way, however small its inputs: check that the command works on this machine at all");
   } else if (slicer.dims_step() == 0) {
     result.notes.emplace_back(
         "the head size is kept: the rows of an MLA cache, and heads with uneven scales, are not cut");
+  }
+  if (reduction.last().kind != Verdict::Kind::wrong && result.rejected == 0 && result.runs > 1) {
+    result.notes.emplace_back(
+        "every run failed in this way, however small its inputs: check that the command works on this machine at all");
   }
   const Bundle inputs = slicer.cut(result.slice);
   LayoutOptions options = slicer.options(result.slice);
