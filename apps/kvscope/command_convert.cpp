@@ -1,6 +1,7 @@
 // kvscope convert FILE --from A --to B --out FILE: moves a cache from one layout to another.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -46,7 +47,15 @@ int run_convert(const ConvertCommand& command) {
   options.to = &to;
   options.page_size = command.page_size;
   options.layer = command.from.layer;
-  golden::Conversion made = golden::convert_cache(bundle, options, command.file);
+  golden::Conversion made;
+  try {
+    made = golden::convert_cache(bundle, options, command.file);
+  } catch (const InputError& error) {
+    const bool of_target = std::ranges::any_of(
+        error.faults(), [](const Fault& fault) { return fault.where == "--to" || fault.where == "--page-size"; });
+    if (stated || of_target) throw;
+    throw_with_fitting_layouts(error, bundle, command.from, command.file, "--from");
+  }
   made.bundle.manifest.set("producer", "kvscope " KVSCOPE_VERSION);
   golden::save_bundle(command.out, made.bundle);
   std::cout << fmt::format("converted  {}: {}, {}, {}{} of {} elements, {}\n", command.out,

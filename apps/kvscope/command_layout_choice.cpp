@@ -158,6 +158,12 @@ std::string fitting_layouts(const golden::Bundle& bundle, const LayoutChoice& ch
   return fit_text(names, option);
 }
 
+std::string other_layouts(const golden::Bundle& bundle, const LayoutChoice& choice, const std::string& file,
+                          std::string_view option) {
+  const std::vector<std::string> names = layouts_that_fit(bundle, choice, file);
+  return names.empty() || std::ranges::count(names, choice.layout) > 0 ? "" : fit_text(names, option);
+}
+
 void throw_with_fitting_layouts(const InputError& error, const golden::Bundle& bundle, const LayoutChoice& choice,
                                 const std::string& file, std::string_view option) {
   const std::vector<std::string> names = layouts_that_fit(bundle, choice, file);

@@ -122,7 +122,7 @@ void add_verify(CLI::App& app, Action& chosen) {
   verify
       ->add_option("CANDIDATE", command->candidate,
                    "The kernel's output (.safetensors, .npz, .npy): the tensor o (or out, output), and optionally lse "
-                   "(or softmax_lse)")
+                   "(or softmax_lse, logsumexp)")
       ->required();
   verify
       ->add_option("--profile", command->profile,

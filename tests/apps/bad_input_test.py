@@ -614,10 +614,16 @@ LAYOUTS = [
     ("caches of integers",
      *golden("nhd", NHD, {"k_cache": np.ones((6, 2, 2, 4), np.uint16), "v_cache": np.ones((6, 2, 2, 4),
       np.uint16)}),
-     ["in.npz: k_cache: is u16: say which floats its bit patterns are, by the ending of its name (_bf16, _f16, "
-      "_e4m3, _e5m2)",
-      "in.npz: v_cache: is u16: say which floats its bit patterns are, by the ending of its name (_bf16, _f16, "
-      "_e4m3, _e5m2)"]),
+     ["in.npz: k_cache: is u16: which floats are its bit patterns? Pass --cache-dtype bf16, or end its name in _bf16 or "
+      "_f16",
+      "in.npz: v_cache: is u16: which floats are its bit patterns? Pass --cache-dtype bf16, or end its name in _bf16 or "
+      "_f16"]),
+    ("bytes in the place of floats", *golden("nhd", NHD, {"q": np.ones((2, 4, 4), np.uint8)}),
+     ["in.npz: q: is u8: which floats are its bit patterns? Pass --query-dtype e4m3, or end its name in _e4m3 or _e5m2"]),
+    ("queries of bytes, stated as bf16", *golden("nhd", NHD, {"q": np.ones((2, 4, 4), np.uint8)}, "--query-dtype bf16"),
+     ["in.npz: q: is u8, which holds no bf16 bit patterns"]),
+    ("integers in the place of floats", *golden("nhd", NHD, {"q": np.ones((2, 4, 4), np.int32)}),
+     ["in.npz: q: is i32: allowed are floats, and their bit patterns in u8 or u16"]),
     ("table of floats", *golden("nhd", NHD, {"block_table": np.ones((2, 3))}),
      ["in.npz: block_table: is f64; an index tensor is i32, u32, i64 or u64"]),
     ("table with a row too few", *golden("nhd", NHD, {"block_table": NHD["block_table"][:1]}),
