@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "apps/common/bundle_input.h"
 #include "apps/common/cli.h"
@@ -29,6 +30,17 @@ struct ConvertCommand {
   std::optional<std::int64_t> page_size;
 };
 
+// Rejects sizes that neither layout uses.
+void refuse_idle_sizes(const LayoutChoice& choice, const golden::LayoutDescription& from,
+                       const golden::LayoutDescription& to) {
+  std::vector<Fault> faults;
+  const std::string idle = fmt::format("has no effect with layouts '{}' and '{}': remove it", from.name, to.name);
+  if (choice.value_size && !from.needs_value_size() && !to.needs_value_size()) faults.push_back({"--value-size", idle});
+  if (choice.head_size && !from.has_axis("head*dim") && !to.has_axis("head*dim"))
+    faults.push_back({"--head-size", idle});
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+}
+
 int run_convert(const ConvertCommand& command) {
   golden::check_bundle_name(command.out);
   const golden::Bundle bundle = open_bundle(command.file);
@@ -44,6 +56,7 @@ int run_convert(const ConvertCommand& command) {
     options.from.ignore.insert(options.from.ignore.end(), command.from.ignore.begin(), command.from.ignore.end());
   }
   const golden::LayoutDescription to = layout_named(command.to);
+  refuse_idle_sizes(command.from, golden::layout_of(options.from), to);
   options.to = &to;
   options.page_size = command.page_size;
   options.layer = command.from.layer;

@@ -570,6 +570,12 @@ IDLE = [
     ("head size of a layout that has an axis for it", IN, ON_NHD + " --head-size 4",
      ["command line: --head-size: has no effect with --layout nhd: remove it, or pass a layout with one axis for heads "
       "and elements, such as lmcache"]),
+    ("sizes that neither layout uses", IN,
+     "convert in.npz --from nhd --to hnd --value-size 4 --head-size 4 --out g.npz",
+     [f"command line: {option}: has no effect with layouts 'nhd' and 'hnd': remove it"
+      for option in ("--value-size", "--head-size")]),
+    ("table of a layout that has none", {}, "layout show hf --token 2 --table 1,2",
+     ["command line: --table: has no effect with layout 'hf', which has no table: remove it"]),
     ("accuracy of no output", IN, ON_NHD + " --inputs-only --accuracy fast",
      ["command line: --accuracy: has no effect with --inputs-only: remove it, or pass it when you compute the golden "
       "output"]),

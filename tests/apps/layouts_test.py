@@ -592,6 +592,14 @@ class Detect(Folder):
             np.save(os.path.join(self.folder, "mine.npy"), o.astype(np.float32))  # whatever the file is called
             self.assertTrue(self.fits("in.npz", "mine.npy")[layout]["candidate_passes"])
 
+    def test_a_layout_without_a_table_needs_no_blocks_of_one(self):
+        # The default table names block 5 of 6.
+        for layout in ("hf", "dense", "varlen"):
+            done = kvscope("layout", "show", layout, "--token", "2", "--blocks", "4")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = kvscope("layout", "show", "nhd", "--token", "2", "--blocks", "4")
+        self.assertEqual((done.returncode, done.stderr), (2, "kvscope: --table 5 is outside [0, 4): pass --blocks\n"))
+
     def test_lint_and_convert_name_the_layout_that_the_tensors_fit(self):
         cache = Cache(42, heads=2, page=4)
         self.save("in.npz", {**LAYOUTS["nhd"][0](cache), **queries_of(cache)[1]})
