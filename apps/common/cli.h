@@ -48,4 +48,11 @@ inline CLI::Validator at_least(std::int64_t least) {
   return {check, std::string(), std::string()};
 }
 
+// Marks an option, or a positional, whose value is a file that the command writes: ->check(writes_file()). The marked
+// files are checked before the command runs (apps/common/written_files.h).
+inline constexpr const char* kWritesFile = "writes_file";
+inline CLI::Validator writes_file() {
+  return {[](const std::string&) { return std::string(); }, std::string(), kWritesFile};
+}
+
 }  // namespace kvscope::apps

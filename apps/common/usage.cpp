@@ -90,6 +90,45 @@ std::string unexpected_words(const Reached& at) {
   return fmt::format("'{}' is not an option of '{}'{}", typed, at.name, offer);
 }
 
+// What frameworks and engines call some values of options.
+std::string_view kvscope_word(std::string_view word) {
+  struct OtherWord {
+    std::string_view word, ours;
+  };
+  constexpr OtherWord kOther[] = {{"bfloat16", "bf16"},
+                                  {"float16", "f16"},
+                                  {"half", "f16"},
+                                  {"fp16", "f16"},
+                                  {"float32", "f32"},
+                                  {"float", "f32"},
+                                  {"fp32", "f32"},
+                                  {"float64", "f64"},
+                                  {"double", "f64"},
+                                  {"fp64", "f64"},
+                                  {"fp8", "e4m3"},
+                                  {"fp8_e4m3", "e4m3"},
+                                  {"fp8e4m3", "e4m3"},
+                                  {"e4m3fn", "e4m3"},
+                                  {"float8_e4m3fn", "e4m3"},
+                                  {"fp8_e5m2", "e5m2"},
+                                  {"fp8e5m2", "e5m2"},
+                                  {"float8_e5m2", "e5m2"},
+                                  {"int8", "i8"},
+                                  {"float8_e4m3fnuz", "e4m3fnuz"},
+                                  {"fp8_e4m3fnuz", "e4m3fnuz"},
+                                  {"fp4", "e2m1"},
+                                  {"nvfp4", "e2m1"},
+                                  {"float4_e2m1", "e2m1"},
+                                  {"e", "natural"},
+                                  {"ln", "natural"},
+                                  {"2", "two"},
+                                  {"log2", "two"}};
+  for (const OtherWord& other : kOther) {
+    if (other.word == word) return other.ours;
+  }
+  return {};
+}
+
 // "--layout: vlm not in {max,nhd}" of a closed list of values.
 std::string not_a_value(std::string_view text) {
   constexpr std::string_view kNotIn = " not in {";
@@ -100,7 +139,11 @@ std::string not_a_value(std::string_view text) {
   const std::string names(text.substr(list + kNotIn.size(), text.size() - list - kNotIn.size() - 1));
   const std::vector<std::string> known = CLI::detail::split(names, ',');
   const std::vector<std::string_view> views(known.begin(), known.end());
-  return fmt::format("{}: '{}' is not a valid value{}", option, value, suggest_name(value, views));
+  const std::string_view ours = kvscope_word(value);
+  const std::string offer = !ours.empty() && std::ranges::count(views, ours) > 0
+                                ? fmt::format(": did you mean \"{}\"?", ours)
+                                : suggest_name(value, views);
+  return fmt::format("{}: '{}' is not a valid value{}", option, value, offer);
 }
 
 // The parser's message, reworded to name the value and what is allowed.
@@ -122,6 +165,17 @@ std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseErr
                            std::ranges::any_of(at.command->remaining(), is_option);
   if (is_mistyped || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return unexpected_words(at);
   if (text.find(" not in {") != std::string::npos && text.ends_with('}')) return not_a_value(text);
+  // "--tile-keys: Value 0 not in range 1 to 1024": also of a value that is no number, and with six decimals
+  constexpr std::string_view kOutside = " not in range ";
+  if (const std::size_t outside = text.find(kOutside); outside != std::string::npos) {
+    std::string words = text;
+    words.replace(outside, kOutside.size(), " is not a number from ");
+    if (const std::size_t value = words.find(": Value "); value != std::string::npos) words.replace(value, 8, ": ");
+    for (std::size_t zeros = words.find(".000000"); zeros != std::string::npos; zeros = words.find(".000000")) {
+      words.erase(zeros, 7);
+    }
+    return words;
+  }
   constexpr std::string_view kConversion = "Could not convert: ";
   if (text.starts_with(kConversion)) {
     const std::size_t equals = text.find(" = ");

@@ -1,11 +1,13 @@
 // kvscope convert FILE --from A --to B --out FILE: moves a cache from one layout to another.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "apps/common/bundle_input.h"
 #include "apps/common/cli.h"
@@ -28,6 +30,17 @@ struct ConvertCommand {
   std::optional<std::int64_t> page_size;
 };
 
+// Rejects sizes that neither layout uses.
+void refuse_idle_sizes(const LayoutChoice& choice, const golden::LayoutDescription& from,
+                       const golden::LayoutDescription& to) {
+  std::vector<Fault> faults;
+  const std::string idle = fmt::format("has no effect with layouts '{}' and '{}': remove it", from.name, to.name);
+  if (choice.value_size && !from.needs_value_size() && !to.needs_value_size()) faults.push_back({"--value-size", idle});
+  if (choice.head_size && !from.has_axis("head*dim") && !to.has_axis("head*dim"))
+    faults.push_back({"--head-size", idle});
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+}
+
 int run_convert(const ConvertCommand& command) {
   golden::check_bundle_name(command.out);
   const golden::Bundle bundle = open_bundle(command.file);
@@ -43,10 +56,19 @@ int run_convert(const ConvertCommand& command) {
     options.from.ignore.insert(options.from.ignore.end(), command.from.ignore.begin(), command.from.ignore.end());
   }
   const golden::LayoutDescription to = layout_named(command.to);
+  refuse_idle_sizes(command.from, golden::layout_of(options.from), to);
   options.to = &to;
   options.page_size = command.page_size;
   options.layer = command.from.layer;
-  golden::Conversion made = golden::convert_cache(bundle, options, command.file);
+  golden::Conversion made;
+  try {
+    made = golden::convert_cache(bundle, options, command.file);
+  } catch (const InputError& error) {
+    const bool of_target = std::ranges::any_of(
+        error.faults(), [](const Fault& fault) { return fault.where == "--to" || fault.where == "--page-size"; });
+    if (stated || of_target) throw;
+    throw_with_fitting_layouts(error, bundle, command.from, command.file, "--from");
+  }
   made.bundle.manifest.set("producer", "kvscope " KVSCOPE_VERSION);
   golden::save_bundle(command.out, made.bundle);
   std::cout << fmt::format("converted  {}: {}, {}, {}{} of {} elements, {}\n", command.out,
@@ -70,7 +92,10 @@ void add_convert(CLI::App& app, Action& chosen) {
                   "Layout of the file, or a file that describes it [default: as the file's manifest states]");
   add_axes(*convert, command->from, "");
   add_layout_name(*convert, "--to", command->to, "Layout to write, or a file that describes it")->required();
-  convert->add_option("--out", command->out, "File to write (.safetensors, .npz)")->required()->type_name("FILE");
+  convert->add_option("--out", command->out, "File to write (.safetensors, .npz)")
+      ->required()
+      ->type_name("FILE")
+      ->check(writes_file());
   convert->add_option("--page-size", command->page_size,
                       "Tokens of a page of the result, or positions of a cache without a table [default: the file's]");
   convert

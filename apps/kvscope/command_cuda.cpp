@@ -307,7 +307,9 @@ void add_cuda(CLI::App& app, Action& chosen) {
       ->type_name("PLACE")
       ->allow_extra_args(false)
       ->needs(debug);
-  cuda->add_option("--report", command->report, "Also write the reports to this file at the end")->type_name("FILE");
+  cuda->add_option("--report", command->report, "Also write the reports to this file at the end")
+      ->type_name("FILE")
+      ->check(writes_file());
   cuda->add_option("--format", command->format,
                    "Format of --report: text, json, junit or sarif [default: by the ending .json, .xml or .sarif]")
       ->check(CLI::IsMember({"text", "json", "junit", "sarif"}));

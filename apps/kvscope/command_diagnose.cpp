@@ -70,7 +70,7 @@ void add_diagnose(CLI::App& app, Action& chosen) {
   diagnose
       ->add_option("CANDIDATE", command->candidate,
                    "The kernel's output (.safetensors, .npz, .npy): the tensor o (or out, output), and optionally lse "
-                   "(or softmax_lse)")
+                   "(or softmax_lse, logsumexp)")
       ->required();
   diagnose
       ->add_option("--input", command->input,

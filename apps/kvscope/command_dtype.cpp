@@ -116,7 +116,7 @@ void add_dtype(CLI::App& app, Action& chosen) {
           "IN", options->in,
           "Array to read (.npy). f16, bf16 and the 8-bit floats are read from uint16 and uint8 as bit patterns")
       ->required();
-  command->add_option("OUT", options->out, "Array to write (.npy)")->required();
+  command->add_option("OUT", options->out, "Array to write (.npy)")->required()->check(writes_file());
   command->add_option("--from", options->from, "Element type of IN, one of: " + convertible_names())
       ->required()
       ->type_name("TYPE");

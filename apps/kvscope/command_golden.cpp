@@ -218,15 +218,27 @@ void refuse_idle_options(const GoldenCommand& command) {
   const std::string mask = "--mask " + command.mask;
   const LayoutChoice& layout = command.layout;
   const bool is_chosen = command.input && layout.layout.empty() != layout.axes.empty();
-  const bool has_value_size = !is_chosen || golden::layout_of(chosen_layout(layout, "--layout")).needs_value_size();
+  const golden::LayoutOptions chosen = is_chosen ? chosen_layout(layout, "--layout") : golden::LayoutOptions();
+  const bool has_value_size = !is_chosen || golden::layout_of(chosen).needs_value_size();
+  const bool has_head_size = !is_chosen || golden::layout_of(chosen).has_axis("head*dim");
   const Idle options[] = {
       {"--window-left", command.mask == "sliding_window", mask, "--mask sliding_window"},
       {"--window-right", command.mask == "sliding_window", mask, "--mask sliding_window"},
       {"--chunk", command.mask == "chunked", mask, "--mask chunked"},
       {"--alignment", masked, mask, "--mask causal or --mask sliding_window"},
       {"--value-size", has_value_size, layout.layout.empty() ? "--axes" : "--layout " + layout.layout,
-       "--layout mla or --layout max"}};
+       "--layout mla or --layout max"},
+      {"--head-size", has_head_size, layout.layout.empty() ? "--axes" : "--layout " + layout.layout,
+       "a layout with one axis for heads and elements, such as lmcache"},
+      {"--accuracy", !command.inputs_only, "--inputs-only", "it when you compute the golden output"}};
   std::vector<Fault> faults;
+  if (std::ranges::count(command.given, "--mask") > 0 && command.mask == "sliding_window" &&
+      command.window_left == -1 && command.window_right == 0 &&
+      std::ranges::count(command.given, "--window-left") + std::ranges::count(command.given, "--window-right") == 0) {
+    faults.push_back({"--mask",
+                      "sliding_window needs the size of the window: pass --window-left N, the number of keys "
+                      "before the query's position that it sees"});
+  }
   for (const Idle& idle : options) {
     if (!idle.used && std::ranges::count(command.only_input, idle.option) > 0) {
       faults.push_back(
@@ -297,6 +309,9 @@ int over_tensors(const GoldenCommand& given) {
   golden::Bundle answer = golden::golden_bundle(prepared.problem, result, {kProducer, options.layout, {}});
   answer.manifest.set("inputs", golden::inputs_manifest(options, *command.input));
   golden::save_bundle(command.out, answer);
+  if (const std::string rows = golden::non_finite_rows(answer); !rows.empty()) {
+    std::cerr << "kvscope: warning: " << rows << "\n";
+  }
   print_result(command, prepared.problem);
   if (command.accuracy == "fast") print_accuracy(result);
   for (const std::string& scales : prepared.scales) std::cout << "scales     " << scales << "\n";
@@ -321,17 +336,7 @@ int run(const GoldenCommand& command) {
     throw InputError("command line", "--candidate",
                      "needs the golden output, which --inputs-only leaves out: remove one of the two");
   }
-  if (command.candidate) {
-    golden::check_bundle_name(*command.candidate);
-    const auto whole = [](const std::string& path) {
-      return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
-    };
-    if (whole(*command.candidate) == whole(command.out)) {
-      throw InputError("command line", "--candidate",
-                       fmt::format("'{}' is the file of --out too, and would replace the golden: pass another file",
-                                   *command.candidate));
-    }
-  }
+  if (command.candidate) golden::check_bundle_name(*command.candidate);
   return command.scenario ? over_scenario(command) : over_tensors(command);
 }
 
@@ -391,18 +396,24 @@ void add_golden(CLI::App& app, Action& chosen) {
       "Compute attention in double precision and write it as a golden bundle, from a scenario or your tensors");
   golden->add_option("SCENARIO", command->scenario,
                      "Scenario file (JSON): attention over its cache at one engine step. Give SCENARIO or --input");
-  golden->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required()->type_name("FILE");
+  golden->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")
+      ->required()
+      ->type_name("FILE")
+      ->check(writes_file());
   golden->add_flag("--inputs-only", command->inputs_only,
                    "Write the inputs without the expected output: for an exercise, or for a bug report. kvscope golden "
                    "--input reads the file again, without further options");
-  golden
-      ->add_option("--candidate", command->candidate,
-                   "Also write the output of a tiled attention loop, as an example candidate for kvscope verify")
-      ->type_name("FILE");
+  CLI::Option* candidate =
+      golden
+          ->add_option("--candidate", command->candidate,
+                       "Also write the output of a tiled attention loop, as an example candidate for kvscope verify")
+          ->type_name("FILE")
+          ->check(writes_file());
   golden
       ->add_option("--candidate-dtype", command->candidate_dtype,
                    "Element type of the candidate's probabilities and output")
       ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16"}))
+      ->needs(candidate)
       ->capture_default_str();
   golden->add_option("--layer", command->layout.layer,
                      "Layer, from 0 [default: the scenario's focus, or 0 with --input]");

@@ -83,52 +83,53 @@ int run(const ImportCommand& command) {
 
 void add_import(CLI::App& app, Action& chosen) {
   const auto command = std::make_shared<ImportCommand>();
-  CLI::App* import = app.add_subcommand(
+  CLI::App* importer = app.add_subcommand(
       "import", "Read tensors that FlashInfer logged, or a workload of flashinfer-bench, as inputs for kvscope golden");
-  import
+  importer
       ->add_option(
           "DUMP", command->source,
           "Folder of FlashInfer's log (FLASHINFER_LOGLEVEL=10, with FLASHINFER_DUMP_SAFETENSORS=1), of one call "
           "or of several; or a .jsonl file with workloads of flashinfer-bench")
       ->required();
-  import->add_option("--out", command->out, "Bundle of inputs to write (.safetensors, .npz)")
+  importer->add_option("--out", command->out, "Bundle of inputs to write (.safetensors, .npz)")
       ->required()
-      ->type_name("FILE");
-  import->add_option("--candidate", command->candidate, "Also write the engine's own output, for kvscope verify")
       ->type_name("FILE")
+      ->check(writes_file());
+  importer->add_option("--candidate", command->candidate, "Also write the engine's own output, for kvscope verify")
+      ->type_name("FILE")
+      ->check(writes_file())
       ->group(kOfFlashInfer);
-  import->add_option("--call", command->dump.call, "Folder of the call to read, if there are several")
+  importer->add_option("--call", command->dump.call, "Folder of the call to read, if there are several")
       ->type_name("NAME")
       ->group(kOfFlashInfer);
-  import
+  importer
       ->add_option("--kv-layout", command->dump.kv_layout,
                    "Order of the cache's axes [default: as the dump of the wrapper's constructor states, or by shape]")
       ->check(CLI::IsMember(std::vector<std::string>{"NHD", "HND"}))
       ->group(kOfFlashInfer);
-  import->add_option("--uuid", command->bench.uuid, "The workload to read, if there are several")
+  importer->add_option("--uuid", command->bench.uuid, "The workload to read, if there are several")
       ->type_name("UUID")
       ->group(kOfBench);
-  import
+  importer
       ->add_option("--definition", command->bench.definition,
                    "The definition (.json) [default: definitions/OP/NAME.json beside the folder workloads]")
       ->type_name("FILE")
       ->group(kOfBench);
-  import->add_option("--seed", command->bench.seed, "Seed of the inputs that the workload calls random")
+  importer->add_option("--seed", command->bench.seed, "Seed of the inputs that the workload calls random")
       ->capture_default_str()
       ->group(kOfBench);
   add_examples(
-      *import,
+      *importer,
       {"kvscope import apps/examples/flashinfer_log --out inputs.safetensors --candidate engine.safetensors",
        "kvscope import apps/examples/flashinfer_bench/workloads/gqa_paged/gqa_small.jsonl --uuid one --out one.npz"});
-  import->callback([command, import, &chosen] {
-    for (const CLI::Option* option : import->get_options()) {
+  importer->callback([command, importer, &chosen] {
+    for (const CLI::Option* option : importer->get_options()) {
       if (option->count() == 0) continue;
-  if (option->get_group() == kOfFlashInfer) command->only_dump.push_back(option->get_name());
-  if (option->get_group() == kOfBench) command->only_bench.push_back(option->get_name());
-}
-chosen = [command] { return run(*command); };
-}  // namespace kvscope::apps
-);
+      if (option->get_group() == kOfFlashInfer) command->only_dump.push_back(option->get_name());
+      if (option->get_group() == kOfBench) command->only_bench.push_back(option->get_name());
+    }
+    chosen = [command] { return run(*command); };
+  });
 }
 
 }  // namespace kvscope::apps

@@ -182,7 +182,9 @@ void add_kernels(CLI::App& app, Action& chosen) {
       ->type_name("FILE");
   verify_app->add_flag("--small", command->small, "Run one small case per kernel");
   verify_app->add_flag("--json", command->json, "Print the report as JSON");
-  verify_app->add_option("--junit", command->junit, "Also write the results as a JUnit XML file")->type_name("FILE");
+  verify_app->add_option("--junit", command->junit, "Also write the results as a JUnit XML file")
+      ->type_name("FILE")
+      ->check(writes_file());
   add_examples(*verify_app,
                {"kvscope kernels verify --small", "kvscope kernels verify --kernel gather_rows --policy seed:7"});
   verify_app->callback([command, &chosen] { chosen = [command] { return verify(*command); }; });

@@ -1,18 +1,24 @@
 // kvscope layout EXPR: prints the sizes of a layout expression and the offset of each coordinate. Its subcommands
 // concern the cache layouts of engines (command_layout_detect.cpp).
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <iostream>
 #include <memory>
 #include <string>
-
-#include <fmt/format.h>
+#include <string_view>
 
 #include "apps/common/cli.h"
 #include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
+#include "core/golden/layouts/layout_description.h"
 #include "core/layout/layout_expr.h"
+#include "core/scenario/nearest_name.h"
 
 namespace kvscope::apps {
 namespace {
@@ -103,7 +109,25 @@ void print_json(const Layout& l) {
   std::cout << json::dump(out) << '\n';
 }
 
+// A word in the place of an expression: the name of an engine's layout, or a command that does not exist.
+void check_expression(const std::string& text) {
+  const auto is_of_word = [](unsigned char c) { return std::isalpha(c) != 0 || c == '_'; };
+  if (text.empty() || !std::ranges::all_of(text, is_of_word)) return;
+  if (golden::find_layout(text) != nullptr) {
+    throw InputError("command line", "EXPR",
+                     fmt::format("'{0}' is the layout of a cache: 'kvscope layout show {0}' prints it", text));
+  }
+  const std::array<std::string_view, 4> commands{"list", "show", "detect", "diff"};
+  const std::string_view near = nearest_name(text, commands);
+  throw InputError(
+      "command line", "EXPR",
+      fmt::format("'{}' is no layout expression such as '(8,4):(4,1)', and no command of 'kvscope layout'{}", text,
+                  near.empty() ? fmt::format(": these are {}", fmt::join(commands, ", "))
+                               : fmt::format(": did you mean \"{}\"?", near)));
+}
+
 int show_layout(const LayoutOptions& options) {
+  check_expression(options.expression);
   const Layout l = layout::parse_layout(options.expression);
   if ((options.all || options.json) && layout::size(l) > kMostCoordinates) {
     throw InputError(
@@ -136,7 +160,7 @@ void add_layout(CLI::App& app, Action& chosen) {
   add_examples(*command, {"kvscope layout '(8,4):(4,1)'", "kvscope layout --json '((2,2),4):((1,8),2)'"});
   command->callback([command, options, &chosen] {
     if (!command->get_subcommands().empty()) return;
-    if (command->count("EXPR") == 0) throw CLI::RequiredError("EXPR");
+    if (command->count("EXPR") == 0) throw CLI::RequiredError("A subcommand");  // prints the help page
     chosen = [options] { return show_layout(*options); };
   });
 }

@@ -23,9 +23,8 @@ std::vector<std::string> layouts_that_fit(const golden::Bundle& bundle, LayoutCh
   std::vector<std::string> names;
   for (const golden::LayoutFit& fit :
        golden::detect_layouts(bundle, chosen_layout(choice, "--layout"), nullptr, file)) {
-    const bool fits = std::ranges::all_of(fit.faults, [](const Fault& fault) {
-      return fault.where == "q" && fault.message.starts_with("is missing");
-    });
+    const bool fits = std::ranges::all_of(
+        fit.faults, [](const Fault& fault) { return fault.where == "q" && fault.message.starts_with("is missing"); });
     if (fits && fit.options.empty()) names.push_back(fit.layout);
   }
   return names;
@@ -39,6 +38,18 @@ std::string fit_text(const std::vector<std::string>& names, std::string_view opt
     options += fmt::format("{}{} {}", options.empty() ? "" : " or ", option, each);
   }
   return fmt::format("the tensors fit {}: pass {}", layouts, options);
+}
+
+// A cache whose K alone is described is one of MLA. If the file has V, its axes are missing.
+std::string only_keys(const LayoutChoice& choice, const golden::Bundle& bundle) {
+  const auto is_k = [](const std::string& text) { return text.starts_with("k=") || text.find(":k=") != text.npos; };
+  if (choice.axes.empty() || !std::ranges::all_of(choice.axes, is_k)) return "";
+  for (const char* name : {"v_cache", "value_cache", "v_buffer", "values", "v"}) {
+    if (!bundle.tensors.contains(name) || std::ranges::count(choice.ignore, name) > 0) continue;
+    return fmt::format("describes K only, and the file has {0}: pass the axes of V too, such as --axes 'v={1}'", name,
+                       choice.axes.front().substr(choice.axes.front().find('=') + 1));
+  }
+  return "";
 }
 
 }  // namespace
@@ -147,11 +158,22 @@ std::string fitting_layouts(const golden::Bundle& bundle, const LayoutChoice& ch
   return fit_text(names, option);
 }
 
+std::string other_layouts(const golden::Bundle& bundle, const LayoutChoice& choice, const std::string& file,
+                          std::string_view option) {
+  const std::vector<std::string> names = layouts_that_fit(bundle, choice, file);
+  return names.empty() || std::ranges::count(names, choice.layout) > 0 ? "" : fit_text(names, option);
+}
+
 void throw_with_fitting_layouts(const InputError& error, const golden::Bundle& bundle, const LayoutChoice& choice,
                                 const std::string& file, std::string_view option) {
   const std::vector<std::string> names = layouts_that_fit(bundle, choice, file);
-  if (names.empty() || std::ranges::count(names, choice.layout) > 0 || error.source() != file) throw error;
+  if (names.empty() || std::ranges::count(names, choice.layout) > 0 || error.source() != file) {
+    const std::string text = only_keys(choice, bundle);
+    if (text.empty()) throw error;
+    throw InputError(file, "--axes", text);
+  }
   std::vector<Fault> faults = error.faults();
+  if (const std::string text = only_keys(choice, bundle); !text.empty()) faults = {{"--axes", text}};
   faults.push_back({std::string(option), fit_text(names, option)});
   throw InputError(file, std::move(faults));
 }

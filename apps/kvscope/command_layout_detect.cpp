@@ -92,8 +92,8 @@ int detect(const DetectCommand& command) {
   const golden::Bundle bundle = open_bundle(command.file);
   std::optional<golden::Bundle> candidate;
   if (command.candidate) candidate = open_bundle(*command.candidate);
-  const std::vector<golden::LayoutFit> fits =
-      golden::detect_layouts(bundle, options, candidate ? &*candidate : nullptr, command.file);
+  const std::vector<golden::LayoutFit> fits = golden::detect_layouts(bundle, options, candidate ? &*candidate : nullptr,
+                                                                     command.file, command.candidate.value_or(""));
   bool found = false;
   for (const golden::LayoutFit& fit : fits) found = found || (fit.faults.empty() && fit.passed.value_or(true));
   if (command.json) {
@@ -198,8 +198,16 @@ void print_side(const std::string& name, const golden::LayoutDescription& layout
   for (const golden::PlaceStrides& s : place.strides) std::cout << fmt::format("  {}\n", text_of(s));
 }
 
+// Whether a token's place depends on the blocks of its sequence.
+bool has_blocks(const golden::LayoutDescription& layout) {
+  using golden::TableForm;
+  const TableForm form = layout.table.form;
+  return form != TableForm::dense && form != TableForm::ragged && form != TableForm::chunk;
+}
+
 // The request of the options, after a check of their ranges.
-golden::PlaceRequest checked_request(const PlaceCommand& command) {
+golden::PlaceRequest checked_request(const PlaceCommand& command,
+                                     const std::vector<golden::LayoutDescription>& layouts) {
   golden::PlaceRequest request = command.request;
   request.dtype = *dtype_from_name(command.dtype);
   const auto at_least_one = [](const char* option, std::int64_t value) {
@@ -214,7 +222,13 @@ golden::PlaceRequest checked_request(const PlaceCommand& command) {
   at_least_one("--layers", request.layers);
   check_index("--layer", request.layer, request.layers);
   if (request.token < 0) throw InputError("command line", "--token", fmt::format("{} is below 0", request.token));
-  for (const std::int64_t block : request.table) check_index("--table", block, request.blocks, "pass --blocks");
+  if (std::ranges::any_of(layouts, has_blocks)) {
+    for (const std::int64_t block : request.table) check_index("--table", block, request.blocks, "pass --blocks");
+  } else if (request.table != golden::PlaceRequest().table) {
+    throw InputError(
+        "command line", "--table",
+        fmt::format("has no effect with layout '{}', which has no table: remove it", layouts.front().name));
+  }
   if (request.group != 0) at_least_one("--group", request.group);
   if (request.dtype == DType::e2m1) {
     for (const auto& [option, size] : {std::pair{"--head-size", request.head_size},
@@ -268,7 +282,7 @@ void print_token(const golden::PlaceRequest& request) {
 
 int show_places(const PlaceCommand& command) {
   const golden::LayoutDescription layout = layout_named(command.a);
-  const golden::PlaceRequest request = checked_request(command);
+  const golden::PlaceRequest request = checked_request(command, {layout});
   refuse_idle_order(request, {layout});
   const golden::TokenPlace place = place_in(layout, request, command.value_size);
   print_token(request);
@@ -278,7 +292,7 @@ int show_places(const PlaceCommand& command) {
 
 int diff_layouts(const PlaceCommand& command) {
   const golden::LayoutDescription a = layout_named(command.a), b = layout_named(command.b);
-  const golden::PlaceRequest request = checked_request(command);
+  const golden::PlaceRequest request = checked_request(command, {a, b});
   refuse_idle_order(request, {a, b});
   const golden::TokenPlace in_a = place_in(a, request, command.value_size);
   const golden::TokenPlace in_b = place_in(b, request, command.value_size);

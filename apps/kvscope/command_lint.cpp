@@ -63,6 +63,11 @@ int run(const LintCommand& command) {
     std::cout << json::dump(golden::json_report(report, command.file)) << "\n";
   } else {
     std::cout << golden::text_report(report, command.file, command.all ? 0 : 8);
+    // Faults everywhere are those of a wrong --layout.
+    if (report.faults() > 0 && !command.layout.layout.empty()) {
+      const std::string others = other_layouts(open_bundle(command.file), command.layout, command.file, "--layout");
+      if (!others.empty()) std::cout << "note: " << others << "\n";
+    }
   }
   const bool failed = report.faults() > 0 || (command.strict && report.warnings() > 0);
   return failed ? kExitCheckFailed : kExitFine;

@@ -134,7 +134,10 @@ void add_merge(CLI::App& app, Action& chosen) {
                    "Two or more bundles (.safetensors, .npz), each with o [query, head, dim] and lse [query, head]")
       ->required()
       ->expected(2, 1024);
-  merge_app->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")->required()->type_name("FILE");
+  merge_app->add_option("--out", command->out, "Bundle to write (.safetensors, .npz)")
+      ->required()
+      ->type_name("FILE")
+      ->check(writes_file());
   merge_app
       ->add_option("--lse-base", command->base,
                    "Base of the log-sum-exps [default: the base that the parts state, else natural]")

@@ -276,7 +276,8 @@ void add_recording_options(CLI::App& command, RecordingOptions& options) {
           .add_option("--trace", options.trace,
                       "Write the tiles that one CTA loads as a trace (.kvt), the format of kvscope run: "
                       "compare both with kvscope trace diff")
-          ->type_name("FILE");
+          ->type_name("FILE")
+          ->check(writes_file());
   command.add_option("--trace-cta", options.trace_cta, "CTA to record: its linear number in the grid, x fastest")
       ->capture_default_str()
       ->needs(trace)
@@ -348,7 +349,9 @@ void add_ptx_run(CLI::App& ptx, Action& chosen) {
   run->add_flag("--counters", command->counters,
                 "Print instructions, wavefronts, sectors and copies by class and source line");
   add_jobs_option(*run, command->jobs);
-  run->add_option("--json", command->json, "Write results, reports and counters to this file")->type_name("FILE");
+  run->add_option("--json", command->json, "Write results, reports and counters to this file")
+      ->type_name("FILE")
+      ->check(writes_file());
   run->add_option("--max-reports", command->max_reports, "Print at most N different reports")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
@@ -359,7 +362,8 @@ void add_ptx_run(CLI::App& ptx, Action& chosen) {
       ->type_name("FILE")
       ->allow_extra_args(false);
   run->add_option("--suggest-suppressions", command->suggest, "Write a line of --suppress for each report to this file")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(writes_file());
   add_recording_options(*run, command->recordings);
   run->add_option("--step", command->step, "Stop after N warp instructions and print the instruction of every warp")
       ->excludes("--trace", "--events");

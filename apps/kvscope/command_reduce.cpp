@@ -19,6 +19,7 @@
 #include "apps/common/progress.h"
 #include "apps/common/shell_command.h"
 #include "apps/common/signals.h"
+#include "apps/common/written_files.h"
 #include "apps/kvscope/commands.h"
 #include "apps/kvscope/rounding_options.h"
 #include "core/base/errors.h"
@@ -112,15 +113,32 @@ golden::KernelRun run_once(const ReduceCommand& command, const golden::Bundle& i
     run.end = End::exit_code;
     run.code = end.exit_code;
     run.words = with_output(fmt::format("exit code {}", end.exit_code));
+  } else if (!std::filesystem::exists(to)) {
+    run.end = End::unusable;
+    run.words = with_output("the command did not write the file {candidate}");
   } else {
     try {
       run.candidate = golden::load_bundle(to);
+      if (candidate_ending == ".npy") {  // one tensor, which is called as the file is
+        auto tensor = run.candidate.tensors.extract(run.candidate.tensors.begin());
+        tensor.key() = "o";
+        run.candidate.tensors.insert(std::move(tensor));
+      }
     } catch (const InputError& error) {
       run.end = End::unusable;
-      run.words = error.what();
+      run.words = fault_lines(error).front();
     }
   }
   return run;
+}
+
+// A shell ends with 126 or 127 if it cannot start a program. Every smaller case would "fail in the same way".
+void check_command_started(const golden::KernelRun& run) {
+  constexpr int kNotExecutable = 126, kNotFound = 127;
+  if (run.end != golden::KernelRun::End::exit_code || (run.code != kNotExecutable && run.code != kNotFound)) return;
+  throw InputError(
+      "command line", "--command",
+      fmt::format("cannot be run: {}. Try it in a shell, in this folder, with the files of the whole case", run.words));
 }
 
 int run(const ReduceCommand& command) {
@@ -158,6 +176,12 @@ int run(const ReduceCommand& command) {
   const std::string ending = std::filesystem::path(inputs_name).extension().string();
   const std::string out = command.out.value_or("reduced" + ending);
   golden::check_bundle_name(out);
+  for (const std::string& input : {inputs_name, command.golden, command.candidate.value_or("")}) {
+    if (!input.empty() && is_same_file(out, input)) {
+      throw InputError("command line", "--out",
+                       fmt::format("'{}' is read by this command, and would be replaced: pass another file", out));
+    }
+  }
   if (std::filesystem::path(out).extension() == ".npy") {
     throw InputError("command line", "--out", "'.npy' holds one tensor: pass a .npz or .safetensors file");
   }
@@ -174,7 +198,9 @@ int run(const ReduceCommand& command) {
         command.candidate ? std::filesystem::path(*command.candidate).extension().string() : ending;
     input.run = [&, candidate_ending](const golden::Bundle& slice) {
       progress->show(runs++, command.max_runs);
-      return run_once(command, slice, *folder, ending, candidate_ending);
+      golden::KernelRun run = run_once(command, slice, *folder, ending, candidate_ending);
+      if (runs == 1) check_command_started(run);
+      return run;
     };
   }
   golden::ReduceResult result = golden::reduce(input, kReduceProducer);
@@ -222,20 +248,26 @@ void add_reduce(CLI::App& app, Action& chosen) {
       app.add_subcommand("reduce", "Make a failing case small, and write it as one file for a bug report");
   reduce->add_option("GOLDEN", command->golden, "Golden bundle, written by kvscope golden")->required();
   reduce->add_option("CANDIDATE", command->candidate,
-                     "The kernel's output (.safetensors, .npz, .npy); may be left out with --command");
-  reduce
-      ->add_option("--command", command->shell,
-                   "Shell command that runs the kernel: {inputs} is replaced by the file to read, {candidate} by the "
-                   "file to write. Without it, only sequences, queries and heads of CANDIDATE are cut")
-      ->type_name("COMMAND");
+                     "The kernel's output (.safetensors, .npz, .npy); may be left out with --command. If it is "
+                     "given, the command must give a wrong output too");
+  CLI::Option* shell =
+      reduce
+          ->add_option(
+              "--command", command->shell,
+              "Shell command that runs the kernel: {inputs} is replaced by the file to read, {candidate} by the "
+              "file to write. Without it, only sequences, queries and heads of CANDIDATE are cut")
+          ->type_name("COMMAND");
   reduce->add_option("--out", command->out, "File to write [default: reduced, with the extension of the inputs]")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(writes_file());
   reduce
       ->add_option("--input", command->input,
                    "Tensors that the golden output was computed from [default: the file that its manifest names]")
       ->type_name("FILE");
   reduce->add_option("--max-runs", command->max_runs, "Most runs of the command")->capture_default_str();
-  reduce->add_option("--time-limit", command->time_limit, "Seconds after which a run is killed")->capture_default_str();
+  reduce->add_option("--time-limit", command->time_limit, "Seconds after which a run is killed")
+      ->needs(shell)
+      ->capture_default_str();
   add_rounding_options(*reduce, command->rounding);
   reduce->add_flag("--json", command->json, "Print the report as JSON");
   add_help_section(*reduce, "Runs of the command that end without an output",

@@ -158,11 +158,13 @@ void add_stage(CLI::App& app, Action& chosen) {
       ->check(CLI::IsMember(std::vector<std::string>{"tma", "lds"}))
       ->capture_default_str();
   stage->add_option("--out", command->out, "Write shared memory to this file (.npy), one uint8 per byte")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(writes_file());
   stage
       ->add_option("--registers", command->registers,
                    "Write the registers to this file (.npy), uint32 [waves, lanes, registers]")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(writes_file());
   stage->add_option("--requests", command->requests, "Recorded requests (.csv, .jsonl) to replace the scenario's own")
       ->type_name("FILE");
   add_lds_options(*stage, command->lds);

@@ -281,7 +281,9 @@ void add_tma(CLI::App& app, Action& chosen) {
       ->delimiter(',');
   copier->add_option("--dst", copy_command->dst, "Shared address of the first byte [default: the one in MAP]")
       ->type_name("BYTE");
-  copier->add_option("--out", copy_command->out, "Write the copied bytes to this file (.npy)")->type_name("FILE");
+  copier->add_option("--out", copy_command->out, "Write the copied bytes to this file (.npy)")
+      ->type_name("FILE")
+      ->check(writes_file());
   copier
       ->add_option("--byte", copy_command->byte, "Shared address: print the element at this byte instead of the chunks")
       ->type_name("BYTE");
@@ -312,7 +314,9 @@ void add_tma(CLI::App& app, Action& chosen) {
       ->capture_default_str();
   gatherer->add_flag("--by-loads", gather_command->by_loads,
                      "Copy with four loads, as on sm_90, which has no gather4 instruction");
-  gatherer->add_option("--out", gather_command->out, "Write the copied bytes to this file (.npy)")->type_name("FILE");
+  gatherer->add_option("--out", gather_command->out, "Write the copied bytes to this file (.npy)")
+      ->type_name("FILE")
+      ->check(writes_file());
   gatherer->add_flag("--all", gather_command->all, all);
   add_examples(*gatherer, {"kvscope stage apps/scenarios/mla.json --out bytes.npy    # any array of 2560 bytes or more",
                            "kvscope tma gather4 apps/examples/one_row.json --data bytes.npy --rows 5,-1,19,3"});

@@ -67,6 +67,11 @@ Inputs read_inputs(const VerifyCommand& command, const golden::Bundle& golden_bu
 }
 
 int run(const VerifyCommand& command) {
+  if (command.profile && command.explain) {
+    throw InputError(
+        "command line", "--explain",
+        "has no effect with --profile, whose tolerance is no sum of rounding errors: remove one of the two");
+  }
   golden::CompareOptions options;
   options.profile = command.profile;
   options.exact = command.exact;
@@ -117,7 +122,7 @@ void add_verify(CLI::App& app, Action& chosen) {
   verify
       ->add_option("CANDIDATE", command->candidate,
                    "The kernel's output (.safetensors, .npz, .npy): the tensor o (or out, output), and optionally lse "
-                   "(or softmax_lse)")
+                   "(or softmax_lse, logsumexp)")
       ->required();
   verify
       ->add_option("--profile", command->profile,
@@ -125,14 +130,18 @@ void add_verify(CLI::App& app, Action& chosen) {
                    "rounding errors of each element]")
       ->type_name("SUITE")
       ->check(CLI::IsMember(golden::profile_names()));
-  verify->add_option("--exact", command->exact, "Tensor to compare bit for bit, such as o; may be repeated")
+  verify
+      ->add_option("--exact", command->exact,
+                   "Tensor to compare bit for bit, for data that a kernel only moves, such as k_cache; may be repeated")
       ->type_name("NAME");
   add_rounding_options(*verify, command->rounding);
   verify->add_flag(
       "--explain", command->explain,
       "Also print the error budget at the element with the largest error: how much each source of rounding "
       "may contribute");
-  verify->add_option("--junit", command->junit, "Also write the report as a JUnit XML file")->type_name("FILE");
+  verify->add_option("--junit", command->junit, "Also write the report as a JUnit XML file")
+      ->type_name("FILE")
+      ->check(writes_file());
   verify
       ->add_option(
           "--input", command->input,

@@ -47,6 +47,10 @@ void add_layout_sizes(CLI::App& command, LayoutChoice& choice, const std::string
 [[nodiscard]] std::string fitting_layouts(const golden::Bundle& bundle, const LayoutChoice& choice,
                                           const std::string& file, std::string_view option);
 
+// The same if the tensors fit named layouts and not the chosen one, else empty.
+[[nodiscard]] std::string other_layouts(const golden::Bundle& bundle, const LayoutChoice& choice,
+                                        const std::string& file, std::string_view option);
+
 // Throws `error` again, which the tensors of `file` caused in the chosen layout. If they fit another named layout, a
 // further fault names it.
 [[noreturn]] void throw_with_fitting_layouts(const InputError& error, const golden::Bundle& bundle,

@@ -10,6 +10,7 @@
 #include "apps/common/terminal_output.h"
 #include "apps/common/time_limit.h"
 #include "apps/common/usage.h"
+#include "apps/common/written_files.h"
 #include "apps/kvscope/commands.h"
 
 namespace {
@@ -72,6 +73,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
       return usage_fault(app, error, argc > 1 ? argv[1] : "");
     }
+    check_written_files(app);
     start_time_limit(*seconds);
     const int code = chosen();
     if (!std::cout.flush()) {

@@ -1,11 +1,15 @@
 #include "core/golden/golden_bundle.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
 #include "core/attention/problem_checks.h"
 #include "core/base/checked.h"
+#include "core/golden/verdict/measures.h"
 #include "core/layout/filled.h"
 
 namespace kvscope::golden {
@@ -158,6 +162,30 @@ void describe_problem(const attention::Problem& problem, const Origin& origin, j
     manifest.set("scale_dtype", name(problem.k.scale_dtype));
     manifest.set("granularity", problem.k.granularity);
   }
+}
+
+std::string non_finite_rows(const Bundle& golden) {
+  const auto o = golden.tensors.find("o"), lse = golden.tensors.find("lse");
+  if (o == golden.tensors.end() || o->second.dtype != DType::f64 || o->second.shape.size() != 3) return "";
+  const std::vector<double> values = as_doubles(o->second);
+  const auto heads = static_cast<std::size_t>(o->second.shape[1]), dims = static_cast<std::size_t>(o->second.shape[2]);
+  if (heads == 0 || dims == 0) return "";
+  const std::size_t rows = values.size() / dims;
+  std::size_t count = 0, first = 0;
+  for (std::size_t row = rows; row-- > 0;) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row * dims);
+    if (std::all_of(begin, begin + static_cast<std::ptrdiff_t>(dims), [](double x) { return std::isfinite(x); }))
+      continue;
+    ++count;
+    first = row;
+  }
+  if (count == 0) return "";
+  // A score of NaN or infinity reaches lse too; V does not.
+  const bool from_scores = lse == golden.tensors.end() || !std::isfinite(as_doubles(lse->second).at(first));
+  return fmt::format(
+      "{} of {} rows of o are NaN or infinite, the first at query {}, head {}: {} of a token that it sees "
+      "is",
+      count, rows, first / heads, first % heads, from_scores ? "q is, or K" : "V");
 }
 
 }  // namespace kvscope::golden

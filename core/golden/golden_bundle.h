@@ -48,6 +48,10 @@ void describe_problem(const attention::Problem& problem, const Origin& origin, j
 // The output tensors of a golden: those that golden_bundle() writes, and o_unquantized of a scenario's golden.
 [[nodiscard]] std::span<const std::string_view> golden_answer_names();
 
+// Why rows of a golden's `o` are NaN or infinite: values of the input are, which is rarely intended. Empty if none is.
+// Example: "4 of 32 rows of o are NaN or infinite, the first at query 0, head 0: V of a token that it sees is"
+[[nodiscard]] std::string non_finite_rows(const Bundle& golden);
+
 // Every option by name, as in the manifest and in every report. Example: {"mask": "causal", "alignment":
 // "bottom_right", "scale": 0.125, "soft_cap": null, "alibi": false, "sinks": false, "lse_base": "natural", "empty_row":
 // "-inf"}; "window_left" and "window_right" with a sliding window, "chunk" with chunks.

@@ -28,12 +28,20 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+char lower_case(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 constexpr std::size_t kLongestTyped = 64;  // no legal name is longer; a limit, because a name may be hostile
 
 }  // namespace
 
 std::string_view nearest_name(std::string_view typed, std::span<const std::string_view> names) {
   if (typed.size() > kLongestTyped) return {};
+  const auto is_typed = [&](std::string_view name) {
+    return std::ranges::equal(name, typed, {}, &lower_case, &lower_case);
+  };
+  if (const auto same = std::ranges::find_if(names, is_typed); same != names.end()) return *same;
   std::string_view best;
   std::size_t best_distance = std::min(std::max<std::size_t>(1, typed.size() / 3) + 1, typed.size());
   for (const std::string_view candidate : names) {

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """What a person sees who gave the program something wrong: every message to the letter, exit code 2, nothing on
-standard output, and no file more or less than before.
+standard output, and every file as it was before.
 
     bad_input_test.py --kvscope PROGRAM
 """
@@ -205,14 +205,14 @@ COMMAND_LINE = [
     ("file on the way to a folder", {"s.json": scenario(), "out": "a file"}, "run s.json --out out/deeper",
      ["out/deeper: cannot be written: Not a directory"]),
     ("bundle into no folder", {"s.json": scenario()}, "golden s.json --out no/such/g.npz",
-     ["no/such/g.npz: cannot be written: No such file or directory"]),
+     ["no/such/g.npz: cannot be written: the folder 'no/such' does not exist"]),
     ("bundle of no known ending", {"s.json": scenario()}, "golden s.json --out g.tensors",
      ["g.tensors: ending '.tensors' names no bundle; endings are .safetensors, .npz and .npy"]),
     ("bundle of two tensors as one array",
      {"a.npz": npz(**STATE), "b.npz": npz(**STATE)}, "merge a.npz b.npz --out m.npy",
      ["m.npy: an npy file holds one tensor, this bundle has 2: save as .safetensors or .npz"]),
     ("report into no folder", {"g.npz": of_run("golden.npz")}, "verify g.npz g.npz --junit no/such/j.xml",
-     ["no/such/j.xml: cannot be written: No such file or directory"]),
+     ["no/such/j.xml: cannot be written: the folder 'no/such' does not exist"]),
     ("layer past the last of a golden", {"s.json": scenario()}, "golden s.json --layer 2 --out g.npz",
      ["--layer 2 is outside [0, 2)"]),
     ("step past the last of a golden", {"s.json": scenario()}, "golden s.json --step 3 --out g.npz",
@@ -519,13 +519,86 @@ BUNDLE = [
       ["b.npz: o: has shape [1, 4, 8], but a.npz has [2, 4, 8]: "
        "parts of one attention have the same queries, heads and dims"]),
     ("candidate over its golden", {"s.json": scenario()}, "golden s.json --out g.npz --candidate ./g.npz",
-     ["command line: --candidate: './g.npz' is the file of --out too, and would replace the golden: pass another "
-      "file"]),
+     ["command line: --candidate: './g.npz' is also given as --out, and would be replaced: pass another file"]),
     ("a window no mask looks at", {"in.npz": npz(**NHD)},
      "golden --input in.npz --layout nhd --window-left 3 --value-size 4 --out g.npz",
      ["command line: --window-left: has no effect with --mask causal: remove it, or pass --mask sliding_window",
       "command line: --value-size: has no effect with --layout nhd: remove it, or pass --layout mla or --layout "
       "max"]),
+]
+
+# A command that is given a file must not replace it, whatever path names it.
+G = {"g.npz": of_run("golden.npz")}
+PARTS = {"a.npz": npz(**STATE), "b.npz": npz(**STATE)}
+
+
+def replaced(option, path, other):
+    return [f"command line: {option}: '{path}' is also given as {other}, and would be replaced: pass another file"]
+
+
+REPLACED = [
+    ("tensors by their golden", {"in.npz": npz(**NHD)}, "golden --input in.npz --layout nhd --out ./in.npz",
+     replaced("--out", "./in.npz", "--input")),
+    ("tensors by an example of a candidate", {"in.npz": npz(**NHD)},
+     "golden --input in.npz --layout nhd --out g.npz --candidate in.npz",
+     replaced("--candidate", "in.npz", "--input")),
+    ("recorded requests", {"s.json": scenario(), "r.npz": HEADER + ROW},
+     "golden s.json --requests r.npz --out r.npz", replaced("--out", "r.npz", "--requests")),
+    ("cache by a converted one", {"in.npz": npz(**NHD)}, "convert in.npz --from nhd --to hnd --out in.npz",
+     replaced("--out", "in.npz", "FILE")),
+    ("part by the merged output", PARTS, "merge a.npz b.npz --out b.npz", replaced("--out", "b.npz", "PART")),
+    ("candidate by a report", {**G, "c.npz": npz(**STATE)}, "verify g.npz c.npz --junit c.npz",
+     replaced("--junit", "c.npz", "CANDIDATE")),
+    ("golden by a small case", {**G, "c.npz": npz(**STATE)}, "reduce g.npz c.npz --out g.npz",
+     replaced("--out", "g.npz", "GOLDEN")),
+    # The file that `reduce` writes without --out.
+    ("candidate by a small case of no name", {**G, "reduced.npz": npz(o=np.zeros((1, 4, 8), np.float32))},
+     "reduce g.npz reduced.npz",
+     ["command line: --out: 'reduced.npz' is read by this command, and would be replaced: pass another file"]),
+    ("array by its conversion", {"x.npy": npy(np.ones(3, np.float32))}, "dtype x.npy ./x.npy --from f32 --to bf16",
+     replaced("OUT", "./x.npy", "IN")),
+    ("two outputs in one file", {"m.json": "{}", "s.json": scenario()}, "stage s.json --out o.npy --registers ./o.npy",
+     replaced("--registers", "./o.npy", "--out")),
+    ("folder in the place of a golden", {"s.json": scenario(), "g.npz/x": ""}, "golden s.json --out g.npz",
+     ["g.npz: is a folder: name a file in it"]),
+]
+
+# An option without an effect is an error: its user believes that it has one.
+IN = {"in.npz": npz(**NHD)}
+ON_NHD = "golden --input in.npz --layout nhd --out g.npz"
+IDLE = [
+    ("head size of a layout that has an axis for it", IN, ON_NHD + " --head-size 4",
+     ["command line: --head-size: has no effect with --layout nhd: remove it, or pass a layout with one axis for heads "
+      "and elements, such as lmcache"]),
+    ("sizes that neither layout uses", IN,
+     "convert in.npz --from nhd --to hnd --value-size 4 --head-size 4 --out g.npz",
+     [f"command line: {option}: has no effect with layouts 'nhd' and 'hnd': remove it"
+      for option in ("--value-size", "--head-size")]),
+    ("table of a layout that has none", {}, "layout show hf --token 2 --table 1,2",
+     ["command line: --table: has no effect with layout 'hf', which has no table: remove it"]),
+    ("accuracy of no output", IN, ON_NHD + " --inputs-only --accuracy fast",
+     ["command line: --accuracy: has no effect with --inputs-only: remove it, or pass it when you compute the golden "
+      "output"]),
+    ("type of no candidate", IN, ON_NHD + " --candidate-dtype bf16",
+     ["command line: --candidate-dtype requires --candidate: see 'kvscope golden --help'"]),
+    ("window of no size", IN, ON_NHD + " --mask sliding_window",
+     ["command line: --mask: sliding_window needs the size of the window: pass --window-left N, the number of keys "
+      "before the query's position that it sees"]),
+    ("budget of a fixed tolerance", {**G, "c.npz": npz(**STATE)}, "verify g.npz c.npz --profile torch --explain",
+     ["command line: --explain: has no effect with --profile, whose tolerance is no sum of rounding errors: remove one "
+      "of the two"]),
+    ("shape beside a cache", IN, "lint in.npz --layout nhd --cache-shape 6,2,2,4",
+     ["command line: --cache-shape: has no effect: the file has the cache, k_cache [6, 2, 2, 4]; remove the option"]),
+    ("time limit without a command", {**G, "c.npz": npz(**STATE)}, "reduce g.npz c.npz --time-limit 5",
+     ["command line: --time-limit requires --command: see 'kvscope reduce --help'"]),
+    ("output of a wider type than its file", {**G, "c.npz": npz(o=np.ones((1, 4, 8), np.float16))},
+     "verify g.npz c.npz --candidate-dtype f32",
+     ["c.npz: candidate 'o': is f16, which cannot hold the f32 output that --candidate-dtype states: save the output in "
+      "the type that the kernel wrote, and remove the option"]),
+    ("arithmetic compared bit for bit", {**G, "c.npz": npz(o=np.ones((1, 4, 8), np.float32))},
+     "verify g.npz c.npz --exact o",
+     ["c.npz: candidate 'o': is f32 [1, 4, 8], the golden f64 [1, 4, 8]: data that a kernel only moves has the same type "
+      "and shape; compare the result of arithmetic without --exact"]),
 ]
 
 LAYOUTS = [
@@ -547,10 +620,16 @@ LAYOUTS = [
     ("caches of integers",
      *golden("nhd", NHD, {"k_cache": np.ones((6, 2, 2, 4), np.uint16), "v_cache": np.ones((6, 2, 2, 4),
       np.uint16)}),
-     ["in.npz: k_cache: is u16: say which floats its bit patterns are, by the ending of its name (_bf16, _f16, "
-      "_e4m3, _e5m2)",
-      "in.npz: v_cache: is u16: say which floats its bit patterns are, by the ending of its name (_bf16, _f16, "
-      "_e4m3, _e5m2)"]),
+     ["in.npz: k_cache: is u16: which floats are its bit patterns? Pass --cache-dtype bf16, or end its name in _bf16 or "
+      "_f16",
+      "in.npz: v_cache: is u16: which floats are its bit patterns? Pass --cache-dtype bf16, or end its name in _bf16 or "
+      "_f16"]),
+    ("bytes in the place of floats", *golden("nhd", NHD, {"q": np.ones((2, 4, 4), np.uint8)}),
+     ["in.npz: q: is u8: which floats are its bit patterns? Pass --query-dtype e4m3, or end its name in _e4m3 or _e5m2"]),
+    ("queries of bytes, stated as bf16", *golden("nhd", NHD, {"q": np.ones((2, 4, 4), np.uint8)}, "--query-dtype bf16"),
+     ["in.npz: q: is u8, which holds no bf16 bit patterns"]),
+    ("integers in the place of floats", *golden("nhd", NHD, {"q": np.ones((2, 4, 4), np.int32)}),
+     ["in.npz: q: is i32: allowed are floats, and their bit patterns in u8 or u16"]),
     ("table of floats", *golden("nhd", NHD, {"block_table": np.ones((2, 3))}),
      ["in.npz: block_table: is f64; an index tensor is i32, u32, i64 or u64"]),
     ("table with a row too few", *golden("nhd", NHD, {"block_table": NHD["block_table"][:1]}),
@@ -745,6 +824,62 @@ QUESTION = [
      ["command line: --token: 'last' is not a valid number: see 'kvscope explain --help'"]),
 ]
 
+# Words of frameworks and of other engines, and of the pages: the message names kvscope's.
+def not_a_value(option, word, ours, command):
+    return [f"command line: {option}: '{word}' is not a valid value: did you mean \"{ours}\"? See 'kvscope {command} --help'"]
+
+
+def axes(*texts):
+    return "golden --input in.npz --out g.npz " + " ".join(f"--axes {shlex.quote(text)}" for text in texts)
+
+
+OTHER_WORDS = [
+    ("layout in capitals", IN, "golden --input in.npz --layout NHD --out g.npz", not_a_value("--layout", "NHD", "nhd", "golden")),
+    *((f"type called {word}", IN, ON_NHD + f" --cache-dtype {word}", not_a_value("--cache-dtype", word, ours, "golden"))
+      for word, ours in [("bfloat16", "bf16"), ("half", "f16"), ("fp8", "e4m3"), ("float8_e4m3fn", "e4m3"),
+                         ("fp8_e5m2", "e5m2"), ("BF16", "bf16"), ("int8", "i8")]),
+    ("base called 2", IN, ON_NHD + " --lse-base 2", not_a_value("--lse-base", "2", "two", "golden")),
+    ("number outside of a range", G, "verify g.npz g.npz --ex2-error 2",
+     ["command line: --ex2-error: 2 is not a number from 0 to 1: see 'kvscope verify --help'"]),
+    ("word in the place of a number", G, "verify g.npz g.npz --tile-keys abc",
+     ["command line: --tile-keys: abc is not a number from 1 to 1073741824: see 'kvscope verify --help'"]),
+    ("layout in the place of an expression", {}, "layout nhd",
+     ["command line: EXPR: 'nhd' is the layout of a cache: 'kvscope layout show nhd' prints it"]),
+    ("no command of layout", {}, "layout detetc",
+     ["command line: EXPR: 'detetc' is no layout expression such as '(8,4):(4,1)', and no command of 'kvscope layout': did "
+      "you mean \"detect\"?"]),
+    ("axes by the words of the pages", IN, axes("k=[block, page_row, head, head_dim]", "v=[N, P, H, D]"),
+     ["command line: --axes 'k=[block, page_row, head, head_dim]': 'page_row' is not an axis: did you mean \"slot\"?",
+      "command line: --axes 'k=[block, page_row, head, head_dim]': 'head_dim' is not an axis: did you mean \"dim\"?",
+      "command line: --axes 'v=[N, P, H, D]': 'N' is not an axis: did you mean \"block\"?",
+      "command line: --axes 'v=[N, P, H, D]': 'P' is not an axis: did you mean \"slot\"?",
+      "command line: --axes 'v=[N, P, H, D]': 'H' is not an axis: did you mean \"head\"?",
+      "command line: --axes 'v=[N, P, H, D]': 'D' is not an axis: did you mean \"dim\"?"]),
+    ("axes of no meaning", IN, axes("k=[block, quark, gluon, dim]"),
+     ["command line: --axes 'k=[block, quark, gluon, dim]': 'quark' and 'gluon' are not axes: choose of block, slot, token, "
+      "seq, position, head, dim, dim/x, x, latent, rope, kv, layer, 1, group, row, head*dim, block*kv, dim+vdim, query"]),
+    ("K described twice", IN, axes("k=[block, slot, head, dim]", "k=[block, slot, head, dim]"),
+     ["command line: --axes: k= is given twice: describe each part of the cache once"]),
+    ("part in capitals, and the name of a tensor", IN, axes("K=[block, slot, head, dim]", "v_cache=[block, slot, head, dim]"),
+     ["command line: --axes: 'K' is not a part of a cache: write k=[...], or K:k=[...] for a tensor of that name",
+      "command line: --axes: 'v_cache' is not a part of a cache: write v=[...], or v_cache:v=[...] for a tensor of that name"]),
+    ("scales without a name", IN, axes("k=[block, slot, head, dim]", "k_scales=[block]"),
+     ["command line: --axes: k_scales= needs the name of the tensor: write NAME:k_scales=[...]"]),
+    ("V without K", IN, axes("v=[block, slot, head, dim]"), ["command line: --axes: no tensor holds k"]),
+    ("K without V", IN, axes("k=[block, slot, head, dim]"),
+     ["in.npz: --axes: describes K only, and the file has v_cache: pass the axes of V too, such as --axes 'v=[block, slot, "
+      "head, dim]'",
+      "in.npz: --layout: the tensors fit 'nhd' and 'hnd': pass --layout nhd or --layout hnd"]),
+    ("folder in the place of tensors", {"tensors/x": ""}, "golden --input tensors --layout nhd --out g.npz",
+     ["tensors: is a folder: name a file in it"]),
+    ("file without an ending", {"tensors": "x"}, "golden --input tensors --layout nhd --out g.npz",
+     ["tensors: has no ending; endings of bundles are .safetensors, .npz and .npy"]),
+    ("several tensors cut off",
+     {"in.safetensors": safetensors({"a": ("F32", [4], bytes(16)), "b": ("F32", [4], bytes(16)),
+                                     "c": ("F32", [4], bytes(16))})[:-24]}, "golden --input in.safetensors --layout nhd --out g.npz",
+     ["in.safetensors: tensor 'b': data_offsets [16, 32] run past the 24 bytes of data: truncated"]),
+]
+
 SMALL_COMMANDS = [
     ("layout cut off", {}, "layout (8,4):(4",
      ["layout \"(8,4):(4\": column 9: expected ',' or ')'\n  (8,4):(4\n          ^"]),
@@ -767,19 +902,25 @@ SMALL_COMMANDS = [
      ["in.npy: does not begin with \\x93NUMPY: not an npy file; write it with numpy.save"]),
     ("array into no folder",
      {"in.npy": npy(np.ones(3, np.float32))}, "dtype in.npy no/such/out.npy --from f32 --to bf16",
-     ["no/such/out.npy: cannot be written: No such file or directory"]),
+     ["no/such/out.npy: cannot be written: the folder 'no/such' does not exist"]),
 ]
 
 
 # --- running --------------------------------------------------------------------------------------------------------
 
 def listing(folder):
-    return sorted(os.path.relpath(os.path.join(where, name), folder)
-                  for where, folders, files in os.walk(folder) for name in folders + files)
+    """The folders, and the files with their bytes."""
+    found = []
+    for where, folders, files in os.walk(folder):
+        found += [(os.path.relpath(os.path.join(where, name), folder), None) for name in folders]
+        for name in files:
+            with open(os.path.join(where, name), "rb") as file:
+                found.append((os.path.relpath(file.name, folder), file.read()))
+    return sorted(found)
 
 
 def call(files, command):
-    """What the program did with these files, and the names in its folder before and after."""
+    """What the program did with these files, and what is in its folder before and after."""
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
             path = os.path.join(folder, name)
@@ -827,6 +968,15 @@ class BadInput(unittest.TestCase):
 
     def test_command_lines(self):
         self.check(COMMAND_LINE)
+
+    def test_words_of_other_programs(self):
+        self.check(OTHER_WORDS)
+
+    def test_options_without_an_effect(self):
+        self.check(IDLE)
+
+    def test_files_that_would_be_replaced(self):
+        self.check(REPLACED)
 
     def test_scenario_files(self):
         self.check(SCENARIO_FILE)

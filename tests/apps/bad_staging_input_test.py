@@ -176,7 +176,7 @@ TMA_COPY = [
     ("copy into no folder",
      {"m.json": tensor_map(), "d.npy": npy(np.zeros(2560, np.uint8))},
      "tma copy m.json --data d.npy --at 0,0 --out no/such/o.npy",
-     ["no/such/o.npy: cannot be written: No such file or directory"]),
+     ["no/such/o.npy: cannot be written: the folder 'no/such' does not exist"]),
 ]
 
 STAGING_FIELDS = [
@@ -385,7 +385,7 @@ STAGE = [
      {"s.json": staged({"cache": {"dtype": "f32"}})}, "stage s.json --registers r.npy",
      ["--registers: mma.sync reads elements of 8 and 16 bits, and these have 32: a kernel converts them"]),
     ("image into no folder", {"s.json": staged()}, "stage s.json --out no/such/o.npy",
-     ["no/such/o.npy: cannot be written: No such file or directory"]),
+     ["no/such/o.npy: cannot be written: the folder 'no/such' does not exist"]),
     ("V of an MLA cache",
      {"s.json": scenario({"model": {"preset": "tiny", "is_mla": True, "kv_heads": 1, "value_size": 6},
                           "attention": {"scale": 0.3}})},

@@ -206,7 +206,7 @@ class WithoutNvcc(unittest.TestCase):
                                              "one CTA\n"), done.stderr)
         done = run("cuda", "--jobs", "257", CUDA_PROGRAM)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("--jobs: Value 257 not in range 1 to 256", done.stderr)
+        self.assertIn("--jobs: 257 is not a number from 1 to 256", done.stderr)
 
     def test_the_sum_of_matrix_instructions_is_that_of_the_option_and_is_stated(self):
         with tempfile.TemporaryDirectory() as folder:

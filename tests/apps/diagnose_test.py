@@ -321,7 +321,7 @@ class Command(Folder):
         self.assertEqual(set(report), {"kvscope_diagnosis", "candidate_passes", "hypotheses", "failing_rows", "correct_rows",
                                        "certain", "of_groups", "explanations", "nearest", "pattern"})
         pattern = report["pattern"]
-        self.assertEqual(set(pattern), {"rows", "failing_rows", "only_nan", "no_numbers", "lse_correct", "words", "sequences",
+        self.assertEqual(set(pattern), {"rows", "failing_rows", "only_nan", "no_numbers", "only_zeros", "lse_correct", "words", "sequences",
                                         "heads", "dims", "failing_rows_of_sequence", "failing_rows_of_head", "visible_keys"})
         self.assertEqual((pattern["only_nan"], pattern["no_numbers"], pattern["lse_correct"]), (False, False, False))
         self.assertEqual(sum(row["rows"] for row in pattern["visible_keys"]), pattern["rows"])

@@ -543,7 +543,7 @@ class Verdicts(Folder):
     def test_an_output_under_another_name_is_compared_and_diagnosed(self):
         right, wrong = attention(self.batch)[:2], self.mutations()["scale 1 % off"]
         for (o, lse), code in [(right, 0), (wrong, 1)]:
-            for o_name, lse_name in [("out", "softmax_lse"), ("output", "lse"), ("out_f16", "softmax_lse")]:
+            for o_name, lse_name in [("out", "softmax_lse"), ("output", "lse"), ("out_f16", "softmax_lse"), ("o", "logsumexp")]:
                 array = to_bits("f16", o).view(np.uint16) if o_name == "out_f16" else o.astype(np.float32)
                 np.savez(self.path("candidate.npz"), **{o_name: array, lse_name: lse.astype(np.float32)})
                 arguments = (self.path("golden.npz"), self.path("candidate.npz"))
@@ -551,13 +551,37 @@ class Verdicts(Folder):
                 self.assertEqual((done.returncode, done.stderr), (code, ""), done.stdout)
                 name = o_name.split("_")[0]
                 note = f"note: candidate '{name}' is compared as 'o'\n"
-                self.assertIn(note, done.stdout)
+                self.assertEqual(note in done.stdout, name != "o")
                 self.assertIn("lse: bound", done.stdout)
-                self.assertEqual("note: candidate 'softmax_lse' is compared as 'lse'\n" in done.stdout,
-                                 lse_name == "softmax_lse")
+                self.assertEqual(f"note: candidate '{lse_name}' is compared as 'lse'\n" in done.stdout, lse_name != "lse")
                 diagnosis = kvscope("diagnose", *arguments)
                 self.assertEqual((diagnosis.returncode, diagnosis.stderr), (code, ""), diagnosis.stdout)
-                self.assertIn(note, diagnosis.stdout)
+                self.assertEqual(note in diagnosis.stdout, name != "o")
+
+    def test_says_that_the_golden_itself_is_not_finite(self):
+        with np.load(self.path("input.npz")) as file:
+            arrays = dict(file)
+        block = arrays["block_table"][0, 0]
+        for name, place, cause in [("k_cache", (block, 0, 0, 1), "q is, or K of a token that it sees is"),
+                                   ("v_cache", (block, 0, 0, 1), "V of a token that it sees is"),
+                                   ("q", (0, 0, 1), "q is, or K of a token that it sees is")]:
+            for value in (np.nan, np.inf):
+                changed = {**arrays, name: arrays[name].copy()}
+                changed[name][place] = value
+                np.savez(self.path("not_finite.npz"), **changed)
+                done = kvscope("golden", "--input", self.path("not_finite.npz"), "--layout", "nhd", "--out",
+                               self.path("golden_nan.npz"))
+                with np.load(self.path("golden_nan.npz")) as file:
+                    o, lse = file["o"], file["lse"]
+                rows = int((~np.isfinite(o).all(2)).sum())
+                query, head = np.argwhere(~np.isfinite(o).all(2))[0]
+                said = f"{rows} of {o[..., 0].size} rows of o are NaN or infinite, the first at query {query}, head {head}: "
+                self.assertEqual((done.returncode, done.stderr), (0, f"kvscope: warning: {said}{cause}\n"))
+                np.savez(self.path("nan_candidate.npz"), o=o, lse=lse)
+                verified = kvscope("verify", self.path("golden_nan.npz"), self.path("nan_candidate.npz"))
+                self.assertEqual(verified.returncode, 0)
+                self.assertIn(f"note: the golden: {said}{cause}. A candidate needs NaN or infinities at the same elements\n",
+                              verified.stdout)
 
     def test_compares_bit_for_bit_when_asked(self):
         o, lse = attention(self.batch)[:2]

@@ -589,6 +589,29 @@ class Detect(Folder):
             done = kvscope("layout", "detect", "in.npz", "out.npz", cwd=self.folder)
             self.assertEqual(done.returncode, 0)
             self.assertRegex(done.stdout.splitlines()[0], f"^fits  {layout} +.*; the candidate passes, ")
+            np.save(os.path.join(self.folder, "mine.npy"), o.astype(np.float32))  # whatever the file is called
+            self.assertTrue(self.fits("in.npz", "mine.npy")[layout]["candidate_passes"])
+
+    def test_a_layout_without_a_table_needs_no_blocks_of_one(self):
+        # The default table names block 5 of 6.
+        for layout in ("hf", "dense", "varlen"):
+            done = kvscope("layout", "show", layout, "--token", "2", "--blocks", "4")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = kvscope("layout", "show", "nhd", "--token", "2", "--blocks", "4")
+        self.assertEqual((done.returncode, done.stderr), (2, "kvscope: --table 5 is outside [0, 4): pass --blocks\n"))
+
+    def test_lint_and_convert_name_the_layout_that_the_tensors_fit(self):
+        cache = Cache(42, heads=2, page=4)
+        self.save("in.npz", {**LAYOUTS["nhd"][0](cache), **queries_of(cache)[1]})
+        self.assertEqual(kvscope("lint", "in.npz", "--layout", "nhd", cwd=self.folder).returncode, 0)
+        done = kvscope("lint", "in.npz", "--layout", "vllm", cwd=self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("note: the tensors fit 'nhd': pass --layout nhd\n", done.stdout)
+        done = kvscope("convert", "in.npz", "--from", "vllm", "--to", "sglang", "--out", "out.npz", cwd=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertTrue(done.stderr.endswith("kvscope: in.npz: --from: the tensors fit 'nhd': pass --from nhd\n"), done.stderr)
+        done = kvscope("convert", "in.npz", "--from", "nhd", "--to", "mla", "--out", "out.npz", cwd=self.folder)
+        self.assertNotIn("the tensors fit", done.stderr)  # the target is at fault
 
     def test_names_the_nearest_when_none_fits(self):
         cache = Cache(41)

@@ -62,7 +62,7 @@ class Options(unittest.TestCase):
                     self.assertEqual(done.returncode, 2, done.stdout)
                     self.assertEqual(done.stdout, "")
                     self.assertRegex(done.stderr, rf"command line: {option}: {value} (is outside \[-?\d+, \d+\]|is below -?\d+)"
-                                     rf"|{option}: Value {value} not in range"
+                                     rf"|{option}: {value} is not a number from "
                                      rf"|{option}: '{value}' is not a (whole number|number of seconds) from \d")
         self.assertGreater(count, 150)
 

@@ -156,10 +156,37 @@ class Reduce(unittest.TestCase):
 
     def test_a_kernel_that_writes_nothing_is_a_failure_of_its_own(self):
         report = self.reduce("silent.npz", "silent")
-        self.assertTrue(report["failure"].startswith("unusable output: "), report["failure"])
+        self.assertEqual(report["failure"], "unusable output: the command did not write the file {candidate}")
+        self.assertEqual(report["notes"], ["every run failed in this way, however small its inputs: check that the "
+                                           "command works on this machine at all"])
+
+    def test_a_kernel_may_write_an_array_file(self):
+        output = self.path("array.npy")
+        np.save(output, np.zeros((3, 4, 8), np.float32))
+        kernel = ("import sys, numpy as np; t = np.load(sys.argv[1]); "
+                  "np.save(sys.argv[2], np.zeros(t[\"q\"].shape, np.float32))")
+        with open(self.path("zeros.py"), "w", encoding="utf-8") as file:
+            file.write(kernel)
+        report = json.loads(fine("reduce", self.path("golden.npz"), output, "--command",
+                                 f"/usr/bin/python3 {self.path('zeros.py')} {{inputs}} {{candidate}}", "--out",
+                                 self.path("from_array.npz"), "--json"))
+        self.assertTrue(report["failure"].startswith("wrong output: o: bound: 1 of 1 elements"), report["failure"])
 
     def test_what_cannot_be_reduced_is_an_error(self):
+        wrong, right, of_shape = map(self.path, ("wrong_output.npz", "right_output.npz", "of_shape.npz"))
+        for out, fault in ((wrong, "swap"), (right, "")):
+            os.system(self.command(fault).format(inputs=self.path("inputs.npz"), candidate=out))
+        np.savez(of_shape, o=np.zeros((3, 4, 7), np.float32))
         for arguments, said in (
+                # A command that cannot be started fails for every case in the same way.
+                (["--command", "no_such_program {inputs} {candidate}"], "--command: cannot be run: exit code 127: "),
+                (["--command", self.path("inputs.npz") + " {inputs} {candidate}"],
+                 "--command: cannot be run: exit code 126: "),
+                # The candidate states the failure.
+                ([wrong, "--command", "exit 3; true {inputs} {candidate}"],
+                 "--command: ends in another way than CANDIDATE, which is a wrong output: exit code 3"),
+                ([right, "--command", self.command("swap")], "the candidate passes: there is no failure to reduce"),
+                ([of_shape, "--command", self.command("swap")], "cannot be compared: candidate"),
                 (["--command", self.command()], "passes: there is no failure to reduce"),
                 (["--command", "true"], "needs the words {inputs} and {candidate}"),
                 ([], "CANDIDATE: is required without --command"),

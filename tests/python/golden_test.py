@@ -95,6 +95,88 @@ def test_faults_of_arguments_are_collected():
         kv.Problem.vllm(q.astype(complex), cache, block_table=table, seq_lens=lengths)
 
 
+# A keyword that is dropped in silence looks as if it had an effect.
+@pytest.mark.parametrize("call", [
+    lambda g, out, kw: kv.verify(out, g, **kw), lambda g, out, kw: kv.diagnose(out, g, **kw),
+    lambda g, out, kw: kv.assert_close(out, g, **kw), lambda g, out, kw: kv.lint(tensors(), "vllm", **kw),
+    lambda g, out, kw: kv.convert(tensors(), "vllm", "flashinfer", **kw), lambda g, out, kw: kv.detect(tensors(), **kw),
+    lambda g, out, kw: kv.Problem.vllm(**tensors(), **kw), lambda g, out, kw: kv.Problem.of("vllm", tensors(), **kw)])
+def test_a_keyword_that_no_function_has_is_an_error(call):
+    g = kv.golden(problem())
+    with pytest.raises(kv.InputError, match="no_such_option"):
+        call(g, g.o.astype(np.float32), dict(no_such_option=3))
+
+
+def tensors():
+    q, cache, table, lengths = inputs()
+    return dict(q=q, kv_cache=cache, block_table=table, seq_lens=lengths)
+
+
+@pytest.mark.parametrize("options,said", [
+    (dict(window_left=3), 'window_left: has no effect with mask="causal"'),
+    (dict(window_right=3, mask="none"), 'window_right: has no effect with mask="none"'),
+    (dict(chunk=4), 'chunk: has no effect with mask="causal": leave it out, or pass mask="chunked"'),
+    (dict(mask="none", alignment="top_left"), 'alignment: has no effect with mask="none"'),
+    (dict(mask="sliding_window"), "mask: sliding_window needs the size of the window: pass window_left"),
+    (dict(head_size=8), "head_size: has no effect in layout 'vllm'"),
+    (dict(value_size=8), "value_size: has no effect in layout 'vllm'"),
+    (dict(sof_cap=30.0), "sof_cap: is no option of a problem: did you mean 'soft_cap'?")])
+def test_an_option_without_an_effect_is_an_error(options, said):
+    with pytest.raises(kv.InputError) as caught:
+        kv.Problem.vllm(**tensors(), **options)
+    assert said in str(caught.value) and caught.value.faults
+    assert kv.Problem.vllm(**tensors(), mask="sliding_window", window_left=3).about["conventions"]["window_left"] == 3
+
+
+def test_options_of_a_verdict_are_those_of_the_command_line():
+    g = kv.golden(problem())
+    out = g.o.astype(np.float32)
+    total = lambda **options: kv.verify(out, g, **options).errors.ratio.max()  # noqa: E731
+    for options in (dict(ex2_error=1e-2), dict(accumulator_bits=8, probabilities="bf16")):
+        assert total(**options) < total(probabilities=options.get("probabilities", "f32")), options  # a wider bound
+    assert total(tile_keys=64) >= total()
+    assert kv.verify(out, g, row_sum="exact").passed
+    for options, said in [(dict(ex2_error=2.0), "ex2_error: is 2: pass a number from 0 to 1"),
+                          (dict(tile_keys=0), "tile_keys: is 0: pass a number from 1 to 1073741824"),
+                          (dict(accumulator_bits=3), "accumulator_bits: is 3: pass a number from 4 to 24"),
+                          (dict(row_sum="both"), "row_sum: is 'both': pass exact or rounded"),
+                          (dict(p_dtype="bf16"), "p_dtype: is no option of a verdict: did you mean 'probabilities'?"),
+                          (dict(profile="vlm"), "profile is 'vlm': pass one of flashattention, flashinfer, vllm")]:
+        with pytest.raises(kv.InputError) as caught:
+            kv.verify(out, g, **options)
+        assert said in str(caught.value)
+    with pytest.raises(kv.InputError, match="cannot hold the f32 output"):
+        kv.verify(out.astype(np.float16), g, output="f32")
+
+
+def test_messages_have_the_names_of_arguments_and_say_what_to_pass():
+    t = tensors()
+    for call, said in [
+            (lambda: kv.Problem.vllm(**t, foo=np.ones(3)), 'Pass ignore=["foo"] to leave it out'),
+            (lambda: kv.Problem.mla(t["q"], t["kv_cache"][:, 0, :, 0], block_table=t["block_table"], cache_seqlens=t["seq_lens"]),
+             "value_size: is missing: an MLA row"),
+            (lambda: kv.lint(t, "vlm"), "layout: 'vlm' is not a layout: did you mean 'vllm'?"),
+            (lambda: kv.lint(t), "layout is missing: pass its name, kv.lint(tensors, \"vllm\"); the tensors fit 'vllm'"),
+            (lambda: kv.convert(t, "vllm", "flashinfr"), "to: 'flashinfr' is not a layout: did you mean 'flashinfer'?"),
+            (lambda: kv.convert(t, "vllm", "mla"), "to: layout 'mla' stores V as the first elements of K"),
+            (lambda: kv.golden(t), "the problem is dict: make it with the constructor of the layout"),
+            (lambda: kv.Problem(t), "Problem(...) is not called: a problem is made by the constructor of its layout"),
+            (lambda: kv.verify(None, kv.golden(problem())), "out is NoneType: pass the kernel's output as an array")]:
+        with pytest.raises(kv.InputError) as caught:
+            call()
+        assert said in str(caught.value) and "--" not in str(caught.value)
+        assert all("--" not in where + text for where, text in caught.value.faults)
+    assert "--" not in kv.lint(t, "vllm").text and "pass vector_read" in kv.lint(t, "vllm").text
+
+
+def test_a_golden_that_is_not_finite_warns():
+    t = tensors()
+    t["kv_cache"][t["block_table"][0, 0], 1, 0, 0, 2] = np.nan
+    with pytest.warns(kv.NonFiniteWarning, match="2 of 16 rows of o are NaN or infinite, the first at query 0, head 0: V of"):
+        g = kv.golden(kv.Problem.vllm(**t))
+    assert any("the golden: 2 of 16 rows" in note for note in kv.verify(g.o, g).report["notes"])
+
+
 def test_lint_finds_a_block_twice_and_an_entry_outside():
     q, cache, table, lengths = inputs()
     assert kv.lint(kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths))

@@ -1,4 +1,5 @@
 // Golden outputs, verdicts and diagnoses.
+#include <fmt/format.h>
 #include <pybind11/numpy.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "core/golden/verdict/compare.h"
 #include "core/golden/verdict/compare_report.h"
 #include "core/golden/verdict/golden_terms.h"
+#include "core/golden/verdict/tolerance.h"
 
 namespace kvscope::python {
 namespace {
@@ -37,6 +39,15 @@ DType type_of(const char* key, const std::string& text) {
   return *type;
 }
 
+template <class T>
+std::optional<T> in_range(const py::dict& options, const char* key, T least, T most) {
+  const std::optional<T> value = option<T>(options, key);
+  if (value && !(*value >= least && *value <= most)) {
+    throw InputError("arguments", key, fmt::format("is {}: pass a number from {} to {}", *value, least, most));
+  }
+  return value;
+}
+
 golden::StatedRounding rounding_of(const py::dict& options) {
   golden::StatedRounding rounding;
   if (const auto type = option<std::string>(options, "output")) rounding.output = type_of("output", *type);
@@ -45,6 +56,16 @@ golden::StatedRounding rounding_of(const py::dict& options) {
   }
   if (const auto type = option<std::string>(options, "partials")) rounding.partials = type_of("partials", *type);
   if (const auto type = option<std::string>(options, "inputs")) rounding.inputs = type_of("inputs", *type);
+  rounding.ex2_error = in_range(options, "ex2_error", 0.0, 1.0);
+  rounding.tile_keys =
+      in_range(options, "tile_keys", std::int64_t{1}, std::int64_t{1} << 30).value_or(rounding.tile_keys);
+  rounding.accumulator_bits = in_range(options, "accumulator_bits", 4, 24).value_or(rounding.accumulator_bits);
+  if (const auto from = option<std::string>(options, "row_sum")) {
+    if (*from != "exact" && *from != "rounded") {
+      throw InputError("arguments", "row_sum", "is '" + *from + "': pass exact or rounded");
+    }
+    rounding.row_sum = *from == "exact" ? attention::RowSum::exact : attention::RowSum::rounded;
+  }
   return rounding;
 }
 
@@ -144,6 +165,8 @@ void bind_golden(py::module_& module) {
   module.def("judge", &judge_and_report);
   module.def("errors", &errors);
   module.def("bounds", &bounds);
+  module.def("profile_names", &golden::profile_names);
+  module.def("non_finite_rows", [](const std::shared_ptr<Bundle>& bundle) { return golden::non_finite_rows(*bundle); });
 }
 
 }  // namespace kvscope::python

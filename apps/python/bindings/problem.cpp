@@ -200,6 +200,13 @@ void bind_problem(py::module_& module) {
   module.def("convert", &convert);
   module.def("detect", &detect);
   module.def("layout_names", &golden::layout_names);
+  module.def("sizes_used", [](const std::string& layout) {
+    const golden::LayoutDescription* found = golden::find_layout(layout);
+    py::dict used;
+    used["head_size"] = found != nullptr && found->has_axis("head*dim");
+    used["value_size"] = found != nullptr && found->needs_value_size();
+    return used;
+  });
 }
 
 }  // namespace kvscope::python

@@ -2,7 +2,24 @@
 from __future__ import annotations
 
 import builtins
+import re
 from typing import Sequence
+
+_OTHER_NAMES = {"k_scales": "k_scales_order", "v_scales": "v_scales_order", "candidate_dtype": "output",
+                "p_dtype": "probabilities", "from": "source"}
+
+
+def as_arguments(text: str) -> str:
+    """A message of the command line with the names of keyword arguments: "--soft-cap" -> "soft_cap". Commands in
+    backquotes stay."""
+    def argument(option: re.Match[str]) -> str:
+        name = option[1].replace("-", "_")
+        return _OTHER_NAMES.get(name, name)
+    parts = text.split("`")
+    for i in range(0, len(parts), 2):
+        parts[i] = re.sub(r"--ignore (\w+)", r'ignore=["\1"]', parts[i]).replace("command line rejected", "arguments rejected")
+        parts[i] = re.sub(r"(?<![\w-])--([a-z][a-z-]*)", argument, parts[i])
+    return "`".join(parts)
 
 
 class Error(Exception):
@@ -15,6 +32,9 @@ class Error(Exception):
 
 class InputError(Error, ValueError):
     """An argument or a file is wrong; the message names it, its value and what is allowed."""
+
+    def __init__(self, message: str, faults: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(as_arguments(message), [(as_arguments(where), as_arguments(text)) for where, text in faults])
 
 
 class GeometryError(Error, ValueError):
@@ -39,6 +59,10 @@ class OverflowError(Error, builtins.OverflowError):
 
 class DeviceMemoryWarning(UserWarning):
     """An array was copied from the memory of a device to host memory, in which kvscope reads it."""
+
+
+class NonFiniteWarning(UserWarning):
+    """The golden output is NaN or infinite in some rows, because values of the input are."""
 
 
 class DeviceError(Error, RuntimeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
+import warnings
 from typing import Any, Callable, Sequence
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from . import _core
 from ._arrays import as_kind, bundle_of, from_bundle, readable
 from ._drawn import Drawn
-from ._errors import InputError, KernelMismatch
+from ._errors import InputError, KernelMismatch, NonFiniteWarning
 from ._html import text
 from ._pictures_output import draw_golden, draw_verdict
+from ._options import ROUNDING, check_names
 from ._problem import Problem
 from ._svg import Drawing
 
@@ -67,9 +69,15 @@ class Golden(Drawn):
 def golden(problem: Problem, *, accuracy: str = "strict") -> Golden:
     """Computes the golden output. "strict": bit for bit the same everywhere; "fast": with an error that is part of the
     bounds, several times faster."""
+    if not isinstance(problem, Problem):
+        raise InputError(f"the problem is {type(problem).__name__}: make it with the constructor of the layout of your "
+                         "tensors, such as kv.Problem.vllm(q, kv_cache, block_table=..., seq_lens=...)")
     if accuracy not in ("strict", "fast"):
         raise InputError(f"accuracy is {accuracy!r}: pass \"strict\" or \"fast\"")
-    return Golden(problem, _core.golden(problem._core, accuracy == "fast"))
+    computed = _core.golden(problem._core, accuracy == "fast")
+    if rows := _core.non_finite_rows(computed):
+        warnings.warn(rows, NonFiniteWarning, stacklevel=2)
+    return Golden(problem, computed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,6 +170,11 @@ class Verdict(Drawn):
 def _judge(out: Any, g: Golden, lse: Any, dtype: str | None, options: dict[str, Any], diagnosis: str) -> Verdict:
     if not isinstance(g, Golden):
         raise InputError(f"the golden is {type(g).__name__}: pass the result of kv.golden(problem)")
+    check_names("a verdict", options, (*ROUNDING, "profile"))
+    if options.get("profile") not in (None, *_core.profile_names()):
+        raise InputError(f"profile is {options['profile']!r}: pass one of {', '.join(_core.profile_names())}")
+    if out is None or isinstance(out, (dict, tuple, str, Golden)):
+        raise InputError(f"out is {type(out).__name__}: pass the kernel's output as an array, and its lse as lse=")
     array = readable("out", out, dtype)
     if array.dtype not in ("f64", "f32", "f16", "bf16"):
         raise InputError(f"out has the element type {array.dtype}: an output is f64, f32, f16 or bf16; pass "
@@ -172,17 +185,18 @@ def _judge(out: Any, g: Golden, lse: Any, dtype: str | None, options: dict[str, 
 
 
 def verify(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, profile: str | None = None,
-           **rounding: str) -> Verdict:
+           **rounding: Any) -> Verdict:
     """Compares a kernel's output with the golden output, and diagnoses it if it fails. A wrong output raises nothing.
 
     out   [queries, query_heads, value_size] or [B, queries, heads, dims], in f64, f32, f16 or bf16
     lse   as the golden's, optional
-    rounding: output, probabilities, partials, inputs: types in which the kernel rounds, such as probabilities="bf16"
+    rounding: output, probabilities, partials, inputs: types in which the kernel rounds, such as probabilities="bf16";
+          ex2_error, tile_keys, accumulator_bits, row_sum: as `kvscope verify --help` describes them
     """
     return _judge(out, g, lse, dtype, {**rounding, "profile": profile}, "on failure")
 
 
-def diagnose(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, **rounding: str) -> Diagnosis:
+def diagnose(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, **rounding: Any) -> Diagnosis:
     """Names the fault behind a wrong output: `diagnose(out, g).causes[0]`."""
     found = _judge(out, g, lse, dtype, dict(rounding), "always").diagnosis
     assert found is not None
@@ -190,7 +204,7 @@ def diagnose(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, 
 
 
 def assert_close(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, profile: str | None = None,
-                 keep: str | os.PathLike[str] | None = None, **rounding: str) -> None:
+                 keep: str | os.PathLike[str] | None = None, **rounding: Any) -> None:
     """Raises KernelMismatch unless each element of `out` is within its error bound.
 
     The message has the verdict, the ranked causes, and the folder in which inputs, golden output and candidate were

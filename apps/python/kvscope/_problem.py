@@ -9,13 +9,12 @@ import numpy as np
 from . import _core
 from ._arrays import bundle_of, from_bundle, named
 from ._drawn import Drawn
-from ._errors import InputError
+from ._errors import InputError, as_arguments
 from ._layouts import LayoutConstructors
+from ._options import PROBLEM as _OPTIONS, check_names, check_used, similar
 from ._pictures_cache import draw_problem
 from ._svg import Drawing
 
-_OPTIONS = ("layer", "cache_dtype", "query_dtype", "granularity", "k_scales_order", "v_scales_order", "head_size",
-            "value_size", "scale", "ignore", "mask", "alignment", "window_left", "window_right", "chunk", "soft_cap", "lse_base", "empty_lse")
 
 
 def split_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -48,6 +47,9 @@ class Problem(LayoutConstructors, Drawn):
     """
 
     def __init__(self, core: _core.Problem, kind: str = "numpy") -> None:
+        if not isinstance(core, _core.Problem):
+            raise InputError("Problem(...) is not called: a problem is made by the constructor of its layout, such as "
+                             "kv.Problem.vllm(q, kv_cache, block_table=..., seq_lens=...), or by kv.Problem.of(layout, tensors)")
         self._core = core
         self._kind = kind
         self._about = core.describe()
@@ -59,6 +61,10 @@ class Problem(LayoutConstructors, Drawn):
         if not isinstance(copy, bool):
             raise InputError(f"copy is {copy!r}: pass True, or leave it out")
         tensors, options = split_options(given)
+        check_used(layout, options)
+        for name, value in tensors.items():  # a mistyped option is read as a tensor
+            if similar(name, _OPTIONS) and not hasattr(value, "shape"):
+                raise InputError(f"{name}: is no option of a problem: {similar(name, _OPTIONS)}", [(name, "is no option")])
         bundle, kind = bundle_of(tensors, copy)
         return cls(_core.Problem.make(bundle, {**options, "layout": layout}), kind)
 
@@ -122,13 +128,27 @@ class Problem(LayoutConstructors, Drawn):
                  for b, length in enumerate(self._about["key_lengths"])])
 
 
+def check_layout(argument: str, layout: str) -> None:
+    """InputError unless it is the name of a layout."""
+    names = _core.layout_names()
+    if layout not in names:
+        near = similar(layout, names) if isinstance(layout, str) else ""
+        raise InputError(f"{argument}: {layout!r} is not a layout: {near or 'kv.layouts() lists them'}")
+
+
+def _fitting(tensors: Mapping[str, Any]) -> str:
+    """For a message about a missing layout: those that the tensors fit."""
+    names = [fit.layout for fit in detect(tensors) if not fit.faults and not fit.needs]
+    return f"; the tensors fit {' and '.join(repr(name) for name in names)}" if names else ""
+
+
 class LintReport:
     """What lint found: `findings` are dicts with severity, rule, object, problem, range, next and value."""
 
     def __init__(self, report: dict[str, Any]) -> None:
         self.report = report
         self.findings: list[dict[str, Any]] = list(report["findings"])
-        self.text: str = report["text"]
+        self.text: str = as_arguments(report["text"])
 
     @property
     def faults(self) -> list[dict[str, Any]]:
@@ -150,7 +170,11 @@ def lint(problem: Problem | Mapping[str, Any], layout: str | None = None, *, vec
     if isinstance(problem, Problem):
         bundle, layout = problem._core.tensors, problem.about["layout"]
     else:
+        if layout is None:
+            raise InputError(f"layout is missing: pass its name, kv.lint(tensors, \"vllm\"){_fitting(problem)}")
         bundle, _ = bundle_of(problem)
+    check_names("lint", options, (*_OPTIONS, "vector_read", "tma", "causal"))
+    check_layout("layout", layout or "")
     return LintReport(_core.lint(bundle, {**options, "layout": layout or "", "vector_read": vector_read, "tma": tma,
                                           "causal": causal}))
 
@@ -165,8 +189,11 @@ def convert(cache: Mapping[str, Any] | Problem, source: str | None = None, to: s
         bundle, kind, source = cache._core.tensors, cache._kind, source or cache.about["layout"]
     else:
         bundle, kind = bundle_of(cache)
+    check_names("convert", options, (*_OPTIONS, "page_size"))
     if source is None or to is None:
         raise InputError("convert needs the names of two layouts: kv.convert(tensors, \"vllm\", \"flashinfer\")")
+    check_layout("source", source)
+    check_layout("to", to)
     result = _core.convert(bundle, {**options, "layout": source}, to, page_size, layer)
     return {name: from_bundle(result, name, kind) for name in result.names()}
 
@@ -188,6 +215,7 @@ class LayoutFit:
 
 def detect(tensors: Mapping[str, Any], out: Any = None, **options: Any) -> list[LayoutFit]:
     """All layouts, those that the tensors fit first. With a kernel's output `out`, `passed` tells which gives it."""
+    check_names("detect", options, _OPTIONS)
     bundle, _ = bundle_of(tensors)
     candidate = None if out is None else bundle_of({"o": out})[0]
     return [LayoutFit(fit) for fit in _core.detect(bundle, options, candidate)]

@@ -42,8 +42,13 @@ BundleFormat format_of(const std::filesystem::path& path) {
       ending == ".ckpt") {
     throw InputError(path.string(), "", fmt::format("'{}' is {}", ending, torch_save_advice(path)));
   }
+  if (std::error_code error; std::filesystem::is_directory(path, error)) {
+    throw InputError(path.string(), "", "is a folder: name a file in it");
+  }
   throw InputError(path.string(), "",
-                   fmt::format("ending '{}' names no bundle; endings are .safetensors, .npz and .npy", ending));
+                   ending.empty()
+                       ? std::string("has no ending; endings of bundles are .safetensors, .npz and .npy")
+                       : fmt::format("ending '{}' names no bundle; endings are .safetensors, .npz and .npy", ending));
 }
 
 std::string crc_text(const Tensor& tensor) {

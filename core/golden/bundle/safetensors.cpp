@@ -122,9 +122,10 @@ void check_coverage(std::vector<Entry>& entries, std::int64_t data_size, std::ve
   });
   std::int64_t at = 0;
   const Entry* before = nullptr;
+  bool is_truncated = false;
   for (const Entry& entry : entries) {
     const std::string where = fmt::format("tensor '{}'", entry.name);
-    if (entry.end > data_size) {
+    if (entry.end > data_size && !std::exchange(is_truncated, true)) {  // all further tensors are missing too
       faults.push_back({where, fmt::format("data_offsets [{}, {}] run past the {} bytes of data: truncated",
                                            entry.begin, entry.end, data_size)});
     }

@@ -51,7 +51,7 @@ Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
     of_head->assign(static_cast<std::size_t>(outputs.heads), 0);
   }
   pattern.dims.assign(static_cast<std::size_t>(outputs.dims), 0);
-  pattern.only_nan = pattern.no_numbers = true;
+  pattern.only_nan = pattern.no_numbers = pattern.only_zeros = true;
   pattern.lse_correct = !outputs.lse.empty();
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t query = problem.first_query(b); query < problem.first_query(b + 1); ++query) {
@@ -77,6 +77,8 @@ Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
         if (fails) {
           pattern.only_nan = pattern.only_nan && row.has_nan;
           pattern.no_numbers = pattern.no_numbers && !row.has_number;
+          pattern.only_zeros =
+              pattern.only_zeros && std::ranges::all_of(row.candidate.o, [](double x) { return x == 0; });
           pattern.lse_correct =
               pattern.lse_correct && attention::lse_within(outputs.lse_rounding, golden.terms, row.candidate.lse);
         }
@@ -86,6 +88,7 @@ Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
   }
   pattern.only_nan = pattern.only_nan && !failing.empty();
   pattern.no_numbers = pattern.no_numbers && !failing.empty();
+  pattern.only_zeros = pattern.only_zeros && !failing.empty();
   pattern.lse_correct = pattern.lse_correct && !failing.empty();
   // Finite rows tell more than rows of NaN; then the largest error first.
   std::stable_sort(failing.begin(), failing.end(), [](const OutputRow& a, const OutputRow& b) {

@@ -81,9 +81,20 @@ std::string without_numbers_text(const Diagnosis& d) {
   return text;
 }
 
+// Zeros are what an output holds before a kernel writes it. Faults that leave no key fit them too.
+std::string zeros_text(const Diagnosis& d) {
+  std::string text = "diagnosis  o of the failing rows holds only zeros: no cause is certain\n";
+  text += fmt::format("  look at  the store of o, the grid and the copy to the host: were these rows written?{}\n",
+                      d.pattern.lse_correct
+                          ? " lse is correct"
+                          : " If they were, the kernel found no key for them: lengths and number of tiles");
+  return text + others_text(d, "fits", 0, "");
+}
+
 // The best hypothesis that does not explain the output: excluded by the output, or the nearest one if none explains it.
 std::string nearest_text(const Diagnosis& d) {
-  if (d.nearest.empty() || (d.pattern.no_numbers && !d.explanations.empty())) return "";
+  const bool many_fit = d.pattern.no_numbers || (d.pattern.only_zeros && !d.certain);
+  if (d.nearest.empty() || (many_fit && !d.explanations.empty())) return "";
   const Explanation& next = d.nearest.front();
   const auto line = [&](const std::string& why) {
     return fmt::format("  {:<8} {}: {}\n", d.explanations.empty() ? "nearest" : "excluded", next.cause, why);
@@ -136,6 +147,7 @@ json::Value pattern_json(const FailurePattern& pattern) {
   value.set("failing_rows", pattern.failing_rows);
   value.set("only_nan", pattern.only_nan);
   value.set("no_numbers", pattern.no_numbers);
+  value.set("only_zeros", pattern.only_zeros);
   value.set("lse_correct", pattern.lse_correct);
   value.set("words", pattern.words);
   for (const auto& [key, counts] :
@@ -169,6 +181,8 @@ std::string text_report(const Diagnosis& d) {
   std::string text;
   if (d.pattern.no_numbers) {
     text += without_numbers_text(d);
+  } else if (d.pattern.only_zeros && !d.certain && !d.of_groups) {
+    text += zeros_text(d);
   } else if (d.explanations.empty()) {
     text += fmt::format("diagnosis  none of {} hypotheses explains the failing rows\n", d.hypotheses);
     if (d.pattern.only_nan) text += "  but      each of them also holds NaN or an infinity\n";

@@ -33,6 +33,7 @@ struct FailurePattern {
   std::vector<double> pages;  // of page_sequence: the share of each page; 0 where it is not significant
   bool only_nan = false;      // every failing row holds NaN or an infinity
   bool no_numbers = false;    // o of every failing row holds nothing else
+  bool only_zeros = false;    // o of every failing row is zero
   bool lse_correct = false;   // the candidate has lse, which is correct in every failing row
   std::string words;          // "all heads of sequence 0; all dims; the other 3 sequences are correct"
 };

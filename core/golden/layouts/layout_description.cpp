@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <utility>
 
@@ -25,6 +26,37 @@ constexpr auto kAxes = std::to_array<AxisWord>(
      {"head", "H"},    {"dim", "D"},        {"dim/x", "D/x"},    {"x", "x"},           {"latent", "latent"},
      {"rope", "rope"}, {"kv", "2"},         {"layer", "L"},      {"1", "1"},           {"group", "G"},
      {"row", "row"},   {"head*dim", "H*D"}, {"block*kv", "2*N"}, {"dim+vdim", "D+Dv"}, {"query", "queries"}});
+// Other words for an axis: of the documentation, of engines and of shapes.
+struct OtherWord {
+  std::string_view word, axis;
+};
+constexpr auto kOtherWords = std::to_array<OtherWord>({{"page", "block"},
+                                                       {"pages", "block"},
+                                                       {"num_blocks", "block"},
+                                                       {"num_pages", "block"},
+                                                       {"N", "block"},
+                                                       {"page_row", "slot"},
+                                                       {"block_size", "slot"},
+                                                       {"page_size", "slot"},
+                                                       {"P", "slot"},
+                                                       {"B", "seq"},
+                                                       {"batch", "seq"},
+                                                       {"sequence", "seq"},
+                                                       {"S", "position"},
+                                                       {"seqlen", "position"},
+                                                       {"H", "head"},
+                                                       {"kv_head", "head"},
+                                                       {"kv_heads", "head"},
+                                                       {"num_heads", "head"},
+                                                       {"num_kv_heads", "head"},
+                                                       {"D", "dim"},
+                                                       {"head_dim", "dim"},
+                                                       {"head_size", "dim"},
+                                                       {"L", "layer"},
+                                                       {"num_layers", "layer"},
+                                                       {"2", "kv"},
+                                                       {"k_or_v", "kv"},
+                                                       {"num_tokens", "token"}});
 constexpr auto kHolds = std::to_array<std::string_view>({"k", "v", "kv", "k_scales", "v_scales", "kv_scales"});
 constexpr auto kTableForms = std::to_array<std::string_view>(
     {"blocks", "indptr", "tokens", "requests", "offsets", "dense", "ragged", "chunk", "sparse"});
@@ -96,25 +128,60 @@ std::vector<std::string> parse_axes(std::string_view text, std::string_view sour
   rest = rest.substr(1, rest.size() - 2);
   std::vector<std::string_view> known;
   for (const AxisWord& word : kAxes) known.push_back(word.axis);
-  std::vector<std::string> axes;
+  std::vector<std::string> axes, unknown;
   std::vector<Fault> faults;
   while (true) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     const std::string_view axis = trimmed(rest.substr(0, comma));
     if (std::ranges::find(known, axis) == known.end()) {
-      faults.push_back({where, fmt::format("'{}' is not an axis{}", axis, suggest_name(axis, known))});
+      const auto other = std::ranges::find(kOtherWords, axis, &OtherWord::word);
+      const std::string_view near = other != kOtherWords.end() ? other->axis : nearest_name(axis, known);
+      if (near.empty()) {
+        unknown.push_back(fmt::format("'{}'", axis));
+      } else {
+        faults.push_back({where, fmt::format("'{}' is not an axis: did you mean \"{}\"?", axis, near)});
+      }
     }
     axes.emplace_back(axis);
     if (comma == rest.size()) break;
     rest.remove_prefix(comma + 1);
   }
+  if (!unknown.empty()) {
+    faults.push_back(
+        {where, fmt::format("{} {}: choose of {}", fmt::join(unknown, " and "),
+                            unknown.size() == 1 ? "is not an axis" : "are not axes", fmt::join(known, ", "))});
+  }
   if (!faults.empty()) throw InputError(source, std::move(faults));
   return axes;
 }
 
+namespace {
+
+// What is wrong with the part before '=' of a text of --axes; `earlier` are the parts of the texts before it.
+std::string fault_of_part(const std::string& part, bool has_name, const std::vector<std::string>& earlier) {
+  if (std::ranges::find(kHolds, part) == kHolds.end()) {
+    std::string lower = part.substr(0, part.find('_'));
+    std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const bool is_part = lower == "k" || lower == "v" || lower == "kv";
+    return fmt::format(
+        "'{0}' is not a part of a cache: write {1}=[...]{2}", part, is_part ? lower : "k",
+        is_part ? fmt::format(", or {}:{}=[...] for a tensor of that name", part, lower) : ", v=[...] or kv=[...]");
+  }
+  if (std::ranges::count(earlier, part) > 0) {
+    return fmt::format("{0}= is given twice: describe each part of the cache once", part);
+  }
+  if (part.ends_with("_scales") && !has_name) {
+    return fmt::format("{0}= needs the name of the tensor: write NAME:{0}=[...]", part);
+  }
+  return "";
+}
+
+}  // namespace
+
 LayoutDescription layout_of_axes(const std::vector<std::string>& texts) {
   json::Array tensors;
   std::vector<Fault> faults;
+  std::vector<std::string> parts;
   bool separate = false;
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
@@ -125,6 +192,9 @@ LayoutDescription layout_of_axes(const std::vector<std::string>& texts) {
     }
     const std::string holds =
         text.substr(colon == std::string::npos ? 0 : colon + 1, equals - (colon == std::string::npos ? 0 : colon + 1));
+    const std::string wrong = fault_of_part(holds, colon != std::string::npos, parts);
+    if (!wrong.empty()) faults.push_back({"--axes", wrong});
+    parts.push_back(holds);
     json::Value tensor;
     tensor.set("name",
                colon == std::string::npos ? (holds == "kv" ? "kv_cache" : holds + "_cache") : text.substr(0, colon));
@@ -158,7 +228,20 @@ LayoutDescription layout_of_axes(const std::vector<std::string>& texts) {
   table.set("form", pages ? "blocks" : dense ? "dense" : "tokens");
   table.set("tensors", names);
   file.set("table", table);
-  return parse_layout(file, "axes", "--axes");
+  try {
+    return parse_layout(file, "axes", "--axes");
+  } catch (const InputError& error) {  // the file is written here: name the texts, not its places
+    for (Fault fault : error.faults()) {
+      std::string where = "--axes";
+      for (std::size_t i = 0; i < texts.size(); ++i) {
+        if (fault.where.starts_with(fmt::format("$.forms[0].tensors[{}].", i))) where += fmt::format(" '{}'", texts[i]);
+      }
+      const std::size_t of_files = fault.message.find("; or add \"values\"");
+      if (of_files != std::string::npos) fault.message.resize(of_files);
+      faults.push_back({where, fault.message});
+    }
+    throw InputError("command line", std::move(faults));
+  }
 }
 
 const std::vector<LayoutDescription>& named_layouts() {

@@ -21,10 +21,11 @@ std::string sizes_of(const attention::Problem& problem) {
   return fmt::format("{} blocks of {} tokens, {}", k.blocks, k.page_size, heads);
 }
 
-void compare_with(const attention::Problem& problem, Bundle candidate, LayoutFit& fit) {
+void compare_with(const attention::Problem& problem, Bundle candidate, std::string_view candidate_name,
+                  LayoutFit& fit) {
   try {
     const Bundle golden = golden_bundle(problem, attention::reference(problem), {"kvscope", fit.layout, {}});
-    static_cast<void>(use_output_names(golden, candidate, "the candidate"));
+    static_cast<void>(use_output_names(golden, candidate, candidate_name));
     const CompareResult result = compare(golden, candidate);
     fit.passed = result.passed;
     for (const TensorReport& tensor : result.tensors) {
@@ -40,7 +41,7 @@ void compare_with(const attention::Problem& problem, Bundle candidate, LayoutFit
 }  // namespace
 
 std::vector<LayoutFit> detect_layouts(const Bundle& bundle, const LayoutOptions& options, const Bundle* candidate,
-                                      std::string_view source) {
+                                      std::string_view source, std::string_view candidate_name) {
   std::vector<LayoutFit> fits;
   for (const LayoutDescription& layout : named_layouts()) {
     LayoutFit fit;
@@ -52,7 +53,7 @@ std::vector<LayoutFit> detect_layouts(const Bundle& bundle, const LayoutOptions&
     try {
       const PreparedProblem prepared = prepare_problem(bundle, own, source);
       fit.sizes = sizes_of(prepared.problem);
-      if (candidate != nullptr) compare_with(prepared.problem, *candidate, fit);
+      if (candidate != nullptr) compare_with(prepared.problem, *candidate, candidate_name, fit);
     } catch (const InputError& error) {
       for (const Fault& fault : error.faults()) {
         const bool is_missing = fault.where.starts_with("--") && fault.message.starts_with("is missing");

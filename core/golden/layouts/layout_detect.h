@@ -25,8 +25,10 @@ struct LayoutFit {
   std::string note;                  // why the candidate could not be compared
 };
 
-// All named layouts: those that fit first, then by number of faults. `options.layout` is not used.
+// All named layouts: those that fit first, then by number of faults. `options.layout` is not used. `candidate_name` is
+// the candidate's file: the one tensor of a .npy file is its output, whatever the file is called.
 [[nodiscard]] std::vector<LayoutFit> detect_layouts(const Bundle& bundle, const LayoutOptions& options,
-                                                    const Bundle* candidate, std::string_view source);
+                                                    const Bundle* candidate, std::string_view source,
+                                                    std::string_view candidate_name = "the candidate");
 
 }  // namespace kvscope::golden

@@ -292,6 +292,10 @@ void read_forms(DescriptionReader& in, const json::Value& file, LayoutDescriptio
       const std::string at = fmt::format("{}.tensors[{}]", path, j);
       made.tensors.push_back(read_tensor(in, (*tensors->as_array())[j], at));
       check_tensor(in, made.tensors.back(), at);
+      const std::string& name = made.tensors.back().name;
+      if (!name.empty() && std::ranges::count(made.tensors, name, &CacheTensor::name) > 1) {
+        in.fault(at + ".name", fmt::format("'{}' is the name of another tensor of this form: each has its own", name));
+      }
       const Holds holds = made.tensors.back().holds;
       k = k || holds == Holds::k || holds == Holds::kv;
       v = v || holds == Holds::v || holds == Holds::kv;

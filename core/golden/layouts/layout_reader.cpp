@@ -9,6 +9,19 @@
 #include "core/scenario/nearest_name.h"
 
 namespace kvscope::golden {
+
+std::string pattern_fault(DType stored, std::optional<DType> stated, std::string_view option) {
+  const bool in_bytes = bits(stored) == 8;
+  if (!in_bytes && bits(stored) != 16) {
+    return fmt::format("is {}: allowed are floats, and their bit patterns in u8 or u16", name(stored));
+  }
+  if (stated && bits(*stated) != bits(stored)) {
+    return fmt::format("is {}, which holds no {} bit patterns", name(stored), name(*stated));
+  }
+  return fmt::format("is {}: which floats are its bit patterns? Pass {} {}, or end its name in {}", name(stored),
+                     option, in_bytes ? "e4m3" : "bf16", in_bytes ? "_e4m3 or _e5m2" : "_bf16 or _f16");
+}
+
 namespace {
 
 template <class T>
@@ -113,10 +126,7 @@ const Tensor* LayoutReader::cache(const std::string& name, std::size_t rank, std
     fault(given(name), fmt::format("is {}, which holds no {} bit patterns", kvscope::name(found->dtype),
                                    kvscope::name(cache_dtype)));
   } else if (!is_cache) {
-    fault(given(name),
-          fmt::format(
-              "is {}: say which floats its bit patterns are, by the ending of its name (_bf16, _f16, _e4m3, _e5m2)",
-              kvscope::name(found->dtype)));
+    fault(given(name), pattern_fault(found->dtype, {}, "--cache-dtype"));
   }
   for (const std::int64_t extent : found->shape) {
     if (extent == 0) {

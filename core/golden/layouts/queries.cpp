@@ -148,8 +148,7 @@ void read_queries(LayoutReader& r, const LayoutDescription& layout, PreparedProb
     r.fault(q_name, fmt::format("is {}: --query-dtype {} is for bit patterns that are stored as u8 or u16; remove it",
                                 name(q.dtype), name(problem.q_dtype)));
   } else if (bits(problem.q_dtype) != bits(q.dtype) || !is_float(problem.q_dtype)) {
-    r.fault(q_name, fmt::format("is {}: say which floats its bit patterns are, by the ending of its name (_bf16, _f16)",
-                                name(q.dtype)));
+    r.fault(q_name, pattern_fault(q.dtype, r.options().query_dtype, "--query-dtype"));
   }
   const std::string offsets_name = r.has("query_offsets") ? r.given("query_offsets") : "";
   std::int64_t rows = 0;

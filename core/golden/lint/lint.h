@@ -87,7 +87,8 @@ struct LintReport {
 [[nodiscard]] const std::vector<std::string_view>& lint_rules();
 
 // The tensors are moved into the check. Throws InputError for options that do not fit the layout: a `cache_shape` of a
-// rank that it does not have, `vector_read` below 1, a box below 1, `causal` for a file without a mask tensor.
+// rank that it does not have, or beside a cache, `vector_read` below 1, a box below 1, `causal` for a file without a
+// mask tensor.
 [[nodiscard]] LintReport lint(Bundle tensors, const LintOptions& options);
 
 // At most `most` findings of each rule; 0: all of them. Example:

@@ -276,6 +276,12 @@ LintCache read_lint_cache(Bundle& tensors, const LintOptions& options, std::vect
   }
   cache.has_contents = !cache.tensors.tensors.empty();
   std::int64_t given_blocks = 0;
+  if (cache.has_contents && !options.cache_shape.empty()) {
+    const auto& [name, tensor] = *cache.tensors.tensors.begin();
+    throw InputError(
+        "command line", "--cache-shape",
+        fmt::format("has no effect: the file has the cache, {} {}; remove the option", name, shape_text(tensor.shape)));
+  }
   if (!cache.has_contents) {
     if (options.cache_shape.empty()) {
       findings.push_back(lint_fault("missing", "cache tensors", "are missing", "",

@@ -374,6 +374,16 @@ std::string failure_text(const Verdict& verdict) {
   }
 }
 
+// InputError unless a given output is a wrong one.
+void check_candidate(const Verdict& verdict, const std::string& inputs_name) {
+  if (verdict.kind == Verdict::Kind::passes) {
+    throw InputError(inputs_name, "", "the candidate passes: there is no failure to reduce");
+  }
+  if (verdict.kind != Verdict::Kind::wrong) {
+    throw InputError("candidate", "", "cannot be compared: " + verdict.words);
+  }
+}
+
 }  // namespace
 
 std::string reduction_text(const ProblemSizes& from, const ProblemSizes& to) {
@@ -396,16 +406,25 @@ ReduceResult reduce(const ReduceInput& input, std::string_view producer) {
     throw InputError("command line", "CANDIDATE", "is required without --command: it is the output that is cut");
   }
   const Slicer slicer(input.inputs, input.options, input.inputs_name);
-  Reduction reduction(input, slicer);
-  if (reduction.whole().kind == Verdict::Kind::passes) {
-    throw InputError(input.inputs_name, "",
-                     input.run
-                         ? "the command's output for all inputs passes: there is no failure to reduce. Check that "
-                           "the command runs the failing kernel"
-                         : "the candidate passes: there is no failure to reduce");
+  if (input.run && input.candidate != nullptr) {
+    ReduceInput cut = input;
+    cut.run = nullptr;
+    check_candidate(Reduction(cut, slicer).whole(), input.inputs_name);
   }
-  if (!input.run && reduction.whole().kind != Verdict::Kind::wrong) {
-    throw InputError("candidate", "", "cannot be compared: " + reduction.whole().words);
+  Reduction reduction(input, slicer);
+  if (input.run && reduction.whole().kind == Verdict::Kind::passes) {
+    throw InputError(
+        input.inputs_name, "",
+        "the command's output for all inputs passes: there is no failure to reduce. Check that the command "
+        "runs the failing kernel");
+  }
+  if (!input.run) check_candidate(reduction.whole(), input.inputs_name);
+  if (input.run && input.candidate != nullptr && reduction.whole().kind != Verdict::Kind::wrong) {
+    throw InputError(
+        "command line", "--command",
+        fmt::format("ends in another way than CANDIDATE, which is a wrong output: {}. Correct the command, "
+                    "or leave CANDIDATE out to reduce this failure",
+                    failure_text(reduction.whole())));
   }
   reduction.run();
   ReduceResult result;
@@ -426,6 +445,10 @@ ReduceResult reduce(const ReduceInput& input, std::string_view producer) {
   } else if (slicer.dims_step() == 0) {
     result.notes.emplace_back(
         "the head size is kept: the rows of an MLA cache, and heads with uneven scales, are not cut");
+  }
+  if (reduction.last().kind != Verdict::Kind::wrong && result.rejected == 0 && result.runs > 1) {
+    result.notes.emplace_back(
+        "every run failed in this way, however small its inputs: check that the command works on this machine at all");
   }
   const Bundle inputs = slicer.cut(result.slice);
   LayoutOptions options = slicer.options(result.slice);

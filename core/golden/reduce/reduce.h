@@ -43,8 +43,9 @@ struct ReduceInput {
   const Bundle& inputs;
   LayoutOptions options;
   std::string inputs_name = "inputs";
-  const Bundle* candidate = nullptr;  // the output for the whole inputs; needed without `run`
-  RunKernel run;                      // empty: cut the candidate
+  // The output for the whole inputs; needed without `run`. Beside `run` it states the failure: a wrong output.
+  const Bundle* candidate = nullptr;
+  RunKernel run;  // empty: cut the candidate
   StatedRounding rounding;
   std::int64_t max_runs = 200;  // of the kernel, the first one included
 };

@@ -58,6 +58,13 @@ FoundRounding find_rounding(const Bundle& golden, const Bundle& candidate, const
   DType output = o.dtype;
   std::string text(name(o.dtype));
   const bool wide = o.dtype == DType::f32 || o.dtype == DType::f64;
+  if (stated.output && size_of(*stated.output) > size_of(o.dtype)) {
+    throw InputError(
+        candidate_name, "candidate 'o'",
+        fmt::format("is {}, which cannot hold the {} output that --candidate-dtype states: save the output "
+                    "in the type that the kernel wrote, and remove the option",
+                    name(o.dtype), name(*stated.output)));
+  }
   if (stated.output && *stated.output != o.dtype) {
     const auto elements = values<double>(golden.tensors.at("o")).size();
     const std::size_t at = first_not_of(*stated.output, o);

@@ -148,6 +148,8 @@ void check_candidate(const Bundle& golden, const Bundle& candidate, const std::v
       fault(tensor_name, fmt::format("is {}; an output is f64, f32, f16 or bf16", name(have->dtype)));
     }
   }
+  constexpr std::string_view kArithmetic =
+      ": data that a kernel only moves has the same type and shape; compare the result of arithmetic without --exact";
   for (const std::string& tensor_name : exact) {
     const Tensor* want = find_tensor(golden, tensor_name);
     const Tensor* have = find_tensor(candidate, tensor_name);
@@ -156,7 +158,8 @@ void check_candidate(const Bundle& golden, const Bundle& candidate, const std::v
     } else if (have == nullptr) {
       fault(tensor_name, fmt::format("is missing; the golden has {}", describe(*want)));
     } else if (have->dtype != want->dtype || have->shape != want->shape) {
-      fault(tensor_name, fmt::format("is {}, the golden {}", describe(*have), describe(*want)));
+      fault(tensor_name, fmt::format("is {}, the golden {}{}", describe(*have), describe(*want),
+                                     tensor_name == "o" || tensor_name == "lse" ? kArithmetic : ""));
     }
   }
 }

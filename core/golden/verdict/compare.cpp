@@ -302,6 +302,10 @@ CompareResult compare(const Bundle& golden, const Bundle& candidate, const Compa
     if (!options.profile) groups.emplace(row_labels(golden, locator));
     compare_output(golden, candidate, options, found, locator, groups, result);
     const attention::Rounding lse_rounding = compare_lse(golden, candidate, options, found, locator, groups, result);
+    if (const std::string rows = non_finite_rows(golden); !rows.empty()) {
+      result.notes.push_back(
+          fmt::format("the golden: {}. A candidate needs NaN or infinities at the same elements", rows));
+    }
     if (!options.profile && GoldenTerms(golden).fast()) {
       result.notes.emplace_back(
           "the golden was computed with --accuracy fast: the bound includes its own error, which --explain prints");

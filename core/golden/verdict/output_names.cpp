@@ -17,7 +17,7 @@ struct OutputNames {
   std::array<std::string_view, 2> others;  // "" when there are fewer
 };
 
-constexpr std::array<OutputNames, 2> kOutputNames{{{"o", {"out", "output"}}, {"lse", {"softmax_lse", ""}}}};
+constexpr std::array<OutputNames, 2> kOutputNames{{{"o", {"out", "output"}}, {"lse", {"softmax_lse", "logsumexp"}}}};
 
 // A .npy file stores one tensor without a name: `candidate` calls it as the file is called.
 bool is_unnamed(const Bundle& candidate, std::string_view source) {

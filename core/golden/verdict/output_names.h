@@ -1,4 +1,5 @@
-// The names under which a file may hold an attention output: `o`, `out` or `output`, and `lse` or `softmax_lse`.
+// The names under which a file may hold an attention output: `o`, `out` or `output`, and `lse`, `softmax_lse` or
+// `logsumexp`.
 #pragma once
 
 #include <string>

@@ -43,6 +43,14 @@ TEST(NearestName, SwappedNeighborsAreOneEdit) {
   EXPECT_EQ(nearest_name("wsho", kCommands), "");  // not adjacent
 }
 
+// NHD is far from nhd by edits, and as near to another word of three letters.
+TEST(NearestName, UpperAndLowerCaseAreTheSame) {
+  constexpr std::array<std::string_view, 3> kLayouts{"hnd", "nhd", "NH"};
+  EXPECT_EQ(nearest_name("NHD", kLayouts), "nhd");
+  EXPECT_EQ(nearest_name("Hnd", kLayouts), "hnd");
+  EXPECT_EQ(nearest_name("XYZ", kLayouts), "");
+}
+
 // The cost is the product of the lengths: a hostile key of a megabyte must not take a second.
 TEST(NearestName, DoesNotTryWhatIsLongerThanAnyName) {
   EXPECT_EQ(nearest_name(std::string(1 << 20, 'a'), kNames), "");

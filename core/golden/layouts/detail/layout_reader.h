@@ -15,6 +15,11 @@
 
 namespace kvscope::golden {
 
+// What is wrong with a tensor of integers in the place of one of floats, and how to state the type of its bit patterns:
+// "is u16: which floats are its bit patterns? Pass --query-dtype bf16, or end its name in _bf16 or _f16". `stated` is
+// the type that the option states.
+[[nodiscard]] std::string pattern_fault(DType stored, std::optional<DType> stated, std::string_view option);
+
 class LayoutReader {
  public:
   // A tensor given under two of its names is a fault.

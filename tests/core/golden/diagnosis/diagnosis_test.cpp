@@ -297,6 +297,32 @@ TEST(Diagnose, ZerosAndNaNEverywhereAreNamed) {
             std::string::npos);
 }
 
+// Rows that no thread block wrote: zeros in one sequence, or in all without an lse. A last tile that is left out gives
+// zeros for short sequences too, which is no reason to call it the probable cause.
+TEST(Diagnose, RowsOfZerosAreSaidToBeUnwritten) {
+  const Case right;
+  const std::string said =
+      "diagnosis  o of the failing rows holds only zeros: no cause is certain\n  look at  the store of o";
+  const std::int64_t rows = right.problem.first_query(1);
+  for (const bool all : {false, true}) {
+    attention::Result output = attention::reference(right.problem);
+    const auto per_row = static_cast<std::int64_t>(output.o.shape(1) * output.o.shape(2));
+    std::fill(output.o.begin(), all ? output.o.end() : output.o.begin() + rows * per_row, 0.0);
+    Bundle candidate = candidate_of(output);
+    candidate.tensors.erase("lse");
+    const Diagnosis d = diagnose({right.problem, right.golden, candidate, {}});
+    EXPECT_TRUE(d.pattern.only_zeros);
+    EXPECT_FALSE(d.certain);
+    EXPECT_EQ(text_report(d).substr(0, said.size()), said);
+    EXPECT_NE(text_report(d).find("  fits     "), std::string::npos) << text_report(d);
+  }
+  // One element that is not zero: the rows were written.
+  attention::Result output = attention::reference(right.problem);
+  std::ranges::fill(output.o, 0.0);
+  output.o(0, 0, 0) = 1;
+  EXPECT_FALSE(diagnose({right.problem, right.golden, candidate_of(output), {}}).pattern.only_zeros);
+}
+
 // K of a wrong head with V of the right one, and the neighboring slot.
 TEST(Diagnose, NamesAHeadMapOfKAloneAndASlot) {
   const Case right;

@@ -49,21 +49,28 @@ TEST(LayoutDescription, AxesAreNamedAndSuggested) {
   EXPECT_THAT(parse_axes(" [ block,kv , dim/x,x ] ", "s", "w"), ElementsAre("block", "kv", "dim/x", "x"));
   EXPECT_EQ(message_of([] { static_cast<void>(parse_axes("[blok, head]", "s", "w")); }),
             "s rejected: w: 'blok' is not an axis: did you mean \"block\"?");
+  EXPECT_EQ(message_of([] { static_cast<void>(parse_axes("[num_blocks, quark, kv_heads, x, gluon]", "s", "w")); }),
+            "s rejected, 3 faults:\n"
+            "  w: 'num_blocks' is not an axis: did you mean \"block\"?\n"
+            "  w: 'kv_heads' is not an axis: did you mean \"head\"?\n"
+            "  w: 'quark' and 'gluon' are not axes: choose of block, slot, token, seq, position, head, dim, dim/x, x, "
+            "latent, "
+            "rope, kv, layer, 1, group, row, head*dim, block*kv, dim+vdim, query");
   EXPECT_EQ(message_of([] { static_cast<void>(parse_axes("block", "s", "w")); }),
             "s rejected: w: 'block' is not a list of axes such as [block, slot, head, dim]");
 }
 
 TEST(LayoutDescription, ACacheNeedsAPlaceAndElementsOfEachToken) {
-  EXPECT_EQ(
-      message_of([] { static_cast<void>(layout_of_axes({"kv=[block, slot, head, dim]"})); }),
-      "--axes rejected: $.forms[0].tensors[0].axes: a tensor that holds kv needs an axis for K and V: kv, block*kv "
-      "or dim+vdim");
+  EXPECT_EQ(message_of([] { static_cast<void>(layout_of_axes({"kv=[block, slot, head, dim]"})); }),
+            "command line rejected: --axes 'kv=[block, slot, head, dim]': a tensor that holds kv needs an axis for K "
+            "and V: kv, block*kv "
+            "or dim+vdim");
   EXPECT_EQ(message_of([] {
               static_cast<void>(layout_of_axes({"k=[slot, head]", "v=[block, head, dim]"}));
             }),
-            "--axes rejected, 2 faults:\n"
-            "  $.forms[0].tensors[0].axes: exactly one of the axes block, token, seq and block*kv is needed\n"
-            "  $.forms[0].tensors[0].axes: exactly one axis of a head's elements is needed: dim, dim/x with x, latent, "
+            "command line rejected, 2 faults:\n"
+            "  --axes 'k=[slot, head]': exactly one of the axes block, token, seq and block*kv is needed\n"
+            "  --axes 'k=[slot, head]': exactly one axis of a head's elements is needed: dim, dim/x with x, latent, "
             "rope, row, head*dim, dim+vdim or, for scales, group");
 }
 

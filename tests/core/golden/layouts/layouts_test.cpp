@@ -179,10 +179,10 @@ TEST(Layouts, ShapesThatDoNotFitAreAllNamed) {
 TEST(Layouts, BitPatternsNeedATypeAndScalesTheirShape) {
   Bundle bundle = SmallBatch().in("max");
   bundle.tensors["blocks"] = make_tensor(DType::u8, {13, 2, 3, 4, 2, 6});
-  EXPECT_EQ(rejection(bundle, SmallBatch::options("max")),
-            "mine.npz rejected: blocks: is u8: say which floats its bit patterns are, by the ending of its name "
-            "(_bf16, _f16, "
-            "_e4m3, _e5m2)");
+  EXPECT_EQ(
+      rejection(bundle, SmallBatch::options("max")),
+      "mine.npz rejected: blocks: is u8: which floats are its bit patterns? Pass --cache-dtype e4m3, or end its name "
+      "in _e4m3 or _e5m2");
   LayoutOptions options = SmallBatch::options("max");
   options.cache_dtype = DType::e4m3;
   EXPECT_THAT(prepare_problem(bundle, options, "x").warnings,

@@ -65,7 +65,7 @@ TEST(OutputNames, TwoNamesOfOneTensorAreRejected) {
 
 TEST(OutputNames, AreListedForMessages) {
   EXPECT_EQ(output_names("o"), "o, out or output");
-  EXPECT_EQ(output_names("lse"), "lse or softmax_lse");
+  EXPECT_EQ(output_names("lse"), "lse, softmax_lse or logsumexp");
 }
 
 }  // namespace
