@@ -48,9 +48,10 @@ def check_used(layout: str, given: Mapping[str, Any]) -> None:
     if mask == "sliding_window" and "window_left" not in given and "window_right" not in given:
         faults.append(("mask", "sliding_window needs the size of the window: pass window_left, the number of keys before "
                                "the query's position that it sees"))
-    if layout in _core.layout_names():
-        for name, used in _core.sizes_used(layout).items():
-            if name in given and not used:
-                faults.append((name, f"has no effect in layout '{layout}', whose tensors state it: leave it out"))
+    sizes = [name for name in ("head_size", "value_size") if name in given]
+    if sizes and layout in _core.layout_names():
+        used = _core.sizes_used(layout)
+        faults += [(name, f"has no effect in layout '{layout}', whose tensors state it: leave it out")
+                   for name in sizes if not used[name]]
     if faults:
         raise InputError("arguments rejected: " + "; ".join(f"{name}: {text}" for name, text in faults), faults)

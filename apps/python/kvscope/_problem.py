@@ -63,8 +63,8 @@ class Problem(LayoutConstructors, Drawn):
         tensors, options = split_options(given)
         check_used(layout, options)
         for name, value in tensors.items():  # a mistyped option is read as a tensor
-            if similar(name, _OPTIONS) and not hasattr(value, "shape"):
-                raise InputError(f"{name}: is no option of a problem: {similar(name, _OPTIONS)}", [(name, "is no option")])
+            if not hasattr(value, "shape") and (near := similar(name, _OPTIONS)):
+                raise InputError(f"{name}: is no option of a problem: {near}", [(name, "is no option")])
         bundle, kind = bundle_of(tensors, copy)
         return cls(_core.Problem.make(bundle, {**options, "layout": layout}), kind)
 

@@ -199,7 +199,7 @@ TEST(TensorMapJson, FormsThatAreNone) {
   EXPECT_EQ(faults_with(R"("element_strides": 1)"),
             (std::vector<Fault>{{"$.element_strides", "1 instead of a list of integers"}}));
   EXPECT_EQ(faults_with(R"("fill": "NaN")"),
-            (std::vector<Fault>{{"$.fill", R"("NaN" is not a legal word: choose one of zeros, nan)"}}));
+            (std::vector<Fault>{{"$.fill", R"("NaN" is not a legal word: did you mean "nan"?)"}}));
 }
 
 // Ranks 0 and 6 are not legal, and the lengths of other lists are then not checked.
