@@ -27,9 +27,9 @@ inline constexpr std::int64_t kFastStep = 32;
 inline constexpr std::int64_t kFastKeys = 64;
 
 // Rows that a later call will read: their cache lines are prefetched while this call computes. A row of one head is a
-// few hundred bytes, which the hardware prefetcher does not predict. They are fetched to the first-level cache, as far
-// as it holds them: rows that wait in the second one would have to pass the same few places for lines on the way as
-// the prefetches from memory.
+// few hundred bytes, which the hardware prefetcher does not predict. Those that fit are fetched to the first-level
+// cache: the few places for lines on their way to it would otherwise be shared by reads from the second one and by
+// prefetches from memory.
 struct Ahead {
   const std::byte* const* rows = nullptr;
   std::int64_t count = 0;

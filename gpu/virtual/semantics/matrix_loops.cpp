@@ -2,6 +2,7 @@
 #include "gpu/virtual/semantics/detail/matrix_loops.h"
 
 #include "gpu/virtual/semantics/detail/fragment_product.h"
+#include "gpu/virtual/semantics/detail/hopper_product.h"
 #include "gpu/virtual/semantics/detail/op_families.h"
 
 namespace kvscope::ptx::semantics::KVSCOPE_ISA {
@@ -12,6 +13,10 @@ OpHandler matrix_family(const OpQuery& query) {
 
 void product(int m, int n, int k, const float* a, const float* b, float* d) {
   product_in_order(m, n, k, a, b, d);
+}
+
+void hopper_product(const MatrixProduct& product, const float* a, const float* b, float* d) {
+  add_hopper_product(product, a, b, d);
 }
 
 void numbers(Type type, const std::byte* from, int count, float* to) {

@@ -20,13 +20,14 @@ namespace {
 // The functions compiled for an instruction set.
 struct MatrixLoops {
   decltype(&baseline::product) product;
+  decltype(&baseline::hopper_product) hopper_product;
   decltype(&baseline::numbers) numbers;
   decltype(&baseline::exact_products) exact_products;
   decltype(&baseline::fragment_product) fragment_product;
   decltype(&baseline::quads) quads;
 };
 #define KVSCOPE_MATRIX_LOOPS(isa) \
-  { isa::product, isa::numbers, isa::exact_products, isa::fragment_product, isa::quads }
+  { isa::product, isa::hopper_product, isa::numbers, isa::exact_products, isa::fragment_product, isa::quads }
 MatrixLoops loops_for(Simd simd) {
 #if defined(KVSCOPE_AVX512)
   if (simd == Simd::avx512) return KVSCOPE_MATRIX_LOOPS(avx512);
@@ -48,11 +49,11 @@ void multiply_add(const MatrixProduct& product, const float* a, const float* b, 
     for (int i = 0; i < product.m * product.n; ++i) d[i] = f16_to_f32(f64_to_f16(double{d[i]}));
     return;
   }
-  const auto element = product.sum == SumMode::exact ? exact_element : hopper_element;
+  if (product.sum == SumMode::hopper) return loops_for(simd).hopper_product(product, a, b, d);
   for (int i = 0; i < product.m; ++i) {
     for (int j = 0; j < product.n; ++j) {
       float& x = d[i * product.n + j];
-      x = element(product, x, a + i * product.k, b + j, product.n);
+      x = exact_element(product, x, a + i * product.k, b + j, product.n);
     }
   }
 }

@@ -118,32 +118,40 @@ float exact_element(const MatrixProduct& product, float c, const float* a, const
   return rounded(product.d, sum.value());
 }
 
+HopperRules hopper_rules(const MatrixProduct& product) {
+  const bool fp8 = is_fp8(product.a);
+  return {.group = fp8                       ? kMostHopperGroup
+                   : product.a == Type::tf32 ? 8
+                                             : 16,
+          .fraction = fp8 ? 13 : 25,
+          .least_a = least_exponent(product.a),
+          .least_b = least_exponent(product.b),
+          .least_d = least_exponent(product.d),
+          .dropped = fp8 ? 10 : 0,
+          .half = product.d == Type::f16};
+}
+
 float hopper_element(const MatrixProduct& product, float c, const float* a, const float* b, int stride) {
   const Special special = special_of(product.k, c, a, b, stride);
   if (!special.finite) return special.value;
-  const bool fp8 = is_fp8(product.a);
-  const int group = fp8 ? 32 : product.a == Type::tf32 ? 8 : 16;
-  const int fraction = fp8 ? 13 : 25;
-  const int least_a = least_exponent(product.a);
-  const int least_b = least_exponent(product.b);
-  const int least_c = least_exponent(product.d);
-  for (int first = 0; first < product.k; first += group) {
-    const int end = first + group < product.k ? first + group : product.k;
-    int highest = c != 0 ? seen_exponent(c, least_c) : -1000;
+  const HopperRules rules = hopper_rules(product);
+  for (int first = 0; first < product.k; first += rules.group) {
+    const int end = first + rules.group < product.k ? first + rules.group : product.k;
+    int highest = c != 0 ? seen_exponent(c, rules.least_d) : -1000;
     for (int k = first; k < end; ++k) {
       if (a[k] == 0 || b[k * stride] == 0) continue;
-      const int exponent = seen_exponent(a[k], least_a) + seen_exponent(b[k * stride], least_b);
+      const int exponent = seen_exponent(a[k], rules.least_a) + seen_exponent(b[k * stride], rules.least_b);
       highest = exponent > highest ? exponent : highest;
     }
-    if (highest == -1000) return c;
-    const int unit = highest - fraction;
+    if (highest == -1000) continue;
+    const int unit = highest - rules.fraction;
     i64 sum = cut(double{c}, unit);
     for (int k = first; k < end; ++k) sum += cut(double{a[k]} * double{b[k * stride]}, unit);
     const double exact = static_cast<double>(sum) * power_of_two(unit);
-    if (product.d == Type::f16) {
+    if (rules.half) {
       c = f16_to_f32(f64_to_f16(exact));
       if (c == 0) c = 0;  // underflow gives +0
-    } else if (fp8) {
+    } else if (rules.dropped > 0) {
       c = bits_as<float>(round_to<Format<8, 13>, Rounding::zero>(exact, kNanF32 >> 10) << 10);
     } else {
       c = round_to_f32<Rounding::zero>(exact);

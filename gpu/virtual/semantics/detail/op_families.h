@@ -8,13 +8,15 @@
 
 namespace kvscope::ptx {
 struct FragmentProduct;
-}
+struct MatrixProduct;
+}  // namespace kvscope::ptx
 namespace kvscope::ptx::semantics {
 
 using Family = OpHandler (*)(const OpQuery& query);
 
 // Compiled once per instruction set, each in its namespace.
-// product: d += a b, row-major, the products of each element are added in ascending k. numbers: decode_elements to floats.
+// product: d += a b, row-major, the products of each element are added in ascending k. hopper_product: in mode hopper. numbers:
+// decode_elements to floats.
 // exact_products, fragment_product, quads: the functions of matrix_product.h that have these names, or nearly.
 #define KVSCOPE_LOOP_FAMILIES(instruction_set)                                                                   \
   namespace instruction_set {                                                                                    \
@@ -26,6 +28,7 @@ using Family = OpHandler (*)(const OpQuery& query);
   [[nodiscard]] OpHandler convert_family(const OpQuery& query);                                                  \
   [[nodiscard]] OpHandler matrix_family(const OpQuery& query);                                                   \
   void product(int m, int n, int k, const float* a, const float* b, float* d);                                   \
+  void hopper_product(const MatrixProduct& product, const float* a, const float* b, float* d);                   \
   void numbers(Type type, const std::byte* from, int count, float* to);                                          \
   bool exact_products(const float* numbers, int count);                                                          \
   void fragment_product(const FragmentProduct& product, std::byte* registers);                                   \

@@ -484,6 +484,143 @@ TEST(Mma, TheThreeWaysOfAddingDifferWhereTheyShould) {
   }
 }
 
+// A float as sign, integer and power of two, for sums in integers alone.
+struct Parts {
+  std::int64_t significand = 0;
+  int exponent = 0;
+};
+Parts parts_of(float x) {
+  int exponent = 0;
+  const float fraction = std::frexp(x, &exponent);
+  return {static_cast<std::int64_t>(std::ldexp(fraction, 24)), exponent - 24};
+}
+// Multiples of 2^unit, toward zero.
+std::int64_t cut(Parts x, int unit) {
+  const int shift = x.exponent - unit;
+  if (x.significand == 0 || shift <= -63) return 0;
+  return shift < 0 ? x.significand / (std::int64_t{1} << -shift) : x.significand * (std::int64_t{1} << shift);
+}
+
+struct HopperType {
+  Type type;
+  int bits;   // of a significand, with the leading one
+  int least;  // exponent of a normal number
+};
+
+// One element as docs/15_virtual_gpu.md describes it.
+float hopper_sum(const HopperType& of, Type d, float c, const std::vector<float>& a, const std::vector<float>& b) {
+  const bool fp8 = of.bits <= 4;
+  const auto exponent_of = [](float x, int least) { return std::max(std::ilogb(x), least); };
+  int highest = std::numeric_limits<int>::min();
+  if (c != 0) highest = exponent_of(c, d == Type::f16 ? -14 : -126);
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    if (a[k] != 0 && b[k] != 0) highest = std::max(highest, exponent_of(a[k], of.least) + exponent_of(b[k], of.least));
+  }
+  if (highest == std::numeric_limits<int>::min()) return c;
+  int unit = highest - (fp8 ? 13 : 25);
+  std::int64_t sum = cut(parts_of(c), unit);
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    const Parts x = parts_of(a[k]), y = parts_of(b[k]);
+    sum += cut({x.significand * y.significand, x.exponent + y.exponent}, unit);
+  }
+  const int kept = d == Type::f16 ? 11 : fp8 ? 14 : 24;
+  const int lowest = d == Type::f16 ? -24 : fp8 ? -139 : -149;  // the last bit of a subnormal number
+  const int leading = sum == 0 ? 0 : 64 - std::countl_zero(static_cast<std::uint64_t>(std::abs(sum)));
+  const int drop = std::max({leading - kept, lowest - unit, 0});
+  const float zero = d != Type::f16 && sum < 0 ? -0.0f : 0.0f;
+  if (drop > 40) return zero;
+  const std::int64_t step = std::int64_t{1} << drop;
+  std::int64_t result = sum / step;
+  if (d == Type::f16) {  // to nearest, ties to even
+    const std::int64_t rest = 2 * std::abs(sum % step);
+    if (rest > step || (rest == step && result % 2 != 0)) result += sum < 0 ? -1 : 1;
+  }
+  unit += drop;
+  const double value = std::ldexp(static_cast<double>(result), unit);
+  if (std::abs(value) >= (d == Type::f16 ? 65536.0 : 0x1p128)) return std::copysign(INFINITY, static_cast<float>(sum));
+  return result == 0 ? zero : static_cast<float>(value);
+}
+
+TEST(Mma, SumsOfHopperAreThoseOfIntegersOnEveryInstructionSet) {
+  std::mt19937 random(9);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const HopperType types[] = {
+      {Type::bf16, 8, -126}, {Type::f16, 11, -14}, {Type::tf32, 11, -126}, {Type::e4m3, 4, -6}, {Type::e5m2, 3, -14}};
+  for (const HopperType& of : types) {
+    // Numbers near the least exponent, near 1, near the largest, and of all sizes.
+    const int most = of.type == Type::e4m3 ? 7 : of.least == -14 ? 14 : 126;
+    for (const auto& [low, high] :
+         {std::pair{of.least - of.bits, of.least + 4}, {-3, 3}, {most - 3, most}, {of.least, most}}) {
+      const auto number = [&, lowest = low, range = high - low + 1] {
+        if (below(12) == 0) return below(2) == 0 ? 0.0f : -0.0f;
+        const int exponent = lowest + below(range);
+        const int bits = std::min(of.bits, of.bits + exponent - of.least);  // fewer for a subnormal number
+        const int significand = (1 << std::max(bits - 1, 0)) + (bits > 1 ? below(1 << (bits - 1)) : 0);
+        const float x = std::ldexp(static_cast<float>(significand), exponent - std::max(bits - 1, 0));
+        return below(2) == 0 ? x : -x;
+      };
+      for (const Type d : {Type::f32, Type::f16}) {
+        if (d == Type::f16 && of.bits > 4 && of.type != Type::f16) continue;
+        const int m = 16, n = 24, k = of.bits <= 4 ? 32 : of.type == Type::tf32 ? 8 : 16;
+        std::vector<float> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n)),
+            c(static_cast<std::size_t>(m * n));
+        std::generate(a.begin(), a.end(), number);
+        std::generate(b.begin(), b.end(), number);
+        std::fill_n(a.begin() + 3 * k, k, 0.0f);  // a row without products: C stays, -0 too
+        for (float& x : c) {
+          x = below(4) == 0 ? (below(2) == 0 ? 0.0f : -0.0f)
+                            : std::ldexp(static_cast<float>(1 + below(2047)), low + high - 10 + below(8));
+          if (d == Type::f16) x = std::abs(x) < 65504 ? std::ldexp(std::round(std::ldexp(x, 10)), -10) : 1.0f;
+          if (!(std::abs(x) < 0x1p127f)) x = 0x1p127f;
+        }
+        std::vector<float> expected = c;
+        for (int i = 0; i < m; ++i) {
+          for (int j = 0; j < n; ++j) {
+            std::vector<float> row(a.begin() + i * k, a.begin() + (i + 1) * k), column;
+            for (int x = 0; x < k; ++x) column.push_back(b[static_cast<std::size_t>(x * n + j)]);
+            float& element = expected[static_cast<std::size_t>(i * n + j)];
+            element = hopper_sum(of, d, element, row, column);
+          }
+        }
+        for (const Simd simd : simds()) {
+          std::vector<float> found = c;
+          multiply_add({m, n, k, of.type, of.type, d, SumMode::hopper}, a.data(), b.data(), found.data(), simd);
+          for (std::size_t e = 0; e < found.size(); ++e)
+            ASSERT_EQ(bits(found[e]), bits(expected[e]))
+                << name(of.type) << " " << low << " to " << high << ", element " << e;
+        }
+      }
+    }
+  }
+}
+
+// An infinity or NaN in A, B or C changes the elements that it contributes to, and no others.
+TEST(Mma, SpecialNumbersStayInTheirRowAndColumn) {
+  const int m = 16, n = 24, k = 16;
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float special : {inf, -inf, std::numeric_limits<float>::quiet_NaN()}) {
+    std::vector<float> a(16 * 16, 0.5f), b(16 * 24, 3.0f), c(16 * 24, 1.0f);
+    const MatrixProduct product{m, n, k, Type::bf16, Type::bf16, Type::f32, SumMode::hopper};
+    for (const Simd simd : simds()) {
+      std::vector<float> x = a, y = b, d = c;
+      x[5 * 16 + 3] = special;  // row 5
+      y[7 * 24 + 9] = special;  // column 9
+      d[2 * 24 + 4] = special;
+      multiply_add(product, x.data(), y.data(), d.data(), simd);
+      for (int i = 0; i < m; ++i) {
+        for (int j = 0; j < n; ++j) {
+          const float found = d[static_cast<std::size_t>(i * n + j)];
+          if (i == 5 || j == 9 || (i == 2 && j == 4)) {
+            EXPECT_TRUE(std::isnan(special) ? std::isnan(found) : found == special) << i << " " << j;
+          } else {
+            EXPECT_EQ(found, 25.0f) << i << " " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
 // Wraps, or saturates: 16 * 127 * 127 added to nearly 2^31.
 TEST(Mma, IntegersWrapUnlessSatfiniteClampsThem) {
   const Mma wraps{word_of("m16n8k16", "s32", "s8", "s8", "s32"), {16, 8, 16}, Type::s8, Type::s8, Type::s32};
