@@ -281,7 +281,7 @@ void move(const Launch& launch, const PendingOp& p, std::byte* to, const std::by
   if (p.reduces) {
     reduce_bytes(launch.program->decoded.instrs[p.instr], to, from, p.bytes, global);
   } else {
-    std::memcpy(to, from, static_cast<std::size_t>(p.bytes));
+    std::memmove(to, from, static_cast<std::size_t>(p.bytes));  // within shared memory they may overlap
   }
 }
 

@@ -312,6 +312,38 @@ TEST(Cluster, BytesAndSignalsGoToTheOtherCta) {
   }
 }
 
+// A CTA may copy within its shared memory. The bytes that arrive are those of before, also where both ranges overlap.
+TEST(Bulk, ACopyOverItsOwnSourceMovesTheBytesOfBefore) {
+  for (const auto& [to, from] : {std::pair{64, 0}, {0, 64}}) {
+    const std::string copy = "[%r10+" + std::to_string(to) + "], [%r10+" + std::to_string(from) + "]";
+    const Ran ran = run({.body = R"(
+      mov.u32 %r10, s;
+      mad.lo.u32 %r11, %r0, 4, %r10;
+      st.shared.u32 [%r11], %r0;
+      setp.eq.u32 %p0, %r0, 0;
+      @%p0 mbarrier.init.shared::cta.b64 [%r10+2048], 1;
+      fence.mbarrier_init.release.cluster; fence.proxy.async; bar.sync 0;
+      @%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10+2048], 128;
+      @%p0 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes )" +
+                                 copy + R"(, 128, [%r10+2048];
+      WAITS: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r10+2048], 0;
+      @!%p1 bra WAITS;
+      ld.shared.u32 %r12, [%r11];
+      mul.wide.u32 %rd2, %r0, 4;
+      add.s64 %rd2, %rd0, %rd2;
+      st.global.u32 [%rd2], %r12;)",
+                         .out_bytes = 256,
+                         .threads = 64});
+    EXPECT_THAT(ran.messages, IsEmpty());
+    for (int word = 0; word < 64; ++word) {
+      const bool is_target = 4 * word >= to && 4 * word < to + 128;
+      EXPECT_EQ(ran.word(static_cast<std::size_t>(word)),
+                static_cast<std::uint32_t>(is_target ? word + (from - to) / 4 : word))
+          << "from " << from << " to " << to;
+    }
+  }
+}
+
 TEST(Cluster, SharedMemoryOfACtaThatHasExitedIsGone) {
   const Ran ran = run({.body = R"(
     mov.u32 %r10, s;
