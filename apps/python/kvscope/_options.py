@@ -15,7 +15,7 @@ PROBLEM = ("layer", "cache_dtype", "query_dtype", "granularity", "k_scales_order
 # Options of a verdict: where the kernel rounds.
 ROUNDING = ("output", "probabilities", "partials", "inputs", "ex2_error", "tile_keys", "accumulator_bits", "row_sum")
 
-# The names of ROUNDING on the command line.
+# Options that the command line calls by another name.
 _OF_COMMAND_LINE = {"candidate_dtype": "output", "p_dtype": "probabilities", "partials_dtype": "partials",
                     "operand_dtype": "inputs", "k_scales": "k_scales_order", "v_scales": "v_scales_order"}
 
@@ -28,13 +28,18 @@ def similar(name: str, known: Iterable[str]) -> str:
     return f"did you mean '{near[0]}'?" if near else ""
 
 
+def _reject(faults: list[tuple[str, str]]) -> None:
+    """InputError with all faults (argument, what is wrong), if there are any."""
+    if faults:
+        raise InputError("arguments rejected: " + "; ".join(f"{name}: {text}" for name, text in faults), faults)
+
+
 def check_names(function: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
     """InputError with a fault for each keyword argument that the function does not have."""
     names = list(known)
     faults = [(name, f"is no option of {function}: " + (similar(name, names) or f"options are {', '.join(names)}"))
               for name in given if name not in names]
-    if faults:
-        raise InputError("arguments rejected: " + "; ".join(f"{name}: {text}" for name, text in faults), faults)
+    _reject(faults)
 
 
 def check_used(layout: str, given: Mapping[str, Any]) -> None:
@@ -53,5 +58,4 @@ def check_used(layout: str, given: Mapping[str, Any]) -> None:
         used = _core.sizes_used(layout)
         faults += [(name, f"has no effect in layout '{layout}', whose tensors state it: leave it out")
                    for name in sizes if not used[name]]
-    if faults:
-        raise InputError("arguments rejected: " + "; ".join(f"{name}: {text}" for name, text in faults), faults)
+    _reject(faults)

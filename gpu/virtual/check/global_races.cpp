@@ -123,8 +123,8 @@ struct GlobalRaces::Grid {
                 std::uint64_t address, std::uint64_t bytes);
   void tell(const Exec& exec, ReportKind kind, const GlobalTouch& before, const GlobalTouch& now, int lane,
             std::uint64_t address, std::uint64_t bytes, std::string_view more);
-  // Records what touches cells of a chunk that is not split, if a quick test shows that it conflicts with nothing. Otherwise returns false: each cell has to
-  // be checked.
+  // Records what touches cells of a chunk that is not split, if a quick test shows that it conflicts with nothing. Otherwise returns
+  // false: each cell has to be checked.
   [[nodiscard]] bool touch_chunk(const WarpViews& warp, int lane, const GlobalTouch& now, GlobalChunk& chunk);
   [[nodiscard]] bool is_behind(const WarpViews& warp, int lane, const GlobalTouch& before,
                                const GlobalTouch& now) const;
@@ -320,9 +320,7 @@ void GlobalRaces::Grid::touch_lanes(const Exec& exec, const WarpViews& warp, Glo
   static constexpr std::uint64_t kChunk = GlobalCells::kChunk, kBytes = GlobalCells::kBytes;
   const auto at = [&](int lane) { return access.addresses[static_cast<std::size_t>(lane)]; };
   const auto bytes = static_cast<std::uint64_t>(access.bytes);
-  const auto cells_at = [&](std::uint64_t address) {
-    return address % kChunk + bytes <= kChunk ? GlobalCells::cells_of(address, bytes) : 0;
-  };
+  const auto cells_at = [&](std::uint64_t address) { return GlobalCells::cells_of(address, bytes); };
   const int each = bytes >= kBytes && bytes <= kChunk ? static_cast<int>(kChunk / bytes) : 0;  // lanes of a full chunk
   for (int lane = 0, next = 0; lane < kLanes; lane = next) {
     const std::uint64_t address = at(lane), number = address / kChunk;

@@ -62,6 +62,17 @@ TEST(ReferenceBits, EveryInstructionSetGivesTheSame) {
   }
 }
 
+// Every instruction set gives the output and the terms of the bound that `baseline` gives, which decodes all rows.
+void expect_equal_bits(const Spec& spec) {
+  const PagedCase c(spec);
+  const Result expected = reference(c.problem, InstructionSet::baseline);
+  for (const InstructionSet set : available_instruction_sets()) {
+    const Result result = reference(c.problem, set);
+    EXPECT_EQ(bits_of(result), bits_of(expected)) << name(set) << ' ' << testing::describe(spec);
+    EXPECT_EQ(testing::term_bits_of(result), testing::term_bits_of(expected)) << name(set);
+  }
+}
+
 // Rows of a multiple of eight elements are read where they are by some instruction sets and decoded first by others:
 // sizes of one step of sixteen elements, of a step and a half, and of several; groups of 6 rows, of 3 and of one.
 TEST(ReferenceBits, RowsReadInPlaceGiveTheBitsOfDecodedRows) {
@@ -73,13 +84,7 @@ TEST(ReferenceBits, RowsReadInPlaceGiveTheBitsOfDecodedRows) {
         spec.head_size = size;
         spec.value_size = value_size;
         spec.hnd = kv_heads == 4;
-        const PagedCase c(spec);
-        const Result expected = reference(c.problem, InstructionSet::baseline);
-        for (const InstructionSet set : available_instruction_sets()) {
-          const Result result = reference(c.problem, set);
-          EXPECT_EQ(bits_of(result), bits_of(expected)) << name(set) << ' ' << testing::describe(spec);
-          EXPECT_EQ(testing::term_bits_of(result), testing::term_bits_of(expected)) << name(set);
-        }
+        expect_equal_bits(spec);
       }
     }
   }
@@ -99,13 +104,7 @@ TEST(ReferenceBits, TokensOfManyBytesGiveTheBitsOfDecodedRows) {
       spec.head_size = spec.value_size = 64;
       spec.options.mask = MaskKind::sliding_window;
       spec.options.window_left = window;
-      const PagedCase c(spec);
-      const Result expected = reference(c.problem, InstructionSet::baseline);
-      for (const InstructionSet set : available_instruction_sets()) {
-        const Result result = reference(c.problem, set);
-        EXPECT_EQ(bits_of(result), bits_of(expected)) << name(set) << ' ' << testing::describe(spec);
-        EXPECT_EQ(testing::term_bits_of(result), testing::term_bits_of(expected)) << name(set);
-      }
+      expect_equal_bits(spec);
     }
   }
 }

@@ -54,16 +54,15 @@ struct GlobalTouch {
   [[nodiscard]] bool is_by_nobody() const { return !somebody; }
   // The same warp or the same engine.
   [[nodiscard]] bool same_actor(const GlobalTouch& o) const { return cta == o.cta && number == o.number; }
-  // And of one instruction in one step. Faster than four comparisons: this is asked of each lane of most reads.
-  [[nodiscard]] bool same_step(const GlobalTouch& o) const {
-    return std::memcmp(this, &o, offsetof(GlobalTouch, lanes)) == 0;
-  }
   // All actors of this touch are actors of `later` as well.
   [[nodiscard]] bool is_within(const GlobalTouch& later) const {
     return same_actor(later) && (lanes & ~later.lanes) == 0;
   }
-  // Reads of one instruction by one warp in one step: one touch can have the lanes of both.
-  [[nodiscard]] bool is_like(const GlobalTouch& o) const { return same_step(o) && lanes != 0 && o.lanes != 0; }
+  // Reads of one instruction by one warp in one step: one touch can have the lanes of both. All fields before the lanes are compared at
+  // once, because this is asked of each lane of most reads.
+  [[nodiscard]] bool is_like(const GlobalTouch& o) const {
+    return std::memcmp(this, &o, offsetof(GlobalTouch, lanes)) == 0 && lanes != 0 && o.lanes != 0;
+  }
   // Each cell is touched by one actor, the same one in both.
   [[nodiscard]] bool meets_itself(const GlobalTouch& o) const {
     return same_actor(o) && lanes == o.lanes && cells == o.cells && cells_each == o.cells_each &&
@@ -194,9 +193,12 @@ class GlobalCells {
     if (chunk.cells != nullptr) release(chunk);
     chunk.touches = {touch, GlobalTouch{}};
   }
-  // The cells that consist of these bytes, which are in one chunk, as in GlobalTouch::cells; 0: some are touched in part.
+  // The cells that consist of these bytes, as in GlobalTouch::cells; 0: they are not whole cells of one chunk. Example: 8 bytes at 0x104 are
+  // cells 1 and 2, 0b0110.
   [[nodiscard]] static unsigned cells_of(std::uint64_t address, std::uint64_t bytes) {
-    return (address | bytes) % kBytes == 0 ? ((1U << bytes / kBytes) - 1) << address % kChunk / kBytes : 0;
+    const std::uint64_t first = address % kChunk;
+    if ((address | bytes) % kBytes != 0 || first + bytes > kChunk) return 0;
+    return ((1U << bytes / kBytes) - 1) << first / kBytes;
   }
   // `older(t)`: whether the read t is ordered before this one, which then replaces it.
   template <class Older>
@@ -212,17 +214,13 @@ class GlobalCells {
     read_more(cell, touch, replaces);
   }
   // Whether a read of whole cells of one chunk adds only lanes to reads that these cells have, so that no more has to be recorded. Lanes of
-  // a warp that read scattered words in a loop mostly do. False for cells that somebody has written, against which it has to be checked.
+  // a warp that read scattered words in a loop mostly do. False for cells with a write, against which it has to be checked.
   [[nodiscard]] bool reads_again(std::uint64_t address, std::int64_t bytes, const GlobalTouch& touch) {
-    const std::uint64_t first = address % kChunk;
-    if (address % kBytes != 0 || bytes % static_cast<std::int64_t>(kBytes) != 0 ||
-        first + static_cast<std::uint64_t>(bytes) > kChunk) {
-      return false;
-    }
-    const GlobalChunk* const here = chunk(address);
+    unsigned left = cells_of(address, static_cast<std::uint64_t>(bytes));
+    const GlobalChunk* const here = left != 0 ? chunk(address) : nullptr;
     if (here == nullptr || here->cells == nullptr) return false;
-    for (std::uint64_t at = first; at < first + static_cast<std::uint64_t>(bytes); at += kBytes) {
-      GlobalCell& cell = (*here->cells)[at / kBytes];
+    for (; left != 0; left &= left - 1) {
+      GlobalCell& cell = (*here->cells)[static_cast<std::size_t>(std::countr_zero(left))];
       if (cell.bytes != nullptr || !cell.write.is_by_nobody() || !joins(cell, touch)) return false;
     }
     return true;
