@@ -8,9 +8,10 @@ namespace {
 
 constexpr double kTableHeight = 26, kBelowTable = 10, kLabelWidth = 104, kJumpHeight = 44;  // [px] at font scale 1
 constexpr double kHighestRow = 16, kGapFrom = 4, kLowestTable = 150;                        // [px]
-constexpr double kLabelShare = 0.42;                                                        // of the body's width
-constexpr double kJumpShare = 0.35;  // of the height, for all jumps together
-constexpr double kBytesShare = 0.5;  // of the height, for the bytes of a row; if they need more, they are not drawn
+constexpr double kLeastPitch = 1e-3;  // [px] rows of a body that has no height have one too, so that none is lost
+constexpr double kLabelShare = 0.42;  // of the body's width
+constexpr double kJumpShare = 0.35;   // of the height, for all jumps together
+constexpr double kBytesShare = 0.5;   // of the height, for the bytes of a row; if they need more, they are not drawn
 constexpr double kHeading = 14, kBeside = 6, kByteLine = 8, kBytesTitle = 18, kOffsets = 26;  // [px] at font scale 1
 
 }  // namespace
@@ -41,7 +42,7 @@ MemoryLayout memory_layout(std::vector<MemoryPart> parts, const QRectF& body, do
   const double jump =
       jumps > 0 ? std::floor(std::min(kJumpHeight * font_scale, kJumpShare * area.height() / jumps)) : 0;
   const double fit = (area.height() - jumps * jump) / static_cast<double>(rows);
-  layout.pitch = fit >= kGapFrom ? std::floor(std::min(fit, kHighestRow * font_scale)) : std::max(fit, 0.1);
+  layout.pitch = fit >= kGapFrom ? std::floor(std::min(fit, kHighestRow * font_scale)) : std::max(fit, kLeastPitch);
   layout.gap = layout.pitch >= kGapFrom ? 1 : 0;
   const double label = std::floor(std::min(kLabelWidth * font_scale, kLabelShare * area.width()));
   double top = area.top();

@@ -73,6 +73,16 @@ TEST(MemoryLayout, EveryRowIsInTheBodyApartFromTheOthersAndFoundByItsMiddle) {
   }));
 }
 
+// Rows thinner than a tenth of a pixel: they were drawn past the end of the body.
+TEST(MemoryLayout, TheRowsOf16PagesStayInABodyOf60Pixels) {
+  std::vector<MemoryPart> parts;
+  for (std::int64_t page = 0; page < 16; ++page) parts.push_back({page * 64, 64});
+  const QRectF body(0, 0, 90, 60);
+  const MemoryLayout layout = memory_layout(parts, body, 0.75);
+  EXPECT_NEAR(layout.row_rect(1023)->bottom(), body.bottom(), kRounding);
+  EXPECT_EQ(layout.row_at(layout.row_rect(1023)->center()), 1023);
+}
+
 TEST(MemoryLayout, ATileWithoutRowsHasNoGroups) {
   EXPECT_TRUE(memory_layout({{0, 0}}, {0, 0, 100, 100}, 1).groups.empty());
 }
