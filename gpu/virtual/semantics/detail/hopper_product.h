@@ -53,7 +53,8 @@ struct HopperFactors {  // of eight columns of B
   const HopperLongs above =
       ((HopperLongs)back & no_sign) > ((HopperLongs)x & no_sign);  // bits are ordered as numbers are
   HopperInts bits = (HopperInts)nearest + __builtin_convertvector(above, HopperInts);  // -1: one step toward zero
-  bits &= ~((1 << dropped) - 1);
+  const int kept = ~((1 << dropped) - 1);
+  bits &= kept;
   const HopperInts infinity = (bits & static_cast<int>(0x8000'0000)) | 0x7f80'0000;
   const HopperLongs is_large = ((HopperLongs)x & no_sign) >= 0x47f0'0000'0000'0000;  // 2^128
   out = (HopperFloats)(__builtin_convertvector(is_large, HopperInts) != 0 ? infinity : bits);
