@@ -149,6 +149,16 @@ TEST(TileSequenceLayout, TheTilesPagesAndThoseAroundThemWhereNotAllFit) {
   EXPECT_EQ(strip.token_rect(0), std::nullopt);
 }
 
+// A tile of two pages of 512 tokens: cells thinner than a tenth of a pixel were drawn past the end of the body.
+TEST(TileSequenceLayout, ThePagesOfATileStayInABodyOf90Pixels) {
+  const QRectF body(0, 0, 90, 60);
+  const SequenceStrip strip = tile_sequence_layout({1874, 512, 1008, 24}, body, 1.6);
+  EXPECT_EQ(strip.first_page, 1);
+  EXPECT_EQ(strip.end_page, 3);
+  EXPECT_TRUE(inside(body, *strip.token_rect(1535)));
+  EXPECT_EQ(strip.token_at(strip.token_rect(1535)->center()), 1535);
+}
+
 TEST(TileSequenceLayout, EveryTokenShownIsInTheBodyAndFoundByItsMiddle) {
   EXPECT_TRUE(rc::check([] {
     SequenceStripSize size;

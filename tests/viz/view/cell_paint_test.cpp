@@ -141,15 +141,22 @@ RC_GTEST_PROP(CellPainter, TheFastWayPaintsWhatTheExactOneDoes, ()) {
   QPainter exact_painter(&exact);
   exact_painter.drawPicture(0, 0, calls);
   exact_painter.end();
-  // Antialiased edges may differ: fill levels between pixels, corners, starts of dashes. Whole areas may not differ.
+  // Antialiased edges may differ: fill levels between pixels, corners, starts of dashes. Whole areas may not differ, so
+  // each pixel is compared with the nearest color around its place.
   double difference = 0;
-  for (int y = 0; y < fast.height(); ++y) {
-    for (int x = 0; x < fast.width(); ++x) {
-      const QRgb a = fast.pixel(x, y), b = exact.pixel(x, y);
-      difference += std::abs(qRed(a) - qRed(b)) + std::abs(qGreen(a) - qGreen(b)) + std::abs(qBlue(a) - qBlue(b));
+  for (int y = 1; y + 1 < fast.height(); ++y) {
+    for (int x = 1; x + 1 < fast.width(); ++x) {
+      int nearest = 3 * 255;
+      for (int n = 0; n < 9; ++n) {
+        const QRgb a = fast.pixel(x, y), b = exact.pixel(x + n % 3 - 1, y + n / 3 - 1);
+        nearest = std::min(
+            nearest, std::abs(qRed(a) - qRed(b)) + std::abs(qGreen(a) - qGreen(b)) + std::abs(qBlue(a) - qBlue(b)));
+      }
+      difference += nearest;
     }
   }
-  RC_ASSERT(difference / (fast.width() * fast.height() * 3) < 4.0);
+  // The largest of 10,000 random pictures has 0.76. Of 300 pictures with a fill level 3 pixels off, some have more than 1.5.
+  RC_ASSERT(difference / (fast.width() * fast.height() * 3) < 1.5);
 }
 
 // A number across the fill level: a digit half black and half white would not be legible. The number has the color for
