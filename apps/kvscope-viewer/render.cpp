@@ -25,6 +25,7 @@
 #include "core/base/numbers.h"
 #include "viz/playback/attention.h"
 #include "viz/playback/find.h"
+#include "viz/playback/meant.h"
 #include "viz/playback/recorded_tiles.h"
 #include "viz/playback/run.h"
 #include "viz/playback/tile_layouts.h"
@@ -117,6 +118,18 @@ viz::Selection selection_of(const RenderRequest& request, const viz::Run& run) {
   return *selection;
 }
 
+// A picture of one step would show nothing of an object that does not exist then. In an animation it may come later.
+void check_selection(const RenderRequest& request, const viz::Picture& picture, const viz::Run& run) {
+  if (picture.selection.none() || picture.selection.of_tile()) return;
+  if (picture.last_row.value_or(0) > run.row_at(picture.position)) return;
+  const viz::State state = run.state_at(picture.position);
+  const viz::Lit lit = viz::resolve(state, run.facts(), picture.selection);
+  if (lit.seq || lit.block || !lit.places.empty()) return;
+  throw InputError("command line", "--select",
+                   fmt::format("'{}' at step {}: {}: choose another step with --step", *request.select,
+                               state.step.value, viz::describe(state, run.facts(), picture.selection)));
+}
+
 // The n-th tile that the trace itself holds.
 std::shared_ptr<const viz::Tile> recorded_tile(const viz::Run& run, std::optional<std::int64_t> number) {
   const std::vector<viz::RecordedTile> tiles = viz::recorded_tiles(run);
@@ -164,63 +177,72 @@ void set_layout(viz::Picture& picture, const RenderRequest& request) {
   picture.tile_layout = static_cast<std::size_t>(found - layouts.begin());
 }
 
-// Why the path cannot take the tile is part of the picture; a tile that is not there is a fault of the command line.
-void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Run& run, const char* program) {
-  if (picture.view != viz::View::tile) return;
-  if (request.tile && !whole_number<std::int64_t>(*request.tile)) {
-    viz::TileRequest tile;
+QString fault_text(const std::exception& error) {
+  QStringList lines;
+  for (const std::string& line : fault_lines(error)) lines.push_back(QString::fromStdString(line));
+  return lines.join(QLatin1Char('\n'));
+}
+
+// Without --tile, as in the window: the tile of what is selected, else of the longest sequence.
+viz::TileRequest tile_request(const RenderRequest& request, const viz::Run& run, const viz::State& state,
+                              const viz::Selection& selection) {
+  viz::TileRequest tile;
+  if (request.tile) {
     try {
       tile = viz::parse_tile_request(*request.tile);
     } catch (const InputError& error) {
       throw InputError("command line", "--tile", error.faults().front().where + " " + error.faults().front().message);
     }
-    tile.step = run.state_at(picture.position).step;
-    try {
-      SimulatorBackend backend{std::filesystem::path(program)};
-      picture.tile_source = backend.tile_source(run.facts(), request.file, tile);
-      viz::Tile staged = viz::fold_tile(backend.stage(run.facts(), request.file, tile));
-      staged.source = picture.tile_source;
-      picture.tile = std::make_shared<const viz::Tile>(std::move(staged));
-    } catch (const IndexError& error) {
-      throw InputError("command line", "--tile", error.what());
-    } catch (const InputError&) {
-      throw;
-    } catch (const std::exception& error) {
-      for (const std::string& line : fault_lines(error)) {
-        picture.tile_instead += QString::fromStdString(line) + QLatin1Char('\n');
-      }
-    }
+  } else if (const auto meant = token_meant(selection, viz::resolve(state, run.facts(), selection), run.facts())) {
+    tile.seq = meant->seq;
+    tile.token = meant->token;
   } else {
-    picture.tile = recorded_tile(run, request.tile ? whole_number<std::int64_t>(*request.tile) : std::nullopt);
-    if (picture.tile && run.facts().scenario) picture.tile = with_source(*picture.tile, run, request, program);
-    picture.tile_instead = QStringLiteral("The trace holds no tile: name one with --tile.");
+    tile.seq = longest_running(state);
   }
+  tile.step = state.step;
+  return tile;
+}
+
+// Why the path cannot take the tile is part of the picture; a tile that is not there is a fault of the command line.
+void stage_tile(viz::Picture& picture, const RenderRequest& request, const viz::Run& run, const char* program) {
+  const viz::State state = run.state_at(picture.position);
+  if (!request.tile && state.step.value < 0) {
+    picture.tile_instead = QStringLiteral("Before the first step no token is in the cache: choose --step 0 or later.");
+    return;
+  }
+  const viz::TileRequest tile = tile_request(request, run, state, picture.selection);
+  try {
+    SimulatorBackend backend{std::filesystem::path(program)};
+    picture.tile_source = backend.tile_source(run.facts(), request.file, tile);
+    viz::Tile staged = viz::fold_tile(backend.stage(run.facts(), request.file, tile));
+    staged.source = picture.tile_source;
+    picture.tile = std::make_shared<const viz::Tile>(std::move(staged));
+  } catch (const IndexError& error) {
+    if (request.tile || request.select) {
+      throw InputError("command line", request.tile ? "--tile" : "--select", error.what());
+    }
+    picture.tile_instead = fault_text(error);
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::exception& error) {
+    picture.tile_instead = fault_text(error);
+  }
+}
+
+void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Run& run, const char* program) {
+  if (picture.view != viz::View::tile) return;
+  const auto number = request.tile ? whole_number<std::int64_t>(*request.tile) : std::nullopt;
+  if (number || !request.tile) {
+    picture.tile = recorded_tile(run, number);
+    if (picture.tile && run.facts().scenario) picture.tile = with_source(*picture.tile, run, request, program);
+  }
+  if (!picture.tile) stage_tile(picture, request, run, program);
   set_layout(picture, request);
   picture.tile_event = request.tile_event;
   picture.last_tile_event = request.tile_to;
   if (!picture.tile) return;
   check_tile_event("--tile-event", request.tile_event, 0, *picture.tile);
   check_tile_event("--tile-to", request.tile_to, request.tile_event.value_or(0), *picture.tile);
-}
-
-// The sequence of the selection, else the one that computes and has the most tokens.
-SeqIdx sequence_for_flow(const viz::Picture& picture, const viz::State& state, const viz::Facts& facts) {
-  const viz::Lit lit = viz::resolve(state, facts, picture.selection);
-  if (lit.seq) return *lit.seq;
-  if (!lit.places.empty()) return lit.places.front().seq;
-  SeqIdx longest{0};
-  std::int64_t tokens = -1;
-  for (const SeqIdx seq : state.live) {
-    const viz::SequenceState& of = state.sequences[seq.value];
-    if (of.phase == viz::Phase::running && of.tokens > tokens) longest = seq, tokens = of.tokens;
-  }
-  return longest;
-}
-
-QString fault_text(const std::exception& error) {
-  QStringList lines;
-  for (const std::string& line : fault_lines(error)) lines.push_back(QString::fromStdString(line));
-  return lines.join(QLatin1Char('\n'));
 }
 
 viz::FlowRequest flow_request(const RenderRequest& request) {
@@ -240,7 +262,8 @@ viz::AttentionOfStep attention_at(viz::Backend& backend, const RenderRequest& re
   if (request.flow) {
     flow = flow_request(request);
   } else {
-    flow.seq = sequence_for_flow(picture, state, run.facts());
+    const viz::Lit lit = viz::resolve(state, run.facts(), picture.selection);
+    flow.seq = viz::sequence_meant(picture.selection, lit).value_or(viz::longest_running(state));
   }
   flow.step = state.step;
   if (flow.step.value < 0) {
@@ -320,8 +343,9 @@ int render(const RenderRequest& request, int argc, char** argv) {
   picture.font_scale = request.font_scale;
   picture.frames_per_second = request.frames_per_second;
   set_time(picture, request, *run);
-  set_tile(picture, request, *run, argv[0]);
   if (request.select) picture.selection = selection_of(request, *run);
+  check_selection(request, picture, *run);
+  set_tile(picture, request, *run, argv[0]);
   set_attention(picture, request, run, argv[0]);
   Progress bar("frames");
   viz::write_picture(QString::fromStdString(request.out), run, picture,

@@ -263,6 +263,8 @@ OWN_WORDS = [
      ["command line: --to: 'a.png' holds one picture: write a .gif, .webm or .mp4"]),
     ("selection outside the run", "--render a.png --scenario good.json --select 'block 9'",
      ["command line: --select: 'block 9': block 9 is outside [0, 9)"]),
+    ("selection that the step does not have", "--render a.png --scenario good.json --step -1 --select 'seq 0'",
+     ["command line: --select: 'seq 0' at step -1: Sequence 0: has not arrived: choose another step with --step"]),
     ("selection of time", "--render a.png --scenario good.json --select 'step 1'",
      ["command line: --select: 'step 1' is not a sequence, page, token or block: select the time with --step"]),
     ("selection of an event", "--render a.png --scenario good.json --select evicted",

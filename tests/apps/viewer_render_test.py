@@ -98,6 +98,14 @@ class Png(Pictures):
         # Why a path cannot take the tile is part of the picture.
         self.assertNotIn(self.bytes_of(*scenario, "--tile", "seq 0 k lds"), seen)
 
+    def test_without_a_name_it_is_the_tile_of_the_selection_or_of_the_longest_sequence(self):
+        scenario = ("--scenario", gallery("first_light"), "--view", "tile", "--step", "6")
+        for select, tile in (("token 3:37", "seq 3 token 37"), ("page 1:4", "seq 1 token 64"), ("seq 2", "seq 2")):
+            with self.subTest(select=select):
+                self.assertEqual(self.bytes_of(*scenario, "--select", select),
+                                 self.bytes_of(*scenario, "--select", select, "--tile", tile))
+        self.assertEqual(self.bytes_of(*scenario), self.bytes_of(*scenario, "--tile", "seq 0"))
+
     def test_each_query_each_number_of_tiles_and_each_candidate_is_another_picture(self):
         with tempfile.TemporaryDirectory() as out:
             golden, mine = os.path.join(out, "golden.npz"), os.path.join(out, "mine.npz")

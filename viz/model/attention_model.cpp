@@ -4,29 +4,10 @@
 #include <utility>
 
 #include "viz/model/document.h"
+#include "viz/playback/meant.h"
 
 namespace kvscope::viz {
 namespace {
-
-// The sequence that a selection means, if it is one.
-std::optional<SeqIdx> sequence_meant(const Selection& selection, const Lit& lit) {
-  if (selection.kind == Selection::Kind::error_cell || selection.kind == Selection::Kind::sequence) {
-    return selection.seq;
-  }
-  if (lit.seq) return lit.seq;
-  if (!lit.places.empty()) return lit.places.front().seq;
-  return std::nullopt;
-}
-
-SeqIdx longest_running(const State& state) {
-  SeqIdx longest{0};
-  std::int64_t tokens = -1;
-  for (const SeqIdx seq : state.live) {
-    const SequenceState& of = state.sequences[seq.value];
-    if (of.phase == Phase::running && of.tokens > tokens) longest = seq, tokens = of.tokens;
-  }
-  return longest;
-}
 
 bool is_running(const State& state, SeqIdx seq) {
   return seq.value >= 0 && seq.value < state.sequences.size() && state.sequences[seq.value].phase == Phase::running;

@@ -2,35 +2,11 @@
 #include <algorithm>
 
 #include "viz/model/document.h"
+#include "viz/playback/meant.h"
 #include "viz/playback/recorded_tiles.h"
 #include "viz/playback/tile_selection.h"
 
 namespace kvscope::viz {
-namespace {
-
-// The token that a selection stands for: its own, the first of a page, of a block's first page, of a sequence.
-std::optional<std::pair<SeqIdx, TokIdx>> token_of_selection(const Selection& selection, const Lit& lit,
-                                                            const Facts& facts) {
-  if (selection.none() || selection.kind == Selection::Kind::step || selection.of_tile()) return std::nullopt;
-  if (lit.token) return std::pair(*lit.seq, *lit.token);
-  if (lit.page && lit.seq) return std::pair(*lit.seq, TokIdx{lit.page->value * facts.page_size});
-  if (!lit.places.empty()) return std::pair(lit.places[0].seq, TokIdx{lit.places[0].page.value * facts.page_size});
-  return std::nullopt;
-}
-
-// The longest sequence in the cache, shown before anything is selected.
-SeqIdx longest_sequence(const State& state) {
-  SeqIdx longest{0};
-  std::int64_t tokens = -1;
-  for (const SeqIdx seq : state.live) {
-    const SequenceState& of = state.sequences[seq.value];
-    if (of.phase == Phase::running && of.tokens > tokens) longest = seq, tokens = of.tokens;
-  }
-  return longest;
-}
-
-}  // namespace
-
 void Document::follow_tile(bool follow) {
   if (follow == tile_follows_) return;
   tile_follows_ = follow;
@@ -98,14 +74,14 @@ void Document::choose_tile(const TileRequest& request) {
 void Document::ask_for_tile() {
   if (recorded_tile_) return;
   const State& state = shown_state();
-  if (const auto token = token_of_selection(pinned_, pinned_lit_, run().facts())) {
-    tile_request_.seq = token->first;
-    tile_request_.token = token->second;
+  if (const auto meant = token_meant(pinned_, pinned_lit_, run().facts())) {
+    tile_request_.seq = meant->seq;
+    tile_request_.token = meant->token;
   } else if (!tile_asked_) {
     const SeqIdx seq = tile_request_.seq;
     const bool there =
         std::ranges::binary_search(state.live, seq) && tile_request_.token.value < state.sequences[seq.value].tokens;
-    if (!there) tile_request_.seq = longest_sequence(state), tile_request_.token = TokIdx{0};
+    if (!there) tile_request_.seq = longest_running(state), tile_request_.token = TokIdx{0};
   }
   tile_request_.step = state.step;
   if (tile_request_.step.value < 0) {

@@ -1,0 +1,31 @@
+// What a view of one token or one sequence shows: what the selection means, else the longest sequence that runs. The
+// tile view and the attention view of the window and of `--render` choose by it.
+#pragma once
+
+#include <optional>
+
+#include "core/base/index.h"
+#include "viz/playback/facts.h"
+#include "viz/playback/selection.h"
+#include "viz/playback/state.h"
+
+namespace kvscope::viz {
+
+// A token of a sequence.
+struct TokenMeant {
+  SeqIdx seq;
+  TokIdx token;
+  friend bool operator==(const TokenMeant&, const TokenMeant&) = default;
+};
+
+// The selection's own token, the first token of its page, of the first page in its block, of its sequence. `lit` is
+// resolve() of the selection. Nothing: no selection, a step, or an object of a tile.
+[[nodiscard]] std::optional<TokenMeant> token_meant(const Selection& selection, const Lit& lit, const Facts& facts);
+
+// The selection's sequence, or the first one in its block.
+[[nodiscard]] std::optional<SeqIdx> sequence_meant(const Selection& selection, const Lit& lit);
+
+// The running sequence with the most tokens, the first of several; sequence 0 if none runs.
+[[nodiscard]] SeqIdx longest_running(const State& state);
+
+}  // namespace kvscope::viz
