@@ -7,7 +7,7 @@ namespace kvscope::viz {
 namespace {
 
 constexpr double kNarrowest = 4, kWidest = 22;  // [px] of a token's cell, the latter at font scale 1
-constexpr double kLeastCell = 1e-3;  // [px] tokens of a body that has no width have one too, so that none is lost
+constexpr double kLeastTokenWidth = 1e-3;  // [px] tokens of a body that has no width have one too, so that none is lost
 constexpr double kBetweenPages = 6, kEnd = 76, kLabel = 18, kLowestLabels = 50;  // [px]; the last three at scale 1
 
 }  // namespace
@@ -45,7 +45,7 @@ SequenceStrip tile_sequence_layout(const SequenceStripSize& size, const QRectF& 
   const auto shown = static_cast<double>(last - first);
   strip.between = std::min(strip.between, width / (4 * shown));
   strip.cell = std::max(
-      kLeastCell,
+      kLeastTokenWidth,
       std::min((width - strip.between * (shown - 1)) / (shown * static_cast<double>(page)), kWidest * font_scale));
   if (strip.cell >= kNarrowest) strip.cell = std::floor(strip.cell * 4) / 4;
   strip.label_height = body.height() >= kLowestLabels * font_scale ? std::round(kLabel * font_scale) : 0;
