@@ -63,7 +63,9 @@ void add_options(CLI::App& app, Words& words) {
                  fmt::format("Text size relative to 13 px, {} to {} [default: 1 for a picture, else the last one used]",
                              viz::kSmallestFont, viz::kLargestFont));
   app.add_option("--to", words.to,
-                 "Last step of an animation, which has one frame per step [default: the last step of the run]")
+                 "Last step of an animation, which has one frame per step; not in the view 'tile' [default: the last "
+                 "step of the "
+                 "run]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--fps", words.frames_per_second,
@@ -113,7 +115,7 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option(
          "--tile-to", words.tile_to,
          "Animation of the tile: the last of its events; one frame for each instruction or wait from --tile-event "
-         "on [default: an animation goes through steps of the run]")
+         "on, or from none [default: all events]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--flow", words.flow,
@@ -214,6 +216,36 @@ void check_motion(const Words& words, std::optional<viz::PictureFormat> format, 
   }
 }
 
+// Without --view, the one that the other options are about.
+void choose_view(const Words& words, RenderRequest& request, std::vector<Fault>& faults) {
+  const std::array of_tile{
+      std::pair{"--tile", words.tile.has_value()}, std::pair{"--tile-event", words.tile_event.has_value()},
+      std::pair{"--tile-to", words.tile_to.has_value()}, std::pair{"--tile-layout", words.tile_layout.has_value()}};
+  const std::array of_attention{
+      std::pair{"--flow", words.flow.has_value()}, std::pair{"--flow-tiles", words.flow_tiles.has_value()},
+      std::pair{"--flow-to", words.flow_to.has_value()}, std::pair{"--candidate", words.candidate.has_value()}};
+  const auto given = [](const auto& option) { return option.second; };
+  request.view = words.view                                 ? *viz::find_view(*words.view)
+                 : std::ranges::any_of(of_tile, given)      ? viz::View::tile
+                 : std::ranges::any_of(of_attention, given) ? viz::View::attention
+                                                            : viz::View::overview;
+  const auto need = [&](const auto& options, viz::View view) {
+    if (request.view == view) return;
+    for (const auto& option : options) {
+      if (!option.second) continue;
+      faults.push_back({option.first, fmt::format("view '{}' shows no {}: use --view {}", viz::name(request.view),
+                                                  viz::name(view), viz::name(view))});
+    }
+  };
+  need(of_tile, viz::View::tile);
+  need(of_attention, viz::View::attention);
+  if (words.to && !words.tile_to && request.view == viz::View::tile) {
+    faults.push_back({"--to",
+                      "view 'tile' shows a tile of one step: its animation goes through the tile's events, to "
+                      "the one that --tile-to names"});
+  }
+}
+
 RenderRequest render_request(const Words& words) {
   std::vector<Fault> faults;
   RenderRequest request;
@@ -231,22 +263,7 @@ RenderRequest render_request(const Words& words) {
   check_motion(words, format, faults);
   request.file = words.scenario ? *words.scenario : words.trace ? *words.trace : words.file.value_or("");
   request.kind = words.scenario ? FileKind::scenario : words.trace ? FileKind::trace : FileKind::by_content;
-  request.view = words.view ? *viz::find_view(*words.view) : words.tile ? viz::View::tile : viz::View::overview;
-  if (words.tile && request.view != viz::View::tile) {
-    faults.push_back({"--tile", fmt::format("view '{}' shows no tile: use --view tile", *words.view)});
-  }
-  if (!words.view && !words.tile && (words.flow || words.flow_tiles || words.flow_to || words.candidate)) {
-    request.view = viz::View::attention;
-  }
-  for (const auto& [option, given] : {std::pair{"--flow", words.flow.has_value()},
-                                      {"--flow-tiles", words.flow_tiles.has_value()},
-                                      {"--flow-to", words.flow_to.has_value()},
-                                      {"--candidate", words.candidate.has_value()}}) {
-    if (given && request.view != viz::View::attention) {
-      faults.push_back(
-          {option, fmt::format("view '{}' shows no attention: use --view attention", viz::name(request.view))});
-    }
-  }
+  choose_view(words, request, faults);
   request.flow = words.flow;
   request.flow_tiles = words.flow_tiles;
   request.flow_to = words.flow_to;
@@ -264,9 +281,6 @@ RenderRequest render_request(const Words& words) {
   request.tile_layout = words.tile_layout;
   request.motion = words.motion;
   request.between = words.between;
-  if (words.tile_to && request.view != viz::View::tile) {
-    faults.push_back({"--tile-to", "goes through the events of a tile: use --view tile"});
-  }
   check_range("--fps", words.frames_per_second, viz::kSlowestFrames, viz::kFastestFrames,
               "a GIF counts hundredths of a second", faults);
   request.frames_per_second = words.frames_per_second;

@@ -85,7 +85,7 @@ void set_time(viz::Picture& picture, const RenderRequest& request, const viz::Ru
   picture.position = run.end_of_row(first);
   picture.motion = request.motion;
   picture.between = request.between;
-  if (request.tile_to || request.flow_to) return;
+  if (request.view == viz::View::tile || request.flow_to) return;
   if (request.to) {
     picture.last_row = row_of_step(run, "--to", *request.to);
     if (*picture.last_row < first) {
@@ -237,10 +237,12 @@ void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Ru
     if (picture.tile && run.facts().scenario) picture.tile = with_source(*picture.tile, run, request, program);
   }
   if (!picture.tile) stage_tile(picture, request, run, program);
-  set_layout(picture, request);
-  picture.tile_event = request.tile_event;
-  picture.last_tile_event = request.tile_to;
   if (!picture.tile) return;
+  set_layout(picture, request);
+  const auto format = viz::picture_format(QString::fromStdString(request.out));
+  const bool film = format && viz::is_film(*format);
+  picture.tile_event = request.tile_event;
+  if (film) picture.last_tile_event = request.tile_to.value_or(picture.tile->events);
   check_tile_event("--tile-event", request.tile_event, 0, *picture.tile);
   check_tile_event("--tile-to", request.tile_to, request.tile_event.value_or(0), *picture.tile);
 }

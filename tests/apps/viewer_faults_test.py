@@ -237,6 +237,12 @@ OWN_WORDS = [
     ("a film of steps and of a flow", "--render a.gif --scenario good.json --to 1 --flow-to 2",
      ["command line: --flow-to: an animation goes through steps (--to), events of a tile (--tile-to) or tiles of a flow "
       "(--flow-to): leave all but one out"]),
+    ("a film of steps in the view of a tile", "--render a.gif --scenario good.json --view tile --to 1",
+     ["command line: --to: view 'tile' shows a tile of one step: its animation goes through the tile's events, to the one "
+      "that --tile-to names"]),
+    ("options of a tile in another view", "--render a.png --scenario good.json --view pool --tile 0 --tile-event 3 --tile-layout 64B",
+     [f"command line: {option}: view 'pool' shows no tile: use --view tile"
+      for option in ("--tile", "--tile-event", "--tile-layout")]),
     ("a candidate that is missing", "--render a.png --scenario good.json --candidate nowhere.npz",
      ["nowhere.npz: cannot be read: No such file or directory"]),
     ("a golden that is missing", "--render a.png nowhere.npz --view attention",

@@ -106,6 +106,12 @@ class Png(Pictures):
                                  self.bytes_of(*scenario, "--select", select, "--tile", tile))
         self.assertEqual(self.bytes_of(*scenario), self.bytes_of(*scenario, "--tile", "seq 0"))
 
+    def test_an_animation_of_a_tile_goes_through_its_events(self):
+        tile = ("--scenario", gallery("first_light"), "--tile", "seq 0", "--size", "600x400")
+        whole = self.bytes_of(*tile, ending="gif")
+        self.assertEqual(whole, self.bytes_of(*tile, "--tile-event", "0", "--tile-to", "1559", ending="gif"))
+        self.assertGreater(len(whole), len(self.bytes_of(*tile, "--tile-to", "271", ending="gif")))
+
     def test_each_query_each_number_of_tiles_and_each_candidate_is_another_picture(self):
         with tempfile.TemporaryDirectory() as out:
             golden, mine = os.path.join(out, "golden.npz"), os.path.join(out, "mine.npz")
