@@ -128,7 +128,10 @@ void Database::fail(int code) const {
                      fmt::format("holds a text of more than {} bytes: a larger limit: --max-text of kvscope trace",
                                  sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, -1)));
   }
-  if (kind == SQLITE_NOMEM || db_ == nullptr) throw std::bad_alloc();  // SQLite makes no handle without memory
+  if (db_ == nullptr || (kind == SQLITE_NOMEM && writing_)) throw std::bad_alloc();  // no handle without memory
+  if (kind == SQLITE_NOMEM) {  // SQLite says this of rows that claim more than it ever allocates
+    throw InputError(shown_, "", "is damaged, or memory ran out while it was read");
+  }
   if (const int error = system_error_of(db_, kind); error != 0) {
     throw InputError(shown_, "", fmt::format("cannot be {}: {}", writing_ ? "written" : "read", system_message(error)));
   }

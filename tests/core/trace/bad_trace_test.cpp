@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "core/trace/trace_reader.h"
 #include "tests/core/trace/support.h"
 
@@ -121,6 +123,13 @@ TEST_F(BadTrace, SizeOfPagesThatNoDatabaseHas) {
   bytes[16] = 3, bytes[17] = 0;
   EXPECT_EQ(with_bytes(bytes),
             fmt::format(": is damaged: it has {} bytes, its header says {}", bytes.size(), bytes.size() / 4 * 3));
+}
+
+// Eight bytes of a row of table 'kind', found by trace_fuzz: the row claims 2 GiB. The reader said that memory ran out.
+TEST_F(BadTrace, RowThatClaimsMoreThanSQLiteAllocates) {
+  const std::string bytes =
+      testing::bytes_of(std::filesystem::path(KVSCOPE_SOURCE_DIR) / "tests/fuzz/corpus/trace/row_of_2_GiB.kvt");
+  EXPECT_EQ(with_bytes(bytes), ": is damaged, or memory ran out while it was read");
 }
 
 // --- the list of tables ----------------------------------------------------------------------------------------------
