@@ -217,7 +217,7 @@ golden::PlaceRequest checked_request(const PlaceCommand& command,
   };
   at_least_one("--blocks", request.blocks);
   at_least_one("--page-size", request.page_size);
-  at_least_one("--heads", request.heads);
+  if (request.heads) at_least_one("--heads", *request.heads);
   at_least_one("--head-size", request.head_size);
   at_least_one("--layers", request.layers);
   check_index("--layer", request.layer, request.layers);
@@ -339,7 +339,7 @@ std::vector<CLI::Option*> add_place_options(CLI::App& app, PlaceCommand& command
   options.back()->check(at_least(0));
   number("--blocks", request.blocks, "Blocks of the cache, or its sequences");
   number("--page-size", request.page_size, "Tokens of a page, or positions of a sequence");
-  number("--heads", request.heads, "KV heads");
+  options.push_back(app.add_option("--heads", request.heads, "KV heads [default: 2, or 1 if rows are of one head]"));
   number("--head-size", request.head_size, "Elements of a head");
   number("--layers", request.layers, "Layers of the cache");
   number("--layer", request.layer, "Layer, from 0");

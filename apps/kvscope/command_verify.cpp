@@ -86,6 +86,9 @@ int run(const VerifyCommand& command) {
   if (read.inputs) options.inputs = &read.inputs->problem();
   golden::CompareResult result = golden::compare(golden_bundle, candidate_bundle, options);
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  if (std::error_code error; std::filesystem::equivalent(command.golden, command.candidate, error)) {
+    result.notes.emplace_back("the candidate is the golden file: it is compared with itself");
+  }
   const bool diagnosed = !result.passed && !command.no_diagnose && has_output;
   for (const std::string& reason : read.missing) {
     if (!command.profile) result.notes.push_back("pages were not tested: " + reason);
@@ -124,17 +127,21 @@ void add_verify(CLI::App& app, Action& chosen) {
                    "The kernel's output (.safetensors, .npz, .npy): the tensor o (or out, output), and optionally lse "
                    "(or softmax_lse, logsumexp)")
       ->required();
-  verify
-      ->add_option("--profile", command->profile,
-                   "Use the fixed tolerance of a public test suite, which is looser [default: a bound derived from the "
-                   "rounding errors of each element]")
-      ->type_name("SUITE")
-      ->check(CLI::IsMember(golden::profile_names()));
+  CLI::Option* profile =
+      verify
+          ->add_option(
+              "--profile", command->profile,
+              "Use the fixed tolerance of a public test suite, which is looser [default: a bound derived from the "
+              "rounding errors of each element]")
+          ->type_name("SUITE")
+          ->check(CLI::IsMember(golden::profile_names()));
   verify
       ->add_option("--exact", command->exact,
                    "Tensor to compare bit for bit, for data that a kernel only moves, such as k_cache; may be repeated")
       ->type_name("NAME");
-  add_rounding_options(*verify, command->rounding);
+  for (CLI::Option* option : add_rounding_options(*verify, command->rounding)) {
+    if (option->get_name() != "--candidate-dtype") option->excludes(profile);  // a profile depends on that type only
+  }
   verify->add_flag(
       "--explain", command->explain,
       "Also print the error budget at the element with the largest error: how much each source of rounding "

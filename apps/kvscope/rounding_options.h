@@ -3,15 +3,18 @@
 // --accumulator-bits, --row-sum.
 #pragma once
 
+#include <vector>
+
 #include "core/golden/verdict/candidate_rounding.h"
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace kvscope::apps {
 
-// `rounding` outlives the command.
-void add_rounding_options(CLI::App& command, golden::StatedRounding& rounding);
+// `rounding` outlives the command. Returns the options in this order.
+std::vector<CLI::Option*> add_rounding_options(CLI::App& command, golden::StatedRounding& rounding);
 
 }  // namespace kvscope::apps

@@ -587,6 +587,8 @@ IDLE = [
     ("budget of a fixed tolerance", {**G, "c.npz": npz(**STATE)}, "verify g.npz c.npz --profile torch --explain",
      ["command line: --explain: has no effect with --profile, whose tolerance is no sum of rounding errors: remove one "
       "of the two"]),
+    ("rounding of a fixed tolerance", {**G, "c.npz": npz(**STATE)}, "verify g.npz c.npz --profile torch --p-dtype f16",
+     ["command line: --profile excludes --p-dtype: see 'kvscope verify --help'"]),
     ("shape beside a cache", IN, "lint in.npz --layout nhd --cache-shape 6,2,2,4",
      ["command line: --cache-shape: has no effect: the file has the cache, k_cache [6, 2, 2, 4]; remove the option"]),
     ("time limit without a command", {**G, "c.npz": npz(**STATE)}, "reduce g.npz c.npz --time-limit 5",

@@ -249,6 +249,8 @@ class Layouts(Folder):
         o, lse = (array.astype(np.float32) for array in attention(batch)[:2])
         np.savez(self.path("r.npz"), o=o, lse=lse)
         fine("verify", self.path("g.npz"), self.path("r.npz"))
+        self.assertIn("\nnote: the candidate is the golden file: it is compared with itself\n",
+                      fine("verify", self.path("g.npz"), os.path.join(self.path("."), "g.npz")))
         np.savez(self.path("w.npz"), o=o + np.float32(0.001), lse=lse)
         self.assertEqual(kvscope("verify", self.path("g.npz"), self.path("w.npz")).returncode, 1)
 

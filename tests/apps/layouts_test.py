@@ -738,9 +738,19 @@ class Diff(Folder):
                  "--value-size: 5 is odd: two elements of e2m1 fill a byte"),
                 (["vllm_legacy", "--token", 5, "--dtype", "e2m1"],
                  "--dtype: e2m1: layout 'vllm_legacy' has runs of whole bytes"),
+                (["flashmla_fp8", "--token", 5, "--heads", 2],
+                 "--heads: is 2, but rows of layout 'flashmla_fp8' are of one KV head: leave it out"),
                 (["nhd", "--group", 4], "--group requires --token: see 'kvscope layout show --help'")]:
             found = self.refused("layout", "show", *arguments)
             self.assertEqual(found.count(text + "\n"), 1, found)
+
+    def test_mla_with_several_heads_is_the_form_that_has_an_axis_for_them(self):
+        one = self.run_in("layout", "show", "mla", "--token", 5)
+        self.assertEqual(one, self.run_in("layout", "show", "mla", "--token", 5, "--heads", 1))
+        self.assertIn("strides of K in kv_cache, bf16 [6, 4, 8]:", one)
+        two = self.run_in("layout", "show", "mla", "--token", 5, "--heads", 2)
+        self.assertIn("  K head 1    kv_cache bytes 48 to 63\n", two)  # block 0, slot 1: (1 * 2 + 1) * 8 * 2 bytes
+        self.assertIn("strides of K in kv_cache, bf16 [6, 4, 2, 8]:", two)
 
 
 if __name__ == "__main__":

@@ -14,15 +14,31 @@
 namespace kvscope::golden {
 namespace {
 
+bool has_heads(const CacheForm& form) {
+  return std::ranges::any_of(form.tensors, [](const CacheTensor& t) {
+    return std::ranges::count(t.axes, "head") > 0 || std::ranges::count(t.axes, "head*dim") > 0;
+  });
+}
+
+// The first form, or the first with an axis for the heads.
+const CacheForm& form_for(const LayoutDescription& layout, const PlaceRequest& request) {
+  const CacheForm& first = layout.forms.front();
+  if (request.heads.value_or(1) == 1 || has_heads(first)) return first;
+  const auto found = std::ranges::find_if(layout.forms, has_heads);
+  if (found != layout.forms.end()) return *found;
+  throw InputError(
+      "command line", "--heads",
+      fmt::format("is {}, but rows of layout '{}' are of one KV head: leave it out", *request.heads, layout.name));
+}
+
 // The sizes in a layout's own terms: MLA has one head unless the form has an axis for more; packed rows have their own.
 CacheSizes sizes_in(const LayoutDescription& layout, const CacheForm& form, const PlaceRequest& request) {
-  CacheSizes sizes{request.blocks,    request.page_size,  request.heads,
+  CacheSizes sizes{request.blocks,    request.page_size,  has_heads(form) ? request.heads.value_or(2) : 1,
                    request.head_size, request.value_size, request.layers};
   const auto axis = [&](std::string_view name) {
     return std::ranges::any_of(form.tensors,
                                [&](const CacheTensor& t) { return std::ranges::count(t.axes, name) > 0; });
   };
-  if (!axis("head") && !axis("head*dim")) sizes.heads = 1;
   if (axis("x") && bits(request.dtype) < 8) {
     throw InputError("command line", "--dtype",
                      fmt::format("{}: layout '{}' has runs of whole bytes", name(request.dtype), layout.name));
@@ -146,7 +162,8 @@ const std::vector<std::string>& scale_units() {
 }
 
 TokenPlace place_of_token(const LayoutDescription& layout, const PlaceRequest& request) {
-  const CacheForm form = request.group > 0 ? with_block_scales(layout.forms.front()) : layout.forms.front();
+  const CacheForm& chosen = form_for(layout, request);
+  const CacheForm form = request.group > 0 ? with_block_scales(chosen) : chosen;
   CacheSizes sizes = sizes_in(layout, form, request);
   std::vector<Fault> faults;
   if (request.group > 0) check_block_scales(layout, form, sizes, request, faults);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@
 namespace kvscope::golden {
 
 struct PlaceRequest {
-  std::int64_t blocks = 6, page_size = 4, heads = 2, head_size = 8, value_size = 8, layers = 1;
+  std::int64_t blocks = 6, page_size = 4, head_size = 8, value_size = 8, layers = 1;
+  std::optional<std::int64_t> heads;  // default: 2, or 1 if the rows of the layout's first form are of one head
   std::int64_t layer = 0, sequence = 0, token = 5;
   std::vector<std::int64_t> table{5, 0, 2};  // blocks of the sequence's pages; not used by layouts without a table
   DType dtype = DType::bf16;
