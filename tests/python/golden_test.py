@@ -55,6 +55,26 @@ def test_correct_output_passes_and_a_wrong_page_is_named(tmp_path):
     assert again.o.tobytes() == g.o.tobytes()
 
 
+def test_outputs_in_the_shapes_of_kernels_are_rearranged_as_by_the_command():
+    """Heads first, heads and dims in one axis: 3 heads, 5 queries and 8 dims, so that no shape has two meanings."""
+    rng = np.random.default_rng(4)
+    q = rng.standard_normal((5, 3, 8)).astype(np.float32)
+    cache = rng.standard_normal((16, 2, 4, 1, 8)).astype(np.float32)
+    g = kv.golden(kv.Problem.vllm(q, cache, block_table=np.arange(15, dtype=np.int32).reshape(5, 3),
+                                  seq_lens=np.array([10, 3, 7, 12, 1], np.int32)))
+    o, lse = g.o.astype(np.float32), g.lse.astype(np.float32)
+    for out, sums in ((o.reshape(5, 24), lse), (o.transpose(1, 0, 2), lse.T), (o.reshape(5, 3, 1, 8), lse[..., None]),
+                      (np.ascontiguousarray(o.transpose(1, 0, 2)), np.ascontiguousarray(lse.T))):
+        verdict = kv.verify(out, g, lse=sums)
+        assert verdict, verdict.text
+        wrong = out.copy()
+        wrong.reshape(-1)[0] += 0.01
+        verdict = kv.verify(wrong, g, lse=sums)
+        assert not verdict and "sequence 0, query 0, head 0, dim 0" in verdict.text
+        assert verdict.errors.ratio[0, 0, 0] > 1 and (verdict.errors.ratio > 1).sum() == 1
+    assert "note: candidate 'o'" in verdict.text
+
+
 def test_verify_returns_and_does_not_raise():
     g = kv.golden(problem())
     assert kv.verify(g.o.astype(np.float32), g)

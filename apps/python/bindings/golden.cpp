@@ -15,6 +15,7 @@
 #include "core/golden/verdict/compare.h"
 #include "core/golden/verdict/compare_report.h"
 #include "core/golden/verdict/golden_terms.h"
+#include "core/golden/verdict/output_names.h"
 #include "core/golden/verdict/tolerance.h"
 
 namespace kvscope::python {
@@ -74,7 +75,8 @@ struct Judged {
   std::optional<golden::Diagnosis> diagnosis;
 };
 
-Judged judge(const Problem& problem, const Bundle& golden_bundle, const Bundle& candidate,
+// Rearranges the candidate's tensors as `kvscope verify` does. errors() of the same candidate finds them in order.
+Judged judge(const Problem& problem, const Bundle& golden_bundle, Bundle& candidate,
              const golden::StatedRounding& rounding, const std::optional<std::string>& profile,
              const std::string& diagnosis) {
   const attention::Problem given = problem.prepared.with_given_table();
@@ -82,8 +84,10 @@ Judged judge(const Problem& problem, const Bundle& golden_bundle, const Bundle& 
   options.inputs = &given;
   options.rounding = rounding;
   options.profile = profile;
+  const std::vector<std::string> notes = golden::use_output_names(golden_bundle, candidate, "the candidate");
   Judged judged;
   judged.compared = golden::compare(golden_bundle, candidate, options);
+  judged.compared.notes.insert(judged.compared.notes.end(), notes.begin(), notes.end());
   if (diagnosis == "always" || (diagnosis == "on failure" && !judged.compared.passed)) {
     judged.diagnosis = golden::diagnose_inputs({*problem.tensors, problem.options, problem.prepared}, golden_bundle,
                                                candidate, rounding, judged.compared.failing_groups);

@@ -188,8 +188,9 @@ def verify(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, pr
            **rounding: Any) -> Verdict:
     """Compares a kernel's output with the golden output, and diagnoses it if it fails. A wrong output raises nothing.
 
-    out   [queries, query_heads, value_size] or [B, queries, heads, dims], in f64, f32, f16 or bf16
-    lse   as the golden's, optional
+    out   [queries, query_heads, value_size] or another shape that `kvscope verify` takes, such as [B, heads, queries,
+          dims] or [queries, heads * dims], in f64, f32, f16 or bf16
+    lse   [queries, query_heads], [query_heads, queries] or [B, heads, queries], optional
     rounding: output, probabilities, partials, inputs: types in which the kernel rounds, such as probabilities="bf16";
           ex2_error, tile_keys, accumulator_bits, row_sum: as `kvscope verify --help` describes them
     """
