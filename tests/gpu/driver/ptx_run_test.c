@@ -41,7 +41,7 @@ int main(int count, char** arguments) {
   void* args[3];
   int i;
   if (library == NULL) {
-    printf("%s\n", dlerror());
+    printf("%s\n", count > 1 ? dlerror() : "usage: gpu_ptx_run_test LIBRARY");
     return 1;
   }
   symbol = dlsym(library, "ptx_run");
