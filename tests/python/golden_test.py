@@ -75,6 +75,16 @@ def test_outputs_in_the_shapes_of_kernels_are_rearranged_as_by_the_command():
     assert "note: candidate 'o'" in verdict.text
 
 
+def test_messages_of_the_command_name_the_arguments_of_python():
+    """Every option that states a rounding, as `verify` takes it."""
+    from kvscope._errors import as_arguments
+    from kvscope._golden import ROUNDING
+    options = ("--candidate-dtype", "--p-dtype", "--partials-dtype", "--operand-dtype", "--ex2-error", "--tile-keys",
+               "--accumulator-bits", "--row-sum")
+    assert {as_arguments(option) for option in options} == set(ROUNDING)
+    assert as_arguments("pass --ex2-error, or `kvscope verify --ex2-error`") == "pass ex2_error, or `kvscope verify --ex2-error`"
+
+
 def test_verify_returns_and_does_not_raise():
     g = kv.golden(problem())
     assert kv.verify(g.o.astype(np.float32), g)

@@ -6,7 +6,7 @@ import re
 from typing import Sequence
 
 _OTHER_NAMES = {"k_scales": "k_scales_order", "v_scales": "v_scales_order", "candidate_dtype": "output",
-                "p_dtype": "probabilities", "from": "source"}
+                "p_dtype": "probabilities", "partials_dtype": "partials", "operand_dtype": "inputs", "from": "source"}
 
 
 def as_arguments(text: str) -> str:
@@ -18,7 +18,7 @@ def as_arguments(text: str) -> str:
     parts = text.split("`")
     for i in range(0, len(parts), 2):
         parts[i] = re.sub(r"--ignore (\w+)", r'ignore=["\1"]', parts[i]).replace("command line rejected", "arguments rejected")
-        parts[i] = re.sub(r"(?<![\w-])--([a-z][a-z-]*)", argument, parts[i])
+        parts[i] = re.sub(r"(?<![\w-])--([a-z][a-z0-9-]*)", argument, parts[i])
     return "`".join(parts)
 
 
