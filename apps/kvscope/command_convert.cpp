@@ -45,16 +45,7 @@ int run_convert(const ConvertCommand& command) {
   golden::check_bundle_name(command.out);
   const golden::Bundle bundle = open_bundle(command.file);
   golden::ConvertOptions options;
-  const bool stated = command.from.layout.empty() && command.from.axes.empty() && golden::states_layout(bundle);
-  if (!stated && command.from.layout.empty() && command.from.axes.empty()) {
-    throw InputError("command line", "--from",
-                     fmt::format("is required, because the manifest of '{}' does not state the layout: {}",
-                                 command.file, fitting_layouts(bundle, command.from, command.file, "--from")));
-  }
-  options.from = stated ? golden::layout_options_of(bundle, command.file) : chosen_layout(command.from, "--from");
-  if (stated) {
-    options.from.ignore.insert(options.from.ignore.end(), command.from.ignore.begin(), command.from.ignore.end());
-  }
+  options.from = layout_of_input(bundle, command.from, command.file, "--from");
   const golden::LayoutDescription to = layout_named(command.to);
   refuse_idle_sizes(command.from, golden::layout_of(options.from), to);
   options.to = &to;
@@ -66,7 +57,7 @@ int run_convert(const ConvertCommand& command) {
   } catch (const InputError& error) {
     const bool of_target = std::ranges::any_of(
         error.faults(), [](const Fault& fault) { return fault.where == "--to" || fault.where == "--page-size"; });
-    if (stated || of_target) throw;
+    if (golden::states_layout(bundle) || of_target) throw;
     throw_with_fitting_layouts(error, bundle, command.from, command.file, "--from");
   }
   made.bundle.manifest.set("producer", "kvscope " KVSCOPE_VERSION);

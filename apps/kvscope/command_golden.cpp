@@ -192,22 +192,8 @@ GoldenCommand with_manifest(GoldenCommand command, const golden::LayoutOptions& 
   return command;
 }
 
-// The layout that a manifest states, with the types and sizes of the command line.
-golden::LayoutOptions stated_layout(golden::LayoutOptions stated, const LayoutChoice& given) {
-  if (given.layer) stated.layer = *given.layer;
-  if (given.cache_dtype) {
-    stated.cache_fnuz = *given.cache_dtype == "e4m3fnuz";
-    stated.cache_dtype = dtype_from_name(stated.cache_fnuz ? "e4m3" : *given.cache_dtype);
-  }
-  if (given.granularity) stated.granularity = given.granularity;
-  if (given.value_size) stated.value_size = given.value_size;
-  if (given.head_size) stated.head_size = given.head_size;
-  stated.ignore.insert(stated.ignore.end(), given.ignore.begin(), given.ignore.end());
-  return stated;
-}
-
 // Rejects options that the chosen mask or layout would ignore.
-void refuse_idle_options(const GoldenCommand& command) {
+void refuse_idle_options(const GoldenCommand& command, const golden::LayoutOptions& options) {
   struct Idle {
     const char* option;
     bool used;
@@ -216,19 +202,16 @@ void refuse_idle_options(const GoldenCommand& command) {
   };
   const bool masked = command.mask == "causal" || command.mask == "sliding_window";
   const std::string mask = "--mask " + command.mask;
-  const LayoutChoice& layout = command.layout;
-  const bool is_chosen = command.input && layout.layout.empty() != layout.axes.empty();
-  const golden::LayoutOptions chosen = is_chosen ? chosen_layout(layout, "--layout") : golden::LayoutOptions();
-  const bool has_value_size = !is_chosen || golden::layout_of(chosen).needs_value_size();
-  const bool has_head_size = !is_chosen || golden::layout_of(chosen).has_axis("head*dim");
-  const Idle options[] = {
+  const bool has_value_size = golden::layout_of(options).needs_value_size();
+  const bool has_head_size = golden::layout_of(options).has_axis("head*dim");
+  const std::string layout = command.layout.axes.empty() ? "--layout " + options.layout : "--axes";
+  const Idle idles[] = {
       {"--window-left", command.mask == "sliding_window", mask, "--mask sliding_window"},
       {"--window-right", command.mask == "sliding_window", mask, "--mask sliding_window"},
       {"--chunk", command.mask == "chunked", mask, "--mask chunked"},
       {"--alignment", masked, mask, "--mask causal or --mask sliding_window"},
-      {"--value-size", has_value_size, layout.layout.empty() ? "--axes" : "--layout " + layout.layout,
-       "--layout mla or --layout max"},
-      {"--head-size", has_head_size, layout.layout.empty() ? "--axes" : "--layout " + layout.layout,
+      {"--value-size", has_value_size, layout, "--layout mla or --layout max"},
+      {"--head-size", has_head_size, layout,
        "a layout with one axis for heads and elements, such as lmcache"},
       {"--accuracy", !command.inputs_only, "--inputs-only", "it when you compute the golden output"}};
   std::vector<Fault> faults;
@@ -239,7 +222,7 @@ void refuse_idle_options(const GoldenCommand& command) {
                       "sliding_window needs the size of the window: pass --window-left N, the number of keys "
                       "before the query's position that it sees"});
   }
-  for (const Idle& idle : options) {
+  for (const Idle& idle : idles) {
     if (!idle.used && std::ranges::count(command.only_input, idle.option) > 0) {
       faults.push_back(
           {idle.option, fmt::format("has no effect with {}: remove it, or pass {}", idle.given, idle.needed)});
@@ -271,25 +254,14 @@ void refuse_options_of_other_masks(const GoldenCommand& command, const std::stri
 }
 
 int over_tensors(const GoldenCommand& given) {
-  golden::Bundle bundle;
-  GoldenCommand command = given;
-  golden::LayoutOptions options;
-  if (given.layout.layout.empty() && given.layout.axes.empty()) {
-    bundle = open_bundle(*given.input);
-    if (!golden::states_layout(bundle)) {
-      throw InputError("command line", "--layout",
-                       fmt::format("is required, because the manifest of '{0}' does not state the layout: {1}",
-                                   *given.input, fitting_layouts(bundle, given.layout, *given.input, "--layout")));
-    }
-    const golden::LayoutOptions stated = golden::layout_options_of(bundle, *given.input);
-    command = with_manifest(given, stated);
-    refuse_idle_options(command);
-    options = layout_options(command, stated_layout(stated, given.layout));
-  } else {
-    refuse_idle_options(command);
-    options = layout_options(command, chosen_layout(command.layout, "--layout"));
-    bundle = open_bundle(*given.input);
+  if (!given.layout.layout.empty() || !given.layout.axes.empty()) {  // before the file is read, which may be large
+    refuse_idle_options(given, chosen_layout(given.layout, "--layout"));
   }
+  const golden::Bundle bundle = open_bundle(*given.input);
+  golden::LayoutOptions options = layout_of_input(bundle, given.layout, *given.input, "--layout");
+  const GoldenCommand command = golden::states_conventions(bundle) ? with_manifest(given, options) : given;
+  refuse_idle_options(command, options);
+  options = layout_options(command, std::move(options));
   const golden::PreparedProblem prepared = prepare(command, bundle, options);
   if (command.layout.granularity && prepared.problem.k.scales == nullptr && prepared.problem.v.scales == nullptr) {
     throw InputError("command line", "--granularity", "has no effect: the input has no block scales; remove it");

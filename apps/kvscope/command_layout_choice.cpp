@@ -9,7 +9,11 @@
 
 #include "apps/common/cli.h"
 #include "apps/kvscope/layout_choice.h"
+#include "core/base/dtype.h"
 #include "core/base/errors.h"
+#include "core/base/json.h"
+#include "core/golden/golden_inputs.h"
+#include "core/golden/layouts/layout_description.h"
 #include "core/golden/layouts/layout_detect.h"
 
 namespace kvscope::apps {
@@ -50,6 +54,55 @@ std::string only_keys(const LayoutChoice& choice, const golden::Bundle& bundle) 
                        choice.axes.front().substr(choice.axes.front().find('=') + 1));
   }
   return "";
+}
+
+// Whether neither the manifest nor a named layout describes the layout that the manifest states.
+bool is_undescribed(const golden::Bundle& bundle, const std::string& layout) {
+  const json::Value* inputs = bundle.manifest.find("inputs");
+  return golden::find_layout(layout) == nullptr && (inputs == nullptr || inputs->find("layout") == nullptr);
+}
+
+bool same_layout(const golden::LayoutOptions& a, const golden::LayoutOptions& b) {
+  return golden::to_json(golden::layout_of(a)) == golden::to_json(golden::layout_of(b));
+}
+
+std::string type_text(const golden::LayoutOptions& options) {
+  return options.cache_fnuz ? "e4m3fnuz" : std::string(name(*options.cache_dtype));
+}
+
+// Adds the layer, types and sizes of the command line to those of a manifest. `has_orders`: the manifest states the
+// orders of block scales, linear ones by leaving them out.
+void add_sizes(const LayoutChoice& given, bool has_orders, const std::string& file, golden::LayoutOptions& stated) {
+  std::vector<Fault> faults;
+  const auto contradiction = [&](const char* option, const auto& here, const auto& there) {
+    faults.push_back({option, fmt::format("is {}, but the manifest of '{}' states {}: leave the option out", here, file,
+                                          there)});
+  };
+  if (given.layer) stated.layer = *given.layer;
+  if (given.cache_dtype) {
+    if (stated.cache_dtype && type_text(stated) != *given.cache_dtype) {
+      contradiction("--cache-dtype", *given.cache_dtype, type_text(stated));
+    }
+    stated.cache_fnuz = *given.cache_dtype == "e4m3fnuz";
+    stated.cache_dtype = dtype_from_name(stated.cache_fnuz ? "e4m3" : *given.cache_dtype);
+  }
+  for (const auto& [option, here, there] :
+       {std::tuple{"--granularity", &given.granularity, &stated.granularity},
+        {"--value-size", &given.value_size, &stated.value_size},
+        {"--head-size", &given.head_size, &stated.head_size}}) {
+    if (!*here) continue;
+    if (*there && **there != **here) contradiction(option, **here, **there);
+    *there = *here;
+  }
+  for (const auto& [option, here, there] : {std::tuple{"--k-scales", &given.k_scales, &stated.k_scale_order},
+                                            {"--v-scales", &given.v_scales, &stated.v_scale_order}}) {
+    if (!*here) continue;
+    const golden::ScaleOrder order = *golden::scale_order_from_name(**here);
+    if (has_orders && order != *there) contradiction(option, **here, golden::name(*there));
+    *there = order;
+  }
+  stated.ignore.insert(stated.ignore.end(), given.ignore.begin(), given.ignore.end());
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
 }
 
 }  // namespace
@@ -146,6 +199,35 @@ golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* opti
   options.head_size = choice.head_size;
   options.ignore = choice.ignore;
   return options;
+}
+
+golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const LayoutChoice& choice,
+                                      const std::string& file, const char* option) {
+  const bool is_given = !choice.layout.empty() || !choice.axes.empty();
+  if (!golden::states_layout(bundle)) {
+    if (is_given) return chosen_layout(choice, option);
+    throw InputError("command line", option,
+                     fmt::format("is required, because the manifest of '{}' does not state the layout: {}", file,
+                                 fitting_layouts(bundle, choice, file, option)));
+  }
+  if (is_given) {
+    golden::LayoutOptions given = chosen_layout(choice, option);
+    const std::string& layout = *bundle.manifest.find("layout")->as_string();
+    // Earlier versions of convert did not write the description of a layout that is not a named one.
+    if (given.layout == layout && is_undescribed(bundle, layout)) return given;
+    if (is_undescribed(bundle, layout) || !same_layout(given, golden::stated_options(bundle, file))) {
+      const bool axes = choice.layout.empty();
+      throw InputError(
+          "command line", axes ? "--axes" : option,
+          fmt::format("{}, but the manifest of '{}' states layout '{}': leave the option out. If the manifest is wrong, "
+                      "save the tensors again without it",
+                      axes ? std::string("describes another layout") : fmt::format("is '{}'", choice.layout), file,
+                      layout));
+    }
+  }
+  golden::LayoutOptions stated = golden::stated_options(bundle, file);
+  add_sizes(choice, bundle.manifest.find("inputs") != nullptr, file, stated);
+  return stated;
 }
 
 std::string fitting_layouts(const golden::Bundle& bundle, const LayoutChoice& choice, const std::string& file,

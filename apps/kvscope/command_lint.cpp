@@ -36,18 +36,7 @@ struct LintCommand {
 int run(const LintCommand& command) {
   golden::Bundle bundle = open_bundle(command.file);
   golden::LintOptions options = command.options;
-  if (!command.layout.layout.empty() || !command.layout.axes.empty()) {
-    options.layout = chosen_layout(command.layout, "--layout");
-  } else if (golden::states_layout(bundle)) {
-    options.layout = golden::layout_options_of(bundle, command.file);
-  } else {
-    throw InputError("command line", "--layout",
-                     fmt::format("is required, because the manifest of '{}' does not state the layout: {}",
-                                 command.file, fitting_layouts(bundle, command.layout, command.file, "--layout")));
-  }
-  const std::vector<std::string>& ignore = command.layout.ignore;
-  options.layout.ignore.insert(options.layout.ignore.end(), ignore.begin(), ignore.end());
-  if (command.layout.layer) options.layout.layer = *command.layout.layer;
+  options.layout = layout_of_input(bundle, command.layout, command.file, "--layout");
   if (!command.cache_dtype.empty()) {
     options.cache_type = *dtype_from_name(command.cache_dtype);
     if (command.cache_shape.empty()) options.layout.cache_dtype = options.cache_type;

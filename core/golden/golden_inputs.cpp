@@ -75,22 +75,30 @@ std::optional<std::string> inputs_file(const Bundle& golden) {
 }
 
 bool states_layout(const Bundle& bundle) {
+  return text(&bundle.manifest, "layout").has_value();
+}
+
+bool states_conventions(const Bundle& bundle) {
   const json::Value* conventions = bundle.manifest.find("conventions");
-  return text(&bundle.manifest, "layout").has_value() && conventions != nullptr && conventions->is_object();
+  return conventions != nullptr && conventions->is_object();
 }
 
 LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
-  const json::Value& manifest = golden.manifest;
-  const json::Value* conventions = manifest.find("conventions");
-  const json::Value* inputs = manifest.find("inputs");
-  const std::optional<std::string> layout = text(&manifest, "layout");
   std::vector<Fault> faults;
-  if (!layout) faults.push_back({"manifest 'layout'", "is missing"});
-  if (conventions == nullptr || !conventions->is_object()) faults.push_back({"manifest 'conventions'", "is missing"});
+  if (!states_layout(golden)) faults.push_back({"manifest 'layout'", "is missing"});
+  if (!states_conventions(golden)) faults.push_back({"manifest 'conventions'", "is missing"});
   if (!faults.empty()) {
     faults.back().message += ": make the golden with `kvscope golden`";
     throw InputError(std::string(source), std::move(faults));
   }
+  return stated_options(golden, source);
+}
+
+LayoutOptions stated_options(const Bundle& bundle, std::string_view source) {
+  const json::Value& manifest = bundle.manifest;
+  const json::Value* inputs = manifest.find("inputs");
+  const std::optional<std::string> layout = text(&manifest, "layout");
+  if (!layout) throw InputError(source, "manifest 'layout'", "is missing: state the layout of the tensors");
   LayoutOptions options;
   options.layout = *layout;
   options.layer = integer(inputs, "layer").value_or(0);
@@ -101,6 +109,11 @@ LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
   }
   if (const json::Value* described = inputs == nullptr ? nullptr : inputs->find("layout"); described != nullptr) {
     options.description = std::make_shared<LayoutDescription>(parse_layout(*described, options.layout, source));
+  } else if (find_layout(options.layout) == nullptr) {
+    throw InputError(source, "manifest 'layout'",
+                     fmt::format("is '{}', which is no named layout and which the manifest does not describe: pass the "
+                                 "file that describes it as the layout",
+                                 options.layout));
   }
   options.k_scale_order = scale_order(inputs, "k_scales");
   options.v_scale_order = scale_order(inputs, "v_scales");
@@ -111,7 +124,7 @@ LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
   options.head_size = integer(inputs, "head_size");
   options.granularity = integer(inputs, "granularity");
   options.value_size = integer(inputs, "value_size");
-  if (inputs == nullptr && holds_inputs(golden)) {  // a scenario's: one layer, sizes in the manifest
+  if (inputs == nullptr && holds_inputs(bundle)) {  // a scenario's: one layer, sizes in the manifest
     if (manifest.find("scale_dtype") != nullptr) options.granularity = integer(&manifest, "granularity");
     options.value_size = integer(&manifest, "value_size");
   }
@@ -121,6 +134,8 @@ LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
       if (entry.is_string()) options.ignore.push_back(*entry.as_string());
     }
   }
+  if (!states_conventions(bundle)) return options;
+  const json::Value* conventions = manifest.find("conventions");
   if (const json::Value* scale = conventions->find("scale"); scale != nullptr && scale->is_number()) {
     options.scale = scale->number();
   }

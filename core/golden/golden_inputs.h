@@ -27,8 +27,15 @@ namespace kvscope::golden {
 [[nodiscard]] bool holds_inputs(const Bundle& golden);
 [[nodiscard]] std::optional<std::string> inputs_file(const Bundle& golden);
 
-// Whether the manifest states layout and conventions, as a golden or a bundle of inputs written by kvscope does.
+// Whether the manifest states the layout, as that of a golden, of a bundle of inputs and of a converted cache does.
 [[nodiscard]] bool states_layout(const Bundle& bundle);
+// Whether it states mask, scale and the other conventions too. A cache that was converted from tensors without a
+// manifest has none.
+[[nodiscard]] bool states_conventions(const Bundle& bundle);
+
+// The options that the manifest states: layout, types and sizes, and the conventions if it has them. InputError naming
+// `source` when it states no layout, or a layout that it does not describe and that is no named one.
+[[nodiscard]] LayoutOptions stated_options(const Bundle& bundle, std::string_view source);
 
 // The options with which prepare_problem gives the golden's problem again: layout, types and every convention.
 // InputError naming `source` when the manifest does not state them: the golden was made by another program.

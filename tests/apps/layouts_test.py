@@ -421,7 +421,36 @@ class Conversion(Folder):
                 self.run_in("golden", "--input", "b.npz", "--layout", layout, "--out", "g.npz",
                             *(extra(layout, cache) if layout == "vllm_diffkv" else []))
                 outputs.add(self.load("g.npz")["o"].tobytes())
+                # The manifest says how to read it: no option is needed, and none that contradicts it is taken.
+                self.run_in("golden", "--input", "b.npz", "--out", "stated.npz")
+                outputs.add(self.load("stated.npz")["o"].tobytes())
+                self.run_in("lint", "b.npz")
+                other = "nhd" if layout != "nhd" else "hnd"
+                self.assertIn(f"command line: --layout: is '{other}', but the manifest of 'b.npz' states layout "
+                              f"'{layout}': leave the option out",
+                              self.refused("golden", "--input", "b.npz", "--layout", other, "--out", "x.npz"))
+                self.run_in("convert", "b.npz", "--to", other, "--out", "c.npz")
+                self.run_in("golden", "--input", "c.npz", "--out", "again.npz")
+                outputs.add(self.load("again.npz")["o"].tobytes())
         self.assertEqual(len(outputs), 1)
+
+    def test_its_manifest_states_sizes_types_and_a_described_layout(self):
+        """What the tensors alone do not say: V's size, bit patterns, the axes of a layout from a file."""
+        cache = Cache(21, "e4m3", layers=1, layer=0)
+        patterns = {name.removesuffix(cache.ending): array for name, array in LAYOUTS["nhd"][0](cache).items()}
+        self.save("a.npz", {**patterns, **queries_of(cache)[1]})
+        typed = ("--cache-dtype", "e4m3")
+        self.run_in("golden", "--input", "a.npz", "--layout", "nhd", *typed, "--out", "g.npz")
+        description = json.loads(self.run_in("layout", "show", "hnd"))
+        with open(os.path.join(self.folder, "mine.json"), "w", encoding="utf-8") as file:
+            json.dump(description, file)
+        for to in ("vllm_diffkv", "mine.json", "hnd"):
+            with self.subTest(to=to):
+                self.run_in("convert", "a.npz", "--from", "nhd", *typed, "--to", to, "--out", "b.npz")
+                self.run_in("golden", "--input", "b.npz", "--out", "h.npz")
+                self.assertEqual(self.load("h.npz")["o"].tobytes(), self.load("g.npz")["o"].tobytes())
+                self.assertIn("--cache-dtype: is e5m2, but the manifest of 'b.npz' states e4m3: leave the option out",
+                              self.refused("golden", "--input", "b.npz", "--cache-dtype", "e5m2", "--out", "x.npz"))
 
     def test_takes_the_inputs_of_a_golden_bundle(self):
         self.run_in("golden", program.gallery("first_light"), "--out", "golden.npz")

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "core/base/checked.h"
 #include "core/golden/golden_bundle.h"
+#include "core/golden/golden_inputs.h"
 #include "core/golden/layouts/detail/cache_reader.h"
 #include "core/golden/layouts/detail/convert_parts.h"
 #include "core/golden/layouts/detail/layout_scales.h"
@@ -427,9 +429,30 @@ class Converter {
     return names;
   }
 
+  // The options that read the result.
+  [[nodiscard]] LayoutOptions reading() const {
+    const LayoutOptions& from = options_.from;
+    LayoutOptions made;
+    made.layout = to_.name;
+    if (find_layout(to_.name) != &to_) made.description = std::make_shared<LayoutDescription>(to_);
+    if (layers_ > 1) made.layer = from.layer;
+    made.cache_dtype = from.cache_dtype;  // bit patterns stay bit patterns
+    made.cache_fnuz = from.cache_fnuz;
+    made.query_dtype = from.query_dtype;
+    made.granularity = from.granularity;
+    made.k_scale_order = sizes_.k_order;
+    made.v_scale_order = sizes_.v_order;
+    if (form_.values_in_keys || form_has(form_, "dim+vdim")) made.value_size = cache_.sizes.value_size;
+    if (to_.has_axis("head*dim")) made.head_size = cache_.sizes.head_size;
+    return made;
+  }
+
   void set_manifest() {
     json::Value& manifest = result_.bundle.manifest;
+    manifest.set("holds", "inputs");
     manifest.set("layout", to_.name);
+    if (states_conventions(bundle_)) manifest.set("conventions", *bundle_.manifest.find("conventions"));
+    manifest.set("inputs", inputs_manifest(reading(), ""));
     const bool pages = has_pages(from_.table.form) && have_.page_size > 1;
     if (const auto page = pages ? std::optional(have_.page_size) : hint(bundle_, "page_size")) {
       manifest.set("page_size", *page);

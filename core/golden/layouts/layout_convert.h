@@ -10,8 +10,11 @@
 // Tensors that are not part of the cache, such as q and its offsets, are copied as they are; the outputs of a golden
 // bundle are left out, because they describe the input's blocks. q changes its axes if only one of the layouts has
 // heads first. Scales per block or token are moved with their tokens. The columns of attn_mask become those of keys if
-// they count positions. The manifest of the result has the page size of
-// the input, so that a conversion back finds it.
+// they count positions.
+//
+// The manifest of the result states how to read it, as that of a bundle of inputs does (golden_inputs.h): the layout,
+// types and sizes, and the conventions if the input's manifest states them. It has the page size of the input, so that a
+// conversion back finds it.
 #pragma once
 
 #include <cstdint>
