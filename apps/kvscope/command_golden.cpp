@@ -211,8 +211,7 @@ void refuse_idle_options(const GoldenCommand& command, const golden::LayoutOptio
       {"--chunk", command.mask == "chunked", mask, "--mask chunked"},
       {"--alignment", masked, mask, "--mask causal or --mask sliding_window"},
       {"--value-size", has_value_size, layout, "--layout mla or --layout max"},
-      {"--head-size", has_head_size, layout,
-       "a layout with one axis for heads and elements, such as lmcache"},
+      {"--head-size", has_head_size, layout, "a layout with one axis for heads and elements, such as lmcache"},
       {"--accuracy", !command.inputs_only, "--inputs-only", "it when you compute the golden output"}};
   std::vector<Fault> faults;
   if (std::ranges::count(command.given, "--mask") > 0 && command.mask == "sliding_window" &&

@@ -75,8 +75,8 @@ std::string type_text(const golden::LayoutOptions& options) {
 void add_sizes(const LayoutChoice& given, bool has_orders, const std::string& file, golden::LayoutOptions& stated) {
   std::vector<Fault> faults;
   const auto contradiction = [&](const char* option, const auto& here, const auto& there) {
-    faults.push_back({option, fmt::format("is {}, but the manifest of '{}' states {}: leave the option out", here, file,
-                                          there)});
+    faults.push_back(
+        {option, fmt::format("is {}, but the manifest of '{}' states {}: leave the option out", here, file, there)});
   };
   if (given.layer) stated.layer = *given.layer;
   if (given.cache_dtype) {
@@ -86,10 +86,9 @@ void add_sizes(const LayoutChoice& given, bool has_orders, const std::string& fi
     stated.cache_fnuz = *given.cache_dtype == "e4m3fnuz";
     stated.cache_dtype = dtype_from_name(stated.cache_fnuz ? "e4m3" : *given.cache_dtype);
   }
-  for (const auto& [option, here, there] :
-       {std::tuple{"--granularity", &given.granularity, &stated.granularity},
-        {"--value-size", &given.value_size, &stated.value_size},
-        {"--head-size", &given.head_size, &stated.head_size}}) {
+  for (const auto& [option, here, there] : {std::tuple{"--granularity", &given.granularity, &stated.granularity},
+                                            {"--value-size", &given.value_size, &stated.value_size},
+                                            {"--head-size", &given.head_size, &stated.head_size}}) {
     if (!*here) continue;
     if (*there && **there != **here) contradiction(option, **here, **there);
     *there = *here;
@@ -201,8 +200,8 @@ golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* opti
   return options;
 }
 
-golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const LayoutChoice& choice,
-                                      const std::string& file, const char* option) {
+golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const LayoutChoice& choice, const std::string& file,
+                                      const char* option) {
   const bool is_given = !choice.layout.empty() || !choice.axes.empty();
   if (!golden::states_layout(bundle)) {
     if (is_given) return chosen_layout(choice, option);
@@ -219,8 +218,8 @@ golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const Layout
       const bool axes = choice.layout.empty();
       throw InputError(
           "command line", axes ? "--axes" : option,
-          fmt::format("{}, but the manifest of '{}' states layout '{}': leave the option out. If the manifest is wrong, "
-                      "save the tensors again without it",
+          fmt::format("{}, but the manifest of '{}' states layout '{}': leave the option out. If the manifest is "
+                      "wrong, save the tensors again without it",
                       axes ? std::string("describes another layout") : fmt::format("is '{}'", choice.layout), file,
                       layout));
     }

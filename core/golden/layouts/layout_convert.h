@@ -13,8 +13,8 @@
 // they count positions.
 //
 // The manifest of the result states how to read it, as that of a bundle of inputs does (golden_inputs.h): the layout,
-// types and sizes, and the conventions if the input's manifest states them. It has the page size of the input, so that a
-// conversion back finds it.
+// types and sizes, and the conventions if the input's manifest states them. It has the page size of the input, so that
+// a conversion back finds it.
 #pragma once
 
 #include <cstdint>
