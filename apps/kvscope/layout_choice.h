@@ -43,8 +43,8 @@ void add_layout_sizes(CLI::App& command, LayoutChoice& choice, const std::string
 [[nodiscard]] golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* option);
 
 // How to read the tensors of `file`: as its manifest states, with the layer and the types and sizes of the choice that
-// it does not state. Without a manifest that states the layout: chosen_layout. InputError when the choice contradicts the
-// manifest, with both values.
+// it does not state. Without a manifest that states the layout: chosen_layout. InputError when the choice contradicts
+// the manifest, with both values.
 [[nodiscard]] golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const LayoutChoice& choice,
                                                     const std::string& file, const char* option);
 
