@@ -36,11 +36,12 @@ struct LintCommand {
 int run(const LintCommand& command) {
   golden::Bundle bundle = open_bundle(command.file);
   golden::LintOptions options = command.options;
-  options.layout = layout_of_input(bundle, command.layout, command.file, "--layout");
+  LayoutChoice choice = command.layout;
   if (!command.cache_dtype.empty()) {
     options.cache_type = *dtype_from_name(command.cache_dtype);
-    if (command.cache_shape.empty()) options.layout.cache_dtype = options.cache_type;
+    if (command.cache_shape.empty()) choice.cache_dtype = command.cache_dtype;
   }
+  options.layout = layout_of_input(bundle, choice, command.file, "--layout");
   options.cache_shape = command.cache_shape;
   if (!command.box.empty()) {
     if (command.box.size() != 2) throw InputError("command line", "--box", "give two numbers: rows,elements");

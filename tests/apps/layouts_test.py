@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import sys
+import zipfile
 
 import numpy as np
 
@@ -449,8 +450,40 @@ class Conversion(Folder):
                 self.run_in("convert", "a.npz", "--from", "nhd", *typed, "--to", to, "--out", "b.npz")
                 self.run_in("golden", "--input", "b.npz", "--out", "h.npz")
                 self.assertEqual(self.load("h.npz")["o"].tobytes(), self.load("g.npz")["o"].tobytes())
-                self.assertIn("--cache-dtype: is e5m2, but the manifest of 'b.npz' states e4m3: leave the option out",
-                              self.refused("golden", "--input", "b.npz", "--cache-dtype", "e5m2", "--out", "x.npz"))
+                for command in (["golden", "--input", "b.npz", "--out", "x.npz"], ["lint", "b.npz"],
+                                ["convert", "b.npz", "--to", "trtllm", "--out", "x.npz"]):
+                    self.assertIn("--cache-dtype: is e5m2, but the manifest of 'b.npz' states e4m3: leave the option out",
+                                  self.refused(*command, "--cache-dtype", "e5m2"))
+
+    def test_a_manifest_with_a_layout_alone_is_read_as_one_of_an_earlier_convert(self):
+        """It states no conventions and describes no layout that came from a file."""
+        cache = Cache(22, "f32", layers=1, layer=0)
+        self.save("plain.npz", {**LAYOUTS["nhd"][0](cache), **queries_of(cache)[1]})
+        self.run_in("golden", "--input", "plain.npz", "--layout", "nhd", "--out", "g.npz")
+        self.run_in("convert", "plain.npz", "--from", "nhd", "--to", "hnd", "--out", "new.npz")
+        with zipfile.ZipFile(os.path.join(self.folder, "new.npz")) as file:
+            tensors = {name: file.read(name) for name in file.namelist()}
+        manifest = json.loads(tensors.pop("manifest.json"))
+        for key in ("holds", "inputs", "manifest_crc32"):
+            del manifest[key]
+        with open(os.path.join(self.folder, "mine.json"), "w", encoding="utf-8") as file:
+            file.write(self.run_in("layout", "show", "hnd"))
+        for layout in ("hnd", "mine"):
+            with zipfile.ZipFile(os.path.join(self.folder, "old.npz"), "w") as file:
+                for name, data in tensors.items():
+                    file.writestr(name, data)
+                file.writestr("manifest.json", json.dumps({**manifest, "kvscope_bundle": 1, "layout": layout}))
+            if layout == "hnd":
+                self.run_in("golden", "--input", "old.npz", "--out", "h.npz")
+            else:
+                self.assertIn("manifest 'layout': is 'mine', which is no named layout and which the manifest does not "
+                              "describe: pass the file that describes it as the layout",
+                              self.refused("golden", "--input", "old.npz", "--out", "h.npz"))
+                self.run_in("golden", "--input", "old.npz", "--layout", "mine.json", "--out", "h.npz")
+            self.assertEqual(self.load("h.npz")["o"].tobytes(), self.load("g.npz")["o"].tobytes())
+            self.assertIn("command line: --layout: is 'nhd', but the manifest of 'old.npz' states layout "
+                          f"'{layout}': leave the option out",
+                          self.refused("golden", "--input", "old.npz", "--layout", "nhd", "--out", "h.npz"))
 
     def test_takes_the_inputs_of_a_golden_bundle(self):
         self.run_in("golden", program.gallery("first_light"), "--out", "golden.npz")
