@@ -128,9 +128,11 @@ void Database::fail(int code) const {
                      fmt::format("holds a text of more than {} bytes: a larger limit: --max-text of kvscope trace",
                                  sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, -1)));
   }
-  if (db_ == nullptr || (kind == SQLITE_NOMEM && writing_)) throw std::bad_alloc();  // no handle without memory
-  if (kind == SQLITE_NOMEM) {  // SQLite says this of rows that claim more than it ever allocates
-    throw InputError(shown_, "", "is damaged, or memory ran out while it was read");
+  if (db_ == nullptr) throw std::bad_alloc();  // SQLite makes no handle without memory
+  if (kind == SQLITE_NOMEM) {
+    // SQLite says this too of a row that claims 2 GiB or more, without a call of malloc, which would set errno.
+    if (writing_ || errno == ENOMEM) throw std::bad_alloc();
+    throw InputError(shown_, "", "is damaged: a row claims more bytes than SQLite allocates");
   }
   if (const int error = system_error_of(db_, kind); error != 0) {
     throw InputError(shown_, "", fmt::format("cannot be {}: {}", writing_ ? "written" : "read", system_message(error)));
@@ -162,6 +164,7 @@ void Statement::bind(int parameter, std::string_view text) {
 }
 
 bool Statement::step() {
+  errno = 0;  // for fail()
   const int code = sqlite3_step(handle_);
   if (code != SQLITE_ROW && code != SQLITE_DONE) db_->fail(code);
   return code == SQLITE_ROW;

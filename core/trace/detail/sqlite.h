@@ -25,8 +25,7 @@ class Database {
   // An untrusted file: opened read-only, journals beside it ignored, no triggers, views, functions in the schema or
   // memory maps, cells checked before use, values of more than `max_value` bytes rejected.
   // Throws InputError "<shown> rejected: is damaged: ..." here or at the first statement, "cannot be read: ..." with
-  // the system's words if the disk fails. SQLite does not tell a row that claims gigabytes from a failed allocation:
-  // one message for both.
+  // the system's words if the disk fails, and std::bad_alloc if memory runs out.
   [[nodiscard]] static Database open_untrusted(const std::filesystem::path& path, std::string shown,
                                                std::int64_t max_value);
 
