@@ -64,8 +64,7 @@ void add_options(CLI::App& app, Words& words) {
                              viz::kSmallestFont, viz::kLargestFont));
   app.add_option("--to", words.to,
                  "Last step of an animation, which has one frame per step; not in the view 'tile' [default: the last "
-                 "step of the "
-                 "run]")
+                 "step of the run]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--fps", words.frames_per_second,

@@ -75,9 +75,13 @@ std::int64_t row_of_step(const viz::Run& run, const char* option, std::int64_t s
   return found - steps.begin() + 1;
 }
 
-void set_time(viz::Picture& picture, const RenderRequest& request, const viz::Run& run) {
+bool is_film(const RenderRequest& request) {
   const auto format = viz::picture_format(QString::fromStdString(request.out));
-  const bool film = format && viz::is_film(*format);
+  return format && viz::is_film(*format);
+}
+
+void set_time(viz::Picture& picture, const RenderRequest& request, const viz::Run& run) {
+  const bool film = is_film(request);
   const std::int64_t last = run.facts().rows - 1;
   const std::int64_t first = request.step ? row_of_step(run, "--step", *request.step)
                              : film       ? std::min<std::int64_t>(1, last)
@@ -239,10 +243,8 @@ void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Ru
   if (!picture.tile) stage_tile(picture, request, run, program);
   if (!picture.tile) return;
   set_layout(picture, request);
-  const auto format = viz::picture_format(QString::fromStdString(request.out));
-  const bool film = format && viz::is_film(*format);
   picture.tile_event = request.tile_event;
-  if (film) picture.last_tile_event = request.tile_to.value_or(picture.tile->events);
+  if (is_film(request)) picture.last_tile_event = request.tile_to.value_or(picture.tile->events);
   check_tile_event("--tile-event", request.tile_event, 0, *picture.tile);
   check_tile_event("--tile-to", request.tile_to, request.tile_event.value_or(0), *picture.tile);
 }

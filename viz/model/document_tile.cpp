@@ -7,6 +7,7 @@
 #include "viz/playback/tile_selection.h"
 
 namespace kvscope::viz {
+
 void Document::follow_tile(bool follow) {
   if (follow == tile_follows_) return;
   tile_follows_ = follow;

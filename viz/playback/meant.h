@@ -1,5 +1,7 @@
-// What a view of one token or one sequence shows: what the selection means, else the longest sequence that runs. The
-// tile view and the attention view of the window and of `--render` choose by it.
+// The token or sequence that a view of a single one shows: that of the selection, else the longest running sequence.
+// The tile view and the attention view choose by it, in the window and in `--render`.
+//
+// Example: pages of 16, block 9 is page 2 of sequence 3: the selection "block 9" means token 32 of sequence 3.
 #pragma once
 
 #include <optional>
