@@ -55,7 +55,7 @@ struct GoldenCommand {
   std::string accuracy = "strict";
 
   std::string out;
-  bool inputs_only = false;
+  bool inputs_only = false, outputs_only = false;
   std::optional<std::string> candidate;
   std::string candidate_dtype = "f32";
 
@@ -89,18 +89,30 @@ constexpr std::pair<const char*, MaskKind> kMasks[] = {{"none", MaskKind::none},
 void print_result(const GoldenCommand& command, const attention::Problem& problem) {
   std::int64_t keys = 0;
   for (const std::int64_t length : problem.key_lengths) keys += length;
-  std::cout << fmt::format(
-      "{}     {}: {}, {}, {}, {} on {}, head size {}\n", command.inputs_only ? "inputs" : "golden", command.out,
-      counted(problem.batch, "sequence"), counted(problem.total_queries(), "query", "queries"), counted(keys, "key"),
-      counted(problem.query_heads, "query head"), counted(problem.k.heads, "KV head"), problem.k.head_size);
+  std::cout << fmt::format("{}     {}: {}, {}, {}, {} on {}, head size {}\n",
+                           command.inputs_only    ? "inputs"
+                           : command.outputs_only ? "output"
+                                                  : "golden",
+                           command.out, counted(problem.batch, "sequence"),
+                           counted(problem.total_queries(), "query", "queries"), counted(keys, "key"),
+                           counted(problem.query_heads, "query head"), counted(problem.k.heads, "KV head"),
+                           problem.k.head_size);
   std::cout << "convention" << golden::conventions_text(problem.options) << "\n";
   if (!command.inputs_only) return;
   std::cout << fmt::format("next       kvscope golden --input {} --out {} computes the expected values\n", command.out,
                            golden::golden_name_of(command.out));
 }
 
-// The largest error of o that the fast path allows itself, and that of lse.
-void print_accuracy(const attention::Result& result) {
+// Largest errors of o and lse, and how many rows have none because floats do not hold their values.
+std::string accuracy_text(double o_error, std::string_view lse, double lse_error, std::string_view next,
+                          std::size_t strict_rows, std::size_t rows) {
+  std::string text =
+      fmt::format("accuracy   fast: o within {:.2g}, {} within {:.2g}; {}", o_error, lse, lse_error, next);
+  if (strict_rows > 0) text += fmt::format(". {} of {} rows in double, without error", strict_rows, rows);
+  return text + "\n";
+}
+
+std::string accuracy_text(const attention::Result& result) {
   double o_error = 0;
   double lse_error = 0;
   std::size_t strict_rows = 0;
@@ -115,14 +127,31 @@ void print_accuracy(const attention::Result& result) {
       }
     }
   }
-  std::cout << fmt::format(
-      "accuracy   fast: o within {:.2g}, natural lse within {:.2g}; kvscope verify adds these errors", o_error,
-      lse_error);
-  if (strict_rows > 0) {
-    std::cout << fmt::format(". {} of {} rows in double, without error", strict_rows,
-                             result.o.shape(0) * result.o.shape(1));
+  return accuracy_text(o_error, "natural lse", lse_error, "kvscope verify adds these errors", strict_rows,
+                       result.lse.size());
+}
+
+std::string accuracy_text(const attention::Output& output) {
+  double o_error = 0, lse_error = 0;
+  for (const double error : output.o_error) o_error = std::max(o_error, error);
+  for (const double error : output.lse_error) lse_error = std::max(lse_error, error);
+  return accuracy_text(o_error, "lse", lse_error, "o_error and lse_error have the errors of each row",
+                       static_cast<std::size_t>(std::ranges::count(output.lse_error, 0.0)), output.lse_error.size());
+}
+
+struct Answer {
+  golden::Bundle bundle;
+  std::string accuracy;  // a line to print; empty: strict
+};
+
+Answer compute(const GoldenCommand& command, const attention::Problem& problem, const golden::Origin& origin) {
+  const bool fast = command.accuracy == "fast";
+  if (command.outputs_only) {
+    const attention::Output output = fast ? attention::fast_output(problem) : attention::reference_output(problem);
+    return {golden::output_bundle(problem, output, origin), fast ? accuracy_text(output) : ""};
   }
-  std::cout << "\n";
+  const attention::Result result = fast ? attention::fast_reference(problem) : attention::reference(problem);
+  return {golden::golden_bundle(problem, result, origin), fast ? accuracy_text(result) : ""};
 }
 
 int over_scenario(const GoldenCommand& command) {
@@ -212,7 +241,8 @@ void refuse_idle_options(const GoldenCommand& command, const golden::LayoutOptio
       {"--alignment", masked, mask, "--mask causal or --mask sliding_window"},
       {"--value-size", has_value_size, layout, "--layout mla or --layout max"},
       {"--head-size", has_head_size, layout, "a layout with one axis for heads and elements, such as lmcache"},
-      {"--accuracy", !command.inputs_only, "--inputs-only", "it when you compute the golden output"}};
+      {"--accuracy", !command.inputs_only, "--inputs-only", "it when you compute the golden output"},
+      {"--outputs-only", !command.inputs_only, "--inputs-only", "it when you compute the golden output"}};
   std::vector<Fault> faults;
   if (std::ranges::count(command.given, "--mask") > 0 && command.mask == "sliding_window" &&
       command.window_left == -1 && command.window_right == 0 &&
@@ -275,16 +305,14 @@ int over_tensors(const GoldenCommand& given) {
     print_result(command, prepared.problem);
     return kExitFine;
   }
-  const attention::Result result =
-      command.accuracy == "fast" ? attention::fast_reference(prepared.problem) : attention::reference(prepared.problem);
-  golden::Bundle answer = golden::golden_bundle(prepared.problem, result, {kProducer, options.layout, {}});
-  answer.manifest.set("inputs", golden::inputs_manifest(options, *command.input));
-  golden::save_bundle(command.out, answer);
-  if (const std::string rows = golden::non_finite_rows(answer); !rows.empty()) {
+  Answer answer = compute(command, prepared.problem, {kProducer, options.layout, {}});
+  answer.bundle.manifest.set("inputs", golden::inputs_manifest(options, *command.input));
+  golden::save_bundle(command.out, answer.bundle);
+  if (const std::string rows = golden::non_finite_rows(answer.bundle); !rows.empty()) {
     std::cerr << "kvscope: warning: " << rows << "\n";
   }
   print_result(command, prepared.problem);
-  if (command.accuracy == "fast") print_accuracy(result);
+  std::cout << answer.accuracy;
   for (const std::string& scales : prepared.scales) std::cout << "scales     " << scales << "\n";
   write_candidate(command, prepared.problem);
   return kExitFine;
@@ -416,6 +444,12 @@ void add_golden(CLI::App& app, Action& chosen) {
                    "that is written beside o and that kvscope verify adds to the bound")
       ->check(one_of({"strict", "fast"}))
       ->capture_default_str()
+      ->group(own);
+  golden
+      ->add_flag(
+          "--outputs-only", command->outputs_only,
+          "Write o and lse alone, in half the time or less: to compare them in your own way. kvscope verify needs "
+          "the terms of the error bound, which are then left out")
       ->group(own);
   add_axes(*golden, command->layout, own);
   golden->add_option("--mask", command->mask, "Which keys a query sees")

@@ -35,7 +35,12 @@
 namespace kvscope::attention {
 
 [[nodiscard]] Result fast_reference(const Problem& problem);
+// o and lse alone, with their errors: lse_error is score_error, in the base of lse, and o_error has the largest |v| of
+// the KV head's keys, A, in place of a1 and |o|, which are at most A:
+//   o_error = (2.02 * score_error + sum_error) * A
+[[nodiscard]] Output fast_output(const Problem& problem);
 // UnsupportedError when this machine or build does not have `set`.
 [[nodiscard]] Result fast_reference(const Problem& problem, InstructionSet set);
+[[nodiscard]] Output fast_output(const Problem& problem, InstructionSet set);
 
 }  // namespace kvscope::attention

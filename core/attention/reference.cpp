@@ -1,6 +1,10 @@
 #include "core/attention/reference.h"
 
+#include <algorithm>
+#include <bit>
+#include <limits>
 #include <string>
+#include <utility>
 
 #include "core/attention/detail/query_block.h"
 #include "core/attention/detail/query_blocks.h"
@@ -40,14 +44,19 @@ int significand_bits(DType dtype) {
   }
 }
 
-Result run(const Problem& problem, const ReferenceKernels& kernels) {
+Result run(const Problem& problem, const ReferenceKernels& kernels, Terms terms) {
   check_problem(problem);
-  Result result = empty_result(problem);
-  QueryBlock<double> block(problem, kernels, result);
+  Result result = empty_result(problem, terms);
+  QueryBlock<double> block(problem, kernels, terms, result);
   each_query_block(problem, [&](std::int64_t sequence, std::int64_t first, std::int64_t last, std::int64_t origin) {
     block.run(sequence, first, last, origin);
   });
   return result;
+}
+
+Output output_alone(Result result) {
+  const xt::xtensor<double, 2> exact = filled(0.0, result.lse.shape(0), result.lse.shape(1));
+  return {std::move(result.o), std::move(result.lse), exact, exact, false};
 }
 
 }  // namespace
@@ -58,9 +67,15 @@ bool products_are_exact(const Problem& p) {
   return significand_bits(p.q_dtype) + k_bits <= 53;
 }
 
-Result empty_result(const Problem& p) {
+Result empty_result(const Problem& p, Terms terms) {
   const auto row = [&] { return filled(0.0, p.total_queries(), p.query_heads); };
   const auto row_of = [&](std::int64_t count) { return filled(0.0, p.total_queries(), p.query_heads, count); };
+  if (terms == Terms::left_out) {
+    Result result;
+    result.o = row_of(p.v.head_size);
+    result.lse = row();
+    return result;
+  }
   return {.o = row_of(p.v.head_size),
           .lse = row(),
           .a1 = row_of(p.v.head_size),
@@ -76,6 +91,15 @@ Result empty_result(const Problem& p) {
           .partial_sums = filled(1.0, p.total_queries(), p.query_heads, kPartialTerms),
           .row_sum_cut = row_of(kClumpTypes),
           .largest_value = filled(-1.0, p.total_queries(), p.query_heads)};
+}
+
+void LargestLanes::raise(float x) {
+  bits[0] = std::max(bits[0], std::bit_cast<std::int32_t>(x));
+}
+
+double LargestLanes::value() const {
+  const auto largest = static_cast<double>(std::bit_cast<float>(*std::ranges::max_element(bits)));
+  return largest < std::numeric_limits<double>::infinity() ? largest : std::numeric_limits<double>::infinity();
 }
 
 const ReferenceKernels* reference_kernels(InstructionSet set) {
@@ -119,22 +143,32 @@ std::vector<InstructionSet> available_instruction_sets() {
   return sets;
 }
 
+const ReferenceKernels& available_kernels(InstructionSet set) {
+  const ReferenceKernels* kernels = reference_kernels(set);
+  if (kernels == nullptr) {
+    throw UnsupportedError("reference with " + std::string(name(set)) +
+                           " instructions: not in this build or not on this machine; leave the choice out");
+  }
+  return *kernels;
+}
+
 const ReferenceKernels& widest_kernels() {
   static const ReferenceKernels& kWidest = *reference_kernels(available_instruction_sets().back());
   return kWidest;
 }
 
 Result reference(const Problem& problem, InstructionSet set) {
-  const ReferenceKernels* kernels = reference_kernels(set);
-  if (kernels == nullptr) {
-    throw UnsupportedError("reference with " + std::string(name(set)) +
-                           " instructions: not in this build or not on this machine; leave the choice out");
-  }
-  return run(problem, *kernels);
+  return run(problem, available_kernels(set), Terms::computed);
+}
+Result reference(const Problem& problem) {
+  return run(problem, widest_kernels(), Terms::computed);
 }
 
-Result reference(const Problem& problem) {
-  return run(problem, widest_kernels());
+Output reference_output(const Problem& problem, InstructionSet set) {
+  return output_alone(run(problem, available_kernels(set), Terms::left_out));
+}
+Output reference_output(const Problem& problem) {
+  return output_alone(run(problem, widest_kernels(), Terms::left_out));
 }
 
 }  // namespace kvscope::attention

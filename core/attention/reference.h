@@ -20,6 +20,8 @@
 // A row without a visible key gives o = a1 = a2 = smax = 0 and the lse selected by options.empty_row, sinks or not.
 // Example: q = 1, scale 1, keys {0, ln 2} as doubles, values {0, 3}: weights 1/3 and 2/3, o = 2, lse = ln 3, a2 = 2.
 //
+// reference_output() computes o and lse alone, with the same bits.
+//
 // Throws the errors of check_problem (problem_checks.h). Memory: 8 bytes per visible key for each head of one query; a
 // few queries at a time while that stays under 8 MB.
 #pragma once
@@ -34,6 +36,7 @@
 namespace kvscope::attention {
 
 [[nodiscard]] Result reference(const Problem& problem);
+[[nodiscard]] Output reference_output(const Problem& problem);
 
 // The instructions of the inner loops. The result does not depend on them: `reference` uses the widest available.
 enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
@@ -42,5 +45,6 @@ enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
 
 // UnsupportedError when this machine or build does not have `set`.
 [[nodiscard]] Result reference(const Problem& problem, InstructionSet set);
+[[nodiscard]] Output reference_output(const Problem& problem, InstructionSet set);
 
 }  // namespace kvscope::attention

@@ -43,4 +43,14 @@ struct Result {
   double sum_error = 0;
 };
 
+// The output alone: half the work or less, but no candidate can be judged with it.
+struct Output {
+  xt::xtensor<double, 3> o;    // [query, query_head, value_dim]
+  xt::xtensor<double, 2> lse;  // [query, query_head], as of Result
+  // Largest errors of these numbers, of the fast path (fast.h); 0 where the reference computed them.
+  xt::xtensor<double, 2> o_error;    // [query, query_head] of each element of o
+  xt::xtensor<double, 2> lse_error;  // [query, query_head]
+  bool by_fast_path = false;
+};
+
 }  // namespace kvscope::attention

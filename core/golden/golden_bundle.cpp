@@ -62,6 +62,19 @@ std::string_view mask_name(MaskKind mask) {
   return "";
 }
 
+// Of each row: its sequence and its pages.
+void add_places(const attention::Problem& problem, Bundle& bundle) {
+  bundle.tensors.emplace("query_offsets", tensor_of<std::int64_t>({problem.batch + 1}, problem.query_offsets));
+  bundle.tensors.emplace("key_lengths", tensor_of<std::int64_t>({problem.batch}, problem.key_lengths));
+  bundle.tensors.emplace("block_table", block_table(problem));
+}
+
+void describe_answer(const attention::Problem& problem, const Origin& origin, bool fast, json::Value& manifest) {
+  describe_problem(problem, origin, manifest);
+  if (fast) manifest.set("accuracy", "fast");
+  manifest.set("conventions", conventions(problem.options));
+}
+
 }  // namespace
 
 std::span<const std::string_view> golden_answer_names() {
@@ -84,7 +97,9 @@ std::span<const std::string_view> golden_answer_names() {
                                                 "key_lengths",
                                                 "block_table",
                                                 "o_unquantized",
-                                                "golden_error"};
+                                                "golden_error",
+                                                "o_error",
+                                                "lse_error"};
   return kNames;
 }
 
@@ -136,13 +151,22 @@ Bundle golden_bundle(const attention::Problem& problem, const attention::Result&
   bundle.tensors.emplace("largest_value", doubles(result.largest_value));
   const bool fast = result.score_error.size() > 0;
   if (fast) bundle.tensors.emplace("golden_error", golden_error(result));
-  bundle.tensors.emplace("query_offsets", tensor_of<std::int64_t>({problem.batch + 1}, problem.query_offsets));
-  bundle.tensors.emplace("key_lengths", tensor_of<std::int64_t>({problem.batch}, problem.key_lengths));
-  bundle.tensors.emplace("block_table", block_table(problem));
+  add_places(problem, bundle);
+  describe_answer(problem, origin, fast, bundle.manifest);
+  return bundle;
+}
 
-  describe_problem(problem, origin, bundle.manifest);
-  if (fast) bundle.manifest.set("accuracy", "fast");
-  bundle.manifest.set("conventions", conventions(problem.options));
+Bundle output_bundle(const attention::Problem& problem, const attention::Output& output, const Origin& origin) {
+  Bundle bundle;
+  bundle.tensors.emplace("o", doubles(output.o));
+  bundle.tensors.emplace("lse", doubles(output.lse));
+  if (output.by_fast_path) {
+    bundle.tensors.emplace("o_error", doubles(output.o_error));
+    bundle.tensors.emplace("lse_error", doubles(output.lse_error));
+  }
+  add_places(problem, bundle);
+  bundle.manifest.set("holds", "output");
+  describe_answer(problem, origin, output.by_fast_path, bundle.manifest);
   return bundle;
 }
 

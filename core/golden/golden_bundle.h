@@ -14,6 +14,11 @@
 //                  accuracy "fast" of the fast path,
 //                  conventions {mask, alignment, ..., lse_base, empty_row}
 //
+// A bundle of the output alone (output_bundle) has o, lse, query_offsets, key_lengths, block_table and, of the fast
+// path,
+//   o_error, lse_error  f64 [query, query_head]: largest errors (attention/fast.h)
+// and its manifest says "holds": "output". No candidate can be judged with it.
+//
 // A candidate needs `o` [query, query_head, value_dim] in its own type, and may have `lse`.
 #pragma once
 
@@ -40,6 +45,9 @@ struct Origin {
 // `result` is the result of the reference, or of its fast path, for `problem`. Table entries of pages that no query
 // sees are not read.
 [[nodiscard]] Bundle golden_bundle(const attention::Problem& problem, const attention::Result& result,
+                                   const Origin& origin);
+
+[[nodiscard]] Bundle output_bundle(const attention::Problem& problem, const attention::Output& output,
                                    const Origin& origin);
 
 // The manifest's members that describe the problem: producer, layout, sizes and types.

@@ -187,6 +187,12 @@ std::string golden_name_of(std::string_view inputs_name) {
 }
 
 void check_has_answer(const Bundle& golden, std::string_view golden_name, std::string_view candidate_name) {
+  if (text(&golden.manifest, "holds") == "output") {
+    throw InputError(
+        golden_name, "",
+        "holds the output alone, without the terms that the error bound is made of: make the golden without "
+        "--outputs-only");
+  }
   if (!holds_only_inputs(golden)) return;
   const std::string made = golden_name_of(golden_name);
   throw InputError(golden_name, "",

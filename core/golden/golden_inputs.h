@@ -54,7 +54,7 @@ namespace kvscope::golden {
 // A name for the golden of a file of inputs, beside it: "report.npz" -> "report_golden.npz".
 [[nodiscard]] std::string golden_name_of(std::string_view inputs_name);
 
-// InputError naming `golden_name` and the two commands to run when the bundle holds only inputs.
+// InputError naming `golden_name` and the commands to run when the bundle holds inputs alone, or the output alone.
 void check_has_answer(const Bundle& golden, std::string_view golden_name, std::string_view candidate_name);
 
 }  // namespace kvscope::golden

@@ -104,7 +104,7 @@ GoldenRun run_golden(const Scenario& scenario, FocusState focus, const GoldenOpt
   run.kernel_flow = agreement(golden.o, in_float.o, allowed(DType::f32));
   if (scenario.cache.quantization) {
     const LayerAttention exact = exact_attention(scenario, run.focus, run.data);
-    run.o_unquantized = attention::reference(exact.problem).o;
+    run.o_unquantized = attention::reference_output(exact.problem).o;
     run.quantization_error = largest_difference(golden.o, run.o_unquantized);
   }
   return run;

@@ -579,6 +579,9 @@ IDLE = [
     ("accuracy of no output", IN, ON_NHD + " --inputs-only --accuracy fast",
      ["command line: --accuracy: has no effect with --inputs-only: remove it, or pass it when you compute the golden "
       "output"]),
+    ("output of no output", IN, ON_NHD + " --inputs-only --outputs-only",
+     ["command line: --outputs-only: has no effect with --inputs-only: remove it, or pass it when you compute the golden "
+      "output"]),
     ("type of no candidate", IN, ON_NHD + " --candidate-dtype bf16",
      ["command line: --candidate-dtype requires --candidate: see 'kvscope golden --help'"]),
     ("window of no size", IN, ON_NHD + " --mask sliding_window",

@@ -254,6 +254,40 @@ class Layouts(Folder):
         np.savez(self.path("w.npz"), o=o + np.float32(0.001), lse=lse)
         self.assertEqual(kvscope("verify", self.path("g.npz"), self.path("w.npz")).returncode, 1)
 
+    def test_outputs_alone_are_those_of_the_golden_and_judge_nothing(self):
+        batch = Batch(12)
+        np.savez(self.path("in.npz"), **tensors("nhd", batch, Pages(batch, 1)))
+        o, lse = attention(batch)[:2]
+        own = ["golden", "--input", self.path("in.npz"), "--layout", "nhd"]
+        for accuracy in "strict", "fast":
+            fine(*own, "--accuracy", accuracy, "--out", self.path("g.npz"))
+            said = fine(*own, "--accuracy", accuracy, "--outputs-only", "--out", self.path("o.npz"))
+            with np.load(self.path("g.npz")) as golden, np.load(self.path("o.npz")) as output:
+                places = {"query_offsets", "key_lengths", "block_table"}
+                errors = {"o_error", "lse_error"} if accuracy == "fast" else set()
+                self.assertEqual(set(output.files), {"o", "lse", "manifest.json"} | places | errors)
+                for name in {"o", "lse"} | places:
+                    np.testing.assert_array_equal(output[name], golden[name])
+                for name in errors:
+                    self.assertTrue((output[name] < 1e-3).all())
+                if errors:
+                    seen = np.isfinite(lse)
+                    self.assertTrue((np.abs(output["o"] - o).max(axis=2) <= output["o_error"] + 1e-14).all())
+                    self.assertTrue((np.abs(output["lse"] - lse)[seen] <= output["lse_error"][seen] + 1e-14).all())
+                    self.assertRegex(said, r"\naccuracy   fast: o within \d\S*, lse within \d\S*; o_error and lse_error")
+                else:
+                    self.assertNotIn("accuracy", said)
+        np.savez(self.path("c.npz"), o=o.astype(np.float32))
+        for command in "verify", "diagnose":
+            done = kvscope(command, self.path("o.npz"), self.path("c.npz"))
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("o.npz: holds the output alone, without the terms that the error bound is made of: make the golden "
+                          "without --outputs-only", done.stderr)
+        # As a candidate, it is the output of the reference.
+        fine(*own, "--out", self.path("g.npz"))
+        fine(*own, "--outputs-only", "--out", self.path("o.npz"))
+        fine("verify", self.path("g.npz"), self.path("o.npz"))
+
     def test_does_not_depend_on_where_the_pages_are(self):
         for layout in LAYOUTS:
             batch = self.batch(layout, "f32", 7)

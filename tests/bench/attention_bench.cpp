@@ -11,6 +11,7 @@
 #include "core/attention/fast.h"
 #include "core/attention/reference.h"
 #include "core/base/convert.h"
+#include "core/base/large_pages.h"
 #include "core/base/random.h"
 
 namespace kvscope::attention {
@@ -75,7 +76,7 @@ class Decode {
     constexpr std::int64_t kDrawn = (1 << 20) - 37;
     const std::int64_t size = size_of(dtype);
     const CounterRng rng(1, stream);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(kBatch * kTokens * kKvHeads * kHeadSize * size));
+    std::vector<std::byte> bytes = zero_bytes(static_cast<std::size_t>(kBatch * kTokens * kKvHeads * kHeadSize * size));
     const auto drawn = static_cast<std::size_t>(kDrawn * size);
     for (std::int64_t i = 0; i < kDrawn; ++i) {
       store_from_double(dtype, rng.bell(static_cast<std::uint64_t>(i)), bytes.data() + i * size, Overflow::saturate);
@@ -108,6 +109,18 @@ void GoldenFastB8H32K8D128T4096P16(benchmark::State& state, DType dtype) {
 BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, f32, DType::f32)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, bf16, DType::bf16)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(GoldenFastB8H32K8D128T4096P16, e4m3, DType::e4m3)->Unit(benchmark::kMillisecond);
+
+// o and lse alone, which is what numpy computes. bytes: of K and V, each read once.
+void GoldenOutputB8H32K8D128T4096P16(benchmark::State& state, DType dtype, bool fast) {
+  const Problem& problem = Decode::problem(dtype);
+  for (auto _ : state) benchmark::DoNotOptimize(fast ? fast_output(problem) : reference_output(problem));
+  state.SetBytesProcessed(state.iterations() * Decode::cache_bytes(dtype));
+}
+BENCHMARK_CAPTURE(GoldenOutputB8H32K8D128T4096P16, strict_f32, DType::f32, false)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenOutputB8H32K8D128T4096P16, strict_bf16, DType::bf16, false)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenOutputB8H32K8D128T4096P16, fast_f32, DType::f32, true)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenOutputB8H32K8D128T4096P16, fast_bf16, DType::bf16, true)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenOutputB8H32K8D128T4096P16, fast_e4m3, DType::e4m3, true)->Unit(benchmark::kMillisecond);
 
 // The same decode step of sequences that repeat 128 tokens: keys with equal weights are joined (equal_weights.h).
 void GoldenRepeatedB8H32K8D128T4096P16(benchmark::State& state, bool fast) {
@@ -171,8 +184,14 @@ void GoldenPrefill2048(benchmark::State& state) {
 void GoldenFastPrefill2048(benchmark::State& state) {
   run_prefill(state, [](const Problem& problem) { return fast_reference(problem); });
 }
+// o and lse alone: 2 multiply-adds for 2.
+void GoldenOutputPrefill2048(benchmark::State& state, bool fast) {
+  run_prefill(state, [&](const Problem& problem) { return fast ? fast_output(problem) : reference_output(problem); });
+}
 BENCHMARK(GoldenPrefill2048)->Unit(benchmark::kMillisecond);
 BENCHMARK(GoldenFastPrefill2048)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenOutputPrefill2048, strict, false)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(GoldenOutputPrefill2048, fast, true)->Unit(benchmark::kMillisecond);
 
 // One benchmark per instruction set: the ratio is the cost of a machine without AVX-512.
 void GoldenDecodeWith(benchmark::State& state, InstructionSet set) {

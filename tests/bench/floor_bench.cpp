@@ -124,7 +124,8 @@ std::int64_t read_words(const std::byte* data) {
 }
 
 void FloorMemoryRead(benchmark::State& state) {
-  const std::vector<std::byte> data(kReadBytes, std::byte{1});
+  std::vector<std::byte> data = zero_bytes(kReadBytes);
+  std::ranges::fill(data, std::byte{1});
   auto* read = &read_words;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") != 0) read = &read_wide;

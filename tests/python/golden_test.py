@@ -36,6 +36,36 @@ def test_golden_is_the_attention_that_numpy_computes():
     assert g.bounds.shape == g.o.shape and (g.bounds[0] > 0).all() and g.bounds.max() < 1e-4
 
 
+@pytest.mark.parametrize("accuracy", ["strict", "fast"])
+def test_attention_is_the_output_of_the_golden_with_its_error(accuracy):
+    q, cache, table, lengths = inputs()
+    one = kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths)
+    output, g = kv.attention(one, accuracy=accuracy), kv.golden(one, accuracy=accuracy)
+    assert output.o.tobytes() == g.o.tobytes() and output.lse.tobytes() == g.lse.tobytes()
+    assert repr(output) == "<kvscope.Attention o [4, 4, 8]>"
+    o, lse = paged_attention(q, cache, table, lengths)
+    seen = lengths > 0
+    assert (np.abs(output.o - o).max(axis=2) <= output.o_error + 1e-13).all()
+    assert (np.abs(output.lse - lse)[seen] <= output.lse_error[seen] + 1e-13).all()
+    if accuracy == "fast":
+        assert (0 < output.o_error[seen]).all() and output.o_error.max() < 1e-4 and output.lse_error.max() < 1e-5
+    else:
+        assert not output.o_error.any() and not output.lse_error.any()
+
+
+def test_attention_has_the_faults_of_golden():
+    with pytest.raises(kv.InputError, match='accuracy is "exact"'.replace('"', "'")):
+        kv.attention(problem(), accuracy="exact")
+    with pytest.raises(kv.InputError, match="the problem is int"):
+        kv.attention(3)
+    with pytest.raises(kv.InputError, match="the golden is Attention: pass the result of kv.golden"):
+        kv.verify(np.zeros((4, 4, 8), np.float32), kv.attention(problem()))
+    q, cache, table, lengths = inputs()
+    q[0, 0, 0] = np.nan
+    with pytest.warns(kv.NonFiniteWarning, match="1 of 16 rows of o are NaN"):
+        kv.attention(kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths))
+
+
 def test_correct_output_passes_and_a_wrong_page_is_named(tmp_path):
     q, cache, table, lengths = inputs()
     g = kv.golden(kv.Problem.vllm(q, cache, block_table=table, seq_lens=lengths))

@@ -50,6 +50,8 @@ struct ExactRows {
   static constexpr int kParts = L::kParts;
   // Whether sixteen dims of V are read together, a cache line of floats. It takes 32 registers.
   static constexpr bool kWideSteps = W == 8 && Elements::kBytes == 4;
+  // Vectors of dims that accumulate_output() reads together, for four rows: as many sums as registers hold.
+  static constexpr int kOutputDims = W == 8 ? 4 : 2;
 
   // The scores of R rows of q and T keys.
   template <int R, int T, bool ExactProducts>
@@ -181,6 +183,57 @@ struct ExactRows {
     }
   }
 
+  // accumulate() of the first sum alone: |e * v| times the sign of v is e * v.
+  template <int R, int N>
+  [[gnu::always_inline]] static void accumulate_output_dims(const double* weights, std::int64_t weight_stride,
+                                                            const std::byte* const* v, std::int64_t keys,
+                                                            std::int64_t d, std::int64_t padded, double* sums,
+                                                            Fetcher& fetcher) {
+    Vec sum[R][N];
+    unrolled<R * N>([&](auto i) KVSCOPE_INLINED {
+      sum[i.value / N][i.value % N] = L::load(sums + i.value / N * padded + d + i.value % N * W);
+    });
+    for (std::int64_t t = 0; t < keys; ++t) {
+      fetcher.step();
+      Vec y[N];
+      unrolled<N>([&](auto n) KVSCOPE_INLINED { y[n.value] = Elements::at(v[t], d + n.value * W); });
+      unrolled<R>([&](auto r) KVSCOPE_INLINED {
+        const Vec e = L::all(weights[r.value * weight_stride + t]);
+        unrolled<N>([&](auto n) KVSCOPE_INLINED { sum[r.value][n.value] += y[n.value] * e; });
+      });
+    }
+    unrolled<R * N>([&](auto i) KVSCOPE_INLINED {
+      L::store(sums + i.value / N * padded + d + i.value % N * W, sum[i.value / N][i.value % N]);
+    });
+  }
+
+  template <int R>
+  static void accumulate_output_of(const double* weights, std::int64_t weight_stride, const std::byte* const* v,
+                                   std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead) {
+    constexpr int kDims = kOutputDims;
+    Fetcher fetcher(ahead, keys * padded / (kDims * W));
+    std::int64_t d = 0;
+    for (; d + kDims * W <= padded; d += kDims * W) {
+      accumulate_output_dims<R, kDims>(weights, weight_stride, v, keys, d, padded, sums, fetcher);
+    }
+    for (; d < padded; d += W) accumulate_output_dims<R, 1>(weights, weight_stride, v, keys, d, padded, sums, fetcher);
+    fetcher.finish();
+  }
+
+  static void accumulate_output(const double* weights, std::int64_t weight_stride, std::int64_t rows,
+                                const std::byte* const* v, std::int64_t keys, std::int64_t padded, double* sums,
+                                const Ahead& ahead) {
+    std::int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) {
+      accumulate_output_of<4>(weights + r * weight_stride, weight_stride, v, keys, padded, sums + r * padded,
+                              r == 0 ? ahead : Ahead{});
+    }
+    for (; r < rows; ++r) {
+      accumulate_output_of<1>(weights + r * weight_stride, weight_stride, v, keys, padded, sums + r * padded,
+                              r == 0 ? ahead : Ahead{});
+    }
+  }
+
   // Four rows side by side: a comparison waits for the one before it.
   static double larger(double largest, const std::byte* const* v, std::int64_t keys, std::int64_t padded) {
     const Bits sign_bit = Bits{} + static_cast<long long>(0x8000000000000000ULL);
@@ -208,15 +261,17 @@ struct ExactRows {
     return zero == 0 ? largest : __builtin_inf();
   }
 
-  static constexpr ExactRowKernels kernels() { return {dots<false>, dots<true>, accumulate, larger}; }
+  static constexpr ExactRowKernels kernels() {
+    return {dots<false>, dots<true>, accumulate, accumulate_output, larger};
+  }
 
   // Of rows that are read where they are, if that is faster than decoding them first. Each row of K is decoded again
   // for the next rows of q, of which W = 2 has two at a time. Rows of V are in few sets of the first-level cache, where
   // a line is kept for one step only: a step should read all of it.
   static constexpr ExactRowKernels kernels_in_place() {
-    if constexpr (W == 2) return {nullptr, nullptr, nullptr, nullptr};
+    if constexpr (W == 2) return {nullptr, nullptr, nullptr, nullptr, nullptr};
     if constexpr (kWideSteps) return kernels();
-    return {dots<false>, dots<true>, nullptr, nullptr};
+    return {dots<false>, dots<true>, nullptr, W == 8 ? accumulate_output : nullptr, nullptr};
   }
 };
 

@@ -89,37 +89,36 @@ struct FastLoops {
     }
   }
 
-  // The sums of squares of rows of k, sixteen rows at a time. They are made beside the dot products.
+  // The sums of squares of rows of k, which are made beside the dot products.
   class Squares {
    public:
-    explicit Squares(double* largest) : largest_(largest) {}
-    void add(const Vec (&sum)[kParts]) {
-      __builtin_memcpy(lanes_[rows_], sum, sizeof sum);
-      if (++rows_ == 16) fold();
+    explicit Squares(LargestLanes* largest) : largest_(largest) {
+      if (largest_ != nullptr) most_ = loaded<Quarter>(largest_->bits);
+    }
+    template <int T>
+    void add(const Vec (&sum)[T][kParts]) {
+      if constexpr (W == 16 && T == 4) {
+        const Quarter folded = (Quarter)fold_four<W>(sum[0][0], sum[1][0], sum[2][0], sum[3][0]);
+        most_ = folded > most_ ? folded : most_;
+      } else {
+        for (int t = 0; t < T; ++t) {
+          const float square = fold_lanes<W>(sum[t]);
+          single_ = square > single_ ? square : single_;
+        }
+      }
     }
     void finish() {
-      fold();
-      if (static_cast<double>(most_) > *largest_) *largest_ = static_cast<double>(most_);
+      const Quarter others = loaded<Quarter>(largest_->bits);
+      most_ = others > most_ ? others : most_;
+      __builtin_memcpy(largest_->bits, &most_, sizeof most_);
+      if (single_ > 0) largest_->raise(single_);
     }
 
    private:
-    void fold() {
-      float square[16] = {};
-      if constexpr (W == 16) {
-        for (; rows_ < 16; ++rows_) __builtin_memset(lanes_[rows_], 0, sizeof(Vec));
-        const Vec folded = fold_sixteen<W>(&lanes_[0][0]);
-        __builtin_memcpy(square, &folded, sizeof square);
-      } else {
-        for (int t = 0; t < rows_; ++t) square[t] = fold_lanes<W>(lanes_[t]);
-      }
-      for (const float x : square) most_ = x > most_ ? x : most_;
-      rows_ = 0;
-    }
-
-    double* largest_;
-    float most_ = 0;
-    int rows_ = 0;
-    Vec lanes_[16][kParts];
+    using Quarter = typename FloatLanes<4>::Bits;
+    LargestLanes* largest_;
+    Quarter most_ = {};
+    float single_ = 0;
   };
 
   // Adds the products of vector I of a block of kFastStep elements, and the squares of k if there are sums for them; q
@@ -162,7 +161,7 @@ struct FastLoops {
                                   KVSCOPE_INLINED { add_products<R, T, i.value, WithSquares>(q, k, at, sum, square); });
       q += R * kFastStep;
     }
-    if constexpr (WithSquares) unrolled<T>([&](auto t) KVSCOPE_INLINED { squares.add(square[t.value]); });
+    if constexpr (WithSquares) squares.add(square);
     if constexpr (W == 16 && R * T == 16) {
       const Vec folded = fold_sixteen<W>(&sum[0][0]);
       if constexpr (T == 4) {
@@ -182,7 +181,7 @@ struct FastLoops {
 
   template <int R, int T, bool WithSquares>
   static void dots_of(const float* q, const std::byte* const* k, std::int64_t keys, std::int64_t padded, float* scores,
-                      std::int64_t score_stride, double* largest_square, const Ahead& ahead) {
+                      std::int64_t score_stride, LargestLanes* largest_square, const Ahead& ahead) {
     Lines lines(ahead, (keys + T - 1) / T * (padded / kFastStep));
     Squares squares(largest_square);
     std::int64_t t = 0;
@@ -195,14 +194,13 @@ struct FastLoops {
   }
 
   static void dots(const float* q, std::int64_t rows, const std::byte* const* k, std::int64_t keys, std::int64_t padded,
-                   float* scores, std::int64_t score_stride, double* largest, const Ahead& ahead) {
+                   float* scores, std::int64_t score_stride, LargestLanes* largest, const Ahead& ahead) {
     std::int64_t r = 0;
     if (largest != nullptr && rows >= kTileRows) {
       dots_of<kTileRows, kTileKeys, true>(q, k, keys, padded, scores, score_stride, largest, ahead);
       r = kTileRows;
     } else if (largest != nullptr) {  // too few registers for the squares beside the sums of one row
-      const double square = largest_square(k, keys, padded);
-      *largest = square > *largest ? square : *largest;
+      largest->raise(largest_square(k, keys, padded));
     }
     for (; r + kTileRows <= rows; r += kTileRows) {
       dots_of<kTileRows, kTileKeys, false>(q + r * padded, k, keys, padded, scores + r * score_stride, score_stride,
@@ -241,13 +239,13 @@ struct FastLoops {
     return largest;
   }
 
-  static double largest_square(const std::byte* const* k, std::int64_t keys, std::int64_t padded) {
+  static float largest_square(const std::byte* const* k, std::int64_t keys, std::int64_t padded) {
     constexpr int kKeys = W == 16 ? 16 : 2;
     float largest = 0;
     std::int64_t t = 0;
     for (; t + kKeys <= keys; t += kKeys) largest = largest_square_of<kKeys>(k + t, padded, largest);
     for (; t < keys; ++t) largest = largest_square_of<1>(k + t, padded, largest);
-    return static_cast<double>(largest);
+    return largest;
   }
 
   // R rows of at most kFastKeys weights and their squares. A square below float's normal range is 0: it adds nothing to
@@ -334,6 +332,7 @@ struct FastLoops {
     Lines none(Ahead{}, 1);
     constexpr float zeros[6 * W] = {};
     Bits most[2] = {};  // of the first and the second vectors
+    if constexpr (WithLargest) load_largest(*to.largest, most);
     for (std::int64_t d = 0; d < padded; d += 2 * W) {
       const std::int64_t at = d * Source::kBytes;
       Sums first[R], second[R];
@@ -358,7 +357,7 @@ struct FastLoops {
       }
       unrolled<R>([&](auto r) KVSCOPE_INLINED { finish(first[r.value], second[r.value], to, padded, r.value, d); });
     }
-    if constexpr (WithLargest) *to.largest = larger_of(*to.largest, most[0], most[1]);
+    if constexpr (WithLargest) store_largest(most, *to.largest);
     lines.finish();
   }
   template <int R, int H, bool WithLargest>
@@ -397,6 +396,85 @@ struct FastLoops {
     }
   }
 
+  // accumulate() of the sums of e * v alone.
+  template <int R, bool WithLargest>
+  static void accumulate_output_of(const float* weights, std::int64_t stride, const std::byte* const* v,
+                                   std::int64_t keys, std::int64_t padded, const BlockSums& to, const Ahead& ahead) {
+    // Vectors of a row that are read together: as many sums as registers hold, and whole steps.
+    constexpr int kVectors = W == 16 && R == 4 ? 4 : 2;
+    Lines lines(ahead, keys * ((padded + kVectors * W - 1) / (kVectors * W)));
+    Bits most[2] = {};  // of even and of odd vectors
+    if constexpr (WithLargest) load_largest(*to.largest, most);
+    std::int64_t d = 0;
+    for (; d + kVectors * W <= padded; d += kVectors * W) {
+      accumulate_output_step<R, kVectors, WithLargest>(weights, stride, v, keys, d, padded, to, most, lines);
+    }
+    for (; d < padded; d += 2 * W) {
+      accumulate_output_step<R, 2, WithLargest>(weights, stride, v, keys, d, padded, to, most, lines);
+    }
+    if constexpr (WithLargest) store_largest(most, *to.largest);
+    lines.finish();
+  }
+  template <int R, int N, bool WithLargest>
+  [[gnu::always_inline]] static void accumulate_output_step(const float* weights, std::int64_t stride,
+                                                            const std::byte* const* v, std::int64_t keys,
+                                                            std::int64_t d, std::int64_t padded, const BlockSums& to,
+                                                            Bits (&most)[2], Lines& lines) {
+    const std::int64_t at = d * Source::kBytes;
+    Vec sum[R][N];
+    unrolled<R * N>([&](auto i) KVSCOPE_INLINED {
+      sum[i.value / N][i.value % N] =
+          to.first ? Vec{} : loaded<Vec>(to.parts + i.value / N * padded + d + i.value % N * W);
+    });
+#pragma GCC unroll 2
+    for (std::int64_t t = 0; t < keys; ++t) {
+      lines.step();
+      Vec y[N];
+      unrolled<N>([&](auto n) KVSCOPE_INLINED {
+        y[n.value] = Source::template half<n.value % 2>(v[t] + at + n.value / 2 * kStepBytes);
+        if constexpr (WithLargest) keep_larger(size_of_lanes(y[n.value]), most[n.value % 2]);
+      });
+      unrolled<R>([&](auto r) KVSCOPE_INLINED {
+        const Vec e = all_lanes<W>(weights[r.value * stride + t]);
+        unrolled<N>([&](auto n) KVSCOPE_INLINED {
+          sum[r.value][n.value] = multiply_add<W>(e, y[n.value], sum[r.value][n.value]);
+        });
+      });
+    }
+    unrolled<R * N / 2>([&](auto i) KVSCOPE_INLINED {
+      constexpr int r = i.value * 2 / N, n = i.value * 2 % N;
+      const std::int64_t place = r * padded + d + n * W;
+      if (to.last) {
+        add_step(sum[r][n], sum[r][n + 1], to.sums + place);
+      } else {
+        store(sum[r][n], to.parts + place), store(sum[r][n + 1], to.parts + place + W);
+      }
+    });
+  }
+
+  static void accumulate_output(const float* weights, std::int64_t stride, std::int64_t rows, const std::byte* const* v,
+                                std::int64_t keys, std::int64_t padded, const BlockSums& to, const Ahead& ahead) {
+    const auto of_row = [&](std::int64_t r) {
+      return BlockSums{to.sums + r * padded, nullptr, to.parts + r * padded, to.largest, to.first, to.last};
+    };
+    std::int64_t r = 0;
+    if (to.largest != nullptr && rows >= 4) {
+      accumulate_output_of<4, true>(weights, stride, v, keys, padded, to, ahead);
+      r = 4;
+    } else if (to.largest != nullptr) {
+      accumulate_output_of<1, true>(weights, stride, v, keys, padded, to, ahead);
+      r = 1;
+    }
+    for (; r + 4 <= rows; r += 4) {
+      accumulate_output_of<4, false>(weights + r * stride, stride, v, keys, padded, of_row(r),
+                                     r == 0 ? ahead : Ahead{});
+    }
+    for (; r < rows; ++r) {
+      accumulate_output_of<1, false>(weights + r * stride, stride, v, keys, padded, of_row(r),
+                                     r == 0 ? ahead : Ahead{});
+    }
+  }
+
   // Without the sign, the bits of floats have the order of the floats, and those of infinities and NaNs come last. Two
   // rows side by side: a comparison waits for the one before it.
   static double larger(double largest, const std::byte* const* v, std::int64_t keys, std::int64_t padded) {
@@ -416,6 +494,13 @@ struct FastLoops {
   static void keep_larger(Vec size, Bits& most) {
     const Bits bits = (Bits)size;
     most = bits > most ? bits : most;
+  }
+  static void load_largest(const LargestLanes& largest, Bits (&most)[2]) {
+    most[0] = loaded<Bits>(largest.bits);
+  }
+  static void store_largest(Bits (&most)[2], LargestLanes& largest) {
+    keep_larger((Vec)most[1], most[0]);
+    __builtin_memcpy(largest.bits, &most[0], sizeof(Bits));
   }
   static double larger_of(double largest, Bits first, Bits second) {
     keep_larger((Vec)second, first);
@@ -448,7 +533,9 @@ struct FastLoops {
     __builtin_memcpy(target + W, &high, sizeof high);
   }
 
-  static constexpr FastRowKernels kernels() { return {arrange, dots, largest_square, accumulate, larger, widen}; }
+  static constexpr FastRowKernels kernels() {
+    return {arrange, dots, largest_square, accumulate, accumulate_output, larger, widen};
+  }
 };
 
 template <int W>
@@ -464,6 +551,7 @@ const ReferenceKernels* kernels_of() {
                                                           .bf16 = ExactRows<W, Bf16Elements<W>>::kernels_in_place(),
                                                           .scan = Exact::scan,
                                                           .weigh = Exact::weigh,
+                                                          .row_sum = Exact::row_sum,
                                                           .partial = Exact::partial,
                                                           .raise = Exact::raise,
                                                           .join = Exact::join,
@@ -477,6 +565,7 @@ const ReferenceKernels* kernels_of() {
                                                          .e5m2 = FastLoops<kFloats, E5m2Rows<kFloats>>::kernels(),
                                                          .scale = Weights::scale,
                                                          .weigh = Weights::weigh,
+                                                         .exponentiate = Weights::exponentiate,
                                                          .partial = Weights::partial,
                                                          .raise = Weights::raise,
                                                          .join = Weights::join}};

@@ -151,7 +151,31 @@ struct FastWeights {
     }
   };
 
+  // The row sum alone, as Sums has it.
+  struct RowSum {
+    Doubles row_sum = {};
+    void add(Vec e) {
+      row_sum += as_doubles<W>(low_half<W>(e));
+      row_sum += as_doubles<W>(high_half<W>(e));
+    }
+    void add_to(WeightSums* sums) const {
+      for (int i = 0; i < W / 2; ++i) sums->row_sum += row_sum[i];
+    }
+  };
+
   static void weigh(const double* scores, std::int64_t count, double largest, float* e, WeightSums* sums) {
+    exponentiate_and_add<Sums>(scores, count, largest, e, sums);
+    sums->repeats = static_cast<double>(repeats(e, count));
+  }
+  static double exponentiate(const double* scores, std::int64_t count, double largest, float* e) {
+    WeightSums sums;
+    exponentiate_and_add<RowSum>(scores, count, largest, e, &sums);
+    return sums.row_sum;
+  }
+
+  template <class S>
+  static void exponentiate_and_add(const double* scores, std::int64_t count, double largest, float* e,
+                                   WeightSums* sums) {
     *sums = WeightSums{};
     const std::int64_t whole = count / W * W;
     for (std::int64_t first = 0; first < whole; first += kFloatSums * W) {
@@ -161,28 +185,26 @@ struct FastWeights {
         const Vec x = exp(loaded<Doubles>(scores + t) - largest, loaded<Doubles>(scores + t + W / 2) - largest);
         __builtin_memcpy(e + t, &x, sizeof x);
       }
-      Sums block;
+      S block;
       for (std::int64_t t = first; t < end; t += W) block.add(loaded<Vec>(e + t));
       block.add_to(sums);
     }
-    if (whole < count) {  // the rest, with weights of 0 after its end
-      double differences[W] = {};
-      for (std::int64_t t = whole; t < count; ++t) differences[t - whole] = scores[t] - largest;
-      const Vec x = exp(loaded<Doubles>(differences), loaded<Doubles>(differences + W / 2));
-      float rest[W] = {};
-      __builtin_memcpy(rest, &x, sizeof x);
-      for (std::int64_t i = 0; i < W; ++i) {
-        if (whole + i < count) {
-          e[whole + i] = rest[i];
-        } else {
-          rest[i] = 0;
-        }
+    if (whole == count) return;
+    double differences[W] = {};  // of the rest, with weights of 0 after its end
+    for (std::int64_t t = whole; t < count; ++t) differences[t - whole] = scores[t] - largest;
+    const Vec x = exp(loaded<Doubles>(differences), loaded<Doubles>(differences + W / 2));
+    float rest[W] = {};
+    __builtin_memcpy(rest, &x, sizeof x);
+    for (std::int64_t i = 0; i < W; ++i) {
+      if (whole + i < count) {
+        e[whole + i] = rest[i];
+      } else {
+        rest[i] = 0;
       }
-      Sums block;
-      block.add(loaded<Vec>(rest));
-      block.add_to(sums);
     }
-    sums->repeats = static_cast<double>(repeats(e, count));
+    S block;
+    block.add(loaded<Vec>(rest));
+    block.add_to(sums);
   }
 
   // Weights that equal the weight before them, to 2^-20.

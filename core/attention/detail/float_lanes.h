@@ -354,5 +354,22 @@ template <int W>
          __builtin_shufflevector(a, b, 1, 16, 3, 18, 5, 20, 7, 22, 9, 24, 11, 26, 13, 28, 15, 30);
 }
 
+// The sums of the lanes of each argument.
+template <int W>
+typename FloatLanes<4>::Vec fold_four(typename FloatLanes<W>::Vec a, typename FloatLanes<W>::Vec b,
+                                      typename FloatLanes<W>::Vec c, typename FloatLanes<W>::Vec d) {
+  static_assert(W == 16);
+  using Vec = typename FloatLanes<W>::Vec;
+  const auto two = [](Vec x, Vec y) KVSCOPE_INLINED {  // x02 y02 x13 y13 of each four lanes
+    return __builtin_shufflevector(x, y, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29) +
+           __builtin_shufflevector(x, y, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+  };
+  const Vec ab = two(a, b), cd = two(c, d);
+  const Vec sum = __builtin_shufflevector(ab, cd, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
+                  __builtin_shufflevector(ab, cd, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  const auto half = low_half<W>(sum) + high_half<W>(sum);
+  return low_half<W / 2>(half) + high_half<W / 2>(half);
+}
+
 }  // namespace
 }  // namespace kvscope::attention

@@ -18,6 +18,7 @@
 #include "core/attention/detail/joined_rows.h"
 #include "core/attention/detail/reference_kernels.h"
 #include "core/attention/detail/row_reader.h"
+#include "core/attention/detail/row_scores.h"
 #include "core/attention/detail/row_walk.h"
 #include "core/attention/equal_weights.h"
 #include "core/attention/flat_weights.h"
@@ -41,8 +42,12 @@ inline double canonical_nan(double x) {
   return x != x ? std::numeric_limits<double>::quiet_NaN() : x;
 }
 
-// All zero, in the shapes of a result of `problem`.
-[[nodiscard]] Result empty_result(const Problem& problem);
+// What is computed beside `o` and `lse`: the terms of the bound (result.h), or nothing. The bits of `o` and `lse` are
+// the same, if the same instruction set computes them.
+enum class Terms : std::uint8_t { computed, left_out };
+
+// All zero, in the shapes of a result of `problem`; terms that are left out are empty.
+[[nodiscard]] Result empty_result(const Problem& problem, Terms terms);
 
 // Whether the product of an element of q and of k is exact in double.
 [[nodiscard]] bool products_are_exact(const Problem& problem);
@@ -68,11 +73,13 @@ class QueryBlock {
   // Of rows that are read where they are, fewer, of all heads. Scores: they are prefetched to the first-level cache and
   // still there when they are read. Sums: more, because each call loads and stores the sums of its heads; these keys
   // and the next ones stay in the second-level cache.
-  static constexpr std::int64_t kScoredBytes = 24 << 10, kSummedBytes = 128 << 10;
+  // The sum for o alone waits for memory, and fewer keys are read sooner.
+  static constexpr std::int64_t kScoredBytes = 24 << 10, kSummedBytes = 128 << 10, kSummedAloneBytes = 48 << 10;
 
-  QueryBlock(const Problem& problem, const ReferenceKernels& kernels, Result& result)
+  QueryBlock(const Problem& problem, const ReferenceKernels& kernels, Terms terms, Result& result)
       : p_(problem),
         kernels_(kernels),
+        with_terms_(terms == Terms::computed),
         exact_products_(products_are_exact(problem)),
         result_(result),
         group_(problem.query_heads / problem.k.heads),
@@ -80,6 +87,7 @@ class QueryBlock {
         v_padded_(round_up(problem.v.head_size, kPadding)),
         k_rows_(problem.k, kernels),
         v_rows_(problem.v, kernels),
+        row_scores_(problem, kernels),
         joined_(v_rows_, kernels, v_padded_) {}
 
   // Keys are read in blocks that start at key `origin`, at or before the first key that any of the queries sees.
@@ -98,11 +106,11 @@ class QueryBlock {
       position_.push_back(query_position(p_.options, query, all, keys));
     }
     load_queries();
-    if constexpr (kFast) fill(k_squares_, 0.0, p_.k.heads);
+    if constexpr (kFast) k_squares_.assign(static_cast<std::size_t>(p_.k.heads), LargestLanes{});
     k_loops_ = loops_in_place(p_.k);
     v_loops_ = loops_in_place(p_.v);
     if (k_loops_ != nullptr && k_loops_->dots == nullptr) k_loops_ = nullptr;
-    if (v_loops_ != nullptr && v_loops_->accumulate == nullptr) v_loops_ = nullptr;
+    if (v_loops_ != nullptr && accumulate_of(*v_loops_) == nullptr) v_loops_ = nullptr;
     score_keys();
     fill(denominators_, 1.0, queries_ * p_.query_heads);  // 1: of a row without a key
     fill(additions_, 0.0, queries_ * p_.query_heads);
@@ -111,14 +119,19 @@ class QueryBlock {
     }
     choose_measured_heads();
     sum_values();
-    write_largest_values();
-    join_equal_weights();
+    if (with_terms_) {
+      write_largest_values();
+      join_equal_weights();
+    }
     write();
   }
 
-  // Of the last run, for the fast path: the largest |k| of a KV head, the |q| of a row, and whether the weights of all
-  // rows are 0 or in the normal range of float.
-  [[nodiscard]] double largest_key(std::int64_t kv_head) const { return std::sqrt(k_squares_(kv_head)); }
+  // Of the last run, for the fast path: the largest |k| of a KV head, its largest |v| if there are no terms, the |q| of
+  // a row, and whether the weights of all rows are 0 or in the normal range of float.
+  [[nodiscard]] double largest_key(std::int64_t kv_head) const {
+    return std::sqrt(k_squares_[static_cast<std::size_t>(kv_head)].value());
+  }
+  [[nodiscard]] double largest_value(std::int64_t kv_head) const { return largest_[static_cast<std::size_t>(kv_head)]; }
   [[nodiscard]] double query_norm(std::int64_t query, std::int64_t head) const {
     double sum = 0;
     for (std::int64_t d = 0; d < k_padded_; ++d) {
@@ -196,6 +209,8 @@ class QueryBlock {
     return decoded_.data();
   }
 
+  auto accumulate_of(const RowKernels& loops) const { return with_terms_ ? loops.accumulate : loops.accumulate_output; }
+
   std::int64_t keys_at_a_time(const RowReader& rows, bool in_place, std::int64_t bytes) const {
     return in_place ? keys_of_all_heads(rows, bytes, kKeyBlock) : kKeyBlock;
   }
@@ -210,9 +225,7 @@ class QueryBlock {
       const std::byte* const* rows = rows_of(k_rows_, k_loops_ != nullptr, keys_);
       // A single query sees all rows that are read, and its products give their squares too.
       if constexpr (kFast) {
-        if (queries_ > 1) {
-          k_squares_(kv_head) = std::max(k_squares_(kv_head), loops.largest_square(rows, end - block, k_padded_));
-        }
+        if (queries_ > 1) largest_square(kv_head).raise(loops.largest_square(rows, end - block, k_padded_));
       }
       each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
         const std::int64_t row = row_of(query, kv_head * group_);
@@ -220,7 +233,7 @@ class QueryBlock {
         T* const scores = scores_at(row, first);
         if constexpr (kFast) {
           loops.dots(&arranged_(row, 0), group_, seen, last - first, k_padded_, scores, needed_.size(),
-                     queries_ > 1 ? nullptr : &k_squares_(kv_head), std::exchange(ahead, Ahead{}));
+                     queries_ > 1 ? nullptr : &largest_square(kv_head), std::exchange(ahead, Ahead{}));
         } else {
           const auto dots = exact_products_ ? loops.dots_of_exact_products : loops.dots;
           dots(&q_(row, 0), group_, seen, last - first, k_padded_, scores, needed_.size(),
@@ -230,6 +243,8 @@ class QueryBlock {
     });
   }
 
+  LargestLanes& largest_square(std::int64_t kv_head) { return k_squares_[static_cast<std::size_t>(kv_head)]; }
+
   void arrange_queries(const RowKernels& loops) {
     fill(arranged_, T{0}, queries_ * p_.query_heads, k_padded_);
     for (std::int64_t row = 0; row < queries_ * p_.query_heads; row += group_) {
@@ -237,7 +252,7 @@ class QueryBlock {
     }
   }
 
-  // Turns dot products into scores, then weights e; computes the denominator and the row's smax and lse.
+  // Turns dot products into scores, then weights e; computes the denominator and lse, and the terms of the weights.
   void soften(std::int64_t query, std::int64_t head) {
     interruption_point();
     const KeyRange visible = visible_[static_cast<std::size_t>(query)];
@@ -245,9 +260,8 @@ class QueryBlock {
     const std::int64_t i = result_row(query);
     if (visible.empty()) return write_empty(i, head);
     const std::span<T> all(scores_at(row, visible.first), static_cast<std::size_t>(visible.size()));
-    std::span<double> s = scaled(all);
-    finish_scores(s, visible.first, position_[static_cast<std::size_t>(query)], head);
-    if (!p_.options.bias.empty()) s = add_biases(s, visible.first, query, head);
+    const std::span<double> s = row_scores_.finish(
+        all, {sequence_, head, first_query_ + query, position_[static_cast<std::size_t>(query)], visible.first});
     const std::span<T> weights = all.first(s.size());
     const auto keys = static_cast<std::int64_t>(s.size());
     if (keys == 0) {
@@ -261,57 +275,52 @@ class QueryBlock {
     if (sink) largest = std::max(largest, p_.options.sinks.data()[head]);
 
     lowest_ = std::min(lowest_, scan.smallest - largest);
-    WeightSums sums;
-    if constexpr (kFast) {
-      kernels_.fast.weigh(s.data(), keys, largest, weights.data(), &sums);
-    } else {
-      for (double& x : s) x -= largest;
-      portable_exp_in_place(s);
-      kernels_.exact.weigh(s.data(), keys, &sums);
-    }
+    const WeightSums sums = weigh(s, largest, weights);
     double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
     denominators_(row) = sum;
-    write_weights(weights, sums, sum, row, i, head);
-    result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
-
-    result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
-    const RowSumTerms of_sum = row_sum_terms(kernels_, weights, sum - sums.row_sum, sum);
-    result_.partial_sums(i, head, 1) = canonical_nan(of_sum.so_far);
-    for (std::size_t k = 0; k < kClumpTypes; ++k) result_.row_sum_cut(i, head, k) = canonical_nan(of_sum.cut[k]);
-    if (keys < visible.size()) spread(all);
+    if (with_terms_) {
+      write_weights(weights, sums, sum, row, i, head);
+      result_.repeats(i, head) += absorbed(std::span<const T>(weights), portable_exp(scan.smallest - largest), sum);
+      result_.partial_sums(i, head, 0) = score_sum(scan.magnitude, row, visible, head / group_);
+      const RowSumTerms of_sum = row_sum_terms(kernels_, weights, sum - sums.row_sum, sum);
+      result_.partial_sums(i, head, 1) = canonical_nan(of_sum.so_far);
+      for (std::size_t k = 0; k < kClumpTypes; ++k) result_.row_sum_cut(i, head, k) = canonical_nan(of_sum.cut[k]);
+      result_.smax(i, head) = scan.all_numbers ? scan.magnitude : std::numeric_limits<double>::quiet_NaN();
+    }
+    if (keys < visible.size()) row_scores_.spread(all);
 
     const double natural = largest + portable_log(sum);
     result_.lse(i, head) =
         canonical_nan(p_.options.lse_base == LseBase::natural ? natural : natural * std::numbers::log2e);
-    result_.smax(i, head) = scan.all_numbers ? scan.magnitude : std::numeric_limits<double>::quiet_NaN();
+  }
+
+  // Scores to weights, which are the same numbers of the reference and others of the fast path. Without terms, only the
+  // row sum is set.
+  WeightSums weigh(std::span<double> s, double largest, std::span<T> weights) const {
+    const auto keys = static_cast<std::int64_t>(s.size());
+    WeightSums sums;
+    if constexpr (kFast) {
+      if (with_terms_) {
+        kernels_.fast.weigh(s.data(), keys, largest, weights.data(), &sums);
+      } else {
+        sums.row_sum = kernels_.fast.exponentiate(s.data(), keys, largest, weights.data());
+      }
+    } else {
+      for (double& x : s) x -= largest;
+      portable_exp_in_place(s);
+      if (with_terms_) {
+        kernels_.exact.weigh(s.data(), keys, &sums);
+      } else {
+        sums.row_sum = kernels_.exact.row_sum(s.data(), keys);
+      }
+    }
+    return sums;
   }
 
   void write_empty(std::int64_t i, std::int64_t head) {
     constexpr double kInfinite = std::numeric_limits<double>::infinity();
     result_.lse(i, head) = p_.options.empty_row == EmptyRow::minus_infinity ? -kInfinite : kInfinite;
-    result_.smax(i, head) = 0.0;
-  }
-
-  // Adds the biases to the scores of keys from `first_key` on, and moves those of the keys that are not hidden to the
-  // front, so that a hidden key counts in no term of the bound. Returns them; shown_ has their places.
-  std::span<double> add_biases(std::span<double> s, std::int64_t first_key, std::int64_t query, std::int64_t head) {
-    shown_.clear();
-    for (std::size_t t = 0; t < s.size(); ++t) {
-      const double bias =
-          p_.options.bias.at(sequence_, head, first_query_ + query, first_key + static_cast<std::int64_t>(t));
-      if (std::isinf(bias) && bias < 0) continue;
-      s[shown_.size()] = s[t] + bias;
-      shown_.push_back(t);
-    }
-    return s.first(shown_.size());
-  }
-
-  // Moves the weights at the front to the places of their keys; the weights of hidden keys are 0.
-  void spread(std::span<T> weights) const {
-    for (std::size_t t = weights.size(), left = shown_.size(); t-- > 0;) {
-      weights[t] = left > 0 && shown_[left - 1] == t ? weights[--left] : T{0};
-    }
   }
 
   // Of the row with the largest |score| `smax`: partial_sums.h.
@@ -352,39 +361,16 @@ class QueryBlock {
     for (std::size_t k = 0; k < kLostTerms; ++k) result_.lost(i, head, k) = canonical_nan(terms.lost(k, sum));
   }
 
-  // A row's dot products times the scale, in double: in place, or in a buffer.
-  std::span<double> scaled(std::span<T> dots) {
-    if constexpr (kFast) {
-      row_scores_.resize(dots.size());
-      kernels_.fast.scale(dots.data(), static_cast<std::int64_t>(dots.size()), p_.options.scale, row_scores_.data());
-      return row_scores_;
-    } else {
-      for (double& x : dots) x *= p_.options.scale;
-      return dots;
-    }
-  }
-
-  void finish_scores(std::span<double> s, std::int64_t first_key, std::int64_t position, std::int64_t head) const {
-    if (p_.options.soft_cap) {
-      const double cap = *p_.options.soft_cap;
-      for (double& x : s) x = cap * portable_tanh(x / cap);
-    }
-    if (!p_.options.alibi_slopes.empty()) {
-      const double slope = p_.options.alibi_slopes.data()[head];
-      for (std::size_t t = 0; t < s.size(); ++t) {
-        s[t] += slope * static_cast<double>(first_key + static_cast<std::int64_t>(t) - position);
-      }
-    }
-  }
-
   void sum_values() {
     const std::int64_t stride = v_padded_ + kPadding;
-    fill(sums_, 0.0, queries_ * p_.query_heads, 3, v_padded_);
-    fill(running_, 0.0, queries_ * p_.query_heads, v_padded_);
+    const std::int64_t sums = with_terms_ ? 3 : 1;
+    fill(sums_, 0.0, queries_ * p_.query_heads, sums, v_padded_);
+    fill(running_, 0.0, queries_ * p_.query_heads, with_terms_ ? v_padded_ : 0);
     fill(blocks_, 0.0, queries_ * p_.query_heads);
     fill(values_, T{0}, kKeyBlock, stride);
-    if constexpr (kFast) fill(parts_, 0.0F, queries_ * p_.query_heads, 3 * v_padded_);
-    const std::int64_t at_a_time = keys_at_a_time(v_rows_, v_loops_ != nullptr, kSummedBytes);
+    if constexpr (kFast) fill(parts_, 0.0F, queries_ * p_.query_heads, sums * v_padded_);
+    const std::int64_t at_a_time =
+        keys_at_a_time(v_rows_, v_loops_ != nullptr, with_terms_ ? kSummedBytes : kSummedAloneBytes);
     each_run(v_rows_, at_a_time, [&](std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
       if constexpr (kFast) {
         sum_floats(block, end, kv_head, ahead);
@@ -392,16 +378,20 @@ class QueryBlock {
         sum_doubles(block, end, kv_head, ahead);
       }
     });
+    for (std::size_t kv_head = 0; kv_head < largest_.size(); ++kv_head) {
+      if (largest_[kv_head] >= 0) largest_[kv_head] = std::max(largest_[kv_head], largest_lanes_[kv_head].value());
+    }
   }
 
   void sum_doubles(std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
-    const RowKernels& loops = loops_or_decoded(v_loops_);
+    const auto accumulate = accumulate_of(loops_or_decoded(v_loops_));
     const std::byte* const* rows = rows_of(v_rows_, v_loops_ != nullptr, values_);
     each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
       const std::int64_t row = row_of(query, kv_head * group_);
-      loops.accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
-                       &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
+      accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
+                 &sums_(row, 0, 0), std::exchange(ahead, Ahead{}));
     });
+    if (!with_terms_) return;
     measure_values(kv_head, rows);  // of rows that are in the processor's caches now
     const std::int64_t running_block = (block - origin_) / kRunningBlock * kRunningBlock + origin_;
     if (end - running_block < kRunningBlock && end < needed_.last) return;
@@ -413,21 +403,20 @@ class QueryBlock {
 
   void sum_floats(std::int64_t block, std::int64_t end, std::int64_t kv_head, Ahead ahead) {
     static_assert(kFastKeys == kRunningBlock, "each block looks at the running sum once");
-    const RowKernels& loops = loops_or_decoded(v_loops_);
+    const auto accumulate = accumulate_of(loops_or_decoded(v_loops_));
     const std::byte* const* rows = rows_of(v_rows_, v_loops_ != nullptr, values_);
     const std::int64_t running_block = (block - origin_) / kRunningBlock * kRunningBlock + origin_;
     // A single query sees all rows that are read, and its sums find the largest element too.
-    double& largest = largest_[static_cast<std::size_t>(kv_head)];
-    const bool measured = largest >= 0 && queries_ == 1 && v_loops_ != nullptr;
+    const bool measured = largest_[static_cast<std::size_t>(kv_head)] >= 0 && queries_ == 1 && v_loops_ != nullptr;
+    LargestLanes* const largest = measured ? &largest_lanes_[static_cast<std::size_t>(kv_head)] : nullptr;
     each_query(block, end, [&](std::int64_t query, std::int64_t first, std::int64_t last) {
       const KeyRange& visible = visible_[static_cast<std::size_t>(query)];
       const std::int64_t row = row_of(query, kv_head * group_);
       const bool starts = first == std::max(running_block, visible.first);
       const bool ends = last == std::min(running_block + kRunningBlock, visible.last);
-      loops.accumulate(
-          scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
-          BlockSums{&sums_(row, 0, 0), &running_(row, 0), &parts_(row, 0), measured ? &largest : nullptr, starts, ends},
-          std::exchange(ahead, Ahead{}));
+      accumulate(scores_at(row, first), needed_.size(), group_, rows + (first - block), last - first, v_padded_,
+                 BlockSums{&sums_(row, 0, 0), &running_(row, 0), &parts_(row, 0), largest, starts, ends},
+                 std::exchange(ahead, Ahead{}));
       for (std::int64_t r = row; ends && r < row + group_; ++r) blocks_(r) += 1;
     });
     if (!measured) measure_values(kv_head, rows);  // of rows that are in the processor's caches now
@@ -441,14 +430,17 @@ class QueryBlock {
     blocks_(row) += 1;
   }
 
-  // Rows with few faint keys need the largest |v| of their KV head's keys; the pass over V measures it.
+  // Rows with few faint keys need the largest |v| of their KV head's keys, and without terms those of the fast path,
+  // for their error; the pass over V measures it.
   bool needs_largest_value(std::int64_t query, std::int64_t head) const {
     const double faint = result_.faint(result_row(query), head, 0);
     return faint > 0 && faint < kFewFaint;
   }
 
   void choose_measured_heads() {
-    largest_.assign(static_cast<std::size_t>(p_.k.heads), -1);
+    largest_.assign(static_cast<std::size_t>(p_.k.heads), with_terms_ || !kFast ? -1 : 0);
+    largest_lanes_.assign(largest_.size(), LargestLanes{});
+    if (!with_terms_) return;
     for (std::int64_t query = 0; query < queries_; ++query) {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) {
         if (needs_largest_value(query, head)) largest_[static_cast<std::size_t>(head / group_)] = 0;
@@ -546,6 +538,7 @@ class QueryBlock {
       const double sum = denominators_(row);
       const double* sums = &sums_(row, 0, 0);
       kernels_.exact.divide(sums, dims, sum, result_.o.data() + at);
+      if (!with_terms_) continue;
       kernels_.exact.divide(sums + v_padded_, dims, sum, result_.a1.data() + at);
       kernels_.exact.divide_roots(sums + 2 * v_padded_, dims, 1, sum, result_.a2.data() + at);
       kernels_.exact.divide_roots(&running_(row, 0), dims, std::max(blocks_(row), 1.0), sum,
@@ -555,6 +548,7 @@ class QueryBlock {
 
   const Problem& p_;
   const ReferenceKernels& kernels_;
+  bool with_terms_;
   bool exact_products_;
   Result& result_;
   std::int64_t group_;     // query heads a KV head
@@ -562,6 +556,7 @@ class QueryBlock {
   std::int64_t v_padded_;  // [elements]
   RowReader k_rows_;
   RowReader v_rows_;
+  RowScores<T> row_scores_;
 
   std::int64_t sequence_ = 0;
   std::int64_t first_query_ = 0;
@@ -573,23 +568,23 @@ class QueryBlock {
   xt::xtensor<T, 2> q_;                  // [query * query_head, k_padded]
   xt::xtensor<T, 2> arranged_;           // q_ for the loops of the fast path
   std::vector<T> scores_;                // [query, query_head, needed key]: dot products, scores, then weights
-  std::vector<double> row_scores_;       // [visible key]: scores of one row; fast path only
   xt::xtensor<double, 1> denominators_;  // [query * query_head]
   xt::xtensor<double, 1> additions_;     // [query * query_head] of nearly equal weights, in one direction
-  xt::xtensor<double, 3> sums_;          // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2
-  xt::xtensor<double, 2> running_;       // [query * query_head, v_padded]: squares of the sum of e * v after each block
-  xt::xtensor<float, 2> parts_;          // [query * query_head, 3 * v_padded]: of a block so far; fast path only
-  xt::xtensor<double, 1> blocks_;        // [query * query_head]: blocks that running_ sums up
-  xt::xtensor<T, 2> keys_;               // [kKeyBlock, k_padded]
-  xt::xtensor<T, 2> values_;  // [kKeyBlock, v_padded + kPadding]: a stride of 2^n bytes would use few cache sets
-  xt::xtensor<double, 1> k_squares_;       // [kv_head] largest |k|^2; fast path only
+  xt::xtensor<double, 3> sums_;     // [query * query_head, 3, v_padded]: of e * v, e * |v|, (e * v)^2; or the first
+  xt::xtensor<double, 2> running_;  // [query * query_head, v_padded]: squares of the sum of e * v after each block
+  xt::xtensor<float, 2> parts_;     // as sums_, of a block so far; fast path only
+  xt::xtensor<double, 1> blocks_;   // [query * query_head]: blocks that running_ sums up
+  xt::xtensor<T, 2> keys_;          // [kKeyBlock, k_padded]
+  xt::xtensor<T, 2> values_;        // [kKeyBlock, v_padded + kPadding]: a stride of 2^n bytes would use few cache sets
+  std::vector<LargestLanes> k_squares_;    // [kv_head] largest |k|^2; fast path only
   std::vector<const std::byte*> decoded_;  // [key] rows of keys_ or values_
   const RowKernels* k_loops_ = nullptr;    // null if rows are decoded first, as v_loops_
   const RowKernels* v_loops_ = nullptr;
-  double lowest_ = 0;               // the lowest score less its row's maximum
-  std::vector<std::size_t> shown_;  // places of the keys of one row that its biases do not hide
-  std::vector<double> products_;    // of one score, for rows with small scores
-  std::vector<double> largest_;     // [kv_head] the largest |v|; -1: not measured
+  double lowest_ = 0;                        // the lowest score less its row's maximum
+  std::vector<std::size_t> shown_;           // places of the keys of one row that its biases do not hide
+  std::vector<double> products_;             // of one score, for rows with small scores
+  std::vector<double> largest_;              // [kv_head] the largest |v|; -1: not measured; fast path or terms only
+  std::vector<LargestLanes> largest_lanes_;  // [kv_head] what the sums of V found of it
   EqualWeights equal_;
   JoinedRows<T> joined_;
   RowRun run_;       // rows of the current computation

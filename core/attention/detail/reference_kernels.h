@@ -36,6 +36,16 @@ struct Ahead {
   std::int64_t bytes = 0;  // [bytes] of each row
 };
 
+// The largest of many floats that are not negative, in lanes: loops keep each lane over many calls, because the largest
+// lane takes long to find. Without a sign, the bits of floats have the order of the floats, and those of infinities and
+// NaNs come last.
+struct LargestLanes {
+  alignas(64) std::int32_t bits[16] = {};
+
+  void raise(float x);                 // Precondition: no sign
+  [[nodiscard]] double value() const;  // infinity for NaN too
+};
+
 struct ScoreScan {
   double largest = 0, smallest = 0;  // -infinity and infinity without a number
   double magnitude = 0;              // of all numbers
@@ -52,8 +62,12 @@ struct ExactRowKernels {
 
   // Key by key, for `rows` rows of weights e and every dim of v: x = e * v, then
   //   sums[r][0][dim] += x      sums[r][1][dim] += |x|      sums[r][2][dim] += x * x
-  void (*accumulate)(const double* weights, std::int64_t weight_stride, std::int64_t rows, const std::byte* const* v,
-                     std::int64_t keys, std::int64_t padded, double* sums, const Ahead& ahead);
+  using Accumulate = void(const double* weights, std::int64_t weight_stride, std::int64_t rows,
+                          const std::byte* const* v, std::int64_t keys, std::int64_t padded, double* sums,
+                          const Ahead& ahead);
+  Accumulate* accumulate;
+  // The first of these sums alone, with the same bits: sums[r][dim] += x
+  Accumulate* accumulate_output;
 
   // The larger of `largest` and the |x| of `keys` rows; infinity if an element is not finite.
   double (*larger)(double largest, const std::byte* const* v, std::int64_t keys, std::int64_t padded);
@@ -75,6 +89,8 @@ struct ExactKernels {
   // The sums over `count` weights e: their own, in the order of reference.h, and those of the error bound, which are
   // added in eight lanes too.
   void (*weigh)(const double* e, std::int64_t count, WeightSums* sums);
+  // Their own sum alone, with the same bits.
+  double (*row_sum)(const double* e, std::int64_t count);
 
   // The sums of partial_sums.h over `count` weights, which add up to `row_sum` with the sink's weight.
   void (*partial)(const double* e, std::int64_t count, double sink, double row_sum, PartialRowSums* sums);
@@ -100,11 +116,11 @@ struct ExactKernels {
 // starts them, the last one adds them to those in double, and then
 //   running[r][dim] += sums[r][0][dim]^2
 struct BlockSums {
-  double* sums = nullptr;     // [row, 3, padded]
-  double* running = nullptr;  // [row, padded]
-  float* parts = nullptr;     // [row, 3 * padded] of the block so far, in an order of the loops
-  double* largest = nullptr;  // raised to the largest |v|, as by larger(), unless it is null: V is read once for both
-  bool first = true;          // whether the call is the block's first, and its last
+  double* sums = nullptr;           // [row, 3, padded]; of accumulate_output(): [row, padded]
+  double* running = nullptr;        // [row, padded]; not used by accumulate_output()
+  float* parts = nullptr;           // as sums: of the block so far, in an order of the loops
+  LargestLanes* largest = nullptr;  // raised to the largest |v|, unless it is null: V is read once for both
+  bool first = true;                // whether the call is the block's first, and its last
   bool last = true;
 };
 
@@ -115,16 +131,19 @@ struct FastRowKernels {
   void (*arrange)(const float* q, std::int64_t rows, std::int64_t padded, float* target);
 
   // scores[r * score_stride + t] = dot(q[r], k[t]); the rows of q are arranged. Raises `largest_square` to the largest
-  // sum of squares of the rows of k, unless it is null: K is read once for both.
+  // sum of squares of a row of k, unless it is null: K is read once for both.
   void (*dots)(const float* q, std::int64_t rows, const std::byte* const* k, std::int64_t keys, std::int64_t padded,
-               float* scores, std::int64_t score_stride, double* largest_square, const Ahead& ahead);
+               float* scores, std::int64_t score_stride, LargestLanes* largest_square, const Ahead& ahead);
 
   // The largest sum of squares of `keys` rows.
-  double (*largest_square)(const std::byte* const* k, std::int64_t keys, std::int64_t padded);
+  float (*largest_square)(const std::byte* const* k, std::int64_t keys, std::int64_t padded);
 
   // As of ExactRowKernels, into sums that `to` describes.
-  void (*accumulate)(const float* weights, std::int64_t weight_stride, std::int64_t rows, const std::byte* const* v,
-                     std::int64_t keys, std::int64_t padded, const BlockSums& to, const Ahead& ahead);
+  using Accumulate = void(const float* weights, std::int64_t weight_stride, std::int64_t rows,
+                          const std::byte* const* v, std::int64_t keys, std::int64_t padded, const BlockSums& to,
+                          const Ahead& ahead);
+  Accumulate* accumulate;
+  Accumulate* accumulate_output;
 
   // As of ExactRowKernels.
   double (*larger)(double largest, const std::byte* const* v, std::int64_t keys, std::int64_t padded);
@@ -142,6 +161,8 @@ struct FastKernels {
   // e[t] = exp(scores[t] - largest) to 3 units of 2^-24 for differences in [-87, 0], and the sums over e. The row sum
   // and the sum of squares are added in double.
   void (*weigh)(const double* scores, std::int64_t count, double largest, float* e, WeightSums* sums);
+  // The same weights, and the row sum alone, with the same bits.
+  double (*exponentiate)(const double* scores, std::int64_t count, double largest, float* e);
 
   // As of ExactKernels, with the same bits for weights that are floats.
   void (*partial)(const float* e, std::int64_t count, double sink, double row_sum, PartialRowSums* sums);
@@ -173,6 +194,8 @@ namespace avx512 {
 enum class InstructionSet : std::uint8_t;
 // Null when this build, or this processor, does not have the instructions.
 [[nodiscard]] const ReferenceKernels* reference_kernels(InstructionSet set);
+// UnsupportedError when there are none.
+[[nodiscard]] const ReferenceKernels& available_kernels(InstructionSet set);
 // Those of the widest instructions of this machine.
 [[nodiscard]] const ReferenceKernels& widest_kernels();
 

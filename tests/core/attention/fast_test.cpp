@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "core/attention/detail/row_reader.h"
 #include "core/base/convert.h"
 #include "core/base/portable_math.h"
+#include "core/layout/filled.h"
 #include "tests/core/attention/paged_case.h"
 
 namespace kvscope::attention::fast_test {
@@ -23,21 +26,56 @@ namespace {
 using testing::PagedCase;
 using testing::Spec;
 
+bool same_bits(const auto& a, const auto& b) {
+  return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
+
 struct Largest {
   double o = 0, lse = 0;  // error / stated error
 };
 
-// Compares all outputs, with every instruction set. Precondition: the case's values fit floats.
-Largest expect_within_stated_error(const PagedCase& c, const std::string& text) {
+// [query, query_head] the largest |v| of all keys of the sequence and the KV head.
+xt::xtensor<double, 2> largest_values(const PagedCase& c) {
+  const Spec& spec = c.spec;
+  xt::xtensor<double, 2> largest = filled(0.0, c.query_offsets.back(), spec.query_heads);
+  for (std::size_t sequence = 0; sequence < spec.lengths.size(); ++sequence) {
+    for (std::int64_t kv_head = 0; kv_head < spec.kv_heads; ++kv_head) {
+      double most = 0;
+      for (std::int64_t token = 0; token < spec.lengths[sequence]; ++token) {
+        for (std::int64_t dim = 0; dim < spec.value_size; ++dim) {
+          most = std::max(most, std::fabs(c.value(static_cast<std::int64_t>(sequence), token, kv_head, dim)));
+        }
+      }
+      const std::int64_t group = spec.query_heads / spec.kv_heads;
+      for (std::int64_t query = c.query_offsets[sequence]; query < c.query_offsets[sequence + 1]; ++query) {
+        for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) largest(query, head) = most;
+      }
+    }
+  }
+  return largest;
+}
+
+// Compares all outputs, with every instruction set. `added`: the most that the test added to the case's values of V.
+// Precondition: the case's values fit floats.
+Largest expect_within_stated_error(const PagedCase& c, const std::string& text, double added = 0) {
   Largest largest;
   const Result want = reference(c.problem);
+  const xt::xtensor<double, 2> largest_v = largest_values(c);
   for (const InstructionSet set : available_instruction_sets()) {
     SCOPED_TRACE(text + ", " + std::string(name(set)));
     const Result have = fast_reference(c.problem, set);
+    // o and lse alone are the same numbers. Their errors have the largest |v| in place of a1 and |o|: they are at least
+    // those of each element, and not much more.
+    const Output output = fast_output(c.problem, set);
+    EXPECT_EQ(output.o, have.o);
+    EXPECT_EQ(output.lse, have.lse);
     const bool base_two = c.problem.options.lse_base == LseBase::two;
     for (std::size_t query = 0; query < want.o.shape(0); ++query) {
       for (std::size_t head = 0; head < want.o.shape(1); ++head) {
         const RowTerms row = row_terms(have, query, head, 1, base_two);
+        EXPECT_DOUBLE_EQ(output.lse_error(query, head), lse_budget({}, row).golden);
+        EXPECT_LE(output.o_error(query, head),
+                  (2.02 * row.score_error + row.sum_error) * (1 + 0x1p-20) * (largest_v(query, head) + added));
         if (want.keys(query, head) == 0) {
           EXPECT_EQ(have.lse(query, head), want.lse(query, head));
           continue;
@@ -55,6 +93,7 @@ Largest expect_within_stated_error(const PagedCase& c, const std::string& text) 
         for (std::size_t dim = 0; dim < want.o.shape(2); ++dim) {
           const ElementTerms element = element_terms(have, query, head, dim);
           const double allowed = output_budget({}, row, element).golden + 1e-15 * element.a1;
+          EXPECT_GE(output.o_error(query, head) * (1 + 1e-12), output_budget({}, row, element).golden);
           const double error = std::fabs(element.o - want.o(query, head, dim));
           EXPECT_LE(error, allowed) << query << ' ' << head << ' ' << dim;
           largest.o = std::max(largest.o, allowed > 0 ? error / allowed : 0);
@@ -204,6 +243,61 @@ TEST(FastReference, StaysWithinItsStatedErrorForManyQueries) {
   }
 }
 
+// The score error has the largest |k|, which the loops find beside the products: of rows read in place and of decoded
+// ones, in tiles of keys and single keys, for a group of four rows and for one row.
+TEST(FastReference, TheScoreErrorHasTheLengthsOfQueryAndKey) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::e4m3}) {
+    for (const std::int64_t size : {32, 96, 21}) {
+      for (const std::int64_t query_heads : {8, 2}) {
+        Spec spec = uneven(dtype);
+        spec.lengths = {61, 1, 7, 64, 18};
+        spec.queries = {1, 1, 1, 3, 1};
+        spec.query_heads = query_heads;
+        spec.head_size = size;
+        spec.options.mask = MaskKind::none;
+        const PagedCase c(spec);
+        for (const InstructionSet set : available_instruction_sets()) {
+          SCOPED_TRACE(testing::describe(spec) + ", " + std::string(name(set)));
+          const Result have = fast_reference(c.problem, set);
+          for (std::int64_t sequence = 0; sequence < std::ssize(spec.lengths); ++sequence) {
+            const auto query = c.query_offsets[static_cast<std::size_t>(sequence)];
+            for (std::int64_t head = 0; head < query_heads; ++head) {
+              double q = 0, largest = 0;
+              for (std::int64_t d = 0; d < size; ++d) q += c.query(query, head, d) * c.query(query, head, d);
+              for (std::int64_t token = 0; token < spec.lengths[static_cast<std::size_t>(sequence)]; ++token) {
+                double k = 0;
+                for (std::int64_t d = 0; d < size; ++d) {
+                  const double x = c.key(sequence, token, head / (query_heads / spec.kv_heads), d);
+                  k += x * x;
+                }
+                largest = std::max(largest, k);
+              }
+              const double terms = static_cast<double>((size + 15) / 16 + 6);
+              const double want = (spec.options.scale * std::sqrt(q * largest) * terms + 3) * 0x1p-24 * 1.01;
+              EXPECT_NEAR(have.score_error(static_cast<std::size_t>(query), static_cast<std::size_t>(head)), want,
+                          1e-5 * want);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(LargestLanes, TheLargestOfAllLanesAndInfinityForNaN) {
+  LargestLanes lanes;
+  EXPECT_EQ(lanes.value(), 0);
+  lanes.bits[7] = std::bit_cast<std::int32_t>(3.0F);
+  lanes.raise(2.0F);
+  EXPECT_EQ(lanes.value(), 3);
+  lanes.raise(INFINITY);
+  EXPECT_EQ(lanes.value(), INFINITY);
+  LargestLanes with_nan;
+  with_nan.raise(5);
+  with_nan.bits[3] = std::bit_cast<std::int32_t>(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(with_nan.value(), INFINITY);
+}
+
 // Sums over the keys do not grow: a double takes them every 64 keys.
 TEST(FastReference, StaysWithinItsStatedErrorForLongRows) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -231,7 +325,7 @@ TEST(FastReference, StaysWithinItsStatedErrorForLargeValuesThatCancel) {
     x += at / sizeof x / 32 % 2 == 0 ? 1000.0F : -1000.0F;
     std::memcpy(c.v_pool.data() + at, &x, sizeof x);
   }
-  EXPECT_GT(expect_within_stated_error(c, "alternating values").o, 0.001);
+  EXPECT_GT(expect_within_stated_error(c, "alternating values", 1000).o, 0.001);
 }
 
 // Alone, because the score error would hide a wrong coefficient of the polynomial.
@@ -325,6 +419,18 @@ TEST(FastReference, ValuesThatFloatsDoNotHoldAreComputedByTheReference) {
     const Result have = fast_reference(c.problem);
     EXPECT_EQ(testing::bits_of(have), testing::bits_of(reference(c.problem))) << odd;
     EXPECT_EQ(have.score_error(0, 0), 0) << odd;
+    const Output output = fast_output(c.problem), strict = reference_output(c.problem);
+    if (odd == 0x1p100F) {  // whose square a float does not hold; o has no square
+      EXPECT_GT(output.o_error(0, 0), 0x1p70);
+      for (std::size_t i = 0; i < output.o.size(); ++i) {
+        const double error = std::fabs(output.o.data()[i] - strict.o.data()[i]);
+        EXPECT_LE(error, output.o_error.data()[i / output.o.shape(2)]);
+      }
+      continue;
+    }
+    EXPECT_TRUE(same_bits(output.o, strict.o) && same_bits(output.lse, strict.lse)) << odd;
+    EXPECT_EQ(output.o_error(0, 0), 0) << odd;
+    EXPECT_EQ(output.lse_error(0, 0), 0) << odd;
   }
   Spec spread = uneven();  // weights below float's normal range
   spread.lengths = {130};
@@ -332,6 +438,27 @@ TEST(FastReference, ValuesThatFloatsDoNotHoldAreComputedByTheReference) {
   spread.options.scale = 200;
   const PagedCase c(spread);
   EXPECT_EQ(testing::bits_of(fast_reference(c.problem)), testing::bits_of(reference(c.problem)));
+  EXPECT_EQ(fast_output(c.problem).o, reference(c.problem).o);
+}
+
+// Keys whose squares overflow a float, and queries that make small scores of them.
+TEST(FastReference, KeysWithoutAnErrorInFloatAreComputedByTheReference) {
+  Spec spec = uneven();
+  spec.lengths = {70};
+  spec.queries = {1};
+  PagedCase c(spec);
+  for (const auto& [bytes, factor] : {std::pair{&c.k_pool, 0x1p70F}, {&c.q, 0x1p-70F}}) {
+    for (std::size_t at = 0; at < bytes->size(); at += sizeof factor) {
+      float x = 0;
+      std::memcpy(&x, bytes->data() + at, sizeof x);
+      x *= factor;
+      std::memcpy(bytes->data() + at, &x, sizeof x);
+    }
+  }
+  const Result have = fast_reference(c.problem);
+  EXPECT_EQ(testing::bits_of(have), testing::bits_of(reference(c.problem)));
+  EXPECT_EQ(have.score_error(0, 0), 0);
+  EXPECT_EQ(fast_output(c.problem).o, reference(c.problem).o);
 }
 
 TEST(FastReference, MemoryOfNoSequenceIsNeverRead) {
@@ -341,8 +468,12 @@ TEST(FastReference, MemoryOfNoSequenceIsNeverRead) {
   spec.row_padding = 2;
   spec.poison = testing::Poison::plausible;
   const auto clean = testing::bits_of(fast_reference(PagedCase(spec).problem));
+  const Output output = fast_output(PagedCase(spec).problem);
   spec.poison = testing::Poison::nan;
   EXPECT_EQ(testing::bits_of(fast_reference(PagedCase(spec).problem)), clean);
+  const Output poisoned = fast_output(PagedCase(spec).problem);
+  EXPECT_EQ(poisoned.o, output.o);
+  EXPECT_EQ(poisoned.o_error, output.o_error);
 }
 
 // The worked number of the header: head size 128, |q| = |k| = sqrt(128).

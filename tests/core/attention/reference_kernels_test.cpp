@@ -44,7 +44,8 @@ std::vector<OfType> all_types() {
   for (const ReferenceKernels* kernels : all_kernels()) {
     const std::string set = std::to_string(all.size());
     const auto exact = [&](DType dtype, const ExactRowKernels& rows) {
-      if (rows.larger != nullptr) all.push_back({set + " exact " + std::string(name(dtype)), dtype, kLanes, rows.larger});
+      if (rows.larger != nullptr)
+        all.push_back({set + " exact " + std::string(name(dtype)), dtype, kLanes, rows.larger});
     };
     const auto fast = [&](DType dtype, const FastRowKernels& rows) {
       all.push_back({set + " fast " + std::string(name(dtype)), dtype, kFastStep, rows.larger});
