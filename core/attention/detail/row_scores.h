@@ -29,7 +29,7 @@ class RowScores {
  public:
   RowScores(const Problem& problem, const ReferenceKernels& kernels) : p_(problem), kernels_(kernels) {}
 
-  // The scores of the keys that no bias hides, at the front, in place of doubles and otherwise in a buffer that the next
+  // The scores of the keys that no bias hides, at the front: in place of doubles, otherwise in a buffer that the next
   // call uses again.
   std::span<double> finish(std::span<T> dots, const RowPlace& row) {
     const std::span<double> s = scaled(dots);
