@@ -1,5 +1,5 @@
-// The place of an output element: sequence, query, position, page, slot and block, from a golden's tensors, whose offsets
-// and lengths check_comparable() has found valid.
+// The place of an output element: sequence, query, position, page, slot and block, from a golden's tensors.
+// check_comparable() has found its offsets and lengths valid.
 #pragma once
 
 #include <algorithm>
