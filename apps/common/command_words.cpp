@@ -158,7 +158,8 @@ CommandWords command_words(const CLI::App& app) {
 
 std::vector<std::string> option_groups(const CommandWords& command) {
   std::vector<std::string> groups = groups_of(command.options);
-  std::ranges::stable_partition(groups, [](const std::string& group) { return group == "Positionals"; });
+  // std::ranges::stable_partition of libstdc++ 12 does not compile with clang 14.
+  std::stable_partition(groups.begin(), groups.end(), [](const std::string& group) { return group == "Positionals"; });
   return groups;
 }
 

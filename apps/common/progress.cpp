@@ -19,9 +19,9 @@ void Progress::show(std::int64_t done, std::int64_t all) {
   if (!on_terminal_ || now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
   drawn_ = true;
-  constexpr std::int64_t kWidth = 20;
-  const std::int64_t filled = all > 0 ? std::clamp<std::int64_t>(done * kWidth / all, 0, kWidth) : 0;
-  fmt::print(stderr, "\r{}  [{:#<{}}{:.<{}}] {:3} %  {} of {}", what_, "", filled, "", kWidth - filled,
+  constexpr std::int64_t kBarWidth = 20;
+  const std::int64_t filled = all > 0 ? std::clamp<std::int64_t>(done * kBarWidth / all, 0, kBarWidth) : 0;
+  fmt::print(stderr, "\r{}  [{:#<{}}{:.<{}}] {:3} %  {} of {}", what_, "", filled, "", kBarWidth - filled,
              all > 0 ? done * 100 / all : 0, done, all);
   std::fflush(stderr);
 }

@@ -287,10 +287,22 @@ class DumpReader {
     if (cache == out_.tensors.tensors.end() || !kv_layout_.empty()) return kv_layout_;
     const std::optional<double> page_size = plan_.number("page_size"), heads = plan_.number("num_kv_heads");
     const std::vector<std::int64_t>& shape = cache->second.shape;
-    if (shape.size() == 5 && page_size && heads) {
+    if (shape.size() != 5) {
+      fault("paged_kv_cache", fmt::format("has shape {}, but one tensor of K and V has 5 axes: [pages, 2, page_size, "
+                                          "heads, head_dim] or [pages, 2, heads, page_size, head_dim]",
+                                          shape_text(shape)));
+      return "NHD";
+    }
+    if (page_size && heads) {
       const auto is = [&](std::size_t axis, double extent) { return static_cast<double>(shape[axis]) == extent; };
       const bool nhd = is(2, *page_size) && is(3, *heads), hnd = is(2, *heads) && is(3, *page_size);
       if (nhd != hnd) return nhd ? "NHD" : "HND";
+      if (!nhd) {
+        fault("paged_kv_cache", fmt::format("has shape {}, which fits neither NHD nor HND: plan() has page_size {} and "
+                                            "num_kv_heads {}",
+                                            shape_text(shape), *page_size, *heads));
+        return "NHD";
+      }
     }
     fault("--kv-layout",
           fmt::format("is required: the wrapper's constructor was not dumped, and paged_kv_cache {} fits "

@@ -89,7 +89,7 @@ void compare_output(const Bundle& golden, const Bundle& candidate, const Compare
   OutputPass pass = pass_over_output(golden, o, found.rounding, fixed, locator);
   const auto place_of = [&](std::size_t i) {
     const auto at = static_cast<std::int64_t>(i);
-    return dims == 0 ? Place{} : locator.place(at / (heads * dims), at / dims % heads, at % dims);
+    return want.empty() ? Place{} : locator.place(at / (heads * dims), at / dims % heads, at % dims);
   };
   result.criteria.push_back(mask_criterion("o", pass.masks, place_of(pass.masks.first)));
 
@@ -154,7 +154,8 @@ attention::Rounding compare_lse(const Bundle& golden, const Bundle& candidate, c
   const auto want = values<double>(*golden_lse);
   const std::vector<double> have = as_doubles(*lse);
   const auto place_of = [&](std::size_t i) {
-    return locator.place(static_cast<std::int64_t>(i) / heads, static_cast<std::int64_t>(i) % heads, -1);
+    const auto at = static_cast<std::int64_t>(i);
+    return want.empty() ? Place{} : locator.place(at / heads, at % heads, -1);
   };
   std::optional<Tolerance> fixed;
   if (options.profile) fixed = profile(*options.profile, found.rounding.output);

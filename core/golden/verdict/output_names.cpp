@@ -14,7 +14,7 @@ namespace {
 
 struct OutputNames {
   std::string_view canonical;
-  std::array<std::string_view, 2> others;  // "" when there are fewer
+  std::array<std::string_view, 2> others;
 };
 
 constexpr std::array<OutputNames, 2> kOutputNames{{{"o", {"out", "output"}}, {"lse", {"softmax_lse", "logsumexp"}}}};
@@ -28,9 +28,7 @@ bool is_unnamed(const Bundle& candidate, std::string_view source) {
 
 std::string output_names(std::string_view name) {
   for (const OutputNames& names : kOutputNames) {
-    if (names.canonical != name) continue;
-    return names.others[1].empty() ? fmt::format("{} or {}", name, names.others[0])
-                                   : fmt::format("{}, {} or {}", name, names.others[0], names.others[1]);
+    if (names.canonical == name) return fmt::format("{}, {} or {}", name, names.others[0], names.others[1]);
   }
   return std::string(name);
 }

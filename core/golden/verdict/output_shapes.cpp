@@ -39,7 +39,7 @@ std::vector<RowOrder> orders_of(const Extents& shape, const RowCounts& r, std::i
   }
   // own: the axes of rows and heads
   if (own == Extents{r.rows, r.heads}) {
-    found.push_back({0, r.heads * dims, dims, is_lse ? "[T, H]" : "[T, H * D]"});
+    found.push_back({0, r.heads * dims, dims, "[T, H * D]"});  // an lse [T, H] has the golden's shape
   } else if (own == Extents{r.heads, r.rows}) {
     found.push_back({0, dims, r.rows * dims, is_lse ? "[H, T]" : "[H, T, D]"});
   } else if (own.size() == 3 && own[0] == r.batch) {
@@ -78,7 +78,9 @@ std::vector<std::string> use_output_shapes(const Bundle& golden, Bundle& candida
     Tensor& tensor = have->second;
     const bool is_lse = tensor_name == std::string("lse");
     const std::int64_t dims = is_lse ? 1 : o->second.shape[2];
-    Extents own = want->second.shape;  // shapes that are compared as they are: T, or T as two axes
+    Extents own{rows.rows, rows.heads};  // shapes that are compared as they are: T, or T as two axes
+    if (!is_lse) own.push_back(dims);
+    if (want->second.shape != own) continue;  // rejected later
     if (tensor.shape == own || tensor.dtype == DType::e2m1) continue;
     if (tensor.shape.size() == own.size() + 1 && tensor.shape[0] * tensor.shape[1] == own[0] &&
         std::equal(own.begin() + 1, own.end(), tensor.shape.begin() + 2)) {

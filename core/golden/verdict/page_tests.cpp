@@ -301,11 +301,9 @@ std::vector<Direction> largest(const Units& units, const std::vector<Test>& of_u
   for (std::size_t i = 0; i < std::min(kExactTests, order.size()); ++i) chosen.push_back({order[i], order[i]});
   // A page that is counted twice and one that is missing: opposite signs.
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return of_unit[a].sum < of_unit[b].sum; });
-  if (order.size() >= 2) {
-    chosen.push_back({order.back(), order.front()});
-    chosen.push_back({order[order.size() - 2], order.front()});
-    if (order.size() >= 3) chosen.push_back({order.back(), order[1]});
-  }
+  chosen.push_back({order.back(), order.front()});  // tested sequences have at least two pages
+  chosen.push_back({order[order.size() - 2], order.front()});
+  if (order.size() >= 3) chosen.push_back({order.back(), order[1]});
   return chosen;
 }
 
@@ -394,6 +392,7 @@ class Tester {
       row.forget();
       rows.push_back(std::move(row));
     }
+    if (rows.empty()) return true;  // no direction is the worst of none
     choose(output_all);
     if (result_.lse) choose(lse_all);
     const std::vector<Direction> directions(chosen.begin(), chosen.end());

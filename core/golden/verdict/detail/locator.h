@@ -1,4 +1,5 @@
 // The place of an output element: sequence, query, position, page, slot and block, from a golden's tensors.
+// check_comparable() has found its offsets and lengths valid.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +21,10 @@ class Locator {
     const Tensor* offsets = tensor("query_offsets");
     const Tensor* lengths = tensor("key_lengths");
     const Tensor* table = tensor("block_table");
-    if (offsets == nullptr || offsets->dtype != DType::i64) return;
+    if (offsets == nullptr) return;
     const auto o = values<std::int64_t>(*offsets);
     offsets_.assign(o.begin(), o.end());
-    if (lengths == nullptr || lengths->dtype != DType::i64 || lengths->bytes.size() + 8 != offsets->bytes.size())
-      return;
+    if (lengths == nullptr || lengths->bytes.size() + 8 != offsets->bytes.size()) return;
     const auto l = values<std::int64_t>(*lengths);
     lengths_.assign(l.begin(), l.end());
     const json::Value* page_size = golden.manifest.find("page_size");

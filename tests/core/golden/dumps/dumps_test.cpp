@@ -113,10 +113,23 @@ TEST(DumpTensors, IndicesThatMakeNoTableAreFaults) {
   const std::int64_t wraps = (std::int64_t{1} << 32) + 2;
   EXPECT_EQ(with("kv_indices", tensor_of<std::int64_t>({3}, std::vector<std::int64_t>{7, wraps, 5})),
             "x rejected: kv_indices[1]: is 4294967298, outside [0, 2147483647]");
+  EXPECT_EQ(with("kv_indices", ints({7, -2, 5})), "x rejected: kv_indices[1]: is -2, outside [0, 2147483647]");
   EXPECT_EQ(with("kv_last_page_len", ints({}), {1, wraps, 0}),
             "x rejected: kv_len_arr[1]: is 4294967298, outside [0, 2147483647]");
   EXPECT_EQ(with("kv_last_page_len", ints({}), {1, -2, 0}),
             "x rejected: kv_len_arr[1]: is -2, outside [0, 2147483647]");
+}
+
+// A table keeps one column, so that it is a tensor with two axes whatever the sequences hold.
+TEST(DumpTensors, IndicesOfNoSequenceBecomeATableWithoutRows) {
+  for (const std::vector<std::int32_t>& offsets : {std::vector<std::int32_t>{}, {0}}) {
+    Bundle none;
+    none.tensors["kv_indptr"] = ints(offsets);
+    none.tensors["kv_indices"] = none.tensors["kv_last_page_len"] = ints({});
+    indptr_to_table(none, {}, 4, "x");
+    EXPECT_THAT(none.tensors.at("block_table").shape, ElementsAre(0, 1));
+    EXPECT_THAT(none.tensors.at("cache_seqlens").shape, ElementsAre(0));
+  }
 }
 
 TEST(DumpTensors, ATableIsNoLargerThan2To31Entries) {
@@ -237,6 +250,103 @@ TEST_F(FlashInferLog, TakesTheLayoutOfTheConstructorOrOfTheShape) {
   EXPECT_EQ(read_flashinfer_dump(folder_ / "").options.layout, "flashinfer");
 }
 
+// Neither order of slots and heads has the shape: asking for --kv-layout would lead the reader astray.
+TEST_F(FlashInferLog, OfACacheThatFitsNoLayoutSaysSo) {
+  plan(kHeads);
+  const std::string neither = ", which fits neither NHD nor HND: plan() has page_size 4 and num_kv_heads 1";
+  run({3, 2, 4, 2, 8});
+  EXPECT_EQ(rejection(), "D/2_run rejected: paged_kv_cache: has shape [3, 2, 4, 2, 8]" + neither);
+  run({3, 2, 1, 5, 8});
+  EXPECT_EQ(rejection(), "D/2_run rejected: paged_kv_cache: has shape [3, 2, 1, 5, 8]" + neither);
+  run({3, 4, 1, 8});
+  EXPECT_EQ(
+      rejection(),
+      "D/2_run rejected: paged_kv_cache: has shape [3, 4, 1, 8], but one tensor of K and V has 5 axes: [pages, 2, "
+      "page_size, heads, head_dim] or [pages, 2, heads, page_size, head_dim]");
+}
+
+// Logs of other versions lack members. Two calls that do not state their object are not of the same one.
+TEST_F(FlashInferLog, NeedsTheObjectAndTheProcessOfBothCalls) {
+  plan(kHeads);
+  run();
+  const std::string planned = slurp(folder_ / "1_plan" / "metadata.jsonl");
+  const std::string ran = slurp(folder_ / "2_run" / "metadata.jsonl");
+  EXPECT_EQ(rejection(), "(no InputError)");
+  const auto without = [&](const std::string& file, std::string text, const std::string& member) {
+    const std::size_t at = text.find(member);
+    ASSERT_NE(at, std::string::npos) << member;
+    spit(folder_ / file / "metadata.jsonl", text.erase(at, member.size()));
+  };
+  for (const char* member : {R"("self_id": 7, )", R"("process_id": 5, )"}) {
+    without("1_plan", planned, member);
+    EXPECT_THAT(rejection(), HasSubstr("plan(): of the same wrapper is not beside this call")) << member;
+    spit(folder_ / "1_plan" / "metadata.jsonl", planned);
+    without("2_run", ran, member);
+    EXPECT_THAT(rejection(), HasSubstr("plan(): of the same wrapper is not beside this call")) << member;
+    without("1_plan", planned, member);
+    EXPECT_THAT(rejection(), HasSubstr("plan(): of the same wrapper is not beside this call")) << member;
+    spit(folder_ / "1_plan" / "metadata.jsonl", planned);
+    spit(folder_ / "2_run" / "metadata.jsonl", ran);
+  }
+  // The member with the other arguments: without it there are none.
+  spit(folder_ / "2_run" / "metadata.jsonl", ran.substr(0, ran.find(R"(, "input_metadata")")) + "}");
+  EXPECT_EQ(rejection(), "(no InputError)");
+}
+
+// Names of parameters end at a colon, an equals sign or a comma outside of quotes and brackets; an unfinished signature
+// ends with its last name.
+TEST_F(FlashInferLog, ReadsParameterNamesFromTheSignature) {
+  plan(kHeads);
+  Bundle tensors;
+  tensors.tensors["arg_2"] = make_tensor(DType::f32, {2, 2, 8});
+  tensors.tensors["arg_3"] = make_tensor(DType::f32, {3, 2, 4, 1, 8});
+  for (const char* signature :
+       {R"((self, what: str = \"a,)b\", q: Tuple[int, int] = (1, 2), paged_kv_cache={1: 2, 3: 4}) -> int, x)",
+        "(self, what: Dict[str, List[int]] = [(1, 2), 3], q=None, paged_kv_cache",
+        "(self, what, q, paged_kv_cache, "}) {
+    call("2_run", std::string(kWrapper) + ".run", signature, tensors);
+    const std::string text = rejection();
+    EXPECT_EQ(text, "(no InputError)") << signature;
+    if (text == "(no InputError)") {
+      EXPECT_THAT(read_flashinfer_dump(folder_ / "").tensors.tensors.at("q").shape, ElementsAre(2, 2, 8)) << signature;
+    }
+  }
+}
+
+// The window of a mask that is not causal is open on the right; a cap of 0 is none.
+TEST_F(FlashInferLog, TakesTheMaskOfAPrefill) {
+  const std::string prefill = "BatchPrefillWithPagedKVCacheWrapper";
+  Bundle planned;
+  planned.tensors["arg_1"] = ints({0, 1, 2});
+  planned.tensors["arg_2"] = ints({0, 1, 3});
+  planned.tensors["arg_3"] = ints({2, 0, 1});
+  planned.tensors["arg_4"] = ints({3, 4});
+  run();
+  fs::rename(folder_ / "2_run", folder_ / "3_run");
+  std::string ran = slurp(folder_ / "3_run" / "metadata.jsonl");
+  ran.replace(ran.find(kWrapper), std::string(kWrapper).size(), prefill);
+  spit(folder_ / "3_run" / "metadata.jsonl", ran);
+  const auto attention_of = [&](const std::string& arguments) {
+    call("1_plan", prefill + ".plan", "(self, qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len)",
+         planned, std::string(kHeads) + arguments);
+    return read_flashinfer_dump(folder_ / "").options.attention;
+  };
+  EXPECT_EQ(attention_of("").mask, MaskKind::none);
+  EXPECT_EQ(attention_of(R"(, "kwarg_causal": "yes")").mask, MaskKind::none);
+  EXPECT_EQ(attention_of(R"(, "kwarg_causal": false)").mask, MaskKind::none);
+  EXPECT_EQ(attention_of(R"(, "kwarg_causal": true)").mask, MaskKind::causal);
+  const attention::Options open = attention_of(R"(, "kwarg_window_left": 5, "kwarg_logits_soft_cap": 0)");
+  EXPECT_EQ(open.mask, MaskKind::sliding_window);
+  EXPECT_EQ(open.window_left, 5);
+  EXPECT_EQ(open.window_right, -1);
+  EXPECT_FALSE(open.soft_cap.has_value());
+  const attention::Options closed =
+      attention_of(R"(, "kwarg_causal": true, "kwarg_window_left": 0, "kwarg_logits_soft_cap": 30)");
+  EXPECT_EQ(closed.window_left, 0);
+  EXPECT_EQ(closed.window_right, 0);
+  EXPECT_EQ(closed.soft_cap, 30.0);
+}
+
 TEST_F(FlashInferLog, OfSeveralCallsNeedsOneOfThem) {
   EXPECT_EQ(rejection(), "D rejected: has no call of FlashInfer's log: a folder with metadata.jsonl");
   plan(kHeads);
@@ -328,6 +438,16 @@ TEST_F(FlashInferLog, TakesTheScaleOfQ) {
   EXPECT_THAT(values<double>(dump.tensors.tensors.at("k_scale")), ElementsAre(2));
   plan(std::string(kHeads) + R"(, "kwarg_sm_scale": 0.25)");
   EXPECT_DOUBLE_EQ(*read_flashinfer_dump(folder_ / "").options.scale, 0.125);
+}
+
+// The scale of q multiplies that of the head size, which is not known without q.
+TEST_F(FlashInferLog, OfAScaleOfQWithoutQNamesQ) {
+  plan(kHeads);
+  Bundle cache;
+  cache.tensors["arg_2"] = make_tensor(DType::f32, {3, 2, 4, 1, 8});
+  call("2_run", std::string(kWrapper) + ".run", "(self, q, paged_kv_cache, q_scale=None)", cache,
+       R"("kwarg_q_scale": 0.5)");
+  EXPECT_EQ(rejection(), "D/2_run rejected: q: is not in the inputs of BatchDecodeWithPagedKVCacheWrapper.run");
 }
 
 TEST_F(FlashInferLog, OfMlaNeedsItsScaleAndItsTensors) {
@@ -474,6 +594,73 @@ TEST_F(FlashInferBench, DefinitionsAreThoseOfTheWorkload) {
             "D/d.json rejected: $.inputs.k_cache: is not [num_pages, page_size, num_kv_heads, head_dim]");
   static_cast<void>(with());
   EXPECT_THAT(rejection({}), HasSubstr("--definition: is required: there is no definitions/"));
+}
+
+// Members of another type than the format's are as good as missing.
+TEST_F(FlashInferBench, AxesAndInputsAreObjects) {
+  const std::string own =
+      R"("axes": {"pages": {"value": 3}, "page_size": {"value": 1}, "heads": {"value": 1}, "dim": {"value": 4}, "batch": {}})";
+  const auto unstated = [](const std::string& name, const std::string& axis) {
+    return name + ": has the axis \"" + axis + "\", whose size neither the definition nor the workload states";
+  };
+  const std::string constants = "D/w.jsonl rejected, 4 faults:\n  " + unstated("q", "heads") + "\n  " +
+                                unstated("k_cache", "pages") + "\n  " + unstated("v_cache", "pages") + "\n  " +
+                                unstated("kv_indices", "pages");
+  EXPECT_EQ(with(own, R"("axes": [3, 1, 1, 4])"), constants);
+  EXPECT_EQ(with(own, R"("axis": {})"), constants);
+  const std::string variables =
+      "D/w.jsonl rejected, 2 faults:\n  " + unstated("q", "batch") + "\n  " + unstated("kv_indptr", "offsets");
+  EXPECT_EQ(with(R"("axes": {"batch": 2, "offsets": 3})", R"("axes": [2, 3])"), variables);
+  EXPECT_EQ(with(R"("axes": {"batch": 2, "offsets": 3}, )", ""), variables);
+  EXPECT_EQ(with(R"("batch": 2)", R"("batch": 2.5)"), "D/w.jsonl rejected: " + unstated("q", "batch"));
+  const std::string missing = "D/w.jsonl rejected: $.workload.inputs: is missing, in the workload or in the definition";
+  EXPECT_EQ(with(R"("inputs": {"q": {"shape")", R"("inputs": [], "rest": {"q": {"shape")"), missing);
+  EXPECT_EQ(with(R"("inputs": {)", R"("inputs": [], "rest": {)"), missing);
+}
+
+// An input without a shape is a scalar: flashinfer-bench writes null.
+TEST_F(FlashInferBench, AnInputWithoutAShapeIsAScalar) {
+  for (const char* shape : {R"({"shape": null, "dtype": "float32"})", R"({"dtype": "float32"})"}) {
+    EXPECT_EQ(with(R"({"shape": ["batch", "heads", "dim"], "dtype": "float32"})", shape), "(no InputError)");
+    const ImportedDump dump = read_flashinfer_bench(folder_ / "w.jsonl", {folder_ / "d.json", std::nullopt, 1});
+    EXPECT_TRUE(dump.tensors.tensors.at("q").shape.empty()) << shape;
+    EXPECT_EQ(values<float>(dump.tensors.tensors.at("q")).size(), 1U) << shape;
+  }
+}
+
+// A batch without an offset has no sequence, and so no last pages.
+TEST_F(FlashInferBench, OfNoSequenceHasNoLastPages) {
+  Bundle bundle;
+  bundle.tensors["indptr"] = ints({});
+  bundle.tensors["indices"] = ints({2, 0, 1});
+  save_bundle(folder_ / "blobs" / "i.safetensors", bundle);
+  EXPECT_EQ(with(R"("offsets": 3)", R"("offsets": 0)"), "(no InputError)");
+  const ImportedDump dump = read_flashinfer_bench(folder_ / "w.jsonl", {folder_ / "d.json", std::nullopt, 1});
+  EXPECT_THAT(dump.tensors.tensors.at("kv_last_page_len").shape, ElementsAre(0));
+}
+
+// flashinfer-bench stores MLA's latent rows as [pages, dim] or [pages, page_size, dim]; only the latter needs lengths.
+TEST_F(FlashInferBench, OfMlaHasPagesOfOneTokenUnlessTheCacheHasThreeAxes) {
+  definition_ = R"({"name": "gqa", "op_type": "mla_paged",
+    "axes": {"pages": {"value": 3}, "page_size": {"value": 2}, "heads": {"value": 1}, "ckv": {"value": 4}, "kpe": {"value": 2}},
+    "inputs": {"q_nope": {"shape": ["batch", "heads", "ckv"], "dtype": "float32"},
+               "q_pe": {"shape": ["batch", "heads", "kpe"], "dtype": "float32"},
+               "ckv_cache": {"shape": ["pages", "ckv"], "dtype": "float32"},
+               "kpe_cache": {"shape": ["pages", "kpe"], "dtype": "float32"},
+               "kv_indptr": {"shape": ["offsets"], "dtype": "int32"},
+               "kv_indices": {"shape": ["pages"], "dtype": "int32"}}})";
+  workload_.replace(
+      workload_.find(R"("q": {)"), workload_.find(R"("kv_indptr")") - workload_.find(R"("q": {)"),
+      R"("q_nope": {"type": "random"}, "q_pe": {"type": "random"}, "ckv_cache": {"type": "random"}, "kpe_cache": {"type": "random"}, )");
+  EXPECT_EQ(with(), "(no InputError)");
+  const ImportedDump dump = read_flashinfer_bench(folder_ / "w.jsonl", {folder_ / "d.json", std::nullopt, 1});
+  EXPECT_EQ(dump.options.layout, "mla");
+  EXPECT_THAT(dump.tensors.tensors.at("q").shape, ElementsAre(2, 1, 6));
+  EXPECT_THAT(values<std::int32_t>(dump.tensors.tensors.at("block_table")), ElementsAre(2, -1, 0, 1));
+  EXPECT_THAT(values<std::int32_t>(dump.tensors.tensors.at("cache_seqlens")), ElementsAre(1, 2));
+  EXPECT_EQ(
+      with(R"(["pages", "ckv"])", R"(["pages", "page_size", "ckv"])"),
+      "D/d.json rejected: $.inputs.kv_last_page_len: is missing: with pages of 2 tokens the lengths are not known");
 }
 
 TEST_F(FlashInferBench, AWorkloadIsChosenByItsUuid) {

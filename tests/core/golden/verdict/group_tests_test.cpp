@@ -84,5 +84,44 @@ TEST(GroupTests, CountsHeadsSequencesAndHeadsOverSequences) {
   EXPECT_EQ(test_groups(c.rows, c.labels).groups, 4 + 2 + 2);
 }
 
+// Head 1 of sequence 0 and head 0 of sequence 1 have no row, and so no group.
+TEST(GroupTests, HeadsThatASequenceLacksAreNoGroups) {
+  Case c = errors(2, 0, 0, false, 1);
+  c.labels = {{0, 0, 0}, {1, 1, 1}};
+  EXPECT_EQ(test_groups(c.rows, c.labels).groups, 2 + 2 + 2);
+}
+
+// An index that assumes the order of sequences, then heads, gives a row to another group.
+TEST(GroupTests, TheOrderOfTheRowsDoesNotCount) {
+  Case c = errors(12, 3, 0, false, 1), moved;
+  for (std::size_t i = 0; i < 12; ++i) {
+    c.labels[i] = {static_cast<std::int64_t>(i / 3) * 5, static_cast<std::int64_t>(i % 3) * 2, static_cast<double>(i)};
+  }
+  for (std::size_t i = 0; i < 12; ++i) {
+    moved.rows.push_back(c.rows[i * 7 % 12]);
+    moved.labels.push_back(c.labels[i * 7 % 12]);
+  }
+  const GroupResult in_order = test_groups(c.rows, c.labels), result = test_groups(moved.rows, moved.labels);
+  EXPECT_GT(in_order.ratio, 0);
+  EXPECT_EQ(result.groups, in_order.groups);
+  EXPECT_EQ(result.worst, in_order.worst);
+  EXPECT_NEAR(result.ratio, in_order.ratio, 1e-12);
+  EXPECT_EQ(result.failing, in_order.failing);
+}
+
+// A bound of NaN fails on its own; its element has no place in a sum.
+TEST(GroupTests, AnElementWithoutABoundIsNotCounted) {
+  RowEvidence evidence;
+  evidence.add(std::nan(""), 1, 7);
+  evidence.add(1, std::nan(""), 7);
+  EXPECT_EQ(evidence.sum, 0);
+  EXPECT_EQ(evidence.expected, 0);
+  EXPECT_EQ(evidence.visible, 0);
+  evidence.add(2, 0, 7);
+  EXPECT_EQ(evidence.sum, 4);
+  EXPECT_DOUBLE_EQ(evidence.expected, 1);  // E[z^2]
+  EXPECT_EQ(evidence.visible, 1);
+}
+
 }  // namespace
 }  // namespace kvscope::golden::group_tests_test

@@ -31,7 +31,12 @@ TEST(Measures, UlpsCountStepsInEveryTypeAndAcrossZero) {
   EXPECT_EQ(ulp_distance(DType::e4m3, 0xfe, 0x7e), 252u);
   EXPECT_EQ(ulp_distance(DType::e5m2, 0x80, 0x00), 0u);
   EXPECT_EQ(ulp_distance(DType::e8m0, 0x80, 0x7f), 1u);
+  EXPECT_EQ(ulp_distance(DType::e8m0, 0x7f, 0x82), 3u);
   EXPECT_EQ(ulp_distance(DType::i8, 0xff, 0x01), 2u);
+  EXPECT_EQ(ulp_distance(DType::i16, 0x8000, 0x7fff), 65535u);
+  EXPECT_EQ(ulp_distance(DType::u16, 0x8000, 0x7fff), 1u);
+  EXPECT_EQ(ulp_distance(DType::i32, 0xffffffff, 0x00000000), 1u);
+  EXPECT_EQ(ulp_distance(DType::u32, 0xffffffff, 0x00000000), 0xffffffffu);
   EXPECT_EQ(ulp_distance(DType::u8, 0xff, 0x01), 254u);
   EXPECT_EQ(ulp_distance(DType::i64, 0x8000000000000000, 0x7fffffffffffffff), 0xffffffffffffffffu);
 }
@@ -43,6 +48,20 @@ TEST(Measures, NaNsAndInfinitiesStayOutOfTheNumbers) {
   EXPECT_EQ(m.finite, 1);
   EXPECT_EQ(m.max_abs, 0);
   EXPECT_EQ(m.rms_relative, 0);
+}
+
+// 1e5 has no f16 number: it is finite as a number, but a distance in steps to it is none.
+TEST(Measures, AGoldenPastTheTypeHasNoDistanceInSteps) {
+  const Tensor x = tensor_of<std::uint16_t>({2}, std::array<std::uint16_t, 2>{0x7bff, 0x3c01});
+  const Tensor f16 = reinterpret_as(x, DType::f16);
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  const Measures past = measure(f16, as_doubles(f16), std::array{1e5, 1.0});
+  EXPECT_EQ(past.finite, 2);
+  EXPECT_EQ(past.max_abs, 1e5 - 65504);
+  EXPECT_EQ(past.max_ulp, 1u);
+  const Measures infinite = measure(f16, as_doubles(f16), std::array{inf, 1.0});
+  EXPECT_EQ(infinite.finite, 1);
+  EXPECT_EQ(infinite.max_abs, 0x1p-10);
 }
 
 TEST(Measures, AllZeroIsNoDivisionByZero) {

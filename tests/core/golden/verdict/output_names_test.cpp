@@ -63,7 +63,24 @@ TEST(OutputNames, TwoNamesOfOneTensorAreRejected) {
   }
 }
 
+// A .npy file has one tensor, which is called as the file is: any name is o's, unless the golden has a tensor of this name.
+TEST(OutputNames, TheOnlyTensorOfAnNpyFileIsO) {
+  Bundle alone = with({"kernel_result"});
+  EXPECT_THAT(use_output_names(with({"o"}), alone, "dir/kernel_result.npy"),
+              ElementsAre("candidate 'kernel_result' is compared as 'o'"));
+  EXPECT_THAT(names_of(alone), ElementsAre("o"));
+  Bundle of_golden = with({"blocks"});
+  EXPECT_THAT(use_output_names(with({"o", "blocks"}), of_golden, "blocks.npy"), IsEmpty());
+  EXPECT_THAT(names_of(of_golden), ElementsAre("blocks"));
+  Bundle two = with({"kernel_result", "other"});
+  EXPECT_THAT(use_output_names(with({"o"}), two, "two.npy"), IsEmpty());
+  Bundle in_archive = with({"kernel_result"});
+  EXPECT_THAT(use_output_names(with({"o"}), in_archive, "kernel_result.npz"), IsEmpty());
+  EXPECT_THAT(names_of(in_archive), ElementsAre("kernel_result"));
+}
+
 TEST(OutputNames, AreListedForMessages) {
+  EXPECT_EQ(output_names("blocks"), "blocks");
   EXPECT_EQ(output_names("o"), "o, out or output");
   EXPECT_EQ(output_names("lse"), "lse, softmax_lse or logsumexp");
 }

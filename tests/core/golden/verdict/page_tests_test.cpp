@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/attention/reference.h"
@@ -283,6 +287,155 @@ TEST(PageTests, OtherInputsAreReportedAndNotTested) {
   const CompareResult result = compare(c.golden, c.candidate(output, DType::f32), options);
   EXPECT_TRUE(result.passed);
   EXPECT_EQ(result.notes.size(), 2u);  // and the candidate's missing conventions
+}
+
+bool has_note(const CompareResult& result, const std::string& note) {
+  return std::find(result.notes.begin(), result.notes.end(), note) != result.notes.end();
+}
+
+constexpr auto kCorrect = [](std::int64_t, std::int64_t) { return 1.0; };
+
+TEST(PageTests, InputsOfAnotherShapeAreReportedAndNotTested) {
+  const Case c(0);
+  const Bundle candidate = c.candidate(c.attend(true, kCorrect), DType::f32);
+  const auto reported = [&](const std::function<void(attention::Problem&)>& change) {
+    attention::Problem wrong = c.problem;
+    change(wrong);
+    CompareOptions options;
+    options.inputs = &wrong;
+    return has_note(compare(c.golden, candidate, options),
+                    "pages were not tested: the inputs are not those of the golden");
+  };
+  const std::vector<std::int64_t> two{0, 1, 2};
+  EXPECT_FALSE(reported([](attention::Problem&) {}));
+  EXPECT_TRUE(reported([&](attention::Problem& p) { p.query_offsets = two, p.batch = 2; }));
+  EXPECT_TRUE(reported([](attention::Problem& p) { p.query_heads = 2; }));
+  EXPECT_TRUE(reported([](attention::Problem& p) { p.v.head_size = 8; }));
+}
+
+TEST(PageTests, NeedAllTermsOfTheGolden) {
+  const Case c(0);
+  const Bundle candidate = c.candidate(c.attend(true, kCorrect), DType::f32);
+  CompareOptions options;
+  options.inputs = &c.problem;
+  for (const char* term : {"lse", "p2"}) {
+    Bundle golden = c.golden;
+    golden.tensors.erase(term);
+    EXPECT_TRUE(has_note(compare(golden, candidate, options),
+                         "pages were not tested: the golden has not all terms of the bound"))
+        << term;
+  }
+}
+
+TEST(PageTests, WithoutLseOnlyTheOutputIsTested) {
+  const Case c(0);
+  CompareOptions options;
+  options.inputs = &c.problem;
+  Bundle candidate =
+      c.candidate(c.attend(true, [](std::int64_t, std::int64_t t) { return t / kPage == 30 ? 0 : 1; }), DType::f32);
+  candidate.tensors.erase("lse");
+  const CompareResult result = compare(c.golden, candidate, options);
+  EXPECT_FALSE(passed(result, "o: pages"));
+  EXPECT_EQ(detail(result, "lse: pages"), "");
+}
+
+// 496 keys fill 31 pages, which have no ends to lose: 31 units, and each pair of them for the sequence and its 4 heads. Two
+// pages have one pair of each sign; of one page there is nothing to test.
+TEST(PageTests, FullPagesHaveNoEnds) {
+  for (const auto& [keys, tests] : std::vector<std::pair<std::int64_t, std::string>>{
+           {31 * kPage, "0 of 4805 directions"}, {2 * kPage, "0 of 20 directions"}, {kPage, ""}}) {
+    Case c(0);
+    c.lengths = {keys};
+    c.problem.key_lengths = c.lengths;
+    c.golden = golden_bundle(c.problem, attention::reference(c.problem), {});
+    Bundle candidate;
+    for (const char* name : {"o", "lse"}) candidate.tensors[name] = c.golden.tensors.at(name);
+    CompareOptions options;
+    options.inputs = &c.problem;
+    const CompareResult result = compare(c.golden, candidate, options);
+    EXPECT_TRUE(result.passed);
+    EXPECT_EQ(detail(result, "o: pages").substr(0, tests.size()), tests);
+    EXPECT_EQ(detail(result, "o: pages").empty(), tests.empty()) << keys;
+  }
+}
+
+// The first sequence has no query, and the third one page: only the second is tested.
+TEST(PageTests, SequencesWithoutQueriesOrWithOnePageAreNotTested) {
+  Case c(0);
+  std::vector<std::uint32_t> table;
+  for (int sequence = 0; sequence < 3; ++sequence) table.insert(table.end(), c.table.begin(), c.table.end());
+  c.q.insert(c.q.end(), c.q.begin(), c.q.end());
+  c.offsets = {0, 0, 1, 2};
+  c.lengths = {kKeys, kKeys, kPage};
+  c.problem.batch = 3;
+  c.problem.q = reinterpret_cast<const std::byte*>(c.q.data());
+  c.problem.query_offsets = c.offsets;
+  c.problem.key_lengths = c.lengths;
+  c.problem.k.table = c.problem.v.table = table.data();
+  c.golden = golden_bundle(c.problem, attention::reference(c.problem), {});
+  Bundle candidate;
+  for (const char* name : {"o", "lse"}) candidate.tensors[name] = c.golden.tensors.at(name);
+  CompareOptions options;
+  options.inputs = &c.problem;
+  EXPECT_NE(detail(compare(c.golden, candidate, options), "o: pages").find("0 of 20480 directions"), std::string::npos);
+}
+
+// The weights of the keys are exp(score - lse) of a natural lse, and a sink has a weight of its own: with another one they do
+// not add up to 1, and the inputs would be taken for another golden's.
+TEST(PageTests, WeightsAreThoseOfTheBaseAndOfTheSink) {
+  const std::vector<double> sinks{0.5, 3, -1, 2};
+  for (const bool two : {false, true}) {
+    for (const bool with_sinks : {false, true}) {
+      Case c(0);
+      if (two) c.problem.options.lse_base = attention::LseBase::two;
+      if (with_sinks) c.problem.options.sinks = sinks;
+      c.golden = golden_bundle(c.problem, attention::reference(c.problem), {});
+      for (const bool missing : {false, true}) {
+        Case::Output output =
+            c.attend(true, [&](std::int64_t, std::int64_t t) { return missing && t / kPage == 30 ? 0 : 1; });
+        for (std::size_t head = 0; head < kHeads; ++head) {
+          const double keys = std::exp(output.lse[head]), sum = keys + (with_sinks ? std::exp(sinks[head]) : 0);
+          for (std::size_t d = 0; d < kDims; ++d) output.o[head * kDims + d] *= keys / sum;
+          output.lse[head] = two ? std::log2(sum) : std::log(sum);
+        }
+        const CompareResult result = c.compared(output, DType::f32);
+        EXPECT_EQ(passed(result, "o: pages"), !missing) << two << with_sinks;
+        EXPECT_EQ(passed(result, "lse: pages"), !missing) << two << with_sinks;
+      }
+    }
+  }
+}
+
+// NaN and infinities are compared as masks. The tests of the other heads go on; without any there is no direction to name.
+TEST(PageTests, HeadsWithoutNumbersAreNotTested) {
+  const Case c(0);
+  const Case::Output output = c.attend(true, [](std::int64_t, std::int64_t t) { return t / kPage == 21 ? 0.96 : 1; });
+  CompareOptions options;
+  options.inputs = &c.problem;
+  options.rounding.probabilities = DType::bf16;
+  const float nan = std::nanf(""), infinite = std::numeric_limits<float>::infinity();
+  Bundle golden = c.golden, candidate = c.candidate(output, DType::f32);
+  const auto pages = [&] { return detail(compare(golden, candidate, options), "o: pages"); };
+  EXPECT_NE(pages().find("page 21 of sequence 0, all heads (4 rows)"), std::string::npos) << pages();
+  values<float>(candidate.tensors["o"])[kDims + 3] = nan;
+  EXPECT_NE(pages().find("page 21 of sequence 0, all heads (3 rows)"), std::string::npos) << pages();
+  values<float>(candidate.tensors["lse"])[3] = infinite;
+  EXPECT_NE(pages().find("page 21 of sequence 0, all heads (2 rows)"), std::string::npos) << pages();
+  values<double>(golden.tensors["o"])[0] = nan;
+  EXPECT_NE(pages().find("page 21 of sequence 0"), std::string::npos) << pages();
+  EXPECT_NE(pages().find(" (1 row)"), std::string::npos) << pages();
+  values<double>(golden.tensors["lse"])[2] = -infinite;
+  EXPECT_EQ(pages(), "0 of 20480 directions of pages exceed the bound");
+}
+
+// Heads 0 and 1 share a KV head: with equal queries they have equal errors, which count once.
+TEST(PageTests, EqualHeadsCountOnce) {
+  Case c(0);
+  std::copy(c.q.begin(), c.q.begin() + kDims, c.q.begin() + kDims);
+  c.golden = golden_bundle(c.problem, attention::reference(c.problem), {});
+  const Case::Output output = c.attend(true, [](std::int64_t, std::int64_t t) { return t / kPage == 21 ? 0.96 : 1; });
+  const std::string text = detail(c.compared(output, DType::f32, DType::bf16), "o: pages");
+  EXPECT_NE(text.find("page 21 of sequence 0, all heads (3 rows)"), std::string::npos) << text;
 }
 
 // A first sequence of 2^20 keys, all in one block, would read 2^27 elements; the second is tested.
