@@ -46,8 +46,8 @@ std::optional<double> score_scale(LayoutReader& r) {
   return option ? option : scale;
 }
 
-// Faults of the options, under their names on the command line. Checked before the tables, which depend on the mask.
-void check_options(LayoutReader& r, const LayoutDescription& layout) {
+// Faults of the conventions, under their names on the command line. Checked before the tables, which depend on the mask.
+void check_options(LayoutReader& r) {
   const attention::Options& o = r.options().attention;
   if (o.mask == MaskKind::sliding_window) {
     for (const auto& [option, keys] : {std::pair{"--window-left", o.window_left}, {"--window-right", o.window_right}}) {
@@ -62,9 +62,6 @@ void check_options(LayoutReader& r, const LayoutDescription& layout) {
   }
   if (r.options().scale && !std::isfinite(*r.options().scale)) {
     r.fault("--scale", fmt::format("{} is not a finite number", *r.options().scale));
-  }
-  if (!layout.has_axis("layer") && r.options().layer != 0) {
-    r.fault("--layer", fmt::format("{}: layout {} holds one layer", r.options().layer, layout.name));
   }
 }
 
@@ -200,7 +197,7 @@ PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& optio
   const CacheReading cache = read_cache(reader, layout);
   reader.read_pages();
   read_queries(reader, layout, prepared);
-  check_options(reader, layout);
+  check_options(reader);
   set_options(reader, prepared);
   const CacheScales scales = read_scales(reader);
   apply_mask_tensors(reader, scales, prepared);
