@@ -9,8 +9,8 @@
 //
 // Tensors that are not part of the cache, such as q and its offsets, are copied as they are; the outputs of a golden
 // bundle are left out, because they describe the input's blocks. q changes its axes if only one of the layouts has
-// heads first. Scales per block or token are moved with their tokens. Block scales keep their order, or become linear if
-// the pages of the result do not hold whole runs of it. The columns of attn_mask become those of keys if they count
+// heads first. Scales per block or token are moved with their tokens. Block scales keep their order, or become linear
+// if the pages of the result do not hold whole runs of it. The columns of attn_mask become those of keys if they count
 // positions.
 //
 // The manifest of the result states how to read it, as that of a bundle of inputs does (golden_inputs.h): the layout,

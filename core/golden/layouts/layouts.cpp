@@ -46,7 +46,7 @@ std::optional<double> score_scale(LayoutReader& r) {
   return option ? option : scale;
 }
 
-// Faults of the conventions, under their names on the command line. Checked before the tables, which depend on the mask.
+// Faults of the conventions, under their names on the command line. Checked before the tables, which depend on masks.
 void check_options(LayoutReader& r) {
   const attention::Options& o = r.options().attention;
   if (o.mask == MaskKind::sliding_window) {
