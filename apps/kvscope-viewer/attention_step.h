@@ -43,7 +43,7 @@ class AttentionStep {
   [[nodiscard]] const attention::Problem* problem() const { return problem_ ? &*problem_ : nullptr; }
   // The table with all entries that the inputs give; null without inputs, or for a scenario.
   [[nodiscard]] const xt::xtensor<std::uint32_t, 2>* given_table() const {
-    return prepared_ ? &prepared_->given_table : nullptr;
+    return prepared_ ? &prepared_->given_table() : nullptr;
   }
 
  private:

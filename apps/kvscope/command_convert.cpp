@@ -43,10 +43,11 @@ void refuse_idle_sizes(const LayoutChoice& choice, const golden::LayoutDescripti
 
 int run_convert(const ConvertCommand& command) {
   golden::check_bundle_name(command.out);
+  const auto given = given_layout(command.from, "--from");
+  const golden::LayoutDescription to = layout_named(command.to);
   const golden::Bundle bundle = open_bundle(command.file);
   golden::ConvertOptions options;
-  options.from = layout_of_input(bundle, command.from, command.file, "--from");
-  const golden::LayoutDescription to = layout_named(command.to);
+  options.from = layout_of_input(bundle, command.from, given, command.file, "--from");
   refuse_idle_sizes(command.from, golden::layout_of(options.from), to);
   options.to = &to;
   options.page_size = command.page_size;
@@ -69,6 +70,10 @@ int run_convert(const ConvertCommand& command) {
   std::cout << (made.kept_pool
                     ? "pool       kept: each token has the block and slot, or the slot number, of the input\n"
                     : "pool       new: the tokens of each sequence are packed, other slots are 0\n");
+  if (made.made_scales_linear) {
+    std::cout << fmt::format("scales     linear: pages of {} hold no whole runs of the order of the input\n",
+                             counted(made.page_size, "token"));
+  }
   return kExitFine;
 }
 
@@ -90,7 +95,8 @@ void add_convert(CLI::App& app, Action& chosen) {
   convert->add_option("--page-size", command->page_size,
                       "Tokens of a page of the result, or positions of a cache without a table [default: the file's]");
   convert
-      ->add_option("--layer", command->from.layer, "Layer to convert [default: all, or 0 if the result has no layers]")
+      ->add_option("--layer", command->from.layer,
+                   "Layer to convert [default: all; the manifest's, or 0, if the result has no layers]")
       ->check(at_least(0));
   add_layout_sizes(*convert, command->from, "");
   add_examples(*convert, {"kvscope golden apps/scenarios/first_light.json --out golden.safetensors",

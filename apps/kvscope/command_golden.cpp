@@ -50,7 +50,6 @@ struct GoldenCommand {
   std::optional<double> scale, soft_cap;
   std::string lse_base = "natural";
   std::string empty_lse = "-inf";
-  std::optional<std::string> query_dtype;
   bool lint = false;
   std::string accuracy = "strict";
 
@@ -183,7 +182,6 @@ int over_scenario(const GoldenCommand& command) {
 
 // `options` with the conventions of the command line.
 golden::LayoutOptions layout_options(const GoldenCommand& command, golden::LayoutOptions options) {
-  if (command.query_dtype) options.query_dtype = dtype_from_name(*command.query_dtype);
   options.scale = command.scale;
   attention::Options& attention = options.attention;
   attention.mask = std::ranges::find_if(kMasks, [&](const auto& mask) { return mask.first == command.mask; })->second;
@@ -197,7 +195,8 @@ golden::LayoutOptions layout_options(const GoldenCommand& command, golden::Layou
   return options;
 }
 
-// The command with each convention that was not given as the manifest of a bundle of inputs states it.
+// The command with each convention that was not given as the manifest of a bundle of inputs states it. A convention
+// is no property of the tensors: one that is given replaces the manifest's.
 GoldenCommand with_manifest(GoldenCommand command, const golden::LayoutOptions& stated) {
   const auto set = [&](const char* option, auto& to, auto value) {
     if (std::ranges::count(command.given, option) == 0) to = std::move(value);
@@ -216,46 +215,48 @@ GoldenCommand with_manifest(GoldenCommand command, const golden::LayoutOptions& 
   set("--lse-base", command.lse_base, std::string(attention.lse_base == attention::LseBase::two ? "two" : "natural"));
   set("--empty-lse", command.empty_lse,
       std::string(attention.empty_row == attention::EmptyRow::plus_infinity ? "+inf" : "-inf"));
-  if (stated.query_dtype)
-    set("--query-dtype", command.query_dtype, std::optional(std::string(name(*stated.query_dtype))));
   return command;
 }
 
-// Rejects options that the chosen mask or layout would ignore.
-void refuse_idle_options(const GoldenCommand& command, const golden::LayoutOptions& options) {
+// Rejects options that the mask or layout would ignore. `has_conventions`: the mask is the manifest's, unless --mask is
+// given.
+void refuse_idle_options(const GoldenCommand& command, const golden::LayoutOptions& options, bool has_conventions) {
   struct Idle {
     const char* option;
     bool used;
-    std::string given;  // the option's value that makes it unused
-    const char* needed;
+    std::string given;   // what makes it unused
+    std::string needed;  // empty: nothing else can be passed
   };
-  const bool masked = command.mask == "causal" || command.mask == "sliding_window";
-  const std::string mask = "--mask " + command.mask;
+  const auto is_given = [&](const char* option) { return std::ranges::count(command.given, option) > 0; };
+  const std::string manifest = fmt::format("which the manifest of '{}' states", *command.input);
+  const std::string mask =
+      fmt::format("--mask {}{}", command.mask, has_conventions && !is_given("--mask") ? ", " + manifest : "");
   const bool has_value_size = golden::layout_of(options).needs_value_size();
   const bool has_head_size = golden::layout_of(options).has_axis("head*dim");
-  const std::string layout = command.layout.axes.empty() ? "--layout " + options.layout : "--axes";
+  const bool is_stated = !is_given("--layout") && !is_given("--axes");
+  const std::string layout = is_stated                     ? fmt::format("layout '{}', {}", options.layout, manifest)
+                             : command.layout.axes.empty() ? "--layout " + options.layout
+                                                           : "--axes";
   const Idle idles[] = {
       {"--window-left", command.mask == "sliding_window", mask, "--mask sliding_window"},
       {"--window-right", command.mask == "sliding_window", mask, "--mask sliding_window"},
       {"--chunk", command.mask == "chunked", mask, "--mask chunked"},
-      {"--alignment", masked, mask, "--mask causal or --mask sliding_window"},
-      {"--value-size", has_value_size, layout, "--layout mla or --layout max"},
-      {"--head-size", has_head_size, layout, "a layout with one axis for heads and elements, such as lmcache"},
+      {"--value-size", has_value_size, layout, is_stated ? "" : "--layout mla or --layout max"},
+      {"--head-size", has_head_size, layout,
+       is_stated ? "" : "a layout with one axis for heads and elements, such as lmcache"},
       {"--accuracy", !command.inputs_only, "--inputs-only", "it when you compute the golden output"},
       {"--outputs-only", !command.inputs_only, "--inputs-only", "it when you compute the golden output"}};
   std::vector<Fault> faults;
-  if (std::ranges::count(command.given, "--mask") > 0 && command.mask == "sliding_window" &&
-      command.window_left == -1 && command.window_right == 0 &&
-      std::ranges::count(command.given, "--window-left") + std::ranges::count(command.given, "--window-right") == 0) {
+  if (is_given("--mask") && command.mask == "sliding_window" && command.window_left == -1 &&
+      command.window_right == 0 && !is_given("--window-left") && !is_given("--window-right")) {
     faults.push_back({"--mask",
                       "sliding_window needs the size of the window: pass --window-left N, the number of keys "
                       "before the query's position that it sees"});
   }
   for (const Idle& idle : idles) {
-    if (!idle.used && std::ranges::count(command.only_input, idle.option) > 0) {
-      faults.push_back(
-          {idle.option, fmt::format("has no effect with {}: remove it, or pass {}", idle.given, idle.needed)});
-    }
+    if (idle.used || !is_given(idle.option)) continue;
+    faults.push_back({idle.option, fmt::format("has no effect with {}: remove it{}", idle.given,
+                                               idle.needed.empty() ? "" : ", or pass " + idle.needed)});
   }
   if (!faults.empty()) throw InputError("command line", faults);
 }
@@ -265,16 +266,28 @@ golden::PreparedProblem prepare(const GoldenCommand& command, const golden::Bund
   try {
     return golden::prepare_problem(bundle, options, *command.input);
   } catch (const InputError& error) {
+    if (golden::states_layout(bundle)) throw;
     throw_with_fitting_layouts(error, bundle, command.layout, *command.input, "--layout");
   }
 }
 
-// A mask tensor states the keys of each query: what the command line states of them would be ignored.
-void refuse_options_of_other_masks(const GoldenCommand& command, const std::string& tensor) {
-  if (tensor.empty()) return;
+// Rejects options that these tensors make idle. A mask tensor states the keys of each query: what the command line
+// states of them would be ignored.
+void refuse_options_of_other_tensors(const GoldenCommand& command, const golden::PreparedProblem& prepared) {
   std::vector<Fault> faults;
+  const auto is_given = [&](const char* option) { return std::ranges::count(command.given, option) > 0; };
+  const std::string& tensor = prepared.mask_tensor;
+  if (is_given("--granularity") && prepared.problem.k.scales == nullptr && prepared.problem.v.scales == nullptr) {
+    faults.push_back({"--granularity", "has no effect: the input has no block scales; remove it"});
+  }
+  // Without a mask, only ALiBi measures from the position of a query.
+  if (is_given("--alignment") && tensor.empty() && command.mask == "none" && prepared.alibi_slopes.empty()) {
+    faults.push_back({"--alignment",
+                      "has no effect with --mask none: remove it, or pass --mask causal, sliding_window "
+                      "or chunked"});
+  }
   for (const char* option : {"--mask", "--alignment"}) {
-    if (std::ranges::count(command.given, option) == 0) continue;
+    if (tensor.empty() || !is_given(option)) continue;
     faults.push_back({option, fmt::format("has no effect with {0}, which states the keys of each query: remove it, or "
                                           "pass --ignore {0}",
                                           tensor)});
@@ -283,19 +296,15 @@ void refuse_options_of_other_masks(const GoldenCommand& command, const std::stri
 }
 
 int over_tensors(const GoldenCommand& given) {
-  if (!given.layout.layout.empty() || !given.layout.axes.empty()) {  // before the file is read, which may be large
-    refuse_idle_options(given, chosen_layout(given.layout, "--layout"));
-  }
+  const auto chosen = given_layout(given.layout, "--layout");
   const golden::Bundle bundle = open_bundle(*given.input);
-  golden::LayoutOptions options = layout_of_input(bundle, given.layout, *given.input, "--layout");
-  const GoldenCommand command = golden::states_conventions(bundle) ? with_manifest(given, options) : given;
-  refuse_idle_options(command, options);
+  golden::LayoutOptions options = layout_of_input(bundle, given.layout, chosen, *given.input, "--layout");
+  const bool has_conventions = golden::states_conventions(bundle);
+  const GoldenCommand command = has_conventions ? with_manifest(given, options) : given;
+  refuse_idle_options(command, options, has_conventions);
   options = layout_options(command, std::move(options));
   const golden::PreparedProblem prepared = prepare(command, bundle, options);
-  if (command.layout.granularity && prepared.problem.k.scales == nullptr && prepared.problem.v.scales == nullptr) {
-    throw InputError("command line", "--granularity", "has no effect: the input has no block scales; remove it");
-  }
-  refuse_options_of_other_masks(given, prepared.mask_tensor);
+  refuse_options_of_other_tensors(command, prepared);
   for (const std::string& warning : prepared.warnings) std::cerr << "kvscope: warning: " << warning << "\n";
   for (const std::string& note : prepared.notes) {
     if (command.lint) std::cerr << "kvscope: note: " << note << "\n";
@@ -415,7 +424,8 @@ void add_golden(CLI::App& app, Action& chosen) {
       ->needs(candidate)
       ->capture_default_str();
   golden->add_option("--layer", command->layout.layer,
-                     "Layer, from 0 [default: the scenario's focus, or 0 with --input]");
+                     "Layer, from 0, of a scenario or of a cache of several [default: the scenario's focus; with "
+                     "--input the manifest's, or 0]");
 
   golden->add_option("--lse-base", command->lse_base, "Base of the log-sum-exp: e (natural) or 2 (two)")
       ->check(one_of({"natural", "two"}))
@@ -485,7 +495,7 @@ void add_golden(CLI::App& app, Action& chosen) {
       ->group(own);
   add_layout_sizes(*golden, command->layout, own);
   golden
-      ->add_option("--query-dtype", command->query_dtype,
+      ->add_option("--query-dtype", command->layout.query_dtype,
                    "Element type of a q whose bit patterns are stored as u8 or u16 [default: the tensor's own]")
       ->check(one_of({"f16", "bf16", "e4m3", "e5m2"}))
       ->group(own);

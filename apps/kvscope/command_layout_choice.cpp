@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -70,9 +71,32 @@ std::string type_text(const golden::LayoutOptions& options) {
   return options.cache_fnuz ? "e4m3fnuz" : std::string(name(*options.cache_dtype));
 }
 
-// Adds the layer, types and sizes of the command line to those of a manifest. `has_orders`: the manifest states the
-// orders of block scales, linear ones by leaving them out.
-void add_sizes(const LayoutChoice& given, bool has_orders, const std::string& file, golden::LayoutOptions& stated) {
+// The type of a cache tensor that has one of its own, which is not `given`. Empty: all hold bit patterns, or are of
+// that type.
+std::optional<DType> other_type(const golden::Bundle& bundle, const golden::LayoutOptions& options,
+                                const std::string& given) {
+  for (const golden::CacheForm& form : golden::layout_of(options).forms) {
+    for (const golden::CacheTensor& tensor : form.tensors) {
+      if (tensor.holds_scales() || !tensor.row.empty()) continue;
+      std::vector<std::string> names = tensor.also;
+      names.push_back(tensor.name);
+      for (const std::string& each : names) {
+        const auto found = bundle.tensors.find(each);
+        if (found == bundle.tensors.end()) continue;
+        const DType own = found->second.dtype;
+        if (own != DType::u8 && own != DType::i8 && own != DType::u16 && name(own) != given) return own;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// Adds the layer, types and sizes of the command line to those of a manifest.
+void add_sizes(const LayoutChoice& given, const golden::Bundle& bundle, const std::string& file,
+               golden::LayoutOptions& stated) {
+  // Whether the manifest states types and the orders of block scales: those that it leaves out are the tensors' own
+  // types and linear orders. A manifest of an earlier convert states only the layout.
+  const bool is_complete = bundle.manifest.find("inputs") != nullptr || golden::holds_inputs(bundle);
   std::vector<Fault> faults;
   const auto contradiction = [&](const char* option, const auto& here, const auto& there) {
     faults.push_back(
@@ -80,11 +104,23 @@ void add_sizes(const LayoutChoice& given, bool has_orders, const std::string& fi
   };
   if (given.layer) stated.layer = *given.layer;
   if (given.cache_dtype) {
-    if (stated.cache_dtype && type_text(stated) != *given.cache_dtype) {
-      contradiction("--cache-dtype", *given.cache_dtype, type_text(stated));
+    if (stated.cache_dtype) {
+      if (type_text(stated) != *given.cache_dtype) {
+        contradiction("--cache-dtype", *given.cache_dtype, type_text(stated));
+      }
+    } else if (is_complete) {
+      if (const auto own = other_type(bundle, stated, *given.cache_dtype)) {
+        contradiction("--cache-dtype", *given.cache_dtype, name(*own));
+      }
     }
     stated.cache_fnuz = *given.cache_dtype == "e4m3fnuz";
     stated.cache_dtype = dtype_from_name(stated.cache_fnuz ? "e4m3" : *given.cache_dtype);
+  }
+  if (given.query_dtype) {
+    if (stated.query_dtype && name(*stated.query_dtype) != *given.query_dtype) {
+      contradiction("--query-dtype", *given.query_dtype, name(*stated.query_dtype));
+    }
+    stated.query_dtype = dtype_from_name(*given.query_dtype);
   }
   for (const auto& [option, here, there] : {std::tuple{"--granularity", &given.granularity, &stated.granularity},
                                             {"--value-size", &given.value_size, &stated.value_size},
@@ -97,7 +133,7 @@ void add_sizes(const LayoutChoice& given, bool has_orders, const std::string& fi
                                             {"--v-scales", &given.v_scales, &stated.v_scale_order}}) {
     if (!*here) continue;
     const golden::ScaleOrder order = *golden::scale_order_from_name(**here);
-    if (has_orders && order != *there) contradiction(option, **here, golden::name(*there));
+    if (is_complete && order != *there) contradiction(option, **here, golden::name(*there));
     *there = order;
   }
   stated.ignore.insert(stated.ignore.end(), given.ignore.begin(), given.ignore.end());
@@ -191,6 +227,7 @@ golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* opti
     options.cache_fnuz = *choice.cache_dtype == "e4m3fnuz";
     options.cache_dtype = dtype_from_name(options.cache_fnuz ? "e4m3" : *choice.cache_dtype);
   }
+  if (choice.query_dtype) options.query_dtype = dtype_from_name(*choice.query_dtype);
   options.granularity = choice.granularity;
   if (choice.k_scales) options.k_scale_order = *golden::scale_order_from_name(*choice.k_scales);
   if (choice.v_scales) options.v_scale_order = *golden::scale_order_from_name(*choice.v_scales);
@@ -200,21 +237,25 @@ golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* opti
   return options;
 }
 
-golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const LayoutChoice& choice, const std::string& file,
+std::optional<golden::LayoutOptions> given_layout(const LayoutChoice& choice, const char* option) {
+  if (choice.layout.empty() && choice.axes.empty()) return std::nullopt;
+  return chosen_layout(choice, option);
+}
+
+golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const LayoutChoice& choice,
+                                      const std::optional<golden::LayoutOptions>& given, const std::string& file,
                                       const char* option) {
-  const bool is_given = !choice.layout.empty() || !choice.axes.empty();
   if (!golden::states_layout(bundle)) {
-    if (is_given) return chosen_layout(choice, option);
+    if (given) return *given;
     throw InputError("command line", option,
                      fmt::format("is required, because the manifest of '{}' does not state the layout: {}", file,
                                  fitting_layouts(bundle, choice, file, option)));
   }
-  if (is_given) {
-    golden::LayoutOptions given = chosen_layout(choice, option);
+  if (given) {
     const std::string& layout = *bundle.manifest.find("layout")->as_string();
     // Earlier versions of convert did not write the description of a layout that is not a named one.
-    if (given.layout == layout && is_undescribed(bundle, layout)) return given;
-    if (is_undescribed(bundle, layout) || !same_layout(given, golden::stated_options(bundle, file))) {
+    if (given->layout == layout && is_undescribed(bundle, layout)) return *given;
+    if (is_undescribed(bundle, layout) || !same_layout(*given, golden::stated_options(bundle, file))) {
       const bool axes = choice.layout.empty();
       throw InputError(
           "command line", axes ? "--axes" : option,
@@ -225,7 +266,7 @@ golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const Layout
     }
   }
   golden::LayoutOptions stated = golden::stated_options(bundle, file);
-  add_sizes(choice, bundle.manifest.find("inputs") != nullptr, file, stated);
+  add_sizes(choice, bundle, file, stated);
   return stated;
 }
 

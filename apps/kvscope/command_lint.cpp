@@ -34,14 +34,15 @@ struct LintCommand {
 };
 
 int run(const LintCommand& command) {
-  golden::Bundle bundle = open_bundle(command.file);
   golden::LintOptions options = command.options;
   LayoutChoice choice = command.layout;
   if (!command.cache_dtype.empty()) {
     options.cache_type = *dtype_from_name(command.cache_dtype);
     if (command.cache_shape.empty()) choice.cache_dtype = command.cache_dtype;
   }
-  options.layout = layout_of_input(bundle, choice, command.file, "--layout");
+  const auto given = given_layout(choice, "--layout");
+  golden::Bundle bundle = open_bundle(command.file);
+  options.layout = layout_of_input(bundle, choice, given, command.file, "--layout");
   options.cache_shape = command.cache_shape;
   if (!command.box.empty()) {
     if (command.box.size() != 2) throw InputError("command line", "--box", "give two numbers: rows,elements");
@@ -74,7 +75,8 @@ void add_lint(CLI::App& app, Action& chosen) {
   add_layout_name(*lint, "--layout", command->layout.layout,
                   "Layout of the tensors, or a .json file [default: as the file's manifest states]");
   add_axes(*lint, command->layout, "");
-  lint->add_option("--layer", command->layout.layer, "Layer, from 0, of a cache of several [default: 0]")
+  lint->add_option("--layer", command->layout.layer,
+                   "Layer, from 0, of a cache of several [default: the manifest's, or 0]")
       ->check(at_least(0));
   lint->add_option(
           "--cache-shape", command->cache_shape,

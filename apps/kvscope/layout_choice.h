@@ -22,7 +22,7 @@ namespace kvscope::apps {
 struct LayoutChoice {
   std::string layout;             // a name, or a file that ends in .json; empty: --axes
   std::vector<std::string> axes;  // "kv=[block, kv, head, slot, dim]"
-  std::optional<std::string> cache_dtype, k_scales, v_scales;
+  std::optional<std::string> cache_dtype, query_dtype, k_scales, v_scales;
   std::optional<std::int64_t> layer, granularity, value_size, head_size;
   std::vector<std::string> ignore;
 };
@@ -42,10 +42,14 @@ void add_layout_sizes(CLI::App& command, LayoutChoice& choice, const std::string
 // InputError when neither a layout nor axes are given, or both; `option` is the name of the layout's option.
 [[nodiscard]] golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* option);
 
+// chosen_layout if a layout or axes are given. Called before a file is read, which may be large.
+[[nodiscard]] std::optional<golden::LayoutOptions> given_layout(const LayoutChoice& choice, const char* option);
+
 // How to read the tensors of `file`: as its manifest states, with the layer and the types and sizes of the choice that
-// it does not state. Without a manifest that states the layout: chosen_layout. InputError when the choice contradicts
-// the manifest, with both values.
+// it does not state. Without a manifest that states the layout: `given`, the result of given_layout. InputError when
+// the choice contradicts the manifest, with both values.
 [[nodiscard]] golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const LayoutChoice& choice,
+                                                    const std::optional<golden::LayoutOptions>& given,
                                                     const std::string& file, const char* option);
 
 // For a message about a missing layout: the named layouts that the tensors fit, "the tensors fit 'vllm': pass --layout

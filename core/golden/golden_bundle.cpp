@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "core/attention/problem_checks.h"
 #include "core/base/checked.h"
 #include "core/golden/verdict/measures.h"
-#include "core/layout/filled.h"
 
 namespace kvscope::golden {
 namespace {
@@ -37,15 +37,17 @@ Tensor block_table(const attention::Problem& problem) {
   const attention::PagedRows& k = problem.k;
   std::int64_t columns = 0;
   for (const std::int64_t length : problem.key_lengths) columns = std::max(columns, ceil_div(length, k.page_size));
-  xt::xtensor<std::uint32_t, 2> table = filled(kUnknownBlock, problem.batch, columns);
+  Tensor table = make_tensor(DType::u32, {problem.batch, columns});
+  std::ranges::fill(table.bytes.own(), std::byte{0xff});
+  static_assert(kUnknownBlock == ~std::uint32_t{0});
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const attention::KeyRange keys = attention::needed_keys(problem, b);
     if (keys.empty()) continue;
     for (std::int64_t page = keys.first / k.page_size; page <= (keys.last - 1) / k.page_size; ++page) {
-      table(b, page) = k.table[b * k.table_stride + page];
+      std::memcpy(table.bytes.data() + (b * columns + page) * 4, &k.table[b * k.table_stride + page], 4);
     }
   }
-  return tensor_of<std::uint32_t>({problem.batch, columns}, std::span(table.data(), table.size()));
+  return table;
 }
 
 std::string_view mask_name(MaskKind mask) {

@@ -688,7 +688,7 @@ LAYOUTS = [
     ("max with three slots", *golden("max", MAX, {"blocks": np.ones((6, 3, 3, 2, 2, 4), np.float32)}),
      ["in.npz: blocks: has shape [6, 3, 3, 2, 2, 4]: axis 1 is 2 (K and V) or 1 (MLA)"]),
     ("layer past the last", *golden("max", MAX, {}, "--layer 3"),
-     ["in.npz: blocks: has 3 layers; layer 3 is outside [0, 3)"]),
+     ["in.npz: --layer: is 3, but blocks has layers 0 to 2: pass one of them"]),
     ("new tokens without a page", *golden("max", MAX, {"cache_lengths": np.array([6, 2], np.uint32)}),
      ["in.npz: cache_lengths[0]: sequence 0 has 7 keys (6 cached, 1 new), which are 4 pages of 2 tokens, but "
       "lookup_table has 3 columns"]),

@@ -346,5 +346,47 @@ class Nvfp4OfFlashInfer(Folder):
                       self.rejected(arrays, "--layout", "nhd", "--v-scales", "interleaved"))
 
 
+
+class LongMasks(Folder):
+    def test_masks_of_more_keys_than_a_word_has_bits(self):
+        """The keys of a query are 64 to a word: sequences that end within, at and past the end of one."""
+        rng = np.random.default_rng(11)
+        lengths, page = np.array([150, 64, 129, 1, 65]), 16
+        some = lambda *shape: rng.standard_normal(shape).astype(np.float32)  # noqa: E731
+        counts = -(-lengths // page)
+        blocks = rng.permutation(counts.sum() + 2)
+        table = np.full((len(lengths), counts.max()), -1, np.int32)
+        for b, first in enumerate(np.cumsum(counts) - counts):
+            table[b, :counts[b]] = blocks[first:first + counts[b]]
+        arrays = {"q": some(lengths.sum(), HQ, 8), "k_cache": some(len(blocks), page, 2, 8), "v_cache": some(len(blocks), page, 2, 8),
+                  "block_table": table, "cache_seqlens": lengths.astype(np.int32),
+                  "query_offsets": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)}
+        options = ["--layout", "nhd"]
+        causal = np.tril(np.ones((150, 150), bool))
+        want = self.golden(arrays, *options)
+        for mask in (causal, np.where(causal, np.float32(0), np.float32(-np.inf))):
+            whole = np.zeros((len(lengths), 1, 150, 150), mask.dtype)
+            whole[:] = mask
+            found = self.golden({**arrays, "attn_mask": whole}, *options)
+            self.assertEqual([part.tobytes() for part in found], [part.tobytes() for part in want])
+        seen = rng.random((len(lengths), 1, 150, 150)) < 0.5
+        found = self.golden({**arrays, "attn_mask": seen}, *options)
+        row = 0
+        for b, n in enumerate(lengths):
+            at = table[b, np.arange(n) // page], np.arange(n) % page
+            k, v = (arrays[name][at].astype(float) for name in ("k_cache", "v_cache"))
+            for i in range(n):
+                for h in range(HQ):
+                    keys = seen[b, 0, i, :n]
+                    if not keys.any():
+                        self.assertEqual((found[1][row, h], found[0][row, h].any()), (-np.inf, False))
+                        continue
+                    scores = SCALE * k[keys, h // 2] @ arrays["q"][row, h].astype(float)
+                    weights = np.exp(scores - scores.max())
+                    np.testing.assert_allclose(found[0][row, h], weights @ v[keys, h // 2] / weights.sum(), rtol=1e-11, atol=1e-13)
+                    np.testing.assert_allclose(found[1][row, h], scores.max() + np.log(weights.sum()), rtol=1e-12, atol=1e-13)
+                row += 1
+
+
 if __name__ == "__main__":
     program.main()

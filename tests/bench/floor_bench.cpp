@@ -2,10 +2,13 @@
 // multiply-adds in double, and a matrix product as a program of its own would compute it.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+#include "core/base/large_pages.h"
 
 namespace kvscope::floor_bench {
 namespace {

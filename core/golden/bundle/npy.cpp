@@ -318,7 +318,7 @@ Tensor parse_npy(std::string_view bytes, std::string_view source) {
   return tensor;
 }
 
-std::string npy_bytes(const Tensor& tensor) {
+std::string npy_header(const Tensor& tensor) {
   std::string shape;
   for (const std::int64_t extent : tensor.shape) shape += fmt::format("{}, ", extent);
   if (tensor.shape.size() > 1) shape.resize(shape.size() - 2);
@@ -330,8 +330,13 @@ std::string npy_bytes(const Tensor& tensor) {
   header += '\n';
   std::string file(kMagic);
   file += {'\1', '\0', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
-  file.reserve(file.size() + header.size() + tensor.bytes.size());
   file += header;
+  return file;
+}
+
+std::string npy_bytes(const Tensor& tensor) {
+  std::string file = npy_header(tensor);
+  file.reserve(file.size() + tensor.bytes.size());
   file += as_text(tensor);
   return file;
 }

@@ -33,6 +33,8 @@ void check_npy_start(std::string_view start, std::uint64_t file_size, std::strin
 [[nodiscard]] Tensor parse_npy(std::string_view bytes, std::string_view source);
 // The file for a tensor: f32 as '<f4', bf16 and f16 as '<u2', e4m3 as '|u1'; the header ends on a multiple of 64 bytes.
 [[nodiscard]] std::string npy_bytes(const Tensor& tensor);
+// What comes before the tensor's bytes.
+[[nodiscard]] std::string npy_header(const Tensor& tensor);
 
 [[nodiscard]] Tensor read_npy(const std::filesystem::path& path);
 void write_npy(const std::filesystem::path& path, const Tensor& tensor);

@@ -4,9 +4,11 @@
 #include <zip.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "core/golden/bundle/npy.h"
@@ -143,13 +145,20 @@ std::string unpack(zip_t* archive, const ZipEntry& entry, std::vector<Fault>& fa
   return bytes;
 }
 
-void add_member(zip_t* archive, const std::string& member, const std::string& bytes) {
+// `header` and `bytes`, the contents, must outlive the archive: they are not copied.
+void add_member(zip_t* archive, const std::string& member, std::string_view header, std::string_view bytes) {
   const auto require = [&](bool succeeded) {
     if (succeeded) return;
     throw_if_out_of_memory(zip_error_code_zip(zip_get_error(archive)));
     throw InputError(fmt::format("member '{}'", member), "", zip_strerror(archive));
   };
-  Source source(zip_source_buffer(archive, bytes.data(), bytes.size(), 0));
+  const auto fragment = [](std::string_view part) {
+    // libzip takes a pointer that is not const, and writes to it only if it is told to free it.
+    const auto* data = reinterpret_cast<const zip_uint8_t*>(part.data());
+    return zip_buffer_fragment_t{const_cast<zip_uint8_t*>(data), part.size()};  // NOLINT
+  };
+  const std::array fragments{fragment(header), fragment(bytes)};
+  Source source(zip_source_buffer_fragment(archive, fragments.data(), fragments.size(), 0));
   require(source != nullptr);
   const zip_int64_t index = zip_file_add(archive, member.c_str(), source.get(), ZIP_FL_ENC_UTF_8);
   require(index >= 0);
@@ -219,15 +228,19 @@ Bundle parse_npz(std::string_view bytes, std::string_view source) {
 }
 
 std::string npz_bytes(const std::map<std::string, Tensor>& tensors, const json::Value& manifest) {
-  std::vector<std::pair<std::string, std::string>> members;  // name, bytes; libzip reads them when it closes
-  if (!manifest.is_null()) members.emplace_back(kManifestMember, json::dump(manifest) + "\n");
+  struct Contents {
+    std::string member, header;
+    std::string_view bytes;
+  };
+  std::vector<Contents> members;  // libzip reads them when it closes
+  if (!manifest.is_null()) members.push_back({std::string(kManifestMember), json::dump(manifest) + "\n", {}});
   for (const auto& [tensor_name, tensor] : tensors) {
     std::string member = join_npy_name(tensor_name, tensor.dtype) + ".npy";
     if (!is_safe_name(member) || tensor_name.empty()) {
       throw InputError(fmt::format("tensor '{}'", tensor_name), "",
                        "no legal member name: absolute names, empty parts and '..' are rejected");
     }
-    members.emplace_back(std::move(member), npy_bytes(tensor));
+    members.push_back({std::move(member), npy_header(tensor), as_text(tensor)});
   }
 
   Error error;
@@ -238,7 +251,7 @@ std::string npz_bytes(const std::map<std::string, Tensor>& tensors, const json::
   if (archive == nullptr) throw_if_out_of_memory(zip_error_code_zip(&error));
   KVSCOPE_ASSERT(archive != nullptr);
   zip_source_keep(buffer.get());
-  for (const auto& [member, content] : members) add_member(archive.get(), member, content);
+  for (const Contents& each : members) add_member(archive.get(), each.member, each.header, each.bytes);
   if (zip_close(archive.get()) != 0) {
     throw_if_out_of_memory(zip_error_code_zip(zip_get_error(archive.get())));
     throw InputError("npz archive", "", zip_strerror(archive.get()));

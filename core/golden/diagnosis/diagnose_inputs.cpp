@@ -40,7 +40,7 @@ Diagnosis diagnose_inputs(const InputsOfGolden& inputs, const Bundle& golden, co
   input.one_list = bundle.tensors.contains("kv_indices") || bundle.tensors.contains("paged_kv_indices");
   xt::xtensor<std::uint32_t, 2> continued;
   if (input.one_list) {
-    continued = lists_continued(prepared.given_table);
+    continued = lists_continued(prepared.given_table());
     for (attention::PagedRows* rows : {&problem.k, &problem.v}) {
       rows->table = continued.data();
       rows->table_stride = static_cast<std::int64_t>(continued.shape(1));

@@ -312,6 +312,10 @@ ScaleOrder checked_order(LayoutReader& r, const CacheSizes& sizes, bool is_v) {
 }  // namespace
 
 CacheReading read_cache(LayoutReader& r, const LayoutDescription& layout) {
+  const std::int64_t layer = r.options().layer;
+  if (layer != 0 && !layout.has_axis("layer")) {
+    r.fault("--layer", fmt::format("is {}, but layout '{}' holds one layer: leave the option out", layer, layout.name));
+  }
   const std::vector<const CacheForm*> forms = fitting_forms(r, layout);
   CacheReading cache;
   cache.form = with_block_scales(*forms.front());
@@ -357,11 +361,12 @@ CacheReading read_cache(LayoutReader& r, const LayoutDescription& layout) {
   r.head_size = sizes.head_size;
   r.value_size = sizes.value_size;
   r.layers = sizes.layers;
-  const std::int64_t layer = r.options().layer;
   const bool layer_fits = layer >= 0 && layer < sizes.layers;
   if (!layer_fits && layout.has_axis("layer")) {
-    r.fault(r.given(cache.form.tensors.front().name),
-            fmt::format("has {} layers; layer {} is outside [0, {})", sizes.layers, layer, sizes.layers));
+    r.fault("--layer",
+            fmt::format("is {}, but {} has {}", layer, r.given(cache.form.tensors.front().name),
+                        sizes.layers == 1 ? std::string("one layer: leave the option out")
+                                          : fmt::format("layers 0 to {}: pass one of them", sizes.layers - 1)));
   }
   if (const EngineLimit& run = layout.run_bytes; run.value > 0 && sizes.run > 0 && finder.faults.empty()) {
     const std::int64_t size = size_of(cache.tensors.front()->dtype);

@@ -176,6 +176,11 @@ class Converter {
     if (!chosen.reason.empty()) return r_.fault("--to", fmt::format("layout '{}' {}", to_.name, chosen.reason));
     form_ = chosen.form;
     sizes_ = chosen.sizes;
+    for (ScaleOrder* order : {&sizes_.k_order, &sizes_.v_order}) {
+      if (want_.page_size % slots_of_run(*order) == 0) continue;
+      *order = ScaleOrder::linear;
+      result_.made_scales_linear = true;
+    }
   }
 
   // Whether V of every token is the first elements of its K, bit for bit.
@@ -261,7 +266,8 @@ class Converter {
         const std::int64_t first = std::max(piece.first / scale, target.first / scale);
         const std::int64_t last = std::min(piece.first / scale + piece.count, target.first / scale + target.count);
         const auto contiguous = [&](const CachePiece& p) {
-          return unit % 8 == 0 && p.walk.run >= p.count && p.walk.by_element == unit;
+          return unit % 8 == 0 && p.walk.order == ScaleOrder::linear && p.walk.run >= p.count &&
+                 p.walk.by_element == unit;
         };
         const std::int64_t run = contiguous(piece) && contiguous(target) ? last - first : 1;
         const std::byte* source = cache_.tensors[piece.tensor]->bytes.data();
@@ -440,6 +446,10 @@ class Converter {
     made.cache_fnuz = from.cache_fnuz;
     made.query_dtype = from.query_dtype;
     made.granularity = from.granularity;
+    const auto [k_group, v_group] = std::pair(sizes_.k_group, sizes_.v_group);  // 0: no block scales
+    if (const std::int64_t group = std::max(k_group, v_group); group > 0 && std::min(k_group, v_group) % group == 0) {
+      made.granularity = group;
+    }
     made.k_scale_order = sizes_.k_order;
     made.v_scale_order = sizes_.v_order;
     if (form_.values_in_keys || form_has(form_, "dim+vdim")) made.value_size = cache_.sizes.value_size;

@@ -9,8 +9,9 @@
 //
 // Tensors that are not part of the cache, such as q and its offsets, are copied as they are; the outputs of a golden
 // bundle are left out, because they describe the input's blocks. q changes its axes if only one of the layouts has
-// heads first. Scales per block or token are moved with their tokens. The columns of attn_mask become those of keys if
-// they count positions.
+// heads first. Scales per block or token are moved with their tokens. Block scales keep their order, or become linear
+// if the pages of the result do not hold whole runs of it. The columns of attn_mask become those of keys if they count
+// positions.
 //
 // The manifest of the result states how to read it, as that of a bundle of inputs does (golden_inputs.h): the layout,
 // types and sizes, and the conventions if the input's manifest states them. It has the page size of the input, so that
@@ -36,6 +37,7 @@ struct ConvertOptions {
 struct Conversion {
   Bundle bundle;
   bool kept_pool = false;
+  bool made_scales_linear = false;  // block scales of K, V or both had another order
   std::int64_t sequences = 0, tokens = 0, heads = 0, head_size = 0, layers = 0;
   std::int64_t page_size = 0;  // of the result; positions of a cache without a table
 };

@@ -46,8 +46,8 @@ std::optional<double> score_scale(LayoutReader& r) {
   return option ? option : scale;
 }
 
-// Faults of the options, under their names on the command line. Checked before the tables, which depend on the mask.
-void check_options(LayoutReader& r, const LayoutDescription& layout) {
+// Faults of the conventions, under their names on the command line. Checked before the tables, which depend on masks.
+void check_options(LayoutReader& r) {
   const attention::Options& o = r.options().attention;
   if (o.mask == MaskKind::sliding_window) {
     for (const auto& [option, keys] : {std::pair{"--window-left", o.window_left}, {"--window-right", o.window_right}}) {
@@ -62,9 +62,6 @@ void check_options(LayoutReader& r, const LayoutDescription& layout) {
   }
   if (r.options().scale && !std::isfinite(*r.options().scale)) {
     r.fault("--scale", fmt::format("{} is not a finite number", *r.options().scale));
-  }
-  if (!layout.has_axis("layer") && r.options().layer != 0) {
-    r.fault("--layer", fmt::format("{}: layout {} holds one layer", r.options().layer, layout.name));
   }
 }
 
@@ -111,12 +108,21 @@ void build_table(LayoutReader& r, PreparedProblem& prepared) {
   problem.key_lengths = prepared.key_lengths;
   prepared.table = filled(kUnknownBlock, problem.batch, columns);
   std::size_t bad = 0;
+  std::vector<std::int64_t> made;
+  const auto row = [&](std::size_t at) -> std::span<const std::int64_t> {
+    if (!pages.make_row) {
+      return std::span(pages.entries)
+          .subspan(static_cast<std::size_t>(pages.first[at]), static_cast<std::size_t>(pages.columns[at]));
+    }
+    pages.make_row(at, made);
+    return made;
+  };
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const attention::KeyRange keys = attention::needed_keys(problem, b);
     if (keys.empty()) continue;
+    const std::span<const std::int64_t> entries = row(static_cast<std::size_t>(b));
     for (std::int64_t page = keys.first / r.page_size; page <= (keys.last - 1) / r.page_size; ++page) {
-      const std::int64_t entry =
-          pages.entries[static_cast<std::size_t>(pages.first[static_cast<std::size_t>(b)] + page)];
+      const std::int64_t entry = entries[static_cast<std::size_t>(page)];
       if (entry >= 0 && entry < r.blocks) {
         prepared.table(b, page) = static_cast<std::uint32_t>(entry);
       } else if (bad++ < kMaxEntryFaults) {
@@ -135,13 +141,15 @@ void build_table(LayoutReader& r, PreparedProblem& prepared) {
     rows->table = prepared.table.data();
     rows->table_stride = columns;
   }
+  if (pages.make_row) return;  // without entries that are not read
   const std::int64_t given = problem.batch > 0 ? *std::ranges::max_element(pages.columns) : 0;
-  prepared.given_table = filled(kUnknownBlock, problem.batch, given);
+  prepared.own_given_table = filled(kUnknownBlock, problem.batch, given);
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     const auto at = static_cast<std::size_t>(b);
+    const std::span<const std::int64_t> entries = row(at);
     for (std::int64_t page = 0; page < pages.columns[at]; ++page) {
-      const std::int64_t entry = pages.entries[static_cast<std::size_t>(pages.first[at] + page)];
-      if (entry >= 0 && entry < r.blocks) prepared.given_table(b, page) = static_cast<std::uint32_t>(entry);
+      const std::int64_t entry = entries[static_cast<std::size_t>(page)];
+      if (entry >= 0 && entry < r.blocks) prepared.own_given_table(b, page) = static_cast<std::uint32_t>(entry);
     }
   }
 }
@@ -186,8 +194,8 @@ const LayoutDescription& layout_of(const LayoutOptions& options) {
 attention::Problem PreparedProblem::with_given_table() const {
   attention::Problem given = problem;
   for (attention::PagedRows* rows : {&given.k, &given.v}) {
-    rows->table = given_table.data();
-    rows->table_stride = static_cast<std::int64_t>(given_table.shape(1));
+    rows->table = given_table().data();
+    rows->table_stride = static_cast<std::int64_t>(given_table().shape(1));
   }
   return given;
 }
@@ -200,7 +208,7 @@ PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& optio
   const CacheReading cache = read_cache(reader, layout);
   reader.read_pages();
   read_queries(reader, layout, prepared);
-  check_options(reader, layout);
+  check_options(reader);
   set_options(reader, prepared);
   const CacheScales scales = read_scales(reader);
   apply_mask_tensors(reader, scales, prepared);

@@ -61,8 +61,9 @@ struct PreparedProblem {
   std::vector<std::string> warnings;  // legal here, a known cause of errors in kernels
   std::vector<std::string> notes;     // features that a single engine may not support
 
-  xt::xtensor<std::uint32_t, 2> table;           // [batch, columns]; kUnknownBlock for entries that are not read
-  xt::xtensor<std::uint32_t, 2> given_table;     // [batch, columns] with every given entry, also those never read
+  xt::xtensor<std::uint32_t, 2> table;  // [batch, columns]; kUnknownBlock for entries that are not read
+  // [batch, columns] with every given entry, also those never read. Empty: `table` has them all.
+  xt::xtensor<std::uint32_t, 2> own_given_table;
   std::vector<std::int64_t> query_offsets;       // [batch + 1]
   std::vector<std::int64_t> key_lengths;         // [batch]
   std::vector<double> alibi_slopes, sinks;       // [query_heads] or empty
@@ -85,7 +86,10 @@ struct PreparedProblem {
   PreparedProblem& operator=(PreparedProblem&&) = default;
   ~PreparedProblem() = default;
 
-  // The problem with `given_table`, for a reader that goes past a sequence's pages as a wrong kernel does. Lives as
+  [[nodiscard]] const xt::xtensor<std::uint32_t, 2>& given_table() const {
+    return own_given_table.size() == 0 ? table : own_given_table;
+  }
+  // The problem with the given table, for a reader that goes past a sequence's pages as a wrong kernel does. Lives as
   // long as this object.
   [[nodiscard]] attention::Problem with_given_table() const;
 };

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -98,10 +100,42 @@ attention::ScoreBias bias_of(const Tensor& tensor, const MaskValues& values, con
   return bias;
 }
 
+// The keys that each query sees, a bit for each key: a list of them takes 64 times as much.
+class SeenKeys {
+ public:
+  void add_row(std::int64_t keys) {
+    first_.push_back(words_.size());
+    words_.resize(words_.size() + static_cast<std::size_t>((keys + 63) / 64));
+  }
+  void reserve(std::size_t rows, std::size_t words) {
+    first_.reserve(rows + 1);
+    words_.reserve(words);
+  }
+  void set(std::size_t row, std::int64_t key) {
+    words_[first_[row] + static_cast<std::size_t>(key / 64)] |= std::uint64_t{1} << key % 64;
+  }
+  [[nodiscard]] bool sees(std::size_t row, std::int64_t key) const {
+    return (words_[first_[row] + static_cast<std::size_t>(key / 64)] >> key % 64 & 1) != 0;
+  }
+  // Calls visit(key) for each key of the row, in order.
+  void each(std::size_t row, const auto& visit) const {
+    const std::size_t end = row + 1 < first_.size() ? first_[row + 1] : words_.size();
+    for (std::size_t word = first_[row]; word < end; ++word) {
+      for (std::uint64_t bits = words_[word]; bits != 0; bits &= bits - 1) {
+        visit(static_cast<std::int64_t>((word - first_[row]) * 64) + std::countr_zero(bits));
+      }
+    }
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
+  std::vector<std::size_t> first_;  // [rows] in words_
+};
+
 // The tensor as a diagnosis reads it again: its own values where a kernel's index is that of QueryMasks, and otherwise
 // a value for each query and key of each sequence.
 void keep_values(const Tensor& tensor, const MaskValues& values, const MaskWalk& walk, const MaskBatch& batch,
-                 QueryMasks& kept) {
+                 const SeenKeys& seen, QueryMasks& kept) {
   if (walk.bits) {
     kept.form = walk.form == MaskForm::packed ? QueryMasks::Form::packed : QueryMasks::Form::packed_tree;
     kept.word_bits = kvscope::bits(tensor.dtype);
@@ -116,10 +150,14 @@ void keep_values(const Tensor& tensor, const MaskValues& values, const MaskWalk&
     }
   } else {
     kept.form = QueryMasks::Form::custom;
+    std::int64_t count = 0;
+    for (std::size_t b = 0; b < batch.size(); ++b) count += batch.queries[b] * batch.keys[b];
+    kept.values.reserve(static_cast<std::size_t>(count));
+    std::size_t row = 0;
     for (std::size_t b = 0; b < batch.size(); ++b) {
       kept.sequences[b].first_value = static_cast<std::int64_t>(kept.values.size());
-      for (std::int64_t i = 0; i < batch.queries[b] * batch.keys[b]; ++i) {
-        kept.values.push_back(values.sees(b, 0, i / batch.keys[b], i % batch.keys[b]) ? 1 : 0);
+      for (std::int64_t query = 0; query < batch.queries[b]; ++query, ++row) {
+        for (std::int64_t key = 0; key < batch.keys[b]; ++key) kept.values.push_back(seen.sees(row, key) ? 1 : 0);
       }
     }
     return;
@@ -129,29 +167,49 @@ void keep_values(const Tensor& tensor, const MaskValues& values, const MaskWalk&
   }
 }
 
-// A sequence for each query, with the slots that it sees.
-void list_keys(LayoutReader& r, const MaskValues& values, const MaskBatch& batch, std::int64_t page,
-               const std::vector<std::int64_t>& offsets, QueryMasks& kept, LayoutReader::Pages& made) {
+// A sequence for each query, with the slots that it sees. Their lists are made one at a time, from `kept` and the
+// result, which must outlive `made`.
+std::shared_ptr<const SeenKeys> list_keys(LayoutReader& r, const MaskValues& values, const MaskBatch& batch,
+                                          std::int64_t page, const std::vector<std::int64_t>& offsets, QueryMasks& kept,
+                                          LayoutReader::Pages& made) {
   const LayoutReader::Pages& pages = r.pages;
   const auto slot_of = [&](std::size_t b, std::int64_t key) {
     const std::int64_t entry = pages.entries[static_cast<std::size_t>(pages.first[b] + key / page)];
     const bool is_block = entry >= 0 && entry < r.blocks * (pages.by_token ? r.page_size : 1);
     return is_block ? entry * page + key % page : -1;
   };
+  const auto seen = std::make_shared<SeenKeys>();
+  std::size_t words = 0;
+  for (std::size_t b = 0; b < batch.size(); ++b) {
+    words += static_cast<std::size_t>(batch.queries[b] * ((batch.keys[b] + 63) / 64));
+  }
+  seen->reserve(static_cast<std::size_t>(offsets.back()), words);
+  std::vector<std::int64_t> slots;  // [rows] the first slot of the row's sequence
+  std::int64_t entries = 0;
   for (std::size_t b = 0; b < batch.size(); ++b) {
     kept.sequences.push_back(
         {offsets[b], batch.queries[b], batch.keys[b], static_cast<std::int64_t>(kept.key_slots.size()), 0});
     for (std::int64_t key = 0; key < batch.keys[b]; ++key) kept.key_slots.push_back(slot_of(b, key));
     for (std::int64_t query = 0; query < batch.queries[b]; ++query) {
-      made.first.push_back(static_cast<std::int64_t>(made.entries.size()));
+      const std::size_t row = slots.size();
+      slots.push_back(kept.sequences[b].first_slot);
+      seen->add_row(batch.keys[b]);
+      made.first.push_back(entries);
       for (std::int64_t key = 0; key < batch.keys[b]; ++key) {
         if (!values.sees(b, 0, query, key)) continue;
-        made.entries.push_back(kept.key_slots[static_cast<std::size_t>(kept.sequences[b].first_slot + key)]);
+        seen->set(row, key);
+        ++entries;
       }
-      made.columns.push_back(static_cast<std::int64_t>(made.entries.size()) - made.first.back());
+      made.columns.push_back(entries - made.first.back());
       made.lengths.push_back(made.columns.back());
     }
   }
+  made.make_row = [seen, slots = std::move(slots), &kept](std::size_t row, std::vector<std::int64_t>& list) {
+    list.clear();
+    seen->each(row,
+               [&](std::int64_t key) { list.push_back(kept.key_slots[static_cast<std::size_t>(slots[row] + key)]); });
+  };
+  return seen;
 }
 
 }  // namespace
@@ -218,8 +276,8 @@ void apply_mask_tensors(LayoutReader& r, const CacheScales& scales, PreparedProb
   kept.name = given;
   kept.page_size = r.page_size;
   kept.blocks = r.blocks;
-  list_keys(r, values, batch, page, prepared.query_offsets, kept, made);
-  keep_values(tensor, values, reading.walk, batch, kept);
+  const auto seen = list_keys(r, values, batch, page, prepared.query_offsets, kept, made);
+  keep_values(tensor, values, reading.walk, batch, *seen, kept);
   r.pages = std::move(made);
   prepared.query_offsets.resize(r.pages.first.size() + 1);
   std::iota(prepared.query_offsets.begin(), prepared.query_offsets.end(), std::int64_t{0});

@@ -303,7 +303,10 @@ LintCache read_lint_cache(Bundle& tensors, const LintOptions& options, std::vect
   }
   std::vector<Fault> faults;
   const CacheReading reading = read_shapes(cache.tensors, layout, description, faults);
-  for (const Fault& fault : faults) findings.push_back(lint_fault("shape", fault.where, fault.message, "", ""));
+  for (const Fault& fault : faults) {
+    if (fault.where == "--layer") throw InputError("command line", {fault});  // of the call, not of the tensors
+    findings.push_back(lint_fault("shape", fault.where, fault.message, "", ""));
+  }
   if (!faults.empty()) return cache;
   set_cache_rows(reading, layout.cache_fnuz, false, cache.prepared);
   cache.k = cache.prepared.problem.k;

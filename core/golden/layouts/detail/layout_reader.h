@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -65,6 +66,8 @@ class LayoutReader {
     std::string lengths_name;
     bool lengths_without_new = false;  // keys = length + queries
     bool by_token = false;             // an entry is a token's slot, block * page_size + slot, whatever the pages
+    // Instead of `entries`, for rows that a mask tensor states: makes the entries of sequence b, all `columns[b]`.
+    std::function<void(std::size_t b, std::vector<std::int64_t>& entries)> make_row;
   };
   Pages pages;
   std::optional<QueryMasks> masks;  // set by read_pages for indices, and by apply_mask_tensors

@@ -267,7 +267,7 @@ TEST(CacheScalesOfLayers, NeedALayerOfTheCache) {
   for (const std::int64_t layer : {-1, 3}) {
     options.layer = layer;
     EXPECT_EQ(rejection(bundle, options),
-              fmt::format("mine.npz rejected: blocks: has 3 layers; layer {} is outside [0, 3)", layer));
+              fmt::format("mine.npz rejected: --layer: is {}, but blocks has layers 0 to 2: pass one of them", layer));
   }
 }
 

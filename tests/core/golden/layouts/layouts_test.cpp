@@ -195,7 +195,8 @@ TEST(Layouts, BitPatternsNeedATypeAndScalesTheirShape) {
             "2, 3, 4, 2, 2]");
   options.layer = 3;
   bundle.tensors.erase("scales");
-  EXPECT_EQ(rejection(bundle, options), "mine.npz rejected: blocks: has 3 layers; layer 3 is outside [0, 3)");
+  EXPECT_EQ(rejection(bundle, options),
+            "mine.npz rejected: --layer: is 3, but blocks has layers 0 to 2: pass one of them");
 }
 
 // blocks [4, 2, 3, 2, 2, 4] holding their own flat index: layer 1, K, block 1, token 0, head 1, dim 2 is element 118.
@@ -261,10 +262,10 @@ TEST(Layouts, OptionsThatMakeNoMaskAreFaultsUnderTheNameTheyWereTypedBy) {
   options.attention.chunk = 0;
   EXPECT_EQ(rejection(bundle, options),
             "mine.npz rejected, 4 faults:\n"
+            "  --layer: is -1, but layout 'nhd' holds one layer: leave the option out\n"
             "  --chunk: 0 positions: a chunk holds at least 1\n"
             "  --soft-cap: 0 is not a finite number above 0: leave it out for no cap\n"
-            "  --scale: nan is not a finite number\n"
-            "  --layer: -1: layout nhd holds one layer");
+            "  --scale: nan is not a finite number");
   options = SmallBatch::options("nhd");
   options.attention.mask = MaskKind::sliding_window;
   options.attention.window_left = -2;
