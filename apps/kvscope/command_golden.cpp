@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -218,47 +220,65 @@ GoldenCommand with_manifest(GoldenCommand command, const golden::LayoutOptions& 
   return command;
 }
 
-// Rejects options that the mask or layout would ignore. `has_conventions`: the mask is the manifest's, unless --mask is
-// given.
-void refuse_idle_options(const GoldenCommand& command, const golden::LayoutOptions& options, bool has_conventions) {
-  struct Idle {
-    const char* option;
-    bool used;
-    std::string given;   // what makes it unused
-    std::string needed;  // empty: nothing else can be passed
-  };
-  const auto is_given = [&](const char* option) { return std::ranges::count(command.given, option) > 0; };
-  const std::string manifest = fmt::format("which the manifest of '{}' states", *command.input);
-  const std::string mask =
-      fmt::format("--mask {}{}", command.mask, has_conventions && !is_given("--mask") ? ", " + manifest : "");
-  const bool has_value_size = golden::layout_of(options).needs_value_size();
-  const bool has_head_size = golden::layout_of(options).has_axis("head*dim");
-  const bool is_stated = !is_given("--layout") && !is_given("--axes");
-  const std::string layout = is_stated                     ? fmt::format("layout '{}', {}", options.layout, manifest)
+struct Idle {
+  const char* option;
+  bool used;
+  std::string given;   // what makes it unused
+  std::string needed;  // empty: nothing else can be passed
+};
+
+bool is_given(const GoldenCommand& command, const char* option) {
+  return std::ranges::count(command.given, option) > 0;
+}
+std::string stated_by(const GoldenCommand& command) {
+  return fmt::format(", which the manifest of '{}' states", *command.input);
+}
+
+std::vector<Fault> faults_of(const GoldenCommand& command, std::span<const Idle> idles) {
+  std::vector<Fault> faults;
+  for (const Idle& idle : idles) {
+    if (idle.used || !is_given(command, idle.option)) continue;
+    faults.push_back({idle.option, fmt::format("has no effect with {}: remove it{}", idle.given,
+                                               idle.needed.empty() ? "" : ", or pass " + idle.needed)});
+  }
+  return faults;
+}
+void throw_if_any(std::vector<Fault> faults) {
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+}
+
+// Options that the layout, or --inputs-only, would ignore.
+std::vector<Fault> options_idle_in_layout(const GoldenCommand& command, const golden::LayoutOptions& options) {
+  const bool is_stated = !is_given(command, "--layout") && !is_given(command, "--axes");
+  const std::string layout = is_stated ? fmt::format("layout '{}'{}", options.layout, stated_by(command))
                              : command.layout.axes.empty() ? "--layout " + options.layout
                                                            : "--axes";
-  const Idle idles[] = {
-      {"--window-left", command.mask == "sliding_window", mask, "--mask sliding_window"},
-      {"--window-right", command.mask == "sliding_window", mask, "--mask sliding_window"},
-      {"--chunk", command.mask == "chunked", mask, "--mask chunked"},
-      {"--value-size", has_value_size, layout, is_stated ? "" : "--layout mla or --layout max"},
-      {"--head-size", has_head_size, layout,
-       is_stated ? "" : "a layout with one axis for heads and elements, such as lmcache"},
-      {"--accuracy", !command.inputs_only, "--inputs-only", "it when you compute the golden output"},
-      {"--outputs-only", !command.inputs_only, "--inputs-only", "it when you compute the golden output"}};
-  std::vector<Fault> faults;
-  if (is_given("--mask") && command.mask == "sliding_window" && command.window_left == -1 &&
-      command.window_right == 0 && !is_given("--window-left") && !is_given("--window-right")) {
+  const bool has_head_size = golden::layout_of(options).has_axis("head*dim");
+  const char* computed = "it when you compute the golden output";
+  const Idle idles[] = {{"--value-size", golden::layout_of(options).needs_value_size(), layout,
+                         is_stated ? "" : "--layout mla or --layout max"},
+                        {"--head-size", has_head_size, layout,
+                         is_stated ? "" : "a layout with one axis for heads and elements, such as lmcache"},
+                        {"--accuracy", !command.inputs_only, "--inputs-only", computed},
+                        {"--outputs-only", !command.inputs_only, "--inputs-only", computed}};
+  return faults_of(command, idles);
+}
+
+// Options that the mask would ignore. `has_conventions`: the mask is the manifest's, unless --mask is given.
+std::vector<Fault> options_idle_in_mask(const GoldenCommand& command, bool has_conventions) {
+  const std::string mask =
+      "--mask " + command.mask + (has_conventions && !is_given(command, "--mask") ? stated_by(command) : "");
+  const Idle idles[] = {{"--window-left", command.mask == "sliding_window", mask, "--mask sliding_window"},
+                        {"--window-right", command.mask == "sliding_window", mask, "--mask sliding_window"},
+                        {"--chunk", command.mask == "chunked", mask, "--mask chunked"}};
+  std::vector<Fault> faults = faults_of(command, idles);
+  if (is_given(command, "--mask") && command.mask == "sliding_window" && command.window_left == -1 &&
+      command.window_right == 0 && !is_given(command, "--window-left") && !is_given(command, "--window-right")) {
     faults.push_back({"--mask",
                       "sliding_window needs the size of the window: pass --window-left N, the number of keys "
                       "before the query's position that it sees"});
   }
-  for (const Idle& idle : idles) {
-    if (idle.used || !is_given(idle.option)) continue;
-    faults.push_back({idle.option, fmt::format("has no effect with {}: remove it{}", idle.given,
-                                               idle.needed.empty() ? "" : ", or pass " + idle.needed)});
-  }
-  if (!faults.empty()) throw InputError("command line", faults);
+  return faults;
 }
 
 golden::PreparedProblem prepare(const GoldenCommand& command, const golden::Bundle& bundle,
@@ -275,33 +295,38 @@ golden::PreparedProblem prepare(const GoldenCommand& command, const golden::Bund
 // states of them would be ignored.
 void refuse_options_of_other_tensors(const GoldenCommand& command, const golden::PreparedProblem& prepared) {
   std::vector<Fault> faults;
-  const auto is_given = [&](const char* option) { return std::ranges::count(command.given, option) > 0; };
   const std::string& tensor = prepared.mask_tensor;
-  if (is_given("--granularity") && prepared.problem.k.scales == nullptr && prepared.problem.v.scales == nullptr) {
+  if (is_given(command, "--granularity") && prepared.problem.k.scales == nullptr &&
+      prepared.problem.v.scales == nullptr) {
     faults.push_back({"--granularity", "has no effect: the input has no block scales; remove it"});
   }
   // Without a mask, only ALiBi measures from the position of a query.
-  if (is_given("--alignment") && tensor.empty() && command.mask == "none" && prepared.alibi_slopes.empty()) {
-    faults.push_back({"--alignment",
-                      "has no effect with --mask none: remove it, or pass --mask causal, sliding_window "
-                      "or chunked"});
+  if (is_given(command, "--alignment") && tensor.empty() && command.mask == "none" && prepared.alibi_slopes.empty()) {
+    const std::string stated = is_given(command, "--mask") ? "" : stated_by(command);
+    faults.push_back({"--alignment", fmt::format("has no effect with --mask none{}: remove it, or pass --mask causal, "
+                                                 "sliding_window or chunked",
+                                                 stated)});
   }
   for (const char* option : {"--mask", "--alignment"}) {
-    if (tensor.empty() || !is_given(option)) continue;
+    if (tensor.empty() || !is_given(command, option)) continue;
     faults.push_back({option, fmt::format("has no effect with {0}, which states the keys of each query: remove it, or "
                                           "pass --ignore {0}",
                                           tensor)});
   }
-  if (!faults.empty()) throw InputError("command line", std::move(faults));
+  throw_if_any(std::move(faults));
 }
 
 int over_tensors(const GoldenCommand& given) {
   const auto chosen = given_layout(given.layout, "--layout");
+  // Before the file is read, which may be large, unless there may be faults of the mask too, which it may state.
+  if (chosen && options_idle_in_mask(given, false).empty()) throw_if_any(options_idle_in_layout(given, *chosen));
   const golden::Bundle bundle = open_bundle(*given.input);
   golden::LayoutOptions options = layout_of_input(bundle, given.layout, chosen, *given.input, "--layout");
   const bool has_conventions = golden::states_conventions(bundle);
   const GoldenCommand command = has_conventions ? with_manifest(given, options) : given;
-  refuse_idle_options(command, options, has_conventions);
+  std::vector<Fault> idle = options_idle_in_mask(command, has_conventions);
+  std::ranges::copy(options_idle_in_layout(command, options), std::back_inserter(idle));
+  throw_if_any(std::move(idle));
   options = layout_options(command, std::move(options));
   const golden::PreparedProblem prepared = prepare(command, bundle, options);
   refuse_options_of_other_tensors(command, prepared);
@@ -456,10 +481,9 @@ void add_golden(CLI::App& app, Action& chosen) {
       ->capture_default_str()
       ->group(own);
   golden
-      ->add_flag(
-          "--outputs-only", command->outputs_only,
-          "Write o and lse alone, in half the time or less: to compare them in your own way. kvscope verify needs "
-          "the terms of the error bound, which are then left out")
+      ->add_flag("--outputs-only", command->outputs_only,
+                 "Write o and lse alone, which takes less time: to compare them in your own way. kvscope verify needs "
+                 "the terms of the error bound, which are then left out")
       ->group(own);
   add_axes(*golden, command->layout, own);
   golden->add_option("--mask", command->mask, "Which keys a query sees")

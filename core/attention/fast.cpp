@@ -16,6 +16,8 @@ namespace {
 constexpr double kFloatUnit = 0x1p-24;
 constexpr double kSecondOrder = 1.01;  // products of errors, for up to 2^16 additions
 constexpr double kWeightError = 3 * kFloatUnit * kSecondOrder;
+constexpr double kScoreError = 10 * 0x1p-53 * kSecondOrder;  // times |score|, with ALiBi and biases, in double
+constexpr double kLargestScore = 0x1p29;                     // that error would exceed those of floats
 constexpr double kSmallest = 0x1p-32;  // of sum p |v|: squares of the products are then in float's normal range
 
 // Roundings of an element that is decoded to float.
@@ -83,6 +85,7 @@ class FastRun {
     for (std::int64_t kv_head = 0; kv_head < p_.k.heads; ++kv_head) {
       if (!std::isfinite(fast_.largest_key(kv_head))) return false;
     }
+    if (!(largest_score() < kLargestScore)) return false;
     return terms_ == Terms::computed ? floats_hold_terms(first, last) : floats_hold_output(first, last);
   }
 
@@ -126,12 +129,20 @@ class FastRun {
     }
   }
 
+  // Of a score while options are added to it. ALiBi and a bias may cancel each other.
+  double largest_score() const {
+    double slope = 0;
+    for (const double of_head : p_.options.alibi_slopes) slope = std::max(slope, std::fabs(of_head));
+    const std::int64_t most_keys = *std::ranges::max_element(p_.key_lengths);
+    return fast_.largest_score() + slope * static_cast<double>(most_keys + p_.total_queries());
+  }
+
   void write_errors(std::int64_t row, std::int64_t queries) {
     const std::int64_t group = p_.query_heads / p_.k.heads;
+    const double added = kScoreError * largest_score() + kWeightError;
     for (std::int64_t query = 0; query < queries; ++query) {
       for (std::int64_t head = 0; head < p_.query_heads; ++head) {
-        const double error =
-            score_factor_ * fast_.query_norm(query, head) * fast_.largest_key(head / group) + kWeightError;
+        const double error = score_factor_ * fast_.query_norm(query, head) * fast_.largest_key(head / group) + added;
         result_.score_error(row + query, head) = error;
         if (terms_ == Terms::computed) continue;
         o_error_(row + query, head) =

@@ -43,7 +43,7 @@ struct Result {
   double sum_error = 0;
 };
 
-// The output alone: half the work or less, but no candidate can be judged with it.
+// The output alone, which takes less work; no candidate can be judged with it.
 struct Output {
   xt::xtensor<double, 3> o;    // [query, query_head, value_dim]
   xt::xtensor<double, 2> lse;  // [query, query_head], as of Result

@@ -161,6 +161,10 @@ bool holds_only_inputs(const Bundle& bundle) {
   return text(&bundle.manifest, "holds") == "inputs";
 }
 
+bool holds_only_output(const Bundle& bundle) {
+  return text(&bundle.manifest, "holds") == "output";
+}
+
 Bundle inputs_bundle(const Bundle& tensors, const PreparedProblem& prepared, const LayoutOptions& options,
                      std::string_view producer) {
   Bundle bundle{tensors.tensors, {}};
@@ -187,7 +191,7 @@ std::string golden_name_of(std::string_view inputs_name) {
 }
 
 void check_has_answer(const Bundle& golden, std::string_view golden_name, std::string_view candidate_name) {
-  if (text(&golden.manifest, "holds") == "output") {
+  if (holds_only_output(golden)) {
     throw InputError(
         golden_name, "",
         "holds the output alone, without the terms that the error bound is made of: make the golden without "

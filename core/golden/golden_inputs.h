@@ -41,8 +41,9 @@ namespace kvscope::golden {
 // InputError naming `source` when the manifest does not state them: the golden was made by another program.
 [[nodiscard]] LayoutOptions layout_options_of(const Bundle& golden, std::string_view source);
 
-// Whether the bundle holds inputs without expected values.
+// Whether the bundle holds inputs without expected values, or the output alone (golden_bundle.h).
 [[nodiscard]] bool holds_only_inputs(const Bundle& bundle);
+[[nodiscard]] bool holds_only_output(const Bundle& bundle);
 
 // `tensors` with a manifest that states how to read them; tensors of `options.ignore` and expected values are left out.
 // `prepared` is prepare_problem's result for the same tensors and options.

@@ -579,6 +579,8 @@ IDLE = [
     ("accuracy of no output", IN, ON_NHD + " --inputs-only --accuracy fast",
      ["command line: --accuracy: has no effect with --inputs-only: remove it, or pass it when you compute the golden "
       "output"]),
+    ("an idle option beside a file that is not there", {}, "golden --input in.npz --layout nhd --value-size 4 --out g.npz",
+     ["command line: --value-size: has no effect with --layout nhd: remove it, or pass --layout mla or --layout max"]),
     ("output of no output", IN, ON_NHD + " --inputs-only --outputs-only",
      ["command line: --outputs-only: has no effect with --inputs-only: remove it, or pass it when you compute the golden "
       "output"]),

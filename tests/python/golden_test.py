@@ -60,6 +60,10 @@ def test_attention_has_the_faults_of_golden():
         kv.attention(3)
     with pytest.raises(kv.InputError, match="the golden is Attention: pass the result of kv.golden"):
         kv.verify(np.zeros((4, 4, 8), np.float32), kv.attention(problem()))
+    with pytest.raises(kv.InputError, match="out is Attention: pass the kernel's output as an array"):
+        kv.verify(kv.attention(problem()), kv.golden(problem()))
+    one = kv.attention(problem())
+    assert one == one and len({one, kv.attention(problem())}) == 2
     q, cache, table, lengths = inputs()
     q[0, 0, 0] = np.nan
     with pytest.warns(kv.NonFiniteWarning, match="1 of 16 rows of o are NaN"):

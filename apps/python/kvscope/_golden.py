@@ -72,7 +72,7 @@ def golden(problem: Problem, *, accuracy: str = "strict") -> Golden:
     return Golden(problem, _computed(_core.golden, problem, accuracy))
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Attention:
     """An output alone, in double, as arrays of the kind that the problem's tensors had: to compare in your own way.
 
@@ -91,8 +91,8 @@ class Attention:
 
 
 def attention(problem: Problem, *, accuracy: str = "strict") -> Attention:
-    """Computes o and lse alone, in half the time of kv.golden or less and with the same bits. verify, diagnose and
-    assert_close need kv.golden: their bounds are made of what this leaves out."""
+    """Computes o and lse alone, sooner than kv.golden and, with accuracy="strict", with the same bits. verify, diagnose
+    and assert_close need kv.golden: their bounds are made of what this leaves out."""
     computed = _computed(_core.attention, problem, accuracy)
     return Attention(*(from_bundle(computed, name, problem._kind) for name in ("o", "lse", "o_error", "lse_error")))
 
@@ -202,7 +202,7 @@ def _judge(out: Any, g: Golden, lse: Any, dtype: str | None, options: dict[str, 
     check_names("a verdict", options, (*ROUNDING, "profile"))
     if options.get("profile") not in (None, *_core.profile_names()):
         raise InputError(f"profile is {options['profile']!r}: pass one of {', '.join(_core.profile_names())}")
-    if out is None or isinstance(out, (dict, tuple, str, Golden)):
+    if out is None or isinstance(out, (dict, tuple, str, Golden, Attention)):
         raise InputError(f"out is {type(out).__name__}: pass the kernel's output as an array, and its lse as lse=")
     array = readable("out", out, dtype)
     if array.dtype not in ("f64", "f32", "f16", "bf16"):

@@ -43,7 +43,7 @@ inline double canonical_nan(double x) {
 }
 
 // What is computed beside `o` and `lse`: the terms of the bound (result.h), or nothing. The bits of `o` and `lse` are
-// the same, if the same instruction set computes them.
+// the same.
 enum class Terms : std::uint8_t { computed, left_out };
 
 // All zero, in the shapes of a result of `problem`; terms that are left out are empty.
@@ -126,11 +126,12 @@ class QueryBlock {
     write();
   }
 
-  // Of the last run, for the fast path: the largest |k| of a KV head, its largest |v| if there are no terms, the |q| of
-  // a row, and whether the weights of all rows are 0 or in the normal range of float.
+  // Of the last run, for the fast path: the largest |k| of a KV head, its largest |v| if there are no terms, the largest
+  // |score| of all rows, the |q| of a row, and whether the weights of all rows are 0 or in the normal range of float.
   [[nodiscard]] double largest_key(std::int64_t kv_head) const {
     return std::sqrt(k_squares_[static_cast<std::size_t>(kv_head)].value());
   }
+  [[nodiscard]] double largest_score() const { return largest_score_; }
   [[nodiscard]] double largest_value(std::int64_t kv_head) const { return largest_[static_cast<std::size_t>(kv_head)]; }
   [[nodiscard]] double query_norm(std::int64_t query, std::int64_t head) const {
     double sum = 0;
@@ -152,7 +153,7 @@ class QueryBlock {
     const std::int64_t heads = p_.query_heads;
     const std::int64_t size = p_.k.head_size;
     fill(q_, T{0}, queries_ * heads, k_padded_);
-    lowest_ = 0;
+    lowest_ = largest_score_ = 0;
     const std::byte* source = p_.q + result_row(0) * heads * size * size_of(p_.q_dtype);
     for (std::int64_t row = 0; row < queries_ * heads; ++row) {
       RowReader::widen(kernels_, p_.q_dtype, source + row * size * size_of(p_.q_dtype), size, &q_(row, 0));
@@ -275,6 +276,7 @@ class QueryBlock {
     if (sink) largest = std::max(largest, p_.options.sinks.data()[head]);
 
     lowest_ = std::min(lowest_, scan.smallest - largest);
+    largest_score_ = std::max(largest_score_, scan.magnitude);
     const WeightSums sums = weigh(s, largest, weights);
     double sum = sums.row_sum;
     if (sink) sum += portable_exp(p_.options.sinks.data()[head] - largest);
@@ -580,8 +582,8 @@ class QueryBlock {
   std::vector<const std::byte*> decoded_;  // [key] rows of keys_ or values_
   const RowKernels* k_loops_ = nullptr;    // null if rows are decoded first, as v_loops_
   const RowKernels* v_loops_ = nullptr;
+  double largest_score_ = 0;
   double lowest_ = 0;                        // the lowest score less its row's maximum
-  std::vector<std::size_t> shown_;           // places of the keys of one row that its biases do not hide
   std::vector<double> products_;             // of one score, for rows with small scores
   std::vector<double> largest_;              // [kv_head] the largest |v|; -1: not measured; fast path or terms only
   std::vector<LargestLanes> largest_lanes_;  // [kv_head] what the sums of V found of it

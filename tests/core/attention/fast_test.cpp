@@ -298,6 +298,47 @@ TEST(LargestLanes, TheLargestOfAllLanesAndInfinityForNaN) {
   EXPECT_EQ(with_nan.value(), INFINITY);
 }
 
+// Scores and biases are added in double, by both paths, and round in proportion to their sum. Biases so large that this
+// would exceed the errors of floats are left to the reference.
+TEST(FastReference, StaysWithinItsStatedErrorForLargeBiases) {
+  for (const double size : {0x1p20, 0x1p28, -0x1p28, 0x1p36}) {
+    Spec spec = uneven();
+    spec.lengths = {30};
+    spec.queries = {600};
+    spec.options.mask = MaskKind::none;
+    spec.slopes.assign(12, 0.25);
+    PagedCase c(spec);
+    const Result plain = fast_reference(c.problem);
+    std::vector<double> biases(30);
+    for (std::size_t t = 0; t < biases.size(); ++t) {
+      // Positive, because engines hide keys by biases of -10000 and less.
+      biases[t] = std::fabs(size) + (size < 0 ? 3.0 : 0.0) + static_cast<double>(t % 7) / 3;
+    }
+    c.problem.options.bias.data = reinterpret_cast<const std::byte*>(biases.data());
+    c.problem.options.bias.dtype = DType::f64;
+    const Result want = reference(c.problem), have = fast_reference(c.problem);
+    const Output output = fast_output(c.problem);
+    EXPECT_EQ(output.o, have.o);
+    const bool strict = size == 0x1p36;
+    for (std::size_t query = 0; query < want.o.shape(0); ++query) {
+      for (std::size_t head = 0; head < want.o.shape(1); ++head) {
+        const double stated = have.score_error(query, head);
+        EXPECT_EQ(stated == 0, strict) << size;
+        if (!strict) {
+          const double added = stated - plain.score_error(query, head);
+          EXPECT_NEAR(added, 10 * 0x1p-53 * std::fabs(size), 1e-6 * std::fabs(size) * 0x1p-28);
+          EXPECT_GE(added, 10 * 0x1p-53 * std::fabs(size));
+        }
+        EXPECT_LE(std::fabs(have.lse(query, head) - want.lse(query, head)), stated) << size << ' ' << query;
+        EXPECT_EQ(output.lse_error(query, head), stated);
+        for (std::size_t dim = 0; dim < want.o.shape(2); ++dim) {
+          EXPECT_LE(std::fabs(output.o(query, head, dim) - want.o(query, head, dim)), output.o_error(query, head));
+        }
+      }
+    }
+  }
+}
+
 // Sums over the keys do not grow: a double takes them every 64 keys.
 TEST(FastReference, StaysWithinItsStatedErrorForLongRows) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
