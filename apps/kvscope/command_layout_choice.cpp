@@ -63,8 +63,18 @@ bool is_undescribed(const golden::Bundle& bundle, const std::string& layout) {
   return golden::find_layout(layout) == nullptr && (inputs == nullptr || inputs->find("layout") == nullptr);
 }
 
-bool same_layout(const golden::LayoutOptions& a, const golden::LayoutOptions& b) {
-  return golden::to_json(golden::layout_of(a)) == golden::to_json(golden::layout_of(b));
+// Whether the layouts are the same, or the manifest states one of the forms of the given one: convert writes the form
+// of a result whose shapes fit several.
+bool is_layout_or_form(const golden::LayoutOptions& stated, const golden::LayoutOptions& given) {
+  const golden::LayoutDescription& one = golden::layout_of(stated);
+  golden::LayoutDescription all = golden::layout_of(given);
+  const json::Value text = golden::to_json(one);
+  if (text == golden::to_json(all)) return true;
+  const std::vector<golden::CacheForm> forms = std::move(all.forms);
+  return one.forms.size() == 1 && std::ranges::any_of(forms, [&](const golden::CacheForm& form) {
+           all.forms = {form};
+           return text == golden::to_json(all);
+         });
 }
 
 std::string type_text(const golden::LayoutOptions& options) {
@@ -255,7 +265,7 @@ golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const Layout
     const std::string& layout = *bundle.manifest.find("layout")->as_string();
     // Earlier versions of convert did not write the description of a layout that is not a named one.
     if (given->layout == layout && is_undescribed(bundle, layout)) return *given;
-    if (is_undescribed(bundle, layout) || !same_layout(*given, golden::stated_options(bundle, file))) {
+    if (is_undescribed(bundle, layout) || !is_layout_or_form(golden::stated_options(bundle, file), *given)) {
       const bool axes = choice.layout.empty();
       throw InputError(
           "command line", axes ? "--axes" : option,

@@ -287,6 +287,40 @@ class Pairs(program.FolderTest):
         np.savez(self.path("a.npz"), **{name: array for name, array in arrays.items() if "scale" not in name})
         self.equal_or_refused("vllm_legacy", "keeps runs of whole bytes, the input has elements of 4 bits", None, *options)
 
+    def test_small_pools_are_read_as_they_were_written(self):
+        """A pool of 2 blocks has the shape [2, 2, P, H, D], with K and V on either of the first axes."""
+        rng = np.random.default_rng(10)
+        for blocks in (1, 2, 3):
+            k, v = rng.standard_normal((2, blocks, 4, 2, 16)).astype(np.float32)
+            tokens = 4 * blocks - 1
+            np.savez(self.path("a.npz"), k_cache=k, v_cache=v, q=rng.standard_normal((1, 4, 16)).astype(np.float32),
+                     block_table=np.arange(blocks, dtype=np.int32)[None, ::-1], cache_seqlens=np.array([tokens], np.int32))
+            want = self.golden("a.npz", "--layout", "nhd")
+            rows = [pool[::-1].reshape(-1, 2, 16)[:tokens].astype(float) for pool in (k, v)]
+            expected = attention(self.load("a.npz")["q"], rows[:1], rows[1:], [1], 0.25)
+            for found, one in zip(want, expected):
+                np.testing.assert_allclose(np.frombuffer(found).reshape(one.shape), one, rtol=1e-12, atol=1e-13)
+            for target in NAMES:
+                with self.subTest(blocks=blocks, target=target):
+                    if target == "flashmla_sparse":
+                        continue  # no layout for tokens of sequences: test_packed_rows_and_sparse_indices
+                    self.equal_or_refused(target, plain_reason(target), want)
+                    if plain_reason(target) or blocks != 2:
+                        continue
+                    # The name of the layout is no contradiction, and another one is.
+                    self.assertEqual(self.golden("b.npz", "--layout", target), want)
+                    done = kvscope("lint", "b.npz", cwd=self.folder)
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                    other = "mla" if target != "mla" else "nhd"
+                    done = kvscope("golden", "--input", "b.npz", "--layout", other, "--out", "o.npz", cwd=self.folder)
+                    self.assertEqual(done.returncode, 2)
+                    self.assertIn(f"states layout '{target}': leave the option out", done.stderr)
+                    if target in ("vllm", "vllm_hnd"):  # the described form is one of this layout
+                        for axes in ("[block, slot, kv, head, dim]", "[block, kv, dim, head, slot]"):
+                            done = kvscope("golden", "--input", "b.npz", "--axes", f"kv={axes}", "--out", "o.npz", cwd=self.folder)
+                            self.assertEqual(done.returncode, 2)
+                            self.assertIn("--axes: describes another layout", done.stderr)
+
     def test_flat_storage_is_written_where_the_cache_has_its_sizes(self):
         cache = Cache(6, "f32")
         n, p, h, d = cache.blocks, cache.page, cache.heads, cache.size
