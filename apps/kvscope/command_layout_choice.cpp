@@ -63,8 +63,41 @@ bool is_undescribed(const golden::Bundle& bundle, const std::string& layout) {
   return golden::find_layout(layout) == nullptr && (inputs == nullptr || inputs->find("layout") == nullptr);
 }
 
-bool same_layout(const golden::LayoutOptions& a, const golden::LayoutOptions& b) {
-  return golden::to_json(golden::layout_of(a)) == golden::to_json(golden::layout_of(b));
+// Whether the layouts are the same, or the manifest states one of the forms of the given one: convert writes the form
+// of a result whose shapes fit several.
+bool is_layout_or_form(const golden::LayoutOptions& stated, const golden::LayoutOptions& given) {
+  const golden::LayoutDescription& one = golden::layout_of(stated);
+  golden::LayoutDescription all = golden::layout_of(given);
+  const json::Value text = golden::to_json(one);
+  if (text == golden::to_json(all)) return true;
+  const std::vector<golden::CacheForm> forms = std::exchange(all.forms, {});
+  return one.forms.size() == 1 && std::ranges::any_of(forms, [&](const golden::CacheForm& form) {
+           all.forms = {form};
+           return text == golden::to_json(all);
+         });
+}
+
+bool share_a_name(const golden::CacheTensor& a, const golden::CacheTensor& b) {
+  const auto has = [&](const std::string& name) { return name == b.name || std::ranges::count(b.also, name) > 0; };
+  return has(a.name) || std::ranges::any_of(a.also, has);
+}
+
+// The form of the stated layout whose tensors have the axes of --axes: no contradiction, and an answer to which of
+// several forms a file of an earlier convert has.
+const golden::CacheForm* form_with_axes(const golden::LayoutDescription& stated, const golden::CacheForm& given) {
+  const auto is_given = [&](const golden::CacheTensor& tensor) {
+    return tensor.holds_scales() || std::ranges::any_of(given.tensors, [&](const golden::CacheTensor& other) {
+             return other.holds == tensor.holds && other.axes == tensor.axes && tensor.strides.empty() &&
+                    tensor.row.empty() && share_a_name(tensor, other);
+           });
+  };
+  const auto found = std::ranges::find_if(stated.forms, [&](const golden::CacheForm& form) {
+    const auto scales = std::ranges::count_if(form.tensors, &golden::CacheTensor::holds_scales);
+    return form.values_in_keys == given.values_in_keys &&
+           form.tensors.size() - static_cast<std::size_t>(scales) == given.tensors.size() &&
+           std::ranges::all_of(form.tensors, is_given);
+  });
+  return found == stated.forms.end() ? nullptr : &*found;
 }
 
 std::string type_text(const golden::LayoutOptions& options) {
@@ -129,10 +162,18 @@ void add_sizes(const LayoutChoice& given, const golden::Bundle& bundle, const st
     if (*there && **there != **here) contradiction(option, **here, **there);
     *there = *here;
   }
-  for (const auto& [option, here, there] : {std::tuple{"--k-scales", &given.k_scales, &stated.k_scale_order},
-                                            {"--v-scales", &given.v_scales, &stated.v_scale_order}}) {
+  for (const auto& [option, of_v, here, there] :
+       {std::tuple{"--k-scales", false, &given.k_scales, &stated.k_scale_order},
+        {"--v-scales", true, &given.v_scales, &stated.v_scale_order}}) {
     if (!*here) continue;
     const golden::ScaleOrder order = *golden::scale_order_from_name(**here);
+    if (!golden::has_block_scales(bundle, stated, of_v)) {
+      if (order != golden::ScaleOrder::linear) {
+        faults.push_back({option, fmt::format("is {}, but '{}' has no block scales of {}: leave the option out", **here,
+                                              file, of_v ? "V" : "K")});
+      }
+      continue;
+    }
     if (is_complete && order != *there) contradiction(option, **here, golden::name(*there));
     *there = order;
   }
@@ -255,8 +296,18 @@ golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const Layout
     const std::string& layout = *bundle.manifest.find("layout")->as_string();
     // Earlier versions of convert did not write the description of a layout that is not a named one.
     if (given->layout == layout && is_undescribed(bundle, layout)) return *given;
-    if (is_undescribed(bundle, layout) || !same_layout(*given, golden::stated_options(bundle, file))) {
-      const bool axes = choice.layout.empty();
+    const bool axes = choice.layout.empty();
+    if (axes && !is_undescribed(bundle, layout)) {
+      golden::LayoutOptions stated = golden::stated_options(bundle, file);
+      golden::LayoutDescription one = golden::layout_of(stated);
+      if (const golden::CacheForm* form = form_with_axes(one, given->description->forms.front())) {
+        one.forms = {golden::CacheForm(*form)};
+        stated.description = std::make_shared<golden::LayoutDescription>(std::move(one));
+        add_sizes(choice, bundle, file, stated);
+        return stated;
+      }
+    }
+    if (is_undescribed(bundle, layout) || !is_layout_or_form(golden::stated_options(bundle, file), *given)) {
       throw InputError(
           "command line", axes ? "--axes" : option,
           fmt::format("{}, but the manifest of '{}' states layout '{}': leave the option out. If the manifest is "

@@ -12,7 +12,8 @@ import numpy as np
 
 sys.dont_write_bytecode = True
 import program  # noqa: E402
-from engine_layouts import CHUNKS, LAYOUTS, MLA, MLA_CHUNKS, Cache, block_table, two  # noqa: E402
+from engine_layouts import (CHUNKS, E2M1, E4M3, LAYOUTS, MLA, MLA_CHUNKS, Cache, attention, block_table,  # noqa: E402
+                            two)
 from program import kvscope  # noqa: E402
 
 ONE_SEQUENCE = set(CHUNKS) | set(MLA_CHUNKS)
@@ -27,6 +28,14 @@ APART = {name: block_table((table, "seq_lens"), *two(k, v, order, order))
              ("vllm_hnd", "block_table", "key_cache", "value_cache", (0, 2, 1, 3)),
              ("flashinfer_trtllm", "block_tables", "k_cache", "v_cache", (0, 2, 1, 3))]} | {
                  "sglang_req": LAYOUTS["sglang_req"]}
+# The last axis of K or V is not that of a head's elements, so that no axis can become that of the scales of a head.
+NO_BLOCK_SCALES = {"vllm_legacy", "vllm_diffkv", *CHUNKS}
+NO_PLACE = "has no place for block scales{}, which the input has"
+
+
+def layout_file(k, v):
+    return {"forms": [{"tensors": [{"name": "k_cache", "holds": "k", "axes": k}, {"name": "v_cache", "holds": "v", "axes": v}]}],
+            "table": {"form": "blocks", "tensors": {"table": ["block_table"], "lengths": ["cache_seqlens"]}}}
 
 
 def plain_reason(target):
@@ -169,6 +178,148 @@ class Pairs(program.FolderTest):
                         names = set(self.load("b.npz"))
                         self.assertTrue({"k_scale", "v_scale"} <= names and "kv_scale" not in names, names)
                         np.testing.assert_array_equal(o_of("b.npz", target), want)
+
+    def golden(self, name, *options):
+        """Bytes of o and lse."""
+        done = kvscope("golden", "--input", name, "--out", "o.npz", *options, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        arrays = self.load("o.npz")
+        return arrays["o"].tobytes(), arrays["lse"].tobytes()
+
+    def equal_or_refused(self, target, reason, want, *options):
+        """Converts a.npz: the result has the golden, in its layout and back in the first one, or there is no file."""
+        out = self.path("b.npz")
+        if os.path.exists(out):
+            os.remove(out)
+        done = self.convert("a.npz", "nhd", target, "b.npz", *options)
+        if reason:
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertEqual(done.stderr, f"kvscope: a.npz: --to: layout '{target.removesuffix('.json')}' {reason}\n")
+            self.assertFalse(os.path.exists(out))
+            return
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.golden("b.npz"), want)
+        done = kvscope("convert", "b.npz", "--to", "nhd", "--out", "back.npz", cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.golden("back.npz"), want)
+
+    def block_scaled(self, kind, n=5):
+        """A cache in layout nhd with a scale for each 16 elements of a head, e4m3 with scales of f32, or NVFP4, and its
+        values in double precision."""
+        rng = np.random.default_rng(8)
+        shape, lengths = (2, n, 4, 2, 64), np.array([6], np.int32)
+        if kind == "nvfp4":
+            codes, scales = rng.integers(0, 16, shape), rng.integers(0x30, 0x48, (*shape[:-1], 4)).astype(np.uint8)
+            stored = (codes[..., ::2] | codes[..., 1::2] << 4).astype(np.uint8)
+            values, ending, options = E2M1[codes] * np.repeat(E4M3[scales], 16, -1), "_e4m3", ["--cache-dtype", "e2m1"]
+            names = ("k_cache", "v_cache")
+        else:
+            stored, scales = rng.integers(0, 0x50, shape).astype(np.uint8), rng.uniform(0.05, 1, (*shape[:-1], 4)).astype(np.float32)
+            values, ending, options = E4M3[stored] * np.repeat(scales.astype(float), 16, -1), "", []
+            names = ("k_cache_e4m3", "v_cache_e4m3")
+        arrays = {names[0]: stored[0], names[1]: stored[1], "k_block_scale" + ending: scales[0],
+                  "v_block_scale" + ending: scales[1], "block_table": np.array([[3, 1]], np.int32), "cache_seqlens": lengths,
+                  "q": rng.standard_normal((1, 4, 64)).astype(np.float32)}
+        return arrays, values, options
+
+    def test_block_scales_are_kept_or_refused(self):
+        for name, k, v in [("turned.json", "[block, head, dim, slot]", "[block, head, dim, slot]"),
+                           ("k_turned.json", "[block, head, dim, slot]", "[block, head, slot, dim]"),
+                           ("v_turned.json", "[block, head, slot, dim]", "[block, head, dim, slot]"),
+                           ("straight.json", "[head, block, slot, dim]", "[head, block, slot, dim]")]:
+            program.write_json(self.path(name), layout_file(k, v))
+        reasons = {"turned.json": NO_PLACE.format(""), "k_turned.json": NO_PLACE.format(" of K"),
+                   "v_turned.json": NO_PLACE.format(" of V"), "straight.json": ""}
+        for name in NAMES:
+            reasons[name] = NO_PLACE.format("") if name in NO_BLOCK_SCALES else plain_reason(name)
+        del reasons["flashmla_sparse"]  # refused as the list of keys that it is
+        for kind in ("e4m3", "nvfp4"):
+            arrays, values, options = self.block_scaled(kind)
+            np.savez(self.path("a.npz"), **arrays)
+            want = self.golden("a.npz", "--layout", "nhd", *options)
+            rows = [pool[[3, 3, 3, 3, 1, 1], [0, 1, 2, 3, 0, 1]] for pool in values]
+            for found, expected in zip(want, attention(arrays["q"], rows[:1], rows[1:], [1], 0.125)):
+                np.testing.assert_allclose(np.frombuffer(found).reshape(expected.shape), expected, rtol=1e-11, atol=1e-12)
+            for target, reason in reasons.items():
+                with self.subTest(kind=kind, target=target):
+                    self.equal_or_refused(target, reason, want, *options)
+
+    def test_block_scales_of_k_or_v_alone(self):
+        arrays, _, _ = self.block_scaled("e4m3")
+        program.write_json(self.path("v_turned.json"), layout_file("[block, head, slot, dim]", "[block, head, dim, slot]"))
+        program.write_json(self.path("k_turned.json"), layout_file("[block, head, dim, slot]", "[block, head, slot, dim]"))
+        for side, other in ("kv", "vk"):
+            np.savez(self.path("a.npz"), **{name: array for name, array in arrays.items() if name != f"{other}_block_scale"})
+            want = self.golden("a.npz", "--layout", "nhd")
+            alone = f"holds the block scales of K and V in one tensor, the input has those of {side.upper()} alone"
+            for target, reason in [("hnd", ""), ("vllm", ""), ("flashinfer_trtllm", ""), ("sglang", ""), ("dense", ""),
+                                   (f"{other}_turned.json", ""), (f"{side}_turned.json", NO_PLACE.format(f" of {side.upper()}")),
+                                   ("flashinfer", ""), ("max", alone), ("trtllm", alone), ("mlc", alone),
+                                   *[(name, NO_PLACE.format(f" of {side.upper()}")) for name in sorted(NO_BLOCK_SCALES)]]:
+                with self.subTest(side=side, target=target):
+                    self.equal_or_refused(target, reason, want)
+
+    def test_block_scales_of_two_kinds_in_one_tensor(self):
+        arrays, _, _ = self.block_scaled("e4m3")
+        kinds = {"groups": (arrays["v_block_scale"][..., :2], "f32 for each 16 elements of K and f32 for each 32 of V"),
+                 "types": (arrays["v_block_scale"].astype(np.float16), "f32 for each 16 elements of K and f16 for each 16 of V")}
+        for kind, (scales, counted) in kinds.items():
+            np.savez(self.path("a.npz"), **{**arrays, "v_block_scale": scales})
+            want = self.golden("a.npz", "--layout", "nhd")
+            for target in ("hnd", "sglang", "flashinfer_hnd", "max", "mlc"):
+                with self.subTest(kind=kind, target=target):
+                    apart = target not in ("max", "mlc")
+                    self.equal_or_refused(target, "" if apart else "holds the block scales of K and V in one tensor, the input has "
+                                          + counted, want)
+
+    def test_v_with_block_scales_is_no_part_of_k(self):
+        """V is the first elements of K, but its scales are its own."""
+        rng = np.random.default_rng(9)
+        rows = rng.integers(0, 0x50, (5, 4, 1, 64)).astype(np.uint8)
+        np.savez(self.path("a.npz"), k_cache_e4m3=rows, v_cache_e4m3=rows, block_table=np.array([[3, 1]], np.int32),
+                 cache_seqlens=np.array([6], np.int32), v_block_scale=rng.uniform(0.05, 1, (5, 4, 1, 4)).astype(np.float32))
+        for target in ("mla", "sglang_mla", "lmcache_mla"):
+            with self.subTest(target=target):
+                self.equal_or_refused(target, NO_PLACE.format(" of V"), None)
+
+    def test_elements_of_4_bits_have_no_runs(self):
+        arrays, _, options = self.block_scaled("nvfp4")
+        np.savez(self.path("a.npz"), **{name: array for name, array in arrays.items() if "scale" not in name})
+        self.equal_or_refused("vllm_legacy", "keeps runs of whole bytes, the input has elements of 4 bits", None, *options)
+
+    def test_small_pools_are_read_as_they_were_written(self):
+        """A pool of 2 blocks has the shape [2, 2, P, H, D], with K and V on either of the first axes."""
+        rng = np.random.default_rng(10)
+        for blocks in (1, 2, 3):
+            k, v = rng.standard_normal((2, blocks, 4, 2, 16)).astype(np.float32)
+            tokens = 4 * blocks - 1
+            np.savez(self.path("a.npz"), k_cache=k, v_cache=v, q=rng.standard_normal((1, 4, 16)).astype(np.float32),
+                     block_table=np.arange(blocks, dtype=np.int32)[None, ::-1], cache_seqlens=np.array([tokens], np.int32))
+            want = self.golden("a.npz", "--layout", "nhd")
+            rows = [pool[::-1].reshape(-1, 2, 16)[:tokens].astype(float) for pool in (k, v)]
+            expected = attention(self.load("a.npz")["q"], rows[:1], rows[1:], [1], 0.25)
+            for found, one in zip(want, expected):
+                np.testing.assert_allclose(np.frombuffer(found).reshape(one.shape), one, rtol=1e-12, atol=1e-13)
+            for target in NAMES:
+                with self.subTest(blocks=blocks, target=target):
+                    if target == "flashmla_sparse":
+                        continue  # no layout for tokens of sequences: test_packed_rows_and_sparse_indices
+                    self.equal_or_refused(target, plain_reason(target), want)
+                    if plain_reason(target) or blocks != 2:
+                        continue
+                    # The name of the layout is no contradiction, and another one is.
+                    self.assertEqual(self.golden("b.npz", "--layout", target), want)
+                    done = kvscope("lint", "b.npz", cwd=self.folder)
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                    other = "mla" if target != "mla" else "nhd"
+                    done = kvscope("golden", "--input", "b.npz", "--layout", other, "--out", "o.npz", cwd=self.folder)
+                    self.assertEqual(done.returncode, 2)
+                    self.assertIn(f"states layout '{target}': leave the option out", done.stderr)
+                    if target in ("vllm", "vllm_hnd"):  # the described form is one of this layout
+                        for axes in ("[block, slot, kv, head, dim]", "[block, kv, dim, head, slot]"):
+                            done = kvscope("golden", "--input", "b.npz", "--axes", f"kv={axes}", "--out", "o.npz", cwd=self.folder)
+                            self.assertEqual(done.returncode, 2)
+                            self.assertIn("--axes: describes another layout", done.stderr)
 
     def test_flat_storage_is_written_where_the_cache_has_its_sizes(self):
         cache = Cache(6, "f32")

@@ -4,10 +4,12 @@ from the help pages, and a new one needs a decision here.
 
     manifest_options_test.py --kvscope PROGRAM
 """
+import json
 import os
 import sys
 import tempfile
 import unittest
+import zipfile
 
 import numpy as np
 
@@ -213,6 +215,64 @@ class Manifests(unittest.TestCase):
                     self.assertEqual(self.refused(*call), "kvscope: command line: --axes: describes another layout, but the "
                                      f"manifest of '{file}' states layout '{layout}': leave the option out. If the manifest is "
                                      "wrong, save the tensors again without it\n")
+
+    def test_the_axes_of_the_stated_layout_are_no_contradiction(self):
+        turned = ["k=[block, head, slot, dim]", "v=[block, slot, head, dim]"]
+        for axes in (HND, HND[::-1]):
+            for call in self.calls("--axes", "nvfp4.npz", axes[0], "--axes", axes[1]):
+                with self.subTest(call=call):
+                    self.run_in(*call)
+            self.assertEqual(self.golden("nvfp4.npz", "--axes", axes[0], "--axes", axes[1]), self.golden("nvfp4.npz"))
+        swapped = [HND[0].replace("k=", "k_cache:v="), HND[1].replace("v=", "v_cache:k=")]
+        for axes in (turned, HND[:1], ["pool:" + HND[0], HND[1]], swapped):
+            options = [word for text in axes for word in ("--axes", text)]
+            with self.subTest(axes=axes):
+                self.assertIn("--axes: describes another layout, but the manifest of 'nvfp4.npz' states layout 'hnd'",
+                              self.refused("golden", "--input", "nvfp4.npz", *options, "--out", "x.npz"))
+
+    def test_axes_choose_one_of_two_forms_of_the_stated_layout(self):
+        """A pool of 2 blocks whose manifest states only the layout, as that of an earlier convert does."""
+        rng = np.random.default_rng(6)
+        k, v = rng.standard_normal((2, 2, 4, 2, 16)).astype(np.float32)
+        arrays = {"block_table": np.array([[1, 0]], np.int32), "cache_seqlens": np.array([7], np.int32),
+                  "q": rng.standard_normal((1, HQ, 16)).astype(np.float32)}
+        # Block b of K and V, read as K and V of a pool: K has the two of block 0.
+        self.save("blocks_first.npz", {**arrays, "k_cache": k, "v_cache": v})
+        self.save("pair_first.npz", {**arrays, "k_cache": np.stack([k[0], v[0]]), "v_cache": np.stack([k[1], v[1]])})
+        self.convert("blocks_first.npz", "vllm_2.npz", "--from", "nhd", "--to", "vllm")
+        with zipfile.ZipFile(self.path("vllm_2.npz")) as new, zipfile.ZipFile(self.path("two_forms.npz"), "w") as old:
+            for name in new.namelist():
+                data = new.read(name)
+                if name == "manifest.json":
+                    manifest = json.loads(data)
+                    del manifest["inputs"]["layout"], manifest["manifest_crc32"]
+                    data = json.dumps({**manifest, "kvscope_bundle": 1})  # version 1 has no checksum of the manifest
+                old.writestr(name, data)
+        self.assertIn("kv_cache: has shape [2, 2, 4, 2, 16], which is [N, 2, P, H, D] or [2, N, P, H, D]: pass one of them as "
+                      "--axes", self.refused("golden", "--input", "two_forms.npz", "--out", "x.npz"))
+        for plain, axes in [("blocks_first.npz", "kv=[block, kv, slot, head, dim]"),
+                            ("pair_first.npz", "kv=[kv, block, slot, head, dim]")]:
+            with self.subTest(axes=axes):
+                want = self.golden(plain, "--layout", "nhd")
+                self.assertEqual(self.golden("two_forms.npz", "--axes", axes), want)
+                self.convert("two_forms.npz", "hnd_2.npz", "--axes", axes, "--to", "hnd")
+                self.assertEqual(self.golden("hnd_2.npz"), want)
+                self.run_in("golden", "--input", "two_forms.npz", "--axes", axes, "--inputs-only", "--out", "stated_2.npz")
+                self.assertEqual(self.golden("stated_2.npz"), want)
+                self.run_in("lint", "two_forms.npz", "--axes", axes)
+
+    def test_an_order_of_block_scales_that_the_file_does_not_have(self):
+        self.save("k_alone.npz", {name: array for name, array in self.nvfp4.items() if not name.startswith("v_block_scale")})
+        self.convert("k_alone.npz", "k_alone_hnd.npz", "--from", "nhd", "--to", "hnd", "--cache-dtype", "e2m1")
+        for file, options in [("typed.npz", {"--k-scales": "K", "--v-scales": "V"}), ("k_alone_hnd.npz", {"--v-scales": "V"})]:
+            for option, side in options.items():
+                for call in self.calls(option, file, "tiled"):
+                    with self.subTest(call=call):
+                        self.assertEqual(self.refused(*call), f"kvscope: command line: {option}: is tiled, but '{file}' has no "
+                                         f"block scales of {side}: leave the option out\n")
+        self.assertEqual(self.refused("golden", "--input", "k_alone_hnd.npz", "--k-scales", "tiled", "--out", "x.npz"),
+                         "kvscope: command line: --k-scales: is tiled, but the manifest of 'k_alone_hnd.npz' states linear: leave "
+                         "the option out\n")
 
     def test_a_shape_for_a_file_that_has_the_cache(self):
         self.assertEqual(self.refused("lint", "typed.npz", "--cache-shape", "4,2,4,16"),

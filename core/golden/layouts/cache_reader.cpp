@@ -311,6 +311,10 @@ ScaleOrder checked_order(LayoutReader& r, const CacheSizes& sizes, bool is_v) {
 
 }  // namespace
 
+bool fits_several_forms(LayoutReader& r, const LayoutDescription& layout) {
+  return fitting_forms(r, layout).size() > 1;
+}
+
 CacheReading read_cache(LayoutReader& r, const LayoutDescription& layout) {
   const std::int64_t layer = r.options().layer;
   if (layer != 0 && !layout.has_axis("layer")) {

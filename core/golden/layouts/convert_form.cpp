@@ -21,7 +21,7 @@ namespace {
 class FormCheck {
  public:
   FormCheck(const LayoutDescription& to, const FormRequest& request, const CacheForm& form)
-      : to_(to), request_(request), form_(form), have_(request.cache.sizes) {
+      : to_(to), request_(request), form_(form), whole_(with_block_scales(form)), have_(request.cache.sizes) {
     const CacheView& view = request.cache.view;
     separate_ = !request.cache.form.values_in_keys;
     k_type_ = view.k.elements.front().dtype;
@@ -37,7 +37,7 @@ class FormCheck {
   // Empty, or the reason; `passed` counts the checks before it.
   [[nodiscard]] std::string reason(int& passed) {
     for (auto check : {&FormCheck::rows, &FormCheck::heads, &FormCheck::values, &FormCheck::head_sizes,
-                       &FormCheck::parts, &FormCheck::runs, &FormCheck::storage}) {
+                       &FormCheck::parts, &FormCheck::scales, &FormCheck::runs, &FormCheck::storage}) {
       if (std::string found = (this->*check)(); !found.empty()) return found;
       ++passed;
     }
@@ -90,8 +90,41 @@ class FormCheck {
                        have_.value_size);
   }
 
+  // Block scales in tensors of their own; those of packed rows are in the rows.
+  std::string scales() {
+    const CacheForm& from = request_.cache.form;
+    if (!from.tensors.front().row.empty()) return {};
+    const std::vector<CachePiece>&k = request_.cache.view.k.scales, &v = request_.cache.view.v.scales;
+    const auto has_tensor = [&](Holds one) {
+      return std::ranges::any_of(whole_.tensors, [&](const CacheTensor& tensor) {
+        return tensor.holds == one || tensor.holds == Holds::kv_scales;
+      });
+    };
+    const bool lost_k = !k.empty() && !has_tensor(Holds::k_scales);
+    const bool lost_v = !v.empty() && !has_tensor(Holds::v_scales);
+    if (lost_k || lost_v) {
+      return fmt::format("has no place for block scales{}, which the input has", lost_k && lost_v ? ""
+                                                                                 : lost_k         ? " of K"
+                                                                                                  : " of V");
+    }
+    const bool in_one =
+        std::ranges::any_of(whole_.tensors, [](const CacheTensor& tensor) { return tensor.holds == Holds::kv_scales; });
+    if (!in_one || (k.empty() && v.empty())) return {};
+    if (k.empty() || v.empty()) {
+      return fmt::format("holds the block scales of K and V in one tensor, the input has those of {} alone",
+                         k.empty() ? "V" : "K");
+    }
+    if (have_.k_group == have_.v_group && k.front().dtype == v.front().dtype) return {};
+    return fmt::format(
+        "holds the block scales of K and V in one tensor, the input has {} for each {} elements of K and {} for each "
+        "{} "
+        "of V",
+        name(k.front().dtype), have_.k_group, name(v.front().dtype), have_.v_group);
+  }
+
   std::string runs() {
     if (!has("x")) return {};
+    if (bits(k_type_) < 8) return "keeps runs of whole bytes, the input has elements of 4 bits";
     if (sizes.run == 0) {
       sizes.run = std::max<std::int64_t>(to_.run_bytes.value > 0 ? to_.run_bytes.value / size_of(k_type_) : 1, 1);
     }
@@ -139,6 +172,7 @@ class FormCheck {
   const LayoutDescription& to_;
   const FormRequest& request_;
   const CacheForm& form_;
+  CacheForm whole_;  // with its block scales
   CacheSizes have_;
   bool separate_ = true, alike_ = true;
   DType k_type_ = DType::f32, v_type_ = DType::f32;
@@ -158,7 +192,7 @@ ChosenForm choose_form_of(const LayoutDescription& to, const FormRequest& reques
     FormCheck check(to, request, form);
     int passed = 0;
     std::string reason = check.reason(passed);
-    if (reason.empty()) return {with_block_scales(form), check.sizes, {}};
+    if (reason.empty()) return {with_block_scales(form), form, check.sizes, {}};
     if (passed > most) chosen.reason = std::move(reason);
     most = std::max(most, passed);
   }

@@ -175,6 +175,7 @@ class Converter {
     const ChosenForm chosen = choose_form_of(to_, request);
     if (!chosen.reason.empty()) return r_.fault("--to", fmt::format("layout '{}' {}", to_.name, chosen.reason));
     form_ = chosen.form;
+    described_ = chosen.described;
     sizes_ = chosen.sizes;
     for (ScaleOrder* order : {&sizes_.k_order, &sizes_.v_order}) {
       if (want_.page_size % slots_of_run(*order) == 0) continue;
@@ -454,6 +455,13 @@ class Converter {
     made.v_scale_order = sizes_.v_order;
     if (form_.values_in_keys || form_has(form_, "dim+vdim")) made.value_size = cache_.sizes.value_size;
     if (to_.has_axis("head*dim")) made.head_size = cache_.sizes.head_size;
+    // A result that could be read as another form of its layout states the one that it has.
+    LayoutReader reader(result_.bundle, made, to_);
+    if (fits_several_forms(reader, to_)) {
+      LayoutDescription one = to_;
+      one.forms = {described_};
+      made.description = std::make_shared<LayoutDescription>(std::move(one));
+    }
     return made;
   }
 
@@ -483,7 +491,7 @@ class Converter {
   CacheScales scales_;
   std::vector<std::int64_t> queries_;
   TokenMap have_, want_;
-  CacheForm form_;
+  CacheForm form_, described_;
   CacheSizes sizes_;
   std::int64_t layers_ = 1;
   std::vector<Tensor> made_;        // of the form

@@ -15,7 +15,8 @@
 //
 // The manifest of the result states how to read it, as that of a bundle of inputs does (golden_inputs.h): the layout,
 // types and sizes, and the conventions if the input's manifest states them. It has the page size of the input, so that
-// a conversion back finds it.
+// a conversion back finds it. If the tensors fit several forms of the layout, it describes the one that was written:
+// vllm's kv_cache [2, 2, P, H, D] is [N, 2, P, H, D] or [2, N, P, H, D].
 #pragma once
 
 #include <cstdint>

@@ -191,6 +191,18 @@ const LayoutDescription& layout_of(const LayoutOptions& options) {
   return *layout;
 }
 
+bool has_block_scales(const Bundle& bundle, const LayoutOptions& options, bool of_v) {
+  const auto is_given = [&](const CacheTensor& tensor) {
+    const bool is_of_side =
+        tensor.holds == Holds::kv_scales || tensor.holds == (of_v ? Holds::v_scales : Holds::k_scales);
+    const auto in_bundle = [&](const std::string& name) { return bundle.tensors.contains(name); };
+    return is_of_side && (in_bundle(tensor.name) || std::ranges::any_of(tensor.also, in_bundle));
+  };
+  return std::ranges::any_of(layout_of(options).forms, [&](const CacheForm& form) {
+    return std::ranges::any_of(with_block_scales(form).tensors, is_given);
+  });
+}
+
 attention::Problem PreparedProblem::with_given_table() const {
   attention::Problem given = problem;
   for (attention::PagedRows* rows : {&given.k, &given.v}) {

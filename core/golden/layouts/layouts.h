@@ -99,6 +99,9 @@ struct PreparedProblem {
 // The description that the options select. InputError for an unknown name.
 [[nodiscard]] const LayoutDescription& layout_of(const LayoutOptions& options);
 
+// Whether the bundle has a tensor of block scales of K, or of V.
+[[nodiscard]] bool has_block_scales(const Bundle& bundle, const LayoutOptions& options, bool of_v);
+
 // InputError naming `source` with every fault found: tensors missing, unused or given twice, shapes that do not fit
 // each other, entries that would be read and are outside the pool, lengths that need more pages than the table has.
 [[nodiscard]] PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& options,

@@ -23,6 +23,9 @@ struct CacheReading {
 // Reports faults to the reader, and sets its sizes.
 [[nodiscard]] CacheReading read_cache(LayoutReader& reader, const LayoutDescription& layout);
 
+// Whether the shapes of the tensors do not decide which form of the layout they have: [2, 2, P, H, D] of vllm.
+[[nodiscard]] bool fits_several_forms(LayoutReader& reader, const LayoutDescription& layout);
+
 // Sets problem.k and problem.v without their tables. `by_token`: the table has an entry for each token, whatever the
 // pages of the cache.
 void set_cache_rows(const CacheReading& cache, bool fnuz, bool by_token, PreparedProblem& prepared);

@@ -22,7 +22,8 @@ struct FormRequest {
 };
 
 struct ChosenForm {
-  CacheForm form;
+  CacheForm form;       // with its block scales
+  CacheForm described;  // as the layout has it
   CacheSizes sizes;
   std::string reason;  // not empty: the property of the layout that cannot hold the cache
 };
