@@ -6,7 +6,7 @@
 // With u = 2^-24, L = ceil(head_size / 16), i_q, i_k and i_v = the roundings that decoding an element takes (0 for f32
 // and narrower floats; 1 for wider types; 1 more with scales):
 //
-//   score_error  ((|scale| * |q| * max |k| * (L + 6 + i_q + i_k) + 3) * u + 10 * s * 2^-53) * 1.01   [query, query_head]
+//   score_error  ((|scale| * |q| * max |k| * (L + 6 + i_q + i_k) + 3) * u + 10 * s * 2^-53) * 1.01  [query, query_head]
 //                a dot product is 16 sums of L products, folded in a tree of 4 levels; sum |q_d k_d| <= |q| |k|, where
 //                |x| is the Euclidean norm. The exponential has a relative error of 3 u, which changes a weight as an
 //                error of 3 u in its score does. ALiBi and biases are added in double, by the reference too, and round
