@@ -127,7 +127,7 @@ class QueryBlock {
   }
 
   // Of the last run, for the fast path: the largest |k| of a KV head, its largest |v| if there are no terms, the
-  // largest |score| of all rows, the |q| of a row, and whether the weights of all rows are 0 or in float's normal range.
+  // largest |score| of all rows, the |q| of a row, and whether all weights are 0 or in the normal range of float.
   [[nodiscard]] double largest_key(std::int64_t kv_head) const {
     return std::sqrt(k_squares_[static_cast<std::size_t>(kv_head)].value());
   }
