@@ -11,8 +11,8 @@
 #include "core/attention/fast.h"
 #include "core/attention/reference.h"
 #include "core/base/convert.h"
-#include "core/base/large_pages.h"
 #include "core/base/random.h"
+#include "tests/bench/large_pages.h"
 
 namespace kvscope::attention {
 namespace {

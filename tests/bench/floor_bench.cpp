@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/base/large_pages.h"
+#include "tests/bench/large_pages.h"
 
 namespace kvscope::floor_bench {
 namespace {

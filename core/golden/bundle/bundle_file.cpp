@@ -10,7 +10,6 @@
 #include <span>
 #include <utility>
 
-#include "core/base/large_pages.h"
 #include "core/golden/bundle/npy.h"
 #include "core/golden/bundle/safetensors.h"
 #include "core/golden/bundle/tensor.h"
@@ -81,7 +80,7 @@ std::string BundleFile::read(std::int64_t at, std::int64_t count) const {
 std::vector<std::byte> BundleFile::read_exactly(std::int64_t at, std::int64_t count) const {
   // By way of a buffer in the caches: memory that is cleared first would be written twice.
   std::vector<std::byte> bytes, buffer(static_cast<std::size_t>(std::min(count, kBuffer)));
-  reserve_large_pages(bytes, static_cast<std::size_t>(count));
+  bytes.reserve(static_cast<std::size_t>(count));
   while (const auto left = static_cast<std::size_t>(count) - bytes.size()) {
     const std::span<std::byte> part = std::span(buffer).first(std::min(left, buffer.size()));
     if (read_to(at + static_cast<std::int64_t>(bytes.size()), part) < part.size()) {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/base/file.h"
-#include "core/base/large_pages.h"
 #include "core/golden/bundle/bundle_file.h"
 
 namespace kvscope::golden {
@@ -307,7 +306,7 @@ void check_npy_start(std::string_view start, std::uint64_t file_size, std::strin
 Tensor parse_npy(std::string_view bytes, std::string_view source) {
   NpyStart start = read_npy_start(bytes, bytes.size(), source);
   const std::string_view data = bytes.substr(start.data_at);
-  Tensor tensor{start.stored.dtype, std::move(start.shape), zero_bytes(data.size())};
+  Tensor tensor{start.stored.dtype, std::move(start.shape), std::vector<std::byte>(data.size())};
   const auto element = static_cast<std::size_t>(size_of(tensor.dtype));
   if (start.fortran_order && tensor.shape.size() > 1) {
     copy_fortran(data.data(), tensor.bytes.data(), tensor.shape, element);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/base/checked.h"
-#include "core/base/large_pages.h"
 
 namespace kvscope::golden {
 
@@ -42,7 +41,7 @@ std::string describe(const Tensor& tensor) {
 Tensor make_tensor(DType dtype, std::vector<std::int64_t> shape) {
   const auto bytes = byte_count(dtype, shape);
   if (!bytes) throw OverflowError(fmt::format("a tensor of shape {} does not fit in memory", shape_text(shape)));
-  return {dtype, std::move(shape), zero_bytes(static_cast<std::size_t>(*bytes))};
+  return {dtype, std::move(shape), std::vector<std::byte>(static_cast<std::size_t>(*bytes))};
 }
 
 Tensor reinterpret_as(Tensor tensor, DType dtype) {

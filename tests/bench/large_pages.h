@@ -1,7 +1,5 @@
-// Bytes of large tensors in memory pages of 2 MiB, where Linux gives them on request. Rows of a paged cache are far
-// apart: with pages of 4 KiB the processor walks the page table for nearly each of them, and prefetches end where a
-// page does. A decode step over a cache of 256 MiB takes about a tenth less time.
-// Advice only: the bytes are the same without it.
+// Bytes in memory pages of 2 MiB, where Linux gives them on request, as NumPy allocates large arrays. Rows of a paged
+// cache are far apart: with pages of 4 KiB, a decode step over a cache of 256 MiB takes about a tenth more time.
 #pragma once
 
 #include <cstddef>
