@@ -293,7 +293,7 @@ golden::PreparedProblem prepare(const GoldenCommand& command, const golden::Bund
 
 // Rejects options that these tensors make idle. A mask tensor states the keys of each query: what the command line
 // states of them would be ignored.
-void refuse_options_of_other_tensors(const GoldenCommand& command, const golden::PreparedProblem& prepared) {
+void reject_options_of_other_tensors(const GoldenCommand& command, const golden::PreparedProblem& prepared) {
   std::vector<Fault> faults;
   const std::string& tensor = prepared.mask_tensor;
   if (is_given(command, "--granularity") && prepared.problem.k.scales == nullptr &&
@@ -329,7 +329,7 @@ int over_tensors(const GoldenCommand& given) {
   throw_if_any(std::move(idle));
   options = layout_options(command, std::move(options));
   const golden::PreparedProblem prepared = prepare(command, bundle, options);
-  refuse_options_of_other_tensors(command, prepared);
+  reject_options_of_other_tensors(command, prepared);
   for (const std::string& warning : prepared.warnings) std::cerr << "kvscope: warning: " << warning << "\n";
   for (const std::string& note : prepared.notes) {
     if (command.lint) std::cerr << "kvscope: note: " << note << "\n";

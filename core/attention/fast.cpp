@@ -41,6 +41,11 @@ class FastRun {
     result_.score_error = filled(0.0, problem.total_queries(), problem.query_heads);
     result_.sum_error = static_cast<double>(kFastKeys + 3 + roundings(problem.v.dtype, problem.v.scales != nullptr)) *
                         kFloatUnit * kSecondOrder;
+    double slope = 0;
+    for (const double of_head : problem.options.alibi_slopes) slope = std::max(slope, std::fabs(of_head));
+    std::int64_t most_keys = 0;
+    for (const std::int64_t length : problem.key_lengths) most_keys = std::max(most_keys, length);
+    largest_alibi_ = slope * static_cast<double>(most_keys + problem.total_queries());
     if (terms == Terms::left_out) o_error_ = filled(0.0, problem.total_queries(), problem.query_heads);
   }
   FastRun(const FastRun&) = delete;
@@ -130,12 +135,7 @@ class FastRun {
   }
 
   // Of a score while options are added to it. ALiBi and a bias may cancel each other.
-  double largest_score() const {
-    double slope = 0;
-    for (const double of_head : p_.options.alibi_slopes) slope = std::max(slope, std::fabs(of_head));
-    const std::int64_t most_keys = *std::ranges::max_element(p_.key_lengths);
-    return fast_.largest_score() + slope * static_cast<double>(most_keys + p_.total_queries());
-  }
+  double largest_score() const { return fast_.largest_score() + largest_alibi_; }
 
   void write_errors(std::int64_t row, std::int64_t queries) {
     const std::int64_t group = p_.query_heads / p_.k.heads;
@@ -158,6 +158,7 @@ class FastRun {
   QueryBlock<float> fast_;
   QueryBlock<double> strict_;
   double score_factor_ = 0;
+  double largest_alibi_ = 0;  // at least what ALiBi adds to a score
 };
 
 }  // namespace

@@ -186,7 +186,7 @@ class Pairs(program.FolderTest):
         arrays = self.load("o.npz")
         return arrays["o"].tobytes(), arrays["lse"].tobytes()
 
-    def equal_or_refused(self, target, reason, want, *options):
+    def equal_or_rejected(self, target, reason, want, *options):
         """Converts a.npz: the result has the golden, in its layout and back in the first one, or there is no file."""
         out = self.path("b.npz")
         if os.path.exists(out):
@@ -222,7 +222,7 @@ class Pairs(program.FolderTest):
                   "q": rng.standard_normal((1, 4, 64)).astype(np.float32)}
         return arrays, values, options
 
-    def test_block_scales_are_kept_or_refused(self):
+    def test_block_scales_are_kept_or_rejected(self):
         for name, k, v in [("turned.json", "[block, head, dim, slot]", "[block, head, dim, slot]"),
                            ("k_turned.json", "[block, head, dim, slot]", "[block, head, slot, dim]"),
                            ("v_turned.json", "[block, head, slot, dim]", "[block, head, dim, slot]"),
@@ -232,7 +232,7 @@ class Pairs(program.FolderTest):
                    "v_turned.json": NO_PLACE.format(" of V"), "straight.json": ""}
         for name in NAMES:
             reasons[name] = NO_PLACE.format("") if name in NO_BLOCK_SCALES else plain_reason(name)
-        del reasons["flashmla_sparse"]  # refused as the list of keys that it is
+        del reasons["flashmla_sparse"]  # rejected as the list of keys that it is
         for kind in ("e4m3", "nvfp4"):
             arrays, values, options = self.block_scaled(kind)
             np.savez(self.path("a.npz"), **arrays)
@@ -242,7 +242,7 @@ class Pairs(program.FolderTest):
                 np.testing.assert_allclose(np.frombuffer(found).reshape(expected.shape), expected, rtol=1e-11, atol=1e-12)
             for target, reason in reasons.items():
                 with self.subTest(kind=kind, target=target):
-                    self.equal_or_refused(target, reason, want, *options)
+                    self.equal_or_rejected(target, reason, want, *options)
 
     def test_block_scales_of_k_or_v_alone(self):
         arrays, _, _ = self.block_scaled("e4m3")
@@ -257,7 +257,7 @@ class Pairs(program.FolderTest):
                                    ("flashinfer", ""), ("max", alone), ("trtllm", alone), ("mlc", alone),
                                    *[(name, NO_PLACE.format(f" of {side.upper()}")) for name in sorted(NO_BLOCK_SCALES)]]:
                 with self.subTest(side=side, target=target):
-                    self.equal_or_refused(target, reason, want)
+                    self.equal_or_rejected(target, reason, want)
 
     def test_block_scales_of_two_kinds_in_one_tensor(self):
         arrays, _, _ = self.block_scaled("e4m3")
@@ -269,7 +269,7 @@ class Pairs(program.FolderTest):
             for target in ("hnd", "sglang", "flashinfer_hnd", "max", "mlc"):
                 with self.subTest(kind=kind, target=target):
                     apart = target not in ("max", "mlc")
-                    self.equal_or_refused(target, "" if apart else "holds the block scales of K and V in one tensor, the input has "
+                    self.equal_or_rejected(target, "" if apart else "holds the block scales of K and V in one tensor, the input has "
                                           + counted, want)
 
     def test_v_with_block_scales_is_no_part_of_k(self):
@@ -280,12 +280,12 @@ class Pairs(program.FolderTest):
                  cache_seqlens=np.array([6], np.int32), v_block_scale=rng.uniform(0.05, 1, (5, 4, 1, 4)).astype(np.float32))
         for target in ("mla", "sglang_mla", "lmcache_mla"):
             with self.subTest(target=target):
-                self.equal_or_refused(target, NO_PLACE.format(" of V"), None)
+                self.equal_or_rejected(target, NO_PLACE.format(" of V"), None)
 
     def test_elements_of_4_bits_have_no_runs(self):
         arrays, _, options = self.block_scaled("nvfp4")
         np.savez(self.path("a.npz"), **{name: array for name, array in arrays.items() if "scale" not in name})
-        self.equal_or_refused("vllm_legacy", "keeps runs of whole bytes, the input has elements of 4 bits", None, *options)
+        self.equal_or_rejected("vllm_legacy", "keeps runs of whole bytes, the input has elements of 4 bits", None, *options)
 
     def test_small_pools_are_read_as_they_were_written(self):
         """A pool of 2 blocks has the shape [2, 2, P, H, D], with K and V on either of the first axes."""
@@ -304,7 +304,7 @@ class Pairs(program.FolderTest):
                 with self.subTest(blocks=blocks, target=target):
                     if target == "flashmla_sparse":
                         continue  # no layout for tokens of sequences: test_packed_rows_and_sparse_indices
-                    self.equal_or_refused(target, plain_reason(target), want)
+                    self.equal_or_rejected(target, plain_reason(target), want)
                     if plain_reason(target) or blocks != 2:
                         continue
                     # The name of the layout is no contradiction, and another one is.

@@ -145,7 +145,7 @@ class Manifests(unittest.TestCase):
             file.write(text)
         return name
 
-    def refused(self, *arguments_):
+    def rejected(self, *arguments_):
         done = kvscope(*arguments_, cwd=self.folder)
         self.assertEqual((done.returncode, done.stdout), (2, ""), (arguments_, done.stderr))
         return done.stderr
@@ -187,7 +187,7 @@ class Manifests(unittest.TestCase):
                         with self.subTest(call=call):
                             if call[0] == "lint" and option == "--cache-dtype" and value == "e4m3fnuz":
                                 continue  # lint has no such type
-                            self.assertEqual(self.refused(*call), f"kvscope: command line: {option}: "
+                            self.assertEqual(self.rejected(*call), f"kvscope: command line: {option}: "
                                              f"{message.format(value, file, stated)}\n")
 
     def test_the_value_of_the_manifest_changes_nothing(self):
@@ -203,7 +203,7 @@ class Manifests(unittest.TestCase):
                             self.run_in(*call)
 
     def test_several_contradictions_are_one_message(self):
-        found = self.refused("golden", "--input", "nvfp4.npz", "--out", "x.npz", "--cache-dtype", "e4m3", "--granularity", 8,
+        found = self.rejected("golden", "--input", "nvfp4.npz", "--out", "x.npz", "--cache-dtype", "e4m3", "--granularity", 8,
                              "--v-scales", "tiled")
         self.assertEqual([line.split(": ")[2] for line in found.splitlines()], ["--cache-dtype", "--granularity", "--v-scales"])
 
@@ -212,7 +212,7 @@ class Manifests(unittest.TestCase):
             layout = "hnd" if file == "nvfp4.npz" else "mine"
             with self.subTest(file=file):
                 for call in self.calls("--axes", file, NHD[0], "--axes", NHD[1]):
-                    self.assertEqual(self.refused(*call), "kvscope: command line: --axes: describes another layout, but the "
+                    self.assertEqual(self.rejected(*call), "kvscope: command line: --axes: describes another layout, but the "
                                      f"manifest of '{file}' states layout '{layout}': leave the option out. If the manifest is "
                                      "wrong, save the tensors again without it\n")
 
@@ -228,7 +228,7 @@ class Manifests(unittest.TestCase):
             options = [word for text in axes for word in ("--axes", text)]
             with self.subTest(axes=axes):
                 self.assertIn("--axes: describes another layout, but the manifest of 'nvfp4.npz' states layout 'hnd'",
-                              self.refused("golden", "--input", "nvfp4.npz", *options, "--out", "x.npz"))
+                              self.rejected("golden", "--input", "nvfp4.npz", *options, "--out", "x.npz"))
 
     def test_axes_choose_one_of_two_forms_of_the_stated_layout(self):
         """A pool of 2 blocks whose manifest states only the layout, as that of an earlier convert does."""
@@ -249,7 +249,7 @@ class Manifests(unittest.TestCase):
                     data = json.dumps({**manifest, "kvscope_bundle": 1})  # version 1 has no checksum of the manifest
                 old.writestr(name, data)
         self.assertIn("kv_cache: has shape [2, 2, 4, 2, 16], which is [N, 2, P, H, D] or [2, N, P, H, D]: pass one of them as "
-                      "--axes", self.refused("golden", "--input", "two_forms.npz", "--out", "x.npz"))
+                      "--axes", self.rejected("golden", "--input", "two_forms.npz", "--out", "x.npz"))
         for plain, axes in [("blocks_first.npz", "kv=[block, kv, slot, head, dim]"),
                             ("pair_first.npz", "kv=[kv, block, slot, head, dim]")]:
             with self.subTest(axes=axes):
@@ -268,27 +268,27 @@ class Manifests(unittest.TestCase):
             for option, side in options.items():
                 for call in self.calls(option, file, "tiled"):
                     with self.subTest(call=call):
-                        self.assertEqual(self.refused(*call), f"kvscope: command line: {option}: is tiled, but '{file}' has no "
+                        self.assertEqual(self.rejected(*call), f"kvscope: command line: {option}: is tiled, but '{file}' has no "
                                          f"block scales of {side}: leave the option out\n")
-        self.assertEqual(self.refused("golden", "--input", "k_alone_hnd.npz", "--k-scales", "tiled", "--out", "x.npz"),
+        self.assertEqual(self.rejected("golden", "--input", "k_alone_hnd.npz", "--k-scales", "tiled", "--out", "x.npz"),
                          "kvscope: command line: --k-scales: is tiled, but the manifest of 'k_alone_hnd.npz' states linear: leave "
                          "the option out\n")
 
     def test_a_shape_for_a_file_that_has_the_cache(self):
-        self.assertEqual(self.refused("lint", "typed.npz", "--cache-shape", "4,2,4,16"),
+        self.assertEqual(self.rejected("lint", "typed.npz", "--cache-shape", "4,2,4,16"),
                          "kvscope: command line: --cache-shape: has no effect: the file has the cache, k_cache [12, 2, 4, 16]; "
                          "remove the option\n")
 
     def test_sizes_that_the_layout_of_the_manifest_does_not_have(self):
         for option in ("--value-size", "--head-size"):
-            self.assertEqual(self.refused("golden", "--input", "nvfp4.npz", option, 5, "--out", "x.npz"),
+            self.assertEqual(self.rejected("golden", "--input", "nvfp4.npz", option, 5, "--out", "x.npz"),
                              f"kvscope: command line: {option}: has no effect with layout 'hnd', which the manifest of 'nvfp4.npz' "
                              "states: remove it\n")
-            self.assertEqual(self.refused("convert", "nvfp4.npz", "--to", "nhd", option, 5, "--out", "x.npz"),
+            self.assertEqual(self.rejected("convert", "nvfp4.npz", "--to", "nhd", option, 5, "--out", "x.npz"),
                              f"kvscope: command line: {option}: has no effect with layouts 'hnd' and 'nhd': remove it\n")
-        self.assertEqual(self.refused("golden", "--input", "typed.npz", "--granularity", 8, "--out", "x.npz"),
+        self.assertEqual(self.rejected("golden", "--input", "typed.npz", "--granularity", 8, "--out", "x.npz"),
                          "kvscope: command line: --granularity: has no effect: the input has no block scales; remove it\n")
-        self.assertEqual(self.refused("golden", "--input", "nvfp4.npz", "--query-dtype", "bf16", "--out", "x.npz"),
+        self.assertEqual(self.rejected("golden", "--input", "nvfp4.npz", "--query-dtype", "bf16", "--out", "x.npz"),
                          "kvscope: nvfp4.npz: q: is f32: --query-dtype bf16 is for bit patterns that are stored as u8 or u16; "
                          "remove it\n")
 
@@ -318,13 +318,13 @@ class Manifests(unittest.TestCase):
                                    ("all_layers.npz", 3, "blocks has layers 0 to 2: pass one of them")]:
             for call in self.calls("--layer", file, str(layer)):
                 with self.subTest(call=call):
-                    self.assertEqual(self.refused(*call), f"kvscope: {'command line' if call[0] == 'lint' else file}: --layer: is "
+                    self.assertEqual(self.rejected(*call), f"kvscope: {'command line' if call[0] == 'lint' else file}: --layer: is "
                                      f"{layer}, but {words}\n")
         self.assertEqual(self.golden("layer_1.npz", "--layer", 0), self.golden("layers_max.npz", "--layout", "max", "--layer", 1))
         for command in (["lint", "plain.npz", "--layout", "nhd"], ["convert", "plain.npz", "--from", "nhd", "--to", "hnd", "--out",
                                                                   "x.npz"]):  # without a manifest
             self.assertIn("--layer: is 2, but layout 'nhd' holds one layer: leave the option out",
-                          self.refused(*command, "--layer", 2))
+                          self.rejected(*command, "--layer", 2))
 
     def test_a_tensor_is_left_out(self):
         for file, scaled in (("nvfp4.npz", True), ("nvfp4.npz", False)):
@@ -365,7 +365,7 @@ class Manifests(unittest.TestCase):
                 self.assertNotEqual(expected, self.golden("stated.npz"))
                 for file in ("stated.npz", "converted.npz"):
                     self.assertEqual(self.golden(file, *given), expected)
-        self.assertEqual(self.refused("golden", "--input", "stated.npz", "--chunk", 4, "--out", "x.npz"),
+        self.assertEqual(self.rejected("golden", "--input", "stated.npz", "--chunk", 4, "--out", "x.npz"),
                          "kvscope: command line: --chunk: has no effect with --mask sliding_window, which the manifest of "
                          "'stated.npz' states: remove it, or pass --mask chunked\n")
 
@@ -383,7 +383,7 @@ class Manifests(unittest.TestCase):
         with np.load(self.path("out.npz")) as found:
             np.testing.assert_array_equal(found["o"][0], np.repeat(arrays["v_cache"][1, 0].astype(float), 2, 0))
         none = ["--layout", "nhd", "--mask", "none"]
-        self.assertEqual(self.refused("golden", "--input", "t.npz", *none, "--alignment", "top_left", "--out", "x.npz"),
+        self.assertEqual(self.rejected("golden", "--input", "t.npz", *none, "--alignment", "top_left", "--out", "x.npz"),
                          "kvscope: command line: --alignment: has no effect with --mask none: remove it, or pass --mask causal, "
                          "sliding_window or chunked\n")
         self.save("t.npz", {**arrays, "alibi_slopes": np.full(HQ, 0.5, np.float32)})

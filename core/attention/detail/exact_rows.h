@@ -121,6 +121,14 @@ struct ExactRows {
     }
   }
 
+  // Calls of_rows(Index<4>, first row) while there are four, then of_rows(Index<1>, row).
+  template <class F>
+  static void in_fours(std::int64_t rows, const F& of_rows) {
+    std::int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) of_rows(Index<4>{}, r);
+    for (; r < rows; ++r) of_rows(Index<1>{}, r);
+  }
+
   // The sums of N vectors of dims from dim `d` on stay in registers over all keys. |e * v| is e * |v|, and o adds it
   // times the sign of v: the product with 1 or -1 is exact.
   template <int R, int N>
@@ -172,15 +180,10 @@ struct ExactRows {
   static void accumulate(const double* weights, std::int64_t weight_stride, std::int64_t rows,
                          const std::byte* const* v, std::int64_t keys, std::int64_t padded, double* sums,
                          const Ahead& ahead) {
-    std::int64_t r = 0;
-    for (; r + 4 <= rows; r += 4) {
-      accumulate_of<4>(weights + r * weight_stride, weight_stride, v, keys, padded, sums + r * 3 * padded,
-                       r == 0 ? ahead : Ahead{});
-    }
-    for (; r < rows; ++r) {
-      accumulate_of<1>(weights + r * weight_stride, weight_stride, v, keys, padded, sums + r * 3 * padded,
-                       r == 0 ? ahead : Ahead{});
-    }
+    in_fours(rows, [&](auto count, std::int64_t r) {
+      accumulate_of<count.value>(weights + r * weight_stride, weight_stride, v, keys, padded, sums + r * 3 * padded,
+                                 r == 0 ? ahead : Ahead{});
+    });
   }
 
   // accumulate() of the first sum alone: |e * v| times the sign of v is e * v.
@@ -223,15 +226,10 @@ struct ExactRows {
   static void accumulate_output(const double* weights, std::int64_t weight_stride, std::int64_t rows,
                                 const std::byte* const* v, std::int64_t keys, std::int64_t padded, double* sums,
                                 const Ahead& ahead) {
-    std::int64_t r = 0;
-    for (; r + 4 <= rows; r += 4) {
-      accumulate_output_of<4>(weights + r * weight_stride, weight_stride, v, keys, padded, sums + r * padded,
-                              r == 0 ? ahead : Ahead{});
-    }
-    for (; r < rows; ++r) {
-      accumulate_output_of<1>(weights + r * weight_stride, weight_stride, v, keys, padded, sums + r * padded,
-                              r == 0 ? ahead : Ahead{});
-    }
+    in_fours(rows, [&](auto count, std::int64_t r) {
+      accumulate_output_of<count.value>(weights + r * weight_stride, weight_stride, v, keys, padded, sums + r * padded,
+                                        r == 0 ? ahead : Ahead{});
+    });
   }
 
   // Four rows side by side: a comparison waits for the one before it.

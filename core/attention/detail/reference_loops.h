@@ -153,7 +153,7 @@ struct Loops {
   }
 
   // x > y ? x : y and x < y ? x : y: y if x is NaN. One instruction, where the compiler makes two that wait longer.
-  static Vec larger_of(Vec x, Vec y) {
+  static Vec larger(Vec x, Vec y) {
 #if defined(__AVX512F__)
     if constexpr (W == 8) return _mm512_maskz_max_pd(0xff, x, y);
 #elif defined(__AVX2__)
@@ -161,12 +161,17 @@ struct Loops {
 #endif
     return x > y ? x : y;
   }
-  static Vec smaller_of(Vec x, Vec y) {
+  static Vec smaller(Vec x, Vec y) {
 #if defined(__AVX512F__)
     if constexpr (W == 8) return _mm512_maskz_min_pd(0xff, x, y);
 #elif defined(__AVX2__)
     if constexpr (W == 4) return _mm256_min_pd(x, y);
 #endif
+    return x < y ? x : y;
+  }
+
+  template <class V>  // of other vectors, and of single numbers
+  static V smaller(V x, V y) {
     return x < y ? x : y;
   }
 
@@ -180,9 +185,9 @@ struct Loops {
     for (; i + W <= count; i += W) {
       const Vec x = load(scores + i);
       const Vec size = (Vec)((Bits)x & below_sign);
-      largest = larger_of(x, largest);
-      smallest = smaller_of(x, smallest);
-      magnitude = larger_of(size, magnitude);
+      largest = larger(x, largest);
+      smallest = smaller(x, smallest);
+      magnitude = larger(size, magnitude);
       numbers &= x == x;
     }
     *result = {-__builtin_inf(), __builtin_inf(), 0, true};
@@ -325,10 +330,6 @@ struct Loops {
       }
     }
   };
-  template <class V>
-  static V smaller(V a, V b) {
-    return a < b ? a : b;
-  }
 
   // partial() of weights of which `load_at(t)` returns those of keys t to t + W - 1 as doubles, 0 after the last one.
   template <class F>
