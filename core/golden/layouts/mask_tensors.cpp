@@ -167,8 +167,8 @@ void keep_values(const Tensor& tensor, const MaskValues& values, const MaskWalk&
   }
 }
 
-// A sequence for each query, with the slots that it sees. `made` makes their lists one at a time from `kept`, which must
-// outlive it, and from the result.
+// A sequence for each query, with the slots that it sees. `made` makes their lists one at a time from `kept`, which
+// must outlive it, and from the result.
 std::shared_ptr<const SeenKeys> list_keys(LayoutReader& r, const MaskValues& values, const MaskBatch& batch,
                                           std::int64_t page, const std::vector<std::int64_t>& offsets, QueryMasks& kept,
                                           LayoutReader::Pages& made) {
