@@ -34,7 +34,7 @@ class Lines {
 
  private:
   [[gnu::always_inline]] void fetch() {
-    __builtin_prefetch(at_, 0, 3);
+    __builtin_prefetch(at_, 0, 2);
     at_ += 64;
     if (at_ >= end_) next();
   }

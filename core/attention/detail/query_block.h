@@ -70,11 +70,10 @@ class QueryBlock {
   static constexpr std::int64_t kPadding = kFast ? kFastStep : kLanes;
   // Keys read at a time: 32 KB at head size 128.
   static constexpr std::int64_t kKeyBlock = kFast ? kFastKeys : 32;
-  // Of rows that are read where they are, fewer, of all heads. Scores: they are prefetched to the first-level cache and
-  // still there when they are read. Sums: more, because each call loads and stores the sums of its heads; these keys
-  // and the next ones stay in the second-level cache.
-  // The sum for o alone waits for memory, and fewer keys are read sooner.
-  static constexpr std::int64_t kScoredBytes = 24 << 10, kSummedBytes = 128 << 10, kSummedAloneBytes = 48 << 10;
+  // Of rows that are read where they are, as many as all heads have in so many bytes. They and the next ones, which are
+  // prefetched meanwhile, stay in the second-level cache. Sums with their terms: more, because each call loads and
+  // stores the sums of its heads.
+  static constexpr std::int64_t kScoredBytes = 64 << 10, kSummedBytes = 128 << 10, kSummedAloneBytes = 64 << 10;
 
   QueryBlock(const Problem& problem, const ReferenceKernels& kernels, Terms terms, Result& result)
       : p_(problem),

@@ -10,8 +10,8 @@
 namespace kvscope::attention {
 namespace {
 
-// Prefetches the rows of an Ahead at an even pace over `steps` steps: a burst would wait for the few cache lines that a
-// core can request at once.
+// Prefetches the rows of an Ahead to the second-level cache, at an even pace over `steps` steps: a burst would wait for
+// the few cache lines that a core can request at once. Requests of the first-level cache are fewer still.
 struct Fetcher {
   Fetcher(const Ahead& rows_ahead, std::int64_t all_steps)
       : ahead(rows_ahead), lines(rows_ahead.count * ((rows_ahead.bytes + 63) / 64)), steps(all_steps) {}
@@ -30,7 +30,7 @@ struct Fetcher {
 
  private:
   void fetch() {
-    __builtin_prefetch(ahead.rows[row] + at, 0, 3);
+    __builtin_prefetch(ahead.rows[row] + at, 0, 2);
     at += 64;
     if (at < ahead.bytes) return;
     at = 0;
