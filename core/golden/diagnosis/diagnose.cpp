@@ -206,7 +206,7 @@ std::pair<const OutputRow*, double> deciding_row(const Trial& trial, const std::
   return {outside, std::numeric_limits<double>::infinity()};
 }
 
-// What a kernel stores as lse where it finds no key, if o is right. No hypothesis about keys can tell: they all have none.
+// What a kernel stores as lse where it finds no key, if o is right. No hypothesis about keys can tell: there are none.
 Explanation lse_of_empty_rows(const Outputs& outputs, const Rows& rows) {
   const attention::Options& options = outputs.problem.options;
   const bool minus = options.empty_row == attention::EmptyRow::minus_infinity;
