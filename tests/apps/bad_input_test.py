@@ -751,7 +751,7 @@ LAYOUTS = [
      ["in.npz: kpe: is f32 [5, 2, 1], but ckv is f32 [6, 2, 3]: blocks, pages and type must be alike"]),
     ("window that ends before it begins", *golden("hnd", HND, {}, "--mask sliding_window --window-left -2"),
      ["in.npz: --window-left: -2 keys: give at least 0, or -1 for no limit"]),
-    ("chunks without a length", *golden("hnd", HND, {}, "--mask chunked"),
+    ("chunks of nothing", *golden("hnd", HND, {}, "--mask chunked --chunk 0"),
      ["in.npz: --chunk: 0 positions: a chunk holds at least 1"]),
     ("query offsets without entries", *golden("nhd", NHD, {"query_offsets": np.zeros(0, int)}),
      ["in.npz: query_offsets: must be 3 entries, rising from 0 to the 2 rows of q"]),
