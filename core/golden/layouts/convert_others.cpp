@@ -1,4 +1,4 @@
-// The tensors of a conversion beside cache and table: queries, scales and masks have axes that depend on the layout. All
+// The tensors of a conversion beside cache and table. Queries, scales and masks have axes that depend on the layout; all
 // others are copied.
 #include <fmt/format.h>
 
