@@ -1,5 +1,5 @@
-// The tensors of a conversion beside cache and table. Queries, scales and masks have axes that depend on the layout; all
-// others are copied.
+// The tensors of a conversion beside cache and table. Queries, scales and masks have axes that depend on the layout.
+// All others are copied.
 #include <fmt/format.h>
 
 #include <algorithm>
