@@ -278,6 +278,9 @@ std::vector<Fault> options_idle_in_mask(const GoldenCommand& command, bool has_c
                       "sliding_window needs the size of the window: pass --window-left N, the number of keys "
                       "before the query's position that it sees"});
   }
+  if (is_given(command, "--mask") && command.mask == "chunked" && !is_given(command, "--chunk")) {
+    faults.push_back({"--mask", "chunked needs the length of a chunk: pass --chunk N, in tokens"});
+  }
   return faults;
 }
 

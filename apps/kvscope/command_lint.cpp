@@ -37,7 +37,8 @@ int run(const LintCommand& command) {
   golden::LintOptions options = command.options;
   LayoutChoice choice = command.layout;
   if (!command.cache_dtype.empty()) {
-    options.cache_type = *dtype_from_name(command.cache_dtype);
+    // Bytes of AMD's e4m3fnuz are checked as those of e4m3: only their values differ.
+    options.cache_type = command.cache_dtype == "e4m3fnuz" ? DType::e4m3 : *dtype_from_name(command.cache_dtype);
     if (command.cache_shape.empty()) choice.cache_dtype = command.cache_dtype;
   }
   const auto given = given_layout(choice, "--layout");
@@ -89,7 +90,7 @@ void add_lint(CLI::App& app, Action& chosen) {
   lint->add_option("--cache-dtype", command->cache_dtype,
                    "Element type of the cache, if the tensors hold bit patterns or are missing [default: the tensor's "
                    "own; bf16 with --cache-shape]")
-      ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16", "e4m3", "e5m2", "e2m1", "i8"}));
+      ->check(CLI::IsMember(std::vector<std::string>{"f32", "f16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e2m1", "i8"}));
   lint->add_option("--vector-read", command->options.vector_read,
                    "Also check that a kernel can read the table in vectors of that many entries [default: 1]");
   lint->add_flag("--causal", command->options.causal,

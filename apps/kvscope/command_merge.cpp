@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/common/bundle_input.h"
@@ -87,6 +89,44 @@ attention::PartialState read_state(const std::string& path, const golden::Bundle
   return state;
 }
 
+// The errors that each part states (kvscope golden --outputs-only --accuracy fast), 0 of a part that states none.
+// Empty: no part states any.
+std::vector<attention::PartialErrors> read_errors(const std::vector<std::string>& paths,
+                                                  const std::vector<golden::Bundle>& bundles,
+                                                  const std::vector<attention::PartialState>& states) {
+  bool any = false;
+  std::vector<attention::PartialErrors> errors;
+  for (std::size_t i = 0; i < bundles.size(); ++i) {
+    const auto& tensors = bundles[i].tensors;
+    std::vector<Fault> faults;
+    if (tensors.contains("golden_error")) {
+      faults.push_back({"golden_error",
+                        "states the errors of a golden by their sources, which merge does not read: make "
+                        "the part with --outputs-only, or with --accuracy strict"});
+    }
+    attention::PartialErrors own{xt::zeros<double>(states[i].lse.shape()), xt::zeros<double>(states[i].lse.shape())};
+    for (const auto& [name, values] : {std::pair{"o_error", &own.o}, std::pair{"lse_error", &own.lse}}) {
+      const auto found = tensors.find(name);
+      if (found == tensors.end()) continue;
+      any = true;
+      const std::vector<std::int64_t> shape(states[i].lse.shape().begin(), states[i].lse.shape().end());
+      if (found->second.shape != shape || !is_float(found->second.dtype)) {
+        faults.push_back({name, fmt::format("is {}, but lse is [{}]: an error of each row", describe(found->second),
+                                            fmt::join(shape, ", "))});
+      } else {
+        std::ranges::copy(golden::as_doubles(found->second), values->data());
+      }
+    }
+    if (tensors.contains("o_error") != tensors.contains("lse_error")) {
+      faults.push_back({tensors.contains("o_error") ? "lse_error" : "o_error", "is missing: o and lse have errors"});
+    }
+    if (!faults.empty()) throw InputError(paths[i], faults);
+    errors.push_back(std::move(own));
+  }
+  if (!any) errors.clear();
+  return errors;
+}
+
 int run(const MergeCommand& command) {
   golden::check_bundle_name(command.out);
   std::vector<golden::Bundle> bundles;
@@ -102,8 +142,10 @@ int run(const MergeCommand& command) {
         fmt::format("has shape {}, but {} has {}: parts of one attention have the same queries, heads and dims",
                     text(states[i].o.shape()), command.parts[0], text(states[0].o.shape())));
   }
+  const std::vector<attention::PartialErrors> errors = read_errors(command.parts, bundles, states);
+  const auto lse_base = base == "two" ? attention::LseBase::two : attention::LseBase::natural;
   const attention::PartialState merged = attention::merge(
-      states, base == "two" ? attention::LseBase::two : attention::LseBase::natural,
+      states, lse_base,
       command.empty == "+inf" ? attention::EmptyRow::plus_infinity : attention::EmptyRow::minus_infinity);
   golden::Bundle bundle;
   const auto extent = [&](std::size_t axis) { return static_cast<std::int64_t>(merged.o.shape(axis)); };
@@ -111,6 +153,23 @@ int run(const MergeCommand& command) {
       golden::tensor_of<double>({extent(0), extent(1), extent(2)}, std::span(merged.o.data(), merged.o.size()));
   bundle.tensors["lse"] =
       golden::tensor_of<double>({extent(0), extent(1)}, std::span(merged.lse.data(), merged.lse.size()));
+  std::string accuracy;
+  if (!errors.empty()) {
+    const attention::PartialErrors of_merged = attention::merge_errors(states, errors, merged, lse_base);
+    for (const auto& [name, values] : {std::pair{"o_error", &of_merged.o}, std::pair{"lse_error", &of_merged.lse}}) {
+      bundle.tensors[name] =
+          golden::tensor_of<double>({extent(0), extent(1)}, std::span(values->data(), values->size()));
+    }
+    const auto largest = [](const auto& values) {
+      return values.size() == 0 ? 0.0 : *std::ranges::max_element(values);
+    };
+    accuracy = fmt::format(
+        "accuracy   o within {:.2g}, lse within {:.2g}: o_error and lse_error have the errors of each "
+        "row\n",
+        largest(std::span(of_merged.o.data(), of_merged.o.size())),
+        largest(std::span(of_merged.lse.data(), of_merged.lse.size())));
+    bundle.manifest.set("accuracy", "fast");
+  }
   bundle.manifest.set("producer", "kvscope " KVSCOPE_VERSION);
   json::Value conventions;
   conventions.set("lse_base", base);
@@ -119,7 +178,8 @@ int run(const MergeCommand& command) {
   golden::save_bundle(command.out, bundle);
   std::cout << fmt::format("merged {} of {}, {}, {} (lse base {}) into {}\n",
                            counted(std::ssize(states), "partial state"), counted(extent(0), "query", "queries"),
-                           counted(extent(1), "head"), counted(extent(2), "dim"), base, command.out);
+                           counted(extent(1), "head"), counted(extent(2), "dim"), base, command.out)
+            << accuracy;
   return kExitFine;
 }
 

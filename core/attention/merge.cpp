@@ -84,4 +84,44 @@ PartialState merge(std::span<const PartialState> states, LseBase base, EmptyRow 
   return merged;
 }
 
+PartialErrors merge_errors(std::span<const PartialState> states, std::span<const PartialErrors> errors,
+                           const PartialState& merged, LseBase base) {
+  if (states.size() != errors.size()) {
+    throw GeometryError(
+        fmt::format("merge: {} states, but {} errors: each state needs its own", states.size(), errors.size()));
+  }
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (states[i].o.shape() == merged.o.shape() && errors[i].o.shape() == merged.lse.shape() &&
+        errors[i].lse.shape() == merged.lse.shape()) {
+      continue;
+    }
+    throw GeometryError(
+        fmt::format("merge: state {} and its errors are not of the shape of {}", i, shape_text(merged)));
+  }
+  const double unit = base == LseBase::two ? kLn2 : 1.0;
+  PartialErrors result{xt::zeros<double>(merged.lse.shape()), xt::zeros<double>(merged.lse.shape())};
+  const std::size_t dims = merged.o.shape(2);
+  for (std::size_t row = 0; row < merged.lse.size(); ++row) {
+    const double lse = merged.lse.data()[row];
+    if (!std::isfinite(lse)) continue;
+    double largest = 0, of_outputs = 0, spread = 0;
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      const double own = states[i].lse.data()[row];
+      if (!std::isfinite(own)) continue;
+      const double weight = portable_exp((own - lse) * unit);
+      double apart = 0;
+      for (std::size_t d = row * dims; d < (row + 1) * dims; ++d) {
+        apart = std::max(apart, std::abs(states[i].o.data()[d] - merged.o.data()[d]));
+      }
+      largest = std::max(largest, errors[i].lse.data()[row]);
+      of_outputs += weight * errors[i].o.data()[row];
+      spread += weight * apart;
+    }
+    const double growth = std::expm1(2 * largest * unit);
+    result.lse.data()[row] = largest;
+    result.o.data()[row] = (1 + growth) * of_outputs + growth * spread;
+  }
+  return result;
+}
+
 }  // namespace kvscope::attention

@@ -33,4 +33,20 @@ void merge_row(std::span<double> o, double& lse, std::span<const double> other, 
 [[nodiscard]] PartialState merge(std::span<const PartialState> states, LseBase base,
                                  EmptyRow empty = EmptyRow::minus_infinity);
 
+// The largest errors of a state's numbers, as fast_output states them (fast.h).
+struct PartialErrors {
+  xt::xtensor<double, 2> o;    // [query, query_head] of each element of o
+  xt::xtensor<double, 2> lse;  // [query, query_head], in the base of lse
+};
+
+// The errors of `merged`, which merge() made of `states`; `errors` are theirs, in the same order. With normalized
+// weights W, and E the largest error of lse of the row's states with keys, in base e:
+//   lse error = E in the base of lse
+//   o error   = exp(2 E) * sum W * o error + (exp(2 E) - 1) * sum W * max over dims |o of the state - o|
+// because errors of lse change each W by a factor of at most exp(2 E). Rows without keys have none.
+// Example, natural: o = 1 and 3 with equal lse, errors 0.01 of each o and 0.001 of each lse: 0.01202, 0.001.
+// GeometryError when the shapes or counts differ.
+[[nodiscard]] PartialErrors merge_errors(std::span<const PartialState> states, std::span<const PartialErrors> errors,
+                                         const PartialState& merged, LseBase base);
+
 }  // namespace kvscope::attention

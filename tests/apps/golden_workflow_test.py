@@ -440,6 +440,29 @@ class Conventions(Folder):
                 np.testing.assert_allclose(merged["lse"], lse, rtol=1e-12)
 
 
+    def test_merge_of_parts_with_stated_errors_states_its_own(self):
+        whole = Batch(21, lengths=[11, 9], queries=[2, 3])
+        for base, options in [(False, []), (True, ["--lse-base", "two"])]:
+            o, lse, *_ = attention(whole, mask="none", base2=base)
+            parts = []
+            for name, part in [("a", slice(0, 6)), ("b", slice(6, None))]:
+                half = Batch(21, lengths=[11, 9], queries=[2, 3])
+                half.k, half.v = [k[part] for k in whole.k], [v[part] for v in whole.v]
+                right, right_lse, *_ = attention(half, mask="none", base2=base)
+                rng = np.random.default_rng(len(parts))
+                o_error, lse_error = rng.uniform(0, 0.01, right_lse.shape), rng.uniform(0, 0.01, right_lse.shape)
+                parts.append((right + o_error[..., None] * rng.choice([-1, 1], right.shape),
+                              right_lse + lse_error * rng.choice([-1, 1], right_lse.shape), o_error, lse_error))
+                np.savez(self.path(name + ".npz"), **dict(zip(["o", "lse", "o_error", "lse_error"], parts[-1])))
+            text = fine("merge", self.path("a.npz"), self.path("b.npz"), "--out", self.path("m.npz"), *options)
+            with np.load(self.path("m.npz")) as merged:
+                self.assertTrue((np.abs(merged["o"] - o).max(-1) <= merged["o_error"]).all())
+                self.assertTrue((np.abs(merged["lse"] - lse) <= merged["lse_error"]).all())
+                self.assertLess(merged["o_error"].max(), 0.1)
+                self.assertLessEqual(merged["lse_error"].max(), 0.01)
+                self.assertIn(f"accuracy   o within {merged['o_error'].max():.2g}", text)
+
+
 class Verdicts(Folder):
     """Lengths around a page, and one long enough that a single wrong token is a small part of it."""
 

@@ -19,7 +19,7 @@ from program import kvscope  # noqa: E402
 ONE_SEQUENCE = set(CHUNKS) | set(MLA_CHUNKS)
 NAMES = [*LAYOUTS, *CHUNKS, "mla", "mla_indptr", "sglang_mla", "lmcache_mla", "flashmla_fp8", "flashmla_sparse"]
 # K and V of different head sizes. MLA rows become such a pair: all of a row is K, and a copy of its first elements V.
-DIFFERENT = {"vllm", "vllm_hnd", "vllm_diffkv", "hf", "dense", "varlen"}
+DIFFERENT = {"nhd", "vllm", "vllm_hnd", "vllm_diffkv", "sglang", "hf", "dense", "varlen"}
 SPARSE = "lists the keys of queries, not the tokens of sequences"
 # These store K and V of different sizes in two tensors, and others in one.
 APART = {name: block_table((table, "seq_lens"), *two(k, v, order, order))

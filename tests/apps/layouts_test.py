@@ -81,7 +81,7 @@ class GoldenOfEachEngine(Folder):
                                0.25)
 
     def test_of_k_and_v_of_different_head_sizes_and_types(self):
-        for layout in ["vllm_diffkv", "sglang_req", "hf", "dense", "varlen"]:
+        for layout in ["nhd", "vllm_diffkv", "sglang", "sglang_req", "hf", "dense", "varlen"]:
             with self.subTest(layout=layout):
                 cache = Cache(4, "bf16", value_size=8)
                 q, tensors = queries_of(cache)

@@ -92,6 +92,17 @@ class Lint(program.FolderTest):
         self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
         self.assertIn("--cache-shape: [5, 16] has no form of layout 'nhd'", wrong.stderr)
 
+    def test_bit_patterns_of_each_type_of_a_cache_are_checked(self):
+        table = {"block_table": np.array([[3, 9]], np.int32), "cache_seqlens": np.array([7], np.int32)}
+        for dtype in ("e4m3", "e4m3fnuz", "e5m2", "i8"):
+            cache = np.zeros((5, 4, 2, 8), np.int8 if dtype == "i8" else np.uint8)
+            given = ["--cache-dtype", dtype, "--layout", "nhd"]
+            for arrays, options in [({"k_cache": cache, "v_cache": cache}, []), ({}, ["--cache-shape", "5,4,2,8"])]:
+                done = kvscope("lint", self.save(**arrays, **table), *given, *options)
+                self.assertEqual((done.returncode, done.stderr), (1, ""), dtype)
+                self.assertIn("1 fault, ", done.stdout)
+                self.assertIn("block_table[0, 1] is 9", done.stdout)
+
     def test_the_layout_comes_from_the_manifest_or_from_the_command_line(self):
         inputs = self.path("inputs.safetensors")
         fine("golden", gallery("sliding_window"), "--inputs-only", "--out", inputs)

@@ -182,6 +182,7 @@ def tensors():
     (dict(chunk=4), 'chunk: has no effect with mask="causal": leave it out, or pass mask="chunked"'),
     (dict(mask="none", alignment="top_left"), 'alignment: has no effect with mask="none"'),
     (dict(mask="sliding_window"), "mask: sliding_window needs the size of the window: pass window_left"),
+    (dict(mask="chunked"), "mask: chunked needs the length of a chunk: pass chunk, in tokens"),
     (dict(head_size=8), "head_size: has no effect in layout 'vllm'"),
     (dict(value_size=8), "value_size: has no effect in layout 'vllm'"),
     (dict(sof_cap=30.0), "sof_cap: is no option of a problem: did you mean 'soft_cap'?")])
@@ -248,6 +249,21 @@ def test_lint_finds_a_block_twice_and_an_entry_outside():
     table[3, 0] = 99
     report = kv.lint(dict(q=q, kv_cache=cache, block_table=table, seq_lens=lengths), "vllm")
     assert not report and {"duplicate", "range"} <= {finding["rule"] for finding in report.faults}
+
+
+def test_lint_takes_a_box_and_the_shape_of_a_cache_that_is_missing():
+    q, cache, table, lengths = inputs()
+    tensors = dict(q=q, kv_cache=cache, block_table=table, seq_lens=lengths)
+    assert "tma" not in {finding["rule"] for finding in kv.lint(tensors, "vllm", box=(4, 8)).findings}
+    report = kv.lint(tensors, "vllm", box=(4, 512))
+    assert "tma" in {finding["rule"] for finding in report.findings} and "512" in report.text
+    with pytest.raises(kv.InputError, match="box: give two numbers"):
+        kv.lint(tensors, "vllm", box=(4, 8, 2))
+    indices = dict(block_table=table, seq_lens=lengths)
+    assert kv.lint(indices, "vllm", cache_shape=cache.shape)
+    table[0, 0] = len(cache)
+    report = kv.lint(indices, "vllm", cache_shape=cache.shape, cache_dtype="e4m3")
+    assert {finding["rule"] for finding in report.faults} == {"range"}
 
 
 def test_conversion_there_and_back_has_the_same_golden():

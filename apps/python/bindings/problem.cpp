@@ -86,6 +86,18 @@ py::dict lint(const std::shared_ptr<Bundle>& tensors, const py::dict& options) {
   lint_options.vector_read = option<std::int64_t>(options, "vector_read").value_or(1);
   lint_options.tma = option<bool>(options, "tma").value_or(false);
   lint_options.causal = option<bool>(options, "causal").value_or(false);
+  if (const auto box = option<std::vector<std::int64_t>>(options, "box")) {
+    if (box->size() != 2) throw InputError("arguments", "box", "give two numbers: (rows, elements)");
+    lint_options.box = {(*box)[0], (*box)[1]};
+    lint_options.tma = true;
+  }
+  if (const auto shape = option<std::vector<std::int64_t>>(options, "cache_shape")) {
+    lint_options.cache_shape = *shape;
+    if (const auto type = option<std::string>(options, "cache_dtype")) {
+      lint_options.cache_type = dtype_option("cache_dtype", *type == "e4m3fnuz" ? "e4m3" : *type);
+      lint_options.layout.cache_dtype.reset();
+    }
+  }
   golden::LintReport report;
   {
     const py::gil_scoped_release release;

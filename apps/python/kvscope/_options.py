@@ -53,6 +53,8 @@ def check_used(layout: str, given: Mapping[str, Any]) -> None:
     if mask == "sliding_window" and "window_left" not in given and "window_right" not in given:
         faults.append(("mask", "sliding_window needs the size of the window: pass window_left, the number of keys before "
                                "the query's position that it sees"))
+    if mask == "chunked" and "chunk" not in given:
+        faults.append(("mask", "chunked needs the length of a chunk: pass chunk, in tokens"))
     sizes = [name for name in ("head_size", "value_size") if name in given]
     if sizes and layout in _core.layout_names():
         used = _core.sizes_used(layout)

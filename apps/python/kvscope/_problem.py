@@ -164,17 +164,23 @@ class LintReport:
 
 
 def lint(problem: Problem | Mapping[str, Any], layout: str | None = None, *, vector_read: int = 1, tma: bool = False,
-         causal: bool = False, **options: Any) -> LintReport:
+         causal: bool = False, box: tuple[int, int] | None = None, cache_shape: Sequence[int] | None = None,
+         **options: Any) -> LintReport:
     """Checks index and mask tensors before a kernel reads them. `causal`: the kernel is causal too, so a mask should show
-    no later key. Faulty tensors make no Problem: pass them as a dict."""
+    no later key. `box`: rows and elements of the box that one TMA copy moves, which implies `tma`. `cache_shape`: the
+    shape of the cache, if the tensors have no cache. Faulty tensors make no Problem: pass them as a dict."""
     if isinstance(problem, Problem):
         bundle, layout = problem._core.tensors, problem.about["layout"]
     else:
         if layout is None:
             raise InputError(f"layout is missing: pass its name, kv.lint(tensors, \"vllm\"){_fitting(problem)}")
         bundle, _ = bundle_of(problem)
-    check_names("lint", options, (*_OPTIONS, "vector_read", "tma", "causal"))
+    check_names("lint", options, (*_OPTIONS, "vector_read", "tma", "causal", "box", "cache_shape"))
     check_layout("layout", layout or "")
+    if box is not None:
+        options["box"] = list(box)
+    if cache_shape is not None:
+        options["cache_shape"] = list(cache_shape)
     return LintReport(_core.lint(bundle, {**options, "layout": layout or "", "vector_read": vector_read, "tma": tma,
                                           "causal": causal}))
 

@@ -33,13 +33,17 @@ constexpr std::array<std::string_view, 29> kManifestKeys{
     "holds",       "exact",       "reduced",          "scenario",   "step",        "layer",
     "strides",     "quantizer",   "layers_in_blocks", kTensorsKey,  kChecksumKey};
 
+bool names_torch_save(const std::filesystem::path& path) {
+  constexpr std::array<std::string_view, 6> kEndings{".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt"};
+  return std::ranges::find(kEndings, path.extension().string()) != kEndings.end();
+}
+
 BundleFormat format_of(const std::filesystem::path& path) {
   const std::string ending = path.extension().string();
   if (ending == ".safetensors") return BundleFormat::safetensors;
   if (ending == ".npz") return BundleFormat::npz;
   if (ending == ".npy") return BundleFormat::npy;
-  if (ending == ".pt" || ending == ".pth" || ending == ".bin" || ending == ".pkl" || ending == ".pickle" ||
-      ending == ".ckpt") {
+  if (names_torch_save(path)) {
     throw InputError(path.string(), "", fmt::format("'{}' is {}", ending, torch_save_advice(path)));
   }
   if (std::error_code error; std::filesystem::is_directory(path, error)) {
@@ -250,6 +254,12 @@ Bundle parse_bundle(std::string_view bytes, const std::filesystem::path& name) {
 }
 
 void check_bundle_name(const std::filesystem::path& path) {
+  if (names_torch_save(path)) {
+    std::filesystem::path instead = path;
+    throw InputError(path.string(), "",
+                     fmt::format("'{}' is the format of torch.save, which kvscope does not write: name the file {}",
+                                 path.extension().string(), instead.replace_extension(".safetensors").string()));
+  }
   static_cast<void>(format_of(path));
 }
 

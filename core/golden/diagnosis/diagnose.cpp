@@ -31,6 +31,8 @@ constexpr double kDistanceMargin = 25;
 
 struct Rows {
   std::vector<OutputRow> failing, correct;
+  // Every failing row sees no key and has the right o: its lse alone is another one.
+  bool only_lse_of_empty_rows = true;
 };
 
 std::int64_t visible_keys_of_row(const attention::Problem& problem, std::int64_t sequence, std::int64_t query) {
@@ -43,6 +45,7 @@ std::int64_t visible_keys_of_row(const attention::Problem& problem, std::int64_t
 Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
   const attention::Problem& problem = outputs.problem;
   std::vector<OutputRow> failing, correct;
+  bool only_lse_of_empty_rows = true;
   for (std::vector<std::int64_t>* of_sequence :
        {&pattern.sequences, &pattern.rows_of_sequence, &pattern.failing_of_sequence}) {
     of_sequence->assign(static_cast<std::size_t>(problem.batch), 0);
@@ -75,6 +78,8 @@ Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
         }
         count_row(pattern, b, head, visible, fails, failing_dims);
         if (fails) {
+          only_lse_of_empty_rows =
+              only_lse_of_empty_rows && failing_dims.empty() && std::isinf(golden.terms.lse) && row.candidate.has_lse;
           pattern.only_nan = pattern.only_nan && row.has_nan;
           pattern.no_numbers = pattern.no_numbers && !row.has_number;
           pattern.only_zeros =
@@ -95,7 +100,8 @@ Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
     if (a.has_nan != b.has_nan) return b.has_nan;
     return a.has_number != b.has_number ? a.has_number : a.ratio > b.ratio;
   });
-  return {spread(std::move(failing), kFailingRows), spread(std::move(correct), kCorrectRows)};
+  only_lse_of_empty_rows = only_lse_of_empty_rows && pattern.only_zeros;
+  return {spread(std::move(failing), kFailingRows), spread(std::move(correct), kCorrectRows), only_lse_of_empty_rows};
 }
 
 void check_shapes_are_the_goldens(const DiagnosisInput& input) {
@@ -200,6 +206,42 @@ std::pair<const OutputRow*, double> deciding_row(const Trial& trial, const std::
   return {outside, std::numeric_limits<double>::infinity()};
 }
 
+// What a kernel stores as lse where it finds no key, if o is right. No hypothesis about keys can tell: there are none.
+Explanation lse_of_empty_rows(const Outputs& outputs, const Rows& rows) {
+  const attention::Options& options = outputs.problem.options;
+  const bool minus = options.empty_row == attention::EmptyRow::minus_infinity;
+  const double unit = options.lse_base == attention::LseBase::two ? 1 / std::log(2.0) : 1;
+  const auto all = [&](const auto& is) {
+    return std::ranges::all_of(rows.failing, [&](const OutputRow& row) { return is(row, row.candidate.lse); });
+  };
+  std::string found = "a number", look_at = "the store of lse after a loop without iterations: was it written?";
+  if (all([](const OutputRow&, double lse) { return std::isinf(lse); })) {
+    found = minus ? "+inf" : "-inf";
+    look_at = fmt::format(
+        "the convention: if the kernel means {0}, make the golden with empty_lse {0} (kvscope golden "
+        "--empty-lse {0})",
+        found);
+  } else if (all([](const OutputRow&, double lse) { return std::isnan(lse); })) {
+    found = "NaN";
+    look_at = "the store of lse after a loop without iterations: the maximum of no score minus itself is NaN";
+  } else if (!options.sinks.empty() && all([&](const OutputRow& row, double lse) {
+               const double sink = options.sinks[static_cast<std::size_t>(row.head)] * unit;
+               return std::abs(lse - sink) <= 4 * attention::half_step(outputs.lse_rounding.lse, sink);
+             })) {
+    found = "the logit of the sink";
+    look_at =
+        "the sum that the sink joins: without a key, its logit is no lse, because a merge with other splits would "
+        "count the sink again. If the kernel means it, leave these rows out of the check";
+  }
+  Explanation e;
+  e.name = "lse_of_empty_rows";
+  e.cause = fmt::format("lse of rows that see no key is {} instead of {}inf", found, minus ? "-" : "+");
+  e.look_at = look_at;
+  e.failing_explained = static_cast<std::int64_t>(rows.failing.size());
+  e.correct_explained = static_cast<std::int64_t>(rows.correct.size());
+  return e;
+}
+
 bool better(const JudgedCause& x, const JudgedCause& y) {
   const Explanation &a = x.explanation, &b = y.explanation;
   if (a.failing_explained != b.failing_explained) return a.failing_explained > b.failing_explained;
@@ -228,6 +270,12 @@ Diagnosis diagnose(const DiagnosisInput& input) {
   }
   diagnosis.failing_rows = static_cast<std::int64_t>(rows.failing.size());
   diagnosis.correct_rows = static_cast<std::int64_t>(rows.correct.size());
+  if (rows.only_lse_of_empty_rows) {
+    diagnosis.explanations.push_back(lse_of_empty_rows(outputs, rows));
+    diagnosis.hypotheses = 1;
+    diagnosis.certain = true;
+    return diagnosis;
+  }
   std::vector<Trial> trials = trials_for(input, outputs, rows.failing);
   std::set<std::int64_t> searched;
   for (const OutputRow& row : rows.failing) {

@@ -81,12 +81,18 @@ class SizeFinder {
 
   [[nodiscard]] std::int64_t merged_head_size(std::size_t t) {
     if (r_.options().head_size) return *r_.options().head_size;
+    const std::int64_t of_queries = head_size_of_queries();
+    if (of_queries == 0) fault(t, "has one axis for heads and elements: pass --head-size, the elements of a head");
+    return of_queries;
+  }
+
+  // 0: no queries.
+  [[nodiscard]] std::int64_t head_size_of_queries() {
     for (const char* name : {"q", "q_nope"}) {
       if (const Tensor* q = r_.has(name) ? r_.peek(name) : nullptr; q != nullptr && !q->shape.empty()) {
         return q->shape.back();
       }
     }
-    fault(t, "has one axis for heads and elements: pass --head-size, the elements of a head");
     return 0;
   }
 
@@ -96,9 +102,11 @@ class SizeFinder {
     const Shape shape = tensor.sizes.empty() ? shape_in_elements(*tensors_[t], stored_[t]) : tensor.sizes;
     if (!tensor.sizes.empty()) {
       const Shape needed = shape_for(tensor, {}, stored_[t]);
-      if (tensors_[t]->shape[0] < needed[0]) {
-        fault(t, fmt::format("has {} elements, but the strides and sizes of layout '{}' reach {}",
-                             tensors_[t]->shape[0], layout_.name, needed[0]));
+      if (stored_[t] == DType::e2m1) check_whole_bytes(t);
+      const std::int64_t elements = shape_in_elements(*tensors_[t], stored_[t])[0];
+      if (elements < needed[0]) {
+        fault(t, fmt::format("has {} elements, but the strides and sizes of layout '{}' reach {}", elements,
+                             layout_.name, needed[0]));
       }
     }
     const bool is_v = tensor.holds == Holds::v;
@@ -129,7 +137,7 @@ class SizeFinder {
         }
         extents_["block"] = shape[i] / 2;
       } else if (axis == "dim+vdim") {
-        const std::int64_t v = r_.options().value_size.value_or(0);
+        const std::int64_t v = r_.options().value_size.value_or(shape[i] - head_size_of_queries());
         if (v < 1 || v >= shape[i]) {
           fault(t, fmt::format("has shape {}: axis {} is K's elements, then V's: pass --value-size, from 1 to {}",
                                shape_text(shape), i, shape[i] - 1));
@@ -165,6 +173,27 @@ class SizeFinder {
     } else {
       fault(t, fmt::format("is {}, but {} {} needs {} {}", is, a, a_is, name(tensors_[first_]->dtype),
                            shape_text(expected)));
+    }
+  }
+
+  // Flat storage of e2m1 has two elements in a byte: each run of elements must start and end with a byte, because the
+  // tables, scales and copies of a cache count bytes.
+  void check_whole_bytes(std::size_t t) {
+    const CacheTensor& tensor = form_.tensors[t];
+    const auto odd = [&](const std::string& what, std::int64_t value) {
+      fault(t,
+            fmt::format("has {} of layout '{}' {}, an odd number of e2m1 elements, of which a byte holds two: pad it "
+                        "to {}",
+                        what, layout_.name, value, value + 1));
+    };
+    if (tensor.offset % 2 != 0) odd("the offset", tensor.offset);
+    for (std::size_t i = 0; i < tensor.strides.size(); ++i) {
+      const bool elements = tensor.strides[i] == 1;
+      if (!elements && tensor.sizes[i] == 1) continue;
+      if (const std::int64_t value = elements ? tensor.sizes[i] : tensor.strides[i]; value % 2 != 0) {
+        odd(fmt::format("a {} of axis '{}'", elements ? "size" : "stride", tensor.axes[i]), value);
+        return;  // the strides of the other axes follow from it
+      }
     }
   }
 

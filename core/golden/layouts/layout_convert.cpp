@@ -4,20 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "core/base/checked.h"
-#include "core/golden/golden_bundle.h"
 #include "core/golden/golden_inputs.h"
 #include "core/golden/layouts/detail/cache_reader.h"
 #include "core/golden/layouts/detail/convert_parts.h"
 #include "core/golden/layouts/detail/layout_scales.h"
-#include "core/golden/layouts/detail/mask_walk.h"
-#include "core/golden/layouts/detail/queries.h"
 #include "core/golden/layouts/detail/token_map.h"
 
 namespace kvscope::golden {
@@ -26,7 +21,6 @@ namespace {
 constexpr std::int64_t kMostConverted = std::int64_t{1} << 40;  // queries of a sequence, and of all
 constexpr std::int64_t kLargestPage = std::int64_t{1} << 31;    // [tokens] keeps numbers of slots within 64 bits
 constexpr std::int64_t kDefaultPage = 16;                       // [tokens] of a pool made from a cache without pages
-constexpr const char* kMoved[] = {"q", "k_scale", "v_scale", "kv_scale", "attn_mask"};  // copied with changes
 
 // Forms whose table has an entry for each token.
 bool by_token(TableForm form) {
@@ -90,7 +84,8 @@ class Converter {
     throw_faults();
     make_cache();
     make_table();
-    copy_the_rest();
+    copy_other_tensors(bundle_, options_.from.ignore, scales_, {from_, to_, form_, sizes_, moved_slots(), queries_}, r_,
+                       result_.bundle);
     throw_faults();
     set_manifest();
     result_.sequences = static_cast<std::int64_t>(have_.slots.size());
@@ -248,16 +243,7 @@ class Converter {
     }
   }
 
-  // Calls move(source slot, slot of the result) for each slot with contents.
-  void each_slot(const auto& move) const {
-    if (result_.kept_pool) {
-      for (std::int64_t slot = 0; slot < want_.blocks * want_.page_size; ++slot) move(slot, slot);
-      return;
-    }
-    for (std::size_t b = 0; b < have_.slots.size(); ++b) {
-      for (std::size_t t = 0; t < have_.slots[b].size(); ++t) move(have_.slots[b][t], want_.slots[b][t]);
-    }
-  }
+  [[nodiscard]] MovedSlots moved_slots() const { return {have_, want_, result_.kept_pool}; }
 
   void copy(const std::vector<CachePiece>& from, const std::vector<CachePiece>& to) {
     for (const CachePiece& target : to) {
@@ -273,7 +259,7 @@ class Converter {
         const std::int64_t run = contiguous(piece) && contiguous(target) ? last - first : 1;
         const std::byte* source = cache_.tensors[piece.tensor]->bytes.data();
         std::byte* into = made_[owner_[target.tensor]].bytes.data();
-        each_slot([&](std::int64_t have, std::int64_t want) {
+        moved_slots().each([&](std::int64_t have, std::int64_t want) {
           const std::int64_t have_block = have / have_.page_size, have_slot = have % have_.page_size;
           const std::int64_t want_block = want / want_.page_size, want_slot = want % want_.page_size;
           for (std::int64_t head = 0; head < sizes_.heads; ++head) {
@@ -304,136 +290,6 @@ class Converter {
                             to_.table.form == TableForm::blocks && want_.page_size == have_.page_size;
     write_table(to_, want_, queries_, types, same_table ? r_.peek(from_.table.name("table")) : nullptr, r_,
                 result_.bundle);
-  }
-
-  // Scales that vary with the place have, in the result, every axis of its cache, of length 1 where they are shared.
-  void move_scales(const char* name, const ScaleReading& reading, std::size_t which) {
-    if (reading.tensor == nullptr) return;
-    const ScaleWalk& walk = reading.walk[which];
-    Bundle& made = result_.bundle;
-    const std::string given = r_.given(name);
-    // A tensor with an axis for K and V becomes two tensors: the axes of K and V of the target may be apart.
-    const bool apart = given == r_.given("kv_scale") && reading.walk[0] != reading.walk[1];
-    const bool by_place = walk.block != 0 || walk.slot != 0;
-    if (!by_place && reading.tensor->shape.size() < 2) {  // one, or one for each head
-      made.tensors[given] = *reading.tensor;
-      return;
-    }
-    if (walk.sequence != 0) {
-      made.tensors[given] = *reading.tensor;
-      if (!to_.descale_by_sequence) {
-        r_.fault(given, fmt::format("has scales by sequence, which layout '{}' does not have", to_.name));
-      }
-      return;
-    }
-    std::string axes = scale_axes(form_);
-    std::erase_if(axes, [](char axis) { return axis == '2'; });
-    std::vector<std::int64_t> shape;
-    for (const char axis : axes) {
-      shape.push_back(axis == 'N' ? (by_place ? want_.blocks : 1)
-                      : axis == 'P'
-                          ? (walk.slot != 0 || (by_place && want_.page_size != have_.page_size) ? want_.page_size : 1)
-                      : axis == 'H' ? (walk.head != 0 ? sizes_.heads : 1)
-                                    : 1);
-    }
-    Tensor moved = make_tensor(reading.tensor->dtype, shape);
-    const std::int64_t size = size_of(moved.dtype);
-    const auto put = [&](std::int64_t have, std::int64_t want) {
-      for (std::int64_t head = 0; head < (walk.head != 0 ? sizes_.heads : 1); ++head) {
-        std::int64_t at = 0;
-        for (std::size_t i = 0; i < axes.size(); ++i) {
-          const std::int64_t index = axes[i] == 'N'   ? want / want_.page_size
-                                     : axes[i] == 'P' ? want % want_.page_size
-                                     : axes[i] == 'H' ? head
-                                                      : 0;
-          at = at * shape[i] + (shape[i] > 1 ? index : 0);
-        }
-        const std::int64_t from =
-            walk.offset + have / have_.page_size * walk.block + have % have_.page_size * walk.slot + head * walk.head;
-        std::memcpy(moved.bytes.data() + at * size, reading.tensor->bytes.data() + from * size,
-                    static_cast<std::size_t>(size));
-      }
-    };
-    if (by_place) {
-      each_slot(put);
-    } else {
-      put(0, 0);
-    }
-    made.tensors[!apart ? given : which == 0 ? "k_scale" : "v_scale"] = std::move(moved);
-    if (apart) moved_apart_ = given;
-  }
-
-  // The columns of a dense mask are the positions of a padded cache, or the tokens that a row of the table can hold.
-  // Neither is the same in the target, so each column becomes that of a key.
-  void move_mask() {
-    const Tensor* mask = r_.peek("attn_mask");
-    if (mask == nullptr || mask->shape.size() < 2 || mask->shape.size() > 4 || mask->dtype == DType::e2m1) return;
-    MaskBatch batch;
-    bool is_padded = false;
-    std::int64_t longest = 0;
-    for (std::size_t b = 0; b < have_.slots.size(); ++b) {
-      const bool left = from_.table.form == TableForm::dense && r_.pages.by_token;
-      batch.queries.push_back(queries_[b]);
-      batch.keys.push_back(static_cast<std::int64_t>(have_.slots[b].size()));
-      batch.padding.push_back(left ? r_.page_size - r_.pages.columns[b] : 0);
-      batch.capacity = std::max(batch.capacity, from_.table.form == TableForm::dense
-                                                    ? r_.page_size
-                                                    : r_.pages.columns[b] * (r_.pages.by_token ? 1 : r_.page_size));
-      is_padded = is_padded || batch.padding.back() > 0;
-      longest = std::max(longest, batch.keys.back());
-    }
-    const std::int64_t columns = mask->shape.back();
-    const std::int64_t sequences = mask->shape.size() > 2 ? mask->shape[0] : 1;
-    if (columns != batch.capacity || columns == 1 || (columns == longest && !is_padded)) return;
-    if (sequences != 1 && std::cmp_not_equal(sequences, batch.size())) return;  // a fault wherever it is read
-    result_.bundle.tensors[r_.given("attn_mask")] = with_columns_of_keys(*mask, batch);
-  }
-
-  void copy_the_rest() {
-    move_mask();
-    move_scales(r_.has("kv_scale") ? "kv_scale" : "k_scale", scales_.k, 0);
-    if (!moved_apart_.empty()) move_scales("kv_scale", scales_.v, 1);
-    if (!r_.has("kv_scale") && r_.has("v_scale")) move_scales("v_scale", scales_.v, 1);
-    if (const Tensor* q = r_.find("q")) {
-      const bool turn = q->shape.size() == 4 && from_.queries_by_head != to_.queries_by_head;
-      result_.bundle.tensors[r_.given("q")] = turn ? exchange_middle_axes(*q) : *q;
-    }
-    const std::set<std::string> own = cache_names();
-    const bool is_golden = bundle_.manifest.find("conventions") != nullptr;  // its outputs are left out
-    for (const auto& [name, tensor] : bundle_.tensors) {
-      if (std::ranges::count(options_.from.ignore, name) > 0) continue;
-      const bool is_answer = is_golden && std::ranges::count(golden_answer_names(), name) > 0;
-      if (is_answer && name != r_.given("query_offsets")) continue;
-      if (own.contains(name)) {
-        if (!r_.is_used(name)) {
-          r_.fault(name,
-                   fmt::format("is not used: the input gives the same in other tensors. Pass --ignore {} to leave "
-                               "it out",
-                               name));
-        }
-        continue;
-      }
-      bool moved = false;
-      for (const char* one : kMoved) moved = moved || r_.given(one) == name;
-      if (moved && (result_.bundle.tensors.contains(name) || name == moved_apart_)) continue;
-      if (!result_.bundle.tensors.emplace(name, tensor).second) {
-        r_.fault(name,
-                 fmt::format("is also a tensor of layout '{}': pass --ignore {} to leave it out", to_.name, name));
-      }
-    }
-  }
-
-  // The names of the cache and of its table in the input's layout.
-  [[nodiscard]] std::set<std::string> cache_names() const {
-    std::set<std::string> names;
-    for (const CacheForm& form : from_.forms) {
-      for (const CacheTensor& tensor : with_block_scales(form).tensors) {
-        names.insert(tensor.name);
-        names.insert(tensor.also.begin(), tensor.also.end());
-      }
-    }
-    for (const auto& [role, tensors] : from_.table.tensors) names.insert(tensors.begin(), tensors.end());
-    return names;
   }
 
   // The options that read the result.
@@ -496,7 +352,6 @@ class Converter {
   std::int64_t layers_ = 1;
   std::vector<Tensor> made_;        // of the form
   std::vector<std::size_t> owner_;  // of the form: the tensor of that name in made_
-  std::string moved_apart_;         // the given name of a kv_scale that became k_scale and v_scale
   Conversion result_;
 };
 

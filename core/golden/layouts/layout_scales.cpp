@@ -270,7 +270,7 @@ void apply_scales(const CacheScales& scales, PreparedProblem& prepared) {
     if (rows.scales != nullptr) return multiply(rows, reading, walk, product);
     rows.scales = reading.tensor->bytes.data() + walk.offset * size_of(reading.tensor->dtype);
     rows.scale_dtype = reading.tensor->dtype;
-    rows.granularity = prepared.problem.k.head_size;
+    rows.granularity = std::max(prepared.problem.k.head_size, rows.head_size);  // one scale, also of a V longer than K
     rows.scale_block_stride = walk.block;
     rows.scale_token_stride = walk.slot;
     rows.scale_head_stride = walk.head;

@@ -110,8 +110,8 @@ bool sums_are_exact(const attention::Rounding& rounding, const GoldenTerms& term
   std::size_t close = 0;
   for (std::size_t row = 0; row < want.size(); ++row) {
     const attention::RowTerms row_terms = terms.row(row);
-    if (!std::isfinite(want[row]) || !std::isfinite(have[row]) || row_terms.p2 > 0.3 || row_terms.clump[0] > 0.25 ||
-        row_terms.clump[1] > 0.25 || row_terms.clump[2] > 0.25) {
+    if (!std::isfinite(want[row]) || !std::isfinite(have[row]) || terms.concentration(row) > 0.3 ||
+        row_terms.clump[0] > 0.25 || row_terms.clump[1] > 0.25 || row_terms.clump[2] > 0.25) {
       continue;
     }
     const double quarter = 0.25 * attention::lse_deviation(rounded, row_terms);

@@ -209,6 +209,8 @@ void check_comparable(const Bundle& golden, const Bundle& candidate, const Compa
   if (has_output) {
     check_golden_output(golden, faults);
     if (faults.empty()) check_golden_places(golden, faults);
+    // A candidate that is compared with the shapes of a faulty golden would be blamed for them.
+    if (!faults.empty()) throw InputError(options.golden_name, std::move(faults));
   }
   check_candidate(golden, candidate, exact, options.candidate_name, faults);
   check_conventions(golden, candidate, result, faults);

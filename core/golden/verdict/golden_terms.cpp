@@ -1,6 +1,7 @@
 #include "core/golden/verdict/golden_terms.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvscope::golden {
 namespace {
@@ -53,6 +54,8 @@ GoldenTerms::GoldenTerms(const Bundle& golden)
   if (const json::Value* conventions = golden.manifest.find("conventions"); conventions != nullptr) {
     const json::Value* base = conventions->find("lse_base");
     base_two_ = base != nullptr && base->is_string() && *base->as_string() == "two";
+    const json::Value* sinks = conventions->find("sinks");
+    sinks_ = sinks != nullptr && sinks->as_bool() != nullptr && *sinks->as_bool();
   }
   const auto offsets = golden.tensors.find("query_offsets");
   const auto lengths = golden.tensors.find("key_lengths");
@@ -98,6 +101,17 @@ attention::RowTerms GoldenTerms::row(std::size_t row) const {
     terms.keys = lengths_[query];
   }
   return terms;
+}
+
+double GoldenTerms::concentration(std::size_t row) const {
+  if (!sinks_) return complete() ? p2_[row] : 1;
+  double independent = 0, all = 0;
+  const auto dims = static_cast<std::size_t>(dims_);
+  for (std::size_t i = row * dims; i < (row + 1) * dims; ++i) {
+    independent += a2_[i] * a2_[i];
+    all += a1_[i] * a1_[i];
+  }
+  return all > 0 ? std::sqrt(independent / all) : 1;
 }
 
 attention::ElementTerms GoldenTerms::element(std::size_t element) const {

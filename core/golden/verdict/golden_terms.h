@@ -26,6 +26,10 @@ class GoldenTerms {
   [[nodiscard]] bool complete() const { return !running_.empty(); }
   // Whether the fast path computed the golden; the bound then includes the golden's own error.
   [[nodiscard]] bool fast() const { return !golden_error_.empty(); }
+  // 1 if one key has all the weight that the row's keys have, 1 / sqrt(n) for n keys of equal weight. Without sinks, it
+  // is p2. With a sink, the keys' weights add up to an unknown sum below 1, so it is that of the terms p v: the norm of
+  // a2 over the norm of a1. Example: one key, and a sink with 0.8 of the weight: p2 = 0.2, and 1 is returned.
+  [[nodiscard]] double concentration(std::size_t row) const;
   // `row` counts [query, head]; `element` counts [query, head, dim].
   [[nodiscard]] attention::RowTerms row(std::size_t row) const;
   [[nodiscard]] attention::ElementTerms element(std::size_t element) const;
@@ -34,7 +38,7 @@ class GoldenTerms {
  private:
   std::int64_t dims_ = 0, heads_ = 0;
   double head_size_ = 1;
-  bool base_two_ = false;
+  bool base_two_ = false, sinks_ = false;
   std::span<const double> o_, a1_, a2_, smax_, lse_, running_, key_counts_, p2_, repeats_, clump_, faint_, lost_,
       partial_sums_, row_sum_cut_, largest_value_, golden_error_;
   std::vector<double> lengths_;  // [query]: keys of the query's sequence, for a bundle without key_counts

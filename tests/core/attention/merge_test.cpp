@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -152,6 +153,62 @@ TEST(Merge, TwoHalvesOfTheKeysGiveTheAttentionOverAll) {
     for (std::size_t i = 0; i < whole.o.size(); ++i) EXPECT_NEAR(m.o.data()[i], whole.o.data()[i], 1e-14);
     for (std::size_t i = 0; i < whole.lse.size(); ++i) EXPECT_NEAR(m.lse.data()[i], whole.lse.data()[i], 1e-14);
   }
+}
+
+// --- errors of the states ----------------------------------------------------------------------------------------------
+
+PartialErrors errors(double o, double lse) {
+  return {xt::xtensor<double, 2>({{o}}), xt::xtensor<double, 2>({{lse}})};
+}
+
+TEST(MergeErrors, ExampleOfTwoEqualStates) {
+  const std::vector<PartialState> states{state(1, 5), state(3, 5)};
+  const PartialErrors own[] = {errors(0.01, 0.001), errors(0.01, 0.001)};
+  const PartialErrors e = merge_errors(states, own, merge(states, LseBase::natural), LseBase::natural);
+  EXPECT_NEAR(e.o(0, 0), std::exp(0.002) * 0.01 + std::expm1(0.002) * 1, 1e-15);
+  EXPECT_NEAR(e.o(0, 0), 0.01202, 5e-6);
+  EXPECT_EQ(e.lse(0, 0), 0.001);
+}
+
+// States whose numbers are off by their errors, in all directions, merge into one that is off by at most the result. The
+// largest is not far below it: an error that is many times too large would show nothing.
+TEST(MergeErrors, HoldForStatesThatAreOffByTheirErrors) {
+  for (const LseBase base : {LseBase::natural, LseBase::two}) {
+    const std::vector<PartialState> states{state(1, 2), state(-3, 4), state(2, 3.5)};
+    const PartialErrors own[] = {errors(0.02, 0.03), errors(0.01, 0.03), errors(0.005, 0.03)};
+    const PartialState right = merge(states, base);
+    const PartialErrors e = merge_errors(states, own, right, base);
+    double o = 0, lse = 0;
+    for (unsigned signs = 0; signs < 64; ++signs) {
+      const auto sign = [&](std::size_t bit) { return (signs >> bit & 1U) != 0 ? 1.0 : -1.0; };
+      std::vector<PartialState> off = states;
+      for (std::size_t i = 0; i < off.size(); ++i) {
+        off[i].o(0, 0, 0) += sign(i) * own[i].o(0, 0);
+        off[i].lse(0, 0) += sign(3 + i) * own[i].lse(0, 0);
+      }
+      const PartialState m = merge(off, base);
+      o = std::max(o, std::abs(m.o(0, 0, 0) - right.o(0, 0, 0)));
+      lse = std::max(lse, std::abs(m.lse(0, 0) - right.lse(0, 0)));
+    }
+    EXPECT_LE(o, e.o(0, 0));
+    EXPECT_GT(o, 0.4 * e.o(0, 0));
+    EXPECT_NEAR(lse, e.lse(0, 0), 1e-12);
+  }
+}
+
+// A state without keys has no weight, whatever its errors are; a row without keys has no error.
+TEST(MergeErrors, OfStatesWithoutKeysDoNotCount) {
+  const PartialErrors own[] = {errors(0.01, 0.001), errors(9, 9)};
+  const std::vector<PartialState> one{state(1, 5), state(7, -kInf)}, none{state(0, -kInf), state(0, -kInf)};
+  const PartialErrors e = merge_errors(one, own, merge(one, LseBase::natural), LseBase::natural);
+  EXPECT_NEAR(e.o(0, 0), std::exp(0.002) * 0.01, 1e-15);
+  EXPECT_EQ(e.lse(0, 0), 0.001);
+  const PartialErrors of_none = merge_errors(none, own, merge(none, LseBase::natural), LseBase::natural);
+  EXPECT_EQ(of_none.o(0, 0), 0);
+  EXPECT_EQ(of_none.lse(0, 0), 0);
+  EXPECT_THROW(static_cast<void>(merge_errors(one, {own, 1}, one[0], LseBase::natural)), GeometryError);
+  const PartialErrors wide[] = {errors(1, 1), {xt::zeros<double>({1, 2}), xt::zeros<double>({1, 2})}};
+  EXPECT_THROW(static_cast<void>(merge_errors(one, wide, one[0], LseBase::natural)), GeometryError);
 }
 
 }  // namespace

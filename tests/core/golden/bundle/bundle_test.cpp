@@ -273,6 +273,10 @@ TEST(Bundle, PicklesAndUnknownEndingsAreRejectedWithTheNextStep) {
     EXPECT_THAT(message_of([&] { static_cast<void>(load_bundle("w" + ending)); }),
                 testing::StartsWith("w" + ending + " rejected: '" + ending + "' is a Python pickle, which is code"));
   }
+  // Before a long computation: what is wrong with the name of a file to write.
+  EXPECT_EQ(message_of([] { check_bundle_name("out/w.pt"); }),
+            "out/w.pt rejected: '.pt' is the format of torch.save, which kvscope does not write: name the file "
+            "out/w.safetensors");
   EXPECT_EQ(message_of([] { static_cast<void>(load_bundle("w.h5")); }),
             "w.h5 rejected: ending '.h5' names no bundle; endings are .safetensors, .npz and .npy");
 }

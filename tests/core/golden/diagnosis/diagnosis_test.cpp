@@ -323,6 +323,48 @@ TEST(Diagnose, RowsOfZerosAreSaidToBeUnwritten) {
   EXPECT_FALSE(diagnose({right.problem, right.golden, candidate_of(output), {}}).pattern.only_zeros);
 }
 
+// Rows without keys, of which only lse is another one: a convention, or a store that is missing. All hypotheses about
+// keys predict the same for them, so that one of those would be named for a reason that has nothing to do with it.
+TEST(Diagnose, LseOfRowsWithoutKeysIsNamedApart) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const std::vector<double> sinks{0.1, -0.3, 1.2, 0.7};
+  const std::vector<std::int64_t> lengths{0, 3, 4, 5, 17};
+  Case right, with_sinks;
+  with_sinks.problem.options.sinks = sinks;
+  with_sinks.problem.options.lse_base = attention::LseBase::two;
+  for (Case* c : {&right, &with_sinks}) {
+    c->problem.key_lengths = lengths;
+    c->golden = golden_bundle(c->problem, attention::reference(c->problem), {});
+  }
+  const auto cause = [](const Case& c, const std::function<double(std::size_t)>& lse_of_head) {
+    attention::Result output = attention::reference(c.problem);
+    std::int64_t empty = 0;
+    for (std::size_t row = 0; row < output.lse.shape(0); ++row) {
+      for (std::size_t head = 0; head < output.lse.shape(1); ++head) {
+        if (!std::isinf(output.lse(row, head))) continue;
+        output.lse(row, head) = lse_of_head(head);
+        ++empty;
+      }
+    }
+    EXPECT_GT(empty, 0);
+    const Diagnosis d = diagnose({c.problem, c.golden, candidate_of(output), {}});
+    EXPECT_TRUE(d.certain);
+    return d.explanations.empty() ? "" : d.explanations.front().cause;
+  };
+  const std::string start = "lse of rows that see no key is ";
+  EXPECT_EQ(cause(right, [](std::size_t) { return kInf; }), start + "+inf instead of -inf");
+  EXPECT_EQ(cause(right, [](std::size_t) { return std::nan(""); }), start + "NaN instead of -inf");
+  EXPECT_EQ(cause(right, [](std::size_t) { return 0.0; }), start + "a number instead of -inf");
+  EXPECT_EQ(cause(with_sinks, [&](std::size_t head) { return sinks[head] / std::log(2.0); }),
+            start + "the logit of the sink instead of -inf");
+  EXPECT_EQ(cause(with_sinks, [&](std::size_t head) { return sinks[head]; }), start + "a number instead of -inf");
+  // Another row fails too: then it is no matter of rows without keys.
+  attention::Result output = attention::reference(right.problem);
+  for (double& lse : output.lse) lse = std::isinf(lse) ? kInf : lse + 1;
+  const Diagnosis both = diagnose({right.problem, right.golden, candidate_of(output), {}});
+  for (const Explanation& e : both.explanations) EXPECT_NE(e.name, "lse_of_empty_rows");
+}
+
 // K of a wrong head with V of the right one, and the neighboring slot.
 TEST(Diagnose, NamesAHeadMapOfKAloneAndASlot) {
   const Case right;

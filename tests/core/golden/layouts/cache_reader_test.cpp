@@ -67,8 +67,24 @@ TEST(CacheReader, OneAxisOfKAndVNeedsTheSizeOfV) {
                   "11"))
         << size;
   }
+}
+
+// The elements of K are those of q; without q, nothing tells them.
+TEST(CacheReader, OneAxisOfKAndVIsDividedByTheQueries) {
+  LayoutOptions options = SmallBatch::options("vllm_diffkv");
+  Bundle bundle = SmallBatch().in("vllm_diffkv");
   options.value_size.reset();
-  EXPECT_THAT(rejection(bundle, options), HasSubstr("pass --value-size, from 1 to 11"));
+  EXPECT_EQ(prepare_problem(bundle, options, "x").problem.v.head_size, 6);
+  bundle.tensors["q"] = make_tensor(DType::f32, {8, 4, 8});
+  const PreparedProblem wide = prepare_problem(bundle, options, "x");
+  EXPECT_EQ(wide.problem.k.head_size, 8);
+  EXPECT_EQ(wide.problem.v.head_size, 4);
+  bundle.tensors["q"] = make_tensor(DType::f32, {8, 4, 12});
+  EXPECT_THAT(rejection(bundle, options),
+              HasSubstr("axis 3 is K's elements, then V's: pass --value-size, from 1 to 11"));
+  bundle.tensors.erase("q");
+  EXPECT_THAT(rejection(bundle, options),
+              HasSubstr("axis 3 is K's elements, then V's: pass --value-size, from 1 to 11"));
 }
 
 TEST(CacheReader, OneAxisOfHeadsAndElementsNeedsTheHeadSize) {
@@ -88,12 +104,13 @@ TEST(CacheReader, OneAxisOfHeadsAndElementsNeedsTheHeadSize) {
 }
 
 TEST(CacheReader, KAndVAreAlikeAsFarAsTheLayoutNeeds) {
-  // nhd: in everything.
-  EXPECT_THAT(with("nhd", "v_cache", {13, 4, 2, 8}),
-              HasSubstr("v_cache: is f32 [13, 4, 2, 8], but k_cache is f32 [13, 4, 2, 6]: the two must be alike"));
-  EXPECT_THAT(with("nhd", "v_cache", {13, 4, 2, 6}, DType::f16),
-              HasSubstr("v_cache: is f16 [13, 4, 2, 6], but k_cache is f32 [13, 4, 2, 6]: the two must be alike"));
-  // dense: all axes but the last.
+  // hnd: in everything.
+  EXPECT_THAT(with("hnd", "v_cache", {13, 2, 4, 8}),
+              HasSubstr("v_cache: is f32 [13, 2, 4, 8], but k_cache is f32 [13, 2, 4, 6]: the two must be alike"));
+  EXPECT_THAT(with("hnd", "v_cache", {13, 2, 4, 6}, DType::f16),
+              HasSubstr("v_cache: is f16 [13, 2, 4, 6], but k_cache is f32 [13, 2, 4, 6]: the two must be alike"));
+  // nhd, dense: all axes but the last.
+  EXPECT_EQ(with("nhd", "v_cache", {13, 4, 2, 8}), "(no InputError)");
   EXPECT_EQ(with("dense", "v_cache", {5, 19, 2, 8}), "(no InputError)");
   EXPECT_EQ(with("dense", "v_cache", {5, 19, 2, 8}, DType::f16), "(no InputError)");
   EXPECT_THAT(
@@ -136,6 +153,41 @@ TEST(CacheReader, FlatStorageHoldsTheLastElementThatItsStridesReach) {
                   ? "(no InputError)"
                   : "mine.npz rejected: k: has 18 elements, but the strides and sizes of layout 'flat' reach 19");
   }
+}
+
+// Two elements of e2m1 in a byte: sizes and strides count elements, the tensor's shape counts bytes.
+TEST(CacheReader, FlatStorageOfTwoElementsInAByteHasWholeBytes) {
+  const auto of = [](const std::string& strides, const std::string& sizes, int offset, std::int64_t bytes) {
+    LayoutOptions options;
+    options.description = std::make_shared<const LayoutDescription>(parse_layout(
+        json::parse(fmt::format(R"({{"forms": [{{"values": "leading", "tensors": [{{"name": "k", "holds": "k",
+            "axes": "[seq, position, dim]", "strides": [{}], "sizes": [{}], "offset": {}}}]}}],
+            "table": {{"form": "dense"}}}})",
+                                strides, sizes, offset),
+                    "flat.json"),
+        "flat", "flat.json"));
+    options.layout = "flat";
+    options.scale = 0.5;
+    options.value_size = 2;
+    options.cache_dtype = DType::e2m1;
+    Bundle bundle;
+    bundle.tensors["k"] = make_tensor(DType::u8, {bytes});
+    bundle.tensors["q"] = make_tensor(DType::f32, {2, 1, 4});
+    return rejection(bundle, options);
+  };
+  EXPECT_EQ(of("8, 4, 1", "2, 2, 4", 2, 9), "(no InputError)");
+  EXPECT_EQ(of("8, 4, 1", "2, 2, 4", 2, 8),
+            "mine.npz rejected: k: has 16 elements, but the strides and sizes of layout 'flat' reach 18");
+  const auto odd = [](const std::string& what, int value) {
+    return fmt::format(
+        "k: has {} of layout 'flat' {}, an odd number of e2m1 elements, of which a byte holds two: pad it "
+        "to {}",
+        what, value, value + 1);
+  };
+  EXPECT_THAT(of("10, 5, 1", "2, 2, 5", 0, 10), HasSubstr(odd("a stride of axis 'position'", 5)));
+  EXPECT_THAT(of("12, 6, 1", "2, 2, 5", 0, 12), HasSubstr(odd("a size of axis 'dim'", 5)));
+  EXPECT_THAT(of("8, 4, 1", "2, 2, 4", 3, 12), HasSubstr(odd("the offset", 3)));
+  EXPECT_EQ(of("17, 4, 1", "1, 2, 4", 0, 4).find("odd number"), std::string::npos);  // an axis of one: never added
 }
 
 // Two blocks of two K and V: [N, 2, ...] and [2, N, ...] are the same shape.

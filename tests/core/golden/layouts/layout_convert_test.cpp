@@ -248,10 +248,10 @@ TEST(ConvertForms, NameTheFirstPropertyThatTheLayoutCannotHold) {
   const auto to = [](const std::string& layout, const std::string& why) {
     return fmt::format("mine.npz rejected: --to: layout '{}' {}", layout, why);
   };
-  EXPECT_EQ(reason(one_sequence(DType::f32, 8, DType::f32, 6), "nhd"),
-            to("nhd", "needs K and V of one head size and type; K has 8 elements of f32, V 6 of f32"));
-  EXPECT_EQ(reason(one_sequence(DType::f32, 8, DType::f16, 8), "nhd"),
-            to("nhd", "needs K and V of one head size and type; K has 8 elements of f32, V 8 of f16"));
+  EXPECT_EQ(reason(one_sequence(DType::f32, 8, DType::f32, 6), "hnd"),
+            to("hnd", "needs K and V of one head size and type; K has 8 elements of f32, V 6 of f32"));
+  EXPECT_EQ(reason(one_sequence(DType::f32, 8, DType::f16, 8), "hnd"),
+            to("hnd", "needs K and V of one head size and type; K has 8 elements of f32, V 8 of f16"));
   EXPECT_EQ(reason(one_sequence(DType::f32, 8, DType::f16, 8), "flashinfer"),
             to("flashinfer",
                "holds K and V in one tensor, which needs one head size and type; K has 8 elements of f32, V 8 "

@@ -75,8 +75,8 @@ TEST(LayoutPlaces, OfSizesThatALayoutCannotHaveAreFaults) {
   PlaceRequest request;
   request.token = 3;
   request.value_size = 6;
-  EXPECT_EQ(rejection("nhd", request),
-            "command line rejected: --value-size: 6 differs from the head size 8, which layout 'nhd' does not support");
+  EXPECT_EQ(rejection("hnd", request),
+            "command line rejected: --value-size: 6 differs from the head size 8, which layout 'hnd' does not support");
   EXPECT_EQ(rejection("dense", request), "(no InputError)");
   EXPECT_EQ(rejection("vllm_diffkv", request), "(no InputError)");
   EXPECT_EQ(rejection("mla_indptr", request), "(no InputError)");  // 6 of latent, 2 of rope

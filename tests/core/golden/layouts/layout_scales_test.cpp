@@ -2,8 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <span>
+#include <tuple>
+#include <vector>
 
 #include "core/attention/reference.h"
 #include "core/attention/tiled.h"
@@ -446,6 +451,33 @@ TEST(LayoutScales, EverySynonymIsRead) {
       }
     }
     EXPECT_GE(tried, 21u) << layout;
+  }
+}
+
+// 13 elements of V beside 6 of K: the scale of the first 6 is that of the others too. Powers of two are exact, so that the
+// golden is that of a cache whose elements are multiplied already.
+TEST(LayoutScales, OneScaleCoversAVLongerThanK) {
+  constexpr std::int64_t kLong = 13, kHeads = 2, kRow = kHeads * kLong;
+  Bundle bundle = Batch().in("nhd");
+  bundle.tensors["v_cache"] = make_tensor(DType::f32, {Batch::kBlocks, Batch::kPage, kHeads, kLong});
+  std::uint64_t n = 0;
+  for (float& x : values<float>(bundle.tensors["v_cache"])) x = static_cast<float>(CounterRng(5, 0).bell(n++));
+  std::vector<float> by_token(static_cast<std::size_t>(Batch::kBlocks * Batch::kPage));
+  for (std::size_t i = 0; i < by_token.size(); ++i) by_token[i] = std::ldexp(1.0F, static_cast<int>(i % 5) - 2);
+  const std::vector<std::tuple<Tensor, std::function<float(std::int64_t)>>> scales{
+      {tensor_of<float>({}, std::array{4.0F}), [](std::int64_t) { return 4.0F; }},
+      {tensor_of<float>({1, 1, kHeads, 1}, std::array{0.5F, 8.0F}),
+       [](std::int64_t i) { return i / kLong % kHeads == 0 ? 0.5F : 8.0F; }},
+      {tensor_of<float>({Batch::kBlocks, Batch::kPage}, std::span<const float>(by_token)),
+       [&](std::int64_t i) { return by_token[static_cast<std::size_t>(i / kRow)]; }}};
+  for (const auto& [tensor, scale] : scales) {
+    Bundle with_scale = bundle, multiplied = bundle;
+    with_scale.tensors["v_scale"] = tensor;
+    std::int64_t i = 0;
+    for (float& x : values<float>(multiplied.tensors["v_cache"])) x *= scale(i++);
+    const attention::Result want = golden(multiplied, "nhd");
+    EXPECT_EQ(golden(with_scale, "nhd").o, want.o) << describe(tensor);
+    EXPECT_GT(std::abs(want.o(7, 3, kLong - 1)), 0) << "V of 13 elements";
   }
 }
 

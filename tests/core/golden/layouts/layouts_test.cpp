@@ -164,12 +164,12 @@ TEST(Layouts, EntriesOfPagesThatTheMaskHidesAreNotRead) {
 
 TEST(Layouts, ShapesThatDoNotFitAreAllNamed) {
   Bundle bundle = SmallBatch().in("nhd");
-  bundle.tensors["v_cache"] = make_tensor(DType::f32, {13, 4, 2, 8});
+  bundle.tensors["v_cache"] = make_tensor(DType::f32, {13, 4, 3, 6});
   bundle.tensors["q"] = make_tensor(DType::f32, {7, 3, 5});
   bundle.tensors["block_table"] = make_tensor(DType::f32, {5, 6});
   EXPECT_EQ(rejection(bundle, SmallBatch::options("nhd")),
             "mine.npz rejected, 5 faults:\n"
-            "  v_cache: is f32 [13, 4, 2, 8], but k_cache is f32 [13, 4, 2, 6]: the two must be alike\n"
+            "  v_cache: is f32 [13, 4, 3, 6], but k_cache is f32 [13, 4, 2, 6]: all axes but the last must be alike\n"
             "  block_table: is f32; an index tensor is i32, u32, i64 or u64\n"
             "  query_offsets: must be 6 entries, rising from 0 to the 7 rows of q\n"
             "  q: has shape [7, 3, 5], but a head of the cache has 6 elements\n"

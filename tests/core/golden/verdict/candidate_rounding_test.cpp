@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -95,6 +96,21 @@ TEST(CandidateRounding, RowsWithoutEvidenceDoNotCount) {
       have[row] = values<double>(bundle.tensors["lse"])[row] = 8 + 0.01 * static_cast<double>(row % 23);
     }
   }));
+}
+
+// A sink makes p2 small although one key has all of the keys' weight. Its probability is 1, which every type has, so that
+// the row sum has no error in kernels that round P either.
+TEST(CandidateRounding, ASinkDoesNotMakeARowOfOneKeyCount) {
+  const auto one_key = [](std::size_t rows, bool sinks) {
+    return [=](Bundle& bundle, std::vector<double>&) {
+      bundle.manifest.set("conventions", json::Object{{"sinks", sinks}});
+      std::ranges::copy_n(values<double>(bundle.tensors["a1"]).begin(), static_cast<std::ptrdiff_t>(rows) * 4,
+                          values<double>(bundle.tensors["a2"]).begin());
+    };
+  };
+  EXPECT_FALSE(exact(0, one_key(25, true)));
+  EXPECT_TRUE(exact(0, one_key(24, true)));
+  EXPECT_TRUE(exact(0, one_key(25, false)));  // without sinks, p2 tells how many keys have weight
 }
 
 // --- the type of o -----------------------------------------------------------------------------------------------------

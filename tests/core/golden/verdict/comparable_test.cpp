@@ -75,7 +75,7 @@ TEST(Comparable, TermsOfTheBoundHaveTheirTypeAndShape) {
       {"repeats", {3, 2}}};
   for (const auto& [name, shape] : terms) {
     EXPECT_EQ(of_golden(name, make_tensor(DType::f32, shape)),
-              fmt::format("candidate rejected: golden '{}': is f32 {}, but must be f64 {}", name, shape_text(shape),
+              fmt::format("golden rejected: golden '{}': is f32 {}, but must be f64 {}", name, shape_text(shape),
                           shape_text(shape)));
     std::vector<std::int64_t> more = shape;
     ++more.back();
@@ -86,10 +86,16 @@ TEST(Comparable, TermsOfTheBoundHaveTheirTypeAndShape) {
     Bundle changed = golden();
     changed.tensors.erase(name);
     EXPECT_EQ(rejection(changed, candidate()),
-              fmt::format("candidate rejected: golden '{}': is missing; the bound is made of it: make the golden with "
+              fmt::format("golden rejected: golden '{}': is missing; the bound is made of it: make the golden with "
                           "`kvscope golden`",
                           name));
   }
+}
+
+// A candidate of the right shape is not blamed for the golden's.
+TEST(Comparable, AFaultyGoldenIsTheOnlyFault) {
+  EXPECT_EQ(of_golden("lse", filled({3, 2, 1}, 1)),
+            "golden rejected: golden 'lse': is f64 [3, 2, 1], but must be f64 [3, 2]");
 }
 
 TEST(Comparable, TheOutputHasThreeAxesOfF64) {
@@ -101,7 +107,7 @@ TEST(Comparable, TheOutputHasThreeAxesOfF64) {
 
 TEST(Comparable, PlacesAreRisingOffsetsAndLengths) {
   const auto offsets = [](const std::string& is) {
-    return "candidate rejected: golden 'query_offsets': is " + is +
+    return "golden rejected: golden 'query_offsets': is " + is +
            ", but must be i64 [batch + 1], rising from 0 to the rows of o";
   };
   EXPECT_EQ(of_golden("query_offsets", make_tensor(DType::i32, {3})), offsets("i32 [3]"));
@@ -111,7 +117,7 @@ TEST(Comparable, PlacesAreRisingOffsetsAndLengths) {
   EXPECT_EQ(of_golden("query_offsets", i64({0, 1, 2})), offsets("i64 [3]"));
   EXPECT_EQ(of_golden("query_offsets", i64({0, 4, 3})), offsets("i64 [3]"));
   const auto lengths = [](const std::string& is) {
-    return "candidate rejected: golden 'key_lengths': is " + is + ", but must be i64 [batch] of lengths";
+    return "golden rejected: golden 'key_lengths': is " + is + ", but must be i64 [batch] of lengths";
   };
   EXPECT_EQ(of_golden("key_lengths", make_tensor(DType::i32, {2})), lengths("i32 [2]"));
   EXPECT_EQ(of_golden("key_lengths", make_tensor(DType::i64, {2, 1})), lengths("i64 [2, 1]"));

@@ -505,7 +505,7 @@ TEST(Compare, AGoldenThatIsNoneIsRejected) {
   golden.tensors["p2"] = filled({6}, 1);
   golden.tensors["smax"] = filled({2, 3}, 1);
   EXPECT_EQ(rejection(golden, candidate),
-            "candidate rejected, 3 faults:\n"
+            "golden rejected, 3 faults:\n"
             "  golden 'a2': is missing; the bound is made of it: make the golden with `kvscope golden`\n"
             "  golden 'smax': is f64 [2, 3], but must be f64 [3, 2]\n"
             "  golden 'p2': is f64 [6], but must be f64 [3, 2]");
@@ -513,7 +513,7 @@ TEST(Compare, AGoldenThatIsNoneIsRejected) {
   values<std::int64_t>(golden.tensors["query_offsets"])[1] = 7;
   values<std::int64_t>(golden.tensors["key_lengths"])[0] = std::numeric_limits<std::int64_t>::min();
   EXPECT_EQ(rejection(golden, candidate),
-            "candidate rejected, 2 faults:\n"
+            "golden rejected, 2 faults:\n"
             "  golden 'query_offsets': is i64 [3], but must be i64 [batch + 1], rising from 0 to the rows of o\n"
             "  golden 'key_lengths': is i64 [2], but must be i64 [batch] of lengths");
 }
