@@ -146,6 +146,19 @@ std::string not_a_value(std::string_view text) {
   return fmt::format("{}: '{}' is not a valid value{}", option, value, offer);
 }
 
+// "0.000000 to 1.000000" -> "0 to 1", as the parser writes real numbers; a typed 2.0000005 keeps its digits.
+std::string without_zeros(std::string words) {
+  constexpr std::string_view kZeros = ".000000";
+  std::size_t zeros = words.find(kZeros);
+  while (zeros != std::string::npos) {
+    const std::size_t end = zeros + kZeros.size();
+    const bool ends = end == words.size() || words[end] < '0' || words[end] > '9';
+    if (ends) words.erase(zeros, kZeros.size());
+    zeros = words.find(kZeros, ends ? zeros : end);
+  }
+  return words;
+}
+
 // The parser's message, reworded to name the value and what is allowed.
 std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseError& error,
                      std::string_view first_word) {
@@ -171,10 +184,7 @@ std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseErr
     std::string words = text;
     words.replace(outside, kOutside.size(), " is not a number from ");
     if (const std::size_t value = words.find(": Value "); value != std::string::npos) words.replace(value, 8, ": ");
-    for (std::size_t zeros = words.find(".000000"); zeros != std::string::npos; zeros = words.find(".000000")) {
-      words.erase(zeros, 7);
-    }
-    return words;
+    return without_zeros(words);
   }
   constexpr std::string_view kConversion = "Could not convert: ";
   if (text.starts_with(kConversion)) {

@@ -27,7 +27,9 @@ template <class T>
   if (first == text.size() || text[first] < '0' || text[first] > '9') return false;
   char* end = nullptr;
   errno = 0;
-  const std::uint64_t magnitude = std::strtoull(text.c_str() + first, &end, 0);
+  // Base 0 would also read 010 as the octal number 8.
+  const bool is_hex = text.compare(first, 2, "0x") == 0 || text.compare(first, 2, "0X") == 0;
+  const std::uint64_t magnitude = std::strtoull(text.c_str() + first, &end, is_hex ? 16 : 10);
   if (end != text.c_str() + text.size()) return false;
   const std::uint64_t limit =
       is_negative ? std::uint64_t{0} - static_cast<std::uint64_t>(least) : static_cast<std::uint64_t>(most);

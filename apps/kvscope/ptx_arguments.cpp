@@ -76,6 +76,9 @@ class ArgumentReader {
     for (std::size_t i = 0; i < layouts.size(); ++i) parameters_[i].layout = layouts[i];
   }
 
+  // The fields of a struct whose --struct was rejected are unknown for that reason alone: no second fault is reported.
+  void set_rejected_structs() { rejected_structs_ = true; }
+
   // "0=params.h:Params".
   void read_struct(const std::string& word) {
     const auto named = read_named(word);
@@ -213,6 +216,7 @@ class ArgumentReader {
     Parameter& p = parameters_[at];
     if (p.value) reject_second(p, at);
     std::vector<std::byte>& block = block_of(p);
+    if (!p.layout && rejected_structs_) return;
     if (!p.layout) {
       throw InputError("", "",
                        fmt::format("the fields of parameter {} ({}) are unknown: compile with nvcc -G, or give its "
@@ -271,8 +275,8 @@ class ArgumentReader {
 
   void set_from_file(std::size_t at, const std::string& path) {
     Parameter& p = parameters_[at];
+    std::vector<std::byte>& block = block_of(p);  // first: after a fault in the file the parameter counts as given
     const StructValues values = read_struct_values(path);
-    std::vector<std::byte>& block = block_of(p);
     if (values.bytes) {
       if (values.bytes->size() != block.size()) {
         throw InputError(
@@ -324,6 +328,7 @@ class ArgumentReader {
   ArgumentPlacer placer_;
   std::size_t next_ = 0;  // the parameter of the next word without a name
   bool any_named_ = false;
+  bool rejected_structs_ = false;
 };
 
 }  // namespace
@@ -343,6 +348,7 @@ KernelArguments place_arguments(ptx::Device& device, const ptx::LoadedModule& mo
     }
   };
   each("--struct", structs, [&](const std::string& word) { reader.read_struct(word); });
+  if (!faults.empty()) reader.set_rejected_structs();
   each("--arg", words, [&](const std::string& word) { reader.read(word); });
   if (const auto fault = reader.count_fault(words.size())) faults.push_back({"--arg", *fault});
   if (!faults.empty()) throw InputError("command line", std::move(faults));

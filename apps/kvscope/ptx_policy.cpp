@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <limits>
+#include <string_view>
 
 #include "core/base/errors.h"
+#include "core/base/numbers.h"
 
 namespace kvscope::apps {
 
@@ -13,9 +15,13 @@ Schedule read_policy(const std::string& text) {
   if (text == "early") return {.policy = ptx::Policy::early, .seed = 0};
   if (!text.starts_with("seed:"))
     throw InputError("command line", "--policy", fmt::format("'{}' is not one of late, early, seed:N", text));
-  const std::uint64_t seed = std::strtoull(text.c_str() + 5, nullptr, 10);
-  if (seed == 0) throw InputError("command line", "--policy", "a seed is a number from 1 on: seed:1");
-  return {.policy = ptx::Policy::seeded, .seed = seed};
+  const auto seed = whole_number<std::uint64_t>(std::string_view(text).substr(5));
+  if (!seed || *seed == 0) {
+    throw InputError(
+        "command line", "--policy",
+        fmt::format("'{}' is not seed:N with N from 1 to {}", text, std::numeric_limits<std::uint64_t>::max()));
+  }
+  return {.policy = ptx::Policy::seeded, .seed = *seed};
 }
 
 ptx::SumMode sum_of(const std::string& checked) {

@@ -49,15 +49,19 @@ ptx::ParameterLayout layout_from_json(const std::string& path) {
   const json::Object* object = document.as_object();
   if (object == nullptr) throw InputError(path, "", "is not an object with name, bytes and fields");
   faults.check_keys("", *object, {"name", "bytes", "fields"});
-  if (const json::Value* name = document.find("name"); name != nullptr && name->as_string() != nullptr) {
-    out.type_name = *name->as_string();
+  if (const json::Value* name = document.find("name")) {
+    if (name->as_string() != nullptr)
+      out.type_name = *name->as_string();
+    else
+      faults.add("name", "is not a text: write the name of the struct in quotation marks");
   }
   const json::Value* bytes = document.find("bytes");
   const std::int64_t* size = bytes == nullptr ? nullptr : bytes->as_i64();
-  if (size == nullptr || *size < 1 || *size > kMostStruct) {
+  const bool sized = size != nullptr && *size >= 1 && *size <= kMostStruct;
+  if (!sized) {
     faults.add("bytes", fmt::format("is required: the size of the struct, from 1 to {}", kMostStruct));
   }
-  out.bytes = size == nullptr ? 0 : *size;
+  out.bytes = sized ? *size : kMostStruct;  // without a size, only offsets that fit no struct are faults
   const json::Value* fields = document.find("fields");
   const json::Array* list = fields == nullptr ? nullptr : fields->as_array();
   if (list == nullptr || list->empty()) faults.add("fields", "is required: a list of name, offset and type");
@@ -81,6 +85,10 @@ ptx::ParameterLayout layout_from_json(const std::string& path) {
     if (!number)
       faults.add(where + ".type", fmt::format("is '{}': write pointer, or a type such as s32, f32 or bf16", word));
     const std::int64_t width = number ? ptx::bits(*number) / 8 : 1;
+    if (width > out.bytes) {
+      faults.add(where + ".type", fmt::format("is '{}' of {} bytes, but the struct has {}", word, width, out.bytes));
+      continue;
+    }
     if (offset == nullptr || offset->as_i64() == nullptr || *offset->as_i64() < 0 ||
         *offset->as_i64() > out.bytes - width) {
       faults.add(where + ".offset",

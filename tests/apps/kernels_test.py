@@ -122,7 +122,8 @@ class Missing(unittest.TestCase):
         self.assertIn("--sum: 'ampere' is not a valid value: choose one of seq, exact, hopper", self.rejected("kernels", "verify", "--sum", "ampere"))
         self.assertIn("--sum: is an option of the virtual GPU: leave --device out",
                       self.rejected("kernels", "verify", "--sum", "exact", "--device", "cuda"))
-        self.assertIn("a seed is a number from 1 on", self.rejected("kernels", "verify", "--policy", "seed:0"))
+        self.assertIn("--policy: 'seed:0' is not seed:N with N from 1 to 18446744073709551615\n",
+                      self.rejected("kernels", "verify", "--policy", "seed:0"))
         self.assertIn("--device", self.rejected("kernels", "verify", "--device", "cpu"))
 
     def test_without_a_driver_the_loaders_words_and_the_way_out(self):

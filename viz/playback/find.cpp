@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "core/base/dtype.h"
@@ -137,6 +138,7 @@ class Parser {
   }
   // What a tile does not have lights nothing: which tile is shown is not known here.
   Target chunk(std::int64_t row, std::int64_t number) const {
+    check("chunk", number, std::numeric_limits<std::int64_t>::max() / kTileChunkBytes);  // the product below fits
     const std::int64_t bytes = facts_.scenario ? size_of(facts_.scenario->cache.dtype) : 2;
     return of_tile_chunk({row, number * kTileChunkBytes / bytes});
   }

@@ -61,9 +61,13 @@ Lit resolve_token(const State& state, const Facts& facts, SeqIdx seq, TokIdx tok
 
 // One page is lit as a page is; several as the pages of a shared block are, and no sequence as a whole.
 Lit resolve_flow_tile(const State& state, const Facts& facts, const Selection& tile) {
-  if (tile.end_page.value - tile.page.value == 1) return resolve_page(state, facts, tile.seq, tile.page);
+  // The pages can be those of a damaged session: no more are visited than a table has columns.
+  const PageIdx first{std::max<std::int64_t>(tile.page.value, 0)};
+  const PageIdx end{std::min(tile.end_page.value, widest_table(facts))};
+  if (first >= end) return {};
+  if (end - first == 1) return resolve_page(state, facts, tile.seq, first);
   Lit lit;
-  for (PageIdx page = tile.page; page < tile.end_page; ++page) {
+  for (PageIdx page = first; page < end; ++page) {
     const Lit one = resolve_page(state, facts, tile.seq, page);
     lit.places.insert(lit.places.end(), one.places.begin(), one.places.end());
     lit.blocks.insert(lit.blocks.end(), one.blocks.begin(), one.blocks.end());

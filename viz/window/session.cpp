@@ -1,6 +1,7 @@
 #include "viz/window/session.h"
 
 #include <exception>
+#include <limits>
 
 #include <QtCore/QDir>
 #include <QtCore/QSettings>
@@ -28,6 +29,7 @@ Selection read_selection(const QSettings& settings) {
   if (numbers.size() != 6 && numbers.size() != 12 && numbers.size() != 17) return {};
   const bool tile = numbers.size() >= 12, attention = numbers.size() == 17;
   const auto at = [&](qsizetype i) { return numbers[i].toLongLong(); };
+  if (at(0) < 0 || at(0) > std::numeric_limits<std::uint8_t>::max()) return {};  // 257 would become 1
   switch (static_cast<Selection::Kind>(at(0))) {
     case Selection::Kind::sequence:
       return of_sequence(SeqIdx(at(1)));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <utility>
 
 #include "core/base/errors.h"
 #include "tests/viz/playback/support.h"
@@ -50,8 +51,36 @@ TEST(Find, FormsOfTheHeaderHaveTheirTargets) {
   EXPECT_EQ(found("byte 8000"), Target(FindByte{8000}));
 }
 
+TEST(Find, ObjectsOfATileHaveTheirTargets) {
+  EXPECT_EQ(found("row 6"), Target(of_tile_row(6)));
+  EXPECT_EQ(found("lane 26"), Target(of_tile_lane(0, 26)));
+  EXPECT_EQ(found("lane 3:26"), Target(of_tile_lane(3, 26)));
+  EXPECT_EQ(found("register 26:5"), Target(of_tile_register({0, 26, 5, 0})));
+  EXPECT_EQ(found("register 3:26:5"), Target(of_tile_register({3, 26, 5, 0})));
+  EXPECT_EQ(found("scale 6:1"), Target(of_tile_scale(6, 1)));
+  EXPECT_EQ(found("bytes 6:527"), Target(of_tile_bytes(6, 512)));  // the chunk that has the byte
+  EXPECT_EQ(found("axis 2"), Target(of_tile_axis(2)));
+}
+
+// A chunk is 16 bytes: 8 elements of a trace without a scenario, 4 of f32, 16 of fp8.
+TEST(Find, AChunkBeginsAtTheElementThatTheTypeGives) {
+  EXPECT_EQ(found("chunk 6:3"), Target(of_tile_chunk({6, 24})));
+  Facts of = facts();
+  of.scenario.emplace();
+  for (const auto& [dtype, column] :
+       {std::pair{DType::f32, 12}, std::pair{DType::bf16, 24}, std::pair{DType::e4m3, 48}}) {
+    of.scenario->cache.dtype = dtype;
+    EXPECT_EQ(parse_find("chunk 6:3", of), Target(of_tile_chunk({6, column}))) << name(dtype);
+  }
+  // The product with 16 overflowed: the last number that has a first byte, and the first one that has none.
+  EXPECT_EQ(found("chunk 6:576460752303423486"), Target(of_tile_chunk({6, 4611686018427387888})));
+  EXPECT_EQ(rejected("chunk 6:576460752303423487"),
+            "find: 'chunk 6:576460752303423487': chunk 576460752303423487 is outside [0, 576460752303423487)");
+}
+
 TEST(Find, CaseAndExtraBlanksAreIgnored) {
   EXPECT_EQ(found("  SEQ\t3   Token 20 "), found("3:20"));
+  EXPECT_EQ(found("seq\r\n3"), found("seq 3"));
   EXPECT_EQ(found("Byte 0X1F40"), found("byte 8000"));
   EXPECT_EQ(found("EVICTED"), found("evicted"));
 }
@@ -95,20 +124,44 @@ TEST(Find, UnknownTextListsTheForms) {
       "is not understood: type one of 7 or block 7, 3:70 or token 3:70, seq 3, page 3:2, step 12, event 5000, a kind "
       "of event such as evicted, byte 0x1f40, in a tile row 6, chunk 6:3, lane 26, register 26:0, scale 6:1, bytes "
       "6:512, axis 2";
-  for (const std::string text : {"nonsense",    "block",
-                                 "seq",         "step",
-                                 "page",        "token",
-                                 "event",       "byte",
-                                 "block x",     "block 7 8",
-                                 "3:",          ":3",
-                                 "3:4:5",       "page 3",
-                                 "token 3",     "seq 3 block 4",
-                                 "seq 3 token", "-1",
-                                 "block -1",    "1.5",
-                                 "+7",          "0x",
-                                 "0x-1",        "e",
-                                 "ed",          "block 9223372036854775808",
-                                 "Block Seven"}) {
+  for (const std::string text : {"nonsense",
+                                 "block",
+                                 "seq",
+                                 "step",
+                                 "page",
+                                 "token",
+                                 "event",
+                                 "byte",
+                                 "block x",
+                                 "block 7 8",
+                                 "3:",
+                                 ":3",
+                                 "3:4:5",
+                                 "page 3",
+                                 "token 3",
+                                 "seq 3 block 4",
+                                 "seq 3 token",
+                                 "-1",
+                                 "block -1",
+                                 "1.5",
+                                 "+7",
+                                 "0x",
+                                 "0x-1",
+                                 "e",
+                                 "ed",
+                                 "block 9223372036854775808",
+                                 "Block Seven",
+                                 "lane 1:2:3",
+                                 "lane 1:",
+                                 "register 26",
+                                 "register 1:2:3:4",
+                                 "register :1",
+                                 "chunk 6",
+                                 "scale 6",
+                                 "bytes :1",
+                                 "axis x",
+                                 "row",
+                                 "page 3 token 4"}) {
     EXPECT_EQ(rejected(text), "find: '" + text + "': " + forms);
   }
   EXPECT_EQ(rejected(" \t"), "find: " + forms.substr(19));

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
+#include <utility>
 
 #include "tests/viz/playback/support.h"
 
@@ -51,6 +53,27 @@ class Selecting : public testing::Test {
   State state = empty_state(facts);
   State just_finished;  // sequence 0 has not released its block yet
 };
+
+// A damaged session can have any pages: 10^18 of them were visited one by one, and those before page 0 too.
+TEST_F(Selecting, FlowTileOfAnyPagesLightsThoseOfTheTable) {
+  Selection tile = of_flow_tile(SeqIdx{3}, 0, TokIdx{0}, TokIdx{8}, 4);
+  const Lit two = lit(tile);
+  EXPECT_EQ(two.blocks, (std::vector<BlockIdx>{BlockIdx{2}, BlockIdx{6}}));
+  tile.end_page = PageIdx{6};
+  const Lit all = lit(tile);
+  EXPECT_EQ(all.places.size(), 6U);
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [first, end] : {std::pair<std::int64_t, std::int64_t>{0, kMost}, {-kMost, 6}, {-kMost - 1, kMost}}) {
+    tile.page = PageIdx{first};
+    tile.end_page = PageIdx{end};
+    EXPECT_EQ(lit(tile), all) << first << ' ' << end;
+  }
+  for (const auto& [first, end] : {std::pair<std::int64_t, std::int64_t>{6, kMost}, {kMost, -kMost}, {3, 3}, {-9, 0}}) {
+    tile.page = PageIdx{first};
+    tile.end_page = PageIdx{end};
+    EXPECT_EQ(lit(tile), Lit{}) << first << ' ' << end;
+  }
+}
 
 TEST_F(Selecting, TokenLightsItsPageItsBlockItsSlotAndItsCell) {
   Lit expected;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 
 #include <QtCore/QTemporaryDir>
 #include <QtGui/QImageReader>
@@ -262,6 +263,21 @@ std::string message_of(const auto& action) {
   return "nothing was thrown";
 }
 
+// /dev/full: the first frame fits the buffer of the file, so only finish() writes; noise does not fit, so add() fails.
+TEST(GifWriter, AFullDiskIsReportedByTheCallThatWrites) {
+  const std::string full = "shown.gif: cannot be written: No space left on device";
+  {
+    GifWriter writer("/dev/full", "shown.gif", {3, 3}, 4);
+    writer.add(filled({3, 3}, 0xff000000));
+    EXPECT_EQ(message_of([&] { writer.finish(); }), full);
+  }
+  QImage noise(200, 200, QImage::Format_RGB32);
+  std::mt19937 random(3);
+  for (int i = 0; i < 200 * 200; ++i) noise.setPixel(i % 200, i / 200, random());
+  GifWriter writer("/dev/full", "shown.gif", noise.size(), 4);
+  EXPECT_EQ(message_of([&] { writer.add(noise); }), full);
+}
+
 TEST(GifWriter, AMissingFolderIsReportedAndAnExistingFileReplaced) {
   const Folder folder;
   EXPECT_EQ(message_of([&] {
@@ -270,10 +286,7 @@ TEST(GifWriter, AMissingFolderIsReportedAndAnExistingFileReplaced) {
             "shown.gif: cannot be written: No such file or directory");
   // The temporary file of an atomic output exists before the writer opens it.
   write(folder.file("there.gif"), {filled({3, 3}, 0xff000000)});
-  EXPECT_EQ(message_of([&] {
-              GifWriter(folder.file("there.gif"), "shown.gif", {3, 3}, 4);
-            }),
-            "nothing was thrown");
+  EXPECT_EQ(message_of([&] { GifWriter(folder.file("there.gif"), "shown.gif", {3, 3}, 4); }), "nothing was thrown");
 }
 
 }  // namespace

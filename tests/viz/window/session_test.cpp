@@ -82,6 +82,69 @@ TEST(Session, ReadsBackEveryKindOfSelection) {
   }
 }
 
+// The selection of a file: a number for the kind, then those of its indices.
+Selection read_pinned(const QStringList& numbers) {
+  const QTemporaryDir folder;
+  {
+    QSettings file(folder.filePath(QStringLiteral("viewer.ini")), QSettings::IniFormat);
+    file.setValue(QStringLiteral("place/pinned"), numbers);
+  }
+  return Session(folder.path()).place().pinned;
+}
+
+// The numbers 100, 101, ... behind a kind; a wrong index then reads a number of another one.
+QStringList pinned_numbers(int kind, int size) {
+  QStringList numbers{QString::number(kind)};
+  for (int i = 1; i < size; ++i) numbers.push_back(QString::number(99 + i));
+  return numbers;
+}
+
+// Older versions wrote 6 numbers, before tiles could be selected, and then 12.
+TEST(Session, ReadsSelectionsOfOlderVersions) {
+  using Kind = Selection::Kind;
+  const auto read = [](Kind kind, int size) { return read_pinned(pinned_numbers(static_cast<int>(kind), size)); };
+  for (const int size : {6, 12, 17}) {
+    EXPECT_EQ(read(Kind::sequence, size), of_sequence(SeqIdx{100})) << size;
+    EXPECT_EQ(read(Kind::page, size), of_page(SeqIdx{100}, PageIdx{101})) << size;
+    EXPECT_EQ(read(Kind::token, size), of_token(SeqIdx{100}, TokIdx{102})) << size;
+    EXPECT_EQ(read(Kind::block, size), of_block(BlockIdx{103})) << size;
+    EXPECT_EQ(read(Kind::step, size), of_step(StepIdx{104})) << size;
+    const bool tiles = size >= 12;
+    EXPECT_EQ(read(Kind::tile_row, size), tiles ? of_tile_row(105) : Selection{}) << size;
+    EXPECT_EQ(read(Kind::tile_chunk, size), tiles ? of_tile_chunk({105, 106}) : Selection{}) << size;
+    EXPECT_EQ(read(Kind::tile_lane, size), tiles ? of_tile_lane(107, 108) : Selection{}) << size;
+    EXPECT_EQ(read(Kind::tile_register, size), tiles ? of_tile_register({107, 108, 109, 110}) : Selection{}) << size;
+    EXPECT_EQ(read(Kind::flow_tile, size).none(), size < 17) << size;
+    EXPECT_EQ(
+        read(Kind::error_cell, size),
+        size < 17 ? Selection{} : of_error_cell(SeqIdx{100}, HeadIdx{113}, TokIdx{102}, DimIdx{114}, PageIdx{101}))
+        << size;
+  }
+  for (const int size : {1, 5, 7, 11, 13, 16, 18}) EXPECT_TRUE(read(Kind::sequence, size).none()) << size;
+}
+
+// 257 is not kind 1 in 8 bits; kinds that are never pinned, and those of a newer version, are no selection.
+TEST(Session, AKindThatDoesNotExistIsNoSelection) {
+  for (const int kind : {-1, 0, static_cast<int>(Selection::Kind::tile_path), 18, 255, 256, 257, 1 << 20}) {
+    EXPECT_TRUE(read_pinned(pinned_numbers(kind, 17)).none()) << kind;
+  }
+}
+
+TEST(Session, NumbersOutsideTheirRangeAreTheUsualOnes) {
+  for (const char* text : {"0.01", "1e9", "inf", "-1", "x"}) {
+    const QTemporaryDir folder;
+    {
+      QSettings file(folder.filePath(QStringLiteral("viewer.ini")), QSettings::IniFormat);
+      file.setValue(QStringLiteral("look/font_scale"), QString::fromLatin1(text));
+      file.setValue(QStringLiteral("look/speed"), QString::fromLatin1(text));
+      file.setValue(QStringLiteral("place/flow"), QStringLiteral("seq x"));
+    }
+    const Session session(folder.path());
+    EXPECT_EQ(session.look(), SessionLook{}) << text;
+    EXPECT_EQ(session.place().flow, std::nullopt);
+  }
+}
+
 TEST(Session, DetectsThatTheLastOneDidNotEnd) {
   const QTemporaryDir folder;
   {
@@ -221,6 +284,18 @@ TEST(RecentFiles, ListTheNewestFirstEachOnceAndTenAtMost) {
   EXPECT_EQ(files.paths()[1], r.folder.filePath(QStringLiteral("11.json")));
   EXPECT_EQ(files.paths().count(r.folder.filePath(QStringLiteral("5.json"))), 1);
   EXPECT_EQ(RecentFiles(r.settings).paths(), files.paths());
+}
+
+// The digits 1 to 9, then 0: the tenth is not "&10", whose mnemonic is 1 again.
+TEST(RecentFiles, GiveTheTenthTheDigit0) {
+  const Recent r;
+  RecentFiles files(r.settings);
+  for (int i = 10; i > 0; --i) files.add(r.file(QStringLiteral("%1.json").arg(i), false));
+  QMenu menu;
+  files.fill(menu);
+  ASSERT_EQ(menu.actions().size(), 12);
+  EXPECT_EQ(menu.actions()[8]->text(), QStringLiteral("&9  9.json"));
+  EXPECT_EQ(menu.actions()[9]->text(), QStringLiteral("1&0  10.json"));
 }
 
 TEST(RecentFiles, GrayTheMissingAndOpenTheOthersByDigit) {

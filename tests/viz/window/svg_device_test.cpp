@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <regex>
 #include <set>
@@ -208,6 +209,195 @@ TEST(SvgDevice, TextStaysTextWithItsFontItsWidthAndAStandIn) {
   EXPECT_FALSE(texts[1].attributes.contains("textLength"));
 }
 
+// Italic letters, blanks that XML would join, and an opacity of the painter over one of the color.
+TEST(SvgDevice, TextKeepsItsSlantItsBlanksAndItsOpacity) {
+  const std::vector<Element> texts = named(elements_of(svg_of([](QPainter& painter) {
+                                             QFont font = ui_font(13);
+                                             font.setItalic(true);
+                                             painter.setFont(font);
+                                             painter.setPen(QColor(1, 2, 3, 51));
+                                             painter.setOpacity(0.5);
+                                             painter.drawText(QPointF(20, 30), QStringLiteral("a  b"));
+                                             painter.setFont(ui_font(13));
+                                             painter.drawText(QPointF(20, 60), QStringLiteral("a b"));
+                                           })),
+                                           "text");
+  ASSERT_EQ(texts.size(), 2u);
+  EXPECT_EQ(texts[0].attributes.at("font-style"), "italic");
+  EXPECT_EQ(texts[0].attributes.at("xml:space"), "preserve");
+  EXPECT_EQ(texts[0].attributes.at("fill-opacity"), "0.1");
+  EXPECT_FALSE(texts[1].attributes.contains("font-style"));
+  EXPECT_FALSE(texts[1].attributes.contains("xml:space"));
+}
+
+// A pen of width 0 is one dot wide at any scale.
+TEST(SvgDevice, PensKeepTheirWidthTheirCornersAndTheirDashes) {
+  const std::vector<Element> lines =
+      named(elements_of(svg_of([](QPainter& painter) {
+              QPen pen(QColor(255, 0, 0), 0, Qt::SolidLine, Qt::SquareCap, Qt::BevelJoin);
+              painter.setPen(pen);
+              painter.drawLine(QPointF(1, 2), QPointF(3, 4.5));
+              pen.setWidthF(2.5);
+              pen.setCosmetic(true);
+              pen.setDashPattern({4, 2});
+              pen.setDashOffset(1);
+              pen.setCapStyle(Qt::FlatCap);
+              pen.setJoinStyle(Qt::MiterJoin);
+              painter.setPen(pen);
+              painter.drawLine(QPointF(1, 2), QPointF(3, 4.5));
+              pen.setDashOffset(0);
+              painter.setPen(pen);
+              painter.drawLine(QPointF(1, 2), QPointF(3, 4.5));
+            })),
+            "path");
+  ASSERT_EQ(lines.size(), 3u);
+  using Attributes = std::map<std::string, std::string>;
+  EXPECT_EQ(lines[0].attributes, (Attributes{{"d", "M1 2L3 4.5"},
+                                             {"fill", "none"},
+                                             {"stroke", "#ff0000"},
+                                             {"stroke-linecap", "square"},
+                                             {"stroke-linejoin", "bevel"},
+                                             {"vector-effect", "non-scaling-stroke"}}));
+  Attributes dashed{{"d", "M1 2L3 4.5"},
+                    {"fill", "none"},
+                    {"stroke", "#ff0000"},
+                    {"stroke-width", "2.5"},
+                    {"stroke-dasharray", "10 5"},
+                    {"stroke-dashoffset", "2.5"},
+                    {"vector-effect", "non-scaling-stroke"}};
+  EXPECT_EQ(lines[1].attributes, dashed);
+  dashed.erase("stroke-dashoffset");
+  EXPECT_EQ(lines[2].attributes, dashed);
+}
+
+TEST(SvgDevice, PathsAndPolygonsKeepTheirFillRule) {
+  const std::vector<Element> all = elements_of(svg_of([](QPainter& painter) {
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(QColor(0, 0, 255));
+    QPainterPath path(QPointF(10, 10));
+    path.lineTo(20, 10);
+    path.cubicTo(20, 20, 15, 20, 10, 20);
+    path.moveTo(30, 30);
+    path.lineTo(40, 30);
+    path.lineTo(40, 40);
+    path.lineTo(30, 30);
+    path.moveTo(50, 50);
+    path.cubicTo(60, 50, 60, 60, 50, 50);
+    painter.drawPath(path);
+    path.setFillRule(Qt::WindingFill);
+    painter.drawPath(path);
+    const QPolygonF triangle({{10, 80}, {60, 80}, {35, 110}});
+    painter.drawPolygon(triangle);
+    painter.drawPolygon(triangle, Qt::WindingFill);
+    painter.setPen(QColor(0, 0, 0));
+    painter.drawPolyline(triangle);
+  }));
+  const std::vector<Element> paths = named(all, "path"), polygons = named(all, "polygon");
+  ASSERT_EQ(paths.size(), 2u);
+  // Three parts: open, closed by a line, closed by a curve.
+  EXPECT_EQ(paths[0].attributes.at("d"), "M10 10L20 10C20 20 15 20 10 20M30 30L40 30L40 40ZM50 50C60 50 60 60 50 50Z");
+  EXPECT_EQ(paths[0].attributes.at("fill-rule"), "evenodd");
+  EXPECT_EQ(paths[1].attributes.at("d"), paths[0].attributes.at("d"));
+  EXPECT_FALSE(paths[1].attributes.contains("fill-rule"));
+  ASSERT_EQ(polygons.size(), 2u);
+  EXPECT_EQ(polygons[0].attributes.at("points"), "10,80 60,80 35,110");
+  EXPECT_EQ(polygons[0].attributes.at("fill-rule"), "evenodd");
+  EXPECT_FALSE(polygons[1].attributes.contains("fill-rule"));
+  const std::vector<Element> open = named(all, "polyline");
+  ASSERT_EQ(open.size(), 1u);
+  EXPECT_EQ(open[0].attributes.at("fill"), "none");
+}
+
+// Outlines other than upright rectangles meet by Qt's path operations: their corners are compared, not their text.
+TEST(SvgDevice, ClipsOfOtherShapesThanRectanglesMeet) {
+  const auto clip_of = [](const auto& set) {
+    const std::vector<Element> rects = named(elements_of(svg_of([&](QPainter& painter) {
+                                               set(painter);
+                                               painter.fillRect(QRectF(0, 0, 200, 150), Qt::red);
+                                             })),
+                                             "rect");
+    return rects.size() == 1 && rects[0].clips.size() == 1 ? rects[0].clips[0] : std::string("not one clip");
+  };
+  QPainterPath triangle(QPointF(0, 0));
+  triangle.lineTo(100, 0);
+  triangle.lineTo(0, 100);
+  triangle.closeSubpath();
+  QPainterPath kite(QPointF(50, 0));  // five elements, as a rectangle
+  for (const QPointF at : {QPointF(100, 50), QPointF(50, 100), QPointF(0, 50), QPointF(50, 0)}) kite.lineTo(at);
+  QPainterPath rounded(QPointF(0, 0));  // five elements too, but with a curve
+  rounded.cubicTo(100, 0, 100, 0, 100, 100);
+  rounded.lineTo(0, 0);
+  const QRectF square(0, 0, 40, 40);
+  EXPECT_EQ(clip_of([&](QPainter& p) { p.setClipPath(triangle); }), "M0 0L100 0L0 100Z");
+  EXPECT_EQ(clip_of([&](QPainter& p) {
+              p.setClipPath(triangle);
+              p.setClipRect(square);  // replaces
+            }),
+            "M0 0L40 0L40 40L0 40Z");
+  for (const QPainterPath& shape : {triangle, kite, rounded}) {
+    const std::string both = clip_of([&](QPainter& p) {
+      p.setClipRect(QRectF(10, 0, 60, 60));
+      p.setClipPath(shape, Qt::IntersectClip);
+    });
+    const std::string other = clip_of([&](QPainter& p) {
+      p.setClipPath(shape);
+      p.setClipRect(QRectF(10, 0, 60, 60), Qt::IntersectClip);
+    });
+    EXPECT_THAT(both, HasSubstr("70")) << "the rectangle bounds it";
+    EXPECT_THAT(both, Not(HasSubstr("100"))) << "the shape alone";
+    EXPECT_THAT(other, HasSubstr("70"));
+    EXPECT_NE(both, "M10 0L70 0L70 60L10 60Z") << "the rectangle alone";
+  }
+}
+
+TEST(SvgDevice, GradientsAndImagesKeepTheOpacityOfThePainter) {
+  QImage image(4, 4, QImage::Format_RGB32);
+  image.fill(Qt::blue);
+  const std::vector<Element> all = elements_of(svg_of([&](QPainter& painter) {
+    QLinearGradient gradient(70, 0, 130, 0);
+    gradient.setColorAt(0, QColor(255, 200, 0, 51));
+    gradient.setColorAt(1, QColor(0, 100, 255));
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(gradient);
+    painter.drawRect(QRectF(70, 80, 60, 30));
+    painter.setOpacity(0.25);
+    painter.drawRect(QRectF(70, 80, 60, 30));
+    painter.drawImage(QRectF(0, 0, 4, 8), image);  // enlarged in one direction only
+    painter.setBrush(QBrush(image));
+    painter.drawRect(QRectF(10, 10, 8, 8));
+  }));
+  const std::vector<Element> rects = named(all, "rect"), images = named(all, "image"), stops = named(all, "stop");
+  ASSERT_EQ(rects.size(), 3u);
+  EXPECT_EQ(rects[0].attributes.at("fill"), "url(#b0)");
+  EXPECT_FALSE(rects[0].attributes.contains("fill-opacity"));
+  EXPECT_EQ(rects[1].attributes.at("fill"), "url(#b0)");
+  EXPECT_EQ(rects[1].attributes.at("fill-opacity"), "0.25");
+  EXPECT_EQ(rects[2].attributes.at("fill"), "url(#b1)");
+  ASSERT_EQ(stops.size(), 2u);
+  EXPECT_EQ(stops[0].attributes.at("stop-opacity"), "0.2");
+  ASSERT_EQ(images.size(), 2u);
+  EXPECT_EQ(images[0].attributes.at("opacity"), "0.25");
+  EXPECT_EQ(images[0].attributes.at("image-rendering"), "pixelated");
+  EXPECT_EQ(images[1].attributes.at("width"), "4");  // the texture of the brush, not a pattern of 8 x 8
+}
+
+// 200 x 150 at 96 dots per inch.
+TEST(SvgDevice, TellsAPainterItsSizeInDotsAndMillimeters) {
+  const SvgDevice device({200, 150}, 1.5, QString());
+  EXPECT_EQ(device.width(), 200);
+  EXPECT_EQ(device.height(), 150);
+  EXPECT_EQ(device.widthMM(), 53);   // 52.9
+  EXPECT_EQ(device.heightMM(), 40);  // 39.7
+  EXPECT_EQ(device.logicalDpiX(), 96);
+  EXPECT_EQ(device.logicalDpiY(), 96);
+  EXPECT_EQ(device.physicalDpiX(), 96);
+  EXPECT_EQ(device.physicalDpiY(), 96);
+  EXPECT_EQ(device.colorCount(), std::numeric_limits<int>::max());
+  EXPECT_EQ(device.depth(), 24);
+  EXPECT_EQ(device.devicePixelRatio(), 1);
+  EXPECT_EQ(device.devicePixelRatioF(), 1);
+}
+
 // Regression: a rim that was drawn as text made a search find the number of a block nine times.
 TEST(SvgDevice, ALabelInARimIsThereOnceForASearch) {
   const auto paint = [](QPainter& painter) {
@@ -244,6 +434,8 @@ TEST(SvgDevice, CharactersThatXmlDoesNotAllowAreOmitted) {
   const std::string svg =
       svg_of([](QPainter&) {}, 1, QStringLiteral("a\x01 <b> ") + QChar(0xffff) + QStringLiteral(" ü"));
   EXPECT_THAT(svg, HasSubstr("<title>a &lt;b&gt;  \u00fc</title>"));
+  EXPECT_THAT(svg_of([](QPainter&) {}, 1, QStringLiteral("a\tb\nc & \"d\"")),
+              HasSubstr("<title>a\tbc &amp; &quot;d&quot;</title>"));
   EXPECT_EQ(elements_of(svg).front().name, "svg");
 }
 
