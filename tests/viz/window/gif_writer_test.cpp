@@ -273,7 +273,7 @@ TEST(GifWriter, AFullDiskIsReportedByTheCallThatWrites) {
   }
   QImage noise(200, 200, QImage::Format_RGB32);
   std::mt19937 random(3);
-  for (int i = 0; i < 200 * 200; ++i) noise.setPixel(i % 200, i / 200, random());
+  for (int i = 0; i < 200 * 200; ++i) noise.setPixel(i % 200, i / 200, static_cast<QRgb>(random()));
   GifWriter writer("/dev/full", "shown.gif", noise.size(), 4);
   EXPECT_EQ(message_of([&] { writer.add(noise); }), full);
 }
