@@ -108,6 +108,7 @@ void add_argument_help(CLI::App& command) {
        "@2, @2+64, @p.q+0x40        a pointer into an array given before, plus bytes",
        "null                        the pointer 0",
        "map:k.json@2                a tensor map (see kvscope tma check) over the array of parameter 2, from 0",
+       "map:k.json@x.npy            a tensor map over a new array, which only the map points to; also @f32[64,64]",
        "map:k.json                  a tensor map whose base is a device address",
        "@params.json                a struct: {\"fields\": {\"n\": 64}, \"at\": {\"16\": \"@0+32\"}, \"hex\": "
        "\"00ff...\"}"});

@@ -248,13 +248,14 @@ class ArgumentReader {
       covered.push_back(f.path);
     }
     if (!first) throw InputError("", "", unknown_field(p, path));
-    place_map(at, *first, word);
+    place_map(at, *first, names_of(at, path), word);
     for (const std::string& name : covered) p.set_fields.insert(name);
   }
 
-  void place_map(std::size_t at, std::int64_t offset, const std::string& word) {
+  void place_map(std::size_t at, std::int64_t offset, std::vector<std::string> names, const std::string& word) {
     Parameter& p = parameters_[at];
-    const auto map = std::get<std::vector<std::byte>>(placer_.value({}, word));
+    const ArgumentSlot slot{std::move(names), "", ptx::Type::none, 0};
+    const auto map = std::get<std::vector<std::byte>>(placer_.value(slot, word));
     if (offset + static_cast<std::int64_t>(map.size()) > p.variable->bytes) {
       throw InputError("", "",
                        fmt::format("a tensor map of {} bytes at offset {} ends after byte {} of parameter {}",
@@ -308,13 +309,14 @@ class ArgumentReader {
 
   void set_at(std::size_t at, const StructValues::AtOffset& one) {
     Parameter& p = parameters_[at];
-    if (one.word.starts_with("map:")) return place_map(at, one.offset, one.word);
+    std::vector<std::string> names{fmt::format("{}+{}", at, one.offset)};
+    if (one.word.starts_with("map:")) return place_map(at, one.offset, std::move(names), one.word);
     const std::int64_t bytes = ptx::bits(one.type) / 8;
     if (one.offset + bytes > p.variable->bytes) {
       throw InputError("", "", fmt::format("ends after byte {} of parameter {}", p.variable->bytes, at));
     }
     const std::string name = fmt::format("at {}", one.offset);
-    const ArgumentSlot slot{{fmt::format("{}+{}", at, one.offset)}, name, one.type, bytes};
+    const ArgumentSlot slot{std::move(names), name, one.type, bytes};
     const ptx::ParamValue value = placer_.value(slot, one.word);
     store_number(one.type, value, p.block.data() + one.offset);
     if (!p.layout) return;

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::int64_t kMostMapFile = 1 << 20;              // [bytes]
 constexpr std::int64_t kMostArray = std::int64_t{4} << 30;  // [bytes]
-constexpr std::string_view kSafetensors = ".safetensors:", kNpz = ".npz:";
+constexpr std::string_view kSafetensors = ".safetensors:", kNpz = ".npz:", kMap = "map:";
 
 // "-12" or "0x1f".
 struct Integer {
@@ -91,6 +91,27 @@ std::optional<std::pair<DType, std::vector<std::int64_t>>> new_array(std::string
   }
 }
 
+// Whether the word places an array on the device: "x.npy", "w.npz:k" or "f32[64]".
+bool places_array(std::string_view word) {
+  return word.ends_with(".npy") || word.find(kSafetensors) != std::string_view::npos ||
+         word.find(kNpz) != std::string_view::npos || new_array(word);
+}
+
+// "map:k.json@x.npy" -> "k.json" and "x.npy". The path of the array may contain an @ as well.
+struct MapWord {
+  std::string path;
+  std::optional<std::string> array;
+};
+
+MapWord read_map_word(std::string_view word) {
+  constexpr std::string_view kJsonAt = ".json@";
+  const std::string_view rest = word.substr(kMap.size());
+  const std::size_t json = rest.find(kJsonAt);
+  const std::size_t at = json == std::string_view::npos ? rest.rfind('@') : json + kJsonAt.size() - 1;
+  if (at == std::string_view::npos) return {std::string(rest), std::nullopt};
+  return {std::string(rest.substr(0, at)), std::string(rest.substr(at + 1))};
+}
+
 std::uint64_t bits_of(const ArgumentSlot& slot, double real) {
   return slot.bytes == 4 ? std::uint64_t{std::bit_cast<std::uint32_t>(static_cast<float>(real))}
                          : std::bit_cast<std::uint64_t>(real);
@@ -143,7 +164,7 @@ std::string array_names(const std::vector<DeviceArray>& arrays) {
 }
 
 ptx::ParamValue ArgumentPlacer::value(const ArgumentSlot& slot, const std::string& word) {
-  if (word.starts_with("map:")) return map_of(word);
+  if (word.starts_with(kMap)) return map_of(slot, word);
   if (word == "null") {
     check_pointer(slot, word);
     return std::uint64_t{0};
@@ -173,7 +194,7 @@ void ArgumentPlacer::check_pointer(const ArgumentSlot& slot, const std::string& 
   if (slot.bytes == 8 || slot.bytes == 0) return;
   throw InputError("", "",
                    fmt::format("'{}' is an array, but {} is not a pointer of 8 bytes: write {}", word, slot.of,
-                               slot.bytes < 8 ? "a number" : "map:FILE.json@ARGUMENT"));
+                               slot.bytes < 8 ? "a number" : "map:FILE.json@ARRAY"));
 }
 
 ptx::ParamValue ArgumentPlacer::array(const ArgumentSlot& slot, const std::string& word, const golden::Tensor& tensor) {
@@ -205,20 +226,25 @@ ptx::ParamValue ArgumentPlacer::pointer_into(const ArgumentSlot& slot, const std
   return found->address + reference->distance;
 }
 
-ptx::ParamValue ArgumentPlacer::map_of(const std::string& word) const {
-  const std::size_t at = word.rfind('@');
-  const std::string path = word.substr(4, at == std::string::npos ? at : at - 4);
-  TensorMapFile file = parse_tensor_map(read_file(path, kMostMapFile), path);
-  if (at != std::string::npos) {
-    const DeviceArray* found = find_array(arrays_, std::string_view(word).substr(at + 1));
-    if (found == nullptr) {
-      throw InputError(
-          "", "", fmt::format("'{}': no argument before it of number '{}' is an array", word, word.substr(at + 1)));
-    }
-    file.map.base += found->address;
-  }
-  check_tensor_map(file.map, file.target).throw_if_broken(path);
+ptx::ParamValue ArgumentPlacer::map_of(const ArgumentSlot& slot, const std::string& word) {
+  const MapWord parts = read_map_word(word);
+  TensorMapFile file = parse_tensor_map(read_file(parts.path, kMostMapFile), parts.path);
+  if (parts.array) file.map.base += array_of_map(slot, word, *parts.array);
+  check_tensor_map(file.map, file.target).throw_if_broken(parts.path);
   return map_bytes(file.map, device_.target());
+}
+
+// The address of the array that a map is over. An array that no other parameter has gets the names of the map.
+std::uint64_t ArgumentPlacer::array_of_map(const ArgumentSlot& slot, const std::string& word,
+                                           const std::string& array) {
+  if (const DeviceArray* found = find_array(arrays_, array)) return found->address;
+  if (!places_array(array)) {
+    throw InputError("", "",
+                     fmt::format("'{}': '{}' is neither an array placed before it ({}), nor FILE.npy, FILE.npz:NAME, "
+                                 "FILE.safetensors:NAME or TYPE[SHAPE]",
+                                 word, array, array_names(arrays_)));
+  }
+  return std::get<std::uint64_t>(value({slot.names, slot.of, ptx::Type::u64, 8}, array));
 }
 
 ptx::ParamValue ArgumentPlacer::number(const ArgumentSlot& slot, const std::string& word) {
@@ -233,14 +259,14 @@ ptx::ParamValue ArgumentPlacer::number(const ArgumentSlot& slot, const std::stri
   if (!integer && !real) {
     throw InputError("", "",
                      fmt::format("'{}' is neither a number, nor FILE.npy, FILE.npz:NAME, FILE.safetensors:NAME, "
-                                 "TYPE[SHAPE], null, @ARRAY or map:FILE.json@ARGUMENT",
+                                 "TYPE[SHAPE], null, @ARRAY or map:FILE.json@ARRAY",
                                  word));
   }
   if (slot.bytes == 0) return std::uint64_t{0};  // the number of arguments is the fault
   if (slot.bytes > 8) {
     throw InputError("", "",
                      fmt::format("'{}' is a number, but {} is a struct: pass its fields as "
-                                 "{}.FIELD=VALUE or @FILE.json, or a tensor map as map:FILE.json@ARGUMENT",
+                                 "{}.FIELD=VALUE or @FILE.json, or a tensor map as map:FILE.json@ARRAY",
                                  word, slot.of, slot.names.empty() ? "0" : slot.names.front()));
   }
   if (ptx::class_of(slot.type) == ptx::TypeClass::floating) return floating(slot, word, real);

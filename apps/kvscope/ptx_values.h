@@ -8,6 +8,7 @@
 //   @2  @2+64  @p.q+0x40       a pointer into an array placed before, plus bytes
 //   map:k.json@2               a tensor map (kvscope tma check reads the same file) over the array of argument 2, whose
 //                              first byte its base counts from; without @ base is the address
+//   map:k.json@x.npy           the same over a new array, which only the map points to; also @w.npz:name, @f32[64,64]
 #pragma once
 
 #include <cstddef>
@@ -55,7 +56,8 @@ class ArgumentPlacer {
   ptx::ParamValue array(const ArgumentSlot& slot, const std::string& word, const golden::Tensor& tensor);
   static golden::Tensor tensor_of(const std::string& path, const std::string& name);
   [[nodiscard]] ptx::ParamValue pointer_into(const ArgumentSlot& slot, const std::string& word) const;
-  [[nodiscard]] ptx::ParamValue map_of(const std::string& word) const;
+  [[nodiscard]] ptx::ParamValue map_of(const ArgumentSlot& slot, const std::string& word);
+  [[nodiscard]] std::uint64_t array_of_map(const ArgumentSlot& slot, const std::string& word, const std::string& array);
   [[nodiscard]] static ptx::ParamValue number(const ArgumentSlot& slot, const std::string& word);
 
   ptx::Device& device_;

@@ -34,6 +34,33 @@ COPY = """.version 8.0
 }}
 """
 
+# Two tensor maps are its only parameters: a box goes by TMA from (0, 2) of the first to (0, 1) of the second.
+BY_MAPS = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry by_maps(.param .align 64 .b8 from[128], .param .align 64 .b8 to[128])
+{
+  .reg .pred %p<2>; .reg .b32 %r<5>; .reg .b64 %rd<3>;
+  .shared .align 128 .b8 box[128];
+  .shared .align 8 .b8 full[8];
+  mov.b64 %rd1, from; cvta.param.u64 %rd1, %rd1;
+  mov.b64 %rd2, to; cvta.param.u64 %rd2, %rd2;
+  mov.u32 %r1, box; mov.u32 %r2, full; mov.u32 %r3, 0; mov.u32 %r4, 2;
+  mbarrier.init.shared.b64 [%r2], 1;
+  fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 128;
+  cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r3, %r4}], [%r2];
+WAIT:
+  mbarrier.try_wait.parity.shared.b64 %p1, [%r2], 0;
+  @!%p1 bra WAIT;
+  mov.u32 %r4, 1;
+  cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd2, {%r3, %r4}], [%r1];
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+  ret;
+}
+"""
+
 RACE = """.version 8.0
 .target sm_90a
 .address_size 64
@@ -73,6 +100,11 @@ class Arguments(program.FolderTest):
         done = kvscope("ptx", "run", self.path("copy.ptx"), *arguments, "--save", f"0.out={self.path('y.npy')}")
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         return np.load(self.path("y.npy")).tobytes(), done.stdout
+
+    def run_ok(self, *arguments):
+        done = kvscope("ptx", "run", *arguments)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        return done.stdout
 
     def fault(self, *arguments):
         done = kvscope("ptx", "run", *arguments)
@@ -193,6 +225,50 @@ class Pointers(Arguments):
         self.assertIn("--arg 1: '@2' is not @ARRAY or @ARRAY+BYTES of an array placed before it: arrays are 0",
                       self.fault(ptx, "--arg", "u8[8]", "--arg", "@2", "--arg", "null"))
         self.assertIn("'@0+x' is not @ARRAY", self.fault(ptx, "--arg", "u8[8]", "--arg", "@0+x", "--arg", "null"))
+
+
+class ArraysOfMaps(Arguments):
+    """Kernels of CUTLASS take descriptors alone: no parameter is a pointer to the array."""
+
+    def setUp(self):
+        super().setUp()
+        self.kernel = self.write("by_maps.ptx", BY_MAPS)
+        self.x = np.arange(64, dtype=np.float32).reshape(8, 8)
+        np.save(self.path("x.npy"), self.x)
+        self.map = self.write("m.json", json.dumps({"kvscope_tensor_map": 1, "type": "f32", "dims": [8, 8], "strides": [32],
+                                                    "box": [8, 4]}))
+
+    def test_a_map_brings_the_array_that_only_it_points_to(self):
+        out = self.run_ok(self.kernel, "--arg", f"map:{self.map}@{self.path('x.npy')}", "--arg", f"map:{self.map}@f32[8,8]",
+                          "--save", f"1={self.path('y.npy')}", "--save", f"0={self.path('same.npy')}")
+        y = np.load(self.path("y.npy"))
+        np.testing.assert_array_equal(y[1:5], self.x[2:6])
+        self.assertEqual(y[0].tobytes() + y[5:].tobytes(), b"\xff" * 128)  # nothing else is written
+        np.testing.assert_array_equal(np.load(self.path("same.npy")), self.x)
+        self.assertIn("argument 1  f32[8,8] at 0x", out)
+
+    def test_a_second_map_reaches_the_array_of_the_first(self):
+        np.savez(self.path("w.npz"), k=self.x)
+        self.run_ok(self.kernel, "--arg", f"map:{self.map}@{self.path('w.npz')}:k", "--arg", f"map:{self.map}@0", "--save",
+                    f"0={self.path('y.npy')}")
+        np.testing.assert_array_equal(np.load(self.path("y.npy")), self.x[[0, 2, 3, 4, 5, 5, 6, 7]])
+
+    def test_an_array_whose_path_has_an_at_sign(self):
+        os.mkdir(self.path("a@b"))
+        np.save(self.path("a@b/x.npy"), self.x)
+        self.run_ok(self.kernel, "--arg", f"map:{self.map}@{self.path('a@b/x.npy')}", "--arg", f"map:{self.map}@0")
+
+    def test_a_map_that_is_larger_than_its_array_is_reported(self):
+        done = kvscope("ptx", "run", self.kernel, "--arg", f"map:{self.map}@f32[5,8]", "--arg", f"map:{self.map}@f32[8,8]")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("OUT_OF_BOUNDS", done.stdout)
+
+    def test_what_is_no_array_is_named_with_what_is(self):
+        done = kvscope("ptx", "run", self.kernel, "--arg", f"map:{self.map}@x", "--arg", f"map:{self.map}@64")
+        self.assertEqual(done.returncode, 2)
+        for number, name in enumerate(("x", "64")):
+            self.assertIn(f"--arg {number}: 'map:{self.map}@{name}': '{name}' is neither an array placed before it (no array is "
+                          "placed), nor FILE.npy, FILE.npz:NAME, FILE.safetensors:NAME or TYPE[SHAPE]", done.stderr)
 
 
 class Suppressions(Arguments):

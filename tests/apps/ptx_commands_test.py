@@ -5,6 +5,7 @@
 """
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -313,7 +314,7 @@ class Refused(Folder):
                  "1: '18446744073709551616' does not fit parameter scale_param_1 (.u64): write an integer from "
                  "-9223372036854775808 to 18446744073709551615"),
                 ({"n": "x"}, "3: 'x' is neither a number, nor FILE.npy, FILE.npz:NAME, FILE.safetensors:NAME, TYPE[SHAPE], "
-                             "null, @ARRAY or map:FILE.json@ARGUMENT")]:
+                             "null, @ARRAY or map:FILE.json@ARRAY")]:
             done = self.scale_of(**options)
             self.assertEqual((done.returncode, done.stdout, done.stderr),
                              (2, "", f"kvscope: command line: --arg {message}\n"))
@@ -363,9 +364,9 @@ class Refused(Folder):
                          ".visible .entry k(.param .align 8 .b8 p[24]) {\nret;\n}\n")
         self.assertEqual(self.fault_of("run", ptx, "--arg", "3"),
                          "kvscope: command line: --arg 0: '3' is a number, but parameter p (24 bytes) is a struct: pass its fields "
-                         "as 0.FIELD=VALUE or @FILE.json, or a tensor map as map:FILE.json@ARGUMENT\n")
+                         "as 0.FIELD=VALUE or @FILE.json, or a tensor map as map:FILE.json@ARRAY\n")
         self.assertIn("'u8[24]' is an array, but parameter p (24 bytes) is not a pointer of 8 bytes: write "
-                      "map:FILE.json@ARGUMENT", self.fault_of("run", ptx, "--arg", "u8[24]"))
+                      "map:FILE.json@ARRAY", self.fault_of("run", ptx, "--arg", "u8[24]"))
 
     def test_a_kernel_for_another_target_names_the_option(self):
         ptx = self.write("k.ptx", ".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry k() {\nret;\n}\n")

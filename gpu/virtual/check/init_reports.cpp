@@ -10,6 +10,7 @@
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/state.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
+#include "gpu/virtual/text/kernel_names.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -55,7 +56,7 @@ void name_local(const Exec& exec, std::uint64_t address, ReportAddress& to) {
       const Variable& v = program.module->variables[static_cast<std::size_t>(i)];
       const std::int64_t within = offset - program.placements[static_cast<std::size_t>(i)];
       if (v.space != Space::local || within < 0 || within >= v.bytes) continue;
-      to.symbol = v.name;
+      to.symbol = declared_name(v.name);
       to.offset = within;
       return;
     }

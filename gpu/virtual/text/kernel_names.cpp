@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -91,6 +92,24 @@ std::string outer_name(std::string_view mangled) {
   return out;
 }
 
+// "_ZZ...E4tile" and "_ZZ...E4tile_0" -> "tile": a variable of a function, whose identifier is the last part and follows
+// its length. The name itself if it has no such end.
+std::string local_name(std::string_view name) {
+  if (!name.starts_with("_ZZ")) return std::string(name);
+  for (std::size_t end = name.rfind('E'); end != std::string_view::npos && end > 0; end = name.rfind('E', end - 1)) {
+    const std::string_view rest = name.substr(end + 1);
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    std::size_t length = 0;
+    std::from_chars(rest.data(), rest.data() + digits, length);
+    const std::string_view identifier = rest.substr(digits);
+    if (length == 0 || length > identifier.size()) continue;
+    const std::string_view number = identifier.substr(length);  // of variables of one name
+    if (number.empty() || (number[0] == '_' && number.find_first_not_of("0123456789", 1) == std::string_view::npos))
+      return std::string(identifier.substr(0, length));
+  }
+  return std::string(name);
+}
+
 }  // namespace
 
 std::string demangled(std::string_view name) {
@@ -105,8 +124,8 @@ std::string demangled(std::string_view name) {
 
 std::string declared_name(std::string_view name) {
   const std::string whole = demangled(name);
-  const std::size_t scope = whole.rfind("::");
-  return scope == std::string::npos ? whole : whole.substr(scope + 2);
+  if (whole == name) return local_name(name);
+  return without_scopes(whole);
 }
 
 std::vector<std::string> name_forms(std::string_view name) {

@@ -18,7 +18,7 @@ namespace kvscope::ptx {
 [[nodiscard]] std::string demangled(std::string_view name);
 
 // The name of a variable as its source declares it: "_ZZ10no_barrierE4tile" -> "tile". A name that is not
-// mangled stays as it is.
+// mangled stays as it is, even if it contains "::".
 [[nodiscard]] std::string declared_name(std::string_view name);
 
 // The forms of a name from the most exact to the shortest: mangled, demangled, without return type and parameters, without

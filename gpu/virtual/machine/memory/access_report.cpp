@@ -4,6 +4,7 @@
 #include "gpu/virtual/machine/memory/access.h"
 #include "gpu/virtual/machine/memory/windows.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
+#include "gpu/virtual/text/kernel_names.h"
 
 namespace kvscope::ptx {
 namespace {
@@ -15,7 +16,7 @@ void name_shared(const Launch& launch, std::uint64_t offset, ReportAddress& to) 
   for (const auto& [variable, begin] : launch.layout->shared) {
     if (static_cast<std::uint64_t>(begin) > offset || begin < best) continue;
     best = begin;
-    to.symbol = launch.program->module->variables[static_cast<std::size_t>(variable)].name;
+    to.symbol = declared_name(launch.program->module->variables[static_cast<std::size_t>(variable)].name);
     to.offset = static_cast<std::int64_t>(offset) - begin;
   }
 }
@@ -39,7 +40,7 @@ ReportAddress name_address(const Launch& launch, Space space, std::uint64_t addr
       // Beyond the unmapped space around an array, an offset from it would mislead: a null pointer is not "x - 8 GB".
       if (a != nullptr && address + DeviceMemory::kUnmapped > a->address &&
           address < a->end() + DeviceMemory::kUnmapped) {
-        to.symbol = a->name;
+        to.symbol = declared_name(a->name);
         to.offset = static_cast<std::int64_t>(address - a->address);
       }
       break;

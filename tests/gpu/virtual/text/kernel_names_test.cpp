@@ -80,6 +80,15 @@ TEST(KernelNames, UnknownNamesFindNothing) {
 TEST(KernelNames, VariablesHaveTheNameOfTheirSource) {
   EXPECT_EQ(declared_name("_ZZ10no_barrierE4tile"), "tile");
   EXPECT_EQ(declared_name("not_mangled"), "not_mangled");
+  EXPECT_EQ(declared_name("a::b.npy"), "a::b.npy") << "the name of a file";
+  EXPECT_EQ(declared_name("_Z5scaleIN2ns1TEE"), "scale<ns::T>") << "the scope of an argument is not the variable's";
+  EXPECT_EQ(declared_name("_ZN2ns5tableE"), "table");
+  EXPECT_EQ(declared_name("_ZZN2ns4kernILi4EfEEvPT0_iE4tile_0"), "tile");
+  // Longer than the C++ runtime demangles, as in CUTLASS: the identifier is the last part.
+  const std::string scope = "_ZZN7cutlass13device_kernelI" + std::string(1200, 'i') + "EEvPf";
+  EXPECT_EQ(declared_name(scope + "E4tEst"), "tEst");
+  EXPECT_EQ(declared_name(scope + "E4tile_12"), "tile");
+  EXPECT_EQ(declared_name(scope + "E9tile"), scope + "E9tile") << "no identifier has this length";
 }
 
 std::string repeated(const std::string& text, int times) {
