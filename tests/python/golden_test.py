@@ -53,6 +53,21 @@ def test_attention_is_the_output_of_the_golden_with_its_error(accuracy):
         assert not output.o_error.any() and not output.lse_error.any()
 
 
+def test_the_budget_of_a_verdict_adds_up_to_the_allowed_error():
+    g = kv.golden(problem())
+    out = g.o.astype(np.float32)
+    out[0, 1, 2] += 1e-3
+    verdict = kv.verify(out, g)
+    heading, *lines = verdict.budget.splitlines()
+    assert heading.startswith("error budget of o at sequence 0, query 0, head 1, dim 2")
+    numbers = dict(line.split()[:2] for line in lines if line.startswith("  "))
+    total = float(numbers.pop("total"))
+    assert total == pytest.approx(sum(map(float, numbers.values())), rel=0.02)  # three digits are printed
+    assert np.abs(out - g.o).max() / total == pytest.approx(verdict.errors.ratio.max(), rel=0.01)
+    assert verdict.report["budgets"][0]["total"] == pytest.approx(total, rel=0.01)
+    assert kv.verify(out, g, profile=_core.profile_names()[0]).budget == ""
+
+
 def test_attention_has_the_faults_of_golden():
     with pytest.raises(kv.InputError, match='accuracy is "exact"'.replace('"', "'")):
         kv.attention(problem(), accuracy="exact")

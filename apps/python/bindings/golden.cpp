@@ -123,6 +123,7 @@ py::dict judge_and_report(const std::shared_ptr<Problem>& problem, const std::sh
   out["verdict"] = to_python(golden::json_report(judged.compared));
   const std::string diagnosis_text = judged.diagnosis ? golden::text_report(*judged.diagnosis) : std::string();
   out["verdict_text"] = golden::text_report(judged.compared, diagnosis_text);
+  out["budget_text"] = golden::budget_report(judged.compared);
   out["diagnosis"] = judged.diagnosis ? to_python(golden::json_report(*judged.diagnosis)) : py::none();
   out["diagnosis_text"] = diagnosis_text;
   return out;

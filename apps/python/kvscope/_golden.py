@@ -167,7 +167,11 @@ class Errors:
 
 
 class Verdict(Drawn):
-    """The comparison of an output with its golden: `passed`, `criteria`, and the diagnosis if it failed."""
+    """The comparison of an output with its golden: `passed`, `criteria`, and the diagnosis if it failed.
+
+    budget  what the bound of the worst element of o and of lse is made of, a line for each source of rounding, as
+            `kvscope verify --explain` prints it; empty with a profile. The numbers are in report["budgets"].
+    """
 
     def __init__(self, report: dict[str, Any], find_errors: Callable[[], dict[str, Any]]) -> None:
         self._find_errors = find_errors
@@ -175,6 +179,7 @@ class Verdict(Drawn):
         self.report: dict[str, Any] = report["verdict"]
         self.criteria: list[dict[str, Any]] = list(self.report.get("criteria", []))
         self.text: str = report["verdict_text"]
+        self.budget: str = report["budget_text"]
         self.diagnosis = None if report["diagnosis"] is None else Diagnosis(report["diagnosis"],
                                                                             report["diagnosis_text"])
 
