@@ -122,6 +122,16 @@ viz::Selection selection_of(const RenderRequest& request, const viz::Run& run) {
   return *selection;
 }
 
+// "the first step with it is 7: choose --step 7", or a general next step.
+std::string other_step(const viz::Selection& selection, const viz::Run& run) {
+  if (selection.kind == viz::Selection::Kind::token) {
+    const auto first = viz::first_step_of(run, selection.seq, selection.token);
+    if (first) return fmt::format("the first step with it is {}: choose --step {}", first->value, first->value);
+    if (run.tape().size() <= viz::kMostSearched) return "the run never stores it: choose an earlier token";
+  }
+  return "choose another step with --step";
+}
+
 // A picture of one step would show nothing of an object that does not exist then. In an animation it may come later.
 void check_selection(const RenderRequest& request, const viz::Picture& picture, const viz::Run& run) {
   if (picture.selection.none() || picture.selection.of_tile()) return;
@@ -130,8 +140,9 @@ void check_selection(const RenderRequest& request, const viz::Picture& picture, 
   const viz::Lit lit = viz::resolve(state, run.facts(), picture.selection);
   if (lit.seq || lit.block || !lit.places.empty()) return;
   throw InputError("command line", "--select",
-                   fmt::format("'{}' at step {}: {}: choose another step with --step", *request.select,
-                               state.step.value, viz::describe(state, run.facts(), picture.selection)));
+                   fmt::format("'{}' at step {}: {}: {}", *request.select, state.step.value,
+                               viz::describe(state, run.facts(), picture.selection),
+                               other_step(picture.selection, run)));
 }
 
 // The n-th tile that the trace itself holds.

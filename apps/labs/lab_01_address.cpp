@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include "apps/labs/case_stream.h"
 #include "apps/labs/graders.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
+#include "core/base/report.h"
 #include "core/cache/layer_view.h"
 
 namespace kvscope::labs {
@@ -181,18 +183,25 @@ std::vector<Field> fields_of(const AddressTask& task) {
   };
 }
 
-// The member as words; empty when it is missing or something else.
-Words answer_of(const json::Value& answers, const Field& field) {
-  const json::Value* member = answers.find(field.name);
-  if (member == nullptr) return {};
-  if (member->as_i64() != nullptr) return {*member->as_i64()};
+// The numbers that the student wrote; empty if any part of the value is something else.
+Words words_of(const json::Value& value) {
+  if (value.as_i64() != nullptr) return {*value.as_i64()};
+  if (value.as_array() == nullptr) return {};
   Words words;
-  if (member->as_array() == nullptr) return {};
-  for (const json::Value& item : *member->as_array()) {
+  for (const json::Value& item : *value.as_array()) {
     if (item.as_i64() == nullptr) return {};
     words.push_back(*item.as_i64());
   }
   return words;
+}
+
+// "4.5", and the beginning of a long value.
+std::string shown(const json::Value& value) {
+  constexpr std::size_t kMost = 60;  // characters
+  if (value.as_object() != nullptr) return "an object";
+  std::string text = json::dump(value, 0);
+  std::ranges::replace(text, '\n', ' ');
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
 }
 
 class AddressGrader final : public Grader {
@@ -213,18 +222,27 @@ class AddressGrader final : public Grader {
     }
     std::vector<TestResult> results;
     for (const Field& field : fields_of(make_task(submission.student))) {
-      results.push_back(grade_field(field, answer_of(answers, field)));
+      results.push_back(grade_field(field, answers.find(field.name)));
     }
     return results;
   }
 
  private:
-  [[nodiscard]] TestResult grade_field(const Field& field, const Words& given) const {
+  [[nodiscard]] TestResult grade_field(const Field& field, const json::Value* answer) const {
+    const std::size_t wanted = field.expected.size();
+    const std::string_view kind = wanted == 1 ? "a whole number" : "six whole numbers";
+    if (answer == nullptr || answer->is_null()) {
+      return failed(lab(), field.name, fmt::format("no answer: write {} here", kind));
+    }
+    const Words given = words_of(*answer);
     if (given == field.expected) return passed(lab(), field.name);
     if (given.empty()) {
-      return failed(
-          lab(), field.name,
-          fmt::format("no answer: write {} here", field.expected.size() == 1 ? "a whole number" : "six whole numbers"));
+      return failed(lab(), field.name,
+                    fmt::format("{} is not {}: write {}", shown(*answer), kind,
+                                wanted == 1 ? "digits alone, such as 12" : "a list such as [6, 5, 4, 3, 2, 1]"));
+    }
+    if (given.size() != wanted) {
+      return failed(lab(), field.name, fmt::format("{} given: write {} here", counted(std::ssize(given), "number"), kind));
     }
     for (const Mistake& mistake : field.mistakes) {
       if (given == mistake.value) return failed(lab(), field.name, mistake.message, {}, field.hint);

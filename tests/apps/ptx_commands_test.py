@@ -567,6 +567,22 @@ ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst
         self.assertIn("no instruction is of nowhere.cu:1: was the file compiled with -lineinfo?\n", out)
         self.assertTrue(out.splitlines()[-2].startswith("step 1 "), out)
 
+    def test_a_line_without_instructions_names_its_neighbors(self):
+        with open(os.path.join(KERNELS, "elementwise.cu"), encoding="utf-8") as source:
+            lines = source.read().splitlines()
+        first = next(n for n, text in enumerate(lines, 1) if "KERNEL scale(" in text)
+        for line in (1, len(lines) + 1000):
+            near = int(re.search(rf"no instruction is of elementwise.cu:{line}: the nearest line with instructions is (\d+)\n",
+                                 self.session(f"break elementwise.cu:{line}", code=2)).group(1))
+            # A breakpoint there is accepted, and none is between it and the end of the file.
+            self.assertIn("breakpoint 1 at ", self.session(f"break elementwise.cu:{near}"))
+            self.assertTrue(1 < near <= len(lines), near)
+        blank = next(n for n in range(first, len(lines)) if not lines[n - 1].strip())
+        out = self.session(f"break elementwise.cu:{blank}", code=2)
+        below, above = map(int, re.search(rf"elementwise.cu:{blank}: the nearest lines with instructions are (\d+) and (\d+)\n",
+                                          out).groups())
+        self.assertTrue(first <= below < blank < above, (below, blank, above))
+
 
 if __name__ == "__main__":
     program.main()

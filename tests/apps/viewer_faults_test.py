@@ -271,6 +271,12 @@ OWN_WORDS = [
      ["command line: --select: 'block 9': block 9 is outside [0, 9)"]),
     ("selection that the step does not have", "--render a.png --scenario good.json --step -1 --select 'seq 0'",
      ["command line: --select: 'seq 0' at step -1: Sequence 0: has not arrived: choose another step with --step"]),
+    ("selection of a token that is computed later", "--render a.png --scenario good.json --step 0 --select 'token 0:6'",
+     ["command line: --select: 'token 0:6' at step 0: Sequence 0, token 6: not in the cache: the first step with it is 2: choose "
+      "--step 2"]),
+    ("selection of the last token, which no step computes", "--render a.png --scenario good.json --step 1 --select 'token 0:7'",
+     ["command line: --select: 'token 0:7' at step 1: Sequence 0, token 7: not in the cache: the run never stores it: choose an "
+      "earlier token"]),
     ("selection of time", "--render a.png --scenario good.json --select 'step 1'",
      ["command line: --select: 'step 1' is not a sequence, page, token or block: select the time with --step"]),
     ("selection of an event", "--render a.png --scenario good.json --select evicted",

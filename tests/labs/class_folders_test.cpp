@@ -165,6 +165,21 @@ TEST_F(ClassFolders, WorkOfAnotherNamesTaskIsExplained) {
   }
 }
 
+// The message "no answer" would hide which of the written values is wrong.
+TEST_F(ClassFolders, AnAnswerOfAnotherKindIsQuoted) {
+  const auto lab = grader("1");
+  const auto of = [&](const std::string& extents) {
+    return message(*lab, {"ada", write("ada/answers.json", R"({"extents": )" + extents + "}")});
+  };
+  const std::string rest = " is not six whole numbers: write a list such as [6, 5, 4, 3, 2, 1]";
+  EXPECT_EQ(of("null"), "no answer: write six whole numbers here");
+  EXPECT_EQ(of("4.5"), "4.5" + rest);
+  EXPECT_EQ(of(R"("13 2 5")"), R"("13 2 5")" + rest);
+  EXPECT_EQ(of(R"({"a": 1})"), "an object" + rest);
+  EXPECT_EQ(of("[13, 2, 5, 16, 4]"), "5 numbers given: write six whole numbers here");
+  EXPECT_EQ(of("13"), "1 number given: write six whole numbers here");
+}
+
 // Every student has the same task in lab 12, so the name does not matter.
 TEST_F(ClassFolders, TheNameDoesNotMatterWhereAllHaveOneTask) {
   const auto lab = grader("12");

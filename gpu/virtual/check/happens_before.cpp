@@ -88,13 +88,14 @@ void HappensBefore::publish_by(WarpViews& warp, LaneMask lanes, Order order, Aud
 
 // What a relaxed operation sees is acquired at the lane's next fence.
 void HappensBefore::learn(const Exec& exec, WarpViews& warp, LaneMask lanes, Order order, Audience audience,
-                          const Known& view, std::string_view how) {
+                          const Known& view, LastSync sync) {
   if (!acquires(order)) {
     if (view != nullptr) warp.see(lanes, audience, view);
     return;
   }
   if (view != nullptr) warp.acquire(lanes, view);
-  warp.synchronized(lanes, exec.lane_group.pc, how);
+  sync.pc = exec.lane_group.pc;
+  warp.synchronized(lanes, sync);
 }
 
 // --- barriers --------------------------------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ void HappensBefore::barrier_arrive(const Exec& exec, int barrier, LaneMask lanes
     w.publish_seen(lanes, gathered.seen);
     w.publish_seen_sc(lanes, gathered.seen_sc);
   }
-  w.synchronized(lanes, exec.lane_group.pc, "barrier");
+  w.synchronized(lanes, {.pc = exec.lane_group.pc, .how = "barrier"});
 }
 
 void HappensBefore::barrier_done(const Cta& cta, int barrier, LaneMasks waiting) {
@@ -151,7 +152,7 @@ void HappensBefore::cluster_arrive(const Exec& exec, LaneMask lanes, Order order
 void HappensBefore::cluster_wait(const Exec& exec, LaneMask lanes, Order order) {
   WarpViews& w = warp(exec);
   View& gathered = cluster_barriers_.try_emplace(cluster_of(w.cta()), nothing()).first->second;
-  learn(exec, w, lanes, order, Audience::cluster, std::make_shared<View>(gathered), "cluster barrier");
+  learn(exec, w, lanes, order, Audience::cluster, std::make_shared<View>(gathered), {.how = "cluster barrier"});
 }
 
 // --- arrival barriers ------------------------------------------------------------------------------------------------
@@ -184,12 +185,16 @@ void HappensBefore::mbarrier(const Cta& cta, const Exec* exec, LaneMask lanes, M
     case MbarrierEvent::phase_done: {
       Object& o = object(cluster, address);
       o.done = std::make_shared<const View>(o.collecting);
+      ++o.complete;
       return;
     }
-    case MbarrierEvent::wait_true:
-      if (exec != nullptr)
-        learn(*exec, warp(*exec), lanes, order, Audience::cluster, object(cluster, address).done, "mbarrier wait");
+    case MbarrierEvent::wait_true: {
+      if (exec == nullptr) return;
+      const Object& o = object(cluster, address);
+      learn(*exec, warp(*exec), lanes, order, Audience::cluster, o.done,
+            {.how = "mbarrier wait", .mbarrier = address, .complete = o.complete});
       return;
+    }
     default:
       return;
   }
@@ -235,13 +240,13 @@ void HappensBefore::fence(const Exec& exec, LaneMask lanes, Order order, Scope s
   if (sc) w.fence_all(lanes);
   has_fences_ = true;
   if (memory_ == Space::global && audience_of(scope) != Audience::grid) narrow_fences_[w.cta()] = exec.lane_group.pc;
-  w.synchronized(acquired, exec.lane_group.pc, "fence");
+  w.synchronized(acquired, {.pc = exec.lane_group.pc, .how = "fence"});
 }
 
 void HappensBefore::look_at_flag(const Exec& exec, WarpViews& warp, int lane, const Flag& flag,
                                  const WarpAccess& access) {
   const auto learn_from = [&](Audience audience, const Known& view) {
-    if (view != nullptr) learn(exec, warp, LaneMask{1} << lane, access.order, audience, view, "acquire");
+    if (view != nullptr) learn(exec, warp, LaneMask{1} << lane, access.order, audience, view, {.how = "acquire"});
   };
   const auto of = [](const std::map<std::uint32_t, Known>& by, std::uint32_t number) {
     const auto at = by.find(number);
@@ -337,7 +342,7 @@ void HappensBefore::group_wait(const Exec& exec, AsyncKind kind, LaneMask lanes,
       if (end > 0) w.waited_for_groups(lane, step_of(end - 1));
     });
   }
-  w.synchronized(lanes, exec.lane_group.pc, "wait for its copies");
+  w.synchronized(lanes, {.pc = exec.lane_group.pc, .how = "wait for its copies"});
 }
 
 void HappensBefore::tensor_commit(const Exec& exec, int lane, std::uint64_t number,
@@ -374,7 +379,7 @@ void OrderMonitor::warp_barrier(const Exec& exec, LaneMask lanes) {
   HappensBefore* order = order_of(exec.cta);
   if (order == nullptr) return;
   order->meet(order->warp(exec), lanes);
-  order->warp(exec).synchronized(lanes, exec.lane_group.pc, "warp barrier");
+  order->warp(exec).synchronized(lanes, {.pc = exec.lane_group.pc, .how = "warp barrier"});
 }
 
 void OrderMonitor::collective(const Exec& exec, const Op&, LaneMask lanes) {

@@ -129,8 +129,9 @@ class HappensBefore {
   };
   // An arrival barrier.
   struct Object {
-    View collecting = View();  // from all phases
-    Known done = nullptr;      // of the last complete phase; null: none is complete
+    View collecting = View();    // from all phases
+    Known done = nullptr;        // of the last complete phase; null: none is complete
+    std::uint32_t complete = 0;  // phases
     // cp.async.mbarrier.arrive and tcgen05.commit operations that have not arrived yet, in issue order.
     std::deque<std::pair<ActorKey, Step>> copies = {};
     Known collected = nullptr;  // what went into `collecting` last
@@ -173,7 +174,7 @@ class HappensBefore {
 
   static void publish_by(WarpViews& warp, LaneMask lanes, Order order, Audience audience, View& to);
   static void learn(const Exec& exec, WarpViews& warp, LaneMask lanes, Order order, Audience audience,
-                    const Known& view, std::string_view how);
+                    const Known& view, LastSync sync);
   void arrive(const Exec& exec, LaneMask lanes, std::uint64_t address, Order order);
   void look_at_flag(const Exec& exec, WarpViews& warp, int lane, const Flag& flag, const WarpAccess& access);
   void publish_flag(WarpViews& warp, int lane, std::uint64_t key, const WarpAccess& access);

@@ -22,6 +22,25 @@ std::string order_text(const Exec& exec, const WarpViews& warp, int lane) {
                      exec.program().source_text(sync.pc), sync.how);
 }
 
+// Why the lane's last wait does not order the copy of `before`, if both use one arrival barrier; else empty.
+std::string passed_text(const Exec& exec, const WarpViews& warp, int lane, const Mark& before) {
+  const LastSync& sync = warp.last_sync(lane);
+  const bool waited = before.lanes == 0 && counts_on_barrier(before.actor) && sync.mbarrier != 0 &&
+                      sync.mbarrier == mbarrier_of_engine(before.actor);
+  if (!waited) return {};
+  const std::string barrier = place_name(name_address(exec.launch, Space::shared, sync.mbarrier, 8));
+  if (sync.complete == 0) {
+    return fmt::format(
+        "this wait returned before any phase of mbarrier {} was complete: a new barrier lets a wait for parity 1 pass\n"
+        "wait for parity 0 first",
+        barrier);
+  }
+  return fmt::format(
+      "this wait returned on phase {} of mbarrier {}, which does not include the copy\n"
+      "check the parity of the wait, the bytes of expect_tx, and that the copy begins after the last use of its target",
+      sync.complete - 1, barrier);
+}
+
 // Two lanes of a warp have met between their accesses.
 std::string met_text(const Exec& exec, std::int32_t pc) {
   return fmt::format(
@@ -168,6 +187,7 @@ void RaceChecker::conflict(Toucher& who, std::uint64_t address, const Mark& befo
   Report r = race(who.exec, who.cluster, kind, address, before, other, now, lane);
   r.severity = severity;
   r.message = met >= 0 ? met_text(who.exec, met) : order_text(who.exec, who.warp, lane);
+  if (met < 0) r.hint = passed_text(who.exec, who.warp, lane, before);
   if (kind == ReportKind::same_value) r.message += "; both copy the same bytes";
   Exec exec = who.exec;
   static_cast<void>(report(exec, std::move(r)));

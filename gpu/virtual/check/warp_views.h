@@ -38,7 +38,9 @@ void each_lane(LaneMask lanes, Body body) {
 // The last time a thread synchronized with others, for reports.
 struct LastSync {
   std::int32_t pc = -1;
-  std::string_view how;  // "mbarrier wait"
+  std::string_view how;        // "mbarrier wait"
+  std::uint64_t mbarrier = 0;  // the shared address, with the rank, of a wait for an arrival barrier
+  std::uint32_t complete = 0;  // its phases that were complete when the wait returned
 };
 
 enum class Audience : std::uint8_t { cta, cluster, grid };
@@ -145,13 +147,13 @@ class WarpViews {
     return known(lane)->fenced.covers(actor, step);
   }
 
-  void synchronized(LaneMask lanes, std::int32_t pc, std::string_view how) {
+  void synchronized(LaneMask lanes, const LastSync& sync) {
     if (lanes == kAllLanes) {
-      common_sync_ = {pc, how};
+      common_sync_ = sync;
       own_syncs_ = 0;
       return;
     }
-    each_lane(lanes, [&](int lane) { syncs_[static_cast<std::size_t>(lane)] = {pc, how}; });
+    each_lane(lanes, [&](int lane) { syncs_[static_cast<std::size_t>(lane)] = sync; });
     own_syncs_ |= lanes;
   }
   [[nodiscard]] const LastSync& last_sync(int lane) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <set>
 #include <span>
 
 #include "gpu/virtual/machine/memory/access.h"
@@ -401,26 +402,46 @@ Stop ControlledRun::back_line() {
 
 // --- stop conditions -------------------------------------------------------------------------------------------------
 
+namespace {
+
+// visit(file, line) for each place of the op in the sources, the innermost first; true ends it.
+template <class Visit>
+bool any_place(const Program& program, std::int32_t pc, Visit visit) {
+  const Statement& s = program.statement(pc);
+  if (s.frame < 0) return visit(std::string_view(program.module->file), s.at.line);
+  for (std::int32_t f = s.frame; f >= 0;) {
+    const Frame& frame = program.module->frames[static_cast<std::size_t>(f)];
+    if (visit(program.module->file_of(frame), frame.line)) return true;
+    f = frame.outer;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::vector<std::int32_t> ControlledRun::pcs_of(std::string_view file, std::int32_t line) const {
   const Program& program = *launch_.program;
-  const auto is_there = [&](std::int32_t pc) {
-    const Statement& s = program.statement(pc);
-    if (s.frame < 0) return s.at.line == line && program.module->file.ends_with(file);
-    for (std::int32_t f = s.frame; f >= 0;) {
-      const Frame& frame = program.module->frames[static_cast<std::size_t>(f)];
-      if (frame.line == line && program.module->file_of(frame).ends_with(file)) return true;
-      f = frame.outer;
-    }
-    return false;
-  };
   std::vector<std::int32_t> pcs;
   bool inside = false;
   for (std::int32_t pc = 0; pc < static_cast<std::int32_t>(program.ops.size()); ++pc) {
-    const bool there = is_there(pc);
+    const bool there = any_place(
+        program, pc, [&](std::string_view of, std::int32_t at) { return at == line && of.ends_with(file); });
     if (there && !inside) pcs.push_back(pc);
     inside = there;
   }
   return pcs;
+}
+
+std::vector<std::int32_t> ControlledRun::lines_of(std::string_view file) const {
+  const Program& program = *launch_.program;
+  std::set<std::int32_t> lines;
+  for (std::int32_t pc = 0; pc < static_cast<std::int32_t>(program.ops.size()); ++pc) {
+    any_place(program, pc, [&](std::string_view of, std::int32_t at) {
+      if (of.ends_with(file)) lines.insert(at);
+      return false;
+    });
+  }
+  return {lines.begin(), lines.end()};
 }
 
 int ControlledRun::add_breakpoint(std::vector<std::int32_t> pcs) {

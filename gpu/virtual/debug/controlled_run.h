@@ -100,6 +100,8 @@ class ControlledRun {
   // --- stop conditions --- The pcs where a line begins: each op of the line, or of code inlined into it, that follows
   // an op of another line. `file` may be the end of a path. Ops without a source line have their line in the PTX.
   [[nodiscard]] std::vector<std::int32_t> pcs_of(std::string_view file, std::int32_t line) const;
+  // The lines of the file that pcs_of() finds, in order; empty: the program has no instruction of that file.
+  [[nodiscard]] std::vector<std::int32_t> lines_of(std::string_view file) const;
   int add_breakpoint(std::vector<std::int32_t> pcs);
   int add_watch(const Watch& watch);
   // False: no breakpoint or watchpoint has that number.

@@ -92,6 +92,17 @@ std::optional<std::pair<std::string, std::int32_t>> file_and_line(const std::str
   return std::pair{where.substr(0, colon), static_cast<std::int32_t>(*line)};
 }
 
+// Where to set a breakpoint instead: the compiler writes no instruction for a blank line or a declaration.
+std::string other_lines(const std::vector<std::int32_t>& lines, std::int32_t asked) {
+  if (lines.empty()) return "was the file compiled with -lineinfo?";
+  const auto after = std::ranges::upper_bound(lines, asked);
+  std::vector<std::int32_t> near;
+  if (after != lines.begin()) near.push_back(*(after - 1));
+  if (after != lines.end()) near.push_back(*after);
+  return fmt::format("the nearest {} with instructions {}", near.size() == 1 ? "line" : "lines",
+                     near.size() == 1 ? fmt::format("is {}", near[0]) : fmt::format("are {} and {}", near[0], near[1]));
+}
+
 }  // namespace
 
 const std::vector<std::string>& debug_commands() {
@@ -252,8 +263,10 @@ std::vector<std::int32_t> DebugSession::pcs_of(const std::string& where) const {
 void DebugSession::set_break(const std::string& text) {
   BreakPlace place = read_break(text);
   std::vector<std::int32_t> pcs = pcs_of(place.where);
-  if (pcs.empty() && file_and_line(place.where))
-    throw CommandFault(fmt::format("no instruction is of {}: was the file compiled with -lineinfo?", place.where));
+  const auto source = file_and_line(place.where);
+  if (pcs.empty() && source)
+    throw CommandFault(
+        fmt::format("no instruction is of {}: {}", place.where, other_lines(run_.lines_of(source->first), source->second)));
   if (pcs.empty())
     throw CommandFault(
         fmt::format("'{}' is neither FILE:LINE, such as scale.cu:12, nor a kernel of this file", place.where));

@@ -211,6 +211,41 @@ TEST(BulkLoad, APhaseThatCompletesTooEarlyPublishesNothing) {
   EXPECT_THAT(watch_all(kernel), IsEmpty());
 }
 
+// A wait for a phase that the copy does not complete returns, and orders nothing: the report says which phase it saw.
+TEST(BulkLoad, AWaitForAnotherPhaseIsExplained) {
+  const auto wait_for = [](const char* label, const char* parity) {
+    return std::string(label) + ": mbarrier.try_wait.parity.shared::cta.b64 %p5, [m], " + parity + ";\n@!%p5 bra " +
+           label + ";\n";
+  };
+  const std::string load = "ld.shared.u32 %r9, [%r3];\n", again = "bar.sync 0;\n" + bulk_load();
+  const Seen new_barrier = watch({.body = kInit + bulk_load() + wait_for("A", "1") + load + wait_for("W", "0"), .threads = 32});
+  EXPECT_EQ(new_barrier.text,
+            "RACE read-after-write  shared 0x00400 (s + 0)  kernel k  cta (0,0,0)\n"
+            "  write  bulk load, mbarrier m + 0 issued by thread 0     k.ptx:3\n"
+            "  read   thread 0 (warp 0 lane 0)  ld.shared.u32          k.ptx:6\n"
+            "  no order between them; thread 0 last synchronized at k.ptx:4 (mbarrier wait)\n"
+            "  this wait returned before any phase of mbarrier m + 0 was complete: a new barrier lets a wait for parity 1 "
+            "pass\n"
+            "  wait for parity 0 first");
+  // The second tile is waited for as the first was.
+  const Seen old_phase = watch({.body = kInit + bulk_load() + wait_for("A", "0") + load + again + wait_for("B", "0") +
+                                        load + wait_for("W", "1"),
+                                .threads = 32});
+  EXPECT_THAT(old_phase.text,
+              HasSubstr("\n  this wait returned on phase 0 of mbarrier m + 0, which does not include the copy\n"
+                        "  check the parity of the wait, the bytes of expect_tx, and that the copy begins after the last "
+                        "use of its target"));
+  EXPECT_THAT(watch_all({.body = kInit + bulk_load() + wait_for("A", "0") + load + again + wait_for("B", "1") + load}),
+              IsEmpty());
+  // A wait for another barrier, and no wait, have no phase to explain.
+  const Seen other = watch({.body = "@%p0 mbarrier.init.shared.b64 [n], 1;\n" + std::string(kInit) + bulk_load() +
+                                    "O: mbarrier.try_wait.parity.shared::cta.b64 %p5, [n], 1;\n@!%p5 bra O;\n" + load +
+                                    wait_for("W", "0"),
+                            .threads = 32});
+  EXPECT_THAT(other.text, HasSubstr("(mbarrier wait)"));
+  EXPECT_THAT(other.text, Not(HasSubstr("this wait")));
+}
+
 // Under the policy `early` the product reads its operands at its issue; the wait is required all the same.
 TEST(Products, OperandsMayBeOverwrittenAfterTheWait) {
   const auto kernel = [](const char* before, const char* behind) {
