@@ -38,7 +38,7 @@ STORE = HEAD + """.visible .entry store(.param .u64 to, .param .{type} x)
 }}
 """
 NOT_A_WORD = ("is neither a number, nor FILE.npy, FILE.npz:NAME, FILE.safetensors:NAME, TYPE[SHAPE], null, @ARRAY or "
-              "map:FILE.json@ARGUMENT")
+              "map:FILE.json@ARRAY")
 LAYOUT = {"name": "P", "bytes": 24, "fields": [{"name": "to", "offset": 0, "type": "pointer"}, {"name": "x", "offset": 8, "type": "s32"}]}
 
 
@@ -74,10 +74,10 @@ class Words(Ptx):
         copy = self.write("copy.ptx", COPY)
         self.assertEqual(self.faults(copy, "--arg=-0X5"), [
             "--arg 0: '-0X5' is a number, but parameter p (24 bytes) is a struct: pass its fields as 0.FIELD=VALUE or @FILE.json, "
-            "or a tensor map as map:FILE.json@ARGUMENT"])
+            "or a tensor map as map:FILE.json@ARRAY"])
         for word in ("u8[24]", "null"):
             self.assertEqual(self.faults(copy, f"--arg={word}"), [
-                f"--arg 0: '{word}' is an array, but parameter p (24 bytes) is not a pointer of 8 bytes: write map:FILE.json@ARGUMENT"])
+                f"--arg 0: '{word}' is an array, but parameter p (24 bytes) is not a pointer of 8 bytes: write map:FILE.json@ARRAY"])
 
     def test_too_many_words_are_counted_and_a_wrong_one_among_them_is_named_too(self):
         store = self.write("store.ptx", STORE.format(type="u32"))
