@@ -99,7 +99,8 @@ class Words(Ptx):
                 f"--arg 0: '{word}' is not @ARRAY or @ARRAY+BYTES of an array placed before it: no array is placed"])
         record = self.write("map.json", {"kvscope_tensor_map": 1, "type": "bf16", "dims": [64, 20], "strides": [128], "box": [64, 8]})
         self.assertEqual(self.faults(store, f"--arg=map:{record}@7", "--arg=1")[0],
-                         f"--arg 0: 'map:{record}@7': no argument before it of number '7' is an array")
+                         f"--arg 0: 'map:{record}@7': '7' is neither an array placed before it (no array is placed), nor FILE.npy, "
+                         "FILE.npz:NAME, FILE.safetensors:NAME or TYPE[SHAPE]")
 
     def test_arrays_of_more_bytes_than_the_limit_are_rejected_before_they_are_allocated(self):
         store = self.write("store.ptx", STORE.format(type="u32"))
