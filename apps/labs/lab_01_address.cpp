@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+
 #include "apps/labs/case_stream.h"
 #include "apps/labs/graders.h"
 #include "core/base/errors.h"
@@ -242,7 +243,8 @@ class AddressGrader final : public Grader {
                                 wanted == 1 ? "digits alone, such as 12" : "a list such as [6, 5, 4, 3, 2, 1]"));
     }
     if (given.size() != wanted) {
-      return failed(lab(), field.name, fmt::format("{} given: write {} here", counted(std::ssize(given), "number"), kind));
+      return failed(lab(), field.name,
+                    fmt::format("{} given: write {} here", counted(std::ssize(given), "number"), kind));
     }
     for (const Mistake& mistake : field.mistakes) {
       if (given == mistake.value) return failed(lab(), field.name, mistake.message, {}, field.hint);
