@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <numbers>
 #include <map>
 #include <set>
 #include <utility>
@@ -210,7 +211,7 @@ std::pair<const OutputRow*, double> deciding_row(const Trial& trial, const std::
 Explanation lse_of_empty_rows(const Outputs& outputs, const Rows& rows) {
   const attention::Options& options = outputs.problem.options;
   const bool minus = options.empty_row == attention::EmptyRow::minus_infinity;
-  const double unit = options.lse_base == attention::LseBase::two ? 1 / std::log(2.0) : 1;
+  const double unit = options.lse_base == attention::LseBase::two ? std::numbers::log2e : 1.0;
   const auto all = [&](const auto& is) {
     return std::ranges::all_of(rows.failing, [&](const OutputRow& row) { return is(row, row.candidate.lse); });
   };

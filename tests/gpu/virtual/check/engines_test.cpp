@@ -211,7 +211,7 @@ TEST(BulkLoad, APhaseThatCompletesTooEarlyPublishesNothing) {
   EXPECT_THAT(watch_all(kernel), IsEmpty());
 }
 
-// A wait for a phase that the copy does not complete returns, and orders nothing: the report says which phase it saw.
+// A wait for a phase that the copy does not complete returns, and orders nothing: the report names the phase that it saw.
 TEST(BulkLoad, AWaitForAnotherPhaseIsExplained) {
   const auto wait_for = [](const char* label, const char* parity) {
     return std::string(label) + ": mbarrier.try_wait.parity.shared::cta.b64 %p5, [m], " + parity + ";\n@!%p5 bra " +
