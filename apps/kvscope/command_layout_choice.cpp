@@ -100,10 +100,6 @@ const golden::CacheForm* form_with_axes(const golden::LayoutDescription& stated,
   return found == stated.forms.end() ? nullptr : &*found;
 }
 
-std::string type_text(const golden::LayoutOptions& options) {
-  return options.cache_fnuz ? "e4m3fnuz" : std::string(name(*options.cache_dtype));
-}
-
 // The type of a cache tensor that has one of its own, which is not `given`. Empty: all hold bit patterns, or are of
 // that type.
 std::optional<DType> other_type(const golden::Bundle& bundle, const golden::LayoutOptions& options,
@@ -137,17 +133,16 @@ void add_sizes(const LayoutChoice& given, const golden::Bundle& bundle, const st
   };
   if (given.layer) stated.layer = *given.layer;
   if (given.cache_dtype) {
-    if (stated.cache_dtype) {
-      if (type_text(stated) != *given.cache_dtype) {
-        contradiction("--cache-dtype", *given.cache_dtype, type_text(stated));
+    if (stated.cache_type) {
+      if (name(*stated.cache_type) != *given.cache_dtype) {
+        contradiction("--cache-dtype", *given.cache_dtype, name(*stated.cache_type));
       }
     } else if (is_complete) {
       if (const auto own = other_type(bundle, stated, *given.cache_dtype)) {
         contradiction("--cache-dtype", *given.cache_dtype, name(*own));
       }
     }
-    stated.cache_fnuz = *given.cache_dtype == "e4m3fnuz";
-    stated.cache_dtype = dtype_from_name(stated.cache_fnuz ? "e4m3" : *given.cache_dtype);
+    stated.cache_type = golden::cache_type_from_name(*given.cache_dtype);
   }
   if (given.query_dtype) {
     if (stated.query_dtype && name(*stated.query_dtype) != *given.query_dtype) {
@@ -264,10 +259,7 @@ golden::LayoutOptions chosen_layout(const LayoutChoice& choice, const char* opti
   }
   if (options.description) options.layout = options.description->name;
   options.layer = choice.layer.value_or(0);
-  if (choice.cache_dtype) {
-    options.cache_fnuz = *choice.cache_dtype == "e4m3fnuz";
-    options.cache_dtype = dtype_from_name(options.cache_fnuz ? "e4m3" : *choice.cache_dtype);
-  }
+  if (choice.cache_dtype) options.cache_type = golden::cache_type_from_name(*choice.cache_dtype);
   if (choice.query_dtype) options.query_dtype = dtype_from_name(*choice.query_dtype);
   options.granularity = choice.granularity;
   if (choice.k_scales) options.k_scale_order = *golden::scale_order_from_name(*choice.k_scales);

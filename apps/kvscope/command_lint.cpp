@@ -38,7 +38,7 @@ int run(const LintCommand& command) {
   LayoutChoice choice = command.layout;
   if (!command.cache_dtype.empty()) {
     // Bytes of AMD's e4m3fnuz are checked as those of e4m3: only their values differ.
-    options.cache_type = command.cache_dtype == "e4m3fnuz" ? DType::e4m3 : *dtype_from_name(command.cache_dtype);
+    options.cache_type = golden::cache_type_from_name(command.cache_dtype)->dtype;
     if (command.cache_shape.empty()) choice.cache_dtype = command.cache_dtype;
   }
   const auto given = given_layout(choice, "--layout");

@@ -53,8 +53,10 @@ json::Value inputs_manifest(const LayoutOptions& options, std::string_view file)
   json::Value inputs;
   if (!file.empty()) inputs.set("file", file);
   inputs.set("layer", options.layer);
-  if (options.cache_dtype) inputs.set("cache_dtype", name(*options.cache_dtype));
-  if (options.cache_fnuz) inputs.set("cache_fnuz", true);
+  if (options.cache_type) {
+    inputs.set("cache_dtype", kvscope::name(options.cache_type->dtype));
+    if (options.cache_type->fnuz) inputs.set("cache_fnuz", true);
+  }
   if (options.description) inputs.set("layout", to_json(*options.description));
   if (options.head_size) inputs.set("head_size", *options.head_size);
   if (options.query_dtype) inputs.set("query_dtype", name(*options.query_dtype));
@@ -102,10 +104,10 @@ LayoutOptions stated_options(const Bundle& bundle, std::string_view source) {
   LayoutOptions options;
   options.layout = *layout;
   options.layer = integer(inputs, "layer").value_or(0);
-  options.cache_dtype = dtype(inputs, "cache_dtype");
+  if (const auto cache = dtype(inputs, "cache_dtype")) options.cache_type = CacheType{*cache};
   options.query_dtype = dtype(inputs, "query_dtype");
-  if (const json::Value* fnuz = inputs == nullptr ? nullptr : inputs->find("cache_fnuz"); fnuz != nullptr) {
-    options.cache_fnuz = fnuz->as_bool() != nullptr && *fnuz->as_bool();
+  if (const json::Value* fnuz = inputs == nullptr ? nullptr : inputs->find("cache_fnuz"); options.cache_type && fnuz != nullptr) {
+    options.cache_type->fnuz = fnuz->as_bool() != nullptr && *fnuz->as_bool();
   }
   if (const json::Value* described = inputs == nullptr ? nullptr : inputs->find("layout"); described != nullptr) {
     options.description = std::make_shared<LayoutDescription>(parse_layout(*described, options.layout, source));

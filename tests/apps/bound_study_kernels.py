@@ -202,6 +202,7 @@ class Kernel:
     p: str = "f32"
     row_sum: str = "exact"     # or "rounded": of P as it is multiplied with V; "matrix": as another column of V
     tile: int = 64             # 1: keys one by one
+    sum_tile: int = 0          # the tile of the row sum, which other threads than those of P V may add; 0: the same
     splits: int = 1
     partials: str = "f32"
     backwards: bool = False    # from the last key to the first
@@ -319,10 +320,10 @@ def run_kernel(data, kernel, weights=None, scale=None, k=None, v=None):
         s, v, w = s[:, ::-1], v[::-1], w[::-1]
     heads, keys = s.shape
     group = heads // k.shape[1]
-    if kernel.tile == 1:
-        parts = [one_by_one(s, v, w, group, kernel)]
-    else:
-        parts = tiled(s, v, w, group, kernel)
+    parts = parts_of(s, v, w, group, kernel)
+    if kernel.sum_tile:
+        [(m, total, _)] = parts_of(s, v[:, :, :0], w, group, dataclasses.replace(kernel, tile=kernel.sum_tile))
+        parts = [(m, total, parts[0][2])]
     m = np.max([part[0] for part in parts], axis=0)
     total, out = np.zeros(heads, F32), np.zeros((heads, v.shape[2]), F32)
     if len(parts) == 1:
@@ -337,6 +338,11 @@ def run_kernel(data, kernel, weights=None, scale=None, k=None, v=None):
         out /= total[:, None]
         m = top
     return rounded(out, kernel.output), (m + np.log(total)).astype(F32)
+
+
+def parts_of(s, v, w, group, kernel):
+    """[(maximum, row sum, sum of p v)] of each split."""
+    return [one_by_one(s, v, w, group, kernel)] if kernel.tile == 1 else tiled(s, v, w, group, kernel)
 
 
 def one_by_one(s, v, w, group, kernel):
@@ -426,20 +432,25 @@ def kernels_of_long_sequences():
                     for shift, backwards in ((0.1, False), (0.2, True), (0.6, False), (0.85, True))]
 
 
-DOT_ORDERS = 16
+DOT_ORDERS = 16   # the scores of each are kept for long sequences: scores_of()
 
 
-def rounding_kernels(rng, count):
+def rounding_kernels(rng, count, orders=DOT_ORDERS):
     """`count` kernels of each output type, with nothing that `kvscope verify` cannot know, for an estimate of the largest
     error that rounding can make. What decides the errors of a correct kernel is drawn for each: the number that it
     subtracts from the scores, which moves every probability between two numbers of P's type, the orders in which it adds
-    products and keys, and whether the row sum is that of rounded P. P's type has the same numbers in each octave, so the
-    shift is at most ln 2."""
-    return [Kernel(output=output, p=output, row_sum=("exact", "rounded")[i % 2],
-                   tile=int(rng.choice([1, 1, 16, 64, 128])), backwards=bool(rng.random() < 0.5),
-                   shift=float(rng.uniform(0, np.log(2))), dot_lanes=int(rng.choice([1, 1, 2, 8, 32])),
-                   scale_in_q=bool(i // 2 % DOT_ORDERS % 2), dot_order=1 + i // 2 % DOT_ORDERS)
-            for output in ("f32", "bf16", "f16") for i in range(count)]
+    products (`orders` of them) and keys, whether the threads that add the row sum are those that add P V, and whether the
+    row sum is that of rounded P. P's type has the same numbers in each octave, so the shift is at most ln 2."""
+    kernels = []
+    for output in ("f32", "bf16", "f16"):
+        for i in range(count):
+            tile = int(rng.choice([1, 1, 16, 64, 128]))
+            kernels.append(Kernel(output=output, p=output, row_sum=("exact", "rounded")[i % 2],
+                                  tile=tile, sum_tile=(64 if tile == 1 else 1) if i // 4 % 2 else 0,
+                                  backwards=bool(rng.random() < 0.5), shift=float(rng.uniform(0, np.log(2))),
+                                  dot_lanes=int(rng.choice([1, 1, 2, 8, 32])), scale_in_q=bool(i // 2 % orders % 2),
+                                  dot_order=1 + i // 2 % orders))
+    return kernels
 
 
 def right_kernels(rng, count):

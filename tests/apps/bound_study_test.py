@@ -4,9 +4,10 @@
 Simulated kernels (bound_study_kernels.py) write outputs over the same data as the golden: right ones in many orders of
 summation and types, wrong ones with a missing key, an exchanged page and so on. The effect of a fault is compared with
 the rounding of the right kernels: the largest error of any of them with the same output type over the same data, at
-least 64 of each type (32 for long sequences), in which everything is drawn that decides how a correct kernel rounds. A
-wrong kernel must be rejected when the effect of its fault is at least MARGIN times that: each may round by 8 standard
-deviations, and the largest of 16 errors is about 2. A fault that leaves every bit of the stored o has no effect on it.
+least 64 of each type (512 for the shortest sequences, 32 for long ones), in which everything is drawn that decides how
+a correct kernel rounds. A wrong kernel must be rejected when the effect of its fault is at least MARGIN times that: each
+may round by 8 standard deviations, and the largest of 16 errors is about 2. A fault that leaves every bit of the stored
+o has no effect on it.
 
   bound_study_test.py --kvscope PROGRAM --judge PROGRAM        a subset, and whether docs/04 has the tables
   bound_study_test.py --kvscope PROGRAM --judge PROGRAM --full --seed 7 --add FILE    all lengths, added to FILE
@@ -34,8 +35,10 @@ QUICK_KINDS = ("normal", "biased", "constant_v", "same_key", "recency", "large_v
 QUICK_TRUNCATION = (("far_from_zero", 16384), ("heavy_end", 65536))
 TRUNCATING = 2      # kernels with truncating fp8 sums of each data set
 MATRIX = 6          # kernels on 16-bit matrix instructions of each data set
-# Kernels of each output type for the estimate of the largest error that rounding can make.
-ROUNDING, ROUNDING_OF_LONG, ROUNDING_OF_SUBSET = 64, 32, 16
+# Kernels of each output type for the estimate of the largest error that rounding can make. A short sequence has few
+# scores, so one kernel shows few of their errors: it gets more kernels, each with its own order of products.
+ROUNDING, ROUNDING_OF_SHORT, ROUNDING_OF_LONG, ROUNDING_OF_SUBSET = 64, 512, 32, 16
+SHORT = 64          # below this length
 LONG = 16384        # from this length on: fewer usual kernels, and one type of output for each fault
 FAULTS_OF_LONGEST = 6   # faults of each data set of 65,536 keys
 # The kept results of full runs, and the page that shows them.
@@ -84,7 +87,7 @@ class Study:
         # criterion but "o: pages"]
         self.wrong = collections.defaultdict(lambda: [0, 0, 0])
         self.accepted = []
-        self.sampled = lambda keys: ROUNDING_OF_LONG if keys >= LONG else ROUNDING
+        self.sampled = lambda keys: ROUNDING_OF_LONG if keys >= LONG else ROUNDING if keys >= SHORT else ROUNDING_OF_SHORT
 
     def run(self, *arguments):
         return subprocess.run([self.kvscope, *map(str, arguments)], capture_output=True, text=True)
@@ -150,7 +153,9 @@ class Study:
         # Their own numbers, so that the other kernels and the faults of a seed are those of earlier runs.
         other = np.random.default_rng([seed, keys, 2])
         matrix = study.matrix_kernels(other, MATRIX)
-        sampled = study.rounding_kernels(np.random.default_rng([seed, keys, 3]), self.sampled(keys)) if with_faults else []
+        count = self.sampled(keys) if with_faults else 0
+        sampled = study.rounding_kernels(np.random.default_rng([seed, keys, 3]), count,
+                                         study.DOT_ORDERS if keys >= SHORT else max(1, count // 2))
         for kernel in chosen + matrix + sampled:
             o, lse = study.run_kernel(data, kernel)
             if not kernel.options():

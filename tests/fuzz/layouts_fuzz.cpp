@@ -25,7 +25,7 @@ std::vector<LayoutOptions> options_of(const std::string& layout) {
 
   LayoutOptions bit_patterns = plain;
   bit_patterns.layer = layout == "max" ? 1 : 0;  // the only layout with more than one layer
-  bit_patterns.cache_dtype = DType::e4m3;
+  bit_patterns.cache_type = kvscope::golden::CacheType{DType::e4m3};
   bit_patterns.query_dtype = DType::bf16;
   bit_patterns.granularity = 2;
   bit_patterns.scale = 0.5;

@@ -18,10 +18,18 @@ namespace {
 
 using golden::Bundle;
 
-DType dtype_option(const char* key, const std::string& text) {
-  const std::optional<DType> type = dtype_from_name(text);
+template <class T>
+T known_type(const char* key, const std::string& text, const std::optional<T>& type) {
   if (!type) throw InputError("arguments", key, "'" + text + "' is not an element type of kvscope");
   return *type;
+}
+
+DType dtype_option(const char* key, const std::string& text) {
+  return known_type(key, text, dtype_from_name(text));
+}
+
+golden::CacheType cache_type_option(const std::string& text) {
+  return known_type("cache_dtype", text, golden::cache_type_from_name(text));
 }
 
 template <class T>
@@ -94,8 +102,8 @@ py::dict lint(const std::shared_ptr<Bundle>& tensors, const py::dict& options) {
   if (const auto shape = option<std::vector<std::int64_t>>(options, "cache_shape")) {
     lint_options.cache_shape = *shape;
     if (const auto type = option<std::string>(options, "cache_dtype")) {
-      lint_options.cache_type = dtype_option("cache_dtype", *type == "e4m3fnuz" ? "e4m3" : *type);
-      lint_options.layout.cache_dtype.reset();
+      lint_options.cache_type = cache_type_option(*type).dtype;
+      lint_options.layout.cache_type.reset();
     }
   }
   golden::LintReport report;
@@ -152,10 +160,7 @@ golden::LayoutOptions layout_options(const py::dict& given) {
   golden::LayoutOptions options;
   options.layout = option<std::string>(given, "layout").value_or("");
   options.layer = option<std::int64_t>(given, "layer").value_or(0);
-  if (const auto type = option<std::string>(given, "cache_dtype")) {
-    options.cache_fnuz = *type == "e4m3fnuz";
-    options.cache_dtype = dtype_option("cache_dtype", options.cache_fnuz ? "e4m3" : *type);
-  }
+  if (const auto type = option<std::string>(given, "cache_dtype")) options.cache_type = cache_type_option(*type);
   if (const auto type = option<std::string>(given, "query_dtype")) {
     options.query_dtype = dtype_option("query_dtype", *type);
   }

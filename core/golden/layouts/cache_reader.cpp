@@ -231,7 +231,7 @@ std::vector<DType> stored_types(LayoutReader& r, const CacheForm& form, const st
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const bool as_is = tensors[t] == nullptr || form.tensors[t].holds_scales() || !form.tensors[t].row.empty();
     stored.push_back(as_is ? (tensors[t] == nullptr ? DType::f32 : tensors[t]->dtype)
-                           : r.options().cache_dtype.value_or(tensors[t]->dtype));
+                           : r.options().cache_type.value_or(CacheType{tensors[t]->dtype}).dtype);
   }
   return stored;
 }

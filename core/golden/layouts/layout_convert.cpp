@@ -299,8 +299,7 @@ class Converter {
     made.layout = to_.name;
     if (find_layout(to_.name) != &to_) made.description = std::make_shared<LayoutDescription>(to_);
     if (layers_ > 1) made.layer = from.layer;
-    made.cache_dtype = from.cache_dtype;  // bit patterns stay bit patterns
-    made.cache_fnuz = from.cache_fnuz;
+    made.cache_type = from.cache_type;  // bit patterns stay bit patterns
     made.query_dtype = from.query_dtype;
     made.granularity = from.granularity;
     const auto [k_group, v_group] = std::pair(sizes_.k_group, sizes_.v_group);  // 0: no block scales

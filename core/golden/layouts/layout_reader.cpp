@@ -115,7 +115,7 @@ const Tensor* LayoutReader::tensor(const std::string& name, std::size_t rank, st
 const Tensor* LayoutReader::cache(const std::string& name, std::size_t rank, std::string_view shape_words) {
   const Tensor* found = tensor(name, rank, shape_words);
   if (found == nullptr) return nullptr;
-  cache_dtype = options_.cache_dtype.value_or(found->dtype);
+  cache_dtype = options_.cache_type.value_or(CacheType{found->dtype}).dtype;
   const bool packed = cache_dtype == DType::e2m1 && bits(found->dtype) == 8;  // two elements in a byte
   const bool is_cache = is_float(cache_dtype) || cache_dtype == DType::i8;
   if (is_float(found->dtype) && cache_dtype != found->dtype) {  // f16 read as bf16 would be another number

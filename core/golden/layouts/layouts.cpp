@@ -230,7 +230,7 @@ PreparedProblem prepare_problem(const Bundle& bundle, const LayoutOptions& optio
   }
   reader.check_unused();
   if (reader.ok()) {
-    set_cache_rows(cache, options.cache_fnuz, reader.pages.by_token, prepared);
+    set_cache_rows(cache, options.cache_type && options.cache_type->fnuz, reader.pages.by_token, prepared);
     if (reader.pages.by_token) {
       reader.blocks *= reader.page_size;
       reader.page_size = 1;

@@ -31,6 +31,7 @@
 
 #include "core/attention/problem.h"
 #include "core/golden/bundle/tensor.h"
+#include "core/golden/layouts/cache_type.h"
 #include "core/golden/layouts/layout_description.h"
 #include "core/golden/layouts/query_masks.h"
 #include "core/golden/layouts/scale_order.h"
@@ -41,8 +42,7 @@ struct LayoutOptions {
   std::string layout;  // a name, unless `description` is set
   std::shared_ptr<const LayoutDescription> description;
   std::int64_t layer = 0;                   // layouts with an axis for layers
-  std::optional<DType> cache_dtype;         // the type of bit patterns in u8 or u16 caches; empty: the tensor's type
-  bool cache_fnuz = false;                  // cache_dtype e4m3: e4m3fnuz, as AMD's MI300 stores it
+  std::optional<CacheType> cache_type;      // of bit patterns in u8 or u16 caches; empty: the tensor's type
   std::optional<DType> query_dtype;         // the same for q
   std::optional<std::int64_t> granularity;  // block scales: elements that share one; default D / G
   ScaleOrder k_scale_order = ScaleOrder::linear, v_scale_order = ScaleOrder::linear;  // of block scales

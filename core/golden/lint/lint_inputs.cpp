@@ -290,7 +290,7 @@ LintCache read_lint_cache(Bundle& tensors, const LintOptions& options, std::vect
       return cache;
     }
     cache.tensors.tensors = shaped_caches(options, given_blocks);
-    if (options.cache_type == DType::e2m1) layout.cache_dtype = DType::e2m1;
+    if (options.cache_type == DType::e2m1) layout.cache_type = CacheType{DType::e2m1};
   }
   if (!layout.head_size && description.has_axis("head*dim")) {
     const Tensor* q = LintTensors(tensors, options.layout).get("q").tensor;
@@ -308,7 +308,7 @@ LintCache read_lint_cache(Bundle& tensors, const LintOptions& options, std::vect
     findings.push_back(lint_fault("shape", fault.where, fault.message, "", ""));
   }
   if (!faults.empty()) return cache;
-  set_cache_rows(reading, layout.cache_fnuz, false, cache.prepared);
+  set_cache_rows(reading, layout.cache_type && layout.cache_type->fnuz, false, cache.prepared);
   cache.k = cache.prepared.problem.k;
   cache.v = cache.prepared.problem.v;
   cache.rearranged = !cache.prepared.k_copy.empty();

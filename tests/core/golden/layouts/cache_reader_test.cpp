@@ -169,7 +169,7 @@ TEST(CacheReader, FlatStorageOfTwoElementsInAByteHasWholeBytes) {
     options.layout = "flat";
     options.scale = 0.5;
     options.value_size = 2;
-    options.cache_dtype = DType::e2m1;
+    options.cache_type = CacheType{DType::e2m1};
     Bundle bundle;
     bundle.tensors["k"] = make_tensor(DType::u8, {bytes});
     bundle.tensors["q"] = make_tensor(DType::f32, {2, 1, 4});
@@ -201,16 +201,16 @@ TEST(CacheReader, AShapeOfTwoFormsIsAFault) {
 TEST(CacheReader, TypesOfBitPatternsFitTheirBits) {
   Bundle bundle = SmallBatch().in("nhd");
   LayoutOptions options = SmallBatch::options("nhd");
-  options.cache_dtype = DType::bf16;
+  options.cache_type = CacheType{DType::bf16};
   EXPECT_THAT(
       rejection(bundle, options),
       HasSubstr("k_cache: is f32: --cache-dtype bf16 is for bit patterns that are stored as u8, i8 or u16; remove it"));
   bundle.tensors["k_cache"] = bundle.tensors["v_cache"] = make_tensor(DType::u8, {13, 4, 2, 6});
   EXPECT_THAT(rejection(bundle, options), HasSubstr("k_cache: is u8, which holds no bf16 bit patterns"));
-  options.cache_dtype = DType::e4m3;
+  options.cache_type = CacheType{DType::e4m3};
   EXPECT_EQ(rejection(bundle, options), "(no InputError)");
   bundle.tensors["k_cache"] = bundle.tensors["v_cache"] = make_tensor(DType::u16, {13, 4, 2, 3});
-  options.cache_dtype = DType::e2m1;  // two elements in a byte, not four in 16 bits
+  options.cache_type = CacheType{DType::e2m1};  // two elements in a byte, not four in 16 bits
   EXPECT_THAT(rejection(bundle, options), HasSubstr("k_cache: is u16, which holds no e2m1 bit patterns"));
   bundle.tensors["k_cache"] = bundle.tensors["v_cache"] = make_tensor(DType::u8, {13, 4, 2, 3});
   EXPECT_EQ(prepare_problem(bundle, options, "x").problem.k.head_size, 6);

@@ -184,7 +184,7 @@ TEST(Layouts, BitPatternsNeedATypeAndScalesTheirShape) {
       "mine.npz rejected: blocks: is u8: which floats are its bit patterns? Pass --cache-dtype e4m3, or end its name "
       "in _e4m3 or _e5m2");
   LayoutOptions options = SmallBatch::options("max");
-  options.cache_dtype = DType::e4m3;
+  options.cache_type = CacheType{DType::e4m3};
   EXPECT_THAT(prepare_problem(bundle, options, "x").warnings,
               ElementsAre("the cache is e4m3 without scales: elements are taken as they are"));
   bundle.tensors["scales"] = make_tensor(DType::f32, {13, 2, 3, 4, 2, 4});

@@ -202,7 +202,7 @@ std::vector<Variant> variants() {
   const auto fp4 = [](Bundle& b, std::vector<std::int64_t> shape, std::vector<const char*> names,
                       LayoutOptions& options) {
     for (const char* name : names) b.tensors[name] = bytes(DType::u8, shape);
-    options.cache_dtype = DType::e2m1;
+    options.cache_type = CacheType{DType::e2m1};
   };
   add("four_bits", "nhd", [=](Bundle& b, LayoutOptions& o) { fp4(b, {13, 4, 2, 3}, {"k_cache", "v_cache"}, o); });
   add("four_bits_with_scales", "nhd", [=](Bundle& b, LayoutOptions& o) {
