@@ -854,7 +854,7 @@ def _(k, rng):
     in_pieces(k, 16, lambda keys, first, end: keys[first:end + 1])
 
 
-@fault("split boundary omitted", "split_gap", when=windowless)
+@fault("split boundary omitted", "split_gap", "page_slots_missing", "tile_keys_missing", when=windowless)
 def _(k, rng):
     in_pieces(k, 16, lambda keys, first, end: keys[first:end - 1 if end < len(keys) else end])
 
@@ -954,6 +954,105 @@ def _(k, rng):
 def _(k, rng):
     batch, queries = len(k.shape.lengths), k.shape.queries[0]
     k.store_lse = lambda lse: lse.reshape(batch, queries, -1).transpose(0, 2, 1).reshape(lse.shape)
+
+
+# --- loops ------------------------------------------------------------------------------------------------------------
+
+def only(k, kept):
+    """Every sequence loses the keys for which `kept(keys, length)` is false."""
+    correct = k.visible
+
+    def visible(b, i):
+        keys = correct(b, i)
+        return keys[kept(keys, k.shape.lengths[b])]
+    k.visible = visible
+
+
+def shorter(shape, rng, sizes):
+    """One of the sizes of which the longest sequence has more than one."""
+    return rng.choice([size for size in sizes if size < shape.lengths.max()])
+
+
+@fault("loop over keys starts late", "first_keys_missing", when=lambda s: windowless(s) and s.page not in (2, 4, 8))
+def _(k, rng):
+    first = rng.choice([2, 4, 8])
+    only(k, lambda keys, n: keys >= first)
+    return f"first {first} keys"
+
+
+@fault("loop over keys with step 2", "keys_skipped")
+def _(k, rng):
+    odd = rng.choice([0, 1])
+    only(k, lambda keys, n: keys % 2 != odd)
+    return f"from key {odd} on"
+
+
+def several_pages(shape):
+    return paged(shape) and windowless(shape) and shape.page < shape.lengths.max()
+
+
+@fault("loop over slots starts late", "page_slots_missing", when=several_pages)
+def _(k, rng):
+    only(k, lambda keys, n: keys % k.page != 0)
+    return "first key of each page"
+
+
+@fault("loop over slots ends early", "page_slots_missing", when=several_pages)
+def _(k, rng):
+    only(k, lambda keys, n: (keys % k.page != k.page - 1) & (keys != n - 1))
+    return "full or not"
+
+
+@fault("loop over slots without the last", "page_slots_missing", "split_gap", when=several_pages)
+def _(k, rng):
+    only(k, lambda keys, n: keys % k.page != k.page - 1)
+    return "last key of each full page"
+
+
+@fault("half of each page", "page_slots_missing", when=several_pages)
+def _(k, rng):
+    low = rng.choice([0, 1])
+    only(k, lambda keys, n: keys % k.page // (k.page // 2) == low)
+    return f"the {('last', 'first')[low]} {k.page // 2} keys of each page"
+
+
+@fault("loop over a tile starts late", "tile_keys_missing", "page_slots_missing", when=windowless)
+def _(k, rng):
+    tile = shorter(k.shape, rng, [8, 16, 32])
+    only(k, lambda keys, n: keys % tile != 0)
+
+
+@fault("loop over a tile without the last", "tile_keys_missing", "page_slots_missing", "split_gap", when=windowless)
+def _(k, rng):
+    tile = shorter(k.shape, rng, [8, 16, 32])
+    only(k, lambda keys, n: keys % tile != tile - 1)
+
+
+@fault("half of each tile", "tile_keys_missing", "page_slots_missing", when=windowless)
+def _(k, rng):
+    tile, low = shorter(k.shape, rng, [8, 16, 32]), rng.choice([0, 1])
+    only(k, lambda keys, n: keys % tile // (tile // 2) == low)
+
+
+def in_two_sequences(shape):
+    """Keys that the last queries of two sequences or more see."""
+    return windowless(shape) and (shape.lengths > 3).sum() > 1
+
+
+@fault("a key of every sequence omitted", "key_missing", when=lambda s: in_two_sequences(s) and paged(s))
+def _(k, rng):
+    key = rng.integers(0, min(12, np.sort(k.shape.lengths)[-2] - 1))
+    only(k, lambda keys, n: keys != key)
+    return f"key {key} of every sequence"
+
+
+@fault("a page of every sequence counted twice", "page_twice",
+       when=lambda s: in_two_sequences(s) and paged(s) and (s.lengths > s.page + 2).sum() > 1)
+def _(k, rng):
+    page = rng.choice([0, 1])
+    correct = k.visible
+    k.visible = lambda b, i: np.concatenate([correct(b, i), correct(b, i)[correct(b, i) // k.page == page]])
+    return f"page {page} of every sequence"
 
 
 # --- faults that no hypothesis describes ------------------------------------------------------------------------------

@@ -29,6 +29,9 @@ DTYPES = ["f32", "bf16", "f16"]
 SEEDS = [1, 2, 3]
 COMBINATION = {"no_rescaling", "output_not_rescaled", "sum_not_rescaled", "maximum_not_shared", "maximum_missing",
                "merge_by_mean", "merge_base", "lse_maximum_twice", "empty_split", "not_normalized"}
+LOOPS = {"first_keys_missing", "keys_skipped", "page_slots_missing", "tile_keys_missing"}
+LEFT_OUT = LOOPS | {"length_without_new", "last_token_missing", "own_token_masked", "last_page_missing", "last_tile_missing",
+                    "key_missing", "page_missing", "split_gap"}
 EVERY = os.environ.get("KVSCOPE_EVERY_FAULT") == "1"
 
 
@@ -188,10 +191,13 @@ class Faults(Folder):
                 # The product of two factors of the scale is a factor of the scale; two faults of the combination replace
                 # each other.
                 # The exchange of two axes of K and V, and once more of V, is an exchange of K. K without scales, because it
-                # takes those of V, which are left out, is a kernel without scales.
+                # takes those of V, which are left out, is a kernel without scales. Two sets of keys that are left out are
+                # one set, which one loop may leave out.
                 one_factor = all(fault.name.startswith(("scale ", "log2")) for fault in pair) or \
                     all(fault.name.startswith("strides ") for fault in pair) or \
                     all("scales of" in fault.name for fault in pair) or \
+                    (all(LEFT_OUT.intersection(fault.hypotheses) for fault in pair) and
+                     any(LOOPS.intersection(fault.hypotheses) for fault in pair)) or \
                     all(COMBINATION.intersection(fault.hypotheses) for fault in pair)
                 # Pages of which all tokens are seen can be exchanged without an effect.
                 visible = all(np.abs(outputs[i][0] - outputs[j][0]).max() > least

@@ -10,6 +10,7 @@ std::vector<Trial> hypotheses(const DiagnosisInput& input) {
   Trials trials(input);
   add_query_masks(trials);  // first: of trials that predict the same, the first is named
   add_scores(trials);
+  add_loops(trials);
   add_cache(trials);
   add_combination(trials);
   add_outputs(trials);

@@ -4,6 +4,7 @@
 //
 //   conventions  scale, soft cap, ALiBi, sinks, base of lse, rotary embedding applied again
 //   mask         alignment, window, length, last page
+//   loops        keys that the loops over pages and tiles leave out
 //   heads        KV head of a query head, query rows
 //   cache        K and V exchanged, axes exchanged (K/V and blocks, heads and slots), strides, page size, types, scales
 //   masks        tensors that state the keys of each query: order of axes and bits, rows, indices

@@ -287,6 +287,24 @@ Trial trial_of(const Found& found, const std::vector<Elsewhere>& places, const R
   return trial;
 }
 
+// A fault of the loop over keys or pages, which may be the same in all sequences. The first page is a hypothesis of its
+// own.
+bool is_of_loop(const Found& found, std::int64_t page_size) {
+  const bool is_first_page = found.key >= 0 ? page_size == 1 && found.key == 0 : found.page == 0;
+  return (found.block == kLeftOut && !is_first_page) || found.block == kTwice || found.block == kZeros;
+}
+
+// The same fault at this place of every sequence; `trial` is that of one.
+Trial in_every_sequence(const Found& found, Trial trial) {
+  const std::string what = found.block == kLeftOut ? "left out"
+                           : found.block == kTwice ? "counted twice"
+                                                   : "read as zeros";
+  trial.cause = found.key >= 0 ? fmt::format("key {} of every sequence (page {}) is {}", found.key, trial.page, what)
+                               : fmt::format("page {} of every sequence is {}", found.page, what);
+  trial.sequence = trial.page = -1;
+  return trial;
+}
+
 // Exchanging two pages changes the output only where one of them is partly visible: the first or the last page.
 void search_exchanges(const RowEvaluator& row, const RowEvaluator::Terms& all_terms, const Part& all,
                       const auto& consider, double maximum) {
@@ -334,7 +352,7 @@ void search_exchanges(const RowEvaluator& row, const RowEvaluator::Terms& all_te
 
 double misfit(const CandidateRow& candidate, const RowValue& predicted) {
   if (predicted.outside) return kNoFit;
-  if (predicted.lost_keys) return is_without_keys(candidate) ? 0.0 : kNoFit;
+  if (predicted.lost_keys && is_without_keys(candidate)) return 0;
   const auto ratio = [](double have, double want, double allowed) {
     if (std::isnan(have) || std::isnan(want)) return std::isnan(have) && std::isnan(want) ? 0.0 : kNoFit;
     if (std::isinf(have) || std::isinf(want)) return have == want ? 0.0 : kNoFit;
@@ -486,7 +504,10 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
   }
   std::vector<Trial> trials;
   trials.reserve(found.size());
-  for (const Found& f : found) trials.push_back(trial_of(f, places, row));
+  for (const Found& f : found) {
+    trials.push_back(trial_of(f, places, row));
+    if (problem.batch > 1 && is_of_loop(f, page_size)) trials.push_back(in_every_sequence(f, trials.back()));
+  }
   return trials;
 }
 

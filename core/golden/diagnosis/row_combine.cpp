@@ -326,6 +326,7 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
     row.lost_keys = !correct_.keys.empty();
     return row;
   }
+  row.lost_keys = no_keys;  // a sink alone is left
   // The lse of these combinations is known before the values are read; sinks are left to the code below.
   const bool mean = recipe.combine == Combine::mean && !recipe.sink && recipe.extra_denominator == 0;
   const bool correct_sum = recipe.combine == Combine::online || recipe.combine == Combine::output_without_rescaling;

@@ -46,6 +46,8 @@ class Trials {
 
 // hypotheses_scores.cpp: conventions of the scores, lse, mask and length.
 void add_scores(Trials& trials);
+// hypotheses_loops.cpp: keys that the loops over pages and tiles leave out in every sequence.
+void add_loops(Trials& trials);
 // hypotheses_cache.cpp: heads, layout, types and scales of the cache, lookup table.
 void add_cache(Trials& trials);
 // hypotheses_masks.cpp: masks given as tensors, and indices of sparse attention.
