@@ -106,7 +106,8 @@ LayoutOptions stated_options(const Bundle& bundle, std::string_view source) {
   options.layer = integer(inputs, "layer").value_or(0);
   if (const auto cache = dtype(inputs, "cache_dtype")) options.cache_type = CacheType{*cache};
   options.query_dtype = dtype(inputs, "query_dtype");
-  if (const json::Value* fnuz = inputs == nullptr ? nullptr : inputs->find("cache_fnuz"); options.cache_type && fnuz != nullptr) {
+  const json::Value* fnuz = inputs == nullptr ? nullptr : inputs->find("cache_fnuz");
+  if (options.cache_type && fnuz != nullptr) {
     options.cache_type->fnuz = fnuz->as_bool() != nullptr && *fnuz->as_bool();
   }
   if (const json::Value* described = inputs == nullptr ? nullptr : inputs->find("layout"); described != nullptr) {
