@@ -338,7 +338,7 @@ CommandLine parse_command_line(int argc, char** argv) {
   add_options(app, words);
   CommandLine answered;
   try {
-    app.parse(argc, argv);
+    parse_words(app, argc, argv);
   } catch (const CLI::Success& asked) {  // --help and --version
     answered.exit_code = app.exit(asked);
     return answered;
