@@ -221,8 +221,8 @@ TEST(FatBinary, Lz4BlocksOfAnyLengthsAreDecompressed) {
     for (char& c : out) c = static_cast<char>(random());
     return out;
   };
-  for (const std::size_t literals : {0, 1, 14, 15, 16, 269, 270, 271, 524, 525, 526}) {
-    for (const std::size_t match : {4, 18, 19, 20, 273, 274, 275, 529}) {
+  for (const std::size_t literals : std::vector<std::size_t>{0, 1, 14, 15, 16, 269, 270, 271, 524, 525, 526}) {
+    for (const std::size_t match : std::vector<std::size_t>{4, 18, 19, 20, 273, 274, 275, 529}) {
       const std::string text = noise(5) + noise(literals) + std::string(match + 1, 'm') + noise(9);
       const std::string block = lz4_packed(text);
       EXPECT_EQ(driver::lz4_block(bytes_of(block), text.size()), text) << literals << " " << match;
