@@ -77,6 +77,10 @@ TEST(FatBinary, AZstdFrameIsDecompressed) {
       14);
   const FatPart part{.flags = 0x8011, .payload = frame, .packed = 14, .decompressed = 5};
   EXPECT_EQ(driver::read_fat_binary(bytes_of(fat_container({part}))).at(0).text, "hello");
+  FatPart other = part;  // no frame: another magic number
+  other.payload[0] = 'x';
+  EXPECT_THAT(driver::read_fat_binary(bytes_of(fat_container({other}))).at(0).unreadable,
+              HasSubstr("its zstd frame does not decompress to 5 bytes"));
   FatPart damaged = part;
   damaged.decompressed = 6;
   EXPECT_THAT(driver::read_fat_binary(bytes_of(fat_container({damaged}))).at(0).unreadable, HasSubstr("zstd"));

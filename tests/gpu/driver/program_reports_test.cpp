@@ -145,6 +145,7 @@ TEST(ReportFormats, SarifLocationsAreUrisAndLines) {
   EXPECT_EQ(location("/src/my kernels/50%#1.cu:12"), "/src/my%20kernels/50%25%231.cu line 12");
   EXPECT_EQ(location("sch\xc3\xb6n.cu:3"), "sch%C3%B6n.cu line 3");
   EXPECT_EQ(location("a:b.cu:3"), "a%3Ab.cu line 3");  // "a:" would be a scheme
+  EXPECT_EQ(location("Src/[Z]~{z}.cu:3"), "Src/%5BZ%5D~%7Bz%7D.cu line 3");  // on both sides of the letters
   EXPECT_EQ(location("tile.cu:0"), "tile.cu");
   EXPECT_EQ(location("tile.cu:x"), "tile.cu");
   EXPECT_EQ(location("tile.cu"), "tile.cu");
