@@ -288,6 +288,20 @@ class Overlaps(Ptx):
     def test_a_name_that_ends_in_a_dot_names_no_field(self):
         self.assertEqual(self.faults(*self.copy[:-1], "--arg=0.=5")[0], f"--arg 0: '0.=5' {NOT_A_WORD}")
 
+    def test_parameters_by_their_names_in_ptx(self):
+        done = kvscope("ptx", "run", *self.copy[:-1], "--arg=p.to=u8[24]", "--arg=p.z=7", "--arg=0.w=8", "--save", f"0.to={self.path('y.npy')}")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(np.load(self.path("y.npy")).tobytes()[8:], struct.pack("<QQ", 7, 8))
+        store = self.write("store.ptx", STORE.format(type="u32"))
+        self.assertEqual(self.faults(store, "--arg=to=u8[4]", "--arg=x=1", "--arg=to=null", "--arg=x.q=2"), [
+            "--arg 2: parameter 0 (.u64 to) has a value already", "--arg 3: parameter 1 (.u32 x) has a value already"])
+
+    def test_an_unknown_field_lists_twelve_fields_and_counts_the_others(self):
+        layout = self.write("many.json", {"name": "Many", "bytes": 24, "fields": [{"name": f"f{i}", "offset": i, "type": "u8"} for i in range(15)]})
+        said = "Many has no field 'q': fields are " + ", ".join(f"f{i}" for i in range(12)) + " and 3 more"
+        for value in ("1", "map:k.json@0"):
+            self.assertEqual(self.faults(self.copy[0], "--struct", f"0={layout}", f"--arg=0.q={value}"), [f"--arg 0: {said}"])
+
     def test_a_tensor_map_takes_bytes_of_its_own_field_only(self):
         record = self.write("map.json", {"kvscope_tensor_map": 1, "type": "bf16", "dims": [64, 20], "strides": [128], "box": [64, 8]})
         kernel = self.write("k.ptx", HEAD + ".visible .entry k(.param .align 64 .b8 p[576])\n{\n  ret;\n}\n")
@@ -311,6 +325,13 @@ class Overlaps(Ptx):
             "--arg 1: field map overlaps field map[3] (u64), which has a value already"])
         self.assertEqual(self.faults(*run, place("pair.a"), "--arg=0.map[15]=1"), [
             "--arg 1: field map[15] (u64) overlaps field pair.a, which has a value already"])
+        # At an offset, in a file.
+        for offset, fault in ((0, None), (448, None), (449, "a tensor map of 128 bytes at offset 449 ends after byte 576 of parameter 0")):
+            values = self.write("v.json", {"at": {str(offset): f"map:{record}@bf16[20,64]"}})
+            if fault:
+                self.assertEqual(self.faults(*run, f"--arg=@{values}"), [f"--arg 0: {values}: at.{offset}: {fault}"])
+            else:
+                self.assertEqual(kvscope("ptx", "run", *run, f"--arg=@{values}").returncode, 0)
         # One field of a layout marks the place, and a union has other fields there.
         for words in ([place("map"), place("mark"), "--arg=0.last=1", "--arg=0.m=1"], [place("pair.a"), place("pair.b")]):
             self.assertEqual(kvscope("ptx", "run", *run, *words).returncode, 0, words)
@@ -329,6 +350,17 @@ class Options(Ptx):
                                  [f"--policy: '{word}' is not seed:N with N from 1 to {MOST}"])
         for word in ("seed:1", f"seed:{MOST}"):
             self.assertEqual(kvscope("ptx", "run", self.store, "--arg", "u8[4]", "--arg", "1", "--policy", word).returncode, 0)
+
+    def test_extents_are_x_y_z(self):
+        kernel = self.write("k.ptx", HEAD + ".visible .entry k()\n{\n  ret;\n}\n")
+        for words, shown in ((["--grid=2,3,4", "--block=5"], "2x3x4 CTAs of 5 threads"), (["--grid=2,3", "--block=8,2,2"], "2x3 CTAs of 8x2x2 threads"),
+                             (["--grid=2,1,4", "--cluster=2"], "2x1x4 CTAs of 1 threads"), (["--grid=1,4", "--cluster=1,2"], "1x4 CTAs of 1 threads")):
+            done = kvscope("ptx", "run", kernel, *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(shown, done.stdout)
+        done = kvscope("ptx", "run", kernel, "--grid=3", "--cluster=2")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("cluster", done.stderr)
 
     def test_a_number_with_a_leading_zero_is_decimal(self):
         # Base 0 of strtoull() made 010 the octal number 8 and rejected 08.
