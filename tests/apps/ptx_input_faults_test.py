@@ -400,6 +400,8 @@ class Options(Ptx):
         # A function beside a kernel, and a declaration without a body, are no choice.
         one = self.write("one.ptx", HEAD + ".visible .func f" + body + ".visible .entry k" + body)
         self.assertEqual(kvscope("ptx", "run", one).returncode, 0)
+        declared = self.write("declared.ptx", HEAD + ".visible .func f" + body + ".visible .entry other();\n.visible .entry k" + body)
+        self.assertEqual(kvscope("ptx", "run", "--strict", declared).returncode, 0)
 
 
 if __name__ == "__main__":
