@@ -110,6 +110,10 @@ class PoolPanel final : public Panel {
                                                  const Scene& scene) const override {
     return row_lane_below(layout(body, scene).grid, cell, body.left());
   }
+  [[nodiscard]] std::optional<Lane> arriving_lane(const QRectF& cell, const QRectF& body,
+                                                  const Scene& scene) const override {
+    return row_lane_above(layout(body, scene).grid, cell, body.left());
+  }
   [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
                                 const Scene& scene) const override;
   [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
