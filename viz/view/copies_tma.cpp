@@ -171,7 +171,8 @@ void paint_map(QPainter& painter, const QRectF& rect, const Scene& scene) {
                            tma_tr("map %1 × %2 × %3").arg(columns, heads, rows)};
   const QStringList of_box{tma_tr("%1 = %2 B").arg(box, bytes), box};
   const QRectF first(rect.left(), rect.top(), rect.width(), line);
-  draw_text_in(painter, mono, scene.theme->text_quiet, first, Qt::AlignLeft, first_that_fits(mono, of_map, rect.width()));
+  draw_text_in(painter, mono, scene.theme->text_quiet, first, Qt::AlignLeft,
+               first_that_fits(mono, of_map, rect.width()));
   draw_text_in(painter, mono, scene.theme->text_quiet, first.translated(0, line - 2), Qt::AlignLeft,
                first_that_fits(mono, of_box, rect.width()));
 }

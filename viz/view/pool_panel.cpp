@@ -136,7 +136,9 @@ class PoolPanel final : public Panel {
 QString PoolPanel::subtitle(const Scene& scene) const {
   const Facts& facts = scene.facts();
   const State& state = scene.state();
-  if (facts.detail != trace::Detail::full) return tr("%1 blocks; their content is not in this trace").arg(number_text(facts.blocks));
+  if (facts.detail != trace::Detail::full) {
+    return tr("%1 blocks; their content is not in this trace").arg(number_text(facts.blocks));
+  }
   return tr("%1 of %2 blocks used, %3 cached, %4 free · owner color · reference count")
       .arg(number_text(state.used_blocks), number_text(facts.blocks), number_text(state.cached_blocks),
            number_text(state.free_blocks()));
