@@ -1186,9 +1186,10 @@ def _(k, rng):
 UNKNOWN = []
 
 
-def unknown(name, when=lambda shape: True):
+def unknown(name, *like, when=lambda shape: True):
+    """`like`: hypotheses that give the same output where the fault is at its largest."""
     def keep(apply):
-        UNKNOWN.append(Fault(name, (), apply, when, False))
+        UNKNOWN.append(Fault(name, like, apply, when, False))
         return apply
     return keep
 
@@ -1273,7 +1274,8 @@ def _(k, rng):
     k.place = half
 
 
-@unknown("K of one key wrong")
+# A key whose score falls far below the others has lost its weight: it is left out.
+@unknown("K of one key wrong", "key_missing")
 def _(k, rng):
     at = rng.integers(8)
     wrong = rng.standard_normal(k.shape.dim) * 2

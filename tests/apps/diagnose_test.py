@@ -149,8 +149,9 @@ class Faults(Folder):
                     if "diagnosis" not in report:
                         continue
                     diagnosis = report["diagnosis"]
-                    counts.update(none=not diagnosis["explanations"], certain=diagnosis["certain"])
-                    if diagnosis["certain"]:
+                    certain = diagnosis["certain"] and diagnosis["explanations"][0]["name"] not in fault.hypotheses
+                    counts.update(none=not diagnosis["explanations"], certain=certain)
+                    if certain:
                         print("certain:", fault.name, shape.name, dtype, seed, diagnosis["explanations"])
         print(f"{counts['cases']} kernels with faults that no hypothesis describes: {counts['failed']} rejected, "
               f"{counts['none']} with the answer none, {counts['certain']} certain")

@@ -91,8 +91,8 @@ void add_rows(Trials& trials) {
   }
 }
 
-// Tiles in two stages of shared memory: while a tile is used, the next one is copied to the other stage, which keeps the
-// tile before once there is no next one. Stage 0 alone has each tile of an even number, or the one after.
+// Tiles in two stages of shared memory: while a tile is used, the next one is copied to the other stage, which keeps
+// the tile before once there is no next one. Stage 0 alone has each tile of an even number, or the one after.
 void add_stages(Trials& trials, std::int64_t tile) {
   const auto other_stage = [tile](std::int64_t t, std::int64_t keys) {
     return t / tile < (keys - 1) / tile ? t + tile : t - tile;
