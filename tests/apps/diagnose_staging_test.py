@@ -1,0 +1,270 @@
+#!/usr/bin/python3
+"""kvscope verify names faults of staging: swizzles, fragments, stores of o, and keys divided among warps and splits.
+
+    diagnose_staging_test.py --kvscope PROGRAM
+
+The kernel of staged_attention.py is correct; each fault replaces one of its lines. The first cause that verify prints
+must be the fault, on every batch on which the fault can exist, and no other cause may be certain. UNNAMED faults have
+no hypothesis: for these, no cause may be certain. KVSCOPE_FAULT_TABLE=1 prints one line for each fault and batch.
+"""
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+sys.dont_write_bytecode = True
+import program  # noqa: E402
+from program import fine, kvscope  # noqa: E402
+from staged_attention import Batch, Kernel, swizzle  # noqa: E402
+
+TABLE = os.environ.get("KVSCOPE_FAULT_TABLE") == "1"
+UNNAMED = ()
+
+# Lengths within a tile, at its end and one more. All but the first have several boxes in a row.
+BATCHES = [
+    Batch("bf16_64", "bf16", page=16, dim=64, lengths=[75, 131, 33], queries=[1, 1, 1],
+          span=128, tile=32, warps=4, run=8, splits=2),
+    Batch("f32_64", "f32", page=8, dim=64, lengths=[64, 192, 128], queries=[1, 1, 1],
+          span=128, tile=32, warps=2, run=16, splits=3),
+    Batch("bf16_128", "bf16", page=64, dim=128, lengths=[201, 64, 331], queries=[1, 1, 1],
+          span=128, tile=64, warps=4, run=16, splits=2),
+    Batch("f16_64", "f16", page=16, dim=64, lengths=[47, 260, 150], queries=[3, 1, 2],
+          span=64, tile=64, warps=4, run=16, splits=2),
+    Batch("f32_128", "f32", page=16, dim=128, lengths=[65, 160, 97], queries=[1, 1, 1],
+          span=32, tile=16, warps=4, run=1, splits=4),
+]
+SIXTEEN_BITS = [b for b in BATCHES if b.size == 2]
+SEVERAL_BOXES = [b for b in BATCHES if b.dim * b.size > b.span]
+PAGES_IN_A_TILE = [b for b in BATCHES if b.tile > b.page]
+
+
+class Staging(unittest.TestCase):
+    faults = 0  # so far; a slow build tests each on one batch, in turn
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        for batch in BATCHES:
+            np.savez(cls.file(batch, "in"), **batch.arrays())
+            fine("golden", "--input", cls.file(batch, "in"), "--layout", "nhd", "--out", cls.file(batch, "golden"))
+
+    @classmethod
+    def file(cls, batch, what):
+        return os.path.join(cls.folder, f"{batch.name}_{what}.npz")
+
+    def verdict(self, batch, kernel):
+        np.savez(self.file(batch, "candidate"), **batch.outputs(*kernel.run()))
+        done = kvscope("verify", self.file(batch, "golden"), self.file(batch, "candidate"), "--json")
+        self.assertEqual(done.stderr, "")
+        return json.loads(done.stdout)
+
+    def named(self, fault, names, lines, batches=tuple(BATCHES)):
+        """The first cause is among `names`, and a certain one is too. `lines` replace those of the kernel: a dict, or a
+        function of the batch that returns one."""
+        Staging.faults += 1
+        for batch in batches[Staging.faults % len(batches)::len(batches)] if program.SLOW_BUILD else batches:
+            with self.subTest(fault=fault, batch=batch.name):
+                report = self.verdict(batch, Kernel(batch, **(lines(batch) if callable(lines) else lines)))
+                diagnosis = {} if report["passed"] else report["diagnosis"]
+                causes = diagnosis.get("explanations", [])
+                if TABLE:
+                    first = f"{causes[0]['name']}: {causes[0]['cause']}" if causes else "no hypothesis fits"
+                    print(f"{fault} | {batch.name} | {'PASSED' if report['passed'] else first} | "
+                          f"{diagnosis.get('certain')} | {len(causes)}", flush=True)
+                self.assertFalse(report["passed"])
+                if diagnosis["certain"]:
+                    self.assertIn(causes[0]["name"], names, causes)
+                if names is not UNNAMED:
+                    self.assertTrue(causes, diagnosis)
+                    self.assertIn(causes[0]["name"], names, causes)
+
+    def test_the_kernel_is_correct(self):
+        for batch in BATCHES:
+            for span in (32, 64, 128):
+                with self.subTest(batch=batch.name, span=span):
+                    self.assertTrue(self.verdict(batch, Kernel(batch, span=span))["passed"])
+
+    def test_swizzle_is_not_undone(self):
+        linear = lambda s, address: address
+        for span in (32, 64, 128):
+            self.named(f"K without {span}B swizzle", ["k_swizzle"], {"span": span, "k_place": linear})
+            self.named(f"V without {span}B swizzle", ["v_swizzle"], {"span": span, "v_place": linear})
+            self.named(f"K and V without {span}B swizzle", ["kv_swizzle"],
+                       {"span": span, "k_place": linear, "v_place": linear})
+
+    def test_swizzle_of_another_width(self):
+        narrow = lambda s, address: swizzle(address, 64)
+        self.named("K 128B read as 64B", UNNAMED, {"span": 128, "k_place": narrow})
+        self.named("V 128B read as 64B", UNNAMED, {"span": 128, "v_place": narrow})
+        self.named("V 64B read as 128B", UNNAMED, {"span": 64, "v_place": lambda s, a: swizzle(a, 128)})
+
+    def test_swizzle_of_a_tile_that_is_not_aligned(self):
+        for shift in (128, 512):
+            place = lambda s, address, shift=shift: swizzle(address - shift, s.span) + shift
+            self.named(f"K and V begin at {shift}", UNNAMED,
+                       {"span": 128, "alignment": shift, "k_place": place, "v_place": place})
+            self.named(f"V begins at {shift}", UNNAMED, {"span": 128, "alignment": shift, "v_place": place})
+
+    def test_swizzle_of_other_tiles(self):
+        self.named("Q without swizzle", UNNAMED, {"q_place": lambda s, a: a}, [b for b in BATCHES if b.span > 32])
+        self.named("Q box 0 for all", UNNAMED, {"q_box": lambda s, j: j * 0}, SEVERAL_BOXES)
+        self.named("P without swizzle", UNNAMED, {"p_place": lambda s, a, span: a})
+        self.named("O without swizzle", UNNAMED, {"o_place": lambda s, a: a}, [b for b in BATCHES if b.span > 32])
+
+    def test_scores_of_a_part_of_a_head(self):
+        first = lambda n: {"dot": lambda s, q, k: q[:, :n] @ k[:, :n].T}
+        for n in (8, 16, 32):
+            self.named(f"dot of the first {n}", ["dot_first"], first(n))
+        self.named("dot of the first half", ["dot_first"], lambda b: first(b.dim // 2))
+        self.named("dot of all but one chunk", ["dot_first"], lambda b: first(b.dim - 16 // b.size))
+        self.named("dot of all but one", ["dot_first"], lambda b: first(b.dim - 1))
+        self.named("dot of the last half", UNNAMED,
+                   lambda b: {"dot": lambda s, q, k: q[:, b.dim // 2:] @ k[:, b.dim // 2:].T})
+
+        def every_second(b):
+            kept = np.arange(b.dim) // (16 // b.size) % 2 == 0
+            return {"dot": lambda s, q, k: q[:, kept] @ k[:, kept].T}
+        self.named("dot of every second chunk", UNNAMED, every_second)
+        self.named("dot with pairs of K exchanged", UNNAMED,
+                   lambda b: {"k_fragments": lambda s, k: k[:, np.arange(b.dim) ^ 1]})
+        self.named("dot with halves of 16 elements of K exchanged", UNNAMED,
+                   lambda b: {"k_fragments": lambda s, k: k[:, np.arange(b.dim) ^ 8]})
+
+    def test_output_in_another_order(self):
+        def lanes(b):
+            each = b.dim // 32
+            return {"o_dims": lambda s, d: d // each + d % each * 32}
+        self.named("o by lane + 32 i", ["o_order"], lanes)
+        for bit in (1, 2, 8):
+            self.named(f"o dims ^ {bit}", ["o_order"], {"o_dims": lambda s, d, bit=bit: d ^ bit})
+        self.named("o in reverse order in fours", ["o_order"], {"o_dims": lambda s, d: d ^ 3})
+        self.named("o rotated by a chunk", ["o_order"], lambda b: {"o_dims": lambda s, d: (d + 16 // b.size) % b.dim})
+        self.named("o boxes exchanged", ["o_order"], {"o_boxes": lambda s, x: [(j ^ 1, j) for j, _ in x]},
+                   SEVERAL_BOXES)
+
+    def test_output_twice_or_not_at_all(self):
+        self.named("o first box twice", ["o_twice"], {"o_boxes": lambda s, x: [(0, 0), (1, 0)] + x[2:]},
+                   SEVERAL_BOXES)
+        self.named("o second box twice", ["o_twice"], {"o_boxes": lambda s, x: [(0, 1)] + x[1:]}, SEVERAL_BOXES)
+        self.named("o last box is not stored", ["o_zero"], {"o_boxes": lambda s, x: x[:-1]}, SEVERAL_BOXES)
+        self.named("o first box is not stored", ["o_zero"], {"o_boxes": lambda s, x: x[1:]}, SEVERAL_BOXES)
+        self.named("o only the first half is stored", ["o_zero"], {"o_boxes": lambda s, x: x[:len(x) // 2]},
+                   SEVERAL_BOXES)
+
+    def test_rows_of_v_in_another_order(self):
+        for bit in (1, 2, 4, 8):
+            self.named(f"V rows ^ {bit}", ["v_order"], {"v_row": lambda s, r, bit=bit: r ^ bit})
+        self.named("V rows ^ 3", UNNAMED, {"v_row": lambda s, r: r ^ 3})
+        self.named("V rows ^ 16", UNNAMED, {"v_row": lambda s, r: r ^ 16}, [b for b in BATCHES if b.tile >= 32])
+        # Registers of the first product hold keys 0 1 8 9 | 2 3 10 11 | ..., the second reads 0 1 2 3 | 4 5 6 7 | ...
+        self.named("V rows in the order of fp8 fragments", UNNAMED,
+                   {"v_row": lambda s, r: r // 16 * 16 + r % 16 // 4 * 2 + r % 4 // 2 * 8 + r % 2})
+        self.named("V row next in shared memory", ["v_order"], {"v_row": lambda s, r: r + 1})
+        self.named("V row next in the tile", ["v_order"], lambda b: {"v_row": lambda s, r: (r + 1) % b.tile})
+        self.named("V row before in the tile", ["v_order"], lambda b: {"v_row": lambda s, r: (r - 1) % b.tile})
+        self.named("V of the next token", ["v_order"], {"v_token": lambda s, t: t + 1})
+
+    def test_rows_of_k_in_another_order(self):
+        self.named("K row next in shared memory", ["k_off_by_one"], {"k_row": lambda s, r: r + 1})
+        self.named("K row next in the tile", ["k_off_by_one"], lambda b: {"k_row": lambda s, r: (r + 1) % b.tile})
+        self.named("K of the next token", ["k_off_by_one"], {"k_token": lambda s, t: t + 1})
+        self.named("K of the token before", ["k_off_by_one"], {"k_token": lambda s, t: t - 1})
+        self.named("K rows ^ 1", UNNAMED, {"k_row": lambda s, r: r ^ 1})
+        self.named("K rows ^ 8", UNNAMED, {"k_row": lambda s, r: r ^ 8})
+
+    def test_fragments_of_ldmatrix(self):
+        def transposed(x):
+            rows, dims = x.shape
+            return x.reshape(rows // 8, 8, dims // 8, 8).transpose(0, 3, 2, 1).reshape(rows, dims)
+
+        def exchanged(x):  # matrices 1 and 2 of an ldmatrix.x4
+            rows, dims = x.shape
+            return x.reshape(rows // 16, 2, 8, dims // 16, 2, 8).transpose(0, 4, 2, 3, 1, 5).reshape(rows, dims)
+        for side in "kv":
+            self.named(f"{side} 8 x 8 transposed", [f"{side}_transposed"],
+                       {side + "_fragments": lambda s, x: transposed(x)}, SIXTEEN_BITS)
+            self.named(f"{side} matrices 1 and 2 exchanged", UNNAMED,
+                       {side + "_fragments": lambda s, x: exchanged(x)}, SIXTEEN_BITS)
+
+    def test_parts_of_warps(self):
+        self.named("first warp lost", ["warp_lost"], {"warps_kept": lambda s, w: w[1:]})
+        self.named("last warp lost", ["warp_lost"], {"warps_kept": lambda s, w: w[:-1]})
+        self.named("only warp 0", ["warp_only"], {"warps_kept": lambda s, w: w[:1]})
+        self.named("only the last warp", ["warp_only"], {"warps_kept": lambda s, w: w[-1:]})
+        four = [b for b in BATCHES if b.warps == 4]
+        self.named("only even warps", UNNAMED, {"warps_kept": lambda s, w: w[::2]}, four)
+        self.named("odd warps twice", UNNAMED, {"warps_kept": lambda s, w: [x | 1 for x in w]}, four)
+        self.named("o of the last warp is not added", UNNAMED,
+                   {"warp_outputs": lambda s, o: np.concatenate([o[:-1], o[-1:] * 0])})
+        self.named("sum of warp 0 only", UNNAMED, {"merged_sum": lambda s, weight, l: (weight * l)[0]})
+        self.named("sums of warps not rescaled", UNNAMED, {"merged_sum": lambda s, weight, l: l.sum(0)})
+
+    def test_parts_of_warps_that_take_other_runs(self):
+        for warps, run in ((2, 32), (3, 16), (8, 8), (8, 1), (4, 64)):
+            others = [dataclasses.replace(batch, warps=warps, run=run) for batch in BATCHES[:3:2]]
+            of = f"of {warps} warps with runs of {run}"
+            self.named(f"first {of} lost", ["warp_lost"], {"warps_kept": lambda s, w: w[1:]}, others)
+            if run < 64:  # else no split has a key of the last warp
+                self.named(f"last {of} lost", ["warp_lost"], {"warps_kept": lambda s, w: w[:-1]}, others)
+            self.named(f"only the first {of}", ["warp_only"], {"warps_kept": lambda s, w: w[:1]}, others)
+
+    def test_parts_of_splits(self):
+        self.named("first split lost", ["split_lost"], {"splits_kept": lambda s, x: x[1:]})
+        self.named("last split lost", ["split_lost"], {"splits_kept": lambda s, x: x[:-1]})
+        self.named("only the first split", ["split_only"], {"splits_kept": lambda s, x: x[:1]})
+        self.named("o of the last split is not written", UNNAMED,
+                   {"split_outputs": lambda s, o: np.concatenate([o[:-1], o[-1:] * 0])})
+        self.named("o of the first split is not written", UNNAMED,
+                   {"split_outputs": lambda s, o: np.concatenate([o[:1] * 0, o[1:]])})
+        self.named("weights of the next split", UNNAMED, {"split_weights": lambda s, w: np.roll(w, 1, 0)})
+
+        def rounded_down(b):
+            keys = lambda size: [(i * size, (i + 1) * size) for i in range(b.splits)]
+            return {"split_keys": lambda s, n: keys(n // b.splits)}
+        self.named("split size rounded down", UNNAMED, rounded_down, [b for b in BATCHES if b.name != "f32_64"])
+
+    def test_first_or_last_keys(self):
+        for most in (32, 64, 100):
+            self.named(f"first {most} keys", ["first_keys"],
+                       {"split_keys": lambda s, n, most=most: Kernel.split_keys(s, min(n, most))})
+
+            def last(s, n, most=most):
+                start = max(0, n - most)
+                return [(start + a, start + b) for a, b in Kernel.split_keys(s, n - start)]
+            self.named(f"last {most} keys", ["last_keys"], {"split_keys": last})
+
+    def test_stages_of_the_pipeline(self):
+        self.named("K of the other stage", UNNAMED, {"k_stage": lambda s, i: (i + 1) % 2})
+        self.named("V of the other stage", UNNAMED, {"v_stage": lambda s, i: (i + 1) % 2})
+        self.named("V of stage 0", UNNAMED, {"v_stage": lambda s, i: 0})
+        self.named("K and V of stage 0", UNNAMED, {"k_stage": lambda s, i: 0, "v_stage": lambda s, i: 0})
+        self.named("last tile of a split lost", UNNAMED,
+                   {"tiles": lambda s, a, b: Kernel.tiles(s, a, b)[:-1] or Kernel.tiles(s, a, b)})
+        self.named("first tile of a split lost", UNNAMED,
+                   {"tiles": lambda s, a, b: Kernel.tiles(s, a, b)[1:] or Kernel.tiles(s, a, b)})
+
+    def test_pages_and_boxes_of_a_tile(self):
+        self.named("one page for a tile", UNNAMED,
+                   lambda b: {"page_of": lambda s, t, t0: np.full(t.shape, t0 // b.page)}, PAGES_IN_A_TILE)
+        self.named("one page copied", UNNAMED, lambda b: {"rows_copied": lambda s, rows: rows[rows < b.page]},
+                   PAGES_IN_A_TILE)
+        for side in "kv":
+            self.named(f"{side} box 0 for all", UNNAMED, {side + "_box": lambda s, j: j * 0}, SEVERAL_BOXES)
+        self.named("K and V boxes copied to one place", UNNAMED, {"copy_box": lambda s, j: j * 0}, SEVERAL_BOXES)
+
+    def test_padded_rows(self):
+        linear = {name: lambda s, a: a for name in ("copied_to", "q_place", "k_place", "v_place", "o_place")}
+        padded = lambda b: {**linear, "span": b.dim * b.size, "write_padding": 16, "read_padding": 16}
+        for batch in BATCHES:
+            self.assertTrue(self.verdict(batch, Kernel(batch, **padded(batch)))["passed"])
+        self.named("rows read without padding", UNNAMED, lambda b: {**padded(b), "read_padding": 0})
+
+
+if __name__ == "__main__":
+    program.main()
