@@ -157,6 +157,12 @@ class Staging(unittest.TestCase):
         self.named("o only the first half is stored", ["o_zero"], {"o_boxes": lambda s, x: x[:len(x) // 2]},
                    SEVERAL_BOXES)
 
+    def test_output_that_keeps_values_of_an_earlier_kernel(self):
+        for name, value in (("NaN", np.nan), ("others", 0.375)):
+            before = lambda s, o, value=value: s.batch.store(np.full(o.shape, value))
+            self.named(f"o last box is not stored, {name} there", UNNAMED,
+                       {"o_before": before, "o_boxes": lambda s, x: x[:-1]}, SEVERAL_BOXES)
+
     def test_rows_of_v_in_another_order(self):
         for bit in (1, 2, 4, 8):
             self.named(f"V rows ^ {bit}", ["v_order"], {"v_row": lambda s, r, bit=bit: r ^ bit})
@@ -202,6 +208,11 @@ class Staging(unittest.TestCase):
         self.named("odd warps twice", UNNAMED, {"warps_kept": lambda s, w: [x | 1 for x in w]}, four)
         self.named("o of the last warp is not added", UNNAMED,
                    {"warp_outputs": lambda s, o: np.concatenate([o[:-1], o[-1:] * 0])})
+        # Warps exchange no P: each has the output of its own keys, and stores its own part of the dims.
+        own = lambda s, o: o * (np.arange(o.shape[2]) * len(o) // o.shape[2] == np.arange(len(o))[:, None])[:, None]
+        self.named("P of the warp alone", UNNAMED, {"warp_outputs": own})
+        self.named("sum of one lane of four", UNNAMED,
+                   {"p_sum": lambda s, p: p.reshape(len(p), -1, 4, 2)[:, :, 0].sum((1, 2))})
         self.named("sum of warp 0 only", UNNAMED, {"merged_sum": lambda s, weight, l: (weight * l)[0]})
         self.named("sums of warps not rescaled", UNNAMED, {"merged_sum": lambda s, weight, l: l.sum(0)})
 

@@ -105,7 +105,7 @@ class Kernel:
     def run(self):
         """o [queries, heads, dim] in the type of the cache, and lse in f32."""
         batch = self.batch
-        o = np.zeros((len(batch.q), Q_HEADS, batch.dim), batch.q.dtype)
+        o = self.o_before(np.zeros((len(batch.q), Q_HEADS, batch.dim), batch.q.dtype))
         lse = np.zeros((len(batch.q), Q_HEADS), np.float32)
         for b, stored in enumerate(batch.lengths):
             first, last = int(batch.offsets[b]), int(batch.offsets[b + 1])
@@ -144,7 +144,7 @@ class Kernel:
                 top = np.maximum(m[w], mine.max(1))
                 safe = np.where(np.isfinite(top), top, np.float32(0))
                 shrink, p = np.exp(m[w] - safe), np.exp(mine - safe[:, None])
-                l[w] = l[w] * shrink + p.sum(1)
+                l[w] = l[w] * shrink + self.p_sum(p)
                 acc[w] = acc[w] * shrink[:, None] + self.staged_p(p) @ v
                 m[w] = top
         kept = self.warps_kept(list(range(batch.warps)))
@@ -251,12 +251,14 @@ class Kernel:
     def k_stage(self, i): return i % 2
     def v_stage(self, i): return i % 2
     def warp_of(self, run): return run % self.batch.warps
+    def p_sum(self, p): return p.sum(1)
     def warps_kept(self, warps): return warps
     def warp_outputs(self, acc): return acc
     def split_outputs(self, out): return out
     def merged_sum(self, weight, l): return (weight * l).sum(0)
     def splits_kept(self, splits): return splits
     def split_weights(self, weight): return weight
+    def o_before(self, o): return o
     def o_dims(self, dim): return dim
     def o_boxes(self, boxes): return boxes
 
