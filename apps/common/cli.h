@@ -4,8 +4,13 @@
 #pragma once
 
 #include <CLI/TypeTools.hpp>
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/common/whole_option.h"
 
@@ -46,6 +51,39 @@ inline CLI::Validator at_least(std::int64_t least) {
     return is_below ? text + " is below " + std::to_string(least) : std::string();
   };
   return {check, std::string(), std::string()};
+}
+
+// How many numbers an option of several takes, and the least of them.
+struct NumbersRange {
+  std::size_t most = std::numeric_limits<std::size_t>::max();
+  std::int64_t least = std::numeric_limits<std::int64_t>::min();
+};
+
+// An option of whole numbers with commas between them. The parser's own lists leave out an empty place, so that 1,,2 is
+// 1,2, and also take the words behind the option, such as the command's file.
+// Example: "1,,2" gives "--at: '1,,2' is not a list of whole numbers with commas between them".
+template <class Number, class Numbers>
+CLI::Option* add_numbers(CLI::App& command, const std::string& name, Numbers& to, const std::string& help,
+                         NumbersRange range = {}) {
+  const auto read = [name, range, &to](const std::string& text) {
+    std::vector<Number> numbers;
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t comma = std::min(text.find(',', at), text.size());
+      const std::string word = text.substr(at, comma - at);
+      Number number{};
+      if (word.empty())
+        throw CLI::ValidationError(name, "'" + text + "' is not a list of whole numbers with commas between them");
+      if (!CLI::detail::lexical_cast(word, number)) throw CLI::ConversionError(name, std::vector{word});
+      if (number < range.least) throw CLI::ValidationError(name, word + " is below " + std::to_string(range.least));
+      numbers.push_back(number);
+      at = comma + 1;
+    }
+    if (numbers.size() > range.most)
+      throw CLI::ValidationError(name, "'" + text + "' has " + std::to_string(numbers.size()) + " numbers: at most " +
+                                           std::to_string(range.most));
+    to = std::move(numbers);
+  };
+  return command.add_option_function<std::string>(name, read, help)->type_name("N,...");
 }
 
 // Marks an option, or a positional, whose value is a file that the command writes: ->check(writes_file()). The marked

@@ -199,7 +199,24 @@ std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseErr
   return text;
 }
 
+void reject_empty_values(CLI::App& app) {
+  const CLI::Validator written(
+      [](const std::string& value) {
+        return value.empty() ? std::string("the value is empty: write one, or leave it out") : std::string();
+      },
+      std::string(), std::string());
+  for (CLI::Option* option : app.get_options([](const CLI::Option*) { return true; })) {
+    if (option->get_items_expected_max() > 0) option->transform(written);  // before the other checks
+  }
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) reject_empty_values(*command);
+}
+
 }  // namespace
+
+void parse_words(CLI::App& app, int argc, char** argv) {
+  reject_empty_values(app);
+  app.parse(argc, argv);
+}
 
 int usage_fault(const CLI::App& app, const CLI::ParseError& error, std::string_view first_word) {
   const Reached at = reached(app);

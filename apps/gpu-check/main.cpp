@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
   apps::add_examples(app, {"gpu-check --device virtual --cases --small --kernel gather_rows --out report",
                            "gpu-check --device virtual --one device"});
   try {
-    app.parse(argc, argv);
+    apps::parse_words(app, argc, argv);
     if (out.empty() && one.empty()) throw CLI::RequiredError("--out");
     if (options.bench && options.which.device == "virtual")
       throw CLI::ValidationError("--bench", "the virtual GPU has no clock: leave it out or use --device cuda");

@@ -28,10 +28,10 @@ struct Words {
       theme;
   std::optional<std::string> flow, candidate;
   std::optional<std::int64_t> step, to, tile_event, tile_to, flow_tiles, flow_to;
-  std::optional<double> font_scale, between;
+  std::optional<double> font_scale, between, frames_per_second;
   bool motion = false;
   std::string size = "1600x1000";
-  double scale = 1, frames_per_second = 4;
+  double scale = 1;
 };
 
 std::vector<std::string> view_names() {
@@ -69,7 +69,7 @@ void add_options(CLI::App& app, Words& words) {
       ->group(of_render);
   app.add_option("--fps", words.frames_per_second,
                  fmt::format("Steps per second of an animation, {} to {}", viz::kSlowestFrames, viz::kFastestFrames))
-      ->capture_default_str()
+      ->default_str("4")
       ->needs(render)
       ->group(of_render);
   app.add_flag("--motion", words.motion, "Animation: also show what moves between two steps")
@@ -210,6 +210,7 @@ void check_motion(const Words& words, std::optional<viz::PictureFormat> format, 
   }
   if (!format || viz::is_film(*format)) return;
   if (words.motion) faults.push_back({"--motion", one_picture(*words.render)});
+  if (words.frames_per_second) faults.push_back({"--fps", one_picture(*words.render)});
   for (const auto& [option, limit] : limits) {
     if (limit) faults.push_back({option, one_picture(*words.render)});
   }
@@ -280,9 +281,9 @@ RenderRequest render_request(const Words& words) {
   request.tile_layout = words.tile_layout;
   request.motion = words.motion;
   request.between = words.between;
-  check_range("--fps", words.frames_per_second, viz::kSlowestFrames, viz::kFastestFrames,
+  request.frames_per_second = words.frames_per_second.value_or(request.frames_per_second);
+  check_range("--fps", request.frames_per_second, viz::kSlowestFrames, viz::kFastestFrames,
               "a GIF counts hundredths of a second", faults);
-  request.frames_per_second = words.frames_per_second;
   check_font(words, faults);
   request.font_scale = words.font_scale.value_or(1);
   if (!faults.empty()) throw InputError("command line", std::move(faults));
@@ -338,7 +339,7 @@ CommandLine parse_command_line(int argc, char** argv) {
   add_options(app, words);
   CommandLine answered;
   try {
-    app.parse(argc, argv);
+    parse_words(app, argc, argv);
   } catch (const CLI::Success& asked) {  // --help and --version
     answered.exit_code = app.exit(asked);
     return answered;

@@ -75,19 +75,23 @@ fs::path library_folder() {
                                candidates[0].lexically_normal().string(), candidates[1].lexically_normal().string()));
 }
 
-// As execvp does: a name without a slash is searched in PATH. Throws InputError if there is no such file.
+// As execvp does: a name without a slash is searched in PATH, where an empty folder is the current one. Throws
+// InputError if there is no such file.
 std::string find_program(const std::string& name) {
+  std::error_code error;
   if (name.find('/') != std::string::npos) {
-    if (fs::exists(name)) return name;
-    throw InputError(name, "", "no such file");
+    if (fs::exists(name, error)) return name;
+    throw InputError(name, "", error ? "cannot be read: " + system_message(error.value()) : "no such file");
   }
   const char* const path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "" : path;
-  while (!rest.empty()) {
-    const std::string_view folder = rest.substr(0, rest.find(':'));
-    rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
-    const std::string file = fmt::format("{}/{}", folder, name);
-    if (::access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file)) return file;
+  std::string_view rest = path == nullptr ? "/bin:/usr/bin" : path;
+  for (bool more = !name.empty(); more;) {
+    const std::size_t colon = rest.find(':');
+    const std::string_view folder = rest.substr(0, colon);
+    const std::string file = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
+    if (::access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file, error)) return file;
+    more = colon != std::string_view::npos;
+    if (more) rest.remove_prefix(colon + 1);
   }
   throw InputError(name, "", "not found in PATH: a program of this folder is written ./" + name);
 }
@@ -307,12 +311,13 @@ void add_cuda(CLI::App& app, Action& chosen) {
       ->type_name("PLACE")
       ->allow_extra_args(false)
       ->needs(debug);
-  cuda->add_option("--report", command->report, "Also write the reports to this file at the end")
-      ->type_name("FILE")
-      ->check(writes_file());
+  CLI::Option* report = cuda->add_option("--report", command->report, "Also write the reports to this file at the end")
+                            ->type_name("FILE")
+                            ->check(writes_file());
   cuda->add_option("--format", command->format,
                    "Format of --report: text, json, junit or sarif [default: by the ending .json, .xml or .sarif]")
-      ->check(CLI::IsMember({"text", "json", "junit", "sarif"}));
+      ->check(CLI::IsMember({"text", "json", "junit", "sarif"}))
+      ->needs(report);
   // Everything from the program's name on is the program's, options too.
   cuda->prefix_command();
   add_help_section(*cuda, "Program",

@@ -344,7 +344,7 @@ std::vector<CLI::Option*> add_place_options(CLI::App& app, PlaceCommand& command
   number("--layers", request.layers, "Layers of the cache");
   number("--layer", request.layer, "Layer, from 0");
   options.push_back(
-      app.add_option("--table", request.table, "Blocks of the sequence's pages")->delimiter(',')->default_str("5,0,2"));
+      add_numbers<std::int64_t>(app, "--table", request.table, "Blocks of the sequence's pages")->default_str("5,0,2"));
   options.push_back(
       app.add_option("--value-size", command.value_size, "Elements of V [default: those of K; MLA: 8/9 of them]"));
   choice("--dtype", command.dtype, "Element type of the cache", {"f32", "f16", "bf16", "e4m3", "e5m2", "e2m1", "i8"})

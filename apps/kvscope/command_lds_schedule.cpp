@@ -236,11 +236,8 @@ void add_lds_schedule(CLI::App& lds, Action& chosen) {
       ->capture_default_str();
   schedule->add_option("--tiles", command->tiles, fmt::format("Tiles of the loop, 1 to {}", kMostTiles))
       ->capture_default_str();
-  schedule
-      ->add_option("--masked", command->masked,
-                   "With --loop prefill: comma-separated tiles that are fully masked, such as 1,2")
-      ->type_name("N,...")
-      ->delimiter(',');
+  add_numbers<std::int64_t>(*schedule, "--masked", command->masked,
+                            "With --loop prefill: comma-separated tiles that are fully masked, such as 1,2");
   schedule
       ->add_option(
           "--count", command->count,

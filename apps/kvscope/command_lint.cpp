@@ -79,14 +79,12 @@ void add_lint(CLI::App& app, Action& chosen) {
   lint->add_option("--layer", command->layout.layer,
                    "Layer, from 0, of a cache of several [default: the manifest's, or 0]")
       ->check(at_least(0));
-  lint->add_option(
-          "--cache-shape", command->cache_shape,
-          "For a file without cache tensors: the shape that they have, such as 4096,16,8,128, in the order of the "
-          "layout's axes")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("N,N,...")
-      ->check(at_least(0));
+  add_numbers<std::int64_t>(
+      *lint, "--cache-shape", command->cache_shape,
+      "For a file without cache tensors: the shape that they have, such as 4096,16,8,128, in the order of the "
+      "layout's axes",
+      {.least = 0})
+      ->type_name("N,N,...");
   lint->add_option("--cache-dtype", command->cache_dtype,
                    "Element type of the cache, if the tensors hold bit patterns or are missing [default: the tensor's "
                    "own; bf16 with --cache-shape]")
@@ -96,12 +94,10 @@ void add_lint(CLI::App& app, Action& chosen) {
   lint->add_flag("--causal", command->options.causal,
                  "The kernel also applies a causal mask: report keys of a mask tensor that it hides");
   lint->add_flag("--tma", command->options.tma, "Also check the rules of a TMA tensor map of K and V");
-  lint->add_option(
-          "--box", command->box,
-          "Rows and elements of the box that one TMA copy moves, such as 16,64; implies --tma [default: a page "
-          "of 128 bytes]")
-      ->delimiter(',')
-      ->allow_extra_args(false)
+  add_numbers<std::int64_t>(
+      *lint, "--box", command->box,
+      "Rows and elements of the box that one TMA copy moves, such as 16,64; implies --tma [default: a page of 128 "
+      "bytes]")
       ->type_name("ROWS,ELEMENTS");
   lint->add_option("--ignore", command->layout.ignore, "Tensor of the file to leave out; may be repeated")
       ->type_name("NAME")

@@ -61,13 +61,12 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
                   "Kernel to run, by its name in PTX or C++, such as ns::decode<64>, or the beginning of one "
                   "[default: the only kernel of the file]")
       ->type_name("NAME");
-  const auto extents = [&](const char* name, std::vector<std::int64_t>& value, const char* help) {
-    command.add_option(name, value, help)->type_name("X[,Y[,Z]]")->delimiter(',')->expected(1, 3);
+  const auto extents = [&](const char* name, std::vector<std::int64_t>& value, const char* help, NumbersRange range) {
+    add_numbers<std::int64_t>(command, name, value, help, range)->type_name("X[,Y[,Z]]");
   };
-  extents("--grid", request.grid, "CTAs of the grid, such as 4 or 4,2 [default: 1]");
-  extents("--block", request.block, "Threads of a CTA, such as 64 or 32,4 [default: 1]");
-  extents("--cluster", request.cluster, "CTAs of a cluster [default: no clusters]");
-  command.get_option("--cluster")->check(at_least(1));
+  extents("--grid", request.grid, "CTAs of the grid, such as 4 or 4,2 [default: 1]", {.most = 3});
+  extents("--block", request.block, "Threads of a CTA, such as 64 or 32,4 [default: 1]", {.most = 3});
+  extents("--cluster", request.cluster, "CTAs of a cluster [default: no clusters]", {.most = 3, .least = 1});
   command.add_option("--smem", request.shared, "Dynamic shared memory of a CTA")
       ->type_name("BYTES")
       ->capture_default_str();
@@ -143,6 +142,7 @@ void add_check_option(CLI::App& command, std::vector<std::string>& names) {
                       "[default: all]")
       ->type_name("CHECK,...")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember(ptx::check_names()));
 }
 

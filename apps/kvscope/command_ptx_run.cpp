@@ -312,6 +312,7 @@ void add_recording_options(CLI::App& command, RecordingOptions& options) {
   command.add_option("--event-kinds", options.event_kinds, "Write events of these kinds only, comma-separated")
       ->type_name("KIND,...")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember(event_kind_names()))
       ->needs(events)
       ->group(of_events);

@@ -274,11 +274,8 @@ void add_tma(CLI::App& app, Action& chosen) {
                    "Global memory from the map's base address on: the bytes of an array (.npy)")
       ->required()
       ->type_name("FILE");
-  copier
-      ->add_option("--at", copy_command->at,
-                   "Coordinates of the box, fastest dimension first, such as 0,17 [default: those in MAP]")
-      ->type_name("N,...")
-      ->delimiter(',');
+  add_numbers<std::int32_t>(*copier, "--at", copy_command->at,
+                            "Coordinates of the box, fastest dimension first, such as 0,17 [default: those in MAP]");
   copier->add_option("--dst", copy_command->dst, "Shared address of the first byte [default: the one in MAP]")
       ->type_name("BYTE");
   copier->add_option("--out", copy_command->out, "Write the copied bytes to this file (.npy)")
@@ -301,10 +298,8 @@ void add_tma(CLI::App& app, Action& chosen) {
                    "Global memory from the map's base address on: the bytes of an array (.npy)")
       ->required()
       ->type_name("FILE");
-  gatherer
-      ->add_option("--rows", gather_command->rows,
-                   "The four rows, such as 5,-1,19,3; a row outside of the tensor is filled instead of copied")
-      ->delimiter(',')
+  add_numbers<std::int32_t>(*gatherer, "--rows", gather_command->rows,
+                            "The four rows, such as 5,-1,19,3; a row outside of the tensor is filled instead of copied")
       ->type_name("N,N,N,N")
       ->required();
   gatherer->add_option("--column", gather_command->column, "First element of each row that is copied")

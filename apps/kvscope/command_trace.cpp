@@ -174,15 +174,14 @@ void add_trace(CLI::App& app, Action& chosen) {
       trace_app->add_subcommand("diff", "Print the first event at which two traces differ; exit code 1 if they differ");
   diff_app->add_option("A", files->left, "Trace file (.kvt)")->required();
   diff_app->add_option("B", files->right, "Trace file (.kvt)")->required();
-  diff_app
-      ->add_option("--tile", files->tiles,
-                   "Compare one tile only: tile N of both traces, or tile N of A with tile M of B; the first is 0")
-      ->type_name("N[,M]")
-      ->delimiter(',')
-      ->expected(1, 2);
+  add_numbers<std::int64_t>(
+      *diff_app, "--tile", files->tiles,
+      "Compare one tile only: tile N of both traces, or tile N of A with tile M of B; the first is 0", {.most = 2})
+      ->type_name("N[,M]");
   diff_app->add_option("--kinds", files->kinds, "Compare events of these kinds only, comma-separated")
       ->type_name("KIND,...")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember(kind_names()));
   add_limits(*diff_app, files->limits);
   add_examples(*diff_app,

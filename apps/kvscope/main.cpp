@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     add_commands(app, chosen);
     const auto seconds = add_timeout_option(app);
     try {
-      app.parse(argc, argv);
+      parse_words(app, argc, argv);
     } catch (const CLI::Success& asked) {  // --help and --version
       return app.exit(asked);
     } catch (const CLI::ParseError& error) {

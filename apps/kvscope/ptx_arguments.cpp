@@ -20,7 +20,8 @@
 namespace kvscope::apps {
 namespace {
 
-constexpr std::size_t kMostNames = 12;  // of fields, in a message
+constexpr std::size_t kMostNames = 12;   // of fields, in a message
+constexpr std::int64_t kMapBytes = 128;  // of a tensor map
 
 // "p.in[1].page=3": the parameter "p", the field "in[1].page" and the value "3".
 struct NamedWord {
@@ -34,6 +35,7 @@ std::optional<NamedWord> read_named(const std::string& word) {
   const std::string left = word.substr(0, equals);
   const std::size_t end = std::min(left.find_first_not_of(kName), left.size());
   if (end == 0 || left.find_first_not_of(std::string(kName) + ".[]") != std::string::npos) return std::nullopt;
+  if (left.ends_with('.')) return std::nullopt;  // no field is named
   const std::size_t field = end < left.size() && left[end] == '.' ? end + 1 : end;
   return NamedWord{left.substr(0, end), left.substr(field), word.substr(equals + 1)};
 }
@@ -52,6 +54,16 @@ void store_number(ptx::Type type, const ptx::ParamValue& value, std::byte* to) {
   }
 }
 
+// Bytes of a struct that a word has set.
+struct SetBytes {
+  std::int64_t offset = 0, bytes = 0;
+  std::string of;  // "field x (s32)"
+
+  [[nodiscard]] bool overlaps(std::int64_t other, std::int64_t other_bytes) const {
+    return offset < other + other_bytes && other < offset + bytes;
+  }
+};
+
 // One parameter while words are read.
 struct Parameter {
   const ptx::Variable* variable = nullptr;
@@ -59,6 +71,7 @@ struct Parameter {
   std::optional<ptx::ParamValue> value;  // of the whole parameter
   std::vector<std::byte> block;          // a struct set by fields
   std::set<std::string> set_fields;
+  std::vector<SetBytes> set_bytes;  // in the order of the words
 
   [[nodiscard]] bool is_struct() const { return !variable->extents.empty(); }
   [[nodiscard]] bool named(std::string_view name) const { return layout && !name.empty() && layout->name == name; }
@@ -70,7 +83,7 @@ class ArgumentReader {
       : name_(ptx::short_name(module, function)), placer_(device) {
     const ptx::Function& kernel = module.functions[static_cast<std::size_t>(function)];
     for (const std::int32_t p : kernel.parameters) {
-      parameters_.push_back({&module.variables[static_cast<std::size_t>(p)], {}, {}, {}, {}});
+      parameters_.push_back({&module.variables[static_cast<std::size_t>(p)], {}, {}, {}, {}, {}});
     }
     const auto layouts = ptx::layouts_from_debug_info(module, kernel);
     for (std::size_t i = 0; i < layouts.size(); ++i) parameters_[i].layout = layouts[i];
@@ -212,6 +225,15 @@ class ArgumentReader {
     return p.block;
   }
 
+  // No word changes bytes of a struct that another one has set: the second of both would win unseen.
+  static void claim(Parameter& p, SetBytes now) {
+    for (const SetBytes& before : p.set_bytes) {
+      if (before.overlaps(now.offset, now.bytes))
+        throw InputError("", "", fmt::format("{} overlaps {}, which has a value already", now.of, before.of));
+    }
+    p.set_bytes.push_back(std::move(now));
+  }
+
   void set_field(std::size_t at, const std::string& path, const std::string& word) {
     Parameter& p = parameters_[at];
     if (p.value) reject_second(p, at);
@@ -231,6 +253,7 @@ class ArgumentReader {
       throw InputError("", "", of + " has no type of whole bytes: set its bytes with @FILE.json and \"at\"");
     }
     if (!p.set_fields.insert(path).second) throw InputError("", "", of + " has a value already");
+    claim(p, {field->offset, field->bytes, of});
     const ptx::ParamValue value = placer_.value({names_of(at, path), of, field->type, field->bytes}, word);
     store_number(field->type, value, block.data() + field->offset);
   }
@@ -238,21 +261,36 @@ class ArgumentReader {
   // A tensor map within a struct: the fields below `path`, in its 128 bytes, are its opaque words.
   void set_map(std::size_t at, const std::string& path, const std::string& word) {
     Parameter& p = parameters_[at];
-    std::optional<std::int64_t> first;
-    std::vector<std::string> covered;
+    std::vector<ptx::ParameterField> covered, others;
     for (const ptx::ParameterField& f : p.layout->fields) {
       const bool below = f.path.starts_with(path) &&
                          (f.path.size() == path.size() || f.path[path.size()] == '.' || f.path[path.size()] == '[');
-      if (!below) continue;
-      first = std::min(first.value_or(f.offset), f.offset);
-      covered.push_back(f.path);
+      (below ? covered : others).push_back(f);
     }
-    if (!first) throw InputError("", "", unknown_field(p, path));
-    place_map(at, *first, names_of(at, path), word);
-    for (const std::string& name : covered) p.set_fields.insert(name);
+    if (covered.empty()) throw InputError("", "", unknown_field(p, path));
+    const std::int64_t first = std::ranges::min(covered, {}, &ptx::ParameterField::offset).offset;
+    // In a layout of JSON, one field of any type marks the place of a map. Members of a union overlap.
+    for (const ptx::ParameterField& f : others) {
+      const SetBytes bytes{f.offset, f.bytes, ""};
+      const bool in_union =
+          std::ranges::any_of(covered, [&](const ptx::ParameterField& c) { return bytes.overlaps(c.offset, c.bytes); });
+      if (!in_union && bytes.overlaps(first, kMapBytes))
+        throw InputError("", "",
+                         fmt::format("a tensor map of {} bytes at field {} overlaps field {} ({})", kMapBytes, path,
+                                     f.path, f.type_name));
+    }
+    for (const ptx::ParameterField& f : covered) {
+      if (f.offset + f.bytes > first + kMapBytes)
+        throw InputError(
+            "", "",
+            fmt::format("field {} has more bytes than a tensor map, which has {}: name a part of it", path, kMapBytes));
+    }
+    place_map(at, first, "field " + path, names_of(at, path), word);
+    for (const ptx::ParameterField& f : covered) p.set_fields.insert(f.path);
   }
 
-  void place_map(std::size_t at, std::int64_t offset, std::vector<std::string> names, const std::string& word) {
+  void place_map(std::size_t at, std::int64_t offset, std::string of, std::vector<std::string> names,
+                 const std::string& word) {
     Parameter& p = parameters_[at];
     const ArgumentSlot slot{std::move(names), "", ptx::Type::none, 0};
     const auto map = std::get<std::vector<std::byte>>(placer_.value(slot, word));
@@ -261,6 +299,7 @@ class ArgumentReader {
                        fmt::format("a tensor map of {} bytes at offset {} ends after byte {} of parameter {}",
                                    map.size(), offset, p.variable->bytes, at));
     }
+    claim(p, {offset, kMapBytes, std::move(of)});
     std::copy(map.begin(), map.end(), p.block.begin() + offset);
   }
 
@@ -304,18 +343,20 @@ class ArgumentReader {
     for (const StructValues::AtOffset& one : values.at) {
       collect(fmt::format("{}: at.{}", path, one.offset), [&] { set_at(at, one); });
     }
+    if (values.bytes) p.set_bytes = {{0, p.variable->bytes, "the hex of " + path}};
     if (!faults.empty()) throw InputError("", std::move(faults));
   }
 
   void set_at(std::size_t at, const StructValues::AtOffset& one) {
     Parameter& p = parameters_[at];
     std::vector<std::string> names{fmt::format("{}+{}", at, one.offset)};
-    if (one.word.starts_with("map:")) return place_map(at, one.offset, std::move(names), one.word);
+    const std::string name = fmt::format("at {}", one.offset);
+    if (one.word.starts_with("map:")) return place_map(at, one.offset, name, std::move(names), one.word);
     const std::int64_t bytes = ptx::bits(one.type) / 8;
     if (one.offset + bytes > p.variable->bytes) {
       throw InputError("", "", fmt::format("ends after byte {} of parameter {}", p.variable->bytes, at));
     }
-    const std::string name = fmt::format("at {}", one.offset);
+    claim(p, {one.offset, bytes, name});
     const ArgumentSlot slot{std::move(names), name, one.type, bytes};
     const ptx::ParamValue value = placer_.value(slot, one.word);
     store_number(one.type, value, p.block.data() + one.offset);

@@ -15,6 +15,8 @@ namespace kvscope::labs {
 namespace {
 
 constexpr std::int64_t kGradeVersion = 1;
+constexpr double kMostPoints = 1000;  // of a test, as in a manifest
+constexpr double kMostHints = 1000;
 constexpr std::size_t kMaxText = 2000;    // [bytes] of one message or case in a report
 constexpr std::size_t kLongMessage = 60;  // [bytes]; a longer one is printed once
 
@@ -48,20 +50,41 @@ std::string csv_cell(std::string text) {
   return quoted + "\"";
 }
 
-std::string text_member(const json::Value& value, std::string_view key, std::string_view source) {
+std::string text_member(const json::Value& value, std::string_view key, std::string_view source,
+                        std::string_view where = "$") {
   const json::Value* member = value.find(key);
   if (member == nullptr || member->as_string() == nullptr) {
-    throw InputError(source, fmt::format("$.{}", key), "must be a text: is this a file of kvscope lab --json?");
+    throw InputError(source, fmt::format("{}.{}", where, key), "must be a text: is this a file of kvscope lab --json?");
   }
   return *member->as_string();
 }
 
-double number_member(const json::Value& value, std::string_view key, std::string_view source) {
+double number_member(const json::Value& value, std::string_view key, std::string_view source, std::string_view where) {
   const json::Value* member = value.find(key);
   if (member == nullptr || !member->is_number()) {
-    throw InputError(source, fmt::format("$.{}", key), "must be a number: is this a file of kvscope lab --json?");
+    throw InputError(source, fmt::format("{}.{}", where, key),
+                     "must be a number: is this a file of kvscope lab --json?");
   }
   return member->number();
+}
+
+TestResult result_member(const json::Value& test, std::string_view source, const std::string& where) {
+  const auto text = [&](std::string_view key) { return text_member(test, key, source, where); };
+  const auto number = [&](std::string_view key, double most) {
+    const double value = number_member(test, key, source, where);
+    if (value >= 0 && value <= most) return value;
+    throw InputError(source, fmt::format("{}.{}", where, key),
+                     fmt::format("is {}: must be a number from 0 to {}", value, most));
+  };
+  TestResult result;
+  result.name = text("name");
+  result.points = number("maximum", kMostPoints);
+  result.earned = number("points", result.points);
+  result.message = text("message");
+  result.case_text = text("case");
+  result.hint = static_cast<int>(number("hint", kMostHints));
+  if (test.find("score") != nullptr) result.score = number_member(test, "score", source, where);
+  return result;
 }
 
 // Files of earlier versions have no limits.
@@ -274,16 +297,16 @@ Grade read_grade(const json::Value& value, std::string_view source) {
   Grade grade;
   grade.student = text_member(value, "student", source);
   grade.lab_id = text_member(value, "lab", source);
-  grade.seed = parse_seed(text_member(value, "seed", source));
+  try {
+    grade.seed = parse_seed(text_member(value, "seed", source));
+  } catch (const InputError& error) {  // of the command line's option
+    throw InputError(source, "$.seed", error.faults().front().message);
+  }
   grade.limits = limits_member(value, source);
   const json::Value* tests = value.find("tests");
   if (tests == nullptr || tests->as_array() == nullptr) throw InputError(source, "$.tests", "must be a list");
   for (const json::Value& test : *tests->as_array()) {
-    const bool scored = test.find("score") != nullptr;
-    grade.results.push_back({text_member(test, "name", source), number_member(test, "maximum", source),
-                             number_member(test, "points", source), text_member(test, "message", source),
-                             text_member(test, "case", source), static_cast<int>(number_member(test, "hint", source)),
-                             scored ? std::optional(number_member(test, "score", source)) : std::nullopt});
+    grade.results.push_back(result_member(test, source, fmt::format("$.tests[{}]", grade.results.size())));
   }
   return grade;
 }

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <string_view>
 
 #include "core/base/errors.h"
+#include "core/base/numbers.h"
 
 namespace kvscope::driver {
 namespace {
@@ -58,15 +60,23 @@ std::string text_of(std::span<const std::byte> payload, std::uint64_t flags, std
   return (flags & kZstdFlag) != 0 ? zstd_frame(payload, size) : lz4_block(payload, size);
 }
 
-// ".target sm_90a": the digits and the letter after them.
-std::pair<int, char> target_of_text(std::string_view text) {
-  const std::size_t at = text.find(".target sm_");
-  if (at == std::string_view::npos) return {0, 0};
+struct Target {
   int number = 0;
-  std::size_t i = at + 11;
-  for (; i < text.size() && text[i] >= '0' && text[i] <= '9'; ++i) number = number * 10 + (text[i] - '0');
-  const char suffix = i < text.size() && (text[i] == 'a' || text[i] == 'f') ? text[i] : '\0';
-  return {number, suffix};
+  std::string_view
+      suffix;  // "a": runs on this number only; "f": on the family's numbers from this one on; "": on all later
+};
+
+// ".target sm_90a" -> 90 and "a". Empty: the text has no target.
+std::optional<Target> target_of_text(std::string_view text) {
+  constexpr std::string_view kBefore = ".target sm_";
+  constexpr std::size_t kMostDigits = 4;
+  const std::size_t at = text.find(kBefore);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + kBefore.size());
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits == 0 || digits > kMostDigits) return std::nullopt;
+  const std::string_view suffix = text.substr(digits, 1);
+  return Target{*whole_number<int>(text.substr(0, digits)), suffix == "a" || suffix == "f" ? suffix : ""};
 }
 
 }  // namespace
@@ -135,8 +145,11 @@ std::vector<FatEntry> read_fat_binary(std::span<const std::byte> bytes) {
     if (entry.is_ptx) {
       const auto flags = number_at<std::uint64_t>(bytes, at + 40);
       const auto packed = number_at<std::uint32_t>(bytes, at + 16);
-      const auto payload = bytes.subspan(at + header, packed != 0 && packed <= padded ? packed : padded);
       try {
+        if (packed > padded)
+          throw InputError("fat binary", "PTX",
+                           fmt::format("{} compressed bytes, and the entry has {}", packed, padded));
+        const auto payload = bytes.subspan(at + header, packed != 0 ? packed : padded);
         entry.text = text_of(payload, flags, number_at<std::uint64_t>(bytes, at + 56));
       } catch (const InputError& error) {
         entry.unreadable = error.what();
@@ -154,12 +167,13 @@ const FatEntry* choose_ptx(const std::vector<FatEntry>& entries, int target) {
   const FatEntry* best = nullptr;
   int best_rank = 0;
   for (const FatEntry& entry : entries) {
-    if (!entry.is_ptx || entry.text.empty()) continue;
-    const auto [number, suffix] = target_of_text(entry.text);
-    const bool runs = suffix == 'a'   ? number == target
-                      : suffix == 'f' ? number / 10 == target / 10 && number <= target
+    const std::optional<Target> code = target_of_text(entry.text);
+    if (!code) continue;
+    const auto [number, suffix] = *code;
+    const bool runs = suffix == "a"   ? number == target
+                      : suffix == "f" ? number / 10 == target / 10 && number <= target
                                       : number <= target;
-    const int rank = number * 4 + (suffix == 'a' ? 3 : suffix == 'f' ? 2 : 1);
+    const int rank = number * 4 + (suffix == "a" ? 3 : suffix == "f" ? 2 : 1);
     if (runs && rank > best_rank) best = &entry, best_rank = rank;
   }
   return best;
@@ -167,23 +181,22 @@ const FatEntry* choose_ptx(const std::vector<FatEntry>& entries, int target) {
 
 std::string contents_text(const std::vector<FatEntry>& entries) {
   std::set<std::string> code, ptx;
-  std::string unreadable;
+  std::string others;
   for (const FatEntry& entry : entries) {
     if (!entry.is_ptx) {
       code.insert(fmt::format("sm_{}", entry.architecture));
-    } else if (entry.unreadable.empty()) {
-      const auto [number, suffix] = target_of_text(entry.text);
-      ptx.insert(suffix == 0 ? fmt::format("sm_{}", number) : fmt::format("sm_{}{}", number, suffix));
+    } else if (!entry.unreadable.empty()) {
+      others += "; PTX that cannot be read: " + entry.unreadable;
+    } else if (const auto target = target_of_text(entry.text)) {
+      ptx.insert(fmt::format("sm_{}{}", target->number, target->suffix));
     } else {
-      unreadable = entry.unreadable;
+      others += "; PTX without a target";
     }
   }
   const auto part = [](std::string_view what, const std::set<std::string>& names) {
     return names.empty() ? fmt::format("no {}", what) : fmt::format("{} for {}", what, fmt::join(names, ", "));
   };
-  std::string out = part("machine code", code) + "; " + part("PTX", ptx);
-  if (!unreadable.empty()) out += "; PTX that cannot be read: " + unreadable;
-  return out;
+  return part("machine code", code) + "; " + part("PTX", ptx) + others;
 }
 
 }  // namespace kvscope::driver

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -50,11 +51,23 @@ std::string junit_of(const std::vector<ProgramReport>& reports, const std::strin
   return to_junit(suite);
 }
 
+// A path as a URI: readers of SARIF reject a whole file for a space in one. A colon would end a scheme.
+std::string uri_of(std::string_view path) {
+  constexpr std::string_view kPlain = "-._~/!$&'()*+,;=@";
+  std::string out;
+  for (const char c : path) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                          kPlain.find(c) != std::string_view::npos;
+    out += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
 // "scale.cu:5" as a SARIF location.
 json::Value location_of(const std::string& source) {
   const std::size_t colon = source.rfind(':');
   json::Value file, physical, location;
-  file.set("uri", source.substr(0, colon));
+  file.set("uri", uri_of(source.substr(0, colon)));
   physical.set("artifactLocation", std::move(file));
   if (colon != std::string::npos) {
     if (const auto line = whole_number<std::int64_t>(source.substr(colon + 1)); line && *line > 0) {

@@ -37,10 +37,10 @@ bool is_wild_access(const ptx::Report& report) {
          (report.address.space == ptx::Space::global || report.address.space == ptx::Space::generic);
 }
 
-// "scale.cu:5" of "scale.cu:5  <- main.cu:9".
+// "my scale.cu:5" of "my scale.cu:5  <- main.cu:9".
 std::string first_source(const ptx::Report& report) {
   for (const ptx::ReportParty& party : report.parties) {
-    if (!party.source.empty()) return party.source.substr(0, party.source.find(' '));
+    if (!party.source.empty()) return party.source.substr(0, party.source.find("  <- "));
   }
   return {};
 }

@@ -1055,6 +1055,132 @@ def _(k, rng):
     return f"page {page} of every sequence"
 
 
+# --- staging: warps, splits, shared memory and registers --------------------------------------------------------------
+
+# Pages and tiles start at the first key that a query sees.
+def whole(shape):
+    return windowless(shape) and shape.lengths.max() > 30
+
+
+@fault("part of a warp lost", "warp_missing", "page_slots_missing", "tile_keys_missing", when=whole)
+def _(k, rng):
+    warps, chunk = rng.choice([4, 8]), rng.choice([1, 4])
+    warp = rng.integers(warps)
+    only(k, lambda keys, n: keys // chunk % warps != warp)
+
+
+@fault("part of warp 0 alone", "one_warp_used", when=whole)
+def _(k, rng):
+    warps, chunk = rng.choice([4, 8]), rng.choice([1, 4])
+    only(k, lambda keys, n: keys // chunk % warps == 0)
+
+
+@fault("a limit of the keys", "length_limited", "one_split_used", "last_tile_missing", "last_page_missing", when=whole)
+def _(k, rng):
+    count = shorter(k.shape, rng, [16, 32])
+    only(k, lambda keys, n: keys < count)
+
+
+def split_of(k, keep):
+    """Only keys of splits for which `keep(split, splits)` holds, of several splits of nearly equal size."""
+    splits, correct = 3, k.visible
+
+    def visible(b, i):
+        keys = correct(b, i)
+        step = -(-len(keys) // splits)
+        return keys[keep(np.arange(len(keys)) // step)] if len(keys) > step else keys
+    k.visible = visible
+
+
+@fault("a split lost", "split_missing", "page_missing", "last_page_missing", "last_tile_missing", when=whole)
+def _(k, rng):
+    lost = rng.integers(2)
+    split_of(k, lambda number: number != lost)
+
+
+@fault("the first split alone", "one_split_used", "split_missing", "length_limited", when=whole)
+def _(k, rng):
+    split_of(k, lambda number: number == 0)
+
+
+def swizzled(k, span):
+    """Rows [key, head, element] as a reader without the XOR finds what TMA wrote with it, at addresses of bytes."""
+    size = {"f32": 4, "bf16": 2, "f16": 2}.get(k.inputs.cache, 1)
+    bits = {128: 7, 64: 3, 32: 1}[span]
+
+    def rows(x):
+        moved, per_row = np.empty_like(x), span // size
+        for box in range(0, x.shape[-1], per_row):
+            part = x[..., box:box + per_row]
+            for row in range(len(x)):
+                address = row * span + np.arange(per_row) * size
+                written = address ^ (address >> 7 & bits) << 4
+                moved[row, :, box:box + per_row] = part[row][:, (written - row * span) // size]
+        return moved
+    return rows
+
+
+def rows_of(span):
+    sizes = {"f32": 4, "bf16": 2, "f16": 2, "e4m3": 1, "e5m2": 1}
+    return lambda s: whole(s) and two_sides(s) and s.scales != "group" and s.dim * sizes.get(s.cache, 2) % span == 0
+
+
+@fault("K without its 64-byte swizzle", "swizzle", when=rows_of(64))
+def _(k, rng):
+    k.key_order = swizzled(k, 64)
+    return "of K are"
+
+
+@fault("V without its 32-byte swizzle", "swizzle", when=rows_of(32))
+def _(k, rng):
+    k.value_order = swizzled(k, 32)
+    return "of V are"
+
+
+@fault("K and V without their 32-byte swizzle", "swizzle", when=rows_of(32))
+def _(k, rng):
+    k.key_order = k.value_order = swizzled(k, 32)
+    return "of K and V are"
+
+
+@fault("rows of V exchanged in pairs", "tile_rows", when=lambda s: whole(s) and decode(s) and two_sides(s))
+def _(k, rng):
+    bit = rng.choice([1, 2, 4])
+
+    def rows(x):
+        padded = np.concatenate([x, np.zeros((8, *x.shape[1:]), x.dtype)])
+        return padded[np.arange(len(x)) ^ bit]
+    k.value_order = rows
+    return f"row t ^ {bit} of V"
+
+
+@fault("half of the elements of a score", "elements_left_out", when=lambda s: not latent(s))
+def _(k, rng):
+    k.used = k.shape.dim // 2
+    return f"first {k.used} of"
+
+
+@fault("elements of o not stored", "elements_not_stored")
+def _(k, rng):
+    def store(o):
+        o = o.copy()
+        o[..., -8:] = 0
+        return o
+    k.store = store
+
+
+@fault("elements of o in another order", "elements_moved", "v_dims_order")
+def _(k, rng):
+    order = rng.permutation(k.shape.value_dim)
+    k.store = lambda o: o[..., order]
+
+
+@fault("elements of V in a random order", "elements_moved")
+def _(k, rng):
+    order = rng.permutation(k.shape.value_dim)
+    k.value_order = lambda x: x[..., order]
+
+
 # --- faults that no hypothesis describes ------------------------------------------------------------------------------
 
 UNKNOWN = []
@@ -1122,17 +1248,6 @@ def _(k, rng):
 def _(k, rng):
     order = rng.permutation(k.shape.dim)
     k.key_order = lambda x: x[..., order]
-
-
-@unknown("elements of V in a random order")
-def _(k, rng):
-    order = rng.permutation(k.shape.value_dim)
-    k.value_order = lambda x: x[..., order]
-
-
-@unknown("V of neighboring keys exchanged")
-def _(k, rng):
-    k.value_order = lambda x: x[np.minimum(np.arange(len(x)) ^ 1, len(x) - 1)]
 
 
 @unknown("scores that depend on the key's position")

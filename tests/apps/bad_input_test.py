@@ -902,7 +902,9 @@ SMALL_COMMANDS = [
      ["layout \"(8,4):(4,1,2)\": column 7: stride (4,1,2) is a tuple of 3 where shape (8,4) is a tuple of 2\n  "
       "(8,4):(4,1,2)\n        ^"]),
     ("layout of nothing", {}, "layout ''",
-     ["layout \"\": column 1: expected a number or '('\n  \n  ^"]),
+     ["command line: EXPR: the value is empty: write one, or leave it out: see 'kvscope layout --help'"]),
+    ("layout of a space", {}, "layout ' '",
+     ["layout \" \": column 2: expected a number or '('\n   \n   ^"]),
     ("extent of nothing", {}, "layout (8,0)",
      ["layout \"(8,0)\": column 4: a shape is 1 or more\n  (8,0)\n     ^"]),
     ("swizzle of the wrong size", {}, "layout 'Sw<3,3,2> o (8,64):(64,1)'",

@@ -141,7 +141,7 @@ TMA_COPY = [
      ["command line: --at: has 1 numbers, the map has 2 dimensions"]),
     ("coordinate that is no number",
      {"m.json": tensor_map(), "d.npy": npy(np.zeros(2560, np.uint8))}, "tma copy m.json --data d.npy --at 0,x",
-     ["command line: --at: '0,x' is not a valid number: see 'kvscope tma copy --help'"]),
+     ["command line: --at: 'x' is not a valid number: see 'kvscope tma copy --help'"]),
     ("column inside a chunk",
      {"m.json": tensor_map(), "d.npy": npy(np.zeros(2560, np.uint8))}, "tma copy m.json --data d.npy --at 3,0",
      ["load of a box: coordinate 0: 3 x bf16 = 6 B is not a multiple of 16 B (error 715 on Hopper): "

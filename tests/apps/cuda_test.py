@@ -12,6 +12,7 @@ import pathlib
 import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -255,6 +256,50 @@ class WithoutNvcc(unittest.TestCase):
         self.assertEqual(json.loads(text["r.sarif"])["runs"][0]["results"][0]["ruleId"], "LEAK")
         self.assertTrue(text["r.txt"].startswith("LEAK  0x300000000 (256 bytes)\n"))
 
+    def test_a_source_with_a_space_is_whole_in_the_report_and_a_uri_in_sarif(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copied = shutil.copy(CUDA_PROGRAM, os.path.join(folder, "my program"))
+            for name in ("r.json", "r.sarif"):
+                run("cuda", "--report", name, copied, "uninitialized", cwd=folder)
+            plain = json.loads(pathlib.Path(folder, "r.json").read_text(encoding="utf-8"))["reports"][0]
+            sarif = json.loads(pathlib.Path(folder, "r.sarif").read_text(encoding="utf-8"))["runs"][0]["results"][0]
+        self.assertRegex(plain["source"], r"^my program\.ptx:\d+$")
+        place = sarif["locations"][0]["physicalLocation"]
+        self.assertEqual((place["artifactLocation"]["uri"], f"my program.ptx:{place['region']['startLine']}"),
+                         ("my%20program.ptx", plain["source"]))
+
+    def test_a_format_without_a_report_is_rejected(self):
+        done = run("cuda", "--format", "json", CUDA_PROGRAM)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr, "kvscope: command line: --format requires --report: see 'kvscope cuda --help'\n")
+
+    def test_a_list_of_checks_does_not_take_the_program(self):
+        done = run("cuda", "--check", "race,init", CUDA_PROGRAM)
+        self.assertEqual((done.returncode, done.stdout), (0, "no error\ny[3] = 6\n"), done.stderr)
+
+    def test_the_program_is_found_as_a_shell_finds_it(self):
+        def find(name, path, cwd):
+            environment = {key: value for key, value in ENVIRONMENT.items() if key != "PATH"}
+            if path is not None:
+                environment["PATH"] = path
+            return subprocess.run([program.KVSCOPE, "cuda", name], cwd=cwd, env=environment, capture_output=True, text=True, timeout=60,
+                                  check=False)
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink("/bin/true", os.path.join(folder, "mine"))
+            pathlib.Path(folder, "plain").write_text("no program", encoding="utf-8")
+            os.mkdir(os.path.join(folder, "box"))
+            self.assertEqual(find("true", None, folder).returncode, 0, "the default of execvp is /bin:/usr/bin")
+            for path in ("", ":/nowhere", "/nowhere:", "/nowhere::/bin", folder, f"/nowhere:{folder}"):
+                self.assertEqual(find("mine", path, folder).returncode, 0, path)
+            for name in ("mine", "plain", "box", "no_such"):
+                done = find(name, "/nowhere" if name == "mine" else folder, folder)
+                self.assertEqual((done.returncode, done.stderr),
+                                 (2, f"kvscope: {name}: not found in PATH: a program of this folder is written ./{name}\n"))
+            done = find("./" + "n" * 300, folder, folder)
+            self.assertEqual((done.returncode, done.stderr), (2, f"kvscope: ./{'n' * 300}: cannot be read: File name too long\n"))
+            done = find("./box", folder, folder)
+            self.assertEqual((done.returncode, done.stderr), (2, "kvscope: ./box: is a folder: name a file in it\n"))
+
     def test_options_after_the_program_are_the_programs(self):
         self.assertEqual(run("cuda", "/bin/echo", "--policy", "--help").stdout, "--policy --help\n")
 
@@ -270,6 +315,180 @@ class WithoutNvcc(unittest.TestCase):
     def test_a_time_limit_ends_the_program_too(self):
         done = run("cuda", "--timeout", "0.3", "/bin/sleep", "100")
         self.assertEqual(done.returncode, 2)
+
+
+# Kinds of sections, and entries of the dynamic section, by their numbers in the ELF specification.
+STRTAB, DYNAMIC, NOBITS, DYNSYM = 3, 6, 8, 11
+NEEDED, RPATH, RUNPATH = 1, 15, 29
+
+
+def container(*parts):
+    """A fat binary of nvcc: (text of PTX) or (number of an architecture, for machine code), each in an entry."""
+    entries = b""
+    for part in parts:
+        payload = (part.encode() if isinstance(part, str) else b"code").ljust(32, b"\0")
+        entries += struct.pack("<HHIQQIIQQQQ", 1 if isinstance(part, str) else 2, 257, 64, len(payload), 0, 0,
+                               90 if isinstance(part, str) else part, 0, 0x11, 0, 0) + payload
+    return struct.pack("<IHHQ", 0xba55ed50, 1, 16, len(entries)) + entries
+
+
+class ProgramFile:
+    """An ELF file without segments, so that the system cannot start it: what kvscope does not reject ends in that message."""
+
+    def __init__(self, needed=(), dynamic=(), imported=(), exported=(), fat=b"", fat_kind=1):
+        strings = b"\0"
+
+        def name(text):
+            nonlocal strings
+            strings += text.encode() + b"\0"
+            return len(strings) - len(text) - 1
+        symbols = b"".join(struct.pack("<IBBHQQ", name(text), 18, 0, section, 0, 0)
+                           for texts, section in ((imported, 0), (exported, 1)) for text in texts)
+        tags = b"".join(struct.pack("<qQ", NEEDED, name(text)) for text in needed)
+        tags += b"".join(struct.pack("<qQ", tag, name(text)) for tag, text in dynamic)
+        self.sections = [("", 0, b"", 0), (".dynstr", STRTAB, strings, 0), (".dynsym", DYNSYM, b"\0" * 24 + symbols, 1),
+                         (".dynamic", DYNAMIC, tags + b"\0" * 16, 1), (".nv_fatbin", fat_kind, fat, 0)]
+        self.header = {"class": 2, "order": 1, "shentsize": 64, "shnum": 6, "shstrndx": 5, "first": (0, 0)}
+
+    def bytes(self, **header):
+        h = {**self.header, **header}
+        names = b"\0" + b"".join(name.encode() + b"\0" for name, *_ in self.sections[1:]) + b".shstrtab\0"
+        body, table = b"", b""
+        for name, kind, content, link in [*self.sections, (".shstrtab", STRTAB, names, 0)]:
+            body += b"\0" * (-len(body) % 8)
+            size, link = h["first"] if not name else (len(content), link)
+            table += struct.pack("<IIQQQQIIQQ", names.index(name.encode() + b"\0"), kind, 0, 0, 64 + len(body), size, link, 0, 8, 0)
+            body += content
+        body += b"\0" * (-len(body) % 8)
+        start = struct.pack("<4sBBB9xHHIQQQIHHHHHH", b"\x7fELF", h["class"], h["order"], 1, 2, 62, 1, 0, 0, h.get("shoff", 64 + len(body)), 0,
+                            64, 0, 0, h["shentsize"], h["shnum"], h["shstrndx"])
+        return start + body + table
+
+
+class ProgramFiles(unittest.TestCase):
+    """What kvscope cuda reads of a program before it starts it."""
+    STARTED = ["it cannot be started: Exec format error"]
+    PTX = ".target sm_80\n"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def faults(self, content, *options):
+        path = os.path.join(self.folder, "p")
+        with open(path, "wb") as file:
+            file.write(content)
+        os.chmod(path, 0o755)
+        done = run("cuda", *options, "./p", cwd=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        for line in done.stderr.splitlines():
+            self.assertTrue(line.startswith("kvscope: ./p: "), line)
+        return [line.removeprefix("kvscope: ./p: ") for line in done.stderr.splitlines()]
+
+    def test_libraries_that_the_virtual_gpu_lacks_are_named_all_at_once(self):
+        code = "its kernels are machine code or need the driver, which the virtual GPU cannot run: replace the calls by kernels of the program"
+        self.assertEqual(self.faults(ProgramFile(["libcublasLt.so.13", "libc.so.6", "libcuda.so.1", "libcudart.so.11.0"]).bytes()), [
+            f"libcublasLt.so.13: {code}", f"libcuda.so.1: {code}",
+            "libcudart.so.11.0: kvscope has libcudart.so.12 and libcudart.so.13: compile with CUDA 12 or 13"])
+        for version in (12, 13):
+            self.assertEqual(self.faults(ProgramFile([f"libcudart.so.{version}"]).bytes()), self.STARTED)
+
+    def test_an_rpath_hides_the_library_and_a_runpath_does_not(self):
+        self.assertEqual(self.faults(ProgramFile(["libcudart.so.13"], [(RPATH, "/opt/cuda")]).bytes()), [
+            "RPATH: the program finds libcudart by its RPATH: link with -Wl,--enable-new-dtags, or without -rpath"])
+        self.assertEqual(self.faults(ProgramFile(["libcudart.so.13"], [(RUNPATH, "/opt/cuda")]).bytes()), self.STARTED)
+        self.assertEqual(self.faults(ProgramFile([], [(RPATH, "/opt")]).bytes()), self.STARTED, "it uses no CUDA")
+
+    def test_functions_of_the_runtime_that_the_library_lacks_are_named(self):
+        needed = ["libcudart.so.13"]
+        self.assertEqual(self.faults(ProgramFile(needed, imported=["cudaMalloc", "cudaNoSuch", "__cudaNoSuch", "printf"]).bytes()), [
+            "libcudart.so.13: kvscope's library has no __cudaNoSuch, cudaNoSuch: it has the functions of CUDA 12.9 and 13.0"])
+        # A function that the program defines for itself.
+        self.assertEqual(self.faults(ProgramFile(needed, imported=["cudaNoSuch"], exported=["cudaNoSuch"]).bytes()), self.STARTED)
+        self.assertEqual(self.faults(ProgramFile([], imported=["cudaNoSuch"]).bytes()), self.STARTED, "another library may have it")
+
+    def test_device_code_is_what_the_containers_of_its_section_have(self):
+        def fat(content, *options, **more):
+            return self.faults(ProgramFile(["libcudart.so.13"], fat=content, **more).bytes(), *options)
+
+        def fault(has, target=90):
+            return [f"device code: its device code is {has}: the virtual GPU runs PTX for sm_{target} or earlier: compile again with kvscope "
+                    f"nvcc, or with -gencode arch=compute_{target}a,code=compute_{target}a"]
+        self.assertEqual(fat(container(self.PTX)), self.STARTED)
+        self.assertEqual(fat(container(80, 90)), fault("machine code for sm_80, sm_90; no PTX"))
+        # Of each source file a container. 24 bytes between them are no container.
+        self.assertEqual(fat(container(80) + b"\0" * 24 + container(90)), fault("machine code for sm_80, sm_90; no PTX"))
+        self.assertEqual(fat(container(80) + container(self.PTX)), self.STARTED)
+        later = container(".target sm_100a\n")
+        self.assertEqual(fat(later), fault("no machine code; PTX for sm_100a"))
+        self.assertEqual(fat(later, "--target", "100"), self.STARTED)
+        self.assertEqual(fat(later, "--target", "120"), fault("no machine code; PTX for sm_100a", 120))
+        self.assertEqual(fat(container("ret;")), fault("no machine code; no PTX; PTX without a target"))
+        self.assertEqual(fat(b""), self.STARTED)
+        self.assertEqual(fat(b"\0" * 64), self.STARTED)
+        self.assertEqual(fat(later, fat_kind=NOBITS), self.STARTED, "a section without bytes in the file")
+        self.assertEqual(self.faults(ProgramFile([], fat=container(self.PTX)).bytes()), [
+            "libcudart: the program links the CUDA runtime statically: link again with nvcc -cudart shared"])
+
+    def test_a_container_that_does_not_end_in_its_section_is_damage(self):
+        # It was skipped like padding, so that a program without device code that can run was started.
+        good = container(self.PTX)
+        for at, form, value in ((6, "<H", 15), (6, "<H", 65535), (8, "<Q", len(good) - 15), (8, "<Q", 2**64 - 1), (8, "<Q", 2**64 - 16)):
+            content = bytearray(good)
+            struct.pack_into(form, content, at, value)
+            self.assertEqual(self.faults(ProgramFile(["libcudart.so.13"], fat=bytes(content)).bytes()), [
+                "its section .nv_fatbin has a container at byte 0 that ends after the section"], (at, value))
+
+    def test_names_outside_of_their_table_are_damage(self):
+        # They were read as no name: a library that cannot run was then not found.
+        for section, at in ((2, 24), (3, 8)):
+            made = ProgramFile(["libcublas.so.13"], imported=["cudaMalloc"])
+            size = len(made.sections[1][2])
+            for offset, is_damage in ((size - 1, False), (size, True), (2**32 - 1, True)):
+                name, kind, content, link = made.sections[section]
+                content = content[:at] + struct.pack("<I", offset) + content[at + 4:]
+                made.sections[section] = (name, kind, content, link)
+                got = self.faults(made.bytes())
+                self.assertEqual(got == [f"its ELF tables name a text at {offset} of a table of {size} bytes"], is_damage, got)
+
+    def test_many_sections_are_counted_in_the_first_one(self):
+        # Files of 65,280 sections or more: the header's numbers are 0 and 0xffff.
+        made = ProgramFile(["libcublas.so.13"])
+        self.assertEqual(len(self.faults(made.bytes(shnum=0, shstrndx=0xffff, first=(6, 5)))), 1)
+        self.assertIn("libcublas.so.13: ", self.faults(made.bytes(shnum=0, shstrndx=0xffff, first=(6, 5)))[0])
+        fat = ProgramFile(fat=container(90))
+        self.assertIn("libcudart: ", self.faults(fat.bytes(shnum=0, shstrndx=0xffff, first=(6, 5)))[0])
+        for count in (2**64 - 1, 2**58, 4000):
+            self.assertEqual(self.faults(made.bytes(shnum=0, first=(count, 0))), [
+                f"its ELF header names {count} sections, past the end of the file"])
+
+    def test_damaged_headers_of_sections_are_named(self):
+        made = ProgramFile(["libcublas.so.13"])
+        for size in (0, 63, 65):
+            self.assertEqual(self.faults(made.bytes(shentsize=size)), [f"its section headers have {size} bytes, those of ELF have 64"])
+        for place in (2**64 - 64, 2**64 - 1, 10**6):
+            self.assertEqual(self.faults(made.bytes(shoff=place)), [f"its ELF tables name 64 bytes at {place}, past the end of the file"])
+        # Without headers, names of sections or links nothing is checked; the system decides.
+        self.assertEqual(self.faults(made.bytes(shoff=0)), self.STARTED)
+        self.assertEqual(self.faults(ProgramFile(fat=container(90)).bytes(shstrndx=0)), self.STARTED)
+        self.assertEqual(self.faults(ProgramFile(fat=container(90)).bytes(shstrndx=9)), self.STARTED)
+        made.sections[3] = (*made.sections[3][:3], 77)
+        self.assertEqual(self.faults(made.bytes()), self.STARTED)
+
+    def test_other_files_are_left_to_the_system(self):
+        made = ProgramFile(["libcublas.so.13"])
+        for other in ({"class": 1}, {"order": 2}):
+            self.assertEqual(self.faults(made.bytes(**other)), self.STARTED)
+        self.assertEqual(self.faults(made.bytes()[:63]), self.STARTED)
+        self.assertEqual(self.faults(b"\x7fEL"), self.STARTED)
+        self.assertEqual(self.faults(b""), self.STARTED)
+
+    def test_a_cut_program_gives_one_message(self):
+        content = ProgramFile(["libcublas.so.13", "libcudart.so.13"], imported=["cudaMalloc"], fat=container(self.PTX)).bytes()
+        for size in range(64, len(content), 40):
+            (fault,) = self.faults(content[:size])
+            self.assertRegex(fault, "^its ELF (tables|header) names? .* past the end of the file$", size)
 
 
 @unittest.skipIf(NVCC is None, "there is no nvcc")

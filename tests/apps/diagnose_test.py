@@ -29,7 +29,8 @@ DTYPES = ["f32", "bf16", "f16"]
 SEEDS = [1, 2, 3]
 COMBINATION = {"no_rescaling", "output_not_rescaled", "sum_not_rescaled", "maximum_not_shared", "maximum_missing",
                "merge_by_mean", "merge_base", "lse_maximum_twice", "empty_split", "not_normalized"}
-LOOPS = {"first_keys_missing", "keys_skipped", "page_slots_missing", "tile_keys_missing"}
+LOOPS = {"first_keys_missing", "keys_skipped", "page_slots_missing", "tile_keys_missing", "split_missing", "one_split_used",
+         "warp_missing", "one_warp_used", "length_limited"}
 LEFT_OUT = LOOPS | {"length_without_new", "last_token_missing", "own_token_masked", "last_page_missing", "last_tile_missing",
                     "key_missing", "page_missing", "split_gap"}
 EVERY = os.environ.get("KVSCOPE_EVERY_FAULT") == "1"
@@ -192,10 +193,11 @@ class Faults(Folder):
                 # each other.
                 # The exchange of two axes of K and V, and once more of V, is an exchange of K. K without scales, because it
                 # takes those of V, which are left out, is a kernel without scales. Two sets of keys that are left out are
-                # one set, which one loop may leave out.
+                # one set, which one loop may leave out. Without the window and the masks of tiles, no key is masked.
                 one_factor = all(fault.name.startswith(("scale ", "log2")) for fault in pair) or \
                     all(fault.name.startswith("strides ") for fault in pair) or \
                     all("scales of" in fault.name for fault in pair) or \
+                    {"window_missing", "tile_edge_unmasked"} <= {*pair[0].hypotheses, *pair[1].hypotheses} or \
                     (all(LEFT_OUT.intersection(fault.hypotheses) for fault in pair) and
                      any(LOOPS.intersection(fault.hypotheses) for fault in pair)) or \
                     all(COMBINATION.intersection(fault.hypotheses) for fault in pair)

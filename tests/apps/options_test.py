@@ -66,6 +66,46 @@ class Options(unittest.TestCase):
                                      rf"|{option}: '{value}' is not a (whole number|number of seconds) from \d")
         self.assertGreater(count, 150)
 
+    def test_empty_values(self):
+        """A script's "$N" that is not set. It was the number 0, or an option that was not given."""
+        count = 0
+        for command, page in self.pages.items():
+            for option, value in re.findall(r"^  (?:-\w, )?(--[\w-]+) (\S+)", page, re.MULTILINE):
+                count += 1
+                with self.subTest(command=command, option=option):
+                    done = kvscope(*command.split(), option, "", *(["1", "x"] if value == "FIRST" else []))
+                    self.assertEqual((done.returncode, done.stdout), (2, ""))
+                    self.assertEqual(done.stderr, f"kvscope: command line: {option}: the value is empty: write one, or leave it out: see "
+                                                  f"'kvscope {command} --help'\n")
+        self.assertGreater(count, 400)
+        self.assertEqual(kvscope("ptx", "run", "").stderr,
+                         "kvscope: command line: FILE: the value is empty: write one, or leave it out: see 'kvscope ptx run --help'\n")
+
+    def test_lists_have_no_empty_place_and_end_before_the_next_word(self):
+        """1,,2 was read as 1,2, and the word behind a list, such as the command's file, as a part of it."""
+        count = 0
+        for command, option, _ in self.whole_options():
+            kind = dict((name, kind) for name, kind, _ in typed_options(self.pages[command]))[option]
+            if "," not in kind:
+                continue
+            count += 1
+            for text in ("1,,2", ",1", "1,", ","):
+                with self.subTest(command=command, option=option, text=text):
+                    done = kvscope(*command.split(), option, text)
+                    self.assertEqual((done.returncode, done.stdout), (2, ""))
+                    self.assertIn(f"command line: {option}: '{text}' is not a list of whole numbers with commas between them: see", done.stderr)
+            with self.subTest(command=command, option=option):
+                done = kvscope(*command.split(), option, "1", "/no/such/file")
+                self.assertNotIn(f"{option}:", done.stderr)
+        self.assertGreater(count, 8)
+        for command, option, value in (("ptx run", "--check", "race"), ("ptx run", "--event-kinds", "read"), ("trace diff", "--kinds", "copy")):
+            done = kvscope(*command.split(), option, value, "/no/such/file")
+            self.assertNotIn("'/no/such/file' is not", done.stderr)
+        for option in ("--grid", "--block", "--cluster"):
+            done = kvscope("ptx", "run", f"{option}=1,2,3,4", "x")
+            self.assertIn(f"{option}: '1,2,3,4' has 4 numbers: at most 3: see", done.stderr)
+        self.assertIn("--cluster: 0 is below 1: see", kvscope("ptx", "run", "--cluster=2,0", "x").stderr)
+
     def test_negative_numbers(self):
         """-1, or -2 where -1 has a meaning, after the last example of the page, which works without it. The examples of `kernels`
         and `reduce` run for minutes; what follows the program of `cuda`, and all options of `nvcc`, belong to them."""

@@ -234,6 +234,109 @@ class StructFiles(Ptx):
         self.assertEqual(np.load(self.path("y.npy")).tobytes()[8:], b"\x01\x00" + b"\xff" * 6 + b"\x00" * 8)
 
 
+class Overlaps(Ptx):
+    """Two values for the same bytes of a struct: the second one won, and nothing was reported."""
+    FIELDS = [("to", 0, "pointer"), ("x", 8, "s32"), ("y", 12, "s32"), ("z", 8, "u64"), ("w", 16, "u64")]
+
+    def setUp(self):
+        super().setUp()
+        self.layout = self.write("l.json", {"bytes": 24, "fields": [{"name": n, "offset": o, "type": t} for n, o, t in self.FIELDS]})
+        self.copy = [self.write("copy.ptx", COPY), "--struct", f"0={self.layout}", "--arg=0.to=u8[24]"]
+
+    def test_fields_that_share_bytes(self):
+        # z is a member of a union with x and y.
+        kinds = {name: f"field {name} ({kind})" for name, _, kind in self.FIELDS}
+        sizes = {name: (offset, 4 if kind == "s32" else 8) for name, offset, kind in self.FIELDS}
+        for first in ("x", "y", "z", "w"):
+            for second in ("x", "y", "z", "w"):
+                (a, m), (b, n) = sizes[first], sizes[second]
+                words = [f"--arg=0.{first}=1", f"--arg=0.{second}=2"]
+                with self.subTest(first=first, second=second):
+                    if first == second:
+                        self.assertEqual(self.faults(*self.copy, *words), [f"--arg 2: {kinds[first]} has a value already"])
+                    elif a < b + n and b < a + m:
+                        self.assertEqual(self.faults(*self.copy, *words),
+                                         [f"--arg 2: {kinds[second]} overlaps {kinds[first]}, which has a value already"])
+                    else:
+                        self.assertEqual(kvscope("ptx", "run", *self.copy, *words).returncode, 0)
+
+    def test_bytes_at_offsets_and_fields(self):
+        def at(**numbers):
+            return {key[1:]: {"type": kind, "value": 1} for key, kind in numbers.items()}
+        copy = self.copy[:-1]
+        for values, fault in [({"fields": {"x": 1}, "at": at(_8="s32")}, "at.8: at 8 overlaps field x (s32)"),
+                              ({"fields": {"y": 1}, "at": at(_15="u8")}, "at.15: at 15 overlaps field y (s32)"),
+                              ({"at": at(_8="s32", _10="u16")}, "at.10: at 10 overlaps at 8"),
+                              ({"at": at(_10="u8", _8="u64")}, "at.8: at 8 overlaps at 10"),
+                              ({"fields": {"z": 1}, "at": at(_7="u8", _15="u16")}, "at.7: at 7 overlaps field to (pointer)")]:
+            with self.subTest(values=values):
+                values.setdefault("fields", {})["to"] = "u8[24]"
+                name = self.write("v.json", values)
+                faults = self.faults(*copy, f"--arg=@{name}")
+                self.assertEqual(faults[0], f"--arg 0: {name}: {fault}, which has a value already")
+        # Next to one another, and over bytes of hex, which are there to be changed.
+        for values in ({"fields": {"x": 7}, "at": at(_12="s32", _16="u64")}, {"hex": "ff" * 24, "fields": {"x": 7}, "at": at(_12="s32", _16="u64")}):
+            values["fields"]["to"] = "u8[24]"
+            self.assertEqual(kvscope("ptx", "run", *copy, f"--arg=@{self.write('v.json', values)}", "--save",
+                                     f"0.to={self.path('y.npy')}").returncode, 0)
+            self.assertEqual(np.load(self.path("y.npy")).tobytes()[8:], struct.pack("<iiQ", 7, 1, 1))
+
+    def test_words_after_a_file_of_hex(self):
+        layout = self.write("v.json", {"fields": {"to": "u8[24]"}, "hex": "00" * 24})
+        self.assertEqual(self.faults(*self.copy[:-1], f"--arg=@{layout}", "--arg=0.w=1"), ["--arg 1: field w (u64) has a value already"])
+
+    def test_a_name_that_ends_in_a_dot_names_no_field(self):
+        self.assertEqual(self.faults(*self.copy[:-1], "--arg=0.=5")[0], f"--arg 0: '0.=5' {NOT_A_WORD}")
+
+    def test_parameters_by_their_names_in_ptx(self):
+        done = kvscope("ptx", "run", *self.copy[:-1], "--arg=p.to=u8[24]", "--arg=p.z=7", "--arg=0.w=8", "--save", f"0.to={self.path('y.npy')}")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(np.load(self.path("y.npy")).tobytes()[8:], struct.pack("<QQ", 7, 8))
+        store = self.write("store.ptx", STORE.format(type="u32"))
+        self.assertEqual(self.faults(store, "--arg=to=u8[4]", "--arg=x=1", "--arg=to=null", "--arg=x.q=2"), [
+            "--arg 2: parameter 0 (.u64 to) has a value already", "--arg 3: parameter 1 (.u32 x) has a value already"])
+
+    def test_an_unknown_field_lists_twelve_fields_and_counts_the_others(self):
+        layout = self.write("many.json", {"name": "Many", "bytes": 24, "fields": [{"name": f"f{i}", "offset": i, "type": "u8"} for i in range(15)]})
+        said = "Many has no field 'q': fields are " + ", ".join(f"f{i}" for i in range(12)) + " and 3 more"
+        for value in ("1", "map:k.json@0"):
+            self.assertEqual(self.faults(self.copy[0], "--struct", f"0={layout}", f"--arg=0.q={value}"), [f"--arg 0: {said}"])
+
+    def test_a_tensor_map_takes_bytes_of_its_own_field_only(self):
+        record = self.write("map.json", {"kvscope_tensor_map": 1, "type": "bf16", "dims": [64, 20], "strides": [128], "box": [64, 8]})
+        kernel = self.write("k.ptx", HEAD + ".visible .entry k(.param .align 64 .b8 p[576])\n{\n  ret;\n}\n")
+        fields = [("n", 0, "s32"), ("m", 4, "s32"), *((f"map[{i}]", 64 + 8 * i, "u64") for i in range(16)), ("mark", 384, "u64"),
+                  *((f"pair.{one}[{i}]", (64 if one == "a" else 192) + 8 * i, "u64") for one in "ab" for i in range(16)),
+                  ("last", 512, "u64"), ("end", 568, "u64")]
+        layout = self.write("l.json", {"bytes": 576, "fields": [{"name": n, "offset": o, "type": t} for n, o, t in fields]})
+        run = [kernel, "--struct", f"0={layout}"]
+
+        def place(field):
+            return f"--arg=0.{field}=map:{record}@bf16[20,64]"
+        # A map at a number replaced the numbers behind it.
+        self.assertEqual(self.faults(*run, place("n")), ["--arg 0: a tensor map of 128 bytes at field n overlaps field m (s32)"])
+        self.assertEqual(self.faults(*run, place("pair")), [
+            "--arg 0: field pair has more bytes than a tensor map, which has 128: name a part of it"])
+        self.assertEqual(self.faults(*run, place("end")), [
+            "--arg 0: a tensor map of 128 bytes at offset 568 ends after byte 576 of parameter 0"])
+        self.assertEqual(self.faults(*run, place("map"), place("map"))[0], "--arg 1: field map overlaps field map, which has a value already")
+        self.assertEqual(self.faults(*run, place("map"), "--arg=0.map[3]=1"), ["--arg 1: field map[3] (u64) has a value already"])
+        self.assertEqual(self.faults(*run, "--arg=0.map[3]=1", place("map")), [
+            "--arg 1: field map overlaps field map[3] (u64), which has a value already"])
+        self.assertEqual(self.faults(*run, place("pair.a"), "--arg=0.map[15]=1"), [
+            "--arg 1: field map[15] (u64) overlaps field pair.a, which has a value already"])
+        # At an offset, in a file.
+        for offset, fault in ((0, None), (448, None), (449, "a tensor map of 128 bytes at offset 449 ends after byte 576 of parameter 0")):
+            values = self.write("v.json", {"at": {str(offset): f"map:{record}@bf16[20,64]"}})
+            if fault:
+                self.assertEqual(self.faults(*run, f"--arg=@{values}"), [f"--arg 0: {values}: at.{offset}: {fault}"])
+            else:
+                self.assertEqual(kvscope("ptx", "run", *run, f"--arg=@{values}").returncode, 0)
+        # One field of a layout marks the place, and a union has other fields there.
+        for words in ([place("map"), place("mark"), "--arg=0.last=1", "--arg=0.m=1"], [place("pair.a"), place("pair.b")]):
+            self.assertEqual(kvscope("ptx", "run", *run, *words).returncode, 0, words)
+
+
 class Options(Ptx):
     def setUp(self):
         super().setUp()
@@ -247,6 +350,17 @@ class Options(Ptx):
                                  [f"--policy: '{word}' is not seed:N with N from 1 to {MOST}"])
         for word in ("seed:1", f"seed:{MOST}"):
             self.assertEqual(kvscope("ptx", "run", self.store, "--arg", "u8[4]", "--arg", "1", "--policy", word).returncode, 0)
+
+    def test_extents_are_x_y_z(self):
+        kernel = self.write("k.ptx", HEAD + ".visible .entry k()\n{\n  ret;\n}\n")
+        for words, shown in ((["--grid=2,3,4", "--block=5"], "2x3x4 CTAs of 5 threads"), (["--grid=2,3", "--block=8,2,2"], "2x3 CTAs of 8x2x2 threads"),
+                             (["--grid=2,1,4", "--cluster=2"], "2x1x4 CTAs of 1 threads"), (["--grid=1,4", "--cluster=1,2"], "1x4 CTAs of 1 threads")):
+            done = kvscope("ptx", "run", kernel, *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(shown, done.stdout)
+        done = kvscope("ptx", "run", kernel, "--grid=3", "--cluster=2")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("cluster", done.stderr)
 
     def test_a_number_with_a_leading_zero_is_decimal(self):
         # Base 0 of strtoull() made 010 the octal number 8 and rejected 08.
@@ -286,6 +400,8 @@ class Options(Ptx):
         # A function beside a kernel, and a declaration without a body, are no choice.
         one = self.write("one.ptx", HEAD + ".visible .func f" + body + ".visible .entry k" + body)
         self.assertEqual(kvscope("ptx", "run", one).returncode, 0)
+        declared = self.write("declared.ptx", HEAD + ".visible .func f" + body + ".visible .entry other();\n.visible .entry k" + body)
+        self.assertEqual(kvscope("ptx", "run", "--strict", declared).returncode, 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 // The labs in the viewer: every place that a manifest names exists in its scenario, and the results of a check are read.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <QtCore/QTemporaryDir>
@@ -105,6 +107,79 @@ TEST_F(LabResults, AreToldFromOtherFiles) {
   EXPECT_FALSE(read_lab_result(put("{\"kvscope_scenario\": 1}"), labs));
   EXPECT_FALSE(read_lab_result(put(""), labs));
   EXPECT_FALSE(read_lab_result("/nowhere/at.all", labs));
+}
+
+// Each member missing, of another kind, or outside of its range. A wrong seed named an option of the command line, a member of a test
+// had no place, and points past the maximum were shown.
+TEST_F(LabResults, AWrongMemberIsNamedWithItsPlace) {
+  const json::Value good = json::parse(result(), "result.json");
+  const auto fault_of = [&](const json::Value& value) -> std::string {
+    const std::string path = put(json::dump(value));
+    try {
+      static_cast<void>(read_lab_result(path, labs));
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.source(), path);
+      return error.faults().size() == 1 ? error.faults()[0].where + " " + error.faults()[0].message : "several faults";
+    }
+    return "accepted";
+  };
+  ASSERT_EQ(fault_of(good), "accepted");
+  const auto with = [](json::Value of, const std::string& key, const std::optional<json::Value>& member) {
+    json::Object object = *of.as_object();
+    std::erase_if(object, [&](const json::Member& each) { return each.first == key; });
+    if (member) object.push_back({key, *member});
+    return json::Value(std::move(object));
+  };
+  const auto in_test = [&](const std::string& key, const std::optional<json::Value>& member) {
+    json::Array tests = *good.find("tests")->as_array();
+    tests[1] = with(tests[1], key, member);
+    return fault_of(with(good, "tests", json::Value(std::move(tests))));
+  };
+  const std::string asks = ": is this a file of kvscope lab --json?";
+  for (const std::optional<json::Value>& wrong : {std::optional<json::Value>(), {json::Value(5)}, {json::Value(json::Array())}}) {
+    for (const std::string key : {"student", "lab", "seed"}) {
+      EXPECT_EQ(fault_of(with(good, key, wrong)), "$." + key + " must be a text" + asks);
+    }
+    EXPECT_EQ(fault_of(with(good, "tests", wrong && wrong->as_array() ? json::Value("none") : wrong)), "$.tests must be a list");
+    for (const std::string key : {"name", "message", "case"}) {
+      EXPECT_EQ(in_test(key, wrong), "$.tests[1]." + key + " must be a text" + asks);
+    }
+    for (const std::string key : {"maximum", "points", "hint"}) {
+      EXPECT_EQ(in_test(key, wrong && wrong->is_number() ? json::Value("5") : wrong), "$.tests[1]." + key + " must be a number" + asks);
+    }
+  }
+  EXPECT_EQ(fault_of(with(good, "seed", json::Value("12x"))),
+            "$.seed '12x' is not a seed: use the 64 hexadecimal digits that kvscope lab grade printed");
+  EXPECT_EQ(fault_of(with(good, "lab", json::Value("98_rows"))), "$.lab '98_rows' is no lab of the installed course");
+  const double maximum = good.find("tests")->as_array()->at(1).find("maximum")->number();
+  EXPECT_EQ(in_test("points", json::Value(maximum)), "accepted");
+  EXPECT_EQ(in_test("points", json::Value(maximum + 1)),
+            fmt::format("$.tests[1].points is {}: must be a number from 0 to {}", maximum + 1, maximum));
+  EXPECT_EQ(in_test("points", json::Value(-1)), fmt::format("$.tests[1].points is -1: must be a number from 0 to {}", maximum));
+  EXPECT_EQ(in_test("hint", json::Value(1e300)), "$.tests[1].hint is 1e+300: must be a number from 0 to 1000");
+  // A score, a picture and a place are not in every test, nor is every test one of the manifest.
+  EXPECT_EQ(in_test("score", json::Value("high")), "$.tests[1].score must be a number" + asks);
+  EXPECT_EQ(in_test("picture", json::Value(5)), "accepted");
+  EXPECT_EQ(in_test("name", json::Value("a test of another version")), "accepted");
+}
+
+// A course in folders of its own, as an installation has them: programs in bin, the course in docs/labs above it.
+TEST(LabList, ACourseThatCannotBeReadNamesTheReasonAndAMissingGalleryTheLabsWithoutScenarios) {
+  const QTemporaryDir made;
+  const fs::path root = made.path().toStdString(), course = root / "docs" / "labs";
+  fs::create_directories(root / "bin");
+  fs::create_directories(course.parent_path());
+  fs::copy(kCourse, course, fs::copy_options::recursive);
+  const viz::Labs whole = lab_list(root / "bin");
+  ASSERT_EQ(whole.entries.size(), lab_list(kPrograms).entries.size()) << whole.why_empty;
+  for (const viz::LabEntry& entry : whole.entries) {
+    EXPECT_THAT(entry.scenario, IsEmpty()) << entry.id;
+    EXPECT_TRUE(fs::equivalent(entry.handout, course / entry.id / "README.md")) << entry.id;
+  }
+  std::ofstream(course / "02_rows" / "lab.json") << "{\"kvscope_lab\": ";
+  const viz::Labs damaged = lab_list(root / "bin");
+  EXPECT_THAT(damaged.entries, IsEmpty());
+  EXPECT_THAT(damaged.why_empty, HasSubstr("02_rows/lab.json"));
 }
 
 TEST_F(LabResults, ADamagedFileAndAnUnknownLabAreRejected) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <system_error>
 #include <utility>
 
 #include <QtCore/QStandardPaths>
@@ -57,7 +58,7 @@ std::string missing_ffmpeg() {
 
 VideoWriter::VideoWriter(PictureFormat format, const std::filesystem::path& file, std::string shown, QSize size,
                          double frames_per_second, double rate)
-    : shown_(std::move(shown)), frames_per_second_(frames_per_second), rate_(rate) {
+    : file_(file), shown_(std::move(shown)), frames_per_second_(frames_per_second), rate_(rate) {
   const QString program = find_ffmpeg();
   if (program.isEmpty()) throw InputError(shown_, "", missing_ffmpeg());
   process_.setStandardOutputFile(QProcess::nullDevice());
@@ -74,11 +75,19 @@ VideoWriter::~VideoWriter() {
   process_.waitForFinished(kStartMs);
 }
 
+// How ffmpeg has ended, if it has written no message.
+std::string VideoWriter::ending() const {
+  if (process_.state() != QProcess::NotRunning) return process_.errorString().toStdString();
+  if (process_.exitStatus() != QProcess::NormalExit) return "a signal ended it";
+  if (process_.exitCode() != 0) return fmt::format("it ended with exit code {}", process_.exitCode());
+  return "it ended without an error, and the video is not complete";
+}
+
 void VideoWriter::fail() {
   process_.waitForFinished(kStartMs);
-  QString why = QString::fromLocal8Bit(process_.readAllStandardError()).trimmed();
-  if (why.isEmpty()) why = process_.errorString();
-  throw InputError(shown_, "", fmt::format("ffmpeg could not write the video: {}", why.toStdString()));
+  const QString said = QString::fromLocal8Bit(process_.readAllStandardError()).trimmed();
+  throw InputError(shown_, "",
+                   fmt::format("ffmpeg could not write the video: {}", said.isEmpty() ? ending() : said.toStdString()));
 }
 
 // Returns when ffmpeg has taken the bytes, so that at most one frame waits in memory.
@@ -106,6 +115,8 @@ void VideoWriter::finish() {
   process_.closeWriteChannel();
   const bool ended = process_.waitForFinished(kEncodeMs);
   if (!ended || process_.exitStatus() != QProcess::NormalExit || process_.exitCode() != 0) fail();
+  std::error_code error;
+  if (const auto bytes = std::filesystem::file_size(file_, error); error || bytes == 0) fail();
 }
 
 }  // namespace kvscope::viz

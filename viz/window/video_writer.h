@@ -40,8 +40,10 @@ class VideoWriter final : public FilmWriter {
 
  private:
   void write(const QByteArray& bytes);
+  [[nodiscard]] std::string ending() const;
   [[noreturn]] void fail();
 
+  std::filesystem::path file_;
   std::string shown_;
   QProcess process_;
   double frames_per_second_, rate_;

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <numbers>
 #include <map>
+#include <numbers>
 #include <set>
 #include <utility>
 
@@ -127,10 +127,12 @@ bool explains_rows(const Explanation& e, std::int64_t failing_rows, std::int64_t
 struct JudgedCause {
   Explanation explanation;
   std::vector<RowValue> predictions;
+  bool one_of_many = false;
 };
 
 JudgedCause judge(const Trial& trial, const Rows& rows) {
-  JudgedCause judged{{trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page}, {}};
+  JudgedCause judged{
+      {trial.name, trial.cause, trial.look_at, 0, 0, 0, trial.sequence, trial.page}, {}, trial.one_of_many};
   Explanation& e = judged.explanation;
   std::int64_t of_numbers = 0;
   for (const OutputRow& row : rows.failing) {
@@ -247,6 +249,7 @@ bool better(const JudgedCause& x, const JudgedCause& y) {
   const Explanation &a = x.explanation, &b = y.explanation;
   if (a.failing_explained != b.failing_explained) return a.failing_explained > b.failing_explained;
   if (a.correct_explained != b.correct_explained) return a.correct_explained > b.correct_explained;
+  if (x.one_of_many != y.one_of_many) return y.one_of_many;
   return false;  // the order of the hypotheses: common faults first
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -96,6 +97,97 @@ std::vector<Trial> fitted_output(const std::vector<double>& golden, const Candid
       value.o[d] *= factor;
       value.a1[d] *= std::fabs(factor);
       value.a2[d] *= std::fabs(factor);
+    }
+    return value;
+  };
+  return {trial};
+}
+
+// Where each element of o comes from: an element of the golden's row, or kNotStored.
+constexpr std::size_t kNotStored = std::numeric_limits<std::size_t>::max();
+
+// "elements 64 to 127 of o hold elements 0 to 63": runs of elements that were moved by the same distance.
+std::string text_of(const std::vector<std::size_t>& sources) {
+  for (std::size_t bits = 1; bits < sources.size(); bits *= 2) {
+    bool all = true;
+    for (std::size_t d = 0; d < sources.size(); ++d) all = all && sources[d] == (d ^ bits);
+    if (all) return fmt::format("element d of o holds element d ^ {}", bits);
+  }
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> runs;
+  std::size_t count = 0;
+  for (std::size_t first = 0, last = 0; first < sources.size(); first = last) {
+    const bool stored = sources[first] != kNotStored;
+    last = first + 1;
+    while (last < sources.size() && sources[last] == (stored ? sources[first] + (last - first) : kNotStored)) ++last;
+    if (sources[first] == first || ++count > kNamed) continue;
+    const auto range = [&](std::size_t from) {
+      return last == first + 1 ? fmt::format("element {}", from)
+                               : fmt::format("elements {} to {}", from, from + (last - first) - 1);
+    };
+    const bool one = last == first + 1;
+    runs.push_back(stored ? fmt::format("{} of o {} {}", range(first), one ? "holds" : "hold", range(sources[first]))
+                          : fmt::format("{} of o {} 0", range(first), one ? "is" : "are"));
+  }
+  return fmt::format("{}{}", fmt::join(runs, ", "), count > kNamed ? fmt::format(", and {} more", count - kNamed) : "");
+}
+
+std::vector<Trial> moved_elements(const std::vector<MovedRow>& rows, const GoldenTerms& golden, std::int64_t heads) {
+  const std::size_t dims = rows.front().candidate->o.size();
+  const auto place = [&](const MovedRow& row) { return static_cast<std::size_t>(row.query * heads + row.head); };
+  std::vector<attention::OutputBudgets> budgets;
+  for (const MovedRow& row : rows) {
+    const attention::RowTerms terms = golden.row(place(row));
+    const CandidateRow& candidate = *row.candidate;
+    if (!std::isfinite(terms.lse)) return {};
+    if (candidate.has_lse && !attention::lse_within(candidate.lse_rounding, terms, candidate.lse)) return {};
+    budgets.emplace_back(candidate.rounding, terms);
+  }
+  const auto fits = [&](std::size_t d, std::size_t source) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const attention::ElementTerms element = golden.element(place(rows[i]) * dims + source);
+      if (!(std::fabs(rows[i].candidate->o[d] - element.o) <= budgets[i].of(element).total())) return false;
+    }
+    return true;
+  };
+  std::vector<std::size_t> sources(dims);
+  bool moved = false, all_stored = true;
+  for (std::size_t d = 0; d < dims; ++d) {
+    sources[d] = d;
+    if (fits(d, d)) continue;
+    std::size_t found = 0;
+    for (std::size_t source = 0; source < dims && found < 2; ++source) {
+      if (!fits(d, source)) continue;
+      sources[d] = source;
+      ++found;
+    }
+    const auto is_zero = [&](const MovedRow& row) { return row.candidate->o[d] == 0; };
+    if (found == 0 && std::ranges::all_of(rows, is_zero)) {
+      sources[d] = kNotStored;
+      all_stored = false;
+    } else if (found != 1) {
+      return {};  // no element of the golden, or one of several
+    }
+    moved = true;
+  }
+  if (!moved) return {};
+  Trial trial;
+  trial.name = all_stored ? "elements_moved" : "elements_not_stored";
+  trial.cause = text_of(sources);
+  trial.look_at = all_stored ? "the elements that each thread stores, or the order of the elements of V"
+                             : "the store of o: which elements each thread writes";
+  trial.predict = [sources = std::move(sources), &golden, heads](const RowEvaluator& row) {
+    const RowValue correct = row_of(golden, static_cast<std::size_t>(row.query() * heads + row.head()));
+    RowValue value = correct;
+    for (std::size_t d = 0; d < sources.size(); ++d) {
+      const bool stored = sources[d] != kNotStored;
+      const auto take = [&](std::vector<double>& to, const std::vector<double>& from) {
+        if (!from.empty()) to[d] = stored ? from[sources[d]] : 0;
+      };
+      take(value.o, correct.o);
+      take(value.a1, correct.a1);
+      take(value.a2, correct.a2);
+      take(value.running, correct.running);
     }
     return value;
   };

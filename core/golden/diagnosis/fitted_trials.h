@@ -1,5 +1,5 @@
 // Hypotheses whose parameters are found from failing rows: a factor of the scale, a factor of o, and rows that hold the
-// outputs of other rows.
+// outputs of other rows, or elements in another order.
 #pragma once
 
 #include <vector>
@@ -22,5 +22,10 @@ struct MovedRow {
 };
 [[nodiscard]] std::vector<Trial> moved_rows(const std::vector<MovedRow>& rows, const GoldenTerms& golden,
                                             std::int64_t heads, bool with_lse);
+
+// A trial if each element of o is the golden's of another element of its row, or 0, the same in all of these rows, and
+// lse is correct: "elements 64 to 127 of o hold elements 0 to 63".
+[[nodiscard]] std::vector<Trial> moved_elements(const std::vector<MovedRow>& rows, const GoldenTerms& golden,
+                                                std::int64_t heads);
 
 }  // namespace kvscope::golden

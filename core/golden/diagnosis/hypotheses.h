@@ -7,6 +7,7 @@
 //   loops        keys that the loops over pages and tiles leave out
 //   heads        KV head of a query head, query rows
 //   cache        K and V exchanged, axes exchanged (K/V and blocks, heads and slots), strides, page size, types, scales
+//   staging      tiles in shared memory and registers: swizzle, order of rows, transposed squares, elements left out
 //   masks        tensors that state the keys of each query: order of axes and bits, rows, indices
 //   pages        lookup table rows and columns; one page read from another block, layer or side (page_search.h)
 //   combination  split merge, rescaling of the running maximum, normalization
@@ -50,6 +51,9 @@ struct Trial {
   std::int64_t sequence = -1;  // the only sequence whose rows it changes; -1: all
   std::function<RowValue(const RowEvaluator&)> predict;
   std::int64_t page = -1;  // of `sequence`, which the cause names; -1: none
+  // One of many forms of a hypothesis, of which some fit by chance where few rows fail: another cause with the same
+  // output is named first.
+  bool one_of_many = false;
 };
 
 // All trials whose prediction can differ from the correct output for this problem, most common faults first.

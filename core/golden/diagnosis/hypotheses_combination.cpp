@@ -154,6 +154,30 @@ void add_merges(Trials& trials, std::int64_t longest) {
                  });
     });
   };
+  // The keys of one split have no part in the output, or only those of one have.
+  const auto lost = [&](const std::string& name, const std::string& cause, bool kept, std::int64_t number) {
+    each_split(trials, longest, [&](const std::string& how, SplitSize size) {
+      trials.add(name, fmt::format("{} ({})", cause, how),
+                 "how many partial results the merge reads, and whether each was written before",
+                 [kept, number, size = std::move(size)](Recipe& r, const RowEvaluator&) {
+                   const auto keys = static_cast<std::int64_t>(r.keys.size());
+                   if (keys == 0) return;
+                   const std::int64_t step = std::max<std::int64_t>(1, size(keys)), last = (keys - 1) / step;
+                   if (last == 0) return;  // one split
+                   const std::int64_t meant = number < 0 ? last : number;
+                   std::int64_t i = 0;
+                   std::erase_if(r.keys, [&](const KeyRead&) { return (i++ / step == meant) != kept; });
+                 });
+    });
+  };
+  trials.one_of_many = true;
+  lost("split_missing", "the first split is left out", false, 0);
+  lost("split_missing", "the second split is left out", false, 1);
+  lost("split_missing", "the third split is left out", false, 2);
+  lost("split_missing", "the last split is left out", false, -1);
+  lost("one_split_used", "only the first split is used", true, 0);
+  lost("one_split_used", "only the last split is used", true, -1);
+  trials.one_of_many = false;
   boundary("split_overlap", "the first key of each split but the first is counted twice", 0, 2);
   boundary("split_overlap", "the last key of each split but the last is counted twice", -1, 2);
   boundary("split_gap", "the last key of each split but the last is left out", -1, 0);

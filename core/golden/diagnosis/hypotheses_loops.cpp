@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,28 @@ void add_first_keys(Trials& trials) {
     if (count == trials.problem.k.page_size) continue;  // the first page
     add_left_out(trials, "first_keys_missing", fmt::format("the first {} keys of each sequence are left out", count),
                  "where the loop over keys starts", [count](std::int64_t at, std::int64_t) { return at < count; });
+  }
+}
+
+// Each of `warps` warps takes `chunk` keys in turn, and some of their results are lost.
+void add_warps(Trials& trials, std::int64_t warps, std::int64_t chunk, std::int64_t longest) {
+  if (chunk * (warps - 1) >= longest) return;  // no keys for the last of them
+  const std::string how = fmt::format("warps take {} in turn", chunk == 1 ? "one key" : fmt::format("{} keys", chunk));
+  const std::string look_at =
+      "the sum over warps: each writes its maximum, sum and output to shared memory, then a barrier";
+  add_left_out(trials, "one_warp_used", fmt::format("only the part of warp 0 of {} is used ({})", warps, how), look_at,
+               [warps, chunk](std::int64_t at, std::int64_t) { return at / chunk % warps != 0; });
+  for (std::int64_t warp = 0; warp < warps; ++warp) {
+    add_left_out(trials, "warp_missing", fmt::format("the part of warp {} of {} is lost ({})", warp, warps, how),
+                 look_at, [warps, chunk, warp](std::int64_t at, std::int64_t) { return at / chunk % warps == warp; });
+  }
+}
+
+void add_longest_lengths(Trials& trials, std::int64_t longest) {
+  for (std::int64_t count = 16; count < longest; count *= 2) {
+    add_left_out(trials, "length_limited", fmt::format("only the first {} keys of each sequence are used", count),
+                 "a limit of the number of keys: an array in shared memory, a maximum length, one split or tile only",
+                 [count](std::int64_t at, std::int64_t) { return at >= count; });
   }
 }
 
@@ -74,6 +97,13 @@ void add_loops(Trials& trials) {
     // In one page or tile, its first or last key is that of the sequence.
     if (size > 1 && size < longest) add_parts(trials, size, size == page);
   }
+  trials.one_of_many = true;
+  add_longest_lengths(trials, longest);
+  std::set<std::int64_t> chunks{1, 4, 8, 16, 32, 64, page};
+  for (const std::int64_t chunk : chunks) {
+    for (const std::int64_t warps : {4, 8}) add_warps(trials, warps, chunk, longest);
+  }
+  trials.one_of_many = false;
 }
 
 }  // namespace kvscope::golden

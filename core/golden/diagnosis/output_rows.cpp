@@ -121,7 +121,7 @@ void check_problem_is_the_goldens(const DiagnosisInput& input, const Outputs& ou
 }
 
 bool is_fitted(const std::string& name) {
-  return name == "scale_factor" || name == "output_factor" || name == "rows_moved";
+  return name == "scale_factor" || name == "output_factor" || name == "rows_moved" || name == "elements_moved";
 }
 
 std::vector<OutputRow> spread(std::vector<OutputRow> rows, std::size_t limit) {
@@ -171,6 +171,7 @@ std::vector<Trial> trials_for(const DiagnosisInput& input, const Outputs& output
   std::vector<MovedRow> moved;
   for (const OutputRow& row : rows) moved.push_back({row.query, row.head, &row.candidate});
   append(moved_rows(moved, outputs.terms, outputs.heads, true));
+  append(moved_elements(moved, outputs.terms, outputs.heads));
   if (first.candidate.has_lse) append(moved_rows(moved, outputs.terms, outputs.heads, false));
   return trials;
 }

@@ -47,6 +47,21 @@ void reorder(DimOrder order, std::span<double> row) {
   }
 }
 
+// The chunks of 16 bytes of row `number` of a tile that starts at a multiple of 1,024 bytes, in the order in which TMA
+// writes them: the chunk's number in its span of `span` bytes is XORed with that of the 128-byte line, modulo the
+// chunks.
+void swizzle(std::int64_t span, std::int64_t element_size, std::int64_t number, std::span<double> row) {
+  if (span == 0) return;
+  const std::vector<double> stored(row.begin(), row.end());
+  const std::int64_t chunks = span / 16, elements = 16 / element_size;
+  const std::int64_t mask = number * span / 128 % chunks;
+  for (std::size_t d = 0; d < row.size(); ++d) {
+    const std::int64_t chunk = static_cast<std::int64_t>(d) / elements;
+    const std::int64_t from = (chunk ^ mask) * elements + static_cast<std::int64_t>(d) % elements;
+    if (from < static_cast<std::int64_t>(row.size())) row[d] = stored[at(from)];
+  }
+}
+
 // sum of a[i] * b[i]. Several partial sums: one sum would wait for each addition.
 double dot_product(std::span<const double> a, std::span<const double> b) {
   constexpr std::size_t kSums = 8;
@@ -179,6 +194,13 @@ bool decode(const Problem& problem, std::span<const std::byte> pool, PagedRows r
     out[d] *= load_as_double(rows.scale_dtype, scales + element / rows.granularity * size_of(rows.scale_dtype));
   }
   return true;
+}
+
+// The read of V's row.
+KeyRead of_v(KeyRead key) {
+  if (key.v_block >= 0) key.block = key.v_block;
+  if (key.v_slot >= 0) key.slot = key.v_slot;
+  return key;
 }
 
 bool same_rows(const PagedRows& a, const PagedRows& b) {
@@ -320,6 +342,19 @@ std::size_t RowEvaluator::known(const KeyRead& key, std::size_t near) const {
   return found == index_.end() ? correct_.keys.size() : found->second;
 }
 
+bool RowEvaluator::read_transposed(const PagedRows& rows, const KeyRead& key, const Recipe& recipe, std::int64_t head,
+                                   std::span<double> row) const {
+  constexpr std::int64_t side = 8;
+  const std::int64_t first = key.position / side * side, column = key.position % side;
+  std::vector<double> other(row.size());
+  const std::vector<KeyRead> keys = keys_of(problem_, sequence_, first, first + side);
+  for (std::int64_t i = 0; i < side; ++i) {
+    if (!decode(problem_, pool_, rows, keys[at(i)], -1, 0, recipe, head, other)) return false;
+    for (std::size_t d = at(i); d + at(side - i) <= row.size(); d += at(side)) row[d] = other[d - at(i) + at(column)];
+  }
+  return true;
+}
+
 void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
   const std::size_t dims = at(problem_.k.head_size);
   std::vector<double> q(dims), row(dims);
@@ -333,7 +368,8 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
   const bool base = same_rows(recipe.k, correct_.k) && recipe.k_head == correct_.k_head &&
                     recipe.query_row == correct_.query_row && recipe.query_head == correct_.query_head &&
                     recipe.k_dims == DimOrder::stored && !recipe.rotary && !recipe.fnuz && recipe.scale_vector == 1 &&
-                    recipe.k_rotation == 0 && recipe.k_used == 0 && has_base_scores();
+                    recipe.k_rotation == 0 && recipe.k_used == 0 && recipe.k_swizzle == 0 && !recipe.k_transposed &&
+                    has_base_scores();
   terms.scores.assign(recipe.keys.size(), 0);
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
     interruption_point();
@@ -343,12 +379,15 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
       terms.scores[i] = base_scores_[known];
       continue;
     }
-    if (!decode(problem_, pool_, key.k_from_v ? recipe.v : recipe.k, key, key.k_scale_block, key.k_scale_layer_bytes,
-                recipe, recipe.k_head, row)) {
+    const PagedRows& rows = key.k_from_v ? recipe.v : recipe.k;
+    if (recipe.k_transposed ? !read_transposed(rows, key, recipe, recipe.k_head, row)
+                            : !decode(problem_, pool_, rows, key, key.k_scale_block, key.k_scale_layer_bytes, recipe,
+                                      recipe.k_head, row)) {
       terms.outside = true;
       return;
     }
     reorder(recipe.k_dims, row);
+    swizzle(recipe.k_swizzle, size_of(rows.dtype), key.position, row);
     if (recipe.rotary && recipe.rotary->key) rotator->rotate(key.position, row);
     // Element d of q meets element (d + rotation) % dims of K.
     const std::size_t rotation = at(recipe.k_rotation), used = recipe.k_used > 0 ? at(recipe.k_used) : dims;
@@ -362,13 +401,14 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
 void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
   const std::size_t dims = at(dims_);
   const bool base = same_rows(recipe.v, correct_.v) && recipe.v_head == correct_.v_head &&
-                    recipe.v_dims == DimOrder::stored && !recipe.fnuz && recipe.scale_vector == 1 && has_base_values();
+                    recipe.v_dims == DimOrder::stored && recipe.v_swizzle == 0 && !recipe.v_transposed &&
+                    !recipe.fnuz && recipe.scale_vector == 1 && has_base_values();
   const std::vector<double>& own = zeros_.empty() ? zeros_ = std::vector<double>(dims) : zeros_;
   terms.values.assign(recipe.keys.size(), own.data());
   std::vector<std::size_t> rest;  // keys whose rows are decoded
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
-    const KeyRead& key = recipe.keys[i];
-    if (key.zeros) continue;
+    const KeyRead key = of_v(recipe.keys[i]);
+    if (key.zeros || key.v_zeros) continue;
     if (const std::size_t known = base ? this->known(key, i) : correct_.keys.size(); known < correct_.keys.size()) {
       terms.values[i] = base_values_->rows[known];
     } else {
@@ -380,16 +420,20 @@ void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
   terms.decoded.resize(rest.size() * dims);
   for (std::size_t n = 0; n < rest.size(); ++n) {
     interruption_point();
-    const KeyRead& key = recipe.keys[rest[n]];
+    const KeyRead key = of_v(recipe.keys[rest[n]]);
+    const PagedRows& rows = key.v_from_k ? recipe.k : recipe.v;
     const std::span<double> value(terms.decoded.data() + n * dims, dims);
-    const std::span<double> row = recipe.v_dims == DimOrder::stored ? value : std::span<double>(whole);
-    if (!decode(problem_, pool_, key.v_from_k ? recipe.k : recipe.v, key, key.v_scale_block, key.v_scale_layer_bytes,
-                recipe, recipe.v_head, row)) {
+    const bool as_stored = recipe.v_dims == DimOrder::stored && recipe.v_swizzle == 0 && !recipe.v_transposed;
+    const std::span<double> row = as_stored ? value : std::span<double>(whole);
+    if (recipe.v_transposed ? !read_transposed(rows, key, recipe, recipe.v_head, row)
+                            : !decode(problem_, pool_, rows, key, key.v_scale_block, key.v_scale_layer_bytes, recipe,
+                                      recipe.v_head, row)) {
       terms.outside = true;
       return;
     }
-    if (recipe.v_dims != DimOrder::stored) {
+    if (!as_stored) {
       reorder(recipe.v_dims, whole);
+      swizzle(recipe.v_swizzle, size_of(rows.dtype), key.position, whole);
       std::copy_n(whole.begin(), dims, value.begin());
     }
     terms.values[rest[n]] = value.data();

@@ -32,6 +32,8 @@ struct KeyRead {
   double weight = 1;                        // 2: counted twice
   double bias = 0;                          // added to its score
   bool zeros = false;                       // K and V of this key read as zeros
+  bool v_zeros = false;                     // V alone
+  std::int64_t v_block = -1, v_slot = -1;   // the row of V where it is not that of K
   bool k_from_v = false, v_from_k = false;  // this row alone is read on the other side of the K/V axis
   // Distance from the problem's layer to the layer that this row alone is read from.
   std::int64_t layer_bytes = 0, k_scale_layer_bytes = 0, v_scale_layer_bytes = 0;
@@ -90,6 +92,10 @@ struct Recipe {
   double extra_denominator = 0;  // logits of 0 that join the denominator: splits without keys
   DimOrder k_dims = DimOrder::stored;
   DimOrder v_dims = DimOrder::stored;
+  // Shared memory: the 16-byte chunks of a row of K or V are taken in the order of this swizzle mode of TMA, of 32, 64
+  // or 128 bytes; 0: as stored. And squares of 8 keys and 8 elements are read with their axes exchanged.
+  std::int64_t k_swizzle = 0, v_swizzle = 0;
+  bool k_transposed = false, v_transposed = false;
   std::int64_t k_rotation = 0;  // element d of q meets element (d + k_rotation) % head size of K
   std::int64_t k_used = 0;      // elements of q and K that a score has; 0: all
   bool fnuz = false;            // fp8 elements are decoded as e4m3fnuz or e5m2fnuz
@@ -174,6 +180,10 @@ class RowEvaluator {
   void read_scores(const Recipe& recipe, Terms& terms) const;
   void read_values(const Recipe& recipe, Terms& terms) const;
   [[nodiscard]] Terms scores(const Recipe& recipe) const;
+  // Row of `key` where squares of 8 keys and 8 elements have their axes exchanged. Slots past the end of the sequence
+  // are read as they are stored. False: a row outside the pool.
+  [[nodiscard]] bool read_transposed(const attention::PagedRows& rows, const KeyRead& key, const Recipe& recipe,
+                                     std::int64_t head, std::span<double> row) const;
   // Whether `base_scores_` or `base_values_` holds the dot products or the V rows of the correct keys, which the first
   // call reads. Most rows of a diagnosis are compared with few recipes and need neither.
   [[nodiscard]] bool has_base_scores() const;

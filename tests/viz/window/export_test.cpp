@@ -411,6 +411,44 @@ TEST_F(Video, AFailureOfTheProgramIsReportedInItsWords) {
   EXPECT_THAT(files(), IsEmpty());
 }
 
+// They were "Unknown error" or "Error writing to process"; a program that wrote nothing left an empty file and counted as a success.
+TEST_F(Video, AFailureWithoutWordsSaysHowTheProgramEnded) {
+  Picture picture = at_row(3);
+  picture.size = {320, 200};
+  picture.last_row = 20;
+  const auto fault = [&](const std::string& program) {
+    set_program(program);
+    const std::vector<std::string> all = faults("a.webm", picture);
+    return all.size() == 1 ? all[0] : std::to_string(all.size()) + " faults";
+  };
+  const std::string start = "a.webm: ffmpeg could not write the video: ";
+  EXPECT_EQ(fault("cat > /dev/null; exit 3"), start + "it ended with exit code 3");
+  EXPECT_EQ(fault("exit 3"), start + "it ended with exit code 3");
+  EXPECT_EQ(fault("cat > /dev/null; kill -9 $$"), start + "a signal ended it");
+  EXPECT_EQ(fault("exit 0"), start + "it ended without an error, and the video is not complete");
+  EXPECT_EQ(fault("cat > /dev/null"), start + "it ended without an error, and the video is not complete");
+  EXPECT_THAT(files(), IsEmpty());
+  std::ofstream(fs::path(bin_.path().toStdString()) / "ffmpeg") << "#!/no/such/interpreter\n";
+  const std::vector<std::string> all = faults("a.webm", picture);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_THAT(all[0], HasSubstr("/ffmpeg does not start: "));
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+// The file of an earlier video stays until the new one is complete.
+TEST_F(Video, AFailureKeepsTheFileThatWasThere) {
+  std::ofstream(file("a.webm")) << "before";
+  Picture picture = at_row(3);
+  picture.size = {320, 200};
+  picture.last_row = 5;
+  set_program("cat > \"${last#file:}\"; exit 1");
+  EXPECT_EQ(faults("a.webm", picture).size(), 1u);
+  EXPECT_EQ(bytes("a.webm"), "before");
+  set_program("cat > \"${last#file:}\"");
+  EXPECT_TRUE(faults("a.webm", picture).empty());
+  EXPECT_EQ(bytes("a.webm").size(), 3u * 3 * 320 * 200 * 4);
+}
+
 TEST_F(Video, WithoutTheProgramThePackageIsNamed) {
   qputenv("PATH", bin_.path().toLocal8Bit());
   Picture picture = at_row(3);

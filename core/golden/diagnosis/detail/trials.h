@@ -26,6 +26,7 @@ class Trials {
                      change(recipe, row);
                      return row.evaluate(recipe);
                    }});
+    all.back().one_of_many = one_of_many;
   }
 
   // The same attention under other options: the keys are looked up again for the changed mask and length.
@@ -42,6 +43,7 @@ class Trials {
   const DiagnosisInput& input;
   const attention::Problem& problem;
   std::vector<Trial> all;
+  bool one_of_many = false;  // of the trials that are added from now on
 };
 
 // hypotheses_scores.cpp: conventions of the scores, lse, mask and length.
@@ -52,6 +54,8 @@ void add_loops(Trials& trials);
 void add_cache(Trials& trials);
 // hypotheses_masks.cpp: masks given as tensors, and indices of sparse attention.
 void add_query_masks(Trials& trials);
+// hypotheses_staging.cpp: tiles of K and V in shared memory and registers.
+void add_staging(Trials& trials);
 // hypotheses_combination.cpp: combination of tiles and splits.
 void add_combination(Trials& trials);
 // hypotheses_output.cpp: axes of o, rows that were not written.
