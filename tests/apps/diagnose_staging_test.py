@@ -116,7 +116,7 @@ class Staging(unittest.TestCase):
                 diagnosis = report["diagnosis"]
                 found = [f"{cause['name']}: {cause['cause']}" for cause in diagnosis["explanations"]]
                 if TABLE:
-                    print(" | ".join([fault, batch.name, str(diagnosis["certain"]), *found] or ["none"]), flush=True)
+                    print(" | ".join([fault, batch.name, str(diagnosis["certain"]), *(found or ["none"])]), flush=True)
                 expected = tuple(causes(batch) if callable(causes) else causes)
                 if diagnosis["certain"] or (expected and batch.name not in unnamed):
                     self.assertTrue(found and found[0].startswith(expected), found)
