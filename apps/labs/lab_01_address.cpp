@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
+#include "apps/labs/block_draw.h"
 #include "apps/labs/case_stream.h"
 #include "apps/labs/graders.h"
 #include "core/base/errors.h"
@@ -51,12 +53,15 @@ AddressTask make_task(std::string_view student) {
   task.heads = pick(2, 4);
   task.head_size = std::int64_t{8} << pick(0, 2);
   task.element_bytes = pick(0, 1) == 0 ? 2 : 4;
+  std::set<std::int64_t> used;
   std::int64_t block = pick(2, task.blocks - 1);
   for (std::int64_t page = 0; page < kTablePages; ++page) {
-    // Neither 0, nor the page's own number, nor the block before it.
-    do block = (block + pick(1, task.blocks - 1)) % task.blocks;
-    while (block == 0 || block == page || (page > 0 && block == task.table.back()));
-    task.table.push_back(block);
+    // Neither 0 nor the page's own number.
+    task.table.push_back(draw_block(used, [&] {
+      do block = (block + pick(1, task.blocks - 1)) % task.blocks;
+      while (block == 0 || block == page);
+      return block;
+    }));
   }
   task.layer = pick(1, task.layers - 1);
   task.head = pick(1, task.heads - 1);

@@ -6,7 +6,9 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <set>
 
+#include "apps/labs/block_draw.h"
 #include "apps/labs/compile.h"
 #include "apps/labs/exact_cases.h"
 #include "apps/labs/graders.h"
@@ -59,8 +61,10 @@ RowCase make_case(const RowTest& test, const CounterRng& random, std::size_t num
   made.columns = padded_lut_cols(made.pages);
   made.table.assign(static_cast<std::size_t>(test.batch * made.columns), static_cast<std::uint32_t>(kBlocks));
   for (std::int64_t b = 0; b < test.batch; ++b) {
+    std::set<std::int64_t> used;
     for (std::int64_t page = 0; page < made.pages; ++page) {
-      const std::int64_t block = test.block_zero ? 0 : pick(1, small ? 9 : kBlocks - 1);
+      const auto any = [&] { return pick(1, small ? std::max<std::int64_t>(9, made.pages + 4) : kBlocks - 1); };
+      const std::int64_t block = test.block_zero ? 0 : draw_block(used, any);
       made.table[static_cast<std::size_t>(b * made.columns + page)] = static_cast<std::uint32_t>(block);
     }
   }

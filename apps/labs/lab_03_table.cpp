@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
+#include "apps/labs/block_draw.h"
 #include "apps/labs/compile.h"
 #include "apps/labs/exact_cases.h"
 #include "apps/labs/graders.h"
@@ -58,7 +60,7 @@ TableCase make_table_case(const TableTest& test, const CounterRng& random, std::
   made.page_size = small ? 4 : std::int64_t{1} << pick(1, 6);
   made.null_page = pick(200, 1000);
   const std::int64_t count = pick(3, small ? 3 : 9);
-  std::uint32_t block = static_cast<std::uint32_t>(pick(1, 9));
+  std::set<std::int64_t> used;
   std::int64_t longest = 1;
   for (std::int64_t i = 0; i < count; ++i) {
     TableRequest request;
@@ -66,7 +68,8 @@ TableCase make_table_case(const TableTest& test, const CounterRng& random, std::
     const std::int64_t pages = pick(1, small ? 4 : 12);
     request.tokens = i % 2 == 0 ? pages * made.page_size : pages * made.page_size - pick(1, made.page_size - 1);
     for (std::int64_t page = 0; page < pages + (test.reserved ? pick(1, 3) : 0); ++page) {
-      request.blocks.push_back(block = (block * 7 + 3) % static_cast<std::uint32_t>(made.null_page));
+      request.blocks.push_back(
+          static_cast<std::uint32_t>(draw_block(used, [&] { return pick(0, made.null_page - 1); })));
     }
     longest = std::max(longest, pages);
     made.requests.push_back(std::move(request));

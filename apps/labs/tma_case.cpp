@@ -18,9 +18,12 @@ TmaCase make_tma(const CounterRng& random, std::int64_t tiles, std::int64_t page
   while (static_cast<std::int64_t>(made.rows.size()) < tiles * pages) {
     const auto row = static_cast<std::int32_t>(random.integer(at++, 0, blocks - 1) * stride);
     const bool repeats = std::ranges::find(used, row) != used.end();
-    if (repeats && static_cast<std::int64_t>(used.size()) < blocks) continue;
+    if (repeats) continue;
     used.push_back(row);
     made.rows.push_back(row);
+    // Where the pool has fewer blocks than the case has pages, tiles share blocks; the pages of a tile never do.
+    const auto in_tile = std::ssize(made.rows) % pages;
+    if (static_cast<std::int64_t>(used.size()) == blocks) used.assign(made.rows.end() - in_tile, made.rows.end());
   }
   made.pool.resize(static_cast<std::size_t>(kMapRows * kTileColumns));
   for (std::size_t e = 0; e < made.pool.size(); ++e) made.pool[e] = static_cast<std::uint16_t>(random.bits(1000 + e));

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "core/base/grouped.h"
+
 namespace kvscope {
 namespace {
 
@@ -54,17 +56,6 @@ Summary over_steps(const RunReport& report, Figure figure) {
   }
   if (points > 0) s.mean = sum / static_cast<double>(points);
   return s;
-}
-
-// 1234567 -> "1,234,567"
-std::string grouped(std::int64_t n) {
-  const std::string plain = fmt::format("{}", n);
-  std::string digits;
-  for (std::size_t i = 0; i < plain.size(); ++i) {
-    if (digits.size() > (n < 0 ? 1u : 0u) && (plain.size() - i) % 3 == 0) digits += ',';
-    digits += plain[i];
-  }
-  return digits;
 }
 
 std::string percent(double x) {

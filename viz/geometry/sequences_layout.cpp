@@ -258,6 +258,12 @@ Lane SequencesLayout::lane(double x) const {
   return lane;
 }
 
+Lane SequencesLayout::lane_below(const QRectF& token) const {
+  const auto row = static_cast<std::int64_t>(std::floor((token.center().y() - strip.top() + offset.y()) / row_pitch));
+  const double box = row_rect(row).top() + box_top + box_height, end = row_rect(row).bottom();
+  return {(box + end) / 2, strip.left(), strip.right()};
+}
+
 double SequencesLayout::x_of(std::int64_t token) const {
   const std::int64_t page = token / extent.page_size, slot = token % extent.page_size;
   return strip.left() - offset.x() + static_cast<double>(page) * page_pitch + pad + static_cast<double>(slot) * cell;

@@ -120,6 +120,8 @@ struct SequencesLayout {
   // The vertical lane between two tokens nearest to x, from the strip's top to the last row; where pages are bars, at
   // x.
   [[nodiscard]] Lane lane(double x) const;
+  // The horizontal lane under the boxes of the row that holds `token`, from the gutter to the strip's right edge.
+  [[nodiscard]] Lane lane_below(const QRectF& token) const;
 
   // nullopt outside gutter and strip, and below the last row.
   [[nodiscard]] std::optional<SequencesSpot> at(QPointF point) const;

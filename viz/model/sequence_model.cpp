@@ -17,7 +17,7 @@ QString phase_name(Phase phase) {
     case Phase::finished:
       return SequenceModel::tr("finished");
     case Phase::refused:
-      return SequenceModel::tr("refused");
+      return SequenceModel::tr("rejected");
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/grouped.h"
 #include "core/trace/event_text.h"
 
 namespace kvscope::viz {
@@ -130,19 +131,20 @@ std::string what_happened(const Tile& tile, const TileState& now) {
     case TileAction::Kind::open:
       return "The tile is opened: its rows are known, and nothing is copied yet";
     case TileAction::Kind::expect:
-      return fmt::format("A thread told the barrier to expect {} B", now.expected);
+      return fmt::format("A thread told the barrier to expect {} B", grouped(now.expected));
     case TileAction::Kind::copy: {
       const TileCopy& copy = tile.copies[index];
       const std::string name =
           tile.tma() ? fmt::format("Box {}", copy.number) : fmt::format("Copy {} of wave {}", copy.number, copy.wave);
       const std::int64_t landed = std::clamp<std::int64_t>(now.landed - copy.first_chunk, 0, copy.chunks);
-      return done && landed == copy.chunks ? fmt::format("{} landed: {} B", name, copy.bytes)
+      return done && landed == copy.chunks ? fmt::format("{} landed: {} B", name, grouped(copy.bytes))
              : landed == 0
-                 ? fmt::format("{} was issued: {} B", name, copy.bytes)
-                 : fmt::format("{} is in flight: {} of {} B have landed", name, landed * kTileChunkBytes, copy.bytes);
+                 ? fmt::format("{} was issued: {} B", name, grouped(copy.bytes))
+                 : fmt::format("{} is in flight: {} of {} B have landed", name, grouped(landed * kTileChunkBytes),
+                               grouped(copy.bytes));
     }
     case TileAction::Kind::complete:
-      return fmt::format("The barrier is complete: all {} B have landed, the warps may read", now.arrived);
+      return fmt::format("The barrier is complete: all {} B have landed, the warps may read", grouped(now.arrived));
     case TileAction::Kind::wait: {
       const TileWait& wait = tile.waits[index];
       return fmt::format("Wave {} waited until at most {} of its copies were outstanding", wait.wave, wait.allowed);

@@ -142,7 +142,7 @@ std::string describe_sequence(const State& state, SeqIdx number) {
     case Phase::finished:
       return name + "finished";
     case Phase::refused:
-      return name + "refused, because it can never fit" + wants;
+      return name + "rejected, because it can never fit" + wants;
   }
   return name;
 }

@@ -28,7 +28,7 @@ std::string_view phase_name(Phase phase) {
     case Phase::finished:
       return "has finished";
     case Phase::refused:
-      return "was refused";
+      return "was rejected";
   }
   return "";
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/grouped.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -64,7 +66,7 @@ std::string axis_in_words(const TileSource& source, std::int64_t axis) {
   }
   const TileMapAxis& of = source.map->axes[static_cast<std::size_t>(axis)];
   return fmt::format("Axis {} of the tensor map, {}: {} of them, {} B apart, a box takes {}{}", axis, of.name,
-                     of.extent, of.stride, of.box, faults_of_axis(source, axis));
+                     grouped(of.extent), grouped(of.stride), grouped(of.box), faults_of_axis(source, axis));
 }
 
 std::string offer_in_words(const TileSource& source, TilePath path) {

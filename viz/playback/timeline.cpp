@@ -35,7 +35,7 @@ std::string_view name(Mark mark) {
     case Mark::eviction:
       return "eviction";
     case Mark::refusal:
-      return "refusal";
+      return "rejection";
     case Mark::copy:
       return "copy";
   }

@@ -305,7 +305,7 @@ void AttentionErrorsPanel::paint_footer(QPainter& painter, const QRectF& footer,
         painter, font, scene.theme->text_quiet, rest, Qt::AlignLeft,
         first_that_fits(font,
                         {tr("number or size: error / bound · a click shows the head's flow and the page behind it"),
-                         tr("number or size: error / bound")},
+                         tr("number or size: error / bound"), tr("error / bound")},
                         rest.width()));
   }
 }

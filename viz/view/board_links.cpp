@@ -49,6 +49,12 @@ Link link_of(const Anchor& from, const Anchor& to, const std::vector<Place>& pla
   if (to.place.card.left() >= from.place.card.right()) {
     const std::optional<Lane> out = from.panel->leaving_lane(from.rect, from.place.body, scene);
     const std::optional<Lane> in = to.panel->arriving_lane(to.rect, to.place.body, scene);
+    // The lane of a token is below the box of its page.
+    if (out && in && from.place.panel == PanelId::sequences) {
+      const double x = from.rect.right(), gap = (from.place.card.right() + to.place.card.left()) / 2;
+      return route_through(std::array{QPointF(x, from.rect.bottom()), QPointF(x, out->at), QPointF(gap, out->at),
+                                      QPointF(gap, in->at), QPointF(to.rect.left(), in->at)});
+    }
     if (out && in) return route_right(from.rect, *out, to.rect, *in);
   }
   return {{link_path(from.rect, to.rect, board)}};

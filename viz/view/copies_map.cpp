@@ -20,8 +20,14 @@ QString map_tr(const char* text) {
   return QCoreApplication::translate("TensorMap", text);
 }
 
-QString numbers_of(const TileMapAxis& axis) {
-  return map_tr("%1 · %2 · %3 B").arg(number_text(axis.extent), number_text(axis.box), number_text(axis.stride));
+// Without blanks, and without the unit, in a narrow card.
+QStringList headings() {
+  return {map_tr("extent · box · stride"), map_tr("extent·box·stride")};
+}
+QStringList numbers_of(const TileMapAxis& axis) {
+  const QString extent = number_text(axis.extent), box = number_text(axis.box), stride = number_text(axis.stride);
+  return {map_tr("%1 · %2 · %3 B").arg(extent, box, stride), map_tr("%1·%2·%3 B").arg(extent, box, stride),
+          map_tr("%1·%2·%3").arg(extent, box, stride)};
 }
 
 QString note_of(const TileSource& source, std::optional<std::int64_t> axis) {
@@ -54,8 +60,8 @@ std::optional<std::int64_t> matrix_row(const Tile& tile, std::int64_t row) {
 
 MapLayout map_of(const TileMapPlan& map, const TileSource& source, bool rules, const QRectF& body, const Scene& scene) {
   const QFont mono = mono_font(scene.px(kAxisText));
-  double numbers = text_width(ui_font(scene.px(kMapHeading)), map_tr("extent · box · stride"));
-  for (const TileMapAxis& axis : map.axes) numbers = std::max(numbers, text_width(mono, numbers_of(axis)));
+  double numbers = text_width(ui_font(scene.px(kMapHeading)), headings().front());
+  for (const TileMapAxis& axis : map.axes) numbers = std::max(numbers, text_width(mono, numbers_of(axis).front()));
   std::vector<double> notes;
   const QFontMetricsF metrics(ui_font(scene.px(kNoteText)));
   for (std::int64_t axis = 0; axis <= std::ssize(map.axes); ++axis) {
@@ -73,7 +79,7 @@ void paint_map_axes(QPainter& painter, const MapLayout& at, const TileSource& so
   const QFont mono = mono_font(scene.px(kAxisText)), words = ui_font(scene.px(kNoteText));
   const QFont heading = ui_font(scene.px(kMapHeading));
   draw_text_in(painter, heading, theme.text_quiet, at.heading, Qt::AlignLeft,
-               elided(heading, map_tr("extent · box · stride"), at.heading.width()));
+               first_that_fits(heading, headings(), at.heading.width()));
   for (std::size_t n = 0; n < map.axes.size(); ++n) {
     const MapLine& line = at.lines[n];
     const TileMapAxis& axis = map.axes[n];
@@ -84,7 +90,7 @@ void paint_map_axes(QPainter& painter, const MapLayout& at, const TileSource& so
     draw_text_in(painter, mono, broken ? theme.warning : theme.text, line.name, Qt::AlignLeft,
                  elided(mono, name, line.name.width()));
     draw_text_in(painter, mono, color, line.numbers, Qt::AlignLeft,
-                 elided(mono, numbers_of(axis), line.numbers.width()));
+                 first_that_fits(mono, numbers_of(axis), line.numbers.width()));
     if (!line.bar.isEmpty()) {
       painter.fillRect(line.bar, theme.cell_line);
       const auto extent = static_cast<double>(axis.extent), box = static_cast<double>(axis.box);
@@ -122,7 +128,7 @@ void paint_map_axes(QPainter& painter, const MapLayout& at, const TileSource& so
   const MapLine& whole = at.lines.back();
   const bool legal = source.faults.empty();
   draw_text_in(painter, words, legal ? theme.text_accent : theme.warning, whole.name, Qt::AlignLeft,
-               elided(words, verdict_of(source), whole.name.width()));
+               whole_parts(words, verdict_of(source), whole.name.width()));
   if (!rules || whole.note.isEmpty()) return;
   painter.setFont(words);
   painter.setPen(theme.text);

@@ -164,17 +164,17 @@ void paint_map(QPainter& painter, const QRectF& rect, const Scene& scene) {
   const trace::TileMap& map = *tile.map;
   const QFont mono = mono_font(scene.px(kMapText));
   const double line = rect.height() / 2;
-  const QString of_map =
-      tma_tr("map %1 columns × %2 heads × %3 rows").arg(map.columns).arg(map.heads).arg(number_text(map.rows));
-  const QString of_box = tma_tr("box %1 × %2 × %3 = %4 B")
-                             .arg(map.box_columns)
-                             .arg(map.box_heads)
-                             .arg(map.box_rows)
-                             .arg(number_text(map.box_columns * map.box_heads * map.box_rows * tile.element_bytes()));
+  const QString columns = number_text(map.columns), heads = number_text(map.heads), rows = number_text(map.rows);
+  const QString box = tma_tr("box %1 × %2 × %3").arg(map.box_columns).arg(map.box_heads).arg(map.box_rows);
+  const QString bytes = number_text(map.box_columns * map.box_heads * map.box_rows * tile.element_bytes());
+  const QStringList of_map{tma_tr("map %1 columns × %2 heads × %3 rows").arg(columns, heads, rows),
+                           tma_tr("map %1 × %2 × %3").arg(columns, heads, rows)};
+  const QStringList of_box{tma_tr("%1 = %2 B").arg(box, bytes), box};
   const QRectF first(rect.left(), rect.top(), rect.width(), line);
-  draw_text_in(painter, mono, scene.theme->text_quiet, first, Qt::AlignLeft, elided(mono, of_map, rect.width()));
+  draw_text_in(painter, mono, scene.theme->text_quiet, first, Qt::AlignLeft,
+               first_that_fits(mono, of_map, rect.width()));
   draw_text_in(painter, mono, scene.theme->text_quiet, first.translated(0, line - 2), Qt::AlignLeft,
-               elided(mono, of_box, rect.width()));
+               first_that_fits(mono, of_box, rect.width()));
 }
 
 // The other paths for which the panel has room.
@@ -227,13 +227,15 @@ void paint_barrier(QPainter& painter, const TmaLayout& at, const Scene& scene) {
   const QString arrived = tma_tr("%1 of %2 arrived").arg(told).arg(scene.tile->expects.size());
   say(mono, theme.text, first_that_fits(mono, {bytes + QStringLiteral(" · ") + arrived, bytes}, at_line.width()));
   if (now.complete) {
-    say(words, theme.text_accent, tma_tr("complete: the warps may read"));
+    say(words, theme.text_accent,
+        first_that_fits(words, {tma_tr("complete: the warps may read"), tma_tr("complete")}, at_line.width()));
     return;
   }
   const std::int64_t warps = scene.tile->fragments ? scene.tile->fragments->warps : 1;
   say(words, theme.text_quiet,
       warps > 1 ? tma_tr("warps 0–%1 wait for it").arg(warps - 1) : tma_tr("the warps wait for it"));
-  say(words, theme.warning, tma_tr("a read now would be a race"));
+  say(words, theme.warning,
+      first_that_fits(words, {tma_tr("a read now would be a race"), tma_tr("reading now: a race")}, at_line.width()));
 }
 
 }  // namespace
@@ -241,20 +243,21 @@ void paint_barrier(QPainter& painter, const TmaLayout& at, const Scene& scene) {
 QString tma_subtitle(const Scene& scene) {
   const Tile& tile = *scene.tile;
   if (tile.gathers())
-    return tma_tr("TMA, gather4: %1 of 4 rows × %2").arg(tile.copies.size()).arg(tile.map->box_columns);
-  if (!tile.map) return tma_tr("TMA, boxes: %1").arg(tile.copies.size());
+    return tma_tr("TMA · gather4 · %1 of 4 rows × %2").arg(tile.copies.size()).arg(tile.map->box_columns);
+  if (!tile.map) return tma_tr("TMA · boxes: %1").arg(tile.copies.size());
   const QString box = QStringLiteral("%1 × %2").arg(tile.map->box_rows).arg(tile.map->box_columns);
-  return tile.copies.size() == 1 ? tma_tr("TMA, one box of %1").arg(box)
-                                 : tma_tr("TMA, %1 boxes of %2").arg(tile.copies.size()).arg(box);
+  return tile.copies.size() == 1 ? tma_tr("TMA · one box · %1").arg(box)
+                                 : tma_tr("TMA · %1 boxes · %2 each").arg(tile.copies.size()).arg(box);
 }
 
 QString tma_summary(const Scene& scene) {
   const TileState& now = *scene.tile_now;
-  return (scene.tile->gathers() ? tma_tr("%1 of %2 gathers issued, %3 of %4 B landed")
-                                : tma_tr("%1 of %2 boxes issued, %3 of %4 B landed"))
-      .arg(now.issued)
-      .arg(scene.tile->copies.size())
-      .arg(number_text(now.arrived), number_text(now.expected));
+  const QString issued = (scene.tile->gathers() ? tma_tr("%1 of %2 gathers issued") : tma_tr("%1 of %2 boxes issued"))
+                             .arg(now.issued)
+                             .arg(scene.tile->copies.size());
+  const QString arrived = number_text(now.arrived), expected = number_text(now.expected);
+  return now.complete ? tma_tr("%1, all %2 B landed").arg(issued, expected)
+                      : tma_tr("%1, %2 of %3 B landed").arg(issued, arrived, expected);
 }
 
 void paint_tma(QPainter& painter, const QRectF& body, const Scene& scene) {

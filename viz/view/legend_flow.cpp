@@ -65,7 +65,9 @@ void paint_footer_text(QPainter& painter, const QRectF& footer, const QFont& fon
   QString rest = text;
   for (int i = 0; i < lines; ++i, line.translate(0, line.height())) {
     if (i + 1 == lines || text_width(font, rest) <= line.width()) {
-      return draw_text_in(painter, font, color, line, Qt::AlignLeft, elided(font, rest, line.width()));
+      const QString parts = whole_parts(font, rest, line.width());
+      return draw_text_in(painter, font, color, line, Qt::AlignLeft,
+                          parts.isEmpty() ? elided(font, rest, line.width()) : parts);
     }
     // The longest beginning that ends before a blank and fits.
     qsizetype end = rest.indexOf(QLatin1Char(' '));

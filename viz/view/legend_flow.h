@@ -44,7 +44,7 @@ class LegendFlow {
 // Dots after the last item, if an item had no place. Returns their right end, or 0. [px] from the footer's left edge
 double paint_dots(QPainter& painter, const LegendFlow& flow, const QFont& font, const QColor& color);
 
-// A sentence on the lines of a footer; the last line is shortened and ends with dots if the sentence is longer.
+// A sentence on the lines of a footer; if the sentence is longer, the last line ends with a whole part of it.
 void paint_footer_text(QPainter& painter, const QRectF& footer, const QFont& font, const QColor& color,
                        const QString& text, double font_scale);
 

@@ -8,6 +8,7 @@
 #include "viz/view/memory_paint.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
+#include "viz/view/time_text.h"
 
 namespace kvscope::viz {
 namespace {
@@ -35,8 +36,8 @@ QColor color_of(const Scene& scene, std::int64_t row, std::size_t part) {
 
 QString words_of(const TileRowPart& part) {
   return bytes_tr("%1 B %2, %3")
-      .arg(part.bytes)
-      .arg(QString::fromStdString(part.name), QString::fromStdString(part.dtype));
+      .arg(number_text(part.bytes), QString::fromStdString(part.name),
+           QString::fromStdString(part.dtype));
 }
 
 }  // namespace
@@ -77,7 +78,7 @@ void paint_row_bytes(QPainter& painter, const QRectF& area, const Scene& scene) 
     const QRectF line = at.rect(first, 1);
     draw_text_in(painter, mono, theme.text_quiet,
                  QRectF(area.left(), line.top() - 2, at.offset - scene.px(4), line.height() + 4), Qt::AlignRight,
-                 QString::number(first));
+                 number_text(first));
   }
   const double gap = at.byte >= kNarrowestGap ? kWidestGap : 0;
   for (std::size_t n = 0; n < row.parts.size(); ++n) {

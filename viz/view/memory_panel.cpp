@@ -56,7 +56,7 @@ class MemoryPanel final : public TilePanel {
                          {scales_width(scene), row_bytes_space(*scene.tile, scene)});
   }
   static void paint_table(QPainter& painter, const QRectF& line, const Scene& scene);
-  static void paint_label(QPainter& painter, const QRectF& rect, std::int64_t page, const Scene& scene);
+  static void paint_label(QPainter& painter, const QRectF& rect, double bottom, std::int64_t page, const Scene& scene);
   static void paint_nest(QPainter& painter, const QRectF& rect, const QColor& color, const Scene& scene);
   static QRectF own_head(const QRectF& row, const Scene& scene);
   static void paint_number(QPainter& painter, const QRectF& rect, std::int64_t row, const Scene& scene);
@@ -67,7 +67,7 @@ class MemoryPanel final : public TilePanel {
 QString MemoryPanel::tile_subtitle(const Scene& scene) const {
   const auto blocks = scene.tile->pages.size();
   if (blocks == 0) return {};
-  return blocks == 1 ? tr("one block holds the tile") : tr("%1 blocks hold the tile").arg(blocks);
+  return blocks == 1 ? tr("one block: the rows of the tile") : tr("%1 blocks: the rows of the tile").arg(blocks);
 }
 
 QString MemoryPanel::tile_summary(const Scene& scene) const {
@@ -105,7 +105,7 @@ void MemoryPanel::paint_tile(QPainter& painter, const QRectF& body, const Scene&
     }
     if (!at.groups[n].scales.isEmpty()) paint_scales(painter, at, n, scene);
     if (page >= std::ssize(tile.pages)) continue;
-    paint_label(painter, at.groups[n].label, page, scene);
+    paint_label(painter, at.groups[n].label, body.bottom(), page, scene);
     if (!at.groups[n].jump.isEmpty()) paint_jump(painter, at.groups[n].jump, page, scene);
   }
   painter.restore();
@@ -156,7 +156,9 @@ void MemoryPanel::paint_table(QPainter& painter, const QRectF& line, const Scene
   }
 }
 
-void MemoryPanel::paint_label(QPainter& painter, const QRectF& rect, std::int64_t page, const Scene& scene) {
+// `bottom`: of the panel; a line below it would be cut.
+void MemoryPanel::paint_label(QPainter& painter, const QRectF& rect, double bottom, std::int64_t page,
+                              const Scene& scene) {
   const Tile& tile = *scene.tile;
   const trace::TilePage& of = tile.pages[static_cast<std::size_t>(page)];
   const QFont name = ui_font(scene.px(kBlockName), QFont::DemiBold), mono = mono_font(scene.px(kRowNumber + 1.5));
@@ -164,23 +166,22 @@ void MemoryPanel::paint_label(QPainter& painter, const QRectF& rect, std::int64_
   const std::int64_t first = of.row + (tile.opened.first_token.value + part.first) % tile.memory->page_size;
   const double line = scene.px(16), room = rect.width() - scene.px(6);
   double y = rect.top() + scene.px(11);
-  const auto write = [&](const QFont& font, const QColor& color, const QString& text) {
-    if (y > rect.bottom() + scene.px(4)) return;
-    draw_text(painter, font, color, {rect.left(), y}, elided(font, text, room));
+  const auto write = [&](const QFont& font, const QColor& color, const QStringList& texts) {
+    if (y > std::min(rect.bottom() + scene.px(4), bottom - scene.px(2))) return;
+    draw_text(painter, font, color, {rect.left(), y}, first_that_fits(font, texts, room));
     y += line;
   };
-  write(name, scene.theme->text, tr("block %1").arg(of.block.value));
-  write(mono, scene.theme->text_quiet, tr("rows %1–%2").arg(first).arg(first + part.rows - 1));
-  write(mono, scene.theme->text_quiet, tr("page %1").arg(of.page.value));
+  const QString rows = QStringLiteral("%1–%2").arg(first).arg(first + part.rows - 1);
+  write(name, scene.theme->text, {tr("block %1").arg(of.block.value), QString::number(of.block.value)});
+  write(mono, scene.theme->text_quiet, {tr("rows %1").arg(rows), rows, tr("%1 …").arg(first)});
+  write(mono, scene.theme->text_quiet, {tr("page %1").arg(of.page.value)});
   if (y + scene.px(2 * kNestHeight + 16) > rect.bottom()) return;
   paint_nest(painter, QRectF(rect.left(), y, room - scene.px(8), scene.px(2 * kNestHeight)),
              tile_page_color(*scene.theme, page), scene);
+  const QString layer = tr("layer %1").arg(tile.opened.layer.value);
+  const QString tensor = tile.opened.value ? QStringLiteral("V") : QStringLiteral("K");
   draw_text(painter, mono, scene.theme->text_quiet, {rect.left(), y + scene.px(2 * kNestHeight + 14)},
-            elided(mono,
-                   tr("%1, layer %2")
-                       .arg(tile.opened.value ? QStringLiteral("V") : QStringLiteral("K"))
-                       .arg(tile.opened.layer.value),
-                   room));
+            first_that_fits(mono, {tr("%1, %2").arg(tensor, layer), layer}, room));
 }
 
 // A block of the 6-D pool: K above V, one cell for each layer, the tile's filled.

@@ -122,7 +122,7 @@ TitleLine title_line(const Place& place, const Panel& panel, const Scene& scene)
   if (below_title > 0) line.subtitle_at = QPointF(place.title.left(), std::round(baseline + below_title));
   const double room = place.title.right() - line.subtitle_at.x();
   if (room >= scene.px(kFewestWords)) {
-    line.subtitle = elided(line.subtitle_font, panel.subtitle(scene), room);
+    line.subtitle = whole_parts(line.subtitle_font, panel.subtitle(scene), room);
     right = std::max(title_right, line.subtitle_at.x() + text_width(line.subtitle_font, line.subtitle));
   }
   const double above = cap + kAroundText, below = QFontMetricsF(line.title_font).descent() + kAroundText;

@@ -15,6 +15,7 @@
 #include "viz/view/panel.h"
 #include "viz/view/pool_pixels.h"
 #include "viz/view/sharing.h"
+#include "viz/view/time_text.h"
 
 namespace kvscope::viz {
 namespace {
@@ -110,6 +111,10 @@ class PoolPanel final : public Panel {
                                                  const Scene& scene) const override {
     return row_lane_below(layout(body, scene).grid, cell, body.left());
   }
+  [[nodiscard]] std::optional<Lane> arriving_lane(const QRectF& cell, const QRectF& body,
+                                                  const Scene& scene) const override {
+    return row_lane_above(layout(body, scene).grid, cell, body.left());
+  }
   [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
                                 const Scene& scene) const override;
   [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;
@@ -131,12 +136,12 @@ class PoolPanel final : public Panel {
 QString PoolPanel::subtitle(const Scene& scene) const {
   const Facts& facts = scene.facts();
   const State& state = scene.state();
-  if (facts.detail != trace::Detail::full) return tr("%1 blocks; their content is not in this trace").arg(facts.blocks);
+  if (facts.detail != trace::Detail::full) {
+    return tr("%1 blocks; their content is not in this trace").arg(number_text(facts.blocks));
+  }
   return tr("%1 of %2 blocks used, %3 cached, %4 free · owner color · reference count")
-      .arg(state.used_blocks)
-      .arg(facts.blocks)
-      .arg(state.cached_blocks)
-      .arg(state.free_blocks());
+      .arg(number_text(state.used_blocks), number_text(facts.blocks), number_text(state.cached_blocks),
+           number_text(state.free_blocks()));
 }
 
 QString PoolPanel::summary(const Scene& scene) const {
@@ -144,10 +149,8 @@ QString PoolPanel::summary(const Scene& scene) const {
   const State& state = scene.state();
   const Marks& marks = scene.marks();
   const QString now = tr("Blocks used: %1 of %2; cached: %3; free: %4.")
-                          .arg(state.used_blocks)
-                          .arg(scene.facts().blocks)
-                          .arg(state.cached_blocks)
-                          .arg(state.free_blocks());
+                          .arg(number_text(state.used_blocks), number_text(scene.facts().blocks),
+                               number_text(state.cached_blocks), number_text(state.free_blocks()));
   if (state.step.value < 0) return now;
   return now + QLatin1Char(' ') +
          tr("In step %1: allocated %2, shared %3, copied %4, released %5, evicted %6.")

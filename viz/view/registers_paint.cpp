@@ -303,7 +303,7 @@ void RegistersPaint::pieces(QPainter& painter, const RegistersNow& at, const Sce
   }
   const QFont caption = ui_font(scene.px(kRegisterCaption));
   draw_text_in(painter, caption, theme.text_quiet, at.layout.caption, Qt::AlignLeft,
-               elided(caption, words, at.layout.caption.width()));
+               whole_parts(caption, words, at.layout.caption.width()));
   const QFont font = mono_font(scene.px(kRegisterText));
   double widest = 0;
   const auto name = [&](const TileRead& read) {

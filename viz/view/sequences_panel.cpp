@@ -33,6 +33,10 @@ class SequencesPanel final : public Panel {
   [[nodiscard]] std::optional<Lane> column_lane(double x, const QRectF& body, const Scene& scene) const override {
     return Standing(body, scene).layout.lane(x);
   }
+  [[nodiscard]] std::optional<Lane> leaving_lane(const QRectF& cell, const QRectF& body,
+                                                 const Scene& scene) const override {
+    return Standing(body, scene).layout.lane_below(cell);
+  }
   [[nodiscard]] Selection moved(const Selection& from, Move move, const QRectF& body,
                                 const Scene& scene) const override;
   [[nodiscard]] Viewport zoomed(double factor, QPointF at, const QRectF& body, const Scene& scene) const override;

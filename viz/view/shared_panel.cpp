@@ -73,7 +73,7 @@ QString SharedPanel::tile_summary(const Scene& scene) const {
   const QString landed =
       tr("%1 of %2 chunks landed").arg(number_text(scene.tile_now->landed), number_text(std::ssize(tile.chunks)));
   if (!tile.shared) return landed;
-  return tr("%1 · rows of %2 B over %3 banks").arg(landed).arg(tile.shared->row_bytes).arg(tile.shared->banks);
+  return tr("%1 · rows of %2 B over %3 banks").arg(landed, number_text(tile.shared->row_bytes)).arg(tile.shared->banks);
 }
 
 // --- the grids -------------------------------------------------------------------------------------------------------

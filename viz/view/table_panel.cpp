@@ -17,6 +17,7 @@
 #include "viz/view/cell_sheet.h"
 #include "viz/view/panel.h"
 #include "viz/view/sharing.h"
+#include "viz/view/time_text.h"
 #include "viz/view/text.h"
 
 namespace kvscope::viz {
@@ -136,7 +137,7 @@ QString TablePanel::subtitle(const Scene& scene) const {
   const KernelTable table = table_of(scene);
   if (is_padded(scene.facts()) && !table.rows.empty()) {
     return table_tr("sequence, page → block · %1 columns; unused ones hold the null page, %2")
-        .arg(table.columns)
+        .arg(number_text(table.columns))
         .arg(scene.facts().blocks);
   }
   return table_tr("sequence, page → block · a dot where no page is assigned");

@@ -1,5 +1,6 @@
 #include "viz/view/text.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -82,6 +83,31 @@ std::optional<Glyphs> glyphs_of(const QFont& font, const QRawFont& raw, const QS
   return glyphs;
 }
 
+// The width of a text that is measured once; text_width() keeps its results.
+double width_of(const QFont& font, const QString& text) {
+  return QFontMetricsF(font).horizontalAdvance(text);
+}
+
+QString cut_between_words(const QFont& font, const QString& text, double room) {
+  if (width_of(font, text) <= room) return text;
+  const QString loose = QStringLiteral(" ·,;:(–");  // not at the end of what is left
+  const QString dots = QStringLiteral("…");
+  QString longest;
+  for (qsizetype blank = text.indexOf(QLatin1Char(' '), 1); blank >= 0;
+       blank = text.indexOf(QLatin1Char(' '), blank + 1)) {
+    qsizetype end = blank;
+    while (end > 0 && loose.contains(text[end - 1])) --end;
+    const QString words = text.left(end) + QLatin1Char(' ') + dots;
+    if (width_of(font, words) > room) break;
+    longest = words;
+  }
+  if (!longest.isEmpty()) return longest;
+  const QString first = text.section(QLatin1Char(' '), 0, 0, QString::SectionSkipEmpty);
+  const bool number = std::any_of(first.begin(), first.end(), [](QChar c) { return c.isDigit(); });
+  if (number) return width_of(font, dots) <= room ? dots : QString();
+  return QFontMetricsF(font).elidedText(text, Qt::ElideRight, room);
+}
+
 }  // namespace
 
 double text_width(const QFont& font, const QString& text) {
@@ -96,8 +122,18 @@ double cap_height(const QFont& font) {
 
 QString elided(const QFont& font, const QString& text, double room) {
   thread_local KeptTexts<ElidedKey, QString> kept;
-  return kept.get({{FontKey(font), text}, room},
-                  [&] { return QFontMetricsF(font).elidedText(text, Qt::ElideRight, room); });
+  return kept.get({{FontKey(font), text}, room}, [&] { return cut_between_words(font, text, room); });
+}
+
+QString whole_parts(const QFont& font, const QString& text, double room) {
+  if (text_width(font, text) <= room) return text;
+  for (qsizetype at = text.size() - 1; at > 0; --at) {
+    const bool list = text[at] == QLatin1Char(',') || text[at] == QLatin1Char(';') || text[at] == QLatin1Char(':');
+    const bool dot = text[at] == QChar(u' ') && text.mid(at + 1, 2) == QStringLiteral("· ");
+    const bool ends = dot || (list && at + 1 < text.size() && text[at + 1] == QLatin1Char(' '));
+    if (ends && text_width(font, text.left(at)) <= room) return text.left(at);
+  }
+  return {};
 }
 
 QString first_that_fits(const QFont& font, const QStringList& texts, double room) {

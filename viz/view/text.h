@@ -21,8 +21,12 @@ namespace kvscope::viz {
 
 [[nodiscard]] double text_width(const QFont& font, const QString& text);  // [px]
 [[nodiscard]] double cap_height(const QFont& font);                       // [px]
-// The text, shortened and ended with dots if it is wider than `room`.
+// The text, shortened and ended with dots if it is wider than `room`. It is cut between words; a first word that is too
+// wide is cut too, unless it has a digit: "4 of 9 boxes" is "4 of …" and never "4 of 9 bo…", "73,728 B" never "73,7…".
 [[nodiscard]] QString elided(const QFont& font, const QString& text, double room);
+// The text up to the last " · ", "; ", ": " or ", " before which it fits, without dots; empty if no part fits.
+// "TMA · 9 boxes · 64 × 64 each" is "TMA · 9 boxes" in a narrow card.
+[[nodiscard]] QString whole_parts(const QFont& font, const QString& text, double room);
 // The first of `texts` that is no wider than `room`; else the last one, elided. One at least.
 [[nodiscard]] QString first_that_fits(const QFont& font, const QStringList& texts, double room);
 

@@ -13,6 +13,7 @@
 #include "viz/view/tile_events_words.h"
 #include "viz/view/tile_paint.h"
 #include "viz/view/tile_panel.h"
+#include "viz/view/time_text.h"
 
 namespace kvscope::viz {
 namespace {
@@ -102,7 +103,7 @@ std::vector<BarRun> runs_of(const TileEventsLayout& layout, const Scene& scene) 
 // --- words -----------------------------------------------------------------------------------------------------------
 
 QString TileEventsPanel::tile_subtitle(const Scene& scene) const {
-  return tr("event %1 of %2").arg(scene.tile_now->event).arg(scene.tile->events);
+  return tr("event %1 of %2").arg(number_text(scene.tile_now->event), number_text(scene.tile->events));
 }
 
 QString TileEventsPanel::tile_summary(const Scene& scene) const {
@@ -194,7 +195,9 @@ void TileEventsPanel::paint_labels(QPainter& painter, const TileEventsLayout& la
     past.setRight(std::clamp(head, rect.left(), rect.right()));
     future.setLeft(past.right());
     const double wide = std::min(text_width(font, text) + 2 * kBesideBarText, rect.width());
-    const QRectF behind(rect.left() + 2, rect.top() + 2, wide - 4, rect.height() - 4);
+    // As high as the letters in a low lane.
+    const double rim = std::clamp((rect.height() - cap_height(font)) / 2 - 3, 0.0, 2.0);
+    const QRectF behind(rect.left() + 2, rect.top() + rim, wide - 4, rect.height() - 2 * rim);
     const auto part = [&](const QRectF& clip, const QColor& ink, const QColor& fill) {
       if (clip.isEmpty()) return;
       painter.save();
@@ -247,7 +250,7 @@ void TileEventsPanel::paint_place(QPainter& painter, const TileEventsLayout& lay
 void TileEventsPanel::paint_playhead(QPainter& painter, const TileEventsLayout& layout, const QRectF& body,
                                      const Scene& scene) const {
   const std::int64_t now = scene.tile_now->event;
-  paint_place(painter, layout, scene, now, QString::number(now), scene.theme->accent);
+  paint_place(painter, layout, scene, now, number_text(now), scene.theme->accent);
   if (std::ssize(layout.lanes) == layout.all_lanes) return;
   const QFont words = ui_font(scene.px(kFlagText));
   const QString more = tr("%1–%2 of %3")
@@ -261,7 +264,7 @@ void TileEventsPanel::paint_playhead(QPainter& painter, const TileEventsLayout& 
 // The place under the pointer, and the event there.
 void TileEventsPanel::paint_hovered(QPainter& painter, const TileEventsLayout& layout, const Scene& scene) const {
   const std::int64_t event = scene.hovered.event;
-  QString words = QString::number(event);
+  QString words = number_text(event);
   for (const TileEventBar& bar : layout.bars) {
     const bool background = bar.kind == TileEventBar::Kind::phase || bar.kind == TileEventBar::Kind::wait;
     if (background || event <= bar.first || event > bar.end) continue;

@@ -4,6 +4,8 @@
 
 #include <QtCore/QCoreApplication>
 
+#include "core/base/grouped.h"
+
 namespace kvscope::viz {
 namespace {
 
@@ -33,13 +35,7 @@ QString time_text(std::int64_t time_us) {
 }
 
 QString number_text(std::int64_t number) {
-  QString text = QString::number(number);
-  const qsizetype digits = text.size() - (number < 0 ? 1 : 0);
-  if (digits < 5) return text;
-  for (qsizetype from_end = 3; from_end < digits; from_end += 3) {
-    text.insert(text.size() - from_end - (from_end / 3 - 1), QChar(0x202F));
-  }
-  return text;
+  return QString::fromStdString(grouped(number));
 }
 
 }  // namespace kvscope::viz

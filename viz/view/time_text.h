@@ -11,7 +11,7 @@ namespace kvscope::viz {
 // sign.
 [[nodiscard]] QString time_text(std::int64_t time_us);
 
-// Numbers of five or more digits are grouped by three with narrow no-break spaces: "9999", "12 031", "1 000 000".
+// Digits in groups of three, as in reports and notes (core/base/grouped.h): "999", "4,096", "1,000,000".
 [[nodiscard]] QString number_text(std::int64_t number);
 
 }  // namespace kvscope::viz

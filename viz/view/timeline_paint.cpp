@@ -66,8 +66,8 @@ QString mark_name(Mark mark, std::int64_t count) {
       return count == 1 ? QCoreApplication::translate("Timeline", "eviction")
                         : QCoreApplication::translate("Timeline", "evictions");
     case Mark::refusal:
-      return count == 1 ? QCoreApplication::translate("Timeline", "refusal")
-                        : QCoreApplication::translate("Timeline", "refusals");
+      return count == 1 ? QCoreApplication::translate("Timeline", "rejection")
+                        : QCoreApplication::translate("Timeline", "rejections");
     case Mark::copy:
       return count == 1 ? QCoreApplication::translate("Timeline", "copy")
                         : QCoreApplication::translate("Timeline", "copies");

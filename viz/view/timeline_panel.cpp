@@ -93,7 +93,7 @@ QString TimelinePanel::what_happened(const Scene& scene) const {
       const std::int64_t n = count(mark);
       if (n > 0) words << tr("%1 %2").arg(number_text(n), mark_name(mark, n));
     }
-    return words.isEmpty() ? tr("nothing preempted, evicted, refused or copied") : words.join(QStringLiteral(", "));
+    return words.isEmpty() ? tr("nothing preempted, evicted, rejected or copied") : words.join(QStringLiteral(", "));
   };
   const QString whole = counted([&](Mark mark) { return cache_.facts(scene.run()).totals[at(mark)]; });
   if (!index) return tr("In the whole run: %1.").arg(whole);

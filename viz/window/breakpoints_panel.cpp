@@ -28,7 +28,7 @@ constexpr std::array<Ready, 6> kReady{{
     {QT_TRANSLATE_NOOP("kvscope::viz::BreakpointsPanel", "block evicted"), "block_evicted"},
     {QT_TRANSLATE_NOOP("kvscope::viz::BreakpointsPanel", "block copied on write"), "block_copied"},
     {QT_TRANSLATE_NOOP("kvscope::viz::BreakpointsPanel", "request preempted"), "request_preempted"},
-    {QT_TRANSLATE_NOOP("kvscope::viz::BreakpointsPanel", "request refused"), "request_refused"},
+    {QT_TRANSLATE_NOOP("kvscope::viz::BreakpointsPanel", "request rejected"), "request_refused"},
     {QT_TRANSLATE_NOOP("kvscope::viz::BreakpointsPanel", "free blocks below 4"), "step_ended free_blocks<4"},
 }};
 

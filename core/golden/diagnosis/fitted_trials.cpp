@@ -103,8 +103,12 @@ std::vector<Trial> fitted_output(const std::vector<double>& golden, const Candid
   return {trial};
 }
 
-// Where each element of o comes from: an element of the golden's row, or kNotStored.
-constexpr std::size_t kNotStored = std::numeric_limits<std::size_t>::max();
+// Where each element of o comes from: an element of the golden's row, or one of these.
+constexpr std::size_t kZero = std::numeric_limits<std::size_t>::max(), kNaN = kZero - 1;
+
+bool is_stored(std::size_t source) {
+  return source < kNaN;
+}
 
 // "elements 64 to 127 of o hold elements 0 to 63": runs of elements that were moved by the same distance.
 std::string text_of(const std::vector<std::size_t>& sources) {
@@ -117,17 +121,18 @@ std::string text_of(const std::vector<std::size_t>& sources) {
   std::vector<std::string> runs;
   std::size_t count = 0;
   for (std::size_t first = 0, last = 0; first < sources.size(); first = last) {
-    const bool stored = sources[first] != kNotStored;
+    const bool stored = is_stored(sources[first]);
     last = first + 1;
-    while (last < sources.size() && sources[last] == (stored ? sources[first] + (last - first) : kNotStored)) ++last;
+    while (last < sources.size() && sources[last] == sources[first] + (stored ? last - first : 0)) ++last;
     if (sources[first] == first || ++count > kNamed) continue;
     const auto range = [&](std::size_t from) {
       return last == first + 1 ? fmt::format("element {}", from)
                                : fmt::format("elements {} to {}", from, from + (last - first) - 1);
     };
     const bool one = last == first + 1;
-    runs.push_back(stored ? fmt::format("{} of o {} {}", range(first), one ? "holds" : "hold", range(sources[first]))
-                          : fmt::format("{} of o {} 0", range(first), one ? "is" : "are"));
+    runs.push_back(
+        stored ? fmt::format("{} of o {} {}", range(first), one ? "holds" : "hold", range(sources[first]))
+               : fmt::format("{} of o {} {}", range(first), one ? "is" : "are", sources[first] == kZero ? "0" : "NaN"));
   }
   return fmt::format("{}{}", fmt::join(runs, ", "), count > kNamed ? fmt::format(", and {} more", count - kNamed) : "");
 }
@@ -162,8 +167,10 @@ std::vector<Trial> moved_elements(const std::vector<MovedRow>& rows, const Golde
       ++found;
     }
     const auto is_zero = [&](const MovedRow& row) { return row.candidate->o[d] == 0; };
-    if (found == 0 && std::ranges::all_of(rows, is_zero)) {
-      sources[d] = kNotStored;
+    const auto is_nan = [&](const MovedRow& row) { return std::isnan(row.candidate->o[d]); };
+    const bool zero = std::ranges::all_of(rows, is_zero);
+    if (found == 0 && (zero || std::ranges::all_of(rows, is_nan))) {
+      sources[d] = zero ? kZero : kNaN;
       all_stored = false;
     } else if (found != 1) {
       return {};  // no element of the golden, or one of several
@@ -180,11 +187,11 @@ std::vector<Trial> moved_elements(const std::vector<MovedRow>& rows, const Golde
     const RowValue correct = row_of(golden, static_cast<std::size_t>(row.query() * heads + row.head()));
     RowValue value = correct;
     for (std::size_t d = 0; d < sources.size(); ++d) {
-      const bool stored = sources[d] != kNotStored;
       const auto take = [&](std::vector<double>& to, const std::vector<double>& from) {
-        if (!from.empty()) to[d] = stored ? from[sources[d]] : 0;
+        if (!from.empty()) to[d] = is_stored(sources[d]) ? from[sources[d]] : 0;
       };
       take(value.o, correct.o);
+      if (sources[d] == kNaN) value.o[d] = std::numeric_limits<double>::quiet_NaN();
       take(value.a1, correct.a1);
       take(value.a2, correct.a2);
       take(value.running, correct.running);

@@ -41,6 +41,8 @@ void add_warps(Trials& trials, std::int64_t warps, std::int64_t chunk, std::int6
       "the sum over warps: each writes its maximum, sum and output to shared memory, then a barrier";
   add_left_out(trials, "one_warp_used", fmt::format("only the part of warp 0 of {} is used ({})", warps, how), look_at,
                [warps, chunk](std::int64_t at, std::int64_t) { return at / chunk % warps != 0; });
+  add_left_out(trials, "one_warp_used", fmt::format("only the part of the last of {} warps is used ({})", warps, how),
+               look_at, [warps, chunk](std::int64_t at, std::int64_t) { return at / chunk % warps != warps - 1; });
   for (std::int64_t warp = 0; warp < warps; ++warp) {
     add_left_out(trials, "warp_missing", fmt::format("the part of warp {} of {} is lost ({})", warp, warps, how),
                  look_at, [warps, chunk, warp](std::int64_t at, std::int64_t) { return at / chunk % warps == warp; });
@@ -101,7 +103,7 @@ void add_loops(Trials& trials) {
   add_longest_lengths(trials, longest);
   std::set<std::int64_t> chunks{1, 4, 8, 16, 32, 64, page};
   for (const std::int64_t chunk : chunks) {
-    for (const std::int64_t warps : {4, 8}) add_warps(trials, warps, chunk, longest);
+    for (const std::int64_t warps : {3, 4, 8}) add_warps(trials, warps, chunk, longest);
   }
   trials.one_of_many = false;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -36,53 +37,118 @@ void add_swizzles(Trials& trials) {
   }
 }
 
-// V of each key is read from the row of another key of the tile, K correctly; or the other way round. Rows past the end
-// of the sequence hold what their slots hold, or zeros.
+// The key of whose row K or V is read: that of the key at `position` of `keys`; below 0: a row of zeros.
+using Other = std::function<std::int64_t(std::int64_t position, std::int64_t keys)>;
+
+// Rows past the end of the sequence hold what their slots hold, or zeros.
+void add_other_rows(Trials& trials, const std::string& cause, const std::string& look_at, bool of_k, bool of_v,
+                    const Other& other) {
+  for (const bool zeros : {false, true}) {
+    trials.add("tile_rows", cause, look_at, [=](Recipe& r, const RowEvaluator& row) {
+      const std::int64_t keys = row.problem().keys(row.sequence());
+      for (KeyRead& key : r.keys) {
+        const std::int64_t from = other(key.position, keys);
+        const KeyRead own = key;
+        const KeyRead read = from >= 0 ? keys_of(row.problem(), row.sequence(), from, from + 1).front() : key;
+        const KeyRead& v = of_v ? read : own;
+        key.v_block = v.block;
+        key.v_slot = v.slot;
+        key.v_scale_block = v.v_scale_block;
+        key.v_zeros = of_v && (from < 0 || (zeros && from >= keys));
+        if (!of_k) continue;
+        key.block = read.block;
+        key.slot = read.slot;
+        key.k_scale_block = read.k_scale_block;
+      }
+    });
+    if (!of_v) return;  // the score of a row of zeros is masked with its key
+  }
+}
+
+// V of each key is read from the row of another key, K correctly, or the other way round.
 void add_rows(Trials& trials) {
-  using Other = std::function<std::int64_t(std::int64_t position)>;
-  const auto add = [&](const std::string& cause, const std::string& look_at, bool of_v, const Other& other) {
-    for (const bool zeros : {false, true}) {
-      trials.add("tile_rows", cause, look_at, [=](Recipe& r, const RowEvaluator& row) {
-        const std::int64_t keys = row.problem().keys(row.sequence());
-        for (KeyRead& key : r.keys) {
-          const std::int64_t from = other(key.position);
-          const KeyRead read = from >= 0 ? keys_of(row.problem(), row.sequence(), from, from + 1).front() : key;
-          const bool is_past = from < 0 || from >= keys;
-          if (of_v) {
-            key.v_block = read.block;
-            key.v_slot = read.slot;
-            key.v_scale_block = read.v_scale_block;
-            key.v_zeros = zeros && is_past;
-          } else {
-            key.v_block = key.block;
-            key.v_slot = key.slot;
-            key.block = read.block;
-            key.slot = read.slot;
-            key.k_scale_block = read.k_scale_block;
-          }
-        }
-      });
-      if (!of_v) return;  // the score of a row of zeros is masked with its key
+  const std::string order = "the order of keys in a fragment of P, and of the rows of V and K that a thread multiplies";
+  for (const bool of_k : {false, true}) {
+    for (const std::int64_t bit : {1, 2, 4, 8}) {
+      add_other_rows(trials, fmt::format("key t is multiplied with row t ^ {} of {}", bit, of_k ? "K" : "V"), order,
+                     of_k, !of_k, [bit](std::int64_t t, std::int64_t) { return t ^ bit; });
     }
-  };
-  const std::string order =
-      "the rows of V that a thread multiplies with its probabilities: the order of keys in a fragment of P";
-  for (const std::int64_t bit : {1, 2, 4, 8}) {
-    add(fmt::format("key t is multiplied with row t ^ {} of V", bit), order, true,
-        [bit](std::int64_t t) { return t ^ bit; });
   }
   // Two accumulators of 8 keys as one operand of 16: a thread has keys 2q, 2q + 1 of each.
-  add("the keys of V are in the order of one thread's registers: 0, 1, 8, 9, 2, 3, 10, 11, ... of 16", order, true,
-      [](std::int64_t t) { return t / 16 * 16 + t % 16 / 4 * 2 + t % 4 / 2 * 8 + t % 2; });
-  add("the keys of P are in the order of one thread's registers: 0, 1, 8, 9, 2, 3, 10, 11, ... of 16", order, true,
-      [](std::int64_t t) { return t / 16 * 16 + t % 8 / 2 * 4 + t % 16 / 8 * 2 + t % 2; });
+  const std::string fragment = "are in the order of one thread's registers: 0, 1, 8, 9, 2, 3, 10, 11, ... of 16";
+  add_other_rows(trials, "the keys of V " + fragment, order, false, true,
+                 [](std::int64_t t, std::int64_t) { return t / 16 * 16 + t % 16 / 4 * 2 + t % 4 / 2 * 8 + t % 2; });
+  add_other_rows(trials, "the keys of P " + fragment, order, false, true,
+                 [](std::int64_t t, std::int64_t) { return t / 16 * 16 + t % 8 / 2 * 4 + t % 16 / 8 * 2 + t % 2; });
   const std::string start = "the first row of each tile: the coordinates of the copies of K and V";
   for (const std::int64_t by : {1, -1}) {
-    const char* which = by > 0 ? "next" : "previous";
-    add(fmt::format("V is read from the {} key, K correctly", which), start, true,
-        [by](std::int64_t t) { return t + by; });
-    add(fmt::format("K is read from the {} key, V correctly", which), start, false,
-        [by](std::int64_t t) { return t + by; });
+    for (const bool of_k : {false, true}) {
+      add_other_rows(trials,
+                     fmt::format("{} is read from the {} key, {} correctly", of_k ? "K" : "V",
+                                 by > 0 ? "next" : "previous", of_k ? "V" : "K"),
+                     start, of_k, !of_k, [by](std::int64_t t, std::int64_t) { return t + by; });
+    }
+  }
+}
+
+// Tiles in two stages of shared memory: while a tile is used, the next one is copied to the other stage, which keeps the
+// tile before once there is no next one. Stage 0 alone has each tile of an even number, or the one after.
+void add_stages(Trials& trials, std::int64_t tile) {
+  const auto other_stage = [tile](std::int64_t t, std::int64_t keys) {
+    return t / tile < (keys - 1) / tile ? t + tile : t - tile;
+  };
+  const auto stage_0 = [tile, other_stage](std::int64_t t, std::int64_t keys) {
+    return t / tile % 2 == 0 ? t : other_stage(t, keys);
+  };
+  for (const auto& [what, of_k, of_v] : {std::tuple{"V", false, true}, {"K", true, false}, {"K and V", true, true}}) {
+    const auto add = [&, what = what, of_k = of_k, of_v = of_v](const char* from, const Other& other) {
+      add_other_rows(trials, fmt::format("{} of a tile of {} keys is read from {}", what, tile, from),
+                     "the index of the stage: the tile's number modulo the stages, for the copy and for the reader",
+                     of_k, of_v, other);
+    };
+    add("the other of two stages", other_stage);
+    add("stage 0 of two stages", stage_0);
+  }
+}
+
+// A tile of several pages for which one table entry is read.
+void add_pages_of_tiles(Trials& trials, std::int64_t tile) {
+  const std::int64_t page = trials.problem.k.page_size;
+  const std::string look_at = "the copy of a tile: one for each page, with the page's entry of the lookup table";
+  const auto first = [tile](const RowEvaluator& row, const KeyRead& key) {
+    const std::int64_t at = key.position / tile * tile;
+    return keys_of(row.problem(), row.sequence(), at, at + 1).front();
+  };
+  const auto add = [&](std::string cause, std::function<void(KeyRead & key, const KeyRead& first)> change) {
+    trials.add("tile_pages", std::move(cause), look_at, [=](Recipe& r, const RowEvaluator& row) {
+      for (KeyRead& key : r.keys) {
+        if (key.position % tile >= page) change(key, first(row, key));
+      }
+    });
+  };
+  add(fmt::format("all pages of a tile of {} keys are read from the block of its first page", tile),
+      [](KeyRead& key, const KeyRead& first_key) {
+        key.block = first_key.block;
+        key.k_scale_block = first_key.k_scale_block;
+        key.v_scale_block = first_key.v_scale_block;
+      });
+  add(fmt::format("a tile of {} keys is read as if its pages were consecutive blocks", tile),
+      [tile, page](KeyRead& key, const KeyRead& first_key) {
+        key.block = first_key.block + key.position % tile / page;
+        if (first_key.k_scale_block >= 0) key.k_scale_block = first_key.k_scale_block + key.position % tile / page;
+        if (first_key.v_scale_block >= 0) key.v_scale_block = first_key.v_scale_block + key.position % tile / page;
+      });
+  add(fmt::format("only the first page of each tile of {} keys is copied: the other rows are zeros", tile),
+      [](KeyRead& key, const KeyRead&) { key.zeros = true; });
+}
+
+void add_tiles(Trials& trials) {
+  std::int64_t longest = 0;
+  for (std::int64_t b = 0; b < trials.problem.batch; ++b) longest = std::max(longest, trials.problem.keys(b));
+  const std::int64_t page = trials.problem.k.page_size;
+  for (const std::int64_t tile : {16, 32, 64, 128}) {
+    if (tile < longest) add_stages(trials, tile);
+    if (tile > page && tile % page == 0 && longest > page) add_pages_of_tiles(trials, tile);
   }
 }
 
@@ -104,9 +170,9 @@ void add_transposed(Trials& trials) {
 // A dot product over fewer elements than the head has.
 void add_used_elements(Trials& trials) {
   const std::int64_t size = trials.problem.k.head_size;
-  std::set<std::int64_t, std::greater<>> counts{size - 4,     size - 8, size - 16, size - 32,
-                                                size / 4 * 3, size / 2, size / 4};
-  for (const std::int64_t boxes : {32, 64, 128, 256, 512}) counts.insert(boxes);
+  std::set<std::int64_t, std::greater<>> counts{size - 1,  size - 2,     size - 4, size - 8, size - 16,
+                                                size - 32, size / 4 * 3, size / 2, size / 4};
+  for (const std::int64_t boxes : {8, 16, 32, 64, 128, 256, 512}) counts.insert(boxes);
   for (const std::int64_t count : counts) {
     if (count <= 0 || count >= size) continue;
     if (trials.problem.k.data == trials.problem.v.data && count == trials.problem.v.head_size)
@@ -123,6 +189,7 @@ void add_used_elements(Trials& trials) {
 void add_staging(Trials& trials) {
   add_swizzles(trials);
   add_rows(trials);
+  add_tiles(trials);
   add_transposed(trials);
   add_used_elements(trials);
 }

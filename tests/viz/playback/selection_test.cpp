@@ -188,7 +188,7 @@ TEST_F(Selecting, DescriptionsOfSequencesHaveTheirProgress) {
             "Sequence 3: preempted 1 time, waiting to be computed again, prompt of 10 tokens, 5 to generate");
   apply(state, facts, trace::RequestRefused{SeqIdx{2}, 99, 32});
   EXPECT_EQ(said(of_sequence(SeqIdx{2})),
-            "Sequence 2: refused, because it can never fit, prompt of 1 token, 0 to generate");
+            "Sequence 2: rejected, because it can never fit, prompt of 1 token, 0 to generate");
 }
 
 TEST_F(Selecting, BlocksOfATraceOfStepsAreUnknown) {

@@ -267,7 +267,7 @@ TEST_F(Fold, RequestsLiveInOrder) {
   run({RequestAdmitted{SeqIdx{0}, 0}, RequestFinished{SeqIdx{0}, 2}});
   EXPECT_EQ(rejected(RequestAdmitted{SeqIdx{0}, 0}), "request_admitted seq=0 hit_tokens=0: sequence 0 has finished");
   run({RequestArrived{SeqIdx{1}, 1, 1}, RequestRefused{SeqIdx{1}, 9, 8}});
-  EXPECT_EQ(rejected(RequestAdmitted{SeqIdx{1}, 0}), "request_admitted seq=1 hit_tokens=0: sequence 1 was refused");
+  EXPECT_EQ(rejected(RequestAdmitted{SeqIdx{1}, 0}), "request_admitted seq=1 hit_tokens=0: sequence 1 was rejected");
 }
 
 TEST_F(Fold, OnlyAFreeBlockIsAllocatedAndPagesComeInOrder) {

@@ -144,7 +144,7 @@ TEST(Timeline, SeriesAndMarksHaveNames) {
   }
   EXPECT_EQ(name(Mark::preemption), "preemption");
   EXPECT_EQ(name(Mark::eviction), "eviction");
-  EXPECT_EQ(name(Mark::refusal), "refusal");
+  EXPECT_EQ(name(Mark::refusal), "rejection");
   EXPECT_EQ(name(Mark::copy), "copy");
 }
 

@@ -11,11 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include <QtGui/QPaintEngine>
-
 #include "core/fragment/fragment_catalog.h"
 #include "core/fragment/wgmma_descriptor.h"
 #include "tests/viz/geometry/staged_tile.h"
+#include "tests/viz/view/drawn_texts.h"
 #include "tests/viz/view/pool_scene.h"
 #include "tests/whole_grid.h"
 #include "viz/geometry/registers_layout.h"
@@ -23,6 +22,7 @@
 #include "viz/view/operand_paint.h"
 #include "viz/view/panel.h"
 #include "viz/view/registers_paint.h"
+#include "viz/view/time_text.h"
 
 namespace kvscope::viz::instruction_shapes_test {
 namespace {
@@ -34,55 +34,8 @@ constexpr std::int64_t kFirstToken = 64, kFirstDim = 128;
 
 // --- text that a panel draws -----------------------------------------------------------------------------------------
 
-struct DrawnText {
-  QPointF at;  // the start of the baseline
-  std::string text;
-};
-
-// A surface without pixels that keeps the text.
-class TextDevice final : public QPaintDevice {
- public:
-  [[nodiscard]] QPaintEngine* paintEngine() const override { return &engine_; }
-  [[nodiscard]] const std::vector<DrawnText>& texts() const { return engine_.texts; }
-
- protected:
-  [[nodiscard]] int metric(PaintDeviceMetric metric) const override {
-    switch (metric) {
-      case PdmDevicePixelRatio:
-        return 1;
-      case PdmDevicePixelRatioScaled:
-        return static_cast<int>(devicePixelRatioFScale());
-      case PdmDpiX:
-      case PdmDpiY:
-      case PdmPhysicalDpiX:
-      case PdmPhysicalDpiY:
-        return 96;
-      default:
-        return 4000;
-    }
-  }
-
- private:
-  class Engine final : public QPaintEngine {
-   public:
-    Engine() : QPaintEngine(AllFeatures) {}
-    bool begin(QPaintDevice*) override { return true; }
-    bool end() override { return true; }
-    void updateState(const QPaintEngineState&) override {}
-    void drawPath(const QPainterPath&) override {}
-    void drawPixmap(const QRectF&, const QPixmap&, const QRectF&) override {}
-    void drawPolygon(const QPointF*, int, PolygonDrawMode) override {}
-    void drawTextItem(const QPointF& at, const QTextItem& item) override {
-      texts.push_back({state->transform().map(at), item.text().toStdString()});
-    }
-    [[nodiscard]] Type type() const override { return User; }
-    std::vector<DrawnText> texts;
-  };
-  mutable Engine engine_;
-};
-
 std::vector<DrawnText> texts_of(const Panel& panel, const QRectF& body, const Scene& scene) {
-  TextDevice device;
+  TextDevice device({4000, 4000});
   QPainter painter(&device);
   panel.paint_base(painter, body, scene);
   panel.paint_overlay(painter, body, scene);
@@ -265,12 +218,13 @@ void check_warp(const FragmentMap& map, TileScene& of, std::int64_t warp, const 
       // The label in the cell of the element: "L5 r2 d9,10", or the first parts of it.
       const std::string label = "L" + std::to_string(lane) + " r" + std::to_string(index);
       const QRectF cell = *layout.cell(of.tile, of.tile.fills_of({row, column}).front());
-      for (const DrawnText& text : texts) {
-        if (!cell.contains(text.at)) continue;
+      for (const DrawnText& drawn : texts) {
+        if (!cell.contains(drawn.rect.bottomLeft())) continue;
         ++labels;
-        ASSERT_TRUE(text.text == label || text.text.starts_with(label + " ") || label.starts_with(text.text + " ") ||
-                    text.text == std::to_string(lane))
-            << text.text << " for " << label;
+        const std::string text = drawn.text.toStdString();
+        ASSERT_TRUE(text == label || text.starts_with(label + " ") || label.starts_with(text + " ") ||
+                    text == std::to_string(lane))
+            << text << " for " << label;
       }
     }
   }
@@ -450,7 +404,7 @@ TEST(InstructionShapes, EachOperandOfWgmmaIsDrawnChunkByChunkInEveryLayout) {
       const WgmmaDescriptor d = descriptor_of(c, product);
       bool labeled = false;
       for (const DrawnText& text : texts_of(*panel, kWide, of.scene())) {
-        labeled = labeled || text.text.starts_with("start " + std::to_string(d.start) + " ");
+        labeled = labeled || text.text.startsWith(QStringLiteral("start %1 ").arg(number_text(d.start)));
       }
       EXPECT_TRUE(labeled) << "the descriptor's start";
     }

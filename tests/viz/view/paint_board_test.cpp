@@ -274,11 +274,12 @@ TEST(PaintBoard, WithoutTheSequencesTheBlockIsJoinedToItsEntry) {
 }
 
 // Regression: the curve to the fourth row of the table crossed the numbers of the rows above it, and the curve from a
-// token those of the sequences below. At each size and text size, and with panels below each other, a link enters no
-// cell.
+// token those of the sequences below. In the attention view, whose pool is beside its sequences, the curve from a token
+// to its block crossed the numbers of the blocks in the same row. At each size and text size, with panels below and
+// beside each other, a link enters no cell.
 TEST(PaintBoard, ALinkCrossesNoNumberOfACell) {
   for (const char* name : {"first_light", "preemption"}) {
-    for (const View view : {View::overview, View::pool}) {
+    for (const View view : {View::overview, View::pool, View::attention}) {
       for (const double scale : {1.0, 1.6, 2.5}) {
         Board staged(name, 7);
         staged.scene.view = view;

@@ -72,20 +72,48 @@ TEST(Text, InARectangleItStandsWhereThePainterPutsIt) {
   }
 }
 
-// Widths and elided texts against those of Qt, computed twice: the second result comes from the cache.
-TEST(Text, WidthsAndCutsAreThoseOfTheFont) {
+// Computed twice: the second result comes from the cache.
+TEST(Text, WidthsAreThoseOfTheFontAndTextsAreCutBetweenWords) {
+  const QString text = QStringLiteral("2 running, 1 waiting");
   for (int round = 0; round < 2; ++round) {
-    for (const QString& text : {QStringLiteral("2 running, 1 waiting"), QStringLiteral("2 running"), QString()}) {
-      for (const QFont& font : fonts()) {
-        const QFontMetricsF metrics(font);
-        EXPECT_EQ(text_width(font, text), metrics.horizontalAdvance(text));
-        EXPECT_EQ(cap_height(font), metrics.capHeight());
-        for (const double room : {0.0, 30.0, 31.5, 60.0, 400.0}) {
-          EXPECT_EQ(elided(font, text, room), metrics.elidedText(text, Qt::ElideRight, room)) << room;
-        }
-      }
+    for (const QFont& font : fonts()) {
+      const QFontMetricsF metrics(font);
+      EXPECT_EQ(text_width(font, text), metrics.horizontalAdvance(text));
+      EXPECT_EQ(cap_height(font), metrics.capHeight());
+      const auto room = [&](const char16_t* words) { return metrics.horizontalAdvance(QString::fromUtf16(words)); };
+      EXPECT_EQ(elided(font, text, metrics.horizontalAdvance(text)), text);
+      EXPECT_EQ(elided(font, text, metrics.horizontalAdvance(text) - 1), QStringLiteral("2 running, 1 …"));
+      EXPECT_EQ(elided(font, text, room(u"2 running, 1 …") - 1), QStringLiteral("2 running …"));
+      EXPECT_EQ(elided(font, text, room(u"2 running …") - 1), QStringLiteral("2 …"));
+      EXPECT_EQ(elided(font, text, room(u"2 …") - 1), QStringLiteral("…"));
+      EXPECT_EQ(elided(font, text, 0), QString());
+      EXPECT_EQ(elided(font, QString(), 0), QString());
     }
   }
+}
+
+// Half a number is another number; half a word is still a hint.
+TEST(Text, ANumberIsNeverCut) {
+  const QFont font = mono_font(11);
+  const double nine = text_width(font, QStringLiteral("123456789"));
+  EXPECT_EQ(elided(font, QStringLiteral("299008–299023"), nine), QStringLiteral("…"));
+  EXPECT_EQ(elided(font, QStringLiteral("all 1,073,728 B"), nine), QStringLiteral("all …"));
+  EXPECT_EQ(elided(font, QStringLiteral("preemptions"), nine), QStringLiteral("preempt…"));
+}
+
+TEST(Text, WholePartsEndBeforeASeparator) {
+  const QFont font = ui_font(12);
+  const auto parts = [&](const QString& text, const QString& room) {
+    return whole_parts(font, text, text_width(font, room));
+  };
+  const QString boxes = QStringLiteral("TMA · 9 boxes · 64 × 64 each");
+  EXPECT_EQ(parts(boxes, boxes), boxes);
+  EXPECT_EQ(parts(boxes, QStringLiteral("TMA · 9 boxes · 64 × 64 e")), QStringLiteral("TMA · 9 boxes"));
+  EXPECT_EQ(parts(boxes, QStringLiteral("TMA · 9 box")), QStringLiteral("TMA"));
+  EXPECT_EQ(parts(boxes, QStringLiteral("T")), QString());
+  // A comma inside a number separates nothing.
+  const QString bytes = QStringLiteral("9 of 9 boxes issued, all 73,728 B landed");
+  EXPECT_EQ(parts(bytes, QStringLiteral("9 of 9 boxes issued, all 73,728 B ")), QStringLiteral("9 of 9 boxes issued"));
 }
 
 // More texts than the cache holds: it is cleared and filled again.

@@ -233,9 +233,9 @@ TEST(TileEventsPanel, EveryActionIsNamedOnce) {
     names.push_back(cell.name.toStdString());
   }
   ASSERT_EQ(names.size(), shown.tile.actions.size() - 1);  // all but tile_opened
-  EXPECT_EQ(names[0], "thread 0, expect 8192 B");
+  EXPECT_EQ(names[0], "thread 0, expect 8,192 B");
   EXPECT_EQ(names[1], "TMA, box 0");
-  EXPECT_THAT(names[5], HasSubstr("barrier, phase 0: all 8192 B have landed"));
+  EXPECT_THAT(names[5], HasSubstr("barrier, phase 0: all 8,192 B have landed"));
   EXPECT_EQ(names[6], "warps, read 0: r0–3, 4 wavefronts");
 }
 

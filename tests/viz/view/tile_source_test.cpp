@@ -233,7 +233,7 @@ TEST(TileSourceView, AGatherHasFourRowsAndTheirCoordinates) {
   EXPECT_EQ(shown.tile.rows_of_copy(), 4);
   shown.now = tile_state(shown.tile, shown.tile.events);
   const auto copies = make_copies_panel();
-  EXPECT_THAT(copies->subtitle(shown.scene()).toStdString(), HasSubstr("gather4: 4 of 4 rows"));
+  EXPECT_THAT(copies->subtitle(shown.scene()).toStdString(), HasSubstr("gather4 · 4 of 4 rows"));
   EXPECT_THAT(copies->summary(shown.scene()).toStdString(), HasSubstr("4 of 4 gathers issued"));
   EXPECT_THAT(title(shown.tile, shown.scene().facts()), HasSubstr("by gather4"));
   const std::vector<PanelCell> rows = of_kind(*copies, kBody, shown.scene(), Kind::tile_row);

@@ -82,13 +82,13 @@ TEST(TimeText, HasAboutThreeDigits) {
   EXPECT_EQ(time_text(-12'500), QString::fromUtf8("−12.5 ms"));
 }
 
-TEST(NumberText, GroupsFromFiveDigitsOn) {
+TEST(NumberText, GroupsThreeDigitsAsReportsDo) {
   EXPECT_EQ(number_text(0), QStringLiteral("0"));
-  EXPECT_EQ(number_text(9999), QStringLiteral("9999"));
-  EXPECT_EQ(number_text(12'031), QStringLiteral("12\u202F031"));
-  EXPECT_EQ(number_text(8'437'140), QStringLiteral("8\u202F437\u202F140"));
-  EXPECT_EQ(number_text(-1234), QStringLiteral("-1234"));
-  EXPECT_EQ(number_text(-123'456), QStringLiteral("-123\u202F456"));
+  EXPECT_EQ(number_text(999), QStringLiteral("999"));
+  EXPECT_EQ(number_text(12'031), QStringLiteral("12,031"));
+  EXPECT_EQ(number_text(8'437'140), QStringLiteral("8,437,140"));
+  EXPECT_EQ(number_text(-1234), QStringLiteral("-1,234"));
+  EXPECT_EQ(number_text(-123'456), QStringLiteral("-123,456"));
 }
 
 // The names in legend and tables equal those of playback; the translated strings are a second list that could differ.
