@@ -60,26 +60,27 @@ def periodic(batch, which, warps):
     return of + [f"page_slots_missing: the {which} {run} of each page"] * (batch.page == period)
 
 
-def of_warps(batch, text, warp):
-    return [text.format(f"the part of warp {warp} of {batch.warps}")
-            + f" (warps take {'one key' if batch.run == 1 else f'{batch.run} keys'} in turn)"]
+def of_warps(batch, text):
+    return [f"{text} (warps take {'one key' if batch.run == 1 else f'{batch.run} keys'} in turn)"]
 
 
 def first_lost(batch):
-    return of_warps(batch, "warp_missing: {} is lost", 0) + periodic(batch, "first", batch.warps)
+    return (of_warps(batch, f"warp_missing: the part of warp 0 of {batch.warps} is lost")
+            + periodic(batch, "first", batch.warps))
 
 
 def last_lost(batch):
-    return of_warps(batch, "warp_missing: {} is lost", batch.warps - 1) + periodic(batch, "last", batch.warps)
+    return (of_warps(batch, f"warp_missing: the part of warp {batch.warps - 1} of {batch.warps} is lost")
+            + periodic(batch, "last", batch.warps))
 
 
 def first_used(batch):
-    return (of_warps(batch, "one_warp_used: only {} is used", 0)
+    return (of_warps(batch, f"one_warp_used: only the part of warp 0 of {batch.warps} is used")
             + (periodic(batch, "last", 2) if batch.warps == 2 else []))
 
 
 def last_used(batch):
-    return (of_warps(batch, "one_warp_used: only {} is used", batch.warps - 1)
+    return (of_warps(batch, f"one_warp_used: only the part of the last of {batch.warps} warps is used")
             + (periodic(batch, "first", 2) if batch.warps == 2 else []))
 
 
@@ -161,13 +162,13 @@ class Staging(unittest.TestCase):
         def cause(n):
             text = "elements_left_out: the scores have the products of the first {} of {} elements only"
             return lambda b: [text.format(n(b), b.dim)]
-        self.named("dot of the first 8", UNNAMED, first(8))
-        self.named("dot of the first 16", cause(lambda b: 16), first(16), unnamed=["bf16_128", "f32_128"])
+        self.named("dot of the first 8", cause(lambda b: 8), first(8))
+        self.named("dot of the first 16", cause(lambda b: 16), first(16))
         self.named("dot of the first 32", cause(lambda b: 32), first(32))
         half, but_a_chunk = lambda b: b.dim // 2, lambda b: b.dim - 16 // b.size
         self.named("dot of the first half", cause(half), lambda b: first(half(b)))
         self.named("dot of all but one chunk", cause(but_a_chunk), lambda b: first(but_a_chunk(b)))
-        self.named("dot of all but one", UNNAMED, lambda b: first(b.dim - 1))
+        self.named("dot of all but one", cause(lambda b: b.dim - 1), lambda b: first(b.dim - 1))
         self.named("dot of the last half", UNNAMED,
                    lambda b: {"dot": lambda s, q, k: q[:, b.dim // 2:] @ k[:, b.dim // 2:].T})
 
@@ -217,7 +218,8 @@ class Staging(unittest.TestCase):
     def test_output_that_keeps_values_of_an_earlier_kernel(self):
         for name, value in (("NaN", np.nan), ("others", 0.375)):
             before = lambda s, o, value=value: s.batch.store(np.full(o.shape, value))
-            self.named(f"o last box is not stored, {name} there", UNNAMED,
+            not_stored = lambda b: [f"elements_not_stored: elements {b.dim - width(b)} to {b.dim - 1} of o are NaN"]
+            self.named(f"o last box is not stored, {name} there", not_stored if name == "NaN" else UNNAMED,
                        {"o_before": before, "o_boxes": lambda s, x: x[:-1]}, SEVERAL_BOXES)
 
     def test_rows_of_v_in_another_order(self):
@@ -242,8 +244,9 @@ class Staging(unittest.TestCase):
                    {"k_token": lambda s, t: t + 1}, unnamed=WHOLE_PAGES)
         self.named("K of the token before", UNNAMED, {"k_token": lambda s, t: t - 1})
         for bit in (1, 8):  # with whole tiles, the same output as V in this order
-            self.named(f"K rows ^ {bit}", [f"tile_rows: key t is multiplied with row t ^ {bit} of V"],
-                       {"k_row": lambda s, r, bit=bit: r ^ bit}, unnamed=["bf16_64", "bf16_128", "f16_64", "f32_128"])
+            of = lambda b: "V" if b.name == "f32_64" else "K"
+            self.named(f"K rows ^ {bit}", lambda b: [f"tile_rows: key t is multiplied with row t ^ {bit} of {of(b)}"],
+                       {"k_row": lambda s, r, bit=bit: r ^ bit})
 
     def test_fragments_of_ldmatrix(self):
         def transposed(x):
@@ -264,8 +267,7 @@ class Staging(unittest.TestCase):
         self.named("first warp lost", first_lost, {"warps_kept": lambda s, w: w[1:]})
         self.named("last warp lost", last_lost, {"warps_kept": lambda s, w: w[:-1]})
         self.named("only warp 0", first_used, {"warps_kept": lambda s, w: w[:1]})
-        self.named("only the last warp", last_used, {"warps_kept": lambda s, w: w[-1:]},
-                   unnamed=["bf16_64", "bf16_128", "f16_64", "f32_128"])
+        self.named("only the last warp", last_used, {"warps_kept": lambda s, w: w[-1:]})
         four = [b for b in BATCHES if b.warps == 4]
         self.named("only even warps", lambda b: periodic(b, "last", 2) + ["keys_skipped: every second key is left out"],
                    {"warps_kept": lambda s, w: w[::2]}, four)
@@ -281,15 +283,17 @@ class Staging(unittest.TestCase):
         self.named("sums of warps not rescaled", UNNAMED, {"merged_sum": lambda s, weight, l: l.sum(0)})
 
     def test_parts_of_warps_that_take_other_runs(self):
-        # Splits of bf16_64 do not begin at a multiple of 64 keys. No hypothesis has two or three warps.
-        both = ["bf16_64", "bf16_128"]
-        for warps, run, unnamed in ((2, 32, both[:1]), (8, 8, both[:1]), (8, 1, []), (3, 16, both), (4, 64, both)):
-            others = [dataclasses.replace(batch, warps=warps, run=run) for batch in BATCHES[:3:2]]
-            of = f"of {warps} warps with runs of {run}"
-            self.named(f"first {of} lost", first_lost, {"warps_kept": lambda s, w: w[1:]}, others, unnamed)
-            if run < 64:  # else no split has a key of the last warp
-                self.named(f"last {of} lost", last_lost, {"warps_kept": lambda s, w: w[:-1]}, others, unnamed)
-            self.named(f"only the first {of}", first_used, {"warps_kept": lambda s, w: w[:1]}, others, unnamed)
+        # Hypotheses count keys from the first of the sequence: none fits where a split does not begin with warp 0.
+        short, long = BATCHES[0], BATCHES[2]
+        for warps, run in ((2, 32), (3, 16), (8, 8), (8, 1), (4, 64)):
+            for splits, batches in ((1, [long] if run == 64 else [short, long]), (2, [short])):
+                others = [dataclasses.replace(batch, warps=warps, run=run, splits=splits) for batch in batches]
+                unnamed = [short.name] if splits == 2 and run > 1 else []
+                of = f"of {warps} warps with runs of {run}, {splits} splits"
+                self.named(f"first {of}, lost", first_lost, {"warps_kept": lambda s, w: w[1:]}, others, unnamed)
+                if run < 64:  # else the last warp has no keys, or the same as page 3
+                    self.named(f"last {of}, lost", last_lost, {"warps_kept": lambda s, w: w[:-1]}, others, unnamed)
+                self.named(f"only the first {of}", first_used, {"warps_kept": lambda s, w: w[:1]}, others, unnamed)
 
     def test_parts_of_splits(self):
         # On some batches, other splits or pages have the same keys. Without its only split, a sequence has no output.
@@ -331,17 +335,24 @@ class Staging(unittest.TestCase):
                        {"split_keys": lambda s, n, most=most: last(s, n, most)}, unnamed=["f16_64"])
 
     def test_stages_of_the_pipeline(self):
-        self.named("K of the other stage", UNNAMED, {"k_stage": lambda s, i: (i + 1) % 2})
-        self.named("V of the other stage", UNNAMED, {"v_stage": lambda s, i: (i + 1) % 2})
-        self.named("V of stage 0", UNNAMED, {"v_stage": lambda s, i: 0})
-        self.named("K and V of stage 0", UNNAMED, {"k_stage": lambda s, i: 0, "v_stage": lambda s, i: 0})
+        one_split = [dataclasses.replace(batch, splits=1) for batch in BATCHES]
+        for splits, batches in (("splits", BATCHES), ("one split", one_split)):
+            for of, stages in (("K", ["k_stage"]), ("V", ["v_stage"]), ("K and V", ["k_stage", "v_stage"])):
+                cause = lambda place: lambda b: [f"tile_rows: {of} of a tile of {b.tile} keys is read from {place}"]
+                # Hypotheses have one split. Rows of pages that do not exist keep what was in shared memory before.
+                unnamed = [b.name for b in BATCHES if splits == "splits" or b.name in ("bf16_64", "f16_64")]
+                self.named(f"{of} of the other stage, {splits}", cause("the other of two stages"),
+                           dict.fromkeys(stages, lambda s, i: (i + 1) % 2), batches, unnamed + ["bf16_128"])
+                self.named(f"{of} of stage 0, {splits}", cause("stage 0 of two stages"),
+                           dict.fromkeys(stages, lambda s, i: 0), batches, unnamed)
         self.named("last tile of a split lost", UNNAMED,
                    {"tiles": lambda s, a, b: Kernel.tiles(s, a, b)[:-1] or Kernel.tiles(s, a, b)})
         self.named("first tile of a split lost", UNNAMED,
                    {"tiles": lambda s, a, b: Kernel.tiles(s, a, b)[1:] or Kernel.tiles(s, a, b)})
 
     def test_pages_and_boxes_of_a_tile(self):
-        self.named("one page for a tile", UNNAMED,
+        first = "tile_pages: all pages of a tile of {} keys are read from the block of its first page"
+        self.named("one page for a tile", lambda b: [first.format(b.tile)],
                    lambda b: {"page_of": lambda s, t, t0: np.full(t.shape, t0 // b.page)}, PAGES_IN_A_TILE)
         self.named("one page copied", UNNAMED, lambda b: {"rows_copied": lambda s, rows: rows[rows < b.page]},
                    PAGES_IN_A_TILE)

@@ -130,9 +130,14 @@ class Kernel:
         m = np.full((batch.warps, rows), -np.inf, np.float32)
         l = np.zeros((batch.warps, rows), np.float32)
         acc = np.zeros((batch.warps, rows, batch.dim), np.float32)
-        for i, t0 in enumerate(self.tiles(first, last)):
-            self.copy_tile("k", b, head, t0, self.copy_stage(i))
-            self.copy_tile("v", b, head, t0, self.copy_stage(i))
+        tiles = list(self.tiles(first, last))
+        for ahead in range(len(tiles) + 1):  # tile i is used when tile i + 1 has been copied
+            if ahead < len(tiles):
+                self.copy_tile("k", b, head, tiles[ahead], self.copy_stage(ahead))
+                self.copy_tile("v", b, head, tiles[ahead], self.copy_stage(ahead))
+            if ahead == 0:
+                continue
+            i, t0 = ahead - 1, tiles[ahead - 1]
             k = self.k_fragments(self.read("k", batch.tile, self.k_stage(i) * self.region))
             v = self.v_fragments(self.read("v", batch.tile, self.v_stage(i) * self.region))
             key = t0 + np.arange(batch.tile)
