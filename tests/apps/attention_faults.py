@@ -1069,6 +1069,11 @@ def _(k, rng):
     only(k, lambda keys, n: keys // chunk % warps != warp)
 
 
+@fault("every third key left out", "warp_missing", when=whole)
+def _(k, rng):
+    only(k, lambda keys, n: keys % 3 != 1)
+
+
 @fault("part of warp 0 alone", "one_warp_used", when=whole)
 def _(k, rng):
     warps, chunk = rng.choice([4, 8]), rng.choice([1, 4])
@@ -1256,10 +1261,10 @@ def _(k, rng):
     k.key_order = lambda x: x * (1 + 0.3 * np.sin(np.arange(len(x))))[:, None, None]
 
 
-@unknown("every third key left out")
+@unknown("every fifth key left out")
 def _(k, rng):
     visible = k.visible
-    k.visible = lambda b, i: visible(b, i)[np.arange(len(visible(b, i))) % 3 != 1]
+    k.visible = lambda b, i: visible(b, i)[np.arange(len(visible(b, i))) % 5 != 1]
 
 
 @unknown("half of a page stale", when=lambda s: s.page > 1)

@@ -31,9 +31,10 @@ void each_split(const Trials& trials, std::int64_t longest,
       add(fmt::format("{} splits of whole pages", splits),
           [splits, page](std::int64_t keys) { return ceil_div(ceil_div(keys, page), splits) * page; });
     }
-    if (page != 64 && longest > 64) {
-      add(fmt::format("{} splits of whole tiles of 64 keys", splits),
-          [splits](std::int64_t keys) { return ceil_div(ceil_div(keys, 64), splits) * 64; });
+    for (const std::int64_t tile : {64, 32, 128}) {
+      if (page == tile || longest <= tile) continue;
+      add(fmt::format("{} splits of whole tiles of {} keys", splits, tile),
+          [splits, tile](std::int64_t keys) { return ceil_div(ceil_div(keys, tile), splits) * tile; });
     }
   }
   std::set<std::int64_t> sizes{8, 192, 256, 320, 384, 448, 512, 640, 768, 1024, 2048};
@@ -154,27 +155,31 @@ void add_merges(Trials& trials, std::int64_t longest) {
                  });
     });
   };
-  // The keys of one split have no part in the output, or only those of one have.
+  // The keys of one split have no part in the output, or only those of one have. A sequence that is one split is
+  // correct without a merge; with one, it loses all keys.
   const auto lost = [&](const std::string& name, const std::string& cause, bool kept, std::int64_t number) {
-    each_split(trials, longest, [&](const std::string& how, SplitSize size) {
-      trials.add(name, fmt::format("{} ({})", cause, how),
-                 "how many partial results the merge reads, and whether each was written before",
-                 [kept, number, size = std::move(size)](Recipe& r, const RowEvaluator&) {
-                   const auto keys = static_cast<std::int64_t>(r.keys.size());
-                   if (keys == 0) return;
-                   const std::int64_t step = std::max<std::int64_t>(1, size(keys)), last = (keys - 1) / step;
-                   if (last == 0) return;  // one split
-                   const std::int64_t meant = number < 0 ? last : number;
-                   std::int64_t i = 0;
-                   std::erase_if(r.keys, [&](const KeyRead&) { return (i++ / step == meant) != kept; });
-                 });
+    each_split(trials, longest, [&](const std::string& how, const SplitSize& size) {
+      for (const bool always_merged : {false, true}) {
+        if (always_merged && (kept || number > 0)) continue;  // as without a merge
+        trials.add(name, fmt::format("{} ({})", cause, how),
+                   "how many partial results the merge reads, and whether each was written before",
+                   [=](Recipe& r, const RowEvaluator&) {
+                     const auto keys = static_cast<std::int64_t>(r.keys.size());
+                     if (keys == 0) return;
+                     const std::int64_t step = std::max<std::int64_t>(1, size(keys)), last = (keys - 1) / step;
+                     if (last == 0 && !always_merged) return;
+                     const std::int64_t meant = number < 0 ? last : number;
+                     std::int64_t i = 0;
+                     std::erase_if(r.keys, [&](const KeyRead&) { return (i++ / step == meant) != kept; });
+                   });
+      }
     });
   };
   trials.one_of_many = true;
   lost("split_missing", "the first split is left out", false, 0);
+  lost("split_missing", "the last split is left out", false, -1);
   lost("split_missing", "the second split is left out", false, 1);
   lost("split_missing", "the third split is left out", false, 2);
-  lost("split_missing", "the last split is left out", false, -1);
   lost("one_split_used", "only the first split is used", true, 0);
   lost("one_split_used", "only the last split is used", true, -1);
   trials.one_of_many = false;
