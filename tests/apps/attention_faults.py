@@ -1159,6 +1159,36 @@ def _(k, rng):
     return f"row t ^ {bit} of V"
 
 
+def tiles_of_pages(shape):
+    """Sizes of tiles of several pages, which the longest sequence exceeds."""
+    return [tile for tile in (16, 32, 64, 128)
+            if shape.page < tile < shape.lengths.max() and tile % shape.page == 0]
+
+
+def in_tiles(shape):
+    return whole(shape) and shape.several_tables and bool(tiles_of_pages(shape))
+
+
+@fault("pages of a tile from one block", "tile_pages", when=in_tiles)
+def _(k, rng):
+    pages, entry = rng.choice(tiles_of_pages(k.shape)) // k.page, k.entry
+    k.entry = lambda b, page: entry(b, page // pages * pages)
+    return "first page"
+
+
+@fault("pages of a tile as consecutive blocks", "tile_pages", "pages_contiguous", when=in_tiles)
+def _(k, rng):
+    pages, entry = rng.choice(tiles_of_pages(k.shape)) // k.page, k.entry
+    k.entry = lambda b, page: entry(b, page // pages * pages) + page % pages
+
+
+@fault("one page of a tile copied", "tile_pages", when=lambda s: in_tiles(s) and two_sides(s))
+def _(k, rng):
+    tile = rng.choice(tiles_of_pages(k.shape))
+    k.key_order = k.value_order = lambda x: x * (np.arange(len(x)) % tile < k.page)[:, None, None].astype(x.dtype)
+    return "zeros"
+
+
 @fault("half of the elements of a score", "elements_left_out", when=lambda s: not latent(s))
 def _(k, rng):
     k.used = k.shape.dim // 2
