@@ -177,7 +177,7 @@ std::vector<Trial> moved_elements(const std::vector<MovedRow>& rows, const Golde
     }
     moved = true;
   }
-  if (!moved) return {};
+  if (!moved || std::ranges::none_of(sources, is_stored)) return {};
   Trial trial;
   trial.name = all_stored ? "elements_moved" : "elements_not_stored";
   trial.cause = text_of(sources);

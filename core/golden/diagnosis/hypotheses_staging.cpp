@@ -100,9 +100,10 @@ void add_stages(Trials& trials, std::int64_t tile) {
   const auto stage_0 = [tile, other_stage](std::int64_t t, std::int64_t keys) {
     return t / tile % 2 == 0 ? t : other_stage(t, keys);
   };
-  for (const auto& [what, of_k, of_v] : {std::tuple{"V", false, true}, {"K", true, false}, {"K and V", true, true}}) {
+  for (const auto& [what, of_k, of_v] :
+       {std::tuple{"V is", false, true}, {"K is", true, false}, {"K and V are", true, true}}) {
     const auto add = [&, what = what, of_k = of_k, of_v = of_v](const char* from, const Other& other) {
-      add_other_rows(trials, fmt::format("{} of a tile of {} keys is read from {}", what, tile, from),
+      add_other_rows(trials, fmt::format("{} read from {}, in tiles of {} keys", what, from, tile),
                      "the index of the stage: the tile's number modulo the stages, for the copy and for the reader",
                      of_k, of_v, other);
     };
@@ -188,8 +189,10 @@ void add_used_elements(Trials& trials) {
 
 void add_staging(Trials& trials) {
   add_swizzles(trials);
+  trials.one_of_many = true;
   add_rows(trials);
   add_tiles(trials);
+  trials.one_of_many = false;
   add_transposed(trials);
   add_used_elements(trials);
 }

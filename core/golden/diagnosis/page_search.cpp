@@ -287,11 +287,16 @@ Trial trial_of(const Found& found, const std::vector<Elsewhere>& places, const R
   return trial;
 }
 
-// A fault of the loop over keys or pages, which may be the same in all sequences. The first page is a hypothesis of its
-// own.
-bool is_of_loop(const Found& found, std::int64_t page_size) {
+// Whether it may be a fault of the loop over keys or pages, which is the same in all sequences: another one has this key
+// or page. The first page is a hypothesis of its own.
+bool is_of_loop(const Found& found, const attention::Problem& problem) {
+  const std::int64_t page_size = problem.k.page_size;
+  const std::int64_t position = found.key >= 0 ? found.key : found.page * page_size;
+  std::int64_t sequences = 0;
+  for (std::int64_t b = 0; b < problem.batch; ++b) sequences += problem.keys(b) > position ? 1 : 0;
   const bool is_first_page = found.key >= 0 ? page_size == 1 && found.key == 0 : found.page == 0;
-  return (found.block == kLeftOut && !is_first_page) || found.block == kTwice || found.block == kZeros;
+  return sequences > 1 &&
+         ((found.block == kLeftOut && !is_first_page) || found.block == kTwice || found.block == kZeros);
 }
 
 // The same fault at this place of every sequence; `trial` is that of one.
@@ -302,6 +307,7 @@ Trial in_every_sequence(const Found& found, Trial trial) {
   trial.cause = found.key >= 0 ? fmt::format("key {} of every sequence (page {}) is {}", found.key, trial.page, what)
                                : fmt::format("page {} of every sequence is {}", found.page, what);
   trial.sequence = trial.page = -1;
+  trial.one_of_many = true;
   return trial;
 }
 
@@ -506,7 +512,7 @@ std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& 
   trials.reserve(found.size());
   for (const Found& f : found) {
     trials.push_back(trial_of(f, places, row));
-    if (problem.batch > 1 && is_of_loop(f, page_size)) trials.push_back(in_every_sequence(f, trials.back()));
+    if (is_of_loop(f, problem)) trials.push_back(in_every_sequence(f, trials.back()));
   }
   return trials;
 }

@@ -266,7 +266,7 @@ TEST(Hypotheses, OfAnOddHeadSizeHaveNoHalves) {
   EXPECT_EQ(lost_by([](Case& c) { c.problem.k.head_size = 15; }),
             (Names{"k_and_v_exchanged", "k_dims_order", "k_is_v", "kv_axis", "v_is_k", "v_offset"}));
   EXPECT_EQ(lost_by([](Case& c) { c.problem.k.head_size = c.problem.v.head_size = 15; }),
-            (Names{"k_dims_order", "kv_axis", "v_dims_order"}));
+            (Names{"k_dims_order", "kv_axis", "squares_transposed", "swizzle", "v_dims_order"}));
 }
 
 // --- types, scales, layers, MLA ----------------------------------------------------------------------------------------
