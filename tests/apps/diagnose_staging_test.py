@@ -336,7 +336,8 @@ class Staging(unittest.TestCase):
         one_split = [dataclasses.replace(batch, splits=1) for batch in BATCHES]
         for splits, batches in (("splits", BATCHES), ("one split", one_split)):
             for of, stages in (("K", ["k_stage"]), ("V", ["v_stage"]), ("K and V", ["k_stage", "v_stage"])):
-                cause = lambda place: lambda b: [f"tile_rows: {of} of a tile of {b.tile} keys is read from {place}"]
+                verb = "are" if " and " in of else "is"
+                cause = lambda place: lambda b: [f"tile_rows: {of} {verb} read from {place}, in tiles of {b.tile} keys"]
                 # Hypotheses have one split. Rows of pages that do not exist keep what was in shared memory before.
                 unnamed = [b.name for b in BATCHES if splits == "splits" or b.name in ("bf16_64", "f16_64")]
                 self.named(f"{of} of the other stage, {splits}", cause("the other of two stages"),
