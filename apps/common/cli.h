@@ -53,7 +53,7 @@ inline CLI::Validator at_least(std::int64_t least) {
   return {check, std::string(), std::string()};
 }
 
-// How many numbers an option of several takes, and the least of them.
+// How many numbers an option of several takes, and the smallest number that it takes.
 struct NumbersRange {
   std::size_t most = std::numeric_limits<std::size_t>::max();
   std::int64_t least = std::numeric_limits<std::int64_t>::min();

@@ -225,7 +225,7 @@ class ArgumentReader {
     return p.block;
   }
 
-  // No word changes bytes of a struct that another one has set: the second of both would win unseen.
+  // Rejects a word that sets bytes of a struct that an earlier word has set: it would replace them without a message.
   static void claim(Parameter& p, SetBytes now) {
     for (const SetBytes& before : p.set_bytes) {
       if (before.overlaps(now.offset, now.bytes))

@@ -104,11 +104,12 @@ LayoutOptions stated_options(const Bundle& bundle, std::string_view source) {
   LayoutOptions options;
   options.layout = *layout;
   options.layer = integer(inputs, "layer").value_or(0);
-  if (const auto cache = dtype(inputs, "cache_dtype")) options.cache_type = CacheType{*cache};
+  const std::optional<DType> cache_dtype = dtype(inputs, "cache_dtype");
+  if (cache_dtype) options.cache_type = CacheType{*cache_dtype};
   options.query_dtype = dtype(inputs, "query_dtype");
   const json::Value* fnuz = inputs == nullptr ? nullptr : inputs->find("cache_fnuz");
-  if (options.cache_type && fnuz != nullptr) {
-    options.cache_type->fnuz = fnuz->as_bool() != nullptr && *fnuz->as_bool();
+  if (fnuz != nullptr && fnuz->as_bool() != nullptr && *fnuz->as_bool()) {
+    options.cache_type = CacheType{cache_dtype.value_or(DType::e4m3), true};
   }
   if (const json::Value* described = inputs == nullptr ? nullptr : inputs->find("layout"); described != nullptr) {
     options.description = std::make_shared<LayoutDescription>(parse_layout(*described, options.layout, source));

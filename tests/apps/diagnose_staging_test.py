@@ -274,7 +274,7 @@ class Staging(unittest.TestCase):
         self.named("odd warps twice", UNNAMED, {"warps_kept": lambda s, w: [x | 1 for x in w]}, four)
         self.named("o of the last warp is not added", UNNAMED,
                    {"warp_outputs": lambda s, o: np.concatenate([o[:-1], o[-1:] * 0])})
-        # Warps exchange no P: each has the output of its own keys, and stores its own part of the dims.
+        # Warps exchange no P: each has the output of the keys that it read, and stores its part of the dims.
         own = lambda s, o: o * (np.arange(o.shape[2]) * len(o) // o.shape[2] == np.arange(len(o))[:, None])[:, None]
         self.named("P of the warp alone", UNNAMED, {"warp_outputs": own})
         self.named("sum of one lane of four", UNNAMED,

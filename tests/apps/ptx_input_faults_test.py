@@ -235,7 +235,7 @@ class StructFiles(Ptx):
 
 
 class Overlaps(Ptx):
-    """Two values for the same bytes of a struct: the second one won, and nothing was reported."""
+    """Two values for the same bytes of a struct: the second replaced the first, and nothing was reported."""
     FIELDS = [("to", 0, "pointer"), ("x", 8, "s32"), ("y", 12, "s32"), ("z", 8, "u64"), ("w", 16, "u64")]
 
     def setUp(self):

@@ -90,7 +90,7 @@ double width_of(const QFont& font, const QString& text) {
 
 QString cut_between_words(const QFont& font, const QString& text, double room) {
   if (width_of(font, text) <= room) return text;
-  const QString loose = QStringLiteral(" ·,;:(–");  // not at the end of what is left
+  const QString loose = QStringLiteral(" ·,;:(–");  // no text that is cut ends with these
   const QString dots = QStringLiteral("…");
   QString longest;
   for (qsizetype blank = text.indexOf(QLatin1Char(' '), 1); blank >= 0;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -156,7 +157,6 @@ std::vector<Trial> moved_elements(const std::vector<MovedRow>& rows, const Golde
     return true;
   };
   std::vector<std::size_t> sources(dims);
-  bool moved = false, all_stored = true;
   for (std::size_t d = 0; d < dims; ++d) {
     sources[d] = d;
     if (fits(d, d)) continue;
@@ -171,13 +171,14 @@ std::vector<Trial> moved_elements(const std::vector<MovedRow>& rows, const Golde
     const bool zero = std::ranges::all_of(rows, is_zero);
     if (found == 0 && (zero || std::ranges::all_of(rows, is_nan))) {
       sources[d] = zero ? kZero : kNaN;
-      all_stored = false;
     } else if (found != 1) {
       return {};  // no element of the golden, or one of several
     }
-    moved = true;
   }
-  if (!moved || std::ranges::none_of(sources, is_stored)) return {};
+  const bool all_stored = std::ranges::all_of(sources, is_stored);
+  std::vector<std::size_t> in_order(dims);
+  std::iota(in_order.begin(), in_order.end(), std::size_t{0});
+  if (sources == in_order || std::ranges::none_of(sources, is_stored)) return {};
   Trial trial;
   trial.name = all_stored ? "elements_moved" : "elements_not_stored";
   trial.cause = text_of(sources);

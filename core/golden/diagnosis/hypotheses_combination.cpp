@@ -131,6 +131,21 @@ void add_overflow(Trials& trials) {
   }
 }
 
+// Keys that the row with the fewest keys sees, of the rows that see any. 0 where a mask tensor may hide more of them.
+std::int64_t fewest_keys(const attention::Problem& problem, std::int64_t longest) {
+  if (!problem.options.bias.empty()) return 0;
+  std::int64_t fewest = longest;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    const std::int64_t queries = problem.first_query(b + 1) - problem.first_query(b);
+    for (const std::int64_t query : {std::int64_t{0}, queries - 1}) {  // those between see no fewer than both
+      if (query < 0 || query >= queries) continue;
+      const attention::KeyRange range = attention::visible_keys(problem.options, query, queries, problem.keys(b));
+      if (range.last > range.first) fewest = std::min(fewest, range.last - range.first);
+    }
+  }
+  return fewest;
+}
+
 void add_merges(Trials& trials, std::int64_t longest) {
   const auto merged = [&](const std::string& name, const std::string& cause, Combine combine, StoredLse lse) {
     each_split(trials, longest, [&](const std::string& how, SplitSize size) {
@@ -157,10 +172,11 @@ void add_merges(Trials& trials, std::int64_t longest) {
   };
   // The keys of one split have no part in the output, or only those of one have. A sequence that is one split is
   // correct without a merge; with one, it loses all keys.
+  const std::int64_t fewest = fewest_keys(trials.problem, longest);
   const auto lost = [&](const std::string& name, const std::string& cause, bool kept, std::int64_t number) {
     each_split(trials, longest, [&](const std::string& how, const SplitSize& size) {
       for (const bool always_merged : {false, true}) {
-        if (always_merged && (kept || number > 0)) continue;  // as without a merge
+        if (always_merged && (kept || number > 0 || size(fewest) < fewest)) continue;  // as without a merge
         trials.add(name, fmt::format("{} ({})", cause, how),
                    "how many partial results the merge reads, and whether each was written before",
                    [=](Recipe& r, const RowEvaluator&) {
@@ -238,8 +254,7 @@ void add_merges(Trials& trials, std::int64_t longest) {
 }  // namespace
 
 void add_combination(Trials& trials) {
-  std::int64_t longest = 0;
-  for (std::int64_t b = 0; b < trials.problem.batch; ++b) longest = std::max(longest, trials.problem.keys(b));
+  const std::int64_t longest = trials.longest();
   add_rescaling(trials, longest);
   add_merges(trials, longest);
   add_overflow(trials);

@@ -83,8 +83,7 @@ void add_parts(Trials& trials, std::int64_t size, bool is_page) {
 }  // namespace
 
 void add_loops(Trials& trials) {
-  std::int64_t longest = 0;
-  for (std::int64_t b = 0; b < trials.problem.batch; ++b) longest = std::max(longest, trials.problem.keys(b));
+  const std::int64_t longest = trials.longest();
   add_first_keys(trials);
   for (const std::int64_t odd : {1, 0}) {
     add_left_out(trials, "keys_skipped", fmt::format("every second key is left out, from key {} on", odd),

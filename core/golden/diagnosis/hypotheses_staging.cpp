@@ -17,18 +17,18 @@ namespace kvscope::golden {
 namespace {
 
 void add_swizzles(Trials& trials) {
-  const auto fits = [](const attention::PagedRows& rows, std::int64_t span) {
-    return bits(rows.dtype) >= 8 && rows.head_size * size_of(rows.dtype) % span == 0;
+  const auto fits = [](const attention::PagedRows& rows, SwizzleMode mode) {
+    return bits(rows.dtype) >= 8 && rows.head_size % swizzle_granularity(rows.dtype, mode) == 0;
   };
-  for (const std::int64_t span : {128, 64, 32}) {
-    const bool k = fits(trials.problem.k, span), v = fits(trials.problem.v, span);
+  for (const SwizzleMode mode : {SwizzleMode::b128, SwizzleMode::b64, SwizzleMode::b32}) {
+    const bool k = fits(trials.problem.k, mode), v = fits(trials.problem.v, mode);
     const auto add = [&](const char* of, bool of_k, bool of_v) {
       trials.add("swizzle",
-                 fmt::format("the 16-byte chunks of {} are not where the {}-byte swizzle puts them", of, span),
+                 fmt::format("the 16-byte chunks of {} are not where the {}-byte swizzle puts them", of, bytes(mode)),
                  "the swizzle mode of the tensor map, and the XOR of the address that reads shared memory",
                  [=](Recipe& r, const RowEvaluator&) {
-                   if (of_k) r.k_swizzle = span;
-                   if (of_v) r.v_swizzle = span;
+                   if (of_k) r.k_swizzle = mode;
+                   if (of_v) r.v_swizzle = mode;
                  });
     };
     if (k) add("K", true, false);
@@ -49,7 +49,7 @@ void add_other_rows(Trials& trials, const std::string& cause, const std::string&
       for (KeyRead& key : r.keys) {
         const std::int64_t from = other(key.position, keys);
         const KeyRead own = key;
-        const KeyRead read = from >= 0 ? keys_of(row.problem(), row.sequence(), from, from + 1).front() : key;
+        const KeyRead read = from >= 0 ? key_of(row.problem(), row.sequence(), from) : key;
         const KeyRead& v = of_v ? read : own;
         key.v_block = v.block;
         key.v_slot = v.slot;
@@ -117,8 +117,7 @@ void add_pages_of_tiles(Trials& trials, std::int64_t tile) {
   const std::int64_t page = trials.problem.k.page_size;
   const std::string look_at = "the copy of a tile: one for each page, with the page's entry of the lookup table";
   const auto first = [tile](const RowEvaluator& row, const KeyRead& key) {
-    const std::int64_t at = key.position / tile * tile;
-    return keys_of(row.problem(), row.sequence(), at, at + 1).front();
+    return key_of(row.problem(), row.sequence(), key.position / tile * tile);
   };
   const auto add = [&](std::string cause, std::function<void(KeyRead & key, const KeyRead& first)> change) {
     trials.add("tile_pages", std::move(cause), look_at, [=](Recipe& r, const RowEvaluator& row) {
@@ -144,8 +143,7 @@ void add_pages_of_tiles(Trials& trials, std::int64_t tile) {
 }
 
 void add_tiles(Trials& trials) {
-  std::int64_t longest = 0;
-  for (std::int64_t b = 0; b < trials.problem.batch; ++b) longest = std::max(longest, trials.problem.keys(b));
+  const std::int64_t longest = trials.longest();
   const std::int64_t page = trials.problem.k.page_size;
   for (const std::int64_t tile : {16, 32, 64, 128}) {
     if (tile < longest) add_stages(trials, tile);

@@ -287,8 +287,8 @@ Trial trial_of(const Found& found, const std::vector<Elsewhere>& places, const R
   return trial;
 }
 
-// Whether it may be a fault of the loop over keys or pages, which is the same in all sequences: another one has this
-// key or page. The first page is a hypothesis of its own.
+// Whether it may be a fault of the loop over keys or pages, which is the same in all sequences: two of them have this
+// key or page. The first page has its hypothesis.
 bool is_of_loop(const Found& found, const attention::Problem& problem) {
   const std::int64_t page_size = problem.k.page_size;
   const std::int64_t position = found.key >= 0 ? found.key : found.page * page_size;

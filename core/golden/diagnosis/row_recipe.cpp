@@ -47,18 +47,17 @@ void reorder(DimOrder order, std::span<double> row) {
   }
 }
 
-// The chunks of 16 bytes of row `number` of a tile that starts at a multiple of 1,024 bytes, in the order in which TMA
-// writes them: the chunk's number in its span of `span` bytes is XORed with that of the 128-byte line, modulo the
-// chunks.
-void swizzle(std::int64_t span, std::int64_t element_size, std::int64_t number, std::span<double> row) {
-  if (span == 0) return;
-  const std::vector<double> stored(row.begin(), row.end());
-  const std::int64_t chunks = span / 16, elements = 16 / element_size;
-  const std::int64_t mask = number * span / 128 % chunks;
-  for (std::size_t d = 0; d < row.size(); ++d) {
-    const std::int64_t chunk = static_cast<std::int64_t>(d) / elements;
-    const std::int64_t from = (chunk ^ mask) * elements + static_cast<std::int64_t>(d) % elements;
-    if (from < static_cast<std::int64_t>(row.size())) row[d] = stored[at(from)];
+// The elements of a row in the order in which TMA writes them: row `number` of boxes as wide as the swizzle, each at a
+// multiple of 1,024 bytes. The row has whole boxes.
+void swizzle(SwizzleMode mode, DType dtype, std::int64_t number, std::span<double> row) {
+  if (mode == SwizzleMode::none) return;
+  const Swizzle place = make_swizzle(dtype, mode);
+  const std::int64_t width = swizzle_granularity(dtype, mode), start = number * width;
+  const std::int64_t chunk = kChunkBytes / size_of(dtype);
+  for (std::int64_t d = 0; d < std::ssize(row); d += chunk) {
+    const std::int64_t from = d / width * width + place(start + d % width) - start;
+    // A swizzle of a swizzle is the stored order: it exchanges chunks in pairs.
+    if (from > d) std::swap_ranges(row.begin() + d, row.begin() + d + chunk, row.begin() + from);
   }
 }
 
@@ -212,24 +211,26 @@ bool same_rows(const PagedRows& a, const PagedRows& b) {
 
 }  // namespace
 
-std::vector<KeyRead> keys_of(const Problem& problem, std::int64_t sequence, std::int64_t first, std::int64_t last) {
-  std::vector<KeyRead> keys;
+KeyRead key_of(const Problem& problem, std::int64_t sequence, std::int64_t position) {
   const PagedRows& k = problem.k;
-  const auto scale_entry = [&](const PagedRows& rows, std::int64_t page) -> std::int64_t {
+  const std::int64_t page = position / k.page_size;
+  const auto scale_entry = [&](const PagedRows& rows) -> std::int64_t {
     if (rows.scales_table == nullptr) return -1;
     const std::int64_t stride = rows.scales_table_stride != 0 ? rows.scales_table_stride : rows.table_stride;
     return page < stride ? std::int64_t{rows.scales_table[sequence * stride + page]} : -1;
   };
-  for (std::int64_t t = first; t < last; ++t) {
-    const std::int64_t page = t / k.page_size;
-    KeyRead key;
-    key.block = page < k.table_stride ? std::int64_t{k.table[sequence * k.table_stride + page]} : -1;
-    key.slot = t % k.page_size;
-    key.position = t;
-    key.k_scale_block = scale_entry(problem.k, page);
-    key.v_scale_block = scale_entry(problem.v, page);
-    keys.push_back(key);
-  }
+  KeyRead key;
+  key.block = page < k.table_stride ? std::int64_t{k.table[sequence * k.table_stride + page]} : -1;
+  key.slot = position % k.page_size;
+  key.position = position;
+  key.k_scale_block = scale_entry(problem.k);
+  key.v_scale_block = scale_entry(problem.v);
+  return key;
+}
+
+std::vector<KeyRead> keys_of(const Problem& problem, std::int64_t sequence, std::int64_t first, std::int64_t last) {
+  std::vector<KeyRead> keys;
+  for (std::int64_t t = first; t < last; ++t) keys.push_back(key_of(problem, sequence, t));
   return keys;
 }
 
@@ -330,9 +331,13 @@ bool RowEvaluator::has_base_values() const {
 
 std::size_t RowEvaluator::known(const KeyRead& key, std::size_t near) const {
   if (key.slot >= problem_.k.page_size || elsewhere(key)) return correct_.keys.size();
-  if (near < correct_.keys.size() && correct_.keys[near].block == key.block && correct_.keys[near].slot == key.slot) {
-    return near;
-  }
+  const auto is_at = [&](std::size_t i) {
+    return i < correct_.keys.size() && correct_.keys[i].block == key.block && correct_.keys[i].slot == key.slot;
+  };
+  if (is_at(near)) return near;
+  // The keys of a correct kernel are mostly a run of positions, of which a recipe may leave out some.
+  const std::int64_t first = correct_.keys.empty() ? 0 : correct_.keys.front().position;
+  if (key.position >= first && is_at(at(key.position - first))) return at(key.position - first);
   if (index_.empty()) {
     for (std::size_t i = 0; i < correct_.keys.size(); ++i) {
       index_.try_emplace(correct_.keys[i].block * problem_.k.page_size + correct_.keys[i].slot, i);
@@ -343,14 +348,21 @@ std::size_t RowEvaluator::known(const KeyRead& key, std::size_t near) const {
 }
 
 bool RowEvaluator::read_transposed(const PagedRows& rows, const KeyRead& key, const Recipe& recipe, std::int64_t head,
-                                   std::span<double> row) const {
+                                   Squares& squares, std::span<double> row) const {
   constexpr std::int64_t side = 8;
   const std::int64_t first = key.position / side * side, column = key.position % side;
-  std::vector<double> other(row.size());
-  const std::vector<KeyRead> keys = keys_of(problem_, sequence_, first, first + side);
-  for (std::int64_t i = 0; i < side; ++i) {
-    if (!decode(problem_, pool_, rows, keys[at(i)], -1, 0, recipe, head, other)) return false;
-    for (std::size_t d = at(i); d + at(side - i) <= row.size(); d += at(side)) row[d] = other[d - at(i) + at(column)];
+  if (squares.first != first) {
+    squares.first = first;
+    squares.rows.resize(row.size() * at(side));
+    for (std::int64_t i = 0; i < side; ++i) {
+      const std::span<double> other = std::span(squares.rows).subspan(at(i) * row.size(), row.size());
+      squares.known = decode(problem_, pool_, rows, key_of(problem_, sequence_, first + i), -1, 0, recipe, head, other);
+      if (!squares.known) break;
+    }
+  }
+  if (!squares.known) return false;
+  for (std::int64_t d = 0; d < std::ssize(row); ++d) {
+    row[at(d)] = squares.rows[at(d % side) * row.size() + at(d / side * side + column)];
   }
   return true;
 }
@@ -358,6 +370,7 @@ bool RowEvaluator::read_transposed(const PagedRows& rows, const KeyRead& key, co
 void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
   const std::size_t dims = at(problem_.k.head_size);
   std::vector<double> q(dims), row(dims);
+  Squares squares;
   const std::int64_t q_element = (recipe.query_row * problem_.query_heads + recipe.query_head) * problem_.k.head_size;
   to_doubles(problem_.q_dtype, problem_.q + q_element * size_of(problem_.q_dtype), q);
   std::optional<Rotator> rotator;
@@ -368,8 +381,8 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
   const bool base = same_rows(recipe.k, correct_.k) && recipe.k_head == correct_.k_head &&
                     recipe.query_row == correct_.query_row && recipe.query_head == correct_.query_head &&
                     recipe.k_dims == DimOrder::stored && !recipe.rotary && !recipe.fnuz && recipe.scale_vector == 1 &&
-                    recipe.k_rotation == 0 && recipe.k_used == 0 && recipe.k_swizzle == 0 && !recipe.k_transposed &&
-                    has_base_scores();
+                    recipe.k_rotation == 0 && recipe.k_used == 0 && recipe.k_swizzle == SwizzleMode::none &&
+                    !recipe.k_transposed && has_base_scores();
   terms.scores.assign(recipe.keys.size(), 0);
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
     interruption_point();
@@ -380,14 +393,14 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
       continue;
     }
     const PagedRows& rows = key.k_from_v ? recipe.v : recipe.k;
-    if (recipe.k_transposed ? !read_transposed(rows, key, recipe, recipe.k_head, row)
+    if (recipe.k_transposed ? !read_transposed(rows, key, recipe, recipe.k_head, squares, row)
                             : !decode(problem_, pool_, rows, key, key.k_scale_block, key.k_scale_layer_bytes, recipe,
                                       recipe.k_head, row)) {
       terms.outside = true;
       return;
     }
     reorder(recipe.k_dims, row);
-    swizzle(recipe.k_swizzle, size_of(rows.dtype), key.position, row);
+    swizzle(recipe.k_swizzle, rows.dtype, key.position, row);
     if (recipe.rotary && recipe.rotary->key) rotator->rotate(key.position, row);
     // Element d of q meets element (d + rotation) % dims of K.
     const std::size_t rotation = at(recipe.k_rotation), used = recipe.k_used > 0 ? at(recipe.k_used) : dims;
@@ -400,9 +413,10 @@ void RowEvaluator::read_scores(const Recipe& recipe, Terms& terms) const {
 
 void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
   const std::size_t dims = at(dims_);
-  const bool base = same_rows(recipe.v, correct_.v) && recipe.v_head == correct_.v_head &&
-                    recipe.v_dims == DimOrder::stored && recipe.v_swizzle == 0 && !recipe.v_transposed &&
-                    !recipe.fnuz && recipe.scale_vector == 1 && has_base_values();
+  const bool as_stored =
+      recipe.v_dims == DimOrder::stored && recipe.v_swizzle == SwizzleMode::none && !recipe.v_transposed;
+  const bool base = same_rows(recipe.v, correct_.v) && recipe.v_head == correct_.v_head && as_stored && !recipe.fnuz &&
+                    recipe.scale_vector == 1 && has_base_values();
   const std::vector<double>& own = zeros_.empty() ? zeros_ = std::vector<double>(dims) : zeros_;
   terms.values.assign(recipe.keys.size(), own.data());
   std::vector<std::size_t> rest;  // keys whose rows are decoded
@@ -417,15 +431,15 @@ void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
   }
   // A kernel that takes the elements in another order may read any of them.
   std::vector<double> whole(at(problem_.v.head_size));
+  Squares squares;
   terms.decoded.resize(rest.size() * dims);
   for (std::size_t n = 0; n < rest.size(); ++n) {
     interruption_point();
     const KeyRead key = of_v(recipe.keys[rest[n]]);
     const PagedRows& rows = key.v_from_k ? recipe.k : recipe.v;
     const std::span<double> value(terms.decoded.data() + n * dims, dims);
-    const bool as_stored = recipe.v_dims == DimOrder::stored && recipe.v_swizzle == 0 && !recipe.v_transposed;
     const std::span<double> row = as_stored ? value : std::span<double>(whole);
-    if (recipe.v_transposed ? !read_transposed(rows, key, recipe, recipe.v_head, row)
+    if (recipe.v_transposed ? !read_transposed(rows, key, recipe, recipe.v_head, squares, row)
                             : !decode(problem_, pool_, rows, key, key.v_scale_block, key.v_scale_layer_bytes, recipe,
                                       recipe.v_head, row)) {
       terms.outside = true;
@@ -433,7 +447,7 @@ void RowEvaluator::read_values(const Recipe& recipe, Terms& terms) const {
     }
     if (!as_stored) {
       reorder(recipe.v_dims, whole);
-      swizzle(recipe.v_swizzle, size_of(rows.dtype), key.position, whole);
+      swizzle(recipe.v_swizzle, rows.dtype, key.position, whole);
       std::copy_n(whole.begin(), dims, value.begin());
     }
     terms.values[rest[n]] = value.data();

@@ -21,6 +21,7 @@
 #include "core/attention/bounds.h"
 #include "core/attention/equal_weights.h"
 #include "core/attention/problem.h"
+#include "core/layout/swizzle.h"
 
 namespace kvscope::golden {
 
@@ -92,9 +93,10 @@ struct Recipe {
   double extra_denominator = 0;  // logits of 0 that join the denominator: splits without keys
   DimOrder k_dims = DimOrder::stored;
   DimOrder v_dims = DimOrder::stored;
-  // Shared memory: the 16-byte chunks of a row of K or V are taken in the order of this swizzle mode of TMA, of 32, 64
-  // or 128 bytes; 0: as stored. And squares of 8 keys and 8 elements are read with their axes exchanged.
-  std::int64_t k_swizzle = 0, v_swizzle = 0;
+  // Shared memory: the 16-byte chunks of a row of K or V are taken in the order of this swizzle mode of TMA. Example:
+  // bf16, b128, the key at position 3: elements 0 to 7 are the stored elements 24 to 31.
+  SwizzleMode k_swizzle = SwizzleMode::none, v_swizzle = SwizzleMode::none;
+  // Squares of 8 keys and 8 elements are read with their axes exchanged: element 3 of key 9 is element 1 of key 11.
   bool k_transposed = false, v_transposed = false;
   std::int64_t k_rotation = 0;  // element d of q meets element (d + k_rotation) % head size of K
   std::int64_t k_used = 0;      // elements of q and K that a score has; 0: all
@@ -181,14 +183,19 @@ class RowEvaluator {
   void read_values(const Recipe& recipe, Terms& terms) const;
   [[nodiscard]] Terms scores(const Recipe& recipe) const;
   // Row of `key` where squares of 8 keys and 8 elements have their axes exchanged. Slots past the end of the sequence
-  // are read as they are stored. False: a row outside the pool.
+  // are read as they are stored. False: a row outside the pool. `squares` keeps the 8 rows from key to key.
+  struct Squares {
+    std::int64_t first = -1;   // position of the first key
+    std::vector<double> rows;  // [8, elements]
+    bool known = false;        // all rows are inside the pool
+  };
   [[nodiscard]] bool read_transposed(const attention::PagedRows& rows, const KeyRead& key, const Recipe& recipe,
-                                     std::int64_t head, std::span<double> row) const;
+                                     std::int64_t head, Squares& squares, std::span<double> row) const;
   // Whether `base_scores_` or `base_values_` holds the dot products or the V rows of the correct keys, which the first
   // call reads. Most rows of a diagnosis are compared with few recipes and need neither.
   [[nodiscard]] bool has_base_scores() const;
   [[nodiscard]] bool has_base_values() const;
-  // Index of a key's row among the correct keys, or their number. `near` is tried first.
+  // Index of a key's row among the correct keys, or their number. `near` and the key's position are tried first.
   [[nodiscard]] std::size_t known(const KeyRead& key, std::size_t near) const;
   // The faulty combinations of tiles and splits.
   [[nodiscard]] RowValue combine(const Recipe& recipe, const Terms& terms, RowValue row) const;
@@ -232,7 +239,9 @@ class RowEvaluator {
 void add_biases(const attention::Problem& problem, std::int64_t sequence, std::int64_t query_in_sequence,
                 std::int64_t head, std::vector<KeyRead>& keys);
 
-// Keys [first, last) of a sequence through its lookup table, without biases.
+// The key at `position` of a sequence through its lookup table, without a bias. Past the table: block -1.
+[[nodiscard]] KeyRead key_of(const attention::Problem& problem, std::int64_t sequence, std::int64_t position);
+// Keys [first, last) of it.
 [[nodiscard]] std::vector<KeyRead> keys_of(const attention::Problem& problem, std::int64_t sequence, std::int64_t first,
                                            std::int64_t last);
 

@@ -40,6 +40,13 @@ class Trials {
         });
   }
 
+  // [keys] of the longest sequence; 0 without sequences.
+  [[nodiscard]] std::int64_t longest() const {
+    std::int64_t keys = 0;
+    for (std::int64_t b = 0; b < problem.batch; ++b) keys = std::max(keys, problem.keys(b));
+    return keys;
+  }
+
   const DiagnosisInput& input;
   const attention::Problem& problem;
   std::vector<Trial> all;
