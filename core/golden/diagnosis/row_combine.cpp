@@ -1,6 +1,8 @@
 // RowEvaluator::evaluate: from the scores and values of a recipe's keys to its output row.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numbers>
 #include <span>
@@ -354,15 +356,16 @@ RowValue RowEvaluator::evaluate(const Recipe& recipe) const {
 }
 
 double RowEvaluator::largest(const Terms& terms) const {
-  double largest = 0;
+  // Sizes of doubles are ordered as their bits are: NaN and infinity are above every number.
+  constexpr std::uint64_t size_bits = ~std::uint64_t{0} >> 1;
+  std::uint64_t largest = 0;
   for (const double* value : terms.values) {
     for (std::int64_t d = 0; d < dims_; ++d) {
-      const double size = std::fabs(value[d]);
-      if (!std::isfinite(size)) return -1;  // not known
-      largest = std::max(largest, size);
+      largest = std::max(largest, std::bit_cast<std::uint64_t>(value[d]) & size_bits);
     }
   }
-  return largest;
+  const auto size = std::bit_cast<double>(largest);
+  return std::isfinite(size) ? size : -1;  // -1: not known
 }
 
 RowValue RowEvaluator::combine(const Recipe& recipe, const Terms& terms, RowValue row) const {
