@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,9 @@ ptx::Module read_ptx(const std::string& path) {
 namespace {
 
 constexpr const char* kFileHelp = "PTX file, as nvcc -ptx writes it; compile with -lineinfo to see source lines";
-constexpr const char* kTargetHelp = "Compute capability of the virtual GPU: 90 for sm_90a, 100 for sm_100a";
+constexpr const char* kTargetHelp =
+    "Compute capability of the virtual GPU: 90 for sm_90a, 100 for sm_100a [default: that of the file, or 90 if that is "
+    "higher]";
 
 }  // namespace
 
@@ -84,7 +87,7 @@ void add_launch_options(CLI::App& command, LaunchRequest& request) {
       ->type_name("NAME=FILE[:TYPE]")
       ->allow_extra_args(false);
   command.add_option("--policy", request.policy, kPolicyHelp)->type_name("POLICY")->capture_default_str();
-  command.add_option("--target", request.target, kTargetHelp)->capture_default_str();
+  command.add_option("--target", request.target, kTargetHelp)->check(at_least(1))->type_name("N");
   add_sum_option(command, request.sum);
   command.add_option("--ctas", request.ctas, std::string(ptx::kCtasHelp))->type_name("LIST");
   command.add_flag("--cooperative", request.cooperative, "Start all CTAs together, as a cooperative launch does");
@@ -170,7 +173,7 @@ namespace {
 
 struct SurveyCommand {
   std::string path;
-  int target = 90;
+  std::optional<int> target;  // none: that of the file (ptx::target_for)
   bool json = false;
   bool words = false;
 };
@@ -211,7 +214,7 @@ json::Value survey_json(const ptx::Survey& survey) {
 
 int show_survey(const SurveyCommand& command) {
   const ptx::Module module = read_ptx(command.path);
-  const ptx::Decoded decoded = ptx::decode(module, command.target);
+  const ptx::Decoded decoded = ptx::decode(module, command.target.value_or(ptx::target_for(module)));
   const ptx::Survey survey = ptx::survey(module, decoded);
   if (command.json) {
     std::cout << json::dump(survey_json(survey)) << '\n';
@@ -255,7 +258,7 @@ void add_ptx(CLI::App& app, Action& chosen) {
   CLI::App* survey =
       ptx->add_subcommand("survey", "Count the instructions of a PTX file and list the unsupported ones");
   survey->add_option("FILE", survey_command->path, kFileHelp)->required();
-  survey->add_option("--target", survey_command->target, kTargetHelp)->check(at_least(1))->capture_default_str();
+  survey->add_option("--target", survey_command->target, kTargetHelp)->check(at_least(1))->type_name("N");
   survey->add_flag("--words", survey_command->words,
                    "Count full opcodes such as ld.global.f32, not base names such as ld");
   survey->add_flag("--json", survey_command->json, "Print JSON, with all opcodes");

@@ -56,7 +56,7 @@ std::string entry_of(const ptx::Module& module, const std::string& asked) {
       fmt::format("'{}' can be {} kernels: {}; write more of the name", asked, meant.size(), fmt::join(meant, ", ")));
 }
 
-ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& entry) {
+ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& entry, int target) {
   ptx::LaunchConfig config;
   config.kernel = entry;
   config.grid = extents(request.grid);
@@ -67,7 +67,7 @@ ptx::LaunchConfig config_of(const LaunchRequest& request, const std::string& ent
   config.options.cooperative = request.cooperative;
   config.options.ctas = request.ctas;
   // As if the program had requested the maximum with cudaFuncSetAttribute.
-  config.options.shared_opt_in = ptx::most_shared(request.target);
+  config.options.shared_opt_in = ptx::most_shared(target);
   const Schedule schedule = read_policy(request.policy);
   config.options.policy = schedule.policy;
   config.options.seed = schedule.seed;
@@ -95,8 +95,9 @@ PreparedLaunch prepare(const LaunchRequest& request, bool keeps_registers) {
   ptx::Module text = read_ptx(request.path);
   const std::string entry = entry_of(text, request.entry);
   PreparedLaunch out;
-  out.config = config_of(request, entry);
-  out.device = std::make_unique<ptx::Device>(ptx::ProgramOptions{.target = request.target,
+  const int target = request.target.value_or(ptx::target_for(text));
+  out.config = config_of(request, entry, target);
+  out.device = std::make_unique<ptx::Device>(ptx::ProgramOptions{.target = target,
                                                                  .sum = sum_of(request.sum),
                                                                  .registers_by_liveness = !keeps_registers,
                                                                  .contract = request.contract},

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct LaunchRequest {
   std::vector<std::string> args, structs;
   std::string policy = "late";
   std::string sum = "seq";
-  int target = 90;
+  std::optional<int> target;  // none: that of the file (ptx::target_for)
   ptx::LaunchLimits limits;
   std::int64_t max_memory = std::int64_t{4} << 30;  // [bytes] host memory backs all of it
   bool cooperative = false;

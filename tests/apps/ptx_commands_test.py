@@ -368,10 +368,18 @@ class Refused(Folder):
         self.assertIn("'u8[24]' is an array, but parameter p (24 bytes) is not a pointer of 8 bytes: write "
                       "map:FILE.json@ARRAY", self.fault_of("run", ptx, "--arg", "u8[24]"))
 
-    def test_a_kernel_for_another_target_names_the_option(self):
-        ptx = self.write("k.ptx", ".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry k() {\nret;\n}\n")
-        self.assertIn("the module is for sm_100a, the virtual GPU is sm_90: pass --target 100\n", self.fault_of("run", ptx))
-        self.assertIn("verdict     clean\n", fine("ptx", "run", ptx, "--target", "100"))
+    def test_a_kernel_runs_on_its_own_target_unless_another_is_given(self):
+        text = (".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry k() {\n"
+                "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\nret;\n}\n")
+        ptx, older = self.write("k.ptx", text), self.write("o.ptx", text.replace("sm_100a", "sm_80"))
+        self.assertIn("verdict     clean\n", fine("ptx", "run", ptx, "--block", "32"))
+        self.assertIn("kernel      k: 2 instructions, all of them can run\n", fine("ptx", "survey", ptx))
+        self.assertIn("needs sm_100a, this machine is sm_90\n", fine("ptx", "survey", older))
+        self.assertIn("needs sm_100a, this machine is sm_90\n", fine("ptx", "survey", ptx, "--target", "90"))
+        self.assertIn("the module is for sm_100a, the virtual GPU is sm_90: pass --target 100\n",
+                      self.fault_of("run", ptx, "--target", "90"))
+        for command in ("run", "survey"):
+            self.assertIn("--target: ", self.fault_of(command, ptx, "--target", "0"))
 
     def test_a_tensor_map_is_one_of_the_target(self):
         ptx = self.write("map.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -246,6 +246,16 @@ def test_a_signal_stops_a_launch_and_changes_no_array():
     assert time.monotonic() - began < 5 and out[0] == 0
 
 
+def test_a_module_runs_on_its_own_target_unless_another_is_given(tmp_path):
+    text = RACE.replace("sm_90", "sm_100a")
+    out = np.zeros(32, np.uint32)
+    (tmp_path / "k.ptx").write_text(text)
+    for module in (kv.Module(text), kv.load(tmp_path / "k.ptx"), kv.Module(RACE.replace("sm_90", "sm_75"))):
+        assert module["race"].launch(block=32, args=[out], checks="none").clean
+    with pytest.raises(kv.GeometryError, match="the module is for sm_100a, the virtual GPU is sm_90: pass --target 100"):
+        kv.Module(text, target=90)["race"].launch(block=32, args=[out])
+
+
 def test_errors_of_a_text_are_input_errors():
     with pytest.raises(kv.InputError, match="bad.ptx"):
         kv.Module("add.s32 %r1", "bad.ptx")

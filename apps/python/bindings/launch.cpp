@@ -329,9 +329,11 @@ py::list kernels(const Module& module) {
 
 void bind_launch(py::module_& module) {
   py::class_<Module, std::shared_ptr<Module>>(module, "Module")
-      .def(py::init([](std::string text, std::string name, int target) {
+      .def(py::init([](std::string text, std::string name, std::optional<int> target) {
         const py::gil_scoped_release release;
-        return std::make_shared<Module>(Module{ptx::parse_module(std::move(text), std::move(name)), target});
+        ptx::Module parsed = ptx::parse_module(std::move(text), std::move(name));
+        const int of_file = ptx::target_for(parsed);
+        return std::make_shared<Module>(Module{std::move(parsed), target.value_or(of_file)});
       }))
       .def("kernels", &kernels)
       .def("find", [](const Module& self, const std::string& asked) {

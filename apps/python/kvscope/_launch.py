@@ -459,7 +459,7 @@ def _schedule(text_of: str) -> tuple[str, int]:
 class Module:
     """The kernels of a PTX text: `module["decode"]` by name or the shortest part of it that means one kernel."""
 
-    def __init__(self, ptx: str, name: str = "kernel.ptx", *, target: int = 90, source: str = "") -> None:
+    def __init__(self, ptx: str, name: str = "kernel.ptx", *, target: int | None = None, source: str = "") -> None:
         self._core = _core.Module(ptx, name, target)
         self.ptx, self.source = ptx, source
         self.kernels = [Kernel(self, about) for about in self._core.kernels()]
@@ -476,8 +476,10 @@ class Module:
         return f"<kvscope.Module {', '.join(kernel.signature for kernel in self.kernels)}>"
 
 
-def load(path: str | os.PathLike[str], *, target: int = 90) -> Module:
-    """A module of a PTX file. InputError with each error of the text, or of the file."""
+def load(path: str | os.PathLike[str], *, target: int | None = None) -> Module:
+    """A module of a PTX file. InputError with each error of the text, or of the file.
+
+    target: compute capability of the virtual GPU, such as 100 for sm_100a. Default: that of the file, but 90 at least."""
     name = os.fspath(path)
     try:
         with open(name, encoding="utf-8") as file:

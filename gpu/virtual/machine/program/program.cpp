@@ -90,6 +90,10 @@ std::string Program::source_text(std::int32_t pc) const {
   return out;
 }
 
+int target_for(const Module& module) {
+  return std::max(ProgramOptions{}.target, module.target);
+}
+
 std::shared_ptr<const Program> make_program(Module module, const ProgramOptions& options) {
   auto program = std::make_shared<Program>();
   program->options = options;

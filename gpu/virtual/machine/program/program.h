@@ -123,6 +123,10 @@ struct Program {
   [[nodiscard]] std::string source_text(std::int32_t pc) const;
 };
 
+// The architecture that runs a module where nobody names one: its own, but at least the default, which runs code for
+// older ones. Examples: sm_80 and sm_90a: 90; sm_100a and sm_100f: 100.
+[[nodiscard]] int target_for(const Module& module);
+
 // Throws InputError with the errors of decode. Unsupported statements become traps.
 [[nodiscard]] std::shared_ptr<const Program> make_program(Module module, const ProgramOptions& options = {});
 

@@ -15,6 +15,18 @@ std::shared_ptr<const Program> program_of(const std::string& body, bool share = 
                       ProgramOptions{.registers_by_liveness = share});
 }
 
+// A module is at least for an architecture that runs it; the machine's default runs older ones.
+TEST(Program, TargetForIsThatOfTheModuleButAtLeastTheDefault) {
+  const auto target_of = [](const std::string& name) {
+    return target_for(parse_module(".version 9.0\n.target " + name + "\n.address_size 64\n", "p.ptx"));
+  };
+  EXPECT_EQ(target_of("sm_52"), 90);
+  EXPECT_EQ(target_of("sm_90a"), 90);
+  EXPECT_EQ(target_of("sm_100"), 100);
+  EXPECT_EQ(target_of("sm_103a"), 103);
+  EXPECT_EQ(target_of("sm_120f"), 120);
+}
+
 // 48 static bytes at 0x400; the dynamic part after them at its own alignment, equal for each extern symbol.
 TEST(Program, SharedMemoryBeginsAt0x400AndTheDynamicPartAtItsAlignment) {
   const auto program = program_of(R"(
