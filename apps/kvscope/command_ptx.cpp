@@ -39,8 +39,8 @@ namespace {
 
 constexpr const char* kFileHelp = "PTX file, as nvcc -ptx writes it; compile with -lineinfo to see source lines";
 constexpr const char* kTargetHelp =
-    "Compute capability of the virtual GPU: 90 for sm_90a, 100 for sm_100a [default: that of the file, or 90 if that is "
-    "higher]";
+    "Compute capability of the virtual GPU: 90 for sm_90a, 100 for sm_100a [default: that of the file, or 90 if that "
+    "is higher]";
 
 }  // namespace
 

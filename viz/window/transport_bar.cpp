@@ -122,7 +122,7 @@ void TransportBar::show_speed() {
 
 void TransportBar::show_position() {
   // As wide as its widest text in this run, so that the slider does not move while it plays.
-  const auto words = [this](std::int64_t step, std::int64_t last) {
+  const auto words = [](std::int64_t step, std::int64_t last) {
     return step < 0 ? tr("before step 0") : tr("step %1 of %2").arg(QString::number(step), QString::number(last));
   };
   if (!document_) {
