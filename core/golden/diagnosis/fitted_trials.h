@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "core/golden/diagnosis/candidate_row.h"
 #include "core/golden/diagnosis/hypotheses.h"
-#include "core/golden/diagnosis/page_search.h"
 #include "core/golden/verdict/golden_terms.h"
 
 namespace kvscope::golden {

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "core/golden/diagnosis/detail/page_faults.h"
+#include "core/golden/diagnosis/page_search.h"
 #include "core/golden/verdict/group_tests.h"
 #include "core/golden/verdict/measures.h"
 

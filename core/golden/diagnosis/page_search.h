@@ -10,30 +10,10 @@
 
 #include <vector>
 
+#include "core/golden/diagnosis/candidate_row.h"
 #include "core/golden/diagnosis/hypotheses.h"
 
 namespace kvscope::golden {
-
-// A candidate's row, in double.
-struct CandidateRow {
-  std::vector<double> o;  // [value_dim]
-  double lse = 0;
-  bool has_lse = false;
-  attention::Rounding rounding;      // of the candidate's kernel
-  attention::Rounding lse_rounding;  // the same for lse
-};
-
-// The golden's o and lse, and the variance of what rounding adds to them. Trials are ranked by how much of the
-// candidate's distance from the golden they explain, in these variances.
-struct RowNoise {
-  std::vector<double> golden, variance;  // [value_dim] of o
-  double lse = 0, lse_variance = 0;
-};
-
-// max over the row of |candidate - predicted| / bound of the prediction; infinity where NaN or infinities
-// differ. A prediction without o is judged by lse alone. Of a row that lost its keys, each value that kernels store for
-// a row without keys fits.
-[[nodiscard]] double misfit(const CandidateRow& candidate, const RowValue& predicted);
 
 // Trials of one page read from another block, another layer or the other side of the K/V axis, left out, read twice or
 // read as zeros, and of one key left out or read twice, that reproduce `candidate` within its bound; best first, at
@@ -42,10 +22,5 @@ struct RowNoise {
 inline constexpr std::int64_t kSearchedBlocks = 4096;
 [[nodiscard]] std::vector<Trial> page_search(const DiagnosisInput& input, const RowEvaluator& row,
                                              const CandidateRow& candidate, const RowNoise& noise, std::size_t limit);
-
-// The trials of one page: left out, counted twice, of zeros, elsewhere, and, for `other` >= 0, read from the block of
-// this page, or exchanged with it.
-[[nodiscard]] std::vector<Trial> trials_of_page(const DiagnosisInput& input, const RowEvaluator& row, std::int64_t page,
-                                                std::int64_t other);
 
 }  // namespace kvscope::golden
