@@ -88,6 +88,9 @@ class MainWindow final : public QMainWindow {
   void resizeEvent(QResizeEvent* event) override;
   void moveEvent(QMoveEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
+  // The Tab key: from widget to widget that can be seen. Docks behind the front tab have their places outside the
+  // window, and Qt would step through them.
+  bool focusNextPrevChild(bool next) override;
 
  private:
   // main_window.cpp
