@@ -42,6 +42,7 @@ class CanvasScroll;
 class DockTitle;
 class EventsPanel;
 class ExportBar;
+class StatusLine;
 class TileBar;
 class FindBar;
 class LabPanel;
@@ -207,7 +208,8 @@ class MainWindow final : public QMainWindow {
   std::vector<DockTitle*> titles_;
   QByteArray dock_state_;  // layout of the docks while the start page hides them
   bool docks_shown_ = true;
-  QLabel *what_ = nullptr, *when_ = nullptr;
+  StatusLine* what_ = nullptr;
+  QLabel* when_ = nullptr;
   QActionGroup *view_group_ = nullptr, *theme_group_ = nullptr;
 
   // Last members: their destructors wait for threads that use the members above.
