@@ -96,8 +96,8 @@ void ExportBar::build() {
   end->addWidget(close_);
   connect(save, &QPushButton::clicked, this, &ExportBar::wanted);
   connect(close_, &QToolButton::clicked, this, [this] {
+    Q_EMIT closed();  // the focus goes back before the field that has it is hidden
     hide();
-    Q_EMIT closed();
   });
 }
 

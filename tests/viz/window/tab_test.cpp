@@ -92,5 +92,30 @@ TEST_F(TabTest, GoesThroughABarFromLeftToRight) {
   EXPECT_EQ(fields, 11);
 }
 
+// Regression: the focus went to the header, the first panel, when a bar or a dock was closed.
+TEST_F(TabTest, ClosingABarOrADockLeadsBackToThePanel) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  Canvas& canvas = window->canvas();
+  const auto is_back = [&] { return canvas.hasFocus() && canvas.focusedPanel() == PanelId::table; };
+  for (const auto& [key, modifier] : {std::pair{Qt::Key_F, Qt::ControlModifier}, {Qt::Key_E, Qt::ControlModifier}}) {
+    canvas.focusPanel(PanelId::table);
+    press(key, modifier);
+    ASSERT_FALSE(canvas.hasFocus());
+    press(Qt::Key_Escape);
+    EXPECT_TRUE(is_back()) << key << ", Esc";
+    press(key, modifier);
+    for (const char* name : {"Close the find bar", "Close the export bar"}) {
+      if (QAbstractButton* const close = button(*window, QString::fromLatin1(name))) click(close);
+    }
+    EXPECT_TRUE(is_back()) << key << ", the button";
+  }
+  for (const Qt::Key key : {Qt::Key_2, Qt::Key_4}) {
+    press(key, Qt::AltModifier);
+    ASSERT_FALSE(canvas.hasFocus());
+    press(key, Qt::AltModifier);
+    EXPECT_TRUE(is_back()) << key;
+  }
+}
+
 }  // namespace
 }  // namespace kvscope::viz::tab_test
