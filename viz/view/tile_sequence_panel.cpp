@@ -5,6 +5,7 @@
 
 #include "viz/geometry/board.h"
 #include "viz/geometry/tile_sequence_layout.h"
+#include "viz/view/cell_paint.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 #include "viz/view/tile_panel.h"
@@ -137,7 +138,9 @@ void TileSequencePanel::paint_number(QPainter& painter, const QRectF& rect, std:
   const QFont mono = mono_font(scene.px(kTokenNumber));
   const QString number = QString::number(token);
   const double wide = text_width(mono, number) + 2;
-  draw_text_in(painter, mono, row ? tile_ink(*scene.theme, tile, *row, Arrival::there) : scene.theme->text_quiet,
+  const Theme& theme = *scene.theme;
+  draw_text_in(painter, mono,
+               row ? tile_ink(theme, tile, *row, Arrival::there) : readable(theme, theme.text_quiet, theme.cell_line),
                QRectF(rect.left() + 1, rect.top(), std::max(rect.width(), wide), rect.height()),
                wide > rect.width() ? Qt::AlignLeft : Qt::AlignHCenter, number);
 }
