@@ -115,6 +115,11 @@ QWidget* MainWindow::focus_of(QWidget& area) {
 
 bool MainWindow::focusNextPrevChild(bool next) {
   QWidget* const from = focusWidget() != nullptr ? focusWidget() : this;
+  // Not the Tab key: the widget with the focus was hidden, such as the Cancel button of a task that has ended.
+  if (from != this && !from->isVisible()) {
+    center_->currentWidget()->setFocus(Qt::OtherFocusReason);
+    return true;
+  }
   const auto step = [next](const QWidget* at) { return next ? at->nextInFocusChain() : at->previousInFocusChain(); };
   for (QWidget* to = step(from); to != from; to = step(to)) {
     if (to->window() != this || to->focusProxy() != nullptr || !takes_focus_by_key(*to) || !is_inside(*to, *this)) {

@@ -117,5 +117,20 @@ TEST_F(TabTest, ClosingABarOrADockLeadsBackToThePanel) {
   }
 }
 
+// Regression: after Cancel the focus was on the header.
+TEST_F(TabTest, ATaskThatEndsLeadsBackToThePanel) {
+  ASSERT_TRUE(open(path_of("first_light")));
+  Canvas& canvas = window->canvas();
+  canvas.focusPanel(PanelId::table);
+  window->open(testing_support::made_up("held"));
+  const auto cancel = [&] { return button(*window, QStringLiteral("Cancel")); };
+  ASSERT_TRUE(testing_support::wait_until([&] { return cancel() != nullptr; }));
+  cancel()->setFocus(Qt::TabFocusReason);
+  press(Qt::Key_Space);
+  ASSERT_TRUE(testing_support::wait_until([&] { return cancel() == nullptr; }));
+  EXPECT_TRUE(canvas.hasFocus());
+  EXPECT_EQ(canvas.focusedPanel(), PanelId::table);
+}
+
 }  // namespace
 }  // namespace kvscope::viz::tab_test
