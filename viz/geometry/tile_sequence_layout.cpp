@@ -8,7 +8,8 @@ namespace {
 
 constexpr double kNarrowest = 4, kWidest = 22;  // [px] of a token's cell, the latter at font scale 1
 constexpr double kLeastTokenWidth = 1e-3;  // [px] tokens of a body that has no width have one too, so that none is lost
-constexpr double kBetweenPages = 6, kEnd = 76, kLabel = 18, kLowestLabels = 50;  // [px]; the last three at scale 1
+constexpr double kBetweenPages = 6, kEnd = 76, kLabel = 22, kLowestLabels = 54;  // [px]; the last three at scale 1
+constexpr double kLane = 7, kLaneUnderBody = 4;  // [px] from the cells at scale 1; at most so far below the body
 
 }  // namespace
 
@@ -51,6 +52,7 @@ SequenceStrip tile_sequence_layout(const SequenceStripSize& size, const QRectF& 
   strip.label_height = body.height() >= kLowestLabels * font_scale ? std::round(kLabel * font_scale) : 0;
   const double height = std::max(body.height() - strip.label_height - 8, 4.0);
   strip.area = QRectF(left, body.top() + 4, width_of(last - first, strip.cell), height);
+  strip.lane = std::min(strip.area.bottom() + std::round(kLane * font_scale), body.bottom() + kLaneUnderBody);
   if (cut_before) strip.before = QRectF(body.left(), strip.area.top(), end_width - kBetweenPages, height);
   if (cut_after) {
     strip.after = QRectF(strip.area.right() + kBetweenPages, strip.area.top(), end_width - kBetweenPages, height);

@@ -29,6 +29,7 @@ struct SequenceStrip {
   QRectF area;                                // [px] of the cells of the pages shown
   QRectF before, after;                       // [px] for the counts; empty: nothing is left out
   double label_height = 0;                    // [px] under the cells; 0: no room
+  double lane = 0;                            // [px] y between the cells and the labels, where links pass
 
   [[nodiscard]] QRectF page_rect(std::int64_t page) const;  // precondition: it is shown
   // Nothing: it is not shown.

@@ -79,16 +79,22 @@ std::vector<Lit> ends_of(const Lit& lit) {
 }
 
 // Between cards that are not adjacent: beside the cells of the one, along the gap above the other, and beside the cells
-// of the other. A token is left at its lower edge. A row of the pool is met at its right edge, which is free; what
-// other panels show is met at the left.
-Link route_between(PanelId from_id, const Place& from, const QRectF& start, PanelId to_id, const Place& to,
-                   const QRectF& end) {
-  const double gap = to.card.top() - kGap / 2;
-  const bool down = from_id == PanelId::tile_sequence, right = to_id == PanelId::memory;
-  const double out = down ? start.center().x() : from.card.right() - kPadding / 2;
-  const double in = right ? to.card.right() - kPadding / 2 : to.card.left() + kPadding / 2;
-  const QPointF first = down ? QPointF(out, start.bottom()) : QPointF(start.right(), start.center().y());
-  const QPointF last(right ? end.right() : end.left(), end.center().y());
+// of the other. A token is left at its lower edge and along the lanes of its panel, past its words. A row of the pool
+// is met at its right edge, which is free; what other panels show is met at the left.
+Link route_between(const Anchor& from, const Anchor& to, const Scene& scene) {
+  const double gap = to.place.card.top() - kGap / 2;
+  const bool right = to.place.panel == PanelId::memory;
+  const double in = right ? to.place.card.right() - kPadding / 2 : to.place.card.left() + kPadding / 2;
+  const QPointF last(right ? to.rect.right() : to.rect.left(), to.rect.center().y());
+  const std::optional<Lane> aside = from.panel->leaving_lane(from.rect, from.place.body, scene);
+  const std::optional<Lane> down = from.panel->column_lane(from.rect.center().x(), from.place.body, scene);
+  if (aside && down && from.place.panel == PanelId::tile_sequence) {
+    const QPointF first(from.rect.center().x(), from.rect.bottom());
+    return route_through(std::array{first, QPointF(first.x(), aside->at), QPointF(down->at, aside->at),
+                                    QPointF(down->at, gap), QPointF(in, gap), QPointF(in, last.y()), last});
+  }
+  const double out = from.place.card.right() - kPadding / 2;
+  const QPointF first(from.rect.right(), from.rect.center().y());
   return route_through(
       std::array{first, QPointF(out, first.y()), QPointF(out, gap), QPointF(in, gap), QPointF(in, last.y()), last});
 }
@@ -98,22 +104,22 @@ std::vector<Link> tile_links(const std::vector<Place>& places, const Panels& pan
                              const QRectF& board) {
   std::vector<Link> paths;
   if (!lit.tile.row && !lit.tile.reg) return paths;
-  std::optional<QRectF> from;
-  const Place* from_place = nullptr;
+  std::optional<Anchor> from;
   for (const PanelId id :
        {PanelId::tile_sequence, PanelId::memory, PanelId::copies, PanelId::shared, PanelId::registers}) {
     const auto place = std::ranges::find(places, id, &Place::panel);
     const Panel* const panel = panels[static_cast<std::size_t>(id)].get();
     if (place == places.end() || panel == nullptr) continue;
-    const std::optional<QRectF> to = panel->link_anchor(lit, place->body, scene);
-    if (from && to) {
+    const std::optional<QRectF> rect = panel->link_anchor(lit, place->body, scene);
+    if (!rect) continue;
+    const Anchor to{panel, *place, *rect};
+    if (from) {
       // Not below, and no card between them: one that does not show the row now, because it is scrolled.
-      const double apart = place->card.left() - from_place->card.right();
-      const bool adjacent = place->card.top() < from_place->card.bottom() && apart < 2 * kGap;
-      paths.push_back(!adjacent ? route_between(from_place->panel, *from_place, *from, id, *place, *to)
-                                : Link{{side_link(*from, *to, board)}});
+      const double apart = place->card.left() - from->place.card.right();
+      const bool adjacent = place->card.top() < from->place.card.bottom() && apart < 2 * kGap;
+      paths.push_back(!adjacent ? route_between(*from, to, scene) : Link{{side_link(from->rect, *rect, board)}});
     }
-    if (to) from = to, from_place = &*place;
+    from = to;
   }
   return paths;
 }

@@ -133,7 +133,9 @@ QColor look_small(const Theme& theme, Look look) {
 }
 
 QColor look_ink(const Theme& theme, Look look) {
-  if (look == kFreeLook || look == kPaddingLook) return mixed(theme.text_quiet, theme.cell_free, 0.2);
+  if (look == kFreeLook || look == kPaddingLook) {
+    return readable(theme, mixed(theme.text_quiet, theme.cell_free, 0.2), look_fill(theme, look));
+  }
   return theme.ink_on(look_fill(theme, look));
 }
 
@@ -146,9 +148,10 @@ bool has_pattern(const Theme& theme, Look look) {
 }
 
 QColor readable(const Theme& theme, const QColor& color, const QColor& behind) {
+  const QColor ground(behind.rgb());
   for (int tenths = 0; tenths < 10; ++tenths) {
-    const QColor tried = mixed(color, theme.text, tenths / 10.0);
-    if (contrast(tried, behind) >= 4.5) return tried;
+    const QColor tried(mixed(color, theme.text, tenths / 10.0).rgb());  // as it is drawn, like the ground
+    if (contrast(tried, ground) >= 4.5) return tried;
   }
   return theme.text;
 }

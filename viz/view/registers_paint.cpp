@@ -341,6 +341,12 @@ void RegistersPaint::pieces(QPainter& painter, const RegistersNow& at, const Sce
     }
     if (room) {
       const QColor ink = gone || arrival == Arrival::moving ? theme.text : tile_ink(theme, tile, middle, arrival);
+      if (arrival == Arrival::there && !gone) {  // one ground for the words: the rows of a piece differ in lightness
+        const double wide = std::min(text_width(font, name(read)) + 4, rect.width());
+        const double high = std::min(cap_height(font) + 4, rect.height());
+        painter.fillRect(QRectF(rect.center().x() - wide / 2, rect.center().y() - high / 2, wide, high),
+                         tile_row_color(theme, tile, middle));
+      }
       draw_text_in(painter, font, ink, rect, Qt::AlignHCenter, name(read));
     }
     if (piece.read != at.layout.read) continue;

@@ -10,6 +10,7 @@
 #include "viz/geometry/shared_layout.h"
 #include "viz/playback/tile_layouts.h"
 #include "viz/playback/tile_reads.h"
+#include "viz/view/cell_paint.h"
 #include "viz/view/shared_paint.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
@@ -112,7 +113,8 @@ void SharedPanel::paint_chips(QPainter& painter, const SharedNow& now, const Sce
     const TileLayout& layout = now.all->layouts[n];
     const LayoutCost& cost = now.all->costs[n];
     const bool beside = now.other_index == n;
-    painter.fillRect(chip, beside ? theme.cell_line : theme.cell_free);
+    const QColor& fill = beside ? theme.cell_line : theme.cell_free;
+    painter.fillRect(chip, fill);
     if (layout.stored) {
       painter.setPen(QPen(theme.text, 1));
       painter.setBrush(Qt::NoBrush);
@@ -120,7 +122,7 @@ void SharedPanel::paint_chips(QPainter& painter, const SharedNow& now, const Sce
     }
     const QString name = QString::fromStdString(layout.name);
     const QString count = number_text(cost.wavefronts);
-    const QColor ink = cost.wavefronts > cost.ideal ? theme.warning : theme.text_accent;
+    const QColor ink = readable(theme, cost.wavefronts > cost.ideal ? theme.warning : theme.text_accent, fill);
     const double room = chip.width() - 4;
     if (chip.height() > scene.px(kTallChip)) {
       const QRectF upper(chip.left(), chip.top() + 1, chip.width(), chip.height() / 2 - 1);

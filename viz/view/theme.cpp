@@ -6,6 +6,7 @@ namespace kvscope::viz {
 namespace {
 
 constexpr int kPatterns = 4;
+constexpr double kReadable = 4.5;  // WCAG 2, level AA, for text
 
 // A search chose the owners' colors and the shared color: it changed a muted palette as little as possible until every
 // pair differs for each kind of color blindness.        // held by tests/viz/view/theme_test.cpp
@@ -103,8 +104,11 @@ double contrast(const QColor& a, const QColor& b) {
 }
 
 QColor Theme::ink_on(const QColor& fill) const {
-  const QColor black(0x10, 0x12, 0x16), white(0xff, 0xff, 0xff);
-  return contrast(black, fill) >= contrast(white, fill) ? black : white;
+  const QColor soft(0x10, 0x12, 0x16), white(0xff, 0xff, 0xff), black(0, 0, 0);
+  const QColor better = contrast(soft, fill) >= contrast(white, fill) ? soft : white;
+  // On fills of middle lightness neither of the two reads: black or white has 4.58:1 on every fill.
+  if (contrast(better, fill) >= kReadable) return better;
+  return contrast(black, fill) >= kReadable ? black : white;
 }
 
 const Theme& theme(ThemeKind kind) {

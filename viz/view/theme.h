@@ -47,7 +47,7 @@ struct Theme {
 
   [[nodiscard]] bool on_dark() const { return kind != ThemeKind::light; }  // light text on a dark surface
   [[nodiscard]] OwnerStyle owner_style(std::int64_t seq) const;            // seq >= 0
-  // Black or white, whichever reads better on `fill` (WCAG contrast).
+  // Nearly black or white, whichever reads better on `fill`; black where neither has a WCAG contrast of 4.5.
   [[nodiscard]] QColor ink_on(const QColor& fill) const;
 };
 

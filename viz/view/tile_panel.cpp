@@ -85,6 +85,10 @@ void TilePanel::paint_tile_footer(QPainter& painter, const QRectF& footer, const
   paint_footer_text(painter, footer, font, scene.theme->text_quiet, tile_summary(scene), scene.font_scale);
 }
 
+double TilePanel::footer_width(const Scene& scene) const {
+  return text_width(ui_font(scene.px(kFooterText)), tile_summary(scene));
+}
+
 // --- what is where ---------------------------------------------------------------------------------------------------
 
 Selection TilePanel::hit(QPointF at, const QRectF& body, const Scene& scene) const {

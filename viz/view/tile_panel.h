@@ -46,6 +46,8 @@ class TilePanel : public Panel {
   virtual void paint_tile(QPainter& painter, const QRectF& body, const Scene& scene) const = 0;
   // The line under the body; the summary in quiet letters unless a panel has a legend of its own.
   virtual void paint_tile_footer(QPainter& painter, const QRectF& footer, const Scene& scene) const;
+  // [px] of the summary in the footer, as one line.
+  [[nodiscard]] double footer_width(const Scene& scene) const;
   // Whether an outline is painted around an object: objects lit with the selection, and the selected object itself.
   [[nodiscard]] static bool is_outlined(const Scene& scene, const LitTile& lit, const Selection& selected,
                                         const Selection& object);

@@ -3,7 +3,9 @@
 
 #include <QtCore/QCoreApplication>
 
+#include "viz/geometry/board.h"
 #include "viz/geometry/tile_sequence_layout.h"
+#include "viz/view/cell_paint.h"
 #include "viz/view/text.h"
 #include "viz/view/tile_paint.h"
 #include "viz/view/tile_panel.h"
@@ -13,6 +15,7 @@ namespace kvscope::viz {
 namespace {
 
 constexpr double kTokenNumber = 10, kPageName = 11.5;  // [px] at font scale 1
+constexpr double kClear = 4;                           // [px] between a link and words
 
 class TileSequencePanel final : public TilePanel {
   Q_DECLARE_TR_FUNCTIONS(TileSequencePanel)
@@ -20,6 +23,10 @@ class TileSequencePanel final : public TilePanel {
  public:
   [[nodiscard]] PanelId id() const override { return PanelId::tile_sequence; }
   [[nodiscard]] QString title() const override { return tr("Sequence"); }
+  // Links of tokens run down from the cells past the pages' names and the footer, where these leave room.
+  [[nodiscard]] std::optional<Lane> leaving_lane(const QRectF& cell, const QRectF& body,
+                                                 const Scene& scene) const override;
+  [[nodiscard]] std::optional<Lane> column_lane(double x, const QRectF& body, const Scene& scene) const override;
 
  protected:
   [[nodiscard]] QString tile_subtitle(const Scene& scene) const override {
@@ -33,6 +40,8 @@ class TileSequencePanel final : public TilePanel {
  private:
   static std::int64_t tokens_of(const Scene& scene);
   static SequenceStrip layout(const QRectF& body, const Scene& scene);
+  // The name under a page; empty where it has no room.
+  static QString page_name(const SequenceStrip& at, std::int64_t page, const QFont& font);
   static void paint_token(QPainter& painter, const QRectF& rect, std::int64_t token, const Scene& scene);
   static void paint_number(QPainter& painter, const QRectF& rect, std::int64_t token, const Scene& scene);
 };
@@ -89,10 +98,9 @@ void TileSequencePanel::paint_tile(QPainter& painter, const QRectF& body, const 
     painter.setPen(QPen(scene.theme->cell_line, 1));
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(rect.adjusted(-1.5, -1.5, 0.5, 0.5));
-    if (at.label_height == 0) continue;
-    const QString name = tr("page %1").arg(page);
-    if (text_width(words, name) > rect.width()) continue;
-    draw_text(painter, words, scene.theme->text_quiet, {rect.left(), rect.bottom() + at.label_height - 3}, name);
+    if (const QString name = page_name(at, page, words); !name.isEmpty()) {
+      draw_text(painter, words, scene.theme->text_quiet, {rect.left(), rect.bottom() + at.label_height - 3}, name);
+    }
   }
   const auto left_out = [&](const QRectF& rect, std::int64_t pages) {
     if (rect.isEmpty()) return;
@@ -110,6 +118,11 @@ void TileSequencePanel::paint_tile(QPainter& painter, const QRectF& body, const 
   painter.restore();
 }
 
+QString TileSequencePanel::page_name(const SequenceStrip& at, std::int64_t page, const QFont& font) {
+  const QString name = tr("page %1").arg(page);
+  return at.label_height > 0 && text_width(font, name) <= at.page_rect(page).width() ? name : QString();
+}
+
 void TileSequencePanel::paint_token(QPainter& painter, const QRectF& rect, std::int64_t token, const Scene& scene) {
   const Tile& tile = *scene.tile;
   if (const auto row = tile.row_of(tile.opened.seq, TokIdx{token})) {
@@ -125,9 +138,33 @@ void TileSequencePanel::paint_number(QPainter& painter, const QRectF& rect, std:
   const QFont mono = mono_font(scene.px(kTokenNumber));
   const QString number = QString::number(token);
   const double wide = text_width(mono, number) + 2;
-  draw_text_in(painter, mono, row ? tile_ink(*scene.theme, tile, *row, Arrival::there) : scene.theme->text_quiet,
+  const Theme& theme = *scene.theme;
+  draw_text_in(painter, mono,
+               row ? tile_ink(theme, tile, *row, Arrival::there) : readable(theme, theme.text_quiet, theme.cell_line),
                QRectF(rect.left() + 1, rect.top(), std::max(rect.width(), wide), rect.height()),
                wide > rect.width() ? Qt::AlignLeft : Qt::AlignHCenter, number);
+}
+
+// --- links -----------------------------------------------------------------------------------------------------------
+
+std::optional<Lane> TileSequencePanel::leaving_lane(const QRectF& cell, const QRectF& body, const Scene& scene) const {
+  if (scene.tile == nullptr) return std::nullopt;
+  return Lane{layout(body, scene).lane, cell.center().x(), body.right() + kPadding / 2};
+}
+
+// The first place from `x` to the right that is beside the footer and the names of pages.
+std::optional<Lane> TileSequencePanel::column_lane(double x, const QRectF& body, const Scene& scene) const {
+  if (scene.tile == nullptr) return std::nullopt;
+  const SequenceStrip at = layout(body, scene);
+  const QFont names = ui_font(scene.px(kPageName));
+  const auto past = [&x](double left, double width) {
+    if (width > 0 && x > left - kClear && x < left + width + kClear) x = left + width + kClear;
+  };
+  past(body.left(), std::min(footer_width(scene), body.width()));
+  for (std::int64_t page = at.first_page; page < at.end_page; ++page) {
+    past(at.page_rect(page).left(), text_width(names, page_name(at, page, names)));
+  }
+  return Lane{x > body.right() ? body.right() + kPadding / 2 : x, at.lane, body.bottom()};
 }
 
 // --- what is where ---------------------------------------------------------------------------------------------------

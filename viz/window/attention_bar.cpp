@@ -3,25 +3,17 @@
 #include <limits>
 
 #include <QtCore/QFileInfo>
-#include <QtWidgets/QHBoxLayout>
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QPushButton>
 #include <QtWidgets/QSpinBox>
 
 #include "viz/model/why.h"
+#include "viz/window/flow_row.h"
 
 namespace kvscope::viz {
 namespace {
 
 constexpr int kMostTileKeys = 1 << 16;
-
-void add_field(QHBoxLayout& row, const QString& name, QWidget& field) {
-  auto* label = new QLabel(name);
-  label->setBuddy(&field);
-  field.setAccessibleName(name.chopped(name.endsWith(QLatin1Char(':')) ? 1 : 0));
-  row.addWidget(label);
-  row.addWidget(&field);
-}
 
 int as_int(std::int64_t value) {
   return static_cast<int>(std::clamp<std::int64_t>(value, 0, std::numeric_limits<int>::max()));
@@ -41,17 +33,17 @@ AttentionBar::AttentionBar(QWidget* parent)
       drop_(new QPushButton(tr("Tiled flow"))) {
   setAccessibleName(tr("Which query and candidate"));
   tile_->setRange(1, kMostTileKeys);
-  auto* row = new QHBoxLayout(this);
+  auto* row = new FlowRow(this);
   row->setContentsMargins(8, 4, 8, 4);
   seq_->setAccessibleName(tr("Sequence of the flow"));
   row->addWidget(seq_);
-  add_field(*row, tr("query token:"), *query_);
-  add_field(*row, tr("head:"), *head_);
-  add_field(*row, tr("layer:"), *layer_);
-  add_field(*row, tr("keys of a tile:"), *tile_);
-  row->addStretch(1);
+  row->add_named(tr("query token:"), *query_);
+  row->add_named(tr("head:"), *head_);
+  row->add_named(tr("layer:"), *layer_);
+  row->add_named(tr("keys of a tile:"), *tile_);
   candidate_->setAccessibleName(tr("Compared with the golden"));
   row->addWidget(candidate_);
+  row->setAlignment(candidate_, Qt::AlignRight);
   open_->setAccessibleName(tr("Open a candidate"));
   open_->setToolTip(tr("Compare a kernel's output with the golden"));
   drop_->setAccessibleName(tr("Compare the tiled flow"));

@@ -11,6 +11,7 @@
 #include <QtWidgets/QSpinBox>
 #include <QtWidgets/QToolButton>
 
+#include "viz/window/flow_row.h"
 #include "viz/window/icons.h"
 
 namespace kvscope::viz {
@@ -28,8 +29,8 @@ Field* add(QHBoxLayout& row, const QString& label, const QString& accessible, Fi
   return field;
 }
 
-// Labels and fields that are shown and hidden together.
-QHBoxLayout* part(QHBoxLayout& row, QWidget*& holder) {
+// Labels and fields that stay on one line, and are shown and hidden together.
+QHBoxLayout* part(FlowRow& row, QWidget*& holder) {
   holder = new QWidget;
   auto* inner = new QHBoxLayout(holder);
   inner->setContentsMargins(0, 0, 0, 0);
@@ -50,49 +51,53 @@ ExportBar::ExportBar(QWidget* parent) : QFrame(parent) {
 }
 
 void ExportBar::build() {
-  auto* row = new QHBoxLayout(this);
-  row->setContentsMargins(12, 6, 8, 6);
-  format_ = add(*row, tr("Picture"), tr("Format"), new QComboBox);
+  auto* fields = new FlowRow(this);
+  fields->setContentsMargins(12, 6, 8, 6);
+  QWidget *format_part = nullptr, *size_part = nullptr, *theme_part = nullptr, *end_part = nullptr;
+  format_ = add(*part(*fields, format_part), tr("Picture"), tr("Format"), new QComboBox);
   format_->addItem(tr("PNG"), static_cast<int>(PictureFormat::png));
   format_->addItem(tr("SVG"), static_cast<int>(PictureFormat::svg));
   format_->addItem(tr("PDF"), static_cast<int>(PictureFormat::pdf));
   format_->addItem(tr("animated GIF"), static_cast<int>(PictureFormat::gif));
   format_->addItem(tr("WebM video"), static_cast<int>(PictureFormat::webm));
   format_->addItem(tr("MP4 video"), static_cast<int>(PictureFormat::mp4));
-  width_ = add(*row, QString(), tr("Width in pixels"), new QSpinBox);
-  height_ = add(*row, tr("x"), tr("Height in pixels"), new QSpinBox);
+  QHBoxLayout* size = part(*fields, size_part);
+  width_ = add(*size, QString(), tr("Width in pixels"), new QSpinBox);
+  height_ = add(*size, tr("x"), tr("Height in pixels"), new QSpinBox);
   for (QSpinBox* side : {width_, height_}) side->setRange(kSmallestPicture, kLargestPicture);
-  QHBoxLayout* scale = part(*row, scale_part_);
+  QHBoxLayout* scale = part(*fields, scale_part_);
   scale_ = add(*scale, tr("scale"), tr("Pixels of the file per pixel of the picture"), new QDoubleSpinBox);
   scale_->setRange(1, kLargestScale);
   scale_->setSingleStep(1);
   scale_->setDecimals(1);
-  QHBoxLayout* frames = part(*row, frames_part_);
+  QHBoxLayout* frames = part(*fields, frames_parts_[0]);
   unit_ = new QLabel;
   frames->addWidget(unit_);
   first_ = add(*frames, QString(), tr("First"), new QSpinBox);
   last_ = add(*frames, tr("to"), tr("Last"), new QSpinBox);
-  rate_ = add(*frames, tr("at"), tr("Steps per second"), new QDoubleSpinBox);
+  rate_ = add(*part(*fields, frames_parts_[1]), tr("at"), tr("Steps per second"), new QDoubleSpinBox);
   rate_->setRange(kSlowestFrames, kFastestFrames);
   rate_->setDecimals(1);
   rate_->setValue(4);
   rate_->setSuffix(tr(" /s"));
-  motion_ = add(*frames, QString(), tr("Show what moves between two steps"), new QCheckBox(tr("motion")));
-  theme_ = add(*row, QString(), tr("Theme of the picture"), new QComboBox);
+  motion_ = add(*part(*fields, frames_parts_[2]), QString(), tr("Show what moves between two steps"),
+                new QCheckBox(tr("motion")));
+  theme_ = add(*part(*fields, theme_part), QString(), tr("Theme of the picture"), new QComboBox);
   theme_->addItems({tr("dark"), tr("light"), tr("high contrast")});  // in the order of kThemeKinds
-  row->addStretch(1);
+  QHBoxLayout* end = part(*fields, end_part);
+  fields->setAlignment(end_part, Qt::AlignRight);
   auto* save = new QPushButton(tr("Save as..."));
   save->setAccessibleName(tr("Save the picture"));
-  row->addWidget(save);
+  end->addWidget(save);
   close_ = new QToolButton;
   close_->setAccessibleName(tr("Close the export bar"));
   close_->setToolTip(tr("Close (Esc)"));
   close_->setFocusPolicy(Qt::TabFocus);
-  row->addWidget(close_);
+  end->addWidget(close_);
   connect(save, &QPushButton::clicked, this, &ExportBar::wanted);
   connect(close_, &QToolButton::clicked, this, [this] {
+    Q_EMIT closed();  // the focus goes back before the field that has it is hidden
     hide();
-    Q_EMIT closed();
   });
 }
 
@@ -133,7 +138,7 @@ bool ExportBar::is_animation() const {
 
 void ExportBar::show_fields() {
   scale_part_->setVisible(format() == PictureFormat::png || is_animation());
-  frames_part_->setVisible(is_animation());
+  for (QWidget* part : frames_parts_) part->setVisible(is_animation());
 }
 
 QString ExportBar::suffix() const {

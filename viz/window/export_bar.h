@@ -2,6 +2,7 @@
 // picture shows the same as the canvas; the initial size is the canvas's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include <QtCore/QSize>
@@ -56,7 +57,8 @@ class ExportBar final : public QFrame {
   QCheckBox* motion_ = nullptr;
   QLabel* unit_ = nullptr;
   Film::Of of_ = Film::Of::steps;
-  QWidget *scale_part_ = nullptr, *frames_part_ = nullptr;
+  QWidget* scale_part_ = nullptr;
+  std::array<QWidget*, 3> frames_parts_{};
   QToolButton* close_ = nullptr;
 };
 

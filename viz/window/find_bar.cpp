@@ -46,8 +46,8 @@ FindBar::FindBar(Asker& asker, QWidget* parent)
   connect(field_, &QLineEdit::returnPressed, this, &FindBar::go);
   connect(field_, &QLineEdit::textEdited, this, [this] { say({}, false); });
   connect(close_, &QToolButton::clicked, this, [this] {
+    Q_EMIT closed();  // the focus goes back before the field that has it is hidden
     hide();
-    Q_EMIT closed();
   });
   connect(&asker_, &Asker::located, this, [this](const trace::Question& place) {
     if (!document_) return;

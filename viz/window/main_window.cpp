@@ -27,6 +27,7 @@
 #include "viz/window/presentation.h"
 #include "viz/window/sequences_panel.h"
 #include "viz/window/start_page.h"
+#include "viz/window/status_line.h"
 #include "viz/window/tile_bar.h"
 #include "viz/window/transport_bar.h"
 #include "viz/window/why_panel.h"
@@ -36,6 +37,7 @@ namespace {
 
 constexpr QSize kFirstSize{1600, 1000}, kSmallestSize{720, 480};  // [px]
 constexpr int kPaintGalleryAfter = 200;  // [ms] on the start page: a file that is opened at once needs no gallery
+constexpr int kLowestPicture = 120;      // [px] that bars with many lines leave for it
 constexpr int kDockWidth = 430, kWhyHeight = 520, kTabsHeight = 330;
 
 QString settings_folder(const QString& folder) {
@@ -132,6 +134,7 @@ void MainWindow::build_center() {
   center_->addWidget(start_page_);
   scroll_ = new CanvasScroll(canvas_);
   center_->addWidget(scroll_);
+  center_->setMinimumHeight(kLowestPicture);  // otherwise that of its highest page, also of one that is not shown
 
   auto* column = new QVBoxLayout(middle);
   column->setContentsMargins(0, 0, 0, 0);
@@ -212,10 +215,8 @@ void MainWindow::update_titles() {
 }
 
 void MainWindow::build_status() {
-  what_ = new QLabel;
+  what_ = new StatusLine(tr("Selection"));
   what_->setObjectName(QStringLiteral("selection"));
-  what_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  what_->setMinimumWidth(1);  // a long sentence is clipped and does not widen the window
   when_ = new QLabel;
   statusBar()->addWidget(what_, 1);
   statusBar()->addPermanentWidget(when_);
@@ -302,20 +303,18 @@ void MainWindow::connect_document(const std::shared_ptr<const Facts>& facts) {
 void MainWindow::show_status() {
   show_caption();
   if (!document_) {
-    what_->clear();
-    what_->setAccessibleName(tr("Selection"));
+    what_->set_sentence({});
     when_->clear();
     return;
   }
   const State& state = document_->cursor().state();
   const Selection& about = document_->hovered().none() ? document_->pinned() : document_->hovered();
   const AttentionModel& attention = document_->attention();
-  what_->setText(QString::fromStdString(
+  what_->set_sentence(QString::fromStdString(
       about.none() ? std::string()
       : about.of_attention()
           ? describe_attention(about, attention.flow(), attention.errors())
           : describe(document_->shown_state(), run_->facts(), document_->tile(), about, document_->tile_source())));
-  what_->setAccessibleName(about.none() ? tr("Selection") : QString());  // a name would hide the text
   const QString event =
       tr("%1 of %2 events").arg(number_text(document_->cursor().position().value), number_text(run_->facts().events));
   when_->setText(state.step.value < 0

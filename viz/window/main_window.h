@@ -42,6 +42,7 @@ class CanvasScroll;
 class DockTitle;
 class EventsPanel;
 class ExportBar;
+class StatusLine;
 class TileBar;
 class FindBar;
 class LabPanel;
@@ -88,6 +89,9 @@ class MainWindow final : public QMainWindow {
   void resizeEvent(QResizeEvent* event) override;
   void moveEvent(QMoveEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
+  // The Tab key: from widget to widget that can be seen. Docks behind the front tab have their places outside the
+  // window, and Qt would step through them.
+  bool focusNextPrevChild(bool next) override;
 
  private:
   // main_window.cpp
@@ -204,7 +208,8 @@ class MainWindow final : public QMainWindow {
   std::vector<DockTitle*> titles_;
   QByteArray dock_state_;  // layout of the docks while the start page hides them
   bool docks_shown_ = true;
-  QLabel *what_ = nullptr, *when_ = nullptr;
+  StatusLine* what_ = nullptr;
+  QLabel* when_ = nullptr;
   QActionGroup *view_group_ = nullptr, *theme_group_ = nullptr;
 
   // Last members: their destructors wait for threads that use the members above.

@@ -235,8 +235,8 @@ void MainWindow::let_go() {
   if (messages_->dismiss_focused()) return;
   for (QWidget* bar : std::initializer_list<QWidget*>{find_bar_, export_bar_}) {
     if (!holds_focus(bar)) continue;
+    canvas_->setFocus();  // first: a hidden widget passes its focus to the next one, as the Tab key does
     bar->hide();
-    canvas_->setFocus();
     return;
   }
   if (document_ && !document_->pinned().none()) document_->pin({});
@@ -246,9 +246,8 @@ void MainWindow::toggle_dock(QDockWidget& dock, QAction& action) {
   // A dock behind another tab is raised; a dock in front is closed.
   const bool in_front = !dock.isHidden() && !dock.visibleRegion().isEmpty();
   if (in_front) {
-    const bool focused = holds_focus(&dock);
+    if (holds_focus(&dock)) center_->currentWidget()->setFocus(Qt::ShortcutFocusReason);
     dock.hide();
-    if (focused) center_->currentWidget()->setFocus(Qt::ShortcutFocusReason);
   } else {
     dock.show();
     dock.raise();

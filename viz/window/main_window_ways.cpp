@@ -29,6 +29,10 @@ bool in_front(const QDockWidget& dock) {
   return dock.isVisible() && !dock.visibleRegion().isEmpty();
 }
 
+bool is_inside(const QWidget& widget, const QWidget& window) {
+  return window.rect().intersects(QRect(widget.mapTo(&window, QPoint(0, 0)), widget.size()));
+}
+
 }  // namespace
 
 void MainWindow::connect_ways() {
@@ -107,6 +111,24 @@ QWidget* MainWindow::focus_of(QWidget& area) {
     if (area.isAncestorOf(next) && takes_focus_by_key(*next)) return next;
   }
   return nullptr;
+}
+
+bool MainWindow::focusNextPrevChild(bool next) {
+  QWidget* const from = focusWidget() != nullptr ? focusWidget() : this;
+  // Not the Tab key: the widget with the focus was hidden, such as the Cancel button of a task that has ended.
+  if (from != this && !from->isVisible()) {
+    center_->currentWidget()->setFocus(Qt::OtherFocusReason);
+    return true;
+  }
+  const auto step = [next](const QWidget* at) { return next ? at->nextInFocusChain() : at->previousInFocusChain(); };
+  for (QWidget* to = step(from); to != from; to = step(to)) {
+    if (to->window() != this || to->focusProxy() != nullptr || !takes_focus_by_key(*to) || !is_inside(*to, *this)) {
+      continue;
+    }
+    to->setFocus(next ? Qt::TabFocusReason : Qt::BacktabFocusReason);
+    return true;
+  }
+  return false;
 }
 
 std::vector<QWidget*> MainWindow::areas() const {

@@ -1,20 +1,13 @@
 #include "viz/window/tile_bar.h"
 
 #include <QtWidgets/QComboBox>
-#include <QtWidgets/QHBoxLayout>
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QSpinBox>
 
+#include "viz/window/flow_row.h"
+
 namespace kvscope::viz {
 namespace {
-
-void add_named(QHBoxLayout& row, const QString& name, QWidget& field) {
-  auto* label = new QLabel(name);
-  label->setBuddy(&field);
-  field.setAccessibleName(name.chopped(name.endsWith(QLatin1Char(':')) ? 1 : 0));
-  row.addWidget(label);
-  row.addWidget(&field);
-}
 
 QString words_of(const trace::TileOpened& tile) {
   return QObject::tr("%1 of sequence %2, layer %3, head %4, from token %5, %6")
@@ -39,15 +32,15 @@ TileBar::TileBar(QWidget* parent)
   setAccessibleName(tr("Which tile"));
   kv_->addItems({QStringLiteral("K"), QStringLiteral("V")});
   path_->addItems({tr("by TMA"), tr("through LDS"), tr("by gather4"), tr("rope values by TMA")});  // by TilePath
-  auto* row = new QHBoxLayout(this);
+  auto* row = new FlowRow(this);
   row->setContentsMargins(8, 4, 8, 4);
-  add_named(*row, tr("Tile:"), *source_);
-  add_named(*row, tr("of:"), *kv_);
-  add_named(*row, tr("layer:"), *layer_);
-  add_named(*row, tr("head:"), *head_);
-  add_named(*row, tr("path:"), *path_);
+  row->add_named(tr("Tile:"), *source_);
+  row->add_named(tr("of:"), *kv_);
+  row->add_named(tr("layer:"), *layer_);
+  row->add_named(tr("head:"), *head_);
+  row->add_named(tr("path:"), *path_);
   what_->setAccessibleName(tr("How to choose the token"));
-  row->addWidget(what_, 1);
+  row->addWidget(what_);
   connect(source_, &QComboBox::activated, this, [this](int index) {
     if (document_) document_->choose_recorded_tile(index - 1);
   });
@@ -108,6 +101,7 @@ void TileBar::show_request() {
 void TileBar::show_hint() {
   const bool wanted = document_->pinned().none() && !document_->recorded_tile();
   what_->setText(wanted ? tr("Select a token to see its tile") : QString());
+  what_->setVisible(wanted);
 }
 
 }  // namespace kvscope::viz

@@ -12,16 +12,20 @@
 #include <QtCore/QRectF>
 #include <QtCore/QSize>
 #include <QtCore/QString>
+#include <QtGui/QColor>
 #include <QtGui/QFont>
 #include <QtGui/QFontMetricsF>
 #include <QtGui/QPaintDevice>
 #include <QtGui/QPaintEngine>
+#include <QtGui/QPen>
 
 namespace kvscope::viz {
 
 struct DrawnText {
   QString text;
-  QRectF rect;  // from the top of capitals to the baseline, as wide as the text [px]
+  QRectF rect;   // from the top of capitals to the baseline, as wide as the text [px]
+  QRectF seen;   // the part of it that is not clipped [px]
+  QColor color;  // of its letters
 };
 
 class TextDevice final : public QPaintDevice {
@@ -62,6 +66,7 @@ class TextDevice final : public QPaintDevice {
     [[nodiscard]] Type type() const override { return User; }
     void updateState(const QPaintEngineState& now) override {
       if (now.state() & DirtyTransform) transform_ = now.transform();
+      if (now.state() & DirtyPen) color_ = now.pen().color();
     }
     void drawRects(const QRectF*, int) override {}
     void drawRects(const QRect*, int) override {}
@@ -76,12 +81,15 @@ class TextDevice final : public QPaintDevice {
     void drawImage(const QRectF&, const QImage&, const QRectF&, Qt::ImageConversionFlags) override {}
     void drawTextItem(const QPointF& at, const QTextItem& item) override {
       const double high = QFontMetricsF(item.font()).capHeight();
-      texts.push_back({item.text(), transform_.mapRect(QRectF(at.x(), at.y() - high, item.width(), high))});
+      const QRectF rect = transform_.mapRect(QRectF(at.x(), at.y() - high, item.width(), high));
+      const QRectF clip = painter()->hasClipping() ? transform_.mapRect(painter()->clipBoundingRect()) : rect;
+      texts.push_back({item.text(), rect, rect.intersected(clip), color_});
     }
     std::vector<DrawnText> texts;
 
    private:
     QTransform transform_;
+    QColor color_;
   };
 
   QSize size_;

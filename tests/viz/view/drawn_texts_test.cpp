@@ -61,9 +61,9 @@ struct Case {
   std::int64_t step;
   StagingPath path;
 };
-const std::vector<Case> kCases{{"first_light", 6, StagingPath::tma},       {"mla", 2, StagingPath::tma},
-                               {"quantized_e4m3", 1, StagingPath::tma},    {"gather_sparse", 20, StagingPath::tma},
-                               {"tile_through_lds", 0, StagingPath::lds},  {"continuous", 31, StagingPath::tma},
+const std::vector<Case> kCases{{"first_light", 6, StagingPath::tma},         {"mla", 2, StagingPath::tma},
+                               {"quantized_e4m3", 1, StagingPath::tma},      {"gather_sparse", 20, StagingPath::tma},
+                               {"tile_through_lds", 0, StagingPath::lds},    {"continuous", 31, StagingPath::tma},
                                {"lds_missing_barrier", 4, StagingPath::lds}, {"mla_rope", 4, StagingPath::tma}};
 const std::vector<QSizeF> kSizes{{1600, 1000}, {1280, 720}, {1000, 640}};
 
@@ -185,19 +185,24 @@ TEST(DrawnTexts, OverSeveralBarsHaveOneGround) {
 
 // Texts of the resting picture: the overlay writes again over what it highlights.
 TEST(DrawnTexts, DoNotCoverOneAnother) {
+  std::vector<std::pair<QSizeF, double>> sizes_and_fonts;
+  for (const QSizeF size : kSizes) {
+    for (const double font : {1.0, 1.5, 2.0}) sizes_and_fonts.emplace_back(size, font);
+  }
   for (const Case& of : kCases) {
     Shown shown(of.name, of.step, of.path);
     for (const View view : kViews) {
       shown.scene.view = view;
-      for (const QSizeF size : kSizes) {
+      for (const auto& [size, font] : sizes_and_fonts) {
+        shown.scene.font_scale = font;
         std::vector<DrawnText> texts = shown.texts(size, true);
-        std::ranges::sort(texts, {}, [](const DrawnText& text) { return text.rect.left(); });
+        std::ranges::sort(texts, {}, [](const DrawnText& text) { return text.seen.left(); });
         for (std::size_t n = 0; n < texts.size(); ++n) {
           for (std::size_t other = n + 1; other < texts.size(); ++other) {
-            if (texts[other].rect.left() > texts[n].rect.right() - 1) break;
-            const QRectF both = texts[n].rect.intersected(texts[other].rect);
+            if (texts[other].seen.left() > texts[n].seen.right() - 1) break;
+            const QRectF both = texts[n].seen.intersected(texts[other].seen);
             EXPECT_FALSE(both.width() > 1 && both.height() > 1)
-                << where(of, view, size, texts[n]) << " and " << texts[other].text.toStdString();
+                << font << ": " << where(of, view, size, texts[n]) << " and " << texts[other].text.toStdString();
           }
         }
       }
