@@ -64,6 +64,18 @@ struct SetBytes {
   }
 };
 
+// "ns::f<int (*)(int)>(float*, int)" -> "(float*, int)"; "" for a name that is not mangled, or was cut.
+std::string types_of(const std::string& demangled) {
+  if (!demangled.ends_with(')')) return {};
+  int open = 0;
+  for (std::size_t at = demangled.size(); at > 0; --at) {
+    const char c = demangled[at - 1];
+    open += c == ')' ? 1 : c == '(' ? -1 : 0;
+    if (open == 0) return demangled.substr(at - 1);
+  }
+  return {};
+}
+
 // One parameter while words are read.
 struct Parameter {
   const ptx::Variable* variable = nullptr;
@@ -87,6 +99,8 @@ class ArgumentReader {
     }
     const auto layouts = ptx::layouts_from_debug_info(module, kernel);
     for (std::size_t i = 0; i < layouts.size(); ++i) parameters_[i].layout = layouts[i];
+    const bool unnamed = std::ranges::none_of(layouts, [](const auto& layout) { return !layout.name.empty(); });
+    if (unnamed) source_types_ = types_of(ptx::demangled(kernel.name));
   }
 
   // The fields of a struct whose --struct was rejected are unknown for that reason alone: no second fault is reported.
@@ -129,7 +143,9 @@ class ArgumentReader {
       if (!p.value && p.block.empty()) missing.push_back(declaration(p));
     }
     if (next_ > parameters_.size() || (!missing.empty() && !any_named_)) {
-      return fmt::format("{} given, kernel {} takes {}: {}", words, name_, wanted.size(), fmt::join(wanted, ", "));
+      return fmt::format(
+          "{} given, kernel {} takes {}: {}", words, name_, wanted.size(),
+          source_types_.empty() ? fmt::format("{}", fmt::join(wanted, ", ")) : source_types_ + ", one --arg for each");
     }
     if (missing.empty()) return std::nullopt;
     return fmt::format("no value for {}: kernel {} takes {}", fmt::join(missing, ", "), name_, fmt::join(wanted, ", "));
@@ -366,7 +382,8 @@ class ArgumentReader {
     }
   }
 
-  std::string name_;  // of the kernel, for messages
+  std::string name_;          // of the kernel, for messages
+  std::string source_types_;  // "(float*, int)" of a mangled name whose parameters have no names; else empty
   std::vector<Parameter> parameters_;
   ArgumentPlacer placer_;
   std::size_t next_ = 0;  // the parameter of the next word without a name
