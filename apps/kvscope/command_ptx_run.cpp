@@ -259,6 +259,7 @@ int run_kernel(const PtxRunCommand& command) {
                              array.address, fnv1a(device.memory().read(array.address, array.bytes)));
   }
   for (const std::string& line : arguments.unset) std::cout << line << '\n';
+  for (const std::string& line : arguments.notes) std::cout << line << '\n';
   std::cout << recordings.finish();
   show_suppressed(suppressions);
   if (command.counters) show_counters(counters);

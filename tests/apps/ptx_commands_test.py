@@ -412,6 +412,27 @@ class Refused(Folder):
                              "kvscope: command line: --arg: 1 given, kernel scale takes 3: (float*, float const*, int), one "
                              "--arg for each\n")
 
+    def test_an_array_of_other_elements_than_the_source_states_is_noted(self):
+        """A table of i64, as PyTorch makes it, read as int is [5, 0, 0, 0, ...]: a wrong output and a clean verdict."""
+        kernel = self.write("k.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n"
+                            ".visible .entry _Z1kPfPKiPdPKlPhP6__halfi(" +
+                            ", ".join(f".param .{'u32' if i == 6 else 'u64'} _Z1kPfPKiPdPKlPhP6__halfi_param_{i}" for i in range(7)) +
+                            ") {\n  ret;\n}\n")
+
+        def notes(*words):
+            done = kvscope("ptx", "run", kernel, *(word for each in words for word in ("--arg", each)))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [line for line in done.stdout.splitlines() if line.startswith("note ")]
+
+        table = self.save("t64.npy", np.zeros((2, 3), np.int64))
+        self.assertEqual(notes("f32[1]", "i32[1]", "f64[1]", "i64[1]", "f32[1]", "u16[1]", "3"), [])
+        self.assertEqual(notes("f32[1]", "u32[1]", "f64[1]", "@0", "null", "f16[1]", "3"), [])
+        self.assertEqual(notes("i32[1]", table, "f32[1]", "i32[1]", "u8[1]", "f16[1]", "3"),
+                         ["note        argument 0 has elements of i32, but the kernel takes float*: pass f32",
+                          "note        argument 1 has elements of i64, but the kernel takes int const*: pass i32",
+                          "note        argument 2 has elements of f32, but the kernel takes double*: pass f64",
+                          "note        argument 3 has elements of i32, but the kernel takes long const*: pass i64"])
+
     def test_extents_with_an_x_between_them(self):
         for option in ("--grid", "--block"):
             self.assertIn(f"{option}: '2x2' is not a list of whole numbers with commas between them",
