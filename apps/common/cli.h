@@ -71,7 +71,9 @@ CLI::Option* add_numbers(CLI::App& command, const std::string& name, Numbers& to
       const std::size_t comma = std::min(text.find(',', at), text.size());
       const std::string word = text.substr(at, comma - at);
       Number number{};
-      if (word.empty())
+      const std::size_t by = word.starts_with("0x") ? std::string::npos : word.find('x', 1);
+      const bool is_product = by != std::string::npos && by + 1 < word.size();  // 2x2 for 2,2
+      if (word.empty() || is_product)
         throw CLI::ValidationError(name, "'" + text + "' is not a list of whole numbers with commas between them");
       if (!CLI::detail::lexical_cast(word, number)) throw CLI::ConversionError(name, std::vector{word});
       if (number < range.least) throw CLI::ValidationError(name, word + " is below " + std::to_string(range.least));

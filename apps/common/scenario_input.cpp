@@ -33,12 +33,16 @@ std::string other_kind(const std::filesystem::path& path) {
 
 }  // namespace
 
+void reject_other_kinds(const std::string& path) {
+  std::error_code unread;  // load_scenario names the reason
+  const std::string kind = other_kind(path);
+  if (!kind.empty() && std::filesystem::is_regular_file(path, unread))
+    throw InputError(path, "", "is not a scenario (JSON). It " + kind);
+}
+
 ScenarioInput read_scenario(const std::string& path, const std::optional<std::string>& requests_file) {
   ScenarioInput input;
-  std::error_code unread;  // load_scenario names the reason
-  if (const std::string kind = other_kind(path); !kind.empty() && std::filesystem::is_regular_file(path, unread)) {
-    throw InputError(path, "", "is not a scenario (JSON). It " + kind);
-  }
+  reject_other_kinds(path);
   input.scenario = load_scenario(path);
   input.requests = make_requests(input.scenario, std::filesystem::path(path).parent_path(), requests_file);
   return input;

@@ -15,6 +15,9 @@ struct ScenarioInput {
   std::vector<Request> requests;
 };
 
+// Throws InputError for a file that is no scenario by its ending, and names the command that takes it.
+void reject_other_kinds(const std::string& path);
+
 // Reads and checks both. `requests_file` replaces the scenario's own requests. Throws InputError with every fault.
 [[nodiscard]] ScenarioInput read_scenario(const std::string& path, const std::optional<std::string>& requests_file);
 

@@ -96,6 +96,21 @@ std::string find_program(const std::string& name) {
   throw InputError(name, "", "not found in PATH: a program of this folder is written ./" + name);
 }
 
+// Files that are passed in the place of the program that is made of them.
+void reject_sources(const std::string& path) {
+  if (path.ends_with(".cu")) {
+    const std::string program = fs::path(path).replace_extension().string();
+    throw InputError(
+        path, "",
+        fmt::format("is CUDA source, not a program: compile it with `kvscope nvcc -o {} {}`, and run `kvscope "
+                    "cuda {}`",
+                    program, path, program));
+  }
+  if (path.ends_with(".ptx"))
+    throw InputError(path, "",
+                     fmt::format("is PTX, not a program: run a kernel of it with `kvscope ptx run {}`", path));
+}
+
 // Why the virtual GPU cannot run the device code of this file; "": it can, or there is none.
 std::string device_code_fault(const ProgramFile& file, int target) {
   std::vector<driver::FatEntry> all;
@@ -226,6 +241,7 @@ int run_cuda(const CudaCommand& command) {
     throw InputError("command line", "PROGRAM", "missing: kvscope cuda ./my_test and its arguments");
   const fs::path libraries = library_folder();
   const std::string path = find_program(command.program.front());
+  reject_sources(path);
   reject_unsupported(path, libraries, command.target);
   set_environment(command, libraries);
   return run_program(path, command.program, command.debug);
@@ -329,7 +345,11 @@ void add_cuda(CLI::App& app, Action& chosen) {
       *cuda, {"kvscope nvcc -o my_test my_test.cu", "kvscope cuda ./my_test --size 64",
               "kvscope cuda --report findings.sarif ./my_test", "kvscope cuda --gdb --break my_test.cu:12 ./my_test"});
   cuda->final_callback([command, cuda, &chosen] {
-    for (const std::string& word : cuda->remaining()) command->program.push_back(word);
+    const std::vector<std::string> words = cuda->remaining();
+    // No program's name begins so: a mistyped option of kvscope cuda.
+    if (!words.empty() && words.front().starts_with('-') && words.front() != "--")
+      throw CLI::ExtrasError(cuda->get_name(), words);
+    for (const std::string& word : words) command->program.push_back(word);
     chosen = [command] { return run_cuda(*command); };
   });
 }

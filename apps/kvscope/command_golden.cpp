@@ -359,6 +359,7 @@ int run(const GoldenCommand& command) {
   if (command.scenario.has_value() == command.input.has_value()) {
     throw InputError("command line", "golden", "give either a SCENARIO or --input TENSORS, and not both");
   }
+  if (command.scenario) reject_other_kinds(*command.scenario);  // before its options: the file was meant for --input
   std::vector<Fault> faults;
   for (const std::string& option : command.scenario ? command.only_input : command.only_scenario) {
     faults.push_back({option, command.scenario

@@ -184,6 +184,7 @@ int grade_class(const LabCommand& command) {
   check_limit_options(command, lab);
   const std::string secret = labs::read_secret(command.secret);
   const std::vector<labs::StudentFolder> folders = labs::student_folders(command.folders);
+  if (folders.size() == 1) labs::reject_class_folder(lab, folders.front().path);
   check_reports_of_class(command, folders.size());
   std::vector<std::string> roster;
   if (!command.roster.empty()) roster = labs::read_roster(command.roster, folders);

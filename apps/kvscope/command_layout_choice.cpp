@@ -35,6 +35,17 @@ std::vector<std::string> layouts_that_fit(const golden::Bundle& bundle, LayoutCh
   return names;
 }
 
+// The golden output of a file of tensors states how to read them, but does not hold them.
+void reject_golden_output(const golden::Bundle& bundle, const std::string& file) {
+  if (golden::holds_inputs(bundle) || !bundle.tensors.contains("o")) return;
+  const std::optional<std::string> inputs = golden::inputs_file(bundle);
+  if (!inputs) return;
+  throw InputError(file, "",
+                   fmt::format("is a golden bundle, which does not hold the tensors that it was computed from: pass "
+                               "their file, '{}'",
+                               *inputs));
+}
+
 // "the tensors fit 'nhd' and 'hnd': pass --layout nhd or --layout hnd".
 std::string fit_text(const std::vector<std::string>& names, std::string_view option) {
   std::string layouts, options;
@@ -278,6 +289,7 @@ std::optional<golden::LayoutOptions> given_layout(const LayoutChoice& choice, co
 golden::LayoutOptions layout_of_input(const golden::Bundle& bundle, const LayoutChoice& choice,
                                       const std::optional<golden::LayoutOptions>& given, const std::string& file,
                                       const char* option) {
+  reject_golden_output(bundle, file);
   if (!golden::states_layout(bundle)) {
     if (given) return *given;
     throw InputError("command line", option,

@@ -81,6 +81,15 @@ std::string verdict(const golden::LayoutFit& fit) {
   return fmt::format("; the candidate fails, {:.3g}x the allowed error", fit.worst_ratio);
 }
 
+// Whether each layout reports each tensor of the file as unknown.
+bool has_no_known_tensor(const golden::Bundle& bundle, const std::vector<golden::LayoutFit>& fits) {
+  return std::ranges::all_of(fits, [&](const golden::LayoutFit& fit) {
+    const auto unknown = std::ranges::count_if(
+        fit.faults, [](const Fault& fault) { return fault.message.starts_with("is not a tensor of layout"); });
+    return static_cast<std::size_t>(unknown) == bundle.tensors.size();
+  });
+}
+
 // 0: a layout fits (with a candidate: and its values fit). 1: none does.
 int detect(const DetectCommand& command) {
   golden::LayoutOptions options;
@@ -101,6 +110,15 @@ int detect(const DetectCommand& command) {
     for (const golden::LayoutFit& fit : fits) all.push_back(json_of(fit));
     std::cout << json::dump(json::Value(std::move(all))) << '\n';
     return found ? kExitFine : kExitCheckFailed;
+  }
+  if (!command.all && has_no_known_tensor(bundle, fits)) {
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : bundle.tensors) names.push_back(name);
+    throw InputError(
+        command.file, "",
+        fmt::format("has no tensor of any layout, but {}: name the tensors as 'kvscope layout show LAYOUT' "
+                    "prints, or pass the file that the kernel reads",
+                    names.empty() ? "none at all" : fmt::format("{}", fmt::join(names, ", "))));
   }
   constexpr std::size_t kNearest = 3;  // of those that do not fit
   std::size_t others = 0;

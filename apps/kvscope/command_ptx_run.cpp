@@ -239,9 +239,13 @@ int run_kernel(const PtxRunCommand& command) {
   const auto of = [](std::int64_t n) { return n == 1 ? "" : "s"; };
   const std::int64_t ctas = config.grid[0] * config.grid[1] * config.grid[2];
   const ptx::Module& text = *module.program->module;
-  std::cout << fmt::format("kernel      {}: {} CTA{} of {} threads\n",
+  const std::int64_t threads = config.block[0] * config.block[1] * config.block[2];
+  std::cout << fmt::format("kernel      {}: {} CTA{} of {} thread{}\n",
                            ptx::short_name(text, text.find_function(config.kernel)), extents_text(config.grid),
-                           of(ctas), extents_text(config.block));
+                           of(ctas), extents_text(config.block), of(threads));
+  if (command.launch.block.empty() && text.text->find("%tid") != std::string::npos)
+    std::cout << "note        --block is not given, so that a CTA has 1 thread: pass the threads that your program "
+                 "launches\n";
   if (result.ctas < result.grid_ctas)
     std::cout << fmt::format(
         "sampled     {} of {} CTAs ran: elements of the others are unchanged, so do not compare arrays with a whole "
@@ -255,6 +259,7 @@ int run_kernel(const PtxRunCommand& command) {
                              array.address, fnv1a(device.memory().read(array.address, array.bytes)));
   }
   for (const std::string& line : arguments.unset) std::cout << line << '\n';
+  for (const std::string& line : arguments.notes) std::cout << line << '\n';
   std::cout << recordings.finish();
   show_suppressed(suppressions);
   if (command.counters) show_counters(counters);

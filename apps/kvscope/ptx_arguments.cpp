@@ -64,6 +64,54 @@ struct SetBytes {
   }
 };
 
+// "ns::f<int (*)(int)>(float*, int)" -> "(float*, int)"; "" for a name that is not mangled, or was cut.
+std::string types_of(const std::string& demangled) {
+  if (!demangled.ends_with(')')) return {};
+  int open = 0;
+  for (std::size_t at = demangled.size(); at > 0; --at) {
+    const char c = demangled[at - 1];
+    open += c == ')' ? 1 : c == '(' ? -1 : 0;
+    if (open == 0) return demangled.substr(at - 1);
+  }
+  return {};
+}
+
+// "(float*, ns::f<1, 2>, int)" -> "float*", "ns::f<1, 2>", "int".
+std::vector<std::string> types_in(const std::string& list) {
+  std::vector<std::string> types(1);
+  int depth = 0;
+  for (const char c : list) {
+    if (c == ')' || c == '>') --depth;
+    if (depth == 1 && c == ',') {
+      types.emplace_back();
+    } else if (depth > 0 && !(c == ' ' && types.back().empty())) {
+      types.back() += c;
+    }
+    if (c == '(' || c == '<') ++depth;
+  }
+  return types;
+}
+
+// The elements that a pointer of this C++ type points to; nothing for other types, and for bytes and halves, which
+// have several C++ types.
+struct PointedElements {
+  std::int64_t bytes = 0;
+  bool real = false;
+};
+std::optional<PointedElements> pointed_elements(std::string type) {
+  if (!type.ends_with('*')) return std::nullopt;
+  type.pop_back();
+  for (const std::string_view word : {" volatile", " const"}) {
+    if (type.ends_with(word)) type.resize(type.size() - word.size());
+  }
+  if (type == "float") return PointedElements{4, true};
+  if (type == "double") return PointedElements{8, true};
+  if (type == "int" || type == "unsigned int") return PointedElements{4, false};
+  if (type == "long" || type == "unsigned long" || type == "long long" || type == "unsigned long long")
+    return PointedElements{8, false};
+  return std::nullopt;
+}
+
 // One parameter while words are read.
 struct Parameter {
   const ptx::Variable* variable = nullptr;
@@ -87,6 +135,8 @@ class ArgumentReader {
     }
     const auto layouts = ptx::layouts_from_debug_info(module, kernel);
     for (std::size_t i = 0; i < layouts.size(); ++i) parameters_[i].layout = layouts[i];
+    source_types_ = types_of(ptx::demangled(kernel.name));
+    unnamed_ = std::ranges::all_of(layouts, [](const auto& layout) { return layout.name.empty(); });
   }
 
   // The fields of a struct whose --struct was rejected are unknown for that reason alone: no second fault is reported.
@@ -129,7 +179,9 @@ class ArgumentReader {
       if (!p.value && p.block.empty()) missing.push_back(declaration(p));
     }
     if (next_ > parameters_.size() || (!missing.empty() && !any_named_)) {
-      return fmt::format("{} given, kernel {} takes {}: {}", words, name_, wanted.size(), fmt::join(wanted, ", "));
+      return fmt::format("{} given, kernel {} takes {}: {}", words, name_, wanted.size(),
+                         source_types_.empty() || !unnamed_ ? fmt::format("{}", fmt::join(wanted, ", "))
+                                                            : source_types_ + ", one --arg for each");
     }
     if (missing.empty()) return std::nullopt;
     return fmt::format("no value for {}: kernel {} takes {}", fmt::join(missing, ", "), name_, fmt::join(wanted, ", "));
@@ -139,6 +191,24 @@ class ArgumentReader {
     std::vector<ptx::ParamValue> out;
     for (const Parameter& p : parameters_) out.push_back(p.value ? *p.value : ptx::ParamValue(p.block));
     return out;
+  }
+
+  // Arrays whose elements are not those of the pointer in the kernel's source: the kernel reads other values, and no
+  // check sees it. "argument 4 is t.npy of i64, but the kernel takes int const*: ...".
+  [[nodiscard]] std::vector<std::string> other_elements() {
+    const std::vector<std::string> types = types_in(source_types_);
+    std::vector<std::string> notes;
+    if (types.size() != parameters_.size()) return notes;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      const std::optional<PointedElements> wanted = pointed_elements(types[i]);
+      const DeviceArray* array = find_array(placer_.arrays(), std::to_string(i));
+      if (!wanted || array == nullptr || parameters_[i].is_struct()) continue;
+      const bool real = is_float(array->dtype);
+      if (size_of(array->dtype) == wanted->bytes && real == wanted->real) continue;
+      notes.push_back(fmt::format("note        argument {} has elements of {}, but the kernel takes {}: pass {}{}", i,
+                                  name(array->dtype), types[i], wanted->real ? "f" : "i", wanted->bytes * 8));
+    }
+    return notes;
   }
 
   [[nodiscard]] std::vector<std::string> unset() const {
@@ -366,7 +436,9 @@ class ArgumentReader {
     }
   }
 
-  std::string name_;  // of the kernel, for messages
+  std::string name_;          // of the kernel, for messages
+  std::string source_types_;  // "(float*, int)" of a mangled name; else empty
+  bool unnamed_ = true;       // no parameter has a name of the source
   std::vector<Parameter> parameters_;
   ArgumentPlacer placer_;
   std::size_t next_ = 0;  // the parameter of the next word without a name
@@ -395,7 +467,8 @@ KernelArguments place_arguments(ptx::Device& device, const ptx::LoadedModule& mo
   each("--arg", words, [&](const std::string& word) { reader.read(word); });
   if (const auto fault = reader.count_fault(words.size())) faults.push_back({"--arg", *fault});
   if (!faults.empty()) throw InputError("command line", std::move(faults));
-  return {ptx::pack_params(module, kernel, reader.values()), std::move(reader.arrays()), reader.unset()};
+  const std::vector<std::string> notes = reader.other_elements();  // before the arrays are moved
+  return {ptx::pack_params(module, kernel, reader.values()), std::move(reader.arrays()), reader.unset(), notes};
 }
 
 void save_array(ptx::Device& device, const DeviceArray& array, const std::string& path) {

@@ -17,7 +17,7 @@ namespace kvscope::apps {
 struct LaunchRequest {
   std::string path;
   std::string entry;
-  std::vector<std::int64_t> grid{1}, block{1}, cluster;
+  std::vector<std::int64_t> grid{1}, block, cluster;
   std::int64_t shared = 0;  // [bytes] dynamic, per CTA
   std::vector<std::string> args, structs;
   std::string policy = "late";

@@ -112,6 +112,24 @@ fs::path folder_of_files(const Lab& lab, const fs::path& folder) {
   return inner.size() == 1 && has_a_file_of(lab, inner.front()) ? inner.front() : folder;
 }
 
+void reject_class_folder(const Lab& lab, const fs::path& folder) {
+  if (has_a_file_of(lab, folder_of_files(lab, folder))) return;
+  std::vector<std::string> students;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.symlink_status(error).type() == fs::file_type::directory &&
+        has_a_file_of(lab, folder_of_files(lab, entry.path())))
+      students.push_back(entry.path().string());
+  }
+  if (students.size() < 2) return;
+  std::ranges::sort(students);
+  throw InputError(
+      "command line", "DIR",
+      fmt::format("{} has no file of lab {}, but {} of its folders have: pass each student's folder, as {} "
+                  "or {}/*",
+                  folder.string(), lab.id(), students.size(), students.front(), folder.string()));
+}
+
 Grade grade_folder(const Grader& grader, const StudentFolder& folder, const std::string& secret) {
   const Lab& lab = grader.lab();
   const Seed seed = grading_seed(secret, folder.student, lab.id());

@@ -27,6 +27,9 @@ struct StudentFolder {
 // Example: "ada" with "ada/lab02/rows.cpp" -> "ada/lab02".
 [[nodiscard]] std::filesystem::path folder_of_files(const Lab& lab, const std::filesystem::path& folder);
 
+// InputError for the folder of a whole class: it has no file of the lab, and at least two folders in it have one.
+void reject_class_folder(const Lab& lab, const std::filesystem::path& folder);
+
 // A submission that cannot be read, or whose kStudentFile (course_files.h) is of another student's task, gets no
 // points, and the reason as its message.
 [[nodiscard]] Grade grade_folder(const Grader& grader, const StudentFolder& folder, const std::string& secret);

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "apps/labs/course_files.h"
 #include "apps/labs/grade.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
@@ -128,6 +129,14 @@ const Lab& Course::lab(std::string_view word) const {
   };
   const auto found = std::ranges::find_if(labs, means);
   if (found != labs.end()) return *found;
+  if (const std::string id = lab_of_folder(fs::path(word)); !id.empty()) {
+    const auto its = std::ranges::find(labs, id, &Lab::id);
+    if (its != labs.end()) {
+      throw InputError(
+          "command line", "LAB",
+          fmt::format("'{}' is the folder of a lab: write the lab before it, {} {}", word, its->number, word));
+    }
+  }
   std::vector<std::string> ids;
   for (const Lab& each : labs) ids.push_back(each.id());
   throw InputError("command line", "LAB", fmt::format("'{}' is no lab: use one of {}", word, fmt::join(ids, ", ")));

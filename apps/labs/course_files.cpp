@@ -81,6 +81,19 @@ std::string student_of(const Lab& lab, const fs::path& folder) {
   return *student->as_string();
 }
 
+std::string lab_of_folder(const fs::path& folder) {
+  const fs::path path = folder / kStudentFile;
+  std::error_code unread;
+  if (!fs::is_regular_file(path, unread)) return {};
+  try {
+    const json::Value value = json::parse(read_file(path, kMaxStudentFile), path.string());
+    const json::Value* id = value.find("lab");
+    return id != nullptr && id->as_string() != nullptr ? *id->as_string() : std::string();
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
 std::size_t pack_course(const Course& course, const fs::path& out, bool students) {
   if (fs::exists(fs::symlink_status(out))) throw InputError(out.string(), "", "exists already: name a new folder");
   const fs::path pages = course.folder / "..";

@@ -26,6 +26,9 @@ std::vector<std::string> start_lab(const Grader& grader, const std::filesystem::
 // invalid or belongs to another lab.
 [[nodiscard]] std::string student_of(const Lab& lab, const std::filesystem::path& folder);
 
+// The lab, as "02_rows", of a folder that start_lab() wrote; empty for any other folder, or if the file is damaged.
+[[nodiscard]] std::string lab_of_folder(const std::filesystem::path& folder);
+
 // Copies the course to `out`/labs, and the pages and figures that its handouts link to beside it, as they are in docs/;
 // `out` must not exist. `students` omits the staff part. Returns the number of files.
 std::size_t pack_course(const Course& course, const std::filesystem::path& out, bool students);

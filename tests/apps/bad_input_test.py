@@ -121,7 +121,9 @@ def npy(array):
     return write
 
 
-MADE = None  # folder with trace.kvt and golden.npz of a run of GOOD, merged.npz and merged.safetensors of two STATEs
+# Folder with trace.kvt and golden.npz of a run of GOOD, of_tensors.npz, the golden output of NHD in in.npz, and
+# merged.npz and merged.safetensors of two STATEs.
+MADE = None
 CHECK = "scenario check s.json"
 CSV = "run s.json --requests r.csv --out out"
 JSONL = "run s.json --requests r.jsonl --out out"
@@ -489,6 +491,21 @@ BUNDLE = [
     ("tensors in the place of a scenario", {"t.npz": npz(o=STATE["o"])}, "golden t.npz --out g.npz",
      ["t.npz: is not a scenario (JSON). It is a file of tensors: pass it as `kvscope golden --input t.npz`, or to kvscope "
       "lint, layout detect or convert"]),
+    ("tensors in the place of a scenario, with their options", {"t.npz": npz(o=STATE["o"])},
+     "golden t.npz --layout nhd --out g.npz",
+     ["t.npz: is not a scenario (JSON). It is a file of tensors: pass it as `kvscope golden --input t.npz`, or to kvscope "
+      "lint, layout detect or convert"]),
+    *((f"golden output in the place of its inputs, {command.split()[0]}", {"g.npz": of_run("of_tensors.npz")}, command,
+       ["g.npz: is a golden bundle, which does not hold the tensors that it was computed from: pass their file, "
+        "'in.npz'"]) for command in ("lint g.npz", "lint g.npz --layout nhd", "convert g.npz --to hnd --out x.npz",
+                                     "golden --input g.npz --out x.npz")),
+    ("layout of an output", {"c.npz": npz(**STATE)}, "layout detect c.npz",
+     ["c.npz: has no tensor of any layout, but lse, o: name the tensors as 'kvscope layout show LAYOUT' prints, or pass "
+      "the file that the kernel reads"]),
+    ("bit patterns without their type", {"g.npz": of_run("golden.npz"), "c.npz": npz(o=np.ones((1, 4, 8), np.uint16))},
+     "verify g.npz c.npz",
+     ["c.npz: candidate 'o': is u16; an output is f64, f32, f16 or bf16: for bit patterns of bf16, save it as o_bf16, of "
+      "f16 as o_f16"]),
     ("kernel in the place of a scenario", {"k.ptx": ".version 8.0"}, "run k.ptx",
      ["k.ptx: is not a scenario (JSON). It is a compiled kernel: run it with `kvscope ptx run k.ptx`"]),
     ("candidate with two outputs",
@@ -628,6 +645,14 @@ LAYOUTS = [
       "in.npz: x: is not a tensor of layout 'nhd': choose one of k_cache, v_cache, block_table, cache_seqlens, q, "
       "query_offsets, k_scale, v_scale, kv_scale, sm_scale, sinks, alibi_slopes, q_lens, custom_mask, packed_custom_mask, "
       "mask_indptr, tree_mask, attn_mask, k_block_scale, v_block_scale. Pass --ignore x to leave it out"]),
+    ("the names of the layout are listed once", *golden("nhd", NHD, {"x": np.ones(1), "y": np.ones(1)}),
+     ["in.npz: x: is not a tensor of layout 'nhd': choose one of k_cache, v_cache, block_table, cache_seqlens, q, "
+      "query_offsets, k_scale, v_scale, kv_scale, sm_scale, sinks, alibi_slopes, q_lens, custom_mask, packed_custom_mask, "
+      "mask_indptr, tree_mask, attn_mask, k_block_scale, v_block_scale. Pass --ignore x to leave it out",
+      "in.npz: y: is not a tensor of layout 'nhd' either. Pass --ignore y to leave it out"]),
+    ("queries with their axes exchanged", *golden("nhd", NHD, {"q": np.ones((4, NHD["q"].shape[0], 4), np.float32)}),
+     [f"in.npz: q: has 4 rows for {NHD['q'].shape[0]} sequences: add query_offsets [B + 1]; if q is [Hq, B, D], transpose "
+      f"it to [{NHD['q'].shape[0]}, 4, 4]"]),
     ("nhd of the wrong rank", *golden("nhd", NHD, {"k_cache": np.ones((6, 2, 8), np.float32)}),
      ["in.npz: k_cache: has shape [6, 2, 8], but layout 'nhd' needs [N, P, H, D]"]),
     ("K and V of different shapes", *golden("nhd", NHD, {"v_cache": np.ones((6, 2, 1, 4), np.float32)}),
@@ -959,6 +984,8 @@ def setUpModule():
         file.write(scenario())
     fine("run", "s.json", "--out", ".", "--trace", "full", cwd=MADE.name)
     fine("golden", "s.json", "--out", "golden.npz", cwd=MADE.name)
+    npz(**NHD)(os.path.join(MADE.name, "in.npz"))
+    fine("golden", "--input", "in.npz", "--layout", "nhd", "--out", "of_tensors.npz", cwd=MADE.name)
     npz(**STATE)(os.path.join(MADE.name, "part.npz"))
     for ending in ["npz", "safetensors"]:
         fine("merge", "part.npz", "part.npz", "--out", f"merged.{ending}", cwd=MADE.name)

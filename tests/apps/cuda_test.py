@@ -312,6 +312,26 @@ class WithoutNvcc(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("relocatable device code", done.stderr)
 
+    def test_a_mistyped_option_is_no_program(self):
+        for words in (("--chek", "race", CUDA_PROGRAM), ("--chek=race", CUDA_PROGRAM)):
+            done = run("cuda", *words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (2, "", "kvscope: command line: '--chek' is not an option of 'kvscope cuda': did you mean --check? "
+                              "See 'kvscope cuda --help'\n"))
+
+    def test_a_source_in_the_place_of_its_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text, fault in (
+                    ("./my.cu", "int main() {}\n", "is CUDA source, not a program: compile it with `kvscope nvcc -o ./my "
+                     "./my.cu`, and run `kvscope cuda ./my`"),
+                    ("./k.ptx", ".version 8.0\n", "is PTX, not a program: run a kernel of it with `kvscope ptx run ./k.ptx`")):
+                path = pathlib.Path(folder) / name
+                path.write_text(text, encoding="utf-8")
+                for mode in (0o644, 0o755):
+                    path.chmod(mode)
+                    done = run("cuda", name, cwd=folder)
+                    self.assertEqual((done.returncode, done.stderr), (2, f"kvscope: {name}: {fault}\n"))
+
     def test_a_time_limit_ends_the_program_too(self):
         done = run("cuda", "--timeout", "0.3", "/bin/sleep", "100")
         self.assertEqual(done.returncode, 2)

@@ -327,6 +327,11 @@ class Refused(Folder):
         cuda = self.write("k.cu", "__global__ void k() {}\n")
         self.assertEqual(self.fault_of("run", cuda),
                          f"kvscope: {cuda}: is CUDA source: compile it to PTX with nvcc -ptx -lineinfo\n")
+        program_file = self.write("program", "\x7fELF\x02\x01\x01")
+        for command in (("run",), ("survey",), ("debug",)):
+            self.assertEqual(self.fault_of(*command, program_file),
+                             f"kvscope: {program_file}: is a compiled program or library (ELF), not PTX: run a program with "
+                             f"`kvscope cuda {program_file}`, or compile its source with nvcc -ptx -lineinfo\n")
         self.assertIn("--save: '3=y.npy' does not name an array: write ARRAY=FILE.npy; arrays are 0, 1\n",
                       self.fault_of("run", ELEMENTWISE, "--entry", "scale", "--arg", "f32[300]", "--arg", "f32[300]", "--arg",
                                     "2.5", "--arg", "3", "--save", "3=y.npy"))
@@ -396,6 +401,55 @@ class Refused(Folder):
     def test_a_number_of_arguments_that_is_not_the_kernels(self):
         self.assertIn("1 given, kernel scale takes 4: .u64 scale_param_0, .u64 scale_param_1, .f32 scale_param_2, "
                       ".u32 scale_param_3", self.fault_of("run", ELEMENTWISE, "--entry", "scale", "--arg", "1"))
+
+    def test_a_wrong_number_of_arguments_names_the_types_of_the_source(self):
+        """A mangled name says what each parameter is; "_Z5scalePfPKfi_param_2" does not."""
+        kernel = self.write("k.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n"
+                            ".visible .entry _Z5scalePfPKfi(.param .u64 _Z5scalePfPKfi_param_0, "
+                            ".param .u64 _Z5scalePfPKfi_param_1, .param .u32 _Z5scalePfPKfi_param_2) {\n  ret;\n}\n")
+        for command in ("run", "debug"):
+            self.assertEqual(self.fault_of(command, kernel, "--arg", "f32[1]"),
+                             "kvscope: command line: --arg: 1 given, kernel scale takes 3: (float*, float const*, int), one "
+                             "--arg for each\n")
+
+    def test_an_array_of_other_elements_than_the_source_states_is_noted(self):
+        """A table of i64, as PyTorch makes it, read as int is [5, 0, 0, 0, ...]: a wrong output and a clean verdict."""
+        kernel = self.write("k.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n"
+                            ".visible .entry _Z1kPfPKiPdPKlPhP6__halfi(" +
+                            ", ".join(f".param .{'u32' if i == 6 else 'u64'} _Z1kPfPKiPdPKlPhP6__halfi_param_{i}" for i in range(7)) +
+                            ") {\n  ret;\n}\n")
+
+        def notes(*words):
+            done = kvscope("ptx", "run", kernel, *(word for each in words for word in ("--arg", each)))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [line for line in done.stdout.splitlines() if line.startswith("note ")]
+
+        table = self.save("t64.npy", np.zeros((2, 3), np.int64))
+        self.assertEqual(notes("f32[1]", "i32[1]", "f64[1]", "i64[1]", "f32[1]", "u16[1]", "3"), [])
+        self.assertEqual(notes("f32[1]", "u32[1]", "f64[1]", "@0", "null", "f16[1]", "3"), [])
+        self.assertEqual(notes("i32[1]", table, "f32[1]", "i32[1]", "u8[1]", "f16[1]", "3"),
+                         ["note        argument 0 has elements of i32, but the kernel takes float*: pass f32",
+                          "note        argument 1 has elements of i64, but the kernel takes int const*: pass i32",
+                          "note        argument 2 has elements of f32, but the kernel takes double*: pass f64",
+                          "note        argument 3 has elements of i32, but the kernel takes long const*: pass i64"])
+
+    def test_extents_with_an_x_between_them(self):
+        for option in ("--grid", "--block"):
+            self.assertIn(f"{option}: '2x2' is not a list of whole numbers with commas between them",
+                          self.fault_of("run", ELEMENTWISE, "--entry", "scale", option, "2x2"))
+
+    def test_a_launch_without_a_block_is_noted_if_the_kernel_has_threads(self):
+        """One thread computes one element, and the verdict is clean."""
+        words = ("ptx", "run", ELEMENTWISE, "--entry", "scale", "--arg", "f32[4]", "--arg", self.ones(), "--arg", "2.5",
+                 "--arg", "4")
+        note = "note        --block is not given, so that a CTA has 1 thread: pass the threads that your program launches\n"
+        self.assertIn("kernel      scale: 1 CTA of 1 thread\n" + note, kvscope(*words).stdout)
+        done = kvscope(*words, "--block", "1")
+        self.assertIn("kernel      scale: 1 CTA of 1 thread\nran ", done.stdout)
+        self.assertNotIn("note ", kvscope(*words, "--block", "4").stdout)
+
+    def ones(self):
+        return self.save("ones.npy", np.ones(4, np.float32))
 
     def test_a_block_that_no_gpu_has(self):
         text = self.fault_of("run", ELEMENTWISE, "--entry", "alu_rounds", "--block", "2000", "--arg", "f32[1]", "--arg",

@@ -354,7 +354,7 @@ class Options(Ptx):
     def test_extents_are_x_y_z(self):
         kernel = self.write("k.ptx", HEAD + ".visible .entry k()\n{\n  ret;\n}\n")
         for words, shown in ((["--grid=2,3,4", "--block=5"], "2x3x4 CTAs of 5 threads"), (["--grid=2,3", "--block=8,2,2"], "2x3 CTAs of 8x2x2 threads"),
-                             (["--grid=2,1,4", "--cluster=2"], "2x1x4 CTAs of 1 threads"), (["--grid=1,4", "--cluster=1,2"], "1x4 CTAs of 1 threads")):
+                             (["--grid=2,1,4", "--cluster=2"], "2x1x4 CTAs of 1 thread"), (["--grid=1,4", "--cluster=1,2"], "1x4 CTAs of 1 thread")):
             done = kvscope("ptx", "run", kernel, *words)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(shown, done.stdout)

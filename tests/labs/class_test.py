@@ -101,6 +101,26 @@ class ClassTest(unittest.TestCase):
         self.assertIn(f"{first} and {other} are both of student 's00'", printed)
         self.assertFalse((self.folder / "grades").exists())
 
+    def test_the_folder_of_the_class_is_not_one_submission(self):
+        """It was graded as a student of its name, with 0 points and exit code 0."""
+        first = self.submissions(3)[0]
+        printed = self.grade(first.parent, "--out", self.folder / "grades", code=2)
+        self.assertEqual(printed, f"kvscope: command line: DIR: {first.parent} has no file of lab 12_through_lds, but 3 of its "
+                         f"folders have: pass each student's folder, as {first} or {first.parent}/*\n")
+        self.assertFalse((self.folder / "grades").exists())
+        alone = self.folder / "alone"  # an archive may have a folder of its own: still one submission
+        alone.mkdir()
+        shutil.move(first, alone / "lab12")
+        self.grade(alone)
+
+    def test_the_folder_of_a_lab_in_the_place_of_the_lab(self):
+        kvscope("lab", "start", "12", "mine", "--course", COURSE, cwd=self.folder)
+        for words in (("mine",), ("mine", "12")):
+            self.assertEqual(kvscope("lab", "check", *words, "--course", COURSE, cwd=self.folder, code=2),
+                             "kvscope: command line: LAB: 'mine' is the folder of a lab: write the lab before it, 12 mine\n")
+        (self.folder / "mine" / "kvscope-lab.json").write_text("{", encoding="utf-8")
+        self.assertIn("'mine' is no lab: use one of", kvscope("lab", "check", "mine", "--course", COURSE, cwd=self.folder, code=2))
+
     def test_reports_of_one_submission_are_not_written_for_a_class(self):
         folders = self.submissions(2)
         for option in ("--json", "--junit", "--gradescope"):

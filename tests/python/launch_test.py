@@ -156,6 +156,32 @@ def test_a_wrong_argument_is_named_with_the_signature(scale):
         kv.load(EXAMPLES / "scale.ptx")["decode"]
 
 
+def test_a_file_that_is_no_ptx_is_named_with_the_next_step(tmp_path):
+    program, source, ptx = tmp_path / "program", tmp_path / "k.cu", tmp_path / "windows.ptx"
+    program.write_bytes(b"\x7fELF\x02\x01\x01\x00\xff")
+    source.write_text("__global__ void k() {}\n")
+    with pytest.raises(kv.InputError, match="is a compiled program or library .ELF., not PTX: .* nvcc -ptx"):
+        kv.load(program)
+    with pytest.raises(kv.InputError, match="is CUDA source: .*kv.compile"):
+        kv.load(source)
+    with pytest.raises(kv.InputError, match=r"name of a file, .*: write kv.load\('k.ptx'\)"):
+        kv.Module("k.ptx")
+    with pytest.raises(kv.InputError, match=r"name of a file, .*: write kv.compile\(open\('k.cu'\).read\(\)\)"):
+        kv.Module("k.cu")
+    ptx.write_bytes((EXAMPLES / "scale.ptx").read_bytes().replace(b"\n", b"\r\n"))
+    assert kv.load(ptx).ptx == (EXAMPLES / "scale.ptx").read_text()
+
+
+def test_parameters_that_only_nvcc_named_are_numbers_in_the_signature():
+    text = (".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry _Z5scalePff(.param .u64 _Z5scalePff_param_0, "
+            ".param .f32 _Z5scalePff_param_1) {\n  ret;\n}\n")
+    kernel = kv.Module(text)["scale"]
+    assert kernel.signature == "scale(.u64 0, .f32 1)"
+    assert [p.ptx_name for p in kernel.parameters] == ["_Z5scalePff_param_0", "_Z5scalePff_param_1"]
+    with pytest.raises(kv.InputError, match=r"1 arguments given, kernel scale\(.u64 0, .f32 1\) takes 2"):
+        kernel.launch(args=[np.ones(1, np.float32)])
+
+
 def test_an_array_that_is_read_only_is_not_changed(scale):
     data = np.ones(64, np.float32)
     data.flags.writeable = False

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -43,6 +44,25 @@ def test_the_example_project_passes_and_its_ptx_is_of_its_source():
     folder = ROOT / "docs" / "examples" / "check_my_kernel"
     done = python([*PYTEST, "test_decode.py"], folder)
     assert done.returncode == 0 and "6 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("words, said, report", [
+    (r"change `(.*?)` in `decode.cu` to `(.*?)`", "diagnosis  query head h uses KV head h % KV heads", "3 rejected outputs"),
+    (r"With `(.*?)` changed to `(.*?)` instead", "OUT_OF_BOUNDS", "0 rejected outputs")])
+def test_the_exercise_of_the_page_ends_as_the_page_states(tmp_path, words, said, report):
+    nvcc = shutil.which("nvcc", path=os.environ.get("PATH", "") + ":/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("nvcc is not installed: the changed kernel cannot be compiled")
+    folder = tmp_path / "check_my_kernel"
+    shutil.copytree(ROOT / "docs" / "examples" / "check_my_kernel", folder)
+    old, new = re.search(words, PAGE.read_text().replace("\n", " ")).groups()
+    source = (folder / "decode.cu").read_text()
+    assert source.count(old) == 1
+    (folder / "decode.cu").write_text(source.replace(old, new))
+    subprocess.run([nvcc, "-ptx", "-lineinfo", "-arch=sm_90a", "decode.cu"], cwd=folder, check=True)
+    done = python([*PYTEST, "--kvscope-report=report.html", "test_decode.py"], folder)
+    assert done.returncode == 1 and said in done.stdout, done.stdout + done.stderr
+    assert report in (folder / "report.html").read_text()
 
 
 def test_the_triton_example_passes_or_is_skipped_with_the_reason():

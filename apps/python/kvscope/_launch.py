@@ -289,7 +289,11 @@ class Kernel:
 
     @property
     def signature(self) -> str:
-        return f"{self.short_name}({', '.join(str(p) for p in self.parameters)})"
+        def shown(index: int, parameter: Parameter) -> str:  # nvcc's name "_Z5scalePff_param_1" tells only the number
+            made_up = self.name != self.short_name and parameter.ptx_name == f"{self.name}_param_{index}"
+            return str(dataclasses.replace(parameter, ptx_name=str(index)) if made_up else parameter)
+
+        return f"{self.short_name}({', '.join(shown(i, p) for i, p in enumerate(self.parameters))})"
 
     def __repr__(self) -> str:
         return f"<kvscope.Kernel {self.signature}>"
@@ -460,6 +464,9 @@ class Module:
     """The kernels of a PTX text: `module["decode"]` by name or the shortest part of it that means one kernel."""
 
     def __init__(self, ptx: str, name: str = "kernel.ptx", *, target: int | None = None, source: str = "") -> None:
+        if ptx.endswith((".ptx", ".cu")) and "\n" not in ptx:
+            call = f"kv.load({ptx!r})" if ptx.endswith(".ptx") else f"kv.compile(open({ptx!r}).read())"
+            raise InputError(f"{ptx} is the name of a file, and Module takes a text of PTX: write {call}")
         self._core = _core.Module(ptx, name, target)
         self.ptx, self.source = ptx, source
         self.kernels = [Kernel(self, about) for about in self._core.kernels()]
@@ -481,8 +488,16 @@ def load(path: str | os.PathLike[str], *, target: int | None = None) -> Module:
 
     target: compute capability of the virtual GPU, such as 100 for sm_100a. Default: that of the file, but 90 at least."""
     name = os.fspath(path)
+    if name.endswith(".cu"):
+        raise InputError(f"{name} is CUDA source: compile it with kv.compile(open({name!r}).read()), or to PTX with nvcc -ptx")
     try:
-        with open(name, encoding="utf-8") as file:
-            return Module(file.read(), name, target=target)
-    except (OSError, UnicodeDecodeError) as error:
+        with open(name, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error}") from None
+    if data.startswith(b"\x7fELF"):
+        raise InputError(f"{name} is a compiled program or library (ELF), not PTX: compile its source with nvcc -ptx")
+    try:
+        return Module(data.decode("utf-8").replace("\r\n", "\n"), name, target=target)
+    except UnicodeDecodeError as error:
         raise InputError(f"{name} cannot be read: {error}") from None

@@ -216,7 +216,8 @@ class LayoutFit:
         self.note: str = fit["note"]
 
     def __repr__(self) -> str:
-        return f"<LayoutFit {self.layout}: {self.sizes or f'{len(self.faults)} faults'}>"
+        count = len(self.faults)
+        return f"<LayoutFit {self.layout}: {self.sizes or f'{count} fault' + 's' * (count != 1)}>"
 
 
 def detect(tensors: Mapping[str, Any], out: Any = None, **options: Any) -> list[LayoutFit]:

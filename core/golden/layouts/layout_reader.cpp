@@ -80,14 +80,17 @@ void LayoutReader::check_unused() {
     names.push_back(known.name);
     for (const std::string_view synonym : words(known.synonyms)) names.push_back(synonym);
   }
+  bool listed = false;  // the names of the layout, once
   for (const auto& [name, tensor] : bundle_.tensors) {
     in_bundle.push_back(name);
     if (used_.contains(name) || ignored(name)) continue;
     if (is_golden && std::ranges::count(golden_answer_names(), name) > 0) continue;
     if (std::ranges::count(names, name) == 0) {
       const bool near = !nearest_name(name, names).empty();
-      fault(name, fmt::format("is not a tensor of layout '{}'{} Pass --ignore {} to leave it out", layout_.name,
-                              near ? suggest_name(name, names) : suggest_name(name, canonical) + ".", name));
+      std::string offer = near ? suggest_name(name, names) : listed ? " either." : suggest_name(name, canonical) + ".";
+      listed = listed || !near;
+      fault(name, fmt::format("is not a tensor of layout '{}'{} Pass --ignore {} to leave it out", layout_.name, offer,
+                              name));
     } else if (otherwise_fine) {  // after a fault, a known tensor may have stayed unread because of it
       fault(name,
             fmt::format("is not used: the input gives the same in other tensors. Pass --ignore {} to leave it out",

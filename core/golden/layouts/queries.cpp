@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -172,7 +173,11 @@ void read_queries(LayoutReader& r, const LayoutDescription& layout, PreparedProb
       for (std::int64_t b = 0; b <= batch; ++b) prepared.query_offsets.push_back(b);
     } else {
       if (batch_known)
-        r.fault(q_name, fmt::format("has {} rows for {} sequences: add query_offsets [B + 1]", rows, batch));
+        r.fault(q_name,
+                fmt::format("has {} rows for {} sequences: add query_offsets [B + 1]{}", rows, batch,
+                            q.shape[1] == batch ? fmt::format("; if q is [Hq, B, D], transpose it to {}",
+                                                              shape_text(std::array{batch, q.shape[0], q.shape[2]}))
+                                                : ""));
       return;
     }
   } else {

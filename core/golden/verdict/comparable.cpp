@@ -145,7 +145,12 @@ void check_candidate(const Bundle& golden, const Bundle& candidate, const std::v
                                      shape_hint(have->shape, want->shape)));
     }
     if (!is_output_type(have->dtype)) {
-      fault(tensor_name, fmt::format("is {}; an output is f64, f32, f16 or bf16", name(have->dtype)));
+      fault(tensor_name, fmt::format("is {}; an output is f64, f32, f16 or bf16{}", name(have->dtype),
+                                     have->dtype == DType::u16
+                                         ? fmt::format(": for bit patterns of bf16, save it as {0}_bf16, of f16 as "
+                                                       "{0}_f16",
+                                                       tensor_name)
+                                         : ""));
     }
   }
   constexpr std::string_view kArithmetic =
