@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""kvscope diagnose of fourteen faulty kernels, each written out in full as a decode kernel is: flat memory, strides, splits with
+"""kvscope diagnose of fifteen faulty kernels, each written out in full as a decode kernel is: flat memory, strides, splits with
 a running maximum, and a merge.
 
     diagnose_by_hand_test.py --kvscope PROGRAM
@@ -280,6 +280,25 @@ class ByHand(unittest.TestCase):
                 with self.subTest(base=base, words=words):
                     self.check(inputs, stored(right, right), stored(of_maximum, of_sum), ["lse_mixed_bases"],  # FAULT
                                "--lse-base", base, says=words, certain=True)
+
+    def test_integers_of_64_bits_are_read_as_32(self):
+        inputs = batch(15)
+        as_32 = lambda a: a.astype(np.int64).view(np.int32).reshape(-1)[:a.size].reshape(a.shape)  # FAULT: int*, of a tensor of int64
+        table, lengths = as_32(inputs["block_table"]), as_32(np.array(LENGTHS, np.int32))
+
+        def kernel(read_table, read_lengths):
+            o, lse = decode(dict(inputs, block_table=read_table), keys_of=lambda b, n: range(max(1, int(read_lengths[b]))))
+            for b in np.flatnonzero(read_lengths == 0):  # no iteration, and the output of zeros that the merge begins with
+                o[b], lse[b] = 0, -np.inf
+            return o, lse
+
+        self.assertEqual(list(lengths), [LENGTHS[0], 0, LENGTHS[1]])
+        right = inputs["block_table"], np.array(LENGTHS)
+        for read, words in (((table, right[1]), "entries of the lookup table of 64 bits"), ((right[0], lengths), "lengths of 64 bits"),
+                            ((table, lengths), "entries of the lookup table and lengths of 64 bits")):
+            with self.subTest(words=words):
+                self.check(inputs, decode(inputs), kernel(*read), ["integers_of_64_bits"], says=words + " are read as 32-bit ones",
+                           certain=True)
 
 
 if __name__ == "__main__":

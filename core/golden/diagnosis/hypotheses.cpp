@@ -12,6 +12,7 @@ std::vector<Trial> hypotheses(const DiagnosisInput& input) {
   add_scores(trials);
   add_loops(trials);
   add_cache(trials);
+  add_table(trials);
   add_staging(trials);
   add_combination(trials);
   add_outputs(trials);

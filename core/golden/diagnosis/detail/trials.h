@@ -57,8 +57,10 @@ class Trials {
 void add_scores(Trials& trials);
 // hypotheses_loops.cpp: keys that the loops over pages and tiles leave out in every sequence.
 void add_loops(Trials& trials);
-// hypotheses_cache.cpp: heads, layout, types and scales of the cache, lookup table.
+// hypotheses_cache.cpp: heads, layout, types and scales of the cache.
 void add_cache(Trials& trials);
+// hypotheses_table.cpp: the lookup table and the lengths as the kernel reads them.
+void add_table(Trials& trials);
 // hypotheses_masks.cpp: masks given as tensors, and indices of sparse attention.
 void add_query_masks(Trials& trials);
 // hypotheses_staging.cpp: tiles of K and V in shared memory and registers.

@@ -18,6 +18,7 @@ namespace {
 
 using attention::PagedRows;
 using attention::Problem;
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsSubsetOf;
@@ -175,7 +176,15 @@ TEST(Hypotheses, OfSequencesWithAsManyQueriesHaveABatchAxis) {
 
 // Rows of one list follow each other: they have no stride, and no second axis.
 TEST(Hypotheses, OfOneListHaveNoStrideOfTheTable) {
-  EXPECT_EQ(lost_by([](Case& c) { c.one_list = true; }), (Names{"table_axes", "table_stride"}));
+  EXPECT_EQ(lost_by([](Case& c) { c.one_list = true; }), (Names{"integers_of_64_bits", "table_axes", "table_stride"}));
+}
+
+// The first of the lengths is read correctly.
+TEST(Hypotheses, OfOneSequenceHaveNoLengthsOf64Bits) {
+  const std::string lengths = "lengths of 64 bits", table = "entries of the lookup table of 64 bits";
+  EXPECT_THAT(causes_after([](Case&) {}), AllOf(Contains(HasSubstr(lengths)), Contains(HasSubstr(table))));
+  const std::vector<std::string> one = causes_after([](Case& c) { c.problem.batch = 1; });
+  EXPECT_THAT(one, AllOf(Not(Contains(HasSubstr(lengths))), Contains(HasSubstr(table))));
 }
 
 TEST(Hypotheses, OfOneSlotConfuseNoSlots) {
