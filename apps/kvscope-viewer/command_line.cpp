@@ -104,7 +104,8 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--tile", words.tile,
                  "Tile of the view 'tile': \"seq 3 token 70 k layer 0 head 1 tma\" (k or v; tma, lds, gather4 or "
                  "rope), or the number of a tile in the trace [default: the first tile in the trace, else the tile of "
-                 "K with the selected token, else the first one of the longest sequence]")
+                 "K with the selected token, else the first one of the longest sequence; of these, the path that the "
+                 "scenario's notes link to first, else lds for a scenario with an lds section, else tma]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--tile-event", words.tile_event,

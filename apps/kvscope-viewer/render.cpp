@@ -145,11 +145,12 @@ void check_selection(const RenderRequest& request, const viz::Picture& picture, 
                                other_step(picture.selection, run)));
 }
 
-// The n-th tile that the trace itself holds.
+// The n-th tile that the trace itself holds, or without a number the one that its scenario is about.
 std::shared_ptr<const viz::Tile> recorded_tile(const viz::Run& run, std::optional<std::int64_t> number) {
   const std::vector<viz::RecordedTile> tiles = viz::recorded_tiles(run);
-  if (tiles.empty() && !number) return nullptr;
-  const std::int64_t at = number.value_or(0);
+  const auto meant = viz::recorded_meant(tiles, run.facts());
+  if (!meant && !number) return nullptr;
+  const std::int64_t at = number.value_or(static_cast<std::int64_t>(meant.value_or(0)));
   if (at < 0 || at >= std::ssize(tiles)) {
     throw InputError("command line", "--tile",
                      tiles.empty() ? fmt::format("{}: the trace holds no tile: name one as 'seq 3 token 70 k tma'", at)
@@ -202,9 +203,10 @@ QString fault_text(const std::exception& error) {
 viz::TileRequest tile_request(const RenderRequest& request, const viz::Run& run, const viz::State& state,
                               const viz::Selection& selection) {
   viz::TileRequest tile;
+  tile.path = viz::path_meant(run.facts());
   if (request.tile) {
     try {
-      tile = viz::parse_tile_request(*request.tile);
+      tile = viz::parse_tile_request(*request.tile, tile.path);
     } catch (const InputError& error) {
       throw InputError("command line", "--tile", error.faults().front().where + " " + error.faults().front().message);
     }

@@ -247,6 +247,39 @@ class Svg(Pictures):
                 for used in re.findall(r"url\((.*?)\)", value):
                     self.assertTrue(used.startswith("#"), used)
 
+    def tile_words(self, *arguments):
+        """The line under the title of the view 'tile', or what is written in place of the tile."""
+        root = ElementTree.fromstring(self.bytes_of(*arguments, "--size", "1600x1000", ending="svg"))
+        words = [element.text for element in root.iter(SVG + "text")]
+        return [text for text in words if re.search(" · by | · through |The waves cannot copy|TMA cannot copy", text)]
+
+    def test_a_tile_without_a_name_is_by_the_path_that_the_scenario_is_about(self):
+        for name in gallery_names():
+            notes = json.loads(content(gallery(name))).get("description", "")
+            link = re.search(r"tile=[^,)]*\b(lds|tma)\b", notes)
+            if not link:
+                continue
+            with self.subTest(name):
+                line, = self.tile_words("--scenario", gallery(name), "--view", "tile")
+                self.assertRegex(line, " · through LDS|The waves" if link[1] == "lds" else " · by TMA")
+        for path, words in (("", " · through LDS"), (" lds", " · through LDS"), (" tma", " · by TMA")):
+            line, = self.tile_words("--scenario", gallery("lds_too_large"), "--tile", "seq 1" + path)
+            self.assertIn(words, line)
+
+    def test_a_trace_of_such_a_scenario_shows_its_tile_through_lds_first(self):
+        with tempfile.TemporaryDirectory() as out:
+            scenario = json.loads(content(gallery("tile_through_lds")))
+            scenario["focus"] = {"staging": "lanes"}
+            path = os.path.join(out, "staged.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(scenario, file)
+            fine("run", path, "--out", out, "--trace", "full")
+            for source in (("--trace", os.path.join(out, "trace.kvt")), ("--scenario", path)):
+                line, = self.tile_words(*source, "--view", "tile")
+                self.assertIn(" · through LDS", line)
+                line, = self.tile_words(*source, "--tile", "0")
+                self.assertIn(" · by TMA", line)
+
     def test_scale_enlarges_it(self):
         root = ElementTree.fromstring(self.bytes_of("--scenario", gallery("mla"), "--scale", "1.5", ending="svg"))
         self.assertEqual((root.get("width"), root.get("height"), root.get("viewBox")),
