@@ -328,6 +328,31 @@ class WholeOrNotThere(Pictures):
                 self.assertEqual(os.listdir(self.folder.name), ["a." + ending])
                 os.remove(path)
 
+    def test_a_video_on_a_full_disk_keeps_the_file_that_was_there(self):
+        def no_room():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+        with tempfile.TemporaryDirectory() as programs:
+            with open(os.path.join(programs, "ffmpeg"), "w", encoding="utf-8") as script:
+                script.write("#!/bin/sh\nfor last; do :; done\nexec cat > \"${last#file:}\"\n")
+            os.chmod(script.name, 0o700)
+            environment = no_display(PATH=programs + ":" + os.environ["PATH"], LC_ALL="C")
+            path, target = self.file("a.webm"), self.file("kept.webm")
+            with open(target, "w", encoding="utf-8") as file:
+                file.write("before")
+            os.symlink("kept.webm", path)
+            arguments = ["--render", path, "--scenario", gallery("first_light"), "--size", "64x64", "--step", "2", "--to", "4"]
+            done = viewer(*arguments, env=environment, preexec_fn=no_room)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, f"^kvscope-viewer: {path}: ffmpeg could not write the video: cat: .*File too large\n$")
+            self.assertEqual(content(path), b"before")
+            # A link is followed, and stays one.
+            done = viewer(*arguments, env=environment)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(len(content(target)), 3 * 3 * 64 * 64 * 4)
+            self.assertTrue(os.path.islink(path))
+            self.assertEqual(sorted(os.listdir(self.folder.name)), ["a.webm", "kept.webm"])
+
     def test_told_to_stop_it_leaves_nothing(self):
         path = self.file("film.gif")
         child = subprocess.Popen([program.VIEWER, "--render", path, "--scenario", gallery("preemption"), "--size",
