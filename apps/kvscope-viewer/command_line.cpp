@@ -371,7 +371,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     answered.exit_code = app.exit(asked);
     return answered;
   } catch (const CLI::ParseError& error) {
-    answered.exit_code = usage_fault(app, error, argc > 1 ? argv[1] : "");
+    answered.exit_code = usage_fault(app, error, argv[1]);
     return answered;
   }
   return meaning_of(app, words);

@@ -23,7 +23,7 @@ viz::LabEntry entry_of(const labs::Lab& lab, const std::optional<fs::path>& gall
   viz::LabEntry entry{lab.id(), lab.title, lab.goal,   (lab.folder / "README.md").string(),
                       {},       lab.place, lab.number, lab.minutes};
   std::error_code ignored;
-  if (gallery && !lab.scenario.empty() && fs::is_regular_file(*gallery / lab.scenario, ignored)) {
+  if (gallery && fs::is_regular_file(*gallery / lab.scenario, ignored)) {
     entry.scenario = (*gallery / lab.scenario).string();
   }
   return entry;
