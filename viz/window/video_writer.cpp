@@ -16,8 +16,8 @@
 namespace kvscope::viz {
 namespace {
 
-constexpr int kAskEveryMs = 100;  // between two calls of keep_going
-constexpr int kEndMs = 10'000;    // after the pipe has broken, or the program was killed
+constexpr int kAskEveryMs = 100;   // between two calls of keep_going
+constexpr int kKilledMs = 10'000;  // until a program that was killed has ended
 
 // Quality: crf is the encoder's own scale; at these values text of 11 px has no visible blocks around it.
 QStringList codec_words(PictureFormat format) {
@@ -80,7 +80,7 @@ VideoWriter::VideoWriter(PictureFormat format, const std::filesystem::path& file
 VideoWriter::~VideoWriter() {
   if (process_.state() == QProcess::NotRunning) return;
   process_.kill();
-  process_.waitForFinished(kEndMs);
+  process_.waitForFinished(kKilledMs);
 }
 
 // How ffmpeg has ended, if it has written no message.
@@ -92,7 +92,9 @@ std::string VideoWriter::ending() const {
 
 // Ffmpeg has ended, or has closed its end of the pipe and is about to end.
 void VideoWriter::fail() {
-  if (process_.state() != QProcess::NotRunning && !process_.waitForFinished(kEndMs)) give_up("it does not end", kEndMs);
+  if (process_.state() != QProcess::NotRunning && !process_.waitForFinished(patience_.end)) {
+    give_up("it closed its input and did not end", patience_.end);
+  }
   const QString said = QString::fromLocal8Bit(process_.readAllStandardError()).trimmed();
   throw InputError(shown_, "",
                    fmt::format("ffmpeg could not write the video: {}", said.isEmpty() ? ending() : said.toStdString()));
@@ -100,7 +102,7 @@ void VideoWriter::fail() {
 
 void VideoWriter::give_up(const char* what, int ms) {
   process_.kill();
-  process_.waitForFinished(kEndMs);
+  process_.waitForFinished(kKilledMs);
   const QString said = QString::fromLocal8Bit(process_.readAllStandardError()).trimmed();
   throw InputError(
       shown_, "",
@@ -147,8 +149,7 @@ void VideoWriter::add(const QImage& frame, std::optional<double> seconds) {
 void VideoWriter::finish() {
   process_.closeWriteChannel();
   if (process_.state() != QProcess::NotRunning &&
-      !wait([&](int ms) { return process_.waitForFinished(ms); }, patience_.encode) &&
-      process_.state() != QProcess::NotRunning) {
+      !wait([&](int ms) { return process_.waitForFinished(ms); }, patience_.encode)) {
     give_up("it did not end after the last frame", patience_.encode);
   }
   if (process_.exitStatus() != QProcess::NormalExit || process_.exitCode() != 0) fail();

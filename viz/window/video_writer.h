@@ -32,6 +32,7 @@ struct VideoPatience {
   int start = 10'000;
   int write = 60'000;    // for more bytes of a frame
   int encode = 600'000;  // to end after the last frame
+  int end = 10'000;      // to end after it closed its input
 };
 
 class VideoWriter final : public FilmWriter {

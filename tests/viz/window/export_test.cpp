@@ -321,6 +321,10 @@ TEST_F(Export, AGifOfTheFlowHasAFrameForEachTile) {
   EXPECT_EQ(frames_of("a.gif"), 5 + 4 * 5) << "0.3 s of motion have 5 pictures";
   picture.flow_tiles = 5;
   EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: the last tile of the flow, 4, is outside [5, 4]"));
+  picture.flow_tiles.reset();
+  picture.last_flow_tile = 5;
+  EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: the last tile of the flow, 5, is outside [0, 4]"));
+  picture.last_flow_tile = 4;
   picture.flow_tiles = 3;
   EXPECT_THAT(faults("a.pdf", picture), ElementsAre("a.pdf: tiles 3 to 4 of the flow are several pictures, and a .pdf "
                                                     "file holds one: write a .gif, .webm or .mp4"));
@@ -426,6 +430,7 @@ TEST_F(Video, AFailureWithoutWordsSaysHowTheProgramEnded) {
   const std::string start = "a.webm: ffmpeg could not write the video: ";
   EXPECT_EQ(fault("cat > /dev/null; exit 3"), start + "it ended with exit code 3");
   EXPECT_EQ(fault("exit 3"), start + "it ended with exit code 3");
+  EXPECT_EQ(fault("sleep 0.4; exit 3"), start + "it ended with exit code 3") << "after waits that took too long";
   EXPECT_EQ(fault("cat > /dev/null; kill -9 $$"), start + "a signal ended it");
   EXPECT_EQ(fault("exit 0"), start + "it ended without an error, and the video is not complete");
   EXPECT_EQ(fault("cat > /dev/null"), start + "it ended without an error, and the video is not complete");
@@ -454,7 +459,7 @@ TEST_F(Video, AProgramThatHangsIsGivenUpOrCancelled) {
   const QImage frame(320, 200, QImage::Format_RGB32);
   const auto fault = [&](const std::string& program) -> std::string {
     set_program(program);
-    VideoWriter writer(PictureFormat::webm, file("t.webm"), "a.webm", frame.size(), 4, 12, {}, {10'000, 300, 200});
+    VideoWriter writer(PictureFormat::webm, file("t.webm"), "a.webm", frame.size(), 4, 12, {}, {10'000, 300, 200, 100});
     try {
       writer.add(frame, std::nullopt);
       writer.finish();
@@ -465,6 +470,7 @@ TEST_F(Video, AProgramThatHangsIsGivenUpOrCancelled) {
   };
   const std::string start = "a.webm: ffmpeg could not write the video: ", next = ": write a shorter or smaller one, or a .gif";
   EXPECT_EQ(fault("exec sleep 1000"), start + "it took no more of a frame within 0.3 s" + next);
+  EXPECT_EQ(fault("exec <&-; exec sleep 1000"), start + "it closed its input and did not end within 0.1 s" + next);
   EXPECT_EQ(fault("cat > /dev/null; echo 'frame 1' >&2; exec sleep 1000"),
             start + "it did not end after the last frame within 0.2 s; its last words: frame 1" + next);
 }
@@ -520,6 +526,8 @@ TEST_F(Video, WithoutTheProgramThePackageIsNamed) {
   EXPECT_THAT(faults("a.mp4", picture),
               ElementsAre("a.mp4: a video is written by the program 'ffmpeg', which is not in PATH: install it "
                           "(Debian: apt-get install --no-install-recommends ffmpeg), or write a .gif"));
+  // It is removed between the check and the first frame.
+  EXPECT_THROW(VideoWriter(PictureFormat::mp4, file("a.mp4"), "a.mp4", {64, 64}, 4, 12), InputError);
   picture.size = {10, 500};
   EXPECT_EQ(faults("a.mp4", picture).size(), 2u) << "with the other faults at once";
 }
@@ -590,6 +598,8 @@ TEST_F(Export, FaultsOfTilesMotionsAndLengthsAreNamed) {
     EXPECT_THAT(faults(name, picture), ElementsAre(std::string(name) + ": a picture between two steps consists of pixels, and a " +
                                                    fs::path(name).extension().string() + " file of shapes: write a .png"));
   }
+  EXPECT_TRUE(faults("between.png", picture).empty());
+  fs::remove(file("between.png"));
   picture = at_row(3);
   picture.frames_per_second = 0.05;
   EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: 0.05 frames per second is outside [0.1, 50]"));
