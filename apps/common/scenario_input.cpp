@@ -7,26 +7,34 @@
 #include <system_error>
 
 #include "core/base/errors.h"
+#include "core/base/file.h"
 #include "core/scenario/requests.h"
 #include "core/scenario/scenario_json.h"
 
 namespace kvscope::apps {
 namespace {
 
-// What a file of another kind is, and which command takes it, by its ending; empty for any other ending.
+// What a file of another kind is, and which command takes it, by its ending or else its first bytes; empty for any
+// other file. InputError: it cannot be read.
 std::string other_kind(const std::filesystem::path& path) {
   struct Kind {
     std::string_view ending, words;
   };
+  constexpr std::string_view kRun = "is a recorded run: open it with `kvscope trace show {0}` or kvscope-viewer";
   constexpr std::string_view kTensors =
       "is a file of tensors: pass it as `kvscope golden --input {0}`, or to kvscope lint, layout detect or convert";
   constexpr Kind kKinds[] = {{".npz", kTensors},
                              {".npy", kTensors},
                              {".safetensors", kTensors},
-                             {".kvt", "is a recorded run: open it with `kvscope trace show {0}` or kvscope-viewer"},
+                             {".kvt", kRun},
                              {".ptx", "is a compiled kernel: run it with `kvscope ptx run {0}`"}};
   for (const Kind& kind : kKinds) {
     if (path.extension() == kind.ending) return fmt::format(fmt::runtime(kind.words), path.string());
+  }
+  const std::string start = read_file_start(path, 64);
+  if (start.starts_with("SQLite format 3")) return fmt::format(fmt::runtime(kRun), path.string());
+  if (start.find("\"kvscope_grade\"") != std::string::npos) {
+    return fmt::format("is the result of a lab's check: open it with kvscope-viewer {}", path.string());
   }
   return "";
 }
@@ -35,8 +43,8 @@ std::string other_kind(const std::filesystem::path& path) {
 
 void reject_other_kinds(const std::string& path) {
   std::error_code unread;  // load_scenario names the reason
-  const std::string kind = other_kind(path);
-  if (!kind.empty() && std::filesystem::is_regular_file(path, unread))
+  if (!std::filesystem::is_regular_file(path, unread)) return;
+  if (const std::string kind = other_kind(path); !kind.empty())
     throw InputError(path, "", "is not a scenario (JSON). It " + kind);
 }
 

@@ -80,4 +80,8 @@ void check_written_files(const CLI::App& app) {
   }
 }
 
+void check_program_files(CLI::App& program) {
+  check_command(program);
+}
+
 }  // namespace kvscope::apps

@@ -18,4 +18,7 @@ namespace kvscope::apps {
 // options name too, and for one that is a folder, or is in a folder that does not exist.
 void check_written_files(const CLI::App& app);
 
+// The same for a program without commands.
+void check_program_files(CLI::App& program);
+
 }  // namespace kvscope::apps

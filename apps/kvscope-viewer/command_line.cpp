@@ -13,6 +13,7 @@
 #include "apps/common/completion.h"
 #include "apps/common/help_page.h"
 #include "apps/common/usage.h"
+#include "apps/common/written_files.h"
 #include "core/base/errors.h"
 #include "viz/window/export.h"
 #include "viz/window/theme_choice.h"
@@ -42,12 +43,16 @@ std::vector<std::string> view_names() {
 
 void add_options(CLI::App& app, Words& words) {
   const std::string of_render = "Options of --render";
-  app.add_option("FILE", words.file, "Scenario (JSON), trace (.kvt) or golden bundle (.npz, .safetensors) to open");
+  app.add_option(
+      "FILE", words.file,
+      "Scenario (JSON), trace (.kvt) or golden bundle (.npz, .safetensors) to show; for a window also the result of "
+      "a lab's check, which opens at a place of its own: without --step, --view and --candidate");
   CLI::Option* render =
       app.add_option("--render", words.render,
                      "Write a picture of a run to a .png, .svg or .pdf file, or an animation to a .gif, "
                      ".webm or .mp4 file (videos need the program ffmpeg), and exit; needs no display")
-          ->type_name("OUT");
+          ->type_name("OUT")
+          ->check(writes_file());
   CLI::Option* scenario =
       app.add_option("--scenario", words.scenario, "Scenario to run and show, instead of FILE")->type_name("FILE");
   app.add_option("--trace", words.trace, "Trace to show, instead of FILE")->type_name("FILE")->excludes(scenario);
@@ -62,9 +67,10 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--font-scale", words.font_scale,
                  fmt::format("Text size relative to 13 px, {} to {} [default: 1 for a picture, else the last one used]",
                              viz::kSmallestFont, viz::kLargestFont));
-  app.add_option("--to", words.to,
-                 "Last step of an animation, which has one frame per step; not in the view 'tile' [default: the last "
-                 "step of the run]")
+  app.add_option(
+         "--to", words.to,
+         "Last step of an animation, which has one frame per step; not in the view 'tile', nor with --tile-to or "
+         "--flow-to [default: the last step of the run]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--fps", words.frames_per_second,
@@ -95,16 +101,18 @@ void add_options(CLI::App& app, Words& words) {
       ->capture_default_str()
       ->needs(render)
       ->group(of_render);
-  app.add_option("--select", words.select,
-                 "Object to highlight: \"token 3:70\" (sequence:position), \"block 7\", \"seq 3\" or \"page 3:2\" "
-                 "(sequence:page); in the view 'tile' also \"row 6\", \"chunk 6:3\", \"lane 26\" or \"register 26:0\" "
-                 "[default: nothing]")
+  app.add_option(
+         "--select", words.select,
+         "Object to highlight: \"token 3:70\" (sequence:position), \"block 7\", \"seq 3\" or \"page 3:2\" "
+         "(sequence:page); in the view 'tile' also \"row 6\", \"chunk 6:3\", \"lane 26\" or \"register 26:0\" of "
+         "the tile [default: nothing]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--tile", words.tile,
                  "Tile of the view 'tile': \"seq 3 token 70 k layer 0 head 1 tma\" (k or v; tma, lds, gather4 or "
                  "rope), or the number of a tile in the trace [default: the first tile in the trace, else the tile of "
-                 "K with the selected token, else the first one of the longest sequence]")
+                 "K with the selected token, else the first one of the longest sequence; of these, the path that the "
+                 "scenario's notes link to first, else lds for a scenario with an lds section, else tma]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--tile-event", words.tile_event,
@@ -114,7 +122,7 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option(
          "--tile-to", words.tile_to,
          "Animation of the tile: the last of its events; one frame for each instruction or wait from --tile-event "
-         "on, or from none [default: all events]")
+         "on, or from none; not with --to or --flow-to [default: all events]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--flow", words.flow,
@@ -122,12 +130,13 @@ void add_options(CLI::App& app, Words& words) {
                  "the selected sequence, else of the longest one]")
       ->needs(render)
       ->group(of_render);
-  app.add_option("--flow-tiles", words.flow_tiles, "Tiles of the flow that have been added [default: all]")
+  app.add_option("--flow-tiles", words.flow_tiles,
+                 "Tiles of the flow that have been added; in an animation only with --flow-to [default: all]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--flow-to", words.flow_to,
                  "Animation of the flow: the last of its tiles; one frame for each tile from --flow-tiles on, or from "
-                 "none [default: an animation goes through steps of the run]")
+                 "none; not with --to or --tile-to [default: an animation goes through steps of the run]")
       ->needs(render)
       ->group(of_render);
   app.add_option("--candidate", words.candidate,
@@ -140,7 +149,7 @@ void add_options(CLI::App& app, Words& words) {
                  "wavefronts]")
       ->needs(render)
       ->group(of_render);
-  app.add_option("--completion", words.completion, "Print a completion script for a shell and exit")
+  app.add_option("--completion", words.completion, "Print a completion script for a shell and exit; alone")
       ->check(CLI::IsMember(completion_shells()));
   app.add_option("--simulate", words.simulate)->group("");
   add_examples(app,
@@ -246,6 +255,10 @@ void choose_view(const Words& words, RenderRequest& request, std::vector<Fault>&
   }
 }
 
+FileKind kind_asked(const Words& words) {
+  return words.scenario ? FileKind::scenario : words.trace ? FileKind::trace : FileKind::by_content;
+}
+
 RenderRequest render_request(const Words& words) {
   std::vector<Fault> faults;
   RenderRequest request;
@@ -262,7 +275,7 @@ RenderRequest render_request(const Words& words) {
   }
   check_motion(words, format, faults);
   request.file = words.scenario ? *words.scenario : words.trace ? *words.trace : words.file.value_or("");
-  request.kind = words.scenario ? FileKind::scenario : words.trace ? FileKind::trace : FileKind::by_content;
+  request.kind = kind_asked(words);
   choose_view(words, request, faults);
   request.flow = words.flow;
   request.flow_tiles = words.flow_tiles;
@@ -294,35 +307,49 @@ WindowRequest window_request(const Words& words) {
   std::vector<Fault> faults;
   WindowRequest request;
   request.file = words.scenario ? words.scenario : words.trace ? words.trace : words.file;
-  if (words.file && words.file != request.file) {
+  if (words.file && (words.scenario || words.trace)) {
     faults.push_back({"FILE", fmt::format("'{}' is a second run, and a window shows one: leave it out", *words.file)});
   }
   if (words.candidate && !request.file) {
     faults.push_back({"--candidate", "needs a golden to be compared with: add its FILE"});
   }
+  request.kind = kind_asked(words);
   request.candidate = words.candidate;
   if (words.step && !request.file) faults.push_back({"--step", "needs a run to show: add its FILE"});
   check_font(words, faults);
   if (!faults.empty()) throw InputError("command line", std::move(faults));
   request.step = words.step;
   if (words.view) request.view = viz::find_view(*words.view);
-  if (!words.view && words.candidate) request.view = viz::View::attention;
   if (words.theme) request.theme = theme_of(*words.theme);
   request.font_scale = words.font_scale;
   return request;
 }
 
-CommandLine meaning_of(const CLI::App& app, const Words& words) {
+// A fault for each option that is given and not among `taken`, because `option` does not use it.
+void check_alone(const CLI::App& app, const char* option, const std::vector<std::string>& taken) {
+  std::vector<Fault> faults;
+  for (const CLI::Option* other : app.get_options()) {
+    const std::string name = other->get_positional() ? other->get_name(true) : "--" + other->get_lnames().front();
+    if (other->count() == 0 || name == option || std::ranges::find(taken, name) != taken.end()) continue;
+    faults.push_back({name, fmt::format("{} does not use it: leave it out", option)});
+  }
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+}
+
+CommandLine meaning_of(CLI::App& app, const Words& words) {
   CommandLine line;
   if (words.completion) {
+    check_alone(app, "--completion", {});
     std::cout << completion_script(app, *words.completion);
   } else if (words.simulate) {
     if (!words.trace) throw InputError("command line", "--simulate", "needs --trace FILE: where the run's trace goes");
+    check_alone(app, "--simulate", {"--trace"});
     line.mode = CommandLine::Mode::simulate;
     line.simulate = {*words.simulate, *words.trace};
   } else if (words.render) {
     line.mode = CommandLine::Mode::render;
     line.render = render_request(words);
+    check_program_files(app);
   } else {
     line.mode = CommandLine::Mode::window;
     line.window = window_request(words);
@@ -344,7 +371,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     answered.exit_code = app.exit(asked);
     return answered;
   } catch (const CLI::ParseError& error) {
-    answered.exit_code = usage_fault(app, error, argc > 1 ? argv[1] : "");
+    answered.exit_code = usage_fault(app, error, argv[1]);
     return answered;
   }
   return meaning_of(app, words);

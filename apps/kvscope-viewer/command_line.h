@@ -47,9 +47,10 @@ struct RenderRequest {
 // An option that is not given keeps the setting of the last window.
 struct WindowRequest {
   std::optional<std::string> file;
+  FileKind kind = FileKind::by_content;
   std::optional<std::string> candidate;
   std::optional<std::int64_t> step;
-  std::optional<viz::View> view;
+  std::optional<viz::View> view;  // not given, with a candidate: attention
   std::optional<viz::ThemeKind> theme;
   std::optional<double> font_scale;
 };

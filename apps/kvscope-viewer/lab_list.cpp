@@ -23,7 +23,7 @@ viz::LabEntry entry_of(const labs::Lab& lab, const std::optional<fs::path>& gall
   viz::LabEntry entry{lab.id(), lab.title, lab.goal,   (lab.folder / "README.md").string(),
                       {},       lab.place, lab.number, lab.minutes};
   std::error_code ignored;
-  if (gallery && !lab.scenario.empty() && fs::is_regular_file(*gallery / lab.scenario, ignored)) {
+  if (gallery && fs::is_regular_file(*gallery / lab.scenario, ignored)) {
     entry.scenario = (*gallery / lab.scenario).string();
   }
   return entry;
@@ -55,10 +55,16 @@ viz::Labs lab_list(const fs::path& program_folder) {
   }
 }
 
-std::optional<viz::LabResult> read_lab_result(const std::string& path, const viz::Labs& labs) {
+bool is_lab_result(const std::string& path) {
   std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
-  if (read_file_start(path, 64).find(kResultKey) == std::string::npos) return std::nullopt;
+  return fs::is_regular_file(path, ignored) && read_file_start(path, 64).find(kResultKey) != std::string::npos;
+}
+
+std::optional<viz::LabResult> read_lab_result(const std::string& path, const viz::Labs& labs) {
+  if (!is_lab_result(path)) return std::nullopt;
+  if (labs.entries.empty()) {
+    throw InputError(path, "", "is the result of a lab's check, and the course cannot be read: " + labs.why_empty);
+  }
   const json::Value file = json::parse(read_file(path, kMaxResult), path);
   const labs::Grade grade = labs::read_grade(file, path);
   const auto found = std::ranges::find(labs.entries, grade.lab_id, &viz::LabEntry::id);

@@ -14,8 +14,11 @@ namespace kvscope::apps {
 // that cannot be read, `why_empty` has the reason. A lab whose scenario the gallery lacks has none.
 [[nodiscard]] viz::Labs lab_list(const std::filesystem::path& program_folder);
 
+// Whether the file begins as one that `kvscope lab check --json` wrote.
+[[nodiscard]] bool is_lab_result(const std::string& path);
+
 // The file that `kvscope lab check --json` wrote; nullopt for any other file. The places are those of the course.
-// InputError: the file is damaged, or the course has no such lab.
+// InputError: the file is damaged, or the course is, or it has no such lab.
 [[nodiscard]] std::optional<viz::LabResult> read_lab_result(const std::string& path, const viz::Labs& labs);
 
 }  // namespace kvscope::apps

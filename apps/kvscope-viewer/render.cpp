@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <iostream>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <QtGui/QGuiApplication>
@@ -30,6 +32,7 @@
 #include "viz/playback/run.h"
 #include "viz/playback/tile_layouts.h"
 #include "viz/playback/tile_request.h"
+#include "viz/playback/tile_selection.h"
 #include "viz/window/export.h"
 
 namespace kvscope::apps {
@@ -132,24 +135,39 @@ std::string other_step(const viz::Selection& selection, const viz::Run& run) {
   return "choose another step with --step";
 }
 
+// A row, chunk, lane or register: it must be one of the tile that is shown.
+void check_selection_of_tile(const RenderRequest& request, const viz::Picture& picture, const viz::Run& run) {
+  const auto fault = [&](const std::string& words) {
+    throw InputError("command line", "--select", fmt::format("'{}'{}", *request.select, words));
+  };
+  if (picture.view != viz::View::tile) fault(" is part of a tile: use --view tile");
+  if (!picture.tile) fault(" is part of a tile, and the tile is not staged: leave it out to see the reason");
+  const viz::State state = run.state_at(picture.position);
+  const viz::Lit lit = viz::resolve(state, run.facts(), picture.tile.get(), picture.selection);
+  if (!lit.tile.rows.empty()) return;
+  fault(fmt::format(": {}: choose another one",
+                    viz::describe(state, run.facts(), picture.tile.get(), picture.selection)));
+}
+
 // A picture of one step would show nothing of an object that does not exist then. In an animation it may come later.
 void check_selection(const RenderRequest& request, const viz::Picture& picture, const viz::Run& run) {
-  if (picture.selection.none() || picture.selection.of_tile()) return;
+  if (picture.selection.none()) return;
   if (picture.last_row.value_or(0) > run.row_at(picture.position)) return;
   const viz::State state = run.state_at(picture.position);
   const viz::Lit lit = viz::resolve(state, run.facts(), picture.selection);
   if (lit.seq || lit.block || !lit.places.empty()) return;
-  throw InputError("command line", "--select",
-                   fmt::format("'{}' at step {}: {}: {}", *request.select, state.step.value,
-                               viz::describe(state, run.facts(), picture.selection),
-                               other_step(picture.selection, run)));
+  throw InputError(
+      "command line", "--select",
+      fmt::format("'{}' at step {}: {}: {}", *request.select, state.step.value,
+                  viz::describe(state, run.facts(), picture.selection), other_step(picture.selection, run)));
 }
 
-// The n-th tile that the trace itself holds.
+// The n-th tile that the trace itself holds, or without a number the one that its scenario is about.
 std::shared_ptr<const viz::Tile> recorded_tile(const viz::Run& run, std::optional<std::int64_t> number) {
   const std::vector<viz::RecordedTile> tiles = viz::recorded_tiles(run);
-  if (tiles.empty() && !number) return nullptr;
-  const std::int64_t at = number.value_or(0);
+  const auto meant = viz::recorded_meant(tiles, run.facts());
+  if (!meant && !number) return nullptr;
+  const std::int64_t at = number.value_or(static_cast<std::int64_t>(meant.value_or(0)));
   if (at < 0 || at >= std::ssize(tiles)) {
     throw InputError("command line", "--tile",
                      tiles.empty() ? fmt::format("{}: the trace holds no tile: name one as 'seq 3 token 70 k tma'", at)
@@ -178,7 +196,7 @@ void check_tile_event(const char* option, std::optional<std::int64_t> event, std
 }
 
 void set_layout(viz::Picture& picture, const RenderRequest& request) {
-  if (!request.tile_layout || !picture.tile) return;
+  if (!request.tile_layout) return;
   const std::vector<viz::TileLayout> layouts = viz::tile_layouts(*picture.tile);
   const auto found = std::ranges::find(layouts, *request.tile_layout, &viz::TileLayout::name);
   if (found == layouts.end()) {
@@ -202,9 +220,10 @@ QString fault_text(const std::exception& error) {
 viz::TileRequest tile_request(const RenderRequest& request, const viz::Run& run, const viz::State& state,
                               const viz::Selection& selection) {
   viz::TileRequest tile;
+  tile.path = viz::path_meant(run.facts());
   if (request.tile) {
     try {
-      tile = viz::parse_tile_request(*request.tile);
+      tile = viz::parse_tile_request(*request.tile, tile.path);
     } catch (const InputError& error) {
       throw InputError("command line", "--tile", error.faults().front().where + " " + error.faults().front().message);
     }
@@ -244,6 +263,15 @@ void stage_tile(viz::Picture& picture, const RenderRequest& request, const viz::
   }
 }
 
+// Options about parts of what could not be computed. Its reason is the content of a picture without them.
+void reject_parts(const char* why, std::initializer_list<std::pair<const char*, bool>> options) {
+  std::vector<Fault> faults;
+  for (const auto& [option, given] : options) {
+    if (given) faults.push_back({option, fmt::format("{}: leave it out to see the reason", why)});
+  }
+  if (!faults.empty()) throw InputError("command line", std::move(faults));
+}
+
 void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Run& run, const char* program) {
   if (picture.view != viz::View::tile) return;
   const auto number = request.tile ? whole_number<std::int64_t>(*request.tile) : std::nullopt;
@@ -252,7 +280,10 @@ void set_tile(viz::Picture& picture, const RenderRequest& request, const viz::Ru
     if (picture.tile && run.facts().scenario) picture.tile = with_source(*picture.tile, run, request, program);
   }
   if (!picture.tile) stage_tile(picture, request, run, program);
-  if (!picture.tile) return;
+  if (!picture.tile)
+    return reject_parts("the tile is not staged", {{"--tile-event", request.tile_event.has_value()},
+                                                   {"--tile-to", request.tile_to.has_value()},
+                                                   {"--tile-layout", request.tile_layout.has_value()}});
   set_layout(picture, request);
   picture.tile_event = request.tile_event;
   if (is_film(request)) picture.last_tile_event = request.tile_to.value_or(picture.tile->events);
@@ -320,6 +351,10 @@ void set_attention(viz::Picture& picture, const RenderRequest& request, const st
   const viz::State state = run->state_at(picture.position);
   const bool several = picture.last_row && *picture.last_row > run->row_at(picture.position);
   if (several) {
+    if (request.flow_tiles) {
+      throw InputError("command line", "--flow-tiles",
+                       "an animation of steps shows the whole flow of each: add --flow-to for one of the flow's tiles");
+    }
     const auto printed = std::make_shared<std::once_flag>();
     picture.attention_of = [backend, request, run, picture, printed](const viz::State& state_of_frame) {
       viz::AttentionOfStep of = attention_at(*backend, request, *run, state_of_frame, picture, false);
@@ -336,7 +371,9 @@ void set_attention(viz::Picture& picture, const RenderRequest& request, const st
   picture.errors_instead = of.errors_instead;
   picture.flow_tiles = request.flow_tiles;
   picture.last_flow_tile = request.flow_to;
-  if (!picture.flow) return;
+  if (!picture.flow)
+    return reject_parts("the flow is not computed",
+                        {{"--flow-tiles", request.flow_tiles.has_value()}, {"--flow-to", request.flow_to.has_value()}});
   check_flow_tiles("--flow-tiles", request.flow_tiles, 0, *picture.flow);
   check_flow_tiles("--flow-to", request.flow_to, request.flow_tiles.value_or(0), *picture.flow);
 }
@@ -359,8 +396,9 @@ int render(const RenderRequest& request, int argc, char** argv) {
   picture.frames_per_second = request.frames_per_second;
   set_time(picture, request, *run);
   if (request.select) picture.selection = selection_of(request, *run);
-  check_selection(request, picture, *run);
+  if (!picture.selection.of_tile()) check_selection(request, picture, *run);
   set_tile(picture, request, *run, argv[0]);
+  if (picture.selection.of_tile()) check_selection_of_tile(request, picture, *run);
   set_attention(picture, request, run, argv[0]);
   Progress bar("frames");
   viz::write_picture(QString::fromStdString(request.out), run, picture,

@@ -5,7 +5,9 @@
 
 namespace kvscope::apps {
 
-// Returns the exit code. Throws InputError when there is no display. `argc` and `argv` are the program's own.
+// Returns the exit code. Throws InputError when there is no display, when the file is not of the kind that its option
+// requires, or when a file of its kind does not use an option. A missing file is reported in the window.
+// `argc` and `argv` are the program's own.
 [[nodiscard]] int show_window(const WindowRequest& request, int argc, char** argv);
 
 }  // namespace kvscope::apps

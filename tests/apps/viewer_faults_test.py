@@ -287,6 +287,9 @@ OWN_WORDS = [
       "command line: --size: a height of 7 * 8 px is outside [64, 16384]: choose another size or --scale"]),
     ("sizes with words behind them or no second number", "--render a.png --scenario good.json --size 100x",
      ["command line: --size: '100x' is not WIDTHxHEIGHT in pixels, such as 1600x1000"]),
+    ("a size with a unit, and a motion in a file of no format", "--render a.bmp --scenario good.json --size 100x100px --between 0.5",
+     ["command line: --render: 'a.bmp' has no known extension: use .png, .svg, .pdf, .gif, .webm or .mp4",
+      "command line: --size: '100x100px' is not WIDTHxHEIGHT in pixels, such as 1600x1000"]),
     ("sizes of another form", "--render a.png --scenario good.json --size 100*100",
      ["command line: --size: '100*100' is not WIDTHxHEIGHT in pixels, such as 1600x1000"]),
     ("a window's text too large", "good.json --font-scale 3", ["command line: --font-scale: 3 is outside [0.7, 2.5]: 1 is 13 px"]),
@@ -315,12 +318,36 @@ OWN_WORDS = [
     ("selection of an event", "--render a.png --scenario good.json --select evicted",
      ["command line: --select: 'evicted' is not a sequence, page, token or block: select the time with --step"]),
     ("folder that is not there", "--render no/a.png --scenario good.json",
-     ["no/a.png: cannot be written: No such file or directory"]),
+     ["no/a.png: cannot be written: the folder 'no' does not exist"]),
     ("folder in place of a file", "--render dir.png --scenario good.json", ["dir.png: is a folder: name a file in it"]),
     ("too many frames", "--render a.gif --scenario many.json",
      ["a.gif: 10005 frames are more than 10000: choose fewer steps"]),
     ("step of no run", "--step 3", ["command line: --step: needs a run to show: add its FILE"]),
     ("two runs in a window", "good.json --trace good.kvt",
+     ["command line: FILE: 'good.json' is a second run, and a window shows one: leave it out"]),
+    ("a completion script beside other options", "good.json --completion bash --view pool",
+     ["command line: FILE: --completion does not use it: leave it out",
+      "command line: --view: --completion does not use it: leave it out"]),
+    ("a simulation beside other options", "--simulate good.json --trace b.kvt --view pool --step 1",
+     ["command line: --view: --simulate does not use it: leave it out",
+      "command line: --step: --simulate does not use it: leave it out"]),
+    ("tiles of a flow in an animation of steps", "--render a.gif --scenario good.json --flow-tiles 1",
+     ["command line: --flow-tiles: an animation of steps shows the whole flow of each: add --flow-to for one of the flow's tiles"]),
+    ("tiles of a flow that is not computed", "--render a.png --scenario good.json --step -1 --flow-tiles 1",
+     ["command line: --flow-tiles: the flow is not computed: leave it out to see the reason"]),
+    ("parts of a tile that is not staged", "--render a.gif --scenario good.json --tile 'seq 0 k gather4' --tile-event 1 --tile-to 2 "
+     "--tile-layout 64B",
+     [f"command line: {option}: the tile is not staged: leave it out to see the reason"
+      for option in ("--tile-event", "--tile-to", "--tile-layout")]),
+    ("a row of a tile that is not staged", "--render a.png --scenario good.json --tile 'seq 0 k gather4' --select 'row 1'",
+     ["command line: --select: 'row 1' is part of a tile, and the tile is not staged: leave it out to see the reason"]),
+    ("a row of a tile in another view", "--render a.png --scenario good.json --select 'row 1'",
+     ["command line: --select: 'row 1' is part of a tile: use --view tile"]),
+    ("a row that the tile does not have", "--render a.png --scenario good.json --view tile --select 'row 4'",
+     ["command line: --select: 'row 4': No such row of the tile: choose another one"]),
+    ("a lane that the tile does not have", "--render a.png --scenario good.json --view tile --select 'lane 99'",
+     ["command line: --select: 'lane 99': Lane 99: 0 registers: choose another one"]),
+    ("one file given twice to a window", "good.json --scenario good.json",
      ["command line: FILE: 'good.json' is a second run, and a window shows one: leave it out"]),
     ("no display", "good.json",
      ["no display: neither DISPLAY nor WAYLAND_DISPLAY is set; without one, write a picture: kvscope-viewer --render "
@@ -338,12 +365,66 @@ class OwnWords(Faults):
             with self.subTest(situation):
                 self.assertEqual(self.faults(line), faults)
 
+    def test_a_file_of_another_kind_is_the_same_fault_in_a_window_as_in_a_picture(self):
+        """The window opened it by its content, and the option counted for nothing."""
+        write_json(self.path("scenario.json"), GOOD)
+        shutil.copy(self.path("good.kvt"), self.path("trace.kvt"))
+        fine("golden", "good.json", "--out", "golden.npz", cwd=self.folder.name)
+        write_json(self.path("result.json"), {"kvscope_grade": 1, "lab": "02_rows"})
+        self.put("empty.json", "")
+        shutil.copy(self.path("good.kvt"), self.path("trace.json"))
+        for option, right in (("--scenario", "scenario.json"), ("--trace", "trace.kvt")):
+            for name in ("scenario.json", "trace.kvt", "golden.npz", "result.json", "empty.json", "trace.json"):
+                if name == right or (option, name) in (("--scenario", "empty.json"), ("--trace", "trace.json")):
+                    continue  # a file of its kind, or one that the window reports
+                with self.subTest(option=option, file=name):
+                    lines = self.faults(f"{option} {name}")
+                    self.assertEqual(lines, self.faults(f"{option} {name} --render a.png"))
+                    self.assertEqual(len(lines), 1)
+                    self.assertIn("is not a " + option.removeprefix("--"), lines[0])
+        self.assertEqual(self.faults("--scenario result.json"),
+                         ["result.json: is not a scenario (JSON). It is the result of a lab's check: open it with kvscope-viewer "
+                          "result.json"])
+        for line in ("--scenario scenario.json", "--trace trace.kvt", "--trace trace.json", "golden.npz", "result.json",
+                     "--scenario empty.json", "--trace missing.json", "--scenario missing.kvt"):
+            self.assertTrue(self.faults(line)[0].startswith("no display: "), line)
+
+    def test_a_picture_that_is_one_of_its_inputs_by_another_name(self):
+        """A link from a.png to the scenario: the picture replaced the scenario."""
+        fine("golden", "good.json", "--out", "golden.npz", cwd=self.folder.name)
+        for source, option in (("good.json", "--scenario"), ("good.kvt", "--trace"), ("golden.npz", "FILE")):
+            with open(self.path(source), "rb") as file:
+                before = file.read()
+            for make in (os.symlink, os.link):
+                make(self.path(source), self.path("a.png"))
+                words = source if option == "FILE" else f"{option} {source}"
+                self.assertEqual(self.faults(f"{words} --render a.png"),
+                                 [f"command line: --render: 'a.png' is also given as {option}, and would be replaced: pass another file"])
+                os.remove(self.path("a.png"))
+            with open(self.path(source), "rb") as file:
+                self.assertEqual(file.read(), before)
+        os.symlink("golden.npz", self.path("a.png"))
+        self.assertEqual(self.faults("good.json --render a.png --candidate golden.npz"),
+                         ["command line: --render: 'a.png' is also given as --candidate, and would be replaced: pass another file"])
+
+    def test_the_result_of_a_lab_opens_at_its_own_place(self):
+        """The options were dropped."""
+        write_json(self.path("result.json"), {"kvscope_grade": 1, "lab": "02_rows"})
+        self.assertEqual(self.faults("result.json --step 1 --view pool --candidate b.npz"),
+                         [f"command line: {option}: 'result.json' is the result of a lab's check, which opens at its first failed "
+                          "test: leave it out" for option in ("--step", "--view", "--candidate")])
+
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_a_folder_that_may_not_be_written_to(self):
         os.mkdir(self.path("locked"), 0o500)
         for ending in ("png", "svg", "pdf", "gif"):
             self.assertEqual(self.faults(f"--render locked/a.{ending} --scenario good.json"),
                              [f"locked/a.{ending}: cannot be written: Permission denied"])
+
+    def test_options_of_a_window_are_taken(self):
+        for line in ("--theme light", "--theme high-contrast --font-scale 0.7", "--view tile", "good.json --view pool --step 1 --theme dark",
+                     "good.json --candidate b.npz --font-scale 2.5", ""):
+            self.assertTrue(self.faults(line)[0].startswith("no display: neither DISPLAY "), line)
 
     def test_a_display_that_does_not_answer(self):
         words = ["no display: ':4711' does not answer; without one, write a picture: kvscope-viewer --render "

@@ -107,6 +107,7 @@ TEST_F(LabResults, AreToldFromOtherFiles) {
   EXPECT_FALSE(read_lab_result(put("{\"kvscope_scenario\": 1}"), labs));
   EXPECT_FALSE(read_lab_result(put(""), labs));
   EXPECT_FALSE(read_lab_result("/nowhere/at.all", labs));
+  EXPECT_FALSE(read_lab_result(folder.path().toStdString(), labs)) << "a folder";
 }
 
 // Each member missing, of another kind, or outside of its range. A wrong seed named an option of the command line, a member of a test
@@ -180,6 +181,64 @@ TEST(LabList, ACourseThatCannotBeReadNamesTheReasonAndAMissingGalleryTheLabsWith
   const viz::Labs damaged = lab_list(root / "bin");
   EXPECT_THAT(damaged.entries, IsEmpty());
   EXPECT_THAT(damaged.why_empty, HasSubstr("02_rows/lab.json"));
+}
+
+// As in an installation that is incomplete: one scenario of the gallery is there, a folder has the name of another.
+TEST(LabList, ScenariosThatTheGalleryLacksAreLeftOut) {
+  const QTemporaryDir made;
+  const fs::path root = made.path().toStdString(), course = root / "docs" / "labs", gallery = root / "apps" / "scenarios";
+  fs::create_directories(course.parent_path());
+  fs::create_directories(gallery);
+  fs::copy(kCourse, course, fs::copy_options::recursive);
+  std::map<std::string, std::string> scenarios;  // of each lab
+  for (const viz::LabEntry& entry : lab_list(kPrograms).entries) {
+    scenarios[entry.id] = entry.scenario.empty() ? "" : fs::path(entry.scenario).filename().string();
+  }
+  const std::string kept = scenarios.at("02_rows");
+  ASSERT_THAT(kept, Not(IsEmpty()));
+  std::ofstream(gallery / kept) << "{}";
+  for (const auto& [id, name] : scenarios) {
+    if (!name.empty() && name != kept) fs::create_directories(gallery / name);
+  }
+  for (const viz::LabEntry& entry : lab_list(root / "bin").entries) {
+    EXPECT_EQ(entry.scenario, scenarios.at(entry.id) == kept ? (gallery / kept).string() : "") << entry.id;
+  }
+}
+
+// Folders of a course that are none, empty, huge or damaged: the list names the first manifest that cannot be read.
+TEST(LabList, AFolderThatIsNoLabIsSteppedOverAndADamagedOneIsNamed) {
+  const QTemporaryDir made;
+  const fs::path root = made.path().toStdString(), course = root / "docs" / "labs", added = course / "03_ta\tble";
+  fs::create_directories(course);
+  EXPECT_EQ(lab_list(root / "bin").why_empty, course.string() + ": has no folder NN_name/ with a lab.json: use --course DIR");
+  fs::copy(kCourse / "02_rows", course / "02_rows", fs::copy_options::recursive);
+  fs::create_directories(added / "lab.json");
+  std::ofstream(course / "04_file") << "no folder";
+  fs::create_symlink("05_loop", course / "05_loop");
+  ASSERT_EQ(lab_list(root / "bin").entries.size(), 1u);
+  EXPECT_EQ(lab_list(root / "bin").entries[0].id, "02_rows");
+  fs::remove(added / "lab.json");
+  for (const std::string& text : {std::string(), std::string("[]"), std::string("{\"number\": 3"), std::string(8 << 20, ' '),
+                                  std::string(100'000, '[')}) {
+    std::ofstream(added / "lab.json") << text;
+    const viz::Labs labs = lab_list(root / "bin");
+    EXPECT_THAT(labs.entries, IsEmpty()) << text.substr(0, 20);
+    EXPECT_THAT(labs.why_empty, HasSubstr("ble/lab.json: ")) << text.substr(0, 20);
+  }
+}
+
+// The message was that the installed course has no such lab.
+TEST_F(LabResults, OfACourseThatCannotBeReadNameItsFault) {
+  const std::string path = put(result());
+  const viz::Labs none{{}, "02_rows/lab.json: line 1: syntax error"};
+  try {
+    static_cast<void>(read_lab_result(path, none));
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(fault_lines(error), std::vector<std::string>{path + ": is the result of a lab's check, and the course cannot be "
+                                                           "read: 02_rows/lab.json: line 1: syntax error"});
+  }
+  EXPECT_FALSE(read_lab_result(put("{}"), none));
 }
 
 TEST_F(LabResults, ADamagedFileAndAnUnknownLabAreRejected) {

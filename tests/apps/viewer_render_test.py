@@ -247,6 +247,39 @@ class Svg(Pictures):
                 for used in re.findall(r"url\((.*?)\)", value):
                     self.assertTrue(used.startswith("#"), used)
 
+    def tile_words(self, *arguments):
+        """The line under the title of the view 'tile', or what is written in place of the tile."""
+        root = ElementTree.fromstring(self.bytes_of(*arguments, "--size", "1600x1000", ending="svg"))
+        words = [element.text for element in root.iter(SVG + "text")]
+        return [text for text in words if re.search(" · by | · through |The waves cannot copy|TMA cannot copy", text)]
+
+    def test_a_tile_without_a_name_is_by_the_path_that_the_scenario_is_about(self):
+        for name in gallery_names():
+            notes = json.loads(content(gallery(name))).get("description", "")
+            link = re.search(r"tile=[^,)]*\b(lds|tma)\b", notes)
+            if not link:
+                continue
+            with self.subTest(name):
+                line, = self.tile_words("--scenario", gallery(name), "--view", "tile")
+                self.assertRegex(line, " · through LDS|The waves" if link[1] == "lds" else " · by TMA")
+        for path, words in (("", " · through LDS"), (" lds", " · through LDS"), (" tma", " · by TMA")):
+            line, = self.tile_words("--scenario", gallery("lds_too_large"), "--tile", "seq 1" + path)
+            self.assertIn(words, line)
+
+    def test_a_trace_of_such_a_scenario_shows_its_tile_through_lds_first(self):
+        with tempfile.TemporaryDirectory() as out:
+            scenario = json.loads(content(gallery("tile_through_lds")))
+            scenario["focus"] = {"staging": "lanes"}
+            path = os.path.join(out, "staged.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(scenario, file)
+            fine("run", path, "--out", out, "--trace", "full")
+            for source in (("--trace", os.path.join(out, "trace.kvt")), ("--scenario", path)):
+                line, = self.tile_words(*source, "--view", "tile")
+                self.assertIn(" · through LDS", line)
+                line, = self.tile_words(*source, "--tile", "0")
+                self.assertIn(" · by TMA", line)
+
     def test_scale_enlarges_it(self):
         root = ElementTree.fromstring(self.bytes_of("--scenario", gallery("mla"), "--scale", "1.5", ending="svg"))
         self.assertEqual((root.get("width"), root.get("height"), root.get("viewBox")),
@@ -294,6 +327,31 @@ class WholeOrNotThere(Pictures):
                 self.assertGreater(len(content(path)), 5000)
                 self.assertEqual(os.listdir(self.folder.name), ["a." + ending])
                 os.remove(path)
+
+    def test_a_video_on_a_full_disk_keeps_the_file_that_was_there(self):
+        def no_room():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+        with tempfile.TemporaryDirectory() as programs:
+            with open(os.path.join(programs, "ffmpeg"), "w", encoding="utf-8") as script:
+                script.write("#!/bin/sh\nfor last; do :; done\nexec cat > \"${last#file:}\"\n")
+            os.chmod(script.name, 0o700)
+            environment = no_display(PATH=programs + ":" + os.environ["PATH"], LC_ALL="C")
+            path, target = self.file("a.webm"), self.file("kept.webm")
+            with open(target, "w", encoding="utf-8") as file:
+                file.write("before")
+            os.symlink("kept.webm", path)
+            arguments = ["--render", path, "--scenario", gallery("first_light"), "--size", "64x64", "--step", "2", "--to", "4"]
+            done = viewer(*arguments, env=environment, preexec_fn=no_room)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, f"^kvscope-viewer: {path}: ffmpeg could not write the video: cat: .*File too large\n$")
+            self.assertEqual(content(path), b"before")
+            # A link is followed, and stays one.
+            done = viewer(*arguments, env=environment)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(len(content(target)), 3 * 3 * 64 * 64 * 4)
+            self.assertTrue(os.path.islink(path))
+            self.assertEqual(sorted(os.listdir(self.folder.name)), ["a.webm", "kept.webm"])
 
     def test_told_to_stop_it_leaves_nothing(self):
         path = self.file("film.gif")

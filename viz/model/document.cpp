@@ -8,6 +8,7 @@
 
 #include "core/base/errors.h"
 #include "viz/playback/happened.h"
+#include "viz/playback/meant.h"
 #include "viz/playback/tile_selection.h"
 
 namespace kvscope::viz {
@@ -22,6 +23,7 @@ Document::Document(std::shared_ptr<const Run> run, QString path, QObject* parent
     : QObject(parent), cursor_(std::move(run)), path_(std::move(path)), attention_(new AttentionModel(*this)) {
   connect(&timer_, &QTimer::timeout, this, &Document::tick);
   connect(&tile_timer_, &QTimer::timeout, this, &Document::tile_tick);
+  tile_request_.path = path_meant(cursor_.run().facts());
   if (cursor_.run().facts().rows > 1) cursor_.seek_row(1);
 }
 

@@ -17,7 +17,8 @@ void Document::follow_tile(bool follow) {
     if (!tiles_sought_) {
       tiles_sought_ = true;
       recorded_ = recorded_tiles(run());
-      if (!recorded_.empty() && !tile_named_) return choose_recorded_tile(0);
+      const auto meant = recorded_meant(recorded_, run().facts());
+      if (meant && !tile_named_) return choose_recorded_tile(static_cast<std::int64_t>(*meant));
     }
     ask_for_tile();
   } else if (tile_timer_.isActive()) {

@@ -28,11 +28,12 @@ constexpr std::array<std::string_view, 4> kPathWords{"tma", "lds", "gather4", "r
 
 }  // namespace
 
-TileRequest parse_tile_request(std::string_view text) {
+TileRequest parse_tile_request(std::string_view text, TilePath usual) {
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::istringstream words(lower);
   TileRequest request;
+  request.path = usual;
   std::set<std::string> seen;
   for (std::string word; words >> word;) {
     const bool kv = word == "k" || word == "v", path = std::ranges::find(kPathWords, word) != kPathWords.end();

@@ -2,7 +2,7 @@
 // file use the same words.
 //
 //   seq 3 token 70 k layer 0 head 1 tma         the tile of K by TMA that holds token 70 of sequence 3
-//   seq 3 v lds                                 token, layer, head and dim are 0 when they are left out; K; by TMA
+//   seq 3 v lds                                 token, layer, head and dim are 0 when they are left out; K
 //   seq 3 token 70 gather4                      by TMA, four rows of any blocks for each instruction
 //   seq 3 token 70 rope                         by TMA, the bf16 rope values of rope-aware rows (MLA, 8 bits)
 #pragma once
@@ -29,9 +29,9 @@ struct TileRequest {
   friend bool operator==(const TileRequest&, const TileRequest&) = default;
 };
 
-// Words in any order, case and surplus blanks do not matter. InputError("tile", ...): a word that is none of these, a
-// name without its number, a number twice.
-[[nodiscard]] TileRequest parse_tile_request(std::string_view text);
+// Words in any order, case and surplus blanks do not matter; `usual` is the path of a text without one.
+// InputError("tile", ...): a word that is none of these, a name without its number, a number twice.
+[[nodiscard]] TileRequest parse_tile_request(std::string_view text, TilePath usual = TilePath::tma);
 // All words, in the order above; parse_tile_request() of it gives the request back, but for its step.
 [[nodiscard]] std::string to_text(const TileRequest& request);
 

@@ -208,7 +208,8 @@ void write_film(PictureFormat format, const std::filesystem::path& path, const R
   painting.go_to(stills.front());
   QImage image = painting.image();
   const auto writer =
-      make_film_writer(format, pending.temporary(), path.string(), image.size(), picture.frames_per_second, timing);
+      make_film_writer(format, pending.temporary(), path.string(), image.size(), picture.frames_per_second, timing,
+                       [&] { return !progress || progress(done, frames); });
   for (std::size_t n = 0;; image = painting.image()) {
     writer->add(image, moved ? std::optional(timing.rest) : std::nullopt);
     count();

@@ -1,6 +1,7 @@
 #include "viz/window/film_writer.h"
 
 #include <cmath>
+#include <utility>
 
 #include "viz/window/gif_writer.h"
 #include "viz/window/video_writer.h"
@@ -27,9 +28,10 @@ FilmTiming film_timing(PictureFormat format, double frames_per_second, bool moti
 
 std::unique_ptr<FilmWriter> make_film_writer(PictureFormat format, const std::filesystem::path& file,
                                              const std::string& shown, QSize size, double frames_per_second,
-                                             const FilmTiming& timing) {
+                                             const FilmTiming& timing, std::function<bool()> keep_going) {
   if (format == PictureFormat::gif) return std::make_unique<GifWriter>(file, shown, size, frames_per_second);
-  return std::make_unique<VideoWriter>(format, file, shown, size, frames_per_second, timing.rate);
+  return std::make_unique<VideoWriter>(format, file, shown, size, frames_per_second, timing.rate,
+                                       std::move(keep_going));
 }
 
 }  // namespace kvscope::viz

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,9 +50,11 @@ class FilmWriter {
   virtual void finish() = 0;  // call once
 };
 
-// Creates `file`, or overwrites it. Messages name `shown`. Throws InputError if it cannot be written.
+// Creates `file`, or overwrites it. Messages name `shown`. Throws InputError if it cannot be written. `keep_going`: of
+// a video, as VideoWriter calls it.
 [[nodiscard]] std::unique_ptr<FilmWriter> make_film_writer(PictureFormat format, const std::filesystem::path& file,
                                                            const std::string& shown, QSize size,
-                                                           double frames_per_second, const FilmTiming& timing);
+                                                           double frames_per_second, const FilmTiming& timing,
+                                                           std::function<bool()> keep_going = {});
 
 }  // namespace kvscope::viz

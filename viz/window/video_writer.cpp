@@ -11,11 +11,13 @@
 #include <QtCore/QStringList>
 
 #include "core/base/errors.h"
+#include "viz/playback/run.h"
 
 namespace kvscope::viz {
 namespace {
 
-constexpr int kStartMs = 10'000, kWriteMs = 60'000, kEncodeMs = 600'000;
+constexpr int kAskEveryMs = 100;   // between two calls of keep_going
+constexpr int kKilledMs = 10'000;  // until a program that was killed has ended
 
 // Quality: crf is the encoder's own scale; at these values text of 11 px has no visible blocks around it.
 QStringList codec_words(PictureFormat format) {
@@ -57,13 +59,19 @@ std::string missing_ffmpeg() {
 }
 
 VideoWriter::VideoWriter(PictureFormat format, const std::filesystem::path& file, std::string shown, QSize size,
-                         double frames_per_second, double rate)
-    : file_(file), shown_(std::move(shown)), frames_per_second_(frames_per_second), rate_(rate) {
+                         double frames_per_second, double rate, std::function<bool()> keep_going,
+                         const VideoPatience& patience)
+    : file_(file),
+      shown_(std::move(shown)),
+      frames_per_second_(frames_per_second),
+      rate_(rate),
+      keep_going_(std::move(keep_going)),
+      patience_(patience) {
   const QString program = find_ffmpeg();
   if (program.isEmpty()) throw InputError(shown_, "", missing_ffmpeg());
   process_.setStandardOutputFile(QProcess::nullDevice());
   process_.start(program, words(format, file, size, rate));
-  if (!process_.waitForStarted(kStartMs)) {
+  if (!process_.waitForStarted(patience_.start)) {
     throw InputError(shown_, "",
                      fmt::format("{} does not start: {}", program.toStdString(), process_.errorString().toStdString()));
   }
@@ -72,29 +80,56 @@ VideoWriter::VideoWriter(PictureFormat format, const std::filesystem::path& file
 VideoWriter::~VideoWriter() {
   if (process_.state() == QProcess::NotRunning) return;
   process_.kill();
-  process_.waitForFinished(kStartMs);
+  process_.waitForFinished(kKilledMs);
 }
 
 // How ffmpeg has ended, if it has written no message.
 std::string VideoWriter::ending() const {
-  if (process_.state() != QProcess::NotRunning) return process_.errorString().toStdString();
   if (process_.exitStatus() != QProcess::NormalExit) return "a signal ended it";
   if (process_.exitCode() != 0) return fmt::format("it ended with exit code {}", process_.exitCode());
   return "it ended without an error, and the video is not complete";
 }
 
+// Ffmpeg has ended, or has closed its end of the pipe and is about to end.
 void VideoWriter::fail() {
-  process_.waitForFinished(kStartMs);
+  if (process_.state() != QProcess::NotRunning && !process_.waitForFinished(patience_.end)) {
+    give_up("it closed its input and did not end", patience_.end);
+  }
   const QString said = QString::fromLocal8Bit(process_.readAllStandardError()).trimmed();
   throw InputError(shown_, "",
                    fmt::format("ffmpeg could not write the video: {}", said.isEmpty() ? ending() : said.toStdString()));
+}
+
+void VideoWriter::give_up(const char* what, int ms) {
+  process_.kill();
+  process_.waitForFinished(kKilledMs);
+  const QString said = QString::fromLocal8Bit(process_.readAllStandardError()).trimmed();
+  throw InputError(
+      shown_, "",
+      fmt::format("ffmpeg could not write the video: {} within {} s{}{}: write a shorter or smaller one, or "
+                  "a .gif",
+                  what, ms / 1000.0, said.isEmpty() ? "" : "; its last words: ", said.toStdString()));
+}
+
+// wait(ms) is one of QProcess's waitFor... functions. Returns its result; false also after `patience`, with the error
+// QProcess::Timedout.
+template <class Wait>
+bool VideoWriter::wait(Wait&& wait, int patience) {
+  for (int waited = 0; waited < patience; waited += kAskEveryMs) {
+    if (wait(std::min(kAskEveryMs, patience - waited))) return true;
+    if (process_.state() == QProcess::NotRunning || process_.error() != QProcess::Timedout) return false;
+    if (keep_going_ && !keep_going_()) throw Cancelled();
+  }
+  return false;
 }
 
 // Returns when ffmpeg has taken the bytes, so that at most one frame waits in memory.
 void VideoWriter::write(const QByteArray& bytes) {
   if (process_.write(bytes) != bytes.size()) fail();
   while (process_.bytesToWrite() > 0) {
-    if (!process_.waitForBytesWritten(kWriteMs)) fail();
+    if (wait([&](int ms) { return process_.waitForBytesWritten(ms); }, patience_.write)) continue;
+    if (process_.error() != QProcess::Timedout) fail();
+    give_up("it took no more of a frame", patience_.write);
   }
 }
 
@@ -113,8 +148,11 @@ void VideoWriter::add(const QImage& frame, std::optional<double> seconds) {
 
 void VideoWriter::finish() {
   process_.closeWriteChannel();
-  const bool ended = process_.waitForFinished(kEncodeMs);
-  if (!ended || process_.exitStatus() != QProcess::NormalExit || process_.exitCode() != 0) fail();
+  if (process_.state() != QProcess::NotRunning &&
+      !wait([&](int ms) { return process_.waitForFinished(ms); }, patience_.encode)) {
+    give_up("it did not end after the last frame", patience_.encode);
+  }
+  if (process_.exitStatus() != QProcess::NormalExit || process_.exitCode() != 0) fail();
   std::error_code error;
   if (const auto bytes = std::filesystem::file_size(file_, error); error || bytes == 0) fail();
 }

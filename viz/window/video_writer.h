@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -26,12 +27,22 @@ namespace kvscope::viz {
 // "no program 'ffmpeg' in PATH, ...: install ...": the next step included.
 [[nodiscard]] std::string missing_ffmpeg();
 
+// How long ffmpeg may take. After that, the video is given up. [ms]
+struct VideoPatience {
+  int start = 10'000;
+  int write = 60'000;    // for more bytes of a frame
+  int encode = 600'000;  // to end after the last frame
+  int end = 10'000;      // to end after it closed its input
+};
+
 class VideoWriter final : public FilmWriter {
  public:
-  // `rate`: of the video. [pictures/s] Precondition (caller): the format is a video's, and used by one thread. Throws
+  // `rate`: of the video. [pictures/s] Precondition (caller): the format is a video's, and used by one thread.
+  // `keep_going` is called while ffmpeg works; if it returns false, add() and finish() throw Cancelled. Throws
   // InputError: ffmpeg is missing or does not start.
   VideoWriter(PictureFormat format, const std::filesystem::path& file, std::string shown, QSize size,
-              double frames_per_second, double rate);
+              double frames_per_second, double rate, std::function<bool()> keep_going = {},
+              const VideoPatience& patience = {});
   ~VideoWriter() override;  // ends ffmpeg if it is still running
 
   // A frame is repeated as long as it is shown, at least once.
@@ -40,13 +51,18 @@ class VideoWriter final : public FilmWriter {
 
  private:
   void write(const QByteArray& bytes);
+  template <class Wait>
+  [[nodiscard]] bool wait(Wait&& wait, int patience);
   [[nodiscard]] std::string ending() const;
   [[noreturn]] void fail();
+  [[noreturn]] void give_up(const char* what, int ms);
 
   std::filesystem::path file_;
   std::string shown_;
   QProcess process_;
   double frames_per_second_, rate_;
+  std::function<bool()> keep_going_;
+  VideoPatience patience_;
   double until_ = 0;           // [s] shown so far
   std::int64_t pictures_ = 0;  // written so far
 };

@@ -1,4 +1,4 @@
-// Hypotheses about the lookup table and the lengths: which entry is read, what is made of it, and of how many bits it is.
+// Hypotheses about the lookup table and the lengths: which entry is read, what is made of it, and how many bits it has.
 #include <fmt/format.h>
 
 #include <algorithm>

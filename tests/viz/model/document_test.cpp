@@ -524,6 +524,18 @@ TEST(DocumentTile, LightsItsRowsAndGoesWithTheTile) {
   EXPECT_EQ(document.hovered_lit(), Lit{});
 }
 
+// Both were by TMA until a path was chosen.
+TEST(DocumentTile, OfAScenarioAboutLdsIsThroughLds) {
+  const std::shared_ptr<const viz::Run> run = testing_support::simulate("tile_through_lds").run;
+  Document document(run, {});
+  QSignalSpy wanted(&document, &Document::tile_wanted);
+  document.follow_tile(true);
+  ASSERT_EQ(wanted.count(), 1);
+  EXPECT_EQ(wanted[0][0].value<TileRequest>().path, TilePath::lds);
+  document.seek_step(StepIdx{8});
+  EXPECT_EQ(document.tile_request().path, TilePath::lds);
+}
+
 // A kernel's trace, or one of focus.staging: its own tiles come first, and the request's on choice.
 TEST(DocumentTile, OfATraceThatHoldsTilesIsTheFirstOfThem) {
   std::vector<trace::Event> events;

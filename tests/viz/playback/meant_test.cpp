@@ -74,5 +74,44 @@ TEST_F(Meant, WithoutASelectionItIsTheLongestSequenceThatRuns) {
   EXPECT_EQ(longest_running(empty_state(facts)), SeqIdx{0});
 }
 
+// Without this, each scenario about LDS was drawn by TMA until a path was named.
+TEST(PathMeant, IsTheOneOfTheFirstTileInTheNotes) {
+  for (const char* name : {"tile_through_lds", "lds_too_large", "lds_small_pages", "swizzle_off"}) {
+    EXPECT_EQ(path_meant(gallery(name).open()->facts()), TilePath::lds) << name;
+  }
+  // mla_rope.json has an lds section and links to TMA first; gather_sparse.json also links to gather4.
+  for (const char* name : {"tile_by_tma", "mla_rope", "gather_sparse", "mla"}) {
+    EXPECT_EQ(path_meant(gallery(name).open()->facts()), TilePath::tma) << name;
+  }
+  Facts facts;
+  facts.description = "[a place](step=1), [no tile](tile=nothing), [a tile](tile=seq 1 gather4), [it](tile=seq 1 lds)";
+  EXPECT_EQ(path_meant(facts), TilePath::gather4);
+}
+
+TEST(PathMeant, WithoutALinkIsLdsOnlyForAScenarioThatChangesItsLdsSection) {
+  Facts facts;
+  EXPECT_EQ(path_meant(facts), TilePath::tma) << "a kernel's trace";
+  facts.scenario.emplace();
+  EXPECT_EQ(path_meant(facts), TilePath::tma);
+  facts.scenario->lds.threads = 128;
+  EXPECT_EQ(path_meant(facts), TilePath::lds);
+}
+
+TEST(RecordedMeant, IsTheFirstTileOrForLdsTheFirstThatTmaDidNotCopy) {
+  Facts facts;
+  std::vector<RecordedTile> tiles;
+  EXPECT_EQ(recorded_meant(tiles, facts), std::nullopt);
+  for (const bool tma : {true, true, false, false}) {
+    tiles.emplace_back();
+    tiles.back().opened.tma = tma;
+  }
+  EXPECT_EQ(recorded_meant(tiles, facts), 0u);
+  facts.description = "[a tile](tile=seq 0 lds)";
+  EXPECT_EQ(recorded_meant(tiles, facts), 2u);
+  EXPECT_EQ(recorded_meant({tiles[0], tiles[1]}, facts), 0u) << "none through LDS";
+  facts.description.clear();
+  EXPECT_EQ(recorded_meant({tiles[2], tiles[0]}, facts), 0u) << "a kernel's tile, by cp.async";
+}
+
 }  // namespace
 }  // namespace kvscope::viz::meant_test

@@ -18,7 +18,9 @@
 
 #include "core/base/errors.h"
 #include "tests/viz/view/runs.h"
+#include "viz/playback/run.h"
 #include "viz/view/paint_board.h"
+#include "viz/window/export_check.h"
 #include "viz/window/film_writer.h"
 #include "viz/window/video_writer.h"
 
@@ -319,6 +321,10 @@ TEST_F(Export, AGifOfTheFlowHasAFrameForEachTile) {
   EXPECT_EQ(frames_of("a.gif"), 5 + 4 * 5) << "0.3 s of motion have 5 pictures";
   picture.flow_tiles = 5;
   EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: the last tile of the flow, 4, is outside [5, 4]"));
+  picture.flow_tiles.reset();
+  picture.last_flow_tile = 5;
+  EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: the last tile of the flow, 5, is outside [0, 4]"));
+  picture.last_flow_tile = 4;
   picture.flow_tiles = 3;
   EXPECT_THAT(faults("a.pdf", picture), ElementsAre("a.pdf: tiles 3 to 4 of the flow are several pictures, and a .pdf "
                                                     "file holds one: write a .gif, .webm or .mp4"));
@@ -424,12 +430,77 @@ TEST_F(Video, AFailureWithoutWordsSaysHowTheProgramEnded) {
   const std::string start = "a.webm: ffmpeg could not write the video: ";
   EXPECT_EQ(fault("cat > /dev/null; exit 3"), start + "it ended with exit code 3");
   EXPECT_EQ(fault("exit 3"), start + "it ended with exit code 3");
+  EXPECT_EQ(fault("sleep 0.4; exit 3"), start + "it ended with exit code 3") << "after waits that took too long";
   EXPECT_EQ(fault("cat > /dev/null; kill -9 $$"), start + "a signal ended it");
   EXPECT_EQ(fault("exit 0"), start + "it ended without an error, and the video is not complete");
   EXPECT_EQ(fault("cat > /dev/null"), start + "it ended without an error, and the video is not complete");
   EXPECT_THAT(files(), IsEmpty());
   std::ofstream(fs::path(bin_.path().toStdString()) / "ffmpeg") << "#!/no/such/interpreter\n";
   const std::vector<std::string> all = faults("a.webm", picture);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_THAT(all[0], HasSubstr("/ffmpeg does not start: "));
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+// One program reads nothing, the other does not end. The window's Cancel took effect after up to 11 minutes, and so did closing it.
+TEST_F(Video, AProgramThatHangsIsGivenUpOrCancelled) {
+  Picture picture = at_row(3);
+  picture.size = {320, 200};
+  picture.last_row = 5;
+  for (const char* hangs : {"exec sleep 1000", "cat > \"${last#file:}\"; exec sleep 1000"}) {
+    set_program(hangs);
+    int asked = 0;
+    EXPECT_THROW(write("a.webm", picture,
+                       [&](std::int64_t, std::int64_t) { return ++asked < 8; }),  // 3 frames, then while it waits
+                 Cancelled)
+        << hangs;
+    EXPECT_THAT(files(), IsEmpty()) << hangs;
+  }
+  const QImage frame(320, 200, QImage::Format_RGB32);
+  const auto fault = [&](const std::string& program) -> std::string {
+    set_program(program);
+    VideoWriter writer(PictureFormat::webm, file("t.webm"), "a.webm", frame.size(), 4, 12, {}, {10'000, 300, 200, 100});
+    try {
+      writer.add(frame, std::nullopt);
+      writer.finish();
+    } catch (const InputError& error) {
+      return fault_lines(error).front();
+    }
+    return "none";
+  };
+  const std::string start = "a.webm: ffmpeg could not write the video: ", next = ": write a shorter or smaller one, or a .gif";
+  EXPECT_EQ(fault("exec sleep 1000"), start + "it took no more of a frame within 0.3 s" + next);
+  EXPECT_EQ(fault("exec <&-; exec sleep 1000"), start + "it closed its input and did not end within 0.1 s" + next);
+  EXPECT_EQ(fault("cat > /dev/null; echo 'frame 1' >&2; exec sleep 1000"),
+            start + "it did not end after the last frame within 0.2 s; its last words: frame 1" + next);
+}
+
+// Damage that only the file's end or the file system shows: a program that closes its input early and ends well, one that removes its
+// file, one that ends during the last frame.
+TEST_F(Video, AProgramThatDoesNotKeepItsFileIsAFault) {
+  Picture picture = at_row(3);
+  picture.size = {320, 200};
+  picture.last_row = 5;
+  const std::string start = "a.webm: ffmpeg could not write the video: ";
+  for (const char* program : {"cat > /dev/null; rm \"${last#file:}\"", "exec <&-; sleep 1", "head -c 300000 > \"${last#file:}\""}) {
+    set_program(program);
+    EXPECT_THAT(faults("a.webm", picture), ElementsAre(start + "it ended without an error, and the video is not complete"))
+        << program;
+    EXPECT_THAT(files(), IsEmpty()) << program;
+  }
+}
+
+// Only what a person may start counts as the program.
+TEST_F(Video, AFolderOrAFileThatCannotRunIsNoProgram) {
+  const fs::path program = fs::path(bin_.path().toStdString()) / "ffmpeg";
+  qputenv("PATH", bin_.path().toLocal8Bit());
+  fs::create_directory(program);
+  EXPECT_THAT(faults("a.webm", at_row(3)), ElementsAre(HasSubstr("which is not in PATH")));
+  fs::remove(program);
+  std::ofstream(program) << "no program";
+  EXPECT_THAT(faults("a.webm", at_row(3)), ElementsAre(HasSubstr("which is not in PATH")));
+  fs::permissions(program, fs::perms::owner_all);
+  const std::vector<std::string> all = faults("a.webm", at_row(3));
   ASSERT_EQ(all.size(), 1u);
   EXPECT_THAT(all[0], HasSubstr("/ffmpeg does not start: "));
   EXPECT_THAT(files(), IsEmpty());
@@ -455,6 +526,8 @@ TEST_F(Video, WithoutTheProgramThePackageIsNamed) {
   EXPECT_THAT(faults("a.mp4", picture),
               ElementsAre("a.mp4: a video is written by the program 'ffmpeg', which is not in PATH: install it "
                           "(Debian: apt-get install --no-install-recommends ffmpeg), or write a .gif"));
+  // It is removed between the check and the first frame.
+  EXPECT_THROW(VideoWriter(PictureFormat::mp4, file("a.mp4"), "a.mp4", {64, 64}, 4, 12), InputError);
   picture.size = {10, 500};
   EXPECT_EQ(faults("a.mp4", picture).size(), 2u) << "with the other faults at once";
 }
@@ -500,6 +573,61 @@ TEST_F(Video, TheRealProgramWritesAVideoThatPlays) {
     write(name, picture);
     EXPECT_EQ(bytes(name), first) << name << ": the same picture is the same bytes";
   }
+}
+
+// What a window's export asks for: the events of a tile that is not there or has fewer, and pictures that have no pixels.
+TEST_F(Export, FaultsOfTilesMotionsAndLengthsAreNamed) {
+  Picture picture = at_row(3);
+  picture.view = View::tile;
+  picture.last_tile_event = 4;
+  EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: there is no tile whose events could be animated: name one"));
+  auto tile = std::make_shared<Tile>();
+  tile->events = 10;
+  picture.tile = tile;
+  picture.last_tile_event = 11;
+  EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: the last event of the tile, 11, is outside [0, 10]"));
+  picture.tile_event = 5;
+  picture.last_tile_event = 4;
+  EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: the last event of the tile, 4, is outside [5, 10]"));
+  picture.last_tile_event = 6;
+  EXPECT_THAT(faults("a.png", picture), ElementsAre("a.png: events 5 to 6 of the tile are several pictures, and a .png file holds one: "
+                                                    "write a .gif, .webm or .mp4"));
+  for (const char* name : {"a.svg", "a.pdf"}) {
+    picture = at_row(3);
+    picture.between = 0.5;
+    EXPECT_THAT(faults(name, picture), ElementsAre(std::string(name) + ": a picture between two steps consists of pixels, and a " +
+                                                   fs::path(name).extension().string() + " file of shapes: write a .png"));
+  }
+  EXPECT_TRUE(faults("between.png", picture).empty());
+  fs::remove(file("between.png"));
+  picture = at_row(3);
+  picture.frames_per_second = 0.05;
+  EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: 0.05 frames per second is outside [0.1, 50]"));
+  picture.frames_per_second = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(faults("a.gif", picture), ElementsAre("a.gif: nan frames per second is outside [0.1, 50]"));
+  EXPECT_THAT(files(), IsEmpty());
+}
+
+// The last frame is that of the last event, also inside an action; actions before the first or behind the last have none.
+TEST_F(Export, StillsOfATileAreTheEndsOfItsActionsWithinTheEvents) {
+  auto tile = std::make_shared<Tile>();
+  tile->events = 10;
+  for (const auto& [first, end] : {std::pair{0, 2}, {2, 3}, {3, 7}, {7, 10}}) {
+    tile->actions.emplace_back();
+    tile->actions.back().first = first;
+    tile->actions.back().end = end;
+  }
+  Picture picture = at_row(3);
+  picture.tile = tile;
+  const auto stills = [&](std::optional<std::int64_t> first, std::int64_t last) {
+    picture.tile_event = first;
+    picture.last_tile_event = last;
+    return stills_of(*run_, picture);
+  };
+  EXPECT_THAT(stills(std::nullopt, 10), ElementsAre(0, 2, 3, 7, 10));
+  EXPECT_THAT(stills(2, 5), ElementsAre(2, 3, 5));
+  EXPECT_THAT(stills(4, 7), ElementsAre(4, 7));
+  EXPECT_THAT(stills(4, 4), ElementsAre(4));
 }
 
 TEST_F(Export, AMissingFolderIsReportedForEveryFormat) {
