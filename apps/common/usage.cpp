@@ -146,15 +146,15 @@ std::string not_a_value(std::string_view text) {
   return fmt::format("{}: '{}' is not a valid value{}", option, value, offer);
 }
 
-// "0.000000 to 1.000000" -> "0 to 1", as the parser writes real numbers; a typed 2.0000005 keeps its digits.
+// "0.100000 to 1.000000" -> "0.1 to 1": the parser writes real numbers with six decimals; a typed 2.0000005 keeps its
+// digits.
 std::string without_zeros(std::string words) {
-  constexpr std::string_view kZeros = ".000000";
-  std::size_t zeros = words.find(kZeros);
-  while (zeros != std::string::npos) {
-    const std::size_t end = zeros + kZeros.size();
-    const bool ends = end == words.size() || words[end] < '0' || words[end] > '9';
-    if (ends) words.erase(zeros, kZeros.size());
-    zeros = words.find(kZeros, ends ? zeros : end);
+  constexpr std::size_t kDecimals = 6;
+  for (std::size_t point = words.find('.'); point != std::string::npos; point = words.find('.', point + 1)) {
+    const std::size_t end = std::min(words.find_first_not_of("0123456789", point + 1), words.size());
+    if (end - point != kDecimals + 1) continue;
+    const std::size_t last = words.find_last_not_of('0', end - 1);
+    words.erase(last == point ? point : last + 1, end - (last == point ? point : last + 1));
   }
   return words;
 }

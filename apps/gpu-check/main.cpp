@@ -7,6 +7,7 @@
 #include "apps/common/help_page.h"
 #include "apps/common/signals.h"
 #include "apps/common/usage.h"
+#include "apps/gpu-check/settle_checks.h"
 #include "gpu/hardware/check.h"
 
 namespace {
@@ -89,10 +90,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return apps::usage_fault(app, error, argc > 1 ? argv[1] : "");
   }
-  if (!options.cases && !options.probes && !options.instructions && !options.bench)
-    options.cases = options.probes = options.instructions = true;
   if (in_process) options.program.clear();
   try {
+    apps::settle_checks(options, one, out, [&app](const std::string& option) { return app.count(option) > 0; });
     return run(options, one, out);
   } catch (const std::exception& error) {
     return apps::print_faults("gpu-check", error);

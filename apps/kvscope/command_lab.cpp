@@ -129,6 +129,9 @@ int check(const LabCommand& command) {
   const labs::Course course = open_course(command);
   const labs::Lab& lab = course.lab(command.lab);
   check_limit_options(command, lab);
+  if (const std::string fault = command.student.empty() ? "" : labs::student_fault(command.student); !fault.empty()) {
+    throw InputError("command line", "--student", fault);
+  }
   const std::string student = command.student.empty() ? labs::student_of(lab, command.folder) : command.student;
   const labs::Seed seed = command.seed.empty() ? labs::public_seed(lab.id()) : labs::parse_seed(command.seed);
   if (!command.picture.empty()) labs::check_picture_file(command.picture);  // before the tests run
@@ -189,7 +192,15 @@ int grade_class(const LabCommand& command) {
   std::vector<std::string> roster;
   if (!command.roster.empty()) roster = labs::read_roster(command.roster, folders);
   const auto grader = open_grader(course, lab, true, command);
-  if (!command.out.empty()) fs::create_directories(command.out);
+  if (!command.out.empty()) {
+    std::error_code error;
+    fs::create_directories(command.out, error);
+    if (error) {
+      throw InputError(
+          "command line", "--out",
+          fmt::format("the folder '{}' cannot be created: {}", command.out, system_message(error.value())));
+    }
+  }
   std::vector<labs::Grade> grades;
   const auto add = [&](labs::Grade grade) {
     std::cout << fmt::format("{}  seed {}\n{}", terminal_text(grade.student), labs::repeat_text(grade),
@@ -219,13 +230,25 @@ int report(const LabCommand& command) {
   const labs::Course course = open_course(command);
   std::vector<fs::path> paths;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(command.folder, error)) {
+  const fs::directory_iterator entries(command.folder, error);
+  if (error) {
+    throw InputError(command.folder, "",
+                     fmt::format("cannot be read: {}; name the folder that kvscope lab grade --out wrote",
+                                 system_message(error.value())));
+  }
+  for (const auto& entry : entries) {
     if (entry.path().extension() == ".json") paths.push_back(entry.path());
   }
   std::ranges::sort(paths);
   std::vector<labs::Grade> grades;
   for (const fs::path& path : paths) {
     grades.push_back(labs::read_grade(json::parse(read_file(path, kMaxGradeFile), path.string()), path.string()));
+    const auto same = std::ranges::find(grades, grades.back().student, &labs::Grade::student);
+    if (same != grades.end() - 1) {
+      throw InputError(path.string(), "$.student",
+                       fmt::format("is '{}', as in {}: remove the grade that does not count", grades.back().student,
+                                   paths[static_cast<std::size_t>(same - grades.begin())].filename().string()));
+    }
     if (grades.back().lab_id != grades.front().lab_id) {
       throw InputError(
           path.string(), "$.lab",
@@ -236,6 +259,11 @@ int report(const LabCommand& command) {
     throw InputError(command.folder, "", "has no grades: write them with kvscope lab grade ... --out DIR");
   }
   const labs::Lab& lab = course.lab(grades.front().lab_id);
+  for (std::size_t i = 0; i < grades.size(); ++i) {  // a table has one column for each test of the lab
+    if (std::ranges::equal(grades[i].results, lab.tests, {}, &labs::TestResult::name, &labs::LabTest::name)) continue;
+    throw InputError(paths[i].string(), "$.tests",
+                     fmt::format("are not the tests of lab {} of this course: grade the submission again", lab.id()));
+  }
   std::cout << labs::class_text(lab, grades);
   if (!command.csv.empty()) write_file_atomically(command.csv, labs::class_csv(lab, grades));
   return kExitFine;
@@ -271,10 +299,13 @@ void add_limit_options(CLI::App& command, labs::LabLimits& limits) {
 }
 
 void add_report_options(CLI::App& command, LabCommand& values) {
-  command.add_option("--json", values.json, "Write the grade as JSON")->type_name("FILE");
-  command.add_option("--junit", values.junit, "Write the tests as a JUnit file")->type_name("FILE");
+  command.add_option("--json", values.json, "Write the grade as JSON")->type_name("FILE")->check(writes_file());
+  command.add_option("--junit", values.junit, "Write the tests as a JUnit file")
+      ->type_name("FILE")
+      ->check(writes_file());
   command.add_option("--gradescope", values.gradescope, "Write the results.json of a Gradescope autograder")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(writes_file());
   command
       .add_option(
           "--nvrtc", values.nvrtc,
@@ -332,7 +363,8 @@ void add_lab(CLI::App& app, Action& chosen) {
   checked.first
       ->add_option("--picture", checked.second->picture,
                    "Draw the first failing case to a .svg file, or a .png file (needs the program rsvg-convert)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(writes_file());
   add_report_options(*checked.first, *checked.second);
   add_examples(*checked.first, {"kvscope lab start 2 mine", "kvscope lab check 2 mine || true",
                                 "kvscope lab check 2 mine --picture case.svg || true"});
@@ -362,7 +394,9 @@ void add_lab(CLI::App& app, Action& chosen) {
       ->add_option("--roster", graded.second->roster,
                    "The class, one student per line: those without a folder are graded with 0 points")
       ->type_name("FILE");
-  graded.first->add_option("--csv", graded.second->csv, "Write a table of all grades, for Moodle")->type_name("FILE");
+  graded.first->add_option("--csv", graded.second->csv, "Write a table of all grades, for Moodle")
+      ->type_name("FILE")
+      ->check(writes_file());
   add_report_options(*graded.first, *graded.second);
   add_examples(*graded.first, {"head -c 32 /dev/urandom | base64 > secret", "kvscope lab start 2 ada",
                                "kvscope lab grade 2 ada --secret secret --out grades"});
@@ -371,7 +405,8 @@ void add_lab(CLI::App& app, Action& chosen) {
   add_course_option(*reported.first, *reported.second);
   reported.first->add_option("DIR", reported.second->folder, "Folder that lab grade --out wrote")->required();
   reported.first->add_option("--csv", reported.second->csv, "Write a table of all grades, for Moodle")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(writes_file());
   add_examples(*reported.first, {"head -c 32 /dev/urandom | base64 > secret2", "kvscope lab start 2 grace",
                                  "kvscope lab grade 2 grace --secret secret2 --out class", "kvscope lab report class"});
   const auto compiled = add("nvrtc", "", compile_in_sandbox);

@@ -62,6 +62,10 @@ std::vector<StudentFolder> student_folders(const std::vector<std::string>& paths
       continue;
     }
     const std::string student = fs::weakly_canonical(path).filename().string();
+    if (const std::string fault = student_fault(student); !fault.empty()) {
+      faults.push_back({"DIR", fmt::format("{}: {}", path, fault)});
+      continue;
+    }
     const auto same = std::ranges::find(folders, student, &StudentFolder::student);
     if (same == folders.end()) {
       folders.push_back({student, path});
@@ -76,6 +80,9 @@ std::vector<StudentFolder> student_folders(const std::vector<std::string>& paths
 
 std::vector<std::string> read_roster(const fs::path& file, const std::vector<StudentFolder>& folders) {
   const std::string text = read_file(file, kMaxRoster);
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    throw InputError(file.string(), "", "is UTF-16 text: save it as UTF-8");
+  }
   std::vector<std::string> students;
   std::vector<Fault> faults;
   std::string_view rest = without_byte_order_mark(text);
@@ -84,7 +91,12 @@ std::vector<std::string> read_roster(const fs::path& file, const std::vector<Stu
     std::string_view name = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
     while (name.ends_with(' ') || name.ends_with('\r') || name.ends_with('\t')) name.remove_suffix(1);
+    while (name.starts_with(' ') || name.starts_with('\t')) name.remove_prefix(1);
     if (name.empty()) continue;
+    if (std::string fault = student_fault(name); !fault.empty()) {
+      faults.push_back({fmt::format("line {}", line), std::move(fault)});
+      continue;
+    }
     if (std::ranges::find(students, name) != students.end()) {
       faults.push_back({fmt::format("line {}", line), fmt::format("'{}' occurs twice", name)});
     }

@@ -14,11 +14,13 @@ struct StudentFolder {
   std::filesystem::path path;
 };
 
-// InputError, all faults at once: a path that is not a folder, two folders of one student.
+// InputError, all faults at once: a path that is not a folder, a name with a student_fault() (course_files.h), two
+// folders of one student.
 [[nodiscard]] std::vector<StudentFolder> student_folders(const std::vector<std::string>& paths);
 
-// The students of a file with one name per line; empty lines are skipped. InputError: no name, a name that occurs
-// twice, a folder of a student that is not listed.
+// The students of a file with one name per line; spaces around a name and empty lines are skipped. InputError:
+// UTF-16 text, a name that has a student_fault() or occurs twice, a folder of a student that is not listed. A name
+// selects the file of --out, so "../ada" would write outside of it.
 [[nodiscard]] std::vector<std::string> read_roster(const std::filesystem::path& file,
                                                    const std::vector<StudentFolder>& folders);
 

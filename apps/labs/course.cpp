@@ -12,6 +12,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/scenario/nearest_name.h"
 
 namespace kvscope::labs {
 namespace fs = std::filesystem;
@@ -25,6 +26,11 @@ constexpr std::array<std::pair<LabKind, std::string_view>, 6> kKinds{{{LabKind::
                                                                       {LabKind::report, "report"},
                                                                       {LabKind::hunt, "hunt"}}};
 
+constexpr std::array<std::string_view, 13> kKeys{"number", "name",           "title", "kind",  "minutes",
+                                                 "goal",   "scenario",       "place", "reads", "files",
+                                                 "triton", "without_triton", "tests"};
+constexpr std::array<std::string_view, 4> kTestKeys{"name", "points", "text", "place"};
+
 // Collects the faults of one manifest; each getter returns a value of the member's type in any case.
 class Manifest {
  public:
@@ -35,7 +41,8 @@ class Manifest {
     const json::Value* member = value_.find(key);
     const std::int64_t* number = member == nullptr ? nullptr : member->as_i64();
     if (number != nullptr && *number >= low && *number <= high) return *number;
-    fault(key, fmt::format("must be a whole number in [{}, {}]", low, high));
+    fault(key, fmt::format("{}must be a whole number in [{}, {}]",
+                           number == nullptr ? "" : fmt::format("is {}: ", *number), low, high));
     return low;
   }
   std::string text(std::string_view key) {
@@ -48,11 +55,11 @@ class Manifest {
   std::vector<std::string> texts(std::string_view key) {
     std::vector<std::string> result;
     for (const json::Value& item : array(key)) {
-      if (item.as_string() != nullptr) {
-        result.push_back(*item.as_string());
-      } else {
+      if (item.as_string() == nullptr) {
         fault(key, "must be a list of texts");
+        break;
       }
+      result.push_back(*item.as_string());
     }
     return result;
   }
@@ -76,6 +83,13 @@ class Manifest {
     if (parts.size() == 1 && parts.front().link) return parts.front().link;
     fault("place", fmt::format("'{}' must be written as 'view=pool, step=6, select=token 3:65'", words));
     return std::nullopt;
+  }
+  // A mistyped "triton" would otherwise be a lab without Triton.
+  void reject_unknown_keys(std::span<const std::string_view> known) {
+    if (value_.as_object() == nullptr) return;
+    for (const auto& [key, unused] : *value_.as_object()) {
+      if (std::ranges::find(known, key) == known.end()) fault(key, "unknown key" + suggest_name(key, known));
+    }
   }
   void fault(std::string_view key, std::string message) {
     faults_.push_back({fmt::format("{}.{}", where_, key), std::move(message)});
@@ -177,6 +191,7 @@ Lab load_lab(const fs::path& folder) {
   lab.place = manifest.place().value_or(NoteLink());
   lab.reads = manifest.texts("reads");
   lab.files = manifest.texts("files");
+  manifest.reject_unknown_keys(kKeys);
   if (lab.files.empty() || !std::ranges::all_of(lab.files, is_plain_name)) {
     manifest.fault("files", "must name at least one file, without a folder");
   }
@@ -194,6 +209,7 @@ Lab load_lab(const fs::path& folder) {
   for (const json::Value& item : manifest.array("tests")) {
     Manifest test(item, faults, fmt::format("$.tests[{}]", lab.tests.size()));
     lab.tests.push_back({test.text("name"), test.whole("points", 1, 1000), test.text("text"), test.place()});
+    test.reject_unknown_keys(kTestKeys);
   }
   for (auto test = lab.tests.begin(); test != lab.tests.end(); ++test) {
     if (std::ranges::find(lab.tests.begin(), test, test->name, &LabTest::name) != test) {
@@ -210,10 +226,15 @@ Lab load_lab(const fs::path& folder) {
 }
 
 Course load_course(const fs::path& whole) {
-  std::error_code ignored;
+  std::error_code error, ignored;
   const fs::path folder = fs::is_directory(whole / "labs", ignored) ? whole / "labs" : whole;
   Course course{folder, {}};
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+  const fs::directory_iterator entries(folder, error);
+  if (error) {
+    throw InputError(folder.string(), "",
+                     fmt::format("is not a course: {}; use --course DIR", system_message(error.value())));
+  }
+  for (const auto& entry : entries) {
     if (!fs::is_regular_file(entry.path() / "lab.json", ignored)) continue;
     Lab lab = load_lab(entry.path());
     if (has_grader(lab.id())) course.labs.push_back(std::move(lab));

@@ -109,6 +109,13 @@ std::string read_submitted_file(const fs::path& path, std::string& fault) {
 }
 
 Submission read_submission(const Lab& lab, const fs::path& folder, std::string student) {
+  if (std::error_code error; !fs::is_directory(folder, error)) {
+    throw InputError(
+        folder.string(), "",
+        fs::exists(folder, error)
+            ? std::string("is not a folder: name the folder of your work")
+            : fmt::format("does not exist: 'kvscope lab start {} DIR' creates a folder for your work", lab.number));
+  }
   Submission submission{std::move(student), {}};
   std::vector<Fault> faults;
   for (const std::string& listed : lab.files) {

@@ -43,9 +43,9 @@ inline constexpr std::int64_t kMaxSubmittedFile = 256 * 1024;  // [bytes]
 [[nodiscard]] std::string read_submitted_file(const std::filesystem::path& path, std::string& fault);
 
 // Reads the files that lab.json names; in place of a CUDA file that is missing, the file in Triton or the PTX.
-// InputError, all faults at once: those of read_submitted_file(), with the names of files that are probably meant
-// ("rows (1).cpp") for a missing one, and a folder with the file in CUDA and in Triton. Nothing else in the folder is
-// read.
+// InputError: `folder` is no folder; or all faults at once: those of read_submitted_file(), with names of files that
+// are probably meant ("rows (1).cpp") for a missing one, and a folder with the file in CUDA and in Triton. Nothing else
+// in the folder is read.
 [[nodiscard]] Submission read_submission(const Lab& lab, const std::filesystem::path& folder, std::string student);
 
 struct TestResult {

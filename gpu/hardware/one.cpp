@@ -164,7 +164,14 @@ void do_one(const WhichDevice& which, const std::string& what, const Say& say) {
   const std::size_t colon = what.find(':');
   if (number && colon != std::string::npos) {
     const std::string kind = what.substr(0, colon), name = what.substr(colon + 1, what.rfind('/') - colon - 1);
-    if (kind == "cases") return say_cases(which, name, *number, say);
+    if (kind == "cases") {
+      if (const std::size_t cases = chosen_cases(which, name).size(); *number >= cases) {
+        throw InputError(
+            "command line", "--one",
+            fmt::format("'{}' is not a test: the cases of {} are numbered from 0 to {}", what, name, cases - 1));
+      }
+      return say_cases(which, name, *number, say);
+    }
     for (const Probe& probe : all_probes())
       if (kind == "probe" && probe.id == name && *number < probe.parts.size())
         return say_answer(which, probe.parts[*number], say);

@@ -97,6 +97,59 @@ TEST_F(ClassFolders, ARosterMustListEverySubmissionOnce) {
                     HasSubstr("has no line 'eve', but class/eve is a submission")));
 }
 
+// The report of "../ada" was written outside of --out.
+TEST_F(ClassFolders, ARosterHasNamesOfStudentsOnly) {
+  const fs::path folder = write("roster", "ada\n../bob\nx/y\n ..\t\n\tzoe \n");
+  EXPECT_THAT(fault_of([&] { (void)read_roster(folder / "roster", {}); }),
+              AllOf(HasSubstr("3 faults"), HasSubstr("line 2: '../bob' is not a student's name"),
+                    HasSubstr("line 3: 'x/y' is not"), HasSubstr("line 4: '..' is not")));
+  write("roster", "\tzoe \n" + std::string(251, 'a'));
+  EXPECT_THAT(fault_of([&] { (void)read_roster(folder / "roster", {}); }),
+              HasSubstr("line 2: is a name of 251 bytes, more than 250"));
+  write("roster", "\tzoe \t\n");
+  EXPECT_THAT(read_roster(folder / "roster", {}), ElementsAre("zoe"));
+}
+
+TEST_F(ClassFolders, ARosterInUtf16IsNamed) {
+  for (const char* const text : {"\xff\xfe"
+                                 "a",
+                                 "\xfe\xff"
+                                 "a"}) {
+    const fs::path folder = write("roster", text);
+    EXPECT_THAT(fault_of([&] { (void)read_roster(folder / "roster", {}); }),
+                HasSubstr("is UTF-16 text: save it as UTF-8"));
+  }
+}
+
+TEST_F(ClassFolders, TheRootOfAFileSystemIsNoStudent) {
+  EXPECT_THAT(fault_of([] { (void)student_folders({"/"}); }), HasSubstr("DIR: /: '' is not a student's name"));
+}
+
+// A file that is not one, or that is somebody else's, is not read as the student's work.
+TEST_F(ClassFolders, WhatIsNoRegularFileIsNamed) {
+  const auto lab = grader("12");
+  const fs::path folder = write("ada/other.txt", "");
+  fs::create_directory(folder / "schedule.txt");
+  EXPECT_EQ(message(*lab, {"ada", folder}), "schedule.txt: is not a regular file");
+  fs::remove(folder / "schedule.txt");
+  fs::create_symlink("other.txt", folder / "schedule.txt");
+  EXPECT_EQ(message(*lab, {"ada", folder}), "schedule.txt: is a symbolic link: submit the file itself");
+  fs::remove(folder / "schedule.txt");
+  write("ada/schedule.txt", std::string(kMaxSubmittedFile + 1, ' '));
+  EXPECT_EQ(message(*lab, {"ada", folder}), "schedule.txt: has 262145 bytes, more than 262144");
+  write("ada/schedule.txt", "\xfe\xff");
+  EXPECT_EQ(message(*lab, {"ada", folder}), "schedule.txt: is UTF-16 text: save it as UTF-8");
+}
+
+TEST_F(ClassFolders, WorkInAFolderThatIsNoneIsNamed) {
+  const Lab& lab = course().lab("12");
+  const fs::path folder = write("ada/schedule.txt", "");
+  EXPECT_THAT(fault_of([&] { (void)read_submission(lab, folder / "nothing", ""); }),
+              HasSubstr("does not exist: 'kvscope lab start 12 DIR' creates a folder for your work"));
+  EXPECT_THAT(fault_of([&] { (void)read_submission(lab, folder / "schedule.txt", ""); }),
+              HasSubstr("is not a folder: name the folder of your work"));
+}
+
 TEST_F(ClassFolders, AnArchivesOwnFolderIsOpened) {
   const Lab& lab = course().lab("12");
   const fs::path inner = write("ada/lab 12/schedule.txt", "");

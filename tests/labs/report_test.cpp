@@ -133,6 +133,45 @@ TEST(GradeJson, IsReadBack) {
   EXPECT_THROW((void)read_grade(json::parse("{}", "x.json"), "x.json"), InputError);
 }
 
+// Each member of a grade, of another type and outside of its range.
+TEST(GradeJson, NamesTheMemberThatIsInvalid) {
+  const Lab lab = two_tests();
+  const auto fault = [&](bool of_test, const char* key, const json::Value& value) -> std::string {
+    json::Value grade = grade_json(lab, half(lab, "ada", "wrong"));
+    if (of_test) {
+      json::Array tests = *grade.find("tests")->as_array();
+      tests[1].set(key, value);
+      grade.set("tests", tests);
+    } else {
+      grade.set(key, value);
+    }
+    try {
+      (void)read_grade(grade, "grade.json");
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto member = [&](const char* key, const json::Value& value) { return fault(false, key, value); };
+  const auto test = [&](const char* key, const json::Value& value) { return fault(true, key, value); };
+  EXPECT_EQ(test("points", 7), "no error");
+  EXPECT_THAT(member("kvscope_grade", 2), HasSubstr("$.kvscope_grade: must be 1"));
+  EXPECT_THAT(member("kvscope_grade", "1"), HasSubstr("$.kvscope_grade: must be 1"));
+  EXPECT_THAT(member("student", 7), HasSubstr("$.student: must be a text"));
+  EXPECT_THAT(member("seed", "12"), HasSubstr("$.seed: '12' is not a seed"));
+  EXPECT_THAT(member("seed", std::string(63, '0') + "g"), HasSubstr("$.seed: "));
+  EXPECT_THAT(member("seed", std::string(63, '0') + "/"), HasSubstr("$.seed: "));
+  EXPECT_THAT(member("seed", std::string(63, '0') + "G"), HasSubstr("$.seed: "));
+  EXPECT_EQ(member("seed", std::string(63, '0') + "F"), "no error");
+  EXPECT_THAT(member("tests", 7), HasSubstr("$.tests: must be a list"));
+  EXPECT_THAT(test("name", 7), HasSubstr("$.tests[1].name: must be a text"));
+  EXPECT_THAT(test("points", "7"), HasSubstr("$.tests[1].points: must be a number"));
+  EXPECT_THAT(test("points", -1), HasSubstr("$.tests[1].points: is -1: must be a number from 0 to 40"));
+  EXPECT_THAT(test("points", 41), HasSubstr("$.tests[1].points: is 41: must be a number from 0 to 40"));
+  EXPECT_THAT(test("maximum", 1001), HasSubstr("$.tests[1].maximum: is 1001: must be a number from 0 to 1000"));
+  EXPECT_THAT(test("score", "97"), HasSubstr("$.tests[1].score: must be a number"));
+}
+
 TEST(Gradescope, HasOneTestPerTestWithItsScore) {
   const Lab lab = two_tests();
   const json::Value value = gradescope_json(lab, half(lab, "ada", "wrong"));

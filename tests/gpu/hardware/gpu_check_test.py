@@ -281,8 +281,32 @@ class TheCommandLine(unittest.TestCase):
         self.check_refused("opencl", "--device", "opencl")
         self.check_refused("no clock", "--device", "virtual", "--bench")
         self.check_refused("no kernel 'gather': one of append_tokens, ", "--device", "virtual", "--kernel", "gather")
-        self.check_refused("'probe:H5/6' is not one of device, ", "--device", "virtual", "--one", "probe:H5/6")
-        self.check_refused("--time-limit", "--time-limit", "0")
+        self.check_refused("'probe:H5/6' is not one of device, ", "--device", "virtual", "--one", "probe:H5/6", report=False)
+        self.check_refused(r"--time-limit: 0 is not a number from 0\.1 to 86400: see", "--time-limit", "0")
+
+    def test_an_option_that_has_no_effect_is_a_fault(self):
+        virtual = ("--device", "virtual")
+        for option in ("--cases", "--probes", "--instructions", "--in-process", "--time-limit=5", "--out=x"):
+            self.check_refused(f"{option.split('=')[0]}: has no effect with --one: leave it out$", *virtual, "--one", "device", option,
+                               report=False)
+        self.check_refused("--bench: has no effect with --one: leave it out$", "--one", "device", "--bench", report=False)
+        self.check_refused("--driver: has no effect with --device virtual", *virtual, "--driver", "libcuda.so")
+        self.check_refused("--kernel: has no effect without --cases or --bench", *virtual, "--probes", "--kernel", "gather_rows")
+        self.check_refused("--small: has no effect without --cases, --instructions or --bench", *virtual, "--probes", "--small")
+        self.check_refused("--blocks: has no effect without --probes", *virtual, "--cases", "--blocks", "5")
+        self.check_refused("--time-limit: has no effect with --in-process", *virtual, "--in-process", "--time-limit", "5")
+
+    def test_a_case_that_a_kernel_does_not_have_is_a_fault(self):
+        """It printed nothing, with exit code 0."""
+        self.check_refused(r"--one: 'cases:gather_rows/1' is not a test: the cases of gather_rows are numbered from 0 to 0\n", "--device",
+                           "virtual", "--small", "--one", "cases:gather_rows/1", report=False)
+
+    def test_a_report_that_cannot_be_written_is_named_before_the_check(self):
+        with tempfile.NamedTemporaryFile() as file:
+            done = subprocess.run([PROGRAM, "--device", "virtual", "--cases", "--small", "--out", file.name], capture_output=True, text=True,
+                                  timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr, f"gpu-check: {file.name}: is not a folder: name one for the report with --out\n")
 
     def test_help_names_the_exit_codes(self):
         done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, timeout=60, check=True)
