@@ -15,7 +15,7 @@ struct ScenarioInput {
   std::vector<Request> requests;
 };
 
-// Throws InputError for a file that is no scenario by its ending, and names the command that takes it.
+// Throws InputError for a file of another kind, by its ending or first bytes, and names the command that takes it.
 void reject_other_kinds(const std::string& path);
 
 // Reads and checks both. `requests_file` replaces the scenario's own requests. Throws InputError with every fault.
