@@ -186,8 +186,14 @@ int run(const ReduceCommand& command) {
     throw InputError("command line", "--out", "'.npy' holds one tensor: pass a .npz or .safetensors file");
   }
 
-  golden::ReduceInput input{inputs, options,          inputs_name,     command.candidate ? &candidate : nullptr,
-                            {},     command.rounding, command.max_runs};
+  golden::ReduceInput input{inputs,
+                            options,
+                            inputs_name,
+                            command.candidate ? &candidate : nullptr,
+                            command.candidate.value_or(""),
+                            {},
+                            command.rounding,
+                            command.max_runs};
   std::optional<RunFolder> folder;
   std::optional<Progress> progress;
   std::int64_t runs = 0;

@@ -185,8 +185,9 @@ class Reduce(unittest.TestCase):
                 # The candidate states the failure.
                 ([wrong, "--command", "exit 3; true {inputs} {candidate}"],
                  "--command: ends in another way than CANDIDATE, which is a wrong output: exit code 3"),
-                ([right, "--command", self.command("swap")], "the candidate passes: there is no failure to reduce"),
-                ([of_shape, "--command", self.command("swap")], "cannot be compared: candidate"),
+                ([right, "--command", self.command("swap")], right + ": passes: there is no failure to reduce"),
+                ([right], right + ": passes: there is no failure to reduce"),
+                ([of_shape, "--command", self.command("swap")], of_shape + ": cannot be compared: "),
                 (["--command", self.command()], "passes: there is no failure to reduce"),
                 (["--command", "true"], "needs the words {inputs} and {candidate}"),
                 ([], "CANDIDATE: is required without --command"),

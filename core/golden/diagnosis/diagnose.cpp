@@ -75,6 +75,8 @@ Rows rows_of(const Outputs& outputs, FailurePattern& pattern) {
           if (fails &&
               !attention::output_within(outputs.rounding, golden.terms, golden.element(d), row.candidate.o[d])) {
             failing_dims.push_back(d);
+            const double size = std::fabs(row.candidate.o[d] - golden.o[d]) / golden.a1[d];
+            if (std::isfinite(row.candidate.o[d])) pattern.worst = std::max(pattern.worst, size);
           }
         }
         count_row(pattern, b, head, visible, fails, failing_dims);

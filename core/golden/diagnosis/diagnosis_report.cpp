@@ -1,5 +1,6 @@
 // The diagnosis as text and as JSON.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,8 @@ namespace kvscope::golden {
 namespace {
 
 constexpr std::size_t kListed = 3;  // other explanations in the text
+// [FailurePattern::worst] The coarsest rounding of a kernel, to e2m1, is by a quarter.
+constexpr double kCoarsestRounding = 0.25;
 
 std::string evidence_text(const Diagnosis& d, const Explanation& e) {
   if (d.of_groups) {
@@ -89,6 +92,24 @@ std::string zeros_text(const Diagnosis& d) {
                           ? " lse is correct"
                           : " If they were, the kernel found no key for them: lengths and number of tiles");
   return text + others_text(d, "fits", 0, "");
+}
+
+// Where to look if no hypothesis explains the output: a correct lse clears all that comes before the rows of V.
+std::string unexplained_advice(const FailurePattern& pattern) {
+  std::vector<std::string> places;
+  if (pattern.lse_correct) {
+    const bool some_dims = std::ranges::find(pattern.dims, 0) != pattern.dims.end();
+    places.emplace_back(some_dims
+                            ? "the store of o, its index and other writes there, and V of these dims: lse and the "
+                              "other dims are correct, so the weights are"
+                            : "the rows of V, their products with the weights and the store of o: lse is correct, "
+                              "so q, K, scale, mask and lengths are");
+  }
+  if (pattern.worst <= kCoarsestRounding) {
+    places.emplace_back("rounding that was not stated (kvscope verify --explain)");
+  }
+  places.emplace_back("two faults: turn off splits, windows and scales one at a time");
+  return fmt::format("  look at  {}\n", fmt::join(places, pattern.lse_correct ? "; or " : ", or "));
 }
 
 // The best hypothesis that does not explain the output: excluded by the output, or the nearest one if none explains it.
@@ -186,10 +207,7 @@ std::string text_report(const Diagnosis& d) {
   } else if (d.explanations.empty()) {
     text += fmt::format("diagnosis  none of {} hypotheses explains the failing rows\n", d.hypotheses);
     if (d.pattern.only_nan) text += "  but      each of them also holds NaN or an infinity\n";
-    text +=
-        "  look at  rounding that was not stated (kvscope verify --explain), or two faults: turn off splits, windows "
-        "and "
-        "scales one at a time\n";
+    text += unexplained_advice(d.pattern);
   } else {
     text += explanations_text(d);
   }

@@ -35,6 +35,7 @@ struct FailurePattern {
   bool no_numbers = false;    // o of every failing row holds nothing else
   bool only_zeros = false;    // o of every failing row is zero
   bool lse_correct = false;   // the candidate has lse, which is correct in every failing row
+  double worst = 0;           // largest error of an element of o / its sum of |p v|; of groups: 0
   std::string words;          // "all heads of sequence 0; all dims; the other 3 sequences are correct"
 };
 

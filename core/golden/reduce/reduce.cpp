@@ -375,12 +375,12 @@ std::string failure_text(const Verdict& verdict) {
 }
 
 // InputError unless a given output is a wrong one.
-void check_candidate(const Verdict& verdict, const std::string& inputs_name) {
+void check_candidate(const Verdict& verdict, const std::string& name) {
   if (verdict.kind == Verdict::Kind::passes) {
-    throw InputError(inputs_name, "", "the candidate passes: there is no failure to reduce");
+    throw InputError(name, "", "passes: there is no failure to reduce");
   }
   if (verdict.kind != Verdict::Kind::wrong) {
-    throw InputError("candidate", "", "cannot be compared: " + verdict.words);
+    throw InputError(name, "", "cannot be compared: " + verdict.words);
   }
 }
 
@@ -409,7 +409,7 @@ ReduceResult reduce(const ReduceInput& input, std::string_view producer) {
   if (input.run && input.candidate != nullptr) {
     ReduceInput cut = input;
     cut.run = nullptr;
-    check_candidate(Reduction(cut, slicer).whole(), input.inputs_name);
+    check_candidate(Reduction(cut, slicer).whole(), input.candidate_name);
   }
   Reduction reduction(input, slicer);
   if (input.run && reduction.whole().kind == Verdict::Kind::passes) {
@@ -418,7 +418,7 @@ ReduceResult reduce(const ReduceInput& input, std::string_view producer) {
         "the command's output for all inputs passes: there is no failure to reduce. Check that the command "
         "runs the failing kernel");
   }
-  if (!input.run) check_candidate(reduction.whole(), input.inputs_name);
+  if (!input.run) check_candidate(reduction.whole(), input.candidate_name);
   if (input.run && input.candidate != nullptr && reduction.whole().kind != Verdict::Kind::wrong) {
     throw InputError(
         "command line", "--command",

@@ -45,6 +45,7 @@ struct ReduceInput {
   std::string inputs_name = "inputs";
   // The output for the whole inputs; needed without `run`. Beside `run` it states the failure: a wrong output.
   const Bundle* candidate = nullptr;
+  std::string candidate_name = "candidate";
   RunKernel run;  // empty: cut the candidate
   StatedRounding rounding;
   std::int64_t max_runs = 200;  // of the kernel, the first one included

@@ -46,9 +46,9 @@ Criterion mask_criterion(const std::string& tensor_name, const MaskCount& masks,
 
 std::string judged_text(const Judged& judged, const std::optional<Worst>& worst, std::size_t elements) {
   if (!worst) return "no finite element to compare";
-  return fmt::format(
-      "{} of {} elements exceed the bound; largest error {:.3g}x the allowed error, at {}: {:.9g}, golden {:.9g}",
-      judged.failing, elements, worst->ratio, describe(worst->place), worst->candidate, worst->golden);
+  return fmt::format("{} of {} elements exceed the bound; largest error {}, at {}: {:.9g}, golden {:.9g}",
+                     judged.failing, elements, ratio_text(worst->ratio), describe(worst->place), worst->candidate,
+                     worst->golden);
 }
 
 Criterion group_criterion(const std::string& tensor_name, const GroupResult& groups, CompareResult& result) {

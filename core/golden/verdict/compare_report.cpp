@@ -27,9 +27,8 @@ std::string heads_text(const CompareResult& result) {
   std::string text = "elements that exceed the bound, by sequence and head, worst first:\n";
   for (const HeadSummary& s : result.worst_heads) {
     const std::string sequence = s.sequence < 0 ? "unknown" : fmt::format("{}", s.sequence);
-    text += fmt::format(
-        "  sequence {}, head {}: {} of {} exceed the bound, max abs {:.3g}, largest error {:.3g}x the allowed error\n",
-        sequence, s.head, s.failing, s.elements, s.max_abs, s.worst_ratio);
+    text += fmt::format("  sequence {}, head {}: {} of {} exceed the bound, max abs {:.3g}, largest error {}\n",
+                        sequence, s.head, s.failing, s.elements, s.max_abs, ratio_text(s.worst_ratio));
   }
   const std::int64_t more = result.failing_heads - std::ssize(result.worst_heads);
   return more > 0 ? text + fmt::format("  and {} more\n", more) : text;

@@ -1,10 +1,13 @@
 // How an element is judged: NaN and infinities as masks, everything else by its error over the allowed error.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/attention/bounds.h"
 #include "core/golden/verdict/group_tests.h"
@@ -17,6 +20,10 @@ inline char mask_of(double x) {
 
 inline double ratio_of(double error, double allowed) {
   return error == 0 ? 0 : error / allowed;
+}
+// "12.1x the allowed error". Where the golden is 0 from values of 0, next to no error is allowed: 9.81e+44x or infx.
+inline std::string ratio_text(double ratio) {
+  return ratio > 1e12 ? "more than 1e12x the allowed error" : fmt::format("{:.3g}x the allowed error", ratio);
 }
 
 // Elements whose masks were compared.

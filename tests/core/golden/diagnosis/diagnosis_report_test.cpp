@@ -148,6 +148,33 @@ TEST(DiagnosisReport, NoneIsSaidWithWhatTheRowsHold) {
   EXPECT_EQ(text_report(d), head + "  but      each of them also holds NaN or an infinity\n" + look + kFails);
 }
 
+// A correct lse clears the scores, correct dims the weights; an error of half of what o is made of is no rounding.
+TEST(DiagnosisReport, NoneIsSaidWithThePlacesThatAreLeft) {
+  const auto look_at = [](bool lse_correct, std::int64_t dim_1, double worst) {
+    Diagnosis d = diagnosis({});
+    d.pattern.lse_correct = lse_correct;
+    d.pattern.dims = {3, dim_1};
+    d.pattern.worst = worst;
+    const std::string text = text_report(d);
+    const std::size_t at = text.find("  look at  ");
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  const std::string two = "two faults: turn off splits, windows and scales one at a time";
+  EXPECT_EQ(look_at(false, 1, 0.5), "  look at  " + two);
+  EXPECT_EQ(
+      look_at(true, 1, 0.5),
+      "  look at  the rows of V, their products with the weights and the store of o: lse is correct, so q, K, scale, "
+      "mask and lengths are; or " +
+          two);
+  EXPECT_EQ(
+      look_at(true, 0, 0.5),
+      "  look at  the store of o, its index and other writes there, and V of these dims: lse and the other dims are "
+      "correct, so the weights are; or " +
+          two);
+  EXPECT_THAT(look_at(true, 0, 0.25),
+              HasSubstr("; or rounding that was not stated (kvscope verify --explain); or two faults"));
+}
+
 // --- the next best hypothesis ------------------------------------------------------------------------------------------
 
 TEST(DiagnosisReport, TheNearestHypothesisIsSaidWithTheReasonAgainstIt) {

@@ -51,7 +51,7 @@ std::set<int> numbers_in(const Bundle& inputs) {
 
 ReduceResult reduced(const Bundle& tensors, const std::function<KernelRun(const Bundle&)>& run,
                      LayoutOptions options = SmallBatch::options("nhd"), std::int64_t max_runs = 2000) {
-  ReduceInput input{tensors, std::move(options), "case", nullptr, {}, {}, max_runs};
+  ReduceInput input{tensors, std::move(options), "case", nullptr, "output", {}, {}, max_runs};
   input.run = run;
   return reduce(input, "test");
 }
@@ -155,12 +155,12 @@ TEST(ReduceInputs, WithoutAFailureAreRejected) {
     bundle.tensors["o"] = make_tensor(DType::f32, {3, 1, 2});  // V is 0
     return bundle;
   }();
-  ReduceInput input{tensors, SmallBatch::options("nhd"), "case.npz", nullptr, {}, {}, 100};
+  ReduceInput input{tensors, SmallBatch::options("nhd"), "case.npz", nullptr, "output", {}, {}, 100};
   const auto rejection = [&] { return message_of([&] { static_cast<void>(reduce(input, "test")); }); };
   EXPECT_EQ(rejection(),
             "command line rejected: CANDIDATE: is required without --command: it is the output that is cut");
   input.candidate = &right;
-  EXPECT_EQ(rejection(), "case.npz rejected: the candidate passes: there is no failure to reduce");
+  EXPECT_EQ(rejection(), "output rejected: passes: there is no failure to reduce");
   input.run = [&](const Bundle&) {
     KernelRun run;
     run.candidate = right;
@@ -177,9 +177,9 @@ TEST(ReduceInputs, OfACandidateThatCannotBeComparedAreRejected) {
   const Bundle tensors = numbered(3);
   Bundle candidate;
   candidate.tensors["lse"] = make_tensor(DType::f32, {3, 1});
-  ReduceInput input{tensors, SmallBatch::options("nhd"), "case.npz", &candidate, {}, {}, 100};
+  ReduceInput input{tensors, SmallBatch::options("nhd"), "case.npz", &candidate, "output", {}, {}, 100};
   EXPECT_THAT(message_of([&] { static_cast<void>(reduce(input, "test")); }),
-              testing::StartsWith("candidate rejected: cannot be compared: "));
+              testing::StartsWith("output rejected: cannot be compared: "));
 }
 
 // The rows and heads of an output, in the shape of the whole or as one list.
@@ -221,7 +221,7 @@ std::vector<std::string> notes(const MaskKind mask, std::int64_t window_right, c
   options.attention.window_left = 3;
   options.attention.window_right = window_right;
   if (!slopes.empty()) tensors.tensors["alibi_slopes"] = tensor_of<float>({1}, std::vector<float>{0.5F});
-  ReduceInput input{tensors, options, "case.npz", &candidate, {}, {}, 100};
+  ReduceInput input{tensors, options, "case.npz", &candidate, "output", {}, {}, 100};
   return reduce(input, "test").notes;
 }
 

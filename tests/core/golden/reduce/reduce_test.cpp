@@ -52,7 +52,7 @@ class FakeKernel {
   }
 
   ReduceResult reduced(std::int64_t max_runs = 200) {
-    ReduceInput input{tensors_, options_, "case", nullptr, {}, {}, max_runs};
+    ReduceInput input{tensors_, options_, "case", nullptr, "output", {}, {}, max_runs};
     input.run = [this](const Bundle& inputs) { return (*this)(inputs); };
     return reduce(input, "test");
   }
@@ -160,7 +160,7 @@ TEST(Reduce, AKernelWithItsOwnScaleDoesNotFailBecauseOfFewerDims) {
     return run;
   };
   for (const bool own_scale : {true, false}) {
-    ReduceInput input{tensors, options, "case", nullptr, {}, {}, 200};
+    ReduceInput input{tensors, options, "case", nullptr, "output", {}, {}, 200};
     input.run = [&](const Bundle& inputs) { return run_at(own_scale, inputs); };
     EXPECT_EQ(reduce(input, "test").to.head_size, SmallBatch::kDims) << own_scale;
   }
@@ -172,7 +172,7 @@ TEST(Reduce, TheScaleOfFewerDimsIsTheKernels) {
   const LayoutOptions options = SmallBatch::options("nhd");
   const double fixed = 1 / std::sqrt(static_cast<double>(SmallBatch::kDims));
   for (const bool own_scale : {true, false}) {
-    ReduceInput input{tensors, options, "case", nullptr, {}, {}, 200};
+    ReduceInput input{tensors, options, "case", nullptr, "output", {}, {}, 200};
     input.run = [&](const Bundle& inputs) {
       LayoutOptions layout = options;
       if (!own_scale) layout.scale = fixed;
@@ -198,7 +198,7 @@ TEST(Reduce, WithoutAKernelTheCandidateIsCut) {
   FakeKernel kernel("nhd");
   kernel.wrong = [](std::int64_t keys, std::int64_t) { return keys == 17; };
   const Bundle candidate = kernel(kernel.tensors()).candidate;
-  ReduceInput input{kernel.tensors(), kernel.options(), "case", &candidate, {}, {}, 200};
+  ReduceInput input{kernel.tensors(), kernel.options(), "case", &candidate, "output", {}, {}, 200};
   const ReduceResult result = reduce(input, "test");
   EXPECT_EQ(result.to.sequences, 1);
   EXPECT_EQ(result.to.queries, 1);

@@ -97,6 +97,21 @@ TEST(Compare, BoundIncludesTheErrorOfAFastGolden) {
   EXPECT_THROW(static_cast<void>(compare(golden, candidate)), InputError);
 }
 
+TEST(Compare, AnErrorWhereNextToNoneIsAllowedHasWordsForItsRatio) {
+  for (const DType type : {DType::f64, DType::f32}) {  // allowed: 0 and 2^-150
+    Bundle golden = small_golden();
+    for (const char* name : {"o", "a1", "a2", "running"}) golden.tensors[name] = filled({3, 2, 4}, 0);
+    Bundle candidate = candidate_of(golden, type);
+    Tensor wrong = filled({3, 2, 4}, 0);
+    values<double>(wrong)[5] = 0.125;
+    candidate.tensors["o"] = in_type(type, wrong);
+    const std::string report = text_report(compare(golden, candidate));
+    EXPECT_THAT(report, testing::HasSubstr("1 of 24 elements exceed the bound; largest error more than 1e12x the "
+                                           "allowed error, at sequence 0, query 0, head 1, dim 1"));
+    EXPECT_THAT(report, testing::HasSubstr("max abs 0.125, largest error more than 1e12x the allowed error\n"));
+  }
+}
+
 // An element index read as [head, query, dim], or a position counted from the first key, gives another place.
 TEST(Compare, ReportSaysWhichElementWhichTokenWhichBlock) {
   const Bundle golden = small_golden();
