@@ -288,8 +288,8 @@ def sqlite_cells(rng, data, other):
                 base.execute(f'ALTER TABLE "{table}" RENAME COLUMN "{column}" TO "{rng.choice(["zzz", column + "_", "a b"])}"')
             else:
                 base.execute(f"PRAGMA {rng.choice(['user_version', 'application_id'])} = {rng.choice([0, 1, 2, 99, -1])}")
-        except (sqlite3.Error, OverflowError, IndexError, ValueError):
-            pass  # the file is damaged already
+        except (sqlite3.Error, OverflowError, IndexError, ValueError, MemoryError):
+            pass  # the file is damaged already; of a row that claims 2 GiB, SQLite says that memory failed
         base.close()
         with open(path, "rb") as file:
             return file.read()
