@@ -37,6 +37,8 @@ programs_of() {
 if [ "${1:-}" = --lines ]; then
   shift
   [ -e "$data" ] || stop "run tests/coverage.sh first: $data does not exist"
+  newer=$(find "$@" -type f -newer "$data" | head -n 1)
+  [ -z "$newer" ] || stop "$newer is newer than the last run, whose lines may be others: run tests/coverage.sh again"
   export_coverage | python3 tests/coverage.py --lines "$@"
   exit 0
 fi
