@@ -46,7 +46,7 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option(
       "FILE", words.file,
       "Scenario (JSON), trace (.kvt) or golden bundle (.npz, .safetensors) to show; for a window also the result of "
-      "a lab's check, which opens at a place of its own: without --step, --view and --candidate");
+      "a lab's check, which opens at its first failed test: without --step, --view and --candidate");
   CLI::Option* render =
       app.add_option("--render", words.render,
                      "Write a picture of a run to a .png, .svg or .pdf file, or an animation to a .gif, "

@@ -125,7 +125,7 @@ TEST_F(ClassFolders, TheRootOfAFileSystemIsNoStudent) {
   EXPECT_THAT(fault_of([] { (void)student_folders({"/"}); }), HasSubstr("DIR: /: '' is not a student's name"));
 }
 
-// A file that is not one, or that is somebody else's, is not read as the student's work.
+// A file that is not one, or that is another student's, is not read as the student's work.
 TEST_F(ClassFolders, WhatIsNoRegularFileIsNamed) {
   const auto lab = grader("12");
   const fs::path folder = write("ada/other.txt", "");

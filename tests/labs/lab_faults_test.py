@@ -136,7 +136,7 @@ class LabFaults(unittest.TestCase):
         self.assertFalse((self.folder / "all.csv").exists())
 
     def test_grades_of_two_labs_or_of_other_tests_are_faults(self):
-        """The points stood in the columns of other tests."""
+        """The points were in the columns of other tests."""
         grade = self.graded()
         self.assertEqual(self.report_of("bob.json", {**grade, "student": "bob", "lab": "01_address"}),
                          "grades/bob.json: $.lab: is '01_address', but the first grade here is of '12_through_lds'")

@@ -5,7 +5,7 @@
 //   | Tile: [of the selected token]
 //   | of: [K]  layer: [0]                                     two in a narrow one, or with larger text
 //
-// Items with Qt::AlignRight stand at the right end of their line. Hidden items take no room.
+// Items with Qt::AlignRight are at the right end of their line. Hidden items take no room.
 // Example: items of 100, 60 and 60 px with 12 px between two: one line from 244 px on, two lines from 172 px on.
 #pragma once
 
@@ -38,7 +38,7 @@ class FlowRow final : public QLayout {
   [[nodiscard]] bool hasHeightForWidth() const override { return true; }
   [[nodiscard]] int heightForWidth(int width) const override;
   [[nodiscard]] QSize sizeHint() const override;     // all on one line
-  [[nodiscard]] QSize minimumSize() const override;  // each on a line of its own
+  [[nodiscard]] QSize minimumSize() const override;  // each on a separate line
   void setGeometry(const QRect& rect) override;
 
  private:

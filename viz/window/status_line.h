@@ -1,5 +1,5 @@
-// One sentence on one line. What does not fit is cut between words and ends with dots; the tool tip and screen readers
-// have the whole sentence.
+// One sentence on one line. A sentence without room is cut between words and ends with dots; the tool tip and screen
+// readers have the whole sentence.
 #pragma once
 
 #include <QtWidgets/QLabel>

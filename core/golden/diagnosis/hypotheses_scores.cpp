@@ -18,17 +18,9 @@ namespace {
 
 using attention::KeyRange;
 
-std::int64_t queries_of(const RowEvaluator& row) {
-  return row.problem().first_query(row.sequence() + 1) - row.problem().first_query(row.sequence());
-}
-
 std::size_t first_head_of_group(const RowEvaluator& row) {
   const std::int64_t group = row.problem().query_heads / row.problem().k.heads;
   return static_cast<std::size_t>(row.head() / group * group);
-}
-
-KeyRange visible_with(const attention::Options& options, const RowEvaluator& row, std::int64_t keys) {
-  return attention::visible_keys(options, row.query_in_sequence(), queries_of(row), keys);
 }
 
 // --- conventions -----------------------------------------------------------------------------------------------------

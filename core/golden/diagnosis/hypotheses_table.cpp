@@ -1,4 +1,4 @@
-// Hypotheses about the lookup table and the lengths: which entry is read, what is made of it, and how many bits it has.
+// Hypotheses about the lookup table and the lengths: the entry that is read, its use, and its number of bits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -109,7 +109,7 @@ void add_entries(Trials& trials) {
 
 // Entry `at` of an array of 64-bit integers that is read as one of 32-bit ones: the lower half of one at an even place,
 // the upper half, 0, at an odd one. Example: lengths 75, 131, 33 are read as 75, 0, 131.
-std::int64_t half_of(std::int64_t at, const std::function<std::int64_t(std::int64_t)>& entry) {
+std::int64_t half_of(std::int64_t at, const auto& entry) {
   return at % 2 == 0 ? entry(at / 2) : 0;
 }
 
@@ -123,13 +123,8 @@ void add_wide_integers(Trials& trials) {
                [=](Recipe& r, const RowEvaluator& row) {
                  const attention::Problem& problem = row.problem();
                  if (lengths) {
-                   const std::int64_t queries =
-                       problem.first_query(row.sequence() + 1) - problem.first_query(row.sequence());
                    const std::int64_t keys = half_of(row.sequence(), [&](std::int64_t b) { return problem.keys(b); });
-                   const attention::KeyRange seen =
-                       attention::visible_keys(problem.options, row.query_in_sequence(), queries, keys);
-                   r.keys = keys_of(problem, row.sequence(), seen.first, std::max(seen.first, seen.last));
-                   add_biases(problem, row.sequence(), row.query_in_sequence(), row.head(), r.keys);
+                   set_keys(r, row, visible_with(problem.options, row, keys));
                  }
                  if (!table) return;
                  for (KeyRead& key : r.keys) {

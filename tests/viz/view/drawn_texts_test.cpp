@@ -5,47 +5,21 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <QtCore/QRegularExpression>
 
-#include "core/staging/focus.h"
-#include "core/staging/staging_events.h"
-#include "tests/viz/view/runs.h"
+#include "tests/viz/view/staged_step.h"
 #include "viz/playback/happened.h"
 #include "viz/view/paint_board.h"
 
 namespace kvscope::viz::drawn_texts_test {
 namespace {
 
-// One scenario of the gallery at a step, with a tile of its longest sequence.
-struct Shown {
-  std::shared_ptr<const Run> run;
-  Cursor cursor;
-  std::shared_ptr<const Tile> tile;
-  TileState now;
-  Panels panels = make_panels();
-  Scene scene;
+struct Shown : StagedStep {
+  using StagedStep::StagedStep;
 
-  Shown(const std::string& name, std::int64_t step, StagingPath path) : run(gallery_run(name)), cursor(run) {
-    cursor.seek_row(step + 1);
-    const Scenario& scenario = *run->facts().scenario;
-    const std::filesystem::path folder = std::filesystem::path(KVSCOPE_SOURCE_DIR) / "apps" / "scenarios";
-    TileQuestion question;
-    question.path = path;
-    trace::MemoryRecorder recorder;
-    record_tile(scenario, kvscope::state_at(scenario, make_requests(scenario, folder), StepIdx{step}).cache, question,
-                recorder);
-    tile = std::make_shared<const Tile>(fold_tile(recorder.events()));
-    stand(tile->events);
-    scene.cursor = &cursor;
-    scene.theme = &theme(ThemeKind::dark);
-    scene.tile = tile.get();
-    scene.tile_now = &now;
-  }
-  void stand(std::int64_t event) { now = tile_state(*tile, event); }
   [[nodiscard]] std::vector<DrawnText> texts(QSizeF room, bool base = false) const {
     const QSizeF size = whole_size(scene.view, room, scene.font_scale);
     TextDevice device(size.toSize());

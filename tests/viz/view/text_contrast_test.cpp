@@ -3,17 +3,14 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <QtCore/QRegularExpression>
 
-#include "core/staging/focus.h"
-#include "core/staging/staging_events.h"
 #include "tests/viz/view/drawn_texts.h"
-#include "tests/viz/view/runs.h"
+#include "tests/viz/view/staged_step.h"
 #include "viz/view/cell_paint.h"
 #include "viz/view/paint_board.h"
 
@@ -21,37 +18,6 @@ namespace kvscope::viz::text_contrast_test {
 namespace {
 
 constexpr double kReadable = 4.5;
-
-struct Shown {
-  std::shared_ptr<const Run> run;
-  Cursor cursor;
-  std::shared_ptr<const Tile> tile;
-  TileState now;
-  Panels panels = make_panels();
-  Scene scene;
-
-  Shown(const std::string& name, std::int64_t step, StagingPath path) : run(gallery_run(name)), cursor(run) {
-    cursor.seek_row(step + 1);
-    const Scenario& scenario = *run->facts().scenario;
-    const std::filesystem::path folder = std::filesystem::path(KVSCOPE_SOURCE_DIR) / "apps" / "scenarios";
-    TileQuestion question;
-    question.path = path;
-    trace::MemoryRecorder recorder;
-    record_tile(scenario, kvscope::state_at(scenario, make_requests(scenario, folder), StepIdx{step}).cache, question,
-                recorder);
-    tile = std::make_shared<const Tile>(fold_tile(recorder.events()));
-    stand(tile->events);
-    scene.cursor = &cursor;
-    scene.theme = &theme(ThemeKind::dark);
-    scene.tile = tile.get();
-    scene.tile_now = &now;
-  }
-  void stand(std::int64_t event) { now = tile_state(*tile, event); }
-  void pin(const Selection& selection) {
-    scene.pinned = selection;
-    scene.pinned_lit = resolve(scene.state(), scene.facts(), scene.tile, selection);
-  }
-};
 
 // The color that is most frequent between the letters and `by` pixels around them, other than theirs.
 QColor ground_of(const QImage& image, const DrawnText& text, int by) {
@@ -76,7 +42,7 @@ bool has_rim(const DrawnText& text, const Theme& theme) {
 }
 
 // Every text that is too faint, once: "64 on page 4 (#…) 3.9".
-std::map<std::string, double> faint_texts(Shown& shown, QSizeF room) {
+std::map<std::string, double> faint_texts(StagedStep& shown, QSizeF room) {
   const QSizeF size = whole_size(shown.scene.view, room, shown.scene.font_scale);
   QImage image(size.toSize(), QImage::Format_RGB32);
   {
@@ -119,7 +85,7 @@ const std::vector<Case> kCases{{"first_light", 6, StagingPath::tma, 3, 37},
 
 TEST(TextContrast, EveryTextReadsOnWhatIsUnderIt) {
   for (const Case& of : kCases) {
-    Shown shown(of.name, of.step, of.path);
+    StagedStep shown(of.name, of.step, of.path);
     for (const View view : kViews) {
       shown.scene.view = view;
       for (const ThemeKind kind : kThemeKinds) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -14,6 +15,21 @@ namespace kvscope::golden {
 
 // Changes the correct recipe of a row into the faulty one.
 using Change = std::function<void(Recipe&, const RowEvaluator&)>;
+
+inline std::int64_t queries_of(const RowEvaluator& row) {
+  return row.problem().first_query(row.sequence() + 1) - row.problem().first_query(row.sequence());
+}
+
+// The keys that the row sees under `options` if its sequence has `keys` keys.
+inline attention::KeyRange visible_with(const attention::Options& options, const RowEvaluator& row, std::int64_t keys) {
+  return attention::visible_keys(options, row.query_in_sequence(), queries_of(row), keys);
+}
+
+// The keys of `range` become those of the recipe, through the lookup table and with their biases.
+inline void set_keys(Recipe& recipe, const RowEvaluator& row, const attention::KeyRange& range) {
+  recipe.keys = keys_of(row.problem(), row.sequence(), range.first, std::max(range.first, range.last));
+  add_biases(row.problem(), row.sequence(), row.query_in_sequence(), row.head(), recipe.keys);
+}
 
 class Trials {
  public:
@@ -34,9 +50,7 @@ class Trials {
                    std::function<attention::KeyRange(const RowEvaluator&, std::int64_t keys)> visible) {
     add(std::move(name), std::move(cause), std::move(look_at),
         [visible = std::move(visible)](Recipe& recipe, const RowEvaluator& row) {
-          const attention::KeyRange range = visible(row, row.problem().keys(row.sequence()));
-          recipe.keys = keys_of(row.problem(), row.sequence(), range.first, std::max(range.first, range.last));
-          add_biases(row.problem(), row.sequence(), row.query_in_sequence(), row.head(), recipe.keys);
+          set_keys(recipe, row, visible(row, row.problem().keys(row.sequence())));
         });
   }
 

@@ -123,8 +123,8 @@ struct Program {
   [[nodiscard]] std::string source_text(std::int32_t pc) const;
 };
 
-// The architecture that runs a module where nobody names one: its own, but at least the default, which runs code for
-// older ones. Examples: sm_80 and sm_90a: 90; sm_100a and sm_100f: 100.
+// The architecture that runs a module by default: the one that the module names, but at least that of ProgramOptions,
+// which runs code for older ones. Examples: sm_80 and sm_90a: 90; sm_100a and sm_100f: 100.
 [[nodiscard]] int target_for(const Module& module);
 
 // Throws InputError with the errors of decode. Unsupported statements become traps.
