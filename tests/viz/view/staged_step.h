@@ -14,6 +14,7 @@
 #include "core/staging/staging_events.h"
 #include "tests/viz/view/runs.h"
 #include "viz/playback/happened.h"
+#include "viz/playback/tile_selection.h"
 #include "viz/view/paint_board.h"
 
 namespace kvscope::viz {
