@@ -47,7 +47,8 @@ __attribute__((target("avx512f"), optimize("fp-contract=fast"))) std::int64_t fm
     for (Lanes& x : sum) x = x * factor + step;
   }
   for (int i = 1; i < kChains; ++i) sum[0] += sum[i];
-  benchmark::DoNotOptimize(sum[0][0]);
+  double first = sum[0][0];  // clang binds no reference to an element of a vector
+  benchmark::DoNotOptimize(first);
   return kRounds * kChains * 8;
 }
 
@@ -61,7 +62,8 @@ __attribute__((target("avx2,fma"), optimize("fp-contract=fast"))) std::int64_t f
     for (HalfLanes& x : sum) x = x * factor + step;
   }
   for (int i = 1; i < kChains / 2 + 2; ++i) sum[0] += sum[i];
-  benchmark::DoNotOptimize(sum[0][0]);
+  double first = sum[0][0];
+  benchmark::DoNotOptimize(first);
   return kRounds * (kChains / 2 + 2) * 4;
 }
 #endif
