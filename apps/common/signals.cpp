@@ -33,6 +33,14 @@ void remove_registered_folder() {
 }
 
 void stop(int signal) {
+  clean_up();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+}  // namespace
+
+void clean_up() {
   if (group_to_end > 0) {
     const pid_t group = group_to_end;
     int status = 0;
@@ -42,25 +50,22 @@ void stop(int signal) {
   }
   remove_registered_folder();
   remove_pending_files();
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);
 }
 
-sigset_t handled_signals() {
+sigset_t signals_that_clean_up() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : kSignals) sigaddset(&set, signal);
+  sigaddset(&set, SIGALRM);
   return set;
 }
-
-}  // namespace
 
 void clean_up_on_signals() {
   // A write past the limit of the file size then fails with EFBIG, which becomes a message.
   std::signal(SIGXFSZ, SIG_IGN);
   struct sigaction action = {};
   action.sa_handler = stop;
-  action.sa_mask = handled_signals();  // a second signal is delivered after the cleanup
+  action.sa_mask = signals_that_clean_up();  // a second signal is delivered after the cleanup
   for (const int signal : kSignals) {
     struct sigaction before = {};
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
@@ -79,7 +84,7 @@ void remove_folder_on_signals(const std::filesystem::path& folder) {
 }
 
 SignalsDelayed::SignalsDelayed() {
-  const sigset_t set = handled_signals();
+  const sigset_t set = signals_that_clean_up();
   sigprocmask(SIG_BLOCK, &set, &before_);
 }
 

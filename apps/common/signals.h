@@ -12,12 +12,19 @@ namespace kvscope::apps {
 // Call once, before any file is written. A signal that is ignored already (nohup) stays ignored.
 void clean_up_on_signals();
 
+// What each of these signals, and the end of the time limit (SIGALRM), do before the program ends. Only async-signal-safe
+// calls.
+void clean_up();
+
+// Those signals and SIGALRM: what a handler that calls clean_up() blocks, so that a second one comes after the cleanup.
+[[nodiscard]] sigset_t signals_that_clean_up();
+
 // What a signal ends too. The process group 0 and the empty path are none. One of each at a time; a path of at most
 // 4095 bytes.
 void end_group_on_signals(pid_t group);
 void remove_folder_on_signals(const std::filesystem::path& folder);
 
-// Delays these signals while it exists, so that what was just started or created is registered first.
+// Delays these signals and SIGALRM while it exists, so that what was just started or created is registered first.
 class SignalsDelayed {
  public:
   SignalsDelayed();

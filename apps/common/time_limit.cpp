@@ -10,8 +10,8 @@
 #include <string>
 
 #include "apps/common/faults.h"
+#include "apps/common/signals.h"
 #include "core/base/errors.h"
-#include "core/base/file.h"
 #include "core/base/numbers.h"
 
 namespace kvscope::apps {
@@ -23,7 +23,7 @@ std::array<char, 160> time_message{};  // for the signal handler, which may not 
 std::size_t time_message_bytes = 0;
 
 void end_in_time(int) {
-  remove_pending_files();
+  clean_up();
   static_cast<void>(!::write(STDERR_FILENO, time_message.data(), time_message_bytes));
   ::_exit(kExitBadInput);
 }
@@ -41,7 +41,10 @@ void start_time_limit(double seconds) {
   const auto end = fmt::format_to_n(time_message.data(), time_message.size(),
                                     "kvscope: the time limit of {:g} s is reached: raise it with --timeout\n", seconds);
   time_message_bytes = std::min(end.size, time_message.size());
-  std::signal(SIGALRM, end_in_time);
+  struct sigaction action = {};
+  action.sa_handler = end_in_time;
+  action.sa_mask = signals_that_clean_up();
+  sigaction(SIGALRM, &action, nullptr);
   itimerval timer{};
   timer.it_value.tv_sec = static_cast<time_t>(seconds);
   timer.it_value.tv_usec = static_cast<suseconds_t>((seconds - static_cast<double>(timer.it_value.tv_sec)) * 1e6);

@@ -148,6 +148,26 @@ class Reduce(unittest.TestCase):
                 self.wait_for(lambda: not alive(grandchild))
                 self.assertEqual(os.listdir(folder), ["started"])
 
+    def test_the_time_limit_of_the_program_does_so_too(self):
+        for seconds in (3, 30):  # a busy machine may not start the kernel within the first
+            with tempfile.TemporaryDirectory() as folder:
+                started = os.path.join(folder, "started")
+                child = "sh -c 'echo $$ > {0}.part; mv {0}.part {0}; sleep 300'".format(started)
+                done = subprocess.run(
+                    [program.KVSCOPE, "reduce", self.path("golden.npz"), "--command",
+                     f"{child} & wait; true {{inputs}} {{candidate}}", "--out", os.path.join(folder, "out.npz"), "--timeout",
+                     str(seconds)], env=os.environ | {"TMPDIR": folder}, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stderr),
+                                 (2, f"kvscope: the time limit of {seconds} s is reached: raise it with --timeout\n"))
+                if not os.path.exists(started):
+                    continue
+                with open(started, encoding="utf-8") as file:
+                    grandchild = int(file.read())
+                self.wait_for(lambda: not alive(grandchild))
+                self.assertEqual(os.listdir(folder), ["started"])
+                return
+        self.fail("the kernel was not started")
+
     def wait_for(self, condition, seconds=60):
         end = time.monotonic() + seconds
         while not condition():
