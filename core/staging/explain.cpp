@@ -102,7 +102,7 @@ class Explainer {
         fmt::format("{}{}, then {} x {}", fmt::join(entries, entries + shown, " "), shown < pages ? " ..." : "",
                     state_.table_columns - pages, state_.blocks),
         fmt::format("{} columns", state_.table_columns),
-        "a multiple of 8 with at least 15 to spare, so that kernels may read 8 entries at once");
+        "a multiple of 8 with at least 15 to spare, so that kernels may read up to 16 entries at once");
   }
 
   // The other sequences of the batch that have the block as the same page.
