@@ -10,6 +10,7 @@ import os
 import re
 import sys
 
+BEGIN, END = "<!-- coverage: begin; written by tests/coverage.sh --update-docs -->", "<!-- coverage: end -->"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DECIDED = re.compile(r"\bif constexpr\b|\) (const )?= default;")
 
@@ -36,16 +37,32 @@ def sources(files):
 
 
 def folders(files):
-    """Sums of branches per folder."""
+    """[(folder, branches, taken)] of the folders that have branches. One at the top counts all below it, the others only their own files."""
     sums = collections.defaultdict(lambda: [0, 0])
     for name, _, found in sources(files):
         for folder in {os.path.dirname(name), name.split("/")[0]}:
             sums[folder][0] += 2 * len(found)
             sums[folder][1] += sum(count > 0 for counts in found.values() for count in counts)
+    return [(folder, count, taken) for folder, (count, taken) in sorted(sums.items()) if count]
+
+
+def print_folders(rows):
     print(f"{'folder':<36} {'branches':>9} {'taken':>9} {'share':>8}")
-    for folder, (count, covered) in sorted(sums.items()):
-        if count:
-            print(f"{folder:<36} {count:>9} {covered:>9} {100 * covered / count:>6.1f} %")
+    for folder, count, taken in rows:
+        print(f"{folder:<36} {count:>9} {taken:>9} {100 * taken / count:>6.1f} %")
+
+
+def update_page(rows, page):
+    """Writes the table between its two comments. Left out are the folders at the top, and those named detail, which hold headers."""
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        sys.exit(f"{page}: has no place for the table: a line {BEGIN!r}, and a line {END!r}")
+    table = [f"| `{folder}` | {count:,} | {100 * taken / count:.1f} % |" for folder, count, taken in rows
+             if "/" in folder and not folder.endswith("/detail")]
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    with open(page, "w", encoding="utf-8") as file:
+        file.write("\n".join([before + BEGIN, "", "| folder | branches | taken |", "|---|---:|---:|", *table, "", END + after]))
 
 
 def lines(files, wanted):
@@ -89,8 +106,11 @@ def main():
     files = json.load(sys.stdin)["data"][0]["files"]
     if "--lines" in sys.argv:
         lines(files, sys.argv[sys.argv.index("--lines") + 1:])
-    else:
-        folders(files)
+        return
+    rows = folders(files)
+    print_folders(rows)
+    if "--page" in sys.argv:
+        update_page(rows, sys.argv[sys.argv.index("--page") + 1])
 
 
 if __name__ == "__main__":

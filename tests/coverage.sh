@@ -1,7 +1,8 @@
 #!/bin/bash
 # Branch coverage of the tests, per folder: which outcomes of each condition the tests take, counted by clang and llvm-cov.
 #
-#   tests/coverage.sh                       every test, those of whole programs in Python too; the table of docs/CONTRIBUTING.md
+#   tests/coverage.sh                       every test, those of whole programs in Python too
+#   tests/coverage.sh --update-docs         the same, and writes the table to docs/CONTRIBUTING.md
 #   tests/coverage.sh base_test trace_test  only these test programs
 #   tests/coverage.sh golden_test apps.lint_test apps.layouts_test
 #                                           a name with a dot is a CTest test: the programs that it runs are built first, and count too
@@ -43,10 +44,17 @@ if [ "${1:-}" = --lines ]; then
   exit 0
 fi
 
+page=()
+if [ "${1:-}" = --update-docs ]; then
+  [ $# -eq 1 ] || stop "--update-docs runs every test: leave out '$2'"
+  page=(--page docs/CONTRIBUTING.md)
+  shift
+fi
+
 targets=() tests=()  # of the arguments: test programs, and names of CTest tests
 for name in "$@"; do
   case "$name" in
-    -*) stop "unknown option '$name': tests/coverage.sh [TEST_PROGRAM | CTEST_TEST]... or --lines PATH..." ;;
+    -*) stop "unknown option '$name': tests/coverage.sh [--update-docs | TEST_PROGRAM | CTEST_TEST]... or --lines PATH..." ;;
     *.*) tests+=("$name") ;;
     *) targets+=("$name") ;;
   esac
@@ -99,4 +107,4 @@ elif [ $# -eq 0 ]; then
 fi
 find "$profiles" -name '*.profraw' -size +0 >"$profiles/list"
 llvm-profdata merge -sparse -f "$profiles/list" -o "$data"
-export_coverage | python3 tests/coverage.py
+export_coverage | python3 tests/coverage.py "${page[@]}"
