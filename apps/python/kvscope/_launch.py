@@ -13,6 +13,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import Array, array_of
+from ._calls import guided, path_of, text_of
 from ._drawn import Drawn
 from ._errors import IndexError as KvscopeIndexError
 from ._errors import InputError, LaunchWarning
@@ -38,6 +39,7 @@ class Offset:
     elements: int
 
 
+@guided
 def offset(array: Any, elements: int) -> Offset:
     """A pointer argument that begins at an element of `array`, counted in row-major order."""
     return Offset(array, elements)
@@ -197,7 +199,7 @@ class LaunchResult:
 
     def trace(self, path: str | os.PathLike[str], *, cta: int = 0, lanes: bool = False) -> int:
         """Writes the tiles that a CTA loads as a trace (.kvt); returns their number. The launch runs again for it."""
-        return self._core.trace(os.fspath(path), cta, lanes)
+        return self._core.trace(path_of("path", path), cta, lanes)
 
     def __repr__(self) -> str:
         end = "to the end" if self.finished else "and was stopped"
@@ -305,6 +307,7 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<kvscope.Kernel {self.signature}>"
 
+    @guided
     def with_struct(self, parameter: str | int, header: str, type: str = "") -> "Kernel":
         """This kernel with the struct of a parameter defined by a C header, for PTX without debug information.
 
@@ -399,6 +402,7 @@ class Kernel:
                 data[begin:begin + size] = _scalar(f"{name}.{path}", kind, size, one)
         return bytes(data), patches
 
+    @guided
     def launch(self, grid: int | Sequence[int] = 1, block: int | Sequence[int] | None = None, *,
                args: Mapping[str, Any] | Sequence[Any] = (), shared: int = 0,
                cluster: int | Sequence[int] | None = None,
@@ -436,7 +440,7 @@ class Kernel:
                    "cluster": None if cluster is None else _extents("cluster", cluster)}
         elements = [(i, arrays.dtypes[p.label]) for i, p in enumerate(self.parameters) if p.label in arrays.dtypes]
         for note in _core.launch_notes(self._module._core, self.name, block is not None, elements):
-            warnings.warn(note, LaunchWarning, stacklevel=2)
+            warnings.warn(note, LaunchWarning, stacklevel=3)
         core = _core.launch(self._module._core, self.name, options, arrays.arrays, arguments)
         changes = [(name, flat, core.changed(i)) for i, (name, flat) in enumerate(arrays.arrays)]
         fixed = [name for name, flat, after in changes if after is not None and not flat.flags.writeable]
@@ -474,6 +478,7 @@ class Module:
     """The kernels of a PTX text: `module["decode"]` by name or the shortest part of it that means one kernel."""
 
     def __init__(self, ptx: str, name: str = "kernel.ptx", *, target: int | None = None, source: str = "") -> None:
+        text_of("ptx", ptx, 'the text of a PTX file; kv.load("kernel.ptx") reads one')
         if ptx.endswith((".ptx", ".cu")) and "\n" not in ptx:
             call = f"kv.load({ptx!r})" if ptx.endswith(".ptx") else f"kv.compile(open({ptx!r}).read())"
             raise InputError(f"{ptx} is the name of a file, and Module takes a text of PTX: write {call}")
@@ -493,11 +498,12 @@ class Module:
         return f"<kvscope.Module {', '.join(kernel.signature for kernel in self.kernels)}>"
 
 
+@guided
 def load(path: str | os.PathLike[str], *, target: int | None = None) -> Module:
     """A module of a PTX file. InputError with each error of the text, or of the file.
 
     target: compute capability of the virtual GPU, such as 100 for sm_100a. Default: that of the file, but 90 at least."""
-    name = os.fspath(path)
+    name = path_of("path", path)
     if name.endswith(".cu"):
         raise InputError(f"{name} is CUDA source: compile it with kv.compile(open({name!r}).read()), or to PTX with nvcc -ptx")
     try:
