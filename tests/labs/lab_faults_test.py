@@ -84,8 +84,8 @@ class LabFaults(unittest.TestCase):
         self.assertFalse((self.folder / "mine").exists())
 
     def test_folders_that_are_none(self):
-        self.assertEqual(self.fault("start", "2", "a" * 300), "a" * 300 + ": cannot be created: File name too long")
-        self.assertEqual(self.fault("start", "2", "file"), "file: cannot be created: Not a directory")
+        self.assertEqual(self.fault("start", "2", "a" * 300), "a" * 300 + ": cannot be written: File name too long")
+        self.assertEqual(self.fault("start", "2", "file"), "file: cannot be written: Not a directory")
         self.assertEqual(self.fault("check", "12", "none"),
                          "none: does not exist: 'kvscope lab start 12 DIR' creates a folder for your work")
         self.assertEqual(self.fault("check", "12", "file"), "file: is not a folder: name the folder of your work")
