@@ -10,7 +10,7 @@
 
 #include "apps/common/cli.h"
 #include "apps/common/faults.h"
-#include "core/scenario/nearest_name.h"
+#include "core/base/nearest_name.h"
 
 namespace kvscope::apps {
 namespace {

@@ -162,6 +162,12 @@ void reject_unsupported(const std::string& path, const fs::path& libraries, int 
   if (const std::string fault = device_code_fault(file, target); !fault.empty())
     faults.push_back({"device code", fault});
   if (!faults.empty()) throw InputError(path, std::move(faults));
+  if (!file.unchecked.empty()) {
+    std::cerr << fmt::format(
+        "kvscope: note: {}: has no {} not checked before it runs: keep the section headers when you strip a program "
+        "(strip keeps them, sstrip does not)\n",
+        path, file.unchecked);
+  }
 }
 
 // The debugger's commands come from standard input, at this file descriptor in the program's processes.

@@ -85,6 +85,10 @@ int list_labs(const LabCommand& command) {
     std::cout << fmt::format("{:02}  {:<14}  {:<8}  {:>3} min  {:>3} points  {}\n", lab.number, lab.name,
                              labs::kind_name(lab.kind), lab.minutes, lab.points(), lab.title);
   }
+  for (const labs::Lab& lab : course.without_grader) {
+    std::cout << fmt::format("{:02}  {:<14}  no grader in this kvscope: update kvscope, or correct the name of {}\n",
+                             lab.number, terminal_text(lab.name), terminal_text(lab.folder.string()));
+  }
   return kExitFine;
 }
 

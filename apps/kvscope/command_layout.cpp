@@ -16,9 +16,9 @@
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
+#include "core/base/nearest_name.h"
 #include "core/golden/layouts/layout_description.h"
 #include "core/layout/layout_expr.h"
-#include "core/scenario/nearest_name.h"
 
 namespace kvscope::apps {
 namespace {

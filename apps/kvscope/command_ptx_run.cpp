@@ -31,6 +31,7 @@
 #include "gpu/virtual/machine/device.h"
 #include "gpu/virtual/machine/diagnosis/suppressions.h"
 #include "gpu/virtual/text/kernel_names.h"
+#include "gpu/virtual/text/launch_notes.h"
 
 namespace kvscope::apps {
 namespace {
@@ -243,9 +244,8 @@ int run_kernel(const PtxRunCommand& command) {
   std::cout << fmt::format("kernel      {}: {} CTA{} of {} thread{}\n",
                            ptx::short_name(text, text.find_function(config.kernel)), extents_text(config.grid),
                            of(ctas), extents_text(config.block), of(threads));
-  if (command.launch.block.empty() && text.text->find("%tid") != std::string::npos)
-    std::cout << "note        --block is not given, so that a CTA has 1 thread: pass the threads that your program "
-                 "launches\n";
+  if (const auto note = ptx::missing_block_note(text, "--block"); note && command.launch.block.empty())
+    std::cout << fmt::format("note        {}\n", *note);
   if (result.ctas < result.grid_ctas)
     std::cout << fmt::format(
         "sampled     {} of {} CTAs ran: elements of the others are unchanged, so do not compare arrays with a whole "
@@ -259,7 +259,7 @@ int run_kernel(const PtxRunCommand& command) {
                              array.address, fnv1a(device.memory().read(array.address, array.bytes)));
   }
   for (const std::string& line : arguments.unset) std::cout << line << '\n';
-  for (const std::string& line : arguments.notes) std::cout << line << '\n';
+  for (const std::string& note : arguments.notes) std::cout << fmt::format("note        {}\n", note);
   std::cout << recordings.finish();
   show_suppressed(suppressions);
   if (command.counters) show_counters(counters);

@@ -18,7 +18,7 @@
 #include "apps/common/help_page.h"
 #include "apps/kvscope/commands.h"
 #include "core/base/errors.h"
-#include "core/scenario/nearest_name.h"
+#include "core/base/nearest_name.h"
 #include "core/tma/arrival_barrier.h"
 
 namespace kvscope::apps {

@@ -122,13 +122,18 @@ ProgramFile read_program(const std::string& path) {
   const Elf elf(bytes, path);
   const std::vector<Elf64_Shdr> sections = elf.sections();
   const std::uint64_t names_at = elf.names_of(sections);
+  const bool has_names = names_at != SHN_UNDEF && names_at < sections.size();
+  if (sections.empty()) {
+    out.unchecked = "section headers, so its libraries and its device code are";
+  } else if (!has_names) {
+    out.unchecked = "names of sections, so its device code is";
+  }
   for (const Elf64_Shdr& section : sections) {
     if (section.sh_type == SHT_NOBITS) continue;
     const bool linked = section.sh_link < sections.size();
     if (section.sh_type == SHT_DYNSYM && linked) read_symbols(elf, section, sections[section.sh_link], out);
     if (section.sh_type == SHT_DYNAMIC && linked) read_dynamic(elf, section, sections[section.sh_link], out);
-    if (names_at != SHN_UNDEF && names_at < sections.size() &&
-        elf.text(sections[names_at], section.sh_name) == ".nv_fatbin")
+    if (has_names && elf.text(sections[names_at], section.sh_name) == ".nv_fatbin")
       read_fat_binaries(elf, elf.range(section.sh_offset, section.sh_size), out);
   }
   return out;

@@ -11,6 +11,7 @@ namespace kvscope::apps {
 
 struct ProgramFile {
   bool elf = false;                                  // 64-bit, little-endian; everything below is empty otherwise
+  std::string unchecked;                             // what is missing in the file and left empty here: "": nothing
   std::vector<std::string> needed;                   // "libcudart.so.13"
   bool has_rpath = false;                            // DT_RPATH, which is searched before LD_LIBRARY_PATH
   std::set<std::string> imported, exported;          // functions

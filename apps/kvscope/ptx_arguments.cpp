@@ -16,6 +16,7 @@
 #include "core/base/errors.h"
 #include "core/golden/bundle/npy.h"
 #include "gpu/virtual/text/kernel_names.h"
+#include "gpu/virtual/text/launch_notes.h"
 
 namespace kvscope::apps {
 namespace {
@@ -64,54 +65,6 @@ struct SetBytes {
   }
 };
 
-// "ns::f<int (*)(int)>(float*, int)" -> "(float*, int)"; "" for a name that is not mangled, or was cut.
-std::string types_of(const std::string& demangled) {
-  if (!demangled.ends_with(')')) return {};
-  int open = 0;
-  for (std::size_t at = demangled.size(); at > 0; --at) {
-    const char c = demangled[at - 1];
-    open += c == ')' ? 1 : c == '(' ? -1 : 0;
-    if (open == 0) return demangled.substr(at - 1);
-  }
-  return {};
-}
-
-// "(float*, ns::f<1, 2>, int)" -> "float*", "ns::f<1, 2>", "int".
-std::vector<std::string> types_in(const std::string& list) {
-  std::vector<std::string> types(1);
-  int depth = 0;
-  for (const char c : list) {
-    if (c == ')' || c == '>') --depth;
-    if (depth == 1 && c == ',') {
-      types.emplace_back();
-    } else if (depth > 0 && !(c == ' ' && types.back().empty())) {
-      types.back() += c;
-    }
-    if (c == '(' || c == '<') ++depth;
-  }
-  return types;
-}
-
-// The elements that a pointer of this C++ type points to; nothing for other types, and for bytes and halves, which
-// have several C++ types.
-struct PointedElements {
-  std::int64_t bytes = 0;
-  bool real = false;
-};
-std::optional<PointedElements> pointed_elements(std::string type) {
-  if (!type.ends_with('*')) return std::nullopt;
-  type.pop_back();
-  for (const std::string_view word : {" volatile", " const"}) {
-    if (type.ends_with(word)) type.resize(type.size() - word.size());
-  }
-  if (type == "float") return PointedElements{4, true};
-  if (type == "double") return PointedElements{8, true};
-  if (type == "int" || type == "unsigned int") return PointedElements{4, false};
-  if (type == "long" || type == "unsigned long" || type == "long long" || type == "unsigned long long")
-    return PointedElements{8, false};
-  return std::nullopt;
-}
-
 // One parameter while words are read.
 struct Parameter {
   const ptx::Variable* variable = nullptr;
@@ -135,7 +88,7 @@ class ArgumentReader {
     }
     const auto layouts = ptx::layouts_from_debug_info(module, kernel);
     for (std::size_t i = 0; i < layouts.size(); ++i) parameters_[i].layout = layouts[i];
-    source_types_ = types_of(ptx::demangled(kernel.name));
+    source_types_ = ptx::parameter_list(kernel.name);
     unnamed_ = std::ranges::all_of(layouts, [](const auto& layout) { return layout.name.empty(); });
   }
 
@@ -193,22 +146,13 @@ class ArgumentReader {
     return out;
   }
 
-  // Arrays whose elements are not those of the pointer in the kernel's source: the kernel reads other values, and no
-  // check sees it. "argument 4 is t.npy of i64, but the kernel takes int const*: ...".
-  [[nodiscard]] std::vector<std::string> other_elements() {
-    const std::vector<std::string> types = types_in(source_types_);
-    std::vector<std::string> notes;
-    if (types.size() != parameters_.size()) return notes;
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      const std::optional<PointedElements> wanted = pointed_elements(types[i]);
-      const DeviceArray* array = find_array(placer_.arrays(), std::to_string(i));
-      if (!wanted || array == nullptr || parameters_[i].is_struct()) continue;
-      const bool real = is_float(array->dtype);
-      if (size_of(array->dtype) == wanted->bytes && real == wanted->real) continue;
-      notes.push_back(fmt::format("note        argument {} has elements of {}, but the kernel takes {}: pass {}{}", i,
-                                  name(array->dtype), types[i], wanted->real ? "f" : "i", wanted->bytes * 8));
+  // Of each parameter that is one array: launch_notes.h.
+  [[nodiscard]] std::vector<ptx::ArrayArgument> array_arguments() {
+    std::vector<ptx::ArrayArgument> out;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (const DeviceArray* array = find_array(placer_.arrays(), std::to_string(i))) out.push_back({i, array->dtype});
     }
-    return notes;
+    return out;
   }
 
   [[nodiscard]] std::vector<std::string> unset() const {
@@ -467,8 +411,11 @@ KernelArguments place_arguments(ptx::Device& device, const ptx::LoadedModule& mo
   each("--arg", words, [&](const std::string& word) { reader.read(word); });
   if (const auto fault = reader.count_fault(words.size())) faults.push_back({"--arg", *fault});
   if (!faults.empty()) throw InputError("command line", std::move(faults));
-  const std::vector<std::string> notes = reader.other_elements();  // before the arrays are moved
-  return {ptx::pack_params(module, kernel, reader.values()), std::move(reader.arrays()), reader.unset(), notes};
+  const ptx::Function& function = text.functions[static_cast<std::size_t>(text.find_function(kernel))];
+  // Before the arrays are moved.
+  std::vector<std::string> notes = ptx::element_notes(text, function, reader.array_arguments());
+  return {ptx::pack_params(module, kernel, reader.values()), std::move(reader.arrays()), reader.unset(),
+          std::move(notes)};
 }
 
 void save_array(ptx::Device& device, const DeviceArray& array, const std::string& path) {

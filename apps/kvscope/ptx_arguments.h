@@ -24,7 +24,7 @@ struct KernelArguments {
   std::vector<std::byte> params;  // the kernel's parameter block
   std::vector<DeviceArray> arrays;
   std::vector<std::string> unset;  // one for each such struct: "parameter 0: 3 of 7 fields set, the others are 0: ..."
-  std::vector<std::string> notes;  // one for each array of other elements than the kernel's source states
+  std::vector<std::string> notes;  // ptx::element_notes()
 };
 
 // `structs`: "0=params.h", "p=params.h:Params", "2=layout.json". InputError with every fault, each named by "--arg N"

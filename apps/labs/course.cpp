@@ -12,7 +12,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/scenario/nearest_name.h"
+#include "core/base/nearest_name.h"
 
 namespace kvscope::labs {
 namespace fs = std::filesystem;
@@ -101,6 +101,12 @@ class Manifest {
   std::string where_;
 };
 
+std::vector<std::string> ids_of(const std::vector<Lab>& labs) {
+  std::vector<std::string> ids;
+  for (const Lab& each : labs) ids.push_back(each.id());
+  return ids;
+}
+
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos && name.size() < 100;
 }
@@ -143,6 +149,12 @@ const Lab& Course::lab(std::string_view word) const {
   };
   const auto found = std::ranges::find_if(labs, means);
   if (found != labs.end()) return *found;
+  if (const auto other = std::ranges::find_if(without_grader, means); other != without_grader.end()) {
+    throw InputError("command line", "LAB",
+                     fmt::format("{} is a lab without a grader in this kvscope: update kvscope, or correct the name of "
+                                 "the folder {}",
+                                 other->id(), other->folder.string()));
+  }
   if (const std::string id = lab_of_folder(fs::path(word)); !id.empty()) {
     const auto its = std::ranges::find(labs, id, &Lab::id);
     if (its != labs.end()) {
@@ -151,9 +163,8 @@ const Lab& Course::lab(std::string_view word) const {
           fmt::format("'{}' is the folder of a lab: write the lab before it, {} {}", word, its->number, word));
     }
   }
-  std::vector<std::string> ids;
-  for (const Lab& each : labs) ids.push_back(each.id());
-  throw InputError("command line", "LAB", fmt::format("'{}' is no lab: use one of {}", word, fmt::join(ids, ", ")));
+  throw InputError("command line", "LAB",
+                   fmt::format("'{}' is no lab: use one of {}", word, fmt::join(ids_of(labs), ", ")));
 }
 
 std::optional<fs::path> course_folder(const fs::path& program_folder) {
@@ -228,7 +239,7 @@ Lab load_lab(const fs::path& folder) {
 Course load_course(const fs::path& whole) {
   std::error_code error, ignored;
   const fs::path folder = fs::is_directory(whole / "labs", ignored) ? whole / "labs" : whole;
-  Course course{folder, {}};
+  Course course{folder, {}, {}};
   const fs::directory_iterator entries(folder, error);
   if (error) {
     throw InputError(folder.string(), "",
@@ -237,12 +248,18 @@ Course load_course(const fs::path& whole) {
   for (const auto& entry : entries) {
     if (!fs::is_regular_file(entry.path() / "lab.json", ignored)) continue;
     Lab lab = load_lab(entry.path());
-    if (has_grader(lab.id())) course.labs.push_back(std::move(lab));
+    (has_grader(lab.id()) ? course.labs : course.without_grader).push_back(std::move(lab));
+  }
+  if (course.labs.empty() && !course.without_grader.empty()) {
+    throw InputError(
+        folder.string(), "",
+        fmt::format("has no lab with a grader in this kvscope, only {}: update kvscope, or use --course DIR",
+                    fmt::join(ids_of(course.without_grader), ", ")));
   }
   if (course.labs.empty()) {
     throw InputError(folder.string(), "", "has no folder NN_name/ with a lab.json: use --course DIR");
   }
-  std::ranges::sort(course.labs, {}, &Lab::number);
+  for (std::vector<Lab>* list : {&course.labs, &course.without_grader}) std::ranges::sort(*list, {}, &Lab::number);
   return course;
 }
 

@@ -65,9 +65,11 @@ struct Lab {
 
 struct Course {
   std::filesystem::path folder;
-  std::vector<Lab> labs;  // by number; only labs that this program can grade
+  std::vector<Lab> labs;                 // by number; only labs that this program can grade
+  std::vector<Lab> without_grader = {};  // by number: of a later kvscope, or of a folder with another name
 
-  // InputError, with the numbers that exist, for a lab that the course lacks. `word` is "2", "02", "rows" or "02_rows".
+  // InputError, with the numbers that exist, for a lab that the course lacks or this program cannot grade. `word` is
+  // "2", "02", "rows" or "02_rows".
   [[nodiscard]] const Lab& lab(std::string_view word) const;
 };
 
@@ -76,7 +78,7 @@ struct Course {
 [[nodiscard]] std::optional<std::filesystem::path> course_folder(const std::filesystem::path& program_folder);
 
 // Reads every manifest of the folder, or of the folder `labs` in it (course_files.h: pack_course). InputError: a folder
-// without labs, an invalid manifest, names or numbers that occur twice.
+// without labs that this program can grade, an invalid manifest.
 [[nodiscard]] Course load_course(const std::filesystem::path& folder);
 [[nodiscard]] Lab load_lab(const std::filesystem::path& folder);
 

@@ -1,14 +1,20 @@
 #include "apps/labs/course_files.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
+#include "apps/common/signals.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/pending_folder.h"
 
 namespace kvscope::labs {
 namespace fs = std::filesystem;
@@ -21,6 +27,52 @@ constexpr std::int64_t kStudentFileVersion = 1;
 constexpr std::size_t kMaxStudent = 250;  // [bytes]; the report is a file NAME.json, and a file's name has at most 255
 constexpr std::string_view kPageOfLabs = "08_labs.md";  // beside it are the pages that handouts link to
 constexpr std::array<std::string_view, 4> kPageFiles{".md", ".svg", ".png", ".gif"};
+
+// A folder with folders, which does not exist yet. It is written below a temporary name beside it and then renamed;
+// without commit(), and after a signal, no part of it is left.
+class NewFolder {
+ public:
+  explicit NewFolder(const fs::path& folder) : shown_(folder), final_(fs::absolute(folder).lexically_normal()) {
+    if (!final_.has_filename()) final_ = final_.parent_path();  // the last slash
+    std::error_code error;
+    fs::create_directories(final_.parent_path(), error);
+    if (error) reject(error.value());
+    std::string name = (final_.parent_path() / ".kvscope-pack-XXXXXX").string();
+    const apps::SignalsDelayed delayed;
+    if (mkdtemp(name.data()) == nullptr) reject(errno);
+    temporary_ = name;
+    apps::remove_folder_on_signals(temporary_);
+    fs::create_directory(temporary_ / "new", error);  // its mode is that of a new folder, unlike mkdtemp's
+    if (!error) return;
+    remove();
+    reject(error.value());
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  ~NewFolder() { remove(); }
+  [[nodiscard]] fs::path written(const fs::path& name) const { return temporary_ / "new" / name; }
+  void commit() const {
+    const auto move = [this](unsigned flags) {
+      const std::string from = (temporary_ / "new").string();
+      return renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, final_.c_str(), flags) == 0 ? 0 : errno;
+    };
+    int error = move(RENAME_NOREPLACE);
+    if (error == EINVAL) error = move(0);  // a file system without this flag
+    if (error != 0) reject(error);
+  }
+  [[noreturn]] void reject(int error) const {
+    throw InputError(shown_.string(), "", fmt::format("cannot be created: {}", system_message(error)));
+  }
+
+ private:
+  void remove() const {
+    std::error_code ignored;
+    fs::remove_all(temporary_, ignored);
+    apps::remove_folder_on_signals({});
+  }
+
+  fs::path shown_, final_, temporary_;
+};
 
 }  // namespace
 
@@ -62,15 +114,11 @@ std::vector<std::string> start_lab(const Grader& grader, const fs::path& folder,
     names.push_back(file.name);
   }
   if (!faults.empty()) throw InputError(folder.string(), std::move(faults));
-  const bool created = fs::create_directories(folder, error);
-  if (error) throw InputError(folder.string(), "", fmt::format("cannot be created: {}", system_message(error.value())));
-  std::size_t written = 0;
-  try {
-    for (; written < files.size(); ++written) write_file_atomically(folder / files[written].name, files[written].text);
-  } catch (...) {  // a second start would report the files of the first one
-    for (std::size_t i = 0; i < written; ++i) fs::remove(folder / files[i].name, error);
-    if (created) fs::remove(folder, error);
-    throw;
+  PendingFolder pending(folder, names);  // a part of the files would keep a second start from writing the others
+  for (const TaskFile& file : files) write_file_atomically(pending / file.name, file.text);
+  {
+    const apps::SignalsDelayed delayed;  // in a folder with other files, they are moved one by one
+    pending.commit();
   }
   std::ranges::sort(names);
   return names;
@@ -147,19 +195,14 @@ std::size_t pack_course(const Course& course, const fs::path& out, bool students
       }
     }
   }
-  std::error_code error;
-  try {
-    for (const auto& [from, to] : files) {
-      fs::create_directories((out / to).parent_path(), error);
-      if (error) {
-        throw InputError(out.string(), "", fmt::format("cannot be created: {}", system_message(error.value())));
-      }
-      write_file_atomically(out / to, read_file(from, kMaxCourseFile));
-    }
-  } catch (...) {  // a part of a course would look like a whole one
-    fs::remove_all(out, error);
-    throw;
+  NewFolder pending(out);
+  for (const auto& [from, to] : files) {
+    std::error_code error;
+    fs::create_directories(pending.written(to).parent_path(), error);
+    if (error) pending.reject(error.value());
+    write_file_atomically({pending.written(to), out / to}, read_file(from, kMaxCourseFile));
   }
+  pending.commit();
   return files.size();
 }
 

@@ -12,10 +12,10 @@
 #include "core/attention/reference.h"
 #include "core/base/errors.h"
 #include "core/base/json.h"
+#include "core/base/nearest_name.h"
 #include "core/base/report.h"
 #include "core/golden/bundle/npz_bundle.h"
 #include "core/golden/golden_bundle.h"
-#include "core/scenario/nearest_name.h"
 
 namespace kvscope::labs {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -76,13 +77,19 @@ TestResult result_member(const json::Value& test, std::string_view source, const
     throw InputError(source, fmt::format("{}.{}", where, key),
                      fmt::format("is {}: must be a number from 0 to {}", value, most));
   };
+  const auto whole = [&](std::string_view key, double most) {  // also of a program that writes 40 as 40.0
+    const double value = number_member(test, key, source, where);
+    if (value >= 0 && value <= most && value == std::floor(value)) return value;
+    throw InputError(source, fmt::format("{}.{}", where, key),
+                     fmt::format("is {}: must be a whole number from 0 to {}", value, most));
+  };
   TestResult result;
   result.name = text("name");
-  result.points = number("maximum", kMostPoints);
+  result.points = whole("maximum", kMostPoints);
   result.earned = number("points", result.points);
   result.message = text("message");
   result.case_text = text("case");
-  result.hint = static_cast<int>(number("hint", kMostHints));
+  result.hint = static_cast<int>(whole("hint", kMostHints));
   if (test.find("score") != nullptr) result.score = number_member(test, "score", source, where);
   return result;
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
-#include "core/scenario/nearest_name.h"
+#include "core/base/nearest_name.h"
 
 namespace kvscope::labs {
 namespace {

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping
 
+from ._calls import guided
+
 if TYPE_CHECKING:
     from ._problem import Problem
 
@@ -48,6 +50,7 @@ def constructor(name, layout):
     given = ", ".join(f'"{tensor}": {tensor}' for tensor in ["q", *first])
     return f'''
     @classmethod
+    @guided
     def {name}(cls, q: Any = None, {parameters}, **tensors_and_options: Any) -> "Problem":
         """{about}
 

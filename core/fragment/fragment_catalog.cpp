@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/base/nearest_name.h"
 #include "core/fragment/fp8_v.h"
 #include "core/fragment/ldmatrix.h"
 #include "core/fragment/mfma.h"
 #include "core/fragment/mma_sync.h"
 #include "core/fragment/wgmma.h"
-#include "core/scenario/nearest_name.h"
 
 namespace kvscope {
 namespace {

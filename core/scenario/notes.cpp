@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/nearest_name.h"
 #include "core/base/numbers.h"
-#include "core/scenario/nearest_name.h"
 
 namespace kvscope {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/nearest_name.h"
 #include "core/scenario/checks.h"
 #include "core/scenario/detail/fault_list.h"
 #include "core/scenario/detail/field_faults.h"
 #include "core/scenario/detail/fields.h"
-#include "core/scenario/nearest_name.h"
 #include "core/scenario/presets.h"
 
 namespace kvscope {

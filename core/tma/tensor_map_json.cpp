@@ -11,7 +11,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/json.h"
-#include "core/scenario/nearest_name.h"
+#include "core/base/nearest_name.h"
 
 namespace kvscope {
 namespace {

@@ -476,7 +476,25 @@ BUNDLE = [
       "as o, out or output"]),
     ("candidate in an array file, of another shape",
      {"g.npz": of_run("golden.npz"), "x.npy": npy(np.ones((1, 3, 8)))}, "verify g.npz x.npy",
-     ["x.npy: candidate 'o': has shape [1, 3, 8], the golden [1, 4, 8]"]),
+     ["x.npy: candidate 'x': holds f64 [1, 3, 8], but the golden's output o is f64 [1, 4, 8]: pass the kernel's "
+      "output, as f64, f32, f16 or bf16"]),
+    ("candidate in an array file of whole numbers",
+     {"g.npz": of_run("golden.npz"), "table.npy": npy(np.ones((1, 4, 8), np.int32))},
+     "verify g.npz table.npy",
+     ["table.npy: candidate 'table': holds i32 [1, 4, 8], but the golden's output o is f64 [1, 4, 8]: pass "
+      "the kernel's output, as f64, f32, f16 or bf16"]),
+    ("candidate in an array file of another order of axes",
+     {"g.npz": of_run("golden.npz"), "x.npy": npy(np.ones((4, 8, 1)))}, "verify g.npz x.npy",
+     ["x.npy: candidate 'o': has shape [4, 8, 1], the golden [1, 4, 8]: save it in the order and shape "
+      "[query, head, dim]"]),
+    ("queries in place of the candidate, of a golden without inputs",
+     {"g.npz": of_run("golden.npz"), "query.npy": npy(np.ones((1, 4, 8), np.float32))}, "verify g.npz query.npy",
+     ["query.npy: candidate 'query': is f32 [1, 4, 8] and has the name of the queries, an input: pass the kernel's output, "
+      "or rename the file to o.npy if it is the output"]),
+    ("queries in place of the candidate, of a golden with inputs",
+     {"g.npz": of_run("golden.npz"), "q.npy": npy(np.ones((1, 4, 8), np.float32))}, "verify g.npz q.npy",
+     ["q.npy: candidate 'o': is missing; the golden has f64 [1, 4, 8]. The candidate has q: a .npy file has the name of its "
+      "tensor, so rename the file to o.npy"]),
     ("candidate in an array file called like another tensor",
      {"g.npz": of_run("golden.npz"), "lse.npy": npy(np.ones((1, 4)))}, "verify g.npz lse.npy",
      ["lse.npy: candidate 'o': is missing; the golden has f64 [1, 4, 8]. The candidate has lse: a .npy file has the name "

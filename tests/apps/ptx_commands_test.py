@@ -618,6 +618,10 @@ ld.param.u64 %rd1, [out];\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd1, %rd1, %rd2;\nst
         out = self.session("dance", "print %r77", "break nowhere.cu:1", "step", code=2)
         self.assertIn("there is no command 'dance': help lists them\n", out)
         self.assertIn("no register '%r77'", out)
+        for typed, near in [("stpe", "step"), ("wher", "where"), ("register", "registers"), ("barier", "barrier"),
+                            ("reprots", "reports"), ("quitt", "quit"), ("Step", "step"), ("contiune", "continue")]:
+            self.assertIn(f"there is no command '{typed}': did you mean \"{near}\"? help lists them\n",
+                          self.session(typed, code=2))
         for words, answer in [
                 ("print f1", "print needs a register, with its %: print %r1"),
                 ("watch global 0x10 4", "no array has 4 bytes at 0x10: ptx run prints the address of each array"),

@@ -157,7 +157,7 @@ TEST_F(LabResults, AWrongMemberIsNamedWithItsPlace) {
   EXPECT_EQ(in_test("points", json::Value(maximum + 1)),
             fmt::format("$.tests[1].points is {}: must be a number from 0 to {}", maximum + 1, maximum));
   EXPECT_EQ(in_test("points", json::Value(-1)), fmt::format("$.tests[1].points is -1: must be a number from 0 to {}", maximum));
-  EXPECT_EQ(in_test("hint", json::Value(1e300)), "$.tests[1].hint is 1e+300: must be a number from 0 to 1000");
+  EXPECT_EQ(in_test("hint", json::Value(1e300)), "$.tests[1].hint is 1e+300: must be a whole number from 0 to 1000");
   // A score, a picture and a place are not in every test, nor is every test one of the manifest.
   EXPECT_EQ(in_test("score", json::Value("high")), "$.tests[1].score must be a number" + asks);
   EXPECT_EQ(in_test("picture", json::Value(5)), "accepted");

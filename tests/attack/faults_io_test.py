@@ -149,6 +149,41 @@ class Faults(unittest.TestCase):
                             if command.name == "run":
                                 self.assertIn(left, (old, new))
 
+    def test_a_lab_is_written_whole_or_not_at_all(self):
+        """A signal or an error before a call of lab start, in a new folder and in one with files, and of lab pack. A part of
+        a course looks like a whole one; a part of a lab's files keeps a second start from writing the others."""
+        course, out = os.path.join(self.work, "in", "labs"), os.path.join(self.work, "out")
+        for lab in ("01_address", "02_rows"):
+            shutil.copytree(os.path.join(program.SOURCE, "docs", "labs", lab), os.path.join(course, lab))
+
+        def reset():
+            shutil.rmtree(out, ignore_errors=True)
+            os.makedirs(os.path.join(out, "mine"))
+            with open(os.path.join(out, "mine", "notes"), "w", encoding="ascii") as file:
+                file.write("mine")
+            return faults.contents(out)
+
+        for words in (["start", "1", f"{out}/new", "--student", "ada"], ["start", "1", f"{out}/mine", "--student", "ada"],
+                      ["pack", f"{out}/course"], ["pack", f"{out}/folder/course/", "--students"]):
+            arguments = ["lab", *words, "--course", course]
+            old = reset()
+            counts = faults.count_calls(arguments, out)
+            new = faults.contents(out)
+            self.assertGreaterEqual(len(new), len(old) + 3)
+            for call in ("open", "write", "fsync", "close", "rename", "mkdir"):
+                for number in faults.sampled(counts[call], QUICK):
+                    for ending in ("SIGTERM", "SIGXCPU", "EIO"):
+                        if ending == "EIO" and call not in ("write", "rename", "mkdir"):
+                            continue
+                        self.assertEqual(reset(), old)
+                        done = faults.inject(arguments, out, at=f"{call}:{ending}:{number}")
+                        tally["signals" if ending != "EIO" else "failed"] += 1
+                        with self.subTest(words=words[:2], call=call, ending=ending, number=number):
+                            self.assertEqual(done.returncode, 2 if ending == "EIO" else -getattr(signal, ending), done.stderr)
+                            left = faults.contents(out)
+                            left.pop("folder", None)  # the folder in which a course was to be made
+                            self.assertIn(left, (old, {name: data for name, data in new.items() if name != "folder"}))
+
     def test_a_limit_of_the_file_size(self):
         command = next(each for each in faults.COMMANDS if each.name == "golden npz")
         old = self.reset(command)

@@ -5,7 +5,6 @@
 
 A correct submission that is graded after an attack must still get all points.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -16,6 +15,8 @@ import tempfile
 import threading
 import time
 import unittest
+
+import command_line
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
@@ -116,9 +117,4 @@ class Attacks:
 
 
 def main():
-    global KVSCOPE
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    known, rest = parser.parse_known_args()
-    KVSCOPE = known.kvscope
-    unittest.main(argv=[sys.argv[0], *rest])
+    command_line.run_tests(sys.modules[__name__])

@@ -6,7 +6,6 @@
 The students work in a system that has the program, its libraries and the packed course, and nothing else: no shell, no compiler,
 no sources. The lecturer grades lab 12, whose submissions are the solution and the wrong submissions of docs/labs/staff.
 """
-import argparse
 import csv
 import json
 import os
@@ -14,10 +13,10 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
+import command_line
 from course_test import patched
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -192,8 +191,4 @@ class ClassTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    arguments, rest = parser.parse_known_args()
-    KVSCOPE = arguments.kvscope
-    unittest.main(argv=[sys.argv[0], *rest])
+    command_line.run_tests()

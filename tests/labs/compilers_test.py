@@ -7,7 +7,6 @@ kernel with full points, rejects a fault with its line, and sees no file of the 
 The wheel is that of python3 if it is installed. With KVSCOPE_FULL=1 it is downloaded (90 MB); where the index is unreachable,
 the tests of NVRTC are skipped.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -16,6 +15,8 @@ import sys
 import tempfile
 import unittest
 import zipfile
+
+import command_line
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
@@ -152,8 +153,4 @@ class CompilersTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    arguments, rest = parser.parse_known_args()
-    KVSCOPE = arguments.kvscope
-    unittest.main(argv=[sys.argv[0], *rest])
+    command_line.run_tests()

@@ -41,6 +41,28 @@ TEST(Course, EveryLabHas100Points) {
   for (const Lab& lab : load_course(kCourse).labs) EXPECT_EQ(lab.points(), 100) << lab.id();
 }
 
+// A folder that was renamed, with its manifest, or of a later kvscope: a lab that is missing in the list without a word.
+TEST(Course, ALabWithoutAGraderIsListedAsSuch) {
+  const TemporaryFolder folder;
+  const auto add = [&](const std::string& name) {
+    json::Value manifest = json::parse(read_file(kCourse / "02_rows" / "lab.json", 1 << 16), "lab.json");
+    manifest.set("name", name);
+    fs::create_directory(folder / ("02_" + name));
+    write_file_atomically((folder / ("02_" + name)) / "lab.json", json::dump(manifest));
+  };
+  add("row");
+  EXPECT_THAT(fault_of([&] { (void)load_course(folder / ""); }),
+              HasSubstr("has no lab with a grader in this kvscope, only 02_row: update kvscope, or use --course DIR"));
+  add("rows");
+  const Course course = load_course(folder / "");
+  ASSERT_EQ(course.labs.size(), 1U);
+  ASSERT_EQ(course.without_grader.size(), 1U);
+  EXPECT_EQ(course.without_grader[0].id(), "02_row");
+  EXPECT_EQ(course.lab("2").id(), "02_rows");
+  EXPECT_THAT(fault_of([&] { (void)course.lab("row"); }),
+              HasSubstr("02_row is a lab without a grader in this kvscope: update kvscope, or correct the name"));
+}
+
 TEST(Manifest, ReportsAllFaultsAtOnce) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "02_rows");

@@ -21,7 +21,6 @@ prints "WORD TEST" for each test that patches name @WORD.
 
 The table of docs/labs/staff/README.md has for each lab what the full size grades; the normal size checks its numbers.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -31,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 
+import command_line
 import triton_standin
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -235,14 +235,11 @@ class Course:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", type=os.path.abspath)
-    parser.add_argument("--update", action="store_true")
-    arguments = parser.parse_args()
+    arguments = command_line.only("--update", required=False)
     if arguments.update:
         write_table()
         return 0
-    kvscope = arguments.kvscope or parser.error("--kvscope PROGRAM is missing")
+    kvscope = arguments.kvscope or sys.exit("--kvscope PROGRAM is missing")
     seeds = SEEDS if os.environ.get("KVSCOPE_FULL") == "1" else 1
     listed = subprocess.run([kvscope, "lab", "list", "--course", str(COURSE)], capture_output=True, text=True, check=True)
     labs = ["_".join(line.split()[:2]) for line in listed.stdout.splitlines()]

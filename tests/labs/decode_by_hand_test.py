@@ -5,7 +5,6 @@
 
 Skipped without a CUDA compiler.
 """
-import argparse
 import math
 import pathlib
 import re
@@ -13,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import command_line
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAB = ROOT / "docs" / "labs" / "staff" / "13_paged_decode"
@@ -51,9 +52,7 @@ def fault_of(lines):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", required=True)
-    kvscope = parser.parse_args().kvscope
+    kvscope = command_line.only().kvscope
     if not any(pathlib.Path(path).exists() for path in NVCC):
         print(f"skipped: no CUDA compiler at {' or '.join(NVCC)}")
         return 0

@@ -8,7 +8,6 @@ in source/, run_autograder beside it, the files of a student in submission/, and
 By default the system is this machine's /usr, read-only, and apt-get is a script that fails unless each package that it is asked to
 install is installed here. KVSCOPE_FULL=1 takes a bare Debian 12 from debootstrap, in which setup.sh installs the packages.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -19,6 +18,7 @@ import sys
 import tempfile
 import unittest
 
+import command_line
 from published_formats import gradescope_faults
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -204,8 +204,4 @@ class GradescopeTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    arguments, rest = parser.parse_known_args()
-    KVSCOPE = arguments.kvscope
-    unittest.main(argv=[sys.argv[0], *rest])
+    command_line.run_tests()

@@ -6,14 +6,14 @@
 docs/labs/staff/SECURITY.md is the threat model. Each attack is a gather.ptx of lab 09, so that no CUDA compiler is needed,
 except for one attack on the compiler. None may earn a point, and none may run longer than LONGEST.
 """
-import argparse
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
+
+import command_line
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
@@ -99,14 +99,5 @@ class KernelSecurityTest(unittest.TestCase):
         self.assertIn("does not compile", report)
 
 
-def main():
-    global KVSCOPE
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kvscope", required=True)
-    arguments, rest = parser.parse_known_args()
-    KVSCOPE = str(pathlib.Path(arguments.kvscope).resolve())
-    unittest.main(argv=[sys.argv[0], *rest])
-
-
 if __name__ == "__main__":
-    main()
+    command_line.run_tests()

@@ -3,7 +3,6 @@
 
     lab_faults_test.py --kvscope PROGRAM
 """
-import argparse
 import json
 import os
 import pathlib
@@ -11,9 +10,10 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import unittest
+
+import command_line
 
 COURSE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "labs"
 SOLUTION = COURSE / "staff" / "12_through_lds" / "solution"
@@ -84,8 +84,8 @@ class LabFaults(unittest.TestCase):
         self.assertFalse((self.folder / "mine").exists())
 
     def test_folders_that_are_none(self):
-        self.assertEqual(self.fault("start", "2", "a" * 300), "a" * 300 + ": cannot be created: File name too long")
-        self.assertEqual(self.fault("start", "2", "file"), "file: cannot be created: Not a directory")
+        self.assertEqual(self.fault("start", "2", "a" * 300), "a" * 300 + ": cannot be written: File name too long")
+        self.assertEqual(self.fault("start", "2", "file"), "file: cannot be written: Not a directory")
         self.assertEqual(self.fault("check", "12", "none"),
                          "none: does not exist: 'kvscope lab start 12 DIR' creates a folder for your work")
         self.assertEqual(self.fault("check", "12", "file"), "file: is not a folder: name the folder of your work")
@@ -146,8 +146,4 @@ class LabFaults(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    arguments, rest = parser.parse_known_args()
-    KVSCOPE = arguments.kvscope
-    unittest.main(argv=[sys.argv[0], *rest])
+    command_line.run_tests()

@@ -8,7 +8,6 @@ write a file, so on a case that it has not seen it stores to the address that is
 the number is written down, and the check repeated until all points are earned. The submission under test answers what was written
 down, and nothing else. Labs with a task of each student: the answers of another student are submitted.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -17,6 +16,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import command_line
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs" / "labs"
@@ -278,9 +279,7 @@ def faults_of_own_task(kvscope, lab, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    kvscope = parser.parse_args().kvscope
+    kvscope = command_line.only().kvscope
     chosen = os.environ.get("KVSCOPE_LAB")
     checks = {**{lab: faults_of_cpp for lab in CPP}, **{lab: faults_of_own_task for lab in OWN_TASKS}}
     if any(pathlib.Path(path).exists() for path in NVCC):

@@ -6,9 +6,7 @@
 A number that is written without a claim fails, and so does a number that differs from what its claim computes. One test changes every
 number of every text, one at a time. Commands and figures are run by tests/apps/docs_test.py and figures_test.py.
 """
-import argparse
 import importlib
-import os
 import pathlib
 import re
 import sys
@@ -16,6 +14,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "prose"))
+import command_line  # noqa: E402
 import claims  # noqa: E402
 import facts  # noqa: E402
 
@@ -110,13 +109,5 @@ class ProseNumbersTest(unittest.TestCase):
                 self.assertTrue(re.search(claims.NUMBER, piece), piece)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    known, rest = parser.parse_known_args()
-    facts.PROGRAM = known.kvscope
-    unittest.main(argv=[sys.argv[0], *rest])
-
-
 if __name__ == "__main__":
-    main()
+    command_line.run_tests(facts, "PROGRAM")

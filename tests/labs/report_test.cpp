@@ -168,7 +168,12 @@ TEST(GradeJson, NamesTheMemberThatIsInvalid) {
   EXPECT_THAT(test("points", "7"), HasSubstr("$.tests[1].points: must be a number"));
   EXPECT_THAT(test("points", -1), HasSubstr("$.tests[1].points: is -1: must be a number from 0 to 40"));
   EXPECT_THAT(test("points", 41), HasSubstr("$.tests[1].points: is 41: must be a number from 0 to 40"));
-  EXPECT_THAT(test("maximum", 1001), HasSubstr("$.tests[1].maximum: is 1001: must be a number from 0 to 1000"));
+  EXPECT_THAT(test("maximum", 1001), HasSubstr("$.tests[1].maximum: is 1001: must be a whole number from 0 to 1000"));
+  EXPECT_THAT(test("maximum", 40.5), HasSubstr("$.tests[1].maximum: is 40.5: must be a whole number from 0 to 1000"));
+  EXPECT_THAT(test("hint", 2.5), HasSubstr("$.tests[1].hint: is 2.5: must be a whole number from 0 to 1000"));
+  EXPECT_THAT(test("hint", -1), HasSubstr("$.tests[1].hint: is -1: must be a whole number from 0 to 1000"));
+  EXPECT_EQ(test("hint", 2.0), "no error");
+  EXPECT_EQ(test("points", 7.5), "no error");  // a part of the points of a test
   EXPECT_THAT(test("score", "97"), HasSubstr("$.tests[1].score: must be a number"));
 }
 

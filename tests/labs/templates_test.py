@@ -7,14 +7,12 @@ The job files of GitHub Classroom and GitLab are read as YAML, and their steps r
 exits with another code than the system expects fails the test. Gradescope's script runs in a folder laid out as /autograder;
 gradescope_test.py runs it in a container.
 """
-import argparse
 import csv
 import json
 import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
@@ -24,6 +22,7 @@ try:
 except ImportError:
     yaml = None
 
+import command_line
 from published_formats import gradescope_faults, junit_faults
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -203,8 +202,4 @@ class TemplatesTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    arguments, rest = parser.parse_known_args()
-    KVSCOPE = arguments.kvscope
-    unittest.main(argv=[sys.argv[0], *rest])
+    command_line.run_tests()

@@ -7,7 +7,6 @@
 The Python is KVSCOPE_TRITON, or python3. Without the package triton (pip install triton) the tests that need it are skipped;
 course_test.py and triton_security_test.py use the PTX that is kept in triton_kept.json.xz, with the package's version.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -17,6 +16,7 @@ import sys
 import tempfile
 import unittest
 
+import command_line
 import course_test
 import triton_standin
 
@@ -282,11 +282,8 @@ def update():
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kvscope", required=True, type=os.path.abspath)
-    parser.add_argument("--update", action="store_true")
-    arguments, rest = parser.parse_known_args()
+    arguments, rest = command_line.parse("--update")
     KVSCOPE = arguments.kvscope
     if arguments.update:
         sys.exit(update())
-    unittest.main(argv=[sys.argv[0], *rest])
+    command_line.run_tests(program=KVSCOPE, others=rest)

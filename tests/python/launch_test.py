@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -65,6 +66,13 @@ STRUCT = """
   st.global.u32 [%rd0], %r0;
   ret;
 }
+"""
+# typed(float*, int const*, long*) with its name in C++.
+TYPED = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry _Z5typedPfPKiPl(.param .u64 a, .param .u64 b, .param .u64 c) { ret; }
 """
 HEADER = "struct Params { int* out; int value; float unused; };"
 # One thread copies a box by TMA, waits for it, and every thread writes one element of the box.
@@ -404,3 +412,41 @@ def test_a_launch_of_triton_takes_sum_from_activate(monkeypatch):
     assert [options.get("sum") for options in seen] == [None, "hopper", "exact", None]
     assert [options["checks"] for options in seen] == ["races", "all", "races", "all"]
     assert driver._active is None
+
+
+def launch_notes(kernel, **options):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        kernel.launch(**options)
+    assert all(one.category is kv.LaunchWarning and one.filename == __file__ for one in found)
+    return [str(one.message) for one in found]
+
+
+def test_a_launch_without_a_block_warns_if_the_kernel_has_threads(scale):
+    """One thread computes one element, and the launch is clean."""
+    data = np.ones(4, np.float32)
+    assert launch_notes(scale, args=[data, 2.0]) == [
+        "block is not given, so that a CTA has 1 thread: pass the threads that your program launches"]
+    assert data.tolist() == [2, 1, 1, 1]
+    assert launch_notes(scale, block=1, args=[data, 2.0]) == []
+    assert launch_notes(kv.Module(TYPED)["typed"], args=[None, None, None]) == []  # no %tid
+
+
+def test_an_array_of_other_elements_than_the_source_states_warns():
+    """A table of int64, which NumPy makes of a list, read as int is [5, 0, 6, 0]."""
+    kernel = kv.Module(TYPED)["typed"]
+    f, i, l = np.ones(4, np.float32), np.ones(4, np.int32), np.ones(4, np.int64)
+    assert launch_notes(kernel, args=[f, i, l]) == []
+    assert launch_notes(kernel, args=dict(c=l.view(np.uint64), b=i.view(np.uint32), a=None)) == []
+    assert launch_notes(kernel, args=[f.view(np.int32), l, f]) == [
+        "argument 0 has elements of i32, but the kernel takes float*: pass f32",
+        "argument 1 has elements of i64, but the kernel takes int const*: pass i32",
+        "argument 2 has elements of f32, but the kernel takes long*: pass i64"]
+    assert launch_notes(kernel, args=dict(a=f, b=kv.offset(l, 2), c=l)) == [
+        "argument 1 has elements of i64, but the kernel takes int const*: pass i32"]
+    # One memory under two types: each parameter has the type of its own view.
+    assert launch_notes(kernel, args=[f, f.view(np.int32), None]) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(kv.LaunchWarning):
+            kernel.launch(args=[f, l, None])

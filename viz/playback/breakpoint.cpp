@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/base/nearest_name.h"
 #include "core/base/numbers.h"
-#include "core/scenario/nearest_name.h"
 #include "core/trace/event_text.h"
 
 namespace kvscope::viz {

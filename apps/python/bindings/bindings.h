@@ -7,9 +7,11 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "core/base/errors.h"
 #include "core/base/interruption.h"
@@ -45,6 +47,23 @@ auto without_lock(const Work& work) {
   }
 }
 
+// "a whole number from -9223372036854775808 to 9223372036854775807": what an option of that type takes.
+template <class T>
+[[nodiscard]] std::string kind_of_option() {
+  if constexpr (std::is_same_v<T, bool>) {
+    return "True or False";
+  } else if constexpr (std::is_integral_v<T>) {
+    return "a whole number from " + std::to_string(std::numeric_limits<T>::min()) + " to " +
+           std::to_string(std::numeric_limits<T>::max());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return "a number";
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return "a text";
+  } else {
+    return "a list, each item " + kind_of_option<typename T::value_type>();
+  }
+}
+
 // The value of `key`, or nothing where it is absent or None. InputError for a value of another kind.
 template <class T>
 [[nodiscard]] std::optional<T> option(const py::dict& options, const char* key) {
@@ -53,7 +72,7 @@ template <class T>
     return options[key].cast<T>();
   } catch (const py::cast_error&) {
     throw InputError("arguments", key,
-                     "is " + py::repr(options[key]).cast<std::string>() + ", which is of the wrong kind or too large");
+                     "is " + py::repr(options[key]).cast<std::string>() + ": pass " + kind_of_option<T>());
   }
 }
 

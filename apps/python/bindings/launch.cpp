@@ -19,6 +19,7 @@
 #include "gpu/virtual/machine/launch_parts.h"
 #include "gpu/virtual/machine/warp/scheduler.h"
 #include "gpu/virtual/text/kernel_names.h"
+#include "gpu/virtual/text/launch_notes.h"
 #include "gpu/virtual/text/parameter_layout.h"
 #include "gpu/virtual/text/parser.h"
 
@@ -178,6 +179,18 @@ std::shared_ptr<Launch> launch(const std::shared_ptr<Module>& module, const std:
           }
         });
   });
+  return out;
+}
+
+// The notes of a launch that is still to run. `arrays`: (number of the parameter, type of the elements).
+std::vector<std::string> notes(const Module& module, const std::string& kernel, bool block_given,
+                               const std::vector<std::pair<std::size_t, std::string>>& arrays) {
+  std::vector<ptx::ArrayArgument> given;
+  for (const auto& [parameter, dtype] : arrays) given.push_back({parameter, dtype_from_name(dtype).value()});
+  const auto function = static_cast<std::size_t>(module.text.find_function(kernel));
+  std::vector<std::string> out = ptx::element_notes(module.text, module.text.functions.at(function), given);
+  const std::optional<std::string> block = ptx::missing_block_note(module.text, "block");
+  if (block && !block_given) out.insert(out.begin(), *block);
   return out;
 }
 
@@ -348,6 +361,7 @@ void bind_launch(py::module_& module) {
       .def("changed", &changed)
       .def("trace", &write_trace);
   module.def("launch", &launch);
+  module.def("launch_notes", &notes);
   module.def("struct_layout", [](const std::string& text, const std::string& type) {
     const ptx::ParameterLayout layout = ptx::layout_from_header(text, "header", type);
     return py::make_tuple(layout.type_name, layout.bytes, fields_of(layout));

@@ -26,7 +26,7 @@ from ._compile import compile
 from ._core import __version__
 from ._drawn import Picture
 from ._errors import (CompileError, DeviceError, DeviceMemoryWarning, Error, GeometryError, IllegalAddress, IndexError,
-                      InputError, KernelMismatch, NonFiniteWarning, OverflowError, UnsupportedError)
+                      InputError, KernelMismatch, LaunchWarning, NonFiniteWarning, OverflowError, UnsupportedError)
 from ._golden import (Attention, Cause, Diagnosis, Errors, Golden, Verdict, assert_close, attention, diagnose, golden,
                       verify)
 from ._launch import (Kernel, LaunchResult, Module, Offset, Parameter, Profile, Race, Report, TensorMap, load,
@@ -39,7 +39,7 @@ from ._tile import Fragment, SharedImage, fragment, fragments
 
 __all__ = ["Attention", "Cause", "CompileError", "DeviceError", "DeviceMemoryWarning", "Diagnosis", "Error", "Errors",
            "Explanation", "Fragment", "GeometryError", "Golden", "IllegalAddress", "IndexError", "InputError", "Kernel", "KernelMismatch",
-           "LaunchResult", "LayoutFit", "Link", "LintReport", "Module", "NonFiniteWarning", "Offset", "OverflowError", "Parameter",
+           "LaunchResult", "LaunchWarning", "LayoutFit", "Link", "LintReport", "Module", "NonFiniteWarning", "Offset", "OverflowError", "Parameter",
            "Picture", "Problem", "Profile", "Race", "Report", "Run", "SharedImage", "Step", "StepperState", "TensorMap",
            "UnsupportedError", "Verdict", "__version__", "assert_close", "attention", "bits", "capture", "compile", "convert",
            "detect", "diagnose", "fragment", "fragments", "golden", "layouts", "lint", "load", "numba", "offset", "run",

@@ -10,6 +10,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from . import _core
+from ._calls import guided, text_of
 from ._dlpack import narrow_floats
 from ._errors import DeviceMemoryWarning, InputError
 
@@ -193,6 +194,7 @@ def as_kind(values: np.ndarray[Any, Any], short: str, kind: str) -> Any:
     return values
 
 
+@guided
 def bits(array: Any, dtype: str) -> Array:
     """Bit patterns with their element type: `kv.bits(patterns, "bf16")` for a uint16 array of bf16 values."""
-    return array_of("array", array, dtype)
+    return array_of("array", array, text_of("dtype", dtype, '"bf16"'))

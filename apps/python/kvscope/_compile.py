@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from typing import Sequence
 
+from ._calls import guided, text_of
 from ._errors import CompileError, InputError
 from ._launch import Module
 from ._nvrtc import library
@@ -66,6 +67,7 @@ def _by_nvrtc(path: str, source: str, arch: str, options: Sequence[str]) -> str:
     return data.value.decode()
 
 
+@guided
 def compile(source: str, *, arch: str = "sm_90a", options: Sequence[str] = (),
             compiler: str | None = None) -> Module:
     """Compiles CUDA source to PTX, without a GPU. The names of parameters come from the source.
@@ -77,6 +79,7 @@ def compile(source: str, *, arch: str = "sm_90a", options: Sequence[str] = (),
 
     CompileError with the compiler's output, or if it is not installed.
     """
+    text_of("source", source, "the text of a .cu file")
     if compiler not in (None, "nvcc", "nvrtc"):
         raise InputError(f"compiler is {compiler!r}: pass \"nvcc\" or \"nvrtc\"")
     nvcc = _nvcc() if compiler != "nvrtc" else None

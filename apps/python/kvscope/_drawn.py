@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from typing import Sequence
 
+from ._calls import path_of
 from ._errors import InputError, UnsupportedError
 from ._html import table
 from ._svg import Drawing
@@ -25,7 +26,7 @@ class Picture:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a .svg or .png file. A drawing becomes a .png with the program rsvg-convert, if it is installed."""
-        name = os.fspath(path)
+        name = path_of("path", path)
         ending = os.path.splitext(name)[1].lower()
         if ending == ".svg" and self._svg:
             data = self._svg.encode()

@@ -61,6 +61,10 @@ class DeviceMemoryWarning(UserWarning):
     """An array was copied from the memory of a device to host memory, in which kvscope reads it."""
 
 
+class LaunchWarning(UserWarning):
+    """A launch that is legal and seldom meant: no `block`, or an array of other elements than the kernel reads."""
+
+
 class NonFiniteWarning(UserWarning):
     """The golden output is NaN or infinite in some rows, because values of the input are."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import as_kind, bundle_of, from_bundle, readable
+from ._calls import guided, path_of
 from ._drawn import Drawn
 from ._errors import InputError, KernelMismatch, NonFiniteWarning
 from ._html import text
@@ -51,7 +52,7 @@ class Golden(Drawn):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the golden bundle; `kvscope verify` and `diagnose` read it with --input."""
-        self._core.save(os.fspath(path))
+        self._core.save(path_of("path", path))
 
     def __repr__(self) -> str:
         return f"<kvscope.Golden o {list(self.o.shape)} of {self.problem!r}>"
@@ -66,6 +67,7 @@ class Golden(Drawn):
                  for query in range(o.shape[0]) for head in range(o.shape[1])] if o.size <= 1 << 20 else ())
 
 
+@guided
 def golden(problem: Problem, *, accuracy: str = "strict") -> Golden:
     """Computes the golden output. "strict": bit for bit the same everywhere; "fast": with an error that is part of the
     bounds, several times faster."""
@@ -90,6 +92,7 @@ class Attention:
         return f"<kvscope.Attention o {list(self.o.shape)}>"
 
 
+@guided
 def attention(problem: Problem, *, accuracy: str = "strict") -> Attention:
     """Computes o and lse alone, sooner than kv.golden and, with accuracy="strict", with the same bits. verify, diagnose
     and assert_close need kv.golden: their bounds are made of what this leaves out."""
@@ -105,7 +108,7 @@ def _computed(compute: Callable[[_core.Problem, bool], _core.Bundle], problem: P
         raise InputError(f"accuracy is {accuracy!r}: pass \"strict\" or \"fast\"")
     computed = compute(problem._core, accuracy == "fast")
     if rows := _core.non_finite_rows(computed):
-        warnings.warn(rows, NonFiniteWarning, stacklevel=3)
+        warnings.warn(rows, NonFiniteWarning, stacklevel=4)
     return computed
 
 
@@ -218,6 +221,7 @@ def _judge(out: Any, g: Golden, lse: Any, dtype: str | None, options: dict[str, 
                    lambda: _core.errors(g.problem._core, g._core, candidate, options))
 
 
+@guided
 def verify(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, profile: str | None = None,
            **rounding: Any) -> Verdict:
     """Compares a kernel's output with the golden output, and diagnoses it if it fails. A wrong output raises nothing.
@@ -231,6 +235,7 @@ def verify(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, pr
     return _judge(out, g, lse, dtype, {**rounding, "profile": profile}, "on failure")
 
 
+@guided
 def diagnose(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, **rounding: Any) -> Diagnosis:
     """Names the fault behind a wrong output: `diagnose(out, g).causes[0]`."""
     found = _judge(out, g, lse, dtype, dict(rounding), "always").diagnosis
@@ -238,6 +243,7 @@ def diagnose(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, 
     return found
 
 
+@guided
 def assert_close(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = None, profile: str | None = None,
                  keep: str | os.PathLike[str] | None = None, **rounding: Any) -> None:
     """Raises KernelMismatch unless each element of `out` is within its error bound.
@@ -248,7 +254,7 @@ def assert_close(out: Any, g: Golden, *, lse: Any = None, dtype: str | None = No
     verdict = verify(out, g, lse=lse, dtype=dtype, profile=profile, **rounding)
     if verdict.passed:
         return
-    folder = os.fspath(keep) if keep is not None else tempfile.mkdtemp(prefix="kvscope-mismatch-")
+    folder = path_of("keep", keep) if keep is not None else tempfile.mkdtemp(prefix="kvscope-mismatch-")
     os.makedirs(folder, exist_ok=True)
     g.problem.save(os.path.join(folder, "inputs.safetensors"))
     g.save(os.path.join(folder, "golden.safetensors"))

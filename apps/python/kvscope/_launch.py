@@ -6,15 +6,17 @@ import dataclasses
 import json
 import os
 import struct
+import warnings
 from typing import Any, Mapping, Sequence
 
 import numpy as np
 
 from . import _core
 from ._arrays import Array, array_of
+from ._calls import guided, path_of, text_of
 from ._drawn import Drawn
 from ._errors import IndexError as KvscopeIndexError
-from ._errors import InputError
+from ._errors import InputError, LaunchWarning
 from ._html import table, text
 from ._pictures_device import draw_race
 from ._signatures import names_in_source
@@ -37,6 +39,7 @@ class Offset:
     elements: int
 
 
+@guided
 def offset(array: Any, elements: int) -> Offset:
     """A pointer argument that begins at an element of `array`, counted in row-major order."""
     return Offset(array, elements)
@@ -77,6 +80,10 @@ class Parameter:
     type_name: str
     bytes: int
     fields: tuple[tuple[str, int, int, str, bool, str], ...]
+
+    @property
+    def label(self) -> str:
+        return f"parameter {self.name or self.ptx_name}"
 
     def __str__(self) -> str:
         kind = self.type_name or (f".{self.type}" if self.type else f"struct of {self.bytes} bytes")
@@ -192,7 +199,7 @@ class LaunchResult:
 
     def trace(self, path: str | os.PathLike[str], *, cta: int = 0, lanes: bool = False) -> int:
         """Writes the tiles that a CTA loads as a trace (.kvt); returns their number. The launch runs again for it."""
-        return self._core.trace(os.fspath(path), cta, lanes)
+        return self._core.trace(path_of("path", path), cta, lanes)
 
     def __repr__(self) -> str:
         end = "to the end" if self.finished else "and was stopped"
@@ -211,9 +218,11 @@ class _Arrays:
 
     def __init__(self) -> None:
         self.arrays: list[tuple[str, np.ndarray[Any, Any]]] = []
+        self.dtypes: dict[str, str] = {}  # by the name of the parameter or field
 
     def place(self, name: str, value: Any) -> tuple[int, Array]:
         array = array_of(name, value)
+        self.dtypes[name] = array.dtype
         values = array.values
         if not values.flags.c_contiguous:
             raise InputError(f"{name} is not contiguous (strides {values.strides} of shape {values.shape}): pass a "
@@ -298,6 +307,7 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<kvscope.Kernel {self.signature}>"
 
+    @guided
     def with_struct(self, parameter: str | int, header: str, type: str = "") -> "Kernel":
         """This kernel with the struct of a parameter defined by a C header, for PTX without debug information.
 
@@ -335,7 +345,7 @@ class Kernel:
         return values
 
     def _argument(self, p: Parameter, value: Any, arrays: _Arrays) -> tuple[bytes, list[tuple[int, int, int, str]]]:
-        name = f"parameter {p.name or p.ptx_name}"
+        name = p.label
         if isinstance(value, TensorMap):
             if p.type:
                 raise InputError(f"{name} is .{p.type}, not a tensor map: pass an array or a number")
@@ -392,7 +402,8 @@ class Kernel:
                 data[begin:begin + size] = _scalar(f"{name}.{path}", kind, size, one)
         return bytes(data), patches
 
-    def launch(self, grid: int | Sequence[int] = 1, block: int | Sequence[int] = 1, *,
+    @guided
+    def launch(self, grid: int | Sequence[int] = 1, block: int | Sequence[int] | None = None, *,
                args: Mapping[str, Any] | Sequence[Any] = (), shared: int = 0,
                cluster: int | Sequence[int] | None = None,
                checks: str | Sequence[str] = "all", schedule: str = "late", sum: str = "seq", counters: bool = True,
@@ -402,7 +413,8 @@ class Kernel:
 
         args      a dict by parameter name (or number), or a list in order. Arrays for pointers, kv.offset(array, n),
                   None for a null pointer, numbers for scalars, a dict or record for a struct, kv.TensorMap for a map
-        shared    dynamic shared memory [bytes];  grid, block, cluster: a number or up to three, x first
+        shared    dynamic shared memory [bytes];  grid, block, cluster: a number or up to three, x first; without block
+                  a CTA has 1 thread, with a LaunchWarning if the kernel reads %tid
         checks    "all", "none", or names such as "race,init" (docs/15_virtual_gpu.md)
         ctas      the CTAs that run, such as "0-3,last" or "(1,2,0)"; others leave their elements as they were
         jobs      threads that run CTAs which cannot see one another; all results are those of one thread
@@ -421,12 +433,14 @@ class Kernel:
             raise InputError(f"sum is {sum!r}: pass one of {', '.join(_SUMS)}")
         arrays = _Arrays()
         arguments = [self._argument(p, value, arrays) for p, value in zip(self.parameters, self._numbered(args))]
-        options = {"grid": _extents("grid", grid), "block": _extents("block", block), "shared": shared,
-                   "policy": policy, "sum": sum,
-                   "seed": seed, "checks": names, "counters": counters, "cooperative": cooperative,
-                   "ctas": ctas, "jobs": jobs,
+        options = {"grid": _extents("grid", grid), "block": _extents("block", 1 if block is None else block),
+                   "shared": shared, "policy": policy, "sum": sum, "seed": seed, "checks": names,
+                   "counters": counters, "cooperative": cooperative, "ctas": ctas, "jobs": jobs,
                    "max_reports": max_reports, "max_instructions": max_instructions, "max_memory": max_memory,
                    "cluster": None if cluster is None else _extents("cluster", cluster)}
+        elements = [(i, arrays.dtypes[p.label]) for i, p in enumerate(self.parameters) if p.label in arrays.dtypes]
+        for note in _core.launch_notes(self._module._core, self.name, block is not None, elements):
+            warnings.warn(note, LaunchWarning, stacklevel=3)
         core = _core.launch(self._module._core, self.name, options, arrays.arrays, arguments)
         changes = [(name, flat, core.changed(i)) for i, (name, flat) in enumerate(arrays.arrays)]
         fixed = [name for name, flat, after in changes if after is not None and not flat.flags.writeable]
@@ -464,6 +478,7 @@ class Module:
     """The kernels of a PTX text: `module["decode"]` by name or the shortest part of it that means one kernel."""
 
     def __init__(self, ptx: str, name: str = "kernel.ptx", *, target: int | None = None, source: str = "") -> None:
+        text_of("ptx", ptx, 'the text of a PTX file; kv.load("kernel.ptx") reads one')
         if ptx.endswith((".ptx", ".cu")) and "\n" not in ptx:
             call = f"kv.load({ptx!r})" if ptx.endswith(".ptx") else f"kv.compile(open({ptx!r}).read())"
             raise InputError(f"{ptx} is the name of a file, and Module takes a text of PTX: write {call}")
@@ -483,11 +498,12 @@ class Module:
         return f"<kvscope.Module {', '.join(kernel.signature for kernel in self.kernels)}>"
 
 
+@guided
 def load(path: str | os.PathLike[str], *, target: int | None = None) -> Module:
     """A module of a PTX file. InputError with each error of the text, or of the file.
 
     target: compute capability of the virtual GPU, such as 100 for sm_100a. Default: that of the file, but 90 at least."""
-    name = os.fspath(path)
+    name = path_of("path", path)
     if name.endswith(".cu"):
         raise InputError(f"{name} is CUDA source: compile it with kv.compile(open({name!r}).read()), or to PTX with nvcc -ptx")
     try:

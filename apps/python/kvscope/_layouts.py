@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping
 
+from ._calls import guided
+
 if TYPE_CHECKING:
     from ._problem import Problem
 
@@ -15,6 +17,7 @@ class LayoutConstructors:
         raise NotImplementedError
 
     @classmethod
+    @guided
     def dense(cls, q: Any = None, k_cache: Any = None, v_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """FlashAttention's cache without pages, a row of tokens for each sequence.
 
@@ -29,6 +32,7 @@ class LayoutConstructors:
         return cls._make("dense", {"q": q, "k_cache": k_cache, "v_cache": v_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def flashinfer(cls, q: Any = None, kv_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """FlashInfer's paged cache, tokens before heads.
 
@@ -45,6 +49,7 @@ class LayoutConstructors:
         return cls._make("flashinfer", {"q": q, "kv_cache": kv_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def flashinfer_hnd(cls, q: Any = None, kv_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """FlashInfer's paged cache, heads before tokens.
 
@@ -61,6 +66,7 @@ class LayoutConstructors:
         return cls._make("flashinfer_hnd", {"q": q, "kv_cache": kv_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def flashinfer_trtllm(cls, q: Any = None, kv_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """FlashInfer's trtllm_batch_decode_with_kv_cache: heads before tokens, a block table.
 
@@ -78,6 +84,7 @@ class LayoutConstructors:
         return cls._make("flashinfer_trtllm", {"q": q, "kv_cache": kv_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def flashmla_fp8(cls, q: Any = None, kv_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """FlashMLA's rows of 656 bytes: 512 e4m3, 4 scales of 128 elements each, 64 bf16 of rope.
 
@@ -92,6 +99,7 @@ class LayoutConstructors:
         return cls._make("flashmla_fp8", {"q": q, "kv_cache": kv_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def flashmla_sparse(cls, q: Any = None, kv_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """FlashMLA's sparse attention: the slots of the tokens that each query sees; packed rows or rows of
         one type.
@@ -108,6 +116,7 @@ class LayoutConstructors:
         return cls._make("flashmla_sparse", {"q": q, "kv_cache": kv_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def hf(cls, q: Any = None, key_cache: Any = None, value_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """Hugging Face DynamicCache: K and V of a layer by sequence, padded to the longest, left or right.
 
@@ -124,6 +133,7 @@ class LayoutConstructors:
         return cls._make("hf", {"q": q, "key_cache": key_cache, "value_cache": value_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def hnd(cls, q: Any = None, k_cache: Any = None, v_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """as nhd, heads before tokens.
 
@@ -138,6 +148,7 @@ class LayoutConstructors:
         return cls._make("hnd", {"q": q, "k_cache": k_cache, "v_cache": v_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def lmcache(cls, q: Any = None, kv_chunk: Any = None, **tensors_and_options: Any) -> "Problem":
         """LMCache's chunk of one sequence in the memory format KV_2LTD; needs --head-size, or q.
 
@@ -149,6 +160,7 @@ class LayoutConstructors:
         return cls._make("lmcache", {"q": q, "kv_chunk": kv_chunk, **tensors_and_options})
 
     @classmethod
+    @guided
     def lmcache_2td(cls, q: Any = None, kv_chunk: Any = None, **tensors_and_options: Any) -> "Problem":
         """LMCache's chunk of one sequence in the memory format KV_2TD; needs --head-size, or q.
 
@@ -160,6 +172,7 @@ class LayoutConstructors:
         return cls._make("lmcache_2td", {"q": q, "kv_chunk": kv_chunk, **tensors_and_options})
 
     @classmethod
+    @guided
     def lmcache_mla(cls, q: Any = None, kv_chunk: Any = None, **tensors_and_options: Any) -> "Problem":
         """LMCache's chunk of one sequence of an MLA model, memory format KV_MLA_FMT.
 
@@ -171,6 +184,7 @@ class LayoutConstructors:
         return cls._make("lmcache_mla", {"q": q, "kv_chunk": kv_chunk, **tensors_and_options})
 
     @classmethod
+    @guided
     def lmcache_t2d(cls, q: Any = None, kv_chunk: Any = None, **tensors_and_options: Any) -> "Problem":
         """LMCache's chunk of one sequence in the memory format KV_T2D; needs --head-size, or q.
 
@@ -182,6 +196,7 @@ class LayoutConstructors:
         return cls._make("lmcache_t2d", {"q": q, "kv_chunk": kv_chunk, **tensors_and_options})
 
     @classmethod
+    @guided
     def max(cls, q: Any = None, blocks: Any = None, **tensors_and_options: Any) -> "Problem":
         """Modular MAX, all layers in one tensor; MLA has an axis of 1 for K and V.
 
@@ -198,6 +213,7 @@ class LayoutConstructors:
         return cls._make("max", {"q": q, "blocks": blocks, **tensors_and_options})
 
     @classmethod
+    @guided
     def mla(cls, q: Any = None, kv_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """FlashMLA and FlashInfer MLA: one row per token is K, its first elements are V.
 
@@ -214,6 +230,7 @@ class LayoutConstructors:
         return cls._make("mla", {"q": q, "kv_cache": kv_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def mla_indptr(cls, q: Any = None, ckv_cache: Any = None, kpe_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """FlashInfer's BatchMLAPagedAttentionWrapper: the rows of mla, pages by indptr.
 
@@ -230,6 +247,7 @@ class LayoutConstructors:
         return cls._make("mla_indptr", {"q": q, "ckv_cache": ckv_cache, "kpe_cache": kpe_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def mlc(cls, q: Any = None, pages: Any = None, **tensors_and_options: Any) -> "Problem":
         """MLC LLM's PagedKVCache: FlashInfer's heads-first pages under TVM's names.
 
@@ -244,6 +262,7 @@ class LayoutConstructors:
         return cls._make("mlc", {"q": q, "pages": pages, **tensors_and_options})
 
     @classmethod
+    @guided
     def nhd(cls, q: Any = None, k_cache: Any = None, v_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """FlashAttention, vLLM: K and V apart, tokens before heads.
 
@@ -258,6 +277,7 @@ class LayoutConstructors:
         return cls._make("nhd", {"q": q, "k_cache": k_cache, "v_cache": v_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def sglang(cls, q: Any = None, k_buffer: Any = None, v_buffer: Any = None, **tensors_and_options: Any) -> "Problem":
         """SGLang's token pool with one index per token.
 
@@ -272,6 +292,7 @@ class LayoutConstructors:
         return cls._make("sglang", {"q": q, "k_buffer": k_buffer, "v_buffer": v_buffer, **tensors_and_options})
 
     @classmethod
+    @guided
     def sglang_mla(cls, q: Any = None, kv_buffer: Any = None, **tensors_and_options: Any) -> "Problem":
         """SGLang's kv_buffer for MLA: a token pool of rows that are K, with V in front.
 
@@ -285,6 +306,7 @@ class LayoutConstructors:
         return cls._make("sglang_mla", {"q": q, "kv_buffer": kv_buffer, **tensors_and_options})
 
     @classmethod
+    @guided
     def sglang_req(cls, q: Any = None, k_buffer: Any = None, v_buffer: Any = None, **tensors_and_options: Any) -> "Problem":
         """SGLang's token pool with req_to_token, the slots of the tokens of each request.
 
@@ -301,6 +323,7 @@ class LayoutConstructors:
         return cls._make("sglang_req", {"q": q, "k_buffer": k_buffer, "v_buffer": v_buffer, **tensors_and_options})
 
     @classmethod
+    @guided
     def trtllm(cls, q: Any = None, kv_pool: Any = None, **tensors_and_options: Any) -> "Problem":
         """TensorRT-LLM's pool of one layer: K and V of a block are two entries, block_offsets has an entry for
         each.
@@ -315,6 +338,7 @@ class LayoutConstructors:
         return cls._make("trtllm", {"q": q, "kv_pool": kv_pool, **tensors_and_options})
 
     @classmethod
+    @guided
     def varlen(cls, q: Any = None, k: Any = None, v: Any = None, **tensors_and_options: Any) -> "Problem":
         """flash_attn_varlen: the tokens of all sequences one after the other.
 
@@ -329,6 +353,7 @@ class LayoutConstructors:
         return cls._make("varlen", {"q": q, "k": k, "v": v, **tensors_and_options})
 
     @classmethod
+    @guided
     def vllm(cls, q: Any = None, kv_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """vLLM's kv_cache of one layer, tokens before heads, K and V first or after the block.
 
@@ -345,6 +370,7 @@ class LayoutConstructors:
         return cls._make("vllm", {"q": q, "kv_cache": kv_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def vllm_diffkv(cls, q: Any = None, kv_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """vLLM with K and V of different head sizes: V follows K in each head; needs --value-size.
 
@@ -358,6 +384,7 @@ class LayoutConstructors:
         return cls._make("vllm_diffkv", {"q": q, "kv_cache": kv_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def vllm_hnd(cls, q: Any = None, kv_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """vLLM's kv_cache of one layer, heads before tokens, K and V first or after the block.
 
@@ -374,6 +401,7 @@ class LayoutConstructors:
         return cls._make("vllm_hnd", {"q": q, "kv_cache": kv_cache, **tensors_and_options})
 
     @classmethod
+    @guided
     def vllm_legacy(cls, q: Any = None, key_cache: Any = None, value_cache: Any = None, **tensors_and_options: Any) -> "Problem":
         """PagedAttention of early vLLM: K in runs of 16 bytes, V with tokens last.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import bundle_of, from_bundle, named
+from ._calls import guided, path_of, text_of
 from ._drawn import Drawn
 from ._errors import InputError, as_arguments
 from ._layouts import LayoutConstructors
@@ -46,8 +47,8 @@ class Problem(LayoutConstructors, Drawn):
     Raises InputError with all faults: tensors missing, unused or of other shapes, entries outside of the pool.
     """
 
-    def __init__(self, core: _core.Problem, kind: str = "numpy") -> None:
-        if not isinstance(core, _core.Problem):
+    def __init__(self, core: _core.Problem | None = None, kind: str = "numpy", *others: Any, **named_others: Any) -> None:
+        if not isinstance(core, _core.Problem) or others or named_others:
             raise InputError("Problem(...) is not called: a problem is made by the constructor of its layout, such as "
                              "kv.Problem.vllm(q, kv_cache, block_table=..., seq_lens=...), or by kv.Problem.of(layout, tensors)")
         self._core = core
@@ -69,6 +70,7 @@ class Problem(LayoutConstructors, Drawn):
         return cls(_core.Problem.make(bundle, {**options, "layout": layout}), kind)
 
     @classmethod
+    @guided
     def of(cls, layout: str, tensors: Mapping[str, Any], **options: Any) -> "Problem":
         """The same as the layout's constructor, with the layout as text and the tensors as a dict."""
         unknown = [name for name in options if name not in (*_OPTIONS, "copy")]
@@ -77,14 +79,16 @@ class Problem(LayoutConstructors, Drawn):
         return cls._make(layout, {**named(tensors), **options})
 
     @classmethod
+    @guided
     def load(cls, path: str | os.PathLike[str]) -> "Problem":
         """The problem of a bundle that states its layout: a file of save(), or of `kvscope golden`."""
-        source = os.fspath(path)
+        source = path_of("path", path)
         return cls(_core.Problem.of_bundle(_core.load_bundle(source), source))
 
+    @guided
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the inputs as a bundle (.safetensors or .npz) that `kvscope golden --input` and load() read."""
-        self._core.save(os.fspath(path))
+        self._core.save(path_of("path", path))
 
     @property
     def about(self) -> dict[str, Any]:
@@ -107,9 +111,10 @@ class Problem(LayoutConstructors, Drawn):
         bundle = self._core.tensors
         return [(name, bundle.get(name).dtype, bundle.get(name).shape) for name in bundle.names()]
 
+    @guided
     def tensor(self, name: str) -> Any:
         """A tensor of the problem, of the kind that the arguments had; read-only in NumPy."""
-        return from_bundle(self._core.tensors, name, self._kind)
+        return from_bundle(self._core.tensors, text_of("name", name, '"kv_cache"'), self._kind)
 
     def __repr__(self) -> str:
         a = self._about
@@ -163,6 +168,7 @@ class LintReport:
         return self.text
 
 
+@guided
 def lint(problem: Problem | Mapping[str, Any], layout: str | None = None, *, vector_read: int = 1, tma: bool = False,
          causal: bool = False, box: tuple[int, int] | None = None, cache_shape: Sequence[int] | None = None,
          **options: Any) -> LintReport:
@@ -185,6 +191,7 @@ def lint(problem: Problem | Mapping[str, Any], layout: str | None = None, *, vec
                                           "causal": causal}))
 
 
+@guided
 def convert(cache: Mapping[str, Any] | Problem, source: str | None = None, to: str | None = None, *,
             page_size: int | None = None, layer: int | None = None, **options: Any) -> dict[str, Any]:
     """Moves a cache from one layout to another, byte for byte: `kv.convert(tensors, "vllm", "flashinfer")`.
@@ -220,6 +227,7 @@ class LayoutFit:
         return f"<LayoutFit {self.layout}: {self.sizes or f'{count} fault' + 's' * (count != 1)}>"
 
 
+@guided
 def detect(tensors: Mapping[str, Any], out: Any = None, **options: Any) -> list[LayoutFit]:
     """All layouts, those that the tensors fit first. With a kernel's output `out`, `passed` tells which gives it."""
     check_names("detect", options, _OPTIONS)
@@ -228,6 +236,7 @@ def detect(tensors: Mapping[str, Any], out: Any = None, **options: Any) -> list[
     return [LayoutFit(fit) for fit in _core.detect(bundle, options, candidate)]
 
 
+@guided
 def layouts() -> list[str]:
     """The names of all layouts."""
     return list(_core.layout_names())

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from . import _core
+from ._calls import path_of
 from ._errors import InputError
 from ._golden import Verdict, golden
 from ._problem import Problem
@@ -46,7 +47,7 @@ class KeptCall:
 
 def calls(folder: str | os.PathLike[str]) -> list[KeptCall]:
     """The calls that `kv.capture.to(folder)` kept, in order. InputError if there is none."""
-    name = os.fspath(folder)
+    name = path_of("folder", folder)
     if not os.path.isdir(name):
         raise InputError(f"{name} is no folder: pass the one that kv.capture.to() wrote")
     found = []

@@ -12,6 +12,7 @@ from typing import Any, Callable, Mapping, Sequence, TextIO
 import numpy as np
 
 from . import _core
+from ._calls import guided, path_of
 from ._drawn import Drawn
 from ._errors import InputError
 from ._golden import Golden
@@ -249,19 +250,20 @@ def _place_of(scenario: dict[str, Any], name: str) -> tuple[str, ...]:
     return paths[0]
 
 
+@guided
 def run(scenario: str | os.PathLike[str] | Mapping[str, Any], *, requests: str | os.PathLike[str] | None = None,
         golden: bool = True, progress: Progress | None = None) -> Run:
     """Runs a scenario: a file, or its JSON as a dict. `requests` replaces its requests by a recorded trace.
 
     golden=False leaves out the golden output. progress(done, all) is called as requests finish. Ctrl+C stops the run.
     """
-    recorded = None if requests is None else os.fspath(requests)
+    recorded = None if requests is None else path_of("requests", requests)
     if isinstance(scenario, Mapping):
         try:
             words, source, folder = json.dumps(scenario), "scenario", "."
         except (TypeError, ValueError) as error:
             raise InputError(f"the scenario is no JSON: {error}") from None
     else:
-        source = os.fspath(scenario)
+        source = path_of("scenario", scenario)
         words, folder = _core.read_scenario(source), os.path.dirname(source) or "."
     return Run(_core.run(words, source, folder, recorded, golden, progress), source, folder, recorded)

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from typing import Any, Sequence
 
+from ._calls import guided
 from ._drawn import Drawn, Picture
 from ._errors import InputError
 from ._pictures_cache import draw_step
@@ -83,6 +84,7 @@ def _by_module(run: Run, step: int | None, select: str, view: str, theme: str) -
     return Picture(f"the module kvscope, because {VIEWER} was not found", svg=drawing.svg(theme))
 
 
+@guided
 def show(what: Run | Drawn, step: int | None = None, select: str = "", *, view: str = "overview", tile: str = "",
          theme: str = "auto", size: tuple[int, int] = (1600, 1000), format: str = "png") -> Picture:
     """A picture of a run at a step, with an object selected: `kv.show(run, step=6, select="3:37")`.

@@ -5,6 +5,7 @@ import importlib
 import pathlib
 from typing import Any, Callable
 
+from ._calls import guided
 from ._errors import Error, InputError, UnsupportedError
 from ._pictures_cache import draw_step, selected_block
 from ._run import Run
@@ -61,6 +62,7 @@ class StepperState:
         return f"{text}; block {block}: {held}"
 
 
+@guided
 def stepper(run: Run, step: int = 0, select: str = "", theme: str = "auto") -> Any:
     """A widget that steps through a run: slider, arrow keys, and a click on a block selects it.
 

@@ -6,6 +6,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _core
+from ._calls import guided, text_of
 from ._drawn import Drawn
 from ._pictures_device import draw_fragment, draw_shared
 from ._svg import Drawing
@@ -98,11 +99,13 @@ class Fragment(Drawn):
         return draw_fragment(self)
 
 
+@guided
 def fragment(name: str) -> Fragment:
     """A fragment by its name, such as "mma.m16n8k16.c"; kv.fragments() lists the names. InputError for another one."""
-    return Fragment(name)
+    return Fragment(text_of("name", name, '"mma.m16n8k16.c"'))
 
 
+@guided
 def fragments() -> list[str]:
     """The names of all fragments."""
     return list(_core.fragment_names())

@@ -33,6 +33,7 @@ from typing import Any, Callable, Mapping, Sequence
 from . import _capture_sources as sources
 from . import _core
 from ._arrays import bundle_of
+from ._calls import path_of
 from ._capture_sources import Call, Kept, Left, Source
 from ._errors import Error, InputError
 from ._problem import Problem
@@ -51,7 +52,7 @@ class Capture:
             raise InputError(f"every is {every}: pass at least 1, which keeps each call")
         if max_bytes < 1:
             raise InputError(f"max_bytes is {max_bytes}: pass at least 1")
-        self.folder = os.fspath(folder)
+        self.folder = path_of("folder", folder)
         self.every, self.max_bytes = every, max_bytes
         self.layers = None if layers is None else frozenset(layers)
         self.seen = self.kept = self.bytes = 0

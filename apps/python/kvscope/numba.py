@@ -17,6 +17,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
+from ._calls import guided
 from ._errors import CompileError, InputError
 from ._launch import LaunchResult, Module, Parameter
 
@@ -44,6 +45,7 @@ def _flat(name: str, value: Any) -> list[tuple[str, Any]]:
     raise InputError(f"argument {name} is {type(value).__name__}: pass NumPy arrays and numbers")
 
 
+@guided
 def launch(kernel: Any, grid: int | Sequence[int], block: int | Sequence[int], *args: Any, target: int = 90,
            **options: Any) -> LaunchResult:
     """Compiles a Python function with Numba for sm_90 and runs it on the virtual GPU.

@@ -22,6 +22,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import array_of
+from ._calls import guided
 from ._errors import CompileError, DeviceError, InputError
 from ._host_memory import View, pointers
 from ._launch import TMA_TYPES, LaunchResult, Module, Offset, TensorMap
@@ -328,6 +329,7 @@ def deactivate() -> None:
             config.set_active(previous)
 
 
+@guided
 def launch(kernel: Any, grid: int | Sequence[int] | Callable[[Any], Sequence[int]], *args: Any, target: int = 90,
            checks: str | Sequence[str] = "all", schedule: str = "late", max_reports: int = 20,
            max_instructions: int | None = None, max_memory: int = 4 << 30, **named: Any) -> LaunchResult:

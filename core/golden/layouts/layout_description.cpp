@@ -11,8 +11,8 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/nearest_name.h"
 #include "core/golden/layouts/detail/embedded_layouts.h"
-#include "core/scenario/nearest_name.h"
 
 namespace kvscope::golden {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/nearest_name.h"
 #include "core/golden/layouts/layout_description.h"
-#include "core/scenario/nearest_name.h"
 
 namespace kvscope::golden {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/nearest_name.h"
 #include "core/golden/golden_bundle.h"
-#include "core/scenario/nearest_name.h"
 
 namespace kvscope::golden {
 

@@ -4,10 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <cstdint>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "core/base/errors.h"
 #include "core/golden/verdict/detail/output_shapes.h"
+#include "core/golden/verdict/detail/verdict_loops.h"
 
 namespace kvscope::golden {
 namespace {
@@ -24,6 +28,22 @@ bool is_unnamed(const Bundle& candidate, std::string_view source) {
   return source.ends_with(".npy") && candidate.tensors.size() == 1;
 }
 
+std::int64_t elements_of(const Tensor& tensor) {
+  return std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::int64_t{1}, std::multiplies());
+}
+
+// A .npy file was taken as the output for want of a name, and its tensor cannot be that output in any order of axes.
+// Patterns of bf16 in u16 have the advice of the comparison.
+void reject_other_tensor(const Tensor& golden, const Tensor& tensor, const std::string& where,
+                         std::string_view source) {
+  const bool of_type = is_output_type(tensor.dtype) || tensor.dtype == DType::u16;
+  if (of_type && elements_of(tensor) == elements_of(golden)) return;
+  throw InputError(std::string(source), where,
+                   fmt::format("holds {}, but the golden's output o is {}: pass the kernel's output, as f64, f32, f16 "
+                               "or bf16",
+                               describe(tensor), describe(golden)));
+}
+
 }  // namespace
 
 std::string output_names(std::string_view name) {
@@ -36,6 +56,7 @@ std::string output_names(std::string_view name) {
 std::vector<std::string> use_output_names(const Bundle& golden, Bundle& candidate, std::string_view source) {
   std::vector<std::string> notes;
   std::vector<Fault> faults;
+  std::string unnamed;  // the fault's place for a tensor that is the output for want of a name
   for (const OutputNames& names : kOutputNames) {
     const std::string canonical(names.canonical);
     if (!golden.tensors.contains(canonical)) continue;
@@ -47,7 +68,15 @@ std::vector<std::string> use_output_names(const Bundle& golden, Bundle& candidat
     }
     if (present.empty() && canonical == "o" && is_unnamed(candidate, source) &&
         !golden.tensors.contains(candidate.tensors.begin()->first)) {
-      present.push_back(candidate.tensors.begin()->first);
+      const auto& [name, tensor] = *candidate.tensors.begin();
+      unnamed = fmt::format("candidate '{}'", name);
+      if (name == "q" || name == "query") {  // these alone have the shape of an output
+        throw InputError(std::string(source), unnamed,
+                         fmt::format("is {} and has the name of the queries, an input: pass the kernel's output, or "
+                                     "rename the file to o.npy if it is the output",
+                                     describe(tensor)));
+      }
+      present.push_back(name);
     }
     if (present.size() > 1) {
       faults.push_back({fmt::format("candidate '{}'", canonical),
@@ -63,6 +92,7 @@ std::vector<std::string> use_output_names(const Bundle& golden, Bundle& candidat
   if (!faults.empty()) throw InputError(std::string(source), std::move(faults));
   const std::vector<std::string> shapes = use_output_shapes(golden, candidate);
   notes.insert(notes.end(), shapes.begin(), shapes.end());
+  if (!unnamed.empty()) reject_other_tensor(golden.tensors.at("o"), candidate.tensors.at("o"), unnamed, source);
   return notes;
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/base/nearest_name.h"
 #include "core/base/numbers.h"
 #include "core/base/report.h"
 #include "gpu/virtual/debug/state_text.h"
@@ -103,6 +104,21 @@ std::string other_lines(const std::vector<std::int32_t>& lines, std::int32_t ask
                      near.size() == 1 ? fmt::format("is {}", near[0]) : fmt::format("are {} and {}", near[0], near[1]));
 }
 
+// "did you mean "step"? ", or nothing. The commands are those of the help, and two that it names by another word.
+std::string meant(std::string_view verb) {
+  std::vector<std::string_view> names{"continue", "detach"};
+  for (const std::string_view line : debug_commands()) {
+    std::string_view rest = line.substr(0, line.find("  "));  // "print %REGISTER, registers"
+    while (!rest.empty()) {
+      names.push_back(rest.substr(0, rest.find_first_of(" ,")));
+      const std::size_t comma = rest.find(", ");
+      rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 2);
+    }
+  }
+  const std::string_view near = nearest_name(verb, names);
+  return near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near);
+}
+
 }  // namespace
 
 const std::vector<std::string>& debug_commands() {
@@ -157,7 +173,7 @@ DebugSession::Answer DebugSession::obey(const std::string& line) {
   if (verb == "help" || verb == "h") {
     for (const std::string& command : debug_commands()) out_ << command << '\n';
   } else if (!goes(verb, words) && !stops(verb, words) && !looks(verb, words)) {
-    throw CommandFault(fmt::format("there is no command '{}': help lists them", verb));
+    throw CommandFault(fmt::format("there is no command '{}': {}help lists them", verb, meant(verb)));
   }
   return ended_ ? Answer::ended : Answer::next;
 }
@@ -265,8 +281,8 @@ void DebugSession::set_break(const std::string& text) {
   std::vector<std::int32_t> pcs = pcs_of(place.where);
   const auto source = file_and_line(place.where);
   if (pcs.empty() && source)
-    throw CommandFault(
-        fmt::format("no instruction is of {}: {}", place.where, other_lines(run_.lines_of(source->first), source->second)));
+    throw CommandFault(fmt::format("no instruction is of {}: {}", place.where,
+                                   other_lines(run_.lines_of(source->first), source->second)));
   if (pcs.empty())
     throw CommandFault(
         fmt::format("'{}' is neither FILE:LINE, such as scale.cu:12, nor a kernel of this file", place.where));

@@ -122,6 +122,18 @@ std::string demangled(std::string_view name) {
   return outer.empty() ? std::string(name) : outer;
 }
 
+std::string parameter_list(std::string_view name) {
+  const std::string whole = demangled(name);
+  if (whole == name || !whole.ends_with(')')) return {};
+  int open = 0;
+  for (std::size_t at = whole.size(); at > 0; --at) {  // from the end: template arguments have brackets too
+    const char c = whole[at - 1];
+    open += c == ')' ? 1 : c == '(' ? -1 : 0;
+    if (open == 0) return whole.substr(at - 1);
+  }
+  return {};
+}
+
 std::string declared_name(std::string_view name) {
   const std::string whole = demangled(name);
   if (whole == name) return local_name(name);

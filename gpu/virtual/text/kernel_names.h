@@ -17,6 +17,10 @@ namespace kvscope::ptx {
 // CUTLASS has them, is "cutlass::device_kernel<...>", cut at its first template arguments.
 [[nodiscard]] std::string demangled(std::string_view name);
 
+// The types of the parameters in a mangled name: "_Z1fPfi" -> "(float*, int)". "" for a name that is not mangled, or
+// was cut.
+[[nodiscard]] std::string parameter_list(std::string_view name);
+
 // The name of a variable as its source declares it: "_ZZ10no_barrierE4tile" -> "tile". A name that is not
 // mangled stays as it is, even if it contains "::".
 [[nodiscard]] std::string declared_name(std::string_view name);

@@ -79,6 +79,32 @@ TEST(OutputNames, TheOnlyTensorOfAnNpyFileIsO) {
   EXPECT_THAT(names_of(in_archive), ElementsAre("kernel_result"));
 }
 
+// A cache or a table that is passed by mistake: a comparison of "candidate 'o'" would not tell which file is wrong.
+TEST(OutputNames, AnNpyFileOfAnotherTensorIsRejectedByWhatItHolds) {
+  Bundle golden;
+  golden.tensors["o"] = make_tensor(DType::f64, {2, 3, 4});
+  const auto message_of_file = [&](const char* name, DType dtype, std::vector<std::int64_t> shape) -> std::string {
+    Bundle candidate;
+    candidate.tensors[name] = make_tensor(dtype, std::move(shape));
+    try {
+      static_cast<void>(use_output_names(golden, candidate, std::string(name) + ".npy"));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string rest =
+      ", but the golden's output o is f64 [2, 3, 4]: pass the kernel's output, as f64, f32, f16 or bf16";
+  EXPECT_THAT(message_of_file("kv_cache", DType::f32, {5, 2, 4}), testing::HasSubstr("holds f32 [5, 2, 4]" + rest));
+  EXPECT_THAT(message_of_file("table", DType::i32, {2, 3, 4}), testing::HasSubstr("holds i32 [2, 3, 4]" + rest));
+  EXPECT_THAT(message_of_file("table", DType::u16, {2, 3}), testing::HasSubstr("holds u16 [2, 3]" + rest));
+  EXPECT_THAT(message_of_file("q", DType::f32, {2, 3, 4}),
+              testing::HasSubstr("is f32 [2, 3, 4] and has the name of the queries"));
+  EXPECT_EQ(message_of_file("bits", DType::u16, {2, 3, 4}), "");   // the comparison has the better advice
+  EXPECT_EQ(message_of_file("other", DType::f32, {3, 2, 4}), "");  // and for another order of axes
+  EXPECT_EQ(message_of_file("o", DType::f32, {5, 2, 4}), "");      // the file states that it is the output
+}
+
 TEST(OutputNames, AreListedForMessages) {
   EXPECT_EQ(output_names("blocks"), "blocks");
   EXPECT_EQ(output_names("o"), "o, out or output");

@@ -1,4 +1,4 @@
-#include "core/scenario/nearest_name.h"
+#include "core/base/nearest_name.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,0 +1,59 @@
+// Notes about launches that are legal and seldom meant.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "gpu/virtual/text/launch_notes.h"
+#include "tests/gpu/virtual/text/texts.h"
+
+namespace kvscope::ptx::launch_notes_test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// k(float*, int const*, double*, long const*, unsigned char*, __half*, int), and the same parameters under a C name.
+const std::string kTypes = "PfPKiPdPKlPhP6__halfi";
+
+Module module_of(const std::string& name) {
+  std::string parameters;
+  for (int i = 0; i < 7; ++i) {
+    parameters += (i == 0 ? "" : ", ") + std::string(i == 6 ? ".param .u32 p" : ".param .u64 p") + std::to_string(i);
+  }
+  return parse_items(".visible .entry " + name + "(" + parameters + ") { ret; }\n");
+}
+
+std::vector<std::string> notes(const std::string& name, const std::vector<ArrayArgument>& arrays) {
+  const Module module = module_of(name);
+  return element_notes(module, module.functions.front(), arrays);
+}
+
+// A table of i64, as PyTorch makes it, read as int is [5, 0, 6, 0]: a wrong output that no check reports.
+TEST(LaunchNotes, ArraysOfOtherElementsThanThePointerAreNamed) {
+  EXPECT_THAT(notes("_Z1k" + kTypes, {{0, DType::i32}, {1, DType::i64}, {2, DType::f32}, {3, DType::f64}}),
+              ElementsAre("argument 0 has elements of i32, but the kernel takes float*: pass f32",
+                          "argument 1 has elements of i64, but the kernel takes int const*: pass i32",
+                          "argument 2 has elements of f32, but the kernel takes double*: pass f64",
+                          "argument 3 has elements of f64, but the kernel takes long const*: pass i64"));
+}
+
+// Bytes and halves have several types in C++; a scalar parameter that is given an array is another fault.
+TEST(LaunchNotes, ElementsOfTheirSizeAndKindHaveNoNote) {
+  EXPECT_THAT(notes("_Z1k" + kTypes, {{0, DType::f32}, {1, DType::u32}, {2, DType::f64}, {3, DType::u64}}), IsEmpty());
+  EXPECT_THAT(notes("_Z1k" + kTypes, {{4, DType::f32}, {5, DType::bf16}, {6, DType::i64}, {7, DType::i64}}), IsEmpty());
+}
+
+TEST(LaunchNotes, ANameWithoutTypesHasNoNote) {
+  EXPECT_THAT(notes("k", {{1, DType::i64}}), IsEmpty());
+}
+
+TEST(LaunchNotes, AMissingBlockIsNotedIfTheKernelHasThreads) {
+  EXPECT_EQ(missing_block_note(parse_body("mov.u32 %r1, %tid.x;"), "--block"),
+            "--block is not given, so that a CTA has 1 thread: pass the threads that your program launches");
+  EXPECT_EQ(missing_block_note(parse_body("mov.u32 %r1, %ctaid.x;"), "--block"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace kvscope::ptx::launch_notes_test
