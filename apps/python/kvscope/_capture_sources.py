@@ -51,6 +51,7 @@ class Source:
     `keep` returns None for a call that computes nothing."""
     layer: Callable[[Call], int | None]
     keep: Callable[[Call], "Kept | None"]
+    records: bool = False  # `keep` only records what later calls read: it is called each time, and the call is not counted
 
 
 def _host(value: Any) -> Any:
@@ -287,6 +288,11 @@ _PLAN_BY_POSITION = ("pos_encoding_mode", "window_left", "logits_soft_cap", "q_d
                      "data_type", "sm_scale")
 
 
+def forget_plans() -> None:
+    """Drops all recorded plans: a wrapper may have been planned again while no capture was active."""
+    _plans.clear()
+
+
 def _flashinfer_plan(call: Call) -> None:
     """`plan` of a wrapper: its arguments are kept for the calls of `run`."""
     plan = {name: value for name, value in call.arguments.items() if name != "self"}
@@ -345,5 +351,5 @@ def _flashinfer_run(call: Call) -> Kept:
 
 vllm = Source(lambda call: layer_number(call.at("layer").layer_name), _vllm)
 sglang = Source(lambda call: int(call.at("layer").layer_id), _sglang)
-flashinfer_plan = Source(lambda call: None, _flashinfer_plan)
+flashinfer_plan = Source(lambda call: None, _flashinfer_plan, records=True)
 flashinfer_run = Source(lambda call: None, _flashinfer_run)
