@@ -130,19 +130,29 @@ def _pages_held(table: Any, lengths: np.ndarray[Any, Any], page_size: int) -> np
     return np.asarray(columns[None, :] * page_size < lengths[:, None])
 
 
-def _attention_options(scale: Any, soft_cap: Any, window: tuple[int, int]) -> dict[str, Any]:
+def _attention_options(scale: Any, soft_cap: Any, left: int, causal: bool) -> dict[str, Any]:
+    """Options of a problem; `left` is the number of keys that a query sees before its position, -1 for all. Causal order
+    ends a window at the query; without it, the window has no right end."""
     options: dict[str, Any] = {"scale": None if scale is None else float(scale),
                                "soft_cap": float(soft_cap) if soft_cap else None}
-    if window != (-1, -1):
-        options.update(mask="sliding_window", window_left=int(window[0]), window_right=max(int(window[1]), 0))
+    if left < 0:
+        options["mask"] = "causal" if causal else "none"
+    else:
+        options.update(mask="sliding_window", window_left=left, window_right=0 if causal else -1)
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _window(value: Any) -> tuple[int, int]:
-    """(left, right) of a window: a pair, a number of keys to the left, or None."""
-    if value is None:
-        return -1, -1
-    return (int(value[0]), int(value[1])) if isinstance(value, (tuple, list)) else (int(value), -1 if value < 0 else 0)
+def _left(window: Any) -> int:
+    """Keys to the left of a window: a number, the first of a pair, or None; -1 for no limit."""
+    if window is None:
+        return -1
+    return max(int(window[0] if isinstance(window, (tuple, list)) else window), -1)
+
+
+def _is_decoder(layer: Any) -> bool:
+    """Whether attn_type, a word or an enumerator of it, is "decoder"; it is where a version has none."""
+    kind = getattr(layer, "attn_type", "decoder")
+    return str(getattr(kind, "value", kind)) == "decoder"
 
 
 _VLLM_CACHES = ("auto", "half", "float16", "bfloat16", "float", "fp8", "fp8_e4m3", "fp8_e5m2")  # values of kv_cache_dtype
@@ -166,7 +176,7 @@ def _vllm(call: Call) -> Kept:
     metadata, impl, layer = call.at("attn_metadata"), call.at("self"), call.at("layer")
     if metadata is None:
         raise Left("a profiling call, without metadata")
-    if "decoder" != str(getattr(getattr(impl, "attn_type", "decoder"), "value", getattr(impl, "attn_type", "decoder"))):
+    if not _is_decoder(impl):
         raise Left("not decoder attention")
     causal = getattr(metadata, "causal", True)
     if not isinstance(causal, bool) or getattr(metadata, "mm_prefix_query_range_tensor", None) is not None or \
@@ -185,12 +195,10 @@ def _vllm(call: Call) -> Kept:
     scales: dict[str, Any] = {}
     # The layer quantizes queries to fp8, the kernel multiplies the scores by their scale.
     scale = impl.scale * (float(layer._q_scale) if "float8" in str(getattr(query, "dtype", "")) else 1.0)
-    options = _attention_options(scale, getattr(impl, "logits_soft_cap", None),
-                                 _window(getattr(impl, "sliding_window", None)))
-    if not causal and "mask" in options:
+    window = getattr(impl, "sliding_window", None)
+    if not causal and window is not None and tuple(window) != (-1, -1):
         raise Left("a window without causal order")
-    if not causal:
-        options["mask"] = "none"
+    options = _attention_options(scale, getattr(impl, "logits_soft_cap", None), _left(window), causal)
     if kind.startswith("fp8"):
         options["cache_dtype"] = "e5m2" if "e5m2" in kind else "e4m3"
         scales = {"k_scale": layer._k_scale, "v_scale": layer._v_scale}
@@ -246,7 +254,7 @@ def _sglang_scale(scale: Any, heads: int) -> Any:
 def _sglang(call: Call) -> Kept:
     """AttentionBackend.forward: the slots of each request's tokens are those of req_to_token."""
     layer, batch = call.at("layer"), call.at("forward_batch")
-    if getattr(layer, "is_cross_attention", False):
+    if getattr(layer, "is_cross_attention", False) or not _is_decoder(layer):
         raise Left("not decoder attention")
     # SGLang 0.5.4 has the pools in the batch; 0.5.23 in the backend.
     backend = call.at("self")
@@ -265,8 +273,8 @@ def _sglang(call: Call) -> Kept:
              "k_buffer": pool.get_key_buffer(number), "v_buffer": pool.get_value_buffer(number),
              "kv_indptr": np.append(0, np.cumsum(lengths)).astype(np.int32), "kv_indices": indices,
              "qo_indptr": np.append(0, np.cumsum(queries)).astype(np.int32)}
-    options = _attention_options(layer.scaling, getattr(layer, "logit_cap", 0),
-                                 _window(getattr(layer, "sliding_window_size", None)))
+    options = _attention_options(layer.scaling, getattr(layer, "logit_cap", 0), _left(getattr(layer, "sliding_window_size", None)),
+                                 True)
     kind = _SGLANG_FP8.get(str(getattr(pool, "dtype", "")).rpartition(".")[2])
     if kind is not None:
         _sglang_fp8(call, decode, kind)
@@ -334,11 +342,10 @@ def _flashinfer_run(call: Call) -> Kept:
         given["v_scale"] = np.array([float(call.arguments["v_scale"])], np.float32)
         given["k_scale"] = np.ones(1, np.float32)
     left = call.arguments.get("window_left")
-    options = _attention_options(scale, plan.get("logits_soft_cap"), _window(plan.get("window_left", -1) if left is None else left))
-    if mask is not None and "mask" in options:
+    left = _left(plan.get("window_left") if left is None else left)
+    if mask is not None and left >= 0:
         raise Left("a window together with a custom mask")
-    if "mask" not in options:
-        options["mask"] = "causal" if decode or plan.get("causal") else "none"
+    options = _attention_options(scale, plan.get("logits_soft_cap"), left, decode or bool(plan.get("causal")))
     outputs = dict(zip(("o", "lse"), call.result)) if isinstance(call.result, tuple) else {"o": call.result}
     if "lse" in outputs:
         options["lse_base"] = "natural" if call.arguments.get("lse_base") == "ln" else "two"
