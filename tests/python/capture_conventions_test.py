@@ -118,6 +118,35 @@ def test_layers_of_sglang_that_are_not_causal_are_left_out(monkeypatch, tmp_path
     assert capture.kept == kept and capture.left == ({} if kept else {"not decoder attention": 1}), capture
 
 
+@pytest.mark.parametrize("decode", [True, False])
+def test_sinks_of_sglang_are_kept(monkeypatch, tmp_path, decode):
+    backend, arguments = sglang_call(monkeypatch, decode)
+    with kv.capture.to(tmp_path) as capture:
+        capture.sglang("base_attn_backend")
+        backend.forward(*arguments, sinks=np.array([2, -1, 0.5, 3], np.float32))
+    assert kept_passes(capture, tmp_path)
+
+
+@pytest.mark.parametrize("owner,change,reason", [
+    ("layer", dict(pos_encoding_mode="ROPE_LLAMA"), "position encoding inside of the kernel"),
+    ("layer", dict(xai_temperature_len=1024), "another function of the scores"),
+    ("layer", dict(logit_capping_method="none"), "another function of the scores"),
+    ("layer", dict(use_irope=True), "a mask of chunks"),
+    ("call", dict(rel_bias=np.ones(4)), "arguments of another attention: rel_bias"),
+    ("call", dict(q_rope=np.ones(4), k_rope=np.ones(4)), "arguments of another attention: q_rope, k_rope"),
+    ("layer", dict(pos_encoding_mode="NONE", logit_capping_method="tanh", xai_temperature_len=-1, use_irope=False), ""),
+    ("call", dict(rel_bias=None), "")])
+def test_calls_of_sglang_that_are_another_attention_are_left_out(monkeypatch, tmp_path, owner, change, reason):
+    backend, arguments = sglang_call(monkeypatch)
+    backend.attention_chunk_size = 8192
+    if owner == "layer":
+        vars(arguments[3]).update(change)
+    with kv.capture.to(tmp_path) as capture:
+        capture.sglang("base_attn_backend")
+        backend.forward(*arguments, **(change if owner == "call" else {}))
+    assert capture.left == ({reason: 1} if reason else {}), capture
+
+
 class WindowedImpl(FlashAttentionImpl):
     """FlashAttention's window (left, right): -1 is no limit, and causal order sets right to 0."""
 

@@ -209,6 +209,7 @@ def _vllm(call: Call) -> Kept:
                 ("key_cache", "value_cache"), "block_table", _pages_held(metadata.block_table, lengths, int(key.shape[1])))
 
 
+_SGLANG_ARGUMENTS = ("self", "q", "k", "v", "layer", "forward_batch", "save_kv_cache", "sinks")
 _SGLANG_FP8 = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2", "float8_e4m3fnuz": "e4m3fnuz"}  # pool.dtype
 
 
@@ -225,6 +226,22 @@ def _sglang_fp8(call: Call, decode: bool, kind: str) -> None:
         getattr(getattr(backend, "forward_metadata", None), "use_ragged", True) is False
     if not decode and not paged:
         raise Left("new keys that the kernel reads before they are quantized")
+
+
+def _sglang_check(call: Call) -> None:
+    """Leaves out the calls of another attention than scaled, soft-capped scores in causal order."""
+    layer = call.at("layer")
+    if getattr(layer, "is_cross_attention", False) or not _is_decoder(layer):
+        raise Left("not decoder attention")
+    if str(getattr(layer, "pos_encoding_mode", "NONE")) != "NONE":
+        raise Left("position encoding inside of the kernel")
+    if getattr(layer, "xai_temperature_len", -1) > 0 or getattr(layer, "logit_capping_method", "tanh") != "tanh":
+        raise Left("another function of the scores")
+    if getattr(layer, "use_irope", False) and getattr(call.at("self"), "attention_chunk_size", None) is not None:
+        raise Left("a mask of chunks")
+    others = [name for name, value in call.arguments.items() if name not in _SGLANG_ARGUMENTS and value is not None]
+    if others:
+        raise Left(f"arguments of another attention: {', '.join(others)}")
 
 
 def _sglang_query(call: Call) -> Any:
@@ -254,8 +271,7 @@ def _sglang_scale(scale: Any, heads: int) -> Any:
 def _sglang(call: Call) -> Kept:
     """AttentionBackend.forward: the slots of each request's tokens are those of req_to_token."""
     layer, batch = call.at("layer"), call.at("forward_batch")
-    if getattr(layer, "is_cross_attention", False) or not _is_decoder(layer):
-        raise Left("not decoder attention")
+    _sglang_check(call)
     # SGLang 0.5.4 has the pools in the batch; 0.5.23 in the backend.
     backend = call.at("self")
     pool, tokens = (getattr(backend, name) if getattr(batch, name, None) is None else getattr(batch, name)
@@ -272,7 +288,7 @@ def _sglang(call: Call) -> Kept:
     given = {"q": call.at("q").reshape(-1, int(layer.tp_q_head_num), int(layer.qk_head_dim)),
              "k_buffer": pool.get_key_buffer(number), "v_buffer": pool.get_value_buffer(number),
              "kv_indptr": np.append(0, np.cumsum(lengths)).astype(np.int32), "kv_indices": indices,
-             "qo_indptr": np.append(0, np.cumsum(queries)).astype(np.int32)}
+             "qo_indptr": np.append(0, np.cumsum(queries)).astype(np.int32), "sinks": call.arguments.get("sinks")}
     options = _attention_options(layer.scaling, getattr(layer, "logit_cap", 0), _left(getattr(layer, "sliding_window_size", None)),
                                  True)
     kind = _SGLANG_FP8.get(str(getattr(pool, "dtype", "")).rpartition(".")[2])
@@ -320,6 +336,8 @@ def _flashinfer_run(call: Call) -> Kept:
     if call.arguments.get("args") or call.arguments.get("kv_cache_sf") is not None or \
             call.arguments.get("skip_softmax_threshold_scale_factor") is not None:
         raise Left("arguments of another attention: a custom kernel, NVFP4 scales or a skipped softmax")
+    if plan.get("prefix_len_ptr") is not None:
+        raise Left("a mask of several items in a prompt")
     if plan.get("window_right", 0) != 0:
         raise Left(f"a window to the right: window_right {plan['window_right']}")
     decode = "qo_indptr" not in plan
