@@ -187,7 +187,8 @@ void bind_run(py::module_& module) {
       .def("explain", &explain_one)
       .def("golden", &golden_of);
   module.def("run", &run);
-  module.def("read_scenario", [](const std::string& path) { return read_file(path, kMostScenario); });
+  // Bytes: whether they are text is the parser's to say.
+  module.def("read_scenario", [](const std::string& path) { return py::bytes(read_file(path, kMostScenario)); });
 }
 
 }  // namespace kvscope::python
