@@ -114,3 +114,14 @@ def test_a_tensor_map_that_reaches_past_its_field_is_named():
         with pytest.raises(kv.InputError, match=words.replace("[", "\\[")):
             kernel.launch(block=64, args=dict(map={field: one, **more}, out=out, row=0))
     assert kernel.launch(block=64, args=dict(map={"map": one, "after[0]": 5}, out=out, row=0)).clean
+
+
+@pytest.mark.parametrize("elements", [1.5, np.float32(1), "1", None, True, [1]])
+def test_an_offset_that_is_no_whole_number_is_named(copy, elements):
+    out = np.zeros(64, np.uint8)
+    assert copy.launch(args=[{"out": kv.offset(out, np.int8(8)), "u32": 3}]).clean and out[24] == 3
+    with pytest.raises(kv.InputError, match="parameter p.out: the offset is .*: pass a whole number of elements"):
+        copy.launch(args=[{"out": kv.offset(out, elements)}])
+    box = kv.Module(BOX)["box"]
+    with pytest.raises(kv.InputError, match="parameter map: the offset is "):
+        box.launch(block=64, args=dict(map=kv.TensorMap(np.zeros((20, 16), np.float32), box=[16, 4], offset=elements), out=out, row=0))

@@ -235,9 +235,11 @@ class _Arrays:
         """(number, byte offset)"""
         if isinstance(value, Offset):
             number, array = self.place(name, value.array)
+            if isinstance(value.elements, bool) or not isinstance(value.elements, (int, np.integer)):
+                raise InputError(f"{name}: the offset is {value.elements!r}: pass a whole number of elements")
             if not 0 <= value.elements <= array.values.size:
                 raise KvscopeIndexError(f"{name}: offset {value.elements} is outside [0, {array.values.size}]")
-            return number, value.elements * array.values.dtype.itemsize
+            return number, int(value.elements) * array.values.dtype.itemsize
         return self.place(name, value)[0], 0
 
 
