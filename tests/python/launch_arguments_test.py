@@ -125,3 +125,11 @@ def test_an_offset_that_is_no_whole_number_is_named(copy, elements):
     box = kv.Module(BOX)["box"]
     with pytest.raises(kv.InputError, match="parameter map: the offset is "):
         box.launch(block=64, args=dict(map=kv.TensorMap(np.zeros((20, 16), np.float32), box=[16, 4], offset=elements), out=out, row=0))
+
+
+@pytest.mark.parametrize("cluster", [0, -1, (1, 0), (1, 1, -2), (-1, -1)])
+def test_a_cluster_without_ctas_is_named(copy, cluster):
+    args = [{"out": np.zeros(24, np.uint8)}]
+    assert copy.launch(cluster=(1, 1), args=args).clean
+    with pytest.raises(kv.InputError, match="cluster is .*: pass numbers of at least 1"):
+        copy.launch(cluster=cluster, args=args)

@@ -458,6 +458,9 @@ class Kernel:
             raise InputError(f"checks {', '.join(map(str, unknown))}: unknown; one of {', '.join(_CHECKS)}")
         if not isinstance(sum, str) or sum not in _SUMS:
             raise InputError(f"sum is {sum!r}: pass one of {', '.join(_SUMS)}")
+        clusters = None if cluster is None else _extents("cluster", cluster)
+        if clusters is not None and min(clusters) < 1:  # 0 is no cluster in the launch's configuration
+            raise InputError(f"cluster is {cluster!r}: pass numbers of at least 1, or None for the kernel's own")
         arrays = _Arrays()
         arguments = [self._argument(p, value, arrays) for p, value in zip(self.parameters, self._numbered(args))]
         options = {"grid": _extents("grid", grid), "block": _extents("block", block), "shared": shared,
@@ -465,7 +468,7 @@ class Kernel:
                    "seed": seed, "checks": names, "counters": counters, "cooperative": cooperative,
                    "ctas": ctas, "jobs": jobs,
                    "max_reports": max_reports, "max_instructions": max_instructions, "max_memory": max_memory,
-                   "cluster": None if cluster is None else _extents("cluster", cluster)}
+                   "cluster": clusters}
         core = _core.launch(self._module._core, self.name, options, arrays.arrays, arguments)
         changes = [(name, flat, core.changed(i)) for i, (name, flat) in enumerate(arrays.arrays)]
         fixed = [name for name, flat, after in changes if after is not None and not flat.flags.writeable]
