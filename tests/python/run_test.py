@@ -38,6 +38,15 @@ def test_steps_and_tokens_out_of_range_are_index_errors(first_light):
         first_light.explain(0, 0, kv="q")
 
 
+@pytest.mark.parametrize("dim", [-1, 64, -2**63, 2**63 - 1])
+@pytest.mark.parametrize("kind", ["k", "v"])
+def test_tiles_of_dims_out_of_range_are_index_errors(first_light, kind, dim):
+    assert first_light.tile(0, 0, dim=63, kv=kind) and first_light.tile(0, 0, dim=0, kv=kind)
+    for function in (first_light.tile, first_light.explain):
+        with pytest.raises(kv.IndexError, match=rf"dim {dim} is outside \[0, 64\): elements of a head"):
+            function(0, 0, dim=dim, kv=kind)
+
+
 def test_a_sweep_is_columns_with_a_row_for_each_combination(first_light):
     seen = []
     columns = first_light.sweep(page_size=[8, 16, 32], progress=lambda done, all_of: seen.append((done, all_of)))
