@@ -40,6 +40,17 @@ void slow_down(std::vector<Request>& requests, double factor) {
   }
 }
 
+// Clocks and their sums stay far below the range of 64 bits. `next` is what to do.
+void check_arrivals(const std::vector<Request>& requests, const std::string& source, std::string_view where,
+                    std::string_view next) {
+  for (const Request& request : requests) {
+    if (request.arrival_us <= fields::kMaxTime) continue;
+    throw InputError(source, std::string(where),
+                     fmt::format("a request arrives {} us after the start, the maximum is {}: {}", request.arrival_us,
+                                 fields::kMaxTime, next));
+  }
+}
+
 void append(std::vector<Request>& all, std::vector<Request> more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
@@ -114,12 +125,19 @@ std::vector<Request> make_requests(const Scenario& scenario, const std::filesyst
   std::vector<Request> all;
   if (instead_of_all) {
     all = load_trace(*instead_of_all);
+    check_arrivals(all, instead_of_all->string(), "", "correct or remove the row");
   } else {
     all = scenario.requests.list;
-    if (scenario.requests.generator) append(all, generate_requests(*scenario.requests.generator, scenario.seed));
+    if (const auto& generator = scenario.requests.generator) {
+      std::vector<Request> generated = generate_requests(*generator, scenario.seed);
+      check_arrivals(generated, "scenario", "$.requests.generator.mean_gap_us", "choose a smaller gap");
+      append(all, std::move(generated));
+    }
     if (const auto& file = scenario.requests.file) {
       std::vector<Request> recorded = load_trace(base_dir / file->path, file->limit);
       if (file->time_scale != 1.0) slow_down(recorded, file->time_scale);
+      check_arrivals(recorded, (base_dir / file->path).string(), "",
+                     "correct or remove the row, or set $.requests.file.time_scale below 1");
       append(all, std::move(recorded));
     }
   }

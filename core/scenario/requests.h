@@ -33,6 +33,7 @@ enum class TraceFormat : std::uint8_t { csv, jsonl };
 // Precondition: `scenario` has passed check_scenario(). A file's path is relative to `base_dir`, the scenario's folder.
 // `instead_of_all` names a trace that replaces every source of the scenario, with neither limit nor time scale; its
 // path is relative to the current folder.
+// InputError when a request of a trace or of the generator arrives more than 10^15 us (31 years) after the start.
 [[nodiscard]] std::vector<Request> make_requests(const Scenario& scenario, const std::filesystem::path& base_dir,
                                                  const std::optional<std::filesystem::path>& instead_of_all = {});
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,15 @@ std::string shown(const json::Value& value) {
   return text;
 }
 
+// A whole double is an integer, as in JSON Schema: 16.0 is 16.
+std::optional<std::int64_t> as_integer(const json::Value& given) {
+  if (const std::int64_t* number = given.as_i64()) return *number;
+  const double* real = std::get_if<double>(&given.data());
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  if (real == nullptr || !(std::fabs(*real) <= kExact) || *real != std::floor(*real)) return std::nullopt;
+  return static_cast<std::int64_t>(*real);
+}
+
 class Reader {
  public:
   Reader(const json::Object& object, std::string path, FaultList& faults)
@@ -68,7 +78,7 @@ class Reader {
   void integer(std::string_view key, std::int64_t& value, IntegerRange range, const About& about) {
     const json::Value* given = get(key, about);
     if (given == nullptr) return;
-    if (const std::int64_t* number = as_integer(*given)) {
+    if (const std::optional<std::int64_t> number = as_integer(*given)) {
       accept(key, value, *number, fields::range_fault(*number, range, about));
     } else if (given->is_integer()) {  // past the largest signed number
       const std::string next = about.next.empty() ? "" : fmt::format(": {}", about.next);
@@ -83,7 +93,7 @@ class Reader {
     if (given == nullptr) return;
     if (const auto* large = std::get_if<std::uint64_t>(&given->data())) {
       accept(key, value, *large, fields::range_fault(*large, high, about));
-    } else if (const std::int64_t* number = as_integer(*given); number != nullptr && *number >= 0) {
+    } else if (const std::optional<std::int64_t> number = as_integer(*given); number && *number >= 0) {
       const auto bits = static_cast<std::uint64_t>(*number);
       accept(key, value, bits, fields::range_fault(bits, high, about));
     } else {
@@ -220,16 +230,6 @@ class Reader {
     return given;
   }
 
-  // A whole double is an integer, as in JSON Schema: 16.0 is 16.
-  const std::int64_t* as_integer(const json::Value& given) {
-    if (const std::int64_t* number = given.as_i64()) return number;
-    const double* real = std::get_if<double>(&given.data());
-    constexpr double kExact = 9007199254740992.0;  // 2^53
-    if (real == nullptr || !(std::fabs(*real) <= kExact) || *real != std::floor(*real)) return nullptr;
-    whole_ = static_cast<std::int64_t>(*real);
-    return &whole_;
-  }
-
   bool read_real(std::string_view key, double& value, const json::Value& given, RealRange range, const About& about) {
     if (!given.is_number()) {
       wrong_kind(key, given,
@@ -294,7 +294,6 @@ class Reader {
   std::string path_;
   FaultList* faults_;
   std::vector<std::string_view> known_;
-  std::int64_t whole_ = 0;
 };
 
 // A preset's attention must be set before the scenario's own is read over it.
@@ -327,9 +326,9 @@ bool check_version(Reader& reader, FaultList& faults) {
     reader.fault(kVersionKey, fmt::format("missing: write {}, the version of the format", kScenarioVersion));
     return true;
   }
-  const std::int64_t* number = version->as_i64();
-  if (number != nullptr && *number == kScenarioVersion) return true;
-  if (version->is_integer() && version->number() > kScenarioVersion) {
+  const std::optional<std::int64_t> number = as_integer(*version);
+  if (number == kScenarioVersion) return true;
+  if ((number || version->is_integer()) && version->number() > kScenarioVersion) {
     faults = FaultList(1);
     reader.fault(kVersionKey, fmt::format("version {} is newer than {}, the newest this program reads: update kvscope",
                                           json::dump(*version, -1), kScenarioVersion));

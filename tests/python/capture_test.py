@@ -327,7 +327,8 @@ class AttentionBackend:
                                 for x, scale in ((keys, layer.k_scale), (values, layer.v_scale)))
             own = q.reshape(len(q), 4, 8)[first:first + rows]
             own = own.to(self.kv_cache_dtype) if getattr(self, "kv_cache_dtype_str", "auto") != "auto" else own
-            out.append(attention(own, keys, values, layer.scaling, left=layer.sliding_window_size, cap=layer.logit_cap)[0])
+            out.append(attention(own, keys, values, layer.scaling, left=layer.sliding_window_size, cap=layer.logit_cap,
+                                 sinks=kwargs.get("sinks"))[0])
             first += rows
         return np.concatenate(out).reshape(len(q), -1)
 
@@ -616,7 +617,8 @@ def test_calls_of_a_later_flashinfer_are_kept_and_pass(monkeypatch, tmp_path, pl
 
 
 @pytest.mark.parametrize("options,arguments,more,reason", [
-    (dict(window_right=2), (), {}, "a window to the right"), ({}, (1.0,), {}, "a custom kernel"),
+    (dict(window_right=2), (), {}, "a window to the right"),
+    (dict(prefix_len_ptr=np.array([2], np.uint32)), (), {}, "several items in a prompt"), ({}, (1.0,), {}, "a custom kernel"),
     ({}, (), dict(kv_cache_sf=1), "NVFP4"), ({}, (), dict(skip_softmax_threshold_scale_factor=0.5), "skipped softmax")])
 def test_calls_of_flashinfer_that_are_another_attention_are_left_out(monkeypatch, tmp_path, options, arguments, more, reason):
     module = types.ModuleType("flashinfer")

@@ -1,4 +1,5 @@
 """Runs of scenarios, steps, explanations, sweeps."""
+import json
 import pathlib
 
 import numpy as np
@@ -35,6 +36,15 @@ def test_steps_and_tokens_out_of_range_are_index_errors(first_light):
         first_light.explain(99, 0)
     with pytest.raises(kv.InputError):
         first_light.explain(0, 0, kv="q")
+
+
+@pytest.mark.parametrize("dim", [-1, 64, -2**63, 2**63 - 1])
+@pytest.mark.parametrize("kind", ["k", "v"])
+def test_tiles_of_dims_out_of_range_are_index_errors(first_light, kind, dim):
+    assert first_light.tile(0, 0, dim=63, kv=kind) and first_light.tile(0, 0, dim=0, kv=kind)
+    for function in (first_light.tile, first_light.explain):
+        with pytest.raises(kv.IndexError, match=rf"dim {dim} is outside \[0, 64\): elements of a head"):
+            function(0, 0, dim=dim, kv=kind)
 
 
 def test_a_sweep_is_columns_with_a_row_for_each_combination(first_light):
@@ -75,3 +85,70 @@ def test_an_exception_of_progress_ends_the_run():
         raise KeyboardInterrupt
     with pytest.raises(KeyboardInterrupt):
         kv.run(SCENARIOS / "first_light.json", progress=stop)
+
+
+def numbers_of(report):
+    return {key: value for key, value in report["run"].items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+
+
+SMALL = {"kvscope_scenario": 1, "model": {"layers": 2, "query_heads": 4, "kv_heads": 2, "head_size": 64},
+         "cache": {"page_size": 16, "blocks": 64, "max_tokens": 64}, "requests": {"list": [{"prompt_tokens": 40, "generate_tokens": 3}]}}
+
+
+def changed(name, value):
+    """SMALL with a key as it is written by hand."""
+    *folders, key = name.split(".")
+    scenario = json.loads(json.dumps(SMALL))
+    inner = scenario
+    for folder in folders:
+        inner = inner.setdefault(folder, {})
+    inner[key] = value
+    return scenario
+
+
+@pytest.mark.parametrize("name,path,values", [
+    ("page_size", "cache.page_size", [16, 48]),      # tile.BN is a whole number of pages
+    ("head_size", "model.head_size", [64, 128]),     # value_size is the head size
+    ("kind", "cache.kind", ["paged", "continuous"]),  # a continuous cache shares no prefixes
+    ("tile.BN", "tile.BN", [16, 32]),                # in an object that the scenario leaves out
+    ("layers", "model.layers", np.array([2, 3]))])
+def test_a_sweep_runs_the_scenarios_that_a_person_would_write(name, path, values):
+    columns = kv.run(SMALL, golden=False).sweep(**{name: values})
+    for i, value in enumerate(np.asarray(values).tolist()):
+        report = kv.run(changed(path, value), golden=False).report
+        for figure, number in numbers_of(report).items():
+            assert columns[figure][i] == number, (name, value, figure)
+
+
+def test_a_sweep_of_a_model_that_is_a_presets_name_keeps_its_other_numbers():
+    scenario = {**SMALL, "model": "llama-3.1-8b"}
+    columns = kv.run(scenario, golden=False).sweep(kv_heads=[2, 8])
+    for i, heads in enumerate([2, 8]):
+        report = kv.run({**SMALL, "model": {"preset": "llama-3.1-8b", "kv_heads": heads}}, golden=False).report
+        assert {name: columns[name][i] for name in numbers_of(report)} == numbers_of(report)
+    both = kv.run(scenario, golden=False).sweep(kv_heads=[2], model=["llama-3.1-8b"])  # an object before its keys
+    assert all(both[name][0] == columns[name][0] for name in numbers_of(report))
+
+
+def test_arguments_of_a_sweep_that_mean_nothing_are_named(first_light):
+    with pytest.raises(kv.InputError, match="page_size and cache.page_size are the same key"):
+        first_light.sweep(**{"page_size": [8], "cache.page_size": [16]})
+    for wrong in (16, "16", None):
+        with pytest.raises(kv.InputError, match="page_size is .*: pass a list of values"):
+            first_light.sweep(page_size=wrong)
+    with pytest.raises(kv.InputError, match="no JSON"):
+        first_light.sweep(page_size=[object()])
+
+
+def test_a_scenario_with_a_byte_order_mark_is_swept_and_one_that_is_no_text_is_named(tmp_path):
+    words = json.dumps({**SMALL, "name": "caf\u00e9"}, ensure_ascii=False)
+    (tmp_path / "mark.json").write_bytes(b"\xef\xbb\xbf" + words.encode())
+    assert kv.run(tmp_path / "mark.json", golden=False).sweep(page_size=[8, 16])["page_size"] == [8, 16]
+    (tmp_path / "latin.json").write_bytes(words.encode("latin-1"))
+    with pytest.raises(kv.InputError, match="latin.json"):
+        kv.run(tmp_path / "latin.json")
+
+
+def test_a_dict_may_have_numbers_of_numpy():
+    scenario = changed("cache.page_size", np.int64(16))
+    assert kv.run(scenario, golden=False).report == kv.run(SMALL, golden=False).report

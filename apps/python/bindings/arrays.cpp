@@ -1,10 +1,13 @@
 // Tensors and bundles: bytes in by the buffer protocol, copied or in place; bytes out as buffers that share the
 // bundle's memory.
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 
 #include "apps/python/bindings/bindings.h"
+#include "core/base/convert.h"
 #include "core/base/errors.h"
 #include "core/golden/bundle/bundle.h"
 
@@ -99,6 +102,13 @@ void bind_arrays(py::module_& module) {
     const std::optional<DType> type = dtype_from_name(dtype);
     if (!type) throw InputError("arguments", "dtype", "'" + dtype + "' is not an element type of kvscope");
     return py::make_tuple(std::string(name(*type)), bits(*type));
+  });
+  // The bytes of a number in that type, rounded once; infinity, or the type's largest number, if it is too large.
+  module.def("rounded", [](const std::string& dtype, double value) {
+    const DType type = dtype_from_name(dtype).value();
+    std::array<std::byte, 8> bytes{};
+    store_from_double(type, value, bytes.data(), Overflow::non_saturating, NanSign::kept);
+    return py::bytes(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(size_of(type)));
   });
 }
 

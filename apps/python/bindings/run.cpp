@@ -141,6 +141,7 @@ py::list tile(const Run& run, std::int64_t seq, std::int64_t token, std::int64_t
     const Scenario& scenario = run.scenario;
     const KOrV kv = values ? KOrV::v : KOrV::k;
     check_index("token", token, std::numeric_limits<std::int64_t>::max(), "tokens");
+    check_index("dim", dim, scenario.model.head_size, "elements of a head");
     StepIdx step{number};
     if (number == -1) {
       const std::optional<StepIdx> last = last_step_of(scenario, run.requests, SeqIdx{seq}, TokIdx{token});
@@ -187,7 +188,8 @@ void bind_run(py::module_& module) {
       .def("explain", &explain_one)
       .def("golden", &golden_of);
   module.def("run", &run);
-  module.def("read_scenario", [](const std::string& path) { return read_file(path, kMostScenario); });
+  // Bytes: whether they are text is the parser's to say.
+  module.def("read_scenario", [](const std::string& path) { return py::bytes(read_file(path, kMostScenario)); });
 }
 
 }  // namespace kvscope::python

@@ -51,6 +51,7 @@ class Source:
     `keep` returns None for a call that computes nothing."""
     layer: Callable[[Call], int | None]
     keep: Callable[[Call], "Kept | None"]
+    records: bool = False  # `keep` only records what later calls read: it is called each time, and the call is not counted
 
 
 def _host(value: Any) -> Any:
@@ -129,19 +130,29 @@ def _pages_held(table: Any, lengths: np.ndarray[Any, Any], page_size: int) -> np
     return np.asarray(columns[None, :] * page_size < lengths[:, None])
 
 
-def _attention_options(scale: Any, soft_cap: Any, window: tuple[int, int]) -> dict[str, Any]:
+def _attention_options(scale: Any, soft_cap: Any, left: int, causal: bool) -> dict[str, Any]:
+    """Options of a problem; `left` is the number of keys that a query sees before its position, -1 for all. Causal order
+    ends a window at the query; without it, the window has no right end."""
     options: dict[str, Any] = {"scale": None if scale is None else float(scale),
                                "soft_cap": float(soft_cap) if soft_cap else None}
-    if window != (-1, -1):
-        options.update(mask="sliding_window", window_left=int(window[0]), window_right=max(int(window[1]), 0))
+    if left < 0:
+        options["mask"] = "causal" if causal else "none"
+    else:
+        options.update(mask="sliding_window", window_left=left, window_right=0 if causal else -1)
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _window(value: Any) -> tuple[int, int]:
-    """(left, right) of a window: a pair, a number of keys to the left, or None."""
-    if value is None:
-        return -1, -1
-    return (int(value[0]), int(value[1])) if isinstance(value, (tuple, list)) else (int(value), -1 if value < 0 else 0)
+def _left(window: Any) -> int:
+    """Keys to the left of a window: a number, the first of a pair, or None; -1 for no limit."""
+    if window is None:
+        return -1
+    return max(int(window[0] if isinstance(window, (tuple, list)) else window), -1)
+
+
+def _is_decoder(layer: Any) -> bool:
+    """Whether attn_type, a word or an enumerator of it, is "decoder"; it is where a version has none."""
+    kind = getattr(layer, "attn_type", "decoder")
+    return str(getattr(kind, "value", kind)) == "decoder"
 
 
 _VLLM_CACHES = ("auto", "half", "float16", "bfloat16", "float", "fp8", "fp8_e4m3", "fp8_e5m2")  # values of kv_cache_dtype
@@ -165,7 +176,7 @@ def _vllm(call: Call) -> Kept:
     metadata, impl, layer = call.at("attn_metadata"), call.at("self"), call.at("layer")
     if metadata is None:
         raise Left("a profiling call, without metadata")
-    if "decoder" != str(getattr(getattr(impl, "attn_type", "decoder"), "value", getattr(impl, "attn_type", "decoder"))):
+    if not _is_decoder(impl):
         raise Left("not decoder attention")
     causal = getattr(metadata, "causal", True)
     if not isinstance(causal, bool) or getattr(metadata, "mm_prefix_query_range_tensor", None) is not None or \
@@ -184,12 +195,10 @@ def _vllm(call: Call) -> Kept:
     scales: dict[str, Any] = {}
     # The layer quantizes queries to fp8, the kernel multiplies the scores by their scale.
     scale = impl.scale * (float(layer._q_scale) if "float8" in str(getattr(query, "dtype", "")) else 1.0)
-    options = _attention_options(scale, getattr(impl, "logits_soft_cap", None),
-                                 _window(getattr(impl, "sliding_window", None)))
-    if not causal and "mask" in options:
+    window = getattr(impl, "sliding_window", None)
+    if not causal and window is not None and tuple(window) != (-1, -1):
         raise Left("a window without causal order")
-    if not causal:
-        options["mask"] = "none"
+    options = _attention_options(scale, getattr(impl, "logits_soft_cap", None), _left(window), causal)
     if kind.startswith("fp8"):
         options["cache_dtype"] = "e5m2" if "e5m2" in kind else "e4m3"
         scales = {"k_scale": layer._k_scale, "v_scale": layer._v_scale}
@@ -200,6 +209,7 @@ def _vllm(call: Call) -> Kept:
                 ("key_cache", "value_cache"), "block_table", _pages_held(metadata.block_table, lengths, int(key.shape[1])))
 
 
+_SGLANG_ARGUMENTS = ("self", "q", "k", "v", "layer", "forward_batch", "save_kv_cache", "sinks")
 _SGLANG_FP8 = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2", "float8_e4m3fnuz": "e4m3fnuz"}  # pool.dtype
 
 
@@ -216,6 +226,22 @@ def _sglang_fp8(call: Call, decode: bool, kind: str) -> None:
         getattr(getattr(backend, "forward_metadata", None), "use_ragged", True) is False
     if not decode and not paged:
         raise Left("new keys that the kernel reads before they are quantized")
+
+
+def _sglang_check(call: Call) -> None:
+    """Leaves out the calls of another attention than scaled, soft-capped scores in causal order."""
+    layer = call.at("layer")
+    if getattr(layer, "is_cross_attention", False) or not _is_decoder(layer):
+        raise Left("not decoder attention")
+    if str(getattr(layer, "pos_encoding_mode", "NONE")) != "NONE":
+        raise Left("position encoding inside of the kernel")
+    if getattr(layer, "xai_temperature_len", -1) > 0 or getattr(layer, "logit_capping_method", "tanh") != "tanh":
+        raise Left("another function of the scores")
+    if getattr(layer, "use_irope", False) and getattr(call.at("self"), "attention_chunk_size", None) is not None:
+        raise Left("a mask of chunks")
+    others = [name for name, value in call.arguments.items() if name not in _SGLANG_ARGUMENTS and value is not None]
+    if others:
+        raise Left(f"arguments of another attention: {', '.join(others)}")
 
 
 def _sglang_query(call: Call) -> Any:
@@ -245,8 +271,7 @@ def _sglang_scale(scale: Any, heads: int) -> Any:
 def _sglang(call: Call) -> Kept:
     """AttentionBackend.forward: the slots of each request's tokens are those of req_to_token."""
     layer, batch = call.at("layer"), call.at("forward_batch")
-    if getattr(layer, "is_cross_attention", False):
-        raise Left("not decoder attention")
+    _sglang_check(call)
     # SGLang 0.5.4 has the pools in the batch; 0.5.23 in the backend.
     backend = call.at("self")
     pool, tokens = (getattr(backend, name) if getattr(batch, name, None) is None else getattr(batch, name)
@@ -263,9 +288,9 @@ def _sglang(call: Call) -> Kept:
     given = {"q": call.at("q").reshape(-1, int(layer.tp_q_head_num), int(layer.qk_head_dim)),
              "k_buffer": pool.get_key_buffer(number), "v_buffer": pool.get_value_buffer(number),
              "kv_indptr": np.append(0, np.cumsum(lengths)).astype(np.int32), "kv_indices": indices,
-             "qo_indptr": np.append(0, np.cumsum(queries)).astype(np.int32)}
-    options = _attention_options(layer.scaling, getattr(layer, "logit_cap", 0),
-                                 _window(getattr(layer, "sliding_window_size", None)))
+             "qo_indptr": np.append(0, np.cumsum(queries)).astype(np.int32), "sinks": call.arguments.get("sinks")}
+    options = _attention_options(layer.scaling, getattr(layer, "logit_cap", 0), _left(getattr(layer, "sliding_window_size", None)),
+                                 True)
     kind = _SGLANG_FP8.get(str(getattr(pool, "dtype", "")).rpartition(".")[2])
     if kind is not None:
         _sglang_fp8(call, decode, kind)
@@ -287,6 +312,11 @@ _PLAN_BY_POSITION = ("pos_encoding_mode", "window_left", "logits_soft_cap", "q_d
                      "data_type", "sm_scale")
 
 
+def forget_plans() -> None:
+    """Drops all recorded plans: a wrapper may have been planned again while no capture was active."""
+    _plans.clear()
+
+
 def _flashinfer_plan(call: Call) -> None:
     """`plan` of a wrapper: its arguments are kept for the calls of `run`."""
     plan = {name: value for name, value in call.arguments.items() if name != "self"}
@@ -306,6 +336,8 @@ def _flashinfer_run(call: Call) -> Kept:
     if call.arguments.get("args") or call.arguments.get("kv_cache_sf") is not None or \
             call.arguments.get("skip_softmax_threshold_scale_factor") is not None:
         raise Left("arguments of another attention: a custom kernel, NVFP4 scales or a skipped softmax")
+    if plan.get("prefix_len_ptr") is not None:
+        raise Left("a mask of several items in a prompt")
     if plan.get("window_right", 0) != 0:
         raise Left(f"a window to the right: window_right {plan['window_right']}")
     decode = "qo_indptr" not in plan
@@ -328,11 +360,10 @@ def _flashinfer_run(call: Call) -> Kept:
         given["v_scale"] = np.array([float(call.arguments["v_scale"])], np.float32)
         given["k_scale"] = np.ones(1, np.float32)
     left = call.arguments.get("window_left")
-    options = _attention_options(scale, plan.get("logits_soft_cap"), _window(plan.get("window_left", -1) if left is None else left))
-    if mask is not None and "mask" in options:
+    left = _left(plan.get("window_left") if left is None else left)
+    if mask is not None and left >= 0:
         raise Left("a window together with a custom mask")
-    if "mask" not in options:
-        options["mask"] = "causal" if decode or plan.get("causal") else "none"
+    options = _attention_options(scale, plan.get("logits_soft_cap"), left, decode or bool(plan.get("causal")))
     outputs = dict(zip(("o", "lse"), call.result)) if isinstance(call.result, tuple) else {"o": call.result}
     if "lse" in outputs:
         options["lse_base"] = "natural" if call.arguments.get("lse_base") == "ln" else "two"
@@ -345,5 +376,5 @@ def _flashinfer_run(call: Call) -> Kept:
 
 vllm = Source(lambda call: layer_number(call.at("layer").layer_name), _vllm)
 sglang = Source(lambda call: int(call.at("layer").layer_id), _sglang)
-flashinfer_plan = Source(lambda call: None, _flashinfer_plan)
+flashinfer_plan = Source(lambda call: None, _flashinfer_plan, records=True)
 flashinfer_run = Source(lambda call: None, _flashinfer_run)

@@ -4,8 +4,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import math
 import os
-import struct
 import warnings
 from typing import Any, Mapping, Sequence
 
@@ -26,7 +26,9 @@ _INTEGERS = {"u8": (1, False), "u16": (2, False), "u32": (4, False), "u64": (8, 
                                                                                                                  True),
              "s32": (4, True), "s64": (8, True), "b8": (1, False), "b16": (2, False), "b32": (4, False), "b64": (8,
                                                                                                                  False)}
-_FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+_FLOATS = ("f16", "bf16", "f32", "f64")
+_UNTYPED = {"b16": "f16", "b32": "f32", "b64": "f64"}  # bits that a float of their width sets
+_MAP_BYTES = 128
 TMA_TYPES = {"f64": "f64", "f32": "f32", "f16": "f16", "bf16": "bf16", "u8": "u8", "i8": "u8", "e4m3": "u8",
               "e5m2": "u8",
               "e8m0": "u8", "u16": "u16", "i16": "u16", "u32": "u32", "i32": "i32", "u64": "u64", "i64": "i64"}
@@ -242,9 +244,11 @@ class _Arrays:
         """(number, byte offset)"""
         if isinstance(value, Offset):
             number, array = self.place(name, value.array)
+            if isinstance(value.elements, bool) or not isinstance(value.elements, (int, np.integer)):
+                raise InputError(f"{name}: the offset is {value.elements!r}: pass a whole number of elements")
             if not 0 <= value.elements <= array.values.size:
                 raise KvscopeIndexError(f"{name}: offset {value.elements} is outside [0, {array.values.size}]")
-            return number, value.elements * array.values.dtype.itemsize
+            return number, int(value.elements) * array.values.dtype.itemsize
         return self.place(name, value)[0], 0
 
 
@@ -255,6 +259,14 @@ def _is_array(value: Any) -> bool:
         isinstance(value, (memoryview, bytearray))
 
 
+def _float(name: str, kind: str, dtype: str, value: float) -> bytes:
+    """The bytes of a number in a type of floats, rounded once; InputError if only infinity is near enough."""
+    data = _core.rounded(dtype, value)
+    if math.isfinite(value) and data in (_core.rounded(dtype, math.inf), _core.rounded(dtype, -math.inf)):
+        raise InputError(f"{name} is {value}, which does not fit .{kind}: it is past the largest {dtype}")
+    return data
+
+
 def _scalar(name: str, kind: str, size: int, value: Any) -> bytes:
     """A number as the bytes of a parameter or field of that PTX type."""
     if isinstance(value, np.generic) or (hasattr(value, "item") and getattr(value, "ndim", 1) == 0):
@@ -263,25 +275,40 @@ def _scalar(name: str, kind: str, size: int, value: Any) -> bytes:
         raise InputError(f"{name} takes a number of type .{kind}, not {type(value).__name__}")
     try:
         if kind in _FLOATS:
-            return struct.pack(_FLOATS[kind], value)
-        if kind == "bf16":
-            wide = int.from_bytes(struct.pack("<f", value), "little")
-            if value == value:  # round to nearest even
-                wide += 0x7FFF + (wide >> 16 & 1)
-            return (wide >> 16 & 0xFFFF).to_bytes(2, "little")
+            return _float(name, kind, kind, float(value))
+        if kind in _UNTYPED and isinstance(value, float):
+            return _float(name, kind, _UNTYPED[kind], value)
         if kind in _INTEGERS:
             if isinstance(value, float):
-                if kind in ("b16", "b32", "b64"):  # untyped bits: a float of that width
-                    return struct.pack({"b16": "<e", "b32": "<f", "b64": "<d"}[kind], value)
                 raise InputError(f"{name} is {value}, but its type .{kind} takes whole numbers")
             width, _ = _INTEGERS[kind]
             low, high = -(1 << (8 * width - 1)), (1 << 8 * width) - 1
             if not low <= value <= high:
                 raise InputError(f"{name} is {value}, which does not fit .{kind}: {low} to {high}")
             return (value % (1 << 8 * width)).to_bytes(width, "little")
-    except (struct.error, OverflowError) as error:
+    except OverflowError as error:
         raise InputError(f"{name} is {value}, which does not fit .{kind}: {error}") from None
     raise InputError(f"{name} has the type .{kind}, which kvscope cannot set: pass its {size} bytes")
+
+
+def _no_field(name: str, p: Parameter, path: object) -> str:
+    return f"{name} has no field {path!r}: fields are {', '.join([field[0] for field in p.fields][:12])}"
+
+
+def _place_of_map(name: str, p: Parameter, path: str) -> int:
+    """[bytes] The first byte of a tensor map in a struct: the fields below `path`, in its 128 bytes, are its opaque words."""
+    inside = [f for f in p.fields if f[0] == path or f[0].startswith((f"{path}.", f"{path}["))]
+    if not inside:
+        raise InputError(_no_field(name, p, path))
+    begin = min(f[1] for f in inside)
+    end = begin + _MAP_BYTES
+    if any(f[1] + f[2] > end for f in inside):
+        raise InputError(f"{name}.{path} has more bytes than a tensor map, which has {_MAP_BYTES}: name a part of it")
+    for other in p.fields:
+        in_union = any(other[1] < f[1] + f[2] and f[1] < other[1] + other[2] for f in inside)
+        if other not in inside and not in_union and other[1] < end and begin < other[1] + other[2]:
+            raise InputError(f"a tensor map of {_MAP_BYTES} bytes at {name}.{path} overlaps {name}.{other[0]}")
+    return begin
 
 
 class Kernel:
@@ -338,6 +365,8 @@ class Kernel:
             if len(at) != 1:
                 raise InputError(f"there is no parameter {key!r}: kernel {self.signature}; without names in the "
                                  "source, keys are numbers from 0")
+            if values[at[0]] is not _MISSING:
+                raise InputError(f"parameter {at[0]} ({self.parameters[at[0]]}) has a value already: {key!r} names it again")
             values[at[0]] = value
         missing = [str(p) for p, value in zip(self.parameters, values) if value is _MISSING]
         if missing:
@@ -382,19 +411,29 @@ class Kernel:
                              f"with debug information (nvcc -G), or pass its {p.bytes} bytes or a NumPy record")
         fields = {field[0]: field for field in p.fields}
         data, patches = bytearray(p.bytes), []
+        given: list[tuple[str, int, int]] = []  # path, first byte, end
+
+        def claim(path: str, begin: int, size: int) -> None:
+            for other, first, end in given:
+                if begin < end and first < begin + size:
+                    raise InputError(f"{name}.{path} overlaps {name}.{other}, which has a value already")
+            given.append((path, begin, begin + size))
+
         for path, one in value.items():
             if isinstance(one, TensorMap):
-                inside = [f for f in p.fields if f[0] == path or f[0].startswith((f"{path}.", f"{path}["))]
-                if not inside:
-                    raise InputError(f"{name} has no field {path!r}: fields are {', '.join(list(fields)[:12])}")
+                begin = _place_of_map(name, p, path)
+                claim(path, begin, _MAP_BYTES)
                 number, at = arrays.pointer(f"{name}.{path}", Offset(one.array, one.offset))
-                patches.append((min(f[1] for f in inside), number, at, one.json))
+                patches.append((begin, number, at, one.json))
                 continue
             if path not in fields:
-                raise InputError(f"{name} has no field {path!r}: fields are {', '.join(list(fields)[:12])}")
+                raise InputError(_no_field(name, p, path))
             _, begin, size, kind, pointer, type_name = fields[path]
             if not kind:
                 raise InputError(f"{name}.{path} ({type_name}) is a bit field: pass the whole struct as bytes")
+            if one is None and not pointer:
+                raise InputError(f"{name}.{path} takes a number of type .{kind}, not None")
+            claim(path, begin, size)
             if pointer and one is not None and _is_array(one):
                 number, at = arrays.pointer(f"{name}.{path}", one)
                 patches.append((begin, number, at, ""))
@@ -431,13 +470,16 @@ class Kernel:
             raise InputError(f"checks {', '.join(map(str, unknown))}: unknown; one of {', '.join(_CHECKS)}")
         if not isinstance(sum, str) or sum not in _SUMS:
             raise InputError(f"sum is {sum!r}: pass one of {', '.join(_SUMS)}")
+        clusters = None if cluster is None else _extents("cluster", cluster)
+        if clusters is not None and min(clusters) < 1:  # 0 is no cluster in the launch's configuration
+            raise InputError(f"cluster is {cluster!r}: pass numbers of at least 1, or None for the kernel's own")
         arrays = _Arrays()
         arguments = [self._argument(p, value, arrays) for p, value in zip(self.parameters, self._numbered(args))]
         options = {"grid": _extents("grid", grid), "block": _extents("block", 1 if block is None else block),
                    "shared": shared, "policy": policy, "sum": sum, "seed": seed, "checks": names,
                    "counters": counters, "cooperative": cooperative, "ctas": ctas, "jobs": jobs,
                    "max_reports": max_reports, "max_instructions": max_instructions, "max_memory": max_memory,
-                   "cluster": None if cluster is None else _extents("cluster", cluster)}
+                   "cluster": clusters}
         elements = [(i, arrays.dtypes[p.label]) for i, p in enumerate(self.parameters) if p.label in arrays.dtypes]
         for note in _core.launch_notes(self._module._core, self.name, block is not None, elements):
             warnings.warn(note, LaunchWarning, stacklevel=3)

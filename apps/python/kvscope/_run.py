@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import sys
-from typing import Any, Callable, Mapping, Sequence, TextIO
+from typing import Any, Callable, Iterable, Mapping, Sequence, TextIO
 
 import numpy as np
 
@@ -98,9 +98,9 @@ class Explanation(Drawn):
 class Run(Drawn):
     """A finished run of a scenario."""
 
-    def __init__(self, core: _core.Run, source: str, folder: str, requests: str | None) -> None:
+    def __init__(self, core: _core.Run, words: str | bytes, source: str, folder: str, requests: str | None) -> None:
         self._core = core
-        self._source, self._folder, self._requests = source, folder, requests
+        self._words, self._source, self._folder, self._requests = words, source, folder, requests
 
     @property
     def report(self) -> dict[str, Any]:
@@ -172,20 +172,23 @@ class Run(Drawn):
         error shows the progress where it is a terminal, or with progress=True; progress(done, all) is called instead.
         """
         report = _bar(sys.stderr) if progress is True or (progress is None and sys.stderr.isatty()) else progress
-        base = self.scenario
-        places = {name: _place_of(base, name) for name in values}
+        given = json.loads(self._words)  # without defaults, so that those that depend on a swept value follow it
+        full = self.scenario
+        places = {name: _place_of(full, name) for name in values}
+        for one, other in itertools.combinations(places, 2):
+            if places[one] == places[other]:
+                raise InputError(f"{one} and {other} are the same key of the scenario: sweep it once")
+        for name, choices in values.items():
+            if isinstance(choices, (str, bytes, Mapping)) or not isinstance(choices, Iterable):
+                raise InputError(f"{name} is {choices!r}: pass a list of values, such as [{choices!r}]")
         rows: list[dict[str, Any]] = []
         combinations = list(itertools.product(*values.values()))
         for done, combination in enumerate(combinations):
-            scenario = copy.deepcopy(base)
+            scenario = copy.deepcopy(given)
             row: dict[str, Any] = dict(zip(values, combination))
-            for name, value in row.items():
-                *folders, key = places[name]
-                inner = scenario
-                for folder in folders:
-                    inner = inner[folder]
-                inner[key] = value
-            core = _core.run(json.dumps(scenario), self._source, self._folder, self._requests, False, None)
+            for name in sorted(row, key=lambda name: len(places[name])):  # an object before its keys
+                _set(scenario, places[name], row[name])
+            core = _core.run(_json(scenario), self._source, self._folder, self._requests, False, None)
             row.update({key: value for key, value in core.report()["run"].items()
                         if isinstance(value, (int, float)) and not isinstance(value, bool) and key not in row})
             rows.append(row)
@@ -250,6 +253,30 @@ def _place_of(scenario: dict[str, Any], name: str) -> tuple[str, ...]:
     return paths[0]
 
 
+def _set(scenario: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    """Sets a key of a scenario; objects on the way that it leaves to their defaults are added."""
+    inner = scenario
+    for folder in path[:-1]:
+        below = inner.get(folder)
+        if isinstance(below, str):  # "model": "llama-3.1-8b"
+            below = {"preset": below}
+        inner[folder] = below if isinstance(below, dict) else {}
+        inner = inner[folder]
+    inner[path[-1]] = copy.deepcopy(value)
+
+
+def _json(scenario: Any) -> str:
+    """The text of a scenario; numbers and arrays of NumPy become those of JSON."""
+    def plain(value: Any) -> Any:
+        if isinstance(value, (np.generic, np.ndarray)):
+            return value.tolist()
+        raise TypeError(f"{value!r} is a {type(value).__name__}")
+    try:
+        return json.dumps(scenario, default=plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"the scenario is no JSON: {error}") from None
+
+
 @guided
 def run(scenario: str | os.PathLike[str] | Mapping[str, Any], *, requests: str | os.PathLike[str] | None = None,
         golden: bool = True, progress: Progress | None = None) -> Run:
@@ -258,12 +285,10 @@ def run(scenario: str | os.PathLike[str] | Mapping[str, Any], *, requests: str |
     golden=False leaves out the golden output. progress(done, all) is called as requests finish. Ctrl+C stops the run.
     """
     recorded = None if requests is None else path_of("requests", requests)
+    words: str | bytes
     if isinstance(scenario, Mapping):
-        try:
-            words, source, folder = json.dumps(scenario), "scenario", "."
-        except (TypeError, ValueError) as error:
-            raise InputError(f"the scenario is no JSON: {error}") from None
+        words, source, folder = _json(dict(scenario)), "scenario", "."
     else:
         source = path_of("scenario", scenario)
         words, folder = _core.read_scenario(source), os.path.dirname(source) or "."
-    return Run(_core.run(words, source, folder, recorded, golden, progress), source, folder, recorded)
+    return Run(_core.run(words, source, folder, recorded, golden, progress), words, source, folder, recorded)

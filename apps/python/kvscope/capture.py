@@ -107,6 +107,7 @@ class Capture:
         `begin_forward` of the same wrapper had, by the names of FlashInfer 0.5 to 0.7. The wrappers have no layer."""
         if self.layers is not None:
             raise InputError("FlashInfer's wrappers do not know their layer: leave `layers` out, and choose with `every`")
+        sources.forget_plans()
         for name in names:
             owner = _class_of(module, name)
             # The second names of each are other attributes of the class, which hold the functions themselves.
@@ -128,6 +129,9 @@ class Capture:
                 self._leave(f"{type(error).__name__}: {error}")
 
     def _offer(self, call: Call, source: Source) -> None:
+        if source.records:  # each of them: the next kept call reads the latest
+            source.keep(call)
+            return
         layer = source.layer(call)
         if self.layers is not None and layer not in self.layers:
             self.seen += 1

@@ -100,6 +100,44 @@ TEST_F(Requests, ATimeScaleThatLeavesTheClockIsRejected) {
                                 "1000000000000000 us: choose a smaller factor"}));
 }
 
+// 31 years and 8 months fit, a day more does not: from a file of the scenario, and from one that replaces its requests.
+TEST_F(Requests, ATraceThatLeavesTheClockIsRejectedWithoutATimeScaleToo) {
+  const std::string head = "TIMESTAMP,ContextTokens,GeneratedTokens\n1970-01-01 00:00:00,5,1\n";
+  Scenario s;
+  s.requests.file = RequestFile{"t.csv", 0, 1.0};
+  write("t.csv", head + "2001-09-09 01:46:40,6,2\n");
+  EXPECT_EQ(make_requests(s, folder_).back().arrival_us, 1'000'000'000'000'000);
+  EXPECT_EQ(make_requests(s, folder_, folder_ / "t.csv").back().arrival_us, 1'000'000'000'000'000);
+  write("t.csv", head + "2001-09-10 01:46:40,6,2\n");
+  const std::string fault = "a request arrives 1000086400000000 us after the start, the maximum is 1000000000000000: ";
+  EXPECT_THAT(faults_of([&] { (void)make_requests(s, folder_); }),
+              ElementsAre(Fault{"", fault + "correct or remove the row, or set $.requests.file.time_scale below 1"}));
+  EXPECT_THAT(faults_of([&] { (void)make_requests(s, folder_, folder_ / "t.csv"); }),
+              ElementsAre(Fault{"", fault + "correct or remove the row"}));
+  s.requests.file->time_scale = 0.5;
+  EXPECT_EQ(make_requests(s, folder_).back().arrival_us, 500'043'200'000'000);
+}
+
+// The largest count with the largest gap ends near the limit: some seeds before it, some after it.
+TEST_F(Requests, GapsThatLeaveTheClockAreRejected) {
+  Scenario s;
+  s.requests.generator = RequestGenerator{.count = 1'000'000, .mean_gap_us = 1e9};
+  int inside = 0, outside = 0;
+  for (s.seed = 0; s.seed < 8; ++s.seed) {
+    const std::int64_t last = generate_requests(*s.requests.generator, s.seed).back().arrival_us;
+    if (last <= 1'000'000'000'000'000) {
+      ++inside;
+      EXPECT_EQ(make_requests(s, folder_).back().arrival_us, last);
+      continue;
+    }
+    ++outside;
+    EXPECT_THAT(faults_of([&] { (void)make_requests(s, folder_); }),
+                ElementsAre(testing::AllOf(testing::Field(&Fault::where, "$.requests.generator.mean_gap_us"),
+                                           testing::Field(&Fault::message, testing::EndsWith("choose a smaller gap")))));
+  }
+  EXPECT_TRUE(inside > 0 && outside > 0) << inside << " and " << outside;
+}
+
 TEST_F(Requests, AFileIsToldByItsEndingAndNamedWhenItIsMissing) {
   EXPECT_EQ(trace_format("a/b.csv"), TraceFormat::csv);
   EXPECT_EQ(trace_format("B.JsonL"), TraceFormat::jsonl);

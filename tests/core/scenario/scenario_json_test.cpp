@@ -246,6 +246,20 @@ TEST(ScenarioJson, TheVersionIsNamedAndANewerOneRejectedAlone) {
               ElementsAre(Fault{"$.kvscope_scenario", "the string \"1\" is not a version of the format: write 1"}));
 }
 
+// 1.0 is 1, as in every other field and in the published schema; 2.0 is a newer version, and 1.5 is none.
+TEST(ScenarioJson, AWholeNumberWithAPointIsAVersion) {
+  EXPECT_EQ(parse_scenario(R"({"kvscope_scenario": 1.0, "requests": {"list": [{"prompt_tokens": 1}]}})", "a"),
+            parse_scenario(R"({"kvscope_scenario": 1, "requests": {"list": [{"prompt_tokens": 1}]}})", "b"));
+  EXPECT_THAT(faults(R"({"kvscope_scenario": 2.0, "new_key": 1})"),
+              ElementsAre(Fault{"$.kvscope_scenario",
+                                "version 2.0 is newer than 1, the newest this program reads: update kvscope"}));
+  for (const std::string text : {"1.5", "-0.0", "1e300"}) {
+    EXPECT_THAT(faults(R"({"kvscope_scenario": )" + text + R"(, "requests": {"list": [{"prompt_tokens": 1}]}})"),
+                ElementsAre(testing::Field(&Fault::message, HasSubstr("is not a version of the format: write 1"))))
+        << text;
+  }
+}
+
 TEST(ScenarioJson, WhatIsNoObjectIsNoScenario) {
   EXPECT_THAT(faults("[1]"), ElementsAre(Fault{"$", "an array instead of an object"}));
   EXPECT_THAT(faults("{\n  \"kvscope_scenario\": 1,\n}")[0].where, HasSubstr("line 3"));

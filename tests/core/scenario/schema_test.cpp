@@ -48,6 +48,9 @@ json::Array documents() {
   const auto with = [&](const std::string& members) {
     texts.push_back(R"({"kvscope_scenario": 1, "requests": {"list": [{"prompt_tokens": 9}]}, )" + members + "}");
   };
+  for (const char* version : {"1", "1.0", "0", "2", "2.0", "1.5", "\"1\"", "null"}) {
+    texts.push_back(R"({"requests": {"list": [{"prompt_tokens": 9}]}, "kvscope_scenario": )" + std::string(version) + "}");
+  }
   for (const char* page : {"0", "1", "65536", "65537", "16.0", "16.5", "\"16\"", "null", "-1"}) {
     with("\"cache\": {\"page_size\": " + std::string(page) + "}, \"tile\": {\"BN\": 1}");
   }
