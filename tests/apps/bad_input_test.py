@@ -11,6 +11,8 @@ import sqlite3
 import sys
 import tempfile
 import unittest
+import zipfile
+import zlib
 
 import numpy as np
 
@@ -58,6 +60,19 @@ def npz(**arrays):
     return write
 
 
+def stating(manifest, **arrays):
+    """A bundle with a manifest of a valid checksum."""
+    def write(path):
+        lines = {name: {"dtype": {"f4": "f32", "i4": "i32"}[array.dtype.str[1:]], "shape": list(array.shape),
+                        "crc32": f"{zlib.crc32(array.tobytes()):08x}"} for name, array in arrays.items()}
+        whole = {"kvscope_bundle": 2, **manifest, "tensors": lines}
+        whole["manifest_crc32"] = f"{zlib.crc32(json.dumps(whole, separators=(',', ':')).encode()):08x}"
+        npz(**arrays)(path)
+        with zipfile.ZipFile(path, "a") as file:
+            file.writestr("manifest.json", json.dumps(whole))
+    return write
+
+
 # Two sequences of 5 and 3 keys in pages of 2, two KV heads of 4.
 NHD = {"k_cache": np.ones((6, 2, 2, 4), np.float32), "v_cache": np.ones((6, 2, 2, 4), np.float32),
        "block_table": np.array([[5, 0, 3], [1, 2, -1]], np.int32), "cache_seqlens": np.array([5, 3], np.int32),
@@ -75,6 +90,11 @@ SGLANG = {"k_buffer": np.ones((12, 2, 4), np.float32), "v_buffer": np.ones((12, 
 MLA = {"kv_cache": np.ones((6, 2, 4), np.float32), "block_table": NHD["block_table"],
        "cache_seqlens": NHD["cache_seqlens"], "q": NHD["q"]}
 STATE = {"o": np.ones((2, 4, 8), np.float32), "lse": np.ones((2, 4), np.float32)}
+
+
+def based(base):
+    """STATE with the base of its lse."""
+    return stating({"conventions": {"lse_base": base}}, **STATE)
 
 
 def golden(layout, arrays, change, options=""):
@@ -185,6 +205,30 @@ COMMAND_LINE = [
       "--help'"]),
     ("merge of one part", {}, "merge a.npz --out m.npz",
      ["command line: PART: At least 2 required but received 1: see 'kvscope merge --help'"]),
+    ("part to read from standard input, and no file to write", {}, "merge a.npz -",
+     ["command line: --out is required: see 'kvscope merge --help'"]),
+    ("the end of the options, and no file to write", {}, "merge a.npz b.npz --",
+     ["command line: --out is required: see 'kvscope merge --help'"]),
+    ("the end of the options in place of a command", {}, "--",
+     ["command line: a command is missing: "
+      "choose one of run, explain, scenario, trace, golden, verify, diagnose, reduce, merge, layout, convert, lint, import, "
+      "dtype, ptx, cuda, nvcc, kernels, stage, tma, swizzle, fragment, lds, lab, completion: see 'kvscope --help'"]),
+    ("option with the beginning of many names", {}, "ptx run k.ptx --max-",
+     ["command line: '--max-' is not an option of 'kvscope ptx run': see 'kvscope ptx run --help'"]),
+    ("argument of one letter", {}, "scenario check s.json x",
+     ["command line: 'kvscope scenario check' takes no further argument 'x': see 'kvscope scenario check --help'"]),
+    ("type of a tensor for a mask", {}, "golden --input t.npz --layout nhd --mask half --out g.npz",
+     ["command line: --mask: 'half' is not a valid value: choose one of none, causal, sliding_window, chunked: see 'kvscope golden --help'"]),
+    # Values with the words of the parser's messages, which the program rewrites.
+    ("number that reads like a choice", {}, "golden --input t.npz --layer '1 not in {2}' --out g.npz",
+     ["command line: --layer: '1 not in {2}' is not a valid number: see 'kvscope golden --help'"]),
+    ("number that reads like a range", {}, "golden --input t.npz --layer '1 not in range 2' --out g.npz",
+     ["command line: --layer: '1 not in range 2' is not a valid number: see 'kvscope golden --help'"]),
+    ("seconds that read like a range", {}, "golden --input t.npz --timeout '1 not in range 2' --out g.npz",
+     ["command line: --timeout: '1 not in range 2' is not a number of seconds from 0 to 1000000: see 'kvscope golden --help'"]),
+    ("choice that reads like a choice", {}, "golden --input t.npz --layout nhd --mask 'half not in {causal}' --out g.npz",
+     ["command line: --mask: 'half not in {causal}' is not a valid value: choose one of none, causal, sliding_window, "
+      "chunked: see 'kvscope golden --help'"]),
     ("mistyped command of a command", {}, "trace shwo t.kvt",
      ["command line: 'shwo' is not a command of 'kvscope trace': did you mean \"show\"? See 'kvscope trace --help'"]),
     ("option where a command of a command stands", {}, "trace --json replay t.kvt --step 3",
@@ -531,6 +575,46 @@ BUNDLE = [
     ("part with an error of each element",
      {"a.npz": npz(**STATE), "b.npz": npz(**STATE, o_error=STATE["o"], lse_error=STATE["lse"])},
      "merge a.npz b.npz --out m.npz", ["b.npz: o_error: is f32 [2, 4, 8], but lse is [2, 4]: an error of each row"]),
+    ("part with errors of lse alone",
+     {"a.npz": npz(**STATE), "b.npz": npz(**STATE, lse_error=STATE["lse"])}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: o_error: is missing: o and lse have errors"]),
+    ("part with integers as errors",
+     {"a.npz": npz(**STATE), "b.npz": npz(**STATE, o_error=np.ones((2, 4), np.int32), lse_error=STATE["lse"])},
+     "merge a.npz b.npz --out m.npz", ["b.npz: o_error: is i32 [2, 4], but lse is [2, 4]: an error of each row"]),
+    ("part with the errors of a whole golden",
+     {"a.npz": npz(**STATE), "b.npz": npz(**STATE, golden_error=np.zeros((2, 4, 2)))}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: golden_error: states the errors of a golden by their sources, which merge does not read: make the part with "
+      "--outputs-only, or with --accuracy strict"]),
+    ("part of integers",
+     {"a.npz": npz(**STATE), "b.npz": npz(o=np.ones((2, 4, 8), np.int32), lse=STATE["lse"])},
+     "merge a.npz b.npz --out m.npz", ["b.npz: o: is i32 [2, 4, 8], not a float tensor of 3 axes"]),
+    ("part whose lse has fewer heads",
+     {"a.npz": npz(**STATE), "b.npz": npz(o=STATE["o"], lse=STATE["lse"][:, :3])}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: lse: is f32 [2, 3], but o is f32 [2, 4, 8]: the first two axes must be equal"]),
+    ("part whose lse has fewer queries",
+     {"a.npz": npz(**STATE), "b.npz": npz(o=STATE["o"], lse=STATE["lse"][:1])}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: lse: is f32 [1, 4], but o is f32 [2, 4, 8]: the first two axes must be equal"]),
+    ("parts of two bases",
+     {"a.npz": npz(**STATE), "b.npz": based("two"), "c.npz": based("natural"), "d.npz": based("natural")},
+     "merge a.npz b.npz c.npz d.npz --out m.npz",
+     ["merge: c.npz: states lse base natural, but b.npz states two",
+      "merge: d.npz: states lse base natural, but b.npz states two"]),
+    ("part of another base than the option's", {"a.npz": npz(**STATE), "b.npz": based("two")},
+     "merge a.npz b.npz --lse-base natural --out m.npz",
+     ["merge: b.npz: states lse base two, but --lse-base states natural"]),
+    ("part of an unknown base", {"a.npz": npz(**STATE), "b.npz": based("2")}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: manifest 'conventions.lse_base': is \"2\", not one of natural, two"]),
+    ("part whose base is a number", {"a.npz": npz(**STATE), "b.npz": based(2)}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: manifest 'conventions.lse_base': is 2, not one of natural, two"]),
+    # The other members: tests/core/golden/golden_inputs_test.cpp.
+    ("manifest with an unknown mask",
+     {"in.npz": stating({"layout": "nhd", "conventions": {"mask": "sliding", "scale": "0.5"}}, **NHD)},
+     "golden --input in.npz --out g.npz",
+     ["in.npz: manifest 'conventions.mask': is \"sliding\", not one of none, causal, sliding_window, chunked",
+      "in.npz: manifest 'conventions.scale': is \"0.5\", not a number"]),
+    ("manifest of a head without elements",
+     {"in.npz": stating({"layout": "nhd", "inputs": {"head_size": 0}}, **NHD)}, "convert in.npz --to hnd --out g.npz",
+     ["in.npz: manifest 'inputs.head_size': is 0, not an integer of at least 1"]),
     ("part without its lse", {"a.npz": npz(**STATE), "b.npz": npz(o=STATE["o"])}, "merge a.npz b.npz --out m.npz",
      ["b.npz: lse: is missing: a partial state has o [query, head, dim] and lse [query, head]"]),
     ("part of the wrong rank",

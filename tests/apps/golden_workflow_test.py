@@ -439,6 +439,22 @@ class Conventions(Folder):
                 np.testing.assert_allclose(merged["o"], o, rtol=1e-12, atol=1e-13)
                 np.testing.assert_allclose(merged["lse"], lse, rtol=1e-12)
 
+    def test_merge_of_parts_that_see_no_key(self):
+        np.savez(self.path("none.npz"), o=np.zeros((2, 3, 4)), lse=np.full((2, 3), -np.inf))
+        for options, empty in [([], -np.inf), (["--empty-lse", "-inf"], -np.inf), (["--empty-lse", "+inf"], np.inf)]:
+            fine("merge", self.path("none.npz"), self.path("none.npz"), "--out", self.path("m.npz"), *options)
+            with np.load(self.path("m.npz")) as merged:
+                np.testing.assert_array_equal(merged["lse"], np.full((2, 3), empty))
+                np.testing.assert_array_equal(merged["o"], np.zeros((2, 3, 4)))
+
+    def test_merge_of_parts_without_queries(self):
+        rows = np.zeros((0, 3))
+        np.savez(self.path("none.npz"), o=np.zeros((0, 3, 4)), lse=rows, o_error=rows, lse_error=rows)
+        self.assertEqual(fine("merge", "none.npz", "none.npz", "--out", "m.npz", cwd=self.folder),
+                         "merged 2 partial states of 0 queries, 3 heads, 4 dims (lse base natural) into m.npz\n"
+                         "accuracy   o within 0, lse within 0: o_error and lse_error have the errors of each row\n")
+        with np.load(self.path("m.npz")) as merged:
+            self.assertEqual((merged["o"].shape, merged["lse_error"].shape), ((0, 3, 4), (0, 3)))
 
     def test_merge_of_parts_with_stated_errors_states_its_own(self):
         whole = Batch(21, lengths=[11, 9], queries=[2, 3])
