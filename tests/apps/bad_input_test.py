@@ -218,14 +218,16 @@ COMMAND_LINE = [
     ("argument of one letter", {}, "scenario check s.json x",
      ["command line: 'kvscope scenario check' takes no further argument 'x': see 'kvscope scenario check --help'"]),
     ("type of a tensor for a mask", {}, "golden --input t.npz --layout nhd --mask half --out g.npz",
-     ["command line: --mask: 'half' is not a valid value: choose one of none, causal, sliding_window, chunked: see 'kvscope golden --help'"]),
+     ["command line: --mask: 'half' is not a valid value: choose one of none, causal, sliding_window, chunked"
+      ": see 'kvscope golden --help'"]),
     # Values with the words of the parser's messages, which the program rewrites.
     ("number that reads like a choice", {}, "golden --input t.npz --layer '1 not in {2}' --out g.npz",
      ["command line: --layer: '1 not in {2}' is not a valid number: see 'kvscope golden --help'"]),
     ("number that reads like a range", {}, "golden --input t.npz --layer '1 not in range 2' --out g.npz",
      ["command line: --layer: '1 not in range 2' is not a valid number: see 'kvscope golden --help'"]),
     ("seconds that read like a range", {}, "golden --input t.npz --timeout '1 not in range 2' --out g.npz",
-     ["command line: --timeout: '1 not in range 2' is not a number of seconds from 0 to 1000000: see 'kvscope golden --help'"]),
+     ["command line: --timeout: '1 not in range 2' is not a number of seconds from 0 to 1000000"
+      ": see 'kvscope golden --help'"]),
     ("choice that reads like a choice", {}, "golden --input t.npz --layout nhd --mask 'half not in {causal}' --out g.npz",
      ["command line: --mask: 'half not in {causal}' is not a valid value: choose one of none, causal, sliding_window, "
       "chunked: see 'kvscope golden --help'"]),
@@ -632,6 +634,91 @@ BUNDLE = [
      ["command line: --window-left: has no effect with --mask causal: remove it, or pass --mask sliding_window",
       "command line: --value-size: has no effect with --layout nhd: remove it, or pass --layout mla or --layout "
       "max"]),
+]
+
+# The axes of K and V, and what the file has.
+AXES = "golden --input in.npz --out g.npz"
+K_AXES, V_AXES = "--axes 'k=[block, slot, head, dim]'", "--axes 'v=[block, slot, head, dim]'"
+FIT = "in.npz: --layout: the tensors fit 'nhd' and 'hnd': pass --layout nhd or --layout hnd"
+WITHOUT_V = ["in.npz: --axes: describes K only, and the file has v_cache: pass the axes of V too, such as --axes 'v=[block, "
+             "slot, head, dim]'", FIT]
+IS_MLA = ["in.npz: --value-size: is missing: an MLA row of 4 elements is K, and its first elements are V: pass their number, "
+          "from 1 to 4",
+          "in.npz: --scale: is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192): pass the scale of your kernel"]
+STATED = "but the manifest of 'in.npz' states"
+ANOTHER = f"{STATED} layout '{{}}': leave the option out. If the manifest is wrong, save the tensors again without it"
+INTEGERS = changed(NHD, {name: np.ones((6, 2, 2, 4), np.int32) for name in ("k_cache", "v_cache")})
+DESCRIBED = [
+    ("word that is no part", {}, f"{AXES} --axes 'foo=[block, slot, head, dim]'",
+     ["command line: --axes: 'foo' is not a part of a cache: write k=[...], v=[...] or kv=[...]"]),
+    ("name of a tensor in place of its part", {}, f"{AXES} --axes 'V_pool=[block, slot, head, dim]'",
+     ["command line: --axes: 'V_pool' is not a part of a cache: write v=[...], or V_pool:v=[...] for a tensor of that "
+      "name"]),
+    ("name of a tensor of both", {}, f"{AXES} --axes 'kv_pool=[block, kv, slot, head, dim]'",
+     ["command line: --axes: 'kv_pool' is not a part of a cache: write kv=[...], or kv_pool:kv=[...] for a tensor of "
+      "that name"]),
+    ("one unknown axis", {}, f"{AXES} --axes 'k=[block, slot, quark, dim]' {V_AXES}",
+     ["command line: --axes 'k=[block, slot, quark, dim]': 'quark' is not an axis: choose of block, slot, token, seq, "
+      "position, head, dim, dim/x, x, latent, rope, kv, layer, 1, group, row, head*dim, block*kv, dim+vdim, query"]),
+    ("part described twice", {}, f"{AXES} {K_AXES} {K_AXES}",
+     ["command line: --axes: k= is given twice: describe each part of the cache once"]),
+    ("scales without the name of their tensor", {}, f"{AXES} {K_AXES} --axes 'k_scales=[block, slot, head, group]'",
+     ["command line: --axes: k_scales= needs the name of the tensor: write NAME:k_scales=[...]"]),
+    ("scales of no group", {}, f"{AXES} {K_AXES} {V_AXES} --axes 's:k_scales=[block, slot, head]'",
+     ["command line: --axes 's:k_scales=[block, slot, head]': exactly one axis of a head's elements is needed: dim, dim/x "
+      "with x, latent, rope, row, head*dim, dim+vdim or, for scales, group"]),
+    ("K alone", {"in.npz": npz(**NHD)}, f"{AXES} {K_AXES}", WITHOUT_V),
+    ("K alone under a name", {"in.npz": npz(**NHD)}, f"{AXES} --axes 'c:k=[block, slot, head, dim]'", WITHOUT_V),
+    ("K alone of a file without V", {"in.npz": npz(**changed(NHD, {"v_cache": None}))}, f"{AXES} {K_AXES}", IS_MLA),
+    ("K alone of a file whose V is left out", {"in.npz": npz(**NHD)}, f"{AXES} {K_AXES} --ignore v_cache", IS_MLA),
+    ("axes of other tensors", {"in.npz": npz(**NHD)},
+     f"{AXES} --axes 'k=[block, head, dim]' --axes 'v=[block, head, dim]'",
+     ["in.npz: k_cache: has shape [6, 2, 2, 4], but layout 'axes' needs [N, H, D]",
+      "in.npz: v_cache: has shape [6, 2, 2, 4], but layout 'axes' needs [N, H, D]", FIT]),
+    ("layout and axes", {"in.npz": npz(**NHD)}, f"{AXES} --layout nhd {K_AXES}",
+     ["command line: --layout: and --axes both describe the layout: pass one of them"]),
+    ("type of bit patterns for floats", {"in.npz": stating({"layout": "nhd", "inputs": {}}, **NHD)},
+     f"{AXES} --cache-dtype i8",
+     [f"command line: --cache-dtype: is i8, {STATED} f32: leave the option out"]),
+    ("type of bit patterns for integers", {"in.npz": stating({"layout": "nhd", "inputs": {}}, **INTEGERS)},
+     f"{AXES} --cache-dtype bf16", [f"command line: --cache-dtype: is bf16, {STATED} i32: leave the option out"]),
+    ("layout of a manifest that describes none", {"in.npz": stating({"layout": "mine"}, **NHD)}, f"{AXES} --layout nhd",
+     [f"command line: --layout: is 'nhd', {ANOTHER.format('mine')}"]),
+    ("axes of a manifest that describes none", {"in.npz": stating({"layout": "mine"}, **NHD)},
+     f"{AXES} {K_AXES} {V_AXES}",
+     [f"command line: --axes: describes another layout, {ANOTHER.format('mine')}"]),
+    ("axes of a manifest of another layout", {"in.npz": stating({"layout": "mla"}, **NHD)}, f"{AXES} {K_AXES} {V_AXES}",
+     [f"command line: --axes: describes another layout, {ANOTHER.format('mla')}"]),
+    ("layout that is a number", {"in.npz": stating({"layout": 5}, **NHD)}, AXES,
+     ["command line: --layout: is required, because the manifest of 'in.npz' does not state the layout: the tensors fit "
+      "'nhd' and 'hnd': pass --layout nhd or --layout hnd"]),
+]
+
+OF_TENSORS = {"g.npz": of_run("of_tensors.npz"), "c.npz": npz(o=np.ones((2, 4, 4), np.float32))}
+RUN_GOLDEN = {"g.npz": of_run("golden.npz"), "c.npz": of_run("golden.npz")}
+INPUTS = [
+    ("golden whose inputs are gone", OF_TENSORS, "diagnose g.npz c.npz",
+     ["g.npz: inputs: 'in.npz', from which it was computed, is missing: pass the file with --input"]),
+    ("golden that names no inputs", {"g.npz": of_run("part.npz"), "c.npz": npz(o=STATE["o"])}, "diagnose g.npz c.npz",
+     ["g.npz: inputs: are not named in its manifest: pass the file that it was computed from with --input"]),
+    ("golden of another computation", {"g.npz": npz(x=STATE["o"]), "c.npz": npz(x=STATE["o"])}, "diagnose g.npz c.npz",
+     ["g.npz: golden 'o': is missing: only an attention output is diagnosed. Make the golden with `kvscope golden`"]),
+    ("small case of a golden whose inputs are gone", OF_TENSORS, "reduce g.npz c.npz",
+     ["g.npz: inputs: from which it was computed are missing: pass the file with --input"]),
+    ("small case as one tensor", RUN_GOLDEN, "reduce g.npz c.npz --out small.npy",
+     ["command line: --out: '.npy' holds one tensor: pass a .npz or .safetensors file"]),
+    *[(f"command without {{{word}}}", RUN_GOLDEN, f"reduce g.npz c.npz --command 'x {{{other}}}'",
+       ["command line: --command: needs the words {inputs} and {candidate}: the file that the kernel reads, and the one "
+        "that it writes"]) for word, other in [("inputs", "candidate"), ("candidate", "inputs")]],
+    *[(f"time limit of {seconds} s", RUN_GOLDEN,
+       f"reduce g.npz c.npz --command 'x {{inputs}} {{candidate}}' --time-limit {seconds}",
+       [f"command line: --time-limit: {seconds} s is outside (0, 1e6)"]) for seconds in ["0", "-1", "1000000"]],
+    ("inputs that are of another computation", {**OF_TENSORS, "in.npz": npz(q=NHD["q"])},
+     "verify g.npz c.npz --input in.npz --profile vllm",
+     ["in.npz: k_cache: is missing; layout 'nhd' needs k_cache [N, P, H, D]",
+      "in.npz: v_cache: is missing; layout 'nhd' needs v_cache [N, P, H, D]",
+      "in.npz: block_table: is missing; layout 'nhd' needs block_table [B, columns]",
+      "in.npz: cache_seqlens: is missing; layout 'nhd' needs cache_seqlens [B]"]),
 ]
 
 # A command that is given a file must not replace it, whatever path names it.
@@ -1118,6 +1205,12 @@ class BadInput(unittest.TestCase):
     def test_tensors_of_every_layout(self):
         self.check(LAYOUTS)
 
+    def test_axes(self):
+        self.check(DESCRIBED)
+
+    def test_inputs_of_goldens(self):
+        self.check(INPUTS)
+
     def test_trace_files(self):
         self.check(TRACE_FILE)
 
@@ -1128,7 +1221,7 @@ class BadInput(unittest.TestCase):
         self.check(SMALL_COMMANDS)
 
     def test_has_at_least_a_hundred_cases_and_none_twice(self):
-        tables = [COMMAND_LINE, SCENARIO_FILE, REQUEST_FILE, BUNDLE, LAYOUTS, TRACE_FILE, QUESTION, SMALL_COMMANDS]
+        tables = [COMMAND_LINE, SCENARIO_FILE, REQUEST_FILE, BUNDLE, LAYOUTS, DESCRIBED, INPUTS, TRACE_FILE, QUESTION, SMALL_COMMANDS]
         self.assertGreater(sum(map(len, tables)), 100)
         for table in tables:
             names = [(situation, command) for situation, _, command, _ in table]
