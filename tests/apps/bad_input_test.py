@@ -667,6 +667,8 @@ DESCRIBED = [
     ("scales of no group", {}, f"{AXES} {K_AXES} {V_AXES} --axes 's:k_scales=[block, slot, head]'",
      ["command line: --axes 's:k_scales=[block, slot, head]': exactly one axis of a head's elements is needed: dim, dim/x "
       "with x, latent, rope, row, head*dim, dim+vdim or, for scales, group"]),
+    ("K and its scales alone", {}, f"{AXES} {K_AXES} --axes 's:k_scales=[block, slot, head, group]'",
+     ["command line: --axes: no tensor holds v: pass its axes too, such as --axes 'v=[block, slot, head, dim]'"]),
     ("K alone", {"in.npz": npz(**NHD)}, f"{AXES} {K_AXES}", WITHOUT_V),
     ("K alone under a name", {"in.npz": npz(**NHD)}, f"{AXES} --axes 'c:k=[block, slot, head, dim]'", WITHOUT_V),
     ("K alone of a file without V", {"in.npz": npz(**changed(NHD, {"v_cache": None}))}, f"{AXES} {K_AXES}", IS_MLA),
@@ -1076,7 +1078,8 @@ OTHER_WORDS = [
       "command line: --axes: 'v_cache' is not a part of a cache: write v=[...], or v_cache:v=[...] for a tensor of that name"]),
     ("scales without a name", IN, axes("k=[block, slot, head, dim]", "k_scales=[block]"),
      ["command line: --axes: k_scales= needs the name of the tensor: write NAME:k_scales=[...]"]),
-    ("V without K", IN, axes("v=[block, slot, head, dim]"), ["command line: --axes: no tensor holds k"]),
+    ("V without K", IN, axes("v=[block, slot, head, dim]"),
+     ["command line: --axes: no tensor holds k: pass its axes too, such as --axes 'k=[block, slot, head, dim]'"]),
     ("K without V", IN, axes("k=[block, slot, head, dim]"),
      ["in.npz: --axes: describes K only, and the file has v_cache: pass the axes of V too, such as --axes 'v=[block, slot, "
       "head, dim]'",
