@@ -1095,6 +1095,12 @@ OTHER_WORDS = [
 ]
 
 SMALL_COMMANDS = [
+    ("program in place of PTX", {"app": "\x7fELF\x02"}, "ptx run app",
+     ["app: is a compiled program or library (ELF), not PTX: run a program with `kvscope cuda ./app`, or compile its "
+      "source with nvcc -ptx -lineinfo"]),
+    ("program in a folder in place of PTX", {"bin/app": "\x7fELF\x02"}, "ptx survey bin/app",
+     ["bin/app: is a compiled program or library (ELF), not PTX: run a program with `kvscope cuda bin/app`, or compile "
+      "its source with nvcc -ptx -lineinfo"]),
     ("layout cut off", {}, "layout (8,4):(4",
      ["layout \"(8,4):(4\": column 9: expected ',' or ')'\n  (8,4):(4\n          ^"]),
     ("layout of two ranks", {}, "layout (8,4):(4,1,2)",
