@@ -177,15 +177,7 @@ std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseErr
   const bool is_mistyped = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
                            std::ranges::any_of(at.command->remaining(), is_option);
   if (is_mistyped || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return unexpected_words(at);
-  if (text.find(" not in {") != std::string::npos && text.ends_with('}')) return not_a_value(text);
-  // "--tile-keys: Value 0 not in range 1 to 1024": also of a value that is no number, and with six decimals
-  constexpr std::string_view kOutside = " not in range ";
-  if (const std::size_t outside = text.find(kOutside); outside != std::string::npos) {
-    std::string words = text;
-    words.replace(outside, kOutside.size(), " is not a number from ");
-    if (const std::size_t value = words.find(": Value "); value != std::string::npos) words.replace(value, 8, ": ");
-    return without_zeros(words);
-  }
+  // First the messages that quote a value before their own words: a value may contain the words of the others.
   constexpr std::string_view kConversion = "Could not convert: ";
   if (text.starts_with(kConversion)) {
     const std::size_t equals = text.find(" = ");
@@ -195,6 +187,15 @@ std::string words_of(const CLI::App& app, const Reached& at, const CLI::ParseErr
       return fmt::format("{}: {} is outside [{}, {}]", option, value, exceeded_range->least, exceeded_range->most);
     }
     return fmt::format("{}: '{}' is not a valid number", option, value);
+  }
+  if (text.find(" not in {") != std::string::npos && text.ends_with('}')) return not_a_value(text);
+  // "--tile-keys: Value 0 not in range 1 to 1024": also of a value that is no number, and with six decimals
+  constexpr std::string_view kValue = ": Value ", kOutside = " not in range ";
+  const std::size_t value = text.find(kValue), outside = text.rfind(kOutside);
+  if (value != std::string::npos && outside != std::string::npos) {
+    std::string words = text;
+    words.replace(outside, kOutside.size(), " is not a number from ");
+    return without_zeros(words.replace(value, kValue.size(), ": "));
   }
   return text;
 }

@@ -89,7 +89,10 @@ int verify(const KernelsCommand& command) {
   if (command.sum != "seq" && command.device != "virtual")
     throw InputError("command line", "--sum", "is an option of the virtual GPU: leave --device out");
   std::optional<ChangedKernel> changed;
-  if (!command.ptx.empty()) changed = read_changed_kernel(command.ptx, command.kernel);
+  if (!command.ptx.empty()) {
+    changed = read_changed_kernel(command.ptx, command.kernel);
+    options.architecture = changed->architecture;
+  }
   std::unique_ptr<gpu::CudaGpu> cuda;
   if (command.device == "cuda") cuda = hardware();
 

@@ -88,7 +88,7 @@ void print_text(const Layout& l, bool all) {
       layout::is_injective(l) ? "yes" : "no: two coordinates share an offset");
   if (count > kTableCoordinates && !all) {
     std::cout << fmt::format("{} coordinates, table left out: --all prints it\n", count);
-  } else if (layout::rank(l.shape) == 2 && !l.shape.leaf && layout::size(l.shape.items[1]) <= kTableColumns) {
+  } else if (layout::rank(l.shape) == 2 && layout::size(l.shape.items[1]) <= kTableColumns) {
     std::cout << matrix(l);
   } else {
     std::cout << listing(l);
@@ -112,7 +112,7 @@ void print_json(const Layout& l) {
 // A word in the place of an expression: the name of an engine's layout, or a command that does not exist.
 void check_expression(const std::string& text) {
   const auto is_of_word = [](unsigned char c) { return std::isalpha(c) != 0 || c == '_'; };
-  if (text.empty() || !std::ranges::all_of(text, is_of_word)) return;
+  if (!std::ranges::all_of(text, is_of_word)) return;
   if (golden::find_layout(text) != nullptr) {
     throw InputError("command line", "EXPR",
                      fmt::format("'{0}' is the layout of a cache: 'kvscope layout show {0}' prints it", text));

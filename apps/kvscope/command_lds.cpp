@@ -138,6 +138,11 @@ int show_table(const LdsTableCommand& command) {
   const ScenarioInput input = read_scenario(command.scenario, std::nullopt);
   const Scenario scenario = with_lds_options(input.scenario, command.lds);
   const KVBufferParams params = lds_params(scenario, command.kv == "k" ? KOrV::k : KOrV::v);
+  if (command.kv == "v" && params.depth < 1) {
+    throw InputError("command line", "--kv",
+                     "V has no columns in this tile, whose columns begin past the values of the latent cache: pass "
+                     "--kv k");
+  }
   if (command.what == "constants") {
     const KVBufferParams other = lds_params(scenario, command.kv == "k" ? KOrV::v : KOrV::k);
     // V has no columns past its values: the rope part of a latent cache is staged as K alone.

@@ -32,10 +32,15 @@ struct MergeCommand {
 };
 
 // The base a part's manifest names: "natural" or "two"; empty when it names none.
-std::string stated_base(const golden::Bundle& bundle) {
+std::string stated_base(const std::string& path, const golden::Bundle& bundle) {
   const json::Value* conventions = bundle.manifest.find("conventions");
   const json::Value* base = conventions == nullptr ? nullptr : conventions->find("lse_base");
-  return base == nullptr || !base->is_string() ? "" : *base->as_string();
+  if (base == nullptr) return "";
+  if (*base != json::Value("natural") && *base != json::Value("two")) {
+    throw InputError(path, "manifest 'conventions.lse_base'",
+                     fmt::format("is {}, not one of natural, two", json::dump(*base, -1)));
+  }
+  return *base->as_string();
 }
 
 // The base of all parts. A part that states another base is rejected: its merged result would be wrong but plausible.
@@ -44,7 +49,7 @@ std::string common_base(const MergeCommand& command, const std::vector<golden::B
   std::string said_by = "--lse-base";
   std::vector<Fault> faults;
   for (std::size_t i = 0; i < bundles.size(); ++i) {
-    const std::string stated = stated_base(bundles[i]);
+    const std::string stated = stated_base(command.parts[i], bundles[i]);
     if (stated.empty()) continue;
     if (base.empty()) {
       base = stated;

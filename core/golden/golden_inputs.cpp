@@ -1,9 +1,13 @@
 #include "core/golden/golden_inputs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <ranges>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,20 +18,101 @@
 namespace kvscope::golden {
 namespace {
 
-std::optional<std::int64_t> integer(const json::Value* object, std::string_view key) {
-  const json::Value* value = object == nullptr ? nullptr : object->find(key);
-  return value == nullptr || value->as_i64() == nullptr ? std::nullopt : std::optional(*value->as_i64());
-}
-
 std::optional<std::string> text(const json::Value* object, std::string_view key) {
   const json::Value* value = object == nullptr ? nullptr : object->find(key);
   return value == nullptr || value->as_string() == nullptr ? std::nullopt : std::optional(*value->as_string());
 }
 
-std::optional<DType> dtype(const json::Value* object, std::string_view key) {
-  const std::optional<std::string> name = text(object, key);
-  return name ? dtype_from_name(*name) : std::nullopt;
-}
+template <class Value>
+using Named = std::pair<std::string_view, Value>;
+constexpr Named<MaskKind> kMasks[] = {{"none", MaskKind::none},
+                                      {"causal", MaskKind::causal},
+                                      {"sliding_window", MaskKind::sliding_window},
+                                      {"chunked", MaskKind::chunked}};
+constexpr Named<CausalAlignment> kAlignments[] = {{"bottom_right", CausalAlignment::bottom_right},
+                                                  {"top_left", CausalAlignment::top_left}};
+constexpr Named<attention::LseBase> kLseBases[] = {{"natural", attention::LseBase::natural},
+                                                   {"two", attention::LseBase::two}};
+constexpr Named<attention::EmptyRow> kEmptyRows[] = {{"-inf", attention::EmptyRow::minus_infinity},
+                                                     {"+inf", attention::EmptyRow::plus_infinity}};
+
+// The members of the manifest, or of one of its objects. A member that is missing or null is not stated. A member of
+// another type or value is a fault: with a default in its place, the attention would be another than the one stated.
+class Members {
+ public:
+  // `key`: of the object; empty for the manifest itself.
+  Members(const json::Value& manifest, std::string key, std::vector<Fault>& faults)
+      : key_(std::move(key)), object_(key_.empty() ? &manifest : manifest.find(key_)), faults_(faults) {
+    if (object_ == nullptr || object_->is_null() || object_->is_object()) return;
+    fault({}, *object_, "not an object");
+    object_ = nullptr;
+  }
+
+  [[nodiscard]] const json::Value* find(std::string_view key) const {
+    const json::Value* value = object_ == nullptr ? nullptr : object_->find(key);
+    return value == nullptr || value->is_null() ? nullptr : value;
+  }
+  std::optional<std::int64_t> integer(std::string_view key, std::int64_t least = INT64_MIN) {
+    const json::Value* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (value->as_i64() != nullptr && *value->as_i64() >= least) return *value->as_i64();
+    fault(key, *value, least == INT64_MIN ? "not an integer" : fmt::format("not an integer of at least {}", least));
+    return std::nullopt;
+  }
+  std::optional<double> number(std::string_view key) {
+    const json::Value* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (value->is_number()) return value->number();
+    fault(key, *value, "not a number");
+    return std::nullopt;
+  }
+  bool flag(std::string_view key) {
+    const json::Value* value = find(key);
+    if (value == nullptr) return false;
+    if (value->as_bool() != nullptr) return *value->as_bool();
+    fault(key, *value, "not true or false");
+    return false;
+  }
+  template <class Value>
+  std::optional<Value> one_of(std::string_view key, std::span<const Named<Value>> known) {
+    const json::Value* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    for (const auto& [name, named] : known) {
+      if (value->as_string() != nullptr && *value->as_string() == name) return named;
+    }
+    fault(key, *value, fmt::format("not one of {}", fmt::join(known | std::views::keys, ", ")));
+    return std::nullopt;
+  }
+  std::optional<DType> dtype(std::string_view key) {
+    const json::Value* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    const std::optional<DType> named =
+        value->as_string() == nullptr ? std::nullopt : dtype_from_name(*value->as_string());
+    if (!named) fault(key, *value, "not an element type such as bf16 or e4m3");
+    return named;
+  }
+  std::vector<std::string> texts(std::string_view key) {
+    const json::Value* value = find(key);
+    if (value == nullptr) return {};
+    std::vector<std::string> out;
+    const json::Array* list = value->as_array();
+    for (std::size_t i = 0; list != nullptr && i < list->size() && (*list)[i].is_string(); ++i) {
+      out.push_back(*(*list)[i].as_string());
+    }
+    if (list == nullptr || out.size() != list->size()) fault(key, *value, "not a list of names");
+    return out;
+  }
+
+ private:
+  void fault(std::string_view key, const json::Value& value, std::string_view problem) {
+    faults_.push_back({fmt::format("manifest '{}{}{}'", key_, key_.empty() || key.empty() ? "" : ".", key),
+                       fmt::format("is {}, {}", json::dump(value, -1), problem)});
+  }
+
+  std::string key_;
+  const json::Value* object_;
+  std::vector<Fault>& faults_;
+};
 
 // Removes the output tensors of a golden, except those that the layout reads: query_offsets, a block_table.
 void remove_answer(Bundle& bundle, const LayoutDescription& layout) {
@@ -42,9 +127,10 @@ void remove_answer(Bundle& bundle, const LayoutDescription& layout) {
   }
 }
 
-// Linear unless the manifest names another order.
-ScaleOrder scale_order(const json::Value* inputs, const char* key) {
-  return scale_order_from_name(text(inputs, key).value_or("")).value_or(ScaleOrder::linear);
+std::optional<ScaleOrder> scale_order(Members& inputs, std::string_view key) {
+  std::vector<Named<ScaleOrder>> known;
+  for (const std::string_view order : kScaleOrderNames) known.emplace_back(order, *scale_order_from_name(order));
+  return inputs.one_of<ScaleOrder>(key, known);
 }
 
 }  // namespace
@@ -98,66 +184,52 @@ LayoutOptions layout_options_of(const Bundle& golden, std::string_view source) {
 
 LayoutOptions stated_options(const Bundle& bundle, std::string_view source) {
   const json::Value& manifest = bundle.manifest;
-  const json::Value* inputs = manifest.find("inputs");
   const std::optional<std::string> layout = text(&manifest, "layout");
-  if (!layout) throw InputError(source, "manifest 'layout'", "is missing: state the layout of the tensors");
+  KVSCOPE_ASSERT(layout.has_value());  // the caller: states_layout
+  std::vector<Fault> faults;
+  Members sizes(manifest, "", faults), inputs(manifest, "inputs", faults), stated(manifest, "conventions", faults);
   LayoutOptions options;
   options.layout = *layout;
-  options.layer = integer(inputs, "layer").value_or(0);
-  const std::optional<DType> cache_dtype = dtype(inputs, "cache_dtype");
+  options.layer = inputs.integer("layer").value_or(0);
+  const std::optional<DType> cache_dtype = inputs.dtype("cache_dtype");
   if (cache_dtype) options.cache_type = CacheType{*cache_dtype};
-  options.query_dtype = dtype(inputs, "query_dtype");
-  const json::Value* fnuz = inputs == nullptr ? nullptr : inputs->find("cache_fnuz");
-  if (fnuz != nullptr && fnuz->as_bool() != nullptr && *fnuz->as_bool()) {
-    options.cache_type = CacheType{cache_dtype.value_or(DType::e4m3), true};
-  }
-  if (const json::Value* described = inputs == nullptr ? nullptr : inputs->find("layout"); described != nullptr) {
-    options.description = std::make_shared<LayoutDescription>(parse_layout(*described, options.layout, source));
-  } else if (find_layout(options.layout) == nullptr) {
-    throw InputError(source, "manifest 'layout'",
-                     fmt::format("is '{}', which is no named layout and which the manifest does not describe: pass the "
-                                 "file that describes it as the layout",
-                                 options.layout));
-  }
-  options.k_scale_order = scale_order(inputs, "k_scales");
-  options.v_scale_order = scale_order(inputs, "v_scales");
+  options.query_dtype = inputs.dtype("query_dtype");
+  if (inputs.flag("cache_fnuz")) options.cache_type = CacheType{cache_dtype.value_or(DType::e4m3), true};
+  options.k_scale_order = scale_order(inputs, "k_scales").value_or(ScaleOrder::linear);
+  options.v_scale_order = scale_order(inputs, "v_scales").value_or(ScaleOrder::linear);
   // Of a golden that was written before there were other orders.
-  if (const json::Value* order = inputs == nullptr ? nullptr : inputs->find("v_scales_interleaved"); order != nullptr) {
-    if (order->as_bool() != nullptr && *order->as_bool()) options.v_scale_order = ScaleOrder::interleaved;
+  if (inputs.flag("v_scales_interleaved")) options.v_scale_order = ScaleOrder::interleaved;
+  options.head_size = inputs.integer("head_size", 1);
+  options.granularity = inputs.integer("granularity", 1);
+  options.value_size = inputs.integer("value_size", 1);
+  if (manifest.find("inputs") == nullptr && holds_inputs(bundle)) {  // a scenario's: one layer, sizes in the manifest
+    if (manifest.find("scale_dtype") != nullptr) options.granularity = sizes.integer("granularity", 1);
+    options.value_size = sizes.integer("value_size", 1);
   }
-  options.head_size = integer(inputs, "head_size");
-  options.granularity = integer(inputs, "granularity");
-  options.value_size = integer(inputs, "value_size");
-  if (inputs == nullptr && holds_inputs(bundle)) {  // a scenario's: one layer, sizes in the manifest
-    if (manifest.find("scale_dtype") != nullptr) options.granularity = integer(&manifest, "granularity");
-    options.value_size = integer(&manifest, "value_size");
-  }
-  if (const json::Value* ignore = inputs == nullptr ? nullptr : inputs->find("ignore");
-      ignore != nullptr && ignore->is_array()) {
-    for (const json::Value& entry : *ignore->as_array()) {
-      if (entry.is_string()) options.ignore.push_back(*entry.as_string());
-    }
-  }
-  if (!states_conventions(bundle)) return options;
-  const json::Value* conventions = manifest.find("conventions");
-  if (const json::Value* scale = conventions->find("scale"); scale != nullptr && scale->is_number()) {
-    options.scale = scale->number();
-  }
+  options.ignore = inputs.texts("ignore");
   attention::Options& attention = options.attention;
-  const std::string mask = text(conventions, "mask").value_or("causal");
-  attention.mask = mask == "none"             ? MaskKind::none
-                   : mask == "sliding_window" ? MaskKind::sliding_window
-                   : mask == "chunked"        ? MaskKind::chunked
-                                              : MaskKind::causal;
-  if (text(conventions, "alignment") == "top_left") attention.alignment = CausalAlignment::top_left;
-  attention.window_left = integer(conventions, "window_left").value_or(-1);
-  attention.window_right = integer(conventions, "window_right").value_or(0);
-  attention.chunk = integer(conventions, "chunk").value_or(0);
-  if (const json::Value* cap = conventions->find("soft_cap"); cap != nullptr && cap->is_number()) {
-    attention.soft_cap = cap->number();
+  attention.mask = stated.one_of<MaskKind>("mask", kMasks).value_or(MaskKind::causal);
+  attention.alignment =
+      stated.one_of<CausalAlignment>("alignment", kAlignments).value_or(CausalAlignment::bottom_right);
+  attention.window_left = stated.integer("window_left").value_or(-1);
+  attention.window_right = stated.integer("window_right").value_or(0);
+  attention.chunk = stated.integer("chunk").value_or(0);
+  options.scale = stated.number("scale");
+  attention.soft_cap = stated.number("soft_cap");
+  attention.lse_base = stated.one_of<attention::LseBase>("lse_base", kLseBases).value_or(attention::LseBase::natural);
+  attention.empty_row =
+      stated.one_of<attention::EmptyRow>("empty_row", kEmptyRows).value_or(attention::EmptyRow::minus_infinity);
+  const json::Value* described = inputs.find("layout");
+  if (described == nullptr && find_layout(options.layout) == nullptr) {
+    faults.push_back({"manifest 'layout'",
+                      fmt::format("is '{}', which is no named layout and which the manifest does not describe: pass "
+                                  "the file that describes it as the layout",
+                                  options.layout)});
   }
-  if (text(conventions, "lse_base") == "two") attention.lse_base = attention::LseBase::two;
-  if (text(conventions, "empty_row") == "+inf") attention.empty_row = attention::EmptyRow::plus_infinity;
+  if (!faults.empty()) throw InputError(std::string(source), std::move(faults));
+  if (described != nullptr) {
+    options.description = std::make_shared<LayoutDescription>(parse_layout(*described, options.layout, source));
+  }
   return options;
 }
 

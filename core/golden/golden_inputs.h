@@ -33,8 +33,9 @@ namespace kvscope::golden {
 // manifest has none.
 [[nodiscard]] bool states_conventions(const Bundle& bundle);
 
-// The options that the manifest states: layout, types and sizes, and the conventions if it has them. InputError naming
-// `source` when it states no layout, or a layout that it does not describe and that is no named one.
+// The options that the manifest states: layout, types and sizes, and the conventions if it has them. The caller owes
+// states_layout(bundle). InputError naming `source` with all faults: a layout that the manifest does not describe and
+// that is no named one, and each member of another type or value than kvscope writes.
 [[nodiscard]] LayoutOptions stated_options(const Bundle& bundle, std::string_view source);
 
 // The options with which prepare_problem gives the golden's problem again: layout, types and every convention.

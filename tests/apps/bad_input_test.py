@@ -11,6 +11,8 @@ import sqlite3
 import sys
 import tempfile
 import unittest
+import zipfile
+import zlib
 
 import numpy as np
 
@@ -58,6 +60,19 @@ def npz(**arrays):
     return write
 
 
+def stating(manifest, **arrays):
+    """A bundle with a manifest of a valid checksum."""
+    def write(path):
+        lines = {name: {"dtype": {"f4": "f32", "i4": "i32"}[array.dtype.str[1:]], "shape": list(array.shape),
+                        "crc32": f"{zlib.crc32(array.tobytes()):08x}"} for name, array in arrays.items()}
+        whole = {"kvscope_bundle": 2, **manifest, "tensors": lines}
+        whole["manifest_crc32"] = f"{zlib.crc32(json.dumps(whole, separators=(',', ':')).encode()):08x}"
+        npz(**arrays)(path)
+        with zipfile.ZipFile(path, "a") as file:
+            file.writestr("manifest.json", json.dumps(whole))
+    return write
+
+
 # Two sequences of 5 and 3 keys in pages of 2, two KV heads of 4.
 NHD = {"k_cache": np.ones((6, 2, 2, 4), np.float32), "v_cache": np.ones((6, 2, 2, 4), np.float32),
        "block_table": np.array([[5, 0, 3], [1, 2, -1]], np.int32), "cache_seqlens": np.array([5, 3], np.int32),
@@ -75,6 +90,11 @@ SGLANG = {"k_buffer": np.ones((12, 2, 4), np.float32), "v_buffer": np.ones((12, 
 MLA = {"kv_cache": np.ones((6, 2, 4), np.float32), "block_table": NHD["block_table"],
        "cache_seqlens": NHD["cache_seqlens"], "q": NHD["q"]}
 STATE = {"o": np.ones((2, 4, 8), np.float32), "lse": np.ones((2, 4), np.float32)}
+
+
+def based(base):
+    """STATE with the base of its lse."""
+    return stating({"conventions": {"lse_base": base}}, **STATE)
 
 
 def golden(layout, arrays, change, options=""):
@@ -185,6 +205,32 @@ COMMAND_LINE = [
       "--help'"]),
     ("merge of one part", {}, "merge a.npz --out m.npz",
      ["command line: PART: At least 2 required but received 1: see 'kvscope merge --help'"]),
+    ("part to read from standard input, and no file to write", {}, "merge a.npz -",
+     ["command line: --out is required: see 'kvscope merge --help'"]),
+    ("the end of the options, and no file to write", {}, "merge a.npz b.npz --",
+     ["command line: --out is required: see 'kvscope merge --help'"]),
+    ("the end of the options in place of a command", {}, "--",
+     ["command line: a command is missing: "
+      "choose one of run, explain, scenario, trace, golden, verify, diagnose, reduce, merge, layout, convert, lint, import, "
+      "dtype, ptx, cuda, nvcc, kernels, stage, tma, swizzle, fragment, lds, lab, completion: see 'kvscope --help'"]),
+    ("option with the beginning of many names", {}, "ptx run k.ptx --max-",
+     ["command line: '--max-' is not an option of 'kvscope ptx run': see 'kvscope ptx run --help'"]),
+    ("argument of one letter", {}, "scenario check s.json x",
+     ["command line: 'kvscope scenario check' takes no further argument 'x': see 'kvscope scenario check --help'"]),
+    ("type of a tensor for a mask", {}, "golden --input t.npz --layout nhd --mask half --out g.npz",
+     ["command line: --mask: 'half' is not a valid value: choose one of none, causal, sliding_window, chunked"
+      ": see 'kvscope golden --help'"]),
+    # Values with the words of the parser's messages, which the program rewrites.
+    ("number that reads like a choice", {}, "golden --input t.npz --layer '1 not in {2}' --out g.npz",
+     ["command line: --layer: '1 not in {2}' is not a valid number: see 'kvscope golden --help'"]),
+    ("number that reads like a range", {}, "golden --input t.npz --layer '1 not in range 2' --out g.npz",
+     ["command line: --layer: '1 not in range 2' is not a valid number: see 'kvscope golden --help'"]),
+    ("seconds that read like a range", {}, "golden --input t.npz --timeout '1 not in range 2' --out g.npz",
+     ["command line: --timeout: '1 not in range 2' is not a number of seconds from 0 to 1000000"
+      ": see 'kvscope golden --help'"]),
+    ("choice that reads like a choice", {}, "golden --input t.npz --layout nhd --mask 'half not in {causal}' --out g.npz",
+     ["command line: --mask: 'half not in {causal}' is not a valid value: choose one of none, causal, sliding_window, "
+      "chunked: see 'kvscope golden --help'"]),
     ("mistyped command of a command", {}, "trace shwo t.kvt",
      ["command line: 'shwo' is not a command of 'kvscope trace': did you mean \"show\"? See 'kvscope trace --help'"]),
     ("option where a command of a command stands", {}, "trace --json replay t.kvt --step 3",
@@ -549,6 +595,46 @@ BUNDLE = [
     ("part with an error of each element",
      {"a.npz": npz(**STATE), "b.npz": npz(**STATE, o_error=STATE["o"], lse_error=STATE["lse"])},
      "merge a.npz b.npz --out m.npz", ["b.npz: o_error: is f32 [2, 4, 8], but lse is [2, 4]: an error of each row"]),
+    ("part with errors of lse alone",
+     {"a.npz": npz(**STATE), "b.npz": npz(**STATE, lse_error=STATE["lse"])}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: o_error: is missing: o and lse have errors"]),
+    ("part with integers as errors",
+     {"a.npz": npz(**STATE), "b.npz": npz(**STATE, o_error=np.ones((2, 4), np.int32), lse_error=STATE["lse"])},
+     "merge a.npz b.npz --out m.npz", ["b.npz: o_error: is i32 [2, 4], but lse is [2, 4]: an error of each row"]),
+    ("part with the errors of a whole golden",
+     {"a.npz": npz(**STATE), "b.npz": npz(**STATE, golden_error=np.zeros((2, 4, 2)))}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: golden_error: states the errors of a golden by their sources, which merge does not read: make the part with "
+      "--outputs-only, or with --accuracy strict"]),
+    ("part of integers",
+     {"a.npz": npz(**STATE), "b.npz": npz(o=np.ones((2, 4, 8), np.int32), lse=STATE["lse"])},
+     "merge a.npz b.npz --out m.npz", ["b.npz: o: is i32 [2, 4, 8], not a float tensor of 3 axes"]),
+    ("part whose lse has fewer heads",
+     {"a.npz": npz(**STATE), "b.npz": npz(o=STATE["o"], lse=STATE["lse"][:, :3])}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: lse: is f32 [2, 3], but o is f32 [2, 4, 8]: the first two axes must be equal"]),
+    ("part whose lse has fewer queries",
+     {"a.npz": npz(**STATE), "b.npz": npz(o=STATE["o"], lse=STATE["lse"][:1])}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: lse: is f32 [1, 4], but o is f32 [2, 4, 8]: the first two axes must be equal"]),
+    ("parts of two bases",
+     {"a.npz": npz(**STATE), "b.npz": based("two"), "c.npz": based("natural"), "d.npz": based("natural")},
+     "merge a.npz b.npz c.npz d.npz --out m.npz",
+     ["merge: c.npz: states lse base natural, but b.npz states two",
+      "merge: d.npz: states lse base natural, but b.npz states two"]),
+    ("part of another base than the option's", {"a.npz": npz(**STATE), "b.npz": based("two")},
+     "merge a.npz b.npz --lse-base natural --out m.npz",
+     ["merge: b.npz: states lse base two, but --lse-base states natural"]),
+    ("part of an unknown base", {"a.npz": npz(**STATE), "b.npz": based("2")}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: manifest 'conventions.lse_base': is \"2\", not one of natural, two"]),
+    ("part whose base is a number", {"a.npz": npz(**STATE), "b.npz": based(2)}, "merge a.npz b.npz --out m.npz",
+     ["b.npz: manifest 'conventions.lse_base': is 2, not one of natural, two"]),
+    # The other members: tests/core/golden/golden_inputs_test.cpp.
+    ("manifest with an unknown mask",
+     {"in.npz": stating({"layout": "nhd", "conventions": {"mask": "sliding", "scale": "0.5"}}, **NHD)},
+     "golden --input in.npz --out g.npz",
+     ["in.npz: manifest 'conventions.mask': is \"sliding\", not one of none, causal, sliding_window, chunked",
+      "in.npz: manifest 'conventions.scale': is \"0.5\", not a number"]),
+    ("manifest of a head without elements",
+     {"in.npz": stating({"layout": "nhd", "inputs": {"head_size": 0}}, **NHD)}, "convert in.npz --to hnd --out g.npz",
+     ["in.npz: manifest 'inputs.head_size': is 0, not an integer of at least 1"]),
     ("part without its lse", {"a.npz": npz(**STATE), "b.npz": npz(o=STATE["o"])}, "merge a.npz b.npz --out m.npz",
      ["b.npz: lse: is missing: a partial state has o [query, head, dim] and lse [query, head]"]),
     ("part of the wrong rank",
@@ -566,6 +652,93 @@ BUNDLE = [
      ["command line: --window-left: has no effect with --mask causal: remove it, or pass --mask sliding_window",
       "command line: --value-size: has no effect with --layout nhd: remove it, or pass --layout mla or --layout "
       "max"]),
+]
+
+# The axes of K and V, and what the file has.
+AXES = "golden --input in.npz --out g.npz"
+K_AXES, V_AXES = "--axes 'k=[block, slot, head, dim]'", "--axes 'v=[block, slot, head, dim]'"
+FIT = "in.npz: --layout: the tensors fit 'nhd' and 'hnd': pass --layout nhd or --layout hnd"
+WITHOUT_V = ["in.npz: --axes: describes K only, and the file has v_cache: pass the axes of V too, such as --axes 'v=[block, "
+             "slot, head, dim]'", FIT]
+IS_MLA = ["in.npz: --value-size: is missing: an MLA row of 4 elements is K, and its first elements are V: pass their number, "
+          "from 1 to 4",
+          "in.npz: --scale: is missing: engines scale MLA by 1/sqrt(576) or by 1/sqrt(192): pass the scale of your kernel"]
+STATED = "but the manifest of 'in.npz' states"
+ANOTHER = f"{STATED} layout '{{}}': leave the option out. If the manifest is wrong, save the tensors again without it"
+INTEGERS = changed(NHD, {name: np.ones((6, 2, 2, 4), np.int32) for name in ("k_cache", "v_cache")})
+DESCRIBED = [
+    ("word that is no part", {}, f"{AXES} --axes 'foo=[block, slot, head, dim]'",
+     ["command line: --axes: 'foo' is not a part of a cache: write k=[...], v=[...] or kv=[...]"]),
+    ("name of a tensor in place of its part", {}, f"{AXES} --axes 'V_pool=[block, slot, head, dim]'",
+     ["command line: --axes: 'V_pool' is not a part of a cache: write v=[...], or V_pool:v=[...] for a tensor of that "
+      "name"]),
+    ("name of a tensor of both", {}, f"{AXES} --axes 'kv_pool=[block, kv, slot, head, dim]'",
+     ["command line: --axes: 'kv_pool' is not a part of a cache: write kv=[...], or kv_pool:kv=[...] for a tensor of "
+      "that name"]),
+    ("one unknown axis", {}, f"{AXES} --axes 'k=[block, slot, quark, dim]' {V_AXES}",
+     ["command line: --axes 'k=[block, slot, quark, dim]': 'quark' is not an axis: choose of block, slot, token, seq, "
+      "position, head, dim, dim/x, x, latent, rope, kv, layer, 1, group, row, head*dim, block*kv, dim+vdim, query"]),
+    ("part described twice", {}, f"{AXES} {K_AXES} {K_AXES}",
+     ["command line: --axes: k= is given twice: describe each part of the cache once"]),
+    ("scales without the name of their tensor", {}, f"{AXES} {K_AXES} --axes 'k_scales=[block, slot, head, group]'",
+     ["command line: --axes: k_scales= needs the name of the tensor: write NAME:k_scales=[...]"]),
+    ("scales of no group", {}, f"{AXES} {K_AXES} {V_AXES} --axes 's:k_scales=[block, slot, head]'",
+     ["command line: --axes 's:k_scales=[block, slot, head]': exactly one axis of a head's elements is needed: dim, dim/x "
+      "with x, latent, rope, row, head*dim, dim+vdim or, for scales, group"]),
+    ("K and its scales alone", {}, f"{AXES} {K_AXES} --axes 's:k_scales=[block, slot, head, group]'",
+     ["command line: --axes: no tensor holds v: pass its axes too, such as --axes 'v=[block, slot, head, dim]'"]),
+    ("K alone", {"in.npz": npz(**NHD)}, f"{AXES} {K_AXES}", WITHOUT_V),
+    ("K alone under a name", {"in.npz": npz(**NHD)}, f"{AXES} --axes 'c:k=[block, slot, head, dim]'", WITHOUT_V),
+    ("K alone of a file without V", {"in.npz": npz(**changed(NHD, {"v_cache": None}))}, f"{AXES} {K_AXES}", IS_MLA),
+    ("K alone of a file whose V is left out", {"in.npz": npz(**NHD)}, f"{AXES} {K_AXES} --ignore v_cache", IS_MLA),
+    ("axes of other tensors", {"in.npz": npz(**NHD)},
+     f"{AXES} --axes 'k=[block, head, dim]' --axes 'v=[block, head, dim]'",
+     ["in.npz: k_cache: has shape [6, 2, 2, 4], but layout 'axes' needs [N, H, D]",
+      "in.npz: v_cache: has shape [6, 2, 2, 4], but layout 'axes' needs [N, H, D]", FIT]),
+    ("layout and axes", {"in.npz": npz(**NHD)}, f"{AXES} --layout nhd {K_AXES}",
+     ["command line: --layout: and --axes both describe the layout: pass one of them"]),
+    ("type of bit patterns for floats", {"in.npz": stating({"layout": "nhd", "inputs": {}}, **NHD)},
+     f"{AXES} --cache-dtype i8",
+     [f"command line: --cache-dtype: is i8, {STATED} f32: leave the option out"]),
+    ("type of bit patterns for integers", {"in.npz": stating({"layout": "nhd", "inputs": {}}, **INTEGERS)},
+     f"{AXES} --cache-dtype bf16", [f"command line: --cache-dtype: is bf16, {STATED} i32: leave the option out"]),
+    ("layout of a manifest that describes none", {"in.npz": stating({"layout": "mine"}, **NHD)}, f"{AXES} --layout nhd",
+     [f"command line: --layout: is 'nhd', {ANOTHER.format('mine')}"]),
+    ("axes of a manifest that describes none", {"in.npz": stating({"layout": "mine"}, **NHD)},
+     f"{AXES} {K_AXES} {V_AXES}",
+     [f"command line: --axes: describes another layout, {ANOTHER.format('mine')}"]),
+    ("axes of a manifest of another layout", {"in.npz": stating({"layout": "mla"}, **NHD)}, f"{AXES} {K_AXES} {V_AXES}",
+     [f"command line: --axes: describes another layout, {ANOTHER.format('mla')}"]),
+    ("layout that is a number", {"in.npz": stating({"layout": 5}, **NHD)}, AXES,
+     ["command line: --layout: is required, because the manifest of 'in.npz' does not state the layout: the tensors fit "
+      "'nhd' and 'hnd': pass --layout nhd or --layout hnd"]),
+]
+
+OF_TENSORS = {"g.npz": of_run("of_tensors.npz"), "c.npz": npz(o=np.ones((2, 4, 4), np.float32))}
+RUN_GOLDEN = {"g.npz": of_run("golden.npz"), "c.npz": of_run("golden.npz")}
+INPUTS = [
+    ("golden whose inputs are gone", OF_TENSORS, "diagnose g.npz c.npz",
+     ["g.npz: inputs: 'in.npz', from which it was computed, is missing: pass the file with --input"]),
+    ("golden that names no inputs", {"g.npz": of_run("part.npz"), "c.npz": npz(o=STATE["o"])}, "diagnose g.npz c.npz",
+     ["g.npz: inputs: are not named in its manifest: pass the file that it was computed from with --input"]),
+    ("golden of another computation", {"g.npz": npz(x=STATE["o"]), "c.npz": npz(x=STATE["o"])}, "diagnose g.npz c.npz",
+     ["g.npz: golden 'o': is missing: only an attention output is diagnosed. Make the golden with `kvscope golden`"]),
+    ("small case of a golden whose inputs are gone", OF_TENSORS, "reduce g.npz c.npz",
+     ["g.npz: inputs: from which it was computed are missing: pass the file with --input"]),
+    ("small case as one tensor", RUN_GOLDEN, "reduce g.npz c.npz --out small.npy",
+     ["command line: --out: '.npy' holds one tensor: pass a .npz or .safetensors file"]),
+    *[(f"command without {{{word}}}", RUN_GOLDEN, f"reduce g.npz c.npz --command 'x {{{other}}}'",
+       ["command line: --command: needs the words {inputs} and {candidate}: the file that the kernel reads, and the one "
+        "that it writes"]) for word, other in [("inputs", "candidate"), ("candidate", "inputs")]],
+    *[(f"time limit of {seconds} s", RUN_GOLDEN,
+       f"reduce g.npz c.npz --command 'x {{inputs}} {{candidate}}' --time-limit {seconds}",
+       [f"command line: --time-limit: {seconds} s is outside (0, 1e6)"]) for seconds in ["0", "-1", "1000000"]],
+    ("inputs that are of another computation", {**OF_TENSORS, "in.npz": npz(q=NHD["q"])},
+     "verify g.npz c.npz --input in.npz --profile vllm",
+     ["in.npz: k_cache: is missing; layout 'nhd' needs k_cache [N, P, H, D]",
+      "in.npz: v_cache: is missing; layout 'nhd' needs v_cache [N, P, H, D]",
+      "in.npz: block_table: is missing; layout 'nhd' needs block_table [B, columns]",
+      "in.npz: cache_seqlens: is missing; layout 'nhd' needs cache_seqlens [B]"]),
 ]
 
 # A command that is given a file must not replace it, whatever path names it.
@@ -923,7 +1096,8 @@ OTHER_WORDS = [
       "command line: --axes: 'v_cache' is not a part of a cache: write v=[...], or v_cache:v=[...] for a tensor of that name"]),
     ("scales without a name", IN, axes("k=[block, slot, head, dim]", "k_scales=[block]"),
      ["command line: --axes: k_scales= needs the name of the tensor: write NAME:k_scales=[...]"]),
-    ("V without K", IN, axes("v=[block, slot, head, dim]"), ["command line: --axes: no tensor holds k"]),
+    ("V without K", IN, axes("v=[block, slot, head, dim]"),
+     ["command line: --axes: no tensor holds k: pass its axes too, such as --axes 'k=[block, slot, head, dim]'"]),
     ("K without V", IN, axes("k=[block, slot, head, dim]"),
      ["in.npz: --axes: describes K only, and the file has v_cache: pass the axes of V too, such as --axes 'v=[block, slot, "
       "head, dim]'",
@@ -939,6 +1113,12 @@ OTHER_WORDS = [
 ]
 
 SMALL_COMMANDS = [
+    ("program in place of PTX", {"app": "\x7fELF\x02"}, "ptx run app",
+     ["app: is a compiled program or library (ELF), not PTX: run a program with `kvscope cuda ./app`, or compile its "
+      "source with nvcc -ptx -lineinfo"]),
+    ("program in a folder in place of PTX", {"bin/app": "\x7fELF\x02"}, "ptx survey bin/app",
+     ["bin/app: is a compiled program or library (ELF), not PTX: run a program with `kvscope cuda bin/app`, or compile "
+      "its source with nvcc -ptx -lineinfo"]),
     ("layout cut off", {}, "layout (8,4):(4",
      ["layout \"(8,4):(4\": column 9: expected ',' or ')'\n  (8,4):(4\n          ^"]),
     ("layout of two ranks", {}, "layout (8,4):(4,1,2)",
@@ -1052,6 +1232,12 @@ class BadInput(unittest.TestCase):
     def test_tensors_of_every_layout(self):
         self.check(LAYOUTS)
 
+    def test_axes(self):
+        self.check(DESCRIBED)
+
+    def test_inputs_of_goldens(self):
+        self.check(INPUTS)
+
     def test_trace_files(self):
         self.check(TRACE_FILE)
 
@@ -1062,7 +1248,7 @@ class BadInput(unittest.TestCase):
         self.check(SMALL_COMMANDS)
 
     def test_has_at_least_a_hundred_cases_and_none_twice(self):
-        tables = [COMMAND_LINE, SCENARIO_FILE, REQUEST_FILE, BUNDLE, LAYOUTS, TRACE_FILE, QUESTION, SMALL_COMMANDS]
+        tables = [COMMAND_LINE, SCENARIO_FILE, REQUEST_FILE, BUNDLE, LAYOUTS, DESCRIBED, INPUTS, TRACE_FILE, QUESTION, SMALL_COMMANDS]
         self.assertGreater(sum(map(len, tables)), 100)
         for table in tables:
             names = [(situation, command) for situation, _, command, _ in table]

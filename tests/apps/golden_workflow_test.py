@@ -439,6 +439,22 @@ class Conventions(Folder):
                 np.testing.assert_allclose(merged["o"], o, rtol=1e-12, atol=1e-13)
                 np.testing.assert_allclose(merged["lse"], lse, rtol=1e-12)
 
+    def test_merge_of_parts_that_see_no_key(self):
+        np.savez(self.path("none.npz"), o=np.zeros((2, 3, 4)), lse=np.full((2, 3), -np.inf))
+        for options, empty in [([], -np.inf), (["--empty-lse", "-inf"], -np.inf), (["--empty-lse", "+inf"], np.inf)]:
+            fine("merge", self.path("none.npz"), self.path("none.npz"), "--out", self.path("m.npz"), *options)
+            with np.load(self.path("m.npz")) as merged:
+                np.testing.assert_array_equal(merged["lse"], np.full((2, 3), empty))
+                np.testing.assert_array_equal(merged["o"], np.zeros((2, 3, 4)))
+
+    def test_merge_of_parts_without_queries(self):
+        rows = np.zeros((0, 3))
+        np.savez(self.path("none.npz"), o=np.zeros((0, 3, 4)), lse=rows, o_error=rows, lse_error=rows)
+        self.assertEqual(fine("merge", "none.npz", "none.npz", "--out", "m.npz", cwd=self.folder),
+                         "merged 2 partial states of 0 queries, 3 heads, 4 dims (lse base natural) into m.npz\n"
+                         "accuracy   o within 0, lse within 0: o_error and lse_error have the errors of each row\n")
+        with np.load(self.path("m.npz")) as merged:
+            self.assertEqual((merged["o"].shape, merged["lse_error"].shape), ((0, 3, 4), (0, 3)))
 
     def test_merge_of_parts_with_stated_errors_states_its_own(self):
         whole = Batch(21, lengths=[11, 9], queries=[2, 3])
@@ -498,6 +514,34 @@ class Verdicts(Folder):
         b = Batch(30, lengths=self.LENGTHS, queries=self.QUERIES)
         b.q, b.k, b.v = b.q.astype(np.float32), [k.astype(np.float32) for k in b.k], [v.astype(np.float32) for v in b.v]
         return attention(b, **changes)[:2]
+
+    def test_inputs_that_are_gone_or_replaced_do_not_change_the_verdict(self):
+        o, lse = self.in_float32()
+        gone = "the inputs of the golden are missing; pass them with --input"
+        for replaced in (False, True):
+            os.remove(self.path("input.npz"))
+            if replaced:
+                np.savez(self.path("input.npz"), q=np.zeros((2, 3, 4), np.float32))
+            for right, options in [(True, []), (False, []), (True, ["--profile", "torch"]), (False, ["--profile", "torch"]),
+                                   (False, ["--no-diagnose"]), (False, ["--profile", "torch", "--no-diagnose"])]:
+                with self.subTest(replaced=replaced, right=right, options=options):
+                    done = self.verify(o if right else -o, lse, "f32", *options)
+                    self.assertEqual(self.verdict(done), right)
+                    notes = json.loads(done.stdout)["notes"]
+                    words = [note.split(": ", 1) for note in notes if note.startswith(("pages were", "no diagnosis"))]
+                    kinds = {"pages were not tested"} if "--profile" not in options else set()
+                    kinds |= {"no diagnosis"} if not right and "--no-diagnose" not in options else set()
+                    self.assertEqual({kind for kind, _ in words}, kinds)
+                    for _, reason in words:
+                        if replaced:
+                            self.assertRegex(reason, r"input\.npz: \w+: ")
+                        else:
+                            self.assertEqual(reason, gone)
+            if not replaced:
+                np.savez(self.path("input.npz"), q=np.zeros(1))
+        done = self.verify(o, lse, "f32", "--input", self.path("input.npz"))  # the file that was asked for
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("input.npz: k_cache: is missing; layout 'nhd' needs k_cache [N, P, H, D]\n", done.stderr)
 
     def mutations(self):
         def changed(change=None, **options):

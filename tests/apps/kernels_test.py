@@ -95,6 +95,19 @@ class ChangedKernel(unittest.TestCase):
         self.assertIn("populate_rows", result.stdout)
         self.assertIn("FAILED", result.stdout)
 
+    def test_cases_of_another_architecture_than_the_files_are_left_out(self):
+        path = os.path.join(program.SOURCE, "gpu", "ptx", "gather4_tile_load.sm_100a.ptx")
+        report = json.loads(fine("kernels", "verify", "--ptx", path, "--json"))
+        self.assertEqual((report["passed"], report["device"]["architecture"]), (True, "sm_100a"))
+        kernels = json.loads(fine("kernels", "list", "--json"))
+        cases = [case["name"] for kernel in kernels if kernel["name"] == "gather4_tile_load" for case in kernel["cases"]]
+        ran = {case["case"] for case in report["cases"]}
+        self.assertTrue(ran)
+        others = [case for case in cases if not any(case in name for name in ran)]
+        self.assertTrue(others)
+        self.assertEqual(report["left_out"], [f"gather4_tile_load {case}: the file is for sm_100a, and this case for sm_90a"
+                                              for case in others])
+
     def test_files_of_no_kernel_are_rejected_with_the_reason(self):
         def rejected(text, *more):
             result = kvscope("kernels", "verify", "--ptx", self.file(text), *more)
@@ -118,6 +131,8 @@ class Missing(unittest.TestCase):
     def test_what_is_not_there_is_named_with_what_is(self):
         self.assertIn("no kernel 'warp': one of append_tokens, gather_rows", self.rejected("kernels", "verify", "--kernel", "warp"))
         self.assertIn("no case has 'xyz' in its name", self.rejected("kernels", "verify", "--case", "xyz"))
+        self.assertEqual(self.rejected("kernels", "verify", "--small", "--case", "f16_none_page256_loads"),
+                         "kvscope: command line: --small: no small case has that in its name: leave --case or --small out\n")
         self.assertIn("--policy: 'soon' is not one of late, early, seed:N", self.rejected("kernels", "verify", "--policy", "soon"))
         self.assertIn("--sum: 'ampere' is not a valid value: choose one of seq, exact, hopper", self.rejected("kernels", "verify", "--sum", "ampere"))
         self.assertIn("--sum: is an option of the virtual GPU: leave --device out",

@@ -453,21 +453,24 @@ class Scaled(Folder):
         arrays = {**LAYOUTS["nhd"][0](cache), **queries}
         masks = ragged_masks(cache, rng)
         blocks, page = arrays["k_cache"].shape[:2]
-        lists = {"attn_mask": padded(masks, 3, 14, False), "custom_mask": np.concatenate([m.ravel() for m in masks]),
-                 "packed_custom_mask": np.concatenate([np.packbits(m.ravel(), bitorder="little") for m in masks])}
-        for shape in [(blocks, page), (blocks,)]:
-            k_scale, v_scale = (rng.uniform(0.5, 2, shape).astype(np.float32) for _ in range(2))
+        flat = np.concatenate([m.ravel() for m in masks])
+        # FlashInfer's mask is a choice of keys in any type; floats of other masks are added to scores.
+        lists = [("attn_mask", padded(masks, 3, 14, False)), ("custom_mask", flat), ("custom_mask", flat.astype(np.float32)),
+                 ("custom_mask", flat.astype(np.float16)),
+                 ("packed_custom_mask", np.concatenate([np.packbits(m.ravel(), bitorder="little") for m in masks]))]
+        for shape, given in [((blocks, page), "kv"), ((blocks,), "kv"), ((blocks, page), "k"), ((blocks,), "v")]:
+            scales = {of: rng.uniform(0.5, 2, shape).astype(np.float32) if of in given else np.ones(shape) for of in "kv"}
             rows = []
             for b, n in enumerate(cache.lengths):
                 at = np.arange(n)
                 block = arrays["block_table"][b][at // page]
-                ks, vs = ((s[block, at % page] if s.ndim == 2 else s[block]).astype(float) for s in (k_scale, v_scale))
+                ks, vs = ((s[block, at % page] if s.ndim == 2 else s[block]).astype(float) for s in scales.values())
                 rows.append((cache.k[b] * ks[:, None, None], cache.v[b] * vs[:, None, None]))
             want = reference(queries["q"], rows, hidden(masks))
-            for name, mask in lists.items():
-                with self.subTest(shape=shape, mask=name):
-                    found = self.golden({**arrays, "k_scale": k_scale, "v_scale": v_scale, name: mask}, "nhd")
-                    self.assert_output(found, want)
+            for name, mask in lists:
+                with self.subTest(shape=shape, scales=given, mask=name, type=mask.dtype):
+                    stored = {f"{of}_scale": scales[of] for of in given}
+                    self.assert_output(self.golden({**arrays, **stored, name: mask}, "nhd"), want)
 
 
 class Programs(Folder):

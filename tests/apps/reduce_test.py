@@ -121,6 +121,25 @@ class Reduce(unittest.TestCase):
             self.assertIn("1 query, 7 keys", report["to"])
             self.assertTrue(report["failure"].startswith(failure), report["failure"])
 
+    def test_a_signal_that_ends_the_shell_itself_is_the_same_failure(self):
+        done = kvscope("reduce", self.path("golden.npz"), "--command", "exec " + self.command("abort"), "--out",
+                       self.path("signal.npz"), "--max-runs", "2")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"\nfailure    killed by signal 6 \(Aborted\)\n")
+        self.assertRegex(done.stdout, r"\ntried      2 runs of the command, of which \d did not fail in the same way; stopped "
+                                      r"at --max-runs, a smaller case may exist\n")
+
+    def test_a_temporary_folder_may_have_an_apostrophe(self):
+        # The names of the files are words of a shell's command.
+        temporary = self.path("it's; exit 3")
+        os.makedirs(temporary)
+        done = subprocess.run([program.KVSCOPE, "reduce", self.path("golden.npz"), "--command", self.command("swap"), "--out",
+                               self.path("quoted.npz"), "--json"], env={**os.environ, "TMPDIR": temporary},
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(json.loads(done.stdout)["failure"].startswith("wrong output: o: bound: "), done.stdout)
+        self.assertEqual(os.listdir(temporary), [])
+
     def test_a_loop_is_killed_at_the_time_limit_and_runs_are_bounded(self):
         report = self.reduce("loop.npz", "loop", more=("--time-limit", "3", "--max-runs", "3"))
         self.assertEqual((report["runs"], report["stopped"]), (3, True))

@@ -91,6 +91,28 @@ class Layout(unittest.TestCase):
                          ["((0,0),0,0) -> 0", "((1,0),0,0) -> 4", "((0,1),0,0) -> 1", "((1,1),0,0) -> 5",
                           "((0,0),0,1) -> 2", "((1,0),0,1) -> 6", "((0,1),0,1) -> 3", "((1,1),0,1) -> 7"])
 
+    def test_draws_a_swizzled_matrix(self):
+        # Bits 2 and 3 of an offset are added to bits 0 and 1 without a carry.
+        rows = kvscope("layout", "Sw<2,0,2> o (4,4):(4,1)").stdout.splitlines()[9:]
+        self.assertEqual([row.split("|")[1].split() for row in rows],
+                         [[str((4 * r + c) ^ r) for c in range(4)] for r in range(4)])
+
+    def test_lists_a_matrix_wider_than_64_columns(self):
+        self.assertIn("r\\c", kvscope("layout", "(2,64):(64,1)").stdout)
+        rows = kvscope("layout", "(2,65):(65,1)").stdout.splitlines()[7:]
+        self.assertEqual([row.split() for row in rows],
+                         [[str(i), f"({i % 2},{i // 2})", "->", str(i % 2 * 65 + i // 2)] for i in range(130)])
+
+    def test_a_word_is_no_expression(self):
+        for word, fault in [
+                ("nhd", "'nhd' is the layout of a cache: 'kvscope layout show nhd' prints it"),
+                ("shwo", "'shwo' is no layout expression such as '(8,4):(4,1)', and no command of 'kvscope layout': did you "
+                 "mean \"show\"?"),
+                ("my_matrix", "'my_matrix' is no layout expression such as '(8,4):(4,1)', and no command of 'kvscope layout': "
+                 "these are list, show, detect, diff")]:
+            done = kvscope("layout", word)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"kvscope: command line: EXPR: {fault}\n"))
+
     def test_says_when_two_coordinates_share_an_offset(self):
         self.assertIn("injective  no: two coordinates share an offset\n", kvscope("layout", "(4,4):(1,3)").stdout)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 sys.dont_write_bytecode = True
 import program  # noqa: E402
-from program import fine, kvscope, read_safetensors, write_json  # noqa: E402
+from program import fine, gallery, kvscope, read_safetensors, write_json  # noqa: E402
 
 POISON = 0xCD
 SIZES = {"u8": 1, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
@@ -630,6 +630,31 @@ class LdsTables(unittest.TestCase):
                     "num_repeats": 4, "smem_cols": 128, "smem_stage_size": 8192, "stage bytes": 16384,
                     "K and V bytes": 65536, "blocks on gfx942": 1, "blocks on gfx950": 2, "mma_layout rows": 16, "mma_layout columns": 8, "vm_instrs_per_load": 4}
         self.assertEqual(numbers, expected)
+
+    def test_constants_of_v_and_of_an_array_without_a_swizzle(self):
+        # The shipped kernels permute K alone; both tables count the stages of K and of V.
+        v, plain = fine("lds", "table", self.path, "--kv", "v"), fine("lds", "table", gallery("swizzle_off"))
+        self.assertTrue(v.startswith("KVBuffer (V), bf16, MMA 32x32x16, swizzle none\n\nBN "), v)
+        self.assertTrue(plain.startswith("KVBuffer (K), bf16, MMA 32x32x16, swizzle none\n\nBN "), plain)
+        self.assertRegex(v, r"\nK and V bytes +65536 ")
+
+    def test_a_swizzle_that_is_rejected_is_not_described(self):
+        done = kvscope("lds", "table", gallery("lds_swizzle_reach"))
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertTrue(done.stdout.startswith("KVBuffer (K), bf16, MMA 16x16x32, swizzle (3,0,4)\n\nBN "), done.stdout)
+        self.assertTrue(done.stdout.endswith(
+            "\nrejected    swizzle closure: swizzle: (3,0,4) repeats after 128 vectors, and a reader's 16 rows of 64 B are "
+            "64: use a shorter one, with a positive shift\n"))
+
+    def test_the_rope_part_of_a_latent_cache_is_staged_as_k_alone(self):
+        text = fine("lds", "table", gallery("mla_rope"))
+        stage, both = (int(re.search(rf"^{name} +(\d+) ", text, re.M)[1]) for name in ("stage bytes", "K and V bytes"))
+        self.assertEqual(both, 2 * stage)  # two stages of K
+        for what in ("constants", "copy", "registers"):
+            done = kvscope("lds", "table", gallery("mla_rope"), "--kv", "v", "--what", what)
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (2, "", "kvscope: command line: --kv: V has no columns in this tile, whose columns begin "
+                              "past the values of the latent cache: pass --kv k\n"))
 
     def test_stages_that_no_compute_unit_holds_are_0_blocks_and_the_limit(self):
         scenario = tile_scenario("bf16", 64)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <new>
 #include <string_view>
@@ -232,13 +233,19 @@ std::string npz_bytes(const std::map<std::string, Tensor>& tensors, const json::
     std::string member, header;
     std::string_view bytes;
   };
-  std::vector<Contents> members;  // libzip reads them when it closes
+  std::vector<Contents> members;                 // libzip reads them when it closes
+  std::map<std::string, std::string> tensor_of;  // of each member
   if (!manifest.is_null()) members.push_back({std::string(kManifestMember), json::dump(manifest) + "\n", {}});
   for (const auto& [tensor_name, tensor] : tensors) {
     std::string member = join_npy_name(tensor_name, tensor.dtype) + ".npy";
     if (!is_safe_name(member) || tensor_name.empty()) {
       throw InputError(fmt::format("tensor '{}'", tensor_name), "",
                        "no legal member name: absolute names, empty parts and '..' are rejected");
+    }
+    if (const auto [other, is_new] = tensor_of.emplace(member, tensor_name); !is_new) {
+      throw InputError(
+          fmt::format("tensor '{}'", tensor_name), "",
+          fmt::format("would be the member '{}', as tensor '{}' is: rename one of them", member, other->second));
     }
     members.push_back({std::move(member), npy_header(tensor), as_text(tensor)});
   }

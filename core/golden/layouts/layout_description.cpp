@@ -238,6 +238,10 @@ LayoutDescription layout_of_axes(const std::vector<std::string>& texts) {
       }
       const std::size_t of_files = fault.message.find("; or add \"values\"");
       if (of_files != std::string::npos) fault.message.resize(of_files);
+      if (fault.message.starts_with("no tensor holds ")) {
+        fault.message +=
+            fmt::format(": pass its axes too, such as --axes '{}=[block, slot, head, dim]'", fault.message.back());
+      }
       faults.push_back({where, fault.message});
     }
     throw InputError("command line", std::move(faults));

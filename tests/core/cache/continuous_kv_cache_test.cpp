@@ -1,10 +1,15 @@
 #include "core/cache/continuous_kv_cache.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
+#include <utility>
 #include <vector>
 
+#include "core/base/convert.h"
 #include "tests/core/cache/fixtures.h"
 
 namespace kvscope::continuous_kv_cache_test {
@@ -152,6 +157,62 @@ TEST(ContinuousCache, RejectsAViewThatIsNotTheParameters) {
             "ContinuousBatchingKVCache rejected: lookup_table: 1 entries for 2 sequences: give one a sequence");
   EXPECT_EQ(rejected({2, 4}, [](ContinuousLayerTensors& t) { t.blocks.extents[0] = 0; }),
             "ContinuousBatchingKVCache rejected: blocks: 0 blocks of 5 tokens: a pool has at least 1 of both");
+  EXPECT_EQ(rejected({2, 4}, [](ContinuousLayerTensors& t) { t.blocks.extents[1] = 0; }),
+            "ContinuousBatchingKVCache rejected: blocks: 3 blocks of 0 tokens: a pool has at least 1 of both");
+  EXPECT_EQ(rejected({2, 0}, [](ContinuousLayerTensors&) {}),
+            "ContinuousBatchingKVCache rejected: kv_params: 2 heads of 0 elements: give 1 or more of both");
+  EXPECT_EQ(rejected({2, 8}, [](ContinuousLayerTensors&) {}),
+            "ContinuousBatchingKVCache rejected: blocks: extents are [3, 5, 2, 4], not [any, any, 2, 8]: heads and "
+            "elements must be the cache's");
+  // Each stride alone; the pool's are [160, 8, 4, 1]. 84 elements hold a block, but not as whole rows.
+  for (const auto& [axis, stride] : {std::pair<std::size_t, std::int64_t>{0, 84}, {1, 16}, {2, 2}, {3, 2}}) {
+    std::array<std::int64_t, 4> strides{160, 8, 4, 1};
+    strides[axis] = stride;
+    EXPECT_EQ(rejected({2, 4}, [&](ContinuousLayerTensors& t) { t.blocks.strides[axis] = stride; }),
+              fmt::format("ContinuousBatchingKVCache rejected: blocks: strides are [{}], not [whole rows that hold a "
+                          "block, 8, 4, 1]",
+                          fmt::join(strides, ", ")));
+  }
+}
+
+TEST(ContinuousCache, HasElementsOfAtLeastAByte) {
+  ContinuousFixture f;
+  ContinuousLayerTensors tensors{
+      .blocks = f.k(0).blocks(), .cache_lengths = f.k(0).cache_lengths(), .lookup_table = f.k(0).lookup_table()};
+  tensors.blocks.dtype = DType::e2m1;
+  EXPECT_EQ(message_of<UnsupportedError>([&] {
+              ContinuousBatchingKVCache({2, 4}, tensors);
+            }),
+            "ContinuousBatchingKVCache: e2m1 elements have no address: use a type of 8 bits or more");
+  ContinuousTensors pool = f.tensors();
+  pool.blocks.dtype = DType::e2m1;
+  EXPECT_EQ(message_of<UnsupportedError>([&] {
+              ContinuousBatchingKVCacheCollection({2, 4}, pool);
+            }),
+            "ContinuousBatchingKVCacheCollection: e2m1 elements have no address: use a type of 8 bits or more");
+}
+
+TEST(ContinuousCache, ReadsNoElementOrMore) {
+  ContinuousFixture f;
+  std::array<float, 1> out{-1};
+  auto* bytes = reinterpret_cast<std::byte*>(out.data());
+  f.k(0).load_into(seq(0), head(0), tok(0), dim(3), 0, DType::f32, bytes);
+  EXPECT_EQ(out[0], -1);
+  EXPECT_EQ(
+      message_of<GeometryError>([&] { f.k(0).load_into(seq(0), head(0), tok(0), dim(3), -1, DType::f32, bytes); }),
+      "ContinuousBatchingKVCache: -1 elements: give 0 or more");
+}
+
+// As the conversion instructions of the hardware do: the largest value of an 8-bit float, and infinity of wider ones.
+TEST(ContinuousCache, ReadsLargeElementsAsTheTypeHoldsThem) {
+  ContinuousFixture f;
+  f.pool[f.k(0).row_idx(seq(0), tok(0)).value * 8] = 1e6F;
+  const auto first = [&]<class Out>(Out) { return to_double(f.k(0).load<1, Out>(seq(0), head(0), tok(0), dim(0))[0]); };
+  EXPECT_EQ(first(e4m3{}), 448);
+  EXPECT_EQ(first(e5m2{}), 57344);
+  EXPECT_EQ(first(e8m0{}), 1048576);
+  EXPECT_EQ(first(f16{}), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(first(bf16{}), 999424);
 }
 
 // All elements of all sequences against six explicit loops over the pool.

@@ -74,6 +74,16 @@ TEST(RunScenario, LeavesAGoldenOutThatIsTooLargeAndSaysWhatToDo) {
                GeometryError);
 }
 
+TEST(RunScenario, OfNoRequestsHasNoGolden) {
+  Scenario scenario = small_scenario();
+  scenario.requests.list.clear();
+  const RunOutcome outcome = run(scenario);
+  EXPECT_EQ(outcome.engine.report.steps, 0);
+  EXPECT_FALSE(outcome.golden);
+  EXPECT_EQ(outcome.golden_skipped, "no step was run: there is no cache to compute attention over");
+  EXPECT_TRUE(passed(outcome));
+}
+
 TEST(RunEngine, ProgressCountsUpToAllRequestsAndMayCancel) {
   const Scenario scenario = small_scenario();
   std::vector<std::int64_t> done;

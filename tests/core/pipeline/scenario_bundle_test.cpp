@@ -24,8 +24,13 @@ GoldenRun golden_of(const Scenario& scenario, std::int64_t step) {
 // The bundle is complete if the same output can be computed from it alone: its inputs go through the
 // adapter for users' tensors, which shares no code with layer_attention.
 TEST(ScenarioBundle, ItsInputsAloneGiveItsOutputsToTheBit) {
-  for (const Scenario& scenario : {small_scenario(), quantized_scenario(), mla_scenario(), continuous_scenario()}) {
+  Scenario with_vectors = small_scenario();
+  with_vectors.attention.sinks = with_vectors.attention.alibi = true;
+  for (const Scenario& scenario :
+       {small_scenario(), quantized_scenario(), mla_scenario(), continuous_scenario(), with_vectors}) {
     const golden::Bundle bundle = scenario_bundle(scenario, golden_of(scenario, 2), "test");
+    EXPECT_EQ(bundle.tensors.contains("sinks"), scenario.attention.sinks);
+    EXPECT_EQ(bundle.tensors.contains("alibi_slopes"), scenario.attention.alibi);
     golden::LayoutOptions options;
     options.layout = "max";
     options.scale = attention_options(scenario).scale;

@@ -401,6 +401,18 @@ TEST(RopeTiles, RejectWhatWouldReadTheNextRow) {
       "640 B: use 64");
   EXPECT_THAT(plain(rows, {.mode = SwizzleMode::b128, .BN = 4, .padded_depth = 520}),
               testing::HasSubstr("padded_depth: 520 B of content are not whole chunks of 16 B: use 528"));
+  for (const std::int64_t content : {-16, 640, 656, 511}) {
+    EXPECT_THAT(plain(rows, {.mode = SwizzleMode::b128, .BN = 4, .padded_depth = content}),
+                testing::HasSubstr(fmt::format(
+                    "padded_depth: {} B of content in a row of 640 B leave no whole bf16 values: give [0, 640) with an "
+                    "even rest",
+                    content)))
+        << content;
+  }
+  // Three rows of 32 B: the second box of the row would begin at byte 96.
+  EXPECT_EQ(plain(rows, {.mode = SwizzleMode::b32, .BN = 3, .padded_depth = 512}),
+            "tensor map of rows rejected: box: 96 B are not a multiple of 128 B, so the next box would begin "
+            "unaligned: use more rows");
   TmaRows bf16_rows = rows;
   bf16_rows.dtype = DType::bf16;
   EXPECT_EQ(

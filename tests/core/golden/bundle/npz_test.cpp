@@ -121,6 +121,14 @@ TEST(Npz, ABombIsRejectedBeforeItIsUnpacked) {
                 "uncompressed");
 }
 
+// 257 MiB of zeros: past the part that is free, but with less than 100 times the archive's size beyond it. The text file
+// ends the reading before anything is unpacked.
+TEST(Npz, ABombIsMeasuredBeyondTheFree256Mebibytes) {
+  EXPECT_EQ(rejection(made_by_python(
+                "z.writestr('a.npy', bytes(257 << 20), zipfile.ZIP_DEFLATED); z.writestr('b.txt', b'')")),
+            "a.npz rejected: member 'b.txt': not a .npy array: an npz holds .npy members and manifest.json only");
+}
+
 // The same bomb with small sizes in its directory and local headers: unpacking stops at the declared size.
 TEST(Npz, AMemberThatUnpacksToMoreThanItClaimsIsRejected) {
   std::string bytes = made_by_python("z.writestr('a.npy', bytes(100000), zipfile.ZIP_DEFLATED)");
@@ -128,6 +136,13 @@ TEST(Npz, AMemberThatUnpacksToMoreThanItClaimsIsRejected) {
   for (std::size_t at = bytes.find(size); at != std::string::npos; at = bytes.find(size))
     bytes.replace(at, 4, "\x10\0\0\0", 4);
   EXPECT_EQ(rejection(bytes).substr(0, 38), "a.npz rejected: member 'a.npy': unpack");
+}
+
+TEST(Npz, AMemberThatUnpacksToLessThanItClaimsIsRejected) {
+  std::string bytes = made_by_python("z.writestr('a.npy', bytes(100000), zipfile.ZIP_DEFLATED)");
+  const std::string size("\xa0\x86\x01\0", 4);
+  for (std::size_t at = bytes.find(size); at != std::string::npos; at = bytes.find(size)) ++bytes[at];
+  EXPECT_EQ(rejection(bytes), "a.npz rejected: member 'a.npy': unpacks to 100000 bytes, but claims 100001: truncated");
 }
 
 TEST(Npz, AMemberThatClaimsMoreThanItsBytesCanGiveIsRejected) {
@@ -175,6 +190,21 @@ TEST(Npz, NamesThatWouldNotComeBackAreNotWritten) {
               static_cast<void>(npz_bytes({{"", make_tensor(DType::f32, {1})}}, {}));
             }),
             "tensor '' rejected: no legal member name: absolute names, empty parts and '..' are rejected");
+  try {  // a zip archive's names end at a zero byte
+    static_cast<void>(npz_bytes({{std::string("a\0b", 3), make_tensor(DType::f32, {1})}}, {}));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.source(), std::string("tensor 'a\0b'", 12));
+  }
+}
+
+// bf16 is stored as u16 with its name at the end of the member's name.
+TEST(Npz, TwoTensorsWithTheNameOfOneMemberAreNotWritten) {
+  EXPECT_EQ(message_of([] {
+              static_cast<void>(
+                  npz_bytes({{"a", make_tensor(DType::bf16, {1})}, {"a_bf16", make_tensor(DType::f32, {1})}}, {}));
+            }),
+            "tensor 'a_bf16' rejected: would be the member 'a_bf16.npy', as tensor 'a' is: rename one of them");
 }
 
 }  // namespace
