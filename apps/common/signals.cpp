@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "core/base/child_group.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
 
@@ -40,6 +41,7 @@ void stop(int signal) {
     while (waitpid(group, &status, 0) < 0 && errno == EINTR) {  // it writes no file any more
     }
   }
+  kill_child_groups();
   remove_registered_folder();
   remove_pending_files();
   std::signal(signal, SIG_DFL);
